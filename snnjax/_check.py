@@ -1,0 +1,80 @@
+"""Checks of arguments that speak one language.
+
+Every message has the form ``op: `argument` must <expected>, got <actual>. <one way out>.`` so that a
+reader learns in one line what is wrong, where, and what to do.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def message(op: str, argument: str, expected: str, actual: object, way_out: str) -> str:
+    """The text of an error: ``op: `argument` must <expected>, got <actual>. <way_out>.``"""
+    return f"{op}: `{argument}` must {expected}, got {actual}. {way_out}."
+
+
+def fail(op: str, argument: str, expected: str, actual: object, way_out: str) -> NoReturn:
+    """Raise a `ValueError` with the text of `message`."""
+    raise ValueError(message(op, argument, expected, actual, way_out))
+
+
+def check(
+    condition: bool, op: str, argument: str, expected: str, actual: object, way_out: str
+) -> None:
+    """Raise a `ValueError` with the text of `message` unless `condition` holds."""
+    if not condition:
+        fail(op, argument, expected, actual, way_out)
+
+
+def check_choice(op: str, argument: str, value: object, choices: Sequence[Any]) -> None:
+    """`value` must be one of `choices`."""
+    check(
+        value in choices,
+        op,
+        argument,
+        "be one of " + ", ".join(repr(c) for c in choices),
+        repr(value),
+        "Choose one of these",
+    )
+
+
+def check_integer(op: str, argument: str, value: object, least: int) -> None:
+    """`value` must be a Python or NumPy integer of at least `least`."""
+    good = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
+    check(
+        bool(good),
+        op,
+        argument,
+        f"be an integer of at least {least}",
+        repr(value),
+        "Pass a larger whole number",
+    )
+
+
+def check_float_array(op: str, argument: str, value: Any) -> None:
+    """`value` must be an array of a floating-point dtype."""
+    dtype = jnp.result_type(value)
+    check(
+        jnp.issubdtype(dtype, jnp.floating),
+        op,
+        argument,
+        "have a floating-point dtype",
+        dtype.name,
+        f"Cast it, for instance {argument}.astype(jnp.float32)",
+    )
+
+
+def check_shape(
+    op: str, argument: str, value: Any, shape: Sequence[int | None], axes: str, way_out: str
+) -> None:
+    """`value` must have `shape`, in which None allows any length; `axes` names the axes."""
+    actual = np.shape(value) if not isinstance(value, jax.Array) else value.shape
+    good = len(actual) == len(shape) and all(
+        want in (None, have) for want, have in zip(shape, actual, strict=True)
+    )
+    wanted = ", ".join("any" if n is None else str(n) for n in shape)
+    check(good, op, argument, f"have shape [{axes}] = [{wanted}]", list(actual), way_out)

@@ -1,0 +1,173 @@
+r"""Surrogate derivatives of the spike, each beside its antiderivative.
+
+A spike is ``s = [v > threshold]``. Its derivative is zero almost everywhere, so training replaces it by
+a named surrogate ``ds/dv = surrogate.derivative(v - threshold)``. The function whose exact derivative that is,
+``surrogate.relaxed``, is a smooth spike: a network run with `relaxed` as its forward pass has the surrogate
+gradient as its true gradient, which is how the tests hold the gradients against finite differences.
+
+All functions take ``x = v - threshold`` of any shape and floating dtype and return the same shape and dtype.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+from jax.scipy.special import erf
+from jaxtyping import Array, Float
+
+from snnjax._check import check, check_choice
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """A surrogate derivative by name, with its steepness; hashable, so it may be a static argument.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.surrogates import superspike
+        >>> superspike(slope=1.0).derivative(jnp.array([0.0, 1.0]))
+        Array([1.  , 0.25], dtype=float32)
+    """
+
+    name: str
+    slope: float
+
+    def __post_init__(self) -> None:
+        check_choice("surrogate", "name", self.name, tuple(_FORMS))
+        good = isinstance(self.slope, int | float) and self.slope > 0
+        check(good, "surrogate", "slope", "be a positive number", self.slope, "Try slope=10.0")
+
+    def derivative(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
+        """``ds/dv`` at ``x = v - threshold``."""
+        return _FORMS[self.name][0](x, self.slope)
+
+    def relaxed(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The antiderivative of `derivative`: a smooth spike, up to a constant."""
+        return _FORMS[self.name][1](x, self.slope)
+
+
+def superspike(slope: float = 10.0) -> Surrogate:
+    """``1 / (1 + slope |x|)^2`` (Zenke and Ganguli 2018, doi:10.1162/neco_a_01086).
+
+    Example:
+        >>> superspike().slope
+        10.0
+    """
+    return Surrogate("superspike", slope)
+
+
+def arctan(slope: float = 2.0) -> Surrogate:
+    """``1 / (1 + (pi/2 slope x)^2)`` (Fang et al. 2021, arXiv:2007.05785, scaled to 1 at 0).
+
+    Example:
+        >>> arctan().name
+        'arctan'
+    """
+    return Surrogate("arctan", slope)
+
+
+def triangle(slope: float = 1.0) -> Surrogate:
+    """``max(0, 1 - slope |x|)`` (Esser et al. 2016, doi:10.1073/pnas.1604850113).
+
+    Example:
+        >>> float(triangle().derivative(jnp.float32(0.25)))
+        0.75
+    """
+    return Surrogate("triangle", slope)
+
+
+def gaussian(slope: float = 2.0) -> Surrogate:
+    """``exp(-(slope x)^2)`` (after Yin et al. 2021, doi:10.1038/s42256-021-00397-w).
+
+    Example:
+        >>> float(gaussian().derivative(jnp.float32(0.0)))
+        1.0
+    """
+    return Surrogate("gaussian", slope)
+
+
+def sigmoid(slope: float = 4.0) -> Surrogate:
+    """``slope sigma(slope x) (1 - sigma(slope x))`` (Neftci et al. 2019, doi:10.1109/MSP.2019.2931595).
+
+    Example:
+        >>> float(sigmoid().derivative(jnp.float32(0.0)))
+        1.0
+    """
+    return Surrogate("sigmoid", slope)
+
+
+def boxcar(slope: float = 1.0) -> Surrogate:
+    """``slope`` where ``|x| < 1 / (2 slope)``, else 0: a box of unit area (Kaiser et al. 2020, doi:10.3389/fnins.2020.00424).
+
+    Example:
+        >>> float(boxcar().derivative(jnp.float32(0.6)))
+        0.0
+    """
+    return Surrogate("boxcar", slope)
+
+
+def straight_through() -> Surrogate:
+    """``1`` everywhere (Bengio et al. 2013, arXiv:1308.3432).
+
+    Example:
+        >>> float(straight_through().derivative(jnp.float32(7.0)))
+        1.0
+    """
+    return Surrogate("straight_through", 1.0)
+
+
+def as_surrogate(op: str, surrogate: str | Surrogate) -> Surrogate:
+    """A `Surrogate` from itself or from its name, with that surrogate's default slope."""
+    if isinstance(surrogate, Surrogate):
+        return surrogate
+    check_choice(op, "surrogate", surrogate, tuple(_BY_NAME))
+    return _BY_NAME[surrogate]()
+
+
+def _superspike_relaxed(x: Any, k: float) -> Any:
+    return x / (1 + k * jnp.abs(x)) + 0.5
+
+
+def _arctan_relaxed(x: Any, k: float) -> Any:
+    scale = jnp.pi / 2 * k
+    return jnp.arctan(scale * x) / scale + 0.5
+
+
+def _triangle_relaxed(x: Any, k: float) -> Any:
+    # The ramp 1 - k|x| integrates to y - k y|y| / 2 on its support |y| <= 1/k and is flat outside.
+    y = jnp.clip(x, -1 / k, 1 / k)
+    return y - 0.5 * k * y * jnp.abs(y) + 0.5
+
+
+def _gaussian_relaxed(x: Any, k: float) -> Any:
+    return 0.5 * (jnp.pi**0.5 / k) * erf(k * x) + 0.5
+
+
+def _sigmoid(x: Any, k: float) -> Any:
+    return 0.5 * (jnp.tanh(0.5 * k * x) + 1)
+
+
+# name -> (derivative, its antiderivative), both of (x, slope)
+_FORMS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "superspike": (lambda x, k: 1 / (1 + k * jnp.abs(x)) ** 2, _superspike_relaxed),
+    "arctan": (lambda x, k: 1 / (1 + (jnp.pi / 2 * k * x) ** 2), _arctan_relaxed),
+    "triangle": (lambda x, k: jnp.maximum(1 - k * jnp.abs(x), 0), _triangle_relaxed),
+    "gaussian": (lambda x, k: jnp.exp(-((k * x) ** 2)), _gaussian_relaxed),
+    "sigmoid": (lambda x, k: k * _sigmoid(x, k) * (1 - _sigmoid(x, k)), _sigmoid),
+    "boxcar": (
+        lambda x, k: jnp.where(jnp.abs(x) < 0.5 / k, k, 0).astype(x.dtype),
+        lambda x, k: jnp.clip(k * x, -0.5, 0.5) + 0.5,
+    ),
+    "straight_through": (lambda x, k: jnp.ones_like(x), lambda x, k: x),
+}
+
+_BY_NAME: dict[str, Callable[[], Surrogate]] = {
+    "superspike": superspike,
+    "arctan": arctan,
+    "triangle": triangle,
+    "gaussian": gaussian,
+    "sigmoid": sigmoid,
+    "boxcar": boxcar,
+    "straight_through": straight_through,
+}
