@@ -32,6 +32,7 @@ class Surrogate:
 
     name: str
     slope: float
+    smooth: bool = False  # spikes are `relaxed` instead of steps: the surrogate gradient is then exact
 
     def __post_init__(self) -> None:
         check_choice("surrogate", "name", self.name, tuple(_FORMS))
@@ -45,6 +46,12 @@ class Surrogate:
     def relaxed(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
         """The antiderivative of `derivative`: a smooth spike, up to a constant."""
         return _FORMS[self.name][1](x, self.slope)
+
+    def fire(self, x: Float[Array, "..."], inclusive: bool = False) -> Float[Array, "..."]:
+        """The forward pass: ``[x > 0]`` (``[x >= 0]`` if `inclusive`), or `relaxed` where `smooth` is set."""
+        if self.smooth:
+            return self.relaxed(x)
+        return (x >= 0 if inclusive else x > 0).astype(x.dtype)
 
 
 def superspike(slope: float = 10.0) -> Surrogate:

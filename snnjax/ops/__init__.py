@@ -1,0 +1,4 @@
+"""The ops: one file each, with its equation, its reference, its derivative and its targets."""
+
+from snnjax.ops.lif_step import lif_step as lif_step
+from snnjax.ops.spike import spike as spike

@@ -1,0 +1,191 @@
+"""`lif_step`: one step of leaky integrate-and-fire neurons, dense."""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
+
+from snnjax import _dispatch
+from snnjax._check import check, check_choice, check_float_array, check_shape
+from snnjax._types import wide
+from snnjax.ops.spike import spike
+from snnjax.surrogates import Surrogate, as_surrogate
+
+RESETS = ("subtract", "zero", "none")
+RESET_TIMES = ("before_decay", "after_decay", "immediate")
+SPIKE_SOURCES = ("new", "old")
+
+
+class LIFConvention(NamedTuple):
+    """The static switches of `lif_step`."""
+
+    surrogate: Surrogate
+    reset: str
+    detach_reset: bool
+    reset_time: str
+    spike_from: str
+    inclusive: bool
+
+
+def lif_step(
+    v: Float[Array, "*batch neurons"],
+    current: Float[Array, "*batch neurons"],
+    decay: Float[ArrayLike, "..."],
+    threshold: Float[ArrayLike, "..."],
+    gain: Float[ArrayLike, "..."] | None = None,
+    *,
+    surrogate: str | Surrogate = "superspike",
+    reset: str = "subtract",
+    detach_reset: bool = True,
+    reset_time: str = "before_decay",
+    spike_from: str = "new",
+    inclusive: bool = False,
+) -> tuple[Float[Array, "*batch neurons"], Float[Array, "*batch neurons"]]:
+    """Advance leaky integrate-and-fire neurons by one step.
+
+    With the spikes of the step before, ``s' = [v > threshold]``::
+
+        u  = v - threshold * s'   (reset "subtract"),   v * (1 - s')   ("zero"),   v   ("none")
+        v_new  = decay * u + gain * current
+        spikes = [v_new > threshold]
+
+    Other libraries differ in three places, each of which has a switch:
+
+    * ``reset_time="after_decay"``: ``v_new = decay * v + gain * current - threshold * s'`` ("subtract") or
+      ``(1 - s') * (decay * v + gain * current)`` ("zero").
+    * ``reset_time="immediate"``: ``m = decay * v + gain * current``, ``spikes = [m > threshold]``, and
+      ``v_new = m - threshold * spikes`` or ``m * (1 - spikes)``: the stored membrane is the one after the reset.
+    * ``spike_from="old"``: ``spikes = s'``, which are also those that reset.
+    * ``inclusive=True``: every ``>`` above is ``>=``.
+
+    Args:
+        v: membrane, 0 in the beginning, in units of the threshold's.
+        current: input of this step.
+        decay: share of the membrane kept per step, scalar or ``[neurons]``.
+        threshold: scalar or ``[neurons]``.
+        gain: scalar or ``[neurons]``; None is ``1 - decay``.
+        surrogate: stands for ``ds/dv``.
+        detach_reset: no gradient through ``s'`` in the reset; the threshold it subtracts keeps its gradient.
+
+    Returns:
+        The new membrane and the spikes (0 or 1), in the shape and dtype of `v`; sums run in float32 (float64 for
+        float64) and round once.
+
+    Raises:
+        ValueError: for shapes that do not fit, integer dtypes or unknown switches.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax import lif_step
+        >>> v, spikes = lif_step(jnp.array([0.0, 1.5]), jnp.array([2.0, 0.5]), decay=0.5, threshold=1.0, gain=1.0)
+        >>> v, spikes
+        (Array([2.  , 0.75], dtype=float32), Array([1., 0.], dtype=float32))
+
+    Reference:
+        Eshraghian et al. 2023, doi:10.1109/JPROC.2023.3308088, for the conventions.
+    """
+    convention = LIFConvention(
+        as_surrogate("lif_step", surrogate), reset, detach_reset, reset_time, spike_from, inclusive
+    )
+    _check_arguments(v, current, convention)
+    constants = [per_neuron("lif_step", n, c, v) for n, c in (("decay", decay), ("threshold", threshold))]
+    constants.append(1 - constants[0] if gain is None else per_neuron("lif_step", "gain", gain, v))
+    operands = _dispatch.vary_alike([v.reshape(-1, v.shape[-1]), current.reshape(-1, v.shape[-1]), *constants])
+    v_new, spikes = _lif_step(tuple(operands), convention)
+    return v_new.reshape(v.shape), spikes.reshape(v.shape)
+
+
+def per_neuron(op: str, argument: str, value: ArrayLike, v: Array) -> Array:
+    """`value` as an array ``[1]`` or ``[neurons]`` in the dtype of `v`."""
+    array = jnp.asarray(value, v.dtype)
+    array = array.reshape(1) if array.ndim == 0 else array
+    good = array.shape in ((1,), (v.shape[-1],))
+    check(
+        good,
+        op,
+        argument,
+        f"be a scalar or have shape [neurons] = [{v.shape[-1]}]",
+        list(array.shape),
+        "Pass one value, or one per neuron",
+    )
+    return array
+
+
+def _check_arguments(v: Array, current: Array, convention: LIFConvention) -> None:
+    check_float_array("lif_step", "v", v)
+    check(v.ndim > 0, "lif_step", "v", "have an axis of neurons", "a scalar", "Pass v[neurons]")
+    check_shape("lif_step", "current", current, v.shape, "..., neurons", "Give it the shape of v")
+    same = current.dtype == v.dtype
+    check(
+        same, "lif_step", "current", f"have the dtype of v, {v.dtype.name}", current.dtype.name, "Cast one of them"
+    )
+    check_choice("lif_step", "reset", convention.reset, RESETS)
+    check_choice("lif_step", "reset_time", convention.reset_time, RESET_TIMES)
+    check_choice("lif_step", "spike_from", convention.spike_from, SPIKE_SOURCES)
+    immediate_old = convention.reset_time == "immediate" and convention.spike_from == "old"
+    check(
+        not immediate_old,
+        "lif_step",
+        "spike_from",
+        "be 'new' where reset_time is 'immediate'",
+        "'old'",
+        "Use reset_time='after_decay' with the old membrane's spikes",
+    )
+
+
+def _definition(operands: tuple[Array, ...], convention: LIFConvention) -> tuple[Array, Array]:
+    """The equations of the docstring on v, current ``[batch, neurons]`` and constants ``[1 | neurons]``."""
+    dtype = operands[0].dtype
+    v, current, decay, threshold, gain = (wide(o) if o.ndim == 2 else wide(o)[None, :] for o in operands)
+
+    def fire(membrane: Array) -> Array:
+        return spike(membrane - threshold, convention.surrogate, inclusive=convention.inclusive)
+
+    def reset(membrane: Array, spikes: Array) -> Array:
+        spikes = jax.lax.stop_gradient(spikes) if convention.detach_reset else spikes
+        return {"subtract": membrane - threshold * spikes, "zero": membrane * (1 - spikes), "none": membrane}[
+            convention.reset
+        ]
+
+    if convention.reset_time == "immediate":
+        charged = (decay * v + gain * current).astype(dtype).astype(v.dtype)
+        spikes = fire(charged)
+        return reset(charged, spikes).astype(dtype), spikes.astype(dtype)
+    before = fire(v)
+    if convention.reset_time == "before_decay":
+        v_new = decay * reset(v, before) + gain * current
+    else:
+        v_new = reset(decay * v + gain * current, before)
+    v_new = v_new.astype(dtype)
+    spikes = before if convention.spike_from == "old" else fire(v_new.astype(v.dtype))
+    return v_new, spikes.astype(dtype)
+
+
+def _backward(operands: tuple[tuple[Array, ...], tuple[Array, Array]], convention: LIFConvention) -> tuple[Array, ...]:
+    """The cotangents of the operands: the definition's own, in which only `spike` has a surrogate."""
+    inputs, cotangents = operands
+    return jax.vjp(lambda *arrays: _definition(arrays, convention), *inputs)[1](cotangents)
+
+
+_AXES = (0, 0, _dispatch.SHARED, _dispatch.SHARED, _dispatch.SHARED)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
+def _lif_step(operands: tuple[Array, ...], convention: LIFConvention) -> tuple[Array, Array]:
+    return _dispatch.evaluate("snnjax_lif_step", _definition, operands, _AXES, (0, 0), convention)
+
+
+def _fwd(operands: tuple[Array, ...], convention: LIFConvention) -> tuple[tuple[Array, Array], tuple[Array, ...]]:
+    return _lif_step(operands, convention), operands
+
+
+def _bwd(
+    convention: LIFConvention, operands: tuple[Array, ...], cotangents: tuple[Array, Array]
+) -> tuple[tuple[Array, ...]]:
+    arguments, axes = (operands, cotangents), (_AXES, (0, 0))
+    return (_dispatch.evaluate("snnjax_lif_step_backward", _backward, arguments, axes, _AXES, convention),)
+
+
+_lif_step.defvjp(_fwd, _bwd)
