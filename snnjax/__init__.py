@@ -1,6 +1,8 @@
 """snnjax: spiking networks as pure functions in JAX that pay only for the spikes."""
 
 from snnjax.ops import lif_step as lif_step
+from snnjax.ops import select_spikes as select_spikes
 from snnjax.ops import spike as spike
+from snnjax.ops import spike_matmul as spike_matmul
 from snnjax.sparse_spikes import SparseSpikes as SparseSpikes
 from snnjax.surrogates import Surrogate as Surrogate

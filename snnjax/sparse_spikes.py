@@ -71,20 +71,11 @@ class SparseSpikes:
         """The lists at `index` of the leading axes; neurons cannot be indexed."""
         return jax.tree.map(lambda leaf: leaf[index], self)
 
-    def in_range(self) -> Array:
-        """True where a slot names a neuron, bool ``[*axes, capacity]``."""
-        return (self.ids >= 0) & (self.ids < self.num_neurons)
-
     def to_dense(self) -> Float[Array, "*axes neurons"]:
         """The dense array ``out[ids[k]] += values[k]``, differentiable with respect to `values`."""
-        values = jnp.where(self.in_range(), self.values, 0)
         rows = int(np.prod(self.ids.shape[:-1]))
-        # One more column takes whatever is out of range, so that no id is clamped or wrapped onto a neuron.
-        ids = jnp.where(self.in_range(), self.ids.astype(jnp.int32), self.num_neurons)
-        dense = jnp.zeros((rows, self.num_neurons + 1), self.values.dtype)
-        row = jnp.arange(rows)[:, None]
-        dense = dense.at[row, ids.reshape(rows, -1)].add(values.reshape(rows, -1))
-        return dense[:, :-1].reshape(self.shape)
+        flat = (array.reshape(rows, self.capacity) for array in (self.ids, self.values))
+        return scatter(*flat, self.num_neurons).reshape(self.shape)
 
     @classmethod
     def from_dense(cls, spikes: Float[ArrayLike, "*axes neurons"], capacity: int) -> "SparseSpikes":
@@ -99,8 +90,7 @@ class SparseSpikes:
         num_neurons = spikes.shape[-1]
         active = spikes != 0
         ids = list_ids(active, capacity)
-        padded = jnp.concatenate([spikes, jnp.zeros_like(spikes[..., :1])], axis=-1)
-        values = jnp.take_along_axis(padded, ids, axis=-1)
+        values = gather(spikes, ids)
         count = jnp.sum(active, axis=-1, dtype=jnp.int32)
         return cls(
             ids.astype(id_dtype(num_neurons)),
@@ -125,22 +115,53 @@ class SparseSpikes:
             f"{ids.dtype.name}{list(ids.shape)}",
             "Pass neuron ids, padded with num_neurons",
         )
-        used = (ids >= 0) & (ids < num_neurons)
+        used = in_range(ids, num_neurons)
         count = jnp.sum(used, axis=-1, dtype=jnp.int32)
         ids = jnp.where(used, ids.astype(jnp.int32), num_neurons)
         return cls(ids.astype(id_dtype(num_neurons)), used.astype(dtype), count, count, num_neurons)
 
 
-def list_ids(active: Array, capacity: int) -> Int[Array, "*axes capacity"]:
-    """The first `capacity` ids of each row at which `active` is true, ascending, padded with the row's length (int32)."""
+def in_range(ids: Array, num_neurons: int) -> Array:
+    """True where an id names a neuron."""
+    return (ids >= 0) & (ids < num_neurons)
+
+
+def scatter(ids: Array, values: Array, num_neurons: int) -> Array:
+    """``out[row, ids[row, k]] += values[row, k]`` for lists ``[rows, capacity]``; ids outside the range are dropped."""
+    used = in_range(ids, num_neurons)
+    # One more column takes whatever is out of range, so that no id is clamped or wrapped onto a neuron.
+    columns = jnp.where(used, ids.astype(jnp.int32), num_neurons)
+    dense = jnp.zeros((ids.shape[0], num_neurons + 1), values.dtype)
+    row = jnp.arange(ids.shape[0])[:, None]
+    return dense.at[row, columns].add(jnp.where(used, values, 0))[:, :-1]
+
+
+def gather(dense: Array, ids: Array) -> Array:
+    """``out[row, k] = dense[row, ids[row, k]]``, and 0 where an id is outside the range."""
+    if dense.shape[-1] == 0:
+        return jnp.zeros(ids.shape, dense.dtype)
+    used = in_range(ids, dense.shape[-1])
+    columns = jnp.where(used, ids.astype(jnp.int32), 0)
+    return jnp.where(used, jnp.take_along_axis(dense, columns, axis=-1), 0)
+
+
+def list_ids(active: Array, capacity: int, then: Array | None = None) -> Int[Array, "*axes capacity"]:
+    """The ids of each row at which `active` is true, ascending, and behind them those of `then`, at most `capacity`.
+
+    Unused slots hold the row's length; int32.
+    """
     num_neurons = active.shape[-1]
-    if num_neurons == 0 or capacity == 0:
+    rows = int(np.prod(active.shape[:-1]))
+    if num_neurons == 0 or capacity == 0 or rows == 0:
         return jnp.full((*active.shape[:-1], capacity), num_neurons, jnp.int32)
     slots = jnp.where(active, jnp.cumsum(active, axis=-1, dtype=jnp.int32) - 1, capacity)
-    ids = jnp.broadcast_to(jnp.arange(num_neurons, dtype=jnp.int32), active.shape)
-    out = jnp.full((int(np.prod(active.shape[:-1])), capacity), num_neurons, jnp.int32)
-    row = jnp.arange(out.shape[0])[:, None]
-    out = out.at[row, slots.reshape(-1, num_neurons)].set(ids.reshape(-1, num_neurons), mode="drop")
+    if then is not None:
+        behind = jnp.sum(active, axis=-1, keepdims=True, dtype=jnp.int32) - 1
+        slots = jnp.where(then, behind + jnp.cumsum(then, axis=-1, dtype=jnp.int32), slots)
+    ids = jnp.broadcast_to(jnp.arange(num_neurons, dtype=jnp.int32), (rows, num_neurons))
+    out = jnp.full((rows, capacity), num_neurons, jnp.int32)
+    row = jnp.arange(rows)[:, None]
+    out = out.at[row, slots.reshape(rows, num_neurons)].set(ids, mode="drop")
     return out.reshape(*active.shape[:-1], capacity)
 
 

@@ -1,4 +1,6 @@
 """The ops: one file each, with its equation, its reference, its derivative and its targets."""
 
 from snnjax.ops.lif_step import lif_step as lif_step
+from snnjax.ops.select_spikes import select_spikes as select_spikes
 from snnjax.ops.spike import spike as spike
+from snnjax.ops.spike_matmul import spike_matmul as spike_matmul

@@ -1,0 +1,218 @@
+"""Encoders: numbers become spikes, time first.
+
+All are pure, take floating-point values and return spikes (0 or 1) of the same dtype; probabilities and times are
+computed in float32 (float64 for float64), so that bfloat16 values keep their rates.
+"""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from snnjax._check import check, check_choice, check_float_array, check_integer, check_shape
+from snnjax.sparse_spikes import SparseSpikes, id_dtype
+
+# A value this far above the threshold spikes in the last step where the log form is given no time constant.
+_LAST_STEP_EXCESS = 0.01
+# Knuth's multiplicative hash (TAOCP 3, 6.4): an odd number near 2**32 / golden ratio spreads consecutive ids.
+_HASH_FACTOR = 2_654_435_761
+
+
+def rate_encode(
+    key: PRNGKeyArray, values: Float[Array, "batch inputs"], num_steps: int
+) -> Float[Array, "time batch inputs"]:
+    """Spikes drawn at each step independently: ``P(spikes[t, b, i] = 1) = values[b, i]``.
+
+    `values` are probabilities per step; below 0 or NaN never spikes, above 1 always does.
+
+    Errors: `values` that are no float array [batch, inputs], negative `num_steps`.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from snnjax.encoding import rate_encode
+        >>> rate_encode(jax.random.key(0), jnp.array([[0.0, 1.0]]), num_steps=3)[:, 0]
+        Array([[0., 1.],
+               [0., 1.],
+               [0., 1.]], dtype=float32)
+    """
+    _check_values("rate_encode", values, num_steps)
+    precise = _precise(values)
+    draws = jax.random.uniform(key, (num_steps, *values.shape), precise.dtype)
+    return (draws < precise[None]).astype(values.dtype)
+
+
+def latency_encode(
+    values: Float[Array, "batch inputs"],
+    num_steps: int,
+    *,
+    form: str = "linear",
+    threshold: float = 0.1,
+    time_constant: float | None = None,
+) -> Float[Array, "time batch inputs"]:
+    """At most one spike an input, the earlier the larger the value; values of 0 (or less, or NaN) never spike.
+
+    Form "linear": ``step = round((1 - value) * (num_steps - 1))`` for values in (0, 1], those above 1 counting as 1.
+
+    Form "log": the time at which a leaky (RC) integrator charged by the value reaches `threshold`,
+    ``step = floor(time_constant * log(value / (value - threshold)))``; values up to `threshold`, and those that
+    would spike after the last step, never spike. `time_constant` is in steps; None chooses it so that a
+    value 1 % above `threshold` spikes in the last step.
+
+    Errors: as `rate_encode`, an unknown form, a threshold or time constant that is not positive.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.encoding import latency_encode
+        >>> latency_encode(jnp.array([[1.0, 0.5, 0.0]]), num_steps=3)[:, 0]
+        Array([[1., 0., 0.],
+               [0., 1., 0.],
+               [0., 0., 0.]], dtype=float32)
+
+    Source: Thorpe, Delorme, Van Rullen 2001, doi:10.1016/S0893-6080(01)00083-1.
+    """
+    step = _latency_step("latency_encode", values, num_steps, form, threshold, time_constant)
+    steps = jnp.arange(num_steps, dtype=jnp.int32)[:, None, None]
+    return (steps == step[None]).astype(values.dtype)
+
+
+def latency_spikes(
+    values: Float[Array, "batch inputs"],
+    num_steps: int,
+    capacity: int,
+    *,
+    form: str = "linear",
+    threshold: float = 0.1,
+    time_constant: float | None = None,
+) -> SparseSpikes:
+    """`latency_encode` as `SparseSpikes` ``[time, batch, capacity]``, without the dense array on the way.
+
+    Where more than `capacity` inputs spike in one step, those of the largest values are listed, ties by a fixed
+    hash of the id; the others are counted in ``overflow``.
+
+    Errors: as `latency_encode`, a negative capacity.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.encoding import latency_spikes
+        >>> latency_spikes(jnp.array([[1.0, 0.5, 0.0, 0.9]]), num_steps=3, capacity=2).ids[:, 0]
+        Array([[0, 3],
+               [1, 4],
+               [4, 4]], dtype=uint16)
+    """
+    check_integer("latency_spikes", "capacity", capacity, 0)
+    step = _latency_step("latency_spikes", values, num_steps, form, threshold, time_constant)
+    num_neurons = values.shape[-1]
+    ids = jnp.broadcast_to(jnp.arange(num_neurons, dtype=jnp.int32)[None], step.shape)
+    tie = ids.astype(jnp.uint32) * jnp.uint32(_HASH_FACTOR)
+    # One sort lines the inputs of each example up by step, so that each step's list is a run of `order`.
+    *_, order = jax.lax.sort((step, -_precise(values), tie, ids), dimension=1, num_keys=3)
+    steps = jnp.arange(num_steps + 1, dtype=jnp.int32)
+    start = jax.vmap(lambda row: jnp.searchsorted(row, steps))(jnp.sort(step, axis=1)).astype(jnp.int32)
+    count = (start[:, 1:] - start[:, :-1]).T  # [time, batch]
+    slot = jnp.arange(capacity, dtype=jnp.int32)[None, None, :]
+    used = slot < count[:, :, None]
+    # One more column holds the pad id, which unused slots point to.
+    padded = jnp.pad(order, ((0, 0), (0, 1)), constant_values=num_neurons)
+    place = jnp.where(used, start[:, :-1].T[:, :, None] + slot, num_neurons)
+    batch = jnp.arange(values.shape[0], dtype=jnp.int32)[None, :, None]
+    listed = jnp.sort(padded[jnp.broadcast_to(batch, place.shape), place], axis=-1)
+    return SparseSpikes(
+        listed.astype(id_dtype(num_neurons)),
+        used.astype(values.dtype),
+        count,
+        jnp.minimum(count, capacity),
+        num_neurons,
+    )
+
+
+def delta_encode(
+    series: Float[Array, "time batch channels"], threshold: float | Float[Array, "..."]
+) -> Float[Array, "time batch twice_channels"]:
+    """Level crossing: a spike whenever a channel has moved by `threshold` since its last one.
+
+    With ``reference = series[0]`` in the beginning, at each step
+    ``levels = trunc((series[t] - reference) / threshold)``, ``reference += threshold * levels``. Output ``[..., c]``
+    is ``[levels >= 1]`` (on) and ``[..., channels + c]`` is ``[levels <= -1]`` (off); several levels crossed within
+    one step give one spike. `threshold` is in units of `series`, a positive number or an array [channels].
+
+    Errors: `series` that is no float array [time, batch, channels], a threshold of another shape or not positive.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.encoding import delta_encode
+        >>> delta_encode(jnp.array([0.0, 0.6, 1.2, 0.1])[:, None, None], threshold=1.0)[:, 0]
+        Array([[0., 0.],
+               [0., 0.],
+               [1., 0.],
+               [0., 0.]], dtype=float32)
+
+    Source: Miskowicz 2006, "Send-on-delta concept", doi:10.3390/s6010049.
+    """
+    way_out = "Pass series with time first, for instance series.swapaxes(0, 1)"
+    check_shape("delta_encode", "series", series, (None, None, None), "time, batch, channels", way_out)
+    check_float_array("delta_encode", "series", series)
+    num_steps, _, num_channels = series.shape
+    if isinstance(threshold, int | float):
+        _check_positive("delta_encode", "threshold", threshold)
+    check(
+        jnp.ndim(threshold) == 0 or jnp.shape(threshold) == (num_channels,),
+        "delta_encode",
+        "threshold",
+        f"be a number or an array [channels] = [{num_channels}]",
+        f"shape {list(jnp.shape(threshold))}",
+        "Pass one threshold, or one for each channel",
+    )
+    precise = _precise(series)
+    step_size = jnp.broadcast_to(jnp.asarray(threshold).astype(precise.dtype), (num_channels,))[None]
+
+    def step(reference: Array, frame: Array) -> tuple[Array, Array]:
+        levels = jnp.trunc((frame - reference) / step_size)
+        spikes = jnp.concatenate([levels >= 1, levels <= -1], axis=-1)
+        return reference + step_size * levels, spikes.astype(series.dtype)
+
+    start = precise[0] if num_steps > 0 else jnp.zeros(series.shape[1:], precise.dtype)
+    return jax.lax.scan(step, start, precise)[1]
+
+
+def _latency_step(
+    op: str, values: Array, num_steps: int, form: str, threshold: float, time_constant: float | None
+) -> Int[Array, "batch inputs"]:
+    """The step at which each input spikes, `num_steps` where it never does (int32)."""
+    _check_values(op, values, num_steps)
+    check_choice(op, "form", form, ("linear", "log"))
+    _check_positive(op, "threshold", threshold)
+    if time_constant is not None:
+        _check_positive(op, "time_constant", time_constant)
+    precise = _precise(values)
+    if form == "linear":
+        spikes = precise > 0
+        time = jnp.round((1 - jnp.clip(precise, 0, 1)) * (num_steps - 1))
+    else:
+        if time_constant is None:
+            time_constant = (num_steps - 1) / math.log((1 + _LAST_STEP_EXCESS) / _LAST_STEP_EXCESS)
+        spikes = precise > threshold
+        # Where there is no spike a harmless pair keeps the logarithm finite.
+        charged = jnp.where(spikes, precise, 2 * threshold)
+        # log1p keeps large values apart: value / (value - threshold) = 1 + threshold / (value - threshold).
+        time = jnp.floor(time_constant * jnp.log1p(threshold / (charged - threshold)))
+    spikes = spikes & (time < num_steps)
+    return jnp.where(spikes, time, num_steps).astype(jnp.int32)
+
+
+def _precise(values: Array) -> Array:
+    """`values` in float32, or in float64 where they are float64 already."""
+    return values.astype(jnp.promote_types(values.dtype, jnp.float32))
+
+
+def _check_values(op: str, values: Any, num_steps: int) -> None:
+    way_out = "Flatten the inputs, for instance values.reshape(batch, -1)"
+    check_shape(op, "values", values, (None, None), "batch, inputs", way_out)
+    check_float_array(op, "values", values)
+    check_integer(op, "num_steps", num_steps, 0)
+
+
+def _check_positive(op: str, argument: str, value: float) -> None:
+    good = isinstance(value, int | float) and value > 0
+    check(good, op, argument, "be a positive number", repr(value), f"Pass a positive {argument}")

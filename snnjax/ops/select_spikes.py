@@ -1,0 +1,203 @@
+"""`select_spikes`: from membranes to short lists of the neurons that spike, or nearly do."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+from snnjax import _dispatch
+from snnjax._check import check, check_float_array, check_integer
+from snnjax._types import wide
+from snnjax.sparse_spikes import SparseSpikes, gather, id_dtype, list_ids, scatter
+from snnjax.surrogates import Surrogate, as_surrogate
+
+
+class Selection(NamedTuple):
+    """The static part of `select_spikes`."""
+
+    capacity: int
+    surrogate: Surrogate
+
+
+def select_spikes(
+    v: Float[Array, "*axes neurons"],
+    threshold: Float[ArrayLike, "..."],
+    second_threshold: Float[ArrayLike, "..."],
+    *,
+    capacity: int,
+    surrogate: str | Surrogate = "superspike",
+) -> SparseSpikes:
+    """List the neurons above the threshold, and those above the second threshold for their gradient.
+
+    ``values`` is ``[v > threshold]`` at the listed ids: first the spikes, then the neurons with
+    ``second_threshold < v <= threshold``, each group sorted by id. Where there are more than `capacity`, spikes go before
+    the others, the largest membranes go first, and ties are broken by a fixed hash of the id, so that no neuron
+    is favoured for its place. The list of a row depends on that row alone. A NaN neither spikes nor is listed.
+
+    The gradient is ``dv[id] = surrogate.derivative(v - threshold) * dvalues`` at the listed ids and 0 elsewhere,
+    the threshold's its negative sum; the second threshold has none.
+
+    Args:
+        v: membranes.
+        threshold: scalar, ``[neurons]`` or the shape of `v`.
+        second_threshold: likewise; ``-inf`` lists everything that fits. May be traced.
+        capacity: slots in a list, 0 to neurons.
+        surrogate: stands for ``ds/dv``.
+
+    Returns:
+        `SparseSpikes` with the leading axes of `v`; its values have the dtype of `v`.
+
+    Raises:
+        ValueError: for shapes that do not fit, integer dtypes, a negative capacity or an unknown surrogate.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax import select_spikes
+        >>> spikes = select_spikes(jnp.array([0.5, 1.2, 0.95, 2.0]), 1.0, 0.9, capacity=4)
+        >>> spikes.ids, spikes.values
+        (Array([1, 3, 2, 4], dtype=uint16), Array([1., 1., 0., 0.], dtype=float32))
+
+    Reference:
+        Finkbeiner et al. 2024, arXiv:2311.04386 (two thresholds, capped lists).
+    """
+    check_float_array("select_spikes", "v", v)
+    check(v.ndim > 0, "select_spikes", "v", "have an axis of neurons", "a scalar", "Pass v[neurons]")
+    check_integer("select_spikes", "capacity", capacity, 0)
+    selection = Selection(int(capacity), as_surrogate("select_spikes", surrogate))
+    flat = v.reshape(int(np.prod(v.shape[:-1])), v.shape[-1])
+    thresholds = [
+        _rows(name, value, v) for name, value in (("threshold", threshold), ("second_threshold", second_threshold))
+    ]
+    operands = _dispatch.vary_alike([flat, thresholds[0], jax.lax.stop_gradient(thresholds[1])])
+    lists = _select_spikes(tuple(operands), selection)
+    axes = v.shape[:-1]
+    ids, values = (array.reshape(*axes, capacity) for array in lists[:2])
+    num_spikes, num_listed = (array.reshape(axes) for array in lists[2:])
+    return SparseSpikes(ids, values, num_spikes, num_listed, v.shape[-1])
+
+
+def _rows(argument: str, value: ArrayLike, v: Array) -> Array:
+    """A threshold as ``[1]``, ``[neurons]`` or ``[rows, neurons]``, in the dtype of `v`."""
+    array = jnp.asarray(value, v.dtype)
+    good = array.shape in ((), (1,), v.shape[-1:], v.shape)
+    check(
+        good,
+        "select_spikes",
+        argument,
+        f"be a scalar, [neurons] = [{v.shape[-1]}] or of the shape of v, {list(v.shape)}",
+        list(array.shape),
+        "Broadcast it to the shape of v",
+    )
+    if array.ndim == 0:
+        return array.reshape(1)
+    return array if array.ndim == 1 else array.reshape(-1, v.shape[-1])
+
+
+def candidates(v: Array, threshold: Array, second_threshold: Array) -> tuple[Array, Array]:
+    """Which neurons spike, and which do not but lie above the second threshold: two bool masks of the shape of v."""
+    spikes = v > threshold
+    return spikes, (v > second_threshold) & ~spikes
+
+
+def cap(v: Array, spikes: Array, near: Array, capacity: int, one_threshold: bool) -> tuple[Array, Array]:
+    """The two masks ``[rows, neurons]`` of `candidates`, cut to at most `capacity` neurons a row by the fair rule.
+
+    With `one_threshold` for all neurons the order by membrane puts spikes first by itself, and one pass is enough.
+    """
+    if capacity >= v.shape[-1]:
+        return spikes, near
+
+    def largest(_: None) -> tuple[Array, Array]:
+        slots = jnp.full(v.shape[:1], capacity, jnp.int32)
+        if one_threshold:
+            kept = _largest(v, spikes | near, slots, capacity)
+            return kept & spikes, kept & near
+        kept = _largest(v, spikes, slots, capacity)
+        return kept, _largest(v, near, slots - jnp.sum(kept, axis=-1, dtype=jnp.int32), capacity)
+
+    overflow = _dispatch.any_group(jnp.sum(spikes | near, axis=-1, dtype=jnp.int32) > capacity)
+    return jax.lax.cond(overflow, largest, lambda _: (spikes, near), None)
+
+
+def _largest(v: Array, among: Array, slots: Array, capacity: int) -> Array:
+    """The mask of the ``slots[row]`` largest membranes of each row `among` those given, ties by hash of the id."""
+    # top_k takes the first of equals, so the neurons are laid out in the order of their hash.
+    order = jnp.asarray(_hash_order(v.shape[-1]))
+    membranes = jnp.where(among, wide(v), -jnp.inf)
+    top, places = jax.lax.top_k(membranes[:, order], capacity)
+    kept = (jnp.arange(capacity)[None, :] < slots[:, None]) & (top > -jnp.inf)
+    ids = jnp.where(kept, order[places], v.shape[-1])
+    row = jnp.arange(v.shape[0])[:, None]
+    return jnp.zeros(v.shape, bool).at[row, ids].set(True, mode="drop")
+
+
+@functools.cache
+def _hash_order(num_neurons: int) -> np.ndarray:
+    """The ids in ascending order of their hash: the 32-bit finaliser of MurmurHash3 (Appleby 2011), a bijection."""
+    x = np.arange(num_neurons, dtype=np.uint32)
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
+        x = (x ^ (x >> np.uint32(shift))) * np.uint32(factor)
+    return np.argsort(x).astype(np.int32)
+
+
+def spike_lists(v: Array, threshold: Array, spikes: Array, near: Array, selection: Selection) -> tuple[Array, Array]:
+    """The ids and values of the capped masks `spikes` and `near`, all ``[rows, neurons]``."""
+    ids = list_ids(spikes, selection.capacity, then=near)
+    if selection.surrogate.smooth:
+        values = gather(selection.surrogate.fire(wide(v) - wide(threshold)).astype(v.dtype), ids)
+    else:
+        count = jnp.sum(spikes, axis=-1, dtype=jnp.int32)
+        values = (jnp.arange(selection.capacity)[None, :] < count[:, None]).astype(v.dtype)
+    return ids.astype(id_dtype(v.shape[-1])), values
+
+
+def _reference(operands: tuple[Array, ...], selection: Selection) -> tuple[Array, Array, Array, Array]:
+    v = operands[0]
+    threshold, second = (jnp.broadcast_to(o if o.ndim == 2 else o[None, :], v.shape) for o in operands[1:])
+    spikes, near = candidates(v, threshold, second)
+    kept_spikes, kept_near = cap(v, spikes, near, selection.capacity, operands[1].shape == (1,))
+    ids, values = spike_lists(v, threshold, kept_spikes, kept_near, selection)
+    num_listed = jnp.sum(kept_spikes | kept_near, axis=-1, dtype=jnp.int32)
+    return ids, values, jnp.sum(spikes, axis=-1, dtype=jnp.int32), num_listed
+
+
+def _backward(operands: tuple[Array, ...], selection: Selection) -> tuple[Array, Array]:
+    """The cotangents of v and threshold from that of the values."""
+    v, threshold, ids, g = operands
+    wide_threshold = wide(threshold) if threshold.ndim == 2 else wide(threshold)[None, :]
+    g_v = scatter(ids, wide(g), v.shape[-1]) * selection.surrogate.derivative(wide(v) - wide_threshold)
+    g_threshold = -g_v if threshold.ndim == 2 else -jnp.sum(g_v, axis=0)
+    if threshold.shape == (1,):
+        g_threshold = jnp.sum(g_threshold, keepdims=True)
+    return g_v.astype(v.dtype), g_threshold.astype(threshold.dtype)
+
+
+def _axes(operands: tuple[Array, ...]) -> tuple[int, ...]:
+    return tuple(0 if o.ndim == 2 else _dispatch.SHARED for o in operands)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
+def _select_spikes(operands: tuple[Array, ...], selection: Selection) -> tuple[Array, ...]:
+    axes = _axes(operands)
+    return _dispatch.evaluate("snnjax_select_spikes", _reference, operands, axes, (0,) * 4, selection)
+
+
+def _fwd(operands: tuple[Array, ...], selection: Selection) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    lists = _select_spikes(operands, selection)
+    return lists, (*operands, lists[0])
+
+
+def _bwd(selection: Selection, residuals: tuple[Array, ...], g: tuple[Any, ...]) -> tuple[tuple[Array, ...]]:
+    v, threshold, second, ids = residuals
+    operands = (v, threshold, ids, g[1])
+    result_axes = (0, _axes((threshold,))[0])
+    g_v, g_threshold = _dispatch.evaluate(
+        "snnjax_select_spikes_backward", _backward, operands, _axes(operands), result_axes, selection
+    )
+    return ((g_v, g_threshold, jnp.zeros_like(second)),)
+
+
+_select_spikes.defvjp(_fwd, _bwd)

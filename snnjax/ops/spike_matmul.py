@@ -1,0 +1,163 @@
+"""`spike_matmul`: the product of spike lists with dense weights."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from snnjax import _dispatch
+from snnjax._check import check, check_float_array
+from snnjax._types import sum_dtype, wide
+from snnjax.sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter
+
+# Up to this many rows, and this share of neurons listed, gathering rows of the weights beats a dense product in jnp:
+# measured on two CPU cores by tests/benchmarks/crossover.py.
+_MAX_LIST_ROWS = 2
+_MAX_LIST_SHARE = 0.05
+
+
+def spike_matmul(
+    spikes: SparseSpikes, weights: Float[Array, "neurons outputs"]
+) -> Float[Array, "*axes outputs"]:
+    """Multiply spike lists with a weight matrix, row by listed row.
+
+    ``out[b] = sum_k values[b, k] * weights[ids[b, k]]``
+
+    Ids outside ``[0, neurons)`` contribute nothing, duplicates add, and an entry of value 0 adds nothing whatever its
+    weights, NaN and infinities included. The backward pass is exact: ``dvalues[b, k] = <weights[ids[b, k]], g[b]>`` and
+    ``dweights[ids[b, k]] += values[b, k] * g[b]``, so an entry of value 0 still receives its gradient.
+
+    Args:
+        spikes: lists with any leading axes.
+        weights: row-major; their dtype is the dtype of the result, sums run in float32 (float64 for float64).
+
+    Raises:
+        ValueError: if the weights do not fit the neurons of the lists, or are not floating.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax import SparseSpikes, spike_matmul
+        >>> spikes = SparseSpikes.from_ids(jnp.array([[0, 2, 3]]), num_neurons=3)
+        >>> spike_matmul(spikes, jnp.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]]))
+        Array([[ 4., 40.]], dtype=float32)
+
+    Reference:
+        Finkbeiner et al. 2024, arXiv:2311.04386.
+    """
+    _check_arguments(spikes, weights)
+    axes = spikes.ids.shape[:-1]
+    rows = int(np.prod(axes))
+    operands = (
+        spikes.ids.reshape(rows, spikes.capacity),
+        spikes.values.astype(weights.dtype).reshape(rows, spikes.capacity),
+        weights,
+    )
+    return _spike_matmul(*_dispatch.vary_alike(operands)).reshape(*axes, weights.shape[-1])
+
+
+def _check_arguments(spikes: SparseSpikes, weights: Array) -> None:
+    check_spikes("spike_matmul", "spikes", spikes)
+    check_float_array("spike_matmul", "weights", weights)
+    fits = weights.ndim == 2 and weights.shape[0] == spikes.num_neurons
+    check(
+        fits,
+        "spike_matmul",
+        "weights",
+        f"have shape [neurons, outputs] = [{spikes.num_neurons}, any]",
+        list(weights.shape),
+        "Give one row of weights to every neuron of the lists",
+    )
+
+
+def prefers_lists(ids: Array, num_neurons: int) -> bool:
+    """Whether the reference gathers rows rather than multiplies densely, chosen from the shapes alone."""
+    rows, capacity = ids.shape
+    return rows <= _MAX_LIST_ROWS and capacity <= _MAX_LIST_SHARE * num_neurons
+
+
+def dense_product(dense: Array, weights: Array) -> Array:
+    """``dense @ weights`` over the last axis of `dense`, in which an entry of 0 adds nothing whatever its weights."""
+    out = jnp.matmul(dense, weights, preferred_element_type=sum_dtype(weights.dtype))
+    # A product with 0 is wrong only beside weights that are not finite, and then it shows in the result.
+    suspect = _dispatch.any_group(~jnp.isfinite(out))
+    return jax.lax.cond(suspect, _dense_product_not_finite, lambda *_: out, dense, weights)
+
+
+def _dense_product_not_finite(dense: Array, weights: Array) -> Array:
+    """The same for weights with infinities and NaNs: the finite part, and a count of each kind of the rest."""
+    dtype = sum_dtype(weights.dtype)
+
+    def count(entries: Array, kind: Array) -> Array:
+        return jnp.matmul(entries.astype(dtype), kind.astype(dtype))
+
+    finite = jnp.where(jnp.isfinite(weights), weights, 0)
+    out = jnp.matmul(dense, finite, preferred_element_type=dtype)
+    up, down = weights == jnp.inf, weights == -jnp.inf
+    ups = count(dense > 0, up) + count(dense < 0, down)
+    downs = count(dense > 0, down) + count(dense < 0, up)
+    out = jnp.where(ups > 0, out + jnp.inf, out)
+    out = jnp.where(downs > 0, out - jnp.inf, out)
+    return jnp.where(count(dense != 0, jnp.isnan(weights)) > 0, jnp.nan, out)
+
+
+def _weight_rows(ids: Array, weights: Array) -> Array:
+    """``[rows, capacity, outputs]``: the listed rows of the weights, row 0 where an id is out of range."""
+    return wide(weights)[jnp.where(in_range(ids, weights.shape[0]), ids.astype(jnp.int32), 0)]
+
+
+def _reference(operands: tuple[Array, Array, Array], _: tuple[()]) -> tuple[Array]:
+    ids, values, weights = operands
+    if not prefers_lists(ids, weights.shape[0]):
+        return (dense_product(scatter(ids, values, weights.shape[0]), weights).astype(weights.dtype),)
+    used = in_range(ids, weights.shape[0]) & (values != 0)
+    terms = wide(values)[:, :, None] * _weight_rows(ids, weights)
+    return (jnp.sum(jnp.where(used[:, :, None], terms, 0), axis=1).astype(weights.dtype),)
+
+
+def _values_backward(operands: tuple[Array, Array, Array], _: tuple[()]) -> tuple[Array]:
+    """``dvalues[b, k] = <weights[ids[b, k]], g[b]>``."""
+    ids, weights, g = operands
+    if prefers_lists(ids, weights.shape[0]):
+        products = jnp.sum(_weight_rows(ids, weights) * wide(g)[:, None, :], axis=-1)
+        products = jnp.where(in_range(ids, weights.shape[0]), products, 0)
+    else:
+        products = gather(jnp.matmul(g, weights.T, preferred_element_type=sum_dtype(g.dtype)), ids)
+    return (products.astype(g.dtype),)
+
+
+def _weights_backward(operands: tuple[Array, Array, Array], num_neurons: int) -> tuple[Array]:
+    """``dweights[ids[b, k]] += values[b, k] * g[b]``."""
+    ids, values, g = operands
+    if prefers_lists(ids, num_neurons):
+        rows = jnp.where(in_range(ids, num_neurons), ids.astype(jnp.int32), num_neurons)
+        updates = wide(values)[:, :, None] * wide(g)[:, None, :]
+        d_weights = jnp.zeros((num_neurons, g.shape[-1]), updates.dtype).at[rows].add(updates, mode="drop")
+    else:
+        dense = scatter(ids, values, num_neurons)
+        d_weights = jnp.matmul(dense.T, g, preferred_element_type=sum_dtype(g.dtype))
+    return (d_weights.astype(g.dtype),)
+
+
+@jax.custom_vjp
+def _spike_matmul(ids: Array, values: Array, weights: Array) -> Array:
+    operands, axes = (ids, values, weights), (0, 0, _dispatch.SHARED)
+    return _dispatch.evaluate("snnjax_spike_matmul", _reference, operands, axes, (0,))[0]
+
+
+def _fwd(ids: Array, values: Array, weights: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+    return _spike_matmul(ids, values, weights), (ids, values, weights)
+
+
+def _bwd(residuals: tuple[Array, Array, Array], g: Array) -> tuple[None, Array, Array]:
+    ids, values, weights = residuals
+    operands, axes = (ids, weights, g), (0, _dispatch.SHARED, 0)
+    name = "snnjax_spike_matmul_values_backward"
+    (d_values,) = _dispatch.evaluate(name, _values_backward, operands, axes, (0,))
+    operands, axes, name = (ids, values, g), (0, 0, 0), "snnjax_spike_matmul_weights_backward"
+    (d_weights,) = _dispatch.evaluate(
+        name, _weights_backward, operands, axes, (_dispatch.SHARED,), weights.shape[0]
+    )
+    return None, d_values, d_weights
+
+
+_spike_matmul.defvjp(_fwd, _bwd)
