@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from snnjax._check import check, check_choice, check_float_array, check_integer, check_shape
+from snnjax._types import wide
 from snnjax.sparse_spikes import SparseSpikes, id_dtype
 
 # A value this far above the threshold spikes in the last step where the log form is given no time constant.
@@ -38,7 +39,7 @@ def rate_encode(
                [0., 1.]], dtype=float32)
     """
     _check_values("rate_encode", values, num_steps)
-    precise = _precise(values)
+    precise = wide(values)
     draws = jax.random.uniform(key, (num_steps, *values.shape), precise.dtype)
     return (draws < precise[None]).astype(values.dtype)
 
@@ -107,7 +108,7 @@ def latency_spikes(
     ids = jnp.broadcast_to(jnp.arange(num_neurons, dtype=jnp.int32)[None], step.shape)
     tie = ids.astype(jnp.uint32) * jnp.uint32(_HASH_FACTOR)
     # One sort lines the inputs of each example up by step, so that each step's list is a run of `order`.
-    *_, order = jax.lax.sort((step, -_precise(values), tie, ids), dimension=1, num_keys=3)
+    *_, order = jax.lax.sort((step, -wide(values), tie, ids), dimension=1, num_keys=3)
     steps = jnp.arange(num_steps + 1, dtype=jnp.int32)
     start = jax.vmap(lambda row: jnp.searchsorted(row, steps))(jnp.sort(step, axis=1)).astype(jnp.int32)
     count = (start[:, 1:] - start[:, :-1]).T  # [time, batch]
@@ -129,7 +130,7 @@ def latency_spikes(
 
 def delta_encode(
     series: Float[Array, "time batch channels"], threshold: float | Float[Array, "..."]
-) -> Float[Array, "time batch twice_channels"]:
+) -> Float[Array, "time batch 2*channels"]:
     """Level crossing: a spike whenever a channel has moved by `threshold` since its last one.
 
     With ``reference = series[0]`` in the beginning, at each step
@@ -164,7 +165,7 @@ def delta_encode(
         f"shape {list(jnp.shape(threshold))}",
         "Pass one threshold, or one for each channel",
     )
-    precise = _precise(series)
+    precise = wide(series)
     step_size = jnp.broadcast_to(jnp.asarray(threshold).astype(precise.dtype), (num_channels,))[None]
 
     def step(reference: Array, frame: Array) -> tuple[Array, Array]:
@@ -185,13 +186,14 @@ def _latency_step(
     _check_positive(op, "threshold", threshold)
     if time_constant is not None:
         _check_positive(op, "time_constant", time_constant)
-    precise = _precise(values)
+    precise = wide(values)
     if form == "linear":
         spikes = precise > 0
         time = jnp.round((1 - jnp.clip(precise, 0, 1)) * (num_steps - 1))
     else:
         if time_constant is None:
-            time_constant = (num_steps - 1) / math.log((1 + _LAST_STEP_EXCESS) / _LAST_STEP_EXCESS)
+            # In the middle of the last step, so that rounding cannot move it out.
+            time_constant = (num_steps - 0.5) / math.log((1 + _LAST_STEP_EXCESS) / _LAST_STEP_EXCESS)
         spikes = precise > threshold
         # Where there is no spike a harmless pair keeps the logarithm finite.
         charged = jnp.where(spikes, precise, 2 * threshold)
@@ -199,11 +201,6 @@ def _latency_step(
         time = jnp.floor(time_constant * jnp.log1p(threshold / (charged - threshold)))
     spikes = spikes & (time < num_steps)
     return jnp.where(spikes, time, num_steps).astype(jnp.int32)
-
-
-def _precise(values: Array) -> Array:
-    """`values` in float32, or in float64 where they are float64 already."""
-    return values.astype(jnp.promote_types(values.dtype, jnp.float32))
 
 
 def _check_values(op: str, values: Any, num_steps: int) -> None:

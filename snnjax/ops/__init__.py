@@ -1,5 +1,11 @@
 """The ops: one file each, with its equation, its reference, its derivative and its targets."""
 
+from snnjax.ops.lif_network import LeakyReadout as LeakyReadout
+from snnjax.ops.lif_network import LIFLayer as LIFLayer
+from snnjax.ops.lif_network import LIFNetworkOutput as LIFNetworkOutput
+from snnjax.ops.lif_network import LIFNetworkState as LIFNetworkState
+from snnjax.ops.lif_network import lif_network as lif_network
+from snnjax.ops.lif_network import lif_network_state as lif_network_state
 from snnjax.ops.lif_step import lif_step as lif_step
 from snnjax.ops.select_spikes import select_spikes as select_spikes
 from snnjax.ops.spike import spike as spike

@@ -168,7 +168,9 @@ def _backward(operands: tuple[Array, ...], selection: Selection) -> tuple[Array,
     """The cotangents of v and threshold from that of the values."""
     v, threshold, ids, g = operands
     wide_threshold = wide(threshold) if threshold.ndim == 2 else wide(threshold)[None, :]
-    g_v = scatter(ids, wide(g), v.shape[-1]) * selection.surrogate.derivative(wide(v) - wide_threshold)
+    g_spikes = scatter(ids, wide(g), v.shape[-1])
+    slope = selection.surrogate.derivative(wide(v) - wide_threshold)
+    g_v = jnp.where(g_spikes == 0, 0, g_spikes * slope)  # 0 also where a membrane is NaN
     g_threshold = -g_v if threshold.ndim == 2 else -jnp.sum(g_v, axis=0)
     if threshold.shape == (1,):
         g_threshold = jnp.sum(g_threshold, keepdims=True)

@@ -1,0 +1,54 @@
+# One virtual environment in .venv; nothing is installed anywhere else.
+
+PYTHON ?= python3
+BIN := .venv/bin
+DEMO ?= train --task digits --out out
+# Two workers: the suite is sized for two cores.
+PYTEST ?= -n 2 --dist worksteal
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+.PHONY: help
+help:  ## say what there is
+	@echo "snnjax: spiking networks in JAX. What there is to make:"
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)$$/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+.PHONY: demo
+demo: .venv/ready  ## train a sparse spiking network on digit events (pictures and checkpoint in out/)
+	$(BIN)/snnjax $(DEMO)
+
+.PHONY: test
+test: lint types  ## every check: linter, formatter, types, tests, doctests, README, notebooks
+	$(BIN)/python -m pytest $(PYTEST)
+
+.PHONY: lint
+lint: .venv/ready  ## linter and formatter, without changing a file
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+.PHONY: types
+types: .venv/ready  ## static types
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+.PHONY: format
+format: .venv/ready  ## format the code, mend what the linter can mend
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+.PHONY: notebooks
+notebooks: .venv/ready  ## execute the notebooks
+	$(BIN)/python -m pytest tests/test_notebooks.py
+
+.PHONY: clean
+clean:  ## remove the environment, caches and out/
+	rm -rf .venv out build dist .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Written last, so that an interrupted install is done again; and again whenever pyproject.toml changes.
+.venv/ready: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "snnjax needs Python 3.11 or newer, $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade --editable '.[test]'
+	@touch $@

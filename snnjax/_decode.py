@@ -1,0 +1,149 @@
+"""What a read-out's outputs over time say of each class: its sum, its maximum, its first spike.
+
+Losses and metrics share these. Outputs are dense ``[time, batch, classes]`` or `SparseSpikes` of ``[time, batch]``
+lists; the lists are read entry by entry, so nothing of the size ``[time, batch, classes]`` is made, forward or backward.
+Results accumulate in float32 (float64 for float64) and steps from `lengths` on count nowhere.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from snnjax._check import check, check_float_array, check_shape
+from snnjax._types import wide
+from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range
+
+Outputs = Array | SparseSpikes
+
+
+def check_outputs(op: str, outputs: Outputs, lengths: Array | None) -> None:
+    """`outputs` must be floating ``[time, batch, classes]`` of at least one step, and `lengths` must fit."""
+    if isinstance(outputs, SparseSpikes):
+        check_spikes(op, "outputs", outputs)
+    shape, axes = outputs.shape, "time, batch, classes"
+    way_out = "Stack the outputs of all steps along a first axis, time"
+    check(len(shape) == 3, op, "outputs", f"have shape [{axes}]", list(shape), way_out)
+    if not isinstance(outputs, SparseSpikes):
+        check_float_array(op, "outputs", outputs)
+    check(shape[0] > 0, op, "outputs", "hold at least one time step", list(shape), "Run the network for a step or more")
+    if lengths is not None:
+        check_lengths(op, lengths, shape[1])
+
+
+def check_lengths(op: str, lengths: Array, batch: int) -> None:
+    """`lengths` must be integers ``[batch]``."""
+    way_out = "Pass the number of steps of each sequence of the batch"
+    check_shape(op, "lengths", lengths, (batch,), "batch", way_out)
+    check_integers(op, "lengths", lengths)
+
+
+def check_labels(op: str, labels: Array, batch: int) -> None:
+    """`labels` must be integers ``[batch]``."""
+    check_shape(op, "labels", labels, (batch,), "batch", "Pass one class number for each sequence")
+    check_integers(op, "labels", labels)
+
+
+def check_integers(op: str, argument: str, value: Array) -> None:
+    """`value` must be of an integer dtype."""
+    good = jnp.issubdtype(value.dtype, jnp.integer)
+    way_out = f"Cast it, for instance {argument}.astype(jnp.int32)"
+    check(good, op, argument, "have an integer dtype", value.dtype.name, way_out)
+
+
+def num_valid_steps(outputs: Outputs, lengths: Array | None) -> Array:
+    """The number of steps that count of each sequence, int32 ``[batch]``."""
+    time, batch = outputs.shape[:2]
+    if lengths is None:
+        return jnp.full(batch, time, jnp.int32)
+    return jnp.clip(lengths.astype(jnp.int32), 0, time)
+
+
+def _is_valid(outputs: Outputs, lengths: Array | None) -> Array:
+    """True at the steps that count, bool ``[time, batch]``."""
+    steps = jnp.arange(outputs.shape[0], dtype=jnp.int32)
+    return steps[:, None] < num_valid_steps(outputs, lengths)[None, :]
+
+
+def class_sums(outputs: Outputs, lengths: Array | None = None) -> Array:
+    """``sum_t outputs[t]``, ``[batch, classes]``."""
+    valid = _is_valid(outputs, lengths)
+    if isinstance(outputs, SparseSpikes):
+        return _Lists(outputs, valid).add(wide(outputs.values))
+    return jnp.sum(jnp.where(valid[:, :, None], wide(outputs), 0), axis=0)
+
+
+def class_maxima(outputs: Outputs, lengths: Array | None = None) -> Array:
+    """``max_t outputs[t]``, ``[batch, classes]``; the gradient is shared equally among the steps at the maximum.
+
+    A class is at 0 in the steps that do not list it. A sequence of length 0 has maxima of 0.
+    """
+    valid = _is_valid(outputs, lengths)
+    if isinstance(outputs, SparseSpikes):
+        return _list_maxima(outputs, valid, num_valid_steps(outputs, lengths))
+    best = jnp.max(jnp.where(valid[:, :, None], wide(outputs), -jnp.inf), axis=0)
+    return jnp.where(jnp.any(valid, axis=0)[:, None], best, 0)
+
+
+def first_spike_times(outputs: Outputs, lengths: Array | None = None) -> Array:
+    """The step of each class's first spike, its sequence's length if it never spikes, float ``[batch, classes]``.
+
+    ``time = sum_t prod_{t' <= t} (1 - outputs[t'])``, the number of steps survived without a spike. Its derivative at
+    spikes of 0 and 1: an additional spike at t before the first one, at f, brings it forward by ``f - t``; taking away
+    the first spike puts it off to the second (or the end); what follows the first spike changes nothing.
+    """
+    valid = _is_valid(outputs, lengths)
+    if isinstance(outputs, SparseSpikes):
+        return _list_first_times(outputs, valid, num_valid_steps(outputs, lengths))
+    survival = jnp.cumprod(1 - wide(outputs), axis=0)
+    return jnp.sum(jnp.where(valid[:, :, None], survival, 0), axis=0)
+
+
+class _Lists:
+    """Scatters and gathers between list entries ``[time, batch, capacity]`` and classes ``[batch, classes]``."""
+
+    def __init__(self, spikes: SparseSpikes, valid: Array) -> None:
+        used = in_range(spikes.ids, spikes.num_neurons) & valid[:, :, None]
+        self.used = used
+        # The id one beyond the last class is dropped by every scatter below.
+        self.ids = jnp.where(used, spikes.ids.astype(jnp.int32), spikes.num_neurons)
+        self.rows = jnp.broadcast_to(jnp.arange(used.shape[1], dtype=jnp.int32)[None, :, None], used.shape)
+        self.shape = (used.shape[1], spikes.num_neurons)
+
+    def add(self, entries: Array) -> Array:
+        entries = jnp.where(self.used, entries, 0)
+        return jnp.zeros(self.shape, entries.dtype).at[self.rows, self.ids].add(entries, mode="drop")
+
+    def extreme(self, entries: Array, start: float, largest: bool) -> Array:
+        out = jnp.full(self.shape, start, entries.dtype).at[self.rows, self.ids]
+        return (out.max if largest else out.min)(entries, mode="drop")
+
+    def of(self, per_class: Array) -> Array:
+        return per_class.at[self.rows, self.ids].get(mode="fill", fill_value=0)
+
+
+def _list_maxima(spikes: SparseSpikes, valid: Array, num_steps: Array) -> Array:
+    lists, values = _Lists(spikes, valid), wide(spikes.values)
+    fixed = jax.lax.stop_gradient(values)
+    best = lists.extreme(fixed, -jnp.inf, largest=True)
+    unlisted = num_steps[:, None].astype(best.dtype) - lists.add(jnp.ones_like(fixed))
+    best = jnp.where(unlisted > 0, jnp.maximum(best, 0), best)
+    best = jnp.where(jnp.isneginf(best), 0, best)
+    is_best = (fixed == lists.of(best)).astype(fixed.dtype)
+    ties = lists.add(is_best) + jnp.where(best == 0, unlisted, 0)
+    # A scatter of maxima has no derivative: the value comes from `best`, the gradient from a sum that is 0.
+    return best + lists.add(is_best * (values - fixed)) / jnp.maximum(ties, 1)
+
+
+def _list_first_times(spikes: SparseSpikes, valid: Array, num_steps: Array) -> Array:
+    lists, values = _Lists(spikes, valid), wide(spikes.values)
+    end = num_steps[:, None].astype(values.dtype)
+    step = jnp.arange(values.shape[0]).astype(values.dtype)[:, None, None]
+    never = float(values.shape[0])
+    time = jnp.where(values > 0, step, never)
+    first = jnp.minimum(lists.extreme(time, never, largest=False), end)
+    later = jnp.where(step > lists.of(first), time, never)
+    second = jnp.minimum(lists.extreme(later, never, largest=False), end)
+    until_first = jnp.maximum(lists.of(first) - step, 0)
+    slope = jnp.where(step == lists.of(first), lists.of(second) - step, until_first)
+    # The value is `first`; the gradient comes from a sum that is 0 (see `first_spike_times` for its slope).
+    return first - lists.add(slope * (values - jax.lax.stop_gradient(values)))

@@ -1,0 +1,287 @@
+"""Losses on the outputs of a network, and regularisers on the activity of its layers.
+
+Every loss takes `outputs` either dense, ``[time, batch, classes]``, or as `SparseSpikes` with leading axes
+``[time, batch]``. Lists are read entry by entry: no array of the dense size is made, forward or backward, and gradient
+reaches the listed entries. `lengths[batch]` excludes the steps after the end of each sequence; None counts all steps.
+Losses are scalars, the mean over the batch, in float32 (float64 for float64 outputs). All are safe under `jit`, `grad`
+and `vmap`. A label outside ``[0, classes)`` makes the loss NaN, for it cannot be checked inside `jit`.
+"""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from snnjax import _decode
+from snnjax._check import check, check_choice, check_float_array
+from snnjax._decode import Outputs
+from snnjax._types import wide
+
+
+def cross_entropy_sum(
+    outputs: Outputs,
+    labels: Int[Array, " batch"],
+    *,
+    lengths: Int[Array, " batch"] | None = None,
+    label_smoothing: float = 0.0,
+) -> Float[Array, ""]:
+    """Cross-entropy of the membranes summed over time.
+
+    ``loss = -mean_b sum_c q[b, c] log softmax(z[b])[c]``, ``z[b] = sum_{t < lengths[b]} outputs[t, b]``,
+    ``q = (1 - label_smoothing) one_hot(labels) + label_smoothing / classes``
+
+    Args:
+        outputs: membranes of the read-out, any floating dtype.
+        labels: class numbers.
+        lengths: steps of each sequence.
+        label_smoothing: in ``[0, 1)``.
+
+    Raises:
+        ValueError: for outputs of no time step, for shapes or dtypes that do not fit, for a smoothing out of range.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.losses import cross_entropy_sum
+        >>> outputs = jnp.array([[[0.0, 1.0]], [[0.0, 2.0]]])  # two steps of one sequence, two classes
+        >>> float(cross_entropy_sum(outputs, jnp.array([1]))) < 0.05
+        True
+
+    Reference:
+        Zenke and Vogels 2021, doi:10.1162/neco_a_01367; label smoothing: Szegedy et al. 2016, arXiv:1512.00567.
+    """
+    _check("cross_entropy_sum", outputs, labels, lengths)
+    return _cross_entropy("cross_entropy_sum", _decode.class_sums(outputs, lengths), labels, label_smoothing)
+
+
+def cross_entropy_count(
+    outputs: Outputs,
+    labels: Int[Array, " batch"],
+    *,
+    lengths: Int[Array, " batch"] | None = None,
+    label_smoothing: float = 0.0,
+) -> Float[Array, ""]:
+    """Cross-entropy of the spike counts: `cross_entropy_sum` for a spiking read-out.
+
+    ``z[b, c]`` is the number of spikes of class c. The gradient of the count with respect to each spike is 1, whatever
+    its step; behind it stands the surrogate of the layer that fired.
+
+    Args and errors are those of `cross_entropy_sum`; `outputs` are spikes.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax import SparseSpikes
+        >>> from snnjax.losses import cross_entropy_count
+        >>> spikes = SparseSpikes.from_ids(jnp.array([[[1]], [[1]], [[0]]]), num_neurons=2)  # class 1 twice, 0 once
+        >>> float(cross_entropy_count(spikes, jnp.array([1]))).__round__(3)
+        0.313
+
+    Reference:
+        Eshraghian et al. 2023, doi:10.1109/JPROC.2023.3308088.
+    """
+    _check("cross_entropy_count", outputs, labels, lengths)
+    return _cross_entropy("cross_entropy_count", _decode.class_sums(outputs, lengths), labels, label_smoothing)
+
+
+def cross_entropy_max(
+    outputs: Outputs,
+    labels: Int[Array, " batch"],
+    *,
+    lengths: Int[Array, " batch"] | None = None,
+    label_smoothing: float = 0.0,
+) -> Float[Array, ""]:
+    """Cross-entropy of the largest membrane that each class reaches.
+
+    ``z[b, c] = max_{t < lengths[b]} outputs[t, b, c]``; the gradient reaches the step of the maximum, in equal shares
+    if there are several. In lists a class is at 0 in the steps that do not list it, and entries of one id and step are
+    compared, not added.
+
+    Args and errors are those of `cross_entropy_sum`.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from snnjax.losses import cross_entropy_max
+        >>> outputs = jnp.array([[[0.0, 3.0]], [[0.0, 2.0]]])
+        >>> jax.grad(cross_entropy_max)(outputs, jnp.array([1]))[:, 0, 1].round(3)
+        Array([-0.047,  0.   ], dtype=float32)
+
+    Reference:
+        Cramer et al. 2022, doi:10.1109/TNNLS.2020.3044364.
+    """
+    _check("cross_entropy_max", outputs, labels, lengths)
+    return _cross_entropy("cross_entropy_max", _decode.class_maxima(outputs, lengths), labels, label_smoothing)
+
+
+def mean_square_rate(
+    outputs: Outputs,
+    labels: Int[Array, " batch"],
+    correct_rate: float,
+    incorrect_rate: float,
+    *,
+    lengths: Int[Array, " batch"] | None = None,
+) -> Float[Array, ""]:
+    """Mean square distance of each class's rate from a target rate.
+
+    ``loss = mean_{b, c} (rate[b, c] - target[b, c])^2``, ``rate[b, c] = sum_t outputs[t, b, c] / lengths[b]`` in spikes
+    a step; the target is `correct_rate` for the label's class and `incorrect_rate` for all others.
+
+    Errors are those of `cross_entropy_sum`; sequences of length 0 have rate 0.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.losses import mean_square_rate
+        >>> spikes = jnp.array([[[1.0, 0.0]], [[0.0, 0.0]]])  # class 0 at rate 0.5, class 1 silent
+        >>> mean_square_rate(spikes, jnp.array([0]), correct_rate=0.5, incorrect_rate=0.0)
+        Array(0., dtype=float32)
+
+    Reference:
+        Shrestha and Orchard 2018 (SLAYER), arXiv:1810.08646.
+    """
+    _check("mean_square_rate", outputs, labels, lengths)
+    sums = _decode.class_sums(outputs, lengths)
+    steps = jnp.maximum(_decode.num_valid_steps(outputs, lengths), 1).astype(sums.dtype)
+    hot = _one_hot(labels, sums)
+    target = incorrect_rate + (correct_rate - incorrect_rate) * hot
+    return jnp.mean(jnp.square(sums / steps[:, None] - target))
+
+
+def time_to_first_spike(
+    outputs: Outputs,
+    labels: Int[Array, " batch"],
+    *,
+    time_scale: float = 1.0,
+    lengths: Int[Array, " batch"] | None = None,
+    label_smoothing: float = 0.0,
+) -> Float[Array, ""]:
+    """Cross-entropy of the first spike times: the label's class shall spike before all others.
+
+    ``z[b, c] = -time[b, c] / time_scale``, ``time[b, c] = sum_{t < lengths[b]} prod_{t' <= t} (1 - outputs[t', b, c])``,
+    the step of the first spike, and ``lengths[b]`` for a class that never spikes.
+
+    The gradient is that of the product, exact where `outputs` are 0 or 1, and passes on through the surrogate of each
+    spike: with the first spike at f, ``dtime/doutputs[t]`` is ``-(f - t)`` before f (a spike there would come that much
+    earlier), ``-(g - f)`` at f, where g is the second spike or the end, and 0 afterwards. A silent class thus has
+    gradient at every step, in lists at every step that lists it.
+
+    Args:
+        outputs: spikes of the read-out.
+        labels: class numbers.
+        time_scale: positive, in steps; so much earlier than a rival multiplies the odds by e.
+        lengths: steps of each sequence.
+        label_smoothing: in ``[0, 1)``.
+
+    Raises:
+        ValueError: as `cross_entropy_sum`, and for a `time_scale` that is not positive.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from snnjax.losses import time_to_first_spike
+        >>> spikes = jnp.array([[[0.0, 0.0]], [[0.0, 1.0]], [[0.0, 0.0]]])  # class 0 never, class 1 at step 1
+        >>> float(time_to_first_spike(spikes, jnp.array([1]))).__round__(3)
+        0.127
+
+    Reference:
+        Mostafa 2018, arXiv:1606.08165; Gardner and Grüning 2021, doi:10.3389/fncom.2021.617862.
+    """
+    _check("time_to_first_spike", outputs, labels, lengths)
+    way_out = "Try 1.0 for a sharp loss, or a tenth of the sequence for a soft one"
+    check(time_scale > 0, "time_to_first_spike", "time_scale", "be positive", time_scale, way_out)
+    times = _decode.first_spike_times(outputs, lengths)
+    return _cross_entropy("time_to_first_spike", -times / time_scale, labels, label_smoothing)
+
+
+def activity_upper_bound(
+    activity: Sequence[Float[Array, "batch neurons"]], bound: float, *, over: str = "population"
+) -> Float[Array, ""]:
+    """Penalty on layers more active than `bound`, the regulariser that keeps sparse training sparse.
+
+    ``penalty = sum_layers mean_b max(0, mean_n activity[b, n] / bound - 1)^2`` over the "population": every sequence's
+    share of active neurons is bounded, hence the length of its lists, while single neurons stay free to fire.
+    ``sum_layers mean_n max(0, mean_b activity[b, n] / bound - 1)^2`` over "neurons": each neuron's mean rate is bounded.
+
+    The rate is measured in units of the bound, so one strength serves all bounds: 0 below, 1 at twice the bound.
+
+    Args:
+        activity: one array a layer, mean rates in spikes a step, as networks return them: true rates before the cap,
+            whose gradient reaches every neuron above the second threshold.
+        bound: positive, in spikes a neuron and step, for instance 0.04.
+        over: "population" or "neurons".
+
+    Raises:
+        ValueError: for a bound that is not positive, an unknown `over`, no layer, or activity that is not floating
+            [batch, neurons].
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.losses import activity_upper_bound
+        >>> activity_upper_bound([jnp.full((2, 5), 0.08)], bound=0.04)
+        Array(1., dtype=float32)
+
+    Reference:
+        Zenke and Vogels 2021, doi:10.1162/neco_a_01367 (upper threshold of the population).
+    """
+    rates = _pooled("activity_upper_bound", activity, bound, over)
+    return _total([jnp.mean(jnp.square(jax.nn.relu(rate / bound - 1))) for rate in rates])
+
+
+def activity_lower_bound(
+    activity: Sequence[Float[Array, "batch neurons"]], bound: float, *, over: str = "neurons"
+) -> Float[Array, ""]:
+    """Penalty on neurons or layers less active than `bound`, which wakes silent ones.
+
+    ``penalty = sum_layers mean_n max(0, 1 - mean_b activity[b, n] / bound)^2`` over "neurons", and
+    ``sum_layers mean_b max(0, 1 - mean_n activity[b, n] / bound)^2`` over the "population".
+
+    The penalty is 1 a layer where all are silent. Its gradient passes through the surrogate of neurons near threshold:
+    those below the second threshold at all steps have none, and stay asleep.
+
+    Args and errors are those of `activity_upper_bound`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.losses import activity_lower_bound
+        >>> activity_lower_bound([jnp.array([[0.0, 0.02]])], bound=0.01)  # one neuron of two is silent
+        Array(0.5, dtype=float32)
+
+    Reference:
+        Zenke and Vogels 2021, doi:10.1162/neco_a_01367 (lower threshold of each neuron).
+    """
+    rates = _pooled("activity_lower_bound", activity, bound, over)
+    return _total([jnp.mean(jnp.square(jax.nn.relu(1 - rate / bound))) for rate in rates])
+
+
+def _pooled(op: str, activity: Sequence[Array], bound: float, over: str) -> list[Array]:
+    """Each layer's mean rates over the population, ``[batch]``, or over the batch, ``[neurons]``."""
+    check(bound > 0, op, "bound", "be positive", bound, "Try 0.04, four spikes in a hundred steps")
+    check_choice(op, "over", over, ("population", "neurons"))
+    way_out = "Pass the activity that a network returns, one array a layer"
+    check(len(activity) > 0, op, "activity", "hold at least one layer", len(activity), way_out)
+    for layer, rate in enumerate(activity):
+        check_float_array(op, f"activity[{layer}]", rate)
+        check(rate.ndim == 2, op, f"activity[{layer}]", "have shape [batch, neurons]", list(rate.shape), way_out)
+    return [jnp.mean(wide(rate), axis=1 if over == "population" else 0) for rate in activity]
+
+
+def _total(penalties: list[Array]) -> Array:
+    return jnp.sum(jnp.stack(penalties))
+
+
+def _check(op: str, outputs: Outputs, labels: Array, lengths: Array | None) -> None:
+    _decode.check_outputs(op, outputs, lengths)
+    _decode.check_labels(op, labels, outputs.shape[1])
+
+
+def _one_hot(labels: Array, like: Array) -> Array:
+    """One-hot labels in the shape and dtype of `like` [batch, classes]; NaN where a label is out of range."""
+    classes = like.shape[1]
+    hot = jax.nn.one_hot(labels, classes, dtype=like.dtype)
+    good = (labels >= 0) & (labels < classes)
+    return jnp.where(good[:, None], hot, jnp.nan)
+
+
+def _cross_entropy(op: str, logits: Array, labels: Array, label_smoothing: float) -> Array:
+    """The mean over the batch of the cross-entropy of ``[batch, classes]`` logits."""
+    good = 0 <= label_smoothing < 1
+    check(good, op, "label_smoothing", "lie in [0, 1)", label_smoothing, "Try 0.1, or 0.0 for none")
+    target = (1 - label_smoothing) * _one_hot(labels, logits) + label_smoothing / logits.shape[1]
+    return -jnp.mean(jnp.sum(target * jax.nn.log_softmax(logits, axis=-1), axis=-1))

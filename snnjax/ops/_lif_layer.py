@@ -1,0 +1,245 @@
+"""The jnp reference of one LIF layer over all time steps, forward and backward.
+
+All time steps of a layer are known once the layer below has run, so products with weights are done for all steps at
+once and only the neurons themselves (and recurrent weights) run step by step. Arrays are ``[time, batch, neurons]``.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from snnjax._types import sum_dtype, wide
+from snnjax.ops.select_spikes import candidates, cap
+from snnjax.ops.spike_matmul import dense_product
+from snnjax.surrogates import Surrogate
+
+
+class LayerSwitches(NamedTuple):
+    """What is static about a layer."""
+
+    capacity: int | None  # None: every neuron receives its gradient
+    surrogate: Surrogate
+    reset: str
+    detach_reset: bool
+
+
+class LayerConstants(NamedTuple):
+    """What a layer computes with besides its input product, arrays that broadcast over the batch."""
+
+    recurrent: Array | None  # [neurons, neurons]
+    decay: Array  # [1 | neurons], as the two below
+    threshold: Array
+    gain: Array
+    second_threshold: Array  # [1 | neurons]
+
+
+class LayerRecord(NamedTuple):
+    """What the backward pass needs of the forward pass."""
+
+    v: Array  # [time, batch, neurons], the membranes after each step
+    current: Array  # [time, batch, neurons], with its recurrent part
+    listed: Array | None  # bool [time, batch, neurons], the neurons in the capped lists; None without capacity
+
+
+class LayerCotangents(NamedTuple):
+    """The cotangents that the layer's backward pass yields."""
+
+    current: Array  # [time, batch, neurons]
+    recurrent: Array | None
+    decay: Array
+    threshold: Array
+    gain: Array
+    v: Array  # [batch, neurons], of the first membrane
+    spikes: Array | None  # [batch, neurons], of the spikes before the first step, of recurrent layers
+
+
+def rows_of(array: Array) -> Array:
+    """``[time, batch, neurons]`` as ``[time * batch, neurons]``."""
+    return array.reshape(int(np.prod(array.shape[:-1])), array.shape[-1])
+
+
+def _row(constant: Array) -> Array:
+    return wide(constant)[None, :]
+
+
+def _choose(valid: Array | None, inside: Array, after: Array) -> Array:
+    """`inside` where a sequence has not ended yet, `after` behind its end (valid ``[batch]``)."""
+    return inside if valid is None else jnp.where(valid[:, None], inside, after)
+
+
+def fire(v: Array, threshold: Array, surrogate: Surrogate) -> Array:
+    """The spikes of membranes, in the dtype of `threshold`'s sums."""
+    return surrogate.fire(wide(v) - wide(threshold).reshape((1,) * (v.ndim - 1) + (-1,)))
+
+
+def reset(v: Array, constants: LayerConstants, switches: LayerSwitches) -> Array:
+    """``u``: the membrane after the reset by its own spikes."""
+    spikes = fire(v, constants.threshold, switches.surrogate)
+    threshold = wide(constants.threshold).reshape((1,) * (v.ndim - 1) + (-1,))
+    if switches.reset == "subtract":
+        return wide(v) - threshold * spikes
+    return wide(v) * (1 - spikes) if switches.reset == "zero" else wide(v)
+
+
+def listed_mask(v: Array, valid: Array | None, constants: LayerConstants, switches: LayerSwitches) -> Array | None:
+    """The neurons in the capped lists of the rows of ``v [..., neurons]``; None without capacity."""
+    if switches.capacity is None:
+        return None
+    rows = rows_of(v)
+    threshold, second = (
+        jnp.broadcast_to(c[None, :], rows.shape) for c in (constants.threshold, constants.second_threshold)
+    )
+    spikes, near = candidates(rows, threshold, second)
+    if valid is not None:
+        inside = valid.reshape(-1)[:, None]
+        spikes, near = spikes & inside, near & inside
+    one_threshold = constants.threshold.shape == (1,)
+    spikes, near = cap(rows, spikes, near, switches.capacity, one_threshold)
+    return (spikes | near).reshape(v.shape)
+
+
+def layer_forward(
+    current: Array,
+    valid: Array | None,
+    first: tuple[Array, Array | None],
+    constants: LayerConstants,
+    switches: LayerSwitches,
+) -> tuple[LayerRecord, tuple[Array, Array | None]]:
+    """Run a layer from its first membrane and (recurrent layers) spikes; yields its record and the last of both."""
+    is_recurrent = constants.recurrent is not None
+
+    def step(carry: tuple[Array, Array | None], xs: tuple[Array, Array | None]) -> tuple[Any, Any]:
+        v, spikes = carry
+        total, inside = xs
+        if is_recurrent:
+            total = total + dense_product(spikes, constants.recurrent)
+        u = reset(v, constants, switches)
+        v_new = (_row(constants.decay) * u + _row(constants.gain) * total).astype(v.dtype)
+        v_new = _choose(inside, v_new, v)
+        if not is_recurrent:
+            return (v_new, None), (v_new,)
+        listed = listed_mask(v_new, inside, constants, switches)
+        spikes = _choose(inside, listed_spikes(v_new, None, listed, constants, switches), spikes)
+        return (v_new, spikes), (v_new, total, listed)
+
+    last, history = jax.lax.scan(step, first, (current, valid))
+    if is_recurrent:
+        return LayerRecord(*history), last
+    (v,) = history
+    return LayerRecord(v, current, listed_mask(v, valid, constants, switches)), last
+
+
+def listed_spikes(
+    v: Array, valid: Array | None, listed: Array | None, constants: LayerConstants, switches: LayerSwitches
+) -> Array:
+    """The spikes that reach other neurons, dense, in the dtype of `v`."""
+    spikes = fire(v, constants.threshold, switches.surrogate).astype(v.dtype)
+    if listed is not None:
+        return jnp.where(listed, spikes, 0)
+    return spikes if valid is None else jnp.where(valid[..., None], spikes, 0)
+
+
+def _through_reset(
+    g_u: Array, v: Array, constants: LayerConstants, switches: LayerSwitches
+) -> tuple[Array, Array]:
+    """The cotangents of the membrane, and of the threshold as far as the reset holds it, from that of ``u``."""
+    threshold = _row(constants.threshold)
+    spikes = fire(v, constants.threshold, switches.surrogate)
+    g_v = g_u * (1 - spikes) if switches.reset == "zero" else g_u
+    g_threshold = -g_u * spikes if switches.reset == "subtract" else jnp.zeros_like(g_u)
+    if switches.detach_reset or switches.reset == "none":
+        return g_v, g_threshold
+    removed = wide(v) if switches.reset == "zero" else threshold
+    through_spike = -g_u * removed * switches.surrogate.derivative(wide(v) - threshold)
+    return g_v + through_spike, g_threshold - through_spike
+
+
+def layer_backward(
+    g_spikes: Array,
+    g_counts: Array,
+    g_last: tuple[Array, Array | None],
+    record: LayerRecord,
+    first: tuple[Array, Array | None],
+    valid: Array | None,
+    constants: LayerConstants,
+    switches: LayerSwitches,
+) -> LayerCotangents:
+    """Back-propagation through time.
+
+    Args:
+        g_spikes: cotangent of the listed spikes ``[time, batch, neurons]``.
+        g_counts: cotangent of the spike counts ``[batch, neurons]``.
+        g_last: cotangents of the last membrane and the last spikes.
+        first: the membrane and the spikes before the first step.
+    """
+    decay, threshold, gain = (_row(c) for c in constants[1:4])
+
+    def step(carry: tuple[Any, ...], xs: tuple[Any, ...]) -> tuple[tuple[Any, ...], Array]:
+        # A membrane's cotangent arrives directly (g_direct) or through the u of the step after it (g_u), never both.
+        g_direct, g_u, g_carried, g_threshold = carry
+        v, g_listed, listed, inside = xs
+        g_s = wide(g_listed) if g_carried is None else wide(g_listed) + g_carried
+        g_s = g_s if listed is None else jnp.where(listed, g_s, 0)
+        g_s = g_s + jnp.where(v > constants.second_threshold[None, :], wide(g_counts), 0)
+        through_spike = jnp.where(g_s == 0, 0, g_s * switches.surrogate.derivative(wide(v) - threshold))
+        g_reset, g_reset_threshold = _through_reset(g_u, v, constants, switches)
+        g_v = g_direct + g_reset + through_spike
+        g_before = None
+        if constants.recurrent is not None:
+            g_before = wide(jnp.matmul((gain * g_v).astype(v.dtype), constants.recurrent.T))
+        new = (jnp.zeros_like(g_v), decay * g_v, g_before, g_threshold + g_reset_threshold - through_spike)
+        kept = jax.tree.map(lambda n, old: _choose(inside, n, old), new, carry)
+        return kept, _choose(inside, g_v, jnp.zeros_like(g_v))
+
+    nothing = jnp.zeros_like(wide(g_last[0]))
+    start = (wide(g_last[0]), nothing, None if g_last[1] is None else wide(g_last[1]), nothing)
+    xs = (record.v, g_spikes, record.listed, valid)
+    (g_direct, g_u, g_carried, g_threshold), g_v = jax.lax.scan(step, start, xs, reverse=True)
+    g_reset, g_reset_threshold = _through_reset(g_u, first[0], constants, switches)
+    parameters = _parameter_cotangents(g_v, record, first, valid, constants, switches)
+    return parameters._replace(
+        threshold=_reduce(g_threshold + g_reset_threshold, constants.threshold),
+        v=(g_direct + g_reset).astype(first[0].dtype),
+        spikes=None if g_carried is None else g_carried.astype(first[0].dtype),
+    )
+
+
+def _parameter_cotangents(
+    g_v: Array,
+    record: LayerRecord,
+    first: tuple[Array, Array | None],
+    valid: Array | None,
+    constants: LayerConstants,
+    switches: LayerSwitches,
+) -> LayerCotangents:
+    """What follows from the membranes' cotangents ``g_v [time, batch, neurons]`` for all steps at once."""
+    v_before = jnp.concatenate([first[0][None], record.v])[:-1]
+    g_current = (wide(constants.gain)[None, None, :] * g_v).astype(record.v.dtype)
+    recurrent = None
+    if constants.recurrent is not None and first[1] is not None:
+        spikes = listed_spikes(record.v, valid, record.listed, constants, switches)
+        spikes = jnp.concatenate([first[1][None], spikes])[:-1]
+        recurrent = outer(spikes, g_current).astype(constants.recurrent.dtype)
+    return LayerCotangents(
+        current=g_current,
+        recurrent=recurrent,
+        decay=_reduce(jnp.sum(g_v * reset(v_before, constants, switches), axis=0), constants.decay),
+        threshold=constants.threshold,
+        gain=_reduce(jnp.sum(g_v * wide(record.current), axis=0), constants.gain),
+        v=first[0],
+        spikes=first[1],
+    )
+
+
+def outer(spikes: Array, g: Array) -> Array:
+    """The weight gradient ``sum_{time, batch} spikes^T g``, summed wide."""
+    return jnp.matmul(rows_of(spikes).T, rows_of(g), preferred_element_type=sum_dtype(g.dtype))
+
+
+def _reduce(g: Array, like: Array) -> Array:
+    """The cotangent of a constant ``[1 | neurons]`` from that of its broadcast ``[batch, neurons]``."""
+    total = jnp.sum(g, axis=0)
+    return (jnp.sum(total, keepdims=True) if like.shape == (1,) else total).astype(like.dtype)

@@ -1,0 +1,110 @@
+"""The checks of `lif_network`'s arguments."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from snnjax._check import check, check_choice, check_float_array, check_integer, check_shape
+from snnjax.ops.lif_step import RESETS
+from snnjax.sparse_spikes import SparseSpikes, check_spikes
+
+_OP = "lif_network"
+
+
+def check_network(inputs: Any, layers: tuple[Any, ...], readout: Any, chunk: int | None) -> int:
+    """Inputs, layers and read-out must fit together; returns the batch size."""
+    check(len(layers) > 0, _OP, "layers", "hold at least one layer", "none", "Pass [LIFLayer(weights, decay)]")
+    if chunk is not None:
+        check_integer(_OP, "chunk", chunk, 1)
+    width, batch = _check_inputs(inputs)
+    dtype = layers[0].weights.dtype
+    for index, layer in enumerate([*layers, *([] if readout is None else [readout])]):
+        name = f"layers[{index}]" if index < len(layers) else "readout"
+        _check_array(f"{name}.weights", layer.weights, (width, None), "inputs, neurons", dtype)
+        width = layer.weights.shape[1]
+        if layer.bias is not None:
+            _check_array(f"{name}.bias", layer.bias, (width,), "neurons", dtype)
+        if getattr(layer, "recurrent", None) is not None:
+            _check_array(f"{name}.recurrent", layer.recurrent, (width, width), "neurons, neurons", dtype)
+    return batch
+
+
+def _check_array(argument: str, array: Any, shape: tuple[int | None, ...], axes: str, dtype: Any) -> None:
+    check_float_array(_OP, argument, array)
+    check_shape(_OP, argument, array, shape, axes, "Make its shape fit the layer below and its own neurons")
+    same = array.dtype == dtype
+    check(
+        same, _OP, argument, f"have the dtype of the first weights, {dtype.name}", array.dtype.name, "Cast one of them"
+    )
+
+
+def _check_inputs(inputs: Any) -> tuple[int, int]:
+    """The number of inputs and the batch size."""
+    if isinstance(inputs, SparseSpikes):
+        check_spikes(_OP, "inputs", inputs)
+        good = inputs.ids.ndim == 3
+        way_out = "Give the lists the leading axes [time, batch]"
+    else:
+        good = np.ndim(inputs) == 3
+        way_out = "Add the missing axis, for instance inputs[:, None] for a batch of one"
+    check(good, _OP, "inputs", "have axes [time, batch, inputs]", f"shape {list(inputs.shape)}", way_out)
+    return inputs.shape[-1], inputs.shape[1]
+
+
+def one_per_layer(argument: str, value: Any, num_layers: int) -> tuple[Any, ...]:
+    """A scalar for all layers, or one value per layer in a sequence or in an array ``[layers]``."""
+    if not isinstance(value, Sequence) and np.ndim(value) == 0:
+        return (value,) * num_layers
+    check(
+        len(value) == num_layers,
+        _OP,
+        argument,
+        f"be one value or one per layer, {num_layers}",
+        f"{len(value)} values",
+        "Pass a scalar to use it everywhere",
+    )
+    return tuple(value)
+
+
+def check_capacity(capacity: Any, num_layers: int) -> tuple[int | None, ...]:
+    """One capacity per layer, each None or a whole number."""
+    each = (None,) * num_layers if capacity is None else one_per_layer("capacity", capacity, num_layers)
+    for value in each:
+        if value is not None:
+            check_integer(_OP, "capacity", value, 0)
+    return tuple(None if value is None else int(value) for value in each)
+
+
+def check_reset(reset: str) -> None:
+    """`reset` must be one of the op's resets."""
+    check_choice(_OP, "reset", reset, RESETS)
+
+
+def check_lengths(lengths: Any, batch: int) -> Array:
+    """`lengths` as int32 ``[batch]``."""
+    lengths = jnp.asarray(lengths)
+    check_shape(_OP, "lengths", lengths, (batch,), "batch", "Give each sequence its number of steps")
+    whole = jnp.issubdtype(lengths.dtype, jnp.integer)
+    check(whole, _OP, "lengths", "be integers", lengths.dtype.name, "Cast with lengths.astype(jnp.int32)")
+    return lengths.astype(jnp.int32)
+
+
+def check_state(state: Any, batch: int, layers: tuple[Any, ...], readout: Any) -> None:
+    """`state` must be that of this network at this batch size."""
+    way_out = "Take it from lif_network_state or from an earlier call of the same network"
+    recurrent = [layer.recurrent is not None for layer in layers]
+    carried = [spikes is not None for spikes in state.spikes]
+    check(carried == recurrent, _OP, "state.spikes", f"be there for recurrent layers {recurrent}", carried, way_out)
+    check(len(state.v) == len(layers), _OP, "state.v", f"hold {len(layers)} layers", len(state.v), way_out)
+    for layer, *arrays in zip(layers, state.v, state.spikes, strict=True):
+        for array in arrays:
+            if array is not None:
+                check_shape(_OP, "state", array, (batch, layer.weights.shape[1]), "batch, neurons", way_out)
+    has_readout = state.readout is not None
+    check(has_readout == (readout is not None), _OP, "state.readout", "fit the read-out", has_readout, way_out)
+    if has_readout:
+        shape = (batch, readout.weights.shape[1])
+        check_shape(_OP, "state.readout", state.readout, shape, "batch, outputs", way_out)

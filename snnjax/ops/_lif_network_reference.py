@@ -1,0 +1,284 @@
+"""The jnp reference of `lif_network`: its layers one after the other, forward, and backward in reverse order."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from snnjax._types import sum_dtype, wide
+from snnjax.ops._lif_layer import (
+    LayerConstants,
+    LayerRecord,
+    LayerSwitches,
+    layer_backward,
+    layer_forward,
+    listed_spikes,
+    outer,
+    rows_of,
+)
+from snnjax.ops.select_spikes import Selection, spike_lists
+from snnjax.ops.spike_matmul import dense_product
+from snnjax.sparse_spikes import gather, scatter
+
+
+class Linear(NamedTuple):
+    """Weights ``[inputs, outputs]`` and a bias ``[outputs]`` or None."""
+
+    weights: Array
+    bias: Array | None
+
+
+class Readout(NamedTuple):
+    """A leaky integrator behind the last layer."""
+
+    linear: Linear
+    decay: Array  # [1 | outputs]
+    gain: Array  # [1 | outputs]
+
+
+class Lists(NamedTuple):
+    """The leaves of `SparseSpikes`, ``[time, batch, ...]``."""
+
+    ids: Array
+    values: Array
+    num_spikes: Array
+    num_listed: Array
+
+
+class Operands(NamedTuple):
+    """What the target computes with."""
+
+    inputs: Any  # [time, batch, inputs], or the ids and values of lists [time, batch, capacity]
+    linears: tuple[Linear, ...]  # one per layer
+    constants: tuple[LayerConstants, ...]
+    readout: Readout | None
+    first: tuple[tuple[Array, Array | None], ...]  # membrane and spikes [batch, neurons] of each layer
+    first_readout: Array | None  # [batch, outputs]
+    lengths: Array | None  # int32 [batch]
+
+
+class Switches(NamedTuple):
+    """What is static about the target."""
+
+    layers: tuple[LayerSwitches, ...]
+    record_spikes: bool
+
+
+class Results(NamedTuple):
+    """What the target yields."""
+
+    output: Array  # [time, batch, outputs]
+    counts: tuple[Array, ...]  # [batch, neurons], true spikes, in the dtype of sums
+    dropped: tuple[Array, ...]  # int32 [batch]
+    spikes: tuple[Any, ...]  # Lists, or dense [time, batch, neurons], of each layer; empty unless recorded
+    last: tuple[tuple[Array, Array | None], ...]
+    last_readout: Array | None
+
+
+class Record(NamedTuple):
+    """What the backward pass needs of the forward pass."""
+
+    layers: tuple[LayerRecord, ...]
+    readout_current: Array | None  # [time, batch, outputs]
+
+
+def forward(operands: Operands, switches: Switches) -> tuple[Results, Record]:
+    """Run the network over all time steps."""
+    x = dense_inputs(operands)
+    valid = _valid(operands, x.shape[0])
+    counts, dropped, spikes, last, records = [], [], [], [], []
+    for linear, constants, first, layer in zip(*operands[1:3], operands.first, switches.layers, strict=True):
+        current = apply_linear(x, linear)
+        record, end = layer_forward(current, valid, first, constants, layer)
+        x = listed_spikes(record.v, valid, record.listed, constants, layer)
+        true_spikes = listed_spikes(record.v, valid, None, constants, layer)
+        counts.append(jnp.sum(wide(true_spikes), axis=0))
+        dropped.append(_dropped(true_spikes, layer.capacity))
+        if switches.record_spikes:
+            spikes.append(_recorded(x, true_spikes, record, constants, layer))
+        last.append(end)
+        records.append(record)
+    output, last_readout, readout_current = x, None, None
+    if operands.readout is not None:
+        readout_current = apply_linear(x, operands.readout.linear)
+        output, last_readout = _leaky_forward(readout_current, valid, operands)
+    results = Results(output, tuple(counts), tuple(dropped), tuple(spikes), tuple(last), last_readout)
+    return results, Record(tuple(records), readout_current)
+
+
+def dense_inputs(operands: Operands) -> Array:
+    """The inputs ``[time, batch, inputs]`` in the weights' dtype, 0 behind the end of each sequence."""
+    dtype, inputs = operands.linears[0].weights.dtype, operands.inputs
+    if isinstance(inputs, tuple):
+        ids, values = inputs
+        num_inputs = operands.linears[0].weights.shape[0]
+        dense = scatter(rows_of(ids), rows_of(values).astype(dtype), num_inputs)
+        inputs = dense.reshape(*ids.shape[:-1], num_inputs)
+    valid = _valid(operands, inputs.shape[0])
+    x = inputs.astype(dtype)
+    return x if valid is None else jnp.where(valid[:, :, None], x, 0)
+
+
+def _valid(operands: Operands, num_steps: int) -> Array | None:
+    """True where a sequence has not ended yet, bool ``[time, batch]``; None without lengths."""
+    if operands.lengths is None:
+        return None
+    return jnp.arange(num_steps)[:, None] < operands.lengths[None, :]
+
+
+def apply_linear(x: Array, linear: Linear) -> Array:
+    """``x @ weights + bias`` for all steps at once, in the dtype of sums."""
+    rows = dense_product(rows_of(x), linear.weights)
+    rows = rows if linear.bias is None else rows + wide(linear.bias)[None, :]
+    return rows.reshape(*x.shape[:-1], linear.weights.shape[-1])
+
+
+def _dropped(true_spikes: Array, capacity: int | None) -> Array:
+    """How many spikes of each sequence were not listed, int32 ``[batch]``."""
+    if capacity is None:
+        return jnp.zeros(true_spikes.shape[1], jnp.int32)
+    count = jnp.sum(true_spikes > 0, axis=-1, dtype=jnp.int32)
+    return jnp.sum(jnp.maximum(count - capacity, 0), axis=0, dtype=jnp.int32)
+
+
+def _recorded(
+    x: Array, true_spikes: Array, record: LayerRecord, constants: LayerConstants, layer: LayerSwitches
+) -> Array | Lists:
+    """The spikes of a layer as the user gets them."""
+    if layer.capacity is None or record.listed is None:
+        return x
+    axes, v, listed = x.shape[:-1], rows_of(record.v), rows_of(record.listed)
+    above = v > constants.threshold[None, :]
+    selection = Selection(layer.capacity, layer.surrogate)
+    ids, values = spike_lists(v, constants.threshold[None, :], listed & above, listed & ~above, selection)
+    return Lists(
+        ids.reshape(*axes, layer.capacity),
+        values.reshape(*axes, layer.capacity),
+        jnp.sum(true_spikes > 0, axis=-1, dtype=jnp.int32),
+        jnp.sum(record.listed, axis=-1, dtype=jnp.int32),
+    )
+
+
+def _leaky_forward(current: Array, valid: Array | None, operands: Operands) -> tuple[Array, Array]:
+    """The leaky read-out ``v = decay * v + gain * current`` over time; yields all membranes and the last."""
+    readout, first = operands.readout, operands.first_readout
+    decay, gain = wide(readout.decay)[None, :], wide(readout.gain)[None, :]
+
+    def step(v: Array, xs: tuple[Array, Array | None]) -> tuple[Array, Array]:
+        total, inside = xs
+        v_new = (decay * wide(v) + gain * total).astype(v.dtype)
+        v_new = v_new if inside is None else jnp.where(inside[:, None], v_new, v)
+        return v_new, v_new
+
+    last, output = jax.lax.scan(step, first, (current, valid))
+    return output, last
+
+
+def _leaky_backward(
+    g_output: Array, g_last: Array, output: Array, current: Array, valid: Array | None, operands: Operands
+) -> tuple[Array, Readout, Array]:
+    """The cotangents of the read-out's current, of its constants (its linear part left out), and of its first membrane."""
+    readout, first = operands.readout, operands.first_readout
+    decay, gain = wide(readout.decay)[None, :], wide(readout.gain)[None, :]
+
+    def step(g: Array, xs: tuple[Array, Array | None]) -> tuple[Array, Array]:
+        g_now, inside = xs
+        g = g + wide(g_now)
+        if inside is None:
+            return decay * g, g
+        return jnp.where(inside[:, None], decay * g, g), jnp.where(inside[:, None], g, 0)
+
+    g_first, g_v = jax.lax.scan(step, wide(g_last), (g_output, valid), reverse=True)
+    before = wide(jnp.concatenate([first[None], output])[:-1])
+    g_decay, g_gain = (jnp.sum(g_v * factor, axis=(0, 1)) for factor in (before, current))
+    constants = [
+        (jnp.sum(g, keepdims=True) if like.shape == (1,) else g).astype(like.dtype)
+        for g, like in ((g_decay, readout.decay), (g_gain, readout.gain))
+    ]
+    g_current = (gain[None] * g_v).astype(output.dtype)
+    return g_current, Readout(readout.linear, *constants), g_first.astype(first.dtype)
+
+
+def _linear_backward(x: Array, g_current: Array, linear: Linear) -> Linear:
+    """The cotangents of weights and bias."""
+    weights = outer(x, g_current).astype(linear.weights.dtype)
+    if linear.bias is None:
+        return Linear(weights, None)
+    return Linear(weights, jnp.sum(wide(g_current), axis=(0, 1)).astype(linear.bias.dtype))
+
+
+def _input_cotangent(g_current: Array, linear: Linear) -> Array:
+    """The cotangent of a layer's input ``[time, batch, inputs]``."""
+    rows = jnp.matmul(rows_of(g_current), linear.weights.T, preferred_element_type=sum_dtype(g_current.dtype))
+    return rows.astype(g_current.dtype).reshape(*g_current.shape[:-1], linear.weights.shape[0])
+
+
+def backward(arguments: tuple[Operands, Results, Record, Results], switches: Switches) -> Operands:
+    """The cotangents of the operands (those of second thresholds and whole numbers are None).
+
+    The last argument holds the cotangents of the results; in place of `Lists` stand those of their values.
+    """
+    operands, results, record, g = arguments
+    valid = _valid(operands, results.output.shape[0])
+    xs = [dense_inputs(operands)]
+    for saved, constants, layer in zip(record.layers, operands.constants, switches.layers, strict=True):
+        xs.append(listed_spikes(saved.v, valid, saved.listed, constants, layer))
+    readout, g_first_readout, g_x = None, None, g.output
+    if operands.readout is not None:
+        g_current, readout, g_first_readout = _leaky_backward(
+            g.output, g.last_readout, results.output, record.readout_current, valid, operands
+        )
+        readout = readout._replace(linear=_linear_backward(xs[-1], g_current, operands.readout.linear))
+        g_x = _input_cotangent(g_current, operands.readout.linear)
+    linears, constants, first = [], [], []
+    for index in reversed(range(len(switches.layers))):
+        if switches.record_spikes:
+            recorded = _recorded_cotangent(results.spikes[index], g.spikes[index], operands.first[index][0].shape[-1])
+            g_x = g_x + recorded
+        cotangents = layer_backward(
+            g_x,
+            g.counts[index],
+            g.last[index],
+            record.layers[index],
+            operands.first[index],
+            valid,
+            operands.constants[index],
+            switches.layers[index],
+        )
+        linears.append(_linear_backward(xs[index], cotangents.current, operands.linears[index]))
+        constants.append(
+            LayerConstants(
+                cotangents.recurrent, cotangents.decay, cotangents.threshold, cotangents.gain, second_threshold=None
+            )
+        )
+        first.append((cotangents.v, cotangents.spikes))
+        g_x = _input_cotangent(cotangents.current, operands.linears[index])
+    return Operands(
+        _inputs_as_given(g_x, operands),
+        tuple(reversed(linears)),
+        tuple(reversed(constants)),
+        readout,
+        tuple(reversed(first)),
+        g_first_readout,
+        None,
+    )
+
+
+def _recorded_cotangent(spikes: Any, g: Array, num_neurons: int) -> Array:
+    """The dense cotangent ``[time, batch, neurons]`` that arrives through recorded spikes."""
+    if not isinstance(spikes, Lists):
+        return g
+    dense = scatter(rows_of(spikes.ids), rows_of(g), num_neurons)
+    return dense.reshape(*spikes.ids.shape[:-1], num_neurons)
+
+
+def _inputs_as_given(g_x: Array, operands: Operands) -> Any:
+    """The cotangent of the inputs in their own form; None for whole numbers."""
+    if isinstance(operands.inputs, tuple):
+        ids, values = operands.inputs
+        listed = gather(rows_of(g_x), rows_of(ids)).reshape(values.shape)
+        return (None, listed.astype(values.dtype))
+    if not jnp.issubdtype(operands.inputs.dtype, jnp.floating):
+        return None
+    return g_x.astype(operands.inputs.dtype)

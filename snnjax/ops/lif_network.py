@@ -1,0 +1,295 @@
+"""`lif_network`: a whole network of LIF layers over all time steps, as one op."""
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Int, Num
+
+from snnjax import _dispatch
+from snnjax.ops import _lif_network_checks as checks
+from snnjax.ops._chunks import in_chunks
+from snnjax.ops._lif_layer import LayerConstants, LayerRecord, LayerSwitches
+from snnjax.ops._lif_network_reference import (
+    Linear,
+    Lists,
+    Operands,
+    Readout,
+    Record,
+    Results,
+    Switches,
+    backward,
+    forward,
+)
+from snnjax.ops.lif_step import per_neuron
+from snnjax.sparse_spikes import SparseSpikes
+from snnjax.surrogates import Surrogate, as_surrogate
+
+
+class LIFLayer(NamedTuple):
+    """One layer of `lif_network`: weights and the constants of its neurons."""
+
+    weights: Float[Array, "inputs neurons"]
+    decay: Float[ArrayLike, "..."]  # scalar or [neurons]
+    threshold: Float[ArrayLike, "..."] = 1.0  # scalar or [neurons]
+    gain: Float[ArrayLike, "..."] | None = None  # scalar or [neurons]; None is 1 - decay
+    bias: Float[Array, " neurons"] | None = None
+    recurrent: Float[Array, "neurons neurons"] | None = None
+
+
+class LeakyReadout(NamedTuple):
+    """The leaky integrators behind the last layer: ``v = decay * v + gain * (weights s + bias)``, no reset."""
+
+    weights: Float[Array, "inputs outputs"]
+    decay: Float[ArrayLike, "..."]  # scalar or [outputs]
+    gain: Float[ArrayLike, "..."] | None = None  # scalar or [outputs]; None is 1 - decay
+    bias: Float[Array, " outputs"] | None = None
+
+
+class LIFNetworkState(NamedTuple):
+    """What a network carries from one piece of a sequence to the next."""
+
+    v: tuple[Float[Array, "batch neurons"], ...]  # the membranes of each layer
+    spikes: tuple[Float[Array, "batch neurons"] | None, ...]  # the last listed spikes of recurrent layers
+    readout: Float[Array, "batch outputs"] | None  # the membranes of the read-out
+
+
+class LIFNetworkOutput(NamedTuple):
+    """What a network computes, per layer in tuples."""
+
+    output: Float[Array, "time batch outputs"]  # membranes of the read-out, or spikes of the last layer
+    activity: tuple[Float[Array, "batch neurons"], ...]  # mean true spikes per step, before the cap
+    dropped: tuple[Int[Array, " batch"], ...]  # spikes that did not fit into the lists
+    spikes: tuple[SparseSpikes | Float[Array, "time batch neurons"], ...] | None  # if recorded
+
+
+def lif_network(
+    inputs: Num[Array, "time batch inputs"] | SparseSpikes | Any,
+    layers: Sequence[LIFLayer],
+    readout: LeakyReadout | None = None,
+    state: LIFNetworkState | None = None,
+    *,
+    lengths: Int[ArrayLike, " batch"] | None = None,
+    capacity: int | None | Sequence[int | None] = None,
+    second_threshold: Any = 0.9,
+    surrogate: str | Surrogate = "superspike",
+    reset: str = "subtract",
+    detach_reset: bool = True,
+    record_spikes: bool = False,
+    chunk: int | None = None,
+) -> tuple[LIFNetworkOutput, LIFNetworkState]:
+    r"""Run a network of LIF layers over all time steps.
+
+    In every step the layers run in order, each one on the spikes that the layer below fires in the same step::
+
+        current = x @ weights + bias + s_listed' @ recurrent
+        v       = decay * reset(v', s') + gain * current          (as in `lif_step`, in its default order)
+        s       = [v > threshold],   s_listed = the spikes in the layer's list of `capacity` (as in `select_spikes`)
+
+    where a prime marks the step before, ``s'`` are the true spikes, and ``x`` the inputs or the ``s_listed`` of the layer
+    below. The result equals the composition of the single ops; its derivative is back-propagation through time with the
+    surrogate at the listed neurons. Without capacity every neuron receives its gradient.
+
+    Args:
+        inputs: spikes or currents ``[time, batch, inputs]`` of any numeric dtype, or `SparseSpikes` with the leading
+            axes ``[time, batch]``. Time 0 returns the state unchanged.
+        layers: `LIFLayer`\ s; the dtype of their weights is the dtype of the op.
+        readout: a `LeakyReadout`; None takes the spikes of the last layer, which is then fully listed.
+        state: from an earlier call, to run a long sequence in pieces; None starts from 0.
+        lengths: steps of each sequence. The state freezes behind the end, and padded steps count nowhere.
+        capacity: slots in the list of a layer, one value or one per layer; None lists all.
+        second_threshold: neurons between it and the threshold are listed for their gradient; one value or one per layer.
+            It may be traced (a schedule) and has no gradient. Without effect where capacity is None.
+        surrogate, reset, detach_reset: as in `lif_step`.
+        record_spikes: also return the spikes of each layer.
+        chunk: recompute the forward pass in pieces of so many steps to save memory; any length will do.
+
+    Returns:
+        `LIFNetworkOutput` and the new `LIFNetworkState`. The backward pass of the activity is the surrogate at every
+        neuron above the second threshold, listed or dropped.
+
+    Raises:
+        ValueError: for shapes that do not fit, integer weights, mixed dtypes or unknown switches.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax import LeakyReadout, LIFLayer, lif_network
+        >>> layer = LIFLayer(weights=jnp.ones((2, 3)), decay=0.5, gain=1.0)
+        >>> readout = LeakyReadout(weights=jnp.ones((3, 1)), decay=0.5, gain=1.0)
+        >>> out, state = lif_network(jnp.ones((2, 1, 2)), [layer], readout)
+        >>> out.output[:, 0, 0], out.activity[0]
+        (Array([3. , 4.5], dtype=float32), Array([[1., 1., 1.]], dtype=float32))
+
+    Reference:
+        Finkbeiner et al. 2024, arXiv:2311.04386 (two thresholds, capped lists, sparse back-propagation).
+    """
+    layers = tuple(layers)
+    batch = checks.check_network(inputs, layers, readout, chunk)
+    switches = _switches(layers, readout, capacity, as_surrogate("lif_network", surrogate), reset, detach_reset)
+    switches = switches._replace(record_spikes=record_spikes)
+    second = checks.one_per_layer("second_threshold", second_threshold, len(layers))
+    if state is None:
+        state = lif_network_state(batch, layers, readout)
+    checks.check_state(state, batch, layers, readout)
+    lengths = None if lengths is None else checks.check_lengths(lengths, batch)
+    operands = _operands(inputs, layers, readout, state, lengths, second, switches)
+    operands = jax.tree.unflatten(jax.tree.structure(operands), _dispatch.vary_alike(jax.tree.leaves(operands)))
+    run = functools.partial(_lif_network, switches=switches)
+    results = run(operands) if chunk is None else in_chunks(run, operands, chunk)
+    return _as_output(results, operands, switches), _as_state(results)
+
+
+def lif_network_state(
+    batch: int, layers: Sequence[LIFLayer], readout: LeakyReadout | None = None
+) -> LIFNetworkState:
+    """The state before the first step: every membrane at 0, no spikes.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax import LIFLayer, lif_network_state
+        >>> lif_network_state(2, [LIFLayer(weights=jnp.ones((4, 3)), decay=0.9)]).v[0].shape
+        (2, 3)
+    """
+
+    def zeros(layer: LIFLayer | LeakyReadout) -> Array:
+        return jnp.zeros((batch, layer.weights.shape[1]), layer.weights.dtype)
+
+    spikes = tuple(None if layer.recurrent is None else zeros(layer) for layer in layers)
+    return LIFNetworkState(tuple(zeros(layer) for layer in layers), spikes, None if readout is None else zeros(readout))
+
+
+def _switches(
+    layers: tuple[LIFLayer, ...], readout: Any, capacity: Any, surrogate: Surrogate, reset: str, detach_reset: bool
+) -> Switches:
+    capacities = checks.check_capacity(capacity, len(layers))
+    if readout is None:  # a silent class still learns
+        capacities = (*capacities[:-1], None)
+    checks.check_reset(reset)
+    return Switches(tuple(LayerSwitches(c, surrogate, reset, detach_reset) for c in capacities), record_spikes=False)
+
+
+def _operands(
+    inputs: Any,
+    layers: tuple[LIFLayer, ...],
+    readout: LeakyReadout | None,
+    state: LIFNetworkState,
+    lengths: Array | None,
+    second: tuple[Any, ...],
+    switches: Switches,
+) -> Operands:
+    """All arrays in the form that the target takes."""
+    given = (inputs.ids, inputs.values) if isinstance(inputs, SparseSpikes) else jnp.asarray(inputs)
+    constants = []
+    for layer, v, second_threshold, switch in zip(layers, state.v, second, switches.layers, strict=True):
+        decay, threshold, gain = _constants(layer, v)
+        second_threshold = -jnp.inf if switch.capacity is None else second_threshold
+        second_threshold = per_neuron("lif_network", "second_threshold", second_threshold, v)
+        second_threshold = jax.lax.stop_gradient(second_threshold)
+        constants.append(LayerConstants(layer.recurrent, decay, threshold, gain, second_threshold))
+    last = None
+    if readout is not None:
+        decay, _, gain = _constants(readout, state.readout)
+        last = Readout(Linear(readout.weights, readout.bias), decay, gain)
+    return Operands(
+        given,
+        tuple(Linear(layer.weights, layer.bias) for layer in layers),
+        tuple(constants),
+        last,
+        tuple(zip(state.v, state.spikes, strict=True)),
+        state.readout,
+        lengths,
+    )
+
+
+def _constants(layer: LIFLayer | LeakyReadout, v: Array) -> tuple[Array, Array, Array]:
+    """Decay, threshold and gain as ``[1 | neurons]``."""
+    decay = per_neuron("lif_network", "decay", layer.decay, v)
+    threshold = per_neuron("lif_network", "threshold", getattr(layer, "threshold", 0.0), v)
+    gain = 1 - decay if layer.gain is None else per_neuron("lif_network", "gain", layer.gain, v)
+    return decay, threshold, gain
+
+
+def _as_output(results: Results, operands: Operands, switches: Switches) -> LIFNetworkOutput:
+    num_steps = results.output.shape[0]
+    if operands.lengths is None:
+        share = [count / max(num_steps, 1) for count in results.counts]
+    else:
+        steps = jnp.clip(operands.lengths, 1, max(num_steps, 1))
+        share = [count / steps.astype(count.dtype)[:, None] for count in results.counts]
+    spikes = None
+    if switches.record_spikes:
+        widths = [linear.weights.shape[1] for linear in operands.linears]
+        spikes = tuple(
+            SparseSpikes(*record, num_neurons=width) if isinstance(record, Lists) else record
+            for record, width in zip(results.spikes, widths, strict=True)
+        )
+    return LIFNetworkOutput(results.output, tuple(share), results.dropped, spikes)
+
+
+def _as_state(results: Results) -> LIFNetworkState:
+    v, spikes = (tuple(each) for each in zip(*results.last, strict=True))
+    return LIFNetworkState(v, spikes, results.last_readout)
+
+
+def _axes(operands: Operands) -> Operands:
+    """Where each operand has its batch axis."""
+    shared = functools.partial(jax.tree.map, lambda _: _dispatch.SHARED)
+    first = functools.partial(jax.tree.map, lambda _: 0)
+    return Operands(
+        jax.tree.map(lambda _: 1, operands.inputs),
+        *shared(operands[1:4]),
+        *first(operands[4:]),
+    )
+
+
+def _result_axes(operands: Operands, switches: Switches) -> tuple[Results, Record]:
+    """Where each result and each record has its batch axis."""
+    zeros, last = tuple(0 for _ in switches.layers), jax.tree.map(lambda _: 0, operands.first)
+    spikes = tuple(1 if layer.capacity is None else Lists(1, 1, 1, 1) for layer in switches.layers)
+    records = tuple(LayerRecord(1, 1, None if layer.capacity is None else 1) for layer in switches.layers)
+    last_readout, current = (None, None) if operands.readout is None else (0, 1)
+    results = Results(1, zeros, zeros, spikes if switches.record_spikes else (), last, last_readout)
+    return results, Record(records, current)
+
+
+def _forward(operands: Operands, switches: Switches) -> tuple[Results, Record]:
+    axes = _axes(operands), _result_axes(operands, switches)
+    return _dispatch.evaluate("snnjax_lif_network", forward, operands, *axes, switches)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
+def _lif_network(operands: Operands, switches: Switches) -> Results:
+    return _forward(operands, switches)[0]
+
+
+def _fwd(operands: Operands, switches: Switches) -> tuple[Results, tuple[Operands, Results, Record]]:
+    results, record = _forward(operands, switches)
+    return results, (operands, results, record)
+
+
+def _bwd(switches: Switches, residuals: tuple[Operands, Results, Record], g: Results) -> tuple[Operands]:
+    operands, axes = residuals[0], _axes(residuals[0])
+    result_axes = _result_axes(operands, switches)
+    values = tuple(each.values if isinstance(each, Lists) else each for each in g.spikes)
+    g = g._replace(dropped=(), spikes=values)
+    g_axes = result_axes[0]._replace(dropped=(), spikes=tuple(1 for _ in values))
+    d_axes = axes._replace(
+        inputs=_differentiable(operands.inputs, 1),
+        constants=tuple(c._replace(second_threshold=None) for c in axes.constants),
+        lengths=None,
+    )
+    arguments, argument_axes = (*residuals, g), (axes, *result_axes, g_axes)
+    target = "snnjax_lif_network_backward"
+    return (_dispatch.evaluate(target, backward, arguments, argument_axes, d_axes, switches),)
+
+
+def _differentiable(inputs: Any, axis: int) -> Any:
+    """`axis` where the inputs have a cotangent, None where they are whole numbers."""
+    if isinstance(inputs, tuple):
+        return (None, axis)
+    return axis if jnp.issubdtype(inputs.dtype, jnp.floating) else None
+
+
+_lif_network.defvjp(_fwd, _bwd)

@@ -1,0 +1,248 @@
+"""The rules of the project's form, each a function of a file's path and text that returns what breaks it."""
+
+import ast
+import fnmatch
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+# A module may import what stands in a lower row, or further right in its own.
+LAYERS = (
+    ("__init__", "__main__"),
+    ("cli", "train", "plot", "data"),
+    ("network", "losses", "encoding", "metrics"),
+    ("neurons",),
+    ("ops",),
+    ("sparse_spikes", "surrogates", "_check", "_types"),
+    ("_dispatch", "_targets"),
+    ("ipu",),
+)
+ORDER = [name for row in LAYERS for name in row]
+
+TOP_LEVEL = {
+    *("snnjax", "xla_ext", "poplar_kernels", "tests", "notebooks"),
+    *("pyproject.toml", "Makefile", ".ci", ".gitignore"),
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "LICENSE"),
+}
+
+# Slow to import, or not installed with the library: imported by the functions that use them.
+HEAVY = {"optax", "chex", "matplotlib", "h5py", "tqdm"}
+# Parts of JAX that change without notice, and the only modules that may know them.
+PRIVATE = ("jax._src", "jaxlib", "jax.core", "jax.interpreters", "jax.extend")
+KNOWS_PRIVATE = {"_dispatch", "ipu"}
+
+MAX_NAMES = 60
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 40
+
+# Put together from parts, so that this file does not hold them.
+REGISTRY_HOSTS = tuple(
+    ".".join(parts)
+    for parts in (
+        ("pypi", "org"),
+        ("files", "pythonhosted", "org"),
+        ("registry", "npmjs", "org"),
+        ("deb", "debian", "org"),
+        ("conda", "anaconda", "org"),
+    )
+)
+UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
+
+
+def ignored_names() -> list[str]:
+    """The patterns of `.gitignore`, each of which is a plain name."""
+    lines = (ROOT / ".gitignore").read_text().splitlines()
+    return [".git", *(line for line in lines if line and not line.startswith("#"))]
+
+
+def entries(folder: Path) -> list[Path]:
+    """What `folder` holds, but for what git ignores."""
+    patterns = ignored_names()
+    paths = sorted(folder.iterdir())
+    return [path for path in paths if not any(fnmatch.fnmatch(path.name, pattern) for pattern in patterns)]
+
+
+def tracked_files(folder: Path = ROOT) -> Iterator[Path]:
+    """All files of the project but those that git ignores."""
+    for path in entries(folder):
+        if path.is_dir():
+            yield from tracked_files(path)
+        else:
+            yield path
+
+
+def python_files(*folders: str) -> list[str]:
+    """The paths of the Python files in `folders`, relative to the root."""
+    files = (path for folder in folders for path in tracked_files(ROOT / folder))
+    return [path.relative_to(ROOT).as_posix() for path in files if path.suffix == ".py"]
+
+
+def layer_of(module: str) -> str:
+    """``snnjax.ops.spike`` -> ``ops``, ``snnjax`` -> ``__init__``."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def module_of(path: str) -> str:
+    """``snnjax/ops/__init__.py`` -> ``snnjax.ops``."""
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def imports(source: str) -> Iterator[tuple[str, int]]:
+    """Every imported dotted name with its line; ``from a import b`` gives ``a.b``."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = "." * node.level + (node.module or "")
+            yield from ((f"{base}.{alias.name}", node.lineno) for alias in node.names)
+
+
+def starts_with(name: str, prefix: str) -> bool:
+    """``jax.core.Tracer`` starts with ``jax.core``, ``jax.corelib`` does not."""
+    return name == prefix or name.startswith(prefix + ".")
+
+
+def upward_imports(path: str, source: str) -> list[str]:
+    """Imports within snnjax of what does not stand below the file's own layer."""
+    own = layer_of(module_of(path))
+    if own not in ORDER:
+        return [f"{path}: {own} stands in no layer"]
+    found = []
+    for name, line in imports(source):
+        if name.startswith("."):
+            found.append(f"{path}:{line}: relative import {name}")
+        elif starts_with(name, "snnjax"):
+            layer = layer_of(name)
+            # What `from snnjax import x` gives is a module, or a name of the index, which stands on top.
+            layer = layer if layer in ORDER else "__init__"
+            if layer != own and ORDER.index(layer) < ORDER.index(own):
+                found.append(f"{path}:{line}: {own} imports {name}")
+    return found
+
+
+def private_jax(path: str, source: str) -> list[str]:
+    """Names of JAX without a promise, imported or reached as attributes."""
+    if layer_of(module_of(path)) in KNOWS_PRIVATE:
+        return []
+    nodes = ast.walk(ast.parse(source))
+    attributes = [(ast.unparse(node), node.lineno) for node in nodes if isinstance(node, ast.Attribute)]
+    uses = {
+        f"{path}:{line}: {prefix}"
+        for name, line in [*imports(source), *attributes]
+        for prefix in PRIVATE
+        if starts_with(name, prefix) and not starts_with(name, "jax.core.Tracer") and name != "jax.core"
+    }
+    return sorted(uses)
+
+
+def heavy_imports(path: str, source: str) -> list[str]:
+    """Imports of heavy modules that run when the file is imported."""
+    tree = ast.parse(source)
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    late = {id(inner) for node in ast.walk(tree) if isinstance(node, functions) for inner in ast.walk(node)}
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom) and id(node) not in late:
+            names = [imported for imported, _ in imports(ast.unparse(node))]
+            found += [f"{path}:{node.lineno}: {name}" for name in names if name.split(".")[0] in HEAVY]
+    return found
+
+
+def more_than_an_index(path: str, source: str) -> list[str]:
+    """What a package's `__init__` holds beside its docstring, re-exports, `__all__` and `__version__`."""
+    found = []
+    for node in ast.parse(source).body:
+        docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        constant = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("__all__", "__version__")
+        if not (docstring or constant or isinstance(node, ast.Import | ast.ImportFrom)):
+            found.append(f"{path}:{node.lineno}: {ast.unparse(node).splitlines()[0]}")
+    return found
+
+
+def public_names(source: str) -> list[str]:
+    """The names without underscore that an index gives to its package."""
+    nodes = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = [alias.asname or alias.name for node in nodes for alias in node.names]
+    return [name for name in names if not name.startswith("_")]
+
+
+def prints(path: str, source: str) -> list[str]:
+    """Calls of `print`: the library is silent, the command line writes to its stream."""
+    calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    return [f"{path}:{node.lineno}" for node in calls if ast.unparse(node.func) == "print"]
+
+
+def long_file(path: str, source: str) -> list[str]:
+    """A file of more lines than can be read at one go."""
+    lines = len(source.splitlines())
+    return [f"{path}: {lines} lines"] if lines > MAX_FILE_LINES else []
+
+
+def code_lines(source: str) -> set[int]:
+    """The numbers of the lines that hold code: neither blank, nor comment, nor docstring."""
+    skipped = (
+        tokenize.COMMENT,
+        tokenize.NL,
+        tokenize.NEWLINE,
+        tokenize.INDENT,
+        tokenize.DEDENT,
+        tokenize.ENDMARKER,
+    )
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in skipped:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            lines.difference_update(range(node.lineno, node.end_lineno + 1))
+    return lines
+
+
+def long_functions(path: str, source: str) -> list[str]:
+    """Functions of more lines of code, signature included, than the eye takes in."""
+    lines = code_lines(source)
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = len(lines & set(range(node.lineno, node.end_lineno + 1)))
+            if length > MAX_FUNCTION_LINES:
+                found.append(f"{path}:{node.lineno}: {node.name} has {length} lines of code")
+    return found
+
+
+def unfinished(path: str, text: str) -> list[str]:
+    """Marks of work left undone."""
+    lines = enumerate(text.splitlines(), 1)
+    return [f"{path}:{number}: {line.strip()}" for number, line in lines if UNFINISHED.search(line)]
+
+
+def registry_hosts(path: str, text: str) -> list[str]:
+    """Addresses of package registries: how packages are fetched is the machine's own affair."""
+    return [f"{path}: {host}" for host in REGISTRY_HOSTS if host in text]
+
+
+def foreign_top_level(names: list[str]) -> list[str]:
+    """Entries that the top level should not have, or lacks."""
+    return sorted(set(names) ^ TOP_LEVEL)
+
+
+def ops() -> list[str]:
+    """The ops: the public modules of `snnjax/ops`."""
+    return [name for path in python_files("snnjax/ops") if not (name := Path(path).stem).startswith("_")]
+
+
+def missing_for_op(op: str, files: list[str], cases: str) -> list[str]:
+    """What an op lacks among test `files` and in the text of the table of cases."""
+    words = {
+        node.value if isinstance(node, ast.Constant) else getattr(node, "attr", getattr(node, "id", None))
+        for node in ast.walk(ast.parse(cases))
+        if isinstance(node, ast.Constant | ast.Attribute | ast.Name)
+    }
+    test = f"tests/ops/test_{op}.py"
+    lacks = [] if test in files else [test]
+    return lacks if op in words else [*lacks, f"a row for {op} in tests/cases.py"]

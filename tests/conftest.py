@@ -1,0 +1,39 @@
+"""What every test runs under: strict JAX, checked annotations, four host devices, reproducible hypothesis."""
+
+import os
+
+# Before JAX is imported: `shard_map` is tested over four devices, which one CPU can play.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ["XLA_FLAGS"] = (
+    f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4".strip()
+)
+# Pictures are written to files; no test needs a window.
+os.environ["MPLBACKEND"] = "agg"
+
+import jaxtyping
+
+import tests.type_checker  # noqa: F401  (the hook looks it up by name)
+
+# Before snnjax is imported: the hook rewrites the modules as they are loaded.
+jaxtyping.install_import_hook("snnjax", "tests.type_checker.check")
+
+import hypothesis
+import jax
+
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# A first example compiles for seconds, so time says nothing; the same examples everywhere, so that a failure
+# is the change's. `HYPOTHESIS_PROFILE=search` looks for new ones.
+hypothesis.settings.register_profile(
+    "repeatable",
+    max_examples=15,
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.register_profile(
+    "search", parent=hypothesis.settings.get_profile("repeatable"), max_examples=200, derandomize=False
+)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))

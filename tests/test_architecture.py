@@ -1,0 +1,164 @@
+"""The project keeps its form: the rules of `architecture.py` hold, and each of them can fail."""
+
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from tests import architecture as rules
+
+LIBRARY = rules.python_files("snnjax")
+TESTS = rules.python_files("tests")
+
+
+def read(path):
+    return (rules.ROOT / path).read_text()
+
+
+def breaks(rule, files):
+    return [found for path in files for found in rule(path, read(path))]
+
+
+def text_files():
+    for path in rules.tracked_files():
+        try:
+            yield path.relative_to(rules.ROOT).as_posix(), path.read_text()
+        except UnicodeDecodeError:  # data and pictures
+            continue
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        rules.upward_imports,
+        rules.private_jax,
+        rules.heavy_imports,
+        rules.prints,
+        rules.long_file,
+        rules.long_functions,
+    ],
+    ids=lambda rule: rule.__name__,
+)
+def test_library_keeps(rule):
+    assert breaks(rule, LIBRARY) == []
+
+
+@pytest.mark.parametrize("rule", [rules.long_file, rules.long_functions], ids=lambda rule: rule.__name__)
+def test_tests_keep(rule):
+    assert breaks(rule, TESTS) == []
+
+
+@pytest.mark.parametrize("rule", [rules.unfinished, rules.registry_hosts], ids=lambda rule: rule.__name__)
+def test_all_text_keeps(rule):
+    assert [found for path, text in text_files() for found in rule(path, text)] == []
+
+
+def test_indices_only_re_export():
+    assert breaks(rules.more_than_an_index, [path for path in LIBRARY if path.endswith("__init__.py")]) == []
+
+
+def test_public_names_are_few():
+    names = rules.public_names(read("snnjax/__init__.py"))
+    assert 0 < len(names) < rules.MAX_NAMES
+    assert len(set(names)) == len(names)
+
+
+def test_top_level_holds_the_fixed_entries():
+    assert rules.foreign_top_level([path.name for path in rules.entries(rules.ROOT)]) == []
+
+
+def test_each_op_has_its_tests():
+    cases = read("tests/cases.py")
+    assert [lack for op in rules.ops() for lack in rules.missing_for_op(op, TESTS, cases)] == []
+    assert "spike_matmul" in rules.ops()
+
+
+def test_version_is_the_same_everywhere():
+    version = tomllib.loads(read("pyproject.toml"))["project"]["version"]
+    assert f"\nversion: {version}\n" in read("CITATION.cff")
+    assert f"\n## [{version}]" in read("CHANGELOG.md")
+
+
+def test_import_loads_nothing_heavy():
+    program = "import sys, snnjax; sys.stdout.write(' '.join(set(sys.argv[1:]) & sys.modules.keys()))"
+    command = [sys.executable, "-c", program, *rules.HEAVY]
+    done = subprocess.run(command, cwd=rules.ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+
+
+LONG = "\n".join(f"    x = {n}" for n in range(rules.MAX_FUNCTION_LINES))
+
+
+@pytest.mark.parametrize(
+    "rule, path, source",
+    [
+        (rules.upward_imports, "snnjax/ops/spike.py", "from snnjax.neurons import lif"),
+        (rules.upward_imports, "snnjax/ops/spike.py", "def f():\n    from snnjax import network"),
+        (rules.upward_imports, "snnjax/ops/spike.py", "from snnjax import lif_step"),
+        (rules.upward_imports, "snnjax/neurons/lif.py", "import snnjax"),
+        (rules.upward_imports, "snnjax/neurons/lif.py", "from . import adlif"),
+        (rules.upward_imports, "snnjax/metrics.py", "import snnjax.network"),
+        (rules.upward_imports, "snnjax/_check.py", "from snnjax.sparse_spikes import SparseSpikes"),
+        (rules.upward_imports, "snnjax/helpers.py", ""),
+        (rules.private_jax, "snnjax/ops/spike.py", "from jax._src import core"),
+        (rules.private_jax, "snnjax/ops/spike.py", "import jaxlib"),
+        (rules.private_jax, "snnjax/network.py", "import jax\nx = jax.core.get_aval(1)"),
+        (rules.private_jax, "snnjax/network.py", "from jax.interpreters import mlir"),
+        (rules.heavy_imports, "snnjax/train.py", "import optax"),
+        (
+            rules.heavy_imports,
+            "snnjax/plot.py",
+            "try:\n    from matplotlib import pyplot\nexcept ImportError: ...",
+        ),
+        (rules.heavy_imports, "snnjax/plot.py", "class A:\n    import h5py"),
+        (rules.more_than_an_index, "snnjax/__init__.py", "def f(): ..."),
+        (rules.more_than_an_index, "snnjax/__init__.py", "x = 1"),
+        (rules.prints, "snnjax/cli.py", "def f():\n    print(1)"),
+        (rules.long_file, "snnjax/cli.py", "\n" * (rules.MAX_FILE_LINES + 1)),
+        (rules.long_functions, "snnjax/cli.py", "def f():\n" + LONG),
+        (rules.long_functions, "snnjax/cli.py", "class A:\n  def f(self):\n" + LONG),
+        (rules.unfinished, "README.md", "# TO" + "DO: more"),
+        (rules.registry_hosts, "README.md", f"https://{rules.REGISTRY_HOSTS[0]}/project"),
+    ],
+)
+def test_rule_finds(rule, path, source):
+    assert len(rule(path, source)) == 1
+
+
+@pytest.mark.parametrize(
+    "rule, path, source",
+    [
+        (rules.upward_imports, "snnjax/__init__.py", "from snnjax.network import network"),
+        (rules.upward_imports, "snnjax/ops/lif_network.py", "from snnjax.ops.spike import spike"),
+        (rules.upward_imports, "snnjax/data/digits.py", "import numpy\nfrom snnjax import encoding"),
+        (rules.upward_imports, "snnjax/cli.py", "from snnjax import train"),
+        (rules.private_jax, "snnjax/_dispatch.py", "from jax._src import core"),
+        (rules.private_jax, "snnjax/ipu/device.py", "import jaxlib"),
+        (rules.private_jax, "snnjax/network.py", "import jax\nisinstance(1, jax.core.Tracer)"),
+        (rules.heavy_imports, "snnjax/train.py", "def fit():\n    import optax"),
+        (
+            rules.more_than_an_index,
+            "snnjax/__init__.py",
+            '"""Index."""\nfrom snnjax import train\n__all__ = ["train"]',
+        ),
+        (rules.prints, "snnjax/cli.py", "def f(stream):\n    stream.write('print(1)')"),
+        (
+            rules.long_functions,
+            "snnjax/cli.py",
+            'def f():\n    """A.' + "\n" * 50 + '    """\n    # b\n\n    return 1',
+        ),
+    ],
+)
+def test_rule_lets_pass(rule, path, source):
+    assert rule(path, source) == []
+
+
+def test_rules_on_several_files_find():
+    assert rules.foreign_top_level([*rules.TOP_LEVEL - {"LICENSE"}, "setup.py"]) == ["LICENSE", "setup.py"]
+    assert rules.missing_for_op("spike", ["tests/ops/test_spike.py"], "CASES = [Case('spike')]") == []
+    assert rules.missing_for_op("spike", [], "CASES = []") == [
+        "tests/ops/test_spike.py",
+        "a row for spike in tests/cases.py",
+    ]
+    assert rules.public_names("from a import b as c, _d\nimport e") == ["c", "e"]

@@ -1,0 +1,313 @@
+"""Losses: values a reader can check, dense = lists, exact gradients, no dense detour, messages."""
+
+import functools
+import itertools
+import re
+
+import hypothesis
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.test_util import check_grads
+
+from snnjax import SparseSpikes, _decode, losses
+
+RATES = functools.partial(losses.mean_square_rate, correct_rate=0.8, incorrect_rate=0.1)
+LOSSES = {
+    "cross_entropy_sum": losses.cross_entropy_sum,
+    "cross_entropy_count": losses.cross_entropy_count,
+    "cross_entropy_max": losses.cross_entropy_max,
+    "mean_square_rate": RATES,
+    "time_to_first_spike": losses.time_to_first_spike,
+}
+SPIKES = jnp.array(  # [time=4, batch=2, classes=3]
+    [[[0, 0, 0], [1, 0, 0]], [[0, 1, 0], [0, 0, 0]], [[0, 1, 0], [1, 0, 1]], [[1, 0, 0], [0, 1, 0]]],
+    jnp.float32,
+)
+LABELS = jnp.array([1, 2])
+
+
+def draw_spikes(seed: int, rate: float = 0.4, shape: tuple[int, ...] = (6, 3, 4)) -> jax.Array:
+    return (np.random.default_rng(seed).random(shape) < rate).astype(np.float32) * jnp.ones(())
+
+
+def test_cross_entropy_sum_equals_the_formula_written_out() -> None:
+    outputs = jax.random.normal(jax.random.key(0), (5, 3, 4))
+    labels = jnp.array([3, 0, 1])
+    odds = np.exp(np.asarray(outputs).sum(0))
+    expected = -np.mean(np.log(odds[np.arange(3), np.asarray(labels)] / odds.sum(1)))
+    # float32 sums of 5 terms and a log: a few ulp
+    np.testing.assert_allclose(losses.cross_entropy_sum(outputs, labels), expected, rtol=1e-5)
+
+
+def test_cross_entropy_count_is_the_log_of_the_odds_of_counts() -> None:
+    counts = np.array([[1, 2, 0], [2, 1, 1]])
+    odds = np.exp(counts)
+    expected = -np.mean(np.log(odds[[0, 1], [1, 2]] / odds.sum(1)))
+    np.testing.assert_allclose(losses.cross_entropy_count(SPIKES, LABELS), expected, rtol=1e-6)
+
+
+def test_cross_entropy_max_sees_the_highest_membrane_only() -> None:
+    outputs = jnp.array([[[-3.0, 1.0]], [[-1.0, -9.0]]])
+    expected = np.log(1 + np.exp(-1.0 - 1.0))
+    np.testing.assert_allclose(losses.cross_entropy_max(outputs, jnp.array([1])), expected, rtol=1e-6)
+
+
+def test_mean_square_rate_counts_each_class() -> None:
+    # rates [[1/4, 2/4, 0], [2/4, 1/4, 1/4]], targets 1 for labels 1 and 2
+    expected = np.mean([1 / 16, 1 / 4, 0, 1 / 4, 1 / 16, 9 / 16])
+    np.testing.assert_allclose(losses.mean_square_rate(SPIKES, LABELS, 1.0, 0.0), expected, rtol=1e-6)
+
+
+def test_time_to_first_spike_takes_the_steps_of_first_spikes() -> None:
+    np.testing.assert_array_equal(_decode.first_spike_times(SPIKES), [[3, 1, 4], [0, 3, 2]])
+    odds = np.exp(-np.array([[3, 1, 4], [0, 3, 2]]) / 2)
+    expected = -np.mean(np.log(odds[[0, 1], [1, 2]] / odds.sum(1)))
+    loss = losses.time_to_first_spike(SPIKES, LABELS, time_scale=2.0)
+    np.testing.assert_allclose(loss, expected, rtol=1e-6)
+
+
+def test_time_to_first_spike_gradient_is_the_documented_one() -> None:
+    spikes = jnp.array([0, 0, 1, 0, 1, 0], jnp.float32)[:, None, None]  # first at 2, second at 4
+    for outputs in (spikes, SparseSpikes(jnp.zeros((6, 1, 1), jnp.int32), spikes, *_counts(spikes), 1)):
+        slope = jax.grad(lambda out: _decode.first_spike_times(out)[0, 0], allow_int=True)(outputs)
+        slope = slope.values if isinstance(slope, SparseSpikes) else slope
+        np.testing.assert_array_equal(slope.reshape(-1), [-2, -1, -2, 0, 0, 0])
+
+
+def _counts(spikes: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return jnp.sum(spikes, -1, dtype=jnp.int32), jnp.ones(spikes.shape[:-1], jnp.int32)
+
+
+def test_time_to_first_spike_lets_a_silent_class_learn() -> None:
+    gradient = jax.grad(losses.time_to_first_spike)(jnp.zeros((4, 1, 2)), jnp.array([0]))
+    assert np.all(np.asarray(gradient[:3, 0, 0]) < 0)  # more spikes of the label lower the loss
+
+
+@hypothesis.given(st.integers(0, 2**31), st.sampled_from(sorted(LOSSES)), st.booleans())
+@hypothesis.settings(deadline=None, max_examples=40)
+def test_lists_equal_dense_in_value_and_gradient(seed: int, name: str, with_lengths: bool) -> None:
+    dense = draw_spikes(seed)
+    rng = np.random.default_rng(seed)
+    ids = np.argsort(rng.random(dense.shape)).astype(np.int32)  # every class listed, in any order
+    values = jnp.take_along_axis(dense, jnp.asarray(ids), -1)
+    ids = np.concatenate([ids, np.full((*ids.shape[:2], 1), 4), np.full((*ids.shape[:2], 1), -1)], -1)
+    values = jnp.concatenate([values, jnp.ones((*values.shape[:2], 2))], -1)  # ids out of range count nowhere
+    count = jnp.sum(dense, -1, dtype=jnp.int32)
+    labels = jnp.asarray(rng.integers(0, 4, 3))
+    lengths = jnp.asarray(rng.integers(0, 7, 3)) if with_lengths else None
+    loss = functools.partial(LOSSES[name], labels=labels, lengths=lengths)
+
+    def from_lists(values: jax.Array) -> jax.Array:
+        return loss(SparseSpikes(jnp.asarray(ids, jnp.int32), values, count, count, 4))
+
+    expected, slope = jax.value_and_grad(loss)(dense)
+    actual, list_slope = jax.value_and_grad(from_lists)(values)
+    # the same float32 sums in another order
+    np.testing.assert_allclose(actual, expected, rtol=2e-6)
+    np.testing.assert_allclose(
+        list_slope[..., :4], np.take_along_axis(np.asarray(slope), ids[..., :4], -1), atol=2e-6
+    )
+    assert not np.any(list_slope[..., 4:])
+
+
+@pytest.mark.parametrize("name", sorted(LOSSES))
+def test_short_lists_equal_dense_where_all_spikes_fit(name: str) -> None:
+    dense = draw_spikes(1, rate=0.2, shape=(5, 2, 6))
+    spikes = SparseSpikes.from_dense(dense, capacity=4)
+    labels, lengths = jnp.array([0, 5]), jnp.array([5, 3])
+    np.testing.assert_allclose(
+        LOSSES[name](spikes, labels, lengths=lengths), LOSSES[name](dense, labels, lengths=lengths), rtol=2e-6
+    )
+
+
+@pytest.mark.parametrize("name", sorted(LOSSES))
+def test_lists_make_no_array_of_the_dense_size(name: str) -> None:
+    time, batch, classes, capacity = 7, 3, 50, 2
+    spikes = SparseSpikes.from_ids(jnp.zeros((time, batch, capacity), jnp.int32), classes)
+
+    def loss(values: jax.Array) -> jax.Array:
+        lists = SparseSpikes(spikes.ids, values, spikes.num_spikes, spikes.num_listed, classes)
+        return LOSSES[name](lists, jnp.zeros(batch, jnp.int32), lengths=jnp.full(batch, 5))
+
+    largest = max(_sizes(jax.make_jaxpr(jax.value_and_grad(loss))(spikes.values).jaxpr))
+    # [batch, classes] may be there, [time, batch, classes] not; scatters index rows and ids: 2 numbers an entry
+    assert largest < time * batch * classes // 2
+
+
+def _sizes(jaxpr: jax.extend.core.Jaxpr) -> list[int]:
+    inner = [
+        sub
+        for eqn in jaxpr.eqns
+        for sub in jax.tree.leaves(list(eqn.params.values()))
+        if hasattr(sub, "jaxpr")
+    ]
+    own = [int(np.prod(var.aval.shape)) for eqn in jaxpr.eqns for var in eqn.outvars]
+    return own + list(itertools.chain.from_iterable(_sizes(sub.jaxpr) for sub in inner))
+
+
+@pytest.mark.parametrize("name", sorted(LOSSES))
+def test_padded_steps_count_nowhere(name: str) -> None:
+    outputs = draw_spikes(2, shape=(6, 2, 3)) * 0.5
+    labels, lengths = jnp.array([0, 2]), jnp.array([4, 4])
+    loss = functools.partial(LOSSES[name], labels=labels)
+    padded, slope = jax.value_and_grad(functools.partial(loss, lengths=lengths))(outputs.at[4:].set(9.0))
+    np.testing.assert_allclose(padded, loss(outputs[:4]), rtol=1e-6)
+    assert not np.any(slope[4:])
+
+
+@pytest.mark.parametrize("name", sorted(LOSSES))
+def test_gradients_are_exact(name: str) -> None:
+    with jax.enable_x64():
+        # probabilities instead of spikes: the survival product is smooth there; distinct values have one maximum
+        outputs = jax.random.uniform(jax.random.key(3), (4, 2, 3), jnp.float64, 0.1, 0.9)
+        loss = functools.partial(LOSSES[name], labels=jnp.array([2, 0]), lengths=jnp.array([4, 2]))
+        check_grads(loss, (outputs,), order=1, modes=["rev"])
+
+
+@pytest.mark.parametrize("name", ["cross_entropy_sum", "cross_entropy_max", "mean_square_rate"])
+def test_gradients_from_lists_are_exact(name: str) -> None:
+    with jax.enable_x64():
+        spikes = SparseSpikes.from_ids(jax.random.randint(jax.random.key(0), (4, 2, 3), -1, 7), 5)
+        values = jax.random.uniform(jax.random.key(1), spikes.ids.shape, jnp.float64, 0.1, 0.9)
+
+        def loss(values: jax.Array) -> jax.Array:
+            lists = SparseSpikes(spikes.ids, values, spikes.num_spikes, spikes.num_listed, 5)
+            return LOSSES[name](lists, labels=jnp.array([2, 0]), lengths=jnp.array([4, 2]))
+
+        check_grads(loss, (values,), order=1, modes=["rev"])
+
+
+def test_label_smoothing_mixes_the_label_with_all_classes() -> None:
+    outputs, labels = draw_spikes(4), jnp.array([0, 1, 2])
+    plain = losses.cross_entropy_sum(outputs, labels)
+    uniform = np.mean([losses.cross_entropy_sum(outputs, jnp.full(3, c)) for c in range(4)])
+    smooth = losses.cross_entropy_sum(outputs, labels, label_smoothing=0.2)
+    np.testing.assert_allclose(smooth, 0.8 * plain + 0.2 * uniform, rtol=1e-6)
+
+
+def test_label_out_of_range_is_nan_not_a_silent_zero() -> None:
+    assert np.isnan(losses.cross_entropy_sum(SPIKES, jnp.array([0, 3])))
+
+
+@pytest.mark.parametrize("name", sorted(LOSSES))
+def test_sequence_of_length_zero_gives_finite_loss_and_no_gradient(name: str) -> None:
+    loss = functools.partial(LOSSES[name], labels=LABELS, lengths=jnp.array([0, 4]))
+    value, slope = jax.value_and_grad(loss)(SPIKES)
+    assert np.isfinite(value)
+    assert not np.any(slope[:, 0]) and np.all(np.isfinite(slope))
+
+
+@pytest.mark.parametrize("name", sorted(LOSSES))
+def test_bfloat16_outputs_accumulate_in_float32(name: str) -> None:
+    value, slope = jax.value_and_grad(LOSSES[name])(SPIKES.astype(jnp.bfloat16), LABELS)
+    assert (value.dtype, slope.dtype) == (jnp.float32, jnp.bfloat16)
+    np.testing.assert_array_equal(value, LOSSES[name](SPIKES, LABELS))
+
+
+@pytest.mark.parametrize("name", sorted(LOSSES))
+def test_vmap_over_networks_equals_a_loop(name: str) -> None:
+    outputs = jnp.stack([draw_spikes(seed) for seed in range(3)])
+    loss = functools.partial(LOSSES[name], labels=jnp.array([0, 1, 2]))
+    np.testing.assert_allclose(jax.jit(jax.vmap(loss))(outputs), [loss(out) for out in outputs], rtol=1e-6)
+
+
+def test_activity_upper_bound_is_zero_below_and_one_at_twice_the_bound() -> None:
+    below, twice = jnp.full((3, 4), 0.04), jnp.full((3, 2), 0.1)
+    for over in ("population", "neurons"):
+        assert losses.activity_upper_bound([below], 0.05, over=over) == 0
+        np.testing.assert_allclose(losses.activity_upper_bound([below, twice], 0.05, over=over), 1, rtol=1e-6)
+
+
+def test_activity_upper_bound_over_the_population_lets_one_neuron_fire() -> None:
+    rates = jnp.zeros((1, 10)).at[0, 0].set(0.4)
+    assert losses.activity_upper_bound([rates], 0.04) < 1e-10  # the population fires at 4 %, up to rounding
+    np.testing.assert_allclose(losses.activity_upper_bound([rates], 0.04, over="neurons"), 81 / 10, rtol=1e-5)
+
+
+def test_activity_lower_bound_counts_silent_neurons() -> None:
+    rates = jnp.zeros((2, 4)).at[:, 0].set(0.5)
+    np.testing.assert_allclose(losses.activity_lower_bound([rates], 0.1), 3 / 4, rtol=1e-6)
+    assert losses.activity_lower_bound([rates], 0.1, over="population") == 0
+
+
+@pytest.mark.parametrize("over", ["population", "neurons"])
+@pytest.mark.parametrize("bound", [losses.activity_upper_bound, losses.activity_lower_bound])
+def test_activity_bounds_have_exact_gradients(bound, over: str) -> None:
+    with jax.enable_x64():
+        rates = jax.random.uniform(jax.random.key(0), (3, 4), jnp.float64)
+        check_grads(lambda r: bound([r, r[:, :2]], 0.4, over=over), (rates,), order=1, modes=["rev"])
+
+
+FAILURES = {
+    "time": (
+        lambda: losses.cross_entropy_sum(jnp.zeros((0, 2, 3)), LABELS),
+        "cross_entropy_sum: `outputs` must hold at least one time step, got [0, 2, 3]. "
+        "Run the network for a step or more.",
+    ),
+    "axes": (
+        lambda: losses.cross_entropy_max(jnp.zeros((2, 3)), LABELS),
+        "cross_entropy_max: `outputs` must have shape [time, batch, classes], got [2, 3]. "
+        "Stack the outputs of all steps along a first axis, time.",
+    ),
+    "list axes": (
+        lambda: losses.cross_entropy_count(SparseSpikes.from_ids(jnp.zeros((2, 1), jnp.int32), 3), LABELS),
+        "cross_entropy_count: `outputs` must have shape [time, batch, classes], got [2, 3]. "
+        "Stack the outputs of all steps along a first axis, time.",
+    ),
+    "dtype": (
+        lambda: losses.cross_entropy_sum(jnp.zeros((1, 2, 3), jnp.int32), LABELS),
+        "cross_entropy_sum: `outputs` must have a floating-point dtype, got int32. "
+        "Cast it, for instance outputs.astype(jnp.float32).",
+    ),
+    "labels": (
+        lambda: RATES(SPIKES, jnp.array([1])),
+        "mean_square_rate: `labels` must have shape [batch] = [2], got [1]. Pass one class number for each sequence.",
+    ),
+    "labels dtype": (
+        lambda: losses.cross_entropy_sum(SPIKES, jnp.array([1.0, 2.0])),
+        "cross_entropy_sum: `labels` must have an integer dtype, got float32. "
+        "Cast it, for instance labels.astype(jnp.int32).",
+    ),
+    "lengths": (
+        lambda: losses.cross_entropy_sum(SPIKES, LABELS, lengths=jnp.array([1, 2, 3])),
+        "cross_entropy_sum: `lengths` must have shape [batch] = [2], got [3]. "
+        "Pass the number of steps of each sequence of the batch.",
+    ),
+    "smoothing": (
+        lambda: losses.cross_entropy_sum(SPIKES, LABELS, label_smoothing=1.0),
+        "cross_entropy_sum: `label_smoothing` must lie in [0, 1), got 1.0. Try 0.1, or 0.0 for none.",
+    ),
+    "time_scale": (
+        lambda: losses.time_to_first_spike(SPIKES, LABELS, time_scale=0.0),
+        "time_to_first_spike: `time_scale` must be positive, got 0.0. "
+        "Try 1.0 for a sharp loss, or a tenth of the sequence for a soft one.",
+    ),
+    "bound": (
+        lambda: losses.activity_upper_bound([jnp.zeros((1, 1))], 0.0),
+        "activity_upper_bound: `bound` must be positive, got 0.0. Try 0.04, four spikes in a hundred steps.",
+    ),
+    "over": (
+        lambda: losses.activity_lower_bound([jnp.zeros((1, 1))], 0.1, over="batch"),
+        "activity_lower_bound: `over` must be one of 'population', 'neurons', got 'batch'. Choose one of these.",
+    ),
+    "layers": (
+        lambda: losses.activity_lower_bound([], 0.1),
+        "activity_lower_bound: `activity` must hold at least one layer, got 0. "
+        "Pass the activity that a network returns, one array a layer.",
+    ),
+    "activity": (
+        lambda: losses.activity_upper_bound([jnp.zeros(3)], 0.1),
+        "activity_upper_bound: `activity[0]` must have shape [batch, neurons], got [3]. "
+        "Pass the activity that a network returns, one array a layer.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", sorted(FAILURES))
+def test_wrong_arguments_are_named(case: str) -> None:
+    call, text = FAILURES[case]
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        call()

@@ -1,0 +1,25 @@
+"""The type checker that holds every annotation of snnjax against the values of a running test.
+
+`jaxtyping.install_import_hook("snnjax", "tests.type_checker.check")` decorates each function with it. Two things
+differ from plain beartype:
+
+- Arguments are checked after the body has run, together with the result, so that the library's own message about
+  a wrong argument comes first (tests assert it word for word). What no message caught is caught here.
+- Constructors of dataclasses are not checked: JAX rebuilds them around anything (None, axis numbers, float0).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from beartype import BeartypeConf, beartype
+
+# The numeric tower lets an int stand where a float is annotated, as Python itself does.
+_beartype = beartype(conf=BeartypeConf(is_pep484_tower=True))
+
+
+def check(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` with its annotations checked, or as it is where they must not be."""
+    # jaxtyping asks twice: for the arguments alone, recognised by the result Any, and for all of it after the call.
+    arguments_only = function.__annotations__.get("return") is Any
+    constructor = function.__name__ == "__init__"
+    return function if arguments_only or constructor else _beartype(function)
