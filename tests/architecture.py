@@ -154,7 +154,7 @@ def heavy_imports(path: str, source: str) -> list[str]:
 
 
 def more_than_an_index(path: str, source: str) -> list[str]:
-    """What a package's `__init__` holds beside its docstring, re-exports, `__all__` and `__version__`."""
+    """What the index holds beside its docstring, re-exports, `__all__` and `__version__`."""
     found = []
     for node in ast.parse(source).body:
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -165,10 +165,9 @@ def more_than_an_index(path: str, source: str) -> list[str]:
 
 
 def public_names(source: str) -> list[str]:
-    """The names without underscore that an index gives to its package."""
+    """The names that an index gives to its package: those imported as themselves, ``from a import b as b``."""
     nodes = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
-    names = [alias.asname or alias.name for node in nodes for alias in node.names]
-    return [name for name in names if not name.startswith("_")]
+    return [alias.name for node in nodes for alias in node.names if alias.asname == alias.name]
 
 
 def prints(path: str, source: str) -> list[str]:

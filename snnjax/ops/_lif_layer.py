@@ -96,8 +96,7 @@ def listed_mask(v: Array, valid: Array | None, constants: LayerConstants, switch
     if valid is not None:
         inside = valid.reshape(-1)[:, None]
         spikes, near = spikes & inside, near & inside
-    one_threshold = constants.threshold.shape == (1,)
-    spikes, near = cap(rows, spikes, near, switches.capacity, one_threshold)
+    spikes, near = cap(rows, spikes, near, switches.capacity)
     return (spikes | near).reshape(v.shape)
 
 

@@ -136,8 +136,7 @@ def lif_network(
     lengths = None if lengths is None else checks.check_lengths(lengths, batch)
     operands = _operands(inputs, layers, readout, state, lengths, second, switches)
     operands = jax.tree.unflatten(jax.tree.structure(operands), _dispatch.vary_alike(jax.tree.leaves(operands)))
-    run = functools.partial(_lif_network, switches=switches)
-    results = run(operands) if chunk is None else in_chunks(run, operands, chunk)
+    results = _lif_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
     return _as_output(results, operands, switches), _as_state(results)
 
 
@@ -211,13 +210,32 @@ def _constants(layer: LIFLayer | LeakyReadout, v: Array) -> tuple[Array, Array, 
     return decay, threshold, gain
 
 
+def _chunked(operands: Operands, switches: Switches, chunk: int) -> Results:
+    """The results, computed in pieces of `chunk` steps."""
+
+    def run(inputs: Any, state: Any, lengths: Array | None) -> tuple[Any, Any, Any]:
+        piece = operands._replace(inputs=inputs, first=state[0], first_readout=state[1], lengths=lengths)
+        results = _lif_network(piece, switches)
+        state = (results.last, results.last_readout)
+        return (results.output, results.spikes), (results.counts, results.dropped), state
+
+    state = (operands.first, operands.first_readout)
+    (output, spikes), summed, state = in_chunks(run, operands.inputs, state, operands.lengths, chunk)
+    return Results(output, *summed, spikes, *state)
+
+
+def mean_activity(
+    counts: Sequence[Array], num_steps: int, lengths: Int[Array, " batch"] | None
+) -> tuple[Float[Array, "batch neurons"], ...]:
+    """Spike counts over the number of steps of each sequence."""
+    if lengths is None:
+        return tuple(count / max(num_steps, 1) for count in counts)
+    steps = jnp.clip(lengths, 1, max(num_steps, 1))
+    return tuple(count / steps.astype(count.dtype)[:, None] for count in counts)
+
+
 def _as_output(results: Results, operands: Operands, switches: Switches) -> LIFNetworkOutput:
-    num_steps = results.output.shape[0]
-    if operands.lengths is None:
-        share = [count / max(num_steps, 1) for count in results.counts]
-    else:
-        steps = jnp.clip(operands.lengths, 1, max(num_steps, 1))
-        share = [count / steps.astype(count.dtype)[:, None] for count in results.counts]
+    activity = mean_activity(results.counts, results.output.shape[0], operands.lengths)
     spikes = None
     if switches.record_spikes:
         widths = [linear.weights.shape[1] for linear in operands.linears]
@@ -225,7 +243,7 @@ def _as_output(results: Results, operands: Operands, switches: Switches) -> LIFN
             SparseSpikes(*record, num_neurons=width) if isinstance(record, Lists) else record
             for record, width in zip(results.spikes, widths, strict=True)
         )
-    return LIFNetworkOutput(results.output, tuple(share), results.dropped, spikes)
+    return LIFNetworkOutput(results.output, activity, results.dropped, spikes)
 
 
 def _as_state(results: Results) -> LIFNetworkState:

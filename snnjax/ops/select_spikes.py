@@ -102,24 +102,19 @@ def candidates(v: Array, threshold: Array, second_threshold: Array) -> tuple[Arr
     return spikes, (v > second_threshold) & ~spikes
 
 
-def cap(v: Array, spikes: Array, near: Array, capacity: int, one_threshold: bool) -> tuple[Array, Array]:
-    """The two masks ``[rows, neurons]`` of `candidates`, cut to at most `capacity` neurons a row by the fair rule.
-
-    With `one_threshold` for all neurons the order by membrane puts spikes first by itself, and one pass is enough.
-    """
+def cap(v: Array, spikes: Array, near: Array, capacity: int) -> tuple[Array, Array]:
+    """The two masks ``[rows, neurons]`` of `candidates`, cut to at most `capacity` neurons a row by the fair rule."""
     if capacity >= v.shape[-1]:
         return spikes, near
+    spikes = _shorten(v, spikes, jnp.full(v.shape[:1], capacity, jnp.int32), capacity)
+    left = capacity - jnp.sum(spikes, axis=-1, dtype=jnp.int32)
+    return spikes, _shorten(v, near, left, capacity)
 
-    def largest(_: None) -> tuple[Array, Array]:
-        slots = jnp.full(v.shape[:1], capacity, jnp.int32)
-        if one_threshold:
-            kept = _largest(v, spikes | near, slots, capacity)
-            return kept & spikes, kept & near
-        kept = _largest(v, spikes, slots, capacity)
-        return kept, _largest(v, near, slots - jnp.sum(kept, axis=-1, dtype=jnp.int32), capacity)
 
-    overflow = _dispatch.any_group(jnp.sum(spikes | near, axis=-1, dtype=jnp.int32) > capacity)
-    return jax.lax.cond(overflow, largest, lambda _: (spikes, near), None)
+def _shorten(v: Array, among: Array, slots: Array, capacity: int) -> Array:
+    """`among`, or where a row has more of them than ``slots[row]``, those with the largest membranes."""
+    overflow = _dispatch.any_group(jnp.sum(among, axis=-1, dtype=jnp.int32) > slots)
+    return jax.lax.cond(overflow, lambda: _largest(v, among, slots, capacity), lambda: among)
 
 
 def _largest(v: Array, among: Array, slots: Array, capacity: int) -> Array:
@@ -158,7 +153,7 @@ def _reference(operands: tuple[Array, ...], selection: Selection) -> tuple[Array
     v = operands[0]
     threshold, second = (jnp.broadcast_to(o if o.ndim == 2 else o[None, :], v.shape) for o in operands[1:])
     spikes, near = candidates(v, threshold, second)
-    kept_spikes, kept_near = cap(v, spikes, near, selection.capacity, operands[1].shape == (1,))
+    kept_spikes, kept_near = cap(v, spikes, near, selection.capacity)
     ids, values = spike_lists(v, threshold, kept_spikes, kept_near, selection)
     num_listed = jnp.sum(kept_spikes | kept_near, axis=-1, dtype=jnp.int32)
     return ids, values, jnp.sum(spikes, axis=-1, dtype=jnp.int32), num_listed

@@ -1,19 +1,19 @@
 """What a read-out's outputs over time say of each class: its sum, its maximum, its first spike.
 
-Losses and metrics share these. Outputs are dense ``[time, batch, classes]`` or `SparseSpikes` of ``[time, batch]``
-lists; the lists are read entry by entry, so nothing of the size ``[time, batch, classes]`` is made, forward or backward.
+Losses and predictions share these. Outputs are dense ``[time, batch, classes]`` or `SparseSpikes` of ``[time, batch]``
+lists; lists are read entry by entry, so nothing of the size ``[time, batch, classes]`` is made, forward or backward.
 Results accumulate in float32 (float64 for float64) and steps from `lengths` on count nowhere.
 """
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float, Int
 
 from snnjax._check import check, check_float_array, check_shape
 from snnjax._types import wide
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range
 
-Outputs = Array | SparseSpikes
+Outputs = Float[Array, "time batch classes"] | SparseSpikes
 
 
 def check_outputs(op: str, outputs: Outputs, lengths: Array | None) -> None:
@@ -25,7 +25,14 @@ def check_outputs(op: str, outputs: Outputs, lengths: Array | None) -> None:
     check(len(shape) == 3, op, "outputs", f"have shape [{axes}]", list(shape), way_out)
     if not isinstance(outputs, SparseSpikes):
         check_float_array(op, "outputs", outputs)
-    check(shape[0] > 0, op, "outputs", "hold at least one time step", list(shape), "Run the network for a step or more")
+    check(
+        shape[0] > 0,
+        op,
+        "outputs",
+        "hold at least one time step",
+        list(shape),
+        "Run the network for a step or more",
+    )
     if lengths is not None:
         check_lengths(op, lengths, shape[1])
 
@@ -64,19 +71,43 @@ def _is_valid(outputs: Outputs, lengths: Array | None) -> Array:
     return steps[:, None] < num_valid_steps(outputs, lengths)[None, :]
 
 
-def class_sums(outputs: Outputs, lengths: Array | None = None) -> Array:
-    """``sum_t outputs[t]``, ``[batch, classes]``."""
+def class_sums(
+    outputs: Outputs, lengths: Int[Array, " batch"] | None = None
+) -> Float[Array, "batch classes"]:
+    """The sum of each class over time: ``sum_{t < lengths[b]} outputs[t, b, c]``, a count where outputs are spikes.
+
+    Errors: outputs that are not floating [time, batch, classes] of at least one step, lengths that do not fit them.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.metrics import class_sums
+        >>> class_sums(jnp.array([[[1.0, 0.0]], [[1.0, 1.0]]]))
+        Array([[2., 1.]], dtype=float32)
+    """
+    check_outputs("class_sums", outputs, lengths)
     valid = _is_valid(outputs, lengths)
     if isinstance(outputs, SparseSpikes):
         return _Lists(outputs, valid).add(wide(outputs.values))
     return jnp.sum(jnp.where(valid[:, :, None], wide(outputs), 0), axis=0)
 
 
-def class_maxima(outputs: Outputs, lengths: Array | None = None) -> Array:
-    """``max_t outputs[t]``, ``[batch, classes]``; the gradient is shared equally among the steps at the maximum.
+def class_maxima(
+    outputs: Outputs, lengths: Int[Array, " batch"] | None = None
+) -> Float[Array, "batch classes"]:
+    """The maximum of each class over time: ``max_{t < lengths[b]} outputs[t, b, c]``, 0 for a sequence of length 0.
 
-    A class is at 0 in the steps that do not list it. A sequence of length 0 has maxima of 0.
+    The gradient is shared equally among the steps at the maximum. In lists a class is at 0 in the steps that do not
+    list it, and entries of one id and step are compared, not added.
+
+    Errors: those of `class_sums`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.metrics import class_maxima
+        >>> class_maxima(jnp.array([[[-1.0, 2.0]], [[-3.0, 5.0]]]), lengths=jnp.array([1]))
+        Array([[-1.,  2.]], dtype=float32)
     """
+    check_outputs("class_maxima", outputs, lengths)
     valid = _is_valid(outputs, lengths)
     if isinstance(outputs, SparseSpikes):
         return _list_maxima(outputs, valid, num_valid_steps(outputs, lengths))
@@ -84,13 +115,24 @@ def class_maxima(outputs: Outputs, lengths: Array | None = None) -> Array:
     return jnp.where(jnp.any(valid, axis=0)[:, None], best, 0)
 
 
-def first_spike_times(outputs: Outputs, lengths: Array | None = None) -> Array:
-    """The step of each class's first spike, its sequence's length if it never spikes, float ``[batch, classes]``.
+def first_spike_times(
+    outputs: Outputs, lengths: Int[Array, " batch"] | None = None
+) -> Float[Array, "batch classes"]:
+    """The step of each class's first spike, and the sequence's length for a class that never spikes.
 
     ``time = sum_t prod_{t' <= t} (1 - outputs[t'])``, the number of steps survived without a spike. Its derivative at
     spikes of 0 and 1: an additional spike at t before the first one, at f, brings it forward by ``f - t``; taking away
     the first spike puts it off to the second (or the end); what follows the first spike changes nothing.
+
+    Errors: those of `class_sums`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.metrics import first_spike_times
+        >>> first_spike_times(jnp.array([[[0.0, 0.0]], [[0.0, 1.0]], [[0.0, 1.0]]]))
+        Array([[3., 1.]], dtype=float32)
     """
+    check_outputs("first_spike_times", outputs, lengths)
     valid = _is_valid(outputs, lengths)
     if isinstance(outputs, SparseSpikes):
         return _list_first_times(outputs, valid, num_valid_steps(outputs, lengths))

@@ -1,0 +1,29 @@
+"""Data sets, their readers, the simulated event camera, and the order in which samples are taken."""
+
+from snnjax.data._files import CameraEvents as CameraEvents
+from snnjax.data.aedat import read_aedat as read_aedat
+from snnjax.data.augment import Augmentation as Augmentation
+from snnjax.data.augment import augment_images as augment_images
+from snnjax.data.datasets import Batch as Batch
+from snnjax.data.datasets import EventDataset as EventDataset
+from snnjax.data.datasets import ImageDataset as ImageDataset
+from snnjax.data.datasets import SeriesDataset as SeriesDataset
+from snnjax.data.dvs_gesture import load_dvs_gesture as load_dvs_gesture
+from snnjax.data.dvs_gesture import read_gesture_labels as read_gesture_labels
+from snnjax.data.event_lists import EventLists as EventLists
+from snnjax.data.event_lists import bin_events as bin_events
+from snnjax.data.heidelberg import CochleaRecordings as CochleaRecordings
+from snnjax.data.heidelberg import load_shd as load_shd
+from snnjax.data.heidelberg import load_ssc as load_ssc
+from snnjax.data.heidelberg import read_heidelberg as read_heidelberg
+from snnjax.data.idx import load_fashion_mnist as load_fashion_mnist
+from snnjax.data.idx import load_mnist as load_mnist
+from snnjax.data.idx import read_idx as read_idx
+from snnjax.data.nmnist import load_nmnist as load_nmnist
+from snnjax.data.nmnist import read_nmnist as read_nmnist
+from snnjax.data.saccades import saccade_events as saccade_events
+from snnjax.data.saccades import saccade_spikes as saccade_spikes
+from snnjax.data.shipped import load_japanese_vowels as load_japanese_vowels
+from snnjax.data.shipped import load_mnist_10k as load_mnist_10k
+from snnjax.data.splits import batches as batches
+from snnjax.data.splits import split_indices as split_indices

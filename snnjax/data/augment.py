@@ -1,0 +1,92 @@
+"""Small random movements of images: shift, rotation and scale, by bilinear interpolation."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from snnjax._check import check
+from snnjax.data._random import generator
+
+# Images moved at once, so that the temporary arrays stay in the cache.
+_BLOCK = 128
+
+
+class Augmentation(NamedTuple):
+    """How far an image may be moved; each amount is drawn uniformly from [-limit, limit]."""
+
+    shift: float = 2.0  # pixels, down and to the right
+    rotation: float = 12.0  # degrees
+    scale: float = 0.1  # share of the size
+
+
+DEFAULT_AUGMENTATION = Augmentation()
+
+
+def augment_images(
+    key: PRNGKeyArray, images: np.ndarray, augmentation: Augmentation = DEFAULT_AUGMENTATION
+) -> np.ndarray:
+    """Images [samples, height, width], each shifted, rotated and scaled about its centre at random, uint8.
+
+    The pixel at offset ``d`` (y, x) from the centre shows the image at ``R(angle) (d - shift) / (1 + scale)``, bilinear
+    between pixels and 0 outside. What happens to an image depends on the key and its place in `images`.
+
+    Errors: images that are not uint8 [samples, height, width], limits that are negative, a scale from 1 on.
+
+    Example:
+        >>> import jax
+        >>> from snnjax.data import Augmentation, augment_images, load_mnist_10k
+        >>> images = load_mnist_10k("test").images
+        >>> moved = augment_images(jax.random.key(0), images, Augmentation(shift=1.0))
+        >>> moved.shape, moved.dtype
+        ((2000, 28, 28), dtype('uint8'))
+    """
+    check_images("augment_images", images)
+    good = min(augmentation) >= 0 and augmentation.scale < 1
+    expected = "have limits of at least 0 and a scale below 1"
+    check(good, "augment_images", "augmentation", expected, augmentation, "Try Augmentation()")
+    draws = generator(key).uniform(-1, 1, (len(images), 4))
+    scale = 1 + draws[:, 0] * augmentation.scale
+    angle = np.deg2rad(draws[:, 1] * augmentation.rotation)
+    shift = draws[:, 2:] * augmentation.shift
+    matrix = np.stack([np.cos(angle), -np.sin(angle), np.sin(angle), np.cos(angle)], axis=1) / scale[:, None]
+    out = np.empty_like(images)
+    for first in range(0, len(images), _BLOCK):
+        block = slice(first, first + _BLOCK)
+        out[block] = _warp(images[block], matrix[block].astype(np.float32), shift[block].astype(np.float32))
+    return out
+
+
+def _warp(images: np.ndarray, matrix: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """The images seen through ``matrix (d - shift)``; matrix [samples, 4] row by row, shift [samples, 2] (y, x)."""
+    samples, height, width = images.shape
+    # A frame of zeros, two pixels wide, stands for everything outside.
+    canvas = np.pad(images, ((0, 0), (2, 2), (2, 2))).reshape(samples, -1)
+    centre_y, centre_x = (height - 1) / 2, (width - 1) / 2
+    y = np.arange(height, dtype=np.float32)[None, :, None] - centre_y - shift[:, 0, None, None]
+    x = np.arange(width, dtype=np.float32)[None, None, :] - centre_x - shift[:, 1, None, None]
+    a, b, c, d = (matrix[:, k, None, None] for k in range(4))
+    # Two further columns and rows than the image: from there on all is 0.
+    source_y = np.clip(a * y + b * x + centre_y + 2, 0, height + 2)
+    source_x = np.clip(c * y + d * x + centre_x + 2, 0, width + 2)
+    top, left = source_y.astype(np.int32), source_x.astype(np.int32)
+    down, right = source_y - top, source_x - left
+    place = top * (width + 4) + left
+    place += (np.arange(samples, dtype=np.int32) * canvas.shape[1])[:, None, None]
+    pixels = canvas.reshape(-1)
+    upper = _mixed(pixels[place], pixels[place + 1], right)
+    lower = _mixed(pixels[place + width + 4], pixels[place + width + 5], right)
+    return np.rint(_mixed(upper, lower, down)).astype(np.uint8)
+
+
+def _mixed(first: np.ndarray, second: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """``first + share * (second - first)`` in float32."""
+    start = first.astype(np.float32)
+    return start + share * (second - start)
+
+
+def check_images(op: str, images: np.ndarray) -> None:
+    """`images` must be uint8 [samples, height, width]."""
+    good = images.ndim == 3 and images.dtype == np.uint8
+    actual = f"{images.dtype.name}{list(images.shape)}"
+    check(good, op, "images", "be uint8 [samples, height, width]", actual, "Scale them to 0 to 255")

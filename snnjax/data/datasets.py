@@ -1,0 +1,229 @@
+"""Plain containers of a whole data set in NumPy arrays, from which batches are taken by index."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
+
+from snnjax._check import check, check_integer
+from snnjax.data.event_lists import bin_ragged, check_capacity, concatenate, pack
+from snnjax.sparse_spikes import SparseSpikes, id_dtype
+
+
+class Batch(NamedTuple):
+    """What a training step needs of some samples."""
+
+    inputs: Any  # SparseSpikes [time, batch], a series [time, batch, channels] or images [batch, pixels]
+    labels: Int[Array, " batch"]  # int32
+    lengths: Int[Array, " batch"] | None  # int32 time steps, None where all are in use
+
+
+@dataclass(frozen=True)
+class EventDataset:
+    """Samples as lists of event ids, one list a time step, padded with `num_neurons`.
+
+    Errors: arrays that do not fit together, labels outside ``[0, num_classes)``.
+
+    Example:
+        >>> import numpy as np
+        >>> from snnjax.data import EventDataset
+        >>> recordings = [(np.array([0.0, 1.5]), np.array([2, 0])), (np.array([0.5]), np.array([1]))]
+        >>> data = EventDataset.from_events(recordings, [1, 0], 2, 3, num_classes=2, duration=2.0)
+        >>> batch = data.take([1, 0])
+        >>> batch.inputs.ids[:, 1], batch.labels
+        (Array([[2],
+               [0]], dtype=uint16), Array([0, 1], dtype=int32))
+    """
+
+    ids: np.ndarray  # [samples, time, capacity] uint16, or int32 above 65,535 neurons
+    counts: np.ndarray  # [samples, time] int32, the true number of events, beyond the capacity too
+    labels: np.ndarray  # [samples] integer
+    num_neurons: int
+    num_classes: int
+
+    def __post_init__(self) -> None:
+        _check_shape("EventDataset", "ids", self.ids, 3)
+        _check_shape("EventDataset", "counts", self.counts, 2, self.ids.shape[:2])
+        _check_labels("EventDataset", self.labels, len(self.ids), self.num_classes)
+        expected = id_dtype(self.num_neurons)
+        way_out = f"Cast them, for instance ids.astype(np.{expected.name})"
+        good = self.ids.dtype == expected
+        check(good, "EventDataset", "ids", f"be {expected.name}", self.ids.dtype.name, way_out)
+
+    @classmethod
+    def from_events(
+        cls,
+        recordings: Iterable[tuple[np.ndarray, np.ndarray]],
+        labels: Any,
+        num_steps: int,
+        num_neurons: int,
+        *,
+        num_classes: int,
+        duration: float | None = None,
+        capacity: int | None = None,
+    ) -> "EventDataset":
+        """The data set of recordings ``(times[events], ids[events])``, binned as by `bin_events`.
+
+        `recordings` may be a generator; `labels`, integers, are looked at after it has ended.
+        """
+        op = "EventDataset.from_events"
+        check_capacity(op, capacity)
+        samples = [bin_ragged(op, times, ids, num_steps, num_neurons, duration) for times, ids in recordings]
+        ragged = concatenate(samples, num_steps, num_neurons)
+        ids, counts = pack(ragged, num_neurons, capacity)
+        labels = np.asarray(labels) if len(samples) else np.zeros(len(labels), np.int32)
+        return cls(ids, counts, labels, num_neurons, num_classes)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def num_steps(self) -> int:
+        """The number of time steps of each sample."""
+        return self.ids.shape[1]
+
+    @property
+    def capacity(self) -> int:
+        """The number of slots in a list."""
+        return self.ids.shape[2]
+
+    @property
+    def dropped(self) -> float:
+        """The share of all events that did not fit into their lists."""
+        listed = np.minimum(self.counts, self.capacity).sum(dtype=np.int64)
+        return float(1 - listed / max(1, self.counts.sum(dtype=np.int64)))
+
+    def select(self, indices: Any) -> "EventDataset":
+        """The data set of the samples at `indices`."""
+        return replace(self, ids=self.ids[indices], counts=self.counts[indices], labels=self.labels[indices])
+
+    def take(self, indices: Any, dtype: Any = np.float32) -> Batch:
+        """The samples at `indices` as a `Batch` whose inputs are `SparseSpikes` ``[time, batch, capacity]``.
+
+        Every event has value 1 in the floating-point `dtype`.
+        """
+        ids = np.ascontiguousarray(self.ids[indices].swapaxes(0, 1))
+        counts = np.ascontiguousarray(self.counts[indices].T)
+        spikes = SparseSpikes(
+            jnp.asarray(ids),
+            jnp.asarray((ids < self.num_neurons).astype(dtype)),
+            jnp.asarray(counts),
+            jnp.asarray(np.minimum(counts, self.capacity)),
+            self.num_neurons,
+        )
+        return Batch(spikes, _to_int32(self.labels[indices]), None)
+
+
+@dataclass(frozen=True)
+class SeriesDataset:
+    """Samples as real-valued series of different length, padded with zeros.
+
+    Errors: arrays that do not fit together, labels outside ``[0, num_classes)``, lengths outside ``[0, time]``.
+
+    Example:
+        >>> from snnjax.data import load_japanese_vowels
+        >>> batch = load_japanese_vowels("test").take([0, 1, 2])
+        >>> batch.inputs.shape, batch.lengths
+        ((29, 3, 12), Array([19, 17, 19], dtype=int32))
+    """
+
+    series: np.ndarray  # [samples, time, channels] float
+    lengths: np.ndarray  # [samples] integer
+    labels: np.ndarray  # [samples] integer
+    num_classes: int
+
+    def __post_init__(self) -> None:
+        _check_shape("SeriesDataset", "series", self.series, 3)
+        _check_shape("SeriesDataset", "lengths", self.lengths, 1, self.series.shape[:1])
+        _check_labels("SeriesDataset", self.labels, len(self.series), self.num_classes)
+        longest = self.series.shape[1]
+        good = bool(np.all((self.lengths >= 0) & (self.lengths <= longest)))
+        actual = f"{self.lengths.min(initial=0)} to {self.lengths.max(initial=0)}"
+        expected = f"lie in [0, {longest}]"
+        check(
+            good,
+            "SeriesDataset",
+            "lengths",
+            expected,
+            actual,
+            "Pass the number of valid steps of each sample",
+        )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def select(self, indices: Any) -> "SeriesDataset":
+        """The data set of the samples at `indices`."""
+        return replace(
+            self,
+            series=self.series[indices],
+            lengths=self.lengths[indices],
+            labels=self.labels[indices],
+        )
+
+    def take(self, indices: Any) -> Batch:
+        """The samples at `indices` as a `Batch` whose inputs are ``[time, batch, channels]``."""
+        series = np.ascontiguousarray(self.series[indices].swapaxes(0, 1))
+        return Batch(jnp.asarray(series), _to_int32(self.labels[indices]), _to_int32(self.lengths[indices]))
+
+
+@dataclass(frozen=True)
+class ImageDataset:
+    """Grey images, to be shown to an encoder or to the simulated event camera (`saccade_events`).
+
+    Errors: arrays that do not fit together, labels outside ``[0, num_classes)``.
+
+    Example:
+        >>> from snnjax.data import load_mnist_10k
+        >>> batch = load_mnist_10k("test").take([0, 1])
+        >>> batch.inputs.shape, float(batch.inputs.max())
+        ((2, 784), 1.0)
+    """
+
+    images: np.ndarray  # [samples, height, width] uint8, 255 is white
+    labels: np.ndarray  # [samples] integer
+    num_classes: int
+
+    def __post_init__(self) -> None:
+        _check_shape("ImageDataset", "images", self.images, 3)
+        _check_labels("ImageDataset", self.labels, len(self.images), self.num_classes)
+        good = self.images.dtype == np.uint8
+        check(good, "ImageDataset", "images", "be uint8", self.images.dtype.name, "Scale them to 0 to 255")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def select(self, indices: Any) -> "ImageDataset":
+        """The data set of the samples at `indices`."""
+        return replace(self, images=self.images[indices], labels=self.labels[indices])
+
+    def take(self, indices: Any) -> Batch:
+        """The samples at `indices` as a `Batch` of float32 ``[batch, height * width]`` in [0, 1], for the encoders."""
+        images = self.images[indices]
+        pixels = images.reshape(len(images), -1).astype(np.float32) / np.float32(255)
+        return Batch(jnp.asarray(pixels), _to_int32(self.labels[indices]), None)
+
+
+def _to_int32(values: np.ndarray) -> Array:
+    return jnp.asarray(values.astype(np.int32))
+
+
+def _check_shape(op: str, argument: str, value: np.ndarray, ndim: int, leading: tuple[int, ...] = ()) -> None:
+    """`value` must have `ndim` axes that begin with `leading`."""
+    good = value.ndim == ndim and value.shape[: len(leading)] == leading
+    expected = f"have {ndim} axes" + (f" that begin with {list(leading)}" if leading else "")
+    check(good, op, argument, expected, f"shape {list(value.shape)}", "Samples come first, then time")
+
+
+def _check_labels(op: str, labels: np.ndarray, samples: int, num_classes: int) -> None:
+    check_integer(op, "num_classes", num_classes, 1)
+    _check_shape(op, "labels", labels, 1, (samples,))
+    way_out = "Number the classes from 0"
+    good = labels.dtype.kind in "iu"
+    check(good or samples == 0, op, "labels", "be integers", labels.dtype.name, way_out)
+    wrong = labels[(labels < 0) | (labels >= num_classes)]
+    first = wrong[0] if wrong.size else 0
+    check(not wrong.size, op, "labels", f"lie in [0, {num_classes})", first, way_out)

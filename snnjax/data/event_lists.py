@@ -1,0 +1,175 @@
+"""Raw events become one list of ids a time step: binning, merging of duplicates, fair lists of one capacity."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from snnjax._check import check, check_integer
+from snnjax.sparse_spikes import id_dtype
+
+# The finaliser of MurmurHash3 (Austin Appleby, public domain): every bit of the input moves every bit of the output.
+_MIX_1, _MIX_2 = np.uint32(0x85EBCA6B), np.uint32(0xC2B2AE35)
+# 2**32 / golden ratio: unrelated hashes for consecutive steps.
+_STEP_FACTOR = np.uint32(0x9E3779B1)
+# Samples packed at once, so that the temporary arrays stay within some megabytes.
+_PACK_BLOCK = 64
+
+
+class EventLists(NamedTuple):
+    """The distinct ids of each step, ascending, padded with `num_neurons`, and how many there were."""
+
+    ids: np.ndarray  # [..., time, capacity] uint16, or int32 above 65,535 neurons
+    counts: np.ndarray  # [..., time] int32, the true number, beyond the capacity too
+
+
+class RaggedLists(NamedTuple):
+    """The same without padding: the ids of all rows (step by step, sample by sample) behind one another."""
+
+    ids: np.ndarray  # [events] uint16 or int32, ascending within a row
+    counts: np.ndarray  # [samples, time] int32
+
+
+def bin_events(
+    times: Any,
+    ids: Any,
+    num_steps: int,
+    num_neurons: int,
+    *,
+    capacity: int | None = None,
+    duration: float | None = None,
+) -> EventLists:
+    """Lists of the neurons with an event in each time step: ``step = floor(time * num_steps / duration)``.
+
+    `times` [events] and `duration` share any unit, counted from the start of the sample; `times` need no order.
+    Events before 0 and from `duration` on are left out; None for `duration` means the time of the last event, which
+    then falls into the last step. Several events of one id within a step count once. `capacity` None makes
+    the lists as long as the fullest step; where a step has more distinct ids than `capacity`, those of the smallest
+    hash of (id, step) are listed, which favours no neuron, and `counts` holds the true number.
+
+    Errors: `times` and `ids` of different length or kind, non-finite times, ids outside ``[0, num_neurons)``, sizes
+    that are not positive.
+
+    Example:
+        >>> from snnjax.data import bin_events
+        >>> lists = bin_events([0, 1, 1, 9], [3, 2, 2, 0], num_steps=2, num_neurons=4, duration=10)
+        >>> lists.ids
+        array([[2, 3],
+               [0, 4]], dtype=uint16)
+        >>> lists.counts
+        array([2, 1], dtype=int32)
+    """
+    check_capacity("bin_events", capacity)
+    ragged = bin_ragged("bin_events", times, ids, num_steps, num_neurons, duration)
+    packed = pack(ragged, num_neurons, capacity)
+    return EventLists(packed.ids[0], packed.counts[0])
+
+
+def check_capacity(op: str, capacity: int | None) -> None:
+    """`capacity` must be None or a positive integer."""
+    if capacity is not None:
+        check_integer(op, "capacity", capacity, 1)
+
+
+def bin_ragged(
+    op: str, times: Any, ids: Any, num_steps: int, num_neurons: int, duration: float | None
+) -> RaggedLists:
+    """One sample's events as ragged lists with ``counts[1, time]``; see `bin_events`."""
+    times, ids = _check_events(op, times, ids, num_steps, num_neurons, duration)
+    inside = times >= 0 if duration is None else (times >= 0) & (times < duration)
+    times, ids = times[inside], ids[inside]
+    span = max(times.max(initial=0), 1e-300) if duration is None else duration
+    whole = times.dtype.kind == "i" and float(span).is_integer()
+    # Integers are divided exactly, as long as the product fits into 64 bits.
+    if whole and int(span) * num_steps < 2**63:
+        step = times * num_steps // int(span)
+    else:
+        step = np.floor(times / float(span) * num_steps).astype(np.int64)
+    # The last event of an open span, and quotients rounded up to 1, belong to the last step.
+    step = np.minimum(step, num_steps - 1)
+    code = np.unique(step * num_neurons + ids)
+    row = code // num_neurons
+    counts = np.bincount(row, minlength=num_steps).astype(np.int32)
+    return RaggedLists((code - row * num_neurons).astype(id_dtype(num_neurons)), counts[None])
+
+
+def concatenate(samples: Sequence[RaggedLists], num_steps: int, num_neurons: int) -> RaggedLists:
+    """The samples of several ragged lists as one."""
+    ids = [np.zeros(0, id_dtype(num_neurons)), *(sample.ids for sample in samples)]
+    counts = [np.zeros((0, num_steps), np.int32), *(sample.counts for sample in samples)]
+    return RaggedLists(np.concatenate(ids), np.concatenate(counts))
+
+
+def pack(lists: RaggedLists, num_neurons: int, capacity: int | None) -> EventLists:
+    """Ragged lists as padded ones ``[samples, time, capacity]``; `capacity` None fits the fullest row."""
+    if capacity is None:
+        capacity = max(1, int(lists.counts.max(initial=0)))
+    samples, num_steps = lists.counts.shape
+    ids = np.full((samples, num_steps, capacity), num_neurons, id_dtype(num_neurons))
+    ends = np.concatenate([[0], np.cumsum(lists.counts.sum(axis=1, dtype=np.int64))])
+    for first in range(0, samples, _PACK_BLOCK):
+        block = slice(first, min(first + _PACK_BLOCK, samples))
+        events = lists.ids[ends[block.start] : ends[block.stop]]
+        _pack_rows(ids[block].reshape(-1, capacity), events, lists.counts[block].ravel(), num_steps)
+    return EventLists(ids, lists.counts)
+
+
+def _pack_rows(out: np.ndarray, ids: np.ndarray, counts: np.ndarray, num_steps: int) -> None:
+    """Write the rows of `ids`, of lengths `counts`, into ``out[rows, capacity]``."""
+    capacity = out.shape[1]
+    row = np.repeat(np.arange(counts.size), counts)
+    if counts.max(initial=0) > capacity:
+        keep = _fair_choice(ids, row, counts, capacity, num_steps)
+        ids, row, counts = ids[keep], row[keep], np.minimum(counts, capacity)
+    start = np.cumsum(counts) - counts
+    # Slot k of row r is element r * capacity + k of `out`, which is contiguous.
+    place = np.arange(ids.size) + np.repeat(np.arange(counts.size) * capacity - start, counts)
+    out.reshape(-1)[place] = ids
+
+
+def _fair_choice(
+    ids: np.ndarray, row: np.ndarray, counts: np.ndarray, capacity: int, num_steps: int
+) -> np.ndarray:
+    """True for the `capacity` events of each row with the smallest hash of id and step, all where they fit."""
+    keep = np.ones(ids.size, bool)
+    full = np.flatnonzero((counts > capacity)[row])
+    code = ids[full].astype(np.uint32) + (row[full] % num_steps).astype(np.uint32) * _STEP_FACTOR
+    order = np.lexsort((_mix(code), row[full]))
+    lengths = counts[counts > capacity]
+    rank = np.arange(full.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    keep[full[order[rank >= capacity]]] = False
+    return keep
+
+
+def _mix(code: np.ndarray) -> np.ndarray:
+    """A hash of uint32 codes, uint32 (arithmetic modulo 2**32)."""
+    code = (code ^ (code >> np.uint32(16))) * _MIX_1
+    code = (code ^ (code >> np.uint32(13))) * _MIX_2
+    return code ^ (code >> np.uint32(16))
+
+
+def _check_events(
+    op: str, times: Any, ids: Any, num_steps: int, num_neurons: int, duration: float | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """`times` as int64 or float64 and `ids` as int64, both [events]."""
+    times, ids = np.asarray(times), np.asarray(ids)
+    check_integer(op, "num_steps", num_steps, 1)
+    check_integer(op, "num_neurons", num_neurons, 1)
+    if duration is not None:
+        good = bool(np.isfinite(duration)) and duration > 0
+        check(good, op, "duration", "be a positive number", repr(duration), "Pass it in the unit of times")
+    same = times.ndim == 1 and times.shape == ids.shape
+    shapes = f"shape {list(ids.shape)} for times of shape {list(times.shape)}"
+    check(same, op, "ids", "have one id for each time", shapes, "Pass two arrays [events]")
+    numbers = times.dtype.kind in "iuf"
+    check(numbers, op, "times", "be numbers", times.dtype.name, "Cast them to integers or floats")
+    times = times.astype(np.float64 if times.dtype.kind == "f" else np.int64)
+    check(
+        bool(np.isfinite(times).all()), op, "times", "be finite", "NaN or infinity", "Leave such events out"
+    )
+    # An empty list has no dtype of its own.
+    check(ids.dtype.kind in "iu" or ids.size == 0, op, "ids", "be integers", ids.dtype.name, "Cast them")
+    wrong = ids[(ids < 0) | (ids >= num_neurons)]
+    first = wrong[0] if wrong.size else 0
+    check(not wrong.size, op, "ids", f"lie in [0, {num_neurons})", first, "Pass a larger num_neurons")
+    return times, ids.astype(np.int64)

@@ -1,0 +1,182 @@
+"""SHD and SSC: spoken digits and commands as the spikes of 700 channels of a model cochlea, one `.h5` file a split.
+
+The data sets `spikes/times` (seconds) and `spikes/units` hold one array of its own length a sample, `labels` its class.
+
+Source: Cramer, Stradmann, Schemmel, Zenke 2020, doi:10.1109/TNNLS.2020.3044364.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from snnjax._check import fail, message
+from snnjax.data._files import PathLike, check_downsample, refuse
+from snnjax.data.datasets import EventDataset
+
+_NUM_UNITS = 700
+_SHD_CLASSES, _SSC_CLASSES = 20, 35
+# Seconds; the longest recordings of SHD and SSC last 1.37 s and 1.0 s.
+_SHD_DURATION, _SSC_DURATION = 1.4, 1.0
+_WAY_OUT = "Download it and unpack the .h5 file"
+# Samples read at once: one call into the file for each would dominate.
+_BLOCK = 256
+
+
+class CochleaRecordings(NamedTuple):
+    """The samples of one file."""
+
+    times: list[np.ndarray]  # a sample each: [events] float64, seconds
+    units: list[np.ndarray]  # a sample each: [events] int64, channel from 0 to 699
+    labels: np.ndarray  # [samples] int32
+
+
+def read_heidelberg(path: PathLike) -> CochleaRecordings:
+    """All samples of one `.h5` file of SHD or SSC.
+
+    Errors: a file that is missing or no HDF5 file, lacks a data set, or whose times, units or labels do not belong
+    together; ImportError where h5py is not installed.
+
+    Example:
+        >>> from snnjax.data import read_heidelberg
+        >>> read_heidelberg("nowhere.h5")
+        Traceback (most recent call last):
+        ...
+        ValueError: read_heidelberg: `path` must be a readable file, got 'nowhere.h5'. \
+Download it and unpack the .h5 file.
+    """
+    samples = list(_samples("read_heidelberg", path))
+    return CochleaRecordings(
+        [times for times, _, _ in samples],
+        [units for _, units, _ in samples],
+        np.array([label for _, _, label in samples], np.int32),
+    )
+
+
+def load_shd(
+    path: PathLike,
+    *,
+    num_steps: int = 100,
+    duration: float = _SHD_DURATION,
+    downsample: int = 1,
+    capacity: int | None = None,
+) -> EventDataset:
+    """Spiking Heidelberg Digits, `shd_train.h5` or `shd_test.h5`: 20 classes, 700 inputs.
+
+    The first `duration` seconds become `num_steps` steps, binned as by `bin_events`; `downsample` merges so many
+    neighbouring channels into one input, ``ceil(700 / downsample)`` in all.
+
+    Errors: those of `read_heidelberg`, labels from 20 on.
+
+    Example:
+        >>> from snnjax.data import load_shd
+        >>> load_shd("shd_train.h5", downsample=0)
+        Traceback (most recent call last):
+        ...
+        ValueError: load_shd: `downsample` must be an integer of at least 1, got 0. Pass a larger whole number.
+    """
+    return _load("load_shd", path, _SHD_CLASSES, num_steps, duration, downsample, capacity)
+
+
+def load_ssc(
+    path: PathLike,
+    *,
+    num_steps: int = 100,
+    duration: float = _SSC_DURATION,
+    downsample: int = 1,
+    capacity: int | None = None,
+) -> EventDataset:
+    """Spiking Speech Commands, `ssc_train.h5`, `ssc_valid.h5` or `ssc_test.h5`: 35 classes, else as `load_shd`.
+
+    Example:
+        >>> from snnjax.data import load_ssc
+        >>> load_ssc("ssc_test.h5", downsample=0)
+        Traceback (most recent call last):
+        ...
+        ValueError: load_ssc: `downsample` must be an integer of at least 1, got 0. Pass a larger whole number.
+    """
+    return _load("load_ssc", path, _SSC_CLASSES, num_steps, duration, downsample, capacity)
+
+
+def _load(
+    op: str,
+    path: PathLike,
+    num_classes: int,
+    num_steps: int,
+    duration: float,
+    downsample: int,
+    capacity: int | None,
+) -> EventDataset:
+    num_neurons = check_downsample(op, downsample, _NUM_UNITS)
+    labels: list[int] = []
+
+    def recordings() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for times, units, label in _samples(op, path):
+            if not 0 <= label < num_classes:
+                refuse(op, path, f"hold labels below {num_classes}", f"{label} for sample {len(labels)}")
+            labels.append(label)
+            yield times, units // downsample
+
+    # The labels are complete once the recordings have been read, which happens first.
+    return EventDataset.from_events(
+        recordings(),
+        labels,
+        num_steps,
+        num_neurons,
+        num_classes=num_classes,
+        duration=duration,
+        capacity=capacity,
+    )
+
+
+def _samples(op: str, path: PathLike) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+    """Times, units and label of each sample in turn."""
+    number = -1
+    for all_times, all_units, labels in _blocks(op, path):
+        for raw_times, raw_units, label in zip(all_times, all_units, labels, strict=True):
+            number += 1
+            times, units = np.asarray(raw_times), np.asarray(raw_units)
+            kinds = times.dtype.kind == "f" and units.dtype.kind in "iu"
+            if not (kinds and times.ndim == 1 and times.shape == units.shape):
+                actual = f"{times.dtype.name}{list(times.shape)} and {units.dtype.name}{list(units.shape)}"
+                expected = "hold as many real times as whole units in each sample"
+                refuse(op, path, expected, f"{actual} in sample {number}")
+            if not np.isfinite(times).all():
+                refuse(op, path, "hold finite times", f"NaN or infinity in sample {number}")
+            if units.max(initial=0) >= _NUM_UNITS or units.min(initial=0) < 0:
+                actual = f"{units.min()} to {units.max()} in sample {number}"
+                refuse(op, path, f"hold units in [0, {_NUM_UNITS})", actual)
+            yield times.astype(np.float64), units.astype(np.int64), int(label)
+
+
+def _blocks(op: str, path: PathLike) -> Iterator[tuple[Any, Any, np.ndarray]]:
+    """Times, units (arrays of arrays) and labels of some samples at a time."""
+    h5py = _h5py(op)
+    if not Path(path).is_file():
+        fail(op, "path", "be a readable file", repr(str(path)), _WAY_OUT)
+    try:
+        with h5py.File(path, "r") as file:
+            times, units, labels = (file[name] for name in ("spikes/times", "spikes/units", "labels"))
+            shapes = [times.shape, units.shape, labels.shape]
+            if len(times.shape) != 1 or len(set(shapes)) != 1 or labels.dtype.kind not in "iu":
+                raise ValueError(f"times, units and {labels.dtype} labels of shapes {shapes}")
+            for first in range(0, len(labels), _BLOCK):
+                block = slice(first, first + _BLOCK)
+                yield times[block], units[block], labels[block]
+    except (
+        Exception
+    ) as error:  # h5py answers damage with OSError, KeyError, RuntimeError, TypeError and more.
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        refuse(op, path, "be HDF5 with spikes/times, spikes/units and labels, one entry a sample", reason)
+
+
+def _h5py(op: str) -> Any:
+    """The module h5py, which only this reader needs."""
+    try:
+        import h5py
+    except ImportError as error:
+        way_out = "Install it, for instance with pip install h5py"
+        text = message(op, "h5py", "be installed to read .h5 files", type(error).__name__, way_out)
+        raise ImportError(text) from error
+    return h5py

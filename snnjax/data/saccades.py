@@ -1,0 +1,181 @@
+"""A simulated event camera that looks at images with three saccades, as N-MNIST was recorded.
+
+A pixel of an event camera sends an event whenever the logarithm of its light has changed by a threshold since its last
+event: "on" for brighter, "off" for darker. Images that stand still send nothing, so the camera (here: the image)
+moves along a triangle in three straight saccades.
+
+Inputs are numbered as N-MNIST is usually flattened, [polarity, y, x]: ``id = (polarity * height + y) * width + x`` with
+polarity 0 = off, 1 = on; 34 x 34 pixels make 2312 inputs.
+
+Source: Orchard, Jayawant, Cohen, Thakor 2015, doi:10.3389/fnins.2015.00437 (the triangle: their table of saccades).
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from snnjax._check import check, check_integer
+from snnjax.data.augment import DEFAULT_AUGMENTATION, Augmentation, augment_images, check_images
+from snnjax.data.datasets import EventDataset
+from snnjax.data.event_lists import RaggedLists, check_capacity, concatenate, pack
+from snnjax.sparse_spikes import SparseSpikes, id_dtype
+
+# Corners of the path in units of the amplitude, (y, x), the first and last being one: a triangle on its tip.
+_CORNERS = np.array([[1.0, -1.0], [-1.0, 0.0], [1.0, 1.0], [1.0, -1.0]])
+# Images simulated at once: the working arrays (about 6 kB an image and array) stay in the second-level cache.
+_BLOCK = 32
+
+
+class _View(NamedTuple):
+    """The geometry of a simulation, all in pixels."""
+
+    height: int  # of the view
+    width: int
+    margin: int  # of the image within the view
+    reach: int  # whole pixels the image may move by
+    path: np.ndarray  # [time + 1, 2] displacement (y, x) at the beginning and after each step
+
+    @property
+    def pitch(self) -> int:
+        """The length of a row of the canvas: every shifted view is one contiguous run of it."""
+        return self.width + 2 * self.reach + 1
+
+
+def saccade_events(
+    images: np.ndarray,
+    labels: Any,
+    *,
+    num_classes: int = 10,
+    num_steps: int = 30,
+    contrast_threshold: float = 0.5,
+    dark: float = 0.1,
+    amplitude: float = 3.0,
+    margin: int = 3,
+    capacity: int | None = None,
+    key: PRNGKeyArray | None = None,
+    augmentation: Augmentation = DEFAULT_AUGMENTATION,
+) -> EventDataset:
+    """What an event camera sees of `images` (uint8 [samples, height, width]) during three saccades.
+
+    In each step and pixel ``light = log(dark + intensity)`` with intensity in [0, 1], ``levels = trunc((light -
+    reference) / contrast_threshold)``, an event on where ``levels >= 1`` and off where ``levels <= -1``, and
+    ``reference += contrast_threshold * levels``, from the light at the start. The image moves at constant speed
+    along the triangle (y, x) = (1, -1), (-1, 0), (1, 1), (1, -1) times `amplitude` pixels, bilinear between pixels,
+    in a view `margin` pixels larger on each side: 28 x 28 digits give 2 x 34 x 34 = 2312 inputs.
+
+    `capacity` None makes the lists as long as the fullest step; where more events happen than `capacity`, the
+    listed ones are chosen fairly, as by `bin_events`. With a `key` each image is first moved by `augment_images`.
+
+    Errors: images that are not uint8 [samples, height, width], labels that do not fit, sizes that are not positive.
+
+    Example:
+        >>> from snnjax.data import load_mnist_10k, saccade_events
+        >>> digits = load_mnist_10k("test").select(slice(8))
+        >>> events = saccade_events(digits.images, digits.labels, num_steps=12)
+        >>> events.num_neurons, events.take([0, 3]).inputs.shape
+        (2312, (12, 2, 2312))
+    """
+    op = "saccade_events"
+    check_images(op, images)
+    check_integer(op, "num_steps", num_steps, 1)
+    check_integer(op, "margin", margin, 0)
+    check_capacity(op, capacity)
+    for name, value in (("contrast_threshold", contrast_threshold), ("dark", dark), ("amplitude", amplitude)):
+        good = math.isfinite(value) and value > 0
+        check(good, op, name, "be a positive number", repr(value), f"Leave out {name} for its default")
+    if key is not None:
+        images = augment_images(key, images, augmentation)
+    view = _View(
+        images.shape[1] + 2 * margin,
+        images.shape[2] + 2 * margin,
+        margin,
+        math.ceil(amplitude),
+        amplitude * _path(num_steps),
+    )
+    num_neurons = 2 * view.height * view.width
+    blocks = [
+        _simulate(images[first : first + _BLOCK], view, contrast_threshold, dark)
+        for first in range(0, len(images), _BLOCK)
+    ]
+    ids, counts = pack(concatenate(blocks, num_steps, num_neurons), num_neurons, capacity)
+    return EventDataset(ids, counts, np.asarray(labels), num_neurons, num_classes)
+
+
+def saccade_spikes(images: np.ndarray, **options: Any) -> SparseSpikes:
+    """`saccade_events` of some images at once, as `SparseSpikes` ``[time, samples, capacity]``.
+
+    Options and errors are those of `saccade_events`.
+
+    Example:
+        >>> from snnjax.data import load_mnist_10k, saccade_spikes
+        >>> saccade_spikes(load_mnist_10k("test").images[:2], num_steps=6, capacity=64).ids.shape
+        (6, 2, 64)
+    """
+    check_images("saccade_spikes", images)
+    events = saccade_events(images, np.zeros(len(images), np.int32), **options)
+    return events.take(slice(None)).inputs
+
+
+def _path(num_steps: int) -> np.ndarray:
+    """The displacement at the beginning and after each step, [time + 1, 2], for an amplitude of 1."""
+    along = np.linspace(0, len(_CORNERS) - 1, num_steps + 1)
+    return np.stack([np.interp(along, range(len(_CORNERS)), axis) for axis in _CORNERS.T], axis=1)
+
+
+def _simulate(images: np.ndarray, view: _View, contrast_threshold: float, dark: float) -> RaggedLists:
+    """The events of a block of images."""
+    samples, num_steps, pitch = len(images), len(view.path) - 1, view.pitch
+    canvas = _canvas(images, view, dark)
+    # Light and reference are in units of the threshold, so that an event is a whole number crossed.
+    shape = (samples, view.height * pitch)
+    light, levels = np.empty(shape, np.float32), np.empty(shape, np.float32)
+    reference = np.zeros(shape, np.float32)
+    events = np.empty((samples, num_steps, 2, view.height, view.width), bool)
+    seen = levels.reshape(samples, view.height, pitch)[:, :, : view.width]
+    for step, displacement in enumerate(view.path):
+        _look(canvas, view, displacement, light)
+        np.log(light, out=light)
+        light *= np.float32(1 / contrast_threshold)
+        if step == 0:
+            reference[:] = light
+            continue
+        np.subtract(light, reference, out=levels)
+        np.trunc(levels, out=levels)
+        reference += levels
+        np.less(seen, 0, out=events[:, step - 1, 0])
+        np.greater(seen, 0, out=events[:, step - 1, 1])
+    rows = events.reshape(samples * num_steps, -1)
+    counts = np.count_nonzero(rows, axis=1)
+    ids = np.flatnonzero(rows) - np.repeat(np.arange(len(rows)) * rows.shape[1], counts)
+    return RaggedLists(
+        ids.astype(id_dtype(rows.shape[1])), counts.astype(np.int32).reshape(samples, num_steps)
+    )
+
+
+def _canvas(images: np.ndarray, view: _View, dark: float) -> np.ndarray:
+    """The images in [dark, dark + 1] amid darkness, flat rows of length `pitch`, [samples, pixels] float32."""
+    samples, height, width = images.shape
+    # One row and one column more than the farthest view, for interpolation, and one row for the last run.
+    rows = view.height + 2 * view.reach + 2
+    canvas = np.full((samples, rows, view.pitch), dark, np.float32)
+    edge = view.margin + view.reach
+    canvas[:, edge : edge + height, edge : edge + width] += images * np.float32(1 / 255)
+    return canvas.reshape(samples, -1)
+
+
+def _look(canvas: np.ndarray, view: _View, displacement: np.ndarray, out: np.ndarray) -> None:
+    """Write the view of images displaced by (y, x) into ``out[samples, height * pitch]``, bilinear."""
+    corner = view.reach - displacement
+    whole = np.floor(corner).astype(int)
+    down, right = (corner - whole).astype(np.float32)
+    first, length = int(whole[0]) * view.pitch + int(whole[1]), out.shape[1]
+    # Interpolation within rows needs one row more than the view, for the interpolation between rows.
+    here = canvas[:, first : first + length + view.pitch]
+    if right > 0:
+        here = here + right * (canvas[:, first + 1 : first + 1 + length + view.pitch] - here)
+    upper, lower = here[:, :length], here[:, view.pitch :]
+    np.subtract(lower, upper, out=out)
+    out *= down
+    out += upper

@@ -1,0 +1,71 @@
+"""Which samples: stratified splits, and the order of an epoch, both from a key."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from snnjax._check import check, check_integer
+from snnjax.data._random import generator
+
+# Shares are decimal numbers such as 0.1, whose sum is 1 up to rounding.
+_SUM_TOLERANCE = 1e-6
+
+
+def split_indices(
+    key: PRNGKeyArray, labels: Any, shares: Sequence[float] = (0.9, 0.1)
+) -> tuple[np.ndarray, ...]:
+    """Disjoint ascending indices of all samples, each class divided by `shares` (stratified) at random.
+
+    Of the n samples of a class the parts take ``round(n * cumulative share)`` in turn.
+
+    Errors: labels that are no integers [samples], shares that are not positive or do not add up to 1.
+
+    Example:
+        >>> import jax
+        >>> from snnjax.data import split_indices
+        >>> train, validation = split_indices(jax.random.key(0), [0] * 10 + [1] * 20)
+        >>> len(train), len(validation), int(sum(validation < 10))
+        (27, 3, 1)
+    """
+    labels = np.asarray(labels)
+    good = labels.ndim == 1 and (labels.dtype.kind in "iu" or labels.size == 0)
+    actual = f"{labels.dtype.name}{list(labels.shape)}"
+    check(good, "split_indices", "labels", "be integers [samples]", actual, "Pass one class id a sample")
+    good = all(share > 0 for share in shares) and abs(sum(shares) - 1) < _SUM_TOLERANCE
+    check(good, "split_indices", "shares", "be positive and add up to 1", list(shares), "Try (0.9, 0.1)")
+    cuts = np.cumsum(shares)[:-1]
+    random = generator(key)
+    parts: list[list[np.ndarray]] = [[] for _ in shares]
+    for label in np.unique(labels):
+        members = random.permutation(np.flatnonzero(labels == label))
+        pieces = np.split(members, np.round(members.size * cuts).astype(int))
+        for part, piece in zip(parts, pieces, strict=True):
+            part.append(piece)
+    empty = np.zeros(0, np.int64)
+    return tuple(np.sort(np.concatenate([empty, *part])) for part in parts)
+
+
+def batches(
+    key: PRNGKeyArray | None, num_samples: int, batch_size: int, *, epoch: int = 0, drop_last: bool = False
+) -> Iterator[np.ndarray]:
+    """The indices of each batch of one epoch, in an order that depends on `key` and `epoch` alone.
+
+    A resumed run that asks for the same epoch gets the same batches. Key None keeps the samples in order.
+    The last batch is shorter where `batch_size` does not divide `num_samples`; `drop_last` leaves it out, so that all
+    batches have one shape and a jitted step is compiled once.
+
+    Errors: a negative number of samples or epoch, a batch size below 1.
+
+    Example:
+        >>> from snnjax.data import batches
+        >>> [indices.tolist() for indices in batches(None, 5, 2)]
+        [[0, 1], [2, 3], [4]]
+    """
+    check_integer("batches", "num_samples", num_samples, 0)
+    check_integer("batches", "batch_size", batch_size, 1)
+    check_integer("batches", "epoch", epoch, 0)
+    order = np.arange(num_samples) if key is None else generator(key, epoch).permutation(num_samples)
+    stop = num_samples - num_samples % batch_size if drop_last else num_samples
+    return (order[first : min(first + batch_size, stop)] for first in range(0, stop, batch_size))

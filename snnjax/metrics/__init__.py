@@ -1,0 +1,20 @@
+"""What a network does and what it costs: predictions, activity, and NeuroBench's complexity metrics.
+
+All are plain functions of the outputs, the activity and the parameters that a network returns.
+"""
+
+from snnjax.metrics.activity import activation_sparsity as activation_sparsity
+from snnjax.metrics.activity import dropped_share as dropped_share
+from snnjax.metrics.activity import mean_activity as mean_activity
+from snnjax.metrics.activity import silent_layers as silent_layers
+from snnjax.metrics.classification import accuracy as accuracy
+from snnjax.metrics.classification import predictions as predictions
+from snnjax.metrics.decode import class_maxima as class_maxima
+from snnjax.metrics.decode import class_sums as class_sums
+from snnjax.metrics.decode import first_spike_times as first_spike_times
+from snnjax.metrics.operations import SynapticOperations as SynapticOperations
+from snnjax.metrics.operations import connection_sparsity as connection_sparsity
+from snnjax.metrics.operations import footprint as footprint
+from snnjax.metrics.operations import input_counts as input_counts
+from snnjax.metrics.operations import parameter_count as parameter_count
+from snnjax.metrics.operations import synaptic_operations as synaptic_operations

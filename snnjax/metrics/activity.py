@@ -1,0 +1,123 @@
+"""How active a network is, whether lists overflow, and whether a layer has fallen silent.
+
+`activity` is what a network returns: one array ``[batch, neurons]`` a layer, true mean rates in spikes a step.
+"""
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from snnjax._check import check
+from snnjax._types import wide
+from snnjax.metrics.decode import check_lengths
+
+Activity = Sequence[Float[Array, "batch _"]]
+
+
+def mean_activity(activity: Activity) -> Float[Array, " layers"]:
+    """The mean rate of each layer over batch and neurons, in spikes a neuron and step.
+
+    Errors: activity of no layer, or not [batch, neurons].
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.metrics import mean_activity
+        >>> mean_activity([jnp.array([[0.0, 0.5]]), jnp.array([[0.125]])])
+        Array([0.25 , 0.125], dtype=float32)
+    """
+    _check_activity("mean_activity", activity)
+    return jnp.stack([jnp.mean(wide(rates)) for rates in activity])
+
+
+def silent_layers(activity: Activity) -> Float[Array, " layers"]:
+    """The share of each layer's neurons that never spike in the whole batch: 1 is a silent layer, which cannot learn.
+
+    Errors: those of `mean_activity`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.metrics import silent_layers
+        >>> silent_layers([jnp.array([[0.0, 0.5], [0.0, 0.0]]), jnp.zeros((2, 3))])
+        Array([0.5, 1. ], dtype=float32)
+    """
+    _check_activity("silent_layers", activity)
+    return jnp.stack([jnp.mean(jnp.all(rates == 0, axis=0), dtype=jnp.float32) for rates in activity])
+
+
+def activation_sparsity(activity: Activity) -> Float[Array, ""]:
+    """NeuroBench's activation sparsity: the share of neuron outputs that are zero, over all layers, batch and steps.
+
+    ``1 - sum_l sum_n mean_b activity[l][b, n] / sum_l neurons[l]``
+
+    Errors: those of `mean_activity`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.metrics import activation_sparsity
+        >>> activation_sparsity([jnp.full((2, 3), 0.25), jnp.zeros((2, 1))])
+        Array(0.8125, dtype=float32)
+
+    Reference:
+        Yik et al. 2025, doi:10.1038/s41467-025-56739-4.
+    """
+    _check_activity("activation_sparsity", activity)
+    spikes = jnp.sum(jnp.stack([jnp.sum(jnp.mean(wide(rates), axis=0)) for rates in activity]))
+    return 1 - spikes / sum(rates.shape[1] for rates in activity)
+
+
+def dropped_share(
+    dropped: Sequence[Int[Array, " batch"]], activity: Activity, lengths: Int[Array, " batch"]
+) -> Float[Array, " layers"]:
+    """The share of each layer's spikes that did not fit into its lists; 0 for a layer without spikes.
+
+    ``sum_b dropped[l][b] / sum_b lengths[b] * sum_n activity[l][b, n]``
+
+    Args:
+        dropped: spikes beyond the capacity, one array a layer, as networks return them.
+        activity: true rates, spikes beyond the capacity included.
+        lengths: steps of each sequence.
+
+    Raises:
+        ValueError: if these do not fit together.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.metrics import dropped_share
+        >>> dropped_share(
+        ...     [jnp.array([2])], [jnp.full((1, 8), 0.5)], lengths=jnp.array([10])
+        ... )  # 2 of 40 spikes
+        Array([0.05], dtype=float32)
+    """
+    _check_activity("dropped_share", activity)
+    way_out = "Pass both as the network returned them"
+    check(
+        len(dropped) == len(activity),
+        "dropped_share",
+        "dropped",
+        f"hold {len(activity)} layers",
+        len(dropped),
+        way_out,
+    )
+    check_lengths("dropped_share", lengths, activity[0].shape[0])
+    shares = []
+    for lost, rates in zip(dropped, activity, strict=True):
+        spikes = jnp.sum(wide(rates), axis=1)
+        spikes = jnp.sum(spikes * lengths.astype(spikes.dtype))
+        # Rates times steps are spike counts, but for rounding: less than half a spike is none.
+        shares.append(jnp.where(spikes > 0.5, jnp.sum(lost).astype(spikes.dtype) / jnp.maximum(spikes, 1), 0))
+    return jnp.stack(shares)
+
+
+def _check_activity(op: str, activity: Activity) -> None:
+    way_out = "Pass the activity that a network returns, one array a layer"
+    check(len(activity) > 0, op, "activity", "hold at least one layer", len(activity), way_out)
+    for layer, rates in enumerate(activity):
+        check(
+            rates.ndim == 2,
+            op,
+            f"activity[{layer}]",
+            "have shape [batch, neurons]",
+            list(rates.shape),
+            way_out,
+        )

@@ -1,0 +1,161 @@
+"""Networks as two pure functions, `init` and `apply`, over plain trees of arrays."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from snnjax._check import check, check_integer, check_shape
+from snnjax.network._init import init_params, scale_to_activity
+from snnjax.network._run import is_plain, run_fused, run_layer, run_layers
+from snnjax.network._specs import LayerParams as LayerParams
+from snnjax.network._specs import LayerSpec as LayerSpec
+from snnjax.network._specs import NetworkParams as NetworkParams
+from snnjax.network._specs import NetworkState as NetworkState
+from snnjax.network._specs import ReadoutSpec as ReadoutSpec
+from snnjax.network._specs import layer as layer
+from snnjax.network._specs import leaky_readout as leaky_readout
+from snnjax.network._specs import spiking_readout as spiking_readout
+from snnjax.ops import LIFNetworkOutput
+from snnjax.ops._lif_network_checks import check_lengths, one_per_layer
+
+
+class Network(NamedTuple):
+    """A network: pure functions over parameters and state, beside what they were made of."""
+
+    init: Callable[..., NetworkParams]  # (key, inputs=None, *, target_activity=0.05, dtype=float32) -> params
+    initial_state: Callable[..., NetworkState]  # (params, batch) -> state
+    apply: Callable[..., tuple[LIFNetworkOutput, NetworkState]]  # (params, state, inputs, ...) -> (output, state)
+    num_inputs: int
+    layers: tuple[LayerSpec, ...]  # a spiking read-out is the last of them
+    readout: ReadoutSpec | None
+
+
+def network(num_inputs: int, layers: Sequence[LayerSpec], readout: ReadoutSpec | LayerSpec) -> Network:
+    """Make a network out of spiking layers and a read-out.
+
+    ``init(key, inputs=None, *, target_activity=0.05, dtype=float32) -> params``: weights scaled to their fan-in and
+    neuron model; with sample `inputs`, also scaled layer by layer until each layer's mean activity is `target_activity`.
+
+    ``initial_state(params, batch) -> state``.
+
+    ``apply(params, state, inputs, *, lengths=None, second_threshold=None, record_spikes=False, chunk=None)
+    -> (output, state)``, with the arguments and results of `lif_network`: it runs that op where every layer is plain
+    LIF, and any other neurons layer by layer, with equal results. `second_threshold` overrides those of the layers
+    and may be traced.
+
+    Args:
+        num_inputs: width of the inputs ``[time, batch, inputs]``, an array or `SparseSpikes`.
+        layers: from `layer`.
+        readout: from `leaky_readout` or `spiking_readout`.
+
+    Raises:
+        ValueError: without layers, or for inputs, states and thresholds that do not fit.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> import snnjax
+        >>> net = snnjax.network(20, [snnjax.layer(32, capacity=8)], snnjax.leaky_readout(3))
+        >>> params = net.init(jax.random.key(0))
+        >>> output, state = net.apply(params, net.initial_state(params, 2), jnp.ones((5, 2, 20)))
+        >>> output.output.shape, output.activity[0].shape
+        ((5, 2, 3), (2, 32))
+    """
+    check_integer("network", "num_inputs", num_inputs, 0)
+    if isinstance(readout, LayerSpec):
+        specs, last = (*layers, readout), None
+    else:
+        specs, last = tuple(layers), readout
+    check(len(specs) > 0, "network", "layers", "hold at least one layer", "none", "Add a snnjax.layer(...)")
+    return Network(
+        init=functools.partial(_init, num_inputs, specs, last),
+        initial_state=functools.partial(_initial_state, specs, last),
+        apply=functools.partial(_apply, num_inputs, specs, last),
+        num_inputs=num_inputs,
+        layers=specs,
+        readout=last,
+    )
+
+
+def _init(
+    num_inputs: int,
+    layers: tuple[LayerSpec, ...],
+    readout: ReadoutSpec | None,
+    key: Array,
+    inputs: Any = None,
+    *,
+    target_activity: float = 0.05,
+    dtype: Any = jnp.float32,
+) -> NetworkParams:
+    params = init_params(key, num_inputs, layers, readout, dtype)
+    if inputs is None:
+        return params
+    _check_inputs(inputs, num_inputs)
+    good = isinstance(target_activity, float) and 0 < target_activity < 1
+    way_out = "Try 0.05, one spike per neuron in 20 steps"
+    check(good, "network.init", "target_activity", "lie between 0 and 1", target_activity, way_out)
+    batch = inputs.shape[1]
+
+    def run(spec: LayerSpec, own: LayerParams, x: Any) -> tuple[Any, Array]:
+        start = spec.neuron.initial_state(own.neuron, batch), _no_spikes(own, batch)
+        full = dataclasses.replace(spec, capacity=None)  # the activity that counts is the one before the cap
+        return run_layer(full, own, start, x, spec.second_threshold, None)[1]
+
+    return scale_to_activity(params, layers, inputs, target_activity, run)
+
+
+def _no_spikes(own: LayerParams, batch: int) -> Array | None:
+    return None if own.recurrent is None else jnp.zeros((batch, own.weights.shape[1]), own.weights.dtype)
+
+
+def _initial_state(
+    layers: tuple[LayerSpec, ...], readout: ReadoutSpec | None, params: NetworkParams, batch: int
+) -> NetworkState:
+    check_integer("network.initial_state", "batch", batch, 0)
+    return NetworkState(
+        tuple(spec.neuron.initial_state(own.neuron, batch) for spec, own in zip(layers, params.layers, strict=True)),
+        tuple(_no_spikes(own, batch) for own in params.layers),
+        None if readout is None else readout.neuron.initial_state(params.readout.neuron, batch),
+    )
+
+
+def _apply(
+    num_inputs: int,
+    layers: tuple[LayerSpec, ...],
+    readout: ReadoutSpec | None,
+    params: NetworkParams,
+    state: NetworkState,
+    inputs: Any,
+    *,
+    lengths: Any = None,
+    second_threshold: Any = None,
+    record_spikes: bool = False,
+    chunk: int | None = None,
+) -> tuple[LIFNetworkOutput, NetworkState]:
+    _check_inputs(inputs, num_inputs)
+    _check_state(state, inputs.shape[1])
+    second = [spec.second_threshold for spec in layers] if second_threshold is None else second_threshold
+    second = one_per_layer("second_threshold", second, len(layers))
+    lengths = None if lengths is None else check_lengths(lengths, inputs.shape[1])
+    arguments = (layers, readout, params, state, inputs, second)
+    if chunk is not None:
+        check_integer("network.apply", "chunk", chunk, 1)
+    run = run_fused if is_plain(layers) else run_layers
+    return run(*arguments, lengths=lengths, record_spikes=record_spikes, chunk=chunk)
+
+
+def _check_inputs(inputs: Any, num_inputs: int) -> None:
+    axes_fit = len(inputs.shape) == 3 and inputs.shape[-1] == num_inputs
+    expected = f"have shape [time, batch, inputs] = [any, any, {num_inputs}]"
+    way_out = "Time comes first; add a missing batch axis with inputs[:, None]"
+    check(axes_fit, "network", "inputs", expected, list(inputs.shape), way_out)
+
+
+def _check_state(state: NetworkState, batch: int) -> None:
+    have = {leaf.shape[0] for leaf in jax.tree.leaves(state) if leaf.ndim}
+    way_out = "Make it with network.initial_state(params, batch)"
+    check(have <= {batch}, "network", "state", f"be of batch {batch}, as the inputs", sorted(have), way_out)

@@ -1,0 +1,142 @@
+"""What a network is made of: specifications of layers, and the trees of arrays that belong to them."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from jaxtyping import Array, Float
+
+from snnjax._check import check, check_integer
+from snnjax.neurons import Neuron, leaky_integrator, lif
+
+
+@dataclass(frozen=True)
+class LayerSpec:
+    """A layer of spiking neurons and how its spikes travel; made by `layer` and `spiking_readout`."""
+
+    num_neurons: int
+    neuron: Neuron
+    recurrent: bool
+    bias: bool
+    capacity: int | None
+    second_threshold: float
+
+
+@dataclass(frozen=True)
+class ReadoutSpec:
+    """A read-out of neurons that do not spike; made by `leaky_readout`."""
+
+    num_outputs: int
+    neuron: Neuron
+    bias: bool
+    normalize: bool
+    learn_decay: bool
+
+
+class LayerParams(NamedTuple):
+    """The parameters of one layer or read-out."""
+
+    weights: Float[Array, "inputs neurons"]
+    bias: Float[Array, " neurons"] | None
+    recurrent: Float[Array, "neurons neurons"] | None
+    neuron: Any  # the neuron's own parameters
+
+
+class NetworkParams(NamedTuple):
+    """The parameters of a network: a plain tree of arrays, for `jax.grad` and any optimiser."""
+
+    layers: tuple[LayerParams, ...]
+    readout: LayerParams | None
+
+
+class NetworkState(NamedTuple):
+    """What a network carries from one piece of a sequence to the next."""
+
+    neurons: tuple[Any, ...]  # each layer's own state, arrays [batch, neurons]
+    spikes: tuple[Float[Array, "batch neurons"] | None, ...]  # the last listed spikes of recurrent layers
+    readout: Any  # the read-out's own state
+
+
+def layer(
+    num_neurons: int,
+    neuron: Neuron | None = None,
+    *,
+    recurrent: bool = False,
+    bias: bool = True,
+    capacity: int | float | None = None,
+    second_threshold: float = 0.9,
+) -> LayerSpec:
+    """Specify a layer of spiking neurons with dense weights in front of them.
+
+    Args:
+        num_neurons: its width.
+        neuron: from `snnjax.neurons`; `lif()` by default.
+        recurrent: also feed the layer its own spikes of the step before, through weights ``[neurons, neurons]``.
+        capacity: slots of its spike lists, a whole number, or a float below 1 for a share of the width; None lists all,
+            with the full surrogate gradient.
+        second_threshold: membranes between it and the threshold are listed for their gradient.
+
+    Raises:
+        ValueError: for widths or capacities that make no sense.
+
+    Example:
+        >>> from snnjax import layer
+        >>> layer(512, capacity=0.1).capacity
+        52
+
+    Reference:
+        Finkbeiner et al. 2024, arXiv:2311.04386, for capacity and second threshold.
+    """
+    check_integer("layer", "num_neurons", num_neurons, 1)
+    neuron = lif() if neuron is None else neuron
+    return LayerSpec(num_neurons, neuron, recurrent, bias, _slots(num_neurons, capacity), second_threshold)
+
+
+def _slots(num_neurons: int, capacity: int | float | None) -> int | None:
+    if isinstance(capacity, float):
+        good = 0 < capacity < 1
+        way_out = "Pass a whole number of slots, or None for the full gradient"
+        check(good, "layer", "capacity", "be a share between 0 and 1 or a whole number", capacity, way_out)
+        return math.ceil(capacity * num_neurons)
+    if capacity is not None:
+        check_integer("layer", "capacity", capacity, 0)
+    return capacity
+
+
+def leaky_readout(
+    num_outputs: int, *, decay: float = 0.95, bias: bool = True, normalize: bool = True, learn_decay: bool = False
+) -> ReadoutSpec:
+    """Specify a read-out of leaky integrators: ``v = decay * v + gain * (weights s + bias)``, without reset.
+
+    Args:
+        num_outputs: its width.
+        decay: share of the membrane kept per step, between 0 and 1.
+        bias: add a learned bias to the current of every step.
+        normalize: ``gain = 1 - decay``, else 1.
+        learn_decay: let gradient reach the decay.
+
+    Raises:
+        ValueError: for a width below 1 or a decay outside of (0, 1).
+
+    Example:
+        >>> from snnjax import leaky_readout
+        >>> leaky_readout(10).num_outputs
+        10
+    """
+    check_integer("leaky_readout", "num_outputs", num_outputs, 1)
+    neuron = leaky_integrator(decay=decay, normalize=normalize, learn_decay=learn_decay)
+    return ReadoutSpec(num_outputs, neuron, bias, normalize, learn_decay)
+
+
+def spiking_readout(
+    num_outputs: int, neuron: Neuron | None = None, *, recurrent: bool = False, bias: bool = True
+) -> LayerSpec:
+    """Specify a spiking read-out: a layer that is always fully listed, so that a silent class still learns.
+
+    Example:
+        >>> from snnjax import spiking_readout
+        >>> spiking_readout(10).capacity is None
+        True
+    """
+    check_integer("spiking_readout", "num_outputs", num_outputs, 1)
+    return layer(num_outputs, neuron, recurrent=recurrent, bias=bias, capacity=None)

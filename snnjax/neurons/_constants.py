@@ -1,0 +1,108 @@
+"""The constants of neurons: drawn at the start, and decays in a parametrisation that can be learned freely."""
+
+import numbers
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
+
+from snnjax._check import check
+from snnjax._types import sum_dtype
+
+# One value for all, or a range (low, high) from which each neuron draws its own, uniformly.
+Constant = float | tuple[float, float]
+
+
+@jax.custom_jvp
+def raw_to_decay(raw: Float[Array, "..."]) -> Float[Array, "..."]:
+    """The decay between 0 and 1 of an unconstrained number: ``decay = 1 / (1 + exp(-raw))``.
+
+    The derivative ``sigmoid(raw) sigmoid(-raw)`` is computed as this product, not as ``decay (1 - decay)``,
+    so it stays positive where `decay` rounds to 1: a learned decay cannot get stuck.
+
+    Example:
+        >>> float(raw_to_decay(jnp.float32(0.0)))
+        0.5
+    """
+    return jax.nn.sigmoid(raw)
+
+
+@raw_to_decay.defjvp
+def _raw_to_decay_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    (raw,), (tangent,) = primals, tangents
+    decay = jax.nn.sigmoid(raw)
+    return decay, tangent * (decay * jax.nn.sigmoid(-raw))
+
+
+def decay_to_raw(decay: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+    """The inverse of `raw_to_decay`: ``raw = log(decay / (1 - decay))``, for ``0 < decay < 1``.
+
+    Example:
+        >>> float(decay_to_raw(0.5))
+        0.0
+    """
+    decay = jnp.asarray(decay)
+    return jnp.log(decay) - jnp.log1p(-decay)
+
+
+def time_constant_to_decay(time_constant: float | Array, dt: float = 1.0) -> Float[Array, "..."]:
+    """The decay per step of length `dt`: ``decay = exp(-dt / time_constant)``, both in one unit of time.
+
+    Raises:
+        ValueError: if `dt`, or a `time_constant` given as a number, is not positive.
+
+    Example:
+        >>> round(float(time_constant_to_decay(20.0, dt=1.0)), 4)
+        0.9512
+    """
+    check(dt > 0, "time_constant_to_decay", "dt", "be positive", dt, "Give the length of a step")
+    if isinstance(time_constant, numbers.Real):
+        way_out = "Give it in the unit of dt"
+        positive = cast(float, time_constant) > 0
+        check(positive, "time_constant_to_decay", "time_constant", "be positive", time_constant, way_out)
+    return jnp.exp(-dt / jnp.asarray(time_constant))
+
+
+def draw(key: Array, value: Constant, num_neurons: int | None, dtype: Any) -> Array:
+    """`value`, or draws from its range: ``[neurons]``, or ``[]`` where `num_neurons` is None."""
+    shape = () if num_neurons is None else (num_neurons,)
+    if isinstance(value, tuple):
+        low, high = value
+        # Drawn in float32 and rounded, so that all dtypes hold the same draws.
+        return jax.random.uniform(key, shape, jnp.float32, low, high).astype(dtype)
+    return jnp.full(shape, value, dtype)
+
+
+def draw_raw_decay(key: Array, decay: Constant, num_neurons: int | None, dtype: Any) -> Array:
+    """The raw parameters of `decay`, or of draws from its range."""
+    return decay_to_raw(draw(key, decay, num_neurons, sum_dtype(dtype))).astype(dtype)
+
+
+def check_constant(op: str, argument: str, value: Any) -> None:
+    """`value` must be a number or an ascending range of two."""
+    ends = value if isinstance(value, tuple) else (value, value)
+    numeric = len(ends) == 2 and all(isinstance(end, numbers.Real) for end in ends)
+    expected = "be a number or a range (low, high)"
+    check(bool(numeric and ends[0] <= ends[1]), op, argument, expected, value, f"Try {argument}=(0.5, 0.9)")
+
+
+def check_decay(op: str, argument: str, value: Any) -> None:
+    """`value` must be a number, or a range, between 0 and 1."""
+    check_constant(op, argument, value)
+    ends = value if isinstance(value, tuple) else (value, value)
+    good = ends[0] > 0 and ends[1] < 1
+    way_out = "From a time constant it is exp(-dt / time_constant)"
+    check(good, op, argument, "lie strictly between 0 and 1", value, way_out)
+
+
+def check_decays(op: str, **decays: Any) -> None:
+    """Every keyword must be a decay."""
+    for argument, value in decays.items():
+        check_decay(op, argument, value)
+
+
+def check_constants(op: str, **constants: Any) -> None:
+    """Every keyword must be a constant."""
+    for argument, value in constants.items():
+        check_constant(op, argument, value)

@@ -1,0 +1,95 @@
+"""What the neurons around the op `snnjax.lif_step` share: its switches, and its step in pieces."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from snnjax import ops
+from snnjax._check import check_choice
+from snnjax.neurons._neuron import check_inputs
+from snnjax.ops.lif_step import RESET_TIMES, RESETS, SPIKE_SOURCES
+from snnjax.surrogates import Surrogate
+
+
+class LIFConfig(NamedTuple):
+    """The static switches of `lif`; those of the op `snnjax.lif_step` have its meaning."""
+
+    surrogate: str | Surrogate = "superspike"
+    reset: str = "subtract"
+    detach_reset: bool = True
+    normalize: bool = True  # gain = 1 - decay, else 1
+    learn_decay: bool = False  # else its gradient is stopped
+    learn_threshold: bool = False
+    reset_time: str = "before_decay"
+    spike_from: str = "new"
+    inclusive: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the fused op `lif_network` computes this neuron."""
+        return (self.reset_time, self.spike_from, self.inclusive) == ("before_decay", "new", False)
+
+
+class Constants(NamedTuple):
+    """The physical constants that the op takes, each ``[]`` or ``[neurons]``."""
+
+    decay: Array
+    threshold: Array
+    gain: Array
+
+
+def check_config(op: str, config: LIFConfig) -> None:
+    """The switches with names must be known."""
+    check_choice(op, "reset", config.reset, RESETS)
+    check_choice(op, "reset_time", config.reset_time, RESET_TIMES)
+    check_choice(op, "spike_from", config.spike_from, SPIKE_SOURCES)
+
+
+def step_membrane(
+    op: str, v: Array, inputs: Array, constants: Constants, config: LIFConfig
+) -> tuple[Array, Array]:
+    """The op `snnjax.lif_step`: the new membrane and the spikes."""
+    check_inputs(op, v, inputs)
+    return ops.lif_step(
+        v,
+        inputs,
+        *constants,
+        surrogate=config.surrogate,
+        reset=config.reset,
+        detach_reset=config.detach_reset,
+        reset_time=config.reset_time,
+        spike_from=config.spike_from,
+        inclusive=config.inclusive,
+    )
+
+
+def integrate_membrane(
+    op: str, v: Array, inputs: Array, constants: Constants, config: LIFConfig
+) -> tuple[Array, Array]:
+    """The membrane and the threshold of the op: its spikes are ``[membrane > threshold]``."""
+    threshold = _just_below(constants.threshold) if config.inclusive else constants.threshold
+    if config.spike_from == "old":
+        return v, threshold
+    if config.reset_time == "immediate":
+        config = config._replace(reset="none")
+    return step_membrane(op, v, inputs, constants, config)[0], threshold
+
+
+def fire_membrane(
+    op: str, v: Array, inputs: Array, membrane: Array, constants: Constants, config: LIFConfig
+) -> Array:
+    """The op's new membrane, given what `integrate_membrane` returned.
+
+    Resets take the true spikes, which follow from the membrane, so the spikes themselves are not needed.
+    """
+    if config.spike_from == "old" or config.reset_time == "immediate":
+        return step_membrane(op, v, inputs, constants, config)[0]
+    return membrane
+
+
+def _just_below(threshold: Array) -> Array:
+    """The next smaller float, with the gradient of `threshold`: above it is at or above `threshold`."""
+    fixed = jax.lax.stop_gradient(threshold)
+    return threshold + (jnp.nextafter(fixed, jnp.full_like(fixed, -jnp.inf)) - fixed)

@@ -1,0 +1,234 @@
+"""Adaptive leaky integrate-and-fire neurons: spikes raise the threshold."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from snnjax._check import check_choice, check_integer
+from snnjax.neurons._constants import (
+    Constant,
+    check_constants,
+    check_decays,
+    draw,
+    draw_raw_decay,
+    raw_to_decay,
+)
+from snnjax.neurons._neuron import Neuron, advance, aligned, learned, reset_membrane, rounded_once
+from snnjax.ops.lif_step import RESETS
+from snnjax.surrogates import Surrogate, as_surrogate
+
+# At once with the spike would be the same as before the decay: the threshold moves only with the next step.
+RESET_TIMES = ("before_decay", "after_decay")
+
+
+class AdaptiveLIFConfig(NamedTuple):
+    """The static switches of `adaptive_lif`."""
+
+    surrogate: str | Surrogate = "superspike"
+    reset: str = "subtract"
+    detach_reset: bool = True
+    normalize: bool = True  # gain = 1 - decay, else 1
+    learn_decay: bool = False  # else its gradient is stopped
+    learn_adaptation: bool = False  # its decay and its strength
+    learn_threshold: bool = False
+    reset_time: str = "before_decay"
+
+
+DEFAULT = AdaptiveLIFConfig()
+
+
+class AdaptiveLIFParams(NamedTuple):
+    """What `adaptive_lif` holds; a constant that is not learned has gradient 0."""
+
+    raw_decay: Array  # [neurons], or [] for one of the layer
+    raw_adaptation_decay: Array  # likewise
+    adaptation_strength: Array  # likewise
+    threshold: Array  # [neurons], at rest
+
+
+class AdaptiveLIFState(NamedTuple):
+    """What `adaptive_lif` carries."""
+
+    v: Array  # [batch, neurons] membrane
+    adaptation: Array  # [batch, neurons] filtered spikes, those of the last step not yet among them
+    spikes: Array  # [batch, neurons] of the last step
+
+
+def adaptive_lif_init(
+    key: Array,
+    num_neurons: int,
+    dtype: Any = jnp.float32,
+    *,
+    decay: Constant = 0.9,
+    adaptation_decay: Constant = 0.98,
+    adaptation_strength: Constant = 1.8,
+    threshold: Constant = 1.0,
+    per_neuron: bool = True,
+) -> AdaptiveLIFParams:
+    """Parameters of adaptive LIF neurons; a constant given as a range (low, high) is drawn from it."""
+    check_integer("adaptive_lif_init", "num_neurons", num_neurons, 0)
+    keys = jax.random.split(key, 4)
+    owners = num_neurons if per_neuron else None
+    return AdaptiveLIFParams(
+        draw_raw_decay(keys[0], decay, owners, dtype),
+        draw_raw_decay(keys[1], adaptation_decay, owners, dtype),
+        draw(keys[2], adaptation_strength, owners, dtype),
+        draw(keys[3], threshold, num_neurons, dtype),
+    )
+
+
+def adaptive_lif_state(params: AdaptiveLIFParams, batch: int) -> AdaptiveLIFState:
+    """Everything at 0, in the dtype of the parameters."""
+    zeros = jnp.zeros((batch, *params.threshold.shape), params.threshold.dtype)
+    return AdaptiveLIFState(zeros, zeros, zeros)
+
+
+def adaptive_lif_step(
+    params: AdaptiveLIFParams,
+    state: AdaptiveLIFState,
+    inputs: Float[Array, "*batch neurons"],
+    *,
+    config: AdaptiveLIFConfig = DEFAULT,
+) -> tuple[AdaptiveLIFState, Float[Array, "*batch neurons"]]:
+    """Advance adaptive LIF neurons by one step; the equations stand at `adaptive_lif`.
+
+    Raises:
+        ValueError: if the inputs do not fit the state.
+
+    Example:
+        >>> params = adaptive_lif_init(
+        ...     jax.random.key(0), 1, decay=0.5, adaptation_decay=0.5, adaptation_strength=2.0
+        ... )
+        >>> state, three = adaptive_lif_state(params, 1), jnp.array([[3.0]])
+        >>> for _ in range(2):
+        ...     state, spikes = adaptive_lif_step(params, state, three)
+        >>> float(state.v[0, 0]), float(state.adaptation[0, 0]), int(spikes[0, 0])
+        (1.75, 0.5, 0)
+    """
+    integrate = functools.partial(adaptive_lif_integrate, config=config)
+    fire = functools.partial(adaptive_lif_fire, config=config)
+    return advance(integrate, fire, config.surrogate, params, state, inputs)
+
+
+@rounded_once("adaptive_lif_step")
+def adaptive_lif_integrate(
+    params: AdaptiveLIFParams,
+    state: AdaptiveLIFState,
+    inputs: Float[Array, "*batch neurons"],
+    *,
+    config: AdaptiveLIFConfig,
+) -> tuple[Float[Array, "*batch neurons"], Float[Array, "*batch neurons"]]:
+    """The membrane and the raised threshold: spikes are ``[membrane > threshold]``."""
+    params = aligned(params, inputs)
+    decay = learned(raw_to_decay(params.raw_decay), config.learn_decay)
+    driven = (1 - decay) * inputs if config.normalize else inputs
+    before = _threshold(params, state.adaptation, config)
+    reset = functools.partial(reset_membrane, reset=config.reset, detach=config.detach_reset)
+    if config.reset_time == "before_decay":
+        v = decay * reset(state.v, state.spikes, before) + driven
+    else:
+        v = reset(decay * state.v + driven, state.spikes, before)
+    return v, _threshold(params, _adapt(params, state, config), config)
+
+
+@rounded_once("adaptive_lif_step")
+def adaptive_lif_fire(
+    params: AdaptiveLIFParams,
+    state: AdaptiveLIFState,
+    inputs: Float[Array, "*batch neurons"],
+    membrane: Float[Array, "*batch neurons"],
+    spikes: Float[Array, "*batch neurons"],
+    *,
+    config: AdaptiveLIFConfig,
+) -> AdaptiveLIFState:
+    """The state after the step, with its spikes."""
+    return AdaptiveLIFState(membrane, _adapt(aligned(params, inputs), state, config), spikes)
+
+
+def adaptive_lif(
+    decay: Constant = 0.9,
+    threshold: Constant = 1.0,
+    *,
+    adaptation_decay: Constant = 0.98,
+    adaptation_strength: Constant = 1.8,
+    per_neuron: bool = True,
+    surrogate: str | Surrogate = "superspike",
+    reset: str = "subtract",
+    detach_reset: bool = True,
+    normalize: bool = True,
+    learn_decay: bool = False,
+    learn_adaptation: bool = False,
+    learn_threshold: bool = False,
+    reset_time: str = "before_decay",
+) -> Neuron:
+    """Adaptive leaky integrate-and-fire neurons: every spike raises the threshold for a while.
+
+    With the membrane ``v'``, the adaptation ``a'`` and the spikes ``s'`` of the step before::
+
+        u = v' - (threshold + strength a') s' ("subtract"),  v' (1 - s') ("zero")  or  v' ("none")
+        v = decay u + gain inputs,                 gain = 1 - decay if normalize else 1
+        a = adaptation_decay a' + (1 - adaptation_decay) s'
+        spikes = [v > threshold + strength a]
+
+    Args:
+        decay: of the membrane; a number, or a range (low, high) from which `init` draws.
+        threshold: at rest, likewise.
+        adaptation_decay: of the threshold, likewise; it should outlast the membrane.
+        adaptation_strength: by how much lasting spikes in every step would raise the threshold, likewise.
+        learn_adaptation: let gradient reach both of these.
+        reset_time: "after_decay" takes the reset off the new membrane, as in the paper: ``v = decay v' + gain inputs -
+            (threshold + strength a') s'``.
+        per_neuron: with the remaining switches, as for `lif`. Gradient through `a` is never detached.
+
+    Raises:
+        ValueError: for a decay outside (0, 1), or an unknown switch.
+
+    Example:
+        >>> from snnjax import neurons
+        >>> neurons.adaptive_lif(adaptation_decay=(0.95, 0.99), learn_adaptation=True).name
+        'adaptive_lif'
+
+    Reference:
+        Bellec et al. 2018, arXiv:1803.09574, equations 1 to 4.
+    """
+    op = "adaptive_lif"
+    check_decays(op, decay=decay, adaptation_decay=adaptation_decay)
+    check_constants(op, threshold=threshold, adaptation_strength=adaptation_strength)
+    check_choice(op, "reset", reset, RESETS)
+    check_choice(op, "reset_time", reset_time, RESET_TIMES)
+    learn = (learn_decay, learn_adaptation, learn_threshold)
+    config = AdaptiveLIFConfig(
+        as_surrogate(op, surrogate), reset, detach_reset, normalize, *learn, reset_time
+    )
+    init = functools.partial(
+        adaptive_lif_init,
+        decay=decay,
+        adaptation_decay=adaptation_decay,
+        adaptation_strength=adaptation_strength,
+        threshold=threshold,
+        per_neuron=per_neuron,
+    )
+    return Neuron(
+        name=op,
+        init=init,
+        initial_state=adaptive_lif_state,
+        integrate=functools.partial(adaptive_lif_integrate, config=config),
+        fire=functools.partial(adaptive_lif_fire, config=config),
+        step=functools.partial(adaptive_lif_step, config=config),
+        threshold=lambda params: params.threshold,
+        surrogate=as_surrogate(op, surrogate),
+    )
+
+
+def _adapt(params: AdaptiveLIFParams, state: AdaptiveLIFState, config: AdaptiveLIFConfig) -> Array:
+    """The adaptation of this step, from what came before; `params` are aligned."""
+    decay = learned(raw_to_decay(params.raw_adaptation_decay), config.learn_adaptation)
+    return decay * state.adaptation + (1 - decay) * state.spikes
+
+
+def _threshold(params: AdaptiveLIFParams, adaptation: Array, config: AdaptiveLIFConfig) -> Array:
+    strength = learned(params.adaptation_strength, config.learn_adaptation)
+    return learned(params.threshold, config.learn_threshold) + strength * adaptation

@@ -1,0 +1,230 @@
+"""Current-based leaky integrate-and-fire neurons: a synaptic filter in front of the membrane."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from snnjax._check import check_integer
+from snnjax._types import wide
+from snnjax.neurons._constants import (
+    Constant,
+    check_constants,
+    check_decays,
+    draw,
+    draw_raw_decay,
+    raw_to_decay,
+)
+from snnjax.neurons._membrane import (
+    LIFConfig,
+    check_config,
+    fire_membrane,
+    integrate_membrane,
+    step_membrane,
+)
+from snnjax.neurons._neuron import Neuron, align, check_inputs, learned
+from snnjax.neurons.lif import LIFParams, lif_constants
+from snnjax.surrogates import Surrogate, as_surrogate
+
+
+class CurrentLIFConfig(NamedTuple):
+    """The static switches of `current_lif`."""
+
+    membrane: LIFConfig = LIFConfig()
+    normalize_synapse: bool = True  # its gain is 1 - synapse_decay, else 1
+    learn_synapse_decay: bool = False
+
+
+DEFAULT = CurrentLIFConfig()
+
+
+class CurrentLIFParams(NamedTuple):
+    """What `current_lif` holds; a constant that is not learned has gradient 0."""
+
+    raw_decay: Array  # [neurons], or [] for one of the layer
+    raw_synapse_decay: Array  # likewise
+    threshold: Array  # [neurons]
+
+
+class CurrentLIFState(NamedTuple):
+    """What `current_lif` carries; the spikes of the step before are ``[v > threshold]``."""
+
+    v: Array  # [batch, neurons] membrane
+    current: Array  # [batch, neurons] synaptic current
+
+
+def current_lif_init(
+    key: Array,
+    num_neurons: int,
+    dtype: Any = jnp.float32,
+    *,
+    decay: Constant = 0.9,
+    synapse_decay: Constant = 0.8,
+    threshold: Constant = 1.0,
+    per_neuron: bool = True,
+) -> CurrentLIFParams:
+    """Parameters of current-based LIF neurons; a constant given as a range (low, high) is drawn from it."""
+    check_integer("current_lif_init", "num_neurons", num_neurons, 0)
+    keys = jax.random.split(key, 3)
+    owners = num_neurons if per_neuron else None
+    return CurrentLIFParams(
+        draw_raw_decay(keys[0], decay, owners, dtype),
+        draw_raw_decay(keys[1], synapse_decay, owners, dtype),
+        draw(keys[2], threshold, num_neurons, dtype),
+    )
+
+
+def current_lif_state(params: CurrentLIFParams, batch: int) -> CurrentLIFState:
+    """Membrane and current at 0, in the dtype of the parameters."""
+    zeros = jnp.zeros((batch, *params.threshold.shape), params.threshold.dtype)
+    return CurrentLIFState(zeros, zeros)
+
+
+def current_lif_step(
+    params: CurrentLIFParams,
+    state: CurrentLIFState,
+    inputs: Float[Array, "*batch neurons"],
+    *,
+    config: CurrentLIFConfig = DEFAULT,
+) -> tuple[CurrentLIFState, Float[Array, "*batch neurons"]]:
+    """Advance current-based LIF neurons by one step.
+
+    ``current = synapse_decay current' + synapse_gain inputs``, then the LIF step with `current` as its input.
+
+    Raises:
+        ValueError: if the inputs do not fit the state, or a switch is unknown.
+
+    Example:
+        >>> params = current_lif_init(jax.random.key(0), 1, decay=0.5, synapse_decay=0.5)
+        >>> state = CurrentLIFState(jnp.array([[0.0]]), jnp.array([[4.0]]))
+        >>> current_lif_step(params, state, jnp.array([[4.0]]))[0]
+        CurrentLIFState(v=Array([[2.]], dtype=float32), current=Array([[4.]], dtype=float32))
+    """
+    current = _filter(params, state, inputs, config)
+    constants = _constants(params, config)
+    v, spikes = step_membrane("current_lif_step", state.v, current, constants, config.membrane)
+    return CurrentLIFState(v, current), spikes
+
+
+def current_lif_integrate(
+    params: CurrentLIFParams,
+    state: CurrentLIFState,
+    inputs: Float[Array, "*batch neurons"],
+    *,
+    config: CurrentLIFConfig,
+) -> tuple[Float[Array, "*batch neurons"], Float[Array, " neurons"]]:
+    """The membrane whose spikes are ``[membrane > threshold]``, and that threshold."""
+    current = _filter(params, state, inputs, config)
+    constants = _constants(params, config)
+    return integrate_membrane("current_lif_step", state.v, current, constants, config.membrane)
+
+
+def current_lif_fire(
+    params: CurrentLIFParams,
+    state: CurrentLIFState,
+    inputs: Float[Array, "*batch neurons"],
+    membrane: Float[Array, "*batch neurons"],
+    spikes: Float[Array, "*batch neurons"],
+    *,
+    config: CurrentLIFConfig,
+) -> CurrentLIFState:
+    """The state after the step; `spikes` is unused, as the true spikes follow from the membrane."""
+    del spikes
+    current = _filter(params, state, inputs, config)
+    constants = _constants(params, config)
+    v = fire_membrane("current_lif_step", state.v, current, membrane, constants, config.membrane)
+    return CurrentLIFState(v, current)
+
+
+def current_lif(
+    decay: Constant = 0.9,
+    synapse_decay: Constant = 0.8,
+    threshold: Constant = 1.0,
+    *,
+    per_neuron: bool = True,
+    surrogate: str | Surrogate = "superspike",
+    reset: str = "subtract",
+    detach_reset: bool = True,
+    normalize: bool = True,
+    normalize_synapse: bool = True,
+    learn_decay: bool = False,
+    learn_synapse_decay: bool = False,
+    learn_threshold: bool = False,
+    reset_time: str = "before_decay",
+    spike_from: str = "new",
+    inclusive: bool = False,
+) -> Neuron:
+    """Current-based leaky integrate-and-fire neurons: inputs pass an exponential synapse.
+
+    With the spikes of the step before, ``s' = [v' > threshold]``::
+
+        current = synapse_decay current' + synapse_gain inputs,   synapse_gain = 1 - synapse_decay or 1
+        v = decay reset(v', s') + gain current,                   gain = 1 - decay or 1
+        spikes = [v > threshold]
+
+    Args:
+        decay: of the membrane; a number, or a range (low, high) from which `init` draws.
+        synapse_decay: of the current, likewise.
+        threshold: likewise, in the unit of the membrane.
+        normalize_synapse: scale inputs by ``1 - synapse_decay``.
+        per_neuron: with the remaining switches, as for `lif`.
+
+    Raises:
+        ValueError: for a decay outside (0, 1), or an unknown switch.
+
+    Example:
+        >>> from snnjax import neurons
+        >>> neurons.current_lif(decay=0.95, synapse_decay=0.9).name
+        'current_lif'
+
+    Reference:
+        Cramer et al. 2022, doi:10.1109/TNNLS.2020.3044364.
+    """
+    check_decays("current_lif", decay=decay, synapse_decay=synapse_decay)
+    check_constants("current_lif", threshold=threshold)
+    switches = (
+        reset,
+        detach_reset,
+        normalize,
+        learn_decay,
+        learn_threshold,
+        reset_time,
+        spike_from,
+        inclusive,
+    )
+    membrane = LIFConfig(as_surrogate("current_lif", surrogate), *switches)
+    check_config("current_lif", membrane)
+    config = CurrentLIFConfig(membrane, normalize_synapse, learn_synapse_decay)
+    initial = {
+        "decay": decay,
+        "synapse_decay": synapse_decay,
+        "threshold": threshold,
+        "per_neuron": per_neuron,
+    }
+    return Neuron(
+        name="current_lif",
+        init=functools.partial(current_lif_init, **initial),
+        initial_state=current_lif_state,
+        integrate=functools.partial(current_lif_integrate, config=config),
+        fire=functools.partial(current_lif_fire, config=config),
+        step=functools.partial(current_lif_step, config=config),
+        threshold=lambda params: params.threshold,
+        surrogate=as_surrogate("current_lif", surrogate),
+    )
+
+
+def _constants(params: CurrentLIFParams, config: CurrentLIFConfig) -> Any:
+    return lif_constants(LIFParams(params.raw_decay, params.threshold), config.membrane)
+
+
+def _filter(
+    params: CurrentLIFParams, state: CurrentLIFState, inputs: Array, config: CurrentLIFConfig
+) -> Array:
+    """The synaptic current of this step."""
+    check_inputs("current_lif_step", state.v, inputs)
+    decay = align(raw_to_decay(wide(params.raw_synapse_decay)), inputs)
+    decay = learned(decay, config.learn_synapse_decay)
+    driven = (1 - decay) * wide(inputs) if config.normalize_synapse else wide(inputs)
+    return (decay * wide(state.current) + driven).astype(inputs.dtype)

@@ -1,0 +1,155 @@
+"""Integrate-and-fire neurons: no leak."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from snnjax._check import check_integer
+from snnjax.neurons._constants import Constant, check_constants, draw
+from snnjax.neurons._membrane import (
+    Constants,
+    LIFConfig,
+    check_config,
+    fire_membrane,
+    integrate_membrane,
+    step_membrane,
+)
+from snnjax.neurons._neuron import Neuron, learned
+from snnjax.surrogates import Surrogate, as_surrogate
+
+DEFAULT = LIFConfig()
+
+
+class IntegrateAndFireParams(NamedTuple):
+    """What `integrate_and_fire` holds."""
+
+    threshold: Array  # [neurons]
+
+
+class IntegrateAndFireState(NamedTuple):
+    """What `integrate_and_fire` carries."""
+
+    v: Array  # [batch, neurons] membrane
+
+
+def integrate_and_fire_init(
+    key: Array, num_neurons: int, dtype: Any = jnp.float32, *, threshold: Constant = 1.0
+) -> IntegrateAndFireParams:
+    """Parameters of integrate-and-fire neurons; a threshold given as a range (low, high) is drawn from it."""
+    check_integer("integrate_and_fire_init", "num_neurons", num_neurons, 0)
+    return IntegrateAndFireParams(draw(key, threshold, num_neurons, dtype))
+
+
+def integrate_and_fire_state(params: IntegrateAndFireParams, batch: int) -> IntegrateAndFireState:
+    """The membrane at 0, in the dtype of the parameters."""
+    return IntegrateAndFireState(jnp.zeros((batch, *params.threshold.shape), params.threshold.dtype))
+
+
+def integrate_and_fire_step(
+    params: IntegrateAndFireParams,
+    state: IntegrateAndFireState,
+    inputs: Float[Array, "*batch neurons"],
+    *,
+    config: LIFConfig = DEFAULT,
+) -> tuple[IntegrateAndFireState, Float[Array, "*batch neurons"]]:
+    """Advance integrate-and-fire neurons by one step: the op `snnjax.lif_step` with decay 1 and gain 1.
+
+    ``s' = [v' > threshold]``, ``v = reset(v', s') + inputs``, ``spikes = [v > threshold]``.
+
+    Raises:
+        ValueError: if the inputs do not fit the state, or a switch is unknown.
+
+    Example:
+        >>> params = IntegrateAndFireParams(jnp.array([1.0]))
+        >>> integrate_and_fire_step(params, IntegrateAndFireState(jnp.array([[1.25]])), jnp.array([[0.5]]))[
+        ...     0
+        ... ].v
+        Array([[0.75]], dtype=float32)
+    """
+    constants = _constants(params, config)
+    v, spikes = step_membrane("integrate_and_fire_step", state.v, inputs, constants, config)
+    return IntegrateAndFireState(v), spikes
+
+
+def integrate_and_fire_integrate(
+    params: IntegrateAndFireParams,
+    state: IntegrateAndFireState,
+    inputs: Float[Array, "*batch neurons"],
+    *,
+    config: LIFConfig,
+) -> tuple[Float[Array, "*batch neurons"], Float[Array, " neurons"]]:
+    """The membrane whose spikes are ``[membrane > threshold]``, and that threshold."""
+    constants = _constants(params, config)
+    return integrate_membrane("integrate_and_fire_step", state.v, inputs, constants, config)
+
+
+def integrate_and_fire_fire(
+    params: IntegrateAndFireParams,
+    state: IntegrateAndFireState,
+    inputs: Float[Array, "*batch neurons"],
+    membrane: Float[Array, "*batch neurons"],
+    spikes: Float[Array, "*batch neurons"],
+    *,
+    config: LIFConfig,
+) -> IntegrateAndFireState:
+    """The state after the step; `spikes` is unused, as the true spikes follow from the membrane."""
+    del spikes
+    constants = _constants(params, config)
+    v = fire_membrane("integrate_and_fire_step", state.v, inputs, membrane, constants, config)
+    return IntegrateAndFireState(v)
+
+
+def integrate_and_fire(
+    threshold: Constant = 1.0,
+    *,
+    surrogate: str | Surrogate = "superspike",
+    reset: str = "subtract",
+    detach_reset: bool = True,
+    learn_threshold: bool = False,
+    reset_time: str = "before_decay",
+    spike_from: str = "new",
+    inclusive: bool = False,
+) -> Neuron:
+    """Integrate-and-fire neurons: LIF without the leak.
+
+    With the spikes of the step before, ``s' = [v' > threshold]``::
+
+        v = reset(v', s') + inputs
+        spikes = [v > threshold]
+
+    Args:
+        threshold: a number, or a range (low, high) from which `init` draws one for each neuron.
+        surrogate: with the other switches, as for `lif`.
+
+    Raises:
+        ValueError: for an unknown switch.
+
+    Example:
+        >>> from snnjax import neurons
+        >>> neurons.integrate_and_fire(threshold=2.0).name
+        'integrate_and_fire'
+
+    Reference:
+        Lapicque 1907; Brunel and van Rossum 2007, doi:10.1007/s00422-007-0190-0.
+    """
+    check_constants("integrate_and_fire", threshold=threshold)
+    switches = (reset, detach_reset, False, False, learn_threshold, reset_time, spike_from, inclusive)
+    config = LIFConfig(as_surrogate("integrate_and_fire", surrogate), *switches)
+    check_config("integrate_and_fire", config)
+    return Neuron(
+        name="integrate_and_fire",
+        init=functools.partial(integrate_and_fire_init, threshold=threshold),
+        initial_state=integrate_and_fire_state,
+        integrate=functools.partial(integrate_and_fire_integrate, config=config),
+        fire=functools.partial(integrate_and_fire_fire, config=config),
+        step=functools.partial(integrate_and_fire_step, config=config),
+        threshold=lambda params: params.threshold,
+        surrogate=as_surrogate("integrate_and_fire", surrogate),
+    )
+
+
+def _constants(params: IntegrateAndFireParams, config: LIFConfig) -> Constants:
+    one = jnp.ones((), params.threshold.dtype)
+    return Constants(one, learned(params.threshold, config.learn_threshold), one)

@@ -1,0 +1,213 @@
+"""Izhikevich neurons: two equations that fire like most cortical cells."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from snnjax._check import check_choice, check_integer
+from snnjax.neurons._constants import Constant, check_constants, draw
+from snnjax.neurons._neuron import Neuron, advance, aligned, learned, rounded_once
+from snnjax.surrogates import Surrogate, as_surrogate, superspike
+
+PEAK = 30.0  # mV, where a spike is cut off
+REST = -65.0  # mV, the membrane in the beginning
+HALF_STEP = 0.5  # ms, of which a step of 1 ms takes two for the membrane
+# The surrogate's distance to the peak is in mV, so it is wider than for membranes of order 1.
+SURROGATE = superspike(slope=0.1)
+
+# (recovery_rate, sensitivity, reset_voltage, reset_recovery), a to d of the paper's figure 2.
+PRESETS = {
+    "regular_spiking": (0.02, 0.2, -65.0, 8.0),
+    "intrinsically_bursting": (0.02, 0.2, -55.0, 4.0),
+    "chattering": (0.02, 0.2, -50.0, 2.0),
+    "fast_spiking": (0.1, 0.2, -65.0, 2.0),
+    "low_threshold_spiking": (0.02, 0.25, -65.0, 2.0),
+    "thalamo_cortical": (0.02, 0.25, -65.0, 0.05),
+    "resonator": (0.1, 0.26, -65.0, 2.0),
+}
+
+
+class IzhikevichConfig(NamedTuple):
+    """The static switches of `izhikevich`."""
+
+    surrogate: str | Surrogate = SURROGATE
+    detach_reset: bool = True
+    learn: bool = False  # all four constants; else their gradient is stopped
+
+
+DEFAULT = IzhikevichConfig()
+
+
+class IzhikevichParams(NamedTuple):
+    """What `izhikevich` holds; constants that are not learned have gradient 0."""
+
+    recovery_rate: Array  # [neurons] `a`, 1/ms
+    sensitivity: Array  # [neurons] `b`, of the recovery to the membrane
+    reset_voltage: Array  # [neurons] `c`, mV
+    reset_recovery: Array  # [neurons] `d`
+
+
+class IzhikevichState(NamedTuple):
+    """What `izhikevich` carries."""
+
+    v: Array  # [batch, neurons] membrane, mV
+    recovery: Array  # [batch, neurons] `u`
+    spikes: Array  # [batch, neurons] of the last step
+
+
+def izhikevich_init(
+    key: Array,
+    num_neurons: int,
+    dtype: Any = jnp.float32,
+    *,
+    recovery_rate: Constant = 0.02,
+    sensitivity: Constant = 0.2,
+    reset_voltage: Constant = -65.0,
+    reset_recovery: Constant = 8.0,
+) -> IzhikevichParams:
+    """Parameters of Izhikevich neurons; a constant given as a range (low, high) is drawn from it for each neuron."""
+    check_integer("izhikevich_init", "num_neurons", num_neurons, 0)
+    constants = (recovery_rate, sensitivity, reset_voltage, reset_recovery)
+    keys = jax.random.split(key, len(constants))
+    return IzhikevichParams(*(draw(k, c, num_neurons, dtype) for k, c in zip(keys, constants, strict=True)))
+
+
+def izhikevich_state(params: IzhikevichParams, batch: int) -> IzhikevichState:
+    """The membrane at -65 mV and the recovery at ``sensitivity v``, as in the paper; no spikes."""
+    v = jnp.full((batch, *params.sensitivity.shape), REST, params.sensitivity.dtype)
+    return IzhikevichState(v, jax.lax.stop_gradient(params.sensitivity)[None, :] * v, jnp.zeros_like(v))
+
+
+def izhikevich_step(
+    params: IzhikevichParams,
+    state: IzhikevichState,
+    inputs: Float[Array, "*batch neurons"],
+    *,
+    config: IzhikevichConfig = DEFAULT,
+) -> tuple[IzhikevichState, Float[Array, "*batch neurons"]]:
+    """Advance Izhikevich neurons by 1 ms; the equations stand at `izhikevich`.
+
+    Raises:
+        ValueError: if the inputs do not fit the state.
+
+    Example:
+        >>> params = izhikevich_init(jax.random.key(0), 1)
+        >>> state, count = izhikevich_state(params, 1), 0
+        >>> for _ in range(100):
+        ...     state, spikes = izhikevich_step(params, state, jnp.array([[10.0]]))
+        ...     count += int(spikes[0, 0])
+        >>> count
+        3
+    """
+    integrate = functools.partial(izhikevich_integrate, config=config)
+    fire = functools.partial(izhikevich_fire, config=config)
+    return advance(integrate, fire, config.surrogate, params, state, inputs)
+
+
+@rounded_once("izhikevich_step")
+def izhikevich_integrate(
+    params: IzhikevichParams,
+    state: IzhikevichState,
+    inputs: Float[Array, "*batch neurons"],
+    *,
+    config: IzhikevichConfig,
+) -> tuple[Float[Array, "*batch neurons"], Float[Array, " neurons"]]:
+    """The membrane and the peak: spikes are ``[membrane > peak]``."""
+    return _evolve(aligned(params, inputs), state, inputs, config)[0], izhikevich_threshold(params)
+
+
+@rounded_once("izhikevich_step")
+def izhikevich_fire(
+    params: IzhikevichParams,
+    state: IzhikevichState,
+    inputs: Float[Array, "*batch neurons"],
+    membrane: Float[Array, "*batch neurons"],
+    spikes: Float[Array, "*batch neurons"],
+    *,
+    config: IzhikevichConfig,
+) -> IzhikevichState:
+    """The state after the step, with its spikes."""
+    return IzhikevichState(membrane, _evolve(aligned(params, inputs), state, inputs, config)[1], spikes)
+
+
+def izhikevich_threshold(params: IzhikevichParams) -> Float[Array, " neurons"]:
+    """The peak of 30 mV at which a spike is cut off."""
+    return jnp.full_like(jax.lax.stop_gradient(params.sensitivity), PEAK)
+
+
+def izhikevich(
+    preset: str = "regular_spiking",
+    *,
+    recovery_rate: Constant | None = None,
+    sensitivity: Constant | None = None,
+    reset_voltage: Constant | None = None,
+    reset_recovery: Constant | None = None,
+    surrogate: str | Surrogate = SURROGATE,
+    detach_reset: bool = True,
+    learn: bool = False,
+) -> Neuron:
+    """Izhikevich neurons, in steps of 1 ms, membranes in mV.
+
+    With the spikes ``s'`` of the step before; the membrane takes two half steps, as in the paper::
+
+        v = v' + (reset_voltage - v') s',    u = u' + reset_recovery s'
+        v = v + 0.5 (0.04 v^2 + 5 v + 140 - u + inputs)        twice
+        u = u + recovery_rate (sensitivity v - u)
+        spikes = [v > 30]
+
+    Inputs of about 4 and more make the presets fire. Precision below float32 is too coarse for membranes in mV.
+
+    Args:
+        preset: "regular_spiking", "intrinsically_bursting", "chattering", "fast_spiking", "low_threshold_spiking",
+            "thalamo_cortical" or "resonator".
+        recovery_rate: `a` of the paper, in place of the preset's; a number, or a range (low, high) from which
+            `init` draws. Likewise `sensitivity` (`b`), `reset_voltage` (`c`) and `reset_recovery` (`d`).
+        surrogate: of the spikes, over the distance to the peak in mV.
+        detach_reset: no gradient through the spikes of the reset.
+        learn: let gradient reach the four constants.
+
+    Raises:
+        ValueError: for an unknown preset or surrogate.
+
+    Example:
+        >>> from snnjax import neurons
+        >>> neurons.izhikevich("chattering").init(jax.random.key(0), 2).reset_voltage
+        Array([-50., -50.], dtype=float32)
+
+    Reference:
+        Izhikevich 2003, doi:10.1109/TNN.2003.820440.
+    """
+    check_choice("izhikevich", "preset", preset, tuple(PRESETS))
+    given = (recovery_rate, sensitivity, reset_voltage, reset_recovery)
+    values = (usual if own is None else own for own, usual in zip(given, PRESETS[preset], strict=True))
+    initial = dict(zip(IzhikevichParams._fields, values, strict=True))
+    check_constants("izhikevich", **initial)
+    config = IzhikevichConfig(as_surrogate("izhikevich", surrogate), detach_reset, learn)
+    return Neuron(
+        name="izhikevich",
+        init=functools.partial(izhikevich_init, **initial),
+        initial_state=izhikevich_state,
+        integrate=functools.partial(izhikevich_integrate, config=config),
+        fire=functools.partial(izhikevich_fire, config=config),
+        step=functools.partial(izhikevich_step, config=config),
+        threshold=izhikevich_threshold,
+        surrogate=as_surrogate("izhikevich", surrogate),
+    )
+
+
+def _evolve(
+    params: IzhikevichParams, state: IzhikevichState, inputs: Array, config: IzhikevichConfig
+) -> tuple[Array, Array]:
+    """Membrane and recovery after reset and 1 ms; `params` are aligned."""
+    rate, sensitivity, reset_voltage, reset_recovery = (
+        learned(constant, config.learn) for constant in params
+    )
+    before = jax.lax.stop_gradient(state.spikes) if config.detach_reset else state.spikes
+    v = state.v + (reset_voltage - state.v) * before
+    recovery = state.recovery + reset_recovery * before
+    for _ in range(2):
+        v = v + HALF_STEP * (0.04 * v**2 + 5 * v + 140 - recovery + inputs)
+    return v, recovery + rate * (sensitivity * v - recovery)

@@ -1,0 +1,135 @@
+"""Leaky integrators: a membrane without spikes."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from snnjax._check import check_integer
+from snnjax.neurons._constants import Constant, check_decays, draw_raw_decay, raw_to_decay
+from snnjax.neurons._neuron import Neuron, align, learned, rounded_once
+from snnjax.surrogates import as_surrogate
+
+
+class LeakyIntegratorConfig(NamedTuple):
+    """The static switches of `leaky_integrator`."""
+
+    normalize: bool = True  # gain = 1 - decay, else 1
+    learn_decay: bool = False  # else its gradient is stopped
+
+
+DEFAULT = LeakyIntegratorConfig()
+
+
+class LeakyIntegratorParams(NamedTuple):
+    """What `leaky_integrator` holds."""
+
+    raw_decay: Array  # [neurons]; decay = raw_to_decay(raw_decay)
+
+
+class LeakyIntegratorState(NamedTuple):
+    """What `leaky_integrator` carries."""
+
+    v: Array  # [batch, neurons] membrane
+
+
+def leaky_integrator_init(
+    key: Array, num_neurons: int, dtype: Any = jnp.float32, *, decay: Constant = 0.95
+) -> LeakyIntegratorParams:
+    """Parameters of leaky integrators; a decay given as a range (low, high) is drawn from it for each neuron."""
+    check_integer("leaky_integrator_init", "num_neurons", num_neurons, 0)
+    return LeakyIntegratorParams(draw_raw_decay(key, decay, num_neurons, dtype))
+
+
+def leaky_integrator_state(params: LeakyIntegratorParams, batch: int) -> LeakyIntegratorState:
+    """The membrane at 0, in the dtype of the parameters."""
+    return LeakyIntegratorState(jnp.zeros((batch, *params.raw_decay.shape), params.raw_decay.dtype))
+
+
+def leaky_integrator_step(
+    params: LeakyIntegratorParams,
+    state: LeakyIntegratorState,
+    inputs: Float[Array, "*batch neurons"],
+    *,
+    config: LeakyIntegratorConfig = DEFAULT,
+) -> tuple[LeakyIntegratorState, Float[Array, "*batch neurons"]]:
+    """Advance leaky integrators by one step: ``v = decay v' + gain inputs``; the output is `v` in place of spikes.
+
+    Raises:
+        ValueError: if the inputs do not fit the state.
+
+    Example:
+        >>> params = leaky_integrator_init(jax.random.key(0), 1, decay=0.5)
+        >>> state, output = leaky_integrator_step(
+        ...     params, LeakyIntegratorState(jnp.array([[1.0]])), jnp.array([[2.0]])
+        ... )
+        >>> output
+        Array([[1.5]], dtype=float32)
+    """
+    v = leaky_integrator_integrate(params, state, inputs, config=config)[0]
+    return LeakyIntegratorState(v), v
+
+
+@rounded_once("leaky_integrator_step")
+def leaky_integrator_integrate(
+    params: LeakyIntegratorParams,
+    state: LeakyIntegratorState,
+    inputs: Float[Array, "*batch neurons"],
+    *,
+    config: LeakyIntegratorConfig,
+) -> tuple[Float[Array, "*batch neurons"], Float[Array, " neurons"]]:
+    """The membrane, and a threshold out of its reach."""
+    decay = align(learned(raw_to_decay(params.raw_decay), config.learn_decay), inputs)
+    driven = (1 - decay) * inputs if config.normalize else inputs
+    return decay * state.v + driven, leaky_integrator_threshold(params)
+
+
+def leaky_integrator_fire(
+    params: LeakyIntegratorParams,
+    state: LeakyIntegratorState,
+    inputs: Float[Array, "*batch neurons"],
+    membrane: Float[Array, "*batch neurons"],
+    spikes: Float[Array, "*batch neurons"],
+) -> LeakyIntegratorState:
+    """The state after the step: the membrane."""
+    del params, state, inputs, spikes
+    return LeakyIntegratorState(membrane)
+
+
+def leaky_integrator_threshold(params: LeakyIntegratorParams) -> Float[Array, " neurons"]:
+    """Infinite: the membrane never spikes."""
+    return jnp.full_like(jax.lax.stop_gradient(params.raw_decay), jnp.inf)
+
+
+def leaky_integrator(decay: Constant = 0.95, *, normalize: bool = True, learn_decay: bool = False) -> Neuron:
+    """Leaky integrators, for read-outs: ``v = decay v' + gain inputs``, no spikes and no reset.
+
+    `step` returns the membrane in place of spikes. Passed on as a list of spikes the output is empty.
+
+    Args:
+        decay: share of the membrane kept per step; a number, or a range (low, high) from which `init` draws.
+        normalize: ``gain = 1 - decay``, else 1.
+        learn_decay: let gradient reach the decay.
+
+    Raises:
+        ValueError: for a decay outside (0, 1).
+
+    Example:
+        >>> from snnjax import neurons
+        >>> neurons.leaky_integrator(decay=0.9).init(jax.random.key(0), 4).raw_decay.shape
+        (4,)
+    """
+    check_decays("leaky_integrator", decay=decay)
+    config = LeakyIntegratorConfig(normalize, learn_decay)
+    return Neuron(
+        name="leaky_integrator",
+        init=functools.partial(leaky_integrator_init, decay=decay),
+        initial_state=leaky_integrator_state,
+        integrate=functools.partial(leaky_integrator_integrate, config=config),
+        fire=leaky_integrator_fire,
+        step=functools.partial(leaky_integrator_step, config=config),
+        threshold=leaky_integrator_threshold,
+        surrogate=as_surrogate("leaky_integrator", "superspike"),
+    )

@@ -1,0 +1,207 @@
+"""Leaky integrate-and-fire neurons."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from snnjax._check import check_integer
+from snnjax._types import wide
+from snnjax.neurons._constants import (
+    Constant,
+    check_constants,
+    check_decays,
+    draw,
+    draw_raw_decay,
+    raw_to_decay,
+)
+from snnjax.neurons._membrane import (
+    Constants,
+    LIFConfig,
+    check_config,
+    fire_membrane,
+    integrate_membrane,
+    step_membrane,
+)
+from snnjax.neurons._neuron import Neuron, learned
+from snnjax.surrogates import Surrogate, as_surrogate
+
+DEFAULT = LIFConfig()
+
+
+class LIFParams(NamedTuple):
+    """What `lif` holds; a constant that is not learned has gradient 0."""
+
+    raw_decay: Array  # [neurons], or [] for one of the layer; decay = raw_to_decay(raw_decay)
+    threshold: Array  # [neurons]
+
+
+class LIFState(NamedTuple):
+    """What `lif` carries; the spikes of the step before are ``[v > threshold]``."""
+
+    v: Array  # [batch, neurons] membrane
+
+
+def lif_init(
+    key: Array,
+    num_neurons: int,
+    dtype: Any = jnp.float32,
+    *,
+    decay: Constant = 0.9,
+    threshold: Constant = 1.0,
+    per_neuron: bool = True,
+) -> LIFParams:
+    """Parameters of LIF neurons; a constant given as a range (low, high) is drawn from it for each neuron.
+
+    Example:
+        >>> lif_init(jax.random.key(0), 3, decay=0.5).raw_decay
+        Array([0., 0., 0.], dtype=float32)
+    """
+    check_integer("lif_init", "num_neurons", num_neurons, 0)
+    keys = jax.random.split(key, 2)
+    raw_decay = draw_raw_decay(keys[0], decay, num_neurons if per_neuron else None, dtype)
+    return LIFParams(raw_decay, draw(keys[1], threshold, num_neurons, dtype))
+
+
+def lif_state(params: LIFParams, batch: int) -> LIFState:
+    """The membrane at 0, in the dtype of the parameters."""
+    return LIFState(jnp.zeros((batch, *params.threshold.shape), params.threshold.dtype))
+
+
+def lif_constants(params: LIFParams, config: LIFConfig) -> Constants:
+    """The physical ``(decay, threshold, gain)`` that the ops take, of the shapes in `params`.
+
+    ``decay = sigmoid(raw_decay)``; ``gain = 1 - decay`` if `config.normalize`, else 1. The gradient of what
+    `config` does not learn is stopped.
+    """
+    decay = learned(raw_to_decay(wide(params.raw_decay)), config.learn_decay)
+    # Before it is rounded, so that a gain survives where a decay rounds to 1.
+    gain = 1 - decay if config.normalize else jnp.ones_like(decay)
+    dtype = params.raw_decay.dtype
+    return Constants(
+        decay.astype(dtype), learned(params.threshold, config.learn_threshold), gain.astype(dtype)
+    )
+
+
+def lif_step(
+    params: LIFParams,
+    state: LIFState,
+    inputs: Float[Array, "*batch neurons"],
+    *,
+    config: LIFConfig = DEFAULT,
+) -> tuple[LIFState, Float[Array, "*batch neurons"]]:
+    """Advance LIF neurons by one step: the op `snnjax.lif_step` with the constants of `params`.
+
+    ``s' = [v' > threshold]``, ``u = v' - threshold s'`` (or by `config.reset`), ``v = decay u + gain inputs``,
+    ``spikes = [v > threshold]``.
+
+    Raises:
+        ValueError: if the inputs do not fit the state, or a switch is unknown.
+
+    Example:
+        >>> params = lif_init(jax.random.key(0), 1, decay=0.5)
+        >>> lif_step(params, LIFState(jnp.array([[1.5]])), jnp.array([[2.0]]))
+        (LIFState(v=Array([[1.25]], dtype=float32)), Array([[1.]], dtype=float32))
+    """
+    v, spikes = step_membrane("lif_step", state.v, inputs, lif_constants(params, config), config)
+    return LIFState(v), spikes
+
+
+def lif_integrate(
+    params: LIFParams, state: LIFState, inputs: Float[Array, "*batch neurons"], *, config: LIFConfig
+) -> tuple[Float[Array, "*batch neurons"], Float[Array, " neurons"]]:
+    """The membrane whose spikes are ``[membrane > threshold]``, and that threshold."""
+    return integrate_membrane("lif_step", state.v, inputs, lif_constants(params, config), config)
+
+
+def lif_fire(
+    params: LIFParams,
+    state: LIFState,
+    inputs: Float[Array, "*batch neurons"],
+    membrane: Float[Array, "*batch neurons"],
+    spikes: Float[Array, "*batch neurons"],
+    *,
+    config: LIFConfig,
+) -> LIFState:
+    """The state after the step; `spikes` is unused, as the true spikes follow from the membrane."""
+    del spikes
+    return LIFState(
+        fire_membrane("lif_step", state.v, inputs, membrane, lif_constants(params, config), config)
+    )
+
+
+def lif(
+    decay: Constant = 0.9,
+    threshold: Constant = 1.0,
+    *,
+    per_neuron: bool = True,
+    surrogate: str | Surrogate = "superspike",
+    reset: str = "subtract",
+    detach_reset: bool = True,
+    normalize: bool = True,
+    learn_decay: bool = False,
+    learn_threshold: bool = False,
+    reset_time: str = "before_decay",
+    spike_from: str = "new",
+    inclusive: bool = False,
+) -> Neuron:
+    """Leaky integrate-and-fire neurons.
+
+    With the spikes of the step before, ``s' = [v' > threshold]``::
+
+        u = v' - threshold s' ("subtract"),  v' (1 - s') ("zero")  or  v' ("none")
+        v = decay u + gain inputs,    gain = 1 - decay if normalize else 1
+        spikes = [v > threshold]
+
+    Args:
+        decay: share of the membrane kept per step, between 0 and 1: a number, or a range (low, high) from which
+            `init` draws.
+        threshold: likewise, in the unit of the membrane.
+        per_neuron: whether each neuron owns a decay, or the layer one.
+        surrogate: stands for the derivative of the spikes.
+        reset: "subtract", "zero" or "none".
+        detach_reset: no gradient through the spikes of the reset.
+        normalize: scale inputs by ``1 - decay``, so that a constant input is also the membrane it leads to.
+        learn_decay: let gradient reach the decay; likewise `learn_threshold`. Weight decay of an optimiser would move
+            them all the same: mask it, as for biases.
+        reset_time: with `spike_from` and `inclusive`, conventions of other libraries; see `snnjax.lif_step`.
+
+    Raises:
+        ValueError: for a decay outside (0, 1), or an unknown switch.
+
+    Example:
+        >>> from snnjax import neurons
+        >>> neuron = neurons.lif(decay=(0.8, 0.95), learn_decay=True)
+        >>> neuron.init(jax.random.key(0), 100).raw_decay.shape
+        (100,)
+
+    Reference:
+        Neftci, Mostafa and Zenke 2019, doi:10.1109/MSP.2019.2931595.
+    """
+    check_decays("lif", decay=decay)
+    check_constants("lif", threshold=threshold)
+    switches = (
+        reset,
+        detach_reset,
+        normalize,
+        learn_decay,
+        learn_threshold,
+        reset_time,
+        spike_from,
+        inclusive,
+    )
+    config = LIFConfig(as_surrogate("lif", surrogate), *switches)
+    check_config("lif", config)
+    return Neuron(
+        name="lif",
+        init=functools.partial(lif_init, decay=decay, threshold=threshold, per_neuron=per_neuron),
+        initial_state=lif_state,
+        integrate=functools.partial(lif_integrate, config=config),
+        fire=functools.partial(lif_fire, config=config),
+        step=functools.partial(lif_step, config=config),
+        threshold=lambda params: params.threshold,
+        surrogate=as_surrogate("lif", surrogate),
+        plain_lif=config if config.is_plain else None,
+    )

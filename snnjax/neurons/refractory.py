@@ -1,0 +1,84 @@
+"""An absolute refractory period for any neuron."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from snnjax._check import check_integer
+from snnjax.neurons._neuron import Neuron, advance, align
+
+
+class RefractoryState(NamedTuple):
+    """What `refractory` carries."""
+
+    neuron: Any  # the state of the neuron itself
+    remaining: Int[Array, "batch neurons"]  # int32, steps until it may spike again
+
+
+def refractory(neuron: Neuron, steps: int) -> Neuron:
+    """`neuron`, silent for `steps` steps after each of its spikes.
+
+    Time stands still for a refractory neuron: it ignores its inputs, and its state does not change. Its reset, which
+    belongs to the step after the spike, so takes place when the period is over.
+
+    Args:
+        neuron: any model.
+        steps: at least 0; the shortest time between two spikes is ``steps + 1``.
+
+    Raises:
+        ValueError: if `steps` is not an integer of at least 0.
+
+    Example:
+        >>> from snnjax import neurons
+        >>> neuron = neurons.refractory(neurons.integrate_and_fire(threshold=0.5), steps=2)
+        >>> params = neuron.init(jax.random.key(0), 1)
+        >>> state, spikes = neuron.initial_state(params, 1), []
+        >>> for _ in range(5):
+        ...     state, s = neuron.step(params, state, jnp.array([[1.0]]))
+        ...     spikes.append(int(s[0, 0]))
+        >>> spikes
+        [1, 0, 0, 1, 0]
+    """
+    check_integer("refractory", "steps", steps, 0)
+
+    def initial_state(params: Any, batch: int) -> RefractoryState:
+        remaining = jnp.zeros((batch, *neuron.threshold(params).shape), jnp.int32)
+        return RefractoryState(neuron.initial_state(params, batch), remaining)
+
+    def integrate(
+        params: Any, state: RefractoryState, inputs: Float[Array, "*batch neurons"]
+    ) -> tuple[Array, Array]:
+        membrane, threshold = neuron.integrate(params, state.neuron, inputs)
+        threshold = jnp.broadcast_to(align(threshold, membrane), membrane.shape)
+        return membrane, jnp.where(state.remaining == 0, threshold, jnp.inf)
+
+    def fire(
+        params: Any,
+        state: RefractoryState,
+        inputs: Array,
+        membrane: Array,
+        spikes: Float[Array, "*batch neurons"],
+    ) -> RefractoryState:
+        free = state.remaining == 0
+        after = neuron.fire(params, state.neuron, inputs, membrane, spikes)
+        after = jax.tree.map(lambda new, old: jnp.where(free, new, old), after, state.neuron)
+        # A smooth spike counts from one half, its value at the threshold.
+        spiked = spikes > 0.5
+        remaining = jnp.where(spiked, steps, jnp.maximum(state.remaining - 1, 0))
+        return RefractoryState(after, remaining)
+
+    def step(
+        params: Any, state: RefractoryState, inputs: Float[Array, "*batch neurons"]
+    ) -> tuple[Any, Array]:
+        return advance(integrate, fire, neuron.surrogate, params, state, inputs)
+
+    return neuron._replace(
+        name=f"refractory {neuron.name}",
+        initial_state=initial_state,
+        integrate=integrate,
+        fire=fire,
+        step=step,
+        plain_lif=None,
+    )

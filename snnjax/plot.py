@@ -1,0 +1,242 @@
+"""Pictures of spikes and of training, drawn with matplotlib.
+
+Colours are those of Okabe and Ito (2008, "Color Universal Design"), which readers with any colour vision tell apart.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from snnjax._check import check, check_integer
+from snnjax.sparse_spikes import SparseSpikes
+
+BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
+_LAYER_COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, RED)
+_GREY, _LIGHT_GREY = "#555555", "#AAAAAA"
+# Inches; single panels fit into a column of text, pairs across a page.
+_PANEL, _PAIR = (6.4, 3.2), (8.6, 3.2)
+
+Metrics = Sequence[Mapping[str, Any]]
+
+
+def raster(spikes: Any, ax: Any = None, *, title: str = "", colour: str = BLUE) -> Any:
+    """Draw a dot at the step and neuron of every spike of one sample; returns the matplotlib `Axes`.
+
+    Args:
+        spikes: dense ``[time, neurons]``, or `SparseSpikes` of the leading axis ``[time]``.
+        ax: where to draw; None makes a figure.
+        title: above the picture.
+        colour: any matplotlib colour.
+
+    Raises:
+        ValueError: for spikes of several samples.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax import plot
+        >>> plot.raster(jnp.eye(5), title="one spike a step").get_xlabel()
+        'time step'
+    """
+    steps, neurons = _points(spikes)
+    if ax is None:
+        ax = _subplots(1, 1, _PANEL)[1]
+    num_steps, num_neurons = spikes.shape
+    # A dot is as high as its row, within what can be seen and what can be told apart.
+    size = float(np.clip(900 / max(num_neurons, 1), 1.0, 30.0))
+    ax.scatter(steps, neurons, s=size, c=colour, marker="|" if num_neurons < 40 else ".", linewidths=0.8)
+    ax.set(xlim=(-0.5, num_steps - 0.5), ylim=(-0.5, num_neurons - 0.5), xlabel="time step", ylabel="neuron")
+    ax.set_title(title, fontsize="medium", loc="left")
+    _tidy(ax)
+    return ax
+
+
+def sample(inputs: Any, output: Any, *, index: int = 0, label: int | None = None) -> Any:
+    """Draw one sample's way through a network: inputs, spikes of each layer, read-out; returns the `Figure`.
+
+    Args:
+        inputs: ``[time, batch, inputs]``, an array or `SparseSpikes`.
+        output: what the network returned with ``record_spikes=True``.
+        index: which sample of the batch.
+        label: its class, whose read-out is drawn in colour; None draws all alike.
+
+    Raises:
+        ValueError: for an output without recorded spikes.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> import snnjax
+        >>> from snnjax import plot
+        >>> net = snnjax.network(6, [snnjax.layer(8)], snnjax.leaky_readout(3))
+        >>> params, inputs = net.init(jax.random.key(0)), jnp.ones((5, 1, 6))
+        >>> output, _ = net.apply(params, net.initial_state(params, 1), inputs, record_spikes=True)
+        >>> len(plot.sample(inputs, output, label=2).axes)
+        3
+    """
+    way_out = "Call the network with record_spikes=True"
+    check(
+        output.spikes is not None, "plot.sample", "output", "hold the spikes of each layer", "none", way_out
+    )
+    check_integer("plot.sample", "index", index, 0)
+    figure, axes = _subplots(len(output.spikes) + 2, 1, (7.0, 2.0 * len(output.spikes) + 3.4), sharex=True)
+    raster(_one(inputs, index), axes[0], title=f"input, {inputs.shape[-1]} neurons", colour=_GREY)
+    for layer, spikes in enumerate(output.spikes):
+        title, colour = f"layer {layer + 1}, {spikes.shape[-1]} neurons", _colour(layer)
+        raster(_one(spikes, index), axes[layer + 1], title=title, colour=colour)
+    _draw_readout(axes[-1], _one(output.output, index), label)
+    for ax in axes[:-1]:
+        ax.set_xlabel("")
+    return figure
+
+
+def curves(metrics: Metrics) -> Any:
+    """Draw accuracy and loss over the epochs; returns the `Figure`.
+
+    Args:
+        metrics: one mapping an epoch, as `fit` returns them and writes them to ``metrics.jsonl``.
+
+    Raises:
+        ValueError: without an epoch.
+
+    Example:
+        >>> from snnjax import plot
+        >>> line = {"epoch": 1, "train_loss": 0.7, "validation_loss": 0.8, "train_accuracy": 0.8}
+        >>> len(plot.curves([line | {"validation_accuracy": 0.7}]).axes)
+        2
+    """
+    epochs = _epochs("plot.curves", metrics)
+    figure, (left, right) = _subplots(1, 2, _PAIR)
+    for part, colour, marker in (("train", SKY, "o"), ("validation", BLUE, "s")):
+        style = {"color": colour, "marker": marker, "markersize": 4, "label": part}
+        left.plot(epochs, [100 * line[f"{part}_accuracy"] for line in metrics], **style)
+        right.plot(epochs, [line[f"{part}_loss"] for line in metrics], **style)
+    best = max(metrics, key=lambda line: line["validation_accuracy"])
+    height = 100 * best["validation_accuracy"]
+    left.plot([best["epoch"]], [height], "o", markersize=11, fillstyle="none", color=RED)
+    style = {"xytext": (0, -18), "textcoords": "offset points", "ha": "center", "color": RED}
+    left.annotate(f"{height:.1f} %", (best["epoch"], height), **style)
+    left.set(ylabel="accuracy (%)")
+    right.set(ylabel="loss (nats a sample)", ylim=(0, None))
+    left.legend(frameon=False, loc="lower right")
+    for ax in (left, right):
+        _epoch_axis(ax, epochs)
+    return figure
+
+
+def activity(metrics: Metrics, bound: float | None = None) -> Any:
+    """Draw each layer's activity and its share of dropped spikes over the epochs; returns the `Figure`.
+
+    Args:
+        metrics: one mapping an epoch, with lists ``activity`` and ``dropped_share`` of one number a layer.
+        bound: the upper bound that training holds activity to, drawn as a line.
+
+    Raises:
+        ValueError: without an epoch.
+
+    Example:
+        >>> from snnjax import plot
+        >>> len(
+        ...     plot.activity(
+        ...         [{"epoch": 1, "activity": [0.03, 0.04], "dropped_share": [0.0, 0.01]}], bound=0.04
+        ...     ).axes
+        ... )
+        2
+    """
+    epochs = _epochs("plot.activity", metrics)
+    figure, axes = _subplots(1, 2, _PAIR)
+    labels = {"activity": "activity (% of neurons a step)", "dropped_share": "dropped spikes (% of spikes)"}
+    for ax, (name, label) in zip(axes, labels.items(), strict=True):
+        for layer in range(len(metrics[0][name])):
+            percent = [100 * line[name][layer] for line in metrics]
+            style = {"color": _colour(layer), "marker": "os^Dvx"[layer % 6], "markersize": 4}
+            ax.plot(epochs, percent, label=f"layer {layer + 1}", **style)
+        ax.set(ylabel=label)
+        _epoch_axis(ax, epochs)
+    if bound is not None:
+        axes[0].axhline(100 * bound, color=_GREY, linestyle="--", linewidth=1, label="bound")
+    for ax in axes:
+        ax.set_ylim(0, max(1.15 * ax.get_ylim()[1], 0.1))
+    axes[0].legend(frameon=False)
+    return figure
+
+
+def save(figure: Any, path: Any) -> None:
+    """Write a figure to a file, its format by the name, and close it.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> import jax.numpy as jnp
+        >>> from snnjax import plot
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "raster.png"
+        >>> plot.save(plot.raster(jnp.eye(5)).figure, path)
+        >>> path.stat().st_size > 1000
+        True
+    """
+    from matplotlib import pyplot
+
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)
+
+
+def _draw_readout(ax: Any, membranes: np.ndarray, label: int | None) -> None:
+    for neuron in range(membranes.shape[1]):
+        is_label = neuron == label
+        style = (
+            {"color": RED, "linewidth": 2.0, "zorder": 3}
+            if is_label
+            else {"color": _LIGHT_GREY, "linewidth": 0.9}
+        )
+        ax.plot(membranes[:, neuron], label=f"class {neuron}, the label" if is_label else None, **style)
+    ax.set(xlabel="time step", ylabel="membrane")
+    ax.set_title(f"read-out, {membranes.shape[1]} classes", fontsize="medium", loc="left")
+    if label is not None:
+        ax.legend(frameon=False, loc="upper left")
+    _tidy(ax)
+
+
+def _points(spikes: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Steps and neurons of all spikes of one sample."""
+    way_out = "Choose a sample, for instance spikes[:, 0]"
+    good = len(spikes.shape) == 2
+    check(good, "plot.raster", "spikes", "have shape [time, neurons]", list(spikes.shape), way_out)
+    if not isinstance(spikes, SparseSpikes):
+        steps, neurons = np.nonzero(np.asarray(spikes))
+        return steps, neurons
+    ids = np.asarray(spikes.ids).astype(np.int64)
+    used = (ids >= 0) & (ids < spikes.num_neurons) & (np.asarray(spikes.values) != 0)
+    return np.nonzero(used)[0], ids[used]
+
+
+def _one(array: Any, index: int) -> Any:
+    """The sample `index` of ``[time, batch, ...]``."""
+    return array[:, index] if isinstance(array, SparseSpikes) else np.asarray(jax.device_get(array))[:, index]
+
+
+def _epochs(op: str, metrics: Metrics) -> list[int]:
+    check(
+        len(metrics) > 0, op, "metrics", "hold at least one epoch", len(metrics), "Train for an epoch first"
+    )
+    return [line["epoch"] for line in metrics]
+
+
+def _colour(layer: int) -> str:
+    return _LAYER_COLOURS[layer % len(_LAYER_COLOURS)]
+
+
+def _subplots(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, Any]:
+    from matplotlib import pyplot
+
+    return pyplot.subplots(rows, columns, figsize=size, layout="constrained", **options)
+
+
+def _epoch_axis(ax: Any, epochs: list[int]) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    ax.set(xlabel="epoch", xlim=(min(epochs) - 0.5, max(epochs) + 0.5))
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _tidy(ax)
+
+
+def _tidy(ax: Any) -> None:
+    ax.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,17 @@
+"""A small training loop over the library, meant to be read and copied: the step, the epoch loop, the checkpoint."""
+
+from snnjax.train.checkpoint import load_checkpoint as load_checkpoint
+from snnjax.train.checkpoint import read_header as read_header
+from snnjax.train.checkpoint import save_checkpoint as save_checkpoint
+from snnjax.train.checkpoint import write_atomically as write_atomically
+from snnjax.train.config import TrainConfig as TrainConfig
+from snnjax.train.config import learning_rate_schedule as learning_rate_schedule
+from snnjax.train.config import make_optimiser as make_optimiser
+from snnjax.train.config import second_threshold_at as second_threshold_at
+from snnjax.train.loop import FitResult as FitResult
+from snnjax.train.loop import fit as fit
+from snnjax.train.step import TrainState as TrainState
+from snnjax.train.step import evaluate as evaluate
+from snnjax.train.step import make_train_step as make_train_step
+from snnjax.train.totals import Totals as Totals
+from snnjax.train.totals import summarise as summarise

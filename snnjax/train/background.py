@@ -1,0 +1,65 @@
+"""What runs beside the training loop: the making of data, signals, the progress bar."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+
+class Prepared:
+    """The data of each epoch, made in a thread while the epoch before is trained on (XLA does not hold the GIL)."""
+
+    def __init__(self, source: Callable[[int], Any], first: int, epochs: int) -> None:
+        self._source, self._epochs = source, epochs
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="snnjax-data")
+        self._pending = {first: self._thread.submit(source, first)} if first < epochs else {}
+
+    def get(self, epoch: int) -> Any:
+        """The data of `epoch`; the next one's are begun."""
+        for old in [each for each in self._pending if each < epoch]:
+            del self._pending[old]
+        dataset = self._pending[epoch].result()
+        if epoch + 1 < self._epochs and epoch + 1 not in self._pending:
+            self._pending[epoch + 1] = self._thread.submit(self._source, epoch + 1)
+        return dataset
+
+    def __enter__(self) -> "Prepared":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def stop_signals() -> Iterator[threading.Event]:
+    """An event that SIGINT and SIGTERM set; a second signal acts as it did before."""
+    stop, previous = threading.Event(), {}
+
+    def handle(number: int, _: Any) -> None:
+        stop.set()
+        signal.signal(number, previous[number])
+
+    if threading.current_thread() is threading.main_thread():  # no other thread may set handlers
+        for number in (signal.SIGINT, signal.SIGTERM):
+            previous[number] = signal.signal(number, handle)
+    try:
+        yield stop
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def draw_bar(wanted: bool, total: int, done: int) -> Iterator[Callable[[], Any]]:
+    """A function to be called after each step, which draws a progress bar if it is wanted and tqdm is installed."""
+    try:
+        if not wanted:
+            raise ImportError
+        from tqdm import tqdm
+    except ImportError:
+        yield lambda: None
+        return
+    with tqdm(total=total, initial=done, unit="step", dynamic_ncols=True, leave=False) as bar:
+        yield bar.update

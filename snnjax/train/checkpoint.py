@@ -1,0 +1,160 @@
+"""Checkpoints: one file that is either the old one or the new one, whatever happens in between.
+
+A checkpoint is an .npz file (a zip whose members carry checksums) of plain arrays, named by their place in the tree,
+and a JSON text ``header`` that holds everything else. Nothing is pickled, so a checkpoint cannot run code.
+"""
+
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from snnjax._check import check, fail
+
+_FORMAT = "snnjax checkpoint 1"
+
+
+def write_atomically(path: Path | str, content: bytes) -> None:
+    """Write a file so that at no time a part of it stands under its name: not after a kill, not after a power cut.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from snnjax.train import write_atomically
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "metrics.jsonl"
+        >>> write_atomically(path, b"{}")
+        >>> path.read_bytes()
+        b'{}'
+    """
+    path = Path(path)
+    # In the same folder, hence on the same disk, where a rename is atomic; what a kill leaves is overwritten next time.
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(partial, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the rename itself reaches the disk
+    finally:
+        os.close(folder)
+
+
+def save_checkpoint(path: Path | str, arrays: dict[str, Any], header: dict[str, Any]) -> None:
+    """Write a dictionary of trees of arrays, and a header of what JSON can hold, to one file, atomically.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> import jax.numpy as jnp
+        >>> from snnjax.train import load_checkpoint, save_checkpoint
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "checkpoint.npz"
+        >>> save_checkpoint(path, {"params": {"weights": jnp.ones(2)}}, {"epoch": 3})
+        >>> load_checkpoint(path, {"params": {"weights": jnp.zeros(2)}})
+        ({'params': {'weights': Array([1., 1.], dtype=float32)}}, {'epoch': 3})
+    """
+    named = {name: np.asarray(leaf) for name, leaf in _named_leaves(arrays).items()}
+    kinds = {name: [array.dtype.name, list(array.shape)] for name, array in named.items()}
+    text = json.dumps({"format": _FORMAT, "arrays": kinds, "header": header}, allow_nan=True)
+    buffer = io.BytesIO()
+    members = {name: _plain(array) for name, array in named.items()}
+    members["header"] = np.frombuffer(text.encode(), np.uint8)
+    np.savez(buffer, allow_pickle=False, **members)
+    write_atomically(path, buffer.getvalue())
+
+
+def read_header(path: Path | str) -> dict[str, Any]:
+    """The header of a checkpoint alone.
+
+    Errors: a file that is missing, incomplete, damaged, or no checkpoint.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from snnjax.train import read_header, save_checkpoint
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "checkpoint.npz"
+        >>> save_checkpoint(path, {}, {"epoch": 3})
+        >>> read_header(path)
+        {'epoch': 3}
+    """
+    return _read("read_header", Path(path), ())[1]
+
+
+def load_checkpoint(path: Path | str, like: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arrays of a checkpoint in the structure of `like`, and the header.
+
+    Args:
+        path: of a file that `save_checkpoint` wrote.
+        like: trees of arrays, or of `jax.ShapeDtypeStruct`, under the names to be loaded; others are left out.
+
+    Raises:
+        ValueError: for a file that is missing, incomplete, damaged, no checkpoint, or of another structure, shape or
+            dtype than `like`.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> import jax.numpy as jnp
+        >>> from snnjax.train import load_checkpoint, save_checkpoint
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "checkpoint.npz"
+        >>> save_checkpoint(path, {"params": jnp.ones(2), "optimiser": jnp.zeros(3)}, {})
+        >>> load_checkpoint(path, {"params": jnp.zeros(2)})
+        ({'params': Array([1., 1.], dtype=float32)}, {})
+    """
+    op, path = "load_checkpoint", Path(path)
+    members, header, kinds = _read(op, path, tuple(like))
+    wanted = {
+        name: [jnp.dtype(leaf.dtype).name, list(leaf.shape)] for name, leaf in _named_leaves(like).items()
+    }
+    way_out = "Build the network with the settings that the checkpoint was trained with"
+    for name in sorted(wanted.keys() ^ kinds.keys()):
+        expected = "have" if name in wanted else "not have"
+        actual = "none" if name in wanted else "one"
+        fail(op, "path", f"{expected} an array {name}", f"{actual} in {path}", way_out)
+    for name, (dtype, shape) in wanted.items():
+        actual = f"{kinds[name][0]}{kinds[name][1]} in {path}"
+        check([dtype, shape] == kinds[name], op, "path", f"have {name} as {dtype}{shape}", actual, way_out)
+    leaves = [jnp.asarray(members[name].view(jnp.dtype(dtype))) for name, (dtype, _) in wanted.items()]
+    return jax.tree.unflatten(jax.tree.structure(like), leaves), header
+
+
+def _read(
+    op: str, path: Path, prefixes: tuple[str, ...]
+) -> tuple[dict[str, np.ndarray], dict[str, Any], dict[str, Any]]:
+    """The arrays under `prefixes`, the header, and dtype and shape of these arrays."""
+    check(
+        path.is_file(),
+        op,
+        "path",
+        "be a checkpoint",
+        f"no file at {path}",
+        "Train first, or correct the path",
+    )
+    try:
+        with np.load(path) as archive:
+            content = json.loads(archive["header"].tobytes())
+            form, header = content["format"], content["header"]
+            kinds = {name: kind for name, kind in content["arrays"].items() if name.split(".")[0] in prefixes}
+            members = {name: archive[name] for name in kinds}
+    # A damaged zip fails in a dozen ways, from BadZipFile over KeyError to NotImplementedError: all mean the same.
+    except Exception as error:
+        reason = f"{type(error).__name__} in {path}"
+        fail(
+            op, "path", "be a complete checkpoint", reason, "Use a copy of it, or train anew without --resume"
+        )
+    way_out = "Load it with the version of snnjax that wrote it"
+    check(form == _FORMAT, op, "path", f"be of the format {_FORMAT}", form, way_out)
+    return members, header, kinds
+
+
+def _named_leaves(tree: dict[str, Any]) -> dict[str, Any]:
+    """The leaves by their place, such as ``params.layers.0.weights``, in the order of the tree."""
+    leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
+
+
+def _plain(array: np.ndarray) -> np.ndarray:
+    """`array` in a dtype that NumPy has itself: bfloat16 and its like as integers of the same bits."""
+    return array.view(f"u{array.dtype.itemsize}") if array.dtype.kind == "V" else array

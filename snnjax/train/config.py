@@ -1,0 +1,96 @@
+"""The settings of a training run, and what follows from them: the optimiser and the schedules."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from snnjax._check import check, check_integer
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How a network is trained; every field is stored in the checkpoint, and must be the same to resume.
+
+    Errors: numbers out of range.
+
+    Example:
+        >>> from snnjax.train import TrainConfig
+        >>> TrainConfig(epochs=3).activity_bound
+        0.04
+    """
+
+    epochs: int = 10
+    batch_size: int = 128
+    seed: int = 0
+    learning_rate: float = 2e-3  # the peak; a linear warm-up leads to it and a cosine from it to 0
+    warmup_epochs: float = 0.5
+    weight_decay: float = 0.0
+    max_gradient_norm: float = 1.0  # larger gradients are scaled down to it
+    activity_bound: float = 0.04  # spikes a neuron and step; sparse lists need sparse activity
+    activity_strength: float = 1.0  # of the penalty on activity above the bound; 0 leaves activity alone
+    second_threshold: float | None = 0.9  # at the first epoch; None leaves those of the layers
+    final_second_threshold: float | None = (
+        None  # at the last epoch, straight in between; None keeps the first
+    )
+
+    def __post_init__(self) -> None:
+        op = "TrainConfig"
+        for name, least in (("epochs", 1), ("batch_size", 1), ("seed", 0)):
+            check_integer(op, name, getattr(self, name), least)
+        for name in ("learning_rate", "max_gradient_norm", "activity_bound"):
+            value = getattr(self, name)
+            check(value > 0, op, name, "be positive", value, f"Leave out {name} for its default")
+        for name in ("warmup_epochs", "weight_decay", "activity_strength"):
+            value = getattr(self, name)
+            check(value >= 0, op, name, "be at least 0", value, f"Leave out {name} for its default")
+
+
+def learning_rate_schedule(config: TrainConfig, steps_per_epoch: int) -> Callable[[Any], Any]:
+    """The learning rate of each step: a linear warm-up, then half a cosine down to 0 at the last step.
+
+    Example:
+        >>> from snnjax.train import TrainConfig, learning_rate_schedule
+        >>> schedule = learning_rate_schedule(TrainConfig(epochs=2, learning_rate=1.0, warmup_epochs=1.0), 10)
+        >>> [round(float(schedule(step)), 2) for step in (0, 5, 10, 20)]
+        [0.0, 0.5, 1.0, 0.0]
+    """
+    import optax
+
+    steps = config.epochs * steps_per_epoch
+    warmup = min(round(config.warmup_epochs * steps_per_epoch), steps - 1)
+    return optax.warmup_cosine_decay_schedule(0.0, config.learning_rate, warmup, steps)
+
+
+def make_optimiser(config: TrainConfig, steps_per_epoch: int) -> Any:
+    """AdamW behind a bound on the norm of the gradient: an optax `GradientTransformation`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.train import TrainConfig, make_optimiser
+        >>> len(make_optimiser(TrainConfig(), 10).init(jnp.zeros(3)))
+        2
+
+    Reference: Loshchilov and Hutter 2019, arXiv:1711.05101; Pascanu et al. 2013, arXiv:1211.5063.
+    """
+    import optax
+
+    schedule = learning_rate_schedule(config, steps_per_epoch)
+    return optax.chain(
+        optax.clip_by_global_norm(config.max_gradient_norm),
+        optax.adamw(schedule, weight_decay=config.weight_decay),
+    )
+
+
+def second_threshold_at(config: TrainConfig, epoch: int) -> float | None:
+    """The second threshold of an epoch, counted from 0; None leaves those of the layers.
+
+    Example:
+        >>> from snnjax.train import TrainConfig, second_threshold_at
+        >>> config = TrainConfig(epochs=3, second_threshold=0.5, final_second_threshold=0.9)
+        >>> [second_threshold_at(config, epoch) for epoch in range(3)]
+        [0.5, 0.7, 0.9]
+    """
+    first, last = config.second_threshold, config.final_second_threshold
+    if first is None or last is None or config.epochs == 1:
+        return first
+    return first + (last - first) * epoch / (config.epochs - 1)

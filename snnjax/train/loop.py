@@ -1,0 +1,158 @@
+"""The training loop: epochs, the choice of the best one, checkpoints, and how to stop and go on."""
+
+import functools
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from snnjax._check import check, fail
+from snnjax.data import batches
+from snnjax.network import Network, NetworkParams
+from snnjax.train.background import Prepared, draw_bar, stop_signals
+from snnjax.train.config import TrainConfig, make_optimiser, second_threshold_at
+from snnjax.train.progress import Progress, after_epoch, as_stored, begin, read_progress, save
+from snnjax.train.step import Loss, TrainState, evaluate, make_evaluation_step, make_train_step
+from snnjax.train.totals import summarise
+
+
+class FitResult(NamedTuple):
+    """What training leaves."""
+
+    params: NetworkParams  # of the epoch with the best validation accuracy
+    best_epoch: int  # counted from 1
+    metrics: list[dict[str, Any]]  # one an epoch
+    interrupted: bool  # stopped before the last epoch
+
+
+def fit(
+    network: Network,
+    params: NetworkParams,
+    train: Any,
+    validation: Any,
+    *,
+    loss: Loss,
+    config: TrainConfig,
+    decoder: str = "sum",
+    folder: Path | str | None = None,
+    resume: bool = False,
+    settings: dict[str, Any] | None = None,
+    on_epoch: Callable[[dict[str, Any]], None] | None = None,
+    progress_bar: bool = False,
+) -> FitResult:
+    """Train a network, and choose the epoch by its accuracy on the validation data.
+
+    After each epoch the checkpoint in `folder` is replaced: parameters, optimiser, key, the best epoch's parameters and
+    metrics; the order of the data and all schedules follow from the epoch and the key. Resumed training therefore
+    gives the same bits as training in one go, on the same machine and build. SIGINT and SIGTERM stop it at the next
+    batch; what is lost is the epoch under way.
+
+    Args:
+        network: from `snnjax.network`.
+        params: to begin with.
+        train: a data set of `snnjax.data`, or a function ``train(epoch)`` that makes one for each epoch (fresh
+            augmentation); it runs in a thread beside the epoch before and must depend on the epoch alone.
+        validation: a data set that shares no sample with `train`, nor with the test data.
+        loss: one of `snnjax.losses`.
+        config: the settings.
+        decoder: of `snnjax.metrics.predictions`, the one that belongs to the loss.
+        folder: for ``checkpoint.npz`` and ``metrics.jsonl``; None keeps nothing.
+        resume: go on from the checkpoint in `folder`.
+        settings: of the caller, for JSON; stored in the checkpoint and compared with it when resumed.
+        on_epoch: called with the metrics of each epoch, after its checkpoint.
+        progress_bar: draw one, if tqdm is installed.
+
+    Raises:
+        ValueError: to resume without a checkpoint, or from one of other settings.
+
+    Warns:
+        RuntimeWarning: when a layer never spikes in an epoch.
+
+    Example:
+        >>> import jax
+        >>> import snnjax
+        >>> from snnjax import data, losses, train
+        >>> vowels = data.load_japanese_vowels()
+        >>> net = snnjax.network(12, [snnjax.layer(8)], snnjax.leaky_readout(9))
+        >>> params = net.init(jax.random.key(0))
+        >>> parts = vowels.select(range(0, 64)), vowels.select(range(64, 80))
+        >>> config = train.TrainConfig(epochs=1, batch_size=16)
+        >>> result = train.fit(net, params, *parts, loss=losses.cross_entropy_sum, config=config)
+        >>> result.best_epoch, len(result.metrics)
+        (1, 1)
+    """
+    if resume and folder is None:
+        fail("fit", "folder", "be given to resume", folder, "Name the folder of the run to be resumed")
+    stored, folder = as_stored(config, settings or {}), None if folder is None else Path(folder)
+    progress = read_progress(folder, stored, params, config) if resume and folder is not None else None
+    first = 0 if progress is None else len(progress.metrics)
+    source = train if callable(train) else lambda epoch: train
+    with Prepared(source, first, config.epochs) as datasets, stop_signals() as stop:
+        steps = _steps_per_epoch(datasets, first, config)
+        optimiser = make_optimiser(config, steps)
+        progress = begin(params, optimiser, config) if progress is None else progress
+        train_step = make_train_step(network, loss, optimiser, config, decoder)
+        test = functools.partial(evaluate, network, loss=loss, decoder=decoder, batch_size=config.batch_size)
+        test = functools.partial(test, step=make_evaluation_step(network, loss, decoder))
+        with draw_bar(progress_bar, config.epochs * steps, first * steps) as advance:
+            for epoch in range(first, config.epochs):
+                state, trained = _train_epoch(
+                    train_step, progress, datasets.get(epoch), config, stop, advance
+                )
+                if trained is None:
+                    break
+                progress = after_epoch(progress, state, trained, test(state.params, validation))
+                _warn_if_silent(progress.metrics[-1])
+                if folder is not None:
+                    save(folder, progress, stored)
+                if on_epoch is not None:
+                    on_epoch(progress.metrics[-1])
+    interrupted = len(progress.metrics) < config.epochs
+    return FitResult(progress.best_params, progress.best_epoch, progress.metrics, interrupted)
+
+
+def _train_epoch(
+    train_step: Callable[..., Any],
+    progress: Progress,
+    dataset: Any,
+    config: TrainConfig,
+    stop: threading.Event,
+    advance: Callable[[], Any],
+) -> tuple[TrainState, dict[str, Any] | None]:
+    """Train on each sample once (but for a last incomplete batch); no numbers if `stop` was set before the end."""
+    start, totals, epoch = time.perf_counter(), [], len(progress.metrics)
+    second_threshold, key = second_threshold_at(config, epoch), jax.random.wrap_key_data(progress.key)
+    # A step destroys the state that it is given, but this one may belong to the caller or be the best so far.
+    state = jax.tree.map(jnp.copy, progress.state)
+    for indices in batches(key, len(dataset), config.batch_size, epoch=epoch, drop_last=True):
+        if stop.is_set():
+            return state, None
+        state, counted = train_step(state, dataset.take(indices), second_threshold)
+        totals.append(counted)
+        advance()
+    jax.block_until_ready(state)
+    return state, summarise(totals, time.perf_counter() - start)
+
+
+def _steps_per_epoch(datasets: Prepared, first: int, config: TrainConfig) -> int:
+    if first == config.epochs:  # nothing left to do
+        return 1
+    samples = len(datasets.get(first))
+    way_out = "Pass more samples, or a smaller batch size"
+    check(samples >= config.batch_size, "fit", "train", f"hold {config.batch_size} samples", samples, way_out)
+    return samples // config.batch_size
+
+
+def _warn_if_silent(line: dict[str, Any]) -> None:
+    for layer, share in enumerate(line["silent_share"]):
+        if share == 1.0:
+            text = (
+                f"fit: layer {layer + 1} did not spike once in epoch {line['epoch']}: nothing passes through it. "
+                "Start from larger weights (network.init with sample inputs), or lower the threshold."
+            )
+            warnings.warn(text, RuntimeWarning, stacklevel=3)

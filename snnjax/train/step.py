@@ -1,0 +1,134 @@
+"""One step of training, and the evaluation of a data set."""
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from snnjax import metrics
+from snnjax.data import Batch, batches
+from snnjax.losses import activity_upper_bound
+from snnjax.network import Network, NetworkParams
+from snnjax.train.config import TrainConfig
+from snnjax.train.totals import Totals, count, summarise
+
+Loss = Callable[..., Array]  # loss(outputs, labels, lengths=lengths) -> [], such as those of `snnjax.losses`
+
+
+class TrainState(NamedTuple):
+    """What a step changes."""
+
+    params: NetworkParams
+    optimiser: Any  # the state of the optax optimiser
+
+
+def make_train_step(
+    network: Network, loss: Loss, optimiser: Any, config: TrainConfig, decoder: str = "sum"
+) -> Callable[[TrainState, Batch, float | None], tuple[TrainState, Totals]]:
+    """One jitted step of training: ``train_step(state, batch, second_threshold) -> (state, totals)``.
+
+    The objective is ``loss + activity_strength * activity_upper_bound(activity, activity_bound)``. The second threshold
+    is a traced argument, so that a schedule does not compile anew. The old state is donated: use the new one.
+
+    Example:
+        >>> import jax, optax
+        >>> import snnjax
+        >>> from snnjax import data, losses, train
+        >>> vowels = data.load_japanese_vowels().take(range(4))
+        >>> net = snnjax.network(12, [snnjax.layer(8)], snnjax.leaky_readout(9))
+        >>> params, optimiser = net.init(jax.random.key(0)), optax.adam(1e-2)
+        >>> step = train.make_train_step(net, losses.cross_entropy_sum, optimiser, train.TrainConfig())
+        >>> state, totals = step(train.TrainState(params, optimiser.init(params)), vowels, 0.9)
+        >>> float(totals.samples)
+        4.0
+    """
+
+    def objective(params: NetworkParams, batch: Batch, second_threshold: Any) -> tuple[Array, Any]:
+        state = network.initial_state(params, batch.labels.shape[0])
+        options = {"lengths": batch.lengths, "second_threshold": second_threshold}
+        output, _ = network.apply(params, state, batch.inputs, **options)
+        error = loss(output.output, batch.labels, lengths=batch.lengths)
+        penalty = activity_upper_bound(output.activity, config.activity_bound)
+        return error + config.activity_strength * penalty.astype(error.dtype), (error, output)
+
+    def train_step(state: TrainState, batch: Batch, second_threshold: Any) -> tuple[TrainState, Totals]:
+        compute = jax.value_and_grad(objective, has_aux=True)
+        (_, (error, output)), gradients = compute(state.params, batch, second_threshold)
+        updates, optimiser_state = optimiser.update(gradients, state.optimiser, state.params)
+        params = jax.tree.map(lambda old, update: old + update.astype(old.dtype), state.params, updates)
+        lengths = _lengths(batch)
+        right = metrics.predictions(output.output, lengths=batch.lengths, decoder=decoder) == batch.labels
+        totals = count(state.params, output, batch, lengths, jnp.broadcast_to(error, lengths.shape), right)
+        return TrainState(params, optimiser_state), totals
+
+    return jax.jit(train_step, donate_argnums=0)
+
+
+def evaluate(
+    network: Network,
+    params: NetworkParams,
+    dataset: Any,
+    *,
+    loss: Loss,
+    decoder: str = "sum",
+    batch_size: int = 128,
+    second_threshold: float | None = None,
+    step: Callable[..., Totals] | None = None,
+) -> dict[str, Any]:
+    """Run a network over a data set once; the numbers are those of `summarise`.
+
+    Args:
+        network: and its `params`.
+        dataset: one of `snnjax.data`: ``len(dataset)``, ``dataset.take(indices)``.
+        loss: one of `snnjax.losses`.
+        decoder: of `snnjax.metrics.predictions`.
+        batch_size: the last batch is filled up with samples that do not count.
+        second_threshold: None leaves those of the layers; it decides about gradients alone.
+        step: from `make_evaluation_step`, to compile it once for many calls.
+
+    Example:
+        >>> import jax
+        >>> import snnjax
+        >>> from snnjax import data, losses, train
+        >>> net = snnjax.network(12, [snnjax.layer(8)], snnjax.leaky_readout(9))
+        >>> vowels = data.load_japanese_vowels().select(slice(10))
+        >>> train.evaluate(net, net.init(jax.random.key(0)), vowels, loss=losses.cross_entropy_sum)["samples"]
+        10.0
+    """
+    run = make_evaluation_step(network, loss, decoder) if step is None else step
+    size, totals, start = min(batch_size, max(len(dataset), 1)), [], time.perf_counter()
+    for indices in batches(None, len(dataset), size):
+        batch = dataset.take(np.resize(indices, size))
+        lengths = jnp.where(jnp.arange(size) < len(indices), _lengths(batch), 0)
+        totals.append(run(params, batch._replace(lengths=lengths), second_threshold))
+    jax.block_until_ready(totals)
+    return summarise(totals, time.perf_counter() - start)
+
+
+def make_evaluation_step(network: Network, loss: Loss, decoder: str) -> Callable[..., Totals]:
+    """The jitted totals of a batch: ``step(params, batch, second_threshold) -> totals``."""
+
+    def one_loss(output: Any, label: Array, length: Array) -> Array:
+        one = jax.tree.map(lambda leaf: leaf[:, None], output)
+        return loss(one, label[None], lengths=length[None])
+
+    @jax.jit
+    def step(params: NetworkParams, batch: Batch, second_threshold: Any) -> Totals:
+        state, lengths = network.initial_state(params, batch.labels.shape[0]), _lengths(batch)
+        options = {"lengths": lengths, "second_threshold": second_threshold}
+        output, _ = network.apply(params, state, batch.inputs, **options)
+        error = jax.vmap(one_loss, in_axes=(1, 0, 0))(output.output, batch.labels, lengths)
+        right = metrics.predictions(output.output, lengths=lengths, decoder=decoder) == batch.labels
+        return count(params, output, batch, lengths, error, right)
+
+    return step
+
+
+def _lengths(batch: Batch) -> Array:
+    """The steps of each sample, all where the batch does not say."""
+    time_steps, size = batch.inputs.shape[0], batch.labels.shape[0]
+    return jnp.full(size, time_steps, jnp.int32) if batch.lengths is None else batch.lengths

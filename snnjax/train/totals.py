@@ -1,0 +1,104 @@
+"""What is counted while a network trains or is tested: sums over samples, and the numbers made of them."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from snnjax import metrics
+from snnjax.network import NetworkParams
+from snnjax.ops import LIFNetworkOutput
+
+
+class Totals(NamedTuple):
+    """Sums over the samples of a batch, float32; a sample of length 0 is padding and counts nowhere."""
+
+    samples: Array  # []
+    loss: Array  # []
+    correct: Array  # []
+    steps: Array  # [] time steps
+    spikes: tuple[Array, ...]  # per layer [neurons]
+    dropped: tuple[Array, ...]  # per layer []
+    input_events: Array  # []
+    effective_macs: Array  # []
+    effective_acs: Array  # []
+    dense: Array  # [] synaptic operations of dense hardware
+
+
+def count(
+    params: NetworkParams, output: LIFNetworkOutput, batch: Any, lengths: Array, loss: Array, right: Array
+) -> Totals:
+    """The totals of a batch of which `loss` and `right` were found, both ``[batch]``."""
+    steps = lengths.astype(jnp.float32)
+    real = (steps > 0).astype(jnp.float32)
+    matrices = [layer.weights for layer in params.layers]
+    matrices += [] if params.readout is None else [params.readout.weights]
+    counts = metrics.input_counts(batch.inputs, lengths)
+    cost = metrics.synaptic_operations(
+        matrices,
+        counts,
+        output.activity,
+        lengths,
+        recurrent=[layer.recurrent for layer in params.layers],
+        binary_inputs=_are_events(batch.inputs),
+    )
+    return Totals(
+        jnp.sum(real),
+        jnp.sum(loss.astype(jnp.float32) * real),
+        jnp.sum(right.astype(jnp.float32) * real),
+        jnp.sum(steps),
+        tuple(jnp.sum(rates.astype(jnp.float32) * steps[:, None], axis=0) for rates in output.activity),
+        tuple(jnp.sum(lost).astype(jnp.float32) for lost in output.dropped),
+        jnp.sum(counts),
+        *(each * steps.shape[0] for each in cost),
+    )
+
+
+def summarise(totals: Sequence[Totals], seconds: float) -> dict[str, Any]:
+    """The numbers of a pass over data that took so many seconds, as plain Python numbers for JSON.
+
+    Keys: ``loss`` and ``accuracy`` (means over samples), ``activity`` (mean rate of each layer), ``dropped_share`` (of
+    each layer's spikes), ``silent_share`` (of each layer's neurons), ``samples``, ``seconds``; per sample
+    ``input_events``, ``effective_macs``, ``effective_acs``, ``dense_operations``; ``events_per_second`` (inputs and
+    spikes of all layers), ``synaptic_operations_per_second`` (effective ones of the forward pass).
+
+    Example:
+        >>> import numpy as np
+        >>> from snnjax.train import Totals, summarise
+        >>> batch = Totals(2, 1.4, 1, 20, (np.array([2.0, 0.0]),), (1,), 30, 0, 64, 200)
+        >>> numbers = summarise([batch, batch], seconds=2.0)
+        >>> numbers["accuracy"], numbers["activity"], numbers["silent_share"], numbers["events_per_second"]
+        (0.5, [0.05], [0.5], 32.0)
+    """
+    # Sums of many batches go beyond what float32 holds exactly.
+    batches = [jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), each) for each in totals]
+    total = jax.tree.map(lambda *leaves: np.sum(np.stack(leaves), axis=0), *batches)
+    samples = max(float(total.samples), 1.0)
+    spikes = [float(layer.sum()) for layer in total.spikes]
+    numbers = {
+        "loss": total.loss / samples,
+        "accuracy": total.correct / samples,
+        "samples": total.samples,
+        "seconds": seconds,
+        "input_events": total.input_events / samples,
+        "effective_macs": total.effective_macs / samples,
+        "effective_acs": total.effective_acs / samples,
+        "dense_operations": total.dense / samples,
+        "events_per_second": (total.input_events + sum(spikes)) / seconds,
+        "synaptic_operations_per_second": (total.effective_macs + total.effective_acs) / seconds,
+    }
+    layers = zip(total.spikes, spikes, total.dropped, strict=True)
+    shares = [
+        (s / max(each.size * total.steps, 1), d / max(s, 1), np.mean(each == 0)) for each, s, d in layers
+    ]
+    activity, dropped, silent = (list(map(float, each)) for each in zip(*shares, strict=True))
+    plain = {name: float(value) for name, value in numbers.items()}
+    return plain | {"activity": activity, "dropped_share": dropped, "silent_share": silent}
+
+
+def _are_events(inputs: Any) -> bool:
+    """Whether inputs are lists of events or flags rather than real numbers."""
+    return not isinstance(inputs, jax.Array) or not jnp.issubdtype(inputs.dtype, jnp.floating)

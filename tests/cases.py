@@ -1,0 +1,177 @@
+"""The table of ops that the property tests in `tests/ops` run over: one row per op.
+
+Arguments are dyadic (multiples of 1/16, decays and gains powers of 1/2), so every sum is exact in float32 whatever its
+order and results can be held against a reference to the bit, threshold crossings included.
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import snnjax
+from snnjax import LeakyReadout, LIFLayer, LIFNetworkState, SparseSpikes, Surrogate
+from tests.ops import references
+
+BATCH = 4  # divides over the four devices of the tests
+CAPACITY = 3
+NETWORK_CAPACITY = (3, 2)
+SMOOTH = Surrogate("superspike", 3.0, smooth=True)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One op: everything but arrays is bound in `function`."""
+
+    name: str
+    function: Callable[..., Any]
+    reference: Callable[..., Any]
+    arguments: Callable[[np.random.Generator], tuple[Any, ...]]
+    batch_axes: tuple[int | None, ...]  # of each argument; None: shared by the batch
+    result_axes: Any  # likewise of the results, a prefix of their tree
+    relaxed: Callable[..., Any]  # the function whose true gradient is the op's
+    tolerance: float  # relative, of the values
+    reason: str
+
+
+def dyadic(rng: np.random.Generator, low: int, high: int, *shape: int) -> jax.Array:
+    """Multiples of 1/16 between low/16 and high/16."""
+    return jnp.asarray(rng.integers(low, high + 1, shape) / 16, jnp.float32)
+
+
+def halves(rng: np.random.Generator, *shape: int) -> jax.Array:
+    """1/2 or 1/4."""
+    return jnp.asarray(0.5 ** rng.integers(1, 3, shape), jnp.float32)
+
+
+def as_numpy(tree: Any) -> Any:
+    return jax.tree.map(np.asarray, tree)
+
+
+def spike_lists(rng: np.random.Generator, rows: int, capacity: int, num_neurons: int) -> SparseSpikes:
+    """Lists with duplicates, ids outside the range and values that are not 1."""
+    ids = jnp.asarray(rng.integers(0, num_neurons + 2, (rows, capacity)), jnp.uint16)
+    return SparseSpikes(
+        ids,
+        dyadic(rng, -16, 16, rows, capacity),
+        jnp.full(rows, capacity, jnp.int32),
+        jnp.full(rows, capacity, jnp.int32),
+        num_neurons,
+    )
+
+
+def _spike_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
+    return (dyadic(rng, -16, 16, BATCH, 5),)
+
+
+def _lif_step_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
+    v, current = dyadic(rng, -8, 40, BATCH, 5), dyadic(rng, -8, 40, BATCH, 5)
+    return v, current, halves(rng, 5), dyadic(rng, 8, 16, 5), halves(rng, 5)
+
+
+def _select_spikes_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
+    threshold = dyadic(rng, 8, 16, 7)
+    return dyadic(rng, -8, 24, BATCH, 7), threshold, threshold - dyadic(rng, 0, 8, 7)
+
+
+def _spike_matmul_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
+    return spike_lists(rng, BATCH, CAPACITY, 6), dyadic(rng, -32, 32, 6, 3)
+
+
+def network_layer(rng: np.random.Generator, inputs: int, neurons: int, recurrent: bool) -> LIFLayer:
+    return LIFLayer(
+        weights=dyadic(rng, -16, 24, inputs, neurons),
+        decay=halves(rng, neurons),
+        threshold=dyadic(rng, 8, 16, neurons),
+        gain=halves(rng, neurons),
+        bias=dyadic(rng, -4, 8, neurons),
+        recurrent=dyadic(rng, -16, 16, neurons, neurons) if recurrent else None,
+    )
+
+
+def _lif_network_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
+    """Inputs, layers (the first recurrent), read-out, state, lengths and second threshold."""
+    inputs = jnp.asarray(rng.integers(0, 2, (4, BATCH, 5)), jnp.float32)
+    layers = (network_layer(rng, 5, 6, recurrent=True), network_layer(rng, 6, 4, recurrent=False))
+    readout = LeakyReadout(dyadic(rng, -16, 16, 4, 3), halves(rng), halves(rng), dyadic(rng, -4, 4, 3))
+    spikes = jnp.asarray(rng.integers(0, 2, (BATCH, 6)), jnp.float32)
+    membranes = (dyadic(rng, -8, 24, BATCH, 6), dyadic(rng, -8, 24, BATCH, 4))
+    state = LIFNetworkState(membranes, (spikes, None), dyadic(rng, -8, 8, BATCH, 3))
+    lengths = jnp.asarray(rng.permutation([4, 2, 1, 0]), jnp.int32)
+    return inputs, layers, readout, state, lengths, dyadic(rng, 2, 6)
+
+
+def run_network(
+    inputs: Any, layers: Any, readout: Any, state: Any, lengths: Any, second_threshold: Any, **options: Any
+) -> Any:
+    """`lif_network` on arrays alone: output, activity, dropped, spikes and state."""
+    options = {"capacity": NETWORK_CAPACITY, "second_threshold": second_threshold, **options}
+    out, state = snnjax.lif_network(inputs, layers, readout, state, lengths=lengths, record_spikes=True, **options)
+    return out.output, out.activity, out.dropped, out.spikes, tuple(state)
+
+
+# The activity's gradient reaches neurons above the second threshold alone, its relaxed form counts all of them.
+_relaxed_network = functools.partial(run_network, surrogate=SMOOTH, detach_reset=False, second_threshold=-np.inf)
+EXACT = "dyadic arguments: every sum is exact"
+
+CASES = (
+    Case(
+        name="spike",
+        function=snnjax.spike,
+        reference=references.spike,
+        arguments=_spike_arguments,
+        batch_axes=(0,),
+        result_axes=0,
+        relaxed=functools.partial(snnjax.spike, surrogate=SMOOTH),
+        tolerance=0.0,
+        reason="zeros and ones",
+    ),
+    Case(
+        name="lif_step",
+        function=snnjax.lif_step,
+        reference=references.lif_step,
+        arguments=_lif_step_arguments,
+        batch_axes=(0, 0, None, None, None),
+        result_axes=0,
+        relaxed=functools.partial(snnjax.lif_step, surrogate=SMOOTH, detach_reset=False),
+        tolerance=0.0,
+        reason=EXACT,
+    ),
+    Case(
+        name="select_spikes",
+        function=functools.partial(snnjax.select_spikes, capacity=CAPACITY),
+        reference=functools.partial(references.select_spikes, capacity=CAPACITY),
+        arguments=_select_spikes_arguments,
+        batch_axes=(0, None, None),
+        result_axes=0,
+        relaxed=functools.partial(snnjax.select_spikes, capacity=CAPACITY, surrogate=SMOOTH),
+        tolerance=0.0,
+        reason="ids, zeros and ones",
+    ),
+    Case(
+        name="spike_matmul",
+        function=snnjax.spike_matmul,
+        reference=references.spike_matmul,
+        arguments=_spike_matmul_arguments,
+        batch_axes=(0, None),
+        result_axes=0,
+        relaxed=snnjax.spike_matmul,
+        tolerance=0.0,
+        reason=EXACT,
+    ),
+    Case(
+        name="lif_network",
+        function=run_network,
+        reference=functools.partial(references.lif_network, capacity=NETWORK_CAPACITY),
+        arguments=_lif_network_arguments,
+        batch_axes=(1, None, None, 0, 0, None),
+        result_axes=(1, 0, 0, 1, 0),
+        relaxed=_relaxed_network,
+        tolerance=0.0,
+        reason=EXACT,
+    ),
+)

@@ -1,0 +1,170 @@
+"""SHD and SSC files written by the test in the true format."""
+
+import sys
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snnjax.data import load_shd, load_ssc, read_heidelberg
+from tests.data.damage import flips, survives
+
+SAMPLES = [
+    (np.array([0.0, 0.25, 0.75]), np.array([3, 699, 3]), 7),
+    (np.array([]), np.array([]), 0),
+    (np.array([0.5]), np.array([10]), 19),
+]
+
+
+def write(path, samples, times_type=np.float16, units_type=np.uint16, drop=None):
+    """The layout of the published files: arrays of variable length, and extra groups that do not matter."""
+    with h5py.File(path, "w") as file:
+        times = file.create_dataset("spikes/times", (len(samples),), h5py.vlen_dtype(times_type))
+        units = file.create_dataset("spikes/units", (len(samples),), h5py.vlen_dtype(units_type))
+        for k, (sample_times, sample_units, _) in enumerate(samples):
+            times[k], units[k] = sample_times.astype(times_type), sample_units.astype(units_type)
+        file["labels"] = np.array([label for *_, label in samples], np.uint16)
+        file["extra/speaker"] = np.zeros(len(samples), np.uint16)
+        if drop:
+            del file[drop]
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("heidelberg")
+
+
+@pytest.fixture(scope="module")
+def path(folder):
+    return write(folder / "shd_train.h5", SAMPLES)
+
+
+
+
+@given(
+    st.lists(
+        st.tuples(st.lists(st.tuples(st.integers(0, 1024), st.integers(0, 699)), max_size=5), st.integers(0, 34)),
+        max_size=4,
+    )
+)
+def test_read_heidelberg_round_trip(folder, samples):
+    arrays = [(np.array([t for t, _ in events]) / 1024, np.array([u for _, u in events]), k) for events, k in samples]
+    read = read_heidelberg(write(folder / "round.h5", arrays))
+    assert [times.tolist() for times in read.times] == [times.tolist() for times, _, _ in arrays]
+    assert [units.tolist() for units in read.units] == [units.tolist() for _, units, _ in arrays]
+    assert read.labels.tolist() == [label for *_, label in arrays]
+
+
+def test_load_shd_makes_data_set(path):
+    data = load_shd(path, num_steps=4, duration=1.0)
+    assert data.num_neurons == 700
+    assert data.num_classes == 20
+    assert data.labels.tolist() == [7, 0, 19]
+    assert data.counts.tolist() == [[1, 1, 0, 1], [0, 0, 0, 0], [0, 0, 1, 0]]
+    assert data.ids[:, :, 0].tolist() == [[3, 699, 700, 3], [700] * 4, [700, 700, 10, 700]]
+
+
+def test_load_ssc_downsamples(path):
+    data = load_ssc(path, num_steps=1, downsample=200)
+    assert (data.num_neurons, data.num_classes) == (4, 35)
+    assert data.ids[:, 0].tolist() == [[0, 3], [4, 4], [0, 4]]
+
+
+def test_load_shd_reads_more_than_one_block(folder):
+    many = [(np.array([k / 1024]), np.array([k % 700]), k % 20) for k in range(600)]
+    data = load_shd(write(folder / "many.h5", many), num_steps=1)
+    assert data.ids[:, 0, 0].tolist() == [k % 700 for k in range(600)]
+
+
+def test_read_heidelberg_cut_anywhere(path, folder):
+    content = path.read_bytes()
+    # HDF5 stores the length of the file; every 13th of some thousand lengths, and the last ones.
+    for length in [*range(0, len(content), 13), *range(len(content) - 8, len(content))]:
+        assert survives("read_heidelberg", read_heidelberg, folder / "cut.h5", content[:length]) is None
+
+
+@given(st.data())
+def test_read_heidelberg_bits_flipped(path, folder, data):
+    content = data.draw(flips(path.read_bytes()))
+    read = survives("read_heidelberg", read_heidelberg, folder / "flipped.h5", content)
+    assert read is None or all(units.max(initial=0) < 700 for units in read.units)
+
+
+def error_of(call):
+    with pytest.raises(ValueError) as caught:
+        call()
+    return str(caught.value)
+
+
+def test_read_heidelberg_refuses_absent_files(folder):
+    assert error_of(lambda: read_heidelberg(folder)) == (
+        f"read_heidelberg: `path` must be a readable file, got {str(folder)!r}. Download it and unpack the .h5 file."
+    )
+
+
+@pytest.mark.parametrize("drop", ["labels", "spikes/times", "spikes"])
+def test_read_heidelberg_refuses_missing_parts(folder, drop):
+    path = write(folder / "part.h5", SAMPLES, drop=drop)
+    text = error_of(lambda: read_heidelberg(path))
+    # The reason in the middle is h5py's.
+    expected = "be HDF5 with spikes/times, spikes/units and labels, one entry a sample"
+    assert text.startswith(f"read_heidelberg: `path` must {expected}, got KeyError: ")
+    assert text.endswith(f" in {str(path)!r}. Download or extract the file again.")
+
+
+@pytest.mark.parametrize(
+    "sample, types, message",
+    [
+        (
+            (np.array([0.1, 0.2]), np.array([1]), 0),
+            (np.float32, np.int64),
+            "hold as many real times as whole units in each sample, got float32[2] and int64[1] in sample 1",
+        ),
+        (
+            (np.array([1.0]), np.array([1.0]), 0),
+            (np.float32, np.float32),
+            "hold as many real times as whole units in each sample, got float32[3] and float32[3] in sample 0",
+        ),
+        (
+            (np.array([np.nan]), np.array([1]), 0),
+            (np.float16, np.uint16),
+            "hold finite times, got NaN or infinity in sample 1",
+        ),
+        (
+            (np.array([0.0, 0.0]), np.array([3, 700]), 0),
+            (np.float16, np.uint16),
+            "hold units in [0, 700), got 3 to 700 in sample 1",
+        ),
+        (
+            (np.array([0.0]), np.array([-1]), 0),
+            (np.float16, np.int16),
+            "hold units in [0, 700), got -1 to -1 in sample 1",
+        ),
+    ],
+)
+def test_read_heidelberg_refuses_samples(folder, sample, types, message):
+    path = write(folder / "sample.h5", [SAMPLES[0], sample], *types)
+    assert error_of(lambda: read_heidelberg(path)) == (
+        f"read_heidelberg: `path` must {message} in {str(path)!r}. Download or extract the file again."
+    )
+
+
+def test_load_shd_refuses_labels_of_ssc(folder):
+    path = write(folder / "ssc.h5", [SAMPLES[0], (np.array([0.0]), np.array([1]), 20)])
+    assert error_of(lambda: load_shd(path)) == (
+        f"load_shd: `path` must hold labels below 20, got 20 for sample 1 in {str(path)!r}. "
+        "Download or extract the file again."
+    )
+
+
+def test_read_heidelberg_says_how_to_get_h5py(path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(ImportError) as caught:
+        read_heidelberg(path)
+    assert str(caught.value) == (
+        "read_heidelberg: `h5py` must be installed to read .h5 files, got ModuleNotFoundError. "
+        "Install it, for instance with pip install h5py."
+    )

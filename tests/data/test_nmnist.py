@@ -1,0 +1,113 @@
+"""N-MNIST files written by the test in the true format."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snnjax.data import load_nmnist, read_nmnist
+from tests.data.damage import check_absent, flips, survives
+
+WAY_OUT = "Download N-MNIST and unpack Train.zip and Test.zip"
+EVENTS = st.lists(
+    st.tuples(st.integers(0, 33), st.integers(0, 33), st.integers(0, 1), st.integers(0, 2**23 - 1)), min_size=1
+)
+# Any events will do, as long as no byte of them is special.
+SAMPLE = [(3, 7, 1, 256), (33, 0, 0, 70_000), (0, 33, 1, 299_999)]
+
+
+def encode(events):
+    """Five bytes an event: x, y, then polarity and time in 24 bits."""
+    return b"".join(bytes([x, y]) + (polarity << 23 | time).to_bytes(3, "big") for x, y, polarity, time in events)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return tmp_path_factory.mktemp("nmnist") / "00001.bin"
+
+
+@given(EVENTS)
+def test_read_nmnist_round_trip(path, events):
+    path.write_bytes(encode(events))
+    read = read_nmnist(path)
+    assert list(zip(read.x, read.y, read.polarity, read.times, strict=True)) == events
+
+
+def test_read_nmnist_adds_clock_overflow(path):
+    path.write_bytes(encode([(1, 2, 0, 5), (0, 240, 0, 0), (1, 2, 0, 7), (200, 240, 1, 9), (1, 2, 1, 8)]))
+    read = read_nmnist(path)
+    assert read.times.tolist() == [5, 7 + 8192, 8 + 16384]
+    assert read.polarity.tolist() == [0, 0, 1]
+
+
+def test_read_nmnist_ids_are_polarity_row_column(path):
+    path.write_bytes(encode([(3, 7, 0, 0), (3, 7, 1, 0)]))
+    assert read_nmnist(path).ids(34, 34).tolist() == [7 * 34 + 3, 1156 + 7 * 34 + 3]
+
+
+def test_read_nmnist_cut_anywhere(path):
+    content = encode(SAMPLE)
+    for length in range(1, len(content)):
+        read = survives("read_nmnist", read_nmnist, path, content[:length])
+        # At the end of an event a cut cannot be seen.
+        assert (read is None) == (length % 5 != 0)
+
+
+@given(flips(encode(SAMPLE)))
+def test_read_nmnist_bits_flipped(path, content):
+    read = survives("read_nmnist", read_nmnist, path, content)
+    assert read is None or (len(set(map(len, read))) == 1 and read.ids(34, 34).max(initial=0) < 2312)
+
+
+def test_read_nmnist_refuses(path, tmp_path):
+    check_absent("read_nmnist", read_nmnist, tmp_path, WAY_OUT)
+    path.write_bytes(encode(SAMPLE) + b"ab")
+    with pytest.raises(ValueError) as caught:
+        read_nmnist(path)
+    assert str(caught.value) == (
+        "read_nmnist: `path` must hold events of 5 bytes each, got 17 bytes, 2 of them left at offset 15, in "
+        f"{str(path)!r}. Download or extract the file again."
+    )
+    path.write_bytes(encode([SAMPLE[0], (34, 5, 0, 0)]))
+    with pytest.raises(ValueError) as caught:
+        read_nmnist(path)
+    assert str(caught.value) == (
+        "read_nmnist: `path` must hold pixels (x, y) below (34, 34), got (34, 5) at offset 5 in "
+        f"{str(path)!r}. Download or extract the file again."
+    )
+
+
+def write_data_set(root, folder="Train"):
+    for digit in range(10):
+        (root / folder / str(digit)).mkdir(parents=True)
+        (root / folder / str(digit) / "00002.bin").write_bytes(encode([(digit, 0, 0, 299_999)]))
+        (root / folder / str(digit) / "00001.bin").write_bytes(encode([(digit, 1, 1, 0), (digit, 1, 1, 9_999)]))
+
+
+def test_load_nmnist_makes_data_set(tmp_path):
+    write_data_set(tmp_path)
+    data = load_nmnist(tmp_path, capacity=2)
+    assert data.ids.shape == (20, 30, 2)
+    assert data.labels.tolist() == np.repeat(np.arange(10), 2).tolist()
+    batch = data.take([6, 7])
+    # Digit 3, files in order of name; both events of the first fall into the first 10 ms.
+    assert np.argwhere(np.asarray(batch.inputs.to_dense()) == 1).tolist() == [
+        [0, 0, 1156 + 34 + 3],
+        [29, 1, 3],
+    ]
+
+
+def test_load_nmnist_refuses(tmp_path):
+    write_data_set(tmp_path)
+    (tmp_path / "Train" / "4" / "00001.bin").unlink()
+    (tmp_path / "Train" / "4" / "00002.bin").unlink()
+    with pytest.raises(ValueError) as caught:
+        load_nmnist(tmp_path)
+    assert str(caught.value) == (
+        f"load_nmnist: `root` must hold files Train/4/*.bin, got none in {str(tmp_path)!r}. {WAY_OUT}."
+    )
+    with pytest.raises(ValueError) as caught:
+        load_nmnist(tmp_path, "validation")
+    assert str(caught.value) == (
+        "load_nmnist: `split` must be one of 'train', 'test', got 'validation'. Choose one of these."
+    )

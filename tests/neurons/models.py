@@ -1,0 +1,79 @@
+"""One table of the neuron models, for the properties that all of them share."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from snnjax import neurons
+from snnjax.surrogates import Surrogate, sigmoid
+
+LEARN = {"learn_decay": True, "learn_threshold": True}
+DECAYS = {"decay": (0.6, 0.9)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """How to build a neuron, and inputs that make it spike now and then: ``mean + spread * normal``."""
+
+    factory: Any
+    config: dict[str, Any] = dataclasses.field(default_factory=dict)
+    learn: dict[str, bool] = dataclasses.field(default_factory=dict)
+    mean: float = 1.0
+    spread: float = 1.0
+
+    def build(self, **config: Any) -> neurons.Neuron:
+        return self.factory(**(self.config | config))
+
+    def inputs(self, *shape: int, dtype: Any = jnp.float32, seed: int = 1) -> jax.Array:
+        draws = jax.random.normal(jax.random.key(seed), shape, jnp.float32)
+        return (self.mean + self.spread * draws).astype(dtype)
+
+
+def refractory_lif(**config: Any) -> neurons.Neuron:
+    return neurons.refractory(neurons.lif(**config), steps=2)
+
+
+MODELS = {
+    "integrate_and_fire": Model(neurons.integrate_and_fire, learn={"learn_threshold": True}, mean=0.4),
+    "lif": Model(neurons.lif, DECAYS, LEARN, spread=2.0),
+    "lif zero": Model(neurons.lif, DECAYS | {"reset": "zero"}, LEARN, spread=2.0),
+    "lif none": Model(neurons.lif, DECAYS | {"reset": "none"}, LEARN, spread=2.0),
+    "lif after decay": Model(neurons.lif, DECAYS | {"reset_time": "after_decay"}, LEARN, spread=2.0),
+    "lif immediate": Model(neurons.lif, DECAYS | {"reset_time": "immediate"}, LEARN, spread=2.0),
+    "lif old": Model(neurons.lif, DECAYS | {"spike_from": "old"}, LEARN, spread=2.0),
+    "lif inclusive": Model(neurons.lif, DECAYS | {"inclusive": True}, LEARN, spread=2.0),
+    "lif of one decay": Model(neurons.lif, {"decay": 0.75, "per_neuron": False}, LEARN, spread=2.0),
+    "current_lif": Model(
+        neurons.current_lif,
+        DECAYS | {"synapse_decay": 0.5},
+        LEARN | {"learn_synapse_decay": True},
+        spread=3.0,
+    ),
+    "adaptive_lif": Model(neurons.adaptive_lif, DECAYS, LEARN | {"learn_adaptation": True}, spread=2.0),
+    "adaptive_lif after decay": Model(
+        neurons.adaptive_lif,
+        DECAYS | {"reset_time": "after_decay", "per_neuron": False},
+        LEARN | {"learn_adaptation": True},
+        spread=2.0,
+    ),
+    "adlif": Model(neurons.adlif, DECAYS, LEARN, mean=2.0, spread=2.0),
+    "izhikevich": Model(neurons.izhikevich, learn={"learn": True}, mean=15.0, spread=10.0),
+    "refractory lif": Model(refractory_lif, DECAYS, LEARN, mean=2.0),
+    "leaky_integrator": Model(neurons.leaky_integrator, DECAYS, {"learn_decay": True}),
+}
+SPIKING = tuple(name for name in MODELS if name != "leaky_integrator")
+
+
+def smooth(name: str) -> dict[str, Any]:
+    """Switches under which the gradient of a model is exact: relaxed spikes, reset attached, everything learned."""
+    model, slope = MODELS[name], 0.1 if name == "izhikevich" else 4.0
+    relaxed: Surrogate = dataclasses.replace(sigmoid(slope), smooth=True)
+    exact = {"surrogate": relaxed, "detach_reset": False} if name in SPIKING else {}
+    return exact | model.learn
+
+
+def unroll(neuron: neurons.Neuron, params: Any, state: Any, inputs: jax.Array) -> tuple[Any, jax.Array]:
+    """All steps of `inputs` [time, batch, neurons]: the last state and the spikes of each."""
+    return jax.lax.scan(lambda carry, x: neuron.step(params, carry, x), state, inputs)

@@ -1,0 +1,242 @@
+"""What every neuron model promises, whatever its equations."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jax.test_util import check_grads
+
+from snnjax import neurons
+from snnjax.sparse_spikes import SparseSpikes
+from tests.neurons.models import MODELS, SPIKING, smooth, unroll
+
+KEY = jax.random.key(0)
+every_model = pytest.mark.parametrize("name", MODELS)
+
+
+def tiny(name: str, dtype: Any = jnp.float32, **config: Any) -> tuple[neurons.Neuron, Any, Any, jax.Array]:
+    """A model of 3 neurons on a batch of 2 for 6 steps: neuron, params, state, inputs."""
+    neuron = MODELS[name].build(**config)
+    params = neuron.init(KEY, 3, dtype)
+    return neuron, params, neuron.initial_state(params, 2), MODELS[name].inputs(6, 2, 3, dtype=dtype)
+
+
+def assert_close(actual: Any, wanted: Any, rtol: float) -> None:
+    assert jax.tree.structure(actual) == jax.tree.structure(wanted)
+    jax.tree.map(lambda a, w: np.testing.assert_allclose(a, w, rtol=rtol, atol=rtol), actual, wanted)
+
+
+@every_model
+def test_scan_under_jit_equals_loop_of_steps(name: str) -> None:
+    neuron, params, state, inputs = tiny(name)
+    last, spikes = jax.jit(functools.partial(unroll, neuron))(params, state, inputs)
+    one_by_one = []
+    for x in inputs:
+        state, s = neuron.step(params, state, x)
+        one_by_one.append(s)
+    if name in SPIKING:
+        assert 0 < np.sum(spikes) < spikes.size, "inputs should make it spike now and then"
+        np.testing.assert_array_equal(spikes, jnp.stack(one_by_one))
+    # Fused sums round otherwise (1e-7 a step); Izhikevich's spikes multiply a difference by up to 1e2.
+    assert_close(last, state, rtol=1e-4 if name == "izhikevich" else 1e-5)
+
+
+@every_model
+def test_step_equals_its_pieces(name: str) -> None:
+    neuron, params, state, inputs = tiny(name)
+    integrate, fire, step = jax.jit(neuron.integrate), jax.jit(neuron.fire), jax.jit(neuron.step)
+    for x in inputs:
+        membrane, threshold = integrate(params, state, x)
+        assert threshold.shape[-1] == 3
+        spikes = (membrane > threshold.reshape((1,) * (2 - threshold.ndim) + threshold.shape)).astype(x.dtype)
+        parts = fire(params, state, x, membrane, spikes)
+        state, whole = step(params, state, x)
+        assert_close(parts, state, rtol=1e-5)
+        if name in SPIKING:
+            np.testing.assert_array_equal(spikes, whole)
+        else:
+            assert not np.any(spikes)
+
+
+@every_model
+def test_threshold_is_that_of_rest(name: str) -> None:
+    neuron, params, state, inputs = tiny(name)
+    assert neuron.threshold(params).shape == (3,)
+    raised = neuron.integrate(params, state, inputs[0])[1]
+    # One float below, where spikes include the threshold itself.
+    np.testing.assert_allclose(jnp.broadcast_to(raised, (2, 3))[0], neuron.threshold(params), rtol=2e-7)
+
+
+@every_model
+def test_vmap_equals_one_by_one(name: str) -> None:
+    neuron, _, _, inputs = tiny(name)
+    keys = jax.random.split(KEY, 2)
+    params = jax.vmap(lambda key: neuron.init(key, 3))(keys)
+    state = jax.vmap(lambda p: neuron.initial_state(p, 2))(params)
+    run = functools.partial(unroll, neuron)
+    together = jax.vmap(run, in_axes=(0, 0, None))(params, state, inputs)
+    apart = [run(*jax.tree.map(lambda leaf, i=i: leaf[i], (params, state)), inputs) for i in range(2)]
+    assert_close(together, jax.tree.map(lambda *leaves: jnp.stack(leaves), *apart), rtol=1e-4)
+
+
+@every_model
+def test_gradient_equals_finite_differences_of_smooth_spikes(name: str) -> None:
+    with jax.enable_x64():
+        neuron, params, state, inputs = tiny(name, jnp.float64, **smooth(name))
+        weights = jax.random.normal(jax.random.key(2), inputs.shape, jnp.float64)
+
+        @jax.jit
+        def loss(params: Any, inputs: jax.Array) -> jax.Array:
+            last, spikes = unroll(neuron, params, state, inputs)
+            floats = [leaf for leaf in jax.tree.leaves(last) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+            return jnp.sum(weights * spikes) + sum(jnp.mean(leaf) for leaf in floats)
+
+        # float64 differences over 1e-5 leave an error of 1e-5 ** 2 of the third derivative, large for Izhikevich.
+        check_grads(loss, (params, inputs), order=1, modes=["rev"], eps=1e-5, rtol=1e-5, atol=1e-5)
+
+
+@every_model
+def test_gradient_reaches_learned_constants_alone(name: str) -> None:
+    def gradients(**config: Any) -> list[float]:
+        neuron, params, state, _ = tiny(name, **config)
+        inputs = MODELS[name].inputs(20, 2, 3)
+        # Squares, so that the sum over spikes does not cancel.
+        grads = jax.grad(lambda p: jnp.sum(unroll(neuron, p, state, inputs)[1] ** 2))(params)
+        return [float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(grads)]
+
+    fixed = dict.fromkeys(MODELS[name].learn, False) | (
+        {"learn_adaptation": False} if name == "adlif" else {}
+    )
+    assert not any(gradients(**fixed))
+    assert all(gradients(**MODELS[name].learn))
+
+
+@pytest.mark.parametrize(
+    "name", ["adaptive_lif", "adlif", "current_lif", "izhikevich", "lif", "refractory lif"]
+)
+@given(st.integers(0, 2), st.integers(0, 3), st.sampled_from(["bfloat16", "float16", "float32"]))
+def test_shapes_and_dtypes_are_kept(name: str, batch: int, width: int, dtype: str) -> None:
+    neuron = MODELS[name].build()
+    params = neuron.init(KEY, width, jnp.dtype(dtype))
+    assert {leaf.dtype.name for leaf in params} == {dtype}
+    state = neuron.initial_state(params, batch)
+    after, spikes = neuron.step(params, state, jnp.ones((batch, width), dtype))
+    assert (spikes.shape, spikes.dtype.name) == ((batch, width), dtype)
+    shapes = [jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), s) for s in (state, after)]
+    assert shapes[0] == shapes[1]
+
+
+@every_model
+def test_float64_is_kept(name: str) -> None:
+    with jax.enable_x64():
+        neuron, params, state, inputs = tiny(name, jnp.float64)
+        after, spikes = neuron.step(params, state, inputs[0])
+        leaves = [leaf for leaf in jax.tree.leaves((params, after, spikes)) if leaf.dtype != jnp.int32]
+        assert {leaf.dtype.name for leaf in leaves} == {"float64"}
+
+
+@pytest.mark.parametrize("name", ["lif", "adaptive_lif", "adlif", "current_lif"])
+def test_bfloat16_rounds_once_a_step(name: str) -> None:
+    neuron, params, state, inputs = tiny(name, jnp.bfloat16)
+    wide = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), (params, state, inputs[0]))
+    after, narrow = neuron.step(params, state, inputs[0])[0].v, neuron.step(*wide)[0].v
+    # Half a unit in the last place of bfloat16's 8 bits is 2^-9; the decay in between is rounded, too.
+    np.testing.assert_allclose(after.astype(jnp.float32), narrow, rtol=2**-8)
+
+
+@pytest.mark.parametrize("name", ["integrate_and_fire", "lif", "adaptive_lif", "adlif", "izhikevich"])
+def test_recurrent_weights_need_only_the_returned_spikes(name: str) -> None:
+    neuron, params, state, inputs = tiny(name)
+    recurrent = jnp.full((3, 3), -0.25)
+
+    def total(recurrent: jax.Array) -> jax.Array:
+        def step(carry: Any, x: jax.Array) -> Any:
+            state, spikes = carry
+            carry = neuron.step(params, state, x + spikes @ recurrent)
+            return carry, carry[1]
+
+        return jnp.sum(jax.lax.scan(step, (state, jnp.zeros((2, 3))), inputs)[1])
+
+    assert total(recurrent) <= total(0 * recurrent)
+    assert np.all(np.isfinite(jax.grad(total)(recurrent)))
+    assert np.any(jax.grad(total)(recurrent))
+
+
+@pytest.mark.parametrize("name", SPIKING)
+def test_list_of_spikes_between_the_pieces_carries_the_gradient(name: str) -> None:
+    neuron, params, state, inputs = tiny(name)
+    assert isinstance(SparseSpikes.from_dense(jnp.ones((1, 2)), 2), SparseSpikes)
+    through = jax.grad(lambda x: jnp.sum(neuron.integrate(params, neuron.step(params, state, x)[0], x)[0]))
+    assert np.any(through(inputs[0]))
+
+
+def test_names_are_those_of_the_factories() -> None:
+    for name in (
+        "integrate_and_fire",
+        "lif",
+        "current_lif",
+        "adaptive_lif",
+        "adlif",
+        "izhikevich",
+        "leaky_integrator",
+    ):
+        assert getattr(neurons, name)().name == name
+
+
+@pytest.mark.parametrize(
+    "name", ["lif", "adaptive_lif", "izhikevich", "leaky_integrator", "current_lif", "adlif"]
+)
+def test_inputs_that_do_not_fit_are_refused(name: str) -> None:
+    neuron, params, state, _ = tiny(name)
+    with pytest.raises(ValueError) as error:
+        neuron.step(params, state, jnp.ones((2, 4)))
+    assert str(error.value) == (
+        f"{name}_step: `inputs` must have shape [batch, neurons] = [2, 3], got [2, 4]. Give it the shape of the state."
+    )
+    with pytest.raises(ValueError) as error:
+        neuron.step(params, state, jnp.ones((2, 3), jnp.bfloat16))
+    assert str(error.value) == (
+        f"{name}_step: `inputs` must have dtype float32, got bfloat16. Cast it, or call init with that dtype."
+    )
+    with pytest.raises(ValueError) as error:
+        neuron.step(params, state, jnp.ones((2, 3), jnp.int32))
+    assert str(error.value) == (
+        f"{name}_step: `inputs` must have a floating-point dtype, got int32. "
+        "Cast it, for instance inputs.astype(jnp.float32)."
+    )
+
+
+@pytest.mark.parametrize("name", ["lif", "current_lif", "adaptive_lif", "adlif", "leaky_integrator"])
+def test_decay_outside_its_range_is_refused(name: str) -> None:
+    factory = getattr(neurons, name)
+    for decay in (0.0, 1.0, (0.5, 1.0), -0.5):
+        with pytest.raises(ValueError) as error:
+            factory(decay=decay)
+        assert str(error.value) == (
+            f"{name}: `decay` must lie strictly between 0 and 1, got {decay}. "
+            "From a time constant it is exp(-dt / time_constant)."
+        )
+
+
+@pytest.mark.parametrize("name", ["integrate_and_fire", "lif", "current_lif", "adaptive_lif", "adlif"])
+def test_unknown_switches_are_refused(name: str) -> None:
+    factory = getattr(neurons, name)
+    with pytest.raises(ValueError) as error:
+        factory(reset="hard")
+    assert str(error.value) == (
+        f"{name}: `reset` must be one of 'subtract', 'zero', 'none', got 'hard'. Choose one of these."
+    )
+    with pytest.raises(
+        ValueError, match=rf"^{name}: `surrogate` must be one of 'superspike', .*, got 'step'\."
+    ):
+        factory(surrogate="step")
+    with pytest.raises(ValueError) as error:
+        factory(threshold=(2.0, 1.0))
+    assert str(error.value) == (
+        f"{name}: `threshold` must be a number or a range (low, high), got (2.0, 1.0). Try threshold=(0.5, 0.9)."
+    )

@@ -1,0 +1,176 @@
+"""The ops once more, written down from their definitions in plain NumPy loops and sharing nothing with the library.
+
+Sums run in float64 and are rounded where they are stored, in the dtype of the arguments.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from snnjax import SparseSpikes
+
+
+def murmur_finaliser(x: int) -> int:
+    """The 32-bit finaliser of MurmurHash3, which breaks ties between equal membranes."""
+    mask = 0xFFFFFFFF
+    x ^= x >> 16
+    x = (x * 0x85EBCA6B) & mask
+    x ^= x >> 13
+    x = (x * 0xC2B2AE35) & mask
+    return x ^ (x >> 16)
+
+
+def spike(x: Any, inclusive: bool = False) -> Any:
+    spikes = np.zeros_like(x)
+    for place, value in np.ndenumerate(x):
+        spikes[place] = value >= 0 if inclusive else value > 0
+    return spikes
+
+
+def lif_neuron(
+    v: float,
+    current: float,
+    decay: float,
+    threshold: float,
+    gain: float,
+    reset: str = "subtract",
+    reset_time: str = "before_decay",
+    spike_from: str = "new",
+    inclusive: bool = False,
+) -> tuple[float, float]:
+    """One neuron, one step."""
+
+    def fires(membrane: float) -> bool:
+        return membrane >= threshold if inclusive else membrane > threshold
+
+    def after_reset(membrane: float, by: bool) -> float:
+        if reset == "none" or not by:
+            return membrane
+        return membrane - threshold if reset == "subtract" else 0.0
+
+    if reset_time == "immediate":
+        charged = decay * v + gain * current
+        return after_reset(charged, fires(charged)), float(fires(charged))
+    if reset_time == "before_decay":
+        v_new = decay * after_reset(v, fires(v)) + gain * current
+    else:
+        v_new = after_reset(decay * v + gain * current, fires(v))
+    return v_new, float(fires(v) if spike_from == "old" else fires(v_new))
+
+
+def lif_step(v: Any, current: Any, decay: Any, threshold: Any, gain: Any = None, **switches: Any) -> Any:
+    decay, threshold = np.broadcast_to(decay, v.shape), np.broadcast_to(threshold, v.shape)
+    gain = 1 - decay if gain is None else np.broadcast_to(gain, v.shape)
+    v_new, spikes = np.zeros_like(v), np.zeros_like(v)
+    for place in np.ndindex(v.shape):
+        numbers = (float(each[place]) for each in (v, current, decay, threshold, gain))
+        v_new[place], spikes[place] = lif_neuron(*numbers, **switches)
+    return v_new, spikes
+
+
+def select_row(v: Any, threshold: Any, second_threshold: Any, capacity: int) -> tuple[list[int], list[int], int]:
+    """One row: the listed spikes, the neurons listed for their gradient, and the true number of spikes."""
+    neurons = range(len(v))
+    firing = [i for i in neurons if v[i] > threshold[i]]
+    near = [i for i in neurons if v[i] > second_threshold[i] and not v[i] > threshold[i]]
+
+    def largest(ids: list[int], slots: int) -> list[int]:
+        return sorted(sorted(ids, key=lambda i: (-float(v[i]), murmur_finaliser(i)))[:slots])
+
+    listed = largest(firing, capacity)
+    return listed, largest(near, capacity - len(listed)), len(firing)
+
+
+def select_spikes(v: Any, threshold: Any, second_threshold: Any, capacity: int) -> SparseSpikes:
+    num_neurons, axes = v.shape[-1], v.shape[:-1]
+    threshold, second_threshold = (np.broadcast_to(t, v.shape) for t in (threshold, second_threshold))
+    ids = np.full((*axes, capacity), num_neurons, np.uint16 if num_neurons < 2**16 else np.int32)
+    values = np.zeros((*axes, capacity), v.dtype)
+    num_spikes, num_listed = np.zeros(axes, np.int32), np.zeros(axes, np.int32)
+    for row in np.ndindex(axes):
+        firing, near, total = select_row(v[row], threshold[row], second_threshold[row], capacity)
+        for slot, neuron in enumerate(firing + near):
+            ids[row][slot] = neuron
+            values[row][slot] = slot < len(firing)
+        num_spikes[row], num_listed[row] = total, len(firing) + len(near)
+    return SparseSpikes(ids, values, num_spikes, num_listed, num_neurons)
+
+
+def spike_matmul(spikes: SparseSpikes, weights: Any) -> Any:
+    axes, outputs = spikes.ids.shape[:-1], weights.shape[1]
+    out = np.zeros((*axes, outputs), weights.dtype)
+    for row in np.ndindex(axes):
+        total = np.zeros(outputs)
+        for neuron, value in zip(spikes.ids[row], spikes.values[row], strict=True):
+            if 0 <= neuron < len(weights) and value != 0:
+                total += float(value) * weights[neuron].astype(float)
+        out[row] = total
+    return out
+
+
+def to_dense(spikes: SparseSpikes) -> Any:
+    dense = np.zeros(spikes.shape, spikes.values.dtype)
+    for place, neuron in np.ndenumerate(spikes.ids):
+        if 0 <= neuron < spikes.num_neurons:
+            dense[place[:-1]][neuron] += spikes.values[place]
+    return dense
+
+
+def lif_network(
+    inputs: Any,
+    layers: Any,
+    readout: Any,
+    state: Any,
+    lengths: Any,
+    second_threshold: Any,
+    capacity: tuple[int | None, ...],
+    reset: str = "subtract",
+) -> Any:
+    """Step by step and sequence by sequence: output, activity, dropped, lists of every layer, state."""
+    num_steps, batch = inputs.shape[:2]
+    v, carried, out = [list(each) for each in state.v], list(state.spikes), np.array(state.readout)
+    output = np.zeros((num_steps, *out.shape), out.dtype)
+    counts = [np.zeros(membranes.shape) for membranes in state.v]
+    dropped = [np.zeros(batch, np.int32) for _ in layers]
+    lists = [_empty_lists(num_steps, batch, *pair) for pair in zip(layers, capacity, strict=True)]
+    v = [np.array(each) for each in v]
+    carried = [None if each is None else np.array(each) for each in carried]
+    for t, b in np.ndindex(num_steps, batch):
+        x = inputs[t, b].astype(float)
+        if t < lengths[b]:
+            for index, layer in enumerate(layers):
+                current = x @ layer.weights.astype(float)
+                current = current if layer.bias is None else current + layer.bias
+                if layer.recurrent is not None:
+                    current = current + carried[index][b].astype(float) @ layer.recurrent.astype(float)
+                v[index][b], true = lif_step(v[index][b], current, *_constants(layer), reset=reset)
+                listed = _listed(v[index][b], layer.threshold, second_threshold, capacity[index])
+                _store(lists[index], (t, b), listed)
+                x = to_dense(listed).astype(float)
+                counts[index][b] += true
+                dropped[index][b] += np.sum(true) - np.sum(x)
+                if carried[index] is not None:
+                    carried[index][b] = x
+            current = x @ readout.weights.astype(float) + readout.bias
+            out[b] = readout.decay * out[b].astype(float) + readout.gain * current
+        output[t, b] = out[b]
+    steps = np.clip(lengths, 1, max(num_steps, 1))[:, None]
+    return output, tuple(count / steps for count in counts), tuple(dropped), tuple(lists), (v, carried, out)
+
+
+def _constants(layer: Any) -> tuple[Any, Any, Any]:
+    return layer.decay.astype(float), layer.threshold.astype(float), layer.gain.astype(float)
+
+
+def _listed(v: Any, threshold: Any, second_threshold: Any, capacity: int) -> SparseSpikes:
+    return select_spikes(v, threshold, second_threshold, capacity)
+
+
+def _empty_lists(num_steps: int, batch: int, layer: Any, capacity: int) -> SparseSpikes:
+    nothing = np.full((num_steps, batch, layer.weights.shape[1]), -np.inf, layer.weights.dtype)
+    return select_spikes(nothing, 0.0, 0.0, capacity)
+
+
+def _store(lists: SparseSpikes, place: tuple[int, int], row: SparseSpikes) -> None:
+    for name in ("ids", "values", "num_spikes", "num_listed"):
+        getattr(lists, name)[place] = getattr(row, name)

@@ -1,0 +1,34 @@
+"""Every op equals its reference in plain NumPy loops."""
+
+import hypothesis
+import hypothesis.strategies as st
+import jax
+import numpy as np
+
+from tests.cases import CASES, Case, as_numpy
+from tests.ops.helpers import assert_same, each_case
+
+COMPILED = {case.name: jax.jit(case.function) for case in CASES}
+
+
+@each_case
+@hypothesis.given(seed=st.integers(0, 2**32 - 1))
+def test_op_equals_its_reference(case: Case, seed: int) -> None:
+    arguments = case.arguments(np.random.default_rng(seed))
+    expected = case.reference(*as_numpy(arguments))
+    assert_same(COMPILED[case.name](*arguments), expected, rtol=case.tolerance)
+
+
+@each_case
+def test_arguments_reach_all_sides_of_the_definition(case: Case) -> None:
+    """The drawn arguments do make neurons fire and stay silent, overflow and fit, so that equality means something."""
+    results = [case.reference(*as_numpy(case.arguments(np.random.default_rng(seed)))) for seed in range(8)]
+    floats = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(results)]).astype(float)
+    assert np.any(floats == 0)
+    assert np.any(floats != 0)
+    if case.name == "select_spikes":
+        assert len({tuple(np.sign(lists.num_spikes - lists.capacity)) for lists in results}) > 1
+    if case.name == "lif_network":
+        dropped = np.concatenate([np.ravel(result[2]) for result in results])
+        assert np.any(dropped > 0)
+        assert np.any(dropped == 0)
