@@ -19,11 +19,11 @@ import jax.numpy as jnp
 from jax._src.core import ShapedArray  # results of a primitive carry the axes they vary over in shard_map
 from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
+from jax.sharding import PartitionSpec
 
 # Marks an operand or a result without a batch axis, such as weights or their gradient.
 SHARED = -1
 
-_GROUPS = "snnjax_groups"
 _STATIC = ("reference", "operand_axes", "result_axes", "tree", "static")
 
 
@@ -63,9 +63,18 @@ def vary_alike(leaves: Sequence[Any]) -> list[Any]:
     ]
 
 
+@jax.custom_batching.custom_vmap
 def any_group(condition: jax.Array) -> jax.Array:
     """True for every group if `condition` holds in one: keeps a `lax.cond` in a reference a branch, not a select."""
-    return jax.lax.psum(jnp.any(condition).astype(jnp.int32), _GROUPS) > 0
+    return jnp.any(condition)
+
+
+@any_group.def_vmap
+def _any_of_all_groups(
+    axis_size: int, in_batched: Sequence[bool], condition: jax.Array
+) -> tuple[jax.Array, bool]:
+    del axis_size, in_batched
+    return any_group(condition), False
 
 
 def _grouped(*leaves: Any, reference: Callable[..., Any], tree: Any, static: Hashable, **_: Any) -> list[Any]:
@@ -78,7 +87,7 @@ def _grouped(*leaves: Any, reference: Callable[..., Any], tree: Any, static: Has
 
     arrays = [leaf[0] if is_shared else leaf for leaf, is_shared in zip(leaves, shared, strict=True)]
     in_axes = tuple(None if is_shared else 0 for is_shared in shared)
-    return jax.vmap(one_group, in_axes, 0, axis_name=_GROUPS, axis_size=groups)(*arrays)
+    return jax.vmap(one_group, in_axes, 0, axis_size=groups)(*arrays)
 
 
 def _plain(aval: Any) -> ShapedArray:
@@ -90,8 +99,15 @@ def _abstract(*avals: Any, **params: Any) -> list[ShapedArray]:
     """Shapes and dtypes of the results; they vary over the `shard_map` axes of the operands."""
     shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
     results = jax.eval_shape(functools.partial(_grouped, **params), *shapes)
-    varies = {"manual_axis_type": avals[0].manual_axis_type} if avals else {}
-    return [ShapedArray(result.shape, result.dtype, **varies) for result in results]
+    if not avals:
+        return [ShapedArray(result.shape, result.dtype) for result in results]
+
+    def alike(result: Any) -> ShapedArray:
+        sharding = avals[0].sharding.update(spec=PartitionSpec(*(None,) * result.ndim))
+        varies = avals[0].manual_axis_type
+        return ShapedArray(result.shape, result.dtype, sharding=sharding, manual_axis_type=varies)
+
+    return [alike(result) for result in results]
 
 
 def _lower(context: Any, *operands: Any, **params: Any) -> Any:
@@ -108,6 +124,8 @@ def _batch(primitive: Primitive, operands: Sequence[Any], dims: Sequence[Any], *
     axes = params["operand_axes"]
     mapped = zip(operands, dims, strict=True)
     size = next(operand.shape[dim] for operand, dim in mapped if dim is not None)
+    if size == 0:
+        return _none(primitive, operands, dims, **params)
     into_batch = SHARED not in params["result_axes"] and all(
         dim is None or axis != SHARED for dim, axis in zip(dims, axes, strict=True)
     )
@@ -118,6 +136,17 @@ def _batch(primitive: Primitive, operands: Sequence[Any], dims: Sequence[Any], *
     folded = [fold(*each, size, groups) for each in zip(operands, dims, axes, strict=True)]
     results = primitive.bind(*folded, **params)
     return [unfold(*each, size) for each in zip(results, params["result_axes"], strict=True)], [0] * len(results)
+
+
+def _none(primitive: Primitive, operands: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+    """The results of `vmap` over no examples."""
+    shapes = [
+        tuple(length for place, length in enumerate(operand.shape) if place != dim)
+        for operand, dim in zip(operands, dims, strict=True)
+    ]
+    one = [jax.ShapeDtypeStruct(s, operand.dtype) for s, operand in zip(shapes, operands, strict=True)]
+    results = jax.eval_shape(functools.partial(primitive.bind, **params), *one)
+    return [jnp.zeros((0, *result.shape), result.dtype) for result in results], [0] * len(results)
 
 
 def _into_batch(operand: Any, dim: int | None, axis: int, size: int, groups: int) -> Any:

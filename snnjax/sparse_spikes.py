@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float, Int
+from jaxtyping import Array, ArrayLike, Float, Int, Shaped
 
 from snnjax._check import check, check_integer, check_shape
 
@@ -69,7 +69,16 @@ class SparseSpikes:
 
     def __getitem__(self, index: Any) -> "SparseSpikes":
         """The lists at `index` of the leading axes; neurons cannot be indexed."""
-        return jax.tree.map(lambda leaf: leaf[index], self)
+        index = index if isinstance(index, tuple) else (index,)
+        # An ellipsis stands for leading axes only: the axis of slots comes behind it.
+        slots = (slice(None),) if any(part is Ellipsis for part in index) else ()
+        return SparseSpikes(
+            self.ids[index + slots],
+            self.values[index + slots],
+            self.num_spikes[index],
+            self.num_listed[index],
+            self.num_neurons,
+        )
 
     def to_dense(self) -> Float[Array, "*axes neurons"]:
         """The dense array ``out[ids[k]] += values[k]``, differentiable with respect to `values`."""
@@ -78,7 +87,7 @@ class SparseSpikes:
         return scatter(*flat, self.num_neurons).reshape(self.shape)
 
     @classmethod
-    def from_dense(cls, spikes: Float[ArrayLike, "*axes neurons"], capacity: int) -> "SparseSpikes":
+    def from_dense(cls, spikes: Shaped[ArrayLike, "*axes neurons"], capacity: int) -> "SparseSpikes":
         """List the non-zero entries of a dense array, in order of id; those beyond `capacity` are counted, not listed.
 
         Meant for inputs. A network's own spikes are listed by `select_spikes`, which is fair to high ids.

@@ -19,7 +19,6 @@ from tests.ops import references
 
 BATCH = 4  # divides over the four devices of the tests
 CAPACITY = 3
-NETWORK_CAPACITY = (3, 2)
 SMOOTH = Surrogate("superspike", 3.0, smooth=True)
 
 
@@ -93,14 +92,15 @@ def network_layer(rng: np.random.Generator, inputs: int, neurons: int, recurrent
     )
 
 
-def _lif_network_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
-    """Inputs, layers (the first recurrent), read-out, state, lengths and second threshold."""
+def network_arguments(rng: np.random.Generator, widths: tuple[int, ...] = (6,)) -> tuple[Any, ...]:
+    """Inputs, layers of `widths` (the first recurrent), read-out, state, lengths and second threshold."""
     inputs = jnp.asarray(rng.integers(0, 2, (4, BATCH, 5)), jnp.float32)
-    layers = (network_layer(rng, 5, 6, recurrent=True), network_layer(rng, 6, 4, recurrent=False))
-    readout = LeakyReadout(dyadic(rng, -16, 16, 4, 3), halves(rng), halves(rng), dyadic(rng, -4, 4, 3))
-    spikes = jnp.asarray(rng.integers(0, 2, (BATCH, 6)), jnp.float32)
-    membranes = (dyadic(rng, -8, 24, BATCH, 6), dyadic(rng, -8, 24, BATCH, 4))
-    state = LIFNetworkState(membranes, (spikes, None), dyadic(rng, -8, 8, BATCH, 3))
+    pairs = list(zip((5, *widths), widths, strict=False))
+    layers = tuple(network_layer(rng, *pair, recurrent=index == 0) for index, pair in enumerate(pairs))
+    readout = LeakyReadout(dyadic(rng, -16, 16, widths[-1], 3), halves(rng), halves(rng), dyadic(rng, -4, 4, 3))
+    spikes = jnp.asarray(rng.integers(0, 2, (BATCH, widths[0])), jnp.float32)
+    membranes = tuple(dyadic(rng, -8, 24, BATCH, width) for width in widths)
+    state = LIFNetworkState(membranes, (spikes, *(None for _ in widths[1:])), dyadic(rng, -8, 8, BATCH, 3))
     lengths = jnp.asarray(rng.permutation([4, 2, 1, 0]), jnp.int32)
     return inputs, layers, readout, state, lengths, dyadic(rng, 2, 6)
 
@@ -109,13 +109,19 @@ def run_network(
     inputs: Any, layers: Any, readout: Any, state: Any, lengths: Any, second_threshold: Any, **options: Any
 ) -> Any:
     """`lif_network` on arrays alone: output, activity, dropped, spikes and state."""
-    options = {"capacity": NETWORK_CAPACITY, "second_threshold": second_threshold, **options}
+    options = {"capacity": CAPACITY, "second_threshold": second_threshold, **options}
     out, state = snnjax.lif_network(inputs, layers, readout, state, lengths=lengths, record_spikes=True, **options)
     return out.output, out.activity, out.dropped, out.spikes, tuple(state)
 
 
-# The activity's gradient reaches neurons above the second threshold alone, its relaxed form counts all of them.
-_relaxed_network = functools.partial(run_network, surrogate=SMOOTH, detach_reset=False, second_threshold=-np.inf)
+def relaxed_network(*arguments: Any, **options: Any) -> Any:
+    """With smooth spikes, an attached reset and, in place of the last argument, a second threshold below everything.
+
+    The activity's gradient reaches the neurons above it alone, and its relaxed form counts all of them.
+    """
+    return run_network(*arguments[:-1], -np.inf, **{"surrogate": SMOOTH, "detach_reset": False, **options})
+
+
 EXACT = "dyadic arguments: every sum is exact"
 
 CASES = (
@@ -166,11 +172,11 @@ CASES = (
     Case(
         name="lif_network",
         function=run_network,
-        reference=functools.partial(references.lif_network, capacity=NETWORK_CAPACITY),
-        arguments=_lif_network_arguments,
+        reference=functools.partial(references.lif_network, capacity=(CAPACITY,)),
+        arguments=network_arguments,
         batch_axes=(1, None, None, 0, 0, None),
         result_axes=(1, 0, 0, 1, 0),
-        relaxed=_relaxed_network,
+        relaxed=relaxed_network,
         tolerance=0.0,
         reason=EXACT,
     ),

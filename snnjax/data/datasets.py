@@ -93,8 +93,8 @@ class EventDataset:
     @property
     def dropped(self) -> float:
         """The share of all events that did not fit into their lists."""
-        listed = np.minimum(self.counts, self.capacity).sum(dtype=np.int64)
-        return float(1 - listed / max(1, self.counts.sum(dtype=np.int64)))
+        lost = np.maximum(self.counts - self.capacity, 0).sum(dtype=np.int64)
+        return float(lost / max(1, self.counts.sum(dtype=np.int64)))
 
     def select(self, indices: Any) -> "EventDataset":
         """The data set of the samples at `indices`."""

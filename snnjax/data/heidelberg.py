@@ -1,6 +1,8 @@
 """SHD and SSC: spoken digits and commands as the spikes of 700 channels of a model cochlea, one `.h5` file a split.
 
 The data sets `spikes/times` (seconds) and `spikes/units` hold one array of its own length a sample, `labels` its class.
+Damage that the HDF5 library reports, or that lies in the arrays or their heaps, is refused as by all readers.
+Against damaged inner structures (object headers, B-trees) nothing protects but that library.
 
 Source: Cramer, Stradmann, Schemmel, Zenke 2020, doi:10.1109/TNNLS.2020.3044364.
 """
@@ -13,6 +15,7 @@ import numpy as np
 
 from snnjax._check import fail, message
 from snnjax.data._files import PathLike, check_downsample, refuse
+from snnjax.data._hdf5 import heap_damage
 from snnjax.data.datasets import EventDataset
 
 _NUM_UNITS = 700
@@ -156,6 +159,9 @@ def _blocks(op: str, path: PathLike) -> Iterator[tuple[Any, Any, np.ndarray]]:
     if not Path(path).is_file():
         fail(op, "path", "be a readable file", repr(str(path)), _WAY_OUT)
     try:
+        damage = heap_damage(Path(path))
+        if damage is not None:
+            raise ValueError(damage)
         with h5py.File(path, "r") as file:
             times, units, labels = (file[name] for name in ("spikes/times", "spikes/units", "labels"))
             shapes = [times.shape, units.shape, labels.shape]

@@ -59,9 +59,9 @@ def saccade_events(
 ) -> EventDataset:
     """What an event camera sees of `images` (uint8 [samples, height, width]) during three saccades.
 
-    In each step and pixel ``light = log(dark + intensity)`` with intensity in [0, 1], ``levels = trunc((light -
-    reference) / contrast_threshold)``, an event on where ``levels >= 1`` and off where ``levels <= -1``, and
-    ``reference += contrast_threshold * levels``, from the light at the start. The image moves at constant speed
+    With ``light = log(dark + intensity)``, intensity in [0, 1], and ``reference = 0``, in each step and pixel
+    ``levels = trunc((light - light at the start) / contrast_threshold - reference)``, an event on where
+    ``levels >= 1`` and off where ``levels <= -1``, then ``reference += levels``. The image moves at constant speed
     along the triangle (y, x) = (1, -1), (-1, 0), (1, 1), (1, -1) times `amplitude` pixels, bilinear between pixels,
     in a view `margin` pixels larger on each side: 28 x 28 digits give 2 x 34 x 34 = 2312 inputs.
 
@@ -128,24 +128,24 @@ def _simulate(images: np.ndarray, view: _View, contrast_threshold: float, dark: 
     """The events of a block of images."""
     samples, num_steps, pitch = len(images), len(view.path) - 1, view.pitch
     canvas = _canvas(images, view, dark)
-    # Light and reference are in units of the threshold, so that an event is a whole number crossed.
     shape = (samples, view.height * pitch)
-    light, levels = np.empty(shape, np.float32), np.empty(shape, np.float32)
+    start, light, levels = (np.empty(shape, np.float32) for _ in range(3))
+    # Whole levels since the start: a pixel that sees its first light again is where it was, without rounding.
     reference = np.zeros(shape, np.float32)
     events = np.empty((samples, num_steps, 2, view.height, view.width), bool)
     seen = levels.reshape(samples, view.height, pitch)[:, :, : view.width]
-    for step, displacement in enumerate(view.path):
+    _look(canvas, view, view.path[0], start)
+    np.log(start, out=start)
+    for step, displacement in enumerate(view.path[1:]):
         _look(canvas, view, displacement, light)
         np.log(light, out=light)
-        light *= np.float32(1 / contrast_threshold)
-        if step == 0:
-            reference[:] = light
-            continue
-        np.subtract(light, reference, out=levels)
+        np.subtract(light, start, out=levels)
+        levels *= np.float32(1 / contrast_threshold)
+        levels -= reference
         np.trunc(levels, out=levels)
         reference += levels
-        np.less(seen, 0, out=events[:, step - 1, 0])
-        np.greater(seen, 0, out=events[:, step - 1, 1])
+        np.less(seen, 0, out=events[:, step, 0])
+        np.greater(seen, 0, out=events[:, step, 1])
     rows = events.reshape(samples * num_steps, -1)
     counts = np.count_nonzero(rows, axis=1)
     ids = np.flatnonzero(rows) - np.repeat(np.arange(len(rows)) * rows.shape[1], counts)

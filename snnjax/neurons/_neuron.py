@@ -1,6 +1,7 @@
 """`Neuron`: a neuron model as a few pure functions, in pieces between which a network can put a list of spikes."""
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from jaxtyping import Array, Float
 from snnjax._check import check, check_float_array, check_shape
 from snnjax._types import wide
 from snnjax.ops.spike import spike
-from snnjax.surrogates import Surrogate
+from snnjax.surrogates import Surrogate, as_surrogate
 
 
 class Neuron(NamedTuple):
@@ -43,6 +44,23 @@ class Neuron(NamedTuple):
     plain_lif: Any = (
         None  # the `LIFConfig` where the fused `lif_network` computes just this neuron, else None
     )
+
+
+def assemble(
+    name: str,
+    config: Any,
+    surrogate: str | Surrogate,
+    init: Callable[..., Any],
+    pieces: tuple[Callable[..., Any], ...],
+    *,
+    threshold: Callable[[Any], Array] = operator.attrgetter("threshold"),
+    plain_lif: Any = None,
+) -> Neuron:
+    """A `Neuron` out of a model's (initial_state, integrate, fire, step), the last three with `config`."""
+    initial_state, *rest = pieces
+    integrate, fire, step = (functools.partial(piece, config=config) for piece in rest)
+    shape = as_surrogate(name, surrogate)
+    return Neuron(name, init, initial_state, integrate, fire, step, threshold, shape, plain_lif)
 
 
 def advance(

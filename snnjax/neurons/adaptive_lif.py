@@ -16,7 +16,7 @@ from snnjax.neurons._constants import (
     draw_raw_decay,
     raw_to_decay,
 )
-from snnjax.neurons._neuron import Neuron, advance, aligned, learned, reset_membrane, rounded_once
+from snnjax.neurons._neuron import Neuron, advance, aligned, assemble, learned, reset_membrane, rounded_once
 from snnjax.ops.lif_step import RESETS
 from snnjax.surrogates import Surrogate, as_surrogate
 
@@ -211,16 +211,8 @@ def adaptive_lif(
         threshold=threshold,
         per_neuron=per_neuron,
     )
-    return Neuron(
-        name=op,
-        init=init,
-        initial_state=adaptive_lif_state,
-        integrate=functools.partial(adaptive_lif_integrate, config=config),
-        fire=functools.partial(adaptive_lif_fire, config=config),
-        step=functools.partial(adaptive_lif_step, config=config),
-        threshold=lambda params: params.threshold,
-        surrogate=as_surrogate(op, surrogate),
-    )
+    pieces = (adaptive_lif_state, adaptive_lif_integrate, adaptive_lif_fire, adaptive_lif_step)
+    return assemble(op, config, config.surrogate, init, pieces)
 
 
 def _adapt(params: AdaptiveLIFParams, state: AdaptiveLIFState, config: AdaptiveLIFConfig) -> Array:

@@ -17,7 +17,7 @@ from snnjax.neurons._constants import (
     draw_raw_decay,
     raw_to_decay,
 )
-from snnjax.neurons._neuron import Neuron, advance, aligned, learned, reset_membrane, rounded_once
+from snnjax.neurons._neuron import Neuron, advance, aligned, assemble, learned, reset_membrane, rounded_once
 from snnjax.ops.lif_step import RESETS
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, as_surrogate
@@ -123,16 +123,16 @@ def adlif_integrate(
     inputs: Float[Array, "*batch neurons"],
     *,
     config: AdLIFConfig,
-) -> tuple[Float[Array, "*batch neurons"], Float[Array, "*one neurons"]]:
+) -> tuple[Float[Array, "*batch neurons"], Float[Array, " neurons"]]:
     """The membrane and its threshold: spikes are ``[membrane > threshold]``."""
-    params = aligned(params, inputs)
+    resting, params = params.threshold, aligned(params, inputs)
     threshold = learned(params.threshold, config.learn_threshold)
     decay = learned(raw_to_decay(params.raw_decay), config.learn_decay)
     before = spike(state.v - threshold, config.surrogate)
     u = reset_membrane(state.v, before, threshold, config.reset, config.detach_reset)
     driven = inputs - _adapt(params, state, before, config)
     v = decay * u + ((1 - decay) * driven if config.normalize else driven)
-    return v, threshold
+    return v, learned(resting, config.learn_threshold)
 
 
 @rounded_once("adlif_step")
@@ -210,16 +210,9 @@ def adlif(
     check_choice("adlif", "reset", reset, RESETS)
     learn = (learn_decay, learn_adaptation, learn_threshold)
     config = AdLIFConfig(as_surrogate("adlif", surrogate), reset, detach_reset, normalize, *learn)
-    return Neuron(
-        name="adlif",
-        init=functools.partial(adlif_init, **initial, per_neuron=per_neuron),
-        initial_state=adlif_state,
-        integrate=functools.partial(adlif_integrate, config=config),
-        fire=functools.partial(adlif_fire, config=config),
-        step=functools.partial(adlif_step, config=config),
-        threshold=lambda params: params.threshold,
-        surrogate=as_surrogate("adlif", surrogate),
-    )
+    init = functools.partial(adlif_init, **initial, per_neuron=per_neuron)
+    pieces = (adlif_state, adlif_integrate, adlif_fire, adlif_step)
+    return assemble("adlif", config, config.surrogate, init, pieces)
 
 
 def _adapt(params: AdLIFParams, state: AdLIFState, before: Array, config: AdLIFConfig) -> Array:

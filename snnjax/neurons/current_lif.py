@@ -24,7 +24,7 @@ from snnjax.neurons._membrane import (
     integrate_membrane,
     step_membrane,
 )
-from snnjax.neurons._neuron import Neuron, align, check_inputs, learned
+from snnjax.neurons._neuron import Neuron, align, assemble, check_inputs, learned
 from snnjax.neurons.lif import LIFParams, lif_constants
 from snnjax.surrogates import Surrogate, as_surrogate
 
@@ -184,35 +184,15 @@ def current_lif(
     """
     check_decays("current_lif", decay=decay, synapse_decay=synapse_decay)
     check_constants("current_lif", threshold=threshold)
-    switches = (
-        reset,
-        detach_reset,
-        normalize,
-        learn_decay,
-        learn_threshold,
-        reset_time,
-        spike_from,
-        inclusive,
-    )
+    learn = (learn_decay, learn_threshold)
+    switches = (reset, detach_reset, normalize, *learn, reset_time, spike_from, inclusive)
     membrane = LIFConfig(as_surrogate("current_lif", surrogate), *switches)
     check_config("current_lif", membrane)
     config = CurrentLIFConfig(membrane, normalize_synapse, learn_synapse_decay)
-    initial = {
-        "decay": decay,
-        "synapse_decay": synapse_decay,
-        "threshold": threshold,
-        "per_neuron": per_neuron,
-    }
-    return Neuron(
-        name="current_lif",
-        init=functools.partial(current_lif_init, **initial),
-        initial_state=current_lif_state,
-        integrate=functools.partial(current_lif_integrate, config=config),
-        fire=functools.partial(current_lif_fire, config=config),
-        step=functools.partial(current_lif_step, config=config),
-        threshold=lambda params: params.threshold,
-        surrogate=as_surrogate("current_lif", surrogate),
-    )
+    initial = {"decay": decay, "synapse_decay": synapse_decay, "threshold": threshold}
+    init = functools.partial(current_lif_init, **initial, per_neuron=per_neuron)
+    pieces = (current_lif_state, current_lif_integrate, current_lif_fire, current_lif_step)
+    return assemble("current_lif", config, membrane.surrogate, init, pieces)
 
 
 def _constants(params: CurrentLIFParams, config: CurrentLIFConfig) -> Any:

@@ -16,7 +16,7 @@ from snnjax.neurons._membrane import (
     integrate_membrane,
     step_membrane,
 )
-from snnjax.neurons._neuron import Neuron, learned
+from snnjax.neurons._neuron import Neuron, assemble, learned
 from snnjax.surrogates import Surrogate, as_surrogate
 
 DEFAULT = LIFConfig()
@@ -135,19 +135,18 @@ def integrate_and_fire(
         Lapicque 1907; Brunel and van Rossum 2007, doi:10.1007/s00422-007-0190-0.
     """
     check_constants("integrate_and_fire", threshold=threshold)
-    switches = (reset, detach_reset, False, False, learn_threshold, reset_time, spike_from, inclusive)
+    learn = (False, learn_threshold)
+    switches = (reset, detach_reset, False, *learn, reset_time, spike_from, inclusive)
     config = LIFConfig(as_surrogate("integrate_and_fire", surrogate), *switches)
     check_config("integrate_and_fire", config)
-    return Neuron(
-        name="integrate_and_fire",
-        init=functools.partial(integrate_and_fire_init, threshold=threshold),
-        initial_state=integrate_and_fire_state,
-        integrate=functools.partial(integrate_and_fire_integrate, config=config),
-        fire=functools.partial(integrate_and_fire_fire, config=config),
-        step=functools.partial(integrate_and_fire_step, config=config),
-        threshold=lambda params: params.threshold,
-        surrogate=as_surrogate("integrate_and_fire", surrogate),
+    init = functools.partial(integrate_and_fire_init, threshold=threshold)
+    pieces = (
+        integrate_and_fire_state,
+        integrate_and_fire_integrate,
+        integrate_and_fire_fire,
+        integrate_and_fire_step,
     )
+    return assemble("integrate_and_fire", config, config.surrogate, init, pieces)
 
 
 def _constants(params: IntegrateAndFireParams, config: LIFConfig) -> Constants:

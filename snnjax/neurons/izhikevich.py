@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from snnjax._check import check_choice, check_integer
 from snnjax.neurons._constants import Constant, check_constants, draw
-from snnjax.neurons._neuron import Neuron, advance, aligned, learned, rounded_once
+from snnjax.neurons._neuron import Neuron, advance, aligned, assemble, learned, rounded_once
 from snnjax.surrogates import Surrogate, as_surrogate, superspike
 
 PEAK = 30.0  # mV, where a spike is cut off
@@ -186,16 +186,9 @@ def izhikevich(
     initial = dict(zip(IzhikevichParams._fields, values, strict=True))
     check_constants("izhikevich", **initial)
     config = IzhikevichConfig(as_surrogate("izhikevich", surrogate), detach_reset, learn)
-    return Neuron(
-        name="izhikevich",
-        init=functools.partial(izhikevich_init, **initial),
-        initial_state=izhikevich_state,
-        integrate=functools.partial(izhikevich_integrate, config=config),
-        fire=functools.partial(izhikevich_fire, config=config),
-        step=functools.partial(izhikevich_step, config=config),
-        threshold=izhikevich_threshold,
-        surrogate=as_surrogate("izhikevich", surrogate),
-    )
+    init = functools.partial(izhikevich_init, **initial)
+    pieces = (izhikevich_state, izhikevich_integrate, izhikevich_fire, izhikevich_step)
+    return assemble("izhikevich", config, config.surrogate, init, pieces, threshold=izhikevich_threshold)
 
 
 def _evolve(

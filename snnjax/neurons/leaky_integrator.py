@@ -9,8 +9,7 @@ from jaxtyping import Array, Float
 
 from snnjax._check import check_integer
 from snnjax.neurons._constants import Constant, check_decays, draw_raw_decay, raw_to_decay
-from snnjax.neurons._neuron import Neuron, align, learned, rounded_once
-from snnjax.surrogates import as_surrogate
+from snnjax.neurons._neuron import Neuron, align, assemble, learned, rounded_once
 
 
 class LeakyIntegratorConfig(NamedTuple):
@@ -92,9 +91,11 @@ def leaky_integrator_fire(
     inputs: Float[Array, "*batch neurons"],
     membrane: Float[Array, "*batch neurons"],
     spikes: Float[Array, "*batch neurons"],
+    *,
+    config: LeakyIntegratorConfig,
 ) -> LeakyIntegratorState:
     """The state after the step: the membrane."""
-    del params, state, inputs, spikes
+    del params, state, inputs, spikes, config
     return LeakyIntegratorState(membrane)
 
 
@@ -123,13 +124,13 @@ def leaky_integrator(decay: Constant = 0.95, *, normalize: bool = True, learn_de
     """
     check_decays("leaky_integrator", decay=decay)
     config = LeakyIntegratorConfig(normalize, learn_decay)
-    return Neuron(
-        name="leaky_integrator",
-        init=functools.partial(leaky_integrator_init, decay=decay),
-        initial_state=leaky_integrator_state,
-        integrate=functools.partial(leaky_integrator_integrate, config=config),
-        fire=leaky_integrator_fire,
-        step=functools.partial(leaky_integrator_step, config=config),
-        threshold=leaky_integrator_threshold,
-        surrogate=as_surrogate("leaky_integrator", "superspike"),
+    init = functools.partial(leaky_integrator_init, decay=decay)
+    pieces = (
+        leaky_integrator_state,
+        leaky_integrator_integrate,
+        leaky_integrator_fire,
+        leaky_integrator_step,
+    )
+    return assemble(
+        "leaky_integrator", config, "superspike", init, pieces, threshold=leaky_integrator_threshold
     )

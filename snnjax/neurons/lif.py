@@ -25,7 +25,7 @@ from snnjax.neurons._membrane import (
     integrate_membrane,
     step_membrane,
 )
-from snnjax.neurons._neuron import Neuron, learned
+from snnjax.neurons._neuron import Neuron, assemble, learned
 from snnjax.surrogates import Surrogate, as_surrogate
 
 DEFAULT = LIFConfig()
@@ -182,26 +182,11 @@ def lif(
     """
     check_decays("lif", decay=decay)
     check_constants("lif", threshold=threshold)
-    switches = (
-        reset,
-        detach_reset,
-        normalize,
-        learn_decay,
-        learn_threshold,
-        reset_time,
-        spike_from,
-        inclusive,
-    )
+    learn = (learn_decay, learn_threshold)
+    switches = (reset, detach_reset, normalize, *learn, reset_time, spike_from, inclusive)
     config = LIFConfig(as_surrogate("lif", surrogate), *switches)
     check_config("lif", config)
-    return Neuron(
-        name="lif",
-        init=functools.partial(lif_init, decay=decay, threshold=threshold, per_neuron=per_neuron),
-        initial_state=lif_state,
-        integrate=functools.partial(lif_integrate, config=config),
-        fire=functools.partial(lif_fire, config=config),
-        step=functools.partial(lif_step, config=config),
-        threshold=lambda params: params.threshold,
-        surrogate=as_surrogate("lif", surrogate),
-        plain_lif=config if config.is_plain else None,
-    )
+    init = functools.partial(lif_init, decay=decay, threshold=threshold, per_neuron=per_neuron)
+    pieces = (lif_state, lif_integrate, lif_fire, lif_step)
+    plain = config if config.is_plain else None
+    return assemble("lif", config, config.surrogate, init, pieces, plain_lif=plain)

@@ -12,6 +12,7 @@ from snnjax.ops.lif_step import RESETS
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
 
 _OP = "lif_network"
+_OWN_STATE = "Take it from lif_network_state or from an earlier call of the same network"
 
 
 def check_network(inputs: Any, layers: tuple[Any, ...], readout: Any, chunk: int | None) -> int:
@@ -50,8 +51,9 @@ def _check_inputs(inputs: Any) -> tuple[int, int]:
     else:
         good = np.ndim(inputs) == 3
         way_out = "Add the missing axis, for instance inputs[:, None] for a batch of one"
-    check(good, _OP, "inputs", "have axes [time, batch, inputs]", f"shape {list(inputs.shape)}", way_out)
-    return inputs.shape[-1], inputs.shape[1]
+    shape = inputs.shape if isinstance(inputs, SparseSpikes) else np.shape(inputs)
+    check(good, _OP, "inputs", "have axes [time, batch, inputs]", f"shape {list(shape)}", way_out)
+    return shape[-1], shape[1]
 
 
 def one_per_layer(argument: str, value: Any, num_layers: int) -> tuple[Any, ...]:
@@ -94,17 +96,24 @@ def check_lengths(lengths: Any, batch: int) -> Array:
 
 def check_state(state: Any, batch: int, layers: tuple[Any, ...], readout: Any) -> None:
     """`state` must be that of this network at this batch size."""
-    way_out = "Take it from lif_network_state or from an earlier call of the same network"
     recurrent = [layer.recurrent is not None for layer in layers]
     carried = [spikes is not None for spikes in state.spikes]
-    check(carried == recurrent, _OP, "state.spikes", f"be there for recurrent layers {recurrent}", carried, way_out)
-    check(len(state.v) == len(layers), _OP, "state.v", f"hold {len(layers)} layers", len(state.v), way_out)
+    check(carried == recurrent, _OP, "state.spikes", f"be there for recurrent layers {recurrent}", carried, _OWN_STATE)
+    check(len(state.v) == len(layers), _OP, "state.v", f"hold {len(layers)} layers", len(state.v), _OWN_STATE)
     for layer, *arrays in zip(layers, state.v, state.spikes, strict=True):
         for array in arrays:
             if array is not None:
-                check_shape(_OP, "state", array, (batch, layer.weights.shape[1]), "batch, neurons", way_out)
+                shape = (batch, layer.weights.shape[1])
+                _check_state_array("state", array, shape, "batch, neurons", layer.weights.dtype)
     has_readout = state.readout is not None
-    check(has_readout == (readout is not None), _OP, "state.readout", "fit the read-out", has_readout, way_out)
+    check(has_readout == (readout is not None), _OP, "state.readout", "fit the read-out", has_readout, _OWN_STATE)
     if has_readout:
         shape = (batch, readout.weights.shape[1])
-        check_shape(_OP, "state.readout", state.readout, shape, "batch, outputs", way_out)
+        dtype = readout.weights.dtype
+        _check_state_array("state.readout", state.readout, shape, "batch, outputs", dtype)
+
+
+def _check_state_array(argument: str, array: Any, shape: tuple[int, ...], axes: str, dtype: Any) -> None:
+    check_shape(_OP, argument, array, shape, axes, _OWN_STATE)
+    same = array.dtype == dtype
+    check(same, _OP, argument, f"have the dtype of the weights, {dtype.name}", array.dtype.name, _OWN_STATE)

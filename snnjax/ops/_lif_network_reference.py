@@ -124,7 +124,7 @@ def _valid(operands: Operands, num_steps: int) -> Array | None:
     """True where a sequence has not ended yet, bool ``[time, batch]``; None without lengths."""
     if operands.lengths is None:
         return None
-    return jnp.arange(num_steps)[:, None] < operands.lengths[None, :]
+    return jnp.arange(num_steps, dtype=jnp.int32)[:, None] < operands.lengths[None, :]
 
 
 def apply_linear(x: Array, linear: Linear) -> Array:

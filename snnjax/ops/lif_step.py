@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from snnjax import _dispatch
@@ -92,7 +93,8 @@ def lif_step(
     _check_arguments(v, current, convention)
     constants = [per_neuron("lif_step", n, c, v) for n, c in (("decay", decay), ("threshold", threshold))]
     constants.append(1 - constants[0] if gain is None else per_neuron("lif_step", "gain", gain, v))
-    operands = _dispatch.vary_alike([v.reshape(-1, v.shape[-1]), current.reshape(-1, v.shape[-1]), *constants])
+    flat = (int(np.prod(v.shape[:-1])), v.shape[-1])
+    operands = _dispatch.vary_alike([v.reshape(flat), current.reshape(flat), *constants])
     v_new, spikes = _lif_step(tuple(operands), convention)
     return v_new.reshape(v.shape), spikes.reshape(v.shape)
 

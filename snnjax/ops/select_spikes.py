@@ -93,7 +93,7 @@ def _rows(argument: str, value: ArrayLike, v: Array) -> Array:
     )
     if array.ndim == 0:
         return array.reshape(1)
-    return array if array.ndim == 1 else array.reshape(-1, v.shape[-1])
+    return array if array.ndim == 1 else array.reshape(int(np.prod(v.shape[:-1])), v.shape[-1])
 
 
 def candidates(v: Array, threshold: Array, second_threshold: Array) -> tuple[Array, Array]:
@@ -123,7 +123,7 @@ def _largest(v: Array, among: Array, slots: Array, capacity: int) -> Array:
     order = jnp.asarray(_hash_order(v.shape[-1]))
     membranes = jnp.where(among, wide(v), -jnp.inf)
     top, places = jax.lax.top_k(membranes[:, order], capacity)
-    kept = (jnp.arange(capacity)[None, :] < slots[:, None]) & (top > -jnp.inf)
+    kept = (jnp.arange(capacity, dtype=jnp.int32)[None, :] < slots[:, None]) & (top > -jnp.inf)
     ids = jnp.where(kept, order[places], v.shape[-1])
     row = jnp.arange(v.shape[0])[:, None]
     return jnp.zeros(v.shape, bool).at[row, ids].set(True, mode="drop")
@@ -145,7 +145,8 @@ def spike_lists(v: Array, threshold: Array, spikes: Array, near: Array, selectio
         values = gather(selection.surrogate.fire(wide(v) - wide(threshold)).astype(v.dtype), ids)
     else:
         count = jnp.sum(spikes, axis=-1, dtype=jnp.int32)
-        values = (jnp.arange(selection.capacity)[None, :] < count[:, None]).astype(v.dtype)
+        slots = jnp.arange(selection.capacity, dtype=jnp.int32)[None, :]
+        values = (slots < count[:, None]).astype(v.dtype)
     return ids.astype(id_dtype(v.shape[-1])), values
 
 

@@ -54,12 +54,17 @@ def stop_signals() -> Iterator[threading.Event]:
 @contextmanager
 def draw_bar(wanted: bool, total: int, done: int) -> Iterator[Callable[[], Any]]:
     """A function to be called after each step, which draws a progress bar if it is wanted and tqdm is installed."""
+    bar = _tqdm(total, done) if wanted else None
     try:
-        if not wanted:
-            raise ImportError
+        yield (lambda: None) if bar is None else bar.update
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def _tqdm(total: int, done: int) -> Any:
+    try:
         from tqdm import tqdm
     except ImportError:
-        yield lambda: None
-        return
-    with tqdm(total=total, initial=done, unit="step", dynamic_ncols=True, leave=False) as bar:
-        yield bar.update
+        return None
+    return tqdm(total=total, initial=done, unit="step", dynamic_ncols=True, leave=False)

@@ -133,7 +133,7 @@ def _read(
         "Train first, or correct the path",
     )
     try:
-        with np.load(path) as archive:
+        with path.open("rb") as stream, np.load(stream) as archive:
             content = json.loads(archive["header"].tobytes())
             form, header = content["format"], content["header"]
             kinds = {name: kind for name, kind in content["arrays"].items() if name.split(".")[0] in prefixes}

@@ -68,7 +68,9 @@ def as_stored(config: TrainConfig, settings: dict[str, Any]) -> dict[str, Any]:
     return json.loads(json.dumps({"config": asdict(config), "settings": settings}))
 
 
-def read_progress(folder: Path, stored: dict[str, Any], params: NetworkParams, config: TrainConfig) -> Progress:
+def read_progress(
+    folder: Path, stored: dict[str, Any], params: NetworkParams, config: TrainConfig
+) -> Progress:
     """The progress in the checkpoint of `folder`, if it was made with the same settings."""
     header = read_header(folder / CHECKPOINT)
     for kind, values in stored.items():

@@ -58,7 +58,8 @@ def make_train_step(
     def train_step(state: TrainState, batch: Batch, second_threshold: Any) -> tuple[TrainState, Totals]:
         compute = jax.value_and_grad(objective, has_aux=True)
         (_, (error, output)), gradients = compute(state.params, batch, second_threshold)
-        updates, optimiser_state = optimiser.update(gradients, state.optimiser, state.params)
+        with jax.numpy_dtype_promotion("standard"):  # optax needs it, whatever the caller has set
+            updates, optimiser_state = optimiser.update(gradients, state.optimiser, state.params)
         params = jax.tree.map(lambda old, update: old + update.astype(old.dtype), state.params, updates)
         lengths = _lengths(batch)
         right = metrics.predictions(output.output, lengths=batch.lengths, decoder=decoder) == batch.labels

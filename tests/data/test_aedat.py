@@ -13,7 +13,8 @@ from tests.data.damage import check_absent, flips, survives
 HEADER = b"#!AER-DAT3.1\r\n#Format: RAW\r\n#Source 1: DVS128\r\n#Start-Time: 2016-05-18\r\n#!END-HEADER\r\n"
 SAMPLE = [(5, 9, 1, 1000), (127, 0, 0, 1001), (0, 127, 1, 2**31 - 1)]
 EVENTS = st.lists(
-    st.tuples(st.integers(0, 127), st.integers(0, 127), st.integers(0, 1), st.integers(0, 2**31 - 1)), max_size=6
+    st.tuples(st.integers(0, 127), st.integers(0, 127), st.integers(0, 1), st.integers(0, 2**31 - 1)),
+    max_size=6,
 )
 
 
@@ -55,7 +56,9 @@ def test_read_aedat_cut_anywhere(path):
 @given(flips(HEADER + packet(SAMPLE) + packet(SAMPLE[:1])))
 def test_read_aedat_bits_flipped(path, content):
     read = survives("read_aedat", read_aedat, path, content)
-    assert read is None or (read.ids(128, 128).max(initial=0) < 2 * 128 * 128 and read.times.min(initial=0) >= 0)
+    assert read is None or (
+        read.ids(128, 128).max(initial=0) < 2 * 128 * 128 and read.times.min(initial=0) >= 0
+    )
 
 
 def test_read_aedat_refuses_absent_files(tmp_path):

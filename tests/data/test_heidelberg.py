@@ -42,16 +42,19 @@ def path(folder):
     return write(folder / "shd_train.h5", SAMPLES)
 
 
-
-
 @given(
     st.lists(
-        st.tuples(st.lists(st.tuples(st.integers(0, 1024), st.integers(0, 699)), max_size=5), st.integers(0, 34)),
+        st.tuples(
+            st.lists(st.tuples(st.integers(0, 1024), st.integers(0, 699)), max_size=5), st.integers(0, 34)
+        ),
         max_size=4,
     )
 )
 def test_read_heidelberg_round_trip(folder, samples):
-    arrays = [(np.array([t for t, _ in events]) / 1024, np.array([u for _, u in events]), k) for events, k in samples]
+    arrays = [
+        (np.array([t for t, _ in events]) / 1024, np.array([u for _, u in events]), k)
+        for events, k in samples
+    ]
     read = read_heidelberg(write(folder / "round.h5", arrays))
     assert [times.tolist() for times in read.times] == [times.tolist() for times, _, _ in arrays]
     assert [units.tolist() for units in read.units] == [units.tolist() for _, units, _ in arrays]
@@ -86,11 +89,42 @@ def test_read_heidelberg_cut_anywhere(path, folder):
         assert survives("read_heidelberg", read_heidelberg, folder / "cut.h5", content[:length]) is None
 
 
+def heap_of(content):
+    """Where the arrays of the samples lie: header, four objects of 24 bytes, and the header of the free space."""
+    start = content.index(b"GCOL")
+    return slice(start, start + 16 + 4 * 24 + 16)
+
+
 @given(st.data())
 def test_read_heidelberg_bits_flipped(path, folder, data):
-    content = data.draw(flips(path.read_bytes()))
+    content = path.read_bytes()
+    heap = heap_of(content)
+    content = content[: heap.start] + data.draw(flips(content[heap])) + content[heap.stop :]
     read = survives("read_heidelberg", read_heidelberg, folder / "flipped.h5", content)
     assert read is None or all(units.max(initial=0) < 700 for units in read.units)
+
+
+@pytest.mark.parametrize(
+    "place, value, damage",
+    [
+        (8, b"\0\0\1", "a heap of 65536 bytes at offset {0} beyond the end"),
+        (16 + 8, b"\0\x20", "a heap object of 8192 bytes and index 1 at offset {16}"),
+        (40, b"\1", "a heap object of 6 bytes and index 1 at offset {40}"),
+        (112 + 8, b"\0\0", "0 bytes of free space, not 3984, at offset {112}"),
+    ],
+)
+def test_read_heidelberg_refuses_damaged_heaps(path, folder, place, value, damage):
+    # HDF5 would never come back from some of them.
+    content = path.read_bytes()
+    start = heap_of(content).start
+    damaged = folder / "heap.h5"
+    damaged.write_bytes(content[: start + place] + value + content[start + place + len(value) :])
+    for relative in (0, 16, 40, 112):
+        damage = damage.replace(f"{{{relative}}}", str(start + relative))
+    assert error_of(lambda: read_heidelberg(damaged)) == (
+        "read_heidelberg: `path` must be HDF5 with spikes/times, spikes/units and labels, one entry a sample, "
+        f"got ValueError: {damage} in {str(damaged)!r}. Download or extract the file again."
+    )
 
 
 def error_of(call):

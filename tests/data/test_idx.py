@@ -70,7 +70,8 @@ def test_read_idx_refuses_absent_files(tmp_path):
         (encode(IMAGES) + b"x", "have 24 values at offset 16 for shape [2, 3, 4], got 25"),
         (
             bytes([0, 0, 8, 65]) + 65 * bytes([0, 0, 0, 1]) + b"x",
-            "have a shape that an array can take, got maximum supported dimension for an ndarray is currently 64, found 65",
+            "have a shape that an array can take, "
+            "got maximum supported dimension for an ndarray is currently 64, found 65",
         ),
         (b"\x1f\x8bnonsense", "be a whole gzip file, got Unknown compression method"),
     ],
@@ -112,7 +113,11 @@ def test_load_mnist_refuses_missing_split(root):
 @pytest.mark.parametrize(
     "name, array, message",
     [
-        ("train-images-idx3-ubyte", np.zeros(3, np.uint8), "hold images [samples, height, width], got shape [3]"),
+        (
+            "train-images-idx3-ubyte",
+            np.zeros(3, np.uint8),
+            "hold images [samples, height, width], got shape [3]",
+        ),
         ("train-labels-idx1-ubyte", np.zeros(3, np.uint8), "hold 2 labels, got shape [3]"),
         ("train-labels-idx1-ubyte", np.array([3, 10], np.uint8), "hold labels from 0 to 9, got 10"),
     ],

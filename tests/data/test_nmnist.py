@@ -10,7 +10,8 @@ from tests.data.damage import check_absent, flips, survives
 
 WAY_OUT = "Download N-MNIST and unpack Train.zip and Test.zip"
 EVENTS = st.lists(
-    st.tuples(st.integers(0, 33), st.integers(0, 33), st.integers(0, 1), st.integers(0, 2**23 - 1)), min_size=1
+    st.tuples(st.integers(0, 33), st.integers(0, 33), st.integers(0, 1), st.integers(0, 2**23 - 1)),
+    min_size=1,
 )
 # Any events will do, as long as no byte of them is special.
 SAMPLE = [(3, 7, 1, 256), (33, 0, 0, 70_000), (0, 33, 1, 299_999)]
@@ -18,7 +19,9 @@ SAMPLE = [(3, 7, 1, 256), (33, 0, 0, 70_000), (0, 33, 1, 299_999)]
 
 def encode(events):
     """Five bytes an event: x, y, then polarity and time in 24 bits."""
-    return b"".join(bytes([x, y]) + (polarity << 23 | time).to_bytes(3, "big") for x, y, polarity, time in events)
+    return b"".join(
+        bytes([x, y]) + (polarity << 23 | time).to_bytes(3, "big") for x, y, polarity, time in events
+    )
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +84,9 @@ def write_data_set(root, folder="Train"):
     for digit in range(10):
         (root / folder / str(digit)).mkdir(parents=True)
         (root / folder / str(digit) / "00002.bin").write_bytes(encode([(digit, 0, 0, 299_999)]))
-        (root / folder / str(digit) / "00001.bin").write_bytes(encode([(digit, 1, 1, 0), (digit, 1, 1, 9_999)]))
+        (root / folder / str(digit) / "00001.bin").write_bytes(
+            encode([(digit, 1, 1, 0), (digit, 1, 1, 9_999)])
+        )
 
 
 def test_load_nmnist_makes_data_set(tmp_path):

@@ -1,4 +1,4 @@
-"""One table of the neuron models, for the properties that all of them share."""
+"""One table of the neuron models, and one with their variants, for the properties that all of them share."""
 
 import dataclasses
 from typing import Any
@@ -38,13 +38,6 @@ def refractory_lif(**config: Any) -> neurons.Neuron:
 MODELS = {
     "integrate_and_fire": Model(neurons.integrate_and_fire, learn={"learn_threshold": True}, mean=0.4),
     "lif": Model(neurons.lif, DECAYS, LEARN, spread=2.0),
-    "lif zero": Model(neurons.lif, DECAYS | {"reset": "zero"}, LEARN, spread=2.0),
-    "lif none": Model(neurons.lif, DECAYS | {"reset": "none"}, LEARN, spread=2.0),
-    "lif after decay": Model(neurons.lif, DECAYS | {"reset_time": "after_decay"}, LEARN, spread=2.0),
-    "lif immediate": Model(neurons.lif, DECAYS | {"reset_time": "immediate"}, LEARN, spread=2.0),
-    "lif old": Model(neurons.lif, DECAYS | {"spike_from": "old"}, LEARN, spread=2.0),
-    "lif inclusive": Model(neurons.lif, DECAYS | {"inclusive": True}, LEARN, spread=2.0),
-    "lif of one decay": Model(neurons.lif, {"decay": 0.75, "per_neuron": False}, LEARN, spread=2.0),
     "current_lif": Model(
         neurons.current_lif,
         DECAYS | {"synapse_decay": 0.5},
@@ -52,23 +45,32 @@ MODELS = {
         spread=3.0,
     ),
     "adaptive_lif": Model(neurons.adaptive_lif, DECAYS, LEARN | {"learn_adaptation": True}, spread=2.0),
+    "adlif": Model(neurons.adlif, DECAYS, LEARN, mean=2.0, spread=2.0),
+    "izhikevich": Model(neurons.izhikevich, learn={"learn": True}, mean=15.0, spread=10.0),
+    "refractory lif": Model(refractory_lif, DECAYS, LEARN, mean=2.0),
+    "leaky_integrator": Model(neurons.leaky_integrator, DECAYS, {"learn_decay": True}),
+}
+VARIANTS = MODELS | {
+    "lif zero": Model(neurons.lif, DECAYS | {"reset": "zero"}, LEARN, spread=2.0),
+    "lif none": Model(neurons.lif, DECAYS | {"reset": "none"}, LEARN, spread=2.0),
+    "lif after decay": Model(neurons.lif, DECAYS | {"reset_time": "after_decay"}, LEARN, spread=2.0),
+    "lif immediate": Model(neurons.lif, DECAYS | {"reset_time": "immediate"}, LEARN, spread=2.0),
+    "lif old": Model(neurons.lif, DECAYS | {"spike_from": "old"}, LEARN, spread=2.0),
+    "lif inclusive": Model(neurons.lif, DECAYS | {"inclusive": True}, LEARN, spread=2.0),
+    "lif of one decay": Model(neurons.lif, {"decay": 0.75, "per_neuron": False}, LEARN, spread=2.0),
     "adaptive_lif after decay": Model(
         neurons.adaptive_lif,
         DECAYS | {"reset_time": "after_decay", "per_neuron": False},
         LEARN | {"learn_adaptation": True},
         spread=2.0,
     ),
-    "adlif": Model(neurons.adlif, DECAYS, LEARN, mean=2.0, spread=2.0),
-    "izhikevich": Model(neurons.izhikevich, learn={"learn": True}, mean=15.0, spread=10.0),
-    "refractory lif": Model(refractory_lif, DECAYS, LEARN, mean=2.0),
-    "leaky_integrator": Model(neurons.leaky_integrator, DECAYS, {"learn_decay": True}),
 }
-SPIKING = tuple(name for name in MODELS if name != "leaky_integrator")
+SPIKING = tuple(name for name in VARIANTS if name != "leaky_integrator")
 
 
 def smooth(name: str) -> dict[str, Any]:
     """Switches under which the gradient of a model is exact: relaxed spikes, reset attached, everything learned."""
-    model, slope = MODELS[name], 0.1 if name == "izhikevich" else 4.0
+    model, slope = VARIANTS[name], 0.1 if name == "izhikevich" else 4.0
     relaxed: Surrogate = dataclasses.replace(sigmoid(slope), smooth=True)
     exact = {"surrogate": relaxed, "detach_reset": False} if name in SPIKING else {}
     return exact | model.learn

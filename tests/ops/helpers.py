@@ -1,5 +1,7 @@
 """What the property tests share: the float leaves of arguments and results, losses, comparisons."""
 
+import functools
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -7,9 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.test_util import check_vjp
 
 from tests.cases import CASES, Case
 
+# Tests compile far more than they compute.
+jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+# Central differences in float64: the error is about STEP^2 times a third derivative (slope^2 = 9 of the surrogate, a few
+# steps deep) plus 1e-16 / STEP.
+STEP, GRADIENT_TOLERANCE = 1e-5, 1e-6
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
@@ -45,14 +53,39 @@ def weighted_sum(results: Any) -> jax.Array:
     return total
 
 
-def gradient(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The gradients of `weighted_sum` of the function with respect to the float leaves of its arguments."""
+def with_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The float results, and the gradients of `weighted_sum` of them by the float leaves of the arguments."""
 
-    def of(*arguments: Any) -> list[Any]:
+    def of(*arguments: Any) -> tuple[list[Any], list[Any]]:
         wrapped, floats = of_floats(function, arguments)
-        return jax.grad(lambda leaves: weighted_sum(wrapped(leaves)))(floats)
+
+        def loss(leaves: list[Any]) -> tuple[jax.Array, list[Any]]:
+            values = wrapped(leaves)
+            return weighted_sum(values), values
+
+        gradients, values = jax.grad(loss, has_aux=True)(floats)
+        return values, gradients
 
     return of
+
+
+def check_gradient(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    """Hold the gradients by all float leaves against finite differences, in float64."""
+    wrapped, floats = of_floats(function, arguments)
+    forward = jit(wrapped)
+    pull_back = jit(lambda leaves, g: jax.vjp(wrapped, leaves)[1](g))
+    with_pull_back = lambda leaves: (forward(leaves), functools.partial(pull_back, leaves))  # noqa: E731
+    check_vjp(forward, with_pull_back, (floats,), atol=GRADIENT_TOLERANCE, rtol=GRADIENT_TOLERANCE, eps=STEP)
+
+
+def generic(tree: Any, seed: int = 0) -> Any:
+    """`tree` in float64, moved off the dyadic grid so that no membrane meets a threshold within a step."""
+    rng = np.random.default_rng(seed)
+
+    def move(leaf: Any) -> Any:
+        return jnp.asarray(leaf, jnp.float64) + rng.uniform(-0.02, 0.02, leaf.shape) if is_float(leaf) else leaf
+
+    return jax.tree.map(move, tree)
 
 
 def assert_same(actual: Any, expected: Any, rtol: float = 0.0, atol: float = 0.0) -> None:
@@ -76,3 +109,17 @@ def pick(tree: Any, index: int) -> Any:
 def draws(case: Case, count: int, seed: int = 0) -> list[tuple[Any, ...]]:
     """`count` independent sets of arguments."""
     return [case.arguments(np.random.default_rng(seed + number)) for number in range(count)]
+
+
+TRACES: Counter[str] = Counter()  # of `compiled`, by the name of the case
+
+
+@functools.cache
+def compiled(case: Case) -> Callable[..., Any]:
+    """The op's values and gradients, compiled once for all tests."""
+
+    def counted(*arguments: Any) -> Any:
+        TRACES[case.name] += 1
+        return with_gradient(case.function)(*arguments)
+
+    return jit(counted)

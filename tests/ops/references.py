@@ -3,6 +3,7 @@
 Sums run in float64 and are rounded where they are stored, in the dtype of the arguments.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ def lif_neuron(
     decay: float,
     threshold: float,
     gain: float,
+    stored: Callable[[float], float] = float,  # rounds to the dtype of the membrane
     reset: str = "subtract",
     reset_time: str = "before_decay",
     spike_from: str = "new",
@@ -49,12 +51,13 @@ def lif_neuron(
         return membrane - threshold if reset == "subtract" else 0.0
 
     if reset_time == "immediate":
-        charged = decay * v + gain * current
+        charged = stored(decay * v + gain * current)
         return after_reset(charged, fires(charged)), float(fires(charged))
     if reset_time == "before_decay":
         v_new = decay * after_reset(v, fires(v)) + gain * current
     else:
         v_new = after_reset(decay * v + gain * current, fires(v))
+    v_new = stored(v_new)
     return v_new, float(fires(v) if spike_from == "old" else fires(v_new))
 
 
@@ -62,9 +65,13 @@ def lif_step(v: Any, current: Any, decay: Any, threshold: Any, gain: Any = None,
     decay, threshold = np.broadcast_to(decay, v.shape), np.broadcast_to(threshold, v.shape)
     gain = 1 - decay if gain is None else np.broadcast_to(gain, v.shape)
     v_new, spikes = np.zeros_like(v), np.zeros_like(v)
+
+    def stored(x: float) -> float:
+        return float(np.asarray(x).astype(v.dtype))
+
     for place in np.ndindex(v.shape):
         numbers = (float(each[place]) for each in (v, current, decay, threshold, gain))
-        v_new[place], spikes[place] = lif_neuron(*numbers, **switches)
+        v_new[place], spikes[place] = lif_neuron(*numbers, stored, **switches)
     return v_new, spikes
 
 

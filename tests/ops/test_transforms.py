@@ -1,5 +1,7 @@
 """Every op composes with JAX: one trace under jit, vmap and scan equal loops, checkpoint changes nothing."""
 
+import functools
+import itertools
 from collections import Counter
 from typing import Any
 
@@ -9,10 +11,20 @@ import numpy as np
 import pytest
 
 from tests.cases import BATCH, CASES, Case
-from tests.ops.helpers import assert_same, draws, each_case, gradient, pick, stack, weighted_sum
+from tests.ops.helpers import (
+    TRACES,
+    assert_same,
+    compiled,
+    draws,
+    each_case,
+    float_leaves,
+    jit,
+    pick,
+    stack,
+    weighted_sum,
+    with_gradient,
+)
 
-GRADIENTS = {case.name: jax.jit(gradient(case.function)) for case in CASES}
-FUNCTIONS = {case.name: jax.jit(case.function) for case in CASES}
 # Sums of gradients run in another order: a few ulp of float32 on entries of order 1 to 10.
 TOLERANCE = {"rtol": 2e-6, "atol": 2e-6}
 # vmap over one argument alone, and over all together.
@@ -36,59 +48,56 @@ def primitives(jaxpr: Any) -> Counter[str]:
     return found
 
 
-def own(counts: Counter[str]) -> dict[str, int]:
-    return {name: count for name, count in counts.items() if name.startswith("snnjax_")}
-
-
 def in_axes(case: Case, mapped: int | None) -> tuple[int | None, ...]:
     return tuple(0 if mapped in (None, place) else None for place in range(len(case.batch_axes)))
 
 
 @each_case
 def test_jit_traces_once_for_new_values(case: Case) -> None:
-    traces = []
-
-    def counted(*arguments: Any) -> Any:
-        traces.append(1)
-        return gradient(case.function)(*arguments)
-
-    compiled = jax.jit(counted)
-    results = [compiled(*arguments) for arguments in draws(case, 3)]
-    assert len(traces) == 1
+    results = [jax.tree.leaves(compiled(case)(*arguments)) for arguments in draws(case, 3)]
+    assert TRACES[case.name] == 1
     assert any(np.any(a != b) for a, b in zip(*results[:2], strict=True))
+
+
+def assert_same_values_and_gradients(actual: Any, expected: Any) -> None:
+    """Values to the bit (their sums are exact), gradients up to the order of sums."""
+    assert_same(actual[0], expected[0])
+    assert_same(actual[1], expected[1], **TOLERANCE)
 
 
 @pytest.mark.parametrize("case, mapped", MAPPED)
 def test_vmap_equals_a_loop(case: Case, mapped: int | None) -> None:
-    """Values to the bit (their sums are exact), gradients up to the order of sums."""
     sets, axes = draws(case, 3), in_axes(case, mapped)
     each = [tuple(s[i] if axis == 0 else sets[0][i] for i, axis in enumerate(axes)) for s in sets]
-    stacked = tuple(
-        stack([e[i] for e in each]) if axis == 0 else each[0][i] for i, axis in enumerate(axes)
-    )
-
-    def both(*arguments: Any) -> Any:
-        return case.function(*arguments), gradient(case.function)(*arguments)
-
-    values, gradients = jax.jit(jax.vmap(both, axes))(*stacked)
+    stacked = [stack([e[i] for e in each]) if axis == 0 else each[0][i] for i, axis in enumerate(axes)]
+    results = jit(jax.vmap(with_gradient(case.function), axes))(*stacked)
     for index, arguments in enumerate(each):
-        assert_same(pick(values, index), FUNCTIONS[case.name](*arguments))
-        assert_same(pick(gradients, index), GRADIENTS[case.name](*arguments), **TOLERANCE)
+        assert_same_values_and_gradients(pick(results, index), compiled(case)(*arguments))
+
+
+@functools.cache
+def loops_without_vmap(case: Case) -> tuple[dict[str, int], int]:
+    return loops(with_gradient(case.function), draws(case, 1)[0])
+
+
+def loops(function: Any, arguments: Any) -> tuple[dict[str, int], int]:
+    """The calls of own targets and the loops in the jaxpr, and the loops in what it is lowered to."""
+    traced = jax.jit(function).trace(*arguments)
+    counts = primitives(traced.jaxpr.jaxpr)
+    kept = {name: n for name, n in counts.items() if name.startswith("snnjax_") or name in ("scan", "while")}
+    return kept, traced.lower().as_text().count("stablehlo.while")
 
 
 @pytest.mark.parametrize("case, mapped", MAPPED)
 def test_vmap_adds_no_loop(case: Case, mapped: int | None) -> None:
-    """As many calls of each target as without vmap, no loop in the jaxpr, none in what it is lowered to."""
-    arguments, axes = draws(case, 1)[0], in_axes(case, mapped)
-    stacked = tuple(a if axis is None else stack([a, a]) for a, axis in zip(arguments, axes, strict=True))
-    for function in (case.function, gradient(case.function)):
-        before, after = jax.jit(function).trace(*arguments), jax.jit(jax.vmap(function, axes)).trace(*stacked)
-        ours, theirs = (primitives(traced.jaxpr.jaxpr) for traced in (after, before))
-        assert own(ours) == own(theirs)
-        assert not {"scan", "while"} & ours.keys()
-        loops = [traced.lower().as_text().count("stablehlo.while") for traced in (after, before)]
-        assert loops[0] == loops[1]
-    assert own(ours) or case.name == "spike"
+    """`vmap` of the values and gradients: as many calls of each target as without, no loop around or in them."""
+    axes = in_axes(case, mapped)
+    pairs = zip(draws(case, 1)[0], axes, strict=True)
+    stacked = [a if axis is None else stack([a, a]) for a, axis in pairs]
+    calls, lowered = loops(jax.vmap(with_gradient(case.function), axes), stacked)
+    assert (calls, lowered) == loops_without_vmap(case)
+    assert not {"scan", "while"} & calls.keys()
+    assert bool(calls) == (case.name != "spike")
 
 
 @each_case
@@ -120,38 +129,32 @@ def test_scan_equals_a_loop(case: Case) -> None:
     sets = draws(case, 2)
 
     def step(total: Any, arguments: Any) -> Any:
-        loss, gradients = weighted_sum(case.function(*arguments)), gradient(case.function)(*arguments)
-        return total + loss, (case.function(*arguments), gradients)
+        values, gradients = with_gradient(case.function)(*arguments)
+        return total + weighted_sum(values), (values, gradients)
 
-    total, (values, gradients) = jax.jit(lambda xs: jax.lax.scan(step, jnp.float32(0), xs))(stack(sets))
-    expected = sum(float(weighted_sum(FUNCTIONS[case.name](*arguments))) for arguments in sets)
-    np.testing.assert_allclose(total, expected, rtol=1e-5, atol=1e-5)
-    for index, arguments in enumerate(sets):
-        assert_same(pick(values, index), FUNCTIONS[case.name](*arguments))
-        assert_same(pick(gradients, index), GRADIENTS[case.name](*arguments), **TOLERANCE)
+    total, results = jit(lambda xs: jax.lax.scan(step, jnp.float32(0), xs))(stack(sets))
+    expected = [compiled(case)(*arguments) for arguments in sets]
+    for index in range(2):
+        assert_same_values_and_gradients(pick(results, index), expected[index])
+    losses = [float(weighted_sum(values)) for values, _ in expected]
+    np.testing.assert_allclose(total, sum(losses), rtol=1e-5, atol=1e-5)  # float32 sums of up to 300 terms
 
 
 @each_case
 def test_checkpoint_changes_nothing(case: Case) -> None:
     arguments = draws(case, 1)[0]
-    again = jax.jit(gradient(jax.checkpoint(case.function)))(*arguments)
-    assert_same(again, GRADIENTS[case.name](*arguments), **TOLERANCE)
+    again = jit(with_gradient(jax.checkpoint(case.function)))(*arguments)
+    assert_same_values_and_gradients(again, compiled(case)(*arguments))
 
 
-@each_case
+@pytest.mark.parametrize("case", [case for case in CASES if None in case.batch_axes], ids=lambda case: case.name)
 def test_nested_vmap_equals_loops(case: Case) -> None:
-    """Batched arguments mapped inside, all others outside."""
-    if None not in case.batch_axes:
-        pytest.fail("spike has no shared argument") if case.name != "spike" else None
-        return
+    """Batched arguments mapped inside, shared ones outside: groups of a batch."""
     inner = tuple(None if axis is None else 0 for axis in case.batch_axes)
     outer = tuple(0 if axis is None else None for axis in case.batch_axes)
-    a, b = draws(case, 2)
-    arguments = tuple(stack([x, y]) for x, y in zip(a, b, strict=True))
-    values = jax.jit(jax.vmap(jax.vmap(case.function, inner), outer))(*arguments)
-    for i in range(2):
-        for j in range(2):
-            single = tuple(
-                pick(x, i if axis is None else j) for x, axis in zip(arguments, case.batch_axes, strict=True)
-            )
-            assert_same(pick(pick(values, i), j), FUNCTIONS[case.name](*single))
+    arguments = tuple(stack(list(pair)) for pair in zip(*draws(case, 2), strict=True))
+    values = jit(jax.vmap(jax.vmap(case.function, inner), outer))(*arguments)
+    for i, j in itertools.product(range(2), repeat=2):
+        places = [i if axis is None else j for axis in case.batch_axes]
+        single = [pick(argument, place) for argument, place in zip(arguments, places, strict=True)]
+        assert_same(float_leaves(pick(pick(values, i), j)), compiled(case)(*single)[0])

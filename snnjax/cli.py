@@ -1,0 +1,280 @@
+"""The command line: ``snnjax train``, ``snnjax evaluate`` and ``snnjax info``.
+
+Results go to standard output, one line a fact; what went wrong goes to standard error in one line, with exit code 2.
+"""
+
+import argparse
+import json
+import re
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+TASK_NAMES = ("digits", "vowels", "fashion", "nmnist", "shd", "ssc", "dvs-gesture")
+# The exit code of a shell for a program that SIGINT ended.
+_INTERRUPTED = 130
+# The form of the library's own messages; anything else is a mistake of ours, and keeps its traceback.
+_OUR_ERROR = re.compile(r"[\w.]+: `[^`]+` must .*, got ", re.DOTALL)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code.
+
+    Example:
+        >>> from snnjax.cli import main
+        >>> main(["info"])  # doctest: +ELLIPSIS
+        snnjax...
+        0
+    """
+    options = _parser().parse_args(arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", RuntimeWarning)
+        warnings.showwarning = _show_warning
+        try:
+            return options.run(options)
+        except (ValueError, OSError, ImportError) as error:
+            if isinstance(error, ValueError) and not _OUR_ERROR.match(str(error)):
+                raise
+            sys.stderr.write(f"snnjax: {str(error) or type(error).__name__}\n")
+            return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="snnjax", description="Train and run sparse spiking networks.")
+    commands = parser.add_subparsers(required=True, metavar="command")
+    _add_train(commands.add_parser("train", help="train a network on a task, test it, draw pictures"))
+    evaluate = commands.add_parser("evaluate", help="run a trained network on the test data of its task")
+    _add_places(evaluate)
+    evaluate.set_defaults(run=_evaluate)
+    info = commands.add_parser("info", help="say what is installed, what it runs on, and what data there are")
+    info.add_argument("--checkpoint", type=Path, help="also say what this checkpoint holds")
+    info.set_defaults(run=_info)
+    return parser
+
+
+def _add_places(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the run (default: out)")
+    parser.add_argument("--data", type=Path, help="folder that holds the downloaded data of the task")
+
+
+def _add_train(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--task", choices=TASK_NAMES, default="digits", help="what to learn (default: digits)"
+    )
+    _add_places(parser)
+    parser.add_argument(
+        "--resume", action="store_true", help="go on from the checkpoint in the folder of the run"
+    )
+    parser.add_argument("--epochs", type=int, help="how often to see all training data")
+    parser.add_argument("--batch-size", type=int, help="samples a step")
+    parser.add_argument("--learning-rate", type=float, help="at its peak")
+    parser.add_argument("--seed", type=int, help="of first weights, splits, order and augmentation")
+    parser.add_argument("--hidden", type=int, nargs="+", help="width of each hidden layer")
+    sparsity = parser.add_mutually_exclusive_group()
+    sparsity.add_argument("--capacity", type=float, help="slots of the spike lists, as a share of the width")
+    sparsity.add_argument(
+        "--dense", action="store_true", help="no lists: dense spikes, gradient at every neuron"
+    )
+    parser.add_argument("--second-threshold", type=float, help="neurons above it receive gradient")
+    parser.add_argument(
+        "--activity-bound", type=float, help="spikes a neuron and step that training holds to"
+    )
+    parser.add_argument(
+        "--samples", type=int, help="train and test on so many samples at most, for a quick look"
+    )
+    parser.set_defaults(run=_train)
+
+
+def _train(options: argparse.Namespace) -> int:
+    from snnjax import train
+
+    settings = _settings(options)
+    parts = train.load_task(settings, options.data)
+    net = train.build_network(settings, parts.num_inputs, parts.num_classes)
+    loss, decoder, _ = train.LOSSES[settings.loss]
+    _say(f"task {settings.task}: {parts.num_inputs} inputs, hidden layers {_widths(settings)}, ")
+    _say(f"{parts.num_classes} classes, {_lists(settings)}; {len(parts.validation)} validation samples\n")
+    result = train.fit(
+        net,
+        train.init_params(settings, net, parts.sample),
+        parts.train,
+        parts.validation,
+        loss=loss,
+        decoder=decoder,
+        config=settings.training,
+        folder=options.out,
+        resume=options.resume,
+        settings=settings.as_dict(),
+        on_epoch=lambda line: _say(_epoch_line(line, settings.training.epochs)),
+        progress_bar=sys.stderr.isatty(),
+    )
+    if result.interrupted:
+        _say(f"stopped after {len(result.metrics)} epochs; go on with --resume\n")
+        return _INTERRUPTED
+    tested = train.evaluate(net, result.params, parts.test, loss=loss, decoder=decoder)
+    _report(options.out, tested, result.best_epoch)
+    _say_throughput(result.metrics)
+    _draw(options.out, settings, net, result, parts)
+    return 0
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    import jax
+
+    from snnjax import train
+
+    path = options.out / "checkpoint.npz"
+    header = train.read_header(path)
+    settings = train.TaskSettings.from_header(header)
+    parts = train.load_task(settings, options.data)
+    net = train.build_network(settings, parts.num_inputs, parts.num_classes)
+    like = {"best_params": jax.eval_shape(net.init, jax.random.key(0))}
+    params = train.load_checkpoint(path, like)[0]["best_params"]
+    loss, decoder, _ = train.LOSSES[settings.loss]
+    tested = train.evaluate(net, params, parts.test, loss=loss, decoder=decoder)
+    _report(options.out, tested, header["best_epoch"])
+    return 0
+
+
+def _info(options: argparse.Namespace) -> int:
+    from importlib.metadata import PackageNotFoundError, version
+
+    import jax
+
+    from snnjax import train
+
+    for package in ("snnjax", "jax", "jaxlib", "numpy", "optax", "matplotlib", "tqdm", "h5py"):
+        try:
+            _say(f"{package:<12}{version(package)}\n")
+        except PackageNotFoundError:
+            _say(f"{package:<12}not installed\n")
+    _say(f"{'python':<12}{sys.version.split()[0]}\n")
+    _say(f"{'devices':<12}{', '.join(str(device) for device in jax.devices())}\n")
+    _say(f"{'ops':<12}jnp reference on every platform\n")
+    shipped = ("digits", "vowels")
+    _say(f"{'tasks':<12}{', '.join(shipped)} (data in the package); ")
+    _say(f"{', '.join(name for name in train.TASKS if name not in shipped)} (with --data)\n")
+    if options.checkpoint is not None:
+        _say_checkpoint(train.read_header(options.checkpoint), options.checkpoint)
+    return 0
+
+
+def _say_checkpoint(header: dict[str, Any], path: Path) -> None:
+    metrics, best = header["metrics"], header["best_epoch"]
+    _say(f"{'checkpoint':<12}{path}\n")
+    _say(f"{'  epochs':<12}{header['epoch']} of {header['config']['epochs']}, best {best}\n")
+    accuracy = metrics[best - 1]["validation_accuracy"] if best else float("nan")
+    _say(f"{'  accuracy':<12}{100 * accuracy:.2f} % on validation data\n")
+    for name, value in header["settings"].items():
+        _say(f"  {name}: {value}\n")
+
+
+def _settings(options: argparse.Namespace) -> Any:
+    """The settings of the task with what was asked for on the command line."""
+    from dataclasses import replace
+
+    from snnjax.train import TASKS
+
+    settings = TASKS[options.task]
+    names = ("epochs", "batch_size", "learning_rate", "seed", "second_threshold", "activity_bound")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    changes: dict[str, Any] = {"training": replace(settings.training, **given)}
+    if options.hidden is not None:
+        changes["hidden"] = tuple(options.hidden)
+    if options.capacity is not None or options.dense:
+        changes["capacity"] = options.capacity
+    if options.samples is not None:
+        changes["samples"] = options.samples
+    return replace(settings, **changes)
+
+
+def _report(folder: Path, tested: dict[str, Any], best_epoch: int) -> None:
+    from snnjax.train import write_atomically
+
+    _say(f"test accuracy {100 * tested['accuracy']:.2f} % (epoch {best_epoch}, chosen on validation data)\n")
+    _say(
+        f"activity {_percent(tested['activity'])}, spikes dropped {_percent(tested['dropped_share'], 2)} (by layer)\n"
+    )
+    effective = tested["effective_acs"] + tested["effective_macs"]
+    share = effective / tested["dense_operations"]
+    _say(
+        f"synaptic operations a sample: {_big(effective)} effective of {_big(tested['dense_operations'])} dense "
+    )
+    _say(f"({100 * share:.1f} %)\n")
+    write_atomically(folder / "test.json", json.dumps(tested, indent=1).encode())
+
+
+def _say_throughput(metrics: list[dict[str, Any]]) -> None:
+    # The first epoch includes compilation.
+    later = metrics[1:] or metrics
+    seconds = sum(line["seconds"] for line in later)
+    names = ("events_per_second", "synaptic_operations_per_second")
+    events, operations = (sum(line[name] * line["seconds"] for line in later) / seconds for name in names)
+    _say(f"training ran at {_big(events)} events/s and {_big(operations)} effective synaptic operations/s\n")
+
+
+def _draw(folder: Path, settings: Any, net: Any, result: Any, parts: Any) -> None:
+    from snnjax import plot
+
+    batch = parts.test.take([0])
+    state = net.initial_state(result.params, 1)
+    output, _ = net.apply(result.params, state, batch.inputs, lengths=batch.lengths, record_spikes=True)
+    bound = settings.training.activity_bound
+    try:
+        plot.save(plot.sample(batch.inputs, output, label=int(batch.labels[0])), folder / "raster.png")
+        plot.save(plot.curves(result.metrics), folder / "curves.png")
+        plot.save(plot.activity(result.metrics, bound), folder / "activity.png")
+    except ImportError:
+        _say("no pictures: install matplotlib (pip install 'snnjax[cli]')\n")
+        return
+    _say(f"pictures, metrics and checkpoint are in {folder}/\n")
+
+
+def _epoch_line(line: dict[str, Any], epochs: int) -> str:
+    scores = (
+        f"{100 * line['train_accuracy']:5.1f} % train, {100 * line['validation_accuracy']:5.1f} % validation"
+    )
+    activity, dropped = _percent(line["activity"]), _percent(line["dropped_share"], 2)
+    return (
+        f"epoch {line['epoch']:>{len(str(epochs))}}/{epochs}  loss {line['train_loss']:.3f}  accuracy {scores}  "
+        f"activity {activity}  dropped {dropped}  {line['seconds']:.1f} s\n"
+    )
+
+
+def _widths(settings: Any) -> str:
+    return " - ".join(str(width) for width in settings.hidden)
+
+
+def _lists(settings: Any) -> str:
+    if settings.capacity is None:
+        return "dense spikes"
+    return f"spike lists of {100 * settings.capacity:g} % of the width"
+
+
+def _percent(shares: list[float], digits: int = 1) -> str:
+    return " ".join(f"{100 * share:.{digits}f} %" for share in shares)
+
+
+def _big(number: float) -> str:
+    """A number with three significant digits and k, M or G for thousands, millions and milliards."""
+    for factor, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if number >= factor:
+            return f"{number / factor:.3g}{unit}"
+    return f"{number:.3g}"
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    sys.stderr.write(f"snnjax: warning: {message}\n")
+
+
+def _say(text: str) -> None:
+    """Write to standard output, around a progress bar if one is drawn."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        sys.stdout.write(text)
+    else:
+        tqdm.write(text, file=sys.stdout, end="")
+    sys.stdout.flush()

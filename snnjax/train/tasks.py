@@ -1,0 +1,274 @@
+"""The tasks of the command line: `TASKS` holds every number that decides how each one is trained."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from snnjax import data, losses, neurons
+from snnjax._check import check, check_choice
+from snnjax.network import Network, NetworkParams, layer, leaky_readout, network, spiking_readout
+from snnjax.train.config import TrainConfig
+
+NEURONS = {"lif": neurons.lif, "adaptive_lif": neurons.adaptive_lif, "adlif": neurons.adlif}
+# The loss, how predictions are decoded with it, and whether the read-out spikes.
+LOSSES = {
+    "cross_entropy_sum": (losses.cross_entropy_sum, "sum", False),
+    "cross_entropy_max": (losses.cross_entropy_max, "max", False),
+    "cross_entropy_count": (losses.cross_entropy_count, "sum", True),
+    "time_to_first_spike": (losses.time_to_first_spike, "first_spike", True),
+}
+# Debian's package dataset-fashion-mnist installs the files here.
+FASHION_FOLDER = "/usr/share/datasets/fashion-mnist"
+# Samples on which the first weights are scaled to an activity.
+_INIT_SAMPLES = 64
+
+
+@dataclass(frozen=True)
+class TaskSettings:
+    """All that decides a run but the place of its data; stored in the checkpoint, which is rebuilt from it alone."""
+
+    task: str
+    hidden: tuple[int, ...] = (512, 256)
+    neuron: str = "lif"
+    neuron_options: dict[str, Any] = field(default_factory=dict)  # of the neuron's factory
+    recurrent: bool = False
+    capacity: float | None = 0.1  # slots of the spike lists, as a share of the width; None is dense
+    readout_decay: float = 0.95
+    loss: str = "cross_entropy_sum"
+    initial_activity: float | None = (
+        0.05  # the first weights are scaled to it on sample inputs; None leaves them
+    )
+    num_steps: int = 30
+    input_capacity: int | None = None  # slots of the lists of input events; None fits the fullest step
+    downsample: int = 1  # merges so many neighbouring pixels or channels into one input
+    augment: bool = False  # fresh small shifts, rotations and scales each epoch
+    validation_share: float = 0.1  # of the training data, where the data set has no validation part
+    samples: int | None = None  # so many training and test samples at most, for a quick look
+    training: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        op = "TaskSettings"
+        check_choice(op, "task", self.task, tuple(TASKS) or (self.task,))
+        check_choice(op, "neuron", self.neuron, tuple(NEURONS))
+        check_choice(op, "loss", self.loss, tuple(LOSSES))
+        good = len(self.hidden) > 0
+        check(good, op, "hidden", "hold at least one width", self.hidden, "Try (512, 256)")
+
+    def as_dict(self) -> dict[str, Any]:
+        """What JSON can hold of it, but for `training`."""
+        fields = asdict(self)
+        del fields["training"]
+        return fields | {"hidden": list(self.hidden)}
+
+    @classmethod
+    def from_header(cls, header: dict[str, Any]) -> "TaskSettings":
+        """The settings that a checkpoint was trained with."""
+        settings = dict(header["settings"])
+        check(
+            "task" in settings, "TaskSettings", "header", "name a task", settings, "Train with `snnjax train`"
+        )
+        hidden = tuple(settings.pop("hidden"))
+        return cls(**settings, hidden=hidden, training=TrainConfig(**header["config"]))
+
+
+class TaskData(NamedTuple):
+    """The three disjoint parts of a task's data."""
+
+    train: Callable[[int], Any]  # epoch -> data set
+    validation: Any
+    test: Any
+    sample: Any  # some training inputs, for the first weights
+    num_inputs: int
+    num_classes: int
+
+
+# Filled below the class that it is made of; `TaskSettings.task` is checked against it.
+TASKS: dict[str, TaskSettings] = {}
+TASKS |= {
+    "digits": TaskSettings(
+        task="digits",
+        num_steps=30,
+        input_capacity=192,
+        augment=True,
+        training=TrainConfig(epochs=12, batch_size=128, learning_rate=3e-3),
+    ),
+    "vowels": TaskSettings(
+        task="vowels",
+        hidden=(128, 128),
+        neuron="adlif",
+        capacity=None,
+        validation_share=0.2,
+        training=TrainConfig(epochs=60, batch_size=18, learning_rate=3e-3, activity_bound=0.2),
+    ),
+    "fashion": TaskSettings(
+        task="fashion", input_capacity=512, training=TrainConfig(epochs=10, learning_rate=3e-3)
+    ),
+    "nmnist": TaskSettings(task="nmnist", input_capacity=256, training=TrainConfig(epochs=10)),
+    "shd": TaskSettings(
+        task="shd",
+        hidden=(256, 256),
+        recurrent=True,
+        num_steps=100,
+        downsample=5,
+        training=TrainConfig(epochs=50),
+    ),
+    "ssc": TaskSettings(
+        task="ssc",
+        hidden=(256, 256),
+        recurrent=True,
+        num_steps=100,
+        downsample=5,
+        training=TrainConfig(epochs=30),
+    ),
+    "dvs-gesture": TaskSettings(
+        task="dvs-gesture",
+        num_steps=60,
+        downsample=4,
+        input_capacity=512,
+        training=TrainConfig(epochs=50, batch_size=32),
+    ),
+}
+
+
+def build_network(settings: TaskSettings, num_inputs: int, num_classes: int) -> Network:
+    """The network of a task.
+
+    Example:
+        >>> from snnjax.train import TASKS, build_network
+        >>> build_network(TASKS["digits"], 2312, 10).layers[0].capacity
+        52
+    """
+    neuron = NEURONS[settings.neuron](**settings.neuron_options)
+    options = {"recurrent": settings.recurrent, "capacity": settings.capacity}
+    layers = [layer(width, neuron, **options) for width in settings.hidden]
+    is_spiking = LOSSES[settings.loss][2]
+    decay = settings.readout_decay
+    readout = spiking_readout(num_classes) if is_spiking else leaky_readout(num_classes, decay=decay)
+    return network(num_inputs, layers, readout)
+
+
+def init_params(settings: TaskSettings, net: Network, sample: Any) -> NetworkParams:
+    """The first parameters of a task, from its seed.
+
+    Example:
+        >>> from snnjax.train import TASKS, build_network, init_params
+        >>> net = build_network(TASKS["vowels"], 12, 9)
+        >>> params = init_params(TASKS["vowels"], net, None)
+        >>> params.layers[0].weights.shape
+        (12, 128)
+    """
+    key = _key(settings, 0)
+    if settings.initial_activity is None or sample is None:
+        return net.init(key)
+    return net.init(key, sample, target_activity=settings.initial_activity)
+
+
+def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskData:
+    """The data of a task: train, validation and test kept apart.
+
+    Args:
+        settings: of `TASKS`, or changed from them.
+        folder: where the data were downloaded to; digits and vowels come with the package.
+
+    Raises:
+        ValueError: where data have to be downloaded first, and for files that cannot be read.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from snnjax.train import TASKS, load_task
+        >>> parts = load_task(replace(TASKS["vowels"], samples=100))
+        >>> len(parts.train(0)), len(parts.validation), len(parts.test)
+        (80, 20, 100)
+    """
+    if settings.task in ("digits", "fashion"):
+        return _camera_task(settings, folder)
+    if settings.task == "vowels":
+        train, test = (_cut(data.load_japanese_vowels(split), settings) for split in ("train", "test"))
+        train, test = _standardised(train, train), _standardised(test, train)
+        return _split_task(settings, train, None, test, 12)
+    way_out = f"Download {settings.task} and name its folder with --data"
+    if folder is None:
+        check(False, "load_task", "folder", "hold the data", folder, way_out)
+    train, validation, test = _recordings(settings, Path(str(folder)))
+    return _split_task(settings, train, validation, test, test.num_neurons)
+
+
+def _camera_task(settings: TaskSettings, folder: Path | str | None) -> TaskData:
+    """Images seen by the simulated event camera."""
+    place = FASHION_FOLDER if folder is None else folder
+    load = (
+        data.load_mnist_10k
+        if settings.task == "digits"
+        else lambda split: data.load_fashion_mnist(place, split)
+    )
+    images, test = (_cut(load(split), settings) for split in ("train", "test"))
+    images, validation = _halves(settings, images)
+    key = _key(settings, 2)
+
+    def seen(part: Any, key: PRNGKeyArray | None = None) -> Any:
+        options = {"num_classes": part.num_classes, "num_steps": settings.num_steps, "key": key}
+        return data.saccade_events(part.images, part.labels, capacity=settings.input_capacity, **options)
+
+    fixed = None if settings.augment else seen(images)
+    train = (
+        (lambda epoch: seen(images, jax.random.fold_in(key, epoch))) if fixed is None else lambda epoch: fixed
+    )
+    sample = seen(images.select(slice(_INIT_SAMPLES))).take(slice(None)).inputs
+    test = seen(test)
+    return TaskData(train, seen(validation), test, sample, test.num_neurons, test.num_classes)
+
+
+def _recordings(settings: TaskSettings, folder: Path) -> tuple[Any, Any, Any]:
+    """Train, validation (or None) and test of a data set that was downloaded."""
+    options: dict[str, Any] = {"num_steps": settings.num_steps, "capacity": settings.input_capacity}
+    if settings.task == "nmnist":
+        return data.load_nmnist(folder, "train", **options), None, data.load_nmnist(folder, "test", **options)
+    options["downsample"] = settings.downsample
+    if settings.task == "dvs-gesture":
+        parts = (data.load_dvs_gesture(folder, split, **options) for split in ("train", "test"))
+        train, test = parts
+        return train, None, test
+    if settings.task == "shd":
+        train, test = (data.load_shd(folder / f"shd_{part}.h5", **options) for part in ("train", "test"))
+        return train, None, test
+    parts = tuple(data.load_ssc(folder / f"ssc_{part}.h5", **options) for part in ("train", "valid", "test"))
+    return parts[0], parts[1], parts[2]
+
+
+def _split_task(settings: TaskSettings, train: Any, validation: Any, test: Any, num_inputs: int) -> TaskData:
+    """A task of given data sets; the validation part is split off where there is none."""
+    train, test = _cut(train, settings), _cut(test, settings)
+    if validation is None:
+        train, validation = _halves(settings, train)
+    sample = train.take(np.arange(min(_INIT_SAMPLES, len(train)))).inputs
+    return TaskData(lambda epoch: train, validation, test, sample, num_inputs, test.num_classes)
+
+
+def _halves(settings: TaskSettings, dataset: Any) -> tuple[Any, Any]:
+    shares = (1 - settings.validation_share, settings.validation_share)
+    train, validation = data.split_indices(_key(settings, 1), dataset.labels, shares)
+    return dataset.select(train), dataset.select(validation)
+
+
+def _cut(dataset: Any, settings: TaskSettings) -> Any:
+    return dataset if settings.samples is None else dataset.select(slice(settings.samples))
+
+
+def _standardised(dataset: Any, like: Any) -> Any:
+    """Each channel with mean 0 and deviation 1 over the valid steps of `like`; padding stays 0."""
+    valid, known = (
+        np.arange(each.series.shape[1]) < np.asarray(each.lengths)[:, None] for each in (dataset, like)
+    )
+    values = like.series[known]
+    series = (dataset.series - values.mean(axis=0)) / values.std(axis=0)
+    return replace(dataset, series=np.where(valid[:, :, None], series, 0).astype(np.float32))
+
+
+def _key(settings: TaskSettings, use: int) -> PRNGKeyArray:
+    """Keys for the first weights (0), the validation split (1) and the augmentation (2)."""
+    return jax.random.split(jax.random.key(settings.training.seed), 3)[use]

@@ -1,0 +1,143 @@
+"""Containers: what they give, and that they refuse arrays that do not fit together."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snnjax import SparseSpikes
+from snnjax.data import EventDataset, ImageDataset, SeriesDataset
+
+IDS = np.array([[[0, 2], [3, 3]], [[1, 3], [0, 1]], [[3, 3], [2, 3]]], np.uint16)
+COUNTS = np.array([[2, 0], [1, 3], [0, 1]], np.int32)
+EVENTS = EventDataset(IDS, COUNTS, np.array([1, 0, 1]), num_neurons=3, num_classes=2)
+
+
+def test_event_dataset_takes_time_first():
+    batch = EVENTS.take([2, 1])
+    spikes = batch.inputs
+    assert isinstance(spikes, SparseSpikes)
+    assert spikes.shape == (2, 2, 3)
+    assert np.array_equal(spikes.to_dense(), [[[0, 0, 0], [0, 1, 0]], [[0, 0, 1], [1, 1, 0]]])
+    assert np.asarray(spikes.num_spikes).tolist() == [[0, 1], [1, 3]]
+    assert np.asarray(spikes.num_listed).tolist() == [[0, 1], [1, 2]]
+    assert np.asarray(spikes.overflow).tolist() == [[0, 0], [0, 1]]
+    assert batch.labels.tolist() == [1, 0]
+    assert batch.lengths is None
+
+
+def test_event_dataset_take_equals_from_ids():
+    full = EVENTS.select([0, 2])
+    spikes, expected = full.take([0, 1]).inputs, SparseSpikes.from_ids(IDS[[0, 2]].swapaxes(0, 1), 3)
+    for name in ("ids", "values", "num_spikes", "num_listed"):
+        actual, wanted = getattr(spikes, name), getattr(expected, name)
+        assert actual.dtype == wanted.dtype
+        assert np.array_equal(actual, wanted)
+
+
+def test_event_dataset_take_has_asked_dtype():
+    spikes = EVENTS.take([0], jnp.bfloat16).inputs
+    assert spikes.dtype == jnp.bfloat16
+    assert spikes.to_dense().sum() == 2
+
+
+def test_event_dataset_properties():
+    assert (len(EVENTS), EVENTS.num_steps, EVENTS.capacity) == (3, 2, 2)
+    # One of seven events does not fit.
+    assert EVENTS.dropped == pytest.approx(1 / 7, rel=1e-12)
+
+
+def test_event_dataset_select_keeps_classes():
+    data = EVENTS.select(EVENTS.labels == 0)
+    assert len(data) == 1
+    assert data.num_classes == 2
+    assert np.array_equal(data.ids[0], IDS[1])
+
+
+def test_event_dataset_from_no_recordings_is_empty():
+    data = EventDataset.from_events([], [], 4, 9, num_classes=2)
+    assert data.ids.shape == (0, 4, 1)
+    assert data.dropped == 0
+
+
+def test_event_dataset_from_many_recordings_equals_each_alone():
+    random = np.random.default_rng(1)
+    recordings = [(random.uniform(0, 1, n), random.integers(0, 9, n)) for n in random.integers(0, 30, 150)]
+    labels = np.zeros(150, int)
+    data = EventDataset.from_events(iter(recordings), labels, 3, 9, num_classes=1, duration=1.0, capacity=3)
+    for k in (0, 63, 64, 149):
+        alone = EventDataset.from_events([recordings[k]], [0], 3, 9, num_classes=1, duration=1.0, capacity=3)
+        assert np.array_equal(data.ids[k], alone.ids[0])
+        assert np.array_equal(data.counts[k], alone.counts[0])
+
+
+def test_series_dataset_takes_time_first():
+    series = np.arange(12, dtype=np.float32).reshape(2, 3, 2)
+    data = SeriesDataset(series, np.array([3, 1], np.uint8), np.array([0, 1], np.uint8), num_classes=2)
+    batch = data.take([1, 0, 1])
+    assert batch.inputs.shape == (3, 3, 2)
+    assert np.array_equal(batch.inputs[:, 0], series[1])
+    assert batch.lengths.tolist() == [1, 3, 1]
+    assert batch.lengths.dtype == jnp.int32
+    assert len(data.select([1])) == 1
+
+
+def test_image_dataset_takes_intensities():
+    data = ImageDataset(np.array([[[0, 255], [51, 0]]], np.uint8), np.array([4]), num_classes=5)
+    batch = data.take([0, 0])
+    assert batch.inputs.dtype == jnp.float32
+    # 51 / 255 is one rounding away from 0.2.
+    assert np.allclose(batch.inputs, [[0, 1, 0.2, 0]] * 2, rtol=1e-7)
+    assert batch.labels.tolist() == [4, 4]
+    assert len(data.select([])) == 0
+
+
+LABELS, SERIES = np.zeros(3, int), np.zeros((3, 4, 2), np.float32)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (
+            lambda: EventDataset(IDS[0], COUNTS, LABELS, 3, 2),
+            "EventDataset: `ids` must have 3 axes, got shape [2, 2]. Samples come first, then time.",
+        ),
+        (
+            lambda: EventDataset(IDS, COUNTS[:2], LABELS, 3, 2),
+            "EventDataset: `counts` must have 2 axes that begin with [3, 2], got shape [2, 2]. "
+            "Samples come first, then time.",
+        ),
+        (
+            lambda: EventDataset(IDS.astype(np.int32), COUNTS, LABELS, 3, 2),
+            "EventDataset: `ids` must be uint16, got int32. Cast them, for instance ids.astype(np.uint16).",
+        ),
+        (
+            lambda: EventDataset(IDS, COUNTS, LABELS + 2, 3, 2),
+            "EventDataset: `labels` must lie in [0, 2), got 2. Number the classes from 0.",
+        ),
+        (
+            lambda: EventDataset(IDS, COUNTS, LABELS + 0.5, 3, 2),
+            "EventDataset: `labels` must be integers, got float64. Number the classes from 0.",
+        ),
+        (
+            lambda: EventDataset.from_events([], [], 1, 1, num_classes=1, capacity=0),
+            "EventDataset.from_events: `capacity` must be an integer of at least 1, got 0. "
+            "Pass a larger whole number.",
+        ),
+        (
+            lambda: SeriesDataset(SERIES, np.array([0, 4, 5]), LABELS, 1),
+            "SeriesDataset: `lengths` must lie in [0, 4], got 0 to 5. Pass the number of valid steps of each sample.",
+        ),
+        (
+            lambda: SeriesDataset(SERIES, LABELS, LABELS, 0),
+            "SeriesDataset: `num_classes` must be an integer of at least 1, got 0. Pass a larger whole number.",
+        ),
+        (
+            lambda: ImageDataset(SERIES, LABELS, 1),
+            "ImageDataset: `images` must be uint8, got float32. Scale them to 0 to 255.",
+        ),
+    ],
+)
+def test_datasets_refuse(call, message):
+    with pytest.raises(ValueError) as caught:
+        call()
+    assert str(caught.value) == message

@@ -1,0 +1,133 @@
+"""Binning of raw events, and the packing of lists."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snnjax.data import bin_events
+
+EVENTS = st.lists(st.tuples(st.integers(-3, 24), st.integers(0, 9)), max_size=40)
+
+
+def listed(lists):
+    """The ids of each step as sets, which must be ascending and padded with 10."""
+    rows = [row[row < 10].tolist() for row in lists.ids]
+    assert all(row == sorted(set(row)) for row in rows)
+    assert all((row[len(used) :] == 10).all() for row, used in zip(lists.ids, rows, strict=True))
+    return [set(row) for row in rows]
+
+
+@given(EVENTS, st.integers(1, 7), st.booleans())
+def test_bin_events_lists_each_id_once_a_step(events, num_steps, real):
+    times, ids = np.array(events, np.int64).reshape(-1, 2).T
+    lists = bin_events(times / 8 if real else times, ids, num_steps, 10, duration=20 / 8 if real else 20)
+    expected = [
+        {i for t, i in events if 0 <= t < 20 and t * num_steps // 20 == step} for step in range(num_steps)
+    ]
+    assert listed(lists) == expected
+    assert lists.counts.tolist() == [len(row) for row in expected]
+    assert lists.ids.dtype == np.uint16
+
+
+@given(EVENTS, st.integers(1, 4))
+def test_bin_events_overflow_is_counted(events, capacity):
+    times, ids = np.array(events, np.int64).reshape(-1, 2).T
+    full = bin_events(times, ids, 3, 10, duration=25)
+    capped = bin_events(times, ids, 3, 10, duration=25, capacity=capacity)
+    assert capped.ids.shape == (3, capacity)
+    assert np.array_equal(capped.counts, full.counts)
+    for row, all_ids in zip(listed(capped), listed(full), strict=True):
+        assert row <= all_ids
+        assert len(row) == min(capacity, len(all_ids))
+
+
+def test_bin_events_overflow_favours_no_id():
+    # Every id happens in each of 400 steps, a fourth of them are listed.
+    times, ids = (grid.ravel() for grid in np.meshgrid(np.arange(400), np.arange(40)))
+    lists = bin_events(times, ids, 400, 40, capacity=10, duration=400)
+    share = np.bincount(lists.ids.ravel(), minlength=40) / 400
+    # Five standard deviations of a mean of 400 draws with probability 1/4.
+    assert np.abs(share - 0.25).max() < 5 * np.sqrt(0.25 * 0.75 / 400)
+
+
+def test_bin_events_overflow_does_not_depend_on_order():
+    random = np.random.default_rng(0)
+    ids = random.permutation(100)
+    lists = [bin_events(np.zeros(100), chosen, 1, 100, capacity=7, duration=1) for chosen in (ids, ids[::-1])]
+    assert np.array_equal(*(each.ids for each in lists))
+
+
+def test_bin_events_open_span_ends_with_last_event():
+    assert bin_events([0, 5, 10], [0, 1, 2], 2, 3).ids.tolist() == [[0, 3], [1, 2]]
+    assert bin_events([0.0, 4.9, 10.0], [0, 1, 2], 2, 3).ids.tolist() == [[0, 1], [2, 3]]
+    assert bin_events([0, 0], [1, 2], 3, 3).counts.tolist() == [2, 0, 0]
+
+
+def test_bin_events_of_nothing_are_empty():
+    lists = bin_events([], [], 3, 70_000)
+    assert lists.ids.tolist() == [[70_000]] * 3
+    assert lists.ids.dtype == np.int32
+
+
+def test_bin_events_takes_any_number_type():
+    for dtype in (np.uint8, np.int32, np.uint64, np.float16, np.float32):
+        assert bin_events(
+            np.array([0, 3], dtype), np.array([1, 0], np.uint16), 2, 2, duration=4
+        ).ids.tolist() == [
+            [1],
+            [0],
+        ]
+
+
+def test_bin_events_of_large_times_does_not_wrap():
+    # The product with the number of steps would not fit into 64 bits.
+    lists = bin_events([0, 2**61, 2**62 - 1], [0, 1, 2], 4, 3, duration=2**62)
+    assert lists.ids[:, 0].tolist() == [0, 3, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "arguments, options, message",
+    [
+        (
+            ([0], [0, 1], 1, 2),
+            {},
+            "`ids` must have one id for each time, got shape [2] for times of shape [1]. "
+            "Pass two arrays [events].",
+        ),
+        (([np.nan], [0], 1, 2), {}, "`times` must be finite, got NaN or infinity. Leave such events out."),
+        ((["a"], [0], 1, 2), {}, "`times` must be numbers, got str32. Cast them to integers or floats."),
+        (([0], [0.5], 1, 2), {}, "`ids` must be integers, got float64. Cast them."),
+        (([0], [2], 1, 2), {}, "`ids` must lie in [0, 2), got 2. Pass a larger num_neurons."),
+        (([0], [-1], 1, 2), {}, "`ids` must lie in [0, 2), got -1. Pass a larger num_neurons."),
+        (
+            ([0], [0], 0, 2),
+            {},
+            "`num_steps` must be an integer of at least 1, got 0. Pass a larger whole number.",
+        ),
+        (
+            ([0], [0], 1, 0),
+            {},
+            "`num_neurons` must be an integer of at least 1, got 0. Pass a larger whole number.",
+        ),
+        (
+            ([0], [0], 1, 2),
+            {"capacity": 0},
+            "`capacity` must be an integer of at least 1, got 0. Pass a larger whole number.",
+        ),
+        (
+            ([0], [0], 1, 2),
+            {"duration": 0.0},
+            "`duration` must be a positive number, got 0.0. Pass it in the unit of times.",
+        ),
+        (
+            ([0], [0], 1, 2),
+            {"duration": np.inf},
+            "`duration` must be a positive number, got inf. Pass it in the unit of times.",
+        ),
+    ],
+)
+def test_bin_events_refuses(arguments, options, message):
+    with pytest.raises(ValueError) as caught:
+        bin_events(*arguments, **options)
+    assert str(caught.value) == f"bin_events: {message}"

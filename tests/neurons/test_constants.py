@@ -1,0 +1,85 @@
+"""Decays from unconstrained numbers, and constants drawn with a key."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snnjax.neurons import decay_to_raw, lif_init, raw_to_decay, time_constant_to_decay
+
+KEY = jax.random.key(0)
+
+
+def test_raw_of_known_decays() -> None:
+    assert float(decay_to_raw(0.5)) == 0.0
+    np.testing.assert_allclose(decay_to_raw(jnp.array([0.75, 0.25])), [np.log(3), -np.log(3)], rtol=1e-6)
+    assert float(raw_to_decay(jnp.float32(0.0))) == 0.5
+
+
+@given(st.floats(2**-16, 1 - 2**-16, width=32))
+def test_raw_to_decay_inverts_decay_to_raw(decay: float) -> None:
+    # One rounding of a raw value of up to 12, times d decay / d raw = decay (1 - decay), and four of functions of the
+    # decay: 12 + 4 half units in the last place of float32.
+    back = float(raw_to_decay(decay_to_raw(jnp.float32(decay))))
+    assert abs(back - decay) <= 16 * 2**-24 * decay
+
+
+@pytest.mark.parametrize("raw", [-80.0, -30.0, 0.0, 30.0, 80.0])
+def test_gradient_of_decay_never_dies(raw: float) -> None:
+    gradient = float(jax.grad(raw_to_decay)(jnp.float32(raw)))
+    # exp(-|raw|) / (1 + exp(-|raw|))^2
+    np.testing.assert_allclose(gradient, np.exp(-abs(raw)) / (1 + np.exp(-abs(raw))) ** 2, rtol=1e-5)
+    assert gradient > 0
+
+
+def test_time_constant_to_decay_is_exponential() -> None:
+    # After one time constant 1 / e is left.
+    np.testing.assert_allclose(time_constant_to_decay(1.0, dt=1.0), np.exp(-1), rtol=1e-6)
+    np.testing.assert_allclose(
+        time_constant_to_decay(jnp.array([10.0, 20.0]), dt=0.5), np.exp([-0.05, -0.025]), rtol=1e-6
+    )
+
+
+def test_time_constants_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(ValueError) as error:
+        time_constant_to_decay(0.0)
+    assert str(error.value) == (
+        "time_constant_to_decay: `time_constant` must be positive, got 0.0. Give it in the unit of dt."
+    )
+    with pytest.raises(ValueError) as error:
+        time_constant_to_decay(1.0, dt=-1.0)
+    assert str(error.value) == (
+        "time_constant_to_decay: `dt` must be positive, got -1.0. Give the length of a step."
+    )
+
+
+@given(st.floats(0.1, 0.4), st.floats(0.5, 0.9))
+def test_range_spreads_constants_over_neurons(low: float, high: float) -> None:
+    params = lif_init(KEY, 50, decay=(low, high), threshold=(low, high))
+    for values in (np.asarray(raw_to_decay(params.raw_decay)), np.asarray(params.threshold)):
+        assert values.shape == (50,)
+        assert np.all((values > low - 1e-6) & (values < high + 1e-6))
+        # 50 draws leave a tenth of the range empty at an end once in 0.9^50 = 0.5 % of keys, and this key is fixed.
+        assert values.min() < low + (high - low) / 5
+        assert values.max() > high - (high - low) / 5
+
+
+def test_one_constant_of_a_layer_has_no_axis() -> None:
+    params = lif_init(KEY, 4, decay=(0.5, 0.9), per_neuron=False)
+    assert params.raw_decay.shape == ()
+    assert params.threshold.shape == (4,)
+
+
+def test_both_kinds_of_keys_draw_alike() -> None:
+    draws = [lif_init(key, 3, decay=(0.5, 0.9)).raw_decay for key in (KEY, jax.random.PRNGKey(0))]
+    np.testing.assert_array_equal(*draws)
+
+
+def test_number_of_neurons_is_checked() -> None:
+    with pytest.raises(ValueError) as error:
+        lif_init(KEY, -1)
+    assert str(error.value) == (
+        "lif_init: `num_neurons` must be an integer of at least 0, got -1. Pass a larger whole number."
+    )

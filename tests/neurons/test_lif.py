@@ -1,0 +1,104 @@
+"""LIF neurons: numbers to check by head, and the op they stand on."""
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import snnjax
+from snnjax import neurons
+from snnjax.neurons import LIFConfig, LIFParams, LIFState
+
+KEY = jax.random.key(0)
+HALF = LIFParams(jnp.zeros(1), jnp.ones(1))  # decay 0.5, threshold 1
+
+
+def one_step(v: float, x: float, **switches: Any) -> tuple[float, int]:
+    config = LIFConfig(normalize=False)._replace(**switches)
+    state, spikes = neurons.lif_step(HALF, LIFState(jnp.array([[v]])), jnp.array([[x]]), config=config)
+    return float(state.v[0, 0]), int(spikes[0, 0])
+
+
+@pytest.mark.parametrize(
+    "v, x, switches, wanted",
+    [
+        (0.5, 0.5, {}, (0.75, 0)),  # 0.5 * 0.5 + 0.5
+        (0.5, 1.0, {"normalize": True}, (0.75, 0)),  # 0.5 * 0.5 + 0.5 * 1
+        (1.5, 1.0, {}, (1.25, 1)),  # 0.5 * (1.5 - 1) + 1
+        (1.5, 0.5, {"reset": "zero"}, (0.5, 0)),
+        (1.5, 0.5, {"reset": "none"}, (1.25, 1)),
+        (1.5, 0.5, {"reset_time": "after_decay"}, (0.25, 0)),  # 0.5 * 1.5 + 0.5 - 1
+        (0.5, 1.0, {"reset_time": "immediate"}, (0.25, 1)),  # 0.25 + 1 - 1
+        (1.5, 0.25, {"spike_from": "old"}, (0.5, 1)),  # spikes from 1.5
+        (0.0, 1.0, {}, (1.0, 0)),  # at the threshold
+        (0.0, 1.0, {"inclusive": True}, (1.0, 1)),
+    ],
+)
+def test_step_of_known_numbers(
+    v: float, x: float, switches: dict[str, Any], wanted: tuple[float, int]
+) -> None:
+    assert one_step(v, x, **switches) == wanted
+
+
+@pytest.mark.parametrize(
+    "reset, normalize", list(itertools.product(["subtract", "zero", "none"], [True, False]))
+)
+def test_step_equals_op_to_the_bit(reset: str, normalize: bool) -> None:
+    neuron = neurons.lif(decay=(0.5, 0.95), threshold=(0.5, 1.5), reset=reset, normalize=normalize)
+    params = neuron.init(KEY, 5)
+    v, x = jax.random.normal(KEY, (2, 3, 5)) * 2
+    decay, threshold, gain = neurons.lif_constants(params, neuron.plain_lif)
+    wanted = snnjax.lif_step(v, x, decay, threshold, gain, reset=reset)
+    state, spikes = neuron.step(params, LIFState(v), x)
+    np.testing.assert_array_equal(state.v, wanted[0])
+    np.testing.assert_array_equal(spikes, wanted[1])
+
+
+def test_constants_are_physical() -> None:
+    params = neurons.lif_init(KEY, 2, decay=0.75, threshold=2.0)
+    constants = neurons.lif_constants(params, LIFConfig())
+    np.testing.assert_allclose(constants, [[0.75] * 2, [2.0] * 2, [0.25] * 2], rtol=1e-6)
+    assert float(neurons.lif_constants(params, LIFConfig(normalize=False)).gain[0]) == 1.0
+
+
+def test_gain_survives_where_bfloat16_rounds_the_decay_to_one() -> None:
+    params = neurons.lif_init(KEY, 1, jnp.bfloat16, decay=0.999)
+    decay, _, gain = neurons.lif_constants(params, LIFConfig())
+    assert float(decay[0]) == 1.0
+    np.testing.assert_allclose(float(gain[0]), 1e-3, rtol=0.02)  # the raw value is rounded to 2^-6
+
+
+def test_learned_decay_moves_at_extreme_values() -> None:
+    config = LIFConfig(learn_decay=True, normalize=False)
+    for raw in (-20.0, 20.0):
+        params = LIFParams(jnp.full(1, raw), jnp.ones(1))
+        state = LIFState(jnp.full((1, 1), 0.5))
+        gradient = jax.grad(
+            lambda p, s=state: jnp.sum(neurons.lif_step(p, s, jnp.zeros((1, 1)), config=config)[0].v)
+        )(params)
+        np.testing.assert_allclose(gradient.raw_decay, [0.5 * np.exp(-20.0)], rtol=1e-5)
+
+
+def test_only_plain_neurons_are_plain() -> None:
+    assert neurons.lif().plain_lif == LIFConfig(surrogate=neurons.lif().surrogate)
+    assert neurons.lif(reset="zero", detach_reset=False, normalize=False).plain_lif is not None
+    for other in ({"reset_time": "after_decay"}, {"spike_from": "old"}, {"inclusive": True}):
+        assert neurons.lif(**other).plain_lif is None
+    assert neurons.refractory(neurons.lif(), 1).plain_lif is None
+
+
+def test_unknown_conventions_are_refused() -> None:
+    with pytest.raises(ValueError) as error:
+        neurons.lif(reset_time="later")
+    assert str(error.value) == (
+        "lif: `reset_time` must be one of 'before_decay', 'after_decay', 'immediate', got 'later'. "
+        "Choose one of these."
+    )
+    with pytest.raises(ValueError) as error:
+        neurons.lif(spike_from="both")
+    assert str(error.value) == (
+        "lif: `spike_from` must be one of 'new', 'old', got 'both'. Choose one of these."
+    )

@@ -1,0 +1,81 @@
+"""The refractory period: counts, and time that stands still."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snnjax import neurons
+from tests.neurons.models import unroll
+
+KEY = jax.random.key(0)
+
+
+@given(st.integers(0, 6))
+def test_strong_input_spikes_every_steps_plus_one(steps: int) -> None:
+    neuron = neurons.refractory(neurons.lif(0.5, normalize=False), steps)
+    params = neuron.init(KEY, 1)
+    _, spikes = unroll(neuron, params, neuron.initial_state(params, 1), jnp.full((20, 1, 1), 10.0))
+    np.testing.assert_array_equal(np.flatnonzero(spikes[:, 0, 0]), np.arange(0, 20, steps + 1))
+
+
+@pytest.mark.parametrize(
+    "model", ["integrate_and_fire", "current_lif", "adaptive_lif", "adlif", "izhikevich"]
+)
+def test_no_two_spikes_within_the_period(model: str) -> None:
+    neuron = neurons.refractory(getattr(neurons, model)(), 3)
+    params = neuron.init(KEY, 4)
+    scale = 40.0 if model == "izhikevich" else 4.0
+    inputs = scale * jnp.abs(jax.random.normal(KEY, (40, 2, 4)))
+    _, spikes = unroll(neuron, params, neuron.initial_state(params, 2), inputs)
+    assert np.sum(spikes) > 20
+    windows = sum(spikes[i : 37 + i] for i in range(4))
+    assert np.max(windows) == 1
+
+
+def test_time_stands_still_for_a_refractory_neuron() -> None:
+    plain = neurons.lif(0.5, reset="zero", normalize=False)
+    neuron = neurons.refractory(plain, 2)
+    params = neuron.init(KEY, 1)
+    # Spike at 2; the next two inputs are lost; then 0 from the reset plus 0.5, and half of it plus 0.5.
+    state, membranes = neuron.initial_state(params, 1), []
+    for x in (2.0, 7.0, -7.0, 0.5, 0.5):
+        state, _ = neuron.step(params, state, jnp.array([[x]]))
+        membranes.append(float(state.neuron.v[0, 0]))
+    assert membranes == [2.0, 2.0, 2.0, 0.5, 0.75]
+
+
+def test_zero_steps_change_nothing() -> None:
+    plain = neurons.adaptive_lif(0.7)
+    neuron = neurons.refractory(plain, 0)
+    params = plain.init(KEY, 3)
+    inputs = 3 * jax.random.normal(KEY, (20, 2, 3))
+    last, spikes = unroll(neuron, params, neuron.initial_state(params, 2), inputs)
+    wanted = unroll(plain, params, plain.initial_state(params, 2), inputs)
+    assert np.sum(spikes) > 5
+    np.testing.assert_array_equal(spikes, wanted[1])
+    np.testing.assert_allclose(last.neuron.v, wanted[0].v, rtol=1e-5)  # fused sums round otherwise
+
+
+def test_ignored_inputs_get_no_gradient() -> None:
+    neuron = neurons.refractory(neurons.lif(0.5, normalize=False), 2)
+    params = neuron.init(KEY, 1)
+    state = neuron.initial_state(params, 1)
+
+    def membrane(inputs: jax.Array) -> jax.Array:
+        return unroll(neuron, params, state, inputs)[0].neuron.v[0, 0]
+
+    # Spike at the first input, two are ignored, 1/2 of the fourth remains at the fifth; detached reset.
+    gradient = jax.grad(membrane)(jnp.array([2.0, 9.0, 9.0, 0.25, 0.25]).reshape(5, 1, 1))
+    assert gradient[:, 0, 0].tolist() == [0.25, 0.0, 0.0, 0.5, 1.0]
+
+
+@pytest.mark.parametrize("steps", [-1, 1.5])
+def test_length_is_checked(steps: float) -> None:
+    with pytest.raises(ValueError) as error:
+        neurons.refractory(neurons.lif(), steps)  # type: ignore[arg-type]
+    assert str(error.value) == (
+        f"refractory: `steps` must be an integer of at least 0, got {steps}. Pass a larger whole number."
+    )

@@ -1,0 +1,310 @@
+"""Every message of every op, word for word."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snnjax import (
+    LeakyReadout,
+    LIFLayer,
+    SparseSpikes,
+    Surrogate,
+    lif_network,
+    lif_network_state,
+    lif_step,
+    select_spikes,
+    spike,
+    spike_matmul,
+)
+
+V = jnp.zeros((2, 3))
+SURROGATES = "'superspike', 'arctan', 'triangle', 'gaussian', 'sigmoid', 'boxcar', 'straight_through'"
+LISTS = SparseSpikes.from_ids(jnp.zeros((2, 4), int), 3)
+BUILD = "Build it with SparseSpikes.from_ids or from_dense."
+X = jnp.zeros((5, 2, 4))
+LAYER = LIFLayer(jnp.zeros((4, 3)), decay=0.5)
+RECURRENT = LAYER._replace(recurrent=jnp.zeros((3, 3)))
+READOUT = LeakyReadout(jnp.zeros((3, 2)), decay=0.5)
+STATE = lif_network_state(2, [LAYER], READOUT)
+FIT = "Make its shape fit the layer below and its own neurons."
+OWN = "Take it from lif_network_state or from an earlier call of the same network."
+NEURONS = "Pass one value, or one per neuron."
+FLOATS = "must have a floating-point dtype, got int32. Cast it, for instance"
+
+
+def net(layer: LIFLayer = LAYER, readout: LeakyReadout = READOUT, state: Any = None, x: Any = X, **options: Any) -> Any:
+    return lif_network(x, [layer], readout, state, **options)
+
+
+def lists_with(**leaves: Any) -> SparseSpikes:
+    given = {name: getattr(LISTS, name) for name in ("ids", "values", "num_spikes", "num_listed", "num_neurons")}
+    return SparseSpikes(**{**given, **leaves})
+
+
+SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
+    (lambda: spike(jnp.zeros(2, int)), f"spike: `x` {FLOATS} x.astype(jnp.float32)."),
+    (
+        lambda: spike(V, "step"),
+        f"spike: `surrogate` must be one of {SURROGATES}, got 'step'. Choose one of these.",
+    ),
+    (
+        lambda: Surrogate("step", 1.0),
+        f"surrogate: `name` must be one of {SURROGATES}, got 'step'. Choose one of these.",
+    ),
+    (
+        lambda: Surrogate("arctan", 0.0),
+        "surrogate: `slope` must be a positive number, got 0.0. Try slope=10.0.",
+    ),
+    (lambda: lif_step(V.astype(int), V, 0.5, 1.0), f"lif_step: `v` {FLOATS} v.astype(jnp.float32)."),
+    (
+        lambda: lif_step(V[0, 0], V[0, 0], 0.5, 1.0),
+        "lif_step: `v` must have an axis of neurons, got a scalar. Pass v[neurons].",
+    ),
+    (
+        lambda: lif_step(V, V[0], 0.5, 1.0),
+        "lif_step: `current` must have shape [..., neurons] = [2, 3], got [3]. Give it the shape of v.",
+    ),
+    (
+        lambda: lif_step(V, V.astype(jnp.bfloat16), 0.5, 1.0),
+        "lif_step: `current` must have the dtype of v, float32, got bfloat16. Cast one of them.",
+    ),
+    (
+        lambda: lif_step(V, V, jnp.ones(2), 1.0),
+        f"lif_step: `decay` must be a scalar or have shape [neurons] = [3], got [2]. {NEURONS}",
+    ),
+    (
+        lambda: lif_step(V, V, 0.5, V),
+        f"lif_step: `threshold` must be a scalar or have shape [neurons] = [3], got [2, 3]. {NEURONS}",
+    ),
+    (
+        lambda: lif_step(V, V, 0.5, 1.0, jnp.ones(4)),
+        f"lif_step: `gain` must be a scalar or have shape [neurons] = [3], got [4]. {NEURONS}",
+    ),
+    (
+        lambda: lif_step(V, V, 0.5, 1.0, surrogate="step"),
+        f"lif_step: `surrogate` must be one of {SURROGATES}, got 'step'. Choose one of these.",
+    ),
+    (
+        lambda: lif_step(V, V, 0.5, 1.0, reset="hard"),
+        "lif_step: `reset` must be one of 'subtract', 'zero', 'none', got 'hard'. Choose one of these.",
+    ),
+    (
+        lambda: lif_step(V, V, 0.5, 1.0, reset_time="later"),
+        "lif_step: `reset_time` must be one of 'before_decay', 'after_decay', 'immediate', got 'later'. "
+        "Choose one of these.",
+    ),
+    (
+        lambda: lif_step(V, V, 0.5, 1.0, spike_from="both"),
+        "lif_step: `spike_from` must be one of 'new', 'old', got 'both'. Choose one of these.",
+    ),
+    (
+        lambda: lif_step(V, V, 0.5, 1.0, reset_time="immediate", spike_from="old"),
+        "lif_step: `spike_from` must be 'new' where reset_time is 'immediate', got 'old'. "
+        "Use reset_time='after_decay' with the old membrane's spikes.",
+    ),
+    (
+        lambda: select_spikes(V.astype(int), 1.0, 0.9, capacity=1),
+        f"select_spikes: `v` {FLOATS} v.astype(jnp.float32).",
+    ),
+    (
+        lambda: select_spikes(V[0, 0], 1.0, 0.9, capacity=1),
+        "select_spikes: `v` must have an axis of neurons, got a scalar. Pass v[neurons].",
+    ),
+    (
+        lambda: select_spikes(V, 1.0, 0.9, capacity=-1),
+        "select_spikes: `capacity` must be an integer of at least 0, got -1. Pass a larger whole number.",
+    ),
+    (
+        lambda: select_spikes(V, 1.0, 0.9, capacity=True),
+        "select_spikes: `capacity` must be an integer of at least 0, got True. Pass a larger whole number.",
+    ),
+    (
+        lambda: select_spikes(V, jnp.ones(2), 0.9, capacity=1),
+        "select_spikes: `threshold` must be a scalar, [neurons] = [3] or of the shape of v, [2, 3], got [2]. "
+        "Broadcast it to the shape of v.",
+    ),
+    (
+        lambda: select_spikes(V, 1.0, jnp.ones((1, 3)), capacity=1),
+        "select_spikes: `second_threshold` must be a scalar, [neurons] = [3] or of the shape of v, [2, 3], got [1, 3]. "
+        "Broadcast it to the shape of v.",
+    ),
+    (
+        lambda: select_spikes(V, 1.0, 0.9, capacity=1, surrogate="step"),
+        f"select_spikes: `surrogate` must be one of {SURROGATES}, got 'step'. Choose one of these.",
+    ),
+    (
+        lambda: spike_matmul(lists_with(values=jnp.ones((2, 3))), V.T),
+        f"spike_matmul: `spikes.values` must have shape [..., capacity] = [2, 4], got [2, 3]. {BUILD}",
+    ),
+    (
+        lambda: spike_matmul(lists_with(num_spikes=jnp.ones(3, int)), V.T),
+        f"spike_matmul: `spikes.num_spikes` must have shape [...] = [2], got [3]. {BUILD}",
+    ),
+    (
+        lambda: spike_matmul(lists_with(num_listed=jnp.ones((), int)), V.T),
+        f"spike_matmul: `spikes.num_listed` must have shape [...] = [2], got []. {BUILD}",
+    ),
+    (
+        lambda: spike_matmul(LISTS, V.T.astype(int)),
+        f"spike_matmul: `weights` {FLOATS} weights.astype(jnp.float32).",
+    ),
+    (
+        lambda: spike_matmul(LISTS, V),
+        "spike_matmul: `weights` must have shape [neurons, outputs] = [3, any], got [2, 3]. "
+        "Give one row of weights to every neuron of the lists.",
+    ),
+    (
+        lambda: SparseSpikes.from_dense(V, -1),
+        "SparseSpikes.from_dense: `capacity` must be an integer of at least 0, got -1. Pass a larger whole number.",
+    ),
+    (
+        lambda: SparseSpikes.from_ids(jnp.zeros(2, int), 2.5),
+        "SparseSpikes.from_ids: `num_neurons` must be an integer of at least 0, got 2.5. Pass a larger whole number.",
+    ),
+    (
+        lambda: SparseSpikes.from_ids(V, 3),
+        "SparseSpikes.from_ids: `ids` must be an integer array [..., capacity], got float32[2, 3]. "
+        "Pass neuron ids, padded with num_neurons.",
+    ),
+]
+
+NETWORK: list[tuple[Callable[[], Any], str]] = [
+    (
+        lambda: lif_network(X, []),
+        "lif_network: `layers` must hold at least one layer, got none. Pass [LIFLayer(weights, decay)].",
+    ),
+    (
+        lambda: net(chunk=0),
+        "lif_network: `chunk` must be an integer of at least 1, got 0. Pass a larger whole number.",
+    ),
+    (
+        lambda: net(x=X[0]),
+        "lif_network: `inputs` must have axes [time, batch, inputs], got shape [2, 4]. "
+        "Add the missing axis, for instance inputs[:, None] for a batch of one.",
+    ),
+    (
+        lambda: net(x=[[0.0, 1.0]]),
+        "lif_network: `inputs` must have axes [time, batch, inputs], got shape [1, 2]. "
+        "Add the missing axis, for instance inputs[:, None] for a batch of one.",
+    ),
+    (
+        lambda: net(x=LISTS),
+        "lif_network: `inputs` must have axes [time, batch, inputs], got shape [2, 3]. "
+        "Give the lists the leading axes [time, batch].",
+    ),
+    (
+        lambda: net(x=lists_with(values=jnp.ones((2, 3)))),
+        f"lif_network: `inputs.values` must have shape [..., capacity] = [2, 4], got [2, 3]. {BUILD}",
+    ),
+    (
+        lambda: net(LAYER._replace(weights=jnp.zeros((5, 3)))),
+        f"lif_network: `layers[0].weights` must have shape [inputs, neurons] = [4, any], got [5, 3]. {FIT}",
+    ),
+    (
+        lambda: lif_network(X, [LAYER, LAYER]),
+        f"lif_network: `layers[1].weights` must have shape [inputs, neurons] = [3, any], got [4, 3]. {FIT}",
+    ),
+    (
+        lambda: net(LAYER._replace(weights=jnp.zeros((4, 3), int))),
+        f"lif_network: `layers[0].weights` {FLOATS} layers[0].weights.astype(jnp.float32).",
+    ),
+    (
+        lambda: net(LAYER._replace(bias=jnp.zeros(2))),
+        f"lif_network: `layers[0].bias` must have shape [neurons] = [3], got [2]. {FIT}",
+    ),
+    (
+        lambda: net(LAYER._replace(recurrent=jnp.zeros((4, 3)))),
+        f"lif_network: `layers[0].recurrent` must have shape [neurons, neurons] = [3, 3], got [4, 3]. {FIT}",
+    ),
+    (
+        lambda: net(readout=READOUT._replace(weights=jnp.zeros((4, 2)))),
+        f"lif_network: `readout.weights` must have shape [inputs, neurons] = [3, any], got [4, 2]. {FIT}",
+    ),
+    (
+        lambda: net(readout=READOUT._replace(bias=jnp.zeros(2, jnp.bfloat16))),
+        "lif_network: `readout.bias` must have the dtype of the first weights, float32, got bfloat16. Cast one of them.",
+    ),
+    (
+        lambda: net(LAYER._replace(decay=jnp.zeros(4))),
+        f"lif_network: `decay` must be a scalar or have shape [neurons] = [3], got [4]. {NEURONS}",
+    ),
+    (
+        lambda: net(LAYER._replace(threshold=jnp.zeros(4))),
+        f"lif_network: `threshold` must be a scalar or have shape [neurons] = [3], got [4]. {NEURONS}",
+    ),
+    (
+        lambda: net(readout=READOUT._replace(gain=jnp.zeros(3))),
+        f"lif_network: `gain` must be a scalar or have shape [neurons] = [2], got [3]. {NEURONS}",
+    ),
+    (
+        lambda: net(capacity=2, second_threshold=[jnp.zeros(2)]),
+        f"lif_network: `second_threshold` must be a scalar or have shape [neurons] = [3], got [2]. {NEURONS}",
+    ),
+    (
+        lambda: net(capacity=(2, 2)),
+        "lif_network: `capacity` must be one value or one per layer, 1, got 2 values. Pass a scalar to use it everywhere.",
+    ),
+    (
+        lambda: net(second_threshold=np.ones(3)),
+        "lif_network: `second_threshold` must be one value or one per layer, 1, got 3 values. "
+        "Pass a scalar to use it everywhere.",
+    ),
+    (
+        lambda: net(capacity=0.5),
+        "lif_network: `capacity` must be an integer of at least 0, got 0.5. Pass a larger whole number.",
+    ),
+    (
+        lambda: net(reset="hard"),
+        "lif_network: `reset` must be one of 'subtract', 'zero', 'none', got 'hard'. Choose one of these.",
+    ),
+    (
+        lambda: net(surrogate="step"),
+        f"lif_network: `surrogate` must be one of {SURROGATES}, got 'step'. Choose one of these.",
+    ),
+    (
+        lambda: net(lengths=[1, 2, 3]),
+        "lif_network: `lengths` must have shape [batch] = [2], got [3]. Give each sequence its number of steps.",
+    ),
+    (
+        lambda: net(lengths=jnp.ones(2)),
+        "lif_network: `lengths` must be integers, got float32. Cast with lengths.astype(jnp.int32).",
+    ),
+    (
+        lambda: net(RECURRENT, state=STATE),
+        f"lif_network: `state.spikes` must be there for recurrent layers [True], got [False]. {OWN}",
+    ),
+    (
+        lambda: net(state=STATE._replace(v=STATE.v * 2)),
+        f"lif_network: `state.v` must hold 1 layers, got 2. {OWN}",
+    ),
+    (
+        lambda: net(state=STATE._replace(v=(jnp.zeros((1, 3)),))),
+        f"lif_network: `state` must have shape [batch, neurons] = [2, 3], got [1, 3]. {OWN}",
+    ),
+    (
+        lambda: net(state=STATE._replace(v=(jnp.zeros((2, 3), jnp.bfloat16),))),
+        f"lif_network: `state` must have the dtype of the weights, float32, got bfloat16. {OWN}",
+    ),
+    (
+        lambda: net(state=STATE._replace(readout=None)),
+        f"lif_network: `state.readout` must fit the read-out, got False. {OWN}",
+    ),
+    (
+        lambda: net(state=STATE._replace(readout=jnp.zeros((2, 3)))),
+        f"lif_network: `state.readout` must have shape [batch, outputs] = [2, 2], got [2, 3]. {OWN}",
+    ),
+    (
+        lambda: net(state=STATE._replace(readout=jnp.zeros((2, 2), jnp.float16))),
+        f"lif_network: `state.readout` must have the dtype of the weights, float32, got float16. {OWN}",
+    ),
+]
+
+
+@pytest.mark.parametrize("call, message", [*SMALL_OPS, *NETWORK])
+def test_wrong_argument_says_so(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        call()
+    assert str(caught.value) == message

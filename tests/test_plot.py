@@ -1,0 +1,111 @@
+"""Pictures: what is drawn where, from dense spikes and from lists, and messages."""
+
+import re
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from matplotlib import pyplot
+
+from snnjax import LIFNetworkOutput, SparseSpikes, plot
+
+DENSE = jnp.zeros((5, 4)).at[jnp.array([0, 2, 4]), jnp.array([3, 1, 1])].set(1.0)
+LINES = [
+    {
+        "epoch": epoch,
+        "train_loss": 1 / epoch,
+        "validation_loss": 1.1 / epoch,
+        "train_accuracy": 0.9,
+        "validation_accuracy": accuracy,
+        "activity": [0.03, 0.05],
+        "dropped_share": [0.0, 0.01],
+    }
+    for epoch, accuracy in ((1, 0.7), (2, 0.875), (3, 0.8))
+]
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    pyplot.close("all")
+
+
+def points(axes) -> list[tuple[float, float]]:
+    return sorted(map(tuple, np.asarray(axes.collections[0].get_offsets()).tolist()))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_raster_has_a_dot_for_every_spike(sparse: bool) -> None:
+    # a list with room for gradient-only entries, which are no spikes
+    spikes = SparseSpikes.from_dense(DENSE, capacity=3) if sparse else DENSE
+    axes = plot.raster(spikes, title="some")
+    assert points(axes) == [(0.0, 3.0), (2.0, 1.0), (4.0, 1.0)]
+    assert (axes.get_xlim(), axes.get_ylim()) == ((-0.5, 4.5), (-0.5, 3.5))
+    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_title(loc="left")) == ("time step", "neuron", "some")
+
+
+def test_raster_leaves_out_entries_listed_for_their_gradient() -> None:
+    ids, values = jnp.array([[0, 2]]), jnp.array([[1.0, 0.0]])
+    spikes = SparseSpikes(ids, values, jnp.array([1]), jnp.array([2]), 4)
+    assert points(plot.raster(spikes)) == [(0.0, 0.0)]
+
+
+def test_raster_draws_into_given_axes() -> None:
+    _, axes = pyplot.subplots()
+    assert plot.raster(DENSE, axes) is axes
+
+
+def test_sample_draws_inputs_layers_and_readout() -> None:
+    hidden = (jnp.stack([DENSE, DENSE], axis=1), SparseSpikes.from_dense(jnp.stack([DENSE, DENSE], axis=1), 2))
+    output = LIFNetworkOutput(jnp.ones((5, 2, 3)), (), (), hidden)
+    figure = plot.sample(SparseSpikes.from_dense(jnp.stack([DENSE, DENSE], 1), 2), output, index=1, label=2)
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles == ["input, 4 neurons", "layer 1, 4 neurons", "layer 2, 4 neurons", "read-out, 3 classes"]
+    assert len(figure.axes[-1].lines) == 3
+    assert [text.get_text() for text in figure.axes[-1].get_legend().get_texts()] == ["class 2, the label"]
+
+
+def test_curves_mark_the_best_epoch_on_validation_data() -> None:
+    left, right = plot.curves(LINES).axes
+    assert [text.get_text() for text in left.texts] == ["87.5 %"]
+    assert left.lines[-1].get_xdata() == [2]
+    assert (left.get_ylabel(), right.get_ylabel()) == ("accuracy (%)", "loss (nats a sample)")
+
+
+def test_activity_draws_percent_by_layer_and_the_bound() -> None:
+    left, right = plot.activity(LINES, bound=0.04).axes
+    assert [line.get_label() for line in left.lines] == ["layer 1", "layer 2", "bound"]
+    np.testing.assert_allclose(left.lines[1].get_ydata(), [5.0, 5.0, 5.0])
+    np.testing.assert_allclose(right.lines[1].get_ydata(), [1.0, 1.0, 1.0])
+
+
+def test_save_writes_a_picture_and_closes_it(tmp_path) -> None:
+    figure = plot.curves(LINES[:1])
+    plot.save(figure, tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert not pyplot.fignum_exists(figure.number)
+
+
+FAILURES = {
+    "batch": (
+        lambda: plot.raster(jnp.zeros((2, 3, 4))),
+        "plot.raster: `spikes` must have shape [time, neurons], got [2, 3, 4]. "
+        "Choose a sample, for instance spikes[:, 0].",
+    ),
+    "not recorded": (
+        lambda: plot.sample(jnp.zeros((2, 1, 4)), LIFNetworkOutput(jnp.zeros((2, 1, 3)), (), (), None)),
+        "plot.sample: `output` must hold the spikes of each layer, got none. "
+        "Call the network with record_spikes=True.",
+    ),
+    "no epoch": (
+        lambda: plot.curves([]),
+        "plot.curves: `metrics` must hold at least one epoch, got 0. Train for an epoch first.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", sorted(FAILURES))
+def test_wrong_arguments_are_named(case: str) -> None:
+    call, text = FAILURES[case]
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        call()

@@ -1,0 +1,146 @@
+"""Checkpoints: what comes back, what a kill leaves, and what damaged files say."""
+
+import functools
+import os
+import re
+import tempfile
+from pathlib import Path
+
+import hypothesis
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snnjax.train import checkpoint, load_checkpoint, read_header, save_checkpoint
+
+TREE = {
+    "params": {"weights": jnp.arange(6, dtype=jnp.float32).reshape(2, 3) / 7, "layers": (jnp.ones(2), None)},
+    "optimiser": (jnp.int32(3), jnp.array([1.5, -2.0], jnp.bfloat16), jnp.array([7], jnp.uint16)),
+}
+HEADER = {"epoch": 2, "metrics": [{"loss": 0.1}], "note": "ä"}
+
+
+def assert_same(actual, expected) -> None:
+    assert jax.tree.structure(actual) == jax.tree.structure(expected)
+    for got, want in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+
+
+def test_checkpoint_returns_every_bit_and_the_header(tmp_path) -> None:
+    save_checkpoint(tmp_path / "c.npz", TREE, HEADER)
+    arrays, header = load_checkpoint(tmp_path / "c.npz", jax.tree.map(jnp.zeros_like, TREE))
+    assert_same(arrays, TREE)
+    assert header == HEADER == read_header(tmp_path / "c.npz")
+
+
+def test_checkpoint_loads_a_part(tmp_path) -> None:
+    save_checkpoint(tmp_path / "c.npz", TREE, HEADER)
+    arrays, _ = load_checkpoint(tmp_path / "c.npz", {"params": TREE["params"]})
+    assert_same(arrays, {"params": TREE["params"]})
+
+
+@pytest.mark.parametrize("moment", ["fsync", "replace"])
+def test_checkpoint_survives_a_kill_in_the_middle_of_a_write(tmp_path, monkeypatch, moment: str) -> None:
+    path = tmp_path / "c.npz"
+    save_checkpoint(path, TREE, HEADER)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, moment, killed)
+        with pytest.raises(KeyboardInterrupt):
+            save_checkpoint(path, jax.tree.map(jnp.zeros_like, TREE), {"epoch": 3})
+    assert_same(load_checkpoint(path, TREE)[0], TREE)
+    save_checkpoint(path, TREE, {"epoch": 4})  # and what the kill has left is in nobody's way
+    assert read_header(path) == {"epoch": 4}
+    assert [file.name for file in tmp_path.iterdir()] == ["c.npz"]
+
+
+@functools.cache
+def whole_file() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        save_checkpoint(Path(folder) / "c.npz", TREE, HEADER)
+        return (Path(folder) / "c.npz").read_bytes()
+
+
+@hypothesis.given(data=st.data())
+@hypothesis.settings(max_examples=300)
+def test_damaged_checkpoint_is_refused_or_whole(data) -> None:
+    content = bytearray(whole_file())
+    if data.draw(st.booleans(), label="cut"):
+        del content[data.draw(st.integers(0, len(content) - 1), label="length") :]
+    else:
+        place = data.draw(st.integers(0, len(content) - 1), label="place")
+        content[place] ^= data.draw(st.integers(1, 255), label="bits")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "c.npz"
+        path.write_bytes(content)
+        try:
+            arrays, header = load_checkpoint(path, TREE)
+        except ValueError as error:
+            assert re.match(r"load_checkpoint: `path` must be a complete checkpoint, got \w+ in ", str(error))
+        else:  # a byte that means nothing, such as a date
+            assert_same(arrays, TREE)
+            assert header == HEADER
+
+
+def test_missing_checkpoint_is_named(tmp_path) -> None:
+    text = f"read_header: `path` must be a checkpoint, got no file at {tmp_path}/c.npz. Train first, or correct the path."
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        read_header(tmp_path / "c.npz")
+
+
+def test_other_files_are_no_checkpoints(tmp_path) -> None:
+    np.savez(tmp_path / "c.npz", a=np.zeros(2))
+    text = (
+        f"load_checkpoint: `path` must be a complete checkpoint, got KeyError in {tmp_path}/c.npz. "
+        "Use a copy of it, or train anew without --resume."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        load_checkpoint(tmp_path / "c.npz", TREE)
+
+
+def test_checkpoint_of_another_version_is_named(tmp_path, monkeypatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "_FORMAT", "snnjax checkpoint 0")
+        save_checkpoint(tmp_path / "c.npz", TREE, HEADER)
+    text = (
+        "read_header: `path` must be of the format snnjax checkpoint 1, got snnjax checkpoint 0. "
+        "Load it with the version of snnjax that wrote it."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        read_header(tmp_path / "c.npz")
+
+
+MISMATCHES = {
+    "shape": (
+        {"params": {"weights": jnp.zeros((2, 4)), "layers": (jnp.ones(2), None)}},
+        "have params.weights as float32[2, 4], got float32[2, 3] in {}",
+    ),
+    "dtype": (
+        {"params": {"weights": jnp.zeros((2, 3)), "layers": (jnp.ones(2, jnp.bfloat16), None)}},
+        "have params.layers.0 as bfloat16[2], got float32[2] in {}",
+    ),
+    "missing": (
+        {"params": {"weights": jnp.zeros((2, 3)), "layers": (jnp.ones(2), jnp.ones(2))}},
+        "have an array params.layers.1, got none in {}",
+    ),
+    "superfluous": ({"params": {"weights": jnp.zeros((2, 3))}}, "not have an array params.layers.0, got one in {}"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(MISMATCHES))
+def test_checkpoint_of_another_network_is_named(tmp_path, case: str) -> None:
+    like, found = MISMATCHES[case]
+    path = tmp_path / "c.npz"
+    save_checkpoint(path, TREE, HEADER)
+    text = (
+        f"load_checkpoint: `path` must {found.format(path)}. "
+        "Build the network with the settings that the checkpoint was trained with."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        load_checkpoint(path, like)

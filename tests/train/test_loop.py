@@ -1,0 +1,263 @@
+"""The training loop: it learns, keeps activity down, chooses by validation, and resumes bit for bit."""
+
+import functools
+import json
+import re
+import signal
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import snnjax
+from snnjax import losses, train
+from snnjax.data import EventDataset
+from snnjax.train.progress import after_epoch, begin
+
+STEPS, INPUTS, CLASSES = 6, 12, 2
+CONFIG = train.TrainConfig(epochs=3, batch_size=8, learning_rate=0.1, activity_bound=0.2)
+# What depends on the clock.
+CLOCK = ("seconds", "events_per_second", "synaptic_operations_per_second")
+
+
+def events(seed: int, samples: int = 160) -> EventDataset:
+    """Two classes that prefer one half of the inputs each; three events a step."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, CLASSES, samples)
+    half = (rng.random((samples, STEPS, 3)) < 0.1).astype(np.int64) ^ labels[:, None, None]
+    ids = np.sort(2 * rng.permuted(np.tile(np.arange(6), (samples, STEPS, 1)), axis=-1)[..., :3] + half, axis=-1)
+    return EventDataset(ids.astype(np.uint16), np.full((samples, STEPS), 3, np.int32), labels, INPUTS, CLASSES)
+
+
+NET = snnjax.network(INPUTS, [snnjax.layer(16, capacity=8)], snnjax.leaky_readout(CLASSES))
+VALIDATION = events(1, 20)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled_programs_are_kept(tmp_path_factory):
+    """Each call of `fit` compiles its steps; those of equal settings are equal programs."""
+    options = {
+        "jax_compilation_cache_dir": str(tmp_path_factory.mktemp("compiled")),
+        "jax_persistent_cache_min_compile_time_secs": 0.5,
+    }
+    before = {name: getattr(jax.config, name) for name in options}
+    for name, value in options.items():
+        jax.config.update(name, value)
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run in one go, and its folder."""
+    folder = tmp_path_factory.mktemp("whole")
+    return run(folder=folder, settings={"hidden": (16,)}), folder
+
+
+@functools.cache
+def first_params():
+    return NET.init(jax.random.key(0))
+
+
+def run(config=CONFIG, source=None, **options):
+    source = events(0) if source is None else source
+    options = {"loss": losses.cross_entropy_sum, "config": config} | options
+    return train.fit(NET, options.pop("params", first_params()), source, VALIDATION, **options)
+
+
+def assert_same_bits(actual, expected) -> None:
+    assert jax.tree.structure(actual) == jax.tree.structure(expected)
+    for got, want in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_array_equal(np.asarray(got).view(np.uint8), np.asarray(want).view(np.uint8))
+
+
+def without_clock(lines):
+    return [{name: value for name, value in line.items() if name not in CLOCK} for line in lines]
+
+
+def test_fit_learns_and_leaves_the_first_parameters_alone(whole) -> None:
+    result, _ = whole
+    assert not result.interrupted
+    assert result.metrics[-1]["train_loss"] < result.metrics[0]["train_loss"]
+    assert max(line["validation_accuracy"] for line in result.metrics) > 0.9
+    assert_same_bits(first_params(), NET.init(jax.random.key(0)))
+    tested = train.evaluate(NET, result.params, VALIDATION, loss=losses.cross_entropy_sum)
+    assert tested["accuracy"] == result.metrics[result.best_epoch - 1]["validation_accuracy"]
+
+
+def test_interrupted_and_resumed_training_equals_training_in_one_go(whole, tmp_path) -> None:
+    whole, whole_folder = whole
+    options = {"folder": tmp_path, "settings": {"hidden": (16,)}}
+
+    def interrupt(line) -> None:
+        if line["epoch"] == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    handler = signal.getsignal(signal.SIGINT)
+    part = run(on_epoch=interrupt, **options)
+    assert part.interrupted and len(part.metrics) == 2
+    assert signal.getsignal(signal.SIGINT) is handler
+    # what a kill in the middle of the next write would leave
+    (tmp_path / "checkpoint.npz.partial").write_bytes(b"half a checkpoint")
+    resumed = run(resume=True, **options)
+    assert_same_bits(resumed.params, whole.params)
+    assert resumed.best_epoch == whole.best_epoch and not resumed.interrupted
+    assert without_clock(resumed.metrics) == without_clock(whole.metrics)
+    files = [np.load(folder / "checkpoint.npz") for folder in (whole_folder, tmp_path)]
+    assert files[0].files == files[1].files
+    for name in files[0].files:
+        if name != "header":
+            np.testing.assert_array_equal(files[0][name], files[1][name])
+    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == resumed.metrics
+
+
+def test_resuming_a_finished_run_returns_its_result(whole) -> None:
+    result, folder = whole
+    again = run(folder=folder, settings={"hidden": (16,)}, resume=True, source=lambda epoch: 1 / 0)
+    assert_same_bits(again.params, result.params)
+    assert again.metrics == result.metrics
+
+
+def test_each_epoch_gets_its_own_data_once(whole) -> None:
+    asked = []
+
+    def source(epoch: int) -> EventDataset:
+        asked.append(epoch)
+        return events(epoch)
+
+    losses_of = [[line["train_loss"] for line in result.metrics] for result in (run(CONFIG, source), whole[0])]
+    assert asked == [0, 1, 2]
+    assert [fresh == same for fresh, same in zip(*losses_of, strict=True)] == [True, False, False]
+
+
+def test_errors_of_the_data_thread_reach_the_caller() -> None:
+    with pytest.raises(ZeroDivisionError):
+        run(source=lambda epoch: 1 / 0)
+
+
+def test_epoch_is_chosen_on_validation_data() -> None:
+    params = first_params()
+    progress = begin(params, _NoOptimiser(), CONFIG)
+    for epoch, accuracy in enumerate((0.5, 0.9, 0.9, 0.7), start=1):
+        own = params.layers[0]._replace(bias=jnp.full(16, float(epoch)))
+        state = train.TrainState(params._replace(layers=(own,)), ())
+        trained = {"loss": 1.0, "accuracy": epoch / 4}
+        progress = after_epoch(progress, state, trained, {"loss": 1.0, "accuracy": accuracy})
+    assert progress.best_epoch == 2  # among equals the earliest
+    assert progress.best_params.layers[0].bias[0] == 2
+    assert [line["epoch"] for line in progress.metrics] == [1, 2, 3, 4]
+
+
+class _NoOptimiser:
+    def init(self, params):
+        return ()
+
+
+def test_upper_bound_holds_activity_down(whole) -> None:
+    bound = run(replace(CONFIG, activity_bound=0.05))
+    assert bound.metrics[-1]["activity"][0] < 0.5 * whole[0].metrics[-1]["activity"][0]
+
+
+def test_silent_layer_is_reported() -> None:
+    params = jax.tree.map(jnp.zeros_like, first_params())
+    params = params._replace(layers=(params.layers[0]._replace(neuron=first_params().layers[0].neuron),))
+    text = (
+        "fit: layer 1 did not spike once in epoch 1: nothing passes through it. "
+        "Start from larger weights (network.init with sample inputs), or lower the threshold."
+    )
+    with pytest.warns(RuntimeWarning, match=f"^{re.escape(text)}$"):
+        run(replace(CONFIG, epochs=1, second_threshold=0.999), params=params)
+
+
+def test_second_threshold_moves_without_a_second_trace() -> None:
+    traces = []
+
+    def loss(*arguments, **options):
+        traces.append(1)
+        return losses.cross_entropy_sum(*arguments, **options)
+
+    optimiser = train.make_optimiser(replace(CONFIG, warmup_epochs=0.0), 6)
+    step = train.make_train_step(NET, loss, optimiser, CONFIG)
+    batch = events(0).take(np.arange(8))
+    moved = []
+    for second_threshold in (0.9, 0.1):
+        params = jax.tree.map(jnp.copy, first_params())
+        state, _ = step(train.TrainState(params, optimiser.init(params)), batch, second_threshold)
+        moved.append(state.params.layers[0].weights)
+    assert len(traces) == 1
+    assert np.any(moved[0] != moved[1])  # more neurons learn below a lower threshold
+
+
+def test_evaluate_does_not_count_the_filling_of_the_last_batch() -> None:
+    loss = losses.cross_entropy_sum
+    whole, pieces = (
+        train.evaluate(NET, first_params(), VALIDATION, loss=loss, batch_size=size) for size in (20, 8)
+    )
+    for name in whole.keys() - set(CLOCK):
+        np.testing.assert_allclose(pieces[name], whole[name], rtol=1e-5, err_msg=name)
+    assert pieces["samples"] == 20 and pieces["input_events"] == 3 * STEPS
+
+
+def test_evaluate_equals_the_single_metrics() -> None:
+    batch = VALIDATION.take(np.arange(20))
+    params = first_params()
+    output, _ = NET.apply(params, NET.initial_state(params, 20), batch.inputs)
+    numbers = train.evaluate(NET, params, VALIDATION, loss=losses.cross_entropy_sum)
+    expected = {
+        "loss": losses.cross_entropy_sum(output.output, batch.labels),
+        "accuracy": snnjax.metrics.accuracy(output.output, batch.labels),
+        "activity": snnjax.metrics.mean_activity(output.activity),
+        "silent_share": snnjax.metrics.silent_layers(output.activity),
+        "dropped_share": snnjax.metrics.dropped_share(output.dropped, output.activity, jnp.full(20, STEPS)),
+        "dense_operations": STEPS * (INPUTS * 16 + 16 * CLASSES),
+    }
+    for name, value in expected.items():
+        np.testing.assert_allclose(numbers[name], value, rtol=1e-5, err_msg=name)
+
+
+FAILURES = {
+    "folder": (
+        lambda: run(resume=True),
+        "fit: `folder` must be given to resume, got None. Name the folder of the run to be resumed.",
+    ),
+    "samples": (
+        lambda: run(source=events(0, 7)),
+        "fit: `train` must hold 8 samples, got 7. Pass more samples, or a smaller batch size.",
+    ),
+    "epochs": (
+        lambda: replace(CONFIG, epochs=0),
+        "TrainConfig: `epochs` must be an integer of at least 1, got 0. Pass a larger whole number.",
+    ),
+    "learning rate": (
+        lambda: replace(CONFIG, learning_rate=0.0),
+        "TrainConfig: `learning_rate` must be positive, got 0.0. Leave out learning_rate for its default.",
+    ),
+    "strength": (
+        lambda: replace(CONFIG, activity_strength=-1.0),
+        "TrainConfig: `activity_strength` must be at least 0, got -1.0. Leave out activity_strength for its default.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", sorted(FAILURES))
+def test_wrong_arguments_are_named(case: str) -> None:
+    call, text = FAILURES[case]
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        call()
+
+
+def test_resuming_with_other_settings_is_refused(whole) -> None:
+    options = {"folder": whole[1], "resume": True}
+    text = (
+        "fit: `learning_rate` must be 0.1 as in the checkpoint, got 0.01. "
+        "Resume with the settings of the checkpoint, or start anew in another folder."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        run(replace(CONFIG, learning_rate=0.01), settings={"hidden": (16,)}, **options)
+    text = text.replace("`learning_rate` must be 0.1", "`hidden` must be [16]").replace("0.01", "[8]")
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        run(settings={"hidden": (8,)}, **options)
