@@ -41,7 +41,11 @@ def test_raster_has_a_dot_for_every_spike(sparse: bool) -> None:
     axes = plot.raster(spikes, title="some")
     assert points(axes) == [(0.0, 3.0), (2.0, 1.0), (4.0, 1.0)]
     assert (axes.get_xlim(), axes.get_ylim()) == ((-0.5, 4.5), (-0.5, 3.5))
-    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_title(loc="left")) == ("time step", "neuron", "some")
+    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_title(loc="left")) == (
+        "time step",
+        "neuron",
+        "some",
+    )
 
 
 def test_raster_leaves_out_entries_listed_for_their_gradient() -> None:
@@ -56,7 +60,10 @@ def test_raster_draws_into_given_axes() -> None:
 
 
 def test_sample_draws_inputs_layers_and_readout() -> None:
-    hidden = (jnp.stack([DENSE, DENSE], axis=1), SparseSpikes.from_dense(jnp.stack([DENSE, DENSE], axis=1), 2))
+    hidden = (
+        jnp.stack([DENSE, DENSE], axis=1),
+        SparseSpikes.from_dense(jnp.stack([DENSE, DENSE], axis=1), 2),
+    )
     output = LIFNetworkOutput(jnp.ones((5, 2, 3)), (), (), hidden)
     figure = plot.sample(SparseSpikes.from_dense(jnp.stack([DENSE, DENSE], 1), 2), output, index=1, label=2)
     titles = [axes.get_title(loc="left") for axes in figure.axes]

@@ -45,7 +45,7 @@ def test_many_small_terms_add_up_in_bfloat16() -> None:
 @pytest.mark.parametrize("dtype", [jnp.uint8, jnp.int32, bool, jnp.bfloat16], ids=lambda d: jnp.dtype(d).name)
 def test_lif_network_takes_inputs_of_any_dtype(dtype: Any) -> None:
     inputs = jnp.array([[[1, 0]], [[1, 1]], [[0, 1]]])
-    layer = LIFLayer(jnp.array([[0.5, 2.0], [1.0, -1.0]]), decay=0.5)
+    layer = LIFLayer(jnp.array([[0.5, 2.0], [1.0, -1.0]]), decay=0.5, gain=1.0)
 
     def loss(weights: jax.Array, inputs: jax.Array) -> Any:
         output = lif_network(inputs, [layer._replace(weights=weights)])[0].output

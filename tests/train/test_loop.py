@@ -27,8 +27,12 @@ def events(seed: int, samples: int = 160) -> EventDataset:
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, CLASSES, samples)
     half = (rng.random((samples, STEPS, 3)) < 0.1).astype(np.int64) ^ labels[:, None, None]
-    ids = np.sort(2 * rng.permuted(np.tile(np.arange(6), (samples, STEPS, 1)), axis=-1)[..., :3] + half, axis=-1)
-    return EventDataset(ids.astype(np.uint16), np.full((samples, STEPS), 3, np.int32), labels, INPUTS, CLASSES)
+    ids = np.sort(
+        2 * rng.permuted(np.tile(np.arange(6), (samples, STEPS, 1)), axis=-1)[..., :3] + half, axis=-1
+    )
+    return EventDataset(
+        ids.astype(np.uint16), np.full((samples, STEPS), 3, np.int32), labels, INPUTS, CLASSES
+    )
 
 
 NET = snnjax.network(INPUTS, [snnjax.layer(16, capacity=8)], snnjax.leaky_readout(CLASSES))
@@ -129,7 +133,9 @@ def test_each_epoch_gets_its_own_data_once(whole) -> None:
         asked.append(epoch)
         return events(epoch)
 
-    losses_of = [[line["train_loss"] for line in result.metrics] for result in (run(CONFIG, source), whole[0])]
+    losses_of = [
+        [line["train_loss"] for line in result.metrics] for result in (run(CONFIG, source), whole[0])
+    ]
     assert asked == [0, 1, 2]
     assert [fresh == same for fresh, same in zip(*losses_of, strict=True)] == [True, False, False]
 

@@ -1,0 +1,179 @@
+"""The command line: what it writes, what it returns, and how it says that something is wrong."""
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from snnjax import cli, train
+
+TINY = ("--task", "digits", "--hidden", "12", "--samples", "60", "--batch-size", "16", "--epochs", "2")
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory) -> Path:
+    """A folder in which a tiny network was trained."""
+    folder = tmp_path_factory.mktemp("run")
+    assert cli.main(["train", *TINY, "--out", str(folder)]) == 0
+    return folder
+
+
+def line_with(text: str, start: str) -> str:
+    return next(line for line in text.splitlines() if line.startswith(start))
+
+
+def test_train_writes_pictures_metrics_and_checkpoint(run_folder) -> None:
+    names = {"raster.png", "curves.png", "activity.png", "checkpoint.npz", "metrics.jsonl", "test.json"}
+    assert {path.name for path in run_folder.iterdir()} == names
+    for name in ("raster.png", "curves.png", "activity.png"):
+        assert (run_folder / name).read_bytes().startswith(b"\x89PNG")
+    lines = [json.loads(line) for line in (run_folder / "metrics.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in lines] == [1, 2]
+    assert lines[0].keys() >= {
+        *("train_loss", "train_accuracy", "validation_loss", "validation_accuracy"),
+        *("activity", "dropped_share", "events_per_second", "synaptic_operations_per_second"),
+    }
+
+
+def test_train_resumed_at_its_end_says_the_same(run_folder, capsys) -> None:
+    assert cli.main(["train", *TINY, "--out", str(run_folder), "--resume"]) == 0
+    out, err = capsys.readouterr()
+    accuracy = 100 * json.loads((run_folder / "test.json").read_text())["accuracy"]
+    assert line_with(out, "task") == (
+        "task digits: 2312 inputs, hidden layers 12, 10 classes, spike lists of 10 % of the width; "
+        "8 validation samples"
+    )
+    assert line_with(out, "test accuracy").startswith(f"test accuracy {accuracy:.2f} % (epoch ")
+    assert re.search(
+        r"training ran at [\d.]+ [kM] events/s and [\d.]+ [kMG] effective synaptic operations/s\n", out
+    )
+    assert err == ""
+
+
+def test_evaluate_finds_the_accuracy_of_training(run_folder, capsys) -> None:
+    before = json.loads((run_folder / "test.json").read_text())
+    assert cli.main(["evaluate", "--out", str(run_folder)]) == 0
+    assert f"test accuracy {100 * before['accuracy']:.2f} %" in capsys.readouterr().out
+    assert json.loads((run_folder / "test.json").read_text())["loss"] == before["loss"]
+
+
+def test_info_names_versions_devices_and_a_checkpoint(run_folder, capsys) -> None:
+    assert cli.main(["info", "--checkpoint", str(run_folder / "checkpoint.npz")]) == 0
+    out = capsys.readouterr().out
+    for start in ("snnjax", "jax ", "python", "devices", "ops", "tasks"):
+        assert line_with(out, start)
+    assert line_with(out, "  epochs").split()[1:4] == ["2", "of", "2,"]
+    assert "  hidden: [12]\n" in out
+
+
+def test_epoch_line_reads_well() -> None:
+    line = {"epoch": 3, "train_loss": 0.5, "train_accuracy": 0.925, "validation_accuracy": 1.0}
+    line |= {"activity": [0.031, 0.04], "dropped_share": [0.001, 0.0], "seconds": 2.5}
+    assert cli._epoch_line(line, 12) == (
+        "epoch  3/12  loss 0.500  accuracy  92.5 % train, 100.0 % validation  "
+        "activity 3.1 % 4.0 %  dropped 0.10 % 0.00 %  2.5 s\n"
+    )
+
+
+@pytest.mark.parametrize("number, text", [(12, "12"), (1234, "1.23 k"), (5.678e6, "5.68 M"), (3e10, "30 G")])
+def test_big_numbers_have_units(number: float, text: str) -> None:
+    assert cli._big(number) == text
+
+
+def test_command_line_knows_every_task() -> None:
+    assert set(cli.TASK_NAMES) == set(train.TASKS)
+
+
+def test_options_change_the_settings_of_the_task() -> None:
+    options = [
+        "--task",
+        "digits",
+        "--dense",
+        "--seed",
+        "3",
+        "--second-threshold",
+        "0.8",
+        "--hidden",
+        "5",
+        "4",
+    ]
+    settings = cli._settings(cli._parser().parse_args(["train", *options]))
+    expected = train.TASKS["digits"]
+    training = replace(expected.training, seed=3, second_threshold=0.8)
+    assert settings == replace(expected, capacity=None, hidden=(5, 4), training=training)
+
+
+FAILURES = {
+    "no checkpoint": (
+        ["evaluate", "--out", "nowhere"],
+        "read_header: `path` must be a checkpoint, got no file at nowhere/checkpoint.npz. "
+        "Train first, or correct the path.",
+    ),
+    "no data": (
+        ["train", "--task", "shd"],
+        "load_task: `folder` must hold the data, got None. Download shd and name its folder with --data.",
+    ),
+    "setting": (
+        ["train", "--epochs", "0"],
+        "TrainConfig: `epochs` must be an integer of at least 1, got 0. Pass a larger whole number.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", sorted(FAILURES))
+def test_our_errors_are_one_line_and_exit_code_2(case: str, capsys) -> None:
+    arguments, text = FAILURES[case]
+    assert cli.main(arguments) == 2
+    assert capsys.readouterr().err == f"snnjax: {text}\n"
+
+
+def test_resume_with_other_settings_is_refused(run_folder, capsys) -> None:
+    assert cli.main(["train", *TINY, "--seed", "1", "--out", str(run_folder), "--resume"]) == 2
+    assert capsys.readouterr().err == (
+        "snnjax: fit: `seed` must be 0 as in the checkpoint, got 1. "
+        "Resume with the settings of the checkpoint, or start anew in another folder.\n"
+    )
+
+
+def test_mistakes_of_ours_keep_their_traceback(monkeypatch) -> None:
+    def broken(folder):
+        raise ValueError("shapes do not match")
+
+    monkeypatch.setattr(train, "read_header", broken)
+    with pytest.raises(ValueError, match=r"^shapes do not match$"):
+        cli.main(["evaluate"])
+
+
+def test_wrong_options_are_named_by_the_parser(capsys) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["train", "--capacity", "0.1", "--dense"])
+    assert caught.value.code == 2
+    assert "--dense: not allowed with argument --capacity" in capsys.readouterr().err
+
+
+def test_warnings_are_one_line(run_folder, capsys, monkeypatch) -> None:
+    import warnings
+
+    def warn(*_):
+        warnings.warn("layer 1 is silent", RuntimeWarning, stacklevel=1)
+        return {"best_epoch": 0, "metrics": [], "epoch": 0, "config": {"epochs": 1}, "settings": {}}
+
+    monkeypatch.setattr(train, "read_header", warn)
+    assert cli.main(["info", "--checkpoint", "some"]) == 0
+    assert capsys.readouterr().err == "snnjax: warning: layer 1 is silent\n"
+
+
+def test_help_needs_none_of_the_optional_packages() -> None:
+    code = (
+        "import sys; from snnjax import cli\n"
+        "try: cli.main(['train', '--help'])\n"
+        "except SystemExit: pass\n"
+        "sys.exit(any(name in sys.modules for name in ('optax', 'matplotlib', 'tqdm', 'h5py', 'chex')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "--second-threshold" in done.stdout

@@ -1,0 +1,178 @@
+"""`SparseSpikes`: round trips, overflow, indexing, JAX transforms, ids that name no neuron."""
+
+from typing import Any
+
+import hypothesis
+import hypothesis.extra.numpy as hnp
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snnjax import SparseSpikes
+from snnjax.sparse_spikes import gather, id_dtype, list_ids, scatter
+from tests.ops import references
+
+DENSE = jnp.array([[[0.0, 1.0, 0.0, 1.0], [1.0, 1.0, 1.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 2.0, 0.5]]])
+LEAVES = ("ids", "values", "num_spikes", "num_listed")
+binary_rows = hnp.arrays(np.float32, (2, 3, 5), elements=st.sampled_from([0.0, 0.0, 1.0]))
+
+
+def test_from_dense_lists_in_order_of_id() -> None:
+    spikes = SparseSpikes.from_dense(DENSE, capacity=3)
+    assert spikes.ids.tolist() == [[[1, 3, 4], [0, 1, 2]], [[4, 4, 4], [2, 3, 4]]]
+    assert spikes.values.tolist() == [[[1, 1, 0], [1, 1, 1]], [[0, 0, 0], [2, 0.5, 0]]]
+    assert spikes.num_spikes.tolist() == spikes.num_listed.tolist() == [[2, 3], [0, 2]]
+    assert (spikes.num_neurons, spikes.capacity, spikes.shape) == (4, 3, (2, 2, 4))
+    assert (spikes.ids.dtype, spikes.values.dtype, spikes.num_spikes.dtype) == (jnp.uint16, jnp.float32, jnp.int32)
+    assert spikes.dtype == jnp.float32
+
+
+def test_overflow_counts_what_did_not_fit() -> None:
+    spikes = SparseSpikes.from_dense(DENSE, capacity=2)
+    assert spikes.num_spikes.tolist() == [[2, 3], [0, 2]]
+    assert spikes.num_listed.tolist() == [[2, 2], [0, 2]]
+    assert spikes.overflow.tolist() == [[0, 1], [0, 0]]
+    assert spikes.ids[0, 1].tolist() == [0, 1]
+    assert SparseSpikes.from_dense(DENSE, capacity=0).overflow.tolist() == [[2, 3], [0, 2]]
+
+
+@hypothesis.given(dense=binary_rows)
+@pytest.mark.parametrize("capacity", [0, 2, 5, 7])
+def test_round_trip_keeps_what_fits(dense: np.ndarray, capacity: int) -> None:
+    kept = dense * (np.cumsum(dense, axis=-1) <= capacity)
+    np.testing.assert_array_equal(SparseSpikes.from_dense(dense, capacity).to_dense(), kept)
+
+
+@hypothesis.given(ids=hnp.arrays(np.int32, (3, 4), elements=st.integers(-2, 6)))
+def test_from_ids_to_dense_counts_each_id_in_range(ids: np.ndarray) -> None:
+    spikes = SparseSpikes.from_ids(ids, 5)
+    counts = [[np.sum(row == neuron) for neuron in range(5)] for row in ids]
+    np.testing.assert_array_equal(spikes.to_dense(), counts)
+    used = (ids >= 0) & (ids < 5)
+    np.testing.assert_array_equal(spikes.num_spikes, used.sum(-1))
+    np.testing.assert_array_equal(spikes.num_listed, used.sum(-1))
+    np.testing.assert_array_equal(spikes.ids, np.where(used, ids, 5))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int32, np.uint32])
+@pytest.mark.parametrize("num_neurons", [3, 300, 70_000])
+def test_from_ids_takes_ids_of_any_dtype(dtype: Any, num_neurons: int) -> None:
+    """More neurons than the dtype of the ids can name are no reason to fail."""
+    spikes = SparseSpikes.from_ids(np.array([0, 2, 100], dtype), num_neurons)
+    assert spikes.ids.tolist() == [0, 2, 100 if num_neurons > 100 else 3]
+
+
+@pytest.mark.parametrize("num_neurons, dtype", [(0, "uint16"), (65_535, "uint16"), (65_536, "int32")])
+def test_ids_are_short_while_the_pad_id_fits(num_neurons: int, dtype: str) -> None:
+    assert id_dtype(num_neurons) == dtype
+    spikes = SparseSpikes.from_ids(jnp.array([num_neurons - 1, num_neurons, 2**31 - 1]), num_neurons)
+    assert spikes.ids.dtype == dtype
+    listed = 1 if num_neurons else 0
+    assert spikes.num_spikes == listed
+    assert spikes.ids.tolist() == [num_neurons - listed, num_neurons, num_neurons]
+    assert SparseSpikes.from_dense(jnp.zeros((1, num_neurons)), 1).ids.tolist() == [[num_neurons]]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, bool, np.int32])
+def test_from_dense_takes_whole_numbers(dtype: Any) -> None:
+    spikes = SparseSpikes.from_dense(np.array([0, 1, 1], dtype), 2)
+    assert spikes.ids.tolist() == [1, 2]
+    assert spikes.values.dtype == jnp.float32
+
+
+@pytest.mark.parametrize("index", [0, -1, (1, 0), slice(1), (slice(None), 1), None, ..., (..., 0), (0, ...)])
+def test_index_acts_on_leading_axes(index: Any) -> None:
+    """As on the dense array without its last axis, an ellipsis included."""
+    spikes = SparseSpikes.from_dense(DENSE, capacity=2)
+    picked = spikes[index]
+    assert picked.num_spikes.tolist() == spikes.num_spikes[index].tolist()
+    assert picked.num_listed.tolist() == spikes.num_listed[index].tolist()
+    rows = np.arange(4).reshape(2, 2)[index]
+    np.testing.assert_array_equal(picked.to_dense(), np.asarray(spikes.to_dense()).reshape(4, 4)[rows])
+
+
+def test_index_by_an_array_picks_a_batch() -> None:
+    spikes = SparseSpikes.from_dense(DENSE, capacity=2)
+    np.testing.assert_array_equal(
+        spikes[:, jnp.array([1, 1, 0])].to_dense(), spikes.to_dense()[:, jnp.array([1, 1, 0])]
+    )
+
+
+def test_index_of_a_neuron_is_refused() -> None:
+    with pytest.raises(IndexError):
+        SparseSpikes.from_dense(DENSE, capacity=2)[0, 0, 0]
+
+
+def test_gradient_of_to_dense_is_that_of_the_values() -> None:
+    """Ids outside the range have none, duplicates have the same."""
+    count = jnp.array(4)
+    spikes = SparseSpikes(jnp.array([2, 0, 2, 9]), jnp.ones(4), count, count, 3)
+    gradient = jax.grad(lambda s: jnp.vdot(s.to_dense(), jnp.array([1.0, 2.0, 3.0])), allow_int=True)(spikes)
+    assert gradient.values.tolist() == [3.0, 1.0, 3.0, 0.0]
+
+
+def test_lists_pass_through_jit_vmap_scan_and_tree_map() -> None:
+    spikes = SparseSpikes.from_dense(DENSE, capacity=3)
+    assert jax.jit(lambda s: s)(spikes).num_neurons == 4
+    np.testing.assert_array_equal(jax.vmap(lambda s: s.to_dense())(spikes), DENSE)
+    np.testing.assert_array_equal(jax.vmap(lambda s: s.to_dense(), 1, 1)(spikes), DENSE)
+    _, scanned = jax.lax.scan(lambda c, s: (c, (s, s.to_dense())), 0, spikes)
+    np.testing.assert_array_equal(scanned[1], DENSE)
+    np.testing.assert_array_equal(scanned[0].ids, spikes.ids)
+    doubled = jax.tree.map(lambda leaf: jnp.concatenate([leaf, leaf]), spikes)
+    assert doubled.shape == (4, 2, 4)
+    assert [getattr(spikes, name) is leaf for name, leaf in zip(LEAVES, jax.tree.leaves(spikes), strict=True)]
+    assert len(jax.tree.leaves(spikes)) == len(LEAVES)
+
+
+def test_building_traces_under_jit_and_vmap() -> None:
+    built = jax.jit(jax.vmap(lambda row: SparseSpikes.from_dense(row, 3)))(DENSE)
+    for name in LEAVES:
+        np.testing.assert_array_equal(getattr(built, name), getattr(SparseSpikes.from_dense(DENSE, 3), name))
+
+
+def test_lists_are_static_in_their_number_of_neurons() -> None:
+    ids = jnp.array([[0]])
+    trees = [jax.tree.structure(SparseSpikes.from_ids(ids, n)) for n in (3, 3, 4)]
+    assert trees[0] == trees[1] != trees[2]
+
+
+EXTREMES = [-(2**31), -5, -1, 0, 2, 3, 4, 2**31 - 1]
+
+
+def test_scatter_and_gather_touch_only_ids_in_range() -> None:
+    ids = jnp.array([EXTREMES], jnp.int32)
+    values = jnp.arange(1.0, 9.0)[None]
+    assert scatter(ids, values, 3).tolist() == [[4.0, 0.0, 5.0]]
+    assert gather(jnp.array([[10.0, 20.0, 30.0]]), ids).tolist() == [[0, 0, 0, 10.0, 30.0, 0, 0, 0]]
+    bad = jnp.where(ids == 0, values, jnp.nan)
+    assert scatter(jnp.where(ids == 2, -1, ids), bad, 3).tolist() == [[4.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize("rows, capacity, neurons", [(0, 2, 3), (2, 0, 3), (2, 2, 0), (0, 0, 0)])
+def test_empty_axes_give_empty_results(rows: int, capacity: int, neurons: int) -> None:
+    ids = jnp.zeros((rows, capacity), jnp.int32)
+    assert scatter(ids, jnp.ones((rows, capacity)), neurons).shape == (rows, neurons)
+    assert not np.any(gather(jnp.ones((rows, neurons)), ids) != (neurons > 0))
+    listed = list_ids(jnp.ones((rows, neurons), bool), capacity)
+    assert listed.shape == (rows, capacity)
+    assert SparseSpikes.from_dense(jnp.ones((rows, neurons)), capacity).to_dense().shape == (rows, neurons)
+
+
+@hypothesis.given(dense=binary_rows, then=binary_rows)
+def test_list_ids_puts_the_second_group_behind_the_first(dense: np.ndarray, then: np.ndarray) -> None:
+    first, second = dense > 0, (then > 0) & (dense == 0)
+    ids = np.asarray(list_ids(jnp.asarray(first), 4, then=jnp.asarray(second)))
+    for row in np.ndindex(first.shape[:-1]):
+        expected = [*np.flatnonzero(first[row]), *np.flatnonzero(second[row])][:4]
+        assert ids[row].tolist() == expected + [5] * (4 - len(expected))
+
+
+def test_to_dense_equals_a_loop_over_the_list() -> None:
+    rng = np.random.default_rng(0)
+    ids, values = rng.integers(-1, 6, (3, 4)), rng.integers(-2, 3, (3, 4)).astype(np.float32)
+    count = np.full(3, 4, np.int32)
+    spikes = SparseSpikes(ids.astype(np.int32), values, count, count, 5)
+    np.testing.assert_array_equal(jax.tree.map(jnp.asarray, spikes).to_dense(), references.to_dense(spikes))
