@@ -22,9 +22,7 @@ def fail(op: str, argument: str, expected: str, actual: object, way_out: str) ->
     raise ValueError(message(op, argument, expected, actual, way_out))
 
 
-def check(
-    condition: bool, op: str, argument: str, expected: str, actual: object, way_out: str
-) -> None:
+def check(condition: bool, op: str, argument: str, expected: str, actual: object, way_out: str) -> None:
     """Raise a `ValueError` with the text of `message` unless `condition` holds."""
     if not condition:
         fail(op, argument, expected, actual, way_out)

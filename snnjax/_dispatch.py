@@ -131,11 +131,14 @@ def _batch(primitive: Primitive, operands: Sequence[Any], dims: Sequence[Any], *
     )
     fold, unfold = (_into_batch, _out_of_batch) if into_batch else (_into_groups, _out_of_groups)
     groups = max(
-        operand.shape[0 if dim is None else int(dim == 0)] for operand, dim in zip(operands, dims, strict=True)
+        operand.shape[0 if dim is None else int(dim == 0)]
+        for operand, dim in zip(operands, dims, strict=True)
     )
     folded = [fold(*each, size, groups) for each in zip(operands, dims, axes, strict=True)]
     results = primitive.bind(*folded, **params)
-    return [unfold(*each, size) for each in zip(results, params["result_axes"], strict=True)], [0] * len(results)
+    return [unfold(*each, size) for each in zip(results, params["result_axes"], strict=True)], [0] * len(
+        results
+    )
 
 
 def _none(primitive: Primitive, operands: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:

@@ -93,7 +93,7 @@ def _train(options: argparse.Namespace) -> int:
     settings = _settings(options)
     parts = train.load_task(settings, options.data)
     net = train.build_network(settings, parts.num_inputs, parts.num_classes)
-    loss, decoder, _ = train.LOSSES[settings.loss]
+    loss, decoder = train.loss_of(settings)
     _say(f"task {settings.task}: {parts.num_inputs} inputs, hidden layers {_widths(settings)}, ")
     _say(f"{parts.num_classes} classes, {_lists(settings)}; {len(parts.validation)} validation samples\n")
     result = train.fit(
@@ -132,7 +132,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     net = train.build_network(settings, parts.num_inputs, parts.num_classes)
     like = {"best_params": jax.eval_shape(net.init, jax.random.key(0))}
     params = train.load_checkpoint(path, like)[0]["best_params"]
-    loss, decoder, _ = train.LOSSES[settings.loss]
+    loss, decoder = train.loss_of(settings)
     tested = train.evaluate(net, params, parts.test, loss=loss, decoder=decoder)
     _report(options.out, tested, header["best_epoch"])
     return 0

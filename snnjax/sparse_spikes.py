@@ -25,7 +25,7 @@ class SparseSpikes:
     """Lists of the neurons that spike, and of those near enough to spiking to receive gradient.
 
     In each list the neurons that spike come first (``values`` 1), then those whose membrane lies between the second
-    threshold and the threshold (``values`` 0); each group is sorted by id, and unused slots hold the id ``num_neurons``.
+    threshold and the threshold (``values`` 0). Each group is sorted by id; unused slots hold the id ``num_neurons``.
     A product with a list uses ``values[k] * weights[ids[k]]``: ids outside ``[0, num_neurons)`` contribute nothing,
     duplicates add. ``values`` is a float array because it carries the gradient.
 
@@ -83,8 +83,8 @@ class SparseSpikes:
     def to_dense(self) -> Float[Array, "*axes neurons"]:
         """The dense array ``out[ids[k]] += values[k]``, differentiable with respect to `values`."""
         rows = int(np.prod(self.ids.shape[:-1]))
-        flat = (array.reshape(rows, self.capacity) for array in (self.ids, self.values))
-        return scatter(*flat, self.num_neurons).reshape(self.shape)
+        ids, values = (jnp.asarray(leaf).reshape(rows, self.capacity) for leaf in (self.ids, self.values))
+        return scatter(ids, values, self.num_neurons).reshape(self.shape)
 
     @classmethod
     def from_dense(cls, spikes: Shaped[ArrayLike, "*axes neurons"], capacity: int) -> "SparseSpikes":
@@ -132,6 +132,8 @@ class SparseSpikes:
 
 def in_range(ids: Array, num_neurons: int) -> Array:
     """True where an id names a neuron."""
+    if num_neurons > np.iinfo(ids.dtype).max:  # which would wrap in the dtype of the ids
+        return ids >= 0
     return (ids >= 0) & (ids < num_neurons)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax.scipy.special import erf
 from jaxtyping import Array, Float
@@ -105,7 +106,7 @@ def sigmoid(slope: float = 4.0) -> Surrogate:
 
 
 def boxcar(slope: float = 1.0) -> Surrogate:
-    """``slope`` where ``|x| < 1 / (2 slope)``, else 0: a box of unit area (Kaiser et al. 2020, doi:10.3389/fnins.2020.00424).
+    """``slope`` where ``|x| < 1 / (2 slope)``, else 0, a box (Kaiser et al. 2020, doi:10.3389/fnins.2020.00424).
 
     Example:
         >>> float(boxcar().derivative(jnp.float32(0.6)))
@@ -152,7 +153,7 @@ def _gaussian_relaxed(x: Any, k: float) -> Any:
 
 
 def _sigmoid(x: Any, k: float) -> Any:
-    return 0.5 * (jnp.tanh(0.5 * k * x) + 1)
+    return jax.nn.sigmoid(k * x)
 
 
 # name -> (derivative, its antiderivative), both of (x, slope)
@@ -161,7 +162,7 @@ _FORMS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "arctan": (lambda x, k: 1 / (1 + (jnp.pi / 2 * k * x) ** 2), _arctan_relaxed),
     "triangle": (lambda x, k: jnp.maximum(1 - k * jnp.abs(x), 0), _triangle_relaxed),
     "gaussian": (lambda x, k: jnp.exp(-((k * x) ** 2)), _gaussian_relaxed),
-    "sigmoid": (lambda x, k: k * _sigmoid(x, k) * (1 - _sigmoid(x, k)), _sigmoid),
+    "sigmoid": (lambda x, k: k * _sigmoid(x, k) * _sigmoid(-x, k), _sigmoid),
     "boxcar": (
         lambda x, k: jnp.where(jnp.abs(x) < 0.5 / k, k, 0).astype(x.dtype),
         lambda x, k: jnp.clip(k * x, -0.5, 0.5) + 0.5,

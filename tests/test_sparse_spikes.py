@@ -1,5 +1,6 @@
 """`SparseSpikes`: round trips, overflow, indexing, JAX transforms, ids that name no neuron."""
 
+import functools
 from typing import Any
 
 import hypothesis
@@ -38,30 +39,46 @@ def test_overflow_counts_what_did_not_fit() -> None:
     assert SparseSpikes.from_dense(DENSE, capacity=0).overflow.tolist() == [[2, 3], [0, 2]]
 
 
+@functools.partial(jax.jit, static_argnums=1)
+def round_trip(dense: jax.Array, capacity: int) -> jax.Array:
+    return SparseSpikes.from_dense(dense, capacity).to_dense()
+
+
 @hypothesis.given(dense=binary_rows)
 @pytest.mark.parametrize("capacity", [0, 2, 5, 7])
 def test_round_trip_keeps_what_fits(dense: np.ndarray, capacity: int) -> None:
     kept = dense * (np.cumsum(dense, axis=-1) <= capacity)
-    np.testing.assert_array_equal(SparseSpikes.from_dense(dense, capacity).to_dense(), kept)
+    np.testing.assert_array_equal(round_trip(dense, capacity), kept)
+
+
+@jax.jit
+def list_five(ids: jax.Array) -> tuple[SparseSpikes, jax.Array]:
+    spikes = SparseSpikes.from_ids(ids, 5)
+    return spikes, spikes.to_dense()
 
 
 @hypothesis.given(ids=hnp.arrays(np.int32, (3, 4), elements=st.integers(-2, 6)))
 def test_from_ids_to_dense_counts_each_id_in_range(ids: np.ndarray) -> None:
-    spikes = SparseSpikes.from_ids(ids, 5)
+    spikes, dense = list_five(ids)
     counts = [[np.sum(row == neuron) for neuron in range(5)] for row in ids]
-    np.testing.assert_array_equal(spikes.to_dense(), counts)
+    np.testing.assert_array_equal(dense, counts)
     used = (ids >= 0) & (ids < 5)
     np.testing.assert_array_equal(spikes.num_spikes, used.sum(-1))
     np.testing.assert_array_equal(spikes.num_listed, used.sum(-1))
     np.testing.assert_array_equal(spikes.ids, np.where(used, ids, 5))
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int32, np.uint32])
-@pytest.mark.parametrize("num_neurons", [3, 300, 70_000])
-def test_from_ids_takes_ids_of_any_dtype(dtype: Any, num_neurons: int) -> None:
-    """More neurons than the dtype of the ids can name are no reason to fail."""
-    spikes = SparseSpikes.from_ids(np.array([0, 2, 100], dtype), num_neurons)
-    assert spikes.ids.tolist() == [0, 2, 100 if num_neurons > 100 else 3]
+@pytest.mark.parametrize(
+    "dtype, num_neurons, largest",
+    [(np.uint8, 300, 255), (np.int8, 300, 127), (np.uint16, 70_000, 65_535), (np.uint32, 3, 2)],
+)
+def test_from_ids_takes_ids_of_any_dtype(dtype: Any, num_neurons: int, largest: int) -> None:
+    """More neurons than the dtype of the ids can name are no reason to lose some."""
+    beyond = np.iinfo(dtype).max
+    spikes = SparseSpikes.from_ids(np.array([0, largest, beyond], dtype), num_neurons)
+    assert spikes.ids.tolist() == [0, largest, min(beyond, num_neurons)]
+    lists = SparseSpikes(np.array([0, largest], dtype), jnp.ones(2), jnp.int32(2), jnp.int32(2), num_neurons)
+    assert jnp.flatnonzero(lists.to_dense()).tolist() == [0, largest]
 
 
 @pytest.mark.parametrize("num_neurons, dtype", [(0, "uint16"), (65_535, "uint16"), (65_536, "int32")])
@@ -85,12 +102,14 @@ def test_from_dense_takes_whole_numbers(dtype: Any) -> None:
 @pytest.mark.parametrize("index", [0, -1, (1, 0), slice(1), (slice(None), 1), None, ..., (..., 0), (0, ...)])
 def test_index_acts_on_leading_axes(index: Any) -> None:
     """As on the dense array without its last axis, an ellipsis included."""
-    spikes = SparseSpikes.from_dense(DENSE, capacity=2)
+    row = np.arange(4).reshape(2, 2)
+    slots = 10 * row[:, :, None] + np.arange(3)
+    spikes = SparseSpikes(slots, slots + 0.5, row, row + 4, 100)
     picked = spikes[index]
-    assert picked.num_spikes.tolist() == spikes.num_spikes[index].tolist()
-    assert picked.num_listed.tolist() == spikes.num_listed[index].tolist()
-    rows = np.arange(4).reshape(2, 2)[index]
-    np.testing.assert_array_equal(picked.to_dense(), np.asarray(spikes.to_dense()).reshape(4, 4)[rows])
+    np.testing.assert_array_equal(picked.num_spikes, row[index])
+    np.testing.assert_array_equal(picked.num_listed, row[index] + 4)
+    np.testing.assert_array_equal(picked.ids, 10 * row[index][..., None] + np.arange(3))
+    np.testing.assert_array_equal(picked.values, picked.ids + 0.5)
 
 
 def test_index_by_an_array_picks_a_batch() -> None:
@@ -155,16 +174,21 @@ def test_scatter_and_gather_touch_only_ids_in_range() -> None:
 def test_empty_axes_give_empty_results(rows: int, capacity: int, neurons: int) -> None:
     ids = jnp.zeros((rows, capacity), jnp.int32)
     assert scatter(ids, jnp.ones((rows, capacity)), neurons).shape == (rows, neurons)
-    assert not np.any(gather(jnp.ones((rows, neurons)), ids) != (neurons > 0))
+    assert gather(jnp.ones((rows, neurons)), ids).tolist() == [[float(neurons > 0)] * capacity] * rows
     listed = list_ids(jnp.ones((rows, neurons), bool), capacity)
     assert listed.shape == (rows, capacity)
     assert SparseSpikes.from_dense(jnp.ones((rows, neurons)), capacity).to_dense().shape == (rows, neurons)
 
 
+@jax.jit
+def list_two_groups(first: jax.Array, second: jax.Array) -> jax.Array:
+    return list_ids(first, 4, then=second)
+
+
 @hypothesis.given(dense=binary_rows, then=binary_rows)
 def test_list_ids_puts_the_second_group_behind_the_first(dense: np.ndarray, then: np.ndarray) -> None:
     first, second = dense > 0, (then > 0) & (dense == 0)
-    ids = np.asarray(list_ids(jnp.asarray(first), 4, then=jnp.asarray(second)))
+    ids = np.asarray(list_two_groups(first, second))
     for row in np.ndindex(first.shape[:-1]):
         expected = [*np.flatnonzero(first[row]), *np.flatnonzero(second[row])][:4]
         assert ids[row].tolist() == expected + [5] * (4 - len(expected))

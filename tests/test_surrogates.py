@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import hypothesis
-import hypothesis.strategies as st
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -41,18 +39,19 @@ def test_value_by_hand(name: str, slope: float, x: float, derivative: float, rel
 
 
 @each_name
-@hypothesis.given(x=st.floats(-3, 3), slope=st.floats(0.25, 25))
-def test_derivative_is_that_of_the_relaxed_form(name: str, x: float, slope: float) -> None:
+@pytest.mark.parametrize("slope", [0.3, 1.0, 25.0])
+def test_derivative_is_that_of_the_relaxed_form(name: str, slope: float) -> None:
+    """Central differences at many points but for those next to a kink of the relaxed form."""
     surrogate, step = Surrogate(name, slope), 1e-6
-    kinks = {"boxcar": 0.5 / slope, "triangle": 1 / slope}
-    hypothesis.assume(abs(abs(x) - kinks.get(name, 10.0)) > 10 * step)
+    x = np.random.default_rng(0).uniform(-3, 3, 400)
+    kink = {"boxcar": 0.5 / slope, "triangle": 1 / slope}.get(name, 10.0)
+    x = x[np.abs(np.abs(x) - kink) > 10 * step]
     with jax.enable_x64(True):
-        points = jnp.array([x - step, x, x + step])
-        low, _, high = surrogate.relaxed(points)
-        _, derivative, _ = surrogate.derivative(points)
-    # The third derivative is below slope^2 * 6 <= 4000 but at the kink of superspike and triangle in 0, where the
-    # second one jumps by at most 2 slope = 50; times step, and 1e-16 / step.
+        low, high = np.asarray(surrogate.relaxed(jnp.stack([x - step, x + step])))
+        derivative = np.asarray(surrogate.derivative(jnp.asarray(x)))
+    # The second derivative jumps by at most 2 slope = 50 (superspike and triangle in 0), times step, and 1e-16 / step.
     np.testing.assert_allclose((high - low) / (2 * step), derivative, atol=1e-4)
+    assert np.ptp(derivative) > 0 or name == "straight_through"
 
 
 @each_name

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._check import check, check_integer, check_shape
+from snnjax._check import check, check_integer
 from snnjax.network._init import init_params, scale_to_activity
 from snnjax.network._run import is_plain, run_fused, run_layer, run_layers
 from snnjax.network._specs import LayerParams as LayerParams
@@ -29,7 +29,9 @@ class Network(NamedTuple):
 
     init: Callable[..., NetworkParams]  # (key, inputs=None, *, target_activity=0.05, dtype=float32) -> params
     initial_state: Callable[..., NetworkState]  # (params, batch) -> state
-    apply: Callable[..., tuple[LIFNetworkOutput, NetworkState]]  # (params, state, inputs, ...) -> (output, state)
+    apply: Callable[
+        ..., tuple[LIFNetworkOutput, NetworkState]
+    ]  # (params, state, inputs, ...) -> (output, state)
     num_inputs: int
     layers: tuple[LayerSpec, ...]  # a spiking read-out is the last of them
     readout: ReadoutSpec | None
@@ -116,10 +118,16 @@ def _initial_state(
     layers: tuple[LayerSpec, ...], readout: ReadoutSpec | None, params: NetworkParams, batch: int
 ) -> NetworkState:
     check_integer("network.initial_state", "batch", batch, 0)
+    last = None
+    if readout is not None and params.readout is not None:
+        last = readout.neuron.initial_state(params.readout.neuron, batch)
     return NetworkState(
-        tuple(spec.neuron.initial_state(own.neuron, batch) for spec, own in zip(layers, params.layers, strict=True)),
+        tuple(
+            spec.neuron.initial_state(own.neuron, batch)
+            for spec, own in zip(layers, params.layers, strict=True)
+        ),
         tuple(_no_spikes(own, batch) for own in params.layers),
-        None if readout is None else readout.neuron.initial_state(params.readout.neuron, batch),
+        last,
     )
 
 

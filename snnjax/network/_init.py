@@ -11,16 +11,15 @@ from snnjax._types import wide
 from snnjax.network._specs import LayerParams, LayerSpec, NetworkParams, ReadoutSpec
 from snnjax.neurons import Neuron
 
-# Weights are scaled for spikes at this rate, spikes per step and input: the activity that sparse training aims at.
+# Spikes per step and input for which weights are scaled, and at which the neurons then fire themselves: the activity
+# that sparse training aims at, alive in depth.
 _EXPECTED_RATE = 0.05
-# Membranes then deviate from rest by as much as the threshold does: alive in depth, and training quiets them.
-_TARGET_DEVIATION = 1.0
-# Probe of a neuron's response to noise: steps and samples.
-_PROBE_STEPS, _PROBE_SAMPLES = 64, 64
+# Probe of a neuron model's response to noise: steps, samples, and neurons, whose constants may be drawn at random.
+_PROBE_STEPS, _PROBE_SAMPLES, _PROBE_NEURONS = 64, 8, 64
 # Recurrent weights start at this share of what would drive a layer as strongly as its input does.
 _RECURRENT_SHARE = 0.5
-# Halvings of the interval in which the factor of a data-dependent scale is sought, a factor 2^16 wide.
-_HALVINGS, _LOG2_RANGE = 12, 8.0
+# Halvings of the interval in which the factor of a scale is sought, from 2^-8 to 2^8, for a probe from 2^-4 to 2^4.
+_HALVINGS, _LOG2_RANGE, _PROBE_LOG2_RANGE = 12, 8.0, 4.0
 
 LayerRun = Callable[[LayerSpec, LayerParams, Any], tuple[Any, Array]]
 
@@ -38,35 +37,77 @@ def init_params(
     return NetworkParams(tuple(params), last)
 
 
-def _init_layer(key: Array, num_inputs: int, width: int, spec: LayerSpec | ReadoutSpec, dtype: Any) -> LayerParams:
+def _init_layer(
+    key: Array, num_inputs: int, width: int, spec: LayerSpec | ReadoutSpec, dtype: Any
+) -> LayerParams:
     weight_key, recurrent_key, neuron_key, probe_key = jax.random.split(key, 4)
     neuron = spec.neuron.init(neuron_key, width, dtype)
-    deviation = _unit_deviation(probe_key, spec.neuron, dtype)
-    scale = jax.lax.rsqrt(jnp.float32(max(num_inputs, 1) * _EXPECTED_RATE)) / deviation
+    drive = _drive(probe_key, spec.neuron, spikes=isinstance(spec, LayerSpec))
+    scale = drive * jax.lax.rsqrt(jnp.float32(max(num_inputs, 1) * _EXPECTED_RATE))
     weights = (scale * jax.random.normal(weight_key, (num_inputs, width))).astype(dtype)
     recurrent = None
     if isinstance(spec, LayerSpec) and spec.recurrent:
-        scale = _RECURRENT_SHARE * jax.lax.rsqrt(jnp.float32(width * _EXPECTED_RATE)) / deviation
+        scale = _RECURRENT_SHARE * drive * jax.lax.rsqrt(jnp.float32(width * _EXPECTED_RATE))
         recurrent = (scale * jax.random.normal(recurrent_key, (width, width))).astype(dtype)
     return LayerParams(weights, jnp.zeros(width, dtype) if spec.bias else None, recurrent, neuron)
 
 
-def _unit_deviation(key: Array, neuron: Neuron, dtype: Any) -> Array:
-    """How far noise of unit variance drives the membrane, over the distance that it should be driven."""
-    params = neuron.init(key, 1, dtype)
-    noise = jax.random.normal(key, (_PROBE_STEPS, _PROBE_SAMPLES, 1)).astype(dtype)
+def _drive(key: Array, neuron: Neuron, spikes: bool) -> Array:
+    """The standard deviation of the current that weights should make of spikes at the expected rate."""
+    init_key, noise_key = jax.random.split(key)
+    params = neuron.init(init_key, _PROBE_NEURONS, jnp.float32)
+    noise = _noise(noise_key)
+    start = neuron.initial_state(params, _PROBE_SAMPLES)
+    drive = _linear_drive(neuron, params, start, noise)
+    if not spikes:
+        return drive
+
+    def activity(log2_factor: Array) -> Array:
+        currents = drive * jnp.exp2(log2_factor) * noise
+        _, fired = jax.lax.scan(lambda state, current: neuron.step(params, state, current), start, currents)
+        return jnp.mean(fired[_PROBE_STEPS // 2 :])
+
+    log2_factor = _log2_factor(activity, _EXPECTED_RATE, _PROBE_LOG2_RANGE)
+    # Weights cannot quiet a model that fires by itself.
+    restless = activity(jnp.float32(-_PROBE_LOG2_RANGE)) >= _EXPECTED_RATE
+    return drive * jnp.exp2(jnp.where(restless, 0, log2_factor))
+
+
+def _noise(key: Array) -> Array:
+    """Currents ``[time, samples, neurons]`` of variance 1, as random spikes at the expected rate make them: noise in
+    time, and for each neuron a constant, its mean input."""
+    noise_key, mean_key = jax.random.split(key)
+    noise = jax.random.normal(noise_key, (_PROBE_STEPS, _PROBE_SAMPLES, _PROBE_NEURONS), jnp.float32)
+    means = jax.random.normal(mean_key, (1, _PROBE_SAMPLES, _PROBE_NEURONS), jnp.float32)
+    return (1 - _EXPECTED_RATE) ** 0.5 * noise + _EXPECTED_RATE**0.5 * means
+
+
+def _linear_drive(neuron: Neuron, params: Any, start: Any, noise: Array) -> Array:
+    """The drive under which membranes that never spike deviate from rest by as much as the threshold does."""
 
     def step(state: Any, current: Array) -> tuple[Any, Array]:
         membrane, _ = neuron.integrate(params, state, current)
         return neuron.fire(params, state, current, membrane, jnp.zeros_like(membrane)), membrane
 
-    start = neuron.initial_state(params, _PROBE_SAMPLES)
     rest, _ = neuron.integrate(params, start, jnp.zeros_like(noise[0]))
     _, membranes = jax.lax.scan(step, start, noise)
-    distance = jnp.max(jnp.abs(wide(neuron.threshold(params)) - wide(rest[0])))
+    distance = jnp.abs(neuron.threshold(params) - rest[0])
     distance = jnp.where(jnp.isfinite(distance), distance, 1)  # a read-out has no threshold
-    deviation = jnp.std(wide(membranes[_PROBE_STEPS // 2 :]))
-    return deviation / (_TARGET_DEVIATION * distance)
+    # The median: single neurons may be drawn unstable.
+    return jnp.median(distance / jnp.std(membranes[_PROBE_STEPS // 2 :], axis=(0, 1)))
+
+
+def _log2_factor(activity: Callable[[Array], Array], target: float, log2_range: float) -> Array:
+    """The factor at which a rising activity meets the target, as its logarithm."""
+
+    def halve(_: Any, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = bounds
+        middle = 0.5 * (low + high)
+        too_quiet = activity(middle) < target
+        return jnp.where(too_quiet, middle, low), jnp.where(too_quiet, high, middle)
+
+    low, high = jax.lax.fori_loop(0, _HALVINGS, halve, (jnp.float32(-log2_range), jnp.float32(log2_range)))
+    return 0.5 * (low + high)
 
 
 def scale_to_activity(
@@ -82,15 +123,7 @@ def scale_to_activity(
         def activity(log2_factor: Array, spec: LayerSpec = spec, own: LayerParams = layer_params) -> Array:
             return jnp.mean(run_layer(spec, _scaled(own, log2_factor), inputs)[1])
 
-        def halve(_: int, bounds: tuple[Array, Array], activity: Any = activity) -> tuple[Array, Array]:
-            low, high = bounds
-            middle = 0.5 * (low + high)
-            too_quiet = activity(middle) < target
-            return jnp.where(too_quiet, middle, low), jnp.where(too_quiet, high, middle)
-
-        bounds = (jnp.float32(-_LOG2_RANGE), jnp.float32(_LOG2_RANGE))
-        low, high = jax.lax.fori_loop(0, _HALVINGS, halve, bounds)
-        scaled.append(_scaled(layer_params, 0.5 * (low + high)))
+        scaled.append(_scaled(layer_params, _log2_factor(activity, target, _LOG2_RANGE)))
         inputs, _ = run_layer(spec, scaled[-1], inputs)
     return params._replace(layers=tuple(scaled))
 

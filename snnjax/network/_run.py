@@ -1,5 +1,6 @@
 """The two ways through a network: the fused op, and layer by layer for any neurons. They compute the same."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,7 +49,7 @@ def run_fused(
         decay, threshold, gain = lif_constants(own.neuron, spec.neuron.plain_lif)
         fused_layers.append(LIFLayer(own.weights, decay, threshold, gain, own.bias, own.recurrent))
     last, last_state = None, None
-    if readout is not None:
+    if readout is not None and params.readout is not None:
         decay = raw_to_decay(params.readout.neuron.raw_decay)
         decay = decay if readout.learn_decay else jax.lax.stop_gradient(decay)
         gain = None if readout.normalize else 1.0
@@ -86,7 +87,7 @@ def run_layers(
 
     def run(inputs: Any, state: NetworkState, lengths: Array | None) -> tuple[Any, Any, NetworkState]:
         valid = None if lengths is None else jnp.arange(inputs.shape[0])[:, None] < lengths[None, :]
-        x, counts, spikes, ends = inputs, [], [], []
+        x, counts, spikes, ends = _within(inputs, valid), [], [], []
         each = (layers, params.layers, state.neurons, state.spikes, second_threshold)
         for spec, own, start, before, second in zip(*each, strict=True):
             end, (x, true_spikes) = run_layer(spec, own, (start, before), x, second, valid)
@@ -94,7 +95,7 @@ def run_layers(
             spikes.append(x)
             ends.append(end)
         output, last = x, None
-        if readout is not None:
+        if readout is not None and params.readout is not None:
             last, output = _run_readout(readout.neuron, params.readout, state.readout, x, valid)
         recorded = tuple(spikes) if record_spikes else ()
         dropped = tuple(_overflow(listed) for listed in spikes)
@@ -110,6 +111,16 @@ def run_layers(
     return LIFNetworkOutput(output, activity, dropped, recorded if record_spikes else None), state
 
 
+def _within(inputs: Any, valid: Array | None) -> Any:
+    """The inputs, 0 behind the end of each sequence: what stands there, NaN too, reaches no output and no gradient."""
+    if valid is None:
+        return inputs
+    if isinstance(inputs, SparseSpikes):
+        values = jnp.where(valid[:, :, None], inputs.values, jnp.zeros_like(inputs.values))
+        return dataclasses.replace(inputs, values=values)
+    return jnp.where(valid[:, :, None], inputs, jnp.zeros_like(inputs))
+
+
 def product(x: Any, own: LayerParams) -> Array:
     """The input currents of a layer for all its steps at once, in the dtype of the weights."""
     if isinstance(x, SparseSpikes):
@@ -123,11 +134,16 @@ def product(x: Any, own: LayerParams) -> Array:
 
 
 def run_layer(
-    spec: LayerSpec, own: LayerParams, start: tuple[Any, Array | None], x: Any, second: Any, valid: Array | None
+    spec: LayerSpec,
+    own: LayerParams,
+    start: tuple[Any, Array | None],
+    x: Any,
+    second: Any,
+    valid: Array | None,
 ) -> tuple[tuple[Any, Array | None], tuple[Any, Array]]:
     """One layer over all steps; yields the last state and spikes, and of every step the listed and the true spikes."""
 
-    def step(carry: tuple[Any, Array | None], xs: tuple[Array, Array | None]) -> tuple[Any, tuple[Any, Array]]:
+    def step(carry: tuple[Any, Any], xs: tuple[Array, Array | None]) -> tuple[Any, tuple[Any, Array]]:
         neuron_state, before = carry
         current, inside = xs
         if own.recurrent is not None:
@@ -139,8 +155,13 @@ def run_layer(
         after = spec.neuron.fire(own.neuron, neuron_state, current, membrane, true_spikes)
         after = jax.tree.map(lambda new, old: _choose(inside, new, old), after, neuron_state)
         if before is not None:
-            before = _choose(inside, listed.to_dense() if isinstance(listed, SparseSpikes) else listed, before)
-        return (after, before), (listed, _counted(spec, true_spikes, membrane, threshold, second, own, inside))
+            before = _choose(
+                inside, listed.to_dense() if isinstance(listed, SparseSpikes) else listed, before
+            )
+        return (after, before), (
+            listed,
+            _counted(spec, true_spikes, membrane, threshold, second, own, inside),
+        )
 
     return jax.lax.scan(step, start, (product(x, own), valid))
 

@@ -104,7 +104,12 @@ def _slots(num_neurons: int, capacity: int | float | None) -> int | None:
 
 
 def leaky_readout(
-    num_outputs: int, *, decay: float = 0.95, bias: bool = True, normalize: bool = True, learn_decay: bool = False
+    num_outputs: int,
+    *,
+    decay: float = 0.95,
+    bias: bool = True,
+    normalize: bool = True,
+    learn_decay: bool = False,
 ) -> ReadoutSpec:
     """Specify a read-out of leaky integrators: ``v = decay * v + gain * (weights s + bias)``, without reset.
 

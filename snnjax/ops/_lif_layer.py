@@ -33,7 +33,7 @@ class LayerConstants(NamedTuple):
     decay: Array  # [1 | neurons], as the two below
     threshold: Array
     gain: Array
-    second_threshold: Array  # [1 | neurons]
+    second_threshold: Any  # [1 | neurons]; None among cotangents
 
 
 class LayerRecord(NamedTuple):
@@ -41,17 +41,16 @@ class LayerRecord(NamedTuple):
 
     v: Array  # [time, batch, neurons], the membranes after each step
     current: Array  # [time, batch, neurons], with its recurrent part
-    listed: Array | None  # bool [time, batch, neurons], the neurons in the capped lists; None without capacity
+    listed: (
+        Array | None
+    )  # bool [time, batch, neurons], the neurons in the capped lists; None without capacity
 
 
 class LayerCotangents(NamedTuple):
     """The cotangents that the layer's backward pass yields."""
 
     current: Array  # [time, batch, neurons]
-    recurrent: Array | None
-    decay: Array
-    threshold: Array
-    gain: Array
+    constants: LayerConstants  # without that of the second threshold, which has none
     v: Array  # [batch, neurons], of the first membrane
     spikes: Array | None  # [batch, neurons], of the spikes before the first step, of recurrent layers
 
@@ -84,7 +83,9 @@ def reset(v: Array, constants: LayerConstants, switches: LayerSwitches) -> Array
     return wide(v) * (1 - spikes) if switches.reset == "zero" else wide(v)
 
 
-def listed_mask(v: Array, valid: Array | None, constants: LayerConstants, switches: LayerSwitches) -> Array | None:
+def listed_mask(
+    v: Array, valid: Array | None, constants: LayerConstants, switches: LayerSwitches
+) -> Array | None:
     """The neurons in the capped lists of the rows of ``v [..., neurons]``; None without capacity."""
     if switches.capacity is None:
         return None
@@ -110,10 +111,10 @@ def layer_forward(
     """Run a layer from its first membrane and (recurrent layers) spikes; yields its record and the last of both."""
     is_recurrent = constants.recurrent is not None
 
-    def step(carry: tuple[Array, Array | None], xs: tuple[Array, Array | None]) -> tuple[Any, Any]:
+    def step(carry: tuple[Array, Any], xs: tuple[Array, Array | None]) -> tuple[Any, Any]:
         v, spikes = carry
         total, inside = xs
-        if is_recurrent:
+        if constants.recurrent is not None:
             total = total + dense_product(spikes, constants.recurrent)
         u = reset(v, constants, switches)
         v_new = (_row(constants.decay) * u + _row(constants.gain) * total).astype(v.dtype)
@@ -198,9 +199,11 @@ def layer_backward(
     xs = (record.v, g_spikes, record.listed, valid)
     (g_direct, g_u, g_carried, g_threshold), g_v = jax.lax.scan(step, start, xs, reverse=True)
     g_reset, g_reset_threshold = _through_reset(g_u, first[0], constants, switches)
-    parameters = _parameter_cotangents(g_v, record, first, valid, constants, switches)
-    return parameters._replace(
-        threshold=_reduce(g_threshold + g_reset_threshold, constants.threshold),
+    g_current, g_constants = _parameter_cotangents(g_v, record, first, valid, constants, switches)
+    g_threshold = _reduce(g_threshold + g_reset_threshold, constants.threshold)
+    return LayerCotangents(
+        g_current,
+        g_constants._replace(threshold=g_threshold),
         v=(g_direct + g_reset).astype(first[0].dtype),
         spikes=None if g_carried is None else g_carried.astype(first[0].dtype),
     )
@@ -213,8 +216,11 @@ def _parameter_cotangents(
     valid: Array | None,
     constants: LayerConstants,
     switches: LayerSwitches,
-) -> LayerCotangents:
-    """What follows from the membranes' cotangents ``g_v [time, batch, neurons]`` for all steps at once."""
+) -> tuple[Array, LayerConstants]:
+    """The cotangents of the current and of the constants but the threshold, from those of the membranes, ``g_v``.
+
+    All steps at once: ``g_v`` is ``[time, batch, neurons]``.
+    """
     v_before = jnp.concatenate([first[0][None], record.v])[:-1]
     g_current = (wide(constants.gain)[None, None, :] * g_v).astype(record.v.dtype)
     recurrent = None
@@ -222,14 +228,12 @@ def _parameter_cotangents(
         spikes = listed_spikes(record.v, valid, record.listed, constants, switches)
         spikes = jnp.concatenate([first[1][None], spikes])[:-1]
         recurrent = outer(spikes, g_current).astype(constants.recurrent.dtype)
-    return LayerCotangents(
-        current=g_current,
-        recurrent=recurrent,
+    return g_current, LayerConstants(
+        recurrent,
         decay=_reduce(jnp.sum(g_v * reset(v_before, constants, switches), axis=0), constants.decay),
         threshold=constants.threshold,
         gain=_reduce(jnp.sum(g_v * wide(record.current), axis=0), constants.gain),
-        v=first[0],
-        spikes=first[1],
+        second_threshold=None,
     )
 
 

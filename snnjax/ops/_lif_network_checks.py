@@ -17,12 +17,15 @@ _OWN_STATE = "Take it from lif_network_state or from an earlier call of the same
 
 def check_network(inputs: Any, layers: tuple[Any, ...], readout: Any, chunk: int | None) -> int:
     """Inputs, layers and read-out must fit together; returns the batch size."""
-    check(len(layers) > 0, _OP, "layers", "hold at least one layer", "none", "Pass [LIFLayer(weights, decay)]")
+    check(
+        len(layers) > 0, _OP, "layers", "hold at least one layer", "none", "Pass [LIFLayer(weights, decay)]"
+    )
     if chunk is not None:
         check_integer(_OP, "chunk", chunk, 1)
     width, batch = _check_inputs(inputs)
     dtype = layers[0].weights.dtype
-    for index, layer in enumerate([*layers, *([] if readout is None else [readout])]):
+    each: list[Any] = [*layers] if readout is None else [*layers, readout]
+    for index, layer in enumerate(each):
         name = f"layers[{index}]" if index < len(layers) else "readout"
         _check_array(f"{name}.weights", layer.weights, (width, None), "inputs, neurons", dtype)
         width = layer.weights.shape[1]
@@ -38,7 +41,12 @@ def _check_array(argument: str, array: Any, shape: tuple[int | None, ...], axes:
     check_shape(_OP, argument, array, shape, axes, "Make its shape fit the layer below and its own neurons")
     same = array.dtype == dtype
     check(
-        same, _OP, argument, f"have the dtype of the first weights, {dtype.name}", array.dtype.name, "Cast one of them"
+        same,
+        _OP,
+        argument,
+        f"have the dtype of the first weights, {dtype.name}",
+        array.dtype.name,
+        "Cast one of them",
     )
 
 
@@ -98,7 +106,14 @@ def check_state(state: Any, batch: int, layers: tuple[Any, ...], readout: Any) -
     """`state` must be that of this network at this batch size."""
     recurrent = [layer.recurrent is not None for layer in layers]
     carried = [spikes is not None for spikes in state.spikes]
-    check(carried == recurrent, _OP, "state.spikes", f"be there for recurrent layers {recurrent}", carried, _OWN_STATE)
+    check(
+        carried == recurrent,
+        _OP,
+        "state.spikes",
+        f"be there for recurrent layers {recurrent}",
+        carried,
+        _OWN_STATE,
+    )
     check(len(state.v) == len(layers), _OP, "state.v", f"hold {len(layers)} layers", len(state.v), _OWN_STATE)
     for layer, *arrays in zip(layers, state.v, state.spikes, strict=True):
         for array in arrays:
@@ -106,7 +121,14 @@ def check_state(state: Any, batch: int, layers: tuple[Any, ...], readout: Any) -
                 shape = (batch, layer.weights.shape[1])
                 _check_state_array("state", array, shape, "batch, neurons", layer.weights.dtype)
     has_readout = state.readout is not None
-    check(has_readout == (readout is not None), _OP, "state.readout", "fit the read-out", has_readout, _OWN_STATE)
+    check(
+        has_readout == (readout is not None),
+        _OP,
+        "state.readout",
+        "fit the read-out",
+        has_readout,
+        _OWN_STATE,
+    )
     if has_readout:
         shape = (batch, readout.weights.shape[1])
         dtype = readout.weights.dtype

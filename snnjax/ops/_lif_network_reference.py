@@ -1,6 +1,6 @@
 """The jnp reference of `lif_network`: its layers one after the other, forward, and backward in reverse order."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -162,7 +162,7 @@ def _recorded(
 
 def _leaky_forward(current: Array, valid: Array | None, operands: Operands) -> tuple[Array, Array]:
     """The leaky read-out ``v = decay * v + gain * current`` over time; yields all membranes and the last."""
-    readout, first = operands.readout, operands.first_readout
+    readout, first = cast(Readout, operands.readout), cast(Array, operands.first_readout)
     decay, gain = wide(readout.decay)[None, :], wide(readout.gain)[None, :]
 
     def step(v: Array, xs: tuple[Array, Array | None]) -> tuple[Array, Array]:
@@ -176,10 +176,10 @@ def _leaky_forward(current: Array, valid: Array | None, operands: Operands) -> t
 
 
 def _leaky_backward(
-    g_output: Array, g_last: Array, output: Array, current: Array, valid: Array | None, operands: Operands
+    g_output: Array, g_last: Any, output: Array, current: Any, valid: Array | None, operands: Operands
 ) -> tuple[Array, Readout, Array]:
     """The cotangents of the read-out's current, of its constants (its linear part left out), and of its first membrane."""
-    readout, first = operands.readout, operands.first_readout
+    readout, first = cast(Readout, operands.readout), cast(Array, operands.first_readout)
     decay, gain = wide(readout.decay)[None, :], wide(readout.gain)[None, :]
 
     def step(g: Array, xs: tuple[Array, Array | None]) -> tuple[Array, Array]:
@@ -224,44 +224,40 @@ def backward(arguments: tuple[Operands, Results, Record, Results], switches: Swi
     xs = [dense_inputs(operands)]
     for saved, constants, layer in zip(record.layers, operands.constants, switches.layers, strict=True):
         xs.append(listed_spikes(saved.v, valid, saved.listed, constants, layer))
-    readout, g_first_readout, g_x = None, None, g.output
-    if operands.readout is not None:
-        g_current, readout, g_first_readout = _leaky_backward(
-            g.output, g.last_readout, results.output, record.readout_current, valid, operands
-        )
-        readout = readout._replace(linear=_linear_backward(xs[-1], g_current, operands.readout.linear))
-        g_x = _input_cotangent(g_current, operands.readout.linear)
+    g_x, readout, g_first_readout = _readout_backward(xs[-1], valid, arguments)
     linears, constants, first = [], [], []
     for index in reversed(range(len(switches.layers))):
         if switches.record_spikes:
-            recorded = _recorded_cotangent(results.spikes[index], g.spikes[index], operands.first[index][0].shape[-1])
-            g_x = g_x + recorded
-        cotangents = layer_backward(
-            g_x,
-            g.counts[index],
-            g.last[index],
-            record.layers[index],
-            operands.first[index],
-            valid,
-            operands.constants[index],
-            switches.layers[index],
-        )
-        linears.append(_linear_backward(xs[index], cotangents.current, operands.linears[index]))
-        constants.append(
-            LayerConstants(
-                cotangents.recurrent, cotangents.decay, cotangents.threshold, cotangents.gain, second_threshold=None
+            recorded = _recorded_cotangent(
+                results.spikes[index], g.spikes[index], operands.first[index][0].shape[-1]
             )
-        )
-        first.append((cotangents.v, cotangents.spikes))
+            g_x = g_x + recorded
+        after, saved = (g.counts[index], g.last[index]), (record.layers[index], operands.first[index])
+        layer = operands.constants[index], switches.layers[index]
+        cotangents = layer_backward(g_x, *after, *saved, valid, *layer)
+        linears.insert(0, _linear_backward(xs[index], cotangents.current, operands.linears[index]))
+        constants.insert(0, cotangents.constants)
+        first.insert(0, (cotangents.v, cotangents.spikes))
         g_x = _input_cotangent(cotangents.current, operands.linears[index])
-    return Operands(
-        _inputs_as_given(g_x, operands),
-        tuple(reversed(linears)),
-        tuple(reversed(constants)),
-        readout,
-        tuple(reversed(first)),
-        g_first_readout,
-        None,
+    inputs = _inputs_as_given(g_x, operands)
+    return Operands(inputs, tuple(linears), tuple(constants), readout, tuple(first), g_first_readout, None)
+
+
+def _readout_backward(
+    x: Array, valid: Array | None, arguments: tuple[Operands, Results, Record, Results]
+) -> tuple[Array, Readout | None, Array | None]:
+    """The cotangents of the last layer's spikes, of the read-out's parameters and of its first membrane."""
+    operands, results, record, g = arguments
+    if operands.readout is None:
+        return g.output, None, None
+    g_current, readout, g_first = _leaky_backward(
+        g.output, g.last_readout, results.output, record.readout_current, valid, operands
+    )
+    linear = operands.readout.linear
+    return (
+        _input_cotangent(g_current, linear),
+        readout._replace(linear=_linear_backward(x, g_current, linear)),
+        g_first,
     )
 
 

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -88,8 +88,8 @@ def lif_network(
         v       = decay * reset(v', s') + gain * current          (as in `lif_step`, in its default order)
         s       = [v > threshold],   s_listed = the spikes in the layer's list of `capacity` (as in `select_spikes`)
 
-    where a prime marks the step before, ``s'`` are the true spikes, and ``x`` the inputs or the ``s_listed`` of the layer
-    below. The result equals the composition of the single ops; its derivative is back-propagation through time with the
+    where a prime marks the step before, ``s'`` are the true spikes, and ``x`` the inputs or the ``s_listed`` of the
+    layer below. The result equals the composition of the single ops; its derivative is back-propagation through time with the
     surrogate at the listed neurons. Without capacity every neuron receives its gradient.
 
     Args:
@@ -100,8 +100,8 @@ def lif_network(
         state: from an earlier call, to run a long sequence in pieces; None starts from 0.
         lengths: steps of each sequence. The state freezes behind the end, and padded steps count nowhere.
         capacity: slots in the list of a layer, one value or one per layer; None lists all.
-        second_threshold: neurons between it and the threshold are listed for their gradient; one value or one per layer.
-            It may be traced (a schedule) and has no gradient. Without effect where capacity is None.
+        second_threshold: neurons between it and the threshold are listed for their gradient; one value or one per
+            layer. It may be traced (a schedule) and has no gradient. Without effect where capacity is None.
         surrogate, reset, detach_reset: as in `lif_step`.
         record_spikes: also return the spikes of each layer.
         chunk: recompute the forward pass in pieces of so many steps to save memory; any length will do.
@@ -127,7 +127,9 @@ def lif_network(
     """
     layers = tuple(layers)
     batch = checks.check_network(inputs, layers, readout, chunk)
-    switches = _switches(layers, readout, capacity, as_surrogate("lif_network", surrogate), reset, detach_reset)
+    switches = _switches(
+        layers, readout, capacity, as_surrogate("lif_network", surrogate), reset, detach_reset
+    )
     switches = switches._replace(record_spikes=record_spikes)
     second = checks.one_per_layer("second_threshold", second_threshold, len(layers))
     if state is None:
@@ -135,8 +137,10 @@ def lif_network(
     checks.check_state(state, batch, layers, readout)
     lengths = None if lengths is None else checks.check_lengths(lengths, batch)
     operands = _operands(inputs, layers, readout, state, lengths, second, switches)
-    operands = jax.tree.unflatten(jax.tree.structure(operands), _dispatch.vary_alike(jax.tree.leaves(operands)))
-    results = _lif_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
+    operands = jax.tree.unflatten(
+        jax.tree.structure(operands), _dispatch.vary_alike(jax.tree.leaves(operands))
+    )
+    results: Any = _lif_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
     return _as_output(results, operands, switches), _as_state(results)
 
 
@@ -156,17 +160,26 @@ def lif_network_state(
         return jnp.zeros((batch, layer.weights.shape[1]), layer.weights.dtype)
 
     spikes = tuple(None if layer.recurrent is None else zeros(layer) for layer in layers)
-    return LIFNetworkState(tuple(zeros(layer) for layer in layers), spikes, None if readout is None else zeros(readout))
+    return LIFNetworkState(
+        tuple(zeros(layer) for layer in layers), spikes, None if readout is None else zeros(readout)
+    )
 
 
 def _switches(
-    layers: tuple[LIFLayer, ...], readout: Any, capacity: Any, surrogate: Surrogate, reset: str, detach_reset: bool
+    layers: tuple[LIFLayer, ...],
+    readout: Any,
+    capacity: Any,
+    surrogate: Surrogate,
+    reset: str,
+    detach_reset: bool,
 ) -> Switches:
     capacities = checks.check_capacity(capacity, len(layers))
     if readout is None:  # a silent class still learns
         capacities = (*capacities[:-1], None)
     checks.check_reset(reset)
-    return Switches(tuple(LayerSwitches(c, surrogate, reset, detach_reset) for c in capacities), record_spikes=False)
+    return Switches(
+        tuple(LayerSwitches(c, surrogate, reset, detach_reset) for c in capacities), record_spikes=False
+    )
 
 
 def _operands(
@@ -202,7 +215,7 @@ def _operands(
     )
 
 
-def _constants(layer: LIFLayer | LeakyReadout, v: Array) -> tuple[Array, Array, Array]:
+def _constants(layer: LIFLayer | LeakyReadout, v: Any) -> tuple[Array, Array, Array]:
     """Decay, threshold and gain as ``[1 | neurons]``."""
     decay = per_neuron("lif_network", "decay", layer.decay, v)
     threshold = per_neuron("lif_network", "threshold", getattr(layer, "threshold", 0.0), v)
@@ -215,13 +228,14 @@ def _chunked(operands: Operands, switches: Switches, chunk: int) -> Results:
 
     def run(inputs: Any, state: Any, lengths: Array | None) -> tuple[Any, Any, Any]:
         piece = operands._replace(inputs=inputs, first=state[0], first_readout=state[1], lengths=lengths)
-        results = _lif_network(piece, switches)
+        results: Any = _lif_network(piece, switches)
         state = (results.last, results.last_readout)
         return (results.output, results.spikes), (results.counts, results.dropped), state
 
     state = (operands.first, operands.first_readout)
     (output, spikes), summed, state = in_chunks(run, operands.inputs, state, operands.lengths, chunk)
-    return Results(output, *summed, spikes, *state)
+    counts, dropped = summed
+    return Results(output, counts, dropped, spikes, last=state[0], last_readout=state[1])
 
 
 def mean_activity(
@@ -262,14 +276,15 @@ def _axes(operands: Operands) -> Operands:
     )
 
 
-def _result_axes(operands: Operands, switches: Switches) -> tuple[Results, Record]:
-    """Where each result and each record has its batch axis."""
+def _result_axes(operands: Operands, switches: Switches) -> tuple[Any, Any]:
+    """Where each result and each record has its batch axis: trees of axis numbers in the place of arrays."""
+    results, lists, record, layer_record = (cast(Any, kind) for kind in (Results, Lists, Record, LayerRecord))
     zeros, last = tuple(0 for _ in switches.layers), jax.tree.map(lambda _: 0, operands.first)
-    spikes = tuple(1 if layer.capacity is None else Lists(1, 1, 1, 1) for layer in switches.layers)
-    records = tuple(LayerRecord(1, 1, None if layer.capacity is None else 1) for layer in switches.layers)
+    spikes = tuple(1 if layer.capacity is None else lists(1, 1, 1, 1) for layer in switches.layers)
+    records = tuple(layer_record(1, 1, None if layer.capacity is None else 1) for layer in switches.layers)
     last_readout, current = (None, None) if operands.readout is None else (0, 1)
-    results = Results(1, zeros, zeros, spikes if switches.record_spikes else (), last, last_readout)
-    return results, Record(records, current)
+    results = results(1, zeros, zeros, spikes if switches.record_spikes else (), last, last_readout)
+    return results, record(records, current)
 
 
 def _forward(operands: Operands, switches: Switches) -> tuple[Results, Record]:

@@ -1,7 +1,7 @@
 """`lif_step`: one step of leaky integrate-and-fire neurons, dense."""
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -80,7 +80,9 @@ def lif_step(
     Example:
         >>> import jax.numpy as jnp
         >>> from snnjax import lif_step
-        >>> v, spikes = lif_step(jnp.array([0.0, 1.5]), jnp.array([2.0, 0.5]), decay=0.5, threshold=1.0, gain=1.0)
+        >>> v, spikes = lif_step(
+        ...     jnp.array([0.0, 1.5]), jnp.array([2.0, 0.5]), decay=0.5, threshold=1.0, gain=1.0
+        ... )
         >>> v, spikes
         (Array([2.  , 0.75], dtype=float32), Array([1., 0.], dtype=float32))
 
@@ -95,7 +97,8 @@ def lif_step(
     constants.append(1 - constants[0] if gain is None else per_neuron("lif_step", "gain", gain, v))
     flat = (int(np.prod(v.shape[:-1])), v.shape[-1])
     operands = _dispatch.vary_alike([v.reshape(flat), current.reshape(flat), *constants])
-    v_new, spikes = _lif_step(tuple(operands), convention)
+    results: Any = _lif_step(tuple(operands), convention)
+    v_new, spikes = results
     return v_new.reshape(v.shape), spikes.reshape(v.shape)
 
 
@@ -121,7 +124,12 @@ def _check_arguments(v: Array, current: Array, convention: LIFConvention) -> Non
     check_shape("lif_step", "current", current, v.shape, "..., neurons", "Give it the shape of v")
     same = current.dtype == v.dtype
     check(
-        same, "lif_step", "current", f"have the dtype of v, {v.dtype.name}", current.dtype.name, "Cast one of them"
+        same,
+        "lif_step",
+        "current",
+        f"have the dtype of v, {v.dtype.name}",
+        current.dtype.name,
+        "Cast one of them",
     )
     check_choice("lif_step", "reset", convention.reset, RESETS)
     check_choice("lif_step", "reset_time", convention.reset_time, RESET_TIMES)
@@ -165,7 +173,9 @@ def _definition(operands: tuple[Array, ...], convention: LIFConvention) -> tuple
     return v_new, spikes.astype(dtype)
 
 
-def _backward(operands: tuple[tuple[Array, ...], tuple[Array, Array]], convention: LIFConvention) -> tuple[Array, ...]:
+def _backward(
+    operands: tuple[tuple[Array, ...], tuple[Array, Array]], convention: LIFConvention
+) -> tuple[Array, ...]:
     """The cotangents of the operands: the definition's own, in which only `spike` has a surrogate."""
     inputs, cotangents = operands
     return jax.vjp(lambda *arrays: _definition(arrays, convention), *inputs)[1](cotangents)
@@ -179,7 +189,9 @@ def _lif_step(operands: tuple[Array, ...], convention: LIFConvention) -> tuple[A
     return _dispatch.evaluate("snnjax_lif_step", _definition, operands, _AXES, (0, 0), convention)
 
 
-def _fwd(operands: tuple[Array, ...], convention: LIFConvention) -> tuple[tuple[Array, Array], tuple[Array, ...]]:
+def _fwd(
+    operands: tuple[Array, ...], convention: LIFConvention
+) -> tuple[tuple[Array, Array], tuple[Array, ...]]:
     return _lif_step(operands, convention), operands
 
 

@@ -33,8 +33,8 @@ def select_spikes(
     """List the neurons above the threshold, and those above the second threshold for their gradient.
 
     ``values`` is ``[v > threshold]`` at the listed ids: first the spikes, then the neurons with
-    ``second_threshold < v <= threshold``, each group sorted by id. Where there are more than `capacity`, spikes go before
-    the others, the largest membranes go first, and ties are broken by a fixed hash of the id, so that no neuron
+    ``second_threshold < v <= threshold``, each group sorted by id. Where there are more than `capacity`, spikes go
+    before the others, the largest membranes go first, and ties are broken by a fixed hash of the id, so that no neuron
     is favoured for its place. The list of a row depends on that row alone. A NaN neither spikes nor is listed.
 
     The gradient is ``dv[id] = surrogate.derivative(v - threshold) * dvalues`` at the listed ids and 0 elsewhere,
@@ -69,10 +69,11 @@ def select_spikes(
     selection = Selection(int(capacity), as_surrogate("select_spikes", surrogate))
     flat = v.reshape(int(np.prod(v.shape[:-1])), v.shape[-1])
     thresholds = [
-        _rows(name, value, v) for name, value in (("threshold", threshold), ("second_threshold", second_threshold))
+        _rows(name, value, v)
+        for name, value in (("threshold", threshold), ("second_threshold", second_threshold))
     ]
     operands = _dispatch.vary_alike([flat, thresholds[0], jax.lax.stop_gradient(thresholds[1])])
-    lists = _select_spikes(tuple(operands), selection)
+    lists: Any = _select_spikes(tuple(operands), selection)
     axes = v.shape[:-1]
     ids, values = (array.reshape(*axes, capacity) for array in lists[:2])
     num_spikes, num_listed = (array.reshape(axes) for array in lists[2:])
@@ -138,7 +139,9 @@ def _hash_order(num_neurons: int) -> np.ndarray:
     return np.argsort(x).astype(np.int32)
 
 
-def spike_lists(v: Array, threshold: Array, spikes: Array, near: Array, selection: Selection) -> tuple[Array, Array]:
+def spike_lists(
+    v: Array, threshold: Array, spikes: Array, near: Array, selection: Selection
+) -> tuple[Array, Array]:
     """The ids and values of the capped masks `spikes` and `near`, all ``[rows, neurons]``."""
     ids = list_ids(spikes, selection.capacity, then=near)
     if selection.surrogate.smooth:
@@ -184,7 +187,7 @@ def _select_spikes(operands: tuple[Array, ...], selection: Selection) -> tuple[A
 
 
 def _fwd(operands: tuple[Array, ...], selection: Selection) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    lists = _select_spikes(operands, selection)
+    lists: Any = _select_spikes(operands, selection)
     return lists, (*operands, lists[0])
 
 

@@ -3,6 +3,7 @@
 import functools
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from snnjax._check import check_float_array
@@ -16,7 +17,7 @@ def spike(
 
     Args:
         x: membrane minus threshold, any shape, floating dtype.
-        surrogate: a name or a `Surrogate`. A smooth one (`Surrogate.smooth`) returns its relaxed form instead of a step.
+        surrogate: a name or a `Surrogate`; a smooth one (`Surrogate.smooth`) returns its relaxed form, not a step.
         inclusive: spike at ``x >= 0`` instead.
 
     Returns:
@@ -37,6 +38,7 @@ def spike(
         Neftci, Mostafa and Zenke 2019, doi:10.1109/MSP.2019.2931595.
     """
     check_float_array("spike", "x", x)
+    x = jnp.asarray(x)
     return _spike(x, as_surrogate("spike", surrogate), inclusive)
 
 

@@ -97,8 +97,8 @@ def fit(
         optimiser = make_optimiser(config, steps)
         progress = begin(params, optimiser, config) if progress is None else progress
         train_step = make_train_step(network, loss, optimiser, config, decoder)
-        test = functools.partial(evaluate, network, loss=loss, decoder=decoder, batch_size=config.batch_size)
-        test = functools.partial(test, step=make_evaluation_step(network, loss, decoder))
+        evaluation = make_evaluation_step(network, loss, decoder)
+        test = functools.partial(evaluate, network, loss=loss, batch_size=config.batch_size, step=evaluation)
         with draw_bar(progress_bar, config.epochs * steps, first * steps) as advance:
             for epoch in range(first, config.epochs):
                 state, trained = _train_epoch(
@@ -107,9 +107,7 @@ def fit(
                 if trained is None:
                     break
                 progress = after_epoch(progress, state, trained, test(state.params, validation))
-                _warn_if_silent(progress.metrics[-1])
-                if folder is not None:
-                    save(folder, progress, stored)
+                _keep(progress, folder, stored)
                 if on_epoch is not None:
                     on_epoch(progress.metrics[-1])
     interrupted = len(progress.metrics) < config.epochs
@@ -148,11 +146,15 @@ def _steps_per_epoch(datasets: Prepared, first: int, config: TrainConfig) -> int
     return samples // config.batch_size
 
 
-def _warn_if_silent(line: dict[str, Any]) -> None:
+def _keep(progress: Progress, folder: Path | None, stored: dict[str, Any]) -> None:
+    """Save the progress, and say so if a layer is silent."""
+    if folder is not None:
+        save(folder, progress, stored)
+    line = progress.metrics[-1]
     for layer, share in enumerate(line["silent_share"]):
         if share == 1.0:
             text = (
                 f"fit: layer {layer + 1} did not spike once in epoch {line['epoch']}: nothing passes through it. "
                 "Start from larger weights (network.init with sample inputs), or lower the threshold."
             )
-            warnings.warn(text, RuntimeWarning, stacklevel=3)
+            warnings.warn(text, RuntimeWarning, stacklevel=4)

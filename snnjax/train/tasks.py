@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,13 +41,17 @@ class TaskSettings:
     capacity: float | None = 0.1  # slots of the spike lists, as a share of the width; None is dense
     readout_decay: float = 0.95
     loss: str = "cross_entropy_sum"
+    label_smoothing: float = 0.0
     initial_activity: float | None = (
         0.05  # the first weights are scaled to it on sample inputs; None leaves them
     )
     num_steps: int = 30
     input_capacity: int | None = None  # slots of the lists of input events; None fits the fullest step
     downsample: int = 1  # merges so many neighbouring pixels or channels into one input
-    augment: bool = False  # fresh small shifts, rotations and scales each epoch
+    augment: bool = False  # images: fresh small shifts, rotations and scales each epoch
+    noise: float = (
+        0.0  # series: deviation of fresh Gaussian noise each epoch, channels having a deviation of 1
+    )
     validation_share: float = 0.1  # of the training data, where the data set has no validation part
     samples: int | None = None  # so many training and test samples at most, for a quick look
     training: TrainConfig = field(default_factory=TrainConfig)
@@ -135,6 +140,18 @@ TASKS |= {
 }
 
 
+def loss_of(settings: TaskSettings) -> tuple[Callable[..., Any], str]:
+    """The loss of a task, and the decoder of its predictions.
+
+    Example:
+        >>> from snnjax.train import TASKS, loss_of
+        >>> loss_of(TASKS["digits"])[1]
+        'sum'
+    """
+    loss, decoder, _ = LOSSES[settings.loss]
+    return partial(loss, label_smoothing=settings.label_smoothing), decoder
+
+
 def build_network(settings: TaskSettings, num_inputs: int, num_classes: int) -> Network:
     """The network of a task.
 
@@ -190,7 +207,9 @@ def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskD
     if settings.task == "vowels":
         train, test = (_cut(data.load_japanese_vowels(split), settings) for split in ("train", "test"))
         train, test = _standardised(train, train), _standardised(test, train)
-        return _split_task(settings, train, None, test, 12)
+        task = _split_task(settings, train, None, test, 12)
+        key, calm = _key(settings, 2), task.train(0)
+        return task._replace(train=lambda epoch: _noisy(jax.random.fold_in(key, epoch), calm, settings.noise))
     way_out = f"Download {settings.task} and name its folder with --data"
     if folder is None:
         check(False, "load_task", "folder", "hold the data", folder, way_out)
@@ -267,6 +286,13 @@ def _standardised(dataset: Any, like: Any) -> Any:
     values = like.series[known]
     series = (dataset.series - values.mean(axis=0)) / values.std(axis=0)
     return replace(dataset, series=np.where(valid[:, :, None], series, 0).astype(np.float32))
+
+
+def _noisy(key: PRNGKeyArray, dataset: Any, deviation: float) -> Any:
+    """The series with Gaussian noise; padding stays 0."""
+    valid = np.arange(dataset.series.shape[1]) < np.asarray(dataset.lengths)[:, None]
+    noise = deviation * np.asarray(jax.random.normal(key, dataset.series.shape))
+    return replace(dataset, series=dataset.series + np.where(valid[:, :, None], noise, 0))
 
 
 def _key(settings: TaskSettings, use: int) -> PRNGKeyArray:

@@ -1,0 +1,139 @@
+"""The fused op and the way layer by layer compute the same; padded steps and other sequences have no influence."""
+
+import importlib
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snnjax import Network, SparseSpikes, layer, leaky_readout, network, neurons, spiking_readout
+from tests.network.helpers import BATCH, INPUTS, STEPS, initial, random_spikes, with_gradients
+from tests.ops.helpers import assert_same, jit
+
+# The module, which the function of the same name hides.
+MODULE = importlib.import_module("snnjax.network")
+# Sums run in another order: a few ulp of float32 on sums of up to 60 terms of order 1.
+TOLERANCE = {"rtol": 2e-5, "atol": 2e-5}
+LEARNED = neurons.lif((0.7, 0.9), (0.8, 1.2), learn_decay=True, learn_threshold=True)
+RAW = neurons.lif(0.8, per_neuron=False, reset="zero", detach_reset=False, normalize=False, learn_decay=True)
+NONE = neurons.lif(reset="none", surrogate="triangle")
+LENGTHS = jnp.array([STEPS, 7, 0], jnp.int32)
+
+
+def plain(neuron: Any, readout: Any, **options: Any) -> Network:
+    capacity = options.get("capacity")
+    return network(INPUTS, [layer(8, neuron, **options), layer(6, neuron, capacity=capacity)], readout)
+
+
+# What is computed, and how: the network, and arguments of `apply`, `listed` for inputs as event lists.
+CASES: dict[str, tuple[Network, dict[str, Any]]] = {
+    "dense": (plain(LEARNED, leaky_readout(3, learn_decay=True)), {}),
+    "lists, recurrent, lengths": (
+        plain(LEARNED, leaky_readout(3, bias=False), capacity=3, recurrent=True),
+        {"lengths": LENGTHS, "chunk": 6},
+    ),
+    "spiking read-out": (
+        plain(LEARNED, spiking_readout(3, LEARNED, recurrent=True), capacity=0.4),
+        {"lengths": LENGTHS, "second_threshold": jnp.array([0.5, 0.7, 0.9])},
+    ),
+    "events, attached reset": (
+        plain(RAW, leaky_readout(3, normalize=False, learn_decay=True), capacity=8, bias=False),
+        {"listed": True, "second_threshold": -jnp.inf},
+    ),
+    "no reset": (plain(NONE, spiking_readout(2, NONE), recurrent=True), {"chunk": 7}),
+}
+
+
+def somewhere(state: Any) -> Any:
+    """A state in the midst of a sequence: membranes around the threshold, and spikes of 0 and 1."""
+    rng = np.random.default_rng(1)
+
+    def draw(leaf: jax.Array) -> jax.Array:
+        return jnp.asarray(rng.uniform(-0.5, 1.5, leaf.shape), leaf.dtype)
+
+    spikes = jax.tree.map(lambda leaf: (draw(leaf) > 1).astype(leaf.dtype), state.spikes)
+    return jax.tree.map(draw, state)._replace(spikes=spikes)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_both_ways_through_a_network_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    net, options = CASES[name]
+    options = {"record_spikes": True} | options
+    inputs = random_spikes(0.3)
+    inputs = SparseSpikes.from_dense(inputs, 6) if options.pop("listed", False) else inputs
+    params = initial(net)
+    arguments = (params, somewhere(net.initial_state(params, BATCH)), inputs)
+    assert MODULE.is_plain(net.layers)
+    fused, fused_gradients = jit(with_gradients(net, **options))(*arguments)
+    monkeypatch.setattr(MODULE, "run_fused", None)
+    monkeypatch.setattr(MODULE, "is_plain", lambda _: False)
+    layered, layered_gradients = jit(with_gradients(net, **options))(*arguments)
+    assert jax.tree.structure(fused) == jax.tree.structure(layered)
+    assert_same(fused, layered, **TOLERANCE)
+    assert_same(fused_gradients, layered_gradients, **TOLERANCE)
+    assert all(0.01 < float(jnp.mean(each)) < 0.6 for each in fused[0].activity)
+    drops = sum(int(jnp.sum(each)) for each in fused[0].dropped)
+    assert (drops > 0) == name.startswith(("lists", "spiking"))
+
+
+@pytest.mark.parametrize("neuron", [LEARNED, neurons.refractory(LEARNED, 1)], ids=["fused", "layers"])
+@pytest.mark.parametrize("listed", [False, True], ids=["dense", "events"])
+def test_what_stands_behind_the_end_has_no_influence(neuron: Any, listed: bool) -> None:
+    net = plain(neuron, leaky_readout(3, learn_decay=True), capacity=3, recurrent=True)
+    params = initial(net)
+    run = jit(with_gradients(net, lengths=LENGTHS, record_spikes=True))
+    padded = jnp.arange(STEPS, dtype=jnp.int32)[:, None] >= LENGTHS[None, :]
+    inputs = random_spikes(0.3)
+    if listed:
+        lists = SparseSpikes.from_dense(inputs, 6)
+        values = [jnp.where(padded[:, :, None], other, lists.values) for other in (0.0, jnp.nan)]
+        each = [SparseSpikes(lists.ids, v, lists.num_spikes, lists.num_listed, INPUTS) for v in values]
+    else:
+        each = [jnp.where(padded[:, :, None], other, inputs) for other in (0.0, jnp.nan)]
+    state = net.initial_state(params, BATCH)
+    clean, garbage = (run(params, state, x) for x in each)
+    assert_same(garbage, clean)
+    assert all(np.all(np.isfinite(g)) for g in clean[1][1])
+    output, end = clean[0]
+    # Frozen at the end: the read-out keeps its last value, hidden layers are silent.
+    last = np.asarray(output.output)[np.maximum(np.asarray(LENGTHS) - 1, 0), np.arange(BATCH)]
+    np.testing.assert_array_equal(np.where(np.asarray(LENGTHS)[:, None] > 0, last, 0), end.readout.v)
+    assert not np.any(np.asarray(output.spikes[0].num_listed)[np.asarray(padded)])
+
+
+@pytest.mark.parametrize("neuron", [LEARNED, neurons.adaptive_lif()], ids=["fused", "layers"])
+def test_sequences_of_a_batch_do_not_meet(neuron: Any) -> None:
+    net = plain(neuron, leaky_readout(3), capacity=3, recurrent=True)
+    params, inputs = initial(net), random_spikes(0.3)
+    run = jit(lambda x, lengths: net.apply(params, net.initial_state(params, BATCH), x, lengths=lengths))
+    output, end = run(inputs, LENGTHS)
+    others = inputs.at[:, 1:].set(1 - inputs[:, 1:])
+    changed, changed_end = run(others, jnp.array([STEPS, 3, 9], jnp.int32))
+    np.testing.assert_array_equal(output.output[:, 0], changed.output[:, 0])
+    assert_same([leaf[0] for leaf in jax.tree.leaves(end)], [leaf[0] for leaf in jax.tree.leaves(changed_end)])
+    for before, after in zip(output.activity, changed.activity, strict=True):
+        np.testing.assert_array_equal(before[0], after[0])
+        assert np.any(before[1] != after[1])
+
+
+@pytest.mark.parametrize("neuron", [LEARNED, neurons.current_lif()], ids=["fused", "layers"])
+@pytest.mark.parametrize("chunk", [None, 3])
+def test_no_steps_change_nothing(neuron: Any, chunk: int | None) -> None:
+    net = plain(neuron, leaky_readout(3), capacity=3, recurrent=True)
+    params = initial(net)
+    state = somewhere(net.initial_state(params, BATCH))
+    output, end = jit(lambda state: net.apply(params, state, jnp.zeros((0, BATCH, INPUTS)), chunk=chunk))(state)
+    assert output.output.shape == (0, BATCH, 3)
+    assert_same(end, state)
+    assert not any(np.any(each) for each in (*output.activity, *output.dropped))
+
+
+@pytest.mark.parametrize("neuron", [LEARNED, neurons.adlif()], ids=["fused", "layers"])
+def test_whole_number_inputs_equal_floats(neuron: Any) -> None:
+    net = network(INPUTS, [layer(8, neuron)], leaky_readout(3))
+    params, inputs = initial(net), random_spikes(0.3)
+    run = jit(lambda x: net.apply(params, net.initial_state(params, BATCH), x, lengths=LENGTHS))
+    for dtype in (jnp.uint8, jnp.bool_):
+        assert_same(run(inputs.astype(dtype)), run(inputs))

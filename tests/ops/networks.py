@@ -1,0 +1,91 @@
+"""`lif_network` written as a `lax.scan` of the single ops, and the networks that its tests run."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from snnjax import LeakyReadout, LIFLayer, LIFNetworkState, lif_network_state, lif_step, select_spikes, spike_matmul
+
+STEPS, BATCH, WIDTHS = 5, 2, (4, 5, 3, 2)
+
+
+def make_network(recurrent: bool = True, seed: int = 0, dtype: Any = jnp.float32) -> tuple[Any, ...]:
+    """Inputs, two layers (the first may be recurrent), a read-out and a state, all drawn from normal distributions."""
+    rng = np.random.default_rng(seed)
+
+    def normal(*shape: int, scale: float = 1.0) -> jax.Array:
+        return jnp.asarray(scale * rng.normal(size=shape), dtype)
+
+    def uniform(low: float, high: float, *shape: int) -> jax.Array:
+        return jnp.asarray(rng.uniform(low, high, shape), dtype)
+
+    layers = tuple(
+        LIFLayer(
+            weights=normal(inputs, neurons),
+            decay=uniform(0.5, 0.9, neurons),
+            threshold=uniform(0.5, 0.8, neurons) if index else uniform(0.5, 0.8),
+            gain=uniform(0.6, 1.0, neurons),
+            bias=normal(neurons, scale=0.2),
+            recurrent=normal(neurons, neurons, scale=0.5) if recurrent and index == 0 else None,
+        )
+        for index, (inputs, neurons) in enumerate(zip(WIDTHS, WIDTHS[1:3], strict=False))
+    )
+    readout = LeakyReadout(normal(*WIDTHS[2:]), uniform(0.5, 0.9), bias=normal(WIDTHS[-1]))
+    inputs = jnp.asarray(rng.random((STEPS, BATCH, WIDTHS[0])) < 0.6, dtype)
+    state = jax.tree.map(lambda leaf: leaf + normal(*leaf.shape), lif_network_state(BATCH, layers, readout))
+    return inputs, layers, readout, state
+
+
+def compose(
+    inputs: Any,
+    layers: Any,
+    readout: Any,
+    state: Any,
+    lengths: Any = None,
+    second_threshold: Any = 0.9,
+    capacity: Any = None,
+    surrogate: Any = "superspike",
+    **switches: Any,
+) -> Any:
+    """Output, activity, listed spikes of each layer (dense), and state; one step is one round through the ops."""
+    num_steps, batch = inputs.shape[:2]
+    lengths = jnp.full(batch, num_steps, jnp.int32) if lengths is None else lengths
+    capacities = capacity if isinstance(capacity, tuple) else (capacity,) * len(layers)
+
+    def layer_step(layer: Any, capacity: Any, x: Any, v: Any, before: Any) -> Any:
+        everything = capacity is None
+        second = -jnp.inf if everything else second_threshold
+        current = x @ layer.weights + layer.bias[None]
+        if layer.recurrent is not None:
+            current = current + before @ layer.recurrent
+        v, true = lif_step(v, current, layer.decay, layer.threshold, layer.gain, surrogate=surrogate, **switches)
+        slots = v.shape[-1] if everything else capacity
+        lists = select_spikes(v, layer.threshold, second, capacity=slots, surrogate=surrogate)
+        return v, jnp.where(v > second, true, jax.lax.stop_gradient(true)), lists
+
+    def step(carry: Any, xs: Any) -> Any:
+        vs, spikes, out = carry
+        x, t = xs
+        inside = (t < lengths)[:, None]
+        new_vs, new_spikes, counted, listed = [], [], [], []
+        for layer, slots, v, before in zip(layers, capacities, vs, spikes, strict=True):
+            v_new, true, lists = layer_step(layer, slots, x, v, before)
+            x = jnp.where(inside, lists.to_dense(), 0)
+            new_vs.append(jnp.where(inside, v_new, v))
+            new_spikes.append(None if before is None else jnp.where(inside, x, before))
+            counted.append(jnp.where(inside, true, 0))
+            listed.append(x)
+        if readout is None:
+            return (tuple(new_vs), tuple(new_spikes), out), (x, counted, listed)
+        current = spike_matmul(lists, readout.weights) + readout.bias[None]
+        out_new = readout.decay * out + (1 - readout.decay) * current
+        out = jnp.where(inside, out_new, out)
+        return (tuple(new_vs), tuple(new_spikes), out), (out, counted, listed)
+
+    steps = jnp.arange(num_steps, dtype=jnp.int32)
+    last, (output, counted, listed) = jax.lax.scan(step, tuple(state), (inputs, steps))
+    share = jnp.maximum(lengths, 1).astype(inputs.dtype)[:, None]
+    activity = tuple(jnp.sum(each, axis=0) / share for each in counted)
+    return output, activity, listed, LIFNetworkState(*last)

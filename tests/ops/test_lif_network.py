@@ -1,0 +1,192 @@
+"""`lif_network`: numbers by hand, two layers against loops, forms of input, lists, edges."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snnjax import LeakyReadout, LIFLayer, SparseSpikes, lif_network, lif_network_state
+from tests.cases import as_numpy, network_arguments, run_network
+from tests.ops import references
+from tests.ops.helpers import assert_same, jit
+from tests.ops.networks import BATCH, STEPS, WIDTHS, make_network
+
+INPUTS = jnp.array([2.0, 0.0, 3.0])[:, None, None]
+LAYER = LIFLayer(jnp.array([[1.0, 0.5]]), decay=0.5, threshold=1.0, gain=1.0)
+
+
+def test_run_by_hand() -> None:
+    """Neuron 0 sees 2, 0, 3 and neuron 1 half of it: v = 2 | 0.5 (2 - 1) = 0.5 | 0.25 + 3, and 1 | 0.5 | 0.25 + 1.5."""
+    readout = LeakyReadout(jnp.array([[1.0], [10.0]]), decay=0.5, gain=1.0, bias=jnp.array([0.25]))
+    out, state = lif_network(INPUTS, [LAYER], readout, record_spikes=True)
+    assert out.spikes[0].tolist() == [[[1, 0]], [[0, 0]], [[1, 1]]]
+    assert out.output[:, 0, 0].tolist() == [1.25, 0.875, 11.6875]
+    assert state.v[0].tolist() == [[3.25, 1.75]]
+    assert state.readout.tolist() == [[11.6875]]
+    np.testing.assert_allclose(out.activity[0], [[2 / 3, 1 / 3]], rtol=1e-6)
+    assert out.dropped[0].tolist() == [0]
+
+
+def test_reset_zero_and_none_by_hand() -> None:
+    for reset, v in (("zero", [[3.0, 1.75]]), ("none", [[3.5, 1.75]])):
+        assert lif_network(INPUTS, [LAYER], reset=reset)[1].v[0].tolist() == v
+
+
+def test_recurrent_spikes_come_from_the_step_before() -> None:
+    """Neuron 0's first spike inhibits neuron 1 in the second step and not before: v1 = 1 | 0.5 - 4 | -1.75 + 1.5."""
+    layer = LAYER._replace(recurrent=jnp.array([[0.0, -4.0], [0.0, 0.0]]))
+    out, state = lif_network(INPUTS, [layer], record_spikes=True)
+    assert out.output.tolist() == [[[1, 0]], [[0, 0]], [[1, 0]]]
+    assert state.v[0].tolist() == [[3.25, -0.25]]
+    assert state.spikes[0].tolist() == [[1, 0]]
+
+
+def test_dropped_spikes_reset_but_reach_nobody() -> None:
+    """A list of one slot takes the larger membrane; the other one's spike is counted, and still resets."""
+    layer = LIFLayer(jnp.array([[2.0, 4.0]]), decay=0.5, threshold=1.0, gain=1.0)
+    readout = LeakyReadout(jnp.array([[1.0], [10.0]]), decay=0.0, gain=1.0)
+    out, state = lif_network(jnp.ones((2, 1, 1)), [layer], readout, capacity=1, record_spikes=True)
+    assert out.output[:, 0, 0].tolist() == [10, 10]
+    assert out.spikes[0].ids.tolist() == [[[1]], [[1]]]
+    assert out.spikes[0].overflow.tolist() == [[1], [1]]
+    assert out.dropped[0].tolist() == [2]
+    assert out.activity[0].tolist() == [[1, 1]]
+    assert state.v[0].tolist() == [[2.5, 5.5]]
+
+
+@functools.cache
+def two_layers(capacity: Any, reset: str) -> Any:
+    return jit(functools.partial(run_network, capacity=capacity, reset=reset))
+
+
+@pytest.mark.parametrize("capacity, reset", [((3, 2), "subtract"), ((2, 9), "zero"), ((0, 4), "none")])
+def test_two_layers_equal_loops(capacity: tuple[int, int], reset: str) -> None:
+    """To the bit, sums being exact; lists, dropped counts and activity included."""
+    dropped = 0
+    for seed in range(5):
+        arguments = network_arguments(np.random.default_rng(seed), widths=(6, 4))
+        expected = references.lif_network(*as_numpy(arguments), capacity=capacity, reset=reset)
+        assert_same(two_layers(capacity, reset)(*arguments), expected)
+        dropped += sum(int(np.sum(each)) for each in expected[2])
+    assert dropped > 0
+
+
+def test_full_lists_have_the_spikes_of_the_dense_run() -> None:
+    """To the bit, on dyadic weights: capacity above the width, lists of all that spike, and no lists."""
+    arguments = network_arguments(np.random.default_rng(0), widths=(6, 4))
+    runs = [two_layers(capacity, "subtract")(*arguments) for capacity in (None, 6, (9, 9))]
+    dense = runs[0]
+    for output, activity, dropped, spikes, state in runs[1:]:
+        assert_same((output, activity, dropped, state), (dense[0], dense[1], dense[2], dense[4]))
+        assert_same([s.to_dense() for s in spikes], dense[3])
+    assert np.any(dense[3][1])
+
+
+@pytest.mark.parametrize("capacity", [None, 2])
+def test_events_in_equal_dense_in(capacity: int | None) -> None:
+    """Lists with padding, unsorted, with an id twice; and the gradient by their values."""
+    inputs, *network = make_network()
+    ids = jnp.asarray(np.random.default_rng(0).integers(0, WIDTHS[0] + 1, (STEPS, BATCH, 3)))
+    events = SparseSpikes.from_ids(ids, WIDTHS[0])
+
+    def loss(given: Any) -> Any:
+        out, _ = lif_network(given, *network, capacity=capacity, second_threshold=0.2, lengths=[STEPS, 3])
+        return jnp.sum(out.output), out
+
+    run = jit(jax.grad(loss, has_aux=True, allow_int=True))
+    d_events, ours = run(events)
+    d_dense, expected = run(events.to_dense())
+    assert_same(ours, expected)
+    at = jnp.minimum(ids, WIDTHS[0] - 1)
+    gathered = jnp.where(ids < WIDTHS[0], jnp.take_along_axis(d_dense, at, axis=-1), 0)
+    assert_same(d_events.values, gathered)
+    assert np.any(gathered)
+    del inputs
+
+
+def test_spiking_output_is_that_of_the_last_layer_listed_in_full() -> None:
+    inputs, layers, _, state = make_network()
+    state = state._replace(readout=None)
+    out, _ = lif_network(inputs, layers, None, state, capacity=(3, 0), record_spikes=True)
+    assert_same(out.output, out.spikes[1])
+    assert np.any(out.output)
+    assert isinstance(out.spikes[0], SparseSpikes)
+    assert not np.any(out.dropped[1])
+
+
+def test_second_threshold_moves_without_a_second_trace() -> None:
+    """One value, or an array of one per layer, traced: a schedule. More neurons are listed as it falls; none spikes."""
+    network, traces = make_network(), []
+
+    @jit
+    def listed(second_threshold: Any) -> Any:
+        traces.append(1)
+        out, _ = lif_network(*network, capacity=4, second_threshold=second_threshold, record_spikes=True)
+        return [jnp.sum(s.num_listed) for s in out.spikes], out.output
+
+    counts = [listed(jnp.array([second, 0.5])) for second in (0.9, 0.3, -0.5)]
+    assert len(traces) == 1
+    first, second = zip(*(count for count, _ in counts), strict=True)
+    assert first[0] < first[1] < first[2]
+    assert len({int(n) for n in second}) == 1
+    assert_same(counts[0][1], counts[2][1])
+    listed(jnp.float32(0.9))
+    listed(jnp.float32(0.1))
+    assert len(traces) == 2
+
+
+def test_second_threshold_may_differ_by_layer_and_neuron() -> None:
+    inputs, layers, readout, state = make_network()
+    second = (jnp.full(5, -jnp.inf).at[2].set(jnp.inf), 5.0)
+    out, _ = lif_network(inputs, layers, readout, state, capacity=5, second_threshold=second, record_spikes=True)
+    first, last = out.spikes
+    firing = first.to_dense()[..., 2] > 0
+    np.testing.assert_array_equal(first.num_listed, 4 + firing)
+    np.testing.assert_array_equal(last.num_listed, last.num_spikes)
+
+
+@pytest.mark.parametrize("capacity", [None, 3])
+def test_no_steps_return_the_state(capacity: int | None) -> None:
+    inputs, layers, readout, state = make_network()
+
+    def loss(state: Any) -> Any:
+        out, last = lif_network(inputs[:0], layers, readout, state, capacity=capacity, record_spikes=True, chunk=2)
+        return sum(jnp.sum(leaf) for leaf in jax.tree.leaves(last)), (out, last)
+
+    gradient, (out, last) = jax.grad(loss, has_aux=True)(state)
+    assert_same(last, state)
+    assert all((g == 1).all() for g in jax.tree.leaves(gradient))
+    assert out.output.shape == (0, BATCH, WIDTHS[-1])
+    assert not any(np.any(leaf) for leaf in jax.tree.leaves((out.activity, out.dropped)))
+    assert [s.shape for s in out.spikes] == [(0, BATCH, WIDTHS[1]), (0, BATCH, WIDTHS[2])]
+
+
+def test_state_in_the_beginning_is_silence() -> None:
+    _, layers, readout, _ = make_network()
+    state = lif_network_state(3, layers, readout)
+    shapes = [leaf.shape for leaf in jax.tree.leaves(state)]
+    assert shapes == [(3, 5), (3, 3), (3, 5), (3, 2)]
+    assert state.spikes[1] is None
+    assert not any(np.any(leaf) for leaf in jax.tree.leaves(state))
+    inputs = jnp.ones((2, 3, WIDTHS[0]))
+    assert_same(lif_network(inputs, layers, readout), lif_network(inputs, layers, readout, state))
+
+
+def test_spikes_are_recorded_on_request_only() -> None:
+    inputs, layers, readout, state = make_network()
+    silent, last = lif_network(inputs, layers, readout, state, capacity=2)
+    recorded, again = lif_network(inputs, layers, readout, state, capacity=2, record_spikes=True)
+    assert silent.spikes is None
+    assert_same((silent.output, last), (recorded.output, again))
+
+
+def test_inputs_that_are_not_finite_meet_weights_of_zero() -> None:
+    """Nothing leaks from one sequence of a batch into another."""
+    inputs = INPUTS.repeat(2, axis=1).at[1, 0, 0].set(jnp.nan)
+    out, _ = lif_network(inputs, [LAYER])
+    clean, _ = lif_network(INPUTS, [LAYER])
+    np.testing.assert_array_equal(out.output[:, 1:], clean.output)
+    assert not np.any(out.output[1:, 0])

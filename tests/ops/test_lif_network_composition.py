@@ -1,0 +1,99 @@
+"""`lif_network` equals a scan of the single ops, values and gradients, whole, in chunks and in pieces."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snnjax import SparseSpikes, lif_network
+from tests.ops.helpers import assert_same, jit, with_gradient
+from tests.ops.networks import STEPS, compose, make_network
+
+LENGTHS = jnp.array([STEPS, 2])
+# Both run in float32 and add in another order, over five steps: tens of ulp.
+TOLERANCE = {"rtol": 2e-5, "atol": 2e-5}
+
+
+def run(inputs: Any, layers: Any, readout: Any, state: Any, **options: Any) -> Any:
+    """What `compose` yields, by `lif_network`."""
+    out, state = lif_network(inputs, layers, readout, state, record_spikes=True, **options)
+    listed = [s.to_dense() if isinstance(s, SparseSpikes) else s for s in out.spikes]
+    return out.output, out.activity, listed, state
+
+
+COMBINATIONS = [
+    {},
+    {"capacity": 2, "second_threshold": 0.3, "reset": "zero", "detach_reset": False, "lengths": LENGTHS},
+    {"capacity": (2, None), "second_threshold": -0.5, "detach_reset": False, "recurrent": False},
+    {"capacity": 7, "second_threshold": 0.2, "reset": "none", "surrogate": "sigmoid"},
+    {"capacity": 0, "lengths": jnp.array([0, 3])},
+    {"capacity": 2, "second_threshold": 0.3, "readout": None, "lengths": LENGTHS},
+]
+
+
+def name(options: dict[str, Any]) -> str:
+    return "-".join(f"{k}={'given' if k == 'lengths' else v}" for k, v in options.items()) or "plain"
+
+
+@pytest.mark.parametrize("options", COMBINATIONS, ids=name)
+def test_network_equals_a_scan_of_the_single_ops(options: dict[str, Any]) -> None:
+    """Values and the gradients of inputs, weights, biases, constants, state: through output, activity, spikes, state."""
+    given = {"recurrent": True, "readout": ..., **options}
+    inputs, layers, readout, state = make_network(given.pop("recurrent"))
+    theirs = given
+    if given.pop("readout") is None:
+        readout, state = None, state._replace(readout=None)
+        theirs = {**given, "capacity": (given["capacity"], None)}  # the output is listed in full
+    arguments = inputs, layers, readout, state
+    ours = jit(with_gradient(functools.partial(run, **given)))(*arguments)
+    expected = jit(with_gradient(functools.partial(compose, **theirs)))(*arguments)
+    assert_same(ours, expected, **TOLERANCE)
+    assert any(np.any(g) for g in ours[1])
+
+
+CAPPED = {"capacity": 2, "second_threshold": 0.3, "detach_reset": False}
+
+
+@functools.cache
+def in_one_run() -> Any:
+    return jit(with_gradient(functools.partial(run, lengths=LENGTHS, **CAPPED)))(*make_network())
+
+
+@pytest.mark.parametrize("chunk", [1, 3, STEPS, STEPS + 2])
+def test_chunks_change_nothing(chunk: int) -> None:
+    """Of one step, that divide the steps or do not, of all steps and of more."""
+    chunked = jit(with_gradient(functools.partial(run, lengths=LENGTHS, chunk=chunk, **CAPPED)))(*make_network())
+    assert_same(chunked, in_one_run(), **TOLERANCE)
+
+
+def test_pieces_with_the_carried_state_equal_one_run() -> None:
+    """Values and gradients, back through the state, with sequences that end in the first piece or the second."""
+
+    def in_pieces(inputs: Any, layers: Any, readout: Any, state: Any) -> Any:
+        cut, lengths = 3, LENGTHS
+        first = run(inputs[:cut], layers, readout, state, lengths=jnp.minimum(lengths, cut), **CAPPED)
+        rest = jnp.maximum(lengths - cut, 0)
+        second = run(inputs[cut:], layers, readout, first[3], lengths=rest, **CAPPED)
+        output, listed = (jax.tree.map(lambda a, b: jnp.concatenate([a, b]), first[i], second[i]) for i in (0, 2))
+        shares = [(jnp.clip(n, 1, STEPS) / jnp.maximum(lengths, 1))[:, None] for n in (jnp.minimum(lengths, cut), rest)]
+        pairs = zip(first[1], second[1], strict=True)
+        return output, tuple(a * shares[0] + b * shares[1] for a, b in pairs), listed, second[3]
+
+    assert_same(jit(with_gradient(in_pieces))(*make_network()), in_one_run(), **TOLERANCE)
+
+
+def test_state_freezes_behind_the_end() -> None:
+    """Padded steps count nowhere: their inputs may be anything, and a shorter run ends in the same state."""
+    inputs, layers, readout, state = make_network()
+    padded = inputs.at[2:, 1].set(jnp.nan)
+    out, last = lif_network(padded, layers, readout, state, lengths=LENGTHS, record_spikes=True, **CAPPED)
+    short, expected = lif_network(inputs[:2], layers, readout, state, **CAPPED)
+    for ours, theirs in ((last, expected), (out.activity, short.activity), (out.dropped, short.dropped)):
+        assert_same([leaf[1] for leaf in jax.tree.leaves(ours)], [leaf[1] for leaf in jax.tree.leaves(theirs)])
+    assert np.all(out.output[2:, 1] == last.readout[1])
+    assert all(not np.any(s.num_spikes[2:, 1]) and not np.any(s.num_listed[2:, 1]) for s in out.spikes)
+    assert all((s.ids[2:, 1] == s.num_neurons).all() for s in out.spikes)
+    assert any(np.any(s.num_spikes[:2, 1]) for s in out.spikes)

@@ -1,0 +1,157 @@
+"""Back-propagation through time against finite differences, and what capped lists and activity pass on."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snnjax import LIFLayer, Surrogate, lif_network
+from tests.cases import SMOOTH
+from tests.ops.helpers import assert_same, check_gradient, jit, with_gradient
+from tests.ops.networks import STEPS, make_network
+
+SMOOTH_NETWORK = {"surrogate": SMOOTH, "second_threshold": -np.inf}
+FULL = 9  # more slots than neurons
+LENGTHS = np.array([STEPS, 3])
+
+
+def run(inputs: Any, layers: Any, readout: Any, state: Any, **options: Any) -> Any:
+    out, state = lif_network(inputs, layers, readout, state, **options)
+    return out.output, out.activity, tuple(state)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"reset": "subtract", "capacity": None},
+        {"reset": "zero", "capacity": FULL, "lengths": LENGTHS},
+        {"reset": "none", "capacity": (None, FULL), "chunk": 2},
+    ],
+    ids=lambda options: options["reset"],
+)
+def test_whole_network_equals_finite_differences_of_its_relaxed_form(options: dict[str, Any]) -> None:
+    """Two layers, one recurrent, learnable decay, threshold, gain and bias, the state and the activity in the loss."""
+    relaxed = functools.partial(run, detach_reset=False, **SMOOTH_NETWORK, **options)
+    with jax.enable_x64(True):
+        check_gradient(relaxed, make_network(dtype=jnp.float64))
+
+
+def frozen_network(inputs: Any, layers: Any, readout: Any, state: Any, masks: Any) -> Any:
+    """The relaxed network step by step, in which given numbers stand for the reset's spikes, and those it fires."""
+    vs, spikes, out = list(state.v), list(state.spikes), state.readout
+    outputs, fired = [], [[] for _ in layers]
+    for t, x in enumerate(inputs):
+        for i, layer in enumerate(layers):
+            current = x @ layer.weights + layer.bias[None]
+            if layer.recurrent is not None:
+                current = current + spikes[i] @ layer.recurrent
+            u = vs[i] - layer.threshold * masks[i][t] if layer.threshold.ndim == 0 else vs[i] - (
+                layer.threshold[None] * masks[i][t]
+            )
+            vs[i] = layer.decay[None] * u + layer.gain[None] * current
+            threshold = layer.threshold if layer.threshold.ndim == 0 else layer.threshold[None]
+            x = SMOOTH.relaxed(vs[i] - threshold)
+            fired[i].append(x)
+            spikes[i] = None if layer.recurrent is None else x
+        out = readout.decay * out + (1 - readout.decay) * (x @ readout.weights + readout.bias[None])
+        outputs.append(out)
+    activity = tuple(sum(each) / len(inputs) for each in fired)
+    return jnp.stack(outputs), activity, (tuple(vs), tuple(spikes), out)
+
+
+@pytest.mark.parametrize("capacity", [None, FULL])
+def test_detached_reset_equals_finite_differences_with_its_spikes_given(capacity: int | None) -> None:
+    """The derivative of a network in which the reset's spikes are recorded numbers: held against differences, then ours."""
+    with jax.enable_x64(True):
+        network = inputs, layers, readout, state = make_network(dtype=jnp.float64)
+        out, _ = lif_network(*network, record_spikes=True, **SMOOTH_NETWORK)
+        first = [SMOOTH.relaxed(v - jnp.reshape(each.threshold, (1, -1))) for v, each in zip(state.v, layers, strict=True)]
+        masks = [jnp.concatenate([a[None], b])[:-1] for a, b in zip(first, out.spikes, strict=True)]
+        frozen = functools.partial(frozen_network, masks=masks)
+        if capacity is None:
+            check_gradient(frozen, network)
+        ours = jit(with_gradient(functools.partial(run, capacity=capacity, **SMOOTH_NETWORK)))(*network)
+        expected = jit(with_gradient(frozen))(*network)
+        assert_same(ours, expected, rtol=1e-10, atol=1e-12)  # float64 sums; losses of SMOOTH stay of order 1
+
+
+def test_full_list_below_everything_equals_no_list() -> None:
+    """With steps as spikes. A few ulp: the same sums, compiled into other programs."""
+    network = make_network()
+    plain = jit(with_gradient(run))(*network)
+    for capacity in (5, FULL):
+        listed = functools.partial(run, capacity=capacity, second_threshold=-np.inf)
+        assert_same(jit(with_gradient(listed))(*network), plain, rtol=2e-6, atol=2e-6)
+
+
+def one_layer(inputs: Any, weights: Any, readout: Any, **options: Any) -> Any:
+    """Spikes without reset and with a memory of no step: the membrane is the current, in every step."""
+    layer = LIFLayer(weights, decay=0.0, threshold=1.0, gain=1.0)
+    options = {"reset": "none", "surrogate": Surrogate("superspike", 2.0), **options}
+    return lif_network(inputs, [layer], readout, record_spikes=True, **options)[0]
+
+
+def test_capped_gradient_is_the_dense_one_masked_to_the_listed_neurons() -> None:
+    """By membranes, which without memory are the currents: d loss / d weights = inputs^T (mask * dense gradient)."""
+    inputs, layers, _, _ = make_network(recurrent=False, seed=3)
+    weights = layers[0].weights
+
+    def loss(weights: Any, capacity: Any) -> Any:
+        out = one_layer(inputs, weights, None if capacity is None else READOUT, capacity=capacity, second_threshold=0.4)
+        return jnp.sum(out.output), out
+
+    gradient, out = jax.grad(loss, has_aux=True)(weights, 2)
+    v = np.asarray(inputs) @ np.asarray(weights)
+    slope = 1 / (1 + 2 * np.abs(v - 1)) ** 2
+    listed = np.zeros_like(v)
+    for place in np.ndindex(v.shape[:2]):
+        ids = [i for i in np.asarray(out.spikes[0].ids[place]) if i < v.shape[-1]]
+        listed[place][ids] = 1
+    # A step's spike reaches the sum of outputs with the leak's remaining steps: 1 + 1/2 + 1/4 ...
+    remaining = np.array([2 - 0.5 ** (len(v) - 1 - t) for t in range(len(v))])[:, None, None]
+    d_v = listed * slope * remaining * np.asarray(READOUT.weights).sum(1)
+    expected = np.einsum("tbi,tbj->ij", inputs, d_v)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-6)  # float32 sums of 10 terms
+    assert 0 < listed.mean() < 1
+    assert np.any(out.dropped[0])
+
+
+def make_readout() -> Any:
+    from snnjax import LeakyReadout
+
+    return LeakyReadout(jnp.arange(1.0, 11.0).reshape(5, 2) / 8, decay=0.5, gain=1.0)
+
+
+READOUT = make_readout()
+
+
+@pytest.mark.parametrize("second_threshold", [0.9, 0.2, -np.inf])
+@pytest.mark.parametrize("capacity", [0, 2])
+def test_activity_gradient_is_the_surrogate_above_the_second_threshold(capacity: int, second_threshold: float) -> None:
+    """At every neuron above it, be it listed or dropped; also of those that the list of 0 slots drops."""
+    inputs, layers, _, _ = make_network(recurrent=False, seed=3)
+    options = {"capacity": capacity, "second_threshold": second_threshold}
+
+    def activity(weights: Any) -> Any:
+        return jnp.sum(one_layer(inputs, weights, READOUT, **options).activity[0])
+
+    v = np.asarray(inputs) @ np.asarray(layers[0].weights)
+    np.testing.assert_allclose(activity(layers[0].weights), np.sum(v > 1) / STEPS, rtol=1e-6)
+    slope = (v > second_threshold) / (1 + 2 * np.abs(v - 1)) ** 2 / STEPS
+    expected = np.einsum("tbi,tbj->ij", inputs, slope)
+    np.testing.assert_allclose(jax.grad(activity)(layers[0].weights), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_silent_output_still_learns() -> None:
+    """Spiking output is listed in full: a class that never spikes and is far below the second threshold has a gradient."""
+    layer = LIFLayer(jnp.full((2, 3), -1.0), decay=0.5)
+
+    def loss(weights: Any) -> Any:
+        out, _ = lif_network(jnp.ones((2, 1, 2)), [layer._replace(weights=weights)], capacity=0)
+        return jnp.sum(out.output)
+
+    assert loss(layer.weights) == 0
+    assert (jax.grad(loss)(layer.weights) > 0).all()

@@ -1,0 +1,166 @@
+"""`select_spikes`: what is listed, in which order, and what the gradient reaches."""
+
+import functools
+from typing import Any
+
+import hypothesis
+import hypothesis.extra.numpy as hnp
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snnjax import Surrogate, select_spikes
+from tests.cases import as_numpy
+from tests.ops import references
+from tests.ops.helpers import assert_same, jit
+
+NEURONS = 7
+# Few distinct values, so that ties are common; thresholds among them, so that membranes meet them.
+levels = st.sampled_from([-np.inf, -1.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, np.inf, np.nan])
+membranes = hnp.arrays(np.float32, (3, NEURONS), elements=levels)
+thresholds = hnp.arrays(np.float32, NEURONS, elements=st.sampled_from([0.5, 1.0, 1.25]))
+
+
+@functools.cache
+def compiled(capacity: int) -> Any:
+    return jit(functools.partial(select_spikes, capacity=capacity))
+
+
+@pytest.mark.parametrize("capacity", [0, 1, 3, NEURONS, NEURONS + 2])
+@hypothesis.given(v=membranes, threshold=thresholds, gap=st.sampled_from([0.0, 0.5, np.inf]))
+def test_lists_equal_the_rule_by_loops(v: np.ndarray, threshold: np.ndarray, gap: float, capacity: int) -> None:
+    arguments = v, threshold, threshold - np.float32(gap)
+    assert_same(compiled(capacity)(*arguments), references.select_spikes(*arguments, capacity))
+
+
+@hypothesis.given(v=membranes, threshold=thresholds)
+def test_lists_hold_spikes_first_and_sorted(v: np.ndarray, threshold: np.ndarray) -> None:
+    """The promises one by one, without the reference."""
+    spikes = as_numpy(compiled(3)(v, threshold, threshold - np.float32(0.5)))
+    true_count = np.sum(v > threshold, axis=-1)
+    np.testing.assert_array_equal(spikes.num_spikes, true_count)
+    for row, (ids, values, listed) in enumerate(zip(spikes.ids, spikes.values, spikes.num_listed, strict=True)):
+        firing, near = ids[values == 1], ids[(values == 0) & (ids < NEURONS)]
+        assert len(firing) == min(true_count[row], 3)
+        assert len(firing) + len(near) == listed
+        assert (ids[listed:] == NEURONS).all()
+        assert [*ids[:listed]] == [*sorted(firing), *sorted(near)]
+        assert (v[row, firing] > threshold[firing]).all()
+        assert ((v[row, near] <= threshold[near]) & (v[row, near] > threshold[near] - 0.5)).all()
+
+
+def test_largest_membranes_go_first_spikes_before_all() -> None:
+    """Neuron 1 has the highest membrane, but its own threshold is higher still."""
+    v = jnp.array([1.1, 3.0, 1.3, 1.2, 1.4])
+    threshold = jnp.array([1.0, 4.0, 1.0, 1.0, 1.0])
+    listed = [select_spikes(v, threshold, 0.0, capacity=capacity).ids.tolist() for capacity in range(6)]
+    assert listed == [[], [4], [2, 4], [2, 3, 4], [0, 2, 3, 4], [0, 2, 3, 4, 1]]
+
+
+def test_ties_are_broken_by_the_hash_of_the_id() -> None:
+    """Not by place: the lowest ids are no favourites."""
+    ranks = sorted(range(100), key=references.murmur_finaliser)
+    for capacity in (1, 5, 20):
+        ids = select_spikes(jnp.full(100, 2.0), 1.0, 0.9, capacity=capacity).ids.tolist()
+        assert ids == sorted(ranks[:capacity])
+    assert ids != list(range(20))
+    assert 30 < np.mean(ids) < 70
+
+
+def test_a_higher_membrane_beats_the_hash() -> None:
+    v = jnp.full(100, 2.0).at[jnp.array([3, 77])].set(2.5)
+    ids = select_spikes(v, 1.0, 0.9, capacity=3).ids.tolist()
+    first = next(i for i in sorted(range(100), key=references.murmur_finaliser) if i not in (3, 77))
+    assert ids == sorted([3, 77, first])
+
+
+@hypothesis.given(v=membranes, order=st.permutations(range(3)))
+def test_list_depends_on_its_row_alone(v: np.ndarray, order: list[int]) -> None:
+    """Neither on the other rows, nor their order, nor the shape of the leading axes, nor vmap."""
+    lists = compiled(3)(v, 1.0, 0.5)
+    assert_same(compiled(3)(v[order], 1.0, 0.5), lists[np.array(order)])
+    assert_same(compiled(3)(v[:1], 1.0, 0.5), lists[:1])
+    assert_same(compiled(3)(v[0], 1.0, 0.5), lists[0])
+    assert_same(compiled(3)(v[:, None], 1.0, 0.5), lists[:, None])
+    assert_same(MAPPED(v), lists)
+
+
+MAPPED = jit(jax.vmap(functools.partial(select_spikes, threshold=1.0, second_threshold=0.5, capacity=3)))
+
+
+def test_not_a_number_is_never_listed_and_infinity_is() -> None:
+    v = jnp.array([jnp.nan, jnp.inf, -jnp.inf, 1.0])
+    spikes = select_spikes(v, 1.0, -jnp.inf, capacity=4)
+    assert spikes.ids.tolist() == [1, 3, 4, 4]
+    assert spikes.values.tolist() == [1, 0, 0, 0]
+    assert (spikes.num_spikes.tolist(), spikes.num_listed.tolist()) == (1, 2)
+
+
+def test_threshold_may_have_the_shape_of_the_membranes() -> None:
+    v, threshold = jnp.ones((2, 1, 3)), jnp.array([[[0.5, 1.5, 0.5]], [[1.5, 1.5, 0.5]]])
+    spikes = select_spikes(v, threshold, threshold - 1, capacity=3)
+    assert spikes.ids.tolist() == [[[0, 2, 1]], [[2, 0, 1]]]
+    assert spikes.num_spikes.tolist() == [[2], [1]]
+
+
+@pytest.mark.parametrize("neurons, dtype", [(65_535, jnp.uint16), (65_536, jnp.int32)])
+def test_ids_reach_the_last_neuron(neurons: int, dtype: Any) -> None:
+    v = jnp.zeros(neurons).at[neurons - 1].set(2.0)
+    spikes = select_spikes(v, 1.0, 0.9, capacity=2)
+    assert spikes.ids.dtype == dtype
+    assert spikes.ids.tolist() == [neurons - 1, neurons]
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0), (0, 2, 3), (2, 2, 0)])
+def test_no_rows_or_no_neurons_give_empty_lists(shape: tuple[int, ...]) -> None:
+    spikes = select_spikes(jnp.ones(shape), jnp.ones(shape), 0.9, capacity=2)
+    assert spikes.shape == shape
+    assert spikes.ids.shape == (*shape[:-1], 2)
+    assert not np.any(spikes.num_listed)
+
+
+def test_second_threshold_may_be_traced() -> None:
+    """A schedule moves it without a second trace."""
+    traces = []
+
+    @jax.jit
+    def listed(second_threshold: jax.Array) -> jax.Array:
+        traces.append(1)
+        return select_spikes(jnp.array([0.2, 0.6, 2.0]), 1.0, second_threshold, capacity=3).num_listed
+
+    assert [int(listed(second)) for second in (0.9, 0.5, 0.1, -jnp.inf)] == [1, 2, 3, 3]
+    assert len(traces) == 1
+
+
+@hypothesis.given(v=hnp.arrays(np.float32, (3, NEURONS), elements=st.integers(-16, 32).map(lambda n: n / 16)))
+def test_gradient_is_the_surrogate_at_the_listed_ids_alone(v: np.ndarray) -> None:
+    """Spikes that were dropped, and neurons below the second threshold, get none; the threshold gets the negative sum."""
+    weights = np.arange(1.0, 10.0, dtype=np.float32).reshape(3, 3)
+    lists, (d_v, d_threshold, d_second) = compiled_gradient(v, np.ones(NEURONS, np.float32), np.float32(0.5), weights)
+    expected = np.zeros_like(v)
+    slope = 1 / (1 + 2.0 * np.abs(v - 1)) ** 2
+    for row, ids in enumerate(np.asarray(lists.ids)):
+        for slot, neuron in enumerate(ids[ids < NEURONS]):
+            expected[row, neuron] = weights[row, slot] * slope[row, neuron]
+    # The division and the sum over three rows: a few ulp of float32.
+    np.testing.assert_allclose(d_v, expected, rtol=1e-6)
+    np.testing.assert_allclose(d_threshold, -expected.sum(0), rtol=1e-5)
+    assert d_second == 0
+
+
+@jit
+def compiled_gradient(v: Any, threshold: Any, second_threshold: Any, weights: Any) -> Any:
+    def loss(*arguments: Any) -> Any:
+        lists = select_spikes(*arguments, capacity=3, surrogate=Surrogate("superspike", 2.0))
+        return jnp.vdot(lists.values, weights), lists
+
+    gradients, lists = jax.grad(loss, (0, 1, 2), has_aux=True)(v, threshold, second_threshold)
+    return lists, gradients
+
+
+def test_gradient_of_a_membrane_that_is_not_a_number_is_zero() -> None:
+    v = jnp.array([jnp.nan, 2.0, jnp.inf, -jnp.inf])
+    gradient = jax.grad(lambda v: jnp.sum(select_spikes(v, 1.0, -jnp.inf, capacity=4).values))(v)
+    np.testing.assert_allclose(gradient, [0.0, 1 / 121, 0.0, 0.0], rtol=1e-6)
