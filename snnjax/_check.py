@@ -13,7 +13,7 @@ import numpy as np
 
 
 def message(op: str, argument: str, expected: str, actual: object, way_out: str) -> str:
-    """The text of an error: ``op: `argument` must <expected>, got <actual>. <way_out>.``"""
+    """The text of an error, ``op: `argument` must <expected>, got <actual>. <way_out>.``, from its parts."""
     return f"{op}: `{argument}` must {expected}, got {actual}. {way_out}."
 
 

@@ -111,7 +111,7 @@ def curves(metrics: Metrics) -> Any:
         style = {"color": colour, "marker": marker, "markersize": 4, "label": part}
         left.plot(epochs, [100 * line[f"{part}_accuracy"] for line in metrics], **style)
         right.plot(epochs, [line[f"{part}_loss"] for line in metrics], **style)
-    best = max(metrics, key=lambda line: line["validation_accuracy"])
+    best = max(metrics, key=lambda line: (line["validation_accuracy"], -line["validation_loss"]))
     height = 100 * best["validation_accuracy"]
     left.plot([best["epoch"]], [height], "o", markersize=11, fillstyle="none", color=RED)
     style = {"xytext": (0, -18), "textcoords": "offset points", "ha": "center", "color": RED}

@@ -1,5 +1,6 @@
 """Initial parameters that keep activity alive in depth."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -52,6 +53,7 @@ def _init_layer(
     return LayerParams(weights, jnp.zeros(width, dtype) if spec.bias else None, recurrent, neuron)
 
 
+@functools.partial(jax.jit, static_argnames=("neuron", "spikes"))  # compiled once for all layers of a neuron
 def _drive(key: Array, neuron: Neuron, spikes: bool) -> Array:
     """The standard deviation of the current that weights should make of spikes at the expected rate."""
     init_key, noise_key = jax.random.split(key)

@@ -9,6 +9,9 @@ from jaxtyping import Array, Float
 from snnjax._check import check, check_integer
 from snnjax.neurons import Neuron, leaky_integrator, lif
 
+# One object for all layers, so that what is compiled for one of them serves all.
+_DEFAULT_NEURON = lif()
+
 
 @dataclass(frozen=True)
 class LayerSpec:
@@ -88,7 +91,7 @@ def layer(
         Finkbeiner et al. 2024, arXiv:2311.04386, for capacity and second threshold.
     """
     check_integer("layer", "num_neurons", num_neurons, 1)
-    neuron = lif() if neuron is None else neuron
+    neuron = _DEFAULT_NEURON if neuron is None else neuron
     return LayerSpec(num_neurons, neuron, recurrent, bias, _slots(num_neurons, capacity), second_threshold)
 
 
@@ -137,6 +140,9 @@ def spiking_readout(
     num_outputs: int, neuron: Neuron | None = None, *, recurrent: bool = False, bias: bool = True
 ) -> LayerSpec:
     """Specify a spiking read-out: a layer that is always fully listed, so that a silent class still learns.
+
+    Raises:
+        ValueError: for a width below 1.
 
     Example:
         >>> from snnjax import spiking_readout

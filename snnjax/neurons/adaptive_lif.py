@@ -68,7 +68,15 @@ def adaptive_lif_init(
     threshold: Constant = 1.0,
     per_neuron: bool = True,
 ) -> AdaptiveLIFParams:
-    """Parameters of adaptive LIF neurons; a constant given as a range (low, high) is drawn from it."""
+    """Parameters of adaptive LIF neurons; a constant given as a range (low, high) is drawn from it.
+
+    Raises:
+        ValueError: if `num_neurons` is not an integer of at least 0.
+
+    Example:
+        >>> adaptive_lif_init(jax.random.key(0), 3).threshold.shape
+        (3,)
+    """
     check_integer("adaptive_lif_init", "num_neurons", num_neurons, 0)
     keys = jax.random.split(key, 4)
     owners = num_neurons if per_neuron else None
@@ -81,7 +89,12 @@ def adaptive_lif_init(
 
 
 def adaptive_lif_state(params: AdaptiveLIFParams, batch: int) -> AdaptiveLIFState:
-    """Everything at 0, in the dtype of the parameters."""
+    """Everything at 0, in the dtype of the parameters.
+
+    Example:
+        >>> adaptive_lif_state(adaptive_lif_init(jax.random.key(0), 3), batch=2).v.shape
+        (2, 3)
+    """
     zeros = jnp.zeros((batch, *params.threshold.shape), params.threshold.dtype)
     return AdaptiveLIFState(zeros, zeros, zeros)
 

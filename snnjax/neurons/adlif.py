@@ -73,7 +73,15 @@ def adlif_init(
     threshold: Constant = 1.0,
     per_neuron: bool = True,
 ) -> AdLIFParams:
-    """Parameters of adLIF neurons; a constant given as a range (low, high) is drawn from it."""
+    """Parameters of adLIF neurons; a constant given as a range (low, high) is drawn from it.
+
+    Raises:
+        ValueError: if `num_neurons` is not an integer of at least 0.
+
+    Example:
+        >>> adlif_init(jax.random.key(0), 3).threshold.shape
+        (3,)
+    """
     check_integer("adlif_init", "num_neurons", num_neurons, 0)
     keys = jax.random.split(key, 5)
     owners = num_neurons if per_neuron else None
@@ -87,7 +95,12 @@ def adlif_init(
 
 
 def adlif_state(params: AdLIFParams, batch: int) -> AdLIFState:
-    """Membrane and adaptation at 0, in the dtype of the parameters."""
+    """Membrane and adaptation at 0, in the dtype of the parameters.
+
+    Example:
+        >>> adlif_state(adlif_init(jax.random.key(0), 3), batch=2).v.shape
+        (2, 3)
+    """
     zeros = jnp.zeros((batch, *params.threshold.shape), params.threshold.dtype)
     return AdLIFState(zeros, zeros)
 

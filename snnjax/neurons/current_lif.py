@@ -65,7 +65,15 @@ def current_lif_init(
     threshold: Constant = 1.0,
     per_neuron: bool = True,
 ) -> CurrentLIFParams:
-    """Parameters of current-based LIF neurons; a constant given as a range (low, high) is drawn from it."""
+    """Parameters of current-based LIF neurons; a constant given as a range (low, high) is drawn from it.
+
+    Raises:
+        ValueError: if `num_neurons` is not an integer of at least 0.
+
+    Example:
+        >>> current_lif_init(jax.random.key(0), 3).threshold.shape
+        (3,)
+    """
     check_integer("current_lif_init", "num_neurons", num_neurons, 0)
     keys = jax.random.split(key, 3)
     owners = num_neurons if per_neuron else None
@@ -77,7 +85,12 @@ def current_lif_init(
 
 
 def current_lif_state(params: CurrentLIFParams, batch: int) -> CurrentLIFState:
-    """Membrane and current at 0, in the dtype of the parameters."""
+    """Membrane and current at 0, in the dtype of the parameters.
+
+    Example:
+        >>> current_lif_state(current_lif_init(jax.random.key(0), 3), batch=2).v.shape
+        (2, 3)
+    """
     zeros = jnp.zeros((batch, *params.threshold.shape), params.threshold.dtype)
     return CurrentLIFState(zeros, zeros)
 

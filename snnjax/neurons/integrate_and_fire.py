@@ -37,13 +37,28 @@ class IntegrateAndFireState(NamedTuple):
 def integrate_and_fire_init(
     key: Array, num_neurons: int, dtype: Any = jnp.float32, *, threshold: Constant = 1.0
 ) -> IntegrateAndFireParams:
-    """Parameters of integrate-and-fire neurons; a threshold given as a range (low, high) is drawn from it."""
+    """Parameters of integrate-and-fire neurons; a threshold given as a range (low, high) is drawn from it.
+
+    Raises:
+        ValueError: if `num_neurons` is not an integer of at least 0.
+
+    Example:
+        >>> import jax
+        >>> integrate_and_fire_init(jax.random.key(0), 3).threshold.shape
+        (3,)
+    """
     check_integer("integrate_and_fire_init", "num_neurons", num_neurons, 0)
     return IntegrateAndFireParams(draw(key, threshold, num_neurons, dtype))
 
 
 def integrate_and_fire_state(params: IntegrateAndFireParams, batch: int) -> IntegrateAndFireState:
-    """The membrane at 0, in the dtype of the parameters."""
+    """The membrane at 0, in the dtype of the parameters.
+
+    Example:
+        >>> import jax
+        >>> integrate_and_fire_state(integrate_and_fire_init(jax.random.key(0), 3), batch=2).v.shape
+        (2, 3)
+    """
     return IntegrateAndFireState(jnp.zeros((batch, *params.threshold.shape), params.threshold.dtype))
 
 

@@ -68,7 +68,15 @@ def izhikevich_init(
     reset_voltage: Constant = -65.0,
     reset_recovery: Constant = 8.0,
 ) -> IzhikevichParams:
-    """Parameters of Izhikevich neurons; a constant given as a range (low, high) is drawn from it for each neuron."""
+    """Parameters of Izhikevich neurons; a constant given as a range (low, high) is drawn from it for each neuron.
+
+    Raises:
+        ValueError: if `num_neurons` is not an integer of at least 0.
+
+    Example:
+        >>> izhikevich_init(jax.random.key(0), 3).sensitivity.shape
+        (3,)
+    """
     check_integer("izhikevich_init", "num_neurons", num_neurons, 0)
     constants = (recovery_rate, sensitivity, reset_voltage, reset_recovery)
     keys = jax.random.split(key, len(constants))
@@ -76,7 +84,12 @@ def izhikevich_init(
 
 
 def izhikevich_state(params: IzhikevichParams, batch: int) -> IzhikevichState:
-    """The membrane at -65 mV and the recovery at ``sensitivity v``, as in the paper; no spikes."""
+    """The membrane at -65 mV and the recovery at ``sensitivity v``, as in the paper; no spikes.
+
+    Example:
+        >>> izhikevich_state(izhikevich_init(jax.random.key(0), 3), batch=2).v.shape
+        (2, 3)
+    """
     v = jnp.full((batch, *params.sensitivity.shape), REST, params.sensitivity.dtype)
     return IzhikevichState(v, jax.lax.stop_gradient(params.sensitivity)[None, :] * v, jnp.zeros_like(v))
 

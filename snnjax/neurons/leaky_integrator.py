@@ -37,13 +37,26 @@ class LeakyIntegratorState(NamedTuple):
 def leaky_integrator_init(
     key: Array, num_neurons: int, dtype: Any = jnp.float32, *, decay: Constant = 0.95
 ) -> LeakyIntegratorParams:
-    """Parameters of leaky integrators; a decay given as a range (low, high) is drawn from it for each neuron."""
+    """Parameters of leaky integrators; a decay given as a range (low, high) is drawn from it for each neuron.
+
+    Raises:
+        ValueError: if `num_neurons` is not an integer of at least 0.
+
+    Example:
+        >>> leaky_integrator_init(jax.random.key(0), 3).raw_decay.shape
+        (3,)
+    """
     check_integer("leaky_integrator_init", "num_neurons", num_neurons, 0)
     return LeakyIntegratorParams(draw_raw_decay(key, decay, num_neurons, dtype))
 
 
 def leaky_integrator_state(params: LeakyIntegratorParams, batch: int) -> LeakyIntegratorState:
-    """The membrane at 0, in the dtype of the parameters."""
+    """The membrane at 0, in the dtype of the parameters.
+
+    Example:
+        >>> leaky_integrator_state(leaky_integrator_init(jax.random.key(0), 3), batch=2).v.shape
+        (2, 3)
+    """
     return LeakyIntegratorState(jnp.zeros((batch, *params.raw_decay.shape), params.raw_decay.dtype))
 
 

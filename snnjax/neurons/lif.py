@@ -55,6 +55,9 @@ def lif_init(
 ) -> LIFParams:
     """Parameters of LIF neurons; a constant given as a range (low, high) is drawn from it for each neuron.
 
+    Raises:
+        ValueError: if `num_neurons` is not an integer of at least 0.
+
     Example:
         >>> lif_init(jax.random.key(0), 3, decay=0.5).raw_decay
         Array([0., 0., 0.], dtype=float32)
@@ -66,7 +69,12 @@ def lif_init(
 
 
 def lif_state(params: LIFParams, batch: int) -> LIFState:
-    """The membrane at 0, in the dtype of the parameters."""
+    """The membrane at 0, in the dtype of the parameters.
+
+    Example:
+        >>> lif_state(lif_init(jax.random.key(0), 3), batch=2).v.shape
+        (2, 3)
+    """
     return LIFState(jnp.zeros((batch, *params.threshold.shape), params.threshold.dtype))
 
 
@@ -75,6 +83,11 @@ def lif_constants(params: LIFParams, config: LIFConfig) -> Constants:
 
     ``decay = sigmoid(raw_decay)``; ``gain = 1 - decay`` if `config.normalize`, else 1. The gradient of what
     `config` does not learn is stopped.
+
+    Example:
+        >>> decay, threshold, gain = lif_constants(lif_init(jax.random.key(0), 1, decay=0.75), LIFConfig())
+        >>> float(gain[0])
+        0.25
     """
     decay = learned(raw_to_decay(wide(params.raw_decay)), config.learn_decay)
     # Before it is rounded, so that a gain survives where a decay rounds to 1.

@@ -178,7 +178,7 @@ def _leaky_forward(current: Array, valid: Array | None, operands: Operands) -> t
 def _leaky_backward(
     g_output: Array, g_last: Any, output: Array, current: Any, valid: Array | None, operands: Operands
 ) -> tuple[Array, Readout, Array]:
-    """The cotangents of the read-out's current, of its constants (its linear part left out), and of its first membrane."""
+    """The cotangents of the read-out's current, of its constants (not its linear part), and of its first membrane."""
     readout, first = cast(Readout, operands.readout), cast(Array, operands.first_readout)
     decay, gain = wide(readout.decay)[None, :], wide(readout.gain)[None, :]
 

@@ -72,7 +72,7 @@ def lif_network(
     state: LIFNetworkState | None = None,
     *,
     lengths: Int[ArrayLike, " batch"] | None = None,
-    capacity: int | None | Sequence[int | None] = None,
+    capacity: int | Sequence[int | None] | None = None,
     second_threshold: Any = 0.9,
     surrogate: str | Surrogate = "superspike",
     reset: str = "subtract",
@@ -89,8 +89,8 @@ def lif_network(
         s       = [v > threshold],   s_listed = the spikes in the layer's list of `capacity` (as in `select_spikes`)
 
     where a prime marks the step before, ``s'`` are the true spikes, and ``x`` the inputs or the ``s_listed`` of the
-    layer below. The result equals the composition of the single ops; its derivative is back-propagation through time with the
-    surrogate at the listed neurons. Without capacity every neuron receives its gradient.
+    layer below. The result equals the composition of the single ops; its derivative is back-propagation through time
+    with the surrogate at the listed neurons. Without capacity every neuron receives its gradient.
 
     Args:
         inputs: spikes or currents ``[time, batch, inputs]`` of any numeric dtype, or `SparseSpikes` with the leading

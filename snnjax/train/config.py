@@ -27,7 +27,10 @@ class TrainConfig:
     weight_decay: float = 0.0
     max_gradient_norm: float = 1.0  # larger gradients are scaled down to it
     activity_bound: float = 0.04  # spikes a neuron and step; sparse lists need sparse activity
-    activity_strength: float = 1.0  # of the penalty on activity above the bound; 0 leaves activity alone
+    activity_floor: float = (
+        0.03  # below it a layer is penalised too: with few spikes, little gradient gets through
+    )
+    activity_strength: float = 1.0  # of the penalties on activity outside of the two; 0 leaves activity alone
     second_threshold: float | None = 0.9  # at the first epoch; None leaves those of the layers
     final_second_threshold: float | None = (
         None  # at the last epoch, straight in between; None keeps the first
@@ -37,7 +40,7 @@ class TrainConfig:
         op = "TrainConfig"
         for name, least in (("epochs", 1), ("batch_size", 1), ("seed", 0)):
             check_integer(op, name, getattr(self, name), least)
-        for name in ("learning_rate", "max_gradient_norm", "activity_bound"):
+        for name in ("learning_rate", "max_gradient_norm", "activity_bound", "activity_floor"):
             value = getattr(self, name)
             check(value > 0, op, name, "be positive", value, f"Leave out {name} for its default")
         for name in ("warmup_epochs", "weight_decay", "activity_strength"):

@@ -45,7 +45,7 @@ def fit(
     on_epoch: Callable[[dict[str, Any]], None] | None = None,
     progress_bar: bool = False,
 ) -> FitResult:
-    """Train a network, and choose the epoch by its accuracy on the validation data.
+    """Train a network, and choose the epoch by its accuracy on the validation data, among equals by its loss there.
 
     After each epoch the checkpoint in `folder` is replaced: parameters, optimiser, key, the best epoch's parameters and
     metrics; the order of the data and all schedules follow from the epoch and the key. Resumed training therefore

@@ -45,11 +45,15 @@ def after_epoch(
         **scores,
         **{name: trained[name] for name in trained if name not in ("loss", "accuracy")},
     }
-    best = max((each["validation_accuracy"] for each in progress.metrics), default=-1.0)
     history = [*progress.metrics, line]
-    if line["validation_accuracy"] > best:
+    if all(_score(line) > _score(each) for each in progress.metrics):
         return Progress(state, progress.key, state.params, epoch, history)
     return Progress(state, progress.key, progress.best_params, progress.best_epoch, history)
+
+
+def _score(line: dict[str, Any]) -> tuple[float, float]:
+    """What the best epoch has most of: accuracy on validation data; among equals, the smaller loss on them."""
+    return line["validation_accuracy"], -line["validation_loss"]
 
 
 def save(folder: Path, progress: Progress, stored: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from jaxtyping import Array
 
 from snnjax import metrics
 from snnjax.data import Batch, batches
-from snnjax.losses import activity_upper_bound
+from snnjax.losses import activity_lower_bound, activity_upper_bound
 from snnjax.network import Network, NetworkParams
 from snnjax.train.config import TrainConfig
 from snnjax.train.totals import Totals, count, summarise
@@ -31,8 +31,9 @@ def make_train_step(
 ) -> Callable[[TrainState, Batch, float | None], tuple[TrainState, Totals]]:
     """One jitted step of training: ``train_step(state, batch, second_threshold) -> (state, totals)``.
 
-    The objective is ``loss + activity_strength * activity_upper_bound(activity, activity_bound)``. The second threshold
-    is a traced argument, so that a schedule does not compile anew. The old state is donated: use the new one.
+    The objective is ``loss + activity_strength * penalty``, with the penalty of `activity_upper_bound` above
+    `activity_bound` and of `activity_lower_bound` below `activity_floor`, both of each layer's population. The second
+    threshold is a traced argument, so that a schedule does not compile anew. The old state is donated: use the new one.
 
     Example:
         >>> import jax, optax
@@ -46,13 +47,15 @@ def make_train_step(
         >>> float(totals.samples)
         4.0
     """
+    # A spiking read-out may be as active as its task wants.
+    num_hidden = len(network.layers) - (network.readout is None)
 
     def objective(params: NetworkParams, batch: Batch, second_threshold: Any) -> tuple[Array, Any]:
         state = network.initial_state(params, batch.labels.shape[0])
         options = {"lengths": batch.lengths, "second_threshold": second_threshold}
         output, _ = network.apply(params, state, batch.inputs, **options)
         error = loss(output.output, batch.labels, lengths=batch.lengths)
-        penalty = activity_upper_bound(output.activity, config.activity_bound)
+        penalty = _activity_penalty(output.activity[:num_hidden], config)
         return error + config.activity_strength * penalty.astype(error.dtype), (error, output)
 
     def train_step(state: TrainState, batch: Batch, second_threshold: Any) -> tuple[TrainState, Totals]:
@@ -67,6 +70,14 @@ def make_train_step(
         return TrainState(params, optimiser_state), totals
 
     return jax.jit(train_step, donate_argnums=0)
+
+
+def _activity_penalty(activity: tuple[Array, ...], config: TrainConfig) -> Array:
+    """What pushes the activity of hidden layers between floor and bound."""
+    if not activity:
+        return jnp.zeros(())
+    above = activity_upper_bound(activity, config.activity_bound)
+    return above + activity_lower_bound(activity, config.activity_floor, over="population")
 
 
 def evaluate(

@@ -97,18 +97,23 @@ TASKS: dict[str, TaskSettings] = {}
 TASKS |= {
     "digits": TaskSettings(
         task="digits",
-        num_steps=30,
-        input_capacity=192,
+        neuron_options={"normalize": False},
+        num_steps=20,
+        input_capacity=256,
         augment=True,
-        training=TrainConfig(epochs=12, batch_size=128, learning_rate=3e-3),
+        initial_activity=0.04,
+        training=TrainConfig(epochs=24, batch_size=64, learning_rate=4e-3),
     ),
     "vowels": TaskSettings(
         task="vowels",
-        hidden=(128, 128),
+        hidden=(256, 256),
         neuron="adlif",
         capacity=None,
-        validation_share=0.2,
-        training=TrainConfig(epochs=60, batch_size=18, learning_rate=3e-3, activity_bound=0.2),
+        readout_decay=0.97,
+        loss="cross_entropy_max",
+        noise=0.5,
+        validation_share=0.15,
+        training=TrainConfig(epochs=100, batch_size=18, learning_rate=3e-3, activity_bound=0.2),
     ),
     "fashion": TaskSettings(
         task="fashion", input_capacity=512, training=TrainConfig(epochs=10, learning_rate=3e-3)

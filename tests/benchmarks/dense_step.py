@@ -102,7 +102,9 @@ def main() -> None:
         for name, (step, inputs) in programs.items():
             times[name].append(seconds(step, weights, state, inputs, labels))
     base = np.array(times["hand-written lax.scan"][1:])
-    sys.stdout.write(f"{'W3, one training step':<26}{'median':>10}{'ratio of medians':>18}{'median of ratios':>18}\n")
+    sys.stdout.write(
+        f"{'W3, one training step':<26}{'median':>10}{'ratio of medians':>18}{'median of ratios':>18}\n"
+    )
     for name, each in times.items():
         own = np.array(each[1:])
         ratios = np.median(own) / np.median(base), np.median(own / base)

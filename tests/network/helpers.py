@@ -13,7 +13,9 @@ from tests.ops.helpers import jit, weighted_sum
 STEPS, BATCH, INPUTS = 20, 3, 10
 
 
-def random_spikes(rate: float, steps: int = STEPS, batch: int = BATCH, inputs: int = INPUTS, seed: int = 0) -> Any:
+def random_spikes(
+    rate: float, steps: int = STEPS, batch: int = BATCH, inputs: int = INPUTS, seed: int = 0
+) -> Any:
     rng = np.random.default_rng(seed)
     return jnp.asarray(rng.random((steps, batch, inputs)) < rate, jnp.float32)
 
@@ -23,7 +25,7 @@ def initial(net: Network, *arguments: Any, seed: int = 0, **options: Any) -> Any
     return jit(lambda key, *rest: net.init(key, *rest, **options))(jax.random.key(seed), *arguments)
 
 
-def with_gradients(net: Network, **options: Any) -> Callable[..., Any]:
+def with_gradients(apply: Callable[..., Any]) -> Callable[..., Any]:
     """``(params, state, inputs, **traced) -> (output, new state), (loss, gradients by params, state and inputs)``.
 
     The loss sees every float entry of the output and of the new state.
@@ -31,12 +33,15 @@ def with_gradients(net: Network, **options: Any) -> Callable[..., Any]:
 
     def of(params: Any, state: Any, inputs: Any, **traced: Any) -> Any:
         def loss(params: Any, state: Any, inputs: Any) -> tuple[jax.Array, Any]:
-            results = net.apply(params, state, inputs, **options, **traced)
+            results = apply(params, state, inputs, **traced)
             return weighted_sum(results), results
 
-        # Whole numbers, as in lists and refractory counters, have no gradient: float0, which is left out.
         by_all = jax.value_and_grad(loss, (0, 1, 2), has_aux=True, allow_int=True)
         (value, results), gradients = by_all(params, state, inputs)
-        return results, (value, [g for g in jax.tree.leaves(gradients) if g.dtype != jax.dtypes.float0])
+        # Whole numbers, as in lists and refractory counters, have no gradient.
+        return results, (
+            value,
+            jax.tree.map(lambda g: None if g.dtype == jax.dtypes.float0 else g, gradients),
+        )
 
     return of

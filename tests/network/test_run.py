@@ -1,5 +1,7 @@
 """The fused op and the way layer by layer compute the same; padded steps and other sequences have no influence."""
 
+import dataclasses
+import functools
 import importlib
 from typing import Any
 
@@ -34,15 +36,14 @@ CASES: dict[str, tuple[Network, dict[str, Any]]] = {
         plain(LEARNED, leaky_readout(3, bias=False), capacity=3, recurrent=True),
         {"lengths": LENGTHS, "chunk": 6},
     ),
-    "spiking read-out": (
-        plain(LEARNED, spiking_readout(3, LEARNED, recurrent=True), capacity=0.4),
+    "spiking read-out, no reset": (
+        plain(NONE, spiking_readout(3, NONE, recurrent=True), capacity=0.4),
         {"lengths": LENGTHS, "second_threshold": jnp.array([0.5, 0.7, 0.9])},
     ),
     "events, attached reset": (
         plain(RAW, leaky_readout(3, normalize=False, learn_decay=True), capacity=8, bias=False),
-        {"listed": True, "second_threshold": -jnp.inf},
+        {"listed": True, "second_threshold": -jnp.inf, "chunk": 7},
     ),
-    "no reset": (plain(NONE, spiking_readout(2, NONE), recurrent=True), {"chunk": 7}),
 }
 
 
@@ -66,10 +67,10 @@ def test_both_ways_through_a_network_agree(name: str, monkeypatch: pytest.Monkey
     params = initial(net)
     arguments = (params, somewhere(net.initial_state(params, BATCH)), inputs)
     assert MODULE.is_plain(net.layers)
-    fused, fused_gradients = jit(with_gradients(net, **options))(*arguments)
+    fused, fused_gradients = jit(with_gradients(functools.partial(net.apply, **options)))(*arguments)
     monkeypatch.setattr(MODULE, "run_fused", None)
     monkeypatch.setattr(MODULE, "is_plain", lambda _: False)
-    layered, layered_gradients = jit(with_gradients(net, **options))(*arguments)
+    layered, layered_gradients = jit(with_gradients(functools.partial(net.apply, **options)))(*arguments)
     assert jax.tree.structure(fused) == jax.tree.structure(layered)
     assert_same(fused, layered, **TOLERANCE)
     assert_same(fused_gradients, layered_gradients, **TOLERANCE)
@@ -78,24 +79,26 @@ def test_both_ways_through_a_network_agree(name: str, monkeypatch: pytest.Monkey
     assert (drops > 0) == name.startswith(("lists", "spiking"))
 
 
-@pytest.mark.parametrize("neuron", [LEARNED, neurons.refractory(LEARNED, 1)], ids=["fused", "layers"])
-@pytest.mark.parametrize("listed", [False, True], ids=["dense", "events"])
+@pytest.mark.parametrize(
+    "neuron, listed", [(LEARNED, True), (neurons.adlif(), False)], ids=["fused, events", "layers, dense"]
+)
 def test_what_stands_behind_the_end_has_no_influence(neuron: Any, listed: bool) -> None:
-    net = plain(neuron, leaky_readout(3, learn_decay=True), capacity=3, recurrent=True)
+    net = network(INPUTS, [layer(8, neuron, capacity=3, recurrent=True)], leaky_readout(3, learn_decay=True))
     params = initial(net)
-    run = jit(with_gradients(net, lengths=LENGTHS, record_spikes=True))
+    run = jit(with_gradients(functools.partial(net.apply, lengths=LENGTHS, record_spikes=True)))
     padded = jnp.arange(STEPS, dtype=jnp.int32)[:, None] >= LENGTHS[None, :]
     inputs = random_spikes(0.3)
-    if listed:
-        lists = SparseSpikes.from_dense(inputs, 6)
-        values = [jnp.where(padded[:, :, None], other, lists.values) for other in (0.0, jnp.nan)]
-        each = [SparseSpikes(lists.ids, v, lists.num_spikes, lists.num_listed, INPUTS) for v in values]
-    else:
-        each = [jnp.where(padded[:, :, None], other, inputs) for other in (0.0, jnp.nan)]
+    lists = SparseSpikes.from_dense(inputs, 6)
+
+    def with_padding(value: float) -> Any:
+        if not listed:
+            return jnp.where(padded[:, :, None], value, inputs)
+        return dataclasses.replace(lists, values=jnp.where(padded[:, :, None], value, lists.values))
+
     state = net.initial_state(params, BATCH)
-    clean, garbage = (run(params, state, x) for x in each)
+    clean, garbage = (run(params, state, with_padding(value)) for value in (0.0, jnp.nan))
     assert_same(garbage, clean)
-    assert all(np.all(np.isfinite(g)) for g in clean[1][1])
+    assert all(np.all(np.isfinite(g)) for g in jax.tree.leaves(clean[1]))
     output, end = clean[0]
     # Frozen at the end: the read-out keeps its last value, hidden layers are silent.
     last = np.asarray(output.output)[np.maximum(np.asarray(LENGTHS) - 1, 0), np.arange(BATCH)]
@@ -112,27 +115,31 @@ def test_sequences_of_a_batch_do_not_meet(neuron: Any) -> None:
     others = inputs.at[:, 1:].set(1 - inputs[:, 1:])
     changed, changed_end = run(others, jnp.array([STEPS, 3, 9], jnp.int32))
     np.testing.assert_array_equal(output.output[:, 0], changed.output[:, 0])
-    assert_same([leaf[0] for leaf in jax.tree.leaves(end)], [leaf[0] for leaf in jax.tree.leaves(changed_end)])
+    assert_same(
+        [leaf[0] for leaf in jax.tree.leaves(end)], [leaf[0] for leaf in jax.tree.leaves(changed_end)]
+    )
     for before, after in zip(output.activity, changed.activity, strict=True):
         np.testing.assert_array_equal(before[0], after[0])
         assert np.any(before[1] != after[1])
 
 
-@pytest.mark.parametrize("neuron", [LEARNED, neurons.current_lif()], ids=["fused", "layers"])
-@pytest.mark.parametrize("chunk", [None, 3])
+@pytest.mark.parametrize(
+    "neuron, chunk", [(LEARNED, None), (neurons.current_lif(), 3)], ids=["fused", "layers in chunks"]
+)
 def test_no_steps_change_nothing(neuron: Any, chunk: int | None) -> None:
     net = plain(neuron, leaky_readout(3), capacity=3, recurrent=True)
     params = initial(net)
     state = somewhere(net.initial_state(params, BATCH))
-    output, end = jit(lambda state: net.apply(params, state, jnp.zeros((0, BATCH, INPUTS)), chunk=chunk))(state)
+    output, end = jit(lambda state: net.apply(params, state, jnp.zeros((0, BATCH, INPUTS)), chunk=chunk))(
+        state
+    )
     assert output.output.shape == (0, BATCH, 3)
     assert_same(end, state)
     assert not any(np.any(each) for each in (*output.activity, *output.dropped))
 
 
-@pytest.mark.parametrize("neuron", [LEARNED, neurons.adlif()], ids=["fused", "layers"])
-def test_whole_number_inputs_equal_floats(neuron: Any) -> None:
-    net = network(INPUTS, [layer(8, neuron)], leaky_readout(3))
+def test_whole_number_inputs_equal_floats_layer_by_layer() -> None:
+    net = network(INPUTS, [layer(8, neurons.adlif())], leaky_readout(3))
     params, inputs = initial(net), random_spikes(0.3)
     run = jit(lambda x: net.apply(params, net.initial_state(params, BATCH), x, lengths=LENGTHS))
     for dtype in (jnp.uint8, jnp.bool_):

@@ -8,11 +8,14 @@ import numpy as np
 
 from snnjax import LeakyReadout, LIFLayer, LIFNetworkState, lif_network_state, lif_step, select_spikes, spike_matmul
 
-STEPS, BATCH, WIDTHS = 5, 2, (4, 5, 3, 2)
+STEPS, BATCH, INPUTS, OUTPUTS = 5, 2, 4, 2
+ONE_LAYER, TWO_LAYERS = (5,), (5, 3)
 
 
-def make_network(recurrent: bool = True, seed: int = 0, dtype: Any = jnp.float32) -> tuple[Any, ...]:
-    """Inputs, two layers (the first may be recurrent), a read-out and a state, all drawn from normal distributions."""
+def make_network(
+    widths: tuple[int, ...] = TWO_LAYERS, recurrent: bool = True, seed: int = 0, dtype: Any = jnp.float32
+) -> tuple[Any, ...]:
+    """Inputs, layers of `widths` (the first may be recurrent), a read-out and a state, all random."""
     rng = np.random.default_rng(seed)
 
     def normal(*shape: int, scale: float = 1.0) -> jax.Array:
@@ -30,10 +33,10 @@ def make_network(recurrent: bool = True, seed: int = 0, dtype: Any = jnp.float32
             bias=normal(neurons, scale=0.2),
             recurrent=normal(neurons, neurons, scale=0.5) if recurrent and index == 0 else None,
         )
-        for index, (inputs, neurons) in enumerate(zip(WIDTHS, WIDTHS[1:3], strict=False))
+        for index, (inputs, neurons) in enumerate(zip((INPUTS, *widths), widths, strict=False))
     )
-    readout = LeakyReadout(normal(*WIDTHS[2:]), uniform(0.5, 0.9), bias=normal(WIDTHS[-1]))
-    inputs = jnp.asarray(rng.random((STEPS, BATCH, WIDTHS[0])) < 0.6, dtype)
+    readout = LeakyReadout(normal(widths[-1], OUTPUTS), uniform(0.5, 0.9), bias=normal(OUTPUTS))
+    inputs = jnp.asarray(rng.random((STEPS, BATCH, INPUTS)) < 0.6, dtype)
     state = jax.tree.map(lambda leaf: leaf + normal(*leaf.shape), lif_network_state(BATCH, layers, readout))
     return inputs, layers, readout, state
 

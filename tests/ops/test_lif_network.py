@@ -12,16 +12,16 @@ from snnjax import LeakyReadout, LIFLayer, SparseSpikes, lif_network, lif_networ
 from tests.cases import as_numpy, network_arguments, run_network
 from tests.ops import references
 from tests.ops.helpers import assert_same, jit
-from tests.ops.networks import BATCH, STEPS, WIDTHS, make_network
+from tests.ops.networks import BATCH, INPUTS, ONE_LAYER, OUTPUTS, STEPS, make_network
 
-INPUTS = jnp.array([2.0, 0.0, 3.0])[:, None, None]
+X = jnp.array([2.0, 0.0, 3.0])[:, None, None]
 LAYER = LIFLayer(jnp.array([[1.0, 0.5]]), decay=0.5, threshold=1.0, gain=1.0)
 
 
 def test_run_by_hand() -> None:
     """Neuron 0 sees 2, 0, 3 and neuron 1 half of it: v = 2 | 0.5 (2 - 1) = 0.5 | 0.25 + 3, and 1 | 0.5 | 0.25 + 1.5."""
     readout = LeakyReadout(jnp.array([[1.0], [10.0]]), decay=0.5, gain=1.0, bias=jnp.array([0.25]))
-    out, state = lif_network(INPUTS, [LAYER], readout, record_spikes=True)
+    out, state = lif_network(X, [LAYER], readout, record_spikes=True)
     assert out.spikes[0].tolist() == [[[1, 0]], [[0, 0]], [[1, 1]]]
     assert out.output[:, 0, 0].tolist() == [1.25, 0.875, 11.6875]
     assert state.v[0].tolist() == [[3.25, 1.75]]
@@ -32,13 +32,13 @@ def test_run_by_hand() -> None:
 
 def test_reset_zero_and_none_by_hand() -> None:
     for reset, v in (("zero", [[3.0, 1.75]]), ("none", [[3.5, 1.75]])):
-        assert lif_network(INPUTS, [LAYER], reset=reset)[1].v[0].tolist() == v
+        assert lif_network(X, [LAYER], reset=reset)[1].v[0].tolist() == v
 
 
 def test_recurrent_spikes_come_from_the_step_before() -> None:
     """Neuron 0's first spike inhibits neuron 1 in the second step and not before: v1 = 1 | 0.5 - 4 | -1.75 + 1.5."""
     layer = LAYER._replace(recurrent=jnp.array([[0.0, -4.0], [0.0, 0.0]]))
-    out, state = lif_network(INPUTS, [layer], record_spikes=True)
+    out, state = lif_network(X, [layer], record_spikes=True)
     assert out.output.tolist() == [[[1, 0]], [[0, 0]], [[1, 0]]]
     assert state.v[0].tolist() == [[3.25, -0.25]]
     assert state.spikes[0].tolist() == [[1, 0]]
@@ -62,7 +62,7 @@ def two_layers(capacity: Any, reset: str) -> Any:
     return jit(functools.partial(run_network, capacity=capacity, reset=reset))
 
 
-@pytest.mark.parametrize("capacity, reset", [((3, 2), "subtract"), ((2, 9), "zero"), ((0, 4), "none")])
+@pytest.mark.parametrize("capacity, reset", [((3, 2), "subtract"), ((2, 9), "zero")])
 def test_two_layers_equal_loops(capacity: tuple[int, int], reset: str) -> None:
     """To the bit, sums being exact; lists, dropped counts and activity included."""
     dropped = 0
@@ -77,7 +77,7 @@ def test_two_layers_equal_loops(capacity: tuple[int, int], reset: str) -> None:
 def test_full_lists_have_the_spikes_of_the_dense_run() -> None:
     """To the bit, on dyadic weights: capacity above the width, lists of all that spike, and no lists."""
     arguments = network_arguments(np.random.default_rng(0), widths=(6, 4))
-    runs = [two_layers(capacity, "subtract")(*arguments) for capacity in (None, 6, (9, 9))]
+    runs = [two_layers(capacity, "subtract")(*arguments) for capacity in (None, (6, 9))]
     dense = runs[0]
     for output, activity, dropped, spikes, state in runs[1:]:
         assert_same((output, activity, dropped, state), (dense[0], dense[1], dense[2], dense[4]))
@@ -88,23 +88,22 @@ def test_full_lists_have_the_spikes_of_the_dense_run() -> None:
 @pytest.mark.parametrize("capacity", [None, 2])
 def test_events_in_equal_dense_in(capacity: int | None) -> None:
     """Lists with padding, unsorted, with an id twice; and the gradient by their values."""
-    inputs, *network = make_network()
-    ids = jnp.asarray(np.random.default_rng(0).integers(0, WIDTHS[0] + 1, (STEPS, BATCH, 3)))
-    events = SparseSpikes.from_ids(ids, WIDTHS[0])
+    _, *network = make_network(ONE_LAYER)
+    ids = jnp.asarray(np.random.default_rng(0).integers(0, INPUTS + 1, (STEPS, BATCH, 3)))
+    events = SparseSpikes.from_ids(ids, INPUTS)
 
     def loss(given: Any) -> Any:
-        out, _ = lif_network(given, *network, capacity=capacity, second_threshold=0.2, lengths=[STEPS, 3])
+        out, _ = lif_network(given, *network, capacity=capacity, second_threshold=0.2, lengths=jnp.array([STEPS, 3]))
         return jnp.sum(out.output), out
 
     run = jit(jax.grad(loss, has_aux=True, allow_int=True))
     d_events, ours = run(events)
     d_dense, expected = run(events.to_dense())
     assert_same(ours, expected)
-    at = jnp.minimum(ids, WIDTHS[0] - 1)
-    gathered = jnp.where(ids < WIDTHS[0], jnp.take_along_axis(d_dense, at, axis=-1), 0)
+    at = jnp.minimum(ids, INPUTS - 1)
+    gathered = jnp.where(ids < INPUTS, jnp.take_along_axis(d_dense, at, axis=-1), 0)
     assert_same(d_events.values, gathered)
     assert np.any(gathered)
-    del inputs
 
 
 def test_spiking_output_is_that_of_the_last_layer_listed_in_full() -> None:
@@ -144,7 +143,7 @@ def test_second_threshold_may_differ_by_layer_and_neuron() -> None:
     out, _ = lif_network(inputs, layers, readout, state, capacity=5, second_threshold=second, record_spikes=True)
     first, last = out.spikes
     firing = first.to_dense()[..., 2] > 0
-    np.testing.assert_array_equal(first.num_listed, 4 + firing)
+    np.testing.assert_array_equal(first.num_listed, 4 + np.asarray(firing))
     np.testing.assert_array_equal(last.num_listed, last.num_spikes)
 
 
@@ -159,9 +158,9 @@ def test_no_steps_return_the_state(capacity: int | None) -> None:
     gradient, (out, last) = jax.grad(loss, has_aux=True)(state)
     assert_same(last, state)
     assert all((g == 1).all() for g in jax.tree.leaves(gradient))
-    assert out.output.shape == (0, BATCH, WIDTHS[-1])
+    assert out.output.shape == (0, BATCH, OUTPUTS)
     assert not any(np.any(leaf) for leaf in jax.tree.leaves((out.activity, out.dropped)))
-    assert [s.shape for s in out.spikes] == [(0, BATCH, WIDTHS[1]), (0, BATCH, WIDTHS[2])]
+    assert [s.shape for s in out.spikes] == [(0, BATCH, 5), (0, BATCH, 3)]
 
 
 def test_state_in_the_beginning_is_silence() -> None:
@@ -171,7 +170,7 @@ def test_state_in_the_beginning_is_silence() -> None:
     assert shapes == [(3, 5), (3, 3), (3, 5), (3, 2)]
     assert state.spikes[1] is None
     assert not any(np.any(leaf) for leaf in jax.tree.leaves(state))
-    inputs = jnp.ones((2, 3, WIDTHS[0]))
+    inputs = jnp.ones((2, 3, INPUTS))
     assert_same(lif_network(inputs, layers, readout), lif_network(inputs, layers, readout, state))
 
 
@@ -185,8 +184,8 @@ def test_spikes_are_recorded_on_request_only() -> None:
 
 def test_inputs_that_are_not_finite_meet_weights_of_zero() -> None:
     """Nothing leaks from one sequence of a batch into another."""
-    inputs = INPUTS.repeat(2, axis=1).at[1, 0, 0].set(jnp.nan)
+    inputs = X.repeat(2, axis=1).at[1, 0, 0].set(jnp.nan)
     out, _ = lif_network(inputs, [LAYER])
-    clean, _ = lif_network(INPUTS, [LAYER])
+    clean, _ = lif_network(X, [LAYER])
     np.testing.assert_array_equal(out.output[:, 1:], clean.output)
     assert not np.any(out.output[1:, 0])

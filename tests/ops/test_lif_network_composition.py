@@ -10,7 +10,7 @@ import pytest
 
 from snnjax import SparseSpikes, lif_network
 from tests.ops.helpers import assert_same, jit, with_gradient
-from tests.ops.networks import STEPS, compose, make_network
+from tests.ops.networks import ONE_LAYER, STEPS, TWO_LAYERS, compose, make_network
 
 LENGTHS = jnp.array([STEPS, 2])
 # Both run in float32 and add in another order, over five steps: tens of ulp.
@@ -25,12 +25,11 @@ def run(inputs: Any, layers: Any, readout: Any, state: Any, **options: Any) -> A
 
 
 COMBINATIONS = [
-    {},
+    {"widths": ONE_LAYER},
     {"capacity": 2, "second_threshold": 0.3, "reset": "zero", "detach_reset": False, "lengths": LENGTHS},
-    {"capacity": (2, None), "second_threshold": -0.5, "detach_reset": False, "recurrent": False},
-    {"capacity": 7, "second_threshold": 0.2, "reset": "none", "surrogate": "sigmoid"},
-    {"capacity": 0, "lengths": jnp.array([0, 3])},
-    {"capacity": 2, "second_threshold": 0.3, "readout": None, "lengths": LENGTHS},
+    {"widths": ONE_LAYER, "capacity": 7, "second_threshold": 0.2, "reset": "none", "surrogate": "sigmoid"},
+    {"widths": ONE_LAYER, "capacity": 0, "lengths": jnp.array([0, 3]), "recurrent": False},
+    {"capacity": (2, 1), "second_threshold": -0.5, "detach_reset": False, "recurrent": False, "readout": None},
 ]
 
 
@@ -41,12 +40,12 @@ def name(options: dict[str, Any]) -> str:
 @pytest.mark.parametrize("options", COMBINATIONS, ids=name)
 def test_network_equals_a_scan_of_the_single_ops(options: dict[str, Any]) -> None:
     """Values and the gradients of inputs, weights, biases, constants, state: through output, activity, spikes, state."""
-    given = {"recurrent": True, "readout": ..., **options}
-    inputs, layers, readout, state = make_network(given.pop("recurrent"))
+    given = {"widths": TWO_LAYERS, "recurrent": True, "readout": ..., **options}
+    inputs, layers, readout, state = make_network(given.pop("widths"), given.pop("recurrent"))
     theirs = given
     if given.pop("readout") is None:
         readout, state = None, state._replace(readout=None)
-        theirs = {**given, "capacity": (given["capacity"], None)}  # the output is listed in full
+        theirs = {**given, "capacity": (2, None)}  # the output is listed in full
     arguments = inputs, layers, readout, state
     ours = jit(with_gradient(functools.partial(run, **given)))(*arguments)
     expected = jit(with_gradient(functools.partial(compose, **theirs)))(*arguments)
@@ -59,13 +58,13 @@ CAPPED = {"capacity": 2, "second_threshold": 0.3, "detach_reset": False}
 
 @functools.cache
 def in_one_run() -> Any:
-    return jit(with_gradient(functools.partial(run, lengths=LENGTHS, **CAPPED)))(*make_network())
+    return jit(with_gradient(functools.partial(run, lengths=LENGTHS, **CAPPED)))(*make_network(ONE_LAYER))
 
 
 @pytest.mark.parametrize("chunk", [1, 3, STEPS, STEPS + 2])
 def test_chunks_change_nothing(chunk: int) -> None:
     """Of one step, that divide the steps or do not, of all steps and of more."""
-    chunked = jit(with_gradient(functools.partial(run, lengths=LENGTHS, chunk=chunk, **CAPPED)))(*make_network())
+    chunked = jit(with_gradient(functools.partial(run, lengths=LENGTHS, chunk=chunk, **CAPPED)))(*make_network(ONE_LAYER))
     assert_same(chunked, in_one_run(), **TOLERANCE)
 
 
@@ -82,7 +81,7 @@ def test_pieces_with_the_carried_state_equal_one_run() -> None:
         pairs = zip(first[1], second[1], strict=True)
         return output, tuple(a * shares[0] + b * shares[1] for a, b in pairs), listed, second[3]
 
-    assert_same(jit(with_gradient(in_pieces))(*make_network()), in_one_run(), **TOLERANCE)
+    assert_same(jit(with_gradient(in_pieces))(*make_network(ONE_LAYER)), in_one_run(), **TOLERANCE)
 
 
 def test_state_freezes_behind_the_end() -> None:
@@ -93,7 +92,7 @@ def test_state_freezes_behind_the_end() -> None:
     short, expected = lif_network(inputs[:2], layers, readout, state, **CAPPED)
     for ours, theirs in ((last, expected), (out.activity, short.activity), (out.dropped, short.dropped)):
         assert_same([leaf[1] for leaf in jax.tree.leaves(ours)], [leaf[1] for leaf in jax.tree.leaves(theirs)])
-    assert np.all(out.output[2:, 1] == last.readout[1])
+    assert np.all(np.asarray(out.output)[2:, 1] == np.asarray(last.readout)[1])
     assert all(not np.any(s.num_spikes[2:, 1]) and not np.any(s.num_listed[2:, 1]) for s in out.spikes)
     assert all((s.ids[2:, 1] == s.num_neurons).all() for s in out.spikes)
     assert any(np.any(s.num_spikes[:2, 1]) for s in out.spikes)

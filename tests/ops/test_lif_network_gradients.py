@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import LIFLayer, Surrogate, lif_network
+from snnjax import LeakyReadout, LIFLayer, Surrogate, lif_network
 from tests.cases import SMOOTH
 from tests.ops.helpers import assert_same, check_gradient, jit, with_gradient
-from tests.ops.networks import STEPS, make_network
+from tests.ops.networks import ONE_LAYER, STEPS, TWO_LAYERS, make_network
 
 SMOOTH_NETWORK = {"surrogate": SMOOTH, "second_threshold": -np.inf}
 FULL = 9  # more slots than neurons
@@ -26,65 +26,59 @@ def run(inputs: Any, layers: Any, readout: Any, state: Any, **options: Any) -> A
 @pytest.mark.parametrize(
     "options",
     [
-        {"reset": "subtract", "capacity": None},
-        {"reset": "zero", "capacity": FULL, "lengths": LENGTHS},
-        {"reset": "none", "capacity": (None, FULL), "chunk": 2},
+        {"reset": "subtract", "capacity": (None, FULL), "widths": TWO_LAYERS},
+        {"reset": "zero", "capacity": FULL, "lengths": LENGTHS, "widths": ONE_LAYER},
+        {"reset": "none", "capacity": None, "chunk": 2, "widths": ONE_LAYER},
     ],
     ids=lambda options: options["reset"],
 )
 def test_whole_network_equals_finite_differences_of_its_relaxed_form(options: dict[str, Any]) -> None:
-    """Two layers, one recurrent, learnable decay, threshold, gain and bias, the state and the activity in the loss."""
-    relaxed = functools.partial(run, detach_reset=False, **SMOOTH_NETWORK, **options)
+    """One layer recurrent, learnable decay, threshold, gain and bias, the state and the activity in the loss."""
+    given = dict(options)
+    widths = given.pop("widths")
+    relaxed = functools.partial(run, detach_reset=False, **SMOOTH_NETWORK, **given)
     with jax.enable_x64(True):
-        check_gradient(relaxed, make_network(dtype=jnp.float64))
+        check_gradient(relaxed, make_network(widths, dtype=jnp.float64))
 
 
 def frozen_network(inputs: Any, layers: Any, readout: Any, state: Any, masks: Any) -> Any:
-    """The relaxed network step by step, in which given numbers stand for the reset's spikes, and those it fires."""
-    vs, spikes, out = list(state.v), list(state.spikes), state.readout
-    outputs, fired = [], [[] for _ in layers]
-    for t, x in enumerate(inputs):
-        for i, layer in enumerate(layers):
-            current = x @ layer.weights + layer.bias[None]
-            if layer.recurrent is not None:
-                current = current + spikes[i] @ layer.recurrent
-            u = vs[i] - layer.threshold * masks[i][t] if layer.threshold.ndim == 0 else vs[i] - (
-                layer.threshold[None] * masks[i][t]
-            )
-            vs[i] = layer.decay[None] * u + layer.gain[None] * current
-            threshold = layer.threshold if layer.threshold.ndim == 0 else layer.threshold[None]
-            x = SMOOTH.relaxed(vs[i] - threshold)
-            fired[i].append(x)
-            spikes[i] = None if layer.recurrent is None else x
-        out = readout.decay * out + (1 - readout.decay) * (x @ readout.weights + readout.bias[None])
+    """One relaxed recurrent layer step by step, in which given numbers stand for the reset's spikes."""
+    (layer,), (v,), (spikes,), out = layers, state.v, state.spikes, state.readout
+    outputs, fired = [], []
+    for x, mask in zip(inputs, masks, strict=True):
+        current = x @ layer.weights + layer.bias[None] + spikes @ layer.recurrent
+        v = layer.decay[None] * (v - layer.threshold * mask) + layer.gain[None] * current
+        spikes = SMOOTH.relaxed(v - layer.threshold)
+        out = readout.decay * out + (1 - readout.decay) * (spikes @ readout.weights + readout.bias[None])
         outputs.append(out)
-    activity = tuple(sum(each) / len(inputs) for each in fired)
-    return jnp.stack(outputs), activity, (tuple(vs), tuple(spikes), out)
+        fired.append(spikes)
+    return jnp.stack(outputs), (sum(fired) / len(fired),), ((v,), (spikes,), out)
 
 
-@pytest.mark.parametrize("capacity", [None, FULL])
-def test_detached_reset_equals_finite_differences_with_its_spikes_given(capacity: int | None) -> None:
-    """The derivative of a network in which the reset's spikes are recorded numbers: held against differences, then ours."""
+def test_detached_reset_equals_finite_differences_with_its_spikes_given() -> None:
+    """The written-out network, whose reset takes recorded numbers, is held against differences; then ours against it."""
     with jax.enable_x64(True):
-        network = inputs, layers, readout, state = make_network(dtype=jnp.float64)
+        network = _, (layer,), _, state = make_network(ONE_LAYER, dtype=jnp.float64)
         out, _ = lif_network(*network, record_spikes=True, **SMOOTH_NETWORK)
-        first = [SMOOTH.relaxed(v - jnp.reshape(each.threshold, (1, -1))) for v, each in zip(state.v, layers, strict=True)]
-        masks = [jnp.concatenate([a[None], b])[:-1] for a, b in zip(first, out.spikes, strict=True)]
+        first = SMOOTH.relaxed(state.v[0] - layer.threshold)
+        masks = jnp.concatenate([first[None], out.spikes[0]])[:-1]
         frozen = functools.partial(frozen_network, masks=masks)
-        if capacity is None:
-            check_gradient(frozen, network)
-        ours = jit(with_gradient(functools.partial(run, capacity=capacity, **SMOOTH_NETWORK)))(*network)
+        check_gradient(frozen, network)
         expected = jit(with_gradient(frozen))(*network)
-        assert_same(ours, expected, rtol=1e-10, atol=1e-12)  # float64 sums; losses of SMOOTH stay of order 1
+        for capacity in (None, FULL):
+            ours = jit(with_gradient(functools.partial(run, capacity=capacity, **SMOOTH_NETWORK)))(*network)
+            assert_same(ours, expected, rtol=1e-10, atol=1e-12)  # sums in float64, results of order 1 to 100
 
 
 def test_full_list_below_everything_equals_no_list() -> None:
     """With steps as spikes. A few ulp: the same sums, compiled into other programs."""
     network = make_network()
     plain = jit(with_gradient(run))(*network)
-    for capacity in (5, FULL):
-        listed = functools.partial(run, capacity=capacity, second_threshold=-np.inf)
-        assert_same(jit(with_gradient(listed))(*network), plain, rtol=2e-6, atol=2e-6)
+    listed = jit(with_gradient(functools.partial(run, capacity=FULL, second_threshold=-np.inf)))(*network)
+    assert_same(listed, plain, rtol=2e-6, atol=2e-6)
+
+
+READOUT = LeakyReadout(jnp.arange(1.0, 11.0).reshape(5, 2) / 8, decay=0.5, gain=1.0)
 
 
 def one_layer(inputs: Any, weights: Any, readout: Any, **options: Any) -> Any:
@@ -97,13 +91,13 @@ def one_layer(inputs: Any, weights: Any, readout: Any, **options: Any) -> Any:
 def test_capped_gradient_is_the_dense_one_masked_to_the_listed_neurons() -> None:
     """By membranes, which without memory are the currents: d loss / d weights = inputs^T (mask * dense gradient)."""
     inputs, layers, _, _ = make_network(recurrent=False, seed=3)
-    weights = layers[0].weights
+    weights = layers[0].weights + 0.5
 
-    def loss(weights: Any, capacity: Any) -> Any:
-        out = one_layer(inputs, weights, None if capacity is None else READOUT, capacity=capacity, second_threshold=0.4)
+    def loss(weights: Any) -> Any:
+        out = one_layer(inputs, weights, READOUT, capacity=2, second_threshold=0.4)
         return jnp.sum(out.output), out
 
-    gradient, out = jax.grad(loss, has_aux=True)(weights, 2)
+    gradient, out = jax.grad(loss, has_aux=True)(weights)
     v = np.asarray(inputs) @ np.asarray(weights)
     slope = 1 / (1 + 2 * np.abs(v - 1)) ** 2
     listed = np.zeros_like(v)
@@ -117,15 +111,6 @@ def test_capped_gradient_is_the_dense_one_masked_to_the_listed_neurons() -> None
     np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-6)  # float32 sums of 10 terms
     assert 0 < listed.mean() < 1
     assert np.any(out.dropped[0])
-
-
-def make_readout() -> Any:
-    from snnjax import LeakyReadout
-
-    return LeakyReadout(jnp.arange(1.0, 11.0).reshape(5, 2) / 8, decay=0.5, gain=1.0)
-
-
-READOUT = make_readout()
 
 
 @pytest.mark.parametrize("second_threshold", [0.9, 0.2, -np.inf])

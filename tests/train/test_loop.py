@@ -148,14 +148,15 @@ def test_errors_of_the_data_thread_reach_the_caller() -> None:
 def test_epoch_is_chosen_on_validation_data() -> None:
     params = first_params()
     progress = begin(params, _NoOptimiser(), CONFIG)
-    for epoch, accuracy in enumerate((0.5, 0.9, 0.9, 0.7), start=1):
+    scores = ((0.5, 1.0), (0.9, 3.0), (0.9, 2.0), (0.9, 2.0), (0.7, 0.1))
+    for epoch, (accuracy, loss) in enumerate(scores, start=1):
         own = params.layers[0]._replace(bias=jnp.full(16, float(epoch)))
         state = train.TrainState(params._replace(layers=(own,)), ())
         trained = {"loss": 1.0, "accuracy": epoch / 4}
-        progress = after_epoch(progress, state, trained, {"loss": 1.0, "accuracy": accuracy})
-    assert progress.best_epoch == 2  # among equals the earliest
-    assert progress.best_params.layers[0].bias[0] == 2
-    assert [line["epoch"] for line in progress.metrics] == [1, 2, 3, 4]
+        progress = after_epoch(progress, state, trained, {"loss": loss, "accuracy": accuracy})
+    assert progress.best_epoch == 3  # among equals the smaller loss, then the earliest
+    assert progress.best_params.layers[0].bias[0] == 3
+    assert [line["epoch"] for line in progress.metrics] == [1, 2, 3, 4, 5]
 
 
 class _NoOptimiser:

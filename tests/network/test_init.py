@@ -1,0 +1,57 @@
+"""Initial parameters: pure, alive in depth, and on request at a chosen activity."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snnjax import layer, leaky_readout, network, neurons
+from tests.network.helpers import initial, random_spikes
+from tests.ops.helpers import assert_same, jit
+
+STEPS, BATCH, INPUTS, DEPTH = 50, 8, 100, 4
+MODELS = {
+    "lif": neurons.lif(),
+    "adlif": neurons.adlif(),
+    "integrate_and_fire": neurons.integrate_and_fire(),
+    "izhikevich": neurons.izhikevich(),
+}
+
+
+def activities(net: Any, params: Any, *inputs: Any) -> list[list[float]]:
+    """Mean activity of each layer, of each of the inputs."""
+    run = jit(lambda x: net.apply(params, net.initial_state(params, BATCH), x)[0].activity)
+    return [[float(jnp.mean(each)) for each in run(x)] for x in inputs]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_activity_is_alive_in_depth(name: str) -> None:
+    net = network(INPUTS, [layer(64, MODELS[name]) for _ in range(DEPTH)], leaky_readout(3))
+    inputs = [random_spikes(rate, STEPS, BATCH, INPUTS) for rate in (0.03, 0.05)]
+    for each in activities(net, net.init(jax.random.key(0)), *inputs):
+        assert len(each) == DEPTH and all(0.005 < rate < 0.25 for rate in each), each
+
+
+@pytest.mark.parametrize("name, recurrent", [("lif", True), ("integrate_and_fire", False)])
+def test_sample_inputs_set_the_activity(name: str, recurrent: bool) -> None:
+    # Room for every spike: a list that drops spikes passes on fewer than were there when the next layer was scaled.
+    hidden = [layer(32, MODELS[name], capacity=32, recurrent=recurrent), layer(32, MODELS[name])]
+    net = network(INPUTS, hidden, leaky_readout(3))
+    inputs = random_spikes(0.01, STEPS, BATCH, INPUTS)
+    params = initial(net, inputs, target_activity=0.1)
+    np.testing.assert_allclose(activities(net, params, inputs)[0], 0.1, rtol=0.2)
+
+
+def test_init_is_a_pure_function_of_its_key() -> None:
+    net = network(INPUTS, [layer(8, neurons.adlif(), recurrent=True)], leaky_readout(3))
+    init = jit(net.init)
+    first = init(jax.random.key(3))
+    assert_same(init(jax.random.key(3)), first)
+    assert_same(jit(net.init)(jax.random.PRNGKey(3)), first)
+    other = init(jax.random.key(4))
+    assert np.any(first.layers[0].weights != other.layers[0].weights)
+    assert np.any(first.layers[0].neuron.raw_decay != other.layers[0].neuron.raw_decay)
+    ensemble = jit(jax.vmap(net.init))(jax.random.split(jax.random.key(3), 2))
+    assert ensemble.layers[0].recurrent.shape == (2, 8, 8)

@@ -1,0 +1,152 @@
+"""Every neuron model in a network, under every transform; and networks as a user writes them."""
+
+import functools
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import snnjax
+from snnjax import LIFNetworkOutput, Network, layer, leaky_readout, network
+from tests.network.helpers import BATCH, INPUTS, STEPS, initial, random_spikes, with_gradients
+from tests.neurons.models import MODELS
+from tests.ops.helpers import jit, pick, stack
+
+SPIKING = [name for name in MODELS if name != "leaky_integrator"]
+PIECES = 2
+TRACES: Counter[str] = Counter()  # of `compiled`
+
+
+def assert_close(actual: Any, expected: Any) -> None:
+    """Equal up to the order of float32 sums over 20 steps, which errors of a growing gradient share."""
+    for a, b in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
+        size = max(1.0, float(np.max(np.abs(b), initial=0.0)))
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-5 * size)
+
+
+@functools.cache
+def build(name: str) -> Network:
+    model = MODELS[name]
+    hidden = layer(8, model.build(**model.learn), capacity=4, recurrent=True)
+    return network(INPUTS, [hidden], leaky_readout(3, learn_decay=True))
+
+
+@functools.cache
+def compiled(name: str) -> Callable[..., Any]:
+    """Values and gradients, compiled once for all tests; the second threshold is an argument."""
+    net = build(name)
+
+    def apply(params: Any, state: Any, inputs: Any, second_threshold: Any) -> Any:
+        TRACES[name] += 1
+        return net.apply(params, state, inputs, second_threshold=second_threshold)
+
+    return jit(with_gradients(apply))
+
+
+@functools.cache
+def arguments(name: str, seed: int = 0) -> tuple[Any, Any, Any]:
+    net = build(name)
+    params = (
+        jit(net.init)(jax.random.key(seed))
+        if seed == 0
+        else jax.tree.map(lambda leaf: leaf * (1 + 0.01 * seed), arguments(name)[0])
+    )
+    return params, net.initial_state(params, BATCH), random_spikes(0.4, seed=seed)
+
+
+@pytest.mark.parametrize("name", SPIKING)
+def test_gradients_reach_every_parameter(name: str) -> None:
+    (output, _), (_, gradients) = compiled(name)(*arguments(name), second_threshold=jnp.float32(0.3))
+    assert 0.02 < float(jnp.mean(output.activity[0])) < 0.7
+    for path, leaf in jax.tree.leaves_with_path(gradients):
+        assert np.all(np.isfinite(leaf)), jax.tree_util.keystr(path)
+    for path, leaf in jax.tree.leaves_with_path(gradients[0]):
+        assert np.any(leaf), jax.tree_util.keystr(path)
+
+
+@pytest.mark.parametrize("name", SPIKING)
+def test_adam_lowers_the_loss_without_a_second_trace(name: str) -> None:
+    params, state, inputs = arguments(name)
+    optimizer = optax.adam(2e-3)
+    memory, losses = optimizer.init(params), []
+    for step in range(5):
+        second_threshold = jnp.float32(0.3 + 0.1 * step)
+        _, (loss, gradients) = compiled(name)(params, state, inputs, second_threshold=second_threshold)
+        updates, memory = optimizer.update(gradients[0], memory)
+        params = optax.apply_updates(params, updates)
+        losses.append(float(loss))
+    assert losses[-1] < losses[0]
+    assert TRACES[name] == 1
+
+
+@pytest.mark.parametrize("name", SPIKING)
+def test_vmap_of_a_checkpointed_scan_over_pieces_equals_a_loop_of_whole_runs(name: str) -> None:
+    """An ensemble of parameters, each run in pieces that carry their state: values and gradients."""
+    net = build(name)
+
+    @jax.checkpoint
+    def piece(params: Any, state: Any, inputs: Any) -> Any:
+        return net.apply(params, state, inputs, second_threshold=jnp.float32(0.3))
+
+    def in_pieces(params: Any, state: Any, inputs: Any) -> Any:
+        def step(state: Any, inputs: Any) -> tuple[Any, Any]:
+            output, state = piece(params, state, inputs)
+            return state, output
+
+        pieces = inputs.reshape(PIECES, STEPS // PIECES, *inputs.shape[1:])
+        state, outputs = jax.lax.scan(step, state, pieces)
+        whole = LIFNetworkOutput(
+            outputs.output.reshape(STEPS, *outputs.output.shape[2:]),
+            tuple(jnp.mean(each, axis=0) for each in outputs.activity),
+            tuple(jnp.sum(each, axis=0, dtype=each.dtype) for each in outputs.dropped),
+            None,
+        )
+        return whole, state
+
+    members = [arguments(name, seed) for seed in range(2)]
+    results = jit(jax.vmap(with_gradients(in_pieces)))(*stack(members))
+    for index, member in enumerate(members):
+        assert_close(pick(results, index), compiled(name)(*member, second_threshold=jnp.float32(0.3)))
+
+
+def test_a_classifier_in_a_few_lines_learns() -> None:
+    inputs, labels = (random_spikes(0.15, batch=16, inputs=20) > 0), jnp.arange(16, dtype=jnp.int32) % 2
+    inputs = (inputs & (jnp.arange(20)[None, None, :] // 10 == labels[None, :, None])).astype(jnp.float32)
+
+    net = snnjax.network(20, [snnjax.layer(16, capacity=8)], snnjax.leaky_readout(2))
+    params = net.init(jax.random.key(0))
+    optimizer = optax.adam(1e-2)
+    memory = optimizer.init(params)
+
+    def loss(params: Any) -> Any:
+        output, _ = net.apply(params, net.initial_state(params, 16), inputs)
+        logits = jnp.sum(output.output, axis=0)
+        return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels)), logits
+
+    @jax.jit
+    def step(params: Any, memory: Any) -> Any:
+        (_, logits), gradients = jax.value_and_grad(loss, has_aux=True)(params)
+        updates, memory = optimizer.update(gradients, memory)
+        return optax.apply_updates(params, updates), memory, logits
+
+    for _ in range(40):
+        params, memory, logits = step(params, memory)
+    np.testing.assert_array_equal(jnp.argmax(logits, axis=-1), labels)
+
+
+@pytest.mark.parametrize("neuron", [snnjax.neurons.lif(), snnjax.neurons.adlif()], ids=["fused", "layers"])
+def test_bfloat16_parameters_keep_their_dtype(neuron: Any) -> None:
+    net = network(INPUTS, [layer(8, neuron, capacity=4, recurrent=True)], leaky_readout(3))
+    params = initial(net, dtype=jnp.bfloat16)
+    assert {leaf.dtype for leaf in jax.tree.leaves(params)} == {jnp.dtype(jnp.bfloat16)}
+    state = net.initial_state(params, BATCH)
+    output, end = jit(functools.partial(net.apply, record_spikes=True))(params, state, random_spikes(0.4))
+    assert {leaf.dtype for leaf in jax.tree.leaves(end)} == {jnp.dtype(jnp.bfloat16)}
+    assert (output.output.dtype, output.spikes[0].values.dtype) == (jnp.bfloat16, jnp.bfloat16)
+    assert (output.activity[0].dtype, output.dropped[0].dtype) == (jnp.float32, jnp.int32)
+    assert np.all(np.isfinite(output.output.astype(jnp.float32)))

@@ -1,0 +1,96 @@
+"""What specifications hold, and every message of networks, word for word."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from snnjax import layer, leaky_readout, network, neurons, spiking_readout
+from tests.network.helpers import initial
+
+NET = network(4, [layer(3, neurons.lif(), recurrent=True)], leaky_readout(2))
+PARAMS = initial(NET)
+X = jnp.zeros((5, 2, 4))
+STATE = NET.initial_state(PARAMS, 2)
+SLOTS = "Pass a whole number of slots, or None for the full gradient."
+AXES = "Time comes first; add a missing batch axis with inputs[:, None]."
+LARGER = "Pass a larger whole number."
+LEARN = "Try 0.05, one spike per neuron in 20 steps."
+
+ERRORS: list[tuple[Callable[[], Any], str]] = [
+    (lambda: layer(0), f"layer: `num_neurons` must be an integer of at least 1, got 0. {LARGER}"),
+    (lambda: layer(3, capacity=-1), f"layer: `capacity` must be an integer of at least 0, got -1. {LARGER}"),
+    (
+        lambda: layer(3, capacity=1.0),
+        f"layer: `capacity` must be a share between 0 and 1 or a whole number, got 1.0. {SLOTS}",
+    ),
+    (
+        lambda: leaky_readout(0),
+        f"leaky_readout: `num_outputs` must be an integer of at least 1, got 0. {LARGER}",
+    ),
+    (
+        lambda: spiking_readout(0),
+        f"spiking_readout: `num_outputs` must be an integer of at least 1, got 0. {LARGER}",
+    ),
+    (
+        lambda: network(-1, [layer(3)], leaky_readout(2)),
+        f"network: `num_inputs` must be an integer of at least 0, got -1. {LARGER}",
+    ),
+    (
+        lambda: network(4, [], leaky_readout(2)),
+        "network: `layers` must hold at least one layer, got none. Add a snnjax.layer(...).",
+    ),
+    (
+        lambda: NET.init(jax.random.key(0), X[..., :3]),
+        f"network: `inputs` must have shape [time, batch, inputs] = [any, any, 4], got [5, 2, 3]. {AXES}",
+    ),
+    (
+        lambda: NET.init(jax.random.key(0), X, target_activity=1.5),
+        f"network.init: `target_activity` must lie between 0 and 1, got 1.5. {LEARN}",
+    ),
+    (
+        lambda: NET.initial_state(PARAMS, -1),
+        f"network.initial_state: `batch` must be an integer of at least 0, got -1. {LARGER}",
+    ),
+    (
+        lambda: NET.apply(PARAMS, STATE, X[:, 0]),
+        f"network: `inputs` must have shape [time, batch, inputs] = [any, any, 4], got [5, 4]. {AXES}",
+    ),
+    (
+        lambda: NET.apply(PARAMS, STATE, X[:, :1]),
+        "network: `state` must be of batch 1, as the inputs, got [2]. Make it with network.initial_state(params, batch).",
+    ),
+    (
+        lambda: NET.apply(PARAMS, STATE, X, chunk=0),
+        f"network.apply: `chunk` must be an integer of at least 1, got 0. {LARGER}",
+    ),
+    (
+        lambda: NET.apply(PARAMS, STATE, X, second_threshold=[0.5, 0.5]),
+        "lif_network: `second_threshold` must be one value or one per layer, 1, got 2 values. "
+        "Pass a scalar to use it everywhere.",
+    ),
+    (
+        lambda: NET.apply(PARAMS, STATE, X, lengths=jnp.zeros(3, jnp.int32)),
+        "lif_network: `lengths` must have shape [batch] = [2], got [3]. Give each sequence its number of steps.",
+    ),
+]
+
+
+@pytest.mark.parametrize("call, text", ERRORS, ids=[text[:40] for _, text in ERRORS])
+def test_errors_say_what_is_wrong_and_a_way_out(call: Callable[[], Any], text: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        call()
+    assert str(caught.value) == text
+
+
+def test_a_share_of_the_width_is_rounded_up_to_slots() -> None:
+    assert [layer(512, capacity=c).capacity for c in (0.1, 0.001, 7, 0, None)] == [52, 1, 7, 0, None]
+
+
+def test_a_spiking_readout_is_the_last_layer_and_fully_listed() -> None:
+    net = network(4, [layer(3, capacity=1)], spiking_readout(2))
+    assert net.readout is None
+    assert [spec.capacity for spec in net.layers] == [1, None]
+    assert net.layers[-1].num_neurons == 2
