@@ -97,7 +97,9 @@ def network_arguments(rng: np.random.Generator, widths: tuple[int, ...] = (6,)) 
     inputs = jnp.asarray(rng.integers(0, 2, (4, BATCH, 5)), jnp.float32)
     pairs = list(zip((5, *widths), widths, strict=False))
     layers = tuple(network_layer(rng, *pair, recurrent=index == 0) for index, pair in enumerate(pairs))
-    readout = LeakyReadout(dyadic(rng, -16, 16, widths[-1], 3), halves(rng), halves(rng), dyadic(rng, -4, 4, 3))
+    readout = LeakyReadout(
+        dyadic(rng, -16, 16, widths[-1], 3), halves(rng), halves(rng), dyadic(rng, -4, 4, 3)
+    )
     spikes = jnp.asarray(rng.integers(0, 2, (BATCH, widths[0])), jnp.float32)
     membranes = tuple(dyadic(rng, -8, 24, BATCH, width) for width in widths)
     state = LIFNetworkState(membranes, (spikes, *(None for _ in widths[1:])), dyadic(rng, -8, 8, BATCH, 3))
@@ -110,7 +112,9 @@ def run_network(
 ) -> Any:
     """`lif_network` on arrays alone: output, activity, dropped, spikes and state."""
     options = {"capacity": CAPACITY, "second_threshold": second_threshold, **options}
-    out, state = snnjax.lif_network(inputs, layers, readout, state, lengths=lengths, record_spikes=True, **options)
+    out, state = snnjax.lif_network(
+        inputs, layers, readout, state, lengths=lengths, record_spikes=True, **options
+    )
     return out.output, out.activity, out.dropped, out.spikes, tuple(state)
 
 

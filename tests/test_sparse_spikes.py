@@ -15,7 +15,9 @@ from snnjax import SparseSpikes
 from snnjax.sparse_spikes import gather, id_dtype, list_ids, scatter
 from tests.ops import references
 
-DENSE = jnp.array([[[0.0, 1.0, 0.0, 1.0], [1.0, 1.0, 1.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 2.0, 0.5]]])
+DENSE = jnp.array(
+    [[[0.0, 1.0, 0.0, 1.0], [1.0, 1.0, 1.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 2.0, 0.5]]]
+)
 LEAVES = ("ids", "values", "num_spikes", "num_listed")
 binary_rows = hnp.arrays(np.float32, (2, 3, 5), elements=st.sampled_from([0.0, 0.0, 1.0]))
 
@@ -26,7 +28,11 @@ def test_from_dense_lists_in_order_of_id() -> None:
     assert spikes.values.tolist() == [[[1, 1, 0], [1, 1, 1]], [[0, 0, 0], [2, 0.5, 0]]]
     assert spikes.num_spikes.tolist() == spikes.num_listed.tolist() == [[2, 3], [0, 2]]
     assert (spikes.num_neurons, spikes.capacity, spikes.shape) == (4, 3, (2, 2, 4))
-    assert (spikes.ids.dtype, spikes.values.dtype, spikes.num_spikes.dtype) == (jnp.uint16, jnp.float32, jnp.int32)
+    assert (spikes.ids.dtype, spikes.values.dtype, spikes.num_spikes.dtype) == (
+        jnp.uint16,
+        jnp.float32,
+        jnp.int32,
+    )
     assert spikes.dtype == jnp.float32
 
 

@@ -41,13 +41,13 @@ def network(num_inputs: int, layers: Sequence[LayerSpec], readout: ReadoutSpec |
     """Make a network out of spiking layers and a read-out.
 
     ``init(key, inputs=None, *, target_activity=0.05, dtype=float32) -> params``: weights scaled to their fan-in and
-    neuron model; with sample `inputs`, also scaled layer by layer until each layer's mean activity is `target_activity`.
+    neuron model; with sample `inputs`, also scaled layer by layer until each layer's activity is `target_activity`.
 
     ``initial_state(params, batch) -> state``.
 
     ``apply(params, state, inputs, *, lengths=None, second_threshold=None, record_spikes=False, chunk=None)
     -> (output, state)``, with the arguments and results of `lif_network`: it runs that op where every layer is plain
-    LIF, and any other neurons layer by layer, with equal results. `second_threshold` overrides those of the layers
+    LIF, and any other neurons layer by layer, with equal results. State None starts from 0. `second_threshold` overrides those of the layers
     and may be traced.
 
     Args:
@@ -97,9 +97,9 @@ def _init(
     if inputs is None:
         return params
     _check_inputs(inputs, num_inputs)
-    good = isinstance(target_activity, float) and 0 < target_activity < 1
-    way_out = "Try 0.05, one spike per neuron in 20 steps"
-    check(good, "network.init", "target_activity", "lie between 0 and 1", target_activity, way_out)
+    if isinstance(target_activity, int | float):  # a traced value cannot be checked
+        good, way_out = 0 < target_activity < 1, "Try 0.05, one spike per neuron in 20 steps"
+        check(good, "network.init", "target_activity", "lie between 0 and 1", target_activity, way_out)
     batch = inputs.shape[1]
 
     def run(spec: LayerSpec, own: LayerParams, x: Any) -> tuple[Any, Array]:
@@ -136,7 +136,7 @@ def _apply(
     layers: tuple[LayerSpec, ...],
     readout: ReadoutSpec | None,
     params: NetworkParams,
-    state: NetworkState,
+    state: NetworkState | None,
     inputs: Any,
     *,
     lengths: Any = None,
@@ -145,6 +145,8 @@ def _apply(
     chunk: int | None = None,
 ) -> tuple[LIFNetworkOutput, NetworkState]:
     _check_inputs(inputs, num_inputs)
+    if state is None:
+        state = _initial_state(layers, readout, params, inputs.shape[1])
     _check_state(state, inputs.shape[1])
     second = [spec.second_threshold for spec in layers] if second_threshold is None else second_threshold
     second = one_per_layer("second_threshold", second, len(layers))

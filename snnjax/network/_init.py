@@ -17,6 +17,9 @@ from snnjax.neurons import Neuron
 _EXPECTED_RATE = 0.05
 # Probe of a neuron model's response to noise: steps, samples, and neurons, whose constants may be drawn at random.
 _PROBE_STEPS, _PROBE_SAMPLES, _PROBE_NEURONS = 64, 8, 64
+# Membranes of a read-out start with this deviation from 0, so that the first predictions are undecided: summed over
+# time they are logits, and large random ones cost the first epochs.
+_READOUT_DEVIATION = 0.1
 # Recurrent weights start at this share of what would drive a layer as strongly as its input does.
 _RECURRENT_SHARE = 0.5
 # Halvings of the interval in which the factor of a scale is sought, from 2^-8 to 2^8, for a probe from 2^-4 to 2^4.
@@ -62,7 +65,7 @@ def _drive(key: Array, neuron: Neuron, spikes: bool) -> Array:
     start = neuron.initial_state(params, _PROBE_SAMPLES)
     drive = _linear_drive(neuron, params, start, noise)
     if not spikes:
-        return drive
+        return _READOUT_DEVIATION * drive
 
     def activity(log2_factor: Array) -> Array:
         currents = drive * jnp.exp2(log2_factor) * noise

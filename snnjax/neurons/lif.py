@@ -85,9 +85,9 @@ def lif_constants(params: LIFParams, config: LIFConfig) -> Constants:
     `config` does not learn is stopped.
 
     Example:
-        >>> decay, threshold, gain = lif_constants(lif_init(jax.random.key(0), 1, decay=0.75), LIFConfig())
+        >>> decay, threshold, gain = lif_constants(lif_init(jax.random.key(0), 1, decay=0.5), LIFConfig())
         >>> float(gain[0])
-        0.25
+        0.5
     """
     decay = learned(raw_to_decay(wide(params.raw_decay)), config.learn_decay)
     # Before it is rounded, so that a gain survives where a decay rounds to 1.

@@ -110,6 +110,10 @@ def fit(
                 _keep(progress, folder, stored)
                 if on_epoch is not None:
                     on_epoch(progress.metrics[-1])
+    return _result(progress, config)
+
+
+def _result(progress: Progress, config: TrainConfig) -> FitResult:
     interrupted = len(progress.metrics) < config.epochs
     return FitResult(progress.best_params, progress.best_epoch, progress.metrics, interrupted)
 

@@ -182,7 +182,7 @@ def init_params(settings: TaskSettings, net: Network, sample: Any) -> NetworkPar
         >>> net = build_network(TASKS["vowels"], 12, 9)
         >>> params = init_params(TASKS["vowels"], net, None)
         >>> params.layers[0].weights.shape
-        (12, 128)
+        (12, 256)
     """
     key = _key(settings, 0)
     if settings.initial_activity is None or sample is None:
@@ -205,7 +205,7 @@ def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskD
         >>> from snnjax.train import TASKS, load_task
         >>> parts = load_task(replace(TASKS["vowels"], samples=100))
         >>> len(parts.train(0)), len(parts.validation), len(parts.test)
-        (80, 20, 100)
+        (86, 14, 100)
     """
     if settings.task in ("digits", "fashion"):
         return _camera_task(settings, folder)

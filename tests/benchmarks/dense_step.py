@@ -5,6 +5,7 @@ Run it with ``python tests/benchmarks/dense_step.py``.
 """
 
 import functools
+import itertools
 import sys
 import time
 from collections.abc import Callable
@@ -86,7 +87,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     dense = jnp.asarray(rng.random((STEPS, BATCH, WIDTHS[0])) < INPUT_RATE, jnp.float32)
     labels = jnp.asarray(rng.integers(0, WIDTHS[-1], BATCH), jnp.int32)
-    shapes = zip(WIDTHS[:-1], WIDTHS[1:], strict=True)
+    shapes = itertools.pairwise(WIDTHS)
     weights = [jnp.asarray(rng.normal(0, WEIGHT_SCALE / n**0.5, (n, m)), jnp.float32) for n, m in shapes]
     sparse = functools.partial(through_lif_network, capacity=CAPACITY)
     rows: dict[str, tuple[Loss, Any]] = {

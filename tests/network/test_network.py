@@ -77,7 +77,8 @@ def test_adam_lowers_the_loss_without_a_second_trace(name: str) -> None:
     for step in range(5):
         second_threshold = jnp.float32(0.3 + 0.1 * step)
         _, (loss, gradients) = compiled(name)(params, state, inputs, second_threshold=second_threshold)
-        updates, memory = optimizer.update(gradients[0], memory)
+        with jax.numpy_dtype_promotion("standard"):  # optax takes powers of Python floats by int32 counts
+            updates, memory = optimizer.update(gradients[0], memory)
         params = optax.apply_updates(params, updates)
         losses.append(float(loss))
     assert losses[-1] < losses[0]
@@ -131,7 +132,8 @@ def test_a_classifier_in_a_few_lines_learns() -> None:
     @jax.jit
     def step(params: Any, memory: Any) -> Any:
         (_, logits), gradients = jax.value_and_grad(loss, has_aux=True)(params)
-        updates, memory = optimizer.update(gradients, memory)
+        with jax.numpy_dtype_promotion("standard"):
+            updates, memory = optimizer.update(gradients, memory)
         return optax.apply_updates(params, updates), memory, logits
 
     for _ in range(40):

@@ -60,7 +60,8 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X[:, :1]),
-        "network: `state` must be of batch 1, as the inputs, got [2]. Make it with network.initial_state(params, batch).",
+        "network: `state` must be of batch 1, as the inputs, got [2]. "
+        "Make it with network.initial_state(params, batch).",
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, chunk=0),

@@ -15,8 +15,8 @@ from tests.cases import CASES, Case
 
 # Tests compile far more than they compute.
 jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
-# Central differences in float64: the error is about STEP^2 times a third derivative (slope^2 = 9 of the surrogate, a few
-# steps deep) plus 1e-16 / STEP.
+# Central differences in float64: the error is about STEP^2 times a third derivative (slope^2 = 9 of the surrogate,
+# a few steps deep) plus 1e-16 / STEP.
 STEP, GRADIENT_TOLERANCE = 1e-5, 1e-6
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
@@ -29,7 +29,9 @@ def float_leaves(tree: Any) -> list[Any]:
     return [leaf for leaf in jax.tree.leaves(tree) if is_float(leaf)]
 
 
-def of_floats(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Callable[..., Any], list[Any]]:
+def of_floats(
+    function: Callable[..., Any], arguments: tuple[Any, ...]
+) -> tuple[Callable[..., Any], list[Any]]:
     """`function` from the float leaves of its arguments to the float leaves of its results, and those arguments."""
     leaves, tree = jax.tree.flatten(arguments)
     places = [place for place, leaf in enumerate(leaves) if is_float(leaf)]
@@ -83,7 +85,9 @@ def generic(tree: Any, seed: int = 0) -> Any:
     rng = np.random.default_rng(seed)
 
     def move(leaf: Any) -> Any:
-        return jnp.asarray(leaf, jnp.float64) + rng.uniform(-0.02, 0.02, leaf.shape) if is_float(leaf) else leaf
+        return (
+            jnp.asarray(leaf, jnp.float64) + rng.uniform(-0.02, 0.02, leaf.shape) if is_float(leaf) else leaf
+        )
 
     return jax.tree.map(move, tree)
 

@@ -6,7 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax import LeakyReadout, LIFLayer, LIFNetworkState, lif_network_state, lif_step, select_spikes, spike_matmul
+from snnjax import (
+    LeakyReadout,
+    LIFLayer,
+    LIFNetworkState,
+    lif_network_state,
+    lif_step,
+    select_spikes,
+    spike_matmul,
+)
 
 STEPS, BATCH, INPUTS, OUTPUTS = 5, 2, 4, 2
 ONE_LAYER, TWO_LAYERS = (5,), (5, 3)
@@ -63,7 +71,9 @@ def compose(
         current = x @ layer.weights + layer.bias[None]
         if layer.recurrent is not None:
             current = current + before @ layer.recurrent
-        v, true = lif_step(v, current, layer.decay, layer.threshold, layer.gain, surrogate=surrogate, **switches)
+        v, true = lif_step(
+            v, current, layer.decay, layer.threshold, layer.gain, surrogate=surrogate, **switches
+        )
         slots = v.shape[-1] if everything else capacity
         lists = select_spikes(v, layer.threshold, second, capacity=slots, surrogate=surrogate)
         return v, jnp.where(v > second, true, jax.lax.stop_gradient(true)), lists

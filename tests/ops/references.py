@@ -75,7 +75,9 @@ def lif_step(v: Any, current: Any, decay: Any, threshold: Any, gain: Any = None,
     return v_new, spikes
 
 
-def select_row(v: Any, threshold: Any, second_threshold: Any, capacity: int) -> tuple[list[int], list[int], int]:
+def select_row(
+    v: Any, threshold: Any, second_threshold: Any, capacity: int
+) -> tuple[list[int], list[int], int]:
     """One row: the listed spikes, the neurons listed for their gradient, and the true number of spikes."""
     neurons = range(len(v))
     firing = [i for i in neurons if v[i] > threshold[i]]

@@ -9,7 +9,16 @@ import pytest
 
 from snnjax import LIFLayer, SparseSpikes, lif_network, spike_matmul
 from tests.cases import Case, as_numpy
-from tests.ops.helpers import assert_same, draws, each_case, float_leaves, is_float, jit, of_floats, with_gradient
+from tests.ops.helpers import (
+    assert_same,
+    draws,
+    each_case,
+    float_leaves,
+    is_float,
+    jit,
+    of_floats,
+    with_gradient,
+)
 
 
 def cast(tree: Any, dtype: Any) -> Any:

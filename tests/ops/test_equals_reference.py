@@ -9,7 +9,6 @@ from tests.cases import Case, as_numpy
 from tests.ops.helpers import assert_same, each_case, jit
 
 
-
 @each_case
 @hypothesis.given(seed=st.integers(0, 2**32 - 1))
 def test_op_equals_its_reference(case: Case, seed: int) -> None:

@@ -35,12 +35,16 @@ NEURONS = "Pass one value, or one per neuron."
 FLOATS = "must have a floating-point dtype, got int32. Cast it, for instance"
 
 
-def net(layer: LIFLayer = LAYER, readout: LeakyReadout = READOUT, state: Any = None, x: Any = X, **options: Any) -> Any:
+def net(
+    layer: LIFLayer = LAYER, readout: LeakyReadout = READOUT, state: Any = None, x: Any = X, **options: Any
+) -> Any:
     return lif_network(x, [layer], readout, state, **options)
 
 
 def lists_with(**leaves: Any) -> SparseSpikes:
-    given = {name: getattr(LISTS, name) for name in ("ids", "values", "num_spikes", "num_listed", "num_neurons")}
+    given = {
+        name: getattr(LISTS, name) for name in ("ids", "values", "num_spikes", "num_listed", "num_neurons")
+    }
     return SparseSpikes(**{**given, **leaves})
 
 
@@ -225,7 +229,8 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(readout=READOUT._replace(bias=jnp.zeros(2, jnp.bfloat16))),
-        "lif_network: `readout.bias` must have the dtype of the first weights, float32, got bfloat16. Cast one of them.",
+        "lif_network: `readout.bias` must have the dtype of the first weights, float32, got bfloat16. "
+        "Cast one of them.",
     ),
     (
         lambda: net(LAYER._replace(decay=jnp.zeros(4))),
@@ -245,7 +250,8 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(capacity=(2, 2)),
-        "lif_network: `capacity` must be one value or one per layer, 1, got 2 values. Pass a scalar to use it everywhere.",
+        "lif_network: `capacity` must be one value or one per layer, 1, got 2 values. "
+        "Pass a scalar to use it everywhere.",
     ),
     (
         lambda: net(second_threshold=np.ones(3)),

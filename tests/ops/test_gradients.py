@@ -29,7 +29,9 @@ def test_gradient_of_no_rows_is_zero(case: Case) -> None:
     """A batch of 0: shared arguments get a gradient of 0, batched ones an empty one."""
 
     def empty(argument: Any, axis: int | None) -> Any:
-        return argument if axis is None else jax.tree.map(lambda leaf: leaf.take(jnp.arange(0), axis), argument)
+        return (
+            argument if axis is None else jax.tree.map(lambda leaf: leaf.take(jnp.arange(0), axis), argument)
+        )
 
     arguments = [empty(*pair) for pair in zip(draws(case, 1)[0], case.batch_axes, strict=True)]
     _, gradients = jit(with_gradient(case.function))(*arguments)

@@ -93,7 +93,9 @@ def test_events_in_equal_dense_in(capacity: int | None) -> None:
     events = SparseSpikes.from_ids(ids, INPUTS)
 
     def loss(given: Any) -> Any:
-        out, _ = lif_network(given, *network, capacity=capacity, second_threshold=0.2, lengths=jnp.array([STEPS, 3]))
+        out, _ = lif_network(
+            given, *network, capacity=capacity, second_threshold=0.2, lengths=jnp.array([STEPS, 3])
+        )
         return jnp.sum(out.output), out
 
     run = jit(jax.grad(loss, has_aux=True, allow_int=True))
@@ -109,7 +111,8 @@ def test_events_in_equal_dense_in(capacity: int | None) -> None:
 def test_spiking_output_is_that_of_the_last_layer_listed_in_full() -> None:
     inputs, layers, _, state = make_network()
     state = state._replace(readout=None)
-    out, _ = lif_network(inputs, layers, None, state, capacity=(3, 0), record_spikes=True)
+    apply = jit(functools.partial(lif_network, capacity=(3, 0), record_spikes=True))
+    out, _ = apply(inputs, layers, None, state)
     assert_same(out.output, out.spikes[1])
     assert np.any(out.output)
     assert isinstance(out.spikes[0], SparseSpikes)
@@ -140,7 +143,8 @@ def test_second_threshold_moves_without_a_second_trace() -> None:
 def test_second_threshold_may_differ_by_layer_and_neuron() -> None:
     inputs, layers, readout, state = make_network()
     second = (jnp.full(5, -jnp.inf).at[2].set(jnp.inf), 5.0)
-    out, _ = lif_network(inputs, layers, readout, state, capacity=5, second_threshold=second, record_spikes=True)
+    apply = jit(functools.partial(lif_network, capacity=5, second_threshold=second, record_spikes=True))
+    out, _ = apply(inputs, layers, readout, state)
     first, last = out.spikes
     firing = first.to_dense()[..., 2] > 0
     np.testing.assert_array_equal(first.num_listed, 4 + np.asarray(firing))
@@ -152,10 +156,12 @@ def test_no_steps_return_the_state(capacity: int | None) -> None:
     inputs, layers, readout, state = make_network()
 
     def loss(state: Any) -> Any:
-        out, last = lif_network(inputs[:0], layers, readout, state, capacity=capacity, record_spikes=True, chunk=2)
+        out, last = lif_network(
+            inputs[:0], layers, readout, state, capacity=capacity, record_spikes=True, chunk=2
+        )
         return sum(jnp.sum(leaf) for leaf in jax.tree.leaves(last)), (out, last)
 
-    gradient, (out, last) = jax.grad(loss, has_aux=True)(state)
+    gradient, (out, last) = jit(jax.grad(loss, has_aux=True))(state)
     assert_same(last, state)
     assert all((g == 1).all() for g in jax.tree.leaves(gradient))
     assert out.output.shape == (0, BATCH, OUTPUTS)
@@ -170,14 +176,13 @@ def test_state_in_the_beginning_is_silence() -> None:
     assert shapes == [(3, 5), (3, 3), (3, 5), (3, 2)]
     assert state.spikes[1] is None
     assert not any(np.any(leaf) for leaf in jax.tree.leaves(state))
-    inputs = jnp.ones((2, 3, INPUTS))
-    assert_same(lif_network(inputs, layers, readout), lif_network(inputs, layers, readout, state))
+    assert_same(lif_network(X, [LAYER]), lif_network(X, [LAYER], state=lif_network_state(1, [LAYER])))
 
 
 def test_spikes_are_recorded_on_request_only() -> None:
-    inputs, layers, readout, state = make_network()
-    silent, last = lif_network(inputs, layers, readout, state, capacity=2)
-    recorded, again = lif_network(inputs, layers, readout, state, capacity=2, record_spikes=True)
+    network = make_network(ONE_LAYER)
+    silent, last = jit(functools.partial(lif_network, capacity=2))(*network)
+    recorded, again = jit(functools.partial(lif_network, capacity=2, record_spikes=True))(*network)
     assert silent.spikes is None
     assert_same((silent.output, last), (recorded.output, again))
 

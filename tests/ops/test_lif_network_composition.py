@@ -29,7 +29,13 @@ COMBINATIONS = [
     {"capacity": 2, "second_threshold": 0.3, "reset": "zero", "detach_reset": False, "lengths": LENGTHS},
     {"widths": ONE_LAYER, "capacity": 7, "second_threshold": 0.2, "reset": "none", "surrogate": "sigmoid"},
     {"widths": ONE_LAYER, "capacity": 0, "lengths": jnp.array([0, 3]), "recurrent": False},
-    {"capacity": (2, 1), "second_threshold": -0.5, "detach_reset": False, "recurrent": False, "readout": None},
+    {
+        "capacity": (2, 1),
+        "second_threshold": -0.5,
+        "detach_reset": False,
+        "recurrent": False,
+        "readout": None,
+    },
 ]
 
 
@@ -64,7 +70,9 @@ def in_one_run() -> Any:
 @pytest.mark.parametrize("chunk", [1, 3, STEPS, STEPS + 2])
 def test_chunks_change_nothing(chunk: int) -> None:
     """Of one step, that divide the steps or do not, of all steps and of more."""
-    chunked = jit(with_gradient(functools.partial(run, lengths=LENGTHS, chunk=chunk, **CAPPED)))(*make_network(ONE_LAYER))
+    chunked = jit(with_gradient(functools.partial(run, lengths=LENGTHS, chunk=chunk, **CAPPED)))(
+        *make_network(ONE_LAYER)
+    )
     assert_same(chunked, in_one_run(), **TOLERANCE)
 
 
@@ -76,8 +84,13 @@ def test_pieces_with_the_carried_state_equal_one_run() -> None:
         first = run(inputs[:cut], layers, readout, state, lengths=jnp.minimum(lengths, cut), **CAPPED)
         rest = jnp.maximum(lengths - cut, 0)
         second = run(inputs[cut:], layers, readout, first[3], lengths=rest, **CAPPED)
-        output, listed = (jax.tree.map(lambda a, b: jnp.concatenate([a, b]), first[i], second[i]) for i in (0, 2))
-        shares = [(jnp.clip(n, 1, STEPS) / jnp.maximum(lengths, 1))[:, None] for n in (jnp.minimum(lengths, cut), rest)]
+        output, listed = (
+            jax.tree.map(lambda a, b: jnp.concatenate([a, b]), first[i], second[i]) for i in (0, 2)
+        )
+        shares = [
+            (jnp.clip(n, 1, STEPS) / jnp.maximum(lengths, 1))[:, None]
+            for n in (jnp.minimum(lengths, cut), rest)
+        ]
         pairs = zip(first[1], second[1], strict=True)
         return output, tuple(a * shares[0] + b * shares[1] for a, b in pairs), listed, second[3]
 
@@ -86,12 +99,15 @@ def test_pieces_with_the_carried_state_equal_one_run() -> None:
 
 def test_state_freezes_behind_the_end() -> None:
     """Padded steps count nowhere: their inputs may be anything, and a shorter run ends in the same state."""
-    inputs, layers, readout, state = make_network()
+    inputs, *network = make_network(ONE_LAYER, seed=1)
     padded = inputs.at[2:, 1].set(jnp.nan)
-    out, last = lif_network(padded, layers, readout, state, lengths=LENGTHS, record_spikes=True, **CAPPED)
-    short, expected = lif_network(inputs[:2], layers, readout, state, **CAPPED)
+    apply = jit(functools.partial(lif_network, record_spikes=True, **CAPPED))
+    out, last = apply(padded, *network, lengths=LENGTHS)
+    short, expected = apply(inputs[:2], *network)
     for ours, theirs in ((last, expected), (out.activity, short.activity), (out.dropped, short.dropped)):
-        assert_same([leaf[1] for leaf in jax.tree.leaves(ours)], [leaf[1] for leaf in jax.tree.leaves(theirs)])
+        assert_same(
+            [leaf[1] for leaf in jax.tree.leaves(ours)], [leaf[1] for leaf in jax.tree.leaves(theirs)]
+        )
     assert np.all(np.asarray(out.output)[2:, 1] == np.asarray(last.readout)[1])
     assert all(not np.any(s.num_spikes[2:, 1]) and not np.any(s.num_listed[2:, 1]) for s in out.spikes)
     assert all((s.ids[2:, 1] == s.num_neurons).all() for s in out.spikes)

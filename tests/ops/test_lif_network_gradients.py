@@ -97,7 +97,7 @@ def test_capped_gradient_is_the_dense_one_masked_to_the_listed_neurons() -> None
         out = one_layer(inputs, weights, READOUT, capacity=2, second_threshold=0.4)
         return jnp.sum(out.output), out
 
-    gradient, out = jax.grad(loss, has_aux=True)(weights)
+    gradient, out = jit(jax.grad(loss, has_aux=True))(weights)
     v = np.asarray(inputs) @ np.asarray(weights)
     slope = 1 / (1 + 2 * np.abs(v - 1)) ** 2
     listed = np.zeros_like(v)
@@ -115,7 +115,9 @@ def test_capped_gradient_is_the_dense_one_masked_to_the_listed_neurons() -> None
 
 @pytest.mark.parametrize("second_threshold", [0.9, 0.2, -np.inf])
 @pytest.mark.parametrize("capacity", [0, 2])
-def test_activity_gradient_is_the_surrogate_above_the_second_threshold(capacity: int, second_threshold: float) -> None:
+def test_activity_gradient_is_the_surrogate_above_the_second_threshold(
+    capacity: int, second_threshold: float
+) -> None:
     """At every neuron above it, be it listed or dropped; also of those that the list of 0 slots drops."""
     inputs, layers, _, _ = make_network(recurrent=False, seed=3)
     options = {"capacity": capacity, "second_threshold": second_threshold}
@@ -127,7 +129,7 @@ def test_activity_gradient_is_the_surrogate_above_the_second_threshold(capacity:
     np.testing.assert_allclose(activity(layers[0].weights), np.sum(v > 1) / STEPS, rtol=1e-6)
     slope = (v > second_threshold) / (1 + 2 * np.abs(v - 1)) ** 2 / STEPS
     expected = np.einsum("tbi,tbj->ij", inputs, slope)
-    np.testing.assert_allclose(jax.grad(activity)(layers[0].weights), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(jit(jax.grad(activity))(layers[0].weights), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_silent_output_still_learns() -> None:

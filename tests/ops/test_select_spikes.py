@@ -30,7 +30,9 @@ def compiled(capacity: int) -> Any:
 
 @pytest.mark.parametrize("capacity", [0, 1, 3, NEURONS, NEURONS + 2])
 @hypothesis.given(v=membranes, threshold=thresholds, gap=st.sampled_from([0.0, 0.5, np.inf]))
-def test_lists_equal_the_rule_by_loops(v: np.ndarray, threshold: np.ndarray, gap: float, capacity: int) -> None:
+def test_lists_equal_the_rule_by_loops(
+    v: np.ndarray, threshold: np.ndarray, gap: float, capacity: int
+) -> None:
     arguments = v, threshold, threshold - np.float32(gap)
     assert_same(compiled(capacity)(*arguments), references.select_spikes(*arguments, capacity))
 
@@ -41,7 +43,9 @@ def test_lists_hold_spikes_first_and_sorted(v: np.ndarray, threshold: np.ndarray
     spikes = as_numpy(compiled(3)(v, threshold, threshold - np.float32(0.5)))
     true_count = np.sum(v > threshold, axis=-1)
     np.testing.assert_array_equal(spikes.num_spikes, true_count)
-    for row, (ids, values, listed) in enumerate(zip(spikes.ids, spikes.values, spikes.num_listed, strict=True)):
+    for row, (ids, values, listed) in enumerate(
+        zip(spikes.ids, spikes.values, spikes.num_listed, strict=True)
+    ):
         firing, near = ids[values == 1], ids[(values == 0) & (ids < NEURONS)]
         assert len(firing) == min(true_count[row], 3)
         assert len(firing) + len(near) == listed
@@ -138,7 +142,9 @@ def test_second_threshold_may_be_traced() -> None:
 def test_gradient_is_the_surrogate_at_the_listed_ids_alone(v: np.ndarray) -> None:
     """Spikes that were dropped, and neurons below the second threshold, get none; the threshold gets the negative sum."""
     weights = np.arange(1.0, 10.0, dtype=np.float32).reshape(3, 3)
-    lists, (d_v, d_threshold, d_second) = compiled_gradient(v, np.ones(NEURONS, np.float32), np.float32(0.5), weights)
+    lists, (d_v, d_threshold, d_second) = compiled_gradient(
+        v, np.ones(NEURONS, np.float32), np.float32(0.5), weights
+    )
     expected = np.zeros_like(v)
     slope = 1 / (1 + 2.0 * np.abs(v - 1)) ** 2
     for row, ids in enumerate(np.asarray(lists.ids)):

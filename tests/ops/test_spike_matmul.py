@@ -25,7 +25,9 @@ values_2x4 = hnp.arrays(np.float32, (2, 4), elements=eighths | st.just(0.0))
 
 def lists(ids: Any, values: Any, num_neurons: int) -> SparseSpikes:
     count = jnp.full(np.shape(ids)[:-1], np.shape(ids)[-1], jnp.int32)
-    return SparseSpikes(jnp.asarray(ids, jnp.int32), jnp.asarray(values, jnp.float32), count, count, num_neurons)
+    return SparseSpikes(
+        jnp.asarray(ids, jnp.int32), jnp.asarray(values, jnp.float32), count, count, num_neurons
+    )
 
 
 def weights_for(form: str) -> np.ndarray:
@@ -50,7 +52,10 @@ def by_loops(ids: Any, values: Any, weights: Any, g: Any) -> Any:
 
 
 @each_form
-@hypothesis.given(ids=hnp.arrays(np.int32, (2, 4), elements=st.integers(0, 4) | st.sampled_from(EXTREMES)), values=values_2x4)
+@hypothesis.given(
+    ids=hnp.arrays(np.int32, (2, 4), elements=st.integers(0, 4) | st.sampled_from(EXTREMES)),
+    values=values_2x4,
+)
 def test_value_and_gradients_equal_loops(form: str, ids: np.ndarray, values: np.ndarray) -> None:
     """To the bit, sums being exact: duplicates add, ids outside the range contribute nothing, not even gradient."""
     weights, g = weights_for(form), np.float32([[1, -2, 0.5], [0, 4, -1]])
@@ -95,7 +100,9 @@ def test_infinities_of_both_signs_cancel_to_nan(form: str) -> None:
 @each_form
 def test_value_of_zero_still_receives_its_gradient(form: str) -> None:
     weights, ids = weights_for(form), np.int32([[1, 2, 3, -1]])
-    _, d_values, d_weights = value_and_gradients(ids, np.zeros((1, 4), np.float32), weights, np.ones((1, 3), np.float32))
+    _, d_values, d_weights = value_and_gradients(
+        ids, np.zeros((1, 4), np.float32), weights, np.ones((1, 3), np.float32)
+    )
     assert d_values[0].tolist() == [*weights[1:4].sum(-1), 0.0]
     assert not np.any(d_weights)
 
@@ -107,15 +114,23 @@ def test_gradient_equals_finite_differences(form: str) -> None:
         values = jnp.asarray(np.random.default_rng(0).normal(size=(2, 4)))
         weights = jnp.asarray(weights_for(form), jnp.float64)
         spikes = lists(ids, values, len(weights))
-        arguments = (SparseSpikes(spikes.ids, values, spikes.num_spikes, spikes.num_listed, len(weights)), weights)
+        arguments = (
+            SparseSpikes(spikes.ids, values, spikes.num_spikes, spikes.num_listed, len(weights)),
+            weights,
+        )
         check_gradient(spike_matmul, arguments)
 
 
-@pytest.mark.parametrize("rows, capacity, neurons, outputs", [(0, 2, 3, 2), (2, 0, 3, 2), (2, 2, 0, 2), (2, 2, 3, 0)])
+@pytest.mark.parametrize(
+    "rows, capacity, neurons, outputs", [(0, 2, 3, 2), (2, 0, 3, 2), (2, 2, 0, 2), (2, 2, 3, 0)]
+)
 def test_empty_axes_give_zeros(rows: int, capacity: int, neurons: int, outputs: int) -> None:
     ids = np.zeros((rows, capacity), np.int32) + (neurons == 0)
     results = value_and_gradients(
-        ids, np.ones((rows, capacity), np.float32), np.ones((neurons, outputs), np.float32), np.ones((rows, outputs), np.float32)
+        ids,
+        np.ones((rows, capacity), np.float32),
+        np.ones((neurons, outputs), np.float32),
+        np.ones((rows, outputs), np.float32),
     )
     assert [r.shape for r in results] == [(rows, outputs), (rows, capacity), (neurons, outputs)]
     if 0 in (rows, capacity, neurons):

@@ -147,7 +147,9 @@ def test_checkpoint_changes_nothing(case: Case) -> None:
     assert_same_values_and_gradients(again, compiled(case)(*arguments))
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if None in case.batch_axes], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if None in case.batch_axes], ids=lambda case: case.name
+)
 def test_nested_vmap_equals_loops(case: Case) -> None:
     """Batched arguments mapped inside, shared ones outside: groups of a batch."""
     inner = tuple(None if axis is None else 0 for axis in case.batch_axes)

@@ -1,0 +1,137 @@
+"""Tasks: parts kept apart, fresh data each epoch, settings that come back from a checkpoint."""
+
+import json
+import re
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from snnjax import data
+from snnjax.data import EventDataset
+from snnjax.train import TASKS, TaskSettings, build_network, load_task, loss_of, tasks
+
+DIGITS = replace(TASKS["digits"], samples=40, num_steps=6)
+
+
+def digits_of(dataset) -> list[bytes]:
+    return [sample.tobytes() for sample in dataset.ids]
+
+
+def test_parts_share_no_sample() -> None:
+    # without augmentation a sample keeps its events
+    parts = load_task(replace(DIGITS, augment=False))
+    train, validation, test = (digits_of(part) for part in (parts.train(0), parts.validation, parts.test))
+    assert len(set(train + validation + test)) == len(train) + len(validation) + len(test) == 80
+
+
+def test_augmented_digits_are_new_each_epoch_and_the_same_again() -> None:
+    parts = load_task(DIGITS)
+    first, again, second = (parts.train(epoch) for epoch in (0, 0, 1))
+    np.testing.assert_array_equal(first.ids, again.ids)
+    np.testing.assert_array_equal(first.labels, second.labels)
+    assert first.ids.shape == second.ids.shape  # one shape, one compiled step
+    assert np.any(first.ids != second.ids)
+    other = load_task(replace(DIGITS, training=replace(DIGITS.training, seed=1))).train(0)
+    assert np.any(other.ids != first.ids)
+
+
+def test_vowels_are_standardised_by_their_training_part_and_noise_spares_padding() -> None:
+    parts = load_task(TASKS["vowels"])
+    noisy, calm = parts.train(0), load_task(replace(TASKS["vowels"], noise=0.0)).train(0)
+    valid = np.arange(29) < calm.lengths[:, None]
+    # the training part is 85 % of what the statistics are of
+    np.testing.assert_allclose(calm.series[valid].mean(axis=0), 0, atol=0.1)
+    np.testing.assert_allclose(calm.series[valid].std(axis=0), 1, atol=0.1)
+    assert not np.any(noisy.series[~valid])
+    # some thousand draws: the deviation of noise within a few percent
+    np.testing.assert_allclose((noisy.series - calm.series)[valid].std(), TASKS["vowels"].noise, rtol=0.05)
+    assert np.any(noisy.series != parts.train(1).series)
+
+
+LOADERS = {
+    "nmnist": ("load_nmnist", [("train",), ("test",)], 30),
+    "dvs-gesture": ("load_dvs_gesture", [("train",), ("test",)], 60),
+    "shd": ("load_shd", [("shd_train.h5",), ("shd_test.h5",)], 100),
+    "ssc": ("load_ssc", [("ssc_train.h5",), ("ssc_valid.h5",), ("ssc_test.h5",)], 100),
+}
+
+
+@pytest.mark.parametrize("task", sorted(LOADERS))
+def test_recordings_are_read_part_by_part(task: str, monkeypatch) -> None:
+    loader, expected, num_steps = LOADERS[task]
+    asked = []
+
+    def load(path, *rest, num_steps, capacity, downsample=1) -> EventDataset:
+        asked.append((*rest,) if rest else (path.name,))
+        sizes = (20, num_steps, 2)
+        labels = np.arange(20) % 2
+        return EventDataset(np.zeros(sizes, np.uint16), np.ones(sizes[:2], np.int32), labels, 7, 2)
+
+    monkeypatch.setattr(data, loader, load)
+    parts = load_task(TASKS[task], "somewhere")
+    assert asked == expected
+    assert (parts.num_inputs, parts.num_classes, parts.train(0).num_steps) == (7, 2, num_steps)
+    has_validation = task == "ssc"
+    assert (len(parts.train(0)), len(parts.validation)) == ((20, 20) if has_validation else (18, 2))
+
+
+def test_fashion_is_read_from_the_given_folder(monkeypatch) -> None:
+    asked = []
+
+    def load(folder, split):
+        asked.append((folder, split))
+        return data.load_mnist_10k(split)
+
+    monkeypatch.setattr(data, "load_fashion_mnist", load)
+    load_task(replace(TASKS["fashion"], samples=20, num_steps=3), Path("here"))
+    load_task(replace(TASKS["fashion"], samples=20, num_steps=3))
+    folders = [Path("here"), Path("here"), tasks.FASHION_FOLDER, tasks.FASHION_FOLDER]
+    assert asked == list(zip(folders, ("train", "test", "train", "test"), strict=True))
+
+
+@pytest.mark.parametrize("task", sorted(TASKS))
+def test_settings_come_back_from_a_checkpoint(task: str) -> None:
+    settings = TASKS[task]
+    header = {"settings": settings.as_dict(), "config": asdict(settings.training)}
+    assert TaskSettings.from_header(json.loads(json.dumps(header))) == settings
+
+
+@pytest.mark.parametrize("loss", sorted(tasks.LOSSES))
+def test_readout_fits_the_loss(loss: str) -> None:
+    net = build_network(replace(DIGITS, loss=loss, hidden=(4,)), 8, 3)
+    spikes = loss in ("cross_entropy_count", "time_to_first_spike")
+    assert (net.readout is None) == spikes
+    assert (
+        loss_of(replace(DIGITS, loss=loss))[1]
+        == {"m": "max", "s": "sum", "c": "sum", "t": "first_spike"}[loss.removeprefix("cross_entropy_")[0]]
+    )
+
+
+FAILURES = {
+    "task": (
+        lambda: replace(DIGITS, task="letters"),
+        "TaskSettings: `task` must be one of 'digits', 'vowels', 'fashion', 'nmnist', 'shd', 'ssc', 'dvs-gesture', "
+        "got 'letters'. Choose one of these.",
+    ),
+    "hidden": (
+        lambda: replace(DIGITS, hidden=()),
+        "TaskSettings: `hidden` must hold at least one width, got (). Try (512, 256).",
+    ),
+    "header": (
+        lambda: TaskSettings.from_header({"settings": {}, "config": {}}),
+        "TaskSettings: `header` must name a task, got {}. Train with `snnjax train`.",
+    ),
+    "folder": (
+        lambda: load_task(TASKS["ssc"]),
+        "load_task: `folder` must hold the data, got None. Download ssc and name its folder with --data.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", sorted(FAILURES))
+def test_wrong_arguments_are_named(case: str) -> None:
+    call, text = FAILURES[case]
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        call()
