@@ -12,13 +12,13 @@ from snnjax import _check
 def test_message_has_the_template() -> None:
     text = _check.message("spike", "x", "be small", 7, "Divide it")
     assert text == "spike: `x` must be small, got 7. Divide it."
-    with pytest.raises(ValueError, match="^spike: `x` must be small, got 7. Divide it.$"):
+    with pytest.raises(ValueError, match=r"^spike: `x` must be small, got 7. Divide it.$"):
         _check.fail("spike", "x", "be small", 7, "Divide it")
 
 
 def test_check_raises_only_where_the_condition_fails() -> None:
     _check.check(True, "op", "x", "be", 1, "Do")
-    with pytest.raises(ValueError, match="^op: `x` must be, got 1. Do.$"):
+    with pytest.raises(ValueError, match=r"^op: `x` must be, got 1. Do.$"):
         _check.check(False, "op", "x", "be", 1, "Do")
 
 

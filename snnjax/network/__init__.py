@@ -47,8 +47,8 @@ def network(num_inputs: int, layers: Sequence[LayerSpec], readout: ReadoutSpec |
 
     ``apply(params, state, inputs, *, lengths=None, second_threshold=None, record_spikes=False, chunk=None)
     -> (output, state)``, with the arguments and results of `lif_network`: it runs that op where every layer is plain
-    LIF, and any other neurons layer by layer, with equal results. State None starts from 0. `second_threshold` overrides those of the layers
-    and may be traced.
+    LIF, and any other neurons layer by layer, with equal results. State None starts from 0. `second_threshold`
+    overrides those of the layers and may be traced.
 
     Args:
         num_inputs: width of the inputs ``[time, batch, inputs]``, an array or `SparseSpikes`.

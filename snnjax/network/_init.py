@@ -79,8 +79,10 @@ def _drive(key: Array, neuron: Neuron, spikes: bool) -> Array:
 
 
 def _noise(key: Array) -> Array:
-    """Currents ``[time, samples, neurons]`` of variance 1, as random spikes at the expected rate make them: noise in
-    time, and for each neuron a constant, its mean input."""
+    """Currents ``[time, samples, neurons]`` of variance 1, as random spikes at the expected rate make them.
+
+    Noise in time, and for each neuron a constant: its mean input.
+    """
     noise_key, mean_key = jax.random.split(key)
     noise = jax.random.normal(noise_key, (_PROBE_STEPS, _PROBE_SAMPLES, _PROBE_NEURONS), jnp.float32)
     means = jax.random.normal(mean_key, (1, _PROBE_SAMPLES, _PROBE_NEURONS), jnp.float32)
@@ -125,8 +127,10 @@ def scale_to_activity(
     scaled = []
     for spec, layer_params in zip(layers, params.layers, strict=True):
 
-        def activity(log2_factor: Array, spec: LayerSpec = spec, own: LayerParams = layer_params) -> Array:
-            return jnp.mean(run_layer(spec, _scaled(own, log2_factor), inputs)[1])
+        def activity(
+            log2_factor: Array, spec: LayerSpec = spec, own: LayerParams = layer_params, x: Any = inputs
+        ) -> Array:
+            return jnp.mean(run_layer(spec, _scaled(own, log2_factor), x)[1])
 
         scaled.append(_scaled(layer_params, _log2_factor(activity, target, _LOG2_RANGE)))
         inputs, _ = run_layer(spec, scaled[-1], inputs)

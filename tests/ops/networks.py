@@ -49,6 +49,20 @@ def make_network(
     return inputs, layers, readout, state
 
 
+def layer_step(
+    layer: Any, capacity: Any, second_threshold: Any, x: Any, v: Any, before: Any, **options: Any
+) -> Any:
+    """New membrane, true spikes (their gradient only above the second threshold) and lists of one layer."""
+    surrogate, width = options["surrogate"], v.shape[-1]
+    capacity, second = (width, -jnp.inf) if capacity is None else (capacity, second_threshold)
+    current = x @ layer.weights + layer.bias[None]
+    if layer.recurrent is not None:
+        current = current + before @ layer.recurrent
+    v, true = lif_step(v, current, layer.decay, layer.threshold, layer.gain, **options)
+    lists = select_spikes(v, layer.threshold, second, capacity=capacity, surrogate=surrogate)
+    return v, jnp.where(v > second, true, jax.lax.stop_gradient(true)), lists
+
+
 def compose(
     inputs: Any,
     layers: Any,
@@ -65,37 +79,22 @@ def compose(
     lengths = jnp.full(batch, num_steps, jnp.int32) if lengths is None else lengths
     capacities = capacity if isinstance(capacity, tuple) else (capacity,) * len(layers)
 
-    def layer_step(layer: Any, capacity: Any, x: Any, v: Any, before: Any) -> Any:
-        everything = capacity is None
-        second = -jnp.inf if everything else second_threshold
-        current = x @ layer.weights + layer.bias[None]
-        if layer.recurrent is not None:
-            current = current + before @ layer.recurrent
-        v, true = lif_step(
-            v, current, layer.decay, layer.threshold, layer.gain, surrogate=surrogate, **switches
-        )
-        slots = v.shape[-1] if everything else capacity
-        lists = select_spikes(v, layer.threshold, second, capacity=slots, surrogate=surrogate)
-        return v, jnp.where(v > second, true, jax.lax.stop_gradient(true)), lists
-
     def step(carry: Any, xs: Any) -> Any:
-        vs, spikes, out = carry
+        vs, spikes, out = (list(carry[0]), list(carry[1]), carry[2])
         x, t = xs
-        inside = (t < lengths)[:, None]
-        new_vs, new_spikes, counted, listed = [], [], [], []
-        for layer, slots, v, before in zip(layers, capacities, vs, spikes, strict=True):
-            v_new, true, lists = layer_step(layer, slots, x, v, before)
+        inside, counted, listed = (t < lengths)[:, None], [], []
+        for i, (layer, slots) in enumerate(zip(layers, capacities, strict=True)):
+            options = {"surrogate": surrogate, **switches}
+            v, true, lists = layer_step(layer, slots, second_threshold, x, vs[i], spikes[i], **options)
             x = jnp.where(inside, lists.to_dense(), 0)
-            new_vs.append(jnp.where(inside, v_new, v))
-            new_spikes.append(None if before is None else jnp.where(inside, x, before))
+            vs[i] = jnp.where(inside, v, vs[i])
+            spikes[i] = None if spikes[i] is None else jnp.where(inside, x, spikes[i])
             counted.append(jnp.where(inside, true, 0))
             listed.append(x)
-        if readout is None:
-            return (tuple(new_vs), tuple(new_spikes), out), (x, counted, listed)
-        current = spike_matmul(lists, readout.weights) + readout.bias[None]
-        out_new = readout.decay * out + (1 - readout.decay) * current
-        out = jnp.where(inside, out_new, out)
-        return (tuple(new_vs), tuple(new_spikes), out), (out, counted, listed)
+        if readout is not None:
+            current = spike_matmul(lists, readout.weights) + readout.bias[None]
+            out = jnp.where(inside, readout.decay * out + (1 - readout.decay) * current, out)
+        return (tuple(vs), tuple(spikes), out), (x if readout is None else out, counted, listed)
 
     steps = jnp.arange(num_steps, dtype=jnp.int32)
     last, (output, counted, listed) = jax.lax.scan(step, tuple(state), (inputs, steps))

@@ -56,7 +56,7 @@ def frozen_network(inputs: Any, layers: Any, readout: Any, state: Any, masks: An
 
 
 def test_detached_reset_equals_finite_differences_with_its_spikes_given() -> None:
-    """The written-out network, whose reset takes recorded numbers, is held against differences; then ours against it."""
+    """The network written out, its reset by recorded numbers, is held against differences; then ours against it."""
     with jax.enable_x64(True):
         network = _, (layer,), _, state = make_network(ONE_LAYER, dtype=jnp.float64)
         out, _ = lif_network(*network, record_spikes=True, **SMOOTH_NETWORK)
@@ -133,7 +133,7 @@ def test_activity_gradient_is_the_surrogate_above_the_second_threshold(
 
 
 def test_silent_output_still_learns() -> None:
-    """Spiking output is listed in full: a class that never spikes and is far below the second threshold has a gradient."""
+    """Spiking output is listed in full: a class far below the second threshold still has its gradient."""
     layer = LIFLayer(jnp.full((2, 3), -1.0), decay=0.5)
 
     def loss(weights: Any) -> Any:

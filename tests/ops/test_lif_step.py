@@ -70,7 +70,7 @@ def test_gain_is_one_minus_decay_unless_given() -> None:
 
 
 def gradients_by_hand(**switches: Any) -> list[float]:
-    """Of the new membrane by v, current, decay, threshold and gain, at v = 2, current 1, decay 1/2, threshold 1, gain 1/4."""
+    """Of the new membrane by v = 2, current = 1, decay = 1/2, threshold = 1 and gain = 1/4."""
 
     def v_new(*numbers: jax.Array) -> jax.Array:
         v, current, decay, threshold, gain = numbers

@@ -140,7 +140,7 @@ def test_second_threshold_may_be_traced() -> None:
 
 @hypothesis.given(v=hnp.arrays(np.float32, (3, NEURONS), elements=st.integers(-16, 32).map(lambda n: n / 16)))
 def test_gradient_is_the_surrogate_at_the_listed_ids_alone(v: np.ndarray) -> None:
-    """Spikes that were dropped, and neurons below the second threshold, get none; the threshold gets the negative sum."""
+    """Dropped spikes and neurons below the second threshold get none; the threshold gets the negative sum."""
     weights = np.arange(1.0, 10.0, dtype=np.float32).reshape(3, 3)
     lists, (d_v, d_threshold, d_second) = compiled_gradient(
         v, np.ones(NEURONS, np.float32), np.float32(0.5), weights

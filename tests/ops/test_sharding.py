@@ -44,9 +44,12 @@ def test_gradient_through_shard_map_equals_that_on_one_device(case: Case, mesh: 
 
     def value_and_gradient(function: Any) -> Any:
         wrapped, floats = of_floats(function, arguments)
-        return jit(
-            jax.value_and_grad(lambda leaves: (quadratic(wrapped(leaves)), wrapped(leaves)), has_aux=True)
-        )(floats)
+
+        def loss(leaves: Any) -> Any:
+            results = wrapped(leaves)
+            return quadratic(results), results
+
+        return jit(jax.value_and_grad(loss, has_aux=True))(floats)
 
     ((_, ours), gradients), ((_, theirs), expected) = (
         value_and_gradient(f) for f in (sharded, case.function)

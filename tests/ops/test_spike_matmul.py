@@ -20,6 +20,7 @@ NEURONS = {"dense": 5, "lists": 100}
 each_form = pytest.mark.parametrize("form", NEURONS)
 EXTREMES = [-(2**31), -101, -6, -5, -1, 5, 100, 101, 2**31 - 1]
 eighths = st.integers(-16, 16).map(lambda n: n / 8)
+ids_2x4 = hnp.arrays(np.int32, (2, 4), elements=st.integers(0, 4) | st.sampled_from(EXTREMES))
 values_2x4 = hnp.arrays(np.float32, (2, 4), elements=eighths | st.just(0.0))
 
 
@@ -52,10 +53,7 @@ def by_loops(ids: Any, values: Any, weights: Any, g: Any) -> Any:
 
 
 @each_form
-@hypothesis.given(
-    ids=hnp.arrays(np.int32, (2, 4), elements=st.integers(0, 4) | st.sampled_from(EXTREMES)),
-    values=values_2x4,
-)
+@hypothesis.given(ids=ids_2x4, values=values_2x4)
 def test_value_and_gradients_equal_loops(form: str, ids: np.ndarray, values: np.ndarray) -> None:
     """To the bit, sums being exact: duplicates add, ids outside the range contribute nothing, not even gradient."""
     weights, g = weights_for(form), np.float32([[1, -2, 0.5], [0, 4, -1]])
@@ -100,9 +98,8 @@ def test_infinities_of_both_signs_cancel_to_nan(form: str) -> None:
 @each_form
 def test_value_of_zero_still_receives_its_gradient(form: str) -> None:
     weights, ids = weights_for(form), np.int32([[1, 2, 3, -1]])
-    _, d_values, d_weights = value_and_gradients(
-        ids, np.zeros((1, 4), np.float32), weights, np.ones((1, 3), np.float32)
-    )
+    nothing, ones = np.zeros((1, 4), np.float32), np.ones((1, 3), np.float32)
+    _, d_values, d_weights = value_and_gradients(ids, nothing, weights, ones)
     assert d_values[0].tolist() == [*weights[1:4].sum(-1), 0.0]
     assert not np.any(d_weights)
 
@@ -126,12 +123,8 @@ def test_gradient_equals_finite_differences(form: str) -> None:
 )
 def test_empty_axes_give_zeros(rows: int, capacity: int, neurons: int, outputs: int) -> None:
     ids = np.zeros((rows, capacity), np.int32) + (neurons == 0)
-    results = value_and_gradients(
-        ids,
-        np.ones((rows, capacity), np.float32),
-        np.ones((neurons, outputs), np.float32),
-        np.ones((rows, outputs), np.float32),
-    )
+    shapes = (rows, capacity), (neurons, outputs), (rows, outputs)
+    results = value_and_gradients(ids, *(np.ones(shape, np.float32) for shape in shapes))
     assert [r.shape for r in results] == [(rows, outputs), (rows, capacity), (neurons, outputs)]
     if 0 in (rows, capacity, neurons):
         assert not any(np.any(r) for r in results)
