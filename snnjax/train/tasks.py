@@ -102,7 +102,7 @@ TASKS |= {
         input_capacity=256,
         augment=True,
         initial_activity=0.04,
-        training=TrainConfig(epochs=24, batch_size=64, learning_rate=4e-3),
+        training=TrainConfig(epochs=20, batch_size=64, learning_rate=4e-3),
     ),
     "vowels": TaskSettings(
         task="vowels",
