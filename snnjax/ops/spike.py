@@ -32,7 +32,7 @@ def spike(
         >>> spike(jnp.array([-0.5, 0.5]))
         Array([0., 1.], dtype=float32)
         >>> jax.grad(lambda x: spike(x, "triangle"))(0.25)
-        Array(0.75, dtype=float32, weak_type=True)
+        Array(0.75, dtype=float32)
 
     Reference:
         Neftci, Mostafa and Zenke 2019, doi:10.1109/MSP.2019.2931595.

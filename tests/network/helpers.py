@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax import Network
-from tests.ops.helpers import jit, weighted_sum
+from tests.ops.common import jit, weighted_sum
 
 STEPS, BATCH, INPUTS = 20, 3, 10
 

@@ -9,7 +9,7 @@ import pytest
 
 from snnjax import layer, leaky_readout, network, neurons
 from tests.network.helpers import initial, random_spikes
-from tests.ops.helpers import assert_same, jit
+from tests.ops.common import assert_same, jit
 
 STEPS, BATCH, INPUTS, DEPTH = 50, 8, 100, 4
 MODELS = {

@@ -15,7 +15,7 @@ import snnjax
 from snnjax import LIFNetworkOutput, Network, layer, leaky_readout, network
 from tests.network.helpers import BATCH, INPUTS, STEPS, initial, random_spikes, with_gradients
 from tests.neurons.models import MODELS
-from tests.ops.helpers import jit, pick, stack
+from tests.ops.common import jit, pick, stack
 
 SPIKING = [name for name in MODELS if name != "leaky_integrator"]
 PIECES = 2

@@ -12,7 +12,7 @@ import pytest
 
 from snnjax import Network, SparseSpikes, layer, leaky_readout, network, neurons, spiking_readout
 from tests.network.helpers import BATCH, INPUTS, STEPS, initial, random_spikes, with_gradients
-from tests.ops.helpers import assert_same, jit
+from tests.ops.common import assert_same, jit
 
 # The module, which the function of the same name hides.
 MODULE = importlib.import_module("snnjax.network")

@@ -9,7 +9,7 @@ import pytest
 
 from snnjax import LIFLayer, SparseSpikes, lif_network, spike_matmul
 from tests.cases import Case, as_numpy
-from tests.ops.helpers import (
+from tests.ops.common import (
     assert_same,
     draws,
     each_case,

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from tests.cases import Case, as_numpy
-from tests.ops.helpers import assert_same, each_case, jit
+from tests.ops.common import assert_same, each_case, jit
 
 
 @each_case

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tests.cases import Case
-from tests.ops.helpers import check_gradient, compiled, draws, each_case, generic, jit, with_gradient
+from tests.ops.common import check_gradient, compiled, draws, each_case, generic, jit, with_gradient
 
 
 @each_case

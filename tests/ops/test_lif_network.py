@@ -11,7 +11,7 @@ import pytest
 from snnjax import LeakyReadout, LIFLayer, SparseSpikes, lif_network, lif_network_state
 from tests.cases import as_numpy, network_arguments, run_network
 from tests.ops import references
-from tests.ops.helpers import assert_same, jit
+from tests.ops.common import assert_same, jit
 from tests.ops.networks import BATCH, INPUTS, ONE_LAYER, OUTPUTS, STEPS, make_network
 
 X = jnp.array([2.0, 0.0, 3.0])[:, None, None]

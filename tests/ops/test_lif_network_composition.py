@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from snnjax import SparseSpikes, lif_network
-from tests.ops.helpers import assert_same, jit, with_gradient
+from tests.ops.common import assert_same, jit, with_gradient
 from tests.ops.networks import ONE_LAYER, STEPS, TWO_LAYERS, compose, make_network
 
 LENGTHS = jnp.array([STEPS, 2])

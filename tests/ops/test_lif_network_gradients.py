@@ -10,7 +10,7 @@ import pytest
 
 from snnjax import LeakyReadout, LIFLayer, Surrogate, lif_network
 from tests.cases import SMOOTH
-from tests.ops.helpers import assert_same, check_gradient, jit, with_gradient
+from tests.ops.common import assert_same, check_gradient, jit, with_gradient
 from tests.ops.networks import ONE_LAYER, STEPS, TWO_LAYERS, make_network
 
 SMOOTH_NETWORK = {"surrogate": SMOOTH, "second_threshold": -np.inf}

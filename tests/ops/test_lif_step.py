@@ -15,7 +15,7 @@ import pytest
 from snnjax import Surrogate, lif_step
 from tests.cases import SMOOTH
 from tests.ops import references
-from tests.ops.helpers import assert_same, check_gradient, jit
+from tests.ops.common import assert_same, check_gradient, jit
 
 RESETS, TIMES = ("subtract", "zero", "none"), ("before_decay", "after_decay", "immediate")
 # Every combination that there is; "immediate" has no old membrane to spike from.

@@ -14,7 +14,7 @@ import pytest
 from snnjax import Surrogate, select_spikes
 from tests.cases import as_numpy
 from tests.ops import references
-from tests.ops.helpers import assert_same, jit
+from tests.ops.common import assert_same, jit
 
 NEURONS = 7
 # Few distinct values, so that ties are common; thresholds among them, so that membranes meet them.

@@ -8,7 +8,7 @@ import pytest
 from jax.sharding import Mesh, PartitionSpec
 
 from tests.cases import BATCH, Case
-from tests.ops.helpers import assert_same, draws, each_case, float_leaves, jit, of_floats
+from tests.ops.common import assert_same, draws, each_case, float_leaves, jit, of_floats
 
 # Partial sums of the shards are added in another order: a few ulp of float32 on entries of order 1 to 10.
 TOLERANCE = {"rtol": 2e-6, "atol": 2e-6}

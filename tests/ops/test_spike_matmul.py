@@ -13,7 +13,7 @@ import pytest
 from snnjax import SparseSpikes, spike_matmul
 from snnjax.ops.spike_matmul import prefers_lists
 from tests.ops import references
-from tests.ops.helpers import assert_same, check_gradient, jit
+from tests.ops.common import assert_same, check_gradient, jit
 
 # The reference evaluates few short lists by gathering rows, all else by a dense product: both forms are tested.
 NEURONS = {"dense": 5, "lists": 100}

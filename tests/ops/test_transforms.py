@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.cases import BATCH, CASES, Case
-from tests.ops.helpers import (
+from tests.ops.common import (
     TRACES,
     assert_same,
     compiled,
