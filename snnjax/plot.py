@@ -191,7 +191,7 @@ def _draw_readout(ax: Any, membranes: np.ndarray, label: int | None) -> None:
     ax.set(xlabel="time step", ylabel="membrane")
     ax.set_title(f"read-out, {membranes.shape[1]} classes", fontsize="medium", loc="left")
     if label is not None:
-        ax.legend(frameon=False, loc="upper left")
+        ax.legend(frameon=False, loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0)
     _tidy(ax)
 
 
@@ -231,12 +231,10 @@ def _subplots(rows: int, columns: int, size: tuple[float, float], **options: Any
 
 
 def _epoch_axis(ax: Any, epochs: list[int]) -> None:
-    from matplotlib.ticker import MaxNLocator
-
     ax.set(xlabel="epoch", xlim=(min(epochs) - 0.5, max(epochs) + 0.5))
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     _tidy(ax)
 
 
 def _tidy(ax: Any) -> None:
     ax.spines[["top", "right"]].set_visible(False)
+    ax.xaxis.get_major_locator().set_params(integer=True)  # steps and epochs are whole
