@@ -77,7 +77,8 @@ def _activity_penalty(activity: tuple[Array, ...], config: TrainConfig) -> Array
     if not activity:
         return jnp.zeros(())
     above = activity_upper_bound(activity, config.activity_bound)
-    return above + activity_lower_bound(activity, config.activity_floor, over="population")
+    floor = min(config.activity_floor, config.activity_bound)  # a bound below the floor stands for both
+    return above + activity_lower_bound(activity, floor, over="population")
 
 
 def evaluate(
