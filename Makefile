@@ -6,6 +6,12 @@ DEMO ?= train --task digits --out out
 # Two workers: the suite is sized for two cores.
 PYTEST ?= -n 2 --dist worksteal
 
+# The compiled kernels; without a compiler everything runs on the references, and `make test` tests those.
+LIBRARY := $(if $(shell command -v c++),snnjax/_cpu_kernels.so)
+SOURCES := $(wildcard xla_ext/CMake* xla_ext/cpu/*.?pp xla_ext/cpu/*/*.?pp)
+CMAKE := PATH="$(abspath $(BIN)):$$PATH" cmake
+NINJA := $(if $(shell command -v ninja),-G Ninja)
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -19,7 +25,7 @@ demo: .venv/ready  ## train a sparse spiking network on digit events (pictures a
 	$(BIN)/snnjax $(DEMO)
 
 .PHONY: test
-test: lint types  ## every check: linter, formatter, types, tests, doctests, README, notebooks
+test: lint types $(LIBRARY)  ## every check: linter, formatter, types, tests, doctests, README, notebooks
 	$(BIN)/python -m pytest $(PYTEST)
 
 .PHONY: lint
@@ -35,6 +41,19 @@ types: .venv/ready  ## static types
 format: .venv/ready  ## format the code, mend what the linter can mend
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
+
+.PHONY: kernels kernels-asan kernels-tsan
+kernels: .venv/ready build/release  ## compile what changed in xla_ext/ into snnjax/_cpu_kernels.so
+kernels-asan: .venv/ready build/asan  # with the address and the undefined-behaviour sanitizer, in build/asan/
+kernels-tsan: .venv/ready build/tsan  # with the thread sanitizer, in build/tsan/
+
+.PHONY: build/release build/asan build/tsan
+build/release build/asan build/tsan:
+	$(CMAKE) -S xla_ext --preset $(@F) $(NINJA) -DPython_EXECUTABLE=$(abspath $(BIN))/python
+	$(CMAKE) --build $@
+
+snnjax/_cpu_kernels.so: $(SOURCES) | .venv/ready
+	@$(MAKE) --no-print-directory kernels
 
 .PHONY: notebooks
 notebooks: .venv/ready  ## execute the notebooks

@@ -1,30 +1,54 @@
 """One primitive per target: the border between the ops and whatever evaluates them.
 
-An op hands `evaluate` the name of a target, its jnp reference and its operands. Each target becomes one primitive, so
-that a program keeps the op whole until it is lowered, and so that `vmap` has one rule for all of them:
+An op hands `evaluate` the name of a target, its jnp reference, its CPU kernel if there is one, and its operands. Each
+target becomes one primitive, so that a program keeps the op whole until it is lowered, and so that `vmap` has one rule
+for all of them:
 
 * every operand has a leading ``groups`` axis of length 1 (shared) or G;
 * `vmap` over operands that all own a batch axis, with results that all own one too, folds into the batch;
 * any other `vmap` folds into the groups: one result per example, as `vmap(grad)` needs for weights.
 
-Neither adds a loop. This is the only module outside `snnjax/ipu` that may touch names private to jax.
+Neither adds a loop. When a program is lowered for the CPU, the kernel takes the call if it can and pays; the reference
+takes all others. This is the only module outside `snnjax/ipu` that may touch names private to jax.
 """
 
 import functools
+import warnings
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 import jax
 import jax.numpy as jnp
 from jax._src.core import ShapedArray  # results of a primitive carry the axes they vary over in shard_map
+from jax._src.util import cache  # keyed by what jax traces under, too (x64 for instance)
 from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
 from jax.sharding import PartitionSpec
 
+from snnjax import _targets
+
 # Marks an operand or a result without a batch axis, such as weights or their gradient.
 SHARED = -1
 
-_STATIC = ("reference", "operand_axes", "result_axes", "tree", "static")
+# None lets the platform, the shapes and the library choose.
+IMPLEMENTATIONS = (None, "reference", "cpu")
+
+_STATIC = ("target", "reference", "operand_axes", "result_axes", "tree", "static", "kernel", "forced")
+
+
+class Kernel(NamedTuple):
+    """How the compiled kernel of a target is called, and when.
+
+    Operands are trees as the reference takes them, but each array has a leading groups axis, of length 1 where the
+    groups share it; shapes are such trees of shapes and dtypes alone.
+    """
+
+    # (operands, static, groups) -> results, each with a leading axis of groups
+    call: Callable[[Any, Any, int], Any]
+    # (shapes, static) -> what the kernel cannot take, for instance "float64 weights", or None
+    obstacle: Callable[[Any, Any], str | None]
+    # (shapes, static) -> whether it is faster than the reference
+    pays: Callable[[Any, Any], bool] = lambda shapes, static: True
 
 
 def evaluate(
@@ -34,23 +58,82 @@ def evaluate(
     operand_axes: Any,
     result_axes: Any,
     static: Hashable = (),
+    *,
+    kernel: Kernel | None = None,
+    implementation: str | None = None,
 ) -> Any:
     """The results of `reference(operands, static)`, as one primitive named `target`.
 
     `operand_axes` and `result_axes` are trees like the operands and the results that hold the position of each
-    array's batch axis, or `SHARED`.
+    array's batch axis, or `SHARED`. `implementation` is one of `IMPLEMENTATIONS`: "reference" and "cpu" (the `kernel`)
+    leave no choice, and "cpu" raises a `ValueError` where the kernel cannot be had.
     """
     leaves, tree = jax.tree.flatten(operands)
     axes, result_tree = jax.tree.flatten(result_axes)
-    results = _primitive(target).bind(
-        *(jnp.expand_dims(leaf, 0) for leaf in vary_alike(leaves)),
-        reference=reference,
-        operand_axes=tuple(jax.tree.leaves(operand_axes)),
-        result_axes=tuple(axes),
-        tree=tree,
-        static=static,
-    )
+    leaves = [jnp.expand_dims(leaf, 0) for leaf in vary_alike(leaves)]
+    _check_implementation(target, implementation, kernel)
+    params = {
+        "target": target,
+        "reference": reference,
+        "operand_axes": tuple(jax.tree.leaves(operand_axes)),
+        "result_axes": tuple(axes),
+        "tree": tree,
+        "static": static,
+        "kernel": None if implementation == "reference" else kernel,
+        "forced": implementation == "cpu",
+    }
+    if params["forced"]:
+        _takes_kernel([jax.typeof(leaf) for leaf in leaves], **params)  # raises where the caller can see it
+    results = _primitive(target).bind(*leaves, **params)
     return jax.tree.unflatten(result_tree, [jnp.squeeze(result, 0) for result in results])
+
+
+def _refuse(target: str, expected: str, actual: object, way_out: str) -> NoReturn:
+    """Raise in the words of `snnjax._check`, which stands above this module."""
+    op = target.removeprefix("snnjax_")
+    raise ValueError(f"{op}: `implementation` must {expected}, got {actual!r}. {way_out}.")
+
+
+def _check_implementation(target: str, implementation: str | None, kernel: Kernel | None) -> None:
+    """Unknown names, and a kernel by name where there is none."""
+    if implementation not in IMPLEMENTATIONS:
+        choices = ", ".join(repr(choice) for choice in IMPLEMENTATIONS)
+        _refuse(target, f"be one of {choices}", implementation, "Choose one of these")
+    if implementation != "cpu":
+        return
+    if kernel is None:
+        expected = "be None or 'reference' where there is no CPU kernel"
+        _refuse(target, expected, implementation, "Leave it None to have the reference")
+    sentence = _targets.missing()
+    if sentence is not None:
+        expected = "be None or 'reference' without the compiled kernels"
+        _refuse(target, expected, implementation, sentence)
+
+
+def _takes_kernel(
+    avals: Sequence[Any], target: str, kernel: Kernel, tree: Any, static: Any, forced: bool, **_: Any
+) -> bool:
+    """Whether the kernel is the one to evaluate operands of these shapes on the CPU."""
+    shapes = jax.tree.unflatten(tree, avals)
+    obstacle = kernel.obstacle(shapes, static)
+    if forced and obstacle is not None:
+        expected = f"be None or 'reference' for {obstacle}"
+        _refuse(target, expected, "cpu", "Leave it None to have one chosen that fits")
+    if forced:
+        return True
+    if obstacle is not None or not kernel.pays(shapes, static):
+        return False
+    sentence = _targets.missing()
+    if sentence is not None:
+        _warn_once(sentence)
+    return sentence is None
+
+
+@functools.cache
+def _warn_once(sentence: str) -> None:
+    """Say once a process that the kernels are missing; nobody should take the references for all there is."""
+    text = f"snnjax runs without its compiled kernels, on references that are slower. {sentence}."
+    warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 def vary_alike(leaves: Sequence[Any]) -> list[Any]:
@@ -79,7 +162,7 @@ def _any_of_all_groups(
 
 def _grouped(*leaves: Any, reference: Callable[..., Any], tree: Any, static: Hashable, **_: Any) -> list[Any]:
     """The reference on operands with a leading groups axis."""
-    groups = max((leaf.shape[0] for leaf in leaves), default=1)
+    groups = _groups(leaves)
     shared = [leaf.shape[0] == 1 and groups > 1 for leaf in leaves]
 
     def one_group(*arrays: Any) -> list[Any]:
@@ -90,6 +173,15 @@ def _grouped(*leaves: Any, reference: Callable[..., Any], tree: Any, static: Has
     return jax.vmap(one_group, in_axes, 0, axis_size=groups)(*arrays)
 
 
+def _groups(leaves: Sequence[Any]) -> int:
+    return max((leaf.shape[0] for leaf in leaves), default=1)
+
+
+def _called(*leaves: Any, kernel: Kernel, tree: Any, static: Hashable, **_: Any) -> list[Any]:
+    """The kernel on operands with a leading groups axis."""
+    return jax.tree.leaves(kernel.call(jax.tree.unflatten(tree, leaves), static, _groups(leaves)))
+
+
 def _plain(aval: Any) -> ShapedArray:
     """The shape and dtype of `aval` alone."""
     return ShapedArray(aval.shape, aval.dtype)
@@ -97,8 +189,8 @@ def _plain(aval: Any) -> ShapedArray:
 
 def _abstract(*avals: Any, **params: Any) -> list[ShapedArray]:
     """Shapes and dtypes of the results; they vary over the `shard_map` axes of the operands."""
-    shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
-    results = jax.eval_shape(functools.partial(_grouped, **params), *shapes)
+    shapes = tuple((aval.shape, aval.dtype) for aval in avals)
+    results = _result_shapes(shapes, *(params[name] for name in ("reference", "tree", "static")))
     if not avals:
         return [ShapedArray(result.shape, result.dtype) for result in results]
 
@@ -110,13 +202,35 @@ def _abstract(*avals: Any, **params: Any) -> list[ShapedArray]:
     return [alike(result) for result in results]
 
 
-def _lower(context: Any, *operands: Any, **params: Any) -> Any:
-    """Lower to the reference; inside `shard_map` each shard is a plain array to it."""
+@cache()
+def _result_shapes(shapes: Any, reference: Callable[..., Any], tree: Any, static: Hashable) -> list[Any]:
+    """Tracing a reference takes milliseconds, and a program binds the same shapes many times."""
+    leaves = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes]
+    return jax.eval_shape(functools.partial(_grouped, reference=reference, tree=tree, static=static), *leaves)
+
+
+def _lower(function: Callable[..., Any], context: Any, *operands: Any, **params: Any) -> Any:
+    """Lower `function`; inside `shard_map` each shard is a plain array to it."""
     plain = context.replace(
         avals_in=[_plain(aval) for aval in context.avals_in],
         avals_out=[_plain(aval) for aval in context.avals_out],
     )
-    return mlir.lower_fun(_grouped, multiple_results=True)(plain, *operands, **params)
+    return mlir.lower_fun(function, multiple_results=True)(plain, *operands, **params)
+
+
+def _lower_on_cpu(context: Any, *operands: Any, **params: Any) -> Any:
+    """Lower to the kernel where it is there, can and pays, else to the reference."""
+    takes_kernel = params["kernel"] is not None and _takes_kernel(context.avals_in, **params)
+    return _lower(_called if takes_kernel else _grouped, context, *operands, **params)
+
+
+def _lower_elsewhere(context: Any, *operands: Any, **params: Any) -> Any:
+    """Lower to the reference, unless the kernel was asked for by name."""
+    if params["forced"]:
+        platforms = "/".join(context.platforms or context.module_context.platforms)
+        way_out = "Leave it None, or run the program under jax.default_device of a CPU"
+        _refuse(params["target"], f"be None or 'reference' on platform {platforms}", "cpu", way_out)
+    return _lower(_grouped, context, *operands, **params)
 
 
 def _batch(primitive: Primitive, operands: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
@@ -193,5 +307,6 @@ def _primitive(target: str) -> Primitive:
     primitive.def_abstract_eval(_abstract)
     primitive.def_impl(jax.jit(primitive.bind, static_argnames=_STATIC))
     batching.primitive_batchers[primitive] = functools.partial(_batch, primitive)
-    mlir.register_lowering(primitive, _lower)
+    mlir.register_lowering(primitive, _lower_elsewhere)
+    mlir.register_lowering(primitive, _lower_on_cpu, platform="cpu")
     return primitive

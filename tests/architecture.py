@@ -5,7 +5,7 @@ import fnmatch
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -34,6 +34,13 @@ HEAVY = {"optax", "chex", "matplotlib", "h5py", "tqdm"}
 # Parts of JAX that change without notice, and the only modules that may know them.
 PRIVATE = ("jax._src", "jaxlib", "jax.core", "jax.interpreters", "jax.extend")
 KNOWS_PRIVATE = {"_dispatch", "ipu"}
+# All that an op may ask of the compiled kernels: that its own be called.
+CALLED_BY_OPS = "snnjax._targets.call"
+
+# The C++ headers with a promise: the standard library, whose names have neither slash nor dot, and XLA's FFI.
+STANDARD_HEADER = re.compile(r"<[a-z_]+>")
+FFI_HEADER = '"xla/ffi/api/ffi.h"'
+INTRINSICS = "<immintrin.h>"
 
 MAX_NAMES = 60
 MAX_FILE_LINES = 400
@@ -75,10 +82,15 @@ def tracked_files(folder: Path = ROOT) -> Iterator[Path]:
             yield path
 
 
+def files_in(*folders: str, suffixes: Sequence[str]) -> list[str]:
+    """The paths of the files in `folders`, relative to the root, whose names end in one of `suffixes`."""
+    files = (path for folder in folders for path in tracked_files(ROOT / folder))
+    return [path.relative_to(ROOT).as_posix() for path in files if path.suffix in suffixes]
+
+
 def python_files(*folders: str) -> list[str]:
     """The paths of the Python files in `folders`, relative to the root."""
-    files = (path for folder in folders for path in tracked_files(ROOT / folder))
-    return [path.relative_to(ROOT).as_posix() for path in files if path.suffix == ".py"]
+    return files_in(*folders, suffixes=[".py"])
 
 
 def layer_of(module: str) -> str:
@@ -138,6 +150,54 @@ def private_jax(path: str, source: str) -> list[str]:
         if starts_with(name, prefix) and not starts_with(name, "jax.core.Tracer") and name != "jax.core"
     }
     return sorted(uses)
+
+
+def dotted_names(source: str) -> Iterator[tuple[str, int]]:
+    """Every dotted name with its line, spelt from where it was imported: ``_targets.call`` is ``snnjax._targets.call``."""
+    tree = ast.parse(source)
+    aliases = [node.names for node in ast.walk(tree) if isinstance(node, ast.ImportFrom | ast.Import)]
+    origin = {alias.asname or alias.name: alias.name for names in aliases for alias in names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            origin.update({alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names})
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            first, *rest = ast.unparse(node).split(".")
+            yield ".".join((origin.get(first, first), *rest)), node.lineno
+
+
+def compiled_code(path: str, source: str) -> list[str]:
+    """What knows of compiled code but `_dispatch` and `_targets`: an op calls its kernels, and nothing else."""
+    own = layer_of(module_of(path))
+    if own in ("_dispatch", "_targets"):
+        return []
+    module = "snnjax._targets"
+    uses = {use for use in (*imports(source), *dotted_names(source)) if starts_with(use[0], module)}
+    if own == "ops":
+        uses = {use for use in uses if use[0] not in (module, CALLED_BY_OPS)}
+    uses |= {use for use in (*imports(source), *dotted_names(source)) if starts_with(use[0], "jax.ffi")}
+    return sorted(f"{path}:{line}: {name}" for name, line in uses)
+
+
+def foreign_includes(path: str, source: str) -> list[str]:
+    """Headers that a file of `xla_ext/cpu` may not include.
+
+    Its own folder, the standard library and XLA's FFI are open to it. The files of the instruction sets, `kernels.cpp`
+    and `kernels/`, know no FFI; they alone include each other and the intrinsics.
+    """
+    name = path.removeprefix("xla_ext/cpu/")
+    is_kernel = name == "kernels.cpp" or name.startswith("kernels/")
+    found = []
+    for number, line in enumerate(source.splitlines(), 1):
+        if not (include := re.match(r"\s*#\s*include\s+(\S+)", line)):
+            continue
+        header = include[1]
+        own = header.startswith('"') and header.count("/") <= 1 and not header.startswith(('"xla/', '"../'))
+        allowed = STANDARD_HEADER.fullmatch(header) or (own and not header.startswith('"kernels/'))
+        allowed = allowed or (is_kernel and (header == INTRINSICS or header.startswith('"kernels/')))
+        if not (allowed or (header == FFI_HEADER and not is_kernel)):
+            found.append(f"{path}:{number}: {header}")
+    return found
 
 
 def heavy_imports(path: str, source: str) -> list[str]:

@@ -10,6 +10,7 @@ from tests import architecture as rules
 
 LIBRARY = rules.python_files("snnjax")
 TESTS = rules.python_files("tests")
+KERNELS = rules.files_in("xla_ext/cpu", suffixes=[".cpp", ".hpp"])
 
 
 def read(path):
@@ -39,6 +40,7 @@ def text_files():
     [
         rules.upward_imports,
         rules.private_jax,
+        rules.compiled_code,
         rules.heavy_imports,
         rules.prints,
         rules.long_file,
@@ -53,6 +55,12 @@ def test_library_keeps(rule):
 @pytest.mark.parametrize("rule", [rules.long_file, rules.long_functions], ids=lambda rule: rule.__name__)
 def test_tests_keep(rule):
     keep(rule, contents(TESTS))
+
+
+@pytest.mark.parametrize("rule", [rules.long_file, rules.foreign_includes], ids=lambda rule: rule.__name__)
+def test_kernels_keep(rule):
+    assert KERNELS
+    keep(rule, contents(KERNELS))
 
 
 @pytest.mark.parametrize("rule", [rules.unfinished, rules.registry_hosts], ids=lambda rule: rule.__name__)
@@ -111,6 +119,16 @@ LONG = "\n".join(f"    x = {n}" for n in range(rules.MAX_FUNCTION_LINES))
         (rules.private_jax, "snnjax/ops/spike.py", "import jaxlib"),
         (rules.private_jax, "snnjax/network.py", "import jax\nx = jax.core.get_aval(1)"),
         (rules.private_jax, "snnjax/network.py", "from jax.interpreters import mlir"),
+        (rules.compiled_code, "snnjax/network.py", "from snnjax import _targets"),
+        (rules.compiled_code, "snnjax/ops/spike.py", "from snnjax import _targets\n_targets.missing()"),
+        (rules.compiled_code, "snnjax/ops/spike.py", "from snnjax._targets import missing"),
+        (rules.compiled_code, "snnjax/ops/spike.py", "import jax\njax.ffi.ffi_call('x', ())"),
+        (rules.foreign_includes, "xla_ext/cpu/products.cpp", "#include <immintrin.h>"),
+        (rules.foreign_includes, "xla_ext/cpu/products.cpp", '#include "kernels/simd.hpp"'),
+        (rules.foreign_includes, "xla_ext/cpu/products.cpp", '#include "../pjrt/shell.hpp"'),
+        (rules.foreign_includes, "xla_ext/cpu/products.cpp", '#include "xla/service/executable.h"'),
+        (rules.foreign_includes, "xla_ext/cpu/kernels.cpp", '#include "xla/ffi/api/ffi.h"'),
+        (rules.foreign_includes, "xla_ext/cpu/kernels/rows.hpp", "#include <Python.h>"),
         (rules.heavy_imports, "snnjax/train.py", "import optax"),
         (
             rules.heavy_imports,
@@ -142,6 +160,16 @@ def test_rule_finds(rule, path, source):
         (rules.private_jax, "snnjax/_dispatch.py", "from jax._src import core"),
         (rules.private_jax, "snnjax/ipu/device.py", "import jaxlib"),
         (rules.private_jax, "snnjax/network.py", "import jax\nisinstance(1, jax.core.Tracer)"),
+        (
+            rules.compiled_code,
+            "snnjax/ops/spike.py",
+            "from snnjax import _targets\n_targets.call('x', [], [])",
+        ),
+        (rules.compiled_code, "snnjax/_targets.py", "import jax\njax.ffi.include_dir()"),
+        (rules.foreign_includes, "xla_ext/cpu/products.cpp", '#include <vector>\n#include "products.hpp"'),
+        (rules.foreign_includes, "xla_ext/cpu/ffi.hpp", '#include "xla/ffi/api/ffi.h"'),
+        (rules.foreign_includes, "xla_ext/cpu/kernels.cpp", '#include "kernels/simd.hpp"'),
+        (rules.foreign_includes, "xla_ext/cpu/kernels/simd.hpp", "#include <immintrin.h>"),
         (rules.heavy_imports, "snnjax/train.py", "def fit():\n    import optax"),
         (
             rules.more_than_an_index,

@@ -1,5 +1,7 @@
-"""`_dispatch`: one primitive per target, and its one rule of vmap."""
+"""`_dispatch`: one primitive per target, its one rule of vmap, and the choice of who evaluates it."""
 
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -8,8 +10,8 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec
 
-from snnjax import _dispatch
-from snnjax._dispatch import SHARED, evaluate
+from snnjax import _dispatch, _targets
+from snnjax._dispatch import SHARED, Kernel, evaluate
 
 X = jnp.arange(12.0).reshape(4, 3)
 W = jnp.array([[1.0, 2.0], [0.5, -1.0], [3.0, 0.25]])
@@ -149,3 +151,202 @@ def test_operands_and_results_vary_over_the_union_of_axes() -> None:
     out = jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=PartitionSpec("a", "b"))(X, W)
     assert set(varying) == {frozenset({"a", "b"})}
     np.testing.assert_array_equal(out, 2 * X @ W)
+
+
+def test_shapes_of_results_are_derived_once() -> None:
+    """A second bind of the same shapes does not trace the reference; another dtype or x64 does."""
+    traced = []
+
+    def reference(operands: Any, _: Any) -> tuple[Any]:
+        traced.append(operands[0].dtype.name)
+        return (operands[0] + 1,)
+
+    def bind(x: Any) -> Any:
+        return evaluate("test_traced", reference, (x,), (0,), (0,))[0]
+
+    for x in (X, X, X.astype(jnp.bfloat16), X):
+        jax.make_jaxpr(bind)(x)
+    assert traced == ["float32", "bfloat16"]
+    with jax.enable_x64(True):
+        assert jax.make_jaxpr(bind)(np.zeros((4, 3))).out_avals[0].dtype == jnp.float64
+
+
+# What the kernel of the tests adds to the reference: it shows which of them was taken.
+MARK = 1000.0
+MISSING = "There is no library: build it"
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], None]:
+    """Say whether the library is there, None, or why not, whatever this machine has."""
+
+    def set_missing(sentence: str | None) -> None:
+        monkeypatch.setattr(_targets, "missing", lambda: sentence)
+
+    _dispatch._warn_once.cache_clear()
+    set_missing(None)
+    return set_missing
+
+
+class Marked:
+    """A product with a kernel written in jnp; the object is new in each test, and so is what JAX compiles for it."""
+
+    def __init__(self, obstacle: str | None = None, pays: bool = True, max_groups: int = 100) -> None:
+        self.calls: list[tuple[tuple[int, ...], tuple[int, ...], int]] = []
+
+        def call(operands: tuple[Any, Any], scale: float, groups: int) -> tuple[Any]:
+            x, w = operands
+            self.calls.append((x.shape, w.shape, groups))
+            return (jnp.matmul(x, w) * scale + MARK,)
+
+        def find_obstacle(operands: tuple[Any, Any], _: float) -> str | None:
+            groups = max(operand.shape[0] for operand in operands)
+            return f"{groups} groups" if groups > max_groups else obstacle
+
+        self.kernel = Kernel(call, find_obstacle, lambda shapes, static: pays)
+
+    def __call__(self, x: Any, w: Any, implementation: str | None = None) -> Any:
+        axes, choice = (0, SHARED), {"kernel": self.kernel, "implementation": implementation}
+        return evaluate("test_marked", scaled_product, (x, w), axes, (0,), 2.0, **choice)[0]
+
+
+@pytest.mark.parametrize("compile", [lambda f: f, jax.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("implementation, mark", [(None, MARK), ("cpu", MARK), ("reference", 0)])
+def test_implementation_chooses(library: Any, compile: Any, implementation: str | None, mark: float) -> None:
+    marked = Marked()
+    result = compile(lambda x, w: marked(x, w, implementation))(X, W)
+    np.testing.assert_array_equal(result, 2 * X @ W + mark)
+    assert marked.calls == ([((1, 4, 3), (1, 3, 2), 1)] if mark else [])
+
+
+@pytest.mark.parametrize(
+    "marked", [Marked("such operands"), Marked(pays=False)], ids=["cannot", "does not pay"]
+)
+def test_kernel_is_left_out_where_it(library: Any, marked: Marked) -> None:
+    np.testing.assert_array_equal(marked(X, W), 2 * X @ W)
+
+
+def test_kernel_that_does_not_pay_can_be_asked_for(library: Any) -> None:
+    np.testing.assert_array_equal(Marked(pays=False)(X, W, "cpu"), 2 * X @ W + MARK)
+
+
+def test_library_that_is_missing_warns_once_and_leaves_the_references(library: Any) -> None:
+    library(MISSING)
+    text = f"snnjax runs without its compiled kernels, on references that are slower. {MISSING}."
+    with pytest.warns(RuntimeWarning) as record:
+        np.testing.assert_array_equal(Marked()(X, W), 2 * X @ W)
+    assert [str(warning.message) for warning in record] == [text]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(jax.jit(Marked())(X, W), 2 * X @ W)
+
+
+@pytest.mark.parametrize("marked, implementation", [(Marked(pays=False), None), (Marked(), "reference")])
+def test_library_that_is_not_needed_is_not_missed(library: Any, marked: Marked, implementation: Any) -> None:
+    library(MISSING)
+    np.testing.assert_array_equal(marked(X, W, implementation), 2 * X @ W)
+
+
+@pytest.mark.parametrize(
+    "marked, implementation, sentence, text",
+    [
+        (
+            Marked(),
+            "gpu",
+            None,
+            "be one of None, 'reference', 'cpu', got 'gpu'. Choose one of these.",
+        ),
+        (
+            Marked(),
+            "cpu",
+            MISSING,
+            "be None or 'reference' without the compiled kernels, got 'cpu'. There is no library: build it.",
+        ),
+        (
+            Marked("float64 weights"),
+            "cpu",
+            None,
+            "be None or 'reference' for float64 weights, got 'cpu'. Leave it None to have one chosen that fits.",
+        ),
+    ],
+)
+def test_implementation_that_cannot_be_had_raises_while_tracing(
+    library: Any, marked: Marked, implementation: str, sentence: str | None, text: str
+) -> None:
+    library(sentence)
+    with pytest.raises(ValueError) as error:
+        jax.make_jaxpr(lambda x, w: marked(x, w, implementation))(X, W)
+    assert str(error.value) == f"test_marked: `implementation` must {text}"
+
+
+def test_op_without_a_kernel_says_so(library: Any) -> None:
+    with pytest.raises(ValueError) as error:
+        evaluate("snnjax_product", scaled_product, (X, W), (0, SHARED), (0,), 2.0, implementation="cpu")
+    assert str(error.value) == (
+        "product: `implementation` must be None or 'reference' where there is no CPU kernel, got 'cpu'. "
+        "Leave it None to have the reference."
+    )
+
+
+def test_obstacle_that_vmap_makes(library: Any) -> None:
+    """Left alone the reference steps in; asked for, the kernel refuses."""
+    ws = stacked(W, 5)
+    mapped = jax.vmap(Marked(max_groups=1), (None, 0))
+    np.testing.assert_array_equal(mapped(X, ws), 2 * X @ ws)
+    forced = Marked(max_groups=1)
+    with pytest.raises(ValueError, match="must be None or 'reference' for 5 groups, got 'cpu'"):
+        jax.vmap(lambda w: forced(X, w, "cpu"))(ws)
+
+
+def test_other_platforms_take_the_reference(library: Any) -> None:
+    marked, devices = Marked(), ("cuda",)
+    jax.jit(marked).trace(X, W).lower(lowering_platforms=devices)
+    assert marked.calls == []
+    traced = jax.jit(lambda x, w: marked(x, w, "cpu")).trace(X, W)
+    with pytest.raises(ValueError) as error:
+        traced.lower(lowering_platforms=devices)
+    assert str(error.value) == (
+        "test_marked: `implementation` must be None or 'reference' on platform cuda, got 'cpu'. "
+        "Leave it None, or run the program under jax.default_device of a CPU."
+    )
+
+
+@pytest.mark.parametrize("implementation", [None, "cpu"])
+def test_kernel_sees_the_groups_of_vmap(library: Any, implementation: str | None) -> None:
+    marked, xs, ws = Marked(), stacked(X, 5), stacked(W, 3)
+
+    def call(x: Any, w: Any) -> Any:
+        return marked(x, w, implementation)
+
+    results = jax.vmap(jax.vmap(call, (0, None)), (None, 0))(xs, ws)
+    np.testing.assert_array_equal(results, 2 * jnp.einsum("abi,cio->cabo", xs, ws) + MARK)
+    assert marked.calls == [((1, 20, 3), (3, 3, 2), 3)]
+
+
+def test_kernel_inside_grad_and_scan(library: Any) -> None:
+    marked = Marked()
+
+    @jax.custom_vjp
+    def with_gradient(x: Any, w: Any) -> Any:
+        return marked(x, w, "cpu")
+
+    with_gradient.defvjp(lambda x, w: (with_gradient(x, w), w), lambda w, g: (marked(g, w.T, "cpu"), None))
+
+    def loss(x: Any) -> Any:
+        steps = jax.lax.scan(lambda total, row: (total + jnp.sum(with_gradient(row, W)), None), 0.0, x)
+        return steps[0]
+
+    value, slope = jax.jit(jax.value_and_grad(loss))(X[:, None, :])
+    assert value == np.sum(2 * X @ W + MARK)
+    np.testing.assert_array_equal(slope[:, 0], np.broadcast_to(2 * W.sum(1) + MARK, X.shape))
+
+
+def test_kernel_inside_shard_map(library: Any) -> None:
+    marked = Marked()
+    mesh = jax.make_mesh((4,), ("batch",), axis_types=(jax.sharding.AxisType.Auto,))
+    specs = (PartitionSpec("batch"), PartitionSpec())
+    sharded = jax.shard_map(
+        lambda x, w: marked(x, w, "cpu"), mesh=mesh, in_specs=specs, out_specs=PartitionSpec("batch")
+    )
+    np.testing.assert_array_equal(jax.jit(sharded)(X, W), 2 * X @ W + MARK)
+    assert marked.calls == [((1, 1, 3), (1, 3, 2), 1)]

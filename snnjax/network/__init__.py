@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._check import check, check_integer
+from snnjax._check import check, check_choice, check_integer
+from snnjax._dispatch import IMPLEMENTATIONS
 from snnjax.network._init import init_params, scale_to_activity
 from snnjax.network._run import is_plain, run_fused, run_layer, run_layers
 from snnjax.network._specs import LayerParams as LayerParams
@@ -45,10 +46,11 @@ def network(num_inputs: int, layers: Sequence[LayerSpec], readout: ReadoutSpec |
 
     ``initial_state(params, batch) -> state``.
 
-    ``apply(params, state, inputs, *, lengths=None, second_threshold=None, record_spikes=False, chunk=None)
-    -> (output, state)``, with the arguments and results of `lif_network`: it runs that op where every layer is plain
-    LIF, and any other neurons layer by layer, with equal results. State None starts from 0. `second_threshold`
-    overrides those of the layers and may be traced.
+    ``apply(params, state, inputs, *, lengths=None, second_threshold=None, record_spikes=False, chunk=None,
+    implementation=None) -> (output, state)``, with the arguments and results of `lif_network`: it runs that op where
+    every layer is plain LIF, and any other neurons layer by layer, with equal results. State None starts from 0.
+    `second_threshold` overrides those of the layers and may be traced. `implementation` is that of every product,
+    list and fused network on the way.
 
     Args:
         num_inputs: width of the inputs ``[time, batch, inputs]``, an array or `SparseSpikes`.
@@ -105,7 +107,7 @@ def _init(
     def run(spec: LayerSpec, own: LayerParams, x: Any) -> tuple[Any, Array]:
         start = spec.neuron.initial_state(own.neuron, batch), _no_spikes(own, batch)
         full = dataclasses.replace(spec, capacity=None)  # the activity that counts is the one before the cap
-        return run_layer(full, own, start, x, spec.second_threshold, None)[1]
+        return run_layer(full, own, start, x, spec.second_threshold, None, None)[1]
 
     return scale_to_activity(params, layers, inputs, target_activity, run)
 
@@ -143,8 +145,10 @@ def _apply(
     second_threshold: Any = None,
     record_spikes: bool = False,
     chunk: int | None = None,
+    implementation: str | None = None,
 ) -> tuple[LIFNetworkOutput, NetworkState]:
     _check_inputs(inputs, num_inputs)
+    check_choice("network.apply", "implementation", implementation, IMPLEMENTATIONS)
     if state is None:
         state = _initial_state(layers, readout, params, inputs.shape[1])
     _check_state(state, inputs.shape[1])
@@ -155,7 +159,8 @@ def _apply(
     if chunk is not None:
         check_integer("network.apply", "chunk", chunk, 1)
     run = run_fused if is_plain(layers) else run_layers
-    return run(*arguments, lengths=lengths, record_spikes=record_spikes, chunk=chunk)
+    options = {"lengths": lengths, "record_spikes": record_spikes, "chunk": chunk}
+    return run(*arguments, **options, implementation=implementation)
 
 
 def _check_inputs(inputs: Any, num_inputs: int) -> None:

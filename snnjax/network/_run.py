@@ -43,6 +43,8 @@ def run_fused(
     **options: Any,
 ) -> tuple[LIFNetworkOutput, NetworkState]:
     """Run plain LIF layers as one op."""
+    if options.get("implementation") is None:  # SHIM until lif_network takes it
+        options.pop("implementation", None)
     config = layers[0].neuron.plain_lif
     fused_layers = []
     for spec, own in zip(layers, params.layers, strict=True):
@@ -82,6 +84,7 @@ def run_layers(
     lengths: Array | None,
     record_spikes: bool,
     chunk: int | None,
+    implementation: str | None,
 ) -> tuple[LIFNetworkOutput, NetworkState]:
     """Run any layers, one after the other, each over all time steps."""
 
@@ -90,13 +93,14 @@ def run_layers(
         x, counts, spikes, ends = _within(inputs, valid), [], [], []
         each = (layers, params.layers, state.neurons, state.spikes, second_threshold)
         for spec, own, start, before, second in zip(*each, strict=True):
-            end, (x, true_spikes) = run_layer(spec, own, (start, before), x, second, valid)
+            end, (x, true_spikes) = run_layer(spec, own, (start, before), x, second, valid, implementation)
             counts.append(jnp.sum(wide(true_spikes), axis=0))
             spikes.append(x)
             ends.append(end)
         output, last = x, None
         if readout is not None and params.readout is not None:
-            last, output = _run_readout(readout.neuron, params.readout, state.readout, x, valid)
+            own, start = params.readout, state.readout
+            last, output = _run_readout(readout.neuron, own, start, x, valid, implementation)
         recorded = tuple(spikes) if record_spikes else ()
         dropped = tuple(_overflow(listed) for listed in spikes)
         neurons, carried = (tuple(part) for part in zip(*ends, strict=True))
@@ -121,10 +125,10 @@ def _within(inputs: Any, valid: Array | None) -> Any:
     return jnp.where(valid[:, :, None], inputs, jnp.zeros_like(inputs))
 
 
-def product(x: Any, own: LayerParams) -> Array:
+def product(x: Any, own: LayerParams, implementation: str | None) -> Array:
     """The input currents of a layer for all its steps at once, in the dtype of the weights."""
     if isinstance(x, SparseSpikes):
-        currents = spike_matmul(x, own.weights)
+        currents = spike_matmul(x, own.weights, implementation=implementation)
     else:
         sums = sum_dtype(own.weights.dtype)
         currents = jnp.matmul(x.astype(own.weights.dtype), own.weights, preferred_element_type=sums)
@@ -140,6 +144,7 @@ def run_layer(
     x: Any,
     second: Any,
     valid: Array | None,
+    implementation: str | None,
 ) -> tuple[tuple[Any, Array | None], tuple[Any, Array]]:
     """One layer over all steps; yields the last state and spikes, and of every step the listed and the true spikes."""
 
@@ -151,7 +156,7 @@ def run_layer(
             recurrent = jnp.matmul(before, own.recurrent, preferred_element_type=sums)
             current = (wide(current) + recurrent).astype(current.dtype)
         membrane, threshold = spec.neuron.integrate(own.neuron, neuron_state, current)
-        listed, true_spikes = _fire(spec, own, membrane, threshold, second, inside)
+        listed, true_spikes = _fire(spec, own, membrane, threshold, second, inside, implementation)
         after = spec.neuron.fire(own.neuron, neuron_state, current, membrane, true_spikes)
         after = jax.tree.map(lambda new, old: _choose(inside, new, old), after, neuron_state)
         if before is not None:
@@ -163,11 +168,17 @@ def run_layer(
             _counted(spec, true_spikes, membrane, threshold, second, own, inside),
         )
 
-    return jax.lax.scan(step, start, (product(x, own), valid))
+    return jax.lax.scan(step, start, (product(x, own, implementation), valid))
 
 
 def _fire(
-    spec: LayerSpec, own: LayerParams, membrane: Array, threshold: Array, second: Any, inside: Array | None
+    spec: LayerSpec,
+    own: LayerParams,
+    membrane: Array,
+    threshold: Array,
+    second: Any,
+    inside: Array | None,
+    implementation: str | None,
 ) -> tuple[Any, Array]:
     """The listed and the true spikes of one step."""
     threshold = jnp.broadcast_to(threshold, membrane.shape)
@@ -178,7 +189,8 @@ def _fire(
     # Behind the end of a sequence nothing is listed.
     shown = _choose(inside, membrane, jnp.full_like(membrane, -jnp.inf))
     second = _moved(second, threshold, spec.neuron, own)
-    return select_spikes(shown, threshold, second, capacity=spec.capacity, surrogate=surrogate), true_spikes
+    options = {"capacity": spec.capacity, "surrogate": surrogate, "implementation": implementation}
+    return select_spikes(shown, threshold, second, **options), true_spikes
 
 
 def _moved(second: Any, threshold: Array, neuron: Neuron, own: LayerParams) -> Array:
@@ -216,7 +228,7 @@ def _overflow(x: Any) -> Array:
 
 
 def _run_readout(
-    neuron: Neuron, own: LayerParams, state: Any, x: Any, valid: Array | None
+    neuron: Neuron, own: LayerParams, state: Any, x: Any, valid: Array | None, implementation: str | None
 ) -> tuple[Any, Array]:
     """A read-out over all steps: its last state and its outputs ``[time, batch, outputs]``."""
 
@@ -227,6 +239,6 @@ def _run_readout(
         output = _choose(inside, output, last)
         return (jax.tree.map(lambda new, old: _choose(inside, new, old), after, before), output), output
 
-    currents = product(x, own)
+    currents = product(x, own, implementation)
     (end, _), outputs = jax.lax.scan(step, (state, state.v), (currents, valid))
     return end, outputs

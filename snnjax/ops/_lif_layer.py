@@ -36,14 +36,11 @@ class LayerConstants(NamedTuple):
     second_threshold: Any  # [1 | neurons]; None among cotangents
 
 
-class LayerRecord(NamedTuple):
-    """What the backward pass needs of the forward pass."""
+class LayerRun(NamedTuple):
+    """A layer over all time steps, arrays ``[time, batch, neurons]``."""
 
-    v: Array  # [time, batch, neurons], the membranes after each step
-    current: Array  # [time, batch, neurons], with its recurrent part
-    listed: (
-        Array | None
-    )  # bool [time, batch, neurons], the neurons in the capped lists; None without capacity
+    v: Array  # the membranes after each step
+    listed: Array | None  # bool, the neurons in the capped lists; None without capacity
 
 
 class LayerCotangents(NamedTuple):
@@ -107,8 +104,8 @@ def layer_forward(
     first: tuple[Array, Array | None],
     constants: LayerConstants,
     switches: LayerSwitches,
-) -> tuple[LayerRecord, tuple[Array, Array | None]]:
-    """Run a layer from its first membrane and (recurrent layers) spikes; yields its record and the last of both."""
+) -> tuple[LayerRun, tuple[Array, Array | None]]:
+    """Run a layer from its first membrane and (recurrent layers) spikes; yields also the last of both."""
     is_recurrent = constants.recurrent is not None
 
     def step(carry: tuple[Array, Any], xs: tuple[Array, Array | None]) -> tuple[Any, Any]:
@@ -123,13 +120,13 @@ def layer_forward(
             return (v_new, None), (v_new,)
         listed = listed_mask(v_new, inside, constants, switches)
         spikes = _choose(inside, listed_spikes(v_new, None, listed, constants, switches), spikes)
-        return (v_new, spikes), (v_new, total, listed)
+        return (v_new, spikes), (v_new, listed)
 
     last, history = jax.lax.scan(step, first, (current, valid))
     if is_recurrent:
-        return LayerRecord(*history), last
+        return LayerRun(*history), last
     (v,) = history
-    return LayerRecord(v, current, listed_mask(v, valid, constants, switches)), last
+    return LayerRun(v, listed_mask(v, valid, constants, switches)), last
 
 
 def listed_spikes(
@@ -161,8 +158,9 @@ def layer_backward(
     g_spikes: Array,
     g_counts: Array,
     g_last: tuple[Array, Array | None],
-    record: LayerRecord,
+    ran: LayerRun,
     first: tuple[Array, Array | None],
+    current: Array,
     valid: Array | None,
     constants: LayerConstants,
     switches: LayerSwitches,
@@ -174,6 +172,7 @@ def layer_backward(
         g_counts: cotangent of the spike counts ``[batch, neurons]``.
         g_last: cotangents of the last membrane and the last spikes.
         first: the membrane and the spikes before the first step.
+        current: the input product ``[time, batch, neurons]``, without its recurrent part.
     """
     decay, threshold, gain = (_row(c) for c in constants[1:4])
 
@@ -196,10 +195,10 @@ def layer_backward(
 
     nothing = jnp.zeros_like(wide(g_last[0]))
     start = (wide(g_last[0]), nothing, None if g_last[1] is None else wide(g_last[1]), nothing)
-    xs = (record.v, g_spikes, record.listed, valid)
+    xs = (ran.v, g_spikes, ran.listed, valid)
     (g_direct, g_u, g_carried, g_threshold), g_v = jax.lax.scan(step, start, xs, reverse=True)
     g_reset, g_reset_threshold = _through_reset(g_u, first[0], constants, switches)
-    g_current, g_constants = _parameter_cotangents(g_v, record, first, valid, constants, switches)
+    g_current, g_constants = _parameter_cotangents(g_v, ran, first, current, valid, constants, switches)
     g_threshold = _reduce(g_threshold + g_reset_threshold, constants.threshold)
     return LayerCotangents(
         g_current,
@@ -211,8 +210,9 @@ def layer_backward(
 
 def _parameter_cotangents(
     g_v: Array,
-    record: LayerRecord,
+    ran: LayerRun,
     first: tuple[Array, Array | None],
+    current: Array,
     valid: Array | None,
     constants: LayerConstants,
     switches: LayerSwitches,
@@ -221,18 +221,20 @@ def _parameter_cotangents(
 
     All steps at once: ``g_v`` is ``[time, batch, neurons]``.
     """
-    v_before = jnp.concatenate([first[0][None], record.v])[:-1]
-    g_current = (wide(constants.gain)[None, None, :] * g_v).astype(record.v.dtype)
+    v_before = jnp.concatenate([first[0][None], ran.v])[:-1]
+    g_current = (wide(constants.gain)[None, None, :] * g_v).astype(ran.v.dtype)
     recurrent = None
     if constants.recurrent is not None and first[1] is not None:
-        spikes = listed_spikes(record.v, valid, record.listed, constants, switches)
+        spikes = listed_spikes(ran.v, valid, ran.listed, constants, switches)
         spikes = jnp.concatenate([first[1][None], spikes])[:-1]
         recurrent = outer(spikes, g_current).astype(constants.recurrent.dtype)
+        rows = dense_product(rows_of(spikes), constants.recurrent)
+        current = current + rows.reshape(current.shape)
     return g_current, LayerConstants(
         recurrent,
         decay=_reduce(jnp.sum(g_v * reset(v_before, constants, switches), axis=0), constants.decay),
         threshold=constants.threshold,
-        gain=_reduce(jnp.sum(g_v * wide(record.current), axis=0), constants.gain),
+        gain=_reduce(jnp.sum(g_v * wide(current), axis=0), constants.gain),
         second_threshold=None,
     )
 

@@ -9,7 +9,7 @@ from jaxtyping import Array
 from snnjax._types import sum_dtype, wide
 from snnjax.ops._lif_layer import (
     LayerConstants,
-    LayerRecord,
+    LayerRun,
     LayerSwitches,
     layer_backward,
     layer_forward,
@@ -63,6 +63,8 @@ class Switches(NamedTuple):
 
     layers: tuple[LayerSwitches, ...]
     record_spikes: bool
+    implementation: str | None = None
+    keeps_record: bool = False  # for the backward pass
 
 
 class Results(NamedTuple):
@@ -76,35 +78,57 @@ class Results(NamedTuple):
     last_readout: Array | None
 
 
-class Record(NamedTuple):
-    """What the backward pass needs of the forward pass."""
+class LayerRecord(NamedTuple):
+    """What the backward pass needs of the forward pass of a layer, marks as one bit a neuron (`packed`)."""
 
-    layers: tuple[LayerRecord, ...]
-    readout_current: Array | None  # [time, batch, outputs]
+    v: Array  # [time, batch, neurons], the membranes after each step
+    spikes: Array  # uint8 [time, batch, ceil(neurons / 8)], the listed spikes
+    listed: Array | None  # likewise, all listed neurons; None without capacity
 
 
-def forward(operands: Operands, switches: Switches) -> tuple[Results, Record]:
-    """Run the network over all time steps."""
+class Needs(NamedTuple):
+    """What the backward pass has to yield; the rest is left to XLA to drop, and kernels leave it out."""
+
+    operands: tuple[bool, ...]  # of each leaf of `Operands`
+    counts: bool  # whether the counts have a cotangent
+
+
+def packed(marks: Array) -> Array:
+    """Bool ``[..., neurons]`` as bits, the first neuron in the lowest: uint8 ``[..., ceil(neurons / 8)]``."""
+    if marks.size == 0:  # which jnp refuses
+        return jnp.zeros((*marks.shape[:-1], -(-marks.shape[-1] // 8)), jnp.uint8)
+    return jnp.packbits(marks, axis=-1, bitorder="little")
+
+
+def unpacked(bits: Array, num_neurons: int) -> Array:
+    """The marks that `packed` packed."""
+    if bits.size == 0:
+        return jnp.zeros((*bits.shape[:-1], num_neurons), bool)
+    return jnp.unpackbits(bits, axis=-1, count=num_neurons, bitorder="little").astype(bool)
+
+
+def forward(operands: Operands, switches: Switches) -> tuple[Results, tuple[LayerRecord, ...] | None]:
+    """Run the network over all time steps; yields also the record of each layer if the switches ask for it."""
     x = dense_inputs(operands)
     valid = _valid(operands, x.shape[0])
     counts, dropped, spikes, last, records = [], [], [], [], []
     for linear, constants, first, layer in zip(*operands[1:3], operands.first, switches.layers, strict=True):
         current = apply_linear(x, linear)
-        record, end = layer_forward(current, valid, first, constants, layer)
-        x = listed_spikes(record.v, valid, record.listed, constants, layer)
-        true_spikes = listed_spikes(record.v, valid, None, constants, layer)
+        ran, end = layer_forward(current, valid, first, constants, layer)
+        x = listed_spikes(ran.v, valid, ran.listed, constants, layer)
+        true_spikes = listed_spikes(ran.v, valid, None, constants, layer)
         counts.append(jnp.sum(wide(true_spikes), axis=0))
         dropped.append(_dropped(true_spikes, layer.capacity))
         if switches.record_spikes:
-            spikes.append(_recorded(x, true_spikes, record, constants, layer))
+            spikes.append(_recorded(x, true_spikes, ran, constants, layer))
         last.append(end)
-        records.append(record)
-    output, last_readout, readout_current = x, None, None
+        listed = None if ran.listed is None else packed(ran.listed)
+        records.append(LayerRecord(ran.v, packed(x > 0), listed))
+    output, last_readout = x, None
     if operands.readout is not None:
-        readout_current = apply_linear(x, operands.readout.linear)
-        output, last_readout = _leaky_forward(readout_current, valid, operands)
+        output, last_readout = _leaky_forward(apply_linear(x, operands.readout.linear), valid, operands)
     results = Results(output, tuple(counts), tuple(dropped), tuple(spikes), tuple(last), last_readout)
-    return results, Record(tuple(records), readout_current)
+    return results, tuple(records) if switches.keeps_record else None
 
 
 def dense_inputs(operands: Operands) -> Array:
@@ -143,12 +167,12 @@ def _dropped(true_spikes: Array, capacity: int | None) -> Array:
 
 
 def _recorded(
-    x: Array, true_spikes: Array, record: LayerRecord, constants: LayerConstants, layer: LayerSwitches
+    x: Array, true_spikes: Array, ran: LayerRun, constants: LayerConstants, layer: LayerSwitches
 ) -> Array | Lists:
     """The spikes of a layer as the user gets them."""
-    if layer.capacity is None or record.listed is None:
+    if layer.capacity is None or ran.listed is None:
         return x
-    axes, v, listed = x.shape[:-1], rows_of(record.v), rows_of(record.listed)
+    axes, v, listed = x.shape[:-1], rows_of(ran.v), rows_of(ran.listed)
     above = v > constants.threshold[None, :]
     selection = Selection(layer.capacity, layer.surrogate)
     ids, values = spike_lists(v, constants.threshold[None, :], listed & above, listed & ~above, selection)
@@ -156,7 +180,7 @@ def _recorded(
         ids.reshape(*axes, layer.capacity),
         values.reshape(*axes, layer.capacity),
         jnp.sum(true_spikes > 0, axis=-1, dtype=jnp.int32),
-        jnp.sum(record.listed, axis=-1, dtype=jnp.int32),
+        jnp.sum(ran.listed, axis=-1, dtype=jnp.int32),
     )
 
 
@@ -214,16 +238,25 @@ def _input_cotangent(g_current: Array, linear: Linear) -> Array:
     return rows.astype(g_current.dtype).reshape(*g_current.shape[:-1], linear.weights.shape[0])
 
 
-def backward(arguments: tuple[Operands, Results, Record, Results], switches: Switches) -> Operands:
-    """The cotangents of the operands (those of second thresholds and whole numbers are None).
+class BackwardArguments(NamedTuple):
+    """What the backward pass computes with."""
 
-    The last argument holds the cotangents of the results; in place of `Lists` stand those of their values.
-    """
-    operands, results, record, g = arguments
+    operands: Operands
+    results: Results
+    records: tuple[LayerRecord, ...]
+    g: Results  # cotangents of the results; in place of `Lists` stand those of their values
+
+
+def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Operands:
+    """The cotangents of the operands (those of second thresholds and whole numbers are None)."""
+    operands, results, records, g = arguments
+    switches = static[0]
     valid = _valid(operands, results.output.shape[0])
-    xs = [dense_inputs(operands)]
-    for saved, constants, layer in zip(record.layers, operands.constants, switches.layers, strict=True):
-        xs.append(listed_spikes(saved.v, valid, saved.listed, constants, layer))
+    xs, runs = [dense_inputs(operands)], []
+    for record, constants, layer in zip(records, operands.constants, switches.layers, strict=True):
+        listed = None if record.listed is None else unpacked(record.listed, record.v.shape[-1])
+        runs.append(LayerRun(record.v, listed))
+        xs.append(listed_spikes(record.v, valid, listed, constants, layer))
     g_x, readout, g_first_readout = _readout_backward(xs[-1], valid, arguments)
     linears, constants, first = [], [], []
     for index in reversed(range(len(switches.layers))):
@@ -232,9 +265,10 @@ def backward(arguments: tuple[Operands, Results, Record, Results], switches: Swi
                 results.spikes[index], g.spikes[index], operands.first[index][0].shape[-1]
             )
             g_x = g_x + recorded
-        after, saved = (g.counts[index], g.last[index]), (record.layers[index], operands.first[index])
+        after, before = (g.counts[index], g.last[index]), (runs[index], operands.first[index])
         layer = operands.constants[index], switches.layers[index]
-        cotangents = layer_backward(g_x, *after, *saved, valid, *layer)
+        current = apply_linear(xs[index], operands.linears[index])  # for the gain; dropped where nobody asks
+        cotangents = layer_backward(g_x, *after, *before, current, valid, *layer)
         linears.insert(0, _linear_backward(xs[index], cotangents.current, operands.linears[index]))
         constants.insert(0, cotangents.constants)
         first.insert(0, (cotangents.v, cotangents.spikes))
@@ -244,16 +278,16 @@ def backward(arguments: tuple[Operands, Results, Record, Results], switches: Swi
 
 
 def _readout_backward(
-    x: Array, valid: Array | None, arguments: tuple[Operands, Results, Record, Results]
+    x: Array, valid: Array | None, arguments: BackwardArguments
 ) -> tuple[Array, Readout | None, Array | None]:
     """The cotangents of the last layer's spikes, of the read-out's parameters and of its first membrane."""
-    operands, results, record, g = arguments
+    operands, results, _, g = arguments
     if operands.readout is None:
         return g.output, None, None
-    g_current, readout, g_first = _leaky_backward(
-        g.output, g.last_readout, results.output, record.readout_current, valid, operands
-    )
     linear = operands.readout.linear
+    g_current, readout, g_first = _leaky_backward(
+        g.output, g.last_readout, results.output, apply_linear(x, linear), valid, operands
+    )
     return (
         _input_cotangent(g_current, linear),
         readout._replace(linear=_linear_backward(x, g_current, linear)),

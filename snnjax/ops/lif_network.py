@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import jax
@@ -11,13 +12,16 @@ from jaxtyping import Array, ArrayLike, Float, Int, Num
 from snnjax import _dispatch
 from snnjax.ops import _lif_network_checks as checks
 from snnjax.ops._chunks import in_chunks
-from snnjax.ops._lif_layer import LayerConstants, LayerRecord, LayerSwitches
+from snnjax.ops._lif_layer import LayerConstants, LayerSwitches
+from snnjax.ops._lif_network_kernel import BACKWARD_KERNEL, KERNEL
 from snnjax.ops._lif_network_reference import (
+    BackwardArguments,
+    LayerRecord,
     Linear,
     Lists,
+    Needs,
     Operands,
     Readout,
-    Record,
     Results,
     Switches,
     backward,
@@ -79,6 +83,7 @@ def lif_network(
     detach_reset: bool = True,
     record_spikes: bool = False,
     chunk: int | None = None,
+    implementation: str | None = None,
 ) -> tuple[LIFNetworkOutput, LIFNetworkState]:
     r"""Run a network of LIF layers over all time steps.
 
@@ -105,13 +110,15 @@ def lif_network(
         surrogate, reset, detach_reset: as in `lif_step`.
         record_spikes: also return the spikes of each layer.
         chunk: recompute the forward pass in pieces of so many steps to save memory; any length will do.
+        implementation: "reference" or "cpu" (the compiled kernels) force one; None chooses.
 
     Returns:
         `LIFNetworkOutput` and the new `LIFNetworkState`. The backward pass of the activity is the surrogate at every
         neuron above the second threshold, listed or dropped.
 
     Raises:
-        ValueError: for shapes that do not fit, integer weights, mixed dtypes or unknown switches.
+        ValueError: for shapes that do not fit, integer weights, mixed dtypes, unknown switches, or a forced
+            implementation that cannot be had.
 
     Example:
         >>> import jax.numpy as jnp
@@ -130,7 +137,7 @@ def lif_network(
     switches = _switches(
         layers, readout, capacity, as_surrogate("lif_network", surrogate), reset, detach_reset
     )
-    switches = switches._replace(record_spikes=record_spikes)
+    switches = switches._replace(record_spikes=record_spikes, implementation=implementation)
     second = checks.one_per_layer("second_threshold", second_threshold, len(layers))
     if state is None:
         state = lif_network_state(batch, layers, readout)
@@ -276,20 +283,33 @@ def _axes(operands: Operands) -> Operands:
     )
 
 
-def _result_axes(operands: Operands, switches: Switches) -> tuple[Any, Any]:
-    """Where each result and each record has its batch axis: trees of axis numbers in the place of arrays."""
-    results, lists, record, layer_record = (cast(Any, kind) for kind in (Results, Lists, Record, LayerRecord))
+def _result_axes(operands: Operands, switches: Switches) -> Results:
+    """Where each result has its batch axis: a tree of axis numbers in the place of arrays."""
+    results, lists = (cast(Any, kind) for kind in (Results, Lists))
     zeros, last = tuple(0 for _ in switches.layers), jax.tree.map(lambda _: 0, operands.first)
     spikes = tuple(1 if layer.capacity is None else lists(1, 1, 1, 1) for layer in switches.layers)
-    records = tuple(layer_record(1, 1, None if layer.capacity is None else 1) for layer in switches.layers)
-    last_readout, current = (None, None) if operands.readout is None else (0, 1)
-    results = results(1, zeros, zeros, spikes if switches.record_spikes else (), last, last_readout)
-    return results, record(records, current)
+    last_readout = None if operands.readout is None else 0
+    return results(1, zeros, zeros, spikes if switches.record_spikes else (), last, last_readout)
 
 
-def _forward(operands: Operands, switches: Switches) -> tuple[Results, Record]:
-    axes = _axes(operands), _result_axes(operands, switches)
-    return _dispatch.evaluate("snnjax_lif_network", forward, operands, *axes, switches)
+def _record_axes(switches: Switches) -> tuple[LayerRecord, ...]:
+    """Likewise of the records."""
+    record = cast(Any, LayerRecord)
+    return tuple(record(1, 1, None if layer.capacity is None else 1) for layer in switches.layers)
+
+
+def _forward(operands: Operands, switches: Switches) -> tuple[Results, Any]:
+    records = _record_axes(switches) if switches.keeps_record else None
+    return _dispatch.evaluate(
+        "snnjax_lif_network",
+        forward,
+        operands,
+        _axes(operands),
+        (_result_axes(operands, switches), records),
+        switches,
+        kernel=KERNEL,
+        implementation=switches.implementation,
+    )
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
@@ -297,25 +317,54 @@ def _lif_network(operands: Operands, switches: Switches) -> Results:
     return _forward(operands, switches)[0]
 
 
-def _fwd(operands: Operands, switches: Switches) -> tuple[Results, tuple[Operands, Results, Record]]:
-    results, record = _forward(operands, switches)
-    return results, (operands, results, record)
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class _Perturbed:
+    """Which operands a derivative is taken of: static beside the arrays that the backward pass receives."""
+
+    operands: tuple[bool, ...]
 
 
-def _bwd(switches: Switches, residuals: tuple[Operands, Results, Record], g: Results) -> tuple[Operands]:
-    operands, axes = residuals[0], _axes(residuals[0])
-    result_axes = _result_axes(operands, switches)
+def _fwd(operands: Any, switches: Switches) -> tuple[Results, tuple[Any, ...]]:
+    """The operands arrive with the mark whether a derivative is taken of them."""
+    perturbed = _Perturbed(tuple(bool(leaf.perturbed) for leaf in jax.tree.leaves(operands)))
+    operands = jax.tree.map(lambda leaf: leaf.value, operands)
+    results, records = _forward(operands, switches._replace(keeps_record=True))
+    return results, (perturbed, operands, results, records)
+
+
+def _bwd(switches: Switches, residuals: tuple[Any, ...], g: Any) -> tuple[Operands]:
+    perturbed, operands, results, records = residuals
+    axes, result_axes = _axes(operands), _result_axes(operands, switches)
     values = tuple(each.values if isinstance(each, Lists) else each for each in g.spikes)
-    g = g._replace(dropped=(), spikes=values)
-    g_axes = result_axes[0]._replace(dropped=(), spikes=tuple(1 for _ in values))
+    needs = Needs(perturbed.operands, any(not _is_zero(count) for count in g.counts))
+    g = jax.tree.map(_filled, g._replace(dropped=(), spikes=values))
+    g_axes = result_axes._replace(dropped=(), spikes=tuple(1 for _ in values))
     d_axes = axes._replace(
         inputs=_differentiable(operands.inputs, 1),
         constants=tuple(c._replace(second_threshold=None) for c in axes.constants),
         lengths=None,
     )
-    arguments, argument_axes = (*residuals, g), (axes, *result_axes, g_axes)
-    target = "snnjax_lif_network_backward"
-    return (_dispatch.evaluate(target, backward, arguments, argument_axes, d_axes, switches),)
+    cotangents = _dispatch.evaluate(
+        "snnjax_lif_network_backward",
+        backward,
+        BackwardArguments(operands, results, records, g),
+        BackwardArguments(axes, result_axes, _record_axes(switches), g_axes),
+        d_axes,
+        (switches, needs),
+        kernel=BACKWARD_KERNEL,
+        implementation=switches.implementation,
+    )
+    return (cotangents,)
+
+
+def _is_zero(g: Any) -> bool:
+    """Whether nothing depends on this result."""
+    return isinstance(g, jax.custom_derivatives.SymbolicZero)
+
+
+def _filled(g: Any) -> Array:
+    return jnp.zeros(g.aval.shape, g.aval.dtype) if _is_zero(g) else g
 
 
 def _differentiable(inputs: Any, axis: int) -> Any:
@@ -325,4 +374,4 @@ def _differentiable(inputs: Any, axis: int) -> Any:
     return axis if jnp.issubdtype(inputs.dtype, jnp.floating) else None
 
 
-_lif_network.defvjp(_fwd, _bwd)
+_lif_network.defvjp(_fwd, _bwd, symbolic_zeros=True)

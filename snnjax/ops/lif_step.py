@@ -43,6 +43,7 @@ def lif_step(
     reset_time: str = "before_decay",
     spike_from: str = "new",
     inclusive: bool = False,
+    implementation: str | None = None,
 ) -> tuple[Float[Array, "*batch neurons"], Float[Array, "*batch neurons"]]:
     """Advance leaky integrate-and-fire neurons by one step.
 
@@ -69,13 +70,15 @@ def lif_step(
         gain: scalar or ``[neurons]``; None is ``1 - decay``.
         surrogate: stands for ``ds/dv``.
         detach_reset: no gradient through ``s'`` in the reset; the threshold it subtracts keeps its gradient.
+        implementation: None chooses; "reference" takes the jnp reference, and "cpu" the compiled kernel or raises.
 
     Returns:
         The new membrane and the spikes (0 or 1), in the shape and dtype of `v`; sums run in float32 (float64 for
         float64) and round once.
 
     Raises:
-        ValueError: for shapes that do not fit, integer dtypes or unknown switches.
+        ValueError: for shapes that do not fit, integer dtypes, unknown switches, and an implementation that is unknown
+            or not to be had.
 
     Example:
         >>> import jax.numpy as jnp
@@ -97,7 +100,7 @@ def lif_step(
     constants.append(1 - constants[0] if gain is None else per_neuron("lif_step", "gain", gain, v))
     flat = (int(np.prod(v.shape[:-1])), v.shape[-1])
     operands = _dispatch.vary_alike([v.reshape(flat), current.reshape(flat), *constants])
-    results: Any = _lif_step(tuple(operands), convention)
+    results: Any = _lif_step(tuple(operands), convention, implementation)
     v_new, spikes = results
     return v_new.reshape(v.shape), spikes.reshape(v.shape)
 
@@ -184,22 +187,44 @@ def _backward(
 _AXES = (0, 0, _dispatch.SHARED, _dispatch.SHARED, _dispatch.SHARED)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
-def _lif_step(operands: tuple[Array, ...], convention: LIFConvention) -> tuple[Array, Array]:
-    return _dispatch.evaluate("snnjax_lif_step", _definition, operands, _AXES, (0, 0), convention)
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def _lif_step(
+    operands: tuple[Array, ...], convention: LIFConvention, implementation: str | None
+) -> tuple[Array, Array]:
+    return _dispatch.evaluate(
+        "snnjax_lif_step",
+        _definition,
+        operands,
+        _AXES,
+        (0, 0),
+        convention,
+        implementation=implementation,
+    )
 
 
 def _fwd(
-    operands: tuple[Array, ...], convention: LIFConvention
+    operands: tuple[Array, ...], convention: LIFConvention, implementation: str | None
 ) -> tuple[tuple[Array, Array], tuple[Array, ...]]:
-    return _lif_step(operands, convention), operands
+    results: Any = _lif_step(operands, convention, implementation)
+    return results, operands
 
 
 def _bwd(
-    convention: LIFConvention, operands: tuple[Array, ...], cotangents: tuple[Array, Array]
+    convention: LIFConvention,
+    implementation: str | None,
+    operands: tuple[Array, ...],
+    cotangents: tuple[Array, Array],
 ) -> tuple[tuple[Array, ...]]:
-    arguments, axes = (operands, cotangents), (_AXES, (0, 0))
-    return (_dispatch.evaluate("snnjax_lif_step_backward", _backward, arguments, axes, _AXES, convention),)
+    d_operands = _dispatch.evaluate(
+        "snnjax_lif_step_backward",
+        _backward,
+        (operands, cotangents),
+        (_AXES, (0, 0)),
+        _AXES,
+        convention,
+        implementation=implementation,
+    )
+    return (d_operands,)
 
 
 _lif_step.defvjp(_fwd, _bwd)

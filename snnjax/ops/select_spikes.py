@@ -29,6 +29,7 @@ def select_spikes(
     *,
     capacity: int,
     surrogate: str | Surrogate = "superspike",
+    implementation: str | None = None,
 ) -> SparseSpikes:
     """List the neurons above the threshold, and those above the second threshold for their gradient.
 
@@ -46,12 +47,14 @@ def select_spikes(
         second_threshold: likewise; ``-inf`` lists everything that fits. May be traced.
         capacity: slots in a list, 0 to neurons.
         surrogate: stands for ``ds/dv``.
+        implementation: None chooses; "reference" takes the jnp reference, and "cpu" the compiled kernel or raises.
 
     Returns:
         `SparseSpikes` with the leading axes of `v`; its values have the dtype of `v`.
 
     Raises:
-        ValueError: for shapes that do not fit, integer dtypes, a negative capacity or an unknown surrogate.
+        ValueError: for shapes that do not fit, integer dtypes, a negative capacity, an unknown surrogate, and an
+            implementation that is unknown or not to be had.
 
     Example:
         >>> import jax.numpy as jnp
@@ -73,7 +76,7 @@ def select_spikes(
         for name, value in (("threshold", threshold), ("second_threshold", second_threshold))
     ]
     operands = _dispatch.vary_alike([flat, thresholds[0], jax.lax.stop_gradient(thresholds[1])])
-    lists: Any = _select_spikes(tuple(operands), selection)
+    lists: Any = _select_spikes(tuple(operands), selection, implementation)
     axes = v.shape[:-1]
     ids, values = (array.reshape(*axes, capacity) for array in lists[:2])
     num_spikes, num_listed = (array.reshape(axes) for array in lists[2:])
@@ -180,23 +183,41 @@ def _axes(operands: tuple[Array, ...]) -> tuple[int, ...]:
     return tuple(0 if o.ndim == 2 else _dispatch.SHARED for o in operands)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
-def _select_spikes(operands: tuple[Array, ...], selection: Selection) -> tuple[Array, ...]:
-    axes = _axes(operands)
-    return _dispatch.evaluate("snnjax_select_spikes", _reference, operands, axes, (0,) * 4, selection)
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def _select_spikes(
+    operands: tuple[Array, ...], selection: Selection, implementation: str | None
+) -> tuple[Array, ...]:
+    return _dispatch.evaluate(
+        "snnjax_select_spikes",
+        _reference,
+        operands,
+        _axes(operands),
+        (0,) * 4,
+        selection,
+        implementation=implementation,
+    )
 
 
-def _fwd(operands: tuple[Array, ...], selection: Selection) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    lists: Any = _select_spikes(operands, selection)
+def _fwd(
+    operands: tuple[Array, ...], selection: Selection, implementation: str | None
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    lists: Any = _select_spikes(operands, selection, implementation)
     return lists, (*operands, lists[0])
 
 
-def _bwd(selection: Selection, residuals: tuple[Array, ...], g: tuple[Any, ...]) -> tuple[tuple[Array, ...]]:
+def _bwd(
+    selection: Selection, implementation: str | None, residuals: tuple[Array, ...], g: tuple[Any, ...]
+) -> tuple[tuple[Array, ...]]:
     v, threshold, second, ids = residuals
     operands = (v, threshold, ids, g[1])
-    result_axes = (0, _axes((threshold,))[0])
     g_v, g_threshold = _dispatch.evaluate(
-        "snnjax_select_spikes_backward", _backward, operands, _axes(operands), result_axes, selection
+        "snnjax_select_spikes_backward",
+        _backward,
+        operands,
+        _axes(operands),
+        (0, _axes((threshold,))[0]),
+        selection,
+        implementation=implementation,
     )
     return ((g_v, g_threshold, jnp.zeros_like(second)),)
 

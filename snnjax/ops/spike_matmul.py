@@ -1,5 +1,8 @@
 """`spike_matmul`: the product of spike lists with dense weights."""
 
+import functools
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +20,7 @@ _MAX_LIST_SHARE = 0.05
 
 
 def spike_matmul(
-    spikes: SparseSpikes, weights: Float[Array, "neurons outputs"]
+    spikes: SparseSpikes, weights: Float[Array, "neurons outputs"], *, implementation: str | None = None
 ) -> Float[Array, "*axes outputs"]:
     """Multiply spike lists with a weight matrix, row by listed row.
 
@@ -30,9 +33,11 @@ def spike_matmul(
     Args:
         spikes: lists with any leading axes.
         weights: row-major; their dtype is the dtype of the result, sums run in float32 (float64 for float64).
+        implementation: None chooses; "reference" takes the jnp reference, and "cpu" the compiled kernel or raises.
 
     Raises:
-        ValueError: if the weights do not fit the neurons of the lists, or are not floating.
+        ValueError: if the weights do not fit the neurons of the lists, or are not floating, and for an implementation
+            that is unknown or not to be had.
 
     Example:
         >>> import jax.numpy as jnp
@@ -52,7 +57,8 @@ def spike_matmul(
         spikes.values.astype(weights.dtype).reshape(rows, spikes.capacity),
         weights,
     )
-    return _spike_matmul(*_dispatch.vary_alike(operands)).reshape(*axes, weights.shape[-1])
+    out: Any = _spike_matmul(*_dispatch.vary_alike(operands), implementation)
+    return out.reshape(*axes, weights.shape[-1])
 
 
 def _check_arguments(spikes: SparseSpikes, weights: Array) -> None:
@@ -138,24 +144,41 @@ def _weights_backward(operands: tuple[Array, Array, Array], num_neurons: int) ->
     return (d_weights.astype(g.dtype),)
 
 
-@jax.custom_vjp
-def _spike_matmul(ids: Array, values: Array, weights: Array) -> Array:
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
+def _spike_matmul(ids: Array, values: Array, weights: Array, implementation: str | None) -> Array:
     operands, axes = (ids, values, weights), (0, 0, _dispatch.SHARED)
-    return _dispatch.evaluate("snnjax_spike_matmul", _reference, operands, axes, (0,))[0]
+    return _dispatch.evaluate(
+        "snnjax_spike_matmul", _reference, operands, axes, (0,), implementation=implementation
+    )[0]
 
 
-def _fwd(ids: Array, values: Array, weights: Array) -> tuple[Array, tuple[Array, Array, Array]]:
-    return _spike_matmul(ids, values, weights), (ids, values, weights)
+def _fwd(
+    ids: Array, values: Array, weights: Array, implementation: str | None
+) -> tuple[Array, tuple[Array, Array, Array]]:
+    out: Any = _spike_matmul(ids, values, weights, implementation)
+    return out, (ids, values, weights)
 
 
-def _bwd(residuals: tuple[Array, Array, Array], g: Array) -> tuple[None, Array, Array]:
+def _bwd(
+    implementation: str | None, residuals: tuple[Array, Array, Array], g: Array
+) -> tuple[None, Array, Array]:
     ids, values, weights = residuals
-    operands, axes = (ids, weights, g), (0, _dispatch.SHARED, 0)
-    name = "snnjax_spike_matmul_values_backward"
-    (d_values,) = _dispatch.evaluate(name, _values_backward, operands, axes, (0,))
-    operands, axes, name = (ids, values, g), (0, 0, 0), "snnjax_spike_matmul_weights_backward"
+    (d_values,) = _dispatch.evaluate(
+        "snnjax_spike_matmul_values_backward",
+        _values_backward,
+        (ids, weights, g),
+        (0, _dispatch.SHARED, 0),
+        (0,),
+        implementation=implementation,
+    )
     (d_weights,) = _dispatch.evaluate(
-        name, _weights_backward, operands, axes, (_dispatch.SHARED,), weights.shape[0]
+        "snnjax_spike_matmul_weights_backward",
+        _weights_backward,
+        (ids, values, g),
+        (0, 0, 0),
+        (_dispatch.SHARED,),
+        weights.shape[0],
+        implementation=implementation,
     )
     return None, d_values, d_weights
 

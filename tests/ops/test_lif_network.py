@@ -101,10 +101,11 @@ def test_events_in_equal_dense_in(capacity: int | None) -> None:
     run = jit(jax.grad(loss, has_aux=True, allow_int=True))
     d_events, ours = run(events)
     d_dense, expected = run(events.to_dense())
-    assert_same(ours, expected)
+    rounding = {"rtol": 1e-5, "atol": 1e-6}  # an id twice adds w + w on one side, 2 w on the other
+    assert_same(ours, expected, **rounding)
     at = jnp.minimum(ids, INPUTS - 1)
     gathered = jnp.where(ids < INPUTS, jnp.take_along_axis(d_dense, at, axis=-1), 0)
-    assert_same(d_events.values, gathered)
+    assert_same(d_events.values, gathered, **rounding)
     assert np.any(gathered)
 
 

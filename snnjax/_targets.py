@@ -1,0 +1,67 @@
+"""The compiled kernels: one shared library of XLA FFI handlers, found, registered and called here alone.
+
+Nothing is loaded on import: the first program that would use a kernel asks `missing`.
+"""
+
+import ctypes
+import functools
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax import Array
+
+# Each is the name of a primitive, of the handler in the library, and of the custom call in the program.
+TARGETS = (
+    "snnjax_spike_matmul",
+    "snnjax_spike_matmul_values_backward",
+    "snnjax_spike_matmul_weights_backward",
+    "snnjax_select_spikes",
+    "snnjax_select_spikes_backward",
+    "snnjax_lif_step",
+    "snnjax_lif_step_backward",
+    "snnjax_lif_network",
+    "snnjax_lif_network_backward",
+)
+
+# Another build of the library, for instance one with sanitizers.
+_VARIABLE = "SNNJAX_CPU_KERNELS"
+_WAY_OUT = "build it with `make kernels`, or install snnjax where there is a C++ compiler"
+
+
+@functools.cache
+def missing() -> str | None:
+    """None when the library is loaded and its handlers are registered, else one sentence that says why not."""
+    path = Path(os.environ.get(_VARIABLE) or Path(__file__).with_name("_cpu_kernels.so"))
+    if not path.exists():
+        return f"There is no {path}: {_WAY_OUT}"
+    try:  # what is there may be no library, or that of another version of snnjax
+        library = ctypes.CDLL(os.fspath(path))
+        handlers = {target: jax.ffi.pycapsule(getattr(library, target)) for target in TARGETS}
+        built = tuple((ctypes.c_int * 2).in_dll(library, "snnjax_api_version"))
+    except (OSError, AttributeError, ValueError) as error:
+        return f"{path} cannot be loaded ({error}): {_WAY_OUT}"
+    newest = _api_version()
+    # An older handler runs in a newer jaxlib. A newer one must not even be registered: older jaxlibs then refuse to
+    # set up the CPU at all.
+    if built[0] != newest[0] or built > newest:
+        versions = [".".join(map(str, version)) for version in (built, newest)]
+        return f"{path} was built for XLA FFI {versions[0]}, and jaxlib has {versions[1]}: {_WAY_OUT}"
+    for target, handler in handlers.items():
+        jax.ffi.register_ffi_target(target, handler, platform="cpu")
+    return None
+
+
+def _api_version() -> tuple[int, int]:
+    """The version of the FFI that jaxlib has, as its own header says: (major, minor)."""
+    header = Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text()
+    major, minor = (re.search(rf"#define XLA_FFI_API_{part} (\d+)", header) for part in ("MAJOR", "MINOR"))
+    return (int(major[1]), int(minor[1])) if major and minor else (0, 0)
+
+
+def call(target: str, operands: Sequence[Array], results: Sequence[Any], **attributes: Any) -> list[Array]:
+    """The results of a handler, shaped as `results`; `attributes` are NumPy scalars and arrays, bools and strings."""
+    return list(jax.ffi.ffi_call(target, tuple(results))(*operands, **attributes))

@@ -1,0 +1,102 @@
+"""What only a new process can show: import time, the first call, memory, and a given number of cores.
+
+    python -m tests.benchmarks.fresh first_steps <workload> <alternative> <task>
+    python -m tests.benchmarks.fresh on_cores <workload> <cores> <rounds> <alternative> ...
+
+Workloads are written in JSON, and so are the answers.
+"""
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks import workloads
+from tests.benchmarks.workloads import Workload
+
+ROOT = Path(__file__).parents[2]
+TRAINING_STEPS = 3
+KIB_PER_MB = 1e6 / 1024
+RESET_PEAK = "5"  # proc(5), /proc/pid/clear_refs: sets VmHWM back to VmRSS
+
+
+def environment() -> dict[str, str]:
+    """Without a compilation cache, which would make the first call look fast."""
+    return {name: text for name, text in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
+
+
+def seconds_of(program: str) -> float:
+    """The wall time of a new interpreter that runs `program`."""
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT, env=environment())
+    return time.perf_counter() - start
+
+
+def ask(task: str, workload: Workload, *words: object) -> Any:
+    """What a new process prints for one of the tasks below."""
+    command = [sys.executable, "-m", __name__, task, workloads.as_json(workload), *map(str, words)]
+    done = subprocess.run(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, check=True, text=True)
+    return json.loads(done.stdout)
+
+
+def memory_mb(field: str) -> float:
+    """`VmRSS`, the memory now, or `VmHWM`, its peak, in MB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    kib = next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
+    return kib / KIB_PER_MB
+
+
+def settle() -> bool:
+    """Give freed memory back, and start to look for the peak anew; False where the system does not allow it."""
+    ctypes.CDLL(None).malloc_trim(0)
+    try:
+        Path("/proc/self/clear_refs").write_text(RESET_PEAK)
+    except OSError:
+        return False
+    return True
+
+
+def first_steps(workload: Workload, alternative: str, task: str) -> dict[str, Any]:
+    """Seconds of the first training step, and by how many MB three of them raise the peak over the set-up."""
+    import jax
+
+    from tests.benchmarks import networks
+
+    step = networks.compiled(alternative, task, workload.readout)
+    layers, state, inputs, labels = jax.block_until_ready(networks.arguments(workload, alternative, task)())
+    # As in a training loop, nobody else holds the first parameters.
+    networks.data.cache_clear()
+    networks.optimiser_state.cache_clear()
+    settled = settle()
+    before, start = memory_mb("VmRSS"), time.perf_counter()
+    layers, state, _ = jax.block_until_ready(step(layers, state, inputs, labels))
+    first = time.perf_counter() - start
+    for _ in range(TRAINING_STEPS - 1):
+        layers, state, _ = jax.block_until_ready(step(layers, state, inputs, labels))
+    return {"seconds": first, "growth": memory_mb("VmHWM") - before if settled else None}
+
+
+def on_cores(workload: Workload, cores: str, rounds: str, *names: str) -> list[tuple[str, list[float]]]:
+    """Seconds of a training step on the first so many cores that this process may use."""
+    own = sorted(os.sched_getaffinity(0))
+    # Before JAX is imported: it starts a thread per core that it sees.
+    os.sched_setaffinity(0, own[: int(cores)])
+    from tests.benchmarks import networks, timing
+
+    times = timing.measure(networks.timers(workload, names, [networks.TRAINING]), int(rounds))
+    return [(name, seconds) for (_, name), seconds in times.items()]
+
+
+def main(arguments: Sequence[str]) -> None:
+    task, workload, *words = arguments
+    tasks: dict[str, Any] = {"first_steps": first_steps, "on_cores": on_cores}
+    sys.stdout.write(json.dumps(tasks[task](workloads.from_json(workload), *words)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,234 @@
+"""W2 and W3 through other libraries, each as its own documentation writes such a network.
+
+Every peer runs in a process of its own, which waits while others are measured, so that it may have an environment of
+its own too: this file and `workloads` need numpy alone. SpikingJelly and Norse compute the workload's equations;
+snnTorch and Spyx subtract the threshold after the decay, and spike a little less for it.
+
+    python -m tests.benchmarks.peers <peer> <workload>     # then a line "<task> <calls>" each, answered with seconds
+"""
+
+import importlib.metadata
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from tests.benchmarks import workloads
+from tests.benchmarks.workloads import DECAY, LEARNING_RATE, SLOPE, Layer, Workload
+
+INFERENCE, TRAINING = "inference", "training step"
+# Each runs its task once, to the end; the inference returns the outputs summed over time.
+Tasks = dict[str, Callable[[], Any]]
+
+
+def torch_tasks(workload: Workload, modules: Sequence[Any], forward: Callable[[Any], Any]) -> Tasks:
+    """The tasks of ``forward(inputs) -> outputs summed over time``, whose parameters are those of the modules."""
+    import torch
+
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    inputs = torch.from_numpy(workloads.bernoulli(workload.input_shape, workload.rate))
+    labels = torch.from_numpy(workloads.labels(workload)).long()
+    parameters = [parameter for module in modules for parameter in module.parameters()]
+    optimiser = torch.optim.Adam(parameters, LEARNING_RATE)
+
+    def infer() -> Any:
+        with torch.inference_mode():
+            return forward(inputs)
+
+    def train() -> None:
+        optimiser.zero_grad()
+        torch.nn.functional.cross_entropy(forward(inputs), labels).backward()
+        optimiser.step()
+
+    return {INFERENCE: infer, TRAINING: train}
+
+
+def with_weights(linear: Any, weights: Any) -> Any:
+    """`linear` without a bias, whose weights are these [inputs, outputs]."""
+    import torch
+
+    linear.bias = None
+    linear.weight = torch.nn.Parameter(torch.from_numpy(weights.T.copy()))
+    return linear
+
+
+def snntorch(workload: Workload, layers: list[Layer]) -> Tasks:
+    import snntorch as snn
+    from torch import nn
+
+    surrogate = snn.surrogate.fast_sigmoid(slope=SLOPE)
+    linears = [with_weights(nn.Linear(*layer.weights.shape), layer.weights) for layer in layers]
+    neurons: list[Any] = []
+    for layer in layers:
+        if layer.recurrent is None:
+            neurons.append(snn.Leaky(DECAY, spike_grad=surrogate))
+        else:
+            neurons.append(snn.RLeaky(DECAY, linear_features=len(layer.recurrent), spike_grad=surrogate))
+            with_weights(neurons[-1].recurrent, layer.recurrent)
+    if workload.readout:
+        neurons[-1] = snn.Leaky(DECAY, reset_mechanism="none")
+
+    def forward(inputs: Any) -> Any:
+        states = [
+            each.init_rleaky() if isinstance(each, snn.RLeaky) else (each.init_leaky(),) for each in neurons
+        ]
+        total = 0
+        for x in inputs:
+            for index, (linear, neuron) in enumerate(zip(linears, neurons, strict=True)):
+                x, *state = neuron(linear(x), *states[index])
+                states[index] = (x, *state) if isinstance(neuron, snn.RLeaky) else state
+            total = total + (states[-1][-1] if workload.readout else x)
+        return total
+
+    return torch_tasks(workload, [*linears, *neurons], forward)
+
+
+def spikingjelly(workload: Workload, layers: list[Layer]) -> Tasks:
+    from spikingjelly.activation_based import functional, layer, neuron, surrogate
+    from torch import nn
+
+    time_constant = 1 / (1 - DECAY)
+
+    def lif(step_mode: str) -> Any:
+        shape = surrogate.SuperSpike(alpha=SLOPE)
+        switches = {"decay_input": False, "v_reset": None, "detach_reset": True}
+        return neuron.LIFNode(time_constant, surrogate_function=shape, step_mode=step_mode, **switches)
+
+    modules: list[Any] = []
+    for each in layers:
+        modules.append(with_weights(layer.Linear(*each.weights.shape, step_mode="m"), each.weights))
+        if each.recurrent is None:
+            modules.append(lif("m"))
+        else:
+            feedback = with_weights(nn.Linear(*each.recurrent.shape), each.recurrent)
+            node = layer.ElementWiseRecurrentContainer(
+                lif("s"), lambda y, x, f=feedback: x + f(y), step_mode="m"
+            )
+            node.feedback = feedback  # so that its weights are parameters
+            modules.append(node)
+    if workload.readout:
+        modules[-1] = neuron.NonSpikingLIFNode(time_constant, decode="mean-mem")
+    network = nn.Sequential(*modules)
+    # Its read-out is a mean over time of membranes to which inputs count only in part.
+    scale = workload.steps * time_constant
+
+    def forward(inputs: Any) -> Any:
+        functional.reset_net(network)
+        return scale * network(inputs) if workload.readout else network(inputs).sum(0)
+
+    return torch_tasks(workload, [network], forward)
+
+
+def norse(workload: Workload, layers: list[Layer]) -> Tasks:
+    import torch
+    from norse.torch import LIBoxCell, LIBoxParameters, LIFBoxCell, LIFBoxParameters
+    from norse.torch.functional.reset import reset_subtract
+    from torch import nn
+
+    step = 1e-3  # seconds, the default
+    rate = torch.tensor((1 - DECAY) / step)
+    constants = LIFBoxParameters(tau_mem_inv=rate, alpha=torch.tensor(SLOPE), reset_method=reset_subtract)
+    gain = 1 / (1 - DECAY)  # its inputs count only in part: the rest of the decay
+    cells: list[Any] = [LIFBoxCell(constants, dt=step) for _ in layers]
+    if workload.readout:
+        cells[-1] = LIBoxCell(LIBoxParameters(tau_mem_inv=rate), dt=step)
+    linears = [with_weights(nn.Linear(*each.weights.shape), gain * each.weights) for each in layers]
+    recurrent = [
+        each.recurrent is not None and with_weights(nn.Linear(*each.recurrent.shape), gain * each.recurrent)
+        for each in layers
+    ]
+
+    def forward(inputs: Any) -> Any:
+        states: list[Any] = [None] * len(layers)
+        before: list[Any] = [None] * len(layers)
+        total = 0
+        for x in inputs:
+            for index, (linear, feedback, cell) in enumerate(zip(linears, recurrent, cells, strict=True)):
+                current = linear(x)
+                if feedback and before[index] is not None:
+                    current = current + feedback(before[index])
+                x, states[index] = cell(current, states[index])
+                before[index] = x
+            total = total + x
+        return total
+
+    return torch_tasks(workload, [*linears, *filter(None, recurrent)], forward)
+
+
+def spyx(workload: Workload, layers: list[Layer]) -> Tasks:
+    import jax
+    import jax.numpy as jnp
+    import optax
+    from flax import nnx
+    from spyx import axn, nn
+
+    rngs, surrogate, modules = nnx.Rngs(0), axn.superspike(SLOPE), []
+    for (inputs, neurons), layer in zip(pairwise(workload.widths), layers, strict=True):
+        linear = nnx.Linear(inputs, neurons, use_bias=False, rngs=rngs)
+        linear.kernel[...] = jnp.asarray(layer.weights)
+        kind = nn.LIF if layer.recurrent is None else nn.RLIF
+        neuron = kind((neurons,), beta=DECAY, activation=surrogate, rngs=rngs)
+        if layer.recurrent is not None:
+            neuron.recurrent_w[...] = jnp.asarray(layer.recurrent)
+        modules += [linear, neuron]
+    if workload.readout:
+        modules[-1] = nn.LI((workload.widths[-1],), beta=DECAY, rngs=rngs)
+    graph, parameters = nnx.split(nn.Sequential(*modules))
+    optimiser = optax.adam(LEARNING_RATE)
+    spikes = jnp.asarray(workloads.bernoulli(workload.input_shape, workload.rate))
+    classes = jnp.asarray(workloads.labels(workload))
+
+    def logits(parameters: Any, spikes: Any) -> Any:
+        return nn.run(nnx.merge(graph, parameters), spikes)[0].sum(0)
+
+    def loss(parameters: Any, spikes: Any, classes: Any) -> Any:
+        each = optax.softmax_cross_entropy_with_integer_labels(logits(parameters, spikes), classes)
+        return each.mean()
+
+    @jax.jit
+    def step(parameters: Any, state: Any, spikes: Any, classes: Any) -> Any:
+        updates, state = optimiser.update(jax.grad(loss)(parameters, spikes, classes), state)
+        return optax.apply_updates(parameters, updates), state
+
+    infer, state = jax.jit(logits), optimiser.init(parameters)
+    return {
+        INFERENCE: lambda: jax.block_until_ready(infer(parameters, spikes)),
+        TRAINING: lambda: jax.block_until_ready(step(parameters, state, spikes, classes)),
+    }
+
+
+class Peer(NamedTuple):
+    """A library."""
+
+    package: str
+    tasks: Callable[[Workload, list[Layer]], Tasks]
+
+
+PEERS = {
+    "snnTorch": Peer("snntorch", snntorch),
+    "SpikingJelly": Peer("spikingjelly", spikingjelly),
+    "Norse": Peer("norse", norse),
+    "Spyx": Peer("spyx", spyx),
+}
+
+
+def serve(name: str, workload: Workload) -> None:
+    """Answer each line "<task>, <calls>" of the input with the seconds per call; the version first."""
+    # What a library prints goes elsewhere.
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    peer = PEERS[name]
+    tasks = peer.tasks(workload, workloads.layers(workload))
+    answers.write(importlib.metadata.version(peer.package) + "\n")
+    for line in sys.stdin:
+        task, calls = line.rsplit(",", 1)
+        start = time.perf_counter()
+        for _ in range(int(calls)):
+            tasks[task]()
+        answers.write(f"{(time.perf_counter() - start) / int(calls)}\n")
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], workloads.from_json(sys.argv[2]))

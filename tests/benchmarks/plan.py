@@ -1,0 +1,70 @@
+"""At which sizes the sections run, how often, and which alternatives take part."""
+
+from dataclasses import dataclass, replace
+
+from tests.benchmarks import networks, timing
+from tests.benchmarks.workloads import W3, Workload, w1, w2
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The whole benchmark."""
+
+    rounds: int = 15
+    sweep_rounds: int = 5
+    fresh_rounds: int = 3  # new processes
+    min_seconds: float = timing.MIN_SECONDS
+
+    # W1 by size and rate, W2 by batch, W3, W4 by (neurons, batch) and density.
+    single: tuple[tuple[Workload, ...], ...] = tuple(
+        tuple(w1(neurons, rate) for rate in (0.01, 0.05, 0.2)) for neurons in (512, 2048)
+    )
+    recurrent: tuple[Workload, ...] = (w2(64), w2(128))
+    deep: Workload = W3
+    products: tuple[tuple[int, int], ...] = tuple((n, b) for n in (1024, 4096) for b in (1, 32, 128))
+    product_densities: tuple[float, ...] = (0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1)
+
+    # Sweeps. The forms of the reference are of interest where one begins to beat the other.
+    densities: tuple[float, ...] = (0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1)
+    neurons: tuple[Workload, ...] = tuple(w1(n, 0.02, steps=100) for n in (256, 512, 1024, 2048, 4096))
+    batches: tuple[int, ...] = (1, 4, 16, 48, 128, 256)
+    steps: tuple[int, ...] = (10, 50, 100, 200, 500)
+    cores: tuple[int, ...] = (1, 2)
+    forms: tuple[tuple[int, int], ...] = tuple(
+        (n, b) for n in (1024, 4096) for b in (1, 2, 4, 8, 16, 48, 128)
+    )
+    form_densities: tuple[float, ...] = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+
+    exact: tuple[str, ...] = tuple(networks.EXACT)
+    swept: tuple[str, ...] = (*networks.PLAIN, *networks.KERNELS)
+    capped: tuple[str, ...] = tuple(networks.CAPPED)
+    peers: tuple[str, ...] = ()  # interpreters in which to look for other libraries
+
+
+def quick(peers: tuple[str, ...] = ()) -> Plan:
+    """Everything once, as small as can be and in few shapes, which are what compiles: shows that it runs, no more."""
+    single = w1(32, 0.1, steps=8, batch=2)
+    deep = Workload("W3, small", (40, 24, 10), 8, 4, 0.1, (0.1, 0.1))
+    names = ("plain JAX, lax.scan", "snnjax, events")
+    return Plan(
+        rounds=1,
+        sweep_rounds=1,
+        fresh_rounds=1,
+        min_seconds=0.0,
+        single=((single,),),
+        recurrent=(replace(w2(2), widths=(40, 24, 10), steps=8),),
+        deep=deep,
+        products=((64, 2),),
+        product_densities=(0.1,),
+        densities=(0.1,),
+        neurons=(single,),
+        batches=(deep.batch,),
+        steps=(deep.steps,),
+        cores=(1,),
+        forms=((64, 2),),
+        form_densities=(0.1,),
+        exact=names,
+        swept=names,
+        capped=("snnjax, events, capacity 10 %",),
+        peers=peers,
+    )

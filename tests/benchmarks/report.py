@@ -1,0 +1,133 @@
+"""What the measurement writes: a table to read, the same in JSON with every round, and the pictures."""
+
+import json
+import os
+import platform
+import statistics
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from snnjax import _targets
+from tests.benchmarks.sections import SECONDS, Table
+from tests.benchmarks.timing import quartiles
+
+# Ratios are those of the fastest plain alternative's median to an alternative's own.
+PLAIN = "plain JAX"
+OWN = "snnjax"
+PACKAGES = ("snnjax", "jax", "jaxlib", "numpy", "optax")
+
+
+def machine() -> dict[str, str]:
+    """What the numbers depend on."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    processor = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "")
+    return {
+        "processor": processor or platform.machine(),
+        "cores": str(len(os.sched_getaffinity(0))),
+        "python": platform.python_version(),
+        **{package: version(package) for package in PACKAGES},
+        "CPU kernels": _targets.missing() or "loaded",
+    }
+
+
+def columns(table: Table) -> list[str]:
+    return list(dict.fromkeys(column for column, _ in table.cells))
+
+
+def alternatives(table: Table) -> list[str]:
+    return list(dict.fromkeys(name for _, name in table.cells))
+
+
+def ratio(table: Table, column: str, name: str) -> float | None:
+    """How many times faster than the fastest plain alternative of the column; None where there is none."""
+    plain = [
+        statistics.median(values)
+        for (other, alternative), values in table.cells.items()
+        if other == column and alternative.startswith(PLAIN)
+    ]
+    if (column, name) not in table.cells or not plain or table.unit != SECONDS:
+        return None
+    return min(plain) / statistics.median(table.cells[column, name])
+
+
+def text(table: Table, column: str, name: str) -> str:
+    """The median, and the ratio where there is one."""
+    values = table.cells.get((column, name))
+    if values is None:
+        return ""
+    if table.unit != SECONDS:
+        return f"{statistics.median(values):.0f}"
+    own, times = 1e3 * statistics.median(values), ratio(table, column, name)
+    digits = f"{own:.3g}" if own < 100 else f"{own:.0f}"
+    return digits if times is None else f"{digits} ({times:.2f}x)"
+
+
+def widest_spread(table: Table) -> float:
+    """The largest distance between the quartiles over the median: how noisy the run was."""
+    medians = {key: statistics.median(values) for key, values in table.cells.items()}
+    spreads = {key: quartiles(values) for key, values in table.cells.items()}
+    return max((spreads[key][1] - spreads[key][0]) / medians[key] for key in medians if medians[key] > 0)
+
+
+def lowest_ratios(table: Table) -> list[str]:
+    """Of a sweep: where each alternative of ours does worst, and where it is slower than plain JAX."""
+    lines = []
+    for name in alternatives(table):
+        ratios = {column: ratio(table, column, name) for column in columns(table)}
+        known = {column: each for column, each in ratios.items() if each is not None}
+        if not name.startswith(OWN) or not known:
+            continue
+        worst = min(known, key=lambda column: known[column])
+        slower = ", ".join(column for column, each in known.items() if each < 1) or "no density"
+        lines.append(f"- {name}: lowest {known[worst]:.2f}x at {worst}, under 1x at {slower}.")
+    return lines
+
+
+def as_markdown(table: Table) -> str:
+    """The table, alternatives down and columns across."""
+    across = columns(table)
+    unit = "milliseconds" if table.unit == SECONDS else table.unit
+    lines = [
+        f"### {table.title}",
+        "",
+        f"| {unit} | {' | '.join(across)} |",
+        "| --- |" + " ---: |" * len(across),
+    ]
+    for name in alternatives(table):
+        cells = " | ".join(text(table, column, name) for column in across)
+        lines.append(f"| {name} | {cells} |")
+    notes = [*lowest_ratios(table)] if table.across.startswith("density") else []
+    notes.append(f"- Widest spread between quartiles: {100 * widest_spread(table):.0f} % of the median.")
+    return "\n".join([*lines, "", *notes, ""])
+
+
+def as_json(table: Table) -> dict[str, Any]:
+    cells = [
+        {
+            "column": column,
+            "alternative": name,
+            "median": statistics.median(values),
+            "quartiles": quartiles(values),
+            "ratio": ratio(table, column, name),
+            "rounds": values,
+        }
+        for (column, name), values in table.cells.items()
+    ]
+    unit = "seconds" if table.unit == SECONDS else table.unit
+    return {"title": table.title, "unit": unit, "across": table.across, "cells": cells}
+
+
+def write(folder: Path, tables: Sequence[Table]) -> None:
+    """`results.md` and `results.json`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    of = machine()
+    content = {"machine": of, "tables": [as_json(table) for table in tables]}
+    (folder / "results.json").write_text(json.dumps(content, indent=1) + "\n")
+    head = (
+        "Medians; in brackets how many times faster than the fastest plain JAX of the same interleaved run."
+    )
+    facts = ", ".join(f"{name} {value}" for name, value in of.items())
+    parts = ["## Benchmarks", "", head, "", facts + ".", "", *map(as_markdown, tables)]
+    (folder / "results.md").write_text("\n".join(parts))

@@ -1,0 +1,184 @@
+"""The sections of the benchmark, each of which yields its tables."""
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from tests.benchmarks import fresh, networks, peer_process, products, timing
+from tests.benchmarks.networks import DONATED, FORWARD, GRADIENT, INFERENCE, TRAINING
+from tests.benchmarks.plan import Plan
+from tests.benchmarks.timing import Timer, announce
+from tests.benchmarks.workloads import Product, Workload
+
+SECONDS, MEGABYTES = "seconds", "MB"
+# The pictures that a table can be part of.
+SPEED, DENSITY, PRODUCTS, SCALING = "speed", "density", "products", "scaling"
+# By column and alternative, the value of every round.
+Cells = dict[tuple[str, str], list[float]]
+
+
+class Table(NamedTuple):
+    """A column, or all of them, is one interleaved run."""
+
+    title: str
+    cells: Cells  # in seconds or MB
+    across: str = ""  # what the numbers are that the columns begin with
+    unit: str = SECONDS
+    picture: str = ""
+
+
+def measure(plan: Plan, timers: Mapping[tuple[str, str], Timer], rounds: int) -> Cells:
+    return timing.measure(timers, rounds, plan.min_seconds)
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:g} %"
+
+
+def single(plan: Plan) -> Iterator[Table]:
+    """W1."""
+    for workloads in plan.single:
+        title = workloads[0].name
+        announce(title)
+        cells: Cells = {}
+        for workload in workloads:
+            timers = networks.timers(workload, plan.exact, (FORWARD, GRADIENT))
+            for (task, name), values in measure(plan, timers, plan.rounds).items():
+                cells[f"{percent(workload.rate)}, {task}", name] = values
+        yield Table(title, cells, picture=SPEED)
+
+
+def network(plan: Plan, workload: Workload) -> Table:
+    """Inference and training, which with a capacity computes another gradient."""
+    announce(workload.name)
+    timers = networks.timers(workload, plan.exact, (INFERENCE, TRAINING, DONATED))
+    timers |= networks.timers(workload, plan.capped, (TRAINING, DONATED))
+    with peer_process.timers(workload, plan.peers) as of_peers:
+        cells = measure(plan, {**timers, **of_peers}, plan.rounds)
+    return Table(workload.name, cells, picture=SPEED)
+
+
+def recurrent(plan: Plan) -> Iterator[Table]:
+    """W2."""
+    for workload in plan.recurrent:
+        yield network(plan, workload)
+
+
+def deep(plan: Plan) -> Iterator[Table]:
+    """W3."""
+    yield network(plan, plan.deep)
+
+
+def product(plan: Plan) -> Iterator[Table]:
+    """W4."""
+    for shape in plan.products:
+        for table in by_density(plan, shape, plan.product_densities, products.ALTERNATIVES):
+            yield table._replace(picture=PRODUCTS)
+
+
+def forms(plan: Plan) -> Iterator[Table]:
+    """Both forms of the reference of `spike_matmul`: gathered rows and a dense product."""
+    for shape in plan.forms:
+        for table in by_density(plan, shape, plan.form_densities, [*products.FORMS]):
+            yield table._replace(title=f"{table.title}, forms of the reference")
+
+
+def by_density(
+    plan: Plan, shape: tuple[int, int], densities: Sequence[float], names: Sequence[str]
+) -> Iterator[Table]:
+    """The product and its backward passes, a table each."""
+    title = Product(*shape, 0).name
+    announce(title)
+    cells: dict[str, Cells] = {task: {} for task in products.TASKS}
+    for density in densities:
+        timers = products.timers(Product(*shape, density), names, products.TASKS)
+        for (task, name), values in measure(plan, timers, plan.sweep_rounds).items():
+            cells[task][percent(density), name] = values
+    for task in products.TASKS:
+        yield Table(f"{title}, {task}", cells[task], "density of the spikes, %")
+
+
+def density(plan: Plan) -> Iterator[Table]:
+    """W1 to W3 with inputs and all layers at one density, from silence to all spiking at every step."""
+    swept = [(workloads[0], (FORWARD, GRADIENT)) for workloads in plan.single]
+    swept += [(workload, (INFERENCE, TRAINING)) for workload in (*plan.recurrent, plan.deep)]
+    for workload, tasks in swept:
+        announce(f"{workload.name}, by density")
+        cells: dict[str, Cells] = {task: {} for task in tasks}
+        for share in plan.densities:
+            at_share = workload.at_density(share)
+            timers = networks.timers(at_share, plan.swept, tasks)
+            if workload == plan.deep:
+                timers |= networks.timers(at_share, plan.capped, (TRAINING,))
+            for (task, name), values in measure(plan, timers, plan.sweep_rounds).items():
+                cells[task][percent(share), name] = values
+        for task in tasks:
+            title = f"{workload.name}, {task}, by density"
+            yield Table(title, cells[task], "density of inputs and spikes, %", picture=DENSITY)
+
+
+def scaling(plan: Plan) -> Iterator[Table]:
+    """Time against neurons, batch and steps."""
+    deep = plan.deep
+    swept = {
+        "neurons": (GRADIENT, {each.widths[0]: each for each in plan.neurons}),
+        "batch": (TRAINING, {batch: replace(deep, batch=batch) for batch in plan.batches}),
+        "steps": (TRAINING, {steps: replace(deep, steps=steps) for steps in plan.steps}),
+    }
+    for across, (task, sizes) in swept.items():
+        first = next(iter(sizes.values()))
+        what = f"W1, {first.steps} steps" if across == "neurons" else deep.name
+        announce(f"{what}, by {across}")
+        cells: Cells = {}
+        for size, workload in sizes.items():
+            timers = networks.timers(workload, plan.swept, (task,))
+            for (_, name), values in measure(plan, timers, plan.sweep_rounds).items():
+                cells[f"{size}", name] = values
+        yield Table(f"{what}, {task}, by {across}", cells, across, picture=SCALING)
+
+
+def cores(plan: Plan) -> Iterator[Table]:
+    """A training step on one core and on more."""
+    announce(f"{plan.deep.name}, by cores")
+    cells: Cells = {}
+    for count in plan.cores:
+        times = fresh.ask("on_cores", plan.deep, count, plan.rounds, *plan.swept)
+        cells |= {(f"{count}", name): values for name, values in times}
+    yield Table(f"{plan.deep.name}, {TRAINING}, by cores", cells, "cores", picture=SCALING)
+
+
+def start(plan: Plan) -> Iterator[Table]:
+    """What new processes take to import, to make their first training step, and how far their memory grows."""
+    announce("new processes")
+    programs = {name: f"import {name}" for name in ("jax", "jax, jaxtyping", "snnjax")}
+    imports = {
+        ("import", name): lambda _, p=program: fresh.seconds_of(p) for name, program in programs.items()
+    }
+    yield Table("Import, in a new process", measure(plan, imports, plan.fresh_rounds))
+    keys = [(task, name) for name in (*plan.swept, *plan.capped) for task in (TRAINING, DONATED)]
+    first: Cells = {key: [] for key in keys}
+    growth: Cells = {key: [] for key in keys}
+    turns = keys * plan.fresh_rounds
+    random.Random(timing.SEED).shuffle(turns)
+    for task, name in turns:
+        answer = fresh.ask("first_steps", plan.deep, name, task)
+        first[task, name].append(answer["seconds"])
+        if answer["growth"] is not None:  # where the system lets a process look for its peak anew
+            growth[task, name].append(answer["growth"])
+    yield Table(f"{plan.deep.name}, first {TRAINING} with its compilation", first)
+    if all(growth.values()):
+        yield Table(f"{plan.deep.name}, growth of memory in three training steps", growth, unit=MEGABYTES)
+
+
+SECTIONS: dict[str, Callable[[Plan], Iterator[Table]]] = {
+    "W1": single,
+    "W2": recurrent,
+    "W3": deep,
+    "W4": product,
+    "density": density,
+    "scaling": scaling,
+    "cores": cores,
+    "start": start,
+    "forms": forms,
+}

@@ -1,0 +1,84 @@
+"""The build of the compiled kernels: there wherever it can be, safe on any machine, and none but handlers in sight."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+from snnjax import _targets
+from tests.architecture import ROOT
+
+LIBRARY = ROOT / "snnjax" / "_cpu_kernels.so"
+
+
+def output(*command, **environment):
+    known = {**os.environ, **environment}
+    done = subprocess.run(command, cwd=ROOT, env=known, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def too_large_instructions(disassembly):
+    """Functions that use registers of an instruction set that does not stand in their names."""
+    found, function = set(), ""
+    for line in disassembly.splitlines():
+        if header := re.fullmatch(r"[0-9a-f]+ <(.*)>:", line):
+            function = header[1]
+        elif (register := re.search(r"%([yz])mm", line)) and not (
+            "avx512" in function or ("avx2" in function and register[1] == "y")
+        ):
+            found.add(function)
+    return sorted(found)
+
+
+if shutil.which("g++") and shutil.which("cmake"):  # elsewhere the references are all there is to test
+
+    def test_library_is_there_where_it_can_be_built():
+        """A build that fails falls back to the references in silence, but not here."""
+        assert _targets.missing() is None
+
+    def test_library_shows_its_handlers_alone():
+        lines = output("nm", "--dynamic", "--defined-only", str(LIBRARY)).splitlines()
+        assert {line.split()[-1] for line in lines} == {*_targets.TARGETS, "snnjax_api_version"}
+
+    def test_library_needs_no_cpp_runtime():
+        """The machine that runs a wheel may have an older one than the machine that built it."""
+        needed = re.findall(r"NEEDED +(\S+)", output("objdump", "--private-headers", str(LIBRARY)))
+        assert needed
+        assert not [name for name in needed if re.match("libstdc|libgcc|libpython", name)]
+
+    def test_larger_instructions_stay_in_their_namespaces():
+        """An inline function that were shared with them would fail on a machine without AVX."""
+        listing = output("objdump", "--disassemble", "--demangle", "--no-show-raw-insn", str(LIBRARY))
+        assert too_large_instructions(listing) == []
+
+    def test_library_of_a_newer_jaxlib_is_not_registered(monkeypatch):
+        monkeypatch.setattr(_targets, "_api_version", lambda: (0, 1))
+        sentence = _targets.missing.__wrapped__()
+        assert sentence.startswith(f"{LIBRARY} was built for XLA FFI 0.")
+        assert ", and jaxlib has 0.1: build it with `make kernels`" in sentence
+
+    def test_environment_names_the_library_to_load(tmp_path):
+        other = shutil.copy(LIBRARY, tmp_path / "other.so")
+        program = """
+import sys
+from snnjax import _targets
+sys.stdout.write(f"{_targets.missing()} {'other.so' in open('/proc/self/maps').read()}")
+"""
+        assert output(sys.executable, "-c", program, SNNJAX_CPU_KERNELS=str(other)) == "None True"
+
+
+LISTING = """
+0000000000001000 <snnjax::{}::sumRows(long)>:
+    1000:	vmovups {}(%rdi),%xmm0
+    1008:	vaddps %{}mm0,%{}mm1,%{}mm2
+"""
+
+
+def test_check_of_instructions_finds_what_does_not_belong():
+    def found(namespace, register):
+        return too_large_instructions(LISTING.format(namespace, 0, *register * 3))
+
+    assert found("avx512", "z") == found("avx2", "y") == found("portable", "x") == []
+    assert found("avx2", "z") == ["snnjax::avx2::sumRows(long)"]
+    assert found("portable", "y") == ["snnjax::portable::sumRows(long)"]

@@ -1,0 +1,73 @@
+"""`_targets`: the library of compiled kernels is found, or one sentence says why not."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from snnjax import _targets
+from tests.architecture import ROOT
+
+WAY_OUT = "build it with `make kernels`, or install snnjax where there is a C++ compiler"
+
+
+@pytest.fixture
+def looked_up(monkeypatch):
+    """Look for the library at a path, as a new process would."""
+
+    def look(path):
+        monkeypatch.setenv("SNNJAX_CPU_KERNELS", str(path))
+        return _targets.missing.__wrapped__()
+
+    return look
+
+
+def run(program: str, **environment: str) -> str:
+    """What a fresh interpreter writes."""
+    command = [sys.executable, "-c", program]
+    known = {**os.environ, **environment}
+    return subprocess.run(command, cwd=ROOT, env=known, capture_output=True, text=True, check=True).stdout
+
+
+def test_library_that_is_not_there(looked_up, tmp_path):
+    path = tmp_path / "none.so"
+    assert looked_up(path) == f"There is no {path}: {WAY_OUT}"
+
+
+def test_file_that_is_no_library(looked_up, tmp_path):
+    path = tmp_path / "text.so"
+    path.write_text("not a library")
+    sentence = looked_up(path)
+    assert sentence.startswith(f"{path} cannot be loaded ({path}: ")
+    assert sentence.endswith(f"): {WAY_OUT}")
+
+
+def test_library_without_a_handler(looked_up):
+    """Such as one that was built before the handler was written."""
+    sentence = looked_up(np.random.mtrand.__file__)
+    assert f"undefined symbol: {_targets.TARGETS[0]}" in sentence
+    assert sentence.endswith(WAY_OUT)
+
+
+def test_import_does_not_look_for_the_library():
+    """Nor does it fail without one, or set up a device."""
+    program = """
+import sys, snnjax
+from jax._src import xla_bridge
+from snnjax import _targets
+sys.stdout.write(f"{_targets.missing.cache_info().currsize} {len(xla_bridge._backends)}")
+"""
+    assert run(program, SNNJAX_CPU_KERNELS="/nowhere") == "0 0"
+
+
+def test_environment_names_another_library(tmp_path):
+    program = "import sys; from snnjax import _targets; sys.stdout.write(str(_targets.missing()))"
+    path = tmp_path / "other.so"
+    assert run(program, SNNJAX_CPU_KERNELS=str(path)) == f"There is no {path}: {WAY_OUT}"
+
+
+def test_version_of_the_ffi_is_read_from_the_headers():
+    major, minor = _targets._api_version()
+    assert (major, minor) >= (0, 3)

@@ -1,0 +1,29 @@
+// The table of kernels of one instruction set. The build compiles this file once for each, with SNNJAX_ISA set to its
+// name and with the compiler's flags for it.
+#include "kernels.hpp"
+
+#include "kernels/dense.hpp"
+#include "kernels/neurons.hpp"
+#include "kernels/rows.hpp"
+
+#define SNNJAX_TEXT_OF(name) #name
+#define SNNJAX_TEXT(name) SNNJAX_TEXT_OF(name)
+
+namespace snnjax::SNNJAX_ISA {
+
+extern const Kernels kKernels;
+const Kernels kKernels{
+    .name = SNNJAX_TEXT(SNNJAX_ISA),
+    .lanes = kLanes,
+    .listNonZero = listNonZero,
+    .sumRows = sumRows,
+    .addRows = addRows,
+    .dotRows = dotRows,
+    .multiplyRows = multiplyRows,
+    .addProducts = addProducts,
+    .stepForward = stepForward,
+    .stepBackward = stepBackward,
+    .derivative = derivative,
+};
+
+}  // namespace snnjax::SNNJAX_ISA

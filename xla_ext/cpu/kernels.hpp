@@ -1,0 +1,128 @@
+// The inner loops of the CPU kernels, compiled once per instruction set and chosen at run time.
+//
+// All arithmetic is in float32. Every function gives each element of its result by a fixed sequence of operations that
+// does not depend on how the work is cut into columns, samples or threads: the same bits for any number of threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace snnjax {
+
+using Index = std::int64_t;
+
+// Rows of a matrix in memory, `stride` elements from one to the next.
+template <typename T>
+struct Rows {
+  T* data;
+  Index stride;
+
+  [[gnu::always_inline]] T* row(Index index) const { return data + index * stride; }
+};
+
+// The entries of one row of inputs or spikes that are not 0.
+struct SpikeRow {
+  const std::uint32_t* ids;  // every one is below the number of neurons: checked where the row was made
+  const float* values;       // nullptr: all are 1
+  std::uint32_t count;
+  bool is_dense;  // too many to list; ids is empty and the row is read in its dense form
+};
+
+enum class Reset : std::int32_t { kSubtract = 0, kZero = 1, kNone = 2 };
+
+enum class SurrogateKind : std::int32_t {
+  kSuperspike = 0,
+  kArctan = 1,
+  kTriangle = 2,
+  kGaussian = 3,
+  kSigmoid = 4,
+  kBoxcar = 5,
+  kStraightThrough = 6,
+};
+
+struct Surrogate {
+  SurrogateKind kind;
+  float slope;
+};
+
+// What the neurons of some columns of a layer compute with, one value a column, padded to whole vectors
+// (the thresholds of padding are infinite, so that it never spikes).
+struct NeuronConstants {
+  const float* decay;
+  const float* gain;
+  const float* threshold;
+  const float* second_threshold;
+};
+
+// One time step of some neurons (columns) of some samples (rows).
+struct StepForward {
+  Index rows, columns;
+  NeuronConstants constants;
+  Reset reset;
+  bool rounds_to_bfloat16;
+  Index step;                // the number of this time step
+  const std::int32_t* ends;  // [rows], the step behind the last one of each sample
+  Rows<const float> current;
+  Rows<float> v;  // the state, updated
+  Rows<float> counts;                // true spikes so far, updated
+  Rows<std::uint64_t> spikes;        // bits, overwritten
+  Rows<std::uint64_t> near;          // bits of second_threshold < v <= threshold, overwritten; data may be nullptr
+  Rows<float> record;                // membranes after the step; data may be nullptr
+  Rows<std::uint16_t> record_bfloat16;  // likewise
+};
+
+// The same step backwards. Cotangents are named after what they belong to, with g_ in front.
+struct StepBackward {
+  Index rows, columns;
+  NeuronConstants constants;
+  Reset reset;
+  bool detach_reset;
+  Surrogate surrogate;
+  Index step;
+  const std::int32_t* ends;
+  Rows<const float> g_spikes;        // of the listed spikes
+  Rows<const std::uint64_t> listed;  // bits; data nullptr: every neuron is listed
+  Rows<const float> g_counts;        // data may be nullptr
+  Rows<const float> g_last;          // of the membrane behind the last step of each sample; data may be nullptr
+  Rows<const float> v;               // membranes after the step
+  Rows<const float> v_before;        // and before it; read only for the sums below
+  Rows<float> g_u;                   // state: of the membrane behind the reset of the next step, updated
+  Rows<float> g_v;                   // of the membrane after the step, 0 behind the end of a sample; overwritten
+  float* sum_decay;                  // [columns], added to; nullptr: not needed
+  float* sum_threshold;              // likewise
+};
+
+struct Kernels {
+  const char* name;
+  Index lanes;  // float32 numbers in a vector
+
+  // The entries of a dense row that are not 0; the buffers hold `width` + lanes elements.
+  std::uint32_t (*listNonZero)(const float* row, Index width, std::uint32_t* ids, float* values, bool* all_ones);
+
+  // out[r] = start[r] + sum_k values[k] * weights[ids[k]]; `columns` is a multiple of lanes. The start may be shared by
+  // all rows (stride 0), be `out` itself, or be absent (data nullptr).
+  void (*sumRows)(const SpikeRow* spikes, Index rows, Rows<const float> weights, Index columns,
+                  Rows<const float> start, Rows<float> out);
+  // weights[ids[k]] += values[k] * g[r].
+  void (*addRows)(const SpikeRow* spikes, Index rows, Rows<float> weights, Index columns, Rows<const float> g);
+  // out[k] = <weights[ids[k]], g> of one row, over any number of columns; out has one element per id.
+  void (*dotRows)(const std::uint32_t* ids, Index count, Rows<const float> weights, Index columns, const float* g,
+                  float* out);
+
+  // out[r] = start[r] + dense[r] @ weights[:depth]; false if a result is not finite (`out` is then not to be used).
+  bool (*multiplyRows)(Rows<const float> dense, Index rows, Index depth, Rows<const float> weights, Index columns,
+                       Rows<const float> start, Rows<float> out);
+  // weights[k] += sum_r dense[r][k] * g[r].
+  void (*addProducts)(Rows<const float> dense, Index rows, Index depth, Rows<float> weights, Index columns,
+                      Rows<const float> g);
+
+  void (*stepForward)(const StepForward& step);
+  void (*stepBackward)(const StepBackward& step);
+  // out = surrogate.derivative(x), any number of elements.
+  void (*derivative)(Surrogate surrogate, const float* x, Index count, float* out);
+};
+
+// The kernels for the best instruction set of this machine.
+const Kernels& kernels();
+
+}  // namespace snnjax

@@ -1,0 +1,133 @@
+// Vectors of float32 in the width of the instruction set that this translation unit is compiled for.
+//
+// Everything stands in a namespace of the instruction set and nothing here instantiates a template of the standard
+// library: the linker may merge equal templates of different translation units, and would then run AVX-512 code on
+// machines without it.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace snnjax::SNNJAX_ISA {
+
+#if defined(__AVX512F__)
+inline constexpr int kLanes = 16;
+#elif defined(__AVX2__)
+inline constexpr int kLanes = 8;
+#else
+inline constexpr int kLanes = 4;
+#endif
+
+using Floats = float __attribute__((vector_size(4 * kLanes)));
+using Ints = std::int32_t __attribute__((vector_size(4 * kLanes)));
+
+#if defined(__AVX512F__)
+using Mask = __mmask16;
+#else
+using Mask = Ints;
+#endif
+
+inline Floats load(const float* from) {
+  Floats x;
+  __builtin_memcpy(&x, from, sizeof x);
+  return x;
+}
+
+inline void store(float* to, Floats x) { __builtin_memcpy(to, &x, sizeof x); }
+
+inline Floats splat(float x) { return x - Floats{}; }  // x - 0 is x, whatever its sign
+
+inline Ints lanesOf(std::int32_t first) {
+  Ints ids;
+  for (int lane = 0; lane < kLanes; ++lane) ids[lane] = first + lane;
+  return ids;
+}
+
+// The first `count` lanes from memory, 0 in the others.
+inline Floats loadPart(const float* from, std::int64_t count) {
+  Floats x{};
+  __builtin_memcpy(&x, from, static_cast<std::size_t>(count) * sizeof(float));
+  return x;
+}
+
+inline void storePart(float* to, Floats x, std::int64_t count) {
+  __builtin_memcpy(to, &x, static_cast<std::size_t>(count) * sizeof(float));
+}
+
+#if defined(__AVX512F__)
+
+inline Mask greater(Floats a, Floats b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ); }
+inline Mask notEqual(Floats a, Floats b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_NEQ_UQ); }
+inline Floats select(Mask mask, Floats yes, Floats no) {
+  return (Floats)_mm512_mask_blend_ps(mask, (__m512)no, (__m512)yes);
+}
+inline std::uint32_t bitsOf(Mask mask) { return mask; }
+inline Mask maskOf(std::uint32_t bits) { return static_cast<Mask>(bits); }
+
+#else
+
+inline Mask greater(Floats a, Floats b) { return a > b; }
+inline Mask notEqual(Floats a, Floats b) { return a != b; }
+inline Floats select(Mask mask, Floats yes, Floats no) { return mask ? yes : no; }
+
+inline std::uint32_t bitsOf(Mask mask) {
+#if defined(__AVX2__)
+  return static_cast<std::uint32_t>(_mm256_movemask_ps((__m256)mask));
+#elif defined(__SSE2__)
+  return static_cast<std::uint32_t>(_mm_movemask_ps((__m128)mask));
+#else
+  std::uint32_t bits = 0;
+  for (int lane = 0; lane < kLanes; ++lane) bits |= (mask[lane] ? 1U : 0U) << lane;
+  return bits;
+#endif
+}
+
+inline Mask maskOf(std::uint32_t bits) {
+  Ints lane_bit;
+  for (int lane = 0; lane < kLanes; ++lane) lane_bit[lane] = 1 << lane;
+  return (lane_bit & (static_cast<std::int32_t>(bits) - Ints{})) != 0;
+}
+
+#endif
+
+inline Floats absolute(Floats x) { return (Floats)((Ints)x & 0x7fffffff); }
+inline Floats maximum(Floats a, Floats b) { return select(greater(a, b), a, b); }
+
+inline float sumOf(Floats x) {  // pairs of halves, in a fixed order
+  float parts[kLanes];
+  store(parts, x);
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int lane = 0; lane < half; ++lane) parts[lane] += parts[lane + half];
+  }
+  return parts[0];
+}
+
+// The nearest bfloat16 number, ties to even, as a float32.
+inline Floats roundToBfloat16(Floats x) {
+  const Ints bits = (Ints)x;
+  const Ints rounded = (bits + 0x7fff + ((bits >> 16) & 1)) & static_cast<std::int32_t>(0xffff0000);
+  return select(notEqual(x, x), x, (Floats)rounded);
+}
+
+// e^x for x <= 0: 2^n times a polynomial in the rest, after Cody and Waite 1980; the relative error is about 1e-7.
+inline Floats exponential(Floats x) {
+  constexpr float kLowest = -87.0F;  // below it the result is subnormal
+  x = maximum(x, splat(kLowest));
+  const Floats scaled = x * 1.44269504F;
+  const Ints n = __builtin_convertvector(scaled - 0.5F, Ints);  // towards 0, thus to the nearest for x <= 0
+  const Floats whole = __builtin_convertvector(n, Floats);
+  const Floats r = (x - whole * 0.693359375F) + whole * 2.12194440e-4F;
+  Floats p = splat(1.9875691500e-4F);
+  p = p * r + 1.3981999507e-3F;
+  p = p * r + 8.3334519073e-3F;
+  p = p * r + 4.1665795894e-2F;
+  p = p * r + 1.6666665459e-1F;
+  p = p * r + 5.0000001201e-1F;
+  p = p * r * r + r + 1.0F;
+  return p * (Floats)((n + 127) << 23);
+}
+
+}  // namespace snnjax::SNNJAX_ISA

@@ -1,0 +1,25 @@
+// The backward pass of the leaky integrators behind the last layer. Forward they are a layer that never fires.
+#pragma once
+
+#include "lif_layer.hpp"
+
+namespace snnjax {
+
+struct ReadoutBackward {
+  const Layer& layer;
+  const SpikeRows& inputs;
+  Extent extent;
+  Numbers first_v;   // [batch, outputs]
+  Numbers output;    // membranes [steps, batch, outputs]
+  Numbers g_output;  // their cotangents
+  Numbers g_last_v;  // [batch, outputs]
+  // Results; those marked * may be absent.
+  Numbers g_weights, g_bias, g_decay, g_gain;  // *; the last three are [outputs]
+  Numbers g_first_v;                           // [batch, outputs]
+  Buffer<float> g_v;                           // [rows, g_v_stride], 0 behind the ends
+  Index g_v_stride = 0;
+};
+
+void runReadoutBackward(ReadoutBackward& pass, const Threads& threads);
+
+}  // namespace snnjax

@@ -1,0 +1,96 @@
+#include "lif_layer.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace snnjax {
+
+namespace {
+
+constexpr Index kWord = 64;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+}  // namespace
+
+void writeBits(const Bits& from, Index rows, Index neurons, std::uint8_t* to) {
+  const Index bytes = (neurons + 7) / 8;
+  for (Index r = 0; r < rows; ++r) {
+    for (Index b = 0; b < bytes; ++b) {
+      to[r * bytes + b] = static_cast<std::uint8_t>(from.row(r)[b / 8] >> (b % 8 * 8));
+    }
+  }
+}
+
+Bits readBits(const std::uint8_t* from, Index rows, Index neurons) {
+  const Index bytes = (neurons + 7) / 8;
+  Bits to(rows, neurons);
+  for (Index r = 0; r < rows; ++r) {
+    for (Index b = 0; b < bytes; ++b) {
+      // Bits behind the last neuron name none: they are dropped, whoever wrote them.
+      const Index left = neurons - b * 8;
+      const auto mask = static_cast<std::uint8_t>(left >= 8 ? 0xff : (1 << left) - 1);
+      to.row(r)[b / 8] |= static_cast<std::uint64_t>(from[r * bytes + b] & mask) << (b % 8 * 8);
+    }
+  }
+  return to;
+}
+
+LayerConstants::LayerConstants(Index neurons, Numbers decay, Index decays, Numbers gain, Index gains,
+                               Numbers threshold, Index thresholds, Numbers second_threshold, Index second_thresholds,
+                               Numbers bias)
+    : padded_(roundUp(std::max<Index>(neurons, 1), kWord)), has_bias_(bias), memory_(5 * padded_) {
+  fill(0, neurons, decay, decays, 0.0F);
+  fill(1, neurons, gain, gains, 0.0F);
+  fill(2, neurons, threshold, thresholds, kInfinity);
+  fill(3, neurons, second_threshold, second_thresholds, kInfinity);
+  fill(4, neurons, bias, neurons, 0.0F);
+}
+
+void LayerConstants::fill(Index index, Index neurons, Numbers numbers, Index count, float padding) {
+  std::fill_n(row(index), padded_, padding);
+  if (!numbers || neurons == 0) return;
+  if (count == 1) {
+    numbers.read(0, 1, row(index));
+    std::fill_n(row(index), neurons, row(index)[0]);
+  } else {
+    numbers.read(0, neurons, row(index));
+  }
+}
+
+NeuronConstants LayerConstants::from(Index column) const {
+  return {row(0) + column, row(1) + column, row(2) + column, row(3) + column};
+}
+
+void finishWeightGradient(const PackedWeights& sums, Index first, Index columns, const WeightGradient& of) {
+  std::vector<float> weights(static_cast<std::size_t>(columns)), g(weights.size());
+  for (Index k = 0; k < of.weights.inputs; ++k) {
+    const float* sum = sums.rows().row(k);
+    const Index place = k * of.weights.outputs + first;
+    if (of.sum_gain != nullptr) {
+      of.weights.numbers.read(place, columns, weights.data());
+      for (std::size_t c = 0; c < weights.size(); ++c) {
+        if (sum[c] != 0.0F) of.sum_gain[first + static_cast<Index>(c)] += double{weights[c]} * double{sum[c]};
+      }
+    }
+    if (!of.g_weights.numbers) continue;
+    for (std::size_t c = 0; c < g.size(); ++c) g[c] = of.gain[first + static_cast<Index>(c)] * sum[c];
+    of.g_weights.numbers.write(place, columns, g.data());
+  }
+}
+
+void computeWeightGradient(const WeightGradient& of, const Threads& threads) {
+  if (!of.g_weights.numbers && of.sum_gain == nullptr) return;
+  const Index neurons = of.weights.outputs, tile = columnsOfTile(neurons, of.weights.inputs);
+  std::vector<PackedWeights> scratch(static_cast<std::size_t>(threads.count()));
+  threads.run((neurons + tile - 1) / tile, [&](Index task, Index worker) {
+    const Index first = task * tile, columns = std::min(tile, neurons - first);
+    const Index padded = roundUp(columns, kernels().lanes);
+    PackedWeights& sums = scratch[static_cast<std::size_t>(worker)];
+    sums.resize(of.weights.inputs, padded);
+    sums.clear(of.weights.inputs);
+    accumulate(of.spikes, 0, of.rows, sums.rows(), padded, {of.g_v.data + first, of.g_v.stride});
+    finishWeightGradient(sums, first, columns, of);
+  });
+}
+
+}  // namespace snnjax

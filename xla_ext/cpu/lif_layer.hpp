@@ -1,0 +1,145 @@
+// One layer of LIF neurons over all time steps, forward and backward.
+//
+// A thread takes a patch: some columns (neurons) of some samples, over all steps. A feed-forward layer is cut into
+// column tiles, whose weights stay in the cache; a recurrent layer needs all its spikes in the next step and is cut
+// into samples. Rows of time series are numbered step * batch + sample.
+#pragma once
+
+#include <vector>
+
+#include "kernels.hpp"
+#include "memory.hpp"
+#include "numbers.hpp"
+#include "parallel.hpp"
+#include "products.hpp"
+#include "spike_rows.hpp"
+
+namespace snnjax {
+
+// How long the sequences of a batch are.
+struct Extent {
+  Index steps, batch;
+  const std::int32_t* ends;  // [batch], in [0, steps]: the step behind the last one of each sample
+
+  Index rows() const { return steps * batch; }
+};
+
+// Spikes or other marks of neurons, a bit each, in rows of whole words.
+class Bits {
+ public:
+  Bits() = default;
+  Bits(Index rows, Index neurons) : words_((neurons + 63) / 64), memory_(rows * words_) {}
+
+  Index words() const { return words_; }
+  std::uint64_t* row(Index index) const { return memory_.data() + index * words_; }
+  explicit operator bool() const { return memory_.data() != nullptr; }
+
+ private:
+  Index words_ = 0;
+  Buffer<std::uint64_t> memory_;
+};
+
+// Bits as arrays of results hold them: rows of (neurons + 7) / 8 bytes, the lowest bit first.
+void writeBits(const Bits& from, Index rows, Index neurons, std::uint8_t* to);
+Bits readBits(const std::uint8_t* from, Index rows, Index neurons);
+
+// The constants of the neurons of a layer as float32, one a neuron, padded to whole words of neurons.
+class LayerConstants {
+ public:
+  // Each array holds 1 number or one a neuron; an absent one (no threshold: a leaky integrator) never fires.
+  LayerConstants(Index neurons, Numbers decay, Index decays, Numbers gain, Index gains, Numbers threshold,
+                 Index thresholds, Numbers second_threshold, Index second_thresholds, Numbers bias);
+
+  NeuronConstants from(Index column) const;
+  const float* bias() const { return has_bias_ ? row(4) : nullptr; }
+  const float* gain() const { return row(1); }
+
+ private:
+  float* row(Index index) const { return memory_.data() + index * padded_; }
+  void fill(Index index, Index neurons, Numbers numbers, Index count, float padding);
+
+  Index padded_;
+  bool has_bias_;
+  Buffer<float> memory_;
+};
+
+struct Layer {
+  Weights weights;
+  Weights recurrent;  // its numbers are absent in a feed-forward layer
+  LayerConstants constants;
+  Reset reset;
+  bool detach_reset;
+  Surrogate surrogate;
+  Index capacity;  // -1: every neuron is listed
+
+  Index neurons() const { return weights.outputs; }
+  bool isRecurrent() const { return static_cast<bool>(recurrent.numbers); }
+  bool isCapped() const { return capacity >= 0 && capacity < neurons(); }
+  bool hasLists() const { return capacity >= 0; }
+};
+
+struct LayerForward {
+  const Layer& layer;
+  const SpikeRows& inputs;
+  Extent extent;
+  Numbers first_v, first_spikes;  // [batch, neurons]
+  // Results. Those marked * may be absent.
+  Numbers record;            // * membranes [steps, batch, neurons]
+  Numbers last_v;            // [batch, neurons]
+  Numbers last_spikes;       // * likewise
+  float* counts;             // * true spikes [batch, neurons]
+  std::int32_t* dropped;     // * [batch]
+  std::int32_t* num_spikes;  // * true spikes of each row
+  Bits spikes;               // the listed spikes, one row per step and sample
+  Bits near;                 // of a layer with lists: the listed neurons that do not spike
+};
+
+void runForward(LayerForward& pass, const Threads& threads);
+
+// What the layer above, or a read-out, sends back: g @ (weights * gain)^T.
+struct Above {
+  Weights weights;
+  const float* gain;
+  Rows<const float> g_v;  // [rows, neurons of the layer above]; data nullptr: nothing above
+};
+
+struct LayerBackward {
+  const Layer& layer;
+  const SpikeRows& inputs;
+  Extent extent;
+  Numbers first_v, first_spikes, record;
+  const Bits& spikes;  // the listed spikes
+  const Bits& listed;  // all listed neurons; empty: all
+  Above above;
+  std::vector<Numbers> g_spikes;            // further cotangents of the spikes [steps, batch, neurons]
+  Numbers g_counts, g_last_v, g_last_spikes;  // [batch, neurons]
+  // Results. Those marked * may be absent.
+  Numbers g_weights;    // * as the weights
+  Numbers g_recurrent;  // * as the recurrent weights
+  Numbers g_bias;       // * [neurons]
+  Numbers g_decay;      // * [neurons], likewise the next two
+  Numbers g_threshold;
+  Numbers g_gain;
+  Numbers g_first_v;       // [batch, neurons]
+  Numbers g_first_spikes;  // * likewise
+  bool keeps_g_v;          // whether the layer below needs them
+  Buffer<float> g_v;       // of the membranes [rows, g_v_stride], 0 behind the ends
+  Index g_v_stride = 0;
+};
+
+void runBackward(LayerBackward& pass, const Threads& threads);
+
+// The weight gradient of a layer from the cotangents of its membranes, times `gain`; adds what reaches the gain.
+struct WeightGradient {
+  const SpikeRows& spikes;
+  Index rows;
+  Rows<const float> g_v;
+  Weights weights, g_weights;
+  const float* gain;
+  double* sum_gain;  // [neurons]; nullptr: not needed
+};
+void computeWeightGradient(const WeightGradient& of, const Threads& threads);
+// Of columns [first, first + columns), from the products summed without the gain.
+void finishWeightGradient(const PackedWeights& sums, Index first, Index columns, const WeightGradient& of);
+
+}  // namespace snnjax

@@ -1,0 +1,207 @@
+#include <algorithm>
+#include <memory>
+
+#include "lif_layer.hpp"
+#include "selection.hpp"
+
+namespace snnjax {
+namespace {
+
+struct Patch {
+  Index first_column, columns, first_sample, samples;
+};
+
+// What a thread needs for a patch, kept for its next one.
+struct Scratch {
+  PackedWeights weights, recurrent;
+};
+
+class PatchRun {
+ public:
+  PatchRun(LayerForward& pass, const Numbers& membranes, Bits& near, const Patch& patch, Scratch& scratch)
+      : pass_(pass),
+        layer_(pass.layer),
+        membranes_(membranes),
+        near_(near),
+        patch_(patch),
+        scratch_(scratch),
+        width_(roundUp(patch.columns, kernels().lanes)),
+        v_(patch.samples * width_),
+        counts_(patch.samples * width_),
+        current_(patch.samples * width_),
+        before_(layer_.isRecurrent() ? patch.samples : 0, layer_.neurons()) {}
+
+  void run() {
+    begin();
+    for (Index step = 0; step < pass_.extent.steps; ++step) {
+      drive(step);
+      advance(step);
+      if (layer_.isRecurrent()) list(step);
+    }
+    end();
+  }
+
+ private:
+  Index neurons() const { return layer_.neurons(); }
+  Rows<float> v() const { return {v_.data(), width_}; }
+  Rows<float> current() const { return {current_.data(), width_}; }
+  Index place(Index r) const { return (patch_.first_sample + r) * neurons() + patch_.first_column; }
+
+  void begin() {
+    packInto(scratch_.weights, layer_.weights);
+    if (layer_.isRecurrent()) packInto(scratch_.recurrent, layer_.recurrent);
+    std::vector<float> dense(static_cast<std::size_t>(neurons()));
+    for (Index r = 0; r < patch_.samples; ++r) {
+      pass_.first_v.read(place(r), patch_.columns, v().row(r));
+      if (!layer_.isRecurrent()) continue;
+      pass_.first_spikes.read(place(r), neurons(), dense.data());
+      before_.setDense(r, dense.data());
+    }
+  }
+
+  void packInto(PackedWeights& packed, const Weights& weights) {
+    packed.resize(weights.inputs, width_);
+    packColumns(weights, patch_.first_column, patch_.columns, packed);
+  }
+
+  // The currents of a step.
+  void drive(Index step) {
+    const float* bias = layer_.constants.bias();
+    const Rows<const float> start{bias == nullptr ? nullptr : bias + patch_.first_column, 0};
+    const Index row = step * pass_.extent.batch + patch_.first_sample;
+    multiply(pass_.inputs, row, patch_.samples, asConst(scratch_.weights.rows()), width_, start, current());
+    if (!layer_.isRecurrent()) return;
+    multiply(before_, 0, patch_.samples, asConst(scratch_.recurrent.rows()), width_, asConst(current()), current());
+  }
+
+  // The membranes and the true spikes of a step.
+  void advance(Index step) {
+    const Index row = step * pass_.extent.batch + patch_.first_sample;
+    const Index word = patch_.first_column / 64, words = pass_.spikes.words();
+    const Numbers record = membranes_.from(row * neurons() + patch_.first_column);
+    kernels().stepForward({
+        .rows = patch_.samples,
+        .columns = patch_.columns,
+        .constants = layer_.constants.from(patch_.first_column),
+        .reset = layer_.reset,
+        .rounds_to_bfloat16 = layer_.weights.numbers.is_bfloat16,
+        .step = step,
+        .ends = pass_.extent.ends + patch_.first_sample,
+        .current = asConst(current()),
+        .v = v(),
+        .counts = {counts_.data(), width_},
+        .spikes = {pass_.spikes.row(row) + word, words},
+        .near = {near_ ? near_.row(row) + word : nullptr, words},
+        .record = {record.is_bfloat16 ? nullptr : static_cast<float*>(record.data), neurons()},
+        .record_bfloat16 = {record.is_bfloat16 ? static_cast<std::uint16_t*>(record.data) : nullptr, neurons()},
+    });
+  }
+
+  // The spikes of a recurrent layer that the next step sees.
+  void list(Index step) {
+    Selection selection(layer_.capacity, pass_.spikes.words());
+    for (Index r = 0; r < patch_.samples; ++r) {
+      const Index sample = patch_.first_sample + r, row = step * pass_.extent.batch + sample;
+      if (step >= pass_.extent.ends[sample]) continue;
+      if (pass_.num_spikes != nullptr) pass_.num_spikes[row] = static_cast<std::int32_t>(countOf(row));
+      if (layer_.hasLists()) {
+        if (pass_.dropped != nullptr) {
+          pass_.dropped[sample] += static_cast<std::int32_t>(std::max<Index>(countOf(row) - layer_.capacity, 0));
+        }
+        selection.cut(pass_.spikes.row(row), near_.row(row), [&](Index id) { return v().row(r)[id]; });
+      }
+      before_.setBits(r, pass_.spikes.row(row));
+    }
+  }
+
+  Index countOf(Index row) const {
+    return Selection(layer_.capacity, pass_.spikes.words()).count(pass_.spikes.row(row));
+  }
+
+  void end() {
+    for (Index r = 0; r < patch_.samples; ++r) {
+      pass_.last_v.write(place(r), patch_.columns, v().row(r));
+      if (pass_.counts != nullptr) std::copy_n(counts_.data() + r * width_, patch_.columns, pass_.counts + place(r));
+      if (!pass_.last_spikes) continue;
+      std::vector<float> dense(static_cast<std::size_t>(neurons()));
+      before_.expand(r, 1, dense.data());
+      pass_.last_spikes.write(place(r), neurons(), dense.data());
+    }
+  }
+
+  static Rows<const float> asConst(Rows<float> rows) { return {rows.data, rows.stride}; }
+
+  LayerForward& pass_;
+  const Layer& layer_;
+  const Numbers& membranes_;
+  Bits& near_;
+  const Patch patch_;
+  Scratch& scratch_;
+  const Index width_;
+  Buffer<float> v_, counts_, current_;  // [samples, width]
+  StepSpikes before_;                   // the listed spikes of the step before
+};
+
+// The patches of a layer. Samples are cut at whole blocks of rows.
+std::vector<Patch> patchesOf(const LayerForward& pass, const Threads& threads) {
+  const Index neurons = pass.layer.neurons(), batch = pass.extent.batch;
+  const Index tile = pass.layer.isRecurrent() ? std::max<Index>(neurons, 1)
+                                              : columnsOfTile(neurons, pass.layer.weights.inputs);
+  const Index tiles = std::max<Index>((neurons + tile - 1) / tile, 1);
+  const Index shares = std::max<Index>(threads.count() / tiles, 1);
+  const Index samples = roundUp(std::max<Index>((batch + shares - 1) / shares, 1), kBlockRows);
+  std::vector<Patch> patches;
+  for (Index column = 0; column < neurons; column += tile) {
+    for (Index sample = 0; sample < batch; sample += samples) {
+      patches.push_back({column, std::min(tile, neurons - column), sample, std::min(samples, batch - sample)});
+    }
+  }
+  return patches;
+}
+
+// The lists of a feed-forward layer: a row is whole only when all its columns are done.
+void listRows(LayerForward& pass, const Numbers& membranes, const Threads& threads) {
+  const Layer& layer = pass.layer;
+  threads.run(pass.extent.batch, [&](Index sample, Index) {
+    Selection selection(layer.capacity, pass.spikes.words());
+    for (Index step = 0; step < pass.extent.ends[sample]; ++step) {
+      const Index row = step * pass.extent.batch + sample;
+      const Index count = selection.count(pass.spikes.row(row));
+      if (pass.num_spikes != nullptr) pass.num_spikes[row] = static_cast<std::int32_t>(count);
+      if (!layer.hasLists()) continue;
+      if (pass.dropped != nullptr) {
+        pass.dropped[sample] += static_cast<std::int32_t>(std::max<Index>(count - layer.capacity, 0));
+      }
+      selection.cut(pass.spikes.row(row), pass.near.row(row), [&](Index id) {
+        float v;
+        membranes.read(row * layer.neurons() + id, 1, &v);
+        return v;
+      });
+    }
+  });
+}
+
+}  // namespace
+
+void runForward(LayerForward& pass, const Threads& threads) {
+  const Layer& layer = pass.layer;
+  const Index rows = pass.extent.rows();
+  pass.spikes = Bits(rows, layer.neurons());
+  if (layer.hasLists()) pass.near = Bits(rows, layer.neurons());
+  Buffer<float> own_membranes;
+  Numbers membranes = pass.record;
+  if (layer.isCapped() && !layer.isRecurrent() && !membranes) {  // the cut asks for them
+    own_membranes = Buffer<float>(rows * layer.neurons());
+    membranes = {own_membranes.data(), false};
+  }
+  const std::vector<Patch> patches = patchesOf(pass, threads);
+  std::vector<Scratch> scratch(static_cast<std::size_t>(threads.count()));
+  threads.run(static_cast<Index>(patches.size()), [&](Index task, Index worker) {
+    PatchRun(pass, membranes, pass.near, patches[static_cast<std::size_t>(task)],
+             scratch[static_cast<std::size_t>(worker)])
+        .run();
+  });
+  if (!layer.isRecurrent() && (layer.hasLists() || pass.num_spikes != nullptr)) listRows(pass, membranes, threads);
+}
+
+}  // namespace snnjax

@@ -1,0 +1,289 @@
+// The target `snnjax_lif_network_backward`.
+#include <algorithm>
+#include <deque>
+
+#include "leaky_readout.hpp"
+#include "lif_network.hpp"
+#include "spike_lists.hpp"
+
+namespace snnjax {
+namespace {
+
+// What the backward pass takes besides the operands, in the order of the Python side: the record of the forward pass,
+// the output, and the cotangents of the results.
+struct Recorded {
+  struct LayerArrays {
+    Array record_v, record_spikes, record_listed;
+    Array g_counts, g_spikes, spike_ids, g_last_v, g_last_spikes;
+  };
+
+  Array output, g_output, g_last_readout;
+  std::vector<LayerArrays> layers;
+
+  Recorded(const Network& network, bool has_g_counts, Arrays& arrays) : layers(network.size()) {
+    const Arrays::Types types{network.type()};
+    const NetworkFields& fields = network.fields();
+    const Index steps = network.steps(), batch = network.batch();
+    const Index outputs = fields.has_readout ? network.outputs() : network.neurons(network.size() - 1);
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      const Index bytes = (network.neurons(l) + 7) / 8;
+      layers[l].record_v = arrays.take("record.v", {steps, batch, network.neurons(l)}, types);
+      layers[l].record_spikes = arrays.take("record.spikes", {steps, batch, bytes}, {ffi::U8});
+      if (fields.layers[l].capacity < 0) continue;
+      layers[l].record_listed = arrays.take("record.listed", {steps, batch, bytes}, {ffi::U8});
+    }
+    if (fields.has_readout) output = arrays.take("output", {steps, batch, outputs}, types);
+    g_output = arrays.take("g.output", {steps, batch, outputs}, types);
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      LayerArrays& layer = layers[l];
+      const Index neurons = network.neurons(l), capacity = fields.layers[l].capacity;
+      if (has_g_counts) layer.g_counts = arrays.take("g.counts", {batch, neurons}, {ffi::F32});
+      if (fields.records_spikes && capacity >= 0) {
+        layer.spike_ids = arrays.take("spikes.ids", {steps, batch, capacity}, {idType(neurons)});
+        layer.g_spikes = arrays.take("g.spikes", {steps, batch, capacity}, types);
+      } else if (fields.records_spikes) {
+        layer.g_spikes = arrays.take("g.spikes", {steps, batch, neurons}, types);
+      }
+      layer.g_last_v = arrays.take("g.state.v", {batch, neurons}, types);
+      if (fields.layers[l].is_recurrent) layer.g_last_spikes = arrays.take("g.state.spikes", {batch, neurons}, types);
+    }
+    if (fields.has_readout) g_last_readout = arrays.take("g.state.readout", {batch, outputs}, types);
+  }
+};
+
+// The cotangents of the operands: those that are needed, in the order of the leaves of `Operands`.
+struct Cotangents {
+  struct LayerArrays {
+    Array weights, bias, recurrent, decay, threshold, gain, first_v, first_spikes;
+  };
+
+  Array inputs;
+  std::vector<LayerArrays> layers;
+  LayerArrays readout;
+
+  Cotangents(const Network& network, ffi::Span<const std::int64_t> needs, Arrays& arrays)
+      : layers(network.size()), needs_(needs), arrays_(arrays) {
+    const NetworkFields& fields = network.fields();
+    const Arrays::Types types{network.type()};
+    const Index batch = network.batch();
+    inputs = take("g.inputs", {network.steps(), batch, -1}, kFloating);
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      const Index width = l == 0 ? network.inputs() : network.neurons(l - 1);
+      layers[l].weights = take("g.weights", {width, network.neurons(l)}, types);
+      if (fields.layers[l].has_bias) layers[l].bias = take("g.bias", {network.neurons(l)}, types);
+    }
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      const Index neurons = network.neurons(l);
+      if (fields.layers[l].is_recurrent) layers[l].recurrent = take("g.recurrent", {neurons, neurons}, types);
+      layers[l].decay = take("g.decay", {neurons}, {ffi::F32});
+      layers[l].threshold = take("g.threshold", {neurons}, {ffi::F32});
+      layers[l].gain = take("g.gain", {neurons}, {ffi::F32});
+    }
+    if (fields.has_readout) {
+      const Index width = network.neurons(network.size() - 1), outputs = network.outputs();
+      readout.weights = take("g.readout.weights", {width, outputs}, types);
+      if (fields.readout_has_bias) readout.bias = take("g.readout.bias", {outputs}, types);
+      readout.decay = take("g.readout.decay", {outputs}, {ffi::F32});
+      readout.gain = take("g.readout.gain", {outputs}, {ffi::F32});
+    }
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      layers[l].first_v = arrays.take("g.state.v", {batch, network.neurons(l)}, types);
+      if (!fields.layers[l].is_recurrent) continue;
+      layers[l].first_spikes = arrays.take("g.state.spikes", {batch, network.neurons(l)}, types);
+    }
+    if (fields.has_readout) readout.first_v = arrays.take("g.state.readout", {batch, network.outputs()}, types);
+  }
+
+ private:
+  Array take(const char* name, const Arrays::Shape& shape, const Arrays::Types& types) {
+    if (next_ >= needs_.size()) throw Misfit("lif_network: `needs` must name every operand. Call it through snnjax.");
+    return needs_[next_++] != 0 ? arrays_.take(name, shape, types) : Array();
+  }
+
+  ffi::Span<const std::int64_t> needs_;
+  Arrays& arrays_;
+  std::size_t next_ = 0;
+};
+
+class BackwardPass {
+ public:
+  BackwardPass(const Network& network, const Recorded& recorded, const Cotangents& to, Index group,
+               const Threads& threads)
+      : network_(network),
+        recorded_(recorded),
+        to_(to),
+        group_(group),
+        threads_(threads),
+        ends_(network.ends(group)),
+        extent_{network.steps(), network.batch(), ends_.data()},
+        source_(network.source(group)) {}
+
+  void run() {
+    const Index rows = extent_.rows();
+    lists_.emplace_back(*source_, rows, network_.inputs(), extent_.batch, ends_.data(), threads_);
+    for (std::size_t l = 0; l < network_.size(); ++l) {
+      layers_.push_back(network_.layer(l, group_));
+      const Index neurons = network_.neurons(l);
+      spikes_.push_back(readBits(recorded_.layers[l].record_spikes.at<std::uint8_t>(group_), rows, neurons));
+      sources_.emplace_back(spikes_.back().row(0), neurons);
+      lists_.emplace_back(sources_.back(), rows, neurons, extent_.batch, nullptr, threads_);
+    }
+    if (network_.fields().has_readout) runReadout();
+    for (std::size_t l = network_.size(); l-- > 0;) runLayer(l);
+    if (to_.inputs) writeInputs();
+  }
+
+ private:
+  void runReadout() {
+    layers_.push_back(network_.readout(group_));
+    ReadoutBackward pass{
+        .layer = layers_.back(),
+        .inputs = lists_.back(),
+        .extent = extent_,
+        .first_v = network_.firstReadout(group_),
+        .output = recorded_.output.numbers(group_),
+        .g_output = recorded_.g_output.numbers(group_),
+        .g_last_v = recorded_.g_last_readout.numbers(group_),
+        .g_weights = to_.readout.weights.numbers(group_),
+        .g_bias = to_.readout.bias.numbers(group_),
+        .g_decay = to_.readout.decay.numbers(group_),
+        .g_gain = to_.readout.gain.numbers(group_),
+        .g_first_v = to_.readout.first_v.numbers(group_),
+        .g_v = {},
+    };
+    runReadoutBackward(pass, threads_);
+    sendDown(layers_.back(), std::move(pass.g_v), pass.g_v_stride);
+  }
+
+  void sendDown(const Layer& layer, Buffer<float> g_v, Index stride) {
+    g_above_ = std::move(g_v);
+    above_ = {layer.weights, layer.constants.gain(), {g_above_.data(), stride}};
+  }
+
+  void runLayer(std::size_t l) {
+    const Recorded::LayerArrays& from = recorded_.layers[l];
+    const Cotangents::LayerArrays& to = to_.layers[l];
+    const Bits listed = from.record_listed ? readBits(from.record_listed.at<std::uint8_t>(group_), extent_.rows(),
+                                                      network_.neurons(l))
+                                           : Bits();
+    LayerBackward pass{
+        .layer = layers_[l],
+        .inputs = lists_[l],
+        .extent = extent_,
+        .first_v = network_.firstV(l, group_),
+        .first_spikes = network_.firstSpikes(l, group_),
+        .record = from.record_v.numbers(group_),
+        .spikes = spikes_[l],
+        .listed = listed,
+        .above = above_,
+        .g_spikes = furtherCotangents(l),
+        .g_counts = from.g_counts.numbers(group_),
+        .g_last_v = from.g_last_v.numbers(group_),
+        .g_last_spikes = from.g_last_spikes.numbers(group_),
+        .g_weights = to.weights.numbers(group_),
+        .g_recurrent = to.recurrent.numbers(group_),
+        .g_bias = to.bias.numbers(group_),
+        .g_decay = to.decay.numbers(group_),
+        .g_threshold = to.threshold.numbers(group_),
+        .g_gain = to.gain.numbers(group_),
+        .g_first_v = to.first_v.numbers(group_),
+        .g_first_spikes = to.first_spikes.numbers(group_),
+        .keeps_g_v = l > 0 || to_.inputs,
+        .g_v = {},
+    };
+    runBackward(pass, threads_);
+    sendDown(layers_[l], std::move(pass.g_v), pass.g_v_stride);
+  }
+
+  // The cotangents that reach a layer's spikes past the layer above: of the output, and of recorded spikes.
+  std::vector<Numbers> furtherCotangents(std::size_t l) {
+    std::vector<Numbers> all;
+    if (l + 1 == network_.size() && !network_.fields().has_readout) all.push_back(recorded_.g_output.numbers(group_));
+    const Recorded::LayerArrays& from = recorded_.layers[l];
+    if (!from.g_spikes) return all;
+    all.push_back(from.spike_ids ? scattered(l) : from.g_spikes.numbers(group_));
+    return all;
+  }
+
+  // The cotangents of recorded lists, dense.
+  Numbers scattered(std::size_t l) {
+    const Recorded::LayerArrays& from = recorded_.layers[l];
+    const Index neurons = network_.neurons(l), capacity = network_.fields().layers[l].capacity;
+    const ListSource source(from.spike_ids.at(group_), from.spike_ids.type() == ffi::U16,
+                            from.g_spikes.numbers(group_), capacity, neurons);
+    g_recorded_ = Buffer<float>(extent_.rows() * neurons);
+    threads_.run(extent_.rows(), [&](Index row, Index) { source.expand(row, g_recorded_.data() + row * neurons); });
+    return {g_recorded_.data(), false};
+  }
+
+  // The cotangents of the inputs: of dense ones all, of lists those of the values.
+  void writeInputs() {
+    const auto* lists = dynamic_cast<const ListSource*>(source_.get());
+    const Numbers to = to_.inputs.numbers(group_);
+    const Weights& weights = above_.weights;
+    const Index rows = extent_.rows(), inputs = weights.inputs, tile = columnsOfTile(inputs, weights.outputs);
+    const Index width = lists == nullptr ? inputs : lists->capacity();
+    const float kNone = 0.0F;
+    for (Index i = 0; lists != nullptr && i < rows * width; ++i) to.write(i, 1, &kNone);
+    threads_.run((inputs + tile - 1) / tile, [&](Index task, Index) {
+      const Index first = task * tile, columns = std::min(tile, inputs - first);
+      PackedWeights packed;
+      packed.resize(weights.outputs, roundUp(columns, kernels().lanes));
+      packTransposed(weights, first, columns, above_.gain, packed);
+      std::vector<float> g(static_cast<std::size_t>(packed.columns()));
+      for (Index row = 0; row < rows; ++row) {
+        kernels().multiplyRows({above_.g_v.row(row), above_.g_v.stride}, 1, weights.outputs,
+                               {packed.rows().data, packed.columns()}, packed.columns(), {nullptr, 0},
+                               {g.data(), packed.columns()});
+        if (lists == nullptr) {
+          to.write(row * width + first, columns, g.data());
+          continue;
+        }
+        for (Index slot = 0; slot < width; ++slot) {
+          const Index id = lists->idAt(row, slot) - first;
+          if (id >= 0 && id < columns) to.write(row * width + slot, 1, &g[static_cast<std::size_t>(id)]);
+        }
+      }
+    });
+  }
+
+  const Network& network_;
+  const Recorded& recorded_;
+  const Cotangents& to_;
+  const Index group_;
+  const Threads& threads_;
+  const std::vector<std::int32_t> ends_;
+  const Extent extent_;
+  const std::unique_ptr<RowSource> source_;
+  // Deques, because layers, lists and bits are referred to.
+  std::deque<Layer> layers_;
+  std::deque<Bits> spikes_;
+  std::deque<BitSource> sources_;
+  std::deque<SpikeLists> lists_;  // of the inputs, and of the spikes of each layer
+  Buffer<float> g_above_, g_recorded_;
+  Above above_{{}, nullptr, {nullptr, 0}};
+};
+
+ffi::Error lifNetworkBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results,
+                              ffi::Dictionary attributes) {
+  return guarded("lif_network", [&] {
+    const NetworkFields fields = NetworkFields::read(attributes);
+    Arrays operand_arrays("lif_network", operands), result_arrays("lif_network", results);
+    const Network network(fields, operand_arrays);
+    const Recorded recorded(network, booleanOf(attributes, "has_g_counts"), operand_arrays);
+    const auto needs = attributes.get<ffi::Span<const std::int64_t>>("needs");
+    if (needs.has_error()) throw Misfit("lif_network: `needs` must be given. Call it through snnjax.");
+    const Cotangents to(network, *needs, result_arrays);
+    const Threads threads = threadsOf(pool);
+    for (Index group = 0; group < result_arrays.groups(); ++group) {
+      BackwardPass(network, recorded, to, group, threads).run();
+    }
+  });
+}
+
+}  // namespace
+}  // namespace snnjax
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    snnjax_lif_network_backward, snnjax::lifNetworkBackward,
+    xla::ffi::Ffi::Bind().Ctx<xla::ffi::ThreadPool>().RemainingArgs().RemainingRets().Attrs());

@@ -1,0 +1,69 @@
+// Memory for whole arrays, in huge pages where it is large.
+//
+// The first touch of a page costs far more than writing it again: on a virtual machine with two cores of a Zen 5,
+// 0.57 ms a MiB in pages of 4 KiB and 0.05 ms a MiB in pages of 2 MiB (34 MiB, memset, measured 2026).
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "kernels.hpp"
+
+namespace snnjax {
+
+inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
+inline constexpr std::size_t kCacheLine = 64;
+
+// Asks for huge pages in a part of memory that has not been written yet; a wish that the system may ignore.
+inline void wishHugePages(void* data, std::size_t bytes) {
+#if defined(MADV_HUGEPAGE)
+  if (bytes < 2 * kHugePage) return;
+  const auto first = (reinterpret_cast<std::uintptr_t>(data) + kHugePage - 1) / kHugePage * kHugePage;
+  const auto end = (reinterpret_cast<std::uintptr_t>(data) + bytes) / kHugePage * kHugePage;
+  if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
+#else
+  static_cast<void>(data), static_cast<void>(bytes);
+#endif
+}
+
+// An array of numbers, zero in the beginning. Pages that are never touched take no memory.
+template <typename T>
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(Index count) : data_(allocate(count)) {}
+
+  T* data() const { return data_.get(); }
+  T& operator[](Index index) const { return data_.get()[index]; }
+
+ private:
+  struct Release {
+    std::size_t mapped = 0;  // bytes; 0: from the heap
+    void operator()(T* data) const { mapped > 0 ? static_cast<void>(munmap(data, mapped)) : std::free(data); }
+  };
+  using Owner = std::unique_ptr<T, Release>;
+
+  static Owner allocate(Index count) {
+    if (count < 0 || static_cast<std::size_t>(count) > SIZE_MAX / (2 * sizeof(T))) throw std::bad_alloc();
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T) + kCacheLine;
+    if (bytes < kHugePage / 2) {
+      const std::size_t rounded = (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+      void* heap = std::aligned_alloc(kCacheLine, rounded);
+      if (heap == nullptr) throw std::bad_alloc();
+      return Owner(static_cast<T*>(std::memset(heap, 0, rounded)), Release{});
+    }
+    const std::size_t mapped = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+    void* pages = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) throw std::bad_alloc();
+    wishHugePages(pages, mapped);
+    return Owner(static_cast<T*>(pages), Release{mapped});
+  }
+
+  Owner data_;
+};
+
+}  // namespace snnjax

@@ -1,0 +1,61 @@
+#include "parallel.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace snnjax {
+namespace {
+
+// Outlives the call that made it: the pool may start a helper only after all the work is done.
+class SharedWork {
+ public:
+  SharedWork(Index tasks, const std::function<void(Index, Index)>& work) : tasks_(tasks), work_(&work) {}
+
+  void help() {
+    const Index worker = workers_.fetch_add(1);
+    for (Index task = next_.fetch_add(1); task < tasks_; task = next_.fetch_add(1)) {
+      try {
+        (*work_)(task, worker);
+      } catch (...) {
+        const std::lock_guard lock(mutex_);
+        if (!error_) error_ = std::current_exception();
+      }
+      if (done_.fetch_add(1) + 1 == tasks_) done_.notify_all();
+    }
+  }
+
+  void wait() {
+    for (Index done = done_.load(); done < tasks_; done = done_.load()) done_.wait(done);
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  const Index tasks_;
+  const std::function<void(Index, Index)>* work_;  // alive while a task is left
+  std::atomic<Index> next_{0}, done_{0}, workers_{0};
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+}  // namespace
+
+Threads::Threads(std::function<void(Task)> schedule, Index count)
+    : schedule_(std::move(schedule)), count_(std::max<Index>(count, 1)) {}
+
+void Threads::run(Index tasks, const std::function<void(Index, Index)>& work) const {
+  const Index helpers = std::min(count_, tasks) - 1;
+  if (helpers <= 0) {
+    for (Index task = 0; task < tasks; ++task) work(task, 0);
+    return;
+  }
+  const auto shared = std::make_shared<SharedWork>(tasks, work);
+  for (Index helper = 0; helper < helpers; ++helper) schedule_([shared] { shared->help(); });
+  shared->help();
+  shared->wait();
+}
+
+}  // namespace snnjax

@@ -1,0 +1,207 @@
+#include "spike_rows.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace snnjax {
+namespace {
+
+constexpr Index kRowsPerTask = 64;
+constexpr Index kSlack = 16;  // the widest vector: listing may write a whole one behind the last entry
+
+}  // namespace
+
+float DenseSource::entry(Index index) const {
+  switch (type_) {
+    case Type::kFloat32: return static_cast<const float*>(data_)[index];
+    case Type::kBfloat16: return fromBfloat16(static_cast<const std::uint16_t*>(data_)[index]);
+    case Type::kUint8: return static_cast<const std::uint8_t*>(data_)[index];
+  }
+  return 0.0F;
+}
+
+std::uint32_t DenseSource::list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const {
+  const Index first = row * width_;
+  if (type_ == Type::kFloat32) {
+    return kernels().listNonZero(static_cast<const float*>(data_) + first, width_, ids, values, all_ones);
+  }
+  const std::size_t bytes = type_ == Type::kUint8 ? 1 : 2;
+  const char* from = static_cast<const char*>(data_) + static_cast<std::size_t>(first) * bytes;
+  const Index group = static_cast<Index>(8 / bytes);  // entries that one comparison with 0 covers
+  std::uint32_t count = 0;
+  *all_ones = true;
+  for (Index start = 0; start < width_; start += group) {
+    const Index behind = std::min(start + group, width_);
+    std::uint64_t word = 0;
+    std::memcpy(&word, from + static_cast<std::size_t>(start) * bytes, static_cast<std::size_t>(behind - start) * bytes);
+    if (word == 0) continue;
+    for (Index i = start; i < behind; ++i) {
+      const float value = entry(first + i);
+      if (value == 0.0F) continue;
+      ids[count] = static_cast<std::uint32_t>(i);
+      values[count++] = value;
+      *all_ones = *all_ones && value == 1.0F;
+    }
+  }
+  return count;
+}
+
+void DenseSource::expand(Index row, float* dense) const {
+  for (Index i = 0; i < width_; ++i) dense[i] = entry(row * width_ + i);
+}
+
+Index ListSource::idAt(Index row, Index slot) const {
+  const Index place = row * capacity_ + slot;
+  const Index id = ids_are_uint16_ ? Index{static_cast<const std::uint16_t*>(ids_)[place]}
+                                   : Index{static_cast<const std::int32_t*>(ids_)[place]};
+  return id >= 0 && id < width_ ? id : -1;
+}
+
+float ListSource::valueAt(Index row, Index slot) const {
+  float value;
+  values_.read(row * capacity_ + slot, 1, &value);
+  return value;
+}
+
+std::uint32_t ListSource::list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const {
+  std::uint32_t count = 0;
+  *all_ones = true;
+  for (Index slot = 0; slot < capacity_; ++slot) {
+    const Index id = idAt(row, slot);
+    const float value = id < 0 ? 0.0F : valueAt(row, slot);
+    if (value == 0.0F) continue;
+    ids[count] = static_cast<std::uint32_t>(id);
+    values[count++] = value;
+    *all_ones = *all_ones && value == 1.0F;
+  }
+  return count;
+}
+
+void ListSource::expand(Index row, float* dense) const {
+  for (Index slot = 0; slot < capacity_; ++slot) {
+    const Index id = idAt(row, slot);
+    if (id >= 0) dense[id] += valueAt(row, slot);
+  }
+}
+
+std::uint32_t BitSource::list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const {
+  std::uint32_t count = 0;
+  *all_ones = true;
+  for (Index word = 0; word < words_; ++word) {
+    for (std::uint64_t bits = bits_[row * words_ + word]; bits != 0; bits &= bits - 1) {
+      ids[count++] = static_cast<std::uint32_t>(word * 64 + __builtin_ctzll(bits));
+    }
+  }
+  if (values != nullptr) std::fill_n(values, count, 1.0F);
+  return count;
+}
+
+void BitSource::expand(Index row, float* dense) const {
+  for (Index word = 0; word < words_; ++word) {
+    for (std::uint64_t bits = bits_[row * words_ + word]; bits != 0; bits &= bits - 1) {
+      dense[word * 64 + __builtin_ctzll(bits)] = 1.0F;
+    }
+  }
+}
+
+SpikeRows::SpikeRows(Index count, Index width)
+    : width_(width),
+      // At least 8, so that narrow rows are always listed.
+      longest_listed_(std::max<Index>(8, static_cast<Index>(kDenseShare * static_cast<double>(width)))),
+      rows_(count) {}
+
+SpikeLists::SpikeLists(const RowSource& source, Index rows, Index width, Index batch, const std::int32_t* ends,
+                       const Threads& threads)
+    : SpikeRows(rows, width),
+      source_(source),
+      batch_(batch),
+      ends_(ends),
+      ids_(rows * std::min(source.longest(), longest_listed_)),
+      values_(rows * std::min(source.longest(), longest_listed_)) {
+  struct Scratch {
+    std::vector<std::uint32_t> ids;
+    std::vector<float> values;
+  };
+  std::vector<Scratch> scratch(static_cast<std::size_t>(threads.count()));
+  const auto size = static_cast<std::size_t>(kRowsPerTask * longest_listed_ + source.longest() + kSlack);
+  threads.run((rows + kRowsPerTask - 1) / kRowsPerTask, [&](Index task, Index worker) {
+    Scratch& own = scratch[static_cast<std::size_t>(worker)];
+    own.ids.resize(size);
+    own.values.resize(size);
+    const Index first = task * kRowsPerTask;
+    listRange(first, std::min(first + kRowsPerTask, rows), own.ids.data(), own.values.data());
+  });
+}
+
+// Lists some rows into scratch, then moves the lists behind one another into the common memory: where they lie depends
+// on the order of the threads, what they hold does not.
+void SpikeLists::listRange(Index first, Index behind, std::uint32_t* ids, float* values) {
+  Index used = 0, entries = 0;
+  bool range_is_ones = true;
+  for (Index r = first; r < behind; ++r) {
+    if (hasEnded(r)) continue;
+    bool ones = true;
+    const std::uint32_t count = source_.list(r, ids + used, values + used, &ones);
+    entries += count;
+    if (count > longest_listed_) {
+      rows_[r].is_dense = true;
+      continue;
+    }
+    rows_[r].count = count;
+    range_is_ones = range_is_ones && ones;
+    used += count;
+  }
+  total_ += entries;
+  std::uint32_t* own_ids = ids_.data() + next_id_.fetch_add(used);
+  float* own_values = range_is_ones ? nullptr : values_.data() + next_value_.fetch_add(used);
+  std::copy_n(ids, used, own_ids);
+  if (own_values != nullptr) std::copy_n(values, used, own_values);
+  for (Index r = first; r < behind; ++r) {
+    rows_[r].ids = own_ids;
+    rows_[r].values = own_values;
+    own_ids += rows_[r].count;
+    if (own_values != nullptr) own_values += rows_[r].count;
+  }
+}
+
+void SpikeLists::expand(Index first, Index count, float* dense) const {
+  std::fill_n(dense, count * width_, 0.0F);
+  for (Index r = 0; r < count; ++r) {
+    if (!hasEnded(first + r)) source_.expand(first + r, dense + r * width_);
+  }
+}
+
+StepSpikes::StepSpikes(Index count, Index width)
+    : SpikeRows(count, width), stride_(width + kSlack), ids_(count * stride_), values_(count * stride_) {}
+
+void StepSpikes::setBits(Index row, const std::uint64_t* bits) {
+  bool all_ones = true;
+  const BitSource source(bits, width_);
+  const std::uint32_t count = source.list(0, ids_.data() + row * stride_, nullptr, &all_ones);
+  setListed(row, count, all_ones);
+}
+
+void StepSpikes::setDense(Index row, const float* dense) {
+  bool all_ones = true;
+  const Index first = row * stride_;
+  const std::uint32_t count =
+      kernels().listNonZero(dense, width_, ids_.data() + first, values_.data() + first, &all_ones);
+  setListed(row, count, all_ones);
+}
+
+void StepSpikes::setListed(Index row, std::uint32_t count, bool all_ones) {
+  const Index first = row * stride_;
+  rows_[row] = {ids_.data() + first, all_ones ? nullptr : values_.data() + first, count, count > longest_listed_};
+}
+
+void StepSpikes::expand(Index first, Index count, float* dense) const {
+  std::fill_n(dense, count * width_, 0.0F);
+  for (Index r = 0; r < count; ++r) {
+    const SpikeRow& listed = rows_[first + r];
+    for (std::uint32_t k = 0; k < listed.count; ++k) {
+      dense[r * width_ + listed.ids[k]] = listed.values == nullptr ? 1.0F : listed.values[k];
+    }
+  }
+}
+
+}  // namespace snnjax

@@ -1,0 +1,156 @@
+// Rows of inputs or spikes as lists of the entries that are not 0, made once and read by every product.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+
+#include "kernels.hpp"
+#include "memory.hpp"
+#include "numbers.hpp"
+#include "parallel.hpp"
+
+namespace snnjax {
+
+// Above this share of active neurons a dense product of the row is faster than adding the rows of the weights one by
+// one: measured by tests/benchmarks, see xla_ext/README.md.
+inline constexpr double kDenseShare = 0.3;
+
+// What rows are made from.
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+  // The entries of a row that are not 0, by their ids in [0, width); the buffers hold longest() + 16 elements. Bits
+  // take nullptr for values.
+  virtual std::uint32_t list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const = 0;
+  virtual Index longest() const = 0;
+  // Adds the row to `dense`, which holds `width` zeros.
+  virtual void expand(Index row, float* dense) const = 0;
+};
+
+// Dense rows of float32, bfloat16, or whole numbers of one byte.
+class DenseSource : public RowSource {
+ public:
+  enum class Type { kFloat32, kBfloat16, kUint8 };
+  DenseSource(const void* data, Type type, Index width) : data_(data), type_(type), width_(width) {}
+  std::uint32_t list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const override;
+  Index longest() const override { return width_; }
+  void expand(Index row, float* dense) const override;
+
+ private:
+  float entry(Index index) const;
+
+  const void* data_;
+  Type type_;
+  Index width_;
+};
+
+// Lists of ids (uint16 or int32) and values. Ids outside [0, width) and entries of value 0 are left out.
+class ListSource : public RowSource {
+ public:
+  ListSource(const void* ids, bool ids_are_uint16, Numbers values, Index capacity, Index width)
+      : ids_(ids), ids_are_uint16_(ids_are_uint16), values_(values), capacity_(capacity), width_(width) {}
+  std::uint32_t list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const override;
+  Index longest() const override { return capacity_; }
+  void expand(Index row, float* dense) const override;
+  // The id in a slot, or -1 where it is outside the range.
+  Index idAt(Index row, Index slot) const;
+  Index capacity() const { return capacity_; }
+
+ private:
+  float valueAt(Index row, Index slot) const;
+
+  const void* ids_;
+  bool ids_are_uint16_;
+  Numbers values_;
+  Index capacity_, width_;
+};
+
+// Spikes as one bit a neuron, `words` words of 64 neurons a row.
+class BitSource : public RowSource {
+ public:
+  BitSource(const std::uint64_t* bits, Index width) : bits_(bits), words_((width + 63) / 64), width_(width) {}
+  std::uint32_t list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const override;
+  Index longest() const override { return width_; }
+  void expand(Index row, float* dense) const override;
+
+ private:
+  const std::uint64_t* bits_;
+  Index words_, width_;
+};
+
+// The first rows of one source, and behind them the rows of another, by their own numbers.
+class FirstRowsSource : public RowSource {
+ public:
+  FirstRowsSource(const RowSource& first, Index count, const RowSource& then)
+      : first_(first), count_(count), then_(then) {}
+  std::uint32_t list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const override {
+    return of(row).list(row, ids, values, all_ones);
+  }
+  Index longest() const override { return std::max(first_.longest(), then_.longest()); }
+  void expand(Index row, float* dense) const override { of(row).expand(row, dense); }
+
+ private:
+  const RowSource& of(Index row) const { return row < count_ ? first_ : then_; }
+
+  const RowSource& first_;
+  Index count_;
+  const RowSource& then_;
+};
+
+// Rows of spikes, each as a list or, if it would be long, in its dense form.
+class SpikeRows {
+ public:
+  virtual ~SpikeRows() = default;
+  const SpikeRow* row(Index index) const { return rows_.data() + index; }
+  Index width() const { return width_; }
+  // The dense form of rows [first, first + count), `width` apart.
+  virtual void expand(Index first, Index count, float* dense) const = 0;
+
+ protected:
+  SpikeRows(Index count, Index width);
+
+  Index width_;
+  Index longest_listed_;  // entries; longer rows are dense
+  Buffer<SpikeRow> rows_;
+};
+
+// All rows of a source. Row r belongs to time step r / batch of sample r % batch, and is empty behind that sample's end
+// (`ends` may be nullptr).
+class SpikeLists : public SpikeRows {
+ public:
+  SpikeLists(const RowSource& source, Index rows, Index width, Index batch, const std::int32_t* ends,
+             const Threads& threads);
+
+  Index total() const { return total_.load(); }  // entries in all rows
+  void expand(Index first, Index count, float* dense) const override;
+
+ private:
+  void listRange(Index first, Index behind, std::uint32_t* ids, float* values);
+  bool hasEnded(Index row) const { return ends_ != nullptr && row / batch_ >= ends_[row % batch_]; }
+
+  const RowSource& source_;
+  Index batch_;
+  const std::int32_t* ends_;
+  Buffer<std::uint32_t> ids_;
+  Buffer<float> values_;
+  std::atomic<Index> next_id_{0}, next_value_{0}, total_{0};
+};
+
+// The spikes of one time step, set row by row.
+class StepSpikes : public SpikeRows {
+ public:
+  StepSpikes(Index count, Index width);
+
+  void setBits(Index row, const std::uint64_t* bits);
+  void setDense(Index row, const float* dense);
+  void expand(Index first, Index count, float* dense) const override;
+
+ private:
+  void setListed(Index row, std::uint32_t count, bool all_ones);
+
+  Index stride_;
+  Buffer<std::uint32_t> ids_;
+  Buffer<float> values_;
+};
+
+}  // namespace snnjax
