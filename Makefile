@@ -6,10 +6,9 @@ DEMO ?= train --task digits --out out
 # Two workers: the suite is sized for two cores.
 PYTEST ?= -n 2 --dist worksteal
 
-# The compiled kernels; without a compiler everything runs on the references, and `make test` tests those.
-LIBRARY := $(if $(shell command -v c++),snnjax/_cpu_kernels.so)
+# The compiled kernels, where they can be built; elsewhere everything runs on the references, and those are tested.
+LIBRARY := $(if $(and $(shell command -v c++),$(shell command -v cmake)),snnjax/_cpu_kernels.so)
 SOURCES := $(wildcard xla_ext/CMake* xla_ext/cpu/*.?pp xla_ext/cpu/*/*.?pp)
-CMAKE := PATH="$(abspath $(BIN)):$$PATH" cmake
 NINJA := $(if $(shell command -v ninja),-G Ninja)
 
 .DEFAULT_GOAL := help
@@ -18,7 +17,7 @@ NINJA := $(if $(shell command -v ninja),-G Ninja)
 .PHONY: help
 help:  ## say what there is
 	@echo "snnjax: spiking networks in JAX. What there is to make:"
-	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)$$/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)$$/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 .PHONY: demo
 demo: .venv/ready  ## train a sparse spiking network on digit events (pictures and checkpoint in out/)
@@ -43,14 +42,18 @@ format: .venv/ready  ## format the code, mend what the linter can mend
 	$(BIN)/ruff format .
 
 .PHONY: kernels kernels-asan kernels-tsan
-kernels: .venv/ready build/release  ## compile what changed in xla_ext/ into snnjax/_cpu_kernels.so
-kernels-asan: .venv/ready build/asan  # with the address and the undefined-behaviour sanitizer, in build/asan/
-kernels-tsan: .venv/ready build/tsan  # with the thread sanitizer, in build/tsan/
+kernels: build/release  ## compile what changed in xla_ext/ into snnjax/_cpu_kernels.so
+kernels-asan: build/asan  # with the address and the undefined-behaviour sanitizer, in build/asan/
+kernels-tsan: build/tsan  # with the thread sanitizer, in build/tsan/
 
 .PHONY: build/release build/asan build/tsan
-build/release build/asan build/tsan:
-	$(CMAKE) -S xla_ext --preset $(@F) $(NINJA) -DPython_EXECUTABLE=$(abspath $(BIN))/python
-	$(CMAKE) --build $@
+build/release build/asan build/tsan: .venv/ready
+	cmake -S xla_ext --preset $(@F) $(NINJA) -DPython_EXECUTABLE=$(abspath $(BIN))/python
+	cmake --build $@
+
+.PHONY: wheel
+wheel: .venv/ready  ## a wheel for any Python 3 on this platform, in dist/
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 snnjax/_cpu_kernels.so: $(SOURCES) | .venv/ready
 	@$(MAKE) --no-print-directory kernels
@@ -59,9 +62,19 @@ snnjax/_cpu_kernels.so: $(SOURCES) | .venv/ready
 notebooks: .venv/ready  ## execute the notebooks
 	$(BIN)/python -m pytest tests/test_notebooks.py
 
+# Where the other libraries are looked for; each may have an environment of its own.
+PEERS ?= $(BIN)/python
+
+.PHONY: bench bench-peers
+bench: .venv/ready $(LIBRARY)  ## measure everything beside plain JAX (tables and pictures in out/bench; BENCH="--only W3")
+	$(BIN)/python -m tests.benchmarks --out out/bench $(BENCH)
+
+bench-peers: .venv/ready $(LIBRARY)  ## the same beside the other libraries that are installed (PEERS="python ...")
+	$(BIN)/python -m tests.benchmarks --out out/bench --peers $(PEERS) $(BENCH)
+
 .PHONY: clean
-clean:  ## remove the environment, caches and out/
-	rm -rf .venv out build dist .pytest_cache .ruff_cache .hypothesis
+clean:  ## remove the environment, the compiled kernels, caches and out/
+	rm -rf .venv out build dist snnjax/_cpu_kernels.so .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Written last, so that an interrupted install is done again; and again whenever pyproject.toml changes.

@@ -34,13 +34,12 @@ HEAVY = {"optax", "chex", "matplotlib", "h5py", "tqdm"}
 # Parts of JAX that change without notice, and the only modules that may know them.
 PRIVATE = ("jax._src", "jaxlib", "jax.core", "jax.interpreters", "jax.extend")
 KNOWS_PRIVATE = {"_dispatch", "ipu"}
-# All that an op may ask of the compiled kernels: that its own be called.
-CALLED_BY_OPS = "snnjax._targets.call"
-
-# The C++ headers with a promise: the standard library, whose names have neither slash nor dot, and XLA's FFI.
-STANDARD_HEADER = re.compile(r"<[a-z_]+>")
-FFI_HEADER = '"xla/ffi/api/ffi.h"'
-INTRINSICS = "<immintrin.h>"
+# The headers that any file of xla_ext/cpu may include: the standard library and those beside it.
+COMMON_HEADER = re.compile(r'<[a-z_]+>|"[a-z_]+\.hpp"')
+# Those for handlers: XLA's FFI, and what the operating system says of memory and caches.
+HANDLER_HEADER = re.compile(r'"xla/ffi/api/ffi\.h"|<sys/mman\.h>|<unistd\.h>')
+# Those for the files that are compiled once per instruction set.
+KERNEL_HEADER = re.compile(r'<immintrin\.h>|"kernels/[a-z_]+\.hpp"|"\.\./kernels\.hpp"')
 
 MAX_NAMES = 60
 MAX_FILE_LINES = 400
@@ -152,52 +151,39 @@ def private_jax(path: str, source: str) -> list[str]:
     return sorted(uses)
 
 
-def dotted_names(source: str) -> Iterator[tuple[str, int]]:
-    """Every dotted name with its line, spelt from where it was imported: ``_targets.call`` is ``snnjax._targets.call``."""
-    tree = ast.parse(source)
-    aliases = [node.names for node in ast.walk(tree) if isinstance(node, ast.ImportFrom | ast.Import)]
-    origin = {alias.asname or alias.name: alias.name for names in aliases for alias in names}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            origin.update({alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names})
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute):
-            first, *rest = ast.unparse(node).split(".")
-            yield ".".join((origin.get(first, first), *rest)), node.lineno
-
-
 def compiled_code(path: str, source: str) -> list[str]:
-    """What knows of compiled code but `_dispatch` and `_targets`: an op calls its kernels, and nothing else."""
+    """What knows of compiled code but `_dispatch` and `_targets`: an op calls its kernels, and does nothing else."""
     own = layer_of(module_of(path))
     if own in ("_dispatch", "_targets"):
         return []
-    module = "snnjax._targets"
-    uses = {use for use in (*imports(source), *dotted_names(source)) if starts_with(use[0], module)}
-    if own == "ops":
-        uses = {use for use in uses if use[0] not in (module, CALLED_BY_OPS)}
-    uses |= {use for use in (*imports(source), *dotted_names(source)) if starts_with(use[0], "jax.ffi")}
-    return sorted(f"{path}:{line}: {name}" for name, line in uses)
+    nodes = ast.walk(ast.parse(source))
+    attributes = [(ast.unparse(node), node.lineno) for node in nodes if isinstance(node, ast.Attribute)]
+    found = set()
+    for name, line in [*imports(source), *attributes]:
+        name = name.removeprefix("snnjax.")
+        if starts_with(name, "jax.ffi"):
+            found.add(f"{path}:{line}: jax.ffi")
+        elif starts_with(name, "_targets") and not (own == "ops" and name in ("_targets", "_targets.call")):
+            found.add(f"{path}:{line}: {name}")
+    return sorted(found)
 
 
 def foreign_includes(path: str, source: str) -> list[str]:
     """Headers that a file of `xla_ext/cpu` may not include.
 
-    Its own folder, the standard library and XLA's FFI are open to it. The files of the instruction sets, `kernels.cpp`
-    and `kernels/`, know no FFI; they alone include each other and the intrinsics.
+    The files that are compiled once per instruction set, `kernels.cpp` and `kernels/`, know nothing of XLA; they alone
+    include each other and the intrinsics.
     """
     name = path.removeprefix("xla_ext/cpu/")
     is_kernel = name == "kernels.cpp" or name.startswith("kernels/")
-    found = []
-    for number, line in enumerate(source.splitlines(), 1):
-        if not (include := re.match(r"\s*#\s*include\s+(\S+)", line)):
-            continue
-        header = include[1]
-        own = header.startswith('"') and header.count("/") <= 1 and not header.startswith(('"xla/', '"../'))
-        allowed = STANDARD_HEADER.fullmatch(header) or (own and not header.startswith('"kernels/'))
-        allowed = allowed or (is_kernel and (header == INTRINSICS or header.startswith('"kernels/')))
-        if not (allowed or (header == FFI_HEADER and not is_kernel)):
-            found.append(f"{path}:{number}: {header}")
-    return found
+    own = KERNEL_HEADER if is_kernel else HANDLER_HEADER
+    lines = enumerate(source.splitlines(), 1)
+    includes = [(number, line.split()[1]) for number, line in lines if line.startswith("#include ")]
+    return [
+        f"{path}:{number}: {header}"
+        for number, header in includes
+        if not (COMMON_HEADER.fullmatch(header) or own.fullmatch(header))
+    ]
 
 
 def heavy_imports(path: str, source: str) -> list[str]:

@@ -18,7 +18,7 @@ PLAN = quick()
 ROUNDING = {"rtol": 1e-4, "atol": 1e-4}
 
 
-@pytest.mark.parametrize("workload", [*PLAN.recurrent, PLAN.deep], ids=lambda workload: workload.name)
+@pytest.mark.parametrize("workload", [PLAN.single[0][0], *PLAN.recurrent], ids=lambda workload: workload.name)
 def test_alternatives_of_a_network_agree(workload):
     def value_and_gradient(name):
         run = networks.compiled(name, networks.GRADIENT, workload.readout)
@@ -89,11 +89,19 @@ def test_measure_runs_every_timer_in_every_round():
 
 
 def test_quick_run_writes_table_and_pictures(tmp_path):
+    plan = replace(PLAN, recurrent=(), deep=PLAN.single[0][0])  # few layers compile fast
     with jax.numpy_dtype_promotion("standard"):
-        benchmarks.main(["--quick", "--out", str(tmp_path), "--only", "W1", "W4", "density", "scaling"])
+        benchmarks.run(plan, ["W1", "W3", "W4", "density", "scaling"], tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
         *("results.md", "results.json"),
         *("speed.png", "products.png", "density.png", "scaling.png"),
     }
     tables = json.loads((tmp_path / "results.json").read_text())["tables"]
     assert all(cell["median"] > 0 for table in tables for cell in table["cells"])
+
+
+def test_command_line_takes_known_sections_only(capsys):
+    assert benchmarks.arguments(["--only", "W3", "start"]).only == ["W3", "start"]
+    with pytest.raises(SystemExit):
+        benchmarks.arguments(["--only", "W5"])
+    assert "invalid choice: 'W5'" in capsys.readouterr().err

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 
 from snnjax import _targets
 from tests.architecture import ROOT
@@ -66,6 +67,18 @@ from snnjax import _targets
 sys.stdout.write(f"{_targets.missing()} {'other.so' in open('/proc/self/maps').read()}")
 """
         assert output(sys.executable, "-c", program, SNNJAX_CPU_KERNELS=str(other)) == "None True"
+
+
+def test_wheels_are_built_with_the_oldest_headers_supported():
+    """Kernels run in the jaxlib of their headers and in newer ones, not in older ones."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    for package in ("jax", "jaxlib"):
+        built, supported = (
+            next(line for line in lines if re.match(rf"{package}\W", line))
+            for lines in (project["build-system"]["requires"], project["project"]["dependencies"])
+        )
+        major, minor = map(int, re.match(rf"{package}>=(\d+)\.(\d+),", supported).groups())
+        assert built == f"{package}>={major}.{minor},<{major}.{minor + 1}"
 
 
 LISTING = """

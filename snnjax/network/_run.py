@@ -43,8 +43,6 @@ def run_fused(
     **options: Any,
 ) -> tuple[LIFNetworkOutput, NetworkState]:
     """Run plain LIF layers as one op."""
-    if options.get("implementation") is None:  # SHIM until lif_network takes it
-        options.pop("implementation", None)
     config = layers[0].neuron.plain_lif
     fused_layers = []
     for spec, own in zip(layers, params.layers, strict=True):

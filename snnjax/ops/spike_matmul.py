@@ -8,13 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from snnjax import _dispatch
+from snnjax import _dispatch, _targets
 from snnjax._check import check, check_float_array
 from snnjax._types import sum_dtype, wide
+from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle, groups_of
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter
 
 # Up to this many rows, and this share of neurons listed, gathering rows of the weights beats a dense product in jnp:
-# measured on two CPU cores by tests/benchmarks/crossover.py.
+# measured on two CPU cores by the section "forms" of tests/benchmarks.
 _MAX_LIST_ROWS = 2
 _MAX_LIST_SHARE = 0.05
 
@@ -144,11 +145,49 @@ def _weights_backward(operands: tuple[Array, Array, Array], num_neurons: int) ->
     return (d_weights.astype(g.dtype),)
 
 
+def _call(operands: tuple[Array, Array, Array], _: tuple[()], groups: int) -> list[Array]:
+    ids, values, weights = operands
+    result = groups_of(groups, ids.shape[1], weights.shape[-1], dtype=weights.dtype)
+    leaves = as_kernel_ids(ids, weights.shape[1]), values, weights
+    return _targets.call("snnjax_spike_matmul", leaves, [result])
+
+
+def _call_values_backward(operands: tuple[Array, Array, Array], _: tuple[()], groups: int) -> list[Array]:
+    ids, weights, g = operands
+    result = groups_of(groups, *ids.shape[1:], dtype=g.dtype)
+    leaves = as_kernel_ids(ids, weights.shape[1]), weights, g
+    return _targets.call("snnjax_spike_matmul_values_backward", leaves, [result])
+
+
+def _call_weights_backward(
+    operands: tuple[Array, Array, Array], num_neurons: int, groups: int
+) -> list[Array]:
+    ids, values, g = operands
+    result = groups_of(groups, num_neurons, g.shape[-1], dtype=g.dtype)
+    leaves = as_kernel_ids(ids, num_neurons), values, g
+    return _targets.call("snnjax_spike_matmul_weights_backward", leaves, [result])
+
+
+def _obstacle(shapes: tuple[Any, Any, Any], _: Any) -> str | None:
+    return dtype_obstacle("weights", shapes[2])  # or their cotangents: all have one dtype
+
+
+_KERNEL = _dispatch.Kernel(_call, _obstacle)
+_VALUES_KERNEL = _dispatch.Kernel(_call_values_backward, _obstacle)
+_WEIGHTS_KERNEL = _dispatch.Kernel(_call_weights_backward, _obstacle)
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
 def _spike_matmul(ids: Array, values: Array, weights: Array, implementation: str | None) -> Array:
     operands, axes = (ids, values, weights), (0, 0, _dispatch.SHARED)
     return _dispatch.evaluate(
-        "snnjax_spike_matmul", _reference, operands, axes, (0,), implementation=implementation
+        "snnjax_spike_matmul",
+        _reference,
+        operands,
+        axes,
+        (0,),
+        kernel=_KERNEL,
+        implementation=implementation,
     )[0]
 
 
@@ -169,6 +208,7 @@ def _bwd(
         (ids, weights, g),
         (0, _dispatch.SHARED, 0),
         (0,),
+        kernel=_VALUES_KERNEL,
         implementation=implementation,
     )
     (d_weights,) = _dispatch.evaluate(
@@ -178,6 +218,7 @@ def _bwd(
         (0, 0, 0),
         (_dispatch.SHARED,),
         weights.shape[0],
+        kernel=_WEIGHTS_KERNEL,
         implementation=implementation,
     )
     return None, d_values, d_weights

@@ -6,8 +6,8 @@ All of it takes the better part of an hour on two cores, which should have nothi
 """
 
 import argparse
-import dataclasses
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tests.benchmarks import report, sections
@@ -28,23 +28,28 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
+def run(plan: Plan, names: Sequence[str], folder: Path) -> None:
+    """Run sections and write after each table, so that an interrupted run keeps what it has."""
+    tables = []
+    for name in names:
+        for table in sections.SECTIONS[name](plan):
+            say(report.as_markdown(table))
+            tables.append(table)
+            report.write(folder, tables)
+    from tests.benchmarks import pictures  # matplotlib is slow to import
+
+    pictures.write(folder, tables)
+    say(f"written to {folder}")
+
+
 def main(words: Sequence[str] | None = None) -> None:
-    """Run the sections and write after each table, so that an interrupted run keeps what it has."""
+    """The command line."""
     given = arguments(words)
     peers = tuple(given.peers)
     plan = quick(peers) if given.quick else Plan(peers=peers)
     if given.rounds is not None:
-        plan = dataclasses.replace(plan, rounds=given.rounds)
-    tables = []
-    for name in given.only:
-        for table in sections.SECTIONS[name](plan):
-            say(report.as_markdown(table))
-            tables.append(table)
-            report.write(given.out, tables)
-    from tests.benchmarks import pictures  # matplotlib is slow to import
-
-    pictures.write(given.out, tables)
-    say(f"written to {given.out}")
+        plan = replace(plan, rounds=given.rounds)
+    run(plan, given.only, given.out)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ class Plan:
     """The whole benchmark."""
 
     rounds: int = 15
-    sweep_rounds: int = 5
+    sweep_rounds: int = 7
     fresh_rounds: int = 3  # new processes
     min_seconds: float = timing.MIN_SECONDS
 
@@ -43,7 +43,7 @@ class Plan:
 
 def quick(peers: tuple[str, ...] = ()) -> Plan:
     """Everything once, as small as can be and in few shapes, which are what compiles: shows that it runs, no more."""
-    single = w1(32, 0.1, steps=8, batch=2)
+    single = w1(32, 0.1, steps=8, batch=4)
     deep = Workload("W3, small", (40, 24, 10), 8, 4, 0.1, (0.1, 0.1))
     names = ("plain JAX, lax.scan", "snnjax, events")
     return Plan(

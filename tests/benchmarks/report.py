@@ -5,7 +5,7 @@ import os
 import platform
 import statistics
 from collections.abc import Sequence
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,16 @@ def machine() -> dict[str, str]:
         "processor": processor or platform.machine(),
         "cores": str(len(os.sched_getaffinity(0))),
         "python": platform.python_version(),
-        **{package: version(package) for package in PACKAGES},
+        **{package: version_of(package) for package in PACKAGES},
         "CPU kernels": _targets.missing() or "loaded",
     }
+
+
+def version_of(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # snnjax itself, run from its folder
+        return "not installed"
 
 
 def columns(table: Table) -> list[str]:

@@ -101,16 +101,16 @@ def by_density(
 
 def density(plan: Plan) -> Iterator[Table]:
     """W1 to W3 with inputs and all layers at one density, from silence to all spiking at every step."""
-    swept = [(workloads[0], (FORWARD, GRADIENT)) for workloads in plan.single]
-    swept += [(workload, (INFERENCE, TRAINING)) for workload in (*plan.recurrent, plan.deep)]
-    for workload, tasks in swept:
+    swept = [(workloads[0], (FORWARD, GRADIENT), ()) for workloads in plan.single]
+    swept += [(workload, (INFERENCE, TRAINING), ()) for workload in plan.recurrent]
+    swept += [(plan.deep, (INFERENCE, TRAINING), plan.capped)]
+    for workload, tasks, capped in swept:
         announce(f"{workload.name}, by density")
         cells: dict[str, Cells] = {task: {} for task in tasks}
         for share in plan.densities:
             at_share = workload.at_density(share)
             timers = networks.timers(at_share, plan.swept, tasks)
-            if workload == plan.deep:
-                timers |= networks.timers(at_share, plan.capped, (TRAINING,))
+            timers |= networks.timers(at_share, capped, (TRAINING,))
             for (task, name), values in measure(plan, timers, plan.sweep_rounds).items():
                 cells[task][percent(share), name] = values
         for task in tasks:

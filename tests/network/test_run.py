@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import Network, SparseSpikes, layer, leaky_readout, network, neurons, spiking_readout
+from snnjax import Network, SparseSpikes, _dispatch, layer, leaky_readout, network, neurons, spiking_readout
 from tests.network.helpers import BATCH, INPUTS, STEPS, initial, random_spikes, with_gradients
 from tests.ops.common import assert_same, jit
 
@@ -144,3 +144,37 @@ def test_whole_number_inputs_equal_floats_layer_by_layer() -> None:
     run = jit(lambda x: net.apply(params, net.initial_state(params, BATCH), x, lengths=LENGTHS))
     for dtype in (jnp.uint8, jnp.bool_):
         assert_same(run(inputs.astype(dtype)), run(inputs))
+
+
+@pytest.mark.parametrize(
+    "neuron, ops", [(LEARNED, {"lif_network"}), (neurons.adlif(), {"select_spikes", "spike_matmul"})]
+)
+def test_implementation_reaches_every_op(neuron: Any, ops: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The forward and the backward pass of all; the products of the events, of the layers and of the read-out."""
+    net = plain(neuron, leaky_readout(3), capacity=3)
+    params, inputs = initial(net), SparseSpikes.from_dense(random_spikes(0.3), 6)
+    seen, evaluate = [], _dispatch.evaluate
+
+    def record(target: str, *arguments: Any, implementation: str | None = None, **options: Any) -> Any:
+        seen.append((target.removeprefix("snnjax_"), implementation))
+        return evaluate(target, *arguments, implementation=implementation, **options)
+
+    monkeypatch.setattr(_dispatch, "evaluate", record)
+    run = with_gradients(functools.partial(net.apply, implementation="reference"))
+    jax.eval_shape(run, params, net.initial_state(params, BATCH), inputs)
+    names, implementations = zip(*seen, strict=True)
+    assert {name for name in names if "backward" not in name} == ops
+    assert {name.split("_backward")[0] for name in names if "backward" in name} >= ops - {"spike_matmul"}
+    assert set(implementations) == {"reference"}
+
+
+@pytest.mark.parametrize("neuron", [LEARNED, neurons.adlif()], ids=["fused", "layers"])
+def test_implementation_that_is_unknown(neuron: Any) -> None:
+    net = plain(neuron, leaky_readout(3))
+    with pytest.raises(ValueError) as error:
+        jax.eval_shape(
+            lambda params: net.apply(params, None, random_spikes(0.3), implementation="gpu"), initial(net)
+        )
+    assert str(error.value) == (
+        "network.apply: `implementation` must be one of None, 'reference', 'cpu', got 'gpu'. Choose one of these."
+    )

@@ -109,6 +109,18 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
         "lif_step: `spike_from` must be 'new' where reset_time is 'immediate', got 'old'. "
         "Use reset_time='after_decay' with the old membrane's spikes.",
     ),
+    *(
+        (
+            call,
+            f"{op}: `implementation` must be one of None, 'reference', 'cpu', got 'gpu'. Choose one of these.",
+        )
+        for op, call in (
+            ("lif_step", lambda: lif_step(V, V, 0.5, 1.0, implementation="gpu")),
+            ("select_spikes", lambda: select_spikes(V, 1.0, 0.9, capacity=1, implementation="gpu")),
+            ("spike_matmul", lambda: spike_matmul(LISTS, V.T, implementation="gpu")),
+            ("lif_network", lambda: net(implementation="gpu")),
+        )
+    ),
     (
         lambda: select_spikes(V.astype(int), 1.0, 0.9, capacity=1),
         f"select_spikes: `v` {FLOATS} v.astype(jnp.float32).",

@@ -28,6 +28,9 @@ struct SpikeRow {
   bool is_dense;  // too many to list; ids is empty and the row is read in its dense form
 };
 
+// Listing writes whole vectors, the last of which may reach behind the last entry.
+inline constexpr Index kListSlack = 16;
+
 enum class Reset : std::int32_t { kSubtract = 0, kZero = 1, kNone = 2 };
 
 enum class SurrogateKind : std::int32_t {
@@ -69,6 +72,7 @@ struct StepForward {
   Rows<std::uint64_t> near;          // bits of second_threshold < v <= threshold, overwritten; data may be nullptr
   Rows<float> record;                // membranes after the step; data may be nullptr
   Rows<std::uint16_t> record_bfloat16;  // likewise
+  bool record_streams;  // past the caches: it is too large to be still there when it is read again
 };
 
 // The same step backwards. Cotangents are named after what they belong to, with g_ in front.
@@ -86,6 +90,7 @@ struct StepBackward {
   Rows<const float> g_last;          // of the membrane behind the last step of each sample; data may be nullptr
   Rows<const float> v;               // membranes after the step
   Rows<const float> v_before;        // and before it; read only for the sums below
+  Rows<const float> ahead;           // the v of the next call, to be fetched meanwhile; data may be nullptr
   Rows<float> g_u;                   // state: of the membrane behind the reset of the next step, updated
   Rows<float> g_v;                   // of the membrane after the step, 0 behind the end of a sample; overwritten
   float* sum_decay;                  // [columns], added to; nullptr: not needed
@@ -96,13 +101,19 @@ struct Kernels {
   const char* name;
   Index lanes;  // float32 numbers in a vector
 
-  // The entries of a dense row that are not 0; the buffers hold `width` + lanes elements.
+  // The entries of a dense row that are not 0; the buffers hold `width` + kListSlack elements.
   std::uint32_t (*listNonZero)(const float* row, Index width, std::uint32_t* ids, float* values, bool* all_ones);
 
-  // out[r] = start[r] + sum_k values[k] * weights[ids[k]]; `columns` is a multiple of lanes. The start may be shared by
-  // all rows (stride 0), be `out` itself, or be absent (data nullptr).
+  // The ids of the set bits of a row of `width` bits; the buffer holds `width` + kListSlack elements.
+  std::uint32_t (*listBits)(const std::uint64_t* bits, Index width, std::uint32_t* ids);
+
+  // out[r] = start[r] + sum_k values[k] * weights[ids[k]] over any number of columns. The start may be shared by all
+  // rows (stride 0), be `out` itself, or be absent (data nullptr).
   void (*sumRows)(const SpikeRow* spikes, Index rows, Rows<const float> weights, Index columns,
                   Rows<const float> start, Rows<float> out);
+  // The same with weights in bfloat16.
+  void (*sumRowsBfloat16)(const SpikeRow* spikes, Index rows, Rows<const std::uint16_t> weights, Index columns,
+                          Rows<const float> start, Rows<float> out);
   // weights[ids[k]] += values[k] * g[r].
   void (*addRows)(const SpikeRow* spikes, Index rows, Rows<float> weights, Index columns, Rows<const float> g);
   // out[k] = <weights[ids[k]], g> of one row, over any number of columns; out has one element per id.

@@ -43,8 +43,8 @@ void runReadoutBackward(ReadoutBackward& pass, const Threads& threads) {
   });
   const Buffer<double> sum_gain(outputs);
   const Weights& weights = pass.layer.weights;
-  computeWeightGradient({pass.inputs,
-                         pass.extent.rows(),
+  const TransposedSpikes inputs(pass.inputs, chunksOf(pass.extent), TransposedSpikes::Layout::kInPlace, threads);
+  computeWeightGradient({inputs,
                          {pass.g_v.data(), pass.g_v_stride},
                          weights,
                          {pass.g_weights, weights.inputs, weights.outputs},

@@ -7,7 +7,7 @@ namespace snnjax {
 
 struct ReadoutBackward {
   const Layer& layer;
-  const SpikeRows& inputs;
+  const SpikeLists& inputs;
   Extent extent;
   Numbers first_v;   // [batch, outputs]
   Numbers output;    // membranes [steps, batch, outputs]

@@ -12,25 +12,21 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 }  // namespace
 
+// A row of bytes is the beginning of a row of words, on machines that store the lowest byte first.
+static_assert(std::endian::native == std::endian::little);
+
 void writeBits(const Bits& from, Index rows, Index neurons, std::uint8_t* to) {
   const Index bytes = (neurons + 7) / 8;
-  for (Index r = 0; r < rows; ++r) {
-    for (Index b = 0; b < bytes; ++b) {
-      to[r * bytes + b] = static_cast<std::uint8_t>(from.row(r)[b / 8] >> (b % 8 * 8));
-    }
-  }
+  for (Index r = 0; r < rows; ++r) std::memcpy(to + r * bytes, from.row(r), static_cast<std::size_t>(bytes));
 }
 
 Bits readBits(const std::uint8_t* from, Index rows, Index neurons) {
   const Index bytes = (neurons + 7) / 8;
   Bits to(rows, neurons);
   for (Index r = 0; r < rows; ++r) {
-    for (Index b = 0; b < bytes; ++b) {
-      // Bits behind the last neuron name none: they are dropped, whoever wrote them.
-      const Index left = neurons - b * 8;
-      const auto mask = static_cast<std::uint8_t>(left >= 8 ? 0xff : (1 << left) - 1);
-      to.row(r)[b / 8] |= static_cast<std::uint64_t>(from[r * bytes + b] & mask) << (b % 8 * 8);
-    }
+    std::memcpy(to.row(r), from + r * bytes, static_cast<std::size_t>(bytes));
+    // Bits behind the last neuron name none: they are dropped, whoever wrote them.
+    if (neurons % 64 != 0) to.row(r)[neurons / 64] &= (std::uint64_t{1} << (neurons % 64)) - 1;
   }
   return to;
 }
@@ -78,6 +74,12 @@ void finishWeightGradient(const PackedWeights& sums, Index first, Index columns,
   }
 }
 
+// Of so many rows that a tile of 64 columns of their cotangents takes half a megabyte of the second-level cache.
+Chunking chunksOf(const Extent& extent) {
+  constexpr Index kRows = 2048;
+  return {extent, kBlockRows, std::max<Index>(kRows / kBlockRows, 1)};
+}
+
 void computeWeightGradient(const WeightGradient& of, const Threads& threads) {
   if (!of.g_weights.numbers && of.sum_gain == nullptr) return;
   const Index neurons = of.weights.outputs, tile = columnsOfTile(neurons, of.weights.inputs);
@@ -88,7 +90,11 @@ void computeWeightGradient(const WeightGradient& of, const Threads& threads) {
     PackedWeights& sums = scratch[static_cast<std::size_t>(worker)];
     sums.resize(of.weights.inputs, padded);
     sums.clear(of.weights.inputs);
-    accumulate(of.spikes, 0, of.rows, sums.rows(), padded, {of.g_v.data + first, of.g_v.stride});
+    const Chunking& chunking = of.spikes.chunking();
+    for (Index chunk = 0; chunk < chunking.count(); ++chunk) {
+      const float* g_v = of.g_v.row(chunking.at(chunk).firstRow(chunking.extent)) + first;
+      of.spikes.accumulate(chunk, sums.rows(), padded, {g_v, of.g_v.stride});
+    }
     finishWeightGradient(sums, first, columns, of);
   });
 }

@@ -2,27 +2,23 @@
 //
 // A thread takes a patch: some columns (neurons) of some samples, over all steps. A feed-forward layer is cut into
 // column tiles, whose weights stay in the cache; a recurrent layer needs all its spikes in the next step and is cut
-// into samples. Rows of time series are numbered step * batch + sample.
+// into samples. Within a patch, one block of samples after the other runs over all steps, so that its state stays in the
+// first-level cache.
 #pragma once
 
+#include <bit>
 #include <vector>
 
+#include "extent.hpp"
 #include "kernels.hpp"
 #include "memory.hpp"
 #include "numbers.hpp"
 #include "parallel.hpp"
 #include "products.hpp"
 #include "spike_rows.hpp"
+#include "transposed.hpp"
 
 namespace snnjax {
-
-// How long the sequences of a batch are.
-struct Extent {
-  Index steps, batch;
-  const std::int32_t* ends;  // [batch], in [0, steps]: the step behind the last one of each sample
-
-  Index rows() const { return steps * batch; }
-};
 
 // Spikes or other marks of neurons, a bit each, in rows of whole words.
 class Bits {
@@ -38,6 +34,12 @@ class Bits {
   Index words_ = 0;
   Buffer<std::uint64_t> memory_;
 };
+
+inline Index countBits(const std::uint64_t* bits, Index words) {
+  Index count = 0;
+  for (Index word = 0; word < words; ++word) count += std::popcount(bits[word]);
+  return count;
+}
 
 // Bits as arrays of results hold them: rows of (neurons + 7) / 8 bytes, the lowest bit first.
 void writeBits(const Bits& from, Index rows, Index neurons, std::uint8_t* to);
@@ -105,7 +107,7 @@ struct Above {
 
 struct LayerBackward {
   const Layer& layer;
-  const SpikeRows& inputs;
+  const SpikeLists& inputs;
   Extent extent;
   Numbers first_v, first_spikes, record;
   const Bits& spikes;  // the listed spikes
@@ -131,13 +133,14 @@ void runBackward(LayerBackward& pass, const Threads& threads);
 
 // The weight gradient of a layer from the cotangents of its membranes, times `gain`; adds what reaches the gain.
 struct WeightGradient {
-  const SpikeRows& spikes;
-  Index rows;
+  const TransposedSpikes& spikes;
   Rows<const float> g_v;
   Weights weights, g_weights;
   const float* gain;
   double* sum_gain;  // [neurons]; nullptr: not needed
 };
+// Chunks of rows of a weight gradient.
+Chunking chunksOf(const Extent& extent);
 void computeWeightGradient(const WeightGradient& of, const Threads& threads);
 // Of columns [first, first + columns), from the products summed without the gain.
 void finishWeightGradient(const PackedWeights& sums, Index first, Index columns, const WeightGradient& of);

@@ -15,7 +15,7 @@ struct Patch {
 
 // What a thread needs for a patch, kept for its next one.
 struct Scratch {
-  PackedWeights above, above_rows, recurrent, sums;
+  PackedWeights above, above_rows, recurrent, sums, g_v;
 };
 
 // Sums over all steps of each block of samples, in float64. Blocks are added in their order at last, so the result does
@@ -42,10 +42,9 @@ class Sums {
 
 Rows<const float> asConst(Rows<float> rows) { return {rows.data, rows.stride}; }
 
-WeightGradient weightGradientOf(const LayerBackward& pass, double* sum_gain) {
+WeightGradient weightGradientOf(const LayerBackward& pass, const TransposedSpikes& inputs, double* sum_gain) {
   const Weights& weights = pass.layer.weights;
-  return {pass.inputs,
-          pass.extent.rows(),
+  return {inputs,
           {pass.g_v.data(), pass.g_v_stride},
           weights,
           {pass.g_weights, weights.inputs, weights.outputs},
@@ -55,50 +54,68 @@ WeightGradient weightGradientOf(const LayerBackward& pass, double* sum_gain) {
 
 class PatchRun {
  public:
-  PatchRun(LayerBackward& pass, const Patch& patch, Scratch& scratch, const Sums& sums, double* sum_gain)
+  PatchRun(LayerBackward& pass, const TransposedSpikes& inputs, const Patch& patch, Scratch& scratch, const Sums& sums,
+           double* sum_gain)
       : pass_(pass),
+        inputs_(inputs),
         layer_(pass.layer),
         patch_(patch),
         scratch_(scratch),
         sums_(sums),
         sum_gain_(sum_gain),
         width_(roundUp(patch.columns, kernels().lanes)),
-        g_s_(patch.samples * width_),
-        g_u_(patch.samples * width_),
-        g_v_(patch.samples * width_),
-        carried_(patch.samples * width_),
+        chunk_steps_(inputs.chunking().steps),
+        g_s_(kBlockRows * width_),
+        g_u_(kBlockRows * width_),
+        carried_(kBlockRows * width_),
+        g_counts_(pass.g_counts ? kBlockRows * width_ : 0),
+        g_last_(kBlockRows * width_),
         v_(2 * kBlockRows * width_),
-        g_counts_(copy(pass.g_counts)),
-        g_last_(copy(pass.g_last_v)),
         step_sums_(2 * width_) {}
 
   void run() {
-    begin();
-    for (Index step = pass_.extent.steps; step-- > 0;) {
-      gather(step);
-      advance(step);
+    pack();
+    for (Index first = 0; first < patch_.samples; first += kBlockRows) {
+      first_sample_ = patch_.first_sample + first;
+      samples_ = std::min(kBlockRows, patch_.samples - first);
+      runBlock();
     }
-    end();
+    if (sumsWeights()) {
+      finishWeightGradient(scratch_.sums, patch_.first_column, patch_.columns,
+                           weightGradientOf(pass_, inputs_, sum_gain_));
+    }
   }
 
  private:
   Index neurons() const { return layer_.neurons(); }
-  Index firstRow(Index step) const { return step * pass_.extent.batch + patch_.first_sample; }
-  Index place(Index r) const { return (patch_.first_sample + r) * neurons() + patch_.first_column; }
-  Rows<float> g_s() const { return {g_s_.data(), width_}; }
-  Rows<float> g_v() const { return {g_v_.data(), width_}; }
+  Index firstRow(Index step) const { return step * pass_.extent.batch + first_sample_; }
+  Index place(Index r) const { return (first_sample_ + r) * neurons() + patch_.first_column; }
+  Rows<float> rowsOf(const Buffer<float>& memory) const { return {memory.data(), width_}; }
+  // The weight gradient of a recurrent layer waits for the samples of all threads.
   bool sumsWeights() const { return !layer_.isRecurrent() && (pass_.g_weights || pass_.g_gain); }
 
-  // The patch of an array [batch, neurons], empty if it is absent.
-  Buffer<float> copy(const Numbers& numbers) const {
-    if (!numbers) return {};
-    Buffer<float> own(patch_.samples * width_);
-    for (Index r = 0; r < patch_.samples; ++r) numbers.read(place(r), patch_.columns, own.data() + r * width_);
-    return own;
+  // The cotangents of the membranes of a step: those of a chunk of steps lie behind one another.
+  Rows<float> g_v(Index step) const {
+    const Index place = sumsWeights() ? std::max<Index>(step, 0) % chunk_steps_ : 0;
+    return {scratch_.g_v.rows().row(place * samples_), width_};
   }
 
-  void begin() {
+  void runBlock() {
+    begin();
+    for (Index step = pass_.extent.steps; step-- > 0;) {
+      gather(step);
+      advance(step);
+      if (layer_.isRecurrent()) sendBack(step);
+      if (!sumsWeights() || step % chunk_steps_ != 0) continue;
+      inputs_.accumulate(inputs_.chunking().indexOf(step, first_sample_), scratch_.sums.rows(), width_,
+                         asConst(g_v(step)));
+    }
+    end();
+  }
+
+  void pack() {
     const Above& above = pass_.above;
+    scratch_.g_v.resize((sumsWeights() ? chunk_steps_ : 1) * kBlockRows, width_);
     if (above.g_v.data != nullptr) {
       scratch_.above.resize(above.weights.outputs, width_);
       packTransposed(above.weights, patch_.first_column, patch_.columns, above.gain, scratch_.above);
@@ -107,8 +124,6 @@ class PatchRun {
     if (layer_.isRecurrent()) {
       scratch_.recurrent.resize(neurons(), width_);
       packTransposed(layer_.recurrent, 0, neurons(), layer_.constants.gain(), scratch_.recurrent);
-      const Buffer<float> last = copy(pass_.g_last_spikes);
-      if (last.data() != nullptr) std::copy_n(last.data(), patch_.samples * width_, carried_.data());
     }
     if (sumsWeights()) {
       scratch_.sums.resize(layer_.weights.inputs, width_);
@@ -128,131 +143,135 @@ class PatchRun {
     }
   }
 
+  // The cotangents of the state behind the last step.
+  void begin() {
+    std::fill_n(g_u_.data(), samples_ * width_, 0.0F);
+    read(pass_.g_last_v, g_last_);
+    if (pass_.g_counts) read(pass_.g_counts, g_counts_);
+    if (layer_.isRecurrent()) read(pass_.g_last_spikes, carried_);
+  }
+
+  // The block of an array [batch, neurons].
+  void read(const Numbers& from, const Buffer<float>& to) const {
+    for (Index r = 0; r < samples_; ++r) from.read(place(r), patch_.columns, to.data() + r * width_);
+  }
+
   // The cotangents of the listed spikes of a step.
   void gather(Index step) {
     const Above& above = pass_.above;
-    for (Index r = 0; r < patch_.samples; r += kBlockRows) {
-      const Index count = std::min(kBlockRows, patch_.samples - r), row = firstRow(step) + r;
-      if (above.g_v.data == nullptr) {
-        std::fill_n(g_s().row(r), count * width_, 0.0F);
-      } else if (pass_.listed && isShort(row, count)) {
-        gatherListed(row, r, count);
-      } else {
-        kernels().multiplyRows({above.g_v.row(row), above.g_v.stride}, count, above.weights.outputs,
-                               asConst(scratch_.above.rows()), width_, {nullptr, 0}, {g_s().row(r), width_});
-      }
+    const Rows<float> g_s = rowsOf(g_s_);
+    if (above.g_v.data == nullptr) {
+      std::fill_n(g_s.data, samples_ * width_, 0.0F);
+    } else if (pass_.listed && isShort(firstRow(step))) {
+      gatherListed(firstRow(step));
+    } else {
+      kernels().multiplyRows({above.g_v.row(firstRow(step)), above.g_v.stride}, samples_, above.weights.outputs,
+                             asConst(scratch_.above.rows()), width_, {nullptr, 0}, g_s);
     }
     for (const Numbers& more : pass_.g_spikes) add(more, step);
     if (layer_.isRecurrent()) carry(step);
   }
 
-  // Whether so few neurons of some rows are listed that single products pay.
-  bool isShort(Index row, Index count) const {
+  // Whether so few neurons of the block are listed that single products pay.
+  bool isShort(Index row) const {
     Index listed = 0;
     const Index first = patch_.first_column / 64, words = (patch_.columns + 63) / 64;
-    for (Index r = 0; r < count; ++r) {
-      for (Index word = 0; word < words; ++word) listed += __builtin_popcountll(pass_.listed.row(row + r)[first + word]);
-    }
-    return static_cast<double>(listed) < kDotShare * static_cast<double>(count * patch_.columns);
+    for (Index r = 0; r < samples_; ++r) listed += countBits(pass_.listed.row(row + r) + first, words);
+    return static_cast<double>(listed) < kDotShare * static_cast<double>(samples_ * patch_.columns);
   }
 
-  void gatherListed(Index row, Index r, Index count) {
+  void gatherListed(Index row) {
     const Index first = patch_.first_column / 64, outputs = pass_.above.weights.outputs;
-    ids_.resize(static_cast<std::size_t>(roundUp(patch_.columns, 64)));
+    ids_.resize(static_cast<std::size_t>(roundUp(patch_.columns, 64)) + kListSlack);
     dots_.resize(ids_.size());
-    for (Index i = 0; i < count; ++i) {
-      float* out = g_s().row(r + i);
+    for (Index r = 0; r < samples_; ++r) {
+      float* out = g_s_.data() + r * width_;
       std::fill_n(out, width_, 0.0F);
-      bool all_ones = true;
-      const BitSource listed(pass_.listed.row(row + i) + first, patch_.columns);
-      const std::uint32_t listed_count = listed.list(0, ids_.data(), nullptr, &all_ones);
-      kernels().dotRows(ids_.data(), listed_count, asConst(scratch_.above_rows.rows()), outputs,
-                        pass_.above.g_v.row(row + i), dots_.data());
-      for (std::uint32_t k = 0; k < listed_count; ++k) out[ids_[k]] = dots_[k];
+      const std::uint32_t count = kernels().listBits(pass_.listed.row(row + r) + first, patch_.columns, ids_.data());
+      kernels().dotRows(ids_.data(), count, asConst(scratch_.above_rows.rows()), outputs,
+                        pass_.above.g_v.row(row + r), dots_.data());
+      for (std::uint32_t k = 0; k < count; ++k) out[ids_[k]] = dots_[k];
     }
   }
 
   void add(const Numbers& more, Index step) {
     std::vector<float> row(static_cast<std::size_t>(patch_.columns));
-    for (Index r = 0; r < patch_.samples; ++r) {
+    for (Index r = 0; r < samples_; ++r) {
       more.read((firstRow(step) + r) * neurons() + patch_.first_column, patch_.columns, row.data());
-      for (Index c = 0; c < patch_.columns; ++c) g_s().row(r)[c] += row[static_cast<std::size_t>(c)];
+      for (Index c = 0; c < patch_.columns; ++c) g_s_[r * width_ + c] += row[static_cast<std::size_t>(c)];
     }
   }
 
   // What the next step's recurrent currents send back: in the beginning, and behind the end of a sample, that of the
   // state, which `carried_` holds until the sample's last step has used it.
   void carry(Index step) {
-    for (Index r = 0; r < patch_.samples; ++r) {
-      if (step >= pass_.extent.ends[patch_.first_sample + r]) continue;
-      for (Index c = 0; c < width_; ++c) g_s().row(r)[c] += carried_[r * width_ + c];
+    for (Index r = 0; r < samples_; ++r) {
+      if (step >= pass_.extent.ends[first_sample_ + r]) continue;
+      for (Index c = 0; c < width_; ++c) g_s_[r * width_ + c] += carried_[r * width_ + c];
     }
   }
 
-  // The time step of the neurons, and the sums that go with it.
+  // The time step of the neurons, and the sums that go with it; step -1 is the reset of the state before the first step.
   void advance(Index step) {
-    for (Index r = 0; r < patch_.samples; r += kBlockRows) advanceBlock(step, r);
-    const Index first = firstRow(step);
-    if (sumsWeights()) accumulate(pass_.inputs, first, patch_.samples, scratch_.sums.rows(), width_, asConst(g_v()));
-    if (pass_.g_v.data() != nullptr) {
-      for (Index r = 0; r < patch_.samples; ++r) {
-        std::copy_n(g_v().row(r), patch_.columns,
-                    pass_.g_v.data() + (first + r) * pass_.g_v_stride + patch_.first_column);
-      }
-    }
-    if (layer_.isRecurrent()) sendBack(step);
-  }
-
-  // Samples [r, r + kBlockRows) of the patch; step -1 is the reset of the state before the first step.
-  void advanceBlock(Index step, Index r) {
-    const Index rows = std::min(kBlockRows, patch_.samples - r), sample = patch_.first_sample + r;
-    const Index word = patch_.first_column / 64, row = step * pass_.extent.batch + sample;
+    const Index word = patch_.first_column / 64, row = firstRow(step);
     const bool is_step = step >= 0, needs_before = is_step && pass_.g_decay;
+    const auto own = [&](const Buffer<float>& memory) { return asConst(rowsOf(memory)); };
     std::fill_n(step_sums_.data(), 2 * width_, 0.0F);
-    const auto own = [&](const Buffer<float>& memory) {
-      return Rows<float>{memory.data() == nullptr ? nullptr : memory.data() + r * width_, width_};
-    };
     kernels().stepBackward({
-        .rows = rows,
+        .rows = samples_,
         .columns = patch_.columns,
         .constants = layer_.constants.from(patch_.first_column),
         .reset = layer_.reset,
         .detach_reset = layer_.detach_reset,
         .surrogate = layer_.surrogate,
         .step = step,
-        .ends = pass_.extent.ends + sample,
-        .g_spikes = asConst(own(g_s_)),
+        .ends = pass_.extent.ends + first_sample_,
+        .g_spikes = own(g_s_),
         .listed = {is_step && pass_.listed ? pass_.listed.row(row) + word : nullptr, pass_.listed.words()},
-        .g_counts = is_step ? asConst(own(g_counts_)) : Rows<const float>{nullptr, 0},
-        .g_last = asConst(own(g_last_)),
-        .v = is_step ? membranes(pass_.record, row, rows, 0) : membranes(pass_.first_v, sample, rows, 0),
+        .g_counts = is_step && pass_.g_counts ? own(g_counts_) : Rows<const float>{nullptr, 0},
+        .g_last = own(g_last_),
+        .v = is_step ? membranes(pass_.record, row, 0) : membranes(pass_.first_v, first_sample_, 0),
         .v_before = !needs_before ? Rows<const float>{nullptr, 0}
-                    : step > 0    ? membranes(pass_.record, row - pass_.extent.batch, rows, 1)
-                                  : membranes(pass_.first_v, sample, rows, 1),
-        .g_u = own(g_u_),
-        .g_v = own(g_v_),
+                    : step > 0    ? membranes(pass_.record, row - pass_.extent.batch, 1)
+                                  : membranes(pass_.first_v, first_sample_, 1),
+        .ahead = ahead(step - 1),
+        .g_u = rowsOf(g_u_),
+        .g_v = g_v(step),
         .sum_decay = needs_before ? step_sums_.data() : nullptr,
         .sum_threshold = pass_.g_threshold ? step_sums_.data() + width_ : nullptr,
     });
-    addStepSums(sample / kBlockRows, is_step ? own(g_v_) : own({}), rows);
+    addStepSums(step);
+    if (!is_step || pass_.g_v.data() == nullptr) return;
+    for (Index r = 0; r < samples_; ++r) {
+      float* to = pass_.g_v.data() + (row + r) * pass_.g_v_stride + patch_.first_column;
+      std::copy_n(g_v(step).row(r), patch_.columns, to);
+    }
   }
 
-  void addStepSums(Index block, Rows<float> g_v, Index rows) {
+  // The membranes that the next call needs, to be fetched meanwhile.
+  Rows<const float> ahead(Index step) const {
+    if (pass_.record.is_bfloat16 || step < 0) return {nullptr, 0};
+    return {pass_.record.float32() + firstRow(step) * neurons() + patch_.first_column, neurons()};
+  }
+
+  void addStepSums(Index step) {
+    const Index block = first_sample_ / kBlockRows;
+    const bool needs_g_v = step >= 0 && (pass_.g_bias || pass_.g_gain);
     for (Index c = 0; c < patch_.columns; ++c) {
       const Index neuron = patch_.first_column + c;
       if (pass_.g_decay) sums_.of(block, Sums::kDecay)[neuron] += double{step_sums_[c]};
       if (pass_.g_threshold) sums_.of(block, Sums::kThreshold)[neuron] += double{step_sums_[width_ + c]};
-      if (g_v.data == nullptr || (!pass_.g_bias && !pass_.g_gain)) continue;
-      for (Index r = 0; r < rows; ++r) sums_.of(block, Sums::kMembrane)[neuron] += double{g_v.row(r)[c]};
+      for (Index r = 0; needs_g_v && r < samples_; ++r) {
+        sums_.of(block, Sums::kMembrane)[neuron] += double{g_v(step).row(r)[c]};
+      }
     }
   }
 
-  // The patch's membranes in rows [first, first + count) of an array [rows, neurons]; `half` of the scratch serves
-  // bfloat16.
-  Rows<const float> membranes(const Numbers& from, Index first, Index count, Index half) {
+  // The block's membranes in the rows from `first` of an array [rows, neurons]; `half` of the scratch serves bfloat16.
+  Rows<const float> membranes(const Numbers& from, Index first, Index half) {
     if (!from.is_bfloat16) return {from.float32() + first * neurons() + patch_.first_column, neurons()};
     float* out = v_.data() + half * kBlockRows * width_;
-    for (Index r = 0; r < count; ++r) {
+    for (Index r = 0; r < samples_; ++r) {
       from.read((first + r) * neurons() + patch_.first_column, patch_.columns, out + r * width_);
     }
     return {out, width_};
@@ -261,41 +280,36 @@ class PatchRun {
   // Where a sample is still running, what it carries is now what this step's recurrent currents send back.
   void sendBack(Index step) {
     sent_.resize(static_cast<std::size_t>(kBlockRows * width_));
-    for (Index r = 0; r < patch_.samples; r += kBlockRows) {
-      const Index count = std::min(kBlockRows, patch_.samples - r);
-      kernels().multiplyRows({g_v().row(r), width_}, count, neurons(), asConst(scratch_.recurrent.rows()), width_,
-                             {nullptr, 0}, {sent_.data(), width_});
-      for (Index i = 0; i < count; ++i) {
-        if (step >= pass_.extent.ends[patch_.first_sample + r + i]) continue;
-        std::copy_n(sent_.data() + i * width_, width_, carried_.data() + (r + i) * width_);
-      }
+    kernels().multiplyRows(asConst(g_v(step)), samples_, neurons(), asConst(scratch_.recurrent.rows()), width_,
+                           {nullptr, 0}, {sent_.data(), width_});
+    for (Index r = 0; r < samples_; ++r) {
+      if (step >= pass_.extent.ends[first_sample_ + r]) continue;
+      std::copy_n(sent_.data() + r * width_, width_, carried_.data() + r * width_);
     }
   }
 
   // Through the reset of the first step, to the state before it.
   void end() {
-    std::fill_n(g_s_.data(), patch_.samples * width_, 0.0F);
-    for (Index r = 0; r < patch_.samples; r += kBlockRows) advanceBlock(-1, r);
-    for (Index r = 0; r < patch_.samples; ++r) {
-      pass_.g_first_v.write(place(r), patch_.columns, g_v().row(r));
+    std::fill_n(g_s_.data(), samples_ * width_, 0.0F);
+    advance(-1);
+    for (Index r = 0; r < samples_; ++r) {
+      pass_.g_first_v.write(place(r), patch_.columns, g_v(-1).row(r));
       if (pass_.g_first_spikes) pass_.g_first_spikes.write(place(r), patch_.columns, carried_.data() + r * width_);
-    }
-    if (sumsWeights()) {
-      finishWeightGradient(scratch_.sums, patch_.first_column, patch_.columns, weightGradientOf(pass_, sum_gain_));
     }
   }
 
- private:
   LayerBackward& pass_;
+  const TransposedSpikes& inputs_;
   const Layer& layer_;
   const Patch patch_;
   Scratch& scratch_;
   const Sums& sums_;
   double* sum_gain_;
   const Index width_;
-  Buffer<float> g_s_, g_u_, g_v_, carried_;  // [samples, width]
-  Buffer<float> v_;                          // two blocks of samples
-  Buffer<float> g_counts_, g_last_;
+  const Index chunk_steps_;
+  Index first_sample_ = 0, samples_ = 0;  // of the block
+  Buffer<float> g_s_, g_u_, carried_, g_counts_, g_last_;  // [samples of a block, width]
+  Buffer<float> v_;                                        // two blocks
   Buffer<float> step_sums_;  // [2, width]
   std::vector<std::uint32_t> ids_;
   std::vector<float> dots_, sent_;
@@ -322,10 +336,11 @@ std::vector<Patch> patchesOf(const LayerBackward& pass, const Threads& threads) 
 }
 
 // The gradients of the weights of a recurrent layer, whose cotangents are complete only now.
-void finishRecurrent(const LayerBackward& pass, double* sum_gain, const Threads& threads) {
+void finishRecurrent(const LayerBackward& pass, const TransposedSpikes& inputs, double* sum_gain,
+                     const Threads& threads) {
   const Layer& layer = pass.layer;
   const Index batch = pass.extent.batch, rows = pass.extent.rows(), neurons = layer.neurons();
-  computeWeightGradient(weightGradientOf(pass, sum_gain), threads);
+  computeWeightGradient(weightGradientOf(pass, inputs, sum_gain), threads);
   if (!pass.g_recurrent && !pass.g_gain) return;
   // A step's recurrent currents come from the spikes of the step before: of the first step from the state.
   Bits before(rows, neurons);
@@ -336,8 +351,8 @@ void finishRecurrent(const LayerBackward& pass, double* sum_gain, const Threads&
   const BitSource then(before.row(0), neurons);
   const FirstRowsSource source(first, batch, then);
   const SpikeLists spikes(source, rows, neurons, batch, pass.extent.ends, threads);
-  computeWeightGradient({spikes,
-                         rows,
+  const TransposedSpikes transposed(spikes, chunksOf(pass.extent), TransposedSpikes::Layout::kInPlace, threads);
+  computeWeightGradient({transposed,
                          {pass.g_v.data(), pass.g_v_stride},
                          layer.recurrent,
                          {pass.g_recurrent, neurons, neurons},
@@ -373,15 +388,21 @@ void runBackward(LayerBackward& pass, const Threads& threads) {
     pass.g_v = Buffer<float>(pass.extent.rows() * pass.g_v_stride);
   }
   const Sums sums(pass.extent.batch, neurons);
-  Buffer<double> sum_gain(neurons);
+  const Buffer<double> sum_gain(neurons);
+  const bool needs_weights = pass.g_weights || pass.g_gain;
+  Chunking chunking = chunksOf(pass.extent);
+  if (!needs_weights) chunking.extent.batch = 0;
+  const auto layout =
+      pass.layer.isRecurrent() ? TransposedSpikes::Layout::kInPlace : TransposedSpikes::Layout::kPacked;
+  const TransposedSpikes inputs(pass.inputs, chunking, layout, threads);
   const std::vector<Patch> patches = patchesOf(pass, threads);
   std::vector<Scratch> scratch(static_cast<std::size_t>(threads.count()));
   threads.run(static_cast<Index>(patches.size()), [&](Index task, Index worker) {
-    PatchRun(pass, patches[static_cast<std::size_t>(task)], scratch[static_cast<std::size_t>(worker)], sums,
+    PatchRun(pass, inputs, patches[static_cast<std::size_t>(task)], scratch[static_cast<std::size_t>(worker)], sums,
              sum_gain.data())
         .run();
   });
-  if (pass.layer.isRecurrent()) finishRecurrent(pass, sum_gain.data(), threads);
+  if (pass.layer.isRecurrent()) finishRecurrent(pass, inputs, sum_gain.data(), threads);
   writeSums(pass, sums, sum_gain.data());
 }
 

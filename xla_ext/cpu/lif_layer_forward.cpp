@@ -7,6 +7,9 @@
 namespace snnjax {
 namespace {
 
+// A record above this size is not in the caches any more when the backward pass reads it.
+constexpr Index kStreamBytes = Index{16} << 20;
+
 struct Patch {
   Index first_column, columns, first_sample, samples;
 };
@@ -26,12 +29,23 @@ class PatchRun {
         patch_(patch),
         scratch_(scratch),
         width_(roundUp(patch.columns, kernels().lanes)),
-        v_(patch.samples * width_),
-        counts_(patch.samples * width_),
-        current_(patch.samples * width_),
-        before_(layer_.isRecurrent() ? patch.samples : 0, layer_.neurons()) {}
+        v_(kBlockRows * width_),
+        counts_(kBlockRows * width_),
+        current_(kBlockRows * width_),
+        before_(layer_.isRecurrent() ? kBlockRows : 0, layer_.neurons()) {}
 
   void run() {
+    packInto(scratch_.weights, layer_.weights);
+    if (layer_.isRecurrent()) packInto(scratch_.recurrent, layer_.recurrent);
+    for (Index first = 0; first < patch_.samples; first += kBlockRows) {
+      first_sample_ = patch_.first_sample + first;
+      samples_ = std::min(kBlockRows, patch_.samples - first);
+      runBlock();
+    }
+  }
+
+ private:
+  void runBlock() {
     begin();
     for (Index step = 0; step < pass_.extent.steps; ++step) {
       drive(step);
@@ -41,17 +55,15 @@ class PatchRun {
     end();
   }
 
- private:
   Index neurons() const { return layer_.neurons(); }
   Rows<float> v() const { return {v_.data(), width_}; }
   Rows<float> current() const { return {current_.data(), width_}; }
-  Index place(Index r) const { return (patch_.first_sample + r) * neurons() + patch_.first_column; }
+  Index place(Index r) const { return (first_sample_ + r) * neurons() + patch_.first_column; }
 
   void begin() {
-    packInto(scratch_.weights, layer_.weights);
-    if (layer_.isRecurrent()) packInto(scratch_.recurrent, layer_.recurrent);
+    std::fill_n(counts_.data(), samples_ * width_, 0.0F);
     std::vector<float> dense(static_cast<std::size_t>(neurons()));
-    for (Index r = 0; r < patch_.samples; ++r) {
+    for (Index r = 0; r < samples_; ++r) {
       pass_.first_v.read(place(r), patch_.columns, v().row(r));
       if (!layer_.isRecurrent()) continue;
       pass_.first_spikes.read(place(r), neurons(), dense.data());
@@ -68,25 +80,25 @@ class PatchRun {
   void drive(Index step) {
     const float* bias = layer_.constants.bias();
     const Rows<const float> start{bias == nullptr ? nullptr : bias + patch_.first_column, 0};
-    const Index row = step * pass_.extent.batch + patch_.first_sample;
-    multiply(pass_.inputs, row, patch_.samples, asConst(scratch_.weights.rows()), width_, start, current());
+    const Index row = step * pass_.extent.batch + first_sample_;
+    multiply(pass_.inputs, row, samples_, asConst(scratch_.weights.rows()), width_, start, current());
     if (!layer_.isRecurrent()) return;
-    multiply(before_, 0, patch_.samples, asConst(scratch_.recurrent.rows()), width_, asConst(current()), current());
+    multiply(before_, 0, samples_, asConst(scratch_.recurrent.rows()), width_, asConst(current()), current());
   }
 
   // The membranes and the true spikes of a step.
   void advance(Index step) {
-    const Index row = step * pass_.extent.batch + patch_.first_sample;
+    const Index row = step * pass_.extent.batch + first_sample_;
     const Index word = patch_.first_column / 64, words = pass_.spikes.words();
     const Numbers record = membranes_.from(row * neurons() + patch_.first_column);
     kernels().stepForward({
-        .rows = patch_.samples,
+        .rows = samples_,
         .columns = patch_.columns,
         .constants = layer_.constants.from(patch_.first_column),
         .reset = layer_.reset,
         .rounds_to_bfloat16 = layer_.weights.numbers.is_bfloat16,
         .step = step,
-        .ends = pass_.extent.ends + patch_.first_sample,
+        .ends = pass_.extent.ends + first_sample_,
         .current = asConst(current()),
         .v = v(),
         .counts = {counts_.data(), width_},
@@ -94,14 +106,15 @@ class PatchRun {
         .near = {near_ ? near_.row(row) + word : nullptr, words},
         .record = {record.is_bfloat16 ? nullptr : static_cast<float*>(record.data), neurons()},
         .record_bfloat16 = {record.is_bfloat16 ? static_cast<std::uint16_t*>(record.data) : nullptr, neurons()},
+        .record_streams = pass_.extent.rows() * neurons() * 4 > kStreamBytes,
     });
   }
 
   // The spikes of a recurrent layer that the next step sees.
   void list(Index step) {
     Selection selection(layer_.capacity, pass_.spikes.words());
-    for (Index r = 0; r < patch_.samples; ++r) {
-      const Index sample = patch_.first_sample + r, row = step * pass_.extent.batch + sample;
+    for (Index r = 0; r < samples_; ++r) {
+      const Index sample = first_sample_ + r, row = step * pass_.extent.batch + sample;
       if (step >= pass_.extent.ends[sample]) continue;
       if (pass_.num_spikes != nullptr) pass_.num_spikes[row] = static_cast<std::int32_t>(countOf(row));
       if (layer_.hasLists()) {
@@ -119,7 +132,7 @@ class PatchRun {
   }
 
   void end() {
-    for (Index r = 0; r < patch_.samples; ++r) {
+    for (Index r = 0; r < samples_; ++r) {
       pass_.last_v.write(place(r), patch_.columns, v().row(r));
       if (pass_.counts != nullptr) std::copy_n(counts_.data() + r * width_, patch_.columns, pass_.counts + place(r));
       if (!pass_.last_spikes) continue;
@@ -138,7 +151,8 @@ class PatchRun {
   const Patch patch_;
   Scratch& scratch_;
   const Index width_;
-  Buffer<float> v_, counts_, current_;  // [samples, width]
+  Index first_sample_ = 0, samples_ = 0;  // of the block
+  Buffer<float> v_, counts_, current_;    // [samples of a block, width]
   StepSpikes before_;                   // the listed spikes of the step before
 };
 

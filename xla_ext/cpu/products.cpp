@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 namespace snnjax {
@@ -18,59 +17,62 @@ Index secondLevelCache() {  // bytes of one core's cache that a tile may take
   return static_cast<Index>(bytes > 0 ? bytes : kUsual) * 3 / 4;
 }
 
-bool anyDense(const SpikeRow* rows, Index count) {
-  return std::any_of(rows, rows + count, [](const SpikeRow& row) { return row.is_dense; });
-}
+constexpr Index kDenseRows = 8;  // that are multiplied at once
 
-// The rows of one block as lists, those that were too long for one included.
-class ListedBlock {
+// The dense rows among those of a product, gathered to be multiplied together.
+class DenseRows {
  public:
-  ListedBlock(const SpikeRows& spikes, Index first, Index rows, const float* dense) {
-    ids_.resize(static_cast<std::size_t>(rows * spikes.width()));
-    values_.resize(ids_.size());
-    for (Index r = 0; r < rows; ++r) {
-      const auto start = static_cast<std::size_t>(r * spikes.width());
-      std::uint32_t count = 0;
-      for (Index i = 0; i < spikes.width(); ++i) {
-        const float value = dense[r * spikes.width() + i];
-        if (value == 0.0F) continue;
-        ids_[start + count] = static_cast<std::uint32_t>(i);
-        values_[start + count++] = value;
-      }
-      const SpikeRow& listed = *spikes.row(first + r);
-      rows_[r] = listed.is_dense ? SpikeRow{&ids_[start], &values_[start], count, false} : listed;
+  DenseRows(const SpikeRows& spikes, Rows<const float> weights, Index columns, Rows<const float> start,
+            Rows<float> out)
+      : spikes_(spikes),
+        weights_(weights),
+        columns_(columns),
+        start_(start),
+        out_(out),
+        dense_(static_cast<std::size_t>(kDenseRows * spikes.width())),
+        sums_(static_cast<std::size_t>(kDenseRows * columns)) {}
+
+  // Row `index` of the spikes makes row r of the result.
+  void add(Index index, Index r) {
+    spikes_.expand(index, 1, dense_.data() + count_ * spikes_.width());
+    float* sums = sums_.data() + count_ * columns_;
+    if (start_.data == nullptr) {
+      std::fill_n(sums, columns_, 0.0F);
+    } else {
+      std::copy_n(start_.row(r), columns_, sums);
     }
+    indices_[count_] = index;
+    rows_[count_++] = r;
+    if (count_ == kDenseRows) flush();
   }
 
-  const SpikeRow* rows() const { return rows_; }
+  void flush() {
+    if (count_ == 0) return;
+    const Index width = spikes_.width();
+    const Rows<float> sums{sums_.data(), columns_};
+    const bool finite = kernels().multiplyRows({dense_.data(), width}, count_, width, weights_, columns_,
+                                               {sums.data, sums.stride}, sums);
+    for (Index i = 0; i < count_; ++i) {
+      if (finite) {
+        std::copy_n(sums.row(i), columns_, out_.row(rows_[i]));
+      } else {  // a product of 0 with a weight that is not finite may have entered the sums
+        const ListedRow listed(spikes_, indices_[i]);
+        const Rows<const float> start{start_.data == nullptr ? nullptr : start_.row(rows_[i]), 0};
+        kernels().sumRows(&listed.row(), 1, weights_, columns_, start, {out_.row(rows_[i]), 0});
+      }
+    }
+    count_ = 0;
+  }
 
  private:
-  std::vector<std::uint32_t> ids_;
-  std::vector<float> values_;
-  SpikeRow rows_[kBlockRows];
+  const SpikeRows& spikes_;
+  Rows<const float> weights_;
+  Index columns_;
+  Rows<const float> start_;
+  Rows<float> out_;
+  std::vector<float> dense_, sums_;
+  Index indices_[kDenseRows], rows_[kDenseRows], count_ = 0;
 };
-
-bool allFinite(Rows<const float> rows, Index count, Index columns) {
-  for (Index r = 0; r < count; ++r) {
-    for (Index c = 0; c < columns; ++c) {
-      if (!std::isfinite(rows.row(r)[c])) return false;
-    }
-  }
-  return true;
-}
-
-std::vector<float> copyOf(Rows<const float> rows, Index count, Index columns) {
-  std::vector<float> copy(static_cast<std::size_t>(count * columns));
-  for (Index r = 0; r < count; ++r) std::copy_n(rows.row(r), columns, copy.data() + r * columns);
-  return copy;
-}
-
-// Scratch for the dense form of a block, kept from block to block by each thread.
-float* denseBlock(Index width) {
-  thread_local std::vector<float> memory;
-  memory.resize(std::max(memory.size(), static_cast<std::size_t>(kBlockRows * width)));
-  return memory.data();
-}
 
 }  // namespace
 
@@ -125,43 +127,22 @@ void unpackColumns(const PackedWeights& from, Index first, Index columns, const 
 
 void multiply(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> weights, Index columns,
               Rows<const float> start, Rows<float> out) {
-  for (Index r = 0; r < rows; r += kBlockRows) {
-    const Index first = first_row + r, count = std::min(kBlockRows, rows - r);
-    const Rows<float> own_out{out.row(r), out.stride};
-    const Rows<const float> own_start{start.data == nullptr ? nullptr : start.row(r), start.stride};
-    if (!anyDense(spikes.row(first), count)) {
-      kernels().sumRows(spikes.row(first), count, weights, columns, own_start, own_out);
+  const SpikeRow* listed = spikes.row(first_row);
+  const auto isDense = [](const SpikeRow& row) { return row.is_dense; };
+  if (std::none_of(listed, listed + rows, isDense)) {
+    kernels().sumRows(listed, rows, weights, columns, start, out);
+    return;
+  }
+  DenseRows dense(spikes, weights, columns, start, out);
+  for (Index r = 0; r < rows; ++r) {
+    if (listed[r].is_dense) {
+      dense.add(first_row + r, r);
       continue;
     }
-    float* dense = denseBlock(spikes.width());
-    spikes.expand(first, count, dense);
-    // A start that is `out` itself would be lost if the sums had to be done again.
-    const std::vector<float> kept = start.data == out.data ? copyOf(own_start, count, columns) : std::vector<float>();
-    const Rows<const float> block{dense, spikes.width()};
-    if (kernels().multiplyRows(block, count, spikes.width(), weights, columns, own_start, own_out)) continue;
-    // A product of 0 with a weight that is not finite may have entered the sums.
-    const Rows<const float> again = kept.empty() ? own_start : Rows<const float>{kept.data(), columns};
-    kernels().sumRows(ListedBlock(spikes, first, count, dense).rows(), count, weights, columns, again, own_out);
+    const Rows<const float> own_start{start.data == nullptr ? nullptr : start.row(r), 0};
+    kernels().sumRows(listed + r, 1, weights, columns, own_start, {out.row(r), 0});
   }
-}
-
-void accumulate(const SpikeRows& spikes, Index first_row, Index rows, Rows<float> weights, Index columns,
-                Rows<const float> g) {
-  for (Index start = 0; start < rows; start += kBlockRows) {
-    const Index first = first_row + start, count = std::min(kBlockRows, rows - start);
-    const Rows<const float> own_g{g.row(start), g.stride};
-    if (!anyDense(spikes.row(first), count)) {
-      kernels().addRows(spikes.row(first), count, weights, columns, own_g);
-      continue;
-    }
-    float* dense = denseBlock(spikes.width());
-    spikes.expand(first, count, dense);
-    if (allFinite(own_g, count, columns)) {
-      kernels().addProducts({dense, spikes.width()}, count, spikes.width(), weights, columns, own_g);
-    } else {
-      kernels().addRows(ListedBlock(spikes, first, count, dense).rows(), count, weights, columns, own_g);
-    }
-  }
+  dense.flush();
 }
 
 }  // namespace snnjax

@@ -8,9 +8,9 @@
 
 namespace snnjax {
 
-// Rows that share one decision for the sparse or the dense product. Blocks begin at multiples of it within a time step,
-// so that the decision does not depend on how samples are given to threads.
-inline constexpr Index kBlockRows = 8;
+// Samples are given to threads in whole blocks of so many, and their sums are kept block by block, so that no result
+// depends on the number of threads.
+inline constexpr Index kBlockRows = 16;
 
 // A weight matrix [inputs, outputs], row-major, as the user holds it.
 struct Weights {
@@ -50,8 +50,5 @@ void unpackColumns(const PackedWeights& from, Index first, Index columns, const 
 // shared by all rows (stride 0), `out` itself, or absent.
 void multiply(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> weights, Index columns,
               Rows<const float> start, Rows<float> out);
-// weights += spikes[first_row + r]^T g[r], summed over r.
-void accumulate(const SpikeRows& spikes, Index first_row, Index rows, Rows<float> weights, Index columns,
-                Rows<const float> g);
 
 }  // namespace snnjax

@@ -1,6 +1,7 @@
 // Which neurons enter a list that is too short for all: the largest membranes, ties by a fixed hash of the id.
 #pragma once
 
+#include <bit>
 #include <vector>
 
 #include "kernels.hpp"
@@ -23,7 +24,7 @@ class Selection {
 
   Index count(const std::uint64_t* bits) const {
     Index total = 0;
-    for (Index word = 0; word < words_; ++word) total += __builtin_popcountll(bits[word]);
+    for (Index word = 0; word < words_; ++word) total += std::popcount(bits[word]);
     return total;
   }
 

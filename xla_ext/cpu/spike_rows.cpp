@@ -7,7 +7,27 @@ namespace snnjax {
 namespace {
 
 constexpr Index kRowsPerTask = 64;
-constexpr Index kSlack = 16;  // the widest vector: listing may write a whole one behind the last entry
+
+float asFloat32(float x) { return x; }
+float asFloat32(std::uint16_t bits) { return fromBfloat16(bits); }
+
+// Without a branch: which entries are used is as good as random. What is not gets overwritten by the next one.
+template <typename Id, typename Value>
+std::uint32_t listUsed(const Id* from_ids, const Value* from_values, Index capacity, Index width, std::uint32_t* ids,
+                       float* values, bool* all_ones) {
+  std::uint32_t count = 0, others = 0;
+  for (Index slot = 0; slot < capacity; ++slot) {
+    const auto id = static_cast<Index>(from_ids[slot]);
+    const float value = asFloat32(from_values[slot]);
+    ids[count] = static_cast<std::uint32_t>(id);
+    values[count] = value;
+    const std::uint32_t used = (id >= 0) & (id < width) & (value != 0.0F);
+    count += used;
+    others += used & static_cast<std::uint32_t>(value != 1.0F);
+  }
+  *all_ones = others == 0;
+  return count;
+}
 
 }  // namespace
 
@@ -64,17 +84,29 @@ float ListSource::valueAt(Index row, Index slot) const {
 }
 
 std::uint32_t ListSource::list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const {
-  std::uint32_t count = 0;
-  *all_ones = true;
-  for (Index slot = 0; slot < capacity_; ++slot) {
-    const Index id = idAt(row, slot);
-    const float value = id < 0 ? 0.0F : valueAt(row, slot);
-    if (value == 0.0F) continue;
-    ids[count] = static_cast<std::uint32_t>(id);
-    values[count++] = value;
-    *all_ones = *all_ones && value == 1.0F;
-  }
-  return count;
+  const auto list = [&](const auto* from_ids, const auto* from_values) {
+    return listUsed(from_ids + row * capacity_, from_values + row * capacity_, capacity_, width_, ids, values, all_ones);
+  };
+  const auto with_values = [&](const auto* from_ids) {
+    return values_.is_bfloat16 ? list(from_ids, static_cast<const std::uint16_t*>(values_.data))
+                               : list(from_ids, values_.float32());
+  };
+  return ids_are_uint16_ ? with_values(static_cast<const std::uint16_t*>(ids_))
+                         : with_values(static_cast<const std::int32_t*>(ids_));
+}
+
+std::uint32_t ListSource::listSlots(Index row, std::uint32_t* ids, std::uint32_t* slots) const {
+  const auto list = [&](const auto* from) {
+    std::uint32_t count = 0;
+    for (Index slot = 0; slot < capacity_; ++slot) {
+      const auto id = static_cast<Index>(from[row * capacity_ + slot]);
+      ids[count] = static_cast<std::uint32_t>(id);
+      slots[count] = static_cast<std::uint32_t>(slot);
+      count += id >= 0 && id < width_ ? 1 : 0;
+    }
+    return count;
+  };
+  return ids_are_uint16_ ? list(static_cast<const std::uint16_t*>(ids_)) : list(static_cast<const std::int32_t*>(ids_));
 }
 
 void ListSource::expand(Index row, float* dense) const {
@@ -85,14 +117,9 @@ void ListSource::expand(Index row, float* dense) const {
 }
 
 std::uint32_t BitSource::list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const {
-  std::uint32_t count = 0;
-  *all_ones = true;
-  for (Index word = 0; word < words_; ++word) {
-    for (std::uint64_t bits = bits_[row * words_ + word]; bits != 0; bits &= bits - 1) {
-      ids[count++] = static_cast<std::uint32_t>(word * 64 + __builtin_ctzll(bits));
-    }
-  }
+  const std::uint32_t count = kernels().listBits(bits_ + row * words_, width_, ids);
   if (values != nullptr) std::fill_n(values, count, 1.0F);
+  *all_ones = true;
   return count;
 }
 
@@ -123,7 +150,7 @@ SpikeLists::SpikeLists(const RowSource& source, Index rows, Index width, Index b
     std::vector<float> values;
   };
   std::vector<Scratch> scratch(static_cast<std::size_t>(threads.count()));
-  const auto size = static_cast<std::size_t>(kRowsPerTask * longest_listed_ + source.longest() + kSlack);
+  const auto size = static_cast<std::size_t>(kRowsPerTask * longest_listed_ + source.longest() + kListSlack);
   threads.run((rows + kRowsPerTask - 1) / kRowsPerTask, [&](Index task, Index worker) {
     Scratch& own = scratch[static_cast<std::size_t>(worker)];
     own.ids.resize(size);
@@ -171,8 +198,19 @@ void SpikeLists::expand(Index first, Index count, float* dense) const {
   }
 }
 
+ListedRow::ListedRow(const SpikeRows& spikes, Index row) {
+  std::vector<float> dense(static_cast<std::size_t>(spikes.width()));
+  spikes.expand(row, 1, dense.data());
+  ids_.resize(dense.size() + kListSlack);
+  values_.resize(ids_.size());
+  bool all_ones = true;
+  const std::uint32_t count =
+      kernels().listNonZero(dense.data(), spikes.width(), ids_.data(), values_.data(), &all_ones);
+  row_ = {ids_.data(), values_.data(), count, false};
+}
+
 StepSpikes::StepSpikes(Index count, Index width)
-    : SpikeRows(count, width), stride_(width + kSlack), ids_(count * stride_), values_(count * stride_) {}
+    : SpikeRows(count, width), stride_(width + kListSlack), ids_(count * stride_), values_(count * stride_) {}
 
 void StepSpikes::setBits(Index row, const std::uint64_t* bits) {
   bool all_ones = true;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <vector>
 
 #include "kernels.hpp"
 #include "memory.hpp"
@@ -52,9 +53,12 @@ class ListSource : public RowSource {
   std::uint32_t list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const override;
   Index longest() const override { return capacity_; }
   void expand(Index row, float* dense) const override;
+  // All ids of a row in the range, whatever their values, and the slots in which they stand.
+  std::uint32_t listSlots(Index row, std::uint32_t* ids, std::uint32_t* slots) const;
   // The id in a slot, or -1 where it is outside the range.
   Index idAt(Index row, Index slot) const;
   Index capacity() const { return capacity_; }
+  Index width() const { return width_; }
 
  private:
   float valueAt(Index row, Index slot) const;
@@ -134,6 +138,18 @@ class SpikeLists : public SpikeRows {
   Buffer<std::uint32_t> ids_;
   Buffer<float> values_;
   std::atomic<Index> next_id_{0}, next_value_{0}, total_{0};
+};
+
+// One row as a list, however long.
+class ListedRow {
+ public:
+  ListedRow(const SpikeRows& spikes, Index row);
+  const SpikeRow& row() const { return row_; }
+
+ private:
+  std::vector<std::uint32_t> ids_;
+  std::vector<float> values_;
+  SpikeRow row_;
 };
 
 // The spikes of one time step, set row by row.

@@ -32,72 +32,116 @@ inline Floats slopeAt(Floats x, float slope) {
   }
 }
 
-inline Floats reset(Floats v, Mask spiked, Floats threshold, Reset kind) {
-  if (kind == Reset::kSubtract) return select(spiked, v - threshold, v);
-  if (kind == Reset::kZero) return select(spiked, Floats{}, v);
+template <Reset kReset>
+inline Floats reset(Floats v, Floats threshold) {
+  const Mask spiked = greater(v, threshold);
+  if constexpr (kReset == Reset::kSubtract) return select(spiked, v - threshold, v);
+  if constexpr (kReset == Reset::kZero) return select(spiked, Floats{}, v);
   return v;
 }
 
-inline void record(const StepForward& step, Index r, Index column, Floats v) {
-  const Index left = step.columns - column;
-  const bool whole = left >= kLanes;
-  if (step.record.data != nullptr) {
-    float* to = step.record.row(r) + column;
-    whole ? store(to, v) : storePart(to, v, left);
-  }
-  if (step.record_bfloat16.data != nullptr) {  // v is a bfloat16 number: its upper half is all of it
-    std::uint16_t* to = step.record_bfloat16.row(r) + column;
-    const Ints bits = (Ints)v;
-    for (int lane = 0; lane < (whole ? kLanes : static_cast<int>(left)); ++lane) {
-      to[lane] = static_cast<std::uint16_t>(static_cast<std::uint32_t>(bits[lane]) >> 16);
+// Where the membranes of a row after the step are recorded.
+struct RecordRow {
+  float* float32;
+  std::uint16_t* bfloat16;
+  bool streams;
+
+  void put(Index column, Index left, Floats v) const {
+    if (float32 != nullptr) {
+      if (left < kLanes) {
+        storePart(float32 + column, v, left);
+      } else if (streams) {
+        stream(float32 + column, v);
+      } else {
+        store(float32 + column, v);
+      }
     }
+    if (bfloat16 == nullptr) return;
+    const Ints bits = (Ints)v;  // v is a bfloat16 number: its upper half is all of it
+    for (int lane = 0; lane < (left < kLanes ? static_cast<int>(left) : kLanes); ++lane) {
+      bfloat16[column + lane] = static_cast<std::uint16_t>(static_cast<std::uint32_t>(bits[lane]) >> 16);
+    }
+  }
+};
+
+inline RecordRow recordRow(const StepForward& step, Index r) {
+  float* float32 = step.record.data == nullptr ? nullptr : step.record.row(r);
+  std::uint16_t* bfloat16 = step.record_bfloat16.data == nullptr ? nullptr : step.record_bfloat16.row(r);
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(float32) % sizeof(Floats) == 0;
+  return {float32, bfloat16, step.record_streams && is_aligned};
+}
+
+// Behind its end, a sample keeps its membranes and is silent.
+inline void keepRow(const StepForward& step, Index r) {
+  const RecordRow to = recordRow(step, r);
+  for (Index column = 0; column < step.columns; column += kLanes) {
+    to.put(column, step.columns - column, load(step.v.row(r) + column));
+  }
+  for (Index word = 0; word < (step.columns + 63) / 64; ++word) {
+    step.spikes.row(r)[word] = 0;
+    if (step.near.data != nullptr) step.near.row(r)[word] = 0;
   }
 }
 
-// One vector of neurons; yields the bits of its spikes and of those near the threshold.
-inline void stepVector(const StepForward& step, Index r, Index column, std::uint64_t* spikes, std::uint64_t* near) {
-  const Floats threshold = load(step.constants.threshold + column);
-  Floats v = load(step.v.row(r) + column);
-  const Floats u = reset(v, greater(v, threshold), threshold, step.reset);
-  v = load(step.constants.decay + column) * u +
-      load(step.constants.gain + column) * load(step.current.row(r) + column);
-  if (step.rounds_to_bfloat16) v = roundToBfloat16(v);
-  store(step.v.row(r) + column, v);
-  record(step, r, column, v);
-  const Mask spiked = greater(v, threshold);
-  float* counts = step.counts.row(r) + column;
-  store(counts, load(counts) + select(spiked, splat(1.0F), Floats{}));
-  *spikes = bitsOf(spiked);
-  *near = bitsOf(greater(v, load(step.constants.second_threshold + column))) & ~*spikes;
+template <Reset kReset, bool kNear>
+inline void stepRow(const StepForward& step, Index r) {
+  const RecordRow to = recordRow(step, r);
+  const NeuronConstants constants = step.constants;
+  const float* current = step.current.row(r);
+  float* state = step.v.row(r);
+  float* counts = step.counts.row(r);
+  const Index columns = step.columns;
+  const bool rounds = step.rounds_to_bfloat16;
+  for (Index first = 0; first < columns; first += 64) {
+    std::uint64_t spikes = 0, near = 0;
+    const Index behind = first + 64 < columns ? first + 64 : columns;
+    for (Index column = first; column < behind; column += kLanes) {
+      const Floats threshold = load(constants.threshold + column);
+      const Floats u = reset<kReset>(load(state + column), threshold);
+      Floats v = load(constants.decay + column) * u + load(constants.gain + column) * load(current + column);
+      if (rounds) v = roundToBfloat16(v);
+      store(state + column, v);
+      to.put(column, columns - column, v);
+      const Mask spiked = greater(v, threshold);
+      const Floats count = load(counts + column);
+      store(counts + column, select(spiked, count + 1.0F, count));
+      spikes |= static_cast<std::uint64_t>(bitsOf(spiked)) << (column - first);
+      if constexpr (kNear) {
+        const Mask above = greater(v, load(constants.second_threshold + column));
+        near |= static_cast<std::uint64_t>(bitsOf(above)) << (column - first);
+      }
+    }
+    step.spikes.row(r)[first / 64] = spikes;
+    if constexpr (kNear) step.near.row(r)[first / 64] = near & ~spikes;
+  }
+}
+
+template <Reset kReset, bool kNear>
+inline void stepForwardWith(const StepForward& step) {
+  for (Index r = 0; r < step.rows; ++r) {
+    step.step < step.ends[r] ? stepRow<kReset, kNear>(step, r) : keepRow(step, r);
+  }
+}
+
+template <bool kNear>
+inline void stepForwardNear(const StepForward& step) {
+  switch (step.reset) {
+    case Reset::kSubtract: return stepForwardWith<Reset::kSubtract, kNear>(step);
+    case Reset::kZero: return stepForwardWith<Reset::kZero, kNear>(step);
+    case Reset::kNone: return stepForwardWith<Reset::kNone, kNear>(step);
+  }
 }
 
 inline void stepForward(const StepForward& step) {
-  for (Index r = 0; r < step.rows; ++r) {
-    const bool ended = step.step >= step.ends[r];
-    for (Index first = 0; first < step.columns; first += 64) {
-      std::uint64_t spikes = 0, near = 0;
-      const Index behind = first + 64 < step.columns ? first + 64 : step.columns;
-      for (Index column = first; column < behind; column += kLanes) {
-        if (ended) {
-          record(step, r, column, load(step.v.row(r) + column));
-          continue;
-        }
-        std::uint64_t own_spikes = 0, own_near = 0;
-        stepVector(step, r, column, &own_spikes, &own_near);
-        spikes |= own_spikes << (column - first);
-        near |= own_near << (column - first);
-      }
-      step.spikes.row(r)[first / 64] = spikes;
-      if (step.near.data != nullptr) step.near.row(r)[first / 64] = near;
-    }
-  }
+  step.near.data == nullptr ? stepForwardNear<false>(step) : stepForwardNear<true>(step);
+  if (step.record_streams) finishStream();
 }
 
 // The cotangent of v from that of u, the membrane behind the reset, and what of it reaches the threshold.
 template <SurrogateKind kKind>
 inline Floats throughReset(const StepBackward& step, Floats g_u, Floats v, Floats threshold, Floats* g_threshold) {
   const Mask spiked = greater(v, threshold);
-  Floats g_v = step.reset == Reset::kZero ? select(spiked, Floats{}, g_u) : g_u;
+  const Floats g_v = step.reset == Reset::kZero ? select(spiked, Floats{}, g_u) : g_u;
   *g_threshold = step.reset == Reset::kSubtract ? select(spiked, -g_u, Floats{}) : Floats{};
   if (step.detach_reset || step.reset == Reset::kNone) return g_v;
   const Floats removed = step.reset == Reset::kZero ? v : threshold;
@@ -106,51 +150,74 @@ inline Floats throughReset(const StepBackward& step, Floats g_u, Floats v, Float
   return g_v + through;
 }
 
-inline Floats part(Rows<const float> rows, Index r, Index column, Index left) {
-  return left >= kLanes ? load(rows.row(r) + column) : loadPart(rows.row(r) + column, left);
+inline Floats resetBy(Reset kind, Floats v, Floats threshold) {
+  if (kind == Reset::kSubtract) return reset<Reset::kSubtract>(v, threshold);
+  return kind == Reset::kZero ? reset<Reset::kZero>(v, threshold) : v;
 }
 
-template <SurrogateKind kKind>
-inline void stepBackVector(const StepBackward& step, Index r, Index column) {
-  const Index left = step.columns - column;
-  const Floats threshold = load(step.constants.threshold + column);
-  const Floats v = part(step.v, r, column, left);
-  Floats g_s = load(step.g_spikes.row(r) + column);
-  if (step.listed.data != nullptr) {
-    const std::uint64_t word = step.listed.row(r)[column / 64] >> (column % 64);
-    g_s = select(maskOf(static_cast<std::uint32_t>(word)), g_s, Floats{});
-  }
-  if (step.g_counts.data != nullptr) {
-    const Mask reached = greater(v, load(step.constants.second_threshold + column));
-    g_s += select(reached, load(step.g_counts.row(r) + column), Floats{});
-  }
-  // A cotangent of 0 stays 0 whatever the slope, NaN included.
-  const Floats slope = slopeAt<kKind>(v - threshold, step.surrogate.slope);
-  const Floats through_spike = select(notEqual(g_s, Floats{}), g_s * slope, Floats{});
-  Floats g_threshold;
-  float* state = step.g_u.row(r) + column;
-  Floats g_v = throughReset<kKind>(step, load(state), v, threshold, &g_threshold) + through_spike;
-  if (step.g_last.data != nullptr && step.step + 1 == step.ends[r]) g_v += load(step.g_last.row(r) + column);
-  store(step.g_v.row(r) + column, g_v);
-  store(state, load(step.constants.decay + column) * g_v);
-  if (step.sum_threshold != nullptr) {
-    float* sum = step.sum_threshold + column;
-    store(sum, load(sum) + g_threshold - through_spike);
-  }
-  if (step.sum_decay != nullptr) {
-    const Floats before = part(step.v_before, r, column, left);
-    float* sum = step.sum_decay + column;
-    store(sum, load(sum) + g_v * reset(before, greater(before, threshold), threshold, step.reset));
+inline Floats part(const float* row, Index column, Index left) {
+  return left >= kLanes ? load(row + column) : loadPart(row + column, left);
+}
+
+inline void addTo(float* sum, Floats x) { store(sum, load(sum) + x); }
+
+// One row. `kPlain`: a detached reset that subtracts, no sums, no counts, every neuron listed.
+template <SurrogateKind kKind, bool kPlain>
+inline void stepBackRow(const StepBackward& step, Index r) {
+  const NeuronConstants constants = step.constants;
+  const Index columns = step.columns;
+  const float slope = step.surrogate.slope;
+  const float* membranes = step.v.row(r);
+  const float* g_spikes = step.g_spikes.row(r);
+  const float* ahead = step.ahead.data == nullptr ? nullptr : step.ahead.row(r);
+  const float* g_last = step.g_last.data != nullptr && step.step + 1 == step.ends[r] ? step.g_last.row(r) : nullptr;
+  float* state = step.g_u.row(r);
+  float* g_v_row = step.g_v.row(r);
+  for (Index column = 0; column < columns; column += kLanes) {
+    if (ahead != nullptr) __builtin_prefetch(ahead + column);
+    const Floats threshold = load(constants.threshold + column);
+    const Floats v = part(membranes, column, columns - column);
+    Floats g_s = load(g_spikes + column), g_threshold{};
+    Floats g_v = load(state + column);
+    if constexpr (!kPlain) {
+      if (step.listed.data != nullptr) {
+        const std::uint64_t word = step.listed.row(r)[column / 64] >> (column % 64);
+        g_s = select(maskOf(static_cast<std::uint32_t>(word)), g_s, Floats{});
+      }
+      if (step.g_counts.data != nullptr) {
+        const Mask reached = greater(v, load(constants.second_threshold + column));
+        g_s += select(reached, load(step.g_counts.row(r) + column), Floats{});
+      }
+      g_v = throughReset<kKind>(step, g_v, v, threshold, &g_threshold);
+    }
+    // A cotangent of 0 stays 0 whatever the slope, NaN included.
+    const Floats through_spike =
+        select(notEqual(g_s, Floats{}), g_s * slopeAt<kKind>(v - threshold, slope), Floats{});
+    g_v += through_spike;
+    if (g_last != nullptr) g_v += load(g_last + column);
+    store(g_v_row + column, g_v);
+    store(state + column, load(constants.decay + column) * g_v);
+    if constexpr (!kPlain) {
+      if (step.sum_threshold != nullptr) addTo(step.sum_threshold + column, g_threshold - through_spike);
+      if (step.sum_decay != nullptr) {
+        const Floats before = part(step.v_before.row(r), column, columns - column);
+        addTo(step.sum_decay + column, g_v * resetBy(step.reset, before, threshold));
+      }
+    }
   }
 }
 
 template <SurrogateKind kKind>
 inline void stepBackwardWith(const StepBackward& step) {
+  const bool is_plain = step.reset == Reset::kSubtract && step.detach_reset && step.sum_threshold == nullptr &&
+                        step.sum_decay == nullptr && step.listed.data == nullptr && step.g_counts.data == nullptr;
   for (Index r = 0; r < step.rows; ++r) {
-    if (step.step < step.ends[r]) {
-      for (Index column = 0; column < step.columns; column += kLanes) stepBackVector<kKind>(step, r, column);
-    } else {
+    if (step.step >= step.ends[r]) {
       for (Index column = 0; column < step.columns; column += kLanes) store(step.g_v.row(r) + column, Floats{});
+    } else if (is_plain) {
+      stepBackRow<kKind, true>(step, r);
+    } else {
+      stepBackRow<kKind, false>(step, r);
     }
   }
 }

@@ -6,64 +6,89 @@
 
 namespace snnjax::SNNJAX_ISA {
 
-// The sums of `kVectors` vectors of columns stay in registers over all ids of a row. Ids at even and at odd places are
-// summed apart, which keeps two additions a vector in flight.
-template <int kVectors, bool kWeighted>
-inline void sumRow(const SpikeRow& spikes, const float* weights, Index stride, const float* start, float* out) {
+#if defined(__AVX512F__)
+inline constexpr int kPairedVectors = 8;  // two sums each fit into 32 registers
+#else
+inline constexpr int kPairedVectors = 4;  // likewise into 16
+#endif
+
+// Whole vectors of columns, or one that is cut off behind `left` columns.
+template <bool kWhole, typename T>
+inline Floats loadColumns(const T* from, Index left) {
+  if constexpr (kWhole) {
+    return load(from);
+  } else {
+    return loadPart(from, left);
+  }
+}
+
+// The sums of `kVectors` vectors of columns stay in registers over all ids of a row. Where there are registers for both,
+// ids at even and at odd places are summed apart, which keeps two additions a vector in flight.
+template <int kVectors, bool kWeighted, bool kWhole, typename T>
+inline void sumRow(const SpikeRow& spikes, const T* weights, Index stride, const float* start, float* out, Index left) {
   Floats even[kVectors], odd[kVectors];
   for (int i = 0; i < kVectors; ++i) {
-    even[i] = start == nullptr ? Floats{} : load(start + i * kLanes);
+    even[i] = start == nullptr ? Floats{} : loadColumns<kWhole>(start + i * kLanes, left);
     odd[i] = Floats{};
   }
   std::uint32_t k = 0;
-  for (; k + 2 <= spikes.count; k += 2) {
-    const float* first = weights + static_cast<Index>(spikes.ids[k]) * stride;
-    const float* second = weights + static_cast<Index>(spikes.ids[k + 1]) * stride;
+  for (; kVectors <= kPairedVectors && k + 2 <= spikes.count; k += 2) {
+    const T* first = weights + static_cast<Index>(spikes.ids[k]) * stride;
+    const T* second = weights + static_cast<Index>(spikes.ids[k + 1]) * stride;
     for (int i = 0; i < kVectors; ++i) {
       if constexpr (kWeighted) {
-        even[i] += spikes.values[k] * load(first + i * kLanes);
-        odd[i] += spikes.values[k + 1] * load(second + i * kLanes);
+        even[i] += spikes.values[k] * loadColumns<kWhole>(first + i * kLanes, left);
+        odd[i] += spikes.values[k + 1] * loadColumns<kWhole>(second + i * kLanes, left);
       } else {
-        even[i] += load(first + i * kLanes);
-        odd[i] += load(second + i * kLanes);
+        even[i] += loadColumns<kWhole>(first + i * kLanes, left);
+        odd[i] += loadColumns<kWhole>(second + i * kLanes, left);
       }
     }
   }
-  if (k < spikes.count) {
-    const float* last = weights + static_cast<Index>(spikes.ids[k]) * stride;
+  for (; k < spikes.count; ++k) {
+    const T* last = weights + static_cast<Index>(spikes.ids[k]) * stride;
     const float value = kWeighted ? spikes.values[k] : 1.0F;
-    for (int i = 0; i < kVectors; ++i) even[i] += value * load(last + i * kLanes);
+    for (int i = 0; i < kVectors; ++i) even[i] += value * loadColumns<kWhole>(last + i * kLanes, left);
   }
-  for (int i = 0; i < kVectors; ++i) store(out + i * kLanes, even[i] + odd[i]);
+  for (int i = 0; i < kVectors; ++i) {
+    kWhole ? store(out + i * kLanes, even[i] + odd[i]) : storePart(out, even[i] + odd[i], left);
+  }
 }
 
-template <int kVectors>
-inline void sumColumns(const SpikeRow* spikes, Index rows, Rows<const float> weights, Index column,
-                       Rows<const float> start, Rows<float> out) {
+template <int kVectors, bool kWhole, typename T>
+inline void sumColumns(const SpikeRow* spikes, Index rows, Rows<const T> weights, Index column,
+                       Rows<const float> start, Rows<float> out, Index left) {
   for (Index r = 0; r < rows; ++r) {
     const float* own_start = start.data == nullptr ? nullptr : start.row(r) + column;
     float* own_out = out.row(r) + column;
     if (spikes[r].values == nullptr) {
-      sumRow<kVectors, false>(spikes[r], weights.data + column, weights.stride, own_start, own_out);
+      sumRow<kVectors, false, kWhole>(spikes[r], weights.data + column, weights.stride, own_start, own_out, left);
     } else {
-      sumRow<kVectors, true>(spikes[r], weights.data + column, weights.stride, own_start, own_out);
+      sumRow<kVectors, true, kWhole>(spikes[r], weights.data + column, weights.stride, own_start, own_out, left);
     }
   }
 }
 
-inline void sumRows(const SpikeRow* spikes, Index rows, Rows<const float> weights, Index columns,
-                    Rows<const float> start, Rows<float> out) {
+template <typename T>
+inline void sumRows(const SpikeRow* spikes, Index rows, Rows<const T> weights, Index columns, Rows<const float> start,
+                    Rows<float> out) {
   Index column = 0;
+  for (; kPairedVectors == 8 && column + 16 * kLanes <= columns; column += 16 * kLanes) {
+    sumColumns<16, true>(spikes, rows, weights, column, start, out, 0);
+  }
   for (; column + 8 * kLanes <= columns; column += 8 * kLanes) {
-    sumColumns<8>(spikes, rows, weights, column, start, out);
+    sumColumns<8, true>(spikes, rows, weights, column, start, out, 0);
   }
   for (; column + 4 * kLanes <= columns; column += 4 * kLanes) {
-    sumColumns<4>(spikes, rows, weights, column, start, out);
+    sumColumns<4, true>(spikes, rows, weights, column, start, out, 0);
   }
   for (; column + 2 * kLanes <= columns; column += 2 * kLanes) {
-    sumColumns<2>(spikes, rows, weights, column, start, out);
+    sumColumns<2, true>(spikes, rows, weights, column, start, out, 0);
   }
-  for (; column < columns; column += kLanes) sumColumns<1>(spikes, rows, weights, column, start, out);
+  for (; column + kLanes <= columns; column += kLanes) {
+    sumColumns<1, true>(spikes, rows, weights, column, start, out, 0);
+  }
+  if (column < columns) sumColumns<1, false>(spikes, rows, weights, column, start, out, columns - column);
 }
 
 template <int kVectors, bool kWeighted>
@@ -101,21 +126,20 @@ inline void addRows(const SpikeRow* spikes, Index rows, Rows<float> weights, Ind
   for (; column < columns; column += kLanes) addColumns<1>(spikes, rows, weights, column, g);
 }
 
-// The dot products of `kRows` rows with g. Each runs in four partial sums.
-template <int kRows>
+// The dot products of `kRows` rows with g, in `kSums` partial sums each: about eight additions are in flight.
+template <int kRows, int kSums>
 inline void dots(const std::uint32_t* ids, Rows<const float> weights, Index columns, const float* g, float* out) {
   const float* row[kRows];
-  Floats sums[kRows][2];
+  Floats sums[kRows][kSums];
   for (int k = 0; k < kRows; ++k) {
     row[k] = weights.row(static_cast<Index>(ids[k]));
-    sums[k][0] = sums[k][1] = Floats{};
+    for (int i = 0; i < kSums; ++i) sums[k][i] = Floats{};
   }
   Index column = 0;
-  for (; column + 2 * kLanes <= columns; column += 2 * kLanes) {
-    const Floats first = load(g + column), second = load(g + column + kLanes);
-    for (int k = 0; k < kRows; ++k) {
-      sums[k][0] += first * load(row[k] + column);
-      sums[k][1] += second * load(row[k] + column + kLanes);
+  for (; column + kSums * kLanes <= columns; column += kSums * kLanes) {
+    for (int i = 0; i < kSums; ++i) {
+      const Floats own = load(g + column + i * kLanes);
+      for (int k = 0; k < kRows; ++k) sums[k][i] += own * load(row[k] + column + i * kLanes);
     }
   }
   for (; column < columns; column += kLanes) {
@@ -123,14 +147,19 @@ inline void dots(const std::uint32_t* ids, Rows<const float> weights, Index colu
     const Floats rest = loadPart(g + column, left);
     for (int k = 0; k < kRows; ++k) sums[k][0] += rest * loadPart(row[k] + column, left);
   }
-  for (int k = 0; k < kRows; ++k) out[k] = sumOf(sums[k][0] + sums[k][1]);
+  for (int k = 0; k < kRows; ++k) {
+    for (int i = kSums / 2; i > 0; i /= 2) {
+      for (int j = 0; j < i; ++j) sums[k][j] += sums[k][j + i];
+    }
+    out[k] = sumOf(sums[k][0]);
+  }
 }
 
 inline void dotRows(const std::uint32_t* ids, Index count, Rows<const float> weights, Index columns, const float* g,
                     float* out) {
   Index k = 0;
-  for (; k + 4 <= count; k += 4) dots<4>(ids + k, weights, columns, g, out + k);
-  for (; k < count; ++k) dots<1>(ids + k, weights, columns, g, out + k);
+  for (; k + 4 <= count; k += 4) dots<4, 2>(ids + k, weights, columns, g, out + k);
+  for (; k < count; ++k) dots<1, 8>(ids + k, weights, columns, g, out + k);
 }
 
 inline std::uint32_t listNonZero(const float* row, Index width, std::uint32_t* ids, float* values, bool* all_ones) {
@@ -156,6 +185,25 @@ inline std::uint32_t listNonZero(const float* row, Index width, std::uint32_t* i
 #endif
   }
   *all_ones = ones;
+  return count;
+}
+
+inline std::uint32_t listBits(const std::uint64_t* bits, Index width, std::uint32_t* ids) {
+  std::uint32_t count = 0;
+  for (Index word = 0; word < (width + 63) / 64; ++word) {
+    std::uint64_t rest = bits[word];
+    if (rest == 0) continue;
+#if defined(__AVX512F__)
+    for (int first = 0; first < 64; first += 16, rest >>= 16) {  // without a branch: whether a bit is set is random
+      const auto sixteen = static_cast<__mmask16>(rest);
+      const auto ids_here = (__m512i)lanesOf(static_cast<std::int32_t>(word * 64) + first);
+      _mm512_storeu_si512(ids + count, _mm512_maskz_compress_epi32(sixteen, ids_here));
+      count += static_cast<std::uint32_t>(__builtin_popcount(sixteen));
+    }
+#else
+    for (; rest != 0; rest &= rest - 1) ids[count++] = static_cast<std::uint32_t>(word * 64 + __builtin_ctzll(rest));
+#endif
+  }
   return count;
 }
 

@@ -23,6 +23,7 @@ inline constexpr int kLanes = 4;
 
 using Floats = float __attribute__((vector_size(4 * kLanes)));
 using Ints = std::int32_t __attribute__((vector_size(4 * kLanes)));
+using Halves = std::uint16_t __attribute__((vector_size(2 * kLanes)));
 
 #if defined(__AVX512F__)
 using Mask = __mmask16;
@@ -46,15 +47,57 @@ inline Ints lanesOf(std::int32_t first) {
   return ids;
 }
 
-// The first `count` lanes from memory, 0 in the others.
+// Bfloat16 numbers, widened: they are the upper halves of float32.
+inline Floats load(const std::uint16_t* from) {
+  Halves x;
+  __builtin_memcpy(&x, from, sizeof x);
+  return (Floats)(__builtin_convertvector(x, Ints) << 16);
+}
+
+// The first `count` lanes from memory, 0 in the others; nothing behind them is touched.
 inline Floats loadPart(const float* from, std::int64_t count) {
+#if defined(__AVX512F__)
+  return (Floats)_mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << count) - 1U), from);
+#elif defined(__AVX2__)
+  return (Floats)_mm256_maskload_ps(from, (__m256i)(lanesOf(0) < static_cast<std::int32_t>(count)));
+#else
   Floats x{};
   __builtin_memcpy(&x, from, static_cast<std::size_t>(count) * sizeof(float));
   return x;
+#endif
+}
+
+inline Floats loadPart(const std::uint16_t* from, std::int64_t count) {
+  Ints x{};
+  for (int lane = 0; lane < static_cast<int>(count); ++lane) x[lane] = from[lane];
+  return (Floats)(x << 16);
 }
 
 inline void storePart(float* to, Floats x, std::int64_t count) {
+#if defined(__AVX512F__)
+  _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1U << count) - 1U), (__m512)x);
+#elif defined(__AVX2__)
+  _mm256_maskstore_ps(to, (__m256i)(lanesOf(0) < static_cast<std::int32_t>(count)), (__m256)x);
+#else
   __builtin_memcpy(to, &x, static_cast<std::size_t>(count) * sizeof(float));
+#endif
+}
+
+// Stores that go past the caches, to memory aligned to a vector; `finishStream` makes them visible to other threads.
+inline void stream(float* to, Floats x) {
+#if defined(__AVX512F__)
+  _mm512_stream_ps(to, (__m512)x);
+#elif defined(__AVX2__)
+  _mm256_stream_ps(to, (__m256)x);
+#else
+  store(to, x);
+#endif
+}
+
+inline void finishStream() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
 }
 
 #if defined(__AVX512F__)
@@ -97,12 +140,20 @@ inline Floats absolute(Floats x) { return (Floats)((Ints)x & 0x7fffffff); }
 inline Floats maximum(Floats a, Floats b) { return select(greater(a, b), a, b); }
 
 inline float sumOf(Floats x) {  // pairs of halves, in a fixed order
+#if defined(__AVX512F__)
+  x += __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+  x += __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+  x += __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+  x += __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+  return x[0];
+#else
   float parts[kLanes];
   store(parts, x);
   for (int half = kLanes / 2; half > 0; half /= 2) {
     for (int lane = 0; lane < half; ++lane) parts[lane] += parts[lane + half];
   }
   return parts[0];
+#endif
 }
 
 // The nearest bfloat16 number, ties to even, as a float32.
