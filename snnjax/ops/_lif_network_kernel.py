@@ -15,10 +15,12 @@ from snnjax import _dispatch, _targets
 from snnjax._types import sum_dtype
 from snnjax.ops._lif_network_reference import (
     BackwardArguments,
+    InputRecord,
     LayerRecord,
     Lists,
     Needs,
     Operands,
+    Record,
     Results,
     Switches,
 )
@@ -103,6 +105,12 @@ def _call(operands: Operands, switches: Switches, groups: int) -> tuple[Results,
         bits = array(time, batch, -(-neurons // 8), dtype=jnp.uint8)
         return LayerRecord(array(time, batch, neurons), bits, None if capacity is None else bits)  # pyright: ignore
 
+    def _input_record() -> Any:
+        if isinstance(operands.inputs, tuple):
+            return None
+        bits = array(time, batch, -(-operands.inputs.shape[-1] // 8), dtype=jnp.uint8)
+        return InputRecord(bits, array(time, batch, dtype=jnp.bool_))  # pyright: ignore
+
     layers = [
         (linear.weights.shape[-1], layer.capacity)
         for linear, layer in zip(operands.linears, switches.layers, strict=True)
@@ -116,8 +124,10 @@ def _call(operands: Operands, switches: Switches, groups: int) -> tuple[Results,
         jax.tree.map(lambda first: array(*first.shape[1:]), operands.first),
         None if operands.readout is None else array(batch, outputs),
     )
-    records = tuple(record(*layer) for layer in layers) if switches.keeps_record else None
-    shapes, tree = jax.tree.flatten((Results(*results), records))
+    kept = (
+        Record(_input_record(), tuple(record(*layer) for layer in layers)) if switches.keeps_record else None
+    )
+    shapes, tree = jax.tree.flatten((Results(*results), kept))
     attributes = {**_attributes(operands, switches), "records": switches.keeps_record}
     return jax.tree.unflatten(
         tree, _targets.call("snnjax_lif_network", _leaves(operands), shapes, **attributes)
@@ -126,8 +136,8 @@ def _call(operands: Operands, switches: Switches, groups: int) -> tuple[Results,
 
 def _backward_leaves(arguments: BackwardArguments, switches: Switches, needs: Needs) -> list[Array]:
     """The operands of the backward pass behind those of the forward pass."""
-    operands, results, records, g = arguments
-    leaves = [*jax.tree.leaves(records), *([] if operands.readout is None else [results.output]), g.output]
+    operands, results, record, g = arguments
+    leaves = [*jax.tree.leaves(record), *([] if operands.readout is None else [results.output]), g.output]
     for index, last in enumerate(g.last):
         if needs.counts:
             leaves.append(g.counts[index])

@@ -86,6 +86,20 @@ class LayerRecord(NamedTuple):
     listed: Array | None  # likewise, all listed neurons; None without capacity
 
 
+class InputRecord(NamedTuple):
+    """Which dense inputs were spikes: a kernel reads them again as bits."""
+
+    bits: Array  # uint8 [time, batch, ceil(inputs / 8)], the inputs that are not 0
+    is_binary: Array  # bool [time, batch], where they are 0 or 1
+
+
+class Record(NamedTuple):
+    """What the backward pass needs of the forward pass."""
+
+    inputs: InputRecord | None  # of dense inputs
+    layers: tuple[LayerRecord, ...]
+
+
 class Needs(NamedTuple):
     """What the backward pass has to yield; the rest is left to XLA to drop, and kernels leave it out."""
 
@@ -107,9 +121,10 @@ def unpacked(bits: Array, num_neurons: int) -> Array:
     return jnp.unpackbits(bits, axis=-1, count=num_neurons, bitorder="little").astype(bool)
 
 
-def forward(operands: Operands, switches: Switches) -> tuple[Results, tuple[LayerRecord, ...] | None]:
-    """Run the network over all time steps; yields also the record of each layer if the switches ask for it."""
+def forward(operands: Operands, switches: Switches) -> tuple[Results, Record | None]:
+    """Run the network over all time steps; yields also the record if the switches ask for it."""
     x = dense_inputs(operands)
+    inputs = None if isinstance(operands.inputs, tuple) else _input_record(x)
     valid = _valid(operands, x.shape[0])
     counts, dropped, spikes, last, records = [], [], [], [], []
     for linear, constants, first, layer in zip(*operands[1:3], operands.first, switches.layers, strict=True):
@@ -128,7 +143,11 @@ def forward(operands: Operands, switches: Switches) -> tuple[Results, tuple[Laye
     if operands.readout is not None:
         output, last_readout = _leaky_forward(apply_linear(x, operands.readout.linear), valid, operands)
     results = Results(output, tuple(counts), tuple(dropped), tuple(spikes), tuple(last), last_readout)
-    return results, tuple(records) if switches.keeps_record else None
+    return results, Record(inputs, tuple(records)) if switches.keeps_record else None
+
+
+def _input_record(x: Array) -> InputRecord:
+    return InputRecord(packed(x != 0), jnp.all((x == 0) | (x == 1), axis=-1))
 
 
 def dense_inputs(operands: Operands) -> Array:
@@ -243,20 +262,20 @@ class BackwardArguments(NamedTuple):
 
     operands: Operands
     results: Results
-    records: tuple[LayerRecord, ...]
+    record: Record
     g: Results  # cotangents of the results; in place of `Lists` stand those of their values
 
 
 def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Operands:
     """The cotangents of the operands (those of second thresholds and whole numbers are None)."""
-    operands, results, records, g = arguments
+    operands, results, record, g = arguments
     switches = static[0]
     valid = _valid(operands, results.output.shape[0])
     xs, runs = [dense_inputs(operands)], []
-    for record, constants, layer in zip(records, operands.constants, switches.layers, strict=True):
-        listed = None if record.listed is None else unpacked(record.listed, record.v.shape[-1])
-        runs.append(LayerRun(record.v, listed))
-        xs.append(listed_spikes(record.v, valid, listed, constants, layer))
+    for own, constants, layer in zip(record.layers, operands.constants, switches.layers, strict=True):
+        listed = None if own.listed is None else unpacked(own.listed, own.v.shape[-1])
+        runs.append(LayerRun(own.v, listed))
+        xs.append(listed_spikes(own.v, valid, listed, constants, layer))
     g_x, readout, g_first_readout = _readout_backward(xs[-1], valid, arguments)
     linears, constants, first = [], [], []
     for index in reversed(range(len(switches.layers))):

@@ -16,12 +16,14 @@ from snnjax.ops._lif_layer import LayerConstants, LayerSwitches
 from snnjax.ops._lif_network_kernel import BACKWARD_KERNEL, KERNEL
 from snnjax.ops._lif_network_reference import (
     BackwardArguments,
+    InputRecord,
     LayerRecord,
     Linear,
     Lists,
     Needs,
     Operands,
     Readout,
+    Record,
     Results,
     Switches,
     backward,
@@ -292,20 +294,21 @@ def _result_axes(operands: Operands, switches: Switches) -> Results:
     return results(1, zeros, zeros, spikes if switches.record_spikes else (), last, last_readout)
 
 
-def _record_axes(switches: Switches) -> tuple[LayerRecord, ...]:
-    """Likewise of the records."""
-    record = cast(Any, LayerRecord)
-    return tuple(record(1, 1, None if layer.capacity is None else 1) for layer in switches.layers)
+def _record_axes(operands: Operands, switches: Switches) -> Record:
+    """Likewise of the record."""
+    layer, inputs, record = (cast(Any, kind) for kind in (LayerRecord, InputRecord, Record))
+    layers = tuple(layer(1, 1, None if own.capacity is None else 1) for own in switches.layers)
+    return record(None if isinstance(operands.inputs, tuple) else inputs(1, 1), layers)
 
 
 def _forward(operands: Operands, switches: Switches) -> tuple[Results, Any]:
-    records = _record_axes(switches) if switches.keeps_record else None
+    record = _record_axes(operands, switches) if switches.keeps_record else None
     return _dispatch.evaluate(
         "snnjax_lif_network",
         forward,
         operands,
         _axes(operands),
-        (_result_axes(operands, switches), records),
+        (_result_axes(operands, switches), record),
         switches,
         kernel=KERNEL,
         implementation=switches.implementation,
@@ -329,12 +332,12 @@ def _fwd(operands: Any, switches: Switches) -> tuple[Results, tuple[Any, ...]]:
     """The operands arrive with the mark whether a derivative is taken of them."""
     perturbed = _Perturbed(tuple(bool(leaf.perturbed) for leaf in jax.tree.leaves(operands)))
     operands = jax.tree.map(lambda leaf: leaf.value, operands)
-    results, records = _forward(operands, switches._replace(keeps_record=True))
-    return results, (perturbed, operands, results, records)
+    results, record = _forward(operands, switches._replace(keeps_record=True))
+    return results, (perturbed, operands, results, record)
 
 
 def _bwd(switches: Switches, residuals: tuple[Any, ...], g: Any) -> tuple[Operands]:
-    perturbed, operands, results, records = residuals
+    perturbed, operands, results, record = residuals
     axes, result_axes = _axes(operands), _result_axes(operands, switches)
     values = tuple(each.values if isinstance(each, Lists) else each for each in g.spikes)
     needs = Needs(perturbed.operands, any(not _is_zero(count) for count in g.counts))
@@ -348,8 +351,8 @@ def _bwd(switches: Switches, residuals: tuple[Any, ...], g: Any) -> tuple[Operan
     cotangents = _dispatch.evaluate(
         "snnjax_lif_network_backward",
         backward,
-        BackwardArguments(operands, results, records, g),
-        BackwardArguments(axes, result_axes, _record_axes(switches), g_axes),
+        BackwardArguments(operands, results, record, g),
+        BackwardArguments(axes, result_axes, _record_axes(operands, switches), g_axes),
         d_axes,
         (switches, needs),
         kernel=BACKWARD_KERNEL,

@@ -28,6 +28,14 @@ struct SpikeRow {
   bool is_dense;  // too many to list; ids is empty and the row is read in its dense form
 };
 
+// The number of set bits (Warren, Hacker's Delight, 5-1): code for any x86-64 has no instruction for it.
+inline Index countBits(std::uint64_t bits) {
+  bits -= (bits >> 1) & 0x5555555555555555U;
+  bits = (bits & 0x3333333333333333U) + ((bits >> 2) & 0x3333333333333333U);
+  bits = (bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0fU;
+  return static_cast<Index>((bits * 0x0101010101010101U) >> 56);
+}
+
 // Listing writes whole vectors, the last of which may reach behind the last entry.
 inline constexpr Index kListSlack = 16;
 
@@ -90,7 +98,8 @@ struct StepBackward {
   Rows<const float> g_last;          // of the membrane behind the last step of each sample; data may be nullptr
   Rows<const float> v;               // membranes after the step
   Rows<const float> v_before;        // and before it; read only for the sums below
-  Rows<const float> ahead;           // the v of the next call, to be fetched meanwhile; data may be nullptr
+  Rows<const float> next_v;          // of the next call, to be fetched meanwhile; data may be nullptr
+  Rows<const float> next_g_spikes;   // likewise
   Rows<float> g_u;                   // state: of the membrane behind the reset of the next step, updated
   Rows<float> g_v;                   // of the membrane after the step, 0 behind the end of a sample; overwritten
   float* sum_decay;                  // [columns], added to; nullptr: not needed

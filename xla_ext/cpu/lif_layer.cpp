@@ -1,6 +1,7 @@
 #include "lif_layer.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 namespace snnjax {
@@ -77,7 +78,7 @@ void finishWeightGradient(const PackedWeights& sums, Index first, Index columns,
 // Of so many rows that a tile of 64 columns of their cotangents takes half a megabyte of the second-level cache.
 Chunking chunksOf(const Extent& extent) {
   constexpr Index kRows = 2048;
-  return {extent, kBlockRows, std::max<Index>(kRows / kBlockRows, 1)};
+  return {extent, kBackwardBlock, std::max<Index>(kRows / kBackwardBlock, 1)};
 }
 
 void computeWeightGradient(const WeightGradient& of, const Threads& threads) {

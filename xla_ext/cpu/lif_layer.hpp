@@ -6,7 +6,6 @@
 // first-level cache.
 #pragma once
 
-#include <bit>
 #include <vector>
 
 #include "extent.hpp"
@@ -19,6 +18,11 @@
 #include "transposed.hpp"
 
 namespace snnjax {
+
+// Samples of a block. Forward, few: the state of wide recurrent layers has to stay in the first-level cache. Backward,
+// more: a chunk of rows is summed at once. Threads have whole blocks, and sums over samples are kept block by block, so
+// that no result depends on the number of threads.
+inline constexpr Index kForwardBlock = 8, kBackwardBlock = 16;
 
 // Spikes or other marks of neurons, a bit each, in rows of whole words.
 class Bits {
@@ -37,7 +41,7 @@ class Bits {
 
 inline Index countBits(const std::uint64_t* bits, Index words) {
   Index count = 0;
-  for (Index word = 0; word < words; ++word) count += std::popcount(bits[word]);
+  for (Index word = 0; word < words; ++word) count += countBits(bits[word]);
   return count;
 }
 

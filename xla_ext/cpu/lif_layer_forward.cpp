@@ -19,9 +19,9 @@ struct Scratch {
   PackedWeights weights, recurrent;
 };
 
-class PatchRun {
+class PatchForward {
  public:
-  PatchRun(LayerForward& pass, const Numbers& membranes, Bits& near, const Patch& patch, Scratch& scratch)
+  PatchForward(LayerForward& pass, const Numbers& membranes, Bits& near, const Patch& patch, Scratch& scratch)
       : pass_(pass),
         layer_(pass.layer),
         membranes_(membranes),
@@ -29,17 +29,17 @@ class PatchRun {
         patch_(patch),
         scratch_(scratch),
         width_(roundUp(patch.columns, kernels().lanes)),
-        v_(kBlockRows * width_),
-        counts_(kBlockRows * width_),
-        current_(kBlockRows * width_),
-        before_(layer_.isRecurrent() ? kBlockRows : 0, layer_.neurons()) {}
+        v_(kForwardBlock * width_),
+        counts_(kForwardBlock * width_),
+        current_(kForwardBlock * width_),
+        before_(layer_.isRecurrent() ? kForwardBlock : 0, layer_.neurons()) {}
 
   void run() {
     packInto(scratch_.weights, layer_.weights);
     if (layer_.isRecurrent()) packInto(scratch_.recurrent, layer_.recurrent);
-    for (Index first = 0; first < patch_.samples; first += kBlockRows) {
+    for (Index first = 0; first < patch_.samples; first += kForwardBlock) {
       first_sample_ = patch_.first_sample + first;
-      samples_ = std::min(kBlockRows, patch_.samples - first);
+      samples_ = std::min(kForwardBlock, patch_.samples - first);
       runBlock();
     }
   }
@@ -163,7 +163,7 @@ std::vector<Patch> patchesOf(const LayerForward& pass, const Threads& threads) {
                                               : columnsOfTile(neurons, pass.layer.weights.inputs);
   const Index tiles = std::max<Index>((neurons + tile - 1) / tile, 1);
   const Index shares = std::max<Index>(threads.count() / tiles, 1);
-  const Index samples = roundUp(std::max<Index>((batch + shares - 1) / shares, 1), kBlockRows);
+  const Index samples = roundUp(std::max<Index>((batch + shares - 1) / shares, 1), kForwardBlock);
   std::vector<Patch> patches;
   for (Index column = 0; column < neurons; column += tile) {
     for (Index sample = 0; sample < batch; sample += samples) {
@@ -211,7 +211,7 @@ void runForward(LayerForward& pass, const Threads& threads) {
   const std::vector<Patch> patches = patchesOf(pass, threads);
   std::vector<Scratch> scratch(static_cast<std::size_t>(threads.count()));
   threads.run(static_cast<Index>(patches.size()), [&](Index task, Index worker) {
-    PatchRun(pass, membranes, pass.near, patches[static_cast<std::size_t>(task)],
+    PatchForward(pass, membranes, pass.near, patches[static_cast<std::size_t>(task)],
              scratch[static_cast<std::size_t>(worker)])
         .run();
   });

@@ -17,7 +17,7 @@ struct Recorded {
     Array g_counts, g_spikes, spike_ids, g_last_v, g_last_spikes;
   };
 
-  Array output, g_output, g_last_readout;
+  Array output, g_output, g_last_readout, record_inputs, record_is_binary;
   std::vector<LayerArrays> layers;
 
   Recorded(const Network& network, bool has_g_counts, Arrays& arrays) : layers(network.size()) {
@@ -25,6 +25,10 @@ struct Recorded {
     const NetworkFields& fields = network.fields();
     const Index steps = network.steps(), batch = network.batch();
     const Index outputs = fields.has_readout ? network.outputs() : network.neurons(network.size() - 1);
+    if (!fields.has_lists) {
+      record_inputs = arrays.take("record.inputs", {steps, batch, (network.inputs() + 7) / 8}, {ffi::U8});
+      record_is_binary = arrays.take("record.is_binary", {steps, batch}, {ffi::PRED});
+    }
     for (std::size_t l = 0; l < layers.size(); ++l) {
       const Index bytes = (network.neurons(l) + 7) / 8;
       layers[l].record_v = arrays.take("record.v", {steps, batch, network.neurons(l)}, types);
@@ -120,7 +124,13 @@ class BackwardPass {
 
   void run() {
     const Index rows = extent_.rows();
-    lists_.emplace_back(*source_, rows, network_.inputs(), extent_.batch, ends_.data(), threads_);
+    if (recorded_.record_inputs) {
+      input_bits_ = readBits(recorded_.record_inputs.at<std::uint8_t>(group_), rows, network_.inputs());
+      recorded_inputs_ = std::make_unique<RecordedSource>(
+          *source_, input_bits_.row(0), recorded_.record_is_binary.at<std::uint8_t>(group_), network_.inputs());
+    }
+    const RowSource& inputs = recorded_inputs_ ? *recorded_inputs_ : *source_;
+    lists_.emplace_back(inputs, rows, network_.inputs(), extent_.batch, ends_.data(), threads_);
     for (std::size_t l = 0; l < network_.size(); ++l) {
       layers_.push_back(network_.layer(l, group_));
       const Index neurons = network_.neurons(l);
@@ -255,6 +265,8 @@ class BackwardPass {
   const std::vector<std::int32_t> ends_;
   const Extent extent_;
   const std::unique_ptr<RowSource> source_;
+  Bits input_bits_;
+  std::unique_ptr<RowSource> recorded_inputs_;
   // Deques, because layers, lists and bits are referred to.
   std::deque<Layer> layers_;
   std::deque<Bits> spikes_;

@@ -1,4 +1,5 @@
 // The target `snnjax_lif_network`.
+#include <algorithm>
 #include <deque>
 
 #include "lif_network.hpp"
@@ -15,7 +16,7 @@ struct Results {
     Array record_v, record_spikes, record_listed;
   };
 
-  Array output, last_readout;
+  Array output, last_readout, record_inputs, record_is_binary;
   std::vector<LayerArrays> layers;
 
   Results(const Network& network, bool records, Arrays& arrays) : layers(network.size()) {
@@ -37,6 +38,10 @@ struct Results {
       layers[l].last_spikes = arrays.take("state.spikes", {batch, network.neurons(l)}, types);
     }
     if (has_readout) last_readout = arrays.take("state.readout", {batch, network.outputs()}, types);
+    if (records && !network.fields().has_lists) {
+      record_inputs = arrays.take("record.inputs", {steps, batch, (network.inputs() + 7) / 8}, {ffi::U8});
+      record_is_binary = arrays.take("record.is_binary", {steps, batch}, {ffi::PRED});
+    }
     for (std::size_t l = 0; records && l < layers.size(); ++l) {
       const Index bytes = (network.neurons(l) + 7) / 8;
       layers[l].record_v = arrays.take("record.v", {steps, batch, network.neurons(l)}, types);
@@ -64,10 +69,15 @@ struct Results {
 
 // The dense form of rows of spikes.
 void writeDense(const Bits& spikes, Index rows, Index neurons, const Numbers& to, const Threads& threads) {
-  threads.run(rows, [&](Index row, Index) {
-    std::vector<float> dense(static_cast<std::size_t>(neurons), 0.0F);
-    BitSource(spikes.row(row), neurons).expand(0, dense.data());
-    to.write(row * neurons, neurons, dense.data());
+  constexpr Index kRowsPerTask = 64;
+  threads.run((rows + kRowsPerTask - 1) / kRowsPerTask, [&](Index task, Index) {
+    std::vector<float> dense(static_cast<std::size_t>(to.is_bfloat16 ? neurons : 0));
+    for (Index row = task * kRowsPerTask; row < std::min((task + 1) * kRowsPerTask, rows); ++row) {
+      float* own = to.is_bfloat16 ? dense.data() : static_cast<float*>(to.data) + row * neurons;
+      std::fill_n(own, neurons, 0.0F);
+      BitSource(spikes.row(row), neurons).expand(0, own);
+      if (to.is_bfloat16) to.write(row * neurons, neurons, own);
+    }
   });
 }
 
@@ -84,11 +94,40 @@ class ForwardPass {
   void run() {
     const std::unique_ptr<RowSource> source = network_.source(group_);
     lists_.emplace_back(*source, extent_.rows(), network_.inputs(), extent_.batch, ends_.data(), threads_);
+    if (results_.record_inputs) recordInputs();
     for (std::size_t l = 0; l < network_.size(); ++l) runLayer(l);
     if (network_.fields().has_readout) runReadout();
   }
 
  private:
+  void recordInputs() {
+    const SpikeLists& inputs = lists_.back();
+    auto* is_binary = results_.record_is_binary.at<std::uint8_t>(group_);
+    const Bits bits(extent_.rows(), network_.inputs());
+    threads_.run(extent_.steps, [&](Index step, Index) {
+      std::vector<float> dense(static_cast<std::size_t>(network_.inputs()));
+      for (Index row = step * extent_.batch; row < (step + 1) * extent_.batch; ++row) {
+        const SpikeRow& listed = *inputs.row(row);
+        is_binary[row] = listed.values == nullptr;
+        if (listed.is_dense) is_binary[row] = is_binary[row] && setDense(inputs, row, dense.data(), bits.row(row));
+        for (std::uint32_t k = 0; k < listed.count; ++k) {
+          bits.row(row)[listed.ids[k] / 64] |= std::uint64_t{1} << (listed.ids[k] % 64);
+        }
+      }
+    });
+    writeBits(bits, extent_.rows(), network_.inputs(), results_.record_inputs.at<std::uint8_t>(group_));
+  }
+
+  // The bits of a row that is too full for a list; false if not all its entries are 0 or 1.
+  bool setDense(const SpikeLists& inputs, Index row, float* dense, std::uint64_t* bits) const {
+    inputs.expand(row, 1, dense);
+    for (Index i = 0; i < network_.inputs(); ++i) {
+      if (dense[i] != 0.0F && dense[i] != 1.0F) return false;
+      if (dense[i] != 0.0F) bits[i / 64] |= std::uint64_t{1} << (i % 64);
+    }
+    return true;
+  }
+
   void runLayer(std::size_t l) {
     const Layer layer = network_.layer(l, group_);
     const Results::LayerArrays& to = results_.layers[l];

@@ -8,10 +8,6 @@
 
 namespace snnjax {
 
-// Samples are given to threads in whole blocks of so many, and their sums are kept block by block, so that no result
-// depends on the number of threads.
-inline constexpr Index kBlockRows = 16;
-
 // A weight matrix [inputs, outputs], row-major, as the user holds it.
 struct Weights {
   Numbers numbers;

@@ -1,7 +1,6 @@
 // Which neurons enter a list that is too short for all: the largest membranes, ties by a fixed hash of the id.
 #pragma once
 
-#include <bit>
 #include <vector>
 
 #include "kernels.hpp"
@@ -24,7 +23,7 @@ class Selection {
 
   Index count(const std::uint64_t* bits) const {
     Index total = 0;
-    for (Index word = 0; word < words_; ++word) total += std::popcount(bits[word]);
+    for (Index word = 0; word < words_; ++word) total += countBits(bits[word]);
     return total;
   }
 

@@ -82,6 +82,26 @@ class BitSource : public RowSource {
   Index words_, width_;
 };
 
+// Dense rows that were listed before: bits of the entries of those rows that hold zeros and ones alone, which are far less
+// to read than the rows themselves.
+class RecordedSource : public RowSource {
+ public:
+  RecordedSource(const RowSource& dense, const std::uint64_t* bits, const std::uint8_t* is_binary, Index width)
+      : dense_(dense), bits_(bits, width), is_binary_(is_binary) {}
+  std::uint32_t list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const override {
+    return of(row).list(row, ids, values, all_ones);
+  }
+  Index longest() const override { return dense_.longest(); }
+  void expand(Index row, float* dense) const override { of(row).expand(row, dense); }
+
+ private:
+  const RowSource& of(Index row) const { return is_binary_[row] != 0 ? static_cast<const RowSource&>(bits_) : dense_; }
+
+  const RowSource& dense_;
+  BitSource bits_;
+  const std::uint8_t* is_binary_;
+};
+
 // The first rows of one source, and behind them the rows of another, by their own numbers.
 class FirstRowsSource : public RowSource {
  public:

@@ -17,19 +17,26 @@ template <int kRows, int kVectors>
 inline bool multiplyTile(Rows<const float> dense, Index depth, const float* weights, Index stride,
                          Rows<const float> start, Rows<float> out) {
   Floats sums[kRows][kVectors];
+  SNNJAX_UNROLL
   for (int r = 0; r < kRows; ++r) {
+    SNNJAX_UNROLL
     for (int i = 0; i < kVectors; ++i) sums[r][i] = start.data == nullptr ? Floats{} : load(start.row(r) + i * kLanes);
   }
   for (Index k = 0; k < depth; ++k) {
     Floats row[kVectors];
+    SNNJAX_UNROLL
     for (int i = 0; i < kVectors; ++i) row[i] = load(weights + k * stride + i * kLanes);
+    SNNJAX_UNROLL
     for (int r = 0; r < kRows; ++r) {
       const Floats factor = splat(dense.data[r * dense.stride + k]);
+      SNNJAX_UNROLL
       for (int i = 0; i < kVectors; ++i) sums[r][i] += factor * row[i];
     }
   }
   Floats probe{};  // x * 0 is 0 for a finite x, and NaN otherwise
+  SNNJAX_UNROLL
   for (int r = 0; r < kRows; ++r) {
+    SNNJAX_UNROLL
     for (int i = 0; i < kVectors; ++i) {
       probe += sums[r][i] * 0.0F;
       store(out.row(r) + i * kLanes, sums[r][i]);
@@ -75,18 +82,25 @@ inline bool multiplyRows(Rows<const float> dense, Index rows, Index depth, Rows<
 template <int kInputs, int kVectors>
 inline void addTile(Rows<const float> dense, Index rows, float* weights, Index stride, Rows<const float> g) {
   Floats sums[kInputs][kVectors];
+  SNNJAX_UNROLL
   for (int k = 0; k < kInputs; ++k) {
+    SNNJAX_UNROLL
     for (int i = 0; i < kVectors; ++i) sums[k][i] = load(weights + k * stride + i * kLanes);
   }
   for (Index r = 0; r < rows; ++r) {
     Floats own[kVectors];
+    SNNJAX_UNROLL
     for (int i = 0; i < kVectors; ++i) own[i] = load(g.row(r) + i * kLanes);
+    SNNJAX_UNROLL
     for (int k = 0; k < kInputs; ++k) {
       const Floats factor = splat(dense.row(r)[k]);
+      SNNJAX_UNROLL
       for (int i = 0; i < kVectors; ++i) sums[k][i] += factor * own[i];
     }
   }
+  SNNJAX_UNROLL
   for (int k = 0; k < kInputs; ++k) {
+    SNNJAX_UNROLL
     for (int i = 0; i < kVectors; ++i) store(weights + k * stride + i * kLanes, sums[k][i]);
   }
 }

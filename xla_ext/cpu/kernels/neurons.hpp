@@ -169,12 +169,14 @@ inline void stepBackRow(const StepBackward& step, Index r) {
   const float slope = step.surrogate.slope;
   const float* membranes = step.v.row(r);
   const float* g_spikes = step.g_spikes.row(r);
-  const float* ahead = step.ahead.data == nullptr ? nullptr : step.ahead.row(r);
+  const float* next_v = step.next_v.data == nullptr ? nullptr : step.next_v.row(r);
+  const float* next_g_spikes = step.next_g_spikes.data == nullptr ? nullptr : step.next_g_spikes.row(r);
   const float* g_last = step.g_last.data != nullptr && step.step + 1 == step.ends[r] ? step.g_last.row(r) : nullptr;
   float* state = step.g_u.row(r);
   float* g_v_row = step.g_v.row(r);
   for (Index column = 0; column < columns; column += kLanes) {
-    if (ahead != nullptr) __builtin_prefetch(ahead + column);
+    if (next_v != nullptr) __builtin_prefetch(next_v + column);
+    if (next_g_spikes != nullptr) __builtin_prefetch(next_g_spikes + column);
     const Floats threshold = load(constants.threshold + column);
     const Floats v = part(membranes, column, columns - column);
     Floats g_s = load(g_spikes + column), g_threshold{};

@@ -27,6 +27,7 @@ inline Floats loadColumns(const T* from, Index left) {
 template <int kVectors, bool kWeighted, bool kWhole, typename T>
 inline void sumRow(const SpikeRow& spikes, const T* weights, Index stride, const float* start, float* out, Index left) {
   Floats even[kVectors], odd[kVectors];
+  SNNJAX_UNROLL
   for (int i = 0; i < kVectors; ++i) {
     even[i] = start == nullptr ? Floats{} : loadColumns<kWhole>(start + i * kLanes, left);
     odd[i] = Floats{};
@@ -35,6 +36,7 @@ inline void sumRow(const SpikeRow& spikes, const T* weights, Index stride, const
   for (; kVectors <= kPairedVectors && k + 2 <= spikes.count; k += 2) {
     const T* first = weights + static_cast<Index>(spikes.ids[k]) * stride;
     const T* second = weights + static_cast<Index>(spikes.ids[k + 1]) * stride;
+    SNNJAX_UNROLL
     for (int i = 0; i < kVectors; ++i) {
       if constexpr (kWeighted) {
         even[i] += spikes.values[k] * loadColumns<kWhole>(first + i * kLanes, left);
@@ -48,8 +50,10 @@ inline void sumRow(const SpikeRow& spikes, const T* weights, Index stride, const
   for (; k < spikes.count; ++k) {
     const T* last = weights + static_cast<Index>(spikes.ids[k]) * stride;
     const float value = kWeighted ? spikes.values[k] : 1.0F;
+    SNNJAX_UNROLL
     for (int i = 0; i < kVectors; ++i) even[i] += value * loadColumns<kWhole>(last + i * kLanes, left);
   }
+  SNNJAX_UNROLL
   for (int i = 0; i < kVectors; ++i) {
     kWhole ? store(out + i * kLanes, even[i] + odd[i]) : storePart(out, even[i] + odd[i], left);
   }
@@ -94,9 +98,11 @@ inline void sumRows(const SpikeRow* spikes, Index rows, Rows<const T> weights, I
 template <int kVectors, bool kWeighted>
 inline void addRow(const SpikeRow& spikes, float* weights, Index stride, const float* g) {
   Floats own[kVectors];
+  SNNJAX_UNROLL
   for (int i = 0; i < kVectors; ++i) own[i] = load(g + i * kLanes);
   for (std::uint32_t k = 0; k < spikes.count; ++k) {
     float* row = weights + static_cast<Index>(spikes.ids[k]) * stride;
+    SNNJAX_UNROLL
     for (int i = 0; i < kVectors; ++i) {
       if constexpr (kWeighted) {
         store(row + i * kLanes, load(row + i * kLanes) + spikes.values[k] * own[i]);
@@ -131,24 +137,32 @@ template <int kRows, int kSums>
 inline void dots(const std::uint32_t* ids, Rows<const float> weights, Index columns, const float* g, float* out) {
   const float* row[kRows];
   Floats sums[kRows][kSums];
+  SNNJAX_UNROLL
   for (int k = 0; k < kRows; ++k) {
     row[k] = weights.row(static_cast<Index>(ids[k]));
+    SNNJAX_UNROLL
     for (int i = 0; i < kSums; ++i) sums[k][i] = Floats{};
   }
   Index column = 0;
   for (; column + kSums * kLanes <= columns; column += kSums * kLanes) {
+    SNNJAX_UNROLL
     for (int i = 0; i < kSums; ++i) {
       const Floats own = load(g + column + i * kLanes);
+      SNNJAX_UNROLL
       for (int k = 0; k < kRows; ++k) sums[k][i] += own * load(row[k] + column + i * kLanes);
     }
   }
   for (; column < columns; column += kLanes) {
     const Index left = columns - column < kLanes ? columns - column : kLanes;
     const Floats rest = loadPart(g + column, left);
+    SNNJAX_UNROLL
     for (int k = 0; k < kRows; ++k) sums[k][0] += rest * loadPart(row[k] + column, left);
   }
+  SNNJAX_UNROLL
   for (int k = 0; k < kRows; ++k) {
+    SNNJAX_UNROLL
     for (int i = kSums / 2; i > 0; i /= 2) {
+      SNNJAX_UNROLL
       for (int j = 0; j < i; ++j) sums[k][j] += sums[k][j + i];
     }
     out[k] = sumOf(sums[k][0]);
@@ -192,17 +206,20 @@ inline std::uint32_t listBits(const std::uint64_t* bits, Index width, std::uint3
   std::uint32_t count = 0;
   for (Index word = 0; word < (width + 63) / 64; ++word) {
     std::uint64_t rest = bits[word];
-    if (rest == 0) continue;
+    const auto first = static_cast<std::uint32_t>(word * 64);
 #if defined(__AVX512F__)
-    for (int first = 0; first < 64; first += 16, rest >>= 16) {  // without a branch: whether a bit is set is random
-      const auto sixteen = static_cast<__mmask16>(rest);
-      const auto ids_here = (__m512i)lanesOf(static_cast<std::int32_t>(word * 64) + first);
-      _mm512_storeu_si512(ids + count, _mm512_maskz_compress_epi32(sixteen, ids_here));
-      count += static_cast<std::uint32_t>(__builtin_popcount(sixteen));
+    constexpr int kFew = 6;  // bits that are found faster one by one
+    if (__builtin_popcountll(rest) > kFew) {
+      for (std::uint32_t part = 0; part < 64; part += 16, rest >>= 16) {
+        const auto sixteen = static_cast<__mmask16>(rest);
+        const auto ids_here = (__m512i)lanesOf(static_cast<std::int32_t>(first + part));
+        _mm512_storeu_si512(ids + count, _mm512_maskz_compress_epi32(sixteen, ids_here));
+        count += static_cast<std::uint32_t>(__builtin_popcount(sixteen));
+      }
+      continue;
     }
-#else
-    for (; rest != 0; rest &= rest - 1) ids[count++] = static_cast<std::uint32_t>(word * 64 + __builtin_ctzll(rest));
 #endif
+    for (; rest != 0; rest &= rest - 1) ids[count++] = first + static_cast<std::uint32_t>(__builtin_ctzll(rest));
   }
   return count;
 }

@@ -11,6 +11,9 @@
 #include <immintrin.h>
 #endif
 
+// In front of a loop over an array of vectors: only when the loop is unrolled early do they stay in registers.
+#define SNNJAX_UNROLL _Pragma("GCC unroll 16")
+
 namespace snnjax::SNNJAX_ISA {
 
 #if defined(__AVX512F__)

@@ -1,0 +1,154 @@
+"""Networks of any shape for `lif_network`: what is compiled (`Form`), and random arrays to go with it.
+
+Values are dyadic as in `tests/cases.py`: currents are exact sums, so no order of additions can make a neuron fire.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from snnjax import LeakyReadout, LIFLayer, LIFNetworkState, SparseSpikes, lif_network
+from snnjax.ops.lif_step import RESETS
+from tests.cases import dyadic, halves
+
+SURROGATES = ("superspike", "arctan", "triangle", "gaussian", "sigmoid", "boxcar", "straight_through")
+DENSE_INPUTS = ("float32", "uint8", "bool", "int32", "bfloat16")
+LIST_INPUTS = ("uint16 lists", "int32 lists")
+
+
+class Form(NamedTuple):
+    """What a network is compiled for."""
+
+    steps: int
+    batch: int
+    inputs: int
+    widths: tuple[int, ...]  # of the layers
+    outputs: int | None = 2  # of the read-out; None: the last layer's spikes are the output
+    recurrent: bool = False  # the first layer
+    bias: bool = True
+    capacity: Any = None  # one value or one per layer
+    given: str = "float32"  # the inputs: one of DENSE_INPUTS or LIST_INPUTS
+    slots: int = 8  # of lists given as inputs
+    lengths: bool = True
+    surrogate: str = "superspike"
+    reset: str = "subtract"
+    detach_reset: bool = True
+    record_spikes: bool = True
+    dtype: str = "float32"  # of the weights
+    per_neuron: bool = True  # constants: one a neuron, or one a layer
+
+
+def random_form(rng: np.random.Generator) -> Form:
+    """Any form; sizes are those at which kernels change their ways: blocks of 16 samples, words of 64 neurons."""
+    pick = lambda *choices: choices[int(rng.integers(len(choices)))]  # noqa: E731
+    widths = tuple(pick(0, 1, 5, 17, 63, 64, 65, 100, 130, 200) for _ in range(pick(1, 1, 2, 3)))
+    return Form(
+        steps=pick(0, 1, 3, 6),
+        batch=pick(0, 1, 2, 15, 16, 17, 20, 33),
+        inputs=pick(0, 1, 7, 40, 65, 200),
+        widths=widths,
+        outputs=pick(None, 0, 1, 3, 20),
+        recurrent=pick(True, False),
+        bias=pick(True, False),
+        capacity=tuple(pick(None, 0, 3, width // 2, width + 5) for width in widths),
+        given=pick(*DENSE_INPUTS, *LIST_INPUTS),
+        slots=pick(0, 1, 8, 90),
+        lengths=pick(True, False),
+        surrogate=pick(*SURROGATES),
+        reset=pick(*RESETS),
+        detach_reset=pick(True, False),
+        record_spikes=pick(True, False),
+        dtype=pick("float32", "float32", "bfloat16"),
+        per_neuron=pick(True, False),
+    )
+
+
+def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
+    """Arrays for `run`: inputs, layers, read-out, state, lengths and second thresholds."""
+    pairs = list(zip((form.inputs, *form.widths), form.widths, strict=False))
+    layers = tuple(_layer(form, *pair, index, rng) for index, pair in enumerate(pairs))
+    readout = None
+    if form.outputs is not None:
+        constants = [_constant(form, halves(rng, form.outputs)) for _ in range(2)]
+        bias = dyadic(rng, -4, 4, form.outputs) if form.bias else None
+        readout = LeakyReadout(dyadic(rng, -16, 16, form.widths[-1], form.outputs), *constants, bias)
+    spikes = [None for _ in form.widths]
+    if form.recurrent:
+        spikes[0] = _sparse(rng, (form.batch, form.widths[0]), low=-8, high=16)
+    membranes = tuple(dyadic(rng, -16, 32, form.batch, width) for width in form.widths)
+    last = None if readout is None else dyadic(rng, -8, 8, form.batch, form.outputs)
+    state = LIFNetworkState(membranes, tuple(spikes), last)
+    parameters = jax.tree.map(lambda leaf: leaf.astype(form.dtype), (layers, readout, state))
+    lengths = jnp.asarray(rng.integers(-1, form.steps + 2, form.batch), jnp.int32) if form.lengths else None
+    second = [float(rng.choice([-np.inf, 0.0, 0.25, 0.5, np.inf])) for _ in form.widths]
+    return (_inputs(form, rng), *parameters, lengths, jnp.array(second, form.dtype))
+
+
+def _layer(form: Form, inputs: int, neurons: int, index: int, rng: np.random.Generator) -> LIFLayer:
+    level = int(rng.integers(-20, 12))  # from silent layers to such in which all fire
+    return LIFLayer(
+        weights=dyadic(rng, -16 + level, 16 + level, inputs, neurons),
+        decay=_constant(form, halves(rng, neurons)),
+        threshold=_constant(form, dyadic(rng, 4, 16, neurons)),
+        gain=_constant(form, halves(rng, neurons)),
+        bias=dyadic(rng, -8, 16, neurons) if form.bias else None,
+        recurrent=dyadic(rng, -16, 12, neurons, neurons) if form.recurrent and index == 0 else None,
+    )
+
+
+def _constant(form: Form, values: jax.Array) -> jax.Array:
+    """One a neuron, or the first for all (1/2 where there is no neuron)."""
+    if form.per_neuron:
+        return values
+    return values[0] if values.size else jnp.float32(0.5)
+
+
+def _sparse(rng: np.random.Generator, shape: tuple[int, ...], low: int, high: int) -> jax.Array:
+    """Multiples of 1/16 between low/16 and high/16, or zeros and ones; rows differ in how many are not 0."""
+    values = rng.integers(low, high + 1, shape) / 16 if rng.random() < 0.5 else np.ones(shape)
+    share = rng.choice([0.0, 0.03, 0.25, 0.5, 1.0], (*shape[:-1], 1))
+    return jnp.asarray(np.where(rng.random(shape) < share, values, 0), jnp.float32)
+
+
+def _inputs(form: Form, rng: np.random.Generator) -> Any:
+    axes = (form.steps, form.batch)
+    if form.given in LIST_INPUTS:
+        dtype = jnp.uint16 if form.given == "uint16 lists" else jnp.int32
+        low = 0 if dtype == jnp.uint16 else -2
+        ids = jnp.asarray(rng.integers(low, form.inputs + 2, (*axes, form.slots)), dtype)
+        counts = jnp.zeros(axes, jnp.int32)  # which the op does not trust
+        return SparseSpikes(
+            ids, _sparse(rng, ids.shape, -16, 16).astype(form.dtype), counts, counts, form.inputs
+        )
+    dense = _sparse(rng, (*axes, form.inputs), -16, 16)
+    if form.given in ("float32", "bfloat16"):
+        return dense.astype(form.given)
+    return (jnp.abs(dense) * 16).astype(form.given)  # whole numbers, beyond 1 for other dtypes than bool
+
+
+def run(form: Form, implementation: str, *given: Any) -> Any:
+    """`lif_network` on `arguments`: output, activity, dropped, spikes and state."""
+    inputs, layers, readout, state, lengths, second_threshold = given
+    out, last = lif_network(
+        inputs,
+        layers,
+        readout,
+        state,
+        lengths=lengths,
+        capacity=form.capacity,
+        second_threshold=tuple(second_threshold),
+        surrogate=form.surrogate,
+        reset=form.reset,
+        detach_reset=form.detach_reset,
+        record_spikes=form.record_spikes,
+        implementation=implementation,
+    )
+    return out.output, out.activity, out.dropped, out.spikes, tuple(last)
+
+
+def runner(form: Form, implementation: str) -> Any:
+    """`run` of a form as a function of arrays alone."""
+    return functools.partial(run, form, implementation)

@@ -1,0 +1,359 @@
+// The backward pass of a patch of a layer: some columns of some samples, from the last step to the first.
+#pragma once
+
+#include <algorithm>
+
+#include "lif_layer.hpp"
+
+namespace snnjax {
+
+// Up to this share of listed neurons, their cotangents are computed one by one; above it a dense product of all of
+// them is faster: measured by tests/benchmarks, see xla_ext/README.md.
+inline constexpr double kDotShare = 0.2;
+
+// Some columns of some samples.
+struct Patch {
+  Index first_column, columns, first_sample, samples;
+};
+
+// What a thread needs for a patch, kept for its next one.
+struct PatchScratch {
+  PackedWeights above, above_rows, recurrent, sums, g_v;
+};
+
+// Sums over all steps of each block of samples, in float64. Blocks are added in their order at last, so the result does
+// not depend on which thread had which samples.
+class Sums {
+ public:
+  enum Kind { kMembrane, kDecay, kThreshold, kKinds };
+
+  Sums(Index batch, Index neurons)
+      : blocks_((batch + kBackwardBlock - 1) / kBackwardBlock), neurons_(neurons), memory_(blocks_ * kKinds * neurons) {}
+
+  double* of(Index block, Kind kind) const { return memory_.data() + (block * kKinds + kind) * neurons_; }
+
+  double total(Kind kind, Index neuron) const {
+    double sum = 0.0;
+    for (Index block = 0; block < blocks_; ++block) sum += of(block, kind)[neuron];
+    return sum;
+  }
+
+ private:
+  Index blocks_, neurons_;
+  Buffer<double> memory_;
+};
+
+inline Rows<const float> asConst(Rows<float> rows) { return {rows.data, rows.stride}; }
+
+inline WeightGradient weightGradientOf(const LayerBackward& pass, const TransposedSpikes& inputs, double* sum_gain) {
+  const Weights& weights = pass.layer.weights;
+  return {inputs,
+          {pass.g_v.data(), pass.g_v_stride},
+          weights,
+          {pass.g_weights, weights.inputs, weights.outputs},
+          pass.layer.constants.gain(),
+          pass.g_gain ? sum_gain : nullptr};
+}
+
+class PatchBackward {
+ public:
+  PatchBackward(LayerBackward& pass, const TransposedSpikes& inputs, const Patch& patch, PatchScratch& scratch, const Sums& sums,
+           double* sum_gain)
+      : pass_(pass),
+        inputs_(inputs),
+        layer_(pass.layer),
+        patch_(patch),
+        scratch_(scratch),
+        sums_(sums),
+        sum_gain_(sum_gain),
+        width_(roundUp(patch.columns, kernels().lanes)),
+        chunk_steps_(inputs.chunking().steps),
+        g_s_(kBackwardBlock * width_),
+        g_u_(kBackwardBlock * width_),
+        carried_(kBackwardBlock * width_),
+        sent_(layer_.isRecurrent() ? kBackwardBlock * width_ : 0),
+        g_counts_(pass.g_counts ? kBackwardBlock * width_ : 0),
+        g_last_(kBackwardBlock * width_),
+        v_(2 * kBackwardBlock * width_),
+        step_sums_(2 * width_) {}
+
+  void run() {
+    pack();
+    for (Index first = 0; first < patch_.samples; first += kBackwardBlock) {
+      first_sample_ = patch_.first_sample + first;
+      samples_ = std::min(kBackwardBlock, patch_.samples - first);
+      runBlock();
+    }
+    if (sumsWeights()) {
+      finishWeightGradient(scratch_.sums, patch_.first_column, patch_.columns,
+                           weightGradientOf(pass_, inputs_, sum_gain_));
+    }
+  }
+
+ private:
+  Index neurons() const { return layer_.neurons(); }
+  Index firstRow(Index step) const { return step * pass_.extent.batch + first_sample_; }
+  Index place(Index r) const { return (first_sample_ + r) * neurons() + patch_.first_column; }
+  Rows<float> rowsOf(const Buffer<float>& memory) const { return {memory.data(), width_}; }
+  // The weight gradient of a recurrent layer waits for the samples of all threads.
+  bool sumsWeights() const { return !layer_.isRecurrent() && (pass_.g_weights || pass_.g_gain); }
+
+  // The cotangents of the membranes of a step: where they stay, or those of a chunk of steps behind one another.
+  Rows<float> g_v(Index step) const {
+    if (layer_.isRecurrent() && step >= 0) {
+      return {pass_.g_v.data() + firstRow(step) * pass_.g_v_stride, pass_.g_v_stride};
+    }
+    const Index place = sumsWeights() ? std::max<Index>(step, 0) % chunk_steps_ : 0;
+    return {scratch_.g_v.rows().row(place * samples_), width_};
+  }
+
+  void runBlock() {
+    begin();
+    for (Index step = pass_.extent.steps; step-- > 0;) {
+      advance(step, gather(step));
+      if (layer_.isRecurrent()) sendBack(step);
+      if (!sumsWeights() || step % chunk_steps_ != 0) continue;
+      inputs_.accumulate(inputs_.chunking().indexOf(step, first_sample_), scratch_.sums.rows(), width_,
+                         asConst(g_v(step)));
+    }
+    end();
+  }
+
+  void pack() {
+    const Above& above = pass_.above;
+    scratch_.g_v.resize((sumsWeights() ? chunk_steps_ : 1) * kBackwardBlock, width_);
+    if (above.g_v.data != nullptr) {
+      if (pass_.listed) {
+        packAboveRows();
+      } else {
+        packAbove();
+      }
+    }
+    if (layer_.isRecurrent()) {
+      scratch_.recurrent.resize(neurons(), width_);
+      packTransposed(layer_.recurrent, 0, neurons(), layer_.constants.gain(), scratch_.recurrent);
+    }
+    if (sumsWeights()) {
+      scratch_.sums.resize(layer_.weights.inputs, width_);
+      scratch_.sums.clear(layer_.weights.inputs);
+    }
+  }
+
+  // The weights above, turned, for products with all neurons of the patch.
+  void packAbove() {
+    const Above& above = pass_.above;
+    scratch_.above.resize(above.weights.outputs, width_);
+    packTransposed(above.weights, patch_.first_column, patch_.columns, above.gain, scratch_.above);
+    has_above_ = true;
+  }
+
+  // The rows of the weights above that belong to the patch, for products with single neurons.
+  void packAboveRows() {
+    const Above& above = pass_.above;
+    const Index outputs = above.weights.outputs;
+    scratch_.above_rows.resize(patch_.columns, outputs);
+    for (Index k = 0; k < patch_.columns; ++k) {
+      float* row = scratch_.above_rows.rows().row(k);
+      above.weights.numbers.read((patch_.first_column + k) * outputs, outputs, row);
+      for (Index n = 0; n < outputs; ++n) row[n] *= above.gain[n];
+    }
+  }
+
+  // The cotangents of the state behind the last step.
+  void begin() {
+    std::fill_n(g_u_.data(), samples_ * width_, 0.0F);
+    read(pass_.g_last_v, g_last_);
+    if (pass_.g_counts) read(pass_.g_counts, g_counts_);
+    if (layer_.isRecurrent()) read(pass_.g_last_spikes, carried_);
+  }
+
+  // The block of an array [batch, neurons].
+  void read(const Numbers& from, const Buffer<float>& to) const {
+    for (Index r = 0; r < samples_; ++r) from.read(place(r), patch_.columns, to.data() + r * width_);
+  }
+
+  // The cotangents of the listed spikes of a step.
+  Rows<const float> gather(Index step) {
+    const Above& above = pass_.above;
+    const Rows<float> g_s = rowsOf(g_s_);
+    if (isReadInPlace()) {
+      return blockOf(pass_.g_spikes[0], step);
+    }
+    // What the next step's recurrent currents send back: in the beginning, and behind the end of a sample, that of the
+    // state, which `carried_` holds until the sample's last step uses it.
+    const Rows<const float> start = layer_.isRecurrent() ? asConst(rowsOf(carried_)) : Rows<const float>{nullptr, 0};
+    if (above.g_v.data != nullptr && pass_.listed && isShort(firstRow(step))) {
+      gatherListed(firstRow(step), start);
+    } else if (above.g_v.data != nullptr) {
+      if (!has_above_) packAbove();
+      kernels().multiplyRows({above.g_v.row(firstRow(step)), above.g_v.stride}, samples_, above.weights.outputs,
+                             asConst(scratch_.above.rows()), width_, start, g_s);
+    } else if (start.data != nullptr) {
+      std::copy_n(start.data, samples_ * width_, g_s.data);
+    } else {
+      std::fill_n(g_s.data, samples_ * width_, 0.0F);
+    }
+    for (const Numbers& more : pass_.g_spikes) add(more, step);
+    return asConst(g_s);
+  }
+
+  // Whether the cotangents lie in memory as they are needed: those of the output alone, in whole vectors.
+  bool isReadInPlace() const {
+    return pass_.above.g_v.data == nullptr && !layer_.isRecurrent() && pass_.g_spikes.size() == 1 &&
+           !pass_.g_spikes[0].is_bfloat16 && patch_.columns == width_;
+  }
+
+  // Whether so few neurons of the block are listed that single products pay.
+  bool isShort(Index row) const {
+    Index listed = 0;
+    const Index first = patch_.first_column / 64, words = (patch_.columns + 63) / 64;
+    for (Index r = 0; r < samples_; ++r) listed += countBits(pass_.listed.row(row + r) + first, words);
+    return static_cast<double>(listed) < kDotShare * static_cast<double>(samples_ * patch_.columns);
+  }
+
+  void gatherListed(Index row, Rows<const float> start) {
+    const Index first = patch_.first_column / 64, outputs = pass_.above.weights.outputs;
+    ids_.resize(static_cast<std::size_t>(roundUp(patch_.columns, 64)) + kListSlack);
+    dots_.resize(ids_.size());
+    for (Index r = 0; r < samples_; ++r) {
+      float* out = g_s_.data() + r * width_;
+      if (start.data == nullptr) {
+        std::fill_n(out, width_, 0.0F);
+      } else {
+        std::copy_n(start.row(r), width_, out);
+      }
+      fetchAbove(r + 1 < samples_ ? row + r + 1 : row - pass_.extent.batch);
+      const std::uint32_t count = kernels().listBits(pass_.listed.row(row + r) + first, patch_.columns, ids_.data());
+      kernels().dotRows(ids_.data(), count, asConst(scratch_.above_rows.rows()), outputs,
+                        pass_.above.g_v.row(row + r), dots_.data());
+      for (std::uint32_t k = 0; k < count; ++k) out[ids_[k]] += dots_[k];
+    }
+  }
+
+  // Fetches a row of the cotangents above, which lie too far apart for the machine to see them coming.
+  void fetchAbove(Index row) const {
+    if (row < 0) return;
+    constexpr Index kFloatsPerLine = static_cast<Index>(kCacheLine / sizeof(float));
+    const float* from = pass_.above.g_v.row(row);
+    for (Index n = 0; n < pass_.above.weights.outputs; n += kFloatsPerLine) __builtin_prefetch(from + n);
+  }
+
+  void add(const Numbers& more, Index step) {
+    row_.resize(static_cast<std::size_t>(patch_.columns));
+    for (Index r = 0; r < samples_; ++r) {
+      const Index place = (firstRow(step) + r) * neurons() + patch_.first_column;
+      const float* from = more.is_bfloat16 ? row_.data() : more.float32() + place;
+      if (more.is_bfloat16) more.read(place, patch_.columns, row_.data());
+      float* to = g_s_.data() + r * width_;
+      for (Index c = 0; c < patch_.columns; ++c) to[c] += from[c];
+    }
+  }
+
+  // The time step of the neurons, and the sums that go with it; step -1 is the reset of the state before the first step.
+  void advance(Index step, Rows<const float> g_spikes) {
+    const Index word = patch_.first_column / 64, row = firstRow(step);
+    const bool is_step = step >= 0, needs_before = is_step && pass_.g_decay;
+    const auto own = [&](const Buffer<float>& memory) { return asConst(rowsOf(memory)); };
+    std::fill_n(step_sums_.data(), 2 * width_, 0.0F);
+    kernels().stepBackward({
+        .rows = samples_,
+        .columns = patch_.columns,
+        .constants = layer_.constants.from(patch_.first_column),
+        .reset = layer_.reset,
+        .detach_reset = layer_.detach_reset,
+        .surrogate = layer_.surrogate,
+        .step = step,
+        .ends = pass_.extent.ends + first_sample_,
+        .g_spikes = g_spikes,
+        .listed = {is_step && pass_.listed ? pass_.listed.row(row) + word : nullptr, pass_.listed.words()},
+        .g_counts = is_step && pass_.g_counts ? own(g_counts_) : Rows<const float>{nullptr, 0},
+        .g_last = own(g_last_),
+        .v = is_step ? membranes(pass_.record, row, 0) : membranes(pass_.first_v, first_sample_, 0),
+        .v_before = !needs_before ? Rows<const float>{nullptr, 0}
+                    : step > 0    ? membranes(pass_.record, row - pass_.extent.batch, 1)
+                                  : membranes(pass_.first_v, first_sample_, 1),
+        .next_v = blockOf(pass_.record, step - 1),
+        .next_g_spikes = isReadInPlace() ? blockOf(pass_.g_spikes[0], step - 1) : Rows<const float>{nullptr, 0},
+        .g_u = rowsOf(g_u_),
+        .g_v = g_v(step),
+        .sum_decay = needs_before ? step_sums_.data() : nullptr,
+        .sum_threshold = pass_.g_threshold ? step_sums_.data() + width_ : nullptr,
+    });
+    addStepSums(step);
+    if (!is_step || pass_.g_v.data() == nullptr || layer_.isRecurrent()) return;
+    for (Index r = 0; r < samples_; ++r) {
+      float* to = pass_.g_v.data() + (row + r) * pass_.g_v_stride + patch_.first_column;
+      std::copy_n(g_v(step).row(r), patch_.columns, to);
+    }
+  }
+
+  // The block in a step of an array [steps, batch, neurons] of float32.
+  Rows<const float> blockOf(const Numbers& from, Index step) const {
+    if (from.is_bfloat16 || step < 0) return {nullptr, 0};
+    return {from.float32() + firstRow(step) * neurons() + patch_.first_column, neurons()};
+  }
+
+  void addStepSums(Index step) {
+    const Index block = first_sample_ / kBackwardBlock;
+    const bool needs_g_v = step >= 0 && (pass_.g_bias || pass_.g_gain);
+    for (Index c = 0; c < patch_.columns; ++c) {
+      const Index neuron = patch_.first_column + c;
+      if (pass_.g_decay) sums_.of(block, Sums::kDecay)[neuron] += double{step_sums_[c]};
+      if (pass_.g_threshold) sums_.of(block, Sums::kThreshold)[neuron] += double{step_sums_[width_ + c]};
+      for (Index r = 0; needs_g_v && r < samples_; ++r) {
+        sums_.of(block, Sums::kMembrane)[neuron] += double{g_v(step).row(r)[c]};
+      }
+    }
+  }
+
+  // The block's membranes in the rows from `first` of an array [rows, neurons]; `half` of the scratch serves bfloat16.
+  Rows<const float> membranes(const Numbers& from, Index first, Index half) {
+    if (!from.is_bfloat16) return {from.float32() + first * neurons() + patch_.first_column, neurons()};
+    float* out = v_.data() + half * kBackwardBlock * width_;
+    for (Index r = 0; r < samples_; ++r) {
+      from.read((first + r) * neurons() + patch_.first_column, patch_.columns, out + r * width_);
+    }
+    return {out, width_};
+  }
+
+  // Where a sample is still running, what it carries is now what this step's recurrent currents send back.
+  void sendBack(Index step) {
+    const std::int32_t* ends = pass_.extent.ends + first_sample_;
+    const bool all_run = std::all_of(ends, ends + samples_, [&](std::int32_t end) { return step < end; });
+    const Rows<float> sent = rowsOf(all_run ? carried_ : sent_);
+    kernels().multiplyRows(asConst(g_v(step)), samples_, neurons(), asConst(scratch_.recurrent.rows()), width_,
+                           {nullptr, 0}, sent);
+    for (Index r = 0; !all_run && r < samples_; ++r) {
+      if (step < ends[r]) std::copy_n(sent.row(r), width_, carried_.data() + r * width_);
+    }
+  }
+
+  // Through the reset of the first step, to the state before it.
+  void end() {
+    std::fill_n(g_s_.data(), samples_ * width_, 0.0F);
+    advance(-1, asConst(rowsOf(g_s_)));
+    for (Index r = 0; r < samples_; ++r) {
+      pass_.g_first_v.write(place(r), patch_.columns, g_v(-1).row(r));
+      if (pass_.g_first_spikes) pass_.g_first_spikes.write(place(r), patch_.columns, carried_.data() + r * width_);
+    }
+  }
+
+  LayerBackward& pass_;
+  const TransposedSpikes& inputs_;
+  const Layer& layer_;
+  const Patch patch_;
+  PatchScratch& scratch_;
+  const Sums& sums_;
+  double* sum_gain_;
+  const Index width_;
+  const Index chunk_steps_;
+  Index first_sample_ = 0, samples_ = 0;  // of the block
+  bool has_above_ = false;
+  Buffer<float> g_s_, g_u_, carried_, sent_, g_counts_, g_last_;  // [samples of a block, width]
+  Buffer<float> v_;                                        // two blocks
+  Buffer<float> step_sums_;  // [2, width]
+  std::vector<std::uint32_t> ids_;
+  std::vector<float> dots_, row_;
+};
+
+}  // namespace snnjax
