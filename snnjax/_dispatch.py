@@ -129,6 +129,11 @@ def _takes_kernel(
     return sentence is None
 
 
+def missing_kernels() -> str | None:
+    """None where the compiled kernels are there, else one sentence that says why not."""
+    return _targets.missing()
+
+
 @functools.cache
 def _warn_once(sentence: str) -> None:
     """Say once a process that the kernels are missing; nobody should take the references for all there is."""

@@ -143,7 +143,7 @@ def _info(options: argparse.Namespace) -> int:
 
     import jax
 
-    from snnjax import train
+    from snnjax import _dispatch, train
 
     for package in ("snnjax", "jax", "jaxlib", "numpy", "optax", "matplotlib", "tqdm", "h5py"):
         try:
@@ -152,7 +152,9 @@ def _info(options: argparse.Namespace) -> int:
             _say(f"{package:<12}not installed\n")
     _say(f"{'python':<12}{sys.version.split()[0]}\n")
     _say(f"{'devices':<12}{', '.join(str(device) for device in jax.devices())}\n")
-    _say(f"{'ops':<12}jnp reference on every platform\n")
+    missing = _dispatch.missing_kernels()
+    kernels = "compiled CPU kernels" if missing is None else f"no compiled CPU kernels ({missing})"
+    _say(f"{'ops':<12}{kernels}; jnp references on every platform\n")
     shipped = ("digits", "vowels")
     _say(f"{'tasks':<12}{', '.join(shipped)} (data in the package); ")
     _say(f"{', '.join(name for name in train.TASKS if name not in shipped)} (with --data)\n")

@@ -17,6 +17,7 @@ struct Patch {
 // What a thread needs for a patch, kept for its next one.
 struct Scratch {
   PackedWeights weights, recurrent;
+  std::vector<float> dense;
 };
 
 class PatchForward {
@@ -81,9 +82,11 @@ class PatchForward {
     const float* bias = layer_.constants.bias();
     const Rows<const float> start{bias == nullptr ? nullptr : bias + patch_.first_column, 0};
     const Index row = step * pass_.extent.batch + first_sample_;
-    multiply(pass_.inputs, row, samples_, asConst(scratch_.weights.rows()), width_, start, current());
+    multiply(pass_.inputs, row, samples_, asConst(scratch_.weights.rows()), width_, start, current(),
+             scratch_.dense);
     if (!layer_.isRecurrent()) return;
-    multiply(before_, 0, samples_, asConst(scratch_.recurrent.rows()), width_, asConst(current()), current());
+    multiply(before_, 0, samples_, asConst(scratch_.recurrent.rows()), width_, asConst(current()), current(),
+             scratch_.dense);
   }
 
   // The membranes and the true spikes of a step.

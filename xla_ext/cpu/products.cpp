@@ -17,62 +17,11 @@ Index secondLevelCache() {  // bytes of one core's cache that a tile may take
   return static_cast<Index>(bytes > 0 ? bytes : kUsual) * 3 / 4;
 }
 
-constexpr Index kDenseRows = 8;  // that are multiplied at once
-
-// The dense rows among those of a product, gathered to be multiplied together.
-class DenseRows {
- public:
-  DenseRows(const SpikeRows& spikes, Rows<const float> weights, Index columns, Rows<const float> start,
-            Rows<float> out)
-      : spikes_(spikes),
-        weights_(weights),
-        columns_(columns),
-        start_(start),
-        out_(out),
-        dense_(static_cast<std::size_t>(kDenseRows * spikes.width())),
-        sums_(static_cast<std::size_t>(kDenseRows * columns)) {}
-
-  // Row `index` of the spikes makes row r of the result.
-  void add(Index index, Index r) {
-    spikes_.expand(index, 1, dense_.data() + count_ * spikes_.width());
-    float* sums = sums_.data() + count_ * columns_;
-    if (start_.data == nullptr) {
-      std::fill_n(sums, columns_, 0.0F);
-    } else {
-      std::copy_n(start_.row(r), columns_, sums);
-    }
-    indices_[count_] = index;
-    rows_[count_++] = r;
-    if (count_ == kDenseRows) flush();
-  }
-
-  void flush() {
-    if (count_ == 0) return;
-    const Index width = spikes_.width();
-    const Rows<float> sums{sums_.data(), columns_};
-    const bool finite = kernels().multiplyRows({dense_.data(), width}, count_, width, weights_, columns_,
-                                               {sums.data, sums.stride}, sums);
-    for (Index i = 0; i < count_; ++i) {
-      if (finite) {
-        std::copy_n(sums.row(i), columns_, out_.row(rows_[i]));
-      } else {  // a product of 0 with a weight that is not finite may have entered the sums
-        const ListedRow listed(spikes_, indices_[i]);
-        const Rows<const float> start{start_.data == nullptr ? nullptr : start_.row(rows_[i]), 0};
-        kernels().sumRows(&listed.row(), 1, weights_, columns_, start, {out_.row(rows_[i]), 0});
-      }
-    }
-    count_ = 0;
-  }
-
- private:
-  const SpikeRows& spikes_;
-  Rows<const float> weights_;
-  Index columns_;
-  Rows<const float> start_;
-  Rows<float> out_;
-  std::vector<float> dense_, sums_;
-  Index indices_[kDenseRows], rows_[kDenseRows], count_ = 0;
-};
+std::vector<float> copyOf(Rows<const float> rows, Index count, Index columns) {
+  std::vector<float> copy(static_cast<std::size_t>(count * columns));
+  for (Index r = 0; r < count; ++r) std::copy_n(rows.row(r), columns, copy.data() + r * columns);
+  return copy;
+}
 
 }  // namespace
 
@@ -126,23 +75,23 @@ void unpackColumns(const PackedWeights& from, Index first, Index columns, const 
 }
 
 void multiply(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> weights, Index columns,
-              Rows<const float> start, Rows<float> out) {
+              Rows<const float> start, Rows<float> out, std::vector<float>& scratch) {
   const SpikeRow* listed = spikes.row(first_row);
-  const auto isDense = [](const SpikeRow& row) { return row.is_dense; };
-  if (std::none_of(listed, listed + rows, isDense)) {
+  if (std::none_of(listed, listed + rows, [](const SpikeRow& row) { return row.is_dense; })) {
     kernels().sumRows(listed, rows, weights, columns, start, out);
     return;
   }
-  DenseRows dense(spikes, weights, columns, start, out);
+  // A start that is `out` itself would be lost if the sums had to be done again.
+  const std::vector<float> kept = start.data == out.data ? copyOf(start, rows, columns) : std::vector<float>();
+  const Rows<const float> dense = spikes.dense(first_row, rows, scratch);
+  if (kernels().multiplyRows(dense, rows, spikes.width(), weights, columns, start, out)) return;
+  // A product of 0 with a weight that is not finite may have entered the sums.
+  const Rows<const float> again = kept.empty() ? start : Rows<const float>{kept.data(), columns};
   for (Index r = 0; r < rows; ++r) {
-    if (listed[r].is_dense) {
-      dense.add(first_row + r, r);
-      continue;
-    }
-    const Rows<const float> own_start{start.data == nullptr ? nullptr : start.row(r), 0};
-    kernels().sumRows(listed + r, 1, weights, columns, own_start, {out.row(r), 0});
+    const ListedRow row(spikes, first_row + r);
+    const Rows<const float> own_start{again.data == nullptr ? nullptr : again.row(r), 0};
+    kernels().sumRows(&row.row(), 1, weights, columns, own_start, {out.row(r), 0});
   }
-  dense.flush();
 }
 
 }  // namespace snnjax

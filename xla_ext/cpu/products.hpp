@@ -1,6 +1,8 @@
 // Products of spike rows with weights, forward and backward: sparse or dense, whichever the counted density favours.
 #pragma once
 
+#include <vector>
+
 #include "kernels.hpp"
 #include "memory.hpp"
 #include "numbers.hpp"
@@ -43,8 +45,9 @@ void packTransposed(const Weights& weights, Index first, Index rows, const float
 void unpackColumns(const PackedWeights& from, Index first, Index columns, const Weights& weights);
 
 // out[r] = start[r] + spikes[first_row + r] @ weights. An entry of 0 adds nothing, whatever its weights. `start` is
-// shared by all rows (stride 0), `out` itself, or absent.
+// shared by all rows (stride 0), `out` itself, or absent. The rows of one call are multiplied alike: densely as soon as
+// one of them is not listed. `scratch` is kept from call to call.
 void multiply(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> weights, Index columns,
-              Rows<const float> start, Rows<float> out);
+              Rows<const float> start, Rows<float> out, std::vector<float>& scratch);
 
 }  // namespace snnjax

@@ -67,7 +67,12 @@ std::uint32_t DenseSource::list(Index row, std::uint32_t* ids, float* values, bo
 }
 
 void DenseSource::expand(Index row, float* dense) const {
-  for (Index i = 0; i < width_; ++i) dense[i] = entry(row * width_ + i);
+  const Index first = row * width_;
+  switch (type_) {
+    case Type::kFloat32: std::copy_n(static_cast<const float*>(data_) + first, width_, dense); break;
+    case Type::kBfloat16: Numbers{const_cast<void*>(data_), true}.read(first, width_, dense); break;
+    case Type::kUint8: std::copy_n(static_cast<const std::uint8_t*>(data_) + first, width_, dense); break;
+  }
 }
 
 Index ListSource::idAt(Index row, Index slot) const {
@@ -125,10 +130,16 @@ std::uint32_t BitSource::list(Index row, std::uint32_t* ids, float* values, bool
 
 void BitSource::expand(Index row, float* dense) const {
   for (Index word = 0; word < words_; ++word) {
-    for (std::uint64_t bits = bits_[row * words_ + word]; bits != 0; bits &= bits - 1) {
-      dense[word * 64 + __builtin_ctzll(bits)] = 1.0F;
-    }
+    const std::uint64_t bits = bits_[row * words_ + word];
+    const Index width = std::min<Index>(width_ - word * 64, 64);
+    for (Index i = 0; bits != 0 && i < width; ++i) dense[word * 64 + i] = static_cast<float>((bits >> i) & 1);
   }
+}
+
+Rows<const float> SpikeRows::dense(Index first, Index count, std::vector<float>& scratch) const {
+  scratch.resize(std::max(scratch.size(), static_cast<std::size_t>(count * width_)));
+  expand(first, count, scratch.data());
+  return {scratch.data(), width_};
 }
 
 SpikeRows::SpikeRows(Index count, Index width)
@@ -196,6 +207,13 @@ void SpikeLists::expand(Index first, Index count, float* dense) const {
   for (Index r = 0; r < count; ++r) {
     if (!hasEnded(first + r)) source_.expand(first + r, dense + r * width_);
   }
+}
+
+Rows<const float> SpikeLists::dense(Index first, Index count, std::vector<float>& scratch) const {
+  const Rows<const float> rows = source_.inPlace();
+  bool all_run = rows.data != nullptr;
+  for (Index r = first; all_run && r < first + count; ++r) all_run = !hasEnded(r);
+  return all_run ? Rows<const float>{rows.row(first), rows.stride} : SpikeRows::dense(first, count, scratch);
 }
 
 ListedRow::ListedRow(const SpikeRows& spikes, Index row) {

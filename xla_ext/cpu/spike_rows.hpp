@@ -14,7 +14,7 @@ namespace snnjax {
 
 // Above this share of active neurons a dense product of the row is faster than adding the rows of the weights one by
 // one: measured by tests/benchmarks, see xla_ext/README.md.
-inline constexpr double kDenseShare = 0.3;
+inline constexpr double kDenseShare = 0.35;
 
 // What rows are made from.
 class RowSource {
@@ -26,6 +26,8 @@ class RowSource {
   virtual Index longest() const = 0;
   // Adds the row to `dense`, which holds `width` zeros.
   virtual void expand(Index row, float* dense) const = 0;
+  // The rows themselves where they lie densely in memory, as float32; otherwise data is nullptr.
+  virtual Rows<const float> inPlace() const { return {nullptr, 0}; }
 };
 
 // Dense rows of float32, bfloat16, or whole numbers of one byte.
@@ -36,6 +38,9 @@ class DenseSource : public RowSource {
   std::uint32_t list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const override;
   Index longest() const override { return width_; }
   void expand(Index row, float* dense) const override;
+  Rows<const float> inPlace() const override {
+    return {type_ == Type::kFloat32 ? static_cast<const float*>(data_) : nullptr, width_};
+  }
 
  private:
   float entry(Index index) const;
@@ -129,6 +134,8 @@ class SpikeRows {
   Index width() const { return width_; }
   // The dense form of rows [first, first + count), `width` apart.
   virtual void expand(Index first, Index count, float* dense) const = 0;
+  // The same, in place where possible and in `scratch` otherwise.
+  virtual Rows<const float> dense(Index first, Index count, std::vector<float>& scratch) const;
 
  protected:
   SpikeRows(Index count, Index width);
@@ -147,6 +154,7 @@ class SpikeLists : public SpikeRows {
 
   Index total() const { return total_.load(); }  // entries in all rows
   void expand(Index first, Index count, float* dense) const override;
+  Rows<const float> dense(Index first, Index count, std::vector<float>& scratch) const override;
 
  private:
   void listRange(Index first, Index behind, std::uint32_t* ids, float* values);

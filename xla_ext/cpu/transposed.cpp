@@ -82,9 +82,10 @@ void TransposedSpikes::accumulate(Index chunk, Rows<float> weights, Index column
   if (!lists.dense_rows.empty()) addDense(lists, weights, columns, g);
 }
 
+// Dense rows lie apart as a rule, so they are gathered, and so are their rows of g.
 void TransposedSpikes::addDense(const Lists& lists, Rows<float> weights, Index columns, Rows<const float> g) const {
   const Index width = spikes_.width();
-  std::vector<float> dense(static_cast<std::size_t>(kDenseRows * width));
+  std::vector<float> dense(static_cast<std::size_t>(kDenseRows * width)), scratch;
   std::vector<float> own_g(static_cast<std::size_t>(kDenseRows * columns));
   Index count = 0;
   const auto flush = [&] {
@@ -98,7 +99,7 @@ void TransposedSpikes::addDense(const Lists& lists, Rows<float> weights, Index c
       kernels().addRows(&listed.row(), 1, weights, columns, {from, 0});
       continue;
     }
-    spikes_.expand(lists.dense_spikes[i], 1, dense.data() + count * width);
+    std::copy_n(spikes_.dense(lists.dense_spikes[i], 1, scratch).data, width, dense.data() + count * width);
     std::copy_n(from, columns, own_g.data() + count * columns);
     if (++count == kDenseRows) flush();
   }
