@@ -4,9 +4,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from snnjax.sparse_spikes import in_range
+from snnjax.surrogates import Surrogate
 
 # In the order of `SurrogateKind` in xla_ext/cpu/kernels.hpp.
 SURROGATES = ("superspike", "arctan", "triangle", "gaussian", "sigmoid", "boxcar", "straight_through")
@@ -17,6 +19,16 @@ def dtype_obstacle(what: str, array: Any) -> str | None:
     return None if array.dtype in (jnp.float32, jnp.bfloat16) else f"{array.dtype.name} {what}"
 
 
+def obstacle_of(what: str, array: Any, surrogate: Surrogate) -> str | None:
+    """What a kernel with neurons cannot take: a dtype, or spikes that are no steps."""
+    return "a smooth surrogate" if surrogate.smooth else dtype_obstacle(what, array)
+
+
+def surrogate_attributes(surrogate: Surrogate) -> dict[str, Any]:
+    """A surrogate as the kernels know it."""
+    return {"surrogate": np.int64(SURROGATES.index(surrogate.name)), "slope": np.float32(surrogate.slope)}
+
+
 def as_kernel_ids(ids: Array, num_neurons: int) -> Array:
     """`ids` in a dtype that the kernels read; one that does not fit into it must not become another one."""
     if ids.dtype in (jnp.uint16, jnp.int32):
@@ -24,6 +36,11 @@ def as_kernel_ids(ids: Array, num_neurons: int) -> Array:
     return jnp.where(in_range(ids, num_neurons), ids.astype(jnp.int32), -1)
 
 
-def groups_of(groups: int, *shape: int, dtype: Any) -> jax.ShapeDtypeStruct:
-    """The result of a kernel behind its groups axis."""
+def result(groups: int, *shape: int, dtype: Any) -> jax.ShapeDtypeStruct:
+    """A result of a kernel, with its groups axis."""
     return jax.ShapeDtypeStruct((groups, *shape), dtype)
+
+
+def result_like(groups: int, operand: Array) -> jax.ShapeDtypeStruct:
+    """A result of the shape and dtype of an operand, whose groups may share one."""
+    return result(groups, *operand.shape[1:], dtype=operand.dtype)

@@ -11,6 +11,7 @@ from jaxtyping import Array, ArrayLike, Float
 from snnjax import _dispatch
 from snnjax._check import check, check_choice, check_float_array, check_shape
 from snnjax._types import wide
+from snnjax.ops._lif_step_kernel import BACKWARD_KERNEL, KERNEL
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, as_surrogate
 
@@ -198,6 +199,7 @@ def _lif_step(
         _AXES,
         (0, 0),
         convention,
+        kernel=KERNEL,
         implementation=implementation,
     )
 
@@ -222,6 +224,7 @@ def _bwd(
         (_AXES, (0, 0)),
         _AXES,
         convention,
+        kernel=BACKWARD_KERNEL,
         implementation=implementation,
     )
     return (d_operands,)

@@ -11,6 +11,7 @@ from jaxtyping import Array, ArrayLike, Float
 from snnjax import _dispatch
 from snnjax._check import check, check_float_array, check_integer
 from snnjax._types import wide
+from snnjax.ops._select_spikes_kernel import BACKWARD_KERNEL, KERNEL
 from snnjax.sparse_spikes import SparseSpikes, gather, id_dtype, list_ids, scatter
 from snnjax.surrogates import Surrogate, as_surrogate
 
@@ -194,6 +195,7 @@ def _select_spikes(
         _axes(operands),
         (0,) * 4,
         selection,
+        kernel=KERNEL,
         implementation=implementation,
     )
 
@@ -217,6 +219,7 @@ def _bwd(
         _axes(operands),
         (0, _axes((threshold,))[0]),
         selection,
+        kernel=BACKWARD_KERNEL,
         implementation=implementation,
     )
     return ((g_v, g_threshold, jnp.zeros_like(second)),)

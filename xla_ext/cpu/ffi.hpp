@@ -84,6 +84,18 @@ class Arrays {
     return {buffer.untyped_data(), buffer.element_type(), dims[0], dims[0] > 0 ? bytes / dims[0] : 0};
   }
 
+  // Once everything is taken: nothing may be left, and operands have one group or as many as the results.
+  static void finish(const Arrays& operands, const Arrays& results) {
+    for (const Arrays* arrays : {&operands, &results}) {
+      if (arrays->isEnd()) continue;
+      throw Misfit(arrays->op_ + ": `arrays` must be " + std::to_string(arrays->next_) + ", got " +
+                   std::to_string(arrays->buffers_.size()) + ". Call it through snnjax.");
+    }
+    if (operands.groups_ == 1 || operands.groups_ == results.groups_) return;
+    throw Misfit(results.op_ + ": `groups` must be those of the operands, " + std::to_string(operands.groups_) +
+                 ", got " + std::to_string(results.groups_) + ". Call it through snnjax.");
+  }
+
   // The length of an axis (behind the groups axis) of the array that `take` yields next.
   Index nextLength(std::size_t axis) const {
     if (isEnd() || buffers_[next_].dimensions().size() < axis + 2) return -1;

@@ -3,6 +3,7 @@
 #include "kernels.hpp"
 
 #include "kernels/dense.hpp"
+#include "kernels/lists.hpp"
 #include "kernels/neurons.hpp"
 #include "kernels/rows.hpp"
 
@@ -17,6 +18,8 @@ const Kernels kKernels{
     .lanes = kLanes,
     .listNonZero = listNonZero,
     .listBits = listBits,
+    .listEntries = listEntries,
+    .mark = mark,
     .sumRows = sumRows<float>,
     .sumRowsBfloat16 = sumRows<std::uint16_t>,
     .addRows = addRows,

@@ -106,6 +106,15 @@ struct StepBackward {
   float* sum_threshold;              // likewise
 };
 
+// Lists of ids and values as operands hold them, `capacity` slots a row. An id in [0, width) names a neuron.
+struct EntryLists {
+  const void* ids;  // uint16 or int32
+  bool ids_are_uint16;
+  const void* values;  // float32 or bfloat16
+  bool values_are_bfloat16;
+  Index capacity, width;
+};
+
 struct Kernels {
   const char* name;
   Index lanes;  // float32 numbers in a vector
@@ -115,6 +124,13 @@ struct Kernels {
 
   // The ids of the set bits of a row of `width` bits; the buffer holds `width` + kListSlack elements.
   std::uint32_t (*listBits)(const std::uint64_t* bits, Index width, std::uint32_t* ids);
+
+  // The entries of a row of lists whose ids name a neuron and whose values are not 0; the buffers hold `capacity`.
+  std::uint32_t (*listEntries)(const EntryLists& from, Index row, std::uint32_t* ids, float* values, bool* all_ones);
+
+  // Bits of v > threshold, and of second_threshold < v <= threshold, in whole words.
+  void (*mark)(const float* v, const float* threshold, const float* second_threshold, Index neurons,
+               std::uint64_t* spikes, std::uint64_t* near);
 
   // out[r] = start[r] + sum_k values[k] * weights[ids[k]] over any number of columns. The start may be shared by all
   // rows (stride 0), be `out` itself, or be absent (data nullptr).

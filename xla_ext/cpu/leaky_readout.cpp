@@ -16,8 +16,12 @@ void runSample(ReadoutBackward& pass, Index sample, double* sum_g_v, double* sum
     const Index row = step * batch + sample;
     pass.g_output.read(row * outputs, outputs, g_now.data());
     for (std::size_t n = 0; n < size; ++n) g[n] += g_now[n];
-    if (step >= pass.extent.ends[sample]) continue;  // the frozen membrane is that of the last step
-    std::copy(g.begin(), g.end(), pass.g_v.data() + row * pass.g_v_stride);
+    float* to = pass.g_v.data() + row * pass.g_v_stride;
+    if (step >= pass.extent.ends[sample]) {  // the frozen membrane is that of the last step
+      std::fill_n(to, outputs, 0.0F);
+      continue;
+    }
+    std::copy(g.begin(), g.end(), to);
     const Numbers& from = step == 0 ? pass.first_v : pass.output;
     from.read((step == 0 ? sample : row - batch) * outputs, outputs, before.data());
     for (std::size_t n = 0; n < size; ++n) {
@@ -33,9 +37,8 @@ void runSample(ReadoutBackward& pass, Index sample, double* sum_g_v, double* sum
 
 void runReadoutBackward(ReadoutBackward& pass, const Threads& threads) {
   const Index outputs = pass.layer.neurons(), batch = pass.extent.batch;
-  constexpr Index kWidestVector = 16;
-  pass.g_v_stride = roundUp(outputs, kWidestVector);
-  pass.g_v = Buffer<float>(pass.extent.rows() * pass.g_v_stride);
+  pass.g_v_stride = strideOf(outputs);
+  pass.g_v = borrowRows(pass.extent.rows(), outputs, pass.g_v_stride);
   const Buffer<double> sums(2 * batch * outputs);  // of each sample, added up in their order below
   threads.run(batch, [&](Index sample, Index) {
     double* own = sums.data() + 2 * sample * outputs;

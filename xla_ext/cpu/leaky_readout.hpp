@@ -16,7 +16,7 @@ struct ReadoutBackward {
   // Results; those marked * may be absent.
   Numbers g_weights, g_bias, g_decay, g_gain;  // *; the last three are [outputs]
   Numbers g_first_v;                           // [batch, outputs]
-  Buffer<float> g_v;                           // [rows, g_v_stride], 0 behind the ends
+  Borrowed<float> g_v;                         // [rows, g_v_stride], 0 behind the ends
   Index g_v_stride = 0;
 };
 

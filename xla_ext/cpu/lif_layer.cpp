@@ -58,6 +58,14 @@ NeuronConstants LayerConstants::from(Index column) const {
   return {row(0) + column, row(1) + column, row(2) + column, row(3) + column};
 }
 
+Borrowed<float> borrowRows(Index rows, Index neurons, Index stride) {
+  Borrowed<float> memory(rows * stride);
+  for (Index r = 0; stride > neurons && r < rows; ++r) {
+    std::fill(memory.data() + r * stride + neurons, memory.data() + (r + 1) * stride, 0.0F);
+  }
+  return memory;
+}
+
 void finishWeightGradient(const PackedWeights& sums, Index first, Index columns, const WeightGradient& of) {
   std::vector<float> weights(static_cast<std::size_t>(columns)), g(weights.size());
   for (Index k = 0; k < of.weights.inputs; ++k) {

@@ -14,6 +14,7 @@
 #include "numbers.hpp"
 #include "parallel.hpp"
 #include "products.hpp"
+#include "spare_memory.hpp"
 #include "spike_rows.hpp"
 #include "transposed.hpp"
 
@@ -102,6 +103,14 @@ struct LayerForward {
 
 void runForward(LayerForward& pass, const Threads& threads);
 
+// Rows of `neurons` numbers, padded with zeros to whole vectors; the numbers are whatever was there before.
+Borrowed<float> borrowRows(Index rows, Index neurons, Index stride);
+// How far apart such rows lie.
+inline Index strideOf(Index neurons) {
+  constexpr Index kWidestVector = 16;
+  return roundUp(neurons, kWidestVector);
+}
+
 // What the layer above, or a read-out, sends back: g @ (weights * gain)^T.
 struct Above {
   Weights weights;
@@ -129,7 +138,7 @@ struct LayerBackward {
   Numbers g_first_v;       // [batch, neurons]
   Numbers g_first_spikes;  // * likewise
   bool keeps_g_v;          // whether the layer below needs them
-  Buffer<float> g_v;       // of the membranes [rows, g_v_stride], 0 behind the ends
+  Borrowed<float> g_v;     // of the membranes [rows, g_v_stride], 0 behind the ends
   Index g_v_stride = 0;
 };
 

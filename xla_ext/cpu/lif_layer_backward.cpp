@@ -73,9 +73,8 @@ void writeSums(const LayerBackward& pass, const Sums& sums, const double* sum_ga
 void runBackward(LayerBackward& pass, const Threads& threads) {
   const Index neurons = pass.layer.neurons();
   if (pass.keeps_g_v || pass.layer.isRecurrent()) {
-    constexpr Index kWidestVector = 16;
-    pass.g_v_stride = roundUp(neurons, kWidestVector);
-    pass.g_v = Buffer<float>(pass.extent.rows() * pass.g_v_stride);
+    pass.g_v_stride = strideOf(neurons);
+    pass.g_v = borrowRows(pass.extent.rows(), neurons, pass.g_v_stride);
   }
   const Sums sums(pass.extent.batch, neurons);
   const Buffer<double> sum_gain(neurons);

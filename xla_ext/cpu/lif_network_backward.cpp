@@ -165,7 +165,7 @@ class BackwardPass {
     sendDown(layers_.back(), std::move(pass.g_v), pass.g_v_stride);
   }
 
-  void sendDown(const Layer& layer, Buffer<float> g_v, Index stride) {
+  void sendDown(const Layer& layer, Borrowed<float> g_v, Index stride) {
     g_above_ = std::move(g_v);
     above_ = {layer.weights, layer.constants.gain(), {g_above_.data(), stride}};
   }
@@ -272,7 +272,8 @@ class BackwardPass {
   std::deque<Bits> spikes_;
   std::deque<BitSource> sources_;
   std::deque<SpikeLists> lists_;  // of the inputs, and of the spikes of each layer
-  Buffer<float> g_above_, g_recorded_;
+  Borrowed<float> g_above_;
+  Buffer<float> g_recorded_;
   Above above_{{}, nullptr, {nullptr, 0}};
 };
 
@@ -286,6 +287,7 @@ ffi::Error lifNetworkBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands,
     const auto needs = attributes.get<ffi::Span<const std::int64_t>>("needs");
     if (needs.has_error()) throw Misfit("lif_network: `needs` must be given. Call it through snnjax.");
     const Cotangents to(network, *needs, result_arrays);
+    Arrays::finish(operand_arrays, result_arrays);
     const Threads threads = threadsOf(pool);
     for (Index group = 0; group < result_arrays.groups(); ++group) {
       BackwardPass(network, recorded, to, group, threads).run();

@@ -218,6 +218,7 @@ ffi::Error lifNetwork(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::Re
     Arrays operand_arrays("lif_network", operands), result_arrays("lif_network", results);
     const Network network(fields, operand_arrays);
     const Results to(network, booleanOf(attributes, "records"), result_arrays);
+    Arrays::finish(operand_arrays, result_arrays);
     const Threads threads = threadsOf(pool);
     for (Index group = 0; group < result_arrays.groups(); ++group) ForwardPass(network, to, group, threads).run();
   });

@@ -4,17 +4,318 @@
 namespace snnjax {
 namespace {
 
+enum class ResetTime : std::int32_t { kBeforeDecay = 0, kAfterDecay = 1, kImmediate = 2 };
+
+// `LIFConvention` of snnjax/ops/lif_step.py.
+struct Convention {
+  Surrogate surrogate;
+  Reset reset;
+  bool detach_reset;
+  ResetTime reset_time;
+  bool takes_old_spikes, inclusive;
+
+  explicit Convention(ffi::Dictionary attributes)
+      : surrogate(surrogateOf(get<std::int64_t>(attributes, "surrogate"), get<float>(attributes, "slope"))),
+        reset(static_cast<Reset>(choice(attributes, "reset"))),
+        detach_reset(get<bool>(attributes, "detach_reset")),
+        reset_time(static_cast<ResetTime>(choice(attributes, "reset_time"))),
+        takes_old_spikes(get<bool>(attributes, "takes_old_spikes")),
+        inclusive(get<bool>(attributes, "inclusive")) {}
+
+  float fire(float v, float threshold) const {
+    const float x = v - threshold;
+    return (inclusive ? x >= 0.0F : x > 0.0F) ? 1.0F : 0.0F;
+  }
+
+  float resetOf(float v, float spike, float threshold) const {
+    if (reset == Reset::kSubtract) return v - threshold * spike;
+    return reset == Reset::kZero ? v * (1.0F - spike) : v;
+  }
+
+ private:
+  template <typename T>
+  static T get(ffi::Dictionary attributes, const char* name) {
+    return attributeOf<T>("lif_step", attributes, name);
+  }
+
+  static std::int64_t choice(ffi::Dictionary attributes, const char* name) {
+    return std::clamp<std::int64_t>(get<std::int64_t>(attributes, name), 0, 2);
+  }
+};
+
+// The numbers of one neuron in one row, or of what reaches it.
+struct Neuron {
+  float v, current, decay, threshold, gain;
+};
+
+// One step of one neuron, and what the backward pass needs of it.
+struct Step {
+  float before;   // the spike by the old membrane
+  float charged;  // the membrane in front of a reset that comes behind the decay
+  float v_new, spike;
+};
+
+template <typename Round>
+Step stepOf(const Convention& convention, const Neuron& n, Round round) {
+  Step step{convention.fire(n.v, n.threshold), 0.0F, 0.0F, 0.0F};
+  if (convention.reset_time == ResetTime::kBeforeDecay) {
+    step.v_new = round(n.decay * convention.resetOf(n.v, step.before, n.threshold) + n.gain * n.current);
+  } else if (convention.reset_time == ResetTime::kAfterDecay) {
+    step.charged = n.decay * n.v + n.gain * n.current;
+    step.v_new = round(convention.resetOf(step.charged, step.before, n.threshold));
+  } else {
+    step.charged = round(n.decay * n.v + n.gain * n.current);
+    step.spike = convention.fire(step.charged, n.threshold);
+    step.v_new = convention.resetOf(step.charged, step.spike, n.threshold);
+    return step;
+  }
+  step.spike = convention.takes_old_spikes ? step.before : convention.fire(step.v_new, n.threshold);
+  return step;
+}
+
+// The cotangents of a reset's arguments, times what reaches its result.
+struct ResetCotangents {
+  float v, spike, threshold;
+};
+
+ResetCotangents throughReset(const Convention& convention, float g, float v, float spike, float threshold) {
+  if (convention.reset == Reset::kNone) return {g, 0.0F, 0.0F};
+  const bool subtracts = convention.reset == Reset::kSubtract;
+  const float to_spike = convention.detach_reset ? 0.0F : -g * (subtracts ? threshold : v);
+  return subtracts ? ResetCotangents{g, to_spike, -g * spike} : ResetCotangents{g * (1.0F - spike), to_spike, 0.0F};
+}
+
+// What reaches the arguments of a step from its results. `slope_old` and `slope_new` are the surrogate's at the old
+// membrane and at the one that makes the new spike.
+template <typename Round>
+Neuron stepBack(const Convention& convention, const Neuron& n, const Step& step, float g_v_new, float g_spike,
+                float slope_old, float slope_new, Round round) {
+  Neuron g{};
+  const auto charge = [&](float g_charged, float v) {  // through decay * v + gain * current
+    g.decay = g_charged * v;
+    g.current = g_charged * n.gain;
+    g.gain = g_charged * n.current;
+    return g_charged * n.decay;
+  };
+  if (convention.reset_time == ResetTime::kImmediate) {
+    const ResetCotangents reset = throughReset(convention, g_v_new, step.charged, step.spike, n.threshold);
+    const float through_spike = (g_spike + reset.spike) * slope_new;
+    g.v = charge(round(reset.v + through_spike), n.v);
+    g.threshold = reset.threshold - through_spike;
+    return g;
+  }
+  float to_before = g_spike;  // what reaches the spike by the old membrane
+  if (!convention.takes_old_spikes) {
+    const float through_spike = g_spike * slope_new;
+    g_v_new = round(g_v_new + round(through_spike));
+    g.threshold = -through_spike;
+    to_before = 0.0F;
+  }
+  const bool is_first = convention.reset_time == ResetTime::kBeforeDecay;
+  const float u = is_first ? convention.resetOf(n.v, step.before, n.threshold) : 0.0F;
+  const float g_reset = is_first ? charge(g_v_new, u) : g_v_new;
+  const ResetCotangents reset =
+      throughReset(convention, g_reset, is_first ? n.v : step.charged, step.before, n.threshold);
+  g.v = is_first ? reset.v : charge(reset.v, n.v);
+  g.threshold += reset.threshold;
+  to_before += reset.spike;
+  // Where nothing reaches the old spike, its slope must not either: it may be NaN.
+  if (convention.takes_old_spikes || (!convention.detach_reset && convention.reset != Reset::kNone)) {
+    g.v += to_before * slope_old;
+    g.threshold -= to_before * slope_old;
+  }
+  return g;
+}
+
+constexpr Index kColumnsPerTask = 256;
+
+// The operands, read a few columns at a time.
+class Operands {
+ public:
+  explicit Operands(Arrays& arrays)
+      : rows(arrays.nextLength(0)),
+        neurons(arrays.nextLength(1)),
+        v(arrays, "v", rows, neurons, kFloating),
+        current(arrays, "current", rows, neurons, {v.type()}),
+        decay(arrays, "decay", rows, neurons, {v.type()}),
+        threshold(arrays, "threshold", rows, neurons, {v.type()}),
+        gain(arrays, "gain", rows, neurons, {v.type()}) {}
+
+  Index rows, neurons;
+  OperandRows v, current, decay, threshold, gain;
+};
+
+// Some columns of the operands; constants are read once, membranes and currents row by row.
+class Tile {
+ public:
+  Tile(const Operands& operands, Index group, Index first, Index count)
+      : operands_(operands), group_(group), first_(first), count_(count) {
+    decay_ = operands.decay.read(group, 0, first, count, scratch_[0]);
+    threshold_ = operands.threshold.read(group, 0, first, count, scratch_[1]);
+    gain_ = operands.gain.read(group, 0, first, count, scratch_[2]);
+  }
+
+  void goTo(Index row) {
+    v_ = operands_.v.read(group_, row, first_, count_, scratch_[3]);
+    current_ = operands_.current.read(group_, row, first_, count_, scratch_[4]);
+  }
+
+  Neuron neuron(Index i) const { return {v_[i], current_[i], decay_[i], threshold_[i], gain_[i]}; }
+
+ private:
+  const Operands& operands_;
+  Index group_, first_, count_;
+  std::vector<float> scratch_[5];
+  const float* decay_;
+  const float* threshold_;
+  const float* gain_;
+  const float* v_ = nullptr;
+  const float* current_ = nullptr;
+};
+
+// Runs work(group, first, count) over tiles of columns.
+template <typename Work>
+void eachTile(Index groups, Index neurons, const Threads& threads, Work work) {
+  const Index tiles = (neurons + kColumnsPerTask - 1) / kColumnsPerTask;
+  threads.run(groups * tiles, [&](Index task, Index) {
+    const Index first = task % tiles * kColumnsPerTask;
+    work(task / tiles, first, std::min(kColumnsPerTask, neurons - first));
+  });
+}
+
+// What a membrane becomes where it is stored.
+float asFloat32(float x) { return x; }
+float asBfloat16(float x) { return fromBfloat16(toBfloat16(x)); }
+
+using Floats = std::vector<float>;
+
+Floats floats(Index count) { return Floats(static_cast<std::size_t>(count)); }
+
+class Forward {
+ public:
+  Forward(Arrays& operands, Arrays& results, const Convention& convention)
+      : convention_(convention),
+        operands_(operands),
+        v_new_(results, "v_new", operands_.rows, operands_.neurons, {operands_.v.type()}),
+        spikes_(results, "spikes", operands_.rows, operands_.neurons, {operands_.v.type()}) {}
+
+  void run(Index groups, const Threads& threads) const {
+    eachTile(groups, operands_.neurons, threads, [&](Index group, Index first, Index count) {
+      operands_.v.type() == ffi::BF16 ? step(group, first, count, [](float x) { return asBfloat16(x); })
+                                      : step(group, first, count, [](float x) { return asFloat32(x); });
+    });
+  }
+
+ private:
+  template <typename Round>
+  void step(Index group, Index first, Index count, Round round) const {
+    Tile tile(operands_, group, first, count);
+    Floats v_new = floats(count), spikes = floats(count);
+    for (Index row = 0; row < operands_.rows; ++row) {
+      tile.goTo(row);
+      for (Index i = 0; i < count; ++i) {
+        const Step step = stepOf(convention_, tile.neuron(i), round);
+        v_new[static_cast<std::size_t>(i)] = step.v_new;
+        spikes[static_cast<std::size_t>(i)] = step.spike;
+      }
+      v_new_.write(group, row, first, count, v_new.data());
+      spikes_.write(group, row, first, count, spikes.data());
+    }
+  }
+
+  Convention convention_;
+  Operands operands_;
+  OperandRows v_new_, spikes_;
+};
+
+class Backward {
+ public:
+  Backward(Arrays& operands, Arrays& results, const Convention& convention)
+      : convention_(convention),
+        operands_(operands),
+        g_v_new_(operands, "g_v_new", operands_.rows, operands_.neurons, {operands_.v.type()}),
+        g_spikes_(operands, "g_spikes", operands_.rows, operands_.neurons, {operands_.v.type()}),
+        g_(results) {}
+
+  void run(Index groups, const Threads& threads) const {
+    std::vector<Sums> sums(static_cast<std::size_t>(groups), Sums(operands_.neurons));
+    eachTile(groups, operands_.neurons, threads, [&](Index group, Index first, Index count) {
+      Sums& own = sums[static_cast<std::size_t>(group)];
+      operands_.v.type() == ffi::BF16 ? pullBack(group, first, count, own, [](float x) { return asBfloat16(x); })
+                                      : pullBack(group, first, count, own, [](float x) { return asFloat32(x); });
+    });
+    for (Index group = 0; group < groups; ++group) {
+      const Sums& own = sums[static_cast<std::size_t>(group)];
+      g_.decay.writeSums(group, own.decay);
+      g_.threshold.writeSums(group, own.threshold);
+      g_.gain.writeSums(group, own.gain);
+    }
+  }
+
+ private:
+  // What reaches the constants of each neuron, over all rows.
+  struct Sums {
+    std::vector<double> decay, threshold, gain;
+    explicit Sums(Index neurons) : decay(static_cast<std::size_t>(neurons)), threshold(decay), gain(decay) {}
+  };
+
+  template <typename Round>
+  void pullBack(Index group, Index first, Index count, Sums& sums, Round round) const {
+    Tile tile(operands_, group, first, count);
+    Floats scratch, spike_scratch, x_old = floats(count), x_new = x_old, slope_old = x_old, slope_new = x_old;
+    Floats g_v = x_old, g_current = x_old;
+    for (Index row = 0; row < operands_.rows; ++row) {
+      tile.goTo(row);
+      const float* g_v_new = g_v_new_.read(group, row, first, count, scratch);
+      const float* g_spikes = g_spikes_.read(group, row, first, count, spike_scratch);
+      for (Index i = 0; i < count; ++i) {
+        const Neuron neuron = tile.neuron(i);
+        const Step step = stepOf(convention_, neuron, round);
+        const bool is_immediate = convention_.reset_time == ResetTime::kImmediate;
+        x_old[static_cast<std::size_t>(i)] = neuron.v - neuron.threshold;
+        x_new[static_cast<std::size_t>(i)] = (is_immediate ? step.charged : step.v_new) - neuron.threshold;
+      }
+      kernels().derivative(convention_.surrogate, x_old.data(), count, slope_old.data());
+      kernels().derivative(convention_.surrogate, x_new.data(), count, slope_new.data());
+      for (Index i = 0; i < count; ++i) {
+        const auto at = static_cast<std::size_t>(i), column = static_cast<std::size_t>(first + i);
+        const Neuron neuron = tile.neuron(i);
+        const Neuron g = stepBack(convention_, neuron, stepOf(convention_, neuron, round), g_v_new[i], g_spikes[i],
+                                  slope_old[at], slope_new[at], round);
+        g_v[at] = g.v;
+        g_current[at] = g.current;
+        sums.decay[column] += double{g.decay};
+        sums.threshold[column] += double{g.threshold};
+        sums.gain[column] += double{g.gain};
+      }
+      g_.v.write(group, row, first, count, g_v.data());
+      g_.current.write(group, row, first, count, g_current.data());
+    }
+  }
+
+  Convention convention_;
+  Operands operands_;
+  OperandRows g_v_new_, g_spikes_;
+  Operands g_;  // the results have the form of the operands
+};
+
 ffi::Error lifStep(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results,
                    ffi::Dictionary attributes) {
   return guarded("lif_step", [&] {
-    static_cast<void>(pool), static_cast<void>(operands), static_cast<void>(results), static_cast<void>(attributes);
+    Arrays from("lif_step", operands), to("lif_step", results);
+    const Forward forward(from, to, Convention(attributes));
+    Arrays::finish(from, to);
+    forward.run(to.groups(), threadsOf(pool));
   });
 }
 
 ffi::Error lifStepBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results,
                            ffi::Dictionary attributes) {
   return guarded("lif_step", [&] {
-    static_cast<void>(pool), static_cast<void>(operands), static_cast<void>(results), static_cast<void>(attributes);
+    Arrays from("lif_step", operands), to("lif_step", results);
+    const Backward backward(from, to, Convention(attributes));
+    Arrays::finish(from, to);
+    backward.run(to.groups(), threadsOf(pool));
   });
 }
 

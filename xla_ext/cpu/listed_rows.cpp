@@ -5,7 +5,6 @@
 namespace snnjax {
 namespace {
 
-constexpr Index kSlack = 16;            // listing may write a whole vector behind the last entry
 constexpr Index kSlotsPerTask = 1 << 15;  // fewer are listed sooner than another thread is woken
 
 std::size_t size(Index count) { return static_cast<std::size_t>(count); }
@@ -17,11 +16,11 @@ ListedRows::ListedRows(const ListSource& source, Index rows, Payload payload, co
   const Index capacity = source.capacity();
   starts_.resize(size(rows));
   counts_.resize(size(rows));
-  ids_ = std::make_unique_for_overwrite<std::uint32_t[]>(size(rows * capacity + kSlack));
+  ids_ = Borrowed<std::uint32_t>(rows * capacity);
   if (payload == Payload::kValues) {
-    values_ = std::make_unique_for_overwrite<float[]>(size(rows * capacity + kSlack));
+    values_ = Borrowed<float>(rows * capacity);
   } else {
-    slots_ = std::make_unique_for_overwrite<std::uint32_t[]>(size(rows * capacity + kSlack));
+    slots_ = Borrowed<std::uint32_t>(rows * capacity);
   }
   const Index rows_per_task = std::max<Index>(1, kSlotsPerTask / std::max<Index>(capacity, 1));
   const Index tasks = (rows + rows_per_task - 1) / rows_per_task;
@@ -39,24 +38,24 @@ bool ListedRows::list(const ListSource& source, Index first, Index behind, Paylo
   bool all_ones = true;
   for (Index r = first, place = first * source.capacity(); r < behind; ++r) {
     starts_[size(r)] = place;
-    std::uint32_t* ids = ids_.get() + place;
+    std::uint32_t* ids = ids_.data() + place;
     bool ones = true;
-    counts_[size(r)] = payload == Payload::kValues ? source.list(r, ids, values_.get() + place, &ones)
-                                                   : source.listSlots(r, ids, slots_.get() + place);
+    counts_[size(r)] = payload == Payload::kValues ? source.list(r, ids, values_.data() + place, &ones)
+                                                   : source.listSlots(r, ids, slots_.data() + place);
     all_ones = all_ones && ones;
     place += counts_[size(r)];
   }
   return all_ones;
 }
 
-ListedRows ListedRows::transposed() const {
+ListedRows ListedRows::transposed(Borrowed<std::uint32_t>* places) const {
   ListedRows out(width_, rows_, entries_);
   out.all_ones_ = all_ones_;
   out.counts_.resize(size(width_));
   out.starts_.resize(size(width_));
-  out.ids_ = std::make_unique_for_overwrite<std::uint32_t[]>(size(entries_));
-  if (values_ != nullptr && !all_ones_) out.values_ = std::make_unique_for_overwrite<float[]>(size(entries_));
-  if (slots_ != nullptr) out.slots_ = std::make_unique_for_overwrite<std::uint32_t[]>(size(entries_));
+  out.ids_ = Borrowed<std::uint32_t>(entries_);
+  if (values_ && !all_ones_) out.values_ = Borrowed<float>(entries_);
+  if (places != nullptr) *places = Borrowed<std::uint32_t>(rows_ == 0 ? 0 : start(rows_ - 1) + count(rows_ - 1));
   for (Index r = 0; r < rows_; ++r) {
     for (const std::uint32_t* id = ids(r); id != ids(r) + count(r); ++id) ++out.counts_[*id];
   }
@@ -67,10 +66,10 @@ ListedRows ListedRows::transposed() const {
   }
   for (Index r = 0; r < rows_; ++r) {
     for (Index i = start(r); i < start(r) + count(r); ++i) {
-      const auto place = size(next[ids_[size(i)]]++);
+      const Index place = next[ids_[i]]++;
       out.ids_[place] = static_cast<std::uint32_t>(r);
-      if (out.values_ != nullptr) out.values_[place] = values_[size(i)];
-      if (out.slots_ != nullptr) out.slots_[place] = slots_[size(i)];
+      if (out.values_) out.values_[place] = values_[i];
+      if (places != nullptr) (*places)[i] = static_cast<std::uint32_t>(place);
     }
   }
   return out;

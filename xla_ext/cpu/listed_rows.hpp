@@ -1,10 +1,11 @@
 // Lists of spikes as the rows of a sparse matrix: every entry is listed, however many there are.
 #pragma once
 
-#include <memory>
+#include <vector>
 
 #include "kernels.hpp"
 #include "parallel.hpp"
+#include "spare_memory.hpp"
 #include "spike_rows.hpp"
 
 namespace snnjax {
@@ -17,17 +18,20 @@ class ListedRows {
   // with the slots in which they stand.
   ListedRows(const ListSource& source, Index rows, Payload payload, const Threads& threads);
 
-  // The same matrix by columns: row k lists the rows in which k stands, in ascending order.
-  ListedRows transposed() const;
+  // The same matrix by columns, without the slots: row k lists the rows in which k stands, in ascending order.
+  // `places` receives where each entry of this matrix stands in the other.
+  ListedRows transposed(Borrowed<std::uint32_t>* places = nullptr) const;
 
   Index rows() const { return rows_; }
   Index width() const { return width_; }
   Index entries() const { return entries_; }
-  std::uint32_t count(Index row) const { return counts_[static_cast<std::size_t>(row)]; }
-  const std::uint32_t* ids(Index row) const { return ids_.get() + start(row); }
-  const std::uint32_t* slots(Index row) const { return slots_.get() + start(row); }
+  Index start(Index row) const { return starts_[static_cast<std::size_t>(row)]; }  // behind the entries before it
+  Index count(Index row) const { return counts_[static_cast<std::size_t>(row)]; }
+  const std::uint32_t* ids(Index row) const { return ids_.data() + start(row); }
+  const std::uint32_t* slots(Index row) const { return slots_.data() + start(row); }
   SpikeRow row(Index row) const {
-    return {ids(row), values_ == nullptr || all_ones_ ? nullptr : values_.get() + start(row), count(row), false};
+    const float* values = values_ && !all_ones_ ? values_.data() + start(row) : nullptr;
+    return {ids(row), values, counts_[static_cast<std::size_t>(row)], false};
   }
   // Adds `count` rows to `dense`, which holds zeros, `width()` apart.
   void expand(Index first, Index count, float* dense) const;
@@ -35,16 +39,14 @@ class ListedRows {
  private:
   ListedRows(Index rows, Index width, Index entries) : rows_(rows), width_(width), entries_(entries) {}
 
-  Index start(Index row) const { return starts_[static_cast<std::size_t>(row)]; }
   bool list(const ListSource& source, Index first, Index behind, Payload payload);
 
   Index rows_, width_, entries_ = 0;
   bool all_ones_ = true;
   std::vector<Index> starts_;
   std::vector<std::uint32_t> counts_;
-  // Not cleared: what is never listed is never touched.
-  std::unique_ptr<std::uint32_t[]> ids_, slots_;
-  std::unique_ptr<float[]> values_;
+  Borrowed<std::uint32_t> ids_, slots_;  // slots or values, the other is empty
+  Borrowed<float> values_;
 };
 
 }  // namespace snnjax

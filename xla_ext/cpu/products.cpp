@@ -38,7 +38,7 @@ void PackedWeights::resize(Index rows, Index columns) {
   columns_ = columns;
   if (rows * columns > size_) {
     size_ = rows * columns;
-    memory_ = Buffer<float>(size_);
+    memory_ = Borrowed<float>(size_);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "kernels.hpp"
 #include "memory.hpp"
 #include "numbers.hpp"
+#include "spare_memory.hpp"
 #include "spike_rows.hpp"
 
 namespace snnjax {
@@ -33,7 +34,7 @@ class PackedWeights {
   Index columns() const { return columns_; }  // with padding
 
  private:
-  Buffer<float> memory_;
+  Borrowed<float> memory_;
   Index size_ = 0, columns_ = 0;
 };
 

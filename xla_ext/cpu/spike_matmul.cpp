@@ -32,6 +32,7 @@ ffi::Error spikeMatmul(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::R
     const Index neurons = from.nextLength(0), outputs = from.nextLength(1);
     const Array weights = from.take("weights", {neurons, outputs}, {lists.values.type()});
     const Array out = to.take("out", {lists.rows, outputs}, {weights.type()});
+    Arrays::finish(from, to);
     const Threads threads = threadsOf(pool);
     for (Index group = 0; group < to.groups(); ++group) {
       const ListedRows rows(lists.source(group, neurons), lists.rows, ListedRows::Payload::kValues, threads);
@@ -49,11 +50,10 @@ ffi::Error valuesBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi
     const Array weights = from.take("weights", {neurons, outputs}, kFloating);
     const Array g = from.take("g", {lists.rows, outputs}, {weights.type()});
     const Array d_values = to.take("d_values", {lists.rows, lists.capacity}, {weights.type()});
+    Arrays::finish(from, to);
     const Threads threads = threadsOf(pool);
-    const Index size = lists.rows * lists.capacity * (weights.type() == ffi::BF16 ? 2 : 4);
     for (Index group = 0; group < to.groups(); ++group) {
       const ListedRows rows(lists.source(group, neurons), lists.rows, ListedRows::Payload::kSlots, threads);
-      std::memset(d_values.at(group), 0, static_cast<std::size_t>(size));
       dotLists(rows, lists.capacity, {weights.numbers(group), neurons, outputs}, g.numbers(group),
                d_values.numbers(group), threads);
     }
@@ -69,6 +69,7 @@ ffi::Error weightsBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ff
     const Index outputs = from.nextLength(1), neurons = to.nextLength(0);
     const Array g = from.take("g", {lists.rows, outputs}, {lists.values.type()});
     const Array d_weights = to.take("d_weights", {neurons, outputs}, {g.type()});
+    Arrays::finish(from, to);
     const Threads threads = threadsOf(pool);
     for (Index group = 0; group < to.groups(); ++group) {
       const ListedRows rows(lists.source(group, neurons), lists.rows, ListedRows::Payload::kValues, threads);

@@ -8,27 +8,6 @@ namespace {
 
 constexpr Index kRowsPerTask = 64;
 
-float asFloat32(float x) { return x; }
-float asFloat32(std::uint16_t bits) { return fromBfloat16(bits); }
-
-// Without a branch: which entries are used is as good as random. What is not gets overwritten by the next one.
-template <typename Id, typename Value>
-std::uint32_t listUsed(const Id* from_ids, const Value* from_values, Index capacity, Index width, std::uint32_t* ids,
-                       float* values, bool* all_ones) {
-  std::uint32_t count = 0, others = 0;
-  for (Index slot = 0; slot < capacity; ++slot) {
-    const auto id = static_cast<Index>(from_ids[slot]);
-    const float value = asFloat32(from_values[slot]);
-    ids[count] = static_cast<std::uint32_t>(id);
-    values[count] = value;
-    const std::uint32_t used = (id >= 0) & (id < width) & (value != 0.0F);
-    count += used;
-    others += used & static_cast<std::uint32_t>(value != 1.0F);
-  }
-  *all_ones = others == 0;
-  return count;
-}
-
 }  // namespace
 
 float DenseSource::entry(Index index) const {
@@ -89,15 +68,8 @@ float ListSource::valueAt(Index row, Index slot) const {
 }
 
 std::uint32_t ListSource::list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const {
-  const auto list = [&](const auto* from_ids, const auto* from_values) {
-    return listUsed(from_ids + row * capacity_, from_values + row * capacity_, capacity_, width_, ids, values, all_ones);
-  };
-  const auto with_values = [&](const auto* from_ids) {
-    return values_.is_bfloat16 ? list(from_ids, static_cast<const std::uint16_t*>(values_.data))
-                               : list(from_ids, values_.float32());
-  };
-  return ids_are_uint16_ ? with_values(static_cast<const std::uint16_t*>(ids_))
-                         : with_values(static_cast<const std::int32_t*>(ids_));
+  const EntryLists lists{ids_, ids_are_uint16_, values_.data, values_.is_bfloat16, capacity_, width_};
+  return kernels().listEntries(lists, row, ids, values, all_ones);
 }
 
 std::uint32_t ListSource::listSlots(Index row, std::uint32_t* ids, std::uint32_t* slots) const {

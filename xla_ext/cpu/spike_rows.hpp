@@ -9,6 +9,7 @@
 #include "memory.hpp"
 #include "numbers.hpp"
 #include "parallel.hpp"
+#include "spare_memory.hpp"
 
 namespace snnjax {
 
@@ -163,8 +164,8 @@ class SpikeLists : public SpikeRows {
   const RowSource& source_;
   Index batch_;
   const std::int32_t* ends_;
-  Buffer<std::uint32_t> ids_;
-  Buffer<float> values_;
+  Borrowed<std::uint32_t> ids_;
+  Borrowed<float> values_;
   std::atomic<Index> next_id_{0}, next_value_{0}, total_{0};
 };
 

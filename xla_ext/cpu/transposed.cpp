@@ -42,8 +42,8 @@ TransposedSpikes::TransposedSpikes(const SpikeLists& spikes, const Chunking& chu
     });
     starts[c + 1] = starts[c] + entries;
   }
-  row_ids_ = Buffer<std::uint32_t>(starts.back());
-  if (!all_ones) values_ = Buffer<float>(starts.back());
+  row_ids_ = Borrowed<std::uint32_t>(starts.back());
+  if (!all_ones) values_ = Borrowed<float>(starts.back());
   threads.run(chunking.count(), [&](Index chunk, Index) {
     const Index start = starts[static_cast<std::size_t>(chunk)];
     fill(chunk, row_ids_.data() + start, all_ones ? nullptr : values_.data() + start);

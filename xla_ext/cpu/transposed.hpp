@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "extent.hpp"
+#include "spare_memory.hpp"
 #include "spike_rows.hpp"
 
 namespace snnjax {
@@ -42,8 +43,8 @@ class TransposedSpikes {
   const Chunking chunking_;
   const Layout layout_;
   std::vector<Lists> chunks_;
-  Buffer<std::uint32_t> row_ids_;
-  Buffer<float> values_;
+  Borrowed<std::uint32_t> row_ids_;
+  Borrowed<float> values_;
 };
 
 }  // namespace snnjax

@@ -83,7 +83,8 @@ inline void keepRow(const StepForward& step, Index r) {
   }
 }
 
-template <Reset kReset, bool kNear>
+// `kKeeps`: the membranes are rounded to bfloat16 or recorded, which most of the steps of a prediction are not.
+template <Reset kReset, bool kNear, bool kKeeps>
 inline void stepRow(const StepForward& step, Index r) {
   const RecordRow to = recordRow(step, r);
   const NeuronConstants constants = step.constants;
@@ -91,7 +92,7 @@ inline void stepRow(const StepForward& step, Index r) {
   float* state = step.v.row(r);
   float* counts = step.counts.row(r);
   const Index columns = step.columns;
-  const bool rounds = step.rounds_to_bfloat16;
+  [[maybe_unused]] const bool rounds = step.rounds_to_bfloat16;
   for (Index first = 0; first < columns; first += 64) {
     std::uint64_t spikes = 0, near = 0;
     const Index behind = first + 64 < columns ? first + 64 : columns;
@@ -99,9 +100,11 @@ inline void stepRow(const StepForward& step, Index r) {
       const Floats threshold = load(constants.threshold + column);
       const Floats u = reset<kReset>(load(state + column), threshold);
       Floats v = load(constants.decay + column) * u + load(constants.gain + column) * load(current + column);
-      if (rounds) v = roundToBfloat16(v);
+      if constexpr (kKeeps) {
+        if (rounds) v = roundToBfloat16(v);
+        to.put(column, columns - column, v);
+      }
       store(state + column, v);
-      to.put(column, columns - column, v);
       const Mask spiked = greater(v, threshold);
       const Floats count = load(counts + column);
       store(counts + column, select(spiked, count + 1.0F, count));
@@ -118,8 +121,13 @@ inline void stepRow(const StepForward& step, Index r) {
 
 template <Reset kReset, bool kNear>
 inline void stepForwardWith(const StepForward& step) {
+  const bool keeps = step.rounds_to_bfloat16 || step.record.data != nullptr || step.record_bfloat16.data != nullptr;
   for (Index r = 0; r < step.rows; ++r) {
-    step.step < step.ends[r] ? stepRow<kReset, kNear>(step, r) : keepRow(step, r);
+    if (step.step >= step.ends[r]) {
+      keepRow(step, r);
+    } else {
+      keeps ? stepRow<kReset, kNear, true>(step, r) : stepRow<kReset, kNear, false>(step, r);
+    }
   }
 }
 

@@ -186,9 +186,10 @@ inline std::uint32_t listNonZero(const float* row, Index width, std::uint32_t* i
     if (bits == 0) continue;
     ones = ones && (bitsOf(notEqual(x, splat(1.0F))) & bits) == 0;
 #if defined(__AVX512F__)
-    _mm512_storeu_si512(ids + count, _mm512_maskz_compress_epi32(static_cast<__mmask16>(bits),
-                                                                 (__m512i)lanesOf(static_cast<std::int32_t>(first))));
-    _mm512_storeu_ps(values + count, _mm512_maskz_compress_ps(static_cast<__mmask16>(bits), (__m512)x));
+    const auto entries = static_cast<__mmask16>(bits);
+    const auto lanes = (__m512i)lanesOf(static_cast<std::int32_t>(first));
+    _mm512_storeu_si512(ids + count, _mm512_maskz_compress_epi32(entries, lanes));
+    _mm512_storeu_ps(values + count, _mm512_maskz_compress_ps(entries, (__m512)x));
     count += static_cast<std::uint32_t>(__builtin_popcount(bits));
 #else
     for (; bits != 0; bits &= bits - 1) {
