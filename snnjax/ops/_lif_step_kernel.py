@@ -39,6 +39,12 @@ def _call_backward(
 
 
 def _never_pays(shapes: Any, convention: Any) -> bool:
+    """XLA fuses the few operations of a step with each other and with their surroundings.
+
+    On two cores with AVX-512 the kernel took 1.2 to 10 times as long as the reference (1 x 128 to 128 x 4096 neurons,
+    forward and with the gradient, alone and in a scan with a product): it is here to be held against the reference.
+    """
+    del shapes, convention
     return False
 
 

@@ -18,6 +18,9 @@ from snnjax.sparse_spikes import SparseSpikes, check_spikes, gather, in_range, s
 # measured on two CPU cores by the section "forms" of tests/benchmarks.
 _MAX_LIST_ROWS = 2
 _MAX_LIST_SHARE = 0.05
+# With fewer products of two numbers, a backward pass that is fused with its surroundings costs less than the call of a
+# kernel (0.5 us); the forward pass gains by its kernel at any size (steps of a scan, measured likewise).
+_MIN_BACKWARD_PRODUCTS = 4096
 
 
 def spike_matmul(
@@ -172,9 +175,14 @@ def _obstacle(shapes: tuple[Any, Any, Any], _: Any) -> str | None:
     return dtype_obstacle("weights", shapes[2])  # or their cotangents: all have one dtype
 
 
+def _backward_pays(shapes: tuple[Any, Any, Any], _: Any) -> bool:
+    ids, _, g = shapes
+    return ids.size * g.shape[-1] >= _MIN_BACKWARD_PRODUCTS
+
+
 _KERNEL = _dispatch.Kernel(_call, _obstacle)
-_VALUES_KERNEL = _dispatch.Kernel(_call_values_backward, _obstacle)
-_WEIGHTS_KERNEL = _dispatch.Kernel(_call_weights_backward, _obstacle)
+_VALUES_KERNEL = _dispatch.Kernel(_call_values_backward, _obstacle, _backward_pays)
+_WEIGHTS_KERNEL = _dispatch.Kernel(_call_weights_backward, _obstacle, _backward_pays)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3,))

@@ -17,6 +17,7 @@ const Kernels kKernels{
     .name = SNNJAX_TEXT(SNNJAX_ISA),
     .lanes = kLanes,
     .listNonZero = listNonZero,
+    .listNonZeroBytes = listNonZeroBytes,
     .listBits = listBits,
     .listEntries = listEntries,
     .mark = mark,

@@ -122,6 +122,9 @@ struct Kernels {
   // The entries of a dense row that are not 0; the buffers hold `width` + kListSlack elements.
   std::uint32_t (*listNonZero)(const float* row, Index width, std::uint32_t* ids, float* values, bool* all_ones);
 
+  // The same for whole numbers of one byte.
+  std::uint32_t (*listNonZeroBytes)(const std::uint8_t* row, Index width, std::uint32_t* ids, float* values,
+                                    bool* all_ones);
   // The ids of the set bits of a row of `width` bits; the buffer holds `width` + kListSlack elements.
   std::uint32_t (*listBits)(const std::uint64_t* bits, Index width, std::uint32_t* ids);
 

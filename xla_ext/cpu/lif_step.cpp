@@ -132,11 +132,12 @@ constexpr Index kColumnsPerTask = 256;
 // The operands, read a few columns at a time.
 class Operands {
  public:
-  explicit Operands(Arrays& arrays)
-      : rows(arrays.nextLength(0)),
-        neurons(arrays.nextLength(1)),
-        v(arrays, "v", rows, neurons, kFloating),
-        current(arrays, "current", rows, neurons, {v.type()}),
+  explicit Operands(Arrays& arrays) : Operands(arrays, arrays.nextLength(0), arrays.nextLength(1)) {}
+  Operands(Arrays& arrays, Index num_rows, Index num_neurons)
+      : rows(num_rows),
+        neurons(num_neurons),
+        v(OperandRows::whole(arrays, "v", rows, neurons, kFloating)),
+        current(OperandRows::whole(arrays, "current", rows, neurons, {v.type()})),
         decay(arrays, "decay", rows, neurons, {v.type()}),
         threshold(arrays, "threshold", rows, neurons, {v.type()}),
         gain(arrays, "gain", rows, neurons, {v.type()}) {}
@@ -196,8 +197,8 @@ class Forward {
   Forward(Arrays& operands, Arrays& results, const Convention& convention)
       : convention_(convention),
         operands_(operands),
-        v_new_(results, "v_new", operands_.rows, operands_.neurons, {operands_.v.type()}),
-        spikes_(results, "spikes", operands_.rows, operands_.neurons, {operands_.v.type()}) {}
+        v_new_(OperandRows::whole(results, "v_new", operands_.rows, operands_.neurons, {operands_.v.type()})),
+        spikes_(OperandRows::whole(results, "spikes", operands_.rows, operands_.neurons, {operands_.v.type()})) {}
 
   void run(Index groups, const Threads& threads) const {
     eachTile(groups, operands_.neurons, threads, [&](Index group, Index first, Index count) {
@@ -233,9 +234,9 @@ class Backward {
   Backward(Arrays& operands, Arrays& results, const Convention& convention)
       : convention_(convention),
         operands_(operands),
-        g_v_new_(operands, "g_v_new", operands_.rows, operands_.neurons, {operands_.v.type()}),
-        g_spikes_(operands, "g_spikes", operands_.rows, operands_.neurons, {operands_.v.type()}),
-        g_(results) {}
+        g_v_new_(OperandRows::whole(operands, "g_v_new", operands_.rows, operands_.neurons, {operands_.v.type()})),
+        g_spikes_(OperandRows::whole(operands, "g_spikes", operands_.rows, operands_.neurons, {operands_.v.type()})),
+        g_(results, operands_.rows, operands_.neurons) {}
 
   void run(Index groups, const Threads& threads) const {
     std::vector<Sums> sums(static_cast<std::size_t>(groups), Sums(operands_.neurons));

@@ -54,29 +54,42 @@ class Dots {
     return scratch.data();
   }
 
+  // So few rows that every thread gets some.
+  Index rowsAtOnce() const { return std::min(kRowsAtOnce, 1 + lists_.rows() / (4 * threads_.count())); }
+
   // Writes dot(k) into the slot of each entry k of a row, and 0 into all others.
   template <typename Dot>
-  void writeRow(Index row, Dot dot) const {
-    Floats slots = floats(capacity_);
+  void writeRow(Index row, Floats& scratch, Dot dot) const {
+    scratch.resize(static_cast<std::size_t>(out_.is_bfloat16 ? capacity_ : 0));
+    float* slots = out_.is_bfloat16 ? scratch.data() : static_cast<float*>(out_.data) + row * capacity_;
+    std::fill_n(slots, capacity_, 0.0F);
     for (Index k = 0; k < lists_.count(row); ++k) slots[lists_.slots(row)[k]] = dot(k);
-    out_.write(row * capacity_, capacity_, slots.data());
+    if (out_.is_bfloat16) out_.write(row * capacity_, capacity_, slots);
   }
 
   void runByRow() const {
-    each(lists_.rows(), 1, [&](Index r, Index) {
-      Floats g_scratch, scratch, dots = floats(lists_.count(r));
-      const float* g = rowsOf(g_, r, 1, g_scratch);
-      if (!matrix_.numbers.is_bfloat16) {
-        const Rows<const float> matrix{matrix_.numbers.float32(), matrix_.outputs};
-        kernels().dotRows(lists_.ids(r), lists_.count(r), matrix, matrix_.outputs, g, dots.data());
+    each(lists_.rows(), rowsAtOnce(), [&](Index first, Index count) {
+      Floats g_scratch, scratch, dots;
+      for (Index r = first; r < first + count; ++r) {
+        dots.resize(static_cast<std::size_t>(lists_.count(r)));
+        const float* g = rowsOf(g_, r, 1, g_scratch);
+        matrix_.numbers.is_bfloat16 ? dotBfloat16(r, g, scratch, dots.data()) : dotFloat32(r, g, dots.data());
+        writeRow(r, scratch, [&](Index k) { return dots[static_cast<std::size_t>(k)]; });
       }
-      for (Index k = 0; matrix_.numbers.is_bfloat16 && k < lists_.count(r); ++k) {
-        constexpr std::uint32_t kFirst = 0;
-        const Rows<const float> row{rowsOf(matrix_.numbers, lists_.ids(r)[k], 1, scratch), 0};
-        kernels().dotRows(&kFirst, 1, row, matrix_.outputs, g, dots.data() + k);
-      }
-      writeRow(r, [&](Index k) { return dots[static_cast<std::size_t>(k)]; });
     });
+  }
+
+  void dotFloat32(Index r, const float* g, float* dots) const {
+    const Rows<const float> matrix{matrix_.numbers.float32(), matrix_.outputs};
+    kernels().dotRows(lists_.ids(r), lists_.count(r), matrix, matrix_.outputs, g, dots);
+  }
+
+  void dotBfloat16(Index r, const float* g, Floats& scratch, float* dots) const {
+    for (Index k = 0; k < lists_.count(r); ++k) {
+      constexpr std::uint32_t kFirst = 0;
+      const Rows<const float> row{rowsOf(matrix_.numbers, lists_.ids(r)[k], 1, scratch), 0};
+      kernels().dotRows(&kFirst, 1, row, matrix_.outputs, g, dots + k);
+    }
   }
 
   // Each row of the matrix is read once, for all rows in which it is listed.
@@ -95,10 +108,11 @@ class Dots {
         kernels().dotRows(by_neuron.ids(k), entries, g, matrix_.outputs, row, dots.data() + by_neuron.start(k));
       }
     });
-    each(lists_.rows(), kRowsAtOnce, [&](Index first, Index count) {
+    each(lists_.rows(), rowsAtOnce(), [&](Index first, Index count) {
+      Floats scratch;
       for (Index r = first; r < first + count; ++r) {
         const std::uint32_t* own = places.data() + lists_.start(r);
-        writeRow(r, [&](Index k) { return dots[own[k]]; });
+        writeRow(r, scratch, [&](Index k) { return dots[own[k]]; });
       }
     });
   }
@@ -108,10 +122,11 @@ class Dots {
     for (Index start = 0; start < lists_.rows(); start += kDenseRows) {
       const Index rows = std::min(kDenseRows, lists_.rows() - start);
       multiplyAll(start, rows, products.data());
-      each(rows, kRowsAtOnce, [&](Index first, Index count) {
+      each(rows, rowsAtOnce(), [&](Index first, Index count) {
+        Floats scratch;
         for (Index r = first; r < first + count; ++r) {
           const float* own = products.data() + r * lists_.width();
-          writeRow(start + r, [&](Index k) { return own[lists_.ids(start + r)[k]]; });
+          writeRow(start + r, scratch, [&](Index k) { return own[lists_.ids(start + r)[k]]; });
         }
       });
     }

@@ -18,6 +18,20 @@ namespace snnjax {
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 inline constexpr std::size_t kCacheLine = 64;
 
+// Under the address sanitizer blocks end where their contents end, and none is used twice.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kExactBlocks = true;
+#else
+inline constexpr bool kExactBlocks = false;
+#endif
+
+// Memory from the heap, aligned to at least a cache line, for std::free.
+inline void* allocateAligned(std::size_t alignment, std::size_t bytes) {
+  void* data = nullptr;
+  if (posix_memalign(&data, alignment, bytes) != 0) throw std::bad_alloc();
+  return data;
+}
+
 // Asks for huge pages in a part of memory that has not been written yet; a wish that the system may ignore.
 inline void wishHugePages(void* data, std::size_t bytes) {
 #if defined(MADV_HUGEPAGE)
@@ -49,12 +63,9 @@ class Buffer {
 
   static Owner allocate(Index count) {
     if (count < 0 || static_cast<std::size_t>(count) > SIZE_MAX / (2 * sizeof(T))) throw std::bad_alloc();
-    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T) + kCacheLine;
-    if (bytes < kHugePage / 2) {
-      const std::size_t rounded = (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
-      void* heap = std::aligned_alloc(kCacheLine, rounded);
-      if (heap == nullptr) throw std::bad_alloc();
-      return Owner(static_cast<T*>(std::memset(heap, 0, rounded)), Release{});
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T) + (kExactBlocks ? 0 : kCacheLine);
+    if (kExactBlocks || bytes < kHugePage / 2) {
+      return Owner(static_cast<T*>(std::memset(allocateAligned(kCacheLine, bytes), 0, bytes)), Release{});
     }
     const std::size_t mapped = (bytes + kHugePage - 1) / kHugePage * kHugePage;
     void* pages = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -16,6 +16,11 @@ class OperandRows {
     array_ = arrays.take(name, is_per_row_ ? all : is_one_ ? one : each, types);
   }
 
+  // Takes [rows, neurons] and nothing else.
+  static OperandRows whole(Arrays& arrays, const char* name, Index rows, Index neurons, const Arrays::Types& types) {
+    return {arrays.take(name, {rows, neurons}, types), neurons};
+  }
+
   bool isPerRow() const { return is_per_row_; }
   bool isOne() const { return is_one_; }
   ffi::DataType type() const { return array_.type(); }
@@ -51,6 +56,8 @@ class OperandRows {
   }
 
  private:
+  OperandRows(Array whole, Index neurons) : neurons_(neurons), is_per_row_(true), is_one_(false), array_(whole) {}
+
   Index neurons_;
   bool is_per_row_, is_one_;
   Array array_;

@@ -25,7 +25,7 @@ class Forward {
       : rows_(operands.nextLength(0)),
         neurons_(operands.nextLength(1)),
         capacity_(results.nextLength(1)),
-        v_(operands, "v", rows_, neurons_, kFloating),
+        v_(OperandRows::whole(operands, "v", rows_, neurons_, kFloating)),
         threshold_(operands, "threshold", rows_, neurons_, {v_.type()}),
         second_threshold_(operands, "second_threshold", rows_, neurons_, {v_.type()}),
         ids_(results.take("ids", {rows_, capacity_}, {idType(neurons_)})),
@@ -71,12 +71,12 @@ class Backward {
       : rows_(operands.nextLength(0)),
         neurons_(operands.nextLength(1)),
         surrogate_(surrogate),
-        v_(operands, "v", rows_, neurons_, kFloating),
+        v_(OperandRows::whole(operands, "v", rows_, neurons_, kFloating)),
         threshold_(operands, "threshold", rows_, neurons_, {v_.type()}),
         capacity_(operands.nextLength(1)),
         ids_(operands.take("ids", {rows_, capacity_}, {idType(neurons_)})),
         g_(operands.take("g", {rows_, capacity_}, {v_.type()})),
-        g_v_(results, "g_v", rows_, neurons_, {v_.type()}),
+        g_v_(OperandRows::whole(results, "g_v", rows_, neurons_, {v_.type()})),
         g_threshold_(results, "g_threshold", rows_, neurons_, {v_.type()}) {}
 
   void run(Index group, const Threads& threads) const {

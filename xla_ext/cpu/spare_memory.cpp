@@ -35,7 +35,7 @@ class Spares {
   void keep(void* data, std::size_t bytes) {
     std::unique_ptr<void, Free> owner(data);  // frees what is too much
     const std::lock_guard lock(mutex_);
-    if (kept_ + bytes > kMostKept) return;
+    if (kExactBlocks || kept_ + bytes > kMostKept) return;
     spares_.push_back({std::move(owner), bytes});
     kept_ += bytes;
   }
@@ -62,11 +62,10 @@ void SpareMemory::GiveBack::operator()(void* data) const { spares().keep(data, b
 
 SpareMemory::Block SpareMemory::take(std::size_t bytes) {
   if (bytes > SIZE_MAX / 4) throw std::bad_alloc();
-  const std::size_t size = std::bit_ceil(std::max(bytes, kSmallest));
+  const std::size_t size = kExactBlocks ? bytes : std::bit_ceil(std::max(bytes, kSmallest));
   void* data = spares().take(size);
   if (data == nullptr) {
-    data = std::aligned_alloc(std::min(size, kHugePage), size);
-    if (data == nullptr) throw std::bad_alloc();
+    data = allocateAligned(kExactBlocks ? kCacheLine : std::min(size, kHugePage), size);
     wishHugePages(data, size);
   }
   return Block(data, GiveBack{size});

@@ -10,37 +10,23 @@ constexpr Index kRowsPerTask = 64;
 
 }  // namespace
 
-float DenseSource::entry(Index index) const {
-  switch (type_) {
-    case Type::kFloat32: return static_cast<const float*>(data_)[index];
-    case Type::kBfloat16: return fromBfloat16(static_cast<const std::uint16_t*>(data_)[index]);
-    case Type::kUint8: return static_cast<const std::uint8_t*>(data_)[index];
-  }
-  return 0.0F;
-}
-
 std::uint32_t DenseSource::list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const {
   const Index first = row * width_;
   if (type_ == Type::kFloat32) {
     return kernels().listNonZero(static_cast<const float*>(data_) + first, width_, ids, values, all_ones);
   }
-  const std::size_t bytes = type_ == Type::kUint8 ? 1 : 2;
-  const char* from = static_cast<const char*>(data_) + static_cast<std::size_t>(first) * bytes;
-  const Index group = static_cast<Index>(8 / bytes);  // entries that one comparison with 0 covers
+  if (type_ == Type::kUint8) {
+    return kernels().listNonZeroBytes(static_cast<const std::uint8_t*>(data_) + first, width_, ids, values, all_ones);
+  }
+  const auto* from = static_cast<const std::uint16_t*>(data_) + first;
   std::uint32_t count = 0;
   *all_ones = true;
-  for (Index start = 0; start < width_; start += group) {
-    const Index behind = std::min(start + group, width_);
-    std::uint64_t word = 0;
-    std::memcpy(&word, from + static_cast<std::size_t>(start) * bytes, static_cast<std::size_t>(behind - start) * bytes);
-    if (word == 0) continue;
-    for (Index i = start; i < behind; ++i) {
-      const float value = entry(first + i);
-      if (value == 0.0F) continue;
-      ids[count] = static_cast<std::uint32_t>(i);
-      values[count++] = value;
-      *all_ones = *all_ones && value == 1.0F;
-    }
+  for (Index i = 0; i < width_; ++i) {
+    if ((from[i] & 0x7fff) == 0) continue;  // 0, of either sign
+    ids[count] = static_cast<std::uint32_t>(i);
+    values[count] = fromBfloat16(from[i]);
+    *all_ones = *all_ones && values[count] == 1.0F;
+    ++count;
   }
   return count;
 }

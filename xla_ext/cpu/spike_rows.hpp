@@ -44,8 +44,6 @@ class DenseSource : public RowSource {
   }
 
  private:
-  float entry(Index index) const;
-
   const void* data_;
   Type type_;
   Index width_;

@@ -203,6 +203,43 @@ inline std::uint32_t listNonZero(const float* row, Index width, std::uint32_t* i
   return count;
 }
 
+// Which of 64 bytes are not 0, a bit each.
+inline std::uint64_t nonZeroBytes(const std::uint8_t* from) {
+#if defined(__AVX512BW__)
+  const __m512i bytes = _mm512_loadu_si512(from);
+  return _mm512_test_epi8_mask(bytes, bytes);
+#else
+  std::uint64_t bits = 0;
+  for (int eight = 0; eight < 64; eight += 8) {
+    std::uint64_t word;
+    __builtin_memcpy(&word, from + eight, sizeof word);
+    if (word == 0) continue;
+    for (int i = 0; i < 8; ++i) bits |= static_cast<std::uint64_t>(from[eight + i] != 0) << (eight + i);
+  }
+  return bits;
+#endif
+}
+
+inline std::uint32_t listNonZeroBytes(const std::uint8_t* row, Index width, std::uint32_t* ids, float* values,
+                                      bool* all_ones) {
+  std::uint32_t count = 0, others = 0;
+  const auto list = [&](Index first, std::uint64_t bits) {
+    for (; bits != 0; bits &= bits - 1) {
+      const Index id = first + __builtin_ctzll(bits);
+      ids[count] = static_cast<std::uint32_t>(id);
+      others |= row[id] ^ 1U;
+      values[count++] = static_cast<float>(row[id]);
+    }
+  };
+  Index first = 0;
+  for (; first + 64 <= width; first += 64) list(first, nonZeroBytes(row + first));
+  std::uint64_t rest = 0;
+  for (Index i = first; i < width; ++i) rest |= static_cast<std::uint64_t>(row[i] != 0) << (i - first);
+  list(first, rest);
+  *all_ones = others == 0;
+  return count;
+}
+
 inline std::uint32_t listBits(const std::uint64_t* bits, Index width, std::uint32_t* ids) {
   std::uint32_t count = 0;
   for (Index word = 0; word < (width + 63) / 64; ++word) {

@@ -1,0 +1,81 @@
+"""Calls of the handlers themselves: valid ones with hostile numbers, and such that should be refused."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from snnjax import SparseSpikes, lif_step, select_spikes, spike_matmul
+from snnjax._targets import TARGETS
+from snnjax.ops.lif_step import RESET_TIMES, RESETS
+from tests.fuzz import calls, values
+from tests.ops.common import with_gradient
+from tests.ops.random_networks import arguments, random_form, runner
+
+FORGET = 300  # calls after which compiled programs are dropped, for memory
+ROUNDS = 3  # of a valid call, each with other numbers
+# What a handler says when it refuses; anything else is a mistake of its own.
+REFUSALS = ("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED")
+
+
+def valid_calls(num_networks: int) -> list[calls.Call]:
+    """Calls of every handler, as the ops make them."""
+    found = []
+    for number in range(num_networks):
+        rng = np.random.default_rng(number)
+        form = random_form(rng)._replace(steps=int(rng.integers(4)))
+        given = arguments(form, rng)
+        function = runner(form, "cpu")
+        if number % 3 == 0:  # weights of two networks: groups
+            given = (given[0], *jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), given[1:3]), *given[3:])
+            function = jax.vmap(function, (None, 0, 0, None, None, None))
+        found += calls.calls_of(with_gradient(function), *given)
+        found += calls.calls_of(function, *given)
+    for batch, width in ((3, 5), (17, 65), (2, 300)):
+        for function, given in _single_ops(batch, width):
+            found += calls.calls_of(with_gradient(function), *given)
+    assert {call.target for call in found} == set(TARGETS)
+    return found
+
+
+def _single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """The other ops in all their forms, on arrays of this size."""
+    ones, rows = jnp.ones(width), jnp.ones((batch, width))
+    found: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+    for number, reset_time in enumerate(RESET_TIMES):
+        source = "new" if reset_time == "immediate" else ("old", "new")[number % 2]
+        options = {"reset": RESETS[number], "reset_time": reset_time, "spike_from": source, "implementation": "cpu"}
+        found.append((lambda *a, o=options: lif_step(*a, **o), (rows, rows, ones, 1.0, ones)))
+    for capacity, threshold in ((0, 1.0), (4, ones), (width, rows)):
+        options = {"capacity": capacity, "implementation": "cpu"}
+        found.append((lambda *a, o=options: select_spikes(*a, **o), (rows, threshold, 0.5)))
+    for dtype, slots in ((jnp.uint16, 4), (jnp.int32, 2 * width), (jnp.int32, 0)):
+        ids, counts = jnp.zeros((batch, slots), dtype), jnp.zeros(batch, jnp.int32)
+        spikes = SparseSpikes(ids, jnp.ones((batch, slots)), counts, counts, width)
+        found.append((lambda *a: spike_matmul(*a, implementation="cpu"), (spikes, jnp.ones((width, 7)))))
+    return found
+
+
+def strategy(num_networks: int) -> st.SearchStrategy[Any]:
+    return st.tuples(calls.mistaken(valid_calls(num_networks)), st.integers(0, 2**32 - 1), st.sampled_from(values.KINDS))
+
+
+def check(example: Any, counted: Counter[str]) -> None:
+    """A valid call succeeds and writes all of its results; any other one may be refused, in words."""
+    (call, mistakes), seed, kind = example
+    rng = np.random.default_rng(seed)
+    counted["calls of handlers"] += 1
+    if counted["calls of handlers"] % FORGET == 0:
+        jax.clear_caches()
+    try:
+        for _ in range(1 if mistakes else ROUNDS):
+            results = calls.execute(call, rng, lambda: kind if rng.random() < 0.7 else "plain")
+            assert not any(values.is_unwritten(result) for result in results)
+    except jax.errors.JaxRuntimeError as error:
+        assert mistakes
+        assert str(error).startswith(REFUSALS), error
+        counted["refused"] += 1
