@@ -28,7 +28,12 @@ inline constexpr bool kExactBlocks = false;
 // Memory from the heap, aligned to at least a cache line, for std::free.
 inline void* allocateAligned(std::size_t alignment, std::size_t bytes) {
   void* data = nullptr;
-  if (posix_memalign(&data, alignment, bytes) != 0) throw std::bad_alloc();
+  if constexpr (kExactBlocks) {
+    if (posix_memalign(&data, alignment, bytes) != 0) data = nullptr;
+  } else {
+    data = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  }
+  if (data == nullptr) throw std::bad_alloc();
   return data;
 }
 
