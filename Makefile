@@ -7,9 +7,12 @@ DEMO ?= train --task digits --out out
 PYTEST ?= -n 2 --dist worksteal
 
 # The compiled kernels, where they can be built; elsewhere everything runs on the references, and those are tested.
-LIBRARY := $(if $(and $(shell command -v c++),$(shell command -v cmake)),snnjax/_cpu_kernels.so)
+LIBRARY := $(if $(shell command -v c++),snnjax/_cpu_kernels.so)
 SOURCES := $(wildcard xla_ext/CMake* xla_ext/cpu/*.?pp xla_ext/cpu/*/*.?pp)
-NINJA := $(if $(shell command -v ninja),-G Ninja)
+# What a program needs to run with the sanitizers' build of the kernels.
+SANITIZED = LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libubsan.so)" \
+	ASAN_OPTIONS=detect_leaks=0 SNNJAX_CPU_KERNELS=build/asan/_cpu_kernels.so
+FUZZ ?= --examples 2000 --networks 24
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -24,7 +27,7 @@ demo: .venv/ready  ## train a sparse spiking network on digit events (pictures a
 	$(BIN)/snnjax $(DEMO)
 
 .PHONY: test
-test: lint types $(LIBRARY)  ## every check: linter, formatter, types, tests, doctests, README, notebooks
+test: lint types $(LIBRARY) $(if $(LIBRARY),fuzz-short)  ## every check: linter, types, tests, doctests, notebooks, fuzz
 	$(BIN)/python -m pytest $(PYTEST)
 
 .PHONY: lint
@@ -48,8 +51,16 @@ kernels-tsan: build/tsan  # with the thread sanitizer, in build/tsan/
 
 .PHONY: build/release build/asan build/tsan
 build/release build/asan build/tsan: .venv/ready
-	cmake -S xla_ext --preset $(@F) $(NINJA) -DPython_EXECUTABLE=$(abspath $(BIN))/python
-	cmake --build $@
+	$(BIN)/cmake -S xla_ext --preset $(@F) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
+		-DPython_EXECUTABLE=$(abspath $(BIN))/python
+	$(BIN)/cmake --build $@
+
+.PHONY: fuzz fuzz-short
+fuzz: kernels-asan  ## hostile input under the sanitizers, for minutes (FUZZ="--examples 2000 --networks 24")
+	$(SANITIZED) $(BIN)/python -m tests.fuzz $(FUZZ)
+
+fuzz-short: kernels-asan  # the same for seconds
+	$(SANITIZED) $(BIN)/python -m tests.fuzz --examples 60 --networks 2
 
 .PHONY: wheel
 wheel: .venv/ready  ## a wheel for any Python 3 on this platform, in dist/

@@ -1,12 +1,12 @@
-"""The table of ops that the property tests in `tests/ops` run over: one row per op.
+"""The table of ops that the property tests in `tests/ops` run over: one row per op, and each implementation of it.
 
 Arguments are dyadic (multiples of 1/16, decays and gains powers of 1/2), so every sum is exact in float32 whatever its
 order and results can be held against a reference to the bit, threshold crossings included.
 """
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import snnjax
-from snnjax import LeakyReadout, LIFLayer, LIFNetworkState, SparseSpikes, Surrogate
+from snnjax import LeakyReadout, LIFLayer, LIFNetworkState, SparseSpikes, Surrogate, _targets
 from tests.ops import references
 
 BATCH = 4  # divides over the four devices of the tests
@@ -35,6 +35,13 @@ class Case:
     relaxed: Callable[..., Any]  # the function whose true gradient is the op's
     tolerance: float  # relative, of the values
     reason: str
+    has_kernel: bool = False  # whether it is held against its reference in both implementations
+    implementation: str | None = None  # which of them this is
+
+    @property
+    def id(self) -> str:
+        """A name that no other case has."""
+        return self.name if self.implementation is None else f"{self.name}-{self.implementation}"
 
 
 def dyadic(rng: np.random.Generator, low: int, high: int, *shape: int) -> jax.Array:
@@ -128,7 +135,7 @@ def relaxed_network(*arguments: Any, **options: Any) -> Any:
 
 EXACT = "dyadic arguments: every sum is exact"
 
-CASES = (
+OPS = (
     Case(
         name="spike",
         function=snnjax.spike,
@@ -150,6 +157,7 @@ CASES = (
         relaxed=functools.partial(snnjax.lif_step, surrogate=SMOOTH, detach_reset=False),
         tolerance=0.0,
         reason=EXACT,
+        has_kernel=True,
     ),
     Case(
         name="select_spikes",
@@ -161,6 +169,7 @@ CASES = (
         relaxed=functools.partial(snnjax.select_spikes, capacity=CAPACITY, surrogate=SMOOTH),
         tolerance=0.0,
         reason="ids, zeros and ones",
+        has_kernel=True,
     ),
     Case(
         name="spike_matmul",
@@ -172,6 +181,7 @@ CASES = (
         relaxed=snnjax.spike_matmul,
         tolerance=0.0,
         reason=EXACT,
+        has_kernel=True,
     ),
     Case(
         name="lif_network",
@@ -185,3 +195,16 @@ CASES = (
         reason=EXACT,
     ),
 )
+
+
+def _in_each_implementation(case: Case) -> Iterator[Case]:
+    """The case once for each implementation there is: without a compiler, there are no kernels to test."""
+    if not case.has_kernel:
+        yield case
+        return
+    for implementation in ("reference", "cpu") if _targets.missing() is None else ("reference",):
+        function = functools.partial(case.function, implementation=implementation)
+        yield replace(case, function=function, implementation=implementation)
+
+
+CASES = tuple(case for op in OPS for case in _in_each_implementation(op))

@@ -1,7 +1,6 @@
 """Feed the compiled kernels what nobody should: `python -m tests.fuzz --examples 1000`.
 
-Meant to run under sanitizers (`make fuzz`). The file `--log` holds the example at work, for a crash leaves no time to say
-which it was.
+Meant to run under sanitizers (`make fuzz`). The log holds the example at work: a crash leaves no time to name it.
 """
 
 import argparse
@@ -10,43 +9,52 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import hypothesis
-import hypothesis.strategies as st
 
 from snnjax import _targets
 from tests.fuzz import handlers, ops
 
+PARTS = {"ops": ops.Fuzz, "handlers": handlers.Fuzz}
 
-def run(strategy: st.SearchStrategy, check, examples: int, log: Path | None) -> Counter[str]:
-    """`check` examples of a strategy; yields what it counted."""
+
+def run(fuzz: ops.Fuzz | handlers.Fuzz, examples: int, log: Path | None) -> Counter[str]:
+    """Check so many examples; yields what was counted."""
     counted: Counter[str] = Counter()
 
-    @hypothesis.settings(max_examples=examples, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck))
-    @hypothesis.given(strategy)
-    def each(example) -> None:
+    @hypothesis.settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        print_blob=True,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    @hypothesis.given(fuzz.strategy)
+    def each(example: Any) -> None:
         if log is not None:
             log.write_text(f"{example!r}\n")
-        check(example, counted)
+        fuzz.check(example, counted)
 
     each()
     return counted
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="tests.fuzz")
-    parser.add_argument("--examples", type=int, default=300)
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
+    parser.add_argument("--examples", type=int, default=300, help="of each part")
     parser.add_argument("--networks", type=int, default=6, help="how many forms of networks there are")
-    parser.add_argument("--log", type=Path)
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--log", type=Path, help="where the example at work is written")
     arguments = parser.parse_args()
     sentence = _targets.missing()
     if sentence is not None:
         parser.error(sentence)
-    started = time.monotonic()
-    for part in (ops, handlers):
-        counted = run(part.strategy(arguments.networks), part.check, arguments.examples, arguments.log)
+    for part in arguments.parts:
+        started = time.monotonic()
+        counted = run(PARTS[part](arguments.networks), arguments.examples, arguments.log)
         text = ", ".join(f"{number} {what}" for what, number in counted.items())
         sys.stdout.write(f"{text} in {time.monotonic() - started:.0f} s\n")
 

@@ -34,7 +34,9 @@ def calls_of(function: Callable[..., Any], *arguments: Any) -> list[Call]:
     original = _targets.call
 
     def record(target: str, operands: Any, results: Any, **attributes: Any) -> Any:
-        shapes = [tuple((tuple(a.shape), jnp.dtype(a.dtype).name) for a in each) for each in (operands, results)]
+        shapes = [
+            tuple((tuple(a.shape), jnp.dtype(a.dtype).name) for a in each) for each in (operands, results)
+        ]
         found.append(Call(target, *shapes, attributes))
         return original(target, operands, results, **attributes)
 

@@ -48,7 +48,12 @@ def _single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[
     found: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
     for number, reset_time in enumerate(RESET_TIMES):
         source = "new" if reset_time == "immediate" else ("old", "new")[number % 2]
-        options = {"reset": RESETS[number], "reset_time": reset_time, "spike_from": source, "implementation": "cpu"}
+        options = {
+            "reset": RESETS[number],
+            "reset_time": reset_time,
+            "spike_from": source,
+            "implementation": "cpu",
+        }
         found.append((lambda *a, o=options: lif_step(*a, **o), (rows, rows, ones, 1.0, ones)))
     for capacity, threshold in ((0, 1.0), (4, ones), (width, rows)):
         options = {"capacity": capacity, "implementation": "cpu"}
@@ -60,22 +65,25 @@ def _single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[
     return found
 
 
-def strategy(num_networks: int) -> st.SearchStrategy[Any]:
-    return st.tuples(calls.mistaken(valid_calls(num_networks)), st.integers(0, 2**32 - 1), st.sampled_from(values.KINDS))
+class Fuzz:
+    """Examples are a call with the number of its mistakes, a seed for its arrays, and what is in them."""
 
+    def __init__(self, num_networks: int) -> None:
+        mistaken = calls.mistaken(valid_calls(num_networks))
+        self.strategy = st.tuples(mistaken, st.integers(0, 2**32 - 1), st.sampled_from(values.KINDS))
 
-def check(example: Any, counted: Counter[str]) -> None:
-    """A valid call succeeds and writes all of its results; any other one may be refused, in words."""
-    (call, mistakes), seed, kind = example
-    rng = np.random.default_rng(seed)
-    counted["calls of handlers"] += 1
-    if counted["calls of handlers"] % FORGET == 0:
-        jax.clear_caches()
-    try:
-        for _ in range(1 if mistakes else ROUNDS):
-            results = calls.execute(call, rng, lambda: kind if rng.random() < 0.7 else "plain")
-            assert not any(values.is_unwritten(result) for result in results)
-    except jax.errors.JaxRuntimeError as error:
-        assert mistakes
-        assert str(error).startswith(REFUSALS), error
-        counted["refused"] += 1
+    def check(self, example: Any, counted: Counter[str]) -> None:
+        """A valid call succeeds and writes all of its results; any other one may be refused, in words."""
+        (call, mistakes), seed, kind = example
+        rng = np.random.default_rng(seed)
+        counted["calls of handlers"] += 1
+        if counted["calls of handlers"] % FORGET == 0:
+            jax.clear_caches()
+        try:
+            for _ in range(1 if mistakes else ROUNDS):
+                results = calls.execute(call, rng, lambda: kind if rng.random() < 0.7 else "plain")
+                assert not any(values.is_unwritten(result) for result in results)
+        except jax.errors.JaxRuntimeError as error:
+            if not mistakes or not str(error).startswith(REFUSALS):
+                raise
+            counted["refused"] += 1

@@ -11,14 +11,16 @@ import numpy as np
 import pytest
 from jax.test_util import check_vjp
 
-from tests.cases import CASES, Case
+from tests.cases import CASES, OPS, Case
 
 # Tests compile far more than they compute.
 jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 # Central differences in float64: the error is about STEP^2 times a third derivative (slope^2 = 9 of the surrogate,
 # a few steps deep) plus 1e-16 / STEP.
 STEP, GRADIENT_TOLERANCE = 1e-5, 1e-6
-each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+# For what does not depend on the implementation.
+each_op = pytest.mark.parametrize("case", OPS, ids=lambda case: case.id)
 
 
 def is_float(leaf: Any) -> bool:
@@ -115,7 +117,7 @@ def draws(case: Case, count: int, seed: int = 0) -> list[tuple[Any, ...]]:
     return [case.arguments(np.random.default_rng(seed + number)) for number in range(count)]
 
 
-TRACES: Counter[str] = Counter()  # of `compiled`, by the name of the case
+TRACES: Counter[str] = Counter()  # of `compiled`, by the id of the case
 
 
 @functools.cache
@@ -123,7 +125,7 @@ def compiled(case: Case) -> Callable[..., Any]:
     """The op's values and gradients, compiled once for all tests."""
 
     def counted(*arguments: Any) -> Any:
-        TRACES[case.name] += 1
+        TRACES[case.id] += 1
         return with_gradient(case.function)(*arguments)
 
     return jit(counted)

@@ -1,4 +1,4 @@
-"""Every op equals its reference in plain NumPy loops."""
+"""Every op equals its reference in plain NumPy loops, in each implementation."""
 
 import hypothesis
 import hypothesis.strategies as st
@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from tests.cases import Case, as_numpy
-from tests.ops.common import assert_same, each_case, jit
+from tests.ops.common import assert_same, each_case, each_op, jit
 
 
 @each_case
@@ -17,7 +17,7 @@ def test_op_equals_its_reference(case: Case, seed: int) -> None:
     assert_same(jit(case.function)(*arguments), expected, rtol=case.tolerance)
 
 
-@each_case
+@each_op
 def test_arguments_reach_all_sides_of_the_definition(case: Case) -> None:
     """The drawn arguments do make neurons fire and stay silent, overflow and fit, so that equality means something."""
     results = [case.reference(*as_numpy(case.arguments(np.random.default_rng(seed)))) for seed in range(8)]

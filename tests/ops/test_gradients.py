@@ -7,10 +7,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from tests.cases import Case
-from tests.ops.common import check_gradient, compiled, draws, each_case, generic, jit, with_gradient
+from tests.ops.common import (
+    check_gradient,
+    compiled,
+    draws,
+    each_case,
+    each_op,
+    generic,
+    jit,
+    with_gradient,
+)
 
 
-@each_case
+@each_op
 def test_gradient_equals_finite_differences_of_the_relaxed_form(case: Case) -> None:
     with jax.enable_x64(True):
         check_gradient(case.relaxed, generic(draws(case, 1, seed=5)[0]))

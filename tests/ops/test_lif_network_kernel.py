@@ -12,8 +12,11 @@ import jax
 import numpy as np
 import pytest
 
+from snnjax import _targets
 from tests.ops.common import assert_same, is_float, jit, weighted_sum
 from tests.ops.random_networks import LIST_INPUTS, SURROGATES, Form, arguments, runner
+
+pytestmark = pytest.mark.skipif(_targets.missing() is not None, reason=str(_targets.missing()))
 
 # Relative to the largest entry of a gradient. Both sides sum up to 600 products in another order, and the exponential
 # function of the kernels is good to 1e-7; the reference rounds cotangents to the dtype of the weights on their way,
@@ -31,7 +34,9 @@ FORMS = (
     Form(3, 2, 200, (64, 1, 130), capacity=(0, 3, 200), given="int32 lists", slots=90, surrogate="arctan"),
     Form(1, 33, 65, (17,), None, given="bfloat16", surrogate="straight_through", record_spikes=False),
     Form(6, 17, 40, (65, 20), recurrent=True, dtype="bfloat16", surrogate="arctan", capacity=(None, 30)),
-    Form(3, 16, 130, (200,), given="bfloat16", dtype="bfloat16", capacity=40, record_spikes=False, bias=False),
+    Form(
+        3, 16, 130, (200,), given="bfloat16", dtype="bfloat16", capacity=40, record_spikes=False, bias=False
+    ),
     Form(3, 5, 65, (63,), 20, given="uint16 lists", dtype="bfloat16", surrogate="triangle", lengths=False),
     Form(6, 33, 7, (5, 130), None, recurrent=True, capacity=(2, None), per_neuron=False, surrogate="sigmoid"),
     Form(0, 17, 5, (6,), capacity=3, recurrent=True),

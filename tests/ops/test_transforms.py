@@ -29,7 +29,7 @@ from tests.ops.common import (
 TOLERANCE = {"rtol": 2e-6, "atol": 2e-6}
 # vmap over one argument alone, and over all together.
 MAPPED = [
-    pytest.param(case, mapped, id=f"{case.name}-{'all' if mapped is None else mapped}")
+    pytest.param(case, mapped, id=f"{case.id}-{'all' if mapped is None else mapped}")
     for case in CASES
     for mapped in (None, *range(len(case.batch_axes)))
     if len(case.batch_axes) > 1 or mapped is None
@@ -55,7 +55,7 @@ def in_axes(case: Case, mapped: int | None) -> tuple[int | None, ...]:
 @each_case
 def test_jit_traces_once_for_new_values(case: Case) -> None:
     results = [jax.tree.leaves(compiled(case)(*arguments)) for arguments in draws(case, 3)]
-    assert TRACES[case.name] == 1
+    assert TRACES[case.id] == 1
     assert any(np.any(a != b) for a, b in zip(*results[:2], strict=True))
 
 
@@ -148,7 +148,7 @@ def test_checkpoint_changes_nothing(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", [case for case in CASES if None in case.batch_axes], ids=lambda case: case.name
+    "case", [case for case in CASES if None in case.batch_axes], ids=lambda case: case.id
 )
 def test_nested_vmap_equals_loops(case: Case) -> None:
     """Batched arguments mapped inside, shared ones outside: groups of a batch."""
