@@ -104,6 +104,13 @@ def assert_same(actual: Any, expected: Any, rtol: float = 0.0, atol: float = 0.0
         np.testing.assert_allclose(*wide, rtol=rtol, atol=atol)
 
 
+def assert_near(actual: Any, expected: Any, tolerance: float) -> None:
+    """Within `tolerance` times the largest entry of each array, or times 1."""
+    for ours, theirs in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
+        wide = np.asarray(theirs).astype(np.float64)
+        assert_same(ours, theirs, atol=tolerance * np.max(np.abs(wide), initial=1.0, where=np.isfinite(wide)))
+
+
 def stack(trees: list[Any]) -> Any:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 

@@ -8,8 +8,11 @@ namespace {
 
 // Rows of a result that are summed at once.
 constexpr Index kRowsAtOnce = 64;
-// Columns of a matrix that is read where it lies: as many as a kernel keeps in registers.
+// Columns of a matrix that is read where it lies: as many as a kernel keeps in registers, so that a multiple of them
+// does not change how the columns of a row are summed.
 constexpr Index kColumnsInPlace = 256;
+// Rows of the matrix that are read side by side.
+constexpr std::uint32_t kIdsAtOnce = 16;
 // From so many uses of each row of the matrix on, it pays to copy its columns close together.
 constexpr double kUsesToPack = 8.0;
 // A dense product needs lists and a matrix of so many rows to be fast, and above this share of entries it is the faster
@@ -113,24 +116,42 @@ class Product {
   }
 
   void runInPlace() {
+    if (lists_.rows() == 1) return runOneRow();
     cut(0, lists_.rows(), kColumnsInPlace, [&](const Part& all, Packed&) {
       all.eachBlock([&](const Part& part) {
         const Target target(out_, matrix_.outputs, part, part.columns);
-        sumInPlace(part, target.rows(part.first_row));
+        sumInPlace(part, Block(lists_, part).rows, kNoStart, target.rows(part.first_row));
         target.finish();
       });
     });
   }
 
-  void sumInPlace(const Part& part, Rows<float> out) const {
-    const Block block(lists_, part);
+  // Of a single row, each listed row of the matrix is read once: a few at a time, as far as one thread goes, so that
+  // the hardware sees them coming.
+  void runOneRow() {
+    const Index each = roundUp((matrix_.outputs + threads_.count() - 1) / threads_.count(), kColumnsInPlace);
+    cut(0, 1, std::max(each, kColumnsInPlace), [&](const Part& part, Packed&) {
+      const Target target(out_, matrix_.outputs, part, part.columns);
+      const Rows<float> out = target.rows(0);
+      SpikeRow rest = lists_.row(0);
+      for (Rows<const float> start = kNoStart; start.data == nullptr || rest.count > 0; start = {out.data, 0}) {
+        const SpikeRow some{rest.ids, rest.values, std::min(kIdsAtOnce, rest.count), false};
+        sumInPlace(part, &some, start, out);
+        rest = {rest.ids + some.count, rest.values == nullptr ? nullptr : rest.values + some.count,
+                rest.count - some.count, false};
+      }
+      target.finish();
+    });
+  }
+
+  void sumInPlace(const Part& part, const SpikeRow* rows, Rows<const float> start, Rows<float> out) const {
     const Numbers& numbers = matrix_.numbers;
     if (numbers.is_bfloat16) {
       const auto* first = static_cast<const std::uint16_t*>(numbers.data) + part.first_column;
-      kernels().sumRowsBfloat16(block.rows, part.rows, {first, matrix_.outputs}, part.columns, kNoStart, out);
+      kernels().sumRowsBfloat16(rows, part.rows, {first, matrix_.outputs}, part.columns, start, out);
     } else {
       const float* first = numbers.float32() + part.first_column;
-      kernels().sumRows(block.rows, part.rows, {first, matrix_.outputs}, part.columns, kNoStart, out);
+      kernels().sumRows(rows, part.rows, {first, matrix_.outputs}, part.columns, start, out);
     }
   }
 
@@ -183,7 +204,9 @@ class Product {
       }
       // A product of 0 with a number that is not finite may have entered the sums.
       if (!is_finite) {
-        all.eachBlock([&](const Part& part) { sumInPlace(part, target.rows(part.first_row)); });
+        all.eachBlock([&](const Part& part) {
+          sumInPlace(part, Block(lists_, part).rows, kNoStart, target.rows(part.first_row));
+        });
       }
       target.finish();
     });

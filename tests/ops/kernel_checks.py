@@ -1,0 +1,62 @@
+"""What the tests of the kernels of `lif_network` share: all results and gradients, in either implementation."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from snnjax import _targets
+from tests.ops.common import assert_near, assert_same, is_float, jit, weighted_sum
+from tests.ops.random_networks import Form, arguments, runner
+
+needs_kernels = pytest.mark.skipif(_targets.missing() is not None, reason=str(_targets.missing()))
+
+# Relative to the largest entry of a gradient. Both sides sum up to 600 products in another order, and the exponential
+# function of the kernels is good to 1e-7; the reference rounds cotangents to the dtype of the weights on their way,
+# the kernels in the end.
+TOLERANCE = {"float32": 1e-4, "bfloat16": 0.06}
+
+
+def everything(
+    form: Form,
+    implementation: str,
+    seen: Callable[[Any], Any] = lambda results: results,
+    by: Callable[[Any], Any] = lambda given: given,
+) -> Callable[..., Any]:
+    """All results, and gradients of `weighted_sum` of those `seen` by the float leaves `by` which it is asked for."""
+
+    def of(*given: Any) -> Any:
+        leaves, tree = jax.tree.flatten(given)
+        numbered = jax.tree.unflatten(tree, list(range(len(leaves))))
+        places = [place for place in jax.tree.leaves(by(numbered)) if is_float(leaves[place])]
+
+        def loss(floats: list[Any]) -> Any:
+            filled = list(leaves)
+            for place, value in zip(places, floats, strict=True):
+                filled[place] = value
+            results = runner(form, implementation)(*jax.tree.unflatten(tree, filled))
+            return weighted_sum(seen(results)), results
+
+        gradients, results = jax.grad(loss, has_aux=True)([leaves[place] for place in places])
+        return results, dict(zip(places, gradients, strict=True))
+
+    return of
+
+
+@functools.cache
+def compiled(form: Form, implementation: str) -> Any:
+    return jit(everything(form, implementation))
+
+
+def check_kernel(form: Form, seed: int) -> None:
+    """The kernel on random arrays equals the reference: results to the bit, gradients within the tolerance."""
+    given = arguments(form, np.random.default_rng(seed))
+    ours, theirs = (compiled(form, implementation)(*given) for implementation in ("cpu", "reference"))
+    kinds = [[(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(each)] for each in (ours, theirs)]
+    assert kinds[0] == kinds[1]
+    assert_same(ours[0], theirs[0])
+    # Inputs in bfloat16 have a gradient in bfloat16, whatever the weights are.
+    assert_near(ours[1], theirs[1], TOLERANCE["bfloat16" if "bfloat16" in form else "float32"])
