@@ -77,7 +77,11 @@ struct Block {
 class Product {
  public:
   Product(const ListedRows& lists, const Weights& matrix, const Numbers& out, const Threads& threads)
-      : lists_(lists), matrix_(matrix), out_(out), threads_(threads), packed_(static_cast<std::size_t>(threads.count())) {}
+      : lists_(lists),
+        matrix_(matrix),
+        out_(out),
+        threads_(threads),
+        packed_(static_cast<std::size_t>(threads.count())) {}
 
   void run() {
     const auto entries = static_cast<double>(lists_.entries()), inputs = static_cast<double>(matrix_.inputs);

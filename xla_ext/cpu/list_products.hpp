@@ -10,7 +10,7 @@
 
 namespace snnjax {
 
-// out = lists @ matrix, [rows, width] @ [width, outputs]. What is not listed adds nothing, whatever stands in the matrix.
+// out = lists @ matrix, [rows, width] @ [width, outputs]. What is not listed adds nothing, whatever the matrix holds.
 void multiplyLists(const ListedRows& lists, const Weights& matrix, const Numbers& out, const Threads& threads);
 
 // out[r, slot] = <matrix[id], g[r]> for all listed slots of `capacity` and 0 for all others; g is [rows, outputs].
