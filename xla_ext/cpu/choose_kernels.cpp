@@ -29,7 +29,7 @@ const Kernels& chooseKernels() {
   const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-                          __builtin_cpu_supports("avx512cd");
+                          __builtin_cpu_supports("avx512vbmi2");
   if (has_avx512 && limit == "avx512") return avx512::kKernels;
   if (has_avx2 && limit != "portable") return avx2::kKernels;
 #endif

@@ -36,8 +36,8 @@ inline Index countBits(std::uint64_t bits) {
   return static_cast<Index>((bits * 0x0101010101010101U) >> 56);
 }
 
-// Listing writes whole vectors, the last of which may reach behind the last entry.
-inline constexpr Index kListSlack = 16;
+// Listing writes whole vectors, which may reach so far behind the last entry.
+inline constexpr Index kListSlack = 64;
 
 enum class Reset : std::int32_t { kSubtract = 0, kZero = 1, kNone = 2 };
 
@@ -119,7 +119,8 @@ struct Kernels {
   const char* name;
   Index lanes;  // float32 numbers in a vector
 
-  // The entries of a dense row that are not 0; the buffers hold `width` + kListSlack elements.
+  // The entries of a dense row that are not 0; the buffers hold `width` + kListSlack elements. Values are written only
+  // where not all are 1.
   std::uint32_t (*listNonZero)(const float* row, Index width, std::uint32_t* ids, float* values, bool* all_ones);
 
   // The same for whole numbers of one byte.

@@ -17,17 +17,21 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 static_assert(std::endian::native == std::endian::little);
 
 void writeBits(const Bits& from, Index rows, Index neurons, std::uint8_t* to) {
+  if (static_cast<void*>(from.row(0)) == to) return;
   const Index bytes = (neurons + 7) / 8;
   for (Index r = 0; r < rows; ++r) std::memcpy(to + r * bytes, from.row(r), static_cast<std::size_t>(bytes));
 }
 
-Bits readBits(const std::uint8_t* from, Index rows, Index neurons) {
-  const Index bytes = (neurons + 7) / 8;
-  Bits to(rows, neurons);
+Bits readBits(std::uint8_t* from, Index rows, Index neurons) {
+  Bits to = Bits::over(from, rows, neurons);
+  if (static_cast<void*>(to.row(0)) == from) return to;
+  const Index bytes = (neurons + 7) / 8, rest = neurons % 64;
   for (Index r = 0; r < rows; ++r) {
-    std::memcpy(to.row(r), from + r * bytes, static_cast<std::size_t>(bytes));
+    std::uint64_t* row = to.row(r);
+    if (rest != 0) row[to.words() - 1] = 0;
+    std::memcpy(row, from + r * bytes, static_cast<std::size_t>(bytes));
     // Bits behind the last neuron name none: they are dropped, whoever wrote them.
-    if (neurons % 64 != 0) to.row(r)[neurons / 64] &= (std::uint64_t{1} << (neurons % 64)) - 1;
+    if (rest != 0) row[to.words() - 1] &= (std::uint64_t{1} << rest) - 1;
   }
   return to;
 }

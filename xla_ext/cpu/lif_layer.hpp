@@ -24,20 +24,37 @@ namespace snnjax {
 // more: a chunk of rows is summed at once. Threads have whole blocks, and sums over samples are kept block by block, so
 // that no result depends on the number of threads.
 inline constexpr Index kForwardBlock = 8, kBackwardBlock = 16;
+inline Index forwardBlocks(Index batch) { return (batch + kForwardBlock - 1) / kForwardBlock; }
 
-// Spikes or other marks of neurons, a bit each, in rows of whole words.
+// Spikes or other marks of neurons, a bit each, in rows of whole words that hold whatever was there before.
 class Bits {
  public:
   Bits() = default;
-  Bits(Index rows, Index neurons) : words_((neurons + 63) / 64), memory_(rows * words_) {}
+  Bits(Index rows, Index neurons)
+      : words_((neurons + 63) / 64), memory_(rows * words_), first_(memory_.data()) {}
+
+  // In place of an array of results or operands with rows of (neurons + 7) / 8 bytes, the lowest bit first; or, where
+  // these are not whole words, in memory of their own.
+  static Bits over(std::uint8_t* bytes, Index rows, Index neurons) {
+    if (!areWords(bytes, neurons)) return Bits(rows, neurons);
+    Bits bits;
+    bits.words_ = neurons / 64;
+    bits.first_ = reinterpret_cast<std::uint64_t*>(bytes);
+    return bits;
+  }
 
   Index words() const { return words_; }
-  std::uint64_t* row(Index index) const { return memory_.data() + index * words_; }
-  explicit operator bool() const { return memory_.data() != nullptr; }
+  std::uint64_t* row(Index index) const { return first_ + index * words_; }
+  explicit operator bool() const { return first_ != nullptr; }
 
  private:
+  static bool areWords(const std::uint8_t* bytes, Index neurons) {
+    return bytes != nullptr && neurons % 64 == 0 && reinterpret_cast<std::uintptr_t>(bytes) % sizeof(std::uint64_t) == 0;
+  }
+
   Index words_ = 0;
-  Buffer<std::uint64_t> memory_;
+  Borrowed<std::uint64_t> memory_;
+  std::uint64_t* first_ = nullptr;
 };
 
 inline Index countBits(const std::uint64_t* bits, Index words) {
@@ -46,9 +63,9 @@ inline Index countBits(const std::uint64_t* bits, Index words) {
   return count;
 }
 
-// Bits as arrays of results hold them: rows of (neurons + 7) / 8 bytes, the lowest bit first.
+// To and from such an array; nothing is moved where the bits lie over it. Bits that are read are not to be written.
 void writeBits(const Bits& from, Index rows, Index neurons, std::uint8_t* to);
-Bits readBits(const std::uint8_t* from, Index rows, Index neurons);
+Bits readBits(std::uint8_t* from, Index rows, Index neurons);
 
 // The constants of the neurons of a layer as float32, one a neuron, padded to whole words of neurons.
 class LayerConstants {
@@ -97,8 +114,9 @@ struct LayerForward {
   float* counts;             // * true spikes [batch, neurons]
   std::int32_t* dropped;     // * [batch]
   std::int32_t* num_spikes;  // * true spikes of each row
-  Bits spikes;               // the listed spikes, one row per step and sample
+  const Bits& spikes;         // the listed spikes, one row per step and sample
   Bits near;                 // of a layer with lists: the listed neurons that do not spike
+  SpikeLists* lists;         // of a recurrent layer: of `spikes`, in regions of one block of samples
 };
 
 void runForward(LayerForward& pass, const Threads& threads);

@@ -33,13 +33,11 @@ void finishRecurrent(const LayerBackward& pass, const TransposedSpikes& inputs, 
   computeWeightGradient(weightGradientOf(pass, inputs, sum_gain), threads);
   if (!pass.g_recurrent && !pass.g_gain) return;
   // A step's recurrent currents come from the spikes of the step before: of the first step from the state.
-  Bits before(rows, neurons);
-  for (Index r = batch; r < rows; ++r) std::copy_n(pass.spikes.row(r - batch), before.words(), before.row(r));
   const DenseSource::Type type =
       pass.first_spikes.is_bfloat16 ? DenseSource::Type::kBfloat16 : DenseSource::Type::kFloat32;
   const DenseSource first(pass.first_spikes.data, type, neurons);
-  const BitSource then(before.row(0), neurons);
-  const FirstRowsSource source(first, batch, then);
+  const BitSource then(pass.spikes.row(0), neurons);
+  const ChainedSource source(first, batch, then);
   const SpikeLists spikes(source, rows, neurons, batch, pass.extent.ends, threads);
   const TransposedSpikes transposed(spikes, chunksOf(pass.extent), TransposedSpikes::Layout::kInPlace, threads);
   computeWeightGradient({transposed,

@@ -33,7 +33,7 @@ class PatchForward {
         v_(kForwardBlock * width_),
         counts_(kForwardBlock * width_),
         current_(kForwardBlock * width_),
-        before_(layer_.isRecurrent() ? kForwardBlock : 0, layer_.neurons()) {}
+        state_spikes_(layer_.isRecurrent() ? kForwardBlock : 0, layer_.neurons()) {}
 
   void run() {
     packInto(scratch_.weights, layer_.weights);
@@ -68,7 +68,7 @@ class PatchForward {
       pass_.first_v.read(place(r), patch_.columns, v().row(r));
       if (!layer_.isRecurrent()) continue;
       pass_.first_spikes.read(place(r), neurons(), dense.data());
-      before_.setDense(r, dense.data());
+      state_spikes_.set(r, dense.data());
     }
   }
 
@@ -85,8 +85,9 @@ class PatchForward {
     multiply(pass_.inputs, row, samples_, asConst(scratch_.weights.rows()), width_, start, current(),
              scratch_.dense);
     if (!layer_.isRecurrent()) return;
-    multiply(before_, 0, samples_, asConst(scratch_.recurrent.rows()), width_, asConst(current()), current(),
-             scratch_.dense);
+    const SpikeRows& before = step == 0 ? static_cast<const SpikeRows&>(state_spikes_) : *pass_.lists;
+    multiply(before, step == 0 ? 0 : row - pass_.extent.batch, samples_, asConst(scratch_.recurrent.rows()), width_,
+             asConst(current()), current(), scratch_.dense);
   }
 
   // The membranes and the true spikes of a step.
@@ -126,7 +127,7 @@ class PatchForward {
         }
         selection.cut(pass_.spikes.row(row), near_.row(row), [&](Index id) { return v().row(r)[id]; });
       }
-      before_.setBits(r, pass_.spikes.row(row));
+      pass_.lists->list(first_sample_ / kForwardBlock, row);
     }
   }
 
@@ -140,7 +141,12 @@ class PatchForward {
       if (pass_.counts != nullptr) std::copy_n(counts_.data() + r * width_, patch_.columns, pass_.counts + place(r));
       if (!pass_.last_spikes) continue;
       std::vector<float> dense(static_cast<std::size_t>(neurons()));
-      before_.expand(r, 1, dense.data());
+      const Index end = pass_.extent.ends[first_sample_ + r];
+      if (end == 0) {
+        state_spikes_.expand(r, 1, dense.data());
+      } else {
+        pass_.lists->expand((end - 1) * pass_.extent.batch + first_sample_ + r, 1, dense.data());
+      }
       pass_.last_spikes.write(place(r), neurons(), dense.data());
     }
   }
@@ -156,7 +162,7 @@ class PatchForward {
   const Index width_;
   Index first_sample_ = 0, samples_ = 0;  // of the block
   Buffer<float> v_, counts_, current_;    // [samples of a block, width]
-  StepSpikes before_;                   // the listed spikes of the step before
+  StepSpikes state_spikes_;               // of the state before the first step
 };
 
 // The patches of a layer. Samples are cut at whole blocks of rows.
@@ -203,7 +209,6 @@ void listRows(LayerForward& pass, const Numbers& membranes, const Threads& threa
 void runForward(LayerForward& pass, const Threads& threads) {
   const Layer& layer = pass.layer;
   const Index rows = pass.extent.rows();
-  pass.spikes = Bits(rows, layer.neurons());
   if (layer.hasLists()) pass.near = Bits(rows, layer.neurons());
   Buffer<float> own_membranes;
   Numbers membranes = pass.record;

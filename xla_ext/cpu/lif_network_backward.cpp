@@ -135,6 +135,7 @@ class BackwardPass {
       layers_.push_back(network_.layer(l, group_));
       const Index neurons = network_.neurons(l);
       spikes_.push_back(readBits(recorded_.layers[l].record_spikes.at<std::uint8_t>(group_), rows, neurons));
+      if (l + 1 == network_.size() && !network_.fields().has_readout) continue;
       sources_.emplace_back(spikes_.back().row(0), neurons);
       lists_.emplace_back(sources_.back(), rows, neurons, extent_.batch, nullptr, threads_);
     }

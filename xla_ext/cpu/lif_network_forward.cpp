@@ -103,8 +103,9 @@ class ForwardPass {
   void recordInputs() {
     const SpikeLists& inputs = lists_.back();
     auto* is_binary = results_.record_is_binary.at<std::uint8_t>(group_);
-    const Bits bits(extent_.rows(), network_.inputs());
+    const Bits bits = Bits::over(results_.record_inputs.at<std::uint8_t>(group_), extent_.rows(), network_.inputs());
     threads_.run(extent_.steps, [&](Index step, Index) {
+      std::fill_n(bits.row(step * extent_.batch), extent_.batch * bits.words(), std::uint64_t{0});
       std::vector<float> dense(static_cast<std::size_t>(network_.inputs()));
       for (Index row = step * extent_.batch; row < (step + 1) * extent_.batch; ++row) {
         const SpikeRow& listed = *inputs.row(row);
@@ -131,9 +132,18 @@ class ForwardPass {
   void runLayer(std::size_t l) {
     const Layer layer = network_.layer(l, group_);
     const Results::LayerArrays& to = results_.layers[l];
+    const Index rows = extent_.rows(), neurons = layer.neurons();
+    auto* bytes = to.record_spikes ? to.record_spikes.at<std::uint8_t>(group_) : nullptr;
+    spikes_.push_back(Bits::over(bytes, rows, neurons));
+    sources_.emplace_back(spikes_.back().row(0), neurons);
+    const SpikeLists& inputs = lists_.back();
+    if (layer.isRecurrent()) {  // fills its lists while it runs
+      lists_.emplace_back(sources_.back(), rows, neurons, extent_.batch, ends_.data(), forwardBlocks(extent_.batch),
+                          kForwardBlock * extent_.steps);
+    }
     LayerForward pass{
         .layer = layer,
-        .inputs = lists_.back(),
+        .inputs = inputs,
         .extent = extent_,
         .first_v = network_.firstV(l, group_),
         .first_spikes = network_.firstSpikes(l, group_),
@@ -143,18 +153,17 @@ class ForwardPass {
         .counts = to.counts.at<float>(group_),
         .dropped = to.dropped.at<std::int32_t>(group_),
         .num_spikes = to.num_spikes.at<std::int32_t>(group_),
-        .spikes = {},
+        .spikes = spikes_.back(),
         .near = {},
+        .lists = layer.isRecurrent() ? &lists_.back() : nullptr,
     };
     std::fill_n(pass.dropped, extent_.batch, 0);
     if (pass.num_spikes != nullptr) std::fill_n(pass.num_spikes, extent_.rows(), 0);
     runForward(pass, threads_);
     write(l, layer, pass);
-    spikes_.push_back(std::move(pass.spikes));
-    sources_.emplace_back(spikes_.back().row(0), layer.neurons());
-    if (l + 1 < network_.size() || network_.fields().has_readout) {
-      lists_.emplace_back(sources_.back(), extent_.rows(), layer.neurons(), extent_.batch, nullptr, threads_);
-    }
+    const bool is_last = l + 1 == network_.size() && !network_.fields().has_readout;
+    if (layer.isRecurrent() || is_last) return;
+    lists_.emplace_back(sources_.back(), rows, neurons, extent_.batch, nullptr, threads_);
   }
 
   void write(std::size_t l, const Layer& layer, const LayerForward& pass) {
@@ -193,8 +202,9 @@ class ForwardPass {
         .counts = nullptr,
         .dropped = nullptr,
         .num_spikes = nullptr,
-        .spikes = {},
+        .spikes = Bits(extent_.rows(), layer.neurons()),
         .near = {},
+        .lists = nullptr,
     };
     runForward(pass, threads_);
   }

@@ -79,11 +79,9 @@ void ListSource::expand(Index row, float* dense) const {
   }
 }
 
-std::uint32_t BitSource::list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const {
-  const std::uint32_t count = kernels().listBits(bits_ + row * words_, width_, ids);
-  if (values != nullptr) std::fill_n(values, count, 1.0F);
+std::uint32_t BitSource::list(Index row, std::uint32_t* ids, float*, bool* all_ones) const {
   *all_ones = true;
-  return count;
+  return kernels().listBits(bits_ + row * words_, width_, ids);
 }
 
 void BitSource::expand(Index row, float* dense) const {
@@ -108,56 +106,43 @@ SpikeRows::SpikeRows(Index count, Index width)
 
 SpikeLists::SpikeLists(const RowSource& source, Index rows, Index width, Index batch, const std::int32_t* ends,
                        const Threads& threads)
+    : SpikeLists(source, rows, width, batch, ends, (rows + kRowsPerTask - 1) / kRowsPerTask, kRowsPerTask) {
+  threads.run(static_cast<Index>(regions_.size()), [&](Index region, Index) {
+    const Index first = region * kRowsPerTask;
+    for (Index row = first; row < std::min(first + kRowsPerTask, rows); ++row) list(region, row);
+  });
+}
+
+SpikeLists::SpikeLists(const RowSource& source, Index rows, Index width, Index batch, const std::int32_t* ends,
+                       Index regions, Index rows_of_region)
     : SpikeRows(rows, width),
       source_(source),
       batch_(batch),
       ends_(ends),
-      ids_(rows * std::min(source.longest(), longest_listed_)),
-      values_(rows * std::min(source.longest(), longest_listed_)) {
-  struct Scratch {
-    std::vector<std::uint32_t> ids;
-    std::vector<float> values;
-  };
-  std::vector<Scratch> scratch(static_cast<std::size_t>(threads.count()));
-  const auto size = static_cast<std::size_t>(kRowsPerTask * longest_listed_ + source.longest() + kListSlack);
-  threads.run((rows + kRowsPerTask - 1) / kRowsPerTask, [&](Index task, Index worker) {
-    Scratch& own = scratch[static_cast<std::size_t>(worker)];
-    own.ids.resize(size);
-    own.values.resize(size);
-    const Index first = task * kRowsPerTask;
-    listRange(first, std::min(first + kRowsPerTask, rows), own.ids.data(), own.values.data());
-  });
-}
+      // The longest row is listed before it turns out to be too long to keep.
+      stride_(rows_of_region * std::min(source.longest(), longest_listed_) + source.longest() + kListSlack),
+      ids_(regions * stride_),
+      regions_(static_cast<std::size_t>(regions)) {}
 
-// Lists some rows into scratch, then moves the lists behind one another into the common memory: where they lie depends
-// on the order of the threads, what they hold does not.
-void SpikeLists::listRange(Index first, Index behind, std::uint32_t* ids, float* values) {
-  Index used = 0, entries = 0;
-  bool range_is_ones = true;
-  for (Index r = first; r < behind; ++r) {
-    if (hasEnded(r)) continue;
-    bool ones = true;
-    const std::uint32_t count = source_.list(r, ids + used, values + used, &ones);
-    entries += count;
-    if (count > longest_listed_) {
-      rows_[r].is_dense = true;
-      continue;
-    }
-    rows_[r].count = count;
-    range_is_ones = range_is_ones && ones;
-    used += count;
+void SpikeLists::list(Index region, Index row) {
+  if (hasEnded(row)) return;
+  Region& own = regions_[static_cast<std::size_t>(region)];
+  if (own.scratch.empty()) own.scratch.resize(static_cast<std::size_t>(source_.longest() + kListSlack));
+  std::uint32_t* ids = ids_.data() + region * stride_ + own.used;
+  bool all_ones = true;
+  const std::uint32_t count = source_.list(row, ids, own.scratch.data(), &all_ones);
+  if (count > longest_listed_) {
+    rows_[row].is_dense = true;
+    return;
   }
-  total_ += entries;
-  std::uint32_t* own_ids = ids_.data() + next_id_.fetch_add(used);
-  float* own_values = range_is_ones ? nullptr : values_.data() + next_value_.fetch_add(used);
-  std::copy_n(ids, used, own_ids);
-  if (own_values != nullptr) std::copy_n(values, used, own_values);
-  for (Index r = first; r < behind; ++r) {
-    rows_[r].ids = own_ids;
-    rows_[r].values = own_values;
-    own_ids += rows_[r].count;
-    if (own_values != nullptr) own_values += rows_[r].count;
+  const float* values = nullptr;
+  if (!all_ones) {
+    if (!own.values) own.values = Borrowed<float>(stride_);
+    std::copy_n(own.scratch.data(), count, own.values.data() + own.used);
+    values = own.values.data() + own.used;
   }
+  rows_[row] = {ids, values, count, false};
+  own.used += count;
 }
 
 void SpikeLists::expand(Index first, Index count, float* dense) const {
@@ -182,29 +167,17 @@ ListedRow::ListedRow(const SpikeRows& spikes, Index row) {
   bool all_ones = true;
   const std::uint32_t count =
       kernels().listNonZero(dense.data(), spikes.width(), ids_.data(), values_.data(), &all_ones);
-  row_ = {ids_.data(), values_.data(), count, false};
+  row_ = {ids_.data(), all_ones ? nullptr : values_.data(), count, false};
 }
 
 StepSpikes::StepSpikes(Index count, Index width)
     : SpikeRows(count, width), stride_(width + kListSlack), ids_(count * stride_), values_(count * stride_) {}
 
-void StepSpikes::setBits(Index row, const std::uint64_t* bits) {
-  bool all_ones = true;
-  const BitSource source(bits, width_);
-  const std::uint32_t count = source.list(0, ids_.data() + row * stride_, nullptr, &all_ones);
-  setListed(row, count, all_ones);
-}
-
-void StepSpikes::setDense(Index row, const float* dense) {
+void StepSpikes::set(Index row, const float* dense) {
   bool all_ones = true;
   const Index first = row * stride_;
   const std::uint32_t count =
       kernels().listNonZero(dense, width_, ids_.data() + first, values_.data() + first, &all_ones);
-  setListed(row, count, all_ones);
-}
-
-void StepSpikes::setListed(Index row, std::uint32_t count, bool all_ones) {
-  const Index first = row * stride_;
   rows_[row] = {ids_.data() + first, all_ones ? nullptr : values_.data() + first, count, count > longest_listed_};
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <vector>
 
 #include "kernels.hpp"
@@ -21,8 +20,8 @@ inline constexpr double kDenseShare = 0.35;
 class RowSource {
  public:
   virtual ~RowSource() = default;
-  // The entries of a row that are not 0, by their ids in [0, width); the buffers hold longest() + 16 elements. Bits
-  // take nullptr for values.
+  // The entries of a row that are not 0, by their ids in [0, width); the buffers hold longest() + kListSlack elements.
+  // Values count only where not all of them are 1.
   virtual std::uint32_t list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const = 0;
   virtual Index longest() const = 0;
   // Adds the row to `dense`, which holds `width` zeros.
@@ -106,20 +105,20 @@ class RecordedSource : public RowSource {
   const std::uint8_t* is_binary_;
 };
 
-// The first rows of one source, and behind them the rows of another, by their own numbers.
-class FirstRowsSource : public RowSource {
+// The rows of one source, and behind them those of another from its first on.
+class ChainedSource : public RowSource {
  public:
-  FirstRowsSource(const RowSource& first, Index count, const RowSource& then)
+  ChainedSource(const RowSource& first, Index count, const RowSource& then)
       : first_(first), count_(count), then_(then) {}
   std::uint32_t list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const override {
-    return of(row).list(row, ids, values, all_ones);
+    return row < count_ ? first_.list(row, ids, values, all_ones) : then_.list(row - count_, ids, values, all_ones);
   }
   Index longest() const override { return std::max(first_.longest(), then_.longest()); }
-  void expand(Index row, float* dense) const override { of(row).expand(row, dense); }
+  void expand(Index row, float* dense) const override {
+    row < count_ ? first_.expand(row, dense) : then_.expand(row - count_, dense);
+  }
 
  private:
-  const RowSource& of(Index row) const { return row < count_ ? first_ : then_; }
-
   const RowSource& first_;
   Index count_;
   const RowSource& then_;
@@ -145,26 +144,35 @@ class SpikeRows {
 };
 
 // All rows of a source. Row r belongs to time step r / batch of sample r % batch, and is empty behind that sample's end
-// (`ends` may be nullptr).
+// (`ends` may be nullptr). The memory is cut into regions, in each of which lists lie one behind the other.
 class SpikeLists : public SpikeRows {
  public:
+  // Everything at once.
   SpikeLists(const RowSource& source, Index rows, Index width, Index batch, const std::int32_t* ends,
              const Threads& threads);
+  // Rows that are listed by and by, when the source has them; each of `regions` by one thread, at most `rows_of_region`.
+  SpikeLists(const RowSource& source, Index rows, Index width, Index batch, const std::int32_t* ends, Index regions,
+             Index rows_of_region);
 
-  Index total() const { return total_.load(); }  // entries in all rows
+  void list(Index region, Index row);
   void expand(Index first, Index count, float* dense) const override;
   Rows<const float> dense(Index first, Index count, std::vector<float>& scratch) const override;
 
  private:
-  void listRange(Index first, Index behind, std::uint32_t* ids, float* values);
+  struct Region {
+    Index used = 0;  // entries
+    Borrowed<float> values;  // where some value is not 1
+    std::vector<float> scratch;
+  };
+
   bool hasEnded(Index row) const { return ends_ != nullptr && row / batch_ >= ends_[row % batch_]; }
 
   const RowSource& source_;
   Index batch_;
   const std::int32_t* ends_;
+  Index stride_;  // entries from one region to the next
   Borrowed<std::uint32_t> ids_;
-  Borrowed<float> values_;
-  std::atomic<Index> next_id_{0}, next_value_{0}, total_{0};
+  std::vector<Region> regions_;
 };
 
 // One row as a list, however long.
@@ -184,13 +192,10 @@ class StepSpikes : public SpikeRows {
  public:
   StepSpikes(Index count, Index width);
 
-  void setBits(Index row, const std::uint64_t* bits);
-  void setDense(Index row, const float* dense);
+  void set(Index row, const float* dense);
   void expand(Index first, Index count, float* dense) const override;
 
  private:
-  void setListed(Index row, std::uint32_t count, bool all_ones);
-
   Index stride_;
   Buffer<std::uint32_t> ids_;
   Buffer<float> values_;

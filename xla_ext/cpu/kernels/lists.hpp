@@ -33,8 +33,13 @@ inline std::uint32_t listUsed(const Id* ids, const Value* values, Index count, s
     const Floats value = load(values + slot);
     const Mask in_range = _mm512_cmplt_epu32_mask(id, _mm512_set1_epi32(static_cast<int>(width)));
     const auto mask = static_cast<Mask>(in_range & notEqual(value, Floats{}));
-    _mm512_storeu_si512(out_ids + used, _mm512_maskz_compress_epi32(mask, id));
-    _mm512_storeu_ps(out_values + used, _mm512_maskz_compress_ps(mask, (__m512)value));
+    if ((mask & (mask + 1)) == 0) {  // the first ones, as in a list with unused slots behind: they stay where they are
+      _mm512_storeu_si512(out_ids + used, id);
+      store(out_values + used, value);
+    } else {
+      _mm512_storeu_si512(out_ids + used, _mm512_maskz_compress_epi32(mask, id));
+      _mm512_storeu_ps(out_values + used, _mm512_maskz_compress_ps(mask, (__m512)value));
+    }
     others |= bitsOf(notEqual(value, splat(1.0F))) & mask;
     used += static_cast<std::uint32_t>(__builtin_popcount(mask));
   }

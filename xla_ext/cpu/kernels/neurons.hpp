@@ -83,35 +83,61 @@ inline void keepRow(const StepForward& step, Index r) {
   }
 }
 
-// `kKeeps`: the membranes are rounded to bfloat16 or recorded, which most of the steps of a prediction are not.
+// What a row of neurons has, from some column on.
+struct NeuronRow {
+  NeuronConstants constants;
+  const float* current;
+  float* state;
+  float* counts;
+  RecordRow to;
+  Index left;  // columns that there are
+};
+
+// `kVectors` vectors of neurons, up to a word of bits. `kKeeps`: the membranes are rounded to bfloat16 or recorded,
+// which most of the steps of a prediction are not.
+template <Reset kReset, bool kNear, bool kKeeps, int kVectors>
+inline void stepVectors(const NeuronRow& row, Index column, [[maybe_unused]] bool rounds, std::uint64_t* spikes,
+                        std::uint64_t* near) {
+  Floats v[kVectors];
+  Mask spiked[kVectors];
+  SNNJAX_UNROLL
+  for (int i = 0; i < kVectors; ++i) {
+    const Index at = column + i * kLanes;
+    const Floats threshold = load(row.constants.threshold + at);
+    const Floats u = reset<kReset>(load(row.state + at), threshold);
+    v[i] = load(row.constants.decay + at) * u + load(row.constants.gain + at) * load(row.current + at);
+    if constexpr (kKeeps) {
+      if (rounds) v[i] = roundToBfloat16(v[i]);
+      row.to.put(at, row.left - at, v[i]);
+    }
+    store(row.state + at, v[i]);
+    spiked[i] = greater(v[i], threshold);
+    const Floats count = load(row.counts + at);
+    store(row.counts + at, select(spiked[i], count + 1.0F, count));
+  }
+  SNNJAX_UNROLL
+  for (int i = 0; i < kVectors; ++i) {
+    const Index at = column + i * kLanes, bit = at % 64;
+    *spikes |= static_cast<std::uint64_t>(bitsOf(spiked[i])) << bit;
+    if constexpr (kNear) {
+      const Mask above = greater(v[i], load(row.constants.second_threshold + at));
+      *near |= static_cast<std::uint64_t>(bitsOf(above)) << bit;
+    }
+  }
+}
+
 template <Reset kReset, bool kNear, bool kKeeps>
 inline void stepRow(const StepForward& step, Index r) {
-  const RecordRow to = recordRow(step, r);
-  const NeuronConstants constants = step.constants;
-  const float* current = step.current.row(r);
-  float* state = step.v.row(r);
-  float* counts = step.counts.row(r);
+  constexpr int kVectors = 64 / kLanes;
   const Index columns = step.columns;
-  [[maybe_unused]] const bool rounds = step.rounds_to_bfloat16;
+  const NeuronRow row{step.constants, step.current.row(r), step.v.row(r), step.counts.row(r), recordRow(step, r), columns};
   for (Index first = 0; first < columns; first += 64) {
     std::uint64_t spikes = 0, near = 0;
-    const Index behind = first + 64 < columns ? first + 64 : columns;
-    for (Index column = first; column < behind; column += kLanes) {
-      const Floats threshold = load(constants.threshold + column);
-      const Floats u = reset<kReset>(load(state + column), threshold);
-      Floats v = load(constants.decay + column) * u + load(constants.gain + column) * load(current + column);
-      if constexpr (kKeeps) {
-        if (rounds) v = roundToBfloat16(v);
-        to.put(column, columns - column, v);
-      }
-      store(state + column, v);
-      const Mask spiked = greater(v, threshold);
-      const Floats count = load(counts + column);
-      store(counts + column, select(spiked, count + 1.0F, count));
-      spikes |= static_cast<std::uint64_t>(bitsOf(spiked)) << (column - first);
-      if constexpr (kNear) {
-        const Mask above = greater(v, load(constants.second_threshold + column));
-        near |= static_cast<std::uint64_t>(bitsOf(above)) << (column - first);
+    if (first + 64 <= columns) {
+      stepVectors<kReset, kNear, kKeeps, kVectors>(row, first, step.rounds_to_bfloat16, &spikes, &near);
+    } else {
+      for (Index column = first; column < columns; column += kLanes) {
+        stepVectors<kReset, kNear, kKeeps, 1>(row, column, step.rounds_to_bfloat16, &spikes, &near);
       }
     }
     step.spikes.row(r)[first / 64] = spikes;

@@ -173,33 +173,69 @@ inline void dotRows(const std::uint32_t* ids, Index count, Rows<const float> wei
                     float* out) {
   Index k = 0;
   for (; k + 4 <= count; k += 4) dots<4, 2>(ids + k, weights, columns, g, out + k);
-  for (; k < count; ++k) dots<1, 8>(ids + k, weights, columns, g, out + k);
+  for (; k + 2 <= count; k += 2) dots<2, 4>(ids + k, weights, columns, g, out + k);
+  if (k < count) dots<1, 8>(ids + k, weights, columns, g, out + k);
+}
+
+// The ids of the set bits of a word, `first` being that of the lowest; up to 64 + kListSlack elements are written.
+inline std::uint32_t listWord(std::uint64_t word, std::uint32_t first, std::uint32_t* ids) {
+  const auto count = static_cast<std::uint32_t>(__builtin_popcountll(word));
+#if defined(__AVX512VBMI2__)
+  // Without a branch on the bits, which are as good as random: a mispredicted one costs more than all of this.
+  using Bytes = std::uint8_t __attribute__((vector_size(64)));
+  constexpr Bytes kPlaces{0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+                          22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
+                          44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
+  const auto places = (Bytes)_mm512_maskz_compress_epi8(word, (__m512i)kPlaces);
+  const auto put = [&](std::uint32_t* to, __m128i sixteen) {
+    const auto wide = (Ints)_mm512_maskz_cvtepu8_epi32(0xffff, sixteen) + static_cast<std::int32_t>(first);
+    __builtin_memcpy(to, &wide, sizeof wide);
+  };
+  __m128i part[4];
+  __builtin_memcpy(part, &places, sizeof places);
+  put(ids, part[0]);
+  if (count > 16) {
+    SNNJAX_UNROLL
+    for (int i = 1; i < 4; ++i) put(ids + 16 * i, part[i]);
+  }
+#else
+  constexpr std::uint32_t kFew = 4;  // so many are written without a branch
+  for (std::uint32_t k = 0; k < kFew; ++k, word &= word - 1) {
+    ids[k] = first + (word == 0 ? 0 : static_cast<std::uint32_t>(__builtin_ctzll(word)));
+  }
+  for (std::uint32_t k = kFew; word != 0; ++k, word &= word - 1) {
+    ids[k] = first + static_cast<std::uint32_t>(__builtin_ctzll(word));
+  }
+#endif
+  return count;
+}
+
+// Which of up to 64 numbers are not 0, a bit each; `others` gets those that are not 1 either.
+inline std::uint64_t nonZero(const float* from, Index count, std::uint64_t* others) {
+  std::uint64_t bits = 0;
+  *others = 0;
+  for (Index i = 0; i < count; i += kLanes) {
+    const Index left = count - i;
+    const Floats x = left >= kLanes ? load(from + i) : loadPart(from + i, left);
+    bits |= static_cast<std::uint64_t>(bitsOf(notEqual(x, Floats{}))) << i;
+    *others |= static_cast<std::uint64_t>(bitsOf(notEqual(x, splat(1.0F)))) << i;
+  }
+  *others &= bits;
+  return bits;
 }
 
 inline std::uint32_t listNonZero(const float* row, Index width, std::uint32_t* ids, float* values, bool* all_ones) {
   std::uint32_t count = 0;
-  bool ones = true;
-  for (Index first = 0; first < width; first += kLanes) {
+  std::uint64_t others = 0;
+  for (Index first = 0; first < width; first += 64) {
     const Index left = width - first;
-    const Floats x = left >= kLanes ? load(row + first) : loadPart(row + first, left);
-    std::uint32_t bits = bitsOf(notEqual(x, Floats{}));
-    if (bits == 0) continue;
-    ones = ones && (bitsOf(notEqual(x, splat(1.0F))) & bits) == 0;
-#if defined(__AVX512F__)
-    const auto entries = static_cast<__mmask16>(bits);
-    const auto lanes = (__m512i)lanesOf(static_cast<std::int32_t>(first));
-    _mm512_storeu_si512(ids + count, _mm512_maskz_compress_epi32(entries, lanes));
-    _mm512_storeu_ps(values + count, _mm512_maskz_compress_ps(entries, (__m512)x));
-    count += static_cast<std::uint32_t>(__builtin_popcount(bits));
-#else
-    for (; bits != 0; bits &= bits - 1) {
-      const int lane = __builtin_ctz(bits);
-      ids[count] = static_cast<std::uint32_t>(first + lane);
-      values[count++] = x[lane];
-    }
-#endif
+    std::uint64_t own_others;
+    const std::uint64_t bits = left >= 64 ? nonZero(row + first, 64, &own_others) : nonZero(row + first, left, &own_others);
+    others |= own_others;
+    count += listWord(bits, static_cast<std::uint32_t>(first), ids + count);
   }
-  *all_ones = ones;
+  *all_ones = others == 0;
+  for (std::uint32_t k = 0; others != 0 && k < count; ++k) values[k] = row[ids[k]];
   return count;
 }
 
@@ -243,21 +279,7 @@ inline std::uint32_t listNonZeroBytes(const std::uint8_t* row, Index width, std:
 inline std::uint32_t listBits(const std::uint64_t* bits, Index width, std::uint32_t* ids) {
   std::uint32_t count = 0;
   for (Index word = 0; word < (width + 63) / 64; ++word) {
-    std::uint64_t rest = bits[word];
-    const auto first = static_cast<std::uint32_t>(word * 64);
-#if defined(__AVX512F__)
-    constexpr int kFew = 6;  // bits that are found faster one by one
-    if (__builtin_popcountll(rest) > kFew) {
-      for (std::uint32_t part = 0; part < 64; part += 16, rest >>= 16) {
-        const auto sixteen = static_cast<__mmask16>(rest);
-        const auto ids_here = (__m512i)lanesOf(static_cast<std::int32_t>(first + part));
-        _mm512_storeu_si512(ids + count, _mm512_maskz_compress_epi32(sixteen, ids_here));
-        count += static_cast<std::uint32_t>(__builtin_popcount(sixteen));
-      }
-      continue;
-    }
-#endif
-    for (; rest != 0; rest &= rest - 1) ids[count++] = first + static_cast<std::uint32_t>(__builtin_ctzll(rest));
+    count += listWord(bits[word], static_cast<std::uint32_t>(word * 64), ids + count);
   }
   return count;
 }
