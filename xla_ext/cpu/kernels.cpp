@@ -19,6 +19,7 @@ const Kernels kKernels{
     .listNonZero = listNonZero,
     .listNonZeroBytes = listNonZeroBytes,
     .listBits = listBits,
+    .expandBits = expandBits,
     .listEntries = listEntries,
     .mark = mark,
     .sumRows = sumRows<float>,

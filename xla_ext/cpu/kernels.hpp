@@ -128,6 +128,8 @@ struct Kernels {
                                     bool* all_ones);
   // The ids of the set bits of a row of `width` bits; the buffer holds `width` + kListSlack elements.
   std::uint32_t (*listBits)(const std::uint64_t* bits, Index width, std::uint32_t* ids);
+  // 1 for each set bit of a row, 0 for the others.
+  void (*expandBits)(const std::uint64_t* bits, Index width, float* out);
 
   // The entries of a row of lists whose ids name a neuron and whose values are not 0; the buffers hold `capacity`.
   std::uint32_t (*listEntries)(const EntryLists& from, Index row, std::uint32_t* ids, float* values, bool* all_ones);

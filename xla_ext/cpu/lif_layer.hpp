@@ -116,7 +116,7 @@ struct LayerForward {
   std::int32_t* num_spikes;  // * true spikes of each row
   const Bits& spikes;         // the listed spikes, one row per step and sample
   Bits near;                 // of a layer with lists: the listed neurons that do not spike
-  SpikeLists* lists;         // of a recurrent layer: of `spikes`, in regions of one block of samples
+  SpikeLists* lists;         // of a recurrent layer: of `spikes`, a part for each block of samples
 };
 
 void runForward(LayerForward& pass, const Threads& threads);

@@ -74,8 +74,7 @@ void writeDense(const Bits& spikes, Index rows, Index neurons, const Numbers& to
     std::vector<float> dense(static_cast<std::size_t>(to.is_bfloat16 ? neurons : 0));
     for (Index row = task * kRowsPerTask; row < std::min((task + 1) * kRowsPerTask, rows); ++row) {
       float* own = to.is_bfloat16 ? dense.data() : static_cast<float*>(to.data) + row * neurons;
-      std::fill_n(own, neurons, 0.0F);
-      BitSource(spikes.row(row), neurons).expand(0, own);
+      kernels().expandBits(spikes.row(row), neurons, own);
       if (to.is_bfloat16) to.write(row * neurons, neurons, own);
     }
   });
@@ -138,8 +137,7 @@ class ForwardPass {
     sources_.emplace_back(spikes_.back().row(0), neurons);
     const SpikeLists& inputs = lists_.back();
     if (layer.isRecurrent()) {  // fills its lists while it runs
-      lists_.emplace_back(sources_.back(), rows, neurons, extent_.batch, ends_.data(), forwardBlocks(extent_.batch),
-                          kForwardBlock * extent_.steps);
+      lists_.emplace_back(sources_.back(), rows, neurons, extent_.batch, ends_.data(), forwardBlocks(extent_.batch));
     }
     LayerForward pass{
         .layer = layer,

@@ -7,6 +7,7 @@ namespace snnjax {
 namespace {
 
 constexpr Index kRowsPerTask = 64;
+constexpr Index kUsualBlock = 1 << 13;  // entries
 
 }  // namespace
 
@@ -84,13 +85,7 @@ std::uint32_t BitSource::list(Index row, std::uint32_t* ids, float*, bool* all_o
   return kernels().listBits(bits_ + row * words_, width_, ids);
 }
 
-void BitSource::expand(Index row, float* dense) const {
-  for (Index word = 0; word < words_; ++word) {
-    const std::uint64_t bits = bits_[row * words_ + word];
-    const Index width = std::min<Index>(width_ - word * 64, 64);
-    for (Index i = 0; bits != 0 && i < width; ++i) dense[word * 64 + i] = static_cast<float>((bits >> i) & 1);
-  }
-}
+void BitSource::expand(Index row, float* dense) const { kernels().expandBits(bits_ + row * words_, width_, dense); }
 
 Rows<const float> SpikeRows::dense(Index first, Index count, std::vector<float>& scratch) const {
   scratch.resize(std::max(scratch.size(), static_cast<std::size_t>(count * width_)));
@@ -104,45 +99,48 @@ SpikeRows::SpikeRows(Index count, Index width)
       longest_listed_(std::max<Index>(8, static_cast<Index>(kDenseShare * static_cast<double>(width)))),
       rows_(count) {}
 
+template <typename T>
+T* SpikeLists::Blocks<T>::room(Index count) {
+  if (count > left) {
+    left = std::min<Index>(kRowsPerTask * count, std::max(count, kUsualBlock));
+    all.emplace_back(left);
+    next = all.back().data();
+  }
+  return next;
+}
+
 SpikeLists::SpikeLists(const RowSource& source, Index rows, Index width, Index batch, const std::int32_t* ends,
                        const Threads& threads)
-    : SpikeLists(source, rows, width, batch, ends, (rows + kRowsPerTask - 1) / kRowsPerTask, kRowsPerTask) {
-  threads.run(static_cast<Index>(regions_.size()), [&](Index region, Index) {
-    const Index first = region * kRowsPerTask;
-    for (Index row = first; row < std::min(first + kRowsPerTask, rows); ++row) list(region, row);
+    : SpikeLists(source, rows, width, batch, ends, (rows + kRowsPerTask - 1) / kRowsPerTask) {
+  threads.run(static_cast<Index>(parts_.size()), [&](Index part, Index) {
+    const Index first = part * kRowsPerTask;
+    for (Index row = first; row < std::min(first + kRowsPerTask, rows); ++row) list(part, row);
   });
 }
 
 SpikeLists::SpikeLists(const RowSource& source, Index rows, Index width, Index batch, const std::int32_t* ends,
-                       Index regions, Index rows_of_region)
-    : SpikeRows(rows, width),
-      source_(source),
-      batch_(batch),
-      ends_(ends),
-      // The longest row is listed before it turns out to be too long to keep.
-      stride_(rows_of_region * std::min(source.longest(), longest_listed_) + source.longest() + kListSlack),
-      ids_(regions * stride_),
-      regions_(static_cast<std::size_t>(regions)) {}
+                       Index parts)
+    : SpikeRows(rows, width), source_(source), batch_(batch), ends_(ends), parts_(static_cast<std::size_t>(parts)) {}
 
-void SpikeLists::list(Index region, Index row) {
+void SpikeLists::list(Index part, Index row) {
   if (hasEnded(row)) return;
-  Region& own = regions_[static_cast<std::size_t>(region)];
-  if (own.scratch.empty()) own.scratch.resize(static_cast<std::size_t>(source_.longest() + kListSlack));
-  std::uint32_t* ids = ids_.data() + region * stride_ + own.used;
+  Part& own = parts_[static_cast<std::size_t>(part)];
+  const Index longest = source_.longest() + kListSlack;
+  own.scratch.resize(static_cast<std::size_t>(longest));
+  std::uint32_t* ids = own.ids.room(longest);
   bool all_ones = true;
   const std::uint32_t count = source_.list(row, ids, own.scratch.data(), &all_ones);
   if (count > longest_listed_) {
     rows_[row].is_dense = true;
     return;
   }
-  const float* values = nullptr;
-  if (!all_ones) {
-    if (!own.values) own.values = Borrowed<float>(stride_);
-    std::copy_n(own.scratch.data(), count, own.values.data() + own.used);
-    values = own.values.data() + own.used;
-  }
-  rows_[row] = {ids, values, count, false};
-  own.used += count;
+  own.ids.use(count);
+  rows_[row] = {ids, nullptr, count, false};
+  if (all_ones) return;
+  float* values = own.values.room(count);
+  std::copy_n(own.scratch.data(), count, values);
+  own.values.use(count);
+  rows_[row].values = values;
 }
 
 void SpikeLists::expand(Index first, Index count, float* dense) const {

@@ -24,7 +24,7 @@ class RowSource {
   // Values count only where not all of them are 1.
   virtual std::uint32_t list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const = 0;
   virtual Index longest() const = 0;
-  // Adds the row to `dense`, which holds `width` zeros.
+  // The row in its dense form; `dense` holds `width` zeros.
   virtual void expand(Index row, float* dense) const = 0;
   // The rows themselves where they lie densely in memory, as float32; otherwise data is nullptr.
   virtual Rows<const float> inPlace() const { return {nullptr, 0}; }
@@ -144,24 +144,33 @@ class SpikeRows {
 };
 
 // All rows of a source. Row r belongs to time step r / batch of sample r % batch, and is empty behind that sample's end
-// (`ends` may be nullptr). The memory is cut into regions, in each of which lists lie one behind the other.
+// (`ends` may be nullptr).
 class SpikeLists : public SpikeRows {
  public:
   // Everything at once.
   SpikeLists(const RowSource& source, Index rows, Index width, Index batch, const std::int32_t* ends,
              const Threads& threads);
-  // Rows that are listed by and by, when the source has them; each of `regions` by one thread, at most `rows_of_region`.
-  SpikeLists(const RowSource& source, Index rows, Index width, Index batch, const std::int32_t* ends, Index regions,
-             Index rows_of_region);
+  // Rows that are listed by and by, when the source has them, in `parts` of which each belongs to one thread.
+  SpikeLists(const RowSource& source, Index rows, Index width, Index batch, const std::int32_t* ends, Index parts);
 
-  void list(Index region, Index row);
+  void list(Index part, Index row);
   void expand(Index first, Index count, float* dense) const override;
   Rows<const float> dense(Index first, Index count, std::vector<float>& scratch) const override;
 
  private:
-  struct Region {
-    Index used = 0;  // entries
-    Borrowed<float> values;  // where some value is not 1
+  // Blocks that are filled with lists one after the other.
+  template <typename T>
+  struct Blocks {
+    std::vector<Borrowed<T>> all;
+    T* next = nullptr;
+    Index left = 0;
+
+    T* room(Index count);  // for so many more
+    void use(Index count) { next += count, left -= count; }
+  };
+  struct Part {
+    Blocks<std::uint32_t> ids;
+    Blocks<float> values;  // where some value is not 1
     std::vector<float> scratch;
   };
 
@@ -170,9 +179,7 @@ class SpikeLists : public SpikeRows {
   const RowSource& source_;
   Index batch_;
   const std::int32_t* ends_;
-  Index stride_;  // entries from one region to the next
-  Borrowed<std::uint32_t> ids_;
-  std::vector<Region> regions_;
+  std::vector<Part> parts_;
 };
 
 // One row as a list, however long.

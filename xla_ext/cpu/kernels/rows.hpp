@@ -284,4 +284,13 @@ inline std::uint32_t listBits(const std::uint64_t* bits, Index width, std::uint3
   return count;
 }
 
+inline void expandBits(const std::uint64_t* bits, Index width, float* out) {
+  for (Index first = 0; first < width; first += kLanes) {
+    const auto own = static_cast<std::uint32_t>(bits[first / 64] >> (first % 64));
+    const Floats x = select(maskOf(own), splat(1.0F), Floats{});
+    const Index left = width - first;
+    left >= kLanes ? store(out + first, x) : storePart(out + first, x, left);
+  }
+}
+
 }  // namespace snnjax::SNNJAX_ISA
