@@ -1,0 +1,92 @@
+"""What the kernels compute in a process of its own: `python -m tests.kernel_program results.npz`.
+
+The environment chooses the number of threads (`NPROC`, which XLA reads) and the instruction set (`SNNJAX_CPU_ISA`).
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tests.architecture import ROOT
+from tests.ops.common import is_float
+from tests.ops.kernel_checks import compiled
+from tests.ops.random_networks import Form, arguments
+from tests.ops.test_spike_matmul_kernel import Product, compiled_product, lists
+
+# Several tiles of neurons, blocks of samples and chunks of rows: work for four threads.
+FORMS = (
+    Form(8, 70, 200, (300, 65), 3, capacity=(30, None), record_spikes=False),
+    Form(6, 40, 130, (200,), recurrent=True, given="uint16 lists", slots=20, surrogate="arctan", capacity=40),
+)
+PRODUCT = Product(64, 500, 700, 60)
+NOISE = 1e-3
+LIMIT = 120  # seconds after which a process is taken for one that waits for ever; it needs about five
+
+
+def off_grid(tree: Any) -> Any:
+    """The float leaves with noise: sums round, so that another order of additions is another result."""
+    rng = np.random.default_rng(1)
+
+    def move(leaf: Any) -> Any:
+        if not is_float(leaf):
+            return leaf
+        return leaf + jnp.asarray(rng.normal(size=leaf.shape) * NOISE, leaf.dtype)
+
+    return jax.tree.map(move, tree)
+
+
+def network_arguments(form: Form) -> dict[str, Any]:
+    """Arrays whose sums are exact, and such whose sums round."""
+    exact = arguments(form, np.random.default_rng(0))
+    return {"exact": exact, "rounded": off_grid(exact)}
+
+
+def product_arguments() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    ids, values = lists(rng, PRODUCT, 0.9)
+    shapes = (PRODUCT.neurons, PRODUCT.outputs), (PRODUCT.rows, PRODUCT.outputs)
+    exact = ids, values, *(jnp.asarray(rng.integers(-16, 17, shape) / 16, jnp.float32) for shape in shapes)
+    return {"exact": exact, "rounded": off_grid(exact)}
+
+
+def results(implementation: str) -> dict[str, np.ndarray]:
+    """All results and gradients by name."""
+    trees = {}
+    for index, form in enumerate(FORMS):
+        for kind, given in network_arguments(form).items():
+            trees[f"network {index} {kind}"] = compiled(form, implementation)(*given)
+    for kind, given in product_arguments().items():
+        trees[f"product {kind}"] = compiled_product(PRODUCT.neurons, implementation)(*given)
+    return {
+        f"{name} {place}": np.asarray(leaf)
+        for name, tree in trees.items()
+        for place, leaf in enumerate(jax.tree.leaves(tree))
+    }
+
+
+def threads_of_pool() -> int:
+    """How many threads XLA's pool has, by the name it gives them."""
+    names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+    return names.count("tf_XLAEigen")
+
+
+def results_of_process(path: Path, *before: str, **environment: str) -> dict[str, np.ndarray]:
+    """The results that a process of its own writes to `path`; `before`: what the command begins with."""
+    command = [*before, sys.executable, "-m", "tests.kernel_program", str(path)]
+    known = {**os.environ, "XLA_FLAGS": "", **environment}
+    subprocess.run(command, cwd=ROOT, env=known, check=True, timeout=LIMIT)
+    with np.load(path) as arrays:
+        return dict(arrays)
+
+
+if __name__ == "__main__":
+    computed = results("cpu")
+    np.savez(sys.argv[1], threads=threads_of_pool(), **computed)

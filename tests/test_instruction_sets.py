@@ -1,0 +1,45 @@
+"""The kernels for lesser machines than this one, in a process that is told to use them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests import kernel_program
+from tests.ops.kernel_checks import TOLERANCE, needs_kernels
+
+pytestmark = needs_kernels
+
+
+@pytest.fixture(scope="module", params=["portable", "avx2"])
+def instructions(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def computed(instructions: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray]:
+    path = tmp_path_factory.mktemp("results") / "results.npz"
+    return kernel_program.results_of_process(path, SNNJAX_CPU_ISA=instructions)
+
+
+@pytest.fixture(scope="module")
+def reference() -> dict[str, np.ndarray]:
+    return kernel_program.results("reference")
+
+
+def test_results_are_those_of_the_reference(computed, reference) -> None:
+    """Where no sum rounds; gradients within the tolerance of the kernels of this machine."""
+    names = [name for name in reference if "exact" in name]
+    assert len(names) > 30
+    for name in names:
+        largest = np.max(np.abs(reference[name].astype(float)), initial=1.0)
+        atol = TOLERANCE["float32"] * largest
+        np.testing.assert_allclose(computed[name], reference[name], rtol=0, atol=atol, err_msg=name)
+
+
+def test_environment_chooses_the_kernels(computed, instructions: str) -> None:
+    """Sums that round tell them apart: those for larger machines multiply and add at once."""
+    here = kernel_program.results("cpu")
+    differ = any(here[name].tobytes() != computed[name].tobytes() for name in here)
+    flags = Path("/proc/cpuinfo").read_text()
+    assert differ == ({"portable": "fma", "avx2": "avx512vl"}[instructions] in flags)

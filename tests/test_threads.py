@@ -1,0 +1,96 @@
+"""The kernels under threads: the same bits for any number of them, from run to run, beside other calls, when busy."""
+
+import functools
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests import kernel_program
+from tests.kernel_program import results_of_process
+from tests.ops.kernel_checks import compiled, needs_kernels
+
+pytestmark = needs_kernels
+
+
+@pytest.fixture(scope="module")
+def computed(tmp_path_factory: pytest.TempPathFactory):
+    """The results of a process with so many threads, computed once."""
+
+    @functools.cache
+    def compute(threads: int) -> dict[str, np.ndarray]:
+        path = tmp_path_factory.mktemp("results") / "results.npz"
+        return results_of_process(path, NPROC=str(threads))
+
+    return compute
+
+
+def assert_same_bits(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> None:
+    names = ours.keys() - {"threads"}
+    assert names == theirs.keys() - {"threads"}
+    assert [name for name in names if ours[name].tobytes() != theirs[name].tobytes()] == []
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_number_of_threads_changes_no_bit(computed, threads: int) -> None:
+    one, more = computed(1), computed(threads)
+    assert [one["threads"], more["threads"]] == [1, threads]
+    assert_same_bits(more, one)
+
+
+@functools.cache
+def here() -> dict[str, np.ndarray]:
+    """The results in this process, over the threads of its four devices."""
+    return kernel_program.results("cpu")
+
+
+def test_process_and_run_change_no_bit(computed) -> None:
+    assert_same_bits(here(), computed(1))
+    for _ in range(5):
+        assert_same_bits(kernel_program.results("cpu"), here())
+
+
+def test_sums_round_and_neurons_fire() -> None:
+    """Otherwise another order of additions could not show."""
+    for index in range(len(kernel_program.FORMS)):
+        exact, rounded = (
+            [here()[f"network {index} {kind} {place}"] for place in range(2)] for kind in ("exact", "rounded")
+        )
+        assert 0.01 < np.mean(rounded[1]) < 0.5
+        assert np.any(rounded[0] != exact[0])
+
+
+def test_calls_of_many_python_threads_at_once() -> None:
+    """Each has its own results, whatever the others compute on the same pool."""
+    form = kernel_program.FORMS[0]
+    given = list(kernel_program.network_arguments(form).values())
+    function = compiled(form, "cpu")
+
+    def bits(number: int) -> list[bytes]:
+        results, gradients = function(*given[number % 2])
+        return [np.asarray(leaf).tobytes() for leaf in (results[0], *results[1], *gradients.values())]
+
+    alone = [bits(0), bits(1)]
+    assert alone[0] != alone[1]
+    with ThreadPoolExecutor(8) as callers:
+        assert list(callers.map(bits, range(64))) == alone * 32
+
+
+@pytest.fixture
+def busy_core() -> Iterator[str]:
+    """The number of a core on which another process works without a pause."""
+    core = str(min(os.sched_getaffinity(0)))
+    with subprocess.Popen(["taskset", "-c", core, sys.executable, "-c", "while True: pass"]) as other:
+        yield core
+        other.kill()
+
+
+def test_busy_machine_changes_no_bit(computed, busy_core: str, tmp_path: Path) -> None:
+    """Four threads share one core with another process: nobody waits for what does not run, so it comes to an end."""
+    on_core = results_of_process(tmp_path / "results.npz", "taskset", "-c", busy_core, NPROC="4")
+    assert_same_bits(on_core, computed(1))
