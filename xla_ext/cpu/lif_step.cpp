@@ -28,7 +28,7 @@ struct Convention {
   }
 
   float resetOf(float v, float spike, float threshold) const {
-    if (reset == Reset::kSubtract) return v - threshold * spike;
+    if (reset == Reset::kSubtract) return spike == 0.0F ? v : v - threshold;  // an infinite threshold leaves v as it is
     return reset == Reset::kZero ? v * (1.0F - spike) : v;
   }
 
