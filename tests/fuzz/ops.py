@@ -91,7 +91,7 @@ def _steps() -> list[Subject]:
     def run(implementation: str, *given: Any, reset_time: str) -> Any:
         return lif_step(*given, implementation=implementation, reset_time=reset_time)
 
-    # The reference subtracts threshold * 0, which is NaN for an infinite one, unless XLA turns the product into a choice.
+    # The reference subtracts threshold * 0: NaN for an infinite one, unless XLA turns the product into a choice.
     times = ("before_decay", "after_decay", "immediate")
     return [
         Subject(f"lif_step {time}", functools.partial(run, reset_time=time), make, (3,)) for time in times

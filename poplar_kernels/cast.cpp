@@ -1,0 +1,94 @@
+// Conversions between element types, element by element.
+//
+// Real numbers become integers by cutting the fraction off; what an integer cannot hold becomes its nearest limit, and
+// NaN becomes 0, on every machine. Integers become narrower ones by keeping the low bits. A Boolean is whether the
+// number is not 0.
+#include "cast_cycles.hpp"
+
+#include <limits>
+#include <type_traits>
+
+#include "fields.hpp"
+#include "workers.hpp"
+
+namespace snnjax {
+
+namespace {
+
+template <class T>
+constexpr bool kIsReal = std::is_same_v<T, float> || std::is_same_v<T, half>;
+
+template <class To>
+To cutToInteger(float x) {
+  // The lowest integer is a power of 2 or 0, so a float; the largest of 32 bits is not, but the next one is.
+  constexpr float kLowest = static_cast<float>(std::numeric_limits<To>::min());
+  constexpr float kBeyond = 2.0f * static_cast<float>(std::numeric_limits<To>::max() / 2 + 1);
+  if (x >= kBeyond) return std::numeric_limits<To>::max();
+  if (x <= kLowest) return std::numeric_limits<To>::min();
+  return x == x ? static_cast<To>(x) : To(0);
+}
+
+template <class To, class From>
+To converted(From x) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return x != From(0);
+  } else if constexpr (kIsReal<From> && !kIsReal<To>) {
+    return cutToInteger<To>(static_cast<float>(x));
+  } else if constexpr (std::is_same_v<To, half>) {
+    return static_cast<half>(static_cast<float>(x));
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+// A worker takes whole vectors of the wider type, and whole words of the narrower one.
+template <class From, class To>
+constexpr unsigned kCastUnit = larger(kPerWord<To>, 4);
+
+}  // namespace
+
+// out = To(in)
+template <class From, class To>
+class Cast : public poplar::MultiVertex {
+ public:
+  In<From> in;  // [count]
+  Out<To> out;  // [count]
+  unsigned count;
+
+  bool compute(unsigned worker) {
+    const Range share = shareOf(count, worker, kCastUnit<From, To>);
+    for (unsigned i = share.first; i < share.last; ++i) out[i] = converted<To>(in[i]);
+    return true;
+  }
+};
+
+template <class From, class To>
+std::uint64_t workerCycles(const Cast<From, To>& vertex, unsigned worker) {
+  const Range share = shareOf(vertex.count, worker, kCastUnit<From, To>);
+  return cycles::cast(share.last - share.first, kIsReal<From> && kIsReal<To>, kPerWord<To>);
+}
+
+#define SNNJAX_CAST_FROM(From)               \
+  template class Cast<From, float>;          \
+  template class Cast<From, half>;           \
+  template class Cast<From, int>;            \
+  template class Cast<From, unsigned>;       \
+  template class Cast<From, short>;          \
+  template class Cast<From, unsigned short>; \
+  template class Cast<From, signed char>;    \
+  template class Cast<From, unsigned char>;  \
+  template class Cast<From, char>;           \
+  template class Cast<From, bool>;
+SNNJAX_CAST_FROM(float)
+SNNJAX_CAST_FROM(half)
+SNNJAX_CAST_FROM(int)
+SNNJAX_CAST_FROM(unsigned)
+SNNJAX_CAST_FROM(short)
+SNNJAX_CAST_FROM(unsigned short)
+SNNJAX_CAST_FROM(signed char)
+SNNJAX_CAST_FROM(unsigned char)
+SNNJAX_CAST_FROM(char)
+SNNJAX_CAST_FROM(bool)
+#undef SNNJAX_CAST_FROM
+
+}  // namespace snnjax

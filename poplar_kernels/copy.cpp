@@ -1,0 +1,144 @@
+// Elements written without arithmetic: a constant, a copy within the tile, a transposed copy, consecutive numbers.
+#include "copy_cycles.hpp"
+
+#include <type_traits>
+
+#include "fields.hpp"
+#include "workers.hpp"
+
+namespace snnjax {
+
+namespace {
+
+// Elements of T in the 64 bits that one load or store moves.
+template <class T>
+constexpr unsigned kPerVector = 8 / sizeof(T);
+
+template <class V, class T>
+std::uint64_t vectorsOf(const V& vertex, unsigned worker) {
+  const Range share = shareOf(vertex.count, worker, kPerVector<T>);
+  return (share.last - share.first + kPerVector<T> - 1) / kPerVector<T>;
+}
+
+}  // namespace
+
+// out = value
+template <class T>
+class Fill : public poplar::MultiVertex {
+ public:
+  Out<T> out;  // [count]
+  unsigned count;
+  T value;
+
+  bool compute(unsigned worker) {
+    const Range share = shareOf(count, worker, kPerVector<T>);
+    for (unsigned i = share.first; i < share.last; ++i) out[i] = value;
+    return true;
+  }
+};
+
+// out = in. Where rows move between tiles an exchange does it; this is for a new place on the same tile.
+template <class T>
+class [[poplar::constraint("elem(*in) != elem(*out)")]] CopyElements : public poplar::MultiVertex {
+ public:
+  In<T> in;    // [count]
+  Out<T> out;  // [count]
+  unsigned count;
+
+  bool compute(unsigned worker) {
+    const Range share = shareOf(count, worker, kPerVector<T>);
+    for (unsigned i = share.first; i < share.last; ++i) out[i] = in[i];
+    return true;
+  }
+};
+
+// out[column, row] = in[row, column]
+template <class T>
+class Transpose : public poplar::MultiVertex {
+ public:
+  In<T> in;    // [rows, columns]
+  Out<T> out;  // [columns, rows]
+  unsigned rows, columns;
+
+  bool compute(unsigned worker) {
+    // Shares are ranges of `out`, in whole words, so that no two workers write into one.
+    const Range share = shareOf(rows * columns, worker, kPerWord<T>);
+    if (share.first == share.last) return true;
+    unsigned column = share.first / rows, row = share.first % rows;
+    for (unsigned i = share.first; i < share.last; ++i) {
+      out[i] = in[row * columns + column];
+      if (++row == rows) {
+        row = 0;
+        ++column;
+      }
+    }
+    return true;
+  }
+};
+
+// out[i] = first + i * step
+template <class T>
+class Iota : public poplar::MultiVertex {
+ public:
+  Out<T> out;  // [count]
+  unsigned count;
+  T first, step;
+
+  bool compute(unsigned worker) {
+    const Range share = shareOf(count, worker, kPerVector<T>);
+    for (unsigned i = share.first; i < share.last; ++i) {
+      if constexpr (std::is_integral_v<T>) {
+        out[i] = static_cast<T>(unsigned(first) + i * unsigned(step));  // wraps around
+      } else {
+        out[i] = static_cast<T>(float(first) + float(i) * float(step));
+      }
+    }
+    return true;
+  }
+};
+
+template <class T>
+std::uint64_t workerCycles(const Fill<T>& vertex, unsigned worker) {
+  return cycles::fill(vectorsOf<Fill<T>, T>(vertex, worker));
+}
+
+template <class T>
+std::uint64_t workerCycles(const CopyElements<T>& vertex, unsigned worker) {
+  return cycles::copyElements(vectorsOf<CopyElements<T>, T>(vertex, worker));
+}
+
+template <class T>
+std::uint64_t workerCycles(const Transpose<T>& vertex, unsigned worker) {
+  const Range share = shareOf(vertex.rows * vertex.columns, worker, kPerWord<T>);
+  return cycles::transpose(share.last - share.first, kPerWord<T>);
+}
+
+template <class T>
+std::uint64_t workerCycles(const Iota<T>& vertex, unsigned worker) {
+  const Range share = shareOf(vertex.count, worker, kPerVector<T>);
+  return cycles::iota(share.last - share.first, kPerWord<T>);
+}
+
+// The types that a tensor may have, whatever they mean.
+#define SNNJAX_COPY(T)            \
+  template class Fill<T>;         \
+  template class CopyElements<T>; \
+  template class Transpose<T>;
+SNNJAX_COPY(float)
+SNNJAX_COPY(half)
+SNNJAX_COPY(int)
+SNNJAX_COPY(unsigned)
+SNNJAX_COPY(short)
+SNNJAX_COPY(unsigned short)
+SNNJAX_COPY(char)
+SNNJAX_COPY(signed char)
+SNNJAX_COPY(unsigned char)
+SNNJAX_COPY(bool)
+#undef SNNJAX_COPY
+template class Iota<float>;
+template class Iota<half>;
+template class Iota<int>;
+template class Iota<unsigned>;
+template class Iota<unsigned short>;
+
+}  // namespace snnjax

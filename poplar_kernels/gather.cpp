@@ -1,0 +1,94 @@
+// Rows of a table by their numbers, and a window of rows.
+#include "gather_cycles.hpp"
+
+#include "fields.hpp"
+#include "workers.hpp"
+
+namespace snnjax {
+
+namespace {
+
+template <class T>
+void copyRow(const T* from, T* to, unsigned width) {
+  for (unsigned i = 0; i < width; ++i) to[i] = from[i];
+}
+
+}  // namespace
+
+// out[k] = table[ids[k] - first_row], zeros where there is no such row: tiles that hold parts of a table each find
+// their own rows, and the sum of what they find is the row. Workers share the ids.
+template <class T, class Id>
+class Gather : public poplar::MultiVertex {
+ public:
+  In<T> table;  // [rows, width]
+  In<Id> ids;   // [count]
+  Out<T> out;   // [count, width]
+  unsigned rows, width, count;
+  unsigned first_row;  // the number of the table's first row
+
+  bool compute(unsigned worker) {
+    const Range share = shareOf(count, worker, rowsPerUnit<T>(width));
+    for (unsigned k = share.first; k < share.last; ++k) {
+      const unsigned row = static_cast<unsigned>(ids[k]) - first_row;  // below it wraps around: out of range too
+      T* const to = &out[k * width];
+      if (row < rows) {
+        copyRow(&table[row * width], to, width);
+      } else {
+        for (unsigned i = 0; i < width; ++i) to[i] = T(0);
+      }
+    }
+    return true;
+  }
+};
+
+// out[k] = table[(offset + k) mod rows]: Poplar's dynamicSlice in one dimension, which wraps around. Workers share the
+// rows of `out`.
+template <class T>
+class DynamicSlice : public poplar::MultiVertex {
+ public:
+  In<T> table;                     // [rows, width]
+  poplar::Input<unsigned> offset;  // taken modulo rows
+  Out<T> out;                      // [count, width]
+  unsigned rows, width, count;
+
+  bool compute(unsigned worker) {
+    const Range share = shareOf(count, worker, rowsPerUnit<T>(width));
+    unsigned row = (*offset % rows + share.first) % rows;
+    for (unsigned k = share.first; k < share.last; ++k) {
+      copyRow(&table[row * width], &out[k * width], width);
+      if (++row == rows) row = 0;
+    }
+    return true;
+  }
+};
+
+template <class T, class Id>
+std::uint64_t workerCycles(const Gather<T, Id>& vertex, unsigned worker) {
+  const Range share = shareOf(vertex.count, worker, rowsPerUnit<T>(vertex.width));
+  return cycles::gatherRows(share.last - share.first, vertex.width * sizeof(T));
+}
+
+template <class T>
+std::uint64_t workerCycles(const DynamicSlice<T>& vertex, unsigned worker) {
+  const Range share = shareOf(vertex.count, worker, rowsPerUnit<T>(vertex.width));
+  return cycles::sliceRows(share.last - share.first, vertex.width * sizeof(T));
+}
+
+#define SNNJAX_GATHER(T)                    \
+  template class Gather<T, int>;            \
+  template class Gather<T, unsigned>;       \
+  template class Gather<T, unsigned short>; \
+  template class DynamicSlice<T>;
+SNNJAX_GATHER(float)
+SNNJAX_GATHER(half)
+SNNJAX_GATHER(int)
+SNNJAX_GATHER(unsigned)
+SNNJAX_GATHER(short)
+SNNJAX_GATHER(unsigned short)
+SNNJAX_GATHER(signed char)
+SNNJAX_GATHER(unsigned char)
+SNNJAX_GATHER(char)
+SNNJAX_GATHER(bool)
+#undef SNNJAX_GATHER
+
+}  // namespace snnjax

@@ -1,0 +1,154 @@
+// Rows of a table changed by their numbers: sums, new values, and a window of rows.
+//
+// Every worker goes through all ids and takes those of its own rows, in their order: so sums come out the same for any
+// number of workers, and of several new values for one row the last one stays.
+#include "scatter_add_cycles.hpp"
+
+#include <type_traits>
+
+#include "fields.hpp"
+#include "workers.hpp"
+
+namespace snnjax {
+
+namespace {
+
+// What a sum is made in; that of integers wraps around.
+template <class T>
+using Sum = std::conditional_t<std::is_integral_v<T>, unsigned, float>;
+
+}  // namespace
+
+// table[ids[k] - first_row] += scale * values[k] where there is such a row.
+template <class T, class Id>
+class ScatterAdd : public poplar::MultiVertex {
+ public:
+  InOut<T> table;              // [rows, width]
+  In<Id> ids;                  // [count]
+  In<T> values;                // [count, width]
+  poplar::Input<float> scale;  // of integers its integer part counts
+  unsigned rows, width, count;
+  unsigned first_row;  // the number of the table's first row
+
+  bool compute(unsigned worker) {
+    const Range own = shareOf(rows, worker, rowsPerUnit<T>(width));
+    const Sum<T> factor = static_cast<Sum<T>>(static_cast<Factor>(*scale));
+    for (unsigned k = 0; k < count; ++k) {
+      const unsigned row = static_cast<unsigned>(ids[k]) - first_row;
+      if (row - own.first >= own.last - own.first) continue;  // below the share it wraps around: also larger
+      T* const to = &table[row * width];
+      const T* const from = &values[k * width];
+      for (unsigned i = 0; i < width; ++i) {
+        to[i] = static_cast<T>(static_cast<Sum<T>>(to[i]) + factor * static_cast<Sum<T>>(from[i]));
+      }
+    }
+    return true;
+  }
+
+ private:
+  using Factor = std::conditional_t<std::is_integral_v<T>, int, float>;
+};
+
+// table[ids[k] - first_row] = values[k] where there is such a row.
+template <class T, class Id>
+class ScatterRows : public poplar::MultiVertex {
+ public:
+  InOut<T> table;  // [rows, width]
+  In<Id> ids;      // [count]
+  In<T> values;    // [count, width]
+  unsigned rows, width, count;
+  unsigned first_row;  // the number of the table's first row
+
+  bool compute(unsigned worker) {
+    const Range own = shareOf(rows, worker, rowsPerUnit<T>(width));
+    for (unsigned k = 0; k < count; ++k) {
+      const unsigned row = static_cast<unsigned>(ids[k]) - first_row;
+      if (row - own.first >= own.last - own.first) continue;
+      for (unsigned i = 0; i < width; ++i) table[row * width + i] = values[k * width + i];
+    }
+    return true;
+  }
+};
+
+// table[(offset + k) mod rows] = values[k]: Poplar's dynamicUpdate in one dimension, which wraps around.
+template <class T>
+class DynamicUpdate : public poplar::MultiVertex {
+ public:
+  InOut<T> table;                  // [rows, width]
+  poplar::Input<unsigned> offset;  // taken modulo rows
+  In<T> values;                    // [count, width], count at most rows
+  unsigned rows, width, count;
+
+  bool compute(unsigned worker) {
+    const Range own = shareOf(rows, worker, rowsPerUnit<T>(width));
+    const unsigned first = *offset % rows;
+    for (unsigned row = own.first; row < own.last; ++row) {
+      const unsigned k = row >= first ? row - first : row + rows - first;
+      if (k >= count) continue;
+      for (unsigned i = 0; i < width; ++i) table[row * width + i] = values[k * width + i];
+    }
+    return true;
+  }
+};
+
+namespace {
+
+// How many ids name a row of the worker's share.
+template <class V>
+std::uint64_t ownIds(const V& vertex, Range own) {
+  std::uint64_t found = 0;
+  for (unsigned k = 0; k < vertex.count; ++k) {
+    const unsigned row = static_cast<unsigned>(vertex.ids[k]) - vertex.first_row;
+    found += row - own.first < own.last - own.first ? 1 : 0;
+  }
+  return found;
+}
+
+}  // namespace
+
+template <class T, class Id>
+std::uint64_t workerCycles(const ScatterAdd<T, Id>& vertex, unsigned worker) {
+  const Range own = shareOf(vertex.rows, worker, rowsPerUnit<T>(vertex.width));
+  return cycles::scatterAdd(vertex.count, ownIds(vertex, own), vertex.width, sizeof(T), std::is_integral_v<T>);
+}
+
+template <class T, class Id>
+std::uint64_t workerCycles(const ScatterRows<T, Id>& vertex, unsigned worker) {
+  const Range own = shareOf(vertex.rows, worker, rowsPerUnit<T>(vertex.width));
+  return cycles::scatterRows(vertex.count, ownIds(vertex, own), vertex.width * sizeof(T));
+}
+
+template <class T>
+std::uint64_t workerCycles(const DynamicUpdate<T>& vertex, unsigned worker) {
+  const Range own = shareOf(vertex.rows, worker, rowsPerUnit<T>(vertex.width));
+  return cycles::updateRows(own.last - own.first, vertex.width * sizeof(T));
+}
+
+#define SNNJAX_SCATTER(T)                        \
+  template class ScatterRows<T, int>;            \
+  template class ScatterRows<T, unsigned>;       \
+  template class ScatterRows<T, unsigned short>; \
+  template class DynamicUpdate<T>;
+SNNJAX_SCATTER(float)
+SNNJAX_SCATTER(half)
+SNNJAX_SCATTER(int)
+SNNJAX_SCATTER(unsigned)
+SNNJAX_SCATTER(short)
+SNNJAX_SCATTER(unsigned short)
+SNNJAX_SCATTER(signed char)
+SNNJAX_SCATTER(unsigned char)
+SNNJAX_SCATTER(char)
+SNNJAX_SCATTER(bool)
+#undef SNNJAX_SCATTER
+
+#define SNNJAX_SCATTER_ADD(T)             \
+  template class ScatterAdd<T, int>;      \
+  template class ScatterAdd<T, unsigned>; \
+  template class ScatterAdd<T, unsigned short>;
+SNNJAX_SCATTER_ADD(float)
+SNNJAX_SCATTER_ADD(half)
+SNNJAX_SCATTER_ADD(int)
+SNNJAX_SCATTER_ADD(unsigned)
+#undef SNNJAX_SCATTER_ADD
+
+}  // namespace snnjax

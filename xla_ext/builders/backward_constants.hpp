@@ -1,0 +1,25 @@
+// Gradients of a layer's constants and of its first membranes.
+#pragma once
+
+#include <poplar/Program.hpp>
+#include <vector>
+
+#include "lif_network.hpp"
+#include "loop.hpp"
+#include "vertices.hpp"
+
+namespace snnjax::builders {
+
+// The states of a vertex that differentiates the spike and the reset.
+std::vector<State> surrogateStates(const NetworkOptions& options);
+
+// Adds to the gradients of decay, threshold and gain in the first set, beside the vertices that make the membrane
+// gradient, on a membrane gradient of its own: no vertex of a set could read that of another one. Returns what has to
+// run before the loop.
+poplar::program::Sequence addConstantsGradient(Loop& loop, std::size_t l, const poplar::Tensor& g_spikes,
+                                               const LayerCotangents& cotangents);
+
+// Behind the loop: the gradients of the first membranes of all LIF layers, and their share of the thresholds'.
+poplar::program::Sequence addFirstGradient(Loop& loop, const NetworkCotangents& cotangents);
+
+}  // namespace snnjax::builders

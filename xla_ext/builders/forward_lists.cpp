@@ -1,0 +1,133 @@
+#include "forward_lists.hpp"
+
+#include <algorithm>
+#include <poputil/VertexTemplates.hpp>
+
+#include "vertices.hpp"
+
+namespace snnjax::builders {
+namespace {
+
+using poplar::UNSIGNED_SHORT;
+using poplar::program::Copy;
+using poplar::program::Sequence;
+
+// The candidates of one layer: for each group of tiles a record and the listed membranes of every sample.
+struct Candidates {
+  unsigned slots = 0;
+  unsigned stride = 0;
+  poplar::Tensor records;    // ids [groups, batch, stride]
+  poplar::Tensor membranes;  // float [groups, batch, slots]
+};
+
+Candidates addCandidates(Loop& loop, std::size_t l) {
+  const LayerPlan& layer = loop.plan.layers[l];
+  const ListPlan& list = loop.plan.lists[l + 1];
+  const std::string name = loop.name + "/candidates" + std::to_string(l) + "/";
+  Candidates candidates;
+  // An even number of slots: membranes of two samples then never share 64 bits.
+  candidates.slots = (std::min(list.capacity, layer.groups.front().count * layer.tiles.columns) + 1) / 2 * 2;
+  candidates.stride = listStride(candidates.slots);
+  const std::size_t groups = layer.groups.size(), batch = loop.plan.options.batch;
+  candidates.records = loop.graph.addVariable(UNSIGNED_SHORT, {groups, batch, candidates.stride}, name + "records");
+  candidates.membranes = loop.graph.addVariable(poplar::FLOAT, {groups, batch, candidates.slots}, name + "membranes");
+  for (std::size_t g = 0; g < groups; ++g) {
+    for (std::size_t h = 0; h < list.homes.size(); ++h) {
+      loop.graph.setTileMapping(rowsOf(candidates.records[g], list.homes[h]), layer.leader(g, list, h));
+      loop.graph.setTileMapping(rowsOf(candidates.membranes[g], list.homes[h]), layer.leader(g, list, h));
+    }
+  }
+  return candidates;
+}
+
+// A leader's own copy of a threshold of its group, made once: an exchange in each step would cost a message a tile.
+poplar::Tensor thresholdAt(Loop& loop, const poplar::Tensor& threshold, const TileGroup& group, unsigned tile,
+                           Sequence& before) {
+  const poplar::Tensor own = threshold.slice(group.first, group.first + group.count).flatten();
+  const poplar::Tensor copy = loop.graph.addVariable(poplar::FLOAT, own.shape(), loop.name + "/threshold");
+  loop.graph.setTileMapping(copy, tile);
+  before.add(Copy(own, copy));
+  return copy;
+}
+
+void addLeader(Loop& loop, std::size_t l, std::size_t g, std::size_t h, const Candidates& candidates,
+               Sequence& before) {
+  const LayerPlan& layer = loop.plan.layers[l];
+  const ListPlan& list = loop.plan.lists[l + 1];
+  const LayerTensors& tensors = loop.tensors.layers[l];
+  const TileGroup& group = layer.groups[g];
+  const Home& home = list.homes[h];
+  const unsigned columns = layer.tiles.columns, tile = layer.leader(g, list, h), first_id = group.first * columns;
+  const poplar::Tensor v = tensors.v.reshape({layer.tiles.count, loop.plan.options.batch, columns})
+                               .slice(group.first, group.first + group.count);
+  addVertex(loop.graph, loop.sets[1], poputil::templateVertex("snnjax::SelectCandidates", UNSIGNED_SHORT), tile,
+            {{"v", rowsOf(v, home, 1)},  // [tiles, samples, columns]: one message a tile
+             {"threshold", thresholdAt(loop, tensors.threshold, group, tile, before)},
+             {"second_threshold", thresholdAt(loop, tensors.second_threshold, group, tile, before)},
+             {"lists", rowsOf(candidates.records[g], home)},
+             {"membranes", rowsOf(candidates.membranes[g], home)}},
+            {{"rows", home.samples},
+             {"neurons", std::min(group.count * columns, layer.neurons - first_id)},
+             {"columns", columns},
+             {"parts", 1U},
+             {"slots", candidates.slots},
+             {"stride", candidates.stride},
+             {"capacity", list.capacity},
+             {"first_id", first_id},
+             {"num_neurons", list.num_neurons}});
+}
+
+// Merged in the first set, passed on in the second: readers of the lists run in the first one.
+void addHome(Loop& loop, std::size_t l, const Home& home, const Candidates& candidates, const poplar::Tensor& made) {
+  const NetworkPlan& plan = loop.plan;
+  const ListPlan& list = plan.lists[l + 1];
+  const ListTensors& tensors = loop.tensors.lists[l + 1];
+  const unsigned delay = plan.layers[l].delay + 1;
+  const unsigned width = home.samples * list.stride;
+  addVertex(loop.graph, loop.sets[0], poputil::templateVertex("snnjax::CombineCandidates", UNSIGNED_SHORT), home.tile,
+            {{"lists", rowsOf(candidates.records, home, 1)},
+             {"membranes", rowsOf(candidates.membranes, home, 1)},
+             {"list", rowsOf(made, home)},
+             {"dropped", rowsOf(tensors.dropped, home)},
+             {"iteration", loop.clock.at(home.tile, 0)}},
+            {{"rows", home.samples},
+             {"num_lists", static_cast<unsigned>(plan.layers[l].groups.size())},
+             {"slots", candidates.slots},
+             {"stride_in", candidates.stride},
+             {"stride", list.stride},
+             {"capacity", list.capacity},
+             {"num_neurons", list.num_neurons},
+             {"num_steps", plan.options.num_steps},
+             {"delay", delay}});
+  addVertex(loop.graph, loop.sets[1], poputil::templateVertex("snnjax::CopyRow", UNSIGNED_SHORT), home.tile,
+            {{"in", rowsOf(made, home)}, {"out", rowsOf(tensors.lists, home)}}, {{"width", width}});
+  if (!tensors.history.valid()) return;
+  addVertex(loop.graph, loop.sets[1], poputil::templateVertex("snnjax::StoreStep", UNSIGNED_SHORT), home.tile,
+            {{"row", rowsOf(made, home)},
+             {"history", historyOf(plan, list, tensors.history, home)},
+             {"iteration", loop.clock.at(home.tile, 1)}},
+            {{"num_steps", plan.options.num_steps}, {"delay", delay}, {"width", width}, {"reverse", false}});
+}
+
+}  // namespace
+
+void addInputLists(Loop& loop) {
+  for (const Home& home : loop.plan.lists.front().homes) {
+    addLoadStep(loop, 0, home, loop.tensors.lists.front().lists, 1, 0, false);
+  }
+}
+
+Sequence addSelection(Loop& loop, std::size_t l) {
+  const ListPlan& list = loop.plan.lists[l + 1];
+  const Candidates candidates = addCandidates(loop, l);
+  const poplar::Tensor made = addAtHomes(loop.graph, UNSIGNED_SHORT, list.homes, list.stride,
+                                         loop.name + "/made" + std::to_string(l));
+  Sequence before;
+  for (std::size_t g = 0; g < loop.plan.layers[l].groups.size(); ++g) {
+    for (std::size_t h = 0; h < list.homes.size(); ++h) addLeader(loop, l, g, h, candidates, before);
+  }
+  for (const Home& home : list.homes) addHome(loop, l, home, candidates, made);
+  return before;
+}
+
+}  // namespace snnjax::builders

@@ -1,0 +1,98 @@
+#include "host_layout.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace snnjax::builders {
+namespace {
+
+void checkSize(const char* function, std::size_t expected, std::size_t actual) {
+  if (expected == actual) return;
+  throw std::invalid_argument(std::string(function) + ": `array` must hold " + std::to_string(expected) +
+                              " numbers, got " + std::to_string(actual) + ". Give it the sizes of the plan.");
+}
+
+// Calls body(record of sample b at step t in the history, t * batch + b).
+template <class Entry, class Body>
+void forEachRecord(const NetworkPlan& plan, const ListPlan& list, std::span<Entry> history, Body&& body) {
+  const std::size_t batch = plan.options.batch, steps = plan.options.num_steps;
+  Entry* record = history.data();
+  for (const Home& home : list.homes) {
+    for (std::size_t t = 0; t < steps; ++t) {
+      for (unsigned b = home.first_sample; b < home.first_sample + home.samples; ++b) {
+        body(record, t * batch + b);
+        record += list.stride;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<float> toTiles(const LayerPlan& layer, std::span<const float> array, std::size_t rows,
+                           std::size_t extra_rows, float fill) {
+  checkSize("toTiles", rows * layer.neurons, array.size());
+  const std::size_t columns = layer.tiles.columns;
+  std::vector<float> blocks(layer.tiles.count * (rows + extra_rows) * columns, fill);
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t j = 0; j < layer.neurons; ++j) {
+      blocks[(j / columns * (rows + extra_rows) + row) * columns + j % columns] = array[row * layer.neurons + j];
+    }
+  }
+  return blocks;
+}
+
+std::vector<float> fromTiles(const LayerPlan& layer, std::span<const float> blocks, std::size_t rows,
+                             std::size_t extra_rows) {
+  const std::size_t columns = layer.tiles.columns;
+  checkSize("fromTiles", layer.tiles.count * (rows + extra_rows) * columns, blocks.size());
+  std::vector<float> array(rows * layer.neurons);
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t j = 0; j < layer.neurons; ++j) {
+      array[row * layer.neurons + j] = blocks[(j / columns * (rows + extra_rows) + row) * columns + j % columns];
+    }
+  }
+  return array;
+}
+
+std::vector<float> constantsToTiles(const LayerPlan& layer, std::span<const float> values, float fill) {
+  if (values.size() != 1) return toTiles(layer, values, 1, 0, fill);
+  return toTiles(layer, std::vector<float>(layer.neurons, values.front()), 1, 0, fill);
+}
+
+std::vector<std::uint16_t> listsToHomes(const NetworkPlan& plan, std::size_t l, std::span<const std::int32_t> ids) {
+  const ListPlan& list = plan.lists[l];
+  const std::size_t records = std::size_t{plan.options.num_steps} * plan.options.batch;
+  checkSize("listsToHomes", records * list.capacity, ids.size());
+  std::vector<std::uint16_t> history(records * list.stride, static_cast<std::uint16_t>(list.num_neurons));
+  forEachRecord(plan, list, std::span(history), [&](std::uint16_t* record, std::size_t row) {
+    std::uint16_t* const first = record + kListHeader;
+    std::uint16_t* last = first;
+    for (const std::int32_t id : ids.subspan(row * list.capacity, list.capacity)) {
+      if (id >= 0 && id < static_cast<std::int32_t>(list.num_neurons)) *last++ = static_cast<std::uint16_t>(id);
+    }
+    std::sort(first, last);
+    std::fill_n(record, kListHeader - 1, static_cast<std::uint16_t>(last - first));  // kept, listed, true spikes
+    record[kListHeader - 1] = 0;
+  });
+  return history;
+}
+
+HostLists listsFromHomes(const NetworkPlan& plan, std::size_t l, std::span<const std::uint16_t> history) {
+  const ListPlan& list = plan.lists[l];
+  const std::size_t records = std::size_t{plan.options.num_steps} * plan.options.batch;
+  checkSize("listsFromHomes", records * list.stride, history.size());
+  HostLists lists;
+  lists.ids.resize(records * list.capacity);
+  for (std::vector<std::int32_t>* each : {&lists.num_kept, &lists.num_spikes, &lists.num_listed}) each->resize(records);
+  forEachRecord(plan, list, history, [&](const std::uint16_t* record, std::size_t row) {
+    lists.num_kept[row] = record[0];
+    lists.num_listed[row] = record[1];
+    lists.num_spikes[row] = record[2];
+    std::copy_n(record + kListHeader, list.capacity, lists.ids.begin() + static_cast<std::ptrdiff_t>(row * list.capacity));
+  });
+  return lists;
+}
+
+}  // namespace snnjax::builders

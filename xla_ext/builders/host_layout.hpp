@@ -1,0 +1,35 @@
+// Between the arrays a user holds, row-major in the order of snnjax (time, batch, neurons; weights [inputs, neurons]),
+// and the variables on the tiles. All functions copy on the host; sizes that do not fit throw std::invalid_argument.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "network_plan.hpp"
+
+namespace snnjax::builders {
+
+// [rows, neurons] to [tiles, rows + extra_rows, columns] and back. Columns and rows to spare hold `fill`.
+std::vector<float> toTiles(const LayerPlan& layer, std::span<const float> array, std::size_t rows,
+                           std::size_t extra_rows = 0, float fill = 0.0F);
+std::vector<float> fromTiles(const LayerPlan& layer, std::span<const float> blocks, std::size_t rows,
+                             std::size_t extra_rows = 0);
+
+// One constant for all neurons, or one each, to [tiles, columns].
+std::vector<float> constantsToTiles(const LayerPlan& layer, std::span<const float> values, float fill = 0.0F);
+
+// Lists of ids [num_steps, batch, capacity] to the history at their homes. Ids out of range are left out, the others
+// are sorted, as the weight gradient wants them.
+std::vector<std::uint16_t> listsToHomes(const NetworkPlan& plan, std::size_t list, std::span<const std::int32_t> ids);
+
+// The history of lists as the user sees them.
+struct HostLists {
+  std::vector<std::int32_t> ids;         // [num_steps, batch, capacity]; unused slots hold the number of neurons
+  std::vector<std::int32_t> num_kept;    // [num_steps, batch]: slots with spikes
+  std::vector<std::int32_t> num_spikes;  // [num_steps, batch]: true spikes, before the cap
+  std::vector<std::int32_t> num_listed;  // [num_steps, batch]: slots in use
+};
+HostLists listsFromHomes(const NetworkPlan& plan, std::size_t list, std::span<const std::uint16_t> history);
+
+}  // namespace snnjax::builders

@@ -1,0 +1,44 @@
+// `lif_network` on tiles: a network of LIF layers over all time steps, forward and backward, as programs whose time loop
+// runs on the device. What they compute is defined by snnjax/ops/lif_network.py; README.md explains the layout.
+#pragma once
+
+#include <poplar/Graph.hpp>
+#include <poplar/Program.hpp>
+#include <vector>
+
+#include "network_plan.hpp"
+#include "network_tensors.hpp"
+
+namespace snnjax::builders {
+
+// Reads weights, constants, lengths, row 0 of the membranes and the history of the input lists; writes membranes,
+// counts, dropped, and the histories of all lists if the record is kept. Where membranes are not kept, their one row is
+// the state: before the first step on entry, after the last one on return.
+poplar::program::Sequence addForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors);
+
+// Cotangents in and out of the backward pass, of one layer, on its tiles in the layouts of LayerTensors.
+struct LayerCotangents {
+  poplar::Tensor g_counts;   // in: float [tiles, batch * columns]
+  poplar::Tensor g_last;     // in: float [tiles, batch * columns], of the last membranes; is used up
+  poplar::Tensor g_output;   // in: float [tiles, num_steps * batch * columns], of the network's output; last layer only
+  poplar::Tensor g_weights;  // out, added to: float [tiles, (inputs + 1) * columns]; the last row of a block is scratch
+  poplar::Tensor g_bias;     // out, added to: float [tiles, batch * columns], to be summed over the batch
+  // In and out: float [tiles, batch * columns]. 0 on entry; of the read-out the gradient of its last membranes on entry,
+  // of its first ones on return.
+  poplar::Tensor g_v;
+  poplar::Tensor g_first;  // out: float [tiles, batch * columns], of the first membranes; not of the read-out
+  // Out, added to, where options.learns_constants: float [tiles, batch * columns], to be summed over the batch.
+  poplar::Tensor g_decay, g_threshold, g_gain;
+};
+
+struct NetworkCotangents {
+  std::vector<LayerCotangents> layers;
+};
+
+NetworkCotangents addNetworkCotangents(poplar::Graph& graph, const NetworkPlan& plan);
+
+// Runs after the forward program, on what it kept.
+poplar::program::Sequence addBackward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+                                      const NetworkCotangents& cotangents);
+
+}  // namespace snnjax::builders

@@ -1,0 +1,163 @@
+#include "network_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "exchange_estimate.hpp"
+
+namespace snnjax::builders {
+namespace {
+
+void check(bool good, const std::string& argument, const std::string& expected, const std::string& actual,
+           const std::string& way_out) {
+  if (good) return;
+  throw std::invalid_argument("lif_network: `" + argument + "` must " + expected + ", got " + actual + ". " + way_out +
+                              ".");
+}
+
+void checkOptions(const NetworkOptions& options, unsigned num_tiles) {
+  check(!options.layers.empty(), "layers", "hold at least one layer", "none", "Add one");
+  check(options.batch > 0, "inputs", "hold at least one sample", "batch 0", "Pass a batch");
+  check(num_tiles > 0, "tiles", "be at least one", "0", "Choose a device with tiles");
+  unsigned widest = options.num_inputs;
+  for (const LayerOptions& layer : options.layers) {
+    check(layer.neurons > 0, "layers", "have neurons", "a layer of 0", "Leave it out");
+    widest = std::max(widest, layer.neurons);
+  }
+  check(widest < kMaxShortNeurons, "layers", "have at most 65534 neurons", std::to_string(widest),
+        "Split the layer");
+}
+
+std::vector<ListPlan> planLists(const NetworkOptions& options) {
+  std::vector<ListPlan> lists;
+  lists.push_back({options.event_capacity, listStride(options.event_capacity), options.num_inputs, {}});
+  const std::size_t read = options.outputs > 0 ? options.layers.size() : options.layers.size() - 1;
+  for (std::size_t l = 0; l < read; ++l) {
+    const LayerOptions& layer = options.layers[l];
+    const unsigned capacity = std::min(layer.capacity.value_or(layer.neurons), layer.neurons);
+    lists.push_back({capacity, listStride(capacity), layer.neurons, {}});
+  }
+  return lists;
+}
+
+std::vector<LayerPlan> planLayers(const NetworkPlan& plan, std::size_t bytes_per_tile) {
+  const NetworkOptions& options = plan.options;
+  std::vector<LayerSize> sizes;
+  const std::size_t count = options.layers.size() + (options.outputs > 0 ? 1 : 0);
+  for (std::size_t l = 0; l < count; ++l) {
+    const unsigned neurons = l < options.layers.size() ? options.layers[l].neurons : options.outputs;
+    sizes.push_back({plan.lists[l].num_neurons, neurons, plan.lists[l].capacity});
+  }
+  const TilesAtHand tiles{plan.num_tiles, bytes_per_tile,
+                          options.batch,  options.keeps_record ? options.num_steps + 1 : 1,
+                          options.keeps_record ? 2U : 1U, options.half_weights ? 2U : 4U};
+  const std::vector<TileRange> ranges =
+      options.equal_columns ? tilesOfEqualColumns(sizes, tiles) : tilesOfLayers(sizes, tiles);
+  std::vector<LayerPlan> layers;
+  for (std::size_t l = 0; l < count; ++l) {
+    LayerPlan layer;
+    layer.leaky = l == options.layers.size();
+    layer.inputs = sizes[l].inputs;
+    layer.neurons = sizes[l].neurons;
+    layer.tiles = ranges[l];
+    layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
+std::vector<TileGroup> groupsOf(unsigned tiles, unsigned group_tiles) {
+  std::vector<TileGroup> groups;
+  for (unsigned first = 0; first < tiles; first += group_tiles) {
+    groups.push_back({first, std::min(group_tiles, tiles - first)});
+  }
+  return groups;
+}
+
+// Groups and number of homes with the fewest cycles of exchange, over all layers together.
+void chooseTrees(NetworkPlan& plan) {
+  const unsigned batch = plan.options.batch;
+  double least = std::numeric_limits<double>::infinity();
+  std::vector<unsigned> best_groups(plan.layers.size(), 1);
+  unsigned best_homes = 1;
+  for (unsigned homes = 1; homes <= std::min(batch, plan.num_tiles); ++homes) {
+    if (plan.options.homes != 0 && homes != std::min({plan.options.homes, batch, plan.num_tiles})) continue;
+    double total = 0;
+    std::vector<unsigned> groups;
+    for (std::size_t l = 0; l < plan.layers.size(); ++l) {
+      const TreeChoice choice = cheapestGroup(plan, l, homes);
+      groups.push_back(choice.group_tiles);
+      total += choice.cycles;
+    }
+    if (total < least) {
+      least = total;
+      best_groups = groups;
+      best_homes = homes;
+    }
+  }
+  for (std::size_t l = 0; l < plan.layers.size(); ++l) {
+    plan.layers[l].groups = groupsOf(plan.layers[l].tiles.count, best_groups[l]);
+  }
+  for (ListPlan& list : plan.lists) {
+    const unsigned each = (batch + best_homes - 1) / best_homes;
+    for (unsigned first = 0; first < batch; first += each) {
+      list.homes.push_back({0, first, std::min(each, batch - first)});
+    }
+  }
+}
+
+// Homes lie on tiles without neurons as far as there are any, then on those of the layer with the least work.
+void placeHomes(NetworkPlan& plan) {
+  unsigned used = 0;
+  for (const LayerPlan& layer : plan.layers) used = std::max(used, layer.tiles.first + layer.tiles.count);
+  std::size_t calm = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t l = 0; l < plan.layers.size(); ++l) {
+    const LayerPlan& layer = plan.layers[l];
+    const double cost = stepCost({layer.inputs, layer.neurons, plan.lists[l].capacity}, layer.tiles.columns, 1) +
+                        1e6 / layer.tiles.count;  // a layer of few tiles would have to take many homes on each
+    if (cost < least) {
+      least = cost;
+      calm = l;
+    }
+  }
+  std::vector<unsigned> tiles;
+  for (unsigned tile = used; tile < plan.num_tiles; ++tile) tiles.push_back(tile);
+  const TileRange& range = plan.layers[calm].tiles;
+  for (unsigned tile = 0; tile < range.count; ++tile) tiles.push_back(range.first + tile);
+  std::size_t next = 0;
+  for (ListPlan& list : plan.lists) {
+    for (Home& home : list.homes) home.tile = tiles[next++ % tiles.size()];
+  }
+}
+
+// A layer runs two iterations behind the layer below: see the picture in README.md.
+void setDelays(NetworkPlan& plan) {
+  const auto count = static_cast<unsigned>(plan.layers.size());
+  for (unsigned l = 0; l < count; ++l) {
+    plan.layers[l].delay = 1 + 2 * l;
+    plan.layers[l].backward_delay = 1 + 2 * (count - 1 - l);
+  }
+  plan.iterations = plan.options.num_steps + plan.layers.back().delay;
+  plan.backward_iterations = plan.options.num_steps + 1 + plan.layers.front().backward_delay;
+}
+
+}  // namespace
+
+unsigned listStride(unsigned capacity) { return kListHeader + (capacity + 3) / 4 * 4; }
+
+NetworkPlan planNetwork(const NetworkOptions& options, unsigned num_tiles, std::size_t bytes_per_tile) {
+  checkOptions(options, num_tiles);
+  NetworkPlan plan;
+  plan.options = options;
+  plan.num_tiles = num_tiles;
+  plan.lists = planLists(options);
+  plan.layers = planLayers(plan, bytes_per_tile);
+  chooseTrees(plan);
+  placeHomes(plan);
+  setDelays(plan);
+  return plan;
+}
+
+}  // namespace snnjax::builders

@@ -1,0 +1,81 @@
+#include "network_tensors.hpp"
+
+#include <string>
+
+#include "vertices.hpp"
+
+namespace snnjax::builders {
+namespace {
+
+LayerTensors addLayer(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l) {
+  const LayerPlan& layer = plan.layers[l];
+  const std::string name = "layer" + std::to_string(l) + "/";
+  const unsigned columns = layer.tiles.columns;
+  const std::size_t row = std::size_t{plan.options.batch} * columns;
+  const auto blocks = [&](const poplar::Type& type, std::size_t elements, const char* part) {
+    return addBlocks(graph, type, layer.tiles, elements, name + part);
+  };
+  LayerTensors tensors;
+  tensors.weights = blocks(weightsType(plan), (std::size_t{layer.inputs} + 1) * columns, "weights");
+  tensors.bias = blocks(poplar::FLOAT, columns, "bias");
+  tensors.decay = blocks(poplar::FLOAT, columns, "decay");
+  tensors.gain = blocks(poplar::FLOAT, columns, "gain");
+  tensors.lengths = blocks(poplar::UNSIGNED_INT, plan.options.batch, "lengths");
+  tensors.membranes = blocks(poplar::FLOAT, row * plan.membraneRows(l), "membranes");
+  if (layer.leaky) return tensors;
+  tensors.threshold = blocks(poplar::FLOAT, columns, "threshold");
+  tensors.second_threshold = blocks(poplar::FLOAT, columns, "second_threshold");
+  tensors.counts = blocks(poplar::FLOAT, row, "counts");
+  tensors.v = blocks(poplar::FLOAT, row, "v");
+  return tensors;
+}
+
+poplar::Tensor addHistory(poplar::Graph& graph, const NetworkPlan& plan, const ListPlan& list,
+                          const std::string& name) {
+  const std::size_t elements = std::size_t{plan.options.batch} * plan.options.num_steps * list.stride;
+  const poplar::Tensor history = graph.addVariable(poplar::UNSIGNED_SHORT, {elements}, name);
+  for (const Home& home : list.homes) graph.setTileMapping(historyOf(plan, list, history, home), home.tile);
+  return history;
+}
+
+ListTensors addLists(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l) {
+  const ListPlan& list = plan.lists[l];
+  const std::string name = "lists" + std::to_string(l) + "/";
+  ListTensors tensors;
+  tensors.lists = addAtHomes(graph, poplar::UNSIGNED_SHORT, list.homes, list.stride, name + "lists");
+  if (NetworkPlan::isMade(l)) {
+    tensors.dropped = addAtHomes(graph, poplar::UNSIGNED_INT, list.homes, 1, name + "dropped").flatten();
+  }
+  if (!NetworkPlan::isMade(l) || plan.options.keeps_record) {
+    tensors.history = addHistory(graph, plan, list, name + "history");
+  }
+  return tensors;
+}
+
+}  // namespace
+
+poplar::Type weightsType(const NetworkPlan& plan) { return plan.options.half_weights ? poplar::HALF : poplar::FLOAT; }
+
+poplar::Tensor historyOf(const NetworkPlan& plan, const ListPlan& list, const poplar::Tensor& history,
+                         const Home& home) {
+  const std::size_t sample = std::size_t{plan.options.num_steps} * list.stride;
+  const poplar::Tensor block =
+      history.slice(home.first_sample * sample, (home.first_sample + home.samples) * sample);
+  return block.reshape({plan.options.num_steps, std::size_t{home.samples} * list.stride});
+}
+
+poplar::Tensor membraneRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row) {
+  const std::size_t elements = std::size_t{plan.options.batch} * plan.layers[layer].tiles.columns;
+  return tensors.membranes.slice(row * elements, (row + 1) * elements, 1);
+}
+
+NetworkTensors addNetworkTensors(poplar::Graph& graph, const NetworkPlan& plan) {
+  NetworkTensors tensors;
+  tensors.lengths = graph.addVariable(poplar::UNSIGNED_INT, {plan.options.batch}, "lengths");
+  graph.setTileMapping(tensors.lengths, plan.lists.front().homes.front().tile);
+  for (std::size_t l = 0; l < plan.layers.size(); ++l) tensors.layers.push_back(addLayer(graph, plan, l));
+  for (std::size_t l = 0; l < plan.lists.size(); ++l) tensors.lists.push_back(addLists(graph, plan, l));
+  return tensors;
+}
+
+}  // namespace snnjax::builders

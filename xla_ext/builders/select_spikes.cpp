@@ -1,0 +1,147 @@
+#include "select_spikes.hpp"
+
+#include <algorithm>
+#include <popops/Cast.hpp>
+#include <popops/ElementWise.hpp>
+#include <popops/Reduce.hpp>
+#include <popops/Zero.hpp>
+#include <poputil/TileMapping.hpp>
+#include <poputil/VertexTemplates.hpp>
+
+#include "vertices.hpp"
+
+namespace snnjax::builders {
+namespace {
+
+using poplar::program::Execute;
+using poplar::program::Sequence;
+using poputil::templateVertex;
+
+poplar::Type membraneType(const SelectSpikesOptions& options) {
+  return options.half_membranes ? poplar::HALF : poplar::FLOAT;
+}
+
+poplar::Type idType(const SelectSpikesOptions& options) {
+  return options.long_ids ? poplar::INT : poplar::UNSIGNED_SHORT;
+}
+
+// The compute sets of the forward program, and what lies between them.
+struct Stages {
+  poplar::ComputeSet candidates, lists, values;
+  poplar::Tensor v;  // float [rows, neurons]
+  poplar::Tensor dropped;
+};
+
+// The candidates of the rows of a block, as records of parts of rows; the lists that they make together.
+void addBlock(poplar::Graph& graph, const SelectSpikesOptions& options, const SelectSpikesTensors& tensors,
+              const RowBlock& block, const Stages& stages) {
+  const unsigned workers = graph.getTarget().getNumWorkerContexts(), rows = block.rows();
+  const unsigned parts = rows < workers ? workers : 1;
+  const unsigned chunk = (options.neurons + parts - 1) / parts;
+  const unsigned slots = (std::min(options.capacity, chunk) + 1) / 2 * 2;  // whole 64-bit words of membranes
+  const unsigned stride_in = listStride(slots), stride = listStride(options.capacity);
+  const std::size_t items = std::size_t{rows} * parts;
+  const poplar::Tensor records = graph.addVariable(idType(options), {items, stride_in}, "candidates/records");
+  const poplar::Tensor membranes = graph.addVariable(poplar::FLOAT, {items, slots}, "candidates/membranes");
+  const poplar::Tensor iteration = graph.addConstant(poplar::UNSIGNED_INT, {}, 0U, "iteration");
+  for (const poplar::Tensor& each : {records, membranes, iteration}) graph.setTileMapping(each, block.tile);
+  addVertex(graph, stages.candidates, templateVertex("snnjax::SelectCandidates", idType(options)), block.tile,
+            {{"v", stages.v.slice(block.first, block.last)},
+             {"threshold", tensors.threshold},
+             {"second_threshold", tensors.second_threshold},
+             {"lists", records},
+             {"membranes", membranes}},
+            {{"rows", rows},         {"neurons", options.neurons}, {"columns", options.neurons},
+             {"parts", parts},       {"slots", slots},             {"stride", stride_in},
+             {"capacity", options.capacity}, {"first_id", 0U},     {"num_neurons", options.neurons}});
+  // The parts of a row are the lists of one vertex; rows of one part each go into one vertex together.
+  const unsigned rows_together = parts == 1 ? rows : 1;
+  for (unsigned row = 0; row < rows; row += rows_together) {
+    const std::size_t first = block.first + row, item = std::size_t{row} * parts;
+    addVertex(graph, stages.lists, templateVertex("snnjax::CombineCandidates", idType(options)), block.tile,
+              {{"lists", records.slice(item, item + rows_together * parts)},
+               {"membranes", membranes.slice(item, item + rows_together * parts)},
+               {"list", tensors.records.slice(first, first + rows_together)},
+               {"dropped", stages.dropped.slice(first, first + rows_together)},
+               {"iteration", iteration}},
+              {{"rows", rows_together}, {"num_lists", parts}, {"slots", slots}, {"stride_in", stride_in},
+               {"stride", stride}, {"capacity", options.capacity}, {"num_neurons", options.neurons},
+               {"num_steps", 1U}, {"delay", 0U}});
+  }
+  addVertex(graph, stages.values, templateVertex("snnjax::ListValues", membraneType(options), idType(options)),
+            block.tile,
+            {{"lists", tensors.records.slice(block.first, block.last)},
+             {"values", tensors.values.slice(block.first, block.last)}},
+            {{"rows", rows}, {"stride", stride}, {"capacity", options.capacity}});
+}
+
+}  // namespace
+
+SelectSpikesTensors addSelectSpikesTensors(poplar::Graph& graph, const SelectSpikesOptions& options) {
+  SelectSpikesTensors tensors;
+  tensors.blocks = spreadRows(options.rows, graph.getTarget().getNumTiles());
+  tensors.v = addRows(graph, membraneType(options), tensors.blocks, options.neurons, "v");
+  tensors.threshold = graph.addVariable(poplar::FLOAT, {options.neurons}, "threshold");
+  tensors.second_threshold = graph.addVariable(poplar::FLOAT, {options.neurons}, "second_threshold");
+  poputil::mapTensorLinearly(graph, tensors.threshold);
+  poputil::mapTensorLinearly(graph, tensors.second_threshold);
+  tensors.records = addRows(graph, idType(options), tensors.blocks, listStride(options.capacity), "records");
+  tensors.values = addRows(graph, membraneType(options), tensors.blocks, options.capacity, "values");
+  return tensors;
+}
+
+Sequence addSelectSpikes(poplar::Graph& graph, const SelectSpikesOptions& options,
+                         const SelectSpikesTensors& tensors) {
+  Sequence program;
+  Stages stages;
+  stages.v = options.half_membranes
+                 ? popops::cast(graph, tensors.v, poplar::FLOAT, program, "select_spikes/cast")
+                 : tensors.v;
+  stages.dropped = addRows(graph, poplar::UNSIGNED_INT, tensors.blocks, 1, "dropped");
+  popops::zero(graph, stages.dropped, program, "select_spikes/zero");
+  stages.candidates = graph.addComputeSet("select_spikes/candidates");
+  stages.lists = graph.addComputeSet("select_spikes/lists");
+  stages.values = graph.addComputeSet("select_spikes/values");
+  for (const RowBlock& block : tensors.blocks) addBlock(graph, options, tensors, block, stages);
+  for (const poplar::ComputeSet set : {stages.candidates, stages.lists, stages.values}) program.add(Execute(set));
+  return program;
+}
+
+SelectSpikesCotangents addSelectSpikesCotangents(poplar::Graph& graph, const SelectSpikesOptions& options,
+                                                 const SelectSpikesTensors& tensors) {
+  SelectSpikesCotangents cotangents;
+  cotangents.g_values = addRows(graph, membraneType(options), tensors.blocks, options.capacity, "g_values");
+  cotangents.g_v = addRows(graph, membraneType(options), tensors.blocks, options.neurons, "g_v");
+  cotangents.g_threshold = graph.addVariable(poplar::FLOAT, {options.neurons}, "g_threshold");
+  poputil::mapTensorLinearly(graph, cotangents.g_threshold);
+  return cotangents;
+}
+
+Sequence addSelectSpikesBackward(poplar::Graph& graph, const SelectSpikesOptions& options,
+                                 const SelectSpikesTensors& tensors, const SelectSpikesCotangents& cotangents) {
+  const std::string vertex =
+      templateVertex("snnjax::SelectSpikesBackward", membraneType(options), idType(options));
+  const poplar::Tensor ids = tensors.records.slice(kListHeader, kListHeader + options.capacity, 1);
+  const poplar::ComputeSet set = graph.addComputeSet("select_spikes_backward");
+  for (const RowBlock& block : tensors.blocks) {
+    addVertex(graph, set, vertex, block.tile,
+              {{"v", tensors.v.slice(block.first, block.last)},
+               {"threshold", tensors.threshold},
+               {"ids", ids.slice(block.first, block.last)},
+               {"g_values", cotangents.g_values.slice(block.first, block.last)},
+               {"g_v", cotangents.g_v.slice(block.first, block.last)}},
+              {{"rows", block.rows()},
+               {"neurons", options.neurons},
+               {"capacity", options.capacity},
+               {"first_id", 0U},
+               {"surrogate", static_cast<unsigned char>(options.surrogate)},
+               {"slope", options.slope}});
+  }
+  Sequence program({Execute(set)});
+  popops::reduceWithOutput(graph, cotangents.g_v, cotangents.g_threshold, {0}, popops::Operation::ADD, program,
+                           "select_spikes/sum");
+  popops::negInPlace(graph, cotangents.g_threshold, program, "select_spikes/negate");
+  return program;
+}
+
+}  // namespace snnjax::builders

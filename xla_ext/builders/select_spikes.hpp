@@ -1,0 +1,50 @@
+// `select_spikes` on tiles: each tile lists some rows of the batch, its workers share the neurons of a row or, where it
+// has enough of them, the rows. Defined by snnjax/ops/select_spikes.py.
+#pragma once
+
+#include <poplar/Graph.hpp>
+#include <poplar/Program.hpp>
+
+#include "network_plan.hpp"
+#include "spread.hpp"
+
+namespace snnjax::builders {
+
+struct SelectSpikesOptions {
+  unsigned rows = 0;
+  unsigned neurons = 0;
+  unsigned capacity = 0;
+  bool half_membranes = false;
+  bool long_ids = false;  // int, beyond 65,535 neurons; else unsigned short
+  Surrogate surrogate = Surrogate::SuperSpike;
+  float slope = 10.0F;
+};
+
+struct SelectSpikesTensors {
+  std::vector<RowBlock> blocks;
+  poplar::Tensor v;                            // [rows, neurons]
+  poplar::Tensor threshold, second_threshold;  // float [neurons], spread over all tiles
+  poplar::Tensor records;                      // ids [rows, stride], as in poplar_kernels/lists.hpp
+  poplar::Tensor values;                       // v's type [rows, capacity]: 1 for spikes, else 0
+};
+
+struct SelectSpikesCotangents {
+  poplar::Tensor g_values;     // in: v's type [rows, capacity]
+  poplar::Tensor g_v;          // out: v's type [rows, neurons]
+  poplar::Tensor g_threshold;  // out: float [neurons], summed over the rows
+};
+
+SelectSpikesTensors addSelectSpikesTensors(poplar::Graph& graph, const SelectSpikesOptions& options);
+
+poplar::program::Sequence addSelectSpikes(poplar::Graph& graph, const SelectSpikesOptions& options,
+                                          const SelectSpikesTensors& tensors);
+
+SelectSpikesCotangents addSelectSpikesCotangents(poplar::Graph& graph, const SelectSpikesOptions& options,
+                                                 const SelectSpikesTensors& tensors);
+
+// Runs after the forward program, on the records it wrote.
+poplar::program::Sequence addSelectSpikesBackward(poplar::Graph& graph, const SelectSpikesOptions& options,
+                                                  const SelectSpikesTensors& tensors,
+                                                  const SelectSpikesCotangents& cotangents);
+
+}  // namespace snnjax::builders

@@ -1,0 +1,111 @@
+#include "spike_matmul.hpp"
+
+#include <popops/Reduce.hpp>
+#include <popops/Zero.hpp>
+#include <poputil/VertexTemplates.hpp>
+
+#include "vertices.hpp"
+
+namespace snnjax::builders {
+namespace {
+
+using poplar::program::Execute;
+using poplar::program::Sequence;
+using poputil::templateVertex;
+
+poplar::Type weightsType(const SpikeMatmulOptions& options) {
+  return options.half_weights ? poplar::HALF : poplar::FLOAT;
+}
+
+poplar::Type idType(const SpikeMatmulOptions& options) {
+  return options.long_ids ? poplar::INT : poplar::UNSIGNED_SHORT;
+}
+
+std::vector<State> statesOf(const SpikeMatmulOptions& options, const TileRange& tiles) {
+  return {{"rows", options.rows},
+          {"capacity", options.capacity},
+          {"num_inputs", options.num_inputs},
+          {"outputs", tiles.columns}};
+}
+
+}  // namespace
+
+SpikeMatmulTensors addSpikeMatmulTensors(poplar::Graph& graph, const SpikeMatmulOptions& options) {
+  const unsigned num_tiles = graph.getTarget().getNumTiles();
+  const poplar::Type type = weightsType(options);
+  const std::vector<RowBlock> blocks = spreadRows(options.rows, num_tiles);
+  SpikeMatmulTensors tensors;
+  tensors.tiles = spreadColumns(options.outputs, type, num_tiles);
+  tensors.ids = addRows(graph, idType(options), blocks, options.capacity, "ids");
+  tensors.values = addRows(graph, type, blocks, options.capacity, "values");
+  const std::size_t columns = tensors.tiles.columns;
+  tensors.weights = addBlocks(graph, type, tensors.tiles, (options.num_inputs + std::size_t{1}) * columns, "weights");
+  tensors.out = addBlocks(graph, type, tensors.tiles, options.rows * columns, "out");
+  return tensors;
+}
+
+Sequence addSpikeMatmul(poplar::Graph& graph, const SpikeMatmulOptions& options, const SpikeMatmulTensors& tensors) {
+  const poplar::Type type = weightsType(options);
+  const std::string vertex = templateVertex("snnjax::SpikeMatmul", type, type, idType(options));
+  const poplar::ComputeSet set = graph.addComputeSet("spike_matmul");
+  std::vector<State> states = statesOf(options, tensors.tiles);
+  states.push_back({"accumulate", false});
+  for (unsigned i = 0; i < tensors.tiles.count; ++i) {
+    addVertex(graph, set, vertex, tensors.tiles.first + i,
+              {{"ids", tensors.ids},
+               {"values", tensors.values},
+               {"weights", tensors.weights[i]},
+               {"out", tensors.out[i]}},
+              states);
+  }
+  return Sequence({Execute(set)});
+}
+
+SpikeMatmulCotangents addSpikeMatmulCotangents(poplar::Graph& graph, const SpikeMatmulOptions& options,
+                                               const SpikeMatmulTensors& tensors) {
+  const poplar::Type type = weightsType(options);
+  const std::size_t columns = tensors.tiles.columns, rows = options.num_inputs + std::size_t{1};
+  const std::vector<RowBlock> blocks = spreadRows(options.rows, graph.getTarget().getNumTiles());
+  SpikeMatmulCotangents cotangents;
+  cotangents.g = addBlocks(graph, type, tensors.tiles, options.rows * columns, "g");
+  cotangents.d_values = addRows(graph, type, blocks, options.capacity, "d_values");
+  cotangents.d_weights = addBlocks(graph, poplar::FLOAT, tensors.tiles, rows * columns, "d_weights");
+  return cotangents;
+}
+
+Sequence addSpikeMatmulBackward(poplar::Graph& graph, const SpikeMatmulOptions& options,
+                                const SpikeMatmulTensors& tensors, const SpikeMatmulCotangents& cotangents) {
+  const poplar::Type type = weightsType(options);
+  const std::string values_gradient =
+      templateVertex("snnjax::SpikeMatmulValuesGradient", type, poplar::FLOAT, idType(options));
+  const std::string weights_gradient =
+      templateVertex("snnjax::SpikeMatmulWeightsGradient", type, idType(options));
+  const std::vector<State> states = statesOf(options, tensors.tiles);
+  // Of each tile's own columns.
+  const poplar::Tensor dots = addBlocks(graph, poplar::FLOAT, tensors.tiles,
+                                        std::size_t{options.rows} * options.capacity, "spike_matmul/dots");
+  const poplar::ComputeSet set = graph.addComputeSet("spike_matmul_backward");
+  for (unsigned i = 0; i < tensors.tiles.count; ++i) {
+    const unsigned tile = tensors.tiles.first + i;
+    addVertex(graph, set, values_gradient, tile,
+              {{"ids", tensors.ids},
+               {"weights", tensors.weights[i]},
+               {"g", cotangents.g[i]},
+               {"d_values", dots[i]}},
+              states);
+    addVertex(graph, set, weights_gradient, tile,
+              {{"ids", tensors.ids},
+               {"values", tensors.values},
+               {"g", cotangents.g[i]},
+               {"d_weights", cotangents.d_weights[i]}},
+              states);
+  }
+  Sequence program;
+  popops::zero(graph, cotangents.d_weights, program, "spike_matmul/zero");
+  program.add(Execute(set));
+  popops::reduceWithOutput(graph, dots, cotangents.d_values.flatten(), {0}, popops::Operation::ADD, program,
+                           "spike_matmul/sum");
+  return program;
+}
+
+}  // namespace snnjax::builders

@@ -1,0 +1,170 @@
+// `lif_network` once more, in scalar C++ on dense arrays: the equations of snnjax/ops/_lif_layer.py, sample by sample.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "../network_plan.hpp"
+
+namespace network_test {
+
+using snnjax::builders::NetworkOptions;
+using snnjax::builders::Reset;
+
+using Row = std::vector<float>;
+
+// Parameters and inputs in the user's order.
+struct Network {
+  NetworkOptions options;
+  std::vector<Row> weights;  // of each layer and of the read-out: [inputs, neurons]
+  std::vector<Row> bias;     // [neurons]
+  float decay = 0.5F, gain = 1.0F, threshold = 1.0F, second_threshold = 0.5F;
+  std::vector<std::int32_t> ids;       // [num_steps, batch, event_capacity]
+  std::vector<std::uint32_t> lengths;  // [batch]
+
+  std::size_t count() const { return weights.size(); }
+  bool isLeaky(std::size_t l) const { return l == options.layers.size(); }
+  unsigned neurons(std::size_t l) const { return isLeaky(l) ? options.outputs : options.layers[l].neurons; }
+  unsigned inputs(std::size_t l) const { return l == 0 ? options.num_inputs : options.layers[l - 1].neurons; }
+  bool isListed(std::size_t l) const { return l + 1 < count(); }  // a spiking output is not
+};
+
+// Arrays [num_steps, batch, neurons] of each layer.
+struct Ran {
+  std::vector<Row> v, listed, fired;  // membranes, 1 where listed, 1 where a listed neuron spikes
+};
+
+inline std::uint32_t hashOf(std::uint32_t x) {
+  x = (x ^ (x >> 16)) * 0x85EBCA6BU;
+  x = (x ^ (x >> 13)) * 0xC2B2AE35U;
+  return x ^ (x >> 16);
+}
+
+// The candidates of one kind that stay: the largest membranes, ties by hash.
+inline void keepLargest(const float* v, std::vector<unsigned> ids, std::size_t slots, float* listed) {
+  std::sort(ids.begin(), ids.end(), [&](unsigned a, unsigned b) {
+    return v[a] != v[b] ? v[a] > v[b] : hashOf(a) < hashOf(b);
+  });
+  for (std::size_t k = 0; k < std::min(slots, ids.size()); ++k) listed[ids[k]] = 1.0F;
+}
+
+inline void select(const Network& network, std::size_t l, const float* v, float* listed, float* fired) {
+  const unsigned neurons = network.neurons(l);
+  const std::size_t capacity = std::min(network.options.layers[l].capacity.value_or(neurons), neurons);
+  std::vector<unsigned> spikes, near;
+  for (unsigned j = 0; j < neurons; ++j) {
+    if (v[j] > network.threshold) spikes.push_back(j);
+    if (v[j] > network.second_threshold && !(v[j] > network.threshold)) near.push_back(j);
+  }
+  keepLargest(v, spikes, capacity, listed);
+  keepLargest(v, near, capacity - std::min(capacity, spikes.size()), listed);
+  for (unsigned j = 0; j < neurons; ++j) fired[j] = listed[j] * (v[j] > network.threshold ? 1.0F : 0.0F);
+}
+
+inline float afterReset(const Network& network, bool leaky, float v) {
+  const bool fires = v > network.threshold;
+  if (leaky || !fires || network.options.reset == Reset::None) return v;
+  return network.options.reset == Reset::Subtract ? v - network.threshold : 0.0F;
+}
+
+// The inputs of layer `l` at (t, b), dense.
+inline Row inputsOf(const Network& network, const Ran& ran, std::size_t l, std::size_t row) {
+  const unsigned inputs = network.inputs(l);
+  if (l > 0) {
+    const float* const from = &ran.fired[l - 1][row * inputs];
+    return Row(from, from + inputs);
+  }
+  Row dense(inputs, 0.0F);
+  for (unsigned k = 0; k < network.options.event_capacity; ++k) {
+    const std::int32_t id = network.ids[row * network.options.event_capacity + k];
+    if (id >= 0 && id < static_cast<std::int32_t>(inputs)) dense[static_cast<unsigned>(id)] += 1.0F;
+  }
+  return dense;
+}
+
+inline Ran runForward(const Network& network) {
+  const unsigned steps = network.options.num_steps, batch = network.options.batch;
+  Ran ran;
+  for (std::size_t l = 0; l < network.count(); ++l) {
+    const std::size_t neurons = network.neurons(l);
+    for (std::vector<Row>* each : {&ran.v, &ran.listed, &ran.fired}) each->emplace_back(steps * batch * neurons, 0.0F);
+    for (std::size_t t = 0; t < steps; ++t) {
+      for (std::size_t b = 0; b < batch; ++b) {
+        const std::size_t row = t * batch + b;
+        float* const v = &ran.v[l][row * neurons];
+        const Row x = inputsOf(network, ran, l, row);
+        for (std::size_t j = 0; j < neurons; ++j) {
+          const float before = t == 0 ? 0.0F : ran.v[l][(row - batch) * neurons + j];
+          float current = network.bias[l][j];
+          for (std::size_t i = 0; i < x.size(); ++i) current += x[i] * network.weights[l][i * neurons + j];
+          v[j] = t >= network.lengths[b]
+                     ? before
+                     : network.decay * afterReset(network, network.isLeaky(l), before) + network.gain * current;
+        }
+        if (!network.isLeaky(l) && network.isListed(l) && t < network.lengths[b]) {
+          select(network, l, v, &ran.listed[l][row * neurons], &ran.fired[l][row * neurons]);
+        }
+      }
+    }
+  }
+  return ran;
+}
+
+inline float superSpike(float x, float slope) {
+  const float root = 1.0F + slope * std::abs(x);
+  return 1.0F / (root * root);
+}
+
+// The gradient of the current of layer `l`, [num_steps, batch, neurons], from that of its spikes or read-out `g`.
+inline Row currentGradient(const Network& network, const Ran& ran, std::size_t l, const Row& g) {
+  const std::size_t steps = network.options.num_steps, batch = network.options.batch, neurons = network.neurons(l);
+  Row g_current(steps * batch * neurons, 0.0F);
+  for (std::size_t b = 0; b < batch; ++b) {
+    for (std::size_t j = 0; j < neurons; ++j) {
+      float g_u = 0.0F;
+      for (std::size_t t = steps; t-- > 0;) {
+        const std::size_t i = (t * batch + b) * neurons + j;
+        if (t >= network.lengths[b]) {  // padded steps of a read-out repeat its last membrane; others fire nothing
+          g_u += network.isLeaky(l) ? g[i] : 0.0F;
+          continue;
+        }
+        const float v = ran.v[l][i];
+        const bool takes = network.isLeaky(l) || !network.isListed(l) || ran.listed[l][i] > 0;
+        const float slope = network.isLeaky(l) ? 1.0F : superSpike(v - network.threshold, network.options.slope);
+        const bool zeroed = network.options.reset == Reset::Zero && !network.isLeaky(l) && v > network.threshold;
+        const float g_v = (zeroed ? 0.0F : g_u) + (takes ? g[i] * slope : 0.0F);
+        g_u = network.decay * g_v;
+        g_current[i] = network.gain * g_v;
+      }
+    }
+  }
+  return g_current;
+}
+
+// The weight gradients for the gradient `g` of the output [num_steps, batch, outputs]; the reset detached.
+inline std::vector<Row> runBackward(const Network& network, const Ran& ran, Row g) {
+  const std::size_t rows = std::size_t{network.options.num_steps} * network.options.batch;
+  std::vector<Row> g_weights(network.count());
+  for (std::size_t l = network.count(); l-- > 0;) {
+    const std::size_t neurons = network.neurons(l), inputs = network.inputs(l);
+    const Row g_current = currentGradient(network, ran, l, g);
+    g_weights[l].assign(inputs * neurons, 0.0F);
+    Row g_below(rows * inputs, 0.0F);
+    for (std::size_t row = 0; row < rows; ++row) {
+      const Row x = inputsOf(network, ran, l, row);
+      for (std::size_t i = 0; i < inputs; ++i) {
+        for (std::size_t j = 0; j < neurons; ++j) {
+          g_weights[l][i * neurons + j] += x[i] * g_current[row * neurons + j];
+          g_below[row * inputs + i] += network.weights[l][i * neurons + j] * g_current[row * neurons + j];
+        }
+      }
+    }
+    g = std::move(g_below);
+  }
+  return g_weights;
+}
+
+}  // namespace network_test

@@ -1,0 +1,120 @@
+// The mapping of layers onto tiles, and the plan of a network, without a graph.
+#include "../../ipu_model/tests/check.hpp"
+#include "../host_layout.hpp"
+#include "../network_plan.hpp"
+
+using namespace snnjax::builders;
+
+namespace {
+
+constexpr std::size_t kBytes = 624 * 1024;
+
+// The network of ipu.md 1.3 with two hidden layers, at 1 % activity.
+NetworkOptions nmnist() {
+  NetworkOptions options;
+  options.num_steps = 100;
+  options.batch = 48;
+  options.num_inputs = 2312;
+  options.event_capacity = 32;
+  options.layers = {{1466, 14}, {1466, 14}};
+  options.outputs = 10;
+  return options;
+}
+
+void testTwoNeuronsATile() {
+  const NetworkPlan plan = planNetwork(nmnist(), 1472, kBytes);
+  CHECK_EQUAL(plan.layers.size(), 3u);
+  for (const LayerPlan& layer : plan.layers) CHECK_EQUAL(layer.tiles.columns, 2u);
+  CHECK_EQUAL(plan.layers[0].tiles.count, 733u);
+  CHECK_EQUAL(plan.layers[2].tiles.first, 1466u);
+  CHECK_EQUAL(plan.layers[2].tiles.count, 5u);
+}
+
+void testBalance() {
+  // The first layer reads far longer lists: its neurons get more tiles.
+  const std::vector<LayerSize> layers = {{1000, 512, 200}, {512, 512, 10}};
+  const std::vector<TileRange> ranges = tilesOfLayers(layers, {.count = 128, .bytes = kBytes, .batch = 8});
+  CHECK(ranges[0].columns < ranges[1].columns);
+  CHECK(ranges[1].first + ranges[1].count <= 128u);
+  CHECK_EQUAL(ranges[1].first, ranges[0].count);
+}
+
+void testComparison() {
+  // graphcore_snn's log: starts 1, 734, 1467 (ipu.md 1.2).
+  const std::vector<LayerSize> layers = {{2312, 1466, 32}, {1466, 1466, 14}, {1466, 10, 14}};
+  const std::vector<TileRange> ranges = tilesOfEqualColumns(layers, {.count = 1472, .bytes = kBytes, .batch = 48});
+  CHECK_EQUAL(ranges[0].first, 1u);
+  CHECK_EQUAL(ranges[1].first, 734u);
+  CHECK_EQUAL(ranges[2].first, 1467u);
+}
+
+void testFewTiles() {
+  NetworkOptions options = nmnist();
+  options.num_inputs = 20;
+  options.batch = 3;
+  options.num_steps = 4;
+  options.layers = {{12, 14}, {9, {}}};
+  const NetworkPlan plan = planNetwork(options, 1, kBytes);
+  for (const LayerPlan& layer : plan.layers) CHECK_EQUAL(layer.tiles.first + layer.tiles.count, 1u);
+  CHECK_EQUAL(plan.lists[1].capacity, 12u);  // no more slots than neurons
+  CHECK_EQUAL(plan.lists[2].capacity, 9u);
+}
+
+void testEverySampleHasOneHome() {
+  const NetworkPlan plan = planNetwork(nmnist(), 1472, kBytes);
+  for (const ListPlan& list : plan.lists) {
+    unsigned next = 0;
+    for (const Home& home : list.homes) {
+      CHECK_EQUAL(home.first_sample, next);
+      CHECK(home.tile < 1472u);
+      next += home.samples;
+    }
+    CHECK_EQUAL(next, 48u);
+  }
+}
+
+void testErrors() {
+  NetworkOptions options = nmnist();
+  CHECK_THROWS(planNetwork(options, 8, kBytes), "lif_network: `layers` must fit into tiles of 638976 bytes");
+  options.layers.clear();
+  CHECK_THROWS(planNetwork(options, 8, kBytes), "lif_network: `layers` must hold at least one layer, got none");
+}
+
+void testLayoutsThereAndBack() {
+  LayerPlan layer;
+  layer.neurons = 5;
+  layer.tiles = {0, 2, 4};
+  const std::vector<float> array = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  const std::vector<float> blocks = toTiles(layer, array, 2, 1, -1);
+  CHECK(blocks == (std::vector<float>{1, 2, 3, 4, 6, 7, 8, 9, -1, -1, -1, -1,  //
+                                      5, -1, -1, -1, 10, -1, -1, -1, -1, -1, -1, -1}));
+  CHECK(fromTiles(layer, blocks, 2, 1) == array);
+  CHECK_THROWS(toTiles(layer, array, 3), "toTiles: `array` must hold 15 numbers, got 10");
+}
+
+void testListsThereAndBack() {
+  NetworkOptions options = nmnist();
+  options.num_steps = 1;
+  options.batch = 2;
+  options.num_inputs = 9;
+  options.event_capacity = 3;
+  const NetworkPlan plan = planNetwork(options, 1472, kBytes);
+  const std::vector<std::uint16_t> history = listsToHomes(plan, 0, std::vector<std::int32_t>{7, -1, 2, 9, 4, 12});
+  const HostLists lists = listsFromHomes(plan, 0, history);
+  CHECK(lists.ids == (std::vector<std::int32_t>{2, 7, 9, 4, 9, 9}));
+  CHECK(lists.num_kept == (std::vector<std::int32_t>{2, 1}));
+}
+
+}  // namespace
+
+int main() {
+  testTwoNeuronsATile();
+  testBalance();
+  testComparison();
+  testFewTiles();
+  testEverySampleHasOneHome();
+  testErrors();
+  testLayoutsThereAndBack();
+  testListsThereAndBack();
+  return check::failures;
+}

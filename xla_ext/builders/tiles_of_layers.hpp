@@ -1,0 +1,49 @@
+// Which tiles hold which layer: a contiguous range for each, all tiles of a layer with the same number of neurons.
+// Pure arithmetic; no graph is needed to try a mapping.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace snnjax::builders {
+
+// What decides how much work and memory the neurons of a layer take.
+struct LayerSize {
+  unsigned inputs = 0;   // rows of the weights
+  unsigned neurons = 0;  // columns
+  unsigned listed = 0;   // rows that a sample adds per step: the capacity of the lists that the layer reads
+};
+
+struct TilesAtHand {
+  unsigned count = 0;
+  std::size_t bytes = 0;        // of one tile
+  unsigned batch = 0;           // samples that every tile works on
+  unsigned membrane_rows = 1;   // rows [batch, columns] of membranes kept: num_steps + 1 for a backward pass
+  unsigned arrays = 1;          // of the size of the weights: weights alone, or with gradient and moments
+  unsigned weight_bytes = 4;    // of one weight
+};
+
+// Neuron j of a layer lies on tile first + j / columns, in column j % columns. `columns` is even, for two floats make
+// one 64-bit load; the last tile of a layer may have columns to spare.
+struct TileRange {
+  unsigned first = 0;
+  unsigned count = 0;
+  unsigned columns = 0;
+};
+
+// The mapping whose slowest tile is fastest: every layer starts with two columns a tile, and as long as the layers do
+// not fit, that layer takes more columns whose tiles are the least loaded then. Layers that outnumber the tiles share.
+// Throws std::invalid_argument if some tile would need more memory than it has.
+std::vector<TileRange> tilesOfLayers(std::span<const LayerSize> layers, const TilesAtHand& tiles);
+
+// For comparison, what graphcore_snn does (ipu.md 1.2): tile 0 stays free, all layers have the same columns a tile.
+std::vector<TileRange> tilesOfEqualColumns(std::span<const LayerSize> layers, const TilesAtHand& tiles);
+
+// An estimate of the issue slots a tile spends on a time step, forward and backward, with so many columns.
+double stepCost(const LayerSize& layer, unsigned columns, unsigned batch);
+
+// Bytes of weights, membranes and gradients of a tile with so many columns.
+std::size_t tileBytes(const LayerSize& layer, unsigned columns, const TilesAtHand& tiles);
+
+}  // namespace snnjax::builders

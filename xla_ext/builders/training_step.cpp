@@ -1,0 +1,151 @@
+#include "training_step.hpp"
+
+#include <poputil/VertexTemplates.hpp>
+#include <stdexcept>
+#include <string>
+
+#include "loop.hpp"
+#include "loss.hpp"
+#include "vertices.hpp"
+
+namespace snnjax::builders {
+namespace {
+
+using poplar::Tensor;
+using poplar::program::Copy;
+using poplar::program::Execute;
+using poplar::program::Sequence;
+
+constexpr unsigned kWorkers = 6;
+
+AdamTensors addMoments(poplar::Graph& graph, const TileRange& tiles, std::size_t size, const std::string& name) {
+  return {addBlocks(graph, poplar::FLOAT, tiles, size, name + "/m"),
+          addBlocks(graph, poplar::FLOAT, tiles, size, name + "/v"),
+          addBlocks(graph, poplar::FLOAT, tiles, std::size_t{2} * kWorkers, name + "/powers")};
+}
+
+// One vertex a tile: parameters [tiles, size] move along their gradients, which are 0 afterwards.
+void addUpdate(poplar::Graph& graph, poplar::ComputeSet set, const TileRange& tiles, const Tensor& parameters,
+               const Tensor& gradient, const AdamTensors& adam, const Tensor& learning_rate,
+               const TrainingOptions& options) {
+  const std::string type = poputil::templateVertex("snnjax::Adam", parameters.elementType());
+  for (unsigned i = 0; i < tiles.count; ++i) {
+    addVertex(graph, set, type, tiles.first + i,
+              {{"weights", parameters[i]},
+               {"g", gradient[i]},
+               {"m", adam.m[i]},
+               {"v", adam.v[i]},
+               {"powers", adam.powers[i]},
+               {"learning_rate", learning_rate}},
+              {{"n", static_cast<unsigned>(adam.m.dim(1))},
+               {"beta1", options.beta1},
+               {"beta2", options.beta2},
+               {"epsilon", options.epsilon}});
+  }
+}
+
+// The gradient of a bias, summed over the batch: [tiles, columns].
+Tensor addBiasSums(poplar::Graph& graph, poplar::ComputeSet set, const NetworkPlan& plan, const LayerPlan& layer,
+                   const Tensor& g_bias) {
+  const Tensor sums = addBlocks(graph, poplar::FLOAT, layer.tiles, layer.tiles.columns, "bias_gradient");
+  for (unsigned i = 0; i < layer.tiles.count; ++i) {
+    addVertex(graph, set, "snnjax::SumRows", layer.tiles.first + i, {{"in", g_bias[i]}, {"out", sums[i]}},
+              {{"rows", plan.options.batch}, {"columns", layer.tiles.columns}});
+  }
+  return sums;
+}
+
+// The rows of the weights that inputs name; the last one, of ids out of range, does not learn.
+Tensor learningRows(const LayerPlan& layer, const Tensor& blocks) {
+  return blocks.slice(0, std::size_t{layer.inputs} * layer.tiles.columns, 1);
+}
+
+Sequence addUpdates(poplar::Graph& graph, const NetworkPlan& plan, const TrainingTensors& tensors,
+                    const TrainingOptions& options) {
+  const poplar::ComputeSet update = graph.addComputeSet("adam"), sum = graph.addComputeSet("bias_gradient");
+  Sequence clear;
+  for (std::size_t l = 0; l < plan.layers.size(); ++l) {
+    const LayerPlan& layer = plan.layers[l];
+    const LayerCotangents& cotangents = tensors.cotangents.layers[l];
+    addUpdate(graph, update, layer.tiles, learningRows(layer, tensors.network.layers[l].weights),
+              learningRows(layer, cotangents.g_weights), tensors.weights[l], tensors.learning_rate, options);
+    if (!options.learns_bias) continue;
+    const Tensor g_bias = addBiasSums(graph, sum, plan, layer, cotangents.g_bias);
+    addUpdate(graph, update, layer.tiles, tensors.network.layers[l].bias, g_bias, tensors.biases[l],
+              tensors.learning_rate, options);
+    clear.add(zeros(graph, cotangents.g_bias));
+  }
+  if (!options.learns_bias) return Sequence({Execute(update)});
+  return Sequence({Execute(sum), Execute(update), clear});
+}
+
+TrainingTensors addTensors(poplar::Graph& graph, const NetworkPlan& plan, const TrainingOptions& options) {
+  TrainingTensors tensors;
+  tensors.network = addNetworkTensors(graph, plan);
+  tensors.cotangents = addNetworkCotangents(graph, plan);
+  for (std::size_t l = 0; l < plan.layers.size(); ++l) {
+    const LayerPlan& layer = plan.layers[l];
+    const std::string name = "layer" + std::to_string(l);
+    const std::size_t size = std::size_t{layer.inputs} * layer.tiles.columns;
+    tensors.weights.push_back(addMoments(graph, layer.tiles, size, name + "/weights"));
+    if (options.learns_bias) {
+      tensors.biases.push_back(addMoments(graph, layer.tiles, layer.tiles.columns, name + "/bias"));
+    }
+  }
+  const std::vector<Home>& homes = plan.lists.back().homes;
+  tensors.labels = addAtHomes(graph, poplar::UNSIGNED_INT, homes, 1, "labels").flatten();
+  tensors.loss = addAtHomes(graph, poplar::FLOAT, homes, 1, "loss").flatten();
+  tensors.learning_rate = graph.addVariable(poplar::FLOAT, {1}, "learning_rate");
+  graph.setTileMapping(tensors.learning_rate, homes.front().tile);
+  return tensors;
+}
+
+Sequence prepare(poplar::Graph& graph, const NetworkPlan& plan, const TrainingTensors& tensors) {
+  Sequence program;
+  for (std::size_t l = 0; l < plan.layers.size(); ++l) {
+    const LayerCotangents& own = tensors.cotangents.layers[l];
+    for (const Tensor& each : {own.g_counts, own.g_last, own.g_output, own.g_weights, own.g_bias}) {
+      if (each.valid()) program.add(zeros(graph, each));
+    }
+    program.add(zeros(graph, membraneRow(plan, l, tensors.network.layers[l], 0)));
+  }
+  for (const std::vector<AdamTensors>& group : {tensors.weights, tensors.biases}) {
+    for (const AdamTensors& each : group) {
+      program.add(zeros(graph, each.m));
+      program.add(zeros(graph, each.v));
+      program.add(fill(graph, each.powers, 1.0F));
+    }
+  }
+  return program;
+}
+
+void addInputs(poplar::Graph& graph, const TrainingTensors& tensors, Sequence& program) {
+  const Tensor& events = tensors.network.lists.front().history;
+  program.add(Copy(graph.addHostToDeviceFIFO(kInputStream, poplar::UNSIGNED_SHORT, events.numElements()), events));
+  const Tensor& labels = tensors.labels;
+  program.add(Copy(graph.addHostToDeviceFIFO(kLabelStream, poplar::UNSIGNED_INT, labels.numElements()), labels));
+}
+
+}  // namespace
+
+TrainingStep addTrainingStep(poplar::Graph& graph, const NetworkPlan& plan, const TrainingOptions& options) {
+  if (!plan.options.keeps_record || plan.options.outputs == 0) {
+    throw std::invalid_argument("training_step: `plan` must keep its record and have a read-out, got one without. "
+                                "Set keeps_record and outputs.");
+  }
+  TrainingStep training;
+  training.tensors = addTensors(graph, plan, options);
+  const TrainingTensors& tensors = training.tensors;
+  training.prepare = prepare(graph, plan, tensors);
+  addInputs(graph, tensors, training.step);
+  training.step.add(addForward(graph, plan, tensors.network));
+  training.step.add(addCrossEntropy(graph, plan, tensors, options.pooling));
+  for (const LayerCotangents& layer : tensors.cotangents.layers) training.step.add(zeros(graph, layer.g_v));
+  training.step.add(addBackward(graph, plan, tensors.network, tensors.cotangents));
+  training.step.add(addUpdates(graph, plan, tensors, options));
+  const poplar::DataStream loss = graph.addDeviceToHostFIFO(kLossStream, poplar::FLOAT, tensors.loss.numElements());
+  training.step.add(Copy(tensors.loss, loss));
+  return training;
+}
+
+}  // namespace snnjax::builders

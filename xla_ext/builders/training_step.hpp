@@ -1,0 +1,53 @@
+// One step of training on the device: inputs from the host, `lif_network` forward, cross-entropy of its leaky read-out,
+// back-propagation through time, Adam. Parameters, gradients and moments never leave their tiles.
+#pragma once
+
+#include <poplar/Graph.hpp>
+#include <poplar/Program.hpp>
+#include <vector>
+
+#include "lif_network.hpp"
+
+namespace snnjax::builders {
+
+// How the steps of a sequence make the logit of a class; the codelet takes the number.
+enum class Pooling : unsigned char { Sum, Mean, Max };
+
+struct TrainingOptions {
+  Pooling pooling = Pooling::Mean;
+  float beta1 = 0.9F;  // as optax.adam
+  float beta2 = 0.999F;
+  float epsilon = 1e-8F;
+  bool learns_bias = false;
+};
+
+struct AdamTensors {
+  poplar::Tensor m, v;    // float [tiles, size]
+  poplar::Tensor powers;  // float [tiles, 6 * 2]: the powers of beta1 and beta2, of each worker its own
+};
+
+struct TrainingTensors {
+  NetworkTensors network;
+  NetworkCotangents cotangents;
+  std::vector<AdamTensors> weights;  // of each layer
+  std::vector<AdamTensors> biases;   // likewise, if they learn
+  poplar::Tensor labels;             // unsigned [batch]
+  poplar::Tensor loss;               // float [batch]: its sum is the mean loss
+  poplar::Tensor learning_rate;      // float [1]
+};
+
+struct TrainingStep {
+  TrainingTensors tensors;
+  poplar::program::Sequence prepare;  // once, before the first step: moments and gradients are 0
+  poplar::program::Sequence step;
+};
+
+// The streams of `step`: kInputStream brings the history of the input lists, as of listsToHomes, kLabelStream the labels
+// unsigned [batch]; kLossStream takes the loss. The plan must keep its record and have a read-out.
+inline constexpr const char* kInputStream = "inputs";
+inline constexpr const char* kLabelStream = "labels";
+inline constexpr const char* kLossStream = "loss";
+
+TrainingStep addTrainingStep(poplar::Graph& graph, const NetworkPlan& plan, const TrainingOptions& options = {});
+
+}  // namespace snnjax::builders

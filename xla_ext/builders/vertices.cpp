@@ -1,0 +1,37 @@
+#include "vertices.hpp"
+
+namespace snnjax::builders {
+
+void addVertex(poplar::Graph& graph, poplar::ComputeSet set, const std::string& type, unsigned tile,
+               const std::vector<Field>& fields, const std::vector<State>& states) {
+  const poplar::VertexRef vertex = graph.addVertex(set, type);
+  for (const Field& field : fields) {
+    const bool is_scalar = field.tensor.rank() == 0;
+    graph.connect(vertex[field.name], is_scalar ? field.tensor : field.tensor.flatten());
+  }
+  for (const State& state : states) {
+    std::visit([&](auto value) { graph.setInitialValue(vertex[state.name], value); }, state.value);
+  }
+  graph.setTileMapping(vertex, tile);
+}
+
+poplar::Tensor addBlocks(poplar::Graph& graph, const poplar::Type& type, const TileRange& range, std::size_t elements,
+                         const std::string& name) {
+  const poplar::Tensor blocks = graph.addVariable(type, {range.count, elements}, name);
+  for (unsigned i = 0; i < range.count; ++i) graph.setTileMapping(blocks[i], range.first + i);
+  return blocks;
+}
+
+poplar::Tensor addAtHomes(poplar::Graph& graph, const poplar::Type& type, const std::vector<Home>& homes,
+                          std::size_t elements, const std::string& name) {
+  const std::size_t batch = homes.back().first_sample + homes.back().samples;
+  const poplar::Tensor rows = graph.addVariable(type, {batch, elements}, name);
+  for (const Home& home : homes) graph.setTileMapping(rowsOf(rows, home), home.tile);
+  return rows;
+}
+
+poplar::Tensor rowsOf(const poplar::Tensor& tensor, const Home& home, unsigned dimension) {
+  return tensor.slice(home.first_sample, home.first_sample + home.samples, dimension);
+}
+
+}  // namespace snnjax::builders

@@ -1,0 +1,38 @@
+// Short forms of what every builder does many times: a vertex with its fields on a tile, a variable in blocks over tiles.
+#pragma once
+
+#include <poplar/Graph.hpp>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "network_plan.hpp"
+
+namespace snnjax::builders {
+
+struct Field {
+  const char* name;
+  poplar::Tensor tensor;  // is flattened
+};
+
+// A member of the vertex that is no edge; Poplar takes the very type that the codelet declares.
+struct State {
+  const char* name;
+  std::variant<unsigned, unsigned char, bool, float> value;
+};
+
+void addVertex(poplar::Graph& graph, poplar::ComputeSet set, const std::string& type, unsigned tile,
+               const std::vector<Field>& fields, const std::vector<State>& states);
+
+// [range.count, elements], block i on tile range.first + i.
+poplar::Tensor addBlocks(poplar::Graph& graph, const poplar::Type& type, const TileRange& range, std::size_t elements,
+                         const std::string& name);
+
+// [batch, elements], the rows of a home's samples on its tile.
+poplar::Tensor addAtHomes(poplar::Graph& graph, const poplar::Type& type, const std::vector<Home>& homes,
+                          std::size_t elements, const std::string& name);
+
+// The rows of a home's samples of a tensor [batch, ...].
+poplar::Tensor rowsOf(const poplar::Tensor& tensor, const Home& home, unsigned dimension = 0);
+
+}  // namespace snnjax::builders

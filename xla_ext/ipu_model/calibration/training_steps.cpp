@@ -1,0 +1,180 @@
+// Every list of every step is full of spikes: of each hidden layer as many neurons as its lists have slots, evenly
+// spread, get weights of 1, so that any input makes them fire at every step, and the others weights of -1. The inputs
+// are 32 distinct ids. Cycles do not depend on the chip's clock, and grow by the same number with every time step once
+// all layers are in step: two short sequences give that number, and so the time of 100 steps.
+#include "calibration/training_steps.hpp"
+
+#include <ipu_model/profile.hpp>
+#include <poplar/Engine.hpp>
+#include <poplar/Graph.hpp>
+#include <poplar/IPUModel.hpp>
+#include <stdexcept>
+#include <string>
+
+#include "builders/host_layout.hpp"
+#include "builders/training_step.hpp"
+
+namespace ipu_model::calibration {
+namespace {
+
+using snnjax::builders::LayerPlan;
+using snnjax::builders::NetworkOptions;
+using snnjax::builders::NetworkPlan;
+using snnjax::builders::TrainingStep;
+
+constexpr float kDecay = 0.95F, kGain = 0.5F, kThreshold = 1, kSecondThreshold = 0.9F;  // ipu.md 1.2
+
+NetworkOptions optionsOf(const Cell& cell, unsigned steps) {
+  NetworkOptions options;
+  options.num_steps = steps;
+  options.batch = kBatch;
+  options.num_inputs = cell.neurons.front();
+  options.event_capacity = cell.capacities.front();
+  for (std::size_t i = 1; i + 1 < cell.neurons.size(); ++i)
+    options.layers.push_back({cell.neurons[i], cell.capacities[i]});
+  options.outputs = cell.neurons.back();
+  options.reset = snnjax::builders::Reset::Zero;
+  return options;
+}
+
+// [inputs, neurons], row-major.
+std::vector<float> weightsOf(const LayerPlan& layer, unsigned firing) {
+  std::vector<float> row(layer.neurons, -1.0F);
+  for (unsigned k = 0; k < firing; ++k) row[std::size_t{k} * layer.neurons / firing] = 1.0F;
+  std::vector<float> weights;
+  weights.reserve(std::size_t{layer.inputs} * layer.neurons);
+  for (unsigned i = 0; i < layer.inputs; ++i) weights.insert(weights.end(), row.begin(), row.end());
+  return weights;
+}
+
+std::vector<std::int32_t> eventsOf(const NetworkOptions& options) {
+  std::vector<std::int32_t> ids;
+  const unsigned apart = options.num_inputs / options.event_capacity;
+  for (unsigned row = 0; row < options.num_steps * options.batch; ++row) {
+    for (unsigned k = 0; k < options.event_capacity; ++k)
+      ids.push_back(static_cast<std::int32_t>(k * apart + row % apart));
+  }
+  return ids;
+}
+
+class Run {
+ public:
+  Run(const Cell& cell, unsigned steps, const std::string& codelets)
+      : device_(poplar::IPUModel("mk2").createDevice()), graph_(device_.getTarget()), cell_(cell) {
+    graph_.addCodelets(codelets);
+    const poplar::Target& target = graph_.getTarget();
+    plan_ = snnjax::builders::planNetwork(optionsOf(cell, steps), target.getNumTiles(), target.getBytesPerTile());
+    step_ = snnjax::builders::addTrainingStep(graph_, plan_);
+    events_ = snnjax::builders::listsToHomes(plan_, 0, eventsOf(plan_.options));
+  }
+
+  PhaseCycles cycles() {
+    const snnjax::builders::NetworkTensors& tensors = step_.tensors.network;
+    std::vector<std::string> names;
+    const auto open = [&](const std::string& name, const poplar::Tensor& tensor) {
+      if (tensor.valid()) graph_.createHostWrite(name, tensor);
+    };
+    open("lengths", tensors.lengths);
+    open("learning_rate", step_.tensors.learning_rate);
+    for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
+      for (const auto& [name, tensor] : parameters(l)) open(name + std::to_string(l), tensor);
+    }
+    poplar::Engine engine(graph_, {step_.prepare, step_.step});
+    engine.load(device_);
+    write(engine);
+    engine.run(0);
+    engine.resetExecutionProfile();
+    engine.run(1);
+    check(engine);
+    return profileOf(engine).cycles;
+  }
+
+ private:
+  struct Named {
+    const char* name;
+    poplar::Tensor tensor;
+  };
+  [[nodiscard]] std::vector<Named> parameters(std::size_t l) const {
+    const snnjax::builders::LayerTensors& own = step_.tensors.network.layers[l];
+    return {{"weights", own.weights}, {"bias", own.bias},           {"decay", own.decay},
+            {"gain", own.gain},       {"threshold", own.threshold}, {"second_threshold", own.second_threshold}};
+  }
+
+  void write(poplar::Engine& engine) {
+    const auto put = [&](const std::string& name, const auto& values) {
+      engine.writeTensor(name, values.data(), values.data() + values.size());
+    };
+    put("lengths", std::vector<std::uint32_t>(plan_.options.batch, plan_.options.num_steps));
+    put("learning_rate", std::vector<float>{1e-3F});
+    for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
+      const LayerPlan& layer = plan_.layers[l];
+      const std::string n = std::to_string(l);
+      const unsigned firing = layer.leaky ? layer.neurons : cell_.capacities[l + 1];
+      put("weights" + n, snnjax::builders::toTiles(layer, weightsOf(layer, firing), layer.inputs, 1));
+      const auto constant = [&](const char* name, float value) {
+        put(name + n, snnjax::builders::constantsToTiles(layer, std::vector{value}));
+      };
+      constant("bias", 0);
+      constant("decay", kDecay);
+      constant("gain", kGain);
+      if (layer.leaky) continue;
+      constant("threshold", kThreshold);
+      constant("second_threshold", kSecondThreshold);
+    }
+    loss_.resize(plan_.options.batch);
+    labels_.resize(plan_.options.batch);
+    engine.connectStream(snnjax::builders::kInputStream, events_.data());
+    engine.connectStream(snnjax::builders::kLabelStream, labels_.data());
+    engine.connectStream(snnjax::builders::kLossStream, loss_.data());
+  }
+
+  static void check(const poplar::Engine& engine) {
+    const Profile profile = profileOf(engine);
+    if (profile.unknown_codelets.empty()) return;
+    throw std::runtime_error("training_steps: the cost of " + profile.unknown_codelets.front() + " is not known");
+  }
+
+  poplar::Device device_;
+  poplar::Graph graph_;
+  Cell cell_;
+  NetworkPlan plan_;
+  TrainingStep step_;
+  std::vector<std::uint16_t> events_;
+  std::vector<std::uint32_t> labels_;
+  std::vector<float> loss_;
+};
+
+// Cycles on the device, and seconds for the host's streams, of kSteps time steps.
+struct Cost {
+  double device = 0, host = 0;
+};
+
+Cost costOf(const Cell& cell, const std::string& codelets) {
+  constexpr unsigned kShort = 6, kLong = 10;
+  const PhaseCycles few = Run(cell, kShort, codelets).cycles(), more = Run(cell, kLong, codelets).cycles();
+  const auto all = [](double at_few, double at_more) {
+    return at_more + (at_more - at_few) / (kLong - kShort) * (kSteps - kLong);
+  };
+  const auto device = [](const PhaseCycles& cycles) { return static_cast<double>(cycles.total() - cycles.host); };
+  const double host = all(static_cast<double>(few.host), static_cast<double>(more.host));
+  return {all(device(few), device(more)), host / chipNamed("mk2").clock_hz};
+}
+
+}  // namespace
+
+std::vector<Table> trainingSteps(std::span<const char* const> chips, const std::string& codelets) {
+  std::vector<Table> tables;
+  for (const char* chip : chips) {
+    tables.push_back(
+        {"**Our training step** on " + std::string(chip) + ", all lists full; measured: graphcore_snn", "ms", 2, {}});
+  }
+  for (const Cell& cell : cells()) {
+    const Cost cost = costOf(cell, codelets);
+    for (std::size_t i = 0; i < chips.size(); ++i) {
+      tables[i].rows.push_back(cell.row(1e3 * (cost.device / chipNamed(chips[i]).clock_hz + cost.host)));
+    }
+  }
+  return tables;
+}
+
+}  // namespace ipu_model::calibration

@@ -1,0 +1,231 @@
+"""Compiles codelets for the IPU Model: ``popc.py -o out.gp [--vector-form] [-I folder] [-D name=value] a.cpp b.cpp``.
+
+The model's counterpart of the vendor's tool of this name. A .gp is a shared library here: each source is included by a
+glue file, written from what find_vertices.py finds, which describes its vertex classes (vertex_type.hpp). Beside
+`<name>.cpp` may stand `<name>_cycles.hpp`, which is included after it: the costs of its vertices.
+"""
+
+import argparse
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from find_vertices import Instance
+
+HERE = Path(__file__).resolve().parent
+# As codelets see the model: its headers are those of a system, without warnings.
+INCLUDES = ["-isystem", str(HERE.parent / "include"), "-isystem", str(HERE.parent)]
+# No contraction to fused operations: the same bits on every machine, and in the scalar and the vector form.
+FLAGS = [
+    *("-std=c++20", "-O3", "-fPIC", "-fvisibility=hidden", "-D__POPC__"),
+    *("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing"),
+    "-Wno-attributes=poplar::",  # [[poplar::constraint]] places data in memory elements, which the host has not
+]
+# Fields may be private, and the glue has to reach them.
+GLUE_FLAGS = ["-fno-access-control"]
+ENTRY = "ipu_model_vertex_types"
+
+
+class PopcError(RuntimeError):
+    """What stands in the way, as one message to the user."""
+
+
+def run(command: Sequence[str], must: str, way_out: str) -> str:
+    """Runs a compiler and returns its output; raises `PopcError` with its message."""
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise PopcError(
+            f"popc: `{command[0]}` must be installed, got no such program. "
+            "Install a C++20 compiler such as g++ 12, or name yours in CXX."
+        ) from None
+    if result.returncode != 0:
+        raise PopcError(f"popc: {must}, got:\n{result.stderr.strip()}\n{way_out}")
+    return result.stdout
+
+
+class Compiler:
+    """The host's compiler with the flags of one call of popc."""
+
+    def __init__(self, flags: Sequence[str], cache: Path | None) -> None:
+        self.command = [os.environ.get("CXX", "g++"), *FLAGS, *INCLUDES, *flags]
+        self.cache = cache
+
+    def preprocess(self, source: Path, *flags: str) -> str:
+        """The text of a source after the preprocessor, with line markers."""
+        return run(
+            [*self.command, *flags, "-E", str(source)],
+            f"`{source.name}` must pass the preprocessor",
+            "Folders of headers are given by -I, macros by -D.",
+        )
+
+    def compile(self, glue: Path, source: Path) -> Path:
+        """The object file of a glue file; that of an earlier call if the preprocessed text is the same."""
+        command = [*self.command, *GLUE_FLAGS]
+        # The vendor's compiler marks supervisor code by an attribute that the host's does not know.
+        text = self.preprocess(glue, *GLUE_FLAGS).replace('target("supervisor")', "")
+        text = text.replace(f"{glue.parent}/", "")  # a folder of another name at each call
+        key = hashlib.sha256("\0".join([*command, text]).encode()).hexdigest()
+        built = (self.cache or glue.parent) / f"{key}.o"
+        if not built.exists():
+            preprocessed, compiled = glue.with_suffix(".ii"), built.with_suffix(f".{os.getpid()}.o")
+            preprocessed.write_text(text)
+            run(
+                [*command, "-c", str(preprocessed), "-o", str(compiled)],
+                f"`{source.name}` must compile",
+                "Codelets are C++20 for the host here; what only an IPU has belongs within #ifdef __IPU__.",
+            )
+            compiled.replace(built)
+        return built
+
+    def link(self, objects: Sequence[Path], out: Path) -> None:
+        """Links the library; what it does not define is an error."""
+        linked = out.with_name(f".{out.name}.{os.getpid()}")
+        run(
+            [*self.command, "-shared", "-Wl,-z,defs", *map(str, objects), "-o", str(linked)],
+            f"`{out.name}` must define all that its codelets call",
+            "A function in assembly takes a form in C++ beside it.",
+        )
+        linked.replace(out)  # whole at once: others may be loading it
+
+
+def describe_instance(instance: "Instance", number: int) -> tuple[str, str]:
+    """The glue of one class: its definition, and the call of it."""
+    text, members = instance.text, "\n".join(f"    IPU_MODEL_FIELD({name});" for name in instance.members)
+    fields, function = f"IpuModelFields{number}", f"ipuModelDescribe{number}"
+    inside = "".join(f"namespace {name} {{ " for name in instance.namespaces)
+    qualified = "::".join([*instance.namespaces, text]).replace('"', '\\"')
+    has_constructor = "true" if instance.has_constructor else "false"
+    definition = f"""{inside}
+struct {fields} {{
+  template <typename V> static void add([[maybe_unused]] ipu_model::Description<V>& description) {{
+{members}
+  }}
+}};
+static void {function}(std::vector<ipu_model::VertexType>& types) {{
+  ipu_model::describe<{text}, {fields}, {has_constructor}>(types, "{qualified}", {instance.source_bytes});
+}}
+{"}" * len(instance.namespaces)}
+"""
+    return definition, "::".join([*instance.namespaces, function]) + "(types);"
+
+
+def write_glue(source: Path, instances: Sequence["Instance"], function: str, glue: Path) -> None:
+    """Writes the file that includes `source` and describes its vertex classes."""
+    cycles = source.with_name(f"{source.stem}_cycles.hpp")
+    headers = [source, cycles] if cycles.exists() else [source]
+    includes = "\n".join(f'#include "{header.resolve()}"' for header in headers)
+    parts = [describe_instance(instance, number) for number, instance in enumerate(instances)]
+    definitions = "".join(definition for definition, _ in parts)
+    calls = "\n  ".join(call for _, call in parts)
+    glue.write_text(f"""{includes}
+#include "codelets/glue.hpp"
+{definitions}
+void {function}([[maybe_unused]] std::vector<ipu_model::VertexType>& types) {{
+  {calls}
+}}
+""")
+
+
+def write_entry(functions: Sequence[str], entry: Path) -> None:
+    """Writes the one function of the library that can be seen from outside."""
+    declarations = "\n".join(
+        f"void {function}(std::vector<ipu_model::VertexType>&);" for function in functions
+    )
+    calls = "\n  ".join(f"{function}(types);" for function in functions)
+    entry.write_text(f"""#include "codelets/vertex_type.hpp"
+{declarations}
+extern "C" __attribute__((visibility("default"))) void {ENTRY}(std::vector<ipu_model::VertexType>& types) {{
+  {calls}
+}}
+""")
+
+
+def build_source(source: Path, number: int, compilers: Sequence[Compiler], folder: Path) -> tuple[Path, str]:
+    """Compiles one source and its glue; returns the object file and the function that describes its classes.
+
+    `compilers` are that of the form asked for, and that of the scalar form, which stands in where there is no other.
+    """
+    from find_vertices import find_vertices, own_lines
+
+    if source.suffix.lower() == ".s":
+        raise PopcError(
+            f"popc: `{source.name}` must be C++, got assembly of the IPU. "
+            "Leave it out, and give a form in C++ of the codelets that call it."
+        )
+    texts = [compiler.preprocess(source) for compiler in compilers]
+    # The same object file for both, from the cache, instead of a second one.
+    chosen = -1 if own_lines(texts[0])[0] == own_lines(texts[-1])[0] else 0
+    function, glue = f"ipu_model_describe_{number}", folder / f"glue_{number}.cpp"
+    write_glue(source, find_vertices(texts[chosen]).instances(), function, glue)
+    return compilers[chosen].compile(glue, source), function
+
+
+def build(options: argparse.Namespace, flags: Sequence[str], folder: Path) -> None:
+    """Compiles the sources in `folder`, several at a time, and links them to the library."""
+    compilers = [Compiler(flags, options.cache)]
+    if options.vector_form:
+        compilers.insert(0, Compiler(["-DSNNJAX_VECTOR_FORM", *flags], options.cache))
+    sources = options.sources
+    with ThreadPoolExecutor(options.processes) as pool:
+        jobs = [
+            pool.submit(build_source, source, number, compilers, folder)
+            for number, source in enumerate(sources)
+        ]
+        built = [job.result() for job in jobs]
+    entry = folder / "entry.cpp"
+    write_entry([function for _, function in built], entry)
+    scalar = compilers[-1]
+    scalar.link([*(compiled for compiled, _ in built), scalar.compile(entry, entry)], options.out)
+
+
+def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """The options of popc, and those that are the compiler's."""
+    parser = argparse.ArgumentParser(prog="popc.py", description="Compiles codelets for the IPU Model.")
+    parser.add_argument("sources", nargs="+", type=Path, metavar="source")
+    parser.add_argument("-o", dest="out", required=True, type=Path, help="the library to write, out.gp")
+    parser.add_argument("--vector-form", action="store_true", help="the form of codelets that an IPU runs")
+    parser.add_argument("--cache", type=Path, help="a folder that keeps compiled files for the next call")
+    parser.add_argument(
+        "-j", dest="processes", type=int, default=1, help="how many files to compile at a time"
+    )
+    parser.add_argument("-I", dest="folders", action="append", default=[], metavar="folder")
+    parser.add_argument("-D", dest="macros", action="append", default=[], metavar="macro")
+    parser.add_argument(
+        "--flag", dest="flags", action="append", default=[], help="for the compiler: --flag=-O1"
+    )
+    options = parser.parse_args(arguments)
+    flags = [f"-I{folder}" for folder in options.folders] + [f"-D{macro}" for macro in options.macros]
+    # The glue takes C++20: an older standard, which codelets may ask for, is left out.
+    return options, flags + [flag for flag in options.flags if not flag.startswith("-std=")]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command line; returns its exit status."""
+    options, flags = parse(arguments)
+    if options.cache:
+        options.cache.mkdir(parents=True, exist_ok=True)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            build(options, flags, Path(folder))
+    except ModuleNotFoundError as error:
+        sys.stderr.write(
+            f"popc: `{error.name}` must be installed, got no such module. "
+            "Install tree-sitter and tree-sitter-cpp for the Python that SNNJAX_PYTHON names.\n"
+        )
+        return 1
+    except (PopcError, ValueError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,67 @@
+// From programs to plans.
+#pragma once
+
+#include <memory>
+#include <poplar/Program.hpp>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "engine/copies.hpp"
+#include "engine/layout.hpp"
+#include "engine/plan.hpp"
+#include "program/nodes.hpp"
+
+namespace ipu_model {
+
+class Compiler {
+ public:
+  explicit Compiler(std::shared_ptr<GraphData> graph);
+
+  // Throws where a program breaks a rule of the hardware; `fail_out_of_memory` says whether too little memory does.
+  std::shared_ptr<const Plan> compile(std::span<const poplar::program::Program> programs, bool fail_out_of_memory);
+
+ private:
+  BlockId block(const Node& node);
+  void append(const Node& node, Block& block);
+
+  Step step(const nodes::Execute& node, const std::string& name);
+  Step step(const nodes::StreamCopy& node, const std::string& name);
+  Step step(const nodes::RemoteCopy& node, const std::string& name);
+  Step step(const nodes::Repeat& node, const std::string& name);
+  Step step(const nodes::RepeatWhile& node, const std::string& name);
+  Step step(const nodes::Switch& node, const std::string& name);
+  Step step(const nodes::Call& node, const std::string& name);
+  Step step(const nodes::HostCall& node, const std::string& name);
+  Step step(const nodes::Sync& node, const std::string& name);
+  Step step(const nodes::Print& node, const std::string& name);
+  Step step(const nodes::Error& node, const std::string& name);
+  Step step(const nodes::CycleStamp& node, const std::string& name);
+
+  void appendCopy(const nodes::Copy& node, const std::string& name, Block& block);
+  void closeCopies();
+
+  std::uint32_t computeSet(unsigned id);
+  std::uint32_t hostPlan(const std::string& name, std::span<const Run> runs, std::size_t element);
+  std::uint32_t hostPlan(const std::string& name, const poplar::Tensor& tensor);
+  void addInitialValues();
+  void addHostAccess();
+
+  std::shared_ptr<GraphData> graph_;
+  Layout layout_;
+  std::shared_ptr<Plan> plan_;
+  std::vector<std::vector<std::uint32_t>> vertices_;               // of each compute set
+  std::unordered_map<unsigned, std::uint32_t> compute_sets_;       // planned ones
+  std::unordered_map<const ProgramNode*, BlockId> blocks_;
+  CopyGroup copies_;  // the ones at the end of the block that is being planned
+};
+
+// ---- Memory (memory.cpp) ----
+
+// Adds variables, values of vertices and code to the plan's account.
+void addMemory(Plan& plan, const Layout& layout);
+// Throws graph_memory_allocation_error where a tile holds more than it can.
+void checkMemory(const Plan& plan, const Layout& layout);
+
+}  // namespace ipu_model

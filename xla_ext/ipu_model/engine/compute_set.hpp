@@ -1,0 +1,48 @@
+// Plans one compute set: addresses of all edges, what has to be gathered for them, and what tiles exchange.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <poplar/Target.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/exchange.hpp"
+#include "engine/layout.hpp"
+#include "engine/plan.hpp"
+#include "engine/races.hpp"
+
+namespace ipu_model {
+
+class ComputeSetPlanner {
+ public:
+  // `vertices` are all of the compute set, in the order in which they were added. `memory` is by tile.
+  ComputeSetPlanner(const GraphData& graph, const Layout& layout, unsigned compute_set,
+                    std::vector<std::uint32_t> vertices, std::vector<TileBytes>& memory);
+
+  ComputeSetPlan plan();
+  // Bytes that gathered rows take, from Layout::bytes() on.
+  std::size_t scratchBytes() const { return scratch_; }
+
+ private:
+  void planVertex(std::uint32_t id);
+  void planRow(std::uint32_t id, const Edge& edge);
+  std::size_t gather(std::span<const Run> runs, const FieldType& field, std::size_t elements);
+  void addExchange(std::uint32_t tile, const Edge& edge, const FieldType& field);
+  void exchangeTile(std::uint32_t tile);
+  std::uint32_t codeletOf(const VertexType& type);
+
+  const GraphData& graph_;
+  const Layout& layout_;
+  std::vector<std::uint32_t> vertices_;  // by tile
+  std::vector<TileBytes>& memory_;
+  ComputeSetPlan plan_;
+  Writers writers_;
+  std::size_t scratch_ = 0;
+  std::map<std::vector<std::size_t>, std::size_t> gathered_;  // rows that are only read, by their runs
+  ExchangePhase before_, after_;
+  std::vector<Span> read_, written_;  // of the tile that is being planned: what lies elsewhere, or in part
+};
+
+}  // namespace ipu_model

@@ -1,0 +1,103 @@
+#include "engine/copies.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace ipu_model {
+namespace {
+
+std::vector<Span> spansOf(const std::vector<Run>& runs) {
+  std::vector<Span> spans;
+  appendSpans(runs, spans);
+  mergeSpans(spans);
+  return spans;
+}
+
+bool intersect(const std::vector<Span>& a, const std::vector<Span>& b) {
+  const auto& [fewer, more] = a.size() < b.size() ? std::tie(a, b) : std::tie(b, a);
+  return std::any_of(fewer.begin(), fewer.end(), [&more](const Span& span) { return intersects(more, span); });
+}
+
+void addSpans(std::vector<Span>& all, const std::vector<Span>& spans) {
+  all.insert(all.end(), spans.begin(), spans.end());
+  mergeSpans(all);
+}
+
+}  // namespace
+
+CopyGroup::CopyGroup(const GraphData& graph, const Layout& layout)
+    : graph_(&graph), layout_(&layout), phase_(graph.target) {}
+
+bool CopyGroup::takes(const CopyRuns& copy) const {
+  const std::vector<Span> from = spansOf(copy.from);
+  const std::vector<Span> to = spansOf(copy.to);
+  return plan_.then.empty() && !intersect(from, to) && !intersect(from, written_) && !intersect(to, written_) &&
+         !intersect(to, read_);
+}
+
+void CopyGroup::add(const CopyRuns& copy, const std::string& name) {
+  const std::vector<Span> from = spansOf(copy.from);
+  const std::vector<Span> to = spansOf(copy.to);
+  const Addresses addresses{layout_->addresses(), copy.element};
+  if (intersect(from, to)) {
+    // Everything is read before anything is written; such a copy stays alone in its group.
+    plan_.moves = reversed(movesFromRow(layout_->bytes(), copy.from, addresses));
+    plan_.then = movesFromRow(layout_->bytes(), copy.to, addresses);
+    for (const Run& run : copy.from) scratch_ += run.count * copy.element;
+  } else {
+    const std::vector<Move> moves = movesBetween(copy.from, copy.to, addresses);
+    plan_.moves.insert(plan_.moves.end(), moves.begin(), moves.end());
+  }
+  addSpans(read_, from);
+  addSpans(written_, to);
+  if (std::find(names_.begin(), names_.end(), name) == names_.end()) names_.push_back(name);
+  exchange(copy);
+}
+
+std::vector<CopyGroup::Part> CopyGroup::parts(const std::vector<Run>& runs) const {
+  std::vector<Span> spans;
+  appendSpans(runs, spans);
+  std::vector<Part> result;
+  for (const Span& span : spans) {
+    const std::size_t element = graph_->variables[span.variable].type.size();
+    layout_->forEach(span, "Copy", [&](std::size_t begin, std::size_t end, std::uint32_t tile, std::size_t address) {
+      const std::size_t bytes = (end - begin) * element;
+      if (!result.empty() && result.back().tile == tile && result.back().address + result.back().bytes == address) {
+        result.back().bytes += bytes;
+      } else {
+        result.push_back({tile, address, bytes});
+      }
+    });
+  }
+  return result;
+}
+
+// Walks both sides at once, in the parts that lie on one tile each.
+void CopyGroup::exchange(const CopyRuns& copy) {
+  std::vector<Part> sources = parts(copy.from);
+  std::vector<Part> destinations = parts(copy.to);
+  for (std::size_t a = 0, b = 0; a < sources.size() && b < destinations.size();) {
+    Part& source = sources[a];
+    Part& destination = destinations[b];
+    const std::size_t bytes = std::min(source.bytes, destination.bytes);
+    if (source.tile == destination.tile) {
+      phase_.addCopy(source.tile, bytes);
+    } else {
+      phase_.add({source.tile, destination.tile, source.address, destination.address, bytes});
+    }
+    source.address += bytes;
+    destination.address += bytes;
+    if ((source.bytes -= bytes) == 0) ++a;
+    if ((destination.bytes -= bytes) == 0) ++b;
+  }
+}
+
+CopyPlan CopyGroup::finish(std::vector<TileBytes>& memory) {
+  plan_.cost = phase_.finish(memory, false);
+  for (const std::string& name : names_) plan_.name += (plan_.name.empty() ? "" : ", ") + name;
+  CopyPlan plan = std::move(plan_);
+  *this = CopyGroup(*graph_, *layout_);
+  return plan;
+}
+
+}  // namespace ipu_model

@@ -1,0 +1,50 @@
+// Plans copies between tensors that are done in one exchange.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "engine/exchange.hpp"
+#include "engine/layout.hpp"
+#include "engine/plan.hpp"
+#include "tensor/spans.hpp"
+
+namespace ipu_model {
+
+struct CopyRuns {
+  std::vector<Run> from, to;
+  std::size_t element;  // bytes
+};
+
+class CopyGroup {
+ public:
+  CopyGroup(const GraphData& graph, const Layout& layout);
+
+  bool empty() const { return names_.empty(); }
+  // Whether the order of the copy and of those in the group does not matter.
+  bool takes(const CopyRuns& copy) const;
+  void add(const CopyRuns& copy, const std::string& name);
+  // Bytes of the buffer that the group goes through, from Layout::bytes() on.
+  std::size_t scratchBytes() const { return scratch_; }
+  // The plan of what was added; the group is empty afterwards.
+  CopyPlan finish(std::vector<TileBytes>& memory);
+
+ private:
+  struct Part {  // bytes on one tile
+    std::uint32_t tile;
+    std::size_t address, bytes;
+  };
+  std::vector<Part> parts(const std::vector<Run>& runs) const;
+  void exchange(const CopyRuns& copy);
+
+  const GraphData* graph_;
+  const Layout* layout_;
+  CopyPlan plan_;
+  ExchangePhase phase_;
+  std::vector<std::string> names_;
+  std::vector<Span> read_, written_;  // sorted and merged
+  std::size_t scratch_ = 0;
+};
+
+}  // namespace ipu_model

@@ -1,0 +1,54 @@
+// What an engine counts while it runs, in whole numbers, so that the order in which threads add them does not matter.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace ipu_model {
+
+struct CodeletCounters {
+  std::uint64_t count = 0;
+  std::uint64_t unknown = 0;
+  std::uint64_t cycles = 0;
+  std::uint64_t max = 0;
+
+  void add(const CodeletCounters& other) {
+    count += other.count;
+    unknown += other.unknown;
+    cycles += other.cycles;
+    max = max > other.max ? max : other.max;
+  }
+};
+
+// Of the tiles that one thread ran in one execution.
+struct alignas(64) ThreadCounters {
+  std::vector<CodeletCounters> codelets;
+  std::uint64_t slowest = 0;      // tile
+  std::uint64_t tile_cycles = 0;  // of all its tiles
+};
+
+struct ComputeSetCounters {
+  std::uint64_t executions = 0;
+  std::uint64_t cycles = 0;
+  std::uint64_t max = 0;
+  std::uint64_t tile_cycles = 0;
+  std::vector<CodeletCounters> codelets;
+};
+
+// Of a copy or a stream.
+struct CopyCounters {
+  std::uint64_t executions = 0;
+  std::uint64_t host_cycles = 0;
+};
+
+struct Counters {
+  std::vector<ComputeSetCounters> compute_sets;
+  std::vector<CopyCounters> copies;
+  std::vector<CopyCounters> streams;   // by the plan's host access
+  std::vector<std::uint64_t> tile_cycles;
+  std::uint64_t compute = 0, exchange = 0, sync = 0, host = 0;
+
+  std::uint64_t clock() const { return compute + exchange + sync + host; }
+};
+
+}  // namespace ipu_model

@@ -1,0 +1,63 @@
+// The C interface of the library that snnjax/ipu/ loads.
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <map>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include "call.hpp"
+#include "ops.hpp"
+
+namespace snnjax::harness {
+namespace {
+
+Report run(const Call& call) {
+  static const std::map<std::string, std::function<Report(const Call&)>> ops = {{"spike_matmul", runSpikeMatmul},
+                                                                                {"select_spikes", runSelectSpikes},
+                                                                                {"lif_step", runLifStep},
+                                                                                {"lif_network", runLifNetwork}};
+  const auto op = ops.find(call.op());
+  if (op != ops.end()) return op->second(call);
+  std::string names;
+  for (const auto& [name, run_op] : ops) names += (names.empty() ? "" : ", ") + name;
+  throw std::invalid_argument("run_on_model: `op` must be one of " + names + ", got " + call.op() +
+                              ". Choose one of these.");
+}
+
+// A copy that C owns.
+char* copyOf(const std::string& text) {
+  char* const copy = new char[text.size() + 1];
+  std::memcpy(copy, text.c_str(), text.size() + 1);
+  return copy;
+}
+
+}  // namespace
+}  // namespace snnjax::harness
+
+extern "C" {
+
+// What a call ends with: done, an argument that does not fit, or a program that the device could not run.
+enum SnnjaxStatus : int { SnnjaxDone = 0, SnnjaxInvalidArgument = 1, SnnjaxFailed = 2 };
+
+// Runs the op of a call and fills its results. `profile` (JSON) and `summary`, or `error`, are set to texts that
+// snnjax_ipu_model_free takes back.
+[[gnu::visibility("default")]] int snnjax_ipu_model_run(const SnnjaxCall* call, char** profile, char** summary, char** error) {
+  using snnjax::harness::copyOf;
+  try {
+    const snnjax::harness::Report report = snnjax::harness::run(snnjax::harness::Call(*call));
+    *profile = copyOf(report.profile);
+    *summary = copyOf(report.summary);
+    return SnnjaxDone;
+  } catch (const std::invalid_argument& problem) {
+    *error = copyOf(problem.what());
+    return SnnjaxInvalidArgument;
+  } catch (const std::exception& problem) {
+    *error = copyOf(problem.what());
+    return SnnjaxFailed;
+  }
+}
+
+[[gnu::visibility("default")]] void snnjax_ipu_model_free(char* text) { delete[] text; }
+}

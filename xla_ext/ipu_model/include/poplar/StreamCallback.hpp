@@ -1,0 +1,73 @@
+// What the host does when a program asks for data, or brings it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <poplar/ArrayRef.hpp>
+#include <type_traits>
+#include <utility>
+
+namespace poplar {
+
+class StreamCallback {
+ public:
+  enum class Result { Success, NotAvailable };
+
+  virtual ~StreamCallback() = default;
+  // Data ahead of time; the model asks for none.
+  virtual Result prefetch(void*) { return Result::NotAvailable; }
+  virtual void invalidatePrefetched() {}
+  // Reads or writes the elements of one copy at `data`.
+  virtual void fetch(void* data) = 0;
+  virtual void complete() {}
+};
+
+using LegacyStreamCallback = std::function<void(void*)>;
+
+// Either of the two forms of a callback: an object, or a function of the place of the data.
+class StreamCallbackHandle {
+ public:
+  template <typename Callback, typename = std::enable_if_t<std::is_base_of_v<StreamCallback, Callback>>>
+  StreamCallbackHandle(std::unique_ptr<Callback> callback) : callback_(std::move(callback)) {}
+  template <typename Function, typename = std::enable_if_t<std::is_invocable_v<Function&, void*>>>
+  StreamCallbackHandle(Function&& function) : callback_(std::make_shared<Call>(std::forward<Function>(function))) {}
+
+  const std::shared_ptr<StreamCallback>& callback() const { return callback_; }
+
+ private:
+  struct Call : StreamCallback {
+    explicit Call(LegacyStreamCallback call) : function(std::move(call)) {}
+    void fetch(void* data) override { function(data); }
+    LegacyStreamCallback function;
+  };
+  std::shared_ptr<StreamCallback> callback_;
+};
+
+// A function of the host that a program calls: inputs and outputs, one buffer each.
+class HostCallback {
+ public:
+  virtual ~HostCallback() = default;
+  virtual void callback(ArrayRef<const void*> inputs, ArrayRef<void*> outputs) = 0;
+};
+
+class HostCallbackHandle {
+ public:
+  template <typename Callback, typename = std::enable_if_t<std::is_base_of_v<HostCallback, Callback>>>
+  HostCallbackHandle(std::unique_ptr<Callback> callback) : callback_(std::move(callback)) {}
+  template <typename Function,
+            typename = std::enable_if_t<std::is_invocable_v<Function&, ArrayRef<const void*>, ArrayRef<void*>>>>
+  HostCallbackHandle(Function&& function) : callback_(std::make_shared<Call>(std::forward<Function>(function))) {}
+
+  const std::shared_ptr<HostCallback>& callback() const { return callback_; }
+
+ private:
+  struct Call : HostCallback {
+    using Signature = std::function<void(ArrayRef<const void*>, ArrayRef<void*>)>;
+    explicit Call(Signature call) : function(std::move(call)) {}
+    void callback(ArrayRef<const void*> inputs, ArrayRef<void*> outputs) override { function(inputs, outputs); }
+    Signature function;
+  };
+  std::shared_ptr<HostCallback> callback_;
+};
+
+}  // namespace poplar

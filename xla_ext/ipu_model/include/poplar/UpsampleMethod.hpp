@@ -1,0 +1,7 @@
+#pragma once
+
+namespace poplar {
+
+enum class UpsampleMethod { REPEAT };
+
+}  // namespace poplar

@@ -1,0 +1,64 @@
+// Matrix products. The output is divided into blocks over the tiles, the common dimension as well where the output
+// alone is too small; partial sums are float unless the option partialsType says half.
+#pragma once
+
+#include <poplar/DebugContext.hpp>
+#include <poplar/Graph.hpp>
+#include <poplar/OptionFlags.hpp>
+#include <poplar/Program.hpp>
+#include <poplar/Tensor.hpp>
+#include <vector>
+
+namespace poplin {
+
+// Shared by calls in Poplar, to spare planning; planning is cheap here, so that it holds nothing.
+class PlanningCache {};
+namespace matmul {
+using PlanningCache = poplin::PlanningCache;
+}
+
+// a {m, k} times b {k, n}. Options: "partialsType" ("float" or "half"); others of Poplar's are taken and not needed.
+poplar::Tensor matMul(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b,
+                      poplar::program::Sequence& prog, const poplar::Type& output_type,
+                      const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {},
+                      PlanningCache* cache = nullptr);
+poplar::Tensor matMul(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b,
+                      poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},
+                      const poplar::OptionFlags& options = {}, PlanningCache* cache = nullptr);
+void matMulWithOutput(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b, poplar::Tensor& out,
+                      poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},
+                      const poplar::OptionFlags& options = {}, PlanningCache* cache = nullptr);
+
+// c += scale * a * b
+void matMulAcc(poplar::Graph& graph, const poplar::Tensor& c, float scale, const poplar::Tensor& a,
+               const poplar::Tensor& b, poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},
+               const poplar::OptionFlags& options = {}, PlanningCache* cache = nullptr);
+void matMulAcc(poplar::Graph& graph, const poplar::Tensor& c, const poplar::Tensor& scale, const poplar::Tensor& a,
+               const poplar::Tensor& b, poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},
+               const poplar::OptionFlags& options = {}, PlanningCache* cache = nullptr);
+
+// a {g, m, k} times b {g, k, n}, for each g.
+poplar::Tensor matMulGrouped(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b,
+                             poplar::program::Sequence& prog, const poplar::Type& output_type,
+                             const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {},
+                             PlanningCache* cache = nullptr);
+
+// Operands that lie where the product of these shapes wants them.
+poplar::Tensor createMatMulInputLHS(poplar::Graph& graph, const poplar::Type& input_type,
+                                    const poplar::Type& output_type, const std::vector<std::size_t>& a_shape,
+                                    const std::vector<std::size_t>& b_shape, const poplar::DebugContext& debug,
+                                    const poplar::OptionFlags& options = {}, PlanningCache* cache = nullptr);
+poplar::Tensor createMatMulInputLHS(poplar::Graph& graph, const poplar::Type& type,
+                                    const std::vector<std::size_t>& a_shape, const std::vector<std::size_t>& b_shape,
+                                    const poplar::DebugContext& debug, const poplar::OptionFlags& options = {},
+                                    PlanningCache* cache = nullptr);
+poplar::Tensor createMatMulInputRHS(poplar::Graph& graph, const poplar::Type& input_type,
+                                    const poplar::Type& output_type, const std::vector<std::size_t>& a_shape,
+                                    const std::vector<std::size_t>& b_shape, const poplar::DebugContext& debug,
+                                    const poplar::OptionFlags& options = {}, PlanningCache* cache = nullptr);
+poplar::Tensor createMatMulInputRHS(poplar::Graph& graph, const poplar::Type& type,
+                                    const std::vector<std::size_t>& a_shape, const std::vector<std::size_t>& b_shape,
+                                    const poplar::DebugContext& debug, const poplar::OptionFlags& options = {},
+                                    PlanningCache* cache = nullptr);
+
+}  // namespace poplin

@@ -1,0 +1,11 @@
+// Makes the codelets of popops known to a graph.
+#pragma once
+
+#include <poplar/Graph.hpp>
+
+namespace popops {
+
+// The codelets of the model are there from the start: this is what a program written for Poplar calls, and costs nothing.
+void addCodelets(poplar::Graph& graph);
+
+}  // namespace popops

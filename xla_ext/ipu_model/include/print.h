@@ -1,0 +1,4 @@
+// What the vendor's header of this name gives a codelet: printf.
+#pragma once
+
+#include <cstdio>

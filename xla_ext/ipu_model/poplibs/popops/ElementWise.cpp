@@ -1,0 +1,35 @@
+#include <popops/ElementWise.hpp>
+#include <poputil/Util.hpp>
+#include <poputil/exceptions.hpp>
+
+#include "poplibs/popops/expressions.hpp"
+
+namespace popops {
+
+poplar::Tensor map(poplar::Graph& graph, const expr::Expr& expr, const std::vector<poplar::Tensor>& ts,
+                   poplar::program::Sequence& prog, const poplar::DebugContext& debug, const poplar::OptionFlags&) {
+  const poplar::Tensor result = poplibs::Evaluator(graph, prog, ts, debug).evaluate(expr, std::nullopt);
+  for (const poplar::Tensor& t : ts) {
+    if (result == t) return poputil::duplicate(graph, t, prog, debug);  // map never returns its argument
+  }
+  return result;
+}
+
+void mapInPlace(poplar::Graph& graph, const expr::Expr& expr, const std::vector<poplar::Tensor>& ts,
+                poplar::program::Sequence& prog, const poplar::DebugContext& debug,
+                const poplar::OptionFlags& options) {
+  if (ts.empty() || !ts[0].isParallelWriteable()) {
+    throw poputil::poplibs_error("popops::mapInPlace: `ts[0]` must be a tensor that can be written, got " +
+                                 std::string(ts.empty() ? "none" : "one with aliases or constants") +
+                                 ". Use popops::map and its result.");
+  }
+  mapWithOutput(graph, expr, ts, ts[0], prog, debug, options);
+}
+
+void mapWithOutput(poplar::Graph& graph, const expr::Expr& expr, const std::vector<poplar::Tensor>& ts,
+                   const poplar::Tensor& out, poplar::program::Sequence& prog, const poplar::DebugContext& debug,
+                   const poplar::OptionFlags&) {
+  poplibs::Evaluator(graph, prog, ts, debug).evaluate(expr, out);
+}
+
+}  // namespace popops

@@ -1,0 +1,34 @@
+// How a reduction is divided: blocks of the input that lie on one tile, and partial results that await their sum.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "poplibs/popops/per_tile.hpp"
+
+namespace poplibs {
+
+// Rows [major.begin, major.end) and columns [minor.begin, minor.end) of a matrix.
+struct Block {
+  poplar::Interval major, minor;
+};
+
+// Regions of a flattened matrix with `columns` columns as few blocks, in order.
+std::vector<Block> blocksOf(const Regions& regions, std::size_t columns);
+
+// Partial results of outputs [outputs.begin, outputs.end): elements `position` and following of a tensor of partials.
+struct Group {
+  poplar::Interval outputs;
+  std::size_t position;
+};
+
+// A range of outputs that all the same groups contribute to, with the places of the first one's partial results.
+struct Segment {
+  poplar::Interval outputs;
+  std::vector<std::size_t> positions;
+};
+
+// In order of outputs; every range is cut where a group begins or ends.
+std::vector<Segment> segmentsOf(const std::vector<Group>& groups);
+
+}  // namespace poplibs

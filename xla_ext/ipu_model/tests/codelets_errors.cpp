@@ -1,0 +1,99 @@
+// What popc.py and the loader of libraries refuse, and what they say.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "check.hpp"
+#include "codelets/codelet_library.hpp"
+#include "codelets/process.hpp"
+#include "codelets/vertex_name.hpp"
+
+namespace {
+
+using namespace ipu_model;
+namespace fs = std::filesystem;
+
+// Writes a source and compiles it.
+std::shared_ptr<const CodeletLibrary> compileText(const TemporaryFolder& folder, const std::string& name,
+                                                  const std::string& text) {
+  const fs::path path = folder.path() / name;
+  std::ofstream(path) << text;
+  return CodeletLibrary::compile({path});
+}
+
+const std::string kBegin =
+    "#include <poplar/Vertex.hpp>\nusing namespace poplar;\nclass A : public Vertex {\n public:\n";
+
+void testSources(const TemporaryFolder& folder) {
+  CHECK_THROWS(compileText(folder, "wrong.cpp", kBegin + "bool compute() { return missing; } };"),
+               "popc: `wrong.cpp` must compile, got:");
+  CHECK_THROWS(compileText(folder, "wrong.cpp", kBegin + "bool compute() { return missing; } };"),
+               "wrong.cpp:5:25: error");
+  CHECK_THROWS(compileText(folder, "open.cpp",
+                           "extern \"C\" int fast(int);\n" + kBegin +
+                               "Output<int> x; bool compute() { x = fast(1); return true; } };"),
+               "undefined reference to `fast'\n");
+  CHECK_THROWS(compileText(folder, "assembly.cpp", kBegin + "void compute() { asm volatile(\"f32v2gina $a0:1\"); } };"),
+               "assembly.cpp:5` must be C++, got assembly. Keep assembly within #ifdef __IPU__");
+  CHECK_THROWS(compileText(folder, "vertex.S", ".globl x\n"), "popc: `vertex.S` must be C++, got assembly of the IPU.");
+  CHECK_THROWS(compileText(folder, "worker.cpp", kBegin + "void compute(unsigned) {} };"),
+               "compute of a MultiVertex must take the worker's number");
+  CHECK_THROWS(compileText(folder, "element.cpp",
+                           "struct Pair { int a, b; };\n#include <poplar/Vertex.hpp>\n"
+                           "struct A : poplar::Vertex { poplar::Input<poplar::Vector<Pair>> x; void compute() {} };"),
+               "the elements of an edge must have a type that a tensor can have");
+  CHECK_THROWS(compileText(folder, "size.cpp",
+                           kBegin + "Input<Vector<int, VectorLayout::ONE_PTR>> x; Output<int> n;\n"
+                                    "void compute() { *n = int(x.size()); } };"),
+               "constraints not satisfied");
+  CHECK_THROWS(compileText(folder, "input.cpp", kBegin + "Input<Vector<int>> x; void compute() { x[0] = 1; } };"),
+               "read-only");
+  CHECK_THROWS(CodeletLibrary::compile({folder.path() / "none.cpp"}),
+               "none.cpp` must be a file, got none of that name.");
+}
+
+void testLibraries(const TemporaryFolder& folder) {
+  std::ofstream(folder.path() / "text.gp") << "no library";
+  CHECK_THROWS(CodeletLibrary::load(folder.path() / "text.gp"), "text.gp` must be a library of codelets, got: ");
+  CHECK_THROWS(CodeletLibrary::load(folder.path() / "none.gp"), "none.gp` must be a library of codelets, got: ");
+}
+
+void testTools(const TemporaryFolder& folder) {
+  const char* python = std::getenv("SNNJAX_PYTHON");
+  const std::string before = python != nullptr ? python : "";
+  setenv("SNNJAX_PYTHON", "/no/such/python", 1);
+  CHECK_THROWS(compileText(folder, "fine.cpp", kBegin + "void compute() {} };"), "`/no/such/python` must be a program");
+  before.empty() ? unsetenv("SNNJAX_PYTHON") : setenv("SNNJAX_PYTHON", before.c_str(), 1);
+  CHECK(compileText(folder, "fine.cpp", kBegin + "void compute() {} };")->find("A") != nullptr);
+}
+
+void testFlags(const TemporaryFolder& folder) {
+  const fs::path path = folder.path() / "flags.cpp";
+  std::ofstream(path)
+      << "#include <poplar/Vertex.hpp>\ntemplate <int n> struct A : poplar::Vertex { void compute() {} };\n"
+         "template struct A<NUMBER>;\n";
+  CHECK(CodeletLibrary::compile({path}, {"-DNUMBER=3"})->find("A<3>") != nullptr);
+  CHECK(CodeletLibrary::compile({path}, {"-DNUMBER=4"})->find("A<4>") != nullptr);
+}
+
+void testNames() {
+  CHECK_EQUAL(normalVertexName("Foo< unsigned,::half, 3u >"), "Foo<unsigned int,half,3>");
+  CHECK_EQUAL(normalVertexName("a::{anonymous}::B<unsigned long, long int, unsigned short int, _Float16>"),
+              "a::B<unsigned long,long,unsigned short,half>");
+  CHECK_EQUAL(normalVertexName("unsigned"), "unsigned int");
+  CHECK_EQUAL(normalVertexName("A<a::b<unsigned char>::c, 0x1fu>"), "A<a::b<unsigned char>::c,0x1fu>");
+  CHECK_EQUAL(normalVertexName(""), "");
+}
+
+}  // namespace
+
+int main() {
+  const TemporaryFolder folder("codelets-errors");
+  testSources(folder);
+  testLibraries(folder);
+  testTools(folder);
+  testFlags(folder);
+  testNames();
+  return check::failures;
+}

@@ -1,0 +1,213 @@
+// What the engine counts: words between tiles, cycles of vertices, memory, and the profile made of them.
+#include <sstream>
+
+#include "costs/costs.hpp"
+#include "on_model.hpp"
+
+namespace {
+
+using namespace poplar;
+using namespace poplar::program;
+using ipu_model::TileTraffic;
+using on_model::Model;
+
+const ipu_model::Chip& chip() { return ipu_model::chipNamed("ipu2"); }
+
+// `words` from tile 0 to tile 1, with nothing else.
+std::uint64_t oneTransfer(std::uint64_t words) {
+  const TileTraffic traffic[] = {
+      {.tile = 0, .words_sent = words, .fragments_sent = 1},
+      {.tile = 1,
+       .words_received = words,
+       .fragments_received = 1,
+       .route_cycles = ipu_model::arrivalCycles(chip(), 0, 1)},
+  };
+  return ipu_model::exchangeCycles(chip(), traffic);
+}
+
+void bringsInputsAndTakesOutputs() {
+  Model model(4);
+  const Tensor in = model.variable(FLOAT, {100}, "in", 0);
+  const Tensor out = model.variable(FLOAT, {100}, "out", 1);
+  model.run(model.one("Scale<float>", {{"in", in}, {"out", out}}, 1));
+  ipu_model::ComputeSetProfile profile = model.profile().compute_sets[0];
+  CHECK_EQUAL(profile.exchange.bytes, 400U);
+  CHECK_EQUAL(profile.exchange.messages, 1U);
+  CHECK_EQUAL(profile.exchange.cycles, oneTransfer(100));
+  CHECK_EQUAL(profile.sync_cycles, ipu_model::ipuSyncCycles(chip()));
+  CHECK_EQUAL(model.profile().tiles[1].buffers, 400U);
+
+  model.run(model.one("Scale<float>", {{"in", in}, {"out", out}}, 2));
+  profile = model.profile().compute_sets[0];  // of the first engine's set no more: it is not in the program
+  CHECK_EQUAL(profile.exchange.bytes, 800U);
+  CHECK_EQUAL(profile.exchange.messages, 2U);
+  CHECK_EQUAL(profile.sync_cycles, 2 * ipu_model::ipuSyncCycles(chip()));
+
+  model.run(model.one("Scale<float>", {{"in", in}, {"out", in}}, 0));
+  CHECK_EQUAL(model.profile().cycles.exchange + model.profile().cycles.sync, 0U);
+}
+
+// A word that several vertices of a tile read comes once; one that several tiles read is sent once.
+void sendsAWordOnce() {
+  Model model(4);
+  const Tensor in = model.variable(FLOAT, {50}, "in", 0);
+  const ComputeSet set = model.graph.addComputeSet("set");
+  for (unsigned tile : {1U, 1U, 2U, 3U}) {
+    const Tensor out = model.graph.addVariable(FLOAT, {50}, "out");
+    model.graph.setTileMapping(out, tile);
+    model.graph.setTileMapping(model.graph.addVertex(set, "Scale<float>", {{"in", in}, {"out", out}}), tile);
+  }
+  model.run(Execute(set));
+  const ipu_model::ExchangeProfile exchange = model.profile().compute_sets[0].exchange;
+  CHECK_EQUAL(exchange.bytes, 3U * 200);
+  CHECK(exchange.cycles < oneTransfer(50) + 50);
+}
+
+// Columns lie on one tile each, in a row there, though not in the variable.
+void countsPiecesAsTheTilesHaveThem() {
+  Model model(4);
+  const Tensor table = model.graph.addVariable(FLOAT, {8, 3}, "table");
+  for (unsigned i = 0; i < 3; ++i) model.graph.setTileMapping(table.slice(i, i + 1, 1), i);
+  const Tensor out = model.variable(FLOAT, {3, 8}, "out", 3);
+  model.run(Copy(table.transpose(), out));
+  CHECK_EQUAL(model.profile().copies[0].exchange.messages, 3U);
+  CHECK_EQUAL(model.profile().copies[0].exchange.bytes, 96U);
+}
+
+void sharesOneExchangeAmongCopies() {
+  Model model(4);
+  const Tensor a = model.variable(FLOAT, {10}, "a", 0);
+  const Tensor b = model.variable(FLOAT, {10}, "b", 1);
+  const Tensor c = model.variable(FLOAT, {10}, "c", 2);
+  const Tensor d = model.variable(FLOAT, {10}, "d", 3);
+  model.engine(Sequence({Copy(a, b, false, "first"), Sequence({Copy(c, d, false, "second")}), Copy(b, c)}));
+  model.write("a", on_model::counting(10));
+  model.run();
+  CHECK(model.read("c", 10) == on_model::counting(10));
+  const ipu_model::Profile profile = model.profile();
+  CHECK_EQUAL(profile.copies.size(), 2U);
+  CHECK_EQUAL(profile.copies[0].name, "first, second");
+  CHECK_EQUAL(profile.copies[0].exchange.bytes, 80U);
+  CHECK_EQUAL(profile.cycles.sync, 2 * ipu_model::ipuSyncCycles(chip()));
+}
+
+void crossesLinksOnce() {
+  Model model(4, 2);
+  const Tensor in = model.variable(FLOAT, {64}, "in", 0);
+  const ComputeSet set = model.graph.addComputeSet("set");
+  for (unsigned tile : {4U, 5U, 6U}) {
+    const Tensor out = model.graph.addVariable(FLOAT, {64}, "out");
+    model.graph.setTileMapping(out, tile);
+    model.graph.setTileMapping(model.graph.addVertex(set, "Scale<float>", {{"in", in}, {"out", out}}), tile);
+  }
+  model.run(Execute(set));
+  const ipu_model::ComputeSetProfile profile = model.profile().compute_sets[0];
+  CHECK_EQUAL(profile.exchange.link_bytes, 256U);
+  CHECK_EQUAL(profile.sync_cycles, ipu_model::systemSyncCycles(chip(), 2));
+  const std::uint64_t words[] = {0, 64, 0, 0};
+  CHECK(profile.exchange.cycles >= ipu_model::linkCycles(chip(), words, 2));
+}
+
+void countsWhatVerticesCost() {
+  Model model(2);
+  const Tensor in = model.variable(FLOAT, {20}, "in", 0);
+  const ComputeSet set = model.graph.addComputeSet("set");
+  for (unsigned i = 0; i < 2; ++i) {
+    const Tensor part = in.slice(i * 10, i * 10 + 10);
+    model.graph.setTileMapping(model.graph.addVertex(set, "Scale<float>", {{"in", part}, {"out", part}}), 0);
+  }
+  model.engine(Repeat(5, Execute(set)));
+  model.run();
+  ipu_model::TileSchedule schedule(chip());
+  schedule.addVertex(20);
+  schedule.addVertex(20);
+  const ipu_model::ComputeSetProfile profile = model.profile().compute_sets[0];
+  CHECK_EQUAL(profile.executions, 5U);
+  CHECK_EQUAL(profile.cycles, 5 * schedule.cycles());
+  CHECK_EQUAL(profile.max, schedule.cycles());
+  CHECK_EQUAL(profile.codelets[0].name, "Scale<float>");
+  CHECK_EQUAL(profile.codelets[0].vertices, 2U);
+  CHECK_EQUAL(profile.codelets[0].count, 10U);
+  CHECK_EQUAL(profile.codelets[0].mean(), 120.0);
+  CHECK_EQUAL(profile.codelets[0].max, 120U);
+  CHECK_EQUAL(model.profile().tiles[0].cycles, profile.cycles);
+  CHECK_EQUAL(model.profile().cycles.compute, profile.cycles);
+  model.engine().resetExecutionProfile();
+  model.engine().disableExecutionProfiling();
+  model.run();
+  CHECK_EQUAL(model.profile().cycles.total(), 0U);
+}
+
+void takesEstimatesAndReportsTheUnknown() {
+  Model model(1);
+  const Tensor left = model.variable(INT, {}, "left", 0);
+  const Tensor more = model.variable(BOOL, {}, "more", 0);
+  const ComputeSet set = model.graph.addComputeSet("set");
+  const VertexRef vertex = model.graph.addVertex(set, "Countdown", {{"left", left}, {"more", more}});
+  model.graph.setTileMapping(vertex, 0);
+  model.run(Execute(set));
+  CHECK((model.profile().unknown_codelets == std::vector<std::string>{"Countdown"}));
+  CHECK_EQUAL(model.profile().codelets[0].unknown, 1U);
+  model.graph.setPerfEstimate(vertex, 601);
+  CHECK_EQUAL(model.graph.getPerfEstimate(vertex).cycles, 601U);
+  model.run(Execute(set));
+  CHECK(model.profile().unknown_codelets.empty());
+  CHECK_EQUAL(model.profile().codelets[0].cycles, 606U);  // whole issue slots
+}
+
+void givesTheSameForAnyThreads() {
+  std::string first;
+  for (const char* threads : {"1", "2", "5"}) {
+    Model model(64);
+    const Tensor a = model.graph.addVariable(FLOAT, {64, 30}, "a");
+    for (unsigned tile = 0; tile < 64; ++tile) model.graph.setTileMapping(a[tile], tile);
+    model.open(a, "a");
+    const ComputeSet set = model.graph.addComputeSet("set");
+    for (unsigned tile = 0; tile < 64; ++tile) {
+      for (unsigned i = 0; i < 3; ++i) {
+        const Tensor from = a[(tile + 1) % 64].slice(i * 10, i * 10 + tile % 10 + 1);
+        const Tensor to = a[tile].slice(i * 10, i * 10 + tile % 10 + 1);
+        model.graph.setTileMapping(
+            model.graph.addVertex(set, "Scale<float>", {{"in", from}, {"out", to}, {"factor", 0.9F}}), tile);
+      }
+    }
+    model.engine(Repeat(20, Execute(set)), {{"ipu_model.threads", threads}});
+    model.write("a", on_model::counting(64 * 30));
+    model.run();
+    std::string all = toJson(model.profile());
+    for (const float value : model.read("a", 64 * 30)) all += std::to_string(value) + " ";
+    if (first.empty()) first = all;
+    CHECK(all == first);
+  }
+}
+
+void writesTheProfile() {
+  Model model(2);
+  const Tensor in = model.variable(FLOAT, {4}, "in", 0);
+  model.run(model.one("Scale<float>", {{"in", in}, {"out", in}}, 0, "a \"set\"\n"));
+  const std::string json = toJson(model.profile());
+  CHECK(json.find(R"({"chip":"mk2","clock_hz":)") == 0);
+  CHECK(json.find(R"("compute_sets":[{"name":"a \"set\"\u000a","executions":1,"cycles":)") != json.npos);
+  CHECK(json.find(R"("tiles":[{"cycles":)") != json.npos && json.back() == '}');
+  CHECK(toJson(model.profile(), false).find("\"tiles\":[") == json.npos);
+  std::ostringstream text;
+  model.engine().printProfileSummary(text);
+  CHECK(text.str().find("IPU Model (not measured on hardware): 1 x mk2, 2 tiles each") == 0);
+  CHECK(text.str().find("Scale<float>: 1, 84.00, 84") != text.str().npos);
+}
+
+}  // namespace
+
+int main() {
+  return on_model::result([] {
+    bringsInputsAndTakesOutputs();
+    sendsAWordOnce();
+    countsPiecesAsTheTilesHaveThem();
+    sharesOneExchangeAmongCopies();
+    crossesLinksOnce();
+    countsWhatVerticesCost();
+    takesEstimatesAndReportsTheUnknown();
+    givesTheSameForAnyThreads();
+    writesTheProfile();
+  });
+}

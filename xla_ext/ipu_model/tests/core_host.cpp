@@ -1,0 +1,136 @@
+// Streams, callbacks, host functions, remote buffers and printing.
+#include <sstream>
+
+#include "on_model.hpp"
+
+namespace {
+
+using namespace poplar;
+using namespace poplar::program;
+using on_model::counting;
+using on_model::Model;
+using Floats = std::vector<float>;
+
+void streamsThroughRings() {
+  Model model(2);
+  const Tensor a = model.variable(FLOAT, {2}, "a", 0);
+  const Tensor b = model.variable(FLOAT, {2}, "b", 1);
+  const DataStream in = model.graph.addHostToDeviceFIFO("in", FLOAT, 2);
+  const DataStream out = model.graph.addDeviceToHostFIFO("out", FLOAT, 2);
+  const Program step = model.one("Scale<float>", {{"in", a}, {"out", b}, {"factor", 2.0F}}, 1);
+  Engine& engine = model.engine(Repeat(3, Sequence({Copy(in, a), step, Copy(b, out)})));
+  Floats from = counting(4), to(6);
+  engine.connectStream(in, from.data(), from.data() + 4);
+  engine.connectStream("out", to.data(), to.data() + 6);
+  model.run();
+  CHECK((to == Floats{0, 2, 4, 6, 0, 2}));
+  CHECK((engine.listStreams() == std::vector<std::string>{"in", "out"}));
+  const ipu_model::Profile profile = model.profile();
+  CHECK_EQUAL(profile.streams.size(), 2U);
+  CHECK_EQUAL(profile.streams[0].executions, 3U);
+  CHECK_EQUAL(profile.streams[0].exchange.bytes, 24U);
+  CHECK_EQUAL(profile.cycles.host, profile.streams[0].host_cycles + profile.streams[1].host_cycles);
+  CHECK(profile.cycles.host > 0);
+}
+
+class Count : public StreamCallback {
+ public:
+  explicit Count(float* completed) : completed_(completed) {}
+  void fetch(void* data) override { *static_cast<float*>(data) = ++next_; }
+  void complete() override { ++*completed_; }
+
+ private:
+  float next_ = 0;
+  float* completed_;
+};
+
+void streamsThroughCallbacks() {
+  Model model(1);
+  const Tensor a = model.variable(FLOAT, {3}, "a", 0);
+  const DataStream in = model.graph.addHostToDeviceFIFO("in", FLOAT, 1);
+  const DataStream out = model.graph.addDeviceToHostFIFO("out", FLOAT, 3);
+  Engine& engine = model.engine(Sequence({Copy(in, a), Copy(a, out)}));
+  float completed = 0;
+  Floats got;
+  engine.connectStreamToCallback("in", std::make_unique<Count>(&completed));
+  engine.connectStreamToCallback(out, [&](void* data) {
+    const auto* values = static_cast<const float*>(data);
+    got.insert(got.end(), values, values + 3);
+  });
+  model.run();
+  CHECK((got == Floats{1, 2, 3}));
+  CHECK_EQUAL(completed, 3.0F);
+}
+
+void callsTheHost() {
+  Model model(1);
+  const Tensor a = model.variable(FLOAT, {2}, "a", 0);
+  const Tensor b = model.variable(FLOAT, {1}, "b", 0);
+  const HostFunction sum = model.graph.addHostFunction("sum", {FLOAT}, {2}, {FLOAT}, {1});
+  Engine& engine = model.engine(Call(sum, {a}, {b}));
+  CHECK_THROWS(model.run(), "`sum` must be connected");
+  engine.connectHostFunction("sum", 0, [](ArrayRef<const void*> inputs, ArrayRef<void*> outputs) {
+    const auto* values = static_cast<const float*>(inputs[0]);
+    *static_cast<float*>(outputs[0]) = values[0] + values[1];
+  });
+  model.write("a", Floats{3, 4});
+  model.run();
+  CHECK_EQUAL(model.read("b", 1)[0], 7.0F);
+}
+
+void keepsRowsInRemoteBuffers() {
+  Model model(1);
+  const Tensor a = model.variable(FLOAT, {2, 3}, "a", 0);
+  const Tensor b = model.variable(FLOAT, {2, 3}, "b", 0);
+  const Tensor rows = model.variable(UNSIGNED_INT, {2}, "rows", 0);
+  const RemoteBuffer buffer = model.graph.addRemoteBuffer("buffer", FLOAT, 3, 4);
+  Engine& engine = model.engine(Sequence({Copy(a, buffer, rows), Copy(buffer, b.slice(0, 1))}));
+  Floats row(3, 9.0F);
+  engine.copyToRemoteBuffer(row.data(), "buffer", 0);
+  model.write("a", counting(6));
+  model.write("rows", std::vector<unsigned>{3, 1});
+  model.run();
+  engine.copyFromRemoteBuffer("buffer", row.data(), 1);
+  CHECK((row == Floats{3, 4, 5}));
+  CHECK_EQUAL(model.read("b", 6)[2], 9.0F);
+  model.write("rows", std::vector<unsigned>{0, 4});
+  CHECK_THROWS(model.run(), "`offset` must be a repeat of remote buffer buffer, got 4");
+  CHECK_THROWS(model.engine(Copy(a, buffer)), "`buffer` must have rows that fit float{2,3} of a");
+}
+
+void prints() {
+  Model model(1);
+  const Tensor a = model.variable(FLOAT, {2, 2}, "a", 0);
+  const Tensor flag = model.variable(BOOL, {}, "flag", 0);
+  std::ostringstream text;
+  Engine& engine = model.engine(Sequence({PrintTensor("title", a), PrintTensor(flag)}));
+  engine.setPrintStream(text);
+  model.write("a", counting(4, 0.5F));
+  model.run();
+  CHECK_EQUAL(text.str(), "title: [[0.5,1.5],\n [2.5,3.5]]\nflag: 0\n");
+}
+
+void setsInitialValues() {
+  Model model(1);
+  const Tensor a = model.variable(FLOAT, {3}, "a", 0);
+  const Tensor h = model.variable(HALF, {2}, "h", 0);
+  model.graph.setInitialValue(a, ArrayRef<float>({1, 2, 3}));
+  model.graph.setInitialValue(a.slice(1, 2), 7.0);
+  model.graph.setInitialValueHalf(h, ArrayRef<std::uint16_t>({0x3c00, 0xc000}));
+  model.engine(Sequence());
+  CHECK((model.read("a", 3) == Floats{1, 7, 3}));
+  CHECK((model.read<std::uint16_t>("h", 2) == std::vector<std::uint16_t>{0x3c00, 0xc000}));
+}
+
+}  // namespace
+
+int main() {
+  return on_model::result([] {
+    streamsThroughRings();
+    streamsThroughCallbacks();
+    callsTheHost();
+    keepsRowsInRemoteBuffers();
+    prints();
+    setsInitialValues();
+  });
+}

@@ -1,0 +1,64 @@
+// The codelets of copy.cpp alone.
+#include <poplar/HalfFloat.hpp>
+
+#include "../../../poplar_kernels/copy_cycles.hpp"
+#include "kernels_alone.hpp"
+
+namespace {
+
+using namespace kernels;
+using ipu_model::CodeletLibrary;
+
+template <typename T>
+void testCopy(const CodeletLibrary& library, const std::string& type) {
+  for (const unsigned count : {0u, 1u, 7u, 8u, 100u}) {
+    const std::vector<T> in = Draw(count).row<T>(count), empty(count);
+    Alone copy(library, "snnjax::CopyElements<" + type + ">");
+    CHECK(copy.edge("in", in).edge("out", empty).state("count", count).run().template get<T>("out") == in);
+    Alone fill(library, "snnjax::Fill<" + type + ">");
+    fill.edge("out", empty).state("count", count).state("value", T(3)).run(true);
+    CHECK(fill.template get<T>("out") == std::vector<T>(count, T(3)));
+  }
+}
+
+template <typename T>
+void testTranspose(const CodeletLibrary& library, const std::string& type) {
+  constexpr unsigned kRows = 5, kColumns = 7;
+  const std::vector<T> in = Draw(1).row<T>(kRows * kColumns);
+  Alone transpose(library, "snnjax::Transpose<" + type + ">");
+  transpose.edge("in", in).edge("out", std::vector<T>(in.size())).state("rows", kRows).state("columns", kColumns);
+  const std::vector<T> out = transpose.run(true).template get<T>("out");
+  for (unsigned i = 0; i < in.size(); ++i) CHECK(out[i % kColumns * kRows + i / kColumns] == in[i]);
+}
+
+template <typename T>
+void testIota(const CodeletLibrary& library, const std::string& type, T first, T step, std::vector<T> expected) {
+  Alone iota(library, "snnjax::Iota<" + type + ">");
+  iota.edge("out", std::vector<T>(expected.size())).state("count", unsigned(expected.size()));
+  CHECK(iota.state("first", first).state("step", step).run().template get<T>("out") == expected);
+}
+
+void testCycles() {
+  namespace cycles = snnjax::cycles;
+  static_assert(cycles::fill(0) == 23 && cycles::fill(100) == 123);
+  static_assert(cycles::copyElements(100) == 127);
+  static_assert(cycles::transpose(10, 1) == 125 && cycles::transpose(10, 2) == 165);
+  static_assert(cycles::iota(10, 1) == 65);
+}
+
+void test(const CodeletLibrary& library) {
+  testCopy<float>(library, "float");
+  testCopy<half>(library, "half");
+  testCopy<unsigned char>(library, "unsigned char");
+  testTranspose<float>(library, "float");
+  testTranspose<half>(library, "half");
+  testTranspose<signed char>(library, "signed char");
+  testIota<int>(library, "int", 2147483647, 1, {2147483647, -2147483647 - 1});
+  testIota<unsigned>(library, "unsigned", 3, 2, {3, 5, 7, 9, 11, 13, 15, 17, 19});
+  testIota<half>(library, "half", half(1), half(0.5f), {half(1), half(1.5f), half(2)});
+  testCycles();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return kernels::runForms(argc, argv, test); }

@@ -1,0 +1,115 @@
+// Costs of codelets: figures that a reader can count, monotone in the work, and none missing.
+#include "../poplar_kernels/cross_entropy_cycles.hpp"
+#include "../poplar_kernels/lif_network_backward_cycles.hpp"
+#include "../poplar_kernels/lif_network_cycles.hpp"
+#include "../poplar_kernels/lif_step_cycles.hpp"
+#include "../poplar_kernels/listed_gradients_cycles.hpp"
+#include "../poplar_kernels/select_spikes_cycles.hpp"
+#include "../poplar_kernels/sort_record_cycles.hpp"
+#include "../poplar_kernels/spike_matmul_cycles.hpp"
+#include "../poplar_kernels/sum_rows_cycles.hpp"
+#include "../poplar_kernels/time_steps_cycles.hpp"
+#include "kernels_alone.hpp"
+#include "kernels_lists.hpp"
+
+namespace {
+
+using namespace kernels;
+using namespace snnjax::cycles;
+
+constexpr unsigned char kSubtract = snnjax::Subtract, kNone = snnjax::None, kSuperSpike = snnjax::SuperSpike;
+
+// Rows of lists. Two columns of floats: ldz16, min, ld64, and the sum with the branch.
+static_assert(sumOfId(1, true, 4, false) == 4);
+static_assert(sumOfId(4, false, 4, false) == 8);   // besides: the row's product, three loads
+static_assert(sumOfId(4, false, 2, false) == 10);  // halves: widening and sums, eight aux instructions, hold it up
+static_assert(sumListedRows(14, 2, 4, false) == 5 + 14 * 4);
+static_assert(sumListedRows(10, 22, 4, false) == 2 * (5 + 10 * 8) + (5 + 10 * 7));
+static_assert(sumListedRows(10, 3, 4, false) == 3 * (5 + 10 * 5));  // odd: number by number
+static_assert(dotListedRows(14, 2, 4) == 5 + 1 + 14 * 7);  // ldz16, min, ld64, multiply, add lanes, store, branch
+static_assert(dotListedRows(14, 6, 4) == 5 + 14 * (9 + 3 * 3));
+static_assert(addToListedRows(14, 2, false) == 6 + 14 * 6);  // ldz16, min, ld64, add, st64, branch
+static_assert(numBelow(0) == 4 && numBelow(14) == 4 + 4 * 7);
+
+// Neurons.
+static_assert(advance(kNone) == 17 && advance(kSubtract) == 19);
+static_assert(surrogate(kSuperSpike) == 4 + 4 + 6);
+static_assert(membraneGradient({kSubtract, kSuperSpike, true}) == 25 + 14 + 8);
+static_assert(forwardSample(14, 2, 4, kSubtract) == 14 + 6 + (5 + 14 * 4) + 19);
+static_assert(lifStep(kSubtract, 4, 2) == 5 + 2 + 3 + 2 + 3 + 6 + 6);
+
+// Lists.
+static_assert(pads(8, 2) == 6 + 4 + 8 && pads(8, 4) == 6 + 16);
+static_assert(selectChunk({61, 1, 0, 0, 0, 0}, 8, 2) == 110 + 61 * 9 + 7 + 18);
+static_assert(combineShare({24, 5, 0, 0, 0}, 2) == 70 + 3 * 24 * 14 + 5 * 6 + 10);
+static_assert(sumRows(733, 2, true) == 6 + 733 * 2);
+
+// Each function of one number must not fall where that number grows.
+template <typename F>
+void checkMonotone(const char* name, F&& cost) {
+  for (unsigned work = 0; work < 200; ++work) {
+    if (cost(work + 1) < cost(work)) check::that(false, name, __FILE__, __LINE__, std::to_string(work));
+  }
+}
+
+void testMonotone() {
+  for (unsigned width : {2U, 4U}) {
+    for (unsigned columns : {1U, 2U, 3U, 4U, 8U, 22U}) {
+      checkMonotone("sums in spikes", [=](unsigned n) { return sumListedRows(n, columns, width, false); });
+      checkMonotone("valued sums in spikes", [=](unsigned n) { return sumListedRows(n, columns, width, true); });
+      checkMonotone("dots in ids", [=](unsigned n) { return dotListedRows(n, columns, width); });
+      checkMonotone("updates in ids", [=](unsigned n) { return addToListedRows(n, columns, false); });
+    }
+    checkMonotone("sums in pairs of columns", [=](unsigned n) { return sumListedRows(10, 2 * n, width, false); });
+    checkMonotone("updates in pairs of columns", [=](unsigned n) { return addToListedRows(10, 2 * n, false); });
+  }
+  checkMonotone("search", [](unsigned n) { return numBelow(n); });
+  checkMonotone("candidates", [](unsigned n) { return selectChunk({200, 1, n, n, 0, 0}, 200 - n, 2); });
+  checkMonotone("chunk", [](unsigned n) { return selectChunk({n, 1, 0, 0, 0, 0}, 8, 2); });
+  checkMonotone("parts", [](unsigned n) { return combineShare({n, 2, 2, 0, 0}, 2); });
+  checkMonotone("search for the cut", [](unsigned n) { return combineShare({4, 2, 2, n, n}, 2); });
+  checkMonotone("loss in steps", [](unsigned n) { return crossEntropySample(n, 200, 10, false); });
+  checkMonotone("sum of rows", [](unsigned n) { return sumRows(n, 4, true); });
+}
+
+// The slowest worker of LifForward on 48 samples with `spikes` spikes each, two neurons: 8 samples a worker.
+std::uint64_t lifForward(const ipu_model::CodeletLibrary& library, unsigned spikes) {
+  constexpr unsigned kBatch = 48, kCapacity = 146, kStride = 152, kInputs = 300, kNeurons = 2;
+  std::vector<unsigned short> lists(kBatch * kStride, 1);
+  for (unsigned b = 0; b < kBatch; ++b)
+    lists[b * kStride] = lists[b * kStride + 1] = static_cast<unsigned short>(spikes);
+  Alone vertex(library, "snnjax::LifForward<float,unsigned short>");
+  for (const char* name : {"bias", "decay", "gain", "threshold"}) vertex.edge(name, std::vector<float>(kNeurons));
+  vertex.edge("lists", lists).edge("weights", std::vector<float>((kInputs + 1) * kNeurons));
+  vertex.edge("lengths", std::vector<unsigned>(kBatch, 100)).edge("iteration", std::vector<unsigned>{0});
+  for (const char* name : {"counts", "v", "membranes"}) vertex.edge(name, std::vector<float>(kBatch * kNeurons));
+  vertex.state("num_steps", 100U).state("delay", 0U).state("batch", kBatch).state("neurons", kNeurons);
+  vertex.state("stride", kStride).state("capacity", kCapacity).state("num_inputs", kInputs);
+  vertex.state("reset", kSubtract).state("keep_history", false).run();
+  vertex.get<float>("v");
+  return vertex.cycles();
+}
+
+void testVertex(const ipu_model::CodeletLibrary& library) {
+  constexpr std::uint64_t kEntry = 6 + 20 + 6, kPerSample = 14 + 6 + 5 + 19;
+  CHECK_EQUAL(lifForward(library, 0), kEntry + 8 * kPerSample);
+  CHECK_EQUAL(lifForward(library, 14), kEntry + 8 * (kPerSample + 14 * 4));
+  CHECK_EQUAL(lifForward(library, 146), kEntry + 8 * (kPerSample + 146 * 4));
+}
+
+// Every codelet of ours has a cost, and the model does not call it unknown.
+void testNoneMissing(const ipu_model::CodeletLibrary& library) {
+  for (const ipu_model::VertexType& type : library.vertexTypes()) {
+    if (type.worker_cycles == nullptr) check::that(false, "has a cost", __FILE__, __LINE__, type.name);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  testMonotone();
+  return kernels::runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) {
+    testVertex(library);
+    testNoneMissing(library);
+  });
+}

@@ -1,0 +1,121 @@
+// The codelets of gather.cpp and scatter_add.cpp alone.
+#include <poplar/HalfFloat.hpp>
+
+#include "../../../poplar_kernels/scatter_add_cycles.hpp"
+#include "kernels_alone.hpp"
+
+namespace {
+
+using namespace kernels;
+using ipu_model::CodeletLibrary;
+
+constexpr unsigned kRows = 9, kFirstRow = 4, kCount = 17;
+
+// Numbers of rows of which the table holds [4, 13): some below, above, and far out of range.
+template <typename Id>
+std::vector<Id> idsFor(Draw& draw) {
+  std::vector<Id> ids(kCount);
+  for (Id& id : ids) id = static_cast<Id>(draw.below(kRows + 2 * kFirstRow));
+  ids[3] = static_cast<Id>(-1);
+  ids[5] = static_cast<Id>(60000);
+  return ids;
+}
+
+// The row in the table that an id names, or kRows.
+template <typename Id>
+unsigned rowOf(Id id) {
+  const auto wide = static_cast<std::int64_t>(id) - kFirstRow;
+  return wide < 0 || wide >= kRows ? kRows : static_cast<unsigned>(wide);
+}
+
+template <typename T, typename Id>
+void testGather(const CodeletLibrary& library, const std::string& types, unsigned width) {
+  Draw draw(width);
+  const std::vector<T> table = draw.row<T>(kRows * width);
+  const std::vector<Id> ids = idsFor<Id>(draw);
+  Alone gather(library, "snnjax::Gather<" + types + ">");
+  gather.edge("table", table).edge("ids", ids).edge("out", draw.row<T>(kCount * width)).state("rows", kRows);
+  gather.state("width", width).state("count", kCount).state("first_row", kFirstRow);
+  const std::vector<T> out = gather.run(true).template get<T>("out");
+  for (unsigned i = 0; i < out.size(); ++i) {
+    const unsigned row = rowOf(ids[i / width]);
+    CHECK(out[i] == (row == kRows ? T(0) : table[row * width + i % width]));
+  }
+}
+
+template <typename T, typename Id>
+void testScatter(const CodeletLibrary& library, const std::string& types, unsigned width, bool add) {
+  Draw draw(width + 10);
+  std::vector<T> expected = draw.row<T>(kRows * width);
+  const std::vector<Id> ids = idsFor<Id>(draw);
+  const std::vector<T> values = draw.row<T>(kCount * width);
+  Alone scatter(library, (add ? "snnjax::ScatterAdd<" : "snnjax::ScatterRows<") + types + ">");
+  scatter.edge("table", expected).edge("ids", ids).edge("values", values).state("rows", kRows);
+  scatter.state("width", width).state("count", kCount).state("first_row", kFirstRow);
+  if (add) scatter.edge("scale", std::vector<float>{-2});
+  for (unsigned i = 0; i < values.size(); ++i) {
+    const unsigned row = rowOf(ids[i / width]);
+    if (row == kRows) continue;
+    T& element = expected[row * width + i % width];
+    element = static_cast<T>(add ? static_cast<float>(element) - 2 * static_cast<float>(values[i])
+                                 : static_cast<float>(values[i]));
+  }
+  CHECK(scatter.run(true).template get<T>("table") == expected);
+}
+
+template <typename T>
+void testWindow(const CodeletLibrary& library, const std::string& type, unsigned width, unsigned offset,
+                unsigned count) {
+  Draw draw(offset);
+  std::vector<T> table = draw.row<T>(kRows * width);
+  const std::vector<T> values = draw.row<T>(count * width);
+  const auto set = [&](Alone& vertex) -> Alone& {
+    vertex.edge("table", table).edge("offset", std::vector<unsigned>{offset}).state("rows", kRows);
+    return vertex.state("width", width).state("count", count);
+  };
+  Alone slice(library, "snnjax::DynamicSlice<" + type + ">"), update(library, "snnjax::DynamicUpdate<" + type + ">");
+  const std::vector<T> out = set(slice).edge("out", values).run(true).template get<T>("out");
+  for (unsigned i = 0; i < out.size(); ++i) {
+    CHECK(out[i] == table[(offset + i / width) % kRows * width + i % width]);
+  }
+  const std::vector<T> updated = set(update).edge("values", values).run(true).template get<T>("table");
+  for (unsigned i = 0; i < values.size(); ++i) table[(offset + i / width) % kRows * width + i % width] = values[i];
+  CHECK(updated == table);
+}
+
+void testCycles(const CodeletLibrary& library) {
+  namespace cycles = snnjax::cycles;
+  static_assert(cycles::rowLoads(64) == 8 && cycles::rowLoads(12) == 3 && cycles::rowLoads(6) == 3);
+  static_assert(cycles::gatherRows(10, 64) == 59 + 10 * 35);
+  static_assert(cycles::sliceRows(10, 64) == 39 + 10 * 40);
+  static_assert(cycles::scatterAdd(10, 0, 16, 4, false) == 82);
+  static_assert(cycles::scatterAdd(10, 10, 16, 4, false) == 32 + 10 * 43);
+  // A worker pays for the ids of its own rows: worker 0 holds rows 0 and 1 of 9.
+  Alone scatter(library, "snnjax::ScatterAdd<float,int>");
+  scatter.edge("table", std::vector<float>(kRows * 2)).edge("ids", std::vector<int>{0, 1, 8, 2, -1, 9});
+  scatter.edge("values", std::vector<float>(12)).edge("scale", std::vector<float>{1}).state("rows", kRows);
+  scatter.state("width", 2u).state("count", 6u).state("first_row", 0u).run();
+  CHECK_EQUAL(scatter.cycles(0), cycles::scatterAdd(6, 2, 2, 4, false));
+  CHECK_EQUAL(scatter.cycles(5), cycles::scatterAdd(6, 1, 2, 4, false));
+}
+
+void test(const CodeletLibrary& library) {
+  for (const unsigned width : {1u, 3u, 8u}) {
+    testGather<float, int>(library, "float,int", width);
+    testGather<half, unsigned short>(library, "half,unsigned short", width);
+    testScatter<float, int>(library, "float,int", width, true);
+    testScatter<half, unsigned short>(library, "half,unsigned short", width, true);
+    testScatter<int, unsigned>(library, "int,unsigned", width, true);
+    testScatter<half, int>(library, "half,int", width, false);
+    testScatter<unsigned char, int>(library, "unsigned char,int", width, false);
+    for (const unsigned offset : {0u, 5u, 8u, 100u}) {
+      testWindow<float>(library, "float", width, offset, 4);
+      testWindow<half>(library, "half", width, offset, kRows);
+    }
+  }
+  testCycles(library);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return kernels::runForms(argc, argv, test); }

@@ -1,0 +1,139 @@
+// The codelets of lif_network, forward and backward, each alone against the equations of snnjax/ops/_lif_layer.py.
+#include "kernels_alone.hpp"
+#include "kernels_lists.hpp"
+
+namespace {
+
+using namespace kernels;
+
+constexpr unsigned kSteps = 3, kBatch = 8, kInputs = 40, kCapacity = 7, kStride = 12;
+constexpr unsigned kTime = 1, kDelay = 2;  // vertices run at time 1 in iteration 3
+constexpr float kThreshold = 1.0f, kSecond = 0.5f, kSlope = 2.0f;
+
+struct Layer {
+  unsigned neurons;
+  std::vector<float> bias, decay, gain, threshold, second, membranes, counts;
+  std::vector<unsigned> lengths;
+
+  explicit Layer(unsigned n, Draw& draw)
+      : neurons(n),
+        bias(draw.row(n)),
+        decay(n, 0.5f),
+        gain(n, 0.25f),
+        threshold(n, kThreshold),
+        second(n, kSecond),
+        membranes(draw.row((kSteps + 1) * kBatch * n)),
+        counts(kBatch * n, 2.0f),
+        lengths(kBatch, kSteps) {
+    lengths[3] = kTime;  // at its end already
+  }
+
+  std::size_t at(unsigned t, unsigned b, unsigned j) const { return (t * kBatch + b) * neurons + j; }
+};
+
+template <typename W>
+std::vector<float> sums(const std::vector<unsigned short>& lists, const std::vector<W>& weights, unsigned n) {
+  std::vector<float> out(kBatch * n);
+  for (unsigned b = 0; b < kBatch; ++b) {
+    for (unsigned id : spikesOf(lists, b, kStride, kCapacity)) {
+      if (id >= kInputs) continue;
+      for (unsigned j = 0; j < n; ++j) out[b * n + j] += static_cast<float>(weights[id * n + j]);
+    }
+  }
+  return out;
+}
+
+float afterReset(float v, int reset) {
+  const bool fires = v > kThreshold;
+  if (reset == 0) return fires ? v - kThreshold : v;
+  return reset == 1 && fires ? 0.0f : v;
+}
+
+// Connects what all forward vertices share, runs, and holds the results against the equations.
+void testAdvance(Alone& vertex, Layer layer, const std::vector<float>& sum, int reset) {
+  const unsigned n = layer.neurons;
+  vertex.edge("bias", layer.bias).edge("decay", layer.decay).edge("gain", layer.gain);
+  vertex.edge("threshold", layer.threshold).edge("lengths", layer.lengths);
+  vertex.edge("iteration", std::vector<unsigned>{kTime + kDelay}).edge("membranes", layer.membranes);
+  vertex.edge("counts", layer.counts).edge("v", std::vector<float>(kBatch * n));
+  vertex.state("num_steps", kSteps).state("delay", kDelay).state("batch", kBatch).state("neurons", n);
+  vertex.state("reset", static_cast<unsigned char>(reset)).state("keep_history", true).run(n % 2 == 0);
+  const auto membranes = vertex.get<float>("membranes"), counts = vertex.get<float>("counts"),
+             v = vertex.get<float>("v");
+  for (unsigned b = 0; b < kBatch; ++b) {
+    for (unsigned j = 0; j < n; ++j) {
+      const float old = layer.membranes[layer.at(kTime, b, j)];
+      const bool inside = kTime < layer.lengths[b];
+      const float expected = inside ? 0.5f * afterReset(old, reset) + 0.25f * (sum[b * n + j] + layer.bias[j]) : old;
+      CHECK_EQUAL(membranes[layer.at(kTime + 1, b, j)], expected);
+      CHECK_EQUAL(v[b * n + j], inside ? expected : -INFINITY);
+      CHECK_EQUAL(counts[b * n + j], inside && expected > kThreshold ? 3.0f : 2.0f);
+    }
+  }
+  vertex.edge("iteration", std::vector<unsigned>{kDelay - 1}).edge("v", std::vector<float>(kBatch * n, 7.0f)).run();
+  CHECK(vertex.get<float>("v") == std::vector<float>(kBatch * n, 7.0f));  // before its first step
+}
+
+template <typename W>
+void testForward(const ipu_model::CodeletLibrary& library, const std::string& w, unsigned n, int reset) {
+  Draw draw(n + 100U);
+  const Layer layer(n, draw);
+  const auto lists = hostileLists<unsigned short>(draw, kBatch, kStride, kCapacity, kInputs);
+  const auto weights = withZeroRow(draw.row<W>(kInputs * n), n);
+  Alone vertex(library, "snnjax::LifForward<" + w + ",unsigned short>");
+  vertex.edge("lists", lists).edge("weights", weights);
+  vertex.state("stride", kStride).state("capacity", kCapacity).state("num_inputs", kInputs);
+  testAdvance(vertex, layer, sums(lists, weights, n), reset);
+  Alone update(library, "snnjax::LifUpdate");
+  update.edge("current", sums(lists, weights, n));
+  testAdvance(update, layer, sums(lists, weights, n), reset);
+}
+
+void testInPlace(const ipu_model::CodeletLibrary& library) {
+  Alone vertex(library, "snnjax::LifUpdate");
+  vertex.edge("current", std::vector<float>{4.0f, 8.0f})
+      .edge("bias", std::vector<float>(2))
+      .edge("v", std::vector<float>(2));
+  vertex.edge("decay", std::vector<float>(2, 0.5f)).edge("gain", std::vector<float>(2, 0.5f));
+  vertex.edge("threshold", std::vector<float>(2, 1.0f)).edge("lengths", std::vector<unsigned>{9});
+  vertex.edge("iteration", std::vector<unsigned>{5}).edge("membranes", std::vector<float>{3.0f, 0.5f});
+  vertex.edge("counts", std::vector<float>(2)).state("num_steps", 9U).state("delay", 0U).state("batch", 1U);
+  vertex.state("neurons", 2U).state("reset", static_cast<unsigned char>(0)).state("keep_history", false).run();
+  CHECK(vertex.get<float>("membranes") == (std::vector<float>{3.0f, 4.25f}));  // 0.5 * (3 - 1) + 2, 0.25 + 4
+}
+
+template <typename W>
+void testLeaky(const ipu_model::CodeletLibrary& library, const std::string& w, unsigned n) {
+  Draw draw(n + 7U);
+  const Layer layer(n, draw);
+  const auto lists = hostileLists<unsigned short>(draw, kBatch, kStride, kCapacity, kInputs);
+  const auto weights = withZeroRow(draw.row<W>(kInputs * n), n);
+  Alone vertex(library, "snnjax::LeakyForward<" + w + ",unsigned short>");
+  vertex.edge("lists", lists).edge("weights", weights).edge("bias", layer.bias).edge("decay", layer.decay);
+  vertex.edge("gain", layer.gain).edge("lengths", layer.lengths).edge("membranes", layer.membranes);
+  vertex.edge("iteration", std::vector<unsigned>{kTime + kDelay}).state("num_steps", kSteps).state("delay", kDelay);
+  vertex.state("batch", kBatch).state("stride", kStride).state("capacity", kCapacity).state("num_inputs", kInputs);
+  vertex.state("neurons", n).state("keep_history", true).run();
+  const auto membranes = vertex.get<float>("membranes"), sum = sums(lists, weights, n);
+  for (unsigned b = 0; b < kBatch; ++b) {
+    for (unsigned j = 0; j < n; ++j) {
+      const float old = layer.membranes[layer.at(kTime, b, j)];
+      const float expected = kTime < layer.lengths[b] ? 0.5f * old + 0.25f * (sum[b * n + j] + layer.bias[j]) : old;
+      CHECK_EQUAL(membranes[layer.at(kTime + 1, b, j)], expected);
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return kernels::runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) {
+    for (unsigned n : {1U, 2U, 3U, 4U, 6U, 8U, 22U}) {
+      testForward<float>(library, "float", n, static_cast<int>(n % 3));
+      testForward<half>(library, "half", n, static_cast<int>((n + 1) % 3));
+      testLeaky<float>(library, "float", n);
+      testLeaky<half>(library, "half", n);
+    }
+    testInPlace(library);
+  });
+}

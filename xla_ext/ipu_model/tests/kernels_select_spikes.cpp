@@ -1,0 +1,207 @@
+// select_spikes: lists of parts and their union against the rule of snnjax/ops/select_spikes.py, sorted out in full.
+#include "../poplar_kernels/selection.hpp"
+#include "kernels_alone.hpp"
+#include "kernels_lists.hpp"
+
+namespace {
+
+using namespace kernels;
+
+constexpr unsigned kRows = 4, kNeurons = 50;
+constexpr float kThreshold = 1.0f, kSecond = 0.5f;
+
+// The ids of a group that stay, ascending: the largest membranes first, ties by hash.
+std::vector<unsigned> cut(const float* v, std::vector<unsigned> ids, std::size_t slots) {
+  std::sort(ids.begin(), ids.end(),
+            [&](unsigned a, unsigned b) { return v[a] != v[b] ? v[a] > v[b] : snnjax::hashOf(a) < snnjax::hashOf(b); });
+  if (ids.size() > slots) ids.resize(slots);
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+struct Expected {
+  std::vector<unsigned> spikes, near;
+  std::size_t true_spikes;
+};
+
+Expected select(const float* v, unsigned neurons, std::size_t capacity) {
+  std::vector<unsigned> spikes, near;
+  for (unsigned j = 0; j < neurons; ++j) {
+    if (v[j] > kThreshold) {
+      spikes.push_back(j);
+    } else if (v[j] > kSecond) {
+      near.push_back(j);
+    }
+  }
+  const std::size_t found = spikes.size();
+  spikes = cut(v, spikes, capacity);
+  return {spikes, cut(v, near, capacity - spikes.size()), found};
+}
+
+template <typename Id>
+void checkRecord(const Id* record, const Expected& expected, unsigned stride, unsigned pad) {
+  CHECK_EQUAL(static_cast<std::size_t>(record[0]), expected.spikes.size());
+  CHECK_EQUAL(static_cast<std::size_t>(record[1]), expected.spikes.size() + expected.near.size());
+  CHECK_EQUAL(static_cast<std::size_t>(record[2]), expected.true_spikes);
+  auto ids = expected.spikes;
+  ids.insert(ids.end(), expected.near.begin(), expected.near.end());
+  ids.resize(stride - kHeader, pad);
+  for (unsigned k = 0; k < ids.size(); ++k) CHECK_EQUAL(static_cast<unsigned>(record[kHeader + k]), ids[k]);
+}
+
+// Membranes [rows, neurons]: many ties, NaN, infinities, and a row that never fires.
+std::vector<float> membranes(Draw& draw) {
+  auto v = draw.row(kRows * kNeurons);
+  v[3] = NAN;
+  v[4] = INFINITY;
+  v[5] = -INFINITY;
+  for (unsigned j = 0; j < kNeurons; ++j) v[kNeurons + j] = 2.0f;
+  for (unsigned j = 0; j < kNeurons; ++j) v[2 * kNeurons + j] = -1.0f;
+  for (unsigned j = 0; j < kNeurons; ++j) v[3 * kNeurons + j] = 0.75f + 0.25f * static_cast<float>(j) / kNeurons;
+  return v;
+}
+
+// v as blocks [neurons / columns, rows, columns].
+std::vector<float> inBlocks(const std::vector<float>& v, unsigned columns) {
+  const unsigned blocks = (kNeurons + columns - 1) / columns;
+  std::vector<float> out(blocks * kRows * columns, 5.0f);  // what is beyond the neurons would spike
+  for (unsigned b = 0; b < kRows; ++b) {
+    for (unsigned j = 0; j < kNeurons; ++j) {
+      out[(j / columns * kRows + b) * columns + j % columns] = v[b * kNeurons + j];
+    }
+  }
+  return out;
+}
+
+struct Parts {
+  std::vector<unsigned short> lists;
+  std::vector<float> membranes;
+  unsigned slots, stride;
+};
+
+Parts makeParts(const ipu_model::CodeletLibrary& library, const std::vector<float>& v, unsigned parts, unsigned columns,
+                unsigned capacity) {
+  const unsigned slots = std::min(capacity, (kNeurons + parts - 1) / parts), stride = kHeader + (slots + 3) / 4 * 4;
+  Alone vertex(library, "snnjax::SelectCandidates<unsigned short>");
+  vertex.edge("v", inBlocks(v, columns)).edge("threshold", std::vector<float>(kNeurons, kThreshold));
+  vertex.edge("second_threshold", std::vector<float>(kNeurons, kSecond));
+  vertex.edge("lists", std::vector<unsigned short>(kRows * parts * stride, 7));
+  vertex.edge("membranes", std::vector<float>(kRows * parts * slots));
+  vertex.state("rows", kRows).state("neurons", kNeurons).state("columns", columns).state("parts", parts);
+  vertex.state("slots", slots).state("stride", stride).state("capacity", capacity).state("first_id", 0U);
+  vertex.state("num_neurons", kNeurons).run();
+  return {vertex.get<unsigned short>("lists"), vertex.get<float>("membranes"), slots, stride};
+}
+
+// From [rows, parts, width] to [parts, rows, width].
+template <typename T>
+std::vector<T> byPart(const std::vector<T>& values, unsigned parts, unsigned width) {
+  std::vector<T> out(values.size());
+  for (unsigned b = 0; b < kRows; ++b) {
+    for (unsigned p = 0; p < parts; ++p) {
+      std::copy_n(&values[(b * parts + p) * width], width, &out[(p * kRows + b) * width]);
+    }
+  }
+  return out;
+}
+
+void testSelection(const ipu_model::CodeletLibrary& library, unsigned parts, unsigned columns, unsigned capacity) {
+  Draw draw(parts * 100U + capacity);
+  const auto v = membranes(draw);
+  const Parts made = makeParts(library, v, parts, columns, capacity);
+  if (parts == 1) {
+    for (unsigned b = 0; b < kRows; ++b) {
+      checkRecord(&made.lists[b * made.stride], select(&v[b * kNeurons], kNeurons, capacity), made.stride, kNeurons);
+    }
+  }
+  const unsigned stride = kHeader + (capacity + 3) / 4 * 4;
+  Alone vertex(library, "snnjax::CombineCandidates<unsigned short>");
+  vertex.edge("lists", byPart(made.lists, parts, made.stride))
+      .edge("membranes", byPart(made.membranes, parts, made.slots));
+  vertex.edge("list", std::vector<unsigned short>(kRows * stride, 7)).edge("dropped", std::vector<unsigned>(kRows, 1));
+  vertex.edge("iteration", std::vector<unsigned>{1}).state("rows", kRows).state("num_lists", parts);
+  vertex.state("slots", made.slots).state("stride_in", made.stride).state("stride", stride).state("capacity", capacity);
+  vertex.state("num_neurons", kNeurons).state("num_steps", 2U).state("delay", 0U).run(true);
+  const auto list = vertex.get<unsigned short>("list");
+  const auto dropped = vertex.get<unsigned>("dropped");
+  for (unsigned b = 0; b < kRows; ++b) {
+    const Expected expected = select(&v[b * kNeurons], kNeurons, capacity);
+    checkRecord(&list[b * stride], expected, stride, kNeurons);
+    CHECK_EQUAL(dropped[b], 1 + expected.true_spikes - expected.spikes.size());
+  }
+}
+
+// Records whose counts lie: nothing is read or written outside.
+void testHostile(const ipu_model::CodeletLibrary& library) {
+  Draw draw(5);
+  constexpr unsigned kLists = 3, kSlots = 6, kStrideIn = 12, kCapacity = 5, kStride = 12;
+  const auto lists = hostileLists<int>(draw, kLists * kRows, kStrideIn, kSlots, kNeurons);
+  Alone vertex(library, "snnjax::CombineCandidates<int>");
+  vertex.edge("lists", lists).edge("membranes", std::vector<float>(kLists * kRows * kSlots, NAN));
+  vertex.edge("list", std::vector<int>(kRows * kStride)).edge("dropped", std::vector<unsigned>(kRows));
+  vertex.edge("iteration", std::vector<unsigned>{9}).state("rows", kRows).state("num_lists", kLists);
+  vertex.state("slots", kSlots).state("stride_in", kStrideIn).state("stride", kStride).state("capacity", kCapacity);
+  vertex.state("num_neurons", kNeurons).state("num_steps", 2U).state("delay", 0U).run();
+  CHECK(vertex.get<unsigned>("dropped") == std::vector<unsigned>(kRows));  // outside of its time
+  for (unsigned b = 0; b < kRows; ++b) CHECK(vertex.get<int>("list")[b * kStride + 1] <= static_cast<int>(kCapacity));
+}
+
+template <typename W>
+void testValues(const ipu_model::CodeletLibrary& library, const std::string& w, unsigned capacity) {
+  constexpr unsigned kStride = 12;
+  Draw draw(capacity);
+  const auto lists = hostileLists<unsigned short>(draw, 7, kStride, capacity, kNeurons);
+  Alone vertex(library, "snnjax::ListValues<" + w + ",unsigned short>");
+  vertex.edge("lists", lists).edge("values", std::vector<W>(7 * capacity)).state("rows", 7U);
+  vertex.state("stride", kStride).state("capacity", capacity).run();
+  const auto values = vertex.template get<W>("values");
+  for (unsigned b = 0; b < 7; ++b) {
+    const std::size_t spikes = spikesOf(lists, b, kStride, capacity).size();
+    for (unsigned k = 0; k < capacity; ++k) CHECK(values[b * capacity + k] == static_cast<W>(k < spikes ? 1.0f : 0.0f));
+  }
+}
+
+template <typename T>
+void testBackward(const ipu_model::CodeletLibrary& library, const std::string& t, unsigned neurons) {
+  constexpr unsigned kCapacity = 6, kFirst = 10;
+  Draw draw(neurons);
+  std::vector<unsigned short> ids(kRows * kCapacity);
+  for (auto& id : ids) id = static_cast<unsigned short>(draw.below(30));
+  ids[0] = 65535;
+  auto v = draw.row<T>(kRows * neurons), g = draw.row<T>(kRows * kCapacity);
+  Alone vertex(library, "snnjax::SelectSpikesBackward<" + t + ",unsigned short>");
+  vertex.edge("v", v).edge("threshold", std::vector<float>(neurons, kThreshold)).edge("ids", ids).edge("g_values", g);
+  vertex.edge("g_v", std::vector<T>(kRows * neurons)).state("rows", kRows).state("neurons", neurons);
+  vertex.state("capacity", kCapacity).state("first_id", kFirst).state("surrogate", static_cast<unsigned char>(2));
+  vertex.state("slope", 0.25f).run();  // a triangle of quarters: exact
+  std::vector<float> expected(kRows * neurons);
+  for (unsigned i = 0; i < kRows * kCapacity; ++i) {
+    if (ids[i] < kFirst || ids[i] >= kFirst + neurons) continue;
+    const unsigned at = i / kCapacity * neurons + ids[i] - kFirst;
+    const float slope = std::max(0.0f, 1.0f - 0.25f * std::abs(static_cast<float>(v[at]) - kThreshold));
+    expected[at] += static_cast<float>(g[i]) * slope;
+  }
+  const auto g_v = vertex.template get<T>("g_v");
+  for (unsigned i = 0; i < expected.size(); ++i) CHECK_NEAR(static_cast<float>(g_v[i]), expected[i], 0.01f);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return kernels::runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) {
+    for (unsigned parts : {1U, 2U, 6U, 7U}) {
+      for (unsigned capacity : {0U, 1U, 5U, 8U, 30U, 50U}) testSelection(library, parts, 50, capacity);
+      testSelection(library, parts, 1, 9);
+      testSelection(library, parts, 4, 9);
+      testSelection(library, parts, 7, 60);
+    }
+    testHostile(library);
+    for (unsigned capacity : {1U, 4U, 7U}) {
+      testValues<float>(library, "float", capacity);
+      testValues<half>(library, "half", capacity);
+    }
+    testBackward<float>(library, "float", 5);
+    testBackward<half>(library, "half", 5);
+    testBackward<half>(library, "half", 8);
+  });
+}
