@@ -1,12 +1,14 @@
 #include "model.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <ipu_model/profile.hpp>
 #include <poplar/IPUModel.hpp>
 #include <sstream>
 #include <stdexcept>
+
+#include "codelets/codelet_library.hpp"
+#include "graph/graph_data.hpp"
 
 namespace snnjax::harness {
 namespace {
@@ -40,8 +42,7 @@ Model::Model(const Call& call)
     : device_(createDevice(call)),
       graph_(device_.getTarget()),
       threads_(static_cast<unsigned>(call.number("threads"))) {
-  // Another build of the codelets than the one that the model brings.
-  if (const char* library = std::getenv("SNNJAX_IPU_CODELETS")) graph_.addCodelets(library);
+  graph_.data()->libraries.push_back(ipu_model::CodeletLibrary::builtIn());
 }
 
 void Model::write(const poplar::Tensor& tensor, std::span<const float> values) {

@@ -72,7 +72,8 @@ int main() {
       masses.push_back(mass);
     }
   }
-  Sequence prog(Repeat(kSteps, Sequence(Execute(stream), Execute(collide), Copy(next, cells))));
+  Sequence prog;
+  prog.add(Repeat(kSteps, Sequence(Execute(stream), Execute(collide), Copy(next, cells))));
   Tensor total = popops::reduce(graph, concat(masses), FLOAT, {0}, popops::Operation::ADD, prog, "total");
   graph.createHostWrite("cells", cells);
   graph.createHostRead("cells", cells);

@@ -53,7 +53,8 @@ int main() {
   auto matrix_stream = graph.addHostToDeviceFIFO("matrix", FLOAT, matrix.numElements());
   auto vector_stream = graph.addHostToDeviceFIFO("vector", FLOAT, vector.numElements());
   auto out_stream = graph.addDeviceToHostFIFO("out", FLOAT, out.numElements());
-  Sequence multiply(buildMultiply(graph, matrix, vector, out));
+  Sequence multiply;
+  multiply.add(buildMultiply(graph, matrix, vector, out));
   Tensor count = cycleCount(graph, multiply, 0, SyncType::INTERNAL);
   graph.createHostRead("cycles", count);
   Sequence prog(Copy(matrix_stream, matrix), Copy(vector_stream, vector), multiply, Copy(out, out_stream));

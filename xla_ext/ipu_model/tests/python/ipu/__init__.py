@@ -1,0 +1,7 @@
+"""The IPU: for now its model alone, on which the programs of single ops run from NumPy arrays.
+
+Nothing here has run on IPU hardware; what the model covers is said in ``xla_ext/ipu_model/README.md``.
+"""
+
+from snnjax.ipu.harness import Profile as Profile
+from snnjax.ipu.harness import run_on_model as run_on_model

@@ -1,0 +1,205 @@
+"""How `lif_network` is called on the model: names and shapes of arrays, and what is static.
+
+Arrays of layer 0, 1, ... have its number behind their name, those of a read-out begin with ``readout_``. The C++ side
+numbers the read-out as one more layer.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from snnjax.ipu._arrays import RESETS, SURROGATES, Operands, number_of, refuse
+
+
+def lif_network(
+    operands: Operands,
+    *,
+    capacity: int | Sequence[int | None] | None = None,
+    surrogate: str = "superspike",
+    slope: float = 10.0,
+    reset: str = "subtract",
+    detach_reset: bool = True,
+    record_spikes: bool = False,
+    learns_constants: bool = False,
+) -> None:
+    """Events ``ids`` ``[time, batch, slots]``, for layer l ``weights<l>`` ``[inputs, neurons]``, ``decay<l>``, ...
+
+    Optional: ``lengths`` ``[batch]``; ``threshold<l>``, ``second_threshold<l>``, ``gain<l>``, ``bias<l>``, and the
+    first membranes ``v<l>`` ``[batch, neurons]``; the same of a read-out (``readout_weights``, ...).
+
+    Results: ``output``, ``last_v<l>``, ``last_readout_v``, ``counts<l>``, ``dropped<l>``, on request ``ids<l>``,
+    ``values<l>``, ``num_spikes<l>`` and ``num_listed<l>`` of every layer but a spiking output.
+
+    Any of ``g_output``, ``g_counts<l>``, ``g_last_v<l>``, ``g_last_readout_v`` asks for gradients: ``g_weights<l>``,
+    ``g_bias<l>``, ``g_v<l>``, ``g_readout_weights``, ..., and with `learns_constants` ``g_decay<l>``,
+    ``g_threshold<l>`` and ``g_gain<l>``.
+    """
+    network = _Network(operands, capacity)
+    operands.numbers.update(
+        surrogate=number_of(operands.op, "surrogate", surrogate, SURROGATES),
+        slope=slope,
+        reset=number_of(operands.op, "reset", reset, RESETS),
+        detach_reset=detach_reset,
+        record_spikes=record_spikes,
+        learns_constants=learns_constants,
+        backward=network.backward,
+    )
+    network.hand_over_inputs()
+    for layer in range(len(network.widths)):
+        network.hand_over_layer(layer)
+    network.ask_for_results(record_spikes or network.backward)
+    if network.backward:
+        network.ask_for_gradients(learns_constants)
+
+
+class _Network:
+    """The sizes of a network and its arrays; the read-out is the last of its layers."""
+
+    def __init__(self, operands: Operands, capacity: int | Sequence[int | None] | None) -> None:
+        self.operands = operands
+        self.has_readout = operands.has("readout_weights")
+        count = 1
+        while operands.has(f"weights{count}"):
+            count += 1
+        self.num_lif = count
+        names = [self.name("weights", layer) for layer in range(count + self.has_readout)]
+        shapes = [operands.shape(name, "inputs, neurons") for name in names]
+        self.num_inputs, self.widths = shapes[0][0], [shape[1] for shape in shapes]
+        self.half = operands.is_half(names[0])
+        self.steps, self.batch, self.slots = operands.shape("ids", "time, batch, slots")
+        self.capacity = self._capacities(capacity)
+        self.backward = any(operands.has(name) for name in self._cotangents())
+        operands.numbers.update(
+            num_steps=self.steps,
+            batch=self.batch,
+            num_inputs=self.num_inputs,
+            event_capacity=self.slots,
+            num_layers=count,
+            outputs=self.widths[-1] if self.has_readout else 0,
+            half=self.half,
+        )
+        for layer in range(count):
+            own = self.capacity[layer]
+            operands.numbers[f"neurons{layer}"] = self.widths[layer]
+            operands.numbers[f"capacity{layer}"] = -1 if own is None else min(own, self.widths[layer])
+
+    def name(self, part: str, layer: int) -> str:
+        """``weights0``, ``readout_weights``."""
+        return f"{part}{layer}" if layer < self.num_lif else f"readout_{part}"
+
+    def _capacities(self, capacity: Any) -> list[int | None]:
+        each = list(capacity) if isinstance(capacity, Sequence) else [capacity] * self.num_lif
+        if len(each) != self.num_lif or any(c is not None and c < 1 for c in each):
+            expected = f"be None or at least 1, one value or {self.num_lif} of them"
+            refuse(self.operands.op, "capacity", expected, capacity, "Count the layers")
+        return each if self.has_readout else [*each[:-1], None]  # a spiking output is fully listed
+
+    def _cotangents(self) -> list[str]:
+        layers = range(self.num_lif)
+        each = [f"{part}{layer}" for layer in layers for part in ("g_counts", "g_last_v")]
+        return ["g_output", "g_last_readout_v", *each]
+
+    def hand_over_inputs(self) -> None:
+        """Events that are not spikes of value 1 have no place in the lists of the device."""
+        operands, shape = self.operands, (self.steps, self.batch, self.slots)
+        ids = operands.integers("ids", shape)
+        if operands.has("values"):
+            values = operands.floats("values", shape)
+            if not np.all((values == 0) | (values == 1) | (ids < 0) | (ids >= self.num_inputs)):
+                refuse(operands.op, "values", "be 0 or 1", "others", "List spikes, or scale the weights")
+            ids[values == 0] = self.num_inputs
+        lengths = operands.integers("lengths", (self.batch,), default=self.steps)
+        np.clip(lengths, 0, self.steps, out=lengths)
+
+    def hand_over_layer(self, layer: int) -> None:
+        """Weights, constants and first membranes under the names that the C++ side knows."""
+        neurons = self.widths[layer]
+        inputs = self.num_inputs if layer == 0 else self.widths[layer - 1]
+        self._as_numbered("weights", layer, (inputs, neurons))
+        self._as_numbered("bias", layer, (neurons,), 0.0)
+        decay = self._as_numbered("decay", layer, (neurons,))
+        self._as_numbered("gain", layer, (neurons,), 1 - decay)
+        self._as_numbered("v", layer, (self.batch, neurons), 0.0)
+        if layer == self.num_lif:
+            return
+        self._as_numbered("threshold", layer, (neurons,), 1.0)
+        second = self._as_numbered("second_threshold", layer, (neurons,), 0.9)
+        if self.capacity[layer] is None:
+            second[:] = -np.inf
+
+    def _as_numbered(self, part: str, layer: int, shape: tuple[int, ...], default: Any = None) -> np.ndarray:
+        name, numbered = self.name(part, layer), f"{part}{layer}"
+        array = self.operands.floats(name, shape, default)
+        if name != numbered:
+            self.operands.arrays[numbered] = self.operands.arrays.pop(name)
+        return array
+
+    def ask_for_results(self, records: bool) -> None:
+        """Everything that the forward pass yields."""
+        result, batch, steps = self.operands.result, self.batch, self.steps
+        last = len(self.widths) - 1
+        # All membranes of the last layer, the first ones in front: the output and the last membranes are read off it.
+        result("membranes", (steps + 1, batch, self.widths[last]))
+        for layer in range(self.num_lif):
+            neurons = self.widths[layer]
+            result(f"counts{layer}", (batch, neurons))
+            if layer < last:
+                result(f"last{layer}", (batch, neurons))
+                result(f"dropped{layer}", (batch,), np.int32)
+            if layer < last and records:
+                slots = int(self.operands.numbers[f"capacity{layer}"])
+                slots = neurons if slots < 0 else slots
+                result(f"ids{layer}", (steps, batch, slots), np.int32)
+                for part in ("num_kept", "num_spikes", "num_listed"):
+                    result(f"{part}{layer}", (steps, batch), np.int32)
+        self.operands.finish = self._finish
+
+    def ask_for_gradients(self, learns_constants: bool) -> None:
+        """Cotangents, 0 where none is given, and gradients."""
+        operands, last = self.operands, len(self.widths) - 1
+        operands.floats("g_output", (self.steps, self.batch, self.widths[last]), 0.0)
+        for layer, neurons in enumerate(self.widths):
+            state, is_lif = (self.batch, neurons), layer < self.num_lif
+            name = self.name("v", layer)
+            operands.floats(f"g_last_{name}", state, 0.0)
+            operands.arrays[f"g_last{layer}"] = operands.arrays.pop(f"g_last_{name}")
+            if is_lif:
+                operands.floats(f"g_counts{layer}", state, 0.0)
+            inputs = self.num_inputs if layer == 0 else self.widths[layer - 1]
+            operands.result(f"g_weights{layer}", (inputs, neurons))
+            constants = ("decay", "threshold", "gain") if is_lif and learns_constants else ()
+            for part in ("bias", "v", *constants):
+                operands.result(f"g_{part}{layer}", state)
+
+    def _finish(self, raw: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The results by the names that users know."""
+        last = len(self.widths) - 1
+        membranes = raw.pop("membranes")
+        results = {"output": membranes[1:], f"last{last}": membranes[-1]}
+        if not self.has_readout:
+            results["output"] = self._spikes_of(membranes[1:])
+        for name, array in raw.items():
+            is_sum = name.startswith("g_") and not name.startswith(("g_weights", "g_v"))  # over the batch
+            results[name] = np.sum(array, axis=0) if is_sum else array
+        for layer in range(last):
+            if f"ids{layer}" in results:
+                self._complete_lists(results, layer)
+        renamed = {f"last{layer}": f"last_{self.name('v', layer)}" for layer in range(last + 1)}
+        if self.has_readout:
+            renamed |= {f"g_{part}{last}": f"g_readout_{part}" for part in ("weights", "bias", "v")}
+        return {renamed.get(name, name): array for name, array in results.items()}
+
+    def _spikes_of(self, membranes: np.ndarray) -> np.ndarray:
+        threshold = self.operands.arrays[f"threshold{self.num_lif - 1}"]
+        valid = np.arange(self.steps)[:, None] < self.operands.arrays["lengths"]
+        return ((membranes > threshold) & valid[:, :, None]).astype(membranes.dtype)
+
+    def _complete_lists(self, results: dict[str, np.ndarray], layer: int) -> None:
+        """Slots up to the capacity that was asked for, and values: 1 for spikes."""
+        ids = results[f"ids{layer}"]
+        wanted = self.capacity[layer] or ids.shape[-1]
+        room = ((0, 0), (0, 0), (0, wanted - ids.shape[-1]))
+        results[f"ids{layer}"] = np.pad(ids, room, constant_values=self.widths[layer])
+        kept = results.pop(f"num_kept{layer}")
+        dtype = np.float16 if self.half else np.float32
+        results[f"values{layer}"] = (np.arange(wanted) < kept[:, :, None]).astype(dtype)
