@@ -9,6 +9,8 @@ PYTEST ?= -n 2 --dist worksteal
 # The compiled kernels, where they can be built; elsewhere everything runs on the references, and those are tested.
 LIBRARY := $(if $(shell command -v c++),snnjax/_cpu_kernels.so)
 SOURCES := $(wildcard xla_ext/CMake* xla_ext/cpu/*.?pp xla_ext/cpu/*/*.?pp)
+# Where the compiled tests run, two at a time.
+CTEST ?= --output-on-failure --parallel 2
 # What a program needs to run with the sanitizers' build of the kernels.
 SANITIZED = LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0 SNNJAX_CPU_KERNELS=build/asan/_cpu_kernels.so
@@ -27,7 +29,7 @@ demo: .venv/ready  ## train a sparse spiking network on digit events (pictures a
 	$(BIN)/snnjax $(DEMO)
 
 .PHONY: test
-test: lint types $(LIBRARY) $(if $(LIBRARY),fuzz-short)  ## every check: linter, types, tests, doctests, notebooks, fuzz
+test: lint types $(LIBRARY) $(if $(LIBRARY),fuzz-short ipu-model)  ## every check: linter, types, tests, doctests, notebooks, fuzz
 	$(BIN)/python -m pytest $(PYTEST)
 
 .PHONY: lint
@@ -45,15 +47,27 @@ format: .venv/ready  ## format the code, mend what the linter can mend
 	$(BIN)/ruff format .
 
 .PHONY: kernels kernels-asan kernels-tsan
-kernels: build/release  ## compile what changed in xla_ext/ into snnjax/_cpu_kernels.so
+kernels: build/release  ## compile what changed in xla_ext/ and poplar_kernels/: the CPU kernels and the IPU Model
 kernels-asan: build/asan  # with the address and the undefined-behaviour sanitizer, in build/asan/
 kernels-tsan: build/tsan  # with the thread sanitizer, in build/tsan/
 
-.PHONY: build/release build/asan build/tsan
-build/release build/asan build/tsan: .venv/ready
+PRESETS := release asan tsan ipu-model-asan
+.PHONY: $(PRESETS:%=build/%)
+$(PRESETS:%=build/%): .venv/ready
 	$(BIN)/cmake -S xla_ext --preset $(@F) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 		-DPython_EXECUTABLE=$(abspath $(BIN))/python
 	$(BIN)/cmake --build $@
+
+.PHONY: ipu-model ipu-model-asan calibrate
+ipu-model: build/release  ## test the IPU Model, its codelets and its builders
+	$(BIN)/ctest --test-dir $< $(CTEST)
+
+ipu-model-asan: build/ipu-model-asan  # the same under the sanitizers, for a quarter of an hour
+	$(BIN)/ctest --test-dir $< $(CTEST)
+
+calibrate: build/release  ## print what the IPU Model predicts beside what hardware was measured to take
+	$(BIN)/cmake --build $< --target calibrate
+	$</calibrate
 
 .PHONY: fuzz fuzz-short
 fuzz: kernels-asan  ## hostile input under the sanitizers, for minutes (FUZZ="--examples 2000 --networks 24")

@@ -1,5 +1,5 @@
-// The cross-entropy of a read-out over time, with its gradient:
-// snnjax.losses.cross_entropy_sum and _max, and the mean.
+// The cross-entropy of a read-out over time, with its gradient: snnjax.losses.cross_entropy_sum and _max, and the
+// mean.
 #include "fields.hpp"
 #include "numbers.hpp"
 #include "workers.hpp"
@@ -9,19 +9,18 @@ namespace snnjax {
 // How the steps of a sequence make the logit of a class.
 enum Pooling : unsigned char { SumOverTime, MeanOverTime, MaxOverTime };
 
-// loss[b] = -log softmax(z[b])[label[b]] / batch, z[b, c] the pooled outputs of
-// the steps before lengths[b]. Workers share samples. A label out of range
-// makes its loss and gradient NaN, as in snnjax.losses.
+// loss[b] = -log softmax(z[b])[label[b]] / batch, z[b, c] the pooled outputs of the steps before lengths[b]. Workers
+// share samples. A label out of range makes its loss and gradient NaN, as in snnjax.losses.
 class CrossEntropy : public poplar::MultiVertex {
-public:
-  In<float> outputs;    // [num_steps, rows, classes]
-  In<unsigned> labels;  // [rows]
-  In<unsigned> lengths; // [rows], steps of each sequence
-  Out<float> g_output;  // [num_steps, rows, classes], 0 behind the end
-  Out<float> loss;      // [rows], this sample's part of the mean over the batch
+ public:
+  In<float> outputs;     // [num_steps, rows, classes]
+  In<unsigned> labels;   // [rows]
+  In<unsigned> lengths;  // [rows], steps of each sequence
+  Out<float> g_output;   // [num_steps, rows, classes], 0 behind the end
+  Out<float> loss;       // [rows], this sample's part of the mean over the batch
   unsigned num_steps, rows, classes;
-  unsigned batch;     // samples of all tiles
-  unsigned char over; // enum Pooling
+  unsigned batch;      // samples of all tiles
+  unsigned char over;  // enum Pooling
 
   bool compute(unsigned worker) {
     for (unsigned b = worker; b < rows; b += numWorkers()) {
@@ -31,20 +30,16 @@ public:
       for (unsigned c = 0; c < classes; ++c) {
         const float z = pooled(b, c, steps) - largest;
         total += exponential(z);
-        if (c == labels[b])
-          at_label = z;
+        if (c == labels[b]) at_label = z;
       }
       loss[b] = (std::log(total) - at_label) / static_cast<float>(batch);
-      for (unsigned c = 0; c < classes; ++c)
-        spread(b, c, steps, largest, total);
+      for (unsigned c = 0; c < classes; ++c) spread(b, c, steps, largest, total);
     }
     return true;
   }
 
-private:
-  unsigned at(unsigned t, unsigned b, unsigned c) const {
-    return (t * rows + b) * classes + c;
-  }
+ private:
+  unsigned at(unsigned t, unsigned b, unsigned c) const { return (t * rows + b) * classes + c; }
 
   float pooled(unsigned b, unsigned c, unsigned steps) const {
     float sum = 0.0f, largest = -__builtin_inff();
@@ -53,10 +48,8 @@ private:
       sum += output;
       largest = output > largest ? output : largest;
     }
-    if (over == MaxOverTime)
-      return steps > 0 ? largest : 0.0f;
-    return over == MeanOverTime ? sum / static_cast<float>(larger(steps, 1))
-                                : sum;
+    if (over == MaxOverTime) return steps > 0 ? largest : 0.0f;
+    return over == MeanOverTime ? sum / static_cast<float>(larger(steps, 1)) : sum;
   }
 
   float largestLogit(unsigned b, unsigned steps) const {
@@ -68,30 +61,22 @@ private:
     return largest;
   }
 
-  // The gradient of class c in every step: that of its logit, in equal shares
-  // among the steps of a maximum.
-  void spread(unsigned b, unsigned c, unsigned steps, float largest,
-              float total) {
+  // The gradient of class c in every step: that of its logit, in equal shares among the steps of a maximum.
+  void spread(unsigned b, unsigned c, unsigned steps, float largest, float total) {
     const float z = pooled(b, c, steps);
-    const float target = labels[b] >= classes ? __builtin_nanf("")
-                         : c == labels[b]     ? 1.0f
-                                              : 0.0f;
-    float g =
-        (exponential(z - largest) / total - target) / static_cast<float>(batch);
-    if (over == MeanOverTime)
-      g /= static_cast<float>(larger(steps, 1));
+    const float target = labels[b] >= classes ? __builtin_nanf("") : c == labels[b] ? 1.0f : 0.0f;
+    float g = (exponential(z - largest) / total - target) / static_cast<float>(batch);
+    if (over == MeanOverTime) g /= static_cast<float>(larger(steps, 1));
     if (over == MaxOverTime) {
       float ties = 0.0f;
-      for (unsigned t = 0; t < steps; ++t)
-        ties += outputs[at(t, b, c)] == z ? 1.0f : 0.0f;
+      for (unsigned t = 0; t < steps; ++t) ties += outputs[at(t, b, c)] == z ? 1.0f : 0.0f;
       g /= ties > 0.0f ? ties : 1.0f;
     }
     for (unsigned t = 0; t < num_steps; ++t) {
-      const bool takes =
-          t < steps && (over != MaxOverTime || outputs[at(t, b, c)] == z);
+      const bool takes = t < steps && (over != MaxOverTime || outputs[at(t, b, c)] == z);
       g_output[at(t, b, c)] = takes ? g : 0.0f;
     }
   }
 };
 
-} // namespace snnjax
+}  // namespace snnjax

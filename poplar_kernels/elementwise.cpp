@@ -8,7 +8,9 @@ namespace snnjax {
 namespace {
 
 template <class T>
-constexpr Kind kKindOf = std::is_same_v<T, float> ? Kind::Float : std::is_same_v<T, half> ? Kind::Half : Kind::Integer;
+constexpr Kind kKindOf = std::is_same_v<T, float>  ? Kind::Float
+                         : std::is_same_v<T, half> ? Kind::Half
+                                                   : Kind::Integer;
 
 // Elements that no two workers share: those of a 64-bit vector, and of a 32-bit word of the output.
 template <class T, class Result>
@@ -145,8 +147,8 @@ std::uint64_t workerCycles(const ScaledAdd<T>& vertex, unsigned worker) {
   return cycles::elementwise(shareSize(vertex, worker, kUnit<T, T>), Work::Simple, kKindOf<T>, 2) + vectors;
 }
 
-#define SNNJAX_UNARY_REAL(Op)        \
-  template class Unary<Op, float>;   \
+#define SNNJAX_UNARY_REAL(Op)      \
+  template class Unary<Op, float>; \
   template class Unary<Op, half>;
 SNNJAX_UNARY_REAL(Absolute)
 SNNJAX_UNARY_REAL(Negate)
@@ -180,8 +182,8 @@ template class Unary<Absolute, int>;
 template class Unary<Negate, int>;
 template class Unary<Signum, int>;
 template class Unary<LogicalNot, bool>;
-#define SNNJAX_UNARY_INTEGER(Op)       \
-  template class Unary<Op, int>;       \
+#define SNNJAX_UNARY_INTEGER(Op) \
+  template class Unary<Op, int>; \
   template class Unary<Op, unsigned>;
 SNNJAX_UNARY_INTEGER(Square)
 SNNJAX_UNARY_INTEGER(BitwiseNot)
@@ -189,11 +191,11 @@ SNNJAX_UNARY_INTEGER(Popcount)
 SNNJAX_UNARY_INTEGER(CountLeadingZeros)
 #undef SNNJAX_UNARY_INTEGER
 
-#define SNNJAX_BINARY_REAL(Op)        \
-  template class Binary<Op, float>;   \
+#define SNNJAX_BINARY_REAL(Op)      \
+  template class Binary<Op, float>; \
   template class Binary<Op, half>;
-#define SNNJAX_BINARY_INTEGER(Op)       \
-  template class Binary<Op, int>;       \
+#define SNNJAX_BINARY_INTEGER(Op) \
+  template class Binary<Op, int>; \
   template class Binary<Op, unsigned>;
 #define SNNJAX_BINARY_NUMBER(Op) \
   SNNJAX_BINARY_REAL(Op)         \

@@ -19,14 +19,14 @@ using Unsigned = std::make_unsigned_t<T>;
 template <class T>
 using Modular = std::conditional_t<std::is_integral_v<T>, unsigned, float>;
 
-#define SNNJAX_UNARY(Name, WORK, EXPRESSION)     \
-  struct Name {                                  \
-    static constexpr Work kWork = Work::WORK;    \
-    template <class T>                           \
-    static T of(T element) {                     \
-      const Wide<T> x = element;                 \
-      return static_cast<T>(EXPRESSION);         \
-    }                                            \
+#define SNNJAX_UNARY(Name, WORK, EXPRESSION)  \
+  struct Name {                               \
+    static constexpr Work kWork = Work::WORK; \
+    template <class T>                        \
+    static T of(T element) {                  \
+      const Wide<T> x = element;              \
+      return static_cast<T>(EXPRESSION);      \
+    }                                         \
   };
 SNNJAX_UNARY(Absolute, Simple, x < 0 ? -Modular<T>(x) : Modular<T>(x))
 SNNJAX_UNARY(Negate, Simple, -Modular<T>(x))
@@ -58,28 +58,28 @@ SNNJAX_UNARY(Popcount, Simple, __builtin_popcount(static_cast<unsigned>(x)))
 SNNJAX_UNARY(CountLeadingZeros, Simple, x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)))
 #undef SNNJAX_UNARY
 
-#define SNNJAX_PREDICATE(Name, EXPRESSION)           \
-  struct Name {                                      \
-    static constexpr Work kWork = Work::Comparison;  \
-    template <class T>                               \
-    static bool of(T element) {                      \
-      const float x = element;                       \
-      return EXPRESSION;                             \
-    }                                                \
+#define SNNJAX_PREDICATE(Name, EXPRESSION)          \
+  struct Name {                                     \
+    static constexpr Work kWork = Work::Comparison; \
+    template <class T>                              \
+    static bool of(T element) {                     \
+      const float x = element;                      \
+      return EXPRESSION;                            \
+    }                                               \
   };
 SNNJAX_PREDICATE(IsFinite, std::isfinite(x))
 SNNJAX_PREDICATE(IsInf, std::isinf(x))
 SNNJAX_PREDICATE(IsNan, std::isnan(x))
 #undef SNNJAX_PREDICATE
 
-#define SNNJAX_BINARY(Name, WORK, EXPRESSION)    \
-  struct Name {                                  \
-    static constexpr Work kWork = Work::WORK;    \
-    template <class T>                           \
-    static T of(T left, T right) {               \
-      const Wide<T> a = left, b = right;         \
-      return static_cast<T>(EXPRESSION);         \
-    }                                            \
+#define SNNJAX_BINARY(Name, WORK, EXPRESSION) \
+  struct Name {                               \
+    static constexpr Work kWork = Work::WORK; \
+    template <class T>                        \
+    static T of(T left, T right) {            \
+      const Wide<T> a = left, b = right;      \
+      return static_cast<T>(EXPRESSION);      \
+    }                                         \
   };
 SNNJAX_BINARY(Add, Simple, Modular<T>(a) + Modular<T>(b))
 SNNJAX_BINARY(Subtract, Simple, Modular<T>(a) - Modular<T>(b))
@@ -135,13 +135,13 @@ struct Power {
   }
 };
 
-#define SNNJAX_COMPARISON(Name, EXPRESSION)          \
-  struct Name {                                      \
-    static constexpr Work kWork = Work::Comparison;  \
-    template <class T>                               \
-    static bool of(T a, T b) {                       \
-      return EXPRESSION;                             \
-    }                                                \
+#define SNNJAX_COMPARISON(Name, EXPRESSION)         \
+  struct Name {                                     \
+    static constexpr Work kWork = Work::Comparison; \
+    template <class T>                              \
+    static bool of(T a, T b) {                      \
+      return EXPRESSION;                            \
+    }                                               \
   };
 SNNJAX_COMPARISON(Equal, a == b)
 SNNJAX_COMPARISON(NotEqual, a != b)

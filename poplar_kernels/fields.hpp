@@ -1,6 +1,5 @@
-// The fields of our vertices, in short: a contiguous region on the vertex's own
-// tile that begins at 8 bytes, so that 64-bit loads and stores may be used. A
-// ONE_PTR carries no size: sizes are states.
+// The fields of our vertices, in short: a contiguous region on the vertex's own tile that begins at 8 bytes, so that
+// 64-bit loads and stores may be used. A ONE_PTR carries no size: sizes are states.
 #pragma once
 
 #include <poplar/Vertex.hpp>
@@ -12,7 +11,6 @@ using In = poplar::Input<poplar::Vector<T, poplar::VectorLayout::ONE_PTR, 8>>;
 template <class T>
 using Out = poplar::Output<poplar::Vector<T, poplar::VectorLayout::ONE_PTR, 8>>;
 template <class T>
-using InOut =
-    poplar::InOut<poplar::Vector<T, poplar::VectorLayout::ONE_PTR, 8>>;
+using InOut = poplar::InOut<poplar::Vector<T, poplar::VectorLayout::ONE_PTR, 8>>;
 
-} // namespace snnjax
+}  // namespace snnjax

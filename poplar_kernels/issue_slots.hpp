@@ -1,28 +1,19 @@
-// What the loops of our codelets cost a worker. The unit is the issue slot: one
-// bundle of a worker, which gets a slot every sixth tile cycle.
+// What the loops of our codelets cost a worker. The unit is the issue slot: one bundle of a worker, which gets a slot
+// every sixth tile cycle.
 //
-// The rules, from ipu.md 3.3, 3.5 and 3.9 of the project's notes; nothing here
-// was measured on hardware:
-//   - a bundle holds one main instruction (integers, load, store, branch) and
-//   one aux instruction (floats); each takes
+// The rules, from ipu.md 3.3, 3.5 and 3.9 of the project's notes; nothing here was measured on hardware:
+//   - a bundle holds one main instruction (integers, load, store, branch) and one aux instruction (floats); each takes
 //     one slot, latencies are hidden by the other five workers;
-//   - the vendor's compiler puts an aux instruction into the bundle of a
-//   neighbouring main one on which it does not
-//     depend, a loop's branch included. So it makes 4 slots of the 5
-//     instructions of tutorial 6's scalar dot product (ld32, ld32, f32mul,
-//     f32add with brnzdec), as the hardware shows;
-//   - it closes loops by brnzdec, 1 slot; hardware loops (rpt), dual loads and
-//   dual load-stores are left to assembly;
-//   - a vector instruction on two floats costs what the scalar one on one float
-//   does; two halves are loaded by one
+//   - the vendor's compiler puts an aux instruction into the bundle of a neighbouring main one on which it does not
+//     depend, a loop's branch included. So it makes 4 slots of the 5 instructions of tutorial 6's scalar dot product
+//     (ld32, ld32, f32mul, f32add with brnzdec), as the hardware shows;
+//   - it closes loops by brnzdec, 1 slot; hardware loops (rpt), dual loads and dual load-stores are left to assembly;
+//   - a vector instruction on two floats costs what the scalar one on one float does; two halves are loaded by one
 //     instruction and widened by another (aux);
-//   - elements of 16 bits are loaded singly (ldz16) and stored by reading the
-//   word, merging and writing it: 4;
-//   - the inverse of two floats takes 6, an exponential 6, a root or a quotient
-//   10 (PopLibs' estimators);
-//   - integers are divided in software: 40, assumed.
-// Loops with other bounds, types or branches than the usual path are counted on
-// the usual path.
+//   - elements of 16 bits are loaded singly (ldz16) and stored by reading the word, merging and writing it: 4;
+//   - the inverse of two floats takes 6, an exponential 6, a root or a quotient 10 (PopLibs' estimators);
+//   - integers are divided in software: 40, assumed. Loops with other bounds, types or branches than the usual path
+//     are counted on the usual path.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +22,9 @@ namespace snnjax::cycles {
 
 using Slots = std::uint64_t;
 
-constexpr Slots kInverse = 6, kExponential = 6, kRoot = 10, kQuotient = 10,
-                kDivision = 40;
-constexpr Slots kShortStore = 4; // of 16 bits
-// Calling compute(): the worker's number from its status register, the base of
-// the fields, the end of the worker.
+constexpr Slots kInverse = 6, kExponential = 6, kRoot = 10, kQuotient = 10, kDivision = 40;
+constexpr Slots kShortStore = 4;  // of 16 bits
+// Calling compute(): the worker's number from its status register, the base of the fields, the end of the worker.
 constexpr Slots kCall = 6;
 
 constexpr Slots most(Slots a, Slots b) { return a > b ? a : b; }
@@ -43,19 +32,11 @@ constexpr Slots most(Slots a, Slots b) { return a > b ? a : b; }
 // The store of one element of `bytes`.
 constexpr Slots store(unsigned bytes) { return bytes < 4 ? kShortStore : 1; }
 
-// Loads of the fields, and a worker's share: products for its rows, shareOf()
-// with its division where it is used.
-constexpr Slots entry(unsigned fields, bool divides) {
-  return kCall + fields + (divides ? kDivision + 12 : 6);
-}
+// Loads of the fields, and a worker's share: products for its rows, shareOf() with its division where it is used.
+constexpr Slots entry(unsigned fields, bool divides) { return kCall + fields + (divides ? kDivision + 12 : 6); }
 
-// Zeros, or copies of the same bits, by 64-bit words where words are whole:
-// store, (load,) branch.
-constexpr Slots fill(Slots elements, unsigned bytes) {
-  return 4 + (elements * bytes + 7) / 8 * 2;
-}
-constexpr Slots copy(Slots elements, unsigned bytes) {
-  return 4 + (elements * bytes + 7) / 8 * 3;
-}
+// Zeros, or copies of the same bits, by 64-bit words where words are whole: store, (load,) branch.
+constexpr Slots fill(Slots elements, unsigned bytes) { return 4 + (elements * bytes + 7) / 8 * 2; }
+constexpr Slots copy(Slots elements, unsigned bytes) { return 4 + (elements * bytes + 7) / 8 * 3; }
 
-} // namespace snnjax::cycles
+}  // namespace snnjax::cycles

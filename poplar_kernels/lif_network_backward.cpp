@@ -1,11 +1,8 @@
-// lif_network, backward: back-propagation of one step through the neurons of a
-// tile.
+// lif_network, backward: back-propagation of one step through the neurons of a tile.
 //
-// In an iteration a layer's own time is t = num_steps - 1 - (iteration -
-// delay); its vertices do nothing before its last step and after its first. One
-// compute set makes the membrane gradient and the partial dot products that
-// travel down, the next one adds to the weight gradient while the partial
-// products are summed elsewhere.
+// In an iteration a layer's own time is t = num_steps - 1 - (iteration - delay); its vertices do nothing before its
+// last step and after its first. One compute set makes the membrane gradient and the partial dot products that travel
+// down, the next one adds to the weight gradient while the partial products are summed elsewhere.
 #include "fields.hpp"
 #include "listed_rows.hpp"
 #include "membrane_gradient.hpp"
@@ -14,52 +11,42 @@ namespace snnjax {
 
 // dots[k] = <weights[ids[k]], g> for all listed ids, 0 behind them.
 template <class W, class Id>
-inline void writeDots(ListedRows<const W> rows, List<Id> list, const float *g,
-                      float *dots) {
+inline void writeDots(ListedRows<const W> rows, List<Id> list, const float* g, float* dots) {
   const unsigned listed = list.listed();
-  dotListedRows(rows, list.ids(), listed, g,
-                [&](unsigned k, float dot) { dots[k] = dot; });
+  dotListedRows(rows, list.ids(), listed, g, [&](unsigned k, float dot) { dots[k] = dot; });
   fillZeros(dots, listed, list.capacity);
 }
 
-// Membrane gradient of own neurons, and partial dot products of the rows that
-// the list below names with it.
-template <class W, class Id> class LifBackward : public poplar::MultiVertex {
-public:
-  In<Id> lists;        // [batch, stride], records of the layer below at time t
-                       // (lists.hpp)
-  In<W> weights;       // [num_inputs + 1, neurons], last row zeros
-  In<float> g_spikes;  // [batch, neurons], gradient of own listed spikes, 0
-                       // where not listed
-  In<float> g_counts;  // [batch, neurons], gradient of the true spike counts
-  In<float> decay;     // [neurons]
-  In<float> gain;      // [neurons]
-  In<float> threshold; // [neurons]
-  In<float> second_threshold; // [neurons]
-  In<unsigned> lengths;       // [batch], steps of each sequence
+// Membrane gradient of own neurons, and partial dot products of the rows that the list below names with it.
+template <class W, class Id>
+class LifBackward : public poplar::MultiVertex {
+ public:
+  In<Id> lists;                // [batch, stride], records of the layer below at time t (lists.hpp)
+  In<W> weights;               // [num_inputs + 1, neurons], last row zeros
+  In<float> g_spikes;          // [batch, neurons], gradient of own listed spikes, 0 where not listed
+  In<float> g_counts;          // [batch, neurons], gradient of the true spike counts
+  In<float> decay;             // [neurons]
+  In<float> gain;              // [neurons]
+  In<float> threshold;         // [neurons]
+  In<float> second_threshold;  // [neurons]
+  In<unsigned> lengths;        // [batch], steps of each sequence
   poplar::Input<unsigned> iteration;
-  In<float>
-      membranes;    // [num_steps + 1, batch, neurons], row t + 1 after step t
-  InOut<float> g_v; // [batch, neurons], gradient of the membrane after its
-                    // reset, of the step after
-  InOut<float> g_last;  // [batch, neurons], gradient of the last membrane; 0
-                        // once taken in
-  Out<float> g_current; // [batch, neurons], gradient of the current: gain *
-                        // g_v, 0 behind the end
-  InOut<float> g_bias;  // [batch, neurons], sum of g_current over time
-  Out<float> dots; // [batch, capacity], <weights[id, own], g_current> of each
-                   // listed id, 0 behind them
+  In<float> membranes;   // [num_steps + 1, batch, neurons], row t + 1 after step t
+  InOut<float> g_v;      // [batch, neurons], gradient of the membrane after its reset, of the step after
+  InOut<float> g_last;   // [batch, neurons], gradient of the last membrane; 0 once taken in
+  Out<float> g_current;  // [batch, neurons], gradient of the current: gain * g_v, 0 behind the end
+  InOut<float> g_bias;   // [batch, neurons], sum of g_current over time
+  Out<float> dots;       // [batch, capacity], <weights[id, own], g_current> of each listed id, 0 behind them
   unsigned num_steps, delay, batch, stride, capacity, num_inputs, neurons;
-  unsigned char reset, surrogate; // enum Reset, enum Surrogate
+  unsigned char reset, surrogate;  // enum Reset, enum Surrogate
   bool detach_reset;
   float slope;
 
   bool compute(unsigned worker) {
     const unsigned t = num_steps - 1 - (*iteration - delay);
-    if (t >= num_steps)
-      return true;
+    if (t >= num_steps) return true;
     const ListedRows<const W> rows = {&weights[0], num_inputs, neurons};
-    const float *const after = &membranes[(t + 1) * batch * neurons];
+    const float* const after = &membranes[(t + 1) * batch * neurons];
     for (unsigned b = worker; b < batch; b += numWorkers()) {
       const unsigned first = b * neurons;
       if (t >= lengths[b]) {
@@ -67,104 +54,84 @@ public:
         fillZeros(&dots[0], b * capacity, (b + 1) * capacity);
         continue;
       }
-      forEachNumber(neurons, [&](unsigned j, auto numbers) {
-        membraneGradient(*this, after, first + j, j, numbers);
-      });
-      writeDots(rows, List<Id>{&lists[b * stride], capacity}, &g_current[first],
-                &dots[b * capacity]);
+      forEachNumber(neurons, [&](unsigned j, auto numbers) { membraneGradient(*this, after, first + j, j, numbers); });
+      writeDots(rows, List<Id>{&lists[b * stride], capacity}, &g_current[first], &dots[b * capacity]);
     }
     return true;
   }
 };
 
-// The membrane gradient alone: for the first layer, whose inputs need no
-// gradient.
+// The membrane gradient alone: for the first layer, whose inputs need no gradient.
 class LifMembraneGradient : public poplar::MultiVertex {
-public:
-  In<float> g_spikes;  // [batch, neurons], gradient of own listed spikes, 0
-                       // where not listed
-  In<float> g_counts;  // [batch, neurons], gradient of the true spike counts
-  In<float> decay;     // [neurons]
-  In<float> gain;      // [neurons]
-  In<float> threshold; // [neurons]
-  In<float> second_threshold; // [neurons]
-  In<unsigned> lengths;       // [batch], steps of each sequence
+ public:
+  In<float> g_spikes;          // [batch, neurons], gradient of own listed spikes, 0 where not listed
+  In<float> g_counts;          // [batch, neurons], gradient of the true spike counts
+  In<float> decay;             // [neurons]
+  In<float> gain;              // [neurons]
+  In<float> threshold;         // [neurons]
+  In<float> second_threshold;  // [neurons]
+  In<unsigned> lengths;        // [batch], steps of each sequence
   poplar::Input<unsigned> iteration;
-  In<float>
-      membranes;    // [num_steps + 1, batch, neurons], row t + 1 after step t
-  InOut<float> g_v; // [batch, neurons], gradient of the membrane after its
-                    // reset, of the step after
-  InOut<float> g_last;  // [batch, neurons], gradient of the last membrane; 0
-                        // once taken in
-  Out<float> g_current; // [batch, neurons], gradient of the current: gain *
-                        // g_v, 0 behind the end
-  InOut<float> g_bias;  // [batch, neurons], sum of g_current over time
+  In<float> membranes;   // [num_steps + 1, batch, neurons], row t + 1 after step t
+  InOut<float> g_v;      // [batch, neurons], gradient of the membrane after its reset, of the step after
+  InOut<float> g_last;   // [batch, neurons], gradient of the last membrane; 0 once taken in
+  Out<float> g_current;  // [batch, neurons], gradient of the current: gain * g_v, 0 behind the end
+  InOut<float> g_bias;   // [batch, neurons], sum of g_current over time
   unsigned num_steps, delay, batch, neurons;
-  unsigned char reset, surrogate; // enum Reset, enum Surrogate
+  unsigned char reset, surrogate;  // enum Reset, enum Surrogate
   bool detach_reset;
   float slope;
 
   bool compute(unsigned worker) {
     const unsigned t = num_steps - 1 - (*iteration - delay);
-    if (t >= num_steps)
-      return true;
-    const float *const after = &membranes[(t + 1) * batch * neurons];
+    if (t >= num_steps) return true;
+    const float* const after = &membranes[(t + 1) * batch * neurons];
     for (unsigned b = worker; b < batch; b += numWorkers()) {
       const unsigned first = b * neurons;
       if (t >= lengths[b]) {
         fillZeros(&g_current[0], first, first + neurons);
         continue;
       }
-      forEachNumber(neurons, [&](unsigned j, auto numbers) {
-        membraneGradient(*this, after, first + j, j, numbers);
-      });
+      forEachNumber(neurons, [&](unsigned j, auto numbers) { membraneGradient(*this, after, first + j, j, numbers); });
     }
     return true;
   }
 };
 
-// The leaky read-out: g_v = g_output + decay * g_v of the step after, and the
-// partial dot products.
-template <class W, class Id> class LeakyBackward : public poplar::MultiVertex {
-public:
-  In<Id> lists;       // [batch, stride], records of the last layer at time t
-  In<W> weights;      // [num_inputs + 1, neurons], last row zeros
-  In<float> g_output; // [num_steps, batch, neurons], gradient of the read-out's
-                      // membranes
-  In<float> decay;    // [neurons]
-  In<float> gain;     // [neurons]
-  In<unsigned> lengths; // [batch], steps of each sequence
+// The leaky read-out: g_v = g_output + decay * g_v of the step after, and the partial dot products.
+template <class W, class Id>
+class LeakyBackward : public poplar::MultiVertex {
+ public:
+  In<Id> lists;          // [batch, stride], records of the last layer at time t
+  In<W> weights;         // [num_inputs + 1, neurons], last row zeros
+  In<float> g_output;    // [num_steps, batch, neurons], gradient of the read-out's membranes
+  In<float> decay;       // [neurons]
+  In<float> gain;        // [neurons]
+  In<unsigned> lengths;  // [batch], steps of each sequence
   poplar::Input<unsigned> iteration;
-  InOut<float> g_v; // [batch, neurons], decay * gradient of the membrane of the
-                    // step after
-  Out<float> g_current; // [batch, neurons], gain * g_v, 0 behind the end
-  InOut<float> g_bias;  // [batch, neurons], sum of g_current over time
-  Out<float> dots; // [batch, capacity], <weights[id, own], g_current> of each
-                   // listed id, 0 behind them
+  InOut<float> g_v;      // [batch, neurons], decay * gradient of the membrane of the step after
+  Out<float> g_current;  // [batch, neurons], gain * g_v, 0 behind the end
+  InOut<float> g_bias;   // [batch, neurons], sum of g_current over time
+  Out<float> dots;       // [batch, capacity], <weights[id, own], g_current> of each listed id, 0 behind them
   unsigned num_steps, delay, batch, stride, capacity, num_inputs, neurons;
 
   bool compute(unsigned worker) {
     const unsigned t = num_steps - 1 - (*iteration - delay);
-    if (t >= num_steps)
-      return true;
+    if (t >= num_steps) return true;
     const ListedRows<const W> rows = {&weights[0], num_inputs, neurons};
-    const float *const g_now = &g_output[t * batch * neurons];
+    const float* const g_now = &g_output[t * batch * neurons];
     for (unsigned b = worker; b < batch; b += numWorkers()) {
       const bool inside = t < lengths[b];
       forEachNumber(neurons, [&](unsigned j, auto numbers) {
         const unsigned i = b * neurons + j;
-        const auto g =
-            numbers.load(&g_v[i]) +
-            numbers.load(g_now + i); // padded outputs repeat the last membrane
-        const auto current =
-            inside ? numbers.load(&gain[j]) * g : numbers.fill(0.0f);
+        const auto g = numbers.load(&g_v[i]) + numbers.load(g_now + i);  // padded outputs repeat the last membrane
+        const auto current = inside ? numbers.load(&gain[j]) * g : numbers.fill(0.0f);
         numbers.store(&g_v[i], inside ? numbers.load(&decay[j]) * g : g);
         numbers.store(&g_current[i], current);
         numbers.store(&g_bias[i], numbers.load(&g_bias[i]) + current);
       });
       if (inside) {
-        writeDots(rows, List<Id>{&lists[b * stride], capacity},
-                  &g_current[b * neurons], &dots[b * capacity]);
+        writeDots(rows, List<Id>{&lists[b * stride], capacity}, &g_current[b * neurons], &dots[b * capacity]);
       } else {
         fillZeros(&dots[0], b * capacity, (b + 1) * capacity);
       }
@@ -182,4 +149,4 @@ template class LeakyBackward<float, int>;
 template class LeakyBackward<half, unsigned short>;
 template class LeakyBackward<half, int>;
 
-} // namespace snnjax
+}  // namespace snnjax

@@ -1,5 +1,4 @@
-// What the codelets of lif_network_backward.cpp cost a worker: its samples with
-// the ids that are really listed.
+// What the codelets of lif_network_backward.cpp cost a worker: its samples with the ids that are really listed.
 #pragma once
 
 #include <concepts>
@@ -10,11 +9,11 @@
 
 namespace snnjax {
 
-template <class W, class Id> class LifBackward;
-template <class W, class Id> class LeakyBackward;
+template <class W, class Id>
+class LifBackward;
+template <class W, class Id>
+class LeakyBackward;
 class LifMembraneGradient;
-class LifConstantsGradient;
-class LifFirstGradient;
 
 namespace cycles {
 
@@ -24,47 +23,30 @@ struct GradientSwitches {
   bool detach_reset;
 };
 
-// A sample: pointers to its rows, its length with the comparison, the loop over
-// samples.
+// A sample: pointers to its rows, its length with the comparison, the loop over samples.
 constexpr Slots kGradientSample = 16;
 
-// membraneGradient for one neuron or pair: ten loads and four stores; the
-// comparison with the second threshold and its mask 2 and one of the two masked
-// products (compare, mask, multiply: 3) in their bundles; the other masked
-// product, two sums, the products with gain and decay and the sum of the bias
-// wait for each other: 8; pointers and branch 3.
+// membraneGradient for one neuron or pair: ten loads and four stores; the comparison with the second threshold and its
+// mask 2 and one of the two masked products (compare, mask, multiply: 3) in their bundles; the other masked product,
+// two sums, the products with gain and decay and the sum of the bias wait for each other: 8; pointers and branch 3.
 constexpr Slots membraneGradient(GradientSwitches s) {
-  return 10 + 4 + 8 + 3 + surrogate(s.surrogate) +
-         throughReset(s.reset, s.detach_reset, s.surrogate);
+  return 10 + 4 + 8 + 3 + surrogate(s.surrogate) + throughReset(s.reset, s.detach_reset, s.surrogate);
 }
 
-// The gradients of decay, threshold and gain besides: four loads and three
-// stores more, the reset of the membrane before, three products, three sums, a
-// quotient and its test (3).
-constexpr Slots constantsGradient(GradientSwitches s) {
-  return membraneGradient(s) + 10 + 4 + reset(s.reset) + kQuotient + 3;
-}
-
-// LeakyBackward for one neuron or pair: five loads, three stores, the choice
-// whether inside 2, sum, product, product and sum, of which two find a bundle;
-// branch 2.
+// LeakyBackward for one neuron or pair: five loads, three stores, the choice whether inside 2, sum, product, product
+// and sum, of which two find a bundle; branch 2.
 constexpr Slots kLeakyGradient = 14;
 
 // Dots of the listed ids, and zeros behind them.
-constexpr Slots writeDots(Slots listed, Slots capacity, unsigned neurons,
-                          unsigned width) {
-  return kRecordHeader + dotListedRows(listed, neurons, width) +
-         fill(capacity - listed, 4);
+constexpr Slots writeDots(Slots listed, Slots capacity, unsigned neurons, unsigned width) {
+  return kRecordHeader + dotListedRows(listed, neurons, width) + fill(capacity - listed, 4);
 }
 
-// The samples of a worker: inside(b) of one that has not ended, zeros for one
-// that has.
+// The samples of a worker: inside(b) of one that has not ended, zeros for one that has.
 template <class V, class Inside>
-Slots gradientSamples(const V &vertex, unsigned worker, unsigned fields,
-                      Slots zeros, Inside &&inside) {
+Slots gradientSamples(const V& vertex, unsigned worker, unsigned fields, Slots zeros, Inside&& inside) {
   const unsigned t = vertex.num_steps - 1 - (*vertex.iteration - vertex.delay);
-  if (t >= vertex.num_steps)
-    return kCall + 7;
+  if (t >= vertex.num_steps) return kCall + 7;
   Slots slots = entry(fields, false);
   for (unsigned b = worker; b < vertex.batch; b += V::numWorkers()) {
     slots += kGradientSample + (t < vertex.lengths[b] ? inside(b) : zeros);
@@ -72,14 +54,15 @@ Slots gradientSamples(const V &vertex, unsigned worker, unsigned fields,
   return slots;
 }
 
-template <class V> GradientSwitches switchesOf(const V &vertex) {
+template <class V>
+GradientSwitches switchesOf(const V& vertex) {
   return {vertex.reset, vertex.surrogate, vertex.detach_reset};
 }
 
-} // namespace cycles
+}  // namespace cycles
 
 template <class W, class Id>
-std::uint64_t workerCycles(const LifBackward<W, Id> &vertex, unsigned worker) {
+std::uint64_t workerCycles(const LifBackward<W, Id>& vertex, unsigned worker) {
   using namespace cycles;
   const Slots zeros = fill(vertex.neurons, 4) + fill(vertex.capacity, 4);
   return gradientSamples(vertex, worker, 29, zeros, [&](unsigned b) {
@@ -89,52 +72,20 @@ std::uint64_t workerCycles(const LifBackward<W, Id> &vertex, unsigned worker) {
   });
 }
 
-std::uint64_t workerCycles(const std::same_as<LifMembraneGradient> auto &vertex,
-                           unsigned worker) {
+std::uint64_t workerCycles(const std::same_as<LifMembraneGradient> auto& vertex, unsigned worker) {
   using namespace cycles;
-  return gradientSamples(
-      vertex, worker, 22, fill(vertex.neurons, 4), [&](unsigned) {
-        return numbersOf(vertex.neurons) * membraneGradient(switchesOf(vertex));
-      });
-}
-
-std::uint64_t
-workerCycles(const std::same_as<LifConstantsGradient> auto &vertex,
-             unsigned worker) {
-  using namespace cycles;
-  return gradientSamples(vertex, worker, 25, fill(vertex.neurons, 4),
-                         [&](unsigned) {
-                           return numbersOf(vertex.neurons) *
-                                  constantsGradient(switchesOf(vertex));
-                         });
-}
-
-// Once behind the loop over time: five loads, two stores, two sums beside the
-// reset, the branch.
-std::uint64_t workerCycles(const std::same_as<LifFirstGradient> auto &vertex,
-                           unsigned worker) {
-  using namespace cycles;
-  const Slots each =
-      9 + throughReset(vertex.reset, vertex.detach_reset, vertex.surrogate);
-  const unsigned workers = vertex.numWorkers();
-  const Slots own = worker < vertex.batch
-                        ? (vertex.batch - worker + workers - 1) / workers
-                        : 0;
-  return entry(12, false) + own * (8 + numbersOf(vertex.neurons) * each);
+  return gradientSamples(vertex, worker, 22, fill(vertex.neurons, 4),
+                         [&](unsigned) { return numbersOf(vertex.neurons) * membraneGradient(switchesOf(vertex)); });
 }
 
 template <class W, class Id>
-std::uint64_t workerCycles(const LeakyBackward<W, Id> &vertex,
-                           unsigned worker) {
+std::uint64_t workerCycles(const LeakyBackward<W, Id>& vertex, unsigned worker) {
   using namespace cycles;
   const Slots leak = numbersOf(vertex.neurons) * kLeakyGradient;
-  return gradientSamples(
-      vertex, worker, 18, leak + fill(vertex.capacity, 4), [&](unsigned b) {
-        const List<Id> list = {&vertex.lists[b * vertex.stride],
-                               vertex.capacity};
-        return leak + writeDots(list.listed(), vertex.capacity, vertex.neurons,
-                                sizeof(W));
-      });
+  return gradientSamples(vertex, worker, 18, leak + fill(vertex.capacity, 4), [&](unsigned b) {
+    const List<Id> list = {&vertex.lists[b * vertex.stride], vertex.capacity};
+    return leak + writeDots(list.listed(), vertex.capacity, vertex.neurons, sizeof(W));
+  });
 }
 
-} // namespace snnjax
+}  // namespace snnjax

@@ -1,5 +1,4 @@
-// What the codelets of lif_network.cpp cost a worker: its samples with the
-// spikes that are really listed.
+// What the codelets of lif_network.cpp cost a worker: its samples with the spikes that are really listed.
 #pragma once
 
 #include <concepts>
@@ -10,38 +9,33 @@
 
 namespace snnjax {
 
-template <class W, class Id> class LifForward;
-template <class W, class Id> class LeakyForward;
+template <class W, class Id>
+class LifForward;
+template <class W, class Id>
+class LeakyForward;
 class LifUpdate;
 
 namespace cycles {
 
 // A step outside of the layer's time: load, subtract, compare, return.
 constexpr Slots kIdle = kCall + 6;
-// A sample: pointers to its rows (8), its length with the comparison (3), the
-// loop over samples (3).
+// A sample: pointers to its rows (8), its length with the comparison (3), the loop over samples (3).
 constexpr Slots kSample = 14;
 
-// NeuronRows::advance for one neuron or pair: loads of v, threshold, decay,
-// gain, bias, counts; stores of the membrane twice and of the counts;
-// comparisons, masks and the reset in their bundles; the product with the
-// decay, the two sums and the product with the gain wait for each other: 4; the
-// reset's choice 2; pointers and branch 2.
-constexpr Slots advance(unsigned char reset_kind) {
-  return 6 + 3 + 4 + 2 + 2 + (reset_kind == None ? 0 : 2);
-}
+// NeuronRows::advance for one neuron or pair: loads of v, threshold, decay, gain, bias, counts; stores of the membrane
+// twice and of the counts; comparisons, masks and the reset in their bundles; the product with the decay, the two sums
+// and the product with the gain wait for each other: 4; the reset's choice 2; pointers and branch 2.
+constexpr Slots advance(unsigned char reset_kind) { return 6 + 3 + 4 + 2 + 2 + (reset_kind == None ? 0 : 2); }
 
-// LeakyForward for one neuron or pair: four loads, product with the decay in
-// one's bundle, sum, product, sum, store, branch.
+// LeakyForward for one neuron or pair: four loads, product with the decay in one's bundle, sum, product, sum, store,
+// branch.
 constexpr Slots kLeak = 9;
 
 // Behind the end of a sequence: load, two stores, branch.
 constexpr Slots freeze(unsigned neurons) { return 4 * Slots{neurons}; }
 
-constexpr Slots forwardSample(Slots spikes, unsigned neurons, unsigned width,
-                              unsigned char reset_kind) {
-  return kSample + kRecordHeader +
-         sumListedRows(spikes, neurons, width, false) +
+constexpr Slots forwardSample(Slots spikes, unsigned neurons, unsigned width, unsigned char reset_kind) {
+  return kSample + kRecordHeader + sumListedRows(spikes, neurons, width, false) +
          numbersOf(neurons) * advance(reset_kind);
 }
 
@@ -50,19 +44,14 @@ constexpr Slots updateSample(unsigned neurons, unsigned char reset_kind) {
 }
 
 constexpr Slots leakySample(Slots spikes, unsigned neurons, unsigned width) {
-  return kSample + kRecordHeader +
-         sumListedRows(spikes, neurons, width, false) +
-         numbersOf(neurons) * kLeak;
+  return kSample + kRecordHeader + sumListedRows(spikes, neurons, width, false) + numbersOf(neurons) * kLeak;
 }
 
-// The samples of a worker: inside(b) of one that has not ended, frozen slots of
-// one that has.
+// The samples of a worker: inside(b) of one that has not ended, frozen slots of one that has.
 template <class V, class Inside>
-Slots samples(const V &vertex, unsigned worker, unsigned fields, Slots frozen,
-              Inside &&inside) {
+Slots samples(const V& vertex, unsigned worker, unsigned fields, Slots frozen, Inside&& inside) {
   const unsigned t = *vertex.iteration - vertex.delay;
-  if (t >= vertex.num_steps)
-    return kIdle;
+  if (t >= vertex.num_steps) return kIdle;
   Slots slots = entry(fields, false);
   for (unsigned b = worker; b < vertex.batch; b += V::numWorkers()) {
     slots += t < vertex.lengths[b] ? inside(b) : kSample + frozen;
@@ -70,35 +59,27 @@ Slots samples(const V &vertex, unsigned worker, unsigned fields, Slots frozen,
   return slots;
 }
 
-} // namespace cycles
+}  // namespace cycles
 
 template <class W, class Id>
-std::uint64_t workerCycles(const LifForward<W, Id> &vertex, unsigned worker) {
-  return cycles::samples(
-      vertex, worker, 20, cycles::freeze(vertex.neurons), [&](unsigned b) {
-        const List<Id> list = {&vertex.lists[b * vertex.stride],
-                               vertex.capacity};
-        return cycles::forwardSample(list.spikes(), vertex.neurons, sizeof(W),
-                                     vertex.reset);
-      });
+std::uint64_t workerCycles(const LifForward<W, Id>& vertex, unsigned worker) {
+  return cycles::samples(vertex, worker, 20, cycles::freeze(vertex.neurons), [&](unsigned b) {
+    const List<Id> list = {&vertex.lists[b * vertex.stride], vertex.capacity};
+    return cycles::forwardSample(list.spikes(), vertex.neurons, sizeof(W), vertex.reset);
+  });
 }
 
-std::uint64_t workerCycles(const std::same_as<LifUpdate> auto &vertex,
-                           unsigned worker) {
-  return cycles::samples(
-      vertex, worker, 16, cycles::freeze(vertex.neurons), [&](unsigned) {
-        return cycles::updateSample(vertex.neurons, vertex.reset);
-      });
+std::uint64_t workerCycles(const std::same_as<LifUpdate> auto& vertex, unsigned worker) {
+  return cycles::samples(vertex, worker, 16, cycles::freeze(vertex.neurons),
+                         [&](unsigned) { return cycles::updateSample(vertex.neurons, vertex.reset); });
 }
 
 template <class W, class Id>
-std::uint64_t workerCycles(const LeakyForward<W, Id> &vertex, unsigned worker) {
-  return cycles::samples(
-      vertex, worker, 16, cycles::freeze(vertex.neurons), [&](unsigned b) {
-        const List<Id> list = {&vertex.lists[b * vertex.stride],
-                               vertex.capacity};
-        return cycles::leakySample(list.spikes(), vertex.neurons, sizeof(W));
-      });
+std::uint64_t workerCycles(const LeakyForward<W, Id>& vertex, unsigned worker) {
+  return cycles::samples(vertex, worker, 16, cycles::freeze(vertex.neurons), [&](unsigned b) {
+    const List<Id> list = {&vertex.lists[b * vertex.stride], vertex.capacity};
+    return cycles::leakySample(list.spikes(), vertex.neurons, sizeof(W));
+  });
 }
 
-} // namespace snnjax
+}  // namespace snnjax

@@ -4,90 +4,74 @@
 
 namespace snnjax {
 
-// The weight gradient of a tile's neurons: g_weights[id] += g_current[b] for
-// the spikes of each list. Workers share the rows of the gradient, so none
-// writes what another writes; each finds its ids in the ascending list by
-// bisection.
-template <class Id> class ListedRowsGradient : public poplar::MultiVertex {
-public:
-  In<Id> lists; // [batch, stride], records of the layer below at time t, spikes
-                // ascending (lists.hpp)
-  In<float> g_current;    // [batch, neurons], of LifBackward
-  InOut<float> g_weights; // [num_inputs + 1, neurons], the last row takes what
-                          // is out of range
+// The weight gradient of a tile's neurons: g_weights[id] += g_current[b] for the spikes of each list. Workers share
+// the rows of the gradient, so none writes what another writes; each finds its ids in the ascending list by bisection.
+template <class Id>
+class ListedRowsGradient : public poplar::MultiVertex {
+ public:
+  In<Id> lists;            // [batch, stride], records of the layer below at time t, spikes ascending (lists.hpp)
+  In<float> g_current;     // [batch, neurons], of LifBackward
+  InOut<float> g_weights;  // [num_inputs + 1, neurons], the last row takes what is out of range
   poplar::Input<unsigned> iteration;
   unsigned num_steps, delay, batch, stride, capacity, num_inputs, neurons;
 
   bool compute(unsigned worker) {
-    if (*iteration - delay >= num_steps)
-      return true;
+    if (*iteration - delay >= num_steps) return true;
     const ListedRows<float> rows = {&g_weights[0], num_inputs, neurons};
     const Range own = shareOf(num_inputs, worker);
-    if (own.first == own.last)
-      return true;
+    if (own.first == own.last) return true;
     for (unsigned b = 0; b < batch; ++b) {
       const List<Id> list = {&lists[b * stride], capacity};
       const Range entries = entriesWithin(list.ids(), list.spikes(), own);
-      addToListedRows(rows, list.ids(), entries, Ones{},
-                      &g_current[b * neurons]);
+      addToListedRows(rows, list.ids(), entries, Ones{}, &g_current[b * neurons]);
     }
     return true;
   }
 };
 
-// Partial dot products alone, for layers whose membrane gradient is made
-// elsewhere.
-template <class W, class Id> class ListedDots : public poplar::MultiVertex {
-public:
-  In<Id> lists;        // [batch, stride], records of the layer below at time t
-  In<W> weights;       // [num_inputs + 1, neurons], last row zeros
-  In<float> g_current; // [batch, neurons]
-  Out<float> dots; // [batch, capacity], <weights[id, own], g_current> of each
-                   // listed id, 0 behind them
+// Partial dot products alone, for layers whose membrane gradient is made elsewhere.
+template <class W, class Id>
+class ListedDots : public poplar::MultiVertex {
+ public:
+  In<Id> lists;         // [batch, stride], records of the layer below at time t
+  In<W> weights;        // [num_inputs + 1, neurons], last row zeros
+  In<float> g_current;  // [batch, neurons]
+  Out<float> dots;      // [batch, capacity], <weights[id, own], g_current> of each listed id, 0 behind them
   poplar::Input<unsigned> iteration;
   unsigned num_steps, delay, batch, stride, capacity, num_inputs, neurons;
 
   bool compute(unsigned worker) {
-    if (*iteration - delay >= num_steps)
-      return true;
+    if (*iteration - delay >= num_steps) return true;
     const ListedRows<const W> rows = {&weights[0], num_inputs, neurons};
     for (unsigned b = worker; b < batch; b += numWorkers()) {
       const List<Id> list = {&lists[b * stride], capacity};
       const unsigned listed = list.listed();
-      float *const own = &dots[b * capacity];
-      dotListedRows(rows, list.ids(), listed, &g_current[b * neurons],
-                    [&](unsigned k, float dot) { own[k] = dot; });
-      for (unsigned k = listed; k < capacity; ++k)
-        own[k] = 0.0f;
+      float* const own = &dots[b * capacity];
+      dotListedRows(rows, list.ids(), listed, &g_current[b * neurons], [&](unsigned k, float dot) { own[k] = dot; });
+      for (unsigned k = listed; k < capacity; ++k) own[k] = 0.0f;
     }
     return true;
   }
 };
 
-// The dense rows that lists and their values stand for, at the home of the
-// lists: 0 everywhere but at the listed ids. Rows are laid out in blocks, one
-// for each tile that takes them. Both groups of a list ascend, so that each
-// worker finds the ids of its blocks by bisection. Time runs backwards; outside
-// of it all is 0.
-template <class Id> class ScatterList : public poplar::MultiVertex {
-public:
-  In<Id> list;      // [num_steps, rows, stride], the records of all steps
-  In<float> values; // [rows, capacity]
-  Out<float> row;   // [blocks, rows, columns]: id i lies in block i / columns
+// The dense rows that lists and their values stand for, at the home of the lists: 0 everywhere but at the listed ids.
+// Rows are laid out in blocks, one for each tile that takes them. Both groups of a list ascend, so that each worker
+// finds the ids of its blocks by bisection. Time runs backwards; outside of it all is 0.
+template <class Id>
+class ScatterList : public poplar::MultiVertex {
+ public:
+  In<Id> list;       // [num_steps, rows, stride], the records of all steps
+  In<float> values;  // [rows, capacity]
+  Out<float> row;    // [blocks, rows, columns]: id i lies in block i / columns
   poplar::Input<unsigned> iteration;
   unsigned rows, stride, capacity, columns, num_neurons, num_steps,
-      delay; // num_neurons: blocks * columns
+      delay;  // num_neurons: blocks * columns
 
   bool compute(unsigned worker) {
-    const unsigned t = num_steps - 1 - (*iteration - delay),
-                   block_size = rows * columns;
-    const Range blocks =
-        shareOf(num_neurons / columns, worker, block_size % 2 == 0 ? 1 : 2);
-    for (unsigned i = blocks.first * block_size; i < blocks.last * block_size;
-         ++i)
-      row[i] = 0.0f;
-    if (t >= num_steps)
-      return true;
+    const unsigned t = num_steps - 1 - (*iteration - delay), block_size = rows * columns;
+    const Range blocks = shareOf(num_neurons / columns, worker, block_size % 2 == 0 ? 1 : 2);
+    for (unsigned i = blocks.first * block_size; i < blocks.last * block_size; ++i) row[i] = 0.0f;
+    if (t >= num_steps) return true;
     const Range own = {blocks.first * columns, blocks.last * columns};
     for (unsigned b = 0; b < rows; ++b) {
       const List<Id> from = {&list[(t * rows + b) * stride], capacity};
@@ -98,30 +82,24 @@ public:
     return true;
   }
 
-private:
+ private:
   // The entries of one ascending group, as far as their ids lie in `own`.
-  void place(unsigned b, const Id *ids, Range group, Range own) {
-    const Range entries =
-        entriesWithin(ids + group.first, group.last - group.first, own);
+  void place(unsigned b, const Id* ids, Range group, Range own) {
+    const Range entries = entriesWithin(ids + group.first, group.last - group.first, own);
     const float inverse = 1.0f / static_cast<float>(columns);
-    for (unsigned k = group.first + entries.first;
-         k < group.first + entries.last; ++k) {
+    for (unsigned k = group.first + entries.first; k < group.first + entries.last; ++k) {
       const auto id = static_cast<unsigned>(ids[k]);
-      if (id - own.first >= own.last - own.first)
-        continue; // ids in disorder
+      if (id - own.first >= own.last - own.first) continue;  // ids in disorder
       const unsigned block = quotient(id, columns, inverse);
-      row[(block * rows + b) * columns + id - block * columns] =
-          values[b * capacity + k];
+      row[(block * rows + b) * columns + id - block * columns] = values[b * capacity + k];
     }
   }
 
   // a / b without a division of integers, which a tile has only in software.
   static unsigned quotient(unsigned a, unsigned b, float inverse) {
     unsigned q = static_cast<unsigned>(static_cast<float>(a) * inverse);
-    while (q * b > a)
-      --q;
-    while (a - q * b >= b)
-      ++q;
+    while (q * b > a) --q;
+    while (a - q * b >= b) ++q;
     return q;
   }
 };
@@ -135,4 +113,4 @@ template class ListedDots<half, int>;
 template class ScatterList<unsigned short>;
 template class ScatterList<int>;
 
-} // namespace snnjax
+}  // namespace snnjax

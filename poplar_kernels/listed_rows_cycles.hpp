@@ -1,58 +1,48 @@
-// What the loops of listed_rows.hpp and lists.hpp cost, in issue slots. `width`
-// is the bytes of a weight.
+// What the loops of listed_rows.hpp and lists.hpp cost, in issue slots. `width` is the bytes of a weight.
 #pragma once
 
 #include "issue_slots.hpp"
 
 namespace snnjax::cycles {
 
-// Columns in blocks: four pairs each and one of the pairs left over in the
-// vector form, else single numbers.
+// Columns in blocks: four pairs each and one of the pairs left over in the vector form, else single numbers.
 struct Blocks {
   Slots fours, rest, ones;
-  bool is_narrow; // rows of one pair: their address needs no product
+  bool is_narrow;  // rows of one pair: their address needs no product
 
   // The cost of all blocks, of(pairs) being that of one.
-  template <class Of> constexpr Slots sum(Of &&of) const {
+  template <class Of>
+  constexpr Slots sum(Of&& of) const {
     return fours * of(4) + (rest > 0 ? of(rest) : 0) + ones * of(1);
   }
   constexpr Slots count() const { return fours + (rest > 0 ? 1 : 0) + ones; }
 };
 
 constexpr Blocks blocksOf(unsigned columns) {
-  if (columns % 2 != 0)
-    return {0, 0, columns, false};
+  if (columns % 2 != 0) return {0, 0, columns, false};
   const unsigned pairs = columns / 2;
   return {pairs / 4, pairs % 4, 0, pairs == 1};
 }
 
-// Of one id and `pairs` pairs of columns: load and min of the id, the row's
-// product, a load for each pair with the sum of the pair before in the same
-// bundle, the branch with the last sum. Halves need two aux instructions a
-// pair. With values besides: their load, the test for 0 and its branch,
-// products (aux).
-constexpr Slots sumOfId(Slots pairs, bool is_narrow, unsigned width,
-                        bool valued) {
+// Of one id and `pairs` pairs of columns: load and min of the id, the row's product, a load for each pair with the sum
+// of the pair before in the same bundle, the branch with the last sum. Halves need two aux instructions a pair. With
+// values besides: their load, the test for 0 and its branch, products (aux).
+constexpr Slots sumOfId(Slots pairs, bool is_narrow, unsigned width, bool valued) {
   const Slots main = 2 + (is_narrow ? 0 : 1) + pairs + 1 + (valued ? 3 : 0);
   const Slots aux = pairs * ((width < 4 ? 2U : 1U) + (valued ? 1U : 0U));
   return most(main, aux + 2);
 }
 
-// sumListedRows without what it does with the sums. 5 a block: pointers, zeros,
-// the count and its test.
-constexpr Slots sumListedRows(Slots count, unsigned columns, unsigned width,
-                              bool valued) {
+// sumListedRows without what it does with the sums. 5 a block: pointers, zeros, the count and its test.
+constexpr Slots sumListedRows(Slots count, unsigned columns, unsigned width, bool valued) {
   const Blocks blocks = blocksOf(columns);
-  return blocks.sum([&](Slots pairs) {
-    return 5 + count * sumOfId(pairs, blocks.is_narrow, width, valued);
-  });
+  return blocks.sum([&](Slots pairs) { return 5 + count * sumOfId(pairs, blocks.is_narrow, width, valued); });
 }
 
-// dotListedRows. Rows of 1, 2 or 4 pairs: id 2, address 1 but for one pair,
-// loads; products and sums follow the loads by one bundle (aux, with the
-// widening of halves), the last product, the sum of both lanes, store and
-// branch are on their own. Other rows: a loop over pairs inside, two loads and
-// the branch for each, 6 around it; odd ones number by number.
+// dotListedRows. Rows of 1, 2 or 4 pairs: id 2, address 1 but for one pair, loads; products and sums follow the loads
+// by one bundle (aux, with the widening of halves), the last product, the sum of both lanes, store and branch are on
+// their own. Other rows: a loop over pairs inside, two loads and the branch for each, 6 around it; odd ones number by
+// number.
 constexpr Slots dotListedRows(Slots count, unsigned columns, unsigned width) {
   const bool is_short = columns == 2 || columns == 4 || columns == 8;
   if (is_short) {
@@ -64,34 +54,28 @@ constexpr Slots dotListedRows(Slots count, unsigned columns, unsigned width) {
   return 5 + count * (9 + steps * (width < 4 ? 4 : 3));
 }
 
-// addToListedRows: id 2, address 1 but for one pair, a load and a store for
-// each pair with sums between them, one sum that waits for the last load, the
-// branch; with values their load and the products (aux).
+// addToListedRows: id 2, address 1 but for one pair, a load and a store for each pair with sums between them, one sum
+// that waits for the last load, the branch; with values their load and the products (aux).
 constexpr Slots addOfId(Slots pairs, bool is_narrow, bool valued) {
   return 2 + (is_narrow ? 0 : 1) + 2 * pairs + 1 + 1 + (valued ? 2 : 0);
 }
 
 constexpr Slots addToListedRows(Slots count, unsigned columns, bool valued) {
   const Blocks blocks = blocksOf(columns);
-  return blocks.sum([&](Slots pairs) {
-    return 5 + pairs + count * addOfId(pairs, blocks.is_narrow, valued);
-  });
+  return blocks.sum([&](Slots pairs) { return 5 + pairs + count * addOfId(pairs, blocks.is_narrow, valued); });
 }
 
-// numBelow: halve, add, load, compare, branch, two updates, branch back: 7 for
-// each halving of the count.
+// numBelow: halve, add, load, compare, branch, two updates, branch back: 7 for each halving of the count.
 constexpr Slots numBelow(Slots count) {
   Slots slots = 4;
-  for (; count > 0; count /= 2)
-    slots += 7;
+  for (; count > 0; count /= 2) slots += 7;
   return slots;
 }
 
-// entriesWithin: two searches, the second in what is left; taken as long as the
-// first.
+// entriesWithin: two searches, the second in what is left; taken as long as the first.
 constexpr Slots entriesWithin(Slots count) { return 2 * numBelow(count) + 4; }
 
 // The header of a record: two loads, two min, their addresses.
 constexpr Slots kRecordHeader = 6;
 
-} // namespace snnjax::cycles
+}  // namespace snnjax::cycles

@@ -1,13 +1,11 @@
-// The record of one spike list: a header of four entries, then the ids. One
-// contiguous region, so that a list is one message of an exchange.
+// The record of one spike list: a header of four entries, then the ids. One contiguous region, so that a list is one
+// message of an exchange.
 //
-//   [0] spikes kept   [1] listed: spikes kept and gradient-only ids kept   [2]
-//   true spikes, before the cap   [3] 0 [4, 4 + capacity) ids: spikes
-//   ascending, gradient-only ids ascending, then pads (the number of neurons)
-//   up to `stride`, a multiple of 4: pads
+//   [0] spikes kept   [1] listed: spikes kept and gradient-only ids kept   [2] true spikes, before the cap   [3] 0 [4,
+//     4 + capacity) ids: spikes ascending, gradient-only ids ascending, then pads (the number of neurons) up to
+//     `stride`, a multiple of 4: pads
 //
-// Id is unsigned short up to 65,535 neurons, else int (as in
-// snnjax.SparseSpikes).
+// Id is unsigned short up to 65,535 neurons, else int (as in snnjax.SparseSpikes).
 #pragma once
 
 #include "workers.hpp"
@@ -16,38 +14,31 @@ namespace snnjax {
 
 constexpr unsigned kListHeader = 4;
 
-constexpr unsigned listStride(unsigned capacity) {
-  return kListHeader + roundUp(capacity, 4);
-}
+constexpr unsigned listStride(unsigned capacity) { return kListHeader + roundUp(capacity, 4); }
 
-// Nothing in a record is trusted: counts beyond the capacity are cut, ids out
-// of range name no row.
-template <class Id> struct List {
-  const Id *record;
+// Nothing in a record is trusted: counts beyond the capacity are cut, ids out of range name no row.
+template <class Id>
+struct List {
+  const Id* record;
   unsigned capacity;
 
-  unsigned spikes() const {
-    return smaller(static_cast<unsigned>(record[0]), listed());
-  }
-  unsigned listed() const {
-    return smaller(static_cast<unsigned>(record[1]), capacity);
-  }
+  unsigned spikes() const { return smaller(static_cast<unsigned>(record[0]), listed()); }
+  unsigned listed() const { return smaller(static_cast<unsigned>(record[1]), capacity); }
   unsigned trueSpikes() const { return static_cast<unsigned>(record[2]); }
-  const Id *ids() const { return record + kListHeader; }
+  const Id* ids() const { return record + kListHeader; }
 };
 
-// The row that an id names in a matrix of `num_rows` rows and one row more.
-// That last row stands for every id out of range (negative ones too, as
-// unsigned): zeros where it is read, scratch where it is written. One `min`
-// instruction in place of a test and a branch.
-template <class Id> inline unsigned rowOf(Id id, unsigned num_rows) {
+// The row that an id names in a matrix of `num_rows` rows and one row more. That last row stands for every id out of
+// range (negative ones too, as unsigned): zeros where it is read, scratch where it is written. One `min` instruction
+// in place of a test and a branch.
+template <class Id>
+inline unsigned rowOf(Id id, unsigned num_rows) {
   return smaller(static_cast<unsigned>(id), num_rows);
 }
 
-// How many of `count` ascending ids lie below `id`. Of ids in disorder it gives
-// some number up to `count`.
+// How many of `count` ascending ids lie below `id`. Of ids in disorder it gives some number up to `count`.
 template <class Id>
-inline unsigned numBelow(const Id *ids, unsigned count, unsigned id) {
+inline unsigned numBelow(const Id* ids, unsigned count, unsigned id) {
   unsigned first = 0;
   while (count > 0) {
     const unsigned half_way = count / 2;
@@ -63,9 +54,9 @@ inline unsigned numBelow(const Id *ids, unsigned count, unsigned id) {
 
 // The entries of an ascending group whose ids lie in `rows`.
 template <class Id>
-inline Range entriesWithin(const Id *ids, unsigned count, Range rows) {
+inline Range entriesWithin(const Id* ids, unsigned count, Range rows) {
   const unsigned first = numBelow(ids, count, rows.first);
   return {first, first + numBelow(ids + first, count - first, rows.last)};
 }
 
-} // namespace snnjax
+}  // namespace snnjax

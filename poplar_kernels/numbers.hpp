@@ -1,6 +1,5 @@
-// Equations are written once, for one number (`float`) or for two neighbours
-// that a 64-bit register holds (`float2`): a template takes either as N. Sums,
-// membranes and gradients are floats; weights may be halves.
+// Equations are written once, for one number (`float`) or for two neighbours that a 64-bit register holds (`float2`):
+// a template takes either as N. Sums, membranes and gradients are floats; weights may be halves.
 #pragma once
 
 #include <cmath>
@@ -9,14 +8,23 @@
 
 namespace snnjax {
 
-template <class T> inline float toFloat(T x) { return static_cast<float>(x); }
+template <class T>
+inline float toFloat(T x) {
+  return static_cast<float>(x);
+}
 
-template <class N> struct Numbers;
+template <class N>
+struct Numbers;
 
-template <> struct Numbers<float> {
+template <>
+struct Numbers<float> {
   static constexpr unsigned kCount = 1;
-  template <class T> static float load(const T *from) { return toFloat(*from); }
-  template <class T> static void store(T *to, float x) {
+  template <class T>
+  static float load(const T* from) {
+    return toFloat(*from);
+  }
+  template <class T>
+  static void store(T* to, float x) {
     *to = static_cast<T>(x);
   }
   static float fill(float x) { return x; }
@@ -24,94 +32,68 @@ template <> struct Numbers<float> {
 
 inline float absolute(float x) { return std::fabs(x); }
 inline float exponential(float x) { return std::exp(x); }
-inline float fires(float v, float threshold) {
-  return v > threshold ? 1.0f : 0.0f;
-}
-inline float firesAt(float v, float threshold) {
-  return v >= threshold ? 1.0f : 0.0f;
-}
+inline float fires(float v, float threshold) { return v > threshold ? 1.0f : 0.0f; }
+inline float firesAt(float v, float threshold) { return v >= threshold ? 1.0f : 0.0f; }
 inline float isLess(float a, float b) { return a < b ? 1.0f : 0.0f; }
 inline float nonNegative(float x) { return x > 0.0f ? x : 0.0f; }
-// a * b, and 0 where a is 0 whatever b: a neuron without gradient keeps none
-// beside a NaN.
-inline float maskedProduct(float a, float b) {
-  return a == 0.0f ? 0.0f : a * b;
-}
-inline float quotientOrZero(float a, float b) {
-  return b == 0.0f ? 0.0f : a / b;
-}
+// a * b, and 0 where a is 0 whatever b: a neuron without gradient keeps none beside a NaN.
+inline float maskedProduct(float a, float b) { return a == 0.0f ? 0.0f : a * b; }
+inline float quotientOrZero(float a, float b) { return b == 0.0f ? 0.0f : a / b; }
 
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
 
-template <> struct Numbers<float2> {
+template <>
+struct Numbers<float2> {
   static constexpr unsigned kCount = 2;
-  // One 64-bit load; of halves one 32-bit load and one conversion. The
-  // alignment is what lets a compiler emit them.
-  static float2 load(const float *from) {
+  // One 64-bit load; of halves one 32-bit load and one conversion. The alignment is what lets a compiler emit them.
+  static float2 load(const float* from) {
     float2 x;
     std::memcpy(&x, __builtin_assume_aligned(from, sizeof(x)), sizeof(x));
     return x;
   }
-  static float2 load(const half *from) {
+  static float2 load(const half* from) {
     half2 x;
     std::memcpy(&x, __builtin_assume_aligned(from, sizeof(x)), sizeof(x));
     return float2{toFloat(x[0]), toFloat(x[1])};
   }
-  static void store(float *to, float2 x) {
-    std::memcpy(__builtin_assume_aligned(to, sizeof(x)), &x, sizeof(x));
-  }
-  static void store(half *to, float2 x) {
+  static void store(float* to, float2 x) { std::memcpy(__builtin_assume_aligned(to, sizeof(x)), &x, sizeof(x)); }
+  static void store(half* to, float2 x) {
     const half2 pair = {static_cast<half>(x[0]), static_cast<half>(x[1])};
-    std::memcpy(__builtin_assume_aligned(to, sizeof(pair)), &pair,
-                sizeof(pair));
+    std::memcpy(__builtin_assume_aligned(to, sizeof(pair)), &pair, sizeof(pair));
   }
   static float2 fill(float x) { return float2{x, x}; }
 };
 
-inline float2 absolute(float2 x) {
-  return float2{absolute(x[0]), absolute(x[1])};
-}
-inline float2 exponential(float2 x) {
-  return float2{exponential(x[0]), exponential(x[1])};
-}
-inline float2 fires(float2 v, float2 threshold) {
-  return float2{fires(v[0], threshold[0]), fires(v[1], threshold[1])};
-}
+inline float2 absolute(float2 x) { return float2{absolute(x[0]), absolute(x[1])}; }
+inline float2 exponential(float2 x) { return float2{exponential(x[0]), exponential(x[1])}; }
+inline float2 fires(float2 v, float2 threshold) { return float2{fires(v[0], threshold[0]), fires(v[1], threshold[1])}; }
 inline float2 firesAt(float2 v, float2 threshold) {
   return float2{firesAt(v[0], threshold[0]), firesAt(v[1], threshold[1])};
 }
-inline float2 isLess(float2 a, float2 b) {
-  return float2{isLess(a[0], b[0]), isLess(a[1], b[1])};
-}
-inline float2 nonNegative(float2 x) {
-  return float2{nonNegative(x[0]), nonNegative(x[1])};
-}
-inline float2 maskedProduct(float2 a, float2 b) {
-  return float2{maskedProduct(a[0], b[0]), maskedProduct(a[1], b[1])};
-}
+inline float2 isLess(float2 a, float2 b) { return float2{isLess(a[0], b[0]), isLess(a[1], b[1])}; }
+inline float2 nonNegative(float2 x) { return float2{nonNegative(x[0]), nonNegative(x[1])}; }
+inline float2 maskedProduct(float2 a, float2 b) { return float2{maskedProduct(a[0], b[0]), maskedProduct(a[1], b[1])}; }
 inline float2 quotientOrZero(float2 a, float2 b) {
   return float2{quotientOrZero(a[0], b[0]), quotientOrZero(a[1], b[1])};
 }
 
-// Calls body(first, N{}) for all of `count` numbers: two at a time where they
-// are even, else one at a time.
-template <class Body> inline void forEachNumber(unsigned count, Body &&body) {
+// Calls body(first, N{}) for all of `count` numbers: two at a time where they are even, else one at a time.
+template <class Body>
+inline void forEachNumber(unsigned count, Body&& body) {
   if (count % 2 == 0) {
-    for (unsigned i = 0; i < count; i += 2)
-      body(i, Numbers<float2>{});
+    for (unsigned i = 0; i < count; i += 2) body(i, Numbers<float2>{});
     return;
   }
-  for (unsigned i = 0; i < count; ++i)
-    body(i, Numbers<float>{});
+  for (unsigned i = 0; i < count; ++i) body(i, Numbers<float>{});
 }
 
 #else
 
-template <class Body> inline void forEachNumber(unsigned count, Body &&body) {
-  for (unsigned i = 0; i < count; ++i)
-    body(i, Numbers<float>{});
+template <class Body>
+inline void forEachNumber(unsigned count, Body&& body) {
+  for (unsigned i = 0; i < count; ++i) body(i, Numbers<float>{});
 }
 
 #endif
 
-} // namespace snnjax
+}  // namespace snnjax

@@ -104,7 +104,8 @@ class Reduce : public poplar::MultiVertex {
     unsigned column = share.first % inner, first = share.first / inner * rows * inner;
     for (unsigned i = share.first; i < share.last; ++i) {
       A result = Op::template kNeutral<A>;
-      for (unsigned row = 0; row < rows; ++row) result = Op::of(result, static_cast<A>(in[first + row * inner + column]));
+      for (unsigned row = 0; row < rows; ++row)
+        result = Op::of(result, static_cast<A>(in[first + row * inner + column]));
       out[i] = static_cast<Result>(result);
       if (++column == inner) {
         column = 0;

@@ -1,9 +1,9 @@
 // What Reduce (reduce.cpp) costs a worker, in issue slots.
 //
 // For each vector of outputs (2 floats; halves are widened, two at a time): address, neutral element, store, loop: 10,
-// as PopLibs' "16 + 6" per reduction less its decoding of regions (ipu.md 3.5). For each row: the load, the operation, the
-// branch: 3, plus 2 to widen two halves. Where rows are single numbers side by side the worker walks along them two at a
-// time, at the same cost for each pair. Integers and Booleans go one by one: load, operation, address, branch.
+// as PopLibs' "16 + 6" per reduction less its decoding of regions (ipu.md 3.5). For each row: the load, the operation,
+// the branch: 3, plus 2 to widen two halves. Where rows are single numbers side by side the worker walks along them two
+// at a time, at the same cost for each pair. Integers and Booleans go one by one: load, operation, address, branch.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
-// select_spikes: from membranes to capped lists. Parts of a row of neurons make
-// lists of candidates, each cut by the fair rule; one vertex a row joins them.
-// The result depends on the row alone, not on how it is cut into parts: what a
+// select_spikes: from membranes to capped lists. Parts of a row of neurons make lists of candidates, each cut by the
+// fair rule; one vertex a row joins them. The result depends on the row alone, not on how it is cut into parts: what a
 // part drops, the whole would drop.
 #include <cstring>
 
@@ -11,21 +10,17 @@
 
 namespace snnjax {
 
-// Pads [first, last) of ids that begin at a word: words at a time where an id
-// is half of one.
+// Pads [first, last) of ids that begin at a word: words at a time where an id is half of one.
 template <class Id>
-inline void fillPads(Id *ids, unsigned first, unsigned last, unsigned pad) {
+inline void fillPads(Id* ids, unsigned first, unsigned last, unsigned pad) {
   unsigned k = first;
   if constexpr (kPerWord<Id> == 2) {
-    if (k % 2 == 1 && k < last)
-      ids[k++] = static_cast<Id>(pad);
+    if (k % 2 == 1 && k < last) ids[k++] = static_cast<Id>(pad);
     const unsigned two_pads = pad << 16 | pad;
     for (; k + 2 <= last; k += 2)
-      std::memcpy(__builtin_assume_aligned(ids + k, sizeof(two_pads)),
-                  &two_pads, sizeof(two_pads));
+      std::memcpy(__builtin_assume_aligned(ids + k, sizeof(two_pads)), &two_pads, sizeof(two_pads));
   }
-  for (; k < last; ++k)
-    ids[k] = static_cast<Id>(pad);
+  for (; k < last; ++k) ids[k] = static_cast<Id>(pad);
 }
 
 // How many candidates of either kind there are, and how many of them stay.
@@ -38,80 +33,69 @@ struct Counts {
   }
 };
 
-// Candidates of one chunk of a row: neurons above the threshold, then those
-// above the second threshold.
-template <class Id> class SelectCandidates : public poplar::MultiVertex {
-public:
-  In<float> v; // [blocks, rows, columns], membranes as tiles send them; a NaN
-               // is never listed
-  In<float> threshold;        // [neurons]
-  In<float> second_threshold; // [neurons]
-  Out<Id> lists; // [rows, parts, stride], records (lists.hpp) with global ids
-  Out<float> membranes; // [rows, parts, slots], of the listed ids
+// Candidates of one chunk of a row: neurons above the threshold, then those above the second threshold.
+template <class Id>
+class SelectCandidates : public poplar::MultiVertex {
+ public:
+  In<float> v;                 // [blocks, rows, columns], membranes as tiles send them; a NaN is never listed
+  In<float> threshold;         // [neurons]
+  In<float> second_threshold;  // [neurons]
+  Out<Id> lists;               // [rows, parts, stride], records (lists.hpp) with global ids
+  Out<float> membranes;        // [rows, parts, slots], of the listed ids
   unsigned rows, neurons;
-  unsigned columns; // neuron j of a row lies in block j / columns; the last
-                    // block may hold more than `neurons`
-  unsigned parts;   // chunks of a row: 6 lets all workers share one row, 1 does
-                    // where there are many rows
+  unsigned columns;  // neuron j of a row lies in block j / columns; the last block may hold more than `neurons`
+  unsigned parts;    // chunks of a row: 6 lets all workers share one row, 1 does where there are many rows
   unsigned slots, stride;
-  unsigned capacity; // of the final list: a chunk need not offer more
+  unsigned capacity;  // of the final list: a chunk need not offer more
   unsigned first_id, num_neurons;
 
   bool compute(unsigned worker) {
-    for (unsigned item = worker; item < rows * parts; item += numWorkers())
-      select(item);
+    for (unsigned item = worker; item < rows * parts; item += numWorkers()) select(item);
     return true;
   }
 
   // The neurons of an item, [row, part].
   Range chunkOf(unsigned item) const {
-    const unsigned chunk = (neurons + parts - 1) / parts,
-                   first = item % parts * chunk;
+    const unsigned chunk = (neurons + parts - 1) / parts, first = item % parts * chunk;
     return {smaller(first, neurons), smaller(first + chunk, neurons)};
   }
 
-  // Calls body(j, v, is_spike) for the candidates of an item: those above
-  // either threshold.
+  // Calls body(j, v, is_spike) for the candidates of an item: those above either threshold.
   template <class Body>
-  void forEachCandidate(unsigned item, Body &&body) const {
+  void forEachCandidate(unsigned item, Body&& body) const {
     const Range own = chunkOf(item);
     unsigned block = own.first / columns;
     for (unsigned j = own.first; j < own.last; ++block) {
-      const float *const row = &v[(block * rows + item / parts) * columns];
+      const float* const row = &v[(block * rows + item / parts) * columns];
       const unsigned last = smaller((block + 1) * columns, own.last);
       for (; j < last; ++j) {
         const float membrane = row[j - block * columns];
         const bool is_spike = membrane > threshold[j];
-        if (is_spike || membrane > second_threshold[j])
-          body(j, membrane, is_spike);
+        if (is_spike || membrane > second_threshold[j]) body(j, membrane, is_spike);
       }
     }
   }
 
   Counts count(unsigned item) const {
     Counts counts = {0, 0};
-    forEachCandidate(item, [&](unsigned, float, bool is_spike) {
-      ++(is_spike ? counts.spikes : counts.near);
-    });
+    forEachCandidate(item, [&](unsigned, float, bool is_spike) { ++(is_spike ? counts.spikes : counts.near); });
     return counts;
   }
 
   // The cut of the spikes, or of the others.
   Cut cutOf(unsigned item, bool spikes, unsigned found, unsigned kept) const {
-    return findCut(found, kept, [&](auto &&body) {
+    return findCut(found, kept, [&](auto&& body) {
       forEachCandidate(item, [&](unsigned j, float membrane, bool is_spike) {
-        if (is_spike == spikes)
-          body(membrane, first_id + j);
+        if (is_spike == spikes) body(membrane, first_id + j);
       });
     });
   }
 
-private:
+ private:
   void select(unsigned item) {
-    Id *const record = &lists[item * stride];
-    float *const kept_membranes = &membranes[item * slots];
-    const Counts found = count(item),
-                 kept = found.cappedTo(smaller(slots, capacity));
+    Id* const record = &lists[item * stride];
+    float* const kept_membranes = &membranes[item * slots];
+    const Counts found = count(item), kept = found.cappedTo(smaller(slots, capacity));
     record[0] = static_cast<Id>(kept.spikes);
     record[1] = static_cast<Id>(kept.spikes + kept.near);
     record[2] = static_cast<Id>(found.spikes);
@@ -121,52 +105,42 @@ private:
       const Cut near_cut = cutOf(item, false, found.near, kept.near);
       unsigned spike = 0, near = kept.spikes;
       forEachCandidate(item, [&](unsigned j, float membrane, bool is_spike) {
-        if (!(is_spike ? spike_cut : near_cut).keeps(membrane, first_id + j))
-          return;
-        unsigned &slot = is_spike ? spike : near;
+        if (!(is_spike ? spike_cut : near_cut).keeps(membrane, first_id + j)) return;
+        unsigned& slot = is_spike ? spike : near;
         record[kListHeader + slot] = static_cast<Id>(first_id + j);
         kept_membranes[slot++] = membrane;
       });
     }
-    fillPads(record + kListHeader, kept.spikes + kept.near,
-             stride - kListHeader, num_neurons);
+    fillPads(record + kListHeader, kept.spikes + kept.near, stride - kListHeader, num_neurons);
   }
 };
 
-// Joins the lists of the parts of each row, whose ids ascend from list to list.
-// Where there are fewer rows than workers, several of them write the slots of
-// one row.
-template <class Id> class CombineCandidates : public poplar::MultiVertex {
-public:
-  In<Id> lists;        // [num_lists, rows, stride_in], records
-  In<float> membranes; // [num_lists, rows, slots], of the listed ids
-  Out<Id> list;        // [rows, stride], records
-  InOut<unsigned>
-      dropped; // [rows], spikes that found no slot, summed over time
+// Joins the lists of the parts of each row, whose ids ascend from list to list. Where there are fewer rows than
+// workers, several of them write the slots of one row.
+template <class Id>
+class CombineCandidates : public poplar::MultiVertex {
+ public:
+  In<Id> lists;             // [num_lists, rows, stride_in], records
+  In<float> membranes;      // [num_lists, rows, slots], of the listed ids
+  Out<Id> list;             // [rows, stride], records
+  InOut<unsigned> dropped;  // [rows], spikes that found no slot, summed over time
   poplar::Input<unsigned> iteration;
-  unsigned rows, num_lists, slots, stride_in, stride, capacity, num_neurons,
-      num_steps, delay;
+  unsigned rows, num_lists, slots, stride_in, stride, capacity, num_neurons, num_steps, delay;
 
   bool compute(unsigned worker) {
     const RowShares sharing(rows);
     sharing.forEach(worker, [&](unsigned row, unsigned share) {
       const Counts found = count(row), kept = found.cappedTo(capacity);
-      if (share == 0)
-        writeHeader(row, kept);
-      const Range own =
-          shareAmong(sharing.shares, stride - kListHeader, share, kPerWord<Id>);
+      if (share == 0) writeHeader(row, kept);
+      const Range own = shareAmong(sharing.shares, stride - kListHeader, share, kPerWord<Id>);
       place(row, true, found.spikes, kept.spikes, 0, own);
       place(row, false, found.near, kept.near, kept.spikes, own);
-      fillPads(&list[row * stride + kListHeader],
-               larger(own.first, kept.spikes + kept.near), own.last,
-               num_neurons);
+      fillPads(&list[row * stride + kListHeader], larger(own.first, kept.spikes + kept.near), own.last, num_neurons);
     });
     return true;
   }
 
-  List<Id> partOf(unsigned p, unsigned row) const {
-    return {&lists[(p * rows + row) * stride_in], slots};
-  }
+  List<Id> partOf(unsigned p, unsigned row) const { return {&lists[(p * rows + row) * stride_in], slots}; }
 
   Counts count(unsigned row) const {
     Counts found = {0, 0};
@@ -180,114 +154,96 @@ public:
 
   // The cut of the spikes, or of the others.
   Cut cutOf(unsigned row, bool spikes, unsigned found, unsigned kept) const {
-    return findCut(found, kept,
-                   [&](auto &&body) { forEachCandidate(row, spikes, body); });
+    return findCut(found, kept, [&](auto&& body) { forEachCandidate(row, spikes, body); });
   }
 
-private:
+ private:
   // Calls body(v, id) for the spikes, or the others, of all parts of a row.
   template <class Body>
-  void forEachCandidate(unsigned row, bool spikes, Body &&body) const {
+  void forEachCandidate(unsigned row, bool spikes, Body&& body) const {
     for (unsigned p = 0; p < num_lists; ++p) {
       const List<Id> part = partOf(p, row);
       const unsigned last = spikes ? part.spikes() : part.listed();
       for (unsigned k = spikes ? 0 : part.spikes(); k < last; ++k) {
-        body(membranes[(p * rows + row) * slots + k],
-             static_cast<unsigned>(part.ids()[k]));
+        body(membranes[(p * rows + row) * slots + k], static_cast<unsigned>(part.ids()[k]));
       }
     }
   }
 
   void writeHeader(unsigned row, Counts kept) {
     unsigned true_spikes = 0;
-    for (unsigned p = 0; p < num_lists; ++p)
-      true_spikes += partOf(p, row).trueSpikes();
-    Id *const record = &list[row * stride];
+    for (unsigned p = 0; p < num_lists; ++p) true_spikes += partOf(p, row).trueSpikes();
+    Id* const record = &list[row * stride];
     record[0] = static_cast<Id>(kept.spikes);
     record[1] = static_cast<Id>(kept.spikes + kept.near);
     record[2] = static_cast<Id>(true_spikes);
     record[3] = 0;
-    if (*iteration - delay < num_steps)
-      dropped[row] += true_spikes - smaller(true_spikes, kept.spikes);
+    if (*iteration - delay < num_steps) dropped[row] += true_spikes - smaller(true_spikes, kept.spikes);
   }
 
-  // Writes the kept of one kind, the first of which goes to slot `slot`, as far
-  // as the slots are this worker's.
-  void place(unsigned row, bool spikes, unsigned found, unsigned kept,
-             unsigned slot, Range own) {
-    Id *const ids = &list[row * stride + kListHeader];
-    if (found == kept) { // all fit: whole runs are copied, or passed over
+  // Writes the kept of one kind, the first of which goes to slot `slot`, as far as the slots are this worker's.
+  void place(unsigned row, bool spikes, unsigned found, unsigned kept, unsigned slot, Range own) {
+    Id* const ids = &list[row * stride + kListHeader];
+    if (found == kept) {  // all fit: whole runs are copied, or passed over
       for (unsigned p = 0; p < num_lists && slot < own.last; ++p) {
         const List<Id> part = partOf(p, row);
-        const unsigned first = spikes ? 0 : part.spikes(),
-                       count = (spikes ? part.spikes() : part.listed()) - first;
+        const unsigned first = spikes ? 0 : part.spikes(), count = (spikes ? part.spikes() : part.listed()) - first;
         const unsigned last = smaller(slot + count, own.last);
-        for (unsigned at = larger(slot, own.first); at < last; ++at)
-          ids[at] = part.ids()[first + at - slot];
+        for (unsigned at = larger(slot, own.first); at < last; ++at) ids[at] = part.ids()[first + at - slot];
         slot += count;
       }
       return;
     }
     const Cut cut = cutOf(row, spikes, found, kept);
     forEachCandidate(row, spikes, [&](float v, unsigned id) {
-      if (!cut.keeps(v, id))
-        return;
-      if (slot >= own.first && slot < own.last)
-        ids[slot] = static_cast<Id>(id);
+      if (!cut.keeps(v, id)) return;
+      if (slot >= own.first && slot < own.last) ids[slot] = static_cast<Id>(id);
       ++slot;
     });
   }
 };
 
 // The values of lists: 1 for spikes, 0 for the rest.
-template <class W, class Id> class ListValues : public poplar::MultiVertex {
-public:
-  In<Id> lists;  // [rows, stride], records
-  Out<W> values; // [rows, capacity]
+template <class W, class Id>
+class ListValues : public poplar::MultiVertex {
+ public:
+  In<Id> lists;   // [rows, stride], records
+  Out<W> values;  // [rows, capacity]
   unsigned rows, stride, capacity;
 
   bool compute(unsigned worker) {
-    const Range own =
-        shareOf(rows, worker, capacity % kPerWord<W> == 0 ? 1 : kPerWord<W>);
+    const Range own = shareOf(rows, worker, capacity % kPerWord<W> == 0 ? 1 : kPerWord<W>);
     for (unsigned b = own.first; b < own.last; ++b) {
       const unsigned spikes = List<Id>{&lists[b * stride], capacity}.spikes();
-      for (unsigned k = 0; k < capacity; ++k)
-        values[b * capacity + k] = static_cast<W>(k < spikes ? 1.0f : 0.0f);
+      for (unsigned k = 0; k < capacity; ++k) values[b * capacity + k] = static_cast<W>(k < spikes ? 1.0f : 0.0f);
     }
     return true;
   }
 };
 
-// g_v[id] = surrogate(v - threshold) * g_values at the listed ids of the tile's
-// columns, 0 elsewhere.
+// g_v[id] = surrogate(v - threshold) * g_values at the listed ids of the tile's columns, 0 elsewhere.
 template <class T, class Id>
 class SelectSpikesBackward : public poplar::MultiVertex {
-public:
-  In<T> v; // [rows, neurons], own columns, the first of which has the id
-           // `first_id`
-  In<float> threshold; // [neurons]
-  In<Id> ids;          // [rows, capacity]
-  In<T> g_values;      // [rows, capacity]
-  Out<T> g_v; // [rows, neurons]; its negative sum is the threshold's gradient
+ public:
+  In<T> v;              // [rows, neurons], own columns, the first of which has the id `first_id`
+  In<float> threshold;  // [neurons]
+  In<Id> ids;           // [rows, capacity]
+  In<T> g_values;       // [rows, capacity]
+  Out<T> g_v;           // [rows, neurons]; its negative sum is the threshold's gradient
   unsigned rows, neurons, capacity, first_id;
-  unsigned char surrogate; // enum Surrogate
+  unsigned char surrogate;  // enum Surrogate
   float slope;
 
   bool compute(unsigned worker) {
-    const Range own =
-        shareOf(rows, worker, neurons % kPerWord<T> == 0 ? 1 : kPerWord<T>);
+    const Range own = shareOf(rows, worker, neurons % kPerWord<T> == 0 ? 1 : kPerWord<T>);
     for (unsigned b = own.first; b < own.last; ++b) {
-      T *const row = &g_v[b * neurons];
-      for (unsigned j = 0; j < neurons; ++j)
-        row[j] = static_cast<T>(0.0f);
+      T* const row = &g_v[b * neurons];
+      for (unsigned j = 0; j < neurons; ++j) row[j] = static_cast<T>(0.0f);
       for (unsigned k = 0; k < capacity; ++k) {
-        const unsigned j =
-            static_cast<unsigned>(ids[b * capacity + k]) - first_id;
-        if (j >= neurons)
-          continue;
+        const unsigned j = static_cast<unsigned>(ids[b * capacity + k]) - first_id;
+        if (j >= neurons) continue;
         const float x = toFloat(v[b * neurons + j]) - threshold[j];
-        const float g = maskedProduct(toFloat(g_values[b * capacity + k]),
-                                      surrogateDerivative(x, surrogate, slope));
+        const float g = maskedProduct(toFloat(g_values[b * capacity + k]), surrogateDerivative(x, surrogate, slope));
         row[j] = static_cast<T>(toFloat(row[j]) + g);
       }
     }
@@ -308,4 +264,4 @@ template class SelectSpikesBackward<float, int>;
 template class SelectSpikesBackward<half, unsigned short>;
 template class SelectSpikesBackward<half, int>;
 
-} // namespace snnjax
+}  // namespace snnjax

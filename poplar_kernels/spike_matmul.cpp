@@ -1,81 +1,72 @@
-// spike_matmul: out[b] = sum_k values[b, k] * weights[ids[b, k]], and its exact
-// backward pass. A tile holds some columns of the weights, or all of them for
-// some rows of the batch.
+// spike_matmul: out[b] = sum_k values[b, k] * weights[ids[b, k]], and its exact backward pass. A tile holds some
+// columns of the weights, or all of them for some rows of the batch.
 #include "fields.hpp"
 #include "listed_rows.hpp"
 
 namespace snnjax {
 
-// In how many rows at a time workers may share `out`, so that none writes into
-// a word of another.
-template <class T> inline unsigned rowUnit(unsigned columns) {
+// In how many rows at a time workers may share `out`, so that none writes into a word of another.
+template <class T>
+inline unsigned rowUnit(unsigned columns) {
   return columns % kPerWord<T> == 0 ? 1 : kPerWord<T>;
 }
 
-// Weights W, results R (float where the sums of several tiles are still to be
-// added).
+// Weights W, results R (float where the sums of several tiles are still to be added).
 template <class W, class R, class Id>
 class SpikeMatmul : public poplar::MultiVertex {
-public:
-  In<Id> ids;    // [rows, capacity], out of range: contributes nothing
-  In<W> values;  // [rows, capacity], 0: adds nothing whatever the weights
-  In<W> weights; // [num_inputs + 1, outputs], last row zeros
-  InOut<R> out;  // [rows, outputs]
+ public:
+  In<Id> ids;     // [rows, capacity], out of range: contributes nothing
+  In<W> values;   // [rows, capacity], 0: adds nothing whatever the weights
+  In<W> weights;  // [num_inputs + 1, outputs], last row zeros
+  InOut<R> out;   // [rows, outputs]
   unsigned rows, capacity, num_inputs, outputs;
-  bool accumulate; // add to `out`
+  bool accumulate;  // add to `out`
 
   bool compute(unsigned worker) {
     const ListedRows<const W> matrix = {&weights[0], num_inputs, outputs};
     const Range own = shareOf(rows, worker, rowUnit<R>(outputs));
     for (unsigned b = own.first; b < own.last; ++b) {
-      R *const sums = &out[b * outputs];
-      sumListedRows(matrix, &ids[b * capacity], capacity,
-                    Values<W>{&values[b * capacity]},
+      R* const sums = &out[b * outputs];
+      sumListedRows(matrix, &ids[b * capacity], capacity, Values<W>{&values[b * capacity]},
                     [&](unsigned j, auto numbers, auto sum) {
-                      numbers.store(sums + j, accumulate
-                                                  ? numbers.load(sums + j) + sum
-                                                  : sum);
+                      numbers.store(sums + j, accumulate ? numbers.load(sums + j) + sum : sum);
                     });
     }
     return true;
   }
 };
 
-// d_values[b, k] = <weights[ids[b, k]], g[b]>: over the tile's columns, so a
-// partial sum where columns are spread.
+// d_values[b, k] = <weights[ids[b, k]], g[b]>: over the tile's columns, so a partial sum where columns are spread.
 template <class W, class G, class Id>
 class SpikeMatmulValuesGradient : public poplar::MultiVertex {
-public:
-  In<Id> ids;      // [rows, capacity]
-  In<W> weights;   // [num_inputs + 1, outputs], last row zeros
-  In<W> g;         // [rows, outputs]
-  Out<G> d_values; // [rows, capacity]
+ public:
+  In<Id> ids;       // [rows, capacity]
+  In<W> weights;    // [num_inputs + 1, outputs], last row zeros
+  In<W> g;          // [rows, outputs]
+  Out<G> d_values;  // [rows, capacity]
   unsigned rows, capacity, num_inputs, outputs;
 
   bool compute(unsigned worker) {
     const ListedRows<const W> matrix = {&weights[0], num_inputs, outputs};
     const Range own = shareOf(rows, worker, rowUnit<G>(capacity));
     for (unsigned b = own.first; b < own.last; ++b) {
-      G *const dots = &d_values[b * capacity];
-      dotListedRows(
-          matrix, &ids[b * capacity], capacity, &g[b * outputs],
-          [&](unsigned k, float dot) { dots[k] = static_cast<G>(dot); });
+      G* const dots = &d_values[b * capacity];
+      dotListedRows(matrix, &ids[b * capacity], capacity, &g[b * outputs],
+                    [&](unsigned k, float dot) { dots[k] = static_cast<G>(dot); });
     }
     return true;
   }
 };
 
-// d_weights[ids[b, k]] += values[b, k] * g[b], for ids in any order: each
-// worker goes through all lists and takes the ids of its share of the rows.
-// Sums are floats; rounding to half is left to a cast at the end.
+// d_weights[ids[b, k]] += values[b, k] * g[b], for ids in any order: each worker goes through all lists and takes the
+// ids of its share of the rows. Sums are floats; rounding to half is left to a cast at the end.
 template <class W, class Id>
 class SpikeMatmulWeightsGradient : public poplar::MultiVertex {
-public:
-  In<Id> ids;   // [rows, capacity]
-  In<W> values; // [rows, capacity]
-  In<W> g;      // [rows, outputs]
-  InOut<float>
-      d_weights; // [num_inputs + 1, outputs], the last row is not touched
+ public:
+  In<Id> ids;              // [rows, capacity]
+  In<W> values;            // [rows, capacity]
+  In<W> g;                 // [rows, outputs]
+  InOut<float> d_weights;  // [num_inputs + 1, outputs], the last row is not touched
   unsigned rows, capacity, num_inputs, outputs;
 
   bool compute(unsigned worker) {
@@ -83,10 +74,9 @@ public:
     const Range own = shareOf(num_inputs, worker);
     for (unsigned b = 0; b < rows; ++b) {
       const Values<W> of_row = {&values[b * capacity]};
-      const Id *const list = &ids[b * capacity];
+      const Id* const list = &ids[b * capacity];
       for (unsigned k = 0; k < capacity; ++k) {
-        if (static_cast<unsigned>(list[k]) - own.first >= own.last - own.first)
-          continue;
+        if (static_cast<unsigned>(list[k]) - own.first >= own.last - own.first) continue;
         addToListedRows(matrix, list, Range{k, k + 1}, of_row, &g[b * outputs]);
       }
     }
@@ -111,4 +101,4 @@ template class SpikeMatmulWeightsGradient<float, int>;
 template class SpikeMatmulWeightsGradient<half, unsigned short>;
 template class SpikeMatmulWeightsGradient<half, int>;
 
-} // namespace snnjax
+}  // namespace snnjax

@@ -12,21 +12,17 @@ class SumRows;
 
 namespace cycles {
 
-// A column, or a pair of neighbours: pointer, zero, the count's test, the
-// store, the loop: 6; each row a load that moves on by the row's length, with
-// the sum of the row before in the branch's bundle: 2.
+// A column, or a pair of neighbours: pointer, zero, the count's test, the store, the loop: 6; each row a load that
+// moves on by the row's length, with the sum of the row before in the branch's bundle: 2.
 constexpr Slots sumRows(Slots rows, Slots columns, bool in_pairs) {
   return (in_pairs ? columns / 2 : columns) * (6 + rows * 2);
 }
 
-} // namespace cycles
+}  // namespace cycles
 
-std::uint64_t workerCycles(const std::same_as<SumRows> auto &vertex,
-                           unsigned worker) {
+std::uint64_t workerCycles(const std::same_as<SumRows> auto& vertex, unsigned worker) {
   const Range own = shareOf(vertex.columns, worker, 2);
-  return cycles::entry(4, true) + cycles::sumRows(vertex.rows,
-                                                  own.last - own.first,
-                                                  vertex.columns % 2 == 0);
+  return cycles::entry(4, true) + cycles::sumRows(vertex.rows, own.last - own.first, vertex.columns % 2 == 0);
 }
 
-} // namespace snnjax
+}  // namespace snnjax

@@ -12,14 +12,10 @@ struct Range {
 
 constexpr unsigned smaller(unsigned a, unsigned b) { return a < b ? a : b; }
 constexpr unsigned larger(unsigned a, unsigned b) { return a > b ? a : b; }
-constexpr unsigned roundUp(unsigned count, unsigned unit) {
-  return (count + unit - 1) / unit * unit;
-}
+constexpr unsigned roundUp(unsigned count, unsigned unit) { return (count + unit - 1) / unit * unit; }
 
-// The share of `worker` in `count` elements, in whole units. Shares are as even
-// as units allow, in order of workers.
-constexpr Range shareAmong(unsigned num_workers, unsigned count,
-                           unsigned worker, unsigned unit = 1) {
+// The share of `worker` in `count` elements, in whole units. Shares are as even as units allow, in order of workers.
+constexpr Range shareAmong(unsigned num_workers, unsigned count, unsigned worker, unsigned unit = 1) {
   const unsigned units = (count + unit - 1) / unit;
   const unsigned each = units / num_workers, more = units % num_workers;
   const unsigned first = worker * each + smaller(worker, more);
@@ -31,35 +27,32 @@ inline Range shareOf(unsigned count, unsigned worker, unsigned unit = 1) {
   return shareAmong(poplar::MultiVertex::numWorkers(), count, worker, unit);
 }
 
-// The work on `rows` rows: a row each while there are enough of them, else
-// several workers to a row.
+// The work on `rows` rows: a row each while there are enough of them, else several workers to a row.
 struct RowShares {
-  unsigned rows, shares; // shares of each row
+  unsigned rows, shares;  // shares of each row
 
   explicit RowShares(unsigned num_rows)
-      : rows(num_rows),
-        shares(larger(poplar::MultiVertex::numWorkers() / larger(num_rows, 1),
-                      1)) {}
+      : rows(num_rows), shares(larger(poplar::MultiVertex::numWorkers() / larger(num_rows, 1), 1)) {}
 
   // Calls body(row, share) for all that is this worker's.
-  template <class Body> void forEach(unsigned worker, Body &&body) const {
-    for (unsigned item = worker; item < rows * shares;
-         item += poplar::MultiVertex::numWorkers()) {
+  template <class Body>
+  void forEach(unsigned worker, Body&& body) const {
+    for (unsigned item = worker; item < rows * shares; item += poplar::MultiVertex::numWorkers()) {
       body(item / shares, item % shares);
     }
   }
 };
 
-// Elements of T in a 32-bit word. A worker writes whole words: a tile stores 16
-// bits by reading and writing 32, and what another worker writes beside them in
-// between is lost.
+// Elements of T in a 32-bit word. A worker writes whole words: a tile stores 16 bits by reading and writing 32, and
+// what another worker writes beside them in between is lost.
 template <class T>
 constexpr unsigned kPerWord = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
 
-// In how many rows of `width` elements at a time workers may share a table for
-// writing, so that none writes into a word of another.
-template <class T> constexpr unsigned rowsPerUnit(unsigned width) {
+// In how many rows of `width` elements at a time workers may share a table for writing, so that none writes into a
+// word of another.
+template <class T>
+constexpr unsigned rowsPerUnit(unsigned width) {
   return width % kPerWord<T> == 0 ? 1 : kPerWord<T>;
 }
 
-} // namespace snnjax
+}  // namespace snnjax

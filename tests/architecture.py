@@ -41,6 +41,22 @@ HANDLER_HEADER = re.compile(r'"xla/ffi/api/ffi\.h"|<sys/mman\.h>|<unistd\.h>')
 # Those for the files that are compiled once per instruction set.
 KERNEL_HEADER = re.compile(r'<immintrin\.h>|"kernels/[a-z_]+\.hpp"|"\.\./kernels\.hpp"')
 
+# A room of xla_ext/ipu_model may include what stands in a lower row, or in its own. Tensors, graphs and programs refer
+# to one another, as they do in Poplar.
+MODEL_LAYERS = (
+    ("harness", "calibration"),
+    ("poplibs",),
+    ("engine",),
+    ("device",),
+    ("graph", "tensor", "program"),
+    ("codelets",),
+    ("costs",),
+    ("chips",),
+)
+# What the codelets and the builders may include: nothing that an SDK does not have.
+CODELET_HEADER = re.compile(r'<[a-z_]+>|<poplar/[A-Za-z]+\.hpp>|"[a-z_]+\.hpp"')
+BUILDER_HEADER = re.compile(r'<[a-z_]+>|<pop(lar|util|ops|lin|rand)/[A-Za-z]+\.hpp>|"[a-z_]+\.hpp"')
+
 MAX_NAMES = 60
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 40
@@ -177,13 +193,40 @@ def foreign_includes(path: str, source: str) -> list[str]:
     name = path.removeprefix("xla_ext/cpu/")
     is_kernel = name == "kernels.cpp" or name.startswith("kernels/")
     own = KERNEL_HEADER if is_kernel else HANDLER_HEADER
-    lines = enumerate(source.splitlines(), 1)
-    includes = [(number, line.split()[1]) for number, line in lines if line.startswith("#include ")]
     return [
         f"{path}:{number}: {header}"
-        for number, header in includes
+        for number, header in includes(source)
         if not (COMMON_HEADER.fullmatch(header) or own.fullmatch(header))
     ]
+
+
+def beyond_the_sdk(path: str, source: str) -> list[str]:
+    """Headers of codelets and builders that only the model has: a Poplar SDK must be able to compile both."""
+    allowed = CODELET_HEADER if path.startswith("poplar_kernels/") else BUILDER_HEADER
+    found = [(number, header) for number, header in includes(source) if not allowed.fullmatch(header)]
+    return [f"{path}:{number}: {header}" for number, header in found]
+
+
+def upward_includes(path: str, source: str) -> list[str]:
+    """Headers of rooms of the IPU Model that do not stand below the file's own."""
+    rows = {room: row for row, rooms in enumerate(MODEL_LAYERS) for room in rooms}
+    own = path.removeprefix("xla_ext/ipu_model/").split("/")[0]
+    if own not in rows:
+        return [f"{path}: {own} stands in no layer"]
+    found = []
+    for number, header in includes(source):
+        room = header.strip('"').split("/")[0]
+        upward = room in rows and rows[room] < rows[own]
+        to_builders = room == "builders" and rows[own] > 0
+        if header.startswith('"') and (upward or to_builders or room == ".."):
+            found.append(f"{path}:{number}: {header}")
+    return found
+
+
+def includes(source: str) -> list[tuple[int, str]]:
+    """The numbers of the lines that include, and what."""
+    lines = enumerate(source.splitlines(), 1)
+    return [(number, line.split()[1]) for number, line in lines if line.startswith("#include ")]
 
 
 def heavy_imports(path: str, source: str) -> list[str]:

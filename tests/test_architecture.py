@@ -12,6 +12,11 @@ LIBRARY = rules.python_files("snnjax")
 TESTS = rules.python_files("tests")
 KERNELS = rules.files_in("xla_ext/cpu", suffixes=[".cpp", ".hpp"])
 
+CODELETS = rules.files_in("poplar_kernels", suffixes=[".cpp", ".hpp"])
+BUILDERS = rules.files_in("xla_ext/builders", suffixes=[".cpp", ".hpp"])
+MODEL = rules.files_in("xla_ext/ipu_model", suffixes=[".cpp", ".hpp"])
+BESIDES = ("xla_ext/ipu_model/tests/", "xla_ext/ipu_model/include/", "xla_ext/builders/tests/")
+
 
 def read(path):
     return (rules.ROOT / path).read_text()
@@ -61,6 +66,20 @@ def test_tests_keep(rule):
 def test_kernels_keep(rule):
     assert KERNELS
     keep(rule, contents(KERNELS))
+
+
+@pytest.mark.parametrize(
+    "rule, paths",
+    [
+        (rules.long_file, [*CODELETS, *BUILDERS, *MODEL]),
+        (rules.beyond_the_sdk, [*CODELETS, *BUILDERS]),
+        (rules.upward_includes, MODEL),
+    ],
+    ids=lambda argument: getattr(argument, "__name__", ""),
+)
+def test_poplar_code_keeps(rule, paths):
+    assert paths
+    keep(rule, contents(path for path in paths if not path.startswith(BESIDES)))
 
 
 @pytest.mark.parametrize("rule", [rules.unfinished, rules.registry_hosts], ids=lambda rule: rule.__name__)
@@ -131,6 +150,14 @@ LONG = "\n".join(f"    x = {n}" for n in range(rules.MAX_FUNCTION_LINES))
         (rules.foreign_includes, "xla_ext/cpu/kernels.cpp", '#include "xla/ffi/api/ffi.h"'),
         (rules.foreign_includes, "xla_ext/cpu/kernels/rows.hpp", "#include <Python.h>"),
         (rules.foreign_includes, "xla_ext/cpu/kernels/rows.hpp", "#include <unistd.h>"),
+        (rules.beyond_the_sdk, "poplar_kernels/dot.cpp", "#include <poplar/ipu/Model.hpp>"),
+        (rules.beyond_the_sdk, "poplar_kernels/dot.cpp", "#include <popops/Reduce.hpp>"),
+        (rules.beyond_the_sdk, "xla_ext/builders/loop.cpp", '#include "graph/graph_data.hpp"'),
+        (rules.beyond_the_sdk, "xla_ext/builders/loop.cpp", "#include <ipu_model/profile.hpp>"),
+        (rules.upward_includes, "xla_ext/ipu_model/costs/route.cpp", '#include "engine/plan.hpp"'),
+        (rules.upward_includes, "xla_ext/ipu_model/engine/run.cpp", '#include "builders/loop.hpp"'),
+        (rules.upward_includes, "xla_ext/ipu_model/engine/run.cpp", '#include "../cpu/parallel.hpp"'),
+        (rules.upward_includes, "xla_ext/ipu_model/shelf/run.cpp", ""),
         (rules.heavy_imports, "snnjax/train.py", "import optax"),
         (
             rules.heavy_imports,
@@ -172,6 +199,18 @@ def test_rule_finds(rule, path, source):
         (rules.foreign_includes, "xla_ext/cpu/ffi.hpp", '#include "xla/ffi/api/ffi.h"'),
         (rules.foreign_includes, "xla_ext/cpu/kernels.cpp", '#include "kernels/simd.hpp"'),
         (rules.foreign_includes, "xla_ext/cpu/kernels/simd.hpp", "#include <immintrin.h>"),
+        (
+            rules.beyond_the_sdk,
+            "poplar_kernels/dot.cpp",
+            '#include <poplar/Vertex.hpp>\n#include "lists.hpp"',
+        ),
+        (
+            rules.beyond_the_sdk,
+            "xla_ext/builders/loop.cpp",
+            "#include <popops/Reduce.hpp>\n#include <vector>",
+        ),
+        (rules.upward_includes, "xla_ext/ipu_model/engine/run.cpp", '#include "graph/graph_data.hpp"'),
+        (rules.upward_includes, "xla_ext/ipu_model/harness/model.cpp", '#include "builders/loop.hpp"'),
         (rules.heavy_imports, "snnjax/train.py", "def fit():\n    import optax"),
         (
             rules.more_than_an_index,

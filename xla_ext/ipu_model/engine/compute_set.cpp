@@ -153,48 +153,51 @@ std::size_t ComputeSetPlanner::gather(std::span<const Run> runs, const FieldType
   return address;
 }
 
-// Notes what of a row lies on other tiles. What lies on this one is copied where it has to stand beside that, or where
-// it comes from several variables; parts of one variable are taken to lie on the tile as the vertex wants them.
+// Notes what has to travel for a row. Where part of it lies elsewhere, the part that lies here travels as well, back to
+// its own tile, to stand beside the rest (osmarks/ipu-stack, docs/EXCHANGE_INSTRUCTION_REFERENCE.md: multicast loopback).
+// A row of several variables that all lie here is copied on the tile; parts of one variable are taken to lie on the tile
+// as the vertex wants them.
 void ComputeSetPlanner::addExchange(std::uint32_t tile, const Edge& edge, const FieldType& field) {
   std::vector<Span> spans;
   appendSpans(runsOf(graph_, edge), spans);
-  std::size_t here = 0, elsewhere = 0;
-  bool several = false;
+  bool here = false, elsewhere = false, several = false;
   for (const Span& span : spans) {
     several = several || span.variable != spans[0].variable;
-    const std::size_t element = graph_.variables[span.variable].type.size();
-    layout_.forEach(span, "Execute", [&](std::size_t begin, std::size_t end, std::uint32_t home, std::size_t) {
-      (home == tile ? here : elsewhere) += (end - begin) * element;
+    layout_.forEach(span, "Execute", [&](std::size_t, std::size_t, std::uint32_t home, std::size_t) {
+      (home == tile ? here : elsewhere) = true;
     });
   }
-  const bool reads = field.direction == Direction::Input || field.direction == Direction::InOut;
-  const bool writes = field.direction == Direction::Output || field.direction == Direction::InOut;
-  if (here > 0 && (elsewhere > 0 || several)) {
-    if (reads) before_.addCopy(tile, here);
-    if (writes) after_.addCopy(tile, here);
-  }
-  if (elsewhere == 0) return;
-  if (reads) read_.insert(read_.end(), spans.begin(), spans.end());
-  if (writes) written_.insert(written_.end(), spans.begin(), spans.end());
+  if (!elsewhere && !(here && several)) return;
+  const auto note = [&spans, elsewhere](TileSpans& of_tile) {
+    std::vector<Span>& all = elsewhere ? of_tile.moved : of_tile.copied;
+    all.insert(all.end(), spans.begin(), spans.end());
+  };
+  if (field.direction != Direction::Output) note(read_);
+  if (field.direction != Direction::Input) note(written_);
 }
 
 // An element that several vertices of a tile read comes to it once.
 void ComputeSetPlanner::exchangeTile(std::uint32_t tile) {
-  const auto transfer = [&](std::vector<Span>& spans, ExchangePhase& phase, bool arrives) {
-    mergeSpans(spans);
-    for (const Span& span : spans) {
-      const std::size_t element = graph_.variables[span.variable].type.size();
-      layout_.forEach(span, "Execute",
-                      [&](std::size_t begin, std::size_t end, std::uint32_t home, std::size_t address) {
-                        if (home == tile) return;
-                        phase.add({arrives ? home : tile, arrives ? tile : home, address, address,
-                                   (end - begin) * element});
-                      });
-    }
-    spans.clear();
+  const auto add = [&](TileSpans& of_tile, ExchangePhase& phase, bool arrives) {
+    const auto forEach = [&](std::vector<Span>& spans, auto&& visit) {
+      mergeSpans(spans);
+      for (const Span& span : spans) {
+        const std::size_t element = graph_.variables[span.variable].type.size();
+        layout_.forEach(span, "Execute",
+                        [&](std::size_t begin, std::size_t end, std::uint32_t home, std::size_t address) {
+                          visit(home, address, (end - begin) * element);
+                        });
+      }
+      spans.clear();
+    };
+    forEach(of_tile.moved, [&](std::uint32_t home, std::size_t address, std::size_t bytes) {
+      phase.add({arrives ? home : tile, arrives ? tile : home, address, address, bytes});
+    });
+    forEach(of_tile.copied,
+            [&](std::uint32_t, std::size_t, std::size_t bytes) { phase.addCopy(tile, bytes); });
   };
-  transfer(read_, before_, true);
-  transfer(written_, after_, false);
+  add(read_, before_, true);
+  add(written_, after_, false);
 }
 
 }  // namespace ipu_model

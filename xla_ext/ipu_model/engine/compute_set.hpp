@@ -42,7 +42,12 @@ class ComputeSetPlanner {
   std::size_t scratch_ = 0;
   std::map<std::vector<std::size_t>, std::size_t> gathered_;  // rows that are only read, by their runs
   ExchangePhase before_, after_;
-  std::vector<Span> read_, written_;  // of the tile that is being planned: what lies elsewhere, or in part
+  // Of the tile that is being planned.
+  struct TileSpans {
+    std::vector<Span> moved;   // of rows that lie elsewhere, or in part
+    std::vector<Span> copied;  // of rows that have to be put together on the tile
+  };
+  TileSpans read_, written_;
 };
 
 }  // namespace ipu_model

@@ -80,11 +80,7 @@ void CopyGroup::exchange(const CopyRuns& copy) {
     Part& source = sources[a];
     Part& destination = destinations[b];
     const std::size_t bytes = std::min(source.bytes, destination.bytes);
-    if (source.tile == destination.tile) {
-      phase_.addCopy(source.tile, bytes);
-    } else {
-      phase_.add({source.tile, destination.tile, source.address, destination.address, bytes});
-    }
+    phase_.add({source.tile, destination.tile, source.address, destination.address, bytes});
     source.address += bytes;
     destination.address += bytes;
     if ((source.bytes -= bytes) == 0) ++a;

@@ -24,7 +24,8 @@ void ExchangePhase::addCopy(std::uint32_t tile, std::uint64_t bytes) {
 ExchangeCost ExchangePhase::finish(std::vector<TileBytes>& memory, bool buffered) {
   ExchangeCost cost;
   const Chip& chip = target_->chip();
-  if (!transfers_.empty()) {
+  const auto travels = [](const Transfer& transfer) { return transfer.source != transfer.destination; };
+  if (std::any_of(transfers_.begin(), transfers_.end(), travels)) {
     const std::uint32_t per_ipu = target_->getTilesPerIPU();
     traffic_.assign(target_->getNumTiles(), {});
     for (std::uint32_t tile = 0; tile < traffic_.size(); ++tile) traffic_[tile].tile = tile % per_ipu;
@@ -41,6 +42,8 @@ ExchangeCost ExchangePhase::finish(std::vector<TileBytes>& memory, bool buffered
     for (const Transfer& transfer : transfers_) cost.bytes += transfer.bytes;
     cost.messages = transfers_.size();
     addMemory(memory, buffered);
+  } else {
+    for (const Transfer& transfer : transfers_) addCopy(transfer.source, transfer.bytes);
   }
   std::uint64_t copy_cycles = 0;
   for (const TileCopy& copy : copies_) {

@@ -12,7 +12,7 @@
 namespace ipu_model {
 
 // Bytes of one tile that another needs. Addresses are those of the tiles' own memory, where the elements of a variable
-// that a tile holds lie in a row, whatever lies between them elsewhere.
+// that a tile holds lie in a row, whatever lies between them elsewhere. A tile may send to itself.
 struct Transfer {
   std::uint32_t source;
   std::uint32_t destination;
@@ -31,6 +31,7 @@ class ExchangePhase {
  public:
   explicit ExchangePhase(const poplar::Target& target);
 
+  // Bytes that stay on their tile travel with the others, or are copied on the tile where no others travel.
   void add(const Transfer& transfer) { transfers_.push_back(transfer); }
   void addCopy(std::uint32_t tile, std::uint64_t bytes);
 

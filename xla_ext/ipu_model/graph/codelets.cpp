@@ -21,6 +21,11 @@ const VertexType& GraphData::vertexType(const std::string& name) {
   for (auto library = libraries.rbegin(); library != libraries.rend(); ++library) {
     if (const VertexType* type = remember(**library)) return *type;
   }
+  const std::shared_ptr<const CodeletLibrary> built_in = CodeletLibrary::builtIn();
+  if (const VertexType* type = remember(*built_in)) {
+    libraries.insert(libraries.begin(), built_in);  // searched last, as it was this time
+    return *type;
+  }
   throw poplar::unknown_vertex_type("addVertex: `vertexType` must be a class of a codelet file of this graph, got \"" +
                                     name + "\". Call addCodelets with its source, or mind the template arguments.");
 }

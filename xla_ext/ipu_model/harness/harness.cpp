@@ -17,7 +17,8 @@ Report run(const Call& call) {
   static const std::map<std::string, std::function<Report(const Call&)>> ops = {{"spike_matmul", runSpikeMatmul},
                                                                                 {"select_spikes", runSelectSpikes},
                                                                                 {"lif_step", runLifStep},
-                                                                                {"lif_network", runLifNetwork}};
+                                                                                {"lif_network", runLifNetwork},
+                                                                                {"training_step", runTrainingStep}};
   const auto op = ops.find(call.op());
   if (op != ops.end()) return op->second(call);
   std::string names;
@@ -43,7 +44,8 @@ enum SnnjaxStatus : int { SnnjaxDone = 0, SnnjaxInvalidArgument = 1, SnnjaxFaile
 
 // Runs the op of a call and fills its results. `profile` (JSON) and `summary`, or `error`, are set to texts that
 // snnjax_ipu_model_free takes back.
-[[gnu::visibility("default")]] int snnjax_ipu_model_run(const SnnjaxCall* call, char** profile, char** summary, char** error) {
+[[gnu::visibility("default")]] int snnjax_ipu_model_run(const SnnjaxCall* call, char** profile, char** summary,
+                                                        char** error) {
   using snnjax::harness::copyOf;
   try {
     const snnjax::harness::Report report = snnjax::harness::run(snnjax::harness::Call(*call));

@@ -2,8 +2,8 @@
 #include <builders/host_layout.hpp>
 #include <builders/lif_network.hpp>
 #include <builders/loop.hpp>
-#include <limits>
 
+#include "network_arrays.hpp"
 #include "ops.hpp"
 
 namespace snnjax::harness {
@@ -13,26 +13,8 @@ using builders::LayerPlan;
 using builders::NetworkPlan;
 using builders::NetworkTensors;
 
-// The name of a layer's array in the call.
-std::string of(const char* name, std::size_t layer) { return name + std::to_string(layer); }
-
 builders::NetworkOptions optionsOf(const Call& call) {
-  builders::NetworkOptions options;
-  options.num_steps = call.size("num_steps");
-  options.batch = call.size("batch");
-  options.num_inputs = call.size("num_inputs");
-  options.event_capacity = call.size("event_capacity");
-  for (unsigned l = 0; l < call.size("num_layers"); ++l) {
-    const double capacity = call.number(of("capacity", l));  // negative: none
-    options.layers.push_back({.neurons = call.size(of("neurons", l))});
-    if (capacity >= 0) options.layers.back().capacity = static_cast<unsigned>(capacity);
-  }
-  options.outputs = static_cast<unsigned>(call.number("outputs"));
-  options.reset = call.choice<builders::Reset>("reset");
-  options.detach_reset = call.flag("detach_reset");
-  options.surrogate = call.choice<builders::Surrogate>("surrogate");
-  options.slope = static_cast<float>(call.number("slope"));
-  options.half_weights = call.flag("half");
+  builders::NetworkOptions options = networkOptions(call);
   options.keeps_record = call.flag("backward") || call.flag("record_spikes");
   options.learns_constants = call.flag("learns_constants");
   return options;
@@ -46,7 +28,7 @@ class NetworkRun {
   explicit NetworkRun(const Call& call)
       : call_(call),
         model_(call),
-        plan_(planOf(call, model_.graph().getTarget())),
+        plan_(planOf(optionsOf(call), model_)),
         tensors_(builders::addNetworkTensors(model_.graph(), plan_)) {}
 
   Report run() {
@@ -69,46 +51,27 @@ class NetworkRun {
   }
 
  private:
-  static NetworkPlan planOf(const Call& call, const poplar::Target& target) {
-    return builders::planNetwork(optionsOf(call), target.getNumTiles(), target.getBytesPerTile());
-  }
-
   std::size_t steps() const { return plan_.options.num_steps; }
   std::size_t batch() const { return plan_.options.batch; }
   std::size_t state(const LayerPlan& layer) const { return batch() * layer.neurons; }
 
   void writeInputs() {
-    const builders::ListPlan& list = plan_.lists.front();
-    const auto ids = call_.integers("ids", steps() * batch() * list.capacity);
-    model_.write(tensors_.lists.front().history, widened(builders::listsToHomes(plan_, 0, ids)));
+    model_.write(tensors_.lists.front().history, widened(eventsOf(call_, plan_)));
     model_.write(tensors_.lengths, call_.integers("lengths", batch()));
   }
 
   void writeLayer(std::size_t l) {
     const LayerPlan& layer = plan_.layers[l];
-    const builders::LayerTensors& tensors = tensors_.layers[l];
-    const auto constants = [&](const poplar::Tensor& tensor, const char* name, float fill) {
-      model_.write(tensor, builders::constantsToTiles(layer, call_.floats(of(name, l), layer.neurons), fill));
-    };
-    const auto weights = call_.floats(of("weights", l), std::size_t{layer.inputs} * layer.neurons);
-    model_.write(tensors.weights, builders::toTiles(layer, weights, layer.inputs, 1));
-    model_.write(builders::membraneRow(plan_, l, tensors, 0),
-                 builders::toTiles(layer, call_.floats(of("v", l), state(layer)), batch()));
-    constants(tensors.bias, "bias", 0);
-    constants(tensors.decay, "decay", 0);
-    constants(tensors.gain, "gain", 0);
-    if (layer.leaky) return;
-    const float never = std::numeric_limits<float>::infinity();  // do columns to spare fire
-    constants(tensors.threshold, "threshold", never);
-    constants(tensors.second_threshold, "second_threshold", never);
+    writeParameters(model_, call_, plan_, l, tensors_.layers[l]);
+    model_.write(builders::membraneRow(plan_, l, tensors_.layers[l], 0),
+                 builders::toTiles(layer, call_.floats(numbered("v", l), state(layer)), batch()));
   }
 
   void readResults() {
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
       const bool is_last = l + 1 == plan_.layers.size();
       const unsigned row = plan_.membraneRows(l) - 1;
-      model_.read(is_last ? tensors_.layers[l].membranes
-                          : builders::membraneRow(plan_, l, tensors_.layers[l], row));
+      model_.read(is_last ? tensors_.layers[l].membranes : builders::membraneRow(plan_, l, tensors_.layers[l], row));
       if (!plan_.layers[l].leaky) model_.read(tensors_.layers[l].counts);
     }
     for (std::size_t l = 1; l < plan_.lists.size(); ++l) {
@@ -122,28 +85,23 @@ class NetworkRun {
       const LayerPlan& layer = plan_.layers[l];
       const bool is_last = l + 1 == plan_.layers.size();
       const std::size_t rows = is_last ? (steps() + 1) * batch() : batch();
-      take(is_last ? "membranes" : of("last", l), layer, rows);
-      if (!layer.leaky) take(of("counts", l), layer, batch());
+      takeBlocks(model_, call_, is_last ? "membranes" : numbered("last", l), layer, rows);
+      if (!layer.leaky) takeBlocks(model_, call_, numbered("counts", l), layer, batch());
     }
     for (std::size_t l = 1; l < plan_.lists.size(); ++l) {
-      std::ranges::copy(model_.nextIntegers(), call_.integers(of("dropped", l - 1), batch()).begin());
+      std::ranges::copy(model_.nextIntegers(), call_.integers(numbered("dropped", l - 1), batch()).begin());
       if (plan_.options.keeps_record) takeLists(l);
     }
-  }
-
-  void take(const std::string& name, const LayerPlan& layer, std::size_t rows, std::size_t extra_rows = 0) {
-    const std::vector<float> array = builders::fromTiles(layer, model_.nextFloats(), rows, extra_rows);
-    std::ranges::copy(array, call_.floats(name, rows * layer.neurons).begin());
   }
 
   void takeLists(std::size_t l) {
     const std::vector<std::int32_t> history = model_.nextIntegers();
     const auto lists = builders::listsFromHomes(plan_, l, std::vector<std::uint16_t>(history.begin(), history.end()));
     const std::size_t records = steps() * batch();
-    std::ranges::copy(lists.ids, call_.integers(of("ids", l - 1), records * plan_.lists[l].capacity).begin());
-    std::ranges::copy(lists.num_kept, call_.integers(of("num_kept", l - 1), records).begin());
-    std::ranges::copy(lists.num_spikes, call_.integers(of("num_spikes", l - 1), records).begin());
-    std::ranges::copy(lists.num_listed, call_.integers(of("num_listed", l - 1), records).begin());
+    std::ranges::copy(lists.ids, call_.integers(numbered("ids", l - 1), records * plan_.lists[l].capacity).begin());
+    std::ranges::copy(lists.num_kept, call_.integers(numbered("num_kept", l - 1), records).begin());
+    std::ranges::copy(lists.num_spikes, call_.integers(numbered("num_spikes", l - 1), records).begin());
+    std::ranges::copy(lists.num_listed, call_.integers(numbered("num_listed", l - 1), records).begin());
   }
 
   // Gradients are added to what is there.
@@ -151,7 +109,7 @@ class NetworkRun {
     poplar::program::Sequence program;
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
       for (const Gradient& gradient : gradientsOf(l)) {
-        const bool is_written = plan_.layers[l].leaky && gradient.name == of("g_v", l);
+        const bool is_written = plan_.layers[l].leaky && gradient.name == numbered("g_v", l);
         if (!is_written) program.add(builders::zeros(model_.graph(), gradient.tensor));
       }
       if (!plan_.layers[l].leaky) program.add(builders::zeros(model_.graph(), cotangents_.layers[l].g_v));
@@ -173,9 +131,9 @@ class NetworkRun {
     } else {
       gradients.push_back({of("g_v", l), own.g_first});
       if (plan_.options.learns_constants) {
-        gradients.insert(gradients.end(), {{of("g_decay", l), own.g_decay},
-                                           {of("g_threshold", l), own.g_threshold},
-                                           {of("g_gain", l), own.g_gain}});
+        gradients.insert(
+            gradients.end(),
+            {{of("g_decay", l), own.g_decay}, {of("g_threshold", l), own.g_threshold}, {of("g_gain", l), own.g_gain}});
       }
     }
     return gradients;
@@ -187,8 +145,8 @@ class NetworkRun {
     const auto write = [&](const poplar::Tensor& tensor, const std::string& name, std::size_t rows) {
       model_.write(tensor, builders::toTiles(layer, call_.floats(name, rows * layer.neurons), rows));
     };
-    write(layer.leaky ? own.g_v : own.g_last, of("g_last", l), batch());
-    if (!layer.leaky) write(own.g_counts, of("g_counts", l), batch());
+    write(layer.leaky ? own.g_v : own.g_last, numbered("g_last", l), batch());
+    if (!layer.leaky) write(own.g_counts, numbered("g_counts", l), batch());
     if (l + 1 == plan_.layers.size()) write(own.g_output, "g_output", steps() * batch());
     for (const Gradient& gradient : gradientsOf(l)) model_.read(gradient.tensor);
   }
@@ -196,8 +154,8 @@ class NetworkRun {
   void takeCotangents(std::size_t l) {
     const LayerPlan& layer = plan_.layers[l];
     for (const Gradient& gradient : gradientsOf(l)) {
-      const bool is_weights = gradient.name == of("g_weights", l);
-      take(gradient.name, layer, is_weights ? layer.inputs : batch(), is_weights ? 1 : 0);
+      const bool is_weights = gradient.name == numbered("g_weights", l);
+      takeBlocks(model_, call_, gradient.name, layer, is_weights ? layer.inputs : batch(), is_weights ? 1 : 0);
     }
   }
 

@@ -63,7 +63,8 @@ Report runLifStep(const Call& call) {
 
   Report report = model.run(programs);
   const auto take = [&](const char* name) {
-    std::ranges::copy(builders::fromTiles(columns, model.nextFloats(), rows), call.floats(name, rows * neurons).begin());
+    std::ranges::copy(builders::fromTiles(columns, model.nextFloats(), rows),
+                      call.floats(name, rows * neurons).begin());
   };
   take("v_new");
   take("spikes");

@@ -69,15 +69,20 @@ void Model::addWrite(const poplar::Tensor& tensor, std::vector<std::byte> bytes)
 void Model::read(const poplar::Tensor& tensor) {
   const std::string handle = "read" + std::to_string(reads_.size());
   graph_.createHostRead(handle, tensor);
-  reads_.push_back({handle, tensor.elementType(),
-                    std::vector<std::byte>(tensor.numElements() * tensor.elementType().size())});
+  reads_.push_back(
+      {handle, tensor.elementType(), std::vector<std::byte>(tensor.numElements() * tensor.elementType().size())});
 }
+
+void Model::connect(const std::string& stream, std::span<std::byte> memory) { streams_.emplace_back(stream, memory); }
 
 Report Model::run(const std::vector<poplar::program::Program>& programs) {
   poplar::OptionFlags options;
   if (threads_ > 0) options.set("ipu_model.threads", std::to_string(threads_));
   poplar::Engine engine(graph_, programs, options);
   engine.load(device_);
+  for (const auto& [stream, memory] : streams_) {
+    engine.connectStream(stream, memory.data(), memory.data() + memory.size());
+  }
   for (Transfer& each : writes_) {
     engine.writeTensor(each.handle, each.bytes.data(), each.bytes.data() + each.bytes.size());
     each.bytes = {};

@@ -1,6 +1,7 @@
 // A graph on a modelled device, with what the host writes before its programs run and reads afterwards.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <poplar/Device.hpp>
 #include <poplar/Engine.hpp>
@@ -8,6 +9,7 @@
 #include <poplar/Program.hpp>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "call.hpp"
@@ -25,12 +27,16 @@ class Model {
   explicit Model(const Call& call);
 
   poplar::Graph& graph() { return graph_; }
+  const poplar::Graph& graph() const { return graph_; }
 
   // Contents of a tensor, in its own order: float or half; any of the types of whole numbers.
   void write(const poplar::Tensor& tensor, std::span<const float> values);
   void write(const poplar::Tensor& tensor, std::span<const std::int32_t> values);
   // To be read once the programs have run; a whole variable or a contiguous part of one is fastest.
   void read(const poplar::Tensor& tensor);
+
+  // Memory of the caller that a stream of the programs reads or fills, again from its begin once it is at its end.
+  void connect(const std::string& stream, std::span<std::byte> memory);
 
   // Compiles, writes, runs the programs one after the other, and reads.
   Report run(const std::vector<poplar::program::Program>& programs);
@@ -53,6 +59,7 @@ class Model {
   poplar::Graph graph_;
   unsigned threads_;  // of the host; 0: all
   std::vector<Transfer> writes_, reads_;
+  std::vector<std::pair<std::string, std::span<std::byte>>> streams_;
   std::size_t num_taken_ = 0;
 };
 

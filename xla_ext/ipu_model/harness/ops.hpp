@@ -14,5 +14,6 @@ Report runSpikeMatmul(const Call& call);
 Report runSelectSpikes(const Call& call);
 Report runLifStep(const Call& call);
 Report runLifNetwork(const Call& call);
+Report runTrainingStep(const Call& call);
 
 }  // namespace snnjax::harness

@@ -1,4 +1,5 @@
 // What the engine counts: words between tiles, cycles of vertices, memory, and the profile made of them.
+#include <algorithm>
 #include <sstream>
 
 #include "costs/costs.hpp"
@@ -89,6 +90,50 @@ void sharesOneExchangeAmongCopies() {
   CHECK_EQUAL(profile.copies[0].name, "first, second");
   CHECK_EQUAL(profile.copies[0].exchange.bytes, 80U);
   CHECK_EQUAL(profile.cycles.sync, 2 * ipu_model::ipuSyncCycles(chip()));
+}
+
+// Where part of a row comes from elsewhere, the part at home is sent to its own tile, so that they stand side by side.
+void sendsToItselfWhatStandsBesideOthers() {
+  Model model(2);
+  const Tensor in = model.graph.addVariable(FLOAT, {50}, "in");
+  model.graph.setTileMapping(in.slice(0, 20), 0);
+  model.graph.setTileMapping(in.slice(20, 50), 1);
+  const Tensor out = model.variable(FLOAT, {2, 50}, "out", 1);
+  const ComputeSet set = model.graph.addComputeSet("set");
+  for (unsigned i = 0; i < 2; ++i) {  // both read the same words, which come once
+    model.graph.setTileMapping(model.graph.addVertex(set, "Scale<float>", {{"in", in}, {"out", out[i]}}), 1);
+  }
+  model.run(Execute(set));
+  const std::int32_t route = std::max(ipu_model::arrivalCycles(chip(), 0, 1), ipu_model::arrivalCycles(chip(), 1, 1));
+  const TileTraffic traffic[] = {{.tile = 0, .words_sent = 20, .fragments_sent = 1},
+                                 {.tile = 1,
+                                  .words_sent = 30,
+                                  .words_received = 50,
+                                  .fragments_sent = 1,
+                                  .fragments_received = 2,
+                                  .route_cycles = route}};
+  ipu_model::ExchangeProfile exchange = model.profile().compute_sets[0].exchange;
+  CHECK_EQUAL(exchange.cycles, ipu_model::exchangeCycles(chip(), traffic));
+  CHECK_EQUAL(exchange.bytes, 200U);
+  CHECK_EQUAL(exchange.messages, 2U);
+  model.run(Copy(in, out[0]));
+  exchange = model.profile().copies[0].exchange;
+  CHECK_EQUAL(exchange.cycles, ipu_model::exchangeCycles(chip(), traffic));
+}
+
+void copiesOnATileWithoutAnExchange() {
+  Model model(2);
+  const Tensor a = model.variable(FLOAT, {8}, "a", 0), b = model.variable(FLOAT, {8}, "b", 0);
+  const Tensor out = model.variable(FLOAT, {2, 16}, "out", 0);
+  const ComputeSet set = model.graph.addComputeSet("set");
+  for (unsigned i = 0; i < 2; ++i) {
+    model.graph.setTileMapping(model.graph.addVertex(set, "Scale<float>", {{"in", concat(a, b)}, {"out", out[i]}}), 0);
+  }
+  model.run(Execute(set));
+  CHECK_EQUAL(model.profile().cycles.exchange, ipu_model::tileCopyCycles(chip(), 64, 2));
+  model.run(Copy(a, b));
+  CHECK_EQUAL(model.profile().cycles.exchange, ipu_model::tileCopyCycles(chip(), 32, 1));
+  CHECK_EQUAL(model.profile().cycles.sync, 0U);
 }
 
 void crossesLinksOnce() {
@@ -204,6 +249,8 @@ int main() {
     sendsAWordOnce();
     countsPiecesAsTheTilesHaveThem();
     sharesOneExchangeAmongCopies();
+    sendsToItselfWhatStandsBesideOthers();
+    copiesOnATileWithoutAnExchange();
     crossesLinksOnce();
     countsWhatVerticesCost();
     takesEstimatesAndReportsTheUnknown();

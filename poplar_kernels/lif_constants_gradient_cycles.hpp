@@ -1,0 +1,33 @@
+// What the codelets of lif_constants_gradient.cpp cost a worker.
+#pragma once
+
+#include "lif_network_backward_cycles.hpp"
+
+namespace snnjax {
+
+namespace cycles {
+
+// The gradients of decay, threshold and gain besides: four loads and three stores more, the reset of the membrane
+// before, three products, three sums, a quotient and its test (3).
+constexpr Slots constantsGradient(GradientSwitches s) {
+  return membraneGradient(s) + 10 + 4 + reset(s.reset) + kQuotient + 3;
+}
+
+}  // namespace cycles
+
+inline std::uint64_t workerCycles(const LifConstantsGradient& vertex, unsigned worker) {
+  using namespace cycles;
+  return gradientSamples(vertex, worker, 25, fill(vertex.neurons, 4),
+                         [&](unsigned) { return numbersOf(vertex.neurons) * constantsGradient(switchesOf(vertex)); });
+}
+
+// Once behind the loop over time: five loads, two stores, two sums beside the reset, the branch.
+inline std::uint64_t workerCycles(const LifFirstGradient& vertex, unsigned worker) {
+  using namespace cycles;
+  const Slots each = 9 + throughReset(vertex.reset, vertex.detach_reset, vertex.surrogate);
+  const unsigned workers = vertex.numWorkers();
+  const Slots own = worker < vertex.batch ? (vertex.batch - worker + workers - 1) / workers : 0;
+  return entry(12, false) + own * (8 + numbersOf(vertex.neurons) * each);
+}
+
+}  // namespace snnjax
