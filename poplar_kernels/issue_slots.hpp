@@ -12,8 +12,8 @@
 //     instruction and widened by another (aux);
 //   - elements of 16 bits are loaded singly (ldz16) and stored by reading the word, merging and writing it: 4;
 //   - the inverse of two floats takes 6, an exponential 6, a root or a quotient 10 (PopLibs' estimators);
-//   - integers are divided in software: 40, assumed. Loops with other bounds, types or branches than the usual path
-//     are counted on the usual path.
+//   - integers are divided in software: 40, assumed.
+// Loops with other bounds, types or branches than the usual path are counted on the usual path.
 #pragma once
 
 #include <cstdint>

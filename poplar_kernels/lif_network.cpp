@@ -52,8 +52,8 @@ class LifForward : public poplar::MultiVertex {
   In<float> threshold;   // [neurons]
   In<unsigned> lengths;  // [batch], steps of each sequence
   poplar::Input<unsigned> iteration;
-  InOut<float>
-      membranes;        // [num_steps + 1, batch, neurons], row 0 before the first step; [batch, neurons] if no history
+  // [num_steps + 1, batch, neurons], row 0 before the first step; [batch, neurons] if no history is kept
+  InOut<float> membranes;
   InOut<float> counts;  // [batch, neurons], true spikes so far
   Out<float> v;         // [batch, neurons], membranes for the selection; -inf behind the end of a sequence
   unsigned num_steps, delay, batch, stride, capacity, num_inputs, neurons;
@@ -92,8 +92,8 @@ class LifUpdate : public poplar::MultiVertex {
   In<float> threshold;   // [neurons]
   In<unsigned> lengths;  // [batch], steps of each sequence
   poplar::Input<unsigned> iteration;
-  InOut<float>
-      membranes;        // [num_steps + 1, batch, neurons], row 0 before the first step; [batch, neurons] if no history
+  // [num_steps + 1, batch, neurons], row 0 before the first step; [batch, neurons] if no history is kept
+  InOut<float> membranes;
   InOut<float> counts;  // [batch, neurons], true spikes so far
   Out<float> v;         // [batch, neurons], membranes for the selection; -inf behind the end of a sequence
   unsigned num_steps, delay, batch, neurons;
@@ -131,8 +131,8 @@ class LeakyForward : public poplar::MultiVertex {
   In<float> gain;        // [neurons]
   In<unsigned> lengths;  // [batch], steps of each sequence
   poplar::Input<unsigned> iteration;
-  InOut<float>
-      membranes;  // [num_steps + 1, batch, neurons], row 0 before the first step; [batch, neurons] if no history
+  // [num_steps + 1, batch, neurons], row 0 before the first step; [batch, neurons] if no history is kept
+  InOut<float> membranes;
   unsigned num_steps, delay, batch, stride, capacity, num_inputs, neurons;
   bool keep_history;
 

@@ -1,9 +1,12 @@
 // The record of one spike list: a header of four entries, then the ids. One contiguous region, so that a list is one
 // message of an exchange.
 //
-//   [0] spikes kept   [1] listed: spikes kept and gradient-only ids kept   [2] true spikes, before the cap   [3] 0 [4,
-//     4 + capacity) ids: spikes ascending, gradient-only ids ascending, then pads (the number of neurons) up to
-//     `stride`, a multiple of 4: pads
+//   [0] spikes kept
+//   [1] listed: spikes kept and gradient-only ids kept
+//   [2] true spikes, before the cap
+//   [3] 0
+//   [4, 4 + capacity) ids: spikes ascending, then gradient-only ids ascending, then pads (the number of neurons)
+//   up to `stride`, a multiple of 4: pads
 //
 // Id is unsigned short up to 65,535 neurons, else int (as in snnjax.SparseSpikes).
 #pragma once

@@ -120,7 +120,12 @@ SpikeLists::SpikeLists(const RowSource& source, Index rows, Index width, Index b
 
 SpikeLists::SpikeLists(const RowSource& source, Index rows, Index width, Index batch, const std::int32_t* ends,
                        Index parts)
-    : SpikeRows(rows, width), source_(source), batch_(batch), ends_(ends), parts_(static_cast<std::size_t>(parts)) {}
+    : SpikeRows(rows, width),
+      source_(source),
+      batch_(batch),
+      ends_(ends),
+      parts_(static_cast<std::size_t>(parts)),
+      bits_(source.isListed() ? rows : 0) {}
 
 void SpikeLists::list(Index part, Index row) {
   if (hasEnded(row)) return;
@@ -132,6 +137,7 @@ void SpikeLists::list(Index part, Index row) {
   const std::uint32_t count = source_.list(row, ids, own.scratch.data(), &all_ones);
   if (count > longest_listed_) {
     rows_[row].is_dense = true;
+    if (all_ones && source_.isListed()) bits_[row] = bitsOf(own, ids, count);
     return;
   }
   own.ids.use(count);
@@ -143,10 +149,29 @@ void SpikeLists::list(Index part, Index row) {
   rows_[row].values = values;
 }
 
+const std::uint64_t* SpikeLists::bitsOf(Part& part, const std::uint32_t* ids, std::uint32_t count) const {
+  const Index words = (width_ + 63) / 64;
+  std::uint64_t* bits = part.bits.room(words);
+  std::fill_n(bits, words, std::uint64_t{0});
+  for (std::uint32_t k = 0; k < count; ++k) {
+    const std::uint64_t bit = std::uint64_t{1} << (ids[k] % 64);
+    if ((bits[ids[k] / 64] & bit) != 0) return nullptr;  // twice: it counts twice
+    bits[ids[k] / 64] |= bit;
+  }
+  part.bits.use(words);
+  return bits;
+}
+
 void SpikeLists::expand(Index first, Index count, float* dense) const {
   std::fill_n(dense, count * width_, 0.0F);
   for (Index r = 0; r < count; ++r) {
-    if (!hasEnded(first + r)) source_.expand(first + r, dense + r * width_);
+    const Index row = first + r;
+    if (hasEnded(row)) continue;
+    if (source_.isListed() && bits_[row] != nullptr) {
+      kernels().expandBits(bits_[row], width_, dense + r * width_);
+    } else {
+      source_.expand(row, dense + r * width_);
+    }
   }
 }
 

@@ -28,6 +28,8 @@ class RowSource {
   virtual void expand(Index row, float* dense) const = 0;
   // The rows themselves where they lie densely in memory, as float32; otherwise data is nullptr.
   virtual Rows<const float> inPlace() const { return {nullptr, 0}; }
+  // Whether rows are held entry by entry, which takes long to expand.
+  virtual bool isListed() const { return false; }
 };
 
 // Dense rows of float32, bfloat16, or whole numbers of one byte.
@@ -56,6 +58,7 @@ class ListSource : public RowSource {
   std::uint32_t list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const override;
   Index longest() const override { return capacity_; }
   void expand(Index row, float* dense) const override;
+  bool isListed() const override { return true; }
   // All ids of a row in the range, whatever their values, and the slots in which they stand.
   std::uint32_t listSlots(Index row, std::uint32_t* ids, std::uint32_t* slots) const;
   // The id in a slot, or -1 where it is outside the range.
@@ -171,15 +174,20 @@ class SpikeLists : public SpikeRows {
   struct Part {
     Blocks<std::uint32_t> ids;
     Blocks<float> values;  // where some value is not 1
+    Blocks<std::uint64_t> bits;
     std::vector<float> scratch;
   };
 
+  const std::uint64_t* bitsOf(Part& part, const std::uint32_t* ids, std::uint32_t count) const;
   bool hasEnded(Index row) const { return ends_ != nullptr && row / batch_ >= ends_[row % batch_]; }
 
   const RowSource& source_;
   Index batch_;
   const std::int32_t* ends_;
   std::vector<Part> parts_;
+  // The bits of long rows that a source holds as lists of distinct ids of value 1, else nullptr: each tile of columns
+  // expands a row anew.
+  Buffer<const std::uint64_t*> bits_;
 };
 
 // One row as a list, however long.

@@ -125,15 +125,15 @@ class NetworkRun {
 
   std::vector<Gradient> gradientsOf(std::size_t l) const {
     const builders::LayerCotangents& own = cotangents_.layers[l];
-    std::vector<Gradient> gradients = {{of("g_weights", l), own.g_weights}, {of("g_bias", l), own.g_bias}};
+    std::vector<Gradient> gradients = {{numbered("g_weights", l), own.g_weights}, {numbered("g_bias", l), own.g_bias}};
     if (plan_.layers[l].leaky) {
-      gradients.push_back({of("g_v", l), own.g_v});
+      gradients.push_back({numbered("g_v", l), own.g_v});
     } else {
-      gradients.push_back({of("g_v", l), own.g_first});
+      gradients.push_back({numbered("g_v", l), own.g_first});
       if (plan_.options.learns_constants) {
-        gradients.insert(
-            gradients.end(),
-            {{of("g_decay", l), own.g_decay}, {of("g_threshold", l), own.g_threshold}, {of("g_gain", l), own.g_gain}});
+        gradients.insert(gradients.end(), {{numbered("g_decay", l), own.g_decay},
+                                           {numbered("g_threshold", l), own.g_threshold},
+                                           {numbered("g_gain", l), own.g_gain}});
       }
     }
     return gradients;

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <builders/training_step.hpp>
-#include <builders/vertices.hpp>
 
 #include "network_arrays.hpp"
 #include "ops.hpp"
