@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "fields.hpp"
+#include "numbers.hpp"
 #include "workers.hpp"
 
 namespace snnjax {
@@ -34,30 +35,112 @@ struct Blocks {
   }
 };
 
-// to[j] (+)= sum over k of a[k * step] * b[k * columns + j], in the order of k: axpys of rows of b.
+// What sums of type Result are made in: one number, and as many as a 64-bit register holds.
+template <class Result>
+struct SumsOf;
+template <>
+struct SumsOf<float> {
+  using Number = float;
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+  using Vector = float2;
+#endif
+};
+template <>
+struct SumsOf<half> {
+  using Number = half;
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+  using Vector = half4;
+#endif
+};
+
+// to[j] (+)= sum over k of a[k * step] * b[k * columns + j], in the order of k, for kNumbers neighbouring N of columns.
+template <class N, unsigned kNumbers, class T, class Result>
+void addProducts(const T* a, unsigned step, const T* b, unsigned columns, unsigned depth, Result* to, bool accumulate) {
+  using Of = Numbers<N>;
+  N sums[kNumbers];
+  for (unsigned i = 0; i < kNumbers; ++i) {
+    sums[i] = accumulate ? Of::load(to + i * Of::kCount) : Of::fill(static_cast<Result>(0.0f));
+  }
+  for (unsigned k = 0; k < depth; ++k) {
+    const N x = Of::fill(static_cast<Result>(a[k * step]));
+    for (unsigned i = 0; i < kNumbers; ++i) {
+      const N product = x * Of::load(b + k * columns + i * Of::kCount);
+      sums[i] = sums[i] + product;
+    }
+  }
+  for (unsigned i = 0; i < kNumbers; ++i) Of::store(to + i * Of::kCount, sums[i]);
+}
+
+// The same for a block of `count` columns: at once if it is full, else number by number.
+template <class N, class T, class Result>
+void addBlock(const T* a, unsigned step, const T* b, unsigned columns, unsigned depth, Result* to, unsigned count,
+              bool accumulate) {
+  constexpr unsigned kCount = Numbers<N>::kCount;
+  if (count == kColumns) return addProducts<N, kColumns / kCount>(a, step, b, columns, depth, to, accumulate);
+  for (unsigned j = 0; j < count; j += kCount) {
+    addProducts<N, 1>(a, step, b + j, columns, depth, to + j, accumulate);
+  }
+}
+
+// Vectors where every row of b begins at one.
 template <class T, class Result>
 void addRows(const T* a, unsigned step, const T* b, unsigned columns, unsigned depth, Result* to, unsigned count,
              bool accumulate) {
-  Result sums[kColumns] = {};
-  for (unsigned j = 0; accumulate && j < count; ++j) sums[j] = to[j];
-  for (unsigned k = 0; k < depth; ++k) {
-    const Result x = static_cast<Result>(a[k * step]);
-    const T* const from = b + k * columns;
-    for (unsigned j = 0; j < count; ++j) sums[j] = static_cast<Result>(sums[j] + x * static_cast<Result>(from[j]));
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+  using Vector = typename SumsOf<Result>::Vector;
+  if (columns % Numbers<Vector>::kCount == 0) {
+    return addBlock<Vector>(a, step, b, columns, depth, to, count, accumulate);
   }
-  for (unsigned j = 0; j < count; ++j) to[j] = sums[j];
+#endif
+  addBlock<typename SumsOf<Result>::Number>(a, step, b, columns, depth, to, count, accumulate);
 }
 
-// The sum over k of a[k] * b[k], even k and odd ones apart: the two halves of a vector.
-template <class T>
-float dotOfRows(const T* a, const T* b, unsigned depth) {
-  float even = 0, odd = 0;
-  for (unsigned k = 0; k + 1 < depth; k += 2) {
-    even += static_cast<float>(a[k]) * static_cast<float>(b[k]);
-    odd += static_cast<float>(a[k + 1]) * static_cast<float>(b[k + 1]);
+// to[j] (+)= sum over k of a[k] * b[j * depth + k] for kRows rows of b. Even k and odd ones are summed apart, as two
+// lanes do.
+template <unsigned kRows, class T, class Result>
+void addDots(const T* a, const T* b, unsigned depth, Result* to, bool accumulate) {
+  float even[kRows] = {}, odd[kRows] = {};
+  unsigned k = 0;
+  for (; k + 1 < depth; k += 2) {
+    for (unsigned j = 0; j < kRows; ++j) {
+      even[j] += toFloat(a[k]) * toFloat(b[j * depth + k]);
+      odd[j] += toFloat(a[k + 1]) * toFloat(b[j * depth + k + 1]);
+    }
   }
-  if (depth % 2 != 0) even += static_cast<float>(a[depth - 1]) * static_cast<float>(b[depth - 1]);
-  return even + odd;
+  for (unsigned j = 0; j < kRows; ++j) {
+    if (k < depth) even[j] += toFloat(a[k]) * toFloat(b[j * depth + k]);
+    to[j] = static_cast<Result>((accumulate ? toFloat(to[j]) : 0.0f) + (even[j] + odd[j]));
+  }
+}
+
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+// The same for an even depth.
+template <unsigned kRows, class T, class Result>
+void addDotsInPairs(const T* a, const T* b, unsigned depth, Result* to, bool accumulate) {
+  using Of = Numbers<float2>;
+  float2 sums[kRows] = {};
+  for (unsigned k = 0; k < depth; k += 2) {
+    const float2 pair = Of::load(a + k);
+    for (unsigned j = 0; j < kRows; ++j) sums[j] += pair * Of::load(b + j * depth + k);
+  }
+  for (unsigned j = 0; j < kRows; ++j) {
+    to[j] = static_cast<Result>((accumulate ? toFloat(to[j]) : 0.0f) + (sums[j][0] + sums[j][1]));
+  }
+}
+#endif
+
+// The same for `count` rows of b: all at once if they fill a block, else one by one.
+template <class T, class Result>
+void addDotBlock(const T* a, const T* b, unsigned depth, Result* to, unsigned count, bool accumulate) {
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+  if (depth % 2 == 0) {
+    if (count == kColumns) return addDotsInPairs<kColumns>(a, b, depth, to, accumulate);
+    for (unsigned j = 0; j < count; ++j) addDotsInPairs<1>(a, b + j * depth, depth, to + j, accumulate);
+    return;
+  }
+#endif
+  if (count == kColumns) return addDots<kColumns>(a, b, depth, to, accumulate);
+  for (unsigned j = 0; j < count; ++j) addDots<1>(a, b + j * depth, depth, to + j, accumulate);
 }
 
 }  // namespace
@@ -110,11 +193,7 @@ class DotTransposed : public poplar::MultiVertex {
 
   bool compute(unsigned worker) {
     Blocks<Result>{rows, columns}.forEach(worker, [this](unsigned row, unsigned first, unsigned count) {
-      for (unsigned column = first; column < first + count; ++column) {
-        Result& to = out[row * columns + column];
-        const float before = accumulate ? static_cast<float>(to) : 0.0f;
-        to = static_cast<Result>(before + dotOfRows(&a[row * depth], &b[column * depth], depth));
-      }
+      addDotBlock(&a[row * depth], &b[first * depth], depth, &out[row * columns + first], count, accumulate);
     });
     return true;
   }
@@ -124,8 +203,12 @@ namespace {
 
 template <class T, class Result, class V>
 std::uint64_t axpyCycles(const V& vertex, unsigned worker) {
-  const Range share = Blocks<Result>{vertex.rows, vertex.columns}.shareOfWorker(worker);
-  return cycles::dot(share.last - share.first, vertex.depth, std::is_same_v<T, half>, std::is_same_v<Result, half>);
+  std::uint64_t slots = cycles::kDotPrologue;
+  Blocks<Result>{vertex.rows, vertex.columns}.forEach(worker, [&](unsigned, unsigned, unsigned count) {
+    slots +=
+        cycles::dotBlock(count, vertex.columns, vertex.depth, std::is_same_v<T, half>, std::is_same_v<Result, half>);
+  });
+  return slots;
 }
 
 }  // namespace
@@ -142,8 +225,11 @@ std::uint64_t workerCycles(const TransposedDot<T, Result>& vertex, unsigned work
 
 template <class T, class Result>
 std::uint64_t workerCycles(const DotTransposed<T, Result>& vertex, unsigned worker) {
-  const Range share = Blocks<Result>{vertex.rows, vertex.columns}.shareOfWorker(worker);
-  return cycles::dotTransposed(share.last - share.first, vertex.depth, std::is_same_v<T, half>);
+  std::uint64_t slots = cycles::kDotPrologue;
+  Blocks<Result>{vertex.rows, vertex.columns}.forEach(worker, [&](unsigned, unsigned, unsigned count) {
+    slots += cycles::transposedBlock(count, vertex.depth, std::is_same_v<T, half>);
+  });
+  return slots;
 }
 
 template class Dot<float, float>;

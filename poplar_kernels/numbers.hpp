@@ -30,6 +30,15 @@ struct Numbers<float> {
   static float fill(float x) { return x; }
 };
 
+// Halves that stay halves: each operation rounds.
+template <>
+struct Numbers<half> {
+  static constexpr unsigned kCount = 1;
+  static half load(const half* from) { return *from; }
+  static void store(half* to, half x) { *to = x; }
+  static half fill(half x) { return x; }
+};
+
 inline float absolute(float x) { return std::fabs(x); }
 inline float exponential(float x) { return std::exp(x); }
 inline float fires(float v, float threshold) { return v > threshold ? 1.0f : 0.0f; }
@@ -62,6 +71,18 @@ struct Numbers<float2> {
     std::memcpy(__builtin_assume_aligned(to, sizeof(pair)), &pair, sizeof(pair));
   }
   static float2 fill(float x) { return float2{x, x}; }
+};
+
+template <>
+struct Numbers<half4> {
+  static constexpr unsigned kCount = 4;
+  static half4 load(const half* from) {
+    half4 x;
+    std::memcpy(&x, __builtin_assume_aligned(from, sizeof(x)), sizeof(x));
+    return x;
+  }
+  static void store(half* to, half4 x) { std::memcpy(__builtin_assume_aligned(to, sizeof(x)), &x, sizeof(x)); }
+  static half4 fill(half x) { return half4{x, x, x, x}; }
 };
 
 inline float2 absolute(float2 x) { return float2{absolute(x[0]), absolute(x[1])}; }

@@ -3,5 +3,7 @@
 Nothing here has run on IPU hardware; what the model covers is said in ``xla_ext/ipu_model/README.md``.
 """
 
-from snnjax.ipu.harness import Profile as Profile
+from snnjax.ipu._profile import Codelet as Codelet
+from snnjax.ipu._profile import Phases as Phases
+from snnjax.ipu._profile import Profile as Profile
 from snnjax.ipu.harness import run_on_model as run_on_model

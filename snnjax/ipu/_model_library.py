@@ -6,6 +6,7 @@ The structures are those of ``xla_ext/ipu_model/harness/call.hpp``. Nothing is l
 import ctypes
 import functools
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 
 # Another build of the library, for instance one with sanitizers.
 _VARIABLE = "SNNJAX_IPU_MODEL"
-_WAY_OUT = "build it with `make ipu-model`, or install snnjax where there is a C++ compiler"
+_WAY_OUT = "build it with `make kernels`, or install snnjax where there is a C++ compiler"
 _DONE, _INVALID_ARGUMENT = 0, 1
 
 
@@ -53,6 +54,8 @@ def missing() -> str | None:
 @functools.cache
 def _load() -> Any:
     """The library, or the sentence."""
+    # With this interpreter the model compiles the codelets that a program adds from their sources.
+    os.environ.setdefault("SNNJAX_PYTHON", sys.executable)
     path = Path(os.environ.get(_VARIABLE) or Path(__file__).parents[1] / "_ipu_model.so")
     if not path.exists():
         return f"There is no {path}: {_WAY_OUT}"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
 from snnjax.ipu._arrays import RESETS, SURROGATES, Operands, number_of, refuse
 
 
@@ -34,7 +35,7 @@ def lif_network(
     ``g_bias<l>``, ``g_v<l>``, ``g_readout_weights``, ..., and with `learns_constants` ``g_decay<l>``,
     ``g_threshold<l>`` and ``g_gain<l>``.
     """
-    network = _Network(operands, capacity)
+    network = Network(operands, capacity)
     operands.numbers.update(
         surrogate=number_of(operands.op, "surrogate", surrogate, SURROGATES),
         slope=slope,
@@ -46,13 +47,14 @@ def lif_network(
     )
     network.hand_over_inputs()
     for layer in range(len(network.widths)):
-        network.hand_over_layer(layer)
+        network.hand_over_parameters(layer)
+        network.hand_over_state(layer)
     network.ask_for_results(record_spikes or network.backward)
     if network.backward:
         network.ask_for_gradients(learns_constants)
 
 
-class _Network:
+class Network:
     """The sizes of a network and its arrays; the read-out is the last of its layers."""
 
     def __init__(self, operands: Operands, capacity: int | Sequence[int | None] | None) -> None:
@@ -111,15 +113,21 @@ class _Network:
         lengths = operands.integers("lengths", (self.batch,), default=self.steps)
         np.clip(lengths, 0, self.steps, out=lengths)
 
-    def hand_over_layer(self, layer: int) -> None:
-        """Weights, constants and first membranes under the names that the C++ side knows."""
+    def inputs_of(self, layer: int) -> int:
+        """Rows of a layer's weights."""
+        return self.num_inputs if layer == 0 else self.widths[layer - 1]
+
+    def hand_over_state(self, layer: int) -> None:
+        """The membranes before the first step."""
+        self._as_numbered("v", layer, (self.batch, self.widths[layer]), 0.0)
+
+    def hand_over_parameters(self, layer: int) -> None:
+        """Weights and constants under the names that the C++ side knows."""
         neurons = self.widths[layer]
-        inputs = self.num_inputs if layer == 0 else self.widths[layer - 1]
-        self._as_numbered("weights", layer, (inputs, neurons))
+        self._as_numbered("weights", layer, (self.inputs_of(layer), neurons))
         self._as_numbered("bias", layer, (neurons,), 0.0)
         decay = self._as_numbered("decay", layer, (neurons,))
         self._as_numbered("gain", layer, (neurons,), 1 - decay)
-        self._as_numbered("v", layer, (self.batch, neurons), 0.0)
         if layer == self.num_lif:
             return
         self._as_numbered("threshold", layer, (neurons,), 1.0)
@@ -165,8 +173,7 @@ class _Network:
             operands.arrays[f"g_last{layer}"] = operands.arrays.pop(f"g_last_{name}")
             if is_lif:
                 operands.floats(f"g_counts{layer}", state, 0.0)
-            inputs = self.num_inputs if layer == 0 else self.widths[layer - 1]
-            operands.result(f"g_weights{layer}", (inputs, neurons))
+            operands.result(f"g_weights{layer}", (self.inputs_of(layer), neurons))
             constants = ("decay", "threshold", "gain") if is_lif and learns_constants else ()
             for part in ("bias", "v", *constants):
                 operands.result(f"g_{part}{layer}", state)

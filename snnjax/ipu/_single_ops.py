@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+
 from snnjax.ipu._arrays import (
     MAX_SHORT_NEURONS,
     RESET_TIMES,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from snnjax.ipu.examples import Sizes, random_example
 from snnjax.ipu.harness import CHIPS, OPS, run_on_model
 

@@ -1,6 +1,6 @@
 """Random arrays for the ops that run on the model: something to look at without data of one's own."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ def random_example(op: str, sizes: Sizes) -> Example:
         "select_spikes": _select_spikes,
         "lif_step": _lif_step,
         "lif_network": _lif_network,
+        "training_step": _training_step,
     }[op]
     arrays, attributes = maker(sizes, np.random.default_rng(sizes.seed))
     dtype = np.float16 if sizes.half else np.float32
@@ -89,6 +90,11 @@ def _lif_network(sizes: Sizes, rng: np.random.Generator) -> Example:
     if sizes.backward:
         arrays["g_output"] = rng.normal(size=(sizes.steps, sizes.batch, sizes.outputs))
     return arrays, {"capacity": sizes.capacity}
+
+
+def _training_step(sizes: Sizes, rng: np.random.Generator) -> Example:
+    arrays, attributes = _lif_network(replace(sizes, backward=False), rng)
+    return {**arrays, "labels": rng.integers(0, sizes.outputs, sizes.batch)}, attributes
 
 
 def _events(rng: np.random.Generator, rows: int, sizes: Sizes) -> np.ndarray:

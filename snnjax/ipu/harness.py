@@ -1,50 +1,26 @@
 """Single ops on the IPU Model: an op's program runs on NumPy arrays and yields its results and what it would cost."""
 
-import functools
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Shaped
+
 from snnjax.ipu import _model_library
 from snnjax.ipu._arrays import Operands, refuse
 from snnjax.ipu._network_op import lif_network
+from snnjax.ipu._profile import Profile
 from snnjax.ipu._single_ops import lif_step, select_spikes, spike_matmul
+from snnjax.ipu._training_op import training_step
 
 OPS: Mapping[str, Callable[..., None]] = {
     "spike_matmul": spike_matmul,
     "select_spikes": select_spikes,
     "lif_step": lif_step,
     "lif_network": lif_network,
+    "training_step": training_step,
 }
 CHIPS = ("mk1", "mk2", "bow", "c600")
-
-
-@dataclass(frozen=True)
-class Profile:
-    """What a run would have cost on the chip, as the model accounts for it; nothing was measured on hardware."""
-
-    json: str  # cycles by phase, compute sets, codelets, tiles: see ipu_model/profile.hpp
-    summary: str  # the same as a table to read
-
-    @functools.cached_property
-    def data(self) -> dict[str, Any]:
-        """What the JSON says."""
-        return json.loads(self.json)
-
-    @property
-    def cycles(self) -> int:
-        """All cycles of a tile's clock from the first program's begin to the last one's end."""
-        return sum(self.data["cycles"][phase] for phase in ("compute", "exchange", "sync", "host"))
-
-    @property
-    def seconds(self) -> float:
-        """The same on the clock of the chip."""
-        return self.cycles / self.data["clock_hz"]
-
-    def __str__(self) -> str:
-        return self.summary
 
 
 def run_on_model(
@@ -56,12 +32,12 @@ def run_on_model(
     num_ipus: int = 1,
     threads: int | None = None,
     **attributes: Any,
-) -> tuple[dict[str, np.ndarray], Profile]:
+) -> tuple[dict[str, Shaped[np.ndarray, "..."]], Profile]:
     """Run one op's program on the IPU Model, forward and, if cotangents are among the arrays, backward.
 
     Weights (``v`` where there are none) in float16 make the program one of halves. Which arrays and attributes an op
     takes, and what it yields, its function in ``snnjax.ipu`` says: ``spike_matmul``, ``select_spikes``, ``lif_step``,
-    ``lif_network``.
+    ``lif_network``, ``training_step``.
 
     Args:
         op: the name of the op.
