@@ -39,7 +39,7 @@ class Fill : public poplar::MultiVertex {
 
 // out = in. Where rows move between tiles an exchange does it; this is for a new place on the same tile.
 template <class T>
-class [[poplar::constraint("elem(*in) != elem(*out)")]] CopyElements : public poplar::MultiVertex {
+class CopyElements : public poplar::MultiVertex {
  public:
   In<T> in;    // [count]
   Out<T> out;  // [count]

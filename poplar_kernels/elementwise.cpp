@@ -1,6 +1,7 @@
 // Operations element by element. An operand of one element stands for as many of it as the output has.
 #include "elementwise_ops.hpp"
 #include "fields.hpp"
+#include "numbers.hpp"
 #include "workers.hpp"
 
 namespace snnjax {
@@ -23,6 +24,48 @@ struct Single {
   T operator[](unsigned) const { return element; }
 };
 
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+// Elements i ... of an operand.
+template <class Of, class T>
+auto vectorAt(const T* operand, unsigned i) {
+  return Of::load(operand + i);
+}
+template <class Of, class T>
+auto vectorAt(Single<T> operand, unsigned) {
+  return Of::fill(operand.element);
+}
+
+// The operation lane by lane, of which a compiler makes one on the whole register where the tile has it.
+template <class Op, class V, class... More>
+V eachLane(Op op, V first, More... more) {
+  V result = first;
+  for (unsigned i = 0; i < sizeof(V) / sizeof(first[0]); ++i) result[i] = op.of(first[i], more[i]...);
+  return result;
+}
+#endif
+
+// out[i] = op(operands[i] ...) for a worker's share, which begins at a whole vector.
+template <class T, class Op, class Result, class... Operands>
+void mapElements(Range share, Op op, Result* out, Operands... operands) {
+  unsigned i = share.first;
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+  if constexpr (kKindOf<T> != Kind::Integer && std::is_same_v<T, Result>) {
+    using Of = Numbers<typename RegisterOf<T>::Type>;
+    for (; i + Of::kCount <= share.last; i += Of::kCount) {
+      Of::store(out + i, eachLane(op, vectorAt<Of>(operands, i)...));
+    }
+  }
+#endif
+  for (; i < share.last; ++i) out[i] = op.of(operands[i]...);
+}
+
+// a * x + b * y, rounded once.
+template <class T>
+struct Scaled {
+  Wide<T> a, b;
+  T of(T x, T y) const { return static_cast<T>(a * static_cast<Wide<T>>(x) + b * static_cast<Wide<T>>(y)); }
+};
+
 }  // namespace
 
 // out = op(in)
@@ -35,8 +78,7 @@ class Unary : public poplar::MultiVertex {
   unsigned count;
 
   bool compute(unsigned worker) {
-    const Range share = shareOf(count, worker, kUnit<T, Result>);
-    for (unsigned i = share.first; i < share.last; ++i) out[i] = Op::of(in[i]);
+    mapElements<T>(shareOf(count, worker, kUnit<T, Result>), Op{}, &out[0], &in[0]);
     return true;
   }
 };
@@ -55,19 +97,13 @@ class Binary : public poplar::MultiVertex {
   bool compute(unsigned worker) {
     const Range share = shareOf(count, worker, kUnit<T, Result>);
     if (single1) {
-      apply(share, Single<T>{in1[0]}, &in2[0]);
+      mapElements<T>(share, Op{}, &out[0], Single<T>{in1[0]}, &in2[0]);
     } else if (single2) {
-      apply(share, &in1[0], Single<T>{in2[0]});
+      mapElements<T>(share, Op{}, &out[0], &in1[0], Single<T>{in2[0]});
     } else {
-      apply(share, &in1[0], &in2[0]);
+      mapElements<T>(share, Op{}, &out[0], &in1[0], &in2[0]);
     }
     return true;
-  }
-
- private:
-  template <class A, class B>
-  void apply(Range share, A a, B b) {
-    for (unsigned i = share.first; i < share.last; ++i) out[i] = Op::of(a[i], b[i]);
   }
 };
 
@@ -103,11 +139,8 @@ class ScaledAdd : public poplar::MultiVertex {
   unsigned count;
 
   bool compute(unsigned worker) {
-    const Range share = shareOf(count, worker, kUnit<T, T>);
-    const Wide<T> a = static_cast<Wide<T>>(*scale_data), b = static_cast<Wide<T>>(*scale_other);
-    for (unsigned i = share.first; i < share.last; ++i) {
-      data[i] = static_cast<T>(a * static_cast<Wide<T>>(data[i]) + b * static_cast<Wide<T>>(other[i]));
-    }
+    const Scaled<T> op = {static_cast<Wide<T>>(*scale_data), static_cast<Wide<T>>(*scale_other)};
+    mapElements<T>(shareOf(count, worker, kUnit<T, T>), op, &data[0], &data[0], &other[0]);
     return true;
   }
 };

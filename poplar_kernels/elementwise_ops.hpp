@@ -103,7 +103,9 @@ struct Divide {
   static T of(T left, T right) {
     const Wide<T> a = left, b = right;
     if constexpr (std::is_integral_v<T>) {
-      if (b == 0) return 0;  // undefined in C++; the model must not trap
+      // Undefined in C++, where the host would trap.
+      if (b == 0) return 0;
+      if (std::is_signed_v<T> && b == static_cast<T>(-1)) return static_cast<T>(-Modular<T>(a));
     }
     return static_cast<T>(a / b);
   }
@@ -114,7 +116,8 @@ struct Remainder {
   template <class T>
   static T of(T left, T right) {
     if constexpr (std::is_integral_v<T>) {
-      return right == 0 ? 0 : static_cast<T>(left % right);
+      const bool traps = right == 0 || (std::is_signed_v<T> && right == static_cast<T>(-1));
+      return traps ? 0 : static_cast<T>(left % right);
     } else {
       return static_cast<T>(std::fmod(static_cast<float>(left), static_cast<float>(right)));
     }

@@ -85,6 +85,18 @@ struct Numbers<half4> {
   static half4 fill(half x) { return half4{x, x, x, x}; }
 };
 
+// What a 64-bit register holds of T.
+template <class T>
+struct RegisterOf;
+template <>
+struct RegisterOf<float> {
+  using Type = float2;
+};
+template <>
+struct RegisterOf<half> {
+  using Type = half4;
+};
+
 inline float2 absolute(float2 x) { return float2{absolute(x[0]), absolute(x[1])}; }
 inline float2 exponential(float2 x) { return float2{exponential(x[0]), exponential(x[1])}; }
 inline float2 fires(float2 v, float2 threshold) { return float2{fires(v[0], threshold[0]), fires(v[1], threshold[1])}; }

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "fields.hpp"
+#include "numbers.hpp"
 #include "workers.hpp"
 
 namespace snnjax {
@@ -33,6 +34,7 @@ constexpr cycles::Element kElementOf = std::is_same_v<T, float>  ? cycles::Eleme
 }  // namespace
 
 struct Sum {
+  using Join = Sum;  // of two partial results
   template <class A>
   static constexpr A kNeutral = 0;
   template <class A>
@@ -41,6 +43,7 @@ struct Sum {
   }
 };
 struct SquareSum {
+  using Join = Sum;
   template <class A>
   static constexpr A kNeutral = 0;
   template <class A>
@@ -49,6 +52,7 @@ struct SquareSum {
   }
 };
 struct Product {
+  using Join = Product;
   template <class A>
   static constexpr A kNeutral = 1;
   template <class A>
@@ -58,6 +62,7 @@ struct Product {
 };
 // NaN wins.
 struct Largest {
+  using Join = Largest;
   template <class A>
   static constexpr A kNeutral = kLowest<A>;
   template <class A>
@@ -66,6 +71,7 @@ struct Largest {
   }
 };
 struct Smallest {
+  using Join = Smallest;
   template <class A>
   static constexpr A kNeutral = kLargest<A>;
   template <class A>
@@ -74,6 +80,7 @@ struct Smallest {
   }
 };
 struct AllOf {
+  using Join = AllOf;
   template <class A>
   static constexpr A kNeutral = true;
   template <class A>
@@ -82,6 +89,7 @@ struct AllOf {
   }
 };
 struct AnyOf {
+  using Join = AnyOf;
   template <class A>
   static constexpr A kNeutral = false;
   template <class A>
@@ -98,21 +106,69 @@ class Reduce : public poplar::MultiVertex {
   unsigned outer, rows, inner;
 
   bool compute(unsigned worker) {
-    using A = Accumulator<T>;
     const Range share = shareOf(outer * inner, worker, larger(2, kPerWord<Result>));
     if (share.first == share.last) return true;
+    if (inner == 1) {
+      for (unsigned i = share.first; i < share.last; ++i) out[i] = static_cast<Result>(ofRow(&in[i * rows]));
+      return true;
+    }
     unsigned column = share.first % inner, first = share.first / inner * rows * inner;
-    for (unsigned i = share.first; i < share.last; ++i) {
-      A result = Op::template kNeutral<A>;
-      for (unsigned row = 0; row < rows; ++row)
-        result = Op::of(result, static_cast<A>(in[first + row * inner + column]));
-      out[i] = static_cast<Result>(result);
-      if (++column == inner) {
+    for (unsigned i = share.first; i < share.last;) {
+      const unsigned taken = ofColumns(&in[first + column], &out[i]);
+      i += taken;
+      column += taken;
+      if (column == inner) {
         column = 0;
         first += rows * inner;
       }
     }
     return true;
+  }
+
+ private:
+  using A = Accumulator<T>;
+  static constexpr A kNeutral = Op::template kNeutral<A>;
+
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+  static constexpr bool kInPairs = std::is_same_v<A, float>;
+  static float2 ofPair(float2 sum, float2 x) { return float2{Op::of(sum[0], x[0]), Op::of(sum[1], x[1])}; }
+#endif
+
+  // Of numbers side by side; even places and odd ones apart, as two lanes do.
+  A ofRow(const T* from) const {
+    A even = kNeutral, odd = kNeutral;
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+    if constexpr (kInPairs) {
+      if (rows % 2 == 0) {
+        float2 pair = {kNeutral, kNeutral};
+        for (unsigned row = 0; row < rows; row += 2) pair = ofPair(pair, Numbers<float2>::load(from + row));
+        return Op::Join::of(pair[0], pair[1]);
+      }
+    }
+#endif
+    for (unsigned row = 0; row < rows; ++row) {
+      A& result = row % 2 == 0 ? even : odd;
+      result = Op::of(result, static_cast<A>(from[row]));
+    }
+    return Op::Join::of(even, odd);
+  }
+
+  // Of numbers `inner` apart: of one column, or of two neighbours. Returns of how many.
+  unsigned ofColumns(const T* from, Result* to) const {
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+    if constexpr (kInPairs) {
+      if (inner % 2 == 0) {
+        float2 pair = {kNeutral, kNeutral};
+        for (unsigned row = 0; row < rows; ++row) pair = ofPair(pair, Numbers<float2>::load(from + row * inner));
+        Numbers<float2>::store(to, pair);
+        return 2;
+      }
+    }
+#endif
+    A result = kNeutral;
+    for (unsigned row = 0; row < rows; ++row) result = Op::of(result, static_cast<A>(from[row * inner]));
+    *to = static_cast<Result>(result);
+    return 1;
   }
 };
 

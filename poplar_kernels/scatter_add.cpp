@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "fields.hpp"
+#include "numbers.hpp"
 #include "workers.hpp"
 
 namespace snnjax {
@@ -36,17 +37,27 @@ class ScatterAdd : public poplar::MultiVertex {
     for (unsigned k = 0; k < count; ++k) {
       const unsigned row = static_cast<unsigned>(ids[k]) - first_row;
       if (row - own.first >= own.last - own.first) continue;  // below the share it wraps around: also larger
-      T* const to = &table[row * width];
-      const T* const from = &values[k * width];
-      for (unsigned i = 0; i < width; ++i) {
-        to[i] = static_cast<T>(static_cast<Sum<T>>(to[i]) + factor * static_cast<Sum<T>>(from[i]));
-      }
+      addRow(&values[k * width], &table[row * width], factor);
     }
     return true;
   }
 
  private:
   using Factor = std::conditional_t<std::is_integral_v<T>, int, float>;
+
+  // to += factor * from
+  void addRow(const T* from, T* to, Sum<T> factor) const {
+    unsigned i = 0;
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+    if constexpr (!std::is_integral_v<T>) {
+      using Of = Numbers<float2>;
+      for (; width % 2 == 0 && i < width; i += 2) Of::store(to + i, Of::load(to + i) + factor * Of::load(from + i));
+    }
+#endif
+    for (; i < width; ++i) {
+      to[i] = static_cast<T>(static_cast<Sum<T>>(to[i]) + factor * static_cast<Sum<T>>(from[i]));
+    }
+  }
 };
 
 // table[ids[k] - first_row] = values[k] where there is such a row.

@@ -1,4 +1,7 @@
-"""The jnp references by the names of arrays that the model's harness has: `run` is `run_on_model` without a model."""
+"""The jnp references by the names of arrays that the model's harness has: `run` is `run_on_model` without a model.
+
+All arrays that the harness has defaults for must be given.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,185 +9,158 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
-from snnjax import (
-    LeakyReadout,
-    LIFLayer,
-    LIFNetworkState,
-    SparseSpikes,
-    Surrogate,
-    lif_network,
-    lif_network_state,
-    lif_step,
-    select_spikes,
-    spike_matmul,
-)
+import snnjax
+from snnjax import LeakyReadout, LIFLayer, LIFNetworkState, SparseSpikes, Surrogate
 
 Arrays = dict[str, Any]
-Results = dict[str, np.ndarray]
-FORCED = {"implementation": "reference"}
+REFERENCE = {"implementation": "reference"}
+PARAMETERS = ("weights", "decay", "threshold", "gain", "bias")
+CONSTANTS = ("decay", "threshold", "gain")
 
 
-def run(op: str, arrays: Mapping[str, Any], **attributes: Any) -> Results:
-    """Results by name; those with a cotangent are in the dtype in which the op computes."""
-    given = {name: jnp.asarray(array) for name, array in arrays.items()}
+def run(op: str, arrays: Mapping[str, Any], **attributes: Any) -> dict[str, np.ndarray]:
+    """Results by name, in float32: arrays of halves are widened, as the model does with all it sums."""
+    wide = {name: np.asarray(array) for name, array in arrays.items()}
+    wide = {name: a.astype(np.float32) if a.dtype.kind == "f" else a for name, a in wide.items()}
     surrogate = Surrogate(attributes.pop("surrogate", "superspike"), attributes.pop("slope", 10.0))
-    results = OPS[op](given, surrogate, **attributes)
+    results = OPS[op]({name: jnp.asarray(array) for name, array in wide.items()}, surrogate, **attributes)
     return {name: np.asarray(array) for name, array in results.items()}
 
 
 def _spike_matmul(given: Arrays, _: Surrogate) -> Arrays:
     ids, weights = given["ids"], given["weights"]
-    values = jnp.broadcast_to(given.get("values", jnp.ones((), weights.dtype)), ids.shape)
     counts = jnp.zeros(ids.shape[:1], jnp.int32)
 
-    def product(values: Any, weights: Any) -> Any:
-        return spike_matmul(SparseSpikes(ids, values, counts, counts, weights.shape[0]), weights, **FORCED)
+    def product(values: jax.Array, weights: jax.Array) -> jax.Array:
+        spikes = SparseSpikes(ids, values, counts, counts, weights.shape[0])
+        return snnjax.spike_matmul(spikes, weights, **REFERENCE)
 
-    out, pull_back = jax.vjp(product, values, weights)
-    if "g" not in given:
-        return {"out": out}
+    out, pull_back = jax.vjp(product, given["values"], weights)
     d_values, d_weights = pull_back(given["g"])
     return {"out": out, "d_values": d_values, "d_weights": d_weights}
 
 
 def _select_spikes(given: Arrays, surrogate: Surrogate, capacity: int) -> Arrays:
-    v = given["v"]
-    each = [
-        jnp.broadcast_to(given.get(name, jnp.asarray(default, v.dtype)), v.shape[1:])
-        for name, default in (("threshold", 1.0), ("second_threshold", 0.9))
-    ]
-
-    def select(v: Any, threshold: Any) -> Any:
-        spikes = select_spikes(v, threshold, each[1], capacity=capacity, surrogate=surrogate, **FORCED)
+    def select(v: jax.Array, threshold: jax.Array) -> tuple[jax.Array, SparseSpikes]:
+        second = given["second_threshold"]
+        options: Arrays = {"capacity": capacity, "surrogate": surrogate, **REFERENCE}
+        spikes = snnjax.select_spikes(v, threshold, second, **options)
         return spikes.values, spikes
 
-    _, pull_back, spikes = jax.vjp(select, v, each[0], has_aux=True)
+    _, pull_back, spikes = jax.vjp(select, given["v"], given["threshold"], has_aux=True)
     results = {name: getattr(spikes, name) for name in ("ids", "values", "num_spikes", "num_listed")}
-    if "g" in given:
-        results |= dict(zip(("g_v", "g_threshold"), pull_back(given["g"]), strict=True))
-    return results
+    g_v, g_threshold = pull_back(given["g"])
+    return {**results, "g_v": g_v, "g_threshold": g_threshold}
 
 
 def _lif_step(given: Arrays, surrogate: Surrogate, **convention: Any) -> Arrays:
-    names = ("v", "current", "decay", "threshold", "gain")
+    names = ("v", "current", *CONSTANTS)
 
-    def step(*arguments: Any) -> Any:
-        return lif_step(*arguments, surrogate=surrogate, **convention, **FORCED)
+    def step(*arguments: jax.Array) -> Any:
+        return snnjax.lif_step(*arguments, surrogate=surrogate, **convention, **REFERENCE)
 
     (v_new, spikes), pull_back = jax.vjp(step, *(given[name] for name in names))
-    results = {"v_new": v_new, "spikes": spikes}
-    if "g_v_new" in given:
-        cotangents = pull_back((given["g_v_new"], given["g_spikes"]))
-        results |= {f"g_{name}": g for name, g in zip(names, cotangents, strict=True)}
-    return results
+    cotangents = pull_back((given["g_v_new"], given["g_spikes"]))
+    results = {f"g_{name}": g for name, g in zip(names, cotangents, strict=True)}
+    return {"v_new": v_new, "spikes": spikes, **results}
+
+
+def num_layers(arrays: Mapping[str, Any]) -> int:
+    return sum(name.startswith("weights") for name in arrays)
 
 
 def _lif_network(given: Arrays, surrogate: Surrogate, **options: Any) -> Arrays:
+    """All results, and for the cotangents among them all gradients that the harness has."""
     learns_constants = options.pop("learns_constants", False)
-    count = sum(name.startswith("weights") for name in given)
-    names = [str(layer) for layer in range(count)] + (["readout"] if "readout_weights" in given else [])
-    differentiated = _differentiated(given, count)
-
-    def network(arrays: Arrays) -> Arrays:
-        return _run_network({**given, **arrays}, count, surrogate, options)
-
-    results, pull_back = jax.vjp(network, differentiated)
-    cotangents = {name: given.get(f"g_{name}", jnp.zeros_like(result)) for name, result in results.items()}
-    results = dict(results)
-    if any(f"g_{name}" in given for name in results):
-        wanted = ("weights", "bias", "v", *(("decay", "threshold", "gain") if learns_constants else ()))
-        gradients = pull_back(_float_only(cotangents, results))[0]
-        for name, g in gradients.items():
-            part = name.removeprefix("readout_").rstrip("0123456789")
-            if part in wanted and not (name.startswith("readout") and part in ("decay", "gain")):
-                results[f"g_{name}"] = g
-    del names
-    return results
-
-
-def _float_only(cotangents: Arrays, results: Arrays) -> Arrays:
-    """Whole numbers have cotangents of the type that says that they have none."""
-    return {
-        name: g
-        if jnp.issubdtype(results[name].dtype, jnp.floating)
-        else np.zeros(results[name].shape, jax.dtypes.float0)
-        for name, g in cotangents.items()
-    }
-
-
-def _differentiated(given: Arrays, count: int) -> Arrays:
-    """All parameters and first membranes, with the defaults of the harness."""
-    batch, dtype = given["ids"].shape[1], given["weights0"].dtype
-    arrays: Arrays = {}
-    layers = [(part, f"{part}{layer}") for layer in range(count) for part in PARTS]
+    parts = ("weights", "bias", "v", *(CONSTANTS if learns_constants else ()))
+    names = [f"{part}{layer}" for layer in range(num_layers(given)) for part in parts]
     if "readout_weights" in given:
-        layers += [(part, f"readout_{part}") for part in PARTS if part != "threshold"]
-    for part, name in layers:
-        prefix = name.removesuffix(part) if name.startswith("readout") else ""
-        suffix = "" if prefix else name.removeprefix(part)
-        weights = given[f"{prefix}weights{suffix}"]
-        default = {
-            "bias": lambda n: jnp.zeros(n, dtype),
-            "v": lambda n: jnp.zeros((batch, n), dtype),
-            "threshold": lambda n: jnp.ones(n, dtype),
-        }.get(part)
-        neurons = weights.shape[1]
-        arrays[name] = given[name] if name in given or default is None else default(neurons)
-    return arrays
+        names += [f"readout_{part}" for part in ("weights", "bias", "v")]
+
+    def network(arrays: Arrays) -> tuple[Arrays, Arrays]:
+        results = _network_results({**given, **arrays}, surrogate, options)
+        differentiable = {name: array for name, array in results.items() if f"g_{name}" in given}
+        return differentiable, results
+
+    @jax.jit  # to be compiled as one
+    def with_gradients(arrays: Arrays) -> Arrays:
+        differentiable, pull_back, results = jax.vjp(network, arrays, has_aux=True)
+        gradients = pull_back({name: given[f"g_{name}"] for name in differentiable})[0]
+        return {**results, **{f"g_{name}": g for name, g in gradients.items()}}
+
+    return with_gradients({name: given[name] for name in names})
 
 
-PARTS = ("weights", "bias", "decay", "threshold", "gain", "v")
-
-
-def _run_network(given: Arrays, count: int, surrogate: Surrogate, options: Any) -> Arrays:
-    """The results of the harness, each of which may have a cotangent."""
-    fields = ("weights", "decay", "threshold", "gain", "bias")
-    layers = [LIFLayer(*(given[f"{part}{layer}"] for part in fields)) for layer in range(count)]
+def _network_results(given: Arrays, surrogate: Surrogate, options: Any) -> Arrays:
+    count, ids = num_layers(given), given["ids"]
+    layers = [LIFLayer(*(given[f"{part}{layer}"] for part in PARAMETERS)) for layer in range(count)]
     readout = None
     if "readout_weights" in given:
         readout = LeakyReadout(*(given[f"readout_{part}"] for part in ("weights", "decay", "gain", "bias")))
-    ids, weights = given["ids"], given["weights0"]
     zeros = jnp.zeros(ids.shape[:2], jnp.int32)
-    values = given.get("values", jnp.ones(ids.shape, weights.dtype)).astype(weights.dtype)
-    inputs = SparseSpikes(ids, values, zeros, zeros, weights.shape[0])
-    state = lif_network_state(ids.shape[1], layers, readout)
-    state = LIFNetworkState(
-        tuple(given[f"v{layer}"] for layer in range(count)), state.spikes, given.get("readout_v")
-    )
-    second = [given.get(f"second_threshold{layer}", jnp.asarray(0.9)) for layer in range(count)]
+    values = given.get("values", jnp.ones(ids.shape, jnp.float32))
+    inputs = SparseSpikes(ids, values, zeros, zeros, given["weights0"].shape[0])
+    state = snnjax.lif_network_state(ids.shape[1], layers, readout)
+    membranes = tuple(given[f"v{layer}"] for layer in range(count))
+    state = LIFNetworkState(membranes, state.spikes, given.get("readout_v"))
     lengths = given.get("lengths")
-    out, last = lif_network(
-        inputs,
-        layers,
-        readout,
-        state,
-        lengths=lengths,
-        second_threshold=tuple(second),
-        surrogate=surrogate,
-        **{"record_spikes": True, **options},
-        **FORCED,
-    )
-    return _named(out, last, ids.shape[0], lengths, readout is not None)
+    second = tuple(given[f"second_threshold{layer}"] for layer in range(count))
+    options = {"record_spikes": True, "second_threshold": second, "surrogate": surrogate, **options}
+    out, last = snnjax.lif_network(inputs, layers, readout, state, lengths=lengths, **options, **REFERENCE)
+    return _named(out, last, _lengths(lengths, ids.shape), readout is not None)
 
 
-def _named(out: Any, last: Any, steps: int, lengths: Any, has_readout: bool) -> Arrays:
-    length = (
-        jnp.float32(steps) if lengths is None else jnp.clip(lengths, 1, steps).astype(jnp.float32)[:, None]
-    )
+def _lengths(lengths: Any, shape: tuple[int, ...]) -> jax.Array:
+    steps, batch = shape[:2]
+    return jnp.full(batch, steps) if lengths is None else jnp.clip(lengths, 0, steps)
+
+
+def _named(out: Any, last: Any, lengths: jax.Array, has_readout: bool) -> Arrays:
+    """The results by the names of the harness, which counts spikes where the reference has their mean."""
     results = {"output": out.output}
     for layer, activity in enumerate(out.activity):
-        results[f"counts{layer}"] = activity * length
+        results[f"counts{layer}"] = activity * jnp.maximum(lengths, 1).astype(jnp.float32)[:, None]
         results[f"last_v{layer}"] = last.v[layer]
         if not has_readout and layer + 1 == len(out.activity):
             continue
         results[f"dropped{layer}"] = out.dropped[layer]
-        if isinstance(out.spikes[layer], SparseSpikes):
-            for part in ("ids", "values", "num_spikes", "num_listed"):
-                results[f"{part}{layer}"] = getattr(out.spikes[layer], part)
+        if isinstance(out.spikes[layer], SparseSpikes):  # lists that are not cut are bits
+            parts = ("ids", "values", "num_spikes", "num_listed")
+            results |= {f"{part}{layer}": getattr(out.spikes[layer], part) for part in parts}
     if has_readout:
         results["last_readout_v"] = last.readout
     return results
+
+
+def _training_step(
+    given: Arrays, surrogate: Surrogate, num_updates: int, learning_rate: float, pooling: str, **options: Any
+) -> Arrays:
+    """`num_updates` steps of optax.adam on the gradient of the mean cross-entropy."""
+    names = [f"{part}{layer}" for layer in range(num_layers(given)) for part in ("weights", "bias")]
+    parameters = {name: given[name] for name in (*names, "readout_weights", "readout_bias")}
+
+    def loss(parameters: Arrays) -> jax.Array:
+        output = _network_results({**given, **parameters}, surrogate, options)["output"]
+        steps = _lengths(given.get("lengths"), given["ids"].shape)
+        valid = (jnp.arange(output.shape[0])[:, None] < steps[None])[:, :, None]
+        if pooling == "max":
+            logits = jnp.max(output, axis=0, where=valid, initial=-jnp.inf)
+        else:
+            logits = jnp.sum(output, axis=0, where=valid)
+            logits = logits / steps[:, None].astype(jnp.float32) if pooling == "mean" else logits
+        return optax.softmax_cross_entropy_with_integer_labels(logits, given["labels"]).mean()
+
+    optimiser, step = optax.adam(learning_rate), jax.jit(jax.value_and_grad(loss))
+    state, losses = optimiser.init(parameters), []
+    with jax.numpy_dtype_promotion("standard"):  # optax mixes whole numbers and floats
+        for _ in range(num_updates):
+            value, gradient = step(parameters)
+            losses.append(value)
+            updates, state = optimiser.update(gradient, state, parameters)
+            parameters = optax.apply_updates(parameters, updates)
+    return {"loss": jnp.stack(losses), **{f"new_{name}": array for name, array in parameters.items()}}
 
 
 OPS = {
@@ -192,4 +168,5 @@ OPS = {
     "select_spikes": _select_spikes,
     "lif_step": _lif_step,
     "lif_network": _lif_network,
+    "training_step": _training_step,
 }

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "calibration/dense_step.hpp"
 #include "calibration/exchange_phases.hpp"
 #include "calibration/hardware_log.hpp"
 #include "calibration/matrix_vector.hpp"
@@ -11,15 +12,29 @@
 
 namespace {
 
-void printTables(const std::filesystem::path& codelets) {
-  using namespace ipu_model::calibration;
-  constexpr std::array kChips = {"bow", "mk2"};
+using namespace ipu_model::calibration;
+
+constexpr std::array kChips = {"bow", "mk2"};
+
+void printWallTimes(const std::vector<StepRun>& runs) {
+  std::cout << "Wall time on this machine, of the graph and the engine, and of the step:\n\n";
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    std::cout << "- " << cells()[i].name() << ": " << runs[i].build_seconds << " s, " << runs[i].run_seconds << " s\n";
+  }
+  std::cout << '\n';
+}
+
+void printTables(const std::string& codelets) {
   std::cout << "### Tutorial 6\n\n" << matrixVector() << "### Exchange\n\n" << exchangePhases() << isolatedTransfers();
   std::cout << "### The hardware log, its own program\n\n";
   for (const char* chip : kChips) std::cout << publishedSteps(ipu_model::chipNamed(chip), 1);
-  std::cout << publishedSteps(ipu_model::chipNamed("bow"), 0.5);
+  std::cout << publishedSteps(ipu_model::chipNamed("bow"), 0.5) << std::flush;
   std::cout << "### The hardware log, our program\n\n";
-  for (const Table& table : trainingSteps(kChips, codelets.string())) std::cout << table;
+  const std::vector<StepRun> runs = runTrainingSteps(codelets);
+  for (const char* chip : kChips) std::cout << trainingSteps(ipu_model::chipNamed(chip), runs);
+  printWallTimes(runs);
+  std::cout << "### Sparse and dense codelets, " << cells()[0].name() << "\n\n"
+            << compareWithDense(cells()[0], codelets);
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
 // Every list of every step is full of spikes: of each hidden layer as many neurons as its lists have slots, evenly
 // spread, get weights of 1, so that any input makes them fire at every step, and the others weights of -1. The inputs
-// are 32 distinct ids. Cycles do not depend on the chip's clock, and grow by the same number with every time step once
-// all layers are in step: two short sequences give that number, and so the time of 100 steps.
+// are 32 distinct ids.
 #include "calibration/training_steps.hpp"
 
-#include <ipu_model/profile.hpp>
+#include <chrono>
 #include <poplar/Engine.hpp>
 #include <poplar/Graph.hpp>
 #include <poplar/IPUModel.hpp>
@@ -20,8 +19,10 @@ namespace {
 using snnjax::builders::LayerPlan;
 using snnjax::builders::NetworkOptions;
 using snnjax::builders::NetworkPlan;
+using snnjax::builders::planNetwork;
 using snnjax::builders::TrainingStep;
 
+constexpr const char* kChip = "mk2";  // the others differ in their clock only
 constexpr float kDecay = 0.95F, kGain = 0.5F, kThreshold = 1, kSecondThreshold = 0.9F;  // ipu.md 1.2
 
 NetworkOptions optionsOf(const Cell& cell, unsigned steps) {
@@ -57,20 +58,19 @@ std::vector<std::int32_t> eventsOf(const NetworkOptions& options) {
   return ids;
 }
 
-class Run {
+class Training {
  public:
-  Run(const Cell& cell, unsigned steps, const std::string& codelets)
-      : device_(poplar::IPUModel("mk2").createDevice()), graph_(device_.getTarget()), cell_(cell) {
+  Training(const Cell& cell, unsigned steps, const std::string& codelets)
+      : device_(poplar::IPUModel(kChip).createDevice()), graph_(device_.getTarget()), cell_(cell) {
     graph_.addCodelets(codelets);
     const poplar::Target& target = graph_.getTarget();
-    plan_ = snnjax::builders::planNetwork(optionsOf(cell, steps), target.getNumTiles(), target.getBytesPerTile());
+    plan_ = planNetwork(optionsOf(cell, steps), target.getNumTiles(), target.getBytesPerTile());
     step_ = snnjax::builders::addTrainingStep(graph_, plan_);
     events_ = snnjax::builders::listsToHomes(plan_, 0, eventsOf(plan_.options));
   }
 
-  PhaseCycles cycles() {
+  StepRun run() {
     const snnjax::builders::NetworkTensors& tensors = step_.tensors.network;
-    std::vector<std::string> names;
     const auto open = [&](const std::string& name, const poplar::Tensor& tensor) {
       if (tensor.valid()) graph_.createHostWrite(name, tensor);
     };
@@ -84,12 +84,17 @@ class Run {
     write(engine);
     engine.run(0);
     engine.resetExecutionProfile();
+    const Clock::time_point ready = Clock::now();
     engine.run(1);
+    const Clock::time_point done = Clock::now();
     check(engine);
-    return profileOf(engine).cycles;
+    return {profileOf(engine).cycles, seconds(ready - begin_), seconds(done - ready)};
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  static double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
   struct Named {
     const char* name;
     poplar::Tensor tensor;
@@ -134,6 +139,7 @@ class Run {
     throw std::runtime_error("training_steps: the cost of " + profile.unknown_codelets.front() + " is not known");
   }
 
+  Clock::time_point begin_ = Clock::now();
   poplar::Device device_;
   poplar::Graph graph_;
   Cell cell_;
@@ -144,37 +150,39 @@ class Run {
   std::vector<float> loss_;
 };
 
-// Cycles on the device, and seconds for the host's streams, of kSteps time steps.
-struct Cost {
-  double device = 0, host = 0;
-};
-
-Cost costOf(const Cell& cell, const std::string& codelets) {
-  constexpr unsigned kShort = 6, kLong = 10;
-  const PhaseCycles few = Run(cell, kShort, codelets).cycles(), more = Run(cell, kLong, codelets).cycles();
-  const auto all = [](double at_few, double at_more) {
-    return at_more + (at_more - at_few) / (kLong - kShort) * (kSteps - kLong);
-  };
-  const auto device = [](const PhaseCycles& cycles) { return static_cast<double>(cycles.total() - cycles.host); };
-  const double host = all(static_cast<double>(few.host), static_cast<double>(more.host));
-  return {all(device(few), device(more)), host / chipNamed("mk2").clock_hz};
-}
-
 }  // namespace
 
-std::vector<Table> trainingSteps(std::span<const char* const> chips, const std::string& codelets) {
-  std::vector<Table> tables;
-  for (const char* chip : chips) {
-    tables.push_back(
-        {"**Our training step** on " + std::string(chip) + ", all lists full; measured: graphcore_snn", "ms", 2, {}});
+double StepRun::milliseconds(const Chip& chip) const {
+  const double host = seconds(chipNamed(kChip), cycles.host);
+  return 1e3 * (seconds(chip, cycles.total() - cycles.host) + host);
+}
+
+std::vector<snnjax::builders::TileRange> tilesOf(const Cell& cell) {
+  const Chip& chip = chipNamed(kChip);
+  std::vector<snnjax::builders::TileRange> tiles;
+  for (const LayerPlan& layer : planNetwork(optionsOf(cell, kSteps), chip.tiles, chip.tile_memory).layers) {
+    tiles.push_back(layer.tiles);
   }
-  for (const Cell& cell : cells()) {
-    const Cost cost = costOf(cell, codelets);
-    for (std::size_t i = 0; i < chips.size(); ++i) {
-      tables[i].rows.push_back(cell.row(1e3 * (cost.device / chipNamed(chips[i]).clock_hz + cost.host)));
-    }
-  }
-  return tables;
+  return tiles;
+}
+
+StepRun runTrainingStep(const Cell& cell, unsigned steps, const std::string& codelets) {
+  return Training(cell, steps, codelets).run();
+}
+
+std::vector<StepRun> runTrainingSteps(const std::string& codelets) {
+  std::vector<StepRun> runs;
+  for (const Cell& cell : cells()) runs.push_back(runTrainingStep(cell, kSteps, codelets));
+  return runs;
+}
+
+Table trainingSteps(const Chip& chip, std::span<const StepRun> runs) {
+  Table table{"**Our training step** on " + std::string(chip.name) + ", all lists full; measured: graphcore_snn",
+              "ms",
+              2,
+              {}};
+  for (std::size_t i = 0; i < runs.size(); ++i) table.rows.push_back(cells()[i].row(runs[i].milliseconds(chip)));
+  return table;
 }
 
 }  // namespace ipu_model::calibration

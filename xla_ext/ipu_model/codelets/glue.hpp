@@ -2,6 +2,7 @@
 // source and then this header, and names the classes and their fields; everything else is deduced here.
 #pragma once
 
+#include <bit>
 #include <new>
 #include <poplar/Vertex.hpp>
 #include <utility>
@@ -20,7 +21,7 @@ constexpr std::string_view typeName() {
   return text.substr(first, (last == text.npos ? text.size() - 1 : last) - first);
 }
 
-// A FieldType without its name: constants that need no code of their own for each field.
+// What all fields of one C++ type share: constants that need no code of their own for each field.
 struct FieldRecord {
   Direction direction;
   poplar::Type type;
@@ -30,21 +31,46 @@ struct FieldRecord {
   void (*set)(void*, const void*);
 };
 
+template <typename F>
+void connectField(void* field, std::span<const EdgeData> rows) {
+  FieldAccess::connect(*static_cast<F*>(field), rows);
+}
+
+template <typename F>
+void setField(void* field, const void* value) {
+  setState(*static_cast<F*>(field), value);
+}
+
+template <typename F>
+inline constexpr FieldRecord kRecord = [] {
+  using Traits = FieldTraits<std::remove_const_t<F>>;
+  FieldRecord record{Traits::direction,      DeviceType<typename Traits::Element>::value,
+                     Traits::nesting,        Traits::alignment,
+                     Traits::tile_bytes,     Traits::tile_row_bytes,
+                     Traits::interleaved,    Traits::sized,
+                     nullptr,                nullptr};
+  if constexpr (Traits::direction != Direction::State || Traits::nesting > 0) {
+    record.connect = connectField<F>;
+  } else {
+    record.set = setField<F>;
+  }
+  return record;
+}();
+
 // Not inlined: a library describes thousands of fields.
-[[gnu::noinline]] inline void addField(VertexType& type, const char* name, const FieldRecord& field) {
+[[gnu::noinline]] inline void addField(VertexType& type, const char* name, const FieldRecord& field,
+                                       std::size_t offset) {
   type.fields.push_back({name, field.direction, field.type, field.nesting, field.alignment, field.interleaved,
-                         field.sized, field.type.size(), field.tile_bytes, field.tile_row_bytes, field.connect,
-                         field.set});
+                         field.sized, offset, field.type.size(), field.tile_bytes, field.tile_row_bytes,
+                         field.connect, field.set});
 }
 
-template <typename V, auto member>
-void connectField(void* vertex, std::span<const EdgeData> rows) {
-  FieldAccess::connect(static_cast<V*>(vertex)->*member, rows);
-}
-
-template <typename V, auto member>
-void setField(void* vertex, const void* value) {
-  setState(static_cast<V*>(vertex)->*member, value);
+// Bytes from the start of a V to a member of it, or of a base class: what a pointer to a member is in the ABI that GCC
+// and Clang share.
+template <typename V, typename F>
+std::size_t offsetOf(F V::*member) {
+  static_assert(sizeof(member) == sizeof(std::size_t));
+  return std::bit_cast<std::size_t>(member);
 }
 
 template <typename V>
@@ -55,24 +81,12 @@ struct Description {
   template <auto member>
   void field(const char* name) {
     if constexpr (std::is_member_object_pointer_v<decltype(member)>) {
-      using Traits = FieldTraits<std::remove_cvref_t<decltype(std::declval<V&>().*member)>>;
-      using Known = DeviceType<typename Traits::Element>;
-      constexpr bool is_edge = Traits::direction != Direction::State;
-      if constexpr (Known::known) {
-        static constexpr FieldRecord record = [] {
-          FieldRecord made{
-              Traits::direction,      Known::value,        Traits::nesting, Traits::alignment, Traits::tile_bytes,
-              Traits::tile_row_bytes, Traits::interleaved, Traits::sized,   nullptr,           nullptr};
-          if constexpr (is_edge || Traits::nesting > 0) {
-            made.connect = connectField<V, member>;
-          } else {
-            made.set = setField<V, member>;
-          }
-          return made;
-        }();
-        addField(type, name, record);
+      using F = std::remove_reference_t<decltype(std::declval<V&>().*member)>;
+      using Traits = FieldTraits<std::remove_const_t<F>>;
+      if constexpr (DeviceType<typename Traits::Element>::known) {
+        addField(type, name, kRecord<F>, offsetOf<V, F>(member));
       } else {
-        static_assert(!is_edge && Traits::nesting == 0,
+        static_assert(Traits::direction == Direction::State && Traits::nesting == 0,
                       "the elements of an edge must have a type that a tensor can have");
       }
     }

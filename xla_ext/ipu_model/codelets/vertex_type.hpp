@@ -34,14 +34,22 @@ struct FieldType {
   unsigned alignment;       // bytes that the start of each row must be a multiple of
   bool interleaved;         // rows must lie in interleaved memory
   bool sized;               // false: ONE_PTR and scaled pointers, which know no size
+  std::size_t offset;       // bytes from the start of the object on the host
   std::size_t size;         // bytes of one element
   unsigned tile_bytes;      // of the field in the vertex's record on a tile, where pointers have 4 bytes
   unsigned tile_row_bytes;  // nesting 2: for each row besides
-  // Points the field at `rows`: one row for nesting 0 (of one element) and 1. Null for a State of nesting 0; a State of
+  // Both take the field's own address: fields of one type share them, whatever vertex they are of.
+  void (*connect_field)(void* field, std::span<const EdgeData> rows);
+  void (*set_field)(void* field, const void* value);
+
+  // Points the field at `rows`: one row for nesting 0 (of one element) and 1. Not for a State of nesting 0; a State of
   // nesting 1 is connected to a buffer that holds its initial values.
-  void (*connect)(void* vertex, std::span<const EdgeData> rows);
-  // A State of nesting 0: takes the value of one element of `type`. Null for all others.
-  void (*set)(void* vertex, const void* value);
+  void connect(void* vertex, std::span<const EdgeData> rows) const { connect_field(in(vertex), rows); }
+  // A State of nesting 0: takes the value of one element of `type`. Not for any other.
+  void set(void* vertex, const void* value) const { set_field(in(vertex), value); }
+
+ private:
+  void* in(void* vertex) const { return static_cast<std::byte*>(vertex) + offset; }
 };
 
 struct VertexType {

@@ -76,6 +76,21 @@ class Alone {
     type.connect(place_, std::span(&row, 1));
     return *this;
   }
+  // Sets an edge of any type to `elements` zeros, and a state to 0.
+  Alone& zeros(const std::string& field, std::size_t elements) {
+    const ipu_model::FieldType* const type = type_->field(field);
+    const std::vector<std::byte> values(elements * type->size);
+    Guarded& buffer = buffers_.insert_or_assign(field, Guarded(values)).first->second;
+    const ipu_model::EdgeData row{buffer.data(), elements};
+    type->connect(place_, std::span(&row, 1));
+    return *this;
+  }
+  Alone& zeroState(const std::string& field) {
+    constexpr std::uint64_t kZero = 0;
+    type_->field(field)->set(place_, &kZero);
+    states_.push_back(field);
+    return *this;
+  }
   template <typename T>
   Alone& state(const std::string& field, T value) {
     fieldOf(field, sizeof(T)).set(place_, &value);

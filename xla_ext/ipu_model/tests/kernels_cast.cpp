@@ -38,7 +38,7 @@ void test(const CodeletLibrary& library) {
                       {half(2048), half(2052), half(65504), half(kInfinity), half(0x1p-24f)});
   expect<half, float>(library, "half,float", {half(0.1f), half(0x1p-24f)}, {0.0999755859375f, 0x1p-24f});
 
-  static_assert(snnjax::cycles::cast(100, true, 1) == 119);
+  static_assert(snnjax::cycles::cast(100, true, 1) == 19 + 25 * 5);
   static_assert(snnjax::cycles::cast(100, false, 1) == 519 && snnjax::cycles::cast(100, false, 4) == 919);
 }
 

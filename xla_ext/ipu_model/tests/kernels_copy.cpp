@@ -40,8 +40,8 @@ void testIota(const CodeletLibrary& library, const std::string& type, T first, T
 
 void testCycles() {
   namespace cycles = snnjax::cycles;
-  static_assert(cycles::fill(0) == 23 && cycles::fill(100) == 123);
-  static_assert(cycles::copyElements(100) == 127);
+  static_assert(cycles::fill(0) == 23 && cycles::fill(100) == 23 + 200);
+  static_assert(cycles::copyElements(100) == 25 + 300);
   static_assert(cycles::transpose(10, 1) == 125 && cycles::transpose(10, 2) == 165);
   static_assert(cycles::iota(10, 1) == 65);
 }

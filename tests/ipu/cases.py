@@ -1,0 +1,116 @@
+"""Arrays for the ops on the model: dyadic ones, whose sums are exact in any order, so that spikes must agree.
+
+Weights and membranes are multiples of 1/16, decays and gains powers of 1/2: halves hold them too.
+"""
+
+from typing import Any
+
+import numpy as np
+
+Arrays = dict[str, Any]
+INPUTS, SLOTS, BATCH, STEPS = 12, 5, 3, 5
+WIDTHS, OUTPUTS = (13, 9), 3  # odd, so that the last tile of each layer has a column to spare
+
+# Tiles of each IPU, IPUs: fewer tiles than layers; fewer than neurons; more than neurons; a whole chip; two chips.
+DEVICES = [(1, 1), (7, 1), (64, 1), (1472, 1), (5, 2), (1472, 2)]
+
+
+def dyadic(rng: np.random.Generator, low: int, high: int, *shape: int) -> np.ndarray:
+    """Multiples of 1/16 between low/16 and high/16."""
+    return (rng.integers(low, high + 1, shape) / 16).astype(np.float32)
+
+
+def halves(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """1/2 or 1/4."""
+    return (0.5 ** rng.integers(1, 3, shape)).astype(np.float32)
+
+
+def events(rng: np.random.Generator, *leading: int, slots: int = SLOTS, inputs: int = INPUTS) -> np.ndarray:
+    """Ids in any order, the same more than once, and some that name nothing."""
+    return rng.integers(-3, inputs + 6, (*leading, slots)).astype(np.int32)
+
+
+def as_half(arrays: Arrays) -> Arrays:
+    return {name: a.astype(np.float16) if a.dtype == np.float32 else a for name, a in arrays.items()}
+
+
+def spike_matmul(rng: np.random.Generator, rows: int = 7, outputs: int = 11) -> Arrays:
+    return {
+        "ids": events(rng, rows),
+        "values": dyadic(rng, -8, 8, rows, SLOTS),
+        "weights": dyadic(rng, -16, 16, INPUTS, outputs),
+        "g": dyadic(rng, -16, 16, rows, outputs),
+    }
+
+
+def select_spikes(rng: np.random.Generator, rows: int = 7, neurons: int = 29, capacity: int = 8) -> Arrays:
+    """Few different membranes, so that ties are cut, some NaN."""
+    v = dyadic(rng, 0, 32, rows, neurons)
+    v[rng.random(v.shape) < 0.05] = np.nan
+    return {
+        "v": v,
+        "threshold": dyadic(rng, 16, 24, neurons),
+        "second_threshold": dyadic(rng, 8, 16, neurons),
+        "g": dyadic(rng, -16, 16, rows, capacity),
+    }
+
+
+def lif_step(rng: np.random.Generator, rows: int = 7, neurons: int = 11) -> Arrays:
+    arrays = {name: dyadic(rng, -32, 48, rows, neurons) for name in ("v", "current")}
+    arrays |= {name: halves(rng, neurons) for name in ("decay", "gain")}
+    arrays["threshold"] = dyadic(rng, 8, 24, neurons)
+    return arrays | {name: dyadic(rng, -16, 16, rows, neurons) for name in ("g_v_new", "g_spikes")}
+
+
+def lif_network(
+    rng: np.random.Generator,
+    *,
+    readout: bool = True,
+    lengths: bool = False,
+    values: bool = False,
+    widths: tuple[int, ...] = WIDTHS,
+    steps: int = STEPS,
+    batch: int = BATCH,
+) -> Arrays:
+    """All that the harness has a name for, cotangents of all results included."""
+    arrays: Arrays = {"ids": events(rng, steps, batch)}
+    if lengths:
+        arrays["lengths"] = rng.integers(0, steps + 1, batch).astype(np.int32)
+    if values:
+        arrays["values"] = rng.integers(0, 2, arrays["ids"].shape).astype(np.float32)
+    inputs = (INPUTS, *widths)
+    for layer, neurons in enumerate(widths):
+        arrays |= _layer(rng, "", str(layer), inputs[layer], neurons, batch)
+        arrays[f"threshold{layer}"] = dyadic(rng, 12, 20, neurons)
+        arrays[f"second_threshold{layer}"] = dyadic(rng, 4, 12, neurons)
+        arrays[f"g_counts{layer}"] = dyadic(rng, -4, 4, batch, neurons)
+        arrays[f"g_last_v{layer}"] = dyadic(rng, -16, 16, batch, neurons)
+    if readout:
+        arrays |= _layer(rng, "readout_", "", widths[-1], OUTPUTS, batch)
+        arrays["g_last_readout_v"] = dyadic(rng, -16, 16, batch, OUTPUTS)
+    outputs = OUTPUTS if readout else widths[-1]
+    return {**arrays, "g_output": dyadic(rng, -16, 16, steps, batch, outputs)}
+
+
+def _layer(
+    rng: np.random.Generator, prefix: str, suffix: str, inputs: int, neurons: int, batch: int
+) -> Arrays:
+    """Weights by which about every third neuron fires."""
+    arrays = {
+        "weights": dyadic(rng, -10, 16, inputs, neurons),
+        "bias": dyadic(rng, -2, 4, neurons),
+        "decay": halves(rng, neurons),
+        "gain": np.ones(neurons, np.float32),
+        "v": dyadic(rng, -8, 24, batch, neurons),
+    }
+    return {f"{prefix}{part}{suffix}": array for part, array in arrays.items()}
+
+
+def training_step(rng: np.random.Generator, **options: Any) -> Arrays:
+    """A network with a read-out that starts from membranes of 0, and labels."""
+    arrays = lif_network(rng, **options)
+    arrays = {name: a for name, a in arrays.items() if not name.startswith("g_")}
+    arrays |= {
+        name: np.zeros_like(a) for name, a in arrays.items() if name.removeprefix("readout_")[0] == "v"
+    }
+    return {**arrays, "labels": rng.integers(0, OUTPUTS, arrays["ids"].shape[1]).astype(np.int32)}

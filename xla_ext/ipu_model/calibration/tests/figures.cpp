@@ -1,0 +1,54 @@
+// The calibration holds: what `make calibrate` prints stays as near to what was measured as README.md says. All but the
+// training steps of the log, of which the quickest to run stands for the twelve.
+#include "calibration/exchange_phases.hpp"
+#include "calibration/matrix_vector.hpp"
+#include "calibration/training_steps.hpp"
+#include "check.hpp"
+
+namespace {
+
+using namespace ipu_model::calibration;
+
+void checkWithin(const Table& table, double bound) {
+  for (const Row& row : table.rows) {
+    check::that(std::abs(row.error()) <= bound, "error within bound", __FILE__, __LINE__,
+                row.what + ": " + std::to_string(row.error()));
+  }
+}
+
+void testMatrixVector() {
+  const Table table = matrixVector();
+  CHECK_EQUAL(table.rows.size(), 2U);
+  CHECK(std::abs(table.rows[0].error()) < 0.01);  // compute
+  CHECK(std::abs(table.rows[1].error()) < 0.02);  // exchange
+}
+
+void testExchange() {
+  checkWithin(exchangePhases(), 0.06);
+  checkWithin(isolatedTransfers(), 0);
+}
+
+void testPublishedSteps() {
+  const Table bow = publishedSteps(ipu_model::chipNamed("bow"), 1), mk2 = publishedSteps(ipu_model::chipNamed("mk2"), 1);
+  CHECK(bow.meanError() < 0.2);
+  CHECK(bow.meanError() < mk2.meanError());
+  // More activity never takes less time; cells() has the four networks of one activity after those of a lower one.
+  for (std::size_t i = 4; i < bow.rows.size(); ++i) CHECK(bow.rows[i].predicted >= bow.rows[i - 4].predicted);
+}
+
+void testTrainingStep(const std::string& codelets) {
+  constexpr std::size_t kFewestIds = 3;  // five hidden layers at 1 %
+  const Cell& cell = cells()[kFewestIds];
+  const double predicted = runTrainingStep(cell, kSteps, codelets).milliseconds(ipu_model::chipNamed("bow"));
+  CHECK(std::abs(cell.row(predicted).error()) < 0.25);
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+  testMatrixVector();
+  testExchange();
+  testPublishedSteps();
+  testTrainingStep(arguments[1]);
+  return check::failures;
+}

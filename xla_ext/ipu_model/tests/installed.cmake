@@ -1,0 +1,24 @@
+# Installs the model into an empty folder and runs programs against what lies there alone: headers, library, the codelets
+# of the package (library_functions) and the codelet compiler (writing_vertices).
+cmake_path(SET folder NORMALIZE ${build}/ipu_model/installed)
+set(package ${folder}/snnjax)
+set(tests ${CMAKE_CURRENT_LIST_DIR})
+separate_arguments(flags)
+file(REMOVE_RECURSE ${folder})
+execute_process(COMMAND ${CMAKE_COMMAND} --install ${build} --component ipu_model --prefix ${folder}
+  OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+
+foreach(program library_functions writing_vertices)
+  execute_process(
+    COMMAND ${compiler} -std=c++20 ${flags} ${tests}/programs/${program}.cpp -I ${tests} -I ${package}/ipu_model/include
+      -L ${package} -lipu_model -Wl,-rpath,${package} -o ${folder}/${program}
+    COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${folder}/${program} WORKING_DIRECTORY ${tests} COMMAND_ERROR_IS_FATAL ANY)
+endforeach()
+
+# It was the installed compiler that ran, not that of the source tree.
+file(WRITE ${package}/ipu_model/codelets/popc.py "raise SystemExit('another popc')")
+execute_process(COMMAND ${folder}/writing_vertices WORKING_DIRECTORY ${tests} ERROR_VARIABLE error RESULT_VARIABLE result)
+if(result EQUAL 0 OR NOT error MATCHES "another popc")
+  message(FATAL_ERROR "The program ran another popc.py than that of the package: ${error}")
+endif()

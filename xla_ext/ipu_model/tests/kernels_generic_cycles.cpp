@@ -1,0 +1,139 @@
+// Costs of the generic codelets and of a training step's: figures that a reader can count, and monotone in the work.
+#include "../poplar_kernels/adam_cycles.hpp"
+#include "../poplar_kernels/cast_cycles.hpp"
+#include "../poplar_kernels/copy_cycles.hpp"
+#include "../poplar_kernels/cross_entropy_cycles.hpp"
+#include "../poplar_kernels/dot_cycles.hpp"
+#include "../poplar_kernels/elementwise_cycles.hpp"
+#include "../poplar_kernels/lif_constants_gradient_cycles.hpp"
+#include "../poplar_kernels/random_cycles.hpp"
+#include "../poplar_kernels/reduce_cycles.hpp"
+#include "../poplar_kernels/scatter_add_cycles.hpp"
+#include "../poplar_kernels/sort_cycles.hpp"
+#include "../poplar_kernels/sort_record_cycles.hpp"
+#include "check.hpp"
+
+namespace {
+
+using namespace snnjax::cycles;
+using snnjax::Kind;
+using snnjax::Work;
+
+// A block of 8 columns, four pairs of floats: 14 + 4 * 4 around it; a number of the row: load, copy, branch, four
+// products and four sums.
+static_assert(dotBlock(8, 16, 10, false, false) == 14 + 16 + 10 * (3 + 8));
+static_assert(dotBlock(8, 16, 10, true, false) == 14 + 16 + 10 * (3 + 12));       // each pair widened besides
+static_assert(dotBlock(8, 16, 10, true, true) == 14 + 8 + 10 * (3 + 4));          // two vectors of four halves
+static_assert(dotBlock(8, 15, 10, false, false) == 14 + 32 + 10 * (3 + 16));      // odd rows: eight single floats
+static_assert(dotBlock(3, 11, 10, false, false) == 3 * (14 + 4 + 10 * (3 + 2)));  // not a whole block: one by one
+static_assert(transposedBlock(8, 10, false) == 14 + 32 + 5 * (2 + 16));
+static_assert(transposedBlock(8, 9, false) == 14 + 32 + 9 * (2 + 16));  // odd depth: number by number
+static_assert(transposedBlock(8, 10, true) == 14 + 32 + 5 * (3 + 24));
+static_assert(transposedBlock(2, 10, false) == 2 * (14 + 4 + 5 * 4));
+
+// Two loads, sum, store and loop 3, for 50 pairs; one load less with a single operand; four halves a vector.
+static_assert(elementwise(100, Work::Simple, Kind::Float, 2) == 30 + 50 * (2 + 1 + 3));
+static_assert(elementwise(100, Work::Simple, Kind::Float, 1) == 30 + 50 * (1 + 1 + 3));
+static_assert(elementwise(100, Work::Exponential, Kind::Half, 1) == 30 + 25 * (1 + 6 + 3));
+static_assert(elementwise(3, Work::Simple, Kind::Integer, 2) == 30 + 3 * (2 + 2 + 3));  // PopLibs: 7 a sum
+static_assert(select(10) == 30 + 80);
+
+// Ten rows of 8 columns apart: four pairs, each 10 and 3 a row. Side by side: 5 pairs and their join for each output.
+static_assert(reduce(8, 10, 8, Element::Float) == 35 + 4 * (10 + 10 * 3));
+static_assert(reduce(8, 10, 8, Element::Half) == 35 + 4 * (10 + 10 * 5));
+static_assert(reduce(7, 10, 7, Element::Float) == 35 + 7 * (10 + 10 * 3));
+static_assert(reduce(8, 10, 1, Element::Float) == 35 + 8 * (10 + 5 * 3 + 2));
+static_assert(reduce(8, 9, 1, Element::Float) == 35 + 8 * (10 + 9 * 3 + 2));
+static_assert(reduce(8, 10, 8, Element::Integer) == 35 + 8 * (10 + 10 * 4));
+
+// Powers 8 and two quotients; a pair: 8 memory accesses, 5 of arithmetic, root and quotient 10 each, the branch 2.
+static_assert(adam(0, 4) == 28 && adam(2, 4) == 28 + 36 && adam(2, 2) == 28 + 38 && adam(3, 4) == 28 + 2 * 36);
+
+// Ten classes, five of eight steps: three poolings of 6 a step, 12 + 10 + 12 a class, 4 a step of the gradient.
+static_assert(crossEntropySample(5, 8, 10, false) == 30 + 12 + 10 + 10 * (34 + 5 * 18 + 8 * 4));
+static_assert(crossEntropySample(5, 8, 10, true) == 30 + 12 + 10 + 10 * (34 + 5 * (18 + 10) + 8 * 4));
+
+static_assert(sortedRecord(10, 6, 2) == 40 + 10 * 12 + 6 * 5 && sortedRecord(10, 6, 4) == 40 + 10 * 9 + 6 * 2);
+static_assert(constantsGradient({snnjax::None, snnjax::SuperSpike, true}) ==
+              membraneGradient({snnjax::None, snnjax::SuperSpike, true}) + 10 + 4 + 2 + 10 + 3);
+
+// Each function of one number must not fall where that number grows by `step`.
+template <typename F>
+void checkMonotone(const char* name, F&& cost, unsigned step = 1) {
+  for (unsigned work = 0; work < 200; work += step) {
+    if (cost(work + step) < cost(work)) check::that(false, name, __FILE__, __LINE__, std::to_string(work));
+  }
+}
+
+void testProducts() {
+  for (const bool half_operands : {false, true}) {
+    for (const bool half_sums : {false, true}) {
+      checkMonotone("depth", [=](unsigned n) { return dotBlock(8, 16, n, half_operands, half_sums); });
+    }
+    // An even depth goes in pairs: only even ones are compared.
+    checkMonotone("transposed", [=](unsigned n) { return transposedBlock(8, n, half_operands); }, 2);
+  }
+  for (unsigned columns = 1; columns < 8; ++columns) {
+    CHECK(dotBlock(columns, 7, 9, false, false) < dotBlock(columns + 1, 7, 9, false, false) || columns == 7);
+    CHECK(transposedBlock(columns, 8, false) > transposedBlock(columns - 1, 8, false));
+  }
+}
+
+void testElements() {
+  for (const Kind kind : {Kind::Float, Kind::Half, Kind::Integer}) {
+    for (int work = 0; work <= static_cast<int>(Work::Library); ++work) {
+      checkMonotone("elements", [=](unsigned n) { return elementwise(n, static_cast<Work>(work), kind, 2); });
+      CHECK(elementwise(8, static_cast<Work>(work), kind, 2) > elementwise(8, static_cast<Work>(work), kind, 1));
+    }
+  }
+  for (const Element element : {Element::Float, Element::Half, Element::Integer}) {
+    checkMonotone("rows apart", [=](unsigned n) { return reduce(8, n, 8, element); });
+    checkMonotone("rows side by side", [=](unsigned n) { return reduce(8, n, 1, element); }, 2);
+    checkMonotone("outputs", [=](unsigned n) { return reduce(n, 5, 8, element); });
+  }
+  checkMonotone("selected", [](unsigned n) { return select(n); });
+  checkMonotone("cast", [](unsigned n) { return cast(n, true, 1); });
+  checkMonotone("cast one by one", [](unsigned n) { return cast(n, false, 4); });
+}
+
+void testRows() {
+  checkMonotone("filled", [](unsigned n) { return snnjax::cycles::fill(n); });
+  checkMonotone("copied", [](unsigned n) { return copyElements(n); });
+  checkMonotone("transposed", [](unsigned n) { return transpose(n, 2); });
+  checkMonotone("consecutive", [](unsigned n) { return iota(n, 2); });
+  checkMonotone("gathered", [](unsigned n) { return gatherRows(n, 24); });
+  checkMonotone("sliced", [](unsigned n) { return sliceRows(n, 24); });
+  checkMonotone("updated", [](unsigned n) { return updateRows(n, 24); });
+  checkMonotone("ids", [](unsigned n) { return scatterAdd(n, 0, 8, 4, false); });
+  for (const bool integers : {false, true}) {
+    for (const unsigned bytes : {2U, 4U}) {
+      checkMonotone("own ids", [=](unsigned n) { return scatterAdd(200, n, 8, bytes, integers); });
+      checkMonotone("width", [=](unsigned n) { return scatterAdd(20, 9, n, bytes, integers); }, 2);
+    }
+  }
+  checkMonotone("own rows", [](unsigned n) { return scatterRows(200, n, 24); });
+  checkMonotone("sorted", [](unsigned n) { return sortRows(3, n, 1, true); });
+  checkMonotone("listed", [](unsigned n) { return sortedRecord(n, 200 - n, 2); });
+  checkMonotone("numbers", [](unsigned n) { return random(n, kUniform); });
+}
+
+void testTraining() {
+  checkMonotone("weights", [](unsigned n) { return adam(n, 4); });
+  checkMonotone("steps", [](unsigned n) { return crossEntropySample(n, 200, 10, true); });
+  checkMonotone("classes", [](unsigned n) { return crossEntropySample(9, 20, n, false); });
+  for (unsigned char kind = snnjax::SuperSpike; kind <= snnjax::StraightThrough; ++kind) {
+    const GradientSwitches detached = {snnjax::Subtract, kind, true}, attached = {snnjax::Subtract, kind, false};
+    CHECK(membraneGradient(attached) > membraneGradient(detached));
+    CHECK(constantsGradient(detached) > membraneGradient(detached));
+  }
+}
+
+}  // namespace
+
+int main() {
+  testProducts();
+  testElements();
+  testRows();
+  testTraining();
+  return check::failures;
+}
