@@ -1,9 +1,14 @@
 // What the codelets of lif_constants_gradient.cpp cost a worker.
 #pragma once
 
+#include <concepts>
+
 #include "lif_network_backward_cycles.hpp"
 
 namespace snnjax {
+
+class LifConstantsGradient;
+class LifFirstGradient;
 
 namespace cycles {
 
@@ -15,14 +20,14 @@ constexpr Slots constantsGradient(GradientSwitches s) {
 
 }  // namespace cycles
 
-inline std::uint64_t workerCycles(const LifConstantsGradient& vertex, unsigned worker) {
+std::uint64_t workerCycles(const std::same_as<LifConstantsGradient> auto& vertex, unsigned worker) {
   using namespace cycles;
   return gradientSamples(vertex, worker, 25, fill(vertex.neurons, 4),
                          [&](unsigned) { return numbersOf(vertex.neurons) * constantsGradient(switchesOf(vertex)); });
 }
 
 // Once behind the loop over time: five loads, two stores, two sums beside the reset, the branch.
-inline std::uint64_t workerCycles(const LifFirstGradient& vertex, unsigned worker) {
+std::uint64_t workerCycles(const std::same_as<LifFirstGradient> auto& vertex, unsigned worker) {
   using namespace cycles;
   const Slots each = 9 + throughReset(vertex.reset, vertex.detach_reset, vertex.surrogate);
   const unsigned workers = vertex.numWorkers();

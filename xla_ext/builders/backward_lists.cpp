@@ -42,8 +42,8 @@ Tensor addGroupSums(Loop& loop, std::size_t l, const Tensor& dots) {
 Tensor addDenseRows(Loop& loop, std::size_t l, const Tensor& values) {
   const LayerPlan& below = loop.plan.layers[l - 1];
   const ListPlan& list = loop.plan.lists[l];
-  const Tensor rows = addAtHomes(loop.graph, poplar::FLOAT, list.homes, below.paddedNeurons(),
-                                 loop.name + "/rows" + std::to_string(l));
+  const Tensor rows =
+      addAtHomes(loop.graph, poplar::FLOAT, list.homes, below.paddedNeurons(), loop.name + "/rows" + std::to_string(l));
   for (const Home& home : list.homes) {
     addVertex(loop.graph, loop.sets[1], poputil::templateVertex("snnjax::ScatterList", UNSIGNED_SHORT), home.tile,
               {{"list", historyOf(loop.plan, list, loop.tensors.lists[l].history, home)},

@@ -25,8 +25,8 @@ TreeChoice cheapestGroup(const NetworkPlan& plan, std::size_t layer, unsigned ho
   const bool fires = layer + 1 < plan.lists.size();
   const double lists_in = received(homes, batch * read.stride / kIdsPerWord);
   TreeChoice best{1, std::numeric_limits<double>::infinity()};
-  const unsigned most = plan.options.group_tiles == 0 ? own.tiles.count
-                                                      : std::min(plan.options.group_tiles, own.tiles.count);
+  const unsigned most =
+      plan.options.group_tiles == 0 ? own.tiles.count : std::min(plan.options.group_tiles, own.tiles.count);
   for (unsigned tiles = plan.options.group_tiles == 0 ? 1 : most; tiles <= most; ++tiles) {
     const double groups = (own.tiles.count + tiles - 1) / tiles;
     const double leads = tiles >= homes ? 1 : groups;  // sums that one leader makes

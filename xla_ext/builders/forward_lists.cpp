@@ -120,8 +120,8 @@ void addInputLists(Loop& loop) {
 Sequence addSelection(Loop& loop, std::size_t l) {
   const ListPlan& list = loop.plan.lists[l + 1];
   const Candidates candidates = addCandidates(loop, l);
-  const poplar::Tensor made = addAtHomes(loop.graph, UNSIGNED_SHORT, list.homes, list.stride,
-                                         loop.name + "/made" + std::to_string(l));
+  const poplar::Tensor made =
+      addAtHomes(loop.graph, UNSIGNED_SHORT, list.homes, list.stride, loop.name + "/made" + std::to_string(l));
   Sequence before;
   for (std::size_t g = 0; g < loop.plan.layers[l].groups.size(); ++g) {
     for (std::size_t h = 0; h < list.homes.size(); ++h) addLeader(loop, l, g, h, candidates, before);

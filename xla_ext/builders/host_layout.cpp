@@ -31,10 +31,10 @@ void forEachRecord(const NetworkPlan& plan, const ListPlan& list, std::span<Entr
 }  // namespace
 
 std::vector<float> toTiles(const LayerPlan& layer, std::span<const float> array, std::size_t rows,
-                           std::size_t extra_rows, float fill) {
+                           std::size_t extra_rows) {
   checkSize("toTiles", rows * layer.neurons, array.size());
   const std::size_t columns = layer.tiles.columns;
-  std::vector<float> blocks(layer.tiles.count * (rows + extra_rows) * columns, fill);
+  std::vector<float> blocks(layer.tiles.count * (rows + extra_rows) * columns);
   for (std::size_t row = 0; row < rows; ++row) {
     for (std::size_t j = 0; j < layer.neurons; ++j) {
       blocks[(j / columns * (rows + extra_rows) + row) * columns + j % columns] = array[row * layer.neurons + j];
@@ -56,9 +56,9 @@ std::vector<float> fromTiles(const LayerPlan& layer, std::span<const float> bloc
   return array;
 }
 
-std::vector<float> constantsToTiles(const LayerPlan& layer, std::span<const float> values, float fill) {
-  if (values.size() != 1) return toTiles(layer, values, 1, 0, fill);
-  return toTiles(layer, std::vector<float>(layer.neurons, values.front()), 1, 0, fill);
+std::vector<float> constantsToTiles(const LayerPlan& layer, std::span<const float> values) {
+  if (values.size() != 1) return toTiles(layer, values, 1);
+  return toTiles(layer, std::vector<float>(layer.neurons, values.front()), 1);
 }
 
 std::vector<std::uint16_t> listsToHomes(const NetworkPlan& plan, std::size_t l, std::span<const std::int32_t> ids) {
@@ -90,7 +90,8 @@ HostLists listsFromHomes(const NetworkPlan& plan, std::size_t l, std::span<const
     lists.num_kept[row] = record[0];
     lists.num_listed[row] = record[1];
     lists.num_spikes[row] = record[2];
-    std::copy_n(record + kListHeader, list.capacity, lists.ids.begin() + static_cast<std::ptrdiff_t>(row * list.capacity));
+    std::copy_n(record + kListHeader, list.capacity,
+                lists.ids.begin() + static_cast<std::ptrdiff_t>(row * list.capacity));
   });
   return lists;
 }

@@ -10,14 +10,15 @@
 
 namespace snnjax::builders {
 
-// [rows, neurons] to [tiles, rows + extra_rows, columns] and back. Columns and rows to spare hold `fill`.
+// [rows, neurons] to [tiles, rows + extra_rows, columns] and back. Columns and rows to spare hold 0: a neuron of zeros,
+// thresholds included, neither fires nor makes a NaN.
 std::vector<float> toTiles(const LayerPlan& layer, std::span<const float> array, std::size_t rows,
-                           std::size_t extra_rows = 0, float fill = 0.0F);
+                           std::size_t extra_rows = 0);
 std::vector<float> fromTiles(const LayerPlan& layer, std::span<const float> blocks, std::size_t rows,
                              std::size_t extra_rows = 0);
 
 // One constant for all neurons, or one each, to [tiles, columns].
-std::vector<float> constantsToTiles(const LayerPlan& layer, std::span<const float> values, float fill = 0.0F);
+std::vector<float> constantsToTiles(const LayerPlan& layer, std::span<const float> values);
 
 // Lists of ids [num_steps, batch, capacity] to the history at their homes. Ids out of range are left out, the others
 // are sorted, as the weight gradient wants them.

@@ -19,10 +19,10 @@ using poplar::program::Sequence;
 
 // What the stages of one layer hand to each other.
 struct Stage {
-  poplar::Tensor lists;      // ids [tiles, batch * stride]: every tile's copy of the input lists at t, for two sets read it
+  poplar::Tensor lists;  // ids [tiles, batch * stride]: every tile's copy of the input lists at t, for two sets read it
   poplar::Tensor g_spikes;   // float [tiles, batch * columns]: of the layer's own listed spikes at t
   poplar::Tensor g_current;  // float [tiles, batch * columns]
-  poplar::Tensor dots;       // float [tiles, batch * capacity]: <weights of a listed input, g_current>, own columns only
+  poplar::Tensor dots;  // float [tiles, batch * capacity]: <weights of a listed input, g_current>, own columns only
 };
 
 Stage addStage(Loop& loop, std::size_t l) {
@@ -42,9 +42,9 @@ void addNeurons(Loop& loop, std::size_t l, unsigned i, const Stage& stage, const
   const LayerPlan& layer = loop.plan.layers[l];
   const LayerTensors& tensors = loop.tensors.layers[l];
   const unsigned tile = layer.tiles.first + i;
-  std::vector<Field> fields = {{"decay", tensors.decay[i]},       {"gain", tensors.gain[i]},
-                               {"lengths", tensors.lengths[i]},   {"iteration", loop.clock.at(tile, 0)},
-                               {"g_v", cotangents.g_v[i]},        {"g_current", stage.g_current[i]},
+  std::vector<Field> fields = {{"decay", tensors.decay[i]},     {"gain", tensors.gain[i]},
+                               {"lengths", tensors.lengths[i]}, {"iteration", loop.clock.at(tile, 0)},
+                               {"g_v", cotangents.g_v[i]},      {"g_current", stage.g_current[i]},
                                {"g_bias", cotangents.g_bias[i]}};
   std::vector<State> states = {{"num_steps", options.num_steps},
                                {"delay", layer.backward_delay},
@@ -66,8 +66,7 @@ void addNeurons(Loop& loop, std::size_t l, unsigned i, const Stage& stage, const
   if (l > 0) {
     const ListPlan& list = loop.plan.lists[l];
     fields.insert(fields.end(), {{"lists", stage.lists[i]}, {"weights", tensors.weights[i]}, {"dots", stage.dots[i]}});
-    states.insert(states.end(),
-                  {{"stride", list.stride}, {"capacity", list.capacity}, {"num_inputs", layer.inputs}});
+    states.insert(states.end(), {{"stride", list.stride}, {"capacity", list.capacity}, {"num_inputs", layer.inputs}});
     const char* name = layer.leaky ? "snnjax::LeakyBackward" : "snnjax::LifBackward";
     type = poputil::templateVertex(name, weightsType(loop.plan), UNSIGNED_SHORT);
   }

@@ -19,14 +19,22 @@ void addNeurons(Loop& loop, std::size_t l, unsigned i) {
   const ListPlan& list = loop.plan.lists[l];
   const LayerTensors& tensors = loop.tensors.layers[l];
   const unsigned tile = layer.tiles.first + i;
-  std::vector<Field> fields = {{"lists", loop.tensors.lists[l].lists}, {"weights", tensors.weights[i]},
-                               {"bias", tensors.bias[i]},              {"decay", tensors.decay[i]},
-                               {"gain", tensors.gain[i]},              {"lengths", tensors.lengths[i]},
-                               {"membranes", tensors.membranes[i]},    {"iteration", loop.clock.at(tile, 0)}};
-  std::vector<State> states = {{"num_steps", loop.plan.options.num_steps}, {"delay", layer.delay},
-                               {"batch", loop.plan.options.batch},         {"stride", list.stride},
-                               {"capacity", list.capacity},                {"num_inputs", layer.inputs},
-                               {"neurons", layer.tiles.columns},           {"keep_history", loop.plan.keepsMembranes(l)}};
+  std::vector<Field> fields = {{"lists", loop.tensors.lists[l].lists},
+                               {"weights", tensors.weights[i]},
+                               {"bias", tensors.bias[i]},
+                               {"decay", tensors.decay[i]},
+                               {"gain", tensors.gain[i]},
+                               {"lengths", tensors.lengths[i]},
+                               {"membranes", tensors.membranes[i]},
+                               {"iteration", loop.clock.at(tile, 0)}};
+  std::vector<State> states = {{"num_steps", loop.plan.options.num_steps},
+                               {"delay", layer.delay},
+                               {"batch", loop.plan.options.batch},
+                               {"stride", list.stride},
+                               {"capacity", list.capacity},
+                               {"num_inputs", layer.inputs},
+                               {"neurons", layer.tiles.columns},
+                               {"keep_history", loop.plan.keepsMembranes(l)}};
   if (!layer.leaky) {
     fields.push_back({"threshold", tensors.threshold[i]});
     fields.push_back({"counts", tensors.counts[i]});
@@ -40,17 +48,19 @@ void addNeurons(Loop& loop, std::size_t l, unsigned i) {
 
 // Every tile gets its own copy of the lengths, and sums start at 0.
 Sequence start(Loop& loop) {
-  Sequence program({loop.clock.reset()});
+  std::vector<poplar::Tensor> own_lengths, sums;
   for (std::size_t l = 0; l < loop.plan.layers.size(); ++l) {
     const LayerTensors& layer = loop.tensors.layers[l];
-    const unsigned tiles = loop.plan.layers[l].tiles.count;
-    program.add(Copy(loop.tensors.lengths.expand({0}).broadcast(tiles, 0), layer.lengths));
-    if (!loop.plan.layers[l].leaky) program.add(zeros(loop.graph, layer.counts));
+    own_lengths.push_back(layer.lengths);
+    if (!loop.plan.layers[l].leaky) sums.push_back(layer.counts);
   }
   for (const ListTensors& list : loop.tensors.lists) {
-    if (list.dropped.valid()) program.add(zeros(loop.graph, list.dropped));
+    if (list.dropped.valid()) sums.push_back(list.dropped);
   }
-  return program;
+  const poplar::Tensor lengths = poplar::concat(own_lengths);  // [tiles of all layers, batch]
+  return Sequence({loop.clock.reset(),
+                   Copy(loop.tensors.lengths.expand({0}).broadcast(static_cast<unsigned>(lengths.dim(0)), 0), lengths),
+                   zeros(loop.graph, sums)});
 }
 
 }  // namespace

@@ -1,23 +1,21 @@
 #include "loop.hpp"
 
 #include <popops/Fill.hpp>
-#include <popops/Zero.hpp>
 #include <poputil/VertexTemplates.hpp>
 
 #include "vertices.hpp"
 
 namespace snnjax::builders {
 
-poplar::program::Program zeros(poplar::Graph& graph, const poplar::Tensor& tensor) {
-  poplar::program::Sequence program;
-  popops::zero(graph, tensor, program);
-  return program;
+poplar::program::Program fill(poplar::Graph& graph, const std::vector<poplar::Tensor>& tensors, float value) {
+  if (tensors.empty()) return poplar::program::Sequence();
+  const poplar::ComputeSet set = graph.addComputeSet("fill");
+  for (const poplar::Tensor& each : tensors) popops::fill(graph, each, graph.getTileMapping(each), set, value);
+  return poplar::program::Execute(set);
 }
 
-poplar::program::Program fill(poplar::Graph& graph, const poplar::Tensor& tensor, float value) {
-  poplar::program::Sequence program;
-  popops::fill(graph, tensor, program, value);
-  return program;
+poplar::program::Program zeros(poplar::Graph& graph, const std::vector<poplar::Tensor>& tensors) {
+  return fill(graph, tensors, 0.0F);
 }
 
 void addLoadStep(Loop& loop, std::size_t l, const Home& home, const poplar::Tensor& into, unsigned set, unsigned delay,

@@ -4,6 +4,7 @@
 #include <poplar/Graph.hpp>
 #include <poplar/Program.hpp>
 #include <string>
+#include <vector>
 
 #include "network_plan.hpp"
 #include "network_tensors.hpp"
@@ -29,9 +30,9 @@ struct Loop {
   StepClock clock;
 };
 
-// Sets all elements to a value, each on its own tile.
-poplar::program::Program fill(poplar::Graph& graph, const poplar::Tensor& tensor, float value);
-poplar::program::Program zeros(poplar::Graph& graph, const poplar::Tensor& tensor);
+// Sets all elements of the tensors to a value, each on its own tile, in one compute set.
+poplar::program::Program fill(poplar::Graph& graph, const std::vector<poplar::Tensor>& tensors, float value);
+poplar::program::Program zeros(poplar::Graph& graph, const std::vector<poplar::Tensor>& tensors);
 
 // In set `set` of each iteration, the lists of a home at step t = iteration - delay (num_steps - 1 - that, in `reverse`)
 // go from lists[l]'s history into `into` [batch, stride].

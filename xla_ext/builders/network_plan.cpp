@@ -26,8 +26,7 @@ void checkOptions(const NetworkOptions& options, unsigned num_tiles) {
     check(layer.neurons > 0, "layers", "have neurons", "a layer of 0", "Leave it out");
     widest = std::max(widest, layer.neurons);
   }
-  check(widest < kMaxShortNeurons, "layers", "have at most 65534 neurons", std::to_string(widest),
-        "Split the layer");
+  check(widest < kMaxShortNeurons, "layers", "have at most 65534 neurons", std::to_string(widest), "Split the layer");
 }
 
 std::vector<ListPlan> planLists(const NetworkOptions& options) {
@@ -50,9 +49,12 @@ std::vector<LayerPlan> planLayers(const NetworkPlan& plan, std::size_t bytes_per
     const unsigned neurons = l < options.layers.size() ? options.layers[l].neurons : options.outputs;
     sizes.push_back({plan.lists[l].num_neurons, neurons, plan.lists[l].capacity});
   }
-  const TilesAtHand tiles{plan.num_tiles, bytes_per_tile,
-                          options.batch,  options.keeps_record ? options.num_steps + 1 : 1,
-                          options.keeps_record ? 2U : 1U, options.half_weights ? 2U : 4U};
+  const TilesAtHand tiles{plan.num_tiles,
+                          bytes_per_tile,
+                          options.batch,
+                          options.keeps_record ? options.num_steps + 1 : 1,
+                          options.keeps_record ? 2U : 1U,
+                          options.half_weights ? 2U : 4U};
   const std::vector<TileRange> ranges =
       options.equal_columns ? tilesOfEqualColumns(sizes, tiles) : tilesOfLayers(sizes, tiles);
   std::vector<LayerPlan> layers;

@@ -59,8 +59,7 @@ poplar::Type weightsType(const NetworkPlan& plan) { return plan.options.half_wei
 poplar::Tensor historyOf(const NetworkPlan& plan, const ListPlan& list, const poplar::Tensor& history,
                          const Home& home) {
   const std::size_t sample = std::size_t{plan.options.num_steps} * list.stride;
-  const poplar::Tensor block =
-      history.slice(home.first_sample * sample, (home.first_sample + home.samples) * sample);
+  const poplar::Tensor block = history.slice(home.first_sample * sample, (home.first_sample + home.samples) * sample);
   return block.reshape({plan.options.num_steps, std::size_t{home.samples} * list.stride});
 }
 

@@ -51,9 +51,15 @@ void addBlock(poplar::Graph& graph, const SelectSpikesOptions& options, const Se
              {"second_threshold", tensors.second_threshold},
              {"lists", records},
              {"membranes", membranes}},
-            {{"rows", rows},         {"neurons", options.neurons}, {"columns", options.neurons},
-             {"parts", parts},       {"slots", slots},             {"stride", stride_in},
-             {"capacity", options.capacity}, {"first_id", 0U},     {"num_neurons", options.neurons}});
+            {{"rows", rows},
+             {"neurons", options.neurons},
+             {"columns", options.neurons},
+             {"parts", parts},
+             {"slots", slots},
+             {"stride", stride_in},
+             {"capacity", options.capacity},
+             {"first_id", 0U},
+             {"num_neurons", options.neurons}});
   // The parts of a row are the lists of one vertex; rows of one part each go into one vertex together.
   const unsigned rows_together = parts == 1 ? rows : 1;
   for (unsigned row = 0; row < rows; row += rows_together) {
@@ -64,9 +70,15 @@ void addBlock(poplar::Graph& graph, const SelectSpikesOptions& options, const Se
                {"list", tensors.records.slice(first, first + rows_together)},
                {"dropped", stages.dropped.slice(first, first + rows_together)},
                {"iteration", iteration}},
-              {{"rows", rows_together}, {"num_lists", parts}, {"slots", slots}, {"stride_in", stride_in},
-               {"stride", stride}, {"capacity", options.capacity}, {"num_neurons", options.neurons},
-               {"num_steps", 1U}, {"delay", 0U}});
+              {{"rows", rows_together},
+               {"num_lists", parts},
+               {"slots", slots},
+               {"stride_in", stride_in},
+               {"stride", stride},
+               {"capacity", options.capacity},
+               {"num_neurons", options.neurons},
+               {"num_steps", 1U},
+               {"delay", 0U}});
   }
   addVertex(graph, stages.values, templateVertex("snnjax::ListValues", membraneType(options), idType(options)),
             block.tile,
@@ -90,13 +102,11 @@ SelectSpikesTensors addSelectSpikesTensors(poplar::Graph& graph, const SelectSpi
   return tensors;
 }
 
-Sequence addSelectSpikes(poplar::Graph& graph, const SelectSpikesOptions& options,
-                         const SelectSpikesTensors& tensors) {
+Sequence addSelectSpikes(poplar::Graph& graph, const SelectSpikesOptions& options, const SelectSpikesTensors& tensors) {
   Sequence program;
   Stages stages;
-  stages.v = options.half_membranes
-                 ? popops::cast(graph, tensors.v, poplar::FLOAT, program, "select_spikes/cast")
-                 : tensors.v;
+  stages.v =
+      options.half_membranes ? popops::cast(graph, tensors.v, poplar::FLOAT, program, "select_spikes/cast") : tensors.v;
   stages.dropped = addRows(graph, poplar::UNSIGNED_INT, tensors.blocks, 1, "dropped");
   popops::zero(graph, stages.dropped, program, "select_spikes/zero");
   stages.candidates = graph.addComputeSet("select_spikes/candidates");
@@ -119,8 +129,7 @@ SelectSpikesCotangents addSelectSpikesCotangents(poplar::Graph& graph, const Sel
 
 Sequence addSelectSpikesBackward(poplar::Graph& graph, const SelectSpikesOptions& options,
                                  const SelectSpikesTensors& tensors, const SelectSpikesCotangents& cotangents) {
-  const std::string vertex =
-      templateVertex("snnjax::SelectSpikesBackward", membraneType(options), idType(options));
+  const std::string vertex = templateVertex("snnjax::SelectSpikesBackward", membraneType(options), idType(options));
   const poplar::Tensor ids = tensors.records.slice(kListHeader, kListHeader + options.capacity, 1);
   const poplar::ComputeSet set = graph.addComputeSet("select_spikes_backward");
   for (const RowBlock& block : tensors.blocks) {

@@ -51,12 +51,10 @@ Sequence addSpikeMatmul(poplar::Graph& graph, const SpikeMatmulOptions& options,
   std::vector<State> states = statesOf(options, tensors.tiles);
   states.push_back({"accumulate", false});
   for (unsigned i = 0; i < tensors.tiles.count; ++i) {
-    addVertex(graph, set, vertex, tensors.tiles.first + i,
-              {{"ids", tensors.ids},
-               {"values", tensors.values},
-               {"weights", tensors.weights[i]},
-               {"out", tensors.out[i]}},
-              states);
+    addVertex(
+        graph, set, vertex, tensors.tiles.first + i,
+        {{"ids", tensors.ids}, {"values", tensors.values}, {"weights", tensors.weights[i]}, {"out", tensors.out[i]}},
+        states);
   }
   return Sequence({Execute(set)});
 }
@@ -78,20 +76,16 @@ Sequence addSpikeMatmulBackward(poplar::Graph& graph, const SpikeMatmulOptions& 
   const poplar::Type type = weightsType(options);
   const std::string values_gradient =
       templateVertex("snnjax::SpikeMatmulValuesGradient", type, poplar::FLOAT, idType(options));
-  const std::string weights_gradient =
-      templateVertex("snnjax::SpikeMatmulWeightsGradient", type, idType(options));
+  const std::string weights_gradient = templateVertex("snnjax::SpikeMatmulWeightsGradient", type, idType(options));
   const std::vector<State> states = statesOf(options, tensors.tiles);
   // Of each tile's own columns.
-  const poplar::Tensor dots = addBlocks(graph, poplar::FLOAT, tensors.tiles,
-                                        std::size_t{options.rows} * options.capacity, "spike_matmul/dots");
+  const poplar::Tensor dots =
+      addBlocks(graph, poplar::FLOAT, tensors.tiles, std::size_t{options.rows} * options.capacity, "spike_matmul/dots");
   const poplar::ComputeSet set = graph.addComputeSet("spike_matmul_backward");
   for (unsigned i = 0; i < tensors.tiles.count; ++i) {
     const unsigned tile = tensors.tiles.first + i;
     addVertex(graph, set, values_gradient, tile,
-              {{"ids", tensors.ids},
-               {"weights", tensors.weights[i]},
-               {"g", cotangents.g[i]},
-               {"d_values", dots[i]}},
+              {{"ids", tensors.ids}, {"weights", tensors.weights[i]}, {"g", cotangents.g[i]}, {"d_values", dots[i]}},
               states);
     addVertex(graph, set, weights_gradient, tile,
               {{"ids", tensors.ids},

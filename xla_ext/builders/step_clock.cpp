@@ -14,7 +14,8 @@ StepClock::StepClock(poplar::Graph& graph, const LoopSets& sets, const std::stri
   // The counter of the second set is advanced in the first one, that is before it is read: it starts at -1.
   std::vector<std::uint32_t> values(2 * std::size_t{tiles}, 0);
   for (unsigned tile = 0; tile < tiles; ++tile) values[tiles + tile] = std::numeric_limits<std::uint32_t>::max();
-  start_ = graph.addConstant(poplar::UNSIGNED_INT, {2, tiles}, poplar::ArrayRef<std::uint32_t>(values), name + "/start");
+  start_ =
+      graph.addConstant(poplar::UNSIGNED_INT, {2, tiles}, poplar::ArrayRef<std::uint32_t>(values), name + "/start");
   for (unsigned tile = 0; tile < tiles; ++tile) {
     for (const poplar::Tensor& each : {counters_, start_}) {
       graph.setTileMapping(each[0][tile], tile);

@@ -63,7 +63,7 @@ Tensor learningRows(const LayerPlan& layer, const Tensor& blocks) {
 Sequence addUpdates(poplar::Graph& graph, const NetworkPlan& plan, const TrainingTensors& tensors,
                     const TrainingOptions& options) {
   const poplar::ComputeSet update = graph.addComputeSet("adam"), sum = graph.addComputeSet("bias_gradient");
-  Sequence clear;
+  std::vector<Tensor> bias_gradients;
   for (std::size_t l = 0; l < plan.layers.size(); ++l) {
     const LayerPlan& layer = plan.layers[l];
     const LayerCotangents& cotangents = tensors.cotangents.layers[l];
@@ -73,10 +73,10 @@ Sequence addUpdates(poplar::Graph& graph, const NetworkPlan& plan, const Trainin
     const Tensor g_bias = addBiasSums(graph, sum, plan, layer, cotangents.g_bias);
     addUpdate(graph, update, layer.tiles, tensors.network.layers[l].bias, g_bias, tensors.biases[l],
               tensors.learning_rate, options);
-    clear.add(zeros(graph, cotangents.g_bias));
+    bias_gradients.push_back(cotangents.g_bias);
   }
   if (!options.learns_bias) return Sequence({Execute(update)});
-  return Sequence({Execute(sum), Execute(update), clear});
+  return Sequence({Execute(sum), Execute(update), zeros(graph, bias_gradients)});
 }
 
 TrainingTensors addTensors(poplar::Graph& graph, const NetworkPlan& plan, const TrainingOptions& options) {
@@ -101,22 +101,21 @@ TrainingTensors addTensors(poplar::Graph& graph, const NetworkPlan& plan, const 
 }
 
 Sequence prepare(poplar::Graph& graph, const NetworkPlan& plan, const TrainingTensors& tensors) {
-  Sequence program;
+  std::vector<Tensor> zero, one;
   for (std::size_t l = 0; l < plan.layers.size(); ++l) {
     const LayerCotangents& own = tensors.cotangents.layers[l];
     for (const Tensor& each : {own.g_counts, own.g_last, own.g_output, own.g_weights, own.g_bias}) {
-      if (each.valid()) program.add(zeros(graph, each));
+      if (each.valid()) zero.push_back(each);
     }
-    program.add(zeros(graph, membraneRow(plan, l, tensors.network.layers[l], 0)));
+    zero.push_back(membraneRow(plan, l, tensors.network.layers[l], 0));
   }
   for (const std::vector<AdamTensors>& group : {tensors.weights, tensors.biases}) {
     for (const AdamTensors& each : group) {
-      program.add(zeros(graph, each.m));
-      program.add(zeros(graph, each.v));
-      program.add(fill(graph, each.powers, 1.0F));
+      zero.insert(zero.end(), {each.m, each.v});
+      one.push_back(each.powers);
     }
   }
-  return program;
+  return Sequence({zeros(graph, zero), fill(graph, one, 1.0F)});
 }
 
 void addInputs(poplar::Graph& graph, const TrainingTensors& tensors, Sequence& program) {
@@ -130,8 +129,9 @@ void addInputs(poplar::Graph& graph, const TrainingTensors& tensors, Sequence& p
 
 TrainingStep addTrainingStep(poplar::Graph& graph, const NetworkPlan& plan, const TrainingOptions& options) {
   if (!plan.options.keeps_record || plan.options.outputs == 0) {
-    throw std::invalid_argument("training_step: `plan` must keep its record and have a read-out, got one without. "
-                                "Set keeps_record and outputs.");
+    throw std::invalid_argument(
+        "training_step: `plan` must keep its record and have a read-out, got one without. "
+        "Set keeps_record and outputs.");
   }
   TrainingStep training;
   training.tensors = addTensors(graph, plan, options);
@@ -140,7 +140,9 @@ TrainingStep addTrainingStep(poplar::Graph& graph, const NetworkPlan& plan, cons
   addInputs(graph, tensors, training.step);
   training.step.add(addForward(graph, plan, tensors.network));
   training.step.add(addCrossEntropy(graph, plan, tensors, options.pooling));
-  for (const LayerCotangents& layer : tensors.cotangents.layers) training.step.add(zeros(graph, layer.g_v));
+  std::vector<Tensor> g_v;
+  for (const LayerCotangents& layer : tensors.cotangents.layers) g_v.push_back(layer.g_v);
+  training.step.add(zeros(graph, g_v));
   training.step.add(addBackward(graph, plan, tensors.network, tensors.cotangents));
   training.step.add(addUpdates(graph, plan, tensors, options));
   const poplar::DataStream loss = graph.addDeviceToHostFIFO(kLossStream, poplar::FLOAT, tensors.loss.numElements());

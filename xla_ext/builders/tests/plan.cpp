@@ -85,9 +85,9 @@ void testLayoutsThereAndBack() {
   layer.neurons = 5;
   layer.tiles = {0, 2, 4};
   const std::vector<float> array = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
-  const std::vector<float> blocks = toTiles(layer, array, 2, 1, -1);
-  CHECK(blocks == (std::vector<float>{1, 2, 3, 4, 6, 7, 8, 9, -1, -1, -1, -1,  //
-                                      5, -1, -1, -1, 10, -1, -1, -1, -1, -1, -1, -1}));
+  const std::vector<float> blocks = toTiles(layer, array, 2, 1);
+  CHECK(blocks == (std::vector<float>{1, 2, 3, 4, 6, 7, 8, 9, 0, 0, 0, 0,  //
+                                      5, 0, 0, 0, 10, 0, 0, 0, 0, 0, 0, 0}));
   CHECK(fromTiles(layer, blocks, 2, 1) == array);
   CHECK_THROWS(toTiles(layer, array, 3), "toTiles: `array` must hold 15 numbers, got 10");
 }

@@ -44,11 +44,16 @@ void setField(void* field, const void* value) {
 template <typename F>
 inline constexpr FieldRecord kRecord = [] {
   using Traits = FieldTraits<std::remove_const_t<F>>;
-  FieldRecord record{Traits::direction,      DeviceType<typename Traits::Element>::value,
-                     Traits::nesting,        Traits::alignment,
-                     Traits::tile_bytes,     Traits::tile_row_bytes,
-                     Traits::interleaved,    Traits::sized,
-                     nullptr,                nullptr};
+  FieldRecord record{Traits::direction,
+                     DeviceType<typename Traits::Element>::value,
+                     Traits::nesting,
+                     Traits::alignment,
+                     Traits::tile_bytes,
+                     Traits::tile_row_bytes,
+                     Traits::interleaved,
+                     Traits::sized,
+                     nullptr,
+                     nullptr};
   if constexpr (Traits::direction != Direction::State || Traits::nesting > 0) {
     record.connect = connectField<F>;
   } else {
@@ -61,14 +66,14 @@ inline constexpr FieldRecord kRecord = [] {
 [[gnu::noinline]] inline void addField(VertexType& type, const char* name, const FieldRecord& field,
                                        std::size_t offset) {
   type.fields.push_back({name, field.direction, field.type, field.nesting, field.alignment, field.interleaved,
-                         field.sized, offset, field.type.size(), field.tile_bytes, field.tile_row_bytes,
-                         field.connect, field.set});
+                         field.sized, offset, field.type.size(), field.tile_bytes, field.tile_row_bytes, field.connect,
+                         field.set});
 }
 
 // Bytes from the start of a V to a member of it, or of a base class: what a pointer to a member is in the ABI that GCC
 // and Clang share.
 template <typename V, typename F>
-std::size_t offsetOf(F V::*member) {
+std::size_t offsetOf(F V::* member) {
   static_assert(sizeof(member) == sizeof(std::size_t));
   return std::bit_cast<std::size_t>(member);
 }

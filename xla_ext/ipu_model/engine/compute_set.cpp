@@ -32,10 +32,9 @@ void checkConnected(const Vertex& vertex, std::span<const Edge> sorted_edges) {
       if (edge.field == field) gap = gap || edge.row != rows++;
     }
     if (rows > 0 && !gap) continue;
-    throw poplar::graph_connection_error("Execute: `" + type.name + "` of " + placeOf(vertex) +
-                                         " must be connected, got " +
-                                         (gap ? "rows with a gap" : std::string("no tensor")) +
-                                         ". Call Graph::connect before the engine is made.");
+    throw poplar::graph_connection_error(
+        "Execute: `" + type.name + "` of " + placeOf(vertex) + " must be connected, got " +
+        (gap ? "rows with a gap" : std::string("no tensor")) + ". Call Graph::connect before the engine is made.");
   }
 }
 
@@ -76,8 +75,7 @@ ComputeSetPlan ComputeSetPlanner::plan() {
     const std::uint32_t tile = graph_.vertices[vertices_[first]].tile;
     std::size_t after = first;
     while (after < vertices_.size() && graph_.vertices[vertices_[after]].tile == tile) planVertex(vertices_[after++]);
-    plan_.tiles.push_back(
-        {tile, static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(after - first)});
+    plan_.tiles.push_back({tile, static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(after - first)});
     exchangeTile(tile);
     first = after;
   }
@@ -96,9 +94,8 @@ std::uint32_t ComputeSetPlanner::codeletOf(const VertexType& type) {
 void ComputeSetPlanner::planVertex(std::uint32_t id) {
   const Vertex& vertex = graph_.vertices[id];
   std::vector<Edge> edges = vertex.edges;
-  std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) {
-    return a.field != b.field ? a.field < b.field : a.row < b.row;
-  });
+  std::sort(edges.begin(), edges.end(),
+            [](const Edge& a, const Edge& b) { return a.field != b.field ? a.field < b.field : a.row < b.row; });
   checkConnected(vertex, edges);
   VertexPlan plan{vertex.type,
                   codeletOf(*vertex.type),
@@ -154,9 +151,9 @@ std::size_t ComputeSetPlanner::gather(std::span<const Run> runs, const FieldType
 }
 
 // Notes what has to travel for a row. Where part of it lies elsewhere, the part that lies here travels as well, back to
-// its own tile, to stand beside the rest (osmarks/ipu-stack, docs/EXCHANGE_INSTRUCTION_REFERENCE.md: multicast loopback).
-// A row of several variables that all lie here is copied on the tile; parts of one variable are taken to lie on the tile
-// as the vertex wants them.
+// its own tile, to stand beside the rest (osmarks/ipu-stack, docs/EXCHANGE_INSTRUCTION_REFERENCE.md: multicast
+// loopback). A row of several variables that all lie here is copied on the tile; parts of one variable are taken to lie
+// on the tile as the vertex wants them.
 void ComputeSetPlanner::addExchange(std::uint32_t tile, const Edge& edge, const FieldType& field) {
   std::vector<Span> spans;
   appendSpans(runsOf(graph_, edge), spans);
@@ -193,8 +190,7 @@ void ComputeSetPlanner::exchangeTile(std::uint32_t tile) {
     forEach(of_tile.moved, [&](std::uint32_t home, std::size_t address, std::size_t bytes) {
       phase.add({arrives ? home : tile, arrives ? tile : home, address, address, bytes});
     });
-    forEach(of_tile.copied,
-            [&](std::uint32_t, std::size_t, std::size_t bytes) { phase.addCopy(tile, bytes); });
+    forEach(of_tile.copied, [&](std::uint32_t, std::size_t, std::size_t bytes) { phase.addCopy(tile, bytes); });
   };
   add(read_, before_, true);
   add(written_, after_, false);

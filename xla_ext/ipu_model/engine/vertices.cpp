@@ -38,11 +38,7 @@ void runOne(const VertexPlan& vertex, void* object, const Chip& chip, TileSchedu
   }
   const bool known = vertex.estimate.has_value() || type.worker_cycles != nullptr;
   std::uint64_t slots = 0;
-  if (vertex.estimate) {
-    slots = (*vertex.estimate + chip.workers - 1) / chip.workers;
-  } else if (known) {
-    slots = type.worker_cycles(object, 0);
-  }
+  if (known) slots = vertex.estimate ? *vertex.estimate : type.worker_cycles(object, 0);
   schedule.addVertex(slots);
   known ? count(counters, slots * chip.workers) : countUnknown(counters);
 }

@@ -56,7 +56,8 @@ struct Vertex {
   std::uint32_t tile = kNoTile;
   std::vector<Edge> edges;
   std::vector<MemberValue> members;
-  std::optional<std::uint64_t> estimate;  // tile cycles, of setPerfEstimate
+  std::optional<std::uint64_t>
+      estimate;  // of setPerfEstimate: a worker's issue slots; a multi vertex's or a supervisor's tile cycles
 };
 
 struct HostTensor {

@@ -106,16 +106,16 @@ class NetworkRun {
 
   // Gradients are added to what is there.
   poplar::program::Sequence backwardProgram() {
-    poplar::program::Sequence program;
+    std::vector<poplar::Tensor> zero;
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
+      const bool leaky = plan_.layers[l].leaky;
       for (const Gradient& gradient : gradientsOf(l)) {
-        const bool is_written = plan_.layers[l].leaky && gradient.name == numbered("g_v", l);
-        if (!is_written) program.add(builders::zeros(model_.graph(), gradient.tensor));
+        if (!leaky || gradient.name != numbered("g_v", l)) zero.push_back(gradient.tensor);  // that one is written
       }
-      if (!plan_.layers[l].leaky) program.add(builders::zeros(model_.graph(), cotangents_.layers[l].g_v));
+      if (!leaky) zero.push_back(cotangents_.layers[l].g_v);
     }
-    program.add(builders::addBackward(model_.graph(), plan_, tensors_, cotangents_));
-    return program;
+    return poplar::program::Sequence(
+        {builders::zeros(model_.graph(), zero), builders::addBackward(model_.graph(), plan_, tensors_, cotangents_)});
   }
 
   struct Gradient {

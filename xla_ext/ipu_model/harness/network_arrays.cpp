@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <builders/host_layout.hpp>
-#include <limits>
 
 namespace snnjax::harness {
 
@@ -41,18 +40,17 @@ std::vector<std::uint16_t> eventsOf(const Call& call, const builders::NetworkPla
 void writeParameters(Model& model, const Call& call, const builders::NetworkPlan& plan, std::size_t l,
                      const builders::LayerTensors& tensors) {
   const builders::LayerPlan& layer = plan.layers[l];
-  const auto constants = [&](const poplar::Tensor& tensor, const char* name, float fill) {
-    model.write(tensor, builders::constantsToTiles(layer, call.floats(numbered(name, l), layer.neurons), fill));
+  const auto constants = [&](const poplar::Tensor& tensor, const char* name) {
+    model.write(tensor, builders::constantsToTiles(layer, call.floats(numbered(name, l), layer.neurons)));
   };
   const auto weights = call.floats(numbered("weights", l), std::size_t{layer.inputs} * layer.neurons);
   model.write(tensors.weights, builders::toTiles(layer, weights, layer.inputs, 1));
-  constants(tensors.bias, "bias", 0);
-  constants(tensors.decay, "decay", 0);
-  constants(tensors.gain, "gain", 0);
+  constants(tensors.bias, "bias");
+  constants(tensors.decay, "decay");
+  constants(tensors.gain, "gain");
   if (layer.leaky) return;
-  const float never = std::numeric_limits<float>::infinity();  // do columns to spare fire
-  constants(tensors.threshold, "threshold", never);
-  constants(tensors.second_threshold, "second_threshold", never);
+  constants(tensors.threshold, "threshold");
+  constants(tensors.second_threshold, "second_threshold");
 }
 
 void takeBlocks(Model& model, const Call& call, const std::string& name, const builders::LayerPlan& layer,

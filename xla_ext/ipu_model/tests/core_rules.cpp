@@ -1,5 +1,6 @@
 // Every rule of the hardware that the model enforces, with the message that says what to do.
 #include <poplar/DeviceManager.hpp>
+#include <sstream>
 
 #include "on_model.hpp"
 
@@ -9,16 +10,23 @@ using namespace poplar;
 using namespace poplar::program;
 using on_model::Model;
 
+// What running the program throws, whole.
+std::string refusal(Model& model, const Program& program) {
+  return check::messageOf([&] { model.run(program); });
+}
+
 void everythingLiesOnTiles() {
   Model model(2);
   const Tensor in = model.variable(FLOAT, {4}, "in", 0);
   const Tensor out = model.graph.addVariable(FLOAT, {4}, "homeless");
   model.graph.setTileMapping(out.slice(0, 3), 1);
-  CHECK_THROWS(model.run(Copy(in, out)), "`homeless` must lie on tiles, got no mapping for element 3 of 4");
+  CHECK_EQUAL(refusal(model, Copy(in, out)),
+              "Copy: `homeless` must lie on tiles, got no mapping for element 3 of 4. Call Graph::setTileMapping.");
   CHECK_THROWS(model.run(model.one("Scale<float>", {{"in", in}, {"out", out}}, 0)), "`homeless` must lie on tiles");
   const ComputeSet set = model.graph.addComputeSet("set");
   model.graph.addVertex(set, "Scale<float>", {{"in", in}, {"out", in}});
-  CHECK_THROWS(model.run(Execute(set)), "`Scale<float>` of set must lie on a tile");
+  CHECK_EQUAL(refusal(model, Execute(set)),
+              "Execute: `Scale<float>` of set must lie on a tile, got a vertex without. Call Graph::setTileMapping.");
   CHECK_THROWS(model.graph.setTileMapping(out, 2), "`tile` must be below 2, got 2");
   CHECK_THROWS(model.graph.getTileMapping(out), "must be mapped to tiles");
   CHECK_EQUAL(model.graph.getTileMapping(out, false)[1].size(), 1U);
@@ -33,9 +41,19 @@ void oneWriterForEachElement() {
     const Tensor part = out.slice(tile * 2, tile * 2 + 4);
     model.graph.setTileMapping(model.graph.addVertex(set, "Scale<float>", {{"in", in}, {"out", part}}), tile);
   }
-  CHECK_THROWS(model.run(Execute(set)),
-               "`out` must have one writer for each element in race, got Scale<float>.out on tile 0 and "
-               "Scale<float>.out on tile 1 for element 2");
+  CHECK_EQUAL(refusal(model, Execute(set)),
+              "Execute: `out` must have one writer for each element in race, got Scale<float>.out on tile 0 and "
+              "Scale<float>.out on tile 1 for element 2. Write to different elements, or in different compute sets.");
+  // One vertex may not write an element twice either; side by side, and in two compute sets, all may.
+  const ComputeSet twice = model.graph.addComputeSet("twice");
+  const VertexRef sums = model.graph.addVertex(twice, "RowSums", {{"rows", in.expand({0})}, {"sums", out.slice(0, 1)}});
+  model.graph.connect(sums["calls"], out[0].reinterpret(UNSIGNED_INT));
+  model.graph.setInitialValue(sums["weights"], std::vector<float>{1});
+  model.graph.setTileMapping(sums, 0);
+  CHECK_THROWS(model.run(Execute(twice)), "got RowSums.sums on tile 0 and RowSums.calls on tile 0 for element 0");
+  const Program first = model.one("Scale<float>", {{"in", in}, {"out", out.slice(0, 4)}}, 0);
+  const Program second = model.one("Scale<float>", {{"in", in}, {"out", out.slice(2, 6)}}, 1);
+  CHECK_EQUAL(refusal(model, Sequence({first, second})), "");
 }
 
 void writesOnlyWhatCanBeWritten() {
@@ -61,12 +79,26 @@ void edgesFitTheirFields() {
   CHECK_THROWS(model.graph.connect(vertex["in"], in), "`Scale<float>.in` must be connected to a tensor of rank 1");
   CHECK_THROWS(model.graph.connect(vertex["in"], n), "`Scale<float>.in` must be connected to a tensor of float");
   CHECK_THROWS(vertex["inn"], "`field` must be a field of Scale<float>, got \"inn\". It has: in, out, factor");
-  CHECK_THROWS(model.graph.addVertex(set, "Scale<double>"), "`vertexType` must be a class of a codelet file");
+  CHECK_EQUAL(check::messageOf([&] { model.graph.addVertex(set, "Scale<double>"); }),
+              "addVertex: `vertexType` must be a class of a codelet file of this graph, got \"Scale<double>\". Call "
+              "addCodelets with its source, or mind the template arguments.");
   model.graph.connect(vertex["in"], in.flatten());
   CHECK_THROWS(model.run(Execute(set)), "`out` of Scale<float> on tile 0 must be connected, got no tensor");
   const VertexRef sums = model.graph.addVertex(set, "RowSums");
   CHECK_THROWS(model.graph.connect(sums["rows"], in.flatten()), "must be connected to a tensor of rank 2");
   CHECK_THROWS(model.graph.connect(sums["calls"], in), "must be connected to one element");
+}
+
+// Those of snnjax.gp are there from the start; a codelet of the program's own with that name comes before it.
+void codeletsOfTheModelAreKnown() {
+  Graph graph(on_model::device(1));
+  const ComputeSet set = graph.addComputeSet("set");
+  CHECK_EQUAL(check::messageOf([&] { graph.addVertex(set, "snnjax::Adam<float>"); }), "");
+  std::stringstream own(
+      "#include <poplar/Vertex.hpp>\nnamespace snnjax { template <typename T> struct Adam : poplar::Vertex {\n"
+      "poplar::Output<T> own; void compute() {} }; template struct Adam<float>; }");
+  graph.addCodelets(own);
+  CHECK_THROWS(graph.addVertex(set, "snnjax::Adam<float>")["none"], "It has: own.");
 }
 
 void tilesHaveSoMuchMemory() {
@@ -75,9 +107,10 @@ void tilesHaveSoMuchMemory() {
   const Tensor small = model.variable(FLOAT, {1000}, "small", 1);
   const Tensor large = model.variable(FLOAT, {bytes / sizeof(float)}, "large", 1);
   const Sequence nothing;
-  CHECK_THROWS(model.run(nothing), "must fit in 638976 bytes on each tile, got 642976 on tile 1");
-  CHECK_THROWS(model.run(nothing), "the largest: large 638976, small 4000). 1 of 2 tiles");
-  CHECK_THROWS(model.run(nothing), "spread the largest over more tiles");
+  CHECK_EQUAL(refusal(model, nothing),
+              "Engine: `graph` must fit in 638976 bytes on each tile, got 642976 on tile 1 (variables 642976, vertices "
+              "0, code 0, buffers 0; the largest: large 638976, small 4000). 1 of 2 tiles hold too much: spread the "
+              "largest over more tiles, or use more IPUs.");
   model.engine(nothing, {{"debug.allowOutOfMemory", "true"}});
   CHECK_EQUAL(model.profile().tiles[1].memory(), bytes + 4000);
 }
@@ -126,6 +159,7 @@ int main() {
     oneWriterForEachElement();
     writesOnlyWhatCanBeWritten();
     edgesFitTheirFields();
+    codeletsOfTheModelAreKnown();
     tilesHaveSoMuchMemory();
     hostAccessFits();
     devicesAreWhatTheChipsAre();
