@@ -67,7 +67,7 @@ ipu-model-asan: build/ipu-model-asan  # the same under the sanitizers, for a qua
 
 calibrate: build/release  ## print what the IPU Model predicts beside what hardware was measured to take
 	$(BIN)/cmake --build $< --target calibrate
-	$</calibrate
+	SNNJAX_PYTHON=$(abspath $(BIN))/python $</calibrate
 
 .PHONY: fuzz fuzz-short
 fuzz: kernels-asan  ## hostile input under the sanitizers, for minutes (FUZZ="--examples 2000 --networks 24")

@@ -5,13 +5,14 @@
 namespace snnjax {
 
 // The weight gradient of a tile's neurons: g_weights[id] += g_current[b] for the spikes of each list. Workers share
-// the rows of the gradient, so none writes what another writes; each finds its ids in the ascending list by bisection.
+// the rows of the gradient, so none writes what another writes; each finds the first of its ids in the
+// ascending list by bisection, and goes on until the first that is not its own.
 template <class Id>
 class ListedRowsGradient : public poplar::MultiVertex {
  public:
   In<Id> lists;            // [batch, stride], records of the layer below at time t, spikes ascending (lists.hpp)
   In<float> g_current;     // [batch, neurons], of LifBackward
-  InOut<float> g_weights;  // [num_inputs + 1, neurons], the last row takes what is out of range
+  InOut<float> g_weights;  // [num_inputs + 1, neurons], the last row is not touched
   poplar::Input<unsigned> iteration;
   unsigned num_steps, delay, batch, stride, capacity, num_inputs, neurons;
 
@@ -22,8 +23,8 @@ class ListedRowsGradient : public poplar::MultiVertex {
     if (own.first == own.last) return true;
     for (unsigned b = 0; b < batch; ++b) {
       const List<Id> list = {&lists[b * stride], capacity};
-      const Range entries = entriesWithin(list.ids(), list.spikes(), own);
-      addToListedRows(rows, list.ids(), entries, Ones{}, &g_current[b * neurons]);
+      const Range entries = {numBelow(list.ids(), list.spikes(), own.first), list.spikes()};
+      addToListedRows(rows, list.ids(), entries, own.last, Ones{}, &g_current[b * neurons]);
     }
     return true;
   }

@@ -15,9 +15,11 @@ class ScatterList;
 
 namespace cycles {
 
-// A list of which `own` of `spikes` spikes lie in the worker's rows: pointers and loop 8, the search, the updates.
+// A list of which `own` of `spikes` spikes lie in the worker's rows: pointers and loop 8, the search for the first, the
+// updates, and for each block of columns the id that ends them.
 constexpr Slots rowsGradientSample(Slots spikes, Slots own, unsigned columns) {
-  return 8 + kRecordHeader + entriesWithin(spikes) + addToListedRows(own, columns, false);
+  return 8 + kRecordHeader + numBelow(spikes) + addToListedRows(own, columns, false) +
+         kEndOfRows * blocksOf(columns).count();
 }
 
 // One entry of a scattered list: id, range 2, value, the block by a product with the inverse 5 and its correction 5,

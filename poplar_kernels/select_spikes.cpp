@@ -54,9 +54,9 @@ class SelectCandidates : public poplar::MultiVertex {
     return true;
   }
 
-  // The neurons of an item, [row, part].
+  // The neurons of an item, [row, part]: an even number but in the last part.
   Range chunkOf(unsigned item) const {
-    const unsigned chunk = (neurons + parts - 1) / parts, first = item % parts * chunk;
+    const unsigned chunk = roundUp((neurons + parts - 1) / parts, 2), first = item % parts * chunk;
     return {smaller(first, neurons), smaller(first + chunk, neurons)};
   }
 
@@ -64,15 +64,13 @@ class SelectCandidates : public poplar::MultiVertex {
   template <class Body>
   void forEachCandidate(unsigned item, Body&& body) const {
     const Range own = chunkOf(item);
+    const unsigned row = item / parts;
+    if (columns == 2) return scan(&v[(own.first / 2 * rows + row) * 2], 2 * rows, own, body);
     unsigned block = own.first / columns;
     for (unsigned j = own.first; j < own.last; ++block) {
-      const float* const row = &v[(block * rows + item / parts) * columns];
       const unsigned last = smaller((block + 1) * columns, own.last);
-      for (; j < last; ++j) {
-        const float membrane = row[j - block * columns];
-        const bool is_spike = membrane > threshold[j];
-        if (is_spike || membrane > second_threshold[j]) body(j, membrane, is_spike);
-      }
+      scan(&v[(block * rows + row) * columns + j - block * columns], 2, Range{j, last}, body);
+      j = last;
     }
   }
 
@@ -92,6 +90,31 @@ class SelectCandidates : public poplar::MultiVertex {
   }
 
  private:
+  // The candidates of `own`, two neighbours at a time; their pairs of membranes lie `step` apart.
+  template <class Body>
+  void scan(const float* at, unsigned step, Range own, Body&& body) const {
+    unsigned j = own.first;
+    for (; j + 2 <= own.last; j += 2, at += step) {
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+      using Of = Numbers<float2>;
+      if (columns % 2 == 0) {  // pairs begin at 64 bits
+        const float2 pair = Of::load(at);
+        const float2 above = fires(pair, Of::load(&threshold[j])) + fires(pair, Of::load(&second_threshold[j]));
+        if (above[0] + above[1] == 0.0f) continue;
+      }
+#endif
+      offer(j, at[0], body);
+      offer(j + 1, at[1], body);
+    }
+    if (j < own.last) offer(j, at[0], body);
+  }
+
+  template <class Body>
+  void offer(unsigned j, float membrane, Body&& body) const {
+    const bool is_spike = membrane > threshold[j];
+    if (is_spike || membrane > second_threshold[j]) body(j, membrane, is_spike);
+  }
+
   void select(unsigned item) {
     Id* const record = &lists[item * stride];
     float* const kept_membranes = &membranes[item * slots];

@@ -19,10 +19,12 @@ class SelectSpikesBackward;
 
 namespace cycles {
 
-// Going once over the neurons of a chunk. A neuron that is no candidate: loads of membrane and two thresholds, two
-// comparisons (one in a load's bundle), their results into main registers 2, two branches, the loop's branch; a block
-// of columns: its address and bounds 7.
-constexpr Slots kNeuron = 9, kBlock = 7;
+// Going once over the neurons of a chunk. Two neighbours of which none is a candidate: loads of the membranes and of
+// both thresholds 3, the smaller threshold (beside a load), the comparison, its two lanes in one, the result into a
+// main register, the branch, the loop's branch: 8. Where one is, each of both by itself: two comparisons (one beside
+// the other's branch), their results into main registers 2, two branches: 6. A single neuron, where an odd number of
+// columns lets no pair begin at 64 bits: the same and its loads and loop, 9. A block of columns: address and bounds 7.
+constexpr Slots kPair = 8, kNearPair = 12, kNeuron = 9, kBlock = 7;
 // A candidate: counted 3; written: kept or not 3, slot 2, id 1, its store and that of the membrane.
 constexpr Slots kCounted = 3;
 constexpr Slots written(unsigned id_bytes) { return 6 + store(id_bytes) + 1; }
@@ -37,18 +39,26 @@ constexpr Slots pads(Slots count, unsigned id_bytes) {
   return 6 + (id_bytes < 4 ? kShortStore + (count + 1) / 2 * 2 : count * 2);
 }
 
-// One item of SelectCandidates; `ranked` candidates in all passes of the search, which goes over all neurons each
-// time.
+// What one pass over the neurons of a chunk meets.
+struct ChunkWalk {
+  Slots pairs, near_pairs, singles, blocks;
+};
+
+constexpr Slots walkOf(ChunkWalk walk) {
+  return walk.pairs * kPair + walk.near_pairs * kNearPair + walk.singles * kNeuron + walk.blocks * kBlock;
+}
+
+// One item of SelectCandidates; `ranked` candidates in all passes of the search, which goes over all neurons each time.
 struct ChunkWork {
-  Slots neurons, blocks, found, kept, passes, ranked;
+  ChunkWalk walk;
+  Slots found, kept, passes, ranked;
 };
 
 constexpr Slots selectChunk(ChunkWork work, Slots pad_slots, unsigned id_bytes) {
-  const Slots walk = work.neurons * kNeuron + work.blocks * kBlock;
   const Slots walks = (work.kept > 0 ? 2 : 1) + work.passes;
   constexpr Slots kItem = 2 * kDivision + 30;  // row and part of the item, the chunk, the header
-  return kItem + walks * walk + work.found * kCounted + work.ranked * kRanked + work.kept * written(id_bytes) +
-         pads(pad_slots, id_bytes);
+  return kItem + walks * walkOf(work.walk) + work.found * kCounted + work.ranked * kRanked +
+         work.kept * written(id_bytes) + pads(pad_slots, id_bytes);
 }
 
 // One share of a row of CombineCandidates: all parts are gone over to count, and once for either kind; `own` ids are
@@ -65,17 +75,34 @@ constexpr Slots combineShare(CombineWork work, unsigned id_bytes) {
 
 }  // namespace cycles
 
+namespace cycles {
+
+template <class Id>
+ChunkWalk walkOver(const SelectCandidates<Id>& vertex, unsigned item) {
+  const Range own = vertex.chunkOf(item);
+  const unsigned neurons = own.last - own.first, columns = vertex.columns;
+  const Slots blocks = columns == 2 ? 1 : (neurons + columns - 1) / columns;
+  if (columns % 2 != 0) return {0, 0, neurons, blocks};
+  Slots near_pairs = 0;
+  unsigned last_pair = ~0U;
+  vertex.forEachCandidate(item, [&](unsigned j, float, bool) {
+    near_pairs += j / 2 != last_pair ? 1 : 0;
+    last_pair = j / 2;
+  });
+  return {neurons / 2, near_pairs, neurons % 2, blocks};
+}
+
+}  // namespace cycles
+
 template <class Id>
 std::uint64_t workerCycles(const SelectCandidates<Id>& vertex, unsigned worker) {
   using namespace cycles;
   Slots slots = entry(13, true);
   for (unsigned item = worker; item < vertex.rows * vertex.parts; item += vertex.numWorkers()) {
-    const Range own = vertex.chunkOf(item);
     const auto found = vertex.count(item);
     const auto kept = found.cappedTo(smaller(vertex.slots, vertex.capacity));
-    const unsigned neurons = own.last - own.first, listed = kept.spikes + kept.near;
-    ChunkWork work = {neurons, (neurons + vertex.columns - 1) / vertex.columns, found.spikes + found.near, listed, 0,
-                      0};
+    const unsigned listed = kept.spikes + kept.near;
+    ChunkWork work = {walkOver(vertex, item), found.spikes + found.near, listed, 0, 0};
     if (listed > 0 && listed < found.spikes + found.near) {
       const unsigned spike_passes = vertex.cutOf(item, true, found.spikes, kept.spikes).passes;
       const unsigned near_passes = vertex.cutOf(item, false, found.near, kept.near).passes;

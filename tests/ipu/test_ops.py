@@ -26,23 +26,28 @@ SINGLE_OPS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def expect_equal(results: dict[str, Any], expected: dict[str, Any], tolerance: float) -> None:
+def expect_equal(
+    results: dict[str, Any], expected: dict[str, Any], tolerance: float, device: object = ""
+) -> None:
     """Whole numbers and whatever has no surrogate in it to the bit."""
     for name in results.keys() & expected.keys():
         actual, wanted = results[name].astype(np.float64), expected[name].astype(np.float64)
         assert actual.shape == wanted.shape, name
         if name.startswith(("g_", "new_", "loss")):
             scale = max(np.abs(wanted).max(initial=0.0), 1.0)
-            np.testing.assert_allclose(actual, wanted, rtol=tolerance, atol=tolerance * scale, err_msg=name)
+            np.testing.assert_allclose(
+                actual, wanted, rtol=tolerance, atol=tolerance * scale, err_msg=f"{name} {device}"
+            )
         else:
-            np.testing.assert_array_equal(actual, wanted, err_msg=name)
+            np.testing.assert_array_equal(actual, wanted, err_msg=f"{name} {device}")
 
 
-def on_devices(op: str, arrays: cases.Arrays, **attributes: Any) -> Iterator[dict[str, np.ndarray]]:
-    """The results on each device in turn; pytest shows `device` beside what fails."""
-    for device in cases.DEVICES:
-        tiles, ipus = device
-        yield run_on_model(op, arrays, num_tiles=tiles, num_ipus=ipus, **attributes)[0]
+def on_devices(
+    op: str, arrays: cases.Arrays, **attributes: Any
+) -> Iterator[tuple[tuple[int, int], dict[str, np.ndarray]]]:
+    """Each device with the results on it."""
+    for tiles, ipus in cases.DEVICES:
+        yield (tiles, ipus), run_on_model(op, arrays, num_tiles=tiles, num_ipus=ipus, **attributes)[0]
 
 
 @pytest.mark.parametrize("name", SINGLE_OPS)
@@ -51,13 +56,13 @@ def test_single_op_equals_reference(name: str) -> None:
     op, attributes = SINGLE_OPS[name]
     arrays = getattr(cases, op)(np.random.default_rng(len(name)))
     expected = references.run(op, arrays, **attributes)
-    for results in on_devices(op, arrays, **attributes):
+    for device, results in on_devices(op, arrays, **attributes):
         assert results.keys() == expected.keys()
-        expect_equal(results, expected, ROUNDED)
-    for results in on_devices(op, cases.as_half(arrays), **attributes):
+        expect_equal(results, expected, ROUNDED, device)
+    for device, results in on_devices(op, cases.as_half(arrays), **attributes):
         kinds = {results[part].dtype for part in ("out", "v_new", "values", "g_v") if part in results}
         assert kinds == {np.dtype("f2")}
-        expect_equal(results, expected, HALF_ROUNDED)
+        expect_equal(results, expected, HALF_ROUNDED, device)
 
 
 NETWORKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -78,9 +83,9 @@ def test_lif_network_equals_reference(name: str) -> None:
     expected = references.run("lif_network", arrays, **options)
     assert sum(expected[f"counts{layer}"].sum() for layer in range(references.num_layers(arrays))) > 10
     for given in (arrays, cases.as_half(arrays)):
-        for results in on_devices("lif_network", given, **options):
+        for device, results in on_devices("lif_network", given, **options):
             assert expected.keys() <= results.keys()
-            expect_equal(results, expected, ROUNDED)
+            expect_equal(results, expected, ROUNDED, device)
 
 
 def test_lif_network_without_cotangents_keeps_no_record() -> None:
@@ -111,18 +116,20 @@ def test_training_step_equals_gradient_and_optax(name: str) -> None:
     expected = references.run("training_step", arrays, **options)
     assert expected["loss"][2] < expected["loss"][0]
     given = {part: a for part, a in arrays.items() if not part.removeprefix("readout_").startswith("v")}
-    for results in on_devices("training_step", given, **options):
+    for device, results in on_devices("training_step", given, **options):
         assert results.keys() == expected.keys()
-        expect_equal(results, expected, 1e-5)
+        expect_equal(results, expected, 1e-5, device)
 
 
-def test_training_step_of_halves_follows_that_of_floats() -> None:
-    """Weights round to 11 bits after each of three updates; Adam's moments, gradients and membranes stay float."""
+def test_training_step_of_halves_rounds_weights_once() -> None:
+    """Weights round to 11 bits in the update; losses, gradients, moments and membranes stay float."""
     arrays = cases.training_step(np.random.default_rng(4))
     arrays = {name: a for name, a in arrays.items() if not name.removeprefix("readout_").startswith("v")}
-    options: dict[str, Any] = {"capacity": None, "num_updates": 3, "learning_rate": 0.01}
-    expected, _ = run_on_model("training_step", arrays, num_tiles=7, **options)
-    results, _ = run_on_model("training_step", cases.as_half(arrays), num_tiles=7, **options)
-    assert results["new_weights0"].dtype == np.float16
-    for name in ("loss", "new_weights0", "new_readout_weights"):
-        np.testing.assert_allclose(results[name], expected[name], atol=5e-3, err_msg=name)
+    options: dict[str, Any] = {"num_tiles": 7, "learning_rate": 0.01}
+    expected, _ = run_on_model("training_step", arrays, **options)
+    results, _ = run_on_model("training_step", cases.as_half(arrays), **options)
+    assert results["loss"] == expected["loss"]
+    for name in ("new_weights0", "new_weights1", "new_readout_weights"):
+        assert results[name].dtype == np.float16
+        np.testing.assert_allclose(results[name], expected[name], rtol=HALF_ROUNDED, atol=1e-4, err_msg=name)
+        assert not np.array_equal(results[name], arrays[name.removeprefix("new_")])

@@ -31,12 +31,12 @@ using snnjax::builders::TileRange;
 struct DenseLayer {
   TileRange tiles;
   unsigned inputs = 0;
-  Tensor in;              // the spikes of all tiles below, [inputs, batch]
-  Tensor weights;         // [columns, inputs]
-  Tensor g_weights;       // likewise
+  Tensor in;                                       // the spikes of all tiles below, [inputs, batch]
+  Tensor weights;                                  // [columns, inputs]
+  Tensor g_weights;                                // likewise
   Tensor current, spikes, v, g_spikes, g_current;  // [columns, batch]
-  Tensor constants;       // [batch]: decay, threshold and gain of a row's neuron for each sample
-  Tensor partial;         // [inputs, batch], gradients of the spikes below; not of the network's inputs
+  Tensor constants;  // [batch]: decay, threshold and gain of a row's neuron for each sample
+  Tensor partial;    // [inputs, batch], gradients of the spikes below; not of the network's inputs
 };
 
 class DenseStep {
@@ -44,8 +44,8 @@ class DenseStep {
   DenseStep(poplar::Graph& graph, const Cell& cell, const std::vector<TileRange>& tiles) : graph_(graph) {
     const unsigned all = graph.getTarget().getNumTiles();
     const TileRange everywhere{0, all, 1};
-    Tensor in = snnjax::builders::addBlocks(graph, FLOAT, everywhere,
-                                            (cell.neurons.front() * kBatch + all - 1) / all, "inputs");
+    Tensor in = snnjax::builders::addBlocks(graph, FLOAT, everywhere, (cell.neurons.front() * kBatch + all - 1) / all,
+                                            "inputs");
     for (std::size_t l = 0; l < tiles.size(); ++l) {
       const unsigned inputs = l == 0 ? cell.neurons[0] : tiles[l - 1].count * tiles[l - 1].columns;
       layers_.push_back(layer(tiles[l], inputs, in.flatten().slice(0, std::size_t{inputs} * kBatch), l > 0));
@@ -65,9 +65,10 @@ class DenseStep {
       return snnjax::builders::addBlocks(graph_, FLOAT, tiles, elements, "dense");
     };
     const std::size_t own = std::size_t{tiles.columns} * kBatch, weights = std::size_t{tiles.columns} * inputs;
-    return {tiles,       inputs,      in,          blocks(weights), blocks(weights), blocks(own),   blocks(own),
-            blocks(own), blocks(own), blocks(own), blocks(kBatch),
-            propagates ? blocks(std::size_t{inputs} * kBatch) : Tensor{}};
+    return {tiles,           inputs,          in,
+            blocks(weights), blocks(weights), blocks(own),
+            blocks(own),     blocks(own),     blocks(own),
+            blocks(own),     blocks(kBatch),  propagates ? blocks(std::size_t{inputs} * kBatch) : Tensor{}};
   }
 
   using AddVertices = void (DenseStep::*)(poplar::ComputeSet, const DenseLayer&, unsigned);
@@ -109,7 +110,8 @@ class DenseStep {
   void neuronGradients(poplar::ComputeSet set, const DenseLayer& layer, unsigned i) {
     constexpr unsigned kWorkers = 6;
     std::vector<State> states = conventions(layer);
-    states.insert(states.end(), {{"surrogate", static_cast<unsigned char>(0)}, {"detach_reset", true}, {"slope", 10.0F}});
+    states.insert(states.end(),
+                  {{"surrogate", static_cast<unsigned char>(0)}, {"detach_reset", true}, {"slope", 10.0F}});
     const auto sums = [&] { return placed(layer, i, std::size_t{kWorkers} * kBatch); };
     add(set, layer, i, "snnjax::LifStepBackward<float>",
         {{"v", layer.v[i]},

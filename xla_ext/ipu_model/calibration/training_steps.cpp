@@ -177,10 +177,8 @@ std::vector<StepRun> runTrainingSteps(const std::string& codelets) {
 }
 
 Table trainingSteps(const Chip& chip, std::span<const StepRun> runs) {
-  Table table{"**Our training step** on " + std::string(chip.name) + ", all lists full; measured: graphcore_snn",
-              "ms",
-              2,
-              {}};
+  Table table{
+      "**Our training step** on " + std::string(chip.name) + ", all lists full; measured: graphcore_snn", "ms", 2, {}};
   for (std::size_t i = 0; i < runs.size(); ++i) table.rows.push_back(cells()[i].row(runs[i].milliseconds(chip)));
   return table;
 }

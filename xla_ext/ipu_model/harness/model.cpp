@@ -16,6 +16,10 @@ namespace {
 poplar::Device createDevice(const Call& call) {
   poplar::IPUModel model(call.chip().c_str());
   model.numIPUs = call.numIpus();
+  if (call.numTiles() > model.tilesPerIPU) {
+    throw std::invalid_argument("run_on_model: `num_tiles` must be at most " + std::to_string(model.tilesPerIPU) +
+                                " on " + call.chip() + ", got " + std::to_string(call.numTiles()) + ". Use more IPUs.");
+  }
   if (call.numTiles() > 0) model.tilesPerIPU = call.numTiles();
   return model.createDevice();
 }

@@ -28,7 +28,10 @@ static_assert(sumListedRows(10, 22, 4, false) == 2 * (5 + 10 * 8) + (5 + 10 * 7)
 static_assert(sumListedRows(10, 3, 4, false) == 3 * (5 + 10 * 5));  // odd: number by number
 static_assert(dotListedRows(14, 2, 4) == 5 + 1 + 14 * 7);  // ldz16, min, ld64, multiply, add lanes, store, branch
 static_assert(dotListedRows(14, 6, 4) == 5 + 14 * (9 + 3 * 3));
-static_assert(addToListedRows(14, 2, false) == 6 + 14 * 6);  // ldz16, min, ld64, add, st64, branch
+// ldz16, compare, branch, ld64, add, st64, branch
+static_assert(addToListedRows(14, 2, false) == 6 + 14 * 7);
+static_assert(addToListedRows(14, 4, false) == 7 + 14 * 10);  // the row's product, and a second load and store
+static_assert(rowsGradientSample(14, 2, 2) == 8 + 6 + (4 + 4 * 7) + (6 + 2 * 7) + 3);
 static_assert(numBelow(0) == 4 && numBelow(14) == 4 + 4 * 7);
 
 // Neurons.
@@ -40,7 +43,10 @@ static_assert(lifStep(kSubtract, 4, 2) == 5 + 2 + 3 + 2 + 3 + 6 + 6);
 
 // Lists.
 static_assert(pads(8, 2) == 6 + 4 + 8 && pads(8, 4) == 6 + 16);
-static_assert(selectChunk({61, 1, 0, 0, 0, 0}, 8, 2) == 110 + 61 * 9 + 7 + 18);
+static_assert(walkOf({30, 4, 1, 1}) == 30 * 8 + 4 * 12 + 9 + 7);
+static_assert(selectChunk({{30, 0, 1, 1}, 0, 0, 0, 0}, 8, 2) == 110 + 30 * 8 + 9 + 7 + 18);
+static_assert(selectChunk({{30, 2, 1, 1}, 3, 2, 4, 12}, 6, 2) ==
+              110 + (2 + 4) * (30 * 8 + 2 * 12 + 9 + 7) + 3 * 3 + 12 * 20 + 2 * 11 + 16);
 static_assert(combineShare({24, 5, 0, 0, 0}, 2) == 70 + 3 * 24 * 14 + 5 * 6 + 10);
 static_assert(sumRows(733, 2, true) == 6 + 733 * 2);
 
@@ -64,8 +70,8 @@ void testMonotone() {
     checkMonotone("updates in pairs of columns", [=](unsigned n) { return addToListedRows(10, 2 * n, false); });
   }
   checkMonotone("search", [](unsigned n) { return numBelow(n); });
-  checkMonotone("candidates", [](unsigned n) { return selectChunk({200, 1, n, n, 0, 0}, 200 - n, 2); });
-  checkMonotone("chunk", [](unsigned n) { return selectChunk({n, 1, 0, 0, 0, 0}, 8, 2); });
+  checkMonotone("candidates", [](unsigned n) { return selectChunk({{100, n / 2, 0, 1}, n, n, 0, 0}, 200 - n, 2); });
+  checkMonotone("chunk", [](unsigned n) { return selectChunk({{n, 0, 0, 1}, 0, 0, 0, 0}, 8, 2); });
   checkMonotone("parts", [](unsigned n) { return combineShare({n, 2, 2, 0, 0}, 2); });
   checkMonotone("search for the cut", [](unsigned n) { return combineShare({4, 2, 2, n, n}, 2); });
   checkMonotone("loss in steps", [](unsigned n) { return crossEntropySample(n, 200, 10, false); });

@@ -7,7 +7,7 @@ namespace {
 
 using namespace kernels;
 
-constexpr unsigned kRows = 4, kNeurons = 50;
+constexpr unsigned kRows = 4, kNeurons = 49;
 constexpr float kThreshold = 1.0f, kSecond = 0.5f;
 
 // The ids of a group that stay, ascending: the largest membranes first, ties by hash.
@@ -81,7 +81,8 @@ struct Parts {
 
 Parts makeParts(const ipu_model::CodeletLibrary& library, const std::vector<float>& v, unsigned parts, unsigned columns,
                 unsigned capacity) {
-  const unsigned slots = std::min(capacity, (kNeurons + parts - 1) / parts), stride = kHeader + (slots + 3) / 4 * 4;
+  const unsigned chunk = ((kNeurons + parts - 1) / parts + 1) / 2 * 2;
+  const unsigned slots = std::min(capacity, chunk), stride = kHeader + (slots + 3) / 4 * 4;
   Alone vertex(library, "snnjax::SelectCandidates<unsigned short>");
   vertex.edge("v", inBlocks(v, columns)).edge("threshold", std::vector<float>(kNeurons, kThreshold));
   vertex.edge("second_threshold", std::vector<float>(kNeurons, kSecond));
@@ -192,6 +193,7 @@ int main(int argc, char** argv) {
     for (unsigned parts : {1U, 2U, 6U, 7U}) {
       for (unsigned capacity : {0U, 1U, 5U, 8U, 30U, 50U}) testSelection(library, parts, 50, capacity);
       testSelection(library, parts, 1, 9);
+      testSelection(library, parts, 2, 9);
       testSelection(library, parts, 4, 9);
       testSelection(library, parts, 7, 60);
     }

@@ -29,7 +29,8 @@ void testExchange() {
 }
 
 void testPublishedSteps() {
-  const Table bow = publishedSteps(ipu_model::chipNamed("bow"), 1), mk2 = publishedSteps(ipu_model::chipNamed("mk2"), 1);
+  const Table bow = publishedSteps(ipu_model::chipNamed("bow"), 1),
+              mk2 = publishedSteps(ipu_model::chipNamed("mk2"), 1);
   CHECK(bow.meanError() < 0.2);
   CHECK(bow.meanError() < mk2.meanError());
   // More activity never takes less time; cells() has the four networks of one activity after those of a lower one.
