@@ -161,15 +161,11 @@ class RandomBernoulli : public RandomElements {
   }
 };
 
-template <class V>
-  requires std::is_same_v<V, Threefry>
-std::uint64_t workerCycles(const V& vertex, unsigned worker) {
+inline std::uint64_t workerCycles(const Threefry& vertex, unsigned worker) {
   return cycles::random(numbersOf(vertex, worker, 1), cycles::kLoadAndStorePair);
 }
 
-template <class V>
-  requires std::is_same_v<V, RandomBits>
-std::uint64_t workerCycles(const V& vertex, unsigned worker) {
+inline std::uint64_t workerCycles(const RandomBits& vertex, unsigned worker) {
   return cycles::random(numbersOf(vertex, worker, 1), cycles::kStoreBits);
 }
 

@@ -40,7 +40,7 @@ def subcommands():
     """The subcommands that the program's own help lists."""
     from snnjax import cli
 
-    return [name for name in ("train", "evaluate", "info") if helps(cli, name)]
+    return [name for name in ("train", "evaluate", "info", "ipu-model") if helps(cli, name)]
 
 
 def helps(cli, name):

@@ -12,12 +12,12 @@ using poplar::UNSIGNED_SHORT;
 using poplar::program::Copy;
 using poplar::program::Sequence;
 
-// The candidates of one layer: for each group of tiles a record and the listed membranes of every sample.
+// The candidates of one layer: for each part of a group of tiles a record and the listed membranes of every sample.
 struct Candidates {
   unsigned slots = 0;
   unsigned stride = 0;
-  poplar::Tensor records;    // ids [groups, batch, stride]
-  poplar::Tensor membranes;  // float [groups, batch, slots]
+  poplar::Tensor records;    // ids [groups, batch, parts, stride]
+  poplar::Tensor membranes;  // float [groups, batch, parts, slots]
 };
 
 Candidates addCandidates(Loop& loop, std::size_t l) {
@@ -26,11 +26,14 @@ Candidates addCandidates(Loop& loop, std::size_t l) {
   const std::string name = loop.name + "/candidates" + std::to_string(l) + "/";
   Candidates candidates;
   // An even number of slots: membranes of two samples then never share 64 bits.
-  candidates.slots = (std::min(list.capacity, layer.groups.front().count * layer.tiles.columns) + 1) / 2 * 2;
+  const unsigned neurons = layer.groups.front().count * layer.tiles.columns;
+  candidates.slots = (std::min(list.capacity, (neurons + layer.parts - 1) / layer.parts) + 1) / 2 * 2;
   candidates.stride = listStride(candidates.slots);
   const std::size_t groups = layer.groups.size(), batch = loop.plan.options.batch;
-  candidates.records = loop.graph.addVariable(UNSIGNED_SHORT, {groups, batch, candidates.stride}, name + "records");
-  candidates.membranes = loop.graph.addVariable(poplar::FLOAT, {groups, batch, candidates.slots}, name + "membranes");
+  candidates.records =
+      loop.graph.addVariable(UNSIGNED_SHORT, {groups, batch, layer.parts, candidates.stride}, name + "records");
+  candidates.membranes =
+      loop.graph.addVariable(poplar::FLOAT, {groups, batch, layer.parts, candidates.slots}, name + "membranes");
   for (std::size_t g = 0; g < groups; ++g) {
     for (std::size_t h = 0; h < list.homes.size(); ++h) {
       loop.graph.setTileMapping(rowsOf(candidates.records[g], list.homes[h]), layer.leader(g, list, h));
@@ -69,7 +72,7 @@ void addLeader(Loop& loop, std::size_t l, std::size_t g, std::size_t h, const Ca
             {{"rows", home.samples},
              {"neurons", std::min(group.count * columns, layer.neurons - first_id)},
              {"columns", columns},
-             {"parts", 1U},
+             {"parts", layer.parts},
              {"slots", candidates.slots},
              {"stride", candidates.stride},
              {"capacity", list.capacity},
@@ -84,14 +87,16 @@ void addHome(Loop& loop, std::size_t l, const Home& home, const Candidates& cand
   const ListTensors& tensors = loop.tensors.lists[l + 1];
   const unsigned delay = plan.layers[l].delay + 1;
   const unsigned width = home.samples * list.stride;
+  // [groups, parts, samples, ...]: ids ascend from record to record.
+  const auto byPart = [&](const poplar::Tensor& tensor) { return rowsOf(tensor, home, 1).dimShuffle({0, 2, 1, 3}); };
   addVertex(loop.graph, loop.sets[0], poputil::templateVertex("snnjax::CombineCandidates", UNSIGNED_SHORT), home.tile,
-            {{"lists", rowsOf(candidates.records, home, 1)},
-             {"membranes", rowsOf(candidates.membranes, home, 1)},
+            {{"lists", byPart(candidates.records)},
+             {"membranes", byPart(candidates.membranes)},
              {"list", rowsOf(made, home)},
              {"dropped", rowsOf(tensors.dropped, home)},
              {"iteration", loop.clock.at(home.tile, 0)}},
             {{"rows", home.samples},
-             {"num_lists", static_cast<unsigned>(plan.layers[l].groups.size())},
+             {"num_lists", static_cast<unsigned>(plan.layers[l].groups.size()) * plan.layers[l].parts},
              {"slots", candidates.slots},
              {"stride_in", candidates.stride},
              {"stride", list.stride},

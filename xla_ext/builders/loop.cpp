@@ -1,6 +1,7 @@
 #include "loop.hpp"
 
 #include <popops/Fill.hpp>
+#include <popops/Zero.hpp>
 #include <poputil/VertexTemplates.hpp>
 
 #include "vertices.hpp"
@@ -15,7 +16,10 @@ poplar::program::Program fill(poplar::Graph& graph, const std::vector<poplar::Te
 }
 
 poplar::program::Program zeros(poplar::Graph& graph, const std::vector<poplar::Tensor>& tensors) {
-  return fill(graph, tensors, 0.0F);
+  if (tensors.empty()) return poplar::program::Sequence();
+  const poplar::ComputeSet set = graph.addComputeSet("zero");
+  for (const poplar::Tensor& each : tensors) popops::zero(graph, each, graph.getTileMapping(each), set);
+  return poplar::program::Execute(set);
 }
 
 void addLoadStep(Loop& loop, std::size_t l, const Home& home, const poplar::Tensor& into, unsigned set, unsigned delay,

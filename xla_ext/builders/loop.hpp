@@ -30,7 +30,7 @@ struct Loop {
   StepClock clock;
 };
 
-// Sets all elements of the tensors to a value, each on its own tile, in one compute set.
+// Sets all elements to a value, each on its own tile, in one compute set. Floats, and for zeros any type.
 poplar::program::Program fill(poplar::Graph& graph, const std::vector<poplar::Tensor>& tensors, float value);
 poplar::program::Program zeros(poplar::Graph& graph, const std::vector<poplar::Tensor>& tensors);
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "exchange_estimate.hpp"
+#include "tree_estimate.hpp"
 
 namespace snnjax::builders {
 namespace {
@@ -77,29 +77,29 @@ std::vector<TileGroup> groupsOf(unsigned tiles, unsigned group_tiles) {
   return groups;
 }
 
-// Groups and number of homes with the fewest cycles of exchange, over all layers together.
+// Groups and number of homes with the fewest cycles, over all layers together.
 void chooseTrees(NetworkPlan& plan) {
   const unsigned batch = plan.options.batch;
   double least = std::numeric_limits<double>::infinity();
-  std::vector<unsigned> best_groups(plan.layers.size(), 1);
+  std::vector<TreeChoice> best;
   unsigned best_homes = 1;
   for (unsigned homes = 1; homes <= std::min(batch, plan.num_tiles); ++homes) {
     if (plan.options.homes != 0 && homes != std::min({plan.options.homes, batch, plan.num_tiles})) continue;
     double total = 0;
-    std::vector<unsigned> groups;
+    std::vector<TreeChoice> choices;
     for (std::size_t l = 0; l < plan.layers.size(); ++l) {
-      const TreeChoice choice = cheapestGroup(plan, l, homes);
-      groups.push_back(choice.group_tiles);
-      total += choice.cycles;
+      choices.push_back(cheapestTree(plan, l, homes));
+      total += choices.back().cycles;
     }
     if (total < least) {
       least = total;
-      best_groups = groups;
+      best = choices;
       best_homes = homes;
     }
   }
   for (std::size_t l = 0; l < plan.layers.size(); ++l) {
-    plan.layers[l].groups = groupsOf(plan.layers[l].tiles.count, best_groups[l]);
+    plan.layers[l].groups = groupsOf(plan.layers[l].tiles.count, best[l].group_tiles);
+    plan.layers[l].parts = best[l].parts;
   }
   for (ListPlan& list : plan.lists) {
     const unsigned each = (batch + best_homes - 1) / best_homes;

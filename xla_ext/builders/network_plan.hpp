@@ -66,6 +66,7 @@ struct LayerPlan {
   unsigned neurons = 0;
   TileRange tiles;
   std::vector<TileGroup> groups;
+  unsigned parts = 1;           // of a group's neurons, listed by a worker each
   unsigned delay = 0;           // iterations by which the forward pass of this layer runs behind the clock
   unsigned backward_delay = 0;  // likewise of the backward pass
 

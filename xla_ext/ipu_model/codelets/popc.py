@@ -117,8 +117,10 @@ static void {function}(std::vector<ipu_model::VertexType>& types) {{
     return definition, "::".join([*instance.namespaces, function]) + "(types);"
 
 
-def write_glue(source: Path, instances: Sequence["Instance"], function: str, glue: Path) -> None:
-    """Writes the file that includes `source` and describes its vertex classes."""
+def write_glue(
+    source: Path, instances: Sequence["Instance"], function: str, glue: Path, entry: str = ""
+) -> None:
+    """Writes the file that includes `source` and describes its vertex classes; `entry` goes to its end."""
     cycles = source.with_name(f"{source.stem}_cycles.hpp")
     headers = [source, cycles] if cycles.exists() else [source]
     includes = "\n".join(f'#include "{header.resolve()}"' for header in headers)
@@ -131,30 +133,36 @@ def write_glue(source: Path, instances: Sequence["Instance"], function: str, glu
 void {function}([[maybe_unused]] std::vector<ipu_model::VertexType>& types) {{
   {calls}
 }}
-""")
+{entry}""")
 
 
-def write_entry(functions: Sequence[str], entry: Path) -> None:
-    """Writes the one function of the library that can be seen from outside."""
+def function_name(number: int) -> str:
+    """Of the function that describes the classes of one source."""
+    return f"ipu_model_describe_{number}"
+
+
+def entry_text(sources: int) -> str:
+    """The one function of the library that can be seen from outside."""
+    functions = [function_name(number) for number in range(sources)]
     declarations = "\n".join(
         f"void {function}(std::vector<ipu_model::VertexType>&);" for function in functions
     )
     calls = "\n  ".join(f"{function}(types);" for function in functions)
-    entry.write_text(f"""#include "codelets/vertex_type.hpp"
-{declarations}
+    return f"""{declarations}
 extern "C" __attribute__((visibility("default"))) void {ENTRY}(std::vector<ipu_model::VertexType>& types) {{
   {calls}
 }}
-""")
+"""
 
 
-def build_source(source: Path, number: int, compilers: Sequence[Compiler], folder: Path) -> tuple[Path, str]:
-    """Compiles one source and its glue; returns the object file and the function that describes its classes.
+def build_source(sources: Sequence[Path], number: int, compilers: Sequence[Compiler], folder: Path) -> Path:
+    """Compiles one of the sources with its glue, the first with the library's entry; returns the object file.
 
     `compilers` are that of the form asked for, and that of the scalar form, which stands in where there is no other.
     """
     from find_vertices import find_vertices, own_lines
 
+    source = sources[number]
     if source.suffix.lower() == ".s":
         raise PopcError(
             f"popc: `{source.name}` must be C++, got assembly of the IPU. "
@@ -163,9 +171,9 @@ def build_source(source: Path, number: int, compilers: Sequence[Compiler], folde
     texts = [compiler.preprocess(source) for compiler in compilers]
     # The same object file for both, from the cache, instead of a second one.
     chosen = -1 if own_lines(texts[0])[0] == own_lines(texts[-1])[0] else 0
-    function, glue = f"ipu_model_describe_{number}", folder / f"glue_{number}.cpp"
-    write_glue(source, find_vertices(texts[chosen]).instances(), function, glue)
-    return compilers[chosen].compile(glue, source), function
+    glue, entry = folder / f"glue_{number}.cpp", entry_text(len(sources)) if number == 0 else ""
+    write_glue(source, find_vertices(texts[chosen]).instances(), function_name(number), glue, entry)
+    return compilers[chosen].compile(glue, source)
 
 
 def build(options: argparse.Namespace, flags: Sequence[str], folder: Path) -> None:
@@ -176,14 +184,10 @@ def build(options: argparse.Namespace, flags: Sequence[str], folder: Path) -> No
     sources = options.sources
     with ThreadPoolExecutor(options.processes) as pool:
         jobs = [
-            pool.submit(build_source, source, number, compilers, folder)
-            for number, source in enumerate(sources)
+            pool.submit(build_source, sources, number, compilers, folder) for number in range(len(sources))
         ]
         built = [job.result() for job in jobs]
-    entry = folder / "entry.cpp"
-    write_entry([function for _, function in built], entry)
-    scalar = compilers[-1]
-    scalar.link([*(compiled for compiled, _ in built), scalar.compile(entry, entry)], options.out)
+    compilers[-1].link(built, options.out)
 
 
 def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:

@@ -1,5 +1,5 @@
-// The calibration holds: what `make calibrate` prints stays as near to what was measured as README.md says. All but the
-// training steps of the log, of which the quickest to run stands for the twelve.
+// The calibration holds: what `make calibrate` prints stays as near to what was measured as README.md says. Two of
+// the twelve training steps of the log stand for them.
 #include "calibration/exchange_phases.hpp"
 #include "calibration/matrix_vector.hpp"
 #include "calibration/training_steps.hpp"
@@ -37,11 +37,15 @@ void testPublishedSteps() {
   for (std::size_t i = 4; i < bow.rows.size(); ++i) CHECK(bow.rows[i].predicted >= bow.rows[i - 4].predicted);
 }
 
-void testTrainingStep(const std::string& codelets) {
-  constexpr std::size_t kFewestIds = 3;  // five hidden layers at 1 %
-  const Cell& cell = cells()[kFewestIds];
-  const double predicted = runTrainingStep(cell, kSteps, codelets).milliseconds(ipu_model::chipNamed("bow"));
-  CHECK(std::abs(cell.row(predicted).error()) < 0.25);
+// Two and five hidden layers at 1 %, which run quickest: near to what was measured, and more layers take no longer.
+void testTrainingSteps(const std::string& codelets) {
+  const auto predicted = [&](const Cell& cell) {
+    return cell.row(runTrainingStep(cell, kSteps, codelets).milliseconds(ipu_model::chipNamed("bow")));
+  };
+  const Row two = predicted(cells()[0]), five = predicted(cells()[3]);
+  CHECK(std::abs(two.error()) < 0.35);
+  CHECK(std::abs(five.error()) < 0.35);
+  CHECK(five.predicted <= two.predicted);
 }
 
 }  // namespace
@@ -50,6 +54,6 @@ int main(int, char** arguments) {
   testMatrixVector();
   testExchange();
   testPublishedSteps();
-  testTrainingStep(arguments[1]);
+  testTrainingSteps(arguments[1]);
   return check::failures;
 }

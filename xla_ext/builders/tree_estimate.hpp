@@ -1,0 +1,20 @@
+// What the trees that make lists and sum their gradients cost in one time step, in cycles, for a choice of groups and
+// homes: enough to choose by.
+#pragma once
+
+#include <cstddef>
+
+namespace snnjax::builders {
+
+struct NetworkPlan;
+
+struct TreeChoice {
+  unsigned group_tiles = 1;
+  unsigned parts = 1;  // of a group's neurons, each listed by a worker of its own
+  double cycles = 0;
+};
+
+// The groups with which layer `layer` is fastest if every layer's lists have `homes` homes.
+TreeChoice cheapestTree(const NetworkPlan& plan, std::size_t layer, unsigned homes);
+
+}  // namespace snnjax::builders
