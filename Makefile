@@ -9,6 +9,7 @@ PYTEST ?= -n 2 --dist worksteal
 # The compiled kernels, where they can be built; elsewhere everything runs on the references, and those are tested.
 LIBRARY := $(if $(shell command -v c++),snnjax/_cpu_kernels.so)
 SOURCES := $(wildcard xla_ext/CMake* xla_ext/cpu/*.?pp xla_ext/cpu/*/*.?pp)
+CPP := $(shell find xla_ext poplar_kernels -name '*.?pp')
 # Where the compiled tests run, two at a time.
 CTEST ?= --output-on-failure --parallel 2
 # What a program needs to run with the sanitizers' build of the kernels.
@@ -33,9 +34,10 @@ test: lint types $(LIBRARY) $(if $(LIBRARY),fuzz-short ipu-model)  ## every chec
 	$(BIN)/python -m pytest $(PYTEST)
 
 .PHONY: lint
-lint: .venv/ready  ## linter and formatter, without changing a file
+lint: .venv/ready  ## linter and formatters, without changing a file
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(CPP)
 
 .PHONY: types
 types: .venv/ready  ## static types
@@ -45,6 +47,7 @@ types: .venv/ready  ## static types
 format: .venv/ready  ## format the code, mend what the linter can mend
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CPP)
 
 .PHONY: kernels kernels-asan kernels-tsan
 kernels: build/release  ## compile what changed in xla_ext/ and poplar_kernels/: the CPU kernels and the IPU Model

@@ -82,11 +82,17 @@ class SelectCandidates : public poplar::MultiVertex {
 
   // The cut of the spikes, or of the others.
   Cut cutOf(unsigned item, bool spikes, unsigned found, unsigned kept) const {
-    return findCut(found, kept, [&](auto&& body) {
+    const auto forEach = [&](auto&& body) {
       forEachCandidate(item, [&](unsigned j, float membrane, bool is_spike) {
         if (is_spike == spikes) body(membrane, first_id + j);
       });
-    });
+    };
+    const auto countAbove = [&](float bound) {
+      unsigned above = 0;
+      forEach([&](float membrane, unsigned) { above += membrane > bound ? 1 : 0; });
+      return above;
+    };
+    return findCut(found, kept, countAbove, forEach);
   }
 
  private:
@@ -177,7 +183,9 @@ class CombineCandidates : public poplar::MultiVertex {
 
   // The cut of the spikes, or of the others.
   Cut cutOf(unsigned row, bool spikes, unsigned found, unsigned kept) const {
-    return findCut(found, kept, [&](auto&& body) { forEachCandidate(row, spikes, body); });
+    return findCut(
+        found, kept, [&](float bound) { return countAbove(row, spikes, bound); },
+        [&](auto&& body) { forEachCandidate(row, spikes, body); });
   }
 
  private:
@@ -191,6 +199,17 @@ class CombineCandidates : public poplar::MultiVertex {
         body(membranes[(p * rows + row) * slots + k], static_cast<unsigned>(part.ids()[k]));
       }
     }
+  }
+
+  unsigned countAbove(unsigned row, bool spikes, float bound) const {
+    unsigned above = 0;
+    for (unsigned p = 0; p < num_lists; ++p) {
+      const List<Id> part = partOf(p, row);
+      const unsigned first = spikes ? 0 : part.spikes(), last = spikes ? part.spikes() : part.listed();
+      const unsigned at = (p * rows + row) * slots + first;
+      above += numAbove(&membranes[at], last - first, at % 2 == 0, bound);
+    }
+    return above;
   }
 
   void writeHeader(unsigned row, Counts kept) {

@@ -28,11 +28,15 @@ constexpr Slots kPair = 8, kNearPair = 12, kNeuron = 9, kBlock = 7;
 // A candidate: counted 3; written: kept or not 3, slot 2, id 1, its store and that of the membrane.
 constexpr Slots kCounted = 3;
 constexpr Slots written(unsigned id_bytes) { return 6 + store(id_bytes) + 1; }
-// A candidate in a pass of the search: two products and five other steps of the hash, two comparisons of ranks with
-// their tests 10, the count 3.
-constexpr Slots kRanked = 20;
+// A candidate in a pass of the search for the cut, or in the last pass where there is one: compared with the bound 1,
+// its result and the branch 2, the count or the slot 2. One at the bound: two products and five other steps of the
+// hash, its comparison with the branch, the count 3.
+constexpr Slots kTested = 5, kHashed = 12;
 // Going over the listed of all parts: load of membrane and id, loop; a part: its address and header.
 constexpr Slots kVisited = 4, kPart = 14;
+// A pass that only counts what lies above a bound takes two neighbours at a time: a load, comparison, mask and sum, one
+// of them beside the load and one beside the branch: 4. Around a pass: the next bound 6, the tests of what it gave 6.
+constexpr Slots kPairAbove = 4, kPass = 12;
 
 // Pads by words: the first may be half of one.
 constexpr Slots pads(Slots count, unsigned id_bytes) {
@@ -48,29 +52,42 @@ constexpr Slots walkOf(ChunkWalk walk) {
   return walk.pairs * kPair + walk.near_pairs * kNearPair + walk.singles * kNeuron + walk.blocks * kBlock;
 }
 
-// One item of SelectCandidates; `ranked` candidates in all passes of the search, which goes over all neurons each time.
+// One item of SelectCandidates. The search goes over all neurons in each of its `passes`, and meets `tested` candidates
+// in them, and those at the bound `hashed` times.
 struct ChunkWork {
   ChunkWalk walk;
-  Slots found, kept, passes, ranked;
+  Slots found, kept, passes, tested, hashed;
 };
 
 constexpr Slots selectChunk(ChunkWork work, Slots pad_slots, unsigned id_bytes) {
   const Slots walks = (work.kept > 0 ? 2 : 1) + work.passes;
   constexpr Slots kItem = 2 * kDivision + 30;  // row and part of the item, the chunk, the header
-  return kItem + walks * walkOf(work.walk) + work.found * kCounted + work.ranked * kRanked +
-         work.kept * written(id_bytes) + pads(pad_slots, id_bytes);
+  return kItem + walks * walkOf(work.walk) + work.found * kCounted + work.passes * kPass + work.tested * kTested +
+         work.hashed * kHashed + work.kept * written(id_bytes) + pads(pad_slots, id_bytes);
+}
+
+// The search for the cut of `candidates` in `parts` lists, and the pass that writes what it keeps.
+struct ListSearch {
+  Slots candidates, counts, tie_passes, ties;
+};
+
+constexpr Slots searchLists(ListSearch search, Slots parts) {
+  const Slots visit = parts * kPart + search.candidates * kVisited;
+  const Slots count = kPass + parts * kPart + (search.candidates + 1) / 2 * kPairAbove;
+  const Slots tie_pass = kPass + visit + search.candidates * 2 + search.ties * kHashed;
+  return visit + search.counts * count + search.tie_passes * tie_pass + visit + search.candidates * kTested;
 }
 
 // One share of a row of CombineCandidates: all parts are gone over to count, and once for either kind; `own` ids are
-// copied.
+// copied; `searches` where there are too many.
 struct CombineWork {
-  Slots parts, own, pad_slots, visited, ranked;
+  Slots parts, own, pad_slots, searches;
 };
 
 constexpr Slots combineShare(CombineWork work, unsigned id_bytes) {
   constexpr Slots kShare = kDivision + 30;
   return kShare + 3 * work.parts * kPart + work.own * (2 + store(id_bytes)) + pads(work.pad_slots, id_bytes) +
-         work.visited * kVisited + work.ranked * kRanked;
+         work.searches;
 }
 
 }  // namespace cycles
@@ -102,12 +119,18 @@ std::uint64_t workerCycles(const SelectCandidates<Id>& vertex, unsigned worker) 
     const auto found = vertex.count(item);
     const auto kept = found.cappedTo(smaller(vertex.slots, vertex.capacity));
     const unsigned listed = kept.spikes + kept.near;
-    ChunkWork work = {walkOver(vertex, item), found.spikes + found.near, listed, 0, 0};
-    if (listed > 0 && listed < found.spikes + found.near) {
-      const unsigned spike_passes = vertex.cutOf(item, true, found.spikes, kept.spikes).passes;
-      const unsigned near_passes = vertex.cutOf(item, false, found.near, kept.near).passes;
-      work.passes = spike_passes + near_passes;
-      work.ranked = Slots{spike_passes} * found.spikes + Slots{near_passes} * found.near;
+    ChunkWork work = {walkOver(vertex, item), found.spikes + found.near, listed, 0, 0, 0};
+    const auto add = [&](bool spikes, unsigned all, unsigned stay) {
+      if (stay == 0 || stay == all) return;
+      const auto cut = vertex.cutOf(item, spikes, all, stay);
+      const Slots passes = 1 + cut.counts + cut.tie_passes;  // 1: the least and the largest one
+      work.passes += passes;
+      work.tested += (passes + 1) * all;
+      work.hashed += Slots{cut.tie_passes} * cut.ties;
+    };
+    if (listed > 0) {
+      add(true, found.spikes, kept.spikes);
+      add(false, found.near, kept.near);
     }
     slots += selectChunk(work, vertex.stride - kListHeader - listed, sizeof(Id));
   }
@@ -124,18 +147,15 @@ std::uint64_t workerCycles(const CombineCandidates<Id>& vertex, unsigned worker)
     const auto kept = found.cappedTo(vertex.capacity);
     const unsigned listed = kept.spikes + kept.near;
     const Range own = shareAmong(sharing.shares, vertex.stride - kListHeader, share, kPerWord<Id>);
-    CombineWork work = {vertex.num_lists, smaller(own.last, larger(listed, own.first)) - own.first, 0, 0, 0};
+    CombineWork work = {vertex.num_lists, smaller(own.last, larger(listed, own.first)) - own.first, 0, 0};
     work.pad_slots = own.last - own.first - work.own;
-    if (kept.spikes < found.spikes) {
-      const Slots passes = vertex.cutOf(row, true, found.spikes, kept.spikes).passes;
-      work.visited += (passes + 1) * found.spikes;
-      work.ranked += (passes + 1) * found.spikes;
-    }
-    if (kept.near < found.near) {
-      const Slots passes = vertex.cutOf(row, false, found.near, kept.near).passes;
-      work.visited += (passes + 1) * found.near;
-      work.ranked += (passes + 1) * found.near;
-    }
+    const auto add = [&](bool spikes, unsigned all, unsigned stay) {
+      if (stay == all) return;
+      const auto cut = vertex.cutOf(row, spikes, all, stay);
+      work.searches += searchLists({all, cut.counts, cut.tie_passes, cut.ties}, vertex.num_lists);
+    };
+    add(true, found.spikes, kept.spikes);
+    add(false, found.near, kept.near);
     slots += combineShare(work, sizeof(Id));
   });
   return slots;

@@ -2,6 +2,7 @@
 // a fixed hash of the id, so that no neuron is favoured for its place. As in snnjax/ops/select_spikes.py.
 #pragma once
 
+#include "numbers.hpp"
 #include "workers.hpp"
 
 namespace snnjax {
@@ -13,63 +14,99 @@ constexpr unsigned hashOf(unsigned id) {
   return id ^ (id >> 16);
 }
 
-// A place in the order of candidates.
-struct Rank {
+// Unsigned numbers in the order of the floats that they stand for.
+inline unsigned keyOf(float v) {
+  unsigned bits;
+  std::memcpy(&bits, &v, sizeof(bits));
+  return bits >> 31 != 0 ? ~bits : bits | 0x80000000U;
+}
+inline float floatOf(unsigned key) {
+  const unsigned bits = key >> 31 != 0 ? key & 0x7fffffffU : ~key;
   float v;
-  unsigned hash;
-};
+  std::memcpy(&v, &bits, sizeof(v));
+  return v;
+}
 
-constexpr bool goesBefore(Rank a, Rank b) { return a.v > b.v || (a.v == b.v && a.hash < b.hash); }
-
-// Keeps all that does not go behind `last`.
+// Keeps what lies above a bound, and of what lies at it the ids up to a hash.
 struct Cut {
-  bool keeps_all, keeps_none;
-  Rank last;
-  unsigned passes;  // over the candidates, that the search took
+  float bound;
+  bool keeps_ties;
+  unsigned last_hash;
+  // What the search took: passes that count what lies above a bound, passes over the ties, and how many ties there are.
+  unsigned counts, tie_passes, ties;
 
-  bool keeps(float v, unsigned id) const {
-    if (keeps_all) return true;
-    return !keeps_none && !goesBefore(last, {v, hashOf(id)});
-  }
+  bool keeps(float v, unsigned id) const { return v > bound || (keeps_ties && v == bound && hashOf(id) <= last_hash); }
 };
 
-// The cut that keeps the first `slots` of `count` candidates. `forEach(body)` calls body(v, id) for each candidate,
-// always in the same order. A search by pivots: each pass counts what goes before the pivot, the next pivot is the
-// middle one (in order of place) of those that remain between the bounds; no memory besides. Workers that share a row
-// all search.
+// The largest hash among the `slots` ids at the cut's bound that stay: the least ones.
 template <class ForEach>
-inline Cut findCut(unsigned count, unsigned slots, ForEach&& forEach) {
-  Cut cut = {count <= slots, slots == 0, {0.0f, 0}, 0};
-  if (cut.keeps_all || cut.keeps_none) return cut;
-  bool has_upper = false, has_lower = false;
-  Rank upper = {}, lower = {};  // the last to stay lies strictly between
-  unsigned before = 0;          // candidates up to `upper`, that one included
-  const auto isBetween = [&](Rank r) {
-    return (!has_upper || goesBefore(upper, r)) && (!has_lower || goesBefore(r, lower));
-  };
-  for (unsigned between = count;;) {
-    unsigned place = 0, larger = 0;
-    cut.passes += 2;
+inline unsigned lastHash(Cut& cut, unsigned slots, ForEach&& forEach) {
+  unsigned first = 0, last = ~0U;
+  while (first < last) {
+    const unsigned middle = first + (last - first) / 2;
+    unsigned counted = 0, ties = 0;
     forEach([&](float v, unsigned id) {
-      const Rank rank = {v, hashOf(id)};
-      if (isBetween(rank) && place++ == between / 2) cut.last = rank;
+      if (v != cut.bound) return;
+      ++ties;
+      counted += hashOf(id) <= middle ? 1 : 0;
     });
-    forEach([&](float v, unsigned id) {
-      const Rank rank = {v, hashOf(id)};
-      if (isBetween(rank) && goesBefore(rank, cut.last)) ++larger;
-    });
-    if (before + larger + 1 == slots || between <= 1) return cut;
-    if (before + larger >= slots) {
-      has_lower = true;
-      lower = cut.last;
-      between = larger;
+    ++cut.tie_passes;
+    cut.ties = ties;
+    if (counted == slots) return middle;
+    if (counted > slots) {
+      last = middle;
     } else {
-      has_upper = true;
-      upper = cut.last;
-      before += larger + 1;
-      between -= larger + 1;
+      first = middle + 1;
     }
   }
+  return first;
+}
+
+// How many of `count` floats lie above the bound. The first may lie at 64 bits or between.
+inline unsigned numAbove(const float* v, unsigned count, [[maybe_unused]] bool is_at_register, float bound) {
+  unsigned above = 0, k = 0;
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+  using Of = Numbers<float2>;
+  if (!is_at_register && count > 0) above += v[k++] > bound ? 1 : 0;
+  float2 lanes = {0.0f, 0.0f};
+  for (; k + 2 <= count; k += 2) lanes += fires(Of::load(v + k), Of::fill(bound));
+  above += static_cast<unsigned>(lanes[0] + lanes[1]);
+#endif
+  for (; k < count; ++k) above += v[k] > bound ? 1 : 0;
+  return above;
+}
+
+// The cut that keeps the first `slots` of `count` candidates. `forEach(body)` calls body(v, id) for each of them, and
+// `countAbove(bound)` says how many lie above it. The membrane of the last to stay is found by bisection of the floats
+// between the least and the largest one, which ends as soon as a bound lies between two candidates; ties by bisection
+// of their hashes. No memory besides; workers that share a row all search.
+template <class CountAbove, class ForEach>
+inline Cut findCut(unsigned count, unsigned slots, CountAbove&& countAbove, ForEach&& forEach) {
+  constexpr float kInfinity = __builtin_inff();
+  if (count <= slots || slots == 0) return {count <= slots ? -kInfinity : kInfinity, false, 0, 0, 0, 0};
+  Cut cut = {0.0f, true, ~0U, 0, 0, 0};
+  float least = kInfinity, largest = -kInfinity;
+  forEach([&](float v, unsigned) {
+    least = v < least ? v : least;
+    largest = v > largest ? v : largest;
+  });
+  unsigned first = keyOf(least), last = keyOf(largest), above = 0;
+  while (first < last) {
+    const unsigned middle = first + (last - first) / 2;
+    const float bound = floatOf(middle);
+    const unsigned counted = countAbove(bound);
+    ++cut.counts;
+    if (counted == slots) return {bound, false, 0, cut.counts, 0, 0};
+    if (counted < slots) {
+      last = middle;
+      above = counted;
+    } else {
+      first = middle + 1;
+    }
+  }
+  cut.bound = floatOf(first);
+  cut.last_hash = lastHash(cut, slots - above, forEach);
+  return cut;
 }
 
 }  // namespace snnjax

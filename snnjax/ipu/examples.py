@@ -75,16 +75,18 @@ def _lif_step(sizes: Sizes, rng: np.random.Generator) -> Example:
 
 
 def _lif_network(sizes: Sizes, rng: np.random.Generator) -> Example:
-    """Weights by which a layer's lists of spikes make a few per cent of the next layer fire."""
+    """Weights by which about one in twenty neurons of each layer fires at a time."""
     events = _events(rng, sizes.steps * sizes.batch, sizes)
     arrays: dict[str, np.ndarray] = {"ids": events.reshape(sizes.steps, sizes.batch, -1)}
     widths = (sizes.inputs, *sizes.neurons, sizes.outputs)
-    listed = (sizes.slots, *(sizes.capacity for _ in sizes.neurons))
+    firing = 0.05
+    # Ids of a list on average: half of the slots for events.
+    listed = (sizes.slots / 2, *(max(1.0, min(firing * n, sizes.capacity)) for n in sizes.neurons))
     for layer, (inputs, neurons, count) in enumerate(zip(widths, widths[1:], listed, strict=False)):
         names = [f"{part}{layer}" for part in ("weights", "decay", "gain")]
         if layer == len(sizes.neurons):
             names = ["readout_weights", "readout_decay", "readout_gain"]
-        arrays[names[0]] = rng.normal(0.1, 0.6, (inputs, neurons)) / np.sqrt(count)
+        arrays[names[0]] = rng.normal(0, 0.42, (inputs, neurons)) / np.sqrt(count)
         arrays[names[1]] = np.full(neurons, 0.9)
         arrays[names[2]] = np.full(neurons, 1.0)
     if sizes.backward:

@@ -3,6 +3,7 @@
 All arrays that the harness has defaults for must be given.
 """
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,11 @@ Arrays = dict[str, Any]
 REFERENCE = {"implementation": "reference"}
 PARAMETERS = ("weights", "decay", "threshold", "gain", "bias")
 CONSTANTS = ("decay", "threshold", "gain")
+# Compiled in half the time, for what runs once.
+quick_jit = functools.partial(
+    jax.jit,
+    compiler_options={"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True},
+)
 
 
 def run(op: str, arrays: Mapping[str, Any], **attributes: Any) -> dict[str, np.ndarray]:
@@ -84,7 +90,7 @@ def _lif_network(given: Arrays, surrogate: Surrogate, **options: Any) -> Arrays:
         differentiable = {name: array for name, array in results.items() if f"g_{name}" in given}
         return differentiable, results
 
-    @jax.jit  # to be compiled as one
+    @quick_jit
     def with_gradients(arrays: Arrays) -> Arrays:
         differentiable, pull_back, results = jax.vjp(network, arrays, has_aux=True)
         gradients = pull_back({name: given[f"g_{name}"] for name in differentiable})[0]
@@ -152,7 +158,7 @@ def _training_step(
             logits = logits / steps[:, None].astype(jnp.float32) if pooling == "mean" else logits
         return optax.softmax_cross_entropy_with_integer_labels(logits, given["labels"]).mean()
 
-    optimiser, step = optax.adam(learning_rate), jax.jit(jax.value_and_grad(loss))
+    optimiser, step = optax.adam(learning_rate), quick_jit(jax.value_and_grad(loss))
     state, losses = optimiser.init(parameters), []
     with jax.numpy_dtype_promotion("standard"):  # optax mixes whole numbers and floats
         for _ in range(num_updates):

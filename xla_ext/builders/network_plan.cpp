@@ -69,10 +69,12 @@ std::vector<LayerPlan> planLayers(const NetworkPlan& plan, std::size_t bytes_per
   return layers;
 }
 
+// Groups of at most `group_tiles`, all but equal in size, so that each can lead another; the larger ones come first.
 std::vector<TileGroup> groupsOf(unsigned tiles, unsigned group_tiles) {
+  const unsigned count = (tiles + group_tiles - 1) / group_tiles;
   std::vector<TileGroup> groups;
-  for (unsigned first = 0; first < tiles; first += group_tiles) {
-    groups.push_back({first, std::min(group_tiles, tiles - first)});
+  for (unsigned first = 0; groups.size() < count; first += groups.back().count) {
+    groups.push_back({first, tiles / count + (groups.size() < tiles % count ? 1 : 0)});
   }
   return groups;
 }

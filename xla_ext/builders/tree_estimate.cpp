@@ -63,8 +63,9 @@ TreeChoice cheapestTree(const NetworkPlan& plan, std::size_t layer, unsigned hom
   const unsigned most =
       plan.options.group_tiles == 0 ? own.tiles.count : std::min(plan.options.group_tiles, own.tiles.count);
   for (unsigned tiles = plan.options.group_tiles == 0 ? 1 : most; tiles <= most; ++tiles) {
-    const double groups = (own.tiles.count + tiles - 1) / tiles;
-    Tree tree{static_cast<double>(tiles), groups, 1, tiles >= homes ? 1 : groups, samples};
+    const unsigned groups = (own.tiles.count + tiles - 1) / tiles;
+    const double leads = own.tiles.count / groups >= homes ? 1 : groups;  // see LayerPlan::leader
+    Tree tree{static_cast<double>(tiles), static_cast<double>(groups), 1, leads, samples};
     const bool is_summed = layer > 0 && plan.options.keeps_record;
     const double gradient = is_summed ? lists_in + summing(tree, read.capacity) : 0;
     for (unsigned parts = 1; parts <= kWorkers; ++parts) {

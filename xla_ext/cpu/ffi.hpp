@@ -78,7 +78,8 @@ class Arrays {
     }
     if (!fits) throw Misfit(message(name, "have the shape " + text(shape), textOf(dims)));
     if (std::find(types.begin(), types.end(), buffer.element_type()) == types.end()) {
-      throw Misfit(message(name, "have another dtype", "type " + std::to_string(static_cast<int>(buffer.element_type()))));
+      throw Misfit(
+          message(name, "have another dtype", "type " + std::to_string(static_cast<int>(buffer.element_type()))));
     }
     const auto bytes = static_cast<Index>(buffer.size_bytes());
     return {buffer.untyped_data(), buffer.element_type(), dims[0], dims[0] > 0 ? bytes / dims[0] : 0};

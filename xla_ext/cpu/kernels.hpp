@@ -74,13 +74,13 @@ struct StepForward {
   Index step;                // the number of this time step
   const std::int32_t* ends;  // [rows], the step behind the last one of each sample
   Rows<const float> current;
-  Rows<float> v;  // the state, updated
-  Rows<float> counts;                // true spikes so far, updated
-  Rows<std::uint64_t> spikes;        // bits, overwritten
-  Rows<std::uint64_t> near;          // bits of second_threshold < v <= threshold, overwritten; data may be nullptr
-  Rows<float> record;                // membranes after the step; data may be nullptr
+  Rows<float> v;                        // the state, updated
+  Rows<float> counts;                   // true spikes so far, updated
+  Rows<std::uint64_t> spikes;           // bits, overwritten
+  Rows<std::uint64_t> near;             // bits of second_threshold < v <= threshold, overwritten; data may be nullptr
+  Rows<float> record;                   // membranes after the step; data may be nullptr
   Rows<std::uint16_t> record_bfloat16;  // likewise
-  bool record_streams;  // past the caches: it is too large to be still there when it is read again
+  bool record_streams;                  // past the caches: it is too large to be still there when it is read again
 };
 
 // The same step backwards. Cotangents are named after what they belong to, with g_ in front.
@@ -140,8 +140,8 @@ struct Kernels {
 
   // out[r] = start[r] + sum_k values[k] * weights[ids[k]] over any number of columns. The start may be shared by all
   // rows (stride 0), be `out` itself, or be absent (data nullptr).
-  void (*sumRows)(const SpikeRow* spikes, Index rows, Rows<const float> weights, Index columns,
-                  Rows<const float> start, Rows<float> out);
+  void (*sumRows)(const SpikeRow* spikes, Index rows, Rows<const float> weights, Index columns, Rows<const float> start,
+                  Rows<float> out);
   // The same with weights in bfloat16.
   void (*sumRowsBfloat16)(const SpikeRow* spikes, Index rows, Rows<const std::uint16_t> weights, Index columns,
                           Rows<const float> start, Rows<float> out);

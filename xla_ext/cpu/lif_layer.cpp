@@ -36,9 +36,8 @@ Bits readBits(std::uint8_t* from, Index rows, Index neurons) {
   return to;
 }
 
-LayerConstants::LayerConstants(Index neurons, Numbers decay, Index decays, Numbers gain, Index gains,
-                               Numbers threshold, Index thresholds, Numbers second_threshold, Index second_thresholds,
-                               Numbers bias)
+LayerConstants::LayerConstants(Index neurons, Numbers decay, Index decays, Numbers gain, Index gains, Numbers threshold,
+                               Index thresholds, Numbers second_threshold, Index second_thresholds, Numbers bias)
     : padded_(roundUp(std::max<Index>(neurons, 1), kWord)), has_bias_(bias), memory_(5 * padded_) {
   fill(0, neurons, decay, decays, 0.0F);
   fill(1, neurons, gain, gains, 0.0F);

@@ -2,8 +2,8 @@
 //
 // A thread takes a patch: some columns (neurons) of some samples, over all steps. A feed-forward layer is cut into
 // column tiles, whose weights stay in the cache; a recurrent layer needs all its spikes in the next step and is cut
-// into samples. Within a patch, one block of samples after the other runs over all steps, so that its state stays in the
-// first-level cache.
+// into samples. Within a patch, one block of samples after the other runs over all steps, so that its state stays in
+// the first-level cache.
 #pragma once
 
 #include <vector>
@@ -30,8 +30,7 @@ inline Index forwardBlocks(Index batch) { return (batch + kForwardBlock - 1) / k
 class Bits {
  public:
   Bits() = default;
-  Bits(Index rows, Index neurons)
-      : words_((neurons + 63) / 64), memory_(rows * words_), first_(memory_.data()) {}
+  Bits(Index rows, Index neurons) : words_((neurons + 63) / 64), memory_(rows * words_), first_(memory_.data()) {}
 
   // In place of an array of results or operands with rows of (neurons + 7) / 8 bytes, the lowest bit first; or, where
   // these are not whole words, in memory of their own.
@@ -49,7 +48,8 @@ class Bits {
 
  private:
   static bool areWords(const std::uint8_t* bytes, Index neurons) {
-    return bytes != nullptr && neurons % 64 == 0 && reinterpret_cast<std::uintptr_t>(bytes) % sizeof(std::uint64_t) == 0;
+    return bytes != nullptr && neurons % 64 == 0 &&
+           reinterpret_cast<std::uintptr_t>(bytes) % sizeof(std::uint64_t) == 0;
   }
 
   Index words_ = 0;
@@ -114,7 +114,7 @@ struct LayerForward {
   float* counts;             // * true spikes [batch, neurons]
   std::int32_t* dropped;     // * [batch]
   std::int32_t* num_spikes;  // * true spikes of each row
-  const Bits& spikes;         // the listed spikes, one row per step and sample
+  const Bits& spikes;        // the listed spikes, one row per step and sample
   Bits near;                 // of a layer with lists: the listed neurons that do not spike
   SpikeLists* lists;         // of a recurrent layer: of `spikes`, a part for each block of samples
 };
@@ -144,7 +144,7 @@ struct LayerBackward {
   const Bits& spikes;  // the listed spikes
   const Bits& listed;  // all listed neurons; empty: all
   Above above;
-  std::vector<Numbers> g_spikes;            // further cotangents of the spikes [steps, batch, neurons]
+  std::vector<Numbers> g_spikes;              // further cotangents of the spikes [steps, batch, neurons]
   Numbers g_counts, g_last_v, g_last_spikes;  // [batch, neurons]
   // Results. Those marked * may be absent.
   Numbers g_weights;    // * as the weights

@@ -79,14 +79,13 @@ void runBackward(LayerBackward& pass, const Threads& threads) {
   const bool needs_weights = pass.g_weights || pass.g_gain;
   Chunking chunking = chunksOf(pass.extent);
   if (!needs_weights) chunking.extent.batch = 0;
-  const auto layout =
-      pass.layer.isRecurrent() ? TransposedSpikes::Layout::kInPlace : TransposedSpikes::Layout::kPacked;
+  const auto layout = pass.layer.isRecurrent() ? TransposedSpikes::Layout::kInPlace : TransposedSpikes::Layout::kPacked;
   const TransposedSpikes inputs(pass.inputs, chunking, layout, threads);
   const std::vector<Patch> patches = patchesOf(pass, threads);
   std::vector<PatchScratch> scratch(static_cast<std::size_t>(threads.count()));
   threads.run(static_cast<Index>(patches.size()), [&](Index task, Index worker) {
-    PatchBackward(pass, inputs, patches[static_cast<std::size_t>(task)], scratch[static_cast<std::size_t>(worker)], sums,
-             sum_gain.data())
+    PatchBackward(pass, inputs, patches[static_cast<std::size_t>(task)], scratch[static_cast<std::size_t>(worker)],
+                  sums, sum_gain.data())
         .run();
   });
   if (pass.layer.isRecurrent()) finishRecurrent(pass, inputs, sum_gain.data(), threads);

@@ -82,8 +82,7 @@ class PatchForward {
     const float* bias = layer_.constants.bias();
     const Rows<const float> start{bias == nullptr ? nullptr : bias + patch_.first_column, 0};
     const Index row = step * pass_.extent.batch + first_sample_;
-    multiply(pass_.inputs, row, samples_, asConst(scratch_.weights.rows()), width_, start, current(),
-             scratch_.dense);
+    multiply(pass_.inputs, row, samples_, asConst(scratch_.weights.rows()), width_, start, current(), scratch_.dense);
     if (!layer_.isRecurrent()) return;
     const SpikeRows& before = step == 0 ? static_cast<const SpikeRows&>(state_spikes_) : *pass_.lists;
     multiply(before, step == 0 ? 0 : row - pass_.extent.batch, samples_, asConst(scratch_.recurrent.rows()), width_,
@@ -168,8 +167,8 @@ class PatchForward {
 // The patches of a layer. Samples are cut at whole blocks of rows.
 std::vector<Patch> patchesOf(const LayerForward& pass, const Threads& threads) {
   const Index neurons = pass.layer.neurons(), batch = pass.extent.batch;
-  const Index tile = pass.layer.isRecurrent() ? std::max<Index>(neurons, 1)
-                                              : columnsOfTile(neurons, pass.layer.weights.inputs);
+  const Index tile =
+      pass.layer.isRecurrent() ? std::max<Index>(neurons, 1) : columnsOfTile(neurons, pass.layer.weights.inputs);
   const Index tiles = std::max<Index>((neurons + tile - 1) / tile, 1);
   const Index shares = std::max<Index>(threads.count() / tiles, 1);
   const Index samples = roundUp(std::max<Index>((batch + shares - 1) / shares, 1), kForwardBlock);
@@ -220,7 +219,7 @@ void runForward(LayerForward& pass, const Threads& threads) {
   std::vector<Scratch> scratch(static_cast<std::size_t>(threads.count()));
   threads.run(static_cast<Index>(patches.size()), [&](Index task, Index worker) {
     PatchForward(pass, membranes, pass.near, patches[static_cast<std::size_t>(task)],
-             scratch[static_cast<std::size_t>(worker)])
+                 scratch[static_cast<std::size_t>(worker)])
         .run();
   });
   if (!layer.isRecurrent() && (layer.hasLists() || pass.num_spikes != nullptr)) listRows(pass, membranes, threads);

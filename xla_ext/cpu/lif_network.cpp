@@ -8,7 +8,8 @@ namespace {
 template <typename T>
 T attribute(ffi::Dictionary attributes, const char* name) {
   const auto value = attributes.get<T>(name);
-  if (value.has_error()) throw Misfit("lif_network: `" + std::string(name) + "` must be given. Call it through snnjax.");
+  if (value.has_error())
+    throw Misfit("lif_network: `" + std::string(name) + "` must be given. Call it through snnjax.");
   return *value;
 }
 
@@ -96,8 +97,7 @@ void Network::takeLinear(Arrays& operands, LayerArrays& layer, Index inputs, boo
   if (has_bias) layer.bias = operands.take("bias", {layer.neurons}, {layer.weights.type()});
 }
 
-Network::Constant Network::takeConstant(Arrays& operands, const char* name, Index neurons,
-                                        const Arrays::Types& types) {
+Network::Constant Network::takeConstant(Arrays& operands, const char* name, Index neurons, const Arrays::Types& types) {
   const Index count = operands.nextLength(0) == 1 ? 1 : neurons;
   return {operands.take(name, {count}, types), count};
 }

@@ -174,9 +174,9 @@ class BackwardPass {
   void runLayer(std::size_t l) {
     const Recorded::LayerArrays& from = recorded_.layers[l];
     const Cotangents::LayerArrays& to = to_.layers[l];
-    const Bits listed = from.record_listed ? readBits(from.record_listed.at<std::uint8_t>(group_), extent_.rows(),
-                                                      network_.neurons(l))
-                                           : Bits();
+    const Bits listed = from.record_listed
+                            ? readBits(from.record_listed.at<std::uint8_t>(group_), extent_.rows(), network_.neurons(l))
+                            : Bits();
     LayerBackward pass{
         .layer = layers_[l],
         .inputs = lists_[l],
@@ -220,8 +220,8 @@ class BackwardPass {
   Numbers scattered(std::size_t l) {
     const Recorded::LayerArrays& from = recorded_.layers[l];
     const Index neurons = network_.neurons(l), capacity = network_.fields().layers[l].capacity;
-    const ListSource source(from.spike_ids.at(group_), from.spike_ids.type() == ffi::U16,
-                            from.g_spikes.numbers(group_), capacity, neurons);
+    const ListSource source(from.spike_ids.at(group_), from.spike_ids.type() == ffi::U16, from.g_spikes.numbers(group_),
+                            capacity, neurons);
     g_recorded_ = Buffer<float>(extent_.rows() * neurons);
     threads_.run(extent_.rows(), [&](Index row, Index) { source.expand(row, g_recorded_.data() + row * neurons); });
     return {g_recorded_.data(), false};

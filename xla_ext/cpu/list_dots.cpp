@@ -41,9 +41,8 @@ class Dots {
   // Calls work(first, count) for up to `some` of `all` at a time.
   template <typename Work>
   void each(Index all, Index some, Work work) const {
-    threads_.run((all + some - 1) / some, [&](Index task, Index) {
-      work(task * some, std::min(some, all - task * some));
-    });
+    threads_.run((all + some - 1) / some,
+                 [&](Index task, Index) { work(task * some, std::min(some, all - task * some)); });
   }
 
   // Rows of float32: where they lie, or in scratch.

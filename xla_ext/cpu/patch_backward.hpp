@@ -28,7 +28,9 @@ class Sums {
   enum Kind { kMembrane, kDecay, kThreshold, kKinds };
 
   Sums(Index batch, Index neurons)
-      : blocks_((batch + kBackwardBlock - 1) / kBackwardBlock), neurons_(neurons), memory_(blocks_ * kKinds * neurons) {}
+      : blocks_((batch + kBackwardBlock - 1) / kBackwardBlock),
+        neurons_(neurons),
+        memory_(blocks_ * kKinds * neurons) {}
 
   double* of(Index block, Kind kind) const { return memory_.data() + (block * kKinds + kind) * neurons_; }
 
@@ -57,8 +59,8 @@ inline WeightGradient weightGradientOf(const LayerBackward& pass, const Transpos
 
 class PatchBackward {
  public:
-  PatchBackward(LayerBackward& pass, const TransposedSpikes& inputs, const Patch& patch, PatchScratch& scratch, const Sums& sums,
-           double* sum_gain)
+  PatchBackward(LayerBackward& pass, const TransposedSpikes& inputs, const Patch& patch, PatchScratch& scratch,
+                const Sums& sums, double* sum_gain)
       : pass_(pass),
         inputs_(inputs),
         layer_(pass.layer),
@@ -224,8 +226,8 @@ class PatchBackward {
       }
       fetchAbove(r + 1 < samples_ ? row + r + 1 : row - pass_.extent.batch);
       const std::uint32_t count = kernels().listBits(pass_.listed.row(row + r) + first, patch_.columns, ids_.data());
-      kernels().dotRows(ids_.data(), count, asConst(scratch_.above_rows.rows()), outputs,
-                        pass_.above.g_v.row(row + r), dots_.data());
+      kernels().dotRows(ids_.data(), count, asConst(scratch_.above_rows.rows()), outputs, pass_.above.g_v.row(row + r),
+                        dots_.data());
       for (std::uint32_t k = 0; k < count; ++k) out[ids_[k]] += dots_[k];
     }
   }
@@ -249,7 +251,8 @@ class PatchBackward {
     }
   }
 
-  // The time step of the neurons, and the sums that go with it; step -1 is the reset of the state before the first step.
+  // The time step of the neurons, and the sums that go with it; step -1 is the reset of the state before the first
+  // step.
   void advance(Index step, Rows<const float> g_spikes) {
     const Index word = patch_.first_column / 64, row = firstRow(step);
     const bool is_step = step >= 0, needs_before = is_step && pass_.g_decay;
@@ -350,8 +353,8 @@ class PatchBackward {
   Index first_sample_ = 0, samples_ = 0;  // of the block
   bool has_above_ = false;
   Buffer<float> g_s_, g_u_, carried_, sent_, g_counts_, g_last_;  // [samples of a block, width]
-  Buffer<float> v_;                                        // two blocks
-  Buffer<float> step_sums_;  // [2, width]
+  Buffer<float> v_;                                               // two blocks
+  Buffer<float> step_sums_;                                       // [2, width]
   std::vector<std::uint32_t> ids_;
   std::vector<float> dots_, row_;
 };

@@ -14,9 +14,8 @@ template <typename Work>
 void eachRange(Index rows, Index numbers, const Threads& threads, Work work) {
   constexpr Index kNumbersPerTask = 1 << 15;  // fewer take less time than waking another thread
   const Index some = std::max<Index>(1, kNumbersPerTask / std::max<Index>(numbers, 1));
-  threads.run((rows + some - 1) / some, [&](Index task, Index) {
-    work(task * some, std::min(task * some + some, rows));
-  });
+  threads.run((rows + some - 1) / some,
+              [&](Index task, Index) { work(task * some, std::min(task * some + some, rows)); });
 }
 
 class Forward {

@@ -22,8 +22,8 @@ struct IdArray {
   }
 };
 
-// Writes one list: the spikes with value 1, then the neurons near the threshold with value 0, then unused slots; at most
-// `capacity` are marked. Yields how many there are.
+// Writes one list: the spikes with value 1, then the neurons near the threshold with value 0, then unused slots; at
+// most `capacity` are marked. Yields how many there are.
 inline Index writeList(const std::uint64_t* spikes, const std::uint64_t* near, Index neurons, Index capacity, Index row,
                        IdArray ids, Numbers values) {
   Index slot = 0;

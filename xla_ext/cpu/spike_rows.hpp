@@ -88,8 +88,8 @@ class BitSource : public RowSource {
   Index words_, width_;
 };
 
-// Dense rows that were listed before: bits of the entries of those rows that hold zeros and ones alone, which are far less
-// to read than the rows themselves.
+// Dense rows that were listed before: bits of the entries of those rows that hold zeros and ones alone, which are far
+// less to read than the rows themselves.
 class RecordedSource : public RowSource {
  public:
   RecordedSource(const RowSource& dense, const std::uint64_t* bits, const std::uint8_t* is_binary, Index width)

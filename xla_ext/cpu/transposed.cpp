@@ -28,10 +28,7 @@ void TransposedSpikes::visitRows(Index index, Visit visit) const {
 
 TransposedSpikes::TransposedSpikes(const SpikeLists& spikes, const Chunking& chunking, Layout layout,
                                    const Threads& threads)
-    : spikes_(spikes),
-      chunking_(chunking),
-      layout_(layout),
-      chunks_(static_cast<std::size_t>(chunking.count())) {
+    : spikes_(spikes), chunking_(chunking), layout_(layout), chunks_(static_cast<std::size_t>(chunking.count())) {
   std::vector<Index> starts(chunks_.size() + 1, 0);
   bool all_ones = true;
   for (std::size_t c = 0; c < chunks_.size(); ++c) {

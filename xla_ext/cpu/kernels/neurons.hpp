@@ -130,7 +130,8 @@ template <Reset kReset, bool kNear, bool kKeeps>
 inline void stepRow(const StepForward& step, Index r) {
   constexpr int kVectors = 64 / kLanes;
   const Index columns = step.columns;
-  const NeuronRow row{step.constants, step.current.row(r), step.v.row(r), step.counts.row(r), recordRow(step, r), columns};
+  const NeuronRow row{step.constants,     step.current.row(r), step.v.row(r),
+                      step.counts.row(r), recordRow(step, r),  columns};
   for (Index first = 0; first < columns; first += 64) {
     std::uint64_t spikes = 0, near = 0;
     if (first + 64 <= columns) {
@@ -227,8 +228,7 @@ inline void stepBackRow(const StepBackward& step, Index r) {
       g_v = throughReset<kKind>(step, g_v, v, threshold, &g_threshold);
     }
     // A cotangent of 0 stays 0 whatever the slope, NaN included.
-    const Floats through_spike =
-        select(notEqual(g_s, Floats{}), g_s * slopeAt<kKind>(v - threshold, slope), Floats{});
+    const Floats through_spike = select(notEqual(g_s, Floats{}), g_s * slopeAt<kKind>(v - threshold, slope), Floats{});
     g_v += through_spike;
     if (g_last != nullptr) g_v += load(g_last + column);
     store(g_v_row + column, g_v);
@@ -271,15 +271,15 @@ inline void derivativeWith(const float* x, Index count, float slope, float* out)
 }
 
 // Calls `function<kind>`: the surrogate is chosen once a call, not once a neuron.
-#define SNNJAX_WITH_SURROGATE(kind, function, ...)                                                         \
-  switch (kind) {                                                                                          \
-    case SurrogateKind::kSuperspike: return function<SurrogateKind::kSuperspike>(__VA_ARGS__);             \
-    case SurrogateKind::kArctan: return function<SurrogateKind::kArctan>(__VA_ARGS__);                     \
-    case SurrogateKind::kTriangle: return function<SurrogateKind::kTriangle>(__VA_ARGS__);                 \
-    case SurrogateKind::kGaussian: return function<SurrogateKind::kGaussian>(__VA_ARGS__);                 \
-    case SurrogateKind::kSigmoid: return function<SurrogateKind::kSigmoid>(__VA_ARGS__);                   \
-    case SurrogateKind::kBoxcar: return function<SurrogateKind::kBoxcar>(__VA_ARGS__);                     \
-    case SurrogateKind::kStraightThrough: return function<SurrogateKind::kStraightThrough>(__VA_ARGS__);   \
+#define SNNJAX_WITH_SURROGATE(kind, function, ...)                                                       \
+  switch (kind) {                                                                                        \
+    case SurrogateKind::kSuperspike: return function<SurrogateKind::kSuperspike>(__VA_ARGS__);           \
+    case SurrogateKind::kArctan: return function<SurrogateKind::kArctan>(__VA_ARGS__);                   \
+    case SurrogateKind::kTriangle: return function<SurrogateKind::kTriangle>(__VA_ARGS__);               \
+    case SurrogateKind::kGaussian: return function<SurrogateKind::kGaussian>(__VA_ARGS__);               \
+    case SurrogateKind::kSigmoid: return function<SurrogateKind::kSigmoid>(__VA_ARGS__);                 \
+    case SurrogateKind::kBoxcar: return function<SurrogateKind::kBoxcar>(__VA_ARGS__);                   \
+    case SurrogateKind::kStraightThrough: return function<SurrogateKind::kStraightThrough>(__VA_ARGS__); \
   }
 
 inline void stepBackward(const StepBackward& step) {

@@ -22,8 +22,8 @@ inline Floats loadColumns(const T* from, Index left) {
   }
 }
 
-// The sums of `kVectors` vectors of columns stay in registers over all ids of a row. Where there are registers for both,
-// ids at even and at odd places are summed apart, which keeps two additions a vector in flight.
+// The sums of `kVectors` vectors of columns stay in registers over all ids of a row. Where there are registers for
+// both, ids at even and at odd places are summed apart, which keeps two additions a vector in flight.
 template <int kVectors, bool kWeighted, bool kWhole, typename T>
 inline void sumRow(const SpikeRow& spikes, const T* weights, Index stride, const float* start, float* out, Index left) {
   Floats even[kVectors], odd[kVectors];
@@ -60,8 +60,8 @@ inline void sumRow(const SpikeRow& spikes, const T* weights, Index stride, const
 }
 
 template <int kVectors, bool kWhole, typename T>
-inline void sumColumns(const SpikeRow* spikes, Index rows, Rows<const T> weights, Index column,
-                       Rows<const float> start, Rows<float> out, Index left) {
+inline void sumColumns(const SpikeRow* spikes, Index rows, Rows<const T> weights, Index column, Rows<const float> start,
+                       Rows<float> out, Index left) {
   for (Index r = 0; r < rows; ++r) {
     const float* own_start = start.data == nullptr ? nullptr : start.row(r) + column;
     float* own_out = out.row(r) + column;
@@ -230,7 +230,8 @@ inline std::uint32_t listNonZero(const float* row, Index width, std::uint32_t* i
   for (Index first = 0; first < width; first += 64) {
     const Index left = width - first;
     std::uint64_t own_others;
-    const std::uint64_t bits = left >= 64 ? nonZero(row + first, 64, &own_others) : nonZero(row + first, left, &own_others);
+    const std::uint64_t bits =
+        left >= 64 ? nonZero(row + first, 64, &own_others) : nonZero(row + first, left, &own_others);
     others |= own_others;
     count += listWord(bits, static_cast<std::uint32_t>(first), ids + count);
   }

@@ -68,6 +68,18 @@ void testTools(const TemporaryFolder& folder) {
   CHECK(compileText(folder, "fine.cpp", kBegin + "void compute() {} };")->find("A") != nullptr);
 }
 
+// The library and the compiler of codelets lie beside the running library, or where the environment says.
+void testPlaces(const TemporaryFolder& folder) {
+  setenv("SNNJAX_IPU_CODELETS", (folder.path() / "none.gp").c_str(), 1);
+  CHECK_THROWS(CodeletLibrary::builtIn(), "none.gp` must be a library of codelets, got: ");
+  unsetenv("SNNJAX_IPU_CODELETS");
+  CHECK(CodeletLibrary::builtIn()->find("snnjax::Adam<float>") != nullptr);
+  std::ofstream(folder.path() / "other.py") << "raise SystemExit('another popc')";
+  setenv("SNNJAX_POPC", (folder.path() / "other.py").c_str(), 1);
+  CHECK_THROWS(compileText(folder, "place.cpp", kBegin + "void compute() {} };"), "addCodelets: another popc");
+  unsetenv("SNNJAX_POPC");
+}
+
 void testFlags(const TemporaryFolder& folder) {
   const fs::path path = folder.path() / "flags.cpp";
   std::ofstream(path)
@@ -93,6 +105,7 @@ int main() {
   testSources(folder);
   testLibraries(folder);
   testTools(folder);
+  testPlaces(folder);
   testFlags(folder);
   testNames();
   return check::failures;

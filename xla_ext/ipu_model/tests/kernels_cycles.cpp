@@ -44,10 +44,16 @@ static_assert(lifStep(kSubtract, 4, 2) == 5 + 2 + 3 + 2 + 3 + 6 + 6);
 // Lists.
 static_assert(pads(8, 2) == 6 + 4 + 8 && pads(8, 4) == 6 + 16);
 static_assert(walkOf({30, 4, 1, 1}) == 30 * 8 + 4 * 12 + 9 + 7);
-static_assert(selectChunk({{30, 0, 1, 1}, 0, 0, 0, 0}, 8, 2) == 110 + 30 * 8 + 9 + 7 + 18);
-static_assert(selectChunk({{30, 2, 1, 1}, 3, 2, 4, 12}, 6, 2) ==
-              110 + (2 + 4) * (30 * 8 + 2 * 12 + 9 + 7) + 3 * 3 + 12 * 20 + 2 * 11 + 16);
-static_assert(combineShare({24, 5, 0, 0, 0}, 2) == 70 + 3 * 24 * 14 + 5 * 6 + 10);
+static_assert(selectChunk({{30, 0, 1, 1}, 0, 0, 0, 0, 0}, 8, 2) == 110 + 30 * 8 + 9 + 7 + 18);
+// Two of three kept: in four passes, and the last one, each is tested.
+static_assert(selectChunk({{30, 2, 1, 1}, 3, 2, 4, 15, 0}, 6, 2) ==
+              110 + (2 + 4) * (30 * 8 + 2 * 12 + 9 + 7) + 3 * 3 + 4 * 12 + 15 * 5 + 2 * 11 + 16);
+static_assert(combineShare({24, 5, 0, 0}, 2) == 70 + 3 * 24 * 14 + 5 * 6 + 10);
+// 700 candidates in 24 parts: the bounds, nine counts of 350 pairs, the pass that writes.
+static_assert(searchLists({700, 9, 0, 0}, 24) ==
+              (24 * 14 + 700 * 4) + 9 * (12 + 24 * 14 + 350 * 4) + (24 * 14 + 700 * 4) + 700 * 5);
+static_assert(searchLists({700, 9, 2, 5}, 24) - searchLists({700, 9, 0, 0}, 24) ==
+              2 * (12 + 24 * 14 + 700 * 4 + 700 * 2 + 5 * 12));
 static_assert(sumRows(733, 2, true) == 6 + 733 * 2);
 
 // Samples of a layer: sample 14 and header 6 around the lists; a gradient's sample 16.
@@ -83,11 +89,12 @@ void testMonotone() {
     checkMonotone("updates in pairs of columns", [=](unsigned n) { return addToListedRows(10, 2 * n, false); });
   }
   checkMonotone("search", [](unsigned n) { return numBelow(n); });
-  checkMonotone("candidates", [](unsigned n) { return selectChunk({{100, n / 2, 0, 1}, n, n, 0, 0}, 200 - n, 2); });
-  checkMonotone("chunk", [](unsigned n) { return selectChunk({{n, 0, 0, 1}, 0, 0, 0, 0}, 8, 2); });
+  checkMonotone("candidates", [](unsigned n) { return selectChunk({{100, n / 2, 0, 1}, n, n, 0, 0, 0}, 200 - n, 2); });
+  checkMonotone("chunk", [](unsigned n) { return selectChunk({{n, 0, 0, 1}, 0, 0, 0, 0, 0}, 8, 2); });
   checkMonotone("pairs near", [](unsigned n) { return walkOf({200, n, 1, 1}); });
-  checkMonotone("parts", [](unsigned n) { return combineShare({n, 2, 2, 0, 0}, 2); });
-  checkMonotone("search for the cut", [](unsigned n) { return combineShare({4, 2, 2, n, n}, 2); });
+  checkMonotone("parts", [](unsigned n) { return combineShare({n, 2, 2, 0}, 2); });
+  checkMonotone("candidates to cut", [](unsigned n) { return searchLists({n, 9, 1, 3}, 24); });
+  checkMonotone("passes of the search", [](unsigned n) { return searchLists({700, n, n, 3}, 24); });
   checkMonotone("loss in steps", [](unsigned n) { return crossEntropySample(n, 200, 10, false); });
   checkMonotone("sum of rows", [](unsigned n) { return sumRows(n, 4, true); });
 }

@@ -1,4 +1,7 @@
 // select_spikes: lists of parts and their union against the rule of snnjax/ops/select_spikes.py, sorted out in full.
+#include <limits>
+#include <numeric>
+
 #include "../poplar_kernels/selection.hpp"
 #include "kernels_alone.hpp"
 #include "kernels_lists.hpp"
@@ -186,9 +189,42 @@ void testBackward(const ipu_model::CodeletLibrary& library, const std::string& t
   for (unsigned i = 0; i < expected.size(); ++i) CHECK_NEAR(static_cast<float>(g_v[i]), expected[i], 0.01f);
 }
 
+// The cut of one group alone, where floats lie close, far apart, at both zeros, at infinities, or are all the same.
+void testCut(unsigned kind, unsigned count) {
+  Draw draw(kind * 1000 + count);
+  std::vector<float> v = draw.row(count);
+  for (unsigned k = 0; k < count; ++k) {
+    const float sign = draw.below(2) == 0 ? -1.0f : 1.0f;
+    if (kind == 1) v[k] = sign * std::exp(v[k] * 20.0f);
+    if (kind == 2) v[k] = std::nextafter(k == 0 ? 1.0f : v[k - 1], 2.0f);
+    if (kind == 3) v[k] = sign * 0.0f;
+    if (kind == 4) v[k] = k % 7 == 0 ? INFINITY : k % 7 == 1 ? std::numeric_limits<float>::denorm_min() : v[k];
+  }
+  for (unsigned slots : {0U, 1U, count / 3, count - 1, count}) {
+    unsigned passes = 0;
+    const auto forEach = [&](auto&& body) {
+      for (unsigned k = 0; k < count; ++k) body(v[k], k);
+    };
+    const auto countAbove = [&](float bound) {
+      ++passes;
+      return static_cast<unsigned>(std::ranges::count_if(v, [&](float x) { return x > bound; }));
+    };
+    const snnjax::Cut made = snnjax::findCut(count, slots, countAbove, forEach);
+    CHECK_EQUAL(made.counts, passes);
+    CHECK(made.counts <= 32 && made.tie_passes <= 32);
+    std::vector<unsigned> ids(count), kept;
+    std::iota(ids.begin(), ids.end(), 0U);
+    std::ranges::copy_if(ids, std::back_inserter(kept), [&](unsigned k) { return made.keeps(v[k], k); });
+    CHECK(kept == cut(v.data(), ids, slots));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  for (unsigned kind = 0; kind < 5; ++kind) {
+    for (unsigned count : {2U, 3U, 7U, 50U, 700U}) testCut(kind, count);
+  }
   return kernels::runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) {
     for (unsigned parts : {1U, 2U, 6U, 7U}) {
       for (unsigned capacity : {0U, 1U, 5U, 8U, 30U, 50U}) testSelection(library, parts, 50, capacity);
