@@ -149,6 +149,9 @@ class SelectCandidates : public poplar::MultiVertex {
 template <class Id>
 class CombineCandidates : public poplar::MultiVertex {
  public:
+  // So many candidates of one row fit on a worker's stack: at most 1 KiB with their ids.
+  static constexpr unsigned kMostGathered = 128;
+
   In<Id> lists;             // [num_lists, rows, stride_in], records
   In<float> membranes;      // [num_lists, rows, slots], of the listed ids
   Out<Id> list;             // [rows, stride], records
@@ -181,11 +184,25 @@ class CombineCandidates : public poplar::MultiVertex {
     return found;
   }
 
-  // The cut of the spikes, or of the others.
+  // The cut of the spikes, or of the others. Few are first brought together on the worker's stack: so the search goes
+  // over the parts once.
   Cut cutOf(unsigned row, bool spikes, unsigned found, unsigned kept) const {
+    const auto forEach = [&](auto&& body) { forEachCandidate(row, spikes, body); };
+    if (found > kMostGathered) {
+      return findCut(found, kept, [&](float bound) { return countAbove(row, spikes, bound); }, forEach);
+    }
+    alignas(8) float v[kMostGathered];
+    Id ids[kMostGathered];
+    unsigned gathered = 0;
+    forEach([&](float membrane, unsigned id) {
+      v[gathered] = membrane;
+      ids[gathered++] = static_cast<Id>(id);
+    });
     return findCut(
-        found, kept, [&](float bound) { return countAbove(row, spikes, bound); },
-        [&](auto&& body) { forEachCandidate(row, spikes, body); });
+        found, kept, [&](float bound) { return numAbove(v, gathered, true, bound); },
+        [&](auto&& body) {
+          for (unsigned k = 0; k < gathered; ++k) body(v[k], static_cast<unsigned>(ids[k]));
+        });
   }
 
  private:
@@ -226,6 +243,7 @@ class CombineCandidates : public poplar::MultiVertex {
   // Writes the kept of one kind, the first of which goes to slot `slot`, as far as the slots are this worker's.
   void place(unsigned row, bool spikes, unsigned found, unsigned kept, unsigned slot, Range own) {
     Id* const ids = &list[row * stride + kListHeader];
+    if (kept == 0) return;
     if (found == kept) {  // all fit: whole runs are copied, or passed over
       for (unsigned p = 0; p < num_lists && slot < own.last; ++p) {
         const List<Id> part = partOf(p, row);

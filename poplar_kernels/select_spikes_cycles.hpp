@@ -66,16 +66,21 @@ constexpr Slots selectChunk(ChunkWork work, Slots pad_slots, unsigned id_bytes) 
          work.hashed * kHashed + work.kept * written(id_bytes) + pads(pad_slots, id_bytes);
 }
 
-// The search for the cut of `candidates` in `parts` lists, and the pass that writes what it keeps.
+// The search for the cut of `candidates` in `parts` lists, and the pass that writes what it keeps. Gathered ones are
+// stored with their ids first, and no pass of the search meets parts.
 struct ListSearch {
   Slots candidates, counts, tie_passes, ties;
+  bool gathered;
 };
 
-constexpr Slots searchLists(ListSearch search, Slots parts) {
+constexpr Slots searchLists(ListSearch search, Slots parts, unsigned id_bytes) {
   const Slots visit = parts * kPart + search.candidates * kVisited;
-  const Slots count = kPass + parts * kPart + (search.candidates + 1) / 2 * kPairAbove;
-  const Slots tie_pass = kPass + visit + search.candidates * 2 + search.ties * kHashed;
-  return visit + search.counts * count + search.tie_passes * tie_pass + visit + search.candidates * kTested;
+  const Slots each_pass = kPass + (search.gathered ? 0 : parts * kPart);
+  const Slots count = each_pass + (search.candidates + 1) / 2 * kPairAbove;
+  const Slots tie_pass = each_pass + search.candidates * (kVisited + 2) + search.ties * kHashed;
+  const Slots gather = search.gathered ? visit + search.candidates * (1 + store(id_bytes)) : 0;
+  return gather + each_pass + search.candidates * kVisited + search.counts * count + search.tie_passes * tie_pass +
+         visit + search.candidates * kTested;
 }
 
 // One share of a row of CombineCandidates: all parts are gone over to count, and once for either kind; `own` ids are
@@ -150,9 +155,10 @@ std::uint64_t workerCycles(const CombineCandidates<Id>& vertex, unsigned worker)
     CombineWork work = {vertex.num_lists, smaller(own.last, larger(listed, own.first)) - own.first, 0, 0};
     work.pad_slots = own.last - own.first - work.own;
     const auto add = [&](bool spikes, unsigned all, unsigned stay) {
-      if (stay == all) return;
+      if (stay == 0 || stay == all) return;
       const auto cut = vertex.cutOf(row, spikes, all, stay);
-      work.searches += searchLists({all, cut.counts, cut.tie_passes, cut.ties}, vertex.num_lists);
+      const ListSearch search = {all, cut.counts, cut.tie_passes, cut.ties, all <= vertex.kMostGathered};
+      work.searches += searchLists(search, vertex.num_lists, sizeof(Id));
     };
     add(true, found.spikes, kept.spikes);
     add(false, found.near, kept.near);

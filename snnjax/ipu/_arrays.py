@@ -4,10 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
+from jaxtyping import Float32, Int32, Shaped
 
 # In the order of the enumerations in xla_ext/builders/network_plan.hpp and lif_step.hpp.
 SURROGATES = ("superspike", "arctan", "triangle", "gaussian", "sigmoid", "boxcar", "straight_through")
 RESETS = ("subtract", "zero", "none")
+# Of neurons onto tiles: tilesOfLayers and tilesOfEqualColumns in xla_ext/builders/tiles_of_layers.hpp.
+MAPPINGS = ("balanced", "equal")
 RESET_TIMES = ("before_decay", "after_decay", "immediate")
 # Ids of two bytes hold the pad id too.
 MAX_SHORT_NEURONS = 65_535
@@ -62,11 +65,11 @@ class Operands:
             refuse(self.op, name, "be float32 or float16", dtype.name, "Cast it")
         return dtype == np.float16
 
-    def floats(self, name: str, shape: Sequence[int], default: Any = None) -> np.ndarray:
+    def floats(self, name: str, shape: Sequence[int], default: Any = None) -> Float32[np.ndarray, "..."]:
         """Hand over an array of this shape, or one that broadcasts to it; `default` where the user gave none."""
         return self._hand_over(name, shape, default, np.float32)
 
-    def integers(self, name: str, shape: Sequence[int], default: Any = None) -> np.ndarray:
+    def integers(self, name: str, shape: Sequence[int], default: Any = None) -> Int32[np.ndarray, "..."]:
         """Likewise whole numbers; what does not fit into 32 bits becomes -1, which names nothing."""
         array = self._given.get(name)
         if array is not None and not np.issubdtype(array.dtype, np.integer):
@@ -77,7 +80,9 @@ class Operands:
             self._given[name] = np.where(inside, array, array.dtype.type(limits.max))
         return self._hand_over(name, shape, default, np.int32)
 
-    def _hand_over(self, name: str, shape: Sequence[int], default: Any, dtype: Any) -> np.ndarray:
+    def _hand_over(
+        self, name: str, shape: Sequence[int], default: Any, dtype: Any
+    ) -> Shaped[np.ndarray, "..."]:
         self._used.add(name)
         array = self._given.get(name, default)
         if array is None:
@@ -96,7 +101,7 @@ class Operands:
         self.arrays[name] = np.zeros(tuple(shape), kind)
         self._results[name] = dtype
 
-    def results(self) -> dict[str, np.ndarray]:
+    def results(self) -> dict[str, Shaped[np.ndarray, "..."]]:
         """The results, once the call has filled them."""
         return self.finish({name: self.arrays[name].astype(dtype) for name, dtype in self._results.items()})
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from snnjax.ipu._arrays import RESETS, SURROGATES, Operands, number_of, refuse
+from snnjax.ipu._arrays import MAPPINGS, RESETS, SURROGATES, Operands, number_of, refuse
 
 
 def lif_network(
@@ -20,6 +20,7 @@ def lif_network(
     slope: float = 10.0,
     reset: str = "subtract",
     detach_reset: bool = True,
+    mapping: str = "balanced",
     record_spikes: bool = False,
     learns_constants: bool = False,
 ) -> None:
@@ -31,19 +32,17 @@ def lif_network(
     Results: ``output``, ``last_v<l>``, ``last_readout_v``, ``counts<l>``, ``dropped<l>``, on request ``ids<l>``,
     ``values<l>``, ``num_spikes<l>`` and ``num_listed<l>`` of every layer but a spiking output.
 
+    `mapping` says how neurons are shared among tiles: "balanced" by the work and memory of each layer, "equal" with as
+    many neurons of each layer on a tile.
+
     Any of ``g_output``, ``g_counts<l>``, ``g_last_v<l>``, ``g_last_readout_v`` asks for gradients: ``g_weights<l>``,
     ``g_bias<l>``, ``g_v<l>``, ``g_readout_weights``, ..., and with `learns_constants` ``g_decay<l>``,
     ``g_threshold<l>`` and ``g_gain<l>``.
     """
     network = Network(operands, capacity)
+    network.set_switches(surrogate, slope, reset, detach_reset, mapping)
     operands.numbers.update(
-        surrogate=number_of(operands.op, "surrogate", surrogate, SURROGATES),
-        slope=slope,
-        reset=number_of(operands.op, "reset", reset, RESETS),
-        detach_reset=detach_reset,
-        record_spikes=record_spikes,
-        learns_constants=learns_constants,
-        backward=network.backward,
+        record_spikes=record_spikes, learns_constants=learns_constants, backward=network.backward
     )
     network.hand_over_inputs()
     for layer in range(len(network.widths)):
@@ -95,6 +94,19 @@ class Network:
             expected = f"be None or at least 1, one value or {self.num_lif} of them"
             refuse(self.operands.op, "capacity", expected, capacity, "Count the layers")
         return each if self.has_readout else [*each[:-1], None]  # a spiking output is fully listed
+
+    def set_switches(
+        self, surrogate: str, slope: float, reset: str, detach_reset: bool, mapping: str
+    ) -> None:
+        """Names become the numbers that the codelets have for them."""
+        op = self.operands.op
+        self.operands.numbers.update(
+            surrogate=number_of(op, "surrogate", surrogate, SURROGATES),
+            slope=slope,
+            reset=number_of(op, "reset", reset, RESETS),
+            detach_reset=detach_reset,
+            equal_columns=number_of(op, "mapping", mapping, MAPPINGS),
+        )
 
     def _cotangents(self) -> list[str]:
         layers = range(self.num_lif)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from snnjax.ipu._arrays import RESETS, SURROGATES, Operands, number_of, refuse
+from snnjax.ipu._arrays import Operands, number_of, refuse
 from snnjax.ipu._network_op import Network
 
 # In the order of the enumeration in xla_ext/builders/training_step.hpp.
@@ -19,6 +19,7 @@ def training_step(
     slope: float = 10.0,
     reset: str = "subtract",
     detach_reset: bool = True,
+    mapping: str = "balanced",
     pooling: str = "mean",
     num_updates: int = 1,
     learning_rate: float = 1e-3,
@@ -41,11 +42,8 @@ def training_step(
     if num_updates < 1:
         refuse(op, "num_updates", "be at least 1", num_updates, "Pass a larger number")
     network = Network(operands, capacity)
+    network.set_switches(surrogate, slope, reset, detach_reset, mapping)
     operands.numbers.update(
-        surrogate=number_of(op, "surrogate", surrogate, SURROGATES),
-        slope=slope,
-        reset=number_of(op, "reset", reset, RESETS),
-        detach_reset=detach_reset,
         pooling=number_of(op, "pooling", pooling, POOLINGS),
         num_updates=num_updates,
         beta1=beta1,

@@ -4,9 +4,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int32, Shaped
 
 # Arrays and attributes for `run_on_model`.
-Example = tuple[dict[str, np.ndarray], dict[str, Any]]
+Example = tuple[dict[str, Shaped[np.ndarray, "..."]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Sizes:
     slots: int = 24  # events of a sample and step
     neurons: tuple[int, ...] = (128, 128)  # of the layers
     outputs: int = 10
-    capacity: int = 16  # of the lists of spikes
+    capacity: int = 24  # of the lists of spikes
     half: bool = False
     backward: bool = True
     seed: int = 0
@@ -99,7 +100,7 @@ def _training_step(sizes: Sizes, rng: np.random.Generator) -> Example:
     return {**arrays, "labels": rng.integers(0, sizes.outputs, sizes.batch)}, attributes
 
 
-def _events(rng: np.random.Generator, rows: int, sizes: Sizes) -> np.ndarray:
+def _events(rng: np.random.Generator, rows: int, sizes: Sizes) -> Int32[np.ndarray, "rows slots"]:
     """Lists of different inputs, on average half full."""
     slots = min(sizes.slots, sizes.inputs)
     ids = np.argsort(rng.random((rows, sizes.inputs)), axis=1)[:, :slots].astype(np.int32)

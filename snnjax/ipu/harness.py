@@ -36,8 +36,8 @@ def run_on_model(
     """Run one op's program on the IPU Model, forward and, if cotangents are among the arrays, backward.
 
     Weights (``v`` where there are none) in float16 make the program one of halves. Which arrays and attributes an op
-    takes, and what it yields, its function in ``snnjax.ipu`` says: ``spike_matmul``, ``select_spikes``, ``lif_step``,
-    ``lif_network``, ``training_step``.
+    takes, and what it yields, its function in ``snnjax.ipu.harness`` says: ``spike_matmul``, ``select_spikes``,
+    ``lif_step``, ``lif_network``, ``training_step``.
 
     Args:
         op: the name of the op.

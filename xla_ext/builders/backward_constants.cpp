@@ -63,7 +63,7 @@ Sequence addConstantsGradient(Loop& loop, std::size_t l, const Tensor& g_spikes,
               states);
   }
   return Sequence({Copy(cotangents.g_v, scratch.g_v), Copy(cotangents.g_last, scratch.g_last),
-                   zeros(loop.graph, {scratch.g_bias})});
+                   zeros(loop.graph, {scratch.g_bias}, loop.name + "/zero_scratch")});
 }
 
 Sequence addFirstGradient(Loop& loop, const NetworkCotangents& cotangents) {

@@ -1,5 +1,5 @@
-// `lif_network` on tiles: a network of LIF layers over all time steps, forward and backward, as programs whose time loop
-// runs on the device. What they compute is defined by snnjax/ops/lif_network.py; README.md explains the layout.
+// `lif_network` on tiles: a network of LIF layers over all time steps, forward and backward, as programs whose time
+// loop runs on the device. What they compute is defined by snnjax/ops/lif_network.py; README.md explains the layout.
 #pragma once
 
 #include <poplar/Graph.hpp>
@@ -23,8 +23,8 @@ struct LayerCotangents {
   poplar::Tensor g_output;   // in: float [tiles, num_steps * batch * columns], of the network's output; last layer only
   poplar::Tensor g_weights;  // out, added to: float [tiles, (inputs + 1) * columns]; the last row of a block is scratch
   poplar::Tensor g_bias;     // out, added to: float [tiles, batch * columns], to be summed over the batch
-  // In and out: float [tiles, batch * columns]. 0 on entry; of the read-out the gradient of its last membranes on entry,
-  // of its first ones on return.
+  // In and out: float [tiles, batch * columns]. 0 on entry; of the read-out the gradient of its last membranes on
+  // entry, of its first ones on return.
   poplar::Tensor g_v;
   poplar::Tensor g_first;  // out: float [tiles, batch * columns], of the first membranes; not of the read-out
   // Out, added to, where options.learns_constants: float [tiles, batch * columns], to be summed over the batch.

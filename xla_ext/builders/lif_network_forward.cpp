@@ -60,7 +60,7 @@ Sequence start(Loop& loop) {
   const poplar::Tensor lengths = poplar::concat(own_lengths);  // [tiles of all layers, batch]
   return Sequence({loop.clock.reset(),
                    Copy(loop.tensors.lengths.expand({0}).broadcast(static_cast<unsigned>(lengths.dim(0)), 0), lengths),
-                   zeros(loop.graph, sums)});
+                   zeros(loop.graph, sums, loop.name + "/zero_sums")});
 }
 
 }  // namespace

@@ -8,16 +8,18 @@
 
 namespace snnjax::builders {
 
-poplar::program::Program fill(poplar::Graph& graph, const std::vector<poplar::Tensor>& tensors, float value) {
+poplar::program::Program fill(poplar::Graph& graph, const std::vector<poplar::Tensor>& tensors, float value,
+                              const std::string& name) {
   if (tensors.empty()) return poplar::program::Sequence();
-  const poplar::ComputeSet set = graph.addComputeSet("fill");
+  const poplar::ComputeSet set = graph.addComputeSet(name);
   for (const poplar::Tensor& each : tensors) popops::fill(graph, each, graph.getTileMapping(each), set, value);
   return poplar::program::Execute(set);
 }
 
-poplar::program::Program zeros(poplar::Graph& graph, const std::vector<poplar::Tensor>& tensors) {
+poplar::program::Program zeros(poplar::Graph& graph, const std::vector<poplar::Tensor>& tensors,
+                               const std::string& name) {
   if (tensors.empty()) return poplar::program::Sequence();
-  const poplar::ComputeSet set = graph.addComputeSet("zero");
+  const poplar::ComputeSet set = graph.addComputeSet(name);
   for (const poplar::Tensor& each : tensors) popops::zero(graph, each, graph.getTileMapping(each), set);
   return poplar::program::Execute(set);
 }

@@ -30,12 +30,14 @@ struct Loop {
   StepClock clock;
 };
 
-// Sets all elements to a value, each on its own tile, in one compute set. Floats, and for zeros any type.
-poplar::program::Program fill(poplar::Graph& graph, const std::vector<poplar::Tensor>& tensors, float value);
-poplar::program::Program zeros(poplar::Graph& graph, const std::vector<poplar::Tensor>& tensors);
+// Sets all elements to a value, each on its own tile, in the compute set `name`. Floats, and for zeros any type.
+poplar::program::Program fill(poplar::Graph& graph, const std::vector<poplar::Tensor>& tensors, float value,
+                              const std::string& name);
+poplar::program::Program zeros(poplar::Graph& graph, const std::vector<poplar::Tensor>& tensors,
+                               const std::string& name);
 
-// In set `set` of each iteration, the lists of a home at step t = iteration - delay (num_steps - 1 - that, in `reverse`)
-// go from lists[l]'s history into `into` [batch, stride].
+// In set `set` of each iteration, the lists of a home at step t = iteration - delay (num_steps - 1 - that, in
+// `reverse`) go from lists[l]'s history into `into` [batch, stride].
 void addLoadStep(Loop& loop, std::size_t l, const Home& home, const poplar::Tensor& into, unsigned set, unsigned delay,
                  bool reverse);
 

@@ -10,7 +10,7 @@ namespace snnjax::builders {
 
 // Samples are spread over the homes of the last lists: each gathers its samples' outputs of all steps and sends their
 // gradient back.
-poplar::program::Sequence addCrossEntropy(poplar::Graph& graph, const NetworkPlan& plan,
-                                          const TrainingTensors& tensors, Pooling pooling);
+poplar::program::Sequence addCrossEntropy(poplar::Graph& graph, const NetworkPlan& plan, const TrainingTensors& tensors,
+                                          Pooling pooling);
 
 }  // namespace snnjax::builders

@@ -49,12 +49,10 @@ std::vector<LayerPlan> planLayers(const NetworkPlan& plan, std::size_t bytes_per
     const unsigned neurons = l < options.layers.size() ? options.layers[l].neurons : options.outputs;
     sizes.push_back({plan.lists[l].num_neurons, neurons, plan.lists[l].capacity});
   }
-  const TilesAtHand tiles{plan.num_tiles,
-                          bytes_per_tile,
-                          options.batch,
-                          options.keeps_record ? options.num_steps + 1 : 1,
-                          options.keeps_record ? 2U : 1U,
-                          options.half_weights ? 2U : 4U};
+  const unsigned arrays = 1 + (options.keeps_record ? 1 : 0) + (options.has_moments ? 2 : 0);
+  const TilesAtHand tiles{plan.num_tiles, bytes_per_tile,
+                          options.batch,  options.keeps_record ? options.num_steps + 1 : 1,
+                          arrays,         options.half_weights ? 2U : 4U};
   const std::vector<TileRange> ranges =
       options.equal_columns ? tilesOfEqualColumns(sizes, tiles) : tilesOfLayers(sizes, tiles);
   std::vector<LayerPlan> layers;

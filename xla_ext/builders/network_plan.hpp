@@ -32,11 +32,12 @@ struct NetworkOptions {
   Surrogate surrogate = Surrogate::SuperSpike;
   float slope = 10.0F;
   bool half_weights = false;
-  bool keeps_record = true;      // membranes and lists of all steps, for the backward pass
+  bool keeps_record = true;       // membranes and lists of all steps, for the backward pass
+  bool has_moments = false;       // two more numbers a weight lie beside it: those of Adam
   bool learns_constants = false;  // the backward pass yields the gradients of decay, threshold and gain of LIF layers
-  bool equal_columns = false;    // tilesOfEqualColumns in place of tilesOfLayers
-  unsigned homes = 0;            // of the lists of a layer; 0: chosen
-  unsigned group_tiles = 0;      // of the trees that combine lists and gradients; 0: chosen
+  bool equal_columns = false;     // tilesOfEqualColumns in place of tilesOfLayers
+  unsigned homes = 0;             // of the lists of a layer; 0: chosen
+  unsigned group_tiles = 0;       // of the trees that combine lists and gradients; 0: chosen
 };
 
 // A tile that makes and keeps the lists of neighbouring samples.
@@ -87,8 +88,8 @@ struct NetworkPlan {
   NetworkOptions options;
   unsigned num_tiles = 0;
   std::vector<LayerPlan> layers;  // the read-out, if there is one, is the last
-  std::vector<ListPlan> lists;    // lists[l] is what layers[l] reads; spikes of the last layer are read off its membranes
-  unsigned iterations = 0;        // of the forward loop
+  std::vector<ListPlan> lists;  // lists[l] is what layers[l] reads; spikes of the last layer are read off its membranes
+  unsigned iterations = 0;      // of the forward loop
   unsigned backward_iterations = 0;
 
   // Whether lists[l] is made by a layer, not by the host.
@@ -98,7 +99,7 @@ struct NetworkPlan {
   unsigned membraneRows(std::size_t layer) const { return keepsMembranes(layer) ? options.num_steps + 1 : 1; }
 };
 
-constexpr unsigned kListHeader = 4;          // entries before the ids, as in poplar_kernels/lists.hpp
+constexpr unsigned kListHeader = 4;           // entries before the ids, as in poplar_kernels/lists.hpp
 constexpr unsigned kMaxShortNeurons = 65535;  // with uint16 ids
 
 unsigned listStride(unsigned capacity);

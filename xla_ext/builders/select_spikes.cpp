@@ -32,59 +32,80 @@ struct Stages {
   poplar::Tensor dropped;
 };
 
-// The candidates of the rows of a block, as records of parts of rows; the lists that they make together.
-void addBlock(poplar::Graph& graph, const SelectSpikesOptions& options, const SelectSpikesTensors& tensors,
-              const RowBlock& block, const Stages& stages) {
-  const unsigned workers = graph.getTarget().getNumWorkerContexts(), rows = block.rows();
-  const unsigned parts = rows < workers ? workers : 1;
-  const unsigned chunk = (options.neurons + parts - 1) / parts;
-  const unsigned slots = (std::min(options.capacity, chunk) + 1) / 2 * 2;  // whole 64-bit words of membranes
-  const unsigned stride_in = listStride(slots), stride = listStride(options.capacity);
-  const std::size_t items = std::size_t{rows} * parts;
-  const poplar::Tensor records = graph.addVariable(idType(options), {items, stride_in}, "candidates/records");
-  const poplar::Tensor membranes = graph.addVariable(poplar::FLOAT, {items, slots}, "candidates/membranes");
-  const poplar::Tensor iteration = graph.addConstant(poplar::UNSIGNED_INT, {}, 0U, "iteration");
-  for (const poplar::Tensor& each : {records, membranes, iteration}) graph.setTileMapping(each, block.tile);
+// The candidates of the rows of a block, as records of parts of rows.
+struct Candidates {
+  unsigned parts = 1;  // of a row: as many as there are workers, where there are fewer rows than that
+  unsigned slots = 0;
+  poplar::Tensor records;    // ids [rows * parts, stride]
+  poplar::Tensor membranes;  // float [rows * parts, slots], of the listed ids
+};
+
+Candidates addCandidates(poplar::Graph& graph, const SelectSpikesOptions& options, const SelectSpikesTensors& tensors,
+                         const RowBlock& block, const Stages& stages) {
+  const unsigned workers = graph.getTarget().getNumWorkerContexts();
+  Candidates candidates;
+  candidates.parts = block.rows() < workers ? workers : 1;
+  const unsigned chunk = (options.neurons + candidates.parts - 1) / candidates.parts;
+  candidates.slots = (std::min(options.capacity, chunk) + 1) / 2 * 2;  // whole 64-bit words of membranes
+  const unsigned stride = listStride(candidates.slots);
+  const std::size_t items = std::size_t{block.rows()} * candidates.parts;
+  candidates.records = graph.addVariable(idType(options), {items, stride}, "candidates/records");
+  candidates.membranes = graph.addVariable(poplar::FLOAT, {items, candidates.slots}, "candidates/membranes");
+  graph.setTileMapping(candidates.records, block.tile);
+  graph.setTileMapping(candidates.membranes, block.tile);
   addVertex(graph, stages.candidates, templateVertex("snnjax::SelectCandidates", idType(options)), block.tile,
             {{"v", stages.v.slice(block.first, block.last)},
              {"threshold", tensors.threshold},
              {"second_threshold", tensors.second_threshold},
-             {"lists", records},
-             {"membranes", membranes}},
-            {{"rows", rows},
+             {"lists", candidates.records},
+             {"membranes", candidates.membranes}},
+            {{"rows", block.rows()},
              {"neurons", options.neurons},
              {"columns", options.neurons},
-             {"parts", parts},
-             {"slots", slots},
-             {"stride", stride_in},
+             {"parts", candidates.parts},
+             {"slots", candidates.slots},
+             {"stride", stride},
              {"capacity", options.capacity},
              {"first_id", 0U},
              {"num_neurons", options.neurons}});
-  // The parts of a row are the lists of one vertex; rows of one part each go into one vertex together.
-  const unsigned rows_together = parts == 1 ? rows : 1;
-  for (unsigned row = 0; row < rows; row += rows_together) {
+  return candidates;
+}
+
+// The lists that they make together. The parts of a row are the lists of one vertex; rows of one part each go into one
+// vertex together.
+void addLists(poplar::Graph& graph, const SelectSpikesOptions& options, const SelectSpikesTensors& tensors,
+              const RowBlock& block, const Candidates& candidates, const Stages& stages) {
+  const poplar::Tensor iteration = graph.addConstant(poplar::UNSIGNED_INT, {}, 0U, "iteration");
+  graph.setTileMapping(iteration, block.tile);
+  const unsigned parts = candidates.parts, rows = parts == 1 ? block.rows() : 1;
+  for (unsigned row = 0; row < block.rows(); row += rows) {
     const std::size_t first = block.first + row, item = std::size_t{row} * parts;
     addVertex(graph, stages.lists, templateVertex("snnjax::CombineCandidates", idType(options)), block.tile,
-              {{"lists", records.slice(item, item + rows_together * parts)},
-               {"membranes", membranes.slice(item, item + rows_together * parts)},
-               {"list", tensors.records.slice(first, first + rows_together)},
-               {"dropped", stages.dropped.slice(first, first + rows_together)},
+              {{"lists", candidates.records.slice(item, item + rows * parts)},
+               {"membranes", candidates.membranes.slice(item, item + rows * parts)},
+               {"list", tensors.records.slice(first, first + rows)},
+               {"dropped", stages.dropped.slice(first, first + rows)},
                {"iteration", iteration}},
-              {{"rows", rows_together},
+              {{"rows", rows},
                {"num_lists", parts},
-               {"slots", slots},
-               {"stride_in", stride_in},
-               {"stride", stride},
+               {"slots", candidates.slots},
+               {"stride_in", listStride(candidates.slots)},
+               {"stride", listStride(options.capacity)},
                {"capacity", options.capacity},
                {"num_neurons", options.neurons},
                {"num_steps", 1U},
                {"delay", 0U}});
   }
+}
+
+void addBlock(poplar::Graph& graph, const SelectSpikesOptions& options, const SelectSpikesTensors& tensors,
+              const RowBlock& block, const Stages& stages) {
+  addLists(graph, options, tensors, block, addCandidates(graph, options, tensors, block, stages), stages);
   addVertex(graph, stages.values, templateVertex("snnjax::ListValues", membraneType(options), idType(options)),
             block.tile,
             {{"lists", tensors.records.slice(block.first, block.last)},
              {"values", tensors.values.slice(block.first, block.last)}},
-            {{"rows", rows}, {"stride", stride}, {"capacity", options.capacity}});
+            {{"rows", block.rows()}, {"stride", listStride(options.capacity)}, {"capacity", options.capacity}});
 }
 
 }  // namespace

@@ -8,12 +8,15 @@
 namespace snnjax::builders {
 namespace {
 
-// Issue slots, counted in the loops of poplar_kernels/lif_network*.cpp: finding a listed row (id, address, test) and a
-// pair of its columns in the forward sum, the dot product and the update of the weight gradient.
-constexpr double kSlotsPerRow = 12;
-constexpr double kSlotsPerRowAndPair = 6;
+// Issue slots: what poplar_kernels/*_cycles.hpp count for LifForward, LifBackward and ListedRowsGradient together, on
+// lists of 36 and 90 and two to eight columns. Of a listed row: finding it, and a pair of its columns in the forward
+// sum, the dot product and the update of the weight gradient.
+constexpr double kSlotsPerRow = 23;
+constexpr double kSlotsPerRowAndPair = 4;
 // The update of a pair of neurons, forward and backward.
-constexpr double kSlotsPerPair = 60;
+constexpr double kSlotsPerPair = 220;
+// Weighs more than any work.
+constexpr double kTooFull = 1e9;
 constexpr unsigned kPair = 2;
 
 unsigned ceilDivide(unsigned a, unsigned b) { return (a + b - 1) / b; }
@@ -32,13 +35,16 @@ unsigned tilesNeeded(std::span<const LayerSize> layers, std::span<const unsigned
   return sum;
 }
 
-// The layer that bears more columns best; layers.size() if none can be packed closer.
-std::size_t leastLoaded(std::span<const LayerSize> layers, std::span<const unsigned> columns, unsigned batch) {
+// The layer that bears more columns best, one whose tiles would be too full last; layers.size() if none can be packed
+// closer.
+std::size_t leastLoaded(std::span<const LayerSize> layers, std::span<const unsigned> columns,
+                        const TilesAtHand& tiles) {
   std::size_t best = layers.size();
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t l = 0; l < layers.size(); ++l) {
     const unsigned more = moreColumns(layers[l], columns[l]);
-    const double cost = stepCost(layers[l], more, batch);
+    const bool fits = tileBytes(layers[l], more, tiles) <= tiles.bytes;
+    const double cost = stepCost(layers[l], more, tiles.batch) * (fits ? 1 : kTooFull);
     if (more > columns[l] && cost < least) {
       best = l;
       least = cost;
@@ -91,7 +97,7 @@ std::size_t tileBytes(const LayerSize& layer, unsigned columns, const TilesAtHan
 std::vector<TileRange> tilesOfLayers(std::span<const LayerSize> layers, const TilesAtHand& tiles) {
   std::vector<unsigned> columns(layers.size(), kPair);
   while (tilesNeeded(layers, columns) > tiles.count) {
-    const std::size_t layer = leastLoaded(layers, columns, tiles.batch);
+    const std::size_t layer = leastLoaded(layers, columns, tiles);
     if (layer == layers.size()) break;  // one tile each already: they share
     columns[layer] = moreColumns(layers[layer], columns[layer]);
   }

@@ -17,11 +17,11 @@ struct LayerSize {
 
 struct TilesAtHand {
   unsigned count = 0;
-  std::size_t bytes = 0;        // of one tile
-  unsigned batch = 0;           // samples that every tile works on
-  unsigned membrane_rows = 1;   // rows [batch, columns] of membranes kept: num_steps + 1 for a backward pass
-  unsigned arrays = 1;          // of the size of the weights: weights alone, or with gradient and moments
-  unsigned weight_bytes = 4;    // of one weight
+  std::size_t bytes = 0;       // of one tile
+  unsigned batch = 0;          // samples that every tile works on
+  unsigned membrane_rows = 1;  // rows [batch, columns] of membranes kept: num_steps + 1 for a backward pass
+  unsigned arrays = 1;         // of the size of the weights: weights alone, or with gradient and moments
+  unsigned weight_bytes = 4;   // of one weight
 };
 
 // Neuron j of a layer lies on tile first + j / columns, in column j % columns. `columns` is even, for two floats make
@@ -33,7 +33,8 @@ struct TileRange {
 };
 
 // The mapping whose slowest tile is fastest: every layer starts with two columns a tile, and as long as the layers do
-// not fit, that layer takes more columns whose tiles are the least loaded then. Layers that outnumber the tiles share.
+// not fit, that layer takes more columns whose tiles are the least loaded then and have room. Layers that outnumber the
+// tiles share.
 // Throws std::invalid_argument if some tile would need more memory than it has.
 std::vector<TileRange> tilesOfLayers(std::span<const LayerSize> layers, const TilesAtHand& tiles);
 

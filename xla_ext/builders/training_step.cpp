@@ -76,7 +76,7 @@ Sequence addUpdates(poplar::Graph& graph, const NetworkPlan& plan, const Trainin
     bias_gradients.push_back(cotangents.g_bias);
   }
   if (!options.learns_bias) return Sequence({Execute(update)});
-  return Sequence({Execute(sum), Execute(update), zeros(graph, bias_gradients)});
+  return Sequence({Execute(sum), Execute(update), zeros(graph, bias_gradients, "adam/zero_bias_gradient")});
 }
 
 TrainingTensors addTensors(poplar::Graph& graph, const NetworkPlan& plan, const TrainingOptions& options) {
@@ -115,7 +115,7 @@ Sequence prepare(poplar::Graph& graph, const NetworkPlan& plan, const TrainingTe
       one.push_back(each.powers);
     }
   }
-  return Sequence({zeros(graph, zero), fill(graph, one, 1.0F)});
+  return Sequence({zeros(graph, zero, "prepare/zero"), fill(graph, one, 1.0F, "prepare/powers")});
 }
 
 void addInputs(poplar::Graph& graph, const TrainingTensors& tensors, Sequence& program) {
@@ -142,7 +142,7 @@ TrainingStep addTrainingStep(poplar::Graph& graph, const NetworkPlan& plan, cons
   training.step.add(addCrossEntropy(graph, plan, tensors, options.pooling));
   std::vector<Tensor> g_v;
   for (const LayerCotangents& layer : tensors.cotangents.layers) g_v.push_back(layer.g_v);
-  training.step.add(zeros(graph, g_v));
+  training.step.add(zeros(graph, g_v, "backward/zero_g_v"));
   training.step.add(addBackward(graph, plan, tensors.network, tensors.cotangents));
   training.step.add(addUpdates(graph, plan, tensors, options));
   const poplar::DataStream loss = graph.addDeviceToHostFIFO(kLossStream, poplar::FLOAT, tensors.loss.numElements());

@@ -42,8 +42,8 @@ struct TrainingStep {
   poplar::program::Sequence step;
 };
 
-// The streams of `step`: kInputStream brings the history of the input lists, as of listsToHomes, kLabelStream the labels
-// unsigned [batch]; kLossStream takes the loss. The plan must keep its record and have a read-out.
+// The streams of `step`: kInputStream brings the history of the input lists, as of listsToHomes, kLabelStream the
+// labels unsigned [batch]; kLossStream takes the loss. The plan must keep its record and have a read-out.
 inline constexpr const char* kInputStream = "inputs";
 inline constexpr const char* kLabelStream = "labels";
 inline constexpr const char* kLossStream = "loss";

@@ -1,4 +1,5 @@
-// Short forms of what every builder does many times: a vertex with its fields on a tile, a variable in blocks over tiles.
+// Short forms of what every builder does many times: a vertex with its fields on a tile, a variable in blocks over
+// tiles.
 #pragma once
 
 #include <poplar/Graph.hpp>

@@ -45,9 +45,8 @@ inline std::uint32_t hashOf(std::uint32_t x) {
 
 // The candidates of one kind that stay: the largest membranes, ties by hash.
 inline void keepLargest(const float* v, std::vector<unsigned> ids, std::size_t slots, float* listed) {
-  std::sort(ids.begin(), ids.end(), [&](unsigned a, unsigned b) {
-    return v[a] != v[b] ? v[a] > v[b] : hashOf(a) < hashOf(b);
-  });
+  std::sort(ids.begin(), ids.end(),
+            [&](unsigned a, unsigned b) { return v[a] != v[b] ? v[a] > v[b] : hashOf(a) < hashOf(b); });
   for (std::size_t k = 0; k < std::min(slots, ids.size()); ++k) listed[ids[k]] = 1.0F;
 }
 

@@ -80,13 +80,22 @@ void testErrors() {
   CHECK_THROWS(planNetwork(options, 8, kBytes), "lif_network: `layers` must hold at least one layer, got none");
 }
 
+// The layer with the least work has by far the most weights: it must not be packed closer than they fit.
+void testMemoryComesBeforeWork() {
+  const std::vector<LayerSize> layers = {{20000, 8, 1}, {10, 100, 50}};
+  const std::vector<TileRange> ranges = tilesOfLayers(layers, {.count = 8, .bytes = kBytes, .batch = 8, .arrays = 2});
+  CHECK_EQUAL(ranges[0].columns, 2u);
+  CHECK_EQUAL(ranges[0].count, 4u);
+  CHECK(ranges[1].count <= 4u);
+}
+
 void testLayoutsThereAndBack() {
   LayerPlan layer;
   layer.neurons = 5;
   layer.tiles = {0, 2, 4};
   const std::vector<float> array = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
   const std::vector<float> blocks = toTiles(layer, array, 2, 1);
-  CHECK(blocks == (std::vector<float>{1, 2, 3, 4, 6, 7, 8, 9, 0, 0, 0, 0,  //
+  CHECK(blocks == (std::vector<float>{1, 2, 3, 4, 6,  7, 8, 9, 0, 0, 0, 0,  //
                                       5, 0, 0, 0, 10, 0, 0, 0, 0, 0, 0, 0}));
   CHECK(fromTiles(layer, blocks, 2, 1) == array);
   CHECK_THROWS(toTiles(layer, array, 3), "toTiles: `array` must hold 15 numbers, got 10");
@@ -114,6 +123,7 @@ int main() {
   testFewTiles();
   testEverySampleHasOneHome();
   testErrors();
+  testMemoryComesBeforeWork();
   testLayoutsThereAndBack();
   testListsThereAndBack();
   return check::failures;

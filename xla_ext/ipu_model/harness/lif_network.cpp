@@ -114,8 +114,8 @@ class NetworkRun {
       }
       if (!leaky) zero.push_back(cotangents_.layers[l].g_v);
     }
-    return poplar::program::Sequence(
-        {builders::zeros(model_.graph(), zero), builders::addBackward(model_.graph(), plan_, tensors_, cotangents_)});
+    return poplar::program::Sequence({builders::zeros(model_.graph(), zero, "backward/zero_gradients"),
+                                      builders::addBackward(model_.graph(), plan_, tensors_, cotangents_)});
   }
 
   struct Gradient {

@@ -24,6 +24,7 @@ builders::NetworkOptions networkOptions(const Call& call) {
   options.surrogate = call.choice<builders::Surrogate>("surrogate");
   options.slope = static_cast<float>(call.number("slope"));
   options.half_weights = call.flag("half");
+  options.equal_columns = call.flag("equal_columns");
   return options;
 }
 

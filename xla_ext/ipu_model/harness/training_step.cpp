@@ -22,6 +22,7 @@ builders::TrainingOptions trainingOptions(const Call& call) {
 NetworkPlan planOf(const Call& call, const Model& model) {
   builders::NetworkOptions options = networkOptions(call);
   options.keeps_record = true;
+  options.has_moments = true;
   return planOf(options, model);
 }
 

@@ -50,10 +50,13 @@ static_assert(selectChunk({{30, 2, 1, 1}, 3, 2, 4, 15, 0}, 6, 2) ==
               110 + (2 + 4) * (30 * 8 + 2 * 12 + 9 + 7) + 3 * 3 + 4 * 12 + 15 * 5 + 2 * 11 + 16);
 static_assert(combineShare({24, 5, 0, 0}, 2) == 70 + 3 * 24 * 14 + 5 * 6 + 10);
 // 700 candidates in 24 parts: the bounds, nine counts of 350 pairs, the pass that writes.
-static_assert(searchLists({700, 9, 0, 0}, 24) ==
-              (24 * 14 + 700 * 4) + 9 * (12 + 24 * 14 + 350 * 4) + (24 * 14 + 700 * 4) + 700 * 5);
-static_assert(searchLists({700, 9, 2, 5}, 24) - searchLists({700, 9, 0, 0}, 24) ==
-              2 * (12 + 24 * 14 + 700 * 4 + 700 * 2 + 5 * 12));
+static_assert(searchLists({700, 9, 0, 0, false}, 24, 2) ==
+              (12 + 24 * 14 + 700 * 4) + 9 * (12 + 24 * 14 + 350 * 4) + (24 * 14 + 700 * 4) + 700 * 5);
+static_assert(searchLists({700, 9, 2, 5, false}, 24, 2) - searchLists({700, 9, 0, 0, false}, 24, 2) ==
+              2 * (12 + 24 * 14 + 700 * 6 + 5 * 12));
+// 40, gathered first: ids of 16 bits are merged into words.
+static_assert(searchLists({40, 6, 0, 0, true}, 24, 2) ==
+              (24 * 14 + 40 * (4 + 1 + 4)) + (12 + 40 * 4) + 6 * (12 + 20 * 4) + (24 * 14 + 40 * 4) + 40 * 5);
 static_assert(sumRows(733, 2, true) == 6 + 733 * 2);
 
 // Samples of a layer: sample 14 and header 6 around the lists; a gradient's sample 16.
@@ -93,8 +96,8 @@ void testMonotone() {
   checkMonotone("chunk", [](unsigned n) { return selectChunk({{n, 0, 0, 1}, 0, 0, 0, 0, 0}, 8, 2); });
   checkMonotone("pairs near", [](unsigned n) { return walkOf({200, n, 1, 1}); });
   checkMonotone("parts", [](unsigned n) { return combineShare({n, 2, 2, 0}, 2); });
-  checkMonotone("candidates to cut", [](unsigned n) { return searchLists({n, 9, 1, 3}, 24); });
-  checkMonotone("passes of the search", [](unsigned n) { return searchLists({700, n, n, 3}, 24); });
+  checkMonotone("candidates to cut", [](unsigned n) { return searchLists({n, 9, 1, 3, false}, 24, 2); });
+  checkMonotone("passes of the search", [](unsigned n) { return searchLists({100, n, n, 3, true}, 24, 2); });
   checkMonotone("loss in steps", [](unsigned n) { return crossEntropySample(n, 200, 10, false); });
   checkMonotone("sum of rows", [](unsigned n) { return sumRows(n, 4, true); });
 }

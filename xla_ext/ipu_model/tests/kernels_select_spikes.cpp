@@ -189,6 +189,37 @@ void testBackward(const ipu_model::CodeletLibrary& library, const std::string& t
   for (unsigned i = 0; i < expected.size(); ++i) CHECK_NEAR(static_cast<float>(g_v[i]), expected[i], 0.01f);
 }
 
+// More candidates in a row than a worker gathers: the search goes over the parts in every pass.
+template <typename Id>
+void testManyCandidates(const ipu_model::CodeletLibrary& library, const std::string& id, unsigned near) {
+  constexpr unsigned kParts = 5, kSlots = 60, kStride = 64, kCapacity = 100, kListStride = 104, kAll = kParts * kSlots;
+  Draw draw(near);
+  const std::vector<float> v = draw.row(kAll);  // by id: many ties
+  std::vector<Id> lists(kParts * kStride);
+  std::vector<float> of_listed(kAll);
+  std::vector<unsigned> spikes, rest;
+  for (unsigned p = 0; p < kParts; ++p) {
+    lists[p * kStride] = lists[p * kStride + 2] = static_cast<Id>(kSlots - near);
+    lists[p * kStride + 1] = static_cast<Id>(kSlots);
+    for (unsigned k = 0; k < kSlots; ++k) {
+      const unsigned j = p * kSlots + k;
+      lists[p * kStride + kHeader + k] = static_cast<Id>(j);
+      of_listed[j] = v[j];
+      (k < kSlots - near ? spikes : rest).push_back(j);
+    }
+  }
+  Alone vertex(library, "snnjax::CombineCandidates<" + id + ">");
+  vertex.edge("lists", lists).edge("membranes", of_listed).edge("list", std::vector<Id>(kListStride));
+  vertex.edge("dropped", std::vector<unsigned>{0}).edge("iteration", std::vector<unsigned>{0}).state("rows", 1U);
+  vertex.state("num_lists", kParts).state("slots", kSlots).state("stride_in", kStride).state("stride", kListStride);
+  vertex.state("capacity", kCapacity).state("num_neurons", kAll).state("num_steps", 1U).state("delay", 0U).run(true);
+  const std::size_t found = spikes.size();
+  spikes = cut(v.data(), spikes, kCapacity);
+  const Expected expected = {spikes, cut(v.data(), rest, kCapacity - spikes.size()), found};
+  checkRecord(vertex.get<Id>("list").data(), expected, kListStride, kAll);
+  CHECK_EQUAL(vertex.get<unsigned>("dropped")[0], found - spikes.size());
+}
+
 // The cut of one group alone, where floats lie close, far apart, at both zeros, at infinities, or are all the same.
 void testCut(unsigned kind, unsigned count) {
   Draw draw(kind * 1000 + count);
@@ -226,6 +257,10 @@ int main(int argc, char** argv) {
     for (unsigned count : {2U, 3U, 7U, 50U, 700U}) testCut(kind, count);
   }
   return kernels::runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) {
+    for (unsigned near : {0U, 30U, 45U, 60U}) {
+      testManyCandidates<unsigned short>(library, "unsigned short", near);
+      testManyCandidates<int>(library, "int", near);
+    }
     for (unsigned parts : {1U, 2U, 6U, 7U}) {
       for (unsigned capacity : {0U, 1U, 5U, 8U, 30U, 50U}) testSelection(library, parts, 50, capacity);
       testSelection(library, parts, 1, 9);

@@ -52,7 +52,9 @@ void unaryFunctionsMatchTheHost() {
       {ROUND, [](float x) { return std::round(x); }, "round"},
       {RSQRT, [](float x) { return 1 / std::sqrt(x); }, "rsqrt"},
       {SIGMOID, [](float x) { return 1 / (1 + std::exp(-x)); }, "sigmoid"},
-      {SIGNUM, [](float x) { return x > 0 ? 1.0F : x < 0 ? -1.0F : 0.0F; }, "signum"},
+      {SIGNUM, [](float x) { return x > 0   ? 1.0F
+                                    : x < 0 ? -1.0F
+                                            : 0.0F; }, "signum"},
       {SIN, [](float x) { return std::sin(x); }, "sin"},
       {SQRT, [](float x) { return std::sqrt(x); }, "sqrt"},
       {SQUARE, [](float x) { return x * x; }, "square"},
@@ -132,8 +134,10 @@ void comparisonsGiveBooleansThatSelect() {
     const Tensor less = popops::lt(run.graph, ta, tb, run.prog);
     CHECK(less.elementType() == poplar::BOOL);
     const auto smaller = run.output(popops::select(run.graph, ta, tb, less, run.prog));
-    const auto positive = run.output(popops::map(run.graph, e::Select(e::Const(-1), e::_2, e::_1 > 0.0F), {ta, tb}, run.prog));
-    const auto clamped = run.output(popops::map(run.graph, e::Clamp(e::_1, e::Const(-1), e::Const(1.5)), {ta}, run.prog));
+    const auto positive =
+        run.output(popops::map(run.graph, e::Select(e::Const(-1), e::_2, e::_1 > 0.0F), {ta, tb}, run.prog));
+    const auto clamped =
+        run.output(popops::map(run.graph, e::Clamp(e::_1, e::Const(-1), e::Const(1.5)), {ta}, run.prog));
     const auto neither = run.output(popops::map(run.graph, !(e::_1 > 0.0F || e::_2 > 0.0F), {ta, tb}, run.prog));
     run.run();
     const auto smallers = run.read<float>(smaller, 41), positives = run.read<float>(positive, 41),

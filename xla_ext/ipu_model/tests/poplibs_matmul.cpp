@@ -19,7 +19,8 @@ std::vector<float> product(const std::vector<float>& a, const std::vector<float>
   for (std::size_t i = 0; i < s.m; ++i) {
     for (std::size_t j = 0; j < s.n; ++j) {
       double sum = 0;
-      for (std::size_t k = 0; k < s.k; ++k) sum += static_cast<double>(a[i * s.k + k]) * static_cast<double>(b[k * s.n + j]);
+      for (std::size_t k = 0; k < s.k; ++k)
+        sum += static_cast<double>(a[i * s.k + k]) * static_cast<double>(b[k * s.n + j]);
       c[i * s.n + j] = static_cast<float>(sum);
     }
   }

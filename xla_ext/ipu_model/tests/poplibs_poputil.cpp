@@ -35,7 +35,7 @@ void splitsKeepEveryElementOnce() {
       }
     }
   }
-  CHECK_EQUAL(poputil::splitRegions(regions, 1, 6, 40).size(), 1U);   // 73 elements: two parts would be too small
+  CHECK_EQUAL(poputil::splitRegions(regions, 1, 6, 40).size(), 1U);  // 73 elements: two parts would be too small
   CHECK_EQUAL(poputil::splitRegions(regions, 1, 6, 30).size(), 2U);
   CHECK_EQUAL(poputil::splitRegions(regions, 1, 2, 0, 10).size(), 8U);  // at most 10 elements in each
   for (const auto& part : poputil::splitRegions(regions, 1, 2, 0, UINT_MAX, 5)) {

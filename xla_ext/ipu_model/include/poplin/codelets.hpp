@@ -5,7 +5,8 @@
 
 namespace poplin {
 
-// The codelets of the model are there from the start: this is what a program written for Poplar calls, and costs nothing.
+// The codelets of the model are there from the start: this is what a program written for Poplar calls, and costs
+// nothing.
 void addCodelets(poplar::Graph& graph);
 
 }  // namespace poplin

@@ -32,10 +32,10 @@ poplar::Tensor createSliceableTensor(poplar::Graph& graph, const poplar::Type& t
 poplar::Tensor createSliceTensor(poplar::Graph& graph, const poplar::Tensor& t, const std::vector<std::size_t>& dims,
                                  const std::vector<std::size_t>& sizes, std::size_t num_indices,
                                  const poplar::DebugContext& debug = {});
-poplar::Tensor createSliceTensor(poplar::Graph& graph, const poplar::Type& type,
-                                 const std::vector<std::size_t>& shape, const std::vector<std::size_t>& dims,
-                                 const std::vector<std::size_t>& sizes, std::size_t num_indices, const SlicePlan& plan,
-                                 const poplar::OptionFlags& options, const poplar::DebugContext& debug = {});
+poplar::Tensor createSliceTensor(poplar::Graph& graph, const poplar::Type& type, const std::vector<std::size_t>& shape,
+                                 const std::vector<std::size_t>& dims, const std::vector<std::size_t>& sizes,
+                                 std::size_t num_indices, const SlicePlan& plan, const poplar::OptionFlags& options,
+                                 const poplar::DebugContext& debug = {});
 
 // {num_indices, dims.size()} of UNSIGNED_INT.
 poplar::Tensor createIndicesTensor(poplar::Graph& graph, const std::vector<std::size_t>& dims, std::size_t num_indices,
@@ -59,13 +59,12 @@ void dynamicSliceWithOutput(poplar::Graph& graph, const poplar::Tensor& output, 
                             const poplar::DebugContext& debug = {});
 
 // Puts `s` into that part of `t`.
-void dynamicUpdate(poplar::Graph& graph, const poplar::Tensor& t, const poplar::Tensor& s,
-                   const poplar::Tensor& offset, const std::vector<std::size_t>& dims,
-                   const std::vector<std::size_t>& sizes, poplar::program::Sequence& prog,
-                   const poplar::DebugContext& debug = {});
+void dynamicUpdate(poplar::Graph& graph, const poplar::Tensor& t, const poplar::Tensor& s, const poplar::Tensor& offset,
+                   const std::vector<std::size_t>& dims, const std::vector<std::size_t>& sizes,
+                   poplar::program::Sequence& prog, const poplar::DebugContext& debug = {});
 
-// Slices of one dimension (dims and sizes have one entry, of size 1) at several offsets {n, 1} of UNSIGNED_INT: out[i] = t[offsets[i]].
-// Those outside the dimension are left out.
+// Slices of one dimension (dims and sizes have one entry, of size 1) at several offsets {n, 1} of UNSIGNED_INT: out[i]
+// = t[offsets[i]]. Those outside the dimension are left out.
 poplar::Tensor multiSlice(poplar::Graph& graph, const poplar::Tensor& t, const poplar::Tensor& offsets,
                           const std::vector<std::size_t>& dims, const std::vector<std::size_t>& sizes,
                           poplar::program::Sequence& prog, const SlicePlan& plan, const poplar::OptionFlags& options,

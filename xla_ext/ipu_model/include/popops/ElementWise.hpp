@@ -15,61 +15,61 @@ namespace popops {
 
 // Evaluates the expression with its placeholders standing for the elements of `ts`: one compute set per operation of
 // the expression. The result lies on the tiles of the operand that uses most of them.
-poplar::Tensor map(poplar::Graph &graph, const expr::Expr &expr, const std::vector<poplar::Tensor> &ts,
-                   poplar::program::Sequence &prog, const poplar::DebugContext &debug = {},
-                   const poplar::OptionFlags &options = {});
+poplar::Tensor map(poplar::Graph& graph, const expr::Expr& expr, const std::vector<poplar::Tensor>& ts,
+                   poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},
+                   const poplar::OptionFlags& options = {});
 
 // The same into ts[0], which must have the shape and the type of the result.
-void mapInPlace(poplar::Graph &graph, const expr::Expr &expr, const std::vector<poplar::Tensor> &ts,
-                poplar::program::Sequence &prog, const poplar::DebugContext &debug = {},
-                const poplar::OptionFlags &options = {});
+void mapInPlace(poplar::Graph& graph, const expr::Expr& expr, const std::vector<poplar::Tensor>& ts,
+                poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},
+                const poplar::OptionFlags& options = {});
 
 // The same into `out`.
-void mapWithOutput(poplar::Graph &graph, const expr::Expr &expr, const std::vector<poplar::Tensor> &ts,
-                   const poplar::Tensor &out, poplar::program::Sequence &prog, const poplar::DebugContext &debug = {},
-                   const poplar::OptionFlags &options = {});
+void mapWithOutput(poplar::Graph& graph, const expr::Expr& expr, const std::vector<poplar::Tensor>& ts,
+                   const poplar::Tensor& out, poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},
+                   const poplar::OptionFlags& options = {});
 
-#define SNNJAX_MAP_OF(Kind, Placeholders, Parameters, Tensors)                                                  \
-  inline poplar::Tensor map(poplar::Graph &graph, expr::Kind##OpType op, SNNJAX_LIST Parameters,                \
-                            poplar::program::Sequence &prog, const poplar::DebugContext &debug = {},            \
-                            const poplar::OptionFlags &options = {}) {                                          \
+#define SNNJAX_MAP_OF(Kind, Placeholders, Parameters, Tensors)                                                    \
+  inline poplar::Tensor map(poplar::Graph& graph, expr::Kind##OpType op, SNNJAX_LIST Parameters,                  \
+                            poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},              \
+                            const poplar::OptionFlags& options = {}) {                                            \
     return map(graph, expr::Kind##Op(op, SNNJAX_LIST Placeholders), {SNNJAX_LIST Tensors}, prog, debug, options); \
-  }                                                                                                             \
-  inline void mapInPlace(poplar::Graph &graph, expr::Kind##OpType op, SNNJAX_LIST Parameters,                   \
-                         poplar::program::Sequence &prog, const poplar::DebugContext &debug = {},               \
-                         const poplar::OptionFlags &options = {}) {                                             \
+  }                                                                                                               \
+  inline void mapInPlace(poplar::Graph& graph, expr::Kind##OpType op, SNNJAX_LIST Parameters,                     \
+                         poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},                 \
+                         const poplar::OptionFlags& options = {}) {                                               \
     mapInPlace(graph, expr::Kind##Op(op, SNNJAX_LIST Placeholders), {SNNJAX_LIST Tensors}, prog, debug, options); \
-  }                                                                                                             \
-  inline void mapWithOutput(poplar::Graph &graph, expr::Kind##OpType op, SNNJAX_LIST Parameters,                \
-                            const poplar::Tensor &out, poplar::program::Sequence &prog,                         \
-                            const poplar::DebugContext &debug = {}, const poplar::OptionFlags &options = {}) {  \
-    mapWithOutput(graph, expr::Kind##Op(op, SNNJAX_LIST Placeholders), {SNNJAX_LIST Tensors}, out, prog, debug, \
-                  options);                                                                                     \
+  }                                                                                                               \
+  inline void mapWithOutput(poplar::Graph& graph, expr::Kind##OpType op, SNNJAX_LIST Parameters,                  \
+                            const poplar::Tensor& out, poplar::program::Sequence& prog,                           \
+                            const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {}) {    \
+    mapWithOutput(graph, expr::Kind##Op(op, SNNJAX_LIST Placeholders), {SNNJAX_LIST Tensors}, out, prog, debug,   \
+                  options);                                                                                       \
   }
 #define SNNJAX_LIST(...) __VA_ARGS__
-SNNJAX_MAP_OF(Unary, (expr::_1), (const poplar::Tensor &a), (a))
-SNNJAX_MAP_OF(Binary, (expr::_1, expr::_2), (const poplar::Tensor &a, const poplar::Tensor &b), (a, b))
+SNNJAX_MAP_OF(Unary, (expr::_1), (const poplar::Tensor& a), (a))
+SNNJAX_MAP_OF(Binary, (expr::_1, expr::_2), (const poplar::Tensor& a, const poplar::Tensor& b), (a, b))
 SNNJAX_MAP_OF(Ternary, (expr::_1, expr::_2, expr::_3),
-              (const poplar::Tensor &a, const poplar::Tensor &b, const poplar::Tensor &c), (a, b, c))
+              (const poplar::Tensor& a, const poplar::Tensor& b, const poplar::Tensor& c), (a, b, c))
 #undef SNNJAX_LIST
 #undef SNNJAX_MAP_OF
 
 template <typename T>
 concept Number = std::is_arithmetic_v<T>;
 
-#define SNNJAX_UNARY_FUNCTION(fn, OP)                                                                          \
-  inline poplar::Tensor fn(poplar::Graph &graph, const poplar::Tensor &a, poplar::program::Sequence &prog,     \
-                           const poplar::DebugContext &debug = {}, const poplar::OptionFlags &options = {}) {  \
-    return map(graph, expr::UnaryOpType::OP, a, prog, debug, options);                                         \
-  }                                                                                                            \
-  inline void fn##InPlace(poplar::Graph &graph, const poplar::Tensor &a, poplar::program::Sequence &prog,      \
-                          const poplar::DebugContext &debug = {}, const poplar::OptionFlags &options = {}) {   \
-    mapInPlace(graph, expr::UnaryOpType::OP, a, prog, debug, options);                                         \
-  }                                                                                                            \
-  inline void fn##WithOutput(poplar::Graph &graph, const poplar::Tensor &a, const poplar::Tensor &out,         \
-                             poplar::program::Sequence &prog, const poplar::DebugContext &debug = {},          \
-                             const poplar::OptionFlags &options = {}) {                                        \
-    mapWithOutput(graph, expr::UnaryOpType::OP, a, out, prog, debug, options);                                 \
+#define SNNJAX_UNARY_FUNCTION(fn, OP)                                                                         \
+  inline poplar::Tensor fn(poplar::Graph& graph, const poplar::Tensor& a, poplar::program::Sequence& prog,    \
+                           const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {}) { \
+    return map(graph, expr::UnaryOpType::OP, a, prog, debug, options);                                        \
+  }                                                                                                           \
+  inline void fn##InPlace(poplar::Graph& graph, const poplar::Tensor& a, poplar::program::Sequence& prog,     \
+                          const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {}) {  \
+    mapInPlace(graph, expr::UnaryOpType::OP, a, prog, debug, options);                                        \
+  }                                                                                                           \
+  inline void fn##WithOutput(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& out,        \
+                             poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},         \
+                             const poplar::OptionFlags& options = {}) {                                       \
+    mapWithOutput(graph, expr::UnaryOpType::OP, a, out, prog, debug, options);                                \
   }
 SNNJAX_UNARY_FUNCTION(abs, ABSOLUTE)
 SNNJAX_UNARY_FUNCTION(asin, ASIN)
@@ -105,43 +105,43 @@ SNNJAX_UNARY_FUNCTION(tanh, TANH)
 SNNJAX_UNARY_FUNCTION(trunc, TRUNC)
 #undef SNNJAX_UNARY_FUNCTION
 
-#define SNNJAX_BINARY_FUNCTION(fn, OP)                                                                               \
-  inline poplar::Tensor fn(poplar::Graph &graph, const poplar::Tensor &a, const poplar::Tensor &b,                   \
-                           poplar::program::Sequence &prog, const poplar::DebugContext &debug = {},                  \
-                           const poplar::OptionFlags &options = {}) {                                                \
-    return map(graph, expr::BinaryOpType::OP, a, b, prog, debug, options);                                           \
-  }                                                                                                                  \
-  template <Number T>                                                                                                \
-  poplar::Tensor fn(poplar::Graph &graph, const poplar::Tensor &a, T b, poplar::program::Sequence &prog,             \
-                    const poplar::DebugContext &debug = {}, const poplar::OptionFlags &options = {}) {               \
-    return map(graph, expr::BinaryOp(expr::BinaryOpType::OP, expr::_1, expr::Const(b)), {a}, prog, debug, options);  \
-  }                                                                                                                  \
-  template <Number T>                                                                                                \
-  poplar::Tensor fn(poplar::Graph &graph, T a, const poplar::Tensor &b, poplar::program::Sequence &prog,             \
-                    const poplar::DebugContext &debug = {}, const poplar::OptionFlags &options = {}) {               \
-    return map(graph, expr::BinaryOp(expr::BinaryOpType::OP, expr::Const(a), expr::_1), {b}, prog, debug, options);  \
-  }                                                                                                                  \
-  inline void fn##InPlace(poplar::Graph &graph, const poplar::Tensor &a, const poplar::Tensor &b,                    \
-                          poplar::program::Sequence &prog, const poplar::DebugContext &debug = {},                   \
-                          const poplar::OptionFlags &options = {}) {                                                 \
-    mapInPlace(graph, expr::BinaryOpType::OP, a, b, prog, debug, options);                                           \
-  }                                                                                                                  \
-  template <Number T>                                                                                                \
-  void fn##InPlace(poplar::Graph &graph, const poplar::Tensor &a, T b, poplar::program::Sequence &prog,              \
-                   const poplar::DebugContext &debug = {}, const poplar::OptionFlags &options = {}) {                \
-    mapInPlace(graph, expr::BinaryOp(expr::BinaryOpType::OP, expr::_1, expr::Const(b)), {a}, prog, debug, options);  \
-  }                                                                                                                  \
-  inline void fn##WithOutput(poplar::Graph &graph, const poplar::Tensor &a, const poplar::Tensor &b,                 \
-                             const poplar::Tensor &out, poplar::program::Sequence &prog,                             \
-                             const poplar::DebugContext &debug = {}, const poplar::OptionFlags &options = {}) {      \
-    mapWithOutput(graph, expr::BinaryOpType::OP, a, b, out, prog, debug, options);                                   \
-  }                                                                                                                  \
-  template <Number T>                                                                                                \
-  void fn##WithOutput(poplar::Graph &graph, const poplar::Tensor &a, T b, const poplar::Tensor &out,                 \
-                      poplar::program::Sequence &prog, const poplar::DebugContext &debug = {},                       \
-                      const poplar::OptionFlags &options = {}) {                                                     \
-    mapWithOutput(graph, expr::BinaryOp(expr::BinaryOpType::OP, expr::_1, expr::Const(b)), {a}, out, prog, debug,    \
-                  options);                                                                                          \
+#define SNNJAX_BINARY_FUNCTION(fn, OP)                                                                              \
+  inline poplar::Tensor fn(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b,                  \
+                           poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},                 \
+                           const poplar::OptionFlags& options = {}) {                                               \
+    return map(graph, expr::BinaryOpType::OP, a, b, prog, debug, options);                                          \
+  }                                                                                                                 \
+  template <Number T>                                                                                               \
+  poplar::Tensor fn(poplar::Graph& graph, const poplar::Tensor& a, T b, poplar::program::Sequence& prog,            \
+                    const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {}) {              \
+    return map(graph, expr::BinaryOp(expr::BinaryOpType::OP, expr::_1, expr::Const(b)), {a}, prog, debug, options); \
+  }                                                                                                                 \
+  template <Number T>                                                                                               \
+  poplar::Tensor fn(poplar::Graph& graph, T a, const poplar::Tensor& b, poplar::program::Sequence& prog,            \
+                    const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {}) {              \
+    return map(graph, expr::BinaryOp(expr::BinaryOpType::OP, expr::Const(a), expr::_1), {b}, prog, debug, options); \
+  }                                                                                                                 \
+  inline void fn##InPlace(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b,                   \
+                          poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},                  \
+                          const poplar::OptionFlags& options = {}) {                                                \
+    mapInPlace(graph, expr::BinaryOpType::OP, a, b, prog, debug, options);                                          \
+  }                                                                                                                 \
+  template <Number T>                                                                                               \
+  void fn##InPlace(poplar::Graph& graph, const poplar::Tensor& a, T b, poplar::program::Sequence& prog,             \
+                   const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {}) {               \
+    mapInPlace(graph, expr::BinaryOp(expr::BinaryOpType::OP, expr::_1, expr::Const(b)), {a}, prog, debug, options); \
+  }                                                                                                                 \
+  inline void fn##WithOutput(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b,                \
+                             const poplar::Tensor& out, poplar::program::Sequence& prog,                            \
+                             const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {}) {     \
+    mapWithOutput(graph, expr::BinaryOpType::OP, a, b, out, prog, debug, options);                                  \
+  }                                                                                                                 \
+  template <Number T>                                                                                               \
+  void fn##WithOutput(poplar::Graph& graph, const poplar::Tensor& a, T b, const poplar::Tensor& out,                \
+                      poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},                      \
+                      const poplar::OptionFlags& options = {}) {                                                    \
+    mapWithOutput(graph, expr::BinaryOp(expr::BinaryOpType::OP, expr::_1, expr::Const(b)), {a}, out, prog, debug,   \
+                  options);                                                                                         \
   }
 SNNJAX_BINARY_FUNCTION(add, ADD)
 SNNJAX_BINARY_FUNCTION(atan2, ATAN2)
@@ -171,21 +171,21 @@ SNNJAX_BINARY_FUNCTION(sub, SUBTRACT)
 SNNJAX_BINARY_FUNCTION(varianceToInvStdDev, VARIANCE_TO_INV_STD_DEV)
 #undef SNNJAX_BINARY_FUNCTION
 
-#define SNNJAX_TERNARY_FUNCTION(fn, OP)                                                                             \
-  inline poplar::Tensor fn(poplar::Graph &graph, const poplar::Tensor &a, const poplar::Tensor &b,                  \
-                           const poplar::Tensor &c, poplar::program::Sequence &prog,                                \
-                           const poplar::DebugContext &debug = {}, const poplar::OptionFlags &options = {}) {       \
-    return map(graph, expr::TernaryOpType::OP, a, b, c, prog, debug, options);                                      \
-  }                                                                                                                 \
-  inline void fn##InPlace(poplar::Graph &graph, const poplar::Tensor &a, const poplar::Tensor &b,                   \
-                          const poplar::Tensor &c, poplar::program::Sequence &prog,                                 \
-                          const poplar::DebugContext &debug = {}, const poplar::OptionFlags &options = {}) {        \
-    mapInPlace(graph, expr::TernaryOpType::OP, a, b, c, prog, debug, options);                                      \
-  }                                                                                                                 \
-  inline void fn##WithOutput(poplar::Graph &graph, const poplar::Tensor &a, const poplar::Tensor &b,                \
-                             const poplar::Tensor &c, const poplar::Tensor &out, poplar::program::Sequence &prog,   \
-                             const poplar::DebugContext &debug = {}, const poplar::OptionFlags &options = {}) {     \
-    mapWithOutput(graph, expr::TernaryOpType::OP, a, b, c, out, prog, debug, options);                              \
+#define SNNJAX_TERNARY_FUNCTION(fn, OP)                                                                           \
+  inline poplar::Tensor fn(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b,                \
+                           const poplar::Tensor& c, poplar::program::Sequence& prog,                              \
+                           const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {}) {     \
+    return map(graph, expr::TernaryOpType::OP, a, b, c, prog, debug, options);                                    \
+  }                                                                                                               \
+  inline void fn##InPlace(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b,                 \
+                          const poplar::Tensor& c, poplar::program::Sequence& prog,                               \
+                          const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {}) {      \
+    mapInPlace(graph, expr::TernaryOpType::OP, a, b, c, prog, debug, options);                                    \
+  }                                                                                                               \
+  inline void fn##WithOutput(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b,              \
+                             const poplar::Tensor& c, const poplar::Tensor& out, poplar::program::Sequence& prog, \
+                             const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {}) {   \
+    mapWithOutput(graph, expr::TernaryOpType::OP, a, b, c, out, prog, debug, options);                            \
   }
 SNNJAX_TERNARY_FUNCTION(clamp, CLAMP)
 SNNJAX_TERNARY_FUNCTION(select, SELECT)

@@ -17,32 +17,32 @@ class Expr {
 
   template <class T>
   bool isA() const {
-    return dynamic_cast<const T *>(this) != nullptr;
+    return dynamic_cast<const T*>(this) != nullptr;
   }
   template <class T>
-  const T *getAs() const {
-    return dynamic_cast<const T *>(this);
+  const T* getAs() const {
+    return dynamic_cast<const T*>(this);
   }
 
  protected:
   Expr() = default;
-  Expr(const Expr &) = default;
-  Expr &operator=(const Expr &) = default;
+  Expr(const Expr&) = default;
+  Expr& operator=(const Expr&) = default;
 };
 
 // Holds any expression, for trees that are built step by step.
 class Any {
  public:
-  Any(const Expr &expr) : expr_(expr.clone()) {}
-  Any(const Any &other) : expr_(other.expr_->clone()) {}
-  Any(Any &&) = default;
-  Any &operator=(const Any &other) {
+  Any(const Expr& expr) : expr_(expr.clone()) {}
+  Any(const Any& other) : expr_(other.expr_->clone()) {}
+  Any(Any&&) = default;
+  Any& operator=(const Any& other) {
     expr_ = other.expr_->clone();
     return *this;
   }
-  Any &operator=(Any &&) = default;
-  operator Expr &() { return *expr_; }
-  operator const Expr &() const { return *expr_; }
+  Any& operator=(Any&&) = default;
+  operator Expr&() { return *expr_; }
+  operator const Expr&() const { return *expr_; }
 
  private:
   std::unique_ptr<Expr> expr_;
@@ -53,15 +53,15 @@ class Const : public Expr {
  public:
   template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>
   Const(T value) : Const(static_cast<double>(value), typeOf<T>()) {}
-  Const(double value, const poplar::Type &type) : value_(value), type_(type) {}
+  Const(double value, const poplar::Type& type) : value_(value), type_(type) {}
 
-  const poplar::Type &getType() const { return type_; }
+  const poplar::Type& getType() const { return type_; }
   double getDataAsDouble() const { return value_; }
   std::unique_ptr<Expr> clone() const override { return std::make_unique<Const>(*this); }
 
  private:
   template <typename T>
-  static const poplar::Type &typeOf() {
+  static const poplar::Type& typeOf() {
     if constexpr (std::is_same_v<T, bool>) return poplar::BOOL;
     if constexpr (std::is_floating_point_v<T>) return poplar::FLOAT;
     if constexpr (std::is_unsigned_v<T>) return poplar::UNSIGNED_INT;
@@ -82,9 +82,9 @@ inline ConstHalf operator""_half(long double value) { return ConstHalf(static_ca
 // The values of an expression in another type.
 class Cast : public Expr {
  public:
-  Cast(const Expr &argument, const poplar::Type &type) : argument_(argument.clone()), type_(type) {}
-  const Expr &getLHS() const { return *argument_; }
-  const poplar::Type &getRHSType() const { return type_; }
+  Cast(const Expr& argument, const poplar::Type& type) : argument_(argument.clone()), type_(type) {}
+  const Expr& getLHS() const { return *argument_; }
+  const poplar::Type& getRHSType() const { return type_; }
   std::unique_ptr<Expr> clone() const override { return std::make_unique<Cast>(*argument_, type_); }
 
  private:
@@ -108,9 +108,9 @@ inline const PlaceHolder _1(1), _2(2), _3(3), _4(4), _5(5), _6(6), _7(7), _8(8),
 
 class UnaryOp : public Expr {
  public:
-  UnaryOp(UnaryOpType type, const Expr &argument) : type_(type), argument_(argument.clone()) {}
+  UnaryOp(UnaryOpType type, const Expr& argument) : type_(type), argument_(argument.clone()) {}
   UnaryOpType getOpType() const { return type_; }
-  const Expr &getArg() const { return *argument_; }
+  const Expr& getArg() const { return *argument_; }
   std::unique_ptr<Expr> clone() const override { return std::make_unique<UnaryOp>(type_, *argument_); }
 
  private:
@@ -120,11 +120,11 @@ class UnaryOp : public Expr {
 
 class BinaryOp : public Expr {
  public:
-  BinaryOp(BinaryOpType type, const Expr &left, const Expr &right)
+  BinaryOp(BinaryOpType type, const Expr& left, const Expr& right)
       : type_(type), left_(left.clone()), right_(right.clone()) {}
   BinaryOpType getOpType() const { return type_; }
-  const Expr &getLHS() const { return *left_; }
-  const Expr &getRHS() const { return *right_; }
+  const Expr& getLHS() const { return *left_; }
+  const Expr& getRHS() const { return *right_; }
   std::unique_ptr<Expr> clone() const override { return std::make_unique<BinaryOp>(type_, *left_, *right_); }
 
  private:
@@ -134,12 +134,12 @@ class BinaryOp : public Expr {
 
 class TernaryOp : public Expr {
  public:
-  TernaryOp(TernaryOpType type, const Expr &a, const Expr &b, const Expr &c)
+  TernaryOp(TernaryOpType type, const Expr& a, const Expr& b, const Expr& c)
       : type_(type), a_(a.clone()), b_(b.clone()), c_(c.clone()) {}
   TernaryOpType getOpType() const { return type_; }
-  const Expr &getArg0() const { return *a_; }
-  const Expr &getArg1() const { return *b_; }
-  const Expr &getArg2() const { return *c_; }
+  const Expr& getArg0() const { return *a_; }
+  const Expr& getArg1() const { return *b_; }
+  const Expr& getArg2() const { return *c_; }
   std::unique_ptr<Expr> clone() const override { return std::make_unique<TernaryOp>(type_, *a_, *b_, *c_); }
 
  private:
@@ -147,10 +147,10 @@ class TernaryOp : public Expr {
   std::unique_ptr<Expr> a_, b_, c_;
 };
 
-#define SNNJAX_UNARY_EXPR(Name, OP)                                  \
-  class Name : public UnaryOp {                                      \
-   public:                                                           \
-    explicit Name(const Expr &a) : UnaryOp(UnaryOpType::OP, a) {}    \
+#define SNNJAX_UNARY_EXPR(Name, OP)                               \
+  class Name : public UnaryOp {                                   \
+   public:                                                        \
+    explicit Name(const Expr& a) : UnaryOp(UnaryOpType::OP, a) {} \
   };
 SNNJAX_UNARY_EXPR(Abs, ABSOLUTE)
 SNNJAX_UNARY_EXPR(Asin, ASIN)
@@ -185,25 +185,25 @@ SNNJAX_UNARY_EXPR(Tanh, TANH)
 SNNJAX_UNARY_EXPR(Trunc, TRUNC)
 #undef SNNJAX_UNARY_EXPR
 
-inline BitwiseNot operator~(const Expr &a) { return BitwiseNot(a); }
-inline Not operator!(const Expr &a) { return Not(a); }
-inline Neg operator-(const Expr &a) { return Neg(a); }
+inline BitwiseNot operator~(const Expr& a) { return BitwiseNot(a); }
+inline Not operator!(const Expr& a) { return Not(a); }
+inline Neg operator-(const Expr& a) { return Neg(a); }
 
-#define SNNJAX_BINARY_EXPR(Name, OP)                                                   \
-  class Name : public BinaryOp {                                                       \
-   public:                                                                             \
-    Name(const Expr &a, const Expr &b) : BinaryOp(BinaryOpType::OP, a, b) {}           \
+#define SNNJAX_BINARY_EXPR(Name, OP)                                         \
+  class Name : public BinaryOp {                                             \
+   public:                                                                   \
+    Name(const Expr& a, const Expr& b) : BinaryOp(BinaryOpType::OP, a, b) {} \
   };
-#define SNNJAX_BINARY_EXPR_AND_SYMBOL(Name, OP, SYMBOL)                                \
-  SNNJAX_BINARY_EXPR(Name, OP)                                                         \
-  inline Name operator SYMBOL(const Expr &a, const Expr &b) { return Name(a, b); }     \
-  template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>          \
-  Name operator SYMBOL(T a, const Expr &b) {                                           \
-    return Name(Const(a), b);                                                          \
-  }                                                                                    \
-  template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>          \
-  Name operator SYMBOL(const Expr &a, T b) {                                           \
-    return Name(a, Const(b));                                                          \
+#define SNNJAX_BINARY_EXPR_AND_SYMBOL(Name, OP, SYMBOL)                            \
+  SNNJAX_BINARY_EXPR(Name, OP)                                                     \
+  inline Name operator SYMBOL(const Expr& a, const Expr& b) { return Name(a, b); } \
+  template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>      \
+  Name operator SYMBOL(T a, const Expr& b) {                                       \
+    return Name(Const(a), b);                                                      \
+  }                                                                                \
+  template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>      \
+  Name operator SYMBOL(const Expr& a, T b) {                                       \
+    return Name(a, Const(b));                                                      \
   }
 SNNJAX_BINARY_EXPR_AND_SYMBOL(Add, ADD, +)
 SNNJAX_BINARY_EXPR(Atan2, ATAN2)
@@ -236,12 +236,12 @@ SNNJAX_BINARY_EXPR(VarianceToInvStdDev, VARIANCE_TO_INV_STD_DEV)
 
 class Select : public TernaryOp {  // c ? a : b
  public:
-  Select(const Expr &a, const Expr &b, const Expr &c) : TernaryOp(TernaryOpType::SELECT, a, b, c) {}
+  Select(const Expr& a, const Expr& b, const Expr& c) : TernaryOp(TernaryOpType::SELECT, a, b, c) {}
 };
 
 class Clamp : public TernaryOp {  // min(max(a, b), c)
  public:
-  Clamp(const Expr &a, const Expr &b, const Expr &c) : TernaryOp(TernaryOpType::CLAMP, a, b, c) {}
+  Clamp(const Expr& a, const Expr& b, const Expr& c) : TernaryOp(TernaryOpType::CLAMP, a, b, c) {}
 };
 
 }  // namespace popops::expr

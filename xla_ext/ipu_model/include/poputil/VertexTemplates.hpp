@@ -23,29 +23,29 @@ struct VertexTemplateToString<T, std::enable_if_t<std::is_integral_v<T>>> {
 
 template <>
 struct VertexTemplateToString<poplar::Type> {
-  static std::string to_string(const poplar::Type &type) { return type.toString(); }
+  static std::string to_string(const poplar::Type& type) { return type.toString(); }
 };
 
 template <>
 struct VertexTemplateToString<std::string> {
-  static std::string to_string(const std::string &text) { return text; }
+  static std::string to_string(const std::string& text) { return text; }
 };
 
 template <>
-struct VertexTemplateToString<const char *> {
-  static std::string to_string(const char *text) { return text; }
+struct VertexTemplateToString<const char*> {
+  static std::string to_string(const char* text) { return text; }
 };
 
 inline std::string templateVertexParams(bool) { return ">"; }
 
 template <typename Argument, typename... Arguments>
-std::string templateVertexParams(bool first, Argument &&argument, Arguments &&...arguments) {
+std::string templateVertexParams(bool first, Argument&& argument, Arguments&&... arguments) {
   const std::string text = VertexTemplateToString<std::decay_t<Argument>>::to_string(argument);
   return (first ? "<" : ",") + text + templateVertexParams(false, std::forward<Arguments>(arguments)...);
 }
 
 template <typename... Arguments>
-std::string templateVertex(const std::string &name, Arguments &&...arguments) {
+std::string templateVertex(const std::string& name, Arguments&&... arguments) {
   if constexpr (sizeof...(arguments) == 0) {
     return name;
   } else {

@@ -79,8 +79,7 @@ poplar::Tensor resultMatrix(poplar::Graph& graph, const poplar::Type& type, cons
   std::vector<std::vector<poplar::Tensor>> blocks(plan.parts_m);
   for (std::size_t m = 0; m < plan.parts_m; ++m) {
     for (std::size_t n = 0; n < plan.parts_n; ++n) {
-      blocks[m].push_back(
-          addBlock(graph, type, plan.rows(m).size(), plan.columns(n).size(), tilesOf(m, n), debug));
+      blocks[m].push_back(addBlock(graph, type, plan.rows(m).size(), plan.columns(n).size(), tilesOf(m, n), debug));
     }
   }
   return assemble(blocks);

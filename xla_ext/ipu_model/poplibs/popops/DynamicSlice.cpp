@@ -16,18 +16,17 @@ void checkSlice(const Shape& shape, const Shape& dims, const Shape& sizes, std::
   bool fits = dims.size() == sizes.size() && offsets >= dims.size();
   for (std::size_t i = 0; fits && i < dims.size(); ++i) fits = dims[i] < shape.size() && sizes[i] <= shape[dims[i]];
   if (fits) return;
-  throw poputil::poplibs_error("popops::" + std::string(function) +
-                               ": `dims, sizes, offset` must have one entry each per sliced dimension of " +
-                               poplibs::toString(shape) + ", sizes no larger than it, got dims " +
-                               poplibs::toString(dims) + ", sizes " + poplibs::toString(sizes) + " and " +
-                               std::to_string(offsets) + " offsets. Check the order of the arguments.");
+  throw poputil::poplibs_error(
+      "popops::" + std::string(function) + ": `dims, sizes, offset` must have one entry each per sliced dimension of " +
+      poplibs::toString(shape) + ", sizes no larger than it, got dims " + poplibs::toString(dims) + ", sizes " +
+      poplibs::toString(sizes) + " and " + std::to_string(offsets) + " offsets. Check the order of the arguments.");
 }
 
 // One unsigned number for each dimension; of offsets given for each tile the first.
 std::vector<poplar::Tensor> offsetsOf(const poplar::Tensor& offset, std::size_t dims) {
-  const poplar::Tensor numbers =
-      (offset.rank() > 1 ? offset.flatten(1, offset.rank()).slice(0, 1, 1) : offset).flatten().reinterpret(
-          poplar::UNSIGNED_INT);
+  const poplar::Tensor numbers = (offset.rank() > 1 ? offset.flatten(1, offset.rank()).slice(0, 1, 1) : offset)
+                                     .flatten()
+                                     .reinterpret(poplar::UNSIGNED_INT);
   std::vector<poplar::Tensor> each;
   for (std::size_t i = 0; i < dims; ++i) each.push_back(numbers[i]);
   return each;
@@ -135,9 +134,9 @@ void dynamicSliceWithOutput(poplar::Graph& graph, const poplar::Tensor& output, 
   prog.add(poplar::program::Copy(dynamicSlice(graph, t, offset, dims, sizes, prog, debug), output, false, debug));
 }
 
-void dynamicUpdate(poplar::Graph& graph, const poplar::Tensor& t, const poplar::Tensor& s,
-                   const poplar::Tensor& offset, const Shape& dims, const Shape& sizes,
-                   poplar::program::Sequence& prog, const poplar::DebugContext& debug) {
+void dynamicUpdate(poplar::Graph& graph, const poplar::Tensor& t, const poplar::Tensor& s, const poplar::Tensor& offset,
+                   const Shape& dims, const Shape& sizes, poplar::program::Sequence& prog,
+                   const poplar::DebugContext& debug) {
   checkSlice(t.shape(), dims, sizes, offset.rank() == 0 ? 1 : offset.dim(0), "dynamicUpdate");
   if (dims.empty()) {
     prog.add(poplar::program::Copy(s, t, false, debug));
@@ -162,9 +161,9 @@ poplar::Tensor multiSlice(poplar::Graph& graph, const poplar::Tensor& t, const p
   const poplar::Tensor table = poplibs::asTable(t, dim);
   const poplar::Tensor out = poplibs::addTable(graph, t.elementType(), offsets.dim(0),
                                                poplibs::columnsByTile(graph, table), {debug, "slices"});
-  Vertices{graph, prog, debug}.add(
-      poputil::templateVertex("snnjax::Gather", t.elementType(), poplar::UNSIGNED_INT), table, "out", out,
-      {{"ids", offsets.flatten().reinterpret(poplar::UNSIGNED_INT)}}, true);
+  Vertices{graph, prog, debug}.add(poputil::templateVertex("snnjax::Gather", t.elementType(), poplar::UNSIGNED_INT),
+                                   table, "out", out, {{"ids", offsets.flatten().reinterpret(poplar::UNSIGNED_INT)}},
+                                   true);
   Shape shape = withDim(t.shape(), dim, 1);
   shape.insert(shape.begin(), offsets.dim(0));
   return out.reshape(shape);
@@ -187,10 +186,10 @@ void multiUpdateAdd(poplar::Graph& graph, const poplar::Tensor& t, const poplar:
   const poplar::Tensor scalar = scale.reshape({});
   const poplar::Tensor factor =
       scalar.elementType() == poplar::FLOAT ? scalar : cast(graph, scalar, poplar::FLOAT, prog, debug);
-  Vertices{graph, prog, debug}.add(
-      poputil::templateVertex("snnjax::ScatterAdd", t.elementType(), poplar::UNSIGNED_INT), poplibs::asTable(t, dim),
-      "values", slicesAsTable(s),
-      {{"ids", offsets.flatten().reinterpret(poplar::UNSIGNED_INT)}, {"scale", factor}}, true);
+  Vertices{graph, prog, debug}.add(poputil::templateVertex("snnjax::ScatterAdd", t.elementType(), poplar::UNSIGNED_INT),
+                                   poplibs::asTable(t, dim), "values", slicesAsTable(s),
+                                   {{"ids", offsets.flatten().reinterpret(poplar::UNSIGNED_INT)}, {"scale", factor}},
+                                   true);
 }
 
 SlicePlan embedding::plan(const poplar::Graph&, const poplar::Type&, std::size_t, std::size_t, const Shape&,

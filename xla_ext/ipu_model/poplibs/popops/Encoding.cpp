@@ -38,8 +38,7 @@ poplar::Tensor matches(poplar::Graph& graph, const poplar::Tensor& indices, cons
   const std::size_t rows = indices.numElements();
   if (encoded.rank() != 2 || encoded.dim(0) != rows) {
     throw poputil::poplibs_error("popops::encodeOneHot: `encoded` must be {" + std::to_string(rows) +
-                                 ", classes}, got " + poplibs::toString(encoded.shape()) +
-                                 ". One row for each index.");
+                                 ", classes}, got " + poplibs::toString(encoded.shape()) + ". One row for each index.");
   }
   std::vector<unsigned> numbers;
   for (unsigned i = 0; i < encoded.dim(1); ++i) numbers.push_back(i);

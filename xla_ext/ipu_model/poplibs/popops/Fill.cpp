@@ -6,8 +6,8 @@
 
 namespace popops {
 
-void detail::fill(poplar::Graph& graph, const poplar::Tensor& t, const poplibs::Mapping& mapping,
-                  poplar::ComputeSet cs, double value) {
+void detail::fill(poplar::Graph& graph, const poplar::Tensor& t, const poplibs::Mapping& mapping, poplar::ComputeSet cs,
+                  double value) {
   const poplar::Type type = t.elementType();
   const auto parts = poplibs::partsByTile(mapping);
   const auto rows = poplibs::rowsOf(t, parts);

@@ -26,7 +26,8 @@ void checkRank(const poplar::Tensor& t, std::size_t lower, std::size_t upper) {
 
 // Element i of the padded dimension is this element of the original.
 std::size_t source(std::ptrdiff_t i, std::ptrdiff_t size, padding::Type type) {
-  if (type == padding::Type::EDGE || size == 1) return static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(i, 0, size - 1));
+  if (type == padding::Type::EDGE || size == 1)
+    return static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(i, 0, size - 1));
   const std::ptrdiff_t period = 2 * (size - 1);
   const std::ptrdiff_t place = ((i % period) + period) % period;
   return static_cast<std::size_t>(place < size ? place : period - place);

@@ -35,8 +35,8 @@ struct Reduction {
   poplar::Graph& graph;
   poplar::program::Sequence& prog;
   poplar::DebugContext debug;
-  Operation op;            // of the stage
-  poplar::Type out_type;   // of the result
+  Operation op;           // of the stage
+  poplar::Type out_type;  // of the result
   poplar::Type partial_type;
 
   // A stage: works[i] goes to the elements outs[i]; all in one compute set.
@@ -152,7 +152,8 @@ Plan planMeeting(const poplar::Graph& graph, const poplar::Tensor& partials, con
 // Where no tile holds two numbers of one output, the input itself is the partial results.
 std::vector<Group> inputAsPartials(const Plan& plan, const poplar::Tensor& matrix, const Mapping& mapping) {
   std::vector<Group> groups;
-  if (!std::all_of(plan.works.begin(), plan.works.end(), [](const Work& work) { return work.rows == 1; })) return groups;
+  if (!std::all_of(plan.works.begin(), plan.works.end(), [](const Work& work) { return work.rows == 1; }))
+    return groups;
   for (const TilePart& part : partsByTile(mapping)) {
     for (const Block& block : blocksOf(part.regions, matrix.dim(1))) {
       for (std::size_t row = block.major.begin(); row < block.major.end(); ++row) {
@@ -305,9 +306,8 @@ void checkReduce(const poplar::Tensor& in, const poplar::Tensor& out, const std:
         "popops::reduce: `op` must be ADD or SQUARE_ADD with update or scale, got another. Apply them afterwards.");
   }
   if (poplibs::reduceCodelet(params.op, in.elementType(), out.elementType()).empty()) {
-    throw poputil::poplibs_error("popops::reduce: `op` must exist for the types, got " +
-                                 in.elementType().toString() + " to " + out.elementType().toString() +
-                                 ". Cast the input, or the result.");
+    throw poputil::poplibs_error("popops::reduce: `op` must exist for the types, got " + in.elementType().toString() +
+                                 " to " + out.elementType().toString() + ". Cast the input, or the result.");
   }
 }
 

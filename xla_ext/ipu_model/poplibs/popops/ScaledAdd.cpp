@@ -38,8 +38,8 @@ void scaledAdd(poplar::Graph& graph, const poplar::Tensor& a, const Scale& scale
                const Scale& scale_b, poplar::program::Sequence& prog, const poplar::DebugContext& debug) {
   const poplar::Type type = a.elementType();
   if (!(type == poplar::FLOAT || type == poplar::HALF || type == poplar::INT)) {
-    throw poputil::poplibs_error("popops::scaledAddTo: `a` must be of type float, half or int, got " +
-                                 type.toString() + ". Cast it.");
+    throw poputil::poplibs_error("popops::scaledAddTo: `a` must be of type float, half or int, got " + type.toString() +
+                                 ". Cast it.");
   }
   poplar::Tensor other = b.elementType() == type ? b : cast(graph, b, type, prog, debug);
   poputil::broadcastToMatch(other, a.shape());

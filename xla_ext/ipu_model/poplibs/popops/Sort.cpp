@@ -10,8 +10,8 @@ namespace {
 // t with dimension `dim` last, as {rows, length}; and back.
 poplar::Tensor asRows(const poplar::Tensor& t, unsigned dim) {
   if (dim >= t.rank()) {
-    throw poputil::poplibs_error("popops::sort: `dim` must be below the rank (" + std::to_string(t.rank()) +
-                                 "), got " + std::to_string(dim) + ". Count dimensions from 0.");
+    throw poputil::poplibs_error("popops::sort: `dim` must be below the rank (" + std::to_string(t.rank()) + "), got " +
+                                 std::to_string(dim) + ". Count dimensions from 0.");
   }
   const std::size_t length = t.dim(dim);
   return t.dimRoll(dim, t.rank() - 1).reshape({length == 0 ? 0 : t.numElements() / length, length});
@@ -31,9 +31,8 @@ struct SortedPair {
 SortedPair sorted(poplar::Graph& graph, const poplar::Tensor& k, const std::optional<poplar::Tensor>& v, unsigned dim,
                   poplar::program::Sequence& prog, const poplar::DebugContext& debug) {
   if (v && v->shape() != k.shape()) {
-    throw poputil::poplibs_error("popops::sortKeyValue: `v` must have the keys' shape " +
-                                 poplibs::toString(k.shape()) + ", got " + poplibs::toString(v->shape()) +
-                                 ". Give one value for each key.");
+    throw poputil::poplibs_error("popops::sortKeyValue: `v` must have the keys' shape " + poplibs::toString(k.shape()) +
+                                 ", got " + poplibs::toString(v->shape()) + ". Give one value for each key.");
   }
   const poplar::Tensor rows = asRows(k, dim);
   const poplar::Tensor keys = poplibs::addRows(graph, k.elementType(), rows.dim(0), rows.dim(1), {debug, "keys"});
@@ -42,8 +41,7 @@ SortedPair sorted(poplar::Graph& graph, const poplar::Tensor& k, const std::opti
     poplibs::sortRows(graph, keys, std::nullopt, false, prog, debug);
     return {fromRows(keys, k.shape(), dim), {}};
   }
-  const poplar::Tensor values =
-      poplibs::addRows(graph, v->elementType(), rows.dim(0), rows.dim(1), {debug, "values"});
+  const poplar::Tensor values = poplibs::addRows(graph, v->elementType(), rows.dim(0), rows.dim(1), {debug, "values"});
   prog.add(poplar::program::Copy(asRows(*v, dim), values, false, debug));
   poplibs::sortRows(graph, keys, values, false, prog, debug);
   return {fromRows(keys, k.shape(), dim), fromRows(values, k.shape(), dim)};

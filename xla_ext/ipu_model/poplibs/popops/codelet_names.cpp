@@ -139,8 +139,8 @@ std::string reduceCodelet(popops::Operation op, const poplar::Type& in, const po
     return nullptr;
   }(op);
   const bool logical = op == popops::Operation::LOGICAL_AND || op == popops::Operation::LOGICAL_OR;
-  const bool fits = logical ? in == poplar::BOOL && out == poplar::BOOL
-                            : (isReal(in) && isReal(out)) || (isInteger(in) && in == out);
+  const bool fits =
+      logical ? in == poplar::BOOL && out == poplar::BOOL : (isReal(in) && isReal(out)) || (isInteger(in) && in == out);
   if (name == nullptr || !fits) return {};
   return poputil::templateVertex("snnjax::Reduce", name, in, out);
 }

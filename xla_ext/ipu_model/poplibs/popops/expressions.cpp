@@ -61,16 +61,16 @@ Evaluator::Value Evaluator::value(const e::Expr& expr, const Destination& out) {
 Evaluator::Value Evaluator::unary(const e::UnaryOp& op, const Destination& out) {
   const Value argument = materialised(value(op.getArg(), std::nullopt));
   const poplar::Type type = argument.tensor.elementType();
-  return execute(unaryCodelet(op.getOpType(), type), {argument}, type,
-                 givesBool(op.getOpType()) ? poplar::BOOL : type, out);
+  return execute(unaryCodelet(op.getOpType(), type), {argument}, type, givesBool(op.getOpType()) ? poplar::BOOL : type,
+                 out);
 }
 
 Evaluator::Value Evaluator::binary(const e::BinaryOp& op, const Destination& out) {
   std::vector<Value> operands{value(op.getLHS(), std::nullopt), value(op.getRHS(), std::nullopt)};
   if (operands[0].isNumber() && operands[1].isNumber()) operands[0] = materialised(operands[0]);
   const poplar::Type type = commonType(operands);
-  return execute(binaryCodelet(op.getOpType(), type), operands, type,
-                 givesBool(op.getOpType()) ? poplar::BOOL : type, out);
+  return execute(binaryCodelet(op.getOpType(), type), operands, type, givesBool(op.getOpType()) ? poplar::BOOL : type,
+                 out);
 }
 
 Evaluator::Value Evaluator::select(const e::TernaryOp& op, const Destination& out) {
@@ -147,8 +147,7 @@ poplar::Tensor Evaluator::destination(const std::vector<Value>& operands, const 
 }
 
 Evaluator::Value Evaluator::execute(const std::string& codelet, const std::vector<Value>& operands,
-                                    const poplar::Type& type, const poplar::Type& result_type,
-                                    const Destination& out) {
+                                    const poplar::Type& type, const poplar::Type& result_type, const Destination& out) {
   if (codelet.empty()) refuse("`operation` must exist for the operands' type, got none. Cast the operands to float.");
   const poplar::Tensor result = destination(operands, result_type, out);
   std::vector<Operand> inputs;

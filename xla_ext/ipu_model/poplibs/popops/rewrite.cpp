@@ -15,24 +15,19 @@ std::unique_ptr<e::Expr> rewrittenUnary(const e::UnaryOp& op) {
   switch (op.getOpType()) {
     case e::UnaryOpType::GELU_ERF:  // x * P(X <= x) of a standard normal X
       return (x * 0.5F * (e::Erf(x * static_cast<float>(std::numbers::sqrt2 / 2)) + 1.0F)).clone();
-    case e::UnaryOpType::RELU:
-      return e::Max(x, e::Const(0)).clone();
-    default:
-      return nullptr;
+    case e::UnaryOpType::RELU: return e::Max(x, e::Const(0)).clone();
+    default: return nullptr;
   }
 }
 
 std::unique_ptr<e::Expr> rewrittenBinary(const e::BinaryOp& op) {
   const e::Expr &a = op.getLHS(), &b = op.getRHS();
   switch (op.getOpType()) {
-    case e::BinaryOpType::BITWISE_XNOR:
-      return (~(a ^ b)).clone();
+    case e::BinaryOpType::BITWISE_XNOR: return (~(a ^ b)).clone();
     case e::BinaryOpType::INV_STD_DEV_TO_VARIANCE:  // a: 1 / sqrt(variance + b)
       return (e::Inv(e::Square(a)) - b).clone();
-    case e::BinaryOpType::VARIANCE_TO_INV_STD_DEV:
-      return e::Rsqrt(a + b).clone();
-    default:
-      return nullptr;
+    case e::BinaryOpType::VARIANCE_TO_INV_STD_DEV: return e::Rsqrt(a + b).clone();
+    default: return nullptr;
   }
 }
 

@@ -40,8 +40,8 @@ std::size_t numRows(const Shape& shape, const Shape& dims) {
   return rows;
 }
 
-std::vector<poplibs::TilePart> spreadColumns(const poplar::Graph& graph, const poplar::Type& type,
-                                             std::size_t columns, std::size_t min_grain) {
+std::vector<poplibs::TilePart> spreadColumns(const poplar::Graph& graph, const poplar::Type& type, std::size_t columns,
+                                             std::size_t min_grain) {
   const auto width = static_cast<unsigned>(graph.getTarget().getVectorWidth(type));
   const auto grain = std::max(static_cast<unsigned>(min_grain), width);
   return poplibs::partsByTile(poputil::calcLinearTileMapping(graph, {columns}, grain, width));
@@ -76,8 +76,8 @@ poplar::Tensor createSliceTensor(poplar::Graph& graph, const poplar::Tensor& t, 
   Shape shape = t.shape();
   for (std::size_t i = 0; i < dims.size(); ++i) shape[dims[i]] = sizes[i];
   const std::size_t slice_rows = numRows(shape, dims);
-  const poplar::Tensor slices = poplibs::addTable(graph, t.elementType(), num_indices * slice_rows,
-                                                  poplibs::columnsByTile(graph, table), debug);
+  const poplar::Tensor slices =
+      poplibs::addTable(graph, t.elementType(), num_indices * slice_rows, poplibs::columnsByTile(graph, table), debug);
   std::vector<poplar::Tensor> each;
   for (std::size_t i = 0; i < num_indices; ++i) {
     each.push_back(arrange(slices.slice(i * slice_rows, (i + 1) * slice_rows), shape, dims).expand({0}));

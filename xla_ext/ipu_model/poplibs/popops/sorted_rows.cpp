@@ -19,8 +19,9 @@ void sortRows(poplar::Graph& graph, const poplar::Tensor& keys, const std::optio
               bool descending, poplar::program::Sequence& prog, const poplar::DebugContext& debug) {
   const poplar::ComputeSet cs = graph.addComputeSet({debug, "sort"});
   const poplar::Type type = keys.elementType();
-  const std::string codelet = values ? poputil::templateVertex("snnjax::SortRowsWithValues", type, values->elementType())
-                                     : poputil::templateVertex("snnjax::SortRows", type);
+  const std::string codelet = values
+                                  ? poputil::templateVertex("snnjax::SortRowsWithValues", type, values->elementType())
+                                  : poputil::templateVertex("snnjax::SortRows", type);
   const poplar::Tensor scratch = cloneOnTiles(graph, type, keys, {debug, "scratch"});
   const auto length = static_cast<unsigned>(keys.dim(1));
   const auto parts = partsByTile(graph.getTileMapping(keys));

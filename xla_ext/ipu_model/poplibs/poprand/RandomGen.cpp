@@ -86,9 +86,8 @@ Tensor bernoulli(poplar::Graph& graph, const Tensor* master_seed, std::uint32_t 
                  const poplar::Type& out_type, double probability, Sequence& prog, const poplar::DebugContext& debug) {
   checkType(out_type, true, "bernoulli");
   Draw draw{graph, master_seed, seed_modifier, reference, out_type, prog, debug};
-  return draw("snnjax::RandomBernoulli", [&](const poplar::VertexRef& vertex) {
-    graph.setInitialValue(vertex["probability"], probability);
-  });
+  return draw("snnjax::RandomBernoulli",
+              [&](const poplar::VertexRef& vertex) { graph.setInitialValue(vertex["probability"], probability); });
 }
 
 Tensor normal(poplar::Graph& graph, const Tensor* master_seed, std::uint32_t seed_modifier, const Tensor& reference,

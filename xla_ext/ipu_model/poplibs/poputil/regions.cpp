@@ -9,9 +9,9 @@ namespace {
 
 std::size_t ceilDivide(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
-std::size_t numElements(const Regions &regions) {
+std::size_t numElements(const Regions& regions) {
   return std::accumulate(regions.begin(), regions.end(), std::size_t{0},
-                         [](std::size_t sum, const poplar::Interval &region) { return sum + region.size(); });
+                         [](std::size_t sum, const poplar::Interval& region) { return sum + region.size(); });
 }
 
 // How many parts: limited by the smallest useful part, raised where a part would be too large.
@@ -27,7 +27,7 @@ std::size_t numParts(std::size_t elements, std::size_t grain, std::size_t max_pa
 // Walks through sequences of regions and hands out the next `count` elements.
 class Reader {
  public:
-  explicit Reader(const RegionSequences &sequences) : sequences_(sequences) {}
+  explicit Reader(const RegionSequences& sequences) : sequences_(sequences) {}
 
   RegionSequences take(std::size_t count, std::size_t longest) {
     RegionSequences taken;
@@ -39,9 +39,9 @@ class Reader {
   }
 
  private:
-  Regions takeFromSequence(std::size_t &count, std::size_t longest) {
+  Regions takeFromSequence(std::size_t& count, std::size_t longest) {
     Regions part;
-    const Regions &regions = sequences_[sequence_];
+    const Regions& regions = sequences_[sequence_];
     while (count > 0 && region_ < regions.size()) {
       const std::size_t begin = regions[region_].begin() + offset_;
       const std::size_t size = std::min({count, regions[region_].end() - begin, longest});
@@ -60,17 +60,16 @@ class Reader {
     return part;
   }
 
-  const RegionSequences &sequences_;
+  const RegionSequences& sequences_;
   std::size_t sequence_ = 0, region_ = 0, offset_ = 0;
 };
 
 }  // namespace
 
-void mergeAdjacentRegions(Regions &regions) {
-  std::sort(regions.begin(), regions.end(),
-            [](const auto &a, const auto &b) { return a.begin() < b.begin(); });
+void mergeAdjacentRegions(Regions& regions) {
+  std::sort(regions.begin(), regions.end(), [](const auto& a, const auto& b) { return a.begin() < b.begin(); });
   Regions merged;
-  for (const auto &region : regions) {
+  for (const auto& region : regions) {
     if (region.size() == 0) continue;
     if (!merged.empty() && merged.back().end() == region.begin()) {
       merged.back() = poplar::Interval(merged.back().begin(), region.end());
@@ -81,11 +80,11 @@ void mergeAdjacentRegions(Regions &regions) {
   regions = std::move(merged);
 }
 
-void mergeAdjacentRegions(RegionSequences &mapping) {
-  for (auto &regions : mapping) mergeAdjacentRegions(regions);
+void mergeAdjacentRegions(RegionSequences& mapping) {
+  for (auto& regions : mapping) mergeAdjacentRegions(regions);
 }
 
-std::vector<RegionSequences> splitRegions(const RegionSequences &sequences, unsigned grain_size,
+std::vector<RegionSequences> splitRegions(const RegionSequences& sequences, unsigned grain_size,
                                           unsigned max_partitions, unsigned min_elements_per_partition,
                                           unsigned max_elements_per_partition, unsigned max_elements_per_region) {
   const std::size_t elements = intervalSequenceNumElements(sequences);
@@ -105,25 +104,24 @@ std::vector<RegionSequences> splitRegions(const RegionSequences &sequences, unsi
   return result;
 }
 
-std::vector<Regions> splitRegions(const Regions &regions, unsigned grain_size, unsigned max_partitions,
+std::vector<Regions> splitRegions(const Regions& regions, unsigned grain_size, unsigned max_partitions,
                                   unsigned min_elements_per_partition, unsigned max_elements_per_partition,
                                   unsigned max_elements_per_region) {
   const auto parts = splitRegions(RegionSequences{regions}, grain_size, max_partitions, min_elements_per_partition,
                                   max_elements_per_partition, max_elements_per_region);
   std::vector<Regions> result;
-  for (const auto &part : parts) result.push_back(part.front());
+  for (const auto& part : parts) result.push_back(part.front());
   return result;
 }
 
-std::vector<Regions> splitRegionsBetweenWorkers(const poplar::Target &target, const Regions &regions,
+std::vector<Regions> splitRegionsBetweenWorkers(const poplar::Target& target, const Regions& regions,
                                                 unsigned grain_size, unsigned min_elements_per_partition,
-                                                unsigned max_elements_per_partition,
-                                                unsigned max_elements_per_region) {
+                                                unsigned max_elements_per_partition, unsigned max_elements_per_region) {
   return splitRegions(regions, grain_size, target.getNumWorkerContexts(), min_elements_per_partition,
                       max_elements_per_partition, max_elements_per_region);
 }
 
-std::vector<RegionSequences> splitRegionsBetweenWorkers(const poplar::Target &target, const RegionSequences &sequences,
+std::vector<RegionSequences> splitRegionsBetweenWorkers(const poplar::Target& target, const RegionSequences& sequences,
                                                         unsigned grain_size, unsigned min_elements_per_partition,
                                                         unsigned max_elements_per_partition,
                                                         unsigned max_elements_per_region) {
@@ -131,7 +129,7 @@ std::vector<RegionSequences> splitRegionsBetweenWorkers(const poplar::Target &ta
                       max_elements_per_partition, max_elements_per_region);
 }
 
-std::vector<std::size_t> unflattenIndex(const std::vector<std::size_t> &shape, std::size_t index) {
+std::vector<std::size_t> unflattenIndex(const std::vector<std::size_t>& shape, std::size_t index) {
   std::vector<std::size_t> indices(shape.size());
   std::size_t rest = index;
   for (std::size_t d = shape.size(); d-- > 0;) {
@@ -146,7 +144,7 @@ std::vector<std::size_t> unflattenIndex(const std::vector<std::size_t> &shape, s
   return indices;
 }
 
-std::size_t flattenIndex(const std::vector<std::size_t> &shape, const std::vector<std::size_t> &indices) {
+std::size_t flattenIndex(const std::vector<std::size_t>& shape, const std::vector<std::size_t>& indices) {
   if (shape.size() != indices.size()) {
     throw poplibs_error("flattenIndex: `indices` must have one entry per dimension (" + std::to_string(shape.size()) +
                         "), got " + std::to_string(indices.size()) + ". Give an index for each dimension.");
@@ -156,9 +154,9 @@ std::size_t flattenIndex(const std::vector<std::size_t> &shape, const std::vecto
   return index;
 }
 
-std::size_t intervalSequenceNumElements(const RegionSequences &sequences) {
+std::size_t intervalSequenceNumElements(const RegionSequences& sequences) {
   return std::accumulate(sequences.begin(), sequences.end(), std::size_t{0},
-                         [](std::size_t sum, const Regions &regions) { return sum + numElements(regions); });
+                         [](std::size_t sum, const Regions& regions) { return sum + numElements(regions); });
 }
 
 }  // namespace poputil
