@@ -16,8 +16,8 @@ struct LayerTensors {
   poplar::Tensor lengths;                                         // unsigned [tiles, batch]: a copy for each tile
   poplar::Tensor membranes;  // float [tiles, rows * batch * columns]: row 0 before the first step, row t + 1 after step
                              // t; one row if they are not kept
-  poplar::Tensor counts;  // float [tiles, batch * columns]: true spikes summed over time; not of the read-out
-  poplar::Tensor v;       // float [tiles, batch * columns]: the membranes to select from; not of the read-out
+  poplar::Tensor counts;     // float [tiles, batch * columns]: true spikes summed over time; not of the read-out
+  poplar::Tensor v;          // float [tiles, batch * columns]: the membranes to select from; not of the read-out
 };
 
 // Of the lists that a layer reads, at their homes.

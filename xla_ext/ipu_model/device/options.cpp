@@ -33,8 +33,8 @@ class Reader {
       }
       if (!take('"')) refuse(json_);
     } else {
-      while (at_ < json_.size() && (std::isalnum(static_cast<unsigned char>(json_[at_])) != 0 ||
-                                    json_[at_] == '.' || json_[at_] == '-' || json_[at_] == '+')) {
+      while (at_ < json_.size() && (std::isalnum(static_cast<unsigned char>(json_[at_])) != 0 || json_[at_] == '.' ||
+                                    json_[at_] == '-' || json_[at_] == '+')) {
         result += json_[at_++];
       }
       if (result.empty()) refuse(json_);

@@ -184,8 +184,8 @@ Step Compiler::step(const nodes::Error& node, const std::string& name) {
   StepError result{node.message, kNothing, {}};
   if (node.predicate.valid()) result.predicate = hostPlan(name, node.predicate);
   if (node.printed.valid()) {
-    result.printed = StepPrint{node.message, hostPlan(name, node.printed), node.printed.elementType(),
-                               node.printed.shape()};
+    result.printed =
+        StepPrint{node.message, hostPlan(name, node.printed), node.printed.elementType(), node.printed.shape()};
   }
   return result;
 }
@@ -205,8 +205,7 @@ void Compiler::addInitialValues() {
 void Compiler::addHostAccess() {
   const auto add = [this](const auto& tensors, auto& plans) {
     for (const auto& [handle, tensor] : tensors) {
-      const std::size_t element =
-          tensor.runs.empty() ? 1 : graph_->variables[tensor.runs[0].variable].type.size();
+      const std::size_t element = tensor.runs.empty() ? 1 : graph_->variables[tensor.runs[0].variable].type.size();
       plans[handle] = hostPlan(handle, tensor.runs, element);
     }
   };

@@ -51,8 +51,8 @@ class Compiler {
   std::shared_ptr<GraphData> graph_;
   Layout layout_;
   std::shared_ptr<Plan> plan_;
-  std::vector<std::vector<std::uint32_t>> vertices_;               // of each compute set
-  std::unordered_map<unsigned, std::uint32_t> compute_sets_;       // planned ones
+  std::vector<std::vector<std::uint32_t>> vertices_;          // of each compute set
+  std::unordered_map<unsigned, std::uint32_t> compute_sets_;  // planned ones
   std::unordered_map<const ProgramNode*, BlockId> blocks_;
   CopyGroup copies_;  // the ones at the end of the block that is being planned
 };

@@ -44,7 +44,7 @@ struct CopyCounters {
 struct Counters {
   std::vector<ComputeSetCounters> compute_sets;
   std::vector<CopyCounters> copies;
-  std::vector<CopyCounters> streams;   // by the plan's host access
+  std::vector<CopyCounters> streams;  // by the plan's host access
   std::vector<std::uint64_t> tile_cycles;
   std::uint64_t compute = 0, exchange = 0, sync = 0, host = 0;
 

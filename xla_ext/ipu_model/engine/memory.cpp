@@ -49,9 +49,8 @@ void addMemory(Plan& plan, const Layout& layout) {
 }
 
 void checkMemory(const Plan& plan, const Layout& layout) {
-  const auto fullest = std::max_element(plan.memory.begin(), plan.memory.end(), [](const auto& a, const auto& b) {
-    return a.total() < b.total();
-  });
+  const auto fullest = std::max_element(plan.memory.begin(), plan.memory.end(),
+                                        [](const auto& a, const auto& b) { return a.total() < b.total(); });
   const std::uint64_t limit = plan.target.getBytesPerTile();
   if (fullest->total() <= limit) return;
   const auto tile = static_cast<std::size_t>(fullest - plan.memory.begin());

@@ -85,19 +85,64 @@ struct HostPlan {
 
 using BlockId = std::uint32_t;
 
-struct StepCompute { std::uint32_t compute_set; };
-struct StepCopy { std::uint32_t copy; };
-struct StepStream { std::uint32_t stream; std::uint32_t host; bool to_host; };
-struct StepRemote { std::uint32_t buffer; std::uint32_t host; std::uint32_t offsets; std::size_t rows; bool to_host; };
-struct StepRepeat { std::uint32_t count; BlockId body; };
-struct StepWhile { BlockId condition; std::uint32_t predicate; BlockId body; bool until; };
-struct StepSwitch { std::uint32_t control; std::vector<std::pair<std::int32_t, BlockId>> cases; BlockId otherwise; };
-struct StepCall { std::uint32_t function; };
-struct StepHostCall { std::uint32_t function; std::vector<std::uint32_t> inputs, outputs; };
-struct StepSync { std::uint64_t cycles; };
-struct StepPrint { std::string title; std::uint32_t host; poplar::Type type; std::vector<std::size_t> shape; };
-struct StepError { std::string message; std::uint32_t predicate; std::optional<StepPrint> printed; };
-struct StepStamp { std::uint32_t host; bool difference; };
+struct StepCompute {
+  std::uint32_t compute_set;
+};
+struct StepCopy {
+  std::uint32_t copy;
+};
+struct StepStream {
+  std::uint32_t stream;
+  std::uint32_t host;
+  bool to_host;
+};
+struct StepRemote {
+  std::uint32_t buffer;
+  std::uint32_t host;
+  std::uint32_t offsets;
+  std::size_t rows;
+  bool to_host;
+};
+struct StepRepeat {
+  std::uint32_t count;
+  BlockId body;
+};
+struct StepWhile {
+  BlockId condition;
+  std::uint32_t predicate;
+  BlockId body;
+  bool until;
+};
+struct StepSwitch {
+  std::uint32_t control;
+  std::vector<std::pair<std::int32_t, BlockId>> cases;
+  BlockId otherwise;
+};
+struct StepCall {
+  std::uint32_t function;
+};
+struct StepHostCall {
+  std::uint32_t function;
+  std::vector<std::uint32_t> inputs, outputs;
+};
+struct StepSync {
+  std::uint64_t cycles;
+};
+struct StepPrint {
+  std::string title;
+  std::uint32_t host;
+  poplar::Type type;
+  std::vector<std::size_t> shape;
+};
+struct StepError {
+  std::string message;
+  std::uint32_t predicate;
+  std::optional<StepPrint> printed;
+};
+struct StepStamp {
+  std::uint32_t host;
+  bool difference;
+};
 
 using Step = std::variant<StepCompute, StepCopy, StepStream, StepRemote, StepRepeat, StepWhile, StepSwitch, StepCall,
                           StepHostCall, StepSync, StepPrint, StepError, StepStamp>;
@@ -112,7 +157,7 @@ struct TileBytes {
   std::uint64_t vertices = 0;  // records, edge pointers and values of their own
   std::uint64_t code = 0;
   std::uint64_t exchange_code = 0;
-  std::uint64_t buffers = 0;   // of what arrives for the phase that needs most
+  std::uint64_t buffers = 0;  // of what arrives for the phase that needs most
 
   std::uint64_t total() const { return variables + vertices + code + exchange_code + buffers; }
 };

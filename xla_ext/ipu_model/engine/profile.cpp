@@ -33,8 +33,8 @@ ComputeSetProfile profileOf(const ComputeSetPlan& plan, const ComputeSetCounters
   add(profile.exchange, times(plan.after, counters.executions));
   for (std::size_t i = 0; i < plan.codelets.size(); ++i) {
     const CodeletCounters& codelet = counters.codelets[i];
-    profile.codelets.push_back({plan.codelets[i]->name, 0, codelet.count, codelet.cycles, codelet.max,
-                                codelet.unknown});
+    profile.codelets.push_back(
+        {plan.codelets[i]->name, 0, codelet.count, codelet.cycles, codelet.max, codelet.unknown});
   }
   for (const VertexPlan& vertex : plan.vertices) ++profile.codelets[vertex.codelet].vertices;
   return profile;
@@ -64,8 +64,8 @@ std::vector<TileProfile> tilesOf(const Plan& plan, const Counters& counters) {
   std::vector<TileProfile> tiles(plan.memory.size());
   for (std::size_t tile = 0; tile < tiles.size(); ++tile) {
     const TileBytes& bytes = plan.memory[tile];
-    tiles[tile] = {counters.tile_cycles[tile], bytes.variables, bytes.vertices, bytes.code, bytes.exchange_code,
-                   bytes.buffers};
+    tiles[tile] = {counters.tile_cycles[tile], bytes.variables, bytes.vertices, bytes.code,
+                   bytes.exchange_code,        bytes.buffers};
   }
   return tiles;
 }
@@ -94,7 +94,10 @@ Profile profileOf(const poplar::Engine& engine) {
   for (std::size_t i = 0; i < plan.host.size(); ++i) {
     const CopyCounters& stream = counters.streams[i];
     if (stream.executions == 0) continue;
-    profile.streams.push_back({plan.host[i].name, stream.executions, 0, stream.host_cycles,
+    profile.streams.push_back({plan.host[i].name,
+                               stream.executions,
+                               0,
+                               stream.host_cycles,
                                {0, plan.host[i].bytes * stream.executions, 0, 0}});
   }
   profile.codelets = merged(profile.compute_sets);

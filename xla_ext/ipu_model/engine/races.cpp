@@ -54,10 +54,10 @@ void Writers::refuse(const GraphData& graph, const Write& a, const Write& b, con
     const Vertex& vertex = graph.vertices[write.vertex];
     return vertex.type->name + "." + vertex.type->fields[write.field].name + " on tile " + std::to_string(vertex.tile);
   };
-  throw poplar::graph_connection_error(
-      "Execute: `" + graph.variables[b.span.variable].name + "` must have one writer for each element in " + name +
-      ", got " + writer(a) + " and " + writer(b) + " for element " + std::to_string(b.span.begin) +
-      ". Write to different elements, or in different compute sets.");
+  throw poplar::graph_connection_error("Execute: `" + graph.variables[b.span.variable].name +
+                                       "` must have one writer for each element in " + name + ", got " + writer(a) +
+                                       " and " + writer(b) + " for element " + std::to_string(b.span.begin) +
+                                       ". Write to different elements, or in different compute sets.");
 }
 
 }  // namespace ipu_model

@@ -29,8 +29,8 @@ class Writers {
   void collect(const GraphData& graph, std::uint32_t vertex);
   [[noreturn]] static void refuse(const GraphData& graph, const Write& a, const Write& b, const std::string& name);
 
-  std::vector<Write> writes_;       // sorted
-  std::vector<bool> is_written_;    // by variable: something of it is
+  std::vector<Write> writes_;     // sorted
+  std::vector<bool> is_written_;  // by variable: something of it is
 };
 
 }  // namespace ipu_model

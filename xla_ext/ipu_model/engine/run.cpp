@@ -147,8 +147,8 @@ void EngineData::runStep(const StepWhile& step) {
 
 void EngineData::runStep(const StepSwitch& step) {
   const std::int32_t control = scalar(step.control);
-  const auto found = std::find_if(step.cases.begin(), step.cases.end(),
-                                  [control](const auto& one) { return one.first == control; });
+  const auto found =
+      std::find_if(step.cases.begin(), step.cases.end(), [control](const auto& one) { return one.first == control; });
   runBlock(found == step.cases.end() ? step.otherwise : found->second);
 }
 

@@ -47,8 +47,8 @@ Tensor wholeVariable(GraphData& graph, unsigned id, ArrayRef<std::size_t> shape)
 
 void checkCount(const ipu_model::HostValues& values, std::size_t elements, const char* operation) {
   if (values.size() == elements || values.size() == 1) return;
-  throw poplar_error(std::string(operation) + ": `values` must be one value or " + std::to_string(elements) +
-                     ", got " + std::to_string(values.size()) + ". The product of the shape's sizes counts.");
+  throw poplar_error(std::string(operation) + ": `values` must be one value or " + std::to_string(elements) + ", got " +
+                     std::to_string(values.size()) + ". The product of the shape's sizes counts.");
 }
 
 ipu_model::HostTensor hostTensor(const Tensor& tensor) {
@@ -99,8 +99,7 @@ Tensor Graph::addConstantValues(const Type& type, ArrayRef<std::size_t> shape, c
   Tensor tensor = addVariable(type, shape, debugContext);
   checkCount(values, tensor.numElements(), "addConstant");
   data_->variables.back().constant = true;
-  data_->initial_values.push_back(
-      {tensor.view()->runs(), ipu_model::encodeValues(values, type, tensor.numElements())});
+  data_->initial_values.push_back({tensor.view()->runs(), ipu_model::encodeValues(values, type, tensor.numElements())});
   return tensor;
 }
 
@@ -118,8 +117,8 @@ Tensor Graph::addConstantHalf(const Type& type, ArrayRef<std::size_t> shape, con
 
 void Graph::setInitialValues(const Tensor& tensor, const ipu_model::HostValues& values) {
   checkCount(values, tensor.numElements(), "setInitialValue");
-  data_->initial_values.push_back({ipu_model::viewOf(tensor).runs(),
-                                   ipu_model::encodeValues(values, tensor.elementType(), tensor.numElements())});
+  data_->initial_values.push_back(
+      {ipu_model::viewOf(tensor).runs(), ipu_model::encodeValues(values, tensor.elementType(), tensor.numElements())});
 }
 
 void Graph::setInitialValueHalf(const Tensor& tensor, ArrayRef<std::uint16_t> values) {

@@ -15,8 +15,8 @@ using ipu_model::viewOf;
 
 void checkTile(unsigned tile, const Target& target) {
   if (tile < target.getNumTiles()) return;
-  throw invalid_tile_mapping("setTileMapping: `tile` must be below " + std::to_string(target.getNumTiles()) +
-                             ", got " + std::to_string(tile) + ". The graph's target has that many tiles.");
+  throw invalid_tile_mapping("setTileMapping: `tile` must be below " + std::to_string(target.getNumTiles()) + ", got " +
+                             std::to_string(tile) + ". The graph's target has that many tiles.");
 }
 
 // Maps elements begin to end of the runs, counted along them.
@@ -112,7 +112,8 @@ Graph Graph::createVirtualGraph(const std::vector<unsigned>& perIPUTiles) {
     ++of_ipu[tiles.back() / per_ipu];
   }
   // A target has as many tiles on each of its IPUs; a set of another form is taken for one IPU of so many tiles.
-  const auto used = static_cast<unsigned>(std::count_if(of_ipu.begin(), of_ipu.end(), [](unsigned n) { return n > 0; }));
+  const auto used =
+      static_cast<unsigned>(std::count_if(of_ipu.begin(), of_ipu.end(), [](unsigned n) { return n > 0; }));
   const unsigned most = *std::max_element(of_ipu.begin(), of_ipu.end());
   const auto count = static_cast<unsigned>(tiles.size());
   const bool even = used > 0 && most * used == count;

@@ -10,7 +10,7 @@
 namespace ipu_model {
 namespace {
 
-constexpr int kFractionBits = 10;   // of a half number
+constexpr int kFractionBits = 10;  // of a half number
 constexpr int kExponentBias = 15;
 constexpr std::uint16_t kInfinity = 0x7c00;
 constexpr std::uint16_t kQuietNan = 0x7e00;
@@ -19,8 +19,7 @@ template <typename T>
 void store(const HostValues& values, std::size_t count, std::byte* to) {
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t from = values.size() == 1 ? 0 : i;
-    const T value =
-        values.reals.empty() ? static_cast<T>(values.integers[from]) : static_cast<T>(values.reals[from]);
+    const T value = values.reals.empty() ? static_cast<T>(values.integers[from]) : static_cast<T>(values.reals[from]);
     std::memcpy(to + i * sizeof(T), &value, sizeof(T));
   }
 }

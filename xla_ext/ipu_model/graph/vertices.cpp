@@ -161,8 +161,7 @@ void Graph::setInitialValues(FieldRef field, const ipu_model::HostValues& values
   }
   if (type.nesting == 0) {
     if (values.size() != 1) refuse(field, "have one value", std::to_string(values.size()), "It is no Vector.");
-    data_->vertices[field.vertex()].members.push_back(
-        {field.field(), ipu_model::encodeValues(values, type.type, 1)});
+    data_->vertices[field.vertex()].members.push_back({field.field(), ipu_model::encodeValues(values, type.type, 1)});
     return;
   }
   // A Vector of the vertex's own: a variable that lies where the vertex does, and that it may write.

@@ -63,8 +63,7 @@ bool Program::isEmpty() const {
 
 Sequence::Sequence(const DebugContext& debugContext) : Program(makeNode(debugContext, "", nodes::Sequence{})) {}
 
-Sequence::Sequence(std::initializer_list<Program> programs, const DebugContext& debugContext)
-    : Sequence(debugContext) {
+Sequence::Sequence(std::initializer_list<Program> programs, const DebugContext& debugContext) : Sequence(debugContext) {
   for (const Program& program : programs) add(program);
 }
 

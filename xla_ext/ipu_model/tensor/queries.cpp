@@ -115,9 +115,8 @@ bool operator==(const Tensor& a, const Tensor& b) {
   if (a.shape() != b.shape() || a.elementType() != b.elementType() || a.view()->graph != b.view()->graph) return false;
   const std::vector<VariableInterval> mine = a.getVarRegions();
   const std::vector<VariableInterval> others = b.getVarRegions();
-  return std::equal(mine.begin(), mine.end(), others.begin(), others.end(), [](const auto& x, const auto& y) {
-    return x.var == y.var && x.interval == y.interval;
-  });
+  return std::equal(mine.begin(), mine.end(), others.begin(), others.end(),
+                    [](const auto& x, const auto& y) { return x.var == y.var && x.interval == y.interval; });
 }
 
 std::ostream& operator<<(std::ostream& stream, const Tensor& tensor) { return stream << tensor.getDebugStr(); }

@@ -24,10 +24,10 @@ void check(bool holds, const char* operation, const char* argument, const std::s
 }
 
 void checkDimension(const View& view, const char* operation, std::size_t dimension) {
-  check(dimension < view.shape.size(), operation, "dimension",
-        "be one of the " + std::to_string(view.shape.size()) + " dimensions of a tensor of shape " +
-            toString(view.shape),
-        std::to_string(dimension), "Dimensions are counted from 0.");
+  check(
+      dimension < view.shape.size(), operation, "dimension",
+      "be one of the " + std::to_string(view.shape.size()) + " dimensions of a tensor of shape " + toString(view.shape),
+      std::to_string(dimension), "Dimensions are counted from 0.");
 }
 
 void sliceDimension(View& view, std::size_t begin, std::size_t end, std::size_t dimension) {
@@ -244,9 +244,7 @@ Tensor Tensor::dimShufflePartial(ArrayRef<unsigned> source, ArrayRef<unsigned> d
   return dimShuffle(permutation);
 }
 
-Tensor Tensor::dimRoll(unsigned dimension, unsigned newIndex) const {
-  return dimShufflePartial(dimension, newIndex);
-}
+Tensor Tensor::dimRoll(unsigned dimension, unsigned newIndex) const { return dimShufflePartial(dimension, newIndex); }
 
 Tensor Tensor::transpose() const {
   std::vector<unsigned> permutation(rank());

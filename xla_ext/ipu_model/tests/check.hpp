@@ -45,8 +45,8 @@ std::string both(const A& a, const B& b) {
 #define CHECK_NEAR(a, b, tolerance) \
   check::that(std::abs((a) - (b)) <= (tolerance), #a " near " #b, __FILE__, __LINE__, check::both(a, b))
 // The expression must throw an exception whose message holds `part`.
-#define CHECK_THROWS(expression, part)                                                                       \
-  do {                                                                                                       \
-    const std::string message = check::messageOf([&] { (void)(expression); });                               \
+#define CHECK_THROWS(expression, part)                                                                          \
+  do {                                                                                                          \
+    const std::string message = check::messageOf([&] { (void)(expression); });                                  \
     check::that(message.find(part) != message.npos, #expression " throws " #part, __FILE__, __LINE__, message); \
   } while (false)

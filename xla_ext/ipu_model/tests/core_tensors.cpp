@@ -61,7 +61,8 @@ void knowsItsElements() {
   Graph graph = emptyGraph();
   const Tensor t = graph.addVariable(FLOAT, {4, 4}, "t");
   CHECK(t.isContiguous() && t.slice(1, 3).isContiguous() && !t.slice(0, 1, 1).isContiguous());
-  CHECK(!t.transpose().containsAliases() && t.broadcast(2, 0).containsAliases() && concat(t, t[0].expand({0})).containsAliases());
+  CHECK(!t.transpose().containsAliases() && t.broadcast(2, 0).containsAliases() &&
+        concat(t, t[0].expand({0})).containsAliases());
   CHECK(t.isParallelWriteable() && !t.broadcast(2, 0).isParallelWriteable());
   CHECK(t.slice(0, 2).intersectsWith(t.slice(3, 4, 1)) && !t.slice(0, 2).intersectsWith(t.slice(2, 4)));
   CHECK((t.slice(1, 3, 1).getContiguousRegions() == std::vector<Interval>{{0, 2}, {2, 4}, {4, 6}, {6, 8}}));
@@ -112,8 +113,8 @@ void clonesOrderAndTiles() {
   CHECK(graph.getTileMapping(copy) == graph.getTileMapping(t.transpose()));
   const Tensor twice = t.slice(0, 1).broadcast(2, 0);
   CHECK(!graph.clone(twice).containsAliases());
-  CHECK((elements(graph.clone(twice, "", TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES)) ==
-         Elements{0, 1, 2, 0, 1, 2}));
+  CHECK(
+      (elements(graph.clone(twice, "", TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES)) == Elements{0, 1, 2, 0, 1, 2}));
   CHECK((graph.cloneN(t, 3).shape() == Shape{3, 2, 3}));
   const auto regions = graph.getSortedContiguousRegions(t.transpose().flatten(), {{0, 6}});
   CHECK((regions == std::vector<std::vector<Interval>>{{{0, 1}, {2, 3}, {4, 5}, {1, 2}, {3, 4}, {5, 6}}}));

@@ -103,7 +103,7 @@ std::vector<T> byPart(const std::vector<T>& values, unsigned parts, unsigned wid
   std::vector<T> out(values.size());
   for (unsigned b = 0; b < kRows; ++b) {
     for (unsigned p = 0; p < parts; ++p) {
-      std::copy_n(&values[(b * parts + p) * width], width, &out[(p * kRows + b) * width]);
+      std::copy_n(values.data() + (b * parts + p) * width, width, out.data() + (p * kRows + b) * width);
     }
   }
   return out;

@@ -13,7 +13,7 @@ struct PhaseCycles {
   std::uint64_t compute = 0;
   std::uint64_t exchange = 0;  // on the chip, and between IPUs
   std::uint64_t sync = 0;
-  std::uint64_t host = 0;      // streams
+  std::uint64_t host = 0;  // streams
 
   std::uint64_t total() const { return compute + exchange + sync + host; }
 };
@@ -27,7 +27,9 @@ struct CodeletProfile {
   std::uint64_t max = 0;       // of the longest
   std::uint64_t unknown = 0;   // times that one ran whose cost nobody knows: counted as nothing
 
-  double mean() const { return count > unknown ? static_cast<double>(cycles) / static_cast<double>(count - unknown) : 0; }
+  double mean() const {
+    return count > unknown ? static_cast<double>(cycles) / static_cast<double>(count - unknown) : 0;
+  }
 };
 
 struct ExchangeProfile {
@@ -50,7 +52,9 @@ struct ComputeSetProfile {
 
   // How busy tiles with vertices are, beside the slowest.
   double balance() const {
-    return cycles > 0 && tiles > 0 ? static_cast<double>(tile_cycles) / (static_cast<double>(cycles) * static_cast<double>(tiles)) : 1;
+    return cycles > 0 && tiles > 0
+               ? static_cast<double>(tile_cycles) / (static_cast<double>(cycles) * static_cast<double>(tiles))
+               : 1;
   }
 };
 
@@ -64,7 +68,7 @@ struct CopyProfile {
 };
 
 struct TileProfile {
-  std::uint64_t cycles = 0;  // in which it computed
+  std::uint64_t cycles = 0;                                                             // in which it computed
   std::uint64_t variables = 0, vertices = 0, code = 0, exchange_code = 0, buffers = 0;  // bytes
 
   std::uint64_t memory() const { return variables + vertices + code + exchange_code + buffers; }

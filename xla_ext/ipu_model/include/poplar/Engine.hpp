@@ -20,7 +20,7 @@
 namespace ipu_model {
 class EngineData;
 struct Plan;
-}
+}  // namespace ipu_model
 
 namespace poplar {
 

@@ -12,8 +12,21 @@ namespace poplar {
 class Type {
  public:
   enum class Kind : std::uint8_t {
-    Bool, Char, UnsignedChar, SignedChar, UnsignedShort, Short, UnsignedInt, Int, UnsignedLong, Long,
-    UnsignedLongLong, LongLong, Quarter, Half, Float
+    Bool,
+    Char,
+    UnsignedChar,
+    SignedChar,
+    UnsignedShort,
+    Short,
+    UnsignedInt,
+    Int,
+    UnsignedLong,
+    Long,
+    UnsignedLongLong,
+    LongLong,
+    Quarter,
+    Half,
+    Float
   };
 
   constexpr Type() = default;
@@ -23,9 +36,16 @@ class Type {
   // Bytes of one element on a tile, and in the host's buffers of the model as well.
   constexpr std::size_t size() const {
     switch (kind_) {
-      case Kind::UnsignedShort: case Kind::Short: case Kind::Half: return 2;
-      case Kind::UnsignedInt: case Kind::Int: case Kind::UnsignedLong: case Kind::Long: case Kind::Float: return 4;
-      case Kind::UnsignedLongLong: case Kind::LongLong: return 8;
+      case Kind::UnsignedShort:
+      case Kind::Short:
+      case Kind::Half: return 2;
+      case Kind::UnsignedInt:
+      case Kind::Int:
+      case Kind::UnsignedLong:
+      case Kind::Long:
+      case Kind::Float: return 4;
+      case Kind::UnsignedLongLong:
+      case Kind::LongLong: return 8;
       default: return 1;
     }
   }
@@ -61,20 +81,59 @@ inline constexpr Type FLOAT{Type::Kind::Float};
 // The type of a tensor that holds values of a host type; half, a type of the codelets, has its own in HalfFloat.hpp.
 template <typename T>
 struct equivalent_device_type;
-template <> struct equivalent_device_type<bool> { const Type value = BOOL; };
-template <> struct equivalent_device_type<char> { const Type value = CHAR; };
-template <> struct equivalent_device_type<signed char> { const Type value = SIGNED_CHAR; };
-template <> struct equivalent_device_type<unsigned char> { const Type value = UNSIGNED_CHAR; };
-template <> struct equivalent_device_type<short> { const Type value = SHORT; };
-template <> struct equivalent_device_type<unsigned short> { const Type value = UNSIGNED_SHORT; };
-template <> struct equivalent_device_type<int> { const Type value = INT; };
-template <> struct equivalent_device_type<unsigned int> { const Type value = UNSIGNED_INT; };
+template <>
+struct equivalent_device_type<bool> {
+  const Type value = BOOL;
+};
+template <>
+struct equivalent_device_type<char> {
+  const Type value = CHAR;
+};
+template <>
+struct equivalent_device_type<signed char> {
+  const Type value = SIGNED_CHAR;
+};
+template <>
+struct equivalent_device_type<unsigned char> {
+  const Type value = UNSIGNED_CHAR;
+};
+template <>
+struct equivalent_device_type<short> {
+  const Type value = SHORT;
+};
+template <>
+struct equivalent_device_type<unsigned short> {
+  const Type value = UNSIGNED_SHORT;
+};
+template <>
+struct equivalent_device_type<int> {
+  const Type value = INT;
+};
+template <>
+struct equivalent_device_type<unsigned int> {
+  const Type value = UNSIGNED_INT;
+};
 // long has 64 bits on the host.
-template <> struct equivalent_device_type<long> { const Type value = LONGLONG; };
-template <> struct equivalent_device_type<unsigned long> { const Type value = UNSIGNED_LONGLONG; };
-template <> struct equivalent_device_type<long long> { const Type value = LONGLONG; };
-template <> struct equivalent_device_type<unsigned long long> { const Type value = UNSIGNED_LONGLONG; };
-template <> struct equivalent_device_type<float> { const Type value = FLOAT; };
+template <>
+struct equivalent_device_type<long> {
+  const Type value = LONGLONG;
+};
+template <>
+struct equivalent_device_type<unsigned long> {
+  const Type value = UNSIGNED_LONGLONG;
+};
+template <>
+struct equivalent_device_type<long long> {
+  const Type value = LONGLONG;
+};
+template <>
+struct equivalent_device_type<unsigned long long> {
+  const Type value = UNSIGNED_LONGLONG;
+};
+template <>
+struct equivalent_device_type<float> {
+  const Type value = FLOAT;
+};
 
 }  // namespace poplar
 

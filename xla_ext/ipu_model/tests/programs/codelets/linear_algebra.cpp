@@ -67,11 +67,11 @@ static constexpr size_t MIN_ALIGN = 8;
 class [[poplar::constraint("elem(*x) != elem(*v)", "elem(*x) != elem(*out)")]] ReflectRows : public MultiVertex {
  public:
   using IndexType = unsigned short;
-  Input<Vector<float, VectorLayout::ONE_PTR, MIN_ALIGN>> x;                // [rows, width]
-  Input<Vector<float, VectorLayout::ONE_PTR, MIN_ALIGN>> v;                // [width]
-  Input<Vector<float, VectorLayout::ONE_PTR, MIN_ALIGN>> scale;            // [1]
+  Input<Vector<float, VectorLayout::ONE_PTR, MIN_ALIGN>> x;                   // [rows, width]
+  Input<Vector<float, VectorLayout::ONE_PTR, MIN_ALIGN>> v;                   // [width]
+  Input<Vector<float, VectorLayout::ONE_PTR, MIN_ALIGN>> scale;               // [1]
   Input<Vector<IndexType, VectorLayout::ONE_PTR, MIN_ALIGN>> worker_offsets;  // [7]
-  Output<Vector<float, VectorLayout::ONE_PTR, MIN_ALIGN>> out;             // [rows, width]
+  Output<Vector<float, VectorLayout::ONE_PTR, MIN_ALIGN>> out;                // [rows, width]
   const IndexType width;
 
   ReflectRows();
