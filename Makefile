@@ -54,18 +54,18 @@ kernels: build/release  ## compile what changed in xla_ext/ and poplar_kernels/:
 kernels-asan: build/asan  # with the address and the undefined-behaviour sanitizer, in build/asan/
 kernels-tsan: build/tsan  # with the thread sanitizer, in build/tsan/
 
-PRESETS := release asan tsan ipu-model-asan
+PRESETS := release asan tsan ipu-model-asan ipu-model-tsan
 .PHONY: $(PRESETS:%=build/%)
 $(PRESETS:%=build/%): .venv/ready
 	$(BIN)/cmake -S xla_ext --preset $(@F) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 		-DPython_EXECUTABLE=$(abspath $(BIN))/python
 	$(BIN)/cmake --build $@
 
-.PHONY: ipu-model ipu-model-asan calibrate
+.PHONY: ipu-model ipu-model-asan ipu-model-tsan calibrate
 ipu-model: build/release  ## test the IPU Model, its codelets and its builders
 	$(BIN)/ctest --test-dir $< $(CTEST)
 
-ipu-model-asan: build/ipu-model-asan  # the same under the sanitizers, for a quarter of an hour
+ipu-model-asan ipu-model-tsan: %: build/%  # the same under the sanitizers, for a quarter of an hour
 	$(BIN)/ctest --test-dir $< $(CTEST)
 
 calibrate: build/release  ## print what the IPU Model predicts beside what hardware was measured to take
