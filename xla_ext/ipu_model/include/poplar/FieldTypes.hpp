@@ -76,6 +76,8 @@ class Vector {
   using ElementType = typename detail::TileType<T>::type;
 
   ElementType& operator[](std::size_t index) const { return first_[index]; }
+  // An edge is used like a pointer to its rows, too: `x->size()`.
+  const Vector* operator->() const { return this; }
   ElementType* data() const { return first_; }
   std::size_t size() const
     requires(detail::knows_size<layout>)
@@ -106,6 +108,7 @@ class Vector<Edge, layout, min_alignment, interleaved> {
  public:
   using ElementType = Edge;
 
+  const Vector* operator->() const { return this; }
   Edge& operator[](std::size_t index) const { return rows_[index]; }
   std::size_t size() const
     requires(detail::knows_size<layout>)
@@ -136,6 +139,7 @@ class VectorList {
  public:
   using ElementType = Vector<T, VectorLayout::SPAN, min_alignment, interleaved>;
 
+  const VectorList* operator->() const { return this; }
   const ElementType& operator[](std::size_t index) const { return rows_[index]; }
   std::size_t size() const { return size_; }
   const ElementType* begin() const { return rows_.get(); }
