@@ -113,6 +113,26 @@ void outputsAreUpdatedAndScaled() {
   }
 }
 
+// Two reductions share compute sets, also where one of them takes more stages; the first set was there before.
+void stagesShareComputeSets() {
+  Run run(200);
+  const std::vector<float> many = randomFloats(400 * 3, 6), few = randomFloats(8, 7);
+  const Tensor a = run.input({400, 3}, many), b = run.input({8}, few);
+  std::vector<poplar::ComputeSet> stages = {run.graph.addComputeSet("given")};
+  const auto sums = run.output(popops::reduce(run.graph, a, {0}, Operation::ADD, stages));
+  const std::size_t count = stages.size();
+  const Tensor most = run.graph.addVariable(poplar::FLOAT, {}, "most");
+  popops::reduceWithOutput(run.graph, b, most, {0}, Operation::MAX, stages);
+  CHECK(count > 1 && stages.size() == count);
+  for (const poplar::ComputeSet& stage : stages) run.prog.add(poplar::program::Execute(stage));
+  const auto out = run.output(most);
+  run.run();
+  const auto expected = onHost(many, {400, 3}, {0}, Operation::ADD);
+  const auto got = run.read<float>(sums, 3);
+  for (std::size_t i = 0; i < 3; ++i) CHECK_NEAR(static_cast<double>(got[i]), expected[i], 1e-3);
+  CHECK_EQUAL(run.read<float>(out, 1)[0], *std::max_element(few.begin(), few.end()));
+}
+
 void halvesAreSummedAsFloats() {
   Run run(7);
   const Tensor in = run.input(poplar::HALF, {5000}, std::vector<float>(5000, 1.0F));
@@ -154,6 +174,10 @@ void mistakesAreNamed() {
   CHECK_THROWS(popops::reduceWithOutput(run.graph, t, out, {1}, Operation::ADD, run.prog), "`out` must have the shape");
   CHECK_THROWS(popops::reduce(run.graph, t, {1}, Operation::LOGICAL_OR, run.prog), "`op` must exist for the types");
   CHECK_THROWS(popops::reduce(run.graph, t, {1}, {Operation::ADD, true}, run.prog), "`update` must be false");
+  std::vector<poplar::ComputeSet> stages;
+  const Tensor sums = run.input({2}, randomFloats(2, 1));
+  CHECK_THROWS(popops::reduceWithOutput(run.graph, t, sums, {0}, {Operation::ADD, true}, stages),
+               "`css` must get a reduction of some elements without update or scale");
 }
 
 }  // namespace
@@ -162,6 +186,7 @@ int main() {
   reductionsMatchTheHost();
   transposedInputsAndManyPartials();
   outputsAreUpdatedAndScaled();
+  stagesShareComputeSets();
   halvesAreSummedAsFloats();
   integersAndBooleans();
   mistakesAreNamed();

@@ -40,6 +40,18 @@ void reduceWithOutput(poplar::Graph& graph, const poplar::Tensor& in, const popl
                       const std::vector<std::size_t>& dims, ReduceParams params, poplar::program::Sequence& prog,
                       const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {});
 
+// Adds the stages of a reduction to compute sets: the first to css[0], and so on; sets that are missing are added. So
+// several reductions run side by side. The caller executes the sets in order. Without `update` and `scale`.
+poplar::Tensor reduce(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Type& out_type,
+                      const std::vector<std::size_t>& dims, ReduceParams params, std::vector<poplar::ComputeSet>& css,
+                      const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {});
+poplar::Tensor reduce(poplar::Graph& graph, const poplar::Tensor& in, const std::vector<std::size_t>& dims,
+                      ReduceParams params, std::vector<poplar::ComputeSet>& css, const poplar::DebugContext& debug = {},
+                      const poplar::OptionFlags& options = {});
+void reduceWithOutput(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Tensor& out,
+                      const std::vector<std::size_t>& dims, ReduceParams params, std::vector<poplar::ComputeSet>& css,
+                      const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {});
+
 struct SingleReduceOp {
   SingleReduceOp(poplar::Tensor in_, std::vector<std::size_t> dims_, ReduceParams params_, poplar::Type in_out_type,
                  std::string debug_name = "")

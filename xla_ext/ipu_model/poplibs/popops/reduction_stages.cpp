@@ -1,0 +1,231 @@
+// Reductions in stages: every tile reduces its own part of the input; then partial results meet on fewer and fewer
+// tiles, each stage taking about the square root of the number that is left, until the tiles of the output do the last.
+#include <algorithm>
+#include <cmath>
+
+#include "poplibs/popops/codelet_names.hpp"
+#include "poplibs/popops/per_tile.hpp"
+#include "poplibs/popops/reduction_groups.hpp"
+#include "poplibs/popops/reduction_stages.hpp"
+
+namespace poplibs {
+namespace {
+
+using popops::Operation;
+
+// More partial results than this for one output are first brought together on other tiles.
+constexpr std::size_t kMostPartials = 64;
+// Fewer outputs than workers on a tile: long rows are cut, so that every worker has some, but never below this.
+constexpr std::size_t kLeastRowsPerWorker = 8;
+
+// A vertex to be: elements [outer, rows, inner] of a tensor, reduced into a row of outer * inner elements.
+struct Work {
+  unsigned tile;
+  poplar::Tensor in;
+  std::size_t outer, rows, inner;
+};
+
+struct Reduction {
+  poplar::Graph& graph;
+  std::vector<poplar::ComputeSet>& stages;  // one each, shared with other reductions
+  poplar::DebugContext debug;
+  Operation op;  // of the stage
+  poplar::Type partial_type;
+  std::size_t stage = 0;
+
+  // A stage: works[i] goes to the elements outs[i]; all in one compute set.
+  void execute(const std::vector<Work>& works, const std::vector<poplar::Tensor>& outs) {
+    if (stage == stages.size()) stages.push_back(graph.addComputeSet({debug, "reduce"}));
+    const poplar::ComputeSet cs = stages[stage++];
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      const std::string codelet = reduceCodelet(op, works[i].in.elementType(), outs[i].elementType());
+      const poplar::VertexRef vertex = graph.addVertex(cs, codelet);
+      graph.connect(vertex["in"], works[i].in.flatten());
+      graph.connect(vertex["out"], outs[i].flatten());
+      graph.setInitialValue(vertex["outer"], static_cast<unsigned>(works[i].outer));
+      graph.setInitialValue(vertex["rows"], static_cast<unsigned>(works[i].rows));
+      graph.setInitialValue(vertex["inner"], static_cast<unsigned>(works[i].inner));
+      graph.setTileMapping(vertex, works[i].tile);
+    }
+    if (op == Operation::SQUARE_ADD) op = Operation::ADD;
+  }
+};
+
+// Partial results and what they are of. Groups and works have the same order.
+struct Plan {
+  std::vector<Work> works;
+  std::vector<Group> groups;
+  std::size_t size = 0;  // of the partial results
+
+  void add(const Work& work, const poplar::Interval& outputs, std::size_t copies) {
+    works.push_back(work);
+    for (std::size_t copy = 0; copy < copies; ++copy) {
+      groups.push_back({outputs, size});
+      size += outputs.size();
+    }
+  }
+};
+
+std::size_t numChunks(std::size_t outputs, std::size_t rows, unsigned workers) {
+  if (outputs >= workers) return 1;
+  return std::clamp<std::size_t>(rows / kLeastRowsPerWorker, 1, workers / outputs);
+}
+
+// A block of a matrix [reduced, outputs], or, transposed, [outputs, reduced].
+void addBlock(Plan& plan, unsigned tile, const poplar::Tensor& matrix, const Block& block, bool transposed,
+              unsigned workers) {
+  const poplar::Interval& outputs = transposed ? block.major : block.minor;
+  const poplar::Interval& reduced = transposed ? block.minor : block.major;
+  // Rows of a transposed block that are cut would not lie one after the other: one output at a time then.
+  const std::size_t chunks = transposed && outputs.size() > 1 ? 1 : numChunks(outputs.size(), reduced.size(), workers);
+  const std::size_t rows = reduced.size() / chunks;
+  const auto part = [&](std::size_t begin, std::size_t end) {
+    const poplar::Interval rest(reduced.begin() + begin, reduced.begin() + end);
+    return transposed ? matrix.slice(outputs, 0).slice(rest, 1) : matrix.slice(rest, 0).slice(outputs, 1);
+  };
+  if (transposed && chunks == 1) {
+    plan.add({tile, part(0, rows), outputs.size(), rows, 1}, outputs, 1);
+    return;
+  }
+  plan.add({tile, part(0, rows * chunks), chunks, rows, outputs.size()}, outputs, chunks);
+  if (rows * chunks < reduced.size()) {
+    plan.add({tile, part(rows * chunks, reduced.size()), 1, reduced.size() - rows * chunks, outputs.size()}, outputs,
+             1);
+  }
+}
+
+std::size_t numRegions(const Mapping& mapping) {
+  std::size_t regions = 0;
+  for (const Regions& tile : mapping) regions += tile.size();
+  return regions;
+}
+
+// What lies on each tile, whichever way round it lies in fewer pieces.
+Plan planTiles(const poplar::Graph& graph, const poplar::Tensor& matrix) {
+  const poplar::Tensor turned = matrix.transpose();
+  const Mapping direct = graph.getTileMapping(matrix), transposed = graph.getTileMapping(turned);
+  const bool turn = numRegions(transposed) < numRegions(direct);
+  const poplar::Tensor& taken = turn ? turned : matrix;
+  Plan plan;
+  for (const TilePart& part : partsByTile(turn ? transposed : direct)) {
+    for (const Block& block : blocksOf(part.regions, taken.dim(1))) {
+      addBlock(plan, part.tile, taken, block, turn, graph.getTarget().getNumWorkerContexts());
+    }
+  }
+  return plan;
+}
+
+poplar::Tensor rowsAt(const poplar::Tensor& partials, const Segment& segment, std::size_t first, std::size_t last,
+                      const poplar::Interval& outputs) {
+  std::vector<poplar::Interval> rows;
+  const std::size_t skipped = outputs.begin() - segment.outputs.begin();
+  for (std::size_t i = first; i < last; ++i) {
+    const std::size_t begin = segment.positions[i] + skipped;
+    rows.emplace_back(begin, begin + outputs.size());
+  }
+  return poplar::concat(partials.slices(rows));
+}
+
+// Brings `chunk` partial results of each output together, on tiles in turn.
+Plan planMeeting(const poplar::Graph& graph, const poplar::Tensor& partials, const std::vector<Segment>& segments,
+                 std::size_t chunk) {
+  const unsigned tiles = graph.getTarget().getNumTiles();
+  Plan plan;
+  unsigned tile = 0;
+  for (const Segment& segment : segments) {
+    for (std::size_t first = 0; first < segment.positions.size(); first += chunk) {
+      const std::size_t last = std::min(first + chunk, segment.positions.size());
+      const std::size_t columns = segment.outputs.size();
+      plan.add({tile++ % tiles, rowsAt(partials, segment, first, last, segment.outputs), 1, last - first, columns},
+               segment.outputs, 1);
+    }
+  }
+  return plan;
+}
+
+// Where no tile holds two numbers of one output, the input itself is the partial results.
+std::vector<Group> inputAsPartials(const Plan& plan, const poplar::Tensor& matrix, const Mapping& mapping) {
+  std::vector<Group> groups;
+  if (!std::all_of(plan.works.begin(), plan.works.end(), [](const Work& work) { return work.rows == 1; }))
+    return groups;
+  for (const TilePart& part : partsByTile(mapping)) {
+    for (const Block& block : blocksOf(part.regions, matrix.dim(1))) {
+      for (std::size_t row = block.major.begin(); row < block.major.end(); ++row) {
+        groups.push_back({block.minor, row * matrix.dim(1) + block.minor.begin()});
+      }
+    }
+  }
+  return groups;
+}
+
+// One tensor for the results of all works, each on the tile of its work.
+std::vector<poplar::Tensor> addPartials(const Reduction& reduction, const Plan& plan, poplar::Tensor& partials) {
+  partials = reduction.graph.addVariable(reduction.partial_type, {plan.size}, {reduction.debug, "partials"});
+  std::vector<poplar::Tensor> outs;
+  std::size_t begin = 0;
+  for (const Work& work : plan.works) {
+    outs.push_back(partials.slice(begin, begin + work.outer * work.inner));
+    reduction.graph.setTileMapping(outs.back(), work.tile);
+    begin += work.outer * work.inner;
+  }
+  return outs;
+}
+
+// The last stage, on the tiles of the output.
+void finish(Reduction& reduction, const poplar::Tensor& partials, const std::vector<Segment>& segments,
+            const poplar::Tensor& out) {
+  std::vector<Work> works;
+  std::vector<poplar::Tensor> outs;
+  for (const TilePart& part : partsByTile(reduction.graph.getTileMapping(out))) {
+    for (const poplar::Interval& region : part.regions) {
+      auto segment = std::upper_bound(segments.begin(), segments.end(), region.begin(),
+                                      [](std::size_t place, const Segment& s) { return place < s.outputs.end(); });
+      for (; segment != segments.end() && segment->outputs.begin() < region.end(); ++segment) {
+        const poplar::Interval outputs(std::max(segment->outputs.begin(), region.begin()),
+                                       std::min(segment->outputs.end(), region.end()));
+        const std::size_t rows = segment->positions.size();
+        works.push_back({part.tile, rowsAt(partials, *segment, 0, rows, outputs), 1, rows, outputs.size()});
+        outs.push_back(out.slice(outputs));
+      }
+    }
+  }
+  reduction.execute(works, outs);
+}
+
+bool isComplete(const std::vector<Segment>& segments) {
+  return std::all_of(segments.begin(), segments.end(), [](const Segment& s) { return s.positions.size() == 1; });
+}
+
+}  // namespace
+
+void addReductionStages(poplar::Graph& graph, const poplar::Tensor& matrix, const poplar::Tensor& out, Operation op,
+                        std::vector<poplar::ComputeSet>& stages, const poplar::DebugContext& debug) {
+  const bool wide = out.elementType() == poplar::HALF || matrix.elementType() == poplar::HALF;
+  Reduction reduction{graph, stages, debug, op, wide ? poplar::FLOAT : out.elementType()};
+  Plan plan = planTiles(reduction.graph, matrix);
+  std::vector<Segment> segments = segmentsOf(plan.groups);
+  if (isComplete(segments)) {  // each output lies on one tile: no partial results
+    std::vector<poplar::Tensor> outs;
+    for (const Group& group : plan.groups) outs.push_back(out.slice(group.outputs));
+    reduction.execute(plan.works, outs);
+    return;
+  }
+  poplar::Tensor partials = matrix.flatten();
+  const std::vector<Group> inputs = inputAsPartials(plan, matrix, reduction.graph.getTileMapping(matrix));
+  if (inputs.empty()) {
+    reduction.execute(plan.works, addPartials(reduction, plan, partials));
+  } else {
+    segments = segmentsOf(inputs);
+  }
+  while (true) {
+    std::size_t most = 0;
+    for (const Segment& segment : segments) most = std::max(most, segment.positions.size());
+    if (most <= kMostPartials) return finish(reduction, partials, segments, out);
+    const auto chunk = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(most))));
+    plan = planMeeting(reduction.graph, partials, segments, chunk);
+    reduction.execute(plan.works, addPartials(reduction, plan, partials));
+    segments = segmentsOf(plan.groups);
+  }
+}
+
+}  // namespace poplibs
