@@ -33,6 +33,25 @@ void streamsThroughRings() {
   CHECK(profile.cycles.host > 0);
 }
 
+void drawsItsGraph() {
+  Model model(1);
+  const Tensor a = model.variable(FLOAT, {2}, "a", 0);
+  const Tensor b = model.variable(FLOAT, {2}, "a \"b\"", 0);
+  model.one("AddShared", {{"data", a}, {"other", b}}, 0, "sum");
+  std::ostringstream vertices, sets;
+  model.graph.outputVertexGraph(vertices, std::vector<Program>{Sequence()});
+  model.graph.outputComputeGraph(sets);
+  const std::string variables =
+      "digraph {\n"
+      "  variable0 [shape=box, label=\"a: float[2]\"];\n"
+      "  variable1 [shape=box, label=\"a \\\"b\\\": float[2]\"];\n";
+  const auto edges = [](const std::string& node) {
+    return "  variable0 -> " + node + ";\n  " + node + " -> variable0;\n  variable1 -> " + node + ";\n}\n";
+  };
+  CHECK_EQUAL(vertices.str(), variables + "  vertex0 [label=\"AddShared in sum\"];\n" + edges("vertex0"));
+  CHECK_EQUAL(sets.str(), variables + "  computeSet0 [label=\"sum\"];\n" + edges("computeSet0"));
+}
+
 class Count : public StreamCallback {
  public:
   explicit Count(float* completed) : completed_(completed) {}
@@ -125,6 +144,7 @@ void setsInitialValues() {
 }  // namespace
 
 int main() {
+  drawsItsGraph();
   return on_model::result([] {
     streamsThroughRings();
     streamsThroughCallbacks();

@@ -127,6 +127,22 @@ void countsItsOwnCycles() {
   CHECK_EQUAL(model.read<unsigned>("cycles", 2)[0], model.profile().cycles.total());
 }
 
+// As programs for older versions of Poplar are written.
+void takesOlderNames() {
+  Model model(1);
+  const Tensor a = model.variable(FLOAT, {12}, "a", 0), b = model.variable(FLOAT, {12}, "b", 0);
+  const ComputeSet set = model.graph.addComputeSet("set");
+  const VertexRef vertex = model.graph.addVertex(set, "AddShared", {{"data", a}, {"other", b}});
+  model.graph.setTileMapping(vertex, 0);
+  const std::uint64_t before = model.graph.getCycleEstimate(vertex);
+  model.graph.setCycleEstimate(vertex, 100);
+  CHECK(before == 0 && model.graph.getPerfEstimate(vertex).cycles == 100);
+  Sequence program({Execute(set)});
+  model.graph.createHostRead("cycles", cycleCount(model.graph, program, 0, "timer"));
+  model.run(program);
+  CHECK_EQUAL(model.read<unsigned>("cycles", 2)[0], model.profile().cycles.total());
+}
+
 void failsWhenTold() {
   Model model(1);
   const Tensor flag = model.variable(BOOL, {}, "flag", 0);
@@ -148,6 +164,7 @@ int main() {
     copiesThroughViews();
     takesTheRightBranch();
     countsItsOwnCycles();
+    takesOlderNames();
     failsWhenTold();
   });
 }

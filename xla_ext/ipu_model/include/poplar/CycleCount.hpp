@@ -13,6 +13,11 @@ namespace poplar {
 Tensor cycleCount(Graph& graph, program::Sequence& prog, unsigned tile, SyncType syncType,
                   const DebugContext& debugContext = {});
 
+// As older programs call it, with a name in place of the kind of synchronisation.
+inline Tensor cycleCount(Graph& graph, program::Sequence& prog, unsigned tile, const char* name = "") {
+  return cycleCount(graph, prog, tile, SyncType::INTERNAL, name);
+}
+
 // Adds one reading to `prog`.
 Tensor cycleStamp(Graph& graph, program::Sequence& prog, unsigned tile, SyncType syncType,
                   const DebugContext& debugContext = {});

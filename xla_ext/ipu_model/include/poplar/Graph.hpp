@@ -168,12 +168,16 @@ class Graph {
   void setFieldSize(FieldRef field, std::size_t size);
   std::size_t getFieldSize(FieldRef field) const;
 
-  // In place of what the codelet's own cost function says: tile cycles, of a MultiVertex all workers and supervisor.
+  // In place of what the codelet's own cost function says: of a Vertex in issue slots of its worker, one every sixth
+  // cycle; of a MultiVertex or SupervisorVertex in tile cycles in all.
   void setPerfEstimate(const VertexRef& vertex, std::uint64_t cycles, std::uint64_t flops = 0);
   void setPerfEstimate(const VertexRef& vertex, const VertexPerfEstimate& estimate) {
     setPerfEstimate(vertex, estimate.cycles, estimate.flops);
   }
   VertexPerfEstimate getPerfEstimate(const VertexRef& vertex) const;
+  // Older names of the same.
+  void setCycleEstimate(const VertexRef& vertex, std::uint64_t cycles) { setPerfEstimate(vertex, cycles); }
+  std::uint64_t getCycleEstimate(const VertexRef& vertex) const { return getPerfEstimate(vertex).cycles; }
 
   // Tile mapping.
   void setTileMapping(VertexRef vertex, unsigned tile);
@@ -212,6 +216,10 @@ class Graph {
   std::size_t getNumComputeSets() const;
 
   const std::shared_ptr<ipu_model::GraphData>& data() const { return data_; }  // the model's own
+
+  // The whole graph in Graphviz's dot format: variables and vertices, or variables and compute sets.
+  void outputVertexGraph(std::ostream& stream, ArrayRef<program::Program> programs = {}) const;
+  void outputComputeGraph(std::ostream& stream, ArrayRef<program::Program> programs = {}) const;
 
  private:
   Graph(std::shared_ptr<ipu_model::GraphData> data, Target target, std::vector<unsigned> tiles);
