@@ -65,7 +65,10 @@ $(PRESETS:%=build/%): .venv/ready
 ipu-model: build/release  ## test the IPU Model, its codelets and its builders
 	$(BIN)/ctest --test-dir $< $(CTEST)
 
-ipu-model-asan ipu-model-tsan: %: build/%  # the same under the sanitizers, for a quarter of an hour
+ipu-model-asan: build/ipu-model-asan  # the same under the sanitizers, for a quarter of an hour
+	$(BIN)/ctest --test-dir $< $(CTEST)
+
+ipu-model-tsan: build/ipu-model-tsan
 	$(BIN)/ctest --test-dir $< $(CTEST)
 
 calibrate: build/release  ## print what the IPU Model predicts beside what hardware was measured to take
