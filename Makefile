@@ -37,7 +37,7 @@ test: lint types $(LIBRARY) $(if $(LIBRARY),fuzz-short ipu-model)  ## every chec
 lint: .venv/ready  ## linter and formatters, without changing a file
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run --Werror $(CPP)
+	@$(BIN)/clang-format --dry-run --Werror $(CPP)
 
 .PHONY: types
 types: .venv/ready  ## static types
@@ -47,7 +47,7 @@ types: .venv/ready  ## static types
 format: .venv/ready  ## format the code, mend what the linter can mend
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i $(CPP)
+	@$(BIN)/clang-format -i $(CPP)
 
 .PHONY: kernels kernels-asan kernels-tsan
 kernels: build/release  ## compile what changed in xla_ext/ and poplar_kernels/: the CPU kernels and the IPU Model
