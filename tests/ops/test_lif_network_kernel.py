@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import LIFLayer, lif_network
+from snnjax import LIFLayer, SparseSpikes, lif_network
 from tests.ops.common import assert_near, assert_same, jit
 from tests.ops.kernel_checks import TOLERANCE, check_kernel, compiled, everything, needs_kernels
 from tests.ops.random_networks import LIST_INPUTS, SURROGATES, Form, arguments, runner
@@ -131,6 +131,37 @@ def test_one_sequence_that_is_not_finite_stays_alone() -> None:
     for clean, dirty in zip(run(given[0]), run(spoilt), strict=True):
         assert_same(dirty[:, others], clean[:, others])
         assert np.all(np.isfinite(dirty[:, others]))
+
+
+@pytest.mark.parametrize("twice", [False, True], ids=["distinct ids", "an id twice"])
+def test_long_lists_of_ones_equal_dense_inputs(twice: bool) -> None:
+    """Above the dense share rows of distinct ids of value 1 are kept as bits; an id that stands twice counts twice."""
+    steps, batch, inputs, neurons = 4, 9, 130, 200  # two tiles of columns
+    generator = np.random.default_rng(0)
+    ids = np.array([generator.permutation(inputs)[:100] for _ in range(steps * batch)], np.int32)
+    ids[:, 0] = -1  # outside the range: contributes nothing
+    if twice:
+        ids[:, 7] = ids[:, 3]
+    dense = np.zeros((steps * batch, inputs), np.float32)
+    np.add.at(dense, (np.arange(steps * batch)[:, None], ids[:, 1:]), 1)
+    assert dense.max() == 1 + twice
+    events = SparseSpikes.from_ids(ids.reshape(steps, batch, -1), inputs)
+    weights = jnp.asarray(
+        generator.integers(-8, 9, (inputs, neurons)) / 64, jnp.float32
+    )  # dyadic: sums are exact
+
+    def run(given: Any) -> Any:
+        def loss(weights: jax.Array) -> Any:
+            output = lif_network(given, [LIFLayer(weights, decay=0.5)], implementation="cpu")[0].output
+            return jnp.sum(output), output
+
+        return jax.grad(loss, has_aux=True)(weights)
+
+    gradient, output = run(events)
+    expected_gradient, expected = run(jnp.asarray(dense.reshape(steps, batch, inputs)))
+    assert_same(output, expected)
+    assert 0 < float(jnp.mean(output)) < 1
+    assert_near(gradient, expected_gradient, TOLERANCE["float32"])
 
 
 def test_weights_of_float64_are_refused() -> None:
