@@ -19,6 +19,7 @@ Compiler::Compiler(std::shared_ptr<GraphData> graph)
     : graph_(std::move(graph)), layout_(*graph_), plan_(std::make_shared<Plan>()), copies_(*graph_, layout_) {
   plan_->graph = graph_;
   plan_->target = graph_->target;
+  plan_->replicas = graph_->replicas;
   plan_->variable_bytes = layout_.bytes();
   plan_->memory.resize(graph_->target.getNumTiles());
   vertices_.resize(graph_->compute_sets.size());
@@ -199,6 +200,9 @@ void Compiler::addInitialValues() {
     if (values.runs.empty()) continue;
     const std::size_t element = graph_->variables[values.runs[0].variable].type.size();
     plan_->initial.push_back({movesFromRow(0, values.runs, {layout_.addresses(), element}), values.bytes});
+  }
+  for (const unsigned variable : graph_->replica_numbers) {
+    plan_->replica_numbers.push_back(layout_.addresses()[variable]);
   }
 }
 

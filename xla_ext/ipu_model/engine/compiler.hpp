@@ -27,6 +27,7 @@ class Compiler {
   void append(const Node& node, Block& block);
 
   Step step(const nodes::Execute& node, const std::string& name);
+  Step step(const nodes::CrossReplicaCopy& node, const std::string& name);  // replicas.cpp
   Step step(const nodes::StreamCopy& node, const std::string& name);
   Step step(const nodes::RemoteCopy& node, const std::string& name);
   Step step(const nodes::Repeat& node, const std::string& name);

@@ -18,12 +18,53 @@ bool intersect(const std::vector<Span>& a, const std::vector<Span>& b) {
   return std::any_of(fewer.begin(), fewer.end(), [&more](const Span& span) { return intersects(more, span); });
 }
 
+struct Part {  // bytes on one tile
+  std::uint32_t tile;
+  std::size_t address, bytes;
+};
+
+std::vector<Part> partsOf(const GraphData& graph, const Layout& layout, const std::vector<Run>& runs) {
+  std::vector<Span> spans;
+  appendSpans(runs, spans);
+  std::vector<Part> result;
+  for (const Span& span : spans) {
+    const std::size_t element = graph.variables[span.variable].type.size();
+    layout.forEach(span, "Copy", [&](std::size_t begin, std::size_t end, std::uint32_t tile, std::size_t address) {
+      const std::size_t bytes = (end - begin) * element;
+      if (!result.empty() && result.back().tile == tile && result.back().address + result.back().bytes == address) {
+        result.back().bytes += bytes;
+      } else {
+        result.push_back({tile, address, bytes});
+      }
+    });
+  }
+  return result;
+}
+
 void addSpans(std::vector<Span>& all, const std::vector<Span>& spans) {
   all.insert(all.end(), spans.begin(), spans.end());
   mergeSpans(all);
 }
 
 }  // namespace
+
+// Walks both sides at once, in the parts that lie on one tile each.
+std::vector<Transfer> transfersOf(const GraphData& graph, const Layout& layout, const CopyRuns& copy) {
+  std::vector<Part> sources = partsOf(graph, layout, copy.from);
+  std::vector<Part> destinations = partsOf(graph, layout, copy.to);
+  std::vector<Transfer> transfers;
+  for (std::size_t a = 0, b = 0; a < sources.size() && b < destinations.size();) {
+    Part& source = sources[a];
+    Part& destination = destinations[b];
+    const std::size_t bytes = std::min(source.bytes, destination.bytes);
+    transfers.push_back({source.tile, destination.tile, source.address, destination.address, bytes});
+    source.address += bytes;
+    destination.address += bytes;
+    if ((source.bytes -= bytes) == 0) ++a;
+    if ((destination.bytes -= bytes) == 0) ++b;
+  }
+  return transfers;
+}
 
 CopyGroup::CopyGroup(const GraphData& graph, const Layout& layout)
     : graph_(&graph), layout_(&layout), phase_(graph.target) {}
@@ -51,41 +92,7 @@ void CopyGroup::add(const CopyRuns& copy, const std::string& name) {
   addSpans(read_, from);
   addSpans(written_, to);
   if (std::find(names_.begin(), names_.end(), name) == names_.end()) names_.push_back(name);
-  exchange(copy);
-}
-
-std::vector<CopyGroup::Part> CopyGroup::parts(const std::vector<Run>& runs) const {
-  std::vector<Span> spans;
-  appendSpans(runs, spans);
-  std::vector<Part> result;
-  for (const Span& span : spans) {
-    const std::size_t element = graph_->variables[span.variable].type.size();
-    layout_->forEach(span, "Copy", [&](std::size_t begin, std::size_t end, std::uint32_t tile, std::size_t address) {
-      const std::size_t bytes = (end - begin) * element;
-      if (!result.empty() && result.back().tile == tile && result.back().address + result.back().bytes == address) {
-        result.back().bytes += bytes;
-      } else {
-        result.push_back({tile, address, bytes});
-      }
-    });
-  }
-  return result;
-}
-
-// Walks both sides at once, in the parts that lie on one tile each.
-void CopyGroup::exchange(const CopyRuns& copy) {
-  std::vector<Part> sources = parts(copy.from);
-  std::vector<Part> destinations = parts(copy.to);
-  for (std::size_t a = 0, b = 0; a < sources.size() && b < destinations.size();) {
-    Part& source = sources[a];
-    Part& destination = destinations[b];
-    const std::size_t bytes = std::min(source.bytes, destination.bytes);
-    phase_.add({source.tile, destination.tile, source.address, destination.address, bytes});
-    source.address += bytes;
-    destination.address += bytes;
-    if ((source.bytes -= bytes) == 0) ++a;
-    if ((destination.bytes -= bytes) == 0) ++b;
-  }
+  for (const Transfer& transfer : transfersOf(*graph_, *layout_, copy)) phase_.add(transfer);
 }
 
 CopyPlan CopyGroup::finish(std::vector<TileBytes>& memory) {

@@ -17,6 +17,9 @@ struct CopyRuns {
   std::size_t element;  // bytes
 };
 
+// What a copy moves from tile to tile, in order of the elements.
+std::vector<Transfer> transfersOf(const GraphData& graph, const Layout& layout, const CopyRuns& copy);
+
 class CopyGroup {
  public:
   CopyGroup(const GraphData& graph, const Layout& layout);
@@ -31,13 +34,6 @@ class CopyGroup {
   CopyPlan finish(std::vector<TileBytes>& memory);
 
  private:
-  struct Part {  // bytes on one tile
-    std::uint32_t tile;
-    std::size_t address, bytes;
-  };
-  std::vector<Part> parts(const std::vector<Run>& runs) const;
-  void exchange(const CopyRuns& copy);
-
   const GraphData* graph_;
   const Layout* layout_;
   CopyPlan plan_;

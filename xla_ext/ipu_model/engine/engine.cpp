@@ -45,8 +45,9 @@ const HostPlan& access(const Plan& plan, const std::unordered_map<std::string, s
                                 "\". Make it before the engine.");
   }
   const HostPlan& host = plan.host[found->second];
-  if (bytes == static_cast<std::ptrdiff_t>(host.bytes)) return host;
-  throw tensor_io_state_error(std::string(operation) + ": `bufEnd` must lie " + std::to_string(host.bytes) +
+  const std::size_t of_all = plan.replicas * host.bytes;
+  if (bytes == static_cast<std::ptrdiff_t>(of_all)) return host;
+  throw tensor_io_state_error(std::string(operation) + ": `bufEnd` must lie " + std::to_string(of_all) +
                               " bytes after buf for \"" + handle + "\", got " + std::to_string(bytes) +
                               ". Give a buffer of the tensor's size.");
 }
@@ -79,10 +80,10 @@ Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
 
 void Engine::load(const Device& device) {
-  const Target& built = data_->plan().target;
-  if (device.getTarget().getNumTiles() < built.getNumTiles()) {
-    throw poplar_error("load: `device` must have the " + std::to_string(built.getNumTiles()) +
-                       " tiles of the graph's target, got " + std::to_string(device.getTarget().getNumTiles()) +
+  const unsigned tiles = data_->plan().target.getNumTiles() * data_->plan().replicas;
+  if (device.getTarget().getNumTiles() < tiles) {
+    throw poplar_error("load: `device` must have the " + std::to_string(tiles) +
+                       " tiles of the graph's replicas, got " + std::to_string(device.getTarget().getNumTiles()) +
                        ". Make the graph for this device.");
   }
   data_->load();
@@ -128,15 +129,15 @@ void Engine::connectHostFunction(StringRef handle, unsigned, HostCallbackHandle 
   data_->connectHostFunction(handle, callback.callback());
 }
 
-void Engine::copyFromRemoteBuffer(StringRef handle, void* w, unsigned repeatIndex, unsigned) {
+void Engine::copyFromRemoteBuffer(StringRef handle, void* w, unsigned repeatIndex, unsigned replicationIndex) {
   std::size_t row = 0;
-  const std::vector<std::byte>& buffer = data_->remoteBuffer(handle, &row);
+  const std::vector<std::byte>& buffer = data_->remoteBuffer(handle, replicationIndex, &row);
   if ((repeatIndex + std::size_t{1}) * row <= buffer.size()) std::memcpy(w, buffer.data() + repeatIndex * row, row);
 }
 
-void Engine::copyToRemoteBuffer(void* w, StringRef handle, unsigned repeatIndex, unsigned) {
+void Engine::copyToRemoteBuffer(void* w, StringRef handle, unsigned repeatIndex, unsigned replicationIndex) {
   std::size_t row = 0;
-  std::vector<std::byte>& buffer = data_->remoteBuffer(handle, &row);
+  std::vector<std::byte>& buffer = data_->remoteBuffer(handle, replicationIndex, &row);
   if ((repeatIndex + std::size_t{1}) * row <= buffer.size()) std::memcpy(buffer.data() + repeatIndex * row, w, row);
 }
 

@@ -28,6 +28,16 @@ struct StreamEnd {
   bool connected() const { return begin != nullptr || callback != nullptr; }
 };
 
+// One replica's memory, and its vertices with fields that point there.
+struct Replica {
+  Replica(const Plan& plan, std::uint32_t its_number);
+
+  std::uint32_t number;
+  std::vector<std::byte> storage;
+  std::byte* memory;  // aligned, in storage
+  std::vector<LiveComputeSet> compute_sets;
+};
+
 class EngineData {
  public:
   EngineData(std::shared_ptr<const Plan> plan, std::size_t threads);
@@ -40,11 +50,12 @@ class EngineData {
   void run(unsigned program);
   void requestStop() { stop_ = true; }
 
+  // Of all replicas, one after the other.
   void write(const HostPlan& host, const void* from);
   void read(const HostPlan& host, void* to) const;
 
   StreamEnd& stream(poplar::StringRef handle);
-  std::vector<std::byte>& remoteBuffer(poplar::StringRef handle, std::size_t* row_bytes);
+  std::vector<std::byte>& remoteBuffer(poplar::StringRef handle, unsigned replica, std::size_t* row_bytes);
   void connectHostFunction(poplar::StringRef handle, std::shared_ptr<poplar::HostCallback> callback);
   void setPrintStream(std::ostream& stream) { print_ = &stream; }
 
@@ -55,6 +66,7 @@ class EngineData {
   void runBlock(BlockId block);
   void runStep(const StepCompute& step);
   void runStep(const StepCopy& step);
+  void runStep(const StepCrossReplica& step);
   void runStep(const StepStream& step);
   void runStep(const StepRemote& step);
   void runStep(const StepRepeat& step);
@@ -70,18 +82,22 @@ class EngineData {
   void runTiles(std::size_t compute_set);
   void countExchange(const ExchangeCost& cost);
   void countHost(std::uint32_t host, std::uint64_t requests);
-  void performAll(std::span<const Move> moves, const std::byte* from, std::byte* to);
-  std::int32_t scalar(std::uint32_t host) const;
+  void performAll(std::span<const Move> moves);
+  std::int32_t scalar(const Replica& replica, std::uint32_t host) const;
   std::byte* streamPlace(StreamEnd& end, std::size_t bytes, std::vector<std::byte>& buffer);
+  void pass(StreamEnd& end, std::size_t piece, bool to_host, std::span<std::byte> all);
+  void passRows(const StepRemote& step, Replica& replica);
+  void callHost(const StepHostCall& step, Replica& replica);
+  void writeOne(const HostPlan& host, const void* from, Replica& replica) const;
+  void readOne(const HostPlan& host, void* to, const Replica& replica) const;
 
   std::shared_ptr<const Plan> plan_;
-  std::vector<std::byte> storage_;
-  std::byte* memory_ = nullptr;  // aligned, in storage_
-  std::vector<LiveComputeSet> compute_sets_;
+  std::vector<Replica> replicas_;
+  std::vector<Replica*> active_;  // those that run the block at hand: branches and loops may part them
   ThreadPool threads_;
   std::vector<ThreadCounters> thread_counters_;
   std::vector<StreamEnd> streams_;
-  std::vector<std::vector<std::byte>> remote_buffers_;
+  std::vector<std::vector<std::byte>> remote_buffers_;  // replica by replica
   std::vector<std::shared_ptr<poplar::HostCallback>> host_functions_;
   std::ostream* print_;
   Counters counters_;

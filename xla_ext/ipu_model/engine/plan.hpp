@@ -91,6 +91,13 @@ struct StepCompute {
 struct StepCopy {
   std::uint32_t copy;
 };
+// From one replica to another: `from` and `to` are host accesses of theirs, through which the elements go. The copy
+// has no moves of its own.
+struct StepCrossReplica {
+  std::uint32_t copy;
+  std::uint32_t from, to;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> replicas;
+};
 struct StepStream {
   std::uint32_t stream;
   std::uint32_t host;
@@ -144,8 +151,8 @@ struct StepStamp {
   bool difference;
 };
 
-using Step = std::variant<StepCompute, StepCopy, StepStream, StepRemote, StepRepeat, StepWhile, StepSwitch, StepCall,
-                          StepHostCall, StepSync, StepPrint, StepError, StepStamp>;
+using Step = std::variant<StepCompute, StepCopy, StepCrossReplica, StepStream, StepRemote, StepRepeat, StepWhile,
+                          StepSwitch, StepCall, StepHostCall, StepSync, StepPrint, StepError, StepStamp>;
 using Block = std::vector<Step>;
 
 inline constexpr std::uint32_t kNothing = 0xffffffffU;
@@ -169,17 +176,19 @@ struct InitialPlan {
 
 struct Plan {
   std::shared_ptr<GraphData> graph;
-  poplar::Target target;
+  poplar::Target target;  // of one replica
+  std::uint32_t replicas = 1;
   std::size_t variable_bytes = 0;
   std::size_t scratch_bytes = 0;
   std::vector<InitialPlan> initial;
+  std::vector<std::size_t> replica_numbers;  // addresses of 32-bit words that hold the replica's number
   std::vector<ComputeSetPlan> compute_sets;
   std::vector<CopyPlan> copies;
   std::vector<HostPlan> host;  // of streams, predicates, prints and host reads and writes
   std::vector<Block> blocks;
   std::vector<BlockId> programs, functions;
   std::unordered_map<std::string, std::uint32_t> host_writes, host_reads;
-  std::vector<TileBytes> memory;  // by tile
+  std::vector<TileBytes> memory;  // by tile of one replica
 };
 
 }  // namespace ipu_model

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <map>
 
+#include "costs/costs.hpp"
 #include "engine/engine_data.hpp"
+#include "engine/program_order.hpp"
 
 namespace ipu_model {
 namespace {
@@ -61,9 +63,9 @@ std::vector<CodeletProfile> merged(const std::vector<ComputeSetProfile>& compute
 }
 
 std::vector<TileProfile> tilesOf(const Plan& plan, const Counters& counters) {
-  std::vector<TileProfile> tiles(plan.memory.size());
+  std::vector<TileProfile> tiles(plan.replicas * plan.memory.size());
   for (std::size_t tile = 0; tile < tiles.size(); ++tile) {
-    const TileBytes& bytes = plan.memory[tile];
+    const TileBytes& bytes = plan.memory[tile % plan.memory.size()];
     tiles[tile] = {counters.tile_cycles[tile], bytes.variables, bytes.vertices, bytes.code,
                    bytes.exchange_code,        bytes.buffers};
   }
@@ -78,25 +80,29 @@ Profile profileOf(const poplar::Engine& engine) {
   Profile profile;
   profile.chip = plan.target.chip().name;
   profile.clock_hz = plan.target.getTileClockFrequency();
-  profile.ipus = plan.target.getNumIPUs();
+  profile.ipus = plan.target.getNumIPUs() * plan.replicas;
   profile.tiles_per_ipu = plan.target.getTilesPerIPU();
   profile.memory_per_tile = plan.target.getBytesPerTile();
+  const ProgramOrder order(plan);
+  const std::uint64_t stream_sync_cycles = systemSyncCycles(plan.target.chip(), profile.ipus);
   profile.cycles = {counters.compute, counters.exchange, counters.sync, counters.host};
   for (std::size_t i = 0; i < plan.compute_sets.size(); ++i) {
     profile.compute_sets.push_back(profileOf(plan.compute_sets[i], counters.compute_sets[i]));
+    profile.compute_sets.back().position = order.compute_sets[i];
   }
   for (std::size_t i = 0; i < plan.copies.size(); ++i) {
     const std::uint64_t executions = counters.copies[i].executions;
     const ExchangeCost& cost = plan.copies[i].cost;
     profile.copies.push_back(
-        {plan.copies[i].name, executions, cost.sync_cycles * executions, 0, times(cost, executions)});
+        {plan.copies[i].name, order.copies[i], executions, cost.sync_cycles * executions, 0, times(cost, executions)});
   }
   for (std::size_t i = 0; i < plan.host.size(); ++i) {
     const CopyCounters& stream = counters.streams[i];
     if (stream.executions == 0) continue;
     profile.streams.push_back({plan.host[i].name,
+                               order.host[i],
                                stream.executions,
-                               0,
+                               stream_sync_cycles * stream.executions,
                                stream.host_cycles,
                                {0, plan.host[i].bytes * stream.executions, 0, 0}});
   }

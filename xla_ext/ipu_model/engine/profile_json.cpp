@@ -69,7 +69,7 @@ void write(JsonWriter& json, const ExchangeProfile& exchange) {
 }
 
 void write(JsonWriter& json, const CopyProfile& copy) {
-  json.open('{').field("name", copy.name).field("executions", copy.executions);
+  json.open('{').field("name", copy.name).field("position", copy.position).field("executions", copy.executions);
   json.field("sync_cycles", copy.sync_cycles).field("host_cycles", copy.host_cycles);
   write(json.key("exchange"), copy.exchange);
   json.close('}');
@@ -87,7 +87,8 @@ void writeAll(JsonWriter& json, std::string_view name, const std::vector<T>& all
 }
 
 void write(JsonWriter& json, const ComputeSetProfile& compute_set) {
-  json.open('{').field("name", compute_set.name).field("executions", compute_set.executions);
+  json.open('{').field("name", compute_set.name).field("position", compute_set.position);
+  json.field("executions", compute_set.executions);
   json.field("cycles", compute_set.cycles).field("max", compute_set.max).field("tiles", compute_set.tiles);
   json.field("tile_cycles", compute_set.tile_cycles).field("balance", compute_set.balance());
   json.field("sync_cycles", compute_set.sync_cycles);

@@ -46,11 +46,23 @@ void EngineData::runStep(const StepStream& step) {
   // A copy of several times the stream's elements takes them one after the other.
   const poplar::DataStream& stream = plan_->graph->streams[step.stream];
   const std::size_t piece = stream.numElements() * stream.elementType().size();
-  std::vector<std::byte> all(host.bytes), buffer;
-  if (step.to_host) read(host, all.data());
-  for (std::size_t done = 0; done < host.bytes; done += piece) {
+  const bool same = !step.to_host && stream.replicatedMode() == poplar::ReplicatedStreamMode::BROADCAST;
+  std::vector<std::byte> all(host.bytes);
+  if (same) pass(end, piece, false, all);
+  for (Replica* replica : active_) {
+    if (step.to_host) readOne(host, all.data(), *replica);
+    if (!same) pass(end, piece, step.to_host, all);
+    if (!step.to_host) writeOne(host, all.data(), *replica);
+  }
+  countHost(step.host, 1);
+}
+
+// The bytes of one replica, piece by piece.
+void EngineData::pass(StreamEnd& end, std::size_t piece, bool to_host, std::span<std::byte> all) {
+  std::vector<std::byte> buffer;
+  for (std::size_t done = 0; done < all.size(); done += piece) {
     std::byte* place = streamPlace(end, piece, buffer);
-    if (step.to_host) {
+    if (to_host) {
       std::memcpy(place, all.data() + done, piece);
       if (end.callback != nullptr) end.callback->fetch(place);
     } else {
@@ -59,8 +71,6 @@ void EngineData::runStep(const StepStream& step) {
     }
     if (end.callback != nullptr) end.callback->complete();
   }
-  if (!step.to_host) write(host, all.data());
-  countHost(step.host, 1);
 }
 
 void EngineData::countHost(std::uint32_t host, std::uint64_t requests) {
@@ -76,13 +86,18 @@ void EngineData::countHost(std::uint32_t host, std::uint64_t requests) {
 }
 
 void EngineData::runStep(const StepRemote& step) {
+  for (Replica* replica : active_) passRows(step, *replica);
+  countHost(step.host, step.rows);
+}
+
+void EngineData::passRows(const StepRemote& step, Replica& replica) {
   const HostPlan& host = plan_->host[step.host];
   std::vector<std::uint32_t> offsets(step.rows, 0);
-  if (step.offsets != kNothing) read(plan_->host[step.offsets], offsets.data());
+  if (step.offsets != kNothing) readOne(plan_->host[step.offsets], offsets.data(), replica);
   std::vector<std::byte> all(host.bytes);
-  std::vector<std::byte>& buffer = remote_buffers_[step.buffer];
+  std::vector<std::byte>& buffer = remote_buffers_[replica.number * plan_->graph->remote_buffers.size() + step.buffer];
   const std::size_t row = step.rows > 0 ? host.bytes / step.rows : 0;
-  if (step.to_host) read(host, all.data());
+  if (step.to_host) readOne(host, all.data(), replica);
   for (std::size_t i = 0; i < step.rows; ++i) {
     if ((offsets[i] + std::size_t{1}) * row > buffer.size()) {
       throw poplar::runtime_error("Copy: `offset` must be a repeat of remote buffer " + host.name + ", got " +
@@ -96,16 +111,15 @@ void EngineData::runStep(const StepRemote& step) {
       std::memcpy(here, there, row);
     }
   }
-  if (!step.to_host) write(host, all.data());
-  countHost(step.host, step.rows);
+  if (!step.to_host) writeOne(host, all.data(), replica);
 }
 
-std::vector<std::byte>& EngineData::remoteBuffer(poplar::StringRef handle, std::size_t* row_bytes) {
+std::vector<std::byte>& EngineData::remoteBuffer(poplar::StringRef handle, unsigned replica, std::size_t* row_bytes) {
   const std::vector<poplar::RemoteBuffer>& known = plan_->graph->remote_buffers;
-  for (std::size_t i = 0; i < known.size() && i < remote_buffers_.size(); ++i) {
+  for (std::size_t i = 0; i < known.size() && replica < replicas_.size(); ++i) {
     if (known[i].handle() != handle) continue;
     *row_bytes = known[i].numElements() * known[i].elementType().size();
-    return remote_buffers_[i];
+    return remote_buffers_[replica * known.size() + i];
   }
   throw poplar::stream_connection_error("copyToRemoteBuffer: `handle` must be a remote buffer of the graph, got \"" +
                                         handle + "\". addRemoteBuffer makes them.");
@@ -123,27 +137,30 @@ void EngineData::connectHostFunction(poplar::StringRef handle, std::shared_ptr<p
 }
 
 void EngineData::runStep(const StepHostCall& step) {
-  const std::shared_ptr<poplar::HostCallback>& callback = host_functions_[step.function];
-  if (callback == nullptr) {
+  if (host_functions_[step.function] == nullptr) {
     throw poplar::stream_connection_error("run: `" + plan_->graph->host_functions[step.function].handle +
                                           "` must be connected, got a host function without one. Call " +
                                           "Engine::connectHostFunction.");
   }
+  for (Replica* replica : active_) callHost(step, *replica);
+  for (const std::uint32_t host : step.inputs) countHost(host, 1);
+  for (const std::uint32_t host : step.outputs) countHost(host, 1);
+}
+
+void EngineData::callHost(const StepHostCall& step, Replica& replica) {
   std::vector<std::vector<std::byte>> buffers;
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   for (const std::uint32_t host : step.inputs) {
-    read(plan_->host[host], buffers.emplace_back(plan_->host[host].bytes).data());
+    readOne(plan_->host[host], buffers.emplace_back(plan_->host[host].bytes).data(), replica);
     inputs.push_back(buffers.back().data());
-    countHost(host, 1);
   }
   for (const std::uint32_t host : step.outputs) {
     outputs.push_back(buffers.emplace_back(plan_->host[host].bytes).data());
   }
-  callback->callback(inputs, outputs);
+  host_functions_[step.function]->callback(inputs, outputs);
   for (std::size_t i = 0; i < step.outputs.size(); ++i) {
-    write(plan_->host[step.outputs[i]], outputs[i]);
-    countHost(step.outputs[i], 1);
+    writeOne(plan_->host[step.outputs[i]], outputs[i], replica);
   }
 }
 

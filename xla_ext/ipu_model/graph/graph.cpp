@@ -55,22 +55,42 @@ ipu_model::HostTensor hostTensor(const Tensor& tensor) {
   return {ipu_model::viewOf(tensor).runs(), tensor.numElements() * tensor.elementType().size()};
 }
 
-DataStream addStream(GraphData& graph, StringRef handle, DataStreamType type, const Type& element, std::size_t count) {
+DataStream addStream(GraphData& graph, StringRef handle, DataStreamType type, const Type& element, std::size_t count,
+                     ReplicatedStreamMode mode = ReplicatedStreamMode::REPLICATE) {
   for (const DataStream& stream : graph.streams) {
     if (stream.handle() == handle) {
       throw poplar_error("addHostToDeviceFIFO: `handle` must be new, got \"" + handle +
                          "\" again. Each stream has a name of its own.");
     }
   }
-  return graph.streams.emplace_back(static_cast<unsigned>(graph.streams.size()), handle, type, element, count);
+  return graph.streams.emplace_back(static_cast<unsigned>(graph.streams.size()), handle, type, element, count, mode);
+}
+
+Target shareOf(const Target& target, unsigned replicas) {
+  if (target.getNumTiles() == 0) {
+    throw poplar_error("Graph: `target` must have tiles, got none. DeviceManager and IPUModel make devices.");
+  }
+  if (replicas == 0 || target.getNumIPUs() % replicas != 0) {
+    throw poplar_error("Graph: `replicas` must divide the " + std::to_string(target.getNumIPUs()) +
+                       " IPUs of the target, got " + std::to_string(replicas) + ". Choose a device with more IPUs.");
+  }
+  return replicas == 1 ? target : target.createVirtualTarget(target.getNumIPUs() / replicas, target.getTilesPerIPU());
 }
 
 }  // namespace
 
-Graph::Graph(const Target& target) : data_(std::make_shared<GraphData>(target)), target_(target) {
-  if (target.getNumTiles() == 0) {
-    throw poplar_error("Graph: `target` must have tiles, got none. DeviceManager and IPUModel make devices.");
-  }
+Graph::Graph(const Target& target, replication_factor replicas)
+    : data_(std::make_shared<GraphData>(shareOf(target, replicas.value))), target_(data_->target) {
+  data_->replicas = replicas.value;
+}
+
+unsigned Graph::getReplicationFactor() const { return data_->replicas; }
+
+Tensor Graph::addReplicationIndexConstant(const DebugContext& debugContext) {
+  Tensor number = addVariable(UNSIGNED_INT, {}, debugContext);
+  data_->variables.back().constant = true;
+  data_->replica_numbers.push_back(static_cast<unsigned>(data_->variables.size() - 1));
+  return number;
 }
 
 Graph::Graph(std::shared_ptr<GraphData> data, Target target, std::vector<unsigned> tiles)
@@ -147,8 +167,8 @@ void Graph::createHostRead(StringRef handle, const Tensor& tensor, bool) {
 }
 
 DataStream Graph::addHostToDeviceFIFO(StringRef handle, const Type& elementType, std::size_t numElements,
-                                      ReplicatedStreamMode, const OptionFlags&) {
-  return addStream(*data_, handle, DataStreamType::HostToDeviceFIFO, elementType, numElements);
+                                      ReplicatedStreamMode mode, const OptionFlags&) {
+  return addStream(*data_, handle, DataStreamType::HostToDeviceFIFO, elementType, numElements, mode);
 }
 
 DataStream Graph::addDeviceToHostFIFO(StringRef handle, const Type& elementType, std::size_t numElements,

@@ -73,7 +73,9 @@ struct HostFunctionType {
 struct GraphData {
   explicit GraphData(poplar::Target of) : target(std::move(of)) {}
 
-  poplar::Target target;  // all tiles, whatever virtual graphs there are
+  poplar::Target target;                  // all tiles of one replica, whatever virtual graphs there are
+  unsigned replicas = 1;                  // each of which has such tiles
+  std::vector<unsigned> replica_numbers;  // variables that hold the number of the replica
   std::vector<Variable> variables;
   std::vector<InitialValues> initial_values;
   std::vector<std::string> compute_sets;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <poplar/DataStream.hpp>
@@ -27,6 +28,10 @@ struct Execute {
 };
 struct Copy {
   poplar::Tensor from, to;
+};
+struct CrossReplicaCopy {
+  poplar::Tensor from, to;
+  std::map<unsigned, unsigned> replicas;  // from which to which
 };
 struct StreamCopy {
   poplar::DataStream stream;
@@ -83,9 +88,9 @@ struct CycleStamp {
 
 struct ProgramNode {
   std::string name;
-  std::variant<nodes::Sequence, nodes::Execute, nodes::Copy, nodes::StreamCopy, nodes::RemoteCopy, nodes::Repeat,
-               nodes::RepeatWhile, nodes::Switch, nodes::Call, nodes::HostCall, nodes::Sync, nodes::Print, nodes::Error,
-               nodes::CycleStamp>
+  std::variant<nodes::Sequence, nodes::Execute, nodes::Copy, nodes::CrossReplicaCopy, nodes::StreamCopy,
+               nodes::RemoteCopy, nodes::Repeat, nodes::RepeatWhile, nodes::Switch, nodes::Call, nodes::HostCall,
+               nodes::Sync, nodes::Print, nodes::Error, nodes::CycleStamp>
       what;
 };
 

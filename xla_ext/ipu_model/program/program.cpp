@@ -107,6 +107,11 @@ Copy::Copy(Tensor src, const RemoteBuffer& buffer, Tensor offset, const DebugCon
 Copy::Copy(const RemoteBuffer& buffer, Tensor dst, Tensor offset, const DebugContext& debugContext)
     : Program(makeNode(debugContext, "remote copy", nodes::RemoteCopy{buffer, dst, offset, false})) {}
 
+CrossReplicaCopy::CrossReplicaCopy(Tensor src, Tensor dst, std::map<unsigned, unsigned> replicaMap,
+                                   const DebugContext& debugContext)
+    : Program((checkCopy(src, dst), makeNode(debugContext, "cross-replica copy",
+                                             nodes::CrossReplicaCopy{src, dst, std::move(replicaMap)}))) {}
+
 Repeat::Repeat(unsigned count, const Program& body, const DebugContext& debugContext)
     : Program(makeNode(debugContext, "repeat", nodes::Repeat{count, body.node()})) {}
 

@@ -235,7 +235,7 @@ void writesTheProfile() {
   model.run(model.one("Scale<float>", {{"in", in}, {"out", in}}, 0, "a \"set\"\n"));
   const std::string json = toJson(model.profile());
   CHECK(json.find(R"({"chip":"mk2","clock_hz":)") == 0);
-  CHECK(json.find(R"("compute_sets":[{"name":"a \"set\"\u000a","executions":1,"cycles":)") != json.npos);
+  CHECK(json.find(R"("compute_sets":[{"name":"a \"set\"\u000a","position":0,"executions":1,"cycles":)") != json.npos);
   CHECK(json.find(R"("tiles":[{"cycles":)") != json.npos && json.back() == '}');
   CHECK(toJson(model.profile(), false).find("\"tiles\":[") == json.npos);
   std::ostringstream text;

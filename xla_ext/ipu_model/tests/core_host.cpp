@@ -33,6 +33,45 @@ void streamsThroughRings() {
   CHECK(profile.cycles.host > 0);
 }
 
+// Every cycle is that of a compute set, a copy or a stream, and each of these knows where it stands in the program.
+void tellsItsStepsInOrder() {
+  Model model(2, 2);
+  const Tensor a = model.variable(FLOAT, {64}, "a", 0);
+  const Tensor b = model.variable(FLOAT, {64}, "b", 3);
+  const DataStream in = model.graph.addHostToDeviceFIFO("in", FLOAT, 64);
+  const DataStream out = model.graph.addDeviceToHostFIFO("out", FLOAT, 64);
+  const Program last = model.one("Scale<float>", {{"in", a}, {"out", b}, {"factor", 2.0F}}, 3, "last");
+  const Program looped = model.one("Scale<float>", {{"in", a}, {"out", a}, {"factor", 0.5F}}, 0, "looped");
+  const Program body = Sequence({looped, Copy(a, b, false, "copied")});
+  Engine& engine = model.engine(Sequence({Copy(in, a), Repeat(3, body), last, body, Copy(b, out)}));
+  Floats from = counting(64), to(64);
+  engine.connectStream(in, from.data(), from.data() + 64);
+  engine.connectStream(out, to.data(), to.data() + 64);
+  model.run();
+  const ipu_model::Profile profile = model.profile();
+  std::vector<std::string> names(5);
+  ipu_model::PhaseCycles sum;
+  const auto add = [&](const auto& step) {
+    names.at(step.position) = step.name;
+    sum.exchange += step.exchange.cycles;
+    sum.sync += step.sync_cycles;
+  };
+  for (const auto& compute_set : profile.compute_sets) {
+    add(compute_set);
+    sum.compute += compute_set.cycles;
+  }
+  for (const auto& copy : profile.copies) add(copy);
+  for (const auto& stream : profile.streams) {
+    add(stream);
+    sum.host += stream.host_cycles;
+  }
+  CHECK((names == std::vector<std::string>{"in", "looped", "copied", "last", "out"}));
+  CHECK_EQUAL(sum.compute, profile.cycles.compute);
+  CHECK_EQUAL(sum.exchange, profile.cycles.exchange);
+  CHECK_EQUAL(sum.sync, profile.cycles.sync);
+  CHECK_EQUAL(sum.host, profile.cycles.host);
+}
+
 void drawsItsGraph() {
   Model model(1);
   const Tensor a = model.variable(FLOAT, {2}, "a", 0);
@@ -147,6 +186,7 @@ int main() {
   drawsItsGraph();
   return on_model::result([] {
     streamsThroughRings();
+    tellsItsStepsInOrder();
     streamsThroughCallbacks();
     callsTheHost();
     keepsRowsInRemoteBuffers();

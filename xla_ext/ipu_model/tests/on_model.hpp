@@ -25,7 +25,8 @@ inline poplar::Device device(unsigned tiles, unsigned ipus = 1, const char* chip
 
 class Model {
  public:
-  explicit Model(unsigned tiles, unsigned ipus = 1) : device_(device(tiles, ipus)), graph(device_) {
+  explicit Model(unsigned tiles, unsigned ipus = 1, unsigned replicas = 1)
+      : device_(device(tiles, ipus)), graph(device_, poplar::replication_factor(replicas)) {
     graph.addCodelets("codelets/core.cpp");
   }
 

@@ -41,6 +41,7 @@ struct ExchangeProfile {
 
 struct ComputeSetProfile {
   std::string name;
+  std::uint64_t position = 0;  // among all steps, in the order in which the programs come to them
   std::uint64_t executions = 0;
   std::uint64_t cycles = 0;       // of the slowest tile of each execution
   std::uint64_t max = 0;          // of the longest execution
@@ -61,6 +62,7 @@ struct ComputeSetProfile {
 // A Copy, or a stream's.
 struct CopyProfile {
   std::string name;
+  std::uint64_t position = 0;
   std::uint64_t executions = 0;
   std::uint64_t sync_cycles = 0;
   std::uint64_t host_cycles = 0;

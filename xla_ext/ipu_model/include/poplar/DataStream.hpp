@@ -18,14 +18,17 @@ enum class ReplicatedStreamMode { REPLICATE, BROADCAST };
 class DataStream {
  public:
   DataStream() = default;
-  DataStream(unsigned id, std::string handle, DataStreamType type, Type element, std::size_t elements)
-      : id_(id), handle_(std::move(handle)), type_(type), element_(element), elements_(elements) {}
+  DataStream(unsigned id, std::string handle, DataStreamType type, Type element, std::size_t elements,
+             ReplicatedStreamMode mode = ReplicatedStreamMode::REPLICATE)
+      : id_(id), handle_(std::move(handle)), type_(type), element_(element), elements_(elements), mode_(mode) {}
 
   unsigned id() const { return id_; }
   StringRef handle() const { return handle_; }
   DataStreamType type() const { return type_; }
   Type elementType() const { return element_; }
   std::size_t numElements() const { return elements_; }
+  // Whether each replica of a graph has data of its own, or all get the same.
+  ReplicatedStreamMode replicatedMode() const { return mode_; }
   bool valid() const { return !handle_.empty(); }
   friend bool operator==(const DataStream& a, const DataStream& b) { return a.id_ == b.id_ && a.handle_ == b.handle_; }
 
@@ -35,6 +38,7 @@ class DataStream {
   DataStreamType type_ = DataStreamType::HostToDeviceFIFO;
   Type element_;
   std::size_t elements_ = 0;
+  ReplicatedStreamMode mode_ = ReplicatedStreamMode::REPLICATE;
 };
 
 // Memory of the host that programs copy rows to and from.

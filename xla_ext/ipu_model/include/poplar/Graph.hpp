@@ -63,17 +63,27 @@ class ConnectionDesc {
   ipu_model::HostValues value_;
 };
 
+// How many copies of a graph run at once, each on IPUs and data of its own.
+struct replication_factor {
+  explicit replication_factor(unsigned number) : value(number) {}
+  unsigned value;
+};
+
 class Graph {
  public:
   // The intervals of a flattened tensor that lie on each tile.
   using TileToTensorMapping = std::vector<std::vector<Interval>>;
   using ConnectionDesc = poplar::ConnectionDesc;
 
-  explicit Graph(const Target& target);
-  explicit Graph(const Device& device) : Graph(device.getTarget()) {}
+  // Of several replicas each has an equal share of the target's IPUs; the graph's own target is that share.
+  explicit Graph(const Target& target, replication_factor replicas = replication_factor(1));
+  explicit Graph(const Device& device, replication_factor replicas = replication_factor(1))
+      : Graph(device.getTarget(), replicas) {}
 
   const Target& getTarget() const { return target_; }
-  unsigned getReplicationFactor() const { return 1; }
+  unsigned getReplicationFactor() const;
+  // The number of the replica that reads it: a scalar UNSIGNED_INT.
+  Tensor addReplicationIndexConstant(const DebugContext& debugContext = {});
 
   // A graph with the same contents, whose tile t is one of this graph's tiles: the first ones of each IPU, a range, or
   // those of a list (one entry for each tile of the new graph).

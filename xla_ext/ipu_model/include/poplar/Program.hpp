@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <poplar/ArrayRef.hpp>
 #include <poplar/DataStream.hpp>
@@ -65,6 +66,13 @@ class Copy : public Program {
   // Row i of `src` goes to repeat offset[i] of the buffer, and back.
   Copy(Tensor src, const RemoteBuffer& buffer, Tensor offset, const DebugContext& debugContext = {});
   Copy(const RemoteBuffer& buffer, Tensor dst, Tensor offset, const DebugContext& debugContext = {});
+};
+
+// Elements of one tensor into another one of another replica; no replica receives twice.
+class CrossReplicaCopy : public Program {
+ public:
+  CrossReplicaCopy(Tensor src, Tensor dst, std::map<unsigned, unsigned> replicaMap,
+                   const DebugContext& debugContext = {});
 };
 
 class Repeat : public Program {

@@ -1,0 +1,83 @@
+// A program for one or several IPUs, as snnjax/ipu/lowering writes it: what is to be computed, and nothing yet of tiles.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace snnjax::executor {
+
+// Numbers as in PJRT_Buffer_Type.
+enum class Dtype : std::int64_t {
+  kBool = 1,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kUint8,
+  kUint16,
+  kUint32,
+  kUint64,
+  kFloat16,
+  kFloat32,
+  kFloat64,
+  kBfloat16
+};
+
+struct ArrayType {
+  Dtype dtype = Dtype::kFloat32;
+  std::vector<std::size_t> shape;  // of one partition
+
+  std::size_t numElements() const;
+  std::size_t numBytes() const;
+  std::string toString() const;  // "f32[48,10]"
+  friend bool operator==(const ArrayType&, const ArrayType&) = default;
+};
+
+using ValueId = std::size_t;  // position in Plan::types
+
+struct Constant {
+  ValueId value;
+  bool is_splat;                 // bytes hold one element that all elements equal
+  std::vector<std::byte> bytes;  // row-major
+};
+
+struct Block;
+
+// What each op takes and gives, and what its ints and texts mean: README.md.
+struct Instruction {
+  std::string op;
+  std::vector<ValueId> inputs, outputs;
+  std::vector<std::vector<std::int64_t>> ints;
+  std::vector<std::string> texts;
+  std::vector<Block> blocks;
+  std::string where;  // "model.py:12 (step)", the user's line, or empty
+};
+
+struct Block {
+  std::vector<ValueId> parameters;
+  std::vector<Instruction> instructions;
+  std::vector<ValueId> results;
+};
+
+struct Plan {
+  std::string name;
+  std::size_t num_partitions = 1;  // one IPU each; shapes are those of one partition
+  std::vector<std::pair<std::string, std::string>> options;
+  std::vector<ArrayType> types;
+  std::vector<Constant> constants;
+  std::vector<std::pair<std::size_t, std::size_t>> aliases;  // (parameter, result) that share their memory
+  std::vector<std::size_t> donated;                          // parameters whose buffers end with the call
+  std::vector<std::size_t> devices;                          // of each partition
+  std::vector<std::string> parameter_shardings, result_shardings;  // xla.OpSharding; empty for one partition
+  Block main;
+};
+
+// Reads what serialise() of snnjax/ipu/lowering/plan.py wrote. Nothing in it is trusted: throws Error where it is
+// not a plan, or one whose shapes do not fit its operations.
+Plan readPlan(std::span<const std::byte> bytes);
+
+}  // namespace snnjax::executor
