@@ -30,17 +30,18 @@ std::vector<State> statesOf(const SpikeMatmulOptions& options, const TileRange& 
 
 }  // namespace
 
-SpikeMatmulTensors addSpikeMatmulTensors(poplar::Graph& graph, const SpikeMatmulOptions& options) {
+SpikeMatmulTensors addSpikeMatmulTensors(poplar::Graph& graph, const SpikeMatmulOptions& options,
+                                         const SpikeMatmulUse& use) {
   const unsigned num_tiles = graph.getTarget().getNumTiles();
   const poplar::Type type = weightsType(options);
   const std::vector<RowBlock> blocks = spreadRows(options.rows, num_tiles);
   SpikeMatmulTensors tensors;
   tensors.tiles = spreadColumns(options.outputs, type, num_tiles);
   tensors.ids = addRows(graph, idType(options), blocks, options.capacity, "ids");
-  tensors.values = addRows(graph, type, blocks, options.capacity, "values");
-  const std::size_t columns = tensors.tiles.columns;
-  tensors.weights = addBlocks(graph, type, tensors.tiles, (options.num_inputs + std::size_t{1}) * columns, "weights");
-  tensors.out = addBlocks(graph, type, tensors.tiles, options.rows * columns, "out");
+  const std::size_t columns = tensors.tiles.columns, rows = options.num_inputs + std::size_t{1};
+  if (use.values) tensors.values = addRows(graph, type, blocks, options.capacity, "values");
+  if (use.weights) tensors.weights = addBlocks(graph, type, tensors.tiles, rows * columns, "weights");
+  if (use.out) tensors.out = addBlocks(graph, type, tensors.tiles, options.rows * columns, "out");
   return tensors;
 }
 
@@ -60,45 +61,64 @@ Sequence addSpikeMatmul(poplar::Graph& graph, const SpikeMatmulOptions& options,
 }
 
 SpikeMatmulCotangents addSpikeMatmulCotangents(poplar::Graph& graph, const SpikeMatmulOptions& options,
-                                               const SpikeMatmulTensors& tensors) {
+                                               const SpikeMatmulTensors& tensors, const SpikeMatmulUse& use) {
   const poplar::Type type = weightsType(options);
   const std::size_t columns = tensors.tiles.columns, rows = options.num_inputs + std::size_t{1};
   const std::vector<RowBlock> blocks = spreadRows(options.rows, graph.getTarget().getNumTiles());
   SpikeMatmulCotangents cotangents;
   cotangents.g = addBlocks(graph, type, tensors.tiles, options.rows * columns, "g");
-  cotangents.d_values = addRows(graph, type, blocks, options.capacity, "d_values");
-  cotangents.d_weights = addBlocks(graph, poplar::FLOAT, tensors.tiles, rows * columns, "d_weights");
+  if (use.values_gradient) cotangents.d_values = addRows(graph, type, blocks, options.capacity, "d_values");
+  if (use.weights_gradient) {
+    cotangents.d_weights = addBlocks(graph, poplar::FLOAT, tensors.tiles, rows * columns, "d_weights");
+  }
   return cotangents;
 }
 
-Sequence addSpikeMatmulBackward(poplar::Graph& graph, const SpikeMatmulOptions& options,
-                                const SpikeMatmulTensors& tensors, const SpikeMatmulCotangents& cotangents) {
-  const poplar::Type type = weightsType(options);
-  const std::string values_gradient =
-      templateVertex("snnjax::SpikeMatmulValuesGradient", type, poplar::FLOAT, idType(options));
-  const std::string weights_gradient = templateVertex("snnjax::SpikeMatmulWeightsGradient", type, idType(options));
-  const std::vector<State> states = statesOf(options, tensors.tiles);
-  // Of each tile's own columns.
+namespace {
+
+// Each tile's dot products with its own columns, and their sum.
+void addValuesGradient(poplar::Graph& graph, const SpikeMatmulOptions& options, const SpikeMatmulTensors& tensors,
+                       const SpikeMatmulCotangents& cotangents, poplar::ComputeSet set, Sequence& then) {
+  const std::string vertex =
+      templateVertex("snnjax::SpikeMatmulValuesGradient", weightsType(options), poplar::FLOAT, idType(options));
   const poplar::Tensor dots =
       addBlocks(graph, poplar::FLOAT, tensors.tiles, std::size_t{options.rows} * options.capacity, "spike_matmul/dots");
-  const poplar::ComputeSet set = graph.addComputeSet("spike_matmul_backward");
   for (unsigned i = 0; i < tensors.tiles.count; ++i) {
-    const unsigned tile = tensors.tiles.first + i;
-    addVertex(graph, set, values_gradient, tile,
+    addVertex(graph, set, vertex, tensors.tiles.first + i,
               {{"ids", tensors.ids}, {"weights", tensors.weights[i]}, {"g", cotangents.g[i]}, {"d_values", dots[i]}},
-              states);
-    addVertex(graph, set, weights_gradient, tile,
+              statesOf(options, tensors.tiles));
+  }
+  popops::reduceWithOutput(graph, dots, cotangents.d_values.flatten(), {0}, popops::Operation::ADD, then,
+                           "spike_matmul/sum");
+}
+
+void addWeightsGradient(poplar::Graph& graph, const SpikeMatmulOptions& options, const SpikeMatmulTensors& tensors,
+                        const SpikeMatmulCotangents& cotangents, poplar::ComputeSet set) {
+  const std::string vertex =
+      templateVertex("snnjax::SpikeMatmulWeightsGradient", weightsType(options), idType(options));
+  for (unsigned i = 0; i < tensors.tiles.count; ++i) {
+    addVertex(graph, set, vertex, tensors.tiles.first + i,
               {{"ids", tensors.ids},
                {"values", tensors.values},
                {"g", cotangents.g[i]},
                {"d_weights", cotangents.d_weights[i]}},
-              states);
+              statesOf(options, tensors.tiles));
   }
-  Sequence program;
-  popops::zero(graph, cotangents.d_weights, program, "spike_matmul/zero");
+}
+
+}  // namespace
+
+Sequence addSpikeMatmulBackward(poplar::Graph& graph, const SpikeMatmulOptions& options,
+                                const SpikeMatmulTensors& tensors, const SpikeMatmulCotangents& cotangents) {
+  const poplar::ComputeSet set = graph.addComputeSet("spike_matmul_backward");
+  Sequence program, then;
+  if (cotangents.d_values.valid()) addValuesGradient(graph, options, tensors, cotangents, set, then);
+  if (cotangents.d_weights.valid()) {
+    addWeightsGradient(graph, options, tensors, cotangents, set);
+    popops::zero(graph, cotangents.d_weights, program, "spike_matmul/zero");
+  }
   program.add(Execute(set));
-  popops::reduceWithOutput(graph, dots, cotangents.d_values.flatten(), {0}, popops::Operation::ADD, program,
-                           "spike_matmul/sum");
+  program.add(then);
   return program;
 }
 

@@ -18,6 +18,12 @@ struct SpikeMatmulOptions {
   bool long_ids = false;  // int, beyond 65,535 inputs; else unsigned short
 };
 
+// Which of the tensors a program uses; the others are left out.
+struct SpikeMatmulUse {
+  bool values = true, weights = true, out = true;        // of the tensors
+  bool values_gradient = true, weights_gradient = true;  // of the cotangents
+};
+
 struct SpikeMatmulTensors {
   TileRange tiles;         // of the outputs
   poplar::Tensor ids;      // [rows, capacity], rows spread over all tiles; any number, those out of range name nothing
@@ -32,14 +38,16 @@ struct SpikeMatmulCotangents {
   poplar::Tensor d_weights;  // out: float [tiles, (num_inputs + 1) * columns]; the last row of a block is scratch
 };
 
-SpikeMatmulTensors addSpikeMatmulTensors(poplar::Graph& graph, const SpikeMatmulOptions& options);
+SpikeMatmulTensors addSpikeMatmulTensors(poplar::Graph& graph, const SpikeMatmulOptions& options,
+                                         const SpikeMatmulUse& use = {});
 
 poplar::program::Sequence addSpikeMatmul(poplar::Graph& graph, const SpikeMatmulOptions& options,
                                          const SpikeMatmulTensors& tensors);
 
 SpikeMatmulCotangents addSpikeMatmulCotangents(poplar::Graph& graph, const SpikeMatmulOptions& options,
-                                               const SpikeMatmulTensors& tensors);
+                                               const SpikeMatmulTensors& tensors, const SpikeMatmulUse& use = {});
 
+// The gradients of which there are tensors.
 poplar::program::Sequence addSpikeMatmulBackward(poplar::Graph& graph, const SpikeMatmulOptions& options,
                                                  const SpikeMatmulTensors& tensors,
                                                  const SpikeMatmulCotangents& cotangents);

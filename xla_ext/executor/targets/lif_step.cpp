@@ -1,0 +1,92 @@
+// The targets of `lif_step`: v and current [1, rows, neurons], decay, threshold and gain [1, neurons] or [1, 1].
+#include <builders/lif_step.hpp>
+#include <popops/Reduce.hpp>
+
+#include "executor/targets/operands.hpp"
+#include "executor/targets/targets.hpp"
+
+namespace snnjax::executor::targets {
+namespace {
+
+constexpr std::size_t kOperands = 5;
+
+// Of the CPU's numbers, which are those of the attributes, to the codelets' (snnjax.ops.lif_step.RESETS and
+// RESET_TIMES).
+builders::LifStepOptions optionsOf(const Lowering& lowering, const Instruction& instruction) {
+  builders::LifStepOptions options;
+  options.rows = static_cast<unsigned>(dimension(lowering, instruction.inputs[0], 1));
+  options.neurons = static_cast<unsigned>(dimension(lowering, instruction.inputs[0], 2));
+  options.half_membranes = isHalf(lowering, instruction, 0);
+  options.reset = static_cast<builders::Reset>(number(instruction, "reset"));
+  options.reset_time = static_cast<builders::ResetTime>(number(instruction, "reset_time"));
+  options.detach_reset = flag(instruction, "detach_reset");
+  options.spike_from_old = flag(instruction, "takes_old_spikes");
+  options.inclusive = flag(instruction, "inclusive");
+  options.surrogate = static_cast<builders::Surrogate>(number(instruction, "surrogate"));
+  options.slope = real(instruction, "slope");
+  return options;
+}
+
+// An array [rows, neurons], or constants as one row of them.
+void bringRows(Lowering& lowering, const builders::TileRange& tiles, const poplar::Tensor& from,
+               const poplar::Tensor& to, std::size_t rows, std::size_t neurons) {
+  zeroBeside(lowering.graph(), to, tiles, rows, neurons);
+  bring(lowering, from, asRows(to, tiles, rows, neurons));
+}
+
+builders::LifStepTensors bringOperands(Lowering& lowering, const Instruction& instruction,
+                                       const builders::LifStepOptions& options) {
+  auto tensors = builders::addLifStepTensors(lowering.graph(), options);
+  const poplar::Tensor* const to[] = {&tensors.v, &tensors.current, &tensors.decay, &tensors.threshold, &tensors.gain};
+  for (std::size_t i = 0; i < kOperands; ++i) {
+    bringRows(lowering, tensors.tiles, operand(lowering, instruction, i), *to[i], i < 2 ? options.rows : 1,
+              options.neurons);
+  }
+  return tensors;
+}
+
+// The cotangent of a constant, of which each worker of each tile has a part: [tiles, workers * columns].
+void yieldConstant(Lowering& lowering, const Instruction& instruction, std::size_t index,
+                   const builders::TileRange& tiles, const poplar::Tensor& parts, std::size_t neurons) {
+  const std::size_t workers = parts.dim(1) / tiles.columns;
+  poplar::Tensor rows = asRows(parts, tiles, workers, neurons);
+  if (dimension(lowering, instruction.outputs[index], 1) == 1) rows = rows.flatten().expand({1});
+  const poplar::Tensor sum = popops::reduce(lowering.graph(), rows, poplar::FLOAT, {0}, popops::Operation::ADD,
+                                            lowering.program(), lowering.debug("constants"));
+  yield(lowering, instruction, index, sum);
+}
+
+}  // namespace
+
+// (v, current, decay, threshold, gain) -> v_new, spikes
+void lifStep(Lowering& lowering, const Instruction& instruction) {
+  checkCounts(lowering, instruction, kOperands, 2);
+  const auto options = optionsOf(lowering, instruction);
+  if (options.rows * options.neurons == 0) return yieldZeros(lowering, instruction);
+  const auto tensors = bringOperands(lowering, instruction, options);
+  lowering.program().add(builders::addLifStep(lowering.graph(), options, tensors));
+  yield(lowering, instruction, 0, asRows(tensors.v_new, tensors.tiles, options.rows, options.neurons));
+  yield(lowering, instruction, 1, asRows(tensors.spikes, tensors.tiles, options.rows, options.neurons));
+}
+
+// The same operands, then the cotangents of both results -> those of the operands
+void lifStepBackward(Lowering& lowering, const Instruction& instruction) {
+  checkCounts(lowering, instruction, kOperands + 2, kOperands);
+  const auto options = optionsOf(lowering, instruction);
+  if (options.rows * options.neurons == 0) return yieldZeros(lowering, instruction);
+  const auto tensors = bringOperands(lowering, instruction, options);
+  const auto cotangents = builders::addLifStepCotangents(lowering.graph(), options, tensors);
+  const builders::TileRange& tiles = tensors.tiles;
+  bringRows(lowering, tiles, operand(lowering, instruction, kOperands), cotangents.g_v_new, options.rows,
+            options.neurons);
+  bringRows(lowering, tiles, operand(lowering, instruction, kOperands + 1), cotangents.g_spikes, options.rows,
+            options.neurons);
+  lowering.program().add(builders::addLifStepBackward(lowering.graph(), options, tensors, cotangents));
+  yield(lowering, instruction, 0, asRows(cotangents.g_v, tiles, options.rows, options.neurons));
+  yield(lowering, instruction, 1, asRows(cotangents.g_current, tiles, options.rows, options.neurons));
+  yieldConstant(lowering, instruction, 2, tiles, cotangents.g_decay, options.neurons);
+  yieldConstant(lowering, instruction, 3, tiles, cotangents.g_threshold, options.neurons);
+  yieldConstant(lowering, instruction, 4, tiles, cotangents.g_gain, options.neurons);
+}
+
+}  // namespace snnjax::executor::targets

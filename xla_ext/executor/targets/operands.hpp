@@ -1,0 +1,43 @@
+// Between values of a plan and the tensors of builders, which lie in blocks of columns and may hold other numbers.
+#pragma once
+
+#include <builders/tiles_of_layers.hpp>
+
+#include "executor/lowering.hpp"
+
+namespace snnjax::executor::targets {
+
+// Blocks [tiles, rows * columns] and `extra_rows` more, seen as [rows, neurons].
+poplar::Tensor asRows(const poplar::Tensor& blocks, const builders::TileRange& tiles, std::size_t rows,
+                      std::size_t neurons, std::size_t extra_rows = 0);
+
+// What asRows leaves out is 0 from the start: columns to spare and the rows behind `rows`.
+void zeroBeside(poplar::Graph& graph, const poplar::Tensor& blocks, const builders::TileRange& tiles, std::size_t rows,
+                std::size_t neurons, std::size_t extra_rows = 0);
+
+// An operand without its groups axis, of which there is one.
+poplar::Tensor operand(Lowering& lowering, const Instruction& instruction, std::size_t index);
+std::size_t dimension(const Lowering& lowering, ValueId value, std::size_t axis);
+
+// Fills a tensor of the operand's shape, or one that repeats it along its first dimensions; numbers are converted.
+void bring(Lowering& lowering, const poplar::Tensor& from, const poplar::Tensor& to);
+
+// A result, without its groups axis, in its own type.
+void yield(Lowering& lowering, const Instruction& instruction, std::size_t index, const poplar::Tensor& tensor);
+
+// Zeros in all results, for operands without elements.
+void yieldZeros(Lowering& lowering, const Instruction& instruction);
+
+// Whether floating operands are half; refuses what is neither half nor float.
+bool isHalf(const Lowering& lowering, const Instruction& instruction, std::size_t index);
+// Whether ids are int32; refuses what is neither that nor uint16.
+bool isLong(const Lowering& lowering, const Instruction& instruction, std::size_t index);
+
+unsigned number(const Instruction& instruction, const char* attribute);
+bool flag(const Instruction& instruction, const char* attribute);
+float real(const Instruction& instruction, const char* attribute);
+
+// Throws unless the instruction has as many operands and results.
+void checkCounts(const Lowering& lowering, const Instruction& instruction, std::size_t inputs, std::size_t outputs);
+
+}  // namespace snnjax::executor::targets

@@ -1,0 +1,76 @@
+// The targets of `select_spikes`: v [1, rows, neurons], thresholds [1, 1] or [1, neurons].
+#include <builders/select_spikes.hpp>
+#include <popops/Cast.hpp>
+#include <popops/Reduce.hpp>
+
+#include "executor/targets/operands.hpp"
+#include "executor/targets/targets.hpp"
+
+namespace snnjax::executor::targets {
+namespace {
+
+builders::SelectSpikesOptions optionsOf(const Lowering& lowering, const Instruction& instruction, ValueId ids) {
+  const ArrayType& v = lowering.type(instruction.inputs[0]);
+  if (v.shape.size() != 3 || lowering.type(instruction.inputs[1]).shape.size() != 2) {
+    lowering.refuse(instruction, "it takes membranes [1, rows, neurons] and thresholds [1, 1] or [1, neurons]",
+                    "Give one threshold to all rows");
+  }
+  builders::SelectSpikesOptions options;
+  options.rows = static_cast<unsigned>(dimension(lowering, instruction.inputs[0], 1));
+  options.neurons = static_cast<unsigned>(v.shape[2]);
+  options.capacity = static_cast<unsigned>(dimension(lowering, ids, 2));
+  options.half_membranes = isHalf(lowering, instruction, 0);
+  options.long_ids = lowering.type(ids).dtype == Dtype::kInt32;
+  return options;
+}
+
+// Unsigned shorts or ints of a header as int32.
+void yieldCounts(Lowering& lowering, const Instruction& instruction, std::size_t index, const poplar::Tensor& records,
+                 std::size_t entry) {
+  yield(lowering, instruction, index, records.slice(entry, entry + 1, 1));
+}
+
+}  // namespace
+
+// (v, threshold, second_threshold) -> ids, values, num_spikes, num_listed
+void selectSpikes(Lowering& lowering, const Instruction& instruction) {
+  checkCounts(lowering, instruction, 3, 4);
+  const auto options = optionsOf(lowering, instruction, instruction.outputs[0]);
+  if (options.rows * options.neurons == 0) return yieldZeros(lowering, instruction);
+  const auto tensors = builders::addSelectSpikesTensors(lowering.graph(), options);
+  bring(lowering, operand(lowering, instruction, 0), tensors.v);
+  bring(lowering, operand(lowering, instruction, 1), tensors.threshold);
+  bring(lowering, operand(lowering, instruction, 2), tensors.second_threshold);
+  lowering.program().add(builders::addSelectSpikes(lowering.graph(), options, tensors));
+  const std::size_t first = builders::kListHeader;
+  yield(lowering, instruction, 0, tensors.records.slice(first, first + options.capacity, 1));
+  yield(lowering, instruction, 1, tensors.values);
+  yieldCounts(lowering, instruction, 2, tensors.records, builders::kTrueSpikes);
+  yieldCounts(lowering, instruction, 3, tensors.records, builders::kListed);
+}
+
+// (v, threshold, ids, cotangent of the values) -> cotangents of v and threshold
+void selectSpikesBackward(Lowering& lowering, const Instruction& instruction) {
+  checkCounts(lowering, instruction, 4, 2);
+  auto options = optionsOf(lowering, instruction, instruction.inputs[2]);
+  options.surrogate = static_cast<builders::Surrogate>(number(instruction, "surrogate"));
+  options.slope = real(instruction, "slope");
+  if (options.rows * options.neurons * options.capacity == 0) return yieldZeros(lowering, instruction);
+  const auto tensors = builders::addSelectSpikesTensors(lowering.graph(), options);
+  const auto cotangents = builders::addSelectSpikesCotangents(lowering.graph(), options, tensors);
+  const std::size_t first = builders::kListHeader;
+  bring(lowering, operand(lowering, instruction, 0), tensors.v);
+  bring(lowering, operand(lowering, instruction, 1), tensors.threshold);
+  bring(lowering, operand(lowering, instruction, 2), tensors.records.slice(first, first + options.capacity, 1));
+  bring(lowering, operand(lowering, instruction, 3), cotangents.g_values);
+  lowering.program().add(builders::addSelectSpikesBackward(lowering.graph(), options, tensors, cotangents));
+  yield(lowering, instruction, 0, cotangents.g_v);
+  poplar::Tensor g_threshold = cotangents.g_threshold;
+  if (dimension(lowering, instruction.outputs[1], 1) == 1) {
+    g_threshold = popops::reduce(lowering.graph(), g_threshold, poplar::FLOAT, {0}, popops::Operation::ADD,
+                                 lowering.program(), lowering.debug("threshold"));
+  }
+  yield(lowering, instruction, 1, g_threshold);
+}
+
+}  // namespace snnjax::executor::targets
