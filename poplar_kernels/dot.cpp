@@ -126,7 +126,9 @@ template class Dot<half, float>;
 template class Dot<half, half>;
 template class TransposedDot<float, float>;
 template class TransposedDot<half, float>;
+template class TransposedDot<half, half>;
 template class DotTransposed<float, float>;
 template class DotTransposed<half, float>;
+template class DotTransposed<half, half>;
 
 }  // namespace snnjax

@@ -82,7 +82,7 @@ class LifForward : public poplar::MultiVertex {
   }
 };
 
-// The same from currents that another vertex made: of dense or valued inputs, of recurrent layers.
+// The same from currents that another vertex made of dense or valued inputs.
 class LifUpdate : public poplar::MultiVertex {
  public:
   In<float> current;     // [batch, neurons], without the bias
@@ -115,6 +115,52 @@ class LifUpdate : public poplar::MultiVertex {
       }
       const float* const sums = &current[first];
       forEachNumber(neurons, [&](unsigned j, auto numbers) { own.advance(j, numbers, numbers.load(sums + j)); });
+    }
+    return true;
+  }
+};
+
+// A recurrent layer: own lists of the step before, and a current from below that another vertex made.
+template <class W, class Id>
+class LifRecurrentForward : public poplar::MultiVertex {
+ public:
+  In<Id> lists;          // [batch, stride], the layer's own records of the step before (lists.hpp)
+  In<W> weights;         // [num_inputs + 1, neurons], recurrent ones, last row zeros; num_inputs: neurons of the layer
+  In<float> current;     // [batch, neurons], without the bias
+  In<float> first;       // [batch, neurons], what the spikes before the first step add to it in that step
+  In<float> bias;        // [neurons]
+  In<float> decay;       // [neurons]
+  In<float> gain;        // [neurons]
+  In<float> threshold;   // [neurons]
+  In<unsigned> lengths;  // [batch], steps of each sequence
+  poplar::Input<unsigned> iteration;
+  // [num_steps + 1, batch, neurons], row 0 before the first step; [batch, neurons] if no history is kept
+  InOut<float> membranes;
+  InOut<float> counts;  // [batch, neurons], true spikes so far
+  Out<float> v;         // [batch, neurons], membranes for the selection; -inf behind the end of a sequence
+  unsigned num_steps, delay, batch, stride, capacity, num_inputs, neurons;
+  unsigned char reset;  // enum Reset
+  bool keep_history;
+
+  bool compute(unsigned worker) {
+    const unsigned t = *iteration - delay, width = batch * neurons;
+    if (t >= num_steps) return true;
+    const ListedRows<const W> rows = {&weights[0], num_inputs, neurons};
+    float* const before = &membranes[historyOf(keep_history, t, width)];
+    float* const after = &membranes[historyOf(keep_history, t + 1, width)];
+    for (unsigned b = worker; b < batch; b += numWorkers()) {
+      const unsigned i = b * neurons;
+      const NeuronRows own = {&bias[0],  &decay[0],  &gain[0], &threshold[0], before + i,
+                              after + i, &counts[i], &v[i],    reset};
+      if (t >= lengths[b]) {
+        own.freeze(neurons);
+        continue;
+      }
+      const List<Id> list = {&lists[b * stride], capacity};
+      sumListedRows(rows, list.ids(), t == 0 ? 0 : list.spikes(), Ones{}, [&](unsigned j, auto numbers, auto sum) {
+        const auto recurrent = t == 0 ? numbers.load(&first[i + j]) : sum;
+        own.advance(j, numbers, numbers.load(&current[i + j]) + recurrent);
+      });
     }
     return true;
   }
@@ -161,6 +207,10 @@ template class LifForward<float, unsigned short>;
 template class LifForward<float, int>;
 template class LifForward<half, unsigned short>;
 template class LifForward<half, int>;
+template class LifRecurrentForward<float, unsigned short>;
+template class LifRecurrentForward<float, int>;
+template class LifRecurrentForward<half, unsigned short>;
+template class LifRecurrentForward<half, int>;
 template class LeakyForward<float, unsigned short>;
 template class LeakyForward<float, int>;
 template class LeakyForward<half, unsigned short>;

@@ -13,6 +13,8 @@ template <class W, class Id>
 class LifForward;
 template <class W, class Id>
 class LeakyForward;
+template <class W, class Id>
+class LifRecurrentForward;
 class LifUpdate;
 
 namespace cycles {
@@ -43,6 +45,11 @@ constexpr Slots updateSample(unsigned neurons, unsigned char reset_kind) {
   return kSample + numbersOf(neurons) * (advance(reset_kind) + 1);
 }
 
+// Besides: the current's load, the choice between the list and the spikes before the first step, a sum.
+constexpr Slots recurrentSample(Slots spikes, unsigned neurons, unsigned width, unsigned char reset_kind) {
+  return forwardSample(spikes, neurons, width, reset_kind) + numbersOf(neurons) * 3;
+}
+
 constexpr Slots leakySample(Slots spikes, unsigned neurons, unsigned width) {
   return kSample + kRecordHeader + sumListedRows(spikes, neurons, width, false) + numbersOf(neurons) * kLeak;
 }
@@ -66,6 +73,15 @@ std::uint64_t workerCycles(const LifForward<W, Id>& vertex, unsigned worker) {
   return cycles::samples(vertex, worker, 20, cycles::freeze(vertex.neurons), [&](unsigned b) {
     const List<Id> list = {&vertex.lists[b * vertex.stride], vertex.capacity};
     return cycles::forwardSample(list.spikes(), vertex.neurons, sizeof(W), vertex.reset);
+  });
+}
+
+template <class W, class Id>
+std::uint64_t workerCycles(const LifRecurrentForward<W, Id>& vertex, unsigned worker) {
+  const bool is_first = *vertex.iteration == vertex.delay;  // its list is not read
+  return cycles::samples(vertex, worker, 22, cycles::freeze(vertex.neurons), [&](unsigned b) {
+    const List<Id> list = {&vertex.lists[b * vertex.stride], vertex.capacity};
+    return cycles::recurrentSample(is_first ? 0 : list.spikes(), vertex.neurons, sizeof(W), vertex.reset);
   });
 }
 

@@ -30,7 +30,33 @@ class ListedRowsGradient : public poplar::MultiVertex {
   }
 };
 
-// Partial dot products alone, for layers whose membrane gradient is made elsewhere.
+// The same of lists with values: g_weights[id] += value * g_current[b].
+template <class Id>
+class ValuedRowsGradient : public poplar::MultiVertex {
+ public:
+  In<Id> lists;            // [batch, stride], records, ids ascending; or one record for all samples (stride 0)
+  In<float> values;        // [batch, capacity]
+  In<float> g_current;     // [batch, neurons]
+  InOut<float> g_weights;  // [num_inputs + 1, neurons], the last row is not touched
+  poplar::Input<unsigned> iteration;
+  unsigned num_steps, delay, batch, stride, capacity, num_inputs, neurons;
+
+  bool compute(unsigned worker) {
+    if (*iteration - delay >= num_steps) return true;
+    const ListedRows<float> rows = {&g_weights[0], num_inputs, neurons};
+    const Range own = shareOf(num_inputs, worker);
+    if (own.first == own.last) return true;
+    for (unsigned b = 0; b < batch; ++b) {
+      const List<Id> list = {&lists[b * stride], capacity};
+      const Range entries = {numBelow(list.ids(), list.spikes(), own.first), list.spikes()};
+      addToListedRows(rows, list.ids(), entries, own.last, Values<float>{&values[b * capacity]},
+                      &g_current[b * neurons]);
+    }
+    return true;
+  }
+};
+
+// Partial dot products alone: of recurrent weights, which another vertex has made the membrane gradient for.
 template <class W, class Id>
 class ListedDots : public poplar::MultiVertex {
  public:
@@ -107,6 +133,8 @@ class ScatterList : public poplar::MultiVertex {
 
 template class ListedRowsGradient<unsigned short>;
 template class ListedRowsGradient<int>;
+template class ValuedRowsGradient<unsigned short>;
+template class ValuedRowsGradient<int>;
 template class ListedDots<float, unsigned short>;
 template class ListedDots<float, int>;
 template class ListedDots<half, unsigned short>;

@@ -8,6 +8,8 @@ namespace snnjax {
 
 template <class Id>
 class ListedRowsGradient;
+template <class Id>
+class ValuedRowsGradient;
 template <class W, class Id>
 class ListedDots;
 template <class Id>
@@ -17,9 +19,23 @@ namespace cycles {
 
 // A list of which `own` of `spikes` spikes lie in the worker's rows: pointers and loop 8, the search for the first, the
 // updates, and for each block of columns the id that ends them.
-constexpr Slots rowsGradientSample(Slots spikes, Slots own, unsigned columns) {
-  return 8 + kRecordHeader + numBelow(spikes) + addToListedRows(own, columns, false) +
+constexpr Slots rowsGradientSample(Slots spikes, Slots own, unsigned columns, bool valued) {
+  return 8 + kRecordHeader + numBelow(spikes) + addToListedRows(own, columns, valued) +
          kEndOfRows * blocksOf(columns).count();
+}
+
+// The lists of a vertex, all of which each worker goes through.
+template <class Id, class V>
+Slots rowsGradient(const V& vertex, unsigned worker, unsigned fields, bool valued) {
+  if (*vertex.iteration - vertex.delay >= vertex.num_steps) return kCall + 5;
+  const Range own = shareOf(vertex.num_inputs, worker);
+  Slots slots = entry(fields, true);
+  for (unsigned b = 0; own.first < own.last && b < vertex.batch; ++b) {
+    const List<Id> list = {&vertex.lists[b * vertex.stride], vertex.capacity};
+    const Range entries = entriesWithin(list.ids(), list.spikes(), own);
+    slots += rowsGradientSample(list.spikes(), entries.last - entries.first, vertex.neurons, valued);
+  }
+  return slots;
 }
 
 // One entry of a scattered list: id, range 2, value, the block by a product with the inverse 5 and its correction 5,
@@ -32,16 +48,12 @@ constexpr Slots scatterGroup(Slots count, Slots own) { return entriesWithin(coun
 
 template <class Id>
 std::uint64_t workerCycles(const ListedRowsGradient<Id>& vertex, unsigned worker) {
-  using namespace cycles;
-  if (*vertex.iteration - vertex.delay >= vertex.num_steps) return kCall + 5;
-  const Range own = shareOf(vertex.num_inputs, worker);
-  Slots slots = entry(11, true);
-  for (unsigned b = 0; own.first < own.last && b < vertex.batch; ++b) {
-    const List<Id> list = {&vertex.lists[b * vertex.stride], vertex.capacity};
-    const Range entries = entriesWithin(list.ids(), list.spikes(), own);
-    slots += rowsGradientSample(list.spikes(), entries.last - entries.first, vertex.neurons);
-  }
-  return slots;
+  return cycles::rowsGradient<Id>(vertex, worker, 11, false);
+}
+
+template <class Id>
+std::uint64_t workerCycles(const ValuedRowsGradient<Id>& vertex, unsigned worker) {
+  return cycles::rowsGradient<Id>(vertex, worker, 12, true);
 }
 
 template <class W, class Id>

@@ -3,8 +3,8 @@
 
 #include <type_traits>
 
+#include "combine.hpp"
 #include "fields.hpp"
-#include "numbers.hpp"
 #include "workers.hpp"
 
 namespace snnjax {
@@ -12,91 +12,11 @@ namespace snnjax {
 namespace {
 
 template <class T>
-using Accumulator = std::conditional_t<std::is_same_v<T, half>, float, T>;
-// Sums and products of integers wrap around.
-template <class T>
-using Modular = std::conditional_t<std::is_same_v<T, int>, unsigned, T>;
-
-template <class T>
-constexpr T kLargest = std::is_same_v<T, float>      ? static_cast<T>(__builtin_inff())
-                       : std::is_same_v<T, unsigned> ? static_cast<T>(0xffffffffU)
-                                                     : static_cast<T>(0x7fffffff);
-template <class T>
-constexpr T kLowest = std::is_same_v<T, float>      ? static_cast<T>(-__builtin_inff())
-                      : std::is_same_v<T, unsigned> ? static_cast<T>(0)
-                                                    : static_cast<T>(-0x7fffffff - 1);
-
-template <class T>
 constexpr cycles::Element kElementOf = std::is_same_v<T, float>  ? cycles::Element::Float
                                        : std::is_same_v<T, half> ? cycles::Element::Half
                                                                  : cycles::Element::Integer;
 
 }  // namespace
-
-struct Sum {
-  using Join = Sum;  // of two partial results
-  template <class A>
-  static constexpr A kNeutral = 0;
-  template <class A>
-  static A of(A sum, A x) {
-    return static_cast<A>(Modular<A>(sum) + Modular<A>(x));
-  }
-};
-struct SquareSum {
-  using Join = Sum;
-  template <class A>
-  static constexpr A kNeutral = 0;
-  template <class A>
-  static A of(A sum, A x) {
-    return static_cast<A>(Modular<A>(sum) + Modular<A>(x) * Modular<A>(x));
-  }
-};
-struct Product {
-  using Join = Product;
-  template <class A>
-  static constexpr A kNeutral = 1;
-  template <class A>
-  static A of(A product, A x) {
-    return static_cast<A>(Modular<A>(product) * Modular<A>(x));
-  }
-};
-// NaN wins.
-struct Largest {
-  using Join = Largest;
-  template <class A>
-  static constexpr A kNeutral = kLowest<A>;
-  template <class A>
-  static A of(A best, A x) {
-    return (x > best || x != x) ? x : best;
-  }
-};
-struct Smallest {
-  using Join = Smallest;
-  template <class A>
-  static constexpr A kNeutral = kLargest<A>;
-  template <class A>
-  static A of(A best, A x) {
-    return (x < best || x != x) ? x : best;
-  }
-};
-struct AllOf {
-  using Join = AllOf;
-  template <class A>
-  static constexpr A kNeutral = true;
-  template <class A>
-  static A of(A all, A x) {
-    return all && x;
-  }
-};
-struct AnyOf {
-  using Join = AnyOf;
-  template <class A>
-  static constexpr A kNeutral = false;
-  template <class A>
-  static A of(A any, A x) {
-    return any || x;
-  }
-};
 
 template <class Op, class T, class Result>
 class Reduce : public poplar::MultiVertex {
@@ -131,7 +51,10 @@ class Reduce : public poplar::MultiVertex {
 
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
   static constexpr bool kInPairs = std::is_same_v<A, float>;
-  static float2 ofPair(float2 sum, float2 x) { return float2{Op::of(sum[0], x[0]), Op::of(sum[1], x[1])}; }
+  template <class Pair>  // compiled for sums of floats alone
+  static Pair ofPair(Pair sum, Pair x) {
+    return Pair{Op::of(sum[0], x[0]), Op::of(sum[1], x[1])};
+  }
 #endif
 
   // Of numbers side by side; even places and odd ones apart, as two lanes do.
@@ -193,5 +116,13 @@ SNNJAX_REDUCE_NUMBER(Smallest)
 #undef SNNJAX_REDUCE_NUMBER
 template class Reduce<AllOf, bool, bool>;
 template class Reduce<AnyOf, bool, bool>;
+template class Reduce<BitAnd, unsigned, unsigned>;
+template class Reduce<BitXor, unsigned, unsigned>;
+template class Reduce<BitXor, unsigned char, unsigned char>;
+#define SNNJAX_REDUCE_BITS(T) template class Reduce<BitOr, T, T>;
+SNNJAX_REDUCE_BITS(unsigned)
+SNNJAX_REDUCE_BITS(unsigned short)
+SNNJAX_REDUCE_BITS(unsigned char)
+#undef SNNJAX_REDUCE_BITS
 
 }  // namespace snnjax

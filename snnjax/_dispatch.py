@@ -26,6 +26,7 @@ from jax.interpreters import batching, mlir
 from jax.sharding import PartitionSpec
 
 from snnjax import _targets
+from snnjax.ipu import _own_ops
 
 # Marks an operand or a result without a batch axis, such as weights or their gradient.
 SHARED = -1
@@ -238,6 +239,28 @@ def _lower_elsewhere(context: Any, *operands: Any, **params: Any) -> Any:
     return _lower(_grouped, context, *operands, **params)
 
 
+def _lower_on_ipu(obstacle: _own_ops.Obstacle, context: Any, *operands: Any, **params: Any) -> Any:
+    """Lower to the kernel's target, which the executor builds of codelets, where these can take it."""
+    if params["forced"]:
+        return _lower_elsewhere(context, *operands, **params)
+    shapes = jax.tree.unflatten(params["tree"], context.avals_in)
+    takes = params["kernel"] is not None and obstacle(params["target"], shapes, params["static"]) is None
+    return _lower(_called_in_turn if takes else _grouped, context, *operands, **params)
+
+
+def _called_in_turn(*leaves: Any, **params: Any) -> list[Any]:
+    """The kernel on one group after the other: codelets know none."""
+    groups = _groups(leaves)
+    if groups == 1:
+        return _called(*leaves, **params)
+
+    def one_group(group: Any) -> list[Any]:
+        own = [leaf if leaf.shape[0] == 1 else jax.lax.dynamic_slice_in_dim(leaf, group, 1) for leaf in leaves]
+        return [jnp.squeeze(result, 0) for result in _called(*own, **params)]
+
+    return jax.lax.map(one_group, jnp.arange(groups, dtype=jnp.int32))
+
+
 def _batch(primitive: Primitive, operands: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
     """The rule of `vmap`: fold the new axis into the batch where possible, else into the groups."""
     axes = params["operand_axes"]
@@ -314,4 +337,9 @@ def _primitive(target: str) -> Primitive:
     batching.primitive_batchers[primitive] = functools.partial(_batch, primitive)
     mlir.register_lowering(primitive, _lower_elsewhere)
     mlir.register_lowering(primitive, _lower_on_cpu, platform="cpu")
+
+    def register(platform: str, obstacle: _own_ops.Obstacle) -> None:
+        mlir.register_lowering(primitive, functools.partial(_lower_on_ipu, obstacle), platform=platform)
+
+    _own_ops.when_there(register)
     return primitive

@@ -88,12 +88,16 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--samples", type=int, help="train and test on so many samples at most, for a quick look"
     )
+    parser.add_argument(
+        "--device", metavar="PLATFORM", help="train on cpu, gpu or ipu (default: JAX's choice)"
+    )
     parser.set_defaults(run=_train)
 
 
 def _train(options: argparse.Namespace) -> int:
     from snnjax import train
 
+    device = _device(options.device)
     settings = _settings(options)
     parts = train.load_task(settings, options.data)
     net = train.build_network(settings, parts.num_inputs, parts.num_classes)
@@ -113,6 +117,7 @@ def _train(options: argparse.Namespace) -> int:
         settings=settings.as_dict(),
         on_epoch=lambda line: _say(_epoch_line(line, settings.training.epochs)),
         progress_bar=sys.stderr.isatty(),
+        device=device,
     )
     if result.interrupted:
         _say(f"stopped after {len(result.metrics)} epochs; go on with --resume\n")
@@ -121,7 +126,45 @@ def _train(options: argparse.Namespace) -> int:
     _report(options.out, tested, result.best_epoch)
     _say_throughput(result.metrics)
     _draw(options.out, settings, net, result, parts)
+    if options.device == "ipu":
+        _profile(options.out, settings, net, result.params, parts, device)
     return 0
+
+
+def _device(platform: str | None) -> Any:
+    """The first device of a platform."""
+    import jax
+
+    from snnjax._check import fail
+
+    if platform is None:
+        return None
+    try:
+        return jax.devices(platform)[0]
+    except RuntimeError as error:
+        fail("train", "device", "be a platform that JAX has here", f"{platform!r} ({error})", "Leave it out")
+
+
+def _profile(folder: Path, settings: Any, net: Any, params: Any, parts: Any, device: Any) -> None:
+    """Say what a step of training would cost on the chip, and write the whole profile."""
+    import jax
+
+    from snnjax import ipu, train
+
+    config, (loss, decoder) = settings.training, train.loss_of(settings)
+    optimiser = train.make_optimiser(config, steps_per_epoch=1)
+    step: Any = train.make_train_step(net, loss, optimiser, config, decoder)
+    state = jax.device_put(train.TrainState(params, optimiser.init(params)), device)
+    batch = parts.validation.take([n % len(parts.validation) for n in range(config.batch_size)])
+    compiled = step.lower(state, batch, config.second_threshold).compile()
+    state, _ = compiled(state, batch, config.second_threshold)
+    ipu.read_profile(compiled, reset=True)  # in the first step the parameters came from the host
+    jax.block_until_ready(compiled(state, batch, config.second_threshold))
+    report = ipu.read_profile(compiled)
+    report.save(folder / "profile.html")
+    _say(str(report))
+    _say(f"a step of {config.batch_size} samples would take {1e3 * report.seconds:.3g} ms (not measured on ")
+    _say(f"hardware); the profile is in {folder / 'profile.html'}\n")
 
 
 def _evaluate(options: argparse.Namespace) -> int:

@@ -1,6 +1,8 @@
-"""What every test runs under: strict JAX, checked annotations, four host devices, reproducible hypothesis."""
+"""What every test runs under: strict JAX, checked annotations, four host devices, four IPUs, reproducible hypothesis."""
 
+import contextlib
 import os
+import unittest.mock
 
 # Before JAX is imported: `shard_map` is tested over four devices, which one CPU can play.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -19,6 +21,18 @@ jaxtyping.install_import_hook("snnjax", "tests.type_checker.check")
 
 import hypothesis
 import jax
+
+from snnjax.ipu import _model_library, snnjax_jax_plugin
+
+# Of few tiles, so that programs compile and run fast. Programs that tests start see none of these settings.
+IPUS = {"SNNJAX_IPU_DEVICES": "4", "SNNJAX_IPU_TILES": "8"}
+if _model_library.not_built() is None:
+    snnjax_jax_plugin.initialize()
+    jax.config.update("jax_platforms", "cpu,ipu")
+    # Tests of the IPU say what is wrong with it (tests/ipu/conftest.py); the others go on.
+    with unittest.mock.patch.dict(os.environ, IPUS), contextlib.suppress(RuntimeError, RuntimeWarning):
+        jax.devices()
+    jax.config.update("jax_platforms", "cpu")
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")

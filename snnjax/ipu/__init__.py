@@ -6,4 +6,9 @@ Nothing here has run on IPU hardware; what the model covers is said in ``xla_ext
 from snnjax.ipu._profile import Codelet as Codelet
 from snnjax.ipu._profile import Phases as Phases
 from snnjax.ipu._profile import Profile as Profile
+from snnjax.ipu._profiling import profile as profile
+from snnjax.ipu._profiling import read_profile as read_profile
 from snnjax.ipu.harness import run_on_model as run_on_model
+from snnjax.ipu.session import OutOfTileMemory as OutOfTileMemory
+from snnjax.ipu.session import Session as Session
+from snnjax.ipu.session import get_session as get_session

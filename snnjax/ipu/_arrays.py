@@ -9,6 +9,7 @@ from jaxtyping import Float32, Int32, Shaped
 # In the order of the enumerations in xla_ext/builders/network_plan.hpp and lif_step.hpp.
 SURROGATES = ("superspike", "arctan", "triangle", "gaussian", "sigmoid", "boxcar", "straight_through")
 RESETS = ("subtract", "zero", "none")
+INPUTS = ("spikes", "events", "dense")
 # Of neurons onto tiles: tilesOfLayers and tilesOfEqualColumns in xla_ext/builders/tiles_of_layers.hpp.
 MAPPINGS = ("balanced", "equal")
 RESET_TIMES = ("before_decay", "after_decay", "immediate")

@@ -47,37 +47,48 @@ class _Call(ctypes.Structure):
 
 def missing() -> str | None:
     """None when the library can be loaded, else one sentence that says why not."""
-    library = _load()
+    library = load()
     return library if isinstance(library, str) else None
 
 
+def path() -> Path:
+    """Where the library is looked for."""
+    return Path(os.environ.get(_VARIABLE) or Path(__file__).parents[1] / "_ipu_model.so")
+
+
+def not_built() -> str | None:
+    """One sentence where there is no library in its place and none was named, as before `make kernels`."""
+    if os.environ.get(_VARIABLE) or path().exists():
+        return None
+    return f"There is no {path()}: {_WAY_OUT}"
+
+
 @functools.cache
-def _load() -> Any:
+def load() -> Any:
     """The library, or the sentence."""
     # With this interpreter the model compiles the codelets that a program adds from their sources.
     os.environ.setdefault("SNNJAX_PYTHON", sys.executable)
-    path = Path(os.environ.get(_VARIABLE) or Path(__file__).parents[1] / "_ipu_model.so")
-    if not path.exists():
-        return f"There is no {path}: {_WAY_OUT}"
+    if not path().exists():
+        return f"There is no {path()}: {_WAY_OUT}"
     try:  # what is there may be no library, or that of another version of snnjax
-        library = ctypes.CDLL(os.fspath(path))
+        library = ctypes.CDLL(os.fspath(path()))
         text = ctypes.POINTER(ctypes.c_char_p)
-        library.snnjax_ipu_model_run.argtypes = (ctypes.POINTER(_Call), text, text, text)
+        library.snnjax_ipu_model_run.argtypes = (ctypes.POINTER(_Call), text, text)
         library.snnjax_ipu_model_free.argtypes = (ctypes.c_char_p,)
         library.snnjax_ipu_model_free.restype = None
     except (OSError, AttributeError) as error:
-        return f"{path} cannot be loaded ({error}): {_WAY_OUT}"
+        return f"{path()} cannot be loaded ({error}): {_WAY_OUT}"
     return library
 
 
 def call(
     op: str, chip: str, tiles: tuple[int, int], arrays: Mapping[str, np.ndarray], numbers: Mapping[str, float]
-) -> tuple[str, str]:
+) -> str:
     """Run an op on so many (tiles of each of, IPUs); results among the arrays are filled in place.
 
-    Yields the profile as JSON and as text to read. Arrays are contiguous float32 or int32.
+    Yields the profile as JSON. Arrays are contiguous float32 or int32.
     """
-    library = _load()
+    library = load()
     if isinstance(library, str):
         raise RuntimeError(f"run_on_model: the IPU Model is not there. {library}.")
     each = [
@@ -94,14 +105,13 @@ def call(
         (_Number * len(values))(*values),
         len(values),
     )
-    profile, summary, error = (ctypes.c_char_p() for _ in range(3))
-    texts = (profile, summary, error)
+    texts = profile, error = ctypes.c_char_p(), ctypes.c_char_p()
     try:
         status = library.snnjax_ipu_model_run(ctypes.byref(request), *map(ctypes.byref, texts))
-        profile_text, summary_text, message = ((text.value or b"").decode() for text in texts)
+        profile_text, message = ((text.value or b"").decode() for text in (profile, error))
     finally:
         for text in texts:
             library.snnjax_ipu_model_free(text)
     if status != _DONE:
         raise (ValueError if status == _INVALID_ARGUMENT else RuntimeError)(message)
-    return profile_text, summary_text
+    return profile_text

@@ -2,20 +2,20 @@
 
 import functools
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
+from snnjax.ipu._arrays import refuse
+from snnjax.ipu._report import energy, figures, page, text
+from snnjax.ipu._steps import Exchange, Operation, Phases, Step, join, operations_of, steps_of
 
-class Phases(NamedTuple):
-    """Cycles of the tiles' clock; the chip is in one phase at a time."""
-
-    compute: int
-    exchange: int  # between tiles, on the chip and over links
-    sync: int
-    host: int  # streams from and to the host
+# Kinds of what lies in a tile's memory, as the model tells them apart.
+MEMORY_KINDS = ("variables", "vertices", "code", "exchange_code", "buffers")
 
 
 @dataclass(frozen=True)
@@ -27,16 +27,26 @@ class Codelet:
     max: int
 
 
+class LiveMemory(NamedTuple):
+    """What is alive while one operation of a program runs."""
+
+    name: str
+    bytes: int  # of all tiles
+    tile_bytes: int  # of the fullest tile
+
+
 @dataclass(frozen=True)
 class Profile:
     """What a run would have cost on the chip, as the model accounts for it; nothing was measured on hardware.
+
+    The chip is in one phase at a time: ``cycles = compute + exchange + sync + host``, of a tile's clock.
 
     Example:
         >>> import numpy as np
         >>> from snnjax.ipu import run_on_model
         >>> arrays = {"ids": np.array([[0, 2]]), "weights": np.ones((3, 8), np.float32)}
         >>> _, profile = run_on_model("spike_matmul", arrays, num_tiles=4)
-        >>> profile.cycles == sum(profile.phases)
+        >>> profile.cycles == sum(profile.phases) == sum(each.cycles for each in profile.operations)
         True
         >>> profile.phases.compute > 0, profile.phases.host
         (True, 0)
@@ -45,10 +55,11 @@ class Profile:
         ('snnjax::SpikeMatmul<float,float,short unsigned int>', 4, True)
         >>> profile.tile_memory.shape, bool(profile.tile_memory.max() < profile.data["memory_per_tile"])
         ((4,), True)
+        >>> "not measured on hardware" in str(profile), profile.html().startswith("<!DOCTYPE html>")
+        (True, True)
     """
 
     json: str  # everything that is known: the fields of xla_ext/ipu_model/include/ipu_model/profile.hpp
-    summary: str  # the same as a table to read
 
     @functools.cached_property
     def data(self) -> dict[str, Any]:
@@ -70,6 +81,37 @@ class Profile:
         """The same on the clock of the chip."""
         return self.cycles / self.data["clock_hz"]
 
+    @functools.cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """Compute sets, copies and streams in the order of the program; a loop's body stands there once."""
+        return steps_of(self.data)
+
+    @functools.cached_property
+    def operations(self) -> tuple[Operation, ...]:
+        """The steps of each operation of the program together, the costliest first; their cycles add up to all."""
+        return operations_of(self.steps, self.phases)
+
+    @property
+    def lines(self) -> dict[str, Phases]:
+        """Cycles by the line of the user's program, the costliest first; "" is what belongs to none."""
+        by_line: dict[str, Phases] = {}
+        for operation in self.operations:
+            by_line[operation.where] = join(
+                by_line.get(operation.where, Phases(0, 0, 0, 0)), operation.phases
+            )
+        return dict(sorted(by_line.items(), key=lambda item: -sum(item[1])))
+
+    @property
+    def exchange(self) -> Exchange:
+        """What went from tile to tile; streams of the host are not part of it."""
+        moved = (step.exchange for step in self.steps if step.kind != "stream")
+        return functools.reduce(join, moved, Exchange(0, 0, 0))
+
+    @property
+    def host_bytes(self) -> int:
+        """What went from and to the host."""
+        return sum(step.exchange.bytes for step in self.steps if step.kind == "stream")
+
     @property
     def codelets(self) -> dict[str, Codelet]:
         """What each class of vertices took, the costliest first; not those of `unknown_codelets`."""
@@ -82,10 +124,61 @@ class Profile:
         return self.data["unknown_codelets"]
 
     @property
+    def tile_cycles(self) -> Int[np.ndarray, " tiles"]:
+        """Cycles in which each tile computed."""
+        return np.array([tile["cycles"] for tile in self.data["tiles"]], np.int64)
+
+    @property
+    def tile_utilisation(self) -> Float[np.ndarray, " tiles"]:
+        """The share of all cycles in which each tile computed."""
+        return self.tile_cycles / max(self.cycles, 1)
+
+    @property
+    def tile_memory_by_kind(self) -> dict[str, Int[np.ndarray, " tiles"]]:
+        """Bytes on each tile: variables, vertices, their code, code and buffers of the exchange."""
+        tiles = self.data["tiles"]
+        return {kind: np.array([tile[kind] for tile in tiles], np.int64) for kind in MEMORY_KINDS}
+
+    @property
     def tile_memory(self) -> Int[np.ndarray, " tiles"]:
-        """Bytes in use on each tile: variables, vertices, their code, code and buffers of the exchange."""
-        parts = ("variables", "vertices", "code", "exchange_code", "buffers")
-        return np.array([sum(tile[part] for part in parts) for tile in self.data["tiles"]], np.int64)
+        """Bytes in use on each tile, of all kinds."""
+        return np.sum(list(self.tile_memory_by_kind.values()), axis=0)
+
+    @property
+    def live_memory(self) -> tuple[LiveMemory, ...]:
+        """What is alive at each operation, in the program's order; empty where no memory is shared over time."""
+        rows = self.data.get("live_memory", [])
+        return tuple(LiveMemory(row["name"], row["bytes"], row["tile_bytes"]) for row in rows)
+
+    @property
+    def energy(self) -> energy.Energy:
+        """An estimate: the power that boards of this chip are said to take, times the modelled time."""
+        return energy.estimate(self.data["chip"], self.data["ipus"], self.seconds)
+
+    def html(self) -> str:
+        """One page that shows all of it, and asks for nothing from elsewhere."""
+        return page.render(self)
+
+    def figures(self) -> dict[str, Any]:
+        """Pictures of it by name, as matplotlib's ``Figure``."""
+        return figures.draw(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file that ends in .html, .json or .txt.
+
+        Raises:
+            ValueError: for another ending.
+        """
+        writers: dict[str, Callable[[], str]] = {
+            ".html": self.html,
+            ".json": lambda: self.json,
+            ".txt": lambda: str(self),
+        }
+        ending = Path(path).suffix
+        if ending not in writers:
+            way_out = "Figures of figures() have a savefig of their own"
+            refuse("Profile.save", "path", f"end in one of {', '.join(writers)}", repr(ending), way_out)
+        Path(path).write_text(writers[ending](), encoding="utf-8")
 
     def __str__(self) -> str:
-        return self.summary
+        return text.summary(self)

@@ -34,7 +34,7 @@ def training_step(
     each other on the same samples.
 
     Results: ``loss`` ``[num_updates]``, each before its update; ``new_weights<l>``, ``new_bias<l>``,
-    ``new_readout_weights``, ``new_readout_bias``.
+    ``new_recurrent<l>``, ``new_readout_weights``, ``new_readout_bias``.
     """
     op = operands.op
     if not operands.has("readout_weights"):
@@ -69,6 +69,9 @@ def _ask_for_results(operands: Operands, network: Network, num_updates: int) -> 
         operands.result(f"new_bias{layer}", (neurons,))
         for part in ("weights", "bias"):
             parts[f"new_{part}{layer}"] = f"new_{network.name(part, layer)}"
+        if layer < network.num_lif and network.is_recurrent[layer]:
+            operands.result(f"new_recurrent{layer}", (neurons, neurons), dtype)
+            parts[f"new_recurrent{layer}"] = f"new_recurrent{layer}"
 
     def finish(raw: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         return {"loss": raw["loss"].sum(axis=1), **{name: raw[own] for own, name in parts.items()}}

@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run.add_argument("--arrays", type=Path, help=".npz file of named arrays (default: a random example)")
     run.add_argument("--out", type=Path, help=".npz file for the results")
     run.add_argument("--json", type=Path, help="file for the whole profile")
+    run.add_argument("--html", type=Path, help="file for the profile as a page to read")
     run.add_argument(
         "--set", nargs="+", default=[], metavar="NAME=VALUE", help="attributes, such as reset=zero capacity=8"
     )
@@ -68,13 +69,15 @@ def run_op(options: argparse.Namespace) -> int:
     ) as error:  # no library, out of memory; an attribute that the op does not have
         sys.stderr.write(f"snnjax: {error}\n")
         return 2
-    sys.stdout.write(f"{profile.summary.rstrip()}\n")
+    sys.stdout.write(f"{profile}")
     for name, array in results.items():
         sys.stdout.write(f"{name}: {array.dtype}{list(array.shape)}\n")
     if options.out is not None:
         np.savez(options.out, **results)  # pyright: ignore[reportArgumentType]
     if options.json is not None:
         options.json.write_text(profile.json)
+    if options.html is not None:
+        options.html.write_text(profile.html(), encoding="utf-8")
     return 0
 
 

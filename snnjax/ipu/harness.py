@@ -74,5 +74,5 @@ def run_on_model(
     OPS[op](operands, **attributes)
     operands.check_all_used()
     numbers = {**operands.numbers, "threads": threads or 0}
-    profile, summary = _model_library.call(op, chip, (num_tiles or 0, num_ipus), operands.arrays, numbers)
-    return operands.results(), Profile(profile, summary)
+    profile = _model_library.call(op, chip, (num_tiles or 0, num_ipus), operands.arrays, numbers)
+    return operands.results(), Profile(profile)

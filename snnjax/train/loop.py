@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from snnjax._check import check, fail
 from snnjax.data import batches
@@ -44,6 +45,7 @@ def fit(
     settings: dict[str, Any] | None = None,
     on_epoch: Callable[[dict[str, Any]], None] | None = None,
     progress_bar: bool = False,
+    device: Any = None,
 ) -> FitResult:
     """Train a network, and choose the epoch by its accuracy on the validation data, among equals by its loss there.
 
@@ -66,6 +68,7 @@ def fit(
         settings: of the caller, for JSON; stored in the checkpoint and compared with it when resumed.
         on_epoch: called with the metrics of each epoch, after its checkpoint.
         progress_bar: draw one, if tqdm is installed.
+        device: on which training and validation steps run, such as ``jax.devices("ipu")[0]``; None takes JAX's default.
 
     Raises:
         ValueError: to resume without a checkpoint, or from one of other settings.
@@ -101,12 +104,16 @@ def fit(
         test = functools.partial(evaluate, network, loss=loss, batch_size=config.batch_size, step=evaluation)
         with draw_bar(progress_bar, config.epochs * steps, first * steps) as advance:
             for epoch in range(first, config.epochs):
+                begun = _copied(progress.state, device)
                 state, trained = _train_epoch(
-                    train_step, progress, datasets.get(epoch), config, stop, advance
+                    train_step, begun, epoch, datasets.get(epoch), progress.key, config, stop, advance
                 )
                 if trained is None:
                     break
-                progress = after_epoch(progress, state, trained, test(state.params, validation))
+                tested = test(state.params, validation)
+                # What is kept for long would be in the way on the device.
+                kept = state if device is None else _copied(state, None)
+                progress = after_epoch(progress, kept, trained, tested)
                 _keep(progress, folder, stored)
                 if on_epoch is not None:
                     on_epoch(progress.metrics[-1])
@@ -118,19 +125,25 @@ def _result(progress: Progress, config: TrainConfig) -> FitResult:
     return FitResult(progress.best_params, progress.best_epoch, progress.metrics, interrupted)
 
 
+def _copied(state: TrainState, device: Any) -> TrainState:
+    """A copy on a device, by way of the host; a step destroys the state that it is given."""
+    on_host = jax.tree.map(np.array, state)
+    return jax.tree.map(jnp.asarray, on_host) if device is None else jax.device_put(on_host, device)
+
+
 def _train_epoch(
     train_step: Callable[..., Any],
-    progress: Progress,
+    state: TrainState,
+    epoch: int,
     dataset: Any,
+    key: jax.Array,
     config: TrainConfig,
     stop: threading.Event,
     advance: Callable[[], Any],
 ) -> tuple[TrainState, dict[str, Any] | None]:
     """Train on each sample once (but for a last incomplete batch); no numbers if `stop` was set before the end."""
-    start, totals, epoch = time.perf_counter(), [], len(progress.metrics)
-    second_threshold, key = second_threshold_at(config, epoch), jax.random.wrap_key_data(progress.key)
-    # A step destroys the state that it is given, but this one may belong to the caller or be the best so far.
-    state = jax.tree.map(jnp.copy, progress.state)
+    start, totals, key = time.perf_counter(), [], jax.random.wrap_key_data(key)
+    second_threshold = second_threshold_at(config, epoch)
     for indices in batches(key, len(dataset), config.batch_size, epoch=epoch, drop_last=True):
         if stop.is_set():
             return state, None

@@ -3,6 +3,7 @@
 Weights and membranes are multiples of 1/16, decays and gains powers of 1/2: halves hold them too.
 """
 
+import re
 from typing import Any
 
 import numpy as np
@@ -68,23 +69,38 @@ def lif_network(
     readout: bool = True,
     lengths: bool = False,
     values: bool = False,
+    any_values: bool = False,
+    dense: bool = False,
+    recurrent: tuple[int, ...] = (),
+    first_spikes: bool = False,
     widths: tuple[int, ...] = WIDTHS,
     steps: int = STEPS,
     batch: int = BATCH,
 ) -> Arrays:
-    """All that the harness has a name for, cotangents of all results included."""
+    """All that the harness has a name for, cotangents of all results included; the layers `recurrent` are so."""
     arrays: Arrays = {"ids": events(rng, steps, batch)}
+    if dense:  # mostly 0, of either sign, as events are few
+        inputs = dyadic(rng, -16, 32, steps, batch, INPUTS) * (rng.random((steps, batch, INPUTS)) < 0.4)
+        arrays = {"inputs": inputs.astype(np.float32)}
     if lengths:
         arrays["lengths"] = rng.integers(0, steps + 1, batch).astype(np.int32)
     if values:
         arrays["values"] = rng.integers(0, 2, arrays["ids"].shape).astype(np.float32)
-    inputs = (INPUTS, *widths)
+    if any_values:
+        arrays["values"] = dyadic(rng, -8, 24, *arrays["ids"].shape)
+    inputs_of = (INPUTS, *widths)
     for layer, neurons in enumerate(widths):
-        arrays |= _layer(rng, "", str(layer), inputs[layer], neurons, batch)
+        arrays |= _layer(rng, "", str(layer), inputs_of[layer], neurons, batch)
         arrays[f"threshold{layer}"] = dyadic(rng, 12, 20, neurons)
         arrays[f"second_threshold{layer}"] = dyadic(rng, 4, 12, neurons)
         arrays[f"g_counts{layer}"] = dyadic(rng, -4, 4, batch, neurons)
         arrays[f"g_last_v{layer}"] = dyadic(rng, -16, 16, batch, neurons)
+        if layer not in recurrent:
+            continue
+        arrays[f"recurrent{layer}"] = dyadic(rng, -8, 8, neurons, neurons)
+        arrays[f"g_last_spikes{layer}"] = dyadic(rng, -16, 16, batch, neurons)
+        if first_spikes:  # of any value, as the state of the op
+            arrays[f"spikes{layer}"] = dyadic(rng, -4, 16, batch, neurons)
     if readout:
         arrays |= _layer(rng, "readout_", "", widths[-1], OUTPUTS, batch)
         arrays["g_last_readout_v"] = dyadic(rng, -16, 16, batch, OUTPUTS)
@@ -106,11 +122,16 @@ def _layer(
     return {f"{prefix}{part}{suffix}": array for part, array in arrays.items()}
 
 
+def without_membranes(arrays: Arrays) -> Arrays:
+    """Without the membranes before the first step."""
+    return {name: a for name, a in arrays.items() if not re.fullmatch(r"(readout_)?v\d*", name)}
+
+
 def training_step(rng: np.random.Generator, **options: Any) -> Arrays:
     """A network with a read-out that starts from membranes of 0, and labels."""
     arrays = lif_network(rng, **options)
     arrays = {name: a for name, a in arrays.items() if not name.startswith("g_")}
-    arrays |= {
-        name: np.zeros_like(a) for name, a in arrays.items() if name.removeprefix("readout_")[0] == "v"
-    }
-    return {**arrays, "labels": rng.integers(0, OUTPUTS, arrays["ids"].shape[1]).astype(np.int32)}
+    membranes = arrays.keys() - without_membranes(arrays).keys()
+    arrays |= {name: np.zeros_like(arrays[name]) for name in membranes}
+    batch = arrays["inputs" if "inputs" in arrays else "ids"].shape[1]
+    return {**arrays, "labels": rng.integers(0, OUTPUTS, batch).astype(np.int32)}

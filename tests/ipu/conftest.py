@@ -1,8 +1,9 @@
 """What the tests of the IPU Model have in common: they need its library, which is built where there is a compiler."""
 
+import jax
 import pytest
 
-from snnjax.ipu import _model_library
+from snnjax.ipu import _model_library, _registration
 
 
 @pytest.fixture
@@ -10,3 +11,13 @@ def model() -> None:
     """Skips where the library is missing; tests/ipu/test_library.py holds that there is a reason."""
     if sentence := _model_library.missing():
         pytest.skip(sentence)
+
+
+@pytest.fixture
+def ipus(model: None) -> list[jax.Device]:
+    """The IPUs that tests/conftest.py set up: small, and alike."""
+    try:
+        return jax.devices(_registration.PLATFORM)
+    except RuntimeError:
+        _registration.make_client()  # fails with the reason
+        raise

@@ -17,7 +17,7 @@ from snnjax import LeakyReadout, LIFLayer, LIFNetworkState, SparseSpikes, Surrog
 
 Arrays = dict[str, Any]
 REFERENCE = {"implementation": "reference"}
-PARAMETERS = ("weights", "decay", "threshold", "gain", "bias")
+PARAMETERS = ("weights", "decay", "threshold", "gain", "bias", "recurrent")  # in the order of LIFLayer
 CONSTANTS = ("decay", "threshold", "gain")
 # Compiled in half the time, for what runs once.
 quick_jit = functools.partial(
@@ -80,8 +80,10 @@ def num_layers(arrays: Mapping[str, Any]) -> int:
 def _lif_network(given: Arrays, surrogate: Surrogate, **options: Any) -> Arrays:
     """All results, and for the cotangents among them all gradients that the harness has."""
     learns_constants = options.pop("learns_constants", False)
-    parts = ("weights", "bias", "v", *(CONSTANTS if learns_constants else ()))
+    inputs_gradient = options.pop("inputs_gradient", False)
+    parts = ("weights", "bias", "v", "recurrent", "spikes", *(CONSTANTS if learns_constants else ()))
     names = [f"{part}{layer}" for layer in range(num_layers(given)) for part in parts]
+    names = [name for name in (*names, *(("values", "inputs") if inputs_gradient else ())) if name in given]
     if "readout_weights" in given:
         names += [f"readout_{part}" for part in ("weights", "bias", "v")]
 
@@ -100,22 +102,32 @@ def _lif_network(given: Arrays, surrogate: Surrogate, **options: Any) -> Arrays:
 
 
 def _network_results(given: Arrays, surrogate: Surrogate, options: Any) -> Arrays:
-    count, ids = num_layers(given), given["ids"]
-    layers = [LIFLayer(*(given[f"{part}{layer}"] for part in PARAMETERS)) for layer in range(count)]
+    count = num_layers(given)
+    layers = [LIFLayer(*(given.get(f"{part}{layer}") for part in PARAMETERS)) for layer in range(count)]
     readout = None
     if "readout_weights" in given:
         readout = LeakyReadout(*(given[f"readout_{part}"] for part in ("weights", "decay", "gain", "bias")))
-    zeros = jnp.zeros(ids.shape[:2], jnp.int32)
-    values = given.get("values", jnp.ones(ids.shape, jnp.float32))
-    inputs = SparseSpikes(ids, values, zeros, zeros, given["weights0"].shape[0])
-    state = snnjax.lif_network_state(ids.shape[1], layers, readout)
+    inputs = _inputs(given)
+    shape = (inputs.ids if isinstance(inputs, SparseSpikes) else inputs).shape
+    state = snnjax.lif_network_state(shape[1], layers, readout)
     membranes = tuple(given[f"v{layer}"] for layer in range(count))
-    state = LIFNetworkState(membranes, state.spikes, given.get("readout_v"))
+    spikes = tuple(given.get(f"spikes{layer}", zeros) for layer, zeros in enumerate(state.spikes))
+    state = LIFNetworkState(membranes, spikes, given.get("readout_v"))
     lengths = given.get("lengths")
     second = tuple(given[f"second_threshold{layer}"] for layer in range(count))
     options = {"record_spikes": True, "second_threshold": second, "surrogate": surrogate, **options}
     out, last = snnjax.lif_network(inputs, layers, readout, state, lengths=lengths, **options, **REFERENCE)
-    return _named(out, last, _lengths(lengths, ids.shape), readout is not None)
+    return _named(out, last, _lengths(lengths, shape), readout is not None)
+
+
+def _inputs(given: Arrays) -> Any:
+    """Dense inputs, or events with their values."""
+    if "inputs" in given:
+        return given["inputs"]
+    ids = given["ids"]
+    zeros = jnp.zeros(ids.shape[:2], jnp.int32)
+    values = given.get("values", jnp.ones(ids.shape, jnp.float32))
+    return SparseSpikes(ids, values, zeros, zeros, given["weights0"].shape[0])
 
 
 def _lengths(lengths: Any, shape: tuple[int, ...]) -> jax.Array:
@@ -129,6 +141,8 @@ def _named(out: Any, last: Any, lengths: jax.Array, has_readout: bool) -> Arrays
     for layer, activity in enumerate(out.activity):
         results[f"counts{layer}"] = activity * jnp.maximum(lengths, 1).astype(jnp.float32)[:, None]
         results[f"last_v{layer}"] = last.v[layer]
+        if last.spikes[layer] is not None:
+            results[f"last_spikes{layer}"] = last.spikes[layer]
         if not has_readout and layer + 1 == len(out.activity):
             continue
         results[f"dropped{layer}"] = out.dropped[layer]
@@ -144,12 +158,14 @@ def _training_step(
     given: Arrays, surrogate: Surrogate, num_updates: int, learning_rate: float, pooling: str, **options: Any
 ) -> Arrays:
     """`num_updates` steps of optax.adam on the gradient of the mean cross-entropy."""
-    names = [f"{part}{layer}" for layer in range(num_layers(given)) for part in ("weights", "bias")]
-    parameters = {name: given[name] for name in (*names, "readout_weights", "readout_bias")}
+    parts = ("weights", "bias", "recurrent")
+    names = [f"{part}{layer}" for layer in range(num_layers(given)) for part in parts]
+    names = [name for name in (*names, "readout_weights", "readout_bias") if name in given]
+    parameters = {name: given[name] for name in names}
 
     def loss(parameters: Arrays) -> jax.Array:
         output = _network_results({**given, **parameters}, surrogate, options)["output"]
-        steps = _lengths(given.get("lengths"), given["ids"].shape)
+        steps = _lengths(given.get("lengths"), output.shape)
         valid = (jnp.arange(output.shape[0])[:, None] < steps[None])[:, :, None]
         if pooling == "max":
             logits = jnp.max(output, axis=0, where=valid, initial=-jnp.inf)

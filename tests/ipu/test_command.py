@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from snnjax import cli
+from snnjax.ipu import Profile
 from snnjax.ipu.harness import OPS
 
 pytestmark = pytest.mark.usefixtures("model")
@@ -40,14 +41,16 @@ def test_run_of_an_example_prints_costs_and_results(op: str, capsys: pytest.Capt
 
 
 def test_run_writes_results_and_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arrays, results, profile = (tmp_path / name for name in ("arrays.npz", "results.npz", "profile.json"))
+    names = ("arrays.npz", "results.npz", "profile.json", "profile.html")
+    arrays, results, profile, page = (tmp_path / name for name in names)
     np.savez(arrays, v=np.array([[0.5, 1.5, 1.25]], np.float32))
-    files = ("--arrays", str(arrays), "--out", str(results), "--json", str(profile))
+    files = ("--arrays", str(arrays), "--out", str(results), "--json", str(profile), "--html", str(page))
     assert cli.main([*RUN, "select_spikes", *files, "--tiles", "1", "--set", "capacity=1", "slope=2.5"]) == 0
     with np.load(results) as file:
         assert file["ids"].tolist() == [[1]]
         assert file["num_spikes"].tolist() == [2]
     assert json.loads(profile.read_text())["tiles_per_ipu"] == 1
+    assert page.read_text(encoding="utf-8") == Profile(profile.read_text()).html()
     assert "num_spikes: int32[1]\n" in capsys.readouterr().out
 
 

@@ -41,7 +41,12 @@ def test_refuses(name: str) -> None:
 
 
 NETWORKS_REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "values": ({"values": np.full((5, 3, 5), 0.5)}, {}, "lif_network: `values` must be 0 or 1, got others."),
+    "values": ({"values": np.ones((5, 3, 4))}, {}, "lif_network: `values` must have shape [5, 3, 5], got [5, 3, 4]."),
+    "inputs": ({"ids": None, "inputs": np.ones((5, 3, 4))}, {},
+               "lif_network: `inputs` must have shape [5, 3, 12], got [5, 3, 4]."),
+    "ids and inputs": ({"inputs": np.ones((5, 3, 12))}, {}, "lif_network: `ids` must be one of "),
+    "recurrent": ({"recurrent1": np.ones((9, 8))}, {}, "lif_network: `recurrent1` must have shape [9, 9], got [9, 8]."),
+    "spikes": ({"spikes0": np.ones((3, 13))}, {}, "lif_network: `spikes0` must be one of "),
     "capacity": ({}, {"capacity": (3,)}, "lif_network: `capacity` must be None or at least 1, one value or 2 of them,"),
     "surrogate": ({}, {"surrogate": "step"}, "lif_network: `surrogate` must be one of 'superspike', 'arctan',"),
     "too wide": ({"weights1": np.ones((13, 65_535), "f4"), "readout_weights": np.ones((65_535, 3), "f4")}, {},
@@ -59,8 +64,9 @@ def test_network_refuses(name: str) -> None:
     for layer, neurons in (("0", 13), ("1", 65_535 if name == "too wide" else 9)):
         kept[f"decay{layer}"] = np.full(neurons, 0.5, np.float32)
     kept["readout_decay"] = arrays["readout_decay"]
+    arrays = {part: a for part, a in {**kept, **changed}.items() if a is not None}
     with pytest.raises(ValueError) as error:
-        run_on_model("lif_network", {**kept, **changed}, **options)
+        run_on_model("lif_network", arrays, **options)
     assert str(error.value).startswith(message)
 
 
@@ -141,7 +147,11 @@ def test_result_does_not_depend_on_tiles(data: st.DataObject) -> None:
     steps, batch = (data.draw(st.integers(1, 7), label=name) for name in ("steps", "batch"))
     capacity = data.draw(st.none() | st.integers(1, 24), label="capacity")
     device = data.draw(st.tuples(st.integers(1, 90), st.integers(1, 2)), label="device")
-    sizes: dict[str, Any] = {"widths": widths, "steps": steps, "batch": batch}
+    recurrent = data.draw(st.sets(st.sampled_from(range(len(widths)))), label="recurrent")
+    sizes: dict[str, Any] = {"widths": widths, "steps": steps, "batch": batch, "recurrent": tuple(recurrent)}
+    sizes |= {
+        name: data.draw(st.booleans(), label=name) for name in ("readout", "lengths", "dense", "first_spikes")
+    }
     arrays = cases.lif_network(np.random.default_rng(data.draw(st.integers(0, 99))), **sizes)
     expect_same(arrays, (1, 1), device, capacity)
 
@@ -169,8 +179,8 @@ def test_balanced_mapping_beats_equal_columns() -> None:
 
 
 def test_threads_of_the_host_change_no_bit() -> None:
-    arrays = cases.training_step(np.random.default_rng(5), steps=8, batch=6)
-    arrays = {name: a for name, a in arrays.items() if not name.removeprefix("readout_").startswith("v")}
+    arrays = cases.training_step(np.random.default_rng(5), steps=8, batch=6, recurrent=(0,))
+    arrays = cases.without_membranes(arrays)
     runs = [run_on_model("training_step", arrays, capacity=4, num_updates=2, threads=n) for n in (1, 2, 5)]
     for results, profile in runs[1:]:
         assert profile.data == runs[0][1].data
@@ -207,6 +217,35 @@ def test_layers_share_compute_sets_and_only_lists_travel_far() -> None:
     assert cost[1]["forward/first"] == cases.STEPS + 3
     assert cost[3]["forward/first"] == cost[1]["forward/first"] + 4
     assert cost[3]["backward/second"] == cost[1]["backward/second"] + 4
+
+
+def test_recurrent_layers_take_a_compute_set_for_each_stage() -> None:
+    """A step is an iteration of more compute sets then; the sum from below takes one more of them once."""
+    arrays = cases.lif_network(np.random.default_rng(7), widths=(8, 8, 8), recurrent=(1,))
+    _, profile = run_on_model("lif_network", arrays, num_tiles=64, capacity=3)
+    sets = {each["name"]: each["executions"] for each in profile.data["compute_sets"]}
+    loops = [name.partition("/") for name in sets if sets[name] >= cases.STEPS]
+    assert [part for loop, _, part in loops if loop == "forward"] == ["first", "second", "third"]
+    assert [part for loop, _, part in loops if loop == "backward"] == [
+        "first",
+        "second",
+        "third",
+        "fourth",
+        "fifth",
+    ]
+    assert sets["forward/first"] == cases.STEPS + 1 + 2 + 1 + 1
+    assert sets["backward/first"] == cases.STEPS + 4
+
+
+def test_inputs_of_value_0_cost_less() -> None:
+    """Dense inputs are read entry by entry: what is 0 is passed over."""
+    arrays = cases.lif_network(np.random.default_rng(12), dense=True, steps=2)
+    arrays = {name: a for name, a in arrays.items() if not name.startswith("g_")}
+    cycles = []
+    for inputs in (np.zeros_like(arrays["inputs"]), np.full_like(arrays["inputs"], 1 / 16)):
+        _, profile = run_on_model("lif_network", {**arrays, "inputs": inputs}, num_tiles=64, capacity=4)
+        cycles.append(profile.codelets["snnjax::ValuedCurrent<float,short unsigned int>"].max)
+    assert cycles[0] < cycles[1]
 
 
 def test_published_network_fits_and_is_balanced() -> None:

@@ -20,7 +20,7 @@ ARRAYS = {"ids": np.array([[0]]), "weights": np.ones((1, 2), np.float32)}
 def other_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The path of a library that is looked for in place of the package's own."""
     monkeypatch.setenv("SNNJAX_IPU_MODEL", str(tmp_path / "other.so"))
-    monkeypatch.setattr(_model_library, "_load", _model_library._load.__wrapped__)
+    monkeypatch.setattr(_model_library, "load", _model_library.load.__wrapped__)
     return tmp_path / "other.so"
 
 

@@ -71,6 +71,24 @@ NETWORKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "capacities": ({"lengths": True}, {"capacity": (3, None), "reset": "zero"}),
     "spiking-output": ({"readout": False, "lengths": True}, {"capacity": 5, "reset": "none", "surrogate": "boxcar"}),
     "attached": ({}, {"capacity": 6, "detach_reset": False, "learns_constants": True}),
+    "recurrent": ({"recurrent": (0, 1)}, {"capacity": 4}),
+    "recurrent-below": (
+        {"recurrent": (0,), "lengths": True, "first_spikes": True},
+        {"capacity": (3, None), "learns_constants": True, "detach_reset": False},
+    ),
+    "recurrent-above": ({"recurrent": (1,), "first_spikes": True}, {"capacity": None}),
+    "recurrent-output": (
+        {"recurrent": (0, 1), "readout": False, "lengths": True, "first_spikes": True},
+        {"capacity": 5, "reset": "zero", "learns_constants": True},
+    ),
+    "events": ({"any_values": True, "lengths": True}, {"capacity": 4, "inputs_gradient": True}),
+    "dense": ({"dense": True, "lengths": True}, {"capacity": 4, "inputs_gradient": True}),
+    "recurrent-events": ({"any_values": True, "recurrent": (1,), "widths": (7, 6, 10)}, {"capacity": 4}),
+    "recurrent-dense": (
+        {"dense": True, "recurrent": (0,), "lengths": True, "widths": (8,)},
+        {"capacity": 4, "inputs_gradient": True, "surrogate": "arctan"},
+    ),
+    "one-step": ({"recurrent": (0,), "steps": 1, "first_spikes": True}, {"capacity": 4}),
     "three-layers": ({"widths": (7, 6, 10), "lengths": True}, {"capacity": 4, "surrogate": "triangle", "slope": 2.0}),
 }  # fmt: skip
 
@@ -82,10 +100,39 @@ def test_lif_network_equals_reference(name: str) -> None:
     arrays = cases.lif_network(np.random.default_rng(len(name)), **sizes)
     expected = references.run("lif_network", arrays, **options)
     assert sum(expected[f"counts{layer}"].sum() for layer in range(references.num_layers(arrays))) > 10
+    for layer in sizes.get("recurrent", ()):  # what is compared is there
+        assert expected[f"last_spikes{layer}"].any()
+        assert expected[f"g_recurrent{layer}"].any()
     for given in (arrays, cases.as_half(arrays)):
         for device, results in on_devices("lif_network", given, **options):
             assert expected.keys() <= results.keys()
             expect_equal(results, expected, ROUNDED, device)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_lif_network_in_pieces_equals_whole(dense: bool) -> None:
+    """Membranes and spikes go from call to call, and so do their gradients back; sequences may end in the first."""
+    sizes: dict[str, Any] = {"recurrent": (0, 1), "steps": 6, "dense": dense}
+    arrays = cases.lif_network(np.random.default_rng(11), **sizes)
+    arrays["lengths"] = np.array([6, 2, 4], np.int32)
+    options: dict[str, Any] = {"num_tiles": 9, "capacity": 4}
+    whole, _ = run_on_model("lif_network", arrays, **options)
+    source, state = "inputs" if dense else "ids", ("v0", "v1", "readout_v", "spikes0", "spikes1")
+    pieces = []
+    for steps in (slice(0, 3), slice(3, 6)):
+        piece = {**arrays, source: arrays[source][steps], "g_output": arrays["g_output"][steps]}
+        piece["lengths"] = np.clip(arrays["lengths"] - steps.start, 0, 3)
+        pieces.append(piece)
+    first, _ = run_on_model("lif_network", pieces[0], **options)
+    pieces[1] |= {name: first[f"last_{name}"] for name in state}
+    second, _ = run_on_model("lif_network", pieces[1], **options)
+    for name in state:
+        np.testing.assert_array_equal(second[f"last_{name}"], whole[f"last_{name}"], err_msg=name)
+    pieces[0] |= {f"g_last_{name}": second[f"g_{name}"] for name in state}
+    first, _ = run_on_model("lif_network", pieces[0], **options)
+    for name in ("weights0", "recurrent0", "weights1", "recurrent1", "readout_weights"):
+        together = first[f"g_{name}"] + second[f"g_{name}"]
+        np.testing.assert_allclose(together, whole[f"g_{name}"], rtol=0, atol=1e-5, err_msg=name)
 
 
 def test_lif_network_without_cotangents_keeps_no_record() -> None:
@@ -104,6 +151,8 @@ TRAINING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "mean": ({}, {"capacity": 4, "pooling": "mean"}),
     "sum-lengths": ({"lengths": True}, {"capacity": None, "pooling": "sum", "reset": "zero"}),
     "max": ({"widths": (8,)}, {"capacity": 3, "pooling": "max"}),
+    "recurrent": ({"recurrent": (0,), "any_values": True}, {"capacity": 4, "pooling": "mean"}),
+    "dense": ({"dense": True, "widths": (8,)}, {"capacity": 4, "pooling": "mean"}),
 }
 
 
@@ -115,16 +164,14 @@ def test_training_step_equals_gradient_and_optax(name: str) -> None:
     arrays = cases.training_step(np.random.default_rng(len(name)), **sizes)
     expected = references.run("training_step", arrays, **options)
     assert expected["loss"][2] < expected["loss"][0]
-    given = {part: a for part, a in arrays.items() if not part.removeprefix("readout_").startswith("v")}
-    for device, results in on_devices("training_step", given, **options):
+    for device, results in on_devices("training_step", cases.without_membranes(arrays), **options):
         assert results.keys() == expected.keys()
         expect_equal(results, expected, 1e-5, device)
 
 
 def test_training_step_of_halves_rounds_weights_once() -> None:
     """Weights round to 11 bits in the update; losses, gradients, moments and membranes stay float."""
-    arrays = cases.training_step(np.random.default_rng(4))
-    arrays = {name: a for name, a in arrays.items() if not name.removeprefix("readout_").startswith("v")}
+    arrays = cases.without_membranes(cases.training_step(np.random.default_rng(4)))
     options: dict[str, Any] = {"num_tiles": 7, "learning_rate": 0.01}
     expected, _ = run_on_model("training_step", arrays, **options)
     results, _ = run_on_model("training_step", cases.as_half(arrays), **options)

@@ -119,6 +119,28 @@ def test_interrupted_and_resumed_training_equals_training_in_one_go(whole, tmp_p
     assert [json.loads(line) for line in lines] == resumed.metrics
 
 
+def test_training_on_another_device_gives_the_same_bits_at_home(whole) -> None:
+    device = jax.devices()[-1]
+    used = set()
+
+    def watching(*args):
+        made = train.make_train_step(*args)
+
+        def run_step(state, *rest):
+            used.update(state.params.layers[0].weights.devices())
+            return made(state, *rest)
+
+        return run_step
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train.loop, "make_train_step", watching)
+        result = run(device=device)
+    assert used == {device}
+    assert_same_bits(result.params, whole[0].params)
+    assert without_clock(result.metrics) == without_clock(whole[0].metrics)
+    assert {each for leaf in jax.tree.leaves(result.params) for each in leaf.devices()} == {jax.devices()[0]}
+
+
 def test_resuming_a_finished_run_returns_its_result(whole) -> None:
     result, folder = whole
     again = run(folder=folder, settings={"hidden": (16,)}, resume=True, source=lambda epoch: 1 / 0)

@@ -3,18 +3,35 @@
 #pragma once
 
 #include <poplar/Graph.hpp>
+#include <vector>
 
 #include "loop.hpp"
 
 namespace snnjax::builders {
 
-// The lists that layer `l` reads, at the step of its next iteration (second set).
-void addReversedLists(Loop& loop, std::size_t l);
+// Which sets of the loop take the stages between dot products and dense rows. A loop of two sets takes an iteration
+// more for the last two; one with recurrent layers has a set for each stage.
+struct ListStages {
+  unsigned group_sums, home_sums, rows;
+  unsigned late;  // iterations by which the last two come after the dot products
+};
+ListStages listStages(const NetworkPlan& plan);
 
-// From `dots` of layer `l` (l > 0), float [tiles, batch * capacity], to the gradient of the listed spikes of the layer
-// below: float [tiles below, batch * columns below], spread over the homes of the lists. Sums run in two levels of a
-// tree: over the tiles of a group (second set), over groups at the homes (first set of the next iteration), which
-// spread them into dense rows (second set).
-poplar::Tensor addListGradient(Loop& loop, std::size_t l, const poplar::Tensor& dots);
+// Partial dot products of the layer `reader` with the lists that it reads: float [tiles, batch * capacity].
+struct ListDots {
+  std::size_t reader;
+  poplar::Tensor dots;
+};
+
+// The gradient of the entries of lists[l], float [batch, capacity] at their homes, from the dot products of all that
+// read them. Sums run in two levels of a tree: over the tiles of a group, then over groups at the homes.
+poplar::Tensor addListGradient(Loop& loop, std::size_t l, const std::vector<ListDots>& dots);
+
+// The same as dense rows on the tiles of the layer that fired the lists, float [tiles, batch * columns]: homes spread
+// the sums.
+poplar::Tensor addDenseGradient(Loop& loop, std::size_t l, const poplar::Tensor& values);
+
+// Keeps the gradient of the input lists of all steps.
+void addInputsGradient(Loop& loop, const poplar::Tensor& values, const poplar::Tensor& g_inputs);
 
 }  // namespace snnjax::builders

@@ -80,21 +80,20 @@ void addLeader(Loop& loop, std::size_t l, std::size_t g, std::size_t h, const Ca
              {"num_neurons", list.num_neurons}});
 }
 
-// Merged in the first set, passed on in the second: readers of the lists run in the first one.
-void addHome(Loop& loop, std::size_t l, const Home& home, const Candidates& candidates, const poplar::Tensor& made) {
+// Merges what the groups list into `made` [batch, stride].
+void addMerge(Loop& loop, std::size_t l, const Home& home, const Candidates& candidates, const poplar::Tensor& made,
+              When when) {
   const NetworkPlan& plan = loop.plan;
   const ListPlan& list = plan.lists[l + 1];
-  const ListTensors& tensors = loop.tensors.lists[l + 1];
-  const unsigned delay = plan.layers[l].delay + 1;
-  const unsigned width = home.samples * list.stride;
   // [groups, parts, samples, ...]: ids ascend from record to record.
   const auto byPart = [&](const poplar::Tensor& tensor) { return rowsOf(tensor, home, 1).dimShuffle({0, 2, 1, 3}); };
-  addVertex(loop.graph, loop.sets[0], poputil::templateVertex("snnjax::CombineCandidates", UNSIGNED_SHORT), home.tile,
+  addVertex(loop.graph, loop.sets[when.set], poputil::templateVertex("snnjax::CombineCandidates", UNSIGNED_SHORT),
+            home.tile,
             {{"lists", byPart(candidates.records)},
              {"membranes", byPart(candidates.membranes)},
              {"list", rowsOf(made, home)},
-             {"dropped", rowsOf(tensors.dropped, home)},
-             {"iteration", loop.clock.at(home.tile, 0)}},
+             {"dropped", rowsOf(loop.tensors.lists[l + 1].dropped, home)},
+             {"iteration", loop.clock.at(home.tile, when.set)}},
             {{"rows", home.samples},
              {"num_lists", static_cast<unsigned>(plan.layers[l].groups.size()) * plan.layers[l].parts},
              {"slots", candidates.slots},
@@ -103,30 +102,41 @@ void addHome(Loop& loop, std::size_t l, const Home& home, const Candidates& cand
              {"capacity", list.capacity},
              {"num_neurons", list.num_neurons},
              {"num_steps", plan.options.num_steps},
-             {"delay", delay}});
+             {"delay", when.delay}});
+}
+
+void addStore(Loop& loop, std::size_t l, const Home& home, const poplar::Tensor& made, When when) {
+  const poplar::Tensor& history = loop.tensors.lists[l + 1].history;
+  if (!history.valid()) return;
+  addStep(loop, "snnjax::StoreStep", home.tile, historyOf(loop.plan, loop.plan.lists[l + 1].stride, history, home),
+          rowsOf(made, home), when);
+}
+
+// The way of a home's lists in a loop of two sets, through `made`, and in one of three.
+void addHome(Loop& loop, std::size_t l, const Home& home, const Candidates& candidates, const poplar::Tensor& made) {
+  const ListPlan& list = loop.plan.lists[l + 1];
+  const poplar::Tensor& lists = loop.tensors.lists[l + 1].lists;
+  const unsigned delay = loop.plan.layers[l].delay;
+  if (loop.sets.size() > 2) {
+    addMerge(loop, l, home, candidates, lists, {.set = 2, .delay = delay});
+    addStore(loop, l, home, lists, {.set = 0, .delay = delay + 1});
+    return;
+  }
+  addMerge(loop, l, home, candidates, made, {.set = 0, .delay = delay + 1});
   addVertex(loop.graph, loop.sets[1], poputil::templateVertex("snnjax::CopyRow", UNSIGNED_SHORT), home.tile,
-            {{"in", rowsOf(made, home)}, {"out", rowsOf(tensors.lists, home)}}, {{"width", width}});
-  if (!tensors.history.valid()) return;
-  addVertex(loop.graph, loop.sets[1], poputil::templateVertex("snnjax::StoreStep", UNSIGNED_SHORT), home.tile,
-            {{"row", rowsOf(made, home)},
-             {"history", historyOf(plan, list, tensors.history, home)},
-             {"iteration", loop.clock.at(home.tile, 1)}},
-            {{"num_steps", plan.options.num_steps}, {"delay", delay}, {"width", width}, {"reverse", false}});
+            {{"in", rowsOf(made, home)}, {"out", rowsOf(lists, home)}}, {{"width", home.samples * list.stride}});
+  addStore(loop, l, home, made, {.set = 1, .delay = delay + 1});
 }
 
 }  // namespace
 
-void addInputLists(Loop& loop) {
-  for (const Home& home : loop.plan.lists.front().homes) {
-    addLoadStep(loop, 0, home, loop.tensors.lists.front().lists, 1, 0, false);
-  }
-}
-
 Sequence addSelection(Loop& loop, std::size_t l) {
   const ListPlan& list = loop.plan.lists[l + 1];
   const Candidates candidates = addCandidates(loop, l);
-  const poplar::Tensor made =
-      addAtHomes(loop.graph, UNSIGNED_SHORT, list.homes, list.stride, loop.name + "/made" + std::to_string(l));
+  poplar::Tensor made;
+  if (loop.sets.size() == 2) {
+    made = addAtHomes(loop.graph, UNSIGNED_SHORT, list.homes, list.stride, loop.name + "/made" + std::to_string(l));
+  }
   Sequence before;
   for (std::size_t g = 0; g < loop.plan.layers[l].groups.size(); ++g) {
     for (std::size_t h = 0; h < list.homes.size(); ++h) addLeader(loop, l, g, h, candidates, before);

@@ -7,11 +7,10 @@
 
 namespace snnjax::builders {
 
-// The input lists of step t are loaded in iteration t, second set.
-void addInputLists(Loop& loop);
-
 // The lists that layer `layer` fires, in two levels of a tree: tiles that lead a group list the candidates among the
-// group's neurons, homes merge what the groups list. Returns what has to run before the loop.
+// group's neurons, homes merge what the groups list. A loop of two sets merges in the first set of the next iteration
+// and passes the lists on in the second one, for their readers run in the first; a loop of three sets merges in the
+// third one. Returns what has to run before the loop.
 poplar::program::Sequence addSelection(Loop& loop, std::size_t layer);
 
 }  // namespace snnjax::builders

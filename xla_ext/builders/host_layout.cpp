@@ -1,6 +1,7 @@
 #include "host_layout.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -13,19 +14,46 @@ void checkSize(const char* function, std::size_t expected, std::size_t actual) {
                               " numbers, got " + std::to_string(actual) + ". Give it the sizes of the plan.");
 }
 
-// Calls body(record of sample b at step t in the history, t * batch + b).
+// Calls body(record of sample b at step t in the history, t * batch + b); records are `width` entries wide.
 template <class Entry, class Body>
-void forEachRecord(const NetworkPlan& plan, const ListPlan& list, std::span<Entry> history, Body&& body) {
+void forEachRecord(const NetworkPlan& plan, const ListPlan& list, std::size_t width, std::span<Entry> history,
+                   Body&& body) {
   const std::size_t batch = plan.options.batch, steps = plan.options.num_steps;
   Entry* record = history.data();
   for (const Home& home : list.homes) {
     for (std::size_t t = 0; t < steps; ++t) {
       for (unsigned b = home.first_sample; b < home.first_sample + home.samples; ++b) {
         body(record, t * batch + b);
-        record += list.stride;
+        record += width;
       }
     }
   }
+}
+
+// The slots of a user's list that name something, in the order of their ids, the same ids in the order of the slots.
+std::vector<std::size_t> slotsInOrder(const ListPlan& list, std::span<const std::int32_t> ids) {
+  std::vector<std::size_t> slots;
+  for (std::size_t k = 0; k < ids.size(); ++k) {
+    if (ids[k] >= 0 && ids[k] < static_cast<std::int32_t>(list.num_neurons)) slots.push_back(k);
+  }
+  std::ranges::stable_sort(slots, {}, [&](std::size_t k) { return ids[k]; });
+  return slots;
+}
+
+// Calls body(place in the history, place in the user's array) for the values of all entries.
+template <class Body>
+void forEachValue(const NetworkPlan& plan, std::size_t l, std::span<const std::int32_t> ids, Body&& body) {
+  const ListPlan& list = plan.lists[l];
+  const std::size_t records = std::size_t{plan.options.num_steps} * plan.options.batch, width = list.capacity;
+  if (!list.dense) checkSize("values of lists", records * width, ids.size());
+  std::vector<std::size_t> all(width);
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  std::vector<char> history(records * width);  // stands for any history: its places count
+  forEachRecord(plan, list, width, std::span(history), [&](const char* record, std::size_t row) {
+    const std::vector<std::size_t> slots = list.dense ? all : slotsInOrder(list, ids.subspan(row * width, width));
+    const auto first = static_cast<std::size_t>(record - history.data());
+    for (std::size_t k = 0; k < slots.size(); ++k) body(first + k, row * width + slots[k]);
+  });
 }
 
 }  // namespace
@@ -66,17 +94,31 @@ std::vector<std::uint16_t> listsToHomes(const NetworkPlan& plan, std::size_t l, 
   const std::size_t records = std::size_t{plan.options.num_steps} * plan.options.batch;
   checkSize("listsToHomes", records * list.capacity, ids.size());
   std::vector<std::uint16_t> history(records * list.stride, static_cast<std::uint16_t>(list.num_neurons));
-  forEachRecord(plan, list, std::span(history), [&](std::uint16_t* record, std::size_t row) {
-    std::uint16_t* const first = record + kListHeader;
-    std::uint16_t* last = first;
-    for (const std::int32_t id : ids.subspan(row * list.capacity, list.capacity)) {
-      if (id >= 0 && id < static_cast<std::int32_t>(list.num_neurons)) *last++ = static_cast<std::uint16_t>(id);
-    }
-    std::sort(first, last);
-    std::fill_n(record, kListHeader - 1, static_cast<std::uint16_t>(last - first));  // kept, listed, true spikes
+  forEachRecord(plan, list, list.stride, std::span(history), [&](std::uint16_t* record, std::size_t row) {
+    const std::span<const std::int32_t> own = ids.subspan(row * list.capacity, list.capacity);
+    const std::vector<std::size_t> slots = slotsInOrder(list, own);
+    std::fill_n(record, kListHeader - 1, static_cast<std::uint16_t>(slots.size()));  // kept, listed, true spikes
     record[kListHeader - 1] = 0;
+    std::ranges::transform(slots, record + kListHeader,
+                           [&](std::size_t k) { return static_cast<std::uint16_t>(own[k]); });
   });
   return history;
+}
+
+std::vector<float> valuesToHomes(const NetworkPlan& plan, std::size_t l, std::span<const std::int32_t> ids,
+                                 std::span<const float> values) {
+  std::vector<float> history(std::size_t{plan.options.num_steps} * plan.options.batch * plan.lists[l].capacity);
+  checkSize("valuesToHomes", history.size(), values.size());
+  forEachValue(plan, l, ids, [&](std::size_t at, std::size_t from) { history[at] = values[from]; });
+  return history;
+}
+
+std::vector<float> valuesFromHomes(const NetworkPlan& plan, std::size_t l, std::span<const std::int32_t> ids,
+                                   std::span<const float> history) {
+  std::vector<float> values(std::size_t{plan.options.num_steps} * plan.options.batch * plan.lists[l].capacity);
+  checkSize("valuesFromHomes", values.size(), history.size());
+  forEachValue(plan, l, ids, [&](std::size_t at, std::size_t to) { values[to] = history[at]; });
+  return values;
 }
 
 HostLists listsFromHomes(const NetworkPlan& plan, std::size_t l, std::span<const std::uint16_t> history) {
@@ -86,7 +128,7 @@ HostLists listsFromHomes(const NetworkPlan& plan, std::size_t l, std::span<const
   HostLists lists;
   lists.ids.resize(records * list.capacity);
   for (std::vector<std::int32_t>* each : {&lists.num_kept, &lists.num_spikes, &lists.num_listed}) each->resize(records);
-  forEachRecord(plan, list, history, [&](const std::uint16_t* record, std::size_t row) {
+  forEachRecord(plan, list, list.stride, history, [&](const std::uint16_t* record, std::size_t row) {
     lists.num_kept[row] = record[0];
     lists.num_listed[row] = record[1];
     lists.num_spikes[row] = record[2];

@@ -11,9 +11,9 @@
 
 namespace snnjax::builders {
 
-// Reads weights, constants, lengths, row 0 of the membranes and the history of the input lists; writes membranes,
-// counts, dropped, and the histories of all lists if the record is kept. Where membranes are not kept, their one row is
-// the state: before the first step on entry, after the last one on return.
+// Reads weights, constants, lengths, row 0 of the membranes, the first spikes and the history of the input lists and
+// values; writes membranes, counts, dropped, last spikes, and the histories of all lists if the record is kept. Where
+// membranes are not kept, their one row is the state: before the first step on entry, after the last one on return.
 poplar::program::Sequence addForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors);
 
 // Cotangents in and out of the backward pass, of one layer, on its tiles in the layouts of LayerTensors.
@@ -26,6 +26,9 @@ struct LayerCotangents {
   // In and out: float [tiles, batch * columns]. 0 on entry; of the read-out the gradient of its last membranes on
   // entry, of its first ones on return.
   poplar::Tensor g_v;
+  // Of recurrent layers. In, is used up: float [batch, neurons] at the homes of the layer's lists, of the last spikes.
+  // Out: likewise of the spikes before the first step; added to: float [tiles, (neurons + 1) * columns], as g_weights.
+  poplar::Tensor g_last_spikes, g_first_spikes, g_recurrent;
   poplar::Tensor g_first;  // out: float [tiles, batch * columns], of the first membranes; not of the read-out
   // Out, added to, where options.learns_constants: float [tiles, batch * columns], to be summed over the batch.
   poplar::Tensor g_decay, g_threshold, g_gain;
@@ -33,6 +36,9 @@ struct LayerCotangents {
 
 struct NetworkCotangents {
   std::vector<LayerCotangents> layers;
+  // Out, where options.inputs_gradient: as ListTensors::values_history of the inputs; values of slots that list nothing
+  // have 0.
+  poplar::Tensor g_inputs;
 };
 
 NetworkCotangents addNetworkCotangents(poplar::Graph& graph, const NetworkPlan& plan);

@@ -1,41 +1,22 @@
-// The backward loop, time reversed: membrane gradients in the first compute set, weight gradients and sums of partial
-// dot products in the second.
+// The backward loop, time reversed: membrane gradients in the first compute set, weight gradients in the second, beside
+// sums of partial dot products; with recurrent layers these take sets of their own (backward_lists.hpp).
 #include <poputil/VertexTemplates.hpp>
 
 #include "backward_constants.hpp"
 #include "backward_lists.hpp"
+#include "backward_stage.hpp"
 #include "lif_network.hpp"
 #include "loop.hpp"
+#include "recurrent_state.hpp"
 #include "vertices.hpp"
 
 namespace snnjax::builders {
 namespace {
 
 using poplar::UNSIGNED_SHORT;
-using poplar::program::Copy;
 using poplar::program::Execute;
 using poplar::program::Repeat;
 using poplar::program::Sequence;
-
-// What the stages of one layer hand to each other.
-struct Stage {
-  poplar::Tensor lists;  // ids [tiles, batch * stride]: every tile's copy of the input lists at t, for two sets read it
-  poplar::Tensor g_spikes;   // float [tiles, batch * columns]: of the layer's own listed spikes at t
-  poplar::Tensor g_current;  // float [tiles, batch * columns]
-  poplar::Tensor dots;  // float [tiles, batch * capacity]: <weights of a listed input, g_current>, own columns only
-};
-
-Stage addStage(Loop& loop, std::size_t l) {
-  const LayerPlan& layer = loop.plan.layers[l];
-  const ListPlan& list = loop.plan.lists[l];
-  const std::size_t batch = loop.plan.options.batch;
-  const std::string name = loop.name + "/layer" + std::to_string(l) + "/";
-  Stage stage;
-  stage.lists = addBlocks(loop.graph, UNSIGNED_SHORT, layer.tiles, batch * list.stride, name + "lists");
-  stage.g_current = addBlocks(loop.graph, poplar::FLOAT, layer.tiles, batch * layer.tiles.columns, name + "g_current");
-  if (l > 0) stage.dots = addBlocks(loop.graph, poplar::FLOAT, layer.tiles, batch * list.capacity, name + "dots");
-  return stage;
-}
 
 void addNeurons(Loop& loop, std::size_t l, unsigned i, const Stage& stage, const LayerCotangents& cotangents) {
   const NetworkOptions& options = loop.plan.options;
@@ -62,11 +43,12 @@ void addNeurons(Loop& loop, std::size_t l, unsigned i, const Stage& stage, const
     const std::vector<State> switches = surrogateStates(options);
     states.insert(states.end(), switches.begin(), switches.end());
   }
-  std::string type = "snnjax::LifMembraneGradient";  // nobody asks for the gradient of the network's inputs
-  if (l > 0) {
-    const ListPlan& list = loop.plan.lists[l];
-    fields.insert(fields.end(), {{"lists", stage.lists[i]}, {"weights", tensors.weights[i]}, {"dots", stage.dots[i]}});
-    states.insert(states.end(), {{"stride", list.stride}, {"capacity", list.capacity}, {"num_inputs", layer.inputs}});
+  std::string type = "snnjax::LifMembraneGradient";
+  if (makesDots(loop.plan, l)) {
+    const ListsRead read = listsOfDots(loop, l, i, stage);
+    fields.insert(fields.end(), {{"lists", read.lists}, {"weights", tensors.weights[i]}, {"dots", stage.dots[i]}});
+    states.insert(states.end(),
+                  {{"stride", read.stride}, {"capacity", loop.plan.lists[l].capacity}, {"num_inputs", layer.inputs}});
     const char* name = layer.leaky ? "snnjax::LeakyBackward" : "snnjax::LifBackward";
     type = poputil::templateVertex(name, weightsType(loop.plan), UNSIGNED_SHORT);
   }
@@ -76,12 +58,15 @@ void addNeurons(Loop& loop, std::size_t l, unsigned i, const Stage& stage, const
 void addWeightsGradient(Loop& loop, std::size_t l, unsigned i, const Stage& stage, const LayerCotangents& cotangents) {
   const LayerPlan& layer = loop.plan.layers[l];
   const ListPlan& list = loop.plan.lists[l];
+  const ListTensors& at_homes = loop.tensors.lists[l];
   const unsigned tile = layer.tiles.first + i;
-  addVertex(loop.graph, loop.sets[1], poputil::templateVertex("snnjax::ListedRowsGradient", UNSIGNED_SHORT), tile,
-            {{"lists", stage.lists[i]},
-             {"g_current", stage.g_current[i]},
-             {"g_weights", cotangents.g_weights[i]},
-             {"iteration", loop.clock.at(tile, 1)}},
+  std::vector<Field> fields = {{"lists", list.dense ? at_homes.lists : stage.lists[i]},
+                               {"g_current", stage.g_current[i]},
+                               {"g_weights", cotangents.g_weights[i]},
+                               {"iteration", loop.clock.at(tile, 1)}};
+  if (list.valued) fields.push_back({"values", list.dense ? at_homes.values : stage.values[i]});
+  const char* name = list.valued ? "snnjax::ValuedRowsGradient" : "snnjax::ListedRowsGradient";
+  addVertex(loop.graph, loop.sets[1], poputil::templateVertex(name, UNSIGNED_SHORT), tile, fields,
             {{"num_steps", loop.plan.options.num_steps},
              {"delay", layer.backward_delay},
              {"batch", loop.plan.options.batch},
@@ -91,91 +76,146 @@ void addWeightsGradient(Loop& loop, std::size_t l, unsigned i, const Stage& stag
              {"neurons", layer.tiles.columns}});
 }
 
+// What the current's gradient at t does to recurrent weights and to the layer's own spikes at t - 1; not at t = 0,
+// before which there is no list.
+void addRecurrentGradient(Loop& loop, std::size_t l, unsigned i, const Stage& stage,
+                          const LayerCotangents& cotangents) {
+  const LayerPlan& layer = loop.plan.layers[l];
+  const ListPlan& list = loop.plan.lists[l + 1];
+  const unsigned tile = layer.tiles.first + i;
+  const std::vector<Field> fields = {
+      {"lists", stage.own_lists[i]}, {"g_current", stage.g_current[i]}, {"iteration", loop.clock.at(tile, 1)}};
+  const std::vector<State> states = {{"num_steps", loop.plan.options.num_steps - 1},
+                                     {"delay", layer.backward_delay},
+                                     {"batch", loop.plan.options.batch},
+                                     {"stride", list.stride},
+                                     {"capacity", list.capacity},
+                                     {"num_inputs", layer.neurons},
+                                     {"neurons", layer.tiles.columns}};
+  std::vector<Field> of_weights = fields, of_spikes = fields;
+  of_weights.push_back({"g_weights", cotangents.g_recurrent[i]});
+  of_spikes.insert(of_spikes.end(), {{"weights", loop.tensors.layers[l].recurrent[i]}, {"dots", stage.own_dots[i]}});
+  addVertex(loop.graph, loop.sets[1], poputil::templateVertex("snnjax::ListedRowsGradient", UNSIGNED_SHORT), tile,
+            of_weights, states);
+  addVertex(loop.graph, loop.sets[1],
+            poputil::templateVertex("snnjax::ListedDots", weightsType(loop.plan), UNSIGNED_SHORT), tile, of_spikes,
+            states);
+}
+
 // The gradient of a spiking output lies on the neurons' own tiles for all steps.
 poplar::Tensor addOutputGradient(Loop& loop, std::size_t l, const LayerCotangents& cotangents) {
   const LayerPlan& layer = loop.plan.layers[l];
   const unsigned width = loop.plan.options.batch * layer.tiles.columns;
   const poplar::Tensor g_spikes = addBlocks(loop.graph, poplar::FLOAT, layer.tiles, width, loop.name + "/g_output");
   for (unsigned i = 0; i < layer.tiles.count; ++i) {
-    const unsigned tile = layer.tiles.first + i;
-    addVertex(loop.graph, loop.sets[1], poputil::templateVertex("snnjax::LoadStep", poplar::FLOAT), tile,
-              {{"history", cotangents.g_output[i]}, {"row", g_spikes[i]}, {"iteration", loop.clock.at(tile, 1)}},
-              {{"num_steps", loop.plan.options.num_steps},
-               {"delay", layer.backward_delay - 1},
-               {"width", width},
-               {"reverse", true}});
+    addStep(loop, "snnjax::LoadStep", layer.tiles.first + i, cotangents.g_output[i], g_spikes[i],
+            {.set = 1, .delay = layer.backward_delay - 1, .reverse = true});
   }
   return g_spikes;
 }
 
-// The lists at t go to all tiles that read them, in one exchange for all layers.
-Copy copyLists(const Loop& loop, const std::vector<Stage>& stages) {
-  std::vector<poplar::Tensor> from, to;
-  for (std::size_t l = 0; l < stages.size(); ++l) {
-    const unsigned tiles = loop.plan.layers[l].tiles.count;
-    from.push_back(loop.tensors.lists[l].lists.flatten().expand({0}).broadcast(tiles, 0).flatten());
-    to.push_back(stages[l].lists.flatten());
+// The gradient of a layer's listed spikes: through the layer above, and through its own next step.
+poplar::Tensor addSpikesGradient(Loop& loop, std::size_t l, const std::vector<Stage>& stages) {
+  std::vector<ListDots> dots;
+  if (l + 1 < stages.size()) dots.push_back({l + 1, stages[l + 1].dots});
+  if (loop.plan.layers[l].recurrent) dots.push_back({l, stages[l].own_dots});
+  return addDenseGradient(loop, l + 1, addListGradient(loop, l + 1, dots));
+}
+
+// The sum of both, in the last set: of spikes that are the output and recurrent besides.
+poplar::Tensor addTogether(Loop& loop, std::size_t l, const poplar::Tensor& a, const poplar::Tensor& b) {
+  const LayerPlan& layer = loop.plan.layers[l];
+  const unsigned width = loop.plan.options.batch * layer.tiles.columns;
+  const poplar::Tensor sum = addBlocks(loop.graph, poplar::FLOAT, layer.tiles, width, loop.name + "/g_spikes");
+  for (unsigned i = 0; i < layer.tiles.count; ++i) {
+    addVertex(loop.graph, loop.sets.back(), "snnjax::SumRows", layer.tiles.first + i,
+              {{"in", poplar::concat(a[i], b[i])}, {"out", sum[i]}}, {{"rows", 2U}, {"columns", width}});
   }
-  return Copy(poplar::concat(from), poplar::concat(to));
+  return sum;
+}
+
+// The gradient of the layer's spikes at the step of its next iteration; none of the read-out's.
+poplar::Tensor addOwnGradient(Loop& loop, std::size_t l, const std::vector<Stage>& stages,
+                              const LayerCotangents& cotangents) {
+  if (loop.plan.layers[l].leaky) return {};
+  if (l + 1 < stages.size()) return addSpikesGradient(loop, l, stages);
+  const poplar::Tensor output = addOutputGradient(loop, l, cotangents);
+  return loop.plan.layers[l].recurrent ? addTogether(loop, l, output, addSpikesGradient(loop, l, stages)) : output;
+}
+
+// Membranes, dots and weight gradients of one step, neurons by neurons.
+void addTiles(Loop& loop, std::size_t l, const Stage& stage, const LayerCotangents& cotangents) {
+  for (unsigned i = 0; i < loop.plan.layers[l].tiles.count; ++i) {
+    addNeurons(loop, l, i, stage, cotangents);
+    addWeightsGradient(loop, l, i, stage, cotangents);
+    if (loop.plan.layers[l].recurrent) addRecurrentGradient(loop, l, i, stage, cotangents);
+  }
+}
+
+// Before the loop: layers that learn their constants keep a membrane gradient for it, last spikes have theirs taken in,
+// and no recurrent current comes from behind the last step.
+Sequence beforeLoop(Loop& loop, const std::vector<Stage>& stages, const NetworkCotangents& cotangents) {
+  Sequence program({loop.clock.reset()});
+  std::vector<poplar::Tensor> zero;
+  const poplar::Tensor& all_inputs = stages.front().all_inputs;
+  if (all_inputs.valid()) {
+    program.add(fillRecords(loop.graph, loop.plan.layers.front(), loop.plan.options.num_inputs, all_inputs));
+  }
+  for (std::size_t l = 0; l < stages.size(); ++l) {
+    const LayerPlan& layer = loop.plan.layers[l];
+    if (layer.recurrent) {
+      zero.push_back(stages[l].own_dots);
+      program.add(addLastSpikesGradient(loop.graph, loop.plan, l, loop.tensors, cotangents.layers[l]));
+    }
+    if (loop.plan.options.learns_constants && !layer.leaky) {
+      program.add(addConstantsGradient(loop, l, stages[l].g_spikes, cotangents.layers[l]));
+    }
+  }
+  program.add(zeros(loop.graph, zero, loop.name + "/zero_dots"));
+  return program;
+}
+
+// Behind it: first membranes and first spikes.
+Sequence afterLoop(Loop& loop, const std::vector<Stage>& stages, const NetworkCotangents& cotangents) {
+  Sequence program({addFirstGradient(loop, cotangents)});
+  for (std::size_t l = 0; l < stages.size(); ++l) {
+    if (!loop.plan.layers[l].recurrent || !loop.plan.options.first_spikes) continue;
+    program.add(addFirstSpikesGradient(loop.graph, loop.plan, l, loop.tensors.layers[l], stages[l].g_current,
+                                       cotangents.layers[l]));
+  }
+  return program;
+}
+
+// Two sets; with recurrent layers one for each stage, and one more for recurrent spikes that are the output.
+unsigned numSets(const NetworkPlan& plan) {
+  if (!plan.isRecurrent()) return 2;
+  return plan.layers.back().recurrent ? 6 : 5;
 }
 
 }  // namespace
 
-NetworkCotangents addNetworkCotangents(poplar::Graph& graph, const NetworkPlan& plan) {
-  NetworkCotangents cotangents;
-  for (std::size_t l = 0; l < plan.layers.size(); ++l) {
-    const LayerPlan& layer = plan.layers[l];
-    const std::string name = "layer" + std::to_string(l) + "/";
-    const std::size_t row = std::size_t{plan.options.batch} * layer.tiles.columns;
-    const auto blocks = [&](std::size_t elements, const char* part) {
-      return addBlocks(graph, poplar::FLOAT, layer.tiles, elements, name + part);
-    };
-    LayerCotangents own;
-    own.g_weights = blocks((std::size_t{layer.inputs} + 1) * layer.tiles.columns, "g_weights");
-    own.g_bias = blocks(row, "g_bias");
-    own.g_v = blocks(row, "g_v");
-    if (!layer.leaky) {
-      own.g_counts = blocks(row, "g_counts");
-      own.g_last = blocks(row, "g_last");
-      own.g_first = blocks(row, "g_first");
-    }
-    if (!layer.leaky && plan.options.learns_constants) {
-      own.g_decay = blocks(row, "g_decay");
-      own.g_threshold = blocks(row, "g_threshold");
-      own.g_gain = blocks(row, "g_gain");
-    }
-    if (l + 1 == plan.layers.size()) own.g_output = blocks(row * plan.options.num_steps, "g_output");
-    cotangents.layers.push_back(own);
-  }
-  return cotangents;
-}
-
 Sequence addBackward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
                      const NetworkCotangents& cotangents) {
-  Loop loop(graph, plan, tensors, "backward");
+  Loop loop(graph, plan, tensors, "backward", numSets(plan));
   std::vector<Stage> stages;
   for (std::size_t l = 0; l < plan.layers.size(); ++l) stages.push_back(addStage(loop, l));
-  for (std::size_t l = plan.layers.size(); l-- > 0;) {
-    if (l + 1 < plan.layers.size()) {
-      stages[l].g_spikes = addListGradient(loop, l + 1, stages[l + 1].dots);
-    } else if (!plan.layers[l].leaky) {
-      stages[l].g_spikes = addOutputGradient(loop, l, cotangents.layers[l]);
+  for (std::size_t l = plan.lists.size(); l-- > 0;) {
+    if (l < plan.layers.size()) {
+      stages[l].g_spikes = addOwnGradient(loop, l, stages, cotangents.layers[l]);
+      addTiles(loop, l, stages[l], cotangents.layers[l]);
     }
-    for (unsigned i = 0; i < plan.layers[l].tiles.count; ++i) {
-      addNeurons(loop, l, i, stages[l], cotangents.layers[l]);
-      addWeightsGradient(loop, l, i, stages[l], cotangents.layers[l]);
-    }
-    addReversedLists(loop, l);
+    // Dense inputs are read by the second set alone: they need no copy, and come in the first one.
+    const bool dense = plan.lists[l].dense;
+    addLoadLists(loop, l, {.set = dense ? 0U : 1U, .delay = plan.listDelay(l) - (dense ? 0 : 1), .reverse = true});
   }
-  Sequence program({loop.clock.reset()});
-  for (std::size_t l = 0; l < plan.layers.size(); ++l) {
-    if (plan.options.learns_constants && !plan.layers[l].leaky) {
-      program.add(addConstantsGradient(loop, l, stages[l].g_spikes, cotangents.layers[l]));
-    }
+  if (plan.options.inputs_gradient) {
+    addInputsGradient(loop, addListGradient(loop, 0, {{0, stages.front().dots}}), cotangents.g_inputs);
   }
-  Sequence body({copyLists(loop, stages), Execute(loop.sets[0]), Execute(loop.sets[1])});
+  Sequence body({copyLists(loop, stages)});
+  for (const poplar::ComputeSet& set : loop.sets) body.add(Execute(set));
+  Sequence program = beforeLoop(loop, stages, cotangents);
   program.add(Repeat(plan.backward_iterations, body));
-  program.add(addFirstGradient(loop, cotangents));
+  program.add(afterLoop(loop, stages, cotangents));
   return program;
 }
 

@@ -1,79 +1,145 @@
-// The forward loop: neurons and the merging of lists in the first compute set, candidates and storing in the second.
+// The forward loop. Feed-forward: neurons and the merging of lists in the first compute set, candidates and storing in
+// the second. With recurrent layers lists are merged in a third one, so that the next iteration has them.
+#include <limits>
 #include <poputil/VertexTemplates.hpp>
 
 #include "forward_lists.hpp"
 #include "lif_network.hpp"
 #include "loop.hpp"
+#include "recurrent_state.hpp"
 #include "vertices.hpp"
 
 namespace snnjax::builders {
 namespace {
 
+using poplar::Tensor;
+using poplar::UNSIGNED_SHORT;
 using poplar::program::Copy;
 using poplar::program::Execute;
 using poplar::program::Repeat;
 using poplar::program::Sequence;
 
+// The vertex that advances the neurons of a tile, its fields and states.
+struct Vertex {
+  const char* name;
+  std::vector<Field> fields;
+  std::vector<State> states;
+};
+
+// What the neurons sum: lists from below; own lists and a current; or a current alone.
+Vertex vertexOf(const Loop& loop, std::size_t l, unsigned i) {
+  const LayerPlan& layer = loop.plan.layers[l];
+  const LayerTensors& tensors = loop.tensors.layers[l];
+  if (layer.sums_apart && !layer.recurrent) return {"snnjax::LifUpdate", {{"current", tensors.current[i]}}, {}};
+  const std::size_t read = layer.recurrent ? l + 1 : l;
+  const ListPlan& list = loop.plan.lists[read];
+  Vertex vertex = {layer.leaky ? "snnjax::LeakyForward" : "snnjax::LifForward",
+                   {{"lists", loop.tensors.lists[read].lists}},
+                   {{"stride", list.stride}, {"capacity", list.capacity}, {"num_inputs", list.num_neurons}}};
+  if (!layer.recurrent) {
+    vertex.fields.push_back({"weights", tensors.weights[i]});
+    return vertex;
+  }
+  vertex.name = "snnjax::LifRecurrentForward";
+  vertex.fields.insert(
+      vertex.fields.end(),
+      {{"weights", tensors.recurrent[i]}, {"current", tensors.current[i]}, {"first", tensors.first_current[i]}});
+  return vertex;
+}
+
 void addNeurons(Loop& loop, std::size_t l, unsigned i) {
+  const LayerPlan& layer = loop.plan.layers[l];
+  const LayerTensors& tensors = loop.tensors.layers[l];
+  const unsigned tile = layer.tiles.first + i;
+  Vertex vertex = vertexOf(loop, l, i);
+  vertex.fields.insert(vertex.fields.end(), {{"bias", tensors.bias[i]},
+                                             {"decay", tensors.decay[i]},
+                                             {"gain", tensors.gain[i]},
+                                             {"lengths", tensors.lengths[i]},
+                                             {"membranes", tensors.membranes[i]},
+                                             {"iteration", loop.clock.at(tile, 0)}});
+  vertex.states.insert(vertex.states.end(), {{"num_steps", loop.plan.options.num_steps},
+                                             {"delay", layer.delay},
+                                             {"batch", loop.plan.options.batch},
+                                             {"neurons", layer.tiles.columns},
+                                             {"keep_history", loop.plan.keepsMembranes(l)}});
+  if (!layer.leaky) {
+    vertex.fields.insert(vertex.fields.end(),
+                         {{"threshold", tensors.threshold[i]}, {"counts", tensors.counts[i]}, {"v", tensors.v[i]}});
+    vertex.states.push_back({"reset", static_cast<unsigned char>(loop.plan.options.reset)});
+  }
+  const bool reads_lists = layer.recurrent || !layer.sums_apart;
+  const std::string type =
+      reads_lists ? poputil::templateVertex(vertex.name, weightsType(loop.plan), UNSIGNED_SHORT) : vertex.name;
+  addVertex(loop.graph, loop.sets[0], type, tile, vertex.fields, vertex.states);
+}
+
+// The sum of what a layer reads from below, in the second set of the iteration before its neurons use it.
+void addCurrent(Loop& loop, std::size_t l, unsigned i) {
   const LayerPlan& layer = loop.plan.layers[l];
   const ListPlan& list = loop.plan.lists[l];
   const LayerTensors& tensors = loop.tensors.layers[l];
   const unsigned tile = layer.tiles.first + i;
   std::vector<Field> fields = {{"lists", loop.tensors.lists[l].lists},
                                {"weights", tensors.weights[i]},
-                               {"bias", tensors.bias[i]},
-                               {"decay", tensors.decay[i]},
-                               {"gain", tensors.gain[i]},
                                {"lengths", tensors.lengths[i]},
-                               {"membranes", tensors.membranes[i]},
-                               {"iteration", loop.clock.at(tile, 0)}};
-  std::vector<State> states = {{"num_steps", loop.plan.options.num_steps},
-                               {"delay", layer.delay},
-                               {"batch", loop.plan.options.batch},
-                               {"stride", list.stride},
-                               {"capacity", list.capacity},
-                               {"num_inputs", layer.inputs},
-                               {"neurons", layer.tiles.columns},
-                               {"keep_history", loop.plan.keepsMembranes(l)}};
-  if (!layer.leaky) {
-    fields.push_back({"threshold", tensors.threshold[i]});
-    fields.push_back({"counts", tensors.counts[i]});
-    fields.push_back({"v", tensors.v[i]});
-    states.push_back({"reset", static_cast<unsigned char>(loop.plan.options.reset)});
-  }
-  const char* name = layer.leaky ? "snnjax::LeakyForward" : "snnjax::LifForward";
-  const std::string type = poputil::templateVertex(name, weightsType(loop.plan), poplar::UNSIGNED_SHORT);
-  addVertex(loop.graph, loop.sets[0], type, tile, fields, states);
+                               {"current", tensors.current[i]},
+                               {"iteration", loop.clock.at(tile, 1)}};
+  if (list.valued) fields.push_back({"values", loop.tensors.lists[l].values});
+  const char* name = list.valued ? "snnjax::ValuedCurrent" : "snnjax::ListedCurrent";
+  addVertex(loop.graph, loop.sets[1], poputil::templateVertex(name, weightsType(loop.plan), UNSIGNED_SHORT), tile,
+            fields,
+            {{"num_steps", loop.plan.options.num_steps},
+             {"delay", layer.delay - 1},
+             {"batch", loop.plan.options.batch},
+             {"stride", list.stride},
+             {"capacity", list.capacity},
+             {"num_inputs", layer.inputs},
+             {"neurons", layer.tiles.columns}});
 }
 
 // Every tile gets its own copy of the lengths, and sums start at 0.
 Sequence start(Loop& loop) {
-  std::vector<poplar::Tensor> own_lengths, sums;
+  std::vector<Tensor> own_lengths, sums, silent;
   for (std::size_t l = 0; l < loop.plan.layers.size(); ++l) {
     const LayerTensors& layer = loop.tensors.layers[l];
     own_lengths.push_back(layer.lengths);
     if (!loop.plan.layers[l].leaky) sums.push_back(layer.counts);
+    if (!loop.plan.layers[l].recurrent) continue;
+    silent.push_back(layer.v);  // no list before the first step
+    if (!layer.first_spikes.valid()) sums.push_back(layer.first_current);
   }
   for (const ListTensors& list : loop.tensors.lists) {
     if (list.dropped.valid()) sums.push_back(list.dropped);
   }
-  const poplar::Tensor lengths = poplar::concat(own_lengths);  // [tiles of all layers, batch]
+  const Tensor lengths = poplar::concat(own_lengths);  // [tiles of all layers, batch]
   return Sequence({loop.clock.reset(),
                    Copy(loop.tensors.lengths.expand({0}).broadcast(static_cast<unsigned>(lengths.dim(0)), 0), lengths),
-                   zeros(loop.graph, sums, loop.name + "/zero_sums")});
+                   zeros(loop.graph, sums, loop.name + "/zero_sums"),
+                   fill(loop.graph, silent, -std::numeric_limits<float>::infinity(), loop.name + "/silence")});
 }
 
 }  // namespace
 
 Sequence addForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors) {
-  Loop loop(graph, plan, tensors, "forward");
-  Sequence program = start(loop);
-  addInputLists(loop);
+  Loop loop(graph, plan, tensors, "forward", plan.isRecurrent() ? 3 : 2);
+  Sequence program = start(loop), after;
+  // A set before their readers.
+  addLoadLists(loop, 0, {.set = plan.layers.front().sums_apart ? 0U : 1U});
   for (std::size_t l = 0; l < plan.layers.size(); ++l) {
-    for (unsigned i = 0; i < plan.layers[l].tiles.count; ++i) addNeurons(loop, l, i);
-    if (l + 1 < plan.lists.size()) program.add(addSelection(loop, l));
+    for (unsigned i = 0; i < plan.layers[l].tiles.count; ++i) {
+      addNeurons(loop, l, i);
+      if (plan.layers[l].sums_apart) addCurrent(loop, l, i);
+    }
+    if (plan.firesLists(l)) program.add(addSelection(loop, l));
+    if (!plan.layers[l].recurrent) continue;
+    program.add(addFirstSpikes(graph, plan, l, tensors.layers[l]));
+    after.add(addLastSpikes(graph, plan, l, tensors));
   }
-  program.add(Repeat(plan.iterations, Sequence({Execute(loop.sets[0]), Execute(loop.sets[1])})));
+  Sequence body;
+  for (const poplar::ComputeSet& set : loop.sets) body.add(Execute(set));
+  program.add(Repeat(plan.iterations, body));
+  program.add(after);
   return program;
 }
 

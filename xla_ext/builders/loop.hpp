@@ -14,12 +14,12 @@ namespace snnjax::builders {
 
 struct Loop {
   Loop(poplar::Graph& its_graph, const NetworkPlan& its_plan, const NetworkTensors& its_tensors,
-       const std::string& its_name)
+       const std::string& its_name, unsigned num_sets)
       : graph(its_graph),
         plan(its_plan),
         tensors(its_tensors),
         name(its_name),
-        sets{its_graph.addComputeSet(its_name + "/first"), its_graph.addComputeSet(its_name + "/second")},
+        sets(addSets(its_graph, its_name, num_sets)),
         clock(its_graph, sets, its_name + "/clock") {}
 
   poplar::Graph& graph;
@@ -28,6 +28,9 @@ struct Loop {
   std::string name;
   LoopSets sets;
   StepClock clock;
+
+ private:
+  static LoopSets addSets(poplar::Graph& graph, const std::string& name, unsigned count);
 };
 
 // Sets all elements to a value, each on its own tile, in the compute set `name`. Floats, and for zeros any type.
@@ -36,9 +39,19 @@ poplar::program::Program fill(poplar::Graph& graph, const std::vector<poplar::Te
 poplar::program::Program zeros(poplar::Graph& graph, const std::vector<poplar::Tensor>& tensors,
                                const std::string& name);
 
-// In set `set` of each iteration, the lists of a home at step t = iteration - delay (num_steps - 1 - that, in
-// `reverse`) go from lists[l]'s history into `into` [batch, stride].
-void addLoadStep(Loop& loop, std::size_t l, const Home& home, const poplar::Tensor& into, unsigned set, unsigned delay,
-                 bool reverse);
+// When a vertex runs: in set `set`, at step t = iteration - delay or, in `reverse`, num_steps - 1 - that.
+struct When {
+  unsigned set = 0;
+  unsigned delay = 0;
+  bool reverse = false;
+};
+
+// A row goes from a history [num_steps, width] on `tile`, or from there into it ("StoreStep").
+void addStep(Loop& loop, const char* codelet, unsigned tile, const poplar::Tensor& history, const poplar::Tensor& row,
+             When when);
+
+// The lists that layer `l` reads, with their values, go from the history at their homes to the lists of the step; of
+// dense inputs those that are not 0 are listed.
+void addLoadLists(Loop& loop, std::size_t l, When when);
 
 }  // namespace snnjax::builders

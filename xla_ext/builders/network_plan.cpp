@@ -26,17 +26,24 @@ void checkOptions(const NetworkOptions& options, unsigned num_tiles) {
     check(layer.neurons > 0, "layers", "have neurons", "a layer of 0", "Leave it out");
     widest = std::max(widest, layer.neurons);
   }
+  check(!options.inputs_gradient || options.inputs != Inputs::Spikes, "inputs", "have values for a gradient",
+        "spikes of value 1", "Pass them as events with values");
   check(widest < kMaxShortNeurons, "layers", "have at most 65534 neurons", std::to_string(widest), "Split the layer");
 }
 
 std::vector<ListPlan> planLists(const NetworkOptions& options) {
   std::vector<ListPlan> lists;
-  lists.push_back({options.event_capacity, listStride(options.event_capacity), options.num_inputs, {}});
-  const std::size_t read = options.outputs > 0 ? options.layers.size() : options.layers.size() - 1;
-  for (std::size_t l = 0; l < read; ++l) {
+  const bool dense = options.inputs == Inputs::Dense;
+  const unsigned slots = dense ? options.num_inputs : options.event_capacity;
+  lists.push_back({slots, listStride(slots), options.num_inputs, options.inputs != Inputs::Spikes, dense, {}});
+  for (std::size_t l = 0; l < options.layers.size(); ++l) {
     const LayerOptions& layer = options.layers[l];
-    const unsigned capacity = std::min(layer.capacity.value_or(layer.neurons), layer.neurons);
-    lists.push_back({capacity, listStride(capacity), layer.neurons, {}});
+    const bool is_output = options.outputs == 0 && l + 1 == options.layers.size();
+    if (is_output && !layer.recurrent) break;
+    // A spiking output is fully listed.
+    const unsigned capacity =
+        is_output ? layer.neurons : std::min(layer.capacity.value_or(layer.neurons), layer.neurons);
+    lists.push_back({capacity, listStride(capacity), layer.neurons, false, false, {}});
   }
   return lists;
 }
@@ -47,7 +54,9 @@ std::vector<LayerPlan> planLayers(const NetworkPlan& plan, std::size_t bytes_per
   const std::size_t count = options.layers.size() + (options.outputs > 0 ? 1 : 0);
   for (std::size_t l = 0; l < count; ++l) {
     const unsigned neurons = l < options.layers.size() ? options.layers[l].neurons : options.outputs;
-    sizes.push_back({plan.lists[l].num_neurons, neurons, plan.lists[l].capacity});
+    const bool recurrent = l < options.layers.size() && options.layers[l].recurrent;
+    sizes.push_back({plan.lists[l].num_neurons + (recurrent ? neurons + 1 : 0), neurons,
+                     plan.lists[l].capacity + (recurrent ? plan.lists[l + 1].capacity : 0)});
   }
   const unsigned arrays = 1 + (options.keeps_record ? 1 : 0) + (options.has_moments ? 2 : 0);
   const TilesAtHand tiles{plan.num_tiles, bytes_per_tile,
@@ -59,7 +68,9 @@ std::vector<LayerPlan> planLayers(const NetworkPlan& plan, std::size_t bytes_per
   for (std::size_t l = 0; l < count; ++l) {
     LayerPlan layer;
     layer.leaky = l == options.layers.size();
-    layer.inputs = sizes[l].inputs;
+    layer.recurrent = !layer.leaky && options.layers[l].recurrent;
+    layer.sums_apart = layer.recurrent || plan.lists[l].valued;
+    layer.inputs = plan.lists[l].num_neurons;
     layer.neurons = sizes[l].neurons;
     layer.tiles = ranges[l];
     layers.push_back(std::move(layer));
@@ -134,8 +145,22 @@ void placeHomes(NetworkPlan& plan) {
   }
 }
 
-// A layer runs two iterations behind the layer below: see the picture in README.md.
+// With a recurrent layer a step passes through all stages in one iteration. A layer runs one iteration behind the layer
+// below, or two if the sum of what it reads takes one of its own.
+void setRecurrentDelays(NetworkPlan& plan) {
+  const auto lists = static_cast<unsigned>(plan.lists.size());
+  for (unsigned l = 0; l < plan.layers.size(); ++l) {
+    LayerPlan& layer = plan.layers[l];
+    layer.delay = l == 0 ? 1 : plan.layers[l - 1].delay + (layer.sums_apart ? 2 : 1);
+    layer.backward_delay = lists - l;
+  }
+  plan.iterations = plan.options.num_steps + plan.layers.back().delay + (plan.layers.back().recurrent ? 1 : 0);
+  plan.backward_iterations = plan.options.num_steps + plan.layers.front().backward_delay;
+}
+
+// Else a layer runs two iterations behind the layer below: see the pictures in README.md.
 void setDelays(NetworkPlan& plan) {
+  if (plan.isRecurrent()) return setRecurrentDelays(plan);
   const auto count = static_cast<unsigned>(plan.layers.size());
   for (unsigned l = 0; l < count; ++l) {
     plan.layers[l].delay = 1 + 2 * l;
@@ -146,6 +171,14 @@ void setDelays(NetworkPlan& plan) {
 }
 
 }  // namespace
+
+bool NetworkPlan::isRecurrent() const {
+  return std::ranges::any_of(layers, [](const LayerPlan& layer) { return layer.recurrent; });
+}
+
+unsigned NetworkPlan::listDelay(std::size_t l) const {
+  return l < layers.size() ? layers[l].backward_delay : layers[l - 1].backward_delay - 1;
+}
 
 unsigned listStride(unsigned capacity) { return kListHeader + (capacity + 3) / 4 * 4; }
 

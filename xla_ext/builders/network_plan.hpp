@@ -15,16 +15,22 @@ namespace snnjax::builders {
 enum class Reset : unsigned char { Subtract, Zero, None };
 enum class Surrogate : unsigned char { SuperSpike, Arctan, Triangle, Gaussian, Sigmoid, Boxcar, StraightThrough };
 
+// What the first layer reads: lists of spikes of value 1, lists of events with values, or a value of every input.
+enum class Inputs : unsigned char { Spikes, Events, Dense };
+
 struct LayerOptions {
   unsigned neurons = 0;
   std::optional<unsigned> capacity = {};  // slots of its lists; none: all neurons are listed
+  bool recurrent = false;                 // its own spikes of the step before add to its current
 };
 
 struct NetworkOptions {
   unsigned num_steps = 0;
   unsigned batch = 0;
   unsigned num_inputs = 0;
-  unsigned event_capacity = 0;  // slots of the input lists
+  unsigned event_capacity = 0;  // slots of the input lists; of dense inputs their number
+  Inputs inputs = Inputs::Spikes;
+  bool inputs_gradient = false;  // the backward pass yields that of the values; not of spikes
   std::vector<LayerOptions> layers;
   unsigned outputs = 0;  // leaky integrators behind the last layer; 0: the last layer's spikes are the output
   Reset reset = Reset::Subtract;
@@ -32,6 +38,7 @@ struct NetworkOptions {
   Surrogate surrogate = Surrogate::SuperSpike;
   float slope = 10.0F;
   bool half_weights = false;
+  bool first_spikes = false;      // recurrent layers start from spikes of an earlier call; else from none
   bool keeps_record = true;       // membranes and lists of all steps, for the backward pass
   bool has_moments = false;       // two more numbers a weight lie beside it: those of Adam
   bool learns_constants = false;  // the backward pass yields the gradients of decay, threshold and gain of LIF layers
@@ -52,6 +59,8 @@ struct ListPlan {
   unsigned capacity = 0;
   unsigned stride = 0;       // entries of a record: header and ids, padded
   unsigned num_neurons = 0;  // of the layer that fires, also the pad id
+  bool valued = false;       // each id has a value
+  bool dense = false;        // made of a row of all inputs at their homes: of those that are not 0
   std::vector<Home> homes;
 };
 
@@ -62,7 +71,9 @@ struct TileGroup {
 };
 
 struct LayerPlan {
-  bool leaky = false;  // the read-out
+  bool leaky = false;       // the read-out
+  bool recurrent = false;   // reads the lists that it fires, too
+  bool sums_apart = false;  // the sum of what it reads from below is made a compute set earlier
   unsigned inputs = 0;
   unsigned neurons = 0;
   TileRange tiles;
@@ -88,18 +99,30 @@ struct NetworkPlan {
   NetworkOptions options;
   unsigned num_tiles = 0;
   std::vector<LayerPlan> layers;  // the read-out, if there is one, is the last
-  std::vector<ListPlan> lists;  // lists[l] is what layers[l] reads; spikes of the last layer are read off its membranes
-  unsigned iterations = 0;      // of the forward loop
+  // lists[l] is what layers[l] reads, lists[l + 1] what it fires. Spikes of the last layer are read off its membranes;
+  // it fires lists only if it is recurrent.
+  std::vector<ListPlan> lists;
+  unsigned iterations = 0;  // of the forward loop
   unsigned backward_iterations = 0;
 
   // Whether lists[l] is made by a layer, not by the host.
   static bool isMade(std::size_t l) { return l > 0; }
+  bool isRecurrent() const;
+  // Whether some layer reads lists[l + 1] of the layer `l`: the layer above, or itself.
+  bool firesLists(std::size_t layer) const { return layer + 1 < lists.size(); }
+  // The last spikes of a recurrent layer are read off the history.
+  bool keepsLists(std::size_t l) const { return !isMade(l) || options.keeps_record || layers[l - 1].recurrent; }
+  // Behind the clock, the iteration in which the backward pass is at step t of lists[l].
+  unsigned listDelay(std::size_t l) const;
   // The last layer's membranes are kept in any case: they are, or give, the output.
   bool keepsMembranes(std::size_t layer) const { return options.keeps_record || layer + 1 == layers.size(); }
   unsigned membraneRows(std::size_t layer) const { return keepsMembranes(layer) ? options.num_steps + 1 : 1; }
 };
 
-constexpr unsigned kListHeader = 4;           // entries before the ids, as in poplar_kernels/lists.hpp
+// As in poplar_kernels/lists.hpp: entries before the ids, and what two of them hold.
+constexpr unsigned kListHeader = 4;
+constexpr unsigned kListed = 1;
+constexpr unsigned kTrueSpikes = 2;
 constexpr unsigned kMaxShortNeurons = 65535;  // with uint16 ids
 
 unsigned listStride(unsigned capacity);

@@ -22,32 +22,39 @@ LayerTensors addLayer(poplar::Graph& graph, const NetworkPlan& plan, std::size_t
   tensors.gain = blocks(poplar::FLOAT, columns, "gain");
   tensors.lengths = blocks(poplar::UNSIGNED_INT, plan.options.batch, "lengths");
   tensors.membranes = blocks(poplar::FLOAT, row * plan.membraneRows(l), "membranes");
+  if (layer.sums_apart) tensors.current = blocks(poplar::FLOAT, row, "current");
   if (layer.leaky) return tensors;
   tensors.threshold = blocks(poplar::FLOAT, columns, "threshold");
   tensors.second_threshold = blocks(poplar::FLOAT, columns, "second_threshold");
   tensors.counts = blocks(poplar::FLOAT, row, "counts");
   tensors.v = blocks(poplar::FLOAT, row, "v");
+  if (!layer.recurrent) return tensors;
+  tensors.recurrent = blocks(weightsType(plan), (std::size_t{layer.neurons} + 1) * columns, "recurrent");
+  tensors.first_current = blocks(poplar::FLOAT, row, "first_current");
+  const auto atHomes = [&](const char* part) {
+    return addAtHomes(graph, poplar::FLOAT, plan.lists[l + 1].homes, layer.neurons, name + part);
+  };
+  tensors.last_spikes = atHomes("last_spikes");
+  if (!plan.options.first_spikes) return tensors;
+  tensors.all_neurons = blocks(poplar::UNSIGNED_SHORT, listStride(layer.neurons), "all_neurons");
+  tensors.first_spikes = atHomes("first_spikes");
   return tensors;
-}
-
-poplar::Tensor addHistory(poplar::Graph& graph, const NetworkPlan& plan, const ListPlan& list,
-                          const std::string& name) {
-  const std::size_t elements = std::size_t{plan.options.batch} * plan.options.num_steps * list.stride;
-  const poplar::Tensor history = graph.addVariable(poplar::UNSIGNED_SHORT, {elements}, name);
-  for (const Home& home : list.homes) graph.setTileMapping(historyOf(plan, list, history, home), home.tile);
-  return history;
 }
 
 ListTensors addLists(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l) {
   const ListPlan& list = plan.lists[l];
   const std::string name = "lists" + std::to_string(l) + "/";
   ListTensors tensors;
+  if (list.valued) {
+    tensors.values = addAtHomes(graph, poplar::FLOAT, list.homes, list.capacity, name + "values");
+    tensors.values_history = addHistory(graph, poplar::FLOAT, plan, list, list.capacity, name + "values_history");
+  }
   tensors.lists = addAtHomes(graph, poplar::UNSIGNED_SHORT, list.homes, list.stride, name + "lists");
   if (NetworkPlan::isMade(l)) {
     tensors.dropped = addAtHomes(graph, poplar::UNSIGNED_INT, list.homes, 1, name + "dropped").flatten();
   }
-  if (!NetworkPlan::isMade(l) || plan.options.keeps_record) {
-    tensors.history = addHistory(graph, plan, list, name + "history");
+  if (plan.keepsLists(l) && !list.dense) {
+    tensors.history = addHistory(graph, poplar::UNSIGNED_SHORT, plan, list, list.stride, name + "history");
   }
   return tensors;
 }
@@ -56,11 +63,18 @@ ListTensors addLists(poplar::Graph& graph, const NetworkPlan& plan, std::size_t 
 
 poplar::Type weightsType(const NetworkPlan& plan) { return plan.options.half_weights ? poplar::HALF : poplar::FLOAT; }
 
-poplar::Tensor historyOf(const NetworkPlan& plan, const ListPlan& list, const poplar::Tensor& history,
-                         const Home& home) {
-  const std::size_t sample = std::size_t{plan.options.num_steps} * list.stride;
+poplar::Tensor historyOf(const NetworkPlan& plan, std::size_t width, const poplar::Tensor& history, const Home& home) {
+  const std::size_t sample = plan.options.num_steps * width;
   const poplar::Tensor block = history.slice(home.first_sample * sample, (home.first_sample + home.samples) * sample);
-  return block.reshape({plan.options.num_steps, std::size_t{home.samples} * list.stride});
+  return block.reshape({plan.options.num_steps, home.samples * width});
+}
+
+poplar::Tensor addHistory(poplar::Graph& graph, const poplar::Type& type, const NetworkPlan& plan, const ListPlan& list,
+                          std::size_t width, const std::string& name) {
+  const std::size_t elements = std::size_t{plan.options.batch} * plan.options.num_steps * width;
+  const poplar::Tensor history = graph.addVariable(type, {elements}, name);
+  for (const Home& home : list.homes) graph.setTileMapping(historyOf(plan, width, history, home), home.tile);
+  return history;
 }
 
 poplar::Tensor membraneRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <poplar/Graph.hpp>
+#include <string>
 #include <vector>
 
 #include "network_plan.hpp"
@@ -18,12 +19,23 @@ struct LayerTensors {
                              // t; one row if they are not kept
   poplar::Tensor counts;     // float [tiles, batch * columns]: true spikes summed over time; not of the read-out
   poplar::Tensor v;          // float [tiles, batch * columns]: the membranes to select from; not of the read-out
+  poplar::Tensor current;    // float [tiles, batch * columns]: what is read from below, where it is summed apart
+  // Of a recurrent layer. The spikes that a state carries lie dense at the homes of the layer's lists: float
+  // [batch, neurons], those before the first step (if the network starts from any) and the listed ones of each
+  // sequence's last step.
+  poplar::Tensor recurrent;      // [tiles, (neurons + 1) * columns], as the weights
+  poplar::Tensor first_current;  // float [tiles, batch * columns]: what first_spikes add to the current
+  poplar::Tensor all_neurons;    // ids [tiles, stride]: the record of all neurons, to read first_spikes by
+  poplar::Tensor first_spikes, last_spikes;
 };
 
 // Of the lists that a layer reads, at their homes.
 struct ListTensors {
   poplar::Tensor lists;    // ids [batch, stride]: of the step at hand
-  poplar::Tensor history;  // ids [batch * num_steps * stride]: a block [num_steps, samples, stride] for each home
+  poplar::Tensor history;  // ids [batch * num_steps * stride]: a block [num_steps, samples, stride] for each home; not
+                           // of dense inputs
+  // float [batch, capacity] and [batch * num_steps * capacity], likewise: the values of events and of dense inputs.
+  poplar::Tensor values, values_history;
   poplar::Tensor dropped;  // unsigned [batch]: spikes that did not fit, summed over time; not of the inputs
 };
 
@@ -37,9 +49,13 @@ NetworkTensors addNetworkTensors(poplar::Graph& graph, const NetworkPlan& plan);
 
 poplar::Type weightsType(const NetworkPlan& plan);
 
-// The history of a home: [num_steps, samples * stride].
-poplar::Tensor historyOf(const NetworkPlan& plan, const ListPlan& list, const poplar::Tensor& history,
-                         const Home& home);
+// The history of a home: [num_steps, samples * width], of records as wide as their stride or of values as wide as the
+// capacity.
+poplar::Tensor historyOf(const NetworkPlan& plan, std::size_t width, const poplar::Tensor& history, const Home& home);
+
+// A history [batch * num_steps * width] at the homes.
+poplar::Tensor addHistory(poplar::Graph& graph, const poplar::Type& type, const NetworkPlan& plan, const ListPlan& list,
+                          std::size_t width, const std::string& name);
 
 // Row `row` of the membranes of a layer: float [tiles, batch * columns].
 poplar::Tensor membraneRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row);

@@ -1,5 +1,6 @@
 #include "step_clock.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -10,27 +11,28 @@ namespace snnjax::builders {
 StepClock::StepClock(poplar::Graph& graph, const LoopSets& sets, const std::string& name)
     : graph_(&graph), sets_(sets) {
   const unsigned tiles = graph.getTarget().getNumTiles();
-  counters_ = graph.addVariable(poplar::UNSIGNED_INT, {2, tiles}, name);
-  // The counter of the second set is advanced in the first one, that is before it is read: it starts at -1.
-  std::vector<std::uint32_t> values(2 * std::size_t{tiles}, 0);
-  for (unsigned tile = 0; tile < tiles; ++tile) values[tiles + tile] = std::numeric_limits<std::uint32_t>::max();
+  const std::size_t count = sets.size();
+  counters_ = graph.addVariable(poplar::UNSIGNED_INT, {count, tiles}, name);
+  // The counter of the first set is advanced at the end of an iteration, the others before they are read: these start
+  // at -1.
+  std::vector<std::uint32_t> values(count * tiles, std::numeric_limits<std::uint32_t>::max());
+  std::fill_n(values.begin(), tiles, 0U);
   start_ =
-      graph.addConstant(poplar::UNSIGNED_INT, {2, tiles}, poplar::ArrayRef<std::uint32_t>(values), name + "/start");
+      graph.addConstant(poplar::UNSIGNED_INT, {count, tiles}, poplar::ArrayRef<std::uint32_t>(values), name + "/start");
   for (unsigned tile = 0; tile < tiles; ++tile) {
     for (const poplar::Tensor& each : {counters_, start_}) {
-      graph.setTileMapping(each[0][tile], tile);
-      graph.setTileMapping(each[1][tile], tile);
+      for (std::size_t set = 0; set < count; ++set) graph.setTileMapping(each[set][tile], tile);
     }
   }
-  used_[0].resize(tiles);
-  used_[1].resize(tiles);
+  used_.assign(count, std::vector<bool>(tiles));
 }
 
 poplar::Tensor StepClock::at(unsigned tile, unsigned set) {
   const poplar::Tensor counter = counters_[set][tile];
   if (!used_[set][tile]) {
     used_[set][tile] = true;
-    addVertex(*graph_, sets_[1 - set], "snnjax::AddOne", tile, {{"iteration", counter}}, {});
+    const std::size_t before = (set + sets_.size() - 1) % sets_.size();
+    addVertex(*graph_, sets_[before], "snnjax::AddOne", tile, {{"iteration", counter}}, {});
   }
   return counter;
 }

@@ -1,7 +1,6 @@
 // Each tile counts the iterations of a loop for itself, so that no exchange is needed to know the time.
 #pragma once
 
-#include <array>
 #include <poplar/Graph.hpp>
 #include <poplar/Program.hpp>
 #include <string>
@@ -9,11 +8,11 @@
 
 namespace snnjax::builders {
 
-// The two compute sets of a loop's body, in the order in which they run.
-using LoopSets = std::array<poplar::ComputeSet, 2>;
+// The compute sets of a loop's body, at least two, in the order in which they run.
+using LoopSets = std::vector<poplar::ComputeSet>;
 
-// What one compute set reads, no vertex of the same set may write. So there are two counters a tile: the one that the
-// vertices of a set read is advanced in the other set.
+// What one compute set reads, no vertex of the same set may write. So there is a counter a tile for each set: the one
+// that the vertices of a set read is advanced in the set before it.
 class StepClock {
  public:
   StepClock(poplar::Graph& graph, const LoopSets& sets, const std::string& name);
@@ -27,9 +26,9 @@ class StepClock {
  private:
   poplar::Graph* graph_;
   LoopSets sets_;
-  poplar::Tensor counters_;  // [2, tiles]
-  poplar::Tensor start_;     // likewise
-  std::array<std::vector<bool>, 2> used_;
+  poplar::Tensor counters_;              // [sets, tiles]
+  poplar::Tensor start_;                 // likewise
+  std::vector<std::vector<bool>> used_;  // likewise
 };
 
 }  // namespace snnjax::builders

@@ -55,9 +55,9 @@ Tensor addBiasSums(poplar::Graph& graph, poplar::ComputeSet set, const NetworkPl
   return sums;
 }
 
-// The rows of the weights that inputs name; the last one, of ids out of range, does not learn.
+// The rows of weights that ids name; the last one, of ids out of range, does not learn.
 Tensor learningRows(const LayerPlan& layer, const Tensor& blocks) {
-  return blocks.slice(0, std::size_t{layer.inputs} * layer.tiles.columns, 1);
+  return blocks.slice(0, blocks.dim(1) - layer.tiles.columns, 1);
 }
 
 Sequence addUpdates(poplar::Graph& graph, const NetworkPlan& plan, const TrainingTensors& tensors,
@@ -69,6 +69,10 @@ Sequence addUpdates(poplar::Graph& graph, const NetworkPlan& plan, const Trainin
     const LayerCotangents& cotangents = tensors.cotangents.layers[l];
     addUpdate(graph, update, layer.tiles, learningRows(layer, tensors.network.layers[l].weights),
               learningRows(layer, cotangents.g_weights), tensors.weights[l], tensors.learning_rate, options);
+    if (layer.recurrent) {
+      addUpdate(graph, update, layer.tiles, learningRows(layer, tensors.network.layers[l].recurrent),
+                learningRows(layer, cotangents.g_recurrent), tensors.recurrent[l], tensors.learning_rate, options);
+    }
     if (!options.learns_bias) continue;
     const Tensor g_bias = addBiasSums(graph, sum, plan, layer, cotangents.g_bias);
     addUpdate(graph, update, layer.tiles, tensors.network.layers[l].bias, g_bias, tensors.biases[l],
@@ -88,6 +92,11 @@ TrainingTensors addTensors(poplar::Graph& graph, const NetworkPlan& plan, const 
     const std::string name = "layer" + std::to_string(l);
     const std::size_t size = std::size_t{layer.inputs} * layer.tiles.columns;
     tensors.weights.push_back(addMoments(graph, layer.tiles, size, name + "/weights"));
+    tensors.recurrent.emplace_back();
+    if (layer.recurrent) {
+      const std::size_t recurrent = std::size_t{layer.neurons} * layer.tiles.columns;
+      tensors.recurrent.back() = addMoments(graph, layer.tiles, recurrent, name + "/recurrent");
+    }
     if (options.learns_bias) {
       tensors.biases.push_back(addMoments(graph, layer.tiles, layer.tiles.columns, name + "/bias"));
     }
@@ -104,13 +113,15 @@ Sequence prepare(poplar::Graph& graph, const NetworkPlan& plan, const TrainingTe
   std::vector<Tensor> zero, one;
   for (std::size_t l = 0; l < plan.layers.size(); ++l) {
     const LayerCotangents& own = tensors.cotangents.layers[l];
-    for (const Tensor& each : {own.g_counts, own.g_last, own.g_output, own.g_weights, own.g_bias}) {
+    for (const Tensor& each :
+         {own.g_counts, own.g_last, own.g_output, own.g_weights, own.g_bias, own.g_recurrent, own.g_last_spikes}) {
       if (each.valid()) zero.push_back(each);
     }
     zero.push_back(membraneRow(plan, l, tensors.network.layers[l], 0));
   }
-  for (const std::vector<AdamTensors>& group : {tensors.weights, tensors.biases}) {
+  for (const std::vector<AdamTensors>& group : {tensors.weights, tensors.recurrent, tensors.biases}) {
     for (const AdamTensors& each : group) {
+      if (!each.m.valid()) continue;
       zero.insert(zero.end(), {each.m, each.v});
       one.push_back(each.powers);
     }
@@ -119,10 +130,13 @@ Sequence prepare(poplar::Graph& graph, const NetworkPlan& plan, const TrainingTe
 }
 
 void addInputs(poplar::Graph& graph, const TrainingTensors& tensors, Sequence& program) {
-  const Tensor& events = tensors.network.lists.front().history;
-  program.add(Copy(graph.addHostToDeviceFIFO(kInputStream, poplar::UNSIGNED_SHORT, events.numElements()), events));
-  const Tensor& labels = tensors.labels;
-  program.add(Copy(graph.addHostToDeviceFIFO(kLabelStream, poplar::UNSIGNED_INT, labels.numElements()), labels));
+  const auto stream = [&](const char* name, const Tensor& into) {
+    if (!into.valid()) return;
+    program.add(Copy(graph.addHostToDeviceFIFO(name, into.elementType(), into.numElements()), into));
+  };
+  stream(kInputStream, tensors.network.lists.front().history);
+  stream(kValueStream, tensors.network.lists.front().values_history);
+  stream(kLabelStream, tensors.labels);
 }
 
 }  // namespace

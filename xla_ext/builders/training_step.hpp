@@ -29,11 +29,12 @@ struct AdamTensors {
 struct TrainingTensors {
   NetworkTensors network;
   NetworkCotangents cotangents;
-  std::vector<AdamTensors> weights;  // of each layer
-  std::vector<AdamTensors> biases;   // likewise, if they learn
-  poplar::Tensor labels;             // unsigned [batch]
-  poplar::Tensor loss;               // float [batch]: its sum is the mean loss
-  poplar::Tensor learning_rate;      // float [1]
+  std::vector<AdamTensors> weights;    // of each layer
+  std::vector<AdamTensors> recurrent;  // likewise; empty tensors of a layer that is not
+  std::vector<AdamTensors> biases;     // likewise, if they learn
+  poplar::Tensor labels;               // unsigned [batch]
+  poplar::Tensor loss;                 // float [batch]: its sum is the mean loss
+  poplar::Tensor learning_rate;        // float [1]
 };
 
 struct TrainingStep {
@@ -42,9 +43,11 @@ struct TrainingStep {
   poplar::program::Sequence step;
 };
 
-// The streams of `step`: kInputStream brings the history of the input lists, as of listsToHomes, kLabelStream the
-// labels unsigned [batch]; kLossStream takes the loss. The plan must keep its record and have a read-out.
+// The streams of `step`: kInputStream brings the history of the input lists, as of listsToHomes (not of dense inputs),
+// kValueStream that of their values, if they have any, kLabelStream the labels unsigned [batch]; kLossStream takes the
+// loss. The plan must keep its record and have a read-out.
 inline constexpr const char* kInputStream = "inputs";
+inline constexpr const char* kValueStream = "values";
 inline constexpr const char* kLabelStream = "labels";
 inline constexpr const char* kLossStream = "loss";
 

@@ -66,11 +66,12 @@ TreeChoice cheapestTree(const NetworkPlan& plan, std::size_t layer, unsigned hom
     const unsigned groups = (own.tiles.count + tiles - 1) / tiles;
     const double leads = own.tiles.count / groups >= homes ? 1 : groups;  // see LayerPlan::leader
     Tree tree{static_cast<double>(tiles), static_cast<double>(groups), 1, leads, samples};
-    const bool is_summed = layer > 0 && plan.options.keeps_record;
-    const double gradient = is_summed ? lists_in + summing(tree, read.capacity) : 0;
+    const bool is_summed = (layer > 0 || plan.options.inputs_gradient) && plan.options.keeps_record;
+    double gradient = is_summed ? lists_in + summing(tree, read.capacity) : 0;
+    if (own.recurrent && plan.options.keeps_record) gradient += summing(tree, plan.lists[layer + 1].capacity);
     for (unsigned parts = 1; parts <= kWorkers; ++parts) {
       tree.parts = parts;
-      const bool fires = layer + 1 < plan.lists.size();
+      const bool fires = plan.firesLists(layer);
       const double cycles =
           lists_in + gradient + (fires ? listing(tree, own.tiles.columns, plan.lists[layer + 1].capacity) : 0);
       if (cycles < best.cycles) best = {tiles, parts, cycles};

@@ -9,6 +9,7 @@ namespace snnjax::executor {
 // Numbers as in absl::StatusCode, which PJRT uses.
 enum class ErrorCode {
   kInvalidArgument = 3,
+  kNotFound = 5,
   kResourceExhausted = 8,
   kFailedPrecondition = 9,
   kUnimplemented = 12,

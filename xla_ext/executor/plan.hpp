@@ -1,4 +1,5 @@
-// A program for one or several IPUs, as snnjax/ipu/lowering writes it: what is to be computed, and nothing yet of tiles.
+// A program for one or several IPUs, as snnjax/ipu/lowering writes it: what is to be computed, and nothing yet of
+// tiles.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +27,10 @@ enum class Dtype : std::int64_t {
   kFloat64,
   kBfloat16
 };
+inline constexpr std::size_t kNumDtypes = 13;
+
+std::size_t numBytes(Dtype dtype);  // of an element
+std::string toString(Dtype dtype);  // "f32"
 
 struct ArrayType {
   Dtype dtype = Dtype::kFloat32;
@@ -69,9 +74,9 @@ struct Plan {
   std::vector<std::pair<std::string, std::string>> options;
   std::vector<ArrayType> types;
   std::vector<Constant> constants;
-  std::vector<std::pair<std::size_t, std::size_t>> aliases;  // (parameter, result) that share their memory
-  std::vector<std::size_t> donated;                          // parameters whose buffers end with the call
-  std::vector<std::size_t> devices;                          // of each partition
+  std::vector<std::pair<std::size_t, std::size_t>> aliases;        // (parameter, result) that share their memory
+  std::vector<std::size_t> donated;                                // parameters whose buffers end with the call
+  std::vector<std::size_t> devices;                                // of each partition
   std::vector<std::string> parameter_shardings, result_shardings;  // xla.OpSharding; empty for one partition
   Block main;
 };

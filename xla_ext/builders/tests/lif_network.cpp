@@ -46,6 +46,24 @@ void checkLists(const Network& network, const Ran& ran, OnTiles& tiles, std::siz
   }
 }
 
+void checkClose(const Row& actual, const Row& expected) {
+  CHECK(largest(expected) > 0.0F);
+  CHECK_NEAR(largestDifference(actual, expected), 0.0F, 1e-5F * largest(expected));
+}
+
+// The gradient of dense inputs at the slots of events, if there are such.
+Row atSlots(const Network& network, const Row& dense) {
+  if (network.options.inputs == Inputs::Dense) return dense;
+  const std::size_t inputs = network.options.num_inputs;
+  Row listed(network.ids.size(), 0.0F);
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    const std::int32_t id = network.ids[i];
+    if (id < 0 || id >= static_cast<std::int32_t>(inputs)) continue;
+    listed[i] = dense[i / network.options.event_capacity * inputs + static_cast<std::size_t>(id)];
+  }
+  return listed;
+}
+
 void checkNetwork(const NetworkOptions& options, unsigned tiles, unsigned ipus = 1) {
   const Network network = randomNetwork(options, 3);
   const Ran ran = runForward(network);
@@ -59,11 +77,14 @@ void checkNetwork(const NetworkOptions& options, unsigned tiles, unsigned ipus =
   for (std::size_t i = 0; i < g.size(); ++i) g[i] = static_cast<float>(i % 7) - 3.0F;
   on_tiles.writeOutputGradient(g);
   on_tiles.backward();
-  const std::vector<Row> expected = runBackward(network, ran, g);
+  const Gradients expected = runBackward(network, ran, g);
   for (std::size_t l = 0; l < network.count(); ++l) {
-    CHECK(largest(expected[l]) > 0.0F);
-    CHECK_NEAR(largestDifference(on_tiles.weightsGradient(l), expected[l]), 0.0F, 1e-5F * largest(expected[l]));
+    checkClose(on_tiles.weightsGradient(l), expected.weights[l]);
+    if (!network.isRecurrent(l)) continue;
+    if (options.num_steps > 1) checkClose(on_tiles.recurrentGradient(l), expected.recurrent[l]);
+    if (options.num_steps == 1) CHECK_EQUAL(largest(on_tiles.recurrentGradient(l)), 0.0F);  // nothing fired before
   }
+  if (options.inputs_gradient) checkClose(on_tiles.inputsGradient(), atSlots(network, expected.inputs));
 }
 
 void testSpikingOutput() {
@@ -97,6 +118,52 @@ void testTrees() {
   }
 }
 
+NetworkOptions recurrentNetwork() {
+  NetworkOptions options = smallNetwork();
+  options.layers = {{.neurons = 24, .capacity = 6, .recurrent = true}, {.neurons = 17, .capacity = 20}};
+  return options;
+}
+
+// Recurrent layers below, above, both, and as the output, whose lists are full.
+void testRecurrent() {
+  for (const unsigned tiles : {1U, 7U, 64U}) checkNetwork(recurrentNetwork(), tiles);
+  checkNetwork(recurrentNetwork(), 8, 2);
+  NetworkOptions options = recurrentNetwork();
+  options.layers[1].recurrent = true;
+  for (const unsigned outputs : {3U, 0U}) {
+    options.outputs = outputs;
+    checkNetwork(options, 7);
+    options.layers[0].recurrent = false;
+    checkNetwork(options, 64);
+  }
+  options.num_steps = 1;
+  checkNetwork(options, 7);
+}
+
+void testRecurrentTrees() {
+  for (const unsigned homes : {1U, 5U}) {
+    for (const unsigned group_tiles : {1U, 3U}) {
+      NetworkOptions options = recurrentNetwork();
+      options.homes = homes;
+      options.group_tiles = group_tiles;
+      checkNetwork(options, 64);
+    }
+  }
+}
+
+// Events with values and dense inputs, with and without their gradient.
+void testValues() {
+  for (const Inputs inputs : {Inputs::Events, Inputs::Dense}) {
+    for (const bool gradient : {false, true}) {
+      for (NetworkOptions options : {smallNetwork(), recurrentNetwork()}) {
+        options.inputs = inputs;
+        options.inputs_gradient = gradient;
+        checkNetwork(options, gradient ? 7 : 64);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace network_test
 
@@ -108,5 +175,8 @@ int main() {
   testResets();
   testFullLists();
   testTrees();
+  testRecurrent();
+  testRecurrentTrees();
+  testValues();
   return check::failures;
 }

@@ -33,10 +33,19 @@ inline Network randomNetwork(const NetworkOptions& options, unsigned seed) {
     };
     for (unsigned i = 0; i < inputs * neurons; ++i) network.weights.back().push_back(eighths(-4, 8));
     for (unsigned j = 0; j < neurons; ++j) network.bias.back().push_back(eighths(-1, 1));
+    network.recurrent.emplace_back();
+    if (l == options.layers.size() || !options.layers[l].recurrent) continue;
+    for (unsigned i = 0; i < neurons * neurons; ++i) network.recurrent.back().push_back(eighths(-4, 4));
   }
   std::uniform_int_distribution<std::int32_t> id(-1, static_cast<std::int32_t>(options.num_inputs) + 1);
   const std::size_t slots = std::size_t{options.num_steps} * options.batch * options.event_capacity;
-  for (std::size_t i = 0; i < slots; ++i) network.ids.push_back(id(random));
+  const bool dense = options.inputs == Inputs::Dense;
+  for (std::size_t i = 0; !dense && i < slots; ++i) network.ids.push_back(id(random));
+  std::uniform_int_distribution<int> eighths(-4, 12);
+  const std::size_t values = dense ? std::size_t{options.num_steps} * options.batch * options.num_inputs : slots;
+  for (std::size_t i = 0; i < values; ++i) {
+    network.values.push_back(i % 2 == 0 ? 0.0F : static_cast<float>(eighths(random)) / 8.0F);
+  }
   std::uniform_int_distribution<std::uint32_t> length(options.num_steps / 2, options.num_steps);
   for (unsigned b = 0; b < options.batch; ++b) network.lengths.push_back(length(random));
   return network;
@@ -87,6 +96,13 @@ class OnTiles {
     return fromTiles(plan.layers[l], read("g_weights", l, cotangents.layers[l].g_weights), network_.inputs(l), 1);
   }
 
+  Row recurrentGradient(std::size_t l) {
+    const unsigned neurons = plan.layers[l].neurons;
+    return fromTiles(plan.layers[l], read("g_recurrent", l, cotangents.layers[l].g_recurrent), neurons, 1);
+  }
+  // As the values lie.
+  Row inputsGradient() { return valuesFromHomes(plan, 0, network_.ids, read("g_inputs", 0, cotangents.g_inputs)); }
+
   poplar::Engine& engine() { return *engine_; }
 
   NetworkPlan plan;
@@ -118,7 +134,7 @@ class OnTiles {
       both("threshold" + n, own.threshold);
       both("second_threshold" + n, own.second_threshold);
       both("membranes" + n, own.membranes);
-      both("history" + n, tensors.lists[l].history);
+      both("recurrent" + n, own.recurrent);
       if (!trains) continue;
       const LayerCotangents& g = cotangents.layers[l];
       both("g_output" + n, g.g_output);
@@ -127,13 +143,21 @@ class OnTiles {
       both("g_v" + n, g.g_v);
       both("g_weights" + n, g.g_weights);
       both("g_bias" + n, g.g_bias);
+      both("g_recurrent" + n, g.g_recurrent);
+      both("g_last_spikes" + n, g.g_last_spikes);
     }
+    for (std::size_t l = 0; l < plan.lists.size(); ++l) both("history" + std::to_string(l), tensors.lists[l].history);
+    both("values0", tensors.lists.front().values_history);
+    if (trains) both("g_inputs0", cotangents.g_inputs);
   }
 
   void writeParameters() {
     engine_->writeTensor("lengths", network_.lengths.data(), network_.lengths.data() + network_.lengths.size());
-    const std::vector<std::uint16_t> events = listsToHomes(plan, 0, network_.ids);
-    engine_->writeTensor("history0", events.data(), events.data() + events.size());
+    if (!plan.lists.front().dense) {
+      const std::vector<std::uint16_t> events = listsToHomes(plan, 0, network_.ids);
+      engine_->writeTensor("history0", events.data(), events.data() + events.size());
+    }
+    if (plan.lists.front().valued) write("values", 0, valuesToHomes(plan, 0, network_.ids, network_.values));
     for (std::size_t l = 0; l < plan.layers.size(); ++l) {
       const LayerPlan& layer = plan.layers[l];
       write("weights", l, toTiles(layer, network_.weights[l], layer.inputs, 1));
@@ -144,9 +168,11 @@ class OnTiles {
       if (!layer.leaky) {
         write("threshold", l, constantsToTiles(layer, std::vector{network_.threshold}));
         // A spiking output is not listed: all its neurons take part.
-        const float second = network_.isListed(l) ? network_.second_threshold : -std::numeric_limits<float>::infinity();
+        const bool is_output = l + 1 == network_.count();
+        const float second = is_output ? -std::numeric_limits<float>::infinity() : network_.second_threshold;
         write("second_threshold", l, constantsToTiles(layer, std::vector{second}));
       }
+      if (layer.recurrent) write("recurrent", l, toTiles(layer, network_.recurrent[l], layer.neurons, 1));
       if (cotangents.layers.empty()) continue;
       const LayerCotangents& g = cotangents.layers[l];
       clear("g_counts", l, g.g_counts);
@@ -154,6 +180,8 @@ class OnTiles {
       clear("g_v", l, g.g_v);
       clear("g_weights", l, g.g_weights);
       clear("g_bias", l, g.g_bias);
+      clear("g_recurrent", l, g.g_recurrent);
+      clear("g_last_spikes", l, g.g_last_spikes);
     }
   }
 

@@ -11,6 +11,7 @@
 
 namespace network_test {
 
+using snnjax::builders::Inputs;
 using snnjax::builders::NetworkOptions;
 using snnjax::builders::Reset;
 
@@ -19,17 +20,21 @@ using Row = std::vector<float>;
 // Parameters and inputs in the user's order.
 struct Network {
   NetworkOptions options;
-  std::vector<Row> weights;  // of each layer and of the read-out: [inputs, neurons]
-  std::vector<Row> bias;     // [neurons]
+  std::vector<Row> weights;    // of each layer and of the read-out: [inputs, neurons]
+  std::vector<Row> recurrent;  // [neurons, neurons] of recurrent layers, else empty
+  std::vector<Row> bias;       // [neurons]
   float decay = 0.5F, gain = 1.0F, threshold = 1.0F, second_threshold = 0.5F;
-  std::vector<std::int32_t> ids;       // [num_steps, batch, event_capacity]
+  std::vector<std::int32_t> ids;       // [num_steps, batch, event_capacity], empty of dense inputs
+  Row values;                          // likewise, or dense inputs [num_steps, batch, num_inputs]
   std::vector<std::uint32_t> lengths;  // [batch]
 
   std::size_t count() const { return weights.size(); }
   bool isLeaky(std::size_t l) const { return l == options.layers.size(); }
   unsigned neurons(std::size_t l) const { return isLeaky(l) ? options.outputs : options.layers[l].neurons; }
   unsigned inputs(std::size_t l) const { return l == 0 ? options.num_inputs : options.layers[l - 1].neurons; }
-  bool isListed(std::size_t l) const { return l + 1 < count(); }  // a spiking output is not
+  bool isRecurrent(std::size_t l) const { return !recurrent[l].empty(); }
+  // A spiking output is not, but by itself.
+  bool isListed(std::size_t l) const { return l + 1 < count() || isRecurrent(l); }
 };
 
 // Arrays [num_steps, batch, neurons] of each layer.
@@ -52,11 +57,14 @@ inline void keepLargest(const float* v, std::vector<unsigned> ids, std::size_t s
 
 inline void select(const Network& network, std::size_t l, const float* v, float* listed, float* fired) {
   const unsigned neurons = network.neurons(l);
-  const std::size_t capacity = std::min(network.options.layers[l].capacity.value_or(neurons), neurons);
+  const bool is_output = l + 1 == network.count();  // which is fully listed
+  const unsigned slots = network.options.layers[l].capacity.value_or(neurons);
+  const std::size_t capacity = is_output ? neurons : std::min(slots, neurons);
+  const float second_threshold = is_output ? -std::numeric_limits<float>::infinity() : network.second_threshold;
   std::vector<unsigned> spikes, near;
   for (unsigned j = 0; j < neurons; ++j) {
     if (v[j] > network.threshold) spikes.push_back(j);
-    if (v[j] > network.second_threshold && !(v[j] > network.threshold)) near.push_back(j);
+    if (v[j] > second_threshold && !(v[j] > network.threshold)) near.push_back(j);
   }
   keepLargest(v, spikes, capacity, listed);
   keepLargest(v, near, capacity - std::min(capacity, spikes.size()), listed);
@@ -76,12 +84,26 @@ inline Row inputsOf(const Network& network, const Ran& ran, std::size_t l, std::
     const float* const from = &ran.fired[l - 1][row * inputs];
     return Row(from, from + inputs);
   }
+  if (network.options.inputs == Inputs::Dense) {
+    const float* const from = &network.values[row * inputs];
+    return Row(from, from + inputs);
+  }
   Row dense(inputs, 0.0F);
   for (unsigned k = 0; k < network.options.event_capacity; ++k) {
-    const std::int32_t id = network.ids[row * network.options.event_capacity + k];
-    if (id >= 0 && id < static_cast<std::int32_t>(inputs)) dense[static_cast<unsigned>(id)] += 1.0F;
+    const std::size_t slot = row * network.options.event_capacity + k;
+    const std::int32_t id = network.ids[slot];
+    const float value = network.options.inputs == Inputs::Events ? network.values[slot] : 1.0F;
+    if (id >= 0 && id < static_cast<std::int32_t>(inputs)) dense[static_cast<unsigned>(id)] += value;
   }
   return dense;
+}
+
+// The own spikes of the step before that layer `l` reads at row (t, b): none in the first step, nor of others.
+inline Row ownSpikes(const Network& network, const Ran& ran, std::size_t l, std::size_t row) {
+  const std::size_t batch = network.options.batch, neurons = network.neurons(l);
+  if (!network.isRecurrent(l) || row < batch) return {};
+  const float* const from = &ran.fired[l][(row - batch) * neurons];
+  return Row(from, from + neurons);
 }
 
 inline Ran runForward(const Network& network) {
@@ -94,11 +116,12 @@ inline Ran runForward(const Network& network) {
       for (std::size_t b = 0; b < batch; ++b) {
         const std::size_t row = t * batch + b;
         float* const v = &ran.v[l][row * neurons];
-        const Row x = inputsOf(network, ran, l, row);
+        const Row x = inputsOf(network, ran, l, row), own = ownSpikes(network, ran, l, row);
         for (std::size_t j = 0; j < neurons; ++j) {
           const float before = t == 0 ? 0.0F : ran.v[l][(row - batch) * neurons + j];
           float current = network.bias[l][j];
           for (std::size_t i = 0; i < x.size(); ++i) current += x[i] * network.weights[l][i * neurons + j];
+          for (std::size_t i = 0; i < own.size(); ++i) current += own[i] * network.recurrent[l][i * neurons + j];
           v[j] = t >= network.lengths[b]
                      ? before
                      : network.decay * afterReset(network, network.isLeaky(l), before) + network.gain * current;
@@ -118,14 +141,14 @@ inline float superSpike(float x, float slope) {
 }
 
 // The gradient of the current of layer `l`, [num_steps, batch, neurons], from that of its spikes or read-out `g`.
-inline Row currentGradient(const Network& network, const Ran& ran, std::size_t l, const Row& g) {
+inline Row currentGradient(const Network& network, const Ran& ran, std::size_t l, Row g) {
   const std::size_t steps = network.options.num_steps, batch = network.options.batch, neurons = network.neurons(l);
-  Row g_current(steps * batch * neurons, 0.0F);
-  for (std::size_t b = 0; b < batch; ++b) {
-    for (std::size_t j = 0; j < neurons; ++j) {
-      float g_u = 0.0F;
-      for (std::size_t t = steps; t-- > 0;) {
+  Row g_current(steps * batch * neurons, 0.0F), g_us(batch * neurons, 0.0F);
+  for (std::size_t t = steps; t-- > 0;) {
+    for (std::size_t b = 0; b < batch; ++b) {
+      for (std::size_t j = 0; j < neurons; ++j) {
         const std::size_t i = (t * batch + b) * neurons + j;
+        float& g_u = g_us[b * neurons + j];
         if (t >= network.lengths[b]) {  // padded steps of a read-out repeat its last membrane; others fire nothing
           g_u += network.isLeaky(l) ? g[i] : 0.0F;
           continue;
@@ -138,32 +161,56 @@ inline Row currentGradient(const Network& network, const Ran& ran, std::size_t l
         g_u = network.decay * g_v;
         g_current[i] = network.gain * g_v;
       }
+      if (!network.isRecurrent(l) || t == 0) continue;
+      for (std::size_t i = 0; i < neurons; ++i) {  // own spikes of the step before
+        for (std::size_t j = 0; j < neurons; ++j) {
+          g[((t - 1) * batch + b) * neurons + i] +=
+              network.recurrent[l][i * neurons + j] * g_current[(t * batch + b) * neurons + j];
+        }
+      }
     }
   }
   return g_current;
 }
 
-// The weight gradients for the gradient `g` of the output [num_steps, batch, outputs]; the reset detached.
-inline std::vector<Row> runBackward(const Network& network, const Ran& ran, Row g) {
+struct Gradients {
+  std::vector<Row> weights, recurrent;  // of each layer
+  Row inputs;                           // dense, [num_steps, batch, num_inputs]
+};
+
+// x^T g, summed over rows, into `sum` [inputs, neurons].
+inline void addOuter(const Row& x, const float* g, std::size_t neurons, Row& sum) {
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    for (std::size_t j = 0; j < neurons; ++j) sum[i * neurons + j] += x[i] * g[j];
+  }
+}
+
+// For the gradient `g` of the output [num_steps, batch, outputs]; the reset detached.
+inline Gradients runBackward(const Network& network, const Ran& ran, Row g) {
   const std::size_t rows = std::size_t{network.options.num_steps} * network.options.batch;
-  std::vector<Row> g_weights(network.count());
+  Gradients gradients;
+  gradients.weights.resize(network.count());
+  gradients.recurrent.resize(network.count());
   for (std::size_t l = network.count(); l-- > 0;) {
     const std::size_t neurons = network.neurons(l), inputs = network.inputs(l);
     const Row g_current = currentGradient(network, ran, l, g);
-    g_weights[l].assign(inputs * neurons, 0.0F);
+    gradients.weights[l].assign(inputs * neurons, 0.0F);
+    gradients.recurrent[l].assign(network.recurrent[l].size(), 0.0F);
     Row g_below(rows * inputs, 0.0F);
     for (std::size_t row = 0; row < rows; ++row) {
-      const Row x = inputsOf(network, ran, l, row);
+      const float* const g_row = &g_current[row * neurons];
+      addOuter(inputsOf(network, ran, l, row), g_row, neurons, gradients.weights[l]);
+      addOuter(ownSpikes(network, ran, l, row), g_row, neurons, gradients.recurrent[l]);
       for (std::size_t i = 0; i < inputs; ++i) {
         for (std::size_t j = 0; j < neurons; ++j) {
-          g_weights[l][i * neurons + j] += x[i] * g_current[row * neurons + j];
-          g_below[row * inputs + i] += network.weights[l][i * neurons + j] * g_current[row * neurons + j];
+          g_below[row * inputs + i] += network.weights[l][i * neurons + j] * g_row[j];
         }
       }
     }
     g = std::move(g_below);
   }
-  return g_weights;
+  gradients.inputs = std::move(g);
+  return gradients;
 }
 
 }  // namespace network_test

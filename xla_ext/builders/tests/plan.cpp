@@ -78,6 +78,49 @@ void testErrors() {
   CHECK_THROWS(planNetwork(options, 8, kBytes), "lif_network: `layers` must fit into tiles of 638976 bytes");
   options.layers.clear();
   CHECK_THROWS(planNetwork(options, 8, kBytes), "lif_network: `layers` must hold at least one layer, got none");
+  options = nmnist();
+  options.inputs_gradient = true;
+  CHECK_THROWS(planNetwork(options, 1472, kBytes), "lif_network: `inputs` must have values for a gradient, got spikes");
+}
+
+// One recurrent layer changes the pace of all: a step an iteration for its lists, and one more for what it sums.
+void testRecurrentDelays() {
+  NetworkOptions options = nmnist();
+  options.layers.back().recurrent = true;
+  const NetworkPlan plan = planNetwork(options, 1472, kBytes);
+  CHECK(plan.isRecurrent());
+  CHECK_EQUAL(plan.layers[0].delay, 1u);
+  CHECK_EQUAL(plan.layers[1].delay, 3u);
+  CHECK_EQUAL(plan.layers[2].delay, 4u);
+  CHECK_EQUAL(plan.iterations, 104u);
+  CHECK_EQUAL(plan.layers[2].backward_delay, 1u);
+  CHECK_EQUAL(plan.layers[0].backward_delay, 3u);
+  CHECK_EQUAL(plan.backward_iterations, 103u);
+  CHECK(!planNetwork(nmnist(), 1472, kBytes).isRecurrent());
+}
+
+// Its own lists are lists of the plan, full ones, and stand behind all others.
+void testRecurrentOutput() {
+  NetworkOptions options = nmnist();
+  options.outputs = 0;
+  CHECK_EQUAL(planNetwork(options, 1472, kBytes).lists.size(), 2u);
+  options.layers.back().recurrent = true;
+  const NetworkPlan plan = planNetwork(options, 1472, kBytes);
+  CHECK_EQUAL(plan.lists.size(), 3u);
+  CHECK_EQUAL(plan.lists[2].capacity, 1466u);
+  CHECK_EQUAL(plan.layers[1].backward_delay, 2u);
+  CHECK_EQUAL(plan.listDelay(2), 1u);
+}
+
+// Recurrent weights take memory, too: 2 x 1466 rows of two columns instead of one.
+void testRecurrentMemory() {
+  NetworkOptions options = nmnist();
+  options.num_inputs = 10;
+  options.layers = {{.neurons = 5000, .capacity = 10}};
+  const unsigned tiles = 400;
+  planNetwork(options, tiles, kBytes);
+  options.layers.front().recurrent = true;
+  CHECK_THROWS(planNetwork(options, tiles, kBytes), "lif_network: `layers` must fit into tiles of 638976 bytes");
 }
 
 // The layer with the least work has by far the most weights: it must not be packed closer than they fit.
@@ -114,6 +157,29 @@ void testListsThereAndBack() {
   CHECK(lists.num_kept == (std::vector<std::int32_t>{2, 1}));
 }
 
+// Values follow their ids, and come back to their slots; those of ids that name nothing do not.
+void testValuesThereAndBack() {
+  NetworkOptions options = nmnist();
+  options.num_steps = 1;
+  options.batch = 2;
+  options.num_inputs = 4;
+  options.event_capacity = 3;
+  options.inputs = Inputs::Events;
+  const std::vector<std::int32_t> ids = {3, -1, 2, 0, 0, 9};
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+  NetworkPlan plan = planNetwork(options, 1472, kBytes);
+  const std::vector<float> history = valuesToHomes(plan, 0, ids, values);
+  CHECK(history == (std::vector<float>{3, 1, 0, 4, 5, 0}));
+  CHECK(valuesFromHomes(plan, 0, ids, history) == (std::vector<float>{1, 0, 3, 4, 5, 0}));
+  options.inputs = Inputs::Dense;
+  plan = planNetwork(options, 1472, kBytes);
+  CHECK_EQUAL(plan.lists[0].capacity, 4u);
+  const std::vector<float> dense = {1, 2, 3, 4, 5, 6, 7, 8};
+  CHECK(valuesToHomes(plan, 0, {}, dense) == dense);
+  CHECK(valuesFromHomes(plan, 0, {}, dense) == dense);
+  CHECK_THROWS(valuesToHomes(plan, 0, {}, values), "valuesToHomes: `array` must hold 8 numbers, got 6");
+}
+
 }  // namespace
 
 int main() {
@@ -123,8 +189,12 @@ int main() {
   testFewTiles();
   testEverySampleHasOneHome();
   testErrors();
+  testRecurrentDelays();
+  testRecurrentOutput();
+  testRecurrentMemory();
   testMemoryComesBeforeWork();
   testLayoutsThereAndBack();
   testListsThereAndBack();
+  testValuesThereAndBack();
   return check::failures;
 }

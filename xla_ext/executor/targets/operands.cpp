@@ -1,7 +1,7 @@
 #include "executor/targets/operands.hpp"
 
 #include <popops/Cast.hpp>
-#include <stdexcept>
+#include <sstream>
 
 namespace snnjax::executor::targets {
 namespace {
@@ -13,6 +13,15 @@ poplar::Tensor inBlocks(const poplar::Tensor& blocks, const builders::TileRange&
 
 void setZero(poplar::Graph& graph, const poplar::Tensor& tensor) {
   if (tensor.numElements() > 0) graph.setInitialValue(tensor, 0.0F);
+}
+
+// "1,2,3"
+template <class Number, class Parse>
+std::vector<Number> parts(const std::string& text, Parse&& parse) {
+  std::vector<Number> numbers;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');) numbers.push_back(parse(part));
+  return numbers;
 }
 
 }  // namespace
@@ -99,6 +108,14 @@ bool flag(const Instruction& instruction, const char* name) {
 }
 
 float real(const Instruction& instruction, const char* name) { return std::stof(attribute(instruction, name)); }
+
+std::vector<long> wholeNumbers(const Instruction& instruction, const char* name) {
+  return parts<long>(attribute(instruction, name), [](const std::string& part) { return std::stol(part); });
+}
+
+std::vector<float> realNumbers(const Instruction& instruction, const char* name) {
+  return parts<float>(attribute(instruction, name), [](const std::string& part) { return std::stof(part); });
+}
 
 void checkCounts(const Lowering& lowering, const Instruction& instruction, std::size_t inputs, std::size_t outputs) {
   if (instruction.inputs.size() == inputs && instruction.outputs.size() == outputs) return;

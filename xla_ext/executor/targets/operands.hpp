@@ -36,6 +36,8 @@ bool isLong(const Lowering& lowering, const Instruction& instruction, std::size_
 unsigned number(const Instruction& instruction, const char* attribute);
 bool flag(const Instruction& instruction, const char* attribute);
 float real(const Instruction& instruction, const char* attribute);
+std::vector<long> wholeNumbers(const Instruction& instruction, const char* attribute);
+std::vector<float> realNumbers(const Instruction& instruction, const char* attribute);
 
 // Throws unless the instruction has as many operands and results.
 void checkCounts(const Lowering& lowering, const Instruction& instruction, std::size_t inputs, std::size_t outputs);

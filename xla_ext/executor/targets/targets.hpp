@@ -13,5 +13,7 @@ void selectSpikes(Lowering& lowering, const Instruction& instruction);
 void selectSpikesBackward(Lowering& lowering, const Instruction& instruction);
 void lifStep(Lowering& lowering, const Instruction& instruction);
 void lifStepBackward(Lowering& lowering, const Instruction& instruction);
+void lifNetwork(Lowering& lowering, const Instruction& instruction);
+void lifNetworkBackward(Lowering& lowering, const Instruction& instruction);
 
 }  // namespace snnjax::executor::targets

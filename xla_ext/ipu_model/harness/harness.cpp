@@ -42,15 +42,13 @@ extern "C" {
 // What a call ends with: done, an argument that does not fit, or a program that the device could not run.
 enum SnnjaxStatus : int { SnnjaxDone = 0, SnnjaxInvalidArgument = 1, SnnjaxFailed = 2 };
 
-// Runs the op of a call and fills its results. `profile` (JSON) and `summary`, or `error`, are set to texts that
+// Runs the op of a call and fills its results. `profile` (JSON) or `error` is set to a text that
 // snnjax_ipu_model_free takes back.
-[[gnu::visibility("default")]] int snnjax_ipu_model_run(const SnnjaxCall* call, char** profile, char** summary,
-                                                        char** error) {
+[[gnu::visibility("default")]] int snnjax_ipu_model_run(const SnnjaxCall* call, char** profile, char** error) {
   using snnjax::harness::copyOf;
   try {
     const snnjax::harness::Report report = snnjax::harness::run(snnjax::harness::Call(*call));
     *profile = copyOf(report.profile);
-    *summary = copyOf(report.summary);
     return SnnjaxDone;
   } catch (const std::invalid_argument& problem) {
     *error = copyOf(problem.what());

@@ -16,10 +16,9 @@
 
 namespace snnjax::harness {
 
-// What an engine has counted, as JSON and as text to read.
+// What an engine has counted, as JSON.
 struct Report {
   std::string profile;
-  std::string summary;
 };
 
 class Model {

@@ -15,10 +15,12 @@ builders::NetworkOptions networkOptions(const Call& call) {
   options.event_capacity = call.size("event_capacity");
   for (unsigned l = 0; l < call.size("num_layers"); ++l) {
     const double capacity = call.number(numbered("capacity", l));  // negative: none
-    options.layers.push_back({.neurons = call.size(numbered("neurons", l))});
+    options.layers.push_back(
+        {.neurons = call.size(numbered("neurons", l)), .recurrent = call.has(numbered("recurrent", l))});
     if (capacity >= 0) options.layers.back().capacity = static_cast<unsigned>(capacity);
   }
   options.outputs = static_cast<unsigned>(call.number("outputs"));
+  options.inputs = call.choice<builders::Inputs>("inputs");
   options.reset = call.choice<builders::Reset>("reset");
   options.detach_reset = call.flag("detach_reset");
   options.surrogate = call.choice<builders::Surrogate>("surrogate");
@@ -33,9 +35,20 @@ builders::NetworkPlan planOf(const builders::NetworkOptions& options, const Mode
   return builders::planNetwork(options, target.getNumTiles(), target.getBytesPerTile());
 }
 
-std::vector<std::uint16_t> eventsOf(const Call& call, const builders::NetworkPlan& plan) {
+std::span<const std::int32_t> eventIds(const Call& call, const builders::NetworkPlan& plan) {
   const std::size_t records = std::size_t{plan.options.num_steps} * plan.options.batch;
-  return builders::listsToHomes(plan, 0, call.integers("ids", records * plan.lists.front().capacity));
+  if (plan.lists.front().dense) return {};
+  return call.integers("ids", records * plan.lists.front().capacity);
+}
+
+std::vector<std::uint16_t> eventsOf(const Call& call, const builders::NetworkPlan& plan) {
+  return builders::listsToHomes(plan, 0, eventIds(call, plan));
+}
+
+std::vector<float> valuesOf(const Call& call, const builders::NetworkPlan& plan) {
+  const std::size_t records = std::size_t{plan.options.num_steps} * plan.options.batch;
+  return builders::valuesToHomes(plan, 0, eventIds(call, plan),
+                                 call.floats("values", records * plan.lists.front().capacity));
 }
 
 void writeParameters(Model& model, const Call& call, const builders::NetworkPlan& plan, std::size_t l,
@@ -46,6 +59,10 @@ void writeParameters(Model& model, const Call& call, const builders::NetworkPlan
   };
   const auto weights = call.floats(numbered("weights", l), std::size_t{layer.inputs} * layer.neurons);
   model.write(tensors.weights, builders::toTiles(layer, weights, layer.inputs, 1));
+  if (layer.recurrent) {
+    const auto recurrent = call.floats(numbered("recurrent", l), std::size_t{layer.neurons} * layer.neurons);
+    model.write(tensors.recurrent, builders::toTiles(layer, recurrent, layer.neurons, 1));
+  }
   constants(tensors.bias, "bias");
   constants(tensors.decay, "decay");
   constants(tensors.gain, "gain");

@@ -3,6 +3,7 @@
 
 #include <builders/network_plan.hpp>
 #include <builders/network_tensors.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,13 @@ std::string numbered(const char* name, std::size_t layer);
 builders::NetworkOptions networkOptions(const Call& call);
 builders::NetworkPlan planOf(const builders::NetworkOptions& options, const Model& model);
 
-// The events of the call as the history of the input lists.
+// The ids of the call's events; none where inputs are dense.
+std::span<const std::int32_t> eventIds(const Call& call, const builders::NetworkPlan& plan);
+// The events of the call as the history of the input lists, and their values or those of dense inputs.
 std::vector<std::uint16_t> eventsOf(const Call& call, const builders::NetworkPlan& plan);
+std::vector<float> valuesOf(const Call& call, const builders::NetworkPlan& plan);
 
-// Weights, bias, decay, gain and both thresholds of layer `l`.
+// Weights, recurrent weights, bias, decay, gain and both thresholds of layer `l`.
 void writeParameters(Model& model, const Call& call, const builders::NetworkPlan& plan, std::size_t l,
                      const builders::LayerTensors& tensors);
 

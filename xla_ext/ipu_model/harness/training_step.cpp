@@ -38,10 +38,13 @@ Report runTrainingStep(const Call& call) {
   const std::size_t batch = plan.options.batch;
   const unsigned num_updates = call.size("num_updates");
 
-  std::vector<std::uint16_t> events = eventsOf(call, plan);
+  const builders::ListPlan& inputs = plan.lists.front();
+  std::vector<std::uint16_t> events = inputs.dense ? std::vector<std::uint16_t>() : eventsOf(call, plan);
+  std::vector<float> values = inputs.valued ? valuesOf(call, plan) : std::vector<float>();
   const std::span<std::int32_t> labels = call.integers("labels", batch);
   const std::span<float> loss = call.floats("loss", num_updates * batch);
-  model.connect(builders::kInputStream, std::as_writable_bytes(std::span(events)));
+  if (!inputs.dense) model.connect(builders::kInputStream, std::as_writable_bytes(std::span(events)));
+  if (inputs.valued) model.connect(builders::kValueStream, std::as_writable_bytes(std::span(values)));
   model.connect(builders::kLabelStream, std::as_writable_bytes(labels));
   model.connect(builders::kLossStream, std::as_writable_bytes(loss));
   model.write(network.lengths, call.integers("lengths", batch));
@@ -50,12 +53,16 @@ Report runTrainingStep(const Call& call) {
     writeParameters(model, call, plan, l, network.layers[l]);
     model.read(network.layers[l].weights);
     model.read(network.layers[l].bias);
+    if (plan.layers[l].recurrent) model.read(network.layers[l].recurrent);
   }
   const poplar::program::Repeat updates(num_updates, training.step);
   Report report = model.run({training.prepare, updates});
   for (std::size_t l = 0; l < plan.layers.size(); ++l) {
     takeBlocks(model, call, numbered("new_weights", l), plan.layers[l], plan.layers[l].inputs, 1);
     takeBlocks(model, call, numbered("new_bias", l), plan.layers[l], 1);
+    if (plan.layers[l].recurrent) {
+      takeBlocks(model, call, numbered("new_recurrent", l), plan.layers[l], plan.layers[l].neurons, 1);
+    }
   }
   return report;
 }

@@ -76,6 +76,20 @@ class Alone {
     type.connect(place_, std::span(&row, 1));
     return *this;
   }
+  // Sets the rows of a Vector of Vectors; row i is got as "field[i]".
+  template <typename T>
+  Alone& rows(const std::string& field, const std::vector<std::vector<T>>& all) {
+    const ipu_model::FieldType& type = fieldOf(field, sizeof(T));
+    std::vector<ipu_model::EdgeData> data;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      Guarded row(std::as_bytes(std::span(all[i])));
+      const std::string name = i == 0 ? field : field + "[" + std::to_string(i) + "]";
+      data.push_back({buffers_.insert_or_assign(name, std::move(row)).first->second.data(), all[i].size()});
+    }
+    if (all.empty()) zeros(field, 0);
+    if (!all.empty()) type.connect(place_, data);
+    return *this;
+  }
   // Sets an edge of any type to `elements` zeros, and a state to 0.
   Alone& zeros(const std::string& field, std::size_t elements) {
     const ipu_model::FieldType* const type = type_->field(field);
@@ -115,11 +129,17 @@ class Alone {
     return *this;
   }
 
+  // As it is, and unknown to the comparison of the two forms.
   template <typename T>
-  std::vector<T> get(const std::string& field) {
+  std::vector<T> untraced(const std::string& field) {
     Guarded& buffer = buffers_.at(field);
     std::vector<T> values(buffer.size() / sizeof(T));
     std::copy_n(buffer.data(), buffer.size(), reinterpret_cast<std::byte*>(values.data()));
+    return values;
+  }
+  template <typename T>
+  std::vector<T> get(const std::string& field) {
+    const std::vector<T> values = untraced<T>(field);
     for (T value : values) {
       if (value != value) value = T{};  // one NaN is like another: which sign it has the language does not say
       const auto bytes = std::as_bytes(std::span(&value, 1));

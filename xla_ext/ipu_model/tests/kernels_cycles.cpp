@@ -2,7 +2,10 @@
 #include "../poplar_kernels/cross_entropy_cycles.hpp"
 #include "../poplar_kernels/lif_network_backward_cycles.hpp"
 #include "../poplar_kernels/lif_network_cycles.hpp"
+#include "../poplar_kernels/lif_network_state_cycles.hpp"
 #include "../poplar_kernels/lif_step_cycles.hpp"
+#include "../poplar_kernels/list_inputs_cycles.hpp"
+#include "../poplar_kernels/listed_currents_cycles.hpp"
 #include "../poplar_kernels/listed_gradients_cycles.hpp"
 #include "../poplar_kernels/select_spikes_cycles.hpp"
 #include "../poplar_kernels/sort_record_cycles.hpp"
@@ -23,6 +26,16 @@ constexpr unsigned char kSubtract = snnjax::Subtract, kNone = snnjax::None, kSup
 static_assert(sumOfId(1, true, 4, false) == 4);
 static_assert(sumOfId(4, false, 4, false) == 8);   // besides: the row's product, three loads
 static_assert(sumOfId(4, false, 2, false) == 10);  // halves: widening and sums, eight aux instructions, hold it up
+// A sample of a current: pointers, length and loop 12, its header 6, the sum, a store for each pair; an input of 0 is a
+// test alone.
+static_assert(currentSample(14, 0, 2, 4, false) == 12 + 6 + (5 + 14 * 4) + 1);
+static_assert(currentSample(14, 100, 2, 4, true) == 12 + 6 + (5 + 14 * 7) + 100 * 5 + 1);
+// Listing 700 inputs: for each pair ld64, the comparison's way to an integer register, branch, loop; of 16 that are not
+// 0 the stores of id and value, tests and counters.
+static_assert(listedRow(700, 16, 2) == 9 + 4 * 4 + 350 * 5 + 16 * (6 + 4));
+// Own spikes beside a current: its load, the choice of the first step, a sum.
+static_assert(recurrentSample(14, 2, 4, kSubtract) == forwardSample(14, 2, 4, kSubtract) + 3);
+static_assert(lastGradient(snnjax::Boxcar) == 5 + 2 + 1 + 3 + 1 + 7 + 3);
 static_assert(sumListedRows(14, 2, 4, false) == 5 + 14 * 4);
 static_assert(sumListedRows(10, 22, 4, false) == 2 * (5 + 10 * 8) + (5 + 10 * 7));
 static_assert(sumListedRows(10, 3, 4, false) == 3 * (5 + 10 * 5));  // odd: number by number
@@ -30,8 +43,9 @@ static_assert(dotListedRows(14, 2, 4) == 5 + 1 + 14 * 7);  // ldz16, min, ld64, 
 static_assert(dotListedRows(14, 6, 4) == 5 + 14 * (9 + 3 * 3));
 // ldz16, compare, branch, ld64, add, st64, branch
 static_assert(addToListedRows(14, 2, false) == 6 + 14 * 7);
+static_assert(addToListedRows(14, 2, true) == 6 + 14 * 9);    // besides: the value's load and the product
 static_assert(addToListedRows(14, 4, false) == 7 + 14 * 10);  // the row's product, and a second load and store
-static_assert(rowsGradientSample(14, 2, 2) == 8 + 6 + (4 + 4 * 7) + (6 + 2 * 7) + 3);
+static_assert(rowsGradientSample(14, 2, 2, false) == 8 + 6 + (4 + 4 * 7) + (6 + 2 * 7) + 3);
 static_assert(numBelow(0) == 4 && numBelow(14) == 4 + 4 * 7);
 
 // Neurons.
@@ -107,7 +121,12 @@ void testSamplesMonotone() {
     checkMonotone("spikes of a sample", [=](unsigned n) { return forwardSample(n, neurons, 4, kSubtract); });
     checkMonotone("spikes of a read-out", [=](unsigned n) { return leakySample(n, neurons, 4); });
     checkMonotone("dots of a sample", [=](unsigned n) { return writeDots(n, 200, neurons, 4); });
-    checkMonotone("own rows", [=](unsigned n) { return rowsGradientSample(200, n, neurons); });
+    checkMonotone("own rows", [=](unsigned n) { return rowsGradientSample(200, n, neurons, false); });
+    checkMonotone("own rows with values", [=](unsigned n) { return rowsGradientSample(200, n, neurons, true); });
+    checkMonotone("spikes of a current", [=](unsigned n) { return currentSample(n, 0, neurons, 4, false); });
+    checkMonotone("inputs that are not 0", [=](unsigned n) { return currentSample(n, 200 - n, neurons, 4, true); });
+    checkMonotone("listed inputs", [=](unsigned n) { return listedRow(200 * neurons, n, 2); });
+    checkMonotone("own spikes", [=](unsigned n) { return recurrentSample(n, neurons, 4, kSubtract); });
     checkMonotone("used entries", [=](unsigned n) { return matmulRow(n, 200 - n, neurons, 4, 2); });
   }
   checkMonotone("pairs of neurons", [](unsigned n) { return updateSample(2 * n, kSubtract); });

@@ -89,6 +89,77 @@ void testForward(const ipu_model::CodeletLibrary& library, const std::string& w,
   testAdvance(update, layer, sums(lists, weights, n), reset);
 }
 
+// Own lists of the step before and a current from below; in the first step what the spikes before it add.
+template <typename W>
+void testRecurrent(const ipu_model::CodeletLibrary& library, const std::string& w, unsigned n) {
+  Draw draw(n + 31U);
+  const Layer layer(n, draw);
+  const auto lists = hostileLists<unsigned short>(draw, kBatch, kStride, kCapacity, kInputs);
+  const auto weights = withZeroRow(draw.row<W>(kInputs * n), n);
+  const auto current = draw.row(kBatch * n), first = draw.row(kBatch * n);
+  std::vector<float> sum = sums(lists, weights, n);
+  for (unsigned i = 0; i < kBatch * n; ++i) sum[i] += current[i];
+  Alone vertex(library, "snnjax::LifRecurrentForward<" + w + ",unsigned short>");
+  vertex.edge("lists", lists).edge("weights", weights).edge("current", current).edge("first", first);
+  vertex.state("stride", kStride).state("capacity", kCapacity).state("num_inputs", kInputs);
+  testAdvance(vertex, layer, sum, static_cast<int>(n % 3));
+  vertex.edge("iteration", std::vector<unsigned>{kDelay}).run();  // its first step: membranes are row 1
+  const auto membranes = vertex.get<float>("membranes");
+  for (unsigned b = 0; b < kBatch; ++b) {
+    for (unsigned j = 0; j < n; ++j) {
+      const float input = current[b * n + j] + first[b * n + j] + layer.bias[j];
+      const float u = afterReset(layer.membranes[layer.at(0, b, j)], static_cast<int>(n % 3));
+      CHECK_EQUAL(membranes[layer.at(1, b, j)], 0.5f * u + 0.25f * input);
+    }
+  }
+}
+
+// Currents alone, of spikes or of values; behind the end of a sequence they stay. `stride` 0: one record for all.
+template <typename W>
+void testCurrent(const ipu_model::CodeletLibrary& library, const std::string& w, unsigned n, bool valued,
+                 unsigned stride) {
+  Draw draw(n + 57U);
+  const auto lists = hostileLists<unsigned short>(draw, kBatch, kStride, kCapacity, kInputs);
+  auto weights = withZeroRow(draw.row<W>(kInputs * n), n);
+  auto values = draw.row(kBatch * kCapacity);
+  for (unsigned k = 0; k < values.size(); k += 3) values[k] = 0.0f;
+  std::vector<float> expected(kBatch * n, 5.0f);
+  for (unsigned b = 0; b < kBatch; ++b) {
+    const auto ids = spikesOf(lists, stride == 0 ? 0 : b, kStride, kCapacity);
+    for (unsigned j = 0; b != 3 && j < n; ++j) {
+      expected[b * n + j] = 0.0f;
+      for (unsigned k = 0; k < ids.size(); ++k) {
+        const float value = valued ? values[b * kCapacity + k] : 1.0f;
+        if (ids[k] < kInputs) expected[b * n + j] += value * static_cast<float>(weights[ids[k] * n + j]);
+      }
+    }
+  }
+  std::vector<unsigned> lengths(kBatch, kSteps);
+  lengths[3] = kTime;
+  Alone vertex(library, (valued ? "snnjax::ValuedCurrent<" : "snnjax::ListedCurrent<") + w + ",unsigned short>");
+  vertex.edge("lists", lists).edge("weights", weights).edge("lengths", lengths);
+  if (valued) vertex.edge("values", values);
+  vertex.edge("iteration", std::vector<unsigned>{kTime + kDelay}).edge("current", std::vector<float>(kBatch * n, 5.0f));
+  vertex.state("num_steps", kSteps).state("delay", kDelay).state("batch", kBatch).state("stride", stride);
+  vertex.state("capacity", kCapacity).state("num_inputs", kInputs).state("neurons", n).run(n % 2 == 0);
+  CHECK(vertex.get<float>("current") == expected);  // products of eighths: exact in any order
+}
+
+// An input of 0 adds nothing, whatever its weight, and costs less.
+void testZeroInput(const ipu_model::CodeletLibrary& library) {
+  const std::vector<unsigned short> record = {2, 2, 2, 0, 0, 1, 2, 2};
+  Alone vertex(library, "snnjax::ValuedCurrent<float,unsigned short>");
+  vertex.edge("lists", record).edge("values", std::vector<float>{0.0f, 2.0f}).edge("lengths", std::vector<unsigned>{1});
+  vertex.edge("weights", std::vector<float>{NAN, INFINITY, 1.0f, 3.0f, 0.0f, 0.0f});
+  vertex.edge("iteration", std::vector<unsigned>{0}).edge("current", std::vector<float>(2)).state("num_steps", 1U);
+  vertex.state("delay", 0U).state("batch", 1U).state("stride", 0U).state("capacity", 2U).state("num_inputs", 2U);
+  vertex.state("neurons", 2U).run();
+  CHECK(vertex.get<float>("current") == (std::vector<float>{2.0f, 6.0f}));
+  const std::uint64_t one = vertex.cycles();
+  vertex.edge("values", std::vector<float>{1.0f, 2.0f}).run();
+  CHECK(vertex.cycles() > one);
+}
+
 void testInPlace(const ipu_model::CodeletLibrary& library) {
   Alone vertex(library, "snnjax::LifUpdate");
   vertex.edge("current", std::vector<float>{4.0f, 8.0f})
@@ -134,6 +205,15 @@ int main(int argc, char** argv) {
       testLeaky<float>(library, "float", n);
       testLeaky<half>(library, "half", n);
     }
+    for (unsigned n : {1U, 2U, 6U, 11U}) {
+      testRecurrent<float>(library, "float", n);
+      testRecurrent<half>(library, "half", n);
+      for (const bool valued : {false, true}) {
+        testCurrent<float>(library, "float", n, valued, kStride);
+        testCurrent<half>(library, "half", n, valued, 0);
+      }
+    }
+    testZeroInput(library);
     testInPlace(library);
   });
 }

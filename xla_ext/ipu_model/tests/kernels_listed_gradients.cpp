@@ -29,6 +29,30 @@ void testRows(const ipu_model::CodeletLibrary& library, const std::string& id, u
   CHECK(vertex.get<float>("g_weights") == expected);
 }
 
+template <typename Id>
+void testValuedRows(const ipu_model::CodeletLibrary& library, const std::string& id, unsigned n, unsigned stride) {
+  Draw draw(n + 5U);
+  const auto lists = hostileLists<Id>(draw, kBatch, kStride, kCapacity, kInputs);
+  const auto g = draw.row(kBatch * n), values = draw.row(kBatch * kCapacity);
+  auto expected = withZeroRow(draw.row(kInputs * n), n);
+  Alone vertex(library, "snnjax::ValuedRowsGradient<" + id + ">");
+  vertex.edge("lists", lists).edge("values", values).edge("g_current", g).edge("g_weights", expected);
+  vertex.edge("iteration", std::vector<unsigned>{4}).state("num_steps", 5U).state("delay", 1U).state("batch", kBatch);
+  vertex.state("stride", stride).state("capacity", kCapacity).state("num_inputs", kInputs).state("neurons", n);
+  vertex.run(n % 2 == 0);
+  for (unsigned b = 0; b < kBatch; ++b) {
+    const auto ids = spikesOf(lists, stride == 0 ? 0 : b, kStride, kCapacity);
+    for (unsigned k = 0; k < ids.size(); ++k) {
+      for (unsigned j = 0; ids[k] < kInputs && j < n; ++j) {
+        expected[ids[k] * n + j] += values[b * kCapacity + k] * g[b * n + j];
+      }
+    }
+  }
+  CHECK(vertex.get<float>("g_weights") == expected);
+  vertex.edge("iteration", std::vector<unsigned>{0}).run();
+  CHECK(vertex.get<float>("g_weights") == expected);  // outside of its time
+}
+
 // Ids in disorder may be missed, but nothing outside is touched (the guards of `Alone`), nor the rows of no id.
 void testDisorder(const ipu_model::CodeletLibrary& library) {
   std::vector<unsigned short> lists(kBatch * kStride);
@@ -98,6 +122,34 @@ void testScatter(const ipu_model::CodeletLibrary& library, unsigned rows, unsign
   CHECK(vertex.get<float>("row") == std::vector<float>(rows * kInputs));  // outside of its time
 }
 
+// Dense inputs as lists: what is not 0, NaN included, in its order.
+void testListInputs(const ipu_model::CodeletLibrary& library, unsigned inputs, bool reverse) {
+  constexpr unsigned kSteps = 3, kRows = 9, kTime = 1;
+  const unsigned stride = kHeader + (inputs + 3) / 4 * 4;
+  Draw draw(inputs);
+  auto rows = draw.row(kSteps * kRows * inputs);
+  for (unsigned i = 0; i < rows.size(); ++i) rows[i] = draw.below(4) == 0 ? rows[i] : i % 2 == 0 ? 0.0f : -0.0f;
+  rows[kTime * kRows * inputs] = NAN;
+  Alone vertex(library, "snnjax::ListInputs<unsigned short>");
+  vertex.edge("history", rows).edge("lists", std::vector<unsigned short>(kRows * stride, 77));
+  vertex.edge("values", std::vector<float>(kRows * inputs, 5.0f)).edge("iteration", std::vector<unsigned>{3});
+  vertex.state("num_steps", kSteps).state("delay", 2U).state("rows", kRows).state("stride", stride);
+  vertex.state("num_inputs", inputs).state("reverse", reverse).run(inputs % 2 == 0);  // in both directions time 1
+  const auto lists = vertex.get<unsigned short>("lists");
+  const auto values = vertex.get<float>("values");
+  for (unsigned b = 0; b < kRows; ++b) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < inputs; ++i) {
+      const float value = rows[(kTime * kRows + b) * inputs + i];
+      if (value == 0.0f) continue;
+      CHECK_EQUAL(lists[b * stride + kHeader + count], i);
+      CHECK(values[b * inputs + count] == value || value != value);
+      ++count;
+    }
+    for (unsigned i = 0; i < 3; ++i) CHECK_EQUAL(lists[b * stride + i], count);
+  }
+}
+
 void testSort(const ipu_model::CodeletLibrary& library) {
   Alone vertex(library, "snnjax::SortRecord<int>");
   const std::vector<int> records = {3, 6, 3, 0, 9, -1, 2, 7, 40, 1, 0, 0, 99, 99, 0, 0, 5, 4, 3, 2, 1, 0, 8, 8};
@@ -119,11 +171,17 @@ int main(int argc, char** argv) {
       testRows<unsigned short>(library, "unsigned short", n);
       testRows<int>(library, "int", n);
       testDots(library, n);
+      testValuedRows<unsigned short>(library, "unsigned short", n, kStride);
+      testValuedRows<int>(library, "int", n, 0);
     }
     testScatter(library, 1, 40);
     testScatter(library, 1, 5);
     testScatter(library, 3, 2);
     testScatter(library, 8, 4);
+    for (unsigned inputs : {1U, 6U, 31U}) {
+      testListInputs(library, inputs, false);
+      testListInputs(library, inputs, true);
+    }
     testDisorder(library);
     testSort(library);
   });

@@ -1,0 +1,106 @@
+// lif_network: the last spikes of a recurrent layer, which a state carries from call to call, and their gradient. Each
+// runs once, outside of the loop over time.
+#include "fields.hpp"
+#include "lists.hpp"
+#include "membrane_gradient.hpp"
+
+namespace snnjax {
+
+// The records of all steps at a home, and where each sequence ends.
+template <class Id>
+struct LastRecord {
+  const Id* history;  // [num_steps, rows, stride]
+  unsigned rows, stride, capacity, num_steps;
+
+  // Of sequence `b`, which has `steps` > 0 steps.
+  List<Id> of(unsigned b, unsigned steps) const {
+    return {history + ((smaller(steps, num_steps) - 1) * rows + b) * stride, capacity};
+  }
+};
+
+// Dense rows of the listed spikes of each sequence's last step.
+template <class Id>
+class LastSpikes : public poplar::MultiVertex {
+ public:
+  In<Id> list;           // [num_steps, rows, stride], records
+  In<unsigned> lengths;  // [rows], steps of each sequence
+  // [rows, num_neurons]; on entry the spikes before the first step, which stay those of a sequence without steps
+  InOut<float> last;
+  unsigned rows, stride, capacity, num_neurons, num_steps;
+
+  bool compute(unsigned worker) {
+    const LastRecord<Id> records = {&list[0], rows, stride, capacity, num_steps};
+    for (unsigned b = worker; b < rows; b += numWorkers()) {
+      if (lengths[b] == 0) continue;
+      float* const row = &last[b * num_neurons];
+      for (unsigned j = 0; j < num_neurons; ++j) row[j] = 0.0f;
+      const List<Id> own = records.of(b, lengths[b]);
+      for (unsigned k = 0; k < own.spikes(); ++k) {
+        const auto id = static_cast<unsigned>(own.ids()[k]);
+        if (id < num_neurons) row[id] = 1.0f;
+      }
+    }
+    return true;
+  }
+};
+
+// Where the gradient of the last spikes goes: to the neurons that the last step lists.
+template <class Id>
+class LastSpikesGradient : public poplar::MultiVertex {
+ public:
+  In<Id> list;           // [num_steps, rows, stride], records
+  In<unsigned> lengths;  // [rows], steps of each sequence
+  // [rows, num_neurons], of the last spikes; what is left are those before the first step of sequences without steps
+  InOut<float> g;
+  Out<float> g_listed;  // [rows, num_neurons], 0 where not listed
+  unsigned rows, stride, capacity, num_neurons, num_steps;
+
+  bool compute(unsigned worker) {
+    const LastRecord<Id> records = {&list[0], rows, stride, capacity, num_steps};
+    for (unsigned b = worker; b < rows; b += numWorkers()) {
+      const unsigned first = b * num_neurons;
+      for (unsigned i = first; i < first + num_neurons; ++i) g_listed[i] = 0.0f;
+      if (lengths[b] == 0) continue;
+      const List<Id> own = records.of(b, lengths[b]);
+      for (unsigned k = 0; k < own.listed(); ++k) {
+        const auto id = static_cast<unsigned>(own.ids()[k]);
+        if (id < num_neurons) g_listed[first + id] = g[first + id];
+      }
+      for (unsigned i = first; i < first + num_neurons; ++i) g[i] = 0.0f;
+    }
+    return true;
+  }
+};
+
+// From the gradient of the last spikes to that of the last membranes and of the threshold.
+class LifLastGradient : public poplar::MultiVertex {
+ public:
+  In<float> g_spikes;        // [batch, neurons], of the last step's listed spikes
+  In<float> threshold;       // [neurons]
+  In<float> membranes;       // [batch, neurons], after the last step
+  InOut<float> g_last;       // [batch, neurons], gradient of the last membrane, is added to
+  InOut<float> g_threshold;  // [batch, neurons], is added to
+  unsigned batch, neurons;
+  unsigned char surrogate;  // enum Surrogate
+  float slope;
+
+  bool compute(unsigned worker) {
+    for (unsigned b = worker; b < batch; b += numWorkers()) {
+      forEachNumber(neurons, [&](unsigned j, auto numbers) {
+        const unsigned i = b * neurons + j;
+        const auto x = numbers.load(&membranes[i]) - numbers.load(&threshold[j]);
+        const auto g = maskedProduct(numbers.load(&g_spikes[i]), surrogateDerivative(x, surrogate, slope));
+        numbers.store(&g_last[i], numbers.load(&g_last[i]) + g);
+        numbers.store(&g_threshold[i], numbers.load(&g_threshold[i]) - g);
+      });
+    }
+    return true;
+  }
+};
+
+template class LastSpikes<unsigned short>;
+template class LastSpikes<int>;
+template class LastSpikesGradient<unsigned short>;
+template class LastSpikesGradient<int>;
+
+}  // namespace snnjax

@@ -1,0 +1,70 @@
+// What the codelets of lif_network_state.cpp cost a worker.
+#pragma once
+
+#include <concepts>
+
+#include "listed_rows_cycles.hpp"
+#include "lists.hpp"
+#include "neuron_cycles.hpp"
+
+namespace snnjax {
+
+template <class Id>
+class LastSpikes;
+template <class Id>
+class LastSpikesGradient;
+class LifLastGradient;
+
+namespace cycles {
+
+// A sequence: pointers to its rows 6, its length with the test 3, the place of its last record 6, the loop 3.
+constexpr Slots kLastRecord = 18;
+// An entry: id, range 2, address, (load,) store, branch.
+constexpr Slots kLastSpike = 6, kLastGradient = 7;
+
+// The sequences of a worker: what each(list) counts of the last record.
+template <class Id, class V, class Each>
+Slots lastRecords(const V& vertex, unsigned worker, unsigned fields, Slots without_steps, Each&& each) {
+  Slots slots = entry(fields, false);
+  for (unsigned b = worker; b < vertex.rows; b += V::numWorkers()) {
+    slots += kLastRecord;
+    if (vertex.lengths[b] == 0) {
+      slots += without_steps;
+      continue;
+    }
+    const unsigned t = smaller(vertex.lengths[b], vertex.num_steps) - 1;
+    slots += kRecordHeader + each(List<Id>{&vertex.list[(t * vertex.rows + b) * vertex.stride], vertex.capacity});
+  }
+  return slots;
+}
+
+// LifLastGradient for one neuron or pair: five loads, two stores, difference, the product and its mask 3, two sums of
+// which one finds a bundle, the surrogate, pointers and branch 3.
+constexpr Slots lastGradient(unsigned char surrogate_kind) { return 5 + 2 + 1 + 3 + 1 + surrogate(surrogate_kind) + 3; }
+
+}  // namespace cycles
+
+template <class Id>
+std::uint64_t workerCycles(const LastSpikes<Id>& vertex, unsigned worker) {
+  const cycles::Slots dense = cycles::fill(vertex.num_neurons, sizeof(float));
+  return cycles::lastRecords<Id>(vertex, worker, 8, 0,
+                                 [&](List<Id> list) { return dense + list.spikes() * cycles::kLastSpike; });
+}
+
+template <class Id>
+std::uint64_t workerCycles(const LastSpikesGradient<Id>& vertex, unsigned worker) {
+  const cycles::Slots dense = cycles::fill(vertex.num_neurons, sizeof(float));
+  return cycles::lastRecords<Id>(vertex, worker, 9, dense,
+                                 [&](List<Id> list) { return 2 * dense + list.listed() * cycles::kLastGradient; });
+}
+
+std::uint64_t workerCycles(const std::same_as<LifLastGradient> auto& vertex, unsigned worker) {
+  using namespace cycles;
+  Slots slots = entry(9, false);
+  for (unsigned b = worker; b < vertex.batch; b += vertex.numWorkers()) {
+    slots += 6 + numbersOf(vertex.neurons) * lastGradient(vertex.surrogate);
+  }
+  return slots;
+}
+
+}  // namespace snnjax

@@ -1,0 +1,57 @@
+// lif_network: dense inputs on their way to the neurons. Their home lists those that are not 0, so that sums and weight
+// gradients take as long as there are such, however many inputs there might be.
+#include "fields.hpp"
+#include "lists.hpp"
+#include "numbers.hpp"
+
+namespace snnjax {
+
+// The inputs at time t that are not 0, and their values. Workers share rows.
+template <class Id>
+class ListInputs : public poplar::MultiVertex {
+ public:
+  In<float> history;  // [num_steps, rows, num_inputs]
+  Out<Id> lists;      // [rows, stride], records (lists.hpp), ids ascending; what lies behind them stays
+  Out<float> values;  // [rows, num_inputs], of the listed inputs, in their order
+  poplar::Input<unsigned> iteration;
+  unsigned num_steps, delay, rows, stride, num_inputs;
+  bool reverse;  // t = num_steps - 1 - (iteration - delay) instead of iteration - delay
+
+  bool compute(unsigned worker) {
+    const unsigned since = *iteration - delay, t = reverse ? num_steps - 1 - since : since;
+    if (t >= num_steps) return true;
+    for (unsigned b = worker; b < rows; b += numWorkers()) {
+      Id* const record = &lists[b * stride];
+      const unsigned count = list(&history[(t * rows + b) * num_inputs], record + kListHeader, &values[b * num_inputs]);
+      for (unsigned i = 0; i < 3; ++i) record[i] = static_cast<Id>(count);  // kept, listed, true spikes
+      record[3] = 0;
+    }
+    return true;
+  }
+
+ private:
+  // Returns how many there are. Most pairs are passed over at once.
+  unsigned list(const float* row, Id* ids, float* kept) const {
+    unsigned count = 0, i = 0;
+    const auto offer = [&](unsigned id, float value) {
+      if (value == 0.0f) return;
+      ids[count] = static_cast<Id>(id);
+      kept[count++] = value;
+    };
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+    for (; num_inputs % 2 == 0 && i < num_inputs; i += 2) {
+      const float2 pair = Numbers<float2>::load(row + i);
+      if (pair[0] == 0.0f && pair[1] == 0.0f) continue;
+      offer(i, pair[0]);
+      offer(i + 1, pair[1]);
+    }
+#endif
+    for (; i < num_inputs; ++i) offer(i, row[i]);
+    return count;
+  }
+};
+
+template class ListInputs<unsigned short>;
+template class ListInputs<int>;
+
+}  // namespace snnjax

@@ -1,0 +1,36 @@
+// What ListInputs costs a worker: its rows, and what is not 0 in them.
+#pragma once
+
+#include "issue_slots.hpp"
+#include "lists.hpp"
+#include "neuron_cycles.hpp"
+
+namespace snnjax {
+
+template <class Id>
+class ListInputs;
+
+namespace cycles {
+
+// A row: pointers 6, four entries of its header, the loop over rows 3. A pair of inputs, or one of an odd number: load,
+// comparison with the masks' way to an integer register 2, branch, loop. One that is not 0: test and branch 2, the
+// store of its id and of its value, two counters, the masks once more.
+constexpr Slots listedRow(Slots num_inputs, Slots used, unsigned id_bytes) {
+  return 9 + 4 * store(id_bytes) + numbersOf(static_cast<unsigned>(num_inputs)) * 5 + used * (6 + store(id_bytes));
+}
+
+}  // namespace cycles
+
+template <class Id>
+std::uint64_t workerCycles(const ListInputs<Id>& vertex, unsigned worker) {
+  const unsigned since = *vertex.iteration - vertex.delay;
+  if ((vertex.reverse ? vertex.num_steps - 1 - since : since) >= vertex.num_steps) return cycles::kCall + 8;
+  cycles::Slots slots = cycles::entry(10, false);
+  for (unsigned b = worker; b < vertex.rows; b += vertex.numWorkers()) {
+    const List<Id> list = {&vertex.lists[b * vertex.stride], vertex.num_inputs};
+    slots += cycles::listedRow(vertex.num_inputs, list.spikes(), sizeof(Id));
+  }
+  return slots;
+}
+
+}  // namespace snnjax

@@ -1,0 +1,53 @@
+// Which rows of a table the windows of a gather or scatter begin at, and those that follow.
+#include "row_numbers_cycles.hpp"
+
+#include "fields.hpp"
+#include "workers.hpp"
+
+namespace snnjax {
+
+// rows[i, j] = bases[i] + offsets[j] + sum over d of starts[i, d] * strides[d], with starts moved into [0, limits[d]],
+// or, if not `clamps`, 0xffffffff where one lies outside.
+class RowNumbers : public poplar::MultiVertex {
+ public:
+  In<unsigned> starts;           // [count, depth], or the bits of ints
+  In<unsigned> limits, strides;  // [depth]
+  In<unsigned> bases;            // [count]
+  In<unsigned> offsets;          // [window]
+  Out<unsigned> numbers;         // [count, window]
+  unsigned count, depth, window;
+  bool is_signed, clamps;
+
+  bool compute(unsigned worker) {
+    const Range share = shareOf(count, worker);
+    for (unsigned i = share.first; i < share.last; ++i) {
+      bool inside = true;
+      const unsigned first = firstRow(i, inside);
+      for (unsigned j = 0; j < window; ++j) numbers[i * window + j] = inside ? first + offsets[j] : kNowhere;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr unsigned kNowhere = 0xffffffffU;
+
+  unsigned firstRow(unsigned i, bool& inside) const {
+    unsigned row = bases[i];
+    for (unsigned d = 0; d < depth; ++d) {
+      unsigned start = starts[i * depth + d];
+      if (start > limits[d]) {
+        inside = inside && clamps;
+        start = is_signed && start > 0x7fffffff ? 0 : limits[d];
+      }
+      row += start * strides[d];
+    }
+    return row;
+  }
+};
+
+std::uint64_t workerCycles(const RowNumbers& vertex, unsigned worker) {
+  const Range share = shareOf(vertex.count, worker);
+  return cycles::rowNumbers(share.last - share.first, vertex.depth, vertex.window);
+}
+
+}  // namespace snnjax

@@ -1,0 +1,77 @@
+// A user's events in the form that the network's codelets take, and the gradients of their values on the way back.
+#include "fields.hpp"
+#include "lists.hpp"
+
+namespace snnjax {
+
+// Records of the ids in range, ascending, with the values of each and the slot it came from; the same ids stay in the
+// order of their slots. Workers share rows. An insertion sort: events mostly come sorted.
+template <class Source>
+class SortEvents : public poplar::MultiVertex {
+ public:
+  In<Source> ids;             // [rows, capacity], in any order; those out of range name nothing
+  In<float> values;           // [rows, capacity]
+  Out<unsigned short> lists;  // [rows, stride], records (lists.hpp)
+  Out<float> sorted;          // [rows, capacity], in the order of the record, then 0
+  Out<unsigned> slots;        // [rows, capacity], likewise
+  unsigned rows, capacity, stride, num_inputs;
+
+  bool compute(unsigned worker) {
+    for (unsigned row = worker; row < rows; row += numWorkers()) sort(row);
+    return true;
+  }
+
+ private:
+  void sort(unsigned row) {
+    unsigned short* const record = &lists[row * stride];
+    unsigned short* const own = record + kListHeader;
+    float* const numbers = &sorted[row * capacity];
+    unsigned* const from = &slots[row * capacity];
+    unsigned end = 0;
+    for (unsigned k = 0; k < capacity; ++k) {
+      const unsigned id = static_cast<unsigned>(ids[row * capacity + k]);
+      if (id >= num_inputs) continue;
+      unsigned at = end++;
+      for (; at > 0 && own[at - 1] > id; --at) {
+        own[at] = own[at - 1];
+        numbers[at] = numbers[at - 1];
+        from[at] = from[at - 1];
+      }
+      own[at] = static_cast<unsigned short>(id);
+      numbers[at] = values[row * capacity + k];
+      from[at] = k;
+    }
+    for (unsigned i = 0; i < kListHeader - 1; ++i) record[i] = static_cast<unsigned short>(end);
+    record[kListHeader - 1] = 0;
+    for (unsigned k = end; k < stride - kListHeader; ++k) own[k] = static_cast<unsigned short>(num_inputs);
+    for (unsigned k = end; k < capacity; ++k) {
+      numbers[k] = 0.0f;
+      from[k] = capacity;
+    }
+  }
+};
+
+// out[slots[k]] = g[k] for what a record lists, and 0 in the other slots.
+class UnsortEvents : public poplar::MultiVertex {
+ public:
+  In<float> g;         // [rows, capacity], in the order of the record
+  In<unsigned> slots;  // [rows, capacity], from SortEvents; those out of range name nothing
+  Out<float> out;      // [rows, capacity]
+  unsigned rows, capacity;
+
+  bool compute(unsigned worker) {
+    for (unsigned row = worker; row < rows; row += numWorkers()) {
+      const unsigned first = row * capacity;
+      for (unsigned k = 0; k < capacity; ++k) out[first + k] = 0.0f;
+      for (unsigned k = 0; k < capacity; ++k) {
+        if (slots[first + k] < capacity) out[first + slots[first + k]] = g[first + k];
+      }
+    }
+    return true;
+  }
+};
+
+template class SortEvents<unsigned short>;
+template class SortEvents<int>;
+
+}  // namespace snnjax

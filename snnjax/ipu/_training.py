@@ -1,0 +1,139 @@
+"""A step of training for a `Session`: precision, loss scaling, accumulation, and the mean over IPUs."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+# Of the mixed precision of Micikevicius et al. 2018, arXiv:1710.03740: the scale is halved by an overflow, and doubled
+# after so many steps without one.
+FIRST_SCALE = 2.0**15
+GROWTH_STEPS = 2000
+LARGEST_SCALE = 2.0**24
+
+# The axis of a mesh along which replicas differ.
+REPLICAS = "replicas"
+
+Loss = Callable[..., Array]  # loss(params, *batch) -> []
+
+
+class Precision(NamedTuple):
+    """Of the weights that an optimiser updates, and of those that a program computes with."""
+
+    master: Any
+    compute: Any
+    scaled: bool  # whether the loss is scaled, so that small gradients survive in float16
+
+
+PRECISIONS = {
+    "float32": Precision(jnp.float32, jnp.float32, False),
+    "float16": Precision(jnp.float16, jnp.float16, False),
+    "mixed": Precision(jnp.float32, jnp.float16, True),
+}
+
+
+class OptimiserState(NamedTuple):
+    """What a step changes."""
+
+    params: Any  # master weights
+    optimiser: Any  # the state of the optax optimiser
+    loss_scale: Array  # float32[]
+    good_steps: Array  # int32[], since the scale changed
+
+
+def cast_floats(tree: Any, dtype: Any) -> Any:
+    """Floating-point leaves in another dtype; whole numbers, keys and booleans as they are."""
+
+    def cast(leaf: Any) -> Any:
+        return leaf.astype(dtype) if jnp.issubdtype(jnp.result_type(leaf), jnp.floating) else leaf
+
+    return jax.tree.map(cast, tree)
+
+
+def begin(params: Any, optimiser: Any, precision: Precision) -> OptimiserState:
+    """The state before the first step."""
+    master = cast_floats(params, precision.master)
+    scale = FIRST_SCALE if precision.scaled else 1.0
+    return OptimiserState(master, optimiser.init(master), jnp.float32(scale), jnp.int32(0))
+
+
+def make_step(
+    loss: Loss, optimiser: Any, precision: Precision, *, recompute: bool, micro_batches: int, replicas: int
+) -> Callable[..., tuple[OptimiserState, Array]]:
+    """``step(state, *batch) -> (state, loss)``, for one of `replicas` IPUs.
+
+    Where a gradient is not finite in any of them, the step changes nothing but the scale of the loss.
+    """
+    one = gradient_of(jax.checkpoint(loss) if recompute else loss, precision)
+    many = one if micro_batches * replicas == 1 else accumulated(one)
+
+    def step(state: OptimiserState, *batch: Any) -> tuple[OptimiserState, Array]:
+        params = state.params
+        if replicas > 1:  # gradients of what differs between replicas are each replica's own
+            params = jax.tree.map(lambda leaf: jax.lax.pcast(leaf, REPLICAS, to="varying"), params)
+        value, gradients = many(params, state.loss_scale, *batch)
+        if replicas > 1:
+            value, gradients = jax.lax.pmean((value, gradients), REPLICAS)
+        return update(state, gradients, optimiser, precision), value
+
+    return step
+
+
+def gradient_of(loss: Loss, precision: Precision) -> Callable[..., tuple[Array, Any]]:
+    """``gradient(params, scale, *batch) -> (loss, gradients)``, both in float32 and freed of the scale."""
+
+    def scaled(params: Any, scale: Array, *batch: Any) -> tuple[Array, Array]:
+        value = loss(*cast_floats((params, *batch), precision.compute)).astype(jnp.float32)
+        return value * scale, value
+
+    def gradient(params: Any, scale: Array, *batch: Any) -> tuple[Array, Any]:
+        (_, value), gradients = jax.value_and_grad(scaled, has_aux=True)(params, scale, *batch)
+        return value, jax.tree.map(lambda leaf: leaf.astype(jnp.float32) / scale, gradients)
+
+    return gradient
+
+
+def accumulated(gradient: Callable[..., tuple[Array, Any]]) -> Callable[..., tuple[Array, Any]]:
+    """The mean over the micro-batches along the first axis of each leaf of the batch, one after the other."""
+
+    def mean(params: Any, scale: Array, *batch: Any) -> tuple[Array, Any]:
+        count = jax.tree.leaves(batch)[0].shape[0]
+        first = gradient(params, scale, *jax.tree.map(lambda leaf: leaf[0], batch))
+        if count == 1:
+            return first
+
+        def add(sums: Any, one: Any) -> tuple[Any, None]:
+            return jax.tree.map(jnp.add, sums, gradient(params, scale, *one)), None
+
+        sums, _ = jax.lax.scan(add, first, jax.tree.map(lambda leaf: leaf[1:], batch))
+        return jax.tree.map(lambda leaf: leaf / count, sums)
+
+    return mean
+
+
+def update(state: OptimiserState, gradients: Any, optimiser: Any, precision: Precision) -> OptimiserState:
+    """Parameters, optimiser and scale of the loss after a step."""
+    with jax.numpy_dtype_promotion("standard"):  # optax needs it, whatever the caller has set
+        updates, new_optimiser = optimiser.update(
+            cast_floats(gradients, precision.master), state.optimiser, state.params
+        )
+    params = jax.tree.map(lambda old, change: old + change.astype(old.dtype), state.params, updates)
+    if not precision.scaled:
+        return state._replace(params=params, optimiser=new_optimiser)
+    finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(gradients)]))
+
+    def keep(new: Array, old: Array) -> Array:
+        return jnp.where(finite, new, old)
+
+    params, new_optimiser = jax.tree.map(keep, (params, new_optimiser), (state.params, state.optimiser))
+    return OptimiserState(params, new_optimiser, *next_scale(state.loss_scale, state.good_steps, finite))
+
+
+def next_scale(scale: Array, good_steps: Array, finite: Array) -> tuple[Array, Array]:
+    """The scale of the loss for the next step, and how long it has been good."""
+    grows = good_steps + 1 >= GROWTH_STEPS
+    larger = jnp.where(grows, jnp.minimum(scale * 2, LARGEST_SCALE), scale)
+    count = jnp.where(grows, 0, good_steps + 1)
+    return jnp.where(finite, larger, jnp.maximum(scale / 2, 1.0)), jnp.where(finite, count, 0)

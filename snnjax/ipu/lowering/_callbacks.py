@@ -1,0 +1,40 @@
+"""Functions on the host that running programs call, by number: `jax.debug.print` and its like."""
+
+import collections
+import itertools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+# A program may still run after JAX has let it go: the newest callbacks stay.
+_KEPT = 256
+
+
+class Callback:
+    """A function that one program calls; its number is valid while somebody holds it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.number = next(_NUMBERS)
+        _CALLBACKS[self.number] = self
+        _NEWEST.append(self)
+
+
+_NUMBERS = itertools.count(1)
+_CALLBACKS: weakref.WeakValueDictionary[int, Callback] = weakref.WeakValueDictionary()
+_NEWEST: collections.deque[Callback] = collections.deque(maxlen=_KEPT)
+
+
+def call_back(number: int, arrays: Sequence[np.ndarray]) -> None:
+    """Call the function of a `callback` instruction with what its operands hold.
+
+    Raises `LookupError` where there is none, as in another process than the one that compiled the program.
+    """
+    callback = _CALLBACKS.get(number)
+    if callback is None:
+        raise LookupError(
+            f"callback: `number` must be that of a function of this process, got {number}. Compile the program here."
+        )
+    callback.function(*arrays)

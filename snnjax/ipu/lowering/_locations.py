@@ -1,0 +1,25 @@
+"""The user's source line of an operation, from MLIR's locations: text such as
+``"jit(f)/mul"(callsite("step"("/home/ada/model.py":12:8 to :20) at "main"("/home/ada/train.py":40:2)))``.
+"""
+
+import functools
+import re
+from pathlib import Path
+
+_FRAME = re.compile(r'(?:"((?:[^"\\]|\\.)*)"\()?"((?:[^"\\]|\\.)*)":(\d+):\d+')
+_LIBRARY = str(Path(__file__).parents[2])
+
+
+def _is_library(file: str) -> bool:
+    return file.startswith(_LIBRARY) or "site-packages" in file
+
+
+@functools.lru_cache(maxsize=4096)
+def user_line(location: str) -> str:
+    """``model.py:12 (step)``: the innermost frame outside of libraries, or of all; empty where there is none."""
+    frames = _FRAME.findall(location)
+    if not frames:
+        return ""
+    function, file, line = next((frame for frame in frames if not _is_library(frame[1])), frames[0])
+    place = f"{Path(file).name}:{line}"
+    return f"{place} ({function})" if function else place

@@ -1,0 +1,17 @@
+"""The rules of the lowering, by the names of StableHLO's operations."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Rule = Callable[[Any], Sequence[int]]
+RULES: dict[str, Rule] = {}
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Registers a function from an `Operation` to its values as the rule of these operations."""
+
+    def register(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys(names, function))
+        return function
+
+    return register

@@ -1,0 +1,109 @@
+"""From the operations of a StableHLO module to instructions: functions inlined, each operation by its rule."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from snnjax.ipu._jax_private import ir
+from snnjax.ipu.lowering._builder import Builder
+from snnjax.ipu.lowering._errors import Unsupported, refusal
+from snnjax.ipu.lowering._folding import fold
+from snnjax.ipu.lowering._locations import user_line
+from snnjax.ipu.lowering._operation import Operation
+from snnjax.ipu.lowering._registry import RULES
+from snnjax.ipu.lowering._sharding import Sharding, check_spread
+from snnjax.ipu.lowering._types import WIDE, ArrayType, numpy_dtype, of_mlir
+
+_RETURNS = frozenset({"func.return", "stablehlo.return", "sdy.return"})
+
+
+class Walk:
+    """The walk through one module."""
+
+    def __init__(self, module: Any) -> None:
+        self.builder = Builder()
+        self.functions: dict[str, Any] = {}
+        self.meshes: dict[str, Any] = {}
+        self.num_partitions = 1
+        self.shardings: dict[int, Sharding] = {}  # of values that are spread over IPUs
+        self.is_manual = False  # inside of shard_map
+        self._values: dict[Any, int] = {}
+        self._types: dict[Any, ArrayType] = {}
+        for operation in module.body.operations:
+            symbol = ir.StringAttr(operation.attributes["sym_name"]).value
+            if operation.operation.name == "func.func":
+                self.functions[symbol] = operation
+            elif operation.operation.name == "sdy.mesh":
+                self.meshes[symbol] = operation.attributes["mesh"]
+
+    def array_type(self, type_: Any) -> ArrayType:
+        """The type of a value of the module."""
+        known = self._types.get(type_)
+        if known is not None:
+            return known
+        text = str(type_)
+        try:
+            ranked = ir.RankedTensorType(type_)
+        except ValueError:
+            raise self._refuse_type(text, "is no array", "Leave ordered effects out") from None
+        if not ranked.has_static_shape:
+            raise self._refuse_type(text, "has no fixed shape", "Give every dimension a number")
+        dtype = of_mlir(str(ranked.element_type))
+        if dtype is None:
+            raise self._refuse_type(text, "is no type of the IPU", "Use float32, float16, bfloat16, or integers")
+        self._types[type_] = ArrayType(dtype, tuple(ranked.shape))
+        return self._types[type_]
+
+    def _refuse_type(self, text: str, what: str, way_out: str) -> Unsupported:
+        return refusal(self.builder.op, (), f"{text} {what}", way_out, self.builder.where)
+
+    def call(self, name: str, inputs: Sequence[int]) -> list[int]:
+        """The results of a function of the module, inlined."""
+        return self.block(self.functions[name].regions[0].blocks[0], inputs)
+
+    def block(self, block: Any, inputs: Sequence[int]) -> list[int]:
+        """The results of a block of the module, its operations written down where the builder stands."""
+        for argument, value in zip(block.arguments, inputs, strict=True):
+            self._values[argument] = value
+        for view in block.operations:
+            source = view.operation
+            if source.name in _RETURNS:
+                return [self._values[operand] for operand in source.operands]
+            with self.builder.at(source.name.removeprefix("stablehlo."), user_line(str(source.location))):
+                for result, value in zip(source.results, self._lower(source), strict=True):
+                    self._values[result] = value
+        return []
+
+    def _lower(self, source: Any) -> Sequence[int]:
+        inputs = [self._values[operand] for operand in source.operands]
+        types = [self.array_type(result.type) for result in source.results]
+        operation = Operation(self, source.name, inputs, types, source)
+        if source.name.startswith("stablehlo."):
+            folded = fold(operation)
+            if folded is not None:
+                return folded
+            if types and not source.regions and all(type_.size == 0 for type_ in types):
+                return [empty(self.builder, type_) for type_ in types]
+        if self.num_partitions > 1:
+            check_spread(self, operation)
+        known = RULES.get(source.name)
+        if known is None:
+            raise operation.refuse("the IPU has no such operation", "Run this part on the CPU")
+        results = known(operation)
+        _check_width(operation, results)
+        return results
+
+
+def empty(builder: Builder, type_: ArrayType) -> int:
+    """The array without elements."""
+    return builder.constant(np.empty(type_.shape, numpy_dtype(type_.dtype)))
+
+
+def _check_width(operation: Operation, results: Sequence[int]) -> None:
+    """Refuses what the IPU has no registers for, unless its elements are known already."""
+    for value, type_ in zip((*operation.inputs, *results), (*operation.input_types(), *operation.types), strict=True):
+        if type_.dtype in WIDE and value not in operation.builder.constants:
+            raise operation.refuse(
+                f"the IPU has no {type_.dtype}", "Leave jax_enable_x64 off, or convert to 32 bits before"
+            )

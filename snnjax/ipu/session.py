@@ -1,0 +1,246 @@
+"""A session on IPUs: which of them, in which precision, with how much of their memory; a thin shell over JAX."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from snnjax.ipu import _training
+from snnjax.ipu._arrays import refuse
+from snnjax.ipu._profiling import read_profile
+from snnjax.ipu._registration import PLATFORM
+from snnjax.ipu._training import REPLICAS, Loss, OptimiserState
+
+# Those that are open, the innermost last.
+_open: list["Session"] = []
+# What a message of JAX begins with where a program does not fit into memory.
+_EXHAUSTED = "RESOURCE_EXHAUSTED"
+
+
+class OutOfTileMemory(RuntimeError):
+    """A program takes more of a tile's memory than its session allows."""
+
+
+@dataclass(kw_only=True, eq=False)
+class Session:
+    """IPUs, and how programs are compiled for them; a context manager, inside which `get_session` gives it.
+
+    `optimize` trains. With ``k = num_ipus * gradient_accumulation`` above 1, each leaf of its batch has a first axis of
+    k micro-batches; the gradient is their mean, and each IPU works on its own share of them.
+
+    Errors: options out of range; fewer IPUs than asked for; use outside of `initialize` and `finalize`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.ipu import Session, get_session
+        >>> with Session(precision="mixed") as session:
+        ...     double = session.compile(lambda x: 2 * x, jnp.ones(3))
+        ...     session.execute(double, jnp.ones(3)).tolist(), get_session() is session
+        ([2.0, 2.0, 2.0], True)
+    """
+
+    num_ipus: int = 1
+    precision: str = "float32"  # "float16"; "mixed": float16 with float32 master weights and loss scaling
+    memory_proportion: float = 1.0  # of each tile's memory, that a program may take
+    enable_half_partials: bool = False  # partial sums of float16 go from tile to tile as float16
+    compile_only: bool = False  # nothing runs: to learn what a program needs
+    recompute: bool = False  # the forward pass, instead of keeping what the backward pass needs
+    gradient_accumulation: int = 1  # micro-batches of an IPU for one step of the optimiser
+    platform: str = PLATFORM  # "cpu" compares the same session elsewhere
+    _devices: tuple[Any, ...] = field(default=(), init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("num_ipus", "gradient_accumulation"):
+            if getattr(self, name) < 1:
+                refuse("Session", name, "be at least 1", getattr(self, name), "Pass a larger number")
+        if self.precision not in _training.PRECISIONS:
+            choices = f"be one of {', '.join(_training.PRECISIONS)}"
+            refuse("Session", "precision", choices, repr(self.precision), "Choose one of these")
+        if not 0 < self.memory_proportion <= 1:
+            expected = "lie above 0 and be at most 1"
+            refuse("Session", "memory_proportion", expected, self.memory_proportion, "Pass 1.0 for all of it")
+
+    def initialize(self) -> "Session":
+        """Take the IPUs, and become what `get_session` gives."""
+        devices = tuple(jax.devices(self.platform))
+        if len(devices) < self.num_ipus:
+            way_out = "Set SNNJAX_IPU_DEVICES before JAX starts"
+            refuse("Session", "num_ipus", f"be at most {len(devices)}", self.num_ipus, way_out)
+        self._devices = devices[: self.num_ipus]
+        _open.append(self)
+        return self
+
+    def finalize(self) -> None:
+        """Give the IPUs back; the session around this one is the current one again."""
+        self._check_open("finalize")
+        self._devices = ()
+        _open.remove(self)
+
+    def info(self) -> dict[str, Any]:
+        """Which IPUs there are, what they have, and how much of it is in use."""
+        self._check_open("info")
+        first = self._devices[0]
+        known = ("chip", "num_tiles", "memory_per_tile", "clock_hz")
+        stats = [device.memory_stats() or {} for device in self._devices]
+        return {
+            "devices": [str(device) for device in self._devices],
+            **{name: getattr(first, name, None) for name in known},
+            "bytes_in_use": [each.get("bytes_in_use", 0) for each in stats],
+            "precision": self.precision,
+        }
+
+    def compile(self, function: Callable[..., Any], *args: Any) -> jax.stages.Compiled:
+        """A function compiled for arguments like these (arrays, or `jax.ShapeDtypeStruct`).
+
+        Raises:
+            OutOfTileMemory: where it takes more than `memory_proportion` of a tile.
+            jax.errors.JaxRuntimeError: where it does not fit at all, or holds what the IPU does not do.
+        """
+        self._check_open("compile")
+        jitted: Any = function if hasattr(function, "lower") else self._jit(function)
+        compiled = jitted.lower(*jax.tree.map(self._described, args)).compile()
+        self._check_memory(compiled)
+        return compiled
+
+    def execute(self, compiled: jax.stages.Compiled, *args: Any) -> Any:
+        """Run what `compile` returned."""
+        self._check_open("execute")
+        if self.compile_only:
+            refuse("Session.execute", "compile_only", "be False to run", True, "Open a session without it")
+        return compiled(*jax.tree.map(self._placed, args))
+
+    def optimize(
+        self, loss: Loss, optimiser: Any, params: Any
+    ) -> tuple[OptimiserState, Callable[[OptimiserState, Any], tuple[OptimiserState, jax.Array]]]:
+        """A training state and a jitted ``step(state, batch) -> (state, loss)`` that destroys the state it is given.
+
+        Args:
+            loss: ``loss(params, batch) -> []``, the mean over a (micro-)batch.
+            optimiser: of optax.
+            params: to begin with.
+
+        Example:
+            >>> import jax.numpy as jnp, optax
+            >>> from snnjax.ipu import Session
+            >>> loss = lambda params, batch: jnp.mean((params - batch) ** 2)
+            >>> with Session(gradient_accumulation=2) as session:
+            ...     state, step = session.optimize(loss, optax.sgd(0.5), jnp.zeros(2))
+            ...     state, value = step(state, jnp.array([[1.0, 3.0], [3.0, 5.0]]))
+            ...     float(value), state.params.tolist()
+            (11.0, [1.0, 2.0])
+        """
+        self._check_open("optimize")
+        precision = _training.PRECISIONS[self.precision]
+        options = {"recompute": self.recompute, "micro_batches": self.gradient_accumulation}
+        step = _training.make_step(loss, optimiser, precision, replicas=self.num_ipus, **options)
+        everywhere, shared = self._sharding(PartitionSpec()), self._sharding(PartitionSpec(REPLICAS))
+        if self.num_ipus > 1:
+            specs = {"in_specs": (everywhere.spec, shared.spec), "out_specs": everywhere.spec}
+            step = jax.shard_map(step, mesh=self.mesh, **specs)
+        jitted = self._jit(step, in_shardings=(everywhere, shared), donate_argnums=0)
+        return jax.device_put(_training.begin(params, optimiser, precision), everywhere), jitted
+
+    def find_batch_size(
+        self,
+        function: Callable[..., Any],
+        make_args: Callable[[int], tuple[Any, ...]],
+        *,
+        largest: int = 2**14,
+    ) -> int:
+        """The largest power of two for which a function fits in tile memory; it is compiled, not run.
+
+        Args:
+            function: to be compiled.
+            make_args: its arguments for a batch size, arrays or `jax.ShapeDtypeStruct`.
+            largest: to be tried.
+
+        Raises:
+            OutOfTileMemory: where not even one sample fits.
+        """
+        best, size = 0, 1
+        while size <= largest:
+            try:
+                self.compile(function, *make_args(size))
+            except (OutOfTileMemory, jax.errors.JaxRuntimeError) as error:
+                if not isinstance(error, OutOfTileMemory) and _EXHAUSTED not in str(error):
+                    raise
+                if best == 0:
+                    raise OutOfTileMemory(
+                        f"Session.find_batch_size: one sample does not fit. {error}"
+                    ) from error
+                break
+            best, size = size, 2 * size
+        return best
+
+    @property
+    def mesh(self) -> Mesh:
+        """The IPUs along one axis, for programs of several."""
+        self._check_open("mesh")
+        return Mesh(np.array(self._devices), (REPLICAS,), axis_types=(jax.sharding.AxisType.Auto,))
+
+    def __enter__(self) -> "Session":
+        return self.initialize()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.finalize()
+
+    def _check_open(self, method: str) -> None:
+        if self not in _open:
+            way_out = "Use it as a context manager"
+            refuse(f"Session.{method}", "session", "be initialized", "one that is not", way_out)
+
+    def _sharding(self, spec: PartitionSpec) -> Any:
+        if self.num_ipus == 1:
+            return jax.sharding.SingleDeviceSharding(self._devices[0])
+        return NamedSharding(self.mesh, spec)
+
+    def _jit(self, function: Callable[..., Any], **options: Any) -> Any:
+        half = {"ipu_half_partials": "true"} if self.enable_half_partials else None
+        return jax.jit(function, compiler_options=half, **options)
+
+    def _described(self, leaf: Any) -> Any:
+        """An argument's shape, dtype and place here, whatever it is and wherever it lies."""
+        if not hasattr(leaf, "shape"):
+            return leaf
+        weak = getattr(leaf, "weak_type", False)
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=self._place_of(leaf), weak_type=weak)
+
+    def _placed(self, leaf: Any) -> Any:
+        return jax.device_put(leaf, self._place_of(leaf)) if hasattr(leaf, "shape") else leaf
+
+    def _place_of(self, leaf: Any) -> Any:
+        known = getattr(leaf, "sharding", None)
+        if known is not None and known.device_set == set(self._devices):
+            return known
+        return self._sharding(PartitionSpec())
+
+    def _check_memory(self, compiled: jax.stages.Compiled) -> None:
+        if self.memory_proportion == 1:
+            return
+        profile = read_profile(compiled)
+        memory, limit = profile.tile_memory, profile.data["memory_per_tile"]
+        most = int(memory.max())
+        if most > self.memory_proportion * limit:
+            tile = int(memory.argmax())
+            raise OutOfTileMemory(
+                f"Session.compile: `memory_proportion` must be at least {most / limit:.3f} for this program, got "
+                f"{self.memory_proportion} ({most} of {limit} bytes on tile {tile}). Pass a larger one, or a smaller "
+                "batch."
+            )
+
+
+def get_session() -> Session:
+    """The session that was initialized last and is still open.
+
+    Raises:
+        ValueError: when there is none.
+    """
+    if not _open:
+        refuse("get_session", "session", "be open", "none", "Call it inside `with Session(...)`")
+    return _open[-1]

@@ -1,0 +1,149 @@
+"""The plugin's own declarations of PJRT's interface, beside tables that others made from PJRT's header."""
+
+import ctypes
+import importlib
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from snnjax.ipu import _model_library
+from tests.architecture import ROOT
+
+# The version that the tables describe; later ones only append to each structure and to the list of functions.
+tables: Any = pytest.importorskip("pypjrt._abi.pjrt_0_114")
+HEADERS = ("abi.hpp", "abi_programs.hpp")
+SLOTS_OF_OUR_VERSION = 131  # 0.96
+
+# Structures that have other names here, and a union.
+OTHER_NAMES = {
+    "Arguments": None,
+    "Api": "PJRT_Api",
+    "Extension": "PJRT_Extension_Base",
+    "Version": "PJRT_Api_Version",
+    "NamedValue": "PJRT_NamedValue",
+    "Program": "PJRT_Program",
+    "ExecuteOptions": "PJRT_ExecuteOptions",
+    "LogicalDeviceIds": "PJRT_LogicalDeviceIds",
+    "ShardingsExtension": "PJRT_Shardings_Extension",
+    "ShardingsExecutableParameterShardingsArgs": "PJRT_Shardings_PJRT_Executable_ParameterShardings_Args",
+    "ShardingsExecutableOutputShardingsArgs": "PJRT_Shardings_PJRT_Executable_OutputShardings_Args",
+}
+OTHER_FIELDS = {
+    ("PJRT_NamedValue", "_anon5"): "int64_value",
+    ("PJRT_Api", "PJRT_Error_Destroy"): "functions",
+    ("PJRT_Shardings_Extension", "PJRT_Shardings_PJRT_Executable_ParameterShardings"): "parameter_shardings",
+    ("PJRT_Shardings_Extension", "PJRT_Shardings_PJRT_Executable_OutputShardings"): "output_shardings",
+}
+
+
+def own_structures() -> list[str]:
+    """The structures that the headers define."""
+    text = "".join((ROOT / "xla_ext" / "pjrt" / header).read_text() for header in HEADERS)
+    return re.findall(r"^struct (\w+)(?: : \w+)? \{", text, re.MULTILINE)
+
+
+def their_structure(own: str) -> Any:
+    """``BufferDeviceArgs`` is ``PJRT_Buffer_Device_Args``; underscores within names are not ours."""
+    if own in OTHER_NAMES:
+        name = OTHER_NAMES[own]
+        return name and getattr(tables, name)
+    flat = {f"{name.removeprefix('PJRT_').replace('_', '')}Args": name for name in tables.SLOT}
+    return getattr(tables, f"{flat[own]}_Args")
+
+
+def assertions(own: str) -> list[str]:
+    """Every field that begins within our structure has its place and size in theirs."""
+    theirs = their_structure(own)
+    if theirs is None:
+        return []
+    lines = [f"static_assert(sizeof({own}) <= {ctypes.sizeof(theirs)});"]
+    for name, _ in theirs._fields_:
+        field = getattr(theirs, name)
+        our_name = OTHER_FIELDS.get((theirs.__name__, name), name)
+        if theirs is tables.PJRT_Api and name.startswith("PJRT_") and our_name == name:
+            continue
+        place = f"offsetof({own}, {our_name}) == {field.offset} && sizeof({own}::{our_name}) == {field.size}"
+        if our_name == "functions":
+            place = f"offsetof({own}, functions) == {tables.VTABLE_OFFSET}"
+        lines.append(
+            f"template <class T = {own}> constexpr bool {own}_{name}() {{ if constexpr (sizeof(T) > {field.offset}) "
+            f"return {place.replace(own, 'T')}; else return true; }}\nstatic_assert({own}_{name}());"
+        )
+    return lines
+
+
+def compiles(lines: list[str], folder: Path) -> str:
+    """What the compiler says of a file that includes the headers and holds these lines."""
+    source = folder / "abi.cpp"
+    includes = [f'#include "pjrt/{header}"' for header in HEADERS]
+    source.write_text("\n".join([*includes, "using namespace snnjax::pjrt;", *lines]))
+    command = (
+        "c++",
+        "-std=c++20",
+        "-fsyntax-only",
+        "-Wno-invalid-offsetof",
+        f"-I{ROOT / 'xla_ext'}",
+        str(source),
+    )
+    return subprocess.run(command, capture_output=True, text=True, check=False).stderr
+
+
+needs_compiler = pytest.mark.skipif(shutil.which("c++") is None, reason="no compiler")
+
+
+@needs_compiler
+def test_every_field_lies_where_it_does_in_pjrt(tmp_path: Path) -> None:
+    structures = own_structures()
+    assert len(structures) > 70
+    assert compiles([line for own in structures for line in assertions(own)], tmp_path) == ""
+
+
+@needs_compiler
+def test_a_field_that_lies_elsewhere_is_found(tmp_path: Path) -> None:
+    moved = "struct Moved : Arguments { Device* device; Buffer* buffer; };"
+    lines = [line.replace("BufferDeviceArgs", "Moved") for line in assertions("BufferDeviceArgs")]
+    assert "static assertion failed" in compiles([moved, *lines], tmp_path)
+
+
+def test_functions_stand_in_the_order_of_the_table() -> None:
+    text = (ROOT / "xla_ext" / "pjrt" / "functions.hpp").read_text()
+    theirs = sorted(tables.SLOT, key=tables.SLOT.__getitem__)[:SLOTS_OF_OUR_VERSION]
+    assert re.findall(r'^    "(\w+)",$', text, re.MULTILINE) == [
+        name.removeprefix("PJRT_") for name in theirs
+    ]
+
+
+def test_numbers_of_types_are_those_of_pjrt() -> None:
+    text = (ROOT / "xla_ext" / "executor" / "plan.hpp").read_text()
+    enum = re.search(r"enum class Dtype[^{]*\{(.*?)\};", text, re.DOTALL)
+    assert enum is not None
+    ours = re.findall(r"k(\w+)", enum[1])
+    theirs = "PRED S8 S16 S32 S64 U8 U16 U32 U64 F16 F32 F64 BF16".split()
+    assert [getattr(tables, f"PJRT_Buffer_Type_{name}") for name in theirs] == list(range(1, len(ours) + 1))
+    assert tables.PJRT_NamedValue_kInt64List == 2
+
+
+@pytest.fixture
+def plugin(model: None) -> Any:
+    """The plugin as the client of another author sees it."""
+    return importlib.import_module("pypjrt._loader").Plugin(_model_library.path())
+
+
+@pytest.mark.usefixtures("model")
+def test_conformance(plugin: Any) -> None:
+    """The harness finds nothing that the plugin promises and does not keep."""
+    conform = importlib.import_module("pypjrt.conform")
+    from snnjax.ipu import _plugin
+
+    _plugin.library()
+    report = conform.run(plugin, {"num_devices": 1, "num_tiles": 4})
+    failed = [(check.id, check.detail) for check in report.checks if check.result is conform.Result.FAIL]
+    assert failed == []
+    passed = {check.id for check in report.checks if check.result is conform.Result.PASS}
+    assert {"client.create", "buffer.from_host", "compile.serialize", "execute.single_device"} <= passed
+    assert report.api_version == (0, 96)
+    assert report.slots == SLOTS_OF_OUR_VERSION

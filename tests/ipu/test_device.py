@@ -1,0 +1,260 @@
+"""One IPU as an ordinary device of JAX: arrays, programs, errors, donation, copies, programs as bytes, memory."""
+
+import subprocess
+import sys
+import threading
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental import serialize_executable
+
+from tests.architecture import ROOT
+
+ipu: jax.Device
+other: jax.Device
+cpu: jax.Device
+
+
+@pytest.fixture(autouse=True)
+def devices(ipus: list[jax.Device], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two IPUs and the CPU, by the names of this module."""
+    module = sys.modules[__name__]
+    for name, device in zip(("ipu", "other", "cpu"), (*ipus[:2], jax.devices("cpu")[0]), strict=True):
+        monkeypatch.setattr(module, name, device, raising=False)
+
+
+def put(array, device=None):
+    """On the IPU."""
+    return jax.device_put(array, device or ipu)
+
+
+ARRAYS = {
+    "scalar": np.float32(2.5),
+    "matrix": np.arange(12, dtype=np.float32).reshape(3, 4),
+    "empty": np.zeros((0, 3), np.int32),
+    "bools": np.array([True, False, True]),
+    "halves": np.linspace(0, 1, 7).astype(np.float16),
+    "bfloat16": np.asarray(jnp.arange(5, dtype=jnp.bfloat16)),
+    "transposed": np.arange(24, dtype=np.int8).reshape(2, 3, 4).transpose(2, 0, 1),
+    "every second": np.arange(20, dtype=np.uint16).reshape(5, 4)[::2, ::-1],
+    "broadcast": np.broadcast_to(np.uint32(7), (3, 2)),
+}
+
+
+@pytest.mark.parametrize("array", ARRAYS.values(), ids=ARRAYS)
+def test_arrays_come_back_as_they_went(array):
+    for placed in (put(array), put(put(array, cpu)), put(put(array), other)):
+        back = np.asarray(placed)
+        assert back.dtype == array.dtype
+        np.testing.assert_array_equal(back, array)
+    assert placed.devices() == {other}
+    np.testing.assert_array_equal(put(placed, cpu), array)
+
+
+def test_host_array_may_change_once_it_was_put():
+    array = np.arange(1000, dtype=np.float32)
+    placed = put(array)
+    array[:] = 0
+    np.testing.assert_array_equal(placed, np.arange(1000, dtype=np.float32))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "float8_e5m2"])
+def test_dtype_that_the_ipu_lacks_is_refused(dtype):
+    with pytest.raises(
+        jax.errors.JaxRuntimeError,
+        match=r"device_put: `x` must be bool, an integer or a float of at most 32 bits, or bfloat16, got .*\. "
+        r"Cast it before it goes to the IPU\.",
+    ):
+        put(np.zeros(2, jnp.dtype(dtype)))
+
+
+def test_program_of_several_results():
+    results = jax.jit(lambda x, y: (x + y, x * 2, x.sum()))(put(jnp.arange(4.0)), put(jnp.ones(4)))
+    for result, expected in zip(results, ([1, 2, 3, 4], [0, 2, 4, 6], 6), strict=True):
+        assert result.devices() == {ipu}
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_program_without_arguments_or_results():
+    with jax.default_device(ipu):
+        assert jax.jit(lambda: jnp.float32(3))().devices() == {ipu}
+        assert jax.jit(lambda x: ())(put(jnp.ones(3))) == ()
+
+
+def test_eager_operations_and_random_numbers():
+    with jax.default_device(ipu):
+        x = jnp.arange(6.0)
+        y = x[2:] * 2
+        key = jax.random.key(3)
+        drawn = jax.random.uniform(key, (5,))
+    assert y.devices() == drawn.devices() == {ipu}
+    np.testing.assert_array_equal(y, [4, 6, 8, 10])
+    with jax.default_device(cpu):
+        np.testing.assert_array_equal(drawn, jax.random.uniform(jax.random.key(3), (5,)))
+
+
+def test_refusal_of_the_lowering_is_an_exception_that_names_op_and_line():
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"UNIMPLEMENTED: .*test_device\.py"):
+        jax.jit(jnp.linalg.cholesky)(put(np.eye(3, dtype=np.float32)))
+
+
+def test_run_that_fails_raises_where_its_result_is_used(ipus):
+    """And what is computed from that result fails alike, and the IPU works on."""
+    program = """
+import jax, numpy as np
+from snnjax.ipu import _registration
+_registration.initialize()
+x = jax.device_put(np.ones((1024, 64), np.float32), jax.devices("ipu")[0])
+f = jax.jit(lambda x: x + 1)
+try:
+    jax.block_until_ready(f(f(x)))
+except jax.errors.JaxRuntimeError as error:
+    print(type(error).__name__, str(error)[:18])
+"""
+
+
+def test_donated_argument_is_used_up():
+    step = jax.jit(lambda x, y: x + y, donate_argnums=0)
+    x, y = put(jnp.arange(4.0)), put(jnp.ones(4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        z = step(x, y)
+    assert x.is_deleted()
+    assert not y.is_deleted()
+    np.testing.assert_array_equal(z, [1, 2, 3, 4])
+    with pytest.raises((RuntimeError, ValueError), match="deleted"):
+        step(x, y)
+
+
+def test_array_given_twice_cannot_be_donated():
+    step = jax.jit(lambda x, y: x + y, donate_argnums=0)
+    x = put(jnp.arange(4.0))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="`argument 0` must be given once if it is donated"):
+        step(x, x)
+    np.testing.assert_array_equal(x, [0, 1, 2, 3])
+
+
+def test_chain_of_donations_equals_the_sum():
+    step = jax.jit(lambda state, x: {"v": state["v"] * 0.5 + x, "n": state["n"] + 1}, donate_argnums=0)
+    state = put({"v": jnp.zeros(3), "n": jnp.int32(0)})
+    x = put(jnp.ones(3))
+    for _ in range(20):
+        state = step(state, x)
+    assert int(state["n"]) == 20
+    np.testing.assert_allclose(state["v"], np.full(3, 2 - 2.0**-19), rtol=1e-6)
+
+
+def test_arrays_are_copied_while_a_run_is_under_way():
+    """Copies wait for the run that makes what they copy."""
+    f = jax.jit(lambda x: jax.lax.fori_loop(0, 50, lambda _, y: y * 1.01 + 1, x))
+    x = put(jnp.zeros(64))
+    y = f(x)
+    moved, home = put(y, other), put(y, cpu)
+    expected = np.asarray(jax.jit(f)(put(jnp.zeros(64), cpu)))
+    for copy in (y, moved, home):
+        np.testing.assert_allclose(copy, expected, rtol=1e-5)
+
+
+def test_program_is_compiled_ahead_and_described():
+    lowered = jax.jit(lambda x, y: (x @ y, x.sum())).lower(put(jnp.ones((4, 8))), put(jnp.ones((8, 2))))
+    compiled = lowered.compile()
+    memory = compiled.memory_analysis()
+    assert memory.argument_size_in_bytes == 4 * (4 * 8 + 8 * 2)
+    assert memory.output_size_in_bytes == 4 * (4 * 2 + 1)
+    assert memory.temp_size_in_bytes > 0
+    np.testing.assert_array_equal(compiled(put(jnp.ones((4, 8))), put(jnp.ones((8, 2))))[0], np.full((4, 2), 8))
+
+
+def test_fingerprints_are_those_of_programs():
+    def fingerprint(f):
+        return jax.jit(f).lower(put(jnp.ones(4))).compile().runtime_executable().fingerprint
+
+    first = fingerprint(lambda x: x + 1)
+    assert first
+    assert first != fingerprint(lambda x: x + 2)
+
+
+def test_two_living_programs_have_two_fingerprints():
+    compiled = [jax.jit(lambda x: x + 1).lower(put(jnp.ones(4))).compile() for _ in range(2)]
+    assert len({each.runtime_executable().fingerprint for each in compiled}) == 2
+
+
+def test_program_of_other_arguments_is_refused_before_it_runs():
+    compiled = jax.jit(lambda x: x + 1).lower(put(jnp.ones(4))).compile()
+    with pytest.raises(TypeError):
+        compiled(put(jnp.ones(5)))
+
+
+def test_serialised_program_gives_the_same_bits():
+    def f(x, y):
+        return jnp.tanh(x @ y).sum(axis=0)
+
+    key = jax.random.key(0)
+    x, y = (put(jax.random.normal(key, shape)) for shape in ((5, 7), (7, 3)))
+    compiled = jax.jit(f).lower(x, y).compile()
+    loaded = serialize_executable.deserialize_and_load(*serialize_executable.serialize(compiled), backend="ipu")
+    np.testing.assert_array_equal(np.asarray(loaded(x, y)), np.asarray(compiled(x, y)))
+
+
+def test_serialised_program_runs_in_another_process(tmp_path):
+    program = """
+import pickle, sys
+import jax, jax.numpy as jnp, numpy as np
+from jax.experimental import serialize_executable
+from snnjax.ipu.snnjax_jax_plugin import initialize
+initialize()
+device = jax.devices("ipu")[0]
+x = jax.device_put(np.linspace(0, 1, 6, dtype=np.float32), device)
+if sys.argv[1] == "save":
+    compiled = jax.jit(lambda x: jnp.exp(x).sum() + x).lower(x).compile()
+    pickle.dump(serialize_executable.serialize(compiled), open(sys.argv[2], "wb"))
+else:
+    loaded = pickle.load(open(sys.argv[2], "rb"))
+    compiled = serialize_executable.deserialize_and_load(*loaded, backend="ipu")
+sys.stdout.write(np.asarray(compiled(x)).tobytes().hex())
+"""
+    outputs = []
+    for what in ("save", "load"):
+        command = (sys.executable, "-c", program, what, str(tmp_path / "program"))
+        outputs.append(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
+    assert outputs[0] == outputs[1] != ""
+
+
+def test_bytes_that_are_no_program_are_refused():
+    client = ipu.client
+    options = jax.extend.backend.get_compile_options(num_replicas=1, num_partitions=1)
+    for bytes_, expected in ((b"snnjax", "must begin with"), (b"", "must begin with")):
+        with pytest.raises(Exception, match=expected):
+            client.deserialize_executable(bytes_, executable_devices=[ipu], compile_options=options)
+
+
+def test_memory_is_that_of_tiles():
+    jax.block_until_ready(jax.jit(lambda x: x * 2)(put(jnp.ones(100))))
+    statistics = ipu.memory_stats()
+    assert 0 < statistics["bytes_in_use"] <= statistics["peak_bytes_in_use"] <= statistics["bytes_limit"]
+    assert statistics["bytes_limit"] == ipu.num_tiles * ipu.memory_per_tile
+    before = statistics["num_allocs"]
+    kept = [put(jnp.ones(3)) for _ in range(5)]
+    assert ipu.memory_stats()["num_allocs"] == before + len(kept)
+
+
+def test_threads_compile_and_run_at_once():
+    failures = []
+
+    def work(number):
+        try:
+            f = jax.jit(lambda x: x * number + number)
+            for i in range(5):
+                np.testing.assert_array_equal(f(put(jnp.full(8, float(i)))), np.full(8, i * number + number))
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(float(number),)) for number in range(1, 7)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []

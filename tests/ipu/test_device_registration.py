@@ -1,0 +1,160 @@
+"""The platform `ipu` is there, behind the CPU, and whatever is wrong with it leaves other programs alone.
+
+Each test is a program in a process of its own: JAX sets up its platforms once.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.architecture import ROOT
+
+SOME_WORK = "assert jax.jit(lambda x: x + 1)(jax.numpy.ones(2)).sum() == 4"
+ASKED = """
+try:
+    jax.devices("ipu")
+except RuntimeError as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """A folder for the path of modules that says of the package what an installation of it would say."""
+    entry_points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["jax_plugins"]
+    info = tmp_path / "installed" / "snnjax_as_installed-0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: snnjax_as_installed\nVersion: 0\n")
+    lines = "".join(f"{name} = {module}\n" for name, module in entry_points.items())
+    (info / "entry_points.txt").write_text(f"[jax_plugins]\n{lines}")
+    plugin = ROOT / "snnjax" / "ipu" / "snnjax_jax_plugin"
+    shutil.copy(plugin / "__init__.py", info.parent / f"{plugin.name}.py")
+    return info.parent
+
+
+def run(installed: Path, program: str, **environment: str) -> tuple[str, str]:
+    """What a program that imports nothing but JAX writes: output, and warnings."""
+    settings = ("SNNJAX_IPU", "JAX", "XLA")
+    known = {name: value for name, value in os.environ.items() if not name.startswith(settings)}
+    path = {"PYTHONPATH": f"{installed}{os.pathsep}{ROOT}"}
+    done = subprocess.run(
+        (sys.executable, "-c", f"import jax\n{program}"),
+        env={**known, **path, **environment},
+        cwd=installed,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout, done.stderr
+
+
+@pytest.mark.usefixtures("model")
+def test_devices_are_listed_and_the_cpu_stays_the_default(installed: Path) -> None:
+    program = f"{SOME_WORK}\nprint(jax.default_backend(), jax.devices(), jax.devices('ipu'))"
+    output, warnings = run(installed, program)
+    assert output == "cpu [CpuDevice(id=0)] [IpuDevice(id=0)]\n"
+    assert warnings == ""
+
+
+@pytest.mark.usefixtures("model")
+def test_environment_says_how_many_and_which(installed: Path) -> None:
+    program = "print(jax.devices('ipu')); device = jax.devices('ipu')[2]; print(device.chip, device.num_tiles)"
+    settings = {"SNNJAX_IPU_DEVICES": "3", "SNNJAX_IPU_VERSION": "bow", "SNNJAX_IPU_TILES": "8"}
+    output, _ = run(installed, program, **settings)
+    assert output == "[IpuDevice(id=0), IpuDevice(id=1), IpuDevice(id=2)]\nbow 8\n"
+
+
+@pytest.mark.usefixtures("model")
+def test_platform_can_be_chosen_as_the_default(installed: Path) -> None:
+    output, _ = run(installed, "print(jax.default_backend(), jax.numpy.arange(3))", JAX_PLATFORMS="ipu,cpu")
+    assert output == "ipu [0 1 2]\n"
+
+
+def test_library_that_is_not_built_is_quietly_absent(installed: Path) -> None:
+    """As in an editable install before `make kernels`."""
+    elsewhere = "import pathlib, snnjax.ipu._model_library as m; m.path = lambda: pathlib.Path('/nowhere.so')"
+    output, warnings = run(installed, f"{elsewhere}\n{SOME_WORK}\nprint(jax.devices()){ASKED}")
+    sentence = "There is no /nowhere.so: build it with `make kernels`, or install snnjax where there is a C++ compiler"
+    assert output.splitlines() == [
+        "[CpuDevice(id=0)]",
+        f"Backend 'ipu' failed to initialize: {sentence}. Available backends are ['cpu']",
+    ]
+    assert warnings == ""
+
+
+@pytest.mark.usefixtures("model")
+@pytest.mark.parametrize(
+    "environment, sentence",
+    [
+        (
+            {"SNNJAX_IPU_MODEL": "/nowhere.so"},
+            "There is no /nowhere.so: build it with `make kernels`, or install snnjax where there is a C++ compiler",
+        ),
+        ({"SNNJAX_IPU_MODEL": "/etc/passwd"}, "/etc/passwd cannot be loaded ("),
+        (
+            {"SNNJAX_IPU_DEVICES": "many"},
+            "ipu: `SNNJAX_IPU_DEVICES` must be an integer of at least 1 and at most 64, got 'many'. Unset it for 1",
+        ),
+        (
+            {"SNNJAX_IPU_TILES": "-3"},
+            "ipu: `SNNJAX_IPU_TILES` must be an integer of at least 1, got '-3'. Unset it for all",
+        ),
+        (
+            {"SNNJAX_IPU_TILES": "1473"},
+            "INVALID_ARGUMENT: ipu: `num_tiles` must be at most the 1472 of mk2, got 1473. "
+            "Set SNNJAX_IPU_TILES to fewer",
+        ),
+        (
+            {"SNNJAX_IPU_VERSION": "mk9"},
+            "INVALID_ARGUMENT: ipu: `version` must be mk1, mk2, bow or c600, got mk9. "
+            "Set SNNJAX_IPU_VERSION to one of them",
+        ),
+    ],
+    ids=lambda value: "".join(value) if isinstance(value, dict) else "",
+)
+def test_what_fails_warns_once_and_the_cpu_works_on(
+    installed: Path, environment: dict[str, str], sentence: str
+) -> None:
+    output, warnings = run(installed, f"{SOME_WORK}\nprint(jax.devices()){ASKED}", **environment)
+    devices, asked = output.splitlines()
+    assert devices == "[CpuDevice(id=0)]"
+    assert asked.startswith(f"Backend 'ipu' failed to initialize: {sentence}")
+    assert warnings.count("Warning") == 1
+    assert f"RuntimeWarning: The platform ipu is not there. {sentence}" in warnings
+
+
+def test_package_that_cannot_be_imported_leaves_jax_alone(installed: Path) -> None:
+    """Whatever it raises: a JAX of tomorrow may lack a name that snnjax uses."""
+    (installed / "snnjax").mkdir()
+    (installed / "snnjax" / "__init__.py").write_text("raise AttributeError('module jax has no attribute core')")
+    output, warnings = run(installed, f"{SOME_WORK}\nprint(jax.devices())")
+    assert output == "[CpuDevice(id=0)]\n"
+    assert warnings.count("Warning") == 1
+    assert "The platform ipu is not there. AttributeError: module jax has no attribute core." in warnings
+
+
+@pytest.mark.usefixtures("model")
+def test_initialize_may_be_called_twice(installed: Path) -> None:
+    program = "from snnjax.ipu import _registration as r; r.initialize(); r.initialize(); print(jax.devices('ipu'))"
+    assert run(installed, program) == ("[IpuDevice(id=0)]\n", "")
+
+
+@pytest.mark.usefixtures("model")
+def test_clients_can_be_made_again(installed: Path) -> None:
+    program = """
+import gc, numpy
+from jax.extend import backend
+for _ in range(3):
+    x = jax.device_put(numpy.arange(3.0, dtype="f4"), jax.devices("ipu")[0])
+    assert x.sum() == 3
+    del x
+    backend.clear_backends()
+    gc.collect()
+print("done")
+"""
+    assert run(installed, program) == ("done\n", "")

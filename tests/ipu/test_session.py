@@ -1,0 +1,234 @@
+"""Sessions: options and their errors, training in each precision beside plain JAX, micro-batches, memory.
+
+The arithmetic of a step is that of any device: it is tested on the CPU, and on modelled IPUs where they are.
+"""
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from jaxtyping import Array
+
+from snnjax.ipu import Session, _training, get_session
+from tests.ipu.devices import PLATFORMS
+
+BATCH = 8
+
+
+def loss(params: Any, batch: Any) -> Array:
+    """A small regression; the batch is its inputs and targets."""
+    inputs, targets = batch
+    hidden = jnp.tanh(inputs @ params["in"])
+    return jnp.mean((hidden @ params["out"] - targets) ** 2)
+
+
+def example(rows: int = BATCH) -> tuple[Any, Any]:
+    keys = jax.random.split(jax.random.key(0), 4)
+    params = {"in": jax.random.normal(keys[0], (3, 5)), "out": jax.random.normal(keys[1], (5, 2))}
+    return params, (jax.random.normal(keys[2], (rows, 3)), jax.random.normal(keys[3], (rows, 2)))
+
+
+def split(batch: Any, parts: int) -> Any:
+    """The rows as micro-batches."""
+    return jax.tree.map(lambda leaf: leaf.reshape(parts, -1, *leaf.shape[1:]), batch) if parts > 1 else batch
+
+
+def trained(steps: int, rows: int = BATCH, **options: Any) -> tuple[Any, list[float]]:
+    """Parameters and losses of a session's training."""
+    params, batch = example(rows)
+    with Session(**options) as session:
+        state, step = session.optimize(loss, optax.adam(0.05), params)
+        parts = session.num_ipus * session.gradient_accumulation
+        losses = []
+        for _ in range(steps):
+            state, value = step(state, split(batch, parts))
+            losses.append(float(value))
+        return jax.tree.map(np.asarray, state.params), losses
+
+
+def plain(steps: int) -> tuple[Any, list[float]]:
+    """The same training without a session."""
+    params, batch = example()
+    optimiser = optax.adam(0.05)
+    state, losses = optimiser.init(params), []
+    with jax.numpy_dtype_promotion("standard"):
+        for _ in range(steps):
+            value, gradients = jax.value_and_grad(loss)(params, batch)
+            updates, state = optimiser.update(gradients, state, params)
+            params = optax.apply_updates(params, updates)
+            losses.append(float(value))
+    return params, losses
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("recompute", [False, True])
+def test_float32_equals_plain_jax(platform: str, recompute: bool) -> None:
+    params, losses = trained(4, platform=platform, recompute=recompute)
+    expected_params, expected = plain(4)
+    np.testing.assert_allclose(losses, expected, rtol=2e-5)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5), params, expected_params)
+
+
+@pytest.mark.parametrize("num_ipus, accumulation", [(1, 4), (2, 1), (2, 2), (4, 2)])
+def test_micro_batches_on_several_devices_equal_one_batch(num_ipus: int, accumulation: int) -> None:
+    options = {"num_ipus": num_ipus, "gradient_accumulation": accumulation, "platform": "cpu"}
+    params, losses = trained(4, **options)
+    expected_params, expected = plain(4)
+    np.testing.assert_allclose(losses, expected, rtol=2e-5)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5), params, expected_params)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_micro_batches_follow_one_another_on_one_ipu(platform: str) -> None:
+    losses = trained(3, platform=platform, gradient_accumulation=2)[1]
+    np.testing.assert_allclose(losses, plain(3)[1], rtol=2e-5)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("precision, dtype", [("mixed", np.float32), ("float16", np.float16)])
+def test_half_precision_learns_like_float32(platform: str, precision: str, dtype: Any) -> None:
+    params, losses = trained(12, platform=platform, precision=precision)
+    assert {leaf.dtype for leaf in jax.tree.leaves(params)} == {np.dtype(dtype)}
+    taken = [value for value, _ in itertools.groupby(losses)]  # a step with an overflow leaves the loss as it is
+    assert len(taken) >= 10
+    np.testing.assert_allclose(taken, plain(12)[1][: len(taken)], rtol=0.03)
+    assert losses[-1] < losses[0] / 2
+
+
+def test_mixed_precision_computes_in_float16() -> None:
+    seen: list[Any] = []
+
+    def watching(params: Any, batch: Any) -> Array:
+        seen.extend(leaf.dtype for leaf in jax.tree.leaves((params, batch)))
+        return loss(params, batch)
+
+    params, (inputs, targets) = example()
+    with Session(platform="cpu", precision="mixed") as session:
+        state, step = session.optimize(watching, optax.sgd(0.1), params)
+        step(state, (inputs, targets))
+    assert set(seen) == {jnp.dtype(jnp.float16)}
+
+
+def test_scaling_saves_gradients_that_float16_would_lose() -> None:
+    """``d loss / d w = 1e-9``, below the least of float16; the scale is a power of two, and so is exact."""
+
+    def small(w: Array, x: Array) -> Array:
+        return jnp.sum(w * x).astype(jnp.float32) * 1e-3
+
+    precision = _training.PRECISIONS["mixed"]
+    gradient = _training.gradient_of(small, precision)
+    inputs = jnp.full(1, 1e-5)
+    scaled = gradient(jnp.ones(1), jnp.float32(2.0**15), inputs)[1]
+    lost = gradient(jnp.ones(1), jnp.float32(1.0), inputs)[1]
+    assert float(lost[0]) == 0.0
+    assert float(scaled[0]) == pytest.approx(1e-8, rel=0.02)
+
+
+def test_step_with_an_overflow_changes_the_scale_alone() -> None:
+    def steep(w: Array, x: Array) -> Array:
+        return jnp.sum(w * x).astype(jnp.float32)
+
+    with Session(platform="cpu", precision="mixed") as session:
+        state, step = session.optimize(steep, optax.adam(0.1), jnp.ones(2))
+        first = jax.tree.map(np.asarray, state)
+        state, _ = step(state, jnp.full(2, 4.0))  # 4 * 2^15 is more than float16 holds
+        np.testing.assert_array_equal(state.params, first.params)
+        jax.tree.map(np.testing.assert_array_equal, state.optimiser, first.optimiser)
+        assert float(state.loss_scale) == first.loss_scale / 2
+        for _ in range(3):
+            state, _ = step(state, jnp.full(2, 4.0))
+        assert float(state.loss_scale) < 2.0**14
+        assert np.all(np.asarray(state.params) < 1)
+
+
+@pytest.mark.parametrize(
+    "scale, good, finite, expected",
+    [
+        (8.0, 5, True, (8.0, 6)),
+        (8.0, _training.GROWTH_STEPS - 1, True, (16.0, 0)),
+        (_training.LARGEST_SCALE, _training.GROWTH_STEPS - 1, True, (_training.LARGEST_SCALE, 0)),
+        (8.0, 5, False, (4.0, 0)),
+        (1.0, 5, False, (1.0, 0)),
+    ],
+)
+def test_next_scale(scale: float, good: int, finite: bool, expected: tuple[float, int]) -> None:
+    found = _training.next_scale(jnp.float32(scale), jnp.int32(good), jnp.bool_(finite))
+    assert tuple(map(float, found)) == expected
+
+
+def test_session_is_the_current_one_inside_alone() -> None:
+    with pytest.raises(ValueError, match=r"get_session: `session` must be open, got none\."):
+        get_session()
+    with Session(platform="cpu") as outer:
+        assert get_session() is outer
+        with Session(platform="cpu") as inner:
+            assert get_session() is inner
+        assert get_session() is outer
+        with pytest.raises(ValueError, match=r"Session\.info: `session` must be initialized"):
+            inner.info()
+    with pytest.raises(ValueError, match=r"Session\.compile: `session` must be initialized"):
+        outer.compile(jnp.sin, 1.0)
+
+
+def test_compile_and_execute() -> None:
+    with Session(platform="cpu") as session:
+        twice = session.compile(lambda x, n: n * x, np.arange(3.0, dtype=np.float32), 2.0)
+        assert session.execute(twice, jnp.arange(3.0), 2.0).tolist() == [0.0, 2.0, 4.0]
+        shapes = session.compile(jax.jit(jnp.sin), jax.ShapeDtypeStruct((4,), jnp.float32))
+        assert session.execute(shapes, jnp.zeros(4)).shape == (4,)
+
+
+def test_compile_only_runs_nothing() -> None:
+    with Session(platform="cpu", compile_only=True) as session:
+        compiled = session.compile(jnp.sin, 1.0)
+        with pytest.raises(
+            ValueError, match=r"Session\.execute: `compile_only` must be False to run, got True\."
+        ):
+            session.execute(compiled, 1.0)
+
+
+def test_several_devices_share_a_mesh() -> None:
+    with Session(platform="cpu", num_ipus=4) as session:
+        assert session.mesh.shape == {"replicas": 4}
+        everywhere = session.compile(lambda x: x + 1, jnp.zeros(2))
+        assert len(session.execute(everywhere, jnp.zeros(2)).devices()) == 4
+
+
+def test_info_tells_devices_and_precision() -> None:
+    with Session(platform="cpu", num_ipus=2, precision="mixed") as session:
+        info = session.info()
+    assert len(info["devices"]) == len(info["bytes_in_use"]) == 2
+    assert info["precision"] == "mixed"
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"num_ipus": 0}, "Session: `num_ipus` must be at least 1, got 0. Pass a larger number."),
+        ({"gradient_accumulation": 0}, "Session: `gradient_accumulation` must be at least 1, got 0. "),
+        ({"precision": "bf16"}, "Session: `precision` must be one of float32, float16, mixed, got 'bf16'. "),
+        (
+            {"memory_proportion": 0.0},
+            "Session: `memory_proportion` must lie above 0 and be at most 1, got 0.0. ",
+        ),
+        (
+            {"memory_proportion": 1.5},
+            "Session: `memory_proportion` must lie above 0 and be at most 1, got 1.5. ",
+        ),
+    ],
+)
+def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError) as error:
+        Session(**options)
+    assert str(error.value).startswith(message)
+
+
+def test_more_devices_than_there_are() -> None:
+    with pytest.raises(
+        ValueError, match=r"Session: `num_ipus` must be at most 4, got 5\. Set SNNJAX_IPU_DEVICES"
+    ):
+        Session(platform="cpu", num_ipus=5).initialize()

@@ -1,0 +1,49 @@
+#include <string>
+
+#include "lif_network.hpp"
+#include "vertices.hpp"
+
+namespace snnjax::builders {
+
+NetworkCotangents addNetworkCotangents(poplar::Graph& graph, const NetworkPlan& plan) {
+  NetworkCotangents cotangents;
+  for (std::size_t l = 0; l < plan.layers.size(); ++l) {
+    const LayerPlan& layer = plan.layers[l];
+    const std::string name = "layer" + std::to_string(l) + "/";
+    const std::size_t row = std::size_t{plan.options.batch} * layer.tiles.columns;
+    const auto blocks = [&](std::size_t elements, const char* part) {
+      return addBlocks(graph, poplar::FLOAT, layer.tiles, elements, name + part);
+    };
+    LayerCotangents own;
+    own.g_weights = blocks((std::size_t{layer.inputs} + 1) * layer.tiles.columns, "g_weights");
+    own.g_bias = blocks(row, "g_bias");
+    own.g_v = blocks(row, "g_v");
+    if (!layer.leaky) {
+      own.g_counts = blocks(row, "g_counts");
+      own.g_last = blocks(row, "g_last");
+      own.g_first = blocks(row, "g_first");
+    }
+    if (layer.recurrent) {
+      const std::vector<Home>& homes = plan.lists[l + 1].homes;
+      own.g_last_spikes = addAtHomes(graph, poplar::FLOAT, homes, layer.neurons, name + "g_last_spikes");
+      if (plan.options.first_spikes) {
+        own.g_first_spikes = addAtHomes(graph, poplar::FLOAT, homes, layer.neurons, name + "g_first_spikes");
+      }
+      own.g_recurrent = blocks((std::size_t{layer.neurons} + 1) * layer.tiles.columns, "g_recurrent");
+    }
+    if (!layer.leaky && plan.options.learns_constants) {
+      own.g_decay = blocks(row, "g_decay");
+      own.g_threshold = blocks(row, "g_threshold");
+      own.g_gain = blocks(row, "g_gain");
+    }
+    if (l + 1 == plan.layers.size()) own.g_output = blocks(row * plan.options.num_steps, "g_output");
+    cotangents.layers.push_back(own);
+  }
+  if (plan.options.inputs_gradient) {
+    const ListPlan& list = plan.lists.front();
+    cotangents.g_inputs = addHistory(graph, poplar::FLOAT, plan, list, list.capacity, "g_inputs");
+  }
+  return cotangents;
+}
+
+}  // namespace snnjax::builders

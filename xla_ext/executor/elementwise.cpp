@@ -1,0 +1,207 @@
+#include "executor/elementwise.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "executor/registry.hpp"
+#include "executor/storages.hpp"
+
+namespace snnjax::executor {
+namespace {
+
+using Place = ElementwiseProgram::Operand::Place;
+
+// Fields of the codelets, by the bytes of their elements.
+struct Width {
+  std::size_t bytes;
+  const char *in, *out;
+};
+constexpr std::array<Width, 3> kWidths = {
+    {{4, "in", "out"}, {2, "in_halves", "out_halves"}, {1, "in_bytes", "out_bytes"}}};
+
+std::size_t widthOf(const poplar::Tensor& tensor) {
+  const std::size_t bytes = tensor.elementType().size();
+  return bytes == 4 ? 0 : bytes == 2 ? 1 : 2;
+}
+
+poplar::Tensor asUnsigned(const poplar::Tensor& tensor) {
+  return tensor.reinterpret(unsignedOf(tensor.elementType().size()));
+}
+
+// Rows of all widths, and the program that reads and writes them.
+struct Rows {
+  std::array<std::vector<poplar::Tensor>, 3> in, out;
+  std::array<std::vector<bool>, 3> single;
+  ElementwiseProgram::Code code;
+
+  bool mixed() const { return in[1].size() + in[2].size() + out[1].size() + out[2].size() > 0; }
+};
+
+Rows rowsOf(const ElementwiseProgram& program, const std::vector<ChainInput>& inputs,
+            const std::vector<poplar::Tensor>& outputs) {
+  Rows rows;
+  std::vector<unsigned> numbers;
+  for (const poplar::Tensor& output : outputs) {
+    auto& of_width = rows.out[widthOf(output)];
+    numbers.push_back(static_cast<unsigned>(of_width.size()));
+    of_width.push_back(asUnsigned(output));
+  }
+  std::vector<ElementwiseProgram::Operand> operands;
+  for (const ChainInput& input : inputs) {
+    if (input.place == Place::kConstant || input.place == Place::kOutput) {
+      operands.push_back({input.place, input.place == Place::kOutput ? numbers[input.output] : 0, input.bits});
+      continue;
+    }
+    const std::size_t width = widthOf(input.memory);
+    operands.push_back({input.place, static_cast<unsigned>(rows.in[width].size()), 0});
+    rows.in[width].push_back(asUnsigned(input.memory));
+    rows.single[width].push_back(input.place == Place::kSingle);
+  }
+  rows.code = program.encoded(operands, numbers);
+  return rows;
+}
+
+// The program, once on each tile that runs it: [tiles, words].
+poplar::Tensor programOnTiles(poplar::Graph& graph, const std::vector<unsigned>& words,
+                              const std::vector<unsigned>& tiles) {
+  const std::size_t row = (words.size() + 1) / 2 * 2;  // rows begin at 64 bits
+  std::vector<unsigned> all(tiles.size() * row);
+  for (std::size_t i = 0; i < tiles.size(); ++i)
+    std::copy(words.begin(), words.end(), all.begin() + static_cast<std::ptrdiff_t>(i * row));
+  const poplar::Tensor programs =
+      graph.addConstant(poplar::UNSIGNED_INT, {tiles.size(), row}, poplar::ArrayRef<unsigned>(all), "program");
+  for (std::size_t i = 0; i < tiles.size(); ++i) graph.setTileMapping(programs[i], tiles[i]);
+  return programs;
+}
+
+}  // namespace
+
+void runChain(Lowering& lowering, const ElementwiseProgram& program, const std::vector<ChainInput>& inputs,
+              const std::vector<poplar::Tensor>& outputs, const Shape& shape, const poplar::DebugContext& debug) {
+  poplar::Graph& graph = lowering.graph();
+  const std::vector<std::size_t>& cuts = lowering.layouts().cuts(shape);
+  std::vector<unsigned> tiles;
+  for (unsigned tile = 0; tile + 1 < cuts.size(); ++tile) {
+    if (cuts[tile] < cuts[tile + 1]) tiles.push_back(tile);
+  }
+  if (tiles.empty()) return;
+  const Rows rows = rowsOf(program, inputs, outputs);
+  const poplar::Tensor programs = programOnTiles(graph, rows.code.words, tiles);
+  const poplar::ComputeSet set = graph.addComputeSet(debug);
+  const std::size_t widths = rows.mixed() ? kWidths.size() : 1;
+  const char* const codelet = rows.mixed() ? "snnjax::MixedElementwiseChain" : "snnjax::ElementwiseChain";
+  std::array<poplar::Tensor, 3> none;
+  for (std::size_t width = 0; width < widths; ++width) {
+    none[width] = graph.addVariable(unsignedOf(kWidths[width].bytes), {0}, "nothing");
+  }
+  for (std::size_t i = 0; i < tiles.size(); ++i) {
+    const std::size_t first = cuts[tiles[i]], last = cuts[tiles[i] + 1];
+    const poplar::VertexRef vertex = graph.addVertex(set, codelet);
+    graph.setTileMapping(vertex, tiles[i]);
+    graph.connect(vertex["program"], programs[i]);
+    for (std::size_t width = 0; width < widths; ++width) {
+      std::vector<poplar::Tensor> in, out;
+      for (std::size_t row = 0; row < rows.in[width].size(); ++row) {
+        const poplar::Tensor& whole = rows.in[width][row];
+        in.push_back(rows.single[width][row] ? whole : whole.slice(first, last));
+      }
+      for (const poplar::Tensor& whole : rows.out[width]) out.push_back(whole.slice(first, last));
+      if (in.empty()) in.push_back(none[width]);
+      if (out.empty()) out.push_back(none[width]);
+      graph.connect(vertex[kWidths[width].in], in);
+      graph.connect(vertex[kWidths[width].out], out);
+    }
+    graph.setInitialValue(vertex["count"], static_cast<unsigned>(last - first));
+    graph.setInitialValue(vertex["once"], rows.code.once);
+    graph.setInitialValue(vertex["words"], static_cast<unsigned>(rows.code.words.size()));
+  }
+  lowering.program().add(poplar::program::Execute(set, debug));
+}
+
+unsigned slotBits(const Constant& splat, Dtype dtype) {
+  unsigned bits = 0;
+  std::memcpy(&bits, splat.bytes.data(), std::min(splat.bytes.size(), sizeof bits));
+  switch (dtype) {
+    case Dtype::kInt8: return static_cast<unsigned>(static_cast<std::int8_t>(bits));
+    case Dtype::kInt16: return static_cast<unsigned>(static_cast<std::int16_t>(bits));
+    case Dtype::kBfloat16: return bits << 16;
+    case Dtype::kFloat16:
+      return chain::bitsOf<unsigned>(static_cast<float>(chain::bitsOf<half>(static_cast<std::uint16_t>(bits))));
+    default: return bits;
+  }
+}
+
+void fill(Lowering& lowering, const Constant& splat, const poplar::Tensor& to) {
+  const std::size_t bytes = to.elementType().size();
+  const std::string type = bytes == 4 ? "u32" : bytes == 2 ? "u16" : "u8";
+  Instruction store;
+  store.texts = {"load." + type, "store." + type};
+  store.ints = {{0, 0}, {0, 0}};
+  unsigned bits = 0;
+  std::memcpy(&bits, splat.bytes.data(), bytes);
+  runChain(lowering, ElementwiseProgram(store), {{Place::kConstant, {}, 0, bits}}, {lowering.layouts().memoryOrder(to)},
+           to.shape(), lowering.debug("fill"));
+}
+
+namespace {
+
+// Which input each output is written over; as many as inputs where none is.
+std::vector<std::size_t> chooseInPlace(Lowering& lowering, const Instruction& instruction,
+                                       const ElementwiseProgram& program) {
+  const std::vector<ValueId>& inputs = instruction.inputs;
+  std::vector<std::size_t> chosen(instruction.outputs.size(), inputs.size());
+  for (std::size_t output = 0; output < chosen.size(); ++output) {
+    const auto readsInTime = [&](ValueId value) {
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (inputs[i] == value && !program.mayOverwrite(i, output)) return false;
+      }
+      return true;
+    };
+    std::vector<std::size_t> order(inputs.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    const ValueId value = instruction.outputs[output];
+    std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return lowering.wants(value, inputs[i]); });
+    for (const std::size_t i : order) {
+      if (!readsInTime(inputs[i]) || !lowering.takeOver(value, inputs[i])) continue;
+      chosen[output] = i;
+      break;
+    }
+  }
+  return chosen;
+}
+
+}  // namespace
+
+void ops::elementwise(Lowering& lowering, const Instruction& instruction) {
+  const ElementwiseProgram program(instruction);
+  const std::vector<ValueId>& values = instruction.inputs;
+  const Shape& shape = lowering.type(instruction.outputs[0]).shape;
+  std::vector<ChainInput> inputs;
+  for (const ValueId value : values) {
+    ChainInput& input = inputs.emplace_back();
+    if (const Constant* splat = lowering.splatOf(value); splat != nullptr) {
+      input.place = Place::kConstant;
+      input.bits = slotBits(*splat, lowering.type(value).dtype);
+    } else if (lowering.type(value).shape != shape) {
+      input.place = Place::kSingle;
+      input.memory = lowering.get(value).flatten();
+    } else {
+      input.memory = lowering.memory(value);
+    }
+  }
+  const std::vector<std::size_t> over = chooseInPlace(lowering, instruction, program);
+  std::vector<poplar::Tensor> outputs;
+  for (std::size_t i = 0; i < over.size(); ++i) {
+    if (over[i] == values.size()) lowering.make(instruction.outputs[i]);
+    outputs.push_back(lowering.memory(instruction.outputs[i]));
+    for (std::size_t k = 0; over[i] != values.size() && k < values.size(); ++k) {
+      if (values[k] != values[over[i]] || inputs[k].place == Place::kConstant) continue;
+      inputs[k].place = Place::kOutput;
+      inputs[k].output = i;
+    }
+  }
+  runChain(lowering, program, inputs, outputs, shape, lowering.debug());
+}
+
+}  // namespace snnjax::executor

@@ -1,0 +1,308 @@
+#include "executor/executable.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <poplar/exceptions.hpp>
+
+#include "executor/device_program.hpp"
+
+namespace snnjax::executor {
+namespace {
+
+// What the model throws, as an Error.
+template <typename Body>
+auto translated(Body&& body) {
+  try {
+    return body();
+  } catch (const Error&) {
+    throw;
+  } catch (const poplar::graph_memory_allocation_error& error) {
+    throw Error(ErrorCode::kResourceExhausted, error.what());
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::kResourceExhausted,
+                "ipu: `memory` of the host must hold all tiles of the model, got too little. Use fewer tiles.");
+  } catch (const std::exception& error) {
+    throw Error(ErrorCode::kInternal, error.what());
+  }
+}
+
+}  // namespace
+
+System::System(SystemOptions options) : options_(std::move(options)), loaded_(options_.num_devices) {}
+
+void System::setHostCallback(HostCallback callback) {
+  const std::lock_guard lock(mutex_);
+  callback_ = std::move(callback);
+}
+
+// ---- The program and its residents ----
+
+class Executable::Impl {
+ public:
+  Impl(Executable& owner, std::shared_ptr<System> system, std::span<const std::byte> bytes)
+      : owner_(owner), system_(std::move(system)), bytes_(bytes.begin(), bytes.end()), plan_(readPlan(bytes)) {
+    for (const std::size_t device : plan_.devices) {
+      if (device < system_->loaded_.size()) continue;
+      throw Error(ErrorCode::kInvalidArgument,
+                  "compile: `devices` must be IPUs that there are, got number " + std::to_string(device) + " of " +
+                      std::to_string(system_->loaded_.size()) + ". Set SNNJAX_IPU_DEVICES to more.");
+    }
+    program_ = translated([&] { return std::make_unique<DeviceProgram>(plan_, system_->options()); });
+    program_->connectCallbacks([this](auto number, const auto& types, auto inputs) { call(number, types, inputs); });
+    addSlots();
+  }
+  ~Impl() {
+    const std::lock_guard lock(system_->mutex_);
+    leave();
+  }
+
+  const Plan& plan() const { return plan_; }
+  const std::vector<std::byte>& bytes() const { return bytes_; }
+  DeviceProgram& program() { return *program_; }
+  System& system() { return *system_; }
+
+  Arrays run(const Arrays& arguments, const std::vector<bool>& donated);
+  // Brings an array of a result to the host, and those of the other partitions with it.
+  void fetch(std::size_t result);
+
+ private:
+  // The place of a parameter or a result on the tiles, or of both, and the arrays that lie there: one a partition.
+  struct Slot {
+    std::vector<std::weak_ptr<Array>> holders;
+    bool overwritten = false;  // by each run
+  };
+
+  void addSlots();
+  void enter();
+  void leave();
+  void clear(Slot& slot);
+  void bringToHost(Array& array);
+  void check(const Arrays& arguments) const;
+  bool lies(const Arrays& arguments, std::size_t parameter) const;
+  void upload(const Arrays& arguments);
+  void consume(const Arrays& arguments, const std::vector<bool>& donated);
+  Arrays makeResults();
+  void call(std::int64_t number, const std::vector<ArrayType>& types, poplar::ArrayRef<const void*> inputs);
+
+  Executable& owner_;
+  std::shared_ptr<System> system_;
+  std::vector<std::byte> bytes_;
+  Plan plan_;
+  std::unique_ptr<DeviceProgram> program_;
+  std::vector<Slot> slots_;
+  std::vector<std::size_t> parameter_slots_, result_slots_;
+};
+
+void Executable::Impl::addSlots() {
+  const auto add = [this](bool overwritten) {
+    slots_.push_back({std::vector<std::weak_ptr<Array>>(plan_.num_partitions), overwritten});
+    return slots_.size() - 1;
+  };
+  for (std::size_t i = 0; i < plan_.main.parameters.size(); ++i) parameter_slots_.push_back(add(false));
+  for (const std::size_t parameter : plan_.donated) slots_[parameter_slots_[parameter]].overwritten = true;
+  for (std::size_t i = 0; i < plan_.main.results.size(); ++i) {
+    const auto pair =
+        std::find_if(plan_.aliases.begin(), plan_.aliases.end(), [i](const auto& p) { return p.second == i; });
+    result_slots_.push_back(pair == plan_.aliases.end() ? add(true) : parameter_slots_[pair->first]);
+    slots_[result_slots_.back()].overwritten = true;
+  }
+}
+
+// Others that lie on these IPUs give way.
+void Executable::Impl::enter() {
+  for (const std::size_t device : plan_.devices) {
+    Executable* const other = system_->loaded_[device];
+    if (other == &owner_) continue;
+    if (other != nullptr) other->impl_->leave();
+    system_->loaded_[device] = &owner_;
+  }
+}
+
+void Executable::Impl::leave() {
+  for (Slot& slot : slots_) clear(slot);
+  std::replace(system_->loaded_.begin(), system_->loaded_.end(), &owner_, static_cast<Executable*>(nullptr));
+}
+
+// What lies there alone is brought to the host.
+void Executable::Impl::clear(Slot& slot) {
+  for (std::weak_ptr<Array>& holder : slot.holders) {
+    if (const std::shared_ptr<Array> array = holder.lock()) {
+      bringToHost(*array);
+      if (array->resident_in_ == &owner_) array->resident_in_ = nullptr;
+    }
+    holder.reset();
+  }
+}
+
+void Executable::Impl::bringToHost(Array& array) {
+  if (array.on_host_ || array.resident_in_ == nullptr) return;
+  array.resident_in_->impl_->fetch(array.result_);
+}
+
+void Executable::Impl::fetch(std::size_t result) {
+  const Slot& slot = slots_[result_slots_[result]];
+  DeviceProgram::Targets targets;
+  std::vector<std::shared_ptr<Array>> arrays;
+  std::vector<std::byte> nobody;
+  const std::size_t size = plan_.types[plan_.main.results[result]].numBytes();
+  for (const std::weak_ptr<Array>& holder : slot.holders) {
+    std::shared_ptr<Array> array = holder.lock();
+    const bool wanted = array != nullptr && !array->on_host_;
+    std::vector<std::byte>& bytes = wanted ? array->bytes_ : nobody;
+    bytes.resize(size);
+    targets.push_back(bytes.data());
+    arrays.push_back(wanted ? std::move(array) : nullptr);
+  }
+  translated([&] { program_->download(result, std::move(targets)); });
+  for (const std::shared_ptr<Array>& array : arrays) {
+    if (array != nullptr) array->on_host_ = true;
+  }
+}
+
+void Executable::Impl::check(const Arrays& arguments) const {
+  const auto refuse = [](const std::string& expected, const std::string& actual) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "run: `arguments` must " + expected + ", got " + actual + ". Compile for arrays of these types.");
+  };
+  if (arguments.size() != plan_.num_partitions) refuse("be given for each partition", std::to_string(arguments.size()));
+  for (const auto& of_partition : arguments) {
+    if (of_partition.size() != parameter_slots_.size()) {
+      refuse("be " + std::to_string(parameter_slots_.size()) + " arrays", std::to_string(of_partition.size()));
+    }
+    for (std::size_t i = 0; i < of_partition.size(); ++i) {
+      const ArrayType& type = plan_.types[plan_.main.parameters[i]];
+      if (of_partition[i]->type() != type) refuse("be " + type.toString(), of_partition[i]->type().toString());
+    }
+  }
+}
+
+// Whether an argument is what its parameter's place holds.
+bool Executable::Impl::lies(const Arrays& arguments, std::size_t parameter) const {
+  const Slot& slot = slots_[parameter_slots_[parameter]];
+  for (std::size_t p = 0; p < plan_.num_partitions; ++p) {
+    if (slot.holders[p].lock() != arguments[p][parameter]) return false;
+  }
+  return true;
+}
+
+void Executable::Impl::upload(const Arrays& arguments) {
+  std::vector<std::size_t> missing;
+  for (std::size_t i = 0; i < parameter_slots_.size(); ++i) {
+    if (!lies(arguments, i)) missing.push_back(i);
+  }
+  // All before any: a place that is filled may be where another argument lies.
+  for (const std::size_t i : missing) {
+    for (const auto& of_partition : arguments) bringToHost(*of_partition[i]);
+  }
+  for (const std::size_t i : missing) {
+    Slot& slot = slots_[parameter_slots_[i]];
+    clear(slot);
+    DeviceProgram::Sources sources;
+    for (std::size_t p = 0; p < plan_.num_partitions; ++p) {
+      Array& array = *arguments[p][i];
+      if (!array.on_host_) {
+        throw Error(ErrorCode::kInvalidArgument,
+                    "run: `arguments` must hold elements, got " + array.type().toString() +
+                        " that was donated. Donated arrays are gone: use the results in their place.");
+      }
+      sources.push_back(array.bytes_.data());
+      slot.holders[p] = arguments[p][i];
+    }
+    translated([&] { program_->upload(i, std::move(sources)); });
+  }
+}
+
+// Donated arguments hold nothing from now on; what else the run overwrites is saved.
+void Executable::Impl::consume(const Arrays& arguments, const std::vector<bool>& donated) {
+  for (std::size_t i = 0; i < donated.size() && i < parameter_slots_.size(); ++i) {
+    if (!donated[i]) continue;
+    for (const auto& of_partition : arguments) {
+      Array& array = *of_partition[i];
+      array.on_host_ = false;
+      array.resident_in_ = nullptr;
+      array.bytes_ = {};
+    }
+    for (std::weak_ptr<Array>& holder : slots_[parameter_slots_[i]].holders) holder.reset();
+  }
+  for (Slot& slot : slots_) {
+    if (slot.overwritten) clear(slot);
+  }
+}
+
+Executable::Arrays Executable::Impl::makeResults() {
+  Arrays results(plan_.num_partitions);
+  for (std::size_t r = 0; r < result_slots_.size(); ++r) {
+    for (std::size_t p = 0; p < plan_.num_partitions; ++p) {
+      const ArrayType& type = plan_.types[plan_.main.results[r]];
+      const auto array = std::make_shared<Array>(system_, type, std::vector<std::byte>());
+      array->on_host_ = false;
+      array->resident_in_ = &owner_;
+      array->result_ = r;
+      slots_[result_slots_[r]].holders[p] = array;
+      results[p].push_back(array);
+    }
+  }
+  return results;
+}
+
+Executable::Arrays Executable::Impl::run(const Arrays& arguments, const std::vector<bool>& donated) {
+  const std::lock_guard lock(system_->mutex_);
+  check(arguments);
+  enter();
+  upload(arguments);
+  consume(arguments, donated);
+  translated([&] { program_->run(); });
+  return makeResults();
+}
+
+void Executable::Impl::call(std::int64_t number, const std::vector<ArrayType>& types,
+                            poplar::ArrayRef<const void*> inputs) {
+  std::vector<std::shared_ptr<Array>> arrays;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const auto* begin = static_cast<const std::byte*>(inputs[i]);
+    arrays.push_back(
+        std::make_shared<Array>(system_, types[i], std::vector<std::byte>(begin, begin + types[i].numBytes())));
+  }
+  if (system_->callback_) system_->callback_(number, arrays);
+}
+
+// ---- Arrays ----
+
+Array::Array(std::shared_ptr<System> system, ArrayType type, std::vector<std::byte> bytes)
+    : system_(std::move(system)), type_(std::move(type)), bytes_(std::move(bytes)) {}
+
+const std::vector<std::byte>& Array::bytes() {
+  const std::lock_guard lock(system_->mutex_);
+  if (!on_host_ && resident_in_ != nullptr) resident_in_->impl_->fetch(result_);
+  if (on_host_) return bytes_;
+  throw Error(ErrorCode::kFailedPrecondition,
+              "array: `buffer` must hold elements, got " + type_.toString() +
+                  " that was donated. Donated arrays are gone: use the results in their place.");
+}
+
+// ---- Executable ----
+
+Executable::Executable(std::shared_ptr<System> system, std::span<const std::byte> plan)
+    : impl_(std::make_unique<Impl>(*this, std::move(system), plan)) {}
+Executable::~Executable() = default;
+
+const Plan& Executable::plan() const { return impl_->plan(); }
+const std::vector<std::byte>& Executable::serialised() const { return impl_->bytes(); }
+Executable::Arrays Executable::run(const Arrays& arguments, const std::vector<bool>& donated) {
+  return impl_->run(arguments, donated);
+}
+
+std::string Executable::profile() const {
+  const std::lock_guard lock(impl_->system().mutex_);
+  return impl_->program().profile();
+}
+
+void Executable::resetProfile() {
+  const std::lock_guard lock(impl_->system().mutex_);
+  impl_->program().resetProfile();
+}
+
+std::size_t Executable::tileMemory() const { return impl_->program().tileMemory(); }
+
+}  // namespace snnjax::executor

@@ -1,0 +1,93 @@
+// A compiled plan: its programs on the tiles of its IPUs, and the arrays that live there between runs.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "executor/error.hpp"
+#include "executor/plan.hpp"
+
+namespace snnjax::executor {
+
+class Executable;
+
+// The IPUs of a process.
+struct SystemOptions {
+  std::string version = "mk2";  // mk1, mk2, bow, c600
+  std::size_t num_devices = 1;
+  std::size_t num_tiles = 0;  // of each IPU; 0: all that the chip has
+};
+
+class Array;
+
+// Called with the callback's number and its arrays, by jax.debug.print and its like, while a run goes on. It must not
+// wait for another run, which would wait for this one.
+using HostCallback = std::function<void(std::int64_t, std::span<const std::shared_ptr<Array>>)>;
+
+// Which executable is loaded on each IPU, and one lock for all: a run takes it whole.
+class System {
+ public:
+  explicit System(SystemOptions options);
+  const SystemOptions& options() const { return options_; }
+  void setHostCallback(HostCallback callback);
+
+ private:
+  friend class Executable;
+  friend class Array;
+  SystemOptions options_;
+  std::recursive_mutex mutex_;  // callbacks ask for their arrays' bytes while a run holds it
+  std::vector<Executable*> loaded_;  // one an IPU
+  HostCallback callback_;
+};
+
+// One array of one device. Its elements are in the host's memory, on the tiles of the executable that made it, or both;
+// what is on tiles comes to the host when somebody asks for it, or before something else is loaded there.
+class Array {
+ public:
+  Array(std::shared_ptr<System> system, ArrayType type, std::vector<std::byte> bytes);
+  const ArrayType& type() const { return type_; }
+  // The elements, row-major, in the host's memory. Throws Error where the array has been donated.
+  const std::vector<std::byte>& bytes();
+
+ private:
+  friend class Executable;
+  std::shared_ptr<System> system_;
+  ArrayType type_;
+  std::vector<std::byte> bytes_;
+  bool on_host_ = true;                // bytes_ are the elements
+  Executable* resident_in_ = nullptr;  // the executable whose result they are as well, on the tiles
+  std::size_t result_ = 0;
+};
+
+class Executable {
+ public:
+  // Builds the graph and the engine. Throws Error: what cannot be lowered, out of tile memory.
+  Executable(std::shared_ptr<System> system, std::span<const std::byte> plan);
+  ~Executable();
+  const Plan& plan() const;
+  // The bytes from which another process makes the same executable.
+  const std::vector<std::byte>& serialised() const;
+
+  // arguments[partition][parameter] -> results[partition][result]. Arguments named by `donated` (positions of
+  // parameters) may give their tile memory to results, and hold nothing afterwards.
+  using Arrays = std::vector<std::vector<std::shared_ptr<Array>>>;
+  Arrays run(const Arrays& arguments, const std::vector<bool>& donated);
+
+  // What all runs since the last reset have cost, as JSON (include/ipu_model/profile.hpp and the plan's operations).
+  std::string profile() const;
+  void resetProfile();
+  // Bytes of tile memory in use, of all tiles.
+  std::size_t tileMemory() const;
+
+ private:
+  friend class Array;
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace snnjax::executor

@@ -1,0 +1,52 @@
+// Where the elements of one shape lie on the tiles: a permutation of them, the memory order, of which
+// every tile holds one interval. So an operation on arrays of one shape takes one vertex and one piece a tile.
+#pragma once
+
+#include <cstddef>
+#include <poplar/Tensor.hpp>
+#include <vector>
+
+namespace snnjax::executor {
+
+using Shape = std::vector<std::size_t>;
+
+std::size_t productOf(const Shape& shape);
+inline std::size_t ceilDivide(std::size_t a, std::size_t b) { return b == 0 ? 0 : (a + b - 1) / b; }
+
+// A matrix {leading, rows, columns}: rows and columns are cut into blocks, each of which lies row-major on `spread`
+// neighbouring tiles. Of each of the `leading` slices a tile holds the same part, one after the other, so that a slice
+// chosen while the program runs never leaves its tile.
+struct Blocks {
+  std::size_t leading = 1, rows = 1, columns = 1;
+  std::size_t row_block = 1, column_block = 1;  // elements; the last block of each may be smaller
+  std::size_t spread = 1;                       // tiles of a block
+  std::size_t first_tile = 0;
+
+  std::size_t rowParts() const { return ceilDivide(rows, row_block); }
+  std::size_t columnParts() const { return ceilDivide(columns, column_block); }
+  std::size_t parts() const { return rowParts() * columnParts(); }
+  std::size_t numElements() const { return leading * rows * columns; }
+};
+
+class Layout {
+ public:
+  Layout(const Blocks& blocks, std::size_t tiles);
+
+  const Blocks& blocks() const { return blocks_; }
+  // Tile t holds elements [cuts[t], cuts[t + 1]) of the memory order.
+  const std::vector<std::size_t>& cuts() const { return cuts_; }
+  // A variable {elements} in memory order as an array of the shape, and back (of any array of the shape).
+  poplar::Tensor view(const poplar::Tensor& memory, const Shape& shape) const;
+  poplar::Tensor memoryOrder(const poplar::Tensor& tensor) const;
+
+ private:
+  bool isRowMajor() const { return blocks_.leading == 1 && blocks_.parts() <= 1; }
+  poplar::Tensor slicesInOrder(const poplar::Tensor& memory) const;
+  poplar::Tensor rowsInOrder(const poplar::Tensor& blocks) const;
+  poplar::Tensor blocksOf(const poplar::Tensor& matrices) const;
+
+  Blocks blocks_;
+  std::vector<std::size_t> cuts_;
+};
+
+}  // namespace snnjax::executor

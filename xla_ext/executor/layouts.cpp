@@ -1,0 +1,146 @@
+#include "executor/layouts.hpp"
+
+#include <algorithm>
+
+namespace snnjax::executor {
+namespace {
+
+// Fewer elements on a tile cost more to bring there than they save.
+constexpr std::size_t kLeastOnTile = 32;
+
+Shape withoutOnes(const Shape& shape) {
+  Shape kept;
+  std::copy_if(shape.begin(), shape.end(), std::back_inserter(kept), [](std::size_t size) { return size != 1; });
+  return kept;
+}
+
+// Small arrays begin on tiles all over the chip, by their shape.
+std::size_t firstTile(const Shape& shape, std::size_t choices) {
+  constexpr std::size_t kMix = 2654435761U;  // Knuth's multiplicative hash: 2^32 over the golden ratio
+  std::size_t hash = 1;
+  for (const std::size_t size : shape) hash = (hash + size) * kMix % (std::size_t{1} << 32);
+  return hash % choices;
+}
+
+// Row-major over as many tiles as are worth it.
+Blocks spreadEvenly(const Shape& shape, std::size_t tiles) {
+  const std::size_t elements = productOf(shape);
+  Blocks blocks;
+  blocks.columns = elements;
+  blocks.column_block = std::max<std::size_t>(1, elements);
+  blocks.spread = std::clamp<std::size_t>(elements / kLeastOnTile, 1, tiles);
+  blocks.first_tile = firstTile(shape, tiles - blocks.spread + 1);
+  return blocks;
+}
+
+// Whether the program cuts from an array along its first dimension (of more than one element), and no other.
+bool cutsLeading(const Shape& shape, const Shape& part) {
+  std::size_t d = 0;
+  while (d < shape.size() && shape[d] == 1) ++d;
+  return d < shape.size() && part[d] < shape[d] &&
+         std::equal(shape.begin() + static_cast<std::ptrdiff_t>(d) + 1, shape.end(),
+                    part.begin() + static_cast<std::ptrdiff_t>(d) + 1);
+}
+
+}  // namespace
+
+// What decides, found in all blocks of a program.
+struct Layouts::Uses {
+  std::map<Product, double> products;  // and how often they are made
+  std::set<Shape> sliced;
+};
+
+void Layouts::collect(const Plan& plan, const Block& block, double times, Uses& uses) {
+  constexpr double kTurns = 10;  // of a loop whose end only its data know
+  for (const Instruction& instruction : block.instructions) {
+    if (instruction.op == "dot") uses.products[Product(plan, instruction)] += times;
+    const bool updates = instruction.op == "dynamic_update_slice";
+    if (updates || instruction.op == "dynamic_slice") {
+      const Shape& whole = plan.types[instruction.inputs[0]].shape;
+      const Shape& part = plan.types[updates ? instruction.inputs[1] : instruction.outputs[0]].shape;
+      if (cutsLeading(whole, part)) uses.sliced.insert(withoutOnes(whole));
+    }
+    const double turns = instruction.op == "repeat"  ? static_cast<double>(instruction.ints[0][0])
+                         : instruction.op == "while" ? kTurns
+                                                     : 1.0;
+    for (const Block& inner : instruction.blocks) collect(plan, inner, times * turns, uses);
+  }
+}
+
+Layouts::Layouts(const Plan& plan, const poplar::Target& target) : tiles_(target.getNumTiles()) {
+  Uses uses;
+  collect(plan, plan.main, 1.0, uses);
+  sliced_ = std::move(uses.sliced);
+  std::vector<std::pair<double, const Product*>> by_work;
+  for (const auto& [product, times] : uses.products) {
+    by_work.emplace_back(-times * static_cast<double>(product.groups * product.m * product.k * product.n), &product);
+  }
+  std::ranges::stable_sort(by_work, {}, &std::pair<double, const Product*>::first);
+  KnownBlocks known;
+  for (const auto& [work, product] : by_work) divide(*product, known);
+}
+
+// The heavier products come first: the blocks they take are known to those that follow.
+void Layouts::divide(const Product& product, KnownBlocks& known) {
+  const std::size_t tiles = std::max<std::size_t>(1, tiles_ / std::max<std::size_t>(1, product.groups));
+  const ProductPlan& plan = products_.emplace(product, planProduct(product, tiles, known)).first->second;
+  if (product.groups != 1 || product.m * product.k * product.n == 0) return;
+  using Main = ProductPlan::Main;
+  if (plan.main != Main::Rhs) known.emplace(product.m, plan.m_block);
+  if (plan.main != Main::Out) known.emplace(product.k, plan.k_block);
+  if (plan.main != Main::Lhs) known.emplace(product.n, plan.n_block);
+  const auto matrix = [](std::size_t rows, std::size_t columns, std::size_t row_block, std::size_t column_block,
+                         bool turned) {
+    return turned ? Blocks{1, columns, rows, column_block, row_block}
+                  : Blocks{1, rows, columns, row_block, column_block};
+  };
+  settle(product.lhs, matrix(product.m, product.k, plan.m_block, plan.k_block, product.lhsDepthFirst()),
+         plan.main == Main::Lhs, plan.n_parts);
+  settle(product.rhs, matrix(product.n, product.k, plan.n_block, plan.k_block, product.rhsDepthFirst()),
+         plan.main == Main::Rhs, plan.m_parts);
+  settle(product.out, matrix(product.m, product.n, plan.m_block, plan.n_block, false), plan.main == Main::Out,
+         plan.k_parts);
+}
+
+// The largest matrix lies where it is used, the others spread over all tiles.
+void Layouts::settle(const Shape& shape, Blocks blocks, bool is_main, std::size_t spread) {
+  const Shape key = withoutOnes(shape);
+  if (key != withoutOnes({blocks.rows, blocks.columns}) || key.size() != 2) return;
+  if (!is_main && sliced_.contains(key)) return;
+  const std::size_t block = blocks.row_block * blocks.column_block;
+  blocks.spread =
+      is_main ? spread : std::clamp<std::size_t>(tiles_ / blocks.parts(), 1, ceilDivide(block, kLeastOnTile));
+  matrices_.emplace(key, blocks);
+}
+
+Layout Layouts::make(const Shape& key) const {
+  constexpr std::size_t kMostOnTile = 16384;  // elements of an array whose slices all tiles have a part of
+  if (const auto found = matrices_.find(key); found != matrices_.end()) return Layout(found->second, tiles_);
+  if (sliced_.contains(key)) {
+    const Shape slice(key.begin() + 1, key.end());
+    Blocks blocks = of(slice).blocks();
+    const std::size_t on_tile = ceilDivide(ceilDivide(productOf(slice), blocks.parts()), blocks.spread);
+    if (blocks.leading == 1 && on_tile * key[0] <= kMostOnTile) {
+      blocks.leading = key[0];
+      return Layout(blocks, tiles_);
+    }
+  }
+  return Layout(spreadEvenly(key, tiles_), tiles_);
+}
+
+const Layout& Layouts::of(const Shape& shape) const {
+  const Shape key = withoutOnes(shape);
+  const auto found = layouts_.find(key);
+  return found != layouts_.end() ? found->second : layouts_.emplace(key, make(key)).first->second;
+}
+
+void Layouts::map(poplar::Graph& graph, const poplar::Tensor& memory, const Shape& shape) const {
+  const std::vector<std::size_t>& cuts = this->cuts(shape);
+  for (std::size_t tile = 0; tile < tiles_; ++tile) {
+    if (cuts[tile] < cuts[tile + 1]) {
+      graph.setTileMapping(memory.slice(cuts[tile], cuts[tile + 1]), static_cast<unsigned>(tile));
+    }
+  }
+}
+
+}  // namespace snnjax::executor

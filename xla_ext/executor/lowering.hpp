@@ -1,0 +1,98 @@
+// What the lowering of each operation works with: values as tensors, and the program that grows.
+//
+// A value is one tensor of its shape. Several partitions are replicas of one graph: each runs the same program on tiles
+// of its own, and only collectives tell them apart.
+#pragma once
+
+#include <any>
+#include <functional>
+#include <poplar/Graph.hpp>
+#include <poplar/Program.hpp>
+#include <poplar/Tensor.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "executor/error.hpp"
+#include "executor/layouts.hpp"
+#include "executor/plan.hpp"
+
+namespace snnjax::executor {
+
+class Lowering {
+ public:
+  virtual ~Lowering() = default;
+
+  virtual poplar::Graph& graph() = 0;
+  virtual const Plan& plan() const = 0;
+  // Where the steps of the block that is being lowered go.
+  virtual poplar::program::Sequence& program() = 0;
+  // The operation's name and the user's line, "dot (model.py:12)" or "dot/part (model.py:12)", for compute sets.
+  virtual poplar::DebugContext debug(std::string_view part = {}) const = 0;
+
+  const ArrayType& type(ValueId value) const { return plan().types[value]; }
+
+  // Where values of each shape lie.
+  virtual const Layouts& layouts() const = 0;
+
+  // ---- Values ----
+
+  // The tensor of an input, in its shape, wherever and in whatever order its elements lie.
+  virtual poplar::Tensor get(ValueId value) = 0;
+  // The same, flat and in the memory order of its shape's layout: one interval a tile, if it lies in that layout.
+  virtual poplar::Tensor memory(ValueId value) = 0;
+  // The constant whose one element all elements of the value equal, through views of it; or null.
+  virtual const Constant* splatOf(ValueId value) const = 0;
+  // A tensor for an output, in the layout of its shape. Its memory may be that of values no longer needed, whose bits
+  // are still there: write all of it.
+  virtual poplar::Tensor make(ValueId value) = 0;
+  // A tensor for this operation alone, in the layout of its shape; what other operations had there is still there.
+  virtual poplar::Tensor makeTemporary(const poplar::Type& type, const std::vector<std::size_t>& shape) = 0;
+  // Elements for this operation alone, wherever it wants them: counts[t] on tile t, one tile after the other.
+  virtual poplar::Tensor makeScratch(const poplar::Type& type, const std::vector<std::size_t>& counts) = 0;
+  // An output that is a view of inputs, or a tensor of the operation's own making (a variable, a constant).
+  virtual void bind(ValueId output, const poplar::Tensor& tensor, const std::vector<ValueId>& views_of = {}) = 0;
+  // Whether the output may be written over the input: nothing needs the input later, and no other value shares its
+  // memory. If so the output is bound to the input's tensor, which both get() then.
+  virtual bool takeOver(ValueId output, ValueId input) = 0;
+  // Whether the output would best lie where the input does, as a loop carries both there.
+  virtual bool wants(ValueId output, ValueId input) const = 0;
+  // Adds what brings a value's elements into a tensor of its type and shape.
+  virtual void copy(ValueId from, const poplar::Tensor& to) = 0;
+
+  // ---- Blocks ----
+
+  // Lowers a block, whose parameters are bound, into a sequence of its own. At its end `then` may add steps, while the
+  // results are there.
+  virtual poplar::program::Sequence lower(const Block& block, const std::function<void()>& then = {}) = 0;
+  // Binds a block's parameters, if it has any, to where an instruction's outputs lie, until endCarry(). A block that
+  // may write there leaves its results there where it can.
+  virtual void carry(const std::vector<ValueId>& outputs, const Block& block, bool may_write) = 0;
+  virtual void endCarry(const std::vector<ValueId>& outputs) = 0;
+  // Brings values to where others lie, all at once: none is overwritten before it is read.
+  virtual void moveAll(const std::vector<ValueId>& from, const std::vector<ValueId>& to) = 0;
+
+  // What the lowerings of one program tell one another.
+  virtual std::any& notes() = 0;
+
+  // A function of the host that a program may call, for callbacks of this number with these arrays.
+  virtual poplar::HostFunction hostFunction(std::int64_t number, const std::vector<ValueId>& arrays) = 0;
+
+  // Refuses the operation: "`op` of f32[3], s32[2]: <what>. <way out>. (model.py:12)"
+  [[noreturn]] void refuse(const Instruction& instruction, const std::string& what, const std::string& way_out) const;
+};
+
+// Poplar's type for elements; bfloat16 has none and lies as its bits in unsigned shorts. Throws for 64 bits.
+poplar::Type poplarType(Dtype dtype);
+
+// The value of an attribute of a custom_call, whose texts are "name:type=value"; throws where there is none.
+std::string attribute(const Instruction& instruction, std::string_view name);
+
+using Lower = void (*)(Lowering&, const Instruction&);
+// The lowering of an operation by its name in the plan, or nothing. One line an operation, in registry.cpp.
+Lower findLowering(const std::string& op);
+// That of the target of a custom_call.
+Lower findTarget(const std::string& target);
+
+}  // namespace snnjax::executor

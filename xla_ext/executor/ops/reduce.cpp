@@ -1,0 +1,154 @@
+// Reductions. Each tile reduces what it holds, and partial results meet in stages (popops::reduce); sums of halves are
+// floats until they are stored.
+#include <algorithm>
+#include <popops/Fill.hpp>
+#include <popops/Reduce.hpp>
+#include <poputil/VertexTemplates.hpp>
+
+#include "executor/ops/compute_step.hpp"
+#include "executor/ops/kinds.hpp"
+#include "executor/registry.hpp"
+
+namespace snnjax::executor::ops {
+namespace {
+
+using Dimensions = std::vector<std::size_t>;
+
+std::vector<std::size_t> asDimensions(const std::vector<std::int64_t>& ints) { return {ints.begin(), ints.end()}; }
+
+// {rows, the rest} with the reduced dimensions first.
+poplar::Tensor asMatrix(const poplar::Tensor& in, const Dimensions& dimensions) {
+  std::vector<unsigned> order(dimensions.begin(), dimensions.end());
+  for (unsigned d = 0; d < in.rank(); ++d) {
+    if (std::ranges::count(dimensions, d) == 0) order.push_back(d);
+  }
+  std::size_t rows = 1;
+  for (const std::size_t d : dimensions) rows *= in.dim(static_cast<unsigned>(d));
+  return in.dimShuffle(order).reshape({rows, in.numElements() / rows});
+}
+
+// One vertex for each tile of the output: all numbers of a result meet there.
+void reduceAtOnce(Lowering& lowering, const std::string& op, const poplar::Tensor& matrix, const poplar::Tensor& out) {
+  const std::vector<std::size_t>& cuts = lowering.layouts().cuts(out.shape());
+  ComputeStep step(lowering, "reduce");
+  std::vector<poplar::Tensor> rows;
+  for (std::size_t row = 0; row < matrix.dim(0); ++row) {
+    rows.push_back(lowering.layouts().memoryOrder(matrix[row].reshape(out.shape())).expand({0}));
+  }
+  const poplar::Tensor in = poplar::concat(rows), to = lowering.layouts().memoryOrder(out);
+  for (std::size_t tile = 0; tile + 1 < cuts.size(); ++tile) {
+    if (cuts[tile] == cuts[tile + 1]) continue;
+    step.add(poputil::templateVertex("snnjax::Reduce", op, in.elementType(), out.elementType()), tile,
+             {{"in", in.slice(cuts[tile], cuts[tile + 1], 1).flatten()},
+              {"out", to.slice(cuts[tile], cuts[tile + 1])},
+              {"outer", 1U},
+              {"rows", asUnsigned(matrix.dim(0))},
+              {"inner", asUnsigned(cuts[tile + 1] - cuts[tile])}});
+  }
+  step.execute();
+}
+
+popops::Operation operationOf(const Kind& kind) {
+  using enum popops::Operation;
+  if (kind.name == "snnjax::Sum") return ADD;
+  if (kind.name == "snnjax::Product") return MUL;
+  if (kind.name == "snnjax::Largest") return MAX;
+  if (kind.name == "snnjax::Smallest") return MIN;
+  return kind.name == "snnjax::BitAnd" ? LOGICAL_AND : LOGICAL_OR;
+}
+
+// Slices along the leading dimension that all tiles have a part of are reduced where they lie.
+poplar::Tensor reduceLeading(Lowering& lowering, const Kind& kind, const poplar::Tensor& in,
+                             const poplar::Tensor& out) {
+  const Layouts& layouts = lowering.layouts();
+  const std::vector<std::size_t>& cuts = layouts.cuts(out.shape());
+  const std::size_t rows = in.numElements() / out.numElements();
+  const poplar::Tensor from = layouts.memoryOrder(in), to = layouts.memoryOrder(out);
+  ComputeStep step(lowering, "reduce");
+  for (std::size_t tile = 0; tile < layouts.tiles(); ++tile) {
+    if (cuts[tile] == cuts[tile + 1]) continue;
+    step.add(poputil::templateVertex("snnjax::Reduce", kind.name, in.elementType(), out.elementType()), tile,
+             {{"in", from.slice(cuts[tile] * rows, cuts[tile + 1] * rows)},
+              {"out", to.slice(cuts[tile], cuts[tile + 1])},
+              {"outer", 1U},
+              {"rows", asUnsigned(rows)},
+              {"inner", asUnsigned(cuts[tile + 1] - cuts[tile])}});
+  }
+  step.execute();
+  return out;
+}
+
+// In rows one after the other, evenly over all tiles.
+poplar::Tensor spreadEvenly(Lowering& lowering, const poplar::Tensor& in) {
+  const std::size_t tiles = lowering.layouts().tiles(), each = ceilDivide(in.numElements(), tiles);
+  std::vector<std::size_t> counts(tiles);
+  for (std::size_t tile = 0; tile < tiles; ++tile) {
+    counts[tile] = std::min(each, in.numElements() - std::min(in.numElements(), tile * each));
+  }
+  const poplar::Tensor to = lowering.makeScratch(in.elementType(), counts).reshape(in.shape());
+  copy(lowering, in, to, "spread");
+  return to;
+}
+
+void fill(Lowering& lowering, const poplar::Tensor& out, double value) {
+  poplar::Graph& graph = lowering.graph();
+  const poplar::Type type = out.elementType();
+  const poplar::DebugContext debug = lowering.debug("neutral");
+  const bool is_real = type == poplar::FLOAT || type == poplar::HALF;
+  const poplar::Tensor one = is_real ? graph.addConstant(type, {1}, value, debug)
+                                     : graph.addConstant(type, {1}, static_cast<long long>(value), debug);
+  graph.setTileMapping(one, 0);
+  copy(lowering, one.broadcast(asUnsigned(out.numElements()), 0), out.flatten(), "neutral");
+}
+
+// The position of the leading dimension among those that are reduced, if the layout keeps it on the tiles.
+bool keepsLeading(const Layouts& layouts, const poplar::Tensor& in, std::size_t& leading) {
+  const std::size_t size = layouts.of(in.shape()).blocks().leading;
+  if (size == 1) return false;
+  leading = 0;
+  while (in.dim(static_cast<unsigned>(leading)) == 1) ++leading;
+  return true;
+}
+
+}  // namespace
+
+void reduce(Lowering& lowering, const Instruction& instruction) {
+  const ArrayType& type = lowering.type(instruction.inputs[0]);
+  const std::string& name = instruction.texts[0];
+  const Kind kind = kindOf(name, type.dtype);
+  if (kind.name.empty())
+    lowering.refuse(instruction, "cannot `" + name + "` these elements", "Convert them to 32 bits");
+  poplar::Tensor in = lowering.get(instruction.inputs[0]);
+  const poplar::Tensor out = lowering.make(instruction.outputs[0]);
+  Dimensions dimensions = asDimensions(instruction.ints[0]);
+  if (out.numElements() == 0) return;
+  if (in.numElements() == 0) return fill(lowering, out, neutralOf(name, type.dtype));
+  if (dimensions.empty()) return copy(lowering, in, out, "reduce");
+  if (kind.name == "snnjax::BitXor" || (kind.type == poplar::UNSIGNED_INT && kind.name.starts_with("snnjax::Bit"))) {
+    return reduceAtOnce(lowering, kind.name, asMatrix(in.reinterpret(kind.type), dimensions),
+                        out.reinterpret(kind.type));
+  }
+  std::size_t leading = 0;
+  if (keepsLeading(lowering.layouts(), in, leading)) {
+    const auto found = std::ranges::find(dimensions, leading);
+    if (found == dimensions.end() || type.dtype == Dtype::kBool) {
+      in = spreadEvenly(lowering, in);
+    } else {
+      dimensions.erase(found);
+      for (std::size_t& d : dimensions) d -= d > leading ? 1 : 0;
+      Shape rest = in.shape();
+      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(leading));
+      const poplar::Type wide = type.dtype == Dtype::kFloat16 ? poplar::FLOAT : in.elementType();
+      if (dimensions.empty()) return static_cast<void>(reduceLeading(lowering, kind, in, out));
+      in = reduceLeading(lowering, kind, in, lowering.makeTemporary(wide, rest));
+    }
+  }
+  if (dimensions.size() == in.rank()) {
+    in = lowering.layouts().memoryOrder(in);
+    dimensions = {0};
+  }
+  popops::reduceWithOutput(lowering.graph(), in, out, dimensions, operationOf(kind), lowering.program(),
+                           lowering.debug("reduce"));
+}
+
+}  // namespace snnjax::executor::ops

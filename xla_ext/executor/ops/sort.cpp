@@ -1,0 +1,138 @@
+// Sorts and the largest of each row: keys become unsigned numbers of the same order, places are sorted by them, and all
+// arrays are taken from their places.
+#include <numeric>
+#include <poputil/VertexTemplates.hpp>
+
+#include "executor/ops/lines.hpp"
+#include "executor/registry.hpp"
+
+namespace snnjax::executor::ops {
+namespace {
+
+using poputil::templateVertex;
+
+struct Key {
+  poplar::Tensor lines;  // {lines, length}
+  bool descending;
+};
+
+class Sorting {
+ public:
+  Sorting(Lowering& lowering, std::size_t lines, std::size_t length)
+      : lowering_(lowering), length_(length), spread_(spreadLines(lowering, lines)) {}
+
+  // The places of the elements of each line, sorted, counted from the first line of the tile.
+  void sort(const std::vector<Key>& keys) {
+    const poplar::Tensor bits = makeLines(lowering_, poplar::UNSIGNED_INT, spread_, length_ * keys.size());
+    numbers_ = makeLines(lowering_, poplar::UNSIGNED_INT, spread_, length_);
+    const poplar::Tensor scratch = makeLines(lowering_, poplar::UNSIGNED_INT, spread_, length_);
+    ComputeStep order(lowering_, "keys");
+    for (const LinesOfTile& lines : spread_) addKeys(order, lines, keys, bits);
+    order.execute();
+    // The workers of a tile that has one line sort parts of it first.
+    const std::size_t parts = spread_[0].count == 1 ? partsOfLine() : 1;
+    if (parts > 1) addSort(bits, scratch, keys.size(), parts, 1);
+    addSort(bits, scratch, keys.size(), 1, parts > 1 ? length_ / parts : 1);
+  }
+
+  // to[line, i] = from[line, the place of the i-th].
+  void take(const poplar::Tensor& from, const poplar::Tensor& to) const {
+    const poplar::Type type = bitsOf(from.elementType());
+    const std::size_t count = to.dim(1);
+    ComputeStep step(lowering_, "take");
+    for (const LinesOfTile& lines : spread_) {
+      step.add(templateVertex("snnjax::TakeNumbers", type), lines.tile,
+               {{"in", asBits(from).slice(lines.first, lines.first + lines.count).flatten()},
+                {"numbers", numbersOf(lines)},
+                {"out", asBits(to).slice(lines.first, lines.first + lines.count).flatten()},
+                {"rows", asUnsigned(lines.count)},
+                {"length", asUnsigned(length_)},
+                {"count", asUnsigned(count)}});
+    }
+    step.execute();
+  }
+
+ private:
+  std::size_t partsOfLine() const {
+    constexpr std::size_t kLeastPart = 16;
+    std::size_t parts = lowering_.graph().getTarget().getNumWorkerContexts();
+    while (length_ % parts != 0 || length_ / parts < kLeastPart) {
+      if (--parts == 1) break;
+    }
+    return parts;
+  }
+
+  poplar::Tensor numbersOf(const LinesOfTile& lines) const {
+    return numbers_.slice(lines.first * length_, (lines.first + lines.count) * length_);
+  }
+
+  // Key by key, each with all lines of the tile.
+  void addKeys(ComputeStep& step, const LinesOfTile& lines, const std::vector<Key>& keys, const poplar::Tensor& bits) {
+    const std::size_t size = lines.count * length_, begin = lines.first * length_ * keys.size();
+    for (std::size_t key = 0; key < keys.size(); ++key) {
+      const poplar::Tensor& from = keys[key].lines;
+      step.add(templateVertex("snnjax::OrderedBits", from.elementType()), lines.tile,
+               {{"in", from.slice(lines.first, lines.first + lines.count).flatten()},
+                {"out", bits.slice(begin + key * size, begin + (key + 1) * size)},
+                {"count", asUnsigned(size)},
+                {"descending", keys[key].descending}});
+    }
+  }
+
+  void addSort(const poplar::Tensor& bits, const poplar::Tensor& scratch, std::size_t keys, std::size_t parts,
+               std::size_t sorted) {
+    ComputeStep step(lowering_, "sort");
+    for (const LinesOfTile& lines : spread_) {
+      const std::size_t begin = lines.first * length_, end = begin + lines.count * length_;
+      step.add("snnjax::SortNumbers", lines.tile,
+               {{"keys", bits.slice(begin * keys, end * keys)},
+                {"numbers", numbersOf(lines)},
+                {"scratch", scratch.slice(begin, end)},
+                {"num_keys", asUnsigned(keys)},
+                {"rows", asUnsigned(lines.count * parts)},
+                {"length", asUnsigned(length_ / parts)},
+                {"sorted", asUnsigned(sorted)}});
+    }
+    step.execute();
+  }
+
+  Lowering& lowering_;
+  std::size_t length_;
+  std::vector<LinesOfTile> spread_;
+  poplar::Tensor numbers_;  // of all lines
+};
+
+}  // namespace
+
+void sort(Lowering& lowering, const Instruction& instruction) {
+  const auto dimension = static_cast<std::size_t>(instruction.ints[0][0]);
+  std::vector<poplar::Tensor> arrays;
+  for (const ValueId input : instruction.inputs) arrays.push_back(asLines(lowering.get(input), dimension));
+  std::vector<Key> keys;
+  for (const std::string& direction : instruction.texts) {
+    keys.push_back({arrays[keys.size()], direction == "descending"});
+  }
+  Sorting sorting(lowering, arrays[0].dim(0), arrays[0].dim(1));
+  sorting.sort(keys);
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    sorting.take(arrays[i], asLines(lowering.make(instruction.outputs[i]), dimension));
+  }
+}
+
+void topK(Lowering& lowering, const Instruction& instruction) {
+  const poplar::Tensor x = lowering.get(instruction.inputs[0]);
+  const poplar::Tensor lines = asLines(x, x.rank() - 1);
+  const std::size_t length = lines.dim(1);
+  Sorting sorting(lowering, lines.dim(0), length);
+  sorting.sort({{lines, true}});
+  const poplar::Tensor values = lowering.make(instruction.outputs[0]), places = lowering.make(instruction.outputs[1]);
+  sorting.take(lines, asLines(values, x.rank() - 1));
+  std::vector<unsigned> numbers(length);
+  std::iota(numbers.begin(), numbers.end(), 0U);
+  const poplar::Tensor of_line = lowering.graph().addConstant(
+      poplar::UNSIGNED_INT, {1, length}, poplar::ArrayRef<unsigned>(numbers), lowering.debug("places"));
+  lowering.layouts().map(lowering.graph(), of_line.flatten(), {length});
+  sorting.take(of_line.broadcast(asUnsigned(lines.dim(0)), 0), asLines(places, x.rank() - 1));
+}
+
+}  // namespace snnjax::executor::ops

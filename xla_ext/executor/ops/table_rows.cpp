@@ -1,0 +1,167 @@
+#include "executor/ops/table_rows.hpp"
+
+#include <algorithm>
+
+#include "executor/ops/compute_step.hpp"
+
+namespace snnjax::executor::ops {
+namespace {
+
+bool holds(const Numbers& numbers, std::size_t number) {
+  return std::ranges::count(numbers, static_cast<std::int64_t>(number)) > 0;
+}
+
+poplar::Tensor constant(Lowering& lowering, const std::vector<unsigned>& values, std::size_t tile) {
+  const poplar::Tensor tensor = lowering.graph().addConstant(
+      poplar::UNSIGNED_INT, {values.size()}, poplar::ArrayRef<unsigned>(values), lowering.debug("numbers"));
+  lowering.graph().setTileMapping(tensor, asUnsigned(tile));
+  return tensor;
+}
+
+// Rows of a window, counted from its first.
+std::vector<unsigned> offsetsOf(const Indexing& indexing) {
+  std::vector<unsigned> offsets{0};
+  for (const unsigned d : indexing.row_dims) {
+    std::vector<unsigned> longer;
+    for (const unsigned offset : offsets) {
+      for (std::size_t i = 0; i < indexing.windows[d]; ++i) {
+        longer.push_back(offset + asUnsigned(i * indexing.rowStride(d)));
+      }
+    }
+    offsets = std::move(longer);
+  }
+  return offsets;
+}
+
+// What the batching dimensions add to the first row of each window.
+std::vector<unsigned> basesOf(const Indexing& indexing) {
+  const Shape batch = indexing.batchShape();
+  if (indexing.operand_batching_dims.empty()) return {0};
+  std::vector<unsigned> bases(indexing.numWindows(), 0);
+  for (std::size_t i = 0; i < indexing.operand_batching_dims.size(); ++i) {
+    auto in_indices = static_cast<std::size_t>(indexing.start_indices_batching_dims[i]);
+    if (static_cast<std::int64_t>(in_indices) > indexing.index_vector_dim) --in_indices;
+    const std::size_t stride = indexing.rowStride(static_cast<unsigned>(indexing.operand_batching_dims[i]));
+    const std::size_t inner = productOf({batch.begin() + static_cast<std::ptrdiff_t>(in_indices) + 1, batch.end()});
+    for (std::size_t window = 0; window < bases.size(); ++window) {
+      bases[window] += asUnsigned(window / inner % batch[in_indices] * stride);
+    }
+  }
+  return bases;
+}
+
+}  // namespace
+
+void Indexing::divide() {
+  for (unsigned d = 0; d < operand.size(); ++d) {
+    const bool chosen = holds(start_index_map, d) && windows[d] < operand[d];
+    (chosen || holds(operand_batching_dims, d) ? row_dims : column_dims).push_back(d);
+  }
+}
+
+bool Indexing::isWindowDim(unsigned dimension) const {
+  return !holds(collapsed_dims, dimension) && !holds(operand_batching_dims, dimension);
+}
+
+Shape Indexing::batchShape() const {
+  Shape batch = indices;
+  if (static_cast<std::size_t>(index_vector_dim) < batch.size()) batch.erase(batch.begin() + index_vector_dim);
+  return batch;
+}
+
+std::size_t Indexing::numRows() const {
+  std::size_t rows = 1;
+  for (const unsigned d : row_dims) rows *= operand[d];
+  return rows;
+}
+
+std::size_t Indexing::numColumns() const {
+  std::size_t columns = 1;
+  for (const unsigned d : column_dims) columns *= windows[d];
+  return columns;
+}
+
+std::size_t Indexing::rowsOfWindow() const {
+  std::size_t rows = 1;
+  for (const unsigned d : row_dims) rows *= windows[d];
+  return rows;
+}
+
+std::size_t Indexing::rowStride(unsigned dimension) const {
+  std::size_t stride = 1;
+  for (const unsigned d : row_dims) stride *= d > dimension ? operand[d] : 1;
+  return stride;
+}
+
+poplar::Tensor Indexing::table(const poplar::Tensor& of) const {
+  poplar::Tensor part = of;
+  for (const unsigned d : column_dims) part = part.slice(0, windows[d], d);
+  std::vector<unsigned> order = row_dims;
+  order.insert(order.end(), column_dims.begin(), column_dims.end());
+  return part.dimShuffle(order).reshape({numRows(), numColumns()});
+}
+
+poplar::Tensor Indexing::windowRows(const poplar::Tensor& gathered) const {
+  std::vector<unsigned> order;
+  for (unsigned d = 0; d < gathered.rank(); ++d) {
+    if (!holds(offset_dims, d)) order.push_back(d);
+  }
+  // offset_dims belong to the operand's window dimensions, both in order.
+  std::vector<unsigned> place(operand.size(), 0);
+  std::size_t next = 0;
+  for (unsigned d = 0; d < operand.size(); ++d) {
+    if (isWindowDim(d)) place[d] = static_cast<unsigned>(offset_dims[next++]);
+  }
+  for (const std::vector<unsigned>& dims : {row_dims, column_dims}) {
+    for (const unsigned d : dims) {
+      if (isWindowDim(d)) order.push_back(place[d]);
+    }
+  }
+  return gathered.dimShuffle(order).reshape({numWindows() * rowsOfWindow(), numColumns()});
+}
+
+poplar::Tensor rowNumbers(Lowering& lowering, const Indexing& indexing, ValueId indices, bool clamps) {
+  poplar::Tensor starts = asBits(lowering.get(indices));
+  const auto vector_dim = static_cast<unsigned>(indexing.index_vector_dim);
+  if (vector_dim == starts.rank()) starts = starts.expand({std::size_t{vector_dim}});
+  const std::size_t depth = indexing.start_index_map.size(), count = indexing.numWindows();
+  starts = starts.dimRoll(vector_dim, starts.rank() - 1).reshape({count, depth});
+  std::vector<unsigned> limits, strides;
+  for (const std::int64_t d : indexing.start_index_map) {
+    const auto dimension = static_cast<unsigned>(d);
+    const std::size_t limit = indexing.operand[dimension] - indexing.windows[dimension];
+    limits.push_back(asUnsigned(limit));
+    strides.push_back(limit == 0 ? 0 : asUnsigned(indexing.rowStride(dimension)));
+  }
+  const std::vector<unsigned> bases = basesOf(indexing), offsets = offsetsOf(indexing);
+  constexpr std::size_t kWindowsOfTile = 64;
+  const std::size_t tiles = std::clamp<std::size_t>(count / kWindowsOfTile, 1, lowering.layouts().tiles());
+  const std::size_t each = ceilDivide(count, tiles), rows = offsets.size();
+  std::vector<std::size_t> counts(lowering.layouts().tiles(), 0);
+  for (std::size_t tile = 0; tile * each < count; ++tile) counts[tile] = std::min(each, count - tile * each) * rows;
+  const poplar::Tensor numbers = lowering.makeScratch(poplar::UNSIGNED_INT, counts);
+  const poplar::Tensor limit = constant(lowering, limits, 0), stride = constant(lowering, strides, 0),
+                       offset = constant(lowering, offsets, 0);
+  poplar::Tensor base = constant(lowering, bases, 0);
+  if (bases.size() < count) base = base.broadcast(asUnsigned(count), 0);
+  ComputeStep step(lowering, "rows");
+  for (std::size_t tile = 0; tile * each < count; ++tile) {
+    const std::size_t first = tile * each, last = std::min(count, first + each);
+    step.add("snnjax::RowNumbers", tile,
+             {{"starts", starts.slice(first, last).flatten()},
+              {"limits", limit},
+              {"strides", stride},
+              {"bases", base.slice(first, last)},
+              {"offsets", offset},
+              {"numbers", numbers.slice(first * rows, last * rows)},
+              {"count", asUnsigned(last - first)},
+              {"depth", asUnsigned(depth)},
+              {"window", asUnsigned(rows)},
+              {"is_signed", lowering.type(indices).dtype == Dtype::kInt32},
+              {"clamps", clamps}});
+  }
+  step.execute();
+  return numbers;
+}
+
+}  // namespace snnjax::executor::ops

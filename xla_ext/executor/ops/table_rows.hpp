@@ -1,0 +1,43 @@
+// Gathers and scatters in all their generality as rows of a table: dimensions that indices choose in are rows of the
+// table, the others its columns, and a window is a list of neighbouring rows.
+#pragma once
+
+#include <poplar/Tensor.hpp>
+#include <vector>
+
+#include "executor/lowering.hpp"
+
+namespace snnjax::executor::ops {
+
+using Numbers = std::vector<std::int64_t>;
+
+// What a gather or scatter says about its dimensions, in the words of a gather.
+struct Indexing {
+  Numbers offset_dims, collapsed_dims, operand_batching_dims, start_indices_batching_dims, start_index_map;
+  std::int64_t index_vector_dim = 0;
+  Shape operand, indices, windows;  // shapes; `windows` has the slice size of each of the operand's dimensions
+  std::vector<unsigned> row_dims, column_dims;  // of the operand
+
+  // Works out rows and columns.
+  void divide();
+  bool isWindowDim(unsigned dimension) const;
+
+  Shape batchShape() const;  // of the indices
+  std::size_t numWindows() const { return productOf(batchShape()); }
+  std::size_t numRows() const;
+  std::size_t numColumns() const;  // of a window
+  std::size_t rowsOfWindow() const;
+  // Rows of the table from one element of a row dimension to the next.
+  std::size_t rowStride(unsigned dimension) const;
+
+  // The part of the operand that windows may touch, as {rows, columns}.
+  poplar::Tensor table(const poplar::Tensor& operand) const;
+  // The gathered windows, or updates, as {windows * rows of a window, columns}.
+  poplar::Tensor windowRows(const poplar::Tensor& gathered) const;
+};
+
+// Adds what works out the number of each row of each window, {windows * rows of a window}; starts are moved into the
+// operand if `clamps`, else those outside have the number 0xffffffff.
+poplar::Tensor rowNumbers(Lowering& lowering, const Indexing& indexing, ValueId indices, bool clamps);
+
+}  // namespace snnjax::executor::ops

@@ -1,0 +1,357 @@
+#include "executor/plan_lowering.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "executor/elementwise.hpp"
+#include "executor/uses.hpp"
+
+namespace snnjax::executor {
+namespace {
+
+poplar::Tensor repeated(const poplar::Tensor& one, const Shape& shape) {
+  const std::size_t elements = productOf(shape);
+  if (elements == 0) return one.slice(0, 0).reshape(shape);
+  return one.broadcast(static_cast<unsigned>(elements), 0).reshape(shape);
+}
+
+std::vector<unsigned> numbersOf(const Constant& constant, std::size_t bytes) {
+  std::vector<unsigned> numbers(constant.bytes.size() / bytes);
+  for (std::size_t i = 0; i < numbers.size(); ++i) std::memcpy(&numbers[i], constant.bytes.data() + i * bytes, bytes);
+  return numbers;
+}
+
+}  // namespace
+
+PlanLowering::PlanLowering(poplar::Graph& graph, const Plan& plan)
+    : plan_(plan),
+      graph_(graph),
+      layouts_(plan, graph.getTarget()),
+      storages_(graph, layouts_),
+      values_(plan.types.size()) {
+  for (const Constant& constant : plan.constants) {
+    Value& value = values_[constant.value];
+    value.constant = &constant;
+    value.splat = constant.is_splat ? &constant : nullptr;
+    value.read_only = value.live = true;
+  }
+}
+
+poplar::DebugContext PlanLowering::debug(std::string_view part) const {
+  if (instruction_ == nullptr) return std::string("results");
+  std::string name =
+      instruction_->op == "custom_call" && !instruction_->texts.empty() ? instruction_->texts[0] : instruction_->op;
+  if (!part.empty()) name += "/" + std::string(part);
+  const std::string& where = instruction_->where;
+  if (!where.empty()) name += " (" + where.substr(0, where.find(" (")) + ")";
+  return name;
+}
+
+// ---- Values ----
+
+poplar::Tensor PlanLowering::get(ValueId value) {
+  if (values_[value].constant != nullptr) makeConstant(value);
+  return values_[value].tensor;
+}
+
+poplar::Tensor PlanLowering::memory(ValueId value) {
+  const poplar::Tensor tensor = get(value);
+  Value& known = values_[value];
+  if (!known.memory.valid()) known.memory = layouts_.memoryOrder(tensor);
+  return known.memory;
+}
+
+const Constant* PlanLowering::splatOf(ValueId value) const { return values_[value].splat; }
+
+// A splat is one element, which tiles fetch where they need it; others lie in the layout of their shape.
+void PlanLowering::makeConstant(ValueId id) {
+  Value& value = values_[id];
+  const Constant& constant = *std::exchange(value.constant, nullptr);
+  const ArrayType& type = this->type(id);
+  const poplar::Type element = poplarType(type.dtype);
+  const std::vector<unsigned> numbers = numbersOf(constant, element.size());
+  if (constant.is_splat) {
+    const poplar::Tensor one =
+        graph_.addConstant(unsignedOf(element.size()), {1}, poplar::ArrayRef<unsigned>(numbers), "constant");
+    graph_.setTileMapping(one, static_cast<unsigned>(id % graph_.getTarget().getNumTiles()));
+    value.tensor = repeated(one.reinterpret(element), type.shape);
+    return;
+  }
+  const poplar::Tensor memory = graph_.addVariable(unsignedOf(element.size()), {type.numElements()}, "constant");
+  layouts_.map(graph_, memory, type.shape);
+  const poplar::Tensor array = layouts_.view(memory, type.shape);
+  if (!numbers.empty()) graph_.setInitialValue(array.flatten(), poplar::ArrayRef<unsigned>(numbers));
+  value.tensor = array.reinterpret(element);
+  value.memory = memory.reinterpret(element);
+}
+
+void PlanLowering::share(ValueId id, const std::vector<StorageId>& storages) {
+  values_[id].storages = storages;
+  values_[id].live = true;
+  for (const StorageId storage : storages) storages_.addUser(storage);
+}
+
+// The value becomes what the storage holds; the storage counts it as a user already.
+void PlanLowering::place(ValueId id, StorageId storage) {
+  Value& value = values_[id];
+  const poplar::Type element = poplarType(type(id).dtype);
+  value.memory = storages_.memory(storage).reinterpret(element);
+  value.tensor = layouts_.view(value.memory, type(id).shape);
+  value.storages = {storage};
+  value.whole = value.live = true;
+}
+
+poplar::Tensor PlanLowering::make(ValueId id) {
+  const Shape& shape = type(id).shape;
+  const auto wanted = wanted_.find(id);
+  if (wanted != wanted_.end() && storages_.users(wanted->second) == 0 &&
+      storages_.fits(wanted->second, bytesOf(id), shape)) {
+    storages_.addUser(wanted->second);
+    place(id, wanted->second);
+  } else {
+    poplarType(type(id).dtype);
+    place(id, storages_.take(bytesOf(id), shape, debug({})));
+  }
+  return values_[id].tensor;
+}
+
+poplar::Tensor PlanLowering::makeTemporary(const poplar::Type& type, const std::vector<std::size_t>& shape) {
+  temporaries_.push_back(storages_.take(type.size(), shape, debug("temporary")));
+  return layouts_.view(storages_.memory(temporaries_.back()).reinterpret(type), shape);
+}
+
+poplar::Tensor PlanLowering::makeScratch(const poplar::Type& type, const std::vector<std::size_t>& counts) {
+  temporaries_.push_back(storages_.takeScratch(type.size(), counts, debug("scratch")));
+  return storages_.memory(temporaries_.back()).reinterpret(type);
+}
+
+void PlanLowering::bind(ValueId output, const poplar::Tensor& tensor, const std::vector<ValueId>& views_of) {
+  std::vector<StorageId> storages;
+  bool read_only = views_of.empty(), same = !views_of.empty();
+  for (const ValueId of : views_of) {
+    const Value& value = values_[of];
+    for (const StorageId storage : value.storages) {
+      if (std::find(storages.begin(), storages.end(), storage) == storages.end()) storages.push_back(storage);
+    }
+    read_only = read_only || value.read_only;
+    same = same && value.splat != nullptr && value.splat->bytes == values_[views_of[0]].splat->bytes;
+  }
+  Value& value = values_[output];
+  value.tensor = tensor;
+  value.read_only = read_only;
+  value.splat = same ? values_[views_of[0]].splat : nullptr;
+  share(output, storages);
+}
+
+bool PlanLowering::diesNow(ValueId value) const {
+  const auto own = frames_.back().last_uses.find(value);
+  return own != frames_.back().last_uses.end() && own->second == frames_.back().position;
+}
+
+bool PlanLowering::wants(ValueId output, ValueId input) const {
+  const auto wanted = wanted_.find(output);
+  const auto& storages = values_[input].storages;
+  return wanted != wanted_.end() && storages.size() == 1 && storages[0] == wanted->second;
+}
+
+bool PlanLowering::takeOver(ValueId output, ValueId input) {
+  const Value& old = values_[input];
+  if (!old.whole || old.read_only || old.storages.size() != 1 || storages_.users(old.storages[0]) != 1) return false;
+  if (!diesNow(input) || type(output).shape != type(input).shape || bytesOf(output) != bytesOf(input)) return false;
+  const auto wanted = wanted_.find(output);
+  const bool better = wanted != wanted_.end() && wanted->second != old.storages[0] &&
+                      storages_.users(wanted->second) == 0 &&
+                      storages_.fits(wanted->second, bytesOf(output), type(output).shape);
+  if (better) return false;
+  const StorageId storage = old.storages[0];
+  storages_.addUser(storage);
+  place(output, storage);
+  return true;
+}
+
+void PlanLowering::copy(ValueId from, const poplar::Tensor& to) {
+  if (to.numElements() == 0) return;
+  if (const Constant* splat = splatOf(from)) return fill(*this, *splat, to);
+  const bool alike = to.shape() == type(from).shape;
+  const poplar::Tensor source = alike ? memory(from) : get(from).flatten();
+  const poplar::Tensor target = alike ? layouts_.memoryOrder(to) : to.flatten();
+  program().add(poplar::program::Copy(source, target, false, debug("copy")));
+}
+
+void PlanLowering::release(ValueId id) {
+  Value& value = values_[id];
+  if (!value.live) return;
+  for (const StorageId storage : value.storages) storages_.release(storage);
+  value = {};
+}
+
+// ---- Blocks ----
+
+void PlanLowering::lower(const Instruction& instruction) {
+  const Lower lowering = findLowering(instruction.op);
+  if (lowering == nullptr) refuse(instruction, "has no form on the IPU", "Run this part on the CPU");
+  const Instruction* const outer = std::exchange(instruction_, &instruction);
+  std::vector<StorageId> temporaries;
+  temporaries.swap(temporaries_);
+  lowering(*this, instruction);
+  live_memory_.push_back({debug({}).getPathName(), storages_.live()});
+  temporaries.swap(temporaries_);
+  for (const StorageId storage : temporaries) storages_.release(storage);
+  instruction_ = outer;
+}
+
+// Values of this block that are not used after its present instruction.
+void PlanLowering::releaseUsed() {
+  const Frame& frame = frames_.back();
+  const Instruction& instruction = frame.block.instructions[frame.position];
+  const auto release_dead = [this](ValueId value) {
+    if (diesNow(value)) release(value);
+  };
+  std::for_each(instruction.inputs.begin(), instruction.inputs.end(), release_dead);
+  std::for_each(instruction.outputs.begin(), instruction.outputs.end(), release_dead);
+  if (instruction.blocks.empty() && frame.position != 0) return;
+  for (const auto& [value, last] : frame.last_uses) {  // what blocks have used, and parameters that nothing uses
+    if (last == frame.position) release(value);
+  }
+}
+
+poplar::program::Sequence PlanLowering::lower(const Block& block, const std::function<void()>& then) {
+  frames_.push_back({block, lastUses(block), 0, poplar::program::Sequence()});
+  for (std::size_t i = 0; i < block.instructions.size(); ++i) {
+    frames_.back().position = i;
+    lower(block.instructions[i]);
+    releaseUsed();
+  }
+  if (then) then();
+  const Frame frame = std::move(frames_.back());
+  frames_.pop_back();
+  for (const auto& [value, last] : frame.last_uses) release(value);
+  return frame.program;
+}
+
+void PlanLowering::carry(const std::vector<ValueId>& outputs, const Block& block, bool may_write) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Value place = values_[outputs[i]];
+    const StorageId storage = place.storages[0];
+    storages_.hold(storage);
+    // The parameter uses the place instead of the output, which has it again at the end.
+    if (block.parameters.empty()) {
+      storages_.release(storage);
+    } else {
+      values_[block.parameters[i]] = place;
+      values_[block.parameters[i]].read_only = !may_write;
+    }
+    if (may_write) wanted_[block.results[i]] = storage;
+  }
+}
+
+void PlanLowering::endCarry(const std::vector<ValueId>& outputs) {
+  for (const ValueId output : outputs) {
+    storages_.addUser(values_[output].storages[0]);
+    storages_.endHold(values_[output].storages[0]);
+  }
+}
+
+void PlanLowering::moveAll(const std::vector<ValueId>& from, const std::vector<ValueId>& to) {
+  std::vector<Place> places;
+  for (const ValueId value : to) places.push_back({values_[value].tensor, values_[value].storages[0]});
+  moveAll(from, places);
+}
+
+// One after the other, those first whose place no other one waiting reads from. Where all wait for one another, the
+// first one's value goes aside.
+void PlanLowering::moveAll(const std::vector<ValueId>& from, const std::vector<Place>& to) {
+  std::vector<std::size_t> waiting;
+  std::vector<poplar::Tensor> aside(from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (splatOf(from[i]) != nullptr || !(get(from[i]) == to[i].tensor)) waiting.push_back(i);
+  }
+  const auto reads = [&](std::size_t i, StorageId storage) {
+    const auto& storages = values_[from[i]].storages;
+    return !aside[i].valid() && std::find(storages.begin(), storages.end(), storage) != storages.end();
+  };
+  while (!waiting.empty()) {
+    const auto next = std::find_if(waiting.begin(), waiting.end(), [&](std::size_t i) {
+      return std::none_of(waiting.begin(), waiting.end(),
+                          [&](std::size_t other) { return other != i && reads(other, to[i].storage); });
+    });
+    const std::size_t i = next == waiting.end() ? waiting.front() : *next;
+    if (next == waiting.end()) {
+      aside[i] = makeTemporary(poplarType(type(from[i]).dtype), type(from[i]).shape);
+      copy(from[i], aside[i]);
+      continue;
+    }
+    if (aside[i].valid()) {
+      program().add(poplar::program::Copy(aside[i], to[i].tensor, false, debug("copy")));
+    } else {
+      copy(from[i], to[i].tensor);
+    }
+    waiting.erase(next);
+  }
+}
+
+// ---- The program ----
+
+void PlanLowering::bindParameters() {
+  std::vector<bool> donated(plan_.main.parameters.size());
+  for (const std::size_t parameter : plan_.donated) donated[parameter] = true;
+  for (const auto& [parameter, result] : plan_.aliases) donated[parameter] = true;
+  for (std::size_t i = 0; i < plan_.main.parameters.size(); ++i) {
+    const ValueId value = plan_.main.parameters[i];
+    const std::string name = "parameter " + std::to_string(i);
+    place(value, storages_.take(poplarType(type(value).dtype).size(), type(value).shape, name));
+    parameters_.push_back({values_[value].tensor, values_[value].storages[0]});
+    values_[value].read_only = !donated[i];
+    if (!donated[i]) storages_.hold(parameters_[i].storage);
+  }
+  for (const auto& [parameter, result] : plan_.aliases) {
+    storages_.hold(parameters_[parameter].storage);
+    wanted_[plan_.main.results[result]] = parameters_[parameter].storage;
+  }
+}
+
+// Results lie in the memory of the parameter they are paired with, or in some that no parameter has.
+void PlanLowering::keepResults() {
+  const std::vector<ValueId>& results = plan_.main.results;
+  std::vector<std::optional<Place>> places(results.size());
+  for (const auto& [parameter, result] : plan_.aliases) places[result] = parameters_[parameter];
+  const auto ofParameter = [this](StorageId storage) {
+    return std::any_of(parameters_.begin(), parameters_.end(), [=](const Place& p) { return p.storage == storage; });
+  };
+  std::vector<ValueId> from;
+  std::vector<Place> to;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const auto& storages = values_[results[i]].storages;
+    if (!places[i] && std::any_of(storages.begin(), storages.end(), ofParameter)) {
+      const StorageId own = storages_.take(bytesOf(results[i]), type(results[i]).shape, debug({}));
+      const poplar::Tensor memory = storages_.memory(own).reinterpret(poplarType(type(results[i]).dtype));
+      places[i] = Place{layouts_.view(memory, type(results[i]).shape), own};
+    }
+    if (places[i]) {
+      from.push_back(results[i]);
+      to.push_back(*places[i]);
+    }
+    results_.push_back(places[i] ? places[i]->tensor : get(results[i]));
+  }
+  moveAll(from, to);
+}
+
+poplar::program::Sequence PlanLowering::lowerMain() {
+  bindParameters();
+  return lower(plan_.main, [this] { keepResults(); });
+}
+
+poplar::HostFunction PlanLowering::hostFunction(std::int64_t number, const std::vector<ValueId>& arrays) {
+  Callback callback{"callback " + std::to_string(callbacks_.size()), number, {}};
+  std::vector<poplar::Type> types;
+  std::vector<std::size_t> sizes;
+  for (const ValueId array : arrays) {
+    callback.types.push_back(type(array));
+    types.push_back(poplarType(type(array).dtype));
+    sizes.push_back(type(array).numElements());
+  }
+  callbacks_.push_back(callback);
+  return graph_.addHostFunction(callback.handle, types, sizes, {}, {});
+}
+
+}  // namespace snnjax::executor

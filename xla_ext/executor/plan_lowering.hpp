@@ -1,0 +1,111 @@
+// The lowering of one plan: which tensor each value is, in which memory, and for how long.
+#pragma once
+
+#include <any>
+#include <optional>
+#include <unordered_map>
+
+#include "executor/lowering.hpp"
+#include "executor/storages.hpp"
+
+namespace snnjax::executor {
+
+class PlanLowering final : public Lowering {
+ public:
+  PlanLowering(poplar::Graph& graph, const Plan& plan);
+
+  // The whole program. Parameters and results keep their tensors from then on; a parameter that is not donated keeps
+  // its contents as well.
+  poplar::program::Sequence lowerMain();
+  const poplar::Tensor& parameter(std::size_t number) const { return parameters_[number].tensor; }
+  const poplar::Tensor& result(std::size_t number) const { return results_[number]; }
+
+  struct Callback {
+    std::string handle;
+    std::int64_t number;
+    std::vector<ArrayType> types;
+  };
+  const std::vector<Callback>& callbacks() const { return callbacks_; }
+
+  // Memory of values at each instruction, in the order of the program; blocks of loops once.
+  struct LiveMemory {
+    std::string name;
+    Storages::Live live;
+  };
+  const std::vector<LiveMemory>& liveMemory() const { return live_memory_; }
+
+  // ---- Lowering ----
+  poplar::Graph& graph() override { return graph_; }
+  const Plan& plan() const override { return plan_; }
+  poplar::program::Sequence& program() override { return frames_.back().program; }
+  poplar::DebugContext debug(std::string_view part) const override;
+  const Layouts& layouts() const override { return layouts_; }
+  poplar::Tensor get(ValueId value) override;
+  poplar::Tensor memory(ValueId value) override;
+  const Constant* splatOf(ValueId value) const override;
+  poplar::Tensor make(ValueId value) override;
+  poplar::Tensor makeTemporary(const poplar::Type& type, const std::vector<std::size_t>& shape) override;
+  poplar::Tensor makeScratch(const poplar::Type& type, const std::vector<std::size_t>& counts) override;
+  void bind(ValueId output, const poplar::Tensor& tensor, const std::vector<ValueId>& views_of) override;
+  bool takeOver(ValueId output, ValueId input) override;
+  bool wants(ValueId output, ValueId input) const override;
+  void copy(ValueId from, const poplar::Tensor& to) override;
+  poplar::program::Sequence lower(const Block& block, const std::function<void()>& then) override;
+  void carry(const std::vector<ValueId>& outputs, const Block& block, bool may_write) override;
+  void endCarry(const std::vector<ValueId>& outputs) override;
+  void moveAll(const std::vector<ValueId>& from, const std::vector<ValueId>& to) override;
+  std::any& notes() override { return notes_; }
+  poplar::HostFunction hostFunction(std::int64_t number, const std::vector<ValueId>& arrays) override;
+
+ private:
+  struct Value {
+    poplar::Tensor tensor;
+    poplar::Tensor memory;               // in memory order, once somebody has asked
+    std::vector<StorageId> storages;     // whose memory it is, in part or as a whole
+    const Constant* splat = nullptr;     // see splatOf
+    const Constant* constant = nullptr;  // not made yet
+    bool whole = false;                  // its storage's memory is its memory order
+    bool read_only = false;
+    bool live = false;
+  };
+  struct Place {
+    poplar::Tensor tensor;
+    StorageId storage = 0;
+  };
+  // A block that is being lowered.
+  struct Frame {
+    const Block& block;
+    std::unordered_map<ValueId, std::size_t> last_uses;
+    std::size_t position = 0;
+    poplar::program::Sequence program;
+  };
+
+  void lower(const Instruction& instruction);
+  void moveAll(const std::vector<ValueId>& from, const std::vector<Place>& to);
+  void place(ValueId value, StorageId storage);
+  void share(ValueId value, const std::vector<StorageId>& storages);
+  void release(ValueId value);
+  void releaseUsed();
+  void makeConstant(ValueId value);
+  void bindParameters();
+  void keepResults();
+  bool diesNow(ValueId value) const;
+  std::size_t bytesOf(ValueId value) const { return numBytes(type(value).dtype); }
+
+  const Plan& plan_;
+  poplar::Graph& graph_;
+  Layouts layouts_;
+  Storages storages_;
+  std::vector<Value> values_;
+  std::unordered_map<ValueId, StorageId> wanted_;  // where a result of a block would best lie
+  std::vector<StorageId> temporaries_;             // of the instruction that is being lowered
+  std::vector<Frame> frames_;
+  const Instruction* instruction_ = nullptr;
+  std::vector<Place> parameters_;
+  std::vector<poplar::Tensor> results_;
+  std::vector<Callback> callbacks_;
+  std::vector<LiveMemory> live_memory_;
+  std::any notes_;
+};
+
+}  // namespace snnjax::executor

@@ -1,0 +1,83 @@
+#include "executor/storages.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace snnjax::executor {
+
+poplar::Type unsignedOf(std::size_t bytes) {
+  return bytes == 1 ? poplar::UNSIGNED_CHAR : bytes == 2 ? poplar::UNSIGNED_SHORT : poplar::UNSIGNED_INT;
+}
+
+Storages::Storages(poplar::Graph& graph, const Layouts& layouts)
+    : graph_(graph), layouts_(layouts), live_(graph.getTarget().getNumTiles()) {}
+
+StorageId Storages::take(std::size_t element_bytes, const Shape& shape, const poplar::DebugContext& debug) {
+  return take(Key{element_bytes, layouts_.cuts(shape)}, debug);
+}
+
+StorageId Storages::takeScratch(std::size_t element_bytes, const std::vector<std::size_t>& counts,
+                                const poplar::DebugContext& debug) {
+  std::vector<std::size_t> cuts(counts.size() + 1);
+  std::partial_sum(counts.begin(), counts.end(), cuts.begin() + 1);
+  return take(Key{element_bytes, std::move(cuts)}, debug);
+}
+
+StorageId Storages::take(const Key& key, const poplar::DebugContext& debug) {
+  const auto pool = pools_.try_emplace(key).first;
+  count(key, true);
+  if (!pool->second.empty()) {
+    const StorageId id = pool->second.back();
+    pool->second.pop_back();
+    storages_[id].users = 1;
+    return id;
+  }
+  const poplar::Tensor memory = graph_.addVariable(unsignedOf(key.first), {key.second.back()}, debug);
+  map(memory, key.second);
+  storages_.push_back({memory, pool, 1, 0});
+  return storages_.size() - 1;
+}
+
+void Storages::map(const poplar::Tensor& memory, const std::vector<std::size_t>& cuts) {
+  for (std::size_t tile = 0; tile + 1 < cuts.size(); ++tile) {
+    if (cuts[tile] == cuts[tile + 1]) continue;
+    graph_.setTileMapping(memory.slice(cuts[tile], cuts[tile + 1]), static_cast<unsigned>(tile));
+  }
+}
+
+bool Storages::fits(StorageId id, std::size_t element_bytes, const Shape& shape) const {
+  const Key& key = storages_[id].pool->first;
+  return key.first == element_bytes && key.second == layouts_.cuts(shape);
+}
+
+void Storages::addUser(StorageId id) { ++storages_[id].users; }
+
+void Storages::release(StorageId id) {
+  --storages_[id].users;
+  returnUnused(id);
+}
+
+void Storages::endHold(StorageId id) {
+  --storages_[id].holds;
+  returnUnused(id);
+}
+
+void Storages::returnUnused(StorageId id) {
+  Storage& storage = storages_[id];
+  if (storage.users > 0 || storage.holds > 0) return;
+  storage.pool->second.push_back(id);
+  count(storage.pool->first, false);
+}
+
+void Storages::count(const Key& key, bool more) {
+  for (std::size_t tile = 0; tile < live_.size(); ++tile) {
+    const std::uint64_t bytes = (key.second[tile + 1] - key.second[tile]) * key.first;
+    live_[tile] = more ? live_[tile] + bytes : live_[tile] - bytes;
+  }
+}
+
+Storages::Live Storages::live() const {
+  return {std::accumulate(live_.begin(), live_.end(), std::uint64_t{0}), *std::max_element(live_.begin(), live_.end())};
+}
+
+}  // namespace snnjax::executor

@@ -1,0 +1,147 @@
+// The target `snnjax_lif_network`: the forward pass, with results in the order of `Results` and `Record` in
+// snnjax/ops/_lif_network_reference.py.
+#include <builders/vertices.hpp>
+#include <popops/ElementWise.hpp>
+#include <poputil/VertexTemplates.hpp>
+
+#include "executor/targets/network_record.hpp"
+#include "executor/targets/operands.hpp"
+#include "executor/targets/targets.hpp"
+
+namespace snnjax::executor::targets {
+namespace {
+
+using builders::LayerPlan;
+using builders::ListPlan;
+using poplar::Tensor;
+
+class Results {
+ public:
+  Results(Lowering& lowering, const Instruction& instruction, const NetworkOperands& operands,
+          const NetworkOnTiles& network)
+      : lowering_(lowering),
+        instruction_(instruction),
+        operands_(operands),
+        network_(network),
+        plan_(network.plan),
+        num_lif_(operands.fields.size()) {}
+
+  // Returns how many results there are in front of the record.
+  std::size_t run() {
+    const std::size_t last = plan_.layers.size() - 1;
+    give(operands_.has_readout ? membranes(last) : trueSpikes(last));
+    for (std::size_t l = 0; l < num_lif_; ++l) give(inBatch(l, network_.tensors.layers[l].counts));
+    for (std::size_t l = 0; l < num_lif_; ++l) giveDropped(l);
+    for (std::size_t l = 0; l < num_lif_ && operands_.records_spikes; ++l) giveSpikes(l);
+    for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
+      const builders::LayerTensors& tensors = network_.tensors.layers[l];
+      give(inBatch(l, builders::membraneRow(plan_, l, tensors, plan_.membraneRows(l) - 1)));
+      if (tensors.last_spikes.valid()) give(tensors.last_spikes);
+    }
+    return given_;
+  }
+
+ private:
+  void give(const Tensor& tensor) { yield(lowering_, instruction_, given_++, tensor); }
+
+  // Blocks [tiles, batch * columns] as [batch, neurons].
+  Tensor inBatch(std::size_t l, const Tensor& blocks) const {
+    return asRows(blocks, plan_.layers[l].tiles, plan_.options.batch, plan_.layers[l].neurons);
+  }
+
+  // After each step: [num_steps, batch, neurons].
+  Tensor membranes(std::size_t l) const {
+    const LayerPlan& layer = plan_.layers[l];
+    const std::size_t steps = plan_.options.num_steps, batch = plan_.options.batch;
+    const Tensor rows = asRows(network_.tensors.layers[l].membranes, layer.tiles, (steps + 1) * batch, layer.neurons);
+    return rows.slice(batch, (steps + 1) * batch, 0).reshape({steps, batch, layer.neurons});
+  }
+
+  // Read off the membranes, none behind the end of a sequence: bool [num_steps, batch, neurons].
+  Tensor trueSpikes(std::size_t l) {
+    const LayerPlan& layer = plan_.layers[l];
+    std::vector<unsigned> numbers(plan_.options.num_steps);
+    for (unsigned t = 0; t < numbers.size(); ++t) numbers[t] = t;
+    const Tensor steps = lowering_.graph().addConstant(poplar::UNSIGNED_INT, {numbers.size(), 1, 1},
+                                                       poplar::ArrayRef<unsigned>(numbers), lowering_.debug("steps"));
+    lowering_.graph().setTileMapping(steps, layer.tiles.first);
+    const Tensor threshold = asRows(network_.tensors.layers[l].threshold, layer.tiles, 1, layer.neurons).expand({0});
+    const Tensor ends = network_.tensors.lengths.reshape({1, plan_.options.batch, 1});
+    namespace e = popops::expr;
+    const Tensor spikes =
+        popops::map(lowering_.graph(), e::And(e::Gt(e::_1, e::_2), e::Lt(e::_3, e::_4)),
+                    {membranes(l), threshold, steps, ends}, lowering_.program(), lowering_.debug("spikes"));
+    return spikes;
+  }
+
+  void giveDropped(std::size_t l) {
+    if (plan_.firesLists(l)) return give(network_.tensors.lists[l + 1].dropped);
+    const Tensor none = lowering_.graph().addConstant(poplar::INT, {1}, 0, lowering_.debug("dropped"));
+    lowering_.graph().setTileMapping(none, plan_.layers[l].tiles.first);
+    give(none);
+  }
+
+  void giveSpikes(std::size_t l) {
+    if (!operands_.fields[l].capacity) return give(trueSpikes(l));
+    const ListPlan& list = plan_.lists[l + 1];
+    const Tensor records = inTime(plan_, list, network_.tensors.lists[l + 1].history, list.stride);
+    const auto entries = [&](std::size_t first, std::size_t last) { return records.slice(first, last, 2); };
+    const std::size_t slots = lowering_.type(instruction_.outputs[given_]).shape.back();  // maybe more than neurons
+    give(padded(entries(builders::kListHeader, builders::kListHeader + list.capacity), slots, list.num_neurons));
+    give(padded(values(list, network_.tensors.lists[l + 1].history), slots, 0));
+    give(entries(builders::kTrueSpikes, builders::kTrueSpikes + 1));
+    give(entries(builders::kListed, builders::kListed + 1));
+  }
+
+  // With `slots` along the last dimension.
+  Tensor padded(const Tensor& tensor, std::size_t slots, unsigned pad) {
+    if (tensor.dim(2) == slots) return tensor;
+    const Tensor one = lowering_.graph().addConstant(tensor.elementType(), {1, 1, 1}, pad, lowering_.debug("pad"));
+    lowering_.graph().setTileMapping(one, plan_.layers.front().tiles.first);
+    const auto times = [](std::size_t count) { return static_cast<unsigned>(count); };
+    return poplar::concat(tensor,
+                          one.broadcast(times(tensor.dim(0)), 0)
+                              .broadcast(times(tensor.dim(1)), 1)
+                              .broadcast(times(slots - tensor.dim(2)), 2),
+                          2);
+  }
+
+  // 1 for spikes, 0 for what is listed besides: [num_steps, batch, capacity].
+  Tensor values(const ListPlan& list, const Tensor& history) {
+    const Tensor all = builders::addHistory(lowering_.graph(), poplar::FLOAT, plan_, list, list.capacity, "values");
+    const poplar::ComputeSet set = lowering_.graph().addComputeSet(lowering_.debug("values"));
+    const std::string vertex = poputil::templateVertex("snnjax::ListValues", poplar::FLOAT, poplar::UNSIGNED_SHORT);
+    for (const builders::Home& home : list.homes) {
+      builders::addVertex(
+          lowering_.graph(), set, vertex, home.tile,
+          {{"lists", builders::historyOf(plan_, list.stride, history, home)},
+           {"values", builders::historyOf(plan_, list.capacity, all, home)}},
+          {{"rows", plan_.options.num_steps * home.samples}, {"stride", list.stride}, {"capacity", list.capacity}});
+    }
+    lowering_.program().add(poplar::program::Execute(set));
+    return inTime(plan_, list, all, list.capacity);
+  }
+
+  Lowering& lowering_;
+  const Instruction& instruction_;
+  const NetworkOperands& operands_;
+  const NetworkOnTiles& network_;
+  const builders::NetworkPlan& plan_;
+  std::size_t num_lif_;
+  std::size_t given_ = 0;
+};
+
+}  // namespace
+
+void lifNetwork(Lowering& lowering, const Instruction& instruction) {
+  Taker taker(instruction.inputs);
+  const NetworkOperands operands(lowering, instruction, taker);
+  const bool keeps_record = flag(instruction, "records") || operands.records_spikes;
+  const builders::NetworkOptions options = optionsOf(lowering, instruction, operands, keeps_record);
+  const NetworkOnTiles network = bringNetwork(lowering, operands, options);
+  lowering.program().add(builders::addForward(lowering.graph(), network.plan, network.tensors));
+  const std::size_t results = Results(lowering, instruction, operands, network).run();
+  if (flag(instruction, "records")) keepRecord(lowering, instruction, results, network);
+}
+
+}  // namespace snnjax::executor::targets

@@ -1,0 +1,232 @@
+// The target `snnjax_lif_network_backward`: operands, record and cotangents as _backward_leaves of
+// snnjax/ops/_lif_network_kernel.py, results as its `needs` say.
+#include <builders/loop.hpp>
+#include <builders/vertices.hpp>
+#include <popops/Reduce.hpp>
+
+#include "executor/targets/network_record.hpp"
+#include "executor/targets/operands.hpp"
+#include "executor/targets/targets.hpp"
+
+namespace snnjax::executor::targets {
+namespace {
+
+using builders::LayerCotangents;
+using builders::LayerPlan;
+using poplar::Tensor;
+
+constexpr std::size_t kConstants = 3;  // of a layer: decay, threshold, gain
+
+// The operands behind those of the forward pass.
+struct CotangentOperands {
+  struct Layer {
+    std::optional<ValueId> g_counts, g_last_spikes;
+    ValueId g_last;
+  };
+
+  CotangentOperands(const Instruction& instruction, const NetworkOperands& operands, Taker& taker) {
+    if (!operands.has_lists) {
+      for (int leaf = 0; leaf < 2; ++leaf) taker.next();  // the record of dense inputs
+    }
+    mark = taker.next();
+    for (std::size_t l = 0; l < operands.fields.size(); ++l) {
+      if (l > 0) taker.next();
+      taker.next();
+      taker.nextIf(operands.fields[l].capacity.has_value());
+    }
+    taker.nextIf(operands.has_readout);  // the output
+    g_output = taker.next();
+    const bool has_g_counts = flag(instruction, "has_g_counts");
+    for (const LayerFields& fields : operands.fields) {
+      Layer& layer = layers.emplace_back();
+      layer.g_counts = taker.nextIf(has_g_counts);
+      layer.g_last = taker.next();
+      layer.g_last_spikes = taker.nextIf(fields.is_recurrent);
+    }
+    if (operands.has_readout) layers.emplace_back().g_last = taker.next();
+  }
+
+  ValueId mark;  // of the record
+  ValueId g_output;
+  std::vector<Layer> layers;
+};
+
+class BackwardPass {
+ public:
+  BackwardPass(Lowering& lowering, const Instruction& instruction, const NetworkOperands& operands,
+               const CotangentOperands& cotangents, const NetworkOnTiles& network)
+      : lowering_(lowering),
+        instruction_(instruction),
+        operands_(operands),
+        from_(cotangents),
+        network_(network),
+        plan_(network.plan),
+        needs_(wholeNumbers(instruction, "needs")),
+        num_lif_(operands.fields.size()) {
+    plan_.options.inputs_gradient = needs_.at(0) != 0;
+    plan_.options.learns_constants = learnsConstants();
+    to_ = builders::addNetworkCotangents(lowering.graph(), plan_);
+  }
+
+  void run() {
+    addZeros();
+    for (std::size_t l = 0; l < plan_.layers.size(); ++l) bringLayer(l);
+    lowering_.program().add(builders::addBackward(lowering_.graph(), plan_, network_.tensors, to_));
+    giveInputs();
+    for (std::size_t l = 0; l < num_lif_; ++l) giveLinear(l);
+    for (std::size_t l = 0; l < num_lif_; ++l) giveConstants(l);
+    if (operands_.has_readout) giveReadout();
+    for (std::size_t l = 0; l < plan_.layers.size(); ++l) giveState(l);
+  }
+
+ private:
+  // Whether `needs` names the decay, threshold or gain of some layer: behind the inputs, weights and biases, each
+  // behind its layer's recurrent weights.
+  bool learnsConstants() const {
+    std::size_t at = 1;
+    for (std::size_t l = 0; l < num_lif_; ++l) at += operands_.layers[l].bias ? 2 : 1;
+    bool learns = false;
+    for (std::size_t l = 0; l < num_lif_; ++l) {
+      if (operands_.layers[l].recurrent) ++at;
+      for (const std::size_t end = at + kConstants; at < end; ++at) learns = learns || needs_.at(at) != 0;
+    }
+    if (!operands_.has_readout) return learns;
+    at += operands_.layers.back().bias ? 2 : 1;
+    return learns || needs_.at(at) != 0 || needs_.at(at + 1) != 0;
+  }
+  std::size_t batch() const { return plan_.options.batch; }
+  std::size_t steps() const { return plan_.options.num_steps; }
+
+  // Gradients are added to what is there.
+  void addZeros() {
+    std::vector<Tensor> zero;
+    for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
+      const LayerCotangents& own = to_.layers[l];
+      for (const Tensor& each :
+           {own.g_weights, own.g_bias, own.g_recurrent, own.g_decay, own.g_threshold, own.g_gain}) {
+        if (each.valid()) zero.push_back(each);
+      }
+      if (!plan_.layers[l].leaky) zero.push_back(own.g_v);
+      if (l < num_lif_ && !from_.layers[l].g_counts) zero.push_back(own.g_counts);
+    }
+    lowering_.program().add(builders::zeros(lowering_.graph(), zero, lowering_.debug("zeros").getPathName()));
+  }
+
+  void bringLayer(std::size_t l) {
+    const LayerPlan& layer = plan_.layers[l];
+    const LayerCotangents& own = to_.layers[l];
+    const CotangentOperands::Layer& from = from_.layers[l];
+    rows(layer, from.g_last, layer.leaky ? own.g_v : own.g_last, batch());
+    if (from.g_counts) rows(layer, *from.g_counts, own.g_counts, batch());
+    if (from.g_last_spikes) bring(lowering_, lowering_.get(*from.g_last_spikes)[0], own.g_last_spikes);
+    if (l + 1 == plan_.layers.size()) rows(layer, from_.g_output, own.g_output, steps() * batch());
+  }
+
+  void rows(const LayerPlan& layer, ValueId from, const Tensor& blocks, std::size_t count) {
+    zeroBeside(lowering_.graph(), blocks, layer.tiles, count, layer.neurons);
+    bring(lowering_, lowering_.get(from)[0], asRows(blocks, layer.tiles, count, layer.neurons));
+  }
+
+  // Whether the next operand that `needs` names wants its cotangent.
+  bool wanted() { return needs_.at(next_need_++) != 0; }
+  void give(const Tensor& tensor) { yield(lowering_, instruction_, given_++, tensor); }
+
+  void giveInputs() {
+    if (!wanted()) return;
+    const builders::ListPlan& list = plan_.lists.front();
+    if (list.dense) return give(inTime(plan_, list, to_.g_inputs, list.capacity));
+    const Tensor unsorted =
+        builders::addHistory(lowering_.graph(), poplar::FLOAT, plan_, list, list.capacity, "events/gradient");
+    const poplar::ComputeSet set = lowering_.graph().addComputeSet(lowering_.debug("events"));
+    for (const builders::Home& home : list.homes) {
+      const auto own = [&](const Tensor& history) { return builders::historyOf(plan_, list.capacity, history, home); };
+      builders::addVertex(lowering_.graph(), set, "snnjax::UnsortEvents", home.tile,
+                          {{"g", own(to_.g_inputs)}, {"slots", own(network_.event_slots)}, {"out", own(unsorted)}},
+                          {{"rows", plan_.options.num_steps * home.samples}, {"capacity", list.capacity}});
+    }
+    lowering_.program().add(poplar::program::Execute(set));
+    give(inTime(plan_, list, unsorted, list.capacity));
+  }
+
+  void giveLinear(std::size_t l) {
+    const LayerPlan& layer = plan_.layers[l];
+    if (wanted()) give(asRows(to_.layers[l].g_weights, layer.tiles, layer.inputs, layer.neurons, 1));
+    if (operands_.layers[l].bias && wanted()) give(overBatch(l, to_.layers[l].g_bias));
+  }
+
+  void giveConstants(std::size_t l) {
+    const LayerPlan& layer = plan_.layers[l];
+    const LayerCotangents& own = to_.layers[l];
+    if (operands_.layers[l].recurrent && wanted()) {
+      give(asRows(own.g_recurrent, layer.tiles, layer.neurons, layer.neurons, 1));
+    }
+    for (const Tensor& each : {own.g_decay, own.g_threshold, own.g_gain}) {
+      if (wanted()) give(overBatch(l, each));
+    }
+  }
+
+  void giveReadout() {
+    const std::size_t last = num_lif_;
+    giveLinear(last);
+    for (const Tensor& each : {to_.layers[last].g_decay, to_.layers[last].g_gain}) {
+      if (wanted()) give(overBatch(last, each));
+    }
+  }
+
+  void giveState(std::size_t l) {
+    const LayerPlan& layer = plan_.layers[l];
+    const LayerCotangents& own = to_.layers[l];
+    give(asRows(layer.leaky ? own.g_v : own.g_first, layer.tiles, batch(), layer.neurons));
+    if (!layer.recurrent) return;
+    if (own.g_first_spikes.valid()) return give(own.g_first_spikes);
+    give(zeroScalar());
+  }
+
+  Tensor zeroScalar() {
+    const Tensor zero = lowering_.graph().addConstant(poplar::FLOAT, {1}, 0.0F, lowering_.debug("zero"));
+    lowering_.graph().setTileMapping(zero, plan_.layers.front().tiles.first);
+    return zero;
+  }
+
+  // [tiles, batch * columns] summed over the batch: [neurons].
+  Tensor overBatch(std::size_t l, const Tensor& blocks) {
+    const LayerPlan& layer = plan_.layers[l];
+    return popops::reduce(lowering_.graph(), asRows(blocks, layer.tiles, batch(), layer.neurons), poplar::FLOAT, {0},
+                          popops::Operation::ADD, lowering_.program(), lowering_.debug("over_batch"));
+  }
+
+  Lowering& lowering_;
+  const Instruction& instruction_;
+  const NetworkOperands& operands_;
+  const CotangentOperands& from_;
+  const NetworkOnTiles& network_;
+  builders::NetworkPlan plan_;
+  std::vector<long> needs_;
+  std::size_t num_lif_;
+  builders::NetworkCotangents to_;
+  std::size_t next_need_ = 0, given_ = 0;
+};
+
+// The forward pass again, where its own network is out of reach.
+NetworkOnTiles recompute(Lowering& lowering, const Instruction& instruction, const NetworkOperands& operands) {
+  const builders::NetworkOptions options = optionsOf(lowering, instruction, operands, true);
+  NetworkOnTiles network = bringNetwork(lowering, operands, options);
+  lowering.program().add(builders::addForward(lowering.graph(), network.plan, network.tensors));
+  return network;
+}
+
+}  // namespace
+
+void lifNetworkBackward(Lowering& lowering, const Instruction& instruction) {
+  Taker taker(instruction.inputs);
+  const NetworkOperands operands(lowering, instruction, taker);
+  if (operands.records_spikes) {
+    lowering.refuse(instruction, "it must not record spikes where there is a gradient", "Leave record_spikes out");
+  }
+  const CotangentOperands cotangents(instruction, operands, taker);
+  const NetworkOnTiles* const found = findRecord(lowering, cotangents.mark);
+  const NetworkOnTiles network = found != nullptr ? *found : recompute(lowering, instruction, operands);
+  BackwardPass(lowering, instruction, operands, cotangents, network).run();
+}
+
+}  // namespace snnjax::executor::targets

@@ -1,0 +1,285 @@
+// Plans on the device: what they compute, what stays on the tiles, what comes to the host.
+#include "plans.hpp"
+
+namespace {
+
+using namespace plans;
+
+constexpr Dtype kFloat = Dtype::kFloat32, kInt = Dtype::kInt32;
+
+std::vector<float> counting(std::size_t count, float first = 0) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = first + static_cast<float>(i);
+  return values;
+}
+
+void addsAndViews() {
+  Builder builder;
+  Block& main = builder.plan.main;
+  const ValueId x = builder.parameter(kFloat, {3, 40}), y = builder.parameter(kFloat, {40, 3});
+  const ValueId turned = builder.add(main, "transpose", {y}, {kFloat, {3, 40}}, {{1, 0}});
+  const ValueId sum = builder.binary(main, "add", x, turned);
+  const ValueId half = builder.constant<float>(kFloat, {3, 40}, {0.5f});
+  const ValueId product = builder.binary(main, "multiply", sum, half);
+  const ValueId part = builder.add(main, "slice", {product}, {kFloat, {2, 10}}, {{1, 0}, {3, 40}, {1, 4}});
+  const ValueId back = builder.add(main, "reverse", {part}, {kFloat, {2, 10}}, {{1}});
+  const ValueId row = builder.add(main, "reshape", {back}, {kFloat, {20}});
+  const ValueId table = builder.constant<float>(kFloat, {5}, {1, 2, 3, 4, 5});
+  const ValueId all = builder.add(main, "concatenate", {row, table}, {kFloat, {25}}, {{0}});
+  const ValueId wide = builder.add(main, "broadcast_in_dim", {all}, {kFloat, {2, 25}}, {{1}});
+  main.results = {product, wide};
+  const auto system = plans::system();
+  const auto executable = builder.build(system);
+  const auto results = executable->run(
+      {{array(system, kFloat, {3, 40}, counting(120)), array(system, kFloat, {40, 3}, counting(120, 1))}}, {});
+  const auto expected = [](std::size_t i, std::size_t j) {
+    return 0.5f * (static_cast<float>(i * 40 + j) + static_cast<float>(j * 3 + i + 1));
+  };
+  const std::vector<float> values = valuesOf(*results[0][0]), repeated = valuesOf(*results[0][1]);
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t j = 0; j < 40; ++j) CHECK_EQUAL(values[i * 40 + j], expected(i, j));
+  }
+  for (std::size_t copy = 0; copy < 2; ++copy) {
+    for (std::size_t k = 0; k < 20; ++k) {
+      CHECK_EQUAL(repeated[copy * 25 + k], expected(1 + k / 10, 36 - 4 * (k % 10)));
+    }
+    for (std::size_t k = 0; k < 5; ++k) CHECK_EQUAL(repeated[copy * 25 + 20 + k], static_cast<float>(k + 1));
+  }
+}
+
+// Types of 1 and 2 bytes, and a bool.
+void narrowTypes() {
+  Builder builder;
+  Block& main = builder.plan.main;
+  const ValueId bytes = builder.parameter(Dtype::kInt8, {50}), words = builder.parameter(Dtype::kUint16, {50});
+  const ValueId less = builder.value(Dtype::kBool, {50}), sum = builder.value(Dtype::kInt16, {50});
+  main.instructions.push_back(Builder::instruction(
+      "elementwise", {bytes, words}, {less, sum}, {{0, 0}, {1, 1}, {2, 0, 1}, {0, 2}, {3, 0, 1}, {3, 3}, {1, 3}},
+      {"load.s8", "load.u16", "lt.s32", "store.bool", "add.s32", "wrap.s16", "store.s16"}));
+  main.results = {less, sum};
+  const auto system = plans::system();
+  std::vector<std::int8_t> a(50);
+  std::vector<std::uint16_t> b(50);
+  for (std::size_t i = 0; i < 50; ++i) {
+    a[i] = static_cast<std::int8_t>(5 * i);
+    b[i] = static_cast<std::uint16_t>(1400 * i);
+  }
+  const auto results =
+      builder.build(system)->run({{array(system, Dtype::kInt8, {50}, a), array(system, Dtype::kUint16, {50}, b)}}, {});
+  const auto bools = valuesOf<std::uint8_t>(*results[0][0]);
+  const auto sums = valuesOf<std::int16_t>(*results[0][1]);
+  for (std::size_t i = 0; i < 50; ++i) {
+    CHECK_EQUAL(bools[i] != 0, int{a[i]} < int{b[i]});
+    CHECK_EQUAL(sums[i], static_cast<std::int16_t>(a[i] + b[i]));
+  }
+}
+
+// (a, b) -> (b, a + b), eight times: the places of carried values are exchanged.
+void loopsExchangeTheirValues() {
+  for (const bool counted : {true, false}) {
+    Builder builder;
+    Block& main = builder.plan.main;
+    const ValueId a = builder.parameter(kInt, {9}), b = builder.parameter(kInt, {9});
+    const ValueId zero = builder.constant<std::int32_t>(kInt, {}, {0});
+    const ValueId one = builder.constant<std::int32_t>(kInt, {}, {1});
+    const ValueId eight = builder.constant<std::int32_t>(kInt, {}, {8});
+    std::vector<ValueId> types = {a, b, zero};
+    const auto like = [&](const std::vector<ValueId>& values) {
+      std::vector<ValueId> made;
+      for (const ValueId v : values)
+        made.push_back(builder.value(builder.plan.types[v].dtype, builder.plan.types[v].shape));
+      return made;
+    };
+    Block condition, body;
+    body.parameters = like(types);
+    const ValueId sum = builder.binary(body, "add", body.parameters[0], body.parameters[1]);
+    const ValueId next = builder.binary(body, "add", body.parameters[2], one);
+    body.results = {body.parameters[1], sum, next};
+    condition.parameters = like(types);
+    condition.results = {builder.add(condition, "elementwise", {condition.parameters[2], eight}, {Dtype::kBool, {}},
+                                     {{0, 0}, {1, 1}, {2, 0, 1}, {0, 2}},
+                                     {"load.s32", "load.s32", "lt.s32", "store.bool"})};
+    const std::vector<ValueId> outputs = like(types);
+    if (counted) {
+      main.instructions.push_back(Builder::instruction("repeat", types, outputs, {{8}}, {}, {body}));
+    } else {
+      main.instructions.push_back(Builder::instruction("while", types, outputs, {}, {}, {condition, body}));
+    }
+    main.results = {outputs[0], outputs[1], outputs[2], a};
+    const auto system = plans::system();
+    const auto executable = builder.build(system);
+    for (int turn = 0; turn < 2; ++turn) {
+      const auto results =
+          executable->run({{array(system, kInt, {9}, std::vector<std::int32_t>(9, 0)),
+                            array(system, kInt, {9}, std::vector<std::int32_t>{1, 2, 3, 4, 5, 6, 7, 8, 9})}},
+                          {});
+      const auto first = valuesOf<std::int32_t>(*results[0][0]), second = valuesOf<std::int32_t>(*results[0][1]);
+      for (int i = 0; i < 9; ++i) {  // Fibonacci's numbers 8 and 9 are 21 and 34
+        CHECK_EQUAL(first[static_cast<std::size_t>(i)], 21 * (i + 1));
+        CHECK_EQUAL(second[static_cast<std::size_t>(i)], 34 * (i + 1));
+      }
+      CHECK_EQUAL(valuesOf<std::int32_t>(*results[0][2])[0], 8);
+      CHECK_EQUAL(valuesOf<std::int32_t>(*results[0][3])[4], 0);
+    }
+  }
+}
+
+void casesChooseABranch() {
+  Builder builder;
+  Block& main = builder.plan.main;
+  const ValueId index = builder.parameter(kInt, {}), x = builder.parameter(kFloat, {6});
+  std::vector<Block> branches(3);
+  branches[0].results = {x};
+  branches[1].results = {builder.binary(branches[1], "add", x, x)};
+  branches[2].results = {builder.constant<float>(kFloat, {6}, {7})};
+  const ValueId chosen = builder.value(kFloat, {6});
+  main.instructions.push_back(Builder::instruction("case", {index}, {chosen}, {}, {}, branches));
+  main.results = {chosen};
+  const auto system = plans::system();
+  const auto executable = builder.build(system);
+  for (const int number : {0, 1, 2, 3, -1}) {
+    const auto results = executable->run(
+        {{array(system, kInt, {}, std::vector<std::int32_t>{number}), array(system, kFloat, {6}, counting(6))}}, {});
+    const float expected = number == 0 ? 3 : number == 1 ? 6 : 7;
+    CHECK_EQUAL(valuesOf(*results[0][0])[3], expected);
+  }
+}
+
+// Parameters and state stay on the tiles from step to step.
+void donatedArraysStay() {
+  Builder builder;
+  Block& main = builder.plan.main;
+  const ValueId weights = builder.parameter(kFloat, {100}), step = builder.parameter(kFloat, {100});
+  main.results = {builder.binary(main, "add", weights, step)};
+  builder.plan.aliases = {{0, 0}};
+  builder.plan.donated = {0};
+  const auto system = plans::system();
+  const auto executable = builder.build(system);
+  const auto change = array(system, kFloat, {100}, std::vector<float>(100, 1));
+  auto state = array(system, kFloat, {100}, counting(100));
+  const auto start = state;
+  for (int i = 0; i < 3; ++i) {
+    if (i == 1) executable->resetProfile();
+    state = executable->run({{state, change}}, {true, false})[0][0];
+  }
+  CHECK_EQUAL(numberIn(executable->profile(), "host"), 0.0);  // neither came nor went
+  CHECK_EQUAL(valuesOf(*state)[10], 13.0f);
+  CHECK(numberIn(executable->profile(), "host") > 0);
+  CHECK_THROWS(start->bytes(), "donated");
+  CHECK_THROWS(executable->run({{start, change}}, {}), "donated");
+  // One that is not donated after all is saved before it is overwritten.
+  const auto next = executable->run({{state, change}}, {false, false})[0][0];
+  CHECK_EQUAL(valuesOf(*state)[10], 13.0f);
+  CHECK_EQUAL(valuesOf(*next)[10], 14.0f);
+}
+
+// Another program on the same IPU, and the end of a program, leave arrays readable.
+void arraysOutliveTheirPlace() {
+  const auto system = plans::system();
+  const auto make = [&](const std::string& operation) {
+    Builder builder;
+    const ValueId x = builder.parameter(kFloat, {20});
+    builder.plan.main.results = {builder.binary(builder.plan.main, operation, x, x)};
+    return builder.build(system);
+  };
+  auto twice = make("add"), squared = make("multiply");
+  const auto a = twice->run({{array(system, kFloat, {20}, counting(20))}}, {})[0][0];
+  const auto b = squared->run({{a}}, {})[0][0];
+  const auto c = squared->run({{b}}, {})[0][0];  // its own result, as an argument
+  twice.reset();
+  squared.reset();
+  CHECK_EQUAL(valuesOf(*a)[3], 6.0f);
+  CHECK_EQUAL(valuesOf(*b)[3], 36.0f);
+  CHECK_EQUAL(valuesOf(*c)[3], 1296.0f);
+}
+
+void callbacksSeeArrays() {
+  Builder builder;
+  Block& main = builder.plan.main;
+  const ValueId x = builder.parameter(kFloat, {4});
+  main.instructions.push_back(Builder::instruction("callback", {x}, {}, {{17}}));
+  main.results = {x};
+  const auto system = plans::system();
+  float seen = 0;
+  system->setHostCallback(
+      [&](std::int64_t number, auto arrays) { seen = static_cast<float>(number) + valuesOf(*arrays[0])[2]; });
+  builder.build(system)->run({{array(system, kFloat, {4}, counting(4))}}, {});
+  CHECK_EQUAL(seen, 19.0f);
+}
+
+// Each partition has its own arrays; results of one program go on in another.
+void partitionsRunSideBySide() {
+  Builder builder(2);
+  const ValueId x = builder.parameter(kFloat, {10});
+  builder.plan.main.results = {builder.binary(builder.plan.main, "add", x, x)};
+  const auto system = plans::system(4, 2);
+  const auto executable = builder.build(system);
+  auto results = executable->run(
+      {{array(system, kFloat, {10}, counting(10))}, {array(system, kFloat, {10}, counting(10, 100))}}, {});
+  results = executable->run(results, {});
+  CHECK_EQUAL(valuesOf(*results[0][0])[3], 12.0f);
+  CHECK_EQUAL(valuesOf(*results[1][0])[3], 412.0f);
+}
+
+// Memory of values that are used no more is used again.
+void memoryIsUsedAgain() {
+  const auto memoryOf = [](int length) {
+    Builder builder;
+    Block& main = builder.plan.main;
+    const ValueId x = builder.parameter(kFloat, {4000});
+    ValueId last = x;
+    for (int i = 0; i < length; ++i) {
+      // Two are needed at the same time, never more.
+      const ValueId turned = builder.add(main, "reverse", {last}, {kFloat, {4000}}, {{0}});
+      last = builder.binary(main, "add", last, turned);
+    }
+    main.results = {last};
+    return numberIn(builder.build(plans::system())->profile(), "variables");
+  };
+  const double few = memoryOf(3), many = memoryOf(12);
+  CHECK(few > 0);
+  CHECK(many - few < 4000);  // bytes of a tile: programs, but no array
+}
+
+void tooMuchMemoryIsAnError() {
+  Builder builder;
+  const ValueId x = builder.parameter(kFloat, {1000, 1000});
+  builder.plan.main.results = {builder.binary(builder.plan.main, "add", x, x)};
+  try {
+    builder.build(plans::system());
+    CHECK(false);
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kResourceExhausted);
+    CHECK(std::string(error.what()).find("tile") != std::string::npos);
+  }
+}
+
+void optionsChooseTheChip() {
+  Builder builder;
+  const ValueId x = builder.parameter(kFloat, {1000});
+  builder.plan.main.results = {builder.binary(builder.plan.main, "add", x, x)};
+  builder.plan.options = {{"version", "bow"}, {"tiles", "7"}};
+  const std::string profile = builder.build(plans::system())->profile();
+  CHECK(profile.find("bow") != std::string::npos || profile.find("Bow") != std::string::npos);
+  CHECK_EQUAL(numberIn(profile, "tiles_per_ipu"), 7.0);
+  builder.plan.options = {{"tiles", "many"}};
+  CHECK_THROWS(builder.build(plans::system()), "`tiles` must be a number");
+}
+
+}  // namespace
+
+int main() {
+  const std::pair<const char*, void (*)()> tests[] = {
+      {"adds and views", addsAndViews},    {"narrow types", narrowTypes},
+      {"loops", loopsExchangeTheirValues}, {"cases", casesChooseABranch},
+      {"donation", donatedArraysStay},     {"residency", arraysOutliveTheirPlace},
+      {"callbacks", callbacksSeeArrays},   {"partitions", partitionsRunSideBySide},
+      {"memory", memoryIsUsedAgain},       {"out of memory", tooMuchMemoryIsAnError},
+      {"options", optionsChooseTheChip},
+  };
+  for (const auto& [name, test] : tests) {
+    const std::string error = check::messageOf(test);
+    check::that(error.empty(), name, __FILE__, __LINE__, error);
+  }
+  return check::failures == 0 ? 0 : 1;
+}

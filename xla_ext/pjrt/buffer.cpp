@@ -1,0 +1,100 @@
+#include "pjrt/buffer.hpp"
+
+#include <utility>
+
+#include "pjrt/table.hpp"
+
+namespace snnjax::pjrt {
+
+executor::Array& Value::get() const {
+  ready->wait();
+  if (const auto& failure = ready->failure()) throw executor::Error(failure->code, failure->message);
+  return *array;
+}
+
+Buffer::Buffer(Device* owner, const executor::ArrayType& array_type, std::shared_ptr<Value> array)
+    : device(owner),
+      type(array_type),
+      dims(array_type.shape.begin(), array_type.shape.end()),
+      value_(std::move(array)) {
+  ++device->num_buffers;
+}
+
+Buffer::~Buffer() { --device->num_buffers; }
+
+std::shared_ptr<Value> Buffer::value() const {
+  const std::lock_guard lock(mutex_);
+  if (value_ == nullptr) {
+    refuse("ipu", "buffer", "still be there", "one that was deleted or donated", "Use what the program returned");
+  }
+  return value_;
+}
+
+std::shared_ptr<Value> Buffer::take() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(value_, nullptr);
+}
+
+bool Buffer::isDeleted() const {
+  const std::lock_guard lock(mutex_);
+  return value_ == nullptr;
+}
+
+namespace {
+
+// A copy goes through the host's memory, and costs nothing on the modelled links: only programs are accounted for.
+Buffer* copyTo(Device& device, const Buffer& source) {
+  Client& client = *device.client;
+  auto to = std::make_shared<Value>(nullptr, std::make_shared<Completion>());
+  auto* copy = new Buffer(&device, source.type, to);
+  auto task = [from = source.value(), to, system = client.system] {
+    try {
+      executor::Array& array = from->get();
+      to->array = std::make_shared<executor::Array>(system, array.type(), array.bytes());
+      to->ready->finish();
+    } catch (const std::exception& exception) {
+      to->ready->finish(failureOf(exception));
+    }
+  };
+  client.queue.push(std::move(task), true);
+  return copy;
+}
+
+void addShapeFunctions(Table& table) {
+  table.add("Buffer_ElementType",
+            [](BufferElementTypeArgs& args) { args.type = static_cast<int>(args.buffer->type.dtype); });
+  table.add("Buffer_Dimensions", [](BufferDimensionsArgs& args) {
+    args.dims = args.buffer->dims.data();
+    args.num_dims = args.buffer->dims.size();
+  });
+  table.add("Buffer_UnpaddedDimensions", [](BufferUnpaddedDimensionsArgs& args) {
+    args.unpadded_dims = args.buffer->dims.data();
+    args.num_dims = args.buffer->dims.size();
+  });
+  table.add("Buffer_DynamicDimensionIndices", [](BufferDynamicDimensionIndicesArgs& args) {
+    args.dynamic_dim_indices = nullptr;
+    args.num_dynamic_dims = 0;
+  });
+  table.add("Buffer_OnDeviceSizeInBytes",
+            [](BufferOnDeviceSizeInBytesArgs& args) { args.on_device_size_in_bytes = args.buffer->type.numBytes(); });
+}
+
+}  // namespace
+
+void addBufferFunctions(Table& table) {
+  addShapeFunctions(table);
+  table.add("Buffer_Destroy", [](BufferDestroyArgs& args) { delete args.buffer; });
+  table.add("Buffer_Device", [](BufferDeviceArgs& args) { args.device = args.buffer->device; });
+  table.add("Buffer_Memory", [](BufferMemoryArgs& args) { args.memory = &args.buffer->device->memory; });
+  table.add("Buffer_Delete", [](BufferDeleteArgs& args) { args.buffer->take(); });
+  table.add("Buffer_IsDeleted", [](BufferIsDeletedArgs& args) { args.is_deleted = args.buffer->isDeleted(); });
+  table.add("Buffer_IsOnCpu", [](BufferIsOnCpuArgs& args) { args.is_on_cpu = false; });
+  table.add("Buffer_ReadyEvent",
+            [](BufferReadyEventArgs& args) { args.event = new Event{args.buffer->value()->ready}; });
+  table.add("Buffer_CopyToDevice",
+            [](BufferCopyToDeviceArgs& args) { args.dst_buffer = copyTo(*args.dst_device, *args.buffer); });
+  table.add("Buffer_CopyToMemory",
+            [](BufferCopyToMemoryArgs& args) { args.dst_buffer = copyTo(*args.dst_memory->device, *args.buffer); });
+}
+
+}  // namespace snnjax::pjrt

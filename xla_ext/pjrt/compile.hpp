@@ -1,0 +1,26 @@
+// From StableHLO to a program: through Python, where the lowering is.
+#pragma once
+
+#include <cstddef>
+
+namespace snnjax::pjrt {
+
+// Where Python puts bytes: a std::string.
+void giveString(void* result, const char* bytes, std::size_t size);
+
+class Table;
+void addCompileFunctions(Table& table);
+
+}  // namespace snnjax::pjrt
+
+extern "C" {
+
+// Takes what `lower` made: a plan, or the message of an error.
+using SnnjaxIpuGive = void (*)(void* result, const char* bytes, std::size_t size);
+// `snnjax.ipu.lowering.lower`: from a program (StableHLO) and its options (a serialised xla.CompileOptionsProto) to a
+// plan. Returns 0, or what absl::StatusCode has for errors.
+using SnnjaxIpuLower = int (*)(const char* program, std::size_t program_size, const char* options,
+                               std::size_t options_size, void* result, SnnjaxIpuGive give);
+
+__attribute__((visibility("default"))) void snnjax_ipu_set_lowering(SnnjaxIpuLower lower);
+}

@@ -1,0 +1,34 @@
+#include "pjrt/host_callback.hpp"
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "executor/error.hpp"
+
+namespace snnjax::pjrt {
+namespace {
+
+std::atomic<SnnjaxIpuCallback> call_python = nullptr;
+
+}  // namespace
+
+void callHost(std::int64_t number, std::span<const std::shared_ptr<executor::Array>> arrays) {
+  const SnnjaxIpuCallback call = call_python;
+  if (call == nullptr) {
+    throw executor::Error(executor::ErrorCode::kFailedPrecondition,
+                          "callback: `callback` must be set by Python, got none. Import snnjax.ipu first.");
+  }
+  std::vector<SnnjaxIpuArray> given;
+  for (const auto& array : arrays) {
+    const auto& [dtype, shape] = array->type();
+    given.push_back({static_cast<std::int64_t>(dtype), shape.size(), shape.data(), array->bytes().data()});
+  }
+  std::string message;
+  const int code = call(number, given.data(), given.size(), &message, giveString);
+  if (code != 0) throw executor::Error(static_cast<executor::ErrorCode>(code), message);
+}
+
+}  // namespace snnjax::pjrt
+
+void snnjax_ipu_set_callback(SnnjaxIpuCallback callback) { snnjax::pjrt::call_python = callback; }

@@ -1,0 +1,33 @@
+// jax.debug.print and its like: programs that call back into Python while they run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "executor/executable.hpp"
+#include "pjrt/compile.hpp"
+
+namespace snnjax::pjrt {
+
+// What the executor calls: hands the arrays to Python. Throws what Python says has gone wrong.
+void callHost(std::int64_t number, std::span<const std::shared_ptr<executor::Array>> arrays);
+
+}  // namespace snnjax::pjrt
+
+extern "C" {
+
+// An array for the time of the call, row-major.
+struct SnnjaxIpuArray {
+  std::int64_t dtype;  // as PJRT numbers them
+  std::size_t rank;
+  const std::size_t* shape;
+  const void* data;
+};
+// `snnjax.ipu.lowering.call_back`: returns 0, or what absl::StatusCode has for errors; `give` takes the message.
+using SnnjaxIpuCallback = int (*)(std::int64_t number, const SnnjaxIpuArray* arrays, std::size_t num_arrays,
+                                  void* result, SnnjaxIpuGive give);
+
+__attribute__((visibility("default"))) void snnjax_ipu_set_callback(SnnjaxIpuCallback callback);
+}

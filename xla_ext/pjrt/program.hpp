@@ -1,0 +1,68 @@
+// A compiled program: what JAX asks about it, and what runs.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "executor/executable.hpp"
+#include "pjrt/abi_programs.hpp"
+#include "pjrt/client.hpp"
+
+namespace snnjax::pjrt {
+
+// Texts as PJRT takes them: pointers, and their sizes.
+struct Texts {
+  explicit Texts(const std::vector<std::string>& texts);
+  std::vector<const char*> data;
+  std::vector<std::size_t> sizes;
+};
+
+struct CompiledProgram {
+  // Builds it for the IPUs that the plan names. Throws what makes it impossible.
+  CompiledProgram(Client& owner, std::span<const std::byte> plan, std::string unique_fingerprint);
+  CompiledProgram(const CompiledProgram&) = delete;
+  CompiledProgram& operator=(const CompiledProgram&) = delete;
+  ~CompiledProgram();
+
+  const executor::Plan& plan() const { return executable.plan(); }
+  const executor::ArrayType& parameter(std::size_t number) const {
+    return plan().types[plan().main.parameters[number]];
+  }
+  const executor::ArrayType& result(std::size_t number) const { return plan().types[plan().main.results[number]]; }
+  std::size_t numParameters() const { return plan().main.parameters.size(); }
+  std::size_t numResults() const { return plan().main.results.size(); }
+
+  Client& client;
+  executor::Executable executable;
+  std::string fingerprint;       // of no other program that lives in this process
+  std::vector<Device*> devices;  // of each partition
+  std::vector<LogicalDeviceIds> logical_ids;
+  std::string device_assignment;  // a serialised xla.DeviceAssignmentProto
+  std::vector<bool> donated;      // of each parameter
+  std::int64_t tile_memory;       // bytes of one IPU
+  std::vector<int> result_dtypes;
+  std::vector<std::int64_t> result_dims;
+  std::vector<std::size_t> result_ranks;
+  Texts memory_kinds, parameter_shardings, result_shardings;
+  std::atomic<bool> is_short = false;  // its last run took less time than waking a thread does
+};
+
+class Table;
+
+struct Executable {
+  std::shared_ptr<CompiledProgram> program;
+};
+
+struct LoadedExecutable {
+  std::shared_ptr<CompiledProgram> program;
+  std::atomic<bool> is_deleted = false;
+};
+
+void addProgramFunctions(Table& table);
+Extension* shardingsExtension();
+
+}  // namespace snnjax::pjrt

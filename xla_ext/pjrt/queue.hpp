@@ -1,0 +1,42 @@
+// The order of all that happens on a client's IPUs.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace snnjax::pjrt {
+
+// Tasks run one at a time, in the order in which they came, on a thread of the queue's own; a short one runs on the
+// caller's where nothing is before it, which saves waking the other. Tasks do not throw.
+class Queue {
+ public:
+  using Task = std::function<void()>;
+
+  Queue() = default;
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+  ~Queue();  // after the last task
+
+  void push(Task task, bool is_short = false);
+  // Waits until nothing is left to do.
+  void drain();
+  // Whether the caller is a task: whatever it waits for would come after it.
+  static bool insideTask();
+
+ private:
+  void work();
+  void finished();  // what was begun, with the mutex held
+
+  std::mutex mutex_;
+  std::condition_variable work_;  // there is some, and nobody is at it
+  std::condition_variable idle_;
+  std::deque<Task> tasks_;
+  bool is_busy_ = false;
+  bool is_closing_ = false;
+  std::thread thread_;  // begins with the first task that needs it
+};
+
+}  // namespace snnjax::pjrt

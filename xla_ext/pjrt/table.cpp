@@ -1,0 +1,95 @@
+#include "pjrt/table.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "pjrt/buffer.hpp"
+#include "pjrt/client.hpp"
+#include "pjrt/compile.hpp"
+#include "pjrt/device.hpp"
+#include "pjrt/event.hpp"
+#include "pjrt/execute.hpp"
+#include "pjrt/program.hpp"
+
+namespace snnjax::pjrt {
+namespace {
+
+// The lowest version with all that is needed: the logical ids of devices came with 0.96. From 0.106 on callers expect
+// tables of functions in the first words of memories and errors.
+constexpr int kMinorVersion = 96;
+constexpr std::size_t kAlignment = 8;  // of every structure
+
+template <std::size_t slot>
+Error* missing(void*) {
+  const std::string name(kFunctions[slot]);
+  return new Error{.failure = {ErrorCode::kUnimplemented, "PJRT_" + name + " is not there for the IPU."}};
+}
+
+template <std::size_t... slots>
+std::array<Function, sizeof...(slots)> allMissing(std::index_sequence<slots...>) {
+  return {missing<slots>...};
+}
+
+void addPluginFunctions(Table& table) {
+  table.add("Plugin_Initialize", [](PluginInitializeArgs&) {});
+  // In this version of StableHLO programs arrive, whichever jaxlib sends them: newer ones write what the lowering does
+  // not know.
+  table.add("Plugin_Attributes", [](PluginAttributesArgs& args) {
+    static constexpr std::int64_t version[] = {1, 13, 0};
+    static const NamedValue attribute = {{sizeof(NamedValue), nullptr},
+                                         "stablehlo_current_version",
+                                         std::string_view("stablehlo_current_version").size(),
+                                         kInt64List,
+                                         {.int64_array_value = version},
+                                         std::size(version)};
+    args.attributes = &attribute;
+    args.num_attributes = 1;
+  });
+}
+
+Table makeTable() {
+  Table table;
+  addErrorFunctions(table);
+  addPluginFunctions(table);
+  addEventFunctions(table);
+  addClientFunctions(table);
+  addDeviceFunctions(table);
+  addBufferFunctions(table);
+  addHostCopyFunctions(table);
+  addCompileFunctions(table);
+  addProgramFunctions(table);
+  addExecuteFunctions(table);
+  table.extensions() = shardingsExtension();
+  return table;
+}
+
+}  // namespace
+
+void requireSize(std::size_t given, std::size_t needed) {
+  // Callers count to the end of the last field, without padding.
+  const std::size_t padded = (given + kAlignment - 1) / kAlignment * kAlignment;
+  if (padded >= needed) return;
+  refuse("pjrt", "struct_size", "be at least " + std::to_string(needed), std::to_string(given), "Use a newer jaxlib");
+}
+
+Table::Table() {
+  api_.struct_size = sizeof(Api);
+  api_.pjrt_api_version.struct_size = sizeof(Version);
+  api_.pjrt_api_version.minor_version = kMinorVersion;
+  api_.functions = allMissing(std::make_index_sequence<kFunctions.size()>());
+}
+
+Function& Table::entry(std::string_view name) {
+  const auto found = std::ranges::find(kFunctions, name);
+  if (found == kFunctions.end()) throw std::logic_error("no function " + std::string(name));
+  return api_.functions[static_cast<std::size_t>(found - kFunctions.begin())];
+}
+
+}  // namespace snnjax::pjrt
+
+extern "C" __attribute__((visibility("default"))) const snnjax::pjrt::Api* GetPjrtApi() {
+  static const snnjax::pjrt::Table table = snnjax::pjrt::makeTable();
+  return &table.api();
+}
