@@ -56,6 +56,43 @@ class LifConstantsGradient : public poplar::MultiVertex {
   }
 };
 
+// The same of a leaky read-out: the recursion of LeakyBackward, on a membrane gradient of its own.
+class LeakyConstantsGradient : public poplar::MultiVertex {
+ public:
+  In<float> g_output;    // [num_steps, batch, neurons], gradient of the read-out's membranes
+  In<float> decay;       // [neurons]
+  In<float> gain;        // [neurons]
+  In<unsigned> lengths;  // [batch], steps of each sequence
+  poplar::Input<unsigned> iteration;
+  In<float> membranes;   // [num_steps + 1, batch, neurons], row t + 1 after step t
+  InOut<float> g_v;      // [batch, neurons], decay * gradient of the membrane of the step after
+  InOut<float> g_decay;  // [batch, neurons], summed over time
+  InOut<float> g_gain;   // [batch, neurons], likewise; 0 where the gain itself is 0
+  unsigned num_steps, delay, batch, neurons;
+
+  bool compute(unsigned worker) {
+    const unsigned t = num_steps - 1 - (*iteration - delay);
+    if (t >= num_steps) return true;
+    const float* const before = &membranes[t * batch * neurons];
+    const float* const after = &membranes[(t + 1) * batch * neurons];
+    const float* const g_now = &g_output[t * batch * neurons];
+    for (unsigned b = worker; b < batch; b += numWorkers()) {
+      const bool inside = t < lengths[b];
+      forEachNumber(neurons, [&](unsigned j, auto numbers) {
+        const unsigned i = b * neurons + j;
+        const auto g = numbers.load(&g_v[i]) + numbers.load(g_now + i);  // padded outputs repeat the last membrane
+        if (!inside) return numbers.store(&g_v[i], g);
+        const auto leak = numbers.load(&decay[j]), v = numbers.load(before + i);
+        const auto g_scale = quotientOrZero(g * (numbers.load(after + i) - leak * v), numbers.load(&gain[j]));
+        numbers.store(&g_v[i], leak * g);
+        numbers.store(&g_decay[i], numbers.load(&g_decay[i]) + g * v);
+        numbers.store(&g_gain[i], numbers.load(&g_gain[i]) + g_scale);
+      });
+    }
+    return true;
+  }
+};
+
 // The gradient of the first membrane, after the step t = 0: what came through the reset of that step, and what came
 // directly where there was no step. Runs once, behind the loop over time.
 class LifFirstGradient : public poplar::MultiVertex {

@@ -8,6 +8,7 @@
 namespace snnjax {
 
 class LifConstantsGradient;
+class LeakyConstantsGradient;
 class LifFirstGradient;
 
 namespace cycles {
@@ -18,12 +19,23 @@ constexpr Slots constantsGradient(GradientSwitches s) {
   return membraneGradient(s) + 10 + 4 + reset(s.reset) + kQuotient + 3;
 }
 
+// Of a read-out, for one neuron or pair: eight loads, three stores, four products, three sums and a difference of which
+// half find a bundle, a quotient and its test 3, branch 2. Behind the end: two loads, sum, store, branch 2.
+constexpr Slots kLeakyConstants = 8 + 3 + 4 + kQuotient + 3 + 2, kLeakyBehindEnd = 6;
+
 }  // namespace cycles
 
 std::uint64_t workerCycles(const std::same_as<LifConstantsGradient> auto& vertex, unsigned worker) {
   using namespace cycles;
   return gradientSamples(vertex, worker, 25, fill(vertex.neurons, 4),
                          [&](unsigned) { return numbersOf(vertex.neurons) * constantsGradient(switchesOf(vertex)); });
+}
+
+std::uint64_t workerCycles(const std::same_as<LeakyConstantsGradient> auto& vertex, unsigned worker) {
+  using namespace cycles;
+  const Slots numbers = numbersOf(vertex.neurons);
+  return gradientSamples(vertex, worker, 14, numbers * kLeakyBehindEnd,
+                         [&](unsigned) { return numbers * kLeakyConstants; });
 }
 
 // Once behind the loop over time: five loads, two stores, two sums beside the reset, the branch.

@@ -3,6 +3,7 @@
 A step's name is ``operation/part (file.py:12)/part``; parts and the place may be missing.
 """
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -126,16 +127,23 @@ def _parse_one(name: str) -> tuple[str, str]:
 
 
 def _adopted(steps: Iterable["Step"]) -> Iterator["Step"]:
-    """Steps of builders of own operations do not know the user's line: they follow one of the operation that does."""
-    operation, where = "", ""
-    for step in steps:
-        if step.where or step.kind == "stream":
-            operation, where = _parse_one(step.name.split(_BETWEEN_NAMES)[-1])
-            yield step
-        elif operation.startswith(_OWN):
-            yield replace(step, operation=operation.removeprefix(_OWN), where=where)
-        else:
-            yield step
+    """Steps of builders of own operations do not know the user's line: they belong to the operation beside them."""
+    groups = [
+        (known, list(group))
+        for known, group in itertools.groupby(steps, lambda step: step.where != "" or step.kind == "stream")
+    ]
+    for index, (known, group) in enumerate(groups):
+        if known:
+            yield from group
+            continue
+        before = groups[index - 1][1][-1].name if index else ""
+        after = groups[index + 1][1][0].name if index + 1 < len(groups) else ""
+        beside = (before.split(_BETWEEN_NAMES)[-1], after.split(_BETWEEN_NAMES)[0])
+        own = next((name for name in beside if name.startswith(_OWN)), None)
+        operation, where = ("", "") if own is None else _parse_one(own)
+        for step in group:
+            changed = {"operation": operation.removeprefix(_OWN), "where": where}
+            yield step if own is None else replace(step, **changed)
 
 
 def steps_of(data: dict[str, Any]) -> tuple[Step, ...]:

@@ -4,6 +4,7 @@ The arithmetic of a step is that of any device: it is tested on the CPU, and on 
 """
 
 import itertools
+import re
 from typing import Any
 
 import jax
@@ -13,10 +14,17 @@ import optax
 import pytest
 from jaxtyping import Array
 
-from snnjax.ipu import Session, _training, get_session
-from tests.ipu.devices import PLATFORMS
+from snnjax.ipu import OutOfTileMemory, Session, _training, get_session
 
 BATCH = 8
+
+
+@pytest.fixture(params=["cpu", "ipu"])
+def platform(request: pytest.FixtureRequest) -> str:
+    """Each platform that there is."""
+    if request.param == "ipu":
+        request.getfixturevalue("ipus")
+    return request.param
 
 
 def loss(params: Any, batch: Any) -> Array:
@@ -64,7 +72,6 @@ def plain(steps: int) -> tuple[Any, list[float]]:
     return params, losses
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("recompute", [False, True])
 def test_float32_equals_plain_jax(platform: str, recompute: bool) -> None:
     params, losses = trained(4, platform=platform, recompute=recompute)
@@ -74,26 +81,23 @@ def test_float32_equals_plain_jax(platform: str, recompute: bool) -> None:
 
 
 @pytest.mark.parametrize("num_ipus, accumulation", [(1, 4), (2, 1), (2, 2), (4, 2)])
-def test_micro_batches_on_several_devices_equal_one_batch(num_ipus: int, accumulation: int) -> None:
-    options = {"num_ipus": num_ipus, "gradient_accumulation": accumulation, "platform": "cpu"}
-    params, losses = trained(4, **options)
+def test_micro_batches_on_several_devices_equal_one_batch(
+    num_ipus: int, accumulation: int, platform: str
+) -> None:
+    options = {"num_ipus": num_ipus, "gradient_accumulation": accumulation}
+    params, losses = trained(4, platform=platform, **options)
     expected_params, expected = plain(4)
     np.testing.assert_allclose(losses, expected, rtol=2e-5)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5), params, expected_params)
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_micro_batches_follow_one_another_on_one_ipu(platform: str) -> None:
-    losses = trained(3, platform=platform, gradient_accumulation=2)[1]
-    np.testing.assert_allclose(losses, plain(3)[1], rtol=2e-5)
-
-
-@pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("precision, dtype", [("mixed", np.float32), ("float16", np.float16)])
 def test_half_precision_learns_like_float32(platform: str, precision: str, dtype: Any) -> None:
     params, losses = trained(12, platform=platform, precision=precision)
     assert {leaf.dtype for leaf in jax.tree.leaves(params)} == {np.dtype(dtype)}
-    taken = [value for value, _ in itertools.groupby(losses)]  # a step with an overflow leaves the loss as it is
+    taken = [
+        value for value, _ in itertools.groupby(losses)
+    ]  # a step with an overflow leaves the loss as it is
     assert len(taken) >= 10
     np.testing.assert_allclose(taken, plain(12)[1][: len(taken)], rtol=0.03)
     assert losses[-1] < losses[0] / 2
@@ -203,6 +207,69 @@ def test_info_tells_devices_and_precision() -> None:
         info = session.info()
     assert len(info["devices"]) == len(info["bytes_in_use"]) == 2
     assert info["precision"] == "mixed"
+
+
+@pytest.mark.usefixtures("ipus")
+def test_info_of_ipus_tells_the_chip() -> None:
+    with Session() as session:
+        held = session.execute(session.compile(jnp.sin, jnp.ones(100)), jnp.ones(100))
+        info = session.info()
+    assert (info["chip"], info["num_tiles"], info["memory_per_tile"]) == ("mk2", 8, 624 * 1024)
+    assert info["clock_hz"] == 1_330_000_000
+    assert info["bytes_in_use"][0] >= held.nbytes
+
+
+@pytest.mark.usefixtures("ipus")
+def test_program_may_take_its_share_of_a_tile() -> None:
+    def square(x: Array) -> Array:
+        return x @ x
+
+    shape = jax.ShapeDtypeStruct((256, 256), jnp.float32)
+    with Session(memory_proportion=0.9) as session:
+        session.compile(square, shape)
+    with Session(memory_proportion=0.1) as session, pytest.raises(OutOfTileMemory) as error:
+        session.compile(square, shape)
+    pattern = (
+        r"Session\.compile: `memory_proportion` must be at least 0\.\d{3} for this program, got 0\.1 "
+        r"\(\d+ of 638976 bytes on tile \d\)\. Pass a larger one, or a smaller batch\."
+    )
+    assert re.fullmatch(pattern, str(error.value))
+
+
+@pytest.mark.usefixtures("ipus")
+@pytest.mark.parametrize("proportion", [1.0, 0.25])
+def test_batch_size_found_is_the_largest_power_of_two_that_fits(proportion: float) -> None:
+    def outer(x: Array) -> Array:
+        return jnp.sin(x) @ jnp.ones((1024, 512))
+
+    def args(size: int) -> tuple[Any, ...]:
+        return (jax.ShapeDtypeStruct((size, 1024), jnp.float32),)
+
+    with Session(memory_proportion=proportion, compile_only=True) as session:
+        best = session.find_batch_size(outer, args)
+        assert best >= 2 and best & (best - 1) == 0
+        session.compile(outer, *args(best))
+        with pytest.raises((OutOfTileMemory, jax.errors.JaxRuntimeError)):
+            session.compile(outer, *args(2 * best))
+        assert session.find_batch_size(outer, args, largest=2) == 2
+
+
+@pytest.mark.usefixtures("ipus")
+def test_batch_of_one_that_does_not_fit() -> None:
+    shape = jax.ShapeDtypeStruct((3000, 3000), jnp.float32)
+    with (
+        Session() as session,
+        pytest.raises(OutOfTileMemory, match=r"find_batch_size: one sample does not fit\."),
+    ):
+        session.find_batch_size(lambda x: x @ x, lambda size: (shape,))
+
+
+def test_other_errors_of_compilation_are_not_about_memory() -> None:
+    def wrong(x: Array) -> Array:
+        raise LookupError("no such thing")
+
+    with Session(platform="cpu") as session, pytest.raises(LookupError):
+        session.find_batch_size(wrong, lambda size: (jnp.ones(size),))
 
 
 @pytest.mark.parametrize(

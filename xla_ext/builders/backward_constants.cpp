@@ -66,6 +66,31 @@ Sequence addConstantsGradient(Loop& loop, std::size_t l, const Tensor& g_spikes,
                    zeros(loop.graph, {scratch.g_bias}, loop.name + "/zero_scratch")});
 }
 
+Sequence addReadoutConstantsGradient(Loop& loop, std::size_t l, const LayerCotangents& cotangents) {
+  const LayerPlan& layer = loop.plan.layers[l];
+  const LayerTensors& tensors = loop.tensors.layers[l];
+  const std::size_t row = std::size_t{loop.plan.options.batch} * layer.tiles.columns;
+  const Tensor g_v = addBlocks(loop.graph, poplar::FLOAT, layer.tiles, row, loop.name + "/readout_constants/g_v");
+  for (unsigned i = 0; i < layer.tiles.count; ++i) {
+    const unsigned tile = layer.tiles.first + i;
+    addVertex(loop.graph, loop.sets[0], "snnjax::LeakyConstantsGradient", tile,
+              {{"g_output", cotangents.g_output[i]},
+               {"decay", tensors.decay[i]},
+               {"gain", tensors.gain[i]},
+               {"lengths", tensors.lengths[i]},
+               {"iteration", loop.clock.at(tile, 0)},
+               {"membranes", tensors.membranes[i]},
+               {"g_v", g_v[i]},
+               {"g_decay", cotangents.g_decay[i]},
+               {"g_gain", cotangents.g_gain[i]}},
+              {{"num_steps", loop.plan.options.num_steps},
+               {"delay", layer.backward_delay},
+               {"batch", loop.plan.options.batch},
+               {"neurons", layer.tiles.columns}});
+  }
+  return Sequence({Copy(cotangents.g_v, g_v)});
+}
+
 Sequence addFirstGradient(Loop& loop, const NetworkCotangents& cotangents) {
   const poplar::ComputeSet set = loop.graph.addComputeSet(loop.name + "/first_membranes");
   std::vector<State> states = surrogateStates(loop.plan.options);

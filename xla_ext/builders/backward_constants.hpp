@@ -19,6 +19,9 @@ std::vector<State> surrogateStates(const NetworkOptions& options);
 poplar::program::Sequence addConstantsGradient(Loop& loop, std::size_t l, const poplar::Tensor& g_spikes,
                                                const LayerCotangents& cotangents);
 
+// The same of the read-out `l`: decay and gain.
+poplar::program::Sequence addReadoutConstantsGradient(Loop& loop, std::size_t l, const LayerCotangents& cotangents);
+
 // Behind the loop: the gradients of the first membranes of all LIF layers, and their share of the thresholds'.
 poplar::program::Sequence addFirstGradient(Loop& loop, const NetworkCotangents& cotangents);
 

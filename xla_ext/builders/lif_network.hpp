@@ -30,7 +30,8 @@ struct LayerCotangents {
   // Out: likewise of the spikes before the first step; added to: float [tiles, (neurons + 1) * columns], as g_weights.
   poplar::Tensor g_last_spikes, g_first_spikes, g_recurrent;
   poplar::Tensor g_first;  // out: float [tiles, batch * columns], of the first membranes; not of the read-out
-  // Out, added to, where options.learns_constants: float [tiles, batch * columns], to be summed over the batch.
+  // Out, added to, where options.learns_constants: float [tiles, batch * columns], to be summed over the batch. A
+  // read-out has no threshold.
   poplar::Tensor g_decay, g_threshold, g_gain;
 };
 

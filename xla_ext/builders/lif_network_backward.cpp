@@ -167,9 +167,9 @@ Sequence beforeLoop(Loop& loop, const std::vector<Stage>& stages, const NetworkC
       zero.push_back(stages[l].own_dots);
       program.add(addLastSpikesGradient(loop.graph, loop.plan, l, loop.tensors, cotangents.layers[l]));
     }
-    if (loop.plan.options.learns_constants && !layer.leaky) {
-      program.add(addConstantsGradient(loop, l, stages[l].g_spikes, cotangents.layers[l]));
-    }
+    if (!loop.plan.options.learns_constants) continue;
+    program.add(layer.leaky ? addReadoutConstantsGradient(loop, l, cotangents.layers[l])
+                            : addConstantsGradient(loop, l, stages[l].g_spikes, cotangents.layers[l]));
   }
   program.add(zeros(loop.graph, zero, loop.name + "/zero_dots"));
   return program;

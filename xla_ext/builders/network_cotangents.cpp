@@ -31,10 +31,10 @@ NetworkCotangents addNetworkCotangents(poplar::Graph& graph, const NetworkPlan& 
       }
       own.g_recurrent = blocks((std::size_t{layer.neurons} + 1) * layer.tiles.columns, "g_recurrent");
     }
-    if (!layer.leaky && plan.options.learns_constants) {
+    if (plan.options.learns_constants) {
       own.g_decay = blocks(row, "g_decay");
-      own.g_threshold = blocks(row, "g_threshold");
       own.g_gain = blocks(row, "g_gain");
+      if (!layer.leaky) own.g_threshold = blocks(row, "g_threshold");
     }
     if (l + 1 == plan.layers.size()) own.g_output = blocks(row * plan.options.num_steps, "g_output");
     cotangents.layers.push_back(own);

@@ -41,7 +41,7 @@ struct NetworkOptions {
   bool first_spikes = false;      // recurrent layers start from spikes of an earlier call; else from none
   bool keeps_record = true;       // membranes and lists of all steps, for the backward pass
   bool has_moments = false;       // two more numbers a weight lie beside it: those of Adam
-  bool learns_constants = false;  // the backward pass yields the gradients of decay, threshold and gain of LIF layers
+  bool learns_constants = false;  // the backward pass yields the gradients of decay, threshold and gain
   bool equal_columns = false;     // tilesOfEqualColumns in place of tilesOfLayers
   unsigned homes = 0;             // of the lists of a layer; 0: chosen
   unsigned group_tiles = 0;       // of the trees that combine lists and gradients; 0: chosen

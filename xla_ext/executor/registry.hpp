@@ -23,7 +23,11 @@ void customCall(Lowering& lowering, const Instruction& instruction);
 void callback(Lowering& lowering, const Instruction& instruction);
 
 // ops/
+void allGather(Lowering& lowering, const Instruction& instruction);
+void allReduce(Lowering& lowering, const Instruction& instruction);
+void allToAll(Lowering& lowering, const Instruction& instruction);
 void argReduce(Lowering& lowering, const Instruction& instruction);
+void collectivePermute(Lowering& lowering, const Instruction& instruction);
 void cumulative(Lowering& lowering, const Instruction& instruction);
 void dot(Lowering& lowering, const Instruction& instruction);
 void dynamicSlice(Lowering& lowering, const Instruction& instruction);
@@ -31,7 +35,9 @@ void dynamicUpdateSlice(Lowering& lowering, const Instruction& instruction);
 void gather(Lowering& lowering, const Instruction& instruction);
 void iota(Lowering& lowering, const Instruction& instruction);
 void pad(Lowering& lowering, const Instruction& instruction);
+void partitionId(Lowering& lowering, const Instruction& instruction);
 void reduce(Lowering& lowering, const Instruction& instruction);
+void reduceScatter(Lowering& lowering, const Instruction& instruction);
 void scatter(Lowering& lowering, const Instruction& instruction);
 void sort(Lowering& lowering, const Instruction& instruction);
 void threefry(Lowering& lowering, const Instruction& instruction);

@@ -205,6 +205,30 @@ void testLeaky(const ipu_model::CodeletLibrary& library, const std::string& w, u
   checkDots(vertex, p, lists, weights);
 }
 
+void testLeakyConstants(const ipu_model::CodeletLibrary& library, unsigned n) {
+  Draw draw(n + 70U);
+  Problem p(n, {}, draw);
+  p.membranes[(kTime + 1) * kBatch * n] = 1.5f;
+  const auto g_output = draw.row(kSteps * kBatch * n);
+  std::vector<float> gains(n, 0.25f);
+  gains.back() = 0.0f;
+  Alone vertex(library, "snnjax::LeakyConstantsGradient");
+  const std::vector<float> before(kBatch * n, 3.0f);
+  vertex.edge("g_output", g_output).edge("decay", std::vector<float>(n, 0.5f)).edge("gain", gains);
+  vertex.edge("lengths", p.lengths).edge("iteration", std::vector<unsigned>{kIteration}).edge("g_v", p.g_v);
+  vertex.edge("membranes", p.membranes).edge("g_decay", before).edge("g_gain", before);
+  vertex.state("num_steps", kSteps).state("delay", kDelay).state("batch", kBatch).state("neurons", n).run();
+  const auto g_v = vertex.get<float>("g_v"), g_decay = vertex.get<float>("g_decay");
+  const auto g_gain = vertex.get<float>("g_gain");
+  for (unsigned i = 0; i < kBatch * n; ++i) {
+    const double g = static_cast<double>(p.g_v[i]) + g_output[kTime * kBatch * n + i], v = p.v(kTime, i);
+    const double in_step = p.inside(i) ? g : 0.0, current = (p.v(kTime + 1, i) - kDecay * v) / kGain;
+    CHECK_NEAR(g_v[i], p.inside(i) ? kDecay * g : g, kNear);
+    CHECK_NEAR(g_decay[i], 3.0 + in_step * v, 1e-4);
+    CHECK_NEAR(g_gain[i], i % n + 1 == n ? 3.0 : 3.0 + in_step * current, 1e-3);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -220,6 +244,7 @@ int main(int argc, char** argv) {
       testFirst(library, n);
       testLeaky<float>(library, "float", n);
       testLeaky<half>(library, "half", n);
+      testLeakyConstants(library, n);
     }
   });
 }

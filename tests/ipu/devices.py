@@ -1,3 +1,0 @@
-"""Which platforms there are to test on: the CPU, and the IPU where its plugin is."""
-
-PLATFORMS = ("cpu",)
