@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO ?= train --task digits --out out
+DEMO_IPU ?= train --task digits --device ipu --epochs 1 --out out/ipu
 # Two workers: the suite is sized for two cores.
 PYTEST ?= -n 2 --dist worksteal
 
@@ -25,9 +26,12 @@ help:  ## say what there is
 	@echo "snnjax: spiking networks in JAX. What there is to make:"
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)$$/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-.PHONY: demo
+.PHONY: demo demo-ipu
 demo: .venv/ready  ## train a sparse spiking network on digit events (pictures and checkpoint in out/)
 	$(BIN)/snnjax $(DEMO)
+
+demo-ipu: kernels  ## train it for an epoch on a modelled IPU, and say what a step would cost (profile in out/ipu/)
+	$(BIN)/snnjax $(DEMO_IPU)
 
 .PHONY: test
 test: lint types $(LIBRARY) $(if $(LIBRARY),fuzz-short ipu-model)  ## every check: linter, types, tests, doctests, notebooks, fuzz

@@ -77,6 +77,11 @@ class Profile:
         return sum(self.phases)
 
     @property
+    def runs(self) -> int:
+        """How many runs are counted together."""
+        return self.data.get("runs", 1)
+
+    @property
     def seconds(self) -> float:
         """The same on the clock of the chip."""
         return self.cycles / self.data["clock_hz"]

@@ -13,8 +13,8 @@ from snnjax.ipu._registration import PLATFORM
 def profile(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
     """Compile a function for the IPU, run it once, and tell what that run would have cost; the result is dropped.
 
-    Arguments that are not on an IPU go to the first one, and the run includes their way there. Where a jitted function
-    donates an argument, a copy of it is given.
+    Arguments go to the first IPU, or are copied where they lie on IPUs: the run includes their way to the tiles, and
+    none of them is donated. For a step among many see `read_profile`.
 
     Args:
         function: anything that `jax.jit` takes, or what it has returned.
@@ -35,12 +35,16 @@ def profile(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
     args, kwargs = jax.tree.map(_on_ipu, (args, kwargs))
     with jax.default_device(jax.devices(PLATFORM)[0]):
         compiled = jitted.lower(*args, **kwargs).compile()
+    read_profile(compiled, reset=True)  # it may have run before
     jax.block_until_ready(compiled(*args, **kwargs))
     return read_profile(compiled)
 
 
 def read_profile(compiled: Any, *, reset: bool = False) -> Profile:
-    """What all runs of a compiled program would have cost since it was compiled, or last reset.
+    """What all runs of a compiled program would have cost since it was compiled, or last reset: `Profile.runs` of them.
+
+    JAX compiles once for equal arguments: after some calls of ``step = jax.jit(...)``, ``step.lower(...).compile()`` is
+    the program that has run.
 
     Args:
         compiled: ``jax.jit(function).lower(...).compile()`` for the IPU.

@@ -101,19 +101,29 @@ def test_refusal_of_the_lowering_is_an_exception_that_names_op_and_line():
         jax.jit(jnp.linalg.cholesky)(put(np.eye(3, dtype=np.float32)))
 
 
-def test_run_that_fails_raises_where_its_result_is_used(ipus):
+def test_program_that_does_not_fit_onto_the_tiles_is_refused():
+    big = jax.ShapeDtypeStruct((2 * 2**20,), jnp.float32, sharding=jax.sharding.SingleDeviceSharding(ipu))
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"RESOURCE_EXHAUSTED: .*tile"):
+        jax.jit(lambda x: x + 1).lower(big).compile()
+
+
+def test_run_that_fails_raises_where_its_result_is_used():
     """And what is computed from that result fails alike, and the IPU works on."""
-    program = """
-import jax, numpy as np
-from snnjax.ipu import _registration
-_registration.initialize()
-x = jax.device_put(np.ones((1024, 64), np.float32), jax.devices("ipu")[0])
-f = jax.jit(lambda x: x + 1)
-try:
-    jax.block_until_ready(f(f(x)))
-except jax.errors.JaxRuntimeError as error:
-    print(type(error).__name__, str(error)[:18])
-"""
+
+    def fail(_):
+        raise ValueError("no")
+
+    @jax.jit
+    def failing(x):
+        jax.debug.callback(fail, x)
+        return x + 1
+
+    x = put(jnp.ones(4))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL: callback: the function raised ValueError: no"):
+        jax.block_until_ready(jax.jit(lambda x: x * 2)(failing(x)))
+    with pytest.raises(jax.errors.JaxRuntimeError):
+        jax.effects_barrier()
+    np.testing.assert_array_equal(jax.jit(lambda x: x * 2)(x), np.full(4, 2))
 
 
 def test_donated_argument_is_used_up():
@@ -223,14 +233,6 @@ sys.stdout.write(np.asarray(compiled(x)).tobytes().hex())
     assert outputs[0] == outputs[1] != ""
 
 
-def test_bytes_that_are_no_program_are_refused():
-    client = ipu.client
-    options = jax.extend.backend.get_compile_options(num_replicas=1, num_partitions=1)
-    for bytes_, expected in ((b"snnjax", "must begin with"), (b"", "must begin with")):
-        with pytest.raises(Exception, match=expected):
-            client.deserialize_executable(bytes_, executable_devices=[ipu], compile_options=options)
-
-
 def test_memory_is_that_of_tiles():
     jax.block_until_ready(jax.jit(lambda x: x * 2)(put(jnp.ones(100))))
     statistics = ipu.memory_stats()
@@ -239,6 +241,69 @@ def test_memory_is_that_of_tiles():
     before = statistics["num_allocs"]
     kept = [put(jnp.ones(3)) for _ in range(5)]
     assert ipu.memory_stats()["num_allocs"] == before + len(kept)
+
+
+def test_program_prints_while_it_runs(capsys):
+    @jax.jit
+    def f(x):
+        jax.debug.print("x is {x}, its first {first}", x=x, first=x[0])
+        return x + 1
+
+    f(put(jnp.arange(3.0)))
+    jax.effects_barrier()
+    assert capsys.readouterr().out == "x is [0. 1. 2.], its first 0.0\n"
+
+
+def test_callback_gets_arrays_of_every_type():
+    given = []
+
+    @jax.jit
+    def f(arrays):
+        jax.debug.callback(lambda arrays: given.extend(np.array(array) for array in arrays), arrays)
+
+    arrays = [np.ascontiguousarray(array) for array in ARRAYS.values() if array.size]
+    f(put(arrays))
+    jax.effects_barrier()
+    for array, expected in zip(given, arrays, strict=True):
+        assert array.dtype == expected.dtype
+        np.testing.assert_array_equal(array, expected)
+
+
+def test_callback_that_would_wait_for_itself_is_refused():
+    def run_again(x):
+        np.asarray(jax.jit(lambda x: x + 1)(jax.device_put(np.asarray(x), ipu)))
+
+    @jax.jit
+    def f(x):
+        jax.debug.callback(run_again, x)
+        return x
+
+    with pytest.raises(jax.errors.JaxRuntimeError, match="must not be run by a callback on the IPU that waits for it"):
+        jax.block_until_ready(f(put(jnp.ones(2))))
+    with pytest.raises(jax.errors.JaxRuntimeError):
+        jax.effects_barrier()
+
+
+def test_call_returns_before_its_run_ends():
+    arrived, go_on = threading.Event(), threading.Event()
+
+    def wait(_):
+        arrived.set()
+        assert go_on.wait(60)
+
+    @jax.jit
+    def f(x):
+        jax.debug.callback(wait, x)
+        return x + 1
+
+    result = f(put(jnp.arange(2.0)))
+    assert arrived.wait(60)
+    assert not result.is_ready()
+    copy = put(result, other)
+    assert not copy.is_ready()
+    go_on.set()
+    np.testing.assert_array_equal(copy, [1, 2])
+    assert result.is_ready()
 
 
 def test_threads_compile_and_run_at_once():

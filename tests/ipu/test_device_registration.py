@@ -1,6 +1,6 @@
 """The platform `ipu` is there, behind the CPU, and whatever is wrong with it leaves other programs alone.
 
-Each test is a program in a process of its own: JAX sets up its platforms once.
+Most tests are a program in a process of its own: JAX sets up its platforms once.
 """
 
 import os
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from snnjax.ipu import _model_library, _plugin, _registration
 from tests.architecture import ROOT
 
 SOME_WORK = "assert jax.jit(lambda x: x + 1)(jax.numpy.ones(2)).sum() == 4"
@@ -62,14 +63,6 @@ def test_devices_are_listed_and_the_cpu_stays_the_default(installed: Path) -> No
 
 
 @pytest.mark.usefixtures("model")
-def test_environment_says_how_many_and_which(installed: Path) -> None:
-    program = "print(jax.devices('ipu')); device = jax.devices('ipu')[2]; print(device.chip, device.num_tiles)"
-    settings = {"SNNJAX_IPU_DEVICES": "3", "SNNJAX_IPU_VERSION": "bow", "SNNJAX_IPU_TILES": "8"}
-    output, _ = run(installed, program, **settings)
-    assert output == "[IpuDevice(id=0), IpuDevice(id=1), IpuDevice(id=2)]\nbow 8\n"
-
-
-@pytest.mark.usefixtures("model")
 def test_platform_can_be_chosen_as_the_default(installed: Path) -> None:
     output, _ = run(installed, "print(jax.default_backend(), jax.numpy.arange(3))", JAX_PLATFORMS="ipu,cpu")
     assert output == "ipu [0 1 2]\n"
@@ -88,41 +81,12 @@ def test_library_that_is_not_built_is_quietly_absent(installed: Path) -> None:
 
 
 @pytest.mark.usefixtures("model")
-@pytest.mark.parametrize(
-    "environment, sentence",
-    [
-        (
-            {"SNNJAX_IPU_MODEL": "/nowhere.so"},
-            "There is no /nowhere.so: build it with `make kernels`, or install snnjax where there is a C++ compiler",
-        ),
-        ({"SNNJAX_IPU_MODEL": "/etc/passwd"}, "/etc/passwd cannot be loaded ("),
-        (
-            {"SNNJAX_IPU_DEVICES": "many"},
-            "ipu: `SNNJAX_IPU_DEVICES` must be an integer of at least 1 and at most 64, got 'many'. Unset it for 1",
-        ),
-        (
-            {"SNNJAX_IPU_TILES": "-3"},
-            "ipu: `SNNJAX_IPU_TILES` must be an integer of at least 1, got '-3'. Unset it for all",
-        ),
-        (
-            {"SNNJAX_IPU_TILES": "1473"},
-            "INVALID_ARGUMENT: ipu: `num_tiles` must be at most the 1472 of mk2, got 1473. "
-            "Set SNNJAX_IPU_TILES to fewer",
-        ),
-        (
-            {"SNNJAX_IPU_VERSION": "mk9"},
-            "INVALID_ARGUMENT: ipu: `version` must be mk1, mk2, bow or c600, got mk9. "
-            "Set SNNJAX_IPU_VERSION to one of them",
-        ),
-    ],
-    ids=lambda value: "".join(value) if isinstance(value, dict) else "",
-)
-def test_what_fails_warns_once_and_the_cpu_works_on(
-    installed: Path, environment: dict[str, str], sentence: str
-) -> None:
-    output, warnings = run(installed, f"{SOME_WORK}\nprint(jax.devices()){ASKED}", **environment)
+def test_client_that_fails_warns_once_and_the_cpu_works_on(installed: Path) -> None:
+    program = f"{SOME_WORK}\nprint(jax.devices()){ASKED}"
+    output, warnings = run(installed, program, SNNJAX_IPU_VERSION="mk9")
     devices, asked = output.splitlines()
     assert devices == "[CpuDevice(id=0)]"
+    sentence = "INVALID_ARGUMENT: ipu: `version` must be mk1, mk2, bow or c600, got mk9."
     assert asked.startswith(f"Backend 'ipu' failed to initialize: {sentence}")
     assert warnings.count("Warning") == 1
     assert f"RuntimeWarning: The platform ipu is not there. {sentence}" in warnings
@@ -139,16 +103,12 @@ def test_package_that_cannot_be_imported_leaves_jax_alone(installed: Path) -> No
 
 
 @pytest.mark.usefixtures("model")
-def test_initialize_may_be_called_twice(installed: Path) -> None:
-    program = "from snnjax.ipu import _registration as r; r.initialize(); r.initialize(); print(jax.devices('ipu'))"
-    assert run(installed, program) == ("[IpuDevice(id=0)]\n", "")
-
-
-@pytest.mark.usefixtures("model")
-def test_clients_can_be_made_again(installed: Path) -> None:
+def test_platform_can_be_registered_and_clients_made_again(installed: Path) -> None:
     program = """
 import gc, numpy
 from jax.extend import backend
+from snnjax.ipu import _registration
+_registration.initialize()
 for _ in range(3):
     x = jax.device_put(numpy.arange(3.0, dtype="f4"), jax.devices("ipu")[0])
     assert x.sum() == 3
@@ -158,3 +118,49 @@ for _ in range(3):
 print("done")
 """
     assert run(installed, program) == ("done\n", "")
+
+
+NO_FILE = "There is no /nowhere.so: build it with `make kernels`, or install snnjax where there is a C++ compiler"
+NUMBER = "ipu: `{}` must be an integer of at least 1{}, got '{}'. Unset it for {}"
+
+
+@pytest.mark.usefixtures("model")
+@pytest.mark.parametrize(
+    "variable, value, sentence",
+    [
+        ("SNNJAX_IPU_MODEL", "/nowhere.so", NO_FILE),
+        ("SNNJAX_IPU_MODEL", "/etc/passwd", "/etc/passwd cannot be loaded ("),
+        ("SNNJAX_IPU_DEVICES", "many", NUMBER.format("SNNJAX_IPU_DEVICES", " and at most 64", "many", 1)),
+        ("SNNJAX_IPU_DEVICES", "65", NUMBER.format("SNNJAX_IPU_DEVICES", " and at most 64", "65", 1)),
+        ("SNNJAX_IPU_TILES", "-3", NUMBER.format("SNNJAX_IPU_TILES", "", "-3", "all")),
+        (
+            "SNNJAX_IPU_TILES",
+            "1473",
+            "INVALID_ARGUMENT: ipu: `num_tiles` must be at most the 1472 of mk2, got 1473. "
+            "Set SNNJAX_IPU_TILES to fewer",
+        ),
+        (
+            "SNNJAX_IPU_VERSION",
+            "mk9",
+            "INVALID_ARGUMENT: ipu: `version` must be mk1, mk2, bow or c600, got mk9. "
+            "Set SNNJAX_IPU_VERSION to one of them",
+        ),
+    ],
+)
+def test_setting_that_cannot_be_is_said(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, sentence: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    for module, cached in ((_model_library, "load"), (_plugin, "library")):
+        monkeypatch.setattr(module, cached, getattr(module, cached).__wrapped__)
+    with pytest.warns(RuntimeWarning) as warnings, pytest.raises(RuntimeError) as error:
+        _registration.make_client()
+    assert str(error.value).startswith(sentence)
+    assert str(warnings[0].message).startswith(f"The platform ipu is not there. {sentence}")
+
+
+def test_settings_are_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _registration.client_options() == {"num_devices": 1, "num_tiles": 0}
+    for name, value in (("DEVICES", "3"), ("TILES", "8"), ("VERSION", "bow")):
+        monkeypatch.setenv(f"SNNJAX_IPU_{name}", value)
+    assert _registration.client_options() == {"num_devices": 3, "num_tiles": 8, "version": "bow"}

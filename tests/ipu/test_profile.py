@@ -144,6 +144,14 @@ def test_readable_numbers() -> None:
     assert [percent(share) for share in (0, 0.0001, 0.5, 1)] == ["0.0 %", "0.01 %", "50.0 %", "100.0 %"]
 
 
+def test_several_runs_are_told_apart() -> None:
+    profile = profiles.profile(runs=4)
+    assert profile.runs == 4 and profiles.profile().runs == 1
+    assert "Time: 1,000 cycles, 1 ms; 4 runs of 250 us\n" in str(profile)
+    assert "1,000 cycles; 4 runs of 250 us" in profile.html()
+    assert "Time: 1,000 cycles, 1 ms\n" in str(profiles.profile())
+
+
 @pytest.mark.parametrize("ending", [".json", ".txt", ".html"])
 def test_saved_files(ending: str, tmp_path: Path) -> None:
     profile, path = profiles.profile(), tmp_path / f"run{ending}"

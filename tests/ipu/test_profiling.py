@@ -75,6 +75,7 @@ def test_all_runs_are_counted_until_the_next_reset() -> None:
     for _ in range(3):
         jax.block_until_ready(double(x))
     assert read_profile(double).phases.compute == 3 * once
+    assert read_profile(double).runs == 3
     assert read_profile(double, reset=True).phases.compute == 3 * once
     assert read_profile(double).cycles == 0
 

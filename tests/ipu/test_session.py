@@ -212,7 +212,8 @@ def test_info_tells_devices_and_precision() -> None:
 @pytest.mark.usefixtures("ipus")
 def test_info_of_ipus_tells_the_chip() -> None:
     with Session() as session:
-        held = session.execute(session.compile(jnp.sin, jnp.ones(100)), jnp.ones(100))
+        sine = session.compile(jnp.sin, jnp.ones(100))
+        held = session.execute(sine, jnp.ones(100))
         info = session.info()
     assert (info["chip"], info["num_tiles"], info["memory_per_tile"]) == ("mk2", 8, 624 * 1024)
     assert info["clock_hz"] == 1_330_000_000

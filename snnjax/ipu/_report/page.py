@@ -10,7 +10,7 @@ from jaxtyping import Num
 
 from snnjax.ipu._report import svg
 from snnjax.ipu._report.tables import codelets, lines, memory, operations
-from snnjax.ipu._report.text import device
+from snnjax.ipu._report.text import device, of_each_run
 from snnjax.ipu._report.units import percent, quantity, size
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _cards(profile: "Profile") -> str:
     memory_, limit = profile.tile_memory, profile.data["memory_per_tile"]
     busy, exchange, energy = profile.tile_utilisation, profile.exchange, profile.energy
     cards = (
-        ("modelled time", quantity(profile.seconds, "s"), f"{profile.cycles:,} cycles"),
+        ("modelled time", quantity(profile.seconds, "s"), f"{profile.cycles:,} cycles{of_each_run(profile)}"),
         ("tiles compute", percent(busy.mean()), f"of the time; the busiest {percent(busy.max())}"),
         ("fullest tile", size(memory_.max()), f"{percent(memory_.max() / limit)} of {size(limit)}"),
         (

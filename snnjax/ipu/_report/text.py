@@ -30,8 +30,15 @@ def _head(profile: "Profile") -> list[str]:
     time = quantity(profile.seconds, "s")
     return [
         f"IPU Model (not measured on hardware): {device(profile)}",
-        f"Time: {profile.cycles:,} cycles, {time}",
+        f"Time: {profile.cycles:,} cycles, {time}{of_each_run(profile)}",
     ]
+
+
+def of_each_run(profile: "Profile") -> str:
+    """What to add to the time of several runs."""
+    if profile.runs < 2:
+        return ""
+    return f"; {profile.runs:,} runs of {quantity(profile.seconds / profile.runs, 's')}"
 
 
 def _phases(profile: "Profile") -> list[str]:

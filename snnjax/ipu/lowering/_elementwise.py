@@ -60,6 +60,9 @@ def _binary(expression: Expression, name: str, x: int, y: int, dtype: str) -> in
         name = _OF_BOOLS.get(name, name)
     if name == "shift_right_logical":
         x = _mask(expression, x, dtype)
+    if name == "shift_right_arithmetic":  # the highest bit is a sign, even where the type has none
+        x = expression.step(f"wrap.s{bits_of(dtype)}", x) if bits_of(dtype) < 32 and register == "u32" else x
+        register = "s32"
     if name.startswith("shift") and bits_of(dtype) < 32:
         y = _distance(expression, y, dtype)
     return expression.step(f"{name}.{'u32' if name in _OF_BITS else register}", x, y)

@@ -45,7 +45,9 @@ def zero_of(kind: str, dtype: str) -> Any:
 
 def _is_zero(builder: Builder, value: int, kind: str, dtype: str) -> bool:
     number = builder.number(value)
-    return number is not None and number == np.asarray(zero_of(kind, dtype)).astype(numpy_dtype(dtype))
+    return number is not None and bool(
+        number == np.asarray(zero_of(kind, dtype)).astype(numpy_dtype(dtype))
+    )
 
 
 def reduce(builder: Builder, x: int, dimensions: Sequence[int], kind: str) -> int:

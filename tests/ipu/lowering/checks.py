@@ -36,16 +36,21 @@ def interpreted(function: Callable[..., Any], *arguments: Any) -> list[np.ndarra
 
 def check(function: Callable[..., Any], *arguments: Any, rtol: float = 2e-6, atol: float = 1e-6) -> None:
     """The plan computes what the CPU does: integers to the bit, others within the tolerance, NaN and inf alike."""
-    results = interpreted(function, *arguments)
-    expected = flat(jax.jit(function)(*arguments))
-    for position, (result, value) in enumerate(zip(results, expected, strict=True)):
-        assert (result.dtype, result.shape) == (value.dtype, value.shape), position
+    equal(interpreted(function, *arguments), jax.jit(function)(*arguments), rtol, atol)
+
+
+def equal(results: list[np.ndarray], tree: Any, rtol: float = 2e-6, atol: float = 1e-6) -> None:
+    """Results are the leaves of a tree, whose path names those that are not."""
+    paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(tree)]
+    for path, result, value in zip(paths, results, flat(tree), strict=True):
+        assert (result.dtype, result.shape) == (value.dtype, value.shape), path
         if value.dtype.kind in "iub":
-            np.testing.assert_array_equal(result, value, err_msg=f"result {position}")
+            np.testing.assert_array_equal(result, value, err_msg=path)
         else:
-            loose = {2: 100.0}.get(value.dtype.itemsize, 1.0) if rtol else 1.0
-            loose *= 8.0 if value.dtype.name == "bfloat16" else 1.0
-            np.testing.assert_allclose(
-                result.astype(np.float64), value.astype(np.float64), rtol * loose * 10 if loose > 1 else rtol,
-                atol * loose, err_msg=f"result {position}",
-            )  # fmt: skip
+            loose = _LOOSE.get(value.dtype.name, 1.0)
+            pair = result.astype(np.float64), value.astype(np.float64)
+            np.testing.assert_allclose(*pair, rtol * loose, atol * loose, err_msg=path)
+
+
+# How much coarser than float32 a dtype is.
+_LOOSE = {"float16": 2.0**13, "bfloat16": 2.0**16}

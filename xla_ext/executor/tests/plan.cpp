@@ -82,7 +82,7 @@ void hostileNumbersAreRefused() {
 void blocksAreNotTooDeep() {
   Builder builder;
   Block inner;
-  for (int depth = 0; depth < 2000; ++depth) {
+  for (int depth = 0; depth < 70; ++depth) {
     Block outer;
     outer.instructions.push_back(Builder::instruction("repeat", {}, {}, {{1}}, {}, {inner}));
     inner = std::move(outer);

@@ -16,26 +16,28 @@ using ipu_model::viewOf;
 
 std::shared_ptr<View> copyOf(const Tensor& tensor) { return std::make_shared<View>(viewOf(tensor)); }
 
-void check(bool holds, const char* operation, const char* argument, const std::string& expected,
-           const std::string& actual, const char* way_out) {
-  if (holds) return;
+[[noreturn]] void refuse(const char* operation, const char* argument, const std::string& expected,
+                         const std::string& actual, const char* way_out) {
   throw index_error(std::string(operation) + ": `" + argument + "` must " + expected + ", got " + actual + ". " +
                     way_out);
 }
 
 void checkDimension(const View& view, const char* operation, std::size_t dimension) {
-  check(
-      dimension < view.shape.size(), operation, "dimension",
-      "be one of the " + std::to_string(view.shape.size()) + " dimensions of a tensor of shape " + toString(view.shape),
-      std::to_string(dimension), "Dimensions are counted from 0.");
+  if (dimension >= view.shape.size()) {
+    refuse(operation, "dimension",
+           "be one of the " + std::to_string(view.shape.size()) + " dimensions of a tensor of shape " +
+               toString(view.shape),
+           std::to_string(dimension), "Dimensions are counted from 0.");
+  }
 }
 
 void sliceDimension(View& view, std::size_t begin, std::size_t end, std::size_t dimension) {
   checkDimension(view, "slice", dimension);
-  check(begin <= end && end <= view.shape[dimension], "slice", "end",
-        "lie between begin and the dimension's size " + std::to_string(view.shape[dimension]),
-        "[" + std::to_string(begin) + "," + std::to_string(end) + ") of shape " + toString(view.shape),
-        "A slice is [begin, end).");
+  if (begin > end || end > view.shape[dimension]) {
+    refuse("slice", "end", "lie between begin and the dimension's size " + std::to_string(view.shape[dimension]),
+           "[" + std::to_string(begin) + "," + std::to_string(end) + ") of shape " + toString(view.shape),
+           "A slice is [begin, end).");
+  }
   if (begin != end) view.offset += static_cast<std::ptrdiff_t>(begin) * view.strides[dimension];
   view.shape[dimension] = end - begin;
 }
@@ -62,8 +64,10 @@ std::size_t Tensor::dim(unsigned dimension) const {
 Tensor Tensor::operator[](std::size_t i) const {
   auto view = copyOf(*this);
   checkDimension(*view, "operator[]", 0);
-  check(i < view->shape[0], "operator[]", "i", "be below " + std::to_string(view->shape[0]), std::to_string(i),
-        "The first dimension is indexed.");
+  if (i >= view->shape[0]) {
+    refuse("operator[]", "i", "be below " + std::to_string(view->shape[0]), std::to_string(i),
+           "The first dimension is indexed.");
+  }
   view->offset += static_cast<std::ptrdiff_t>(i) * view->strides[0];
   eraseDimension(*view, 0);
   return Tensor(view);
@@ -86,8 +90,10 @@ Tensor Tensor::slice(const Interval& region, unsigned dimension) const {
 }
 
 Tensor Tensor::slice(ArrayRef<std::size_t> begin, ArrayRef<std::size_t> end) const {
-  check(begin.size() == end.size(), "slice", "end", "have as many entries as begin, " + std::to_string(begin.size()),
-        std::to_string(end.size()), "Give both for the same dimensions.");
+  if (begin.size() != end.size()) {
+    refuse("slice", "end", "have as many entries as begin, " + std::to_string(begin.size()), std::to_string(end.size()),
+           "Give both for the same dimensions.");
+  }
   auto view = copyOf(*this);
   for (std::size_t d = 0; d < begin.size(); ++d) sliceDimension(*view, begin[d], end[d], d);
   return Tensor(view);
@@ -117,7 +123,9 @@ std::vector<Tensor> Tensor::slices(ArrayRef<unsigned> indices, unsigned dimensio
 Tensor Tensor::subSample(unsigned stride, unsigned dimension) const {
   auto view = copyOf(*this);
   checkDimension(*view, "subSample", dimension);
-  check(stride > 0, "subSample", "stride", "be positive", "0", "A stride of 1 keeps everything.");
+  if (stride == 0) {
+    refuse("subSample", "stride", "be positive", "0", "A stride of 1 keeps everything.");
+  }
   view->shape[dimension] = (view->shape[dimension] + stride - 1) / stride;
   view->strides[dimension] *= static_cast<std::ptrdiff_t>(stride);
   return Tensor(view);
@@ -156,15 +164,18 @@ Tensor Tensor::reverse(unsigned dimension) const {
 
 Tensor Tensor::reshape(ArrayRef<std::size_t> shape) const {
   const std::size_t elements = std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
-  check(elements == numElements(), "reshape", "shape", "hold " + std::to_string(numElements()) + " elements",
-        toString({shape.data(), shape.size()}), "The product of the sizes has to stay.");
+  if (elements != numElements()) {
+    refuse("reshape", "shape", "hold " + std::to_string(numElements()) + " elements",
+           toString({shape.data(), shape.size()}), "The product of the sizes has to stay.");
+  }
   return Tensor(ipu_model::reshaped(*view_, shape.cloneAsVector()));
 }
 
 Tensor Tensor::reshapePartial(unsigned beginIndex, unsigned endIndex, ArrayRef<std::size_t> newDims) const {
-  check(beginIndex <= endIndex && endIndex <= rank(), "reshapePartial", "endIndex",
-        "lie between beginIndex and the rank " + std::to_string(rank()), std::to_string(endIndex),
-        "Dimensions [beginIndex, endIndex) are replaced.");
+  if (beginIndex > endIndex || endIndex > rank()) {
+    refuse("reshapePartial", "endIndex", "lie between beginIndex and the rank " + std::to_string(rank()),
+           std::to_string(endIndex), "Dimensions [beginIndex, endIndex) are replaced.");
+  }
   std::vector<std::size_t> sizes(shape().begin(), shape().begin() + beginIndex);
   sizes.insert(sizes.end(), newDims.begin(), newDims.end());
   sizes.insert(sizes.end(), shape().begin() + endIndex, shape().end());
@@ -194,8 +205,10 @@ Tensor Tensor::squeeze(ArrayRef<std::size_t> dims) const {
   std::vector<std::size_t> sizes;
   for (std::size_t d = 0; d < rank(); ++d) {
     const bool dropped = std::find(dims.begin(), dims.end(), d) != dims.end();
-    check(!dropped || shape()[d] == 1, "squeeze", "dims", "name dimensions of size 1",
-          std::to_string(d) + " of shape " + shapeToString(), "Slice the dimension first.");
+    if (dropped && shape()[d] != 1) {
+      refuse("squeeze", "dims", "name dimensions of size 1", std::to_string(d) + " of shape " + shapeToString(),
+             "Slice the dimension first.");
+    }
     if (!dropped) sizes.push_back(shape()[d]);
   }
   return reshape(sizes);
@@ -221,14 +234,18 @@ Tensor Tensor::dimShuffle(ArrayRef<unsigned> permutation) const {
     view->shape[d] = shape()[permutation[d]];
     view->strides[d] = view_->strides[permutation[d]];
   }
-  check(valid, "dimShuffle", "permutation", "hold each of the " + std::to_string(rank()) + " dimensions once",
-        std::to_string(permutation.size()) + " entries", "dimShuffle({1, 0}) transposes a matrix.");
+  if (!valid) {
+    refuse("dimShuffle", "permutation", "hold each of the " + std::to_string(rank()) + " dimensions once",
+           std::to_string(permutation.size()) + " entries", "dimShuffle({1, 0}) transposes a matrix.");
+  }
   return Tensor(view);
 }
 
 Tensor Tensor::dimShufflePartial(ArrayRef<unsigned> source, ArrayRef<unsigned> destination) const {
-  check(source.size() == destination.size(), "dimShufflePartial", "destination", "have as many entries as source",
-        std::to_string(destination.size()), "Each dimension of source goes to one place.");
+  if (source.size() != destination.size()) {
+    refuse("dimShufflePartial", "destination", "have as many entries as source", std::to_string(destination.size()),
+           "Each dimension of source goes to one place.");
+  }
   std::vector<unsigned> permutation(rank(), rank());
   for (std::size_t i = 0; i < source.size(); ++i) {
     checkDimension(*view_, "dimShufflePartial", source[i]);
@@ -253,7 +270,9 @@ Tensor Tensor::transpose() const {
 }
 
 Tensor concat(ArrayRef<Tensor> tensors, unsigned dimension) {
-  check(!tensors.empty(), "concat", "tensors", "hold at least one tensor", "none", "Leave the call out.");
+  if (tensors.empty()) {
+    refuse("concat", "tensors", "hold at least one tensor", "none", "Leave the call out.");
+  }
   const View& first = viewOf(tensors[0]);
   checkDimension(first, "concat", dimension);
   std::vector<std::size_t> shape = tensors[0].dimRoll(dimension).shape();
@@ -262,11 +281,12 @@ Tensor concat(ArrayRef<Tensor> tensors, unsigned dimension) {
   for (const Tensor& tensor : tensors) {
     std::vector<std::size_t> expected = first.shape;
     if (tensor.rank() == expected.size()) expected[dimension] = tensor.dim(dimension);
-    check(tensor.shape() == expected && tensor.elementType() == first.type, "concat", "tensors",
-          "agree in type and in all dimensions but " + std::to_string(dimension),
-          tensors[0].elementType().toString() + toString(first.shape) + " and " + tensor.elementType().toString() +
-              tensor.shapeToString(),
-          "Reshape them first.");
+    if (tensor.shape() != expected || tensor.elementType() != first.type) {
+      refuse("concat", "tensors", "agree in type and in all dimensions but " + std::to_string(dimension),
+             tensors[0].elementType().toString() + toString(first.shape) + " and " + tensor.elementType().toString() +
+                 tensor.shapeToString(),
+             "Reshape them first.");
+    }
     shape[0] += tensor.dim(dimension);
     for (const ipu_model::Run& run : viewOf(tensor.dimRoll(dimension)).runs()) ipu_model::appendRun(runs, run);
   }

@@ -1,0 +1,211 @@
+"""The library's own ops on the device: their codelets yield what the references yield, and gradients likewise.
+
+Arguments are dyadic (tests/cases.py), so that sums are exact in any order and results are held equal to the bit;
+gradients go through divisions and cosines, which differ in their last bits.
+"""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import snnjax
+from snnjax import SparseSpikes
+from snnjax.ipu import lowering
+from tests import cases
+
+CASES = {case.name: case for case in cases.OPS if case.name != "spike"}  # which is a few plain operations
+# Of sums of some dozen products: a few units in the last place of float32, of float16 where weights are.
+CLOSE = {"rtol": 1e-5, "atol": 1e-6}
+HALF = {"rtol": 4e-3, "atol": 4e-3}
+
+
+def on_device(device: jax.Device, function: Any, *arguments: Any) -> Any:
+    """What the jitted function yields there, as NumPy arrays."""
+    there = jax.tree.map(lambda leaf: jax.device_put(leaf, device), arguments)
+    return cases.as_numpy(jax.jit(function)(*there))
+
+
+def reference(function: Any, *arguments: Any) -> Any:
+    return on_device(jax.devices("cpu")[0], function, *arguments)
+
+
+def assert_close(actual: Any, expected: Any, tolerance: dict[str, float]) -> None:
+    jax.tree.map(
+        lambda a, e: np.testing.assert_allclose(a.astype(np.float64), e.astype(np.float64), **tolerance),
+        actual,
+        expected,
+    )
+
+
+def is_floating(tree: Any) -> bool:
+    return all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in jax.tree.leaves(tree))
+
+
+def wavy_sum(results: Any) -> jax.Array:
+    """A number that depends on every floating result, each in its own way."""
+    leaves = [leaf for leaf in jax.tree.leaves(results) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    return jnp.sum(
+        jnp.stack([jnp.sum(jnp.cos(leaf.astype(jnp.float32) + n)) for n, leaf in enumerate(leaves)])
+    )
+
+
+def targets_of(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Fills with the plans that are made."""
+    plans: list[bytes] = []
+    lower = lowering.lower
+
+    def recording(program: bytes, options: bytes) -> bytes:
+        plans.append(lower(program, options))
+        return plans[-1]
+
+    monkeypatch.setattr(lowering, "lower", recording)
+    return plans
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_equal_the_reference(ipus, monkeypatch, name):
+    plans = targets_of(monkeypatch)
+    case = CASES[name]
+    arguments = case.arguments(np.random.default_rng(3))
+    assert_close(
+        on_device(ipus[0], case.function, *arguments), reference(case.function, *arguments), {"rtol": 0}
+    )
+    assert f"snnjax_{name}".encode() in plans[-1]
+
+
+def without_recorded_spikes(*arguments: Any, **options: Any) -> Any:
+    inputs, layers, readout, state, lengths, second_threshold = arguments
+    options = {"capacity": cases.CAPACITY, "second_threshold": second_threshold, **options}
+    out, state = snnjax.lif_network(inputs, layers, readout, state, lengths=lengths, **options)
+    return out.output, out.activity, out.dropped, tuple(state)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_equal_the_reference(ipus, monkeypatch, name):
+    plans = targets_of(monkeypatch)
+    case = CASES[name]
+    function = without_recorded_spikes if name == "lif_network" else case.function
+    arguments = case.arguments(np.random.default_rng(4))
+    floating = tuple(i for i, argument in enumerate(arguments) if is_floating(argument))
+    gradient = jax.grad(lambda *a: wavy_sum(function(*a)), argnums=floating)
+    assert_close(on_device(ipus[0], gradient, *arguments), reference(gradient, *arguments), CLOSE)
+    assert f"snnjax_{name}".encode() in plans[-1]
+    assert b"_backward" in plans[-1]
+
+
+def network(
+    rng: np.random.Generator, dtype: Any = jnp.float32, widths: tuple[int, ...] = (7, 6)
+) -> tuple[Any, ...]:
+    """Layers and a read-out, feed-forward."""
+    pairs = zip((5, *widths), widths, strict=False)
+    layers = tuple(cases.network_layer(rng, *pair, recurrent=False) for pair in pairs)
+    readout = snnjax.LeakyReadout(
+        cases.dyadic(rng, -16, 16, widths[-1], 3), cases.halves(rng), cases.halves(rng)
+    )
+    return jax.tree.map(lambda leaf: leaf.astype(dtype), (layers, readout))
+
+
+def events(rng: np.random.Generator, steps: int = 4, batch: int = 3) -> SparseSpikes:
+    lists = cases.spike_lists(rng, steps * batch, 6, 5)
+    return jax.tree.map(lambda leaf: leaf.reshape(steps, batch, *leaf.shape[1:]), lists)
+
+
+def outputs(inputs: Any, layers: Any, readout: Any, **options: Any) -> Any:
+    out, state = snnjax.lif_network(inputs, layers, readout, **options)
+    return out.output, out.activity, tuple(state)
+
+
+VARIANTS = {
+    "everything listed": {},
+    "capacity": {"capacity": (2, 3)},
+    "second threshold": {"capacity": 4, "second_threshold": 0.25},
+    "reset to zero": {"capacity": 4, "reset": "zero"},
+    "attached reset": {"capacity": 4, "detach_reset": False},
+    "more slots than neurons": {"capacity": 12},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_networks_on_events_and_their_gradients(ipus, variant):
+    rng = np.random.default_rng(5)
+    arguments = (events(rng).values, events(rng), *network(rng))
+
+    def run(values: Any, lists: Any, layers: Any, readout: Any) -> Any:
+        return outputs(
+            SparseSpikes(**{**vars(lists), "values": values}), layers, readout, **VARIANTS[variant]
+        )
+
+    assert_close(on_device(ipus[0], run, *arguments), reference(run, *arguments), {"rtol": 0})
+    gradient = jax.grad(lambda *a: wavy_sum(run(*a)), argnums=(0, 2, 3))
+    assert_close(on_device(ipus[0], gradient, *arguments), reference(gradient, *arguments), CLOSE)
+
+
+def test_spiking_output_and_recorded_spikes(ipus):
+    rng = np.random.default_rng(6)
+    lists, (layers, _) = events(rng), network(rng)
+
+    def run(lists: Any, layers: Any) -> Any:
+        out, state = snnjax.lif_network(lists, layers, None, capacity=(12, 2), record_spikes=True)
+        return out.output, out.activity, out.dropped, out.spikes, tuple(state)
+
+    assert_close(on_device(ipus[0], run, lists, layers), reference(run, lists, layers), {"rtol": 0})
+
+
+@pytest.mark.parametrize("capacity", [None, 3])
+def test_networks_in_float16(ipus, capacity):
+    rng = np.random.default_rng(7)
+    layers, readout = network(rng, jnp.float16)
+    function = functools.partial(outputs, capacity=capacity)
+    arguments = (events(rng), layers, readout)
+    assert_close(on_device(ipus[0], function, *arguments), reference(function, *arguments), HALF)
+
+
+def test_gradient_of_each_example(ipus):
+    """`vmap` of a gradient has one group of weights for each example."""
+    rng = np.random.default_rng(8)
+    layers, readout = network(rng)
+    lists = events(rng)
+
+    def one(lists: Any, layers: Any, readout: Any) -> Any:
+        each = jax.tree.map(lambda leaf: jnp.expand_dims(leaf, 1), lists)
+        return wavy_sum(outputs(each, layers, readout, capacity=3))
+
+    gradients = jax.vmap(jax.grad(one, argnums=(1, 2)), in_axes=(1, None, None))
+    arguments = (lists, layers, readout)
+    assert_close(on_device(ipus[0], gradients, *arguments), reference(gradients, *arguments), CLOSE)
+
+
+def test_backward_pass_without_its_forward_pass(ipus):
+    """In another program the record is out of reach, and the forward pass runs again."""
+    rng = np.random.default_rng(9)
+    layers, readout = network(rng)
+    lists = events(rng)
+
+    def run(device: jax.Device) -> Any:
+        there = jax.tree.map(lambda leaf: jax.device_put(leaf, device), (lists, layers, readout))
+        out, pull = jax.vjp(lambda *a: outputs(there[0], *a, capacity=3), *there[1:])
+        return cases.as_numpy(jax.jit(pull)(jax.tree.map(jnp.ones_like, out)))
+
+    assert_close(run(ipus[0]), run(jax.devices("cpu")[0]), CLOSE)
+
+
+def test_a_loop_of_single_steps(ipus):
+    """The network as a scan of its ops: lists, products and steps inside a loop of the device."""
+    rng = np.random.default_rng(10)
+    weights, inputs = cases.dyadic(rng, -16, 16, 5, 6), cases.dyadic(rng, 0, 24, 4, 3, 6)
+
+    def run(inputs: Any, weights: Any) -> Any:
+        def step(v: Any, current: Any) -> Any:
+            lists = snnjax.select_spikes(v[:, :5], 0.75, 0.5, capacity=2)
+            v, spikes = snnjax.lif_step(v, current + snnjax.spike_matmul(lists, weights), 0.5, 1.0)
+            return v, spikes
+
+        return jax.lax.scan(step, jnp.zeros((3, 6)), inputs)
+
+    assert_close(on_device(ipus[0], run, inputs, weights), reference(run, inputs, weights), {"rtol": 0})
+    gradient = jax.grad(lambda *a: wavy_sum(run(*a)), argnums=(0, 1))
+    assert_close(on_device(ipus[0], gradient, inputs, weights), reference(gradient, inputs, weights), CLOSE)
