@@ -117,6 +117,7 @@ SNNJAX_REDUCE_NUMBER(Smallest)
 template class Reduce<AllOf, bool, bool>;
 template class Reduce<AnyOf, bool, bool>;
 template class Reduce<BitAnd, unsigned, unsigned>;
+template class Reduce<BitAnd, unsigned char, unsigned char>;
 template class Reduce<BitXor, unsigned, unsigned>;
 template class Reduce<BitXor, unsigned char, unsigned char>;
 #define SNNJAX_REDUCE_BITS(T) template class Reduce<BitOr, T, T>;

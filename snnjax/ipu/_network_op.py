@@ -42,8 +42,8 @@ def lif_network(
 
     Any of ``g_output``, ``g_counts<l>``, ``g_last_v<l>``, ``g_last_spikes<l>``, ``g_last_readout_v`` asks for
     gradients: ``g_weights<l>``, ``g_recurrent<l>``, ``g_bias<l>``, ``g_v<l>``, ``g_spikes<l>`` where first spikes are
-    given, ``g_readout_weights``, ..., with `learns_constants` ``g_decay<l>``, ``g_threshold<l>`` and ``g_gain<l>``, and
-    with `inputs_gradient` ``g_values`` or ``g_inputs``.
+    given, ``g_readout_weights``, ..., with `learns_constants` ``g_decay<l>``, ``g_threshold<l>``, ``g_gain<l>``,
+    ``g_readout_decay`` and ``g_readout_gain``, and with `inputs_gradient` ``g_values`` or ``g_inputs``.
     """
     network = Network(operands, capacity, inputs_gradient)
     network.set_switches(surrogate, slope, reset, detach_reset, mapping)
@@ -230,8 +230,8 @@ class Network:
                 if operands.numbers["first_spikes"]:
                     operands.result(f"g_spikes{layer}", state)
             operands.result(f"g_weights{layer}", (self.inputs_of(layer), neurons))
-            constants = ("decay", "threshold", "gain") if is_lif and learns_constants else ()
-            for part in ("bias", "v", *constants):
+            constants = ("decay", "gain", *(("threshold",) if is_lif else ()))
+            for part in ("bias", "v", *(constants if learns_constants else ())):
                 operands.result(f"g_{part}{layer}", state)
         if self.inputs_gradient:
             operands.result("g_values", (self.steps, self.batch, self.slots))
@@ -251,7 +251,8 @@ class Network:
                 self._complete_lists(results, layer)
         renamed = {f"last{layer}": f"last_{self.name('v', layer)}" for layer in range(last + 1)}
         if self.has_readout:
-            renamed |= {f"g_{part}{last}": f"g_readout_{part}" for part in ("weights", "bias", "v")}
+            parts = ("weights", "bias", "v", "decay", "gain")
+            renamed |= {f"g_{part}{last}": f"g_readout_{part}" for part in parts}
         if self.is_dense:
             renamed["g_values"] = "g_inputs"
         return {renamed.get(name, name): array for name, array in results.items()}

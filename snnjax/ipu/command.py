@@ -12,6 +12,7 @@ from snnjax.ipu.examples import Sizes, random_example
 from snnjax.ipu.harness import CHIPS, OPS, run_on_model
 
 _EXAMPLE = "of the random example"
+_SWITCHES = {"half": "float16", "recurrent": "recurrent layers", "dense": "dense inputs"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--set", nargs="+", default=[], metavar="NAME=VALUE", help="attributes, such as reset=zero capacity=8"
     )
     for size in fields(Sizes):
-        if size.name == "half":
-            run.add_argument("--half", action="store_true", help=f"float16 {_EXAMPLE}")
+        if size.name in _SWITCHES:
+            run.add_argument(f"--{size.name}", action="store_true", help=f"{_SWITCHES[size.name]} {_EXAMPLE}")
         elif size.name == "backward":
             run.add_argument("--forward-only", action="store_true", help=f"no gradients {_EXAMPLE}")
         elif size.name == "neurons":

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int32, Shaped
+from jaxtyping import Float32, Int32, Shaped
 
 # Arrays and attributes for `run_on_model`.
 Example = tuple[dict[str, Shaped[np.ndarray, "..."]], dict[str, Any]]
@@ -21,6 +21,8 @@ class Sizes:
     neurons: tuple[int, ...] = (128, 128)  # of the layers
     outputs: int = 10
     capacity: int = 24  # of the lists of spikes
+    recurrent: bool = False  # all layers
+    dense: bool = False  # the events as inputs of 1 among zeros
     half: bool = False
     backward: bool = True
     seed: int = 0
@@ -90,6 +92,11 @@ def _lif_network(sizes: Sizes, rng: np.random.Generator) -> Example:
         arrays[names[0]] = rng.normal(0, 0.42, (inputs, neurons)) / np.sqrt(count)
         arrays[names[1]] = np.full(neurons, 0.9)
         arrays[names[2]] = np.full(neurons, 1.0)
+        if sizes.recurrent and layer < len(sizes.neurons):
+            weights = rng.normal(0, 0.1, (neurons, neurons))
+            arrays[f"recurrent{layer}"] = weights / np.sqrt(listed[layer + 1])
+    if sizes.dense:
+        arrays["inputs"] = _as_dense(arrays.pop("ids"), sizes.inputs)
     if sizes.backward:
         arrays["g_output"] = rng.normal(size=(sizes.steps, sizes.batch, sizes.outputs))
     return arrays, {"capacity": sizes.capacity}
@@ -98,6 +105,12 @@ def _lif_network(sizes: Sizes, rng: np.random.Generator) -> Example:
 def _training_step(sizes: Sizes, rng: np.random.Generator) -> Example:
     arrays, attributes = _lif_network(replace(sizes, backward=False), rng)
     return {**arrays, "labels": rng.integers(0, sizes.outputs, sizes.batch)}, attributes
+
+
+def _as_dense(ids: Int32[np.ndarray, "*batch slots"], inputs: int) -> Float32[np.ndarray, "*batch inputs"]:
+    dense = np.zeros((*ids.shape[:-1], inputs + 1), np.float32)
+    np.put_along_axis(dense, ids, 1.0, axis=-1)
+    return dense[..., :inputs]
 
 
 def _events(rng: np.random.Generator, rows: int, sizes: Sizes) -> Int32[np.ndarray, "rows slots"]:

@@ -68,7 +68,7 @@ def fit(
         settings: of the caller, for JSON; stored in the checkpoint and compared with it when resumed.
         on_epoch: called with the metrics of each epoch, after its checkpoint.
         progress_bar: draw one, if tqdm is installed.
-        device: on which training and validation steps run, such as ``jax.devices("ipu")[0]``; None takes JAX's default.
+        device: where the training steps run, such as ``jax.devices("ipu")[0]``; None takes JAX's default.
 
     Raises:
         ValueError: to resume without a checkpoint, or from one of other settings.
@@ -104,19 +104,13 @@ def fit(
         test = functools.partial(evaluate, network, loss=loss, batch_size=config.batch_size, step=evaluation)
         with draw_bar(progress_bar, config.epochs * steps, first * steps) as advance:
             for epoch in range(first, config.epochs):
-                begun = _copied(progress.state, device)
                 state, trained = _train_epoch(
-                    train_step, begun, epoch, datasets.get(epoch), progress.key, config, stop, advance
+                    train_step, progress, datasets.get(epoch), config, stop, advance, device
                 )
                 if trained is None:
                     break
-                tested = test(state.params, validation)
-                # What is kept for long would be in the way on the device.
-                kept = state if device is None else _copied(state, None)
-                progress = after_epoch(progress, kept, trained, tested)
-                _keep(progress, folder, stored)
-                if on_epoch is not None:
-                    on_epoch(progress.metrics[-1])
+                progress = after_epoch(progress, state, trained, test(state.params, validation))
+                _keep(progress, folder, stored, on_epoch)
     return _result(progress, config)
 
 
@@ -125,25 +119,21 @@ def _result(progress: Progress, config: TrainConfig) -> FitResult:
     return FitResult(progress.best_params, progress.best_epoch, progress.metrics, interrupted)
 
 
-def _copied(state: TrainState, device: Any) -> TrainState:
-    """A copy on a device, by way of the host; a step destroys the state that it is given."""
-    on_host = jax.tree.map(np.array, state)
-    return jax.tree.map(jnp.asarray, on_host) if device is None else jax.device_put(on_host, device)
-
-
 def _train_epoch(
     train_step: Callable[..., Any],
-    state: TrainState,
-    epoch: int,
+    progress: Progress,
     dataset: Any,
-    key: jax.Array,
     config: TrainConfig,
     stop: threading.Event,
     advance: Callable[[], Any],
+    device: Any,
 ) -> tuple[TrainState, dict[str, Any] | None]:
     """Train on each sample once (but for a last incomplete batch); no numbers if `stop` was set before the end."""
-    start, totals, key = time.perf_counter(), [], jax.random.wrap_key_data(key)
-    second_threshold = second_threshold_at(config, epoch)
+    start, totals, epoch = time.perf_counter(), [], len(progress.metrics)
+    second_threshold, key = second_threshold_at(config, epoch), jax.random.wrap_key_data(progress.key)
+    # A step destroys the state that it is given, but this one may belong to the caller or be the best so far.
+    copy = jnp.copy if device is None else lambda leaf: jax.device_put(np.array(leaf), device)
+    state = jax.tree.map(copy, progress.state)
     for indices in batches(key, len(dataset), config.batch_size, epoch=epoch, drop_last=True):
         if stop.is_set():
             return state, None
@@ -151,6 +141,8 @@ def _train_epoch(
         totals.append(counted)
         advance()
     jax.block_until_ready(state)
+    if device is not None:  # kept there, it would be in the way
+        state = jax.tree.map(lambda leaf: jnp.asarray(np.array(leaf)), state)
     return state, summarise(totals, time.perf_counter() - start)
 
 
@@ -163,8 +155,13 @@ def _steps_per_epoch(datasets: Prepared, first: int, config: TrainConfig) -> int
     return samples // config.batch_size
 
 
-def _keep(progress: Progress, folder: Path | None, stored: dict[str, Any]) -> None:
-    """Save the progress, and say so if a layer is silent."""
+def _keep(
+    progress: Progress,
+    folder: Path | None,
+    stored: dict[str, Any],
+    on_epoch: Callable[[dict[str, Any]], None] | None,
+) -> None:
+    """Save the progress, say so if a layer is silent, and tell the caller."""
     if folder is not None:
         save(folder, progress, stored)
     line = progress.metrics[-1]
@@ -175,3 +172,5 @@ def _keep(progress: Progress, folder: Path | None, stored: dict[str, Any]) -> No
                 "Start from larger weights (network.init with sample inputs), or lower the threshold."
             )
             warnings.warn(text, RuntimeWarning, stacklevel=4)
+    if on_epoch is not None:
+        on_epoch(line)

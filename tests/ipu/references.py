@@ -85,7 +85,8 @@ def _lif_network(given: Arrays, surrogate: Surrogate, **options: Any) -> Arrays:
     names = [f"{part}{layer}" for layer in range(num_layers(given)) for part in parts]
     names = [name for name in (*names, *(("values", "inputs") if inputs_gradient else ())) if name in given]
     if "readout_weights" in given:
-        names += [f"readout_{part}" for part in ("weights", "bias", "v")]
+        constants = ("decay", "gain") if learns_constants else ()
+        names += [f"readout_{part}" for part in ("weights", "bias", "v", *constants)]
 
     def network(arrays: Arrays) -> tuple[Arrays, Arrays]:
         results = _network_results({**given, **arrays}, surrogate, options)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from snnjax.ipu import _model_library
+from snnjax.ipu import _model_library, _plugin
 from tests.architecture import ROOT
 
 # The version that the tables describe; later ones only append to each structure and to the list of functions.
@@ -137,8 +137,6 @@ def plugin(model: None) -> Any:
 def test_conformance(plugin: Any) -> None:
     """The harness finds nothing that the plugin promises and does not keep."""
     conform = importlib.import_module("pypjrt.conform")
-    from snnjax.ipu import _plugin
-
     _plugin.library()
     report = conform.run(plugin, {"num_devices": 1, "num_tiles": 4})
     failed = [(check.id, check.detail) for check in report.checks if check.result is conform.Result.FAIL]
@@ -147,3 +145,40 @@ def test_conformance(plugin: Any) -> None:
     assert {"client.create", "buffer.from_host", "compile.serialize", "execute.single_device"} <= passed
     assert report.api_version == (0, 96)
     assert report.slots == SLOTS_OF_OUR_VERSION
+
+
+@pytest.mark.usefixtures("model")
+def test_bytes_of_no_program_and_of_other_ipus_are_refused(plugin: Any) -> None:
+    """Bytes reach the plugin as they are; jaxlib wraps them and would find some of this itself."""
+    client_of = importlib.import_module("pypjrt.client").Client
+    text = "module @m { func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> } }"
+    _plugin.library()
+    with client_of(plugin, options={"num_tiles": 4}) as client, client_of(plugin, options={"num_tiles": 8}) as larger:
+        program = client.compile(text).serialize()
+        assert client.deserialize_executable(program).num_outputs == 1
+        for given, to, said in (
+            (b"", client, 'must begin with "snnjax program for IPUs mk2/4", got ""'),
+            (b"no program", client, 'got "no program"'),
+            (program, larger, 'must begin with "snnjax program for IPUs mk2/8", got "snnjax program for IPUs mk2/4"'),
+            (program[:-9], client, "plan"),
+            (program.replace(b"/4\n", b"/4\nX"), client, "plan"),
+        ):
+            with pytest.raises(Exception, match=re.escape(said)):
+                to.deserialize_executable(given)
+
+
+@pytest.mark.usefixtures("model")
+def test_function_that_is_not_there_says_so(plugin: Any) -> None:
+    errors = importlib.import_module("pypjrt.errors")
+    with pytest.raises(errors.Unimplemented, match="PJRT_Client_DmaMap is not there for the IPU"):
+        plugin.call("PJRT_Client_DmaMap", plugin.args("PJRT_Client_DmaMap_Args"))
+
+
+@pytest.mark.usefixtures("model")
+def test_structure_that_ends_too_early_is_refused(plugin: Any) -> None:
+    """As that of a caller who is older than the last field that the plugin needs."""
+    errors = importlib.import_module("pypjrt.errors")
+    args = plugin.args("PJRT_Client_Create_Args")
+    args.struct_size = 40
+    with pytest.raises(errors.InvalidArgument, match="`struct_size` must be at least 72, got 40"):
+        plugin.call("PJRT_Client_Create", args)

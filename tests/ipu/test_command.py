@@ -62,6 +62,15 @@ def test_half_forward_only_runs_fewer_programs(capsys: pytest.CaptureFixture[str
     assert "backward" not in out
 
 
+@pytest.mark.parametrize("op", ["lif_network", "training_step"])
+def test_recurrent_and_dense_examples_run(op: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*RUN, op, *SMALL, "--tiles", "5", "--recurrent", "--dense"]) == 0
+    out = capsys.readouterr().out
+    assert "snnjax::LifRecurrentForward<float,short unsigned int>" in out
+    assert "snnjax::ListInputs<short unsigned int>" in out
+    assert ("g_recurrent1: float32[5, 5]" if op == "lif_network" else "new_recurrent1: float32[5, 5]") in out
+
+
 @pytest.mark.parametrize(
     "options, message",
     [

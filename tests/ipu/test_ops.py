@@ -88,6 +88,10 @@ NETWORKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"dense": True, "recurrent": (0,), "lengths": True, "widths": (8,)},
         {"capacity": 4, "inputs_gradient": True, "surrogate": "arctan"},
     ),
+    "recurrent-wide": (  # first spikes in more than one piece
+        {"recurrent": (0,), "first_spikes": True, "widths": (301,), "batch": 30, "steps": 2},
+        {"capacity": 40},
+    ),
     "one-step": ({"recurrent": (0,), "steps": 1, "first_spikes": True}, {"capacity": 4}),
     "three-layers": ({"widths": (7, 6, 10), "lengths": True}, {"capacity": 4, "surrogate": "triangle", "slope": 2.0}),
 }  # fmt: skip

@@ -146,11 +146,9 @@ class NetworkRun {
                                        {numbered("g_bias", l), own.g_bias},
                                        {numbered("g_v", l), layer.leaky ? own.g_v : own.g_first}};
     if (layer.recurrent) gradients.push_back({numbered("g_recurrent", l), own.g_recurrent, true});
-    if (!layer.leaky && plan_.options.learns_constants) {
-      gradients.insert(gradients.end(), {{numbered("g_decay", l), own.g_decay},
-                                         {numbered("g_threshold", l), own.g_threshold},
-                                         {numbered("g_gain", l), own.g_gain}});
-    }
+    if (!plan_.options.learns_constants) return gradients;
+    gradients.insert(gradients.end(), {{numbered("g_decay", l), own.g_decay}, {numbered("g_gain", l), own.g_gain}});
+    if (!layer.leaky) gradients.push_back({numbered("g_threshold", l), own.g_threshold});
     return gradients;
   }
 

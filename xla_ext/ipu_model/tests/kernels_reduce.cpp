@@ -96,6 +96,30 @@ void testLogic(const CodeletLibrary& library) {
   }
 }
 
+template <typename T>
+void testBits(const CodeletLibrary& library, const std::string& op, const std::string& type) {
+  Draw draw(7);
+  for (const Shape s : kShapes) {
+    std::vector<T> in(s.outer * s.rows * s.inner);
+    for (T& x : in) x = static_cast<T>(draw.bits());
+    const std::vector<T> out = reduce<T, T>(library, op + "," + type + "," + type, s, in);
+    for (unsigned i = 0; i < out.size(); ++i) {
+      T result = op == "BitAnd" ? static_cast<T>(~T(0)) : T(0);
+      for (unsigned row = 0; row < s.rows; ++row) {
+        const T x = in[(i / s.inner * s.rows + row) * s.inner + i % s.inner];
+        result = static_cast<T>(op == "BitAnd" ? result & x : op == "BitOr" ? result | x : result ^ x);
+      }
+      CHECK_EQUAL(out[i], result);
+    }
+  }
+}
+
+void testBits(const CodeletLibrary& library) {
+  for (const std::string op : {"BitAnd", "BitOr", "BitXor"}) testBits<unsigned>(library, op, "unsigned");
+  for (const std::string op : {"BitAnd", "BitOr", "BitXor"}) testBits<unsigned char>(library, op, "unsigned char");
+  testBits<unsigned short>(library, "BitOr", "unsigned short");
+}
+
 // Halves are summed as floats: 2048 + 1 + 1 would stay 2048 in half. Sums of integers wrap around. NaN is the largest.
 void testEdges(const CodeletLibrary& library) {
   const std::vector<half> halves = {half(2048), half(1), half(1)};
@@ -117,6 +141,7 @@ int main(int argc, char** argv) {
   return runForms(argc, argv, [](const CodeletLibrary& library) {
     test(library);
     testLogic(library);
+    testBits(library);
     testEdges(library);
   });
 }

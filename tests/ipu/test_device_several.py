@@ -1,0 +1,80 @@
+"""Several IPUs: arrays spread over them, programs on all or some, in any order."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+SPREAD = PartitionSpec("ipus")
+
+
+@pytest.fixture(params=[(0, 1), (2, 1), (0, 1, 2, 3), (3,)], ids=str)
+def mesh(ipus, request):
+    """Some of the IPUs, not always in their order."""
+    return Mesh(np.array([ipus[number] for number in request.param]), ("ipus",))
+
+
+def spread(array, mesh, spec=SPREAD):
+    return jax.device_put(array, NamedSharding(mesh, spec))
+
+
+def on_each(f, mesh, in_specs=SPREAD, out_specs=SPREAD, **options):
+    return jax.jit(jax.shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs), **options)
+
+
+def test_program_runs_on_the_ipus_of_its_arrays(mesh):
+    array = np.arange(24, dtype=np.float32).reshape(12, 2)
+    result = on_each(lambda x: x * 2 + 1, mesh)(spread(array, mesh))
+    assert result.sharding == NamedSharding(mesh, SPREAD)
+    assert [shard.device for shard in result.addressable_shards] == list(mesh.devices)
+    np.testing.assert_array_equal(result, array * 2 + 1)
+
+
+def test_operands_may_be_whole_on_each_ipu(mesh):
+    x, w = np.arange(24, dtype=np.float32).reshape(12, 2), np.float32([[3, 5]])
+    f = on_each(lambda x, w: (x + w, w * 2), mesh, (SPREAD, PartitionSpec()), (SPREAD, PartitionSpec()))
+    sums, doubled = f(spread(x, mesh), spread(w, mesh, PartitionSpec()))
+    np.testing.assert_array_equal(sums, x + w)
+    np.testing.assert_array_equal(doubled, w * 2)
+    assert doubled.sharding.is_fully_replicated
+
+
+def test_donated_shards_are_used_up(mesh):
+    x = spread(np.arange(24, dtype=np.float32), mesh)
+    step = on_each(lambda x: x + 1, mesh, donate_argnums=0)
+    y = x
+    for _ in range(3):
+        y = step(y)
+    assert x.is_deleted()
+    np.testing.assert_array_equal(y, np.arange(24) + 3)
+
+
+def test_results_pass_between_programs_on_one_and_on_several(ipus):
+    mesh = Mesh(np.array(ipus[:2]), ("ipus",))
+    both, alone = on_each(lambda x: x + 1, mesh), jax.jit(lambda x: x * 2)
+    x = spread(np.arange(8, dtype=np.float32), mesh)
+    for _ in range(3):
+        first, second = (shard.data for shard in both(x).addressable_shards)
+        x = jax.make_array_from_single_device_arrays(
+            (8,), x.sharding, [alone(first), jax.device_put(alone(jax.device_put(second, ipus[0])), ipus[1])]
+        )
+    expected = np.arange(8)
+    for _ in range(3):
+        expected = (expected + 1) * 2
+    np.testing.assert_array_equal(x, expected)
+
+
+def test_ahead_of_time_program_says_how_its_arrays_are_spread(mesh):
+    x = spread(np.arange(12, dtype=np.float32), mesh)
+    compiled = on_each(lambda x: x + 1, mesh).lower(x).compile()
+    (parameter,), _ = compiled.input_shardings
+    assert parameter.is_equivalent_to(NamedSharding(mesh, SPREAD), 1)
+    assert compiled.output_shardings.is_equivalent_to(NamedSharding(mesh, SPREAD), 1)
+
+
+def test_automatic_sharding_is_refused_with_a_way_out(ipus):
+    mesh = Mesh(np.array(ipus[:2]), ("ipus",))
+    x = spread(np.arange(8, dtype=np.float32), mesh)
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"UNIMPLEMENTED: .*shard_map"):
+        jax.jit(jnp.sum)(x)
