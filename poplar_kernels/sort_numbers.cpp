@@ -134,7 +134,6 @@ template class OrderedBits<float>;
 template class OrderedBits<half>;
 template class OrderedBits<int>;
 template class OrderedBits<unsigned>;
-template class OrderedBits<bool>;
 template class TakeNumbers<unsigned>;
 template class TakeNumbers<unsigned short>;
 template class TakeNumbers<unsigned char>;

@@ -1,8 +1,9 @@
-"""The IPU: for now its model alone, on which the programs of single ops run from NumPy arrays.
+"""The IPU: its device, what a program would cost on it, sessions, and the programs of single ops from NumPy arrays.
 
-Nothing here has run on IPU hardware; what the model covers is said in ``xla_ext/ipu_model/README.md``.
+Today the IPU is a model of it (``xla_ext/ipu_model/README.md`` says what it covers): nothing has run on IPU hardware.
 """
 
+from snnjax.ipu import snnjax_jax_plugin
 from snnjax.ipu._profile import Codelet as Codelet
 from snnjax.ipu._profile import Phases as Phases
 from snnjax.ipu._profile import Profile as Profile
@@ -12,3 +13,6 @@ from snnjax.ipu.harness import run_on_model as run_on_model
 from snnjax.ipu.session import OutOfTileMemory as OutOfTileMemory
 from snnjax.ipu.session import Session as Session
 from snnjax.ipu.session import get_session as get_session
+
+# An installed snnjax is asked for the platform by JAX; one that is merely on the path offers it here.
+snnjax_jax_plugin.initialize()

@@ -2,6 +2,7 @@
 
     python -m tests.benchmarks.fresh first_steps <workload> <alternative> <task>
     python -m tests.benchmarks.fresh on_cores <workload> <cores> <rounds> <alternative> ...
+    python -m tests.benchmarks.fresh on_ipus <workload> <alternative> <IPUs> <tiles of each>
 
 Workloads are written in JSON, and so are the answers.
 """
@@ -21,6 +22,7 @@ from tests.benchmarks.workloads import Workload
 
 ROOT = Path(__file__).parents[2]
 TRAINING_STEPS = 3
+IPU_VERSION = "bow"
 KIB_PER_MB = 1e6 / 1024
 RESET_PEAK = "5"  # proc(5), /proc/pid/clear_refs: sets VmHWM back to VmRSS
 
@@ -92,9 +94,17 @@ def on_cores(workload: Workload, cores: str, rounds: str, *names: str) -> list[t
     return [(name, seconds) for (_, name), seconds in times.items()]
 
 
+def on_ipus(workload: Workload, alternative: str, ipus: str, tiles: str) -> dict[str, float]:
+    """What a training step on modelled IPUs would take, and what the model takes."""
+    os.environ.update(SNNJAX_IPU_DEVICES=ipus, SNNJAX_IPU_TILES=tiles, SNNJAX_IPU_VERSION=IPU_VERSION)
+    from tests.benchmarks import ipus as measured  # JAX looks for devices when it is first used
+
+    return measured.training(workload, alternative, int(ipus))
+
+
 def main(arguments: Sequence[str]) -> None:
     task, workload, *words = arguments
-    tasks: dict[str, Any] = {"first_steps": first_steps, "on_cores": on_cores}
+    tasks: dict[str, Any] = {"first_steps": first_steps, "on_cores": on_cores, "on_ipus": on_ipus}
     sys.stdout.write(json.dumps(tasks[task](workloads.from_json(workload), *words)))
 
 

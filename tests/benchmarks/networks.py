@@ -142,7 +142,27 @@ TRAINING, DONATED = "training step", "training step, donated"
 @functools.cache
 def compiled(alternative: str, task: str, readout: bool) -> Callable[..., Any]:
     """The jitted task; `arguments` says what it takes."""
-    forward = ALTERNATIVES[alternative].forward
+    return jitted(ALTERNATIVES[alternative].forward, task, readout)
+
+
+def loss_of(forward: Forward, readout: bool) -> Callable[..., jax.Array]:
+    """The mean cross entropy of (layers, inputs, labels)."""
+
+    def loss(layers: list[Layer], inputs: Any, labels: jax.Array) -> jax.Array:
+        logits = jnp.sum(forward(layers, inputs, readout), axis=0)
+        return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels))
+
+    return loss
+
+
+def updated(layers: list[Layer], state: Any, gradients: list[Layer]) -> tuple[list[Layer], Any]:
+    """The parameters and the optimiser's state after a step."""
+    updates, state = optax.adam(workloads.LEARNING_RATE).update(gradients, state)
+    return optax.apply_updates(layers, updates), state  # pyright: ignore
+
+
+def jitted(forward: Forward, task: str, readout: bool) -> Callable[..., Any]:
+    """The task of any network."""
 
     def outputs(layers: list[Layer], inputs: Any) -> jax.Array:
         return forward(layers, inputs, readout)
@@ -153,14 +173,9 @@ def compiled(alternative: str, task: str, readout: bool) -> Callable[..., Any]:
     def weighted(layers: list[Layer], inputs: Any, weights: jax.Array) -> jax.Array:
         return jnp.sum(outputs(layers, inputs) * weights)
 
-    def loss(layers: list[Layer], inputs: Any, labels: jax.Array) -> jax.Array:
-        each = optax.softmax_cross_entropy_with_integer_labels(logits(layers, inputs), labels)
-        return jnp.mean(each)
-
     def train(layers: list[Layer], state: Any, inputs: Any, labels: jax.Array) -> Any:
-        value, gradients = jax.value_and_grad(loss)(layers, inputs, labels)
-        updates, state = optax.adam(workloads.LEARNING_RATE).update(gradients, state)
-        return optax.apply_updates(layers, updates), state, value
+        value, gradients = jax.value_and_grad(loss_of(forward, readout))(layers, inputs, labels)
+        return (*updated(layers, state, gradients), value)
 
     tasks = {
         FORWARD: outputs,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from tests.benchmarks import networks, timing
-from tests.benchmarks.workloads import W3, Workload, w1, w2
+from tests.benchmarks.workloads import N_MNIST, W3, Workload, w1, w2
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,12 @@ class Plan:
     )
     form_densities: tuple[float, ...] = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 
+    # On the IPU Model: activities of hidden layers, IPUs with a batch each, tiles of each.
+    on_ipu: Workload = N_MNIST
+    activities: tuple[float, ...] = (0.01, 0.05, 0.1)
+    ipus: tuple[int, ...] = (1, 4, 16)
+    tiles: int = 1472
+
     exact: tuple[str, ...] = tuple(networks.EXACT)
     swept: tuple[str, ...] = (*networks.PLAIN, *networks.KERNELS)
     capped: tuple[str, ...] = tuple(networks.CAPPED)
@@ -63,6 +69,10 @@ def quick(peers: tuple[str, ...] = ()) -> Plan:
         cores=(1,),
         forms=((64, 2),),
         form_densities=(0.1,),
+        on_ipu=deep,
+        activities=(0.1,),
+        ipus=(1, 2),
+        tiles=16,
         exact=names,
         swept=names,
         capped=("snnjax, events, capacity 10 %",),

@@ -171,6 +171,31 @@ def start(plan: Plan) -> Iterator[Table]:
         yield Table(f"{plan.deep.name}, growth of memory in three training steps", growth, unit=MEGABYTES)
 
 
+def on_ipus(plan: Plan) -> Iterator[Table]:
+    """The IPU Model: a network of the published comparison, dense and sparse, by activity; then over several IPUs."""
+    from tests.benchmarks import ipus
+
+    announce(f"{plan.on_ipu.name} on the IPU Model")
+    measured: dict[str, Cells] = {what: {} for what in ipus.UNITS}
+    for rate in plan.activities:
+        for name in (ipus.DENSE, ipus.SPARSE):
+            answer = fresh.ask("on_ipus", plan.on_ipu.at_activity(rate), name, 1, plan.tiles)
+            for what, value in answer.items():
+                measured[what][percent(rate), name] = [value]
+    for what, unit in ipus.UNITS.items():
+        yield Table(f"{plan.on_ipu.name}, IPU Model ({fresh.IPU_VERSION}), {what}", measured[what], unit=unit)
+    cells: Cells = {}
+    for count in plan.ipus:
+        workload = plan.on_ipu.at_activity(plan.activities[0])
+        for name in (ipus.DENSE, ipus.SPARSE):
+            of_all = replace(workload, batch=count * workload.batch)
+            answer = fresh.ask("on_ipus", of_all, name, count, plan.tiles)
+            cells[f"{count}", name] = [answer[ipus.MODELLED]]
+    yield Table(
+        f"{plan.on_ipu.name}, {ipus.MODELLED}, a batch an IPU", cells, "IPUs", unit=ipus.UNITS[ipus.MODELLED]
+    )
+
+
 SECTIONS: dict[str, Callable[[Plan], Iterator[Table]]] = {
     "W1": single,
     "W2": recurrent,
@@ -181,4 +206,5 @@ SECTIONS: dict[str, Callable[[Plan], Iterator[Table]]] = {
     "cores": cores,
     "start": start,
     "forms": forms,
+    "ipu": on_ipus,
 }

@@ -55,6 +55,10 @@ class Workload:
     def output_shape(self) -> tuple[int, int, int]:
         return (self.steps, self.batch, self.widths[-1])
 
+    def at_activity(self, activity: float) -> "Workload":
+        """The same with all spiking layers at one activity, and inputs as they are."""
+        return replace(self, rates=(activity,) * len(self.rates))
+
     def at_density(self, density: float) -> "Workload":
         """The same with inputs and all layers at one activity."""
         return replace(self, rate=density, rates=(density,) * len(self.rates))
@@ -85,6 +89,12 @@ def w2(batch: int) -> Workload:
 
 
 W3 = Workload("W3", (2312, 1024, 512, 256, 10), 100, 48, 0.02, (0.020, 0.022, 0.027, 0.029))
+
+
+# The network of the published timings (Finkbeiner et al. 2024, arXiv:2311.04386): 32 events a step.
+N_MNIST = Workload(
+    "N-MNIST, 1466-1466-10", (2312, 1466, 1466, 10), 100, 48, 32 / 2312, (0.01, 0.01), readout=True
+)
 
 
 def as_json(workload: Workload) -> str:

@@ -88,10 +88,6 @@ NETWORKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"dense": True, "recurrent": (0,), "lengths": True, "widths": (8,)},
         {"capacity": 4, "inputs_gradient": True, "surrogate": "arctan"},
     ),
-    "recurrent-wide": (  # first spikes in more than one piece
-        {"recurrent": (0,), "first_spikes": True, "widths": (301,), "batch": 30, "steps": 2},
-        {"capacity": 40},
-    ),
     "one-step": ({"recurrent": (0,), "steps": 1, "first_spikes": True}, {"capacity": 4}),
     "three-layers": ({"widths": (7, 6, 10), "lengths": True}, {"capacity": 4, "surrogate": "triangle", "slope": 2.0}),
 }  # fmt: skip
@@ -111,6 +107,23 @@ def test_lif_network_equals_reference(name: str) -> None:
         for device, results in on_devices("lif_network", given, **options):
             assert expected.keys() <= results.keys()
             expect_equal(results, expected, ROUNDED, device)
+
+
+def test_first_spikes_of_many_neurons_are_read_in_pieces() -> None:
+    """More samples than a tile takes at a time."""
+    sizes: dict[str, Any] = {
+        "recurrent": (0,),
+        "first_spikes": True,
+        "widths": (301,),
+        "batch": 30,
+        "steps": 2,
+    }
+    arrays = cases.lif_network(np.random.default_rng(13), **sizes)
+    expected = references.run("lif_network", arrays, capacity=40)
+    results, profile = run_on_model("lif_network", arrays, num_tiles=90, num_ipus=2, capacity=40)
+    expect_equal(results, expected, ROUNDED)
+    pieces = [each for each in profile.data["compute_sets"] if each["name"] == "layer0/first_current"]
+    assert sum(each["executions"] for each in pieces) == 2
 
 
 @pytest.mark.parametrize("dense", [False, True])

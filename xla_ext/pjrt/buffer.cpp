@@ -46,8 +46,9 @@ namespace {
 Buffer* copyTo(Device& device, const Buffer& source) {
   Client& client = *device.client;
   auto to = std::make_shared<Value>(nullptr, std::make_shared<Completion>());
-  auto* copy = new Buffer(&device, source.type, to);
-  auto task = [from = source.value(), to, system = client.system] {
+  auto from = source.value();
+  const auto kind = from->ready->isReady() ? Queue::Kind::kNext : Queue::Kind::kRun;
+  auto task = [from = std::move(from), to, system = client.system] {
     try {
       executor::Array& array = from->get();
       to->array = std::make_shared<executor::Array>(system, array.type(), array.bytes());
@@ -56,8 +57,8 @@ Buffer* copyTo(Device& device, const Buffer& source) {
       to->ready->finish(failureOf(exception));
     }
   };
-  client.queue.push(std::move(task), true);
-  return copy;
+  client.queue.push(std::move(task), kind);
+  return new Buffer(&device, source.type, std::move(to));
 }
 
 void addShapeFunctions(Table& table) {

@@ -135,7 +135,7 @@ void execute(LoadedExecutableExecuteArgs& args) {
     }
   }
   run.results = makeResults(args, run);
-  program->client.queue.push(std::move(run), program->is_short);
+  program->client.queue.push(std::move(run), program->is_short ? Queue::Kind::kShort : Queue::Kind::kRun);
 }
 
 }  // namespace

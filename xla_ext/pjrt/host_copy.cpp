@@ -109,7 +109,9 @@ void toHost(BufferToHostBufferArgs& args) {
            "Ask for the size first");
   }
   auto done = std::make_shared<Completion>();
-  auto copy = [from = args.src->value(), to = args.dst, done] {
+  auto value = args.src->value();
+  const auto kind = value->ready->isReady() ? Queue::Kind::kNext : Queue::Kind::kRun;
+  auto copy = [from = std::move(value), to = args.dst, done] {
     try {
       const auto& bytes = from->get().bytes();
       std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(to));
@@ -119,12 +121,7 @@ void toHost(BufferToHostBufferArgs& args) {
     }
   };
   args.event = new Event{done};
-  // What is there is copied now; what a run brings, after that run and before a later one takes it over.
-  if (args.src->value()->ready->isReady()) {
-    copy();
-  } else {
-    args.src->device->client->queue.push(std::move(copy));
-  }
+  args.src->device->client->queue.push(std::move(copy), kind);
 }
 
 }  // namespace

@@ -26,10 +26,10 @@ Queue::~Queue() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Queue::push(Task task, bool is_short) {
+void Queue::push(Task task, Kind kind) {
   std::unique_lock lock(mutex_);
-  if (!is_short || is_busy_ || !tasks_.empty() || inside_task) {
-    tasks_.push_back(std::move(task));
+  if (kind == Kind::kRun || is_busy_ || !tasks_.empty()) {
+    tasks_.insert(kind == Kind::kNext ? tasks_.begin() : tasks_.end(), std::move(task));
     if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
     lock.unlock();
     work_.notify_one();

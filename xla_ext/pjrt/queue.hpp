@@ -9,18 +9,24 @@
 
 namespace snnjax::pjrt {
 
-// Tasks run one at a time, in the order in which they came, on a thread of the queue's own; a short one runs on the
-// caller's where nothing is before it, which saves waking the other. Tasks do not throw.
+// Tasks run one at a time, in the order in which they came, on a thread of the queue's own. Tasks do not throw.
+//
+// Whatever may wait for a run is a task: callers may hold Python's lock, which a callback of that run needs.
 class Queue {
  public:
   using Task = std::function<void()>;
+  enum class Kind {
+    kRun,    // on the queue's thread
+    kShort,  // on the caller's where nothing is before it, which saves waking the other
+    kNext    // the same, and before all that has not begun: what it works on is there
+  };
 
   Queue() = default;
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
   ~Queue();  // after the last task
 
-  void push(Task task, bool is_short = false);
+  void push(Task task, Kind kind);
   // Waits until nothing is left to do.
   void drain();
   // Whether the caller is a task: whatever it waits for would come after it.

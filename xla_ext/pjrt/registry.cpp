@@ -76,7 +76,11 @@ std::shared_ptr<CompiledProgram> find(std::string_view fingerprint) {
 std::shared_ptr<CompiledProgram> load(Client& client, std::span<const std::byte> plan) {
   std::string fingerprint = reserve(fingerprintOf(client, plan));
   try {
-    auto program = std::make_shared<CompiledProgram>(client, plan, fingerprint);
+    // It ends as a task: its arrays leave the tiles, which nobody may use meanwhile.
+    const auto end = [](CompiledProgram* program) {
+      program->client.queue.push([program] { delete program; }, Queue::Kind::kShort);
+    };
+    const std::shared_ptr<CompiledProgram> program(new CompiledProgram(client, plan, fingerprint), end);
     const std::lock_guard lock(registry().mutex);
     registry().programs[fingerprint] = program;
     return program;

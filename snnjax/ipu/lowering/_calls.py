@@ -3,8 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from snnjax.ipu._jax_private import ir
 from snnjax.ipu.lowering import _views as views
 from snnjax.ipu.lowering import _elementwise as elementwise
@@ -60,16 +58,20 @@ def _identity(operation: Operation) -> Sequence[int]:
 
 
 def _threefry(operation: Operation) -> Sequence[int]:
-    """Keys may be single elements, counts are arrays."""
+    """Keys may be single elements, counts are arrays; operands are repeated along dimensions of one element."""
     builder, shape = operation.builder, operation.types[0].shape
-    keys = [_key(operation, key) for key in operation.inputs[:2]]
-    counts = [views.splat_like(builder, x, shape) if builder.types[x].size == 1 else x for x in operation.inputs[2:]]
-    return builder.add("threefry", (*keys, *counts), operation.types)
+
+    def whole(x: int) -> int:
+        if builder.types[x].size == 1:
+            return views.splat_like(builder, x, shape)
+        return views.broadcast(builder, x, shape, range(len(shape)))
+
+    keys = [_single(operation, x) if builder.types[x].size == 1 else whole(x) for x in operation.inputs[:2]]
+    return builder.add("threefry", (*keys, *map(whole, operation.inputs[2:])), operation.types)
 
 
-def _key(operation: Operation, key: int) -> int:
-    number = operation.builder.number(key)
-    return key if number is None else operation.builder.constant(np.asarray(number))
+def _single(operation: Operation, key: int) -> int:
+    return views.reshape(operation.builder, key, ())
 
 
 def _callback(operation: Operation) -> Sequence[int]:

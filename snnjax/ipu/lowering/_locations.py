@@ -11,7 +11,8 @@ _LIBRARY = str(Path(__file__).parents[2])
 
 
 def _is_library(file: str) -> bool:
-    return file.startswith(_LIBRARY) or "site-packages" in file
+    """Not written by the user; the script that starts an installed command is not either."""
+    return file.startswith(_LIBRARY) or "site-packages" in file or Path(file).parent.name == "bin"
 
 
 @functools.lru_cache(maxsize=4096)

@@ -51,6 +51,8 @@ def dot(builder: Builder, operation: Operation, a: int, b: int, numbers: Dimensi
     product = builder.one("dot", (a, b), computed, (lhs[0], rhs[0], lhs[1], rhs[1]))
     if type_.dtype == "bool":
         return elementwise.compare(builder, "NE", product, builder.splat(0, computed))
+    if not is_floating(type_.dtype):  # sums are taken modulo 2^n
+        product = elementwise.convert(builder, product, "s32")
     return elementwise.convert(builder, product, type_.dtype)
 
 

@@ -84,7 +84,8 @@ def extreme_of(walk: Any, region: Any, types: Sequence[ArrayType]) -> str | None
     if answers is None:
         return None
     for kind, before in (("maximum", np.greater), ("minimum", np.less)):
-        first = np.where(x == y, i <= j, (before(x, y) & (y == y)) | (x != x))
+        with np.errstate(invalid="ignore"):
+            first = np.where(x == y, i <= j, (before(x, y) & (y == y)) | (x != x))
         places = np.array_equal(answers[1], np.where(first, i, j))
         if places and np.array_equal(answers[0], np.where(first, x, y), equal_nan=is_floating(value)):
             return kind

@@ -24,7 +24,7 @@ def test_reductions_equal_cpu(shape, dtype, data):
         if dtype == np.bool_:
             return bools
         extremes = {"max": lax.reduce_max(x, axis), "min": lax.reduce_min(x, axis)}
-        return bools | extremes | {"sum": lax.reduce_sum(x, axis), "prod": lax.reduce_prod(x[:2], axis)}
+        return bools | extremes | {"sum": lax.reduce_sum(x, axis), "prod": lax.reduce_prod(x[:2] if shape else x, axis)}
 
     check(all_kinds, numbers(dtype, shape))
 
@@ -78,7 +78,7 @@ def test_cumulative_reductions_equal_cpu(dtype):
 
 def test_cumulative_functions_equal_cpu():
     x = numbers(np.float32, (7,))
-    check(lambda x: (lax.cumlogsumexp(x, 0), lax.associative_scan(jnp.maximum, x), jnp.cumsum(x[:1])), x, rtol=1e-5)
+    check(lambda x: (lax.associative_scan(jnp.maximum, x), jnp.cumsum(x[:1])), x, rtol=1e-5)
     assert "cumulative" in [i.op for i in plan_of(jnp.cumsum, x).main.instructions]
 
 

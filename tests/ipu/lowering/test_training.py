@@ -24,6 +24,13 @@ OPTIMISERS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def promotion():
+    """optax mixes integers with floats."""
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        yield
+
+
 @jax.custom_jvp
 def fires(v):
     return (v > 1.0).astype(jnp.float32)
@@ -51,7 +58,7 @@ def plain_step(optimiser):
 
         def loss(params):
             logits = plain_network(params, x)
-            right = jnp.mean(jnp.argmax(logits, 1) == labels[order])
+            right = jnp.mean((jnp.argmax(logits, 1) == labels[order]).astype(jnp.float32))
             return optax.softmax_cross_entropy_with_integer_labels(logits, labels[order]).mean(), right
 
         (value, right), gradients = jax.value_and_grad(loss, has_aux=True)(params)
@@ -120,8 +127,8 @@ def test_own_ops_in_a_scan_equal_cpu():
 
     def loss(w1, w2, x):
         def step(v, x):
-            v, _ = snnjax.lif_step(v, x @ w1, decay=0.9)
-            spikes = snnjax.select_spikes(v, capacity=5)
+            v, _ = snnjax.lif_step(v, x @ w1, 0.9, 1.0)
+            spikes = snnjax.select_spikes(v, 1.0, 0.8, capacity=5)
             return v, snnjax.spike_matmul(spikes, w2)
 
         return jnp.sum(jax.lax.scan(step, jnp.zeros((BATCH, WIDTH)), x)[1] ** 2)
@@ -138,7 +145,7 @@ def test_groups_of_an_own_op_are_taken_in_turn():
     v, w = jax.random.normal(jax.random.key(0), (3, BATCH, WIDTH)), jax.random.normal(jax.random.key(1), (3, WIDTH, 7))
 
     def product(v, w):
-        return snnjax.spike_matmul(snnjax.select_spikes(v, capacity=4), w)
+        return snnjax.spike_matmul(snnjax.select_spikes(v, 1.0, 0.5, capacity=4), w)
 
     check(jax.vmap(product), v, w)
     found = count(plan_of(jax.vmap(product), v, w).main)
@@ -148,9 +155,9 @@ def test_groups_of_an_own_op_are_taken_in_turn():
 
 def test_what_codelets_cannot_take_is_the_reference():
     v = jnp.ones((BATCH, WIDTH), jnp.bfloat16)
-    found = count(plan_of(lambda v: snnjax.select_spikes(v, capacity=4).ids, v).main)
+    found = count(plan_of(lambda v: snnjax.select_spikes(v, 0.5, 0.2, capacity=4).ids, v).main)
     assert not any(name.startswith("snnjax") for name in found)
-    check(lambda v: snnjax.select_spikes(v, capacity=4).ids, v)
+    check(lambda v: snnjax.select_spikes(v, 0.5, 0.2, capacity=4).ids, v)
 
 
 def test_lowering_is_fast():

@@ -43,34 +43,35 @@ Parts divide(std::size_t windows, std::size_t rows, std::size_t columns, std::si
   return best;
 }
 
-poplar::Interval partOf(std::size_t part, std::size_t parts, std::size_t size) {
-  return {part * size / parts, (part + 1) * size / parts};
+poplar::Interval partOf(std::size_t part, std::size_t parts, const poplar::Interval& of) {
+  return {of.begin() + part * of.size() / parts, of.begin() + (part + 1) * of.size() / parts};
 }
 
 class Gather {
  public:
-  Gather(Lowering& lowering, const poplar::Tensor& table, const poplar::Tensor& numbers, const poplar::Tensor& out)
-      : lowering_(lowering),
-        table_(table),
-        numbers_(numbers),
-        out_(out),
-        parts_(divide(out.dim(0), table.dim(0), table.dim(1), lowering.layouts().tiles())) {}
+  Gather(Lowering& lowering, std::size_t groups, const poplar::Tensor& table, const poplar::Tensor& numbers,
+         const poplar::Tensor& out)
+      : lowering_(lowering), groups_(groups), table_(table), numbers_(numbers), out_(out) {
+    const std::size_t tiles = lowering.layouts().tiles();
+    chunks_ = std::min(groups, tiles);
+    const std::size_t each = ceilDivide(groups, chunks_);
+    parts_ = divide(out.dim(0) / groups * each, table.dim(0) / groups * each, table.dim(1), tiles / chunks_);
+  }
 
   void lower() {
     const std::vector<poplar::Tensor> found = parts_.rows > 1 ? partials() : std::vector<poplar::Tensor>{};
     const std::string codelet = poputil::templateVertex("snnjax::Gather", table_.elementType(), poplar::UNSIGNED_INT);
     ComputeStep step(lowering_, "gather");
-    forEachPart([&](const poplar::Interval& windows, const poplar::Interval& columns, std::size_t part) {
+    forEachPart([&](const Part& part) {
       for (std::size_t row = 0; row < parts_.rows; ++row) {
-        const poplar::Interval rows = partOf(row, parts_.rows, table_.dim(0));
-        const std::size_t tile = part * parts_.rows + row;
-        step.add(codelet, tile,
-                 {{"table", table_.slice(rows, 0).slice(columns, 1).flatten()},
-                  {"ids", numbers_.slice(windows)},
-                  {"out", found.empty() ? block(windows, columns) : found[tile]},
+        const poplar::Interval rows = partOf(row, parts_.rows, part.rows);
+        step.add(codelet, part.tile + row,
+                 {{"table", table_.slice(rows, 0).slice(part.columns, 1).flatten()},
+                  {"ids", numbers_.slice(part.windows)},
+                  {"out", found.empty() ? block(part) : found[part.tile + row]},
                   {"rows", asUnsigned(rows.size())},
-                  {"width", asUnsigned(columns.size())},
-                  {"count", asUnsigned(windows.size())},
+                  {"width", asUnsigned(part.columns.size())},
+                  {"count", asUnsigned(part.windows.size())},
                   {"first_row", asUnsigned(rows.begin())}});
       }
     });
@@ -79,15 +80,28 @@ class Gather {
   }
 
  private:
-  poplar::Tensor block(const poplar::Interval& windows, const poplar::Interval& columns) const {
-    return out_.slice(windows, 0).slice(columns, 1).flatten();
-  }
+  // A block of the output, made by the tiles from `tile` on, each from a part of the rows.
+  struct Part {
+    poplar::Interval windows, rows, columns;
+    std::size_t tile;
+  };
+
+  poplar::Tensor block(const Part& part) const { return out_.slice(part.windows, 0).slice(part.columns, 1).flatten(); }
 
   template <class Body>
   void forEachPart(Body&& body) const {
-    for (std::size_t w = 0; w < parts_.windows; ++w) {
-      for (std::size_t c = 0; c < parts_.columns; ++c) {
-        body(partOf(w, parts_.windows, out_.dim(0)), partOf(c, parts_.columns, out_.dim(1)), w * parts_.columns + c);
+    for (std::size_t chunk = 0; chunk < chunks_; ++chunk) {
+      const poplar::Interval groups = partOf(chunk, chunks_, {0, groups_});
+      const auto ofGroups = [&](std::size_t size) {
+        return poplar::Interval(groups.begin() * (size / groups_), groups.end() * (size / groups_));
+      };
+      for (std::size_t w = 0; w < parts_.windows; ++w) {
+        for (std::size_t c = 0; c < parts_.columns; ++c) {
+          const std::size_t tile = ((chunk * parts_.windows + w) * parts_.columns + c) * parts_.rows;
+          const Part part{partOf(w, parts_.windows, ofGroups(out_.dim(0))), ofGroups(table_.dim(0)),
+                          partOf(c, parts_.columns, {0, out_.dim(1)}), tile};
+          if (part.windows.size() * part.columns.size() > 0) body(part);
+        }
       }
     }
   }
@@ -95,17 +109,17 @@ class Gather {
   // What each tile finds.
   std::vector<poplar::Tensor> partials() const {
     std::vector<std::size_t> counts(lowering_.layouts().tiles(), 0);
-    forEachPart([&](const poplar::Interval& windows, const poplar::Interval& columns, std::size_t part) {
+    forEachPart([&](const Part& part) {
       for (std::size_t row = 0; row < parts_.rows; ++row) {
-        counts[part * parts_.rows + row] = windows.size() * columns.size();
+        counts[part.tile + row] = part.windows.size() * part.columns.size();
       }
     });
     const poplar::Tensor all = lowering_.makeScratch(table_.elementType(), counts);
     std::vector<poplar::Tensor> found;
     std::size_t begin = 0;
-    for (std::size_t tile = 0; tile < parts_.all(); ++tile) {
-      found.push_back(all.slice(begin, begin + counts[tile]));
-      begin += counts[tile];
+    for (const std::size_t count : counts) {
+      found.push_back(all.slice(begin, begin + count));
+      begin += count;
     }
     return found;
   }
@@ -114,14 +128,14 @@ class Gather {
   void join(const std::vector<poplar::Tensor>& found) const {
     const poplar::Type type = table_.elementType();
     ComputeStep step(lowering_, "join");
-    forEachPart([&](const poplar::Interval& windows, const poplar::Interval& columns, std::size_t part) {
-      const poplar::Tensor to = block(windows, columns);
+    forEachPart([&](const Part& part) {
+      const poplar::Tensor to = block(part);
       for (std::size_t row = 0; row < parts_.rows; ++row) {
-        const poplar::Interval share = partOf(row, parts_.rows, to.numElements());
+        const poplar::Interval share = partOf(row, parts_.rows, {0, to.numElements()});
         if (share.size() == 0) continue;
         std::vector<poplar::Tensor> rows;
-        for (std::size_t i = 0; i < parts_.rows; ++i) rows.push_back(found[part * parts_.rows + i].slice(share));
-        step.add(poputil::templateVertex("snnjax::Reduce", "snnjax::BitOr", type, type), part * parts_.rows + row,
+        for (std::size_t i = 0; i < parts_.rows; ++i) rows.push_back(found[part.tile + i].slice(share));
+        step.add(poputil::templateVertex("snnjax::Reduce", "snnjax::BitOr", type, type), part.tile + row,
                  {{"in", poplar::concat(rows)},
                   {"out", to.slice(share)},
                   {"outer", 1U},
@@ -133,10 +147,11 @@ class Gather {
   }
 
   Lowering& lowering_;
-  poplar::Tensor table_;    // {rows, columns}
-  poplar::Tensor numbers_;  // {windows}: of rows
-  poplar::Tensor out_;      // {windows, columns}
-  Parts parts_;
+  std::size_t groups_, chunks_ = 1;  // chunks of groups, each on tiles of its own
+  poplar::Tensor table_;             // {rows, columns}
+  poplar::Tensor numbers_;           // {windows}: of rows
+  poplar::Tensor out_;               // {windows, columns}
+  Parts parts_;                      // of a chunk
 };
 
 }  // namespace
@@ -152,7 +167,7 @@ void gather(Lowering& lowering, const Instruction& instruction) {
   const poplar::Tensor out = lowering.make(instruction.outputs[0]);
   if (out.numElements() == 0) return;
   const poplar::Tensor numbers = rowNumbers(lowering, indexing, instruction.inputs[1], true);
-  Gather(lowering, table, numbers, indexing.windowRows(asBits(out))).lower();
+  Gather(lowering, indexing.numGroups(), table, numbers, indexing.windowRows(asBits(out))).lower();
 }
 
 }  // namespace snnjax::executor::ops

@@ -14,31 +14,43 @@ namespace {
 // More words of numbers and values than this do not come to a tile at once.
 constexpr std::size_t kMostWords = 32768;
 
-poplar::Interval partOf(std::size_t part, std::size_t parts, std::size_t size) {
-  return {part * size / parts, (part + 1) * size / parts};
+poplar::Interval partOf(std::size_t part, std::size_t parts, const poplar::Interval& of) {
+  return {of.begin() + part * of.size() / parts, of.begin() + (part + 1) * of.size() / parts};
 }
 
-void scatterRows(Lowering& lowering, const std::string& codelet, const poplar::Tensor& table,
-                 const poplar::Tensor& numbers, const poplar::Tensor& values) {
-  const std::size_t rows = table.dim(0), columns = table.dim(1), tiles = lowering.layouts().tiles();
-  // Columns first: they divide the values as well.
-  const std::size_t column_parts = std::min(columns, tiles), row_parts = std::min(rows, tiles / column_parts);
-  const std::size_t width = ceilDivide(columns, column_parts);
-  const std::size_t at_once = std::max<std::size_t>(1, kMostWords / (1 + width));
-  for (std::size_t first = 0; first < values.dim(0); first += at_once) {
-    const std::size_t last = std::min(values.dim(0), first + at_once);
+struct Scattering {
+  std::string codelet;
+  std::size_t groups;
+  poplar::Tensor table;            // {rows, columns}
+  poplar::Tensor numbers, values;  // {windows}, {windows, columns}
+};
+
+// Chunks of groups have tiles of their own, which share rows and columns; columns first, as they divide the values too.
+void scatterRows(Lowering& lowering, const Scattering& of) {
+  const std::size_t tiles = lowering.layouts().tiles(), chunks = std::min(of.groups, tiles);
+  const std::size_t each = ceilDivide(of.groups, chunks), columns = of.table.dim(1);
+  const std::size_t rows = of.table.dim(0) / of.groups, windows = of.values.dim(0) / of.groups;
+  const std::size_t column_parts = std::min(columns, tiles / chunks);
+  const std::size_t row_parts = std::min(rows * each, tiles / chunks / column_parts);
+  const std::size_t at_once = std::max<std::size_t>(1, kMostWords / (1 + ceilDivide(columns, column_parts)));
+  const char* const ids = of.codelet.find("ScatterRows") == of.codelet.npos ? "numbers" : "ids";
+  for (std::size_t done = 0; done < each * windows; done += at_once) {
     ComputeStep step(lowering, "scatter");
-    for (std::size_t part = 0; part < column_parts * row_parts; ++part) {
-      const poplar::Interval of_rows = partOf(part % row_parts, row_parts, rows);
-      const poplar::Interval of_columns = partOf(part / row_parts, column_parts, columns);
-      const char* const ids = codelet.find("ScatterRows") == codelet.npos ? "numbers" : "ids";
-      step.add(codelet, part,
-               {{"table", table.slice(of_rows, 0).slice(of_columns, 1).flatten()},
-                {ids, numbers.slice(first, last)},
-                {"values", values.slice(first, last).slice(of_columns, 1).flatten()},
+    for (std::size_t tile = 0; tile < chunks * column_parts * row_parts; ++tile) {
+      const poplar::Interval groups = partOf(tile / (column_parts * row_parts), chunks, {0, of.groups});
+      const poplar::Interval of_rows =
+          partOf(tile % row_parts, row_parts, {groups.begin() * rows, groups.end() * rows});
+      const poplar::Interval of_columns = partOf(tile / row_parts % column_parts, column_parts, {0, columns});
+      const std::size_t last = groups.end() * windows, first = std::min(last, groups.begin() * windows + done);
+      const poplar::Interval now(first, std::min(last, first + at_once));
+      if (now.size() == 0) continue;
+      step.add(of.codelet, tile,
+               {{"table", of.table.slice(of_rows, 0).slice(of_columns, 1).flatten()},
+                {ids, of.numbers.slice(now)},
+                {"values", of.values.slice(now, 0).slice(of_columns, 1).flatten()},
                 {"rows", asUnsigned(of_rows.size())},
                 {"width", asUnsigned(of_columns.size())},
-                {"count", asUnsigned(last - first)},
+                {"count", asUnsigned(now.size())},
                 {"first_row", asUnsigned(of_rows.begin())}});
     }
     step.execute();
@@ -79,8 +91,8 @@ void scatter(Lowering& lowering, const Instruction& instruction) {
   const poplar::Tensor numbers = rowNumbers(lowering, indexing, instruction.inputs[1], false);
   const std::string codelet = sets ? poputil::templateVertex("snnjax::ScatterRows", kind.type, poplar::UNSIGNED_INT)
                                    : poputil::templateVertex("snnjax::ScatterWith", kind.name, kind.type);
-  scatterRows(lowering, codelet, indexing.table(out.reinterpret(kind.type)), numbers,
-              indexing.windowRows(updates.reinterpret(kind.type)));
+  scatterRows(lowering, {codelet, indexing.numGroups(), indexing.table(out.reinterpret(kind.type)), numbers,
+                         indexing.windowRows(updates.reinterpret(kind.type))});
 }
 
 }  // namespace snnjax::executor::ops

@@ -38,9 +38,9 @@ std::vector<unsigned> basesOf(const Indexing& indexing) {
   const Shape batch = indexing.batchShape();
   if (indexing.operand_batching_dims.empty()) return {0};
   std::vector<unsigned> bases(indexing.numWindows(), 0);
+  const std::vector<unsigned> order = indexing.batchOrder();
   for (std::size_t i = 0; i < indexing.operand_batching_dims.size(); ++i) {
-    auto in_indices = static_cast<std::size_t>(indexing.start_indices_batching_dims[i]);
-    if (static_cast<std::int64_t>(in_indices) > indexing.index_vector_dim) --in_indices;
+    const std::size_t in_indices = order[i];
     const std::size_t stride = indexing.rowStride(static_cast<unsigned>(indexing.operand_batching_dims[i]));
     const std::size_t inner = productOf({batch.begin() + static_cast<std::ptrdiff_t>(in_indices) + 1, batch.end()});
     for (std::size_t window = 0; window < bases.size(); ++window) {
@@ -53,9 +53,11 @@ std::vector<unsigned> basesOf(const Indexing& indexing) {
 }  // namespace
 
 void Indexing::divide() {
+  row_dims.assign(operand_batching_dims.begin(), operand_batching_dims.end());
   for (unsigned d = 0; d < operand.size(); ++d) {
+    if (holds(operand_batching_dims, d)) continue;
     const bool chosen = holds(start_index_map, d) && windows[d] < operand[d];
-    (chosen || holds(operand_batching_dims, d) ? row_dims : column_dims).push_back(d);
+    (chosen ? row_dims : column_dims).push_back(d);
   }
 }
 
@@ -67,6 +69,23 @@ Shape Indexing::batchShape() const {
   Shape batch = indices;
   if (static_cast<std::size_t>(index_vector_dim) < batch.size()) batch.erase(batch.begin() + index_vector_dim);
   return batch;
+}
+
+std::vector<unsigned> Indexing::batchOrder() const {
+  std::vector<unsigned> order;
+  for (const std::int64_t d : start_indices_batching_dims) {
+    order.push_back(static_cast<unsigned>(d > index_vector_dim ? d - 1 : d));
+  }
+  for (unsigned d = 0; d < batchShape().size(); ++d) {
+    if (std::ranges::count(order, d) == 0) order.push_back(d);
+  }
+  return order;
+}
+
+std::size_t Indexing::numGroups() const {
+  std::size_t groups = 1;
+  for (const std::int64_t d : operand_batching_dims) groups *= operand[static_cast<std::size_t>(d)];
+  return groups;
 }
 
 std::size_t Indexing::numRows() const {
@@ -89,7 +108,7 @@ std::size_t Indexing::rowsOfWindow() const {
 
 std::size_t Indexing::rowStride(unsigned dimension) const {
   std::size_t stride = 1;
-  for (const unsigned d : row_dims) stride *= d > dimension ? operand[d] : 1;
+  for (auto d = row_dims.rbegin(); d != row_dims.rend() && *d != dimension; ++d) stride *= operand[*d];
   return stride;
 }
 
@@ -102,10 +121,11 @@ poplar::Tensor Indexing::table(const poplar::Tensor& of) const {
 }
 
 poplar::Tensor Indexing::windowRows(const poplar::Tensor& gathered) const {
-  std::vector<unsigned> order;
+  std::vector<unsigned> batch, order;
   for (unsigned d = 0; d < gathered.rank(); ++d) {
-    if (!holds(offset_dims, d)) order.push_back(d);
+    if (!holds(offset_dims, d)) batch.push_back(d);
   }
+  for (const unsigned d : batchOrder()) order.push_back(batch[d]);
   // offset_dims belong to the operand's window dimensions, both in order.
   std::vector<unsigned> place(operand.size(), 0);
   std::size_t next = 0;
@@ -161,7 +181,11 @@ poplar::Tensor rowNumbers(Lowering& lowering, const Indexing& indexing, ValueId 
               {"clamps", clamps}});
   }
   step.execute();
-  return numbers;
+  Shape shape = indexing.batchShape();
+  std::vector<unsigned> order = indexing.batchOrder();
+  order.push_back(asUnsigned(shape.size()));
+  shape.push_back(rows);
+  return numbers.reshape(shape).dimShuffle(order).flatten();
 }
 
 }  // namespace snnjax::executor::ops

@@ -1,5 +1,6 @@
 // Gathers and scatters in all their generality as rows of a table: dimensions that indices choose in are rows of the
-// table, the others its columns, and a window is a list of neighbouring rows.
+// table, the others its columns, and a window is a list of rows. Batching dimensions make groups: of neighbouring rows,
+// and of the windows that lie in them.
 #pragma once
 
 #include <poplar/Tensor.hpp>
@@ -16,14 +17,16 @@ struct Indexing {
   Numbers offset_dims, collapsed_dims, operand_batching_dims, start_indices_batching_dims, start_index_map;
   std::int64_t index_vector_dim = 0;
   Shape operand, indices, windows;  // shapes; `windows` has the slice size of each of the operand's dimensions
-  std::vector<unsigned> row_dims, column_dims;  // of the operand
+  std::vector<unsigned> row_dims, column_dims;  // of the operand; batching dimensions come first
 
   // Works out rows and columns.
   void divide();
   bool isWindowDim(unsigned dimension) const;
 
-  Shape batchShape() const;  // of the indices
+  Shape batchShape() const;                  // of the indices
+  std::vector<unsigned> batchOrder() const;  // of these dimensions, batching ones first
   std::size_t numWindows() const { return productOf(batchShape()); }
+  std::size_t numGroups() const;
   std::size_t numRows() const;
   std::size_t numColumns() const;  // of a window
   std::size_t rowsOfWindow() const;
@@ -32,12 +35,12 @@ struct Indexing {
 
   // The part of the operand that windows may touch, as {rows, columns}.
   poplar::Tensor table(const poplar::Tensor& operand) const;
-  // The gathered windows, or updates, as {windows * rows of a window, columns}.
+  // The gathered windows, or updates, as {windows * rows of a window, columns}, by groups.
   poplar::Tensor windowRows(const poplar::Tensor& gathered) const;
 };
 
-// Adds what works out the number of each row of each window, {windows * rows of a window}; starts are moved into the
-// operand if `clamps`, else those outside have the number 0xffffffff.
+// Adds what works out the number of each row of each window, {windows * rows of a window} by groups; starts are moved
+// into the operand if `clamps`, else those outside have the number 0xffffffff.
 poplar::Tensor rowNumbers(Lowering& lowering, const Indexing& indexing, ValueId indices, bool clamps);
 
 }  // namespace snnjax::executor::ops

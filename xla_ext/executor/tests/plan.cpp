@@ -118,7 +118,7 @@ void sensePlansMake() {
   wrong("inside of the array", [](Builder& b) { b.plan.main.instructions[3].ints[0] = {4, 0}; });
   wrong("a number for each dimension", [](Builder& b) { b.plan.main.instructions[3].ints[2] = {1}; });
   wrong("fit the types",
-        [](Builder& b) { b.plan.types[b.plan.main.instructions[2].blocks[0].parameters[0]].shape = {6, 4}; });
+        [](Builder& b) { b.plan.types[b.plan.main.instructions[2].outputs[0]].shape = {6, 4}; });
 }
 
 void elementwiseProgramsAreChecked() {
@@ -216,7 +216,7 @@ void operationsAreChecked() {
         refused([=](Form& form) { form.ints[list][i] = INT64_MAX; }, "the largest number");
       }
     }
-    refused([](Form& form) { form.outputs[0].shape.push_back(2); }, "another rank");
+    refused([](Form& form) { form.outputs[0].shape.clear(); }, "another rank");
     refused([](Form& form) { form.outputs.push_back({kFloat, {4, 6}}); }, "an output more");
     refused([](Form& form) { form.outputs.clear(); }, "no output");
     refused([](Form& form) { form.inputs.push_back({Dtype::kInt8, {3}}); }, "an input more");

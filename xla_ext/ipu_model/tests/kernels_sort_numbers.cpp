@@ -85,7 +85,6 @@ void test(const CodeletLibrary& library) {
   testOrder<half>(library, "half", {half(3), half(kNaN), half(-0.0f), half(0), half(-1), half(-kInfinity)});
   testOrder<int>(library, "int", {3, 0, -1, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()});
   testOrder<unsigned>(library, "unsigned", {3, 0, 0xffffffffU, 0x80000000U, 0x7fffffffU});
-  testOrder<bool>(library, "bool", {});
   for (const unsigned keys : {1u, 3u}) {
     testSort(library, keys, 1, 1);
     testSort(library, keys, 1, 100);
