@@ -57,6 +57,17 @@ MODEL_LAYERS = (
 CODELET_HEADER = re.compile(r'<[a-z_]+>|<poplar/[A-Za-z]+\.hpp>|"[a-z_]+\.hpp"')
 BUILDER_HEADER = re.compile(r'<[a-z_]+>|<pop(lar|util|ops|lin|rand)/[A-Za-z]+\.hpp>|"[a-z_]+\.hpp"')
 
+# The executor compiles against an SDK as well, but for the one file that knows the model; the plugin knows nothing of
+# graphs: it compiles, runs and holds arrays through the executor.
+EXECUTOR_HEADER = re.compile(
+    r'<[a-z_]+>|<pop(lar|util|ops|lin|rand)/[A-Za-z]+\.hpp>|<builders/[a-z_]+\.hpp>|"executor/[a-z_/]+\.hpp"'
+    r'|"\.\./\.\./poplar_kernels/elementwise_chain_ops\.hpp"'  # the operations of an elementwise program
+)
+PLUGIN_HEADER = re.compile(
+    r'<[a-z_]+>|<poplar/Target\.hpp>|"pjrt/[a-z_]+\.hpp"|"executor/(error|executable|plan)\.hpp"'
+)
+KNOWS_THE_MODEL = re.compile(r"<ipu_model/profile\.hpp>")
+
 MAX_NAMES = 60
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 40
@@ -168,9 +179,9 @@ def private_jax(path: str, source: str) -> list[str]:
 
 
 def compiled_code(path: str, source: str) -> list[str]:
-    """What knows of compiled code but `_dispatch` and `_targets`: an op calls its kernels, and does nothing else."""
+    """What knows of compiled code but `_dispatch`, `_targets` and `ipu`: an op calls its kernels, nothing else."""
     own = layer_of(module_of(path))
-    if own in ("_dispatch", "_targets"):
+    if own in ("_dispatch", "_targets", "ipu"):
         return []
     nodes = ast.walk(ast.parse(source))
     attributes = [(ast.unparse(node), node.lineno) for node in nodes if isinstance(node, ast.Attribute)]
@@ -205,6 +216,18 @@ def beyond_the_sdk(path: str, source: str) -> list[str]:
     allowed = CODELET_HEADER if path.startswith("poplar_kernels/") else BUILDER_HEADER
     found = [(number, header) for number, header in includes(source) if not allowed.fullmatch(header)]
     return [f"{path}:{number}: {header}" for number, header in found]
+
+
+def beyond_the_executor(path: str, source: str) -> list[str]:
+    """Headers of the plugin and of the executor that stand above them or beside their way to the device."""
+    is_plugin = path.startswith("xla_ext/pjrt/")
+    allowed = PLUGIN_HEADER if is_plugin else EXECUTOR_HEADER
+    found = [(number, header) for number, header in includes(source) if not allowed.fullmatch(header)]
+    return [
+        f"{path}:{number}: {header}"
+        for number, header in found
+        if is_plugin or not (Path(path).stem == "device_program" and KNOWS_THE_MODEL.fullmatch(header))
+    ]
 
 
 def upward_includes(path: str, source: str) -> list[str]:

@@ -15,7 +15,11 @@ KERNELS = rules.files_in("xla_ext/cpu", suffixes=[".cpp", ".hpp"])
 CODELETS = rules.files_in("poplar_kernels", suffixes=[".cpp", ".hpp"])
 BUILDERS = rules.files_in("xla_ext/builders", suffixes=[".cpp", ".hpp"])
 MODEL = rules.files_in("xla_ext/ipu_model", suffixes=[".cpp", ".hpp"])
-BESIDES = ("xla_ext/ipu_model/tests/", "xla_ext/ipu_model/include/", "xla_ext/builders/tests/")
+DEVICE = rules.files_in("xla_ext/executor", "xla_ext/pjrt", suffixes=[".cpp", ".hpp"])
+BESIDES = (
+    *("xla_ext/ipu_model/tests/", "xla_ext/ipu_model/include/"),
+    *("xla_ext/builders/tests/", "xla_ext/executor/tests/"),
+)
 
 
 def read(path):
@@ -71,9 +75,10 @@ def test_kernels_keep(rule):
 @pytest.mark.parametrize(
     "rule, paths",
     [
-        (rules.long_file, [*CODELETS, *BUILDERS, *MODEL]),
+        (rules.long_file, [*CODELETS, *BUILDERS, *MODEL, *DEVICE]),
         (rules.beyond_the_sdk, [*CODELETS, *BUILDERS]),
         (rules.upward_includes, MODEL),
+        (rules.beyond_the_executor, DEVICE),
     ],
     ids=lambda argument: getattr(argument, "__name__", ""),
 )
@@ -158,6 +163,11 @@ LONG = "\n".join(f"    x = {n}" for n in range(rules.MAX_FUNCTION_LINES))
         (rules.upward_includes, "xla_ext/ipu_model/engine/run.cpp", '#include "builders/loop.hpp"'),
         (rules.upward_includes, "xla_ext/ipu_model/engine/run.cpp", '#include "../cpu/parallel.hpp"'),
         (rules.upward_includes, "xla_ext/ipu_model/shelf/run.cpp", ""),
+        (rules.beyond_the_executor, "xla_ext/executor/views.cpp", '#include "graph/graph_data.hpp"'),
+        (rules.beyond_the_executor, "xla_ext/executor/views.cpp", "#include <ipu_model/profile.hpp>"),
+        (rules.beyond_the_executor, "xla_ext/executor/ops/dot.cpp", '#include "pjrt/table.hpp"'),
+        (rules.beyond_the_executor, "xla_ext/pjrt/client.cpp", "#include <poplar/Graph.hpp>"),
+        (rules.beyond_the_executor, "xla_ext/pjrt/client.cpp", '#include "executor/lowering.hpp"'),
         (rules.heavy_imports, "snnjax/train.py", "import optax"),
         (
             rules.heavy_imports,

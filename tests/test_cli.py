@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from snnjax import cli, train
+from snnjax.ipu import _model_library
 
 TINY = ("--task", "digits", "--hidden", "12", "--samples", "60", "--batch-size", "16", "--epochs", "2")
 
@@ -52,6 +53,29 @@ def test_train_resumed_at_its_end_says_the_same(run_folder, capsys) -> None:
         r"training ran at [\d.]+ [kM] events/s and [\d.]+ [kMG] effective synaptic operations/s\n", out
     )
     assert err == ""
+
+
+@pytest.mark.skipif(_model_library.missing() is not None, reason=str(_model_library.missing()))
+def test_train_on_the_ipu_learns_the_same_and_tells_what_a_step_costs(run_folder, tmp_path, capsys) -> None:
+    assert cli.main(["train", *TINY, "--out", str(tmp_path), "--device", "ipu"]) == 0
+    out = capsys.readouterr().out
+    assert "IPU Model (not measured on hardware): 1 x mk2, 8 tiles each" in out
+    assert re.search(r"\na step of 16 samples would take [\d.]+ ms \(not measured on hardware\)", out)
+    assert "Nothing here was measured on hardware" in (tmp_path / "profile.html").read_text(encoding="utf-8")
+    there, here = (
+        [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        for folder in (tmp_path, run_folder)
+    )
+    for one, other in zip(there, here, strict=True):
+        assert one["train_loss"] == pytest.approx(other["train_loss"], rel=0.02)
+        assert one["activity"] == pytest.approx(other["activity"], rel=0.05)
+
+
+def test_device_that_is_not_there_is_said_in_one_line(tmp_path, capsys) -> None:
+    assert cli.main(["train", *TINY, "--out", str(tmp_path), "--device", "abacus"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("snnjax: train: `device` must be a platform that JAX has here, got 'abacus' (")
+    assert err.endswith("Leave it out.\n") and err.count("\n") == 1
 
 
 def test_evaluate_finds_the_accuracy_of_training(run_folder, capsys) -> None:

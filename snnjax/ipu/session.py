@@ -46,7 +46,7 @@ class Session:
     num_ipus: int = 1
     precision: str = "float32"  # "float16"; "mixed": float16 with float32 master weights and loss scaling
     memory_proportion: float = 1.0  # of each tile's memory, that a program may take
-    enable_half_partials: bool = False  # partial sums of float16 go from tile to tile as float16
+    enable_half_partials: bool = False  # products of float16 are summed in float16: faster, less exact
     compile_only: bool = False  # nothing runs: to learn what a program needs
     recompute: bool = False  # the forward pass, instead of keeping what the backward pass needs
     gradient_accumulation: int = 1  # micro-batches of an IPU for one step of the optimiser

@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 import warnings
 
 import jax
@@ -266,19 +267,56 @@ def test_callback_gets_arrays_of_every_type():
         np.testing.assert_array_equal(array, expected)
 
 
-def test_callback_that_would_wait_for_itself_is_refused():
-    def run_again(x):
-        np.asarray(jax.jit(lambda x: x + 1)(jax.device_put(np.asarray(x), ipu)))
+@pytest.mark.parametrize(
+    "use, op",
+    [
+        (lambda x: jax.jit(lambda x: x + 1)(x), "execute"),
+        (np.asarray, "device_get"),
+        (lambda x: jax.device_put(x, other), "device_put"),
+    ],
+    ids=["execute", "device_get", "device_put"],
+)
+def test_callback_that_would_wait_for_itself_is_refused(use, op):
+    x = jax.jit(lambda x: x * 2)(put(jnp.ones(2)))
 
     @jax.jit
     def f(x):
-        jax.debug.callback(run_again, x)
+        jax.debug.callback(lambda _: jax.block_until_ready(use(on_device)), x)
         return x
 
-    with pytest.raises(jax.errors.JaxRuntimeError, match="must not be run by a callback on the IPU that waits for it"):
-        jax.block_until_ready(f(put(jnp.ones(2))))
+    on_device = jax.jit(lambda x: x * 2)(x)
+    with pytest.raises(jax.errors.JaxRuntimeError, match=f"{op}: `callback` must not use the IPU that waits for it"):
+        jax.block_until_ready(f(x))
     with pytest.raises(jax.errors.JaxRuntimeError):
         jax.effects_barrier()
+
+
+def test_callback_leaves_the_rest_of_python_alone():
+    """jaxlib calls some functions with Python's lock held: none of them may wait for a run that needs it."""
+    started = threading.Event()
+
+    def work(_):
+        started.set()
+        end = time.monotonic() + 0.05
+        while time.monotonic() < end:
+            sum(range(1000))
+
+    @jax.jit
+    def f(x):
+        jax.debug.callback(work, x)
+        return x + 1
+
+    x = put(jnp.ones(4))
+    double = jax.jit(lambda x: x * 2)
+    programs = [jax.jit(lambda x: x * 3).lower(x).compile()]
+    programs[0](x)
+    for use in (np.asarray, double, lambda x: put(x, cpu), lambda x: put(x, other), lambda _: programs.clear()):
+        y = jax.block_until_ready(double(x))
+        started.clear()
+        result = f(x)
+        assert started.wait(60)
+        use(y)
+        np.testing.assert_array_equal(result, np.full(4, 2))
 
 
 def test_call_returns_before_its_run_ends():

@@ -14,7 +14,9 @@ import optax
 import pytest
 from jaxtyping import Array
 
-from snnjax.ipu import OutOfTileMemory, Session, _training, get_session
+import snnjax
+from snnjax import losses
+from snnjax.ipu import OutOfTileMemory, Session, _training, get_session, read_profile
 
 BATCH = 8
 
@@ -51,32 +53,32 @@ def trained(steps: int, rows: int = BATCH, **options: Any) -> tuple[Any, list[fl
     with Session(**options) as session:
         state, step = session.optimize(loss, optax.adam(0.05), params)
         parts = session.num_ipus * session.gradient_accumulation
-        losses = []
+        values = []
         for _ in range(steps):
             state, value = step(state, split(batch, parts))
-            losses.append(float(value))
-        return jax.tree.map(np.asarray, state.params), losses
+            values.append(float(value))
+        return jax.tree.map(np.asarray, state.params), values
 
 
 def plain(steps: int) -> tuple[Any, list[float]]:
     """The same training without a session."""
     params, batch = example()
     optimiser = optax.adam(0.05)
-    state, losses = optimiser.init(params), []
+    state, values = optimiser.init(params), []
     with jax.numpy_dtype_promotion("standard"):
         for _ in range(steps):
             value, gradients = jax.value_and_grad(loss)(params, batch)
             updates, state = optimiser.update(gradients, state, params)
             params = optax.apply_updates(params, updates)
-            losses.append(float(value))
-    return params, losses
+            values.append(float(value))
+    return params, values
 
 
 @pytest.mark.parametrize("recompute", [False, True])
 def test_float32_equals_plain_jax(platform: str, recompute: bool) -> None:
-    params, losses = trained(4, platform=platform, recompute=recompute)
+    params, found = trained(4, platform=platform, recompute=recompute)
     expected_params, expected = plain(4)
-    np.testing.assert_allclose(losses, expected, rtol=2e-5)
+    np.testing.assert_allclose(found, expected, rtol=2e-5)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5), params, expected_params)
 
 
@@ -85,22 +87,74 @@ def test_micro_batches_on_several_devices_equal_one_batch(
     num_ipus: int, accumulation: int, platform: str
 ) -> None:
     options = {"num_ipus": num_ipus, "gradient_accumulation": accumulation}
-    params, losses = trained(4, platform=platform, **options)
+    params, found = trained(4, platform=platform, **options)
     expected_params, expected = plain(4)
-    np.testing.assert_allclose(losses, expected, rtol=2e-5)
+    np.testing.assert_allclose(found, expected, rtol=2e-5)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5), params, expected_params)
 
 
 @pytest.mark.parametrize("precision, dtype", [("mixed", np.float32), ("float16", np.float16)])
 def test_half_precision_learns_like_float32(platform: str, precision: str, dtype: Any) -> None:
-    params, losses = trained(12, platform=platform, precision=precision)
+    params, found = trained(12, platform=platform, precision=precision)
     assert {leaf.dtype for leaf in jax.tree.leaves(params)} == {np.dtype(dtype)}
     taken = [
         value for value, _ in itertools.groupby(losses)
     ]  # a step with an overflow leaves the loss as it is
     assert len(taken) >= 10
     np.testing.assert_allclose(taken, plain(12)[1][: len(taken)], rtol=0.03)
-    assert losses[-1] < losses[0] / 2
+    assert found[-1] < found[0] / 2
+
+
+def spiking(rows: int) -> tuple[Any, Any, Any]:
+    """A small spiking network's loss, parameters and a batch of events."""
+    net = snnjax.network(10, [snnjax.layer(12, capacity=8), snnjax.layer(6)], snnjax.leaky_readout(3))
+    events = jax.random.bernoulli(jax.random.key(2), 0.3, (rows, 5, 10)).astype(jnp.float32)
+    labels = jnp.arange(rows) % 3
+
+    def spiking_loss(params: Any, batch: Any) -> Array:
+        events, labels = batch
+        inputs = jnp.swapaxes(events, 0, 1)
+        output, _ = net.apply(params, net.initial_state(params, labels.shape[0]), inputs)
+        return losses.cross_entropy_sum(output.output.astype(jnp.float32), labels)
+
+    return spiking_loss, net.init(jax.random.key(3)), (events, labels)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"num_ipus": 2, "gradient_accumulation": 2}, {"precision": "mixed"}],
+    ids=["one", "two", "mixed"],
+)
+def test_spiking_network_trains_on_ipus_as_on_the_cpu(
+    options: dict[str, Any], ipus: list[jax.Device]
+) -> None:
+    spiking_loss, params, batch = spiking(8)
+    found = {}
+    for platform in ("cpu", "ipu"):
+        with Session(platform=platform, **options) as session:
+            state, step = session.optimize(spiking_loss, optax.adam(0.01), params)
+            parts = split(batch, session.num_ipus * session.gradient_accumulation)
+            values = []
+            for _ in range(3):
+                state, value = step(state, parts)
+                values.append(float(value))
+            found[platform] = values
+    assert found["ipu"][-1] < found["ipu"][0]
+    np.testing.assert_allclose(found["ipu"], found["cpu"], rtol=0.01 if "precision" in options else 1e-4)
+
+
+@pytest.mark.usefixtures("ipus")
+def test_half_partials_are_faster_and_less_exact() -> None:
+    a, b = jnp.ones((32, 2048), jnp.float16), jnp.full((2048, 64), 0.01, jnp.float16)
+    cycles, errors = [], []
+    for half in (False, True):
+        with Session(enable_half_partials=half) as session:
+            product = session.compile(jnp.matmul, a, b)
+            out = np.asarray(session.execute(product, a, b), np.float64)
+            cycles.append(read_profile(product).phases.compute)
+        errors.append(np.abs(out - 2048 * np.float64(np.float16(0.01))).max())
+    assert cycles[1] < cycles[0]
+    assert errors[0] < errors[1] < 0.5
 
 
 def test_mixed_precision_computes_in_float16() -> None:

@@ -1,6 +1,5 @@
 // The forward loop. Feed-forward: neurons and the merging of lists in the first compute set, candidates and storing in
 // the second. With recurrent layers lists are merged in a third one, so that the next iteration has them.
-#include <limits>
 #include <poputil/VertexTemplates.hpp>
 
 #include "forward_lists.hpp"
@@ -100,14 +99,12 @@ void addCurrent(Loop& loop, std::size_t l, unsigned i) {
 
 // Every tile gets its own copy of the lengths, and sums start at 0.
 Sequence start(Loop& loop) {
-  std::vector<Tensor> own_lengths, sums, silent;
+  std::vector<Tensor> own_lengths, sums;
   for (std::size_t l = 0; l < loop.plan.layers.size(); ++l) {
     const LayerTensors& layer = loop.tensors.layers[l];
     own_lengths.push_back(layer.lengths);
     if (!loop.plan.layers[l].leaky) sums.push_back(layer.counts);
-    if (!loop.plan.layers[l].recurrent) continue;
-    silent.push_back(layer.v);  // no list before the first step
-    if (!layer.first_spikes.valid()) sums.push_back(layer.first_current);
+    if (loop.plan.layers[l].recurrent && !layer.first_spikes.valid()) sums.push_back(layer.first_current);
   }
   for (const ListTensors& list : loop.tensors.lists) {
     if (list.dropped.valid()) sums.push_back(list.dropped);
@@ -115,8 +112,7 @@ Sequence start(Loop& loop) {
   const Tensor lengths = poplar::concat(own_lengths);  // [tiles of all layers, batch]
   return Sequence({loop.clock.reset(),
                    Copy(loop.tensors.lengths.expand({0}).broadcast(static_cast<unsigned>(lengths.dim(0)), 0), lengths),
-                   zeros(loop.graph, sums, loop.name + "/zero_sums"),
-                   fill(loop.graph, silent, -std::numeric_limits<float>::infinity(), loop.name + "/silence")});
+                   zeros(loop.graph, sums, loop.name + "/zero_sums")});
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ namespace snnjax::builders {
 poplar::program::Sequence fillRecords(poplar::Graph& graph, const LayerPlan& layer, unsigned count,
                                       const poplar::Tensor& records);
 
-// Before the forward loop: what the spikes before the first step add to the current of layer `l` in that step.
+// Before the forward loop: what the spikes before the first step add to the current of layer `l` in that step; they are
+// the last ones of sequences without steps.
 poplar::program::Sequence addFirstSpikes(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l,
                                          const LayerTensors& tensors);
 

@@ -24,18 +24,50 @@ StorageId Storages::takeScratch(std::size_t element_bytes, const std::vector<std
 }
 
 StorageId Storages::take(const Key& key, const poplar::DebugContext& debug) {
-  const auto pool = pools_.try_emplace(key).first;
   count(key, true);
-  if (!pool->second.empty()) {
-    const StorageId id = pool->second.back();
-    pool->second.pop_back();
-    storages_[id].users = 1;
-    return id;
-  }
+  const auto known = poolFor(key);
+  if (known != pools_.end()) return takeFrom(known, key);
   const poplar::Tensor memory = graph_.addVariable(unsignedOf(key.first), {key.second.back()}, debug);
   map(memory, key.second);
-  storages_.push_back({memory, pool, 1, 0});
+  storages_.push_back({memory, pools_.try_emplace(key).first, memory, key, 1, 0});
   return storages_.size() - 1;
+}
+
+// The pool of the smallest storages that hold the key's elements on each tile.
+Storages::Pools::iterator Storages::poolFor(const Key& key) {
+  constexpr std::size_t kMostWaste = 2;  // times what is needed
+  if (const auto exact = pools_.find(key); exact != pools_.end() && !exact->second.empty()) return exact;
+  const std::vector<std::size_t>& cuts = key.second;
+  const auto holdsAll = [&](const std::vector<std::size_t>& own) {
+    if (own.back() < cuts.back() || own.back() > kMostWaste * cuts.back()) return false;
+    for (std::size_t tile = 0; tile + 1 < cuts.size(); ++tile) {
+      if (own[tile + 1] - own[tile] < cuts[tile + 1] - cuts[tile]) return false;
+    }
+    return true;
+  };
+  auto best = pools_.end();
+  for (auto pool = pools_.begin(); pool != pools_.end(); ++pool) {
+    if (pool->second.empty() || pool->first.first != key.first || !holdsAll(pool->first.second)) continue;
+    if (best == pools_.end() || pool->first.second.back() < best->first.second.back()) best = pool;
+  }
+  return best;
+}
+
+StorageId Storages::takeFrom(Pools::iterator pool, const Key& key) {
+  const StorageId id = pool->second.back();
+  pool->second.pop_back();
+  Storage& storage = storages_[id];
+  storage.users = 1;
+  if (storage.use == key) return id;
+  const std::vector<std::size_t>&own = pool->first.second, &cuts = key.second;
+  std::vector<poplar::Tensor> pieces;
+  for (std::size_t tile = 0; tile + 1 < cuts.size(); ++tile) {
+    const std::size_t size = cuts[tile + 1] - cuts[tile];
+    if (size > 0) pieces.push_back(storage.whole.slice(own[tile], own[tile] + size));
+  }
+  storage.memory = pool->first == key ? storage.whole : poplar::concat(pieces);
+  storage.use = key;
+  return id;
 }
 
 void Storages::map(const poplar::Tensor& memory, const std::vector<std::size_t>& cuts) {
@@ -46,8 +78,8 @@ void Storages::map(const poplar::Tensor& memory, const std::vector<std::size_t>&
 }
 
 bool Storages::fits(StorageId id, std::size_t element_bytes, const Shape& shape) const {
-  const Key& key = storages_[id].pool->first;
-  return key.first == element_bytes && key.second == layouts_.cuts(shape);
+  const Key& use = storages_[id].use;
+  return use.first == element_bytes && use.second == layouts_.cuts(shape);
 }
 
 void Storages::addUser(StorageId id) { ++storages_[id].users; }
@@ -66,7 +98,7 @@ void Storages::returnUnused(StorageId id) {
   Storage& storage = storages_[id];
   if (storage.users > 0 || storage.holds > 0) return;
   storage.pool->second.push_back(id);
-  count(storage.pool->first, false);
+  count(storage.use, false);
 }
 
 void Storages::count(const Key& key, bool more) {

@@ -18,7 +18,8 @@ class Storages {
  public:
   Storages(poplar::Graph& graph, const Layouts& layouts);
 
-  // Memory for an array of such elements, with one user: of a storage without users, or new.
+  // Memory for an array of such elements, with one user: that of a storage without users, if one has enough on each
+  // tile and not much too much, or new.
   StorageId take(std::size_t element_bytes, const Shape& shape, const poplar::DebugContext& debug);
   // Elements wherever somebody wants them: counts[t] on tile t.
   StorageId takeScratch(std::size_t element_bytes, const std::vector<std::size_t>& counts,
@@ -45,12 +46,17 @@ class Storages {
 
  private:
   using Key = std::pair<std::size_t, std::vector<std::size_t>>;  // bytes of an element; cuts of the memory by tile
+  using Pools = std::map<Key, std::vector<StorageId>>;
   struct Storage {
-    poplar::Tensor memory;
-    std::map<Key, std::vector<StorageId>>::iterator pool;
+    poplar::Tensor whole;   // a variable
+    Pools::iterator pool;   // where it goes without users, by what it holds as a whole
+    poplar::Tensor memory;  // what it is used for: the first elements of each tile
+    Key use;
     std::size_t users = 0, holds = 0;
   };
   StorageId take(const Key& key, const poplar::DebugContext& debug);
+  StorageId takeFrom(Pools::iterator pool, const Key& key);
+  Pools::iterator poolFor(const Key& key);
   void map(const poplar::Tensor& memory, const std::vector<std::size_t>& cuts);
   void count(const Key& key, bool more);
   void returnUnused(StorageId id);
@@ -58,8 +64,8 @@ class Storages {
   poplar::Graph& graph_;
   const Layouts& layouts_;
   std::vector<Storage> storages_;
-  std::map<Key, std::vector<StorageId>> pools_;  // storages that nobody uses
-  std::vector<std::uint64_t> live_;              // bytes of each tile
+  Pools pools_;                      // storages that nobody uses
+  std::vector<std::uint64_t> live_;  // bytes of each tile
 };
 
 // The unsigned integer of as many bytes, in which memory is kept whatever its values mean.

@@ -44,6 +44,7 @@ namespace {
 
 // A copy goes through the host's memory, and costs nothing on the modelled links: only programs are accounted for.
 Buffer* copyTo(Device& device, const Buffer& source) {
+  Queue::refuseInside("device_put");
   Client& client = *device.client;
   auto to = std::make_shared<Value>(nullptr, std::make_shared<Completion>());
   auto from = source.value();

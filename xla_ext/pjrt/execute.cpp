@@ -59,11 +59,7 @@ void requireCount(const std::string& what, std::size_t expected, std::size_t act
 
 // Throws where the call does not fit the program.
 void check(const LoadedExecutableExecuteArgs& args, const CompiledProgram& program) {
-  if (Queue::insideTask()) {
-    throw executor::Error(ErrorCode::kFailedPrecondition,
-                          "execute: `program` must not be run by a callback on the IPU that waits for it, got " +
-                              program.plan().name + ". Run it on the CPU.");
-  }
+  Queue::refuseInside("execute");
   if (args.executable->is_deleted) {
     refuse("execute", "program", "still be there", "one that was deleted", "Compile it again");
   }

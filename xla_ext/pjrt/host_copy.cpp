@@ -108,6 +108,7 @@ void toHost(BufferToHostBufferArgs& args) {
     refuse("device_get", "dst_size", "be at least " + std::to_string(size), std::to_string(args.dst_size),
            "Ask for the size first");
   }
+  Queue::refuseInside("device_get");
   auto done = std::make_shared<Completion>();
   auto value = args.src->value();
   const auto kind = value->ready->isReady() ? Queue::Kind::kNext : Queue::Kind::kRun;

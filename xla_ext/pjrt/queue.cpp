@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "executor/error.hpp"
+
 namespace snnjax::pjrt {
 namespace {
 
@@ -15,7 +17,12 @@ void run(const Queue::Task& task) {
 
 }  // namespace
 
-bool Queue::insideTask() { return inside_task; }
+void Queue::refuseInside(const std::string& op) {
+  if (!inside_task) return;
+  throw executor::Error(executor::ErrorCode::kFailedPrecondition,
+                        op + ": `callback` must not use the IPU that waits for it, got a call. Use what it is given, "
+                             "or the CPU.");
+}
 
 Queue::~Queue() {
   {

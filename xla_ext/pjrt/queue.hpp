@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
 
 namespace snnjax::pjrt {
@@ -29,8 +30,8 @@ class Queue {
   void push(Task task, Kind kind);
   // Waits until nothing is left to do.
   void drain();
-  // Whether the caller is a task: whatever it waits for would come after it.
-  static bool insideTask();
+  // Throws where the caller is a callback of a run, and so a task: what it waits for would come after it.
+  static void refuseInside(const std::string& op);
 
  private:
   void work();

@@ -94,7 +94,7 @@ class EngineData {
   std::shared_ptr<const Plan> plan_;
   std::vector<Replica> replicas_;
   std::vector<Replica*> active_;  // those that run the block at hand: branches and loops may part them
-  ThreadPool threads_;
+  std::shared_ptr<ThreadPool> threads_;
   std::vector<ThreadCounters> thread_counters_;
   std::vector<StreamEnd> streams_;
   std::vector<std::vector<std::byte>> remote_buffers_;  // replica by replica

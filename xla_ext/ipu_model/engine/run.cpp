@@ -29,7 +29,7 @@ Replica::Replica(const Plan& plan, std::uint32_t its_number)
 
 EngineData::EngineData(std::shared_ptr<const Plan> plan, std::size_t threads)
     : plan_(std::move(plan)),
-      threads_(threads),
+      threads_(ThreadPool::shared(threads)),
       thread_counters_(threads),
       streams_(plan_->graph->streams.size()),
       host_functions_(plan_->graph->host_functions.size()),
@@ -89,7 +89,7 @@ void EngineData::runBlock(BlockId block) {
 void EngineData::performAll(std::span<const Move> moves) {
   const std::size_t tasks = (moves.size() + kMovesWorthAThread - 1) / kMovesWorthAThread;
   for (const Replica* replica : active_) {
-    threads_.run(tasks, [&](std::size_t task, std::size_t) {
+    threads_->run(tasks, [&](std::size_t task, std::size_t) {
       const std::size_t first = task * kMovesWorthAThread;
       perform(moves.subspan(first, std::min(kMovesWorthAThread, moves.size() - first)), replica->memory,
               replica->memory);
@@ -114,8 +114,8 @@ void EngineData::runTiles(std::size_t compute_set) {
   }
   const std::size_t tiles = plan.tiles.size(), total = tiles * active_.size();
   const bool alone = plan.vertices.size() * active_.size() < kVerticesWorthAThread;
-  const std::size_t tasks = alone ? 1 : std::min(total, threads_.threads() * kTasksPerThread);
-  threads_.run(tasks, [&](std::size_t task, std::size_t thread) {
+  const std::size_t tasks = alone ? 1 : std::min(total, threads_->threads() * kTasksPerThread);
+  threads_->run(tasks, [&](std::size_t task, std::size_t thread) {
     for (std::size_t i = total * task / tasks; i < total * (task + 1) / tasks; ++i) {
       const Replica& replica = *active_[i / tiles];
       const std::uint64_t cycles = replica.compute_sets[compute_set].runTile(i % tiles, thread_counters_[thread]);

@@ -1,8 +1,18 @@
 #include "engine/thread_pool.hpp"
 
+#include <map>
 #include <utility>
 
 namespace ipu_model {
+
+std::shared_ptr<ThreadPool> ThreadPool::shared(std::size_t threads) {
+  static std::mutex mutex;
+  static std::map<std::size_t, std::weak_ptr<ThreadPool>> pools;
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<ThreadPool> pool = pools[threads].lock();
+  if (pool == nullptr) pools[threads] = pool = std::make_shared<ThreadPool>(threads);
+  return pool;
+}
 
 ThreadPool::ThreadPool(std::size_t threads) {
   for (std::size_t thread = 1; thread < threads; ++thread) helpers_.emplace_back([this, thread] { help(thread); });
@@ -18,7 +28,8 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::run(std::size_t tasks, const Work& work) {
-  if (tasks < 2 || helpers_.empty()) {
+  std::unique_lock alone(callers_, std::defer_lock);
+  if (tasks < 2 || helpers_.empty() || !alone.try_lock()) {
     for (std::size_t task = 0; task < tasks; ++task) work(task, 0);
     return;
   }

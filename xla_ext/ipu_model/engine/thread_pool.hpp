@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -17,6 +18,9 @@ class ThreadPool {
  public:
   using Work = std::function<void(std::size_t task, std::size_t thread)>;
 
+  // The process's pool of that size: engines share it, as long as one of them lives.
+  static std::shared_ptr<ThreadPool> shared(std::size_t threads);
+
   // `threads` in all, the calling one among them.
   explicit ThreadPool(std::size_t threads);
   ~ThreadPool();
@@ -24,13 +28,15 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   std::size_t threads() const { return helpers_.size() + 1; }
-  // Returns when all tasks are done; throws the first exception that one of them threw.
+  // Returns when all tasks are done; throws the first exception that one of them threw. While another caller has the
+  // helpers, the calling thread does all by itself.
   void run(std::size_t tasks, const Work& work);
 
  private:
   void help(std::size_t thread);
   void take(std::size_t thread);
 
+  std::mutex callers_;  // of the one that has the helpers
   std::mutex mutex_;
   std::condition_variable wake_, done_;
   std::size_t round_ = 0;    // of run()

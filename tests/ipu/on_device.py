@@ -1,0 +1,58 @@
+"""A function on the modelled IPU beside the same function on the CPU, and arrays to try it with."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from hypothesis import strategies as st
+
+NUMBERS = ("float32", "float16", "bfloat16", "int32", "uint32")
+ANY = (*NUMBERS, "int8", "uint8", "int16", "uint16", "bool")
+EDGES = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan)
+
+
+def on(device: jax.Device, function: Callable[..., Any], *arguments: Any) -> list[np.ndarray]:
+    """The leaves of the results of the compiled function, on a device."""
+    results = jax.jit(function)(*jax.device_put(arguments, device))
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(results)]
+
+
+def check(
+    ipu: jax.Device, function: Callable[..., Any], *arguments: Any, rtol: float = 1e-5, atol: float = 1e-6
+) -> None:
+    """Integers and Booleans are those of the CPU to the bit, others within the tolerance, NaN and inf alike."""
+    (cpu,) = jax.devices("cpu")[:1]
+    for actual, expected in zip(on(ipu, function, *arguments), on(cpu, function, *arguments), strict=True):
+        assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+        if jnp.issubdtype(actual.dtype, jnp.inexact):
+            np.testing.assert_allclose(actual.astype(np.float64), expected.astype(np.float64), rtol, atol)
+        else:
+            np.testing.assert_array_equal(actual, expected)
+
+
+def tolerance(dtype: str) -> dict[str, float]:
+    """For sums of a few numbers around 1, which the CPU may round more often than the IPU does."""
+    return {"float16": {"rtol": 1e-2, "atol": 1e-2}, "bfloat16": {"rtol": 6e-2, "atol": 6e-2}}.get(
+        dtype, {"rtol": 1e-5, "atol": 1e-5}
+    )
+
+
+def numbers(shape: tuple[int, ...], dtype: str, seed: int, *, edges: bool = False) -> jax.Array:
+    """Eighths around 0, or integers of a few bits; with infinities, zeros of both signs and NaN between them."""
+    generator = np.random.default_rng(seed)
+    if jnp.issubdtype(jnp.dtype(dtype), jnp.inexact):
+        values = generator.integers(-16, 17, shape) / 8
+        if edges:
+            values = np.where(generator.random(shape) < 0.3, generator.choice(EDGES, shape), values)
+        return jnp.asarray(values, dtype)
+    low = 0 if dtype.startswith(("u", "bool")) else -5
+    return jnp.asarray(generator.integers(low, 2 if dtype == "bool" else 6, shape), dtype)
+
+
+def shapes(min_rank: int = 1, max_rank: int = 4, max_side: int = 9) -> st.SearchStrategy[tuple[int, ...]]:
+    return st.lists(st.integers(1, max_side), min_size=min_rank, max_size=max_rank).map(tuple)
+
+
+seeds = st.integers(0, 2**16)
