@@ -11,14 +11,15 @@
 
 namespace snnjax {
 
-// out is in the order of in, or the opposite one if `descending`: both zeros are equal, a NaN is above all.
+// out is in the order of in, or the opposite one if `descending`: both zeros are equal, a NaN is above all. If `total`
+// the order is that of IEEE 754: -NaN, -infinity, ..., -0, 0, ..., infinity, NaN.
 template <class T>
 class OrderedBits : public poplar::MultiVertex {
  public:
   In<T> in;           // [count]
   Out<unsigned> out;  // [count]
   unsigned count;
-  bool descending;
+  bool descending, total;
 
   bool compute(unsigned worker) {
     const Range share = shareOf(count, worker, 2);
@@ -32,13 +33,13 @@ class OrderedBits : public poplar::MultiVertex {
  private:
   static constexpr unsigned kSign = 0x80000000U;
 
-  static unsigned ordered(T x) {
+  unsigned ordered(T x) const {
     if constexpr (std::is_integral_v<T>) {
       return static_cast<unsigned>(x) ^ (std::is_signed_v<T> ? kSign : 0U);
     } else {
       const float number = toFloat(x);
-      if (number != number) return ~0U;
-      if (number == 0.0f) return kSign;
+      if (!total && number != number) return ~0U;
+      if (!total && number == 0.0f) return kSign;
       unsigned bits;
       std::memcpy(&bits, &number, sizeof(bits));
       return (bits & kSign) != 0 ? ~bits : bits | kSign;

@@ -12,7 +12,7 @@
 namespace snnjax::cycles {
 
 constexpr Slots orderedBits(Slots elements) {
-  constexpr Slots kFields = 4, kElement = 12;
+  constexpr Slots kFields = 5, kElement = 12;
   return entry(kFields, false) + elements * kElement;
 }
 

@@ -255,7 +255,9 @@ def _called_in_turn(*leaves: Any, **params: Any) -> list[Any]:
         return _called(*leaves, **params)
 
     def one_group(group: Any) -> list[Any]:
-        own = [leaf if leaf.shape[0] == 1 else jax.lax.dynamic_slice_in_dim(leaf, group, 1) for leaf in leaves]
+        own = [
+            leaf if leaf.shape[0] == 1 else jax.lax.dynamic_slice_in_dim(leaf, group, 1) for leaf in leaves
+        ]
         return [jnp.squeeze(result, 0) for result in _called(*own, **params)]
 
     return jax.lax.map(one_group, jnp.arange(groups, dtype=jnp.int32))

@@ -1,4 +1,4 @@
-"""What every test runs under: strict JAX, checked annotations, four host devices, four IPUs, reproducible hypothesis."""
+"""What every test runs under: strict JAX, checked annotations, four CPUs, four IPUs, reproducible hypothesis."""
 
 import contextlib
 import os

@@ -45,7 +45,9 @@ def obstacle(target: str, shapes: Any, static: Any) -> str | None:
         return "arrays without elements"
     if op in ("lif_step", "select_spikes") and static.surrogate.smooth:
         return "a smooth surrogate"
-    if op == "select_spikes" and any(threshold.ndim == 3 for threshold in shapes[1 : 3 if target == f"snnjax_{op}" else 2]):
+    if op == "select_spikes" and any(
+        threshold.ndim == 3 for threshold in shapes[1 : 3 if target == f"snnjax_{op}" else 2]
+    ):
         return "a threshold of each row and neuron"
     return None
 
@@ -71,7 +73,10 @@ def _of_network(target: str, shapes: Any, static: Any) -> str | None:
         return "a smooth surrogate"
     if switches.record_spikes and switches.keeps_record:
         return "recorded spikes in a gradient"
-    kinds = {(layer.reset, layer.detach_reset, layer.surrogate.name, layer.surrogate.slope) for layer in switches.layers}
+    kinds = {
+        (layer.reset, layer.detach_reset, layer.surrogate.name, layer.surrogate.slope)
+        for layer in switches.layers
+    }
     if len(kinds) > 1:
         return "layers whose resets or surrogates differ"
     return _of_widths(operands)

@@ -70,7 +70,9 @@ def _call_back(number: int, arrays: Any, num_arrays: int, result: int, give: Any
 def _copied(array: _Array) -> np.ndarray:
     dtype = numbered(array.dtype)
     shape = array.shape[: array.rank]
-    return np.frombuffer(ctypes.string_at(array.data, math.prod(shape) * dtype.itemsize), dtype).reshape(shape)
+    return np.frombuffer(ctypes.string_at(array.data, math.prod(shape) * dtype.itemsize), dtype).reshape(
+        shape
+    )
 
 
 def _described(error: BaseException) -> tuple[bytes, int]:

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
@@ -101,8 +102,8 @@ class Session:
             jax.errors.JaxRuntimeError: where it does not fit at all, or holds what the IPU does not do.
         """
         self._check_open("compile")
-        jitted: Any = function if hasattr(function, "lower") else self._jit(function)
-        compiled = jitted.lower(*jax.tree.map(self._described, args)).compile()
+        jitted: Any = function if hasattr(function, "lower") else jax.jit(function)
+        compiled = jitted.lower(*jax.tree.map(self._described, args)).compile(self._options())
         self._check_memory(compiled)
         return compiled
 
@@ -141,8 +142,10 @@ class Session:
         if self.num_ipus > 1:
             specs = {"in_specs": (everywhere.spec, shared.spec), "out_specs": everywhere.spec}
             step = jax.shard_map(step, mesh=self.mesh, **specs)
-        jitted = self._jit(step, in_shardings=(everywhere, shared), donate_argnums=0)
-        return jax.device_put(_training.begin(params, optimiser, precision), everywhere), jitted
+        options = {"compiler_options": self._options(), "donate_argnums": 0}
+        jitted = jax.jit(step, in_shardings=(everywhere, shared), **options)
+        state = jax.tree.map(jnp.copy, _training.begin(params, optimiser, precision))  # a step destroys it
+        return jax.device_put(state, everywhere), jitted
 
     def find_batch_size(
         self,
@@ -200,9 +203,9 @@ class Session:
             return jax.sharding.SingleDeviceSharding(self._devices[0])
         return NamedSharding(self.mesh, spec)
 
-    def _jit(self, function: Callable[..., Any], **options: Any) -> Any:
-        half = {"ipu_half_partials": "true"} if self.enable_half_partials else None
-        return jax.jit(function, compiler_options=half, **options)
+    def _options(self) -> dict[str, str] | None:
+        """Of the compiler."""
+        return {"ipu_half_partials": "true"} if self.enable_half_partials else None
 
     def _described(self, leaf: Any) -> Any:
         """An argument's shape, dtype and place here, whatever it is and wherever it lies."""

@@ -78,16 +78,9 @@ def lif_network(
     batch: int = BATCH,
 ) -> Arrays:
     """All that the harness has a name for, cotangents of all results included; the layers `recurrent` are so."""
-    arrays: Arrays = {"ids": events(rng, steps, batch)}
-    if dense:  # mostly 0, of either sign, as events are few
-        inputs = dyadic(rng, -16, 32, steps, batch, INPUTS) * (rng.random((steps, batch, INPUTS)) < 0.4)
-        arrays = {"inputs": inputs.astype(np.float32)}
+    arrays = _inputs(rng, steps, batch, dense=dense, values=values, any_values=any_values)
     if lengths:
         arrays["lengths"] = rng.integers(0, steps + 1, batch).astype(np.int32)
-    if values:
-        arrays["values"] = rng.integers(0, 2, arrays["ids"].shape).astype(np.float32)
-    if any_values:
-        arrays["values"] = dyadic(rng, -8, 24, *arrays["ids"].shape)
     inputs_of = (INPUTS, *widths)
     for layer, neurons in enumerate(widths):
         arrays |= _layer(rng, "", str(layer), inputs_of[layer], neurons, batch)
@@ -106,6 +99,21 @@ def lif_network(
         arrays["g_last_readout_v"] = dyadic(rng, -16, 16, batch, OUTPUTS)
     outputs = OUTPUTS if readout else widths[-1]
     return {**arrays, "g_output": dyadic(rng, -16, 16, steps, batch, outputs)}
+
+
+def _inputs(
+    rng: np.random.Generator, steps: int, batch: int, *, dense: bool, values: bool, any_values: bool
+) -> Arrays:
+    """Events of value 1, of 0 and 1, or of any; or dense inputs, mostly 0 as events are few."""
+    if dense:
+        inputs = dyadic(rng, -16, 32, steps, batch, INPUTS) * (rng.random((steps, batch, INPUTS)) < 0.4)
+        return {"inputs": inputs.astype(np.float32)}
+    arrays: Arrays = {"ids": events(rng, steps, batch)}
+    if values:
+        arrays["values"] = rng.integers(0, 2, arrays["ids"].shape).astype(np.float32)
+    if any_values:
+        arrays["values"] = dyadic(rng, -8, 24, *arrays["ids"].shape)
+    return arrays
 
 
 def _layer(

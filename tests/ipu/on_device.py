@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import hypothesis
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +11,11 @@ from hypothesis import strategies as st
 
 NUMBERS = ("float32", "float16", "bfloat16", "int32", "uint32")
 ANY = (*NUMBERS, "int8", "uint8", "int16", "uint16", "bool")
+# Each example compiles two programs. The fixture `ipus` is the same for all of them.
+few = hypothesis.settings(
+    max_examples=6,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture],
+)
 EDGES = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan)
 
 

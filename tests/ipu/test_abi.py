@@ -122,7 +122,7 @@ def test_numbers_of_types_are_those_of_pjrt() -> None:
     enum = re.search(r"enum class Dtype[^{]*\{(.*?)\};", text, re.DOTALL)
     assert enum is not None
     ours = re.findall(r"k(\w+)", enum[1])
-    theirs = "PRED S8 S16 S32 S64 U8 U16 U32 U64 F16 F32 F64 BF16".split()
+    theirs = ["PRED", "S8", "S16", "S32", "S64", "U8", "U16", "U32", "U64", "F16", "F32", "F64", "BF16"]
     assert [getattr(tables, f"PJRT_Buffer_Type_{name}") for name in theirs] == list(range(1, len(ours) + 1))
     assert tables.PJRT_NamedValue_kInt64List == 2
 
@@ -153,13 +153,20 @@ def test_bytes_of_no_program_and_of_other_ipus_are_refused(plugin: Any) -> None:
     client_of = importlib.import_module("pypjrt.client").Client
     text = "module @m { func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> } }"
     _plugin.library()
-    with client_of(plugin, options={"num_tiles": 4}) as client, client_of(plugin, options={"num_tiles": 8}) as larger:
+    with (
+        client_of(plugin, options={"num_tiles": 4}) as client,
+        client_of(plugin, options={"num_tiles": 8}) as larger,
+    ):
         program = client.compile(text).serialize()
         assert client.deserialize_executable(program).num_outputs == 1
         for given, to, said in (
             (b"", client, 'must begin with "snnjax program for IPUs mk2/4", got ""'),
             (b"no program", client, 'got "no program"'),
-            (program, larger, 'must begin with "snnjax program for IPUs mk2/8", got "snnjax program for IPUs mk2/4"'),
+            (
+                program,
+                larger,
+                'must begin with "snnjax program for IPUs mk2/8", got "snnjax program for IPUs mk2/4"',
+            ),
             (program[:-9], client, "plan"),
             (program.replace(b"/4\n", b"/4\nX"), client, "plan"),
         ):

@@ -5,7 +5,6 @@ import pickle
 import subprocess
 import sys
 import threading
-import time
 import warnings
 
 import jax
@@ -15,46 +14,19 @@ import pytest
 from jax.experimental import serialize_executable
 
 from tests.architecture import ROOT
+from tests.ipu.placing import ARRAYS, cpu, ipu, put
 
-ipu: jax.Device
-other: jax.Device
-cpu: jax.Device
-
-
-@pytest.fixture(autouse=True)
-def devices(ipus: list[jax.Device], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two IPUs and the CPU, by the names of this module."""
-    module = sys.modules[__name__]
-    for name, device in zip(("ipu", "other", "cpu"), (*ipus[:2], jax.devices("cpu")[0]), strict=True):
-        monkeypatch.setattr(module, name, device, raising=False)
-
-
-def put(array, device=None):
-    """On the IPU."""
-    return jax.device_put(array, device or ipu)
-
-
-ARRAYS = {
-    "scalar": np.float32(2.5),
-    "matrix": np.arange(12, dtype=np.float32).reshape(3, 4),
-    "empty": np.zeros((0, 3), np.int32),
-    "bools": np.array([True, False, True]),
-    "halves": np.linspace(0, 1, 7).astype(np.float16),
-    "bfloat16": np.asarray(jnp.arange(5, dtype=jnp.bfloat16)),
-    "transposed": np.arange(24, dtype=np.int8).reshape(2, 3, 4).transpose(2, 0, 1),
-    "every second": np.arange(20, dtype=np.uint16).reshape(5, 4)[::2, ::-1],
-    "broadcast": np.broadcast_to(np.uint32(7), (3, 2)),
-}
+pytestmark = pytest.mark.usefixtures("ipus")
 
 
 @pytest.mark.parametrize("array", ARRAYS.values(), ids=ARRAYS)
 def test_arrays_come_back_as_they_went(array):
-    for placed in (put(array), put(put(array, cpu)), put(put(array), other)):
+    for placed in (put(array), put(put(array, cpu())), put(put(array), ipu(1))):
         back = np.asarray(placed)
         assert back.dtype == array.dtype
         np.testing.assert_array_equal(back, array)
-    assert placed.devices() == {other}
-    np.testing.assert_array_equal(put(placed, cpu), array)
+    assert placed.devices() == {ipu(1)}
+    np.testing.assert_array_equal(put(placed, cpu()), array)
 
 
 def test_host_array_may_change_once_it_was_put():
@@ -77,25 +49,25 @@ def test_dtype_that_the_ipu_lacks_is_refused(dtype):
 def test_program_of_several_results():
     results = jax.jit(lambda x, y: (x + y, x * 2, x.sum()))(put(jnp.arange(4.0)), put(jnp.ones(4)))
     for result, expected in zip(results, ([1, 2, 3, 4], [0, 2, 4, 6], 6), strict=True):
-        assert result.devices() == {ipu}
+        assert result.devices() == {ipu()}
         np.testing.assert_array_equal(result, expected)
 
 
 def test_program_without_arguments_or_results():
-    with jax.default_device(ipu):
-        assert jax.jit(lambda: jnp.float32(3))().devices() == {ipu}
+    with jax.default_device(ipu()):
+        assert jax.jit(lambda: jnp.float32(3))().devices() == {ipu()}
         assert jax.jit(lambda x: ())(put(jnp.ones(3))) == ()
 
 
 def test_eager_operations_and_random_numbers():
-    with jax.default_device(ipu):
+    with jax.default_device(ipu()):
         x = jnp.arange(6.0)
         y = x[2:] * 2
         key = jax.random.key(3)
         drawn = jax.random.uniform(key, (5,))
-    assert y.devices() == drawn.devices() == {ipu}
+    assert y.devices() == drawn.devices() == {ipu()}
     np.testing.assert_array_equal(y, [4, 6, 8, 10])
-    with jax.default_device(cpu):
+    with jax.default_device(cpu()):
         np.testing.assert_array_equal(drawn, jax.random.uniform(jax.random.key(3), (5,)))
 
 
@@ -105,28 +77,9 @@ def test_refusal_of_the_lowering_is_an_exception_that_names_op_and_line():
 
 
 def test_program_that_does_not_fit_onto_the_tiles_is_refused():
-    big = jax.ShapeDtypeStruct((2 * 2**20,), jnp.float32, sharding=jax.sharding.SingleDeviceSharding(ipu))
+    big = jax.ShapeDtypeStruct((2 * 2**20,), jnp.float32, sharding=jax.sharding.SingleDeviceSharding(ipu()))
     with pytest.raises(jax.errors.JaxRuntimeError, match=r"RESOURCE_EXHAUSTED: .*tile"):
         jax.jit(lambda x: x + 1).lower(big).compile()
-
-
-def test_run_that_fails_raises_where_its_result_is_used():
-    """And what is computed from that result fails alike, and the IPU works on."""
-
-    def fail(_):
-        raise ValueError("no")
-
-    @jax.jit
-    def failing(x):
-        jax.debug.callback(fail, x)
-        return x + 1
-
-    x = put(jnp.ones(4))
-    with pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL: callback: the function raised ValueError: no"):
-        jax.block_until_ready(jax.jit(lambda x: x * 2)(failing(x)))
-    with pytest.raises(jax.errors.JaxRuntimeError):
-        jax.effects_barrier()
-    np.testing.assert_array_equal(jax.jit(lambda x: x * 2)(x), np.full(4, 2))
 
 
 def test_donated_argument_is_used_up():
@@ -165,8 +118,8 @@ def test_arrays_are_copied_while_a_run_is_under_way():
     f = jax.jit(lambda x: jax.lax.fori_loop(0, 50, lambda _, y: y * 1.01 + 1, x))
     x = put(jnp.zeros(64))
     y = f(x)
-    moved, home = put(y, other), put(y, cpu)
-    expected = np.asarray(jax.jit(f)(put(jnp.zeros(64), cpu)))
+    moved, home = put(y, ipu(1)), put(y, cpu())
+    expected = np.asarray(jax.jit(f)(put(jnp.zeros(64), cpu())))
     for copy in (y, moved, home):
         np.testing.assert_allclose(copy, expected, rtol=1e-5)
 
@@ -178,7 +131,9 @@ def test_program_is_compiled_ahead_and_described():
     assert memory.argument_size_in_bytes == 4 * (4 * 8 + 8 * 2)
     assert memory.output_size_in_bytes == 4 * (4 * 2 + 1)
     assert memory.temp_size_in_bytes > 0
-    np.testing.assert_array_equal(compiled(put(jnp.ones((4, 8))), put(jnp.ones((8, 2))))[0], np.full((4, 2), 8))
+    np.testing.assert_array_equal(
+        compiled(put(jnp.ones((4, 8))), put(jnp.ones((8, 2))))[0], np.full((4, 2), 8)
+    )
 
 
 def test_fingerprints_are_those_of_programs():
@@ -205,7 +160,7 @@ def test_serialised_program_gives_the_same_bits():
     x, y = (put(np.random.default_rng(0).normal(size=shape).astype(np.float32)) for shape in ((5, 7), (7, 3)))
     compiled = jax.jit(lambda x, y: jnp.tanh(x @ y).sum(axis=0)).lower(x, y).compile()
     loaded = serialize_executable.deserialize_and_load(
-        *serialize_executable.serialize(compiled), backend="ipu", execution_devices=[ipu]
+        *serialize_executable.serialize(compiled), backend="ipu", execution_devices=[ipu()]
     )
     np.testing.assert_array_equal(np.asarray(loaded(x, y)), np.asarray(compiled(x, y)))
 
@@ -226,119 +181,19 @@ x = jax.device_put(np.linspace(0, 1, 6, dtype=np.float32), jax.devices("ipu")[0]
 sys.stdout.write(np.asarray(compiled(x)).tobytes().hex())
 """
     command = (sys.executable, "-c", program, str(tmp_path / "program"))
-    settings = {**os.environ, "JAX_PLATFORMS": "cpu,ipu", "SNNJAX_IPU_TILES": str(ipu.num_tiles)}
+    settings = {**os.environ, "JAX_PLATFORMS": "cpu,ipu", "SNNJAX_IPU_TILES": str(ipu().num_tiles)}
     done = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, check=True)
     assert done.stdout == np.asarray(compiled(put(x))).tobytes().hex()
 
 
 def test_memory_is_that_of_tiles():
     jax.block_until_ready(jax.jit(lambda x: x * 2)(put(jnp.ones(100))))
-    statistics = ipu.memory_stats()
+    statistics = ipu().memory_stats()
     assert 0 < statistics["bytes_in_use"] <= statistics["peak_bytes_in_use"] <= statistics["bytes_limit"]
-    assert statistics["bytes_limit"] == ipu.num_tiles * ipu.memory_per_tile
+    assert statistics["bytes_limit"] == ipu().num_tiles * ipu().memory_per_tile
     before = statistics["num_allocs"]
     kept = [put(jnp.ones(3)) for _ in range(5)]
-    assert ipu.memory_stats()["num_allocs"] == before + len(kept)
-
-
-def test_program_prints_while_it_runs(capsys):
-    @jax.jit
-    def f(x):
-        jax.debug.print("x is {x}, its first {first}", x=x, first=x[0])
-        return x + 1
-
-    f(put(jnp.arange(3.0)))
-    jax.effects_barrier()
-    assert capsys.readouterr().out == "x is [0. 1. 2.], its first 0.0\n"
-
-
-def test_callback_gets_arrays_of_every_type():
-    given = []
-
-    @jax.jit
-    def f(arrays):
-        jax.debug.callback(lambda arrays: given.extend(np.array(array) for array in arrays), arrays)
-
-    arrays = [np.ascontiguousarray(array) for array in ARRAYS.values() if array.size]
-    f(put(arrays))
-    jax.effects_barrier()
-    for array, expected in zip(given, arrays, strict=True):
-        assert array.dtype == expected.dtype
-        np.testing.assert_array_equal(array, expected)
-
-
-@pytest.mark.parametrize(
-    "use, op",
-    [
-        (lambda x: jax.jit(lambda x: x + 1)(x), "execute"),
-        (np.asarray, "device_get"),
-        (lambda x: jax.device_put(x, other), "device_put"),
-    ],
-    ids=["execute", "device_get", "device_put"],
-)
-def test_callback_that_would_wait_for_itself_is_refused(use, op):
-    x = jax.jit(lambda x: x * 2)(put(jnp.ones(2)))
-
-    @jax.jit
-    def f(x):
-        jax.debug.callback(lambda _: jax.block_until_ready(use(on_device)), x)
-        return x
-
-    on_device = jax.jit(lambda x: x * 2)(x)
-    with pytest.raises(jax.errors.JaxRuntimeError, match=f"{op}: `callback` must not use the IPU that waits for it"):
-        jax.block_until_ready(f(x))
-    with pytest.raises(jax.errors.JaxRuntimeError):
-        jax.effects_barrier()
-
-
-def test_callback_leaves_the_rest_of_python_alone():
-    """jaxlib calls some functions with Python's lock held: none of them may wait for a run that needs it."""
-    started = threading.Event()
-
-    def work(_):
-        started.set()
-        end = time.monotonic() + 0.05
-        while time.monotonic() < end:
-            sum(range(1000))
-
-    @jax.jit
-    def f(x):
-        jax.debug.callback(work, x)
-        return x + 1
-
-    x = put(jnp.ones(4))
-    double = jax.jit(lambda x: x * 2)
-    programs = [jax.jit(lambda x: x * 3).lower(x).compile()]
-    programs[0](x)
-    for use in (np.asarray, double, lambda x: put(x, cpu), lambda x: put(x, other), lambda _: programs.clear()):
-        y = jax.block_until_ready(double(x))
-        started.clear()
-        result = f(x)
-        assert started.wait(60)
-        use(y)
-        np.testing.assert_array_equal(result, np.full(4, 2))
-
-
-def test_call_returns_before_its_run_ends():
-    arrived, go_on = threading.Event(), threading.Event()
-
-    def wait(_):
-        arrived.set()
-        assert go_on.wait(60)
-
-    @jax.jit
-    def f(x):
-        jax.debug.callback(wait, x)
-        return x + 1
-
-    result = f(put(jnp.arange(2.0)))
-    assert arrived.wait(60)
-    assert not result.is_ready()
-    copy = put(result, other)
-    assert not copy.is_ready()
-    go_on.set()
-    np.testing.assert_array_equal(copy, [1, 2])
-    assert result.is_ready()
+    assert ipu().memory_stats()["num_allocs"] == before + len(kept)
 
 
 def test_threads_compile_and_run_at_once():

@@ -27,7 +27,9 @@ except RuntimeError as error:
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
     """A folder for the path of modules that says of the package what an installation of it would say."""
-    entry_points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["jax_plugins"]
+    entry_points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][
+        "jax_plugins"
+    ]
     info = tmp_path / "installed" / "snnjax_as_installed-0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: snnjax_as_installed\nVersion: 0\n")
@@ -95,7 +97,9 @@ def test_client_that_fails_warns_once_and_the_cpu_works_on(installed: Path) -> N
 def test_package_that_cannot_be_imported_leaves_jax_alone(installed: Path) -> None:
     """Whatever it raises: a JAX of tomorrow may lack a name that snnjax uses."""
     (installed / "snnjax").mkdir()
-    (installed / "snnjax" / "__init__.py").write_text("raise AttributeError('module jax has no attribute core')")
+    (installed / "snnjax" / "__init__.py").write_text(
+        "raise AttributeError('module jax has no attribute core')"
+    )
     output, warnings = run(installed, f"{SOME_WORK}\nprint(jax.devices())")
     assert output == "[CpuDevice(id=0)]\n"
     assert warnings.count("Warning") == 1
@@ -120,7 +124,9 @@ print("done")
     assert run(installed, program) == ("done\n", "")
 
 
-NO_FILE = "There is no /nowhere.so: build it with `make kernels`, or install snnjax where there is a C++ compiler"
+NO_FILE = (
+    "There is no /nowhere.so: build it with `make kernels`, or install snnjax where there is a C++ compiler"
+)
 NUMBER = "ipu: `{}` must be an integer of at least 1{}, got '{}'. Unset it for {}"
 
 

@@ -8,9 +8,7 @@ import pytest
 from hypothesis import strategies as st
 from jax import lax
 
-from tests.ipu.on_device import NUMBERS, check, numbers, seeds, shapes, tolerance
-
-few = hypothesis.settings(max_examples=6)
+from tests.ipu.on_device import NUMBERS, check, few, numbers, seeds, shapes, tolerance
 
 
 @st.composite

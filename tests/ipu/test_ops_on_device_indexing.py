@@ -8,9 +8,8 @@ import pytest
 from hypothesis import strategies as st
 from jax import lax
 
-from tests.ipu.on_device import ANY, check, numbers, seeds, shapes
+from tests.ipu.on_device import ANY, check, few, numbers, seeds, shapes
 
-few = hypothesis.settings(max_examples=10)
 HOSTILE = (-(2**31), -1, 2**31 - 1)
 
 

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from jax import lax
 
-from tests.ipu.on_device import ANY, check, numbers, seeds, shapes
-
-few = hypothesis.settings(max_examples=8)
+from tests.ipu.on_device import ANY, check, few, numbers, seeds, shapes
 
 
 @pytest.mark.parametrize("dtype", ANY)

@@ -4,7 +4,6 @@
 #include <numeric>
 
 namespace snnjax::executor {
-
 poplar::Type unsignedOf(std::size_t bytes) {
   return bytes == 1 ? poplar::UNSIGNED_CHAR : bytes == 2 ? poplar::UNSIGNED_SHORT : poplar::UNSIGNED_INT;
 }
@@ -23,14 +22,19 @@ StorageId Storages::takeScratch(std::size_t element_bytes, const std::vector<std
   return take(Key{element_bytes, std::move(cuts)}, debug);
 }
 
-StorageId Storages::take(const Key& key, const poplar::DebugContext& debug) {
-  count(key, true);
-  const auto known = poolFor(key);
-  if (known != pools_.end()) return takeFrom(known, key);
+void Storages::add(const Key& key, const poplar::DebugContext& debug) {
   const poplar::Tensor memory = graph_.addVariable(unsignedOf(key.first), {key.second.back()}, debug);
   map(memory, key.second);
-  storages_.push_back({memory, pools_.try_emplace(key).first, memory, key, 1, 0});
-  return storages_.size() - 1;
+  const auto pool = pools_.try_emplace(key).first;
+  pool->second.push_back(storages_.size());
+  storages_.push_back({memory, pool, memory, key, 0, 0});
+}
+
+StorageId Storages::take(const Key& key, const poplar::DebugContext& debug) {
+  count(key, true);
+  if (const auto known = poolFor(key); known != pools_.end()) return takeFrom(known, key);
+  add(key, debug);
+  return takeFrom(pools_.find(key), key);
 }
 
 // The pool of the smallest storages that hold the key's elements on each tile.

@@ -55,6 +55,7 @@ class Storages {
     std::size_t users = 0, holds = 0;
   };
   StorageId take(const Key& key, const poplar::DebugContext& debug);
+  void add(const Key& key, const poplar::DebugContext& debug);
   StorageId takeFrom(Pools::iterator pool, const Key& key);
   Pools::iterator poolFor(const Key& key);
   void map(const poplar::Tensor& memory, const std::vector<std::size_t>& cuts);

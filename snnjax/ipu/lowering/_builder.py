@@ -39,7 +39,7 @@ class Builder:
         self.constants: dict[int, np.ndarray] = {}
         self.definitions: dict[int, Instruction] = {}  # of values that instructions yield
         self.where = ""
-        self.op = ""  # of the program, for refusals
+        self.op = "compile"  # for refusals: the operation of the program
         self._blocks = [_OpenBlock(is_loop=False)]
         self._levels: dict[int, int] = {}  # of values: how deep the block is that defines them
 

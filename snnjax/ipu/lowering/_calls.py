@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from snnjax.ipu._jax_private import ir
-from snnjax.ipu.lowering import _views as views
 from snnjax.ipu.lowering import _elementwise as elementwise
+from snnjax.ipu.lowering import _views as views
 from snnjax.ipu.lowering._operation import Operation, array_of
 from snnjax.ipu.lowering._registry import Rule, rule
 from snnjax.ipu.lowering._sorting import top_k
@@ -18,7 +18,11 @@ CALLBACK = "snnjax_ipu_callback"
 def _attributes(operation: Operation) -> dict[str, Any]:
     """The attributes of a call of XLA's FFI."""
     name = "mhlo.backend_config"
-    return {each.name: each.attr for each in ir.DictAttr(operation.attributes[name])} if name in operation.attributes else {}
+    return (
+        {each.name: each.attr for each in ir.DictAttr(operation.attributes[name])}
+        if name in operation.attributes
+        else {}
+    )
 
 
 def attribute_text(name: str, attribute: Any, types: Callable[[Any], Any]) -> str:

@@ -35,7 +35,11 @@ def prune(block: Block, needed: set[int]) -> None:
             _prune_loop(instruction, needed)
         elif instruction.op == "case":
             _prune_case(instruction, needed)
-        if instruction.op in EFFECTS or not needed.isdisjoint(instruction.outputs) or _has_effect(instruction):
+        if (
+            instruction.op in EFFECTS
+            or not needed.isdisjoint(instruction.outputs)
+            or _has_effect(instruction)
+        ):
             needed.update(reads(instruction))
             kept.append(instruction)
     block.instructions = kept[::-1]
@@ -65,8 +69,14 @@ def _prune_loop(loop: Instruction, needed: set[int]) -> None:
     while True:
         trial = Block(body.parameters, list(body.instructions), _keep(body.results, sorted(carried)))
         inner = set(trial.results)
-        for instruction in reversed(trial.instructions):  # an inner loop is pruned once it is known what it is for
-            if not inner.isdisjoint(instruction.outputs) or instruction.op in EFFECTS or _has_effect(instruction):
+        for instruction in reversed(
+            trial.instructions
+        ):  # an inner loop is pruned once it is known what it is for
+            if (
+                not inner.isdisjoint(instruction.outputs)
+                or instruction.op in EFFECTS
+                or _has_effect(instruction)
+            ):
                 inner.update(reads(instruction))
         more = {place for place, p in enumerate(body.parameters) if p in inner} - carried
         if not more:

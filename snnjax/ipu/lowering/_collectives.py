@@ -30,7 +30,9 @@ def _are_alone(groups: Groups) -> bool:
 def _kind(operation: Operation) -> str:
     kind = kind_of(operation.regions[0], operation.types[0].dtype)
     if kind is None:
-        raise operation.refuse("IPUs combine elements by one operation, not by a function", "Use psum, pmax or pmin")
+        raise operation.refuse(
+            "IPUs combine elements by one operation, not by a function", "Use psum, pmax or pmin"
+        )
     return kind
 
 
@@ -56,7 +58,9 @@ def _lower_reduce_scatter(operation: Operation) -> list[int]:
     (x,), (type_,), groups = operation.inputs, operation.types, _groups(operation)
     if _are_alone(groups):
         return [x]
-    return [_computed(operation, x, "reduce_scatter", type_, (*groups, (operation.integer("scatter_dimension"),)))]
+    return [
+        _computed(operation, x, "reduce_scatter", type_, (*groups, (operation.integer("scatter_dimension"),)))
+    ]
 
 
 @rule("stablehlo.all_gather")

@@ -49,7 +49,9 @@ def _lower_while(operation: Operation) -> Sequence[int]:
     return [results.get(place, value) for place, value in enumerate(operation.inputs)]
 
 
-def _loop(builder: Builder, blocks: Sequence[Block], initial: Sequence[int], count: int | None) -> Sequence[int]:
+def _loop(
+    builder: Builder, blocks: Sequence[Block], initial: Sequence[int], count: int | None
+) -> Sequence[int]:
     types = [builder.types[value] for value in initial]
     if count == 0:
         return initial
@@ -116,9 +118,10 @@ def _case(operation: Operation, index: int, regions: Sequence[Any]) -> Sequence[
     walk, builder = operation.walk, operation.builder
     branches = [region.blocks[0] for region in regions]
     known = builder.number(index)
+    if known is not None and not 0 <= known < len(branches):
+        known = len(branches) - 1
     if known is not None or len(branches) == 1:
-        inside = known is not None and 0 <= known < len(branches)
-        return walk.block(branches[int(known)] if inside else branches[-1], ())
+        return walk.block(branches[int(known or 0)], ())
 
     def branch(source: Any) -> Callable[[list[int]], list[int]]:
         return lambda parameters: walk.block(source, parameters)

@@ -10,16 +10,45 @@ import numpy as np
 from snnjax.ipu.lowering._builder import Builder, Expression
 from snnjax.ipu.lowering._operation import Operation
 from snnjax.ipu.lowering._registry import rule
-from snnjax.ipu.lowering._types import ArrayType, bits_of, is_floating, numpy_dtype, register_of
+from snnjax.ipu.lowering._types import WIDE, ArrayType, bits_of, is_floating, numpy_dtype, register_of
 
 # What cannot leave the numbers that a dtype holds needs no rounding after it.
 _EXACT = frozenset(
-    "abs and ceil floor is_finite maximum minimum negate not or round_nearest_afz round_nearest_even sign trunc xor".split()
+    (
+        *("abs", "and", "ceil", "floor", "is_finite", "maximum", "minimum", "negate", "not", "or"),
+        *("round_nearest_afz", "round_nearest_even", "sign", "trunc", "xor"),
+    )
 )
-_UNARY = """abs cbrt ceil cosine count_leading_zeros exponential exponential_minus_one floor is_finite log
-log_plus_one logistic negate not popcnt round_nearest_afz round_nearest_even rsqrt sign sine sqrt tan tanh""".split()
-_BINARY = """add and atan2 divide maximum minimum multiply or power remainder shift_left shift_right_arithmetic
-shift_right_logical subtract xor""".split()
+_UNARY = (
+    *(
+        "abs",
+        "cbrt",
+        "ceil",
+        "cosine",
+        "count_leading_zeros",
+        "exponential",
+        "exponential_minus_one",
+        "floor",
+    ),
+    *("is_finite", "log", "log_plus_one", "logistic", "negate", "not", "popcnt", "round_nearest_afz"),
+    *("round_nearest_even", "rsqrt", "sign", "sine", "sqrt", "tan", "tanh"),
+)
+_BINARY = (
+    *(
+        "add",
+        "and",
+        "atan2",
+        "divide",
+        "maximum",
+        "minimum",
+        "multiply",
+        "or",
+        "power",
+        "remainder",
+        "shift_left",
+    ),
+    *("shift_right_arithmetic", "shift_right_logical", "subtract", "xor"),
+)
 # Bools as numbers modulo 2.
 _OF_BOOLS = {"add": "or", "maximum": "or", "multiply": "and", "minimum": "and"}
 _OF_BITS = frozenset({"and", "or", "xor", "shift_left", "shift_right_logical"})
@@ -187,9 +216,9 @@ def _lower_binary(operation: Operation) -> list[int]:
 def _without_identity(builder: Builder, name: str, x: int, y: int) -> int | None:
     """The operand that is the result already: x * 1, x - 0, x & true; (x + 0 is not x, where x is -0)."""
     x_number, y_number = builder.number(x), builder.number(y)
-    if y_number is not None and y_number == {"multiply": 1, "divide": 1, "subtract": 0}.get(name):
-        if not (name == "subtract" and np.signbit(np.float32(y_number))):
-            return x
+    neutral = {"multiply": 1, "divide": 1, "subtract": 0}.get(name)
+    if y_number is not None and y_number == neutral and not np.signbit(np.float32(y_number)):
+        return x
     if x_number is not None and name == "multiply" and x_number == 1:
         return y
     integer = not is_floating(builder.types[x].dtype)
@@ -205,14 +234,16 @@ def _without_identity(builder: Builder, name: str, x: int, y: int) -> int | None
 
 @rule("stablehlo.select")
 def _lower_select(operation: Operation) -> list[int]:
-    return [select(operation.builder, *operation.inputs)]
+    condition, x, y = operation.inputs
+    return [select(operation.builder, condition, x, y)]
 
 
 @rule("stablehlo.compare")
 def _lower_compare(operation: Operation) -> list[int]:
     direction = operation.enumeration("comparison_direction")
     total = operation.enumeration("compare_type") == "TOTALORDER"
-    return [compare(operation.builder, direction, *operation.inputs, total)]
+    x, y = operation.inputs
+    return [compare(operation.builder, direction, x, y, total)]
 
 
 @rule("stablehlo.clamp")
@@ -229,6 +260,11 @@ def _lower_convert(operation: Operation) -> list[int]:
 @rule("stablehlo.bitcast_convert")
 def _lower_bitcast(operation: Operation) -> list[int]:
     (old,), (new,) = operation.input_types(), operation.types
+    if new.dtype in WIDE:
+        raise operation.refuse(
+            f"the IPU has no {new.dtype}",
+            "Take random keys of threefry, JAX's own, and leave jax_enable_x64 off",
+        )
     if old.shape != new.shape:
         raise operation.refuse(
             f"a bit cast to {new} changes the size of the elements",
@@ -249,6 +285,8 @@ def _lower_reduce_precision(operation: Operation) -> list[int]:
             "Round to bfloat16 (8, 7) or float16 (5, 10)",
         )
     expression = Expression(operation.builder)
-    node = expression.step("round.bf16" if kept == (8, 7) else "round.f16", expression.load(operation.inputs[0]))
+    node = expression.step(
+        "round.bf16" if kept == (8, 7) else "round.f16", expression.load(operation.inputs[0])
+    )
     settle(expression, node, type_.dtype)
     return [expression.finish(type_)]

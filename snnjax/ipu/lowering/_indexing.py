@@ -43,7 +43,9 @@ def _lower_gather(operation: Operation) -> list[int]:
 def _lower_scatter(operation: Operation) -> Sequence[int]:
     """One array, combined with its updates by one operation, or overwritten."""
     if len(operation.types) != 1:
-        raise operation.refuse("the IPU scatters into one array at a time", "Scatter into one after the other")
+        raise operation.refuse(
+            "the IPU scatters into one array at a time", "Scatter into one after the other"
+        )
     (x, indices, updates), (type_,) = operation.inputs, operation.types
     numbers = stablehlo.ScatterDimensionNumbers(operation.attributes["scatter_dimension_numbers"])
     ints = (

@@ -1,5 +1,6 @@
-"""The user's source line of an operation, from MLIR's locations: text such as
-``"jit(f)/mul"(callsite("step"("/home/ada/model.py":12:8 to :20) at "main"("/home/ada/train.py":40:2)))``.
+"""The user's source line of an operation, from MLIR's locations.
+
+They are text such as ``"jit(f)/mul"(callsite("step"("/home/ada/model.py":12:8 to :20) at callsite(...)))``.
 """
 
 import functools

@@ -5,23 +5,25 @@ from typing import Any
 
 from snnjax.ipu import _jax_private as private
 from snnjax.ipu._jax_private import ir
-from snnjax.ipu.lowering import (  # noqa: F401  (each registers its rules)
-    _calls,
-    _collectives,
-    _control,
-    _elementwise,
-    _indexing,
-    _products,
-    _reductions,
-    _sorting,
-    _structure,
-)
+
+# Each registers the rules of its operations.
+from snnjax.ipu.lowering import _calls as _calls
+from snnjax.ipu.lowering import _collectives as _collectives
+from snnjax.ipu.lowering import _control as _control
+from snnjax.ipu.lowering import _elementwise as _elementwise
+from snnjax.ipu.lowering import _indexing as _indexing
+from snnjax.ipu.lowering import _products as _products
+from snnjax.ipu.lowering import _reductions as _reductions
+from snnjax.ipu.lowering import _sorting as _sorting
+from snnjax.ipu.lowering import _structure as _structure
 from snnjax.ipu.lowering._cleanup import drop_identities, prune, renumber
 from snnjax.ipu.lowering._donation import donation
+from snnjax.ipu.lowering._errors import Unsupported
 from snnjax.ipu.lowering._fusion import fuse
 from snnjax.ipu.lowering._plan import Block, Plan, serialise
 from snnjax.ipu.lowering._sharding import localise, lower_main
 from snnjax.ipu.lowering._slots import write_in_slots
+from snnjax.ipu.lowering._types import WIDE, ArrayType
 from snnjax.ipu.lowering._walk import Walk
 
 _OPTION_PREFIX = "ipu_"
@@ -60,8 +62,10 @@ def lower_module(module: Any, compile_options: Any) -> Plan:
     main = walk.functions["main"]
     builder = walk.builder
     layout = localise(walk, main, compile_options)
+    _check_width("argument", layout.parameters)
     block = builder.block(layout.parameters, lambda parameters: lower_main(walk, main, layout, parameters))
     block.instructions = builder.finish() + block.instructions
+    _check_width("result", [builder.types[value] for value in block.results])
     aliases, donated = donation(main, layout.parameters, [builder.types[value] for value in block.results])
     finish(block, builder.types)
     types, constants = renumber(block, builder.types, builder.constants)
@@ -78,6 +82,15 @@ def lower_module(module: Any, compile_options: Any) -> Plan:
         parameter_shardings=layout.parameter_shardings,
         result_shardings=layout.result_shardings,
     )
+
+
+def _check_width(what: str, types: Sequence[ArrayType]) -> None:
+    for position, type_ in enumerate(types):
+        if type_.dtype in WIDE:
+            raise Unsupported(
+                f"compile: `{what} {position}` must have elements of at most 32 bits, got {type_}. "
+                "Leave jax_enable_x64 off, or convert it."
+            )
 
 
 def finish(block: Block, types: Sequence[Any]) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from snnjax.ipu._jax_private import ir
 
+from snnjax.ipu._jax_private import ir
 from snnjax.ipu.lowering._types import ArrayType, numpy_dtype
 
 if TYPE_CHECKING:

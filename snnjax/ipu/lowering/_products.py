@@ -123,7 +123,9 @@ def _of_integers(
     firsts = (kept, kept + own[0])
     wide = []
     for x, group, length, first in zip((a, b), groups, own, firsts, strict=True):
-        x = views.transpose(builder, elementwise.convert(builder, x, reductions.native(type_.dtype)), sum(group, ()))
+        x = views.transpose(
+            builder, elementwise.convert(builder, x, reductions.native(type_.dtype)), sum(group, ())
+        )
         places = (*range(kept), *range(first, first + length), *last)
         wide.append(views.broadcast(builder, x, shape, places))
     total = reductions.reduce(builder, elementwise.binary(builder, "multiply", *wide), last, "add")

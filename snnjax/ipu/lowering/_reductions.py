@@ -45,9 +45,7 @@ def zero_of(kind: str, dtype: str) -> Any:
 
 def _is_zero(builder: Builder, value: int, kind: str, dtype: str) -> bool:
     number = builder.number(value)
-    return number is not None and bool(
-        number == np.asarray(zero_of(kind, dtype)).astype(numpy_dtype(dtype))
-    )
+    return number is not None and bool(number == np.asarray(zero_of(kind, dtype)).astype(numpy_dtype(dtype)))
 
 
 def reduce(builder: Builder, x: int, dimensions: Sequence[int], kind: str) -> int:
@@ -92,7 +90,9 @@ def _arg_reduce(operation: Operation, dimensions: Sequence[int]) -> Sequence[int
     x, places = operation.inputs[:2]
     kind = extreme_of(operation.walk, operation.regions[0], operation.types)
     if kind is None or len(dimensions) != 1 or not _counts(builder, places, dimensions[0]):
-        raise operation.refuse("the IPU combines pairs only where they are extremes and their places", _ONE_KIND)
+        raise operation.refuse(
+            "the IPU combines pairs only where they are extremes and their places", _ONE_KIND
+        )
     old, index = builder.types[x], builder.types[places]
     shape = operation.types[0].shape
     if old.size == 0:

@@ -77,7 +77,11 @@ def extreme_of(walk: Any, region: Any, types: Sequence[ArrayType]) -> str | None
     """
     value, place = (type_.dtype for type_ in types)
     numbers = samples(value) + ([np.nan] if is_floating(value) else [])
-    grid = [each for each in itertools.product(numbers, (0, 1), numbers, (0, 1)) if each[0] == each[0] or each[2] == each[2]]
+    grid = [
+        each
+        for each in itertools.product(numbers, (0, 1), numbers, (0, 1))
+        if each[0] == each[0] or each[2] == each[2]
+    ]
     columns = zip(zip(*grid, strict=True), (value, place) * 2, strict=True)
     x, i, y, j = (np.array(column, numpy_dtype(dtype)) for column, dtype in columns)
     answers = ask(walk, region, (x, i, y, j))

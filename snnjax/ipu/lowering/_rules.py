@@ -30,7 +30,8 @@ def _lower_debug(primitive: Any, context: Any, *operands: Any, **parameters: Any
     """A call to what the primitive does with arrays at hand; programs of an IPU run one after the other."""
     if parameters.get("ordered") or private.is_ordered(parameters.get("effect")):
         raise NotImplementedError(
-            f"{primitive.name}: `ordered` must be False on platform ipu, got True. Callbacks of one program run in order anyway."
+            f"{primitive.name}: `ordered` must be False on platform ipu, got True. "
+            "Leave it out: the callbacks of one program run in order."
         )
     callback = Callback(functools.partial(primitive.impl, **parameters))
     context.module_context.add_keepalive(callback)

@@ -100,7 +100,9 @@ def localise(walk: Any, main: Any, options: Any) -> Layout:
         return Layout(types, count, devices, [None for _ in types], [], [])
     attributes = attributes_of(main, "arg_attrs", len(types))
     shardings = [
-        sharding_of(walk, each[_SHARDING]) if each is not None and _SHARDING in each else _first_use(walk, argument)
+        sharding_of(walk, each[_SHARDING])
+        if each is not None and _SHARDING in each
+        else _first_use(walk, argument)
         for argument, each in zip(block.arguments, attributes, strict=True)
     ]
     pairs = list(zip(shardings, types, strict=True))
@@ -201,7 +203,10 @@ def _lower_manual_computation(operation: Operation) -> list[int]:
     """The body of `shard_map`, inlined."""
     walk = operation.walk
     ins, outs = (
-        [sharding_of(walk, each) for each in sdy.TensorShardingPerValueAttr(operation.attributes[name]).shardings]
+        [
+            sharding_of(walk, each)
+            for each in sdy.TensorShardingPerValueAttr(operation.attributes[name]).shardings
+        ]
         for name in ("in_shardings", "out_shardings")
     )
     manual = set(re.findall(r'"([^"]+)"', str(operation.attributes["manual_axes"])))

@@ -61,9 +61,7 @@ def _keys(operation: Operation) -> list[_Key] | None:
         return None
     ranks = {k: sum(bool(w) for w, pair in zip(won, disputes, strict=True) if pair[0] == k) for k in found}
     order = sorted(found, key=lambda k: -ranks[k])
-    keys = [
-        _Key(k, "ascending" if up[k] else "descending", _is_total(operation, k, low)) for k in order
-    ]
+    keys = [_Key(k, "ascending" if up[k] else "descending", _is_total(operation, k, low)) for k in order]
     return keys if _agrees(operation, keys) else None
 
 
@@ -139,4 +137,3 @@ def top_k(builder: Builder, x: int, k: int) -> list[int]:
     types = (ArrayType(dtype, shape), ArrayType("s32", shape))
     values, places = builder.add("top_k", (elementwise.convert(builder, x, dtype),), types, ((k,),))
     return [elementwise.convert(builder, values, type_.dtype), places]
-

@@ -67,9 +67,7 @@ def _lower_concatenate(operation: Operation) -> list[int]:
 def _lower_pad(operation: Operation) -> list[int]:
     """What is padded by less than nothing is cut first; interior padding stays between what is left."""
     x, filler = operation.inputs
-    low, high, interior = map(
-        operation.ints, ("edge_padding_low", "edge_padding_high", "interior_padding")
-    )
+    low, high, interior = map(operation.ints, ("edge_padding_low", "edge_padding_high", "interior_padding"))
     return [views.pad(operation.builder, x, filler, low, high, interior)]
 
 

@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-import ml_dtypes
+import jax.numpy as jnp
 import numpy as np
 
 # In the order of their numbers, from 1.
@@ -13,7 +13,7 @@ _NUMPY = {
     **{f"s{bits}": getattr(np, f"int{bits}") for bits in (8, 16, 32, 64)},
     **{f"u{bits}": getattr(np, f"uint{bits}") for bits in (8, 16, 32, 64)},
     **{f"f{bits}": getattr(np, f"float{bits}") for bits in (16, 32, 64)},
-    "bf16": ml_dtypes.bfloat16,
+    "bf16": jnp.bfloat16,
 }
 _DTYPES = {name: np.dtype(type_) for name, type_ in _NUMPY.items()}
 _NAME_OF = {dtype: name for name, dtype in _DTYPES.items()}

@@ -107,9 +107,9 @@ def cut(
     if array is not None:
         return builder.constant(array[places])
     definition = builder.definitions.get(x)
-    if definition is not None and definition.op == "broadcast_in_dim":
-        if builder.types[definition.inputs[0]].size == 1:
-            return splat_like(builder, definition.inputs[0], shape)
+    is_broadcast = definition is not None and definition.op == "broadcast_in_dim"
+    if definition is not None and is_broadcast and builder.types[definition.inputs[0]].size == 1:
+        return splat_like(builder, definition.inputs[0], shape)
     return builder.one("slice", (x,), type_, (starts, limits, strides))
 
 
@@ -164,7 +164,9 @@ def pad(
     edges = ([max(n, 0) for n in low], [max(n, 0) for n in high], interior)
     padded = x
     if any(any(numbers) for numbers in edges):
-        padded = builder.one("pad", (x, reshape(builder, filler, ())), ArrayType(old.dtype, tuple(wide)), edges)
+        padded = builder.one(
+            "pad", (x, reshape(builder, filler, ())), ArrayType(old.dtype, tuple(wide)), edges
+        )
     starts = [max(-n, 0) for n in low]
     limits = [start + n for start, n in zip(starts, shape, strict=True)]
     return cut(builder, padded, starts, limits, [1] * len(shape))

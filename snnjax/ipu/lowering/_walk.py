@@ -51,7 +51,9 @@ class Walk:
             raise self._refuse_type(text, "has no fixed shape", "Give every dimension a number")
         dtype = of_mlir(str(ranked.element_type))
         if dtype is None:
-            raise self._refuse_type(text, "is no type of the IPU", "Use float32, float16, bfloat16, or integers")
+            raise self._refuse_type(
+                text, "is no type of the IPU", "Use float32, float16, bfloat16, or integers"
+            )
         self._types[type_] = ArrayType(dtype, tuple(ranked.shape))
         return self._types[type_]
 
@@ -77,7 +79,13 @@ class Walk:
 
     def _lower(self, source: Any) -> Sequence[int]:
         inputs = [self._values[operand] for operand in source.operands]
-        types = [self.array_type(result.type) for result in source.results]
+        known = RULES.get(source.name)
+        if known is None:
+            raise self.builder.refuse(inputs, "the IPU has no such operation", "Run this part on the CPU")
+        results = (
+            () if source.name == "func.call" else source.results
+        )  # whose operations have types of their own
+        types = [self.array_type(result.type) for result in results]
         operation = Operation(self, source.name, inputs, types, source)
         if source.name.startswith("stablehlo."):
             folded = fold(operation)
@@ -87,9 +95,6 @@ class Walk:
                 return [empty(self.builder, type_) for type_ in types]
         if self.num_partitions > 1:
             check_spread(self, operation)
-        known = RULES.get(source.name)
-        if known is None:
-            raise operation.refuse("the IPU has no such operation", "Run this part on the CPU")
         results = known(operation)
         _check_width(operation, results)
         return results
@@ -102,8 +107,9 @@ def empty(builder: Builder, type_: ArrayType) -> int:
 
 def _check_width(operation: Operation, results: Sequence[int]) -> None:
     """Refuses what the IPU has no registers for, unless its elements are known already."""
-    for value, type_ in zip((*operation.inputs, *results), (*operation.input_types(), *operation.types), strict=True):
-        if type_.dtype in WIDE and value not in operation.builder.constants:
-            raise operation.refuse(
-                f"the IPU has no {type_.dtype}", "Leave jax_enable_x64 off, or convert to 32 bits before"
-            )
+    builder = operation.builder
+    for value in (*operation.inputs, *results):
+        dtype = builder.types[value].dtype
+        if dtype in WIDE and value not in builder.constants:
+            way_out = "Leave jax_enable_x64 off, or convert to 32 bits before"
+            raise operation.refuse(f"the IPU has no {dtype}", way_out)

@@ -22,7 +22,9 @@ def plan_of(function: Callable[..., Any], *arguments: Any, **jit_options: Any) -
 def flat(tree: Any) -> list[np.ndarray]:
     """The leaves of a tree as arrays, keys by their data."""
     leaves = [
-        jax.random.key_data(leaf) if jax.dtypes.issubdtype(jax.typeof(leaf).dtype, jax.dtypes.prng_key) else leaf
+        jax.random.key_data(leaf)
+        if jax.dtypes.issubdtype(jax.typeof(leaf).dtype, jax.dtypes.prng_key)
+        else leaf
         for leaf in jax.tree.leaves(tree)
     ]
     return [np.asarray(leaf) for leaf in leaves]

@@ -29,7 +29,9 @@ def call(target: str, arrays: list[np.ndarray], types: list[Any], attributes: li
     assert _targets.missing() is None
     results = [jax.ShapeDtypeStruct(type_.shape, numpy_dtype(type_.dtype)) for type_ in types]
     with jax.default_device(jax.devices("cpu")[0]):
-        called = _targets.call(target, list(map(jnp.asarray, arrays)), results, **dict(map(attribute, attributes)))
+        called = _targets.call(
+            target, list(map(jnp.asarray, arrays)), results, **dict(map(attribute, attributes))
+        )
     return [np.asarray(array) for array in called]
 
 

@@ -1,16 +1,16 @@
-"""What each operation of an elementwise program computes, on arrays of 32-bit slots (``xla_ext/executor/README.md``)."""
+"""What each operation of an elementwise program computes, on arrays of 32-bit slots (as the executor's README)."""
 
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
+import jax.numpy as jnp
 import numpy as np
 
 F32, S32, U32 = np.float32, np.int32, np.uint32
 REGISTERS = {"f32": F32, "s32": S32, "u32": U32, "bool": U32}
 TYPES = {
     "bool": np.bool_, "s8": np.int8, "u8": np.uint8, "s16": np.int16, "u16": np.uint16, "s32": S32, "u32": U32,
-    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": F32,
+    "f16": np.float16, "bf16": jnp.bfloat16, "f32": F32,
 }  # fmt: skip
 
 

@@ -63,7 +63,11 @@ def test_scans_equal_cpu():
 
 def test_loops_on_conditions_equal_cpu():
     def collatz(n):
-        return lax.while_loop(lambda c: c[0] != 1, lambda c: (jnp.where(c[0] % 2 == 0, c[0] // 2, 3 * c[0] + 1), c[1] + 1), (n, 0))
+        return lax.while_loop(
+            lambda c: c[0] != 1,
+            lambda c: (jnp.where(c[0] % 2 == 0, c[0] // 2, 3 * c[0] + 1), c[1] + 1),
+            (n, 0),
+        )
 
     check(collatz, np.int32(27))
     check(jax.vmap(collatz), np.array([1, 6, 27], np.int32))
@@ -76,7 +80,9 @@ def test_branches_equal_cpu(index):
     check(lambda i, x: lax.switch(i, branches, x), np.int32(index), X)
     check(lambda x: lax.switch(index, branches, x), X)
     check(lambda i, x: lax.cond(i > 0, lambda x: (x, x), lambda x: (x * 2, x), x), np.int32(index), X)
-    check(lambda i, x: jax.grad(lambda x: jnp.sum(lax.cond(i > 0, jnp.sin, jnp.cos, x)))(x), np.int32(index), X)
+    check(
+        lambda i, x: jax.grad(lambda x: jnp.sum(lax.cond(i > 0, jnp.sin, jnp.cos, x)))(x), np.int32(index), X
+    )
     check(jax.vmap(lambda i, x: lax.switch(i, branches[::2], x)), np.array([0, 1, 2, 0], np.int32), X)
 
 
@@ -86,7 +92,9 @@ def test_branch_of_a_constant_is_inlined():
 
 def test_nested_loops_and_branches_equal_cpu():
     def inner(i, x):
-        return lax.cond(i % 2 == 0, lambda x: lax.fori_loop(0, 3, lambda j, y: y * 0.5 + j, x), lambda x: x + 1.0, x)
+        return lax.cond(
+            i % 2 == 0, lambda x: lax.fori_loop(0, 3, lambda j, y: y * 0.5 + j, x), lambda x: x + 1.0, x
+        )
 
     check(lambda x: lax.fori_loop(0, 4, inner, x), X)
     check(lambda x: jax.checkpoint(lambda x: lax.fori_loop(0, 4, inner, jnp.tanh(x)))(x), X)

@@ -57,8 +57,15 @@ def test_windows_equal_cpu(data):
     sizes = tuple(data.draw(st.integers(1, n)) for n in shape)
     starts = [np.int32(data.draw(st.integers(-2, 5))) for _ in shape]
     x, update = numbers(np.float32, shape), numbers(np.float32, sizes, 1)
-    check(lambda x, u, *s: (lax.dynamic_slice(x, s, sizes), lax.dynamic_update_slice(x, u, s)), x, update, *starts)
-    check(lambda x, u: (lax.dynamic_slice(x, starts, sizes), lax.dynamic_update_slice(x, u, starts)), x, update)
+    check(
+        lambda x, u, *s: (lax.dynamic_slice(x, s, sizes), lax.dynamic_update_slice(x, u, s)),
+        x,
+        update,
+        *starts,
+    )
+    check(
+        lambda x, u: (lax.dynamic_slice(x, starts, sizes), lax.dynamic_update_slice(x, u, starts)), x, update
+    )
 
 
 def test_batched_gathers_and_scatters_equal_cpu():
@@ -80,7 +87,9 @@ def test_segment_sums_and_one_hots_equal_cpu():
 
 def test_empty_updates_change_nothing():
     x = numbers(np.float32, (4, 3))
-    check(lambda x: (x.at[jnp.zeros((0,), jnp.int32)].add(1.0), x[jnp.zeros((0,), jnp.int32)], x[:0].sum(0)), x)
+    check(
+        lambda x: (x.at[jnp.zeros((0,), jnp.int32)].add(1.0), x[jnp.zeros((0,), jnp.int32)], x[:0].sum(0)), x
+    )
 
 
 def test_slice_at_a_constant_is_a_slice():

@@ -20,7 +20,9 @@ def test_product_of_any_arrangement_equals_cpu(batch, contracted, own_a, own_b, 
         dims += [("own", k) for k in range(len(own))]
         random.shuffle(dims)
         lengths = {"batch": batch, "sum": contracted, "own": own}
-        places = {name: [dims.index((name, k)) for k in range(len(lengths[name]))] for name in ("batch", "sum")}
+        places = {
+            name: [dims.index((name, k)) for k in range(len(lengths[name]))] for name in ("batch", "sum")
+        }
         return numbers(np.float32, tuple(lengths[name][k] for name, k in dims), seed), places
 
     (a, in_a), (b, in_b) = arranged(own_a), arranged(own_b)
@@ -28,7 +30,9 @@ def test_product_of_any_arrangement_equals_cpu(batch, contracted, own_a, own_b, 
     check(lambda a, b: lax.dot_general(a, b, numbers_), a, b)
 
 
-@pytest.mark.parametrize("dtype", [d for d in DTYPES if d != np.bool_], ids=lambda dtype: np.dtype(dtype).name)
+@pytest.mark.parametrize(
+    "dtype", [d for d in DTYPES if d != np.bool_], ids=lambda dtype: np.dtype(dtype).name
+)
 def test_product_of_dtype_equals_cpu(dtype):
     a, b = numbers(dtype, (5, 7)), numbers(dtype, (7, 3), 1)
     check(jnp.matmul, a, b)

@@ -42,7 +42,9 @@ def test_distributions_equal_cpu():
 
 
 def test_many_keys_equal_cpu():
-    check(lambda key: jax.vmap(lambda k: jax.random.normal(k, (4,)))(jax.random.split(key, 5)), KEY, rtol=1e-5)
+    check(
+        lambda key: jax.vmap(lambda k: jax.random.normal(k, (4,)))(jax.random.split(key, 5)), KEY, rtol=1e-5
+    )
 
 
 def test_random_numbers_are_one_operation_and_no_constant_is_large():
@@ -50,4 +52,6 @@ def test_random_numbers_are_one_operation_and_no_constant_is_large():
     names = [instruction.op for instruction in plan.main.instructions]
     assert names.count("threefry") == 1
     assert names.count("elementwise") == 1
-    assert all(np.asarray(array).strides in ((), (0, 0)) or array.size <= 2 for array in plan.constants.values())
+    assert all(
+        np.asarray(array).strides in ((), (0, 0)) or array.size <= 2 for array in plan.constants.values()
+    )

@@ -24,7 +24,11 @@ def test_reductions_equal_cpu(shape, dtype, data):
         if dtype == np.bool_:
             return bools
         extremes = {"max": lax.reduce_max(x, axis), "min": lax.reduce_min(x, axis)}
-        return bools | extremes | {"sum": lax.reduce_sum(x, axis), "prod": lax.reduce_prod(x[:2] if shape else x, axis)}
+        return (
+            bools
+            | extremes
+            | {"sum": lax.reduce_sum(x, axis), "prod": lax.reduce_prod(x[:2] if shape else x, axis)}
+        )
 
     check(all_kinds, numbers(dtype, shape))
 
@@ -35,7 +39,16 @@ def test_reductions_of_edges_equal_cpu(dtype):
     if dtype == np.bool_:
         check(lambda x: (jnp.any(x), jnp.all(x), lax.reduce_xor(x, (0,))), x)
     elif np.dtype(dtype).kind in "iu":
-        check(lambda x: (lax.reduce_and(x, (0,)), lax.reduce_or(x, (0,)), lax.reduce_xor(x, (0,)), x.sum(), x.max()), x)
+        check(
+            lambda x: (
+                lax.reduce_and(x, (0,)),
+                lax.reduce_or(x, (0,)),
+                lax.reduce_xor(x, (0,)),
+                x.sum(),
+                x.max(),
+            ),
+            x,
+        )
     else:
         check(lambda x: (x.max(), x.min(), jnp.nanmax(x), x[:2].min(), x[:11].max(), x[:12].min()), x)
 
@@ -82,12 +95,26 @@ def test_cumulative_functions_equal_cpu():
     assert "cumulative" in [i.op for i in plan_of(jnp.cumsum, x).main.instructions]
 
 
-@given(st.integers(1, 3), st.integers(1, 3), st.sampled_from(["SAME", "VALID"]), st.sampled_from([np.float32, np.int32]))
+@given(
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.sampled_from(["SAME", "VALID"]),
+    st.sampled_from([np.float32, np.int32]),
+)
 def test_pooling_equals_cpu(window, stride, padding, dtype):
     x = numbers(dtype, (6, 5))
-    zero, low = np.asarray(0, dtype), np.asarray(-np.inf if dtype == np.float32 else np.iinfo(dtype).min, dtype)
+    zero, low = (
+        np.asarray(0, dtype),
+        np.asarray(-np.inf if dtype == np.float32 else np.iinfo(dtype).min, dtype),
+    )
     arguments = (window, window + 1), (stride, 1), padding
-    check(lambda x: (lax.reduce_window(x, zero, lax.add, *arguments), lax.reduce_window(x, low, lax.max, *arguments)), x)
+    check(
+        lambda x: (
+            lax.reduce_window(x, zero, lax.add, *arguments),
+            lax.reduce_window(x, low, lax.max, *arguments),
+        ),
+        x,
+    )
 
 
 def test_pooling_with_dilations_equals_cpu():

@@ -49,7 +49,10 @@ def test_pad_equals_cpu(dims, dtype):
 @dtypes
 def test_iota_equals_cpu(dtype):
     if dtype != np.bool_:
-        check(lambda x: (x[None] + lax.iota(dtype, 100), lax.broadcasted_iota(dtype, (9, 11), 1)), numbers(dtype, ()))
+        check(
+            lambda x: (x[None] + lax.iota(dtype, 100), lax.broadcasted_iota(dtype, (9, 11), 1)),
+            numbers(dtype, ()),
+        )
         check(lambda: (lax.broadcasted_iota(dtype, (5, 40), 0), jnp.arange(7, dtype=dtype)))
 
 

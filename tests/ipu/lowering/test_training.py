@@ -20,7 +20,9 @@ OPTIMISERS = {
     "adamw": lambda: optax.adamw(1e-2),
     "sgd": lambda: optax.sgd(1e-2, momentum=0.9, nesterov=True),
     "lion": lambda: optax.lion(1e-3),
-    "clipped": lambda: optax.chain(optax.clip_by_global_norm(1.0), optax.adam(optax.cosine_decay_schedule(1e-2, 50))),
+    "clipped": lambda: optax.chain(
+        optax.clip_by_global_norm(1.0), optax.adam(optax.cosine_decay_schedule(1e-2, 50))
+    ),
 }
 
 
@@ -36,7 +38,9 @@ def fires(v):
     return (v > 1.0).astype(jnp.float32)
 
 
-fires.defjvp(lambda primals, tangents: (fires(*primals), tangents[0] / (1 + 10 * jnp.abs(primals[0] - 1)) ** 2))
+fires.defjvp(
+    lambda primals, tangents: (fires(*primals), tangents[0] / (1 + 10 * jnp.abs(primals[0] - 1)) ** 2)
+)
 
 
 def plain_network(params, x):
@@ -85,7 +89,9 @@ def own_step(capacity, **options):
     def step(params, state, x, labels):
         def loss(params):
             out, _ = network.apply(params, network.initial_state(params, batch=BATCH), x)
-            return losses.cross_entropy_max(out.output, labels) + losses.activity_upper_bound(out.activity, bound=0.04)
+            return losses.cross_entropy_max(out.output, labels) + losses.activity_upper_bound(
+                out.activity, bound=0.04
+            )
 
         value, gradients = jax.value_and_grad(loss)(params)
         updates, state = optimiser.update(gradients, state)
@@ -109,7 +115,9 @@ def test_plain_training_step_equals_cpu(name):
     check(step, *arguments, rtol=1e-4, atol=1e-5)
 
 
-needs_kernels = pytest.mark.skipif(_targets.missing() is not None, reason="the CPU's handlers interpret the own ops")
+needs_kernels = pytest.mark.skipif(
+    _targets.missing() is not None, reason="the CPU's handlers interpret the own ops"
+)
 
 
 @needs_kernels
@@ -136,13 +144,18 @@ def test_own_ops_in_a_scan_equal_cpu():
     x = jax.random.normal(jax.random.key(3), (TIME, BATCH, WIDTH))
     check(jax.value_and_grad(loss, (0, 1)), w1, w2, x, rtol=1e-4, atol=1e-4)
     found = count(plan_of(jax.grad(loss, (0, 1)), w1, w2, x).main)
-    assert {f"snnjax_{op}{pass_}" for op in ("lif_step", "select_spikes") for pass_ in ("", "_backward")} <= set(found)
+    assert {
+        f"snnjax_{op}{pass_}" for op in ("lif_step", "select_spikes") for pass_ in ("", "_backward")
+    } <= set(found)
     assert found["snnjax_spike_matmul_weights_backward"] == 1
 
 
 @needs_kernels
 def test_groups_of_an_own_op_are_taken_in_turn():
-    v, w = jax.random.normal(jax.random.key(0), (3, BATCH, WIDTH)), jax.random.normal(jax.random.key(1), (3, WIDTH, 7))
+    v, w = (
+        jax.random.normal(jax.random.key(0), (3, BATCH, WIDTH)),
+        jax.random.normal(jax.random.key(1), (3, WIDTH, 7)),
+    )
 
     def product(v, w):
         return snnjax.spike_matmul(snnjax.select_spikes(v, 1.0, 0.5, capacity=4), w)

@@ -14,6 +14,7 @@ using poputil::templateVertex;
 struct Key {
   poplar::Tensor lines;  // {lines, length}
   bool descending;
+  bool total = false;  // the order of IEEE 754, in which zeros of both signs differ
 };
 
 class Sorting {
@@ -75,7 +76,8 @@ class Sorting {
                {{"in", from.slice(lines.first, lines.first + lines.count).flatten()},
                 {"out", bits.slice(begin + key * size, begin + (key + 1) * size)},
                 {"count", asUnsigned(size)},
-                {"descending", keys[key].descending}});
+                {"descending", keys[key].descending},
+                {"total", keys[key].total}});
     }
   }
 
@@ -124,7 +126,7 @@ void topK(Lowering& lowering, const Instruction& instruction) {
   const poplar::Tensor lines = asLines(x, x.rank() - 1);
   const std::size_t length = lines.dim(1);
   Sorting sorting(lowering, lines.dim(0), length);
-  sorting.sort({{lines, true}});
+  sorting.sort({{lines, true, true}});
   const poplar::Tensor values = lowering.make(instruction.outputs[0]), places = lowering.make(instruction.outputs[1]);
   sorting.take(lines, asLines(values, x.rank() - 1));
   std::vector<unsigned> numbers(length);

@@ -24,6 +24,7 @@ void testOrder(const CodeletLibrary& library, const std::string& type, const std
     Alone order(library, "snnjax::OrderedBits<" + type + ">");
     order.edge("in", in).edge("out", std::vector<unsigned>(in.size()));
     order.state("count", static_cast<unsigned>(in.size())).state("descending", descending);
+    order.state("total", false);
     const std::vector<unsigned> bits = order.run(true).template get<unsigned>("out");
     for (std::size_t i = 0; i < in.size(); ++i) {
       for (std::size_t j = 0; j < in.size(); ++j) {
@@ -31,6 +32,15 @@ void testOrder(const CodeletLibrary& library, const std::string& type, const std
       }
     }
   }
+}
+
+template <typename T>
+void testTotalOrder(const CodeletLibrary& library, const std::string& type, const std::vector<T>& ascending) {
+  Alone order(library, "snnjax::OrderedBits<" + type + ">");
+  order.edge("in", ascending).edge("out", std::vector<unsigned>(ascending.size()));
+  order.state("count", static_cast<unsigned>(ascending.size())).state("descending", false).state("total", true);
+  const std::vector<unsigned> bits = order.run(true).template get<unsigned>("out");
+  for (std::size_t i = 1; i < bits.size(); ++i) CHECK(bits[i - 1] < bits[i]);
 }
 
 Alone& setSort(Alone& sort, const std::vector<unsigned>& keys, const std::vector<unsigned>& numbers, unsigned rows,
@@ -85,6 +95,8 @@ void test(const CodeletLibrary& library) {
   testOrder<half>(library, "half", {half(3), half(kNaN), half(-0.0f), half(0), half(-1), half(-kInfinity)});
   testOrder<int>(library, "int", {3, 0, -1, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()});
   testOrder<unsigned>(library, "unsigned", {3, 0, 0xffffffffU, 0x80000000U, 0x7fffffffU});
+  testTotalOrder<float>(library, "float", {-kNaN, -kInfinity, -1, -1e-40f, -0.0f, 0, 1e-40f, 1, kInfinity, kNaN});
+  testTotalOrder<half>(library, "half", {half(-kInfinity), half(-1), half(-0.0f), half(0), half(1), half(kInfinity)});
   for (const unsigned keys : {1u, 3u}) {
     testSort(library, keys, 1, 1);
     testSort(library, keys, 1, 100);

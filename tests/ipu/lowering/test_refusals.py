@@ -1,0 +1,184 @@
+"""What an IPU cannot run is refused when it is compiled, with operation, types, a way out and the user's line."""
+
+import inspect
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from snnjax.ipu.lowering import Unsupported, lower
+from tests.ipu.lowering.artifacts import artifact, options
+from tests.ipu.lowering.checks import plan_of
+
+X = np.ones((4, 4), np.float32)
+NONE = "the IPU has no such operation. Run this part on the CPU."
+
+
+def refusal(function, *arguments):
+    """The message, and the line of the function that it names."""
+    with pytest.raises(Unsupported) as caught:
+        plan_of(function, *arguments)
+    line = inspect.getsourcelines(function)[1]
+    message, _, place = str(caught.value).rpartition(" (test_refusals.py:")
+    assert place.startswith(str(line)), (place, line)
+    return message
+
+
+def test_convolutions_are_refused():
+    x = np.ones((1, 1, 5, 5), np.float32)
+    message = refusal(lambda x: lax.conv(x, x[..., :3, :3], (1, 1), "SAME"), x)
+    assert message == f"convolution of f32[1,1,5,5], f32[1,1,3,3]: {NONE}"
+
+
+def test_fourier_transforms_are_refused():
+    assert refusal(lambda x: jnp.abs(jnp.fft.rfft(x)), X) == f"fft of f32[4,4]: {NONE}"
+
+
+def test_other_random_generators_are_refused():
+    key = jax.random.key(0, impl="rbg")
+    message = refusal(lambda key: jax.random.uniform(key, (3,)), key)
+    assert message == (
+        "bitcast_convert of u32[2,2]: the IPU has no u64. "
+        "Take random keys of threefry, JAX's own, and leave jax_enable_x64 off."
+    )
+
+
+def test_reductions_by_functions_are_refused():
+    message = refusal(lambda x: lax.reduce(x, 0.0, lambda a, b: a * b + a, (0,)), X)
+    assert message == (
+        "reduce of f32[4,4], f32[]: the IPU combines elements by one operation, not by a function. "
+        "Use sum, prod, max, min, any, all, argmax or argmin."
+    )
+
+
+def test_pairs_reduced_by_functions_are_refused():
+    def both(a, b):
+        return a[0] + b[0], a[1] * b[1]
+
+    message = refusal(lambda x: lax.reduce((x, x), (0.0, 1.0), both, (0,)), X)
+    assert message.startswith(
+        "reduce of f32[4,4], f32[4,4], f32[], f32[]: the IPU combines pairs only where they are"
+    )
+
+
+def test_large_windows_are_refused():
+    x = np.ones((30, 30), np.float32)
+    message = refusal(lambda x: lax.reduce_window(x, 0.0, lax.add, (9, 9), (1, 1), "SAME"), x)
+    assert (
+        message
+        == "reduce_window of f32[30,30], f32[]: a window of 81 elements is more than 64. Pool in two steps."
+    )
+
+
+def test_scatters_by_functions_are_refused():
+    message = refusal(lambda x: x.at[jnp.array([1, 2])].apply(jnp.sin), X)
+    assert message == (
+        "scatter of f32[4,4], s32[2,1], f32[2,4]: the IPU combines an element and its update by one operation, "
+        "not by a function. Use .at[].set, add, multiply, max or min."
+    )
+
+
+def test_large_products_of_integers_are_refused():
+    x = np.ones((200, 200), np.int32)
+    message = refusal(lambda x: x @ x, x)
+    assert message == (
+        "dot_general of s32[200,200], s32[200,200]: its 8000000 products of integers are more than 1048576. "
+        "Convert the operands to float32."
+    )
+
+
+def test_bit_casts_to_other_sizes_are_refused():
+    message = refusal(lambda x: lax.bitcast_convert_type(x, jnp.uint8), X)
+    assert message.startswith(
+        "bitcast_convert of f32[4,4]: a bit cast to u8[4,4,4] changes the size of the elements."
+    )
+
+
+def test_odd_precisions_are_refused():
+    message = refusal(lambda x: lax.reduce_precision(x, 4, 3), X)
+    assert message.startswith(
+        "reduce_precision of f32[4,4]: 4 bits of exponent and 3 of mantissa are no dtype"
+    )
+
+
+def test_foreign_custom_calls_are_refused():
+    message = refusal(lambda x: jax.ffi.ffi_call("theirs", jax.ShapeDtypeStruct((4, 4), np.float32))(x), X)
+    assert (
+        message
+        == "custom_call of f32[4,4]: the IPU does not know the target 'theirs'. Run this part on the CPU."
+    )
+
+
+def test_complex_numbers_are_refused():
+    message = refusal(lambda x: lax.complex(x, x).real, X)
+    assert message == f"complex of f32[4,4], f32[4,4]: {NONE}"
+    with pytest.raises(
+        Unsupported, match=r"compile: tensor<3xcomplex<f32>> is no type of the IPU. Use float32, "
+    ):
+        plan_of(lambda x: x, np.ones(3, np.complex64))
+
+
+def test_double_precision_is_refused():
+    with jax.enable_x64(True):
+        with pytest.raises(Unsupported) as caught:
+            plan_of(lambda x: x + 1.0, np.ones(3, np.float64))
+        assert str(caught.value) == (
+            "compile: `argument 0` must have elements of at most 32 bits, got f64[3]. "
+            "Leave jax_enable_x64 off, or convert it."
+        )
+        message = refusal(lambda x: x.astype(jnp.float64) * 2.0, np.ones(3, np.float32))
+        assert message == (
+            "convert of f32[3]: the IPU has no f64. Leave jax_enable_x64 off, or convert to 32 bits before."
+        )
+        with pytest.raises(
+            Unsupported, match=r"compile: `result 0` must have elements of at most 32 bits, got s64\[3\]"
+        ):
+            plan_of(lambda: jnp.arange(3))
+
+
+def test_sorts_by_functions_are_refused():
+    program = """
+    func.func @main(%0: tensor<4xf32>) -> tensor<4xf32> {
+      %1 = "stablehlo.sort"(%0) ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %c = stablehlo.abs %a : tensor<f32>
+        %d = stablehlo.compare LT, %c, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        stablehlo.return %d : tensor<i1>
+      }) {dimension = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }"""
+    with pytest.raises(
+        Unsupported, match=r"sort of f32\[4\]: the IPU sorts by keys, ascending or descending, not by a"
+    ):
+        lower(program.encode(), options())
+
+
+def test_ordered_callbacks_are_refused():
+    with pytest.raises(
+        NotImplementedError, match=r"debug_print: `ordered` must be False on platform ipu, got True"
+    ):
+        artifact(lambda x: jax.debug.print("{}", x, ordered=True), X)
+
+
+def test_what_is_no_program_is_refused():
+    with pytest.raises(
+        ValueError, match=r"compile: `program` must be a module of StableHLO, got what MLIR refuses: "
+    ):
+        lower(b"no program", options())
+
+
+def test_options_of_other_compilers_are_refused():
+    program = artifact(lambda x: x, X)
+    with pytest.raises(
+        ValueError, match=r"compile: `compiler_options` must begin with 'ipu_', got 'xla_fast'. Leave it"
+    ):
+        lower(program, options({"xla_fast": "1"}))
+
+
+def test_line_is_the_caller_s_where_a_library_computes():
+    message = refusal(
+        lambda x: jax.nn.relu(lax.conv(x, x, (1, 1), "SAME")), np.ones((1, 1, 3, 3), np.float32)
+    )
+    assert message.startswith("convolution")

@@ -1,0 +1,222 @@
+"""`shard_map` over four devices: one plan for all, with what they exchange."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.interpreters import mlir
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+from jaxlib import xla_client
+
+from snnjax.ipu.lowering import Unsupported, lower
+from tests.ipu.lowering.arrays import numbers
+from tests.ipu.lowering.artifacts import ensure_platform
+from tests.ipu.lowering.checks import equal
+from tests.ipu.lowering.interpreter import Interpreter
+from tests.ipu.lowering.reader import read
+
+COUNT = 4
+
+
+@pytest.fixture
+def mesh():
+    return Mesh(np.array(jax.devices("cpu")[:COUNT]), ("d",))
+
+
+def options(count: int = COUNT) -> bytes:
+    compile_options = xla_client.CompileOptions()
+    compile_options.num_partitions = count
+    assignment = np.arange(count)[None] + (4 if count == 2 else 0)
+    compile_options.device_assignment = xla_client.DeviceAssignment.create(assignment)
+    return compile_options.SerializeAsString()
+
+
+def plan_of(function: Any, *arguments: Any) -> Any:
+    """As for IPUs in the place of the CPU's devices; Shardy's operations stay as PJRT hands them over."""
+    ensure_platform()
+    traced = jax.jit(function).trace(*arguments)
+    module = traced.lower(lowering_platforms=("ipu",)).compiler_ir("stablehlo")
+    return read(lower(mlir.module_to_bytecode(module), options()))
+
+
+def parts(tree: Any) -> list[list[np.ndarray]]:
+    """[device][leaf]"""
+    shards = [
+        sorted(leaf.addressable_shards, key=lambda shard: shard.device.id) for leaf in jax.tree.leaves(tree)
+    ]
+    return [[np.asarray(each[device].data) for each in shards] for device in range(COUNT)]
+
+
+def check(function, mesh, specs, *arguments, rtol=1e-5):
+    placed = [jax.device_put(x, NamedSharding(mesh, spec)) for x, spec in zip(arguments, specs, strict=True)]
+    plan = plan_of(function, *placed)
+    results = Interpreter(plan).run(parts(placed))
+    expected = jax.jit(function)(*placed)
+    for device, each in enumerate(parts(expected)):
+        equal(results[device], each, rtol)
+    assert plan.num_partitions == COUNT
+    assert plan.devices == [0, 1, 2, 3]
+    for serialised, leaf in zip(plan.result_shardings, jax.tree.leaves(expected), strict=True):
+        proto = leaf.sharding._to_xla_hlo_sharding(leaf.ndim).to_proto().SerializeToString()
+        assert serialised == proto
+    return plan
+
+
+def mapped(body, mesh, in_specs, out_specs):
+    return jax.shard_map(body, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
+
+
+def test_collectives_equal_cpu(mesh):
+    def body(x):
+        return {
+            "psum": lax.psum(x, "d"),
+            "pmax": lax.pmax(x, "d"),
+            "mean": lax.pmean(jnp.sum(x), "d"),
+            "gather": lax.all_gather(x, "d"),
+            "tiled": lax.all_gather(x, "d", axis=1, tiled=True),
+            "scatter": lax.psum_scatter(jnp.tile(x, (2, 1)), "d", tiled=True),
+            "all_to_all": lax.all_to_all(jnp.tile(x, (2, 1)), "d", 0, 1, tiled=True),
+            "ring": lax.ppermute(x, "d", [(k, (k + 1) % COUNT) for k in range(COUNT)]),
+            "some": lax.ppermute(x, "d", [(0, 2)]),
+            "number": lax.axis_index("d")[None],
+            "half": lax.psum(x.astype(jnp.bfloat16), "d"),
+            "any": lax.pmax((x > 3).astype(jnp.int32), "d"),
+        }
+
+    whole = {"psum", "pmax", "mean", "half", "any"}
+    names = [
+        "psum",
+        "pmax",
+        "mean",
+        "gather",
+        "tiled",
+        "scatter",
+        "all_to_all",
+        "ring",
+        "some",
+        "number",
+        "half",
+        "any",
+    ]
+    out = {name: P() if name in whole else P("d") for name in names}
+    plan = check(mapped(body, mesh, P("d"), out), mesh, [P("d")], numbers(np.float32, (8, 3)))
+    ops = {instruction.op for instruction in plan.main.instructions}
+    assert {
+        "all_reduce",
+        "all_gather",
+        "reduce_scatter",
+        "all_to_all",
+        "collective_permute",
+        "partition_id",
+    } <= ops
+
+
+def test_training_step_equals_cpu(mesh):
+    w, x, y = numbers(np.float32, (5, 3)), numbers(np.float32, (8, 5), 1), np.arange(8) % 3
+
+    def step(w, x, y):
+        def loss(w):
+            def scanned(v, _):
+                return jnp.tanh(v + x @ w), lax.pmean(jnp.sum(v), "d")
+
+            logits, sums = lax.scan(scanned, lax.pcast(jnp.zeros((2, 3)), "d", to="varying"), None, length=3)
+            picked = jnp.take_along_axis(jax.nn.log_softmax(logits), y[:, None], 1)
+            return -lax.pmean(jnp.mean(picked), "d") + 0.01 * jnp.sum(sums)
+
+        value, gradient = jax.value_and_grad(loss)(w)
+        return w - 0.1 * gradient, value
+
+    sharded = mapped(step, mesh, (P(), P("d"), P("d")), (P(), P()))
+    check(sharded, mesh, [P(), P("d"), P("d")], w, x, y.astype(np.int32), rtol=1e-4)
+
+
+def test_meshes_of_two_axes_equal_cpu():
+    mesh = Mesh(np.array(jax.devices("cpu")[:COUNT]).reshape(2, 2), ("a", "b"))
+
+    def body(x, y):
+        return lax.psum(x, "a"), lax.all_gather(y, "b", tiled=True), lax.axis_index(("a", "b"))[None]
+
+    function = mapped(body, mesh, (P("a", "b"), P("b")), (P(None, "b"), P(None), P(("a", "b"))))
+    function = jax.shard_map(
+        body, mesh=mesh, in_specs=(P("a", "b"), P("b")), out_specs=(P(None, "b"), P(None), P(("a", "b"))),
+        check_vma=False,
+    )  # fmt: skip
+    check(function, mesh, [P("a", "b"), P("b")], numbers(np.float32, (4, 6)), numbers(np.float32, (4,)))
+
+
+def test_whole_arrays_are_cut_where_they_enter(mesh):
+    def function(x, key):
+        keys = jax.random.split(key, COUNT)
+        body = mapped(lambda x, keys: x * jax.random.uniform(keys[0]), mesh, (P("d"), P("d")), P("d"))
+        return body(x + 1.0, keys)
+
+    x, key = numbers(np.float32, (8, 3)), jax.random.key(0)
+    placed = jax.device_put(x, NamedSharding(mesh, P())), jax.device_put(key, NamedSharding(mesh, P()))
+    plan = plan_of(function, *placed)
+    arguments = [[x, np.asarray(jax.random.key_data(key))] for _ in range(COUNT)]
+    results = Interpreter(plan).run(arguments)
+    expected = jax.jit(function)(*placed)
+    for device, each in enumerate(parts(expected)):
+        equal(results[device], each)
+
+
+def test_results_that_stay_whole_are_whole(mesh):
+    function = mapped(lambda x: (x * 2, jnp.ones(3)), mesh, (P("d"),), (P("d"), P()))
+    check(function, mesh, [P("d")], numbers(np.float32, (8, 3)))
+    check(
+        lambda x: (mapped(lambda x: x * 2, mesh, (P("d"),), P("d"))(x), jnp.ones(3)),
+        mesh,
+        [P("d")],
+        numbers(np.float32, (8,)),
+    )
+
+
+def test_spread_arrays_outside_of_shard_map_are_refused(mesh):
+    x = jax.device_put(numbers(np.float32, (8, 3)), NamedSharding(mesh, P("d")))
+    with pytest.raises(Unsupported) as caught:
+        plan_of(lambda x: jnp.sum(x * 2), x)
+    message, _, place = str(caught.value).rpartition(" (test_sharding.py:")
+    assert message == (
+        "multiply of f32[2,3], f32[8,3]: an operand is spread over several IPUs, outside of shard_map. "
+        "Write what each IPU computes with jax.shard_map, and all_gather or psum where it needs the others."
+    )
+    assert place.endswith(" (test_spread_arrays_outside_of_shard_map_are_refused.<locals>.<lambda>))")
+
+
+def test_operands_that_would_have_to_move_are_refused(mesh):
+    x = jax.device_put(numbers(np.float32, (8, 4)), NamedSharding(mesh, P("d")))
+    with pytest.raises(
+        Unsupported, match=r"an array would have to move from IPU to IPU. Write what each IPU computes"
+    ):
+        plan_of(mapped(lambda x: x * 2, mesh, (P(None, "d"),), P(None, "d")), x)
+
+
+def test_axes_left_to_a_partitioner_are_refused():
+    mesh = Mesh(np.array(jax.devices("cpu")[:COUNT]).reshape(2, 2), ("a", "b"))
+    function = jax.shard_map(lambda x: x * 2, mesh=mesh, in_specs=P("a"), out_specs=P("a"), axis_names={"a"})
+    x = jax.device_put(numbers(np.float32, (8, 4)), NamedSharding(mesh, P("a")))
+    with pytest.raises(
+        Unsupported, match=r"shard_map leaves axes of the mesh to a partitioner. Give it all axis_names"
+    ):
+        plan_of(function, x)
+
+
+def test_one_device_of_a_mesh_is_no_exchange():
+    mesh = Mesh(np.array(jax.devices("cpu")[:1]), ("d",))
+    ensure_platform()
+    function = mapped(
+        lambda x: (lax.psum(x, "d"), lax.all_gather(x, "d", tiled=True), lax.axis_index("d")[None]),
+        mesh,
+        P("d"),
+        (P(), P("d"), P("d")),
+    )
+    x = numbers(np.float32, (4,))
+    module = jax.jit(function).trace(x).lower(lowering_platforms=("ipu",)).compiler_ir("stablehlo")
+    plan = read(lower(mlir.module_to_bytecode(module), options(1)))
+    assert plan.main.instructions == []
+    assert plan.parameter_shardings == []
+    equal(Interpreter(plan).run([[x]])[0], (x, x, np.zeros(1, np.int32)))
