@@ -199,6 +199,7 @@ def _info(options: argparse.Namespace) -> int:
             _say(f"{package:<12}not installed\n")
     _say(f"{'python':<12}{sys.version.split()[0]}\n")
     _say(f"{'devices':<12}{', '.join(str(device) for device in jax.devices())}\n")
+    _say(f"{'IPUs':<12}{_ipus()}\n")
     missing = _dispatch.missing_kernels()
     kernels = "compiled CPU kernels" if missing is None else f"no compiled CPU kernels ({missing})"
     _say(f"{'ops':<12}{kernels}; jnp references on every platform\n")
@@ -208,6 +209,18 @@ def _info(options: argparse.Namespace) -> int:
     if options.checkpoint is not None:
         _say_checkpoint(train.read_header(options.checkpoint), options.checkpoint)
     return 0
+
+
+def _ipus() -> str:
+    """Which IPUs there are, or why there are none."""
+    import jax
+
+    try:
+        devices = jax.devices("ipu")
+    except RuntimeError as error:
+        return f"none ({error})"
+    kind = f"{devices[0].chip} of {devices[0].num_tiles} tiles"
+    return f"{len(devices)} x {kind}, modelled: nothing has run on hardware"
 
 
 def _say_checkpoint(header: dict[str, Any], path: Path) -> None:

@@ -57,7 +57,7 @@ def test_train_resumed_at_its_end_says_the_same(run_folder, capsys) -> None:
 
 @pytest.mark.skipif(_model_library.missing() is not None, reason=str(_model_library.missing()))
 def test_train_on_the_ipu_learns_the_same_and_tells_what_a_step_costs(tmp_path, capsys) -> None:
-    tiny = ("--task", "vowels", "--hidden", "12", "--samples", "40", "--batch-size", "8", "--epochs", "2")
+    tiny = ("--task", "vowels", "--hidden", "12", "--samples", "40", "--batch-size", "8", "--epochs", "1")
     lines = {}
     for device in ("cpu", "ipu"):
         folder = tmp_path / device
@@ -92,6 +92,10 @@ def test_info_names_versions_devices_and_a_checkpoint(run_folder, capsys) -> Non
     out = capsys.readouterr().out
     for start in ("snnjax", "jax ", "python", "devices", "ops", "tasks"):
         assert line_with(out, start)
+    assert re.match(
+        r"IPUs +(4 x mk2 of 8 tiles, modelled: nothing has run on hardware|none \(.+\))",
+        line_with(out, "IPUs"),
+    )
     assert line_with(out, "  epochs").split()[1:4] == ["2", "of", "2,"]
     assert "  hidden: [12]\n" in out
 

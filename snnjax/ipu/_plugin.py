@@ -105,7 +105,7 @@ def library() -> Any:
     return loaded
 
 
-def profile(fingerprint: str, *, reset: bool) -> str:
+def profile_of(fingerprint: str, *, reset: bool) -> str:
     """What all runs of a loaded program have cost since it was last reset, as JSON; waits for those under way.
 
     Raises LookupError where no program has that fingerprint.

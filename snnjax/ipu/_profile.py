@@ -59,7 +59,9 @@ class Profile:
         (True, True)
     """
 
-    json: str  # everything that is known: the fields of xla_ext/ipu_model/include/ipu_model/profile.hpp
+    # Everything known: the fields of xla_ext/ipu_model/include/ipu_model/profile.hpp, and of a jitted program its
+    # name (`program`), how often it ran (`runs`) and what is alive at each operation (`live_memory`).
+    json: str
 
     @functools.cached_property
     def data(self) -> dict[str, Any]:

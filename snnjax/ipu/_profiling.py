@@ -72,7 +72,7 @@ def read_profile(compiled: Any, *, reset: bool = False) -> Profile:
         refuse("read_profile", "compiled", "be a program for the IPU", f"one for {platform}", way_out)
     fingerprint = executable.fingerprint
     name = fingerprint.decode() if isinstance(fingerprint, bytes) else fingerprint
-    return Profile(_plugin.profile(name, reset=reset))
+    return Profile(_plugin.profile_of(name, reset=reset))
 
 
 def _on_ipu(leaf: Any) -> Any:

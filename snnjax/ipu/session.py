@@ -243,6 +243,12 @@ def get_session() -> Session:
 
     Raises:
         ValueError: when there is none.
+
+    Example:
+        >>> from snnjax.ipu import Session, get_session
+        >>> with Session(num_ipus=2):
+        ...     get_session().mesh.shape["replicas"]
+        2
     """
     if not _open:
         refuse("get_session", "session", "be open", "none", "Call it inside `with Session(...)`")

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 NUMBERS = ("float32", "float16", "bfloat16", "int32", "uint32")
 ANY = (*NUMBERS, "int8", "uint8", "int16", "uint16", "bool")
-# Each example compiles two programs. The fixture `ipus` is the same for all of them.
-few = hypothesis.settings(
-    max_examples=6,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture],
-)
 EDGES = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan)
+
+
+def examples(count: int) -> hypothesis.settings:
+    """So many examples, more in a search; each compiles two programs, and ``ipus`` is the same for all of them."""
+    count = count * hypothesis.settings.default.max_examples // 15
+    checks = [hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture]
+    return hypothesis.settings(max_examples=count, suppress_health_check=checks)
 
 
 def on(device: jax.Device, function: Callable[..., Any], *arguments: Any) -> list[np.ndarray]:

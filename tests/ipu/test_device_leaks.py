@@ -23,18 +23,10 @@ class HeapUse(ctypes.Structure):
 
     _fields_ = tuple(
         (name, ctypes.c_size_t)
-        for name in [
-            "arena",
-            "ordblks",
-            "smblks",
-            "hblks",
-            "hblkhd",
-            "usmblks",
-            "fsmblks",
-            "uordblks",
-            "fordblks",
-            "keepcost",
-        ]
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks"),
+            *("uordblks", "fordblks", "keepcost"),
+        )
     )
 
 
@@ -86,12 +78,12 @@ def test_runs_leave_nothing_behind(ipus):
 def test_program_ends_with_the_last_that_holds_it(ipus):
     compiled = jax.jit(lambda x: x * 3).lower(jax.device_put(jnp.ones(4), ipus[0])).compile()
     fingerprint = compiled.runtime_executable().fingerprint.decode()
-    assert _plugin.profile(fingerprint, reset=False).startswith("{")
+    assert _plugin.profile_of(fingerprint, reset=False).startswith("{")
     del compiled
     jax.clear_caches()
     gc.collect()
     with pytest.raises(LookupError, match="`fingerprint` must be that of a loaded program"):
-        _plugin.profile(fingerprint, reset=False)
+        _plugin.profile_of(fingerprint, reset=False)
 
 
 def test_arrays_outlive_their_program(ipus):

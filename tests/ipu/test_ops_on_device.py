@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 from jax import lax
 
-from tests.ipu.on_device import NUMBERS, check, few, numbers, seeds, shapes, tolerance
+from tests.ipu.on_device import NUMBERS, check, examples, numbers, seeds, shapes, tolerance
 
 
 @st.composite
@@ -30,10 +30,9 @@ def products(draw):
     return lhs, rhs, ((lhs_depth, rhs_depth), (lhs_batch, rhs_batch))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-@few
-@hypothesis.given(product=products(), seed=seeds)
-def test_products(ipus, dtype, product, seed):
+@examples(20)
+@hypothesis.given(product=products(), dtype=st.sampled_from(["float32", "float16", "bfloat16"]), seed=seeds)
+def test_products(ipus, product, dtype, seed):
     lhs, rhs, dims = product
     operands = numbers(lhs, dtype, seed), numbers(rhs, dtype, seed + 1)
     check(ipus[0], lambda a, b: lax.dot_general(a, b, dims), *operands, **tolerance(dtype))
@@ -64,16 +63,15 @@ REDUCTIONS = {"sum": jnp.sum, "prod": jnp.prod, "max": jnp.max, "min": jnp.min}
 
 
 @pytest.mark.parametrize("kind", REDUCTIONS)
-@pytest.mark.parametrize("dtype", NUMBERS)
-@few
-@hypothesis.given(shape=shapes(max_side=6), seed=seeds, data=st.data())
+@examples(10)
+@hypothesis.given(dtype=st.sampled_from(NUMBERS), shape=shapes(max_side=6), seed=seeds, data=st.data())
 def test_reductions(ipus, kind, dtype, shape, seed, data):
     axes = tuple(data.draw(st.sets(st.integers(0, len(shape) - 1), min_size=1)))
     x = numbers(shape, dtype, seed, edges=kind in ("max", "min"))
     check(ipus[0], lambda x: REDUCTIONS[kind](x, axes), x, **tolerance(dtype))
 
 
-@few
+@examples(6)
 @hypothesis.given(shape=shapes(), seed=seeds, data=st.data())
 def test_reductions_of_booleans_and_bits(ipus, shape, seed, data):
     axes = tuple(data.draw(st.sets(st.integers(0, len(shape) - 1), min_size=1)))
@@ -98,9 +96,8 @@ def test_sums_of_halves_are_exact_within(ipus):
 
 
 @pytest.mark.parametrize("largest", [True, False])
-@pytest.mark.parametrize("dtype", NUMBERS)
-@few
-@hypothesis.given(shape=shapes(max_rank=3), seed=seeds, data=st.data())
+@examples(8)
+@hypothesis.given(dtype=st.sampled_from(NUMBERS), shape=shapes(max_rank=3), seed=seeds, data=st.data())
 def test_first_of_the_largest_and_smallest(ipus, largest, dtype, shape, seed, data):
     axis = data.draw(st.integers(0, len(shape) - 1))
     x = numbers(shape, dtype, seed, edges=True)
@@ -116,10 +113,13 @@ RUNNING = {"sum": lax.cumsum, "prod": lax.cumprod, "max": lax.cummax, "min": lax
 
 
 @pytest.mark.parametrize("kind", RUNNING)
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint32"])
-@few
-@hypothesis.given(shape=shapes(max_rank=3, max_side=8), seed=seeds, reverse=st.booleans(), data=st.data())
-def test_running_results(ipus, kind, dtype, shape, seed, reverse, data):
+@examples(6)
+@hypothesis.given(shape=shapes(max_rank=3, max_side=8), seed=seeds, data=st.data())
+def test_running_results(ipus, kind, shape, seed, data):
+    dtype, reverse = (
+        data.draw(st.sampled_from(["float32", "float16", "int32", "uint32"])),
+        data.draw(st.booleans()),
+    )
     axis = data.draw(st.integers(0, len(shape) - 1))
     x = numbers(shape, dtype, seed)
     check(ipus[0], lambda x: RUNNING[kind](x, axis, reverse), x, **tolerance(dtype))

@@ -7,19 +7,20 @@ import pytest
 from hypothesis import strategies as st
 from jax import lax
 
-from tests.ipu.on_device import ANY, check, few, numbers, seeds, shapes
+from tests.ipu.on_device import ANY, NUMBERS, check, examples, numbers, seeds, shapes
 
 
-@pytest.mark.parametrize("dtype", ANY)
-@few
-@hypothesis.given(shape=shapes(max_rank=3, max_side=12), seed=seeds, data=st.data())
+@examples(12)
+@hypothesis.given(
+    dtype=st.sampled_from(ANY), shape=shapes(max_rank=3, max_side=12), seed=seeds, data=st.data()
+)
 def test_sorts_with_infinities_both_zeros_and_nan(ipus, dtype, shape, seed, data):
     axis = data.draw(st.integers(0, len(shape) - 1))
     x = numbers(shape, dtype, seed, edges=True)
     check(ipus[0], lambda x: (jnp.sort(x, axis), jnp.argsort(x, axis), jnp.sort(x, axis, descending=True)), x)
 
 
-@few
+@examples(6)
 @hypothesis.given(shape=shapes(max_rank=2, max_side=30), seed=seeds, num_keys=st.integers(1, 3))
 def test_sorts_by_several_keys_keep_the_order_of_equals(ipus, shape, seed, num_keys):
     dtypes = ("int32", "float32", "uint8", "float16")
@@ -33,9 +34,10 @@ def test_a_long_row_is_sorted_by_all_workers_of_its_tile(ipus, length):
     check(ipus[0], lambda x: (jnp.sort(x), jnp.argsort(x), jnp.median(x)), x)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
-@few
-@hypothesis.given(shape=shapes(max_rank=3, max_side=12), seed=seeds, data=st.data())
+@examples(10)
+@hypothesis.given(
+    dtype=st.sampled_from(NUMBERS), shape=shapes(max_rank=3, max_side=12), seed=seeds, data=st.data()
+)
 def test_the_largest_of_each_row(ipus, dtype, shape, seed, data):
     k = data.draw(st.integers(1, shape[-1]))
     check(ipus[0], lambda x: lax.top_k(x, k), numbers(shape, dtype, seed, edges=True))

@@ -44,7 +44,7 @@ class DeviceProgram {
   const Plan& plan_;
   poplar::Device device_;
   std::unique_ptr<poplar::Engine> engine_;
-  std::size_t runs_ = 0;  // since the profile was reset
+  std::size_t runs_ = 0;                       // since the profile was reset
   std::vector<Transfer> uploads_, downloads_;  // by parameter, by result
   std::vector<PlanLowering::Callback> callbacks_;
   std::vector<PlanLowering::LiveMemory> live_memory_;

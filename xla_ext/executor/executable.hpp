@@ -40,7 +40,7 @@ class System {
   friend class Executable;
   friend class Array;
   SystemOptions options_;
-  std::recursive_mutex mutex_;  // callbacks ask for their arrays' bytes while a run holds it
+  std::recursive_mutex mutex_;       // callbacks ask for their arrays' bytes while a run holds it
   std::vector<Executable*> loaded_;  // one an IPU
   HostCallback callback_;
 };

@@ -1,6 +1,7 @@
 #include "executor/layouts.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace snnjax::executor {
 namespace {
@@ -83,7 +84,7 @@ Layouts::Layouts(const Plan& plan, const poplar::Target& target) : tiles_(target
 // The heavier products come first: the blocks they take are known to those that follow.
 void Layouts::divide(const Product& product, KnownBlocks& known) {
   const std::size_t tiles = std::max<std::size_t>(1, tiles_ / std::max<std::size_t>(1, product.groups));
-  const ProductPlan& plan = products_.emplace(product, planProduct(product, tiles, known)).first->second;
+  ProductPlan& plan = products_.emplace(product, planProduct(product, tiles, known)).first->second;
   if (product.groups != 1 || product.m * product.k * product.n == 0) return;
   using Main = ProductPlan::Main;
   if (plan.main != Main::Rhs) known.emplace(product.m, plan.m_block);
@@ -94,23 +95,30 @@ void Layouts::divide(const Product& product, KnownBlocks& known) {
     return turned ? Blocks{1, columns, rows, column_block, row_block}
                   : Blocks{1, rows, columns, row_block, column_block};
   };
-  settle(product.lhs, matrix(product.m, product.k, plan.m_block, plan.k_block, product.lhsDepthFirst()),
-         plan.main == Main::Lhs, plan.n_parts);
-  settle(product.rhs, matrix(product.n, product.k, plan.n_block, plan.k_block, product.rhsDepthFirst()),
-         plan.main == Main::Rhs, plan.m_parts);
-  settle(product.out, matrix(product.m, product.n, plan.m_block, plan.n_block, false), plan.main == Main::Out,
-         plan.k_parts);
+  const std::array<const Blocks*, 3> settled = {
+      settle(product.lhs, matrix(product.m, product.k, plan.m_block, plan.k_block, product.lhsDepthFirst()),
+             plan.main == Main::Lhs, plan.n_parts),
+      settle(product.rhs, matrix(product.n, product.k, plan.n_block, plan.k_block, product.rhsDepthFirst()),
+             plan.main == Main::Rhs, plan.m_parts),
+      settle(product.out, matrix(product.m, product.n, plan.m_block, plan.n_block, false), plan.main == Main::Out,
+             plan.k_parts)};
+  // Blocks that another product has settled may lie further apart.
+  const Blocks* const main = settled[static_cast<std::size_t>(plan.main)];
+  if (main != nullptr && main->spread >= plan.thirdParts()) plan.spacing = main->spread;
 }
 
-// The largest matrix lies where it is used, the others spread over all tiles.
-void Layouts::settle(const Shape& shape, Blocks blocks, bool is_main, std::size_t spread) {
+// The largest matrix lies where it is used, the others spread over all tiles. What has been settled, if it has these
+// blocks.
+const Blocks* Layouts::settle(const Shape& shape, Blocks blocks, bool is_main, std::size_t spread) {
   const Shape key = withoutOnes(shape);
-  if (key != withoutOnes({blocks.rows, blocks.columns}) || key.size() != 2) return;
-  if (!is_main && sliced_.contains(key)) return;
+  if (key != withoutOnes({blocks.rows, blocks.columns}) || key.size() != 2) return nullptr;
+  if (!is_main && sliced_.contains(key)) return nullptr;
   const std::size_t block = blocks.row_block * blocks.column_block;
   blocks.spread =
       is_main ? spread : std::clamp<std::size_t>(tiles_ / blocks.parts(), 1, ceilDivide(block, kLeastOnTile));
-  matrices_.emplace(key, blocks);
+  const Blocks& known = matrices_.emplace(key, blocks).first->second;
+  const bool same = known.row_block == blocks.row_block && known.column_block == blocks.column_block;
+  return same ? &known : nullptr;
 }
 
 Layout Layouts::make(const Shape& key) const {

@@ -36,7 +36,7 @@ class Layouts {
   struct Uses;
   static void collect(const Plan& plan, const Block& block, double times, Uses& uses);
   void divide(const Product& product, KnownBlocks& known);
-  void settle(const Shape& shape, Blocks blocks, bool is_main, std::size_t spread);
+  const Blocks* settle(const Shape& shape, Blocks blocks, bool is_main, std::size_t spread);
   Layout make(const Shape& shape) const;
 
   std::size_t tiles_;

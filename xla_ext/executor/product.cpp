@@ -110,11 +110,11 @@ bool Product::rhsDepthFirst() const { return rhsFree().empty() || depthFirst(rhs
 
 std::size_t ProductPlan::tile(std::size_t m, std::size_t k, std::size_t n, bool depth_first) const {
   switch (main) {
-    case Main::Lhs: return (depth_first ? k * m_parts + m : m * k_parts + k) * n_parts + n;
-    case Main::Rhs: return (depth_first ? k * n_parts + n : n * k_parts + k) * m_parts + m;
+    case Main::Lhs: return (depth_first ? k * m_parts + m : m * k_parts + k) * spacing + n;
+    case Main::Rhs: return (depth_first ? k * n_parts + n : n * k_parts + k) * spacing + m;
     case Main::Out: break;
   }
-  return (m * n_parts + n) * k_parts + k;
+  return (m * n_parts + n) * spacing + k;
 }
 
 ProductPlan planProduct(const Product& product, std::size_t tiles, const KnownBlocks& known) {
@@ -142,7 +142,9 @@ ProductPlan planProduct(const Product& product, std::size_t tiles, const KnownBl
       }
     }
   }
-  return least < std::numeric_limits<double>::infinity() ? best : evenly(product, tiles, best);
+  if (least == std::numeric_limits<double>::infinity()) best = evenly(product, tiles, best);
+  best.spacing = best.thirdParts();
+  return best;
 }
 
 }  // namespace snnjax::executor

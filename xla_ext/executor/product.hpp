@@ -36,8 +36,12 @@ struct ProductPlan {
   std::size_t m_block = 1, k_block = 1, n_block = 1;
   std::size_t m_parts = 1, k_parts = 1, n_parts = 1;
   Main main = Main::Out;
+  std::size_t spacing = 1;  // tiles from one block of the largest matrix to the next, at least the third parts
 
   std::size_t parts() const { return m_parts * k_parts * n_parts; }
+  std::size_t thirdParts() const { return main == Main::Lhs ? n_parts : main == Main::Rhs ? m_parts : k_parts; }
+  // From the first tile to behind the last.
+  std::size_t tiles() const { return parts() / thirdParts() * spacing; }
   // Of a group's blocks, counted from its first tile.
   std::size_t tile(std::size_t m, std::size_t k, std::size_t n, bool depth_first) const;
 };

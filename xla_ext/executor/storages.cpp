@@ -4,6 +4,16 @@
 #include <numeric>
 
 namespace snnjax::executor {
+namespace {
+
+// Pieces begin at 64 bits, as fields of vertices do.
+std::size_t roundedUp(std::size_t elements, std::size_t element_bytes) {
+  const std::size_t unit = 8 / element_bytes;
+  return (elements + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
 poplar::Type unsignedOf(std::size_t bytes) {
   return bytes == 1 ? poplar::UNSIGNED_CHAR : bytes == 2 ? poplar::UNSIGNED_SHORT : poplar::UNSIGNED_INT;
 }
@@ -12,102 +22,129 @@ Storages::Storages(poplar::Graph& graph, const Layouts& layouts)
     : graph_(graph), layouts_(layouts), live_(graph.getTarget().getNumTiles()) {}
 
 StorageId Storages::take(std::size_t element_bytes, const Shape& shape, const poplar::DebugContext& debug) {
-  return take(Key{element_bytes, layouts_.cuts(shape)}, debug);
+  return takePieces(element_bytes, layouts_.cuts(shape), debug);
 }
 
 StorageId Storages::takeScratch(std::size_t element_bytes, const std::vector<std::size_t>& counts,
                                 const poplar::DebugContext& debug) {
   std::vector<std::size_t> cuts(counts.size() + 1);
   std::partial_sum(counts.begin(), counts.end(), cuts.begin() + 1);
-  return take(Key{element_bytes, std::move(cuts)}, debug);
+  return takePieces(element_bytes, cuts, debug);
 }
 
-void Storages::add(const Key& key, const poplar::DebugContext& debug) {
-  const poplar::Tensor memory = graph_.addVariable(unsignedOf(key.first), {key.second.back()}, debug);
-  map(memory, key.second);
-  const auto pool = pools_.try_emplace(key).first;
-  pool->second.push_back(storages_.size());
-  storages_.push_back({memory, pool, memory, key, 0, 0});
+Storages::FreePieces& Storages::freePieces(std::size_t element_bytes) {
+  return free_.try_emplace(element_bytes, live_.size()).first->second;
 }
 
-StorageId Storages::take(const Key& key, const poplar::DebugContext& debug) {
-  count(key, true);
-  if (const auto known = poolFor(key); known != pools_.end()) return takeFrom(known, key);
-  add(key, debug);
-  return takeFrom(pools_.find(key), key);
-}
-
-// The pool of the smallest storages that hold the key's elements on each tile.
-Storages::Pools::iterator Storages::poolFor(const Key& key) {
-  constexpr std::size_t kMostWaste = 2;  // times what is needed
-  if (const auto exact = pools_.find(key); exact != pools_.end() && !exact->second.empty()) return exact;
-  const std::vector<std::size_t>& cuts = key.second;
-  const auto holdsAll = [&](const std::vector<std::size_t>& own) {
-    if (own.back() < cuts.back() || own.back() > kMostWaste * cuts.back()) return false;
-    for (std::size_t tile = 0; tile + 1 < cuts.size(); ++tile) {
-      if (own[tile + 1] - own[tile] < cuts[tile + 1] - cuts[tile]) return false;
+// Of the free pieces that are large enough the smallest, of equals the one of the variable that the tile before took,
+// so that an array of the same layout gets the memory of another as one.
+StorageId Storages::takePieces(std::size_t element_bytes, const std::vector<std::size_t>& cuts,
+                               const poplar::DebugContext& debug) {
+  Storage storage{element_bytes, cuts, std::vector<Piece>(live_.size()), {}, 1, 0};
+  FreePieces& free = freePieces(element_bytes);
+  std::size_t last_variable = variables_.size();
+  for (std::size_t tile = 0; tile < live_.size(); ++tile) {
+    const std::size_t size = cuts[tile + 1] - cuts[tile], whole = roundedUp(size, element_bytes);
+    if (size == 0) continue;
+    auto best = free[tile].end();
+    for (auto piece = free[tile].begin(); piece != free[tile].end(); ++piece) {
+      if (piece->size < size) continue;
+      const bool better = best == free[tile].end() || piece->size < best->size ||
+                          (piece->size == best->size && piece->variable == last_variable);
+      if (better) best = piece;
     }
-    return true;
+    if (best == free[tile].end()) continue;
+    const std::size_t taken = std::min(whole, best->size);
+    storage.pieces[tile] = {best->variable, best->begin, taken};
+    last_variable = best->variable;
+    *best = {best->variable, best->begin + taken, best->size - taken};
+    if (best->size == 0) free[tile].erase(best);
+  }
+  addVariable(storage, debug);
+  storage.memory = joined(storage);
+  count(storage, true);
+  storages_.push_back(std::move(storage));
+  return storages_.size() - 1;
+}
+
+// For the tiles that have no piece yet.
+void Storages::addVariable(Storage& storage, const poplar::DebugContext& debug) {
+  std::size_t elements = 0;
+  for (std::size_t tile = 0; tile < live_.size(); ++tile) {
+    const std::size_t size = storage.cuts[tile + 1] - storage.cuts[tile];
+    if (size == 0 || storage.pieces[tile].size > 0) continue;
+    storage.pieces[tile] = {variables_.size(), elements, size};
+    elements += size;
+  }
+  if (elements == 0 && storage.cuts.back() > 0) return;
+  variables_.push_back(graph_.addVariable(unsignedOf(storage.element_bytes), {elements}, debug));
+  for (std::size_t tile = 0; tile < live_.size(); ++tile) {
+    const Piece& piece = storage.pieces[tile];
+    if (piece.size == 0 || piece.variable + 1 != variables_.size()) continue;
+    graph_.setTileMapping(variables_.back().slice(piece.begin, piece.begin + piece.size), static_cast<unsigned>(tile));
+  }
+}
+
+// The pieces one after the other; those that lie so in their variable are one.
+poplar::Tensor Storages::joined(const Storage& storage) const {
+  if (storage.cuts.back() == 0) return variables_.back();
+  std::vector<poplar::Tensor> parts;
+  Piece whole;
+  const auto close = [&] {
+    if (whole.size > 0) parts.push_back(variables_[whole.variable].slice(whole.begin, whole.begin + whole.size));
   };
-  auto best = pools_.end();
-  for (auto pool = pools_.begin(); pool != pools_.end(); ++pool) {
-    if (pool->second.empty() || pool->first.first != key.first || !holdsAll(pool->first.second)) continue;
-    if (best == pools_.end() || pool->first.second.back() < best->first.second.back()) best = pool;
+  for (std::size_t tile = 0; tile < live_.size(); ++tile) {
+    const std::size_t size = storage.cuts[tile + 1] - storage.cuts[tile];
+    if (size == 0) continue;
+    const Piece& piece = storage.pieces[tile];
+    if (whole.size > 0 && piece.variable == whole.variable && piece.begin == whole.begin + whole.size) {
+      whole.size += size;
+      continue;
+    }
+    close();
+    whole = {piece.variable, piece.begin, size};
   }
-  return best;
-}
-
-StorageId Storages::takeFrom(Pools::iterator pool, const Key& key) {
-  const StorageId id = pool->second.back();
-  pool->second.pop_back();
-  Storage& storage = storages_[id];
-  storage.users = 1;
-  if (storage.use == key) return id;
-  const std::vector<std::size_t>&own = pool->first.second, &cuts = key.second;
-  std::vector<poplar::Tensor> pieces;
-  for (std::size_t tile = 0; tile + 1 < cuts.size(); ++tile) {
-    const std::size_t size = cuts[tile + 1] - cuts[tile];
-    if (size > 0) pieces.push_back(storage.whole.slice(own[tile], own[tile] + size));
-  }
-  storage.memory = pool->first == key ? storage.whole : poplar::concat(pieces);
-  storage.use = key;
-  return id;
-}
-
-void Storages::map(const poplar::Tensor& memory, const std::vector<std::size_t>& cuts) {
-  for (std::size_t tile = 0; tile + 1 < cuts.size(); ++tile) {
-    if (cuts[tile] == cuts[tile + 1]) continue;
-    graph_.setTileMapping(memory.slice(cuts[tile], cuts[tile + 1]), static_cast<unsigned>(tile));
-  }
+  close();
+  return parts.size() == 1 ? parts[0] : poplar::concat(parts);
 }
 
 bool Storages::fits(StorageId id, std::size_t element_bytes, const Shape& shape) const {
-  const Key& use = storages_[id].use;
-  return use.first == element_bytes && use.second == layouts_.cuts(shape);
+  return storages_[id].element_bytes == element_bytes && storages_[id].cuts == layouts_.cuts(shape);
 }
-
-void Storages::addUser(StorageId id) { ++storages_[id].users; }
 
 void Storages::release(StorageId id) {
   --storages_[id].users;
-  returnUnused(id);
+  freeUnused(id);
 }
 
 void Storages::endHold(StorageId id) {
   --storages_[id].holds;
-  returnUnused(id);
+  freeUnused(id);
 }
 
-void Storages::returnUnused(StorageId id) {
+// Pieces grow together again with free ones beside them.
+void Storages::freeUnused(StorageId id) {
   Storage& storage = storages_[id];
   if (storage.users > 0 || storage.holds > 0) return;
-  storage.pool->second.push_back(id);
-  count(storage.use, false);
+  count(storage, false);
+  FreePieces& free = freePieces(storage.element_bytes);
+  for (std::size_t tile = 0; tile < live_.size(); ++tile) {
+    Piece piece = storage.pieces[tile];
+    if (piece.size == 0) continue;
+    std::erase_if(free[tile], [&piece](const Piece& other) {
+      if (other.variable != piece.variable) return false;
+      const bool before = other.begin + other.size == piece.begin, after = piece.begin + piece.size == other.begin;
+      if (before) piece.begin = other.begin;
+      if (before || after) piece.size += other.size;
+      return before || after;
+    });
+    free[tile].push_back(piece);
+  }
 }
 
-void Storages::count(const Key& key, bool more) {
+void Storages::count(const Storage& storage, bool more) {
   for (std::size_t tile = 0; tile < live_.size(); ++tile) {
-    const std::uint64_t bytes = (key.second[tile + 1] - key.second[tile]) * key.first;
+    const std::uint64_t bytes = storage.pieces[tile].size * storage.element_bytes;
     live_[tile] = more ? live_[tile] + bytes : live_[tile] - bytes;
   }
 }

@@ -1,11 +1,10 @@
-// The memory of values: variables in the layout of a shape, each for one value after the other.
+// The memory of values: on each tile a piece of a variable, which is another value's when nobody uses it any more.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <poplar/Graph.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "executor/layouts.hpp"
@@ -18,22 +17,21 @@ class Storages {
  public:
   Storages(poplar::Graph& graph, const Layouts& layouts);
 
-  // Memory for an array of such elements, with one user: that of a storage without users, if one has enough on each
-  // tile and not much too much, or new.
+  // Memory for an array of such elements, with one user. Tiles that have too little free give new memory.
   StorageId take(std::size_t element_bytes, const Shape& shape, const poplar::DebugContext& debug);
   // Elements wherever somebody wants them: counts[t] on tile t.
   StorageId takeScratch(std::size_t element_bytes, const std::vector<std::size_t>& counts,
                         const poplar::DebugContext& debug);
-  // Whether take() of these would give what the storage is.
+  // Whether the storage is one for such an array.
   bool fits(StorageId id, std::size_t element_bytes, const Shape& shape) const;
 
   // Flat, in memory order, of unsigned integers of the element's size.
   const poplar::Tensor& memory(StorageId id) const { return storages_[id].memory; }
 
-  void addUser(StorageId id);
-  // The last user leaves it to whoever takes it next, unless it is held.
+  void addUser(StorageId id) { ++storages_[id].users; }
+  // The last user frees it, unless it is held.
   void release(StorageId id);
-  // Holds keep a storage from being taken while it has no user: a loop's or a parameter's place.
+  // Holds keep a storage while it has no user: a loop's or a parameter's place.
   void hold(StorageId id) { ++storages_[id].holds; }
   void endHold(StorageId id);
   std::size_t users(StorageId id) const { return storages_[id].users; }
@@ -45,28 +43,33 @@ class Storages {
   Live live() const;
 
  private:
-  using Key = std::pair<std::size_t, std::vector<std::size_t>>;  // bytes of an element; cuts of the memory by tile
-  using Pools = std::map<Key, std::vector<StorageId>>;
+  // Elements [begin, begin + size) of a variable, which lie on one tile.
+  struct Piece {
+    std::size_t variable = 0, begin = 0, size = 0;
+  };
   struct Storage {
-    poplar::Tensor whole;   // a variable
-    Pools::iterator pool;   // where it goes without users, by what it holds as a whole
-    poplar::Tensor memory;  // what it is used for: the first elements of each tile
-    Key use;
+    std::size_t element_bytes;
+    std::vector<std::size_t> cuts;  // tile t has elements [cuts[t], cuts[t + 1]) of the memory
+    std::vector<Piece> pieces;      // by tile
+    poplar::Tensor memory;
     std::size_t users = 0, holds = 0;
   };
-  StorageId take(const Key& key, const poplar::DebugContext& debug);
-  void add(const Key& key, const poplar::DebugContext& debug);
-  StorageId takeFrom(Pools::iterator pool, const Key& key);
-  Pools::iterator poolFor(const Key& key);
-  void map(const poplar::Tensor& memory, const std::vector<std::size_t>& cuts);
-  void count(const Key& key, bool more);
-  void returnUnused(StorageId id);
+  using FreePieces = std::vector<std::vector<Piece>>;  // by tile
+
+  StorageId takePieces(std::size_t element_bytes, const std::vector<std::size_t>& cuts,
+                       const poplar::DebugContext& debug);
+  FreePieces& freePieces(std::size_t element_bytes);
+  void addVariable(Storage& storage, const poplar::DebugContext& debug);
+  poplar::Tensor joined(const Storage& storage) const;
+  void freeUnused(StorageId id);
+  void count(const Storage& storage, bool more);
 
   poplar::Graph& graph_;
   const Layouts& layouts_;
   std::vector<Storage> storages_;
-  Pools pools_;                      // storages that nobody uses
-  std::vector<std::uint64_t> live_;  // bytes of each tile
+  std::vector<poplar::Tensor> variables_;
+  std::map<std::size_t, FreePieces> free_;  // by bytes of an element: those of other sizes are other variables
+  std::vector<std::uint64_t> live_;         // bytes of each tile
 };
 
 // The unsigned integer of as many bytes, in which memory is kept whatever its values mean.

@@ -77,17 +77,19 @@ def _tiles(figure: Any, profile: "Profile") -> None:
 
 
 def _memory(figure: Any, profile: "Profile") -> None:
-    axes = figure.subplots()
-    kinds = {kind: values / _KIB for kind, values in profile.tile_memory_by_kind.items()}
-    labels = [kind.replace("_", " ") for kind in kinds]
-    axes.stackplot(
-        np.arange(len(profile.tile_memory)),
-        list(kinds.values()),
-        labels=labels,
-        colors=_KIND_COLOURS,
-        step="mid",
-    )
-    axes.set(xlabel="tile", ylabel=f"KiB of {profile.data['memory_per_tile'] / _KIB:g}", ylim=(0, None))
-    axes.set_title("memory of each tile", fontsize="medium", loc="left")
-    axes.legend(frameon=False, loc="upper right")
-    axes.spines[["top", "right"]].set_visible(False)
+    """Of each tile by kind; and what is alive at each operation, where places are taken again."""
+    live = profile.live_memory
+    axes = figure.subplots(1, 2 if live else 1, squeeze=False)[0]
+    kinds = {kind.replace("_", " "): values / _KIB for kind, values in profile.tile_memory_by_kind.items()}
+    tiles = np.arange(len(profile.tile_memory))
+    axes[0].stackplot(tiles, list(kinds.values()), labels=list(kinds), colors=_KIND_COLOURS, step="mid")
+    axes[0].set(xlabel="tile", ylabel=f"KiB of {profile.data['memory_per_tile'] / _KIB:g}", ylim=(0, None))
+    axes[0].set_title("memory of each tile", fontsize="medium", loc="left")
+    figure.legend(frameon=False, loc="outside right upper", fontsize="small")
+    if live:
+        alive = [point.bytes / _KIB for point in live]
+        axes[1].fill_between(range(len(live)), alive, step="mid", color=COLOURS["compute"])
+        axes[1].set(xlabel="operation of the program, in order", ylabel="KiB of all tiles", ylim=(0, None))
+        axes[1].set_title("variables that are alive", fontsize="medium", loc="left")
+    for each in axes:
+        each.spines[["top", "right"]].set_visible(False)

@@ -1,5 +1,6 @@
 """Rules of what IPUs exchange with each other."""
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +11,7 @@ from snnjax.ipu.lowering import _reductions as reductions
 from snnjax.ipu.lowering._operation import Operation
 from snnjax.ipu.lowering._regions import kind_of
 from snnjax.ipu.lowering._registry import rule
+from snnjax.ipu.lowering._sharding import axes_of
 from snnjax.ipu.lowering._types import ArrayType
 
 Groups = tuple[tuple[int, ...], tuple[int, int]]
@@ -17,10 +19,27 @@ Groups = tuple[tuple[int, ...], tuple[int, int]]
 
 def _groups(operation: Operation) -> Groups:
     """The partitions that work together, flat, and how many groups there are of how many."""
-    array = np.array(ir.DenseIntElementsAttr(operation.attributes["replica_groups"]))
+    attribute = operation.attributes["replica_groups"]
+    array = _along_axes(operation, str(attribute))
+    if array is None:
+        array = np.array(ir.DenseIntElementsAttr(attribute))
     if array.size == 0:
         array = np.arange(operation.walk.num_partitions)[None]
     return tuple(map(int, array.ravel())), (array.shape[0], array.shape[1])
+
+
+def _along_axes(operation: Operation, text: str) -> np.ndarray | None:
+    """The groups in ``#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "d">]>``."""
+    mesh = re.search(r"mesh = @(\w+)", text)
+    if mesh is None:
+        return None
+    sizes = dict(axes_of(operation.walk, mesh[1]))
+    chosen = re.findall(r'axis_ref<name = "([^"]+)">', text)
+    numbers = np.arange(np.prod(list(sizes.values()))).reshape(tuple(sizes.values()))
+    others = [place for place, name in enumerate(sizes) if name not in chosen]
+    order = [*others, *(list(sizes).index(name) for name in chosen)]
+    length = int(np.prod([sizes[name] for name in chosen]))
+    return numbers.transpose(order).reshape(-1, length)
 
 
 def _are_alone(groups: Groups) -> bool:

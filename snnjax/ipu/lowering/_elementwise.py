@@ -49,6 +49,8 @@ _BINARY = (
     ),
     *("shift_right_arithmetic", "shift_right_logical", "subtract", "xor"),
 )
+# Powers of two within these have an inverse that is no subnormal number.
+_MAX_EXPONENT = 100
 # Bools as numbers modulo 2.
 _OF_BOOLS = {"add": "or", "maximum": "or", "multiply": "and", "minimum": "and"}
 _OF_BITS = frozenset({"and", "or", "xor", "shift_left", "shift_right_logical"})
@@ -120,11 +122,26 @@ def unary(builder: Builder, name: str, x: int) -> int:
 def binary(builder: Builder, name: str, x: int, y: int) -> int:
     """An operation of two arrays of one type, or single elements."""
     type_ = max(builder.types[x], builder.types[y], key=lambda each: each.size)
+    name, y = _cheaper(builder, name, y)
     expression = Expression(builder)
-    node = _binary(expression, name, expression.load(x), expression.load(y), type_.dtype)
+    if name == "multiply" and x == y and is_floating(type_.dtype):
+        node = expression.step("square.f32", expression.load(x))
+    else:
+        node = _binary(expression, name, expression.load(x), expression.load(y), type_.dtype)
     if name not in _EXACT:
         settle(expression, node, type_.dtype)
     return expression.finish(type_)
+
+
+def _cheaper(builder: Builder, name: str, y: int) -> tuple[str, int]:
+    """The product that a quotient by a power of two is, to the bit."""
+    number = builder.number(y)
+    if name != "divide" or number is None or builder.types[y].dtype != "f32" or not np.isfinite(number):
+        return name, y
+    fraction, exponent = np.frexp(number)
+    if abs(fraction) != 0.5 or abs(exponent) > _MAX_EXPONENT:
+        return name, y
+    return "multiply", builder.splat(np.float32(1) / number, builder.types[y])
 
 
 def select(builder: Builder, condition: int, x: int, y: int) -> int:

@@ -8,6 +8,7 @@ from snnjax.ipu._jax_private import stablehlo
 from snnjax.ipu.lowering import _elementwise as elementwise
 from snnjax.ipu.lowering import _reductions as reductions
 from snnjax.ipu.lowering import _views as views
+from snnjax.ipu.lowering._batching import Indices, with_own_rows
 from snnjax.ipu.lowering._builder import Builder
 from snnjax.ipu.lowering._operation import Operation
 from snnjax.ipu.lowering._regions import is_overwriting, kind_of
@@ -23,20 +24,28 @@ def _index(builder: Builder, value: int) -> int:
 @rule("stablehlo.gather")
 def _lower_gather(operation: Operation) -> list[int]:
     numbers = stablehlo.GatherDimensionNumbers(operation.attributes["dimension_numbers"])
-    x, indices = operation.inputs
-    ints = (
-        numbers.offset_dims,
-        numbers.collapsed_slice_dims,
-        numbers.operand_batching_dims,
-        numbers.start_indices_batching_dims,
-        numbers.start_index_map,
-        (numbers.index_vector_dim,),
-        operation.ints("slice_sizes"),
-    )
-    builder, (type_,) = operation.builder, operation.types
+    builder, (x, indices), (type_,) = operation.builder, operation.inputs, operation.types
     if builder.number(x) is not None:
         return [builder.splat(builder.number(x), type_)]
-    return [builder.one("gather", (x, _index(builder, indices)), type_, ints)]
+    at = Indices(
+        _index(builder, indices),
+        numbers.index_vector_dim,
+        tuple(numbers.start_index_map),
+        tuple(numbers.collapsed_slice_dims),
+        tuple(numbers.operand_batching_dims),
+        tuple(numbers.start_indices_batching_dims),
+    )
+    at = with_own_rows(builder, builder.types[x].shape, at)
+    ints = (
+        numbers.offset_dims,
+        at.single,
+        at.operand_batching,
+        at.indices_batching,
+        at.index_map,
+        (at.vector,),
+        operation.ints("slice_sizes"),
+    )
+    return [builder.one("gather", (x, at.value), type_, ints)]
 
 
 @rule("stablehlo.scatter")
@@ -46,30 +55,36 @@ def _lower_scatter(operation: Operation) -> Sequence[int]:
         raise operation.refuse(
             "the IPU scatters into one array at a time", "Scatter into one after the other"
         )
-    (x, indices, updates), (type_,) = operation.inputs, operation.types
-    numbers = stablehlo.ScatterDimensionNumbers(operation.attributes["scatter_dimension_numbers"])
-    ints = (
-        numbers.update_window_dims,
-        numbers.inserted_window_dims,
-        numbers.input_batching_dims,
-        numbers.scatter_indices_batching_dims,
-        numbers.scattered_dims_to_operand_dims,
-        (numbers.index_vector_dim,),
-    )
-    builder = operation.builder
+    builder, (x, indices, updates), (type_,) = operation.builder, operation.inputs, operation.types
+    if builder.types[updates].size == 0:
+        return [x]
     kind = "set" if is_overwriting(operation.regions[0]) else kind_of(operation.regions[0], type_.dtype)
     if kind is None:
         raise operation.refuse(
             "the IPU combines an element and its update by one operation, not by a function",
             "Use .at[].set, add, multiply, max or min",
         )
-    if builder.types[updates].size == 0:
-        return [x]
     dtype = type_.dtype if kind == "set" else reductions.native(type_.dtype)
+    at, ints = _scatter_numbers(operation, _index(builder, indices))
     x, updates = (elementwise.convert(builder, value, dtype) for value in (x, updates))
-    computed = builder.types[x]
-    scattered = builder.one("scatter", (x, _index(builder, indices), updates), computed, ints, (kind,))
+    scattered = builder.one("scatter", (x, at, updates), builder.types[x], ints, (kind,))
     return [elementwise.convert(builder, scattered, type_.dtype)]
+
+
+def _scatter_numbers(operation: Operation, indices: int) -> tuple[int, tuple[Sequence[int], ...]]:
+    """The indices, and the dimension numbers as a plan has them."""
+    numbers = stablehlo.ScatterDimensionNumbers(operation.attributes["scatter_dimension_numbers"])
+    at = Indices(
+        indices,
+        numbers.index_vector_dim,
+        tuple(numbers.scattered_dims_to_operand_dims),
+        tuple(numbers.inserted_window_dims),
+        tuple(numbers.input_batching_dims),
+        tuple(numbers.scatter_indices_batching_dims),
+    )
+    at = with_own_rows(operation.builder, operation.types[0].shape, at)
+    ints = (numbers.update_window_dims, at.single, at.operand_batching, at.indices_batching, at.index_map)
+    return at.value, (*ints, (at.vector,))
 
 
 def _known_starts(operation: Operation, starts: Sequence[int], sizes: Sequence[int]) -> list[int] | None:

@@ -9,6 +9,7 @@ import numpy as np
 from snnjax.ipu.lowering import _elementwise as elementwise
 from snnjax.ipu.lowering import _views as views
 from snnjax.ipu.lowering._builder import Builder
+from snnjax.ipu.lowering._counting import counts_along
 from snnjax.ipu.lowering._operation import Operation
 from snnjax.ipu.lowering._regions import extreme_of, kind_of
 from snnjax.ipu.lowering._registry import rule
@@ -89,7 +90,7 @@ def _arg_reduce(operation: Operation, dimensions: Sequence[int]) -> Sequence[int
     builder = operation.builder
     x, places = operation.inputs[:2]
     kind = extreme_of(operation.walk, operation.regions[0], operation.types)
-    if kind is None or len(dimensions) != 1 or not _counts(builder, places, dimensions[0]):
+    if kind is None or len(dimensions) != 1 or not counts_along(builder, places, dimensions[0]):
         raise operation.refuse(
             "the IPU combines pairs only where they are extremes and their places", _ONE_KIND
         )
@@ -102,24 +103,6 @@ def _arg_reduce(operation: Operation, dimensions: Sequence[int]) -> Sequence[int
     types = (ArrayType(dtype, shape), ArrayType("s32", shape))
     value, place = builder.add("arg_reduce", (wide,), types, (dimensions,), (kind,))
     return [elementwise.convert(builder, value, old.dtype), elementwise.convert(builder, place, index.dtype)]
-
-
-def _counts(builder: Builder, value: int, dimension: int) -> bool:
-    """Whether a value holds the positions along `dimension`."""
-    shape = builder.types[value].shape
-    array = builder.constants.get(value)
-    if array is not None:
-        places = [1] * len(shape)
-        places[dimension] = -1
-        return bool(np.all(array == np.arange(shape[dimension]).reshape(places)))
-    definition = builder.definitions.get(value)
-    if definition is not None and definition.op == "elementwise":  # a conversion of the positions
-        value = definition.inputs[0]
-        definition = builder.definitions.get(value)
-    if definition is not None and definition.op == "broadcast_in_dim":
-        inner = definition.ints[0].index(dimension) if dimension in definition.ints[0] else None
-        return inner is not None and _counts(builder, definition.inputs[0], inner)
-    return definition is not None and definition.op == "iota" and definition.ints == ((dimension,),)
 
 
 @rule("stablehlo.reduce_window")

@@ -57,18 +57,23 @@ class Layout:
     result_shardings: list[bytes]
 
 
+def axes_of(walk: Any, name: str) -> tuple[tuple[str, int], ...]:
+    """Names and sizes of the axes of a mesh; its devices stand in order."""
+    mesh = sdy.MeshAttr(walk.meshes[name])
+    if list(mesh.device_ids):
+        raise refusal("shard_map", (), "the devices of the mesh are not in order", "Sort them by id", "")
+    return tuple((axis.name, axis.size) for axis in map(sdy.MeshAxisAttr, mesh.axes))
+
+
 def sharding_of(walk: Any, attribute: Any) -> Sharding:
     """What an ``sdy.sharding`` says."""
     sharding = sdy.TensorShardingAttr(attribute)
-    mesh = sdy.MeshAttr(walk.meshes[ir.FlatSymbolRefAttr(sharding.mesh_or_ref).value])
-    sizes = tuple((axis.name, axis.size) for axis in map(sdy.MeshAxisAttr, mesh.axes))
-    if list(mesh.device_ids):
-        raise refusal("sharding", (), "the devices of the mesh are not in order", "Sort them by id", "")
+    sizes = axes_of(walk, ir.FlatSymbolRefAttr(sharding.mesh_or_ref).value)
     axes = []
     for dimension in sharding.dimension_shardings:
         refs = list(map(sdy.AxisRefAttr, sdy.DimensionShardingAttr(dimension).axes))
         if any(ref.sub_axis_info is not None for ref in refs):
-            raise refusal("sharding", (), f"{attribute} splits an axis of the mesh", WAY_OUT, "")
+            raise refusal("shard_map", (), f"{attribute} splits an axis of the mesh", WAY_OUT, "")
         axes.append(tuple(ref.name for ref in refs))
     return Sharding(sizes, tuple(axes))
 

@@ -97,8 +97,17 @@ def test_conversions_equal_cpu(dtype):
     check_both(lambda x: {np.dtype(other).name: x.astype(other) for other in DTYPES}, values)
 
 
-@pytest.mark.parametrize("dtype, other", [(np.float32, np.int32), (np.float32, np.uint32), (np.int32, np.uint32),
-                                          (np.float16, np.uint16), (jnp.bfloat16, np.int16), (np.int8, np.uint8)])  # fmt: skip
+@pytest.mark.parametrize(
+    "dtype, other",
+    [
+        (np.float32, np.int32),
+        (np.float32, np.uint32),
+        (np.int32, np.uint32),
+        (np.float16, np.uint16),
+        (jnp.bfloat16, np.int16),
+        (np.int8, np.uint8),
+    ],
+)
 def test_bit_casts_equal_cpu(dtype, other):
     check_both(lambda x: lax.bitcast_convert_type(x, other), edges(dtype)[:-1])
     check_both(lambda x: lax.bitcast_convert_type(x, dtype) + 0, numbers(other, (7,)) + np.asarray(3, other))

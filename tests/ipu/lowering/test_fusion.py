@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snnjax.ipu.lowering._fusion import MAX_ARRAYS, MAX_SLOTS
-from tests.ipu.lowering.arrays import numbers
+from tests.ipu.lowering.arrays import edges, numbers
 from tests.ipu.lowering.checks import check, plan_of
 
 X, Y = numbers(np.float32, (4, 3)), numbers(np.float32, (4, 3), 1)
@@ -120,3 +120,11 @@ def test_gradients_keep_the_order_of_prints():
 
     ops = names(function, X[0])
     assert ops.count("callback") == 2
+
+
+def test_cheaper_operations_compute_the_same():
+    x = edges(np.float32)
+    check(lambda x: (x / 4.0, x / -0.125, x / 3.0, x / 2.0**120, x * x), x, rtol=0.0, atol=0.0)
+    texts = [text for i in instructions(lambda x: x / 4.0 + x * x, x) for text in i.texts]
+    assert "divide.f32" not in texts
+    assert "square.f32" in texts

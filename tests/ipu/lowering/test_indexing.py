@@ -95,3 +95,34 @@ def test_empty_updates_change_nothing():
 def test_slice_at_a_constant_is_a_slice():
     plan = plan_of(lambda x: lax.dynamic_slice(x, (1, 0), (2, 3)), numbers(np.float32, (4, 3)))
     assert [instruction.op for instruction in plan.main.instructions] == ["slice"]
+
+
+@pytest.mark.parametrize("rows", [5, 100])
+def test_own_rows_are_batching_dimensions(rows):
+    x, columns = numbers(np.float32, (rows, 7)), np.arange(rows * 3, dtype=np.int32).reshape(rows, 3) % 9
+
+    def function(x, columns):
+        own = jnp.arange(rows)[:, None]
+        picked = x[own, columns]
+        return picked, jnp.zeros_like(x).at[own, columns].add(picked, mode="drop")
+
+    check(function, x, columns)
+    instructions = {i.op: i for i in plan_of(function, x, columns).main.instructions}
+    assert instructions["gather"].ints[1:5] == ((1,), (0,), (0,), (1,))
+    assert instructions["scatter"].ints[1:5] == ((1,), (0,), (0,), (1,))
+
+
+def test_own_rows_of_two_axes_are_batching_dimensions():
+    x, columns = numbers(np.float32, (9, 8, 7)), np.arange(9 * 8 * 2, dtype=np.int32).reshape(9, 8, 2) % 9
+
+    def function(x, columns):
+        return x.at[jnp.arange(9)[:, None, None], jnp.arange(8)[:, None], columns].set(0.5)
+
+    check(function, x, columns)
+    (scatter,) = (i for i in plan_of(function, x, columns).main.instructions if i.op == "scatter")
+    assert scatter.ints[1:5] == ((2,), (0, 1), (0, 1), (2,))
+
+
+def test_rows_that_are_not_all_stay_indices():
+    x, columns = numbers(np.float32, (80, 7)), np.zeros((70, 2), np.int32)
+    check(lambda x, c: (x[jnp.arange(70)[:, None], c], x[jnp.arange(70)[::-1, None], c], x[c, c]), x, columns)

@@ -11,9 +11,10 @@ from jax import lax
 from tests.ipu.lowering.arrays import DTYPES, numbers, seeds
 from tests.ipu.lowering.checks import check, plan_of
 
+lengths = st.lists(st.integers(0, 3), max_size=2)
 
-@given(st.lists(st.integers(0, 3), max_size=2), st.lists(st.integers(0, 4), max_size=2),
-       st.lists(st.integers(0, 3), max_size=2), st.lists(st.integers(0, 3), max_size=1), st.randoms(), seeds)  # fmt: skip
+
+@given(lengths, lengths, lengths, lengths, st.randoms(), seeds)
 def test_product_of_any_arrangement_equals_cpu(batch, contracted, own_a, own_b, random, seed):
     def arranged(own):
         dims = [("batch", k) for k in range(len(batch))] + [("sum", k) for k in range(len(contracted))]

@@ -73,7 +73,7 @@ class Dot {
   // Groups lie side by side where there are tiles for all, else several share one.
   std::size_t firstTile(std::size_t group) const {
     const std::size_t tiles = lowering_.layouts().tiles();
-    return product_.groups * plan_.parts() <= tiles ? group * plan_.parts() : group * tiles / product_.groups;
+    return product_.groups * plan_.tiles() <= tiles ? group * plan_.tiles() : group * tiles / product_.groups;
   }
 
   template <class Body>
@@ -97,7 +97,8 @@ class Dot {
   // Whether the output's own layout has these very blocks, each on the tile that makes it.
   bool liesAsPlanned() const {
     const Blocks& blocks = lowering_.layouts().of(out_.shape()).blocks();
-    return product_.groups == 1 && plan_.main == ProductPlan::Main::Out && sameBlocks(blocks) && blocks.spread == 1;
+    return product_.groups == 1 && plan_.main == ProductPlan::Main::Out && sameBlocks(blocks) && blocks.spread == 1 &&
+           plan_.spacing == 1;
   }
   bool sameBlocks(const Blocks& blocks) const {
     return blocks.leading == 1 && blocks.rows == product_.m && blocks.columns == product_.n &&

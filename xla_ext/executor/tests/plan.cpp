@@ -117,8 +117,7 @@ void sensePlansMake() {
   wrong("(test.py:1)", [](Builder& b) { b.plan.main.instructions[3].ints[1] = {9, 6}; });
   wrong("inside of the array", [](Builder& b) { b.plan.main.instructions[3].ints[0] = {4, 0}; });
   wrong("a number for each dimension", [](Builder& b) { b.plan.main.instructions[3].ints[2] = {1}; });
-  wrong("fit the types",
-        [](Builder& b) { b.plan.types[b.plan.main.instructions[2].outputs[0]].shape = {6, 4}; });
+  wrong("fit the types", [](Builder& b) { b.plan.types[b.plan.main.instructions[2].outputs[0]].shape = {6, 4}; });
 }
 
 void elementwiseProgramsAreChecked() {

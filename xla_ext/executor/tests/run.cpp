@@ -241,6 +241,28 @@ void memoryIsUsedAgain() {
   CHECK(many - few < 4000);  // bytes of a tile: programs, but no array
 }
 
+// Also by values of other shapes.
+void memoryServesOtherShapes() {
+  const auto memoryOf = [](std::size_t length) {
+    Builder builder;
+    Block& main = builder.plan.main;
+    ValueId last = builder.parameter(kFloat, {8000});
+    for (std::size_t i = 0; i < length; ++i) {
+      const std::size_t size = 7500 - 500 * i;
+      const auto part = [&](std::size_t first) {
+        const auto begin = static_cast<std::int64_t>(first), end = static_cast<std::int64_t>(first + size);
+        return builder.add(main, "slice", {last}, {kFloat, {size}}, {{begin}, {end}, {1}});
+      };
+      last = builder.binary(main, "add", part(0), part(500));
+    }
+    main.results = {last};
+    return numberIn(builder.build(plans::system())->profile(), "variables");
+  };
+  const double few = memoryOf(2), many = memoryOf(10);
+  CHECK(few > 0);
+  CHECK(many - few < 4000);  // bytes of a tile, where one array has 5,000 to 15,000
+}
+
 void tooMuchMemoryIsAnError() {
   Builder builder;
   const ValueId x = builder.parameter(kFloat, {1000, 1000});
@@ -270,11 +292,17 @@ void optionsChooseTheChip() {
 
 int main() {
   const std::pair<const char*, void (*)()> tests[] = {
-      {"adds and views", addsAndViews},    {"narrow types", narrowTypes},
-      {"loops", loopsExchangeTheirValues}, {"cases", casesChooseABranch},
-      {"donation", donatedArraysStay},     {"residency", arraysOutliveTheirPlace},
-      {"callbacks", callbacksSeeArrays},   {"partitions", partitionsRunSideBySide},
-      {"memory", memoryIsUsedAgain},       {"out of memory", tooMuchMemoryIsAnError},
+      {"adds and views", addsAndViews},
+      {"narrow types", narrowTypes},
+      {"loops", loopsExchangeTheirValues},
+      {"cases", casesChooseABranch},
+      {"donation", donatedArraysStay},
+      {"residency", arraysOutliveTheirPlace},
+      {"callbacks", callbacksSeeArrays},
+      {"partitions", partitionsRunSideBySide},
+      {"memory", memoryIsUsedAgain},
+      {"other shapes", memoryServesOtherShapes},
+      {"out of memory", tooMuchMemoryIsAnError},
       {"options", optionsChooseTheChip},
   };
   for (const auto& [name, test] : tests) {

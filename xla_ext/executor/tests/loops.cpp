@@ -1,0 +1,173 @@
+// Random loops against the same loops on the host: whatever a body does with its values, each turn sees those of the
+// turn before, in whichever memory they lie.
+#include <cstdint>
+
+#include "plans.hpp"
+
+namespace {
+
+using namespace plans;
+
+constexpr Dtype kInt = Dtype::kInt32;
+using Row = std::vector<std::int32_t>;
+constexpr std::size_t kLength = 40;  // elements of a value: some on each tile
+
+class Draw {
+ public:
+  explicit Draw(std::uint32_t seed) : state_(seed) {}
+  std::size_t below(std::size_t limit) {
+    state_ = state_ * 1664525U + 1013904223U;  // Numerical Recipes' generator
+    return (state_ >> 8) % limit;
+  }
+
+ private:
+  std::uint32_t state_;
+};
+
+Row sum(const Row& a, const Row& b) {
+  Row result(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) result[i] = a[i] + b[i];
+  return result;
+}
+
+// An instruction of a body: the sum of two values, or one of them in reverse.
+struct Operation {
+  std::size_t a, b;
+  bool reverses;
+};
+
+struct Loop {
+  std::size_t carried;
+  std::vector<Operation> operations;  // on the carried values, two of outside, and what operations before gave
+  std::vector<std::size_t> results;
+  std::size_t turns, inner_turns;
+  bool counted, nested;
+};
+
+Loop drawn(std::uint32_t seed) {
+  Draw draw(seed);
+  Loop loop{1 + draw.below(4), {}, {}, draw.below(4), 1 + draw.below(3), draw.below(2) == 0, draw.below(3) == 0};
+  std::size_t known = loop.carried + 2;
+  for (std::size_t i = draw.below(6); i > 0; --i) {
+    loop.operations.push_back({draw.below(known), draw.below(known), draw.below(4) == 0});
+    ++known;
+  }
+  for (std::size_t i = 0; i < loop.carried; ++i) loop.results.push_back(draw.below(known));
+  return loop;
+}
+
+void turnOnHost(const Loop& loop, std::vector<Row>& carried, const std::vector<Row>& outside) {
+  std::vector<Row> values = carried;
+  values.insert(values.end(), outside.begin(), outside.end());
+  for (const Operation& each : loop.operations) {
+    Row result =
+        each.reverses ? Row(values[each.a].rbegin(), values[each.a].rend()) : sum(values[each.a], values[each.b]);
+    values.push_back(std::move(result));
+  }
+  for (std::size_t i = 0; i < loop.carried; ++i) carried[i] = values[loop.results[i]];
+}
+
+std::vector<ValueId> likeCarried(Builder& builder, std::size_t count) {
+  std::vector<ValueId> values;
+  for (std::size_t i = 0; i < count; ++i) values.push_back(builder.value(kInt, {kLength}));
+  return values;
+}
+
+Block bodyOf(Builder& builder, const Loop& loop, const std::vector<ValueId>& outside) {
+  Block body;
+  body.parameters = likeCarried(builder, loop.carried);
+  std::vector<ValueId> values = body.parameters;
+  values.insert(values.end(), outside.begin(), outside.end());
+  for (const Operation& each : loop.operations) {
+    values.push_back(each.reverses ? builder.add(body, "reverse", {values[each.a]}, {kInt, {kLength}}, {{0}})
+                                   : builder.binary(body, "add", values[each.a], values[each.b]));
+  }
+  for (const std::size_t result : loop.results) body.results.push_back(values[result]);
+  return body;
+}
+
+// Adds a loop that is counted, or one that counts by itself.
+std::vector<ValueId> addLoop(Builder& builder, Block& block, const std::vector<ValueId>& initial, Block body,
+                             std::size_t turns, bool counted) {
+  std::vector<ValueId> inputs = initial, outputs = likeCarried(builder, initial.size());
+  if (counted) {
+    block.instructions.push_back(
+        Builder::instruction("repeat", inputs, outputs, {{static_cast<std::int64_t>(turns)}}, {}, {std::move(body)}));
+    return outputs;
+  }
+  const auto number = [&](std::size_t value) {
+    return builder.constant<std::int32_t>(kInt, {}, {static_cast<std::int32_t>(value)});
+  };
+  const ValueId zero = number(0), one = number(1), last = number(turns);
+  Block condition;
+  condition.parameters = likeCarried(builder, initial.size());
+  condition.parameters.push_back(builder.value(kInt, {}));
+  condition.results = {builder.add(condition, "elementwise", {condition.parameters.back(), last}, {Dtype::kBool, {}},
+                                   {{0, 0}, {1, 1}, {2, 0, 1}, {0, 2}},
+                                   {"load.s32", "load.s32", "lt.s32", "store.bool"})};
+  body.parameters.push_back(builder.value(kInt, {}));
+  body.results.push_back(builder.binary(body, "add", body.parameters.back(), one));
+  inputs.push_back(zero);
+  outputs.push_back(builder.value(kInt, {}));
+  block.instructions.push_back(
+      Builder::instruction("while", inputs, outputs, {}, {}, {std::move(condition), std::move(body)}));
+  outputs.pop_back();
+  return outputs;
+}
+
+void testLoop(std::uint32_t seed) {
+  const Loop loop = drawn(seed);
+  Builder builder;
+  Block& main = builder.plan.main;
+  std::vector<ValueId> initial, outside;
+  std::vector<Row> carried, fixed;
+  const auto system = plans::system(3);
+  std::vector<std::shared_ptr<Array>> arguments;
+  for (std::size_t i = 0; i < loop.carried + 2; ++i) {
+    Row row(kLength);
+    for (std::size_t k = 0; k < kLength; ++k) row[k] = static_cast<std::int32_t>(seed % 7 + 100 * i + k);
+    (i < loop.carried ? initial : outside).push_back(builder.parameter(kInt, {kLength}));
+    (i < loop.carried ? carried : fixed).push_back(row);
+    arguments.push_back(array(system, kInt, {kLength}, row));
+  }
+  Block body = bodyOf(builder, loop, outside);
+  if (loop.nested) {
+    Block outer;
+    outer.parameters = likeCarried(builder, loop.carried);
+    outer.results = addLoop(builder, outer, outer.parameters, std::move(body), loop.inner_turns, !loop.counted);
+    body = std::move(outer);
+  }
+  main.results = addLoop(builder, main, initial, std::move(body), loop.turns, loop.counted);
+  main.results.push_back(initial[0]);  // is what it was
+  // Results pair with donated parameters in another order than theirs.
+  std::vector<bool> donated(arguments.size());
+  if (seed % 3 == 0) {
+    for (std::size_t i = 0; i < loop.carried; ++i) {
+      builder.plan.aliases.push_back({(i + 1) % loop.carried, i});
+      builder.plan.donated.push_back(i);
+      donated[i] = true;
+    }
+  }
+  const Row first = carried[0];
+  for (std::size_t turn = 0; turn < loop.turns * (loop.nested ? loop.inner_turns : 1); ++turn) {
+    turnOnHost(loop, carried, fixed);
+  }
+  const auto results = builder.build(system)->run({arguments}, donated)[0];
+  for (std::size_t i = 0; i < loop.carried; ++i) {
+    check::that(valuesOf<std::int32_t>(*results[i]) == carried[i], "the loop of seed", __FILE__, __LINE__,
+                std::to_string(seed) + ", value " + std::to_string(i));
+  }
+  check::that(valuesOf<std::int32_t>(*results.back()) == first, "what stays of seed", __FILE__, __LINE__,
+              std::to_string(seed));
+}
+
+}  // namespace
+
+int main() {
+  constexpr std::uint32_t kLoops = 300;
+  for (std::uint32_t seed = 0; seed < kLoops; ++seed) {
+    const std::string error = check::messageOf([=] { testLoop(seed); });
+    check::that(error.empty(), "no exception", __FILE__, __LINE__, std::to_string(seed) + ": " + error);
+  }
+  return check::failures == 0 ? 0 : 1;
+}
