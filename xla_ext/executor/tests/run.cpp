@@ -1,4 +1,7 @@
 // Plans on the device: what they compute, what stays on the tiles, what comes to the host.
+#include <atomic>
+#include <thread>
+
 #include "plans.hpp"
 
 namespace {
@@ -221,6 +224,27 @@ void partitionsRunSideBySide() {
   CHECK_EQUAL(valuesOf(*results[1][0])[3], 412.0f);
 }
 
+// Programs of one system take turns, those of two run at once and share the host's threads.
+void threadsRunAtOnce() {
+  const std::shared_ptr<System> systems[] = {plans::system(128), plans::system(128)};
+  std::atomic<int> right = 0;
+  const auto work = [&](std::size_t number) {
+    Builder builder;
+    const ValueId x = builder.parameter(kFloat, {20000});
+    builder.plan.main.results = {builder.binary(builder.plan.main, number % 2 == 0 ? "add" : "multiply", x, x)};
+    const auto executable = builder.build(systems[number / 2]);
+    for (int turn = 0; turn < 20; ++turn) {
+      const auto argument = array(systems[number / 2], kFloat, {20000}, counting(20000));
+      const std::vector<float> values = valuesOf(*executable->run({{argument}}, {})[0][0]);
+      right += values[19999] == (number % 2 == 0 ? 2 * 19999.0f : 19999.0f * 19999.0f) ? 1 : 0;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (std::size_t number = 0; number < 4; ++number) threads.emplace_back(work, number);
+  for (std::thread& thread : threads) thread.join();
+  CHECK_EQUAL(right.load(), 80);
+}
+
 // Memory of values that are used no more is used again.
 void memoryIsUsedAgain() {
   const auto memoryOf = [](int length) {
@@ -300,6 +324,7 @@ int main() {
       {"residency", arraysOutliveTheirPlace},
       {"callbacks", callbacksSeeArrays},
       {"partitions", partitionsRunSideBySide},
+      {"threads", threadsRunAtOnce},
       {"memory", memoryIsUsedAgain},
       {"other shapes", memoryServesOtherShapes},
       {"out of memory", tooMuchMemoryIsAnError},
