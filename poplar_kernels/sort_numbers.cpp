@@ -48,21 +48,26 @@ class OrderedBits : public poplar::MultiVertex {
 };
 
 // numbers[r, :] become places (in the whole field) of row r in the order of their keys, equal ones in that of their
-// places. Every `sorted` of them are in order already; 1 says that nothing is known, and they need not be set. Workers
-// share the rows; a long row is sorted by all of them as six rows, and then, with `sorted` of that length, as one.
+// places. Every `sorted` of them are in order already; 1 says that nothing is known, and they need not be set. A row is
+// cut into `parts` of equal length but for the last, each of which is sorted by itself; workers share the parts. So all
+// of them sort parts of a long row, and then, with `sorted` of their length, one of them the row.
 class SortNumbers : public poplar::MultiVertex {
  public:
   In<unsigned> keys;        // [num_keys, rows, length], the first one counts most
   InOut<unsigned> numbers;  // [rows, length]
   Out<unsigned> scratch;    // [rows, length]
   unsigned num_keys, rows, length;
-  unsigned sorted;
+  unsigned parts, sorted;
 
   bool compute(unsigned worker) {
-    const Range own = shareOf(rows, worker);
-    for (unsigned row = own.first; row < own.last; ++row) sortRow(row * length);
+    const Range own = shareOf(rows * parts, worker);
+    for (unsigned i = own.first; i < own.last; ++i) {
+      const unsigned first = i % parts * partLength();
+      if (first < length) sortPart(i / parts * length + first, smaller(partLength(), length - first));
+    }
     return true;
   }
+  unsigned partLength() const { return (length + parts - 1) / parts; }
 
  private:
   bool isBefore(unsigned a, unsigned b) const {
@@ -81,20 +86,20 @@ class SortNumbers : public poplar::MultiVertex {
     }
   }
 
-  void sortRow(unsigned begin) {
+  void sortPart(unsigned begin, unsigned count) {
     unsigned *from = &numbers[begin], *to = &scratch[begin];
     if (sorted <= 1) {
-      for (unsigned i = 0; i < length; ++i) from[i] = begin + i;
+      for (unsigned i = 0; i < count; ++i) from[i] = begin + i;
     }
-    for (unsigned run = larger(sorted, 1); run < length; run *= 2) {
-      for (unsigned first = 0; first < length; first += 2 * run) {
-        merge(from, to, first, smaller(first + run, length), smaller(first + 2 * run, length));
+    for (unsigned run = larger(sorted, 1); run < count; run *= 2) {
+      for (unsigned first = 0; first < count; first += 2 * run) {
+        merge(from, to, first, smaller(first + run, count), smaller(first + 2 * run, count));
       }
       unsigned* const written = to;
       to = from;
       from = written;
     }
-    for (unsigned i = 0; from != &numbers[begin] && i < length; ++i) to[i] = from[i];
+    for (unsigned i = 0; from != &numbers[begin] && i < count; ++i) to[i] = from[i];
   }
 };
 
@@ -121,8 +126,8 @@ std::uint64_t workerCycles(const OrderedBits<T>& vertex, unsigned worker) {
 }
 
 inline std::uint64_t workerCycles(const SortNumbers& vertex, unsigned worker) {
-  const Range own = shareOf(vertex.rows, worker);
-  return cycles::sortNumbers(own.last - own.first, vertex.length, vertex.sorted, vertex.num_keys);
+  const Range own = shareOf(vertex.rows * vertex.parts, worker);
+  return cycles::sortNumbers(own.last - own.first, vertex.partLength(), vertex.sorted, vertex.num_keys);
 }
 
 template <class T>

@@ -16,15 +16,17 @@ constexpr Slots orderedBits(Slots elements) {
   return entry(kFields, false) + elements * kElement;
 }
 
-constexpr Slots sortNumbers(Slots rows, Slots length, Slots sorted, Slots keys) {
-  constexpr Slots kFields = 7, kRow = 12, kNumber = 15, kFurtherKey = 3, kRun = 10, kCopy = 3, kCount = 2;
-  Slots row = kRow + (sorted <= 1 ? length * kCount : 0);
+// Of parts of rows; the place of each takes two divisions.
+constexpr Slots sortNumbers(Slots parts, Slots length, Slots sorted, Slots keys) {
+  constexpr Slots kFields = 8, kPart = 12 + 2 * kDivision, kNumber = 15, kFurtherKey = 3, kRun = 10, kCopy = 3,
+                  kCount = 2;
+  Slots part = kPart + (sorted <= 1 ? length * kCount : 0);
   bool odd = false;
   for (Slots run = most(sorted, 1); run < length; run *= 2) {
-    row += length * (kNumber + (keys > 1 ? (keys - 1) * kFurtherKey : 0)) + (length + 2 * run - 1) / (2 * run) * kRun;
+    part += length * (kNumber + (keys > 1 ? (keys - 1) * kFurtherKey : 0)) + (length + 2 * run - 1) / (2 * run) * kRun;
     odd = !odd;
   }
-  return entry(kFields, false) + rows * (row + (odd ? length * kCopy : 0));
+  return entry(kFields, false) + parts * (part + (odd ? length * kCopy : 0));
 }
 
 constexpr Slots takeNumbers(Slots elements, unsigned bytes) {

@@ -22,12 +22,11 @@ jaxtyping.install_import_hook("snnjax", "tests.type_checker.check")
 import hypothesis
 import jax
 
-from snnjax.ipu import _model_library, snnjax_jax_plugin
+from snnjax.ipu import _model_library
 
 # Of few tiles, so that programs compile and run fast. Programs that tests start see none of these settings.
 IPUS = {"SNNJAX_IPU_DEVICES": "4", "SNNJAX_IPU_TILES": "8"}
 if _model_library.not_built() is None:
-    snnjax_jax_plugin.initialize()
     jax.config.update("jax_platforms", "cpu,ipu")
     # Tests of the IPU say what is wrong with it (tests/ipu/conftest.py); the others go on.
     with unittest.mock.patch.dict(os.environ, IPUS), contextlib.suppress(RuntimeError, RuntimeWarning):

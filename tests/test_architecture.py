@@ -18,7 +18,7 @@ MODEL = rules.files_in("xla_ext/ipu_model", suffixes=[".cpp", ".hpp"])
 DEVICE = rules.files_in("xla_ext/executor", "xla_ext/pjrt", suffixes=[".cpp", ".hpp"])
 BESIDES = (
     *("xla_ext/ipu_model/tests/", "xla_ext/ipu_model/include/"),
-    *("xla_ext/builders/tests/", "xla_ext/executor/tests/"),
+    *("xla_ext/builders/tests/", "xla_ext/executor/tests/", "xla_ext/pjrt/tests/"),
 )
 
 

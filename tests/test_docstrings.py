@@ -10,7 +10,19 @@ from snnjax.ipu import _model_library
 from tests.architecture import ROOT, module_of, public_names, python_files
 
 # What users import from; of a package, the functions that its index names, of a module, those without underscore.
-PUBLIC = ("surrogates", "ops", "neurons", "network", "losses", "encoding", "metrics", "train", "plot", "data", "ipu")
+PUBLIC = (
+    "surrogates",
+    "ops",
+    "neurons",
+    "network",
+    "losses",
+    "encoding",
+    "metrics",
+    "train",
+    "plot",
+    "data",
+    "ipu",
+)
 DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
 
 

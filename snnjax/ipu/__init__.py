@@ -3,7 +3,7 @@
 Today the IPU is a model of it (``xla_ext/ipu_model/README.md`` says what it covers): nothing has run on IPU hardware.
 """
 
-from snnjax.ipu import snnjax_jax_plugin
+from snnjax.ipu import _registration
 from snnjax.ipu._profile import Codelet as Codelet
 from snnjax.ipu._profile import Phases as Phases
 from snnjax.ipu._profile import Profile as Profile
@@ -15,4 +15,4 @@ from snnjax.ipu.session import Session as Session
 from snnjax.ipu.session import get_session as get_session
 
 # An installed snnjax is asked for the platform by JAX; one that is merely on the path offers it here.
-snnjax_jax_plugin.initialize()
+_registration.initialize()

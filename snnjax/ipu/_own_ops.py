@@ -71,7 +71,7 @@ def _of_network(target: str, shapes: Any, static: Any) -> str | None:
         return f"{dtype} weights"
     if any(layer.surrogate.smooth for layer in switches.layers):
         return "a smooth surrogate"
-    if switches.record_spikes and switches.keeps_record:
+    if switches.record_spikes and (is_backward or switches.keeps_record):
         return "recorded spikes in a gradient"
     kinds = {
         (layer.reset, layer.detach_reset, layer.surrogate.name, layer.surrogate.slope)

@@ -14,11 +14,14 @@ _MAX_DEVICES = 64
 
 
 def initialize() -> None:
-    """Tell JAX of the platform; nothing is loaded before JAX sets up its devices."""
-    from snnjax.ipu import _jax_private
+    """Tell JAX of the platform, or warn; nothing is loaded before JAX sets up its devices."""
+    try:
+        from snnjax.ipu import _jax_private
 
-    if not _jax_private.is_known_platform(PLATFORM):
-        _jax_private.register_platform(PLATFORM, make_client)
+        if not _jax_private.is_known_platform(PLATFORM):
+            _jax_private.register_platform(PLATFORM, make_client)
+    except Exception as error:  # a version of JAX that lacks what is private to it
+        _warn(f"{type(error).__name__}: {error}".removesuffix("."))
 
 
 def make_client() -> Any:
@@ -34,8 +37,12 @@ def make_client() -> Any:
         return _jax_private.make_client(PLATFORM, _model_library.path(), options)
     except Exception as error:
         message = str(error).removesuffix(".")
-        warnings.warn(f"The platform ipu is not there. {message}.", RuntimeWarning, stacklevel=2)
+        _warn(message)
         raise RuntimeError(message) from error
+
+
+def _warn(reason: str) -> None:
+    warnings.warn(f"The platform ipu is not there. {reason}.", RuntimeWarning, stacklevel=3)
 
 
 def client_options() -> dict[str, str | int]:

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from snnjax.ipu import read_profile, snnjax_jax_plugin
+from snnjax.ipu import read_profile
 from tests.benchmarks import networks, workloads
 from tests.benchmarks.networks import DONATED
 from tests.benchmarks.workloads import Workload
@@ -54,7 +54,6 @@ def data_parallel(forward: networks.Forward, readout: bool, mesh: jax.sharding.M
 
 def training(workload: Workload, alternative: str, num_ipus: int) -> dict[str, float]:
     """Each in its unit of `UNITS`; on several IPUs the modelled time alone."""
-    snnjax_jax_plugin.initialize()
     jax.config.update("jax_platforms", "cpu,ipu")
     devices = jax.devices("ipu")[:num_ipus]
     forward, form = forward_of(workload, alternative)

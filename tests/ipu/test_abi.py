@@ -1,5 +1,6 @@
 """The plugin's own declarations of PJRT's interface, beside tables that others made from PJRT's header."""
 
+import array
 import ctypes
 import importlib
 import re
@@ -172,6 +173,22 @@ def test_bytes_of_no_program_and_of_other_ipus_are_refused(plugin: Any) -> None:
         ):
             with pytest.raises(Exception, match=re.escape(said)):
                 to.deserialize_executable(given)
+
+
+@pytest.mark.usefixtures("model")
+def test_deleted_buffer_has_an_event_that_failed(plugin: Any) -> None:
+    """jaxlib ends the process where there is none."""
+    errors = importlib.import_module("pypjrt.errors")
+    client_of = importlib.import_module("pypjrt.client").Client
+    with client_of(plugin, options={"num_tiles": 4}) as client, client.devices() as devices:
+        buffer = client.buffer_from_host(array.array("f", [1.0, 2.0]), 11, [2], devices[0])
+        plugin.call("PJRT_Buffer_Delete", plugin.args("PJRT_Buffer_Delete_Args", buffer=buffer.address))
+        ready = plugin.args("PJRT_Buffer_ReadyEvent_Args", buffer=buffer.address)
+        plugin.call("PJRT_Buffer_ReadyEvent", ready)
+        with pytest.raises(errors.InvalidArgument, match="`buffer` must still be there"):
+            plugin.call("PJRT_Event_Await", plugin.args("PJRT_Event_Await_Args", event=ready.event))
+        plugin.call("PJRT_Event_Destroy", plugin.args("PJRT_Event_Destroy_Args", event=ready.event))
+        buffer.close()
 
 
 @pytest.mark.usefixtures("model")

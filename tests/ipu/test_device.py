@@ -53,6 +53,14 @@ def test_program_of_several_results():
         np.testing.assert_array_equal(result, expected)
 
 
+def test_program_runs_where_its_arrays_are():
+    double = jax.jit(lambda x: x * 2)
+    for number in (2, 0, 3):
+        result = double(put(jnp.arange(3.0), ipu(number)))
+        assert result.devices() == {ipu(number)}
+        np.testing.assert_array_equal(result, [0, 2, 4])
+
+
 def test_program_without_arguments_or_results():
     with jax.default_device(ipu()):
         assert jax.jit(lambda: jnp.float32(3))().devices() == {ipu()}
@@ -173,8 +181,7 @@ def test_serialised_program_runs_in_another_process(tmp_path):
 import pickle, sys
 import jax, numpy as np
 from jax.experimental import serialize_executable
-from snnjax.ipu.snnjax_jax_plugin import initialize
-initialize()
+import snnjax
 loaded = pickle.load(open(sys.argv[1], "rb"))
 compiled = serialize_executable.deserialize_and_load(*loaded, backend="ipu")
 x = jax.device_put(np.linspace(0, 1, 6, dtype=np.float32), jax.devices("ipu")[0])

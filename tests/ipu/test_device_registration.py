@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from snnjax.ipu import _model_library, _plugin, _registration
+from snnjax.ipu import _jax_private, _model_library, _plugin, _registration
 from tests.architecture import ROOT
 
 SOME_WORK = "assert jax.jit(lambda x: x + 1)(jax.numpy.ones(2)).sum() == 4"
@@ -35,7 +35,7 @@ def installed(tmp_path: Path) -> Path:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: snnjax_as_installed\nVersion: 0\n")
     lines = "".join(f"{name} = {module}\n" for name, module in entry_points.items())
     (info / "entry_points.txt").write_text(f"[jax_plugins]\n{lines}")
-    plugin = ROOT / "snnjax" / "ipu" / "snnjax_jax_plugin"
+    plugin = ROOT / "xla_ext" / "pjrt" / "snnjax_jax_plugin"
     shutil.copy(plugin / "__init__.py", info.parent / f"{plugin.name}.py")
     return info.parent
 
@@ -163,6 +163,17 @@ def test_setting_that_cannot_be_is_said(
         _registration.make_client()
     assert str(error.value).startswith(sentence)
     assert str(warnings[0].message).startswith(f"The platform ipu is not there. {sentence}")
+
+
+def test_version_of_jax_without_what_is_private_to_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(_: str) -> bool:
+        raise AttributeError("module 'jax._src.xla_bridge' has no attribute 'is_known_platform'")
+
+    monkeypatch.setattr(_jax_private, "is_known_platform", lacking)
+    with pytest.warns(
+        RuntimeWarning, match="The platform ipu is not there. AttributeError: module 'jax._src"
+    ):
+        _registration.initialize()
 
 
 def test_settings_are_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

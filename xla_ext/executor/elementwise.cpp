@@ -75,44 +75,53 @@ poplar::Tensor programOnTiles(poplar::Graph& graph, const std::vector<unsigned>&
   return programs;
 }
 
+// Elements [first, last) of the rows of one width. A field has a row at least, if an empty one.
+void connectRows(poplar::Graph& graph, const poplar::VertexRef& vertex, const Rows& rows, std::size_t width,
+                 const poplar::Tensor& none, poplar::Interval part) {
+  std::vector<poplar::Tensor> in, out;
+  for (std::size_t row = 0; row < rows.in[width].size(); ++row) {
+    const poplar::Tensor& whole = rows.in[width][row];
+    in.push_back(rows.single[width][row] ? whole : whole.slice(part));
+  }
+  for (const poplar::Tensor& whole : rows.out[width]) out.push_back(whole.slice(part));
+  if (in.empty()) in.push_back(none);
+  if (out.empty()) out.push_back(none);
+  graph.connect(vertex[kWidths[width].in], in);
+  graph.connect(vertex[kWidths[width].out], out);
+}
+
+std::vector<unsigned> tilesOf(const std::vector<std::size_t>& cuts) {
+  std::vector<unsigned> tiles;
+  for (unsigned tile = 0; tile + 1 < cuts.size(); ++tile) {
+    if (cuts[tile] < cuts[tile + 1]) tiles.push_back(tile);
+  }
+  return tiles;
+}
+
 }  // namespace
 
 void runChain(Lowering& lowering, const ElementwiseProgram& program, const std::vector<ChainInput>& inputs,
               const std::vector<poplar::Tensor>& outputs, const Shape& shape, const poplar::DebugContext& debug) {
   poplar::Graph& graph = lowering.graph();
   const std::vector<std::size_t>& cuts = lowering.layouts().cuts(shape);
-  std::vector<unsigned> tiles;
-  for (unsigned tile = 0; tile + 1 < cuts.size(); ++tile) {
-    if (cuts[tile] < cuts[tile + 1]) tiles.push_back(tile);
-  }
+  const std::vector<unsigned> tiles = tilesOf(cuts);
   if (tiles.empty()) return;
   const Rows rows = rowsOf(program, inputs, outputs);
   const poplar::Tensor programs = programOnTiles(graph, rows.code.words, tiles);
   const poplar::ComputeSet set = graph.addComputeSet(debug);
   const std::size_t widths = rows.mixed() ? kWidths.size() : 1;
-  const char* const codelet = rows.mixed() ? "snnjax::MixedElementwiseChain" : "snnjax::ElementwiseChain";
   std::array<poplar::Tensor, 3> none;
   for (std::size_t width = 0; width < widths; ++width) {
     none[width] = graph.addVariable(unsignedOf(kWidths[width].bytes), {0}, "nothing");
   }
   for (std::size_t i = 0; i < tiles.size(); ++i) {
-    const std::size_t first = cuts[tiles[i]], last = cuts[tiles[i] + 1];
-    const poplar::VertexRef vertex = graph.addVertex(set, codelet);
+    const poplar::Interval part(cuts[tiles[i]], cuts[tiles[i] + 1]);
+    const poplar::VertexRef vertex =
+        graph.addVertex(set, rows.mixed() ? "snnjax::MixedElementwiseChain" : "snnjax::ElementwiseChain");
     graph.setTileMapping(vertex, tiles[i]);
     graph.connect(vertex["program"], programs[i]);
-    for (std::size_t width = 0; width < widths; ++width) {
-      std::vector<poplar::Tensor> in, out;
-      for (std::size_t row = 0; row < rows.in[width].size(); ++row) {
-        const poplar::Tensor& whole = rows.in[width][row];
-        in.push_back(rows.single[width][row] ? whole : whole.slice(first, last));
-      }
-      for (const poplar::Tensor& whole : rows.out[width]) out.push_back(whole.slice(first, last));
-      if (in.empty()) in.push_back(none[width]);
-      if (out.empty()) out.push_back(none[width]);
-      graph.connect(vertex[kWidths[width].in], in);
-      graph.connect(vertex[kWidths[width].out], out);
-    }
-    graph.setInitialValue(vertex["count"], static_cast<unsigned>(last - first));
+    for (std::size_t width = 0; width < widths; ++width) connectRows(graph, vertex, rows, width, none[width], part);
+    graph.setInitialValue(vertex["count"], static_cast<unsigned>(part.size()));
     graph.setInitialValue(vertex["once"], rows.code.once);
     graph.setInitialValue(vertex["words"], static_cast<unsigned>(rows.code.words.size()));
   }

@@ -179,6 +179,25 @@ bool ElementwiseProgram::mayOverwrite(std::size_t input, std::size_t output) con
   return true;
 }
 
+// The words of a step; `operand` is the input that it loads.
+std::vector<unsigned> ElementwiseProgram::words(const Step& step, const Operand* operand,
+                                                const std::vector<unsigned>& outputs) {
+  using Place = Operand::Place;
+  if (step.opcode == Opcode::constant) return {chain::wordOfRow(step.opcode, step.to, 0), step.number};
+  if (operand != nullptr && operand->place == Place::kConstant) {
+    return {chain::wordOfRow(Opcode::constant, step.to, 0), operand->bits};
+  }
+  if (operand != nullptr) {
+    const bool single = operand->place == Place::kSingle, own = operand->place == Place::kOutput;
+    const unsigned flags = single ? chain::kSingleRow : own ? chain::kOwnRow : 0;
+    return {chain::wordOfRow(step.opcode, step.to, operand->row | flags)};
+  }
+  if (step.opcode == Opcode::aim) return {chain::wordOfRow(step.opcode, step.to, outputs[step.number])};
+  if (isStore(step.opcode)) return {chain::wordOfRow(step.opcode, step.from[0], outputs[step.number])};
+  const auto from = [&step](std::size_t i) { return i < step.from.size() ? step.from[i] : 0; };
+  return {chain::Instruction{step.opcode, step.to, from(0), from(1), from(2)}.word()};
+}
+
 ElementwiseProgram::Code ElementwiseProgram::encoded(const std::vector<Operand>& inputs,
                                                      const std::vector<unsigned>& outputs) const {
   using Place = Operand::Place;
@@ -189,24 +208,13 @@ ElementwiseProgram::Code ElementwiseProgram::encoded(const std::vector<Operand>&
   std::vector<unsigned> once, each;
   for (const Step& step : steps_) {
     const Operand* operand = isLoad(step.opcode) ? &inputs[step.number] : nullptr;
-    const bool constant = step.opcode == Opcode::constant || (operand != nullptr && operand->place == Place::kConstant);
-    const bool single = operand != nullptr && operand->place == Place::kSingle;
+    const bool same_for_all =
+        step.opcode == Opcode::constant ||
+        (operand != nullptr && (operand->place == Place::kConstant || operand->place == Place::kSingle));
     // What is the same for all elements fills its slot once, if nothing else is written there.
-    std::vector<unsigned>& words = (constant || single) && writes[step.to] == 1 ? once : each;
-    if (constant) {
-      words.push_back(chain::wordOfRow(Opcode::constant, step.to, 0));
-      words.push_back(operand != nullptr ? operand->bits : step.number);
-    } else if (operand != nullptr) {
-      const unsigned flags = single ? chain::kSingleRow : operand->place == Place::kOutput ? chain::kOwnRow : 0;
-      words.push_back(chain::wordOfRow(step.opcode, step.to, operand->row | flags));
-    } else if (step.opcode == Opcode::aim) {
-      words.push_back(chain::wordOfRow(step.opcode, step.to, outputs[step.number]));
-    } else if (isStore(step.opcode)) {
-      words.push_back(chain::wordOfRow(step.opcode, step.from[0], outputs[step.number]));
-    } else {
-      const auto from = [&step](std::size_t i) { return i < step.from.size() ? step.from[i] : 0; };
-      words.push_back(chain::Instruction{step.opcode, step.to, from(0), from(1), from(2)}.word());
-    }
+    std::vector<unsigned>& code = same_for_all && writes[step.to] == 1 ? once : each;
+    const std::vector<unsigned> of_step = words(step, operand, outputs);
+    code.insert(code.end(), of_step.begin(), of_step.end());
   }
   Code code{once, static_cast<unsigned>(once.size())};
   code.words.insert(code.words.end(), each.begin(), each.end());

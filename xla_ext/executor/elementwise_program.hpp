@@ -47,6 +47,7 @@ class ElementwiseProgram {
   bool mayOverwrite(std::size_t input, std::size_t output) const;
 
  private:
+  static std::vector<unsigned> words(const Step& step, const Operand* operand, const std::vector<unsigned>& outputs);
   static std::optional<Step> step(const std::string& text, const std::vector<std::int64_t>& slots);
   void aimStores();
 

@@ -62,6 +62,17 @@ Buffer* copyTo(Device& device, const Buffer& source) {
   return new Buffer(&device, source.type, std::move(to));
 }
 
+// jaxlib takes it that every buffer has an event: that of a deleted one has failed.
+std::shared_ptr<Completion> readyOf(const Buffer& buffer) {
+  try {
+    return buffer.value()->ready;
+  } catch (const executor::Error& error) {
+    auto failed = std::make_shared<Completion>();
+    failed->finish(failureOf(error));
+    return failed;
+  }
+}
+
 void addShapeFunctions(Table& table) {
   table.add("Buffer_ElementType",
             [](BufferElementTypeArgs& args) { args.type = static_cast<int>(args.buffer->type.dtype); });
@@ -91,8 +102,7 @@ void addBufferFunctions(Table& table) {
   table.add("Buffer_Delete", [](BufferDeleteArgs& args) { args.buffer->take(); });
   table.add("Buffer_IsDeleted", [](BufferIsDeletedArgs& args) { args.is_deleted = args.buffer->isDeleted(); });
   table.add("Buffer_IsOnCpu", [](BufferIsOnCpuArgs& args) { args.is_on_cpu = false; });
-  table.add("Buffer_ReadyEvent",
-            [](BufferReadyEventArgs& args) { args.event = new Event{args.buffer->value()->ready}; });
+  table.add("Buffer_ReadyEvent", [](BufferReadyEventArgs& args) { args.event = new Event{readyOf(*args.buffer)}; });
   table.add("Buffer_CopyToDevice",
             [](BufferCopyToDeviceArgs& args) { args.dst_buffer = copyTo(*args.dst_device, *args.buffer); });
   table.add("Buffer_CopyToMemory",

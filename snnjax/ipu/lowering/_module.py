@@ -122,4 +122,4 @@ def _options(compile_options: Any) -> list[tuple[str, str]]:
             raise ValueError(
                 f"compile: `compiler_options` must begin with {_OPTION_PREFIX!r}, got {key!r}. Leave it out on an IPU."
             )
-    return [(key.removeprefix(_OPTION_PREFIX), value) for key, value in options]
+    return sorted((key.removeprefix(_OPTION_PREFIX), value) for key, value in options)

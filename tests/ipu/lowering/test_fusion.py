@@ -124,7 +124,7 @@ def test_gradients_keep_the_order_of_prints():
 
 def test_cheaper_operations_compute_the_same():
     x = edges(np.float32)
-    check(lambda x: (x / 4.0, x / -0.125, x / 3.0, x / 2.0**120, x * x), x, rtol=0.0, atol=0.0)
+    check(lambda x: (x / 4.0, x / -0.125, x / 2.0**60, x * x), x, rtol=0.0, atol=0.0)
     texts = [text for i in instructions(lambda x: x / 4.0 + x * x, x) for text in i.texts]
     assert "divide.f32" not in texts
     assert "square.f32" in texts

@@ -26,7 +26,7 @@ def test_plan_says_what_it_is_of():
 
     plan = read(lower(artifact(step, X), options({"ipu_tiles": "64", "ipu_half_partials": "true"})))
     assert (plan.name, plan.num_partitions, plan.devices) == ("jit_step", 1, [0])
-    assert plan.options == [("tiles", "64"), ("half_partials", "true")]
+    assert plan.options == [("half_partials", "true"), ("tiles", "64")]
     (instruction,) = plan.main.instructions
     assert instruction.where == "test_plan.py:25 (test_plan_says_what_it_is_of.<locals>.step)"
     assert "elementwise" in describe(plan)

@@ -70,40 +70,31 @@ def mapped(body, mesh, in_specs, out_specs):
     return jax.shard_map(body, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
 
 
-def test_collectives_equal_cpu(mesh):
-    def body(x):
-        return {
-            "psum": lax.psum(x, "d"),
-            "pmax": lax.pmax(x, "d"),
-            "mean": lax.pmean(jnp.sum(x), "d"),
-            "gather": lax.all_gather(x, "d"),
-            "tiled": lax.all_gather(x, "d", axis=1, tiled=True),
-            "scatter": lax.psum_scatter(jnp.tile(x, (2, 1)), "d", tiled=True),
-            "all_to_all": lax.all_to_all(jnp.tile(x, (2, 1)), "d", 0, 1, tiled=True),
-            "ring": lax.ppermute(x, "d", [(k, (k + 1) % COUNT) for k in range(COUNT)]),
-            "some": lax.ppermute(x, "d", [(0, 2)]),
-            "number": lax.axis_index("d")[None],
-            "half": lax.psum(x.astype(jnp.bfloat16), "d"),
-            "any": lax.pmax((x > 3).astype(jnp.int32), "d"),
-        }
+WHOLE = ("psum", "pmax", "mean", "half", "any")
+SPREAD = ("gather", "tiled", "scatter", "all_to_all", "ring", "some", "number")
 
-    whole = {"psum", "pmax", "mean", "half", "any"}
-    names = [
-        "psum",
-        "pmax",
-        "mean",
-        "gather",
-        "tiled",
-        "scatter",
-        "all_to_all",
-        "ring",
-        "some",
-        "number",
-        "half",
-        "any",
-    ]
-    out = {name: P() if name in whole else P("d") for name in names}
-    plan = check(mapped(body, mesh, P("d"), out), mesh, [P("d")], numbers(np.float32, (8, 3)))
+
+def collectives(x):
+    twice = jnp.tile(x, (2, 1))
+    return {
+        "psum": lax.psum(x, "d"),
+        "pmax": lax.pmax(x, "d"),
+        "mean": lax.pmean(jnp.sum(x), "d"),
+        "half": lax.psum(x.astype(jnp.bfloat16), "d"),
+        "any": lax.pmax((x > 3).astype(jnp.int32), "d"),
+        "gather": lax.all_gather(x, "d"),
+        "tiled": lax.all_gather(x, "d", axis=1, tiled=True),
+        "scatter": lax.psum_scatter(twice, "d", tiled=True),
+        "all_to_all": lax.all_to_all(twice, "d", 0, 1, tiled=True),
+        "ring": lax.ppermute(x, "d", [(k, (k + 1) % COUNT) for k in range(COUNT)]),
+        "some": lax.ppermute(x, "d", [(0, 2)]),
+        "number": lax.axis_index("d")[None],
+    }
+
+
+def test_collectives_equal_cpu(mesh):
+    out = dict.fromkeys(WHOLE, P()) | dict.fromkeys(SPREAD, P("d"))
+    plan = check(mapped(collectives, mesh, P("d"), out), mesh, [P("d")], numbers(np.float32, (8, 3)))
     ops = {instruction.op for instruction in plan.main.instructions}
     assert {
         "all_reduce",

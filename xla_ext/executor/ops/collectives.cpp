@@ -5,42 +5,11 @@
 #include "executor/ops/compute_step.hpp"
 #include "executor/ops/kinds.hpp"
 #include "executor/ops/ring.hpp"
+#include "executor/ops/tile_tensors.hpp"
 #include "executor/registry.hpp"
 
 namespace snnjax::executor::ops {
 namespace {
-
-std::vector<std::size_t> countsOf(const TileTensors& parts, std::size_t divisor = 1) {
-  std::vector<std::size_t> counts(parts.size(), 0);
-  for (std::size_t tile = 0; tile < parts.size(); ++tile) {
-    if (parts[tile].valid()) counts[tile] = parts[tile].numElements() / divisor;
-  }
-  return counts;
-}
-
-poplar::Tensor all(const TileTensors& parts) {
-  std::vector<poplar::Tensor> valid;
-  for (const poplar::Tensor& part : parts) {
-    if (part.valid()) valid.push_back(part);
-  }
-  return poplar::concat(valid);
-}
-
-// Arrays of one shape, one after the other on each tile of their layout.
-TileTensors onTiles(const Lowering& lowering, const std::vector<poplar::Tensor>& arrays) {
-  const Layouts& layouts = lowering.layouts();
-  const std::vector<std::size_t>& cuts = layouts.cuts(arrays[0].shape());
-  std::vector<poplar::Tensor> memories;
-  for (const poplar::Tensor& array : arrays) memories.push_back(layouts.memoryOrder(array));
-  TileTensors parts(layouts.tiles());
-  for (std::size_t tile = 0; tile < parts.size(); ++tile) {
-    if (cuts[tile] == cuts[tile + 1]) continue;
-    std::vector<poplar::Tensor> rows;
-    for (const poplar::Tensor& memory : memories) rows.push_back(memory.slice(cuts[tile], cuts[tile + 1]));
-    parts[tile] = poplar::concat(rows);
-  }
-  return parts;
-}
 
 // Equal parts of an array along a dimension, in the order of the ring's places.
 std::vector<poplar::Tensor> partsOf(const Ring& ring, const poplar::Tensor& array, std::int64_t dimension) {
@@ -55,14 +24,15 @@ std::vector<poplar::Tensor> partsOf(const Ring& ring, const poplar::Tensor& arra
 }
 
 // rows[0] becomes the combination of all members' parts that belong to this one.
-TileTensors reduceToOwn(Ring& ring, const std::string& kind, const TileTensors& rows, const TileTensors& out) {
+TileTensors reduceToOwn(Lowering& lowering, Ring& ring, const std::string& kind, const TileTensors& rows,
+                        const TileTensors& out) {
   const std::vector<std::size_t> counts = countsOf(rows, ring.size());
   const poplar::Type type = all(rows).elementType();
-  const TileTensors received = ring.make(type, counts);
+  const TileTensors received = makeOnTiles(lowering, type, counts);
   TileTensors sent = ring.rowsOf(rows, ring.size() - 1);
   for (std::size_t row = ring.size() - 1; row-- > 0;) {
     ring.send(all(sent), all(received), 1);
-    sent = row == 0 ? out : ring.make(type, counts);
+    sent = row == 0 ? out : makeOnTiles(lowering, type, counts);
     ring.combine(kind, ring.rowsOf(rows, row), received, sent);
   }
   return sent;
@@ -76,45 +46,17 @@ void gatherFromOwn(Ring& ring, const TileTensors& rows) {
 }
 
 // Few elements, or two members: everything goes to a partner, in as many rounds as the number of members has bits.
-void reduceInRounds(Ring& ring, const std::string& kind, const TileTensors& in, const TileTensors& out) {
+void reduceInRounds(Lowering& lowering, Ring& ring, const std::string& kind, const TileTensors& in,
+                    const TileTensors& out) {
   const poplar::Type type = all(in).elementType();
-  const TileTensors received = ring.make(type, countsOf(in));
+  const TileTensors received = makeOnTiles(lowering, type, countsOf(in));
   TileTensors mine = in;
   for (std::size_t bit = 1; bit < ring.size(); bit *= 2) {
     ring.swap(all(mine), all(received), bit);
-    const TileTensors next = bit * 2 == ring.size() ? out : ring.make(type, countsOf(in));
+    const TileTensors next = bit * 2 == ring.size() ? out : makeOnTiles(lowering, type, countsOf(in));
     ring.combine(kind, mine, received, next);
     mine = next;
   }
-}
-
-// A tile's part as rows of equal size, filled up with elements of its own.
-TileTensors asRows(const TileTensors& parts, std::size_t rows) {
-  TileTensors filled(parts.size());
-  for (std::size_t tile = 0; tile < parts.size(); ++tile) {
-    if (!parts[tile].valid()) continue;
-    const std::size_t size = parts[tile].numElements(), more = ceilDivide(size, rows) * rows - size;
-    std::vector<poplar::Tensor> pieces{parts[tile]};
-    for (std::size_t left = more; left > 0; left -= std::min(left, size)) {
-      pieces.push_back(parts[tile].slice(0, std::min(left, size)));
-    }
-    filled[tile] = poplar::concat(pieces);
-  }
-  return filled;
-}
-
-// Rows of which the first elements are a tile's part; what fills them up goes nowhere.
-TileTensors intoRows(Ring& ring, const TileTensors& parts, const TileTensors& rows) {
-  std::vector<std::size_t> more(parts.size(), 0);
-  for (std::size_t tile = 0; tile < parts.size(); ++tile) {
-    if (parts[tile].valid()) more[tile] = rows[tile].numElements() - parts[tile].numElements();
-  }
-  const TileTensors rest = ring.make(all(parts).elementType(), more);
-  TileTensors filled(parts.size());
-  for (std::size_t tile = 0; tile < parts.size(); ++tile) {
-    if (parts[tile].valid()) filled[tile] = rest[tile].valid() ? poplar::concat(parts[tile], rest[tile]) : parts[tile];
-  }
-  return filled;
 }
 
 Kind kindFor(Lowering& lowering, const Instruction& instruction) {
@@ -136,13 +78,13 @@ void allReduce(Lowering& lowering, const Instruction& instruction) {
   const TileTensors out = onTiles(lowering, {result.reinterpret(kind.type)});
   if (ring.size() == 1) return copy(lowering, all(in), all(out), "own");
   if (std::has_single_bit(ring.size()) && (ring.size() == 2 || result.numElements() <= kFew)) {
-    return reduceInRounds(ring, kind.name, in, out);
+    return reduceInRounds(lowering, ring, kind.name, in, out);
   }
   const TileTensors rows = ring.toOwn(asRows(in, ring.size()));
-  const TileTensors results = ring.make(kind.type, countsOf(rows));
-  reduceToOwn(ring, kind.name, rows, ring.rowsOf(results, 0));
+  const TileTensors results = makeOnTiles(lowering, kind.type, countsOf(rows));
+  reduceToOwn(lowering, ring, kind.name, rows, ring.rowsOf(results, 0));
   gatherFromOwn(ring, results);
-  ring.fromOwn(results, intoRows(ring, out, results));
+  ring.fromOwn(results, intoRows(lowering, out, results));
 }
 
 void reduceScatter(Lowering& lowering, const Instruction& instruction) {
@@ -153,7 +95,7 @@ void reduceScatter(Lowering& lowering, const Instruction& instruction) {
   const poplar::Tensor out = lowering.make(instruction.outputs[0]).reinterpret(kind.type);
   const TileTensors to = onTiles(lowering, {out});
   if (ring.size() == 1) return copy(lowering, all(rows), all(to), "own");
-  reduceToOwn(ring, kind.name, rows, to);
+  reduceToOwn(lowering, ring, kind.name, rows, to);
 }
 
 void allGather(Lowering& lowering, const Instruction& instruction) {
@@ -161,7 +103,7 @@ void allGather(Lowering& lowering, const Instruction& instruction) {
   const poplar::Tensor in = asBits(lowering.get(instruction.inputs[0]));
   const poplar::Tensor out = asBits(lowering.make(instruction.outputs[0]));
   const TileTensors own = onTiles(lowering, {in}), to = onTiles(lowering, partsOf(ring, out, instruction.ints[2][0]));
-  const TileTensors rows = ring.make(in.elementType(), countsOf(to));
+  const TileTensors rows = makeOnTiles(lowering, in.elementType(), countsOf(to));
   copy(lowering, all(own), ring.rowOf(rows, 0), "own");
   gatherFromOwn(ring, rows);
   ring.fromOwn(rows, to);
@@ -172,7 +114,7 @@ void allToAll(Lowering& lowering, const Instruction& instruction) {
   const poplar::Tensor in = asBits(lowering.get(instruction.inputs[0]));
   const poplar::Tensor out = asBits(lowering.make(instruction.outputs[0]));
   const TileTensors rows = ring.toOwn(onTiles(lowering, partsOf(ring, in, instruction.ints[2][0])));
-  const TileTensors received = ring.make(in.elementType(), countsOf(rows));
+  const TileTensors received = makeOnTiles(lowering, in.elementType(), countsOf(rows));
   copy(lowering, ring.rowOf(rows, 0), ring.rowOf(received, 0), "own");
   for (std::size_t steps = 1; steps < ring.size(); ++steps) {
     ring.send(ring.rowOf(rows, steps), ring.rowOf(received, ring.size() - steps), steps);

@@ -18,16 +18,20 @@ struct LinesOfTile {
   std::size_t tile, first, count;
 };
 
-// Spread evenly. As many lines as a tile has workers take no longer than one.
-inline std::vector<LinesOfTile> spreadLines(Lowering& lowering, std::size_t lines) {
-  const std::size_t workers = lowering.graph().getTarget().getNumWorkerContexts();
-  const std::size_t tiles = std::min(lowering.layouts().tiles(), ceilDivide(lines, workers));
+// Spread evenly, at least so many on a tile.
+inline std::vector<LinesOfTile> spreadLines(Lowering& lowering, std::size_t lines, std::size_t least) {
+  const std::size_t tiles = std::min(lowering.layouts().tiles(), ceilDivide(lines, least));
   const std::size_t each = ceilDivide(lines, tiles);
   std::vector<LinesOfTile> spread;
   for (std::size_t first = 0; first < lines; first += each) {
     spread.push_back({spread.size(), first, std::min(each, lines - first)});
   }
   return spread;
+}
+
+// As many lines as a tile has workers take no longer than one.
+inline std::vector<LinesOfTile> spreadLines(Lowering& lowering, std::size_t lines) {
+  return spreadLines(lowering, lines, lowering.graph().getTarget().getNumWorkerContexts());
 }
 
 // Memory for `elements` of each line, flat, on the lines' tiles.

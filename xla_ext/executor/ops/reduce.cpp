@@ -14,8 +14,6 @@ namespace {
 
 using Dimensions = std::vector<std::size_t>;
 
-std::vector<std::size_t> asDimensions(const std::vector<std::int64_t>& ints) { return {ints.begin(), ints.end()}; }
-
 // {rows, the rest} with the reduced dimensions first.
 poplar::Tensor asMatrix(const poplar::Tensor& in, const Dimensions& dimensions) {
   std::vector<unsigned> order(dimensions.begin(), dimensions.end());
@@ -101,13 +99,33 @@ void fill(Lowering& lowering, const poplar::Tensor& out, double value) {
   copy(lowering, one.broadcast(asUnsigned(out.numElements()), 0), out.flatten(), "neutral");
 }
 
-// The position of the leading dimension among those that are reduced, if the layout keeps it on the tiles.
-bool keepsLeading(const Layouts& layouts, const poplar::Tensor& in, std::size_t& leading) {
-  const std::size_t size = layouts.of(in.shape()).blocks().leading;
-  if (size == 1) return false;
-  leading = 0;
-  while (in.dim(static_cast<unsigned>(leading)) == 1) ++leading;
-  return true;
+// What is left of a reduction once each tile has reduced what it holds of the leading dimension.
+struct Rest {
+  poplar::Tensor in;
+  Dimensions dimensions;
+};
+
+// The first dimension of more than one element, where the layout keeps its slices on the tiles: it is reduced where it
+// lies, straight into `out` if nothing else is to be done; if it stays, the array is spread evenly.
+Rest withoutLeading(Lowering& lowering, const Kind& kind, Rest rest, const poplar::Tensor& out) {
+  if (lowering.layouts().of(rest.in.shape()).blocks().leading == 1) return rest;
+  std::size_t leading = 0;
+  while (rest.in.dim(asUnsigned(leading)) == 1) ++leading;
+  const auto found = std::ranges::find(rest.dimensions, leading);
+  if (found == rest.dimensions.end() || rest.in.elementType() == poplar::BOOL) {
+    return {spreadEvenly(lowering, rest.in), rest.dimensions};
+  }
+  rest.dimensions.erase(found);
+  for (std::size_t& d : rest.dimensions) d -= d > leading ? 1 : 0;
+  if (rest.dimensions.empty()) return {reduceLeading(lowering, kind, rest.in, out), {}};
+  Shape shape = rest.in.shape();
+  shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(leading));
+  const poplar::Type type = rest.in.elementType() == poplar::HALF ? poplar::FLOAT : rest.in.elementType();
+  return {reduceLeading(lowering, kind, rest.in, lowering.makeTemporary(type, shape)), rest.dimensions};
+}
+
+bool isOfBits(const Kind& kind) {
+  return kind.name == "snnjax::BitXor" || (kind.type == poplar::UNSIGNED_INT && kind.name.starts_with("snnjax::Bit"));
 }
 
 }  // namespace
@@ -118,36 +136,20 @@ void reduce(Lowering& lowering, const Instruction& instruction) {
   const Kind kind = kindOf(name, type.dtype);
   if (kind.name.empty())
     lowering.refuse(instruction, "cannot `" + name + "` these elements", "Convert them to 32 bits");
-  poplar::Tensor in = lowering.get(instruction.inputs[0]);
+  const poplar::Tensor in = lowering.get(instruction.inputs[0]);
   const poplar::Tensor out = lowering.make(instruction.outputs[0]);
-  Dimensions dimensions = asDimensions(instruction.ints[0]);
+  const Dimensions dimensions(instruction.ints[0].begin(), instruction.ints[0].end());
   if (out.numElements() == 0) return;
   if (in.numElements() == 0) return fill(lowering, out, neutralOf(name, type.dtype));
   if (dimensions.empty()) return copy(lowering, in, out, "reduce");
-  if (kind.name == "snnjax::BitXor" || (kind.type == poplar::UNSIGNED_INT && kind.name.starts_with("snnjax::Bit"))) {
+  if (isOfBits(kind)) {
     return reduceAtOnce(lowering, kind.name, asMatrix(in.reinterpret(kind.type), dimensions),
                         out.reinterpret(kind.type));
   }
-  std::size_t leading = 0;
-  if (keepsLeading(lowering.layouts(), in, leading)) {
-    const auto found = std::ranges::find(dimensions, leading);
-    if (found == dimensions.end() || type.dtype == Dtype::kBool) {
-      in = spreadEvenly(lowering, in);
-    } else {
-      dimensions.erase(found);
-      for (std::size_t& d : dimensions) d -= d > leading ? 1 : 0;
-      Shape rest = in.shape();
-      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(leading));
-      const poplar::Type wide = type.dtype == Dtype::kFloat16 ? poplar::FLOAT : in.elementType();
-      if (dimensions.empty()) return static_cast<void>(reduceLeading(lowering, kind, in, out));
-      in = reduceLeading(lowering, kind, in, lowering.makeTemporary(wide, rest));
-    }
-  }
-  if (dimensions.size() == in.rank()) {
-    in = lowering.layouts().memoryOrder(in);
-    dimensions = {0};
-  }
-  popops::reduceWithOutput(lowering.graph(), in, out, dimensions, operationOf(kind), lowering.program(),
+  Rest rest = withoutLeading(lowering, kind, {in, dimensions}, out);
+  if (rest.dimensions.empty()) return;
+  if (rest.dimensions.size() == rest.in.rank()) rest = {lowering.layouts().memoryOrder(rest.in), {0}};
+  popops::reduceWithOutput(lowering.graph(), rest.in, out, rest.dimensions, operationOf(kind), lowering.program(),
                            lowering.debug("reduce"));
 }
 

@@ -80,14 +80,8 @@ TileTensors Ring::toOwn(const TileTensors& rows) {
   for (const auto& ring : rings_) {
     for (std::size_t place = 0; place < size_; ++place) places[ring[place]] = asUnsigned(place);
   }
-  std::vector<std::size_t> counts(rows.size(), 0);
-  poplar::Type type;
-  for (std::size_t tile = 0; tile < rows.size(); ++tile) {
-    if (!rows[tile].valid()) continue;
-    counts[tile] = rows[tile].numElements();
-    type = rows[tile].elementType();
-  }
-  TileTensors own = make(type, counts);
+  const poplar::Type type = all(rows).elementType();
+  TileTensors own = makeOnTiles(lowering_, type, countsOf(rows));
   rotate(rows, own, lookUp(places));
   return own;
 }
@@ -116,17 +110,6 @@ void Ring::swap(const poplar::Tensor& from, const poplar::Tensor& to, std::size_
   lowering_.program().add(poplar::program::CrossReplicaCopy(from, to, receivers, lowering_.debug("links")));
 }
 
-TileTensors Ring::make(const poplar::Type& type, const std::vector<std::size_t>& counts) {
-  const poplar::Tensor all = lowering_.makeScratch(type, counts);
-  TileTensors parts(counts.size());
-  std::size_t begin = 0;
-  for (std::size_t tile = 0; tile < counts.size(); ++tile) {
-    if (counts[tile] > 0) parts[tile] = all.slice(begin, begin + counts[tile]);
-    begin += counts[tile];
-  }
-  return parts;
-}
-
 TileTensors Ring::rowsOf(const TileTensors& rows, std::size_t row) const {
   TileTensors parts(rows.size());
   for (std::size_t tile = 0; tile < rows.size(); ++tile) {
@@ -137,13 +120,7 @@ TileTensors Ring::rowsOf(const TileTensors& rows, std::size_t row) const {
   return parts;
 }
 
-poplar::Tensor Ring::rowOf(const TileTensors& rows, std::size_t row) const {
-  std::vector<poplar::Tensor> parts;
-  for (const poplar::Tensor& part : rowsOf(rows, row)) {
-    if (part.valid()) parts.push_back(part);
-  }
-  return poplar::concat(parts);
-}
+poplar::Tensor Ring::rowOf(const TileTensors& rows, std::size_t row) const { return all(rowsOf(rows, row)); }
 
 void Ring::combine(const std::string& kind, const TileTensors& a, const TileTensors& b, const TileTensors& out) {
   ComputeStep step(lowering_, "combine");

@@ -8,11 +8,9 @@
 #include <vector>
 
 #include "executor/lowering.hpp"
+#include "executor/ops/tile_tensors.hpp"
 
 namespace snnjax::executor::ops {
-
-// Elements on each tile, flat; of rows of equal size, one after the other. Not valid where a tile has none.
-using TileTensors = std::vector<poplar::Tensor>;
 
 class Ring {
  public:
@@ -32,8 +30,6 @@ class Ring {
   // Each member's elements to the one whose place differs in one bit.
   void swap(const poplar::Tensor& from, const poplar::Tensor& to, std::size_t bit);
 
-  // Memory for `counts[t]` elements on tile t.
-  TileTensors make(const poplar::Type& type, const std::vector<std::size_t>& counts);
   // Row `row` of all tiles.
   poplar::Tensor rowOf(const TileTensors& rows, std::size_t row) const;
   TileTensors rowsOf(const TileTensors& rows, std::size_t row) const;

@@ -20,7 +20,9 @@ struct Key {
 class Sorting {
  public:
   Sorting(Lowering& lowering, std::size_t lines, std::size_t length)
-      : lowering_(lowering), length_(length), spread_(spreadLines(lowering, lines)) {}
+      : lowering_(lowering),
+        length_(length),
+        spread_(length >= kLongLine ? spreadLines(lowering, lines, 1) : spreadLines(lowering, lines)) {}
 
   // The places of the elements of each line, sorted, counted from the first line of the tile.
   void sort(const std::vector<Key>& keys) {
@@ -30,10 +32,10 @@ class Sorting {
     ComputeStep order(lowering_, "keys");
     for (const LinesOfTile& lines : spread_) addKeys(order, lines, keys, bits);
     order.execute();
-    // The workers of a tile that has one line sort parts of it first.
-    const std::size_t parts = spread_[0].count == 1 ? partsOfLine() : 1;
+    // Where a tile has fewer lines than workers, all of them sort parts of long ones first.
+    const std::size_t parts = length_ >= kLongLine ? workers() / std::min(workers(), spread_[0].count) : 1;
     if (parts > 1) addSort(bits, scratch, keys.size(), parts, 1);
-    addSort(bits, scratch, keys.size(), 1, parts > 1 ? length_ / parts : 1);
+    addSort(bits, scratch, keys.size(), 1, parts > 1 ? ceilDivide(length_, parts) : 1);
   }
 
   // to[line, i] = from[line, the place of the i-th].
@@ -54,14 +56,9 @@ class Sorting {
   }
 
  private:
-  std::size_t partsOfLine() const {
-    constexpr std::size_t kLeastPart = 16;
-    std::size_t parts = lowering_.graph().getTarget().getNumWorkerContexts();
-    while (length_ % parts != 0 || length_ / parts < kLeastPart) {
-      if (--parts == 1) break;
-    }
-    return parts;
-  }
+  static constexpr std::size_t kLongLine = 64;
+
+  std::size_t workers() const { return lowering_.graph().getTarget().getNumWorkerContexts(); }
 
   poplar::Tensor numbersOf(const LinesOfTile& lines) const {
     return numbers_.slice(lines.first * length_, (lines.first + lines.count) * length_);
@@ -91,8 +88,9 @@ class Sorting {
                 {"numbers", numbersOf(lines)},
                 {"scratch", scratch.slice(begin, end)},
                 {"num_keys", asUnsigned(keys)},
-                {"rows", asUnsigned(lines.count * parts)},
-                {"length", asUnsigned(length_ / parts)},
+                {"rows", asUnsigned(lines.count)},
+                {"length", asUnsigned(length_)},
+                {"parts", asUnsigned(parts)},
                 {"sorted", asUnsigned(sorted)}});
     }
     step.execute();

@@ -2,52 +2,11 @@
 
 #include <algorithm>
 
-#include "executor/ops/compute_step.hpp"
-
 namespace snnjax::executor::ops {
 namespace {
 
 bool holds(const Numbers& numbers, std::size_t number) {
   return std::ranges::count(numbers, static_cast<std::int64_t>(number)) > 0;
-}
-
-poplar::Tensor constant(Lowering& lowering, const std::vector<unsigned>& values, std::size_t tile) {
-  const poplar::Tensor tensor = lowering.graph().addConstant(
-      poplar::UNSIGNED_INT, {values.size()}, poplar::ArrayRef<unsigned>(values), lowering.debug("numbers"));
-  lowering.graph().setTileMapping(tensor, asUnsigned(tile));
-  return tensor;
-}
-
-// Rows of a window, counted from its first.
-std::vector<unsigned> offsetsOf(const Indexing& indexing) {
-  std::vector<unsigned> offsets{0};
-  for (const unsigned d : indexing.row_dims) {
-    std::vector<unsigned> longer;
-    for (const unsigned offset : offsets) {
-      for (std::size_t i = 0; i < indexing.windows[d]; ++i) {
-        longer.push_back(offset + asUnsigned(i * indexing.rowStride(d)));
-      }
-    }
-    offsets = std::move(longer);
-  }
-  return offsets;
-}
-
-// What the batching dimensions add to the first row of each window.
-std::vector<unsigned> basesOf(const Indexing& indexing) {
-  const Shape batch = indexing.batchShape();
-  if (indexing.operand_batching_dims.empty()) return {0};
-  std::vector<unsigned> bases(indexing.numWindows(), 0);
-  const std::vector<unsigned> order = indexing.batchOrder();
-  for (std::size_t i = 0; i < indexing.operand_batching_dims.size(); ++i) {
-    const std::size_t in_indices = order[i];
-    const std::size_t stride = indexing.rowStride(static_cast<unsigned>(indexing.operand_batching_dims[i]));
-    const std::size_t inner = productOf({batch.begin() + static_cast<std::ptrdiff_t>(in_indices) + 1, batch.end()});
-    for (std::size_t window = 0; window < bases.size(); ++window) {
-      bases[window] += asUnsigned(window / inner % batch[in_indices] * stride);
-    }
-  }
-  return bases;
 }
 
 }  // namespace
@@ -138,54 +97,6 @@ poplar::Tensor Indexing::windowRows(const poplar::Tensor& gathered) const {
     }
   }
   return gathered.dimShuffle(order).reshape({numWindows() * rowsOfWindow(), numColumns()});
-}
-
-poplar::Tensor rowNumbers(Lowering& lowering, const Indexing& indexing, ValueId indices, bool clamps) {
-  poplar::Tensor starts = asBits(lowering.get(indices));
-  const auto vector_dim = static_cast<unsigned>(indexing.index_vector_dim);
-  if (vector_dim == starts.rank()) starts = starts.expand({std::size_t{vector_dim}});
-  const std::size_t depth = indexing.start_index_map.size(), count = indexing.numWindows();
-  starts = starts.dimRoll(vector_dim, starts.rank() - 1).reshape({count, depth});
-  std::vector<unsigned> limits, strides;
-  for (const std::int64_t d : indexing.start_index_map) {
-    const auto dimension = static_cast<unsigned>(d);
-    const std::size_t limit = indexing.operand[dimension] - indexing.windows[dimension];
-    limits.push_back(asUnsigned(limit));
-    strides.push_back(limit == 0 ? 0 : asUnsigned(indexing.rowStride(dimension)));
-  }
-  const std::vector<unsigned> bases = basesOf(indexing), offsets = offsetsOf(indexing);
-  constexpr std::size_t kWindowsOfTile = 64;
-  const std::size_t tiles = std::clamp<std::size_t>(count / kWindowsOfTile, 1, lowering.layouts().tiles());
-  const std::size_t each = ceilDivide(count, tiles), rows = offsets.size();
-  std::vector<std::size_t> counts(lowering.layouts().tiles(), 0);
-  for (std::size_t tile = 0; tile * each < count; ++tile) counts[tile] = std::min(each, count - tile * each) * rows;
-  const poplar::Tensor numbers = lowering.makeScratch(poplar::UNSIGNED_INT, counts);
-  const poplar::Tensor limit = constant(lowering, limits, 0), stride = constant(lowering, strides, 0),
-                       offset = constant(lowering, offsets, 0);
-  poplar::Tensor base = constant(lowering, bases, 0);
-  if (bases.size() < count) base = base.broadcast(asUnsigned(count), 0);
-  ComputeStep step(lowering, "rows");
-  for (std::size_t tile = 0; tile * each < count; ++tile) {
-    const std::size_t first = tile * each, last = std::min(count, first + each);
-    step.add("snnjax::RowNumbers", tile,
-             {{"starts", starts.slice(first, last).flatten()},
-              {"limits", limit},
-              {"strides", stride},
-              {"bases", base.slice(first, last)},
-              {"offsets", offset},
-              {"numbers", numbers.slice(first * rows, last * rows)},
-              {"count", asUnsigned(last - first)},
-              {"depth", asUnsigned(depth)},
-              {"window", asUnsigned(rows)},
-              {"is_signed", lowering.type(indices).dtype == Dtype::kInt32},
-              {"clamps", clamps}});
-  }
-  step.execute();
-  Shape shape = indexing.batchShape();
-  std::vector<unsigned> order = indexing.batchOrder();
-  order.push_back(asUnsigned(shape.size()));
-  shape.push_back(rows);
-  return numbers.reshape(shape).dimShuffle(order).flatten();
 }
 
 }  // namespace snnjax::executor::ops

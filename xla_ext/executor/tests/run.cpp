@@ -77,40 +77,39 @@ void narrowTypes() {
   }
 }
 
-// (a, b) -> (b, a + b), eight times: the places of carried values are exchanged.
+std::vector<ValueId> valuesLike(Builder& builder, const std::vector<ValueId>& values) {
+  std::vector<ValueId> made;
+  for (const ValueId v : values)
+    made.push_back(builder.value(builder.plan.types[v].dtype, builder.plan.types[v].shape));
+  return made;
+}
+
+// (a, b, count) -> (b, a + b, count + 1), eight times: the places of carried values are exchanged.
+Builder fibonacci(bool counted) {
+  Builder builder;
+  const auto number = [&](std::int32_t value) { return builder.constant<std::int32_t>(kInt, {}, {value}); };
+  const ValueId a = builder.parameter(kInt, {9}), b = builder.parameter(kInt, {9});
+  const ValueId zero = number(0), one = number(1), eight = number(8);
+  const std::vector<ValueId> initial = {a, b, zero}, outputs = valuesLike(builder, initial);
+  Block condition, body;
+  body.parameters = valuesLike(builder, initial);
+  const ValueId sum = builder.binary(body, "add", body.parameters[0], body.parameters[1]);
+  body.results = {body.parameters[1], sum, builder.binary(body, "add", body.parameters[2], one)};
+  condition.parameters = valuesLike(builder, initial);
+  condition.results = {builder.add(condition, "elementwise", {condition.parameters[2], eight}, {Dtype::kBool, {}},
+                                   {{0, 0}, {1, 1}, {2, 0, 1}, {0, 2}},
+                                   {"load.s32", "load.s32", "lt.s32", "store.bool"})};
+  const Instruction loop = counted ? Builder::instruction("repeat", initial, outputs, {{8}}, {}, {body})
+                                   : Builder::instruction("while", initial, outputs, {}, {}, {condition, body});
+  builder.plan.main.instructions = {loop};
+  builder.plan.main.results = {outputs[0], outputs[1], outputs[2], a};
+  return builder;
+}
+
 void loopsExchangeTheirValues() {
   for (const bool counted : {true, false}) {
-    Builder builder;
-    Block& main = builder.plan.main;
-    const ValueId a = builder.parameter(kInt, {9}), b = builder.parameter(kInt, {9});
-    const ValueId zero = builder.constant<std::int32_t>(kInt, {}, {0});
-    const ValueId one = builder.constant<std::int32_t>(kInt, {}, {1});
-    const ValueId eight = builder.constant<std::int32_t>(kInt, {}, {8});
-    std::vector<ValueId> types = {a, b, zero};
-    const auto like = [&](const std::vector<ValueId>& values) {
-      std::vector<ValueId> made;
-      for (const ValueId v : values)
-        made.push_back(builder.value(builder.plan.types[v].dtype, builder.plan.types[v].shape));
-      return made;
-    };
-    Block condition, body;
-    body.parameters = like(types);
-    const ValueId sum = builder.binary(body, "add", body.parameters[0], body.parameters[1]);
-    const ValueId next = builder.binary(body, "add", body.parameters[2], one);
-    body.results = {body.parameters[1], sum, next};
-    condition.parameters = like(types);
-    condition.results = {builder.add(condition, "elementwise", {condition.parameters[2], eight}, {Dtype::kBool, {}},
-                                     {{0, 0}, {1, 1}, {2, 0, 1}, {0, 2}},
-                                     {"load.s32", "load.s32", "lt.s32", "store.bool"})};
-    const std::vector<ValueId> outputs = like(types);
-    if (counted) {
-      main.instructions.push_back(Builder::instruction("repeat", types, outputs, {{8}}, {}, {body}));
-    } else {
-      main.instructions.push_back(Builder::instruction("while", types, outputs, {}, {}, {condition, body}));
-    }
-    main.results = {outputs[0], outputs[1], outputs[2], a};
     const auto system = plans::system();
-    const auto executable = builder.build(system);
+    const auto executable = fibonacci(counted).build(system);
     for (int turn = 0; turn < 2; ++turn) {
       const auto results =
           executable->run({{array(system, kInt, {9}, std::vector<std::int32_t>(9, 0)),

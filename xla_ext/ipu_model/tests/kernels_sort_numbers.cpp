@@ -44,11 +44,11 @@ void testTotalOrder(const CodeletLibrary& library, const std::string& type, cons
 }
 
 Alone& setSort(Alone& sort, const std::vector<unsigned>& keys, const std::vector<unsigned>& numbers, unsigned rows,
-               unsigned sorted) {
+               unsigned parts, unsigned sorted) {
   const auto elements = static_cast<unsigned>(numbers.size());
   sort.edge("keys", keys).edge("numbers", numbers).edge("scratch", numbers).state("rows", rows);
   sort.state("num_keys", static_cast<unsigned>(keys.size()) / elements).state("length", elements / rows);
-  return sort.state("sorted", sorted);
+  return sort.state("parts", parts).state("sorted", sorted);
 }
 
 void testSort(const CodeletLibrary& library, unsigned num_keys, unsigned rows, unsigned length) {
@@ -67,12 +67,15 @@ void testSort(const CodeletLibrary& library, unsigned num_keys, unsigned rows, u
     });
   }
   Alone sort(library, "snnjax::SortNumbers");
-  CHECK(setSort(sort, keys, numbers, rows, 1).run(true).get<unsigned>("numbers") == expected);
-  if (rows > 1 || length % 4 != 0) return;
-  // A row as four, then as one.
-  Alone parts(library, "snnjax::SortNumbers"), whole(library, "snnjax::SortNumbers");
-  numbers = setSort(parts, keys, numbers, 4, 1).run(true).get<unsigned>("numbers");
-  CHECK(setSort(whole, keys, numbers, 1, length / 4).run(true).get<unsigned>("numbers") == expected);
+  CHECK(setSort(sort, keys, numbers, rows, 1, 1).run(true).get<unsigned>("numbers") == expected);
+  for (const unsigned parts : {2u, 4u, 6u}) {
+    const unsigned part = (length + parts - 1) / parts;
+    Alone first(library, "snnjax::SortNumbers"), whole(library, "snnjax::SortNumbers");
+    const std::vector<unsigned> sorted =
+        setSort(first, keys, numbers, rows, parts, 1).run(true).get<unsigned>("numbers");
+    if (part < 2) continue;  // 1 would say that they need not be set
+    CHECK(setSort(whole, keys, sorted, rows, 1, part).run(true).get<unsigned>("numbers") == expected);
+  }
 }
 
 template <typename T>
@@ -110,7 +113,7 @@ void test(const CodeletLibrary& library) {
   }
   namespace cycles = snnjax::cycles;
   static_assert(cycles::orderedBits(5) - cycles::orderedBits(0) == 60);
-  static_assert(cycles::sortNumbers(1, 4, 2, 1) - cycles::sortNumbers(0, 4, 2, 1) == 12 + 4 * 15 + 10 + 4 * 3);
+  static_assert(cycles::sortNumbers(1, 4, 2, 1) - cycles::sortNumbers(0, 4, 2, 1) == 92 + 4 * 15 + 10 + 4 * 3);
   static_assert(cycles::takeNumbers(5, 4) - cycles::takeNumbers(0, 4) == 45);
 }
 

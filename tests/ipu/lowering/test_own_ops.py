@@ -1,0 +1,109 @@
+"""Which of the library's own ops reach their codelets, and which are left to their references."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import snnjax
+from snnjax import Surrogate
+from tests.ipu.lowering.arrays import numbers
+from tests.ipu.lowering.checks import plan_of
+
+V, W = numbers(np.float32, (4, 6)), numbers(np.float32, (6, 5))
+
+
+def targets(function, *arguments):
+    """The custom calls of a plan, in its order."""
+    found = []
+
+    def visit(block):
+        for instruction in block.instructions:
+            found.extend(instruction.texts[:1] if instruction.op == "custom_call" else ())
+            for inner in instruction.blocks:
+                visit(inner)
+
+    visit(plan_of(function, *arguments).main)
+    return [target.removeprefix("snnjax_") for target in found]
+
+
+def layer(**changes):
+    return snnjax.LIFLayer(**{"weights": jnp.asarray(W), "decay": jnp.float32(0.9), **changes})
+
+
+def network(x, *layers, **options):
+    return snnjax.lif_network(x, layers, capacity=3, **options)[0].output
+
+
+def gradient(x, *layers, **options):
+    return jax.grad(lambda x: jnp.sum(network(x, *layers, **options)))(x)
+
+
+X = numbers(np.float32, (3, 4, 6))
+SQUARE = numbers(np.float32, (5, 5))
+
+
+def test_ops_reach_their_codelets():
+    assert targets(lambda v: snnjax.lif_step(v, v, 0.9, 1.0), V) == ["lif_step"]
+    assert targets(lambda v: snnjax.select_spikes(v, 1.0, 0.5, capacity=3), V) == ["select_spikes"]
+    assert targets(lambda x: network(x, layer()), X) == ["lif_network"]
+    assert targets(lambda x: gradient(x, layer()), X) == ["lif_network", "lif_network_backward"]
+
+
+def test_halves_reach_their_codelets():
+    half = V.astype(np.float16)
+    assert targets(lambda v: snnjax.lif_step(v, v, np.float16(0.9), np.float16(1.0)), half) == ["lif_step"]
+
+
+@pytest.mark.parametrize(
+    "function, argument",
+    [
+        (lambda v: snnjax.lif_step(v, v, 0.9, 1.0), V.astype(jnp.bfloat16)),
+        (lambda v: snnjax.lif_step(v, v, 0.9, 1.0, surrogate=Surrogate("superspike", 3.0, smooth=True)), V),
+        (lambda v: snnjax.lif_step(v, v, 0.9, 1.0), V[:0]),
+        (lambda v: snnjax.lif_step(v, v, 0.9, 1.0, implementation="reference"), V),
+        (lambda x: network(x, layer(), surrogate=Surrogate("superspike", 3.0, smooth=True)), X),
+        (lambda x: network(x, layer()), X[:0]),
+        (lambda x: gradient(x, layer(), record_spikes=True), X),
+        (lambda x: network(x.astype(jnp.bfloat16), layer(weights=jnp.asarray(W, jnp.bfloat16))), X),
+    ],
+    ids=[
+        "bfloat16",
+        "smooth",
+        "empty",
+        "reference",
+        "smooth network",
+        "no time",
+        "recorded",
+        "bfloat16 network",
+    ],
+)
+def test_what_codelets_cannot_take_is_the_reference(function, argument):
+    assert targets(function, argument) == []
+
+
+def test_thresholds_of_rows_are_the_reference():
+    def selected(v, threshold):
+        return snnjax.select_spikes(v, threshold, threshold - 1.0, capacity=3)
+
+    assert targets(selected, V, V) == []
+    assert targets(selected, V, V[0]) == ["select_spikes"]
+    assert targets(jax.grad(lambda v, t: jnp.sum(selected(v, t).values)), V, V) == []
+    in_groups = targets(jax.vmap(selected), V, V)  # each row with its thresholds is a group
+    assert in_groups == ["select_spikes"]
+
+
+def test_the_kernel_by_name_is_refused():
+    with pytest.raises(
+        ValueError, match=r"lif_step: `implementation` must be None or 'reference' on platform ipu, got"
+    ):
+        plan_of(lambda v: snnjax.lif_step(v, v, 0.9, 1.0, implementation="cpu"), V)
+
+
+def test_network_s_attributes_are_those_of_the_cpu():
+    instruction = plan_of(lambda x: network(x, layer(bias=jnp.ones(5))), X).main.instructions
+    (call,) = (each for each in instruction if each.op == "custom_call")
+    attributes = dict(text.split(":", 1) for text in call.texts[1:])
+    assert attributes["layers"] == "s64=1,0,0,1,0,-1"
+    assert attributes["has_readout"] == "bool=false"
+    assert attributes["slopes"].startswith("f32=")
