@@ -1,5 +1,6 @@
 """One IPU as an ordinary device of JAX: arrays, programs, errors, donation, copies, programs as bytes, memory."""
 
+import gc
 import os
 import pickle
 import subprocess
@@ -144,6 +145,23 @@ def test_program_is_compiled_ahead_and_described():
     )
 
 
+def test_device_is_described():
+    assert (repr(ipu(1)), str(ipu(1)), ipu(1).device_kind) == ("IpuDevice(id=1)", "ipu:1", "IPU Model (mk2)")
+    assert (ipu().platform, ipu().process_index, ipu().local_hardware_id) == ("ipu", 0, 0)
+    assert (ipu().chip, ipu().memory_per_tile, ipu().clock_hz) == ("mk2", 624 * 1024, 1.33e9)
+    assert "nothing of it has run on IPU hardware" in ipu().client.platform_version
+    assert [memory.kind for memory in ipu().addressable_memories()] == ["device"]
+
+
+def test_what_arrays_on_tiles_cannot_do_is_refused():
+    x = put(jnp.ones((2, 3)))
+    assert x.format.layout.major_to_minor == (0, 1)
+    assert jax.jit(jnp.sin).lower(x).compile().cost_analysis() is None
+    for use in (lambda: x.unsafe_buffer_pointer(), lambda: np.from_dlpack(x)):
+        with pytest.raises(jax.errors.JaxRuntimeError, match="UNIMPLEMENTED: PJRT_Buffer_"):
+            use()
+
+
 def test_fingerprints_are_those_of_programs():
     def fingerprint(f):
         return jax.jit(f).lower(put(jnp.ones(4))).compile().runtime_executable().fingerprint
@@ -194,13 +212,19 @@ sys.stdout.write(np.asarray(compiled(x)).tobytes().hex())
 
 
 def test_memory_is_that_of_tiles():
-    jax.block_until_ready(jax.jit(lambda x: x * 2)(put(jnp.ones(100))))
+    compiled = jax.jit(lambda x: x * 2).lower(put(jnp.ones(100))).compile()
+    jax.block_until_ready(compiled(put(jnp.ones(100))))
     statistics = ipu().memory_stats()
     assert 0 < statistics["bytes_in_use"] <= statistics["peak_bytes_in_use"] <= statistics["bytes_limit"]
     assert statistics["bytes_limit"] == ipu().num_tiles * ipu().memory_per_tile
     before = statistics["num_allocs"]
     kept = [put(jnp.ones(3)) for _ in range(5)]
     assert ipu().memory_stats()["num_allocs"] == before + len(kept)
+    del compiled
+    jax.clear_caches()
+    gc.collect()
+    assert ipu().memory_stats()["bytes_in_use"] == 0
+    assert ipu().memory_stats()["peak_bytes_in_use"] >= statistics["bytes_in_use"]
 
 
 def test_threads_compile_and_run_at_once():

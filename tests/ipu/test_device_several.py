@@ -40,6 +40,12 @@ def test_operands_may_be_whole_on_each_ipu(mesh):
     assert doubled.sharding.is_fully_replicated
 
 
+def test_sum_over_the_ipus_is_that_of_the_whole(mesh):
+    array = np.arange(24, dtype=np.float32).reshape(12, 2)
+    total = on_each(lambda x: jax.lax.psum(x.sum(axis=0), "ipus"), mesh, out_specs=PartitionSpec())
+    np.testing.assert_array_equal(total(spread(array, mesh)), array.sum(axis=0))
+
+
 def test_donated_shards_are_used_up(mesh):
     x = spread(np.arange(24, dtype=np.float32), mesh)
     step = on_each(lambda x: x + 1, mesh, donate_argnums=0)

@@ -122,6 +122,8 @@ def test_program_of_several_ipus() -> None:
     assert len(report.tile_memory) == 16
     assert report.exchange.link_bytes > 0
     assert report.energy.watts == 500
+    sums = [sum(column) for column in zip(*(each.phases for each in report.operations), strict=True)]
+    assert tuple(sums) == report.phases
 
 
 def test_page_of_a_jitted_program() -> None:

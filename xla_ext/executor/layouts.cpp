@@ -8,6 +8,8 @@ namespace {
 
 // Fewer elements on a tile cost more to bring there than they save.
 constexpr std::size_t kLeastOnTile = 32;
+// Elements of an array on a tile that all slices have a part of, where an even spread would not take as many.
+constexpr std::size_t kMostOnTile = 16384;
 
 Shape withoutOnes(const Shape& shape) {
   Shape kept;
@@ -24,12 +26,12 @@ std::size_t firstTile(const Shape& shape, std::size_t choices) {
 }
 
 // Row-major over as many tiles as are worth it.
-Blocks spreadEvenly(const Shape& shape, std::size_t tiles) {
+Blocks spreadEvenly(const Shape& shape, std::size_t tiles, std::size_t least_on_tile) {
   const std::size_t elements = productOf(shape);
   Blocks blocks;
   blocks.columns = elements;
   blocks.column_block = std::max<std::size_t>(1, elements);
-  blocks.spread = std::clamp<std::size_t>(elements / kLeastOnTile, 1, tiles);
+  blocks.spread = std::clamp<std::size_t>(elements / least_on_tile, 1, tiles);
   blocks.first_tile = firstTile(shape, tiles - blocks.spread + 1);
   return blocks;
 }
@@ -72,6 +74,11 @@ Layouts::Layouts(const Plan& plan, const poplar::Target& target) : tiles_(target
   Uses uses;
   collect(plan, plan.main, 1.0, uses);
   sliced_ = std::move(uses.sliced);
+  for (const Shape& shape : sliced_) {
+    constexpr std::size_t kLeast = 8;  // a grain of a layout
+    std::size_t& least = least_on_tile_.try_emplace({shape.begin() + 1, shape.end()}, kLeastOnTile).first->second;
+    least = std::min(least, std::clamp(kMostOnTile / shape[0], kLeast, kLeastOnTile));
+  }
   std::vector<std::pair<double, const Product*>> by_work;
   for (const auto& [product, times] : uses.products) {
     by_work.emplace_back(-times * static_cast<double>(product.groups * product.m * product.k * product.n), &product);
@@ -122,18 +129,19 @@ const Blocks* Layouts::settle(const Shape& shape, Blocks blocks, bool is_main, s
 }
 
 Layout Layouts::make(const Shape& key) const {
-  constexpr std::size_t kMostOnTile = 16384;  // elements of an array whose slices all tiles have a part of
   if (const auto found = matrices_.find(key); found != matrices_.end()) return Layout(found->second, tiles_);
   if (sliced_.contains(key)) {
     const Shape slice(key.begin() + 1, key.end());
     Blocks blocks = of(slice).blocks();
     const std::size_t on_tile = ceilDivide(ceilDivide(productOf(slice), blocks.parts()), blocks.spread);
-    if (blocks.leading == 1 && on_tile * key[0] <= kMostOnTile) {
+    const std::size_t evenly = ceilDivide(productOf(key), tiles_);
+    if (blocks.leading == 1 && on_tile * key[0] <= std::max(kMostOnTile, 2 * evenly)) {
       blocks.leading = key[0];
       return Layout(blocks, tiles_);
     }
   }
-  return Layout(spreadEvenly(key, tiles_), tiles_);
+  const auto least = least_on_tile_.find(key);
+  return Layout(spreadEvenly(key, tiles_, least == least_on_tile_.end() ? kLeastOnTile : least->second), tiles_);
 }
 
 const Layout& Layouts::of(const Shape& shape) const {

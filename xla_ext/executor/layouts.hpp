@@ -41,8 +41,9 @@ class Layouts {
 
   std::size_t tiles_;
   std::map<Product, ProductPlan> products_;
-  std::map<Shape, Blocks> matrices_;  // shapes of products, without dimensions of size 1; so are all below
-  std::set<Shape> sliced_;            // cut along their first dimension while the program runs
+  std::map<Shape, Blocks> matrices_;            // shapes of products, without dimensions of size 1; so are all below
+  std::set<Shape> sliced_;                      // cut along their first dimension while the program runs
+  std::map<Shape, std::size_t> least_on_tile_;  // elements, of slices of which tiles hold many
   mutable std::map<Shape, Layout> layouts_;
 };
 

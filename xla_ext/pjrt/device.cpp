@@ -104,9 +104,14 @@ Device::Device(Client* owner, int id, const std::string& chip, const poplar::Tar
   };
 }
 
-void Device::loaded(std::int64_t tile_memory) {
+void Device::load(const CompiledProgram* program, std::int64_t tile_memory) {
+  loaded_ = program;
   bytes_in_use = tile_memory;
   peak_bytes_in_use = std::max<std::int64_t>(peak_bytes_in_use, tile_memory);
+}
+
+void Device::unload(const CompiledProgram* program) {
+  if (loaded_ == program) load(nullptr, 0);
 }
 
 void addDeviceFunctions(Table& table) {

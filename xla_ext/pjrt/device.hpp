@@ -16,6 +16,7 @@ class Target;
 namespace snnjax::pjrt {
 
 class Table;
+struct CompiledProgram;
 
 constexpr std::string_view kMemoryKind = "device";
 
@@ -36,8 +37,9 @@ struct Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  // What the executable that runs now takes of the tiles' memory, in bytes.
-  void loaded(std::int64_t tile_memory);
+  // The program that lies on the tiles takes so many bytes of their memory, until another comes or it ends.
+  void load(const CompiledProgram* program, std::int64_t tile_memory);
+  void unload(const CompiledProgram* program);
 
   Client* client;
   DeviceDescription description;
@@ -47,6 +49,9 @@ struct Device {
   std::int64_t memory_limit;
   std::atomic<std::int64_t> bytes_in_use = 0, peak_bytes_in_use = 0;
   std::atomic<std::int64_t> num_buffers = 0;
+
+ private:
+  const CompiledProgram* loaded_ = nullptr;  // tasks of the queue alone ask for it
 };
 
 void addDeviceFunctions(Table& table);

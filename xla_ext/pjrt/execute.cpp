@@ -44,7 +44,7 @@ void Run::operator()() {
     program->is_short = std::chrono::steady_clock::now() - begin < kShort;
     for (std::size_t partition = 0; partition < results.size(); ++partition) {
       for (std::size_t i = 0; i < results[partition].size(); ++i) results[partition][i]->array = outputs[partition][i];
-      program->devices[partition]->loaded(program->tile_memory);
+      program->devices[partition]->load(program.get(), program->tile_memory);
     }
     completion->finish();
   } catch (const std::exception& exception) {

@@ -54,7 +54,10 @@ Texts::Texts(const std::vector<std::string>& texts) {
   }
 }
 
-CompiledProgram::~CompiledProgram() { forget(*this); }
+CompiledProgram::~CompiledProgram() {
+  for (Device* device : devices) device->unload(this);
+  forget(*this);
+}
 
 CompiledProgram::CompiledProgram(Client& owner, std::span<const std::byte> bytes, std::string unique_fingerprint)
     : client(owner),

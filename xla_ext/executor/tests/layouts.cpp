@@ -115,6 +115,20 @@ void loopsOverTimeKeepTheirSlices() {
   CHECK_EQUAL(layouts.of({11, 300}).blocks().leading, 1U);
 }
 
+// So many slices that tiles would have too much of each: they are spread over more tiles, or the array evenly.
+void longHistoriesFit() {
+  for (const auto& [steps, leading] : {std::pair<std::size_t, std::size_t>{1000, 1000}, {100000, 1}}) {
+    Builder builder;
+    Block& main = builder.plan.main;
+    const ValueId x = builder.parameter(kFloat, {steps, 300}), i = builder.parameter(Dtype::kInt32, {});
+    main.results = {builder.add(main, "dynamic_slice", {x, i, i}, {kFloat, {1, 300}}, {{1, 300}})};
+    const Layouts layouts = layoutsOf(builder.plan, 1000);
+    CHECK_EQUAL(layouts.of({steps, 300}).blocks().leading, leading);
+    const std::vector<std::size_t>& cuts = layouts.cuts({steps, 300});
+    for (std::size_t tile = 0; tile < 1000; ++tile) CHECK(cuts[tile + 1] - cuts[tile] <= 32768);
+  }
+}
+
 void smallArraysLieOnTilesAllOverTheChip() {
   const Layouts layouts = layoutsOf(Builder().plan, 1000);
   std::vector<std::size_t> first;
@@ -135,6 +149,7 @@ int main() {
     permutes();
     productsOfATrainingStepShareTheirBlocks();
     loopsOverTimeKeepTheirSlices();
+    longHistoriesFit();
     smallArraysLieOnTilesAllOverTheChip();
   });
   if (!error.empty()) check::that(false, error.c_str(), __FILE__, __LINE__);

@@ -49,7 +49,7 @@ void tellsItsStepsInOrder() {
   engine.connectStream(out, to.data(), to.data() + 64);
   model.run();
   const ipu_model::Profile profile = model.profile();
-  std::vector<std::string> names(5);
+  std::vector<std::string> names(6);
   ipu_model::PhaseCycles sum;
   const auto add = [&](const auto& step) {
     names.at(step.position) = step.name;
@@ -65,7 +65,7 @@ void tellsItsStepsInOrder() {
     add(stream);
     sum.host += stream.host_cycles;
   }
-  CHECK((names == std::vector<std::string>{"in", "looped", "copied", "last", "out"}));
+  CHECK((names == std::vector<std::string>{"in", "looped", "copied", "last", "copied", "out"}));
   CHECK_EQUAL(sum.compute, profile.cycles.compute);
   CHECK_EQUAL(sum.exchange, profile.cycles.exchange);
   CHECK_EQUAL(sum.sync, profile.cycles.sync);

@@ -330,7 +330,8 @@ void testNarrow(const CodeletLibrary& library) {
     }
     Alone chain(library, "snnjax::MixedElementwiseChain");
     chain.edge("program", program).rows("in", std::vector<Words>{});
-    chain.rows("in_halves", std::vector<std::vector<Short>>{f16, bf16, s16}).rows("in_bytes", std::vector<std::vector<Byte>>{bytes});
+    chain.rows("in_halves", std::vector<std::vector<Short>>{f16, bf16, s16})
+        .rows("in_bytes", std::vector<std::vector<Byte>>{bytes});
     chain.rows("out", std::vector<Words>(5, Words(count)));
     chain.rows("out_halves", std::vector<std::vector<Short>>(4, std::vector<Short>(count)));
     chain.rows("out_bytes", std::vector<std::vector<Byte>>(2, std::vector<Byte>(count)));
