@@ -14,7 +14,7 @@ import pytest
 
 import snnjax
 from snnjax import SparseSpikes
-from snnjax.ipu import lowering
+from snnjax.ipu import lowering, read_profile
 from tests import cases
 
 CASES = {case.name: case for case in cases.OPS if case.name != "spike"}  # which is a few plain operations
@@ -191,6 +191,20 @@ def test_backward_pass_without_its_forward_pass(ipus):
         return cases.as_numpy(jax.jit(pull)(jax.tree.map(jnp.ones_like, out)))
 
     assert_close(run(ipus[0]), run(jax.devices("cpu")[0]), CLOSE)
+
+
+@pytest.mark.parametrize("num_ipus", [2, 4])
+def test_network_over_several_ipus(ipus, num_ipus):
+    """`ipu_ipus` gives a program so many IPUs: layers are split over them, and a step of one meets the next's."""
+    rng = np.random.default_rng(11)
+    arguments = (*network(rng, widths=(40, 36)), events(rng))
+    gradient = jax.grad(lambda *a: wavy_sum(outputs(a[2], *a[:2], capacity=6)), argnums=(0, 1))
+    there = jax.tree.map(lambda leaf: jax.device_put(leaf, ipus[0]), arguments)
+    compiled = jax.jit(gradient, compiler_options={"ipu_ipus": str(num_ipus)}).lower(*there).compile()
+    assert_close(cases.as_numpy(compiled(*there)), reference(gradient, *arguments), CLOSE)
+    profile = read_profile(compiled)
+    assert profile.tile_memory.size == num_ipus * 8  # as many tiles each as tests/conftest.py says
+    assert profile.exchange.link_bytes > 0
 
 
 def test_a_loop_of_single_steps(ipus):

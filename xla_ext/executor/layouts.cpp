@@ -9,7 +9,7 @@ namespace {
 // Fewer elements on a tile cost more to bring there than they save.
 constexpr std::size_t kLeastOnTile = 32;
 // Elements of an array on a tile that all slices have a part of, where an even spread would not take as many.
-constexpr std::size_t kMostOnTile = 16384;
+constexpr std::size_t kMostOnTile = 32768;
 
 Shape withoutOnes(const Shape& shape) {
   Shape kept;
@@ -77,7 +77,7 @@ Layouts::Layouts(const Plan& plan, const poplar::Target& target) : tiles_(target
   for (const Shape& shape : sliced_) {
     constexpr std::size_t kLeast = 8;  // a grain of a layout
     std::size_t& least = least_on_tile_.try_emplace({shape.begin() + 1, shape.end()}, kLeastOnTile).first->second;
-    least = std::min(least, std::clamp(kMostOnTile / shape[0], kLeast, kLeastOnTile));
+    least = std::min(least, std::clamp(kMostOnTile / 2 / shape[0], kLeast, kLeastOnTile));
   }
   std::vector<std::pair<double, const Product*>> by_work;
   for (const auto& [product, times] : uses.products) {
