@@ -61,10 +61,10 @@ BUILDER_HEADER = re.compile(r'<[a-z_]+>|<pop(lar|util|ops|lin|rand)/[A-Za-z]+\.h
 # graphs: it compiles, runs and holds arrays through the executor.
 EXECUTOR_HEADER = re.compile(
     r'<[a-z_]+>|<pop(lar|util|ops|lin|rand)/[A-Za-z]+\.hpp>|<builders/[a-z_]+\.hpp>|"executor/[a-z_/]+\.hpp"'
-    r'|"\.\./\.\./poplar_kernels/elementwise_chain_ops\.hpp"'  # the operations of an elementwise program
+    r'|"\.\./\.\./\.\./poplar_kernels/elementwise_chain_ops\.hpp"'  # the operations of an elementwise program
 )
 PLUGIN_HEADER = re.compile(
-    r'<[a-z_]+>|<poplar/Target\.hpp>|"pjrt/[a-z_]+\.hpp"|"executor/(error|executable|plan)\.hpp"'
+    r'<[a-z_]+>|<poplar/Target\.hpp>|"pjrt/[a-z_]+\.hpp"|"executor/(error|executable|plan/plan)\.hpp"'
 )
 KNOWS_THE_MODEL = re.compile(r"<ipu_model/profile\.hpp>")
 

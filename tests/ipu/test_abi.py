@@ -119,7 +119,7 @@ def test_functions_stand_in_the_order_of_the_table() -> None:
 
 
 def test_numbers_of_types_are_those_of_pjrt() -> None:
-    text = (ROOT / "xla_ext" / "executor" / "plan.hpp").read_text()
+    text = (ROOT / "xla_ext" / "executor" / "plan" / "plan.hpp").read_text()
     enum = re.search(r"enum class Dtype[^{]*\{(.*?)\};", text, re.DOTALL)
     assert enum is not None
     ours = re.findall(r"k(\w+)", enum[1])

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "executor/error.hpp"
-#include "executor/layouts.hpp"
-#include "executor/plan.hpp"
+#include "executor/layouts/layouts.hpp"
+#include "executor/plan/plan.hpp"
 
 namespace snnjax::executor {
 

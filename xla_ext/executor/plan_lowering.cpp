@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "executor/elementwise.hpp"
+#include "executor/ops/elementwise.hpp"
 #include "executor/uses.hpp"
 
 namespace snnjax::executor {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/layouts.hpp"
+#include "executor/layouts/layouts.hpp"
 
 namespace snnjax::executor {
 

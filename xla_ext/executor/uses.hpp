@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "executor/plan.hpp"
+#include "executor/plan/plan.hpp"
 
 namespace snnjax::executor {
 

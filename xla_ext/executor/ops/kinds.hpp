@@ -4,7 +4,7 @@
 #include <poplar/Type.hpp>
 #include <string>
 
-#include "executor/plan.hpp"
+#include "executor/plan/plan.hpp"
 
 namespace snnjax::executor::ops {
 

@@ -2,7 +2,7 @@
 #include <poplar/Graph.hpp>
 #include <poplar/IPUModel.hpp>
 
-#include "executor/layouts.hpp"
+#include "executor/layouts/layouts.hpp"
 #include "plans.hpp"
 
 namespace {

@@ -8,7 +8,7 @@
 
 #include "check.hpp"
 #include "executor/executable.hpp"
-#include "executor/plan.hpp"
+#include "executor/plan/plan.hpp"
 
 namespace plans {
 

@@ -4,8 +4,8 @@
 #include <poplar/Tensor.hpp>
 #include <vector>
 
-#include "executor/elementwise_program.hpp"
 #include "executor/lowering.hpp"
+#include "executor/plan/elementwise_program.hpp"
 
 namespace snnjax::executor {
 

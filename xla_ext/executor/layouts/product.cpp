@@ -1,4 +1,4 @@
-#include "executor/product.hpp"
+#include "executor/layouts/product.hpp"
 
 #include <algorithm>
 #include <limits>

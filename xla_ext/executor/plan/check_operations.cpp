@@ -1,9 +1,9 @@
 // The types and numbers of each operation: one function for those that are alike.
 #include <unordered_map>
 
-#include "executor/check_plan.hpp"
-#include "executor/elementwise_program.hpp"
-#include "executor/operation_check.hpp"
+#include "executor/plan/check_plan.hpp"
+#include "executor/plan/elementwise_program.hpp"
+#include "executor/plan/operation_check.hpp"
 
 namespace snnjax::executor {
 namespace {

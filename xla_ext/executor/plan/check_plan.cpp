@@ -1,4 +1,4 @@
-#include "executor/check_plan.hpp"
+#include "executor/plan/check_plan.hpp"
 
 #include "executor/error.hpp"
 

@@ -6,8 +6,8 @@
 #include <map>
 #include <vector>
 
-#include "executor/layout.hpp"
-#include "executor/plan.hpp"
+#include "executor/layouts/layout.hpp"
+#include "executor/plan/plan.hpp"
 
 namespace snnjax::executor {
 

@@ -1,5 +1,5 @@
 // Checks of operations with indices that are known at run time only: those of StableHLO's specification.
-#include "executor/operation_check.hpp"
+#include "executor/plan/operation_check.hpp"
 
 namespace snnjax::executor {
 namespace {

@@ -1,5 +1,5 @@
 // Checks of loops and branches: what their blocks take and give.
-#include "executor/operation_check.hpp"
+#include "executor/plan/operation_check.hpp"
 
 namespace snnjax::executor {
 namespace {

@@ -1,4 +1,4 @@
-#include "executor/plan.hpp"
+#include "executor/plan/plan.hpp"
 
 #include <array>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "executor/operation_check.hpp"
+#include "executor/plan/operation_check.hpp"
 
 #include <array>
 

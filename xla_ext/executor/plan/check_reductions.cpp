@@ -1,5 +1,5 @@
 // Checks of operations that add up: reductions, products, collectives.
-#include "executor/operation_check.hpp"
+#include "executor/plan/operation_check.hpp"
 
 namespace snnjax::executor {
 namespace {

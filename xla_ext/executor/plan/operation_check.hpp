@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "executor/error.hpp"
-#include "executor/plan.hpp"
+#include "executor/plan/plan.hpp"
 
 namespace snnjax::executor {
 

@@ -8,9 +8,9 @@
 #include <set>
 #include <vector>
 
-#include "executor/layout.hpp"
-#include "executor/plan.hpp"
-#include "executor/product.hpp"
+#include "executor/layouts/layout.hpp"
+#include "executor/layouts/product.hpp"
+#include "executor/plan/plan.hpp"
 
 namespace snnjax::executor {
 

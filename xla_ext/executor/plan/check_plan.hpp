@@ -1,7 +1,7 @@
 // Whether a plan makes sense: what is used has been defined, and shapes and types fit operations.
 #pragma once
 
-#include "executor/plan.hpp"
+#include "executor/plan/plan.hpp"
 
 namespace snnjax::executor {
 

@@ -2,9 +2,9 @@
 #include <bit>
 #include <cstring>
 
-#include "executor/check_plan.hpp"
 #include "executor/error.hpp"
-#include "executor/plan.hpp"
+#include "executor/plan/check_plan.hpp"
+#include "executor/plan/plan.hpp"
 
 namespace snnjax::executor {
 namespace {

@@ -1,4 +1,4 @@
-#include "executor/layouts.hpp"
+#include "executor/layouts/layouts.hpp"
 
 #include <algorithm>
 #include <array>

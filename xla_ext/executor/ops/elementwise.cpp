@@ -1,4 +1,4 @@
-#include "executor/elementwise.hpp"
+#include "executor/ops/elementwise.hpp"
 
 #include <algorithm>
 #include <array>

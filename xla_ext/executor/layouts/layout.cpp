@@ -1,4 +1,4 @@
-#include "executor/layout.hpp"
+#include "executor/layouts/layout.hpp"
 
 #include <algorithm>
 #include <functional>

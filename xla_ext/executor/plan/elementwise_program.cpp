@@ -1,4 +1,4 @@
-#include "executor/elementwise_program.hpp"
+#include "executor/plan/elementwise_program.hpp"
 
 #include <algorithm>
 #include <array>
