@@ -226,7 +226,7 @@ def beyond_the_executor(path: str, source: str) -> list[str]:
     return [
         f"{path}:{number}: {header}"
         for number, header in found
-        if is_plugin or not (Path(path).stem == "device_program" and KNOWS_THE_MODEL.fullmatch(header))
+        if is_plugin or not (Path(path).stem == "model_profile" and KNOWS_THE_MODEL.fullmatch(header))
     ]
 
 

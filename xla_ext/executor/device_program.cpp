@@ -1,8 +1,9 @@
 #include "executor/device_program.hpp"
 
 #include <cstring>
-#include <ipu_model/profile.hpp>
 #include <poplar/IPUModel.hpp>
+
+#include "executor/model_profile.hpp"
 
 namespace snnjax::executor {
 namespace {
@@ -132,7 +133,7 @@ void DeviceProgram::connectCallbacks(const Callback& callback) {
 
 // The engine's profile with the plan's name, and the memory that values take while the program runs.
 std::string DeviceProgram::profile() const {
-  std::string text = ipu_model::toJson(ipu_model::profileOf(*engine_));
+  std::string text = modelProfile(*engine_);
   text.pop_back();
   text += ",\"program\":" + quoted(plan_.name) + ",\"runs\":" + std::to_string(runs_) + ",\"live_memory\":[";
   for (const PlanLowering::LiveMemory& each : live_memory_) {
@@ -143,10 +144,6 @@ std::string DeviceProgram::profile() const {
   return text + "]}";
 }
 
-std::size_t DeviceProgram::tileMemory() const {
-  std::size_t bytes = 0;
-  for (const ipu_model::TileProfile& tile : ipu_model::profileOf(*engine_).tiles) bytes += tile.memory();
-  return bytes;
-}
+std::size_t DeviceProgram::tileMemory() const { return modelMemory(*engine_); }
 
 }  // namespace snnjax::executor
