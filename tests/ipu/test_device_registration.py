@@ -96,11 +96,15 @@ def test_client_that_fails_warns_once_and_the_cpu_works_on(installed: Path) -> N
 
 def test_package_that_cannot_be_imported_leaves_jax_alone(installed: Path) -> None:
     """Whatever it raises: a JAX of tomorrow may lack a name that snnjax uses."""
-    (installed / "snnjax").mkdir()
-    (installed / "snnjax" / "__init__.py").write_text(
-        "raise AttributeError('module jax has no attribute core')"
-    )
-    output, warnings = run(installed, f"{SOME_WORK}\nprint(jax.devices())")
+    broken = """
+import sys
+class Broken:
+    def find_spec(self, name, *_):
+        if name == "snnjax":
+            raise AttributeError("module jax has no attribute core")
+sys.meta_path.insert(0, Broken())
+"""
+    output, warnings = run(installed, f"{broken}{SOME_WORK}\nprint(jax.devices())")
     assert output == "[CpuDevice(id=0)]\n"
     assert warnings.count("Warning") == 1
     assert "The platform ipu is not there. AttributeError: module jax has no attribute core." in warnings
