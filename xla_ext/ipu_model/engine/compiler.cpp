@@ -61,6 +61,9 @@ void Compiler::append(const Node& node, Block& steps) {
   }
   if (const auto* copy = std::get_if<nodes::Copy>(&node->what)) return appendCopy(*copy, node->name, steps);
   closeCopies();
+  if (const auto* copy = std::get_if<nodes::CrossReplicaCopy>(&node->what)) {
+    return appendCrossReplica(*copy, node->name, steps);
+  }
   std::visit(
       [&](const auto& what) {
         if constexpr (requires { step(what, node->name); }) {

@@ -27,7 +27,6 @@ class Compiler {
   void append(const Node& node, Block& block);
 
   Step step(const nodes::Execute& node, const std::string& name);
-  Step step(const nodes::CrossReplicaCopy& node, const std::string& name);  // replicas.cpp
   Step step(const nodes::StreamCopy& node, const std::string& name);
   Step step(const nodes::RemoteCopy& node, const std::string& name);
   Step step(const nodes::Repeat& node, const std::string& name);
@@ -42,6 +41,8 @@ class Compiler {
 
   void appendCopy(const nodes::Copy& node, const std::string& name, Block& block);
   void closeCopies();
+  void appendCrossReplica(const nodes::CrossReplicaCopy& node, const std::string& name, Block& block);  // replicas.cpp
+  void priceCrossing(std::uint32_t copy);
 
   std::uint32_t computeSet(unsigned id);
   std::uint32_t hostPlan(const std::string& name, std::span<const Run> runs, std::size_t element);
@@ -56,6 +57,11 @@ class Compiler {
   std::unordered_map<unsigned, std::uint32_t> compute_sets_;  // planned ones
   std::unordered_map<const ProgramNode*, BlockId> blocks_;
   CopyGroup copies_;  // the ones at the end of the block that is being planned
+  struct Crossing {   // likewise of copies from replica to replica
+    std::vector<Transfer> transfers;
+    std::vector<Span> read, written;
+    std::vector<std::uint64_t> code;  // of the exchange, by tile
+  } crossing_;
 };
 
 // ---- Memory (memory.cpp) ----

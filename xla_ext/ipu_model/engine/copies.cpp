@@ -6,18 +6,6 @@
 namespace ipu_model {
 namespace {
 
-std::vector<Span> spansOf(const std::vector<Run>& runs) {
-  std::vector<Span> spans;
-  appendSpans(runs, spans);
-  mergeSpans(spans);
-  return spans;
-}
-
-bool intersect(const std::vector<Span>& a, const std::vector<Span>& b) {
-  const auto& [fewer, more] = a.size() < b.size() ? std::tie(a, b) : std::tie(b, a);
-  return std::any_of(fewer.begin(), fewer.end(), [&more](const Span& span) { return intersects(more, span); });
-}
-
 struct Part {  // bytes on one tile
   std::uint32_t tile;
   std::size_t address, bytes;
@@ -41,12 +29,24 @@ std::vector<Part> partsOf(const GraphData& graph, const Layout& layout, const st
   return result;
 }
 
+}  // namespace
+
+std::vector<Span> spansOf(const std::vector<Run>& runs) {
+  std::vector<Span> spans;
+  appendSpans(runs, spans);
+  mergeSpans(spans);
+  return spans;
+}
+
+bool intersect(const std::vector<Span>& a, const std::vector<Span>& b) {
+  const auto& [fewer, more] = a.size() < b.size() ? std::tie(a, b) : std::tie(b, a);
+  return std::any_of(fewer.begin(), fewer.end(), [&more](const Span& span) { return intersects(more, span); });
+}
+
 void addSpans(std::vector<Span>& all, const std::vector<Span>& spans) {
   all.insert(all.end(), spans.begin(), spans.end());
   mergeSpans(all);
 }
-
-}  // namespace
 
 // Walks both sides at once, in the parts that lie on one tile each.
 std::vector<Transfer> transfersOf(const GraphData& graph, const Layout& layout, const CopyRuns& copy) {

@@ -17,6 +17,11 @@ struct CopyRuns {
   std::size_t element;  // bytes
 };
 
+// The elements of runs, sorted and merged; whether two such lists meet; one list with another.
+std::vector<Span> spansOf(const std::vector<Run>& runs);
+bool intersect(const std::vector<Span>& a, const std::vector<Span>& b);
+void addSpans(std::vector<Span>& all, const std::vector<Span>& spans);
+
 // What a copy moves from tile to tile, in order of the elements.
 std::vector<Transfer> transfersOf(const GraphData& graph, const Layout& layout, const CopyRuns& copy);
 

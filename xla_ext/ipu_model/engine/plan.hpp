@@ -91,12 +91,15 @@ struct StepCompute {
 struct StepCopy {
   std::uint32_t copy;
 };
-// From one replica to another: `from` and `to` are host accesses of theirs, through which the elements go. The copy
-// has no moves of its own.
+// From one replica to another: `from` and `to` are host accesses of theirs, through which the elements go. Such copies
+// in a row of which none touches what another writes are one. The copy of the plan has no moves of its own.
 struct StepCrossReplica {
+  struct Part {
+    std::uint32_t from, to;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> replicas;
+  };
   std::uint32_t copy;
-  std::uint32_t from, to;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> replicas;
+  std::vector<Part> parts;
 };
 struct StepStream {
   std::uint32_t stream;

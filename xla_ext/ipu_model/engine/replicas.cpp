@@ -25,35 +25,52 @@ void checkReplicas(const nodes::CrossReplicaCopy& node, unsigned replicas) {
 }  // namespace
 
 // Replica r has the tiles behind those of replica r - 1: seen so, such a copy is an exchange between IPUs.
-Step Compiler::step(const nodes::CrossReplicaCopy& node, const std::string& name) {
+void Compiler::appendCrossReplica(const nodes::CrossReplicaCopy& node, const std::string& name, Block& steps) {
   checkReplicas(node, graph_->replicas);
   const CopyRuns copy{viewOf(node.from).runs(), viewOf(node.to).runs(), node.from.elementType().size()};
+  const std::vector<Span> from = spansOf(copy.from), to = spansOf(copy.to);
+  const bool follows = !steps.empty() && std::holds_alternative<StepCrossReplica>(steps.back());
+  const bool apart =
+      !intersect(from, crossing_.written) && !intersect(to, crossing_.written) && !intersect(to, crossing_.read);
+  if (!follows || !apart) {
+    crossing_ = {};
+    steps.push_back(StepCrossReplica{static_cast<std::uint32_t>(plan_->copies.size()), {}});
+    plan_->copies.emplace_back();
+    plan_->copies.back().name = name;
+  }
+  auto& step = std::get<StepCrossReplica>(steps.back());
+  step.parts.push_back(
+      {hostPlan(name, node.from), hostPlan(name, node.to), {node.replicas.begin(), node.replicas.end()}});
+  addSpans(crossing_.read, from);
+  addSpans(crossing_.written, to);
+  const unsigned tiles = graph_->target.getNumTiles();
+  for (const Transfer& transfer : transfersOf(*graph_, layout_, copy)) {
+    for (const auto& [source, destination] : node.replicas) {
+      crossing_.transfers.push_back({transfer.source + source * tiles, transfer.destination + destination * tiles,
+                                     transfer.from, transfer.to, transfer.bytes});
+    }
+  }
+  priceCrossing(step.copy);
+}
+
+// One exchange of all that crosses, in place of what was counted before.
+void Compiler::priceCrossing(std::uint32_t copy) {
   const poplar::Target& own = graph_->target;
   const unsigned tiles = own.getNumTiles();
   const poplar::Target all = own.createVirtualTarget(own.getNumIPUs() * graph_->replicas, own.getTilesPerIPU());
   ExchangePhase phase(all);
-  for (Transfer transfer : transfersOf(*graph_, layout_, copy)) {
-    for (const auto& [from, to] : node.replicas) {
-      phase.add({transfer.source + from * tiles, transfer.destination + to * tiles, transfer.from, transfer.to,
-                 transfer.bytes});
-    }
-  }
+  for (const Transfer& transfer : crossing_.transfers) phase.add(transfer);
   std::vector<TileBytes> memory(all.getNumTiles());
-  CopyPlan plan;
-  plan.name = name;
-  plan.cost = phase.finish(memory, false);
+  plan_->copies[copy].cost = phase.finish(memory, false);
+  crossing_.code.resize(tiles, 0);
   for (unsigned tile = 0; tile < tiles; ++tile) {
     std::uint64_t code = 0;
     for (unsigned replica = 0; replica < graph_->replicas; ++replica) {
       code = std::max(code, memory[tile + replica * tiles].exchange_code);
     }
-    plan_->memory[tile].exchange_code += code;
+    plan_->memory[tile].exchange_code += code - crossing_.code[tile];
+    crossing_.code[tile] = code;
   }
-  plan_->copies.push_back(std::move(plan));
-  return StepCrossReplica{static_cast<std::uint32_t>(plan_->copies.size() - 1),
-                          hostPlan(name, node.from),
-                          hostPlan(name, node.to),
-                          {node.replicas.begin(), node.replicas.end()}};
 }
 
 void EngineData::runStep(const StepCrossReplica& step) {
@@ -62,13 +79,18 @@ void EngineData::runStep(const StepCrossReplica& step) {
                                 std::to_string(active_.size()) + " of " + std::to_string(replicas_.size()) +
                                 ". Keep it out of branches and loops that replicas take differently.");
   }
-  const HostPlan& from = plan_->host[step.from];
   std::vector<std::vector<std::byte>> sent;
-  for (const auto& [source, destination] : step.replicas) {
-    readOne(from, sent.emplace_back(from.bytes).data(), replicas_[source]);
+  for (const StepCrossReplica::Part& part : step.parts) {
+    const HostPlan& from = plan_->host[part.from];
+    for (const auto& [source, destination] : part.replicas) {
+      readOne(from, sent.emplace_back(from.bytes).data(), replicas_[source]);
+    }
   }
-  for (std::size_t i = 0; i < sent.size(); ++i) {
-    writeOne(plan_->host[step.to], sent[i].data(), replicas_[step.replicas[i].second]);
+  std::size_t next = 0;
+  for (const StepCrossReplica::Part& part : step.parts) {
+    for (const auto& [source, destination] : part.replicas) {
+      writeOne(plan_->host[part.to], sent[next++].data(), replicas_[destination]);
+    }
   }
   countExchange(plan_->copies[step.copy].cost);
   if (counting_) ++counters_.copies[step.copy].executions;

@@ -62,6 +62,28 @@ void copiesAcrossReplicas() {
   CHECK(static_cast<double>(profile.cycles.exchange) > 250e-9 * profile.clock_hz);
 }
 
+// Both ways at once, in one exchange that takes no longer than one of them; what depends on another copy waits for it.
+void sharesAnExchange() {
+  const auto cyclesOf = [](bool both, bool dependent) {
+    Model model(2, kReplicas, kReplicas);
+    const Tensor in = model.variable(FLOAT, {512}, "in", 0), right = model.variable(FLOAT, {512}, "right", 1);
+    const Tensor left = model.variable(FLOAT, {512}, "left", 1);
+    Sequence program({CrossReplicaCopy(in.slice(0, 256), right.slice(0, 256), {{0, 1}})});
+    const Tensor source = dependent ? right.slice(0, 256) : in.slice(256, 512);
+    if (both) program.add(CrossReplicaCopy(source, left.slice(0, 256), {{1, 0}}));
+    model.engine(program);
+    model.write("in", counting(512 * kReplicas));
+    model.run();
+    CHECK_EQUAL(model.read("right", 512 * kReplicas)[512 + 7], 7.0F);
+    if (both) CHECK_EQUAL(model.read("left", 512 * kReplicas)[7], dependent ? 7.0F : 512 + 256 + 7.0F);
+    CHECK_EQUAL(model.profile().copies.size(), both && dependent ? 2U : 1U);
+    return model.profile().cycles.total();
+  };
+  const std::uint64_t one = cyclesOf(false, false);
+  CHECK_EQUAL(cyclesOf(true, false), one);
+  CHECK(cyclesOf(true, true) > one * 3 / 2);
+}
+
 void swapsInPlace() {
   Model model(1, 2, 2);
   const Tensor a = model.variable(FLOAT, {2}, "a", 0);
@@ -135,6 +157,7 @@ void everything() {
   runsEachOnItsOwnData();
   takesNoLongerThanOne();
   copiesAcrossReplicas();
+  sharesAnExchange();
   swapsInPlace();
   knowsItsNumber();
   loopsAndBranchesEachByItself();
