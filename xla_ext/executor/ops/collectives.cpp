@@ -1,5 +1,6 @@
 // What IPUs exchange with each other. A reduction goes around a ring: each member adds its own to what comes from the
-// one before, so that every link carries each word once, and as often again on the way of the results.
+// one before, so that every link carries each word once, and as often again on the way of the results. One half goes
+// around in one direction and the other half in the other, at the same time.
 #include <bit>
 
 #include "executor/ops/compute_step.hpp"
@@ -29,11 +30,11 @@ TileTensors reduceToOwn(Lowering& lowering, Ring& ring, const std::string& kind,
   const std::vector<std::size_t> counts = countsOf(rows, ring.size());
   const poplar::Type type = all(rows).elementType();
   const TileTensors received = makeOnTiles(lowering, type, counts);
-  TileTensors sent = ring.rowsOf(rows, ring.size() - 1);
+  TileTensors sent = ring.bothWays(rows, ring.size() - 1);
   for (std::size_t row = ring.size() - 1; row-- > 0;) {
-    ring.send(all(sent), all(received), 1);
+    ring.sendBothWays(sent, received);
     sent = row == 0 ? out : makeOnTiles(lowering, type, counts);
-    ring.combine(kind, ring.rowsOf(rows, row), received, sent);
+    ring.combine(kind, ring.bothWays(rows, row), received, sent);
   }
   return sent;
 }
@@ -41,7 +42,7 @@ TileTensors reduceToOwn(Lowering& lowering, Ring& ring, const std::string& kind,
 // Rows of all members from row 0, the own one.
 void gatherFromOwn(Ring& ring, const TileTensors& rows) {
   for (std::size_t row = ring.size(); row-- > 1;) {
-    ring.send(ring.rowOf(rows, (row + 1) % ring.size()), ring.rowOf(rows, row), 1);
+    ring.sendBothWays(ring.bothWays(rows, (row + 1) % ring.size()), ring.bothWays(rows, row));
   }
 }
 

@@ -22,6 +22,9 @@ std::vector<std::size_t> aroundTheLadder(const std::vector<std::int64_t>& group)
   return places;
 }
 
+// Where a tile's elements are parted that go around in both directions.
+std::size_t middleOf(std::size_t size) { return (size + 1) / 2; }
+
 }  // namespace
 
 Ring::Ring(Lowering& lowering, const std::vector<std::int64_t>& members, const std::vector<std::int64_t>& sizes)
@@ -108,6 +111,34 @@ void Ring::swap(const poplar::Tensor& from, const poplar::Tensor& to, std::size_
     for (std::size_t place = 0; place < size_; ++place) receivers[ring[place]] = ring[place ^ bit];
   }
   lowering_.program().add(poplar::program::CrossReplicaCopy(from, to, receivers, lowering_.debug("links")));
+}
+
+void Ring::sendBothWays(const TileTensors& from, const TileTensors& to) {
+  const auto half = [](const TileTensors& parts, bool first) {
+    TileTensors halves(parts.size());
+    for (std::size_t tile = 0; tile < parts.size(); ++tile) {
+      if (!parts[tile].valid()) continue;
+      const std::size_t size = parts[tile].numElements(), middle = middleOf(size);
+      if (first || middle < size) halves[tile] = first ? parts[tile].slice(0, middle) : parts[tile].slice(middle, size);
+    }
+    return halves;
+  };
+  send(all(half(from, true)), all(half(to, true)), 1);
+  const TileTensors rest = half(from, false);
+  const auto has_elements = [](const poplar::Tensor& part) { return part.valid(); };
+  if (std::ranges::any_of(rest, has_elements)) send(all(rest), all(half(to, false)), size_ - 1);
+}
+
+TileTensors Ring::bothWays(const TileTensors& rows, std::size_t row) const {
+  TileTensors parts(rows.size());
+  const std::size_t across = (size_ - row) % size_;
+  for (std::size_t tile = 0; tile < rows.size(); ++tile) {
+    if (!rows[tile].valid()) continue;
+    const std::size_t width = rows[tile].numElements() / size_, middle = middleOf(width);
+    parts[tile] = poplar::concat(rows[tile].slice(row * width, row * width + middle),
+                                 rows[tile].slice(across * width + middle, (across + 1) * width));
+  }
+  return parts;
 }
 
 TileTensors Ring::rowsOf(const TileTensors& rows, std::size_t row) const {

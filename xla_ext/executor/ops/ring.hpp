@@ -30,8 +30,14 @@ class Ring {
   // Each member's elements to the one whose place differs in one bit.
   void swap(const poplar::Tensor& from, const poplar::Tensor& to, std::size_t bit);
 
+  // The first half of each tile's elements to the next member, the other half to the one before: both directions of the
+  // links at once.
+  void sendBothWays(const TileTensors& from, const TileTensors& to);
+
   // Row `row` of all tiles.
   poplar::Tensor rowOf(const TileTensors& rows, std::size_t row) const;
+  // Of all tiles the first half of row `row`, and the other half of the row that is as far away on the other side.
+  TileTensors bothWays(const TileTensors& rows, std::size_t row) const;
   TileTensors rowsOf(const TileTensors& rows, std::size_t row) const;
   // out = kind(a, b), element by element.
   void combine(const std::string& kind, const TileTensors& a, const TileTensors& b, const TileTensors& out);
