@@ -223,3 +223,40 @@ def test_a_loop_of_single_steps(ipus):
     assert_close(on_device(ipus[0], run, inputs, weights), reference(run, inputs, weights), {"rtol": 0})
     gradient = jax.grad(lambda *a: wavy_sum(run(*a)), argnums=(0, 1))
     assert_close(on_device(ipus[0], gradient, inputs, weights), reference(gradient, inputs, weights), CLOSE)
+
+
+def steps_of_descent(loss, params):
+    def step(params, _):
+        value, gradient = jax.value_and_grad(loss)(params)
+        return jax.tree.map(lambda p, g: p - 0.01 * g, params, gradient), value
+
+    return jax.lax.scan(step, params, None, length=3)
+
+
+def two_cotangents(function, params):
+    out, pull = jax.vjp(function, params)
+    return pull(out), pull(jnp.cos(out))
+
+
+# The backward pass finds its forward pass on the tiles, once or several times, or has to run it again.
+COMPOSED = {
+    "jacobian": lambda function, loss: jax.jacrev(function),
+    "checkpoint": lambda function, loss: jax.grad(lambda p: jnp.sum(jnp.sin(jax.checkpoint(function)(p)))),
+    "two cotangents": lambda function, loss: functools.partial(two_cotangents, function),
+    "training in a loop": lambda function, loss: functools.partial(steps_of_descent, loss),
+    "branch": lambda function, loss: jax.grad(
+        lambda p: jax.lax.cond(jnp.sum(p[1].weights) > 0, loss, lambda p: 2 * loss(p), p)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_networks_inside_transformations(ipus, name):
+    rng = np.random.default_rng(12)
+    params, lists = network(rng), events(rng)
+
+    def function(params: Any) -> jax.Array:
+        return outputs(lists, *params, capacity=3)[0][-1]
+
+    run = COMPOSED[name](function, lambda params: wavy_sum(function(params)))
+    assert_close(on_device(ipus[0], run, params), reference(run, params), CLOSE)
