@@ -36,13 +36,13 @@ def valid_calls(num_networks: int) -> list[calls.Call]:
         found += calls.calls_of(with_gradient(function), *given)
         found += calls.calls_of(function, *given)
     for batch, width in ((3, 5), (17, 65), (2, 300)):
-        for function, given in _single_ops(batch, width):
+        for function, given in single_ops(batch, width):
             found += calls.calls_of(with_gradient(function), *given)
     assert {call.target for call in found} == set(TARGETS)
     return found
 
 
-def _single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
+def single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
     """The other ops in all their forms, on arrays of this size."""
     ones, rows = jnp.ones(width), jnp.ones((batch, width))
     found: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []

@@ -56,7 +56,7 @@ class Arrays {
     for (std::size_t i = 0; i < operands.size(); ++i) buffers_.push_back(operands.get<ffi::AnyBuffer>(i).value());
     countGroups();
   }
-  Arrays(std::string op, ffi::RemainingRets results) : op_(std::move(op)) {
+  Arrays(std::string op, ffi::RemainingRets results) : op_(std::move(op)), are_results_(true) {
     for (std::size_t i = 0; i < results.size(); ++i) {
       buffers_.push_back(*results.get<ffi::AnyBuffer>(i).value());
       wishHugePages(buffers_.back().untyped_data(), buffers_.back().size_bytes());
@@ -67,15 +67,14 @@ class Arrays {
   Index groups() const { return groups_; }
   bool isEnd() const { return next_ == buffers_.size(); }
 
-  // The next array, of a shape (behind the groups axis; -1: any length) and of one of some types.
+  // The next array, of a shape (behind the groups axis) and of one of some types. Groups may share an operand, but no
+  // result: each writes its own.
   Array take(const char* name, const Shape& shape, const Types& types) {
     if (isEnd()) throw Misfit(op_ + ": `" + name + "` must be given, got nothing. Call it through snnjax.");
     const ffi::AnyBuffer& buffer = buffers_[next_++];
     const auto dims = buffer.dimensions();
-    bool fits = dims.size() == shape.size() + 1 && (dims[0] == 1 || dims[0] == groups_);
-    for (std::size_t axis = 0; fits && axis < shape.size(); ++axis) {
-      fits = shape[axis] < 0 ? dims[axis + 1] >= 0 : dims[axis + 1] == shape[axis];
-    }
+    const bool fits = dims.size() == shape.size() + 1 && (dims[0] == groups_ || (dims[0] == 1 && !are_results_)) &&
+                      std::equal(shape.begin(), shape.end(), dims.begin() + 1);
     if (!fits) throw Misfit(message(name, "have the shape " + text(shape), textOf(dims)));
     if (std::find(types.begin(), types.end(), buffer.element_type()) == types.end()) {
       throw Misfit(
@@ -127,6 +126,7 @@ class Arrays {
   }
 
   std::string op_;
+  bool are_results_ = false;
   std::vector<ffi::AnyBuffer> buffers_;
   std::size_t next_ = 0;
   Index groups_ = 1;

@@ -17,23 +17,26 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 static_assert(std::endian::native == std::endian::little);
 
 void writeBits(const Bits& from, Index rows, Index neurons, std::uint8_t* to) {
-  if (static_cast<void*>(from.row(0)) == to) return;
+  if (static_cast<const void*>(from.row(0)) == to) return;
   const Index bytes = (neurons + 7) / 8;
   for (Index r = 0; r < rows; ++r) std::memcpy(to + r * bytes, from.row(r), static_cast<std::size_t>(bytes));
 }
 
-Bits readBits(std::uint8_t* from, Index rows, Index neurons) {
-  Bits to = Bits::over(from, rows, neurons);
-  if (static_cast<void*>(to.row(0)) == from) return to;
-  const Index bytes = (neurons + 7) / 8, rest = neurons % 64;
-  for (Index r = 0; r < rows; ++r) {
-    std::uint64_t* row = to.row(r);
-    if (rest != 0) row[to.words() - 1] = 0;
-    std::memcpy(row, from + r * bytes, static_cast<std::size_t>(bytes));
-    // Bits behind the last neuron name none: they are dropped, whoever wrote them.
-    if (rest != 0) row[to.words() - 1] &= (std::uint64_t{1} << rest) - 1;
+GivenBits::GivenBits(const std::uint8_t* bytes, Index rows, Index neurons) : words_((neurons + 63) / 64) {
+  if (areWords(bytes, neurons)) {
+    first_ = reinterpret_cast<const std::uint64_t*>(bytes);
+    return;
   }
-  return to;
+  copy_ = Bits(rows, neurons);
+  first_ = copy_.row(0);
+  const Index stride = (neurons + 7) / 8, rest = neurons % 64;
+  for (Index r = 0; r < rows; ++r) {
+    std::uint64_t* row = copy_.row(r);
+    if (rest != 0) row[words_ - 1] = 0;
+    std::memcpy(row, bytes + r * stride, static_cast<std::size_t>(stride));
+    // Bits behind the last neuron name none: they are dropped, whoever wrote them.
+    if (rest != 0) row[words_ - 1] &= (std::uint64_t{1} << rest) - 1;
+  }
 }
 
 LayerConstants::LayerConstants(Index neurons, Numbers decay, Index decays, Numbers gain, Index gains, Numbers threshold,

@@ -26,14 +26,18 @@ namespace snnjax {
 inline constexpr Index kForwardBlock = 8, kBackwardBlock = 16;
 inline Index forwardBlocks(Index batch) { return (batch + kForwardBlock - 1) / kForwardBlock; }
 
+// Whether an array with rows of (neurons + 7) / 8 bytes, the lowest bit first, is one of whole words.
+inline bool areWords(const std::uint8_t* bytes, Index neurons) {
+  return bytes != nullptr && neurons % 64 == 0 && reinterpret_cast<std::uintptr_t>(bytes) % sizeof(std::uint64_t) == 0;
+}
+
 // Spikes or other marks of neurons, a bit each, in rows of whole words that hold whatever was there before.
 class Bits {
  public:
   Bits() = default;
   Bits(Index rows, Index neurons) : words_((neurons + 63) / 64), memory_(rows * words_), first_(memory_.data()) {}
 
-  // In place of an array of results or operands with rows of (neurons + 7) / 8 bytes, the lowest bit first; or, where
-  // these are not whole words, in memory of their own.
+  // In place of such an array of results; or, where that is not of whole words, in memory of their own.
   static Bits over(std::uint8_t* bytes, Index rows, Index neurons) {
     if (!areWords(bytes, neurons)) return Bits(rows, neurons);
     Bits bits;
@@ -43,18 +47,30 @@ class Bits {
   }
 
   Index words() const { return words_; }
-  std::uint64_t* row(Index index) const { return first_ + index * words_; }
+  std::uint64_t* row(Index index) { return first_ + index * words_; }
+  const std::uint64_t* row(Index index) const { return first_ + index * words_; }
   explicit operator bool() const { return first_ != nullptr; }
 
  private:
-  static bool areWords(const std::uint8_t* bytes, Index neurons) {
-    return bytes != nullptr && neurons % 64 == 0 &&
-           reinterpret_cast<std::uintptr_t>(bytes) % sizeof(std::uint64_t) == 0;
-  }
-
   Index words_ = 0;
   Borrowed<std::uint64_t> memory_;
   std::uint64_t* first_ = nullptr;
+};
+
+// Marks that are an operand, and so are not to be written: where they lie, or in whole words of their own.
+class GivenBits {
+ public:
+  GivenBits() = default;
+  GivenBits(const std::uint8_t* bytes, Index rows, Index neurons);
+
+  Index words() const { return words_; }
+  const std::uint64_t* row(Index index) const { return first_ + index * words_; }
+  explicit operator bool() const { return first_ != nullptr; }
+
+ private:
+  Index words_ = 0;
+  Bits copy_;
+  const std::uint64_t* first_ = nullptr;
 };
 
 inline Index countBits(const std::uint64_t* bits, Index words) {
@@ -63,9 +79,8 @@ inline Index countBits(const std::uint64_t* bits, Index words) {
   return count;
 }
 
-// To and from such an array; nothing is moved where the bits lie over it. Bits that are read are not to be written.
+// To an array of results; nothing is moved where the bits lie over it.
 void writeBits(const Bits& from, Index rows, Index neurons, std::uint8_t* to);
-Bits readBits(std::uint8_t* from, Index rows, Index neurons);
 
 // The constants of the neurons of a layer as float32, one a neuron, padded to whole words of neurons.
 class LayerConstants {
@@ -114,7 +129,7 @@ struct LayerForward {
   float* counts;             // * true spikes [batch, neurons]
   std::int32_t* dropped;     // * [batch]
   std::int32_t* num_spikes;  // * true spikes of each row
-  const Bits& spikes;        // the listed spikes, one row per step and sample
+  Bits& spikes;              // the listed spikes, one row per step and sample
   Bits near;                 // of a layer with lists: the listed neurons that do not spike
   SpikeLists* lists;         // of a recurrent layer: of `spikes`, a part for each block of samples
 };
@@ -141,8 +156,8 @@ struct LayerBackward {
   const SpikeLists& inputs;
   Extent extent;
   Numbers first_v, first_spikes, record;
-  const Bits& spikes;  // the listed spikes
-  const Bits& listed;  // all listed neurons; empty: all
+  const GivenBits& spikes;  // the listed spikes
+  const GivenBits& listed;  // all listed neurons; empty: all
   Above above;
   std::vector<Numbers> g_spikes;              // further cotangents of the spikes [steps, batch, neurons]
   Numbers g_counts, g_last_v, g_last_spikes;  // [batch, neurons]

@@ -36,6 +36,7 @@ class Network {
   Index steps() const { return steps_; }
   Index batch() const { return batch_; }
   Index inputs() const { return inputs_; }
+  Index inputWidth() const { return fields_.has_lists ? capacity_ : inputs_; }  // of their array
   Index neurons(std::size_t layer) const { return layers_[layer].neurons; }
   Index outputs() const { return readout_.neurons; }
   std::size_t size() const { return layers_.size(); }

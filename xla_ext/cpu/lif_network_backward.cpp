@@ -70,7 +70,7 @@ struct Cotangents {
     const NetworkFields& fields = network.fields();
     const Arrays::Types types{network.type()};
     const Index batch = network.batch();
-    inputs = take("g.inputs", {network.steps(), batch, -1}, kFloating);
+    inputs = take("g.inputs", {network.steps(), batch, network.inputWidth()}, kFloating);
     for (std::size_t l = 0; l < layers.size(); ++l) {
       const Index width = l == 0 ? network.inputs() : network.neurons(l - 1);
       layers[l].weights = take("g.weights", {width, network.neurons(l)}, types);
@@ -125,16 +125,16 @@ class BackwardPass {
   void run() {
     const Index rows = extent_.rows();
     if (recorded_.record_inputs) {
-      input_bits_ = readBits(recorded_.record_inputs.at<std::uint8_t>(group_), rows, network_.inputs());
+      input_bits_ = GivenBits(recorded_.record_inputs.at<const std::uint8_t>(group_), rows, network_.inputs());
       recorded_inputs_ = std::make_unique<RecordedSource>(
-          *source_, input_bits_.row(0), recorded_.record_is_binary.at<std::uint8_t>(group_), network_.inputs());
+          *source_, input_bits_.row(0), recorded_.record_is_binary.at<const std::uint8_t>(group_), network_.inputs());
     }
     const RowSource& inputs = recorded_inputs_ ? *recorded_inputs_ : *source_;
     lists_.emplace_back(inputs, rows, network_.inputs(), extent_.batch, ends_.data(), threads_);
     for (std::size_t l = 0; l < network_.size(); ++l) {
       layers_.push_back(network_.layer(l, group_));
       const Index neurons = network_.neurons(l);
-      spikes_.push_back(readBits(recorded_.layers[l].record_spikes.at<std::uint8_t>(group_), rows, neurons));
+      spikes_.emplace_back(recorded_.layers[l].record_spikes.at<const std::uint8_t>(group_), rows, neurons);
       if (l + 1 == network_.size() && !network_.fields().has_readout) continue;
       sources_.emplace_back(spikes_.back().row(0), neurons);
       lists_.emplace_back(sources_.back(), rows, neurons, extent_.batch, nullptr, threads_);
@@ -174,9 +174,9 @@ class BackwardPass {
   void runLayer(std::size_t l) {
     const Recorded::LayerArrays& from = recorded_.layers[l];
     const Cotangents::LayerArrays& to = to_.layers[l];
-    const Bits listed = from.record_listed
-                            ? readBits(from.record_listed.at<std::uint8_t>(group_), extent_.rows(), network_.neurons(l))
-                            : Bits();
+    const GivenBits listed = from.record_listed ? GivenBits(from.record_listed.at<const std::uint8_t>(group_),
+                                                            extent_.rows(), network_.neurons(l))
+                                                : GivenBits();
     LayerBackward pass{
         .layer = layers_[l],
         .inputs = lists_[l],
@@ -266,11 +266,11 @@ class BackwardPass {
   const std::vector<std::int32_t> ends_;
   const Extent extent_;
   const std::unique_ptr<RowSource> source_;
-  Bits input_bits_;
+  GivenBits input_bits_;
   std::unique_ptr<RowSource> recorded_inputs_;
   // Deques, because layers, lists and bits are referred to.
   std::deque<Layer> layers_;
-  std::deque<Bits> spikes_;
+  std::deque<GivenBits> spikes_;
   std::deque<BitSource> sources_;
   std::deque<SpikeLists> lists_;  // of the inputs, and of the spikes of each layer
   Borrowed<float> g_above_;

@@ -102,7 +102,7 @@ class ForwardPass {
   void recordInputs() {
     const SpikeLists& inputs = lists_.back();
     auto* is_binary = results_.record_is_binary.at<std::uint8_t>(group_);
-    const Bits bits = Bits::over(results_.record_inputs.at<std::uint8_t>(group_), extent_.rows(), network_.inputs());
+    Bits bits = Bits::over(results_.record_inputs.at<std::uint8_t>(group_), extent_.rows(), network_.inputs());
     threads_.run(extent_.steps, [&](Index step, Index) {
       std::fill_n(bits.row(step * extent_.batch), extent_.batch * bits.words(), std::uint64_t{0});
       std::vector<float> dense(static_cast<std::size_t>(network_.inputs()));
@@ -173,7 +173,7 @@ class ForwardPass {
     if (to.ids) writeLists(pass, neurons, layer.capacity, to);
     if (to.record_spikes) writeBits(pass.spikes, rows, neurons, to.record_spikes.at<std::uint8_t>(group_));
     if (!to.record_listed) return;
-    const Bits listed(rows, neurons);
+    Bits listed(rows, neurons);
     for (Index i = 0; i < rows * listed.words(); ++i) listed.row(0)[i] = pass.spikes.row(0)[i] | pass.near.row(0)[i];
     writeBits(listed, rows, neurons, to.record_listed.at<std::uint8_t>(group_));
   }
@@ -188,6 +188,7 @@ class ForwardPass {
 
   void runReadout() {
     const Layer layer = network_.readout(group_);
+    Bits none(extent_.rows(), layer.neurons());
     LayerForward pass{
         .layer = layer,
         .inputs = lists_.back(),
@@ -200,7 +201,7 @@ class ForwardPass {
         .counts = nullptr,
         .dropped = nullptr,
         .num_spikes = nullptr,
-        .spikes = Bits(extent_.rows(), layer.neurons()),
+        .spikes = none,
         .near = {},
         .lists = nullptr,
     };

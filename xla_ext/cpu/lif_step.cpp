@@ -132,15 +132,24 @@ constexpr Index kColumnsPerTask = 256;
 // The operands, read a few columns at a time.
 class Operands {
  public:
-  explicit Operands(Arrays& arrays) : Operands(arrays, arrays.nextLength(0), arrays.nextLength(1)) {}
-  Operands(Arrays& arrays, Index num_rows, Index num_neurons)
-      : rows(num_rows),
-        neurons(num_neurons),
+  explicit Operands(Arrays& arrays)
+      : rows(arrays.nextLength(0)),
+        neurons(arrays.nextLength(1)),
         v(OperandRows::whole(arrays, "v", rows, neurons, kFloating)),
         current(OperandRows::whole(arrays, "current", rows, neurons, {v.type()})),
-        decay(arrays, "decay", rows, neurons, {v.type()}),
-        threshold(arrays, "threshold", rows, neurons, {v.type()}),
-        gain(arrays, "gain", rows, neurons, {v.type()}) {}
+        decay(OperandRows::constant(arrays, "decay", neurons, {v.type()})),
+        threshold(OperandRows::constant(arrays, "threshold", neurons, {v.type()})),
+        gain(OperandRows::constant(arrays, "gain", neurons, {v.type()})) {}
+
+  // Their cotangents, of the same forms.
+  Operands(const Operands& operands, Arrays& results)
+      : rows(operands.rows),
+        neurons(operands.neurons),
+        v(operands.v.cotangent(results, "g_v")),
+        current(operands.current.cotangent(results, "g_current")),
+        decay(operands.decay.cotangent(results, "g_decay")),
+        threshold(operands.threshold.cotangent(results, "g_threshold")),
+        gain(operands.gain.cotangent(results, "g_gain")) {}
 
   Index rows, neurons;
   OperandRows v, current, decay, threshold, gain;
@@ -236,7 +245,7 @@ class Backward {
         operands_(operands),
         g_v_new_(OperandRows::whole(operands, "g_v_new", operands_.rows, operands_.neurons, {operands_.v.type()})),
         g_spikes_(OperandRows::whole(operands, "g_spikes", operands_.rows, operands_.neurons, {operands_.v.type()})),
-        g_(results, operands_.rows, operands_.neurons) {}
+        g_(operands_, results) {}
 
   void run(Index groups, const Threads& threads) const {
     std::vector<Sums> sums(static_cast<std::size_t>(groups), Sums(operands_.neurons));
@@ -297,7 +306,7 @@ class Backward {
   Convention convention_;
   Operands operands_;
   OperandRows g_v_new_, g_spikes_;
-  Operands g_;  // the results have the form of the operands
+  Operands g_;
 };
 
 ffi::Error lifStep(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results,

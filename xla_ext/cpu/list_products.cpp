@@ -108,6 +108,7 @@ class Product {
   // the sum of an element.
   template <typename Work>
   void cut(Index first_row, Index rows, Index tile, Work work) {
+    if (rows == 0) return;
     const Index tiles = (matrix_.outputs + tile - 1) / tile, threads = threads_.count();
     const Index ranges = tiles % threads == 0 || tiles >= 4 * threads ? 1 : threads;
     const Index range = roundUp((rows + ranges - 1) / ranges, kRowsAtOnce);

@@ -7,44 +7,49 @@
 
 namespace snnjax {
 
-// Takes its array with whatever of these forms it has behind the groups axis: [1], [neurons] or [rows, neurons].
 class OperandRows {
  public:
-  OperandRows(Arrays& arrays, const char* name, Index rows, Index neurons, const Arrays::Types& types)
-      : neurons_(neurons), is_per_row_(arrays.nextLength(1) >= 0), is_one_(!is_per_row_ && arrays.nextLength(0) == 1) {
-    const Arrays::Shape one{1}, each{neurons}, all{rows, neurons};
-    array_ = arrays.take(name, is_per_row_ ? all : is_one_ ? one : each, types);
+  // Each takes the next array: of whatever form it has behind the groups axis, [1], [neurons] or [rows, neurons];
+  static OperandRows any(Arrays& arrays, const char* name, Index rows, Index neurons, const Arrays::Types& types) {
+    return {arrays, name, arrays.nextLength(1) >= 0 ? Form::kPerRow : formOfConstant(arrays), rows, neurons, types};
   }
-
-  // Takes [rows, neurons] and nothing else.
+  // one for all rows, [1] or [neurons];
+  static OperandRows constant(Arrays& arrays, const char* name, Index neurons, const Arrays::Types& types) {
+    return {arrays, name, formOfConstant(arrays), 0, neurons, types};
+  }
+  // [rows, neurons];
   static OperandRows whole(Arrays& arrays, const char* name, Index rows, Index neurons, const Arrays::Types& types) {
-    return {arrays.take(name, {rows, neurons}, types), neurons};
+    return {arrays, name, Form::kPerRow, rows, neurons, types};
+  }
+  // the cotangent of this one, in its form.
+  OperandRows cotangent(Arrays& results, const char* name) const {
+    return {results, name, form_, rows_, neurons_, {type()}};
   }
 
-  bool isPerRow() const { return is_per_row_; }
-  bool isOne() const { return is_one_; }
+  bool isPerRow() const { return form_ == Form::kPerRow; }
   ffi::DataType type() const { return array_.type(); }
 
   // `count` columns of a row as float32: where they lie, or in scratch, which is made large enough.
   const float* read(Index group, Index row, Index first, Index count, std::vector<float>& scratch) const {
     const Numbers numbers = array_.numbers(group);
-    const Index place = is_per_row_ ? row * neurons_ + first : is_one_ ? 0 : first;
-    if (!numbers.is_bfloat16 && !is_one_) return numbers.float32() + place;
+    const bool is_one = form_ == Form::kOne;
+    const Index place = isPerRow() ? row * neurons_ + first : is_one ? 0 : first;
+    if (!numbers.is_bfloat16 && !is_one) return numbers.float32() + place;
     scratch.resize(static_cast<std::size_t>(count));
     if (count == 0) return scratch.data();
-    numbers.read(place, is_one_ ? 1 : count, scratch.data());
-    if (is_one_) std::fill(scratch.begin(), scratch.end(), scratch[0]);
+    numbers.read(place, is_one ? 1 : count, scratch.data());
+    if (is_one) std::fill(scratch.begin(), scratch.end(), scratch[0]);
     return scratch.data();
   }
 
   // The other way.
   void write(Index group, Index row, Index first, Index count, const float* from) const {
-    array_.numbers(group).write(is_per_row_ ? row * neurons_ + first : first, count, from);
+    array_.numbers(group).write(isPerRow() ? row * neurons_ + first : first, count, from);
   }
 
-  // Writes sums over the rows, one a neuron, or their sum.
+  // Writes sums over the rows, one a neuron, or their sum: into an array that has no rows.
   void writeSums(Index group, const std::vector<double>& sums) const {
-    if (!is_one_) {
+    if (form_ == Form::kPerNeuron) {
       const std::vector<float> rounded(sums.begin(), sums.end());
       write(group, 0, 0, neurons_, rounded.data());
       return;
@@ -56,10 +61,18 @@ class OperandRows {
   }
 
  private:
-  OperandRows(Array whole, Index neurons) : neurons_(neurons), is_per_row_(true), is_one_(false), array_(whole) {}
+  enum class Form { kOne, kPerNeuron, kPerRow };
 
-  Index neurons_;
-  bool is_per_row_, is_one_;
+  OperandRows(Arrays& arrays, const char* name, Form form, Index rows, Index neurons, const Arrays::Types& types)
+      : form_(form), rows_(rows), neurons_(neurons) {
+    const Arrays::Shape one{1}, each{neurons}, all{rows, neurons};
+    array_ = arrays.take(name, isPerRow() ? all : form == Form::kOne ? one : each, types);
+  }
+
+  static Form formOfConstant(const Arrays& arrays) { return arrays.nextLength(0) == 1 ? Form::kOne : Form::kPerNeuron; }
+
+  Form form_;
+  Index rows_, neurons_;
   Array array_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cfenv>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -10,13 +11,31 @@
 namespace snnjax {
 namespace {
 
+// Sets a thread's floating-point environment, and takes it back in the end.
+class Environment {
+ public:
+  explicit Environment(const std::fenv_t& environment) {
+    std::fegetenv(&before_);
+    std::fesetenv(&environment);
+  }
+  ~Environment() { std::fesetenv(&before_); }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  std::fenv_t before_;
+};
+
 // Outlives the call that made it: the pool may start a helper only after all the work is done.
 class SharedWork {
  public:
-  SharedWork(Index tasks, const std::function<void(Index, Index)>& work) : tasks_(tasks), work_(&work) {}
+  SharedWork(Index tasks, const std::function<void(Index, Index)>& work) : tasks_(tasks), work_(&work) {
+    std::fegetenv(&environment_);
+  }
 
   void help() {
     const Index worker = workers_.fetch_add(1);
+    const Environment environment(environment_);
     for (Index task = next_.fetch_add(1); task < tasks_; task = next_.fetch_add(1)) {
       try {
         (*work_)(task, worker);
@@ -37,6 +56,7 @@ class SharedWork {
   const Index tasks_;
   const std::function<void(Index, Index)>* work_;  // alive while a task is left
   std::atomic<Index> next_{0}, done_{0}, workers_{0};
+  std::fenv_t environment_;  // of the caller
   std::mutex mutex_;
   std::exception_ptr error_;
 };
@@ -53,7 +73,12 @@ void Threads::run(Index tasks, const std::function<void(Index, Index)>& work) co
     return;
   }
   const auto shared = std::make_shared<SharedWork>(tasks, work);
-  for (Index helper = 0; helper < helpers; ++helper) schedule_([shared] { shared->help(); });
+  try {
+    for (Index helper = 0; helper < helpers; ++helper) schedule_([shared] { shared->help(); });
+  } catch (...) {
+    // Those that were scheduled need `work`, so nothing leaves this call before it is done: by fewer, the caller among
+    // them.
+  }
   shared->help();
   shared->wait();
 }

@@ -11,14 +11,17 @@ class Threads {
  public:
   using Task = std::function<void()>;
 
-  // `schedule` hands a task to a pool; up to `count` threads, the caller included, work at once.
+  // `schedule` hands a task to a pool, or throws if the pool takes no more; up to `count` threads, the caller included,
+  // work at once.
   Threads(std::function<void(Task)> schedule, Index count);
 
   Index count() const { return count_; }
 
   // Runs work(task, worker) for every task in [0, tasks) and returns when all are done. `worker` in [0, count()) is of
   // one thread at a time. The caller takes tasks itself and waits only for those that another thread has begun, so a
-  // busy pool delays nothing and a pool without threads cannot block. Rethrows the first exception of the work.
+  // busy pool delays nothing and a pool without threads cannot block. Every task computes in the caller's
+  // floating-point environment (rounding, denormal numbers): otherwise its bits would depend on the thread that took
+  // it. Rethrows the first exception of the work.
   void run(Index tasks, const std::function<void(Index task, Index worker)>& work) const;
 
  private:

@@ -25,8 +25,8 @@ class Forward {
         neurons_(operands.nextLength(1)),
         capacity_(results.nextLength(1)),
         v_(OperandRows::whole(operands, "v", rows_, neurons_, kFloating)),
-        threshold_(operands, "threshold", rows_, neurons_, {v_.type()}),
-        second_threshold_(operands, "second_threshold", rows_, neurons_, {v_.type()}),
+        threshold_(OperandRows::any(operands, "threshold", rows_, neurons_, {v_.type()})),
+        second_threshold_(OperandRows::any(operands, "second_threshold", rows_, neurons_, {v_.type()})),
         ids_(results.take("ids", {rows_, capacity_}, {idType(neurons_)})),
         values_(results.take("values", {rows_, capacity_}, {v_.type()})),
         num_spikes_(results.take("num_spikes", {rows_}, {ffi::S32})),
@@ -71,12 +71,12 @@ class Backward {
         neurons_(operands.nextLength(1)),
         surrogate_(surrogate),
         v_(OperandRows::whole(operands, "v", rows_, neurons_, kFloating)),
-        threshold_(operands, "threshold", rows_, neurons_, {v_.type()}),
+        threshold_(OperandRows::any(operands, "threshold", rows_, neurons_, {v_.type()})),
         capacity_(operands.nextLength(1)),
         ids_(operands.take("ids", {rows_, capacity_}, {idType(neurons_)})),
         g_(operands.take("g", {rows_, capacity_}, {v_.type()})),
-        g_v_(OperandRows::whole(results, "g_v", rows_, neurons_, {v_.type()})),
-        g_threshold_(results, "g_threshold", rows_, neurons_, {v_.type()}) {}
+        g_v_(v_.cotangent(results, "g_v")),
+        g_threshold_(threshold_.cotangent(results, "g_threshold")) {}
 
   void run(Index group, const Threads& threads) const {
     const Borrowed<float> products(rows_ * capacity_);

@@ -1,0 +1,118 @@
+"""The handlers called directly: an array that does not fit is refused, before anything is written."""
+
+import functools
+import math
+from collections.abc import Iterator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snnjax._targets import TARGETS
+from tests.fuzz.calls import Array, Call, calls_of, execute
+from tests.fuzz.handlers import single_ops
+from tests.ops.common import with_gradient
+from tests.ops.kernel_checks import needs_kernels
+from tests.ops.random_networks import Form, arguments, runner
+
+pytestmark = needs_kernels
+
+NETWORKS = (
+    Form(3, 2, 5, (6,), 3, recurrent=True, capacity=2),
+    Form(2, 3, 7, (5,), None, given="uint16 lists", slots=4),
+)
+# Lists do not say how many neurons there are, the weights do: (target, number of the call, operand or result).
+FREE = {
+    ("snnjax_spike_matmul", 0, "operands", 2),
+    ("snnjax_spike_matmul_values_backward", 0, "operands", 1),
+    ("snnjax_spike_matmul_weights_backward", 0, "results", 0),
+    ("snnjax_lif_network", 1, "operands", 2),
+}
+
+
+@functools.cache
+def valid_calls() -> dict[str, list[Call]]:
+    """Calls of every handler, as the ops make them, by target: of each network, and the largest of each single op."""
+    found: dict[str, list[Call]] = {target: [] for target in TARGETS}
+    for form in NETWORKS:
+        given = arguments(form, np.random.default_rng(0))
+        for call in calls_of(with_gradient(runner(form, "cpu")), *given):
+            found[call.target].append(call)
+    for function, given in single_ops(17, 65):
+        for call in calls_of(with_gradient(function), *given):
+            found[call.target] = [max(call, *found[call.target], key=_size)] if found[call.target] else [call]
+    return found
+
+
+def _size(call: Call) -> int:
+    return sum(math.prod(shape) for shape, _ in call.operands)
+
+
+def misshapen(kind: str, shape: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Shapes with one mistake, and the axis in which it is: an axis more, or another length."""
+    yield len(shape), (*shape, 2)
+    for axis in range(1, len(shape)):
+        for length in (shape[axis] + 1, shape[axis] - 1)[: 1 if kind == "operands" else 2]:
+            yield axis, (*shape[:axis], length, *shape[axis + 1 :])
+
+
+def with_shape(call: Call, kind: str, place: int, shape: tuple[int, ...]) -> Call:
+    arrays: list[Array] = list(getattr(call, kind))
+    arrays[place] = (shape, arrays[place][1])
+    return call._replace(**{kind: tuple(arrays)})
+
+
+def mistakes(target: str, kind: str) -> Iterator[tuple[str, Call]]:
+    """Each valid call with one array of another shape, and what is wrong with it."""
+    for number, call in enumerate(valid_calls()[target]):
+        for place, (shape, _) in enumerate(getattr(call, kind)):
+            for axis, wrong in misshapen(kind, shape):
+                if axis != 1 or (target, number, kind, place) not in FREE:
+                    yield f"call {number}, {kind}[{place}]: {wrong}", with_shape(call, kind, place, wrong)
+
+
+def refusal(call: Call) -> str:
+    """What a handler says to a call; nothing if it takes it."""
+    try:
+        execute(call, np.random.default_rng(0), lambda: "plain")
+    except jax.errors.JaxRuntimeError as error:
+        return str(error).splitlines()[0]
+    return ""
+
+
+def is_house_form(text: str) -> bool:
+    return text.startswith("INVALID_ARGUMENT: ") and ": `" in text and "` must " in text and ", got " in text
+
+
+@pytest.mark.parametrize("kind", ["operands", "results"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_array_of_another_shape_is_refused(target: str, kind: str) -> None:
+    wrong = dict(mistakes(target, kind))
+    assert wrong
+    taken = {what: said for what, call in wrong.items() if not is_house_form(said := refusal(call))}
+    assert taken == {}
+
+
+def test_result_that_groups_share_is_refused() -> None:
+    """Each group writes its own: of one that all wrote at once, nobody could say what it holds."""
+    form = NETWORKS[0]
+    given = arguments(form, np.random.default_rng(0))
+    stacked = (given[0], *jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), given[1:3]), *given[3:])
+    grouped = jax.vmap(runner(form, "cpu"), (None, 0, 0, None, None, None))
+    (call,) = calls_of(grouped, *stacked)
+    assert refusal(call) == ""
+    for place, (shape, _) in enumerate(call.results):
+        assert shape[0] == 2
+        assert is_house_form(refusal(with_shape(call, "results", place, (1, *shape[1:])))), place
+
+
+@pytest.mark.parametrize("constant", [2, 3, 4])
+def test_gradient_of_a_constant_has_the_form_of_the_constant(constant: int) -> None:
+    """A constant of each row is none; and a result of that form would be left unwritten but for its first row."""
+    call = valid_calls()["snnjax_lif_step_backward"][0]
+    rows, neurons = call.operands[0][0][1:]
+    for shape in ((1, rows, neurons), (1, 1), (1, neurons)):
+        if shape != call.results[constant][0]:
+            said = refusal(with_shape(call, "results", constant, shape))
+            assert said.startswith("INVALID_ARGUMENT: lif_step: `g_"), (shape, said)

@@ -1,0 +1,23 @@
+// Products of lists without a row: XLA drops calls without a result, so that no program reaches them.
+#include "cpu/list_products.hpp"
+
+#include "check.hpp"
+
+int main() {
+  using namespace snnjax;
+  constexpr Index kNeurons = 4, kOutputs = 300;  // two tiles of columns and three threads: the rows are cut as well
+  const Threads threads([](const Threads::Task&) {}, 3);
+  std::vector<float> matrix(kNeurons * kOutputs, 1.0F), out{-1.0F};
+  const ListSource none(nullptr, true, {nullptr, false}, 2, kNeurons);
+  for (const ListedRows::Payload payload : {ListedRows::Payload::kValues, ListedRows::Payload::kSlots}) {
+    const ListedRows lists(none, 0, payload, threads);
+    const Weights weights{{matrix.data(), false}, kNeurons, kOutputs};
+    if (payload == ListedRows::Payload::kValues) {
+      multiplyLists(lists, weights, {out.data(), false}, threads);
+    } else {
+      dotLists(lists, 2, weights, {nullptr, false}, {out.data(), false}, threads);
+    }
+  }
+  CHECK_EQUAL(out[0], -1.0F);
+  return check::failures;
+}
