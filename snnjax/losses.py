@@ -95,8 +95,7 @@ def cross_entropy_max(
     """Cross-entropy of the largest membrane that each class reaches.
 
     ``z[b, c] = max_{t < lengths[b]} outputs[t, b, c]``; the gradient reaches the step of the maximum, in equal shares
-    if there are several. In lists a class is at 0 in the steps that do not list it, and entries of one id and step are
-    compared, not added.
+    if there are several. In lists a class is at 0 in the steps that do not list it, and entries of one id and step add.
 
     Args and errors are those of `cross_entropy_sum`.
 

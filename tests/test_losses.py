@@ -124,6 +124,30 @@ def test_short_lists_equal_dense_where_all_spikes_fit(name: str) -> None:
     )
 
 
+@functools.partial(jax.jit, static_argnames=("name", "dense"))
+def _loss_of_entries(values: jax.Array, ids: jax.Array, name: str, dense: bool, **options: Any) -> Any:
+    """Value and gradient of a loss on lists of 3 classes, or on the dense array they stand for."""
+
+    def loss(values: jax.Array) -> jax.Array:
+        count = jnp.sum((ids >= 0) & (ids < 3), -1, dtype=jnp.int32)
+        lists = SparseSpikes(ids, values, count, count, 3)
+        return LOSSES[name](lists.to_dense() if dense else lists, **options)
+
+    return jax.value_and_grad(loss)(values)
+
+
+@hypothesis.given(st.integers(0, 2**31), st.sampled_from(["cross_entropy_sum", "cross_entropy_max"]))
+def test_entries_of_one_id_and_step_add(seed: int, name: str) -> None:
+    rng = np.random.default_rng(seed)
+    ids = rng.integers(-1, 4, (4, 2, 5), np.int32)  # repeated, missing, out of range
+    # halves between -1 and 1: sums are exact, and often equal in several steps
+    values = rng.integers(-2, 3, ids.shape).astype(np.float32) / 2
+    options = {"labels": rng.integers(0, 3, 2, np.int32), "lengths": rng.integers(0, 5, 2, np.int32)}
+    actual, expected = (_loss_of_entries(values, ids, name, dense, **options) for dense in (False, True))
+    for got, want in zip(actual, expected, strict=True):
+        np.testing.assert_allclose(got, want, atol=2e-6)  # the same float32 sums in another order
+
+
 @pytest.mark.parametrize("name", sorted(LOSSES))
 def test_lists_make_no_array_of_the_dense_size(name: str) -> None:
     time, batch, classes, capacity = 7, 3, 50, 2

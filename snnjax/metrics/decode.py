@@ -5,6 +5,8 @@ lists; lists are read entry by entry, so nothing of the size ``[time, batch, cla
 Results accumulate in float32 (float64 for float64) and steps from `lengths` on count nowhere.
 """
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -97,7 +99,7 @@ def class_maxima(
     """The maximum of each class over time: ``max_{t < lengths[b]} outputs[t, b, c]``, 0 for a sequence of length 0.
 
     The gradient is shared equally among the steps at the maximum. In lists a class is at 0 in the steps that do not
-    list it, and entries of one id and step are compared, not added.
+    list it, and entries of one id and step add.
 
     Errors: those of `class_sums`.
 
@@ -163,8 +165,24 @@ class _Lists:
         return per_class.at[self.rows, self.ids].get(mode="fill", fill_value=0)
 
 
+def _add_duplicates(spikes: SparseSpikes) -> SparseSpikes:
+    """The same lists with one entry for each id, which holds the sum of its entries, in float32 at least."""
+    used = in_range(spikes.ids, spikes.num_neurons)
+    ids = jnp.where(used, spikes.ids.astype(jnp.int32), spikes.num_neurons)
+    ids, values = jax.lax.sort((ids, wide(spikes.values)), num_keys=1)
+    slots = jnp.cumsum(jnp.diff(ids, axis=-1, prepend=-1) != 0, axis=-1, dtype=jnp.int32) - 1
+
+    def merge(ids: Array, values: Array, slots: Array) -> tuple[Array, Array]:
+        unused = jnp.full_like(ids, spikes.num_neurons)
+        return unused.at[slots].set(ids), jnp.zeros_like(values).at[slots].add(values)
+
+    ids, values = jax.vmap(jax.vmap(merge))(ids, values, slots)
+    return dataclasses.replace(spikes, ids=ids, values=values)
+
+
 def _list_maxima(spikes: SparseSpikes, valid: Array, num_steps: Array) -> Array:
-    lists, values = _Lists(spikes, valid), wide(spikes.values)
+    spikes = _add_duplicates(spikes)
+    lists, values = _Lists(spikes, valid), spikes.values
     fixed = jax.lax.stop_gradient(values)
     best = lists.extreme(fixed, -jnp.inf, largest=True)
     unlisted = num_steps[:, None].astype(best.dtype) - lists.add(jnp.ones_like(fixed))
