@@ -2,8 +2,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-DEMO ?= train --task digits --out out
-DEMO_IPU ?= train --task digits --device ipu --epochs 1 --out out/ipu
+DEMO ?= train --task digits --out out --overwrite
+DEMO_IPU ?= train --task digits --device ipu --epochs 1 --out out/ipu --overwrite
 # Two workers: the suite is sized for two cores.
 PYTEST ?= -n 2 --dist worksteal
 

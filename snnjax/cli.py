@@ -4,6 +4,7 @@ Results go to standard output, one line a fact; what went wrong goes to standard
 """
 
 import argparse
+import io
 import json
 import re
 import sys
@@ -65,11 +66,17 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--task", choices=TASK_NAMES, default="digits", help="what to learn (default: digits)"
+        "--task", choices=TASK_NAMES, help="what to learn (default: digits, or that of the resumed run)"
     )
     _add_places(parser)
-    parser.add_argument(
-        "--resume", action="store_true", help="go on from the checkpoint in the folder of the run"
+    start = parser.add_mutually_exclusive_group()
+    start.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on from the checkpoint in the folder of the run, with its settings; more --epochs prolong it",
+    )
+    start.add_argument(
+        "--overwrite", action="store_true", help="replace a checkpoint in the folder of the run"
     )
     parser.add_argument("--epochs", type=int, help="how often to see all training data")
     parser.add_argument("--batch-size", type=int, help="samples a step")
@@ -114,6 +121,7 @@ def _train(options: argparse.Namespace) -> int:
         config=settings.training,
         folder=options.out,
         resume=options.resume,
+        overwrite=options.overwrite,
         settings=settings.as_dict(),
         on_epoch=lambda line: _say(_epoch_line(line, settings.training.epochs)),
         progress_bar=sys.stderr.isatty(),
@@ -173,7 +181,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     from snnjax import train
 
     path = options.out / "checkpoint.npz"
-    header = train.read_header(path)
+    header = train.read_run(path)
     settings = train.TaskSettings.from_header(header)
     parts = train.load_task(settings, options.data)
     net = train.build_network(settings, parts.num_inputs, parts.num_classes)
@@ -207,7 +215,7 @@ def _info(options: argparse.Namespace) -> int:
     _say(f"{'tasks':<12}{', '.join(shipped)} (data in the package); ")
     _say(f"{', '.join(name for name in train.TASKS if name not in shipped)} (with --data)\n")
     if options.checkpoint is not None:
-        _say_checkpoint(train.read_header(options.checkpoint), options.checkpoint)
+        _say_checkpoint(train.read_run(options.checkpoint), options.checkpoint)
     return 0
 
 
@@ -234,15 +242,19 @@ def _say_checkpoint(header: dict[str, Any], path: Path) -> None:
 
 
 def _settings(options: argparse.Namespace) -> Any:
-    """The settings of the task with what was asked for on the command line."""
+    """The settings of the task, or of the run to be resumed, with what was asked for on the command line."""
     from dataclasses import replace
 
-    from snnjax.train import TASKS
+    from snnjax.train import TASKS, TaskSettings, read_run
 
-    settings = TASKS[options.task]
+    settings = TASKS[options.task or "digits"]
+    if options.resume:
+        settings = TaskSettings.from_header(read_run(options.out / "checkpoint.npz"))
     names = ("epochs", "batch_size", "learning_rate", "seed", "second_threshold", "activity_bound")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     changes: dict[str, Any] = {"training": replace(settings.training, **given)}
+    if options.task is not None:
+        changes["task"] = options.task
     if options.hidden is not None:
         changes["hidden"] = tuple(options.hidden)
     if options.capacity is not None or options.dense:
@@ -279,18 +291,25 @@ def _say_throughput(metrics: list[dict[str, Any]]) -> None:
 
 def _draw(folder: Path, settings: Any, net: Any, result: Any, parts: Any) -> None:
     from snnjax import plot
+    from snnjax.train import write_atomically
 
     batch = parts.test.take([0])
     state = net.initial_state(result.params, 1)
     output, _ = net.apply(result.params, state, batch.inputs, lengths=batch.lengths, record_spikes=True)
     bound = settings.training.activity_bound
     try:
-        plot.save(plot.sample(batch.inputs, output, label=int(batch.labels[0])), folder / "raster.png")
-        plot.save(plot.curves(result.metrics), folder / "curves.png")
-        plot.save(plot.activity(result.metrics, bound), folder / "activity.png")
+        pictures = {
+            "raster": plot.sample(batch.inputs, output, label=int(batch.labels[0])),
+            "curves": plot.curves(result.metrics),
+            "activity": plot.activity(result.metrics, bound),
+        }
     except ImportError:
         _say("no pictures: install matplotlib (pip install 'snnjax[cli]')\n")
         return
+    for name, figure in pictures.items():
+        content = io.BytesIO()
+        plot.save(figure, content)
+        write_atomically(folder / f"{name}.png", content.getvalue())
     _say(f"pictures, metrics and checkpoint are in {folder}/\n")
 
 

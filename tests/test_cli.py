@@ -41,7 +41,8 @@ def test_train_writes_pictures_metrics_and_checkpoint(run_folder) -> None:
 
 
 def test_train_resumed_at_its_end_says_the_same(run_folder, capsys) -> None:
-    assert cli.main(["train", *TINY, "--out", str(run_folder), "--resume"]) == 0
+    # without an option but --resume: the settings are those of the run
+    assert cli.main(["train", "--out", str(run_folder), "--resume"]) == 0
     out, err = capsys.readouterr()
     accuracy = 100 * json.loads((run_folder / "test.json").read_text())["accuracy"]
     assert line_with(out, "task") == (
@@ -53,6 +54,27 @@ def test_train_resumed_at_its_end_says_the_same(run_folder, capsys) -> None:
         r"training ran at [\d.]+ [kM] events/s and [\d.]+ [kMG] effective synaptic operations/s\n", out
     )
     assert err == ""
+
+
+def test_used_folder_is_kept(run_folder, capsys) -> None:
+    before = (run_folder / "checkpoint.npz").read_bytes()
+    assert cli.main(["train", *TINY, "--out", str(run_folder)]) == 2
+    assert capsys.readouterr().err == (
+        f"snnjax: fit: `folder` must hold no checkpoint yet, got {run_folder / 'checkpoint.npz'}. "
+        "Go on from it with resume, replace it with overwrite, or name another folder.\n"
+    )
+    assert (run_folder / "checkpoint.npz").read_bytes() == before
+
+
+def test_checkpoint_of_a_newer_version_is_one_line(run_folder, tmp_path, capsys) -> None:
+    header = train.read_run(run_folder / "checkpoint.npz")
+    header["settings"]["dropout"] = 0.1
+    train.save_checkpoint(tmp_path / "checkpoint.npz", {}, header)
+    assert cli.main(["evaluate", "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == (
+        "snnjax: TaskSettings: `header` must hold settings of this version alone, got dropout. "
+        "Use the version of snnjax that trained it.\n"
+    )
 
 
 @pytest.mark.skipif(_model_library.missing() is not None, reason=str(_model_library.missing()))
@@ -173,7 +195,7 @@ def test_mistakes_of_ours_keep_their_traceback(monkeypatch) -> None:
     def broken(folder):
         raise ValueError("shapes do not match")
 
-    monkeypatch.setattr(train, "read_header", broken)
+    monkeypatch.setattr(train, "read_run", broken)
     with pytest.raises(ValueError, match=r"^shapes do not match$"):
         cli.main(["evaluate"])
 
@@ -192,7 +214,7 @@ def test_warnings_are_one_line(run_folder, capsys, monkeypatch) -> None:
         warnings.warn("layer 1 is silent", RuntimeWarning, stacklevel=1)
         return {"best_epoch": 0, "metrics": [], "epoch": 0, "config": {"epochs": 1}, "settings": {}}
 
-    monkeypatch.setattr(train, "read_header", warn)
+    monkeypatch.setattr(train, "read_run", warn)
     assert cli.main(["info", "--checkpoint", "some"]) == 0
     assert capsys.readouterr().err == "snnjax: warning: layer 1 is silent\n"
 

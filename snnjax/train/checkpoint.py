@@ -4,6 +4,7 @@ A checkpoint is an .npz file (a zip whose members carry checksums) of plain arra
 and a JSON text ``header`` that holds everything else. Nothing is pickled, so a checkpoint cannot run code.
 """
 
+import contextlib
 import io
 import json
 import os
@@ -22,6 +23,9 @@ _FORMAT = "snnjax checkpoint 1"
 def write_atomically(path: Path | str, content: bytes) -> None:
     """Write a file so that at no time a part of it stands under its name: not after a kill, not after a power cut.
 
+    Errors: a file that cannot be written, for instance on a full disk; what was written of it is removed, and the old
+    file stays.
+
     Example:
         >>> import pathlib, tempfile
         >>> from snnjax.train import write_atomically
@@ -33,11 +37,20 @@ def write_atomically(path: Path | str, content: bytes) -> None:
     path = Path(path)
     # In the same folder, hence on the same disk, where a rename is atomic; what a kill leaves is overwritten next time.
     partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(partial, path)
+    try:
+        with partial.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(partial, path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            partial.unlink()  # what lacks room is not left with less
+        if isinstance(error, OSError):
+            actual = f"{str(path)!r} ({error.strerror})"
+            way_out = "Make room, or name another folder"
+            fail("write_atomically", "path", "be a file that can be written", actual, way_out)
+        raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)  # the rename itself reaches the disk

@@ -12,12 +12,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax._check import check, fail
+from snnjax._check import check
 from snnjax.data import batches
 from snnjax.network import Network, NetworkParams
 from snnjax.train.background import Prepared, draw_bar, stop_signals
 from snnjax.train.config import TrainConfig, make_optimiser, second_threshold_at
-from snnjax.train.progress import Progress, after_epoch, as_stored, begin, read_progress, save
+from snnjax.train.progress import (
+    Progress,
+    after_epoch,
+    as_stored,
+    begin,
+    check_room,
+    prepare_folder,
+    read_progress,
+    save,
+)
 from snnjax.train.step import Loss, TrainState, evaluate, make_evaluation_step, make_train_step
 from snnjax.train.totals import summarise
 
@@ -42,6 +51,7 @@ def fit(
     decoder: str = "sum",
     folder: Path | str | None = None,
     resume: bool = False,
+    overwrite: bool = False,
     settings: dict[str, Any] | None = None,
     on_epoch: Callable[[dict[str, Any]], None] | None = None,
     progress_bar: bool = False,
@@ -64,14 +74,17 @@ def fit(
         config: the settings.
         decoder: of `snnjax.metrics.predictions`, the one that belongs to the loss.
         folder: for ``checkpoint.npz`` and ``metrics.jsonl``; None keeps nothing.
-        resume: go on from the checkpoint in `folder`.
+        resume: go on from the checkpoint in `folder`. `config.epochs` may have changed, so that a finished run can be
+            prolonged: from there on the schedules are those of the new number.
+        overwrite: replace the checkpoint in `folder`, which is refused otherwise.
         settings: of the caller, for JSON; stored in the checkpoint and compared with it when resumed.
         on_epoch: called with the metrics of each epoch, after its checkpoint.
         progress_bar: draw one, if tqdm is installed.
         device: where the training steps run, such as ``jax.devices("ipu")[0]``; None takes JAX's default.
 
     Raises:
-        ValueError: to resume without a checkpoint, or from one of other settings.
+        ValueError: to resume without a checkpoint, from one of other settings or of more epochs; for a folder that
+            holds a checkpoint, cannot be written to, or has no room for a checkpoint when an epoch begins.
 
     Warns:
         RuntimeWarning: when a layer never spikes in an epoch.
@@ -89,9 +102,8 @@ def fit(
         >>> result.best_epoch, len(result.metrics)
         (1, 1)
     """
-    if resume and folder is None:
-        fail("fit", "folder", "be given to resume", folder, "Name the folder of the run to be resumed")
-    stored, folder = as_stored(config, settings or {}), None if folder is None else Path(folder)
+    folder = prepare_folder(folder, resume=resume, overwrite=overwrite)
+    stored = as_stored(config, settings or {})
     progress = read_progress(folder, stored, params, config) if resume and folder is not None else None
     first = 0 if progress is None else len(progress.metrics)
     source = train if callable(train) else lambda epoch: train
@@ -104,6 +116,7 @@ def fit(
         test = functools.partial(evaluate, network, loss=loss, batch_size=config.batch_size, step=evaluation)
         with draw_bar(progress_bar, config.epochs * steps, first * steps) as advance:
             for epoch in range(first, config.epochs):
+                check_room(folder, progress)
                 state, trained = _train_epoch(
                     train_step, progress, datasets.get(epoch), config, stop, advance, device
                 )

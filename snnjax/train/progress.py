@@ -1,6 +1,8 @@
 """What an epoch changes, and how it gets into a checkpoint and back."""
 
 import json
+import shutil
+import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,13 +10,15 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array
 
-from snnjax._check import check
+from snnjax._check import check, fail
 from snnjax.network import NetworkParams
 from snnjax.train.checkpoint import load_checkpoint, read_header, save_checkpoint, write_atomically
 from snnjax.train.config import TrainConfig, make_optimiser
 from snnjax.train.step import TrainState
 
 CHECKPOINT, METRICS = "checkpoint.npz", "metrics.jsonl"
+# Bytes for what is no array: the metrics of an epoch take about 1 kB, in the header and in their own file.
+_ROOM_FOR_TEXT = 2**22
 
 
 class Progress(NamedTuple):
@@ -56,12 +60,48 @@ def _score(line: dict[str, Any]) -> tuple[float, float]:
     return line["validation_accuracy"], -line["validation_loss"]
 
 
+def prepare_folder(folder: Path | str | None, *, resume: bool, overwrite: bool) -> Path | None:
+    """Make the folder of a run, which must be writable, and must not hold a checkpoint that nobody gave up."""
+    op, way_out = "fit", "Name the folder of the run to be resumed"
+    check(folder is not None or not resume, op, "folder", "be given to resume", folder, way_out)
+    good = not (resume and overwrite)
+    check(good, op, "overwrite", "be left out to resume", overwrite, "Choose one of the two")
+    if folder is None:
+        return None
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+        taken = (folder / CHECKPOINT).exists()
+    except OSError as error:
+        actual = f"{str(folder)!r} ({error.strerror})"
+        fail(op, "folder", "be a folder that can be written to", actual, "Name another folder")
+    way_out = "Go on from it with resume, replace it with overwrite, or name another folder"
+    good = resume or overwrite or not taken
+    check(good, op, "folder", "hold no checkpoint yet", str(folder / CHECKPOINT), way_out)
+    return folder
+
+
+def check_room(folder: Path | None, progress: Progress) -> None:
+    """The disk must have room for one more checkpoint, for the old one stays until the new one is whole."""
+    if folder is None:
+        return
+    needed = sum(leaf.nbytes for leaf in jax.tree.leaves(_arrays(progress))) + _ROOM_FOR_TEXT
+    free = shutil.disk_usage(folder).free
+    actual = f"{free} in {str(folder)!r}"
+    way_out = "Make room, or name a folder on another disk"
+    check(free >= needed, "fit", "folder", f"have {needed} free bytes for a checkpoint", actual, way_out)
+
+
+def _arrays(progress: Progress) -> dict[str, Any]:
+    """The arrays of a checkpoint."""
+    return {**progress.state._asdict(), "best_params": progress.best_params, "key": progress.key}
+
+
 def save(folder: Path, progress: Progress, stored: dict[str, Any]) -> None:
     """Replace the checkpoint and the metrics in `folder`, each atomically."""
-    folder.mkdir(parents=True, exist_ok=True)
-    arrays = {**progress.state._asdict(), "best_params": progress.best_params, "key": progress.key}
     header = {"epoch": len(progress.metrics), "best_epoch": progress.best_epoch, "metrics": progress.metrics}
-    save_checkpoint(folder / CHECKPOINT, arrays, header | stored)
+    save_checkpoint(folder / CHECKPOINT, _arrays(progress), header | stored)
     lines = "".join(json.dumps(line) + "\n" for line in progress.metrics)
     # Written whole, so that it fits the checkpoint wherever an earlier run has ended.
     write_atomically(folder / METRICS, lines.encode())
@@ -72,16 +112,42 @@ def as_stored(config: TrainConfig, settings: dict[str, Any]) -> dict[str, Any]:
     return json.loads(json.dumps({"config": asdict(config), "settings": settings}))
 
 
+def read_run(path: Path | str) -> dict[str, Any]:
+    """The header of a checkpoint that `fit` wrote.
+
+    Errors: those of `read_header`, and a checkpoint that something else wrote.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from snnjax.train import read_run, save_checkpoint
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "checkpoint.npz"
+        >>> run = {"epoch": 3, "best_epoch": 2, "metrics": [], "config": {}, "settings": {}}
+        >>> save_checkpoint(path, {}, run)
+        >>> read_run(path)["best_epoch"]
+        2
+    """
+    header = read_header(path)
+    missing = sorted({"epoch", "best_epoch", "metrics", "config", "settings"} - header.keys())
+    way_out = "Name a checkpoint that `fit` or `snnjax train` wrote"
+    actual = f"no {', '.join(missing)} in {path}"
+    check(not missing, "read_run", "path", "be the checkpoint of a training run", actual, way_out)
+    return header
+
+
 def read_progress(
     folder: Path, stored: dict[str, Any], params: NetworkParams, config: TrainConfig
 ) -> Progress:
-    """The progress in the checkpoint of `folder`, if it was made with the same settings."""
-    header = read_header(folder / CHECKPOINT)
+    """The progress in the checkpoint of `folder`, if it was made with the same settings but for the epochs."""
+    header = read_run(folder / CHECKPOINT)
     for kind, values in stored.items():
-        for name in sorted(values.keys() | header[kind].keys()):
-            old, new = header[kind].get(name), values.get(name)
+        known = header[kind] | ({"epochs": config.epochs} if kind == "config" else {})
+        for name in sorted(values.keys() | known.keys()):
+            old, new = known.get(name), values.get(name)
             way_out = "Resume with the settings of the checkpoint, or start anew in another folder"
             check(old == new, "fit", name, f"be {old!r} as in the checkpoint", repr(new), way_out)
+    expected = f"be at least {header['epoch']}, which the checkpoint has behind it"
+    way_out = "Resume with more epochs, or start anew in another folder"
+    check(config.epochs >= header["epoch"], "fit", "epochs", expected, config.epochs, way_out)
     # The structure of the optimiser's state does not depend on the number of steps.
     state = jax.eval_shape(lambda: begin(params, make_optimiser(config, 1), config).state)
     like = {**state._asdict(), "best_params": params, "key": jax.random.key_data(jax.random.key(0))}

@@ -1,7 +1,8 @@
 """The tasks of the command line: `TASKS` holds every number that decides how each one is trained."""
 
+import inspect
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,6 +64,11 @@ class TaskSettings:
         check_choice(op, "loss", self.loss, tuple(LOSSES))
         good = len(self.hidden) > 0
         check(good, op, "hidden", "hold at least one width", self.hidden, "Try (512, 256)")
+        known = inspect.signature(NEURONS[self.neuron]).parameters
+        unknown = ", ".join(sorted(self.neuron_options.keys() - known.keys()))
+        expected = f"be options of neurons.{self.neuron}"
+        way_out = "Leave it out, or use the version of snnjax that has it"
+        check(not unknown, op, "neuron_options", expected, unknown, way_out)
 
     def as_dict(self) -> dict[str, Any]:
         """What JSON can hold of it, but for `training`."""
@@ -72,13 +78,16 @@ class TaskSettings:
 
     @classmethod
     def from_header(cls, header: dict[str, Any]) -> "TaskSettings":
-        """The settings that a checkpoint was trained with."""
-        settings = dict(header["settings"])
-        check(
-            "task" in settings, "TaskSettings", "header", "name a task", settings, "Train with `snnjax train`"
-        )
-        hidden = tuple(settings.pop("hidden"))
-        return cls(**settings, hidden=hidden, training=TrainConfig(**header["config"]))
+        """The settings that a checkpoint was trained with, from its header (`read_run`)."""
+        op, settings, config = "TaskSettings", dict(header["settings"]), dict(header["config"])
+        check("task" in settings, op, "header", "name a task", settings, "Train with `snnjax train`")
+        for kind, values in ((cls, settings), (TrainConfig, config)):
+            known = {each.name for each in fields(kind)} - {"training"}
+            unknown = ", ".join(sorted(values.keys() - known))
+            way_out = "Use the version of snnjax that trained it"
+            check(not unknown, op, "header", "hold settings of this version alone", unknown, way_out)
+        settings["hidden"] = tuple(settings.get("hidden", cls.hidden))
+        return cls(**settings, training=TrainConfig(**config))
 
 
 class TaskData(NamedTuple):

@@ -1,10 +1,13 @@
 """The training loop: it learns, keeps activity down, chooses by validation, and resumes bit for bit."""
 
+import errno
 import functools
 import json
+import os
 import re
 import signal
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +17,7 @@ import pytest
 import snnjax
 from snnjax import losses, train
 from snnjax.data import EventDataset
+from snnjax.train import progress
 from snnjax.train.progress import after_epoch, begin
 
 STEPS, INPUTS, CLASSES = 6, 12, 2
@@ -148,6 +152,78 @@ def test_resuming_a_finished_run_returns_its_result(whole) -> None:
     assert again.metrics == result.metrics
 
 
+def test_finished_run_is_prolonged(whole, tmp_path) -> None:
+    options = {"folder": tmp_path, "settings": {"hidden": (16,)}}
+    short = run(replace(CONFIG, epochs=1), **options)
+    longer = run(resume=True, **options)
+    assert [line["epoch"] for line in longer.metrics] == [1, 2, 3]
+    assert longer.metrics[0] == short.metrics[0]
+    assert train.read_run(tmp_path / "checkpoint.npz")["config"]["epochs"] == 3
+    text = (
+        "fit: `epochs` must be at least 3, which the checkpoint has behind it, got 2. "
+        "Resume with more epochs, or start anew in another folder."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        run(replace(CONFIG, epochs=2), resume=True, **options)
+
+
+def test_checkpoint_of_another_run_is_replaced_on_request_only(tmp_path) -> None:
+    path = tmp_path / "checkpoint.npz"
+    train.save_checkpoint(path, {}, {"note": "weeks of work"})
+    text = (
+        f"fit: `folder` must hold no checkpoint yet, got {path}. "
+        "Go on from it with resume, replace it with overwrite, or name another folder."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        run(source=lambda epoch: 1 / 0, folder=tmp_path)
+    assert train.read_header(path) == {"note": "weeks of work"}
+    run(replace(CONFIG, epochs=1), folder=tmp_path, overwrite=True)
+    assert train.read_run(path)["epoch"] == 1
+
+
+def test_checkpoint_that_no_run_wrote_is_named(tmp_path) -> None:
+    path = tmp_path / "checkpoint.npz"
+    train.save_checkpoint(path, {}, {"epoch": 1, "metrics": []})
+    text = (
+        f"read_run: `path` must be the checkpoint of a training run, got no best_epoch, config, settings in {path}. "
+        "Name a checkpoint that `fit` or `snnjax train` wrote."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        run(folder=tmp_path, resume=True)
+
+
+def test_folder_that_cannot_be_written_is_named_before_an_epoch(tmp_path) -> None:
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "run"
+    text = (
+        f"fit: `folder` must be a folder that can be written to, got {str(folder)!r} (Not a directory). "
+        "Name another folder."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        run(source=lambda epoch: 1 / 0, folder=folder)
+
+
+def test_read_only_folder_is_named_before_an_epoch(tmp_path, monkeypatch) -> None:
+    def refused(*_, **__):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(progress.tempfile, "TemporaryFile", refused)  # root may write anywhere
+    text = f"got {str(tmp_path)!r} (Read-only file system). Name another folder."
+    with pytest.raises(ValueError, match=f"{re.escape(text)}$"):
+        run(source=lambda epoch: 1 / 0, folder=tmp_path)
+
+
+def test_disk_without_room_for_a_checkpoint_is_named_before_each_epoch(tmp_path, monkeypatch) -> None:
+    def fill(line) -> None:
+        monkeypatch.setattr(progress.shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+
+    trained = []
+    text = r"^fit: `folder` must have \d+ free bytes for a checkpoint, got 0 in "
+    with pytest.raises(ValueError, match=text):
+        run(folder=tmp_path, on_epoch=lambda line: (trained.append(line["epoch"]), fill(line)))
+    assert trained == [1] and train.read_run(tmp_path / "checkpoint.npz")["epoch"] == 1
+
+
 def test_each_epoch_gets_its_own_data_once(whole) -> None:
     asked = []
 
@@ -169,16 +245,16 @@ def test_errors_of_the_data_thread_reach_the_caller() -> None:
 
 def test_epoch_is_chosen_on_validation_data() -> None:
     params = first_params()
-    progress = begin(params, _NoOptimiser(), CONFIG)
+    reached = begin(params, _NoOptimiser(), CONFIG)
     scores = ((0.5, 1.0), (0.9, 3.0), (0.9, 2.0), (0.9, 2.0), (0.7, 0.1))
     for epoch, (accuracy, loss) in enumerate(scores, start=1):
         own = params.layers[0]._replace(bias=jnp.full(16, float(epoch)))
         state = train.TrainState(params._replace(layers=(own,)), ())
         trained = {"loss": 1.0, "accuracy": epoch / 4}
-        progress = after_epoch(progress, state, trained, {"loss": loss, "accuracy": accuracy})
-    assert progress.best_epoch == 3  # among equals the smaller loss, then the earliest
-    assert progress.best_params.layers[0].bias[0] == 3
-    assert [line["epoch"] for line in progress.metrics] == [1, 2, 3, 4, 5]
+        reached = after_epoch(reached, state, trained, {"loss": loss, "accuracy": accuracy})
+    assert reached.best_epoch == 3  # among equals the smaller loss, then the earliest
+    assert reached.best_params.layers[0].bias[0] == 3
+    assert [line["epoch"] for line in reached.metrics] == [1, 2, 3, 4, 5]
 
 
 class _NoOptimiser:
@@ -249,6 +325,10 @@ def test_evaluate_equals_the_single_metrics() -> None:
 
 
 FAILURES = {
+    "overwrite": (
+        lambda: run(folder="none", resume=True, overwrite=True),
+        "fit: `overwrite` must be left out to resume, got True. Choose one of the two.",
+    ),
     "folder": (
         lambda: run(resume=True),
         "fit: `folder` must be given to resume, got None. Name the folder of the run to be resumed.",

@@ -114,6 +114,16 @@ def test_decoder_and_readout_fit_the_loss(loss: str, decoder: str, spikes: bool)
 
 
 FAILURES = {
+    "newer setting": (
+        lambda: TaskSettings.from_header({"settings": {"task": "digits"}, "config": {"momentum": 0.9}}),
+        "TaskSettings: `header` must hold settings of this version alone, got momentum. "
+        "Use the version of snnjax that trained it.",
+    ),
+    "newer neuron option": (
+        lambda: replace(DIGITS, neuron_options={"delay": 1, "reset": "zero"}),
+        "TaskSettings: `neuron_options` must be options of neurons.lif, got delay. "
+        "Leave it out, or use the version of snnjax that has it.",
+    ),
     "task": (
         lambda: replace(DIGITS, task="letters"),
         "TaskSettings: `task` must be one of 'digits', 'vowels', 'fashion', 'nmnist', 'shd', 'ssc', 'dvs-gesture', "
