@@ -1,4 +1,7 @@
-"""A look at the global heaps of an HDF5 file before the HDF5 library, which reads damaged ones for ever.
+"""The HDF5 library kept at arm's length: it crashes on some damaged files, and reads others for ever.
+
+A file is read by `_hdf5_child.py`, in one process of its own for all samples, which is ended where it does not answer.
+The most frequent damage is found before, by a look at the global heaps.
 
 Arrays of variable length lie in global heaps: "GCOL", version 1, three zero bytes, the size of the heap (uint64), then
 objects of a header (index and reference count uint16, four zero bytes, size uint64) and data padded to 8 bytes. An
@@ -7,12 +10,66 @@ object of index 0 is free space, and its size, header included, reaches the end 
 Source: HDF5 File Format Specification 3.0, III.E "Global Heap"; the endless loop is known as HDFGroup/hdf5 1707.
 """
 
+import io
 import mmap
+import os
+import signal
 import struct
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from snnjax.data import _hdf5_child
+
+# Seconds for one block of samples, which takes milliseconds from a disk.
+TIME_LIMIT = 60
 
 _HEAP_HEADER, _OBJECT_HEADER = struct.Struct("<4sB3xQ"), struct.Struct("<HHIQ")
 _SIGNATURE = b"GCOL\x01\0\0\0"
+
+
+def read_blocks(path: Path) -> Iterator[dict[str, np.ndarray]]:
+    """The arrays of some samples at a time, as `_hdf5_child` sends them; ValueError says what is wrong with a file."""
+    # The packages of this process, wherever it found them; "-P": the script's neighbours are none.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-P", _hdf5_child.__file__, str(path), str(TIME_LIMIT)]
+    null, pipe = subprocess.DEVNULL, subprocess.PIPE
+    with subprocess.Popen(command, env=environment, stdin=null, stdout=pipe, stderr=null) as child:
+        assert child.stdout is not None
+        try:
+            yield from receive_blocks(child.stdout)
+        except EOFError:
+            raise ValueError(_how_it_ended(child.wait())) from None
+        finally:
+            child.kill()
+
+
+def receive_blocks(stream: IO[bytes]) -> Iterator[dict[str, np.ndarray]]:
+    """The messages of `_hdf5_child` up to the last; EOFError where they end before it."""
+    while True:
+        header = stream.read(_hdf5_child.LENGTH.size)
+        content = stream.read(*_hdf5_child.LENGTH.unpack(header)) if len(header) == 8 else b""
+        if not content:
+            raise EOFError
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            arrays = dict(archive)
+        if not arrays:
+            return
+        if "error" in arrays:
+            raise ValueError(str(arrays["error"]))
+        yield arrays
+
+
+def _how_it_ended(status: int) -> str:
+    if status == -signal.SIGALRM:
+        return f"no answer of the HDF5 library within {TIME_LIMIT} s"
+    if status < 0:
+        return f"a crash of the HDF5 library ({signal.Signals(-status).name})"
+    return f"no answer of the HDF5 library (exit status {status})"
 
 
 def heap_damage(path: Path) -> str | None:

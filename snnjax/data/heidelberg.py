@@ -1,21 +1,22 @@
 """SHD and SSC: spoken digits and commands as the spikes of 700 channels of a model cochlea, one `.h5` file a split.
 
 The data sets `spikes/times` (seconds) and `spikes/units` hold one array of its own length a sample, `labels` its class.
-Damage that the HDF5 library reports, or that lies in the arrays or their heaps, is refused as by all readers.
-Against damaged inner structures (object headers, B-trees) nothing protects but that library.
+Damaged files are refused as by all readers, those too that crash the HDF5 library or that it would read for ever: it
+runs in a process of its own.
 
 Source: Cramer, Stradmann, Schemmel, Zenke 2020, doi:10.1109/TNNLS.2020.3044364.
 """
 
+import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from snnjax._check import fail, message
 from snnjax.data._files import PathLike, check_downsample, refuse
-from snnjax.data._hdf5 import heap_damage
+from snnjax.data._hdf5 import heap_damage, read_blocks
 from snnjax.data.datasets import EventDataset
 
 _NUM_UNITS = 700
@@ -23,8 +24,6 @@ _SHD_CLASSES, _SSC_CLASSES = 20, 35
 # Seconds; the longest recordings of SHD and SSC last 1.37 s and 1.0 s.
 _SHD_DURATION, _SSC_DURATION = 1.4, 1.0
 _WAY_OUT = "Download it and unpack the .h5 file"
-# Samples read at once: one call into the file for each would dominate.
-_BLOCK = 256
 
 
 class CochleaRecordings(NamedTuple):
@@ -153,36 +152,28 @@ def _samples(op: str, path: PathLike) -> Iterator[tuple[np.ndarray, np.ndarray, 
             yield times.astype(np.float64), units.astype(np.int64), int(label)
 
 
-def _blocks(op: str, path: PathLike) -> Iterator[tuple[Any, Any, np.ndarray]]:
-    """Times, units (arrays of arrays) and labels of some samples at a time."""
-    h5py = _h5py(op)
+def _blocks(op: str, path: PathLike) -> Iterator[tuple[list[np.ndarray], list[np.ndarray], np.ndarray]]:
+    """Times, units (an array a sample) and labels of some samples at a time."""
+    _check_h5py(op)
     if not Path(path).is_file():
         fail(op, "path", "be a readable file", repr(str(path)), _WAY_OUT)
     try:
         damage = heap_damage(Path(path))
         if damage is not None:
             raise ValueError(damage)
-        with h5py.File(path, "r") as file:
-            times, units, labels = (file[name] for name in ("spikes/times", "spikes/units", "labels"))
-            shapes = [times.shape, units.shape, labels.shape]
-            if len(times.shape) != 1 or len(set(shapes)) != 1 or labels.dtype.kind not in "iu":
-                raise ValueError(f"times, units and {labels.dtype} labels of shapes {shapes}")
-            for first in range(0, len(labels), _BLOCK):
-                block = slice(first, first + _BLOCK)
-                yield times[block], units[block], labels[block]
-    except (
-        Exception
-    ) as error:  # h5py answers damage with OSError, KeyError, RuntimeError, TypeError and more.
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        for block in read_blocks(Path(path)):
+            times, units = (
+                np.split(block[name], np.cumsum(block[f"{name}_counts"])[:-1]) for name in ("times", "units")
+            )
+            yield times, units, block["labels"]
+    except Exception as error:  # a child that was hit by a damaged file may send anything
+        reason = " ".join(str(error).split())
         refuse(op, path, "be HDF5 with spikes/times, spikes/units and labels, one entry a sample", reason)
 
 
-def _h5py(op: str) -> Any:
-    """The module h5py, which only this reader needs."""
-    try:
-        import h5py
-    except ImportError as error:
+def _check_h5py(op: str) -> None:
+    """The package h5py, which only this reader needs, must be installed."""
+    if importlib.util.find_spec("h5py") is None:
         way_out = "Install it, for instance with pip install h5py"
-        text = message(op, "h5py", "be installed to read .h5 files", type(error).__name__, way_out)
-        raise ImportError(text) from error
-    return h5py
+        text = message(op, "h5py", "be installed to read .h5 files", ModuleNotFoundError.__name__, way_out)
+        raise ImportError(text)

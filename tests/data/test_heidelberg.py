@@ -1,6 +1,8 @@
 """SHD and SSC files written by the test in the true format."""
 
+import subprocess
 import sys
+import tempfile
 
 import h5py
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snnjax.data import load_shd, load_ssc, read_heidelberg
+from snnjax.data import _hdf5, _hdf5_child, heidelberg, load_shd, load_ssc, read_heidelberg
 from tests.data.damage import flips, survives
 
 SAMPLES = [
@@ -42,6 +44,22 @@ def path(folder):
     return write(folder / "shd_train.h5", SAMPLES)
 
 
+@pytest.fixture(scope="class")
+def at_home():
+    """The child's work is done in this process: it takes a child a fifth of a second to start."""
+
+    def read_blocks(path):
+        with tempfile.TemporaryFile() as stream:
+            _hdf5_child.send_blocks(str(path), stream, 0)
+            stream.seek(0)
+            yield from _hdf5.receive_blocks(stream)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(heidelberg, "read_blocks", read_blocks)
+        yield
+
+
+@pytest.mark.usefixtures("at_home")
 @given(
     st.lists(
         st.tuples(
@@ -82,6 +100,7 @@ def test_load_shd_reads_more_than_one_block(folder):
     assert data.ids[:, 0, 0].tolist() == [k % 700 for k in range(600)]
 
 
+@pytest.mark.usefixtures("at_home")
 def test_read_heidelberg_cut_anywhere(path, folder):
     content = path.read_bytes()
     # HDF5 stores the length of the file; every 13th of some thousand lengths, and the last ones.
@@ -95,6 +114,7 @@ def heap_of(content):
     return slice(start, start + 16 + 4 * 24 + 16)
 
 
+@pytest.mark.usefixtures("at_home")
 @given(st.data())
 def test_read_heidelberg_bits_flipped(path, folder, data):
     content = path.read_bytes()
@@ -123,8 +143,59 @@ def test_read_heidelberg_refuses_damaged_heaps(path, folder, place, value, damag
         damage = damage.replace(f"{{{relative}}}", str(start + relative))
     assert error_of(lambda: read_heidelberg(damaged)) == (
         "read_heidelberg: `path` must be HDF5 with spikes/times, spikes/units and labels, one entry a sample, "
-        f"got ValueError: {damage} in {str(damaged)!r}. Download or extract the file again."
+        f"got {damage} in {str(damaged)!r}. Download or extract the file again."
     )
+
+
+# In place of h5py: a library that a file crashes, one that a file holds for ever, one that ends its process.
+LIBRARIES = {
+    "import os, signal\ndef File(*_): os.kill(os.getpid(), signal.SIGSEGV)": "a crash of the HDF5 library (SIGSEGV)",
+    "def File(*_):\n  while True: pass": "no answer of the HDF5 library within 1 s",
+    "import os\ndef File(*_): os._exit(3)": "no answer of the HDF5 library (exit status 3)",
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_read_heidelberg_outlives_the_hdf5_library(path, tmp_path, monkeypatch, library):
+    (tmp_path / "h5py.py").write_text(library + "\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    if "while" in library:
+        monkeypatch.setattr(_hdf5, "TIME_LIMIT", 1)
+    assert error_of(lambda: read_heidelberg(path)) == (
+        "read_heidelberg: `path` must be HDF5 with spikes/times, spikes/units and labels, one entry a sample, "
+        f"got {LIBRARIES[library]} in {str(path)!r}. Download or extract the file again."
+    )
+
+
+def test_read_heidelberg_refuses_heaps_that_hold_the_hdf5_library_for_ever(path, folder, monkeypatch):
+    content = path.read_bytes()
+    start = heap_of(content).start
+    damaged = folder / "endless.h5"
+    damaged.write_bytes(
+        content[: start + 120] + bytes(2) + content[start + 122 :]
+    )  # no free space, but no end
+    monkeypatch.setattr(heidelberg, "heap_damage", lambda _: None)
+    monkeypatch.setattr(_hdf5, "TIME_LIMIT", 2)
+    assert "got no answer of the HDF5 library within 2 s in " in error_of(lambda: read_heidelberg(damaged))
+
+
+def test_time_limit_is_that_of_the_file_not_of_the_reader(path, monkeypatch):
+    alarms = []
+    monkeypatch.setattr(_hdf5_child.signal, "alarm", alarms.append)
+    monkeypatch.setattr(_hdf5_child, "_BLOCK", 2)
+    at_each_block = [alarms[-2:] for _ in _hdf5_child._blocks(str(path), 7)]
+    assert at_each_block == [[7, 0], [7, 0]]  # set while the library works, not while the block is taken
+    assert alarms[-2:] == [7, 0]
+
+
+def test_read_heidelberg_works_in_a_program_without_a_main_guard(path, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import multiprocessing\nmultiprocessing.set_start_method('spawn')\n"
+        f"from snnjax.data import load_shd\nassert len(load_shd({str(path)!r})) == 3\n"
+    )
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def error_of(call):
@@ -139,6 +210,7 @@ def test_read_heidelberg_refuses_absent_files(folder):
     )
 
 
+@pytest.mark.usefixtures("at_home")
 @pytest.mark.parametrize("drop", ["labels", "spikes/times", "spikes"])
 def test_read_heidelberg_refuses_missing_parts(folder, drop):
     path = write(folder / "part.h5", SAMPLES, drop=drop)
@@ -149,6 +221,7 @@ def test_read_heidelberg_refuses_missing_parts(folder, drop):
     assert text.endswith(f" in {str(path)!r}. Download or extract the file again.")
 
 
+@pytest.mark.usefixtures("at_home")
 @pytest.mark.parametrize(
     "sample, types, message",
     [
