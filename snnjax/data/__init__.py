@@ -27,3 +27,5 @@ from snnjax.data.shipped import load_japanese_vowels as load_japanese_vowels
 from snnjax.data.shipped import load_mnist_10k as load_mnist_10k
 from snnjax.data.splits import batches as batches
 from snnjax.data.splits import split_indices as split_indices
+from snnjax.data.structured import camera_events as camera_events
+from snnjax.data.structured import structured_events as structured_events

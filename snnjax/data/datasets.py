@@ -71,7 +71,8 @@ class EventDataset:
         """
         op = "EventDataset.from_events"
         check_capacity(op, capacity)
-        samples = [bin_ragged(op, times, ids, num_steps, num_neurons, duration) for times, ids in recordings]
+        pairs = (_as_pair(op, number, each) for number, each in enumerate(recordings))
+        samples = [bin_ragged(op, times, ids, num_steps, num_neurons, duration) for times, ids in pairs]
         ragged = concatenate(samples, num_steps, num_neurons)
         ids, counts = pack(ragged, num_neurons, capacity)
         labels = np.asarray(labels) if len(samples) else np.zeros(len(labels), np.int32)
@@ -209,6 +210,18 @@ class ImageDataset:
 
 def _to_int32(values: np.ndarray) -> Array:
     return jnp.asarray(values.astype(np.int32))
+
+
+def _as_pair(op: str, number: int, recording: Any) -> Any:
+    """`recording` must be a pair; a structured array would come apart into its events."""
+    is_pair = isinstance(recording, tuple | list) and len(recording) == 2
+    has_fields = any(np.asarray(part).dtype.names for part in (recording if is_pair else [recording]))
+    expected = "be a pair (times, ids) of plain arrays"
+    actual = "a structured array" if has_fields else type(recording).__name__
+    way_out = "Read structured arrays with structured_events"
+    good = is_pair and not has_fields
+    check(good, op, f"recordings[{number}]", expected, actual, way_out)
+    return recording
 
 
 def _check_shape(op: str, argument: str, value: np.ndarray, ndim: int, leading: tuple[int, ...] = ()) -> None:

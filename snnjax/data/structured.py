@@ -1,0 +1,116 @@
+"""Structured arrays of camera events, as Tonic and other loaders give them: one record ``(t, x, y, p)`` an event."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from snnjax._check import check, check_integer, fail
+from snnjax.data._files import CameraEvents, check_downsample, pooled
+from snnjax.data.datasets import EventDataset
+
+# The fields, and what to do where one of their values is out of range.
+_WAYS_OUT = {
+    "t": "Count microseconds from the start of the sample",
+    "x": "Pass the width of the camera",
+    "y": "Pass the height of the camera",
+    "p": "Map polarities to 0 and 1",
+}
+
+
+def camera_events(events: Any, *, height: int, width: int) -> CameraEvents:
+    """The events of a structured array with the fields t (microseconds), x (column), y (row) and p (polarity).
+
+    The fields may stand in any order, among others, and have any integer dtype; p may be bool. `height` and `width` are
+    those of the camera, for instance 34 and 34: Tonic's ``sensor_size`` is ``(width, height, 2)``.
+
+    Errors: no structured array [events], a field that is missing or no integer, ``x`` outside ``[0, width)``, ``y``
+    outside ``[0, height)``, ``p`` other than 0 and 1.
+
+    Example:
+        >>> import numpy as np
+        >>> from snnjax.data import camera_events
+        >>> fields = [("x", np.int16), ("y", np.int16), ("t", np.int64), ("p", bool)]
+        >>> events = np.array([(3, 7, 250, True), (0, 1, 900, False)], fields)
+        >>> camera_events(events, height=34, width=34).ids(34, 34)
+        array([1397,   34])
+    """
+    return _convert("camera_events", "events", events, height, width)
+
+
+def structured_events(
+    recordings: Iterable[tuple[Any, int]],
+    *,
+    height: int,
+    width: int,
+    num_steps: int,
+    num_classes: int,
+    duration: float | None = None,
+    downsample: int = 1,
+    capacity: int | None = None,
+) -> EventDataset:
+    """The data set of pairs ``(structured array, label)``, such as a data set of Tonic without a transform.
+
+    Times are binned as by `bin_events`, `duration` in microseconds. `downsample` merges squares of so many pixels a
+    side; inputs are numbered ``(polarity * rows + y) * columns + x`` with ``rows = ceil(height / downsample)`` and
+    columns alike, ``2 * rows * columns`` in all. `recordings` may be a generator.
+
+    Errors: those of `camera_events`, labels that are no integers or outside ``[0, num_classes)``, no recording, sizes
+    that are not positive.
+
+    Example:
+        >>> import numpy as np
+        >>> from snnjax.data import structured_events
+        >>> fields = [("t", np.int64), ("x", np.int64), ("y", np.int64), ("p", np.int64)]
+        >>> digits = [(np.array([(0, 1, 0, 1), (9, 0, 0, 0)], fields), 4)]
+        >>> structured_events(digits, height=1, width=2, num_steps=2, num_classes=10, duration=10).ids
+        array([[[3],
+                [0]]], dtype=uint16)
+    """
+    op = "structured_events"
+    rows, columns = (check_downsample(op, downsample, size) for size in (height, width))
+    samples, labels = [], []
+    for number, (events, label) in enumerate(recordings):
+        converted = _convert(op, f"recordings[{number}]", events, height, width)
+        converted = pooled(converted, downsample)
+        samples.append((converted.times, converted.ids(rows, columns)))
+        labels.append(label)
+    check(
+        len(samples) > 0,
+        op,
+        "recordings",
+        "hold at least one",
+        0,
+        "Pass pairs (structured array, label)",
+    )
+    return EventDataset.from_events(
+        samples,
+        np.asarray(labels),
+        num_steps,
+        2 * rows * columns,
+        num_classes=num_classes,
+        duration=duration,
+        capacity=capacity,
+    )
+
+
+def _convert(op: str, argument: str, events: Any, height: int, width: int) -> CameraEvents:
+    check_integer(op, "height", height, 1)
+    check_integer(op, "width", width, 1)
+    names = getattr(getattr(events, "dtype", None), "names", None)
+    way_out = "Pass a NumPy array whose dtype has these fields, as Tonic gives them without a transform"
+    expected = f"be a structured array [events] of the fields {', '.join(_WAYS_OUT)}"
+    if names is None or events.ndim != 1:
+        fail(op, argument, expected, type(events).__name__ if names is None else list(events.shape), way_out)
+    missing = [name for name in _WAYS_OUT if name not in names]
+    check(not missing, op, argument, expected, f"no {', '.join(missing)}", way_out)
+    sizes = {"t": 2**63, "x": width, "y": height, "p": 2}
+    for name, size in sizes.items():
+        column = events[name]
+        good = column.dtype.kind in ("iub" if name == "p" else "iu")
+        check(good, op, argument, f"have integers as {name}", column.dtype.name, "Cast the field")
+        # A negative time is that of an event before the start of the sample.
+        wrong = column[(column >= size) if name == "t" else (column < 0) | (column >= size)]
+        first = wrong[0] if wrong.size else 0
+        check(not wrong.size, op, argument, f"have {name} in [0, {size})", first, _WAYS_OUT[name])
+    return CameraEvents(*(events[name].astype(np.int64) for name in sizes))

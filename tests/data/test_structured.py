@@ -1,0 +1,137 @@
+"""Structured arrays as Tonic gives them, written out by the test."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snnjax.data import EventDataset, bin_events, camera_events, structured_events
+
+HEIGHT, WIDTH = 3, 5
+EVENTS = st.lists(
+    st.tuples(st.integers(0, 2**40), st.integers(0, WIDTH - 1), st.integers(0, HEIGHT - 1), st.integers(0, 1))
+)
+TIME, PIXEL = st.sampled_from(["i8", "u8"]), st.sampled_from(["i2", "u2", "u1", "i8"])
+
+
+def array(events, t="i8", x="i8", y="i8", p="i8", order="txyp"):
+    fields = np.array(events, [("t", t), ("x", x), ("y", y), ("p", p)])
+    out = np.zeros(len(events), [(name, fields.dtype[name]) for name in order])
+    for name in order:
+        out[name] = fields[name]
+    return out
+
+
+@given(EVENTS, TIME, PIXEL, PIXEL, st.sampled_from(["?", "u1", "i8"]), st.permutations("txyp"))
+def test_camera_events_round_trip(events, t, x, y, p, order):
+    read = camera_events(array(events, t, x, y, p, order), height=HEIGHT, width=WIDTH)
+    assert {column.dtype for column in read} == {np.dtype(np.int64)}
+    assert list(zip(*(column.tolist() for column in read), strict=True)) == events
+
+
+def test_structured_events_are_binned_as_any_others():
+    recordings = [
+        ([(0, 4, 2, 1), (6, 0, 0, 0)], 1),
+        ([], 0),
+        ([(9, 1, 1, 1), (9, 1, 1, 1), (10, 0, 0, 0)], 2),
+    ]
+    pairs = ((array(events), label) for events, label in recordings)
+    options = {"num_steps": 2, "num_classes": 3, "duration": 10}
+    dataset = structured_events(pairs, height=HEIGHT, width=WIDTH, **options)
+    assert (dataset.num_neurons, dataset.labels.tolist()) == (30, [1, 0, 2])
+    for sample, (events, _) in zip(range(3), recordings, strict=True):
+        times, ids = [t for t, *_ in events], [(p * HEIGHT + y) * WIDTH + x for _, x, y, p in events]
+        lists = bin_events(times, ids, 2, 30, duration=10, capacity=dataset.capacity)
+        np.testing.assert_array_equal(dataset.ids[sample], lists.ids)
+
+
+def test_structured_events_merges_pixels():
+    recordings = [(array([(0, 4, 2, 1), (0, 3, 2, 1), (0, 2, 2, 1)]), 0)]
+    options = {"num_steps": 1, "num_classes": 1, "duration": 1, "downsample": 2}
+    dataset = structured_events(recordings, height=HEIGHT, width=WIDTH, **options)  # 2 rows of 3
+    assert (dataset.num_neurons, dataset.ids.tolist()) == (12, [[[10, 11]]])
+
+
+def read(events):
+    return camera_events(events, height=HEIGHT, width=WIDTH)
+
+
+FIELDS = "Pass a NumPy array whose dtype has these fields, as Tonic gives them without a transform."
+FAILURES = {
+    "list": (
+        lambda: read([(0, 0, 0, 0)]),
+        f"`events` must be a structured array [events] of the fields t, x, y, p, got list. {FIELDS}",
+    ),
+    "plain": (
+        lambda: read(np.zeros((3, 4))),
+        f"`events` must be a structured array [events] of the fields t, x, y, p, got ndarray. {FIELDS}",
+    ),
+    "axes": (
+        lambda: read(array([(0, 0, 0, 0)])[None]),
+        f"`events` must be a structured array [events] of the fields t, x, y, p, got [1, 1]. {FIELDS}",
+    ),
+    "field": (
+        lambda: read(array([(0, 0, 0, 0)])[["t", "x", "p"]]),
+        f"`events` must be a structured array [events] of the fields t, x, y, p, got no y. {FIELDS}",
+    ),
+    "dtype": (
+        lambda: read(array([(0.5, 0, 0, 0)], t="f8")),
+        "`events` must have integers as t, got float64. Cast the field.",
+    ),
+    "time": (
+        lambda: read(array([(2**63, 0, 0, 0)], t="u8")),
+        "`events` must have t in [0, 9223372036854775808), got 9223372036854775808. "
+        "Count microseconds from the start of the sample.",
+    ),
+    "x": (
+        lambda: read(array([(0, 4, 0, 0), (0, 5, 0, 0)])),
+        "`events` must have x in [0, 5), got 5. Pass the width of the camera.",
+    ),
+    "y": (
+        lambda: read(array([(0, 0, -1, 0)])),
+        "`events` must have y in [0, 3), got -1. Pass the height of the camera.",
+    ),
+    "p": (
+        lambda: read(array([(0, 0, 0, -1)])),
+        "`events` must have p in [0, 2), got -1. Map polarities to 0 and 1.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", sorted(FAILURES))
+def test_wrong_events_are_named(case):
+    call, text = FAILURES[case]
+    with pytest.raises(ValueError, match=f"^{re.escape('camera_events: ' + text)}$"):
+        call()
+
+
+def test_wrong_recording_is_named_by_its_number():
+    recordings = [(array([(0, 0, 0, 0)]), 0), (array([(0, 9, 0, 0)]), 0)]
+    options = {"height": HEIGHT, "width": WIDTH, "num_steps": 1, "num_classes": 1}
+    text = "structured_events: `recordings[1]` must have x in [0, 5), got 9. Pass the width of the camera."
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        structured_events(recordings, **options)
+    text = (
+        "structured_events: `recordings` must hold at least one, got 0. Pass pairs (structured array, label)."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        structured_events([], **options)
+
+
+@pytest.mark.parametrize(
+    "recording, actual",
+    [
+        (array([(0, 0, 0, 0)] * 3), "a structured array"),
+        ((array([(0, 0, 0, 0)] * 3), 1), "a structured array"),
+        (np.zeros((2, 4)), "ndarray"),
+    ],
+)
+def test_from_events_says_where_structured_arrays_are_read(recording, actual):
+    text = (
+        f"EventDataset.from_events: `recordings[0]` must be a pair (times, ids) of plain arrays, got {actual}. "
+        "Read structured arrays with structured_events."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        EventDataset.from_events([recording], [0], 1, 4, num_classes=1)
