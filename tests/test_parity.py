@@ -1,8 +1,8 @@
 """Which switches reproduce which library, held against numbers that the libraries themselves produced.
 
-The numbers were made by `tests/golden/make_golden.py`, which states the versions. Each row of `CASES` is a class of
-a library, the neuron here that equals it, and what to compare: libraries store the membrane before or after a reset,
-and some report a spike one step late.
+The numbers were made by `tests/golden/make_golden.py`, which states the versions. The cases are the rows of the table
+that users read, in `snnjax/neurons/README.md`: a class of a library, the neuron here that equals it, and what to
+compare. Libraries store the membrane before or after a reset, and some report a spike one step late.
 """
 
 import dataclasses
@@ -19,6 +19,7 @@ import pytest
 
 from snnjax import neurons
 from snnjax.surrogates import sigmoid, superspike
+from tests.architecture import ROOT
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -39,93 +40,25 @@ class Case:
     graded: bool = False  # the library's output is the membrane
 
 
-# The surrogates are fast_sigmoid(slope=25) of snnTorch, Sigmoid(4) of SpikingJelly, "super" of Norse (which in 1.1
-# ignores its `alpha`: the slope is 1) and superspike(k=25) of Spyx.
-SNNTORCH = {"normalize": False, "surrogate": superspike(25)}
-JELLY = {"inclusive": True, "reset_time": "immediate", "surrogate": sigmoid(4)}
-NORSE = {"reset_time": "immediate", "surrogate": superspike(1), "detach_reset": False}
-SPYX = {"surrogate": superspike(25), "detach_reset": False}
+TABLE = ROOT / "snnjax" / "neurons" / "README.md"
+# What the table's column "note" may say, and the fields of a case that it sets.
+NOTES = {"": {}, "spikes one step later": {"late": True}, "output is the membrane": {"graded": True}}
+NAMES = {"neurons": neurons, "superspike": superspike, "sigmoid": sigmoid}
 
-# With tau = 2.5, SpikingJelly's decay is 1 - 1 / tau.
-JELLY_DECAY = 0.6
-jelly_lif = functools.partial(neurons.lif, JELLY_DECAY, **JELLY)
-jelly_if = functools.partial(neurons.integrate_and_fire, **JELLY)
 
-CASES = (
-    # snnTorch leaves the input unscaled. `Leaky` subtracts after the decay but zeroes before it; `reset_delay=False`
-    # resets at once, without detaching the spike. `Synaptic` zeroes after the decay, too.
-    Case("snntorch", "leaky subtract", neurons.lif(0.9, reset_time="after_decay", **SNNTORCH)),
-    Case("snntorch", "leaky zero", neurons.lif(0.9, reset="zero", **SNNTORCH)),
-    Case("snntorch", "leaky none", neurons.lif(0.9, reset="none", **SNNTORCH)),
-    Case(
-        "snntorch",
-        "leaky subtract at once",
-        neurons.lif(0.9, reset_time="immediate", detach_reset=False, **SNNTORCH),
-    ),
-    Case(
-        "snntorch",
-        "leaky zero at once",
-        neurons.lif(0.9, reset="zero", reset_time="immediate", detach_reset=False, **SNNTORCH),
-    ),
-    Case(
-        "snntorch",
-        "synaptic subtract",
-        neurons.current_lif(0.9, 0.8, reset_time="after_decay", normalize_synapse=False, **SNNTORCH),
-    ),
-    Case(
-        "snntorch",
-        "synaptic zero",
-        neurons.current_lif(
-            0.9, 0.8, reset="zero", reset_time="after_decay", normalize_synapse=False, **SNNTORCH
-        ),
-    ),
-    # SpikingJelly spikes at the threshold too and resets at once: hard to zero, soft by subtraction. `decay_input` is
-    # our `normalize`.
-    Case("spikingjelly", "if hard", jelly_if(reset="zero")),
-    Case("spikingjelly", "if soft", jelly_if(reset="subtract")),
-    Case("spikingjelly", "lif hard", jelly_lif(reset="zero")),
-    Case("spikingjelly", "lif soft", jelly_lif(reset="subtract")),
-    Case("spikingjelly", "lif hard full input", jelly_lif(reset="zero", normalize=False)),
-    Case("spikingjelly", "lif soft full input", jelly_lif(reset="subtract", normalize=False)),
-    Case("spikingjelly", "lif hard attached", jelly_lif(reset="zero", detach_reset=False)),
-    Case("spikingjelly", "lif soft attached", jelly_lif(reset="subtract", detach_reset=False)),
-    Case("spikingjelly", "parametric lif hard", jelly_lif(reset="zero")),
-    # Norse resets at once and attached. The synapse of its LIF is not normalised; "box" is LIF without a synapse.
-    Case("norse", "lif", neurons.current_lif(0.75, 0.5, reset="zero", normalize_synapse=False, **NORSE)),
-    Case("norse", "lif box", neurons.lif(0.75, reset="zero", **NORSE)),
-    Case("norse", "lif box soft", neurons.lif(0.75, reset="subtract", **NORSE)),
-    Case(
-        "norse",
-        "leaky integrator",
-        neurons.current_lif(0.75, 0.5, reset="none", normalize_synapse=False),
-        graded=True,
-    ),
-    # Spyx takes spikes from the old membrane; all but CuBaLIF reset after the decay. ALIF has no switch for the old
-    # membrane: ours spikes one step earlier.
-    Case("spyx", "if", neurons.integrate_and_fire(spike_from="old", **SPYX)),
-    Case(
-        "spyx", "lif", neurons.lif(0.9, normalize=False, spike_from="old", reset_time="after_decay", **SPYX)
-    ),
-    Case(
-        "spyx",
-        "current lif",
-        neurons.current_lif(0.9, 0.8, normalize=False, normalize_synapse=False, spike_from="old", **SPYX),
-    ),
-    Case(
-        "spyx",
-        "adaptive lif",
-        neurons.adaptive_lif(
-            0.9,
-            adaptation_decay=0.95,
-            adaptation_strength=1.0,
-            normalize=False,
-            reset_time="after_decay",
-            **SPYX,
-        ),
-        late=True,
-    ),
-    Case("spyx", "leaky integrator", neurons.leaky_integrator(0.9, normalize=False), graded=True),
-)
+def cases_in(text: str) -> list[Case]:
+    """The rows of the table of other libraries' neurons."""
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"
+    ]
+    assert rows[0] == ["library", "model", "there", "note", "here"]
+    return [
+        Case(library, name, eval(here.strip("`"), dict(NAMES)), **NOTES[note])
+        for library, name, _, note, here in rows[2:]
+    ]
+
+
+CASES = cases_in(TABLE.read_text())
 
 
 @functools.cache
