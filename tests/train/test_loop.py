@@ -152,7 +152,7 @@ def test_resuming_a_finished_run_returns_its_result(whole) -> None:
     assert again.metrics == result.metrics
 
 
-def test_finished_run_is_prolonged(whole, tmp_path) -> None:
+def test_finished_run_is_prolonged(tmp_path) -> None:
     options = {"folder": tmp_path, "settings": {"hidden": (16,)}}
     short = run(replace(CONFIG, epochs=1), **options)
     longer = run(resume=True, **options)
