@@ -3,6 +3,7 @@
 from snnjax import neurons as neurons
 from snnjax.network import LayerSpec as LayerSpec
 from snnjax.network import Network as Network
+from snnjax.network import NetworkOutput as NetworkOutput
 from snnjax.network import NetworkParams as NetworkParams
 from snnjax.network import NetworkState as NetworkState
 from snnjax.network import ReadoutSpec as ReadoutSpec

@@ -295,7 +295,7 @@ def _draw(folder: Path, settings: Any, net: Any, result: Any, parts: Any) -> Non
 
     batch = parts.test.take([0])
     state = net.initial_state(result.params, 1)
-    output, _ = net.apply(result.params, state, batch.inputs, lengths=batch.lengths, record_spikes=True)
+    output, _ = net.apply(result.params, state, batch.inputs, lengths=batch.lengths, record="spikes")
     bound = settings.training.activity_bound
     try:
         pictures = {

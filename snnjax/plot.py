@@ -57,7 +57,7 @@ def sample(inputs: Any, output: Any, *, index: int = 0, label: int | None = None
 
     Args:
         inputs: ``[time, batch, inputs]``, an array or `SparseSpikes`.
-        output: what the network returned with ``record_spikes=True``.
+        output: what the network returned with ``record="spikes"``.
         index: which sample of the batch.
         label: its class, whose read-out is drawn in colour; None draws all alike.
 
@@ -70,11 +70,11 @@ def sample(inputs: Any, output: Any, *, index: int = 0, label: int | None = None
         >>> from snnjax import plot
         >>> net = snnjax.network(6, [snnjax.layer(8)], snnjax.leaky_readout(3))
         >>> params, inputs = net.init(jax.random.key(0)), jnp.ones((5, 1, 6))
-        >>> output, _ = net.apply(params, net.initial_state(params, 1), inputs, record_spikes=True)
+        >>> output, _ = net.apply(params, net.initial_state(params, 1), inputs, record="spikes")
         >>> len(plot.sample(inputs, output, label=2).axes)
         3
     """
-    way_out = "Call the network with record_spikes=True"
+    way_out = 'Call the network with record="spikes"'
     check(
         output.spikes is not None, "plot.sample", "output", "hold the spikes of each layer", "none", way_out
     )

@@ -10,7 +10,7 @@ All functions take ``x = v - threshold`` of any shape and floating dtype and ret
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -48,10 +48,21 @@ class Surrogate:
         """The antiderivative of `derivative`: a smooth spike, up to a constant."""
         return _FORMS[self.name][1](x, self.slope)
 
-    def fire(self, x: Float[Array, "..."], inclusive: bool = False) -> Float[Array, "..."]:
-        """The forward pass: ``[x > 0]`` (``[x >= 0]`` if `inclusive`), or `relaxed` where `smooth` is set."""
+    @property
+    def obstacle(self) -> str | None:
+        """Why compiled kernels, which know surrogates by name and slope, cannot compute this one; None if they can."""
         if self.smooth:
-            return self.relaxed(x)
+            return "a smooth surrogate"
+        return None if type(self) is Surrogate else "a surrogate with a derivative of its own"
+
+    @final
+    def fire(self, x: Float[Array, "..."], inclusive: bool = False) -> Float[Array, "..."]:
+        """The forward pass: ``[x > 0]`` (``[x >= 0]`` if `inclusive`), or `relaxed` where `smooth` is set.
+
+        Infinitely far below the threshold, as in a refractory period, a smooth spike is 0.
+        """
+        if self.smooth:
+            return jnp.where(x == -jnp.inf, jnp.zeros_like(x), self.relaxed(x))
         return (x >= 0 if inclusive else x > 0).astype(x.dtype)
 
 

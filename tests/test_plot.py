@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 
-from snnjax import LIFNetworkOutput, SparseSpikes, plot
+from snnjax import NetworkOutput, SparseSpikes, plot
 
 DENSE = jnp.zeros((5, 4)).at[jnp.array([0, 2, 4]), jnp.array([3, 1, 1])].set(1.0)
 LINES = [
@@ -64,7 +64,7 @@ def test_sample_draws_inputs_layers_and_readout() -> None:
         jnp.stack([DENSE, DENSE], axis=1),
         SparseSpikes.from_dense(jnp.stack([DENSE, DENSE], axis=1), 2),
     )
-    output = LIFNetworkOutput(jnp.ones((5, 2, 3)), (), (), hidden)
+    output = NetworkOutput(jnp.ones((5, 2, 3)), (), (), hidden)
     figure = plot.sample(SparseSpikes.from_dense(jnp.stack([DENSE, DENSE], 1), 2), output, index=1, label=2)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles == ["input, 4 neurons", "layer 1, 4 neurons", "layer 2, 4 neurons", "read-out, 3 classes"]
@@ -100,9 +100,9 @@ FAILURES = {
         "Choose a sample, for instance spikes[:, 0].",
     ),
     "not recorded": (
-        lambda: plot.sample(jnp.zeros((2, 1, 4)), LIFNetworkOutput(jnp.zeros((2, 1, 3)), (), (), None)),
+        lambda: plot.sample(jnp.zeros((2, 1, 4)), NetworkOutput(jnp.zeros((2, 1, 3)), (), ())),
         "plot.sample: `output` must hold the spikes of each layer, got none. "
-        "Call the network with record_spikes=True.",
+        'Call the network with record="spikes".',
     ),
     "no epoch": (
         lambda: plot.curves([]),

@@ -43,8 +43,8 @@ def obstacle(target: str, shapes: Any, static: Any) -> str | None:
         return _of_network(target, shapes, static)
     if any(array.size == 0 for array in arrays):
         return "arrays without elements"
-    if op in ("lif_step", "select_spikes") and static.surrogate.smooth:
-        return "a smooth surrogate"
+    if op in ("lif_step", "select_spikes") and static.surrogate.obstacle:
+        return static.surrogate.obstacle
     if op == "select_spikes" and any(
         threshold.ndim == 3 for threshold in shapes[1 : 3 if target == f"snnjax_{op}" else 2]
     ):
@@ -69,8 +69,9 @@ def _of_network(target: str, shapes: Any, static: Any) -> str | None:
     dtype = operands.linears[0].weights.dtype.name
     if dtype not in _DTYPES:
         return f"{dtype} weights"
-    if any(layer.surrogate.smooth for layer in switches.layers):
-        return "a smooth surrogate"
+    for layer in switches.layers:
+        if layer.surrogate.obstacle:
+            return layer.surrogate.obstacle
     if switches.record_spikes and (is_backward or switches.keeps_record):
         return "recorded spikes in a gradient"
     kinds = {

@@ -12,6 +12,7 @@ from snnjax.metrics.classification import predictions as predictions
 from snnjax.metrics.decode import class_maxima as class_maxima
 from snnjax.metrics.decode import class_sums as class_sums
 from snnjax.metrics.decode import first_spike_times as first_spike_times
+from snnjax.metrics.diverged import diverged as diverged
 from snnjax.metrics.operations import SynapticOperations as SynapticOperations
 from snnjax.metrics.operations import connection_sparsity as connection_sparsity
 from snnjax.metrics.operations import footprint as footprint

@@ -11,27 +11,40 @@ from jaxtyping import Array
 
 from snnjax._check import check, check_choice, check_integer
 from snnjax._dispatch import IMPLEMENTATIONS
+from snnjax._types import wide
 from snnjax.network._init import init_params, scale_to_activity
-from snnjax.network._run import is_plain, run_fused, run_layer, run_layers
+from snnjax.network._run import (
+    is_plain,
+    run_fused,
+    run_layer,
+    run_layers,
+    steps_within,
+    within,
+)
+from snnjax.network._second_threshold import check_below_threshold, second_thresholds
 from snnjax.network._specs import LayerParams as LayerParams
 from snnjax.network._specs import LayerSpec as LayerSpec
+from snnjax.network._specs import NetworkOutput as NetworkOutput
 from snnjax.network._specs import NetworkParams as NetworkParams
 from snnjax.network._specs import NetworkState as NetworkState
 from snnjax.network._specs import ReadoutSpec as ReadoutSpec
 from snnjax.network._specs import layer as layer
 from snnjax.network._specs import leaky_readout as leaky_readout
 from snnjax.network._specs import spiking_readout as spiking_readout
-from snnjax.ops import LIFNetworkOutput
 from snnjax.ops._lif_network_checks import check_lengths, one_per_layer
+from snnjax.ops.lif_network import mean_activity
+
+# What `apply` returns on request.
+RECORDS = ("spikes", "membranes")
 
 
 class Network(NamedTuple):
     """A network: pure functions over parameters and state, beside what they were made of."""
 
-    init: Callable[..., NetworkParams]  # (key, inputs=None, *, target_activity=0.05, dtype=float32) -> params
+    init: Callable[..., NetworkParams]  # (key, inputs=None, *, lengths=None, ...) -> params
     initial_state: Callable[..., NetworkState]  # (params, batch) -> state
     apply: Callable[
-        ..., tuple[LIFNetworkOutput, NetworkState]
+        ..., tuple[NetworkOutput, NetworkState]
     ]  # (params, state, inputs, ...) -> (output, state)
     num_inputs: int
     layers: tuple[LayerSpec, ...]  # a spiking read-out is the last of them
@@ -41,16 +54,24 @@ class Network(NamedTuple):
 def network(num_inputs: int, layers: Sequence[LayerSpec], readout: ReadoutSpec | LayerSpec) -> Network:
     """Make a network out of spiking layers and a read-out.
 
-    ``init(key, inputs=None, *, target_activity=0.05, dtype=float32) -> params``: weights scaled to their fan-in and
-    neuron model; with sample `inputs`, also scaled layer by layer until each layer's activity is `target_activity`.
+    ``init(key, inputs=None, *, lengths=None, target_activity=0.05, dtype=float32) -> params``: weights scaled to their
+    fan-in and neuron model; with sample `inputs`, also scaled layer by layer until each layer's activity is
+    `target_activity`, on the steps within `lengths`.
 
     ``initial_state(params, batch) -> state``.
 
-    ``apply(params, state, inputs, *, lengths=None, second_threshold=None, record_spikes=False, chunk=None,
-    implementation=None) -> (output, state)``, with the arguments and results of `lif_network`: it runs that op where
-    every layer is plain LIF, and any other neurons layer by layer, with equal results. State None starts from 0.
-    `second_threshold` overrides those of the layers and may be traced. `implementation` is that of every product,
-    list and fused network on the way.
+    ``apply(params, state, inputs, *, lengths=None, second_threshold=None, record=(), chunk=None, implementation=None)
+    -> (output, state)``, with the arguments and results of `lif_network`: it runs that op where every layer is plain
+    LIF, and any other neurons layer by layer, with equal results. State None starts from 0. `second_threshold`
+    overrides those of the layers and may be traced. `record` names what else the `NetworkOutput` shall hold of every
+    layer and step, "spikes" and "membranes"; networks that record membranes run layer by layer. `implementation` is
+    that of every product, list and fused network on the way (neurons by themselves are plain JAX): "cpu" raises where
+    one of them has no kernel.
+
+    **Numbers that are not finite.** A NaN membrane does not spike, so a NaN among the inputs silences its layer for
+    good while the output stays finite: a diverged run shows no NaN but in the state. ``metrics.diverged(state)`` finds
+    it, under `jax.jit` as well, and recorded membranes show where it began; JAX's ``jax_debug_nans`` sees it only in
+    functions that return the state.
 
     Args:
         num_inputs: width of the inputs ``[time, batch, inputs]``, an array or `SparseSpikes`.
@@ -58,7 +79,8 @@ def network(num_inputs: int, layers: Sequence[LayerSpec], readout: ReadoutSpec |
         readout: from `leaky_readout` or `spiking_readout`.
 
     Raises:
-        ValueError: without layers, or for inputs, states and thresholds that do not fit.
+        ValueError: without layers, for what is no layer or no read-out, and for inputs, states, thresholds and
+            implementations that do not fit.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -70,6 +92,7 @@ def network(num_inputs: int, layers: Sequence[LayerSpec], readout: ReadoutSpec |
         ((5, 2, 3), (2, 32))
     """
     check_integer("network", "num_inputs", num_inputs, 0)
+    _check_specs(layers, readout)
     if isinstance(readout, LayerSpec):
         specs, last = (*layers, readout), None
     else:
@@ -85,6 +108,22 @@ def network(num_inputs: int, layers: Sequence[LayerSpec], readout: ReadoutSpec |
     )
 
 
+def _check_specs(layers: Any, readout: Any) -> None:
+    """Layers and read-out must be made by the functions for them, and stand in their places."""
+    op = "network"
+    good = isinstance(layers, Sequence) and not isinstance(layers, str)
+    check(good, op, "layers", "be a sequence of layers", repr(layers), "Write [snnjax.layer(...)]")
+    for index, spec in enumerate(layers):
+        if isinstance(spec, ReadoutSpec):
+            actual, way_out = "a leaky read-out", "Pass it as the argument `readout`, behind the layers"
+        else:
+            actual, way_out = repr(spec), "Make it with snnjax.layer(...)"
+        check(isinstance(spec, LayerSpec), op, f"layers[{index}]", "be a spiking layer", actual, way_out)
+    way_out = "Make it with snnjax.leaky_readout(...) or snnjax.spiking_readout(...)"
+    good = isinstance(readout, ReadoutSpec) or (isinstance(readout, LayerSpec) and readout.capacity is None)
+    check(good, op, "readout", "be a read-out", repr(readout), way_out)
+
+
 def _init(
     num_inputs: int,
     layers: tuple[LayerSpec, ...],
@@ -92,6 +131,7 @@ def _init(
     key: Array,
     inputs: Any = None,
     *,
+    lengths: Any = None,
     target_activity: float = 0.05,
     dtype: Any = jnp.float32,
 ) -> NetworkParams:
@@ -103,13 +143,22 @@ def _init(
         good, way_out = 0 < target_activity < 1, "Try 0.05, one spike per neuron in 20 steps"
         check(good, "network.init", "target_activity", "lie between 0 and 1", target_activity, way_out)
     batch = inputs.shape[1]
+    lengths = None if lengths is None else check_lengths(lengths, batch)
+    valid = steps_within(inputs, lengths)
 
     def run(spec: LayerSpec, own: LayerParams, x: Any) -> tuple[Any, Array]:
         start = spec.neuron.initial_state(own.neuron, batch), _no_spikes(own, batch)
         full = dataclasses.replace(spec, capacity=None)  # the activity that counts is the one before the cap
-        return run_layer(full, own, start, x, spec.second_threshold, None, None)[1]
+        steps = run_layer(full, own, start, x, None, valid, None)[1]
+        return steps.listed, _activity(steps.counted, lengths)
 
-    return scale_to_activity(params, layers, inputs, target_activity, run)
+    return scale_to_activity(params, layers, within(inputs, valid), target_activity, run)
+
+
+def _activity(spikes: Array, lengths: Array | None) -> Array:
+    """The mean activity of a layer, over the sequences that have steps."""
+    (rates,) = mean_activity([jnp.sum(wide(spikes), axis=0)], spikes.shape[0], lengths)
+    return jnp.mean(rates, where=None if lengths is None else lengths[:, None] > 0)
 
 
 def _no_spikes(own: LayerParams, batch: int) -> Array | None:
@@ -143,24 +192,44 @@ def _apply(
     *,
     lengths: Any = None,
     second_threshold: Any = None,
-    record_spikes: bool = False,
+    record: str | Sequence[str] = (),
     chunk: int | None = None,
     implementation: str | None = None,
-) -> tuple[LIFNetworkOutput, NetworkState]:
+) -> tuple[NetworkOutput, NetworkState]:
     _check_inputs(inputs, num_inputs)
     check_choice("network.apply", "implementation", implementation, IMPLEMENTATIONS)
     if state is None:
         state = _initial_state(layers, readout, params, inputs.shape[1])
     _check_state(state, inputs.shape[1])
-    second = [spec.second_threshold for spec in layers] if second_threshold is None else second_threshold
-    second = one_per_layer("second_threshold", second, len(layers))
+    second = _second_thresholds(layers, params, second_threshold)
     lengths = None if lengths is None else check_lengths(lengths, inputs.shape[1])
-    arguments = (layers, readout, params, state, inputs, second)
     if chunk is not None:
         check_integer("network.apply", "chunk", chunk, 1)
-    run = run_fused if is_plain(layers) else run_layers
-    options = {"lengths": lengths, "record_spikes": record_spikes, "chunk": chunk}
-    return run(*arguments, **options, implementation=implementation)
+    record = _check_record(record, implementation)
+    run = run_fused if is_plain(layers, readout) and "membranes" not in record else run_layers
+    arguments = (layers, readout, params, state, inputs, second, record)
+    return run(*arguments, lengths=lengths, chunk=chunk, implementation=implementation)
+
+
+def _second_thresholds(layers: tuple[LayerSpec, ...], params: NetworkParams, override: Any) -> Sequence[Any]:
+    if override is None:
+        return second_thresholds(layers, params.layers, [spec.second_threshold for spec in layers])
+    given = one_per_layer("second_threshold", override, len(layers))
+    for spec, own, second in zip(layers, params.layers, given, strict=True):
+        if spec.capacity is not None and second is not None:
+            threshold = spec.neuron.threshold(own.neuron)
+            check_below_threshold("network.apply", second, spec.neuron, threshold)
+    return second_thresholds(layers, params.layers, given)
+
+
+def _check_record(record: str | Sequence[str], implementation: str | None) -> tuple[str, ...]:
+    names = (record,) if isinstance(record, str) else tuple(record)
+    for name in names:
+        check_choice("network.apply", "record", name, RECORDS)
+    good = "membranes" not in names or implementation != "cpu"
+    expected = "be None or 'reference' where membranes are recorded"
+    check(good, "network.apply", "implementation", expected, "'cpu'", "Leave it None")
+    return names
 
 
 def _check_inputs(inputs: Any, num_inputs: int) -> None:

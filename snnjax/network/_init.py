@@ -25,7 +25,7 @@ _RECURRENT_SHARE = 0.5
 # Halvings of the interval in which the factor of a scale is sought, from 2^-8 to 2^8, for a probe from 2^-4 to 2^4.
 _HALVINGS, _LOG2_RANGE, _PROBE_LOG2_RANGE = 12, 8.0, 4.0
 
-LayerRun = Callable[[LayerSpec, LayerParams, Any], tuple[Any, Array]]
+LayerRun = Callable[[LayerSpec, LayerParams, Any], tuple[Any, Array]]  # its spikes, and its mean activity
 
 
 def init_params(
@@ -130,7 +130,7 @@ def scale_to_activity(
         def activity(
             log2_factor: Array, spec: LayerSpec = spec, own: LayerParams = layer_params, x: Any = inputs
         ) -> Array:
-            return jnp.mean(run_layer(spec, _scaled(own, log2_factor), x)[1])
+            return run_layer(spec, _scaled(own, log2_factor), x)[1]
 
         scaled.append(_scaled(layer_params, _log2_factor(activity, target, _LOG2_RANGE)))
         inputs, _ = run_layer(spec, scaled[-1], inputs)

@@ -2,19 +2,35 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._check import check
 from snnjax._types import sum_dtype, wide
-from snnjax.network._specs import LayerParams, LayerSpec, NetworkParams, NetworkState, ReadoutSpec
-from snnjax.neurons import LIFState, Neuron, lif_constants, raw_to_decay
+from snnjax.network._specs import (
+    LayerParams,
+    LayerSpec,
+    NetworkOutput,
+    NetworkParams,
+    NetworkState,
+    ReadoutSpec,
+)
+from snnjax.neurons import (
+    LeakyIntegratorConfig,
+    LIFConfig,
+    LIFState,
+    Neuron,
+    lif_constants,
+    plain_integrator,
+    plain_lif,
+    raw_to_decay,
+)
 from snnjax.ops import (
     LeakyReadout,
     LIFLayer,
-    LIFNetworkOutput,
     LIFNetworkState,
     lif_network,
     select_spikes,
@@ -26,11 +42,20 @@ from snnjax.ops.lif_network import mean_activity
 from snnjax.sparse_spikes import SparseSpikes
 
 
-def is_plain(layers: Sequence[LayerSpec]) -> bool:
-    """Whether `lif_network` computes these layers: plain LIF, with the same switches everywhere."""
-    configs = [spec.neuron.plain_lif for spec in layers]
+class LayerSteps(NamedTuple):
+    """A layer over all steps, ``[time, batch, ...]``."""
+
+    listed: Any  # the spikes that reach other neurons, an array or `SparseSpikes`
+    counted: Array  # the true spikes, as the activity counts them
+    membranes: Array | None  # if recorded
+
+
+def is_plain(layers: Sequence[LayerSpec], readout: ReadoutSpec | None) -> bool:
+    """Whether `lif_network` computes this network: plain LIF, with the same switches everywhere."""
+    configs = [plain_lif(spec.neuron) for spec in layers]
     switches = {config and (config.surrogate, config.reset, config.detach_reset) for config in configs}
-    return None not in switches and len(switches) == 1
+    has_own_readout = readout is not None and plain_integrator(readout.neuron) is None
+    return None not in switches and len(switches) == 1 and not has_own_readout
 
 
 def run_fused(
@@ -40,19 +65,21 @@ def run_fused(
     state: NetworkState,
     inputs: Any,
     second_threshold: Sequence[Any],
+    record: Sequence[str],
     **options: Any,
-) -> tuple[LIFNetworkOutput, NetworkState]:
+) -> tuple[NetworkOutput, NetworkState]:
     """Run plain LIF layers as one op."""
-    config = layers[0].neuron.plain_lif
+    configs = [plain_lif(spec.neuron) or LIFConfig() for spec in layers]  # all are there: see `is_plain`
     fused_layers = []
-    for spec, own in zip(layers, params.layers, strict=True):
-        decay, threshold, gain = lif_constants(own.neuron, spec.neuron.plain_lif)
+    for own, config in zip(params.layers, configs, strict=True):
+        decay, threshold, gain = lif_constants(own.neuron, config)
         fused_layers.append(LIFLayer(own.weights, decay, threshold, gain, own.bias, own.recurrent))
     last, last_state = None, None
     if readout is not None and params.readout is not None:
+        integrator = plain_integrator(readout.neuron) or LeakyIntegratorConfig()
         decay = raw_to_decay(params.readout.neuron.raw_decay)
-        decay = decay if readout.learn_decay else jax.lax.stop_gradient(decay)
-        gain = None if readout.normalize else 1.0
+        decay = decay if integrator.learn_decay else jax.lax.stop_gradient(decay)
+        gain = None if integrator.normalize else 1.0
         last = LeakyReadout(params.readout.weights, decay, gain, params.readout.bias)
         last_state = state.readout.v
     output, end = lif_network(
@@ -62,13 +89,14 @@ def run_fused(
         LIFNetworkState(tuple(own.v for own in state.neurons), state.spikes, last_state),
         capacity=[spec.capacity for spec in layers],
         second_threshold=tuple(second_threshold),
-        surrogate=config.surrogate,
-        reset=config.reset,
-        detach_reset=config.detach_reset,
+        surrogate=configs[0].surrogate,
+        reset=configs[0].reset,
+        detach_reset=configs[0].detach_reset,
+        record_spikes="spikes" in record,
         **options,
     )
     end_readout = None if readout is None else state.readout._replace(v=end.readout)
-    return output, NetworkState(tuple(LIFState(v) for v in end.v), end.spikes, end_readout)
+    return NetworkOutput(*output), NetworkState(tuple(LIFState(v) for v in end.v), end.spikes, end_readout)
 
 
 def run_layers(
@@ -78,42 +106,50 @@ def run_layers(
     state: NetworkState,
     inputs: Any,
     second_threshold: Sequence[Any],
+    record: Sequence[str],
     *,
     lengths: Array | None,
-    record_spikes: bool,
     chunk: int | None,
     implementation: str | None,
-) -> tuple[LIFNetworkOutput, NetworkState]:
+) -> tuple[NetworkOutput, NetworkState]:
     """Run any layers, one after the other, each over all time steps."""
 
     def run(inputs: Any, state: NetworkState, lengths: Array | None) -> tuple[Any, Any, NetworkState]:
-        valid = None if lengths is None else jnp.arange(inputs.shape[0])[:, None] < lengths[None, :]
-        x, counts, spikes, ends = _within(inputs, valid), [], [], []
+        valid = steps_within(inputs, lengths)
+        x, runs, ends = within(inputs, valid), [], []
         each = (layers, params.layers, state.neurons, state.spikes, second_threshold)
         for spec, own, start, before, second in zip(*each, strict=True):
-            end, (x, true_spikes) = run_layer(spec, own, (start, before), x, second, valid, implementation)
-            counts.append(jnp.sum(wide(true_spikes), axis=0))
-            spikes.append(x)
+            options = (valid, implementation, "membranes" in record)
+            end, steps = run_layer(spec, own, (start, before), x, second, *options)
+            x = steps.listed
+            runs.append(steps)
             ends.append(end)
         output, last = x, None
         if readout is not None and params.readout is not None:
             own, start = params.readout, state.readout
             last, output = _run_readout(readout.neuron, own, start, x, valid, implementation)
-        recorded = tuple(spikes) if record_spikes else ()
-        dropped = tuple(_overflow(listed) for listed in spikes)
+        spikes = tuple(steps.listed for steps in runs) if "spikes" in record else None
+        membranes = tuple(steps.membranes for steps in runs) if "membranes" in record else None
+        counts = tuple(jnp.sum(wide(steps.counted), axis=0) for steps in runs)
+        dropped = tuple(_overflow(steps.listed) for steps in runs)
         neurons, carried = (tuple(part) for part in zip(*ends, strict=True))
-        return (output, recorded), (tuple(counts), dropped), NetworkState(neurons, carried, last)
+        return (output, spikes, membranes), (counts, dropped), NetworkState(neurons, carried, last)
 
     if chunk is None:
         results = run(inputs, state, lengths)
     else:
         results = in_chunks(run, inputs, state, lengths, chunk)
-    (output, recorded), (counts, dropped), state = results
+    (output, spikes, membranes), (counts, dropped), state = results
     activity = mean_activity(counts, inputs.shape[0], lengths)
-    return LIFNetworkOutput(output, activity, dropped, recorded if record_spikes else None), state
+    return NetworkOutput(output, activity, dropped, spikes, membranes), state
 
 
-def _within(inputs: Any, valid: Array | None) -> Any:
+def steps_within(inputs: Any, lengths: Array | None) -> Array | None:
+    """True where a sequence has not ended yet, bool ``[time, batch]``; None without lengths."""
+    return None if lengths is None else jnp.arange(inputs.shape[0])[:, None] < lengths[None, :]
+
+
+def within(inputs: Any, valid: Array | None) -> Any:
     """The inputs, 0 behind the end of each sequence: what stands there, NaN too, reaches no output and no gradient."""
     if valid is None:
         return inputs
@@ -128,11 +164,18 @@ def product(x: Any, own: LayerParams, implementation: str | None) -> Array:
     if isinstance(x, SparseSpikes):
         currents = spike_matmul(x, own.weights, implementation=implementation)
     else:
+        _check_obeyed(implementation, "a product with a dense array")
         sums = sum_dtype(own.weights.dtype)
         currents = jnp.matmul(x.astype(own.weights.dtype), own.weights, preferred_element_type=sums)
     if own.bias is not None:
         currents = (wide(currents) + wide(own.bias)[None, None, :]).astype(own.weights.dtype)
     return currents.astype(own.weights.dtype)
+
+
+def _check_obeyed(implementation: str | None, what: str) -> None:
+    """What is computed in plain JAX outside of the fused op has no kernel to be forced."""
+    expected = f"be None or 'reference' for {what} in a layer that the fused op does not compute"
+    check(implementation != "cpu", "network.apply", "implementation", expected, "'cpu'", "Leave it None")
 
 
 def run_layer(
@@ -143,10 +186,13 @@ def run_layer(
     second: Any,
     valid: Array | None,
     implementation: str | None,
-) -> tuple[tuple[Any, Array | None], tuple[Any, Array]]:
-    """One layer over all steps; yields the last state and spikes, and of every step the listed and the true spikes."""
+    records_membranes: bool = False,
+) -> tuple[tuple[Any, Array | None], LayerSteps]:
+    """One layer over all steps; yields the last state and spikes, and what every step gives."""
+    if own.recurrent is not None:
+        _check_obeyed(implementation, "a recurrent product")
 
-    def step(carry: tuple[Any, Any], xs: tuple[Array, Array | None]) -> tuple[Any, tuple[Any, Array]]:
+    def step(carry: tuple[Any, Any], xs: tuple[Array, Array | None]) -> tuple[Any, LayerSteps]:
         neuron_state, before = carry
         current, inside = xs
         if own.recurrent is not None:
@@ -161,10 +207,9 @@ def run_layer(
             before = _choose(
                 inside, listed.to_dense() if isinstance(listed, SparseSpikes) else listed, before
             )
-        return (after, before), (
-            listed,
-            _counted(spec, true_spikes, membrane, threshold, second, own, inside),
-        )
+        counted = _counted(spec, true_spikes, membrane, threshold, second, own, inside)
+        shown = _choose(inside, membrane, jnp.zeros_like(membrane)) if records_membranes else None
+        return (after, before), LayerSteps(listed, counted, shown)
 
     return jax.lax.scan(step, start, (product(x, own, implementation), valid))
 

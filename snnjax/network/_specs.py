@@ -4,10 +4,13 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from snnjax._check import check, check_integer
+from snnjax.network._second_threshold import check_below_threshold
 from snnjax.neurons import Neuron, leaky_integrator, lif
+from snnjax.neurons._neuron import check_spiking
+from snnjax.sparse_spikes import SparseSpikes
 
 # One object for all layers, so that what is compiled for one of them serves all.
 _DEFAULT_NEURON = lif()
@@ -22,7 +25,7 @@ class LayerSpec:
     recurrent: bool
     bias: bool
     capacity: int | None
-    second_threshold: float
+    second_threshold: float | None  # None: nine tenths of the way from rest to the threshold
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,6 @@ class ReadoutSpec:
     num_outputs: int
     neuron: Neuron
     bias: bool
-    normalize: bool
-    learn_decay: bool
 
 
 class LayerParams(NamedTuple):
@@ -60,6 +61,17 @@ class NetworkState(NamedTuple):
     readout: Any  # the read-out's own state
 
 
+class NetworkOutput(NamedTuple):
+    """What a network computes, per layer in tuples."""
+
+    output: Float[Array, "time batch outputs"]  # membranes of the read-out, or spikes of the last layer
+    activity: tuple[Float[Array, "batch neurons"], ...]  # mean true spikes per step, before the cap
+    dropped: tuple[Int[Array, " batch"], ...]  # spikes that did not fit into the lists
+    spikes: tuple[SparseSpikes | Float[Array, "time batch neurons"], ...] | None = None  # if recorded
+    # If recorded: what the spikes of each step are taken from, before their reset; 0 behind the end of a sequence.
+    membranes: tuple[Float[Array, "time batch neurons"], ...] | None = None
+
+
 def layer(
     num_neurons: int,
     neuron: Neuron | None = None,
@@ -67,7 +79,7 @@ def layer(
     recurrent: bool = False,
     bias: bool = True,
     capacity: int | float | None = None,
-    second_threshold: float = 0.9,
+    second_threshold: float | None = None,
 ) -> LayerSpec:
     """Specify a layer of spiking neurons with dense weights in front of them.
 
@@ -77,10 +89,13 @@ def layer(
         recurrent: also feed the layer its own spikes of the step before, through weights ``[neurons, neurons]``.
         capacity: slots of its spike lists, a whole number, or a float below 1 for a share of the width; None lists all,
             with the full surrogate gradient.
-        second_threshold: membranes between it and the threshold are listed for their gradient.
+        second_threshold: membranes between it and the threshold are listed for their gradient, in the unit of the
+            membrane. None lies nine tenths of the way from rest to each neuron's threshold, wherever that is: 0.9 for a
+            threshold of 1. One that does not lie below the threshold leaves no gradient to neurons that do not spike,
+            and gives a warning.
 
     Raises:
-        ValueError: for widths or capacities that make no sense.
+        ValueError: for widths or capacities that make no sense, and for what is not a spiking neuron.
 
     Example:
         >>> from snnjax import layer
@@ -92,7 +107,11 @@ def layer(
     """
     check_integer("layer", "num_neurons", num_neurons, 1)
     neuron = _DEFAULT_NEURON if neuron is None else neuron
-    return LayerSpec(num_neurons, neuron, recurrent, bias, _slots(num_neurons, capacity), second_threshold)
+    check_spiking("layer", neuron)
+    slots = _slots(num_neurons, capacity)
+    if slots is not None and second_threshold is not None:
+        check_below_threshold("layer", second_threshold, neuron)
+    return LayerSpec(num_neurons, neuron, recurrent, bias, slots, second_threshold)
 
 
 def _slots(num_neurons: int, capacity: int | float | None) -> int | None:
@@ -133,7 +152,7 @@ def leaky_readout(
     """
     check_integer("leaky_readout", "num_outputs", num_outputs, 1)
     neuron = leaky_integrator(decay=decay, normalize=normalize, learn_decay=learn_decay)
-    return ReadoutSpec(num_outputs, neuron, bias, normalize, learn_decay)
+    return ReadoutSpec(num_outputs, neuron, bias)
 
 
 def spiking_readout(
@@ -142,7 +161,7 @@ def spiking_readout(
     """Specify a spiking read-out: a layer that is always fully listed, so that a silent class still learns.
 
     Raises:
-        ValueError: for a width below 1.
+        ValueError: for a width below 1, and for what is not a spiking neuron.
 
     Example:
         >>> from snnjax import spiking_readout
@@ -150,4 +169,5 @@ def spiking_readout(
         True
     """
     check_integer("spiking_readout", "num_outputs", num_outputs, 1)
+    check_spiking("spiking_readout", _DEFAULT_NEURON if neuron is None else neuron)
     return layer(num_outputs, neuron, recurrent=recurrent, bias=bias, capacity=None)

@@ -46,6 +46,7 @@ from snnjax.neurons.leaky_integrator import leaky_integrator as leaky_integrator
 from snnjax.neurons.leaky_integrator import leaky_integrator_init as leaky_integrator_init
 from snnjax.neurons.leaky_integrator import leaky_integrator_state as leaky_integrator_state
 from snnjax.neurons.leaky_integrator import leaky_integrator_step as leaky_integrator_step
+from snnjax.neurons.leaky_integrator import plain_integrator as plain_integrator
 from snnjax.neurons.lif import LIFParams as LIFParams
 from snnjax.neurons.lif import LIFState as LIFState
 from snnjax.neurons.lif import lif as lif
@@ -53,5 +54,6 @@ from snnjax.neurons.lif import lif_constants as lif_constants
 from snnjax.neurons.lif import lif_init as lif_init
 from snnjax.neurons.lif import lif_state as lif_state
 from snnjax.neurons.lif import lif_step as lif_step
+from snnjax.neurons.lif import plain_lif as plain_lif
 from snnjax.neurons.refractory import RefractoryState as RefractoryState
 from snnjax.neurons.refractory import refractory as refractory

@@ -31,6 +31,11 @@ class LIFConfig(NamedTuple):
         """Whether the fused op `lif_network` computes this neuron."""
         return (self.reset_time, self.spike_from, self.inclusive) == ("before_decay", "new", False)
 
+    @property
+    def takes_spikes(self) -> bool:
+        """Whether the reset is differentiated through the spikes that it takes from the membrane."""
+        return not self.detach_reset and self.reset != "none"
+
 
 class Constants(NamedTuple):
     """The physical constants that the op takes, each ``[]`` or ``[neurons]``."""
@@ -50,7 +55,10 @@ def check_config(op: str, config: LIFConfig) -> None:
 def step_membrane(
     op: str, v: Array, inputs: Array, constants: Constants, config: LIFConfig
 ) -> tuple[Array, Array]:
-    """The op `snnjax.lif_step`: the new membrane and the spikes."""
+    """The op `snnjax.lif_step`: the new membrane and the spikes.
+
+    As its reference, which no kernel beats: a neuron is plain JAX, whatever implementation its network is given.
+    """
     check_inputs(op, v, inputs)
     return ops.lif_step(
         v,
@@ -62,6 +70,7 @@ def step_membrane(
         reset_time=config.reset_time,
         spike_from=config.spike_from,
         inclusive=config.inclusive,
+        implementation="reference",
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from snnjax._check import check, check_float_array, check_shape
@@ -17,8 +18,9 @@ from snnjax.surrogates import Surrogate, as_surrogate
 class Neuron(NamedTuple):
     """A neuron model: pure functions over its own `params` and `state`, both NamedTuples of arrays.
 
-    ``step`` is ``integrate``, then ``spikes = [membrane > threshold]`` with the surrogate derivative, then ``fire``.
-    A network that passes spikes on as lists calls the pieces itself.
+    `step` is ``integrate``, then ``spikes = [membrane > threshold]`` with the surrogate derivative, then ``fire``.
+    A network that passes spikes on as lists calls the pieces itself, so a part that is replaced (``_replace``) counts
+    in both.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -38,12 +40,20 @@ class Neuron(NamedTuple):
         ..., tuple[Array, Array]
     ]  # (params, state, inputs[batch, neurons]) -> (membrane, threshold)
     fire: Callable[..., Any]  # (params, state, inputs, membrane, spikes[batch, neurons]) -> new state
-    step: Callable[..., tuple[Any, Array]]  # (params, state, inputs) -> (new state, spikes)
     threshold: Callable[[Any], Array]  # (params) -> resting threshold [neurons]
-    surrogate: Surrogate  # of the spikes, for who takes them from the pieces
-    plain_lif: Any = (
-        None  # the `LIFConfig` where the fused `lif_network` computes just this neuron, else None
-    )
+    surrogate: Surrogate  # of the spikes
+    rest: float = 0.0  # the membrane without input, in the unit of the threshold
+    spikes: bool = True  # else its output is the membrane
+    # The surrogate of the spikes that the pieces take from the membrane of the step before, where they do.
+    inner_surrogate: Surrogate | None = None
+
+    def step(self, params: Any, state: Any, inputs: Float[Array, "*batch neurons"]) -> tuple[Any, Array]:
+        """The state after one step, and the spikes in it."""
+        check_surrogates("Neuron.step", self)
+        if self.spikes:
+            return advance(self.integrate, self.fire, self.surrogate, params, state, inputs)
+        membrane, _ = self.integrate(params, state, inputs)
+        return self.fire(params, state, inputs, membrane, jnp.zeros_like(membrane)), membrane
 
 
 def assemble(
@@ -54,13 +64,27 @@ def assemble(
     pieces: tuple[Callable[..., Any], ...],
     *,
     threshold: Callable[[Any], Array] = operator.attrgetter("threshold"),
-    plain_lif: Any = None,
+    takes_spikes: bool = False,
 ) -> Neuron:
-    """A `Neuron` out of a model's (initial_state, integrate, fire, step), the last three with `config`."""
+    """A `Neuron` out of a model's (initial_state, integrate, fire), the last two with `config`.
+
+    `takes_spikes`: the pieces differentiate spikes that they take from the membrane themselves.
+    """
     initial_state, *rest = pieces
-    integrate, fire, step = (functools.partial(piece, config=config) for piece in rest)
+    integrate, fire = (functools.partial(piece, config=config) for piece in rest)
     shape = as_surrogate(name, surrogate)
-    return Neuron(name, init, initial_state, integrate, fire, step, threshold, shape, plain_lif)
+    inner = shape if takes_spikes else None
+    return Neuron(name, init, initial_state, integrate, fire, threshold, shape, inner_surrogate=inner)
+
+
+def config_of(neuron: Neuron, integrate: Callable[..., Any], fire: Callable[..., Any]) -> Any:
+    """The configuration of a neuron whose pieces `assemble` made of these two, None for any other neuron."""
+    own = neuron.integrate, neuron.fire
+    functions = tuple(piece.func for piece in own if isinstance(piece, functools.partial))
+    if functions != (integrate, fire):
+        return None
+    configs = [piece.keywords["config"] for piece in own if isinstance(piece, functools.partial)]
+    return configs[0] if configs[0] == configs[1] else None
 
 
 def advance(
@@ -119,6 +143,24 @@ def aligned(constants: Any, like: Array) -> Any:
 def learned(constant: Array, learn: bool) -> Array:
     """`constant`, with its gradient stopped unless it is to be learned."""
     return constant if learn else jax.lax.stop_gradient(constant)
+
+
+def check_spiking(op: str, neuron: Any) -> None:
+    """`neuron` must be a `Neuron`, and one that spikes."""
+    actual = f"the function {neuron.__name__}" if hasattr(neuron, "__name__") else repr(neuron)
+    expected, way_out = "be a Neuron", "Call one of snnjax.neurons, as in neurons.lif()"
+    check(isinstance(neuron, Neuron), op, "neuron", expected, actual, way_out)
+    way_out = "Take it as the read-out, snnjax.leaky_readout, or choose another"
+    check(neuron.spikes, op, "neuron", "be one that spikes", neuron.name, way_out)
+    check_surrogates(op, neuron)
+
+
+def check_surrogates(op: str, neuron: Neuron) -> None:
+    """A surrogate that was replaced must not leave the old one in the reset."""
+    inner = neuron.inner_surrogate
+    expected = f"be that of its reset or adaptation, {inner}"
+    way_out = "Pass surrogate=... to the function that makes the neuron"
+    check(inner in (None, neuron.surrogate), op, "neuron.surrogate", expected, neuron.surrogate, way_out)
 
 
 def check_inputs(op: str, v: Array, inputs: Array) -> None:

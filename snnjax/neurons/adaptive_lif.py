@@ -224,7 +224,7 @@ def adaptive_lif(
         threshold=threshold,
         per_neuron=per_neuron,
     )
-    pieces = (adaptive_lif_state, adaptive_lif_integrate, adaptive_lif_fire, adaptive_lif_step)
+    pieces = (adaptive_lif_state, adaptive_lif_integrate, adaptive_lif_fire)
     return assemble(op, config, config.surrogate, init, pieces)
 
 

@@ -224,8 +224,8 @@ def adlif(
     learn = (learn_decay, learn_adaptation, learn_threshold)
     config = AdLIFConfig(as_surrogate("adlif", surrogate), reset, detach_reset, normalize, *learn)
     init = functools.partial(adlif_init, **initial, per_neuron=per_neuron)
-    pieces = (adlif_state, adlif_integrate, adlif_fire, adlif_step)
-    return assemble("adlif", config, config.surrogate, init, pieces)
+    pieces = (adlif_state, adlif_integrate, adlif_fire)
+    return assemble("adlif", config, config.surrogate, init, pieces, takes_spikes=True)
 
 
 def _adapt(params: AdLIFParams, state: AdLIFState, before: Array, config: AdLIFConfig) -> Array:

@@ -204,8 +204,9 @@ def current_lif(
     config = CurrentLIFConfig(membrane, normalize_synapse, learn_synapse_decay)
     initial = {"decay": decay, "synapse_decay": synapse_decay, "threshold": threshold}
     init = functools.partial(current_lif_init, **initial, per_neuron=per_neuron)
-    pieces = (current_lif_state, current_lif_integrate, current_lif_fire, current_lif_step)
-    return assemble("current_lif", config, membrane.surrogate, init, pieces)
+    pieces = (current_lif_state, current_lif_integrate, current_lif_fire)
+    takes_spikes = membrane.takes_spikes
+    return assemble("current_lif", config, membrane.surrogate, init, pieces, takes_spikes=takes_spikes)
 
 
 def _constants(params: CurrentLIFParams, config: CurrentLIFConfig) -> Any:

@@ -155,13 +155,9 @@ def integrate_and_fire(
     config = LIFConfig(as_surrogate("integrate_and_fire", surrogate), *switches)
     check_config("integrate_and_fire", config)
     init = functools.partial(integrate_and_fire_init, threshold=threshold)
-    pieces = (
-        integrate_and_fire_state,
-        integrate_and_fire_integrate,
-        integrate_and_fire_fire,
-        integrate_and_fire_step,
-    )
-    return assemble("integrate_and_fire", config, config.surrogate, init, pieces)
+    pieces = (integrate_and_fire_state, integrate_and_fire_integrate, integrate_and_fire_fire)
+    takes_spikes = config.takes_spikes
+    return assemble("integrate_and_fire", config, config.surrogate, init, pieces, takes_spikes=takes_spikes)
 
 
 def _constants(params: IntegrateAndFireParams, config: LIFConfig) -> Constants:

@@ -200,8 +200,9 @@ def izhikevich(
     check_constants("izhikevich", **initial)
     config = IzhikevichConfig(as_surrogate("izhikevich", surrogate), detach_reset, learn)
     init = functools.partial(izhikevich_init, **initial)
-    pieces = (izhikevich_state, izhikevich_integrate, izhikevich_fire, izhikevich_step)
-    return assemble("izhikevich", config, config.surrogate, init, pieces, threshold=izhikevich_threshold)
+    pieces = (izhikevich_state, izhikevich_integrate, izhikevich_fire)
+    neuron = assemble("izhikevich", config, config.surrogate, init, pieces, threshold=izhikevich_threshold)
+    return neuron._replace(rest=REST)
 
 
 def _evolve(

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from snnjax._check import check_integer
 from snnjax.neurons._constants import Constant, check_decays, draw_raw_decay, raw_to_decay
-from snnjax.neurons._neuron import Neuron, align, assemble, learned, rounded_once
+from snnjax.neurons._neuron import Neuron, align, assemble, config_of, learned, rounded_once
 
 
 class LeakyIntegratorConfig(NamedTuple):
@@ -120,7 +120,7 @@ def leaky_integrator_threshold(params: LeakyIntegratorParams) -> Float[Array, " 
 def leaky_integrator(decay: Constant = 0.95, *, normalize: bool = True, learn_decay: bool = False) -> Neuron:
     """Leaky integrators, for read-outs: ``v = decay v' + gain inputs``, no spikes and no reset.
 
-    `step` returns the membrane in place of spikes. Passed on as a list of spikes the output is empty.
+    `step` returns the membrane in place of spikes.
 
     Args:
         decay: share of the membrane kept per step; a number, or a range (low, high) from which `init` draws.
@@ -138,12 +138,18 @@ def leaky_integrator(decay: Constant = 0.95, *, normalize: bool = True, learn_de
     check_decays("leaky_integrator", decay=decay)
     config = LeakyIntegratorConfig(normalize, learn_decay)
     init = functools.partial(leaky_integrator_init, decay=decay)
-    pieces = (
-        leaky_integrator_state,
-        leaky_integrator_integrate,
-        leaky_integrator_fire,
-        leaky_integrator_step,
-    )
-    return assemble(
-        "leaky_integrator", config, "superspike", init, pieces, threshold=leaky_integrator_threshold
-    )
+    pieces = (leaky_integrator_state, leaky_integrator_integrate, leaky_integrator_fire)
+    threshold = leaky_integrator_threshold
+    neuron = assemble("leaky_integrator", config, "superspike", init, pieces, threshold=threshold)
+    return neuron._replace(spikes=False)
+
+
+def plain_integrator(neuron: Neuron) -> LeakyIntegratorConfig | None:
+    """The switches of a neuron that the read-out of `snnjax.lif_network` computes; None for any other.
+
+    Example:
+        >>> from snnjax import neurons
+        >>> neurons.plain_integrator(neurons.leaky_integrator(normalize=False)).normalize
+        False
+    """
+    return config_of(neuron, leaky_integrator_integrate, leaky_integrator_fire)

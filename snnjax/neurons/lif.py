@@ -25,7 +25,7 @@ from snnjax.neurons._membrane import (
     integrate_membrane,
     step_membrane,
 )
-from snnjax.neurons._neuron import Neuron, assemble, learned
+from snnjax.neurons._neuron import Neuron, assemble, config_of, learned
 from snnjax.surrogates import Surrogate, as_surrogate
 
 DEFAULT = LIFConfig()
@@ -200,6 +200,23 @@ def lif(
     config = LIFConfig(as_surrogate("lif", surrogate), *switches)
     check_config("lif", config)
     init = functools.partial(lif_init, decay=decay, threshold=threshold, per_neuron=per_neuron)
-    pieces = (lif_state, lif_integrate, lif_fire, lif_step)
-    plain = config if config.is_plain else None
-    return assemble("lif", config, config.surrogate, init, pieces, plain_lif=plain)
+    pieces = (lif_state, lif_integrate, lif_fire)
+    return assemble("lif", config, config.surrogate, init, pieces, takes_spikes=config.takes_spikes)
+
+
+def plain_lif(neuron: Neuron) -> LIFConfig | None:
+    """The switches of a neuron that the op `snnjax.lif_network` computes; None for any other.
+
+    A neuron is what its parts are: LIF's own `integrate` and `fire`, in the default order, with whatever surrogate.
+
+    Example:
+        >>> from snnjax import neurons
+        >>> neurons.plain_lif(neurons.lif(reset="zero")).reset
+        'zero'
+        >>> neurons.plain_lif(neurons.lif()._replace(fire=print)) is None
+        True
+    """
+    config = config_of(neuron, lif_integrate, lif_fire)
+    if config is None or not config.is_plain:
+        return None
+    return config._replace(surrogate=neuron.surrogate)

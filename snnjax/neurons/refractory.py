@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from snnjax._check import check_integer
-from snnjax.neurons._neuron import Neuron, advance, align
+from snnjax.neurons._neuron import Neuron, align, check_spiking
 
 
 class RefractoryState(NamedTuple):
@@ -28,7 +28,7 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
         steps: at least 0; the shortest time between two spikes is ``steps + 1``.
 
     Raises:
-        ValueError: if `steps` is not an integer of at least 0.
+        ValueError: if `steps` is not an integer of at least 0, or the neuron does not spike.
 
     Example:
         >>> from snnjax import neurons
@@ -42,6 +42,7 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
         [1, 0, 0, 1, 0]
     """
     check_integer("refractory", "steps", steps, 0)
+    check_spiking("refractory", neuron)
 
     def initial_state(params: Any, batch: int) -> RefractoryState:
         remaining = jnp.zeros((batch, *neuron.threshold(params).shape), jnp.int32)
@@ -50,9 +51,12 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
     def integrate(
         params: Any, state: RefractoryState, inputs: Float[Array, "*batch neurons"]
     ) -> tuple[Array, Array]:
+        free = state.remaining == 0
         membrane, threshold = neuron.integrate(params, state.neuron, inputs)
         threshold = jnp.broadcast_to(align(threshold, membrane), membrane.shape)
-        return membrane, jnp.where(state.remaining == 0, threshold, jnp.inf)
+        # Out of reach, and what is ignored has no gradient, whatever the surrogate.
+        membrane = jnp.where(free, membrane, jax.lax.stop_gradient(membrane))
+        return membrane, jnp.where(free, threshold, jnp.inf)
 
     def fire(
         params: Any,
@@ -69,16 +73,9 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
         remaining = jnp.where(spiked, steps, jnp.maximum(state.remaining - 1, 0))
         return RefractoryState(after, remaining)
 
-    def step(
-        params: Any, state: RefractoryState, inputs: Float[Array, "*batch neurons"]
-    ) -> tuple[Any, Array]:
-        return advance(integrate, fire, neuron.surrogate, params, state, inputs)
-
     return neuron._replace(
         name=f"refractory {neuron.name}",
         initial_state=initial_state,
         integrate=integrate,
         fire=fire,
-        step=step,
-        plain_lif=None,
     )

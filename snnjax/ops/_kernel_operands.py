@@ -20,8 +20,8 @@ def dtype_obstacle(what: str, array: Any) -> str | None:
 
 
 def obstacle_of(what: str, array: Any, surrogate: Surrogate) -> str | None:
-    """What a kernel with neurons cannot take: a dtype, or spikes that are no steps."""
-    return "a smooth surrogate" if surrogate.smooth else dtype_obstacle(what, array)
+    """What a kernel with neurons cannot take: a dtype, or a surrogate that it does not know."""
+    return surrogate.obstacle or dtype_obstacle(what, array)
 
 
 def surrogate_attributes(surrogate: Surrogate) -> dict[str, Any]:

@@ -36,9 +36,7 @@ def obstacle(operands: Operands, switches: Switches) -> str | None:
     dtype = operands.linears[0].weights.dtype
     if dtype not in (jnp.float32, jnp.bfloat16):
         return f"{dtype.name} weights"
-    if any(layer.surrogate.smooth for layer in switches.layers):
-        return "a smooth surrogate"
-    return None
+    return next((layer.surrogate.obstacle for layer in switches.layers if layer.surrogate.obstacle), None)
 
 
 def _attributes(operands: Operands, switches: Switches) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from snnjax.ops._lif_network_reference import (
     forward,
 )
 from snnjax.ops.lif_step import per_neuron
+from snnjax.ops.select_spikes import usual_second_threshold
 from snnjax.sparse_spikes import SparseSpikes
 from snnjax.surrogates import Surrogate, as_surrogate
 
@@ -79,7 +80,7 @@ def lif_network(
     *,
     lengths: Int[ArrayLike, " batch"] | None = None,
     capacity: int | Sequence[int | None] | None = None,
-    second_threshold: Any = 0.9,
+    second_threshold: Any = None,
     surrogate: str | Surrogate = "superspike",
     reset: str = "subtract",
     detach_reset: bool = True,
@@ -108,7 +109,8 @@ def lif_network(
         lengths: steps of each sequence. The state freezes behind the end, and padded steps count nowhere.
         capacity: slots in the list of a layer, one value or one per layer; None lists all.
         second_threshold: neurons between it and the threshold are listed for their gradient; one value or one per
-            layer. It may be traced (a schedule) and has no gradient. Without effect where capacity is None.
+            layer. None is nine tenths of the threshold, ``threshold - 0.1 |threshold|``. It may be traced (a schedule)
+            and has no gradient. Without effect where capacity is None.
         surrogate, reset, detach_reset: as in `lif_step`.
         record_spikes: also return the spikes of each layer.
         chunk: recompute the forward pass in pieces of so many steps to save memory; any length will do.
@@ -205,7 +207,10 @@ def _operands(
     constants = []
     for layer, v, second_threshold, switch in zip(layers, state.v, second, switches.layers, strict=True):
         decay, threshold, gain = _constants(layer, v)
-        second_threshold = -jnp.inf if switch.capacity is None else second_threshold
+        if switch.capacity is None:
+            second_threshold = -jnp.inf
+        elif second_threshold is None:
+            second_threshold = usual_second_threshold(threshold)
         second_threshold = per_neuron("lif_network", "second_threshold", second_threshold, v)
         second_threshold = jax.lax.stop_gradient(second_threshold)
         constants.append(LayerConstants(layer.recurrent, decay, threshold, gain, second_threshold))

@@ -15,6 +15,9 @@ from snnjax.ops._select_spikes_kernel import BACKWARD_KERNEL, KERNEL
 from snnjax.sparse_spikes import SparseSpikes, gather, id_dtype, list_ids, scatter
 from snnjax.surrogates import Surrogate, as_surrogate
 
+# A second threshold lies by this share of the way to rest below the threshold, unless it is given.
+_BAND = 0.1
+
 
 class Selection(NamedTuple):
     """The static part of `select_spikes`."""
@@ -82,6 +85,12 @@ def select_spikes(
     ids, values = (array.reshape(*axes, capacity) for array in lists[:2])
     num_spikes, num_listed = (array.reshape(axes) for array in lists[2:])
     return SparseSpikes(ids, values, num_spikes, num_listed, v.shape[-1])
+
+
+def usual_second_threshold(threshold: Array, rest: float = 0.0) -> Array:
+    """``threshold - 0.1 |threshold - rest|``, nine tenths of the way from rest to a threshold; without gradient."""
+    fixed = wide(jax.lax.stop_gradient(threshold))
+    return (fixed - _BAND * jnp.abs(fixed - rest)).astype(threshold.dtype)
 
 
 def _rows(argument: str, value: ArrayLike, v: Array) -> Array:

@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Array
 
 from snnjax import metrics
-from snnjax.network import NetworkParams
-from snnjax.ops import LIFNetworkOutput
+from snnjax.network import NetworkOutput, NetworkParams
 
 
 class Totals(NamedTuple):
@@ -29,7 +28,7 @@ class Totals(NamedTuple):
 
 
 def count(
-    params: NetworkParams, output: LIFNetworkOutput, batch: Any, lengths: Array, loss: Array, right: Array
+    params: NetworkParams, output: NetworkOutput, batch: Any, lengths: Array, loss: Array, right: Array
 ) -> Totals:
     """The totals of a batch of which `loss` and `right` were found, both ``[batch]``."""
     steps = lengths.astype(jnp.float32)

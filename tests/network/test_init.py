@@ -44,6 +44,18 @@ def test_sample_inputs_set_the_activity(name: str, recurrent: bool) -> None:
     np.testing.assert_allclose(activities(net, params, inputs)[0], 0.1, rtol=0.2)
 
 
+def test_padded_samples_count_nowhere() -> None:
+    """Three quarters of the steps are padding, of whatever numbers."""
+    net = network(INPUTS, [layer(32, capacity=32, recurrent=True), layer(32)], leaky_readout(3))
+    lengths = jnp.full(BATCH, STEPS // 4, jnp.int32)
+    padded = jnp.arange(STEPS)[:, None, None] >= lengths[None, :, None]
+    inputs = random_spikes(0.02, STEPS, BATCH, INPUTS)
+    params = initial(net, jnp.where(padded, jnp.nan, inputs), lengths=lengths, target_activity=0.1)
+    output, _ = jit(lambda x: net.apply(params, None, x, lengths=lengths))(inputs)
+    np.testing.assert_allclose([jnp.mean(each) for each in output.activity], 0.1, rtol=0.1)
+    assert_same(params, initial(net, inputs[: STEPS // 4], target_activity=0.1), rtol=1e-6)
+
+
 def test_init_is_a_pure_function_of_its_key() -> None:
     net = network(INPUTS, [layer(8, neurons.adlif(), recurrent=True)], leaky_readout(3))
     init = jit(net.init)

@@ -61,15 +61,15 @@ def somewhere(state: Any) -> Any:
 @pytest.mark.parametrize("name", CASES)
 def test_both_ways_through_a_network_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     net, options = CASES[name]
-    options = {"record_spikes": True} | options
+    options = {"record": "spikes"} | options
     inputs = random_spikes(0.3)
     inputs = SparseSpikes.from_dense(inputs, 6) if options.pop("listed", False) else inputs
     params = initial(net)
     arguments = (params, somewhere(net.initial_state(params, BATCH)), inputs)
-    assert MODULE.is_plain(net.layers)
+    assert MODULE.is_plain(net.layers, net.readout)
     fused, fused_gradients = jit(with_gradients(functools.partial(net.apply, **options)))(*arguments)
     monkeypatch.setattr(MODULE, "run_fused", None)
-    monkeypatch.setattr(MODULE, "is_plain", lambda _: False)
+    monkeypatch.setattr(MODULE, "is_plain", lambda *_: False)
     layered, layered_gradients = jit(with_gradients(functools.partial(net.apply, **options)))(*arguments)
     assert jax.tree.structure(fused) == jax.tree.structure(layered)
     assert_same(fused, layered, **TOLERANCE)
@@ -85,7 +85,7 @@ def test_both_ways_through_a_network_agree(name: str, monkeypatch: pytest.Monkey
 def test_what_stands_behind_the_end_has_no_influence(neuron: Any, listed: bool) -> None:
     net = network(INPUTS, [layer(8, neuron, capacity=3, recurrent=True)], leaky_readout(3, learn_decay=True))
     params = initial(net)
-    run = jit(with_gradients(functools.partial(net.apply, lengths=LENGTHS, record_spikes=True)))
+    run = jit(with_gradients(functools.partial(net.apply, lengths=LENGTHS, record="spikes")))
     padded = jnp.arange(STEPS, dtype=jnp.int32)[:, None] >= LENGTHS[None, :]
     inputs = random_spikes(0.3)
     lists = SparseSpikes.from_dense(inputs, 6)
@@ -147,11 +147,17 @@ def test_whole_number_inputs_equal_floats_layer_by_layer() -> None:
 
 
 @pytest.mark.parametrize(
-    "neuron, ops", [(LEARNED, {"lif_network"}), (neurons.adlif(), {"select_spikes", "spike_matmul"})]
+    "neuron, ops",
+    [
+        (LEARNED, {"lif_network"}),
+        (neurons.adlif(), {"select_spikes", "spike_matmul"}),
+        (neurons.integrate_and_fire(), {"select_spikes", "spike_matmul", "lif_step"}),
+        (neurons.refractory(neurons.current_lif(), 1), {"select_spikes", "spike_matmul", "lif_step"}),
+    ],
 )
 def test_implementation_reaches_every_op(neuron: Any, ops: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The forward and the backward pass of all; the products of the events, of the layers and of the read-out."""
-    net = plain(neuron, leaky_readout(3), capacity=3)
+    net = plain(neuron, leaky_readout(3), capacity=3, recurrent=True)
     params, inputs = initial(net), SparseSpikes.from_dense(random_spikes(0.3), 6)
     seen, evaluate = [], _dispatch.evaluate
 
@@ -178,3 +184,34 @@ def test_implementation_that_is_unknown(neuron: Any) -> None:
     assert str(error.value) == (
         "network.apply: `implementation` must be one of None, 'reference', 'cpu', got 'gpu'. Choose one of these."
     )
+
+
+LISTED = {"inputs": SparseSpikes.from_dense(random_spikes(0.3), 6), "capacity": 3}
+NOT_OBEYED = {
+    "dense inputs": ({"inputs": random_spikes(0.3), "capacity": 3}, "a product with a dense array"),
+    "a layer without capacity": (LISTED | {"capacity": None}, "a product with a dense array"),
+    "recurrent weights": (LISTED | {"recurrent": True}, "a recurrent product"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_OBEYED)
+def test_kernels_that_cannot_be_had_layer_by_layer_are_refused(name: str) -> None:
+    options, what = NOT_OBEYED[name]
+    inputs = options["inputs"]
+    net = plain(neurons.adlif(), leaky_readout(3), **{k: v for k, v in options.items() if k != "inputs"})
+    with pytest.raises(ValueError) as error:
+        jax.eval_shape(lambda params: net.apply(params, None, inputs, implementation="cpu"), initial(net))
+    assert str(error.value) == (
+        f"network.apply: `implementation` must be None or 'reference' for {what} in a layer that the fused op does "
+        "not compute, got 'cpu'. Leave it None."
+    )
+
+
+def test_kernels_by_name_layer_by_layer() -> None:
+    net = plain(neurons.adlif(), leaky_readout(3), capacity=3)
+    params = initial(net)
+    forced, reference = (
+        jit(lambda params, name=name: net.apply(params, None, LISTED["inputs"], implementation=name))(params)
+        for name in ("cpu", "reference")
+    )
+    assert_same(forced, reference, **TOLERANCE)

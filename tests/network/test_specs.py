@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from snnjax import layer, leaky_readout, network, neurons, spiking_readout
+from snnjax import layer, leaky_readout, network, neurons, spiking_readout, surrogates
 from tests.network.helpers import initial
 
 NET = network(4, [layer(3, neurons.lif(), recurrent=True)], leaky_readout(2))
@@ -17,6 +17,9 @@ STATE = NET.initial_state(PARAMS, 2)
 SLOTS = "Pass a whole number of slots, or None for the full gradient."
 AXES = "Time comes first; add a missing batch axis with inputs[:, None]."
 LARGER = "Pass a larger whole number."
+MADE = "Make it with snnjax.layer(...)."
+CALLED = "Call one of snnjax.neurons, as in neurons.lif()."
+ATTACHED = neurons.lif(detach_reset=False)._replace(surrogate=surrogates.boxcar())
 LEARN = "Try 0.05, one spike per neuron in 20 steps."
 
 ERRORS: list[tuple[Callable[[], Any], str]] = [
@@ -41,6 +44,55 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: network(4, [], leaky_readout(2)),
         "network: `layers` must hold at least one layer, got none. Add a snnjax.layer(...).",
+    ),
+    (
+        lambda: network(4, [8], leaky_readout(2)),  # type: ignore[list-item]
+        f"network: `layers[0]` must be a spiking layer, got 8. {MADE}",
+    ),
+    (
+        lambda: network(4, [layer(3), leaky_readout(3)], leaky_readout(2)),  # type: ignore[list-item]
+        "network: `layers[1]` must be a spiking layer, got a leaky read-out. "
+        "Pass it as the argument `readout`, behind the layers.",
+    ),
+    (
+        lambda: network(4, 8, leaky_readout(2)),  # type: ignore[arg-type]
+        "network: `layers` must be a sequence of layers, got 8. Write [snnjax.layer(...)].",
+    ),
+    (
+        lambda: network(4, [layer(3)], 2),  # type: ignore[arg-type]
+        "network: `readout` must be a read-out, got 2. "
+        "Make it with snnjax.leaky_readout(...) or snnjax.spiking_readout(...).",
+    ),
+    (
+        lambda: layer(4, neurons.lif),  # type: ignore[arg-type]
+        f"layer: `neuron` must be a Neuron, got the function lif. {CALLED}",
+    ),
+    (
+        lambda: spiking_readout(4, "lif"),  # type: ignore[arg-type]
+        f"spiking_readout: `neuron` must be a Neuron, got 'lif'. {CALLED}",
+    ),
+    (
+        lambda: layer(4, neurons.leaky_integrator()),
+        "layer: `neuron` must be one that spikes, got leaky_integrator. "
+        "Take it as the read-out, snnjax.leaky_readout, or choose another.",
+    ),
+    (
+        lambda: layer(4, ATTACHED),
+        f"layer: `neuron.surrogate` must be that of its reset or adaptation, {surrogates.superspike()}, "
+        f"got {surrogates.boxcar()}. Pass surrogate=... to the function that makes the neuron.",
+    ),
+    (
+        lambda: NET.init(jax.random.key(0), X, lengths=jnp.zeros(3, jnp.int32)),
+        "lif_network: `lengths` must have shape [batch] = [2], got [3]. Give each sequence its number of steps.",
+    ),
+    (
+        lambda: NET.apply(PARAMS, STATE, X, record=("spikes", "voltage")),
+        "network.apply: `record` must be one of 'spikes', 'membranes', got 'voltage'. Choose one of these.",
+    ),
+    (
+        lambda: NET.apply(PARAMS, STATE, X, record="membranes", implementation="cpu"),
+        "network.apply: `implementation` must be None or 'reference' where membranes are recorded, got 'cpu'. "
+        "Leave it None.",
     ),
     (
         lambda: NET.init(jax.random.key(0), X[..., :3]),

@@ -11,6 +11,7 @@ import pytest
 import snnjax
 from snnjax import neurons
 from snnjax.neurons import LIFConfig, LIFParams, LIFState
+from snnjax.surrogates import boxcar
 
 KEY = jax.random.key(0)
 HALF = LIFParams(jnp.zeros(1), jnp.ones(1))  # decay 0.5, threshold 1
@@ -50,7 +51,9 @@ def test_step_equals_op_to_the_bit(reset: str, normalize: bool) -> None:
     neuron = neurons.lif(decay=(0.5, 0.95), threshold=(0.5, 1.5), reset=reset, normalize=normalize)
     params = neuron.init(KEY, 5)
     v, x = jax.random.normal(KEY, (2, 3, 5)) * 2
-    decay, threshold, gain = neurons.lif_constants(params, neuron.plain_lif)
+    config = neurons.plain_lif(neuron)
+    assert config is not None
+    decay, threshold, gain = neurons.lif_constants(params, config)
     wanted = snnjax.lif_step(v, x, decay, threshold, gain, reset=reset)
     state, spikes = neuron.step(params, LIFState(v), x)
     np.testing.assert_array_equal(state.v, wanted[0])
@@ -83,11 +86,18 @@ def test_learned_decay_moves_at_extreme_values() -> None:
 
 
 def test_only_plain_neurons_are_plain() -> None:
-    assert neurons.lif().plain_lif == LIFConfig(surrogate=neurons.lif().surrogate)
-    assert neurons.lif(reset="zero", detach_reset=False, normalize=False).plain_lif is not None
+    plain = neurons.lif()
+    assert neurons.plain_lif(plain) == LIFConfig(surrogate=plain.surrogate)
+    assert neurons.plain_lif(neurons.lif(reset="zero", detach_reset=False, normalize=False)) is not None
     for other in ({"reset_time": "after_decay"}, {"spike_from": "old"}, {"inclusive": True}):
-        assert neurons.lif(**other).plain_lif is None
-    assert neurons.refractory(neurons.lif(), 1).plain_lif is None
+        assert neurons.plain_lif(neurons.lif(**other)) is None
+    for neuron in (neurons.refractory(plain, 1), neurons.integrate_and_fire(), neurons.leaky_integrator()):
+        assert neurons.plain_lif(neuron) is None
+    zero = neurons.lif(reset="zero")
+    for parts in ({"integrate": zero.integrate}, {"fire": zero.fire}, {"fire": lambda *_: None}):
+        assert neurons.plain_lif(plain._replace(**parts)) is None
+    replaced = neurons.plain_lif(plain._replace(surrogate=boxcar(), name="mine"))
+    assert replaced == LIFConfig(surrogate=boxcar())
 
 
 def test_unknown_conventions_are_refused() -> None:

@@ -13,6 +13,7 @@ from jax.test_util import check_grads
 
 from snnjax import neurons
 from snnjax.ops import select_spikes
+from snnjax.surrogates import boxcar
 from tests.neurons.models import MODELS, SPIKING, VARIANTS, smooth, unroll
 
 KEY = jax.random.key(0)
@@ -48,21 +49,24 @@ def test_scan_under_jit_equals_loop_of_steps(name: str) -> None:
     assert_close(last, state, rtol=1e-4 if name == "izhikevich" else 1e-5)
 
 
-@every_variant
-def test_step_equals_its_pieces(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in VARIANTS if name != "refractory lif"])
+def test_step_out_of_the_pieces_equals_the_models_own(name: str) -> None:
     neuron, params, state, inputs = tiny(name)
-    integrate, fire, step = jax.jit(neuron.integrate), jax.jit(neuron.fire), jax.jit(neuron.step)
+    own = functools.partial(getattr(neurons, f"{neuron.name}_step"), **neuron.integrate.keywords)
+    integrate, step, own_step = jax.jit(neuron.integrate), jax.jit(neuron.step), jax.jit(own)
     for x in inputs:
         membrane, threshold = integrate(params, state, x)
         assert threshold.shape[-1] == 3
-        spikes = (membrane > threshold.reshape((1,) * (2 - threshold.ndim) + threshold.shape)).astype(x.dtype)
-        parts = fire(params, state, x, membrane, spikes)
-        state, whole = step(params, state, x)
-        assert_close(parts, state, rtol=1e-5)
+        above = membrane > threshold.reshape((1,) * (2 - threshold.ndim) + threshold.shape)
+        wanted = own_step(params, state, x)
+        after, spikes = step(params, state, x)
+        assert_close(after, wanted[0], rtol=1e-5)
         if name in SPIKING:
-            np.testing.assert_array_equal(spikes, whole)
+            np.testing.assert_array_equal(spikes, wanted[1])
+            np.testing.assert_array_equal(spikes, above)
         else:
-            assert not np.any(spikes)
+            assert_close(spikes, wanted[1], rtol=1e-5)
+            assert not np.any(above)
 
 
 @every_variant
@@ -186,6 +190,38 @@ def test_full_list_between_the_pieces_equals_step(name: str) -> None:
     )
     np.testing.assert_array_equal(spikes, steps)
     np.testing.assert_allclose(gradient, wanted, rtol=1e-5, atol=1e-6)  # float32, a few roundings
+
+
+@pytest.mark.parametrize("name", ["lif", "integrate_and_fire", "current_lif", "adaptive_lif", "izhikevich"])
+def test_replaced_surrogate_is_the_one_of_the_gradient(name: str) -> None:
+    neuron, params, state, inputs = tiny(name)
+
+    def gradient(neuron: neurons.Neuron) -> Any:
+        return jax.jit(jax.grad(lambda x: jnp.sum(unroll(neuron, params, state, x)[1] ** 2)))(inputs)
+
+    built = gradient(VARIANTS[name].build(surrogate=boxcar(0.5)))
+    np.testing.assert_array_equal(gradient(neuron._replace(surrogate=boxcar(0.5))), built)
+    assert np.any(built != gradient(neuron))
+
+
+@pytest.mark.parametrize(
+    "neuron",
+    [
+        neurons.lif(detach_reset=False),
+        neurons.adlif(),
+        neurons.refractory(neurons.lif(detach_reset=False), 2),
+    ],
+    ids=["attached reset", "adaptation by spikes", "refractory"],
+)
+def test_replaced_surrogate_that_the_pieces_do_not_see_is_refused(neuron: neurons.Neuron) -> None:
+    params = neuron.init(KEY, 1)
+    state = neuron.initial_state(params, 1)
+    with pytest.raises(ValueError) as error:
+        neuron._replace(surrogate=boxcar()).step(params, state, jnp.ones((1, 1)))
+    assert str(error.value) == (
+        f"Neuron.step: `neuron.surrogate` must be that of its reset or adaptation, {neuron.surrogate}, "
+        f"got {boxcar()}. Pass surrogate=... to the function that makes the neuron."
+    )
 
 
 def test_names_are_those_of_the_factories() -> None:

@@ -1,5 +1,9 @@
 """The refractory period: counts, and time that stands still."""
 
+import dataclasses
+import functools
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snnjax import neurons
+from snnjax import layer, leaky_readout, network, neurons
+from snnjax.surrogates import as_surrogate, superspike
 from tests.neurons.models import unroll
 
 KEY = jax.random.key(0)
@@ -70,6 +75,51 @@ def test_ignored_inputs_get_no_gradient() -> None:
     # Spike at the first input, two are ignored, 1/2 of the fourth remains at the fifth; detached reset.
     gradient = jax.grad(membrane)(jnp.array([2.0, 9.0, 9.0, 0.25, 0.25]).reshape(5, 1, 1))
     assert gradient[:, 0, 0].tolist() == [0.25, 0.0, 0.0, 0.5, 1.0]
+
+
+@pytest.mark.parametrize("name", ["superspike", "arctan", "triangle", "sigmoid", "straight_through"])
+def test_smooth_spikes_are_silent_in_the_period_too(name: str) -> None:
+    smooth = dataclasses.replace(as_surrogate("test", name), smooth=True)
+    neuron = neurons.refractory(neurons.lif(0.5, normalize=False, surrogate=smooth), 2)
+    params = neuron.init(KEY, 1)
+    inputs = jnp.array([2.0, 9.0, 9.0, 0.25]).reshape(4, 1, 1)
+
+    def run(inputs: jax.Array) -> jax.Array:
+        return unroll(neuron, params, neuron.initial_state(params, 1), inputs)[1][:, 0, 0]
+
+    spikes, gradient = run(inputs), jax.jacrev(run)(inputs)[..., 0, 0]
+    assert np.all(np.isfinite(spikes)) and np.all(np.isfinite(gradient))
+    np.testing.assert_array_equal(spikes[1:3], 0)
+    assert not np.any(gradient[1:3]) and not np.any(gradient[:, 1:3])
+
+
+@pytest.mark.parametrize("capacity", [None, 2])
+def test_smooth_networks_are_finite(capacity: int | None) -> None:
+    smooth = dataclasses.replace(superspike(), smooth=True)
+    net = network(
+        4,
+        [layer(3, neurons.refractory(neurons.lif(surrogate=smooth), 2), capacity=capacity)],
+        leaky_readout(2),
+    )
+    params = net.init(KEY)
+    inputs = 4 * jnp.abs(jax.random.normal(KEY, (10, 2, 4)))
+
+    @jax.jit
+    @functools.partial(jax.value_and_grad, has_aux=True)
+    def run(params: Any) -> Any:
+        output, _ = net.apply(params, None, inputs)
+        return jnp.sum(output.output), output
+
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(run(params)))
+
+
+def test_only_spiking_neurons_have_a_period() -> None:
+    with pytest.raises(ValueError) as error:
+        neurons.refractory(neurons.leaky_integrator(), 1)
+    assert str(error.value) == (
+        "refractory: `neuron` must be one that spikes, got leaky_integrator. "
+        "Take it as the read-out, snnjax.leaky_readout, or choose another."
+    )
 
 
 @pytest.mark.parametrize("steps", [-1, 1.5])

@@ -1,0 +1,116 @@
+"""A user's own parts of neurons and surrogates are what `apply` computes with, on whatever path."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snnjax import (
+    LIFLayer,
+    Surrogate,
+    layer,
+    leaky_readout,
+    lif_network,
+    lif_step,
+    network,
+    neurons,
+    select_spikes,
+)
+from snnjax.surrogates import boxcar, superspike
+from tests.network.helpers import BATCH, INPUTS, initial, random_spikes, with_gradients
+from tests.ops.common import assert_same, jit
+
+
+class Ramp(Surrogate):
+    """A derivative of one's own under the name of another."""
+
+    def derivative(self, x: Any) -> Any:
+        return jnp.maximum(1 - jnp.abs(x), 0)
+
+
+RAMP = Ramp("superspike", 10.0)
+
+
+def net_of(neuron: neurons.Neuron, readout: Any = None) -> Any:
+    return network(INPUTS, [layer(8, neuron, capacity=8)], leaky_readout(3) if readout is None else readout)
+
+
+PARAMS = initial(net_of(neurons.lif()))
+
+
+def run(neuron: neurons.Neuron, readout: Any = None) -> Any:
+    net = net_of(neuron, readout)
+    return jit(with_gradients(net.apply))(PARAMS, net.initial_state(PARAMS, BATCH), random_spikes(0.5))
+
+
+def test_replaced_surrogate_is_that_of_the_fused_op() -> None:
+    built = run(neurons.lif(surrogate=boxcar(0.5)))
+    assert_same(run(neurons.lif()._replace(surrogate=boxcar(0.5))), built)
+    assert np.any(built[1][1][0].layers[0].weights != run(neurons.lif())[1][1][0].layers[0].weights)
+
+
+def test_own_integrate_and_fire_are_called() -> None:
+    plain = neurons.lif()
+
+    def integrate(params: Any, state: Any, inputs: jax.Array) -> Any:
+        return plain.integrate(params, state, inputs + 100)
+
+    def fire(params: Any, state: Any, inputs: jax.Array, membrane: jax.Array, spikes: jax.Array) -> Any:
+        return plain.fire(params, state, inputs, membrane, spikes)._replace(v=jnp.full_like(membrane, -1e6))
+
+    always = run(plain._replace(integrate=integrate))[0][0]
+    np.testing.assert_array_equal(always.activity[0], 1)
+    once, state = run(plain._replace(integrate=integrate, fire=fire))[0]
+    np.testing.assert_array_equal(np.round(once.activity[0] * 20), 1)
+    np.testing.assert_array_equal(state.neurons[0].v, -1e6)
+
+
+def test_own_readout_is_called() -> None:
+    given = leaky_readout(3, normalize=False)
+    doubled = given.neuron._replace(
+        integrate=lambda params, state, inputs: given.neuron.integrate(params, state, 2 * inputs)
+    )
+    twice = run(neurons.lif(), dataclasses.replace(given, neuron=doubled))[0][0].output
+    np.testing.assert_allclose(twice, 2 * run(neurons.lif(), given)[0][0].output, rtol=1e-5, atol=1e-6)
+    assert np.any(twice)
+
+
+@pytest.mark.parametrize("neuron", [neurons.lif, neurons.adaptive_lif])
+def test_own_derivative_is_that_of_the_kernels_too(neuron: Any) -> None:
+    net = net_of(neuron(surrogate=RAMP))
+    params = initial(net)
+    gradients = [
+        jit(with_gradients(functools.partial(net.apply, implementation=name)))(
+            params, None, random_spikes(0.5)
+        )[1]
+        for name in (None, "reference")
+    ]
+    assert_same(*gradients)
+    other = net_of(neuron(surrogate=superspike()))
+    assert np.any(
+        jit(with_gradients(other.apply))(params, None, random_spikes(0.5))[1][1][0].layers[0].weights
+        != gradients[0][1][0].layers[0].weights
+    )
+
+
+FORCED = {
+    "lif_network": lambda x: lif_network(
+        x[:, None], [LIFLayer(jnp.ones((3, 2)), decay=0.5)], surrogate=RAMP, implementation="cpu"
+    ),
+    "lif_step": lambda x: lif_step(x, x, 0.5, 1.0, surrogate=RAMP, implementation="cpu"),
+    "select_spikes": lambda x: select_spikes(x, 1.0, 0.9, capacity=1, surrogate=RAMP, implementation="cpu"),
+}
+
+
+@pytest.mark.parametrize("op", FORCED)
+def test_kernels_by_name_refuse_a_derivative_that_they_do_not_know(op: str) -> None:
+    with pytest.raises(ValueError) as error:
+        FORCED[op](jnp.ones((2, 3)))
+    assert str(error.value) == (
+        f"{op}: `implementation` must be None or 'reference' for a surrogate with a derivative of its own, got 'cpu'. "
+        "Leave it None to have one chosen that fits."
+    )
