@@ -31,13 +31,23 @@ class TrainConfig:
         0.03  # below it a layer is penalised too: with few spikes, little gradient gets through
     )
     activity_strength: float = 1.0  # of the penalties on activity outside of the two; 0 leaves activity alone
-    second_threshold: float | None = 0.9  # at the first epoch; None leaves those of the layers
+    second_threshold: float | None = None  # at the first epoch; None leaves those of the layers
     final_second_threshold: float | None = (
         None  # at the last epoch, straight in between; None keeps the first
     )
 
     def __post_init__(self) -> None:
         op = "TrainConfig"
+        first, last = self.second_threshold, self.final_second_threshold
+        way_out = "Set both, for instance second_threshold=0.8"
+        check(
+            first is not None or last is None,
+            op,
+            "second_threshold",
+            "be given beside a final one",
+            first,
+            way_out,
+        )
         for name, least in (("epochs", 1), ("batch_size", 1), ("seed", 0)):
             check_integer(op, name, getattr(self, name), least)
         for name in ("learning_rate", "max_gradient_norm", "activity_bound", "activity_floor"):

@@ -96,7 +96,7 @@ class TaskData(NamedTuple):
     train: Callable[[int], Any]  # epoch -> data set
     validation: Any
     test: Any
-    sample: Any  # some training inputs, for the first weights
+    sample: Any  # a `Batch` of the training data, for the first weights
     num_inputs: int
     num_classes: int
 
@@ -196,7 +196,8 @@ def init_params(settings: TaskSettings, net: Network, sample: Any) -> NetworkPar
     key = _key(settings, 0)
     if settings.initial_activity is None or sample is None:
         return net.init(key)
-    return net.init(key, sample, target_activity=settings.initial_activity)
+    options = {"lengths": sample.lengths, "target_activity": settings.initial_activity}
+    return net.init(key, sample.inputs, **options)
 
 
 def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskData:
@@ -251,7 +252,7 @@ def _camera_task(settings: TaskSettings, folder: Path | str | None) -> TaskData:
     train = (
         (lambda epoch: seen(images, jax.random.fold_in(key, epoch))) if fixed is None else lambda epoch: fixed
     )
-    sample = seen(images.select(slice(_INIT_SAMPLES))).take(slice(None)).inputs
+    sample = seen(images.select(slice(_INIT_SAMPLES))).take(slice(None))
     test = seen(test)
     return TaskData(train, seen(validation), test, sample, test.num_neurons, test.num_classes)
 
@@ -278,7 +279,7 @@ def _split_task(settings: TaskSettings, train: Any, validation: Any, test: Any, 
     train, test = _cut(train, settings), _cut(test, settings)
     if validation is None:
         train, validation = _halves(settings, train)
-    sample = train.take(np.arange(min(_INIT_SAMPLES, len(train)))).inputs
+    sample = train.take(np.arange(min(_INIT_SAMPLES, len(train))))
     return TaskData(lambda epoch: train, validation, test, sample, num_inputs, test.num_classes)
 
 
