@@ -64,7 +64,7 @@ EXECUTOR_HEADER = re.compile(
     r'|"\.\./\.\./\.\./poplar_kernels/elementwise_chain_ops\.hpp"'  # the operations of an elementwise program
 )
 PLUGIN_HEADER = re.compile(
-    r'<[a-z_]+>|<poplar/Target\.hpp>|"pjrt/[a-z_]+\.hpp"|"executor/(error|executable|plan/plan)\.hpp"'
+    r'<[a-z_]+>|<poplar/Target\.hpp>|<builders/error\.hpp>|"pjrt/[a-z_]+\.hpp"|"executor/(executable|plan/plan)\.hpp"'
 )
 KNOWS_THE_MODEL = re.compile(r"<ipu_model/profile\.hpp>")
 

@@ -16,7 +16,9 @@ import numpy as np
 # Another build of the library, for instance one with sanitizers.
 _VARIABLE = "SNNJAX_IPU_MODEL"
 _WAY_OUT = "build it with `make kernels`, or install snnjax where there is a C++ compiler"
-_DONE, _INVALID_ARGUMENT = 0, 1
+
+# How calls end: an ErrorCode of ``xla_ext/builders/error.hpp``, numbered as in absl::StatusCode.
+DONE, INVALID_ARGUMENT, UNIMPLEMENTED, INTERNAL = 0, 3, 12, 13
 
 
 class _Array(ctypes.Structure):
@@ -112,6 +114,13 @@ def call(
     finally:
         for text in texts:
             library.snnjax_ipu_model_free(text)
-    if status != _DONE:
-        raise (ValueError if status == _INVALID_ARGUMENT else RuntimeError)(message)
+    check(status, message)
     return profile_text
+
+
+def check(status: int, message: str) -> None:
+    """Raises what a call says that ended with an error."""
+    if status == INVALID_ARGUMENT:
+        raise ValueError(message)
+    if status != DONE:
+        raise RuntimeError(message)

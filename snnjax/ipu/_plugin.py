@@ -12,10 +12,8 @@ from typing import Any
 import numpy as np
 
 from snnjax.ipu import _model_library, lowering
+from snnjax.ipu._model_library import DONE, INTERNAL, INVALID_ARGUMENT, UNIMPLEMENTED
 from snnjax.ipu.lowering._types import numbered
-
-# Numbers as in absl::StatusCode.
-_DONE, _INVALID_ARGUMENT, _UNIMPLEMENTED, _INTERNAL = 0, 3, 12, 13
 
 _Give = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 _Lower = ctypes.CFUNCTYPE(
@@ -34,7 +32,7 @@ def _lower(program: int, program_size: int, options: int, options_size: int, res
             ctypes.string_at(program, program_size), ctypes.string_at(options, options_size)
         )
         give(result, plan, len(plan))
-        return _DONE
+        return DONE
     except BaseException as error:
         message, code = _described(error)
         give(result, message, len(message))
@@ -60,11 +58,11 @@ def _call_back(number: int, arrays: Any, num_arrays: int, result: int, give: Any
     """The arrays end with the call: the function gets copies."""
     try:
         lowering.call_back(number, [_copied(arrays[i]) for i in range(num_arrays)])
-        return _DONE
+        return DONE
     except BaseException as error:
         message = f"callback: the function raised {type(error).__name__}: {error}".encode()
         give(result, message, len(message))
-        return _INTERNAL
+        return INTERNAL
 
 
 def _copied(array: _Array) -> np.ndarray:
@@ -78,10 +76,10 @@ def _copied(array: _Array) -> np.ndarray:
 def _described(error: BaseException) -> tuple[bytes, int]:
     """What an error of the lowering says, and its code."""
     if isinstance(error, lowering.Unsupported):
-        return str(error).encode(), _UNIMPLEMENTED
+        return str(error).encode(), UNIMPLEMENTED
     if isinstance(error, ValueError):
-        return str(error).encode(), _INVALID_ARGUMENT
-    return f"compile: the lowering failed with {type(error).__name__}: {error}".encode(), _INTERNAL
+        return str(error).encode(), INVALID_ARGUMENT
+    return f"compile: the lowering failed with {type(error).__name__}: {error}".encode(), INTERNAL
 
 
 @functools.cache
@@ -108,12 +106,11 @@ def library() -> Any:
 def profile_of(fingerprint: str, *, reset: bool) -> str:
     """What all runs of a loaded program have cost since it was last reset, as JSON; waits for those under way.
 
-    Raises LookupError where no program has that fingerprint.
+    Raises ValueError where no program has that fingerprint, and in a callback of a run, which it would wait for.
     """
     given: list[bytes] = []
     give = _Give(lambda _, text, size: given.append(ctypes.string_at(text, size)))
     name = fingerprint.encode()
     code = library().snnjax_ipu_profile(name, len(name), reset, None, give)
-    if code != _DONE:
-        raise LookupError(given[0].decode())
+    _model_library.check(code, given[0].decode())
     return given[0].decode()

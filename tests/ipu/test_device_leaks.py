@@ -82,7 +82,7 @@ def test_program_ends_with_the_last_that_holds_it(ipus):
     del compiled
     jax.clear_caches()
     gc.collect()
-    with pytest.raises(LookupError, match="`fingerprint` must be that of a loaded program"):
+    with pytest.raises(ValueError, match="`fingerprint` must be that of a loaded program"):
         _plugin.profile_of(fingerprint, reset=False)
 
 

@@ -51,8 +51,6 @@ NETWORKS_REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "surrogate": ({}, {"surrogate": "step"}, "lif_network: `surrogate` must be one of 'superspike', 'arctan',"),
     "too wide": ({"weights1": np.ones((13, 65_535), "f4"), "readout_weights": np.ones((65_535, 3), "f4")}, {},
                  "lif_network: `layers` must have at most 65534 neurons, got 65535. Split the layer."),
-    "no room": ({"ids": np.zeros((5, 9000, 5), int)}, {"num_tiles": 1},
-                "lif_network: `layers` must fit into tiles of 638976 bytes, got "),
 }  # fmt: skip
 
 
@@ -68,6 +66,19 @@ def test_network_refuses(name: str) -> None:
     with pytest.raises(ValueError) as error:
         run_on_model("lif_network", arrays, **options)
     assert str(error.value).startswith(message)
+
+
+def test_network_that_outgrows_its_tiles_is_no_wrong_argument() -> None:
+    arrays = cases.lif_network(np.random.default_rng(0))
+    arrays["ids"] = np.zeros((5, 9000, 5), int)
+    kept = {part: a for part, a in arrays.items() if part.startswith(("ids", "weights", "readout_w"))}
+    kept["readout_decay"] = arrays["readout_decay"]
+    decays = {"decay0": np.full(13, 0.5, np.float32), "decay1": np.full(9, 0.5, np.float32)}
+    with pytest.raises(
+        RuntimeError,
+        match=r"lif_network: `layers` must fit into tiles of 638976 bytes, got \d+ on tile 0\. Use ",
+    ):
+        run_on_model("lif_network", {**kept, **decays}, num_tiles=1)
 
 
 def test_program_that_outgrows_its_tile_names_a_way_out() -> None:

@@ -318,6 +318,42 @@ def test_batch_of_one_that_does_not_fit() -> None:
         session.find_batch_size(lambda x: x @ x, lambda size: (shape,))
 
 
+def long_network(steps: int) -> tuple[Any, Any]:
+    """A network's gradient, and its arguments for a batch size: the membranes of all steps fill the tiles."""
+    layers = [snnjax.layer(64, capacity=8), snnjax.layer(64, capacity=8)]
+    net = snnjax.network(10, layers, snnjax.leaky_readout(3))
+    params = net.init(jax.random.key(0))
+
+    def gradient(params: Any, inputs: Array) -> Any:
+        return jax.grad(lambda params: net.apply(params, None, inputs)[0].output.sum())(params)
+
+    return gradient, lambda size: (params, jax.ShapeDtypeStruct((steps, size, 10), jnp.float32))
+
+
+@pytest.mark.usefixtures("ipus")
+def test_batch_size_of_a_network_is_the_largest_that_fits() -> None:
+    gradient, args = long_network(2000)
+    with Session(compile_only=True) as session:
+        best = session.find_batch_size(gradient, args)
+        with pytest.raises(
+            jax.errors.JaxRuntimeError,
+            match="RESOURCE_EXHAUSTED: lif_network: `layers` must fit into tiles of 638976 bytes",
+        ):
+            session.compile(gradient, *args(2 * best))
+
+
+@pytest.mark.usefixtures("ipus")
+def test_network_of_which_no_sample_fits() -> None:
+    gradient, args = long_network(20_000)
+    with (
+        Session() as session,
+        pytest.raises(
+            OutOfTileMemory, match=r"one sample does not fit\. RESOURCE_EXHAUSTED: lif_network: `layers` must"
+        ),
+    ):
+        session.find_batch_size(gradient, args)
+
+
 def test_other_errors_of_compilation_are_not_about_memory() -> None:
     def wrong(x: Array) -> Array:
         raise LookupError("no such thing")

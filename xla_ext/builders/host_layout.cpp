@@ -2,16 +2,18 @@
 
 #include <algorithm>
 #include <numeric>
-#include <stdexcept>
 #include <string>
+
+#include "error.hpp"
 
 namespace snnjax::builders {
 namespace {
 
 void checkSize(const char* function, std::size_t expected, std::size_t actual) {
   if (expected == actual) return;
-  throw std::invalid_argument(std::string(function) + ": `array` must hold " + std::to_string(expected) +
-                              " numbers, got " + std::to_string(actual) + ". Give it the sizes of the plan.");
+  throw Error(ErrorCode::kInvalidArgument, std::string(function) + ": `array` must hold " + std::to_string(expected) +
+                                               " numbers, got " + std::to_string(actual) +
+                                               ". Give it the sizes of the plan.");
 }
 
 // Calls body(record of sample b at step t in the history, t * batch + b); records are `width` entries wide.

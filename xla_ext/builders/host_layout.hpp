@@ -1,5 +1,5 @@
 // Between the arrays a user holds, row-major in the order of snnjax (time, batch, neurons; weights [inputs, neurons]),
-// and the variables on the tiles. All functions copy on the host; sizes that do not fit throw std::invalid_argument.
+// and the variables on the tiles. All functions copy on the host; sizes that do not fit throw Error.
 #pragma once
 
 #include <cstdint>

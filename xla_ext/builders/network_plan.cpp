@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 
+#include "error.hpp"
 #include "tree_estimate.hpp"
 
 namespace snnjax::builders {
@@ -13,8 +13,8 @@ namespace {
 void check(bool good, const std::string& argument, const std::string& expected, const std::string& actual,
            const std::string& way_out) {
   if (good) return;
-  throw std::invalid_argument("lif_network: `" + argument + "` must " + expected + ", got " + actual + ". " + way_out +
-                              ".");
+  throw Error(ErrorCode::kInvalidArgument,
+              "lif_network: `" + argument + "` must " + expected + ", got " + actual + ". " + way_out + ".");
 }
 
 void checkOptions(const NetworkOptions& options, unsigned num_tiles) {

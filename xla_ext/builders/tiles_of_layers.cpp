@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
 #include <string>
+
+#include "error.hpp"
 
 namespace snnjax::builders {
 namespace {
@@ -61,10 +62,10 @@ void checkMemory(std::span<const LayerSize> layers, std::span<const TileRange> r
   }
   const auto fullest = std::ranges::max_element(used);
   if (fullest == used.end() || *fullest <= tiles.bytes) return;
-  throw std::invalid_argument("lif_network: `layers` must fit into tiles of " + std::to_string(tiles.bytes) +
-                              " bytes, got " + std::to_string(*fullest) + " on tile " +
-                              std::to_string(fullest - used.begin()) +
-                              ". Use more tiles or IPUs, a smaller batch, or fewer steps.");
+  throw Error(ErrorCode::kResourceExhausted,
+              "lif_network: `layers` must fit into tiles of " + std::to_string(tiles.bytes) + " bytes, got " +
+                  std::to_string(*fullest) + " on tile " + std::to_string(fullest - used.begin()) +
+                  ". Use more tiles or IPUs, a smaller batch, or fewer steps.");
 }
 
 // Ranges one behind the other; where tiles are too few, layers wrap around and share.

@@ -35,7 +35,7 @@ struct TileRange {
 // The mapping whose slowest tile is fastest: every layer starts with two columns a tile, and as long as the layers do
 // not fit, that layer takes more columns whose tiles are the least loaded then and have room. Layers that outnumber the
 // tiles share.
-// Throws std::invalid_argument if some tile would need more memory than it has.
+// Throws Error (resource exhausted) if some tile would need more memory than it has.
 std::vector<TileRange> tilesOfLayers(std::span<const LayerSize> layers, const TilesAtHand& tiles);
 
 // For comparison, what graphcore_snn does (ipu.md 1.2): tile 0 stays free, all layers have the same columns a tile.

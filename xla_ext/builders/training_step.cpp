@@ -1,9 +1,9 @@
 #include "training_step.hpp"
 
 #include <poputil/VertexTemplates.hpp>
-#include <stdexcept>
 #include <string>
 
+#include "error.hpp"
 #include "loop.hpp"
 #include "loss.hpp"
 #include "vertices.hpp"
@@ -143,9 +143,9 @@ void addInputs(poplar::Graph& graph, const TrainingTensors& tensors, Sequence& p
 
 TrainingStep addTrainingStep(poplar::Graph& graph, const NetworkPlan& plan, const TrainingOptions& options) {
   if (!plan.options.keeps_record || plan.options.outputs == 0) {
-    throw std::invalid_argument(
-        "training_step: `plan` must keep its record and have a read-out, got one without. "
-        "Set keeps_record and outputs.");
+    throw Error(ErrorCode::kInvalidArgument,
+                "training_step: `plan` must keep its record and have a read-out, got one without. "
+                "Set keeps_record and outputs.");
   }
   TrainingStep training;
   training.tensors = addTensors(graph, plan, options);

@@ -2,32 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
-#include <poplar/exceptions.hpp>
 
 #include "executor/device_program.hpp"
 
 namespace snnjax::executor {
-namespace {
-
-// What the model throws, as an Error.
-template <typename Body>
-auto translated(Body&& body) {
-  try {
-    return body();
-  } catch (const Error&) {
-    throw;
-  } catch (const poplar::graph_memory_allocation_error& error) {
-    throw Error(ErrorCode::kResourceExhausted, error.what());
-  } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::kResourceExhausted,
-                "ipu: `memory` of the host must hold all tiles of the model, got too little. Use fewer tiles.");
-  } catch (const std::exception& error) {
-    throw Error(ErrorCode::kInternal, error.what());
-  }
-}
-
-}  // namespace
 
 System::System(SystemOptions options) : options_(std::move(options)), loaded_(options_.num_devices) {}
 
@@ -48,7 +26,7 @@ class Executable::Impl {
                   "compile: `devices` must be IPUs that there are, got number " + std::to_string(device) + " of " +
                       std::to_string(system_->loaded_.size()) + ". Set SNNJAX_IPU_DEVICES to more.");
     }
-    program_ = translated([&] { return std::make_unique<DeviceProgram>(plan_, system_->options()); });
+    program_ = std::make_unique<DeviceProgram>(plan_, system_->options());
     program_->connectCallbacks([this](auto number, const auto& types, auto inputs) { call(number, types, inputs); });
     addSlots();
   }
@@ -154,7 +132,7 @@ void Executable::Impl::fetch(std::size_t result) {
     targets.push_back(bytes.data());
     arrays.push_back(wanted ? std::move(array) : nullptr);
   }
-  translated([&] { program_->download(result, std::move(targets)); });
+  program_->download(result, std::move(targets));
   for (const std::shared_ptr<Array>& array : arrays) {
     if (array != nullptr) array->on_host_ = true;
   }
@@ -209,7 +187,7 @@ void Executable::Impl::upload(const Arrays& arguments) {
       sources.push_back(array.bytes_.data());
       slot.holders[p] = arguments[p][i];
     }
-    translated([&] { program_->upload(i, std::move(sources)); });
+    program_->upload(i, std::move(sources));
   }
 }
 
@@ -252,7 +230,7 @@ Executable::Arrays Executable::Impl::run(const Arrays& arguments, const std::vec
   enter();
   upload(arguments);
   consume(arguments, donated);
-  translated([&] { program_->run(); });
+  program_->run();
   return makeResults();
 }
 
@@ -276,7 +254,7 @@ const std::vector<std::byte>& Array::bytes() {
   const std::lock_guard lock(system_->mutex_);
   if (!on_host_ && resident_in_ != nullptr) resident_in_->impl_->fetch(result_);
   if (on_host_) return bytes_;
-  throw Error(ErrorCode::kFailedPrecondition,
+  throw Error(ErrorCode::kInvalidArgument,
               "array: `buffer` must hold elements, got " + type_.toString() +
                   " that was donated. Donated arrays are gone: use the results in their place.");
 }

@@ -1,6 +1,7 @@
 // A compiled plan: its programs on the tiles of its IPUs, and the arrays that live there between runs.
 #pragma once
 
+#include <builders/error.hpp>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -9,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "executor/error.hpp"
 #include "executor/plan/plan.hpp"
 
 namespace snnjax::executor {
@@ -66,7 +66,8 @@ class Array {
 
 class Executable {
  public:
-  // Builds the graph and the engine. Throws Error: what cannot be lowered, out of tile memory.
+  // Builds the graph and the engine. Throws Error where something cannot be lowered, and what Poplar throws, as where
+  // tiles lack memory: errorOf says which code that has.
   Executable(std::shared_ptr<System> system, std::span<const std::byte> plan);
   ~Executable();
   const Plan& plan() const;

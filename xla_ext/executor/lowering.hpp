@@ -5,6 +5,7 @@
 #pragma once
 
 #include <any>
+#include <builders/error.hpp>
 #include <functional>
 #include <poplar/Graph.hpp>
 #include <poplar/Program.hpp>
@@ -14,7 +15,6 @@
 #include <string_view>
 #include <vector>
 
-#include "executor/error.hpp"
 #include "executor/layouts/layouts.hpp"
 #include "executor/plan/plan.hpp"
 

@@ -8,7 +8,7 @@ namespace snnjax::pjrt {
 
 executor::Array& Value::get() const {
   ready->wait();
-  if (const auto& failure = ready->failure()) throw executor::Error(failure->code, failure->message);
+  if (const auto& failure = ready->failure()) throw *failure;
   return *array;
 }
 
@@ -55,7 +55,7 @@ Buffer* copyTo(Device& device, const Buffer& source) {
       to->array = std::make_shared<executor::Array>(system, array.type(), array.bytes());
       to->ready->finish();
     } catch (const std::exception& exception) {
-      to->ready->finish(failureOf(exception));
+      to->ready->finish(errorOf(exception));
     }
   };
   client.queue.push(std::move(task), kind);
@@ -66,9 +66,9 @@ Buffer* copyTo(Device& device, const Buffer& source) {
 std::shared_ptr<Completion> readyOf(const Buffer& buffer) {
   try {
     return buffer.value()->ready;
-  } catch (const executor::Error& error) {
+  } catch (const Failure& failure) {
     auto failed = std::make_shared<Completion>();
-    failed->finish(failureOf(error));
+    failed->finish(failure);
     return failed;
   }
 }

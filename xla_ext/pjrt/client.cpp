@@ -95,9 +95,9 @@ Client::~Client() {
 
 Device& Client::device(std::int64_t id) const {
   if (id < 0 || id >= static_cast<std::int64_t>(devices.size())) {
-    throw executor::Error(ErrorCode::kNotFound, "ipu: `device` must be one of " + std::to_string(devices.size()) +
-                                                    ", got " + std::to_string(id) +
-                                                    ". Set SNNJAX_IPU_DEVICES to have more.");
+    throw Failure(ErrorCode::kInvalidArgument, "ipu: `device` must be one of " + std::to_string(devices.size()) +
+                                                   ", got " + std::to_string(id) +
+                                                   ". Set SNNJAX_IPU_DEVICES to have more.");
   }
   return *devices[static_cast<std::size_t>(id)];
 }

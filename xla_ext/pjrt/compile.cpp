@@ -17,13 +17,13 @@ std::span<const std::byte> bytesOf(std::string_view text) { return std::as_bytes
 void compile(ClientCompileArgs& args) {
   const SnnjaxIpuLower to_plan = lower;
   if (to_plan == nullptr) {
-    throw executor::Error(ErrorCode::kFailedPrecondition,
-                          "compile: `lowering` must be set by Python, got none. Import snnjax.ipu first.");
+    throw Failure(ErrorCode::kInvalidArgument,
+                  "compile: `lowering` must be set by Python, got none. Import snnjax.ipu first.");
   }
   std::string plan;
   const int code = to_plan(args.program->code, args.program->code_size, args.compile_options, args.compile_options_size,
                            &plan, giveString);
-  if (code != 0) throw executor::Error(static_cast<ErrorCode>(code), plan);
+  if (code != 0) throw Failure(static_cast<ErrorCode>(code), plan);
   args.executable = new LoadedExecutable{load(*args.client, bytesOf(plan))};
 }
 

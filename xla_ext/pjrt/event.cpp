@@ -47,7 +47,7 @@ namespace {
 
 // PJRT returns the failure of an event as that of the function.
 void throwFailure(const Completion& completion) {
-  if (const auto& failure = completion.failure()) throw executor::Error(failure->code, failure->message);
+  if (const auto& failure = completion.failure()) throw *failure;
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ void Run::operator()() {
     }
     completion->finish();
   } catch (const std::exception& exception) {
-    completion->finish(failureOf(exception));
+    completion->finish(errorOf(exception));
   }
 }
 

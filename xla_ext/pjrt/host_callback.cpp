@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/error.hpp"
+#include "pjrt/errors.hpp"
 
 namespace snnjax::pjrt {
 namespace {
@@ -16,8 +16,8 @@ std::atomic<SnnjaxIpuCallback> call_python = nullptr;
 void callHost(std::int64_t number, std::span<const std::shared_ptr<executor::Array>> arrays) {
   const SnnjaxIpuCallback call = call_python;
   if (call == nullptr) {
-    throw executor::Error(executor::ErrorCode::kFailedPrecondition,
-                          "callback: `callback` must be set by Python, got none. Import snnjax.ipu first.");
+    throw Failure(ErrorCode::kInvalidArgument,
+                  "callback: `callback` must be set by Python, got none. Import snnjax.ipu first.");
   }
   std::vector<SnnjaxIpuArray> given;
   for (const auto& array : arrays) {
@@ -26,7 +26,7 @@ void callHost(std::int64_t number, std::span<const std::shared_ptr<executor::Arr
   }
   std::string message;
   const int code = call(number, given.data(), given.size(), &message, giveString);
-  if (code != 0) throw executor::Error(static_cast<executor::ErrorCode>(code), message);
+  if (code != 0) throw Failure(static_cast<ErrorCode>(code), message);
 }
 
 }  // namespace snnjax::pjrt

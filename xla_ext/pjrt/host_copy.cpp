@@ -118,7 +118,7 @@ void toHost(BufferToHostBufferArgs& args) {
       std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(to));
       done->finish();
     } catch (const std::exception& exception) {
-      done->finish(failureOf(exception));
+      done->finish(errorOf(exception));
     }
   };
   args.event = new Event{done};

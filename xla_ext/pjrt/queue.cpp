@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "executor/error.hpp"
+#include "pjrt/errors.hpp"
 
 namespace snnjax::pjrt {
 namespace {
@@ -19,9 +19,9 @@ void run(const Queue::Task& task) {
 
 void Queue::refuseInside(const std::string& op) {
   if (!inside_task) return;
-  throw executor::Error(executor::ErrorCode::kFailedPrecondition,
-                        op + ": `callback` must not use the IPU that waits for it, got a call. Use what it is given, "
-                             "or the CPU.");
+  throw Failure(ErrorCode::kInvalidArgument,
+                op + ": `callback` must not use the IPU that waits for it, got a call. Use what it is given, "
+                     "or the CPU.");
 }
 
 Queue::~Queue() {

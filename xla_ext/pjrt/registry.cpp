@@ -65,8 +65,8 @@ std::shared_ptr<CompiledProgram> find(std::string_view fingerprint) {
   const auto found = registry().programs.find(fingerprint);
   auto program = found == registry().programs.end() ? nullptr : found->second.lock();
   if (program == nullptr) {
-    throw executor::Error(ErrorCode::kNotFound, "profile: `fingerprint` must be that of a loaded program, got " +
-                                                    std::string(fingerprint) + ". Compile it again.");
+    throw Failure(ErrorCode::kInvalidArgument, "profile: `fingerprint` must be that of a loaded program, got " +
+                                                   std::string(fingerprint) + ". Compile it again.");
   }
   return program;
 }
@@ -98,6 +98,7 @@ int snnjax_ipu_profile(const char* fingerprint, std::size_t fingerprint_size, st
                        void (*give)(void* result, const char* bytes, std::size_t size)) {
   using namespace snnjax::pjrt;
   try {
+    Queue::refuseInside("profile");
     const auto program = find({fingerprint, fingerprint_size});
     program->client.queue.drain();
     const std::string profile = program->executable.profile();
@@ -105,8 +106,9 @@ int snnjax_ipu_profile(const char* fingerprint, std::size_t fingerprint_size, st
     give(result, profile.data(), profile.size());
     return 0;
   } catch (const std::exception& exception) {
-    const Failure failure = failureOf(exception);
-    give(result, failure.message.data(), failure.message.size());
-    return static_cast<int>(failure.code);
+    const Failure failure = snnjax::errorOf(exception);
+    const std::string_view message = failure.what();
+    give(result, message.data(), message.size());
+    return static_cast<int>(failure.code());
   }
 }

@@ -1,7 +1,6 @@
 #include "pjrt/table.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -24,7 +23,7 @@ constexpr std::size_t kAlignment = 8;  // of every structure
 template <std::size_t slot>
 Error* missing(void*) {
   const std::string name(kFunctions[slot]);
-  return new Error{.failure = {ErrorCode::kUnimplemented, "PJRT_" + name + " is not there for the IPU."}};
+  return new Error{nullptr, {ErrorCode::kUnimplemented, "PJRT_" + name + " is not there for the IPU."}};
 }
 
 template <std::size_t... slots>
@@ -83,7 +82,7 @@ Table::Table() {
 
 Function& Table::entry(std::string_view name) {
   const auto found = std::ranges::find(kFunctions, name);
-  if (found == kFunctions.end()) throw std::logic_error("no function " + std::string(name));
+  if (found == kFunctions.end()) throw Failure(ErrorCode::kInternal, "no function " + std::string(name));
   return api_.functions[static_cast<std::size_t>(found - kFunctions.begin())];
 }
 

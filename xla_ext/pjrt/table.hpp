@@ -21,7 +21,7 @@ Function toFunction(Body, void (Body::*)(Args&) const) {
       Body{}(args);
       return nullptr;
     } catch (const std::exception& exception) {
-      return toError(failureOf(exception));
+      return toError(errorOf(exception));
     }
   };
 }

@@ -1,6 +1,7 @@
 #include "executor/plan/check_plan.hpp"
 
-#include "executor/error.hpp"
+#include <algorithm>
+#include <builders/error.hpp>
 
 namespace snnjax::executor {
 namespace {

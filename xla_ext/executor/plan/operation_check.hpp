@@ -2,11 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <builders/error.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "executor/error.hpp"
 #include "executor/plan/plan.hpp"
 
 namespace snnjax::executor {

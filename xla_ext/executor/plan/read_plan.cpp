@@ -1,8 +1,8 @@
 // Bytes -> Plan. A count is never believed before there are bytes for what it counts.
 #include <bit>
+#include <builders/error.hpp>
 #include <cstring>
 
-#include "executor/error.hpp"
 #include "executor/plan/check_plan.hpp"
 #include "executor/plan/plan.hpp"
 

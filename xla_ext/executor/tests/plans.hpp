@@ -13,6 +13,8 @@
 namespace plans {
 
 using namespace snnjax::executor;
+using snnjax::Error;
+using snnjax::ErrorCode;
 using Shape = std::vector<std::size_t>;
 
 class Bytes {

@@ -1,7 +1,7 @@
 #include "call.hpp"
 
+#include <builders/error.hpp>
 #include <limits>
-#include <stdexcept>
 
 namespace snnjax::harness {
 
@@ -15,9 +15,9 @@ void* Call::find(const std::string& name, std::size_t size, bool is_integer) con
   const bool fits = array != arrays_.end() && static_cast<std::size_t>(array->second->size) == size &&
                     (array->second->is_integer != 0) == is_integer;
   if (fits) return array->second->data;
-  throw std::invalid_argument(op() + ": `" + name + "` must be an array of " + std::to_string(size) +
-                              (is_integer ? " integers" : " floats") +
-                              ", got another one or none. Call it through snnjax.ipu.run_on_model.");
+  throw Error(ErrorCode::kInvalidArgument, op() + ": `" + name + "` must be an array of " + std::to_string(size) +
+                                               (is_integer ? " integers" : " floats") +
+                                               ", got another one or none. Call it through snnjax.ipu.run_on_model.");
 }
 
 std::span<float> Call::floats(const std::string& name, std::size_t size) const {
@@ -31,16 +31,16 @@ std::span<std::int32_t> Call::integers(const std::string& name, std::size_t size
 double Call::number(const std::string& name) const {
   const auto number = numbers_.find(name);
   if (number != numbers_.end()) return number->second;
-  throw std::invalid_argument(op() + ": `" + name +
-                              "` must be a number, got none. Call it through snnjax.ipu.run_on_model.");
+  throw Error(ErrorCode::kInvalidArgument,
+              op() + ": `" + name + "` must be a number, got none. Call it through snnjax.ipu.run_on_model.");
 }
 
 unsigned Call::size(const std::string& name) const {
   const double value = number(name);
   if (value >= 1 && value <= std::numeric_limits<int>::max()) return static_cast<unsigned>(value);
-  throw std::invalid_argument(op() + ": `" + name + "` must be at least 1, got " +
-                              std::to_string(static_cast<long long>(value)) +
-                              ". Leave the op out where there is nothing to compute.");
+  throw Error(ErrorCode::kInvalidArgument, op() + ": `" + name + "` must be at least 1, got " +
+                                               std::to_string(static_cast<long long>(value)) +
+                                               ". Leave the op out where there is nothing to compute.");
 }
 
 }  // namespace snnjax::harness

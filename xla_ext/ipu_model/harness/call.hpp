@@ -35,7 +35,7 @@ struct SnnjaxCall {
 
 namespace snnjax::harness {
 
-// Arrays and numbers of a call by their names; std::invalid_argument where there is none of that name, kind or size.
+// Arrays and numbers of a call by their names; Error where there is none of that name, kind or size.
 class Call {
  public:
   explicit Call(const SnnjaxCall& call);

@@ -1,10 +1,9 @@
 // The C interface of the library that snnjax/ipu/ loads.
+#include <builders/error.hpp>
 #include <cstring>
 #include <exception>
 #include <functional>
 #include <map>
-#include <new>
-#include <stdexcept>
 #include <string>
 
 #include "call.hpp"
@@ -23,8 +22,8 @@ Report run(const Call& call) {
   if (op != ops.end()) return op->second(call);
   std::string names;
   for (const auto& [name, run_op] : ops) names += (names.empty() ? "" : ", ") + name;
-  throw std::invalid_argument("run_on_model: `op` must be one of " + names + ", got " + call.op() +
-                              ". Choose one of these.");
+  throw Error(ErrorCode::kInvalidArgument,
+              "run_on_model: `op` must be one of " + names + ", got " + call.op() + ". Choose one of these.");
 }
 
 // A copy that C owns.
@@ -39,23 +38,18 @@ char* copyOf(const std::string& text) {
 
 extern "C" {
 
-// What a call ends with: done, an argument that does not fit, or a program that the device could not run.
-enum SnnjaxStatus : int { SnnjaxDone = 0, SnnjaxInvalidArgument = 1, SnnjaxFailed = 2 };
-
-// Runs the op of a call and fills its results. `profile` (JSON) or `error` is set to a text that
-// snnjax_ipu_model_free takes back.
+// Runs the op of a call and fills its results. Returns 0, or an ErrorCode; `profile` (JSON) or `error` is set to a text
+// that snnjax_ipu_model_free takes back.
 [[gnu::visibility("default")]] int snnjax_ipu_model_run(const SnnjaxCall* call, char** profile, char** error) {
   using snnjax::harness::copyOf;
   try {
     const snnjax::harness::Report report = snnjax::harness::run(snnjax::harness::Call(*call));
     *profile = copyOf(report.profile);
-    return SnnjaxDone;
-  } catch (const std::invalid_argument& problem) {
+    return 0;
+  } catch (const std::exception& exception) {
+    const snnjax::Error problem = snnjax::errorOf(exception);
     *error = copyOf(problem.what());
-    return SnnjaxInvalidArgument;
-  } catch (const std::exception& problem) {
-    *error = copyOf(problem.what());
-    return SnnjaxFailed;
+    return static_cast<int>(problem.code());
   }
 }
 

@@ -1,10 +1,10 @@
 #include "model.hpp"
 
 #include <algorithm>
+#include <builders/error.hpp>
 #include <cstring>
 #include <ipu_model/profile.hpp>
 #include <poplar/IPUModel.hpp>
-#include <stdexcept>
 
 #include "codelets/codelet_library.hpp"
 #include "graph/graph_data.hpp"
@@ -16,8 +16,9 @@ poplar::Device createDevice(const Call& call) {
   poplar::IPUModel model(call.chip().c_str());
   model.numIPUs = call.numIpus();
   if (call.numTiles() > model.tilesPerIPU) {
-    throw std::invalid_argument("run_on_model: `num_tiles` must be at most " + std::to_string(model.tilesPerIPU) +
-                                " on " + call.chip() + ", got " + std::to_string(call.numTiles()) + ". Use more IPUs.");
+    throw Error(ErrorCode::kInvalidArgument, "run_on_model: `num_tiles` must be at most " +
+                                                 std::to_string(model.tilesPerIPU) + " on " + call.chip() + ", got " +
+                                                 std::to_string(call.numTiles()) + ". Use more IPUs.");
   }
   if (call.numTiles() > 0) model.tilesPerIPU = call.numTiles();
   return model.createDevice();
@@ -62,7 +63,7 @@ void Model::write(const poplar::Tensor& tensor, std::span<const std::int32_t> va
 
 void Model::addWrite(const poplar::Tensor& tensor, std::vector<std::byte> bytes) {
   if (bytes.size() != tensor.numElements() * tensor.elementType().size()) {
-    throw std::logic_error("harness: an array does not fill its tensor");
+    throw Error(ErrorCode::kInternal, "harness: an array does not fill its tensor");
   }
   const std::string handle = "write" + std::to_string(writes_.size());
   graph_.createHostWrite(handle, tensor);
@@ -98,7 +99,7 @@ Report Model::run(const std::vector<poplar::program::Program>& programs) {
 }
 
 const Model::Transfer& Model::next() {
-  if (num_taken_ == reads_.size()) throw std::logic_error("harness: more is taken than was read");
+  if (num_taken_ == reads_.size()) throw Error(ErrorCode::kInternal, "harness: more is taken than was read");
   return reads_[num_taken_++];
 }
 
