@@ -171,23 +171,22 @@ void Executable::Impl::upload(const Arrays& arguments) {
   }
   // All before any: a place that is filled may be where another argument lies.
   for (const std::size_t i : missing) {
-    for (const auto& of_partition : arguments) bringToHost(*of_partition[i]);
+    for (const auto& of_partition : arguments) {
+      Array& array = *of_partition[i];
+      bringToHost(array);
+      if (array.on_host_) continue;
+      throw Error(ErrorCode::kInvalidArgument,
+                  "run: `arguments` must hold elements, got " + array.type().toString() +
+                      " that was donated. Donated arrays are gone: use the results in their place.");
+    }
   }
   for (const std::size_t i : missing) {
     Slot& slot = slots_[parameter_slots_[i]];
     clear(slot);
     DeviceProgram::Sources sources;
-    for (std::size_t p = 0; p < plan_.num_partitions; ++p) {
-      Array& array = *arguments[p][i];
-      if (!array.on_host_) {
-        throw Error(ErrorCode::kInvalidArgument,
-                    "run: `arguments` must hold elements, got " + array.type().toString() +
-                        " that was donated. Donated arrays are gone: use the results in their place.");
-      }
-      sources.push_back(array.bytes_.data());
-      slot.holders[p] = arguments[p][i];
-    }
+    for (const auto& of_partition : arguments) sources.push_back(of_partition[i]->bytes_.data());
     program_->upload(i, std::move(sources));
+    for (std::size_t p = 0; p < plan_.num_partitions; ++p) slot.holders[p] = arguments[p][i];  // now that it is there
   }
 }
 

@@ -108,7 +108,9 @@ void checkPad(const OperationCheck& op) {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     const std::int64_t low = op.ints(0)[d], high = op.ints(1)[d], between = op.ints(2)[d];
-    op.need(std::max({std::abs(low), std::abs(high), between}) < kMost / 4, "pad by numbers below 2^38");
+    for (const std::int64_t each : {low, high, between}) {
+      op.need(-kMost / 4 < each && each < kMost / 4, "pad by numbers below 2^38");
+    }
     const auto size = static_cast<std::int64_t>(shape[d]);
     op.need(size == 0 || between < kMost / size, "pad by numbers below 2^38");
     const std::int64_t padded = size + std::max<std::int64_t>(size - 1, 0) * between + low + high;

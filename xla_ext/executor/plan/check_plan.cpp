@@ -85,6 +85,11 @@ void checkPlan(const Plan& plan) {
   if (plan.devices.size() != plan.num_partitions) {
     refuse("name a device for each partition", std::to_string(plan.devices.size()));
   }
+  for (const std::size_t device : plan.devices) {
+    if (std::ranges::count(plan.devices, device) > 1) {
+      refuse("name each device once", "device " + std::to_string(device) + " again");
+    }
+  }
   Definitions definitions(plan);
   for (const Constant& constant : plan.constants) {
     definitions.define(constant.value);

@@ -63,7 +63,7 @@ std::size_t checkGroups(const OperationCheck& op, std::size_t lists) {
   op.needSameDtype(op.input(0), op.output());
   op.need(op.ints(1).size() == 2, "say how many groups there are");
   const Shape form = op.sizes(1, 2);
-  op.need(form[0] > 0 && form[1] > 0 && form[0] <= op.ints(0).size() && form[0] * form[1] == op.ints(0).size(),
+  op.need(form[0] > 0 && op.ints(0).size() % form[0] == 0 && op.ints(0).size() / form[0] == form[1],
           "have as many partitions as its groups");
   const Shape members = op.dimensions(0, op.numPartitions());
   op.need(members.size() == op.numPartitions(), "have each partition in a group");

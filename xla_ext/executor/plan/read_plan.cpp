@@ -82,11 +82,9 @@ ArrayType readType(Reader& reader) {
   if (type.shape.size() > kMaxRank) Reader::refuse("have arrays of rank up to 32", std::to_string(type.shape.size()));
   std::size_t elements = 1;
   for (const std::size_t size : type.shape) {
-    // Sizes of 0 do not hide one that is absurd.
-    if (size > kMaxElements || elements * std::max<std::size_t>(size, 1) > kMaxElements) {
-      Reader::refuse("have arrays of up to 2^40 elements", type.toString());
-    }
-    elements *= std::max<std::size_t>(size, 1);
+    const std::size_t counted = std::max<std::size_t>(size, 1);  // sizes of 0 do not hide one that is absurd
+    if (counted > kMaxElements / elements) Reader::refuse("have arrays of up to 2^40 elements", type.toString());
+    elements *= counted;
   }
   return type;
 }

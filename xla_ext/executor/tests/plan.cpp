@@ -102,6 +102,10 @@ void wrong(const char* part, const std::function<void(Builder&)>& change) {
 void sensePlansMake() {
   wrong("1 to 1024 partitions", [](Builder& b) { b.plan.num_partitions = 0; });
   wrong("a device for each", [](Builder& b) { b.plan.devices.clear(); });
+  wrong("each device once", [](Builder& b) {
+    b.plan.num_partitions = 3;
+    b.plan.devices = {0, 1, 0};
+  });
   wrong("before they are used", [](Builder& b) { b.plan.main.instructions[0].inputs[0] = 9999; });
   wrong("before they are used",
         [](Builder& b) { std::swap(b.plan.main.instructions[0], b.plan.main.instructions[2]); });
@@ -118,6 +122,39 @@ void sensePlansMake() {
   wrong("inside of the array", [](Builder& b) { b.plan.main.instructions[3].ints[0] = {4, 0}; });
   wrong("a number for each dimension", [](Builder& b) { b.plan.main.instructions[3].ints[2] = {1}; });
   wrong("fit the types", [](Builder& b) { b.plan.types[b.plan.main.instructions[2].outputs[0]].shape = {6, 4}; });
+}
+
+// Products of sizes are compared without being made: that of 2^32 and 2^32 would be 0.
+void arraysThatAreAbsurdlyLargeAreRefused() {
+  const std::size_t large = std::size_t{1} << 32, most = std::size_t{1} << 40;
+  for (const Shape& shape : {Shape{large, large}, Shape{large, large, 0}, Shape{0, 2 * most}, Shape{most, 2},
+                             Shape{3, std::size_t{1} << 62, 4}, Shape{SIZE_MAX / 2, 3}}) {
+    wrong("up to 2^40 elements", [&](Builder& b) { b.plan.types[0].shape = shape; });
+  }
+  Builder builder = example();
+  builder.value(kFloat, {large, most / large});
+  builder.value(kFloat, {most, 0});
+  CHECK_EQUAL(verdict(bytesOf(builder.plan)), std::string());
+}
+
+void groupsAreAsManyAsTheirMembers() {
+  const auto verdictOn = [](std::int64_t count, std::int64_t size) {
+    Builder builder;
+    builder.plan.num_partitions = 4;
+    builder.plan.devices = {0, 1, 2, 3};
+    const ValueId x = builder.parameter(kFloat, {6});
+    builder.plan.main.results = {
+        builder.add(builder.plan.main, "all_reduce", {x}, {kFloat, {6}}, {{0, 1, 2, 3}, {count, size}}, {"add"})};
+    return verdict(bytesOf(builder.plan));
+  };
+  CHECK_EQUAL(verdictOn(2, 2), std::string());
+  CHECK_EQUAL(verdictOn(4, 1), std::string());
+  const std::int64_t one_more = (std::int64_t{1} << 62) + 1;  // four times it is 4
+  for (const auto& [count, size] :
+       {std::pair(std::int64_t{4}, one_more), std::pair(one_more, std::int64_t{4}),
+        std::pair(std::int64_t{0}, std::int64_t{4}), std::pair(std::int64_t{3}, std::int64_t{1})}) {
+    CHECK(verdictOn(count, size).find("as many partitions as its groups") != std::string::npos);
+  }
 }
 
 void elementwiseProgramsAreChecked() {
@@ -213,6 +250,7 @@ void operationsAreChecked() {
         refused([=](Form& form) { form.ints[list][i] = 99; }, "a large number");
         refused([=](Form& form) { form.ints[list][i] = -2; }, "a negative number");
         refused([=](Form& form) { form.ints[list][i] = INT64_MAX; }, "the largest number");
+        refused([=](Form& form) { form.ints[list][i] = INT64_MIN; }, "the smallest number");
       }
     }
     refused([](Form& form) { form.outputs[0].shape.clear(); }, "another rank");
@@ -235,6 +273,7 @@ void attributesAreFound() {
 
 int main() {
   for (const auto test : {aPlanIsRead, everyPartIsMissed, hostileNumbersAreRefused, blocksAreNotTooDeep, sensePlansMake,
+                          arraysThatAreAbsurdlyLargeAreRefused, groupsAreAsManyAsTheirMembers,
                           elementwiseProgramsAreChecked, operationsAreChecked, attributesAreFound}) {
     const std::string error = check::messageOf(test);
     check::that(error.empty(), "no other exception", __FILE__, __LINE__, error);

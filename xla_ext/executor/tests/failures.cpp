@@ -1,0 +1,74 @@
+// A run that fails half-way: whichever allocation of memory it is that fails, the next run is right.
+#include <cstdlib>
+#include <new>
+
+#include "plans.hpp"
+
+namespace {
+
+constexpr std::size_t kNever = SIZE_MAX;
+thread_local std::size_t allocations_left = kNever;  // of this thread, until one fails
+
+}  // namespace
+
+// Not inlined: the compiler would take malloc and delete for a pair that does not fit.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  if (allocations_left != kNever && allocations_left-- == 0) {
+    allocations_left = kNever;
+    throw std::bad_alloc();
+  }
+  if (void* const memory = std::malloc(size > 0 ? size : 1)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace {
+
+using namespace plans;
+
+constexpr Dtype kFloat = Dtype::kFloat32;
+
+// The code of what `body` throws while its allocation of that number fails; nothing where it needs fewer.
+template <typename Body>
+std::optional<ErrorCode> failureAt(std::size_t number, Body&& body) {
+  allocations_left = number;
+  try {
+    body();
+    allocations_left = kNever;
+    return std::nullopt;
+  } catch (const std::exception& exception) {
+    allocations_left = kNever;
+    return snnjax::errorOf(exception).code();
+  }
+}
+
+void runsAfterOneThatFailedAreRight() {
+  Builder builder;
+  const ValueId x = builder.parameter(kFloat, {4}), y = builder.parameter(kFloat, {4});
+  builder.plan.main.results = {builder.binary(builder.plan.main, "add", x, y)};
+  const auto system = plans::system();
+  const auto executable = builder.build(system);
+  std::size_t number = 0;
+  for (bool fails = true; fails; ++number) {
+    const float n = static_cast<float>(number);
+    const auto a = plans::array<float>(system, kFloat, {4}, {n, 1, 2, 3});
+    const auto b = plans::array<float>(system, kFloat, {4}, {n, n, n, n});
+    const auto run = [&] { return executable->run({{a, b}}, {false, false}); };
+    const auto code = failureAt(number, run);
+    fails = code.has_value();
+    CHECK(!fails || *code == ErrorCode::kResourceExhausted);
+    const std::vector<float> expected = {n + n, n + 1, n + 2, n + 3};
+    check::that(valuesOf(*run()[0][0]) == expected, "the next run is right", __FILE__, __LINE__,
+                "another result after allocation " + std::to_string(number));
+  }
+  CHECK(number > 10);
+}
+
+}  // namespace
+
+int main() {
+  const std::string error = check::messageOf(runsAfterOneThatFailedAreRight);
+  check::that(error.empty(), "no other exception", __FILE__, __LINE__, error);
+  return check::failures == 0 ? 0 : 1;
+}
