@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from jax._src import dispatch
 
+from snnjax.ipu import read_profile
 from tests.ipu.placing import ARRAYS, cpu, ipu, put
 
 pytestmark = pytest.mark.usefixtures("ipus")
@@ -53,8 +54,9 @@ def test_callback_gets_arrays_of_every_type():
         (lambda x: jax.jit(lambda x: x + 1)(x), "execute"),
         (np.asarray, "device_get"),
         (lambda x: jax.device_put(x, ipu(1)), "device_put"),
+        (lambda x: read_profile(jax.jit(lambda x: x + 1).lower(x).compile()).cycles, "profile"),
     ],
-    ids=["execute", "device_get", "device_put"],
+    ids=["execute", "device_get", "device_put", "profile"],
 )
 def test_callback_that_would_wait_for_itself_is_refused(use, op):
     x = jax.jit(lambda x: x * 2)(put(jnp.ones(2)))
