@@ -15,7 +15,7 @@ from jax.extend.core.primitives import threefry2x32_p as threefry2x32_p
 from jax.extend.mlir import ir as ir
 from jax.extend.mlir.dialects import sdy as sdy
 from jax.extend.mlir.dialects import stablehlo as stablehlo
-from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from jaxlib import xla_client
 
 
@@ -66,6 +66,13 @@ def register_lowering(primitive: Any, rule: Callable[..., Any], platform: str) -
     _mlir.register_lowering(primitive, rule, platform=platform)
 
 
+def primitives_of_others(platform: str) -> list[Any]:
+    """The primitives that other platforms know how to lower, and this one does not."""
+    rules = _mlir._platform_specific_lowerings
+    known = {*_mlir._lowerings, *rules.get(platform, ())}
+    return list({each: None for others in rules.values() for each in others if each not in known})
+
+
 def device_ids(compile_options: Any) -> list[int]:
     """The devices of a program, by partition; empty where the options do not say."""
     assignment = compile_options.device_assignment
@@ -75,10 +82,20 @@ def device_ids(compile_options: Any) -> list[int]:
     return [int(device) for device in re.findall(r"Computation\d+\{(\d+)\}", repr(assignment))]
 
 
-def op_sharding(mesh: Sequence[tuple[str, int]], axes: Sequence[tuple[str, ...]], rank: int) -> bytes:
-    """An ``xla.OpSharding``: the axes of the mesh over which each dimension is spread; of no mesh, everywhere."""
+def op_sharding(
+    mesh: Sequence[tuple[str, int]],
+    axes: Sequence[tuple[str, ...]],
+    rank: int,
+    unreduced: frozenset[str] = frozenset(),
+) -> bytes:
+    """An ``xla.OpSharding``: the axes of the mesh over which each dimension is spread; of no mesh, everywhere.
+
+    Over `unreduced` axes the sum is still to be taken.
+    """
     if not mesh:
         return xla_client.HloSharding.replicate().to_proto().SerializeToString()
-    abstract = AbstractMesh(tuple(size for _, size in mesh), tuple(name for name, _ in mesh))
-    sharding = NamedSharding(abstract, PartitionSpec(*(each or None for each in axes)))
+    names, sizes = zip(*mesh, strict=True)
+    abstract = AbstractMesh(sizes, names, axis_types=(AxisType.Explicit,) * len(names))
+    spec = PartitionSpec(*(each or None for each in axes), unreduced=unreduced)
+    sharding = NamedSharding(abstract, spec)
     return sharding._to_xla_hlo_sharding(rank).to_proto().SerializeToString()

@@ -9,7 +9,9 @@ import threading
 import warnings
 
 import jax
+import jax.export
 import jax.numpy as jnp
+import jax.scipy.linalg
 import numpy as np
 import pytest
 from jax.experimental import serialize_executable
@@ -83,6 +85,29 @@ def test_eager_operations_and_random_numbers():
 def test_refusal_of_the_lowering_is_an_exception_that_names_op_and_line():
     with pytest.raises(jax.errors.JaxRuntimeError, match=r"UNIMPLEMENTED: .*test_device\.py"):
         jax.jit(jnp.linalg.cholesky)(put(np.eye(3, dtype=np.float32)))
+
+
+@pytest.mark.parametrize("function", [jnp.linalg.eigh, jnp.linalg.eigvals, jax.scipy.linalg.schur])
+def test_what_jax_knows_for_other_platforms_alone_is_refused_likewise(function):
+    with pytest.raises(
+        jax.errors.JaxRuntimeError, match=r"UNIMPLEMENTED: custom_call.*\. .* \(test_device\.py"
+    ):
+        jax.jit(function)(put(np.eye(3, dtype=np.float32)))
+
+
+@pytest.mark.parametrize("platforms", [("ipu",), ("cpu", "ipu")])
+def test_exported_program_runs_where_it_may(platforms):
+    def f(x):
+        return jax.lax.platform_dependent(x, ipu=lambda x: x * 2, default=lambda x: x * 3) + 1
+
+    exported = jax.export.export(jax.jit(f), platforms=platforms)(jax.ShapeDtypeStruct((3,), jnp.float32))
+    for platform, expected in (("ipu", [1, 3, 5]), ("cpu", [1, 4, 7])):
+        x = put(jnp.arange(3.0), jax.devices(platform)[0])
+        if platform in platforms:
+            np.testing.assert_array_equal(jax.jit(exported.call)(x), expected)
+        else:
+            with pytest.raises(ValueError, match=r"exported for platforms '\('ipu',\)' but it is used on"):
+                exported.call(x)
 
 
 def test_program_that_does_not_fit_onto_the_tiles_is_refused():
@@ -217,6 +242,9 @@ def test_memory_is_that_of_tiles():
     statistics = ipu().memory_stats()
     assert 0 < statistics["bytes_in_use"] <= statistics["peak_bytes_in_use"] <= statistics["bytes_limit"]
     assert statistics["bytes_limit"] == ipu().num_tiles * ipu().memory_per_tile
+    for key in ("largest_alloc_size", "bytes_reservable_limit", "largest_free_block_bytes"):
+        assert 0 < statistics[key] <= statistics["bytes_limit"]
+    assert statistics["bytes_reserved"] == statistics["peak_bytes_reserved"] == 0
     before = statistics["num_allocs"]
     kept = [put(jnp.ones(3)) for _ in range(5)]
     assert ipu().memory_stats()["num_allocs"] == before + len(kept)

@@ -39,6 +39,12 @@ def test_platform_that_is_registered_is_known_and_donates(monkeypatch) -> None:
     assert registration.priority < factories["cpu"].priority
 
 
+def test_primitives_of_other_platforms_are_those_without_a_rule() -> None:
+    names = {primitive.name for primitive in _jax_private.primitives_of_others("snnjax_test")}
+    assert {"eigh", "eig"} <= names
+    assert not {"add", "sin", "cholesky"} & names
+
+
 def test_private_names_are_used_in_one_module() -> None:
     private = ("jax._src", "jaxlib", "jax.interpreters", "jax.extend")
     found = {

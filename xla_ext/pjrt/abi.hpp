@@ -235,6 +235,14 @@ struct DeviceMemoryStatsArgs : Arguments {
   bool largest_alloc_size_is_set;
   std::int64_t bytes_limit;
   bool bytes_limit_is_set;
+  std::int64_t bytes_reserved;
+  bool bytes_reserved_is_set;
+  std::int64_t peak_bytes_reserved;
+  bool peak_bytes_reserved_is_set;
+  std::int64_t bytes_reservable_limit;
+  bool bytes_reservable_limit_is_set;
+  std::int64_t largest_free_block_bytes;
+  bool largest_free_block_bytes_is_set;
 };
 struct DeviceGetAttributesArgs : Arguments {
   Device* device;

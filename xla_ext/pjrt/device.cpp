@@ -33,6 +33,7 @@ NamedValue named(std::string_view name, std::int64_t number) {
   return value;
 }
 
+// A program is one allocation, to which the tiles of an IPU are one block of memory; nothing is reserved beside it.
 // Structures of newer callers have more statistics than the plugin knows; each says whether it is set.
 void memoryStats(DeviceMemoryStatsArgs& args) {
   auto* first = reinterpret_cast<char*>(&args.bytes_in_use);
@@ -40,8 +41,12 @@ void memoryStats(DeviceMemoryStatsArgs& args) {
   args.bytes_in_use = args.device->bytes_in_use;
   args.peak_bytes_in_use = args.device->peak_bytes_in_use;
   args.num_allocs = args.device->num_buffers;
-  args.bytes_limit = args.device->memory_limit;
-  args.peak_bytes_in_use_is_set = args.num_allocs_is_set = args.bytes_limit_is_set = true;
+  args.largest_alloc_size = args.peak_bytes_in_use;
+  args.bytes_limit = args.bytes_reservable_limit = args.device->memory_limit;
+  args.largest_free_block_bytes = args.bytes_limit - args.bytes_in_use;
+  args.peak_bytes_in_use_is_set = args.num_allocs_is_set = args.largest_alloc_size_is_set = args.bytes_limit_is_set =
+      args.bytes_reserved_is_set = args.peak_bytes_reserved_is_set = args.bytes_reservable_limit_is_set =
+          args.largest_free_block_bytes_is_set = true;
 }
 
 void addDescriptionFunctions(Table& table) {

@@ -1,6 +1,6 @@
 """Instructions as they are written down: values, constants, and one instruction for equal ones."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -96,6 +96,13 @@ class Builder:
         if key is not None:
             self._blocks[level].known[key] = outputs
         return outputs
+
+    def yielded(self, values: Iterable[int]) -> Iterator[int]:
+        """What loops and branches that these values come from yield at the ends of their blocks."""
+        for value in values:
+            definition = self.definitions.get(value)
+            for block in definition.blocks if definition is not None else ():
+                yield from block.results
 
     def _level(self, inputs: Sequence[int], types: Sequence[ArrayType]) -> int:
         """Where an instruction goes: out of the loops that do not change its operands, if it takes little memory."""

@@ -25,6 +25,8 @@ def _groups(operation: Operation) -> Groups:
         array = np.array(ir.DenseIntElementsAttr(attribute))
     if array.size == 0:
         array = np.arange(operation.walk.num_partitions)[None]
+    if (array < 0).any():  # what fills up the rows of shorter groups
+        raise operation.refuse("its groups of IPUs differ in size", "Give axis_index_groups of one size")
     return tuple(map(int, array.ravel())), (array.shape[0], array.shape[1])
 
 
@@ -119,4 +121,5 @@ def _lower_partition_id(operation: Operation) -> list[int]:
 
 @rule("stablehlo.replica_id")
 def _lower_replica_id(operation: Operation) -> list[int]:
+    """There is one replica."""
     return [operation.builder.splat(0, operation.types[0])]

@@ -1,6 +1,7 @@
 """How JAX lowers some of its primitives for the platform ipu: each to one custom call that the plan knows."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -19,11 +20,18 @@ def register_rules() -> None:
     private.register_lowering(private.threefry2x32_p, _lower_threefry, PLATFORM)
     for primitive in private.DEBUG_PRIMITIVES:
         private.register_lowering(primitive, functools.partial(_lower_debug, primitive), PLATFORM)
+    for primitive in private.primitives_of_others(PLATFORM):  # eigh and its like, for `_calls` to refuse
+        private.register_lowering(primitive, _lower_unknown(primitive), PLATFORM)
     _own_ops.platform_is_there(PLATFORM)
 
 
 def _lower_threefry(context: Any, *operands: Any) -> Any:
     return jax.ffi.ffi_lowering(THREEFRY)(context, *operands)
+
+
+def _lower_unknown(primitive: Any) -> Callable[..., Any]:
+    """A call of a target of that name, with no attributes, for none can be needed."""
+    return lambda context, *operands, **_: jax.ffi.ffi_lowering(primitive.name)(context, *operands)
 
 
 def _lower_debug(primitive: Any, context: Any, *operands: Any, **parameters: Any) -> list[Any]:

@@ -5,7 +5,7 @@ IPUs is only handed on; what would compute with it needs a partitioner, and is r
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,10 +25,11 @@ WAY_OUT = "Write what each IPU computes with jax.shard_map, and all_gather or ps
 
 
 class Sharding(NamedTuple):
-    """Over which axes of the mesh each dimension is spread."""
+    """Over which axes of the mesh each dimension is spread, and over which the sum is still to be taken."""
 
     mesh: tuple[tuple[str, int], ...]  # names and sizes of its axes
     axes: tuple[tuple[str, ...], ...]  # of each dimension, the slowest first
+    unreduced: frozenset[str] = frozenset()
 
     def parts(self) -> tuple[int, ...]:
         """Into how many parts each dimension is cut."""
@@ -37,7 +38,7 @@ class Sharding(NamedTuple):
 
     def is_whole(self) -> bool:
         """Whether every IPU has all of it."""
-        return all(part == 1 for part in self.parts())
+        return not self.unreduced and all(part == 1 for part in self.parts())
 
     def local(self, type_: ArrayType) -> ArrayType:
         """The type of one IPU's part."""
@@ -69,13 +70,15 @@ def sharding_of(walk: Any, attribute: Any) -> Sharding:
     """What an ``sdy.sharding`` says."""
     sharding = sdy.TensorShardingAttr(attribute)
     sizes = axes_of(walk, ir.FlatSymbolRefAttr(sharding.mesh_or_ref).value)
-    axes = []
-    for dimension in sharding.dimension_shardings:
-        refs = list(map(sdy.AxisRefAttr, sdy.DimensionShardingAttr(dimension).axes))
+
+    def names(axes: Any) -> tuple[str, ...]:
+        refs = list(map(sdy.AxisRefAttr, axes))
         if any(ref.sub_axis_info is not None for ref in refs):
             raise refusal("shard_map", (), f"{attribute} splits an axis of the mesh", WAY_OUT, "")
-        axes.append(tuple(ref.name for ref in refs))
-    return Sharding(sizes, tuple(axes))
+        return tuple(ref.name for ref in refs)
+
+    axes = (names(sdy.DimensionShardingAttr(each).axes) for each in sharding.dimension_shardings)
+    return Sharding(sizes, tuple(axes), frozenset(names(sharding.unreduced_axes)))
 
 
 def _first_use(walk: Any, argument: Any) -> Sharding | None:
@@ -98,7 +101,15 @@ def localise(walk: Any, main: Any, options: Any) -> Layout:
     """The types of main on each IPU."""
     block = main.regions[0].blocks[0]
     types = [walk.array_type(argument.type) for argument in block.arguments]
-    count = options.num_replicas * options.num_partitions
+    if options.num_replicas != 1:
+        raise refusal(
+            "compile",
+            (),
+            f"`num_replicas` must be 1, got {options.num_replicas}",
+            "Compile for partitions, as jax.jit and jax.shard_map do",
+            "",
+        )
+    count = options.num_partitions
     devices = private.device_ids(options) or list(range(count))
     walk.num_partitions = count
     if count == 1:
@@ -138,7 +149,7 @@ def _serialised(sharding: Sharding | None, type_: ArrayType) -> bytes:
     """As an ``xla.OpSharding``."""
     if sharding is None or sharding.is_whole():
         return private.op_sharding((), (), len(type_.shape))
-    return private.op_sharding(sharding.mesh, sharding.axes, len(type_.shape))
+    return private.op_sharding(sharding.mesh, sharding.axes, len(type_.shape), sharding.unreduced)
 
 
 def _mark(walk: Any, value: int, sharding: Sharding | None) -> int:
@@ -159,9 +170,9 @@ def _as_wanted(walk: Any, value: int, wanted: Sharding) -> int:
     known = walk.shardings.get(value)
     if known is None and wanted.is_whole():
         return value
-    if known is None:
+    if known is None and not wanted.unreduced:
         return _own_part(walk, value, wanted)
-    if known.parts() == wanted.parts() and known.axes == wanted.axes:
+    if known is not None and known.parts() == wanted.parts() and known[1:] == wanted[1:]:
         return value
     raise walk.builder.refuse((value,), "an array would have to move from IPU to IPU", WAY_OUT)
 
@@ -189,13 +200,12 @@ def _own_part(walk: Any, value: int, sharding: Sharding) -> int:
     return builder.one("dynamic_slice", (value, *starts), local, (local.shape,))
 
 
-def check_spread(walk: Any, operation: Operation) -> None:
+def check_spread(walk: Any, operation: Operation, values: Iterable[int]) -> None:
     """Refuses to compute with arrays that are spread over IPUs, outside of `shard_map`."""
     if walk.is_manual or operation.name in _HANDS_ON:
         return
-    for value in operation.inputs:
-        if value in walk.shardings:
-            raise operation.refuse("an operand is spread over several IPUs, outside of shard_map", WAY_OUT)
+    if any(value in walk.shardings for value in values):
+        raise operation.refuse("an operand is spread over several IPUs, outside of shard_map", WAY_OUT)
 
 
 _HANDS_ON = frozenset(

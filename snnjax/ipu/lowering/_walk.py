@@ -94,8 +94,10 @@ class Walk:
             if types and not source.regions and all(type_.size == 0 for type_ in types):
                 return [empty(self.builder, type_) for type_ in types]
         if self.num_partitions > 1:
-            check_spread(self, operation)
+            check_spread(self, operation, inputs)
         results = known(operation)
+        if self.num_partitions > 1:
+            check_spread(self, operation, self.builder.yielded(results))
         _check_width(operation, results)
         return results
 

@@ -111,6 +111,13 @@ def test_foreign_custom_calls_are_refused():
     )
 
 
+def test_what_jax_lowers_for_other_platforms_alone_is_refused():
+    message = refusal(lambda x: jnp.linalg.eigh(x, symmetrize_input=False), X)
+    assert message == (
+        "custom_call of f32[4,4]: the IPU does not know the target 'eigh'. Run this part on the CPU."
+    )
+
+
 def test_complex_numbers_are_refused():
     message = refusal(lambda x: lax.complex(x, x).real, X)
     assert message == f"complex of f32[4,4], f32[4,4]: {NONE}"

@@ -186,6 +186,95 @@ def test_operands_that_would_have_to_move_are_refused(mesh):
         plan_of(mapped(lambda x: x * 2, mesh, (P(None, "d"),), P(None, "d")), x)
 
 
+def test_groups_of_different_sizes_are_refused(mesh):
+    def body(x):
+        return lax.psum(x, "d", axis_index_groups=[[0], [1, 2, 3]])
+
+    function = jax.shard_map(body, mesh=mesh, in_specs=P("d"), out_specs=P("d"), check_vma=False)
+    x = jax.device_put(numbers(np.float32, (4,)), NamedSharding(mesh, P("d")))
+    with pytest.raises(
+        Unsupported,
+        match=r"all_reduce of f32\[1\]: its groups of IPUs differ in size\. Give axis_index_groups of",
+    ):
+        plan_of(function, x)
+
+
+OUTSIDE = {
+    "switch": lambda f, i, x: lax.switch(i, [f, f], x),
+    "cond": lambda f, i, x: lax.cond(i > 0, f, lambda x: x + 0, x),
+    "switch between arrays": lambda f, i, x: lax.switch(i, [lambda: x, lambda: f(x)]),
+    "switch between spread and whole": lambda f, i, x: lax.switch(i, [lambda: jnp.ones(8), lambda: x]),
+    "loop": lambda f, i, x: lax.fori_loop(0, i, lambda _, y: f(x), jnp.ones(8)),
+    "loop that counts": lambda f, i, x: lax.fori_loop(0, 3, lambda _, y: f(x), jnp.ones(8)),
+    "loop over spread": lambda f, i, x: lax.fori_loop(0, i, lambda _, x: f(x), x),
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_loops_and_branches_around_shard_map_are_refused(mesh, name):
+    f = mapped(lambda x: x * 2, mesh, P("d"), P("d"))
+    x = jax.device_put(numbers(np.float32, (8,)), NamedSharding(mesh, P("d")))
+    i = jax.device_put(np.int32(1), NamedSharding(mesh, P()))
+    with pytest.raises(
+        Unsupported,
+        match=r"(case|while|add) of .*: an operand is spread over several IPUs, outside of shard_map\. Write what",
+    ):
+        plan_of(lambda i, x: OUTSIDE[name](f, i, x), i, x)
+
+
+def test_loops_and_branches_inside_of_shard_map(mesh):
+    def body(i, x, w):
+        branches = [lambda x: x, lambda x: x * w, lambda x: x + lax.psum(x, "d")]
+        return lax.fori_loop(0, i[0], lambda k, x: lax.switch(k, branches, x), x)
+
+    function = jax.shard_map(
+        body, mesh=mesh, in_specs=(P("d"), P("d"), P()), out_specs=P("d"), check_vma=False
+    )
+    i, x = np.full(4, 3, np.int32), numbers(np.float32, (8,))
+    check(function, mesh, [P("d"), P("d"), P()], i, x, np.float32(3))
+
+
+@pytest.fixture
+def explicit():
+    mesh = jax.make_mesh(
+        (2, 2), ("a", "b"), (jax.sharding.AxisType.Explicit,) * 2, devices=jax.devices("cpu")[:4]
+    )
+    with jax.set_mesh(mesh):
+        yield mesh
+
+
+def test_sums_that_are_still_to_be_taken_pass_between_shard_maps(explicit):
+    spread = P("a", unreduced={"b"})
+    begin = jax.shard_map(lambda x: jnp.sum(x, axis=1), in_specs=P("a", "b"), out_specs=spread)
+    end = jax.shard_map(lambda x: lax.psum(x, "b"), in_specs=spread, out_specs=P("a"))
+    x = numbers(np.float32, (4, 6))
+    check(begin, explicit, [P("a", "b")], x)
+    check(lambda x: end(begin(x)), explicit, [P("a", "b")], x)
+
+
+def test_sums_of_what_is_whole_are_refused(explicit):
+    x = jax.device_put(numbers(np.float32, (4,)), NamedSharding(explicit, P()))
+    with pytest.raises(Unsupported, match="an array would have to move from IPU to IPU"):
+        plan_of(lambda x: jax.reshard(x, P(unreduced={"a"})), x)
+
+
+def test_replicas_are_refused():
+    compile_options = xla_client.CompileOptions()
+    compile_options.num_replicas = 2
+    ensure_platform()
+    module = (
+        jax.jit(lambda x: x * 2)
+        .trace(jnp.ones(3))
+        .lower(lowering_platforms=("ipu",))
+        .compiler_ir("stablehlo")
+    )
+    with pytest.raises(Unsupported) as caught:
+        lower(mlir.module_to_bytecode(module), compile_options.SerializeAsString())
+    assert str(caught.value) == (
+        "compile: `num_replicas` must be 1, got 2. Compile for partitions, as jax.jit and jax.shard_map do."
+    )
+
+
 def test_axes_left_to_a_partitioner_are_refused():
     mesh = Mesh(np.array(jax.devices("cpu")[:COUNT]).reshape(2, 2), ("a", "b"))
     function = jax.shard_map(lambda x: x * 2, mesh=mesh, in_specs=P("a"), out_specs=P("a"), axis_names={"a"})
