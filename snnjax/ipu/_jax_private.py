@@ -10,6 +10,7 @@ from typing import Any
 
 from jax._src import debugging, effects, xla_bridge
 from jax._src.interpreters import mlir as _mlir
+from jax._src.random.prng import iota_2x32_shape_p as iota_2x32_shape_p
 from jax.extend import backend as _backend
 from jax.extend.core.primitives import threefry2x32_p as threefry2x32_p
 from jax.extend.mlir import ir as ir
@@ -71,6 +72,11 @@ def primitives_of_others(platform: str) -> list[Any]:
     rules = _mlir._platform_specific_lowerings
     known = {*_mlir._lowerings, *rules.get(platform, ())}
     return list({each: None for others in rules.values() for each in others if each not in known})
+
+
+def lower_function(function: Callable[..., Any], context: Any) -> Any:
+    """A function of no arguments in the words of `jax.numpy`, as the results of a rule."""
+    return _mlir.lower_fun(function, multiple_results=True)(context)
 
 
 def device_ids(compile_options: Any) -> list[int]:

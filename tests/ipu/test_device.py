@@ -116,6 +116,17 @@ def test_program_that_does_not_fit_onto_the_tiles_is_refused():
         jax.jit(lambda x: x + 1).lower(big).compile()
 
 
+@pytest.mark.parametrize("mode", ["low", "high"])
+def test_random_numbers_that_fit_nowhere_are_refused_before_they_are_counted(mode):
+    """Neither the host's lowering nor the graph makes room for all of them first."""
+    bernoulli = jax.jit(lambda key: jax.random.bernoulli(key, 1e-10, 100_000_000, mode))
+    lowered = bernoulli.lower(jax.device_put(jax.random.key(0), ipu()))
+    with pytest.raises(
+        jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED: compile: `program` must fit in "
+    ):
+        lowered.compile()
+
+
 def test_donated_argument_is_used_up():
     step = jax.jit(lambda x, y: x + y, donate_argnums=0)
     x, y = put(jnp.arange(4.0)), put(jnp.ones(4))

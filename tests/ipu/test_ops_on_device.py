@@ -125,6 +125,18 @@ def test_running_results(ipus, kind, shape, seed, data):
     check(ipus[0], lambda x: RUNNING[kind](x, axis, reverse), x, **tolerance(dtype))
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 2)])
+def test_nothing_is_combined_without_elements(ipus, shape):
+    """Lines of no elements, and no lines."""
+
+    def each(x):
+        axes = range(len(shape))
+        running = [function(x, axis) for function in RUNNING.values() for axis in axes]
+        return running, [jnp.sort(x, axis) for axis in axes], [jnp.prod(x, axis) for axis in axes]
+
+    check(ipus[0], each, jnp.zeros(shape))
+
+
 @pytest.mark.parametrize("length", [64 * 12, 1021])
 def test_running_sums_of_long_rows_go_over_tiles(ipus, length):
     x = numbers((length,), "int32", 1)

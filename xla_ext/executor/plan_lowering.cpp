@@ -258,29 +258,32 @@ void PlanLowering::moveAll(const std::vector<ValueId>& from, const std::vector<V
   moveAll(from, places);
 }
 
-// One after the other, those first whose place no other one waiting reads from. Where all wait for one another, the
-// first one's value goes aside.
+// One after the other, those first whose place no other one waiting reads from. Where all wait for one another, one
+// that others wait for goes aside: it reads from no place then, so that in the end somebody's turn comes.
 void PlanLowering::moveAll(const std::vector<ValueId>& from, const std::vector<Place>& to) {
   std::vector<std::size_t> waiting;
   std::vector<poplar::Tensor> aside(from.size());
   for (std::size_t i = 0; i < from.size(); ++i) {
     if (splatOf(from[i]) != nullptr || !(get(from[i]) == to[i].tensor)) waiting.push_back(i);
   }
-  const auto reads = [&](std::size_t i, StorageId storage) {
-    const auto& storages = values_[from[i]].storages;
-    return !aside[i].valid() && std::find(storages.begin(), storages.end(), storage) != storages.end();
+  const auto holdsUp = [&](std::size_t reader, std::size_t i) {
+    const auto& storages = values_[from[reader]].storages;
+    return reader != i && !aside[reader].valid() &&
+           std::find(storages.begin(), storages.end(), to[i].storage) != storages.end();
   };
   while (!waiting.empty()) {
     const auto next = std::find_if(waiting.begin(), waiting.end(), [&](std::size_t i) {
-      return std::none_of(waiting.begin(), waiting.end(),
-                          [&](std::size_t other) { return other != i && reads(other, to[i].storage); });
+      return std::none_of(waiting.begin(), waiting.end(), [&](std::size_t reader) { return holdsUp(reader, i); });
     });
-    const std::size_t i = next == waiting.end() ? waiting.front() : *next;
     if (next == waiting.end()) {
+      const std::size_t i = *std::find_if(waiting.begin(), waiting.end(), [&](std::size_t reader) {
+        return std::any_of(waiting.begin(), waiting.end(), [&](std::size_t other) { return holdsUp(reader, other); });
+      });
       aside[i] = makeTemporary(poplarType(type(from[i]).dtype), type(from[i]).shape);
       copy(from[i], aside[i]);
       continue;
     }
+    const std::size_t i = *next;
     if (aside[i].valid()) {
       program().add(poplar::program::Copy(aside[i], to[i].tensor, false, debug("copy")));
     } else {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <poplar/exceptions.hpp>
 
 namespace snnjax::executor {
 namespace {
@@ -18,8 +19,17 @@ poplar::Type unsignedOf(std::size_t bytes) {
   return bytes == 1 ? poplar::UNSIGNED_CHAR : bytes == 2 ? poplar::UNSIGNED_SHORT : poplar::UNSIGNED_INT;
 }
 
+void checkTileMemory(const poplar::Graph& graph, std::uint64_t bytes, const poplar::DebugContext& debug) {
+  constexpr std::uint64_t kTooMuch = 2;
+  const std::uint64_t limit = graph.getTarget().getBytesPerTile();
+  if (bytes <= kTooMuch * limit) return;
+  throw poplar::graph_memory_allocation_error("compile: `program` must fit in " + std::to_string(limit) +
+                                              " bytes on each tile, got more than " + std::to_string(bytes) + " with " +
+                                              debug.getPathName() + ". Use smaller arrays, or more tiles or IPUs.");
+}
+
 Storages::Storages(poplar::Graph& graph, const Layouts& layouts)
-    : graph_(graph), layouts_(layouts), live_(graph.getTarget().getNumTiles()) {}
+    : graph_(graph), layouts_(layouts), live_(graph.getTarget().getNumTiles()), taken_(live_.size()) {}
 
 StorageId Storages::take(std::size_t element_bytes, const Shape& shape, const poplar::DebugContext& debug) {
   return takePieces(element_bytes, layouts_.cuts(shape), debug);
@@ -75,6 +85,8 @@ void Storages::addVariable(Storage& storage, const poplar::DebugContext& debug) 
     if (size == 0 || storage.pieces[tile].size > 0) continue;
     storage.pieces[tile] = {variables_.size(), elements, size};
     elements += size;
+    taken_[tile] += size * storage.element_bytes;
+    checkTileMemory(graph_, taken_[tile], debug);
   }
   if (elements == 0 && storage.cuts.back() > 0) return;
   variables_.push_back(graph_.addVariable(unsignedOf(storage.element_bytes), {elements}, debug));

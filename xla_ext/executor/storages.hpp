@@ -70,7 +70,12 @@ class Storages {
   std::vector<poplar::Tensor> variables_;
   std::map<std::size_t, FreePieces> free_;  // by bytes of an element: those of other sizes are other variables
   std::vector<std::uint64_t> live_;         // bytes of each tile
+  std::vector<std::uint64_t> taken_;        // those of its variables
 };
+
+// Throws where one tile is to hold several times what it can: the graph of such a program would take minutes and the
+// host's memory. What is only a little too large the engine refuses, which names the largest variables.
+void checkTileMemory(const poplar::Graph& graph, std::uint64_t bytes, const poplar::DebugContext& debug);
 
 // The unsigned integer of as many bytes, in which memory is kept whatever its values mean.
 poplar::Type unsignedOf(std::size_t bytes);

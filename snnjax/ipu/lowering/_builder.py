@@ -8,7 +8,7 @@ import numpy as np
 
 from snnjax.ipu.lowering._errors import Unsupported, refusal
 from snnjax.ipu.lowering._plan import Block, Instruction, Step, is_splat
-from snnjax.ipu.lowering._types import ArrayType, name_of, numpy_dtype, register_of
+from snnjax.ipu.lowering._types import WIDE, ArrayType, name_of, numpy_dtype, register_of
 
 # What happens as often as it is written, and in that order.
 EFFECTS = frozenset({"callback"})
@@ -16,8 +16,16 @@ EFFECTS = frozenset({"callback"})
 
 # Larger constants would take tile memory for nothing.
 MAX_CONSTANT = 64
+# Of 64 bits, for which an IPU has no registers, constants are all there is: 128 MiB of the host's memory.
+MAX_WIDE_CONSTANT = 2**24
 # What is this small may be computed before a loop, and wait in memory while it runs.
 HOISTED_ELEMENTS = 2**14
+
+
+def is_small(size: int, *dtypes: str) -> bool:
+    """Whether so many elements may be a constant, where one of these dtypes is theirs or what they are made of."""
+    wide = any(dtype in WIDE for dtype in dtypes)
+    return size <= (MAX_WIDE_CONSTANT if wide else MAX_CONSTANT)
 
 
 class _OpenBlock:

@@ -1,11 +1,13 @@
 """Rules of loops and branches."""
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from snnjax.ipu.lowering import _elementwise as elementwise
+from snnjax.ipu.lowering import _views as views
 from snnjax.ipu.lowering._builder import Builder
 from snnjax.ipu.lowering._operation import Operation
 from snnjax.ipu.lowering._plan import Block
@@ -21,13 +23,11 @@ def _returned(region: Any) -> list[Any]:
 
 @rule("stablehlo.while")
 def _lower_while(operation: Operation) -> Sequence[int]:
-    """A loop; what it carries unchanged is the value outside, and one that counts to a constant is a `repeat`."""
+    """A loop; what it carries unchanged, or has no elements, is the value outside; one that counts is a `repeat`."""
     walk, builder = operation.walk, operation.builder
     condition, body = (region.blocks[0] for region in operation.regions)
-    unchanged = [
-        result == argument
-        for result, argument in zip(_returned(operation.regions[1]), body.arguments, strict=True)
-    ]
+    carried = zip(_returned(operation.regions[1]), body.arguments, operation.types, strict=True)
+    unchanged = [result == argument or type_.size == 0 for result, argument, type_ in carried]
     places = [place for place, same in enumerate(unchanged) if not same]
     types = [operation.types[place] for place in places]
 
@@ -123,8 +123,16 @@ def _case(operation: Operation, index: int, regions: Sequence[Any]) -> Sequence[
     if known is not None or len(branches) == 1:
         return walk.block(branches[int(known or 0)], ())
 
-    def branch(source: Any) -> Callable[[list[int]], list[int]]:
-        return lambda parameters: walk.block(source, parameters)
+    kept = [place for place, type_ in enumerate(operation.types) if type_.size > 0]
 
-    blocks = [builder.block((), branch(source)) for source in branches]
-    return builder.add("case", (index,), operation.types, blocks=blocks)
+    def results_of(source: Any, parameters: list[int]) -> list[int]:
+        results = walk.block(source, parameters)
+        return [results[place] for place in kept]
+
+    blocks = [builder.block((), functools.partial(results_of, source)) for source in branches]
+    outputs = builder.add("case", (index,), [operation.types[place] for place in kept], blocks=blocks)
+    results = dict(zip(kept, outputs, strict=True))
+    return [
+        results[place] if place in results else views.empty(builder, type_)
+        for place, type_ in enumerate(operation.types)
+    ]

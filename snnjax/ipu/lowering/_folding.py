@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from snnjax.ipu.lowering._builder import MAX_CONSTANT
+from snnjax.ipu.lowering._builder import MAX_CONSTANT, is_small
 from snnjax.ipu.lowering._plan import is_splat
 from snnjax.ipu.lowering._types import WIDE, ArrayType, numpy_dtype
 from snnjax.ipu.lowering._views import counts
@@ -121,7 +121,7 @@ def fold(operation: Any) -> list[int] | None:
     (type_,) = operation.types
     types = (*operation.input_types(), type_)
     splat = all(map(is_splat, arrays))
-    if not splat and type_.size > MAX_CONSTANT and not any(each.dtype in WIDE for each in types):
+    if not splat and not is_small(type_.size, *(each.dtype for each in types)):
         return None
     function = _function(operation)
     if function is None or (operation.name.endswith(("divide", "remainder")) and not _divides(arrays)):

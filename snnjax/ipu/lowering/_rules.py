@@ -1,7 +1,8 @@
 """How JAX lowers some of its primitives for the platform ipu: each to one custom call that the plan knows."""
 
 import functools
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -18,6 +19,7 @@ PLATFORM = "ipu"
 def register_rules() -> None:
     """Register the rules of the platform ipu, which JAX must know already; once, and light."""
     private.register_lowering(private.threefry2x32_p, _lower_threefry, PLATFORM)
+    private.register_lowering(private.iota_2x32_shape_p, _lower_counters, PLATFORM)
     for primitive in private.DEBUG_PRIMITIVES:
         private.register_lowering(primitive, functools.partial(_lower_debug, primitive), PLATFORM)
     for primitive in private.primitives_of_others(PLATFORM):  # eigh and its like, for `_calls` to refuse
@@ -32,6 +34,16 @@ def _lower_threefry(context: Any, *operands: Any) -> Any:
 def _lower_unknown(primitive: Any) -> Callable[..., Any]:
     """A call of a target of that name, with no attributes, for none can be needed."""
     return lambda context, *operands, **_: jax.ffi.ffi_lowering(primitive.name)(context, *operands)
+
+
+def _lower_counters(context: Any, *, shape: Sequence[int]) -> Any:
+    """0, 1, 2 ... in two words: no IPU holds 2^32 elements, so that the high one is 0 and none needs 64 bits."""
+    return private.lower_function(functools.partial(_counters, shape), context)
+
+
+def _counters(shape: Sequence[int]) -> tuple[jax.Array, jax.Array]:
+    low = jax.lax.iota("uint32", math.prod(shape)).reshape(shape)
+    return jax.lax.full_like(low, 0), low
 
 
 def _lower_debug(primitive: Any, context: Any, *operands: Any, **parameters: Any) -> list[Any]:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from snnjax.ipu.lowering._builder import MAX_CONSTANT, Builder
+from snnjax.ipu.lowering._builder import MAX_CONSTANT, Builder, is_small
 from snnjax.ipu.lowering._plan import is_splat
-from snnjax.ipu.lowering._types import WIDE, ArrayType, name_of, numpy_dtype
+from snnjax.ipu.lowering._types import ArrayType, name_of, numpy_dtype
 
 
 def _foldable(builder: Builder, value: int, size: int) -> np.ndarray | None:
@@ -14,8 +14,13 @@ def _foldable(builder: Builder, value: int, size: int) -> np.ndarray | None:
     array = builder.constants.get(value)
     if array is None:
         return None
-    free = size <= max(MAX_CONSTANT, array.size) or is_splat(array)
-    return array if free or builder.types[value].dtype in WIDE else None
+    free = size <= array.size or is_splat(array)
+    return array if free or is_small(size, builder.types[value].dtype) else None
+
+
+def empty(builder: Builder, type_: ArrayType) -> int:
+    """The array without elements."""
+    return builder.constant(np.empty(type_.shape, numpy_dtype(type_.dtype)))
 
 
 def reshape(builder: Builder, x: int, shape: Sequence[int]) -> int:
@@ -123,14 +128,14 @@ def concatenate(builder: Builder, arrays: Sequence[int], dimension: int) -> int:
     shape = (*first.shape[:dimension], length, *first.shape[dimension + 1 :])
     type_ = ArrayType(first.dtype, shape)
     constants = [builder.constants[x] for x in arrays if x in builder.constants]
-    if len(constants) == len(arrays) and (type_.size <= MAX_CONSTANT or type_.dtype in WIDE):
+    if len(constants) == len(arrays) and is_small(type_.size, type_.dtype):
         return builder.constant(np.concatenate(constants, dimension))
     return builder.one("concatenate", arrays, type_, ((dimension,),))
 
 
 def iota(builder: Builder, type_: ArrayType, dimension: int) -> int:
     """The position along `dimension`, as an int32 or uint32."""
-    if type_.size <= MAX_CONSTANT or type_.dtype in WIDE:
+    if is_small(type_.size, type_.dtype):
         row = np.arange(type_.shape[dimension], dtype=numpy_dtype(type_.dtype))
         places = [1] * len(type_.shape)
         places[dimension] = -1

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from snnjax.ipu._jax_private import ir
+from snnjax.ipu.lowering import _views as views
 from snnjax.ipu.lowering._builder import Builder
 from snnjax.ipu.lowering._errors import Unsupported, refusal
 from snnjax.ipu.lowering._folding import fold
@@ -13,9 +12,11 @@ from snnjax.ipu.lowering._locations import user_line
 from snnjax.ipu.lowering._operation import Operation
 from snnjax.ipu.lowering._registry import RULES
 from snnjax.ipu.lowering._sharding import Sharding, check_spread
-from snnjax.ipu.lowering._types import WIDE, ArrayType, numpy_dtype, of_mlir
+from snnjax.ipu.lowering._types import WIDE, ArrayType, of_mlir
 
 _RETURNS = frozenset({"func.return", "stablehlo.return", "sdy.return"})
+# What is in their regions happens, whatever they yield.
+_WITH_BLOCKS = frozenset({"stablehlo.while", "stablehlo.case", "stablehlo.if"})
 
 
 class Walk:
@@ -91,8 +92,8 @@ class Walk:
             folded = fold(operation)
             if folded is not None:
                 return folded
-            if types and not source.regions and all(type_.size == 0 for type_ in types):
-                return [empty(self.builder, type_) for type_ in types]
+            if types and source.name not in _WITH_BLOCKS and all(type_.size == 0 for type_ in types):
+                return [views.empty(self.builder, type_) for type_ in types]
         if self.num_partitions > 1:
             check_spread(self, operation, inputs)
         results = known(operation)
@@ -100,11 +101,6 @@ class Walk:
             check_spread(self, operation, self.builder.yielded(results))
         _check_width(operation, results)
         return results
-
-
-def empty(builder: Builder, type_: ArrayType) -> int:
-    """The array without elements."""
-    return builder.constant(np.empty(type_.shape, numpy_dtype(type_.dtype)))
 
 
 def _check_width(operation: Operation, results: Sequence[int]) -> None:

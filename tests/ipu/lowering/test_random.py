@@ -55,3 +55,10 @@ def test_random_numbers_are_one_operation_and_no_constant_is_large():
     assert all(
         np.asarray(array).strides in ((), (0, 0)) or array.size <= 2 for array in plan.constants.values()
     )
+
+
+def test_counters_of_many_numbers_are_made_by_the_device():
+    """On the host they would take gigabytes, and minutes."""
+    plan = plan_of(lambda key: jax.random.bits(key, (10_000, 10_000)), KEY)
+    assert [instruction.op for instruction in plan.main.instructions].count("iota") == 1
+    assert all(array.strides in ((), (0, 0)) for array in plan.constants.values())

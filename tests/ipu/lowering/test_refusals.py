@@ -145,6 +145,14 @@ def test_double_precision_is_refused():
             plan_of(lambda: jnp.arange(3))
 
 
+def test_constants_of_double_precision_do_not_fill_the_host():
+    """The IPU has no such numbers, so that they are computed when the program is compiled: few, not all there are."""
+    with jax.enable_x64(True):
+        assert not plan_of(lambda: jnp.arange(1000).astype(jnp.float32)).main.instructions
+        message = refusal(lambda: jnp.arange(2**40).astype(jnp.float32))
+    assert message == "iota: the IPU has no s64. Leave jax_enable_x64 off, or convert to 32 bits before."
+
+
 def test_sorts_by_functions_are_refused():
     program = """
     func.func @main(%0: tensor<4xf32>) -> tensor<4xf32> {

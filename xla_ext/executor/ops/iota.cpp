@@ -4,6 +4,7 @@
 
 #include "executor/ops/compute_step.hpp"
 #include "executor/registry.hpp"
+#include "executor/storages.hpp"
 
 namespace snnjax::executor::ops {
 namespace {
@@ -37,7 +38,8 @@ void iota(Lowering& lowering, const Instruction& instruction) {
   const ArrayType& type = lowering.type(instruction.outputs[0]);
   const auto dimension = static_cast<std::size_t>(instruction.ints[0][0]);
   const std::size_t count = type.shape[dimension];
-  if (productOf(type.shape) == 0) return lowering.bind(instruction.outputs[0], lowering.make(instruction.outputs[0]));
+  const std::size_t bytes = count * numBytes(type.dtype);
+  checkTileMemory(lowering.graph(), bytes / lowering.layouts().tiles(), lowering.debug());
   poplar::Tensor tensor = numbers(lowering, type.dtype, count);
   lowering.layouts().map(lowering.graph(), tensor, {count});
   Shape along(type.shape.size(), 1);

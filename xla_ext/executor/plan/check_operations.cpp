@@ -173,6 +173,14 @@ void checkPartitionId(const OperationCheck& op) {
   op.need(op.output().dtype == Dtype::kUint32 && op.output().numElements() == 1, "give a uint32");
 }
 
+// Lowerings divide what there is among the tiles: without elements there is nothing to divide.
+void checkElements(const OperationCheck& op) {
+  const std::string& name = op.instruction().op;
+  if (name == "custom_call" || name == "callback") return;
+  for (std::size_t i = 0; i < op.numInputs(); ++i) op.need(op.input(i).numElements() > 0, "have elements");
+  for (std::size_t i = 0; i < op.numOutputs(); ++i) op.need(op.output(i).numElements() > 0, "have elements");
+}
+
 using Check = void (*)(const OperationCheck&);
 
 const std::unordered_map<std::string, Check>& checks() {
@@ -213,6 +221,7 @@ void checkInstruction(const Plan& plan, const Instruction& instruction) {
     throw Error(ErrorCode::kUnimplemented, "compile: `plan` must hold operations of its README, got \"" +
                                                instruction.op + "\". Use an snnjax of one version throughout.");
   }
+  checkElements(op);
   found->second(op);
 }
 

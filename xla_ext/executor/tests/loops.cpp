@@ -30,10 +30,34 @@ Row sum(const Row& a, const Row& b) {
   return result;
 }
 
-// An instruction of a body: the sum of two values, or one of them in reverse.
+// Some of the first, then what the second has behind as many.
+Row spliced(const Row& a, const Row& b, std::size_t at) {
+  Row result = b;
+  std::copy_n(a.begin(), at, result.begin());
+  return result;
+}
+
+enum class Kind { kSum, kReverse, kSplice };
+
+// An instruction of a body: the sum of two values, one of them in reverse, or a part of each.
 struct Operation {
   std::size_t a, b;
-  bool reverses;
+  Kind kind;
+  std::size_t at;  // where they are spliced
+
+  Row onHost(const std::vector<Row>& values) const {
+    if (kind == Kind::kReverse) return {values[a].rbegin(), values[a].rend()};
+    return kind == Kind::kSum ? sum(values[a], values[b]) : spliced(values[a], values[b], at);
+  }
+  ValueId onDevice(Builder& builder, Block& body, const std::vector<ValueId>& values) const {
+    const ArrayType type{kInt, {kLength}};
+    if (kind == Kind::kReverse) return builder.add(body, "reverse", {values[a]}, type, {{0}});
+    if (kind == Kind::kSum) return builder.binary(body, "add", values[a], values[b]);
+    const auto cut = static_cast<std::int64_t>(at), end = static_cast<std::int64_t>(kLength);
+    const ValueId front = builder.add(body, "slice", {values[a]}, {kInt, {at}}, {{0}, {cut}, {1}});
+    const ValueId back = builder.add(body, "slice", {values[b]}, {kInt, {kLength - at}}, {{cut}, {end}, {1}});
+    return builder.add(body, "concatenate", {front, back}, type, {{0}});
+  }
 };
 
 struct Loop {
@@ -49,7 +73,9 @@ Loop drawn(std::uint32_t seed) {
   Loop loop{1 + draw.below(4), {}, {}, draw.below(4), 1 + draw.below(3), draw.below(2) == 0, draw.below(3) == 0};
   std::size_t known = loop.carried + 2;
   for (std::size_t i = draw.below(6); i > 0; --i) {
-    loop.operations.push_back({draw.below(known), draw.below(known), draw.below(4) == 0});
+    constexpr Kind kKinds[] = {Kind::kSum, Kind::kReverse, Kind::kSplice, Kind::kSplice};
+    loop.operations.push_back(
+        {draw.below(known), draw.below(known), kKinds[draw.below(std::size(kKinds))], 1 + draw.below(kLength - 1)});
     ++known;
   }
   for (std::size_t i = 0; i < loop.carried; ++i) loop.results.push_back(draw.below(known));
@@ -59,11 +85,7 @@ Loop drawn(std::uint32_t seed) {
 void turnOnHost(const Loop& loop, std::vector<Row>& carried, const std::vector<Row>& outside) {
   std::vector<Row> values = carried;
   values.insert(values.end(), outside.begin(), outside.end());
-  for (const Operation& each : loop.operations) {
-    Row result =
-        each.reverses ? Row(values[each.a].rbegin(), values[each.a].rend()) : sum(values[each.a], values[each.b]);
-    values.push_back(std::move(result));
-  }
+  for (const Operation& each : loop.operations) values.push_back(each.onHost(values));
   for (std::size_t i = 0; i < loop.carried; ++i) carried[i] = values[loop.results[i]];
 }
 
@@ -78,10 +100,7 @@ Block bodyOf(Builder& builder, const Loop& loop, const std::vector<ValueId>& out
   body.parameters = likeCarried(builder, loop.carried);
   std::vector<ValueId> values = body.parameters;
   values.insert(values.end(), outside.begin(), outside.end());
-  for (const Operation& each : loop.operations) {
-    values.push_back(each.reverses ? builder.add(body, "reverse", {values[each.a]}, {kInt, {kLength}}, {{0}})
-                                   : builder.binary(body, "add", values[each.a], values[each.b]));
-  }
+  for (const Operation& each : loop.operations) values.push_back(each.onDevice(builder, body, values));
   for (const std::size_t result : loop.results) body.results.push_back(values[result]);
   return body;
 }
@@ -176,7 +195,7 @@ void testLoop(std::uint32_t seed) {
 }  // namespace
 
 int main() {
-  constexpr std::uint32_t kLoops = 300;
+  constexpr std::uint32_t kLoops = 600;
   for (std::uint32_t seed = 0; seed < kLoops; ++seed) {
     const std::string error = check::messageOf([=] { testLoop(seed); });
     check::that(error.empty(), "no exception", __FILE__, __LINE__, std::to_string(seed) + ": " + error);

@@ -262,6 +262,19 @@ void operationsAreChecked() {
   }
 }
 
+// Lowerings divide by what there is.
+void operationsHaveElements() {
+  for (const Form& right : forms()) {
+    for (std::size_t i = 0; i < right.inputs.size() + right.outputs.size(); ++i) {
+      Form form = right;
+      ArrayType& type = i < right.inputs.size() ? form.inputs[i] : form.outputs[i - right.inputs.size()];
+      type.shape.assign(std::max<std::size_t>(1, type.shape.size()), 0);
+      const std::string message = verdictOf(form);
+      check::that(message.find("must have elements") != message.npos, right.op, __FILE__, __LINE__, message);
+    }
+  }
+}
+
 void attributesAreFound() {
   Instruction call = Builder::instruction("custom_call", {}, {}, {}, {"snnjax_target", "k:s64=7", "mode:string=a=b:c"});
   CHECK_EQUAL(attribute(call, "k"), std::string("7"));
@@ -272,9 +285,10 @@ void attributesAreFound() {
 }  // namespace
 
 int main() {
-  for (const auto test : {aPlanIsRead, everyPartIsMissed, hostileNumbersAreRefused, blocksAreNotTooDeep, sensePlansMake,
-                          arraysThatAreAbsurdlyLargeAreRefused, groupsAreAsManyAsTheirMembers,
-                          elementwiseProgramsAreChecked, operationsAreChecked, attributesAreFound}) {
+  for (const auto test :
+       {aPlanIsRead, everyPartIsMissed, hostileNumbersAreRefused, blocksAreNotTooDeep, sensePlansMake,
+        arraysThatAreAbsurdlyLargeAreRefused, groupsAreAsManyAsTheirMembers, elementwiseProgramsAreChecked,
+        operationsAreChecked, operationsHaveElements, attributesAreFound}) {
     const std::string error = check::messageOf(test);
     check::that(error.empty(), "no other exception", __FILE__, __LINE__, error);
   }

@@ -299,6 +299,22 @@ void tooMuchMemoryIsAnError() {
   }
 }
 
+// Neither does the host make room for all of it first: here hundreds of gigabytes.
+void farTooMuchIsRefusedAtOnce() {
+  constexpr std::size_t kElements = std::size_t{1} << 38;
+  for (const bool counts : {false, true}) {
+    Builder builder;
+    Block& main = builder.plan.main;
+    const ValueId x =
+        counts ? builder.add(main, "iota", {}, {kInt, {kElements}}, {{0}}) : builder.parameter(kInt, {kElements});
+    main.results = {builder.binary(main, "add", x, x)};
+    const std::string name = counts ? "iota (test.py:1)" : "parameter 0";
+    CHECK_THROWS(builder.build(plans::system()),
+                 "compile: `program` must fit in 638976 bytes on each tile, got more than 274877906944 with " + name +
+                     ". Use smaller arrays, or more tiles or IPUs.");
+  }
+}
+
 void optionsChooseTheChip() {
   Builder builder;
   const ValueId x = builder.parameter(kFloat, {1000});
@@ -327,6 +343,7 @@ int main() {
       {"memory", memoryIsUsedAgain},
       {"other shapes", memoryServesOtherShapes},
       {"out of memory", tooMuchMemoryIsAnError},
+      {"far too much", farTooMuchIsRefusedAtOnce},
       {"options", optionsChooseTheChip},
   };
   for (const auto& [name, test] : tests) {
