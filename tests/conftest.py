@@ -21,12 +21,11 @@ jaxtyping.install_import_hook("snnjax", "tests.type_checker.check")
 
 import hypothesis
 import jax
-
-from snnjax.ipu import _model_library
+from snnjax_jax_plugin import _library
 
 # Of few tiles, so that programs compile and run fast. Programs that tests start see none of these settings.
 IPUS = {"SNNJAX_IPU_DEVICES": "4", "SNNJAX_IPU_TILES": "8"}
-if _model_library.not_built() is None:
+if not _library.is_not_built():
     jax.config.update("jax_platforms", "cpu,ipu")
     # Tests of the IPU say what is wrong with it (tests/ipu/conftest.py); the others go on.
     with unittest.mock.patch.dict(os.environ, IPUS), contextlib.suppress(RuntimeError, RuntimeWarning):

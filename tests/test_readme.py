@@ -5,8 +5,8 @@ import shlex
 
 import jax
 import pytest
+from snnjax_jax_plugin import _library
 
-from snnjax.ipu import _model_library
 from tests.architecture import ROOT
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -59,9 +59,7 @@ def test_python_runs(readme, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code = blocks(readme, "python")
     assert code
-    if (
-        _model_library.not_built()
-    ):  # without a compiler; tests/ipu/test_library.py holds that there is a reason
+    if _library.is_not_built():  # without a compiler; tests/ipu/test_library.py holds that there is a reason
         code = [block for block in code if "snnjax.ipu" not in block]
     namespace = {"__name__": "readme"}
     # As a reader runs it: optax mixes dtypes, which the strict rules of the other tests forbid.

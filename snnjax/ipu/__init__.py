@@ -14,5 +14,4 @@ from snnjax.ipu.session import OutOfTileMemory as OutOfTileMemory
 from snnjax.ipu.session import Session as Session
 from snnjax.ipu.session import get_session as get_session
 
-# An installed snnjax is asked for the platform by JAX; one that is merely on the path offers it here.
 _registration.initialize()

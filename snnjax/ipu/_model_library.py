@@ -58,13 +58,6 @@ def path() -> Path:
     return Path(os.environ.get(_VARIABLE) or Path(__file__).parents[1] / "_ipu_model.so")
 
 
-def not_built() -> str | None:
-    """One sentence where there is no library in its place and none was named, as before `make kernels`."""
-    if os.environ.get(_VARIABLE) or path().exists():
-        return None
-    return f"There is no {path()}: {_WAY_OUT}"
-
-
 @functools.cache
 def load() -> Any:
     """The library, or the sentence."""

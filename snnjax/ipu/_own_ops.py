@@ -27,6 +27,8 @@ def when_there(register: Callable[[str, Obstacle], None]) -> None:
 
 def platform_is_there(platform: str) -> None:
     """JAX knows the platform."""
+    if platform in _platforms:
+        return
     _platforms.append(platform)
     for register in _waiting:
         register(platform, obstacle)

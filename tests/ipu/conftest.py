@@ -2,6 +2,7 @@
 
 import jax
 import pytest
+import snnjax_jax_plugin
 
 from snnjax.ipu import _model_library, _registration
 
@@ -19,5 +20,5 @@ def ipus(model: None) -> list[jax.Device]:
     try:
         return jax.devices(_registration.PLATFORM)
     except RuntimeError:
-        _registration.make_client()  # fails with the reason
+        snnjax_jax_plugin.make_client()  # fails with the reason
         raise

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from snnjax_jax_plugin import _library
 
-from snnjax.ipu import _model_library, _plugin
 from tests.architecture import ROOT
 
 # The version that the tables describe; later ones only append to each structure and to the list of functions.
@@ -131,14 +131,14 @@ def test_numbers_of_types_are_those_of_pjrt() -> None:
 @pytest.fixture
 def plugin(model: None) -> Any:
     """The plugin as the client of another author sees it."""
-    return importlib.import_module("pypjrt._loader").Plugin(_model_library.path())
+    return importlib.import_module("pypjrt._loader").Plugin(_library.path())
 
 
 @pytest.mark.usefixtures("model")
 def test_conformance(plugin: Any) -> None:
     """The harness finds nothing that the plugin promises and does not keep."""
     conform = importlib.import_module("pypjrt.conform")
-    _plugin.library()
+    _library.connect()
     report = conform.run(plugin, {"num_devices": 1, "num_tiles": 4})
     failed = [(check.id, check.detail) for check in report.checks if check.result is conform.Result.FAIL]
     assert failed == []
@@ -153,7 +153,7 @@ def test_bytes_of_no_program_and_of_other_ipus_are_refused(plugin: Any) -> None:
     """Bytes reach the plugin as they are; jaxlib wraps them and would find some of this itself."""
     client_of = importlib.import_module("pypjrt.client").Client
     text = "module @m { func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> } }"
-    _plugin.library()
+    _library.connect()
     with (
         client_of(plugin, options={"num_tiles": 4}) as client,
         client_of(plugin, options={"num_tiles": 8}) as larger,

@@ -11,8 +11,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import snnjax_jax_plugin
+from snnjax_jax_plugin import _jax_private, _library
 
-from snnjax.ipu import _jax_private, _model_library, _plugin, _registration
 from tests.architecture import ROOT
 
 SOME_WORK = "assert jax.jit(lambda x: x + 1)(jax.numpy.ones(2)).sum() == 4"
@@ -36,7 +37,7 @@ def installed(tmp_path: Path) -> Path:
     lines = "".join(f"{name} = {module}\n" for name, module in entry_points.items())
     (info / "entry_points.txt").write_text(f"[jax_plugins]\n{lines}")
     plugin = ROOT / "xla_ext" / "pjrt" / "snnjax_jax_plugin"
-    shutil.copy(plugin / "__init__.py", info.parent / f"{plugin.name}.py")
+    shutil.copytree(plugin, info.parent / plugin.name)
     return info.parent
 
 
@@ -72,7 +73,9 @@ def test_platform_can_be_chosen_as_the_default(installed: Path) -> None:
 
 def test_library_that_is_not_built_is_quietly_absent(installed: Path) -> None:
     """As in an editable install before `make kernels`."""
-    elsewhere = "import pathlib, snnjax.ipu._model_library as m; m.path = lambda: pathlib.Path('/nowhere.so')"
+    elsewhere = (
+        "import pathlib, snnjax_jax_plugin._library as m; m.path = lambda: pathlib.Path('/nowhere.so')"
+    )
     output, warnings = run(installed, f"{elsewhere}\n{SOME_WORK}\nprint(jax.devices()){ASKED}")
     sentence = "There is no /nowhere.so: build it with `make kernels`, or install snnjax where there is a C++ compiler"
     assert output.splitlines() == [
@@ -108,6 +111,59 @@ sys.meta_path.insert(0, Broken())
     assert output == "[CpuDevice(id=0)]\n"
     assert warnings.count("Warning") == 1
     assert "The platform ipu is not there. AttributeError: module jax has no attribute core." in warnings
+
+
+# Of snnjax, and of what `import jax` leaves for later: each takes milliseconds, and every JAX program would pay.
+LOADED = """
+import sys
+def loaded():
+    late = ("snnjax", "jax.extend", "jax.experimental")
+    return sorted(name for name in sys.modules if name.split(".")[0] in late or name.startswith(late))
+before = loaded()
+{}
+print(*sorted({{*loaded()}} - {{*before}}))
+"""
+PLUGIN = (
+    "snnjax_jax_plugin snnjax_jax_plugin._jax_private snnjax_jax_plugin._library snnjax_jax_plugin._rules"
+)
+
+
+@pytest.mark.usefixtures("model")
+@pytest.mark.parametrize("program", ["jax.devices()", "jax.devices('ipu')", SOME_WORK])
+def test_program_that_does_not_use_the_platform_imports_the_plugin_alone(
+    installed: Path, program: str
+) -> None:
+    assert run(installed, LOADED.format(program)) == (f"{PLUGIN}\n", "")
+
+
+@pytest.mark.usefixtures("model")
+def test_first_program_for_the_platform_imports_the_lowering(installed: Path) -> None:
+    work = "with jax.default_device(jax.devices('ipu')[0]): assert jax.numpy.ones(3).sum() == 3"
+    output, _ = run(installed, LOADED.format(work))
+    assert {"snnjax", "snnjax.ipu.lowering"} < {*output.split()}
+
+
+def test_nothing_of_snnjax_is_imported_where_the_library_is_not_built(installed: Path) -> None:
+    nowhere = "import snnjax_jax_plugin._library as m; m.path().exists(); m.is_not_built = lambda: True"
+    output, _ = run(installed, LOADED.format(f"{nowhere}\njax.devices()"))
+    assert output == f"{PLUGIN}\n"
+
+
+@pytest.mark.usefixtures("model")
+def test_package_that_breaks_once_it_is_needed_is_said_by_the_program_that_needs_it(installed: Path) -> None:
+    program = """
+import sys
+jax.devices("ipu")
+sys.modules["snnjax"] = None
+try:
+    jax.jit(lambda x: x + 1)(jax.device_put(1.0, jax.devices("ipu")[0]))
+except jax.errors.JaxRuntimeError as error:
+    print(error)
+"""
+    output, _ = run(installed, program)
+    expected = "INTERNAL: compile: `snnjax` must be a package that can be imported, got ModuleNotFoundError: "
+    assert output.startswith(expected)
+    assert output.endswith(". Install it anew.\n")
 
 
 @pytest.mark.usefixtures("model")
@@ -161,10 +217,8 @@ def test_setting_that_cannot_be_is_said(
     monkeypatch: pytest.MonkeyPatch, variable: str, value: str, sentence: str
 ) -> None:
     monkeypatch.setenv(variable, value)
-    for module, cached in ((_model_library, "load"), (_plugin, "library")):
-        monkeypatch.setattr(module, cached, getattr(module, cached).__wrapped__)
     with pytest.warns(RuntimeWarning) as warnings, pytest.raises(RuntimeError) as error:
-        _registration.make_client()
+        snnjax_jax_plugin.make_client()
     assert str(error.value).startswith(sentence)
     assert str(warnings[0].message).startswith(f"The platform ipu is not there. {sentence}")
 
@@ -177,11 +231,11 @@ def test_version_of_jax_without_what_is_private_to_it_is_said(monkeypatch: pytes
     with pytest.warns(
         RuntimeWarning, match="The platform ipu is not there. AttributeError: module 'jax._src"
     ):
-        _registration.initialize()
+        snnjax_jax_plugin.initialize()
 
 
 def test_settings_are_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _registration.client_options() == {"num_devices": 1, "num_tiles": 0}
+    assert _library.client_options() == {"num_devices": 1, "num_tiles": 0}
     for name, value in (("DEVICES", "3"), ("TILES", "8"), ("VERSION", "bow")):
         monkeypatch.setenv(f"SNNJAX_IPU_{name}", value)
-    assert _registration.client_options() == {"num_devices": 3, "num_tiles": 8, "version": "bow"}
+    assert _library.client_options() == {"num_devices": 3, "num_tiles": 8, "version": "bow"}

@@ -4,8 +4,8 @@ import re
 import tomllib
 
 import jax
+from snnjax_jax_plugin import _jax_private
 
-from snnjax.ipu import _jax_private
 from tests import architecture
 
 
@@ -45,12 +45,14 @@ def test_primitives_of_other_platforms_are_those_without_a_rule() -> None:
     assert not {"add", "sin", "cholesky"} & names
 
 
-def test_private_names_are_used_in_one_module() -> None:
+def test_private_names_are_used_in_one_module_each() -> None:
     private = ("jax._src", "jaxlib", "jax.interpreters", "jax.extend")
     found = {
         path
-        for path in architecture.python_files("snnjax/ipu")
+        for path in architecture.python_files("snnjax/ipu", "xla_ext/pjrt/snnjax_jax_plugin")
         for name, _ in architecture.imports((architecture.ROOT / path).read_text())
         if any(architecture.starts_with(name, prefix) for prefix in private)
     }
-    assert found == {"snnjax/ipu/_jax_private.py"}
+    assert found == {
+        f"{folder}/_jax_private.py" for folder in ("snnjax/ipu", "xla_ext/pjrt/snnjax_jax_plugin")
+    }

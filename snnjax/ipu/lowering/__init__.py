@@ -10,4 +10,7 @@ loops do not change. Then `_cleanup` takes out what nothing needs, `_fusion` put
 from snnjax.ipu.lowering._callbacks import call_back as call_back
 from snnjax.ipu.lowering._errors import Unsupported as Unsupported
 from snnjax.ipu.lowering._module import lower as lower
-from snnjax.ipu.lowering._rules import register_rules as register_rules
+from snnjax.ipu.lowering._rules import lower_counters as lower_counters
+from snnjax.ipu.lowering._rules import lower_debug as lower_debug
+from snnjax.ipu.lowering._rules import lower_threefry as lower_threefry
+from snnjax.ipu.lowering._rules import lower_unknown as lower_unknown

@@ -1,42 +1,31 @@
-"""How JAX lowers some of its primitives for the platform ipu: each to one custom call that the plan knows."""
+"""How JAX lowers some of its primitives for the platform ipu: each to what the plan has one instruction for.
+
+`snnjax_jax_plugin` registers them, and imports them when JAX lowers the first.
+"""
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 
 from snnjax.ipu import _jax_private as private
-from snnjax.ipu import _own_ops
 from snnjax.ipu.lowering._callbacks import Callback
 from snnjax.ipu.lowering._calls import CALLBACK, THREEFRY
 
-PLATFORM = "ipu"
 
-
-@functools.cache
-def register_rules() -> None:
-    """Register the rules of the platform ipu, which JAX must know already; once, and light."""
-    private.register_lowering(private.threefry2x32_p, _lower_threefry, PLATFORM)
-    private.register_lowering(private.iota_2x32_shape_p, _lower_counters, PLATFORM)
-    for primitive in private.DEBUG_PRIMITIVES:
-        private.register_lowering(primitive, functools.partial(_lower_debug, primitive), PLATFORM)
-    for primitive in private.primitives_of_others(PLATFORM):  # eigh and its like, for `_calls` to refuse
-        private.register_lowering(primitive, _lower_unknown(primitive), PLATFORM)
-    _own_ops.platform_is_there(PLATFORM)
-
-
-def _lower_threefry(context: Any, *operands: Any) -> Any:
+def lower_threefry(context: Any, *operands: Any) -> Any:
+    """One call of the cipher."""
     return jax.ffi.ffi_lowering(THREEFRY)(context, *operands)
 
 
-def _lower_unknown(primitive: Any) -> Callable[..., Any]:
-    """A call of a target of that name, with no attributes, for none can be needed."""
-    return lambda context, *operands, **_: jax.ffi.ffi_lowering(primitive.name)(context, *operands)
+def lower_unknown(primitive: Any, context: Any, *operands: Any) -> Any:
+    """A call of a target of the primitive's name, with no attributes, for none can be needed: `_calls` refuses it."""
+    return jax.ffi.ffi_lowering(primitive.name)(context, *operands)
 
 
-def _lower_counters(context: Any, *, shape: Sequence[int]) -> Any:
+def lower_counters(context: Any, *, shape: Sequence[int]) -> Any:
     """0, 1, 2 ... in two words: no IPU holds 2^32 elements, so that the high one is 0 and none needs 64 bits."""
     return private.lower_function(functools.partial(_counters, shape), context)
 
@@ -46,7 +35,7 @@ def _counters(shape: Sequence[int]) -> tuple[jax.Array, jax.Array]:
     return jax.lax.full_like(low, 0), low
 
 
-def _lower_debug(primitive: Any, context: Any, *operands: Any, **parameters: Any) -> list[Any]:
+def lower_debug(primitive: Any, context: Any, *operands: Any, **parameters: Any) -> list[Any]:
     """A call to what the primitive does with arrays at hand; programs of an IPU run one after the other."""
     if parameters.get("ordered") or private.is_ordered(parameters.get("effect")):
         raise NotImplementedError(

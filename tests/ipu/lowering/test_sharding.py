@@ -14,7 +14,6 @@ from jaxlib import xla_client
 
 from snnjax.ipu.lowering import Unsupported, lower
 from tests.ipu.lowering.arrays import numbers
-from tests.ipu.lowering.artifacts import ensure_platform
 from tests.ipu.lowering.checks import equal
 from tests.ipu.lowering.interpreter import Interpreter
 from tests.ipu.lowering.reader import read
@@ -37,7 +36,6 @@ def options(count: int = COUNT) -> bytes:
 
 def plan_of(function: Any, *arguments: Any) -> Any:
     """As for IPUs in the place of the CPU's devices; Shardy's operations stay as PJRT hands them over."""
-    ensure_platform()
     traced = jax.jit(function).trace(*arguments)
     module = traced.lower(lowering_platforms=("ipu",)).compiler_ir("stablehlo")
     return read(lower(mlir.module_to_bytecode(module), options()))
@@ -261,7 +259,6 @@ def test_sums_of_what_is_whole_are_refused(explicit):
 def test_replicas_are_refused():
     compile_options = xla_client.CompileOptions()
     compile_options.num_replicas = 2
-    ensure_platform()
     module = (
         jax.jit(lambda x: x * 2)
         .trace(jnp.ones(3))
@@ -287,7 +284,6 @@ def test_axes_left_to_a_partitioner_are_refused():
 
 def test_one_device_of_a_mesh_is_no_exchange():
     mesh = Mesh(np.array(jax.devices("cpu")[:1]), ("d",))
-    ensure_platform()
     function = mapped(
         lambda x: (lax.psum(x, "d"), lax.all_gather(x, "d", tiled=True), lax.axis_index("d")[None]),
         mesh,

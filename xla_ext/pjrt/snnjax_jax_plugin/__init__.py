@@ -1,18 +1,61 @@
-"""What JAX imports to learn of the platform ``ipu``: the entry point `jax_plugins`.
+"""The platform ``ipu`` of JAX, which JAX looks for when a program asks for devices: the entry point `jax_plugins`.
 
-Installed it is a package beside snnjax (`wheel.packages`), so that nothing that goes wrong while snnjax is imported, in
-an environment that it was not made for, can stop a program that only uses JAX.
+Every JAX program of an environment with snnjax in it pays for what happens here. Installed this is therefore a package
+beside snnjax (`wheel.packages`), which imports snnjax only when something is lowered or compiled for the platform; what
+goes wrong there, in an environment that it was not made for, cannot stop a program that uses JAX alone. CPU stays the
+default.
+
+``SNNJAX_IPU_DEVICES`` says how many IPUs there are (1), ``SNNJAX_IPU_VERSION`` which ones (mk1, mk2, bow or c600),
+``SNNJAX_IPU_TILES`` how many tiles of each are used (all).
 """
 
 import warnings
+from typing import Any
+
+PLATFORM = "ipu"
 
 
 def initialize() -> None:
-    """Register the platform, or warn once."""
+    """Tell JAX of the platform and of the rules by which it lowers for it, or warn; once, and light."""
     try:
-        from snnjax.ipu import _registration
+        from snnjax_jax_plugin import _jax_private, _rules
 
-        _registration.initialize()
+        if not _jax_private.is_known_platform(PLATFORM):
+            _jax_private.register_platform(PLATFORM, make_client)
+            _rules.register(PLATFORM)
+    except Exception as error:  # a version of JAX that lacks what is private to it
+        _warn(_described(error))
+
+
+def is_known() -> bool:
+    """Whether JAX knows the platform."""
+    from snnjax_jax_plugin import _jax_private
+
+    return _jax_private.is_known_platform(PLATFORM)
+
+
+def make_client() -> Any:
+    """The client, or an error that JAX keeps for those who ask for the platform."""
+    from snnjax_jax_plugin import _jax_private, _library
+
+    try:
+        if _library.is_not_built():  # as in an editable install before `make kernels`
+            raise _library.NotBuilt(_library.missing())
+        options = _library.client_options()
+        _library.connect()
+        return _jax_private.make_client(PLATFORM, _library.path(), options)
     except Exception as error:
-        reason = f"{type(error).__name__}: {error}".removesuffix(".")
-        warnings.warn(f"The platform ipu is not there. {reason}.", RuntimeWarning, stacklevel=2)
+        reason = _described(error)
+        if not isinstance(error, _library.NotBuilt):
+            _warn(reason)
+        raise RuntimeError(reason) from error
+
+
+def _described(error: Exception) -> str:
+    """What an error says; of one that is not ours, which it is as well."""
+    sentence = str(error).removesuffix(".")
+    return sentence if isinstance(error, RuntimeError | ValueError) else f"{type(error).__name__}: {sentence}"
+
+
+def _warn(reason: str) -> None:
+    warnings.warn(f"The platform ipu is not there. {reason}.", RuntimeWarning, stacklevel=3)

@@ -1,0 +1,53 @@
+"""The parts of JAX without a promise that make a platform known; `snnjax.ipu._jax_private` has the others.
+
+All are modules that ``import jax`` has loaded: `jax.extend`, which is public, would take as long as the rest of this
+package together. ``tests/ipu/test_jax_private.py`` holds that they are there.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from jax._src import debugging, xla_bridge
+from jax._src.interpreters import mlir as _mlir
+from jax._src.random.prng import iota_2x32_shape_p as iota_2x32_shape_p
+from jax._src.random.threefry2x32 import threefry2x32_p as threefry2x32_p
+from jaxlib import xla_client
+
+# `jax.debug.callback` and `jax.debug.print`.
+DEBUG_PRIMITIVES = (debugging.debug_callback_p, debugging.debug_print_p)
+
+
+def is_known_platform(platform: str) -> bool:
+    """Whether somebody has registered the platform."""
+    return xla_bridge.is_known_platform(platform)
+
+
+def register_platform(platform: str, make_client: Callable[[], Any]) -> None:
+    """Let JAX make the client when it sets up its platforms; behind the CPU, and quietly where that fails."""
+    xla_bridge.register_backend_factory(
+        platform, make_client, priority=-10, fail_quietly=True, experimental=False
+    )
+    if platform not in _mlir._platforms_with_donation:
+        _mlir._platforms_with_donation.append(platform)
+
+
+def register_lowering(primitive: Any, rule: Callable[..., Any], platform: str) -> None:
+    """Let JAX lower a primitive by a rule of its own on a platform that it knows."""
+    _mlir.register_lowering(primitive, rule, platform=platform)
+
+
+def primitives_of_others(platform: str) -> list[Any]:
+    """The primitives that other platforms know how to lower, and this one does not."""
+    rules = _mlir._platform_specific_lowerings
+    known = {*_mlir._lowerings, *rules.get(platform, ())}
+    return list({each: None for others in rules.values() for each in others if each not in known})
+
+
+def make_client(platform: str, library: Path, options: Mapping[str, str | int]) -> Any:
+    """A client of the plugin in a library, which is loaded once."""
+    if not xla_client.pjrt_plugin_loaded(platform):
+        xla_client.load_pjrt_plugin_dynamically(platform, str(library))
+    if not xla_client.pjrt_plugin_initialized(platform):
+        xla_client.initialize_pjrt_plugin(platform)
+    return xla_client.make_c_api_client(platform, dict(options), None)
