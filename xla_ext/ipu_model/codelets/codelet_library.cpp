@@ -32,7 +32,7 @@ fs::path ownFolder() {
 
 fs::path popcPath() {
   const fs::path installed = ownFolder() / "ipu_model" / "codelets" / "popc.py";
-  const fs::path in_tree = fs::path(__FILE__).parent_path() / "popc.py";
+  const fs::path in_tree = fs::path(SNNJAX_CODELET_COMPILER);
   return environment("SNNJAX_POPC", fs::exists(installed) ? installed : in_tree);
 }
 

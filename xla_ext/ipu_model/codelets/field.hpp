@@ -1,4 +1,4 @@
-// What the C++ type of a vertex's field says of it, and how a field is pointed at data.
+// What the C++ type of a vertex's field says of it, and how a field is pointed at data. C++11, as codelets may be.
 #pragma once
 
 #include <cstring>
@@ -15,43 +15,33 @@ namespace ipu_model {
 // The one place that reaches into fields.
 struct FieldAccess {
   template <typename T>
-  static void connect(poplar::detail::ScalarEdge<T>& edge, std::span<const EdgeData> rows) {
+  static void connect(poplar::detail::ScalarEdge<T>& edge, poplar::ArrayRef<EdgeData> rows) {
     edge.element_ = static_cast<decltype(edge.element_)>(rows[0].data);
   }
 
-  template <typename T, poplar::VectorLayout layout, unsigned alignment, bool interleaved>
-  static void connect(poplar::Vector<T, layout, alignment, interleaved>& vector, std::span<const EdgeData> rows) {
-    if constexpr (poplar::detail::is_edge<T>) {
-      connectRows(vector, rows);
-    } else {
-      vector.first_ = static_cast<decltype(vector.first_)>(rows[0].data);
-      vector.size_ = rows[0].size;
-    }
+  template <typename T>
+  static void connect(poplar::detail::Row<T, false>& row, poplar::ArrayRef<EdgeData> rows) {
+    row.first_ = static_cast<decltype(row.first_)>(rows[0].data);
+    row.size_ = rows[0].size;
   }
 
-  template <typename T, poplar::VectorListLayout layout, unsigned alignment, bool interleaved>
-  static void connect(poplar::VectorList<T, layout, alignment, interleaved>& list, std::span<const EdgeData> rows) {
-    connectRows(list, rows);
-  }
-
- private:
-  template <typename Table>
-  static void connectRows(Table& table, std::span<const EdgeData> rows) {
-    table.rows_ = std::make_unique<typename Table::ElementType[]>(rows.size());
+  template <typename Field>
+  static void connect(poplar::detail::Row<Field, true>& table, poplar::ArrayRef<EdgeData> rows) {
+    table.first_.reset(new Field[rows.size()]());
     table.size_ = rows.size();
-    for (std::size_t row = 0; row < rows.size(); ++row) connect(table.rows_[row], rows.subspan(row, 1));
+    for (std::size_t row = 0; row < rows.size(); ++row) connect(table.first_[row], rows[row]);
   }
 };
 
 // The types that a tensor may have. A long of the host has 64 bits and one of the IPU 32: fields hold it as an int.
-template <typename T>
+template <typename T, bool is_enumeration = std::is_enum<T>::value>
 struct DeviceType {
   static constexpr bool known = false;
 };
-template <poplar::Type::Kind kind>
+template <poplar::Type::Kind type_kind>
 struct KnownType {
   static constexpr bool known = true;
-  static constexpr poplar::Type value{kind};
+  static constexpr poplar::Type::Kind kind = type_kind;
 };
 template <>
 struct DeviceType<bool> : KnownType<poplar::Type::Kind::Bool> {};
@@ -82,18 +72,13 @@ struct DeviceType<half> : KnownType<poplar::Type::Kind::Half> {};
 template <>
 struct DeviceType<float> : KnownType<poplar::Type::Kind::Float> {};
 template <typename T>
-  requires std::is_enum_v<T>
-struct DeviceType<T> : DeviceType<std::underlying_type_t<T>> {};
+struct DeviceType<T, true> : DeviceType<typename std::underlying_type<T>::type> {};
 
 // Bytes of a pointer in a vertex's record on a tile, with its size where it has one (ipu.md 3.2).
 constexpr unsigned tileBytes(poplar::VectorLayout layout) {
-  using enum poplar::VectorLayout;
-  switch (layout) {
-    case SPAN: return 8;
-    case ONE_PTR:
-    case SHORT_SPAN: return 4;
-    default: return 2;
-  }
+  return layout == poplar::VectorLayout::SPAN                                                    ? 8
+         : layout == poplar::VectorLayout::ONE_PTR || layout == poplar::VectorLayout::SHORT_SPAN ? 4
+                                                                                                 : 2;
 }
 constexpr unsigned kPointerBytes = 4;
 
@@ -107,21 +92,24 @@ struct FieldTraits {
   static constexpr bool interleaved = false, sized = true;
 };
 
-template <typename T, poplar::VectorLayout layout, unsigned min_alignment, bool in_interleaved>
-struct FieldTraits<poplar::Vector<T, layout, min_alignment, in_interleaved>> {
-  using Element = std::remove_const_t<T>;
+template <typename T, poplar::VectorLayout layout, unsigned min_alignment, bool in_interleaved, bool is_edge>
+struct VectorTraits {
+  using Element = typename std::remove_const<T>::type;
   static constexpr Direction direction = Direction::State;
   static constexpr unsigned nesting = 1, alignment = min_alignment, tile_bytes = tileBytes(layout), tile_row_bytes = 0;
-  static constexpr bool interleaved = in_interleaved, sized = poplar::detail::knows_size<layout>;
+  static constexpr bool interleaved = in_interleaved, sized = poplar::detail::knowsSize(layout);
 };
 
 template <typename T, poplar::VectorLayout layout, unsigned min_alignment, bool in_interleaved>
-  requires(poplar::detail::is_edge<T>)
-struct FieldTraits<poplar::Vector<T, layout, min_alignment, in_interleaved>> : FieldTraits<T> {
+struct VectorTraits<T, layout, min_alignment, in_interleaved, true> : FieldTraits<T> {
   static_assert(FieldTraits<T>::nesting < 2, "a field may be a Vector of Vectors, and no deeper");
   static constexpr unsigned nesting = 2, tile_bytes = tileBytes(layout), tile_row_bytes = FieldTraits<T>::tile_bytes;
-  static constexpr bool sized = poplar::detail::knows_size<layout>;
+  static constexpr bool sized = poplar::detail::knowsSize(layout);
 };
+
+template <typename T, poplar::VectorLayout layout, unsigned min_alignment, bool in_interleaved>
+struct FieldTraits<poplar::Vector<T, layout, min_alignment, in_interleaved>>
+    : VectorTraits<T, layout, min_alignment, in_interleaved, poplar::detail::IsEdge<T>::value> {};
 
 template <typename T, poplar::VectorListLayout layout, unsigned min_alignment, bool in_interleaved>
 struct FieldTraits<poplar::VectorList<T, layout, min_alignment, in_interleaved>> {
@@ -146,15 +134,12 @@ struct FieldTraits<poplar::InOut<F>> : EdgeTraits<F, Direction::InOut> {};
 // Sets a plain member, const or not, from an element of its type on a tile.
 template <typename F>
 void setState(F& member, const void* value) {
-  using Member = std::remove_const_t<F>;
-  if constexpr (std::is_same_v<Member, long> || std::is_same_v<Member, unsigned long>) {
-    std::conditional_t<std::is_signed_v<Member>, int, unsigned> narrow;
-    std::memcpy(&narrow, value, sizeof narrow);
-    const Member wide = static_cast<Member>(narrow);
-    std::memcpy(const_cast<Member*>(&member), &wide, sizeof wide);
-  } else {
-    std::memcpy(const_cast<Member*>(&member), value, sizeof(Member));
-  }
+  using Member = typename std::remove_const<F>::type;
+  using Narrow = typename poplar::detail::TileType<Member>::type;
+  Narrow narrow;
+  std::memcpy(&narrow, value, sizeof narrow);
+  const Member wide = static_cast<Member>(narrow);
+  std::memcpy(const_cast<Member*>(&member), &wide, sizeof wide);
 }
 
 }  // namespace ipu_model

@@ -95,15 +95,23 @@ def _plain(name: str) -> str:
     return name.partition("<")[0].rpartition("::")[2].strip()
 
 
+def mark_own_lines(preprocessed: str) -> Iterator[tuple[str, bool]]:
+    """Each line, and whether it is the source's own: neither a line marker nor of a system header."""
+    own = True
+    for line in preprocessed.splitlines():
+        if marker := _MARKER.fullmatch(line):
+            own = _SYSTEM_HEADER not in marker[3]
+        yield line, own and not marker
+
+
 def own_lines(preprocessed: str) -> tuple[str, list[str]]:
     """The text without that of system headers, and for each line left where it comes from, as ``file:line``."""
     lines: list[str] = []
     origins: list[str] = []
-    file, number, own = "", 0, True
-    for line in preprocessed.splitlines():
+    file, number = "", 0
+    for line, own in mark_own_lines(preprocessed):
         if marker := _MARKER.fullmatch(line):
             file, number = marker[2], int(marker[1])
-            own = _SYSTEM_HEADER not in marker[3]
             continue
         if own:
             lines.append(line)

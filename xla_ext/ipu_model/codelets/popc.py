@@ -8,6 +8,7 @@ glue file, written from what find_vertices.py finds, which describes its vertex 
 import argparse
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,7 @@ FLAGS = [
 # Fields may be private, and the glue has to reach them.
 GLUE_FLAGS = ["-fno-access-control"]
 ENTRY = "ipu_model_vertex_types"
+CAST = re.compile(r"\breinterpret_cast\s*<")
 
 
 class PopcError(RuntimeError):
@@ -51,6 +53,17 @@ def run(command: Sequence[str], must: str, way_out: str) -> str:
     return result.stdout
 
 
+def for_the_host(preprocessed: str) -> str:
+    """The text with what the vendor's compiler takes and the host's does not: in codelets, not in system headers."""
+    from find_vertices import mark_own_lines
+
+    # Supervisor code is marked by an attribute, and a cast may take const away from an input (casts.hpp).
+    return "\n".join(
+        CAST.sub("ipu_model::reinterpretCast<", line).replace('target("supervisor")', "") if own else line
+        for line, own in mark_own_lines(preprocessed)
+    )
+
+
 class Compiler:
     """The host's compiler with the flags of one call of popc."""
 
@@ -69,8 +82,7 @@ class Compiler:
     def compile(self, glue: Path, source: Path) -> Path:
         """The object file of a glue file; that of an earlier call if the preprocessed text is the same."""
         command = [*self.command, *GLUE_FLAGS]
-        # The vendor's compiler marks supervisor code by an attribute that the host's does not know.
-        text = self.preprocess(glue, *GLUE_FLAGS).replace('target("supervisor")', "")
+        text = for_the_host(self.preprocess(glue, *GLUE_FLAGS))
         text = text.replace(f"{glue.parent}/", "")  # a folder of another name at each call
         key = hashlib.sha256("\0".join([*command, text]).encode()).hexdigest()
         built = (self.cache or glue.parent) / f"{key}.o"
@@ -80,16 +92,19 @@ class Compiler:
             run(
                 [*command, "-c", str(preprocessed), "-o", str(compiled)],
                 f"`{source.name}` must compile",
-                "Codelets are C++20 for the host here; what only an IPU has belongs within #ifdef __IPU__.",
+                "Codelets are C++ for the host here, C++20 unless -std says otherwise; "
+                "what only an IPU has belongs within #ifdef __IPU__.",
             )
             compiled.replace(built)
         return built
 
-    def link(self, objects: Sequence[Path], out: Path) -> None:
-        """Links the library; what it does not define is an error."""
-        linked = out.with_name(f".{out.name}.{os.getpid()}")
+    def link(self, objects: Sequence[Path], out: Path, folder: Path) -> None:
+        """Links the library, of which only the entry can be seen; what it does not define is an error."""
+        linked, exports = out.with_name(f".{out.name}.{os.getpid()}"), folder / "exports.map"
+        exports.write_text(f"{{ global: {ENTRY}; local: *; }};\n")
+        options = ["-shared", "-Wl,-z,defs", f"-Wl,--version-script={exports}"]
         run(
-            [*self.command, "-shared", "-Wl,-z,defs", *map(str, objects), "-o", str(linked)],
+            [*self.command, *options, *map(str, objects), "-o", str(linked)],
             f"`{out.name}` must define all that its codelets call",
             "A function in assembly takes a form in C++ beside it.",
         )
@@ -98,15 +113,18 @@ class Compiler:
 
 def describe_instance(instance: "Instance", number: int) -> tuple[str, str]:
     """The glue of one class: its definition, and the call of it."""
-    text, members = instance.text, "\n".join(f"    IPU_MODEL_FIELD({name});" for name in instance.members)
+    text, members = instance.text, "\n".join(f"  IPU_MODEL_FIELD({name})" for name in instance.members)
     fields, function = f"IpuModelFields{number}", f"ipuModelDescribe{number}"
     inside = "".join(f"namespace {name} {{ " for name in instance.namespaces)
     qualified = "::".join([*instance.namespaces, text]).replace('"', '\\"')
     has_constructor = "true" if instance.has_constructor else "false"
+    calls = "\n".join(f"    add_{name}(description, 0);" for name in instance.members)
     definition = f"""{inside}
 struct {fields} {{
-  template <typename V> static void add([[maybe_unused]] ipu_model::Description<V>& description) {{
 {members}
+  template <typename V> static void add(ipu_model::Description<V>& description) {{
+{calls}
+    static_cast<void>(description);
   }}
 }};
 static void {function}(std::vector<ipu_model::VertexType>& types) {{
@@ -127,11 +145,13 @@ def write_glue(
     parts = [describe_instance(instance, number) for number, instance in enumerate(instances)]
     definitions = "".join(definition for definition, _ in parts)
     calls = "\n  ".join(call for _, call in parts)
-    glue.write_text(f"""{includes}
+    glue.write_text(f"""#include "codelets/casts.hpp"
+{includes}
 #include "codelets/glue.hpp"
 {definitions}
-void {function}([[maybe_unused]] std::vector<ipu_model::VertexType>& types) {{
+void {function}(std::vector<ipu_model::VertexType>& types) {{
   {calls}
+  static_cast<void>(types);
 }}
 {entry}""")
 
@@ -187,7 +207,7 @@ def build(options: argparse.Namespace, flags: Sequence[str], folder: Path) -> No
             pool.submit(build_source, sources, number, compilers, folder) for number in range(len(sources))
         ]
         built = [job.result() for job in jobs]
-    compilers[-1].link(built, options.out)
+    compilers[-1].link(built, options.out, folder)
 
 
 def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -202,13 +222,16 @@ def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     )
     parser.add_argument("-I", dest="folders", action="append", default=[], metavar="folder")
     parser.add_argument("-D", dest="macros", action="append", default=[], metavar="macro")
+    parser.add_argument("-std", dest="standards", action="append", default=[], metavar="c++17")
+    parser.add_argument("-O", dest="levels", action="append", default=[], metavar="level")
+    parser.add_argument("-g", dest="symbols", action="store_true", help="with symbols for a debugger")
     parser.add_argument(
         "--flag", dest="flags", action="append", default=[], help="for the compiler: --flag=-O1"
     )
     options = parser.parse_args(arguments)
-    flags = [f"-I{folder}" for folder in options.folders] + [f"-D{macro}" for macro in options.macros]
-    # The glue takes C++20: an older standard, which codelets may ask for, is left out.
-    return options, flags + [flag for flag in options.flags if not flag.startswith("-std=")]
+    named = {"-I": options.folders, "-D": options.macros, "-O": options.levels, "-std=": options.standards}
+    flags = [f"{name}{value}" for name, values in named.items() for value in values]
+    return options, [*flags, *(["-g"] if options.symbols else []), *options.flags]
 
 
 def main(arguments: Sequence[str]) -> int:

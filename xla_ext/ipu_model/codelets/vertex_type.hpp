@@ -1,14 +1,14 @@
 // What the model knows of a vertex class: described by the glue of a compiled codelet library (.gp), read by the graph
-// and the engine. A record of plain values and functions, so that a .gp needs no symbol of the model.
+// and the engine. A record of plain values and functions, so that a .gp needs no symbol of the model, and C++11, as
+// codelets may ask for any standard from there on.
 // codelet_library.hpp loads and compiles such libraries.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <poplar/ArrayRef.hpp>
 #include <poplar/Type.hpp>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace ipu_model {
@@ -39,17 +39,17 @@ struct FieldType {
   unsigned tile_bytes;      // of the field in the vertex's record on a tile, where pointers have 4 bytes
   unsigned tile_row_bytes;  // nesting 2: for each row besides
   // Both take the field's own address: fields of one type share them, whatever vertex they are of.
-  void (*connect_field)(void* field, std::span<const EdgeData> rows);
+  void (*connect_field)(void* field, poplar::ArrayRef<EdgeData> rows);
   void (*set_field)(void* field, const void* value);
 
   // Points the field at `rows`: one row for nesting 0 (of one element) and 1. Not for a State of nesting 0; a State of
   // nesting 1 is connected to a buffer that holds its initial values.
-  void connect(void* vertex, std::span<const EdgeData> rows) const { connect_field(in(vertex), rows); }
+  void connect(void* vertex, poplar::ArrayRef<EdgeData> rows) const { connect_field(in(vertex), rows); }
   // A State of nesting 0: takes the value of one element of `type`. Not for any other.
   void set(void* vertex, const void* value) const { set_field(in(vertex), value); }
 
  private:
-  void* in(void* vertex) const { return static_cast<std::byte*>(vertex) + offset; }
+  void* in(void* vertex) const { return static_cast<char*>(vertex) + offset; }
 };
 
 struct VertexType {
@@ -69,7 +69,7 @@ struct VertexType {
   std::uint64_t (*supervisor_cycles)(const void* vertex);
 
   // Null if there is none of that name.
-  const FieldType* field(std::string_view field_name) const {
+  const FieldType* field(const std::string& field_name) const {
     for (const FieldType& candidate : fields) {
       if (candidate.name == field_name) return &candidate;
     }

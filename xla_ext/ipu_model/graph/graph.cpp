@@ -5,6 +5,7 @@
 
 #include "graph/graph_data.hpp"
 #include "graph/half_bits.hpp"
+#include "graph/values.hpp"
 #include "program/nodes.hpp"
 
 namespace ipu_model {

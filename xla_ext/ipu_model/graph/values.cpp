@@ -1,8 +1,8 @@
-// Host values as elements of tensors have them in memory.
+#include "graph/values.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <poplar/HostValues.hpp>
 #include <poplar/exceptions.hpp>
 
 #include "graph/half_bits.hpp"

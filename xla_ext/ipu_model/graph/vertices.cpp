@@ -3,6 +3,7 @@
 
 #include "graph/graph_data.hpp"
 #include "graph/half_bits.hpp"
+#include "graph/values.hpp"
 
 namespace poplar {
 namespace {

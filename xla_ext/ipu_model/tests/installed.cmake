@@ -11,9 +11,12 @@ file(REMOVE_RECURSE ${folder})
 execute_process(COMMAND ${CMAKE_COMMAND} --install ${build} --component ipu_model --prefix ${folder}
   OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 
-foreach(program library_functions writing_vertices)
+set(standard_library_functions c++20)
+set(standard_writing_vertices c++20)
+set(standard_older_standard c++11)
+foreach(program library_functions writing_vertices older_standard)
   execute_process(
-    COMMAND ${compiler} -std=c++20 ${flags} ${tests}/programs/${program}.cpp -I ${tests} -I ${package}/ipu_model/include
+    COMMAND ${compiler} -std=${standard_${program}} ${flags} ${tests}/programs/${program}.cpp -I ${tests} -I ${package}/ipu_model/include
       -L ${package} -lipu_model -Wl,-rpath,${package} -o ${folder}/${program}
     COMMAND_ERROR_IS_FATAL ANY)
   execute_process(COMMAND ${folder}/${program} WORKING_DIRECTORY ${tests} COMMAND_ERROR_IS_FATAL ANY)

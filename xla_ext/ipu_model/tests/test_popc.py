@@ -25,6 +25,41 @@ struct Scalars : poplar::Vertex { poplar::Output<float> out; void compute() { ou
 #endif
 """
 
+ALL_FIELDS = """
+#include <poplar/Vertex.hpp>
+#ifndef NAME
+#define NAME requires
+#endif
+namespace outer {
+enum class Mode : unsigned char { A, B };
+template <typename T>
+struct All : poplar::Vertex {
+  poplar::Input<poplar::Vector<T>> in;
+  poplar::Vector<poplar::InOut<poplar::Vector<half, poplar::VectorLayout::ONE_PTR, 8>>> rows;
+  poplar::Input<poplar::VectorList<unsigned short, poplar::VectorListLayout::DELTAN>> list;
+  poplar::Output<T> out;
+  poplar::Vector<int> state;
+  Mode NAME;
+  std::size_t count;
+  const T scale;
+  float table[3];
+  static int shared;
+  All();
+  int function(int) const;
+  bool compute() {
+    for (const T value : in) *out = *out + value * scale;
+    *out = *out + T(rows[0][0]) + T(list[0].size()) + T(count) + T(state.size());
+    return NAME == Mode::A;
+  }
+};
+template struct All<float>;
+struct Workers : poplar::MultiVertex {
+  poplar::InOut<poplar::Vector<long>> counts;
+  void compute(unsigned worker) { counts[worker] = int(worker); }
+};
+}  // namespace outer
+"""
+
 
 def popc(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs popc.py in `folder`, where its cache lies."""
@@ -52,12 +87,13 @@ def test_vector_form_compiles_only_what_has_one(tmp_path: Path):
 
 def test_cache_serves_the_same_text_and_flags(tmp_path: Path):
     (tmp_path / "scalar.cpp").write_text(SCALAR)
-    for flags in (["-DNUMBER=3"], ["-DNUMBER=3", "--flag=-std=c++14"]):  # an older standard is left out
-        assert popc(tmp_path, "-o", "a.gp", "-j", "2", "scalar.cpp", *flags).returncode == 0
+    for _ in range(2):
+        assert popc(tmp_path, "-o", "a.gp", "-j", "2", "scalar.cpp", "-DNUMBER=3").returncode == 0
     objects = written(tmp_path)
     assert len(objects) == 1
-    assert popc(tmp_path, "-o", "a.gp", "scalar.cpp", "-DNUMBER=4").returncode == 0
-    assert len(written(tmp_path) - objects) == 1
+    for flag in ("-DNUMBER=4", "-std=c++14"):
+        assert popc(tmp_path, "-o", "a.gp", "scalar.cpp", "-DNUMBER=3", flag).returncode == 0
+    assert len(written(tmp_path) - objects) == 2
 
 
 def test_failure_leaves_no_library(tmp_path: Path):
@@ -67,3 +103,83 @@ def test_failure_leaves_no_library(tmp_path: Path):
     assert failed.stderr.startswith("popc: `scalar.cpp` must compile, got:\n")
     assert "NUMBER" in failed.stderr
     assert not (tmp_path / "a.gp").exists()
+
+
+@pytest.mark.parametrize("standard", ["c++11", "c++14", "c++17", "c++20"])
+def test_standard_is_the_one_asked_for(tmp_path: Path, standard: str):
+    """Every kind of field, in any standard; one of the names is a keyword from C++20 on."""
+    (tmp_path / "all.cpp").write_text(ALL_FIELDS)
+    newest = standard == "c++20"
+    done = popc(tmp_path, "-o", "a.gp", "all.cpp", f"-std={standard}", *(["-DNAME=x"] if newest else []))
+    assert (done.returncode, done.stderr) == (0, "")
+    older = popc(tmp_path, "-o", "b.gp", "all.cpp", f"--flag=-std={standard}")
+    assert older.returncode == (1 if newest else 0)
+
+
+CASTS = """
+#include <ipudef.h>
+#include <poplar/Vertex.hpp>
+using namespace poplar;
+struct Casts : Vertex {
+  Input<Vector<float>> in;
+  Vector<Input<Vector<float, VectorLayout::ONE_PTR, 8>>> rows;
+  InOut<Vector<float>> inout;
+  Output<Vector<float>> out;
+  void compute() {
+    auto a = reinterpret_cast<float2 *>(&in[0]);
+    const float2* b = reinterpret_cast<const float2*>(&rows[0][2]);
+    auto c = reinterpret_cast <float4 *>(&inout[0]);
+    const float* const start = in.begin();
+    auto d = reinterpret_cast<float2 *>(reinterpret_cast<unsigned long>(start));
+    out[0] = a[0][1] + (*b)[0] + (*c)[3] + d[0][0] + reinterpret_cast<float2 &>(in[0])[1];
+    STATEMENT
+  }
+};
+"""
+
+
+def test_cast_may_take_const_from_an_input(tmp_path: Path):
+    (tmp_path / "casts.cpp").write_text(CASTS)
+    for standard in ("c++11", "c++20"):
+        done = popc(tmp_path, "-o", "a.gp", "casts.cpp", "-DSTATEMENT=", f"-std={standard}")
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("statement", ["in[0]=1;", "rows[0][0]=1;", "float*p=&in[0];"])
+def test_input_is_not_written_to_by_mistake(tmp_path: Path, statement: str):
+    (tmp_path / "casts.cpp").write_text(CASTS)
+    failed = popc(tmp_path, "-o", "a.gp", "casts.cpp", f"-DSTATEMENT={statement}")
+    assert failed.returncode == 1
+    assert "error" in failed.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "using namespace poplar; class A : public Vertex { FIELDS };",
+        "using namespace poplar; namespace mine { class A : public Vertex { FIELDS }; }",
+        "namespace mine { using namespace poplar; namespace inner { class A : public Vertex { FIELDS }; } }",
+        "namespace poplar { class A : public Vertex { FIELDS }; }",
+        "namespace poplar { namespace mine { class A : public Vertex { FIELDS }; } }",
+        "namespace poplar { template <typename T> class A : public Vertex { FIELDS }; template class A<int>; }",
+        "namespace poplar { template <typename T> class A : public Vertex { FIELDS }; }"
+        "template class poplar::A<poplar::Vector<int>>;",
+        "using poplar::Input; using poplar::Vector; using poplar::VectorList; using poplar::VectorListLayout;"
+        "class A : public poplar::Vertex { FIELDS };",
+    ],
+)
+def test_names_of_poplar_need_no_prefix(tmp_path: Path, text: str):
+    fields = "Input<Vector<float>> in; Vector<Input<float>> rows; Input<VectorList<int, VectorListLayout::DELTAN>> t;"
+    body = f"{fields} public: bool compute() {{ return in.size() + rows.size() + t.size() > 0; }}"
+    (tmp_path / "names.cpp").write_text("#include <poplar/Vertex.hpp>\n" + text.replace("FIELDS", body))
+    done = popc(tmp_path, "-o", "a.gp", "names.cpp")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert b"VectorList" in (tmp_path / "a.gp").read_bytes()  # what connects the field is there
+
+
+def test_library_shows_its_entry_alone(tmp_path: Path):
+    (tmp_path / "scalar.cpp").write_text(SCALAR)
+    assert popc(tmp_path, "-o", "a.gp", "scalar.cpp", "-DNUMBER=3", "-O1", "-g").returncode == 0
+    command = ["nm", "--dynamic", "--defined-only", str(tmp_path / "a.gp")]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [line.split()[-1] for line in lines] == ["ipu_model_vertex_types"]

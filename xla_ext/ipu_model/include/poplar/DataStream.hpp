@@ -31,6 +31,7 @@ class DataStream {
   ReplicatedStreamMode replicatedMode() const { return mode_; }
   bool valid() const { return !handle_.empty(); }
   friend bool operator==(const DataStream& a, const DataStream& b) { return a.id_ == b.id_ && a.handle_ == b.handle_; }
+  friend bool operator!=(const DataStream& a, const DataStream& b) { return !(a == b); }
 
  private:
   unsigned id_ = 0;

@@ -35,15 +35,6 @@ class InOut;
 
 namespace detail {
 
-template <typename T>
-inline constexpr bool is_edge = false;
-template <typename T>
-inline constexpr bool is_edge<Input<T>> = true;
-template <typename T>
-inline constexpr bool is_edge<Output<T>> = true;
-template <typename T>
-inline constexpr bool is_edge<InOut<T>> = true;
-
 // What an element of type T is on a tile, where a long, and so a size_t, has 32 bits. (A uint64_t cannot be told from a
 // size_t on a 64-bit host: fields of 64 bits are to be written as unsigned long long.)
 template <typename T>
@@ -63,92 +54,80 @@ struct TileType<unsigned long> {
   using type = unsigned;
 };
 
-template <VectorLayout layout>
-inline constexpr bool knows_size = layout == VectorLayout::SPAN || layout == VectorLayout::SHORT_SPAN;
+template <typename T>
+struct IsEdge : std::false_type {};
+template <typename T>
+struct IsEdge<Input<T>> : std::true_type {};
+template <typename T>
+struct IsEdge<Output<T>> : std::true_type {};
+template <typename T>
+struct IsEdge<InOut<T>> : std::true_type {};
 
-}  // namespace detail
-
-// A row of elements. Of a class's plain member: state, whose values the graph sets.
-template <typename T, VectorLayout layout = VectorLayout::SPAN, unsigned min_alignment = alignof(T),
-          bool interleaved = false>
-class Vector {
+// Elements that lie in a variable.
+template <typename T, bool is_table>
+class Row {
  public:
-  using ElementType = typename detail::TileType<T>::type;
+  using ElementType = typename TileType<T>::type;
 
   ElementType& operator[](std::size_t index) const { return first_[index]; }
-  // An edge is used like a pointer to its rows, too: `x->size()`.
-  const Vector* operator->() const { return this; }
   ElementType* data() const { return first_; }
-  std::size_t size() const
-    requires(detail::knows_size<layout>)
-  {
-    return size_;
-  }
-  ElementType* begin() const
-    requires(detail::knows_size<layout>)
-  {
-    return first_;
-  }
-  ElementType* end() const
-    requires(detail::knows_size<layout>)
-  {
-    return first_ + size_;
-  }
 
- private:
+ protected:
   friend struct ipu_model::FieldAccess;
   ElementType* first_ = nullptr;
   std::size_t size_ = 0;
 };
 
-// A row of edges, each connected by itself.
-template <typename Edge, VectorLayout layout, unsigned min_alignment, bool interleaved>
-  requires(detail::is_edge<Edge>)
-class Vector<Edge, layout, min_alignment, interleaved> {
+// A table of fields, each connected by itself.
+template <typename Field>
+class Row<Field, true> {
  public:
-  using ElementType = Edge;
+  using ElementType = Field;
 
-  const Vector* operator->() const { return this; }
-  Edge& operator[](std::size_t index) const { return rows_[index]; }
-  std::size_t size() const
-    requires(detail::knows_size<layout>)
-  {
-    return size_;
-  }
-  Edge* begin() const
-    requires(detail::knows_size<layout>)
-  {
-    return rows_.get();
-  }
-  Edge* end() const
-    requires(detail::knows_size<layout>)
-  {
-    return rows_.get() + size_;
-  }
+  Field& operator[](std::size_t index) const { return first_[index]; }
+  Field* data() const { return first_.get(); }
 
- private:
+ protected:
   friend struct ipu_model::FieldAccess;
-  std::unique_ptr<Edge[]> rows_;
+  std::unique_ptr<Field[]> first_;
   std::size_t size_ = 0;
+};
+
+template <typename Row>
+class SizedRow : public Row {
+ public:
+  std::size_t size() const { return this->size_; }
+  typename Row::ElementType* begin() const { return this->data(); }
+  typename Row::ElementType* end() const { return begin() + size(); }
+};
+
+constexpr bool knowsSize(VectorLayout layout) {
+  return layout == VectorLayout::SPAN || layout == VectorLayout::SHORT_SPAN;
+}
+
+template <typename T, VectorLayout layout>
+using RowOf =
+    typename std::conditional<knowsSize(layout), SizedRow<Row<T, IsEdge<T>::value>>, Row<T, IsEdge<T>::value>>::type;
+
+}  // namespace detail
+
+// A row of elements, or of edges that are connected one by one. Of a class's plain member: state, whose values the
+// graph sets.
+template <typename T, VectorLayout layout = VectorLayout::SPAN, unsigned min_alignment = alignof(T),
+          bool interleaved = false>
+class Vector : public detail::RowOf<T, layout> {
+ public:
+  // An edge is used like a pointer to its rows, too: `x->size()`.
+  const Vector* operator->() const { return this; }
 };
 
 // Rows of elements that share one direction, and whose table a tile stores compactly.
 template <typename T, VectorListLayout layout = VectorListLayout::ONE_PTR, unsigned min_alignment = alignof(T),
           bool interleaved = false>
-class VectorList {
+class VectorList
+    : public detail::SizedRow<detail::Row<Vector<T, VectorLayout::SPAN, min_alignment, interleaved>, true>> {
  public:
-  using ElementType = Vector<T, VectorLayout::SPAN, min_alignment, interleaved>;
-
   const VectorList* operator->() const { return this; }
-  const ElementType& operator[](std::size_t index) const { return rows_[index]; }
-  std::size_t size() const { return size_; }
-  const ElementType* begin() const { return rows_.get(); }
-  const ElementType* end() const { return rows_.get() + size_; }
-
- private:
-  friend struct ipu_model::FieldAccess;
-  std::unique_ptr<ElementType[]> rows_;
-  std::size_t size_ = 0;
 };
 
 }  // namespace poplar

@@ -48,7 +48,8 @@ class ConnectionDesc {
   ConnectionDesc(StringRef field, const std::vector<Tensor>& rows) : field_(field), tensors_(rows), rows_(true) {}
   ConnectionDesc(StringRef field, const std::initializer_list<Tensor>& rows)
       : field_(field), tensors_(rows), rows_(true) {}
-  template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T> || std::is_enum_v<T>>>
+  template <typename T,
+            typename = typename std::enable_if<std::is_arithmetic<T>::value || std::is_enum<T>::value>::type>
   ConnectionDesc(StringRef field, T value) : field_(field), value_(ipu_model::hostValues(ArrayRef<T>(value))) {}
 
   const std::string& field() const { return field_; }
@@ -109,7 +110,8 @@ class Graph {
                      const DebugContext& debugContext = {}) {
     return addConstantValues(type, shape, ipu_model::hostValues(values), debugContext);
   }
-  template <typename T, typename = std::enable_if_t<!std::is_pointer_v<T> && !std::is_class_v<T>>>
+  template <typename T,
+            typename = typename std::enable_if<!std::is_pointer<T>::value && !std::is_class<T>::value>::type>
   Tensor addConstant(const Type& type, ArrayRef<std::size_t> shape, T value, const DebugContext& debugContext = {}) {
     return addConstantValues(type, shape, ipu_model::hostValues(ArrayRef<T>(value)), debugContext);
   }
@@ -143,7 +145,7 @@ class Graph {
   void connect(FieldRef field, const Tensor& tensor);
   void connect(FieldRef field, ArrayRef<Tensor> tensors);
   void connect(FieldRef field, const std::vector<Tensor>& tensors) { connect(field, ArrayRef<Tensor>(tensors)); }
-  template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>
+  template <typename T, typename = typename std::enable_if<std::is_arithmetic<T>::value>::type>
   void connect(FieldRef field, T value) {
     connectValues(field, ipu_model::hostValues(ArrayRef<T>(value)));
   }
@@ -152,7 +154,8 @@ class Graph {
     connectValues(field, ipu_model::hostValues(values));
   }
 
-  template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T> || std::is_enum_v<T>>>
+  template <typename T,
+            typename = typename std::enable_if<std::is_arithmetic<T>::value || std::is_enum<T>::value>::type>
   void setInitialValue(FieldRef field, T value) {
     setInitialValues(field, ipu_model::hostValues(ArrayRef<T>(value)));
   }
@@ -164,7 +167,7 @@ class Graph {
   void setInitialValue(FieldRef field, const std::vector<T>& values) {
     setInitialValues(field, ipu_model::hostValues(ArrayRef<T>(values)));
   }
-  template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>
+  template <typename T, typename = typename std::enable_if<std::is_arithmetic<T>::value>::type>
   void setInitialValue(const Tensor& tensor, T value) {
     setInitialValues(tensor, ipu_model::hostValues(ArrayRef<T>(value)));
   }

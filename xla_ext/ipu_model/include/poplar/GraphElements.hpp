@@ -16,7 +16,8 @@ class ComputeSet {
   ComputeSet() = default;
   explicit ComputeSet(unsigned id) : id_(id) {}
   unsigned getId() const { return id_; }
-  friend bool operator==(const ComputeSet&, const ComputeSet&) = default;
+  friend bool operator==(const ComputeSet& a, const ComputeSet& b) { return a.id_ == b.id_; }
+  friend bool operator!=(const ComputeSet& a, const ComputeSet& b) { return !(a == b); }
 
  private:
   unsigned id_ = 0;
@@ -27,7 +28,8 @@ class Function {
   Function() = default;
   explicit Function(unsigned id) : id_(id) {}
   unsigned getId() const { return id_; }
-  friend bool operator==(const Function&, const Function&) = default;
+  friend bool operator==(const Function& a, const Function& b) { return a.id_ == b.id_; }
+  friend bool operator!=(const Function& a, const Function& b) { return !(a == b); }
 
  private:
   unsigned id_ = 0;
@@ -72,7 +74,8 @@ class VertexRef {
   unsigned getId() const { return id_; }
   // Throws unknown_field.
   FieldRef operator[](StringRef field) const;
-  friend bool operator==(const VertexRef&, const VertexRef&) = default;
+  friend bool operator==(const VertexRef& a, const VertexRef& b) { return a.graph_ == b.graph_ && a.id_ == b.id_; }
+  friend bool operator!=(const VertexRef& a, const VertexRef& b) { return !(a == b); }
 
  private:
   ipu_model::GraphData* graph_ = nullptr;

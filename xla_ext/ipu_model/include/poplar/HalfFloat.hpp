@@ -27,11 +27,11 @@ class std::numeric_limits<half> {
   static constexpr int max_digits10 = 5;
   static constexpr int min_exponent = -13;
   static constexpr int max_exponent = 16;
-  static constexpr half min() noexcept { return static_cast<half>(0x1p-14f); }
+  static constexpr half min() noexcept { return static_cast<half>(1.0f / (1 << 14)); }
   static constexpr half max() noexcept { return static_cast<half>(65504.0f); }
   static constexpr half lowest() noexcept { return static_cast<half>(-65504.0f); }
-  static constexpr half epsilon() noexcept { return static_cast<half>(0x1p-10f); }
-  static constexpr half denorm_min() noexcept { return static_cast<half>(0x1p-24f); }
+  static constexpr half epsilon() noexcept { return static_cast<half>(1.0f / (1 << 10)); }
+  static constexpr half denorm_min() noexcept { return static_cast<half>(1.0f / (1 << 24)); }
   static constexpr half infinity() noexcept { return static_cast<half>(__builtin_inff()); }
   static constexpr half quiet_NaN() noexcept { return static_cast<half>(__builtin_nanf("")); }
 };

@@ -21,15 +21,12 @@ struct HostValues {
 template <typename T>
 HostValues hostValues(poplar::ArrayRef<T> values) {
   HostValues result;
-  if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
+  if (std::is_integral<T>::value || std::is_enum<T>::value) {
     for (const T& value : values) result.integers.push_back(static_cast<std::int64_t>(value));
   } else {
     for (const T& value : values) result.reals.push_back(static_cast<double>(value));
   }
   return result;
 }
-
-// As `type` has them in memory; one value is repeated `count` times.
-std::vector<std::byte> encodeValues(const HostValues& values, poplar::Type type, std::size_t count);
 
 }  // namespace ipu_model

@@ -17,7 +17,10 @@ class Interval {
   constexpr std::size_t upper() const { return end_; }
   constexpr std::size_t size() const { return end_ - begin_; }
 
-  friend constexpr bool operator==(const Interval& a, const Interval& b) = default;
+  friend constexpr bool operator==(const Interval& a, const Interval& b) {
+    return a.begin_ == b.begin_ && a.end_ == b.end_;
+  }
+  friend constexpr bool operator!=(const Interval& a, const Interval& b) { return !(a == b); }
   friend constexpr bool operator<(const Interval& a, const Interval& b) {
     return a.begin_ != b.begin_ ? a.begin_ < b.begin_ : a.end_ < b.end_;
   }

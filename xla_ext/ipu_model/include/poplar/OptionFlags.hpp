@@ -27,7 +27,8 @@ class OptionFlags {
 
   iterator begin() const { return options_.begin(); }
   iterator end() const { return options_.end(); }
-  friend bool operator==(const OptionFlags&, const OptionFlags&) = default;
+  friend bool operator==(const OptionFlags& a, const OptionFlags& b) { return a.options_ == b.options_; }
+  friend bool operator!=(const OptionFlags& a, const OptionFlags& b) { return !(a == b); }
 
  private:
   std::map<std::string, std::string> options_;

@@ -21,7 +21,8 @@ namespace ipu_model {
 struct ProgramNode;
 }
 
-namespace poplar::program {
+namespace poplar {
+namespace program {
 
 class Program {
  public:
@@ -39,9 +40,10 @@ class Sequence : public Program {
  public:
   explicit Sequence(const DebugContext& debugContext = {});
   Sequence(std::initializer_list<Program> programs, const DebugContext& debugContext = {});
-  template <typename... Programs,
-            typename = std::enable_if_t<(sizeof...(Programs) > 0) && (std::is_base_of_v<Program, Programs> && ...)>>
-  explicit Sequence(const Program& first, const Programs&... rest) : Sequence({first, Program(rest)...}) {}
+  template <typename Second, typename... Programs,
+            typename = typename std::enable_if<std::is_base_of<Program, Second>::value>::type>
+  explicit Sequence(const Program& first, const Second& second, const Programs&... rest)
+      : Sequence({first, Program(second), Program(rest)...}) {}
 
   void add(const Program& program);
 };
@@ -150,4 +152,5 @@ class AbortOnCondition : public Program {
                             const DebugContext& debugContext = {});
 };
 
-}  // namespace poplar::program
+}  // namespace program
+}  // namespace poplar

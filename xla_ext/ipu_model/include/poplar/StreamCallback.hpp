@@ -27,9 +27,10 @@ using LegacyStreamCallback = std::function<void(void*)>;
 // Either of the two forms of a callback: an object, or a function of the place of the data.
 class StreamCallbackHandle {
  public:
-  template <typename Callback, typename = std::enable_if_t<std::is_base_of_v<StreamCallback, Callback>>>
+  template <typename Callback,
+            typename = typename std::enable_if<std::is_base_of<StreamCallback, Callback>::value>::type>
   StreamCallbackHandle(std::unique_ptr<Callback> callback) : callback_(std::move(callback)) {}
-  template <typename Function, typename = std::enable_if_t<std::is_invocable_v<Function&, void*>>>
+  template <typename Function, typename = decltype(std::declval<Function&>()(std::declval<void*>()))>
   StreamCallbackHandle(Function&& function) : callback_(std::make_shared<Call>(std::forward<Function>(function))) {}
 
   const std::shared_ptr<StreamCallback>& callback() const { return callback_; }
@@ -52,10 +53,10 @@ class HostCallback {
 
 class HostCallbackHandle {
  public:
-  template <typename Callback, typename = std::enable_if_t<std::is_base_of_v<HostCallback, Callback>>>
+  template <typename Callback, typename = typename std::enable_if<std::is_base_of<HostCallback, Callback>::value>::type>
   HostCallbackHandle(std::unique_ptr<Callback> callback) : callback_(std::move(callback)) {}
-  template <typename Function,
-            typename = std::enable_if_t<std::is_invocable_v<Function&, ArrayRef<const void*>, ArrayRef<void*>>>>
+  template <typename Function, typename = decltype(std::declval<Function&>()(std::declval<ArrayRef<const void*>>(),
+                                                                             std::declval<ArrayRef<void*>>()))>
   HostCallbackHandle(Function&& function) : callback_(std::make_shared<Call>(std::forward<Function>(function))) {}
 
   const std::shared_ptr<HostCallback>& callback() const { return callback_; }

@@ -66,7 +66,11 @@ class Target {
   // The model's own.
   const ipu_model::Chip& chip() const { return *chip_; }
   void setBytesPerTile(std::uint64_t bytes) { bytes_per_tile_ = bytes; }
-  friend bool operator==(const Target&, const Target&) = default;
+  friend bool operator==(const Target& a, const Target& b) {
+    return a.chip_ == b.chip_ && a.type_ == b.type_ && a.ipus_ == b.ipus_ && a.tiles_per_ipu_ == b.tiles_per_ipu_ &&
+           a.bytes_per_tile_ == b.bytes_per_tile_;
+  }
+  friend bool operator!=(const Target& a, const Target& b) { return !(a == b); }
 
  private:
   const ipu_model::Chip* chip_ = nullptr;

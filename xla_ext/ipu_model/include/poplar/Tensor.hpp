@@ -97,6 +97,7 @@ class Tensor {
 
   // The same view of the same variables.
   friend bool operator==(const Tensor& a, const Tensor& b);
+  friend bool operator!=(const Tensor& a, const Tensor& b) { return !(a == b); }
 
   const std::shared_ptr<const ipu_model::View>& view() const { return view_; }  // the model's own
 

@@ -34,49 +34,45 @@ class Type {
 
   constexpr Kind kind() const { return kind_; }
   // Bytes of one element on a tile, and in the host's buffers of the model as well.
-  constexpr std::size_t size() const {
-    switch (kind_) {
-      case Kind::UnsignedShort:
-      case Kind::Short:
-      case Kind::Half: return 2;
-      case Kind::UnsignedInt:
-      case Kind::Int:
-      case Kind::UnsignedLong:
-      case Kind::Long:
-      case Kind::Float: return 4;
-      case Kind::UnsignedLongLong:
-      case Kind::LongLong: return 8;
-      default: return 1;
-    }
-  }
+  constexpr std::size_t size() const { return has8Bytes() ? 8 : has4Bytes() ? 4 : has2Bytes() ? 2 : 1; }
   // The name in C++: "float", "unsigned int", ...; what templateVertex puts between the angle brackets.
   std::string toString() const;
 
   friend constexpr bool operator==(Type a, Type b) { return a.kind_ == b.kind_; }
+  friend constexpr bool operator!=(Type a, Type b) { return a.kind_ != b.kind_; }
   friend constexpr bool operator<(Type a, Type b) { return a.kind_ < b.kind_; }
 
  private:
+  constexpr bool has2Bytes() const {
+    return kind_ == Kind::UnsignedShort || kind_ == Kind::Short || kind_ == Kind::Half;
+  }
+  constexpr bool has4Bytes() const {
+    return kind_ == Kind::UnsignedInt || kind_ == Kind::Int || kind_ == Kind::UnsignedLong || kind_ == Kind::Long ||
+           kind_ == Kind::Float;
+  }
+  constexpr bool has8Bytes() const { return kind_ == Kind::UnsignedLongLong || kind_ == Kind::LongLong; }
+
   Kind kind_ = Kind::Float;
 };
 
 std::ostream& operator<<(std::ostream& stream, const Type& type);
 
-inline constexpr Type BOOL{Type::Kind::Bool};
-inline constexpr Type CHAR{Type::Kind::Char};
-inline constexpr Type UNSIGNED_CHAR{Type::Kind::UnsignedChar};
-inline constexpr Type SIGNED_CHAR{Type::Kind::SignedChar};
-inline constexpr Type UNSIGNED_SHORT{Type::Kind::UnsignedShort};
-inline constexpr Type SHORT{Type::Kind::Short};
-inline constexpr Type UNSIGNED_INT{Type::Kind::UnsignedInt};
-inline constexpr Type INT{Type::Kind::Int};
+constexpr Type BOOL{Type::Kind::Bool};
+constexpr Type CHAR{Type::Kind::Char};
+constexpr Type UNSIGNED_CHAR{Type::Kind::UnsignedChar};
+constexpr Type SIGNED_CHAR{Type::Kind::SignedChar};
+constexpr Type UNSIGNED_SHORT{Type::Kind::UnsignedShort};
+constexpr Type SHORT{Type::Kind::Short};
+constexpr Type UNSIGNED_INT{Type::Kind::UnsignedInt};
+constexpr Type INT{Type::Kind::Int};
 // 32 bits wide, as on the IPU.
-inline constexpr Type UNSIGNED_LONG{Type::Kind::UnsignedLong};
-inline constexpr Type LONG{Type::Kind::Long};
-inline constexpr Type UNSIGNED_LONGLONG{Type::Kind::UnsignedLongLong};
-inline constexpr Type LONGLONG{Type::Kind::LongLong};
-inline constexpr Type QUARTER{Type::Kind::Quarter};
-inline constexpr Type HALF{Type::Kind::Half};
-inline constexpr Type FLOAT{Type::Kind::Float};
+constexpr Type UNSIGNED_LONG{Type::Kind::UnsignedLong};
+constexpr Type LONG{Type::Kind::Long};
+constexpr Type UNSIGNED_LONGLONG{Type::Kind::UnsignedLongLong};
+constexpr Type LONGLONG{Type::Kind::LongLong};
+constexpr Type QUARTER{Type::Kind::Quarter};
+constexpr Type HALF{Type::Kind::Half};
+constexpr Type FLOAT{Type::Kind::Float};
 
 // The type of a tensor that holds values of a host type; half, a type of the codelets, has its own in HalfFloat.hpp.
 template <typename T>

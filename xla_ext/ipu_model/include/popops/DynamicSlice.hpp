@@ -16,6 +16,7 @@ namespace popops {
 class SlicePlan {
  public:
   friend bool operator==(const SlicePlan&, const SlicePlan&) noexcept { return true; }
+  friend bool operator!=(const SlicePlan&, const SlicePlan&) noexcept { return false; }
   friend bool operator<(const SlicePlan&, const SlicePlan&) noexcept { return false; }
 };
 

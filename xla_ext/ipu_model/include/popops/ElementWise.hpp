@@ -47,15 +47,17 @@ void mapWithOutput(poplar::Graph& graph, const expr::Expr& expr, const std::vect
                   options);                                                                                       \
   }
 #define SNNJAX_LIST(...) __VA_ARGS__
-SNNJAX_MAP_OF(Unary, (expr::_1), (const poplar::Tensor& a), (a))
-SNNJAX_MAP_OF(Binary, (expr::_1, expr::_2), (const poplar::Tensor& a, const poplar::Tensor& b), (a, b))
-SNNJAX_MAP_OF(Ternary, (expr::_1, expr::_2, expr::_3),
+SNNJAX_MAP_OF(Unary, (expr::PlaceHolder(1)), (const poplar::Tensor& a), (a))
+SNNJAX_MAP_OF(Binary, (expr::PlaceHolder(1), expr::PlaceHolder(2)), (const poplar::Tensor& a, const poplar::Tensor& b),
+              (a, b))
+SNNJAX_MAP_OF(Ternary, (expr::PlaceHolder(1), expr::PlaceHolder(2), expr::PlaceHolder(3)),
               (const poplar::Tensor& a, const poplar::Tensor& b, const poplar::Tensor& c), (a, b, c))
 #undef SNNJAX_LIST
 #undef SNNJAX_MAP_OF
 
-template <typename T>
-concept Number = std::is_arithmetic_v<T>;
+// `Result` where T is a number; elsewhere a function that returns it takes no part.
+template <typename T, typename Result>
+using IfNumber = typename std::enable_if<std::is_arithmetic<T>::value, Result>::type;
 
 #define SNNJAX_UNARY_FUNCTION(fn, OP)                                                                         \
   inline poplar::Tensor fn(poplar::Graph& graph, const poplar::Tensor& a, poplar::program::Sequence& prog,    \
@@ -105,43 +107,46 @@ SNNJAX_UNARY_FUNCTION(tanh, TANH)
 SNNJAX_UNARY_FUNCTION(trunc, TRUNC)
 #undef SNNJAX_UNARY_FUNCTION
 
-#define SNNJAX_BINARY_FUNCTION(fn, OP)                                                                              \
-  inline poplar::Tensor fn(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b,                  \
-                           poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},                 \
-                           const poplar::OptionFlags& options = {}) {                                               \
-    return map(graph, expr::BinaryOpType::OP, a, b, prog, debug, options);                                          \
-  }                                                                                                                 \
-  template <Number T>                                                                                               \
-  poplar::Tensor fn(poplar::Graph& graph, const poplar::Tensor& a, T b, poplar::program::Sequence& prog,            \
-                    const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {}) {              \
-    return map(graph, expr::BinaryOp(expr::BinaryOpType::OP, expr::_1, expr::Const(b)), {a}, prog, debug, options); \
-  }                                                                                                                 \
-  template <Number T>                                                                                               \
-  poplar::Tensor fn(poplar::Graph& graph, T a, const poplar::Tensor& b, poplar::program::Sequence& prog,            \
-                    const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {}) {              \
-    return map(graph, expr::BinaryOp(expr::BinaryOpType::OP, expr::Const(a), expr::_1), {b}, prog, debug, options); \
-  }                                                                                                                 \
-  inline void fn##InPlace(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b,                   \
-                          poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},                  \
-                          const poplar::OptionFlags& options = {}) {                                                \
-    mapInPlace(graph, expr::BinaryOpType::OP, a, b, prog, debug, options);                                          \
-  }                                                                                                                 \
-  template <Number T>                                                                                               \
-  void fn##InPlace(poplar::Graph& graph, const poplar::Tensor& a, T b, poplar::program::Sequence& prog,             \
-                   const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {}) {               \
-    mapInPlace(graph, expr::BinaryOp(expr::BinaryOpType::OP, expr::_1, expr::Const(b)), {a}, prog, debug, options); \
-  }                                                                                                                 \
-  inline void fn##WithOutput(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b,                \
-                             const poplar::Tensor& out, poplar::program::Sequence& prog,                            \
-                             const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {}) {     \
-    mapWithOutput(graph, expr::BinaryOpType::OP, a, b, out, prog, debug, options);                                  \
-  }                                                                                                                 \
-  template <Number T>                                                                                               \
-  void fn##WithOutput(poplar::Graph& graph, const poplar::Tensor& a, T b, const poplar::Tensor& out,                \
-                      poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},                      \
-                      const poplar::OptionFlags& options = {}) {                                                    \
-    mapWithOutput(graph, expr::BinaryOp(expr::BinaryOpType::OP, expr::_1, expr::Const(b)), {a}, out, prog, debug,   \
-                  options);                                                                                         \
+#define SNNJAX_BINARY_FUNCTION(fn, OP)                                                                                 \
+  inline poplar::Tensor fn(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b,                     \
+                           poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},                    \
+                           const poplar::OptionFlags& options = {}) {                                                  \
+    return map(graph, expr::BinaryOpType::OP, a, b, prog, debug, options);                                             \
+  }                                                                                                                    \
+  template <typename T>                                                                                                \
+  IfNumber<T, poplar::Tensor> fn(poplar::Graph& graph, const poplar::Tensor& a, T b, poplar::program::Sequence& prog,  \
+                                 const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {}) {    \
+    return map(graph, expr::BinaryOp(expr::BinaryOpType::OP, expr::PlaceHolder(1), expr::Const(b)), {a}, prog, debug,  \
+               options);                                                                                               \
+  }                                                                                                                    \
+  template <typename T>                                                                                                \
+  IfNumber<T, poplar::Tensor> fn(poplar::Graph& graph, T a, const poplar::Tensor& b, poplar::program::Sequence& prog,  \
+                                 const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {}) {    \
+    return map(graph, expr::BinaryOp(expr::BinaryOpType::OP, expr::Const(a), expr::PlaceHolder(1)), {b}, prog, debug,  \
+               options);                                                                                               \
+  }                                                                                                                    \
+  inline void fn##InPlace(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b,                      \
+                          poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},                     \
+                          const poplar::OptionFlags& options = {}) {                                                   \
+    mapInPlace(graph, expr::BinaryOpType::OP, a, b, prog, debug, options);                                             \
+  }                                                                                                                    \
+  template <typename T>                                                                                                \
+  IfNumber<T, void> fn##InPlace(poplar::Graph& graph, const poplar::Tensor& a, T b, poplar::program::Sequence& prog,   \
+                                const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {}) {     \
+    mapInPlace(graph, expr::BinaryOp(expr::BinaryOpType::OP, expr::PlaceHolder(1), expr::Const(b)), {a}, prog, debug,  \
+               options);                                                                                               \
+  }                                                                                                                    \
+  inline void fn##WithOutput(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b,                   \
+                             const poplar::Tensor& out, poplar::program::Sequence& prog,                               \
+                             const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {}) {        \
+    mapWithOutput(graph, expr::BinaryOpType::OP, a, b, out, prog, debug, options);                                     \
+  }                                                                                                                    \
+  template <typename T>                                                                                                \
+  IfNumber<T, void> fn##WithOutput(poplar::Graph& graph, const poplar::Tensor& a, T b, const poplar::Tensor& out,      \
+                                   poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},            \
+                                   const poplar::OptionFlags& options = {}) {                                          \
+    mapWithOutput(graph, expr::BinaryOp(expr::BinaryOpType::OP, expr::PlaceHolder(1), expr::Const(b)), {a}, out, prog, \
+                  debug, options);                                                                                     \
   }
 SNNJAX_BINARY_FUNCTION(add, ADD)
 SNNJAX_BINARY_FUNCTION(atan2, ATAN2)

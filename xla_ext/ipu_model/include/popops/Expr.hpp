@@ -7,7 +7,8 @@
 #include <popops/ExprOp.hpp>
 #include <type_traits>
 
-namespace popops::expr {
+namespace popops {
+namespace expr {
 
 // A node of an expression tree. Trees are immutable; every node owns clones of its arguments.
 class Expr {
@@ -51,21 +52,21 @@ class Any {
 // A number. Beside an operand with a type it takes that type (as a literal does in C++), alone it has its own.
 class Const : public Expr {
  public:
-  template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>
+  template <typename T, typename = typename std::enable_if<std::is_arithmetic<T>::value>::type>
   Const(T value) : Const(static_cast<double>(value), typeOf<T>()) {}
   Const(double value, const poplar::Type& type) : value_(value), type_(type) {}
 
   const poplar::Type& getType() const { return type_; }
   double getDataAsDouble() const { return value_; }
-  std::unique_ptr<Expr> clone() const override { return std::make_unique<Const>(*this); }
+  std::unique_ptr<Expr> clone() const override { return std::unique_ptr<Expr>(new Const(*this)); }
 
  private:
   template <typename T>
-  static const poplar::Type& typeOf() {
-    if constexpr (std::is_same_v<T, bool>) return poplar::BOOL;
-    if constexpr (std::is_floating_point_v<T>) return poplar::FLOAT;
-    if constexpr (std::is_unsigned_v<T>) return poplar::UNSIGNED_INT;
-    return poplar::INT;
+  static poplar::Type typeOf() {
+    return std::is_same<T, bool>::value       ? poplar::BOOL
+           : std::is_floating_point<T>::value ? poplar::FLOAT
+           : std::is_unsigned<T>::value       ? poplar::UNSIGNED_INT
+                                              : poplar::INT;
   }
 
   double value_;  // holds every value of the types of 32 bits exactly
@@ -85,7 +86,7 @@ class Cast : public Expr {
   Cast(const Expr& argument, const poplar::Type& type) : argument_(argument.clone()), type_(type) {}
   const Expr& getLHS() const { return *argument_; }
   const poplar::Type& getRHSType() const { return type_; }
-  std::unique_ptr<Expr> clone() const override { return std::make_unique<Cast>(*argument_, type_); }
+  std::unique_ptr<Expr> clone() const override { return std::unique_ptr<Expr>(new Cast(*argument_, type_)); }
 
  private:
   std::unique_ptr<Expr> argument_;
@@ -97,21 +98,21 @@ class PlaceHolder : public Expr {
  public:
   explicit PlaceHolder(unsigned index) : index_(index) {}
   unsigned getIndex() const { return index_; }
-  std::unique_ptr<Expr> clone() const override { return std::make_unique<PlaceHolder>(*this); }
+  std::unique_ptr<Expr> clone() const override { return std::unique_ptr<Expr>(new PlaceHolder(*this)); }
 
  private:
   unsigned index_;
 };
 
-inline const PlaceHolder _1(1), _2(2), _3(3), _4(4), _5(5), _6(6), _7(7), _8(8), _9(9), _10(10), _11(11), _12(12),
-    _13(13), _14(14), _15(15), _16(16), _17(17), _18(18), _19(19), _20(20);
+const PlaceHolder _1(1), _2(2), _3(3), _4(4), _5(5), _6(6), _7(7), _8(8), _9(9), _10(10), _11(11), _12(12), _13(13),
+    _14(14), _15(15), _16(16), _17(17), _18(18), _19(19), _20(20);
 
 class UnaryOp : public Expr {
  public:
   UnaryOp(UnaryOpType type, const Expr& argument) : type_(type), argument_(argument.clone()) {}
   UnaryOpType getOpType() const { return type_; }
   const Expr& getArg() const { return *argument_; }
-  std::unique_ptr<Expr> clone() const override { return std::make_unique<UnaryOp>(type_, *argument_); }
+  std::unique_ptr<Expr> clone() const override { return std::unique_ptr<Expr>(new UnaryOp(type_, *argument_)); }
 
  private:
   UnaryOpType type_;
@@ -125,7 +126,7 @@ class BinaryOp : public Expr {
   BinaryOpType getOpType() const { return type_; }
   const Expr& getLHS() const { return *left_; }
   const Expr& getRHS() const { return *right_; }
-  std::unique_ptr<Expr> clone() const override { return std::make_unique<BinaryOp>(type_, *left_, *right_); }
+  std::unique_ptr<Expr> clone() const override { return std::unique_ptr<Expr>(new BinaryOp(type_, *left_, *right_)); }
 
  private:
   BinaryOpType type_;
@@ -140,7 +141,7 @@ class TernaryOp : public Expr {
   const Expr& getArg0() const { return *a_; }
   const Expr& getArg1() const { return *b_; }
   const Expr& getArg2() const { return *c_; }
-  std::unique_ptr<Expr> clone() const override { return std::make_unique<TernaryOp>(type_, *a_, *b_, *c_); }
+  std::unique_ptr<Expr> clone() const override { return std::unique_ptr<Expr>(new TernaryOp(type_, *a_, *b_, *c_)); }
 
  private:
   TernaryOpType type_;
@@ -194,16 +195,16 @@ inline Neg operator-(const Expr& a) { return Neg(a); }
    public:                                                                   \
     Name(const Expr& a, const Expr& b) : BinaryOp(BinaryOpType::OP, a, b) {} \
   };
-#define SNNJAX_BINARY_EXPR_AND_SYMBOL(Name, OP, SYMBOL)                            \
-  SNNJAX_BINARY_EXPR(Name, OP)                                                     \
-  inline Name operator SYMBOL(const Expr& a, const Expr& b) { return Name(a, b); } \
-  template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>      \
-  Name operator SYMBOL(T a, const Expr& b) {                                       \
-    return Name(Const(a), b);                                                      \
-  }                                                                                \
-  template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>      \
-  Name operator SYMBOL(const Expr& a, T b) {                                       \
-    return Name(a, Const(b));                                                      \
+#define SNNJAX_BINARY_EXPR_AND_SYMBOL(Name, OP, SYMBOL)                                         \
+  SNNJAX_BINARY_EXPR(Name, OP)                                                                  \
+  inline Name operator SYMBOL(const Expr& a, const Expr& b) { return Name(a, b); }              \
+  template <typename T, typename = typename std::enable_if<std::is_arithmetic<T>::value>::type> \
+  Name operator SYMBOL(T a, const Expr& b) {                                                    \
+    return Name(Const(a), b);                                                                   \
+  }                                                                                             \
+  template <typename T, typename = typename std::enable_if<std::is_arithmetic<T>::value>::type> \
+  Name operator SYMBOL(const Expr& a, T b) {                                                    \
+    return Name(a, Const(b));                                                                   \
   }
 SNNJAX_BINARY_EXPR_AND_SYMBOL(Add, ADD, +)
 SNNJAX_BINARY_EXPR(Atan2, ATAN2)
@@ -244,4 +245,5 @@ class Clamp : public TernaryOp {  // min(max(a, b), c)
   Clamp(const Expr& a, const Expr& b, const Expr& c) : TernaryOp(TernaryOpType::CLAMP, a, b, c) {}
 };
 
-}  // namespace popops::expr
+}  // namespace expr
+}  // namespace popops

@@ -1,7 +1,8 @@
 // The operations that an expression may hold.
 #pragma once
 
-namespace popops::expr {
+namespace popops {
+namespace expr {
 
 enum class UnaryOpType {
   ABSOLUTE,
@@ -70,4 +71,5 @@ enum class BinaryOpType {
 
 enum class TernaryOpType { CLAMP, SELECT };
 
-}  // namespace popops::expr
+}  // namespace expr
+}  // namespace popops

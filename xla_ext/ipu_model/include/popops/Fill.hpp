@@ -16,15 +16,13 @@ void fill(poplar::Graph& graph, const poplar::Tensor& t, const std::vector<std::
 }
 
 // `value` is converted to the element type of the tensor.
-template <typename FillValueType>
-  requires std::is_arithmetic_v<FillValueType>
+template <typename FillValueType, typename = typename std::enable_if<std::is_arithmetic<FillValueType>::value>::type>
 void fill(poplar::Graph& graph, const poplar::Tensor& t, const std::vector<std::vector<poplar::Interval>>& mapping,
           poplar::ComputeSet cs, FillValueType value) {
   detail::fill(graph, t, mapping, cs, static_cast<double>(value));
 }
 
-template <typename FillValueType>
-  requires std::is_arithmetic_v<FillValueType>
+template <typename FillValueType, typename = typename std::enable_if<std::is_arithmetic<FillValueType>::value>::type>
 void fill(poplar::Graph& graph, const poplar::Tensor& t, poplar::program::Sequence& prog, FillValueType value,
           const poplar::DebugContext& debug = {}) {
   const poplar::ComputeSet cs = graph.addComputeSet({debug, "fill"});

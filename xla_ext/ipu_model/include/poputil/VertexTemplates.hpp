@@ -17,7 +17,7 @@ struct VertexTemplateToString<bool> {
 };
 
 template <typename T>
-struct VertexTemplateToString<T, std::enable_if_t<std::is_integral_v<T>>> {
+struct VertexTemplateToString<T, typename std::enable_if<std::is_integral<T>::value>::type> {
   static std::string to_string(T value) { return std::to_string(value); }
 };
 
@@ -40,17 +40,13 @@ inline std::string templateVertexParams(bool) { return ">"; }
 
 template <typename Argument, typename... Arguments>
 std::string templateVertexParams(bool first, Argument&& argument, Arguments&&... arguments) {
-  const std::string text = VertexTemplateToString<std::decay_t<Argument>>::to_string(argument);
+  const std::string text = VertexTemplateToString<typename std::decay<Argument>::type>::to_string(argument);
   return (first ? "<" : ",") + text + templateVertexParams(false, std::forward<Arguments>(arguments)...);
 }
 
 template <typename... Arguments>
 std::string templateVertex(const std::string& name, Arguments&&... arguments) {
-  if constexpr (sizeof...(arguments) == 0) {
-    return name;
-  } else {
-    return name + templateVertexParams(true, std::forward<Arguments>(arguments)...);
-  }
+  return sizeof...(arguments) == 0 ? name : name + templateVertexParams(true, std::forward<Arguments>(arguments)...);
 }
 
 }  // namespace poputil
