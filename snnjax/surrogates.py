@@ -10,7 +10,7 @@ All functions take ``x = v - threshold`` of any shape and floating dtype and ret
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -40,6 +40,10 @@ class Surrogate:
         good = isinstance(self.slope, int | float) and self.slope > 0
         check(good, "surrogate", "slope", "be a positive number", self.slope, "Try slope=10.0")
 
+    def __init_subclass__(cls) -> None:
+        way_out = "Define `derivative`, and `relaxed` for smooth spikes"
+        check("fire" not in vars(cls), "Surrogate", "fire", "be the step or `relaxed`", cls.__name__, way_out)
+
     def derivative(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
         """``ds/dv`` at ``x = v - threshold``."""
         return _FORMS[self.name][0](x, self.slope)
@@ -55,7 +59,6 @@ class Surrogate:
             return "a smooth surrogate"
         return None if type(self) is Surrogate else "a surrogate with a derivative of its own"
 
-    @final
     def fire(self, x: Float[Array, "..."], inclusive: bool = False) -> Float[Array, "..."]:
         """The forward pass: ``[x > 0]`` (``[x >= 0]`` if `inclusive`), or `relaxed` where `smooth` is set.
 

@@ -1,5 +1,6 @@
 """Surrogates: their formulas by hand, each the derivative of its relaxed form, finite everywhere."""
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -97,3 +98,31 @@ def test_slope_sets_the_steepness() -> None:
     assert surrogates.superspike(3.0) != surrogates.superspike(4.0)
     widths = [surrogates.triangle(slope).derivative(jnp.float32(0.1)) for slope in (1.0, 5.0)]
     np.testing.assert_allclose(widths, [0.9, 0.5], rtol=1e-6)
+
+
+def test_infinitely_far_below_the_threshold_no_spike_is_left() -> None:
+    for name in NAMES:
+        smooth = dataclasses.replace(as_surrogate("test", name), smooth=True)
+        assert smooth.fire(jnp.array([-jnp.inf, 0.0])).tolist()[0] == 0
+
+
+def test_kernels_know_the_built_in_ones_alone() -> None:
+    class Own(Surrogate):
+        pass
+
+    assert surrogates.boxcar().obstacle is None
+    assert dataclasses.replace(surrogates.boxcar(), smooth=True).obstacle == "a smooth surrogate"
+    assert Own("boxcar", 1.0).obstacle == "a surrogate with a derivative of its own"
+
+
+def test_spikes_of_ones_own_are_refused() -> None:
+    with pytest.raises(ValueError) as error:
+
+        class Late(Surrogate):
+            def fire(self, x: Any, inclusive: bool = False) -> Any:
+                return (x > 1).astype(x.dtype)
+
+    assert str(error.value) == (
+        "Surrogate: `fire` must be the step or `relaxed`, got Late. "
+        "Define `derivative`, and `relaxed` for smooth spikes."
+    )
