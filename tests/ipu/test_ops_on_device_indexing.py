@@ -163,3 +163,14 @@ def test_consecutive_numbers(ipus, dtype):
         )
 
     check(ipus[0], iotas, numbers((3, 1, 60), dtype, 1))
+
+
+def test_windows_at_the_beginning_need_no_index(ipus):
+    x, y = jnp.arange(12.0).reshape(3, 4), jnp.full((3, 4), 7.0)
+    numbers = lax.GatherDimensionNumbers((1, 2), (), ())
+
+    def each(x, y):
+        windows = lax.gather(x, jnp.zeros((2, 0), jnp.int32), numbers, (2, 3))
+        return x.at[:].set(y), x.at[...].add(y), x[0, 0].at[()].set(y[0, 0]), windows
+
+    check(ipus[0], each, x, y)

@@ -173,11 +173,15 @@ void checkPartitionId(const OperationCheck& op) {
   op.need(op.output().dtype == Dtype::kUint32 && op.output().numElements() == 1, "give a uint32");
 }
 
-// Lowerings divide what there is among the tiles: without elements there is nothing to divide.
+// Lowerings divide what there is among the tiles: without elements there is nothing to divide. Only vectors of indices
+// may have none, where a window lies at the beginning.
 void checkElements(const OperationCheck& op) {
   const std::string& name = op.instruction().op;
   if (name == "custom_call" || name == "callback") return;
-  for (std::size_t i = 0; i < op.numInputs(); ++i) op.need(op.input(i).numElements() > 0, "have elements");
+  const bool has_indices = name == "gather" || name == "scatter";
+  for (std::size_t i = 0; i < op.numInputs(); ++i) {
+    op.need(op.input(i).numElements() > 0 || (has_indices && i == 1), "have elements");
+  }
   for (std::size_t i = 0; i < op.numOutputs(); ++i) op.need(op.output(i).numElements() > 0, "have elements");
 }
 

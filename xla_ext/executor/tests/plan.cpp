@@ -269,8 +269,10 @@ void operationsHaveElements() {
       Form form = right;
       ArrayType& type = i < right.inputs.size() ? form.inputs[i] : form.outputs[i - right.inputs.size()];
       type.shape.assign(std::max<std::size_t>(1, type.shape.size()), 0);
-      const std::string message = verdictOf(form);
-      check::that(message.find("must have elements") != message.npos, right.op, __FILE__, __LINE__, message);
+      const std::string message = verdictOf(form), op = right.op;
+      const bool indices = i == 1 && (op == "gather" || op == "scatter");
+      const char* const expected = indices ? "Error: " : "must have elements";
+      check::that(message.find(expected) != message.npos, right.op, __FILE__, __LINE__, message);
     }
   }
 }
