@@ -77,7 +77,7 @@ def run_fused(
     last, last_state = None, None
     if readout is not None and params.readout is not None:
         integrator = plain_integrator(readout.neuron) or LeakyIntegratorConfig()
-        decay = raw_to_decay(params.readout.neuron.raw_decay)
+        decay = raw_to_decay(wide(params.readout.neuron.raw_decay))
         decay = decay if integrator.learn_decay else jax.lax.stop_gradient(decay)
         gain = None if integrator.normalize else 1.0
         last = LeakyReadout(params.readout.weights, decay, gain, params.readout.bias)
@@ -160,16 +160,14 @@ def within(inputs: Any, valid: Array | None) -> Any:
 
 
 def product(x: Any, own: LayerParams, implementation: str | None) -> Array:
-    """The input currents of a layer for all its steps at once, in the dtype of the weights."""
+    """The input currents of a layer for all its steps at once, in the dtype of sums."""
     if isinstance(x, SparseSpikes):
-        currents = spike_matmul(x, own.weights, implementation=implementation)
+        currents = spike_matmul(x, wide(own.weights), implementation=implementation)
     else:
         _check_obeyed(implementation, "a product with a dense array")
         sums = sum_dtype(own.weights.dtype)
         currents = jnp.matmul(x.astype(own.weights.dtype), own.weights, preferred_element_type=sums)
-    if own.bias is not None:
-        currents = (wide(currents) + wide(own.bias)[None, None, :]).astype(own.weights.dtype)
-    return currents.astype(own.weights.dtype)
+    return currents if own.bias is None else currents + wide(own.bias)[None, None, :]
 
 
 def _check_obeyed(implementation: str | None, what: str) -> None:
@@ -198,7 +196,7 @@ def run_layer(
         if own.recurrent is not None:
             sums = sum_dtype(own.recurrent.dtype)
             recurrent = jnp.matmul(before, own.recurrent, preferred_element_type=sums)
-            current = (wide(current) + recurrent).astype(current.dtype)
+            current = current + recurrent
         membrane, threshold = spec.neuron.integrate(own.neuron, neuron_state, current)
         listed, true_spikes = _fire(spec, own, membrane, threshold, second, inside, implementation)
         after = spec.neuron.fire(own.neuron, neuron_state, current, membrane, true_spikes)
@@ -224,21 +222,22 @@ def _fire(
     implementation: str | None,
 ) -> tuple[Any, Array]:
     """The listed and the true spikes of one step."""
-    threshold = jnp.broadcast_to(threshold, membrane.shape)
-    surrogate = spec.neuron.surrogate
-    true_spikes = spike(wide(membrane) - wide(threshold), surrogate).astype(membrane.dtype)
+    threshold = jnp.broadcast_to(wide(threshold), membrane.shape)
+    surrogate, dtype = spec.neuron.surrogate, own.weights.dtype
+    true_spikes = spike(membrane - threshold, surrogate).astype(dtype)
     if spec.capacity is None:
         return _choose(inside, true_spikes, jnp.zeros_like(true_spikes)), true_spikes
     # Behind the end of a sequence nothing is listed.
     shown = _choose(inside, membrane, jnp.full_like(membrane, -jnp.inf))
     second = _moved(second, threshold, spec.neuron, own)
     options = {"capacity": spec.capacity, "surrogate": surrogate, "implementation": implementation}
-    return select_spikes(shown, threshold, second, **options), true_spikes
+    listed = select_spikes(shown, threshold, second, **options)
+    return dataclasses.replace(listed, values=listed.values.astype(dtype)), true_spikes
 
 
 def _moved(second: Any, threshold: Array, neuron: Neuron, own: LayerParams) -> Array:
     """The second threshold, kept at its distance from a threshold that adapts, ``[batch, neurons]``."""
-    resting = jnp.broadcast_to(neuron.threshold(own.neuron), threshold.shape)
+    resting = jnp.broadcast_to(wide(neuron.threshold(own.neuron)), threshold.shape)
     second = jnp.broadcast_to(jnp.asarray(second, threshold.dtype), threshold.shape)
     return jax.lax.stop_gradient(second + (threshold - resting))
 
@@ -254,7 +253,8 @@ def _counted(
 ) -> Array:
     """The true spikes as the activity counts them: with a gradient above the second threshold alone."""
     if spec.capacity is not None:
-        near = membrane > _moved(second, jnp.broadcast_to(threshold, membrane.shape), spec.neuron, own)
+        threshold = jnp.broadcast_to(wide(threshold), membrane.shape)
+        near = membrane > _moved(second, threshold, spec.neuron, own)
         true_spikes = jnp.where(near, true_spikes, jax.lax.stop_gradient(true_spikes))
     return _choose(inside, true_spikes, jnp.zeros_like(true_spikes))
 
@@ -284,4 +284,4 @@ def _run_readout(
 
     currents = product(x, own, implementation)
     (end, _), outputs = jax.lax.scan(step, (state, state.v), (currents, valid))
-    return end, outputs
+    return end, outputs.astype(own.weights.dtype)

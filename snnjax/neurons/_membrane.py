@@ -8,6 +8,7 @@ from jaxtyping import Array
 
 from snnjax import ops
 from snnjax._check import check_choice
+from snnjax._types import wide
 from snnjax.neurons._neuron import check_inputs
 from snnjax.ops.lif_step import RESET_TIMES, RESETS, SPIKE_SOURCES
 from snnjax.surrogates import Surrogate
@@ -40,9 +41,9 @@ class LIFConfig(NamedTuple):
 class Constants(NamedTuple):
     """The physical constants that the op takes, each ``[]`` or ``[neurons]``."""
 
-    decay: Array
+    decay: Array  # in the dtype of sums: rounded to bfloat16 it would be 1 near 1
     threshold: Array
-    gain: Array
+    gain: Array  # as the decay, which it is computed from
 
 
 def check_config(op: str, config: LIFConfig) -> None:
@@ -59,7 +60,7 @@ def step_membrane(
 
     As its reference, which no kernel beats: a neuron is plain JAX, whatever implementation its network is given.
     """
-    check_inputs(op, v, inputs)
+    check_inputs(op, constants.threshold, v, inputs)
     return ops.lif_step(
         v,
         inputs,
@@ -78,7 +79,7 @@ def integrate_membrane(
     op: str, v: Array, inputs: Array, constants: Constants, config: LIFConfig
 ) -> tuple[Array, Array]:
     """The membrane and the threshold of the op: its spikes are ``[membrane > threshold]``."""
-    threshold = _just_below(constants.threshold) if config.inclusive else constants.threshold
+    threshold = _just_below(wide(constants.threshold)) if config.inclusive else constants.threshold
     if config.spike_from == "old":
         return v, threshold
     if config.reset_time == "immediate":

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from snnjax._check import check, check_float_array, check_shape
-from snnjax._types import wide
+from snnjax._types import sum_dtype, wide
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, as_surrogate
 
@@ -98,12 +98,12 @@ def advance(
     """One step out of the pieces: ``spikes = [membrane > threshold]`` between `integrate` and `fire`."""
     membrane, threshold = integrate(params, state, inputs)
     distance = wide(membrane) - align(wide(threshold), membrane)
-    spikes = spike(distance, surrogate).astype(membrane.dtype)
+    spikes = spike(distance, surrogate).astype(inputs.dtype)
     return fire(params, state, inputs, membrane, spikes), spikes
 
 
-def rounded_once(op: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate a piece: its inputs are checked, and results narrower than float32 are rounded only once, at its end.
+def computed_wide(op: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorate a piece: its inputs are checked, and it computes and yields membranes and states in float32 at least.
 
     The first three arguments are params, state and inputs; a configuration comes by keyword.
     """
@@ -111,9 +111,8 @@ def rounded_once(op: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def decorate(piece: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(piece)
         def wrapped(params: Any, state: Any, inputs: Array, *rest: Array, **config: Any) -> Any:
-            check_inputs(op, state.v, inputs)
-            arguments = jax.tree.map(wide, (params, state, inputs, *rest))
-            return jax.tree.map(lambda leaf: leaf.astype(inputs.dtype), piece(*arguments, **config))
+            check_inputs(op, params, state.v, inputs)
+            return piece(*jax.tree.map(wide, (params, state, inputs, *rest)), **config)
 
         return wrapped
 
@@ -163,9 +162,16 @@ def check_surrogates(op: str, neuron: Neuron) -> None:
     check(inner in (None, neuron.surrogate), op, "neuron.surrogate", expected, neuron.surrogate, way_out)
 
 
-def check_inputs(op: str, v: Array, inputs: Array) -> None:
-    """`inputs` must have the shape and the dtype of the membrane `v`."""
+def at_zero(batch: int, like: Array) -> Array:
+    """A state ``[batch, neurons]`` at 0, of the neurons of `like`: states are carried in the dtype of sums."""
+    return jnp.zeros((batch, *like.shape), sum_dtype(like.dtype))
+
+
+def check_inputs(op: str, params: Any, v: Array, inputs: Array) -> None:
+    """`inputs` must have the shape of the membrane `v` and the dtype of `params`, or that of sums."""
     check_float_array(op, "inputs", inputs)
     check_shape(op, "inputs", inputs, v.shape, "batch, neurons", "Give it the shape of the state")
     way_out = "Cast it, or call init with that dtype"
-    check(inputs.dtype == v.dtype, op, "inputs", f"have dtype {v.dtype.name}", inputs.dtype.name, way_out)
+    dtype = jax.tree.leaves(params)[0].dtype
+    fits = inputs.dtype in (dtype, sum_dtype(dtype))
+    check(fits, op, "inputs", f"have dtype {dtype.name}", inputs.dtype.name, way_out)

@@ -16,7 +16,16 @@ from snnjax.neurons._constants import (
     draw_raw_decay,
     raw_to_decay,
 )
-from snnjax.neurons._neuron import Neuron, advance, aligned, assemble, learned, reset_membrane, rounded_once
+from snnjax.neurons._neuron import (
+    Neuron,
+    advance,
+    aligned,
+    assemble,
+    at_zero,
+    computed_wide,
+    learned,
+    reset_membrane,
+)
 from snnjax.ops.lif_step import RESETS
 from snnjax.surrogates import Surrogate, as_surrogate
 
@@ -89,13 +98,13 @@ def adaptive_lif_init(
 
 
 def adaptive_lif_state(params: AdaptiveLIFParams, batch: int) -> AdaptiveLIFState:
-    """Everything at 0, in the dtype of the parameters.
+    """Everything at 0, in float32 at least.
 
     Example:
         >>> adaptive_lif_state(adaptive_lif_init(jax.random.key(0), 3), batch=2).v.shape
         (2, 3)
     """
-    zeros = jnp.zeros((batch, *params.threshold.shape), params.threshold.dtype)
+    zeros = at_zero(batch, params.threshold)
     return AdaptiveLIFState(zeros, zeros, zeros)
 
 
@@ -126,7 +135,7 @@ def adaptive_lif_step(
     return advance(integrate, fire, config.surrogate, params, state, inputs)
 
 
-@rounded_once("adaptive_lif_step")
+@computed_wide("adaptive_lif_step")
 def adaptive_lif_integrate(
     params: AdaptiveLIFParams,
     state: AdaptiveLIFState,
@@ -147,7 +156,7 @@ def adaptive_lif_integrate(
     return v, _threshold(params, _adapt(params, state, config), config)
 
 
-@rounded_once("adaptive_lif_step")
+@computed_wide("adaptive_lif_step")
 def adaptive_lif_fire(
     params: AdaptiveLIFParams,
     state: AdaptiveLIFState,

@@ -17,7 +17,16 @@ from snnjax.neurons._constants import (
     draw_raw_decay,
     raw_to_decay,
 )
-from snnjax.neurons._neuron import Neuron, advance, aligned, assemble, learned, reset_membrane, rounded_once
+from snnjax.neurons._neuron import (
+    Neuron,
+    advance,
+    aligned,
+    assemble,
+    at_zero,
+    computed_wide,
+    learned,
+    reset_membrane,
+)
 from snnjax.ops.lif_step import RESETS
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, as_surrogate
@@ -95,13 +104,13 @@ def adlif_init(
 
 
 def adlif_state(params: AdLIFParams, batch: int) -> AdLIFState:
-    """Membrane and adaptation at 0, in the dtype of the parameters.
+    """Membrane and adaptation at 0, in float32 at least.
 
     Example:
         >>> adlif_state(adlif_init(jax.random.key(0), 3), batch=2).v.shape
         (2, 3)
     """
-    zeros = jnp.zeros((batch, *params.threshold.shape), params.threshold.dtype)
+    zeros = at_zero(batch, params.threshold)
     return AdLIFState(zeros, zeros)
 
 
@@ -129,7 +138,7 @@ def adlif_step(
     return advance(integrate, fire, config.surrogate, params, state, inputs)
 
 
-@rounded_once("adlif_step")
+@computed_wide("adlif_step")
 def adlif_integrate(
     params: AdLIFParams,
     state: AdLIFState,
@@ -148,7 +157,7 @@ def adlif_integrate(
     return v, learned(resting, config.learn_threshold)
 
 
-@rounded_once("adlif_step")
+@computed_wide("adlif_step")
 def adlif_fire(
     params: AdLIFParams,
     state: AdLIFState,

@@ -24,7 +24,7 @@ from snnjax.neurons._membrane import (
     integrate_membrane,
     step_membrane,
 )
-from snnjax.neurons._neuron import Neuron, align, assemble, check_inputs, learned
+from snnjax.neurons._neuron import Neuron, align, assemble, at_zero, check_inputs, learned
 from snnjax.neurons.lif import LIFParams, lif_constants
 from snnjax.surrogates import Surrogate, as_surrogate
 
@@ -85,13 +85,13 @@ def current_lif_init(
 
 
 def current_lif_state(params: CurrentLIFParams, batch: int) -> CurrentLIFState:
-    """Membrane and current at 0, in the dtype of the parameters.
+    """Membrane and current at 0, in float32 at least.
 
     Example:
         >>> current_lif_state(current_lif_init(jax.random.key(0), 3), batch=2).v.shape
         (2, 3)
     """
-    zeros = jnp.zeros((batch, *params.threshold.shape), params.threshold.dtype)
+    zeros = at_zero(batch, params.threshold)
     return CurrentLIFState(zeros, zeros)
 
 
@@ -118,7 +118,7 @@ def current_lif_step(
     current = _filter(params, state, inputs, config)
     constants = _constants(params, config)
     v, spikes = step_membrane("current_lif_step", state.v, current, constants, config.membrane)
-    return CurrentLIFState(v, current), spikes
+    return CurrentLIFState(v, current), spikes.astype(inputs.dtype)
 
 
 def current_lif_integrate(
@@ -217,8 +217,8 @@ def _filter(
     params: CurrentLIFParams, state: CurrentLIFState, inputs: Array, config: CurrentLIFConfig
 ) -> Array:
     """The synaptic current of this step."""
-    check_inputs("current_lif_step", state.v, inputs)
+    check_inputs("current_lif_step", params, state.v, inputs)
     decay = align(raw_to_decay(wide(params.raw_synapse_decay)), inputs)
     decay = learned(decay, config.learn_synapse_decay)
     driven = (1 - decay) * wide(inputs) if config.normalize_synapse else wide(inputs)
-    return (decay * wide(state.current) + driven).astype(inputs.dtype)
+    return decay * state.current + driven

@@ -16,7 +16,7 @@ from snnjax.neurons._membrane import (
     integrate_membrane,
     step_membrane,
 )
-from snnjax.neurons._neuron import Neuron, assemble, learned
+from snnjax.neurons._neuron import Neuron, assemble, at_zero, learned
 from snnjax.surrogates import Surrogate, as_surrogate
 
 DEFAULT = LIFConfig()
@@ -52,14 +52,14 @@ def integrate_and_fire_init(
 
 
 def integrate_and_fire_state(params: IntegrateAndFireParams, batch: int) -> IntegrateAndFireState:
-    """The membrane at 0, in the dtype of the parameters.
+    """The membrane at 0, in float32 at least.
 
     Example:
         >>> import jax
         >>> integrate_and_fire_state(integrate_and_fire_init(jax.random.key(0), 3), batch=2).v.shape
         (2, 3)
     """
-    return IntegrateAndFireState(jnp.zeros((batch, *params.threshold.shape), params.threshold.dtype))
+    return IntegrateAndFireState(at_zero(batch, params.threshold))
 
 
 def integrate_and_fire_step(

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from snnjax._check import check_choice, check_integer
+from snnjax._types import wide
 from snnjax.neurons._constants import Constant, check_constants, draw
-from snnjax.neurons._neuron import Neuron, advance, aligned, assemble, learned, rounded_once
+from snnjax.neurons._neuron import Neuron, advance, aligned, assemble, at_zero, computed_wide, learned
 from snnjax.surrogates import Surrogate, as_surrogate, superspike
 
 PEAK = 30.0  # mV, where a spike is cut off
@@ -90,8 +91,9 @@ def izhikevich_state(params: IzhikevichParams, batch: int) -> IzhikevichState:
         >>> izhikevich_state(izhikevich_init(jax.random.key(0), 3), batch=2).v.shape
         (2, 3)
     """
-    v = jnp.full((batch, *params.sensitivity.shape), REST, params.sensitivity.dtype)
-    return IzhikevichState(v, jax.lax.stop_gradient(params.sensitivity)[None, :] * v, jnp.zeros_like(v))
+    silent = at_zero(batch, params.sensitivity)
+    v = jnp.full_like(silent, REST)
+    return IzhikevichState(v, jax.lax.stop_gradient(wide(params.sensitivity))[None, :] * v, silent)
 
 
 def izhikevich_step(
@@ -120,7 +122,7 @@ def izhikevich_step(
     return advance(integrate, fire, config.surrogate, params, state, inputs)
 
 
-@rounded_once("izhikevich_step")
+@computed_wide("izhikevich_step")
 def izhikevich_integrate(
     params: IzhikevichParams,
     state: IzhikevichState,
@@ -132,7 +134,7 @@ def izhikevich_integrate(
     return _evolve(aligned(params, inputs), state, inputs, config)[0], izhikevich_threshold(params)
 
 
-@rounded_once("izhikevich_step")
+@computed_wide("izhikevich_step")
 def izhikevich_fire(
     params: IzhikevichParams,
     state: IzhikevichState,

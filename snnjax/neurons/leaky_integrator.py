@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from snnjax._check import check_integer
 from snnjax.neurons._constants import Constant, check_decays, draw_raw_decay, raw_to_decay
-from snnjax.neurons._neuron import Neuron, align, assemble, config_of, learned, rounded_once
+from snnjax.neurons._neuron import Neuron, align, assemble, at_zero, computed_wide, config_of, learned
 
 
 class LeakyIntegratorConfig(NamedTuple):
@@ -51,13 +51,13 @@ def leaky_integrator_init(
 
 
 def leaky_integrator_state(params: LeakyIntegratorParams, batch: int) -> LeakyIntegratorState:
-    """The membrane at 0, in the dtype of the parameters.
+    """The membrane at 0, in float32 at least.
 
     Example:
         >>> leaky_integrator_state(leaky_integrator_init(jax.random.key(0), 3), batch=2).v.shape
         (2, 3)
     """
-    return LeakyIntegratorState(jnp.zeros((batch, *params.raw_decay.shape), params.raw_decay.dtype))
+    return LeakyIntegratorState(at_zero(batch, params.raw_decay))
 
 
 def leaky_integrator_step(
@@ -81,10 +81,10 @@ def leaky_integrator_step(
         Array([[1.5]], dtype=float32)
     """
     v = leaky_integrator_integrate(params, state, inputs, config=config)[0]
-    return LeakyIntegratorState(v), v
+    return LeakyIntegratorState(v), v.astype(inputs.dtype)
 
 
-@rounded_once("leaky_integrator_step")
+@computed_wide("leaky_integrator_step")
 def leaky_integrator_integrate(
     params: LeakyIntegratorParams,
     state: LeakyIntegratorState,

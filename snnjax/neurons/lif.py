@@ -25,7 +25,7 @@ from snnjax.neurons._membrane import (
     integrate_membrane,
     step_membrane,
 )
-from snnjax.neurons._neuron import Neuron, assemble, config_of, learned
+from snnjax.neurons._neuron import Neuron, assemble, at_zero, config_of, learned
 from snnjax.surrogates import Surrogate, as_surrogate
 
 DEFAULT = LIFConfig()
@@ -69,20 +69,20 @@ def lif_init(
 
 
 def lif_state(params: LIFParams, batch: int) -> LIFState:
-    """The membrane at 0, in the dtype of the parameters.
+    """The membrane at 0, in float32 at least.
 
     Example:
         >>> lif_state(lif_init(jax.random.key(0), 3), batch=2).v.shape
         (2, 3)
     """
-    return LIFState(jnp.zeros((batch, *params.threshold.shape), params.threshold.dtype))
+    return LIFState(at_zero(batch, params.threshold))
 
 
 def lif_constants(params: LIFParams, config: LIFConfig) -> Constants:
     """The physical ``(decay, threshold, gain)`` that the ops take, of the shapes in `params`.
 
-    ``decay = sigmoid(raw_decay)``; ``gain = 1 - decay`` if `config.normalize`, else 1. The gradient of what
-    `config` does not learn is stopped.
+    ``decay = sigmoid(raw_decay)``; ``gain = 1 - decay`` if `config.normalize`, else 1, both in float32 at least. The
+    gradient of what `config` does not learn is stopped.
 
     Example:
         >>> decay, threshold, gain = lif_constants(lif_init(jax.random.key(0), 1, decay=0.5), LIFConfig())
@@ -90,12 +90,8 @@ def lif_constants(params: LIFParams, config: LIFConfig) -> Constants:
         0.5
     """
     decay = learned(raw_to_decay(wide(params.raw_decay)), config.learn_decay)
-    # Before it is rounded, so that a gain survives where a decay rounds to 1.
     gain = 1 - decay if config.normalize else jnp.ones_like(decay)
-    dtype = params.raw_decay.dtype
-    return Constants(
-        decay.astype(dtype), learned(params.threshold, config.learn_threshold), gain.astype(dtype)
-    )
+    return Constants(decay, learned(params.threshold, config.learn_threshold), gain)
 
 
 def lif_step(

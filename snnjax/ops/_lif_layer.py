@@ -39,7 +39,7 @@ class LayerConstants(NamedTuple):
 class LayerRun(NamedTuple):
     """A layer over all time steps, arrays ``[time, batch, neurons]``."""
 
-    v: Array  # the membranes after each step
+    v: Array  # the membranes after each step, in the dtype of sums
     listed: Array | None  # bool, the neurons in the capped lists; None without capacity
 
 
@@ -105,7 +105,10 @@ def layer_forward(
     constants: LayerConstants,
     switches: LayerSwitches,
 ) -> tuple[LayerRun, tuple[Array, Array | None]]:
-    """Run a layer from its first membrane and (recurrent layers) spikes; yields also the last of both."""
+    """Run a layer from its first membrane and (recurrent layers) spikes; yields also the last of both.
+
+    Membranes are carried in the dtype of sums: in bfloat16 a small current would vanish beside them.
+    """
     is_recurrent = constants.recurrent is not None
 
     def step(carry: tuple[Array, Any], xs: tuple[Array, Array | None]) -> tuple[Any, Any]:
@@ -114,12 +117,12 @@ def layer_forward(
         if constants.recurrent is not None:
             total = total + dense_product(spikes, constants.recurrent)
         u = reset(v, constants, switches)
-        v_new = (_row(constants.decay) * u + _row(constants.gain) * total).astype(v.dtype)
-        v_new = _choose(inside, v_new, v)
+        v_new = _choose(inside, _row(constants.decay) * u + _row(constants.gain) * total, v)
         if not is_recurrent:
             return (v_new, None), (v_new,)
         listed = listed_mask(v_new, inside, constants, switches)
-        spikes = _choose(inside, listed_spikes(v_new, None, listed, constants, switches), spikes)
+        fired = listed_spikes(v_new, None, listed, constants, switches, spikes.dtype)
+        spikes = _choose(inside, fired, spikes)
         return (v_new, spikes), (v_new, listed)
 
     last, history = jax.lax.scan(step, first, (current, valid))
@@ -130,10 +133,15 @@ def layer_forward(
 
 
 def listed_spikes(
-    v: Array, valid: Array | None, listed: Array | None, constants: LayerConstants, switches: LayerSwitches
+    v: Array,
+    valid: Array | None,
+    listed: Array | None,
+    constants: LayerConstants,
+    switches: LayerSwitches,
+    dtype: Any,
 ) -> Array:
-    """The spikes that reach other neurons, dense, in the dtype of `v`."""
-    spikes = fire(v, constants.threshold, switches.surrogate).astype(v.dtype)
+    """The spikes that reach other neurons, dense."""
+    spikes = fire(v, constants.threshold, switches.surrogate).astype(dtype)
     if listed is not None:
         return jnp.where(listed, spikes, 0)
     return spikes if valid is None else jnp.where(valid[..., None], spikes, 0)
@@ -188,7 +196,7 @@ def layer_backward(
         g_v = g_direct + g_reset + through_spike
         g_before = None
         if constants.recurrent is not None:
-            g_before = wide(jnp.matmul((gain * g_v).astype(v.dtype), constants.recurrent.T))
+            g_before = wide(jnp.matmul((gain * g_v).astype(g_listed.dtype), constants.recurrent.T))
         new = (jnp.zeros_like(g_v), decay * g_v, g_before, g_threshold + g_reset_threshold - through_spike)
         kept = jax.tree.map(lambda n, old: _choose(inside, n, old), new, carry)
         return kept, _choose(inside, g_v, jnp.zeros_like(g_v))
@@ -198,39 +206,40 @@ def layer_backward(
     xs = (ran.v, g_spikes, ran.listed, valid)
     (g_direct, g_u, g_carried, g_threshold), g_v = jax.lax.scan(step, start, xs, reverse=True)
     g_reset, g_reset_threshold = _through_reset(g_u, first[0], constants, switches)
-    g_current, g_constants = _parameter_cotangents(g_v, ran, first, current, valid, constants, switches)
+    g_current = (gain[None] * g_v).astype(g_spikes.dtype)
+    g_constants = _constant_cotangents(g_v, g_current, ran, first, current, valid, constants, switches)
     g_threshold = _reduce(g_threshold + g_reset_threshold, constants.threshold)
     return LayerCotangents(
         g_current,
         g_constants._replace(threshold=g_threshold),
         v=(g_direct + g_reset).astype(first[0].dtype),
-        spikes=None if g_carried is None else g_carried.astype(first[0].dtype),
+        spikes=None if g_carried is None else g_carried.astype(g_spikes.dtype),
     )
 
 
-def _parameter_cotangents(
+def _constant_cotangents(
     g_v: Array,
+    g_current: Array,
     ran: LayerRun,
     first: tuple[Array, Array | None],
     current: Array,
     valid: Array | None,
     constants: LayerConstants,
     switches: LayerSwitches,
-) -> tuple[Array, LayerConstants]:
-    """The cotangents of the current and of the constants but the threshold, from those of the membranes, ``g_v``.
+) -> LayerConstants:
+    """The cotangents of the constants but the threshold, from those of the membranes, ``g_v``, and of the current.
 
-    All steps at once: ``g_v`` is ``[time, batch, neurons]``.
+    All steps at once: both are ``[time, batch, neurons]``.
     """
     v_before = jnp.concatenate([first[0][None], ran.v])[:-1]
-    g_current = (wide(constants.gain)[None, None, :] * g_v).astype(ran.v.dtype)
     recurrent = None
     if constants.recurrent is not None and first[1] is not None:
-        spikes = listed_spikes(ran.v, valid, ran.listed, constants, switches)
+        spikes = listed_spikes(ran.v, valid, ran.listed, constants, switches, g_current.dtype)
         spikes = jnp.concatenate([first[1][None], spikes])[:-1]
         recurrent = outer(spikes, g_current).astype(constants.recurrent.dtype)
         rows = dense_product(rows_of(spikes), constants.recurrent)
         current = current + rows.reshape(current.shape)
-    return g_current, LayerConstants(
+    return LayerConstants(
         recurrent,
         decay=_reduce(jnp.sum(g_v * reset(v_before, constants, switches), axis=0), constants.decay),
         threshold=constants.threshold,

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array
 
 from snnjax._check import check, check_choice, check_float_array, check_integer, check_shape
+from snnjax._types import sum_dtype
 from snnjax.ops.lif_step import RESETS
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
 
@@ -115,11 +116,11 @@ def check_state(state: Any, batch: int, layers: tuple[Any, ...], readout: Any) -
         _OWN_STATE,
     )
     check(len(state.v) == len(layers), _OP, "state.v", f"hold {len(layers)} layers", len(state.v), _OWN_STATE)
-    for layer, *arrays in zip(layers, state.v, state.spikes, strict=True):
-        for array in arrays:
-            if array is not None:
-                shape = (batch, layer.weights.shape[1])
-                _check_state_array("state", array, shape, "batch, neurons", layer.weights.dtype)
+    for layer, v, spikes in zip(layers, state.v, state.spikes, strict=True):
+        shape, dtype = (batch, layer.weights.shape[1]), layer.weights.dtype
+        _check_state_array("state.v", v, shape, "batch, neurons", sum_dtype(dtype))
+        if spikes is not None:
+            _check_state_array("state.spikes", spikes, shape, "batch, neurons", dtype)
     has_readout = state.readout is not None
     check(
         has_readout == (readout is not None),
@@ -131,11 +132,11 @@ def check_state(state: Any, batch: int, layers: tuple[Any, ...], readout: Any) -
     )
     if has_readout:
         shape = (batch, readout.weights.shape[1])
-        dtype = readout.weights.dtype
+        dtype = sum_dtype(readout.weights.dtype)
         _check_state_array("state.readout", state.readout, shape, "batch, outputs", dtype)
 
 
 def _check_state_array(argument: str, array: Any, shape: tuple[int, ...], axes: str, dtype: Any) -> None:
     check_shape(_OP, argument, array, shape, axes, _OWN_STATE)
-    same = array.dtype == dtype
-    check(same, _OP, argument, f"have the dtype of the weights, {dtype.name}", array.dtype.name, _OWN_STATE)
+    name = jnp.dtype(dtype).name
+    check(array.dtype == dtype, _OP, argument, f"have dtype {name}", array.dtype.name, _OWN_STATE)

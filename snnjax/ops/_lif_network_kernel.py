@@ -101,7 +101,8 @@ def _call(operands: Operands, switches: Switches, groups: int) -> tuple[Results,
 
     def record(neurons: int, capacity: int | None) -> Any:
         bits = array(time, batch, -(-neurons // 8), dtype=jnp.uint8)
-        return LayerRecord(array(time, batch, neurons), bits, None if capacity is None else bits)  # pyright: ignore
+        v = array(time, batch, neurons, dtype=jnp.bfloat16 if dtype == jnp.bfloat16 else sum_dtype(dtype))
+        return LayerRecord(v, bits, None if capacity is None else bits)  # pyright: ignore
 
     def _input_record() -> Any:
         if isinstance(operands.inputs, tuple):
@@ -119,8 +120,8 @@ def _call(operands: Operands, switches: Switches, groups: int) -> tuple[Results,
         tuple(array(batch, neurons, dtype=sum_dtype(dtype)) for neurons, _ in layers),
         tuple(array(batch, dtype=jnp.int32) for _ in layers),
         tuple(spikes(*layer) for layer in layers) if switches.record_spikes else (),
-        jax.tree.map(lambda first: array(*first.shape[1:]), operands.first),
-        None if operands.readout is None else array(batch, outputs),
+        jax.tree.map(lambda first: array(*first.shape[1:], dtype=first.dtype), operands.first),
+        None if operands.readout is None else array(batch, outputs, dtype=sum_dtype(dtype)),
     )
     kept = (
         Record(_input_record(), tuple(record(*layer) for layer in layers)) if switches.keeps_record else None
@@ -152,19 +153,18 @@ def _call_backward(arguments: BackwardArguments, static: tuple[Switches, Needs],
     switches, needs = static
     operands = arguments.operands
     needed = jax.tree.unflatten(jax.tree.structure(operands), needs.operands)
-    dtype = operands.linears[0].weights.dtype
     wanted: list[bool] = []
     shapes: list[jax.ShapeDtypeStruct] = []
 
-    def want(like: Array, is_needed: bool, width: int | None = None) -> int | None:
+    def want(like: Any, is_needed: bool, width: int | None = None) -> int | None:
         """The place of a result among those of the kernel, None if it is not needed; `width`: one float32 a neuron."""
         wanted.append(is_needed)
         return _place(like, is_needed, width)
 
-    def _place(like: Array, is_needed: bool, width: int | None = None) -> int | None:
+    def _place(like: Any, is_needed: bool, width: int | None = None) -> int | None:
         if not is_needed:
             return None
-        own = (like.shape[1:], dtype) if width is None else ((width,), jnp.float32)
+        own = (like.shape[1:], like.dtype) if width is None else ((width,), jnp.float32)
         shapes.append(jax.ShapeDtypeStruct((groups, *own[0]), own[1]))
         return len(shapes) - 1
 
@@ -183,7 +183,8 @@ def _places(operands: Operands, needed: Operands, want: Any, place: Any) -> list
     """Asks for every cotangent, in the order of the leaves; states always have one."""
     inputs = jax.tree.leaves(operands.inputs)[-1]
     floating = jnp.issubdtype(inputs.dtype, jnp.floating)
-    places = [want(inputs, floating and jax.tree.leaves(needed.inputs)[-1])]
+    as_weights = jax.ShapeDtypeStruct(inputs.shape, operands.linears[0].weights.dtype)
+    places = [want(as_weights, floating and jax.tree.leaves(needed.inputs)[-1])]
     for linear, need in zip(operands.linears, needed.linears, strict=True):
         places += [want(*pair) for pair in zip(jax.tree.leaves(linear), jax.tree.leaves(need), strict=True)]
     for constants, need, linear in zip(operands.constants, needed.constants, operands.linears, strict=True):

@@ -51,10 +51,10 @@ class Operands(NamedTuple):
 
     inputs: Any  # [time, batch, inputs], or the ids and values of lists [time, batch, capacity]
     linears: tuple[Linear, ...]  # one per layer
-    constants: tuple[LayerConstants, ...]
+    constants: tuple[LayerConstants, ...]  # in the dtype of sums but for recurrent weights, as the read-out's
     readout: Readout | None
     first: tuple[tuple[Array, Array | None], ...]  # membrane and spikes [batch, neurons] of each layer
-    first_readout: Array | None  # [batch, outputs]
+    first_readout: Array | None  # [batch, outputs], in the dtype of sums, as all membranes
     lengths: Array | None  # int32 [batch]
 
 
@@ -81,7 +81,7 @@ class Results(NamedTuple):
 class LayerRecord(NamedTuple):
     """What the backward pass needs of the forward pass of a layer, marks as one bit a neuron (`packed`)."""
 
-    v: Array  # [time, batch, neurons], the membranes after each step
+    v: Array  # [time, batch, neurons], the membranes after each step (`recorded_membranes`)
     spikes: Array  # uint8 [time, batch, ceil(neurons / 8)], the listed spikes
     listed: Array | None  # likewise, all listed neurons; None without capacity
 
@@ -98,6 +98,26 @@ class Record(NamedTuple):
 
     inputs: InputRecord | None  # of dense inputs
     layers: tuple[LayerRecord, ...]
+
+
+def recorded_membranes(v: Array, threshold: Array, dtype: Any) -> Array:
+    """What the backward pass of a network of this dtype keeps of membranes.
+
+    Of a bfloat16 network their distance to the threshold, in bfloat16: half the memory of membranes in float32. The
+    membrane itself, so rounded, would change sides of the threshold, and with it resets and spikes. Its distance keeps
+    its sign, and the surrogate and the second threshold see it to 8 bits.
+    """
+    return (v - _origin(threshold, v)).astype(dtype) if dtype == jnp.bfloat16 else v
+
+
+def membranes_of(record: Array, threshold: Array) -> Array:
+    """The membranes that `recorded_membranes` recorded: above the threshold if and only if they were."""
+    return wide(record) + _origin(threshold, record) if record.dtype == jnp.bfloat16 else record
+
+
+def _origin(threshold: Array, like: Array) -> Array:
+    """What distances are taken from: from an infinite threshold all would be the same."""
+    return jnp.where(jnp.isfinite(threshold), threshold, 0).reshape((1,) * (like.ndim - 1) + (-1,))
 
 
 class Needs(NamedTuple):
@@ -123,22 +143,23 @@ def unpacked(bits: Array, num_neurons: int) -> Array:
 
 def forward(operands: Operands, switches: Switches) -> tuple[Results, Record | None]:
     """Run the network over all time steps; yields also the record if the switches ask for it."""
-    x = dense_inputs(operands)
+    x, dtype = dense_inputs(operands), operands.linears[0].weights.dtype
     inputs = None if isinstance(operands.inputs, tuple) else _input_record(x)
     valid = _valid(operands, x.shape[0])
     counts, dropped, spikes, last, records = [], [], [], [], []
     for linear, constants, first, layer in zip(*operands[1:3], operands.first, switches.layers, strict=True):
         current = apply_linear(x, linear)
         ran, end = layer_forward(current, valid, first, constants, layer)
-        x = listed_spikes(ran.v, valid, ran.listed, constants, layer)
-        true_spikes = listed_spikes(ran.v, valid, None, constants, layer)
+        x = listed_spikes(ran.v, valid, ran.listed, constants, layer, dtype)
+        true_spikes = listed_spikes(ran.v, valid, None, constants, layer, dtype)
         counts.append(jnp.sum(wide(true_spikes), axis=0))
         dropped.append(_dropped(true_spikes, layer.capacity))
         if switches.record_spikes:
             spikes.append(_recorded(x, true_spikes, ran, constants, layer))
         last.append(end)
         listed = None if ran.listed is None else packed(ran.listed)
-        records.append(LayerRecord(ran.v, packed(x > 0), listed))
+        v = recorded_membranes(ran.v, constants.threshold, dtype)
+        records.append(LayerRecord(v, packed(x > 0), listed))
     output, last_readout = x, None
     if operands.readout is not None:
         output, last_readout = _leaky_forward(apply_linear(x, operands.readout.linear), valid, operands)
@@ -197,7 +218,7 @@ def _recorded(
     ids, values = spike_lists(v, constants.threshold[None, :], listed & above, listed & ~above, selection)
     return Lists(
         ids.reshape(*axes, layer.capacity),
-        values.reshape(*axes, layer.capacity),
+        values.reshape(*axes, layer.capacity).astype(x.dtype),
         jnp.sum(true_spikes > 0, axis=-1, dtype=jnp.int32),
         jnp.sum(ran.listed, axis=-1, dtype=jnp.int32),
     )
@@ -210,9 +231,9 @@ def _leaky_forward(current: Array, valid: Array | None, operands: Operands) -> t
 
     def step(v: Array, xs: tuple[Array, Array | None]) -> tuple[Array, Array]:
         total, inside = xs
-        v_new = (decay * wide(v) + gain * total).astype(v.dtype)
+        v_new = decay * v + gain * total
         v_new = v_new if inside is None else jnp.where(inside[:, None], v_new, v)
-        return v_new, v_new
+        return v_new, v_new.astype(readout.linear.weights.dtype)
 
     last, output = jax.lax.scan(step, first, (current, valid))
     return output, last
@@ -233,7 +254,8 @@ def _leaky_backward(
         return jnp.where(inside[:, None], decay * g, g), jnp.where(inside[:, None], g, 0)
 
     g_first, g_v = jax.lax.scan(step, wide(g_last), (g_output, valid), reverse=True)
-    before = wide(jnp.concatenate([first[None], output])[:-1])
+    # The rounded output will do for the membranes: the gradient of the decay alone asks for them.
+    before = jnp.concatenate([first[None], wide(output)])[:-1]
     g_decay, g_gain = (jnp.sum(g_v * factor, axis=(0, 1)) for factor in (before, current))
     constants = [
         (jnp.sum(g, keepdims=True) if like.shape == (1,) else g).astype(like.dtype)
@@ -274,8 +296,8 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Op
     xs, runs = [dense_inputs(operands)], []
     for own, constants, layer in zip(record.layers, operands.constants, switches.layers, strict=True):
         listed = None if own.listed is None else unpacked(own.listed, own.v.shape[-1])
-        runs.append(LayerRun(own.v, listed))
-        xs.append(listed_spikes(own.v, valid, listed, constants, layer))
+        runs.append(LayerRun(membranes_of(own.v, constants.threshold), listed))
+        xs.append(listed_spikes(runs[-1].v, valid, listed, constants, layer, xs[0].dtype))
     g_x, readout, g_first_readout = _readout_backward(xs[-1], valid, arguments)
     linears, constants, first = [], [], []
     for index in reversed(range(len(switches.layers))):

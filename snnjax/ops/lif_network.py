@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
 from snnjax import _dispatch
+from snnjax._types import sum_dtype
 from snnjax.ops import _lif_network_checks as checks
 from snnjax.ops._chunks import in_chunks
 from snnjax.ops._lif_layer import LayerConstants, LayerSwitches
@@ -56,7 +57,7 @@ class LeakyReadout(NamedTuple):
 
 
 class LIFNetworkState(NamedTuple):
-    """What a network carries from one piece of a sequence to the next."""
+    """What a network carries from one piece of a sequence to the next: membranes in float32 at least."""
 
     v: tuple[Float[Array, "batch neurons"], ...]  # the membranes of each layer
     spikes: tuple[Float[Array, "batch neurons"] | None, ...]  # the last listed spikes of recurrent layers
@@ -103,7 +104,8 @@ def lif_network(
     Args:
         inputs: spikes or currents ``[time, batch, inputs]`` of any numeric dtype, or `SparseSpikes` with the leading
             axes ``[time, batch]``. Time 0 returns the state unchanged.
-        layers: `LIFLayer`\ s; the dtype of their weights is the dtype of the op.
+        layers: `LIFLayer`\ s; the dtype of their weights is the dtype of the op. Constants and membranes are of
+            float32 at least: results alone are rounded to bfloat16.
         readout: a `LeakyReadout`; None takes the spikes of the last layer, which is then fully listed.
         state: from an earlier call, to run a long sequence in pieces; None starts from 0.
         lengths: steps of each sequence. The state freezes behind the end, and padded steps count nowhere.
@@ -167,13 +169,15 @@ def lif_network_state(
         (2, 3)
     """
 
-    def zeros(layer: LIFLayer | LeakyReadout) -> Array:
-        return jnp.zeros((batch, layer.weights.shape[1]), layer.weights.dtype)
+    def zeros(layer: LIFLayer | LeakyReadout, dtype: Any) -> Array:
+        return jnp.zeros((batch, layer.weights.shape[1]), dtype)
 
-    spikes = tuple(None if layer.recurrent is None else zeros(layer) for layer in layers)
-    return LIFNetworkState(
-        tuple(zeros(layer) for layer in layers), spikes, None if readout is None else zeros(readout)
-    )
+    def membranes(layer: LIFLayer | LeakyReadout) -> Array:
+        return zeros(layer, sum_dtype(layer.weights.dtype))
+
+    spikes = tuple(None if layer.recurrent is None else zeros(layer, layer.weights.dtype) for layer in layers)
+    last = None if readout is None else membranes(readout)
+    return LIFNetworkState(tuple(membranes(layer) for layer in layers), spikes, last)
 
 
 def _switches(
@@ -230,7 +234,7 @@ def _operands(
 
 
 def _constants(layer: LIFLayer | LeakyReadout, v: Any) -> tuple[Array, Array, Array]:
-    """Decay, threshold and gain as ``[1 | neurons]``."""
+    """Decay, threshold and gain as ``[1 | neurons]``, in the dtype of the membranes: a rounded decay near 1 is 1."""
     decay = per_neuron("lif_network", "decay", layer.decay, v)
     threshold = per_neuron("lif_network", "threshold", getattr(layer, "threshold", 0.0), v)
     gain = 1 - decay if layer.gain is None else per_neuron("lif_network", "gain", layer.gain, v)

@@ -10,7 +10,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from snnjax import _dispatch
 from snnjax._check import check, check_choice, check_float_array, check_shape
-from snnjax._types import wide
+from snnjax._types import sum_dtype, wide
 from snnjax.ops._lif_step_kernel import BACKWARD_KERNEL, KERNEL
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, as_surrogate
@@ -64,8 +64,9 @@ def lif_step(
     * ``inclusive=True``: every ``>`` above is ``>=``.
 
     Args:
-        v: membrane, 0 in the beginning, in units of the threshold's.
-        current: input of this step.
+        v: membrane, 0 in the beginning, in units of the threshold's; of the dtype in which `current` adds up: float32,
+            or float64 for float64. In bfloat16 a small current would vanish beside it.
+        current: input of this step, of any floating dtype.
         decay: share of the membrane kept per step, scalar or ``[neurons]``.
         threshold: scalar or ``[neurons]``.
         gain: scalar or ``[neurons]``; None is ``1 - decay``.
@@ -74,8 +75,7 @@ def lif_step(
         implementation: None chooses; "reference" takes the jnp reference, and "cpu" the compiled kernel or raises.
 
     Returns:
-        The new membrane and the spikes (0 or 1), in the shape and dtype of `v`; sums run in float32 (float64 for
-        float64) and round once.
+        The new membrane in the dtype of `v`, and the spikes (0 or 1) in that of `current`.
 
     Raises:
         ValueError: for shapes that do not fit, integer dtypes, unknown switches, and an implementation that is unknown
@@ -100,10 +100,10 @@ def lif_step(
     constants = [per_neuron("lif_step", n, c, v) for n, c in (("decay", decay), ("threshold", threshold))]
     constants.append(1 - constants[0] if gain is None else per_neuron("lif_step", "gain", gain, v))
     flat = (int(np.prod(v.shape[:-1])), v.shape[-1])
-    operands = _dispatch.vary_alike([v.reshape(flat), current.reshape(flat), *constants])
+    operands = _dispatch.vary_alike([v.reshape(flat), wide(current).reshape(flat), *constants])
     results: Any = _lif_step(tuple(operands), convention, implementation)
     v_new, spikes = results
-    return v_new.reshape(v.shape), spikes.reshape(v.shape)
+    return v_new.reshape(v.shape), spikes.reshape(v.shape).astype(current.dtype)
 
 
 def per_neuron(op: str, argument: str, value: ArrayLike, v: Array) -> Array:
@@ -126,14 +126,14 @@ def _check_arguments(v: Array, current: Array, convention: LIFConvention) -> Non
     check_float_array("lif_step", "v", v)
     check(v.ndim > 0, "lif_step", "v", "have an axis of neurons", "a scalar", "Pass v[neurons]")
     check_shape("lif_step", "current", current, v.shape, "..., neurons", "Give it the shape of v")
-    same = current.dtype == v.dtype
+    dtype = jnp.dtype(sum_dtype(current.dtype))
     check(
-        same,
+        v.dtype == dtype,
         "lif_step",
-        "current",
-        f"have the dtype of v, {v.dtype.name}",
-        current.dtype.name,
-        "Cast one of them",
+        "v",
+        f"have dtype {dtype.name}, in which a current of {current.dtype.name} adds up",
+        v.dtype.name,
+        f"Cast it with v.astype(jnp.{dtype.name})",
     )
     check_choice("lif_step", "reset", convention.reset, RESETS)
     check_choice("lif_step", "reset_time", convention.reset_time, RESET_TIMES)
@@ -151,8 +151,7 @@ def _check_arguments(v: Array, current: Array, convention: LIFConvention) -> Non
 
 def _definition(operands: tuple[Array, ...], convention: LIFConvention) -> tuple[Array, Array]:
     """The equations of the docstring on v, current ``[batch, neurons]`` and constants ``[1 | neurons]``."""
-    dtype = operands[0].dtype
-    v, current, decay, threshold, gain = (wide(o) if o.ndim == 2 else wide(o)[None, :] for o in operands)
+    v, current, decay, threshold, gain = (o if o.ndim == 2 else o[None, :] for o in operands)
 
     def fire(membrane: Array) -> Array:
         return spike(membrane - threshold, convention.surrogate, inclusive=convention.inclusive)
@@ -164,17 +163,15 @@ def _definition(operands: tuple[Array, ...], convention: LIFConvention) -> tuple
         ]
 
     if convention.reset_time == "immediate":
-        charged = (decay * v + gain * current).astype(dtype).astype(v.dtype)
+        charged = decay * v + gain * current
         spikes = fire(charged)
-        return reset(charged, spikes).astype(dtype), spikes.astype(dtype)
+        return reset(charged, spikes), spikes
     before = fire(v)
     if convention.reset_time == "before_decay":
         v_new = decay * reset(v, before) + gain * current
     else:
         v_new = reset(decay * v + gain * current, before)
-    v_new = v_new.astype(dtype)
-    spikes = before if convention.spike_from == "old" else fire(v_new.astype(v.dtype))
-    return v_new, spikes.astype(dtype)
+    return v_new, before if convention.spike_from == "old" else fire(v_new)
 
 
 def _backward(

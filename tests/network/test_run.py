@@ -12,7 +12,7 @@ import pytest
 
 from snnjax import Network, SparseSpikes, _dispatch, layer, leaky_readout, network, neurons, spiking_readout
 from tests.network.helpers import BATCH, INPUTS, STEPS, initial, random_spikes, with_gradients
-from tests.ops.common import assert_same, jit
+from tests.ops.common import assert_near, assert_same, jit
 
 # The module, which the function of the same name hides.
 MODULE = importlib.import_module("snnjax.network")
@@ -77,6 +77,26 @@ def test_both_ways_through_a_network_agree(name: str, monkeypatch: pytest.Monkey
     assert all(0.01 < float(jnp.mean(each)) < 0.6 for each in fused[0].activity)
     drops = sum(int(jnp.sum(each)) for each in fused[0].dropped)
     assert (drops > 0) == name.startswith(("lists", "spiking"))
+
+
+@pytest.mark.parametrize("capacity", [None, 3])
+def test_both_ways_agree_in_bfloat16(capacity: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slow neurons and a slow read-out, whose gains a rounded decay would halve or take away."""
+    slow = neurons.lif((0.95, 0.999), (0.02, 0.05), learn_decay=True)
+    last = leaky_readout(3, decay=0.999, learn_decay=True)
+    net = network(INPUTS, [layer(8, slow, capacity=capacity, recurrent=True), layer(6, slow)], last)
+    params, inputs = initial(net, dtype=jnp.bfloat16), random_spikes(0.3)
+    arguments = (params, net.initial_state(params, BATCH), inputs)
+    fused, (_, fused_gradients) = jit(with_gradients(net.apply))(*arguments)
+    monkeypatch.setattr(MODULE, "is_plain", lambda _: False)
+    layered, (_, layered_gradients) = jit(with_gradients(net.apply))(*arguments)
+    assert float(jnp.mean(fused[0].activity[1])) > 0.01
+    # Sums in another order: a bit of float32 in membranes, of bfloat16 where they are rounded.
+    assert_same(fused[1], layered[1], **TOLERANCE)
+    assert_same(fused[0]._replace(output=0), layered[0]._replace(output=0), **TOLERANCE)
+    assert_same(fused[0].output, layered[0].output, rtol=2**-7)
+    # Fused, cotangents are rounded between layers, and distances to the threshold where they are recorded.
+    assert_near(fused_gradients, layered_gradients, 0.03)
 
 
 @pytest.mark.parametrize(

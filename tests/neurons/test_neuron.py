@@ -15,6 +15,7 @@ from snnjax import neurons
 from snnjax.ops import select_spikes
 from snnjax.surrogates import boxcar
 from tests.neurons.models import MODELS, SPIKING, VARIANTS, smooth, unroll
+from tests.ops.common import assert_same
 
 KEY = jax.random.key(0)
 every_model = pytest.mark.parametrize("name", MODELS)
@@ -136,15 +137,39 @@ def test_shapes_and_dtypes_are_kept(name: str, batch: int, width: int, dtype: st
     assert (spikes.shape, spikes.dtype.name) == ((batch, width), dtype)
     shapes = [jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), s) for s in (state, after)]
     assert shapes[0] == shapes[1]
+    wide = "float64" if dtype == "float64" else "float32"
+    assert {leaf.dtype.name for leaf in jax.tree.leaves(after)} <= {wide, "int32"}
+
+
+# Of two programs XLA may multiply and add at once in one alone.
+ULP = {"rtol": 1e-5, "atol": 1e-6}
 
 
 @pytest.mark.parametrize("name", ["lif", "adaptive_lif", "adlif", "current_lif"])
-def test_bfloat16_rounds_once_a_step(name: str) -> None:
+def test_bfloat16_rounds_spikes_alone(name: str) -> None:
+    """States are those of the same parameters and inputs in float32; inputs may come in float32."""
     neuron, params, state, inputs = tiny(name, jnp.bfloat16)
-    wide = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), (params, state, inputs[0]))
-    after, narrow = neuron.step(params, state, inputs[0])[0].v, neuron.step(*wide)[0].v
-    # Half a unit in the last place of bfloat16's 8 bits is 2^-9: of the gain, of a synaptic current, of the result.
-    np.testing.assert_allclose(after.astype(jnp.float32), narrow, rtol=3 * 2**-9)
+    wide = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), (params, state, inputs))
+    run = jax.jit(functools.partial(unroll, neuron))
+    expected, spikes = run(*wide)
+    for currents in (inputs, wide[2]):
+        after, narrow = run(params, state, currents)
+        assert_same(after, expected, **ULP)
+        assert narrow.dtype == currents.dtype
+        assert_same(narrow, spikes)
+
+
+@pytest.mark.parametrize("name", ["lif", "lif inclusive", "current_lif", "adaptive_lif", "refractory lif"])
+def test_slow_membranes_rise_in_bfloat16(name: str) -> None:
+    """With a decay of 0.998 a constant input of 1.5 lets a neuron fire three times in 2,000 steps, as in float32."""
+    neuron = VARIANTS[name].build(decay=0.998)
+    params = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), neuron.init(KEY, 1))
+    wide = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), params)
+    inputs = jnp.full((2000, 1, 1), 1.5)
+    run = jax.jit(lambda params, inputs: unroll(neuron, params, neuron.initial_state(params, 1), inputs))
+    expected, spikes = run(wide, inputs)
+    assert int(jnp.sum(spikes)) in (2, 3)
+    assert_same(run(params, inputs.astype(jnp.bfloat16)), (expected, spikes), **ULP)
 
 
 @pytest.mark.parametrize("name", ["lif", "adaptive_lif", "izhikevich"])

@@ -80,8 +80,10 @@ def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
         spikes[0] = _sparse(rng, (form.batch, form.widths[0]), low=-8, high=16)
     membranes = tuple(dyadic(rng, -16, 32, form.batch, width) for width in form.widths)
     last = None if readout is None else dyadic(rng, -8, 8, form.batch, form.outputs)
-    state = LIFNetworkState(membranes, tuple(spikes), last)
-    parameters = jax.tree.map(lambda leaf: leaf.astype(form.dtype), (layers, readout, state))
+    layers, readout, spikes = jax.tree.map(
+        lambda leaf: leaf.astype(form.dtype), (layers, readout, tuple(spikes))
+    )
+    parameters = layers, readout, LIFNetworkState(membranes, spikes, last)
     lengths = jnp.asarray(rng.integers(-1, form.steps + 2, form.batch), jnp.int32) if form.lengths else None
     second = [float(rng.choice([-np.inf, 0.0, 0.25, 0.5, np.inf])) for _ in form.widths]
     return (_inputs(form, rng), *parameters, lengths, jnp.array(second, form.dtype))

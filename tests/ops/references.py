@@ -1,6 +1,6 @@
 """The ops once more, written down from their definitions in plain NumPy loops and sharing nothing with the library.
 
-Sums run in float64 and are rounded where they are stored, in the dtype of the arguments.
+Sums run in float64 and are rounded where they are stored: membranes in their own dtype, results in that of the weights.
 """
 
 from collections.abc import Callable
@@ -138,7 +138,7 @@ def lif_network(
     """Step by step and sequence by sequence: output, activity, dropped, lists of every layer, state."""
     num_steps, batch = inputs.shape[:2]
     v, carried, out = [list(each) for each in state.v], list(state.spikes), np.array(state.readout)
-    output = np.zeros((num_steps, *out.shape), out.dtype)
+    output = np.zeros((num_steps, *out.shape), readout.weights.dtype)
     counts = [np.zeros(membranes.shape) for membranes in state.v]
     dropped = [np.zeros(batch, np.int32) for _ in layers]
     lists = [_empty_lists(num_steps, batch, *pair) for pair in zip(layers, capacity, strict=True)]

@@ -1,4 +1,4 @@
-"""dtype in = dtype out, nothing is promoted on the way, and a step rounds once."""
+"""dtype in = dtype out, nothing is promoted on the way, and membranes are carried in the dtype of sums."""
 
 from typing import Any
 
@@ -7,9 +7,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import LIFLayer, SparseSpikes, lif_network, spike_matmul
+from snnjax import (
+    LeakyReadout,
+    LIFLayer,
+    SparseSpikes,
+    _targets,
+    lif_network,
+    lif_network_state,
+    lif_step,
+    spike_matmul,
+)
+from snnjax.ops._lif_network_reference import membranes_of, recorded_membranes
 from tests.cases import CASES, Case, as_numpy
 from tests.ops.common import (
+    assert_near,
     assert_same,
     draws,
     float_leaves,
@@ -28,22 +39,36 @@ EACH_DTYPE = [
 ]
 
 
+# Float results in the dtype of sums: membranes, and the activity, which is a mean over time.
+WIDE = {"lif_step": (0,), "lif_network": (1, 3, 5)}
+
+
 def cast(tree: Any, dtype: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf.astype(dtype) if is_float(leaf) else leaf, tree)
 
 
+def cast_arguments(case: Case, arguments: tuple[Any, ...], dtype: Any, wide: Any) -> tuple[Any, ...]:
+    """All in `dtype`, but for membranes."""
+    narrow = list(cast(arguments, dtype))
+    if case.name == "lif_step":
+        narrow[0] = cast(arguments[0], wide)
+    if case.name == "lif_network":
+        state = cast(arguments[3], wide)
+        narrow[3] = narrow[3]._replace(v=state.v, readout=state.readout)
+    return tuple(narrow)
+
+
 @pytest.mark.parametrize("case, dtype", EACH_DTYPE)
 def test_op_keeps_its_dtype(case: Case, dtype: Any) -> None:
-    """Values to the bit: sums are exact in float32, and the reference rounds where a membrane is stored."""
+    """Values to the bit: sums are exact in float32, and only results are rounded."""
     with jax.enable_x64(dtype == jnp.float64):
-        arguments = cast(draws(case, 1, seed=3)[0], dtype)
+        wide = jnp.float64 if dtype == jnp.float64 else jnp.float32
+        arguments = cast_arguments(case, draws(case, 1, seed=3)[0], dtype, wide)
         values, gradients = jit(with_gradient(case.function))(*arguments)
         expected = float_leaves(case.reference(*as_numpy(arguments)))
-        assert_same(values, expected)
-        # Activity is a mean over time, in the dtype of sums: the one float result of [batch, neurons] of lif_network.
-        wide = jnp.float64 if dtype == jnp.float64 else jnp.float32
-        activity = 1 if case.name == "lif_network" else None
-        assert [v.dtype for v in values] == [wide if i == activity else dtype for i in range(len(values))]
+        assert_same(values, [e.astype(v.dtype) for v, e in zip(values, expected, strict=True)])
+        wide_ones = WIDE.get(case.name, ())
+        assert [v.dtype for v in values] == [wide if i in wide_ones else dtype for i in range(len(values))]
         _, floats = of_floats(case.function, arguments)
         assert [g.dtype for g in gradients] == [leaf.dtype for leaf in floats]
         assert all(np.isfinite(g.astype(jnp.float32)).all() for g in gradients)
@@ -55,6 +80,111 @@ def test_many_small_terms_add_up_in_bfloat16() -> None:
     count = jnp.array([513])
     spikes = SparseSpikes(jnp.arange(513, dtype=jnp.uint16)[None], values, count, count, 513)
     assert spike_matmul(spikes, jnp.ones((513, 1), jnp.bfloat16)).tolist() == [[3.0]]
+
+
+IMPLEMENTATIONS = ("reference", "cpu") if _targets.missing() is None else ("reference",)
+
+
+def slow_neuron(implementation: str, dtype: Any, **options: Any) -> Any:
+    """A constant input of 1.5 to a neuron of decay 0.998 for 2,000 steps: `lif_network` with its spikes recorded."""
+    layer = LIFLayer(jnp.full((1, 1), 1.5, dtype), decay=0.998)
+    readout = LeakyReadout(jnp.ones((1, 1), dtype), decay=0.999)
+    inputs = jnp.ones((2000, 1, 1), dtype)
+    options = {"record_spikes": True, "implementation": implementation, **options}
+    return jit(lambda x, layer, readout, state: lif_network(x, [layer], readout, state, **options)), (
+        inputs,
+        layer,
+        readout,
+        lif_network_state(1, [layer], readout),
+    )
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_slow_membranes_rise_in_bfloat16_as_in_float32(implementation: str) -> None:
+    """In steps of 2^-8 the membrane would stick at 1, and a gain of 0.001 would be that of a decay rounded to 1."""
+    run, given = slow_neuron(implementation, jnp.float32)
+    expected, end = run(*given)
+    run, given = slow_neuron(implementation, jnp.bfloat16)
+    out, state = run(*given)
+    assert np.flatnonzero(expected.spikes[0]).size == 3
+    assert_same(out.spikes, expected.spikes)
+    assert_same((state.v, state.readout), (end.v, end.readout))
+    assert (out.output.dtype, state.v[0].dtype, state.readout.dtype) == (
+        jnp.bfloat16,
+        jnp.float32,
+        jnp.float32,
+    )
+    assert_same(out.output, expected.output.astype(jnp.bfloat16))
+    assert 0 < float(out.output[-1, 0, 0]) < 0.01
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_pieces_and_chunks_of_bfloat16_equal_the_whole(implementation: str) -> None:
+    run, given = slow_neuron(implementation, jnp.bfloat16)
+    whole, end = run(*given)
+    in_chunks, _ = slow_neuron(implementation, jnp.bfloat16, chunk=300)
+    assert_same((in_chunks(*given)[0].output, in_chunks(*given)[1]), (whole.output, end))
+    first, state = run(given[0][:700], *given[1:])
+    second, last = run(given[0][700:], *given[1:3], state)
+    assert_same((jnp.concatenate([first.output, second.output]), last), (whole.output, end))
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_gradients_in_bfloat16_are_those_of_float32(implementation: str) -> None:
+    """Decays near 1, an attached reset, dropped spikes: within the 8 bits of what is recorded and handed down."""
+    options = {
+        "capacity": 5,
+        "second_threshold": 0.5,
+        "detach_reset": False,
+        "implementation": implementation,
+    }
+    rng = np.random.default_rng(0)
+
+    def gradients(dtype: Any) -> Any:
+        draws = np.random.default_rng(1)
+        layers = [
+            LIFLayer(
+                jnp.asarray(draws.normal(size=(20, 16)), jnp.bfloat16).astype(dtype),
+                jnp.linspace(0.9, 0.995, 16),
+                jnp.asarray(draws.uniform(0.02, 0.05, 16), jnp.float32),
+            )
+        ]
+        readout = LeakyReadout(jnp.asarray(draws.normal(size=(16, 3)), jnp.bfloat16).astype(dtype), 0.97)
+
+        def loss(layers: Any, readout: Any) -> jax.Array:
+            out, _ = lif_network(inputs.astype(dtype), layers, readout, surrogate="triangle", **options)
+            return jnp.sum(out.output.astype(jnp.float32)) + jnp.sum(out.activity[0])
+
+        return jit(jax.grad(loss, (0, 1)))(layers, readout)
+
+    inputs = jnp.asarray(rng.random((60, 4, 20)) < 0.3, jnp.float32)
+    assert_near(gradients(jnp.bfloat16), gradients(jnp.float32), 0.02)
+
+
+def test_recorded_membranes_keep_their_side_of_the_threshold() -> None:
+    """Of all membranes around a threshold, those next to it and infinite ones too; they keep 8 bits of distance."""
+    steps = np.arange(-300, 301, dtype=np.int32)
+    for number in (1.0, -1.0, 0.3, 1e-3, 30.0, np.inf, -np.inf):
+        threshold = np.float32(number)
+        near = (np.abs(threshold).view(np.int32) + steps).view(np.float32) if np.isfinite(number) else steps
+        far = np.linspace(-50, 50, 1001, dtype=np.float32)
+        v = np.concatenate([np.copysign(near, threshold), far, [np.inf, -np.inf]]).astype(np.float32)
+        record = recorded_membranes(jnp.asarray(v), jnp.asarray(threshold), jnp.bfloat16)
+        ours = np.asarray(membranes_of(record, jnp.asarray(threshold)))
+        np.testing.assert_array_equal(ours > threshold, v > threshold)
+        finite = np.isfinite(v)
+        origin = threshold if np.isfinite(threshold) else np.float32(0)
+        np.testing.assert_allclose(ours[finite] - origin, v[finite] - origin, rtol=2**-8, atol=1e-6)
+
+
+def test_one_step_of_bfloat16_carries_float32() -> None:
+    def run(dtype: Any) -> Any:
+        current = jnp.full((1, 1), 1.5, dtype)
+        return jax.lax.scan(lambda v, _: lif_step(v, current, 0.998, 1.0), jnp.zeros((1, 1)), length=2000)
+
+    v, spikes = run(jnp.bfloat16)
+    assert (v.dtype, spikes.dtype, int(jnp.sum(spikes))) == (jnp.float32, jnp.bfloat16, 3)
+    assert_same((v, spikes), run(jnp.float32))
 
 
 @pytest.mark.parametrize("dtype", [jnp.uint8, jnp.int32, bool, jnp.bfloat16], ids=lambda d: jnp.dtype(d).name)

@@ -72,8 +72,9 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
         "lif_step: `current` must have shape [..., neurons] = [2, 3], got [3]. Give it the shape of v.",
     ),
     (
-        lambda: lif_step(V, V.astype(jnp.bfloat16), 0.5, 1.0),
-        "lif_step: `current` must have the dtype of v, float32, got bfloat16. Cast one of them.",
+        lambda: lif_step(V.astype(jnp.bfloat16), V.astype(jnp.bfloat16), 0.5, 1.0),
+        "lif_step: `v` must have dtype float32, in which a current of bfloat16 adds up, got bfloat16. "
+        "Cast it with v.astype(jnp.float32).",
     ),
     (
         lambda: lif_step(V, V, jnp.ones(2), 1.0),
@@ -300,11 +301,11 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(state=STATE._replace(v=(jnp.zeros((1, 3)),))),
-        f"lif_network: `state` must have shape [batch, neurons] = [2, 3], got [1, 3]. {OWN}",
+        f"lif_network: `state.v` must have shape [batch, neurons] = [2, 3], got [1, 3]. {OWN}",
     ),
     (
         lambda: net(state=STATE._replace(v=(jnp.zeros((2, 3), jnp.bfloat16),))),
-        f"lif_network: `state` must have the dtype of the weights, float32, got bfloat16. {OWN}",
+        f"lif_network: `state.v` must have dtype float32, got bfloat16. {OWN}",
     ),
     (
         lambda: net(state=STATE._replace(readout=None)),
@@ -316,7 +317,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(state=STATE._replace(readout=jnp.zeros((2, 2), jnp.float16))),
-        f"lif_network: `state.readout` must have the dtype of the weights, float32, got float16. {OWN}",
+        f"lif_network: `state.readout` must have dtype float32, got float16. {OWN}",
     ),
 ]
 

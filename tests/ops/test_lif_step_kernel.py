@@ -52,8 +52,9 @@ def test_step_equals_the_reference(options: dict[str, Any]) -> None:
         rng.integers(8, 16, constant) / 16,
         0.5 * np.ones(constant),
     ]
-    arguments = [jnp.asarray(array, dtype) for array in numbers]
-    g = tuple(jnp.asarray(rng.normal(size=(9, neurons)), dtype) for _ in range(2))
+    v, *others = numbers
+    arguments = [jnp.asarray(v, jnp.float32), *(jnp.asarray(array, dtype) for array in others)]
+    g = tuple(jnp.asarray(rng.normal(size=(9, neurons)), kind) for kind in ("float32", dtype))
     options = {**options, "surrogate": surrogate, "inclusive": number % 4 == 0}
     (ours, ours_g), (theirs, theirs_g) = (
         step_and_gradients(options, implementation)(arguments, g) for implementation in ("cpu", "reference")
@@ -62,6 +63,6 @@ def test_step_equals_the_reference(options: dict[str, Any]) -> None:
     assert_near(ours_g, theirs_g, {"float32": 1e-5, "bfloat16": 0.02}[dtype])
 
 
-def test_float16_membranes_are_refused() -> None:
-    with pytest.raises(ValueError, match="'reference' for float16 membranes, got 'cpu'"):
-        lif_step(*jnp.ones((2, 1), jnp.float16), 0.5, 1.0, implementation="cpu")
+def test_float64_membranes_are_refused() -> None:
+    with jax.enable_x64(), pytest.raises(ValueError, match="'reference' for float64 membranes, got 'cpu'"):
+        lif_step(*jnp.ones((2, 1), jnp.float64), 0.5, 1.0, implementation="cpu")

@@ -133,6 +133,8 @@ class Arrays {
 };
 
 inline const Arrays::Types kFloating{ffi::F32, ffi::BF16};
+// Membranes and the constants of neurons, whatever the weights are.
+inline const Arrays::Types kWide{ffi::F32};
 
 // The caller and XLA's own pool. Tasks behind the caller's are few: at most one a thread.
 inline Threads threadsOf(ffi::ThreadPool pool) {

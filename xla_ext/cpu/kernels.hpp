@@ -65,12 +65,15 @@ struct NeuronConstants {
   const float* second_threshold;
 };
 
+// What a record in bfloat16 counts membranes from. Rounded themselves they could change sides of the threshold, and
+// with it resets and spikes; their distance to it keeps its sign. To an infinite threshold all would be equally far.
+inline float originOf(float threshold) { return threshold - threshold == 0.0F ? threshold : 0.0F; }
+
 // One time step of some neurons (columns) of some samples (rows).
 struct StepForward {
   Index rows, columns;
   NeuronConstants constants;
   Reset reset;
-  bool rounds_to_bfloat16;
   Index step;                // the number of this time step
   const std::int32_t* ends;  // [rows], the step behind the last one of each sample
   Rows<const float> current;
@@ -79,7 +82,7 @@ struct StepForward {
   Rows<std::uint64_t> spikes;           // bits, overwritten
   Rows<std::uint64_t> near;             // bits of second_threshold < v <= threshold, overwritten; data may be nullptr
   Rows<float> record;                   // membranes after the step; data may be nullptr
-  Rows<std::uint16_t> record_bfloat16;  // likewise
+  Rows<std::uint16_t> record_bfloat16;  // their distances from originOf(threshold), likewise
   bool record_streams;                  // past the caches: it is too large to be still there when it is read again
 };
 

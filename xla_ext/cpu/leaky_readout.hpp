@@ -10,7 +10,7 @@ struct ReadoutBackward {
   const SpikeLists& inputs;
   Extent extent;
   Numbers first_v;   // [batch, outputs]
-  Numbers output;    // membranes [steps, batch, outputs]
+  Numbers output;    // membranes [steps, batch, outputs], rounded: they serve the gradient of the decay alone
   Numbers g_output;  // their cotangents
   Numbers g_last_v;  // [batch, outputs]
   // Results; those marked * may be absent.

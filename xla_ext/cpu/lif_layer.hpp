@@ -123,7 +123,7 @@ struct LayerForward {
   Extent extent;
   Numbers first_v, first_spikes;  // [batch, neurons]
   // Results. Those marked * may be absent.
-  Numbers record;            // * membranes [steps, batch, neurons]
+  Numbers record;            // * membranes [steps, batch, neurons]; in bfloat16, see originOf
   Numbers last_v;            // [batch, neurons]
   Numbers last_spikes;       // * likewise
   float* counts;             // * true spikes [batch, neurons]

@@ -93,13 +93,13 @@ class PatchForward {
   void advance(Index step) {
     const Index row = step * pass_.extent.batch + first_sample_;
     const Index word = patch_.first_column / 64, words = pass_.spikes.words();
-    const Numbers record = membranes_.from(row * neurons() + patch_.first_column);
+    const Index place = row * neurons() + patch_.first_column;
+    const Numbers record = pass_.record.from(place), membranes = membranes_.from(place);
     kernels().stepForward({
         .rows = samples_,
         .columns = patch_.columns,
         .constants = layer_.constants.from(patch_.first_column),
         .reset = layer_.reset,
-        .rounds_to_bfloat16 = layer_.weights.numbers.is_bfloat16,
         .step = step,
         .ends = pass_.extent.ends + first_sample_,
         .current = asConst(current()),
@@ -107,7 +107,7 @@ class PatchForward {
         .counts = {counts_.data(), width_},
         .spikes = {pass_.spikes.row(row) + word, words},
         .near = {near_ ? near_.row(row) + word : nullptr, words},
-        .record = {record.is_bfloat16 ? nullptr : static_cast<float*>(record.data), neurons()},
+        .record = {static_cast<float*>(membranes.data), neurons()},
         .record_bfloat16 = {record.is_bfloat16 ? static_cast<std::uint16_t*>(record.data) : nullptr, neurons()},
         .record_streams = pass_.extent.rows() * neurons() * 4 > kStreamBytes,
     });
@@ -154,7 +154,7 @@ class PatchForward {
 
   LayerForward& pass_;
   const Layer& layer_;
-  const Numbers& membranes_;
+  const Numbers& membranes_;  // in float32; may be absent
   Bits& near_;
   const Patch patch_;
   Scratch& scratch_;
@@ -210,8 +210,8 @@ void runForward(LayerForward& pass, const Threads& threads) {
   const Index rows = pass.extent.rows();
   if (layer.hasLists()) pass.near = Bits(rows, layer.neurons());
   Buffer<float> own_membranes;
-  Numbers membranes = pass.record;
-  if (layer.isCapped() && !layer.isRecurrent() && !membranes) {  // the cut asks for them
+  Numbers membranes = pass.record.is_bfloat16 ? Numbers() : pass.record;
+  if (layer.isCapped() && !layer.isRecurrent() && !membranes) {  // the cut asks for them, as they are
     own_membranes = Buffer<float>(rows * layer.neurons());
     membranes = {own_membranes.data(), false};
   }

@@ -60,7 +60,7 @@ Network::Network(const NetworkFields& fields, Arrays& operands) : fields_(fields
   Arrays::Types types = kFloating;
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     takeLinear(operands, layers_[l], width, fields.layers[l].has_bias, types);
-    types = {type()};  // all arrays have the dtype of the first weights
+    types = {type()};  // all weights, biases and spikes have the dtype of the first weights
     width = layers_[l].neurons;
   }
   for (std::size_t l = 0; l < layers_.size(); ++l) {
@@ -68,24 +68,24 @@ Network::Network(const NetworkFields& fields, Arrays& operands) : fields_(fields
     if (fields.layers[l].is_recurrent) {
       layer.recurrent = operands.take("recurrent", {layer.neurons, layer.neurons}, types);
     }
-    layer.decay = takeConstant(operands, "decay", layer.neurons, types);
-    layer.threshold = takeConstant(operands, "threshold", layer.neurons, types);
-    layer.gain = takeConstant(operands, "gain", layer.neurons, types);
-    layer.second_threshold = takeConstant(operands, "second_threshold", layer.neurons, types);
+    layer.decay = takeConstant(operands, "decay", layer.neurons);
+    layer.threshold = takeConstant(operands, "threshold", layer.neurons);
+    layer.gain = takeConstant(operands, "gain", layer.neurons);
+    layer.second_threshold = takeConstant(operands, "second_threshold", layer.neurons);
   }
   if (fields.has_readout) {
     takeLinear(operands, readout_, width, fields.readout_has_bias, types);
-    readout_.decay = takeConstant(operands, "readout.decay", readout_.neurons, types);
-    readout_.gain = takeConstant(operands, "readout.gain", readout_.neurons, types);
+    readout_.decay = takeConstant(operands, "readout.decay", readout_.neurons);
+    readout_.gain = takeConstant(operands, "readout.gain", readout_.neurons);
   }
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     LayerArrays& layer = layers_[l];
-    layer.first_v = operands.take("state.v", {batch_, layer.neurons}, types);
+    layer.first_v = operands.take("state.v", {batch_, layer.neurons}, kWide);
     if (fields.layers[l].is_recurrent) {
       layer.first_spikes = operands.take("state.spikes", {batch_, layer.neurons}, types);
     }
   }
-  if (fields.has_readout) readout_.first_v = operands.take("state.readout", {batch_, readout_.neurons}, types);
+  if (fields.has_readout) readout_.first_v = operands.take("state.readout", {batch_, readout_.neurons}, kWide);
   if (fields.has_lengths) lengths_ = operands.take("lengths", {batch_}, {ffi::S32});
 }
 
@@ -97,9 +97,9 @@ void Network::takeLinear(Arrays& operands, LayerArrays& layer, Index inputs, boo
   if (has_bias) layer.bias = operands.take("bias", {layer.neurons}, {layer.weights.type()});
 }
 
-Network::Constant Network::takeConstant(Arrays& operands, const char* name, Index neurons, const Arrays::Types& types) {
+Network::Constant Network::takeConstant(Arrays& operands, const char* name, Index neurons) {
   const Index count = operands.nextLength(0) == 1 ? 1 : neurons;
-  return {operands.take(name, {count}, types), count};
+  return {operands.take(name, {count}, kWide), count};
 }
 
 LayerConstants Network::constants(const LayerArrays& layer, Index group) const {

@@ -62,7 +62,7 @@ class Network {
     Constant decay, threshold, gain, second_threshold;
   };
 
-  static Constant takeConstant(Arrays& operands, const char* name, Index neurons, const Arrays::Types& types);
+  static Constant takeConstant(Arrays& operands, const char* name, Index neurons);
   void takeLinear(Arrays& operands, LayerArrays& layer, Index inputs, bool has_bias, const Arrays::Types& types);
   LayerConstants constants(const LayerArrays& layer, Index group) const;
 

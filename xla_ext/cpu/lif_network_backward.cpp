@@ -48,10 +48,10 @@ struct Recorded {
       } else if (fields.records_spikes) {
         layer.g_spikes = arrays.take("g.spikes", {steps, batch, neurons}, types);
       }
-      layer.g_last_v = arrays.take("g.state.v", {batch, neurons}, types);
+      layer.g_last_v = arrays.take("g.state.v", {batch, neurons}, kWide);
       if (fields.layers[l].is_recurrent) layer.g_last_spikes = arrays.take("g.state.spikes", {batch, neurons}, types);
     }
-    if (fields.has_readout) g_last_readout = arrays.take("g.state.readout", {batch, outputs}, types);
+    if (fields.has_readout) g_last_readout = arrays.take("g.state.readout", {batch, outputs}, kWide);
   }
 };
 
@@ -91,11 +91,11 @@ struct Cotangents {
       readout.gain = take("g.readout.gain", {outputs}, {ffi::F32});
     }
     for (std::size_t l = 0; l < layers.size(); ++l) {
-      layers[l].first_v = arrays.take("g.state.v", {batch, network.neurons(l)}, types);
+      layers[l].first_v = arrays.take("g.state.v", {batch, network.neurons(l)}, kWide);
       if (!fields.layers[l].is_recurrent) continue;
       layers[l].first_spikes = arrays.take("g.state.spikes", {batch, network.neurons(l)}, types);
     }
-    if (fields.has_readout) readout.first_v = arrays.take("g.state.readout", {batch, network.outputs()}, types);
+    if (fields.has_readout) readout.first_v = arrays.take("g.state.readout", {batch, network.outputs()}, kWide);
   }
 
  private:

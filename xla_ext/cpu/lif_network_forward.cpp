@@ -33,11 +33,11 @@ struct Results {
       takeSpikes(network, l, arrays);
     }
     for (std::size_t l = 0; l < layers.size(); ++l) {
-      layers[l].last_v = arrays.take("state.v", {batch, network.neurons(l)}, types);
+      layers[l].last_v = arrays.take("state.v", {batch, network.neurons(l)}, kWide);
       if (!network.fields().layers[l].is_recurrent) continue;
       layers[l].last_spikes = arrays.take("state.spikes", {batch, network.neurons(l)}, types);
     }
-    if (has_readout) last_readout = arrays.take("state.readout", {batch, network.outputs()}, types);
+    if (has_readout) last_readout = arrays.take("state.readout", {batch, network.outputs()}, kWide);
     if (records && !network.fields().has_lists) {
       record_inputs = arrays.take("record.inputs", {steps, batch, (network.inputs() + 7) / 8}, {ffi::U8});
       record_is_binary = arrays.take("record.is_binary", {steps, batch}, {ffi::PRED});

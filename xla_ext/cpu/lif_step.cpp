@@ -1,4 +1,5 @@
-// The targets of `lif_step`: one step of leaky integrate-and-fire neurons, dense, and its backward pass.
+// The targets of `lif_step`: one step of leaky integrate-and-fire neurons, dense, and its backward pass. All arrays are
+// float32, in which membranes are carried.
 #include "operand_rows.hpp"
 
 namespace snnjax {
@@ -55,16 +56,15 @@ struct Step {
   float v_new, spike;
 };
 
-template <typename Round>
-Step stepOf(const Convention& convention, const Neuron& n, Round round) {
+Step stepOf(const Convention& convention, const Neuron& n) {
   Step step{convention.fire(n.v, n.threshold), 0.0F, 0.0F, 0.0F};
   if (convention.reset_time == ResetTime::kBeforeDecay) {
-    step.v_new = round(n.decay * convention.resetOf(n.v, step.before, n.threshold) + n.gain * n.current);
+    step.v_new = n.decay * convention.resetOf(n.v, step.before, n.threshold) + n.gain * n.current;
   } else if (convention.reset_time == ResetTime::kAfterDecay) {
     step.charged = n.decay * n.v + n.gain * n.current;
-    step.v_new = round(convention.resetOf(step.charged, step.before, n.threshold));
+    step.v_new = convention.resetOf(step.charged, step.before, n.threshold);
   } else {
-    step.charged = round(n.decay * n.v + n.gain * n.current);
+    step.charged = n.decay * n.v + n.gain * n.current;
     step.spike = convention.fire(step.charged, n.threshold);
     step.v_new = convention.resetOf(step.charged, step.spike, n.threshold);
     return step;
@@ -87,9 +87,8 @@ ResetCotangents throughReset(const Convention& convention, float g, float v, flo
 
 // What reaches the arguments of a step from its results. `slope_old` and `slope_new` are the surrogate's at the old
 // membrane and at the one that makes the new spike.
-template <typename Round>
 Neuron stepBack(const Convention& convention, const Neuron& n, const Step& step, float g_v_new, float g_spike,
-                float slope_old, float slope_new, Round round) {
+                float slope_old, float slope_new) {
   Neuron g{};
   const auto charge = [&](float g_charged, float v) {  // through decay * v + gain * current
     g.decay = g_charged * v;
@@ -100,14 +99,14 @@ Neuron stepBack(const Convention& convention, const Neuron& n, const Step& step,
   if (convention.reset_time == ResetTime::kImmediate) {
     const ResetCotangents reset = throughReset(convention, g_v_new, step.charged, step.spike, n.threshold);
     const float through_spike = (g_spike + reset.spike) * slope_new;
-    g.v = charge(round(reset.v + through_spike), n.v);
+    g.v = charge(reset.v + through_spike, n.v);
     g.threshold = reset.threshold - through_spike;
     return g;
   }
   float to_before = g_spike;  // what reaches the spike by the old membrane
   if (!convention.takes_old_spikes) {
     const float through_spike = g_spike * slope_new;
-    g_v_new = round(g_v_new + round(through_spike));
+    g_v_new += through_spike;
     g.threshold = -through_spike;
     to_before = 0.0F;
   }
@@ -135,11 +134,11 @@ class Operands {
   explicit Operands(Arrays& arrays)
       : rows(arrays.nextLength(0)),
         neurons(arrays.nextLength(1)),
-        v(OperandRows::whole(arrays, "v", rows, neurons, kFloating)),
-        current(OperandRows::whole(arrays, "current", rows, neurons, {v.type()})),
-        decay(OperandRows::constant(arrays, "decay", neurons, {v.type()})),
-        threshold(OperandRows::constant(arrays, "threshold", neurons, {v.type()})),
-        gain(OperandRows::constant(arrays, "gain", neurons, {v.type()})) {}
+        v(OperandRows::whole(arrays, "v", rows, neurons, kWide)),
+        current(OperandRows::whole(arrays, "current", rows, neurons, kWide)),
+        decay(OperandRows::constant(arrays, "decay", neurons, kWide)),
+        threshold(OperandRows::constant(arrays, "threshold", neurons, kWide)),
+        gain(OperandRows::constant(arrays, "gain", neurons, kWide)) {}
 
   // Their cotangents, of the same forms.
   Operands(const Operands& operands, Arrays& results)
@@ -193,10 +192,6 @@ void eachTile(Index groups, Index neurons, const Threads& threads, Work work) {
   });
 }
 
-// What a membrane becomes where it is stored.
-float asFloat32(float x) { return x; }
-float asBfloat16(float x) { return fromBfloat16(toBfloat16(x)); }
-
 using Floats = std::vector<float>;
 
 Floats floats(Index count) { return Floats(static_cast<std::size_t>(count)); }
@@ -206,25 +201,22 @@ class Forward {
   Forward(Arrays& operands, Arrays& results, const Convention& convention)
       : convention_(convention),
         operands_(operands),
-        v_new_(OperandRows::whole(results, "v_new", operands_.rows, operands_.neurons, {operands_.v.type()})),
-        spikes_(OperandRows::whole(results, "spikes", operands_.rows, operands_.neurons, {operands_.v.type()})) {}
+        v_new_(OperandRows::whole(results, "v_new", operands_.rows, operands_.neurons, kWide)),
+        spikes_(OperandRows::whole(results, "spikes", operands_.rows, operands_.neurons, kWide)) {}
 
   void run(Index groups, const Threads& threads) const {
-    eachTile(groups, operands_.neurons, threads, [&](Index group, Index first, Index count) {
-      operands_.v.type() == ffi::BF16 ? step(group, first, count, [](float x) { return asBfloat16(x); })
-                                      : step(group, first, count, [](float x) { return asFloat32(x); });
-    });
+    eachTile(groups, operands_.neurons, threads,
+             [&](Index group, Index first, Index count) { step(group, first, count); });
   }
 
  private:
-  template <typename Round>
-  void step(Index group, Index first, Index count, Round round) const {
+  void step(Index group, Index first, Index count) const {
     Tile tile(operands_, group, first, count);
     Floats v_new = floats(count), spikes = floats(count);
     for (Index row = 0; row < operands_.rows; ++row) {
       tile.goTo(row);
       for (Index i = 0; i < count; ++i) {
-        const Step step = stepOf(convention_, tile.neuron(i), round);
+        const Step step = stepOf(convention_, tile.neuron(i));
         v_new[static_cast<std::size_t>(i)] = step.v_new;
         spikes[static_cast<std::size_t>(i)] = step.spike;
       }
@@ -243,16 +235,14 @@ class Backward {
   Backward(Arrays& operands, Arrays& results, const Convention& convention)
       : convention_(convention),
         operands_(operands),
-        g_v_new_(OperandRows::whole(operands, "g_v_new", operands_.rows, operands_.neurons, {operands_.v.type()})),
-        g_spikes_(OperandRows::whole(operands, "g_spikes", operands_.rows, operands_.neurons, {operands_.v.type()})),
+        g_v_new_(OperandRows::whole(operands, "g_v_new", operands_.rows, operands_.neurons, kWide)),
+        g_spikes_(OperandRows::whole(operands, "g_spikes", operands_.rows, operands_.neurons, kWide)),
         g_(operands_, results) {}
 
   void run(Index groups, const Threads& threads) const {
     std::vector<Sums> sums(static_cast<std::size_t>(groups), Sums(operands_.neurons));
     eachTile(groups, operands_.neurons, threads, [&](Index group, Index first, Index count) {
-      Sums& own = sums[static_cast<std::size_t>(group)];
-      operands_.v.type() == ffi::BF16 ? pullBack(group, first, count, own, [](float x) { return asBfloat16(x); })
-                                      : pullBack(group, first, count, own, [](float x) { return asFloat32(x); });
+      pullBack(group, first, count, sums[static_cast<std::size_t>(group)]);
     });
     for (Index group = 0; group < groups; ++group) {
       const Sums& own = sums[static_cast<std::size_t>(group)];
@@ -269,8 +259,7 @@ class Backward {
     explicit Sums(Index neurons) : decay(static_cast<std::size_t>(neurons)), threshold(decay), gain(decay) {}
   };
 
-  template <typename Round>
-  void pullBack(Index group, Index first, Index count, Sums& sums, Round round) const {
+  void pullBack(Index group, Index first, Index count, Sums& sums) const {
     Tile tile(operands_, group, first, count);
     Floats scratch, spike_scratch, x_old = floats(count), x_new = x_old, slope_old = x_old, slope_new = x_old;
     Floats g_v = x_old, g_current = x_old;
@@ -280,7 +269,7 @@ class Backward {
       const float* g_spikes = g_spikes_.read(group, row, first, count, spike_scratch);
       for (Index i = 0; i < count; ++i) {
         const Neuron neuron = tile.neuron(i);
-        const Step step = stepOf(convention_, neuron, round);
+        const Step step = stepOf(convention_, neuron);
         const bool is_immediate = convention_.reset_time == ResetTime::kImmediate;
         x_old[static_cast<std::size_t>(i)] = neuron.v - neuron.threshold;
         x_new[static_cast<std::size_t>(i)] = (is_immediate ? step.charged : step.v_new) - neuron.threshold;
@@ -290,8 +279,8 @@ class Backward {
       for (Index i = 0; i < count; ++i) {
         const auto at = static_cast<std::size_t>(i), column = static_cast<std::size_t>(first + i);
         const Neuron neuron = tile.neuron(i);
-        const Neuron g = stepBack(convention_, neuron, stepOf(convention_, neuron, round), g_v_new[i], g_spikes[i],
-                                  slope_old[at], slope_new[at], round);
+        const Neuron g = stepBack(convention_, neuron, stepOf(convention_, neuron), g_v_new[i], g_spikes[i],
+                                  slope_old[at], slope_new[at]);
         g_v[at] = g.v;
         g_current[at] = g.current;
         sums.decay[column] += double{g.decay};

@@ -309,12 +309,16 @@ class PatchBackward {
     }
   }
 
-  // The block's membranes in the rows from `first` of an array [rows, neurons]; `half` of the scratch serves bfloat16.
+  // The block's membranes in the rows from `first` of an array [rows, neurons]; `half` of the scratch serves a record
+  // in bfloat16.
   Rows<const float> membranes(const Numbers& from, Index first, Index half) {
     if (!from.is_bfloat16) return {from.float32() + first * neurons() + patch_.first_column, neurons()};
+    const float* threshold = layer_.constants.from(patch_.first_column).threshold;
     float* out = v_.data() + half * kBackwardBlock * width_;
     for (Index r = 0; r < samples_; ++r) {
-      from.read((first + r) * neurons() + patch_.first_column, patch_.columns, out + r * width_);
+      float* row = out + r * width_;
+      from.read((first + r) * neurons() + patch_.first_column, patch_.columns, row);
+      for (Index c = 0; c < patch_.columns; ++c) row[c] += originOf(threshold[c]);
     }
     return {out, width_};
   }

@@ -46,7 +46,7 @@ struct RecordRow {
   std::uint16_t* bfloat16;
   bool streams;
 
-  void put(Index column, Index left, Floats v) const {
+  void put(Index column, Index left, Floats v, Floats threshold) const {
     if (float32 != nullptr) {
       if (left < kLanes) {
         storePart(float32 + column, v, left);
@@ -57,7 +57,8 @@ struct RecordRow {
       }
     }
     if (bfloat16 == nullptr) return;
-    const Ints bits = (Ints)v;  // v is a bfloat16 number: its upper half is all of it
+    const Floats origin = select(notEqual(threshold - threshold, Floats{}), Floats{}, threshold);
+    const Ints bits = (Ints)roundToBfloat16(v - origin);
     for (int lane = 0; lane < (left < kLanes ? static_cast<int>(left) : kLanes); ++lane) {
       bfloat16[column + lane] = static_cast<std::uint16_t>(static_cast<std::uint32_t>(bits[lane]) >> 16);
     }
@@ -75,7 +76,7 @@ inline RecordRow recordRow(const StepForward& step, Index r) {
 inline void keepRow(const StepForward& step, Index r) {
   const RecordRow to = recordRow(step, r);
   for (Index column = 0; column < step.columns; column += kLanes) {
-    to.put(column, step.columns - column, load(step.v.row(r) + column));
+    to.put(column, step.columns - column, load(step.v.row(r) + column), load(step.constants.threshold + column));
   }
   for (Index word = 0; word < (step.columns + 63) / 64; ++word) {
     step.spikes.row(r)[word] = 0;
@@ -93,11 +94,10 @@ struct NeuronRow {
   Index left;  // columns that there are
 };
 
-// `kVectors` vectors of neurons, up to a word of bits. `kKeeps`: the membranes are rounded to bfloat16 or recorded,
-// which most of the steps of a prediction are not.
+// `kVectors` vectors of neurons, up to a word of bits. `kKeeps`: the membranes are recorded, which most of those of a
+// prediction are not.
 template <Reset kReset, bool kNear, bool kKeeps, int kVectors>
-inline void stepVectors(const NeuronRow& row, Index column, [[maybe_unused]] bool rounds, std::uint64_t* spikes,
-                        std::uint64_t* near) {
+inline void stepVectors(const NeuronRow& row, Index column, std::uint64_t* spikes, std::uint64_t* near) {
   Floats v[kVectors];
   Mask spiked[kVectors];
   SNNJAX_UNROLL
@@ -106,10 +106,7 @@ inline void stepVectors(const NeuronRow& row, Index column, [[maybe_unused]] boo
     const Floats threshold = load(row.constants.threshold + at);
     const Floats u = reset<kReset>(load(row.state + at), threshold);
     v[i] = load(row.constants.decay + at) * u + load(row.constants.gain + at) * load(row.current + at);
-    if constexpr (kKeeps) {
-      if (rounds) v[i] = roundToBfloat16(v[i]);
-      row.to.put(at, row.left - at, v[i]);
-    }
+    if constexpr (kKeeps) row.to.put(at, row.left - at, v[i], threshold);
     store(row.state + at, v[i]);
     spiked[i] = greater(v[i], threshold);
     const Floats count = load(row.counts + at);
@@ -135,10 +132,10 @@ inline void stepRow(const StepForward& step, Index r) {
   for (Index first = 0; first < columns; first += 64) {
     std::uint64_t spikes = 0, near = 0;
     if (first + 64 <= columns) {
-      stepVectors<kReset, kNear, kKeeps, kVectors>(row, first, step.rounds_to_bfloat16, &spikes, &near);
+      stepVectors<kReset, kNear, kKeeps, kVectors>(row, first, &spikes, &near);
     } else {
       for (Index column = first; column < columns; column += kLanes) {
-        stepVectors<kReset, kNear, kKeeps, 1>(row, column, step.rounds_to_bfloat16, &spikes, &near);
+        stepVectors<kReset, kNear, kKeeps, 1>(row, column, &spikes, &near);
       }
     }
     step.spikes.row(r)[first / 64] = spikes;
@@ -148,7 +145,7 @@ inline void stepRow(const StepForward& step, Index r) {
 
 template <Reset kReset, bool kNear>
 inline void stepForwardWith(const StepForward& step) {
-  const bool keeps = step.rounds_to_bfloat16 || step.record.data != nullptr || step.record_bfloat16.data != nullptr;
+  const bool keeps = step.record.data != nullptr || step.record_bfloat16.data != nullptr;
   for (Index r = 0; r < step.rows; ++r) {
     if (step.step >= step.ends[r]) {
       keepRow(step, r);
