@@ -73,7 +73,7 @@ class Alone {
     const ipu_model::FieldType& type = fieldOf(field, sizeof(T));
     Guarded& buffer = buffers_.insert_or_assign(field, Guarded(std::as_bytes(std::span(values)))).first->second;
     const ipu_model::EdgeData row{buffer.data(), values.size()};
-    type.connect(place_, std::span(&row, 1));
+    type.connect(place_, row);
     return *this;
   }
   // Sets the rows of a Vector of Vectors; row i is got as "field[i]".
@@ -96,7 +96,7 @@ class Alone {
     const std::vector<std::byte> values(elements * type->size);
     Guarded& buffer = buffers_.insert_or_assign(field, Guarded(values)).first->second;
     const ipu_model::EdgeData row{buffer.data(), elements};
-    type->connect(place_, std::span(&row, 1));
+    type->connect(place_, row);
     return *this;
   }
   Alone& zeroState(const std::string& field) {
