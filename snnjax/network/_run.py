@@ -86,7 +86,9 @@ def run_fused(
         inputs,
         fused_layers,
         last,
-        LIFNetworkState(tuple(own.v for own in state.neurons), state.spikes, last_state),
+        LIFNetworkState(
+            tuple(own.v for own in state.neurons), (None,) * len(layers), state.spikes, last_state
+        ),
         capacity=[spec.capacity for spec in layers],
         second_threshold=tuple(second_threshold),
         surrogate=configs[0].surrogate,

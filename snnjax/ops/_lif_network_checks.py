@@ -89,9 +89,21 @@ def check_capacity(capacity: Any, num_layers: int) -> tuple[int | None, ...]:
     return tuple(None if value is None else int(value) for value in each)
 
 
-def check_reset(reset: str) -> None:
-    """`reset` must be one of the op's resets."""
-    check_choice(_OP, "reset", reset, RESETS)
+def switch_per_layer(argument: str, value: Any, num_layers: int) -> tuple[Any, ...]:
+    """One switch for all layers, or one per layer in a list or tuple."""
+    return (
+        one_per_layer(argument, value, num_layers)
+        if isinstance(value, list | tuple)
+        else (value,) * num_layers
+    )
+
+
+def check_resets(reset: Any, num_layers: int) -> tuple[str, ...]:
+    """One reset per layer, each one of the op's."""
+    each = switch_per_layer("reset", reset, num_layers)
+    for own in each:
+        check_choice(_OP, "reset", own, RESETS)
+    return each
 
 
 def check_lengths(lengths: Any, batch: int) -> Array:
@@ -116,9 +128,15 @@ def check_state(state: Any, batch: int, layers: tuple[Any, ...], readout: Any) -
         _OWN_STATE,
     )
     check(len(state.v) == len(layers), _OP, "state.v", f"hold {len(layers)} layers", len(state.v), _OWN_STATE)
-    for layer, v, spikes in zip(layers, state.v, state.spikes, strict=True):
+    second = [layer.second_state is not None for layer in layers]
+    given = [w is not None for w in state.w]
+    expected = f"be there for layers with a second state {second}"
+    check(given == second, _OP, "state.w", expected, given, _OWN_STATE)
+    for layer, v, w, spikes in zip(layers, state.v, state.w, state.spikes, strict=True):
         shape, dtype = (batch, layer.weights.shape[1]), layer.weights.dtype
         _check_state_array("state.v", v, shape, "batch, neurons", sum_dtype(dtype))
+        if w is not None:
+            _check_state_array("state.w", w, shape, "batch, neurons", sum_dtype(dtype))
         if spikes is not None:
             _check_state_array("state.spikes", spikes, shape, "batch, neurons", dtype)
     has_readout = state.readout is not None

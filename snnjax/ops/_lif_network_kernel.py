@@ -13,6 +13,7 @@ from jaxtyping import Array
 
 from snnjax import _dispatch, _targets
 from snnjax._types import sum_dtype
+from snnjax.ops._lif_layer import LayerSwitches, SecondState
 from snnjax.ops._lif_network_reference import (
     BackwardArguments,
     InputRecord,
@@ -49,6 +50,10 @@ def _attributes(operands: Operands, switches: Switches) -> dict[str, Any]:
             layer.detach_reset,
             SURROGATES.index(layer.surrogate.name),
             -1 if layer.capacity is None else layer.capacity,
+            _mask(constants.second_state),
+            layer.records_w,
+            layer.records_current,
+            layer.records_spikes,
         )
         for linear, constants, layer in zip(
             operands.linears, operands.constants, switches.layers, strict=True
@@ -62,8 +67,12 @@ def _attributes(operands: Operands, switches: Switches) -> dict[str, Any]:
         "has_readout": readout is not None,
         "readout_has_bias": readout is not None and readout.linear.bias is not None,
         "has_lengths": operands.lengths is not None,
-        "records_spikes": switches.record_spikes,
     }
+
+
+def _mask(second: SecondState | None) -> int:
+    """Which constants of a second state are there, a bit each, the decay's lowest; 0 is no second state."""
+    return 0 if second is None else sum((each is not None) << place for place, each in enumerate(second))
 
 
 def _leaves(operands: Operands) -> list[Array]:
@@ -99,10 +108,18 @@ def _call(operands: Operands, switches: Switches, groups: int) -> tuple[Results,
         lists = (array(time, batch, capacity, dtype=id_dtype(neurons)), array(time, batch, capacity))
         return Lists(*lists, *(array(time, batch, dtype=jnp.int32) for _ in range(2)))  # pyright: ignore
 
-    def record(neurons: int, capacity: int | None) -> Any:
+    def record(neurons: int, layer: LayerSwitches, second: SecondState | None) -> Any:
         bits = array(time, batch, -(-neurons // 8), dtype=jnp.uint8)
-        v = array(time, batch, neurons, dtype=jnp.bfloat16 if dtype == jnp.bfloat16 else sum_dtype(dtype))
-        return LayerRecord(v, bits, None if capacity is None else bits)  # pyright: ignore
+        states = array(time, batch, neurons, dtype=sum_dtype(dtype))
+        shapes: Any = {
+            # In bfloat16 the distance from the threshold, unless that moves.
+            "v": array(time, batch, neurons) if dtype == jnp.bfloat16 and second is None else states,
+            "w": states if layer.records_w else None,
+            "current": states if layer.records_current else None,
+            "spikes": bits,
+            "listed": None if layer.capacity is None else bits,
+        }
+        return LayerRecord(**shapes)
 
     def _input_record() -> Any:
         if isinstance(operands.inputs, tuple):
@@ -110,21 +127,20 @@ def _call(operands: Operands, switches: Switches, groups: int) -> tuple[Results,
         bits = array(time, batch, -(-operands.inputs.shape[-1] // 8), dtype=jnp.uint8)
         return InputRecord(bits, array(time, batch, dtype=jnp.bool_))  # pyright: ignore
 
-    layers = [
-        (linear.weights.shape[-1], layer.capacity)
-        for linear, layer in zip(operands.linears, switches.layers, strict=True)
-    ]
-    outputs = layers[-1][0] if operands.readout is None else operands.readout.linear.weights.shape[-1]
+    widths = [linear.weights.shape[-1] for linear in operands.linears]
+    layers = list(zip(widths, switches.layers, strict=True))
+    outputs = widths[-1] if operands.readout is None else operands.readout.linear.weights.shape[-1]
     results: Any = (
         array(time, batch, outputs),
-        tuple(array(batch, neurons, dtype=sum_dtype(dtype)) for neurons, _ in layers),
+        tuple(array(batch, neurons, dtype=sum_dtype(dtype)) for neurons in widths),
         tuple(array(batch, dtype=jnp.int32) for _ in layers),
-        tuple(spikes(*layer) for layer in layers) if switches.record_spikes else (),
+        tuple(spikes(neurons, own.capacity) if own.records_spikes else None for neurons, own in layers),
         jax.tree.map(lambda first: array(*first.shape[1:], dtype=first.dtype), operands.first),
         None if operands.readout is None else array(batch, outputs, dtype=sum_dtype(dtype)),
     )
+    recorded = zip(widths, switches.layers, (each.second_state for each in operands.constants), strict=True)
     kept = (
-        Record(_input_record(), tuple(record(*layer) for layer in layers)) if switches.keeps_record else None
+        Record(_input_record(), tuple(record(*each) for each in recorded)) if switches.keeps_record else None
     )
     shapes, tree = jax.tree.flatten((Results(*results), kept))
     attributes = {**_attributes(operands, switches), "records": switches.keeps_record}
@@ -140,7 +156,7 @@ def _backward_leaves(arguments: BackwardArguments, switches: Switches, needs: Ne
     for index, last in enumerate(g.last):
         if needs.counts:
             leaves.append(g.counts[index])
-        if switches.record_spikes:
+        if switches.layers[index].records_spikes:
             lists = results.spikes[index]
             leaves.extend([lists.ids] if isinstance(lists, Lists) else [])
             leaves.append(g.spikes[index])
@@ -192,6 +208,8 @@ def _places(operands: Operands, needed: Operands, want: Any, place: Any) -> list
             places.append(want(constants.recurrent, need.recurrent))
         width = linear.weights.shape[-1]
         places += [want(*pair, width) for pair in zip(constants[1:4], need[1:4], strict=True)]
+        second = (jax.tree.leaves(each.second_state) for each in (constants, need))
+        places += [want(*pair, width) for pair in zip(*second, strict=True)]
     if operands.readout is not None and needed.readout is not None:
         linear, need = operands.readout.linear, needed.readout.linear
         places += [want(*pair) for pair in zip(jax.tree.leaves(linear), jax.tree.leaves(need), strict=True)]

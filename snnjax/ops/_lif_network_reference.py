@@ -10,11 +10,13 @@ from snnjax._types import sum_dtype, wide
 from snnjax.ops._lif_layer import (
     LayerConstants,
     LayerRun,
+    LayerState,
     LayerSwitches,
     layer_backward,
     layer_forward,
     listed_spikes,
     outer,
+    raised_threshold,
     rows_of,
 )
 from snnjax.ops.select_spikes import Selection, spike_lists
@@ -53,7 +55,7 @@ class Operands(NamedTuple):
     linears: tuple[Linear, ...]  # one per layer
     constants: tuple[LayerConstants, ...]  # in the dtype of sums but for recurrent weights, as the read-out's
     readout: Readout | None
-    first: tuple[tuple[Array, Array | None], ...]  # membrane and spikes [batch, neurons] of each layer
+    first: tuple[LayerState, ...]  # of each layer
     first_readout: Array | None  # [batch, outputs], in the dtype of sums, as all membranes
     lengths: Array | None  # int32 [batch]
 
@@ -62,7 +64,6 @@ class Switches(NamedTuple):
     """What is static about the target."""
 
     layers: tuple[LayerSwitches, ...]
-    record_spikes: bool
     implementation: str | None = None
     keeps_record: bool = False  # for the backward pass
 
@@ -73,8 +74,8 @@ class Results(NamedTuple):
     output: Array  # [time, batch, outputs]
     counts: tuple[Array, ...]  # [batch, neurons], true spikes, in the dtype of sums
     dropped: tuple[Array, ...]  # int32 [batch]
-    spikes: tuple[Any, ...]  # Lists, or dense [time, batch, neurons], of each layer; empty unless recorded
-    last: tuple[tuple[Array, Array | None], ...]
+    spikes: tuple[Any, ...]  # Lists, or dense [time, batch, neurons], of each layer; None unless recorded
+    last: tuple[LayerState, ...]
     last_readout: Array | None
 
 
@@ -82,6 +83,8 @@ class LayerRecord(NamedTuple):
     """What the backward pass needs of the forward pass of a layer, marks as one bit a neuron (`packed`)."""
 
     v: Array  # [time, batch, neurons], the membranes after each step (`recorded_membranes`)
+    w: Array | None  # [time, batch, neurons], the second states, where `with_records` asks for them
+    current: Array | None  # likewise
     spikes: Array  # uint8 [time, batch, ceil(neurons / 8)], the listed spikes
     listed: Array | None  # likewise, all listed neurons; None without capacity
 
@@ -100,14 +103,17 @@ class Record(NamedTuple):
     layers: tuple[LayerRecord, ...]
 
 
-def recorded_membranes(v: Array, threshold: Array, dtype: Any) -> Array:
+def recorded_membranes(v: Array, constants: LayerConstants, dtype: Any) -> Array:
     """What the backward pass of a network of this dtype keeps of membranes.
 
     Of a bfloat16 network their distance to the threshold, in bfloat16: half the memory of membranes in float32. The
     membrane itself, so rounded, would change sides of the threshold, and with it resets and spikes. Its distance keeps
-    its sign, and the surrogate and the second threshold see it to 8 bits.
+    its sign, and the surrogate and the second threshold see it to 8 bits. Where a second state may move the threshold,
+    membranes are kept as they are.
     """
-    return (v - _origin(threshold, v)).astype(dtype) if dtype == jnp.bfloat16 else v
+    if dtype != jnp.bfloat16 or constants.second_state is not None:
+        return v
+    return (v - _origin(constants.threshold, v)).astype(dtype)
 
 
 def membranes_of(record: Array, threshold: Array) -> Array:
@@ -141,6 +147,34 @@ def unpacked(bits: Array, num_neurons: int) -> Array:
     return jnp.unpackbits(bits, axis=-1, count=num_neurons, bitorder="little").astype(bool)
 
 
+def with_records(switches: Switches, operands: Operands, needed: Operands) -> Switches:
+    """The switches of a forward pass whose backward pass has to yield what is true in `needed`.
+
+    Membranes and listed spikes are always recorded: they give the slope of the surrogate and the reset. The second
+    states are where the threshold follows them, or for the cotangents of the constants that they are multiplied with.
+    The currents are where they reach both states: elsewhere the sums over the weights give the cotangent of the gain.
+    """
+
+    def with_own(layer: LayerSwitches, constants: LayerConstants, need: LayerConstants) -> LayerSwitches:
+        second, need_second = constants.second_state, need.second_state
+        if second is None or need_second is None:
+            return layer
+        w = second.threshold_coupling is not None or need_second.w_decay or bool(need_second.v_coupling)
+        current = second.w_gain is not None and bool(need.gain or need_second.w_gain)
+        return layer._replace(records_w=w, records_current=current)
+
+    each = zip(switches.layers, operands.constants, needed.constants, strict=True)
+    return switches._replace(layers=tuple(with_own(*own) for own in each), keeps_record=True)
+
+
+def _total_current(current: Array, x: Array, first: LayerState, constants: LayerConstants) -> Array:
+    """The input product of a layer and its recurrent part."""
+    if constants.recurrent is None or first.spikes is None:
+        return current
+    before = jnp.concatenate([first.spikes[None], x])[:-1]
+    return current + dense_product(rows_of(before), constants.recurrent).reshape(current.shape)
+
+
 def forward(operands: Operands, switches: Switches) -> tuple[Results, Record | None]:
     """Run the network over all time steps; yields also the record if the switches ask for it."""
     x, dtype = dense_inputs(operands), operands.linears[0].weights.dtype
@@ -150,16 +184,18 @@ def forward(operands: Operands, switches: Switches) -> tuple[Results, Record | N
     for linear, constants, first, layer in zip(*operands[1:3], operands.first, switches.layers, strict=True):
         current = apply_linear(x, linear)
         ran, end = layer_forward(current, valid, first, constants, layer)
-        x = listed_spikes(ran.v, valid, ran.listed, constants, layer, dtype)
-        true_spikes = listed_spikes(ran.v, valid, None, constants, layer, dtype)
+        x = listed_spikes(ran, valid, constants, layer, dtype)
+        true_spikes = listed_spikes(ran._replace(listed=None), valid, constants, layer, dtype)
         counts.append(jnp.sum(wide(true_spikes), axis=0))
         dropped.append(_dropped(true_spikes, layer.capacity))
-        if switches.record_spikes:
-            spikes.append(_recorded(x, true_spikes, ran, constants, layer))
+        spikes.append(_recorded(x, true_spikes, ran, constants, layer) if layer.records_spikes else None)
         last.append(end)
         listed = None if ran.listed is None else packed(ran.listed)
-        v = recorded_membranes(ran.v, constants.threshold, dtype)
-        records.append(LayerRecord(v, packed(x > 0), listed))
+        w = ran.w if layer.records_w else None
+        total = _total_current(current, x, first, constants) if layer.records_current else None
+        records.append(
+            LayerRecord(recorded_membranes(ran.v, constants, dtype), w, total, packed(x > 0), listed)
+        )
     output, last_readout = x, None
     if operands.readout is not None:
         output, last_readout = _leaky_forward(apply_linear(x, operands.readout.linear), valid, operands)
@@ -213,9 +249,11 @@ def _recorded(
     if layer.capacity is None or ran.listed is None:
         return x
     axes, v, listed = x.shape[:-1], rows_of(ran.v), rows_of(ran.listed)
-    above = v > constants.threshold[None, :]
+    threshold = raised_threshold(ran.v, ran.w, constants).astype(v.dtype)
+    threshold = jnp.broadcast_to(threshold, ran.v.shape).reshape(v.shape)
+    above = v > threshold
     selection = Selection(layer.capacity, layer.surrogate)
-    ids, values = spike_lists(v, constants.threshold[None, :], listed & above, listed & ~above, selection)
+    ids, values = spike_lists(v, threshold, listed & above, listed & ~above, selection)
     return Lists(
         ids.reshape(*axes, layer.capacity),
         values.reshape(*axes, layer.capacity).astype(x.dtype),
@@ -296,14 +334,14 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Op
     xs, runs = [dense_inputs(operands)], []
     for own, constants, layer in zip(record.layers, operands.constants, switches.layers, strict=True):
         listed = None if own.listed is None else unpacked(own.listed, own.v.shape[-1])
-        runs.append(LayerRun(membranes_of(own.v, constants.threshold), listed))
-        xs.append(listed_spikes(runs[-1].v, valid, listed, constants, layer, xs[0].dtype))
+        runs.append(LayerRun(membranes_of(own.v, constants.threshold), own.w, listed))
+        xs.append(listed_spikes(runs[-1], valid, constants, layer, xs[0].dtype))
     g_x, readout, g_first_readout = _readout_backward(xs[-1], valid, arguments)
     linears, constants, first = [], [], []
     for index in reversed(range(len(switches.layers))):
-        if switches.record_spikes:
+        if switches.layers[index].records_spikes:
             recorded = _recorded_cotangent(
-                results.spikes[index], g.spikes[index], operands.first[index][0].shape[-1]
+                results.spikes[index], g.spikes[index], operands.first[index].v.shape[-1]
             )
             g_x = g_x + recorded
         after, before = (g.counts[index], g.last[index]), (runs[index], operands.first[index])
@@ -312,7 +350,7 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Op
         cotangents = layer_backward(g_x, *after, *before, current, valid, *layer)
         linears.insert(0, _linear_backward(xs[index], cotangents.current, operands.linears[index]))
         constants.insert(0, cotangents.constants)
-        first.insert(0, (cotangents.v, cotangents.spikes))
+        first.insert(0, cotangents.first)
         g_x = _input_cotangent(cotangents.current, operands.linears[index])
     inputs = _inputs_as_given(g_x, operands)
     return Operands(inputs, tuple(linears), tuple(constants), readout, tuple(first), g_first_readout, None)

@@ -13,7 +13,8 @@ from snnjax import _dispatch
 from snnjax._types import sum_dtype
 from snnjax.ops import _lif_network_checks as checks
 from snnjax.ops._chunks import in_chunks
-from snnjax.ops._lif_layer import LayerConstants, LayerSwitches
+from snnjax.ops._lif_layer import LayerConstants, LayerState, LayerSwitches
+from snnjax.ops._lif_layer import SecondState as SecondState
 from snnjax.ops._lif_network_kernel import BACKWARD_KERNEL, KERNEL
 from snnjax.ops._lif_network_reference import (
     BackwardArguments,
@@ -29,6 +30,7 @@ from snnjax.ops._lif_network_reference import (
     Switches,
     backward,
     forward,
+    with_records,
 )
 from snnjax.ops.lif_step import per_neuron
 from snnjax.ops.select_spikes import usual_second_threshold
@@ -45,6 +47,7 @@ class LIFLayer(NamedTuple):
     gain: Float[ArrayLike, "..."] | None = None  # scalar or [neurons]; None is 1 - decay
     bias: Float[Array, " neurons"] | None = None
     recurrent: Float[Array, "neurons neurons"] | None = None
+    second_state: SecondState | None = None  # of neurons with a second linear state; plain LIF has none
 
 
 class LeakyReadout(NamedTuple):
@@ -60,6 +63,7 @@ class LIFNetworkState(NamedTuple):
     """What a network carries from one piece of a sequence to the next: membranes in float32 at least."""
 
     v: tuple[Float[Array, "batch neurons"], ...]  # the membranes of each layer
+    w: tuple[Float[Array, "batch neurons"] | None, ...]  # the second states of the layers that have one
     spikes: tuple[Float[Array, "batch neurons"] | None, ...]  # the last listed spikes of recurrent layers
     readout: Float[Array, "batch outputs"] | None  # the membranes of the read-out
 
@@ -70,7 +74,8 @@ class LIFNetworkOutput(NamedTuple):
     output: Float[Array, "time batch outputs"]  # membranes of the read-out, or spikes of the last layer
     activity: tuple[Float[Array, "batch neurons"], ...]  # mean true spikes per step, before the cap
     dropped: tuple[Int[Array, " batch"], ...]  # spikes that did not fit into the lists
-    spikes: tuple[SparseSpikes | Float[Array, "time batch neurons"], ...] | None  # if recorded
+    # If recorded, else None; also None for single layers of which they are not.
+    spikes: tuple[SparseSpikes | Float[Array, "time batch neurons"] | None, ...] | None
 
 
 def lif_network(
@@ -82,24 +87,28 @@ def lif_network(
     lengths: Int[ArrayLike, " batch"] | None = None,
     capacity: int | Sequence[int | None] | None = None,
     second_threshold: Any = None,
-    surrogate: str | Surrogate = "superspike",
-    reset: str = "subtract",
-    detach_reset: bool = True,
-    record_spikes: bool = False,
+    surrogate: str | Surrogate | Sequence[str | Surrogate] = "superspike",
+    reset: str | Sequence[str] = "subtract",
+    detach_reset: bool | Sequence[bool] = True,
+    record_spikes: bool | Sequence[bool] = False,
     chunk: int | None = None,
     implementation: str | None = None,
 ) -> tuple[LIFNetworkOutput, LIFNetworkState]:
-    r"""Run a network of LIF layers over all time steps.
+    r"""Run a network of generalised LIF (GLIF) layers over all time steps.
 
     In every step the layers run in order, each one on the spikes that the layer below fires in the same step::
 
         current = x @ weights + bias + s_listed' @ recurrent
-        v       = decay * reset(v', s') + gain * current          (as in `lif_step`, in its default order)
-        s       = [v > threshold],   s_listed = the spikes in the layer's list of `capacity` (as in `select_spikes`)
+        w       = w_decay * w' + w_membrane * v' + w_gain * current + w_jump * s'       (with a `SecondState` alone)
+        v       = decay * reset(v', s') + gain * current + v_coupling * w               (as in `lif_step`)
+        s       = [v > threshold + threshold_coupling * w]
+        s_listed = the spikes in the layer's list of `capacity` (as in `select_spikes`)
 
     where a prime marks the step before, ``s'`` are the true spikes, and ``x`` the inputs or the ``s_listed`` of the
-    layer below. The result equals the composition of the single ops; its derivative is back-propagation through time
-    with the surrogate at the listed neurons. Without capacity every neuron receives its gradient.
+    layer below. The threshold that a reset subtracts is the raised one, and the second threshold is raised with it.
+    The result equals the composition of the single ops; its derivative is back-propagation through time with the
+    surrogate at the listed neurons, and through ``w_jump`` at all of them. Without capacity every neuron receives its
+    gradient.
 
     Args:
         inputs: spikes or currents ``[time, batch, inputs]`` of any numeric dtype, or `SparseSpikes` with the leading
@@ -113,8 +122,8 @@ def lif_network(
         second_threshold: neurons between it and the threshold are listed for their gradient; one value or one per
             layer. None is nine tenths of the threshold, ``threshold - 0.1 |threshold|``. It may be traced (a schedule)
             and has no gradient. Without effect where capacity is None.
-        surrogate, reset, detach_reset: as in `lif_step`.
-        record_spikes: also return the spikes of each layer.
+        surrogate, reset, detach_reset: as in `lif_step`; one value or one per layer.
+        record_spikes: also return the spikes of each layer; one value or one per layer.
         chunk: recompute the forward pass in pieces of so many steps to save memory; any length will do.
         implementation: "reference" or "cpu" (the compiled kernels) force one; None chooses.
 
@@ -136,14 +145,13 @@ def lif_network(
         (Array([3. , 4.5], dtype=float32), Array([[1., 1., 1.]], dtype=float32))
 
     Reference:
-        Finkbeiner et al. 2024, arXiv:2311.04386 (two thresholds, capped lists, sparse back-propagation).
+        Finkbeiner et al. 2024, arXiv:2311.04386 (two thresholds, capped lists, sparse back-propagation); Teeter et al.
+        2018, doi:10.1038/s41467-017-02717-4 (generalised LIF neurons).
     """
     layers = tuple(layers)
     batch = checks.check_network(inputs, layers, readout, chunk)
-    switches = _switches(
-        layers, readout, capacity, as_surrogate("lif_network", surrogate), reset, detach_reset
-    )
-    switches = switches._replace(record_spikes=record_spikes, implementation=implementation)
+    switches = _switches(layers, readout, capacity, surrogate, reset, detach_reset, record_spikes)
+    switches = switches._replace(implementation=implementation)
     second = checks.one_per_layer("second_threshold", second_threshold, len(layers))
     if state is None:
         state = lif_network_state(batch, layers, readout)
@@ -175,26 +183,41 @@ def lif_network_state(
     def membranes(layer: LIFLayer | LeakyReadout) -> Array:
         return zeros(layer, sum_dtype(layer.weights.dtype))
 
-    spikes = tuple(None if layer.recurrent is None else zeros(layer, layer.weights.dtype) for layer in layers)
-    last = None if readout is None else membranes(readout)
-    return LIFNetworkState(tuple(membranes(layer) for layer in layers), spikes, last)
+    return LIFNetworkState(
+        v=tuple(membranes(layer) for layer in layers),
+        w=tuple(None if layer.second_state is None else membranes(layer) for layer in layers),
+        spikes=tuple(
+            None if layer.recurrent is None else zeros(layer, layer.weights.dtype) for layer in layers
+        ),
+        readout=None if readout is None else membranes(readout),
+    )
 
 
 def _switches(
     layers: tuple[LIFLayer, ...],
     readout: Any,
     capacity: Any,
-    surrogate: Surrogate,
-    reset: str,
-    detach_reset: bool,
+    surrogate: Any,
+    reset: Any,
+    detach_reset: Any,
+    record_spikes: Any,
 ) -> Switches:
-    capacities = checks.check_capacity(capacity, len(layers))
+    num_layers = len(layers)
+    capacities = checks.check_capacity(capacity, num_layers)
     if readout is None:  # a silent class still learns
         capacities = (*capacities[:-1], None)
-    checks.check_reset(reset)
-    return Switches(
-        tuple(LayerSwitches(c, surrogate, reset, detach_reset) for c in capacities), record_spikes=False
+    each = zip(
+        capacities,
+        (
+            as_surrogate("lif_network", own)
+            for own in checks.switch_per_layer("surrogate", surrogate, num_layers)
+        ),
+        checks.check_resets(reset, num_layers),
+        checks.switch_per_layer("detach_reset", detach_reset, num_layers),
+        checks.switch_per_layer("record_spikes", record_spikes, num_layers),
+        strict=True,
     )
+    return Switches(tuple(LayerSwitches(*own) for own in each))
 
 
 def _operands(
@@ -217,7 +240,10 @@ def _operands(
             second_threshold = usual_second_threshold(threshold)
         second_threshold = per_neuron("lif_network", "second_threshold", second_threshold, v)
         second_threshold = jax.lax.stop_gradient(second_threshold)
-        constants.append(LayerConstants(layer.recurrent, decay, threshold, gain, second_threshold))
+        second_state = _second_state(layer.second_state, v)
+        constants.append(
+            LayerConstants(layer.recurrent, decay, threshold, gain, second_threshold, second_state)
+        )
     last = None
     if readout is not None:
         decay, _, gain = _constants(readout, state.readout)
@@ -227,9 +253,21 @@ def _operands(
         tuple(Linear(layer.weights, layer.bias) for layer in layers),
         tuple(constants),
         last,
-        tuple(zip(state.v, state.spikes, strict=True)),
+        tuple(LayerState(*own) for own in zip(state.v, state.w, state.spikes, strict=True)),
         state.readout,
         lengths,
+    )
+
+
+def _second_state(second: SecondState | None, v: Any) -> SecondState | None:
+    """The constants of the second state as ``[1 | neurons]``."""
+    if second is None:
+        return None
+    return SecondState(
+        **{
+            name: None if constant is None else per_neuron("lif_network", name, constant, v)
+            for name, constant in second._asdict().items()
+        }
     )
 
 
@@ -269,7 +307,7 @@ def mean_activity(
 def _as_output(results: Results, operands: Operands, switches: Switches) -> LIFNetworkOutput:
     activity = mean_activity(results.counts, results.output.shape[0], operands.lengths)
     spikes = None
-    if switches.record_spikes:
+    if any(layer.records_spikes for layer in switches.layers):
         widths = [linear.weights.shape[1] for linear in operands.linears]
         spikes = tuple(
             SparseSpikes(*record, num_neurons=width) if isinstance(record, Lists) else record
@@ -279,8 +317,8 @@ def _as_output(results: Results, operands: Operands, switches: Switches) -> LIFN
 
 
 def _as_state(results: Results) -> LIFNetworkState:
-    v, spikes = (tuple(each) for each in zip(*results.last, strict=True))
-    return LIFNetworkState(v, spikes, results.last_readout)
+    v, w, spikes = (tuple(each) for each in zip(*results.last, strict=True))
+    return LIFNetworkState(v, w, spikes, results.last_readout)
 
 
 def _axes(operands: Operands) -> Operands:
@@ -298,15 +336,27 @@ def _result_axes(operands: Operands, switches: Switches) -> Results:
     """Where each result has its batch axis: a tree of axis numbers in the place of arrays."""
     results, lists = (cast(Any, kind) for kind in (Results, Lists))
     zeros, last = tuple(0 for _ in switches.layers), jax.tree.map(lambda _: 0, operands.first)
-    spikes = tuple(1 if layer.capacity is None else lists(1, 1, 1, 1) for layer in switches.layers)
+    each = (1 if layer.capacity is None else lists(1, 1, 1, 1) for layer in switches.layers)
+    spikes = tuple(
+        axes if layer.records_spikes else None for axes, layer in zip(each, switches.layers, strict=True)
+    )
     last_readout = None if operands.readout is None else 0
-    return results(1, zeros, zeros, spikes if switches.record_spikes else (), last, last_readout)
+    return results(1, zeros, zeros, spikes, last, last_readout)
 
 
 def _record_axes(operands: Operands, switches: Switches) -> Record:
     """Likewise of the record."""
     layer, inputs, record = (cast(Any, kind) for kind in (LayerRecord, InputRecord, Record))
-    layers = tuple(layer(1, 1, None if own.capacity is None else 1) for own in switches.layers)
+    layers = tuple(
+        layer(
+            v=1,
+            w=1 if own.records_w else None,
+            current=1 if own.records_current else None,
+            spikes=1,
+            listed=None if own.capacity is None else 1,
+        )
+        for own in switches.layers
+    )
     return record(None if isinstance(operands.inputs, tuple) else inputs(1, 1), layers)
 
 
@@ -341,12 +391,19 @@ def _fwd(operands: Any, switches: Switches) -> tuple[Results, tuple[Any, ...]]:
     """The operands arrive with the mark whether a derivative is taken of them."""
     perturbed = _Perturbed(tuple(bool(leaf.perturbed) for leaf in jax.tree.leaves(operands)))
     operands = jax.tree.map(lambda leaf: leaf.value, operands)
-    results, record = _forward(operands, switches._replace(keeps_record=True))
+    results, record = _forward(operands, _recording(switches, operands, perturbed))
     return results, (perturbed, operands, results, record)
+
+
+def _recording(switches: Switches, operands: Operands, perturbed: _Perturbed) -> Switches:
+    """The switches of the forward and the backward pass under a derivative."""
+    needed = jax.tree.unflatten(jax.tree.structure(operands), perturbed.operands)
+    return with_records(switches, operands, needed)
 
 
 def _bwd(switches: Switches, residuals: tuple[Any, ...], g: Any) -> tuple[Operands]:
     perturbed, operands, results, record = residuals
+    switches = _recording(switches, operands, perturbed)
     axes, result_axes = _axes(operands), _result_axes(operands, switches)
     values = tuple(each.values if isinstance(each, Lists) else each for each in g.spikes)
     needs = Needs(perturbed.operands, any(not _is_zero(count) for count in g.counts))

@@ -113,7 +113,7 @@ def _network_results(given: Arrays, surrogate: Surrogate, options: Any) -> Array
     state = snnjax.lif_network_state(shape[1], layers, readout)
     membranes = tuple(given[f"v{layer}"] for layer in range(count))
     spikes = tuple(given.get(f"spikes{layer}", zeros) for layer, zeros in enumerate(state.spikes))
-    state = LIFNetworkState(membranes, spikes, given.get("readout_v"))
+    state = LIFNetworkState(membranes, state.w, spikes, given.get("readout_v"))
     lengths = given.get("lengths")
     second = tuple(given[f"second_threshold{layer}"] for layer in range(count))
     options = {"record_spikes": True, "second_threshold": second, "surrogate": surrogate, **options}

@@ -10,9 +10,11 @@ from snnjax import (
     LeakyReadout,
     LIFLayer,
     LIFNetworkState,
+    SecondState,
     lif_network_state,
     lif_step,
     select_spikes,
+    spike,
     spike_matmul,
 )
 
@@ -21,9 +23,16 @@ ONE_LAYER, TWO_LAYERS = (5,), (5, 3)
 
 
 def make_network(
-    widths: tuple[int, ...] = TWO_LAYERS, recurrent: bool = True, seed: int = 0, dtype: Any = jnp.float32
+    widths: tuple[int, ...] = TWO_LAYERS,
+    recurrent: bool = True,
+    seed: int = 0,
+    dtype: Any = jnp.float32,
+    second_states: Any = (),
 ) -> tuple[Any, ...]:
-    """Inputs, layers of `widths` (the first may be recurrent), a read-out and a state, all random."""
+    """Inputs, layers of `widths` (the first may be recurrent), a read-out and a state, all random.
+
+    `second_states` names the constants of each layer's second state, besides its decay, or holds None.
+    """
     rng = np.random.default_rng(seed)
 
     def normal(*shape: int, scale: float = 1.0) -> jax.Array:
@@ -31,6 +40,12 @@ def make_network(
 
     def uniform(low: float, high: float, *shape: int) -> jax.Array:
         return jnp.asarray(rng.uniform(low, high, shape), dtype)
+
+    def second_state(index: int, neurons: int) -> SecondState | None:
+        if not second_states or second_states[index] is None:
+            return None
+        couplings = {name: uniform(-0.5, 0.5, neurons) for name in second_states[index]}
+        return SecondState(w_decay=uniform(0.5, 0.9, neurons), **couplings)
 
     layers = tuple(
         LIFLayer(
@@ -40,6 +55,7 @@ def make_network(
             gain=uniform(0.6, 1.0, neurons),
             bias=normal(neurons, scale=0.2),
             recurrent=normal(neurons, neurons, scale=0.5) if recurrent and index == 0 else None,
+            second_state=second_state(index, neurons),
         )
         for index, (inputs, neurons) in enumerate(zip((INPUTS, *widths), widths, strict=False))
     )
@@ -49,18 +65,50 @@ def make_network(
     return inputs, layers, readout, state
 
 
-def layer_step(
-    layer: Any, capacity: Any, second_threshold: Any, x: Any, v: Any, before: Any, **options: Any
+def glif_step(
+    layer: Any,
+    v: Any,
+    w: Any,
+    current: Any,
+    surrogate: Any,
+    reset: str = "subtract",
+    detach_reset: bool = True,
 ) -> Any:
-    """New membrane, true spikes (their gradient only above the second threshold) and lists of one layer."""
+    """The equation of `lif_network` with a second state: new states, spikes, and what the threshold is raised by."""
+    constants = SecondState(*(0.0 if each is None else each[None] for each in layer.second_state))
+    decay, gain, threshold = layer.decay[None], layer.gain[None], jnp.atleast_1d(layer.threshold)[None]
+    raised = threshold + constants.threshold_coupling * w
+    before = spike(v - raised, surrogate)
+    held = jax.lax.stop_gradient(before) if detach_reset else before
+    u = {"subtract": v - raised * held, "zero": v * (1 - held), "none": v}[reset]
+    w = (
+        constants.w_decay * w
+        + constants.w_membrane * v
+        + constants.w_gain * current
+        + constants.w_jump * before
+    )
+    v = decay * u + gain * current + constants.v_coupling * w
+    raise_by = constants.threshold_coupling * w
+    return v, w, spike(v - (threshold + raise_by), surrogate), raise_by
+
+
+def layer_step(
+    layer: Any, capacity: Any, second_threshold: Any, x: Any, v: Any, w: Any, before: Any, **options: Any
+) -> Any:
+    """New states, true spikes (their gradient only above the second threshold) and lists of one layer."""
     surrogate, width = options["surrogate"], v.shape[-1]
     capacity, second = (width, -jnp.inf) if capacity is None else (capacity, second_threshold)
     current = x @ layer.weights + layer.bias[None]
     if layer.recurrent is not None:
         current = current + before @ layer.recurrent
-    v, true = lif_step(v, current, layer.decay, layer.threshold, layer.gain, **options)
-    lists = select_spikes(v, layer.threshold, second, capacity=capacity, surrogate=surrogate)
-    return v, jnp.where(v > second, true, jax.lax.stop_gradient(true)), lists
+    if layer.second_state is None:
+        v, true = lif_step(v, current, layer.decay, layer.threshold, layer.gain, **options)
+        raise_by = 0.0
+    else:
+        v, w, true, raise_by = glif_step(layer, v, w, current, **options)
+    threshold = jnp.broadcast_to(layer.threshold, v.shape) + raise_by
+    lists = select_spikes(v, threshold, second + raise_by, capacity=capacity, surrogate=surrogate)
+    return v, w, jnp.where(v > second + raise_by, true, jax.lax.stop_gradient(true)), lists
 
 
 def compose(
@@ -80,21 +128,23 @@ def compose(
     capacities = capacity if isinstance(capacity, tuple) else (capacity,) * len(layers)
 
     def step(carry: Any, xs: Any) -> Any:
-        vs, spikes, out = (list(carry[0]), list(carry[1]), carry[2])
+        vs, ws, spikes, out = (*(list(each) for each in carry[:3]), carry[3])
         x, t = xs
         inside, counted, listed = (t < lengths)[:, None], [], []
         for i, (layer, slots) in enumerate(zip(layers, capacities, strict=True)):
             options = {"surrogate": surrogate, **switches}
-            v, true, lists = layer_step(layer, slots, second_threshold, x, vs[i], spikes[i], **options)
+            own = x, vs[i], ws[i], spikes[i]
+            v, w, true, lists = layer_step(layer, slots, second_threshold, *own, **options)
             x = jnp.where(inside, lists.to_dense(), 0)
             vs[i] = jnp.where(inside, v, vs[i])
+            ws[i] = None if ws[i] is None else jnp.where(inside, w, ws[i])
             spikes[i] = None if spikes[i] is None else jnp.where(inside, x, spikes[i])
             counted.append(jnp.where(inside, true, 0))
             listed.append(x)
         if readout is not None:
             current = spike_matmul(lists, readout.weights) + readout.bias[None]
             out = jnp.where(inside, readout.decay * out + (1 - readout.decay) * current, out)
-        return (tuple(vs), tuple(spikes), out), (x if readout is None else out, counted, listed)
+        return (tuple(vs), tuple(ws), tuple(spikes), out), (x if readout is None else out, counted, listed)
 
     steps = jnp.arange(num_steps, dtype=jnp.int32)
     last, (output, counted, listed) = jax.lax.scan(step, tuple(state), (inputs, steps))

@@ -10,11 +10,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax import LeakyReadout, LIFLayer, LIFNetworkState, SparseSpikes, lif_network
+from snnjax import LeakyReadout, LIFLayer, LIFNetworkState, SecondState, SparseSpikes, lif_network
 from snnjax.ops.lif_step import RESETS
 from tests.cases import dyadic, halves
 
 SURROGATES = ("superspike", "arctan", "triangle", "gaussian", "sigmoid", "boxcar", "straight_through")
+# Which constants of a second state are there besides its decay: w_membrane, w_gain, w_jump, v_coupling and
+# threshold_coupling; those of adLIF, of adaptive thresholds, of a synaptic current, of resonance, and all.
+ADLIF = (True, False, True, True, False)
+ADAPTIVE = (False, False, True, False, True)
+SYNAPSE = (False, True, False, True, False)
+RESONANCE = (True, True, False, True, False)
+ALL = (True,) * 5
 DENSE_INPUTS = ("float32", "uint8", "bool", "int32", "bfloat16")
 LIST_INPUTS = ("uint16 lists", "int32 lists")
 
@@ -39,6 +46,11 @@ class Form(NamedTuple):
     record_spikes: bool = True
     dtype: str = "float32"  # of the weights
     per_neuron: bool = True  # constants: one a neuron, or one a layer
+    # Of each layer, None or which constants of a second state are there besides its decay; () is None for all.
+    second_states: tuple[tuple[bool, ...] | None, ...] = ()
+
+    def second_state(self, layer: int) -> tuple[bool, ...] | None:
+        return self.second_states[layer] if self.second_states else None
 
 
 def random_form(rng: np.random.Generator) -> Form:
@@ -63,6 +75,7 @@ def random_form(rng: np.random.Generator) -> Form:
         record_spikes=pick(True, False),
         dtype=pick("float32", "float32", "bfloat16"),
         per_neuron=pick(True, False),
+        second_states=tuple(pick(None, None, ADLIF, ADAPTIVE, SYNAPSE, RESONANCE, ALL) for _ in widths),
     )
 
 
@@ -80,10 +93,14 @@ def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
         spikes[0] = _sparse(rng, (form.batch, form.widths[0]), low=-8, high=16)
     membranes = tuple(dyadic(rng, -16, 32, form.batch, width) for width in form.widths)
     last = None if readout is None else dyadic(rng, -8, 8, form.batch, form.outputs)
+    second = tuple(
+        None if form.second_state(index) is None else dyadic(rng, -8, 8, form.batch, width)
+        for index, width in enumerate(form.widths)
+    )
     layers, readout, spikes = jax.tree.map(
         lambda leaf: leaf.astype(form.dtype), (layers, readout, tuple(spikes))
     )
-    parameters = layers, readout, LIFNetworkState(membranes, spikes, last)
+    parameters = layers, readout, LIFNetworkState(membranes, second, spikes, last)
     lengths = jnp.asarray(rng.integers(-1, form.steps + 2, form.batch), jnp.int32) if form.lengths else None
     second = [float(rng.choice([-np.inf, 0.0, 0.25, 0.5, np.inf])) for _ in form.widths]
     return (_inputs(form, rng), *parameters, lengths, jnp.array(second, form.dtype))
@@ -91,6 +108,10 @@ def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
 
 def _layer(form: Form, inputs: int, neurons: int, index: int, rng: np.random.Generator) -> LIFLayer:
     level = int(rng.integers(-20, 12))  # from silent layers to such in which all fire
+    second_state = None
+    if (there := form.second_state(index)) is not None:
+        couplings = (_constant(form, _coupling(rng, neurons)) if is_there else None for is_there in there)
+        second_state = SecondState(_constant(form, halves(rng, neurons)), *couplings)
     return LIFLayer(
         weights=dyadic(rng, -16 + level, 16 + level, inputs, neurons),
         decay=_constant(form, halves(rng, neurons)),
@@ -98,7 +119,13 @@ def _layer(form: Form, inputs: int, neurons: int, index: int, rng: np.random.Gen
         gain=_constant(form, halves(rng, neurons)),
         bias=dyadic(rng, -8, 16, neurons) if form.bias else None,
         recurrent=dyadic(rng, -16, 12, neurons, neurons) if form.recurrent and index == 0 else None,
+        second_state=second_state,
     )
+
+
+def _coupling(rng: np.random.Generator, neurons: int) -> jax.Array:
+    """Powers of two: a state keeps its digits through them, however many steps it takes."""
+    return jnp.asarray(rng.choice([-1.0, -0.5, 0.5, 1.0], neurons), jnp.float32)
 
 
 def _constant(form: Form, values: jax.Array) -> jax.Array:

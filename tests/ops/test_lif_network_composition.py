@@ -39,6 +39,26 @@ COMBINATIONS = [
 ]
 
 
+# The neuron models that the second state serves: adLIF, adaptive threshold, synaptic current, resonance, and all of it.
+ADLIF = ("w_membrane", "w_jump", "v_coupling")
+ADAPTIVE = ("w_jump", "threshold_coupling")
+SYNAPSE = ("w_gain", "v_coupling")
+RESONANCE = ("w_membrane", "w_gain", "v_coupling")
+EVERYTHING = ("w_membrane", "w_gain", "w_jump", "v_coupling", "threshold_coupling")
+COMBINATIONS += [
+    {"second_states": (ADLIF, SYNAPSE), "capacity": 2, "second_threshold": 0.3, "lengths": LENGTHS},
+    {"second_states": (ADAPTIVE, None), "capacity": (None, 2), "second_threshold": 0.2, "reset": "zero"},
+    {"second_states": (RESONANCE, ADAPTIVE), "detach_reset": False, "capacity": 4, "second_threshold": 0.1},
+    {
+        "second_states": (EVERYTHING, EVERYTHING),
+        "detach_reset": False,
+        "lengths": LENGTHS,
+        "recurrent": False,
+    },
+    {"second_states": (EVERYTHING, ()), "capacity": 3, "second_threshold": 0.2, "reset": "none"},
+]
+
+
 def name(options: dict[str, Any]) -> str:
     return "-".join(f"{k}={'given' if k == 'lengths' else v}" for k, v in options.items()) or "plain"
 
@@ -46,8 +66,9 @@ def name(options: dict[str, Any]) -> str:
 @pytest.mark.parametrize("options", COMBINATIONS, ids=name)
 def test_network_equals_a_scan_of_the_single_ops(options: dict[str, Any]) -> None:
     """Values, and gradients of inputs, weights, constants, state: through output, activity, spikes, state."""
-    given = {"widths": TWO_LAYERS, "recurrent": True, "readout": ..., **options}
-    inputs, layers, readout, state = make_network(given.pop("widths"), given.pop("recurrent"))
+    given = {"widths": TWO_LAYERS, "recurrent": True, "second_states": (), "readout": ..., **options}
+    made = {key: given.pop(key) for key in ("widths", "recurrent", "second_states")}
+    inputs, layers, readout, state = make_network(**made)
     theirs = given
     if given.pop("readout") is None:
         readout, state = None, state._replace(readout=None)

@@ -15,6 +15,7 @@ from tests.ops.networks import ONE_LAYER, STEPS, TWO_LAYERS, make_network
 
 SMOOTH_NETWORK = {"surrogate": SMOOTH, "second_threshold": -np.inf}
 FULL = 9  # more slots than neurons
+EVERYTHING = ("w_membrane", "w_gain", "w_jump", "v_coupling", "threshold_coupling")
 LENGTHS = np.array([STEPS, 3])
 
 
@@ -29,16 +30,29 @@ def run(inputs: Any, layers: Any, readout: Any, state: Any, **options: Any) -> A
         {"reset": "subtract", "capacity": (None, FULL), "widths": TWO_LAYERS},
         {"reset": "zero", "capacity": FULL, "lengths": LENGTHS, "widths": ONE_LAYER},
         {"reset": "none", "capacity": None, "chunk": 2, "widths": ONE_LAYER},
+        {
+            "reset": "subtract",
+            "capacity": FULL,
+            "widths": TWO_LAYERS,
+            "second_states": (EVERYTHING, EVERYTHING),
+        },
+        {
+            "reset": "zero",
+            "chunk": 2,
+            "lengths": LENGTHS,
+            "widths": ONE_LAYER,
+            "second_states": (EVERYTHING,),
+        },
     ],
-    ids=lambda options: options["reset"],
+    ids=lambda options: f"{options['reset']}{'-w' if 'second_states' in options else ''}",
 )
 def test_whole_network_equals_finite_differences_of_its_relaxed_form(options: dict[str, Any]) -> None:
-    """One layer recurrent, learnable decay, threshold, gain and bias, the state and the activity in the loss."""
+    """One layer recurrent, all constants learnable, the states and the activity in the loss."""
     given = dict(options)
-    widths = given.pop("widths")
+    widths, second_states = given.pop("widths"), given.pop("second_states", ())
     relaxed = functools.partial(run, detach_reset=False, **SMOOTH_NETWORK, **given)
     with jax.enable_x64(True):
-        check_gradient(relaxed, make_network(widths, dtype=jnp.float64))
+        check_gradient(relaxed, make_network(widths, dtype=jnp.float64, second_states=second_states))
 
 
 def frozen_network(inputs: Any, layers: Any, readout: Any, state: Any, masks: Any) -> Any:

@@ -15,7 +15,18 @@ import pytest
 from snnjax import LIFLayer, SparseSpikes, lif_network
 from tests.ops.common import assert_near, assert_same, jit
 from tests.ops.kernel_checks import TOLERANCE, check_kernel, compiled, everything, needs_kernels
-from tests.ops.random_networks import LIST_INPUTS, SURROGATES, Form, arguments, runner
+from tests.ops.random_networks import (
+    ADAPTIVE,
+    ADLIF,
+    ALL,
+    LIST_INPUTS,
+    RESONANCE,
+    SURROGATES,
+    SYNAPSE,
+    Form,
+    arguments,
+    runner,
+)
 
 pytestmark = needs_kernels
 
@@ -35,6 +46,13 @@ FORMS = (
     Form(0, 17, 5, (6,), capacity=3, recurrent=True),
     Form(3, 0, 5, (6, 4), capacity=(3, None), given="int32 lists", slots=0),
     Form(3, 4, 0, (0, 5), 0, capacity=(3, 0)),
+    Form(3, 17, 65, (130, 64), capacity=(9, None), second_states=(ADLIF, ADAPTIVE)),
+    Form(3, 33, 40, (200,), recurrent=True, capacity=20, second_states=(ADLIF,), reset="zero"),
+    Form(4, 20, 40, (65, 17), None, True, capacity=(12, None), second_states=(ADAPTIVE, SYNAPSE)),
+    Form(3, 16, 40, (64, 5), 3, given="uint16 lists", second_states=(None, RESONANCE), detach_reset=False),
+    Form(3, 18, 7, (65, 66), recurrent=True, second_states=(ALL, ALL), detach_reset=False, per_neuron=False),
+    Form(3, 5, 20, (63,), capacity=9, second_states=(ALL,), reset="none", lengths=False, dtype="bfloat16"),
+    Form(0, 3, 5, (6,), recurrent=True, second_states=(ALL,)),
 )
 
 

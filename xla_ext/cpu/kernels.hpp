@@ -58,11 +58,23 @@ struct Surrogate {
 
 // What the neurons of some columns of a layer compute with, one value a column, padded to whole vectors
 // (the thresholds of padding are infinite, so that it never spikes).
+//
+//   w = w_decay w' + w_membrane v' + w_gain current + w_jump s'
+//   v = decay reset(v', s') + gain current + v_coupling w
+//   s = [v > threshold + threshold_coupling w]
+//
+// The constants of the second state, w, are nullptr where they are absent: all of them in plain LIF.
 struct NeuronConstants {
   const float* decay;
   const float* gain;
   const float* threshold;
   const float* second_threshold;
+  const float* w_decay;
+  const float* w_membrane;
+  const float* w_gain;
+  const float* w_jump;
+  const float* v_coupling;
+  const float* threshold_coupling;
 };
 
 // What a record in bfloat16 counts membranes from. Rounded themselves they could change sides of the threshold, and
@@ -78,13 +90,30 @@ struct StepForward {
   const std::int32_t* ends;  // [rows], the step behind the last one of each sample
   Rows<const float> current;
   Rows<float> v;                        // the state, updated
+  Rows<float> w;                        // the second state, updated; data nullptr: there is none
   Rows<float> counts;                   // true spikes so far, updated
   Rows<std::uint64_t> spikes;           // bits, overwritten
   Rows<std::uint64_t> near;             // bits of second_threshold < v <= threshold, overwritten; data may be nullptr
   Rows<float> record;                   // membranes after the step; data may be nullptr
   Rows<std::uint16_t> record_bfloat16;  // their distances from originOf(threshold), likewise
+  Rows<float> record_w;                 // second states after the step; data may be nullptr
+  Rows<float> record_current;           // currents of the step; likewise
   bool record_streams;                  // past the caches: it is too large to be still there when it is read again
 };
+
+// The constants whose cotangents are sums over all steps and samples.
+enum class Summed : std::int32_t {
+  kDecay,
+  kThreshold,
+  kGain,  // of layers whose current reaches both states: elsewhere it is summed with the weights
+  kWDecay,
+  kWMembrane,
+  kWGain,
+  kWJump,
+  kVCoupling,
+  kThresholdCoupling,
+};
+inline constexpr Index kNumSummed = 9;
 
 // The same step backwards. Cotangents are named after what they belong to, with g_ in front.
 struct StepBackward {
@@ -99,14 +128,21 @@ struct StepBackward {
   Rows<const std::uint64_t> listed;  // bits; data nullptr: every neuron is listed
   Rows<const float> g_counts;        // data may be nullptr
   Rows<const float> g_last;          // of the membrane behind the last step of each sample; data may be nullptr
+  Rows<const float> g_last_w;        // and of its second state; likewise
   Rows<const float> v;               // membranes after the step
   Rows<const float> v_before;        // and before it; read only for the sums below
+  Rows<const float> w, w_before;     // likewise of the second state; data nullptr where the step needs none
+  Rows<const float> current;         // read only for the sums of kGain and kWGain
   Rows<const float> next_v;          // of the next call, to be fetched meanwhile; data may be nullptr
   Rows<const float> next_g_spikes;   // likewise
   Rows<float> g_u;                   // state: of the membrane behind the reset of the next step, updated
-  Rows<float> g_v;                   // of the membrane after the step, 0 behind the end of a sample; overwritten
-  float* sum_decay;                  // [columns], added to; nullptr: not needed
-  float* sum_threshold;              // likewise
+  Rows<float> g_w;                   // state: of the second state of the next step, updated; data nullptr: none
+  // Of the current, 0 behind the end of a sample; overwritten. Without `w_gain` still to be multiplied with `gain`,
+  // for then it is also the cotangent of the membrane.
+  Rows<float> g_v;
+  float* sums[kNumSummed];  // by `Summed`: [columns], added to; nullptr: not needed
+
+  float* sum(Summed constant) const { return sums[static_cast<std::int32_t>(constant)]; }
 };
 
 // Lists of ids and values as operands hold them, `capacity` slots a row. An id in [0, width) names a neuron.

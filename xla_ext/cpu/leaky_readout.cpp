@@ -51,7 +51,7 @@ void runReadoutBackward(ReadoutBackward& pass, const Threads& threads) {
                          {pass.g_v.data(), pass.g_v_stride},
                          weights,
                          {pass.g_weights, weights.inputs, weights.outputs},
-                         pass.layer.constants.gain(),
+                         pass.layer.constants.outerGain(),
                          pass.g_gain ? sum_gain.data() : nullptr},
                         threads);
   for (Index n = 0; n < outputs; ++n) {
@@ -61,7 +61,7 @@ void runReadoutBackward(ReadoutBackward& pass, const Threads& threads) {
       decay += sums[(2 * sample + 1) * outputs + n];
     }
     const float* bias = pass.layer.constants.bias();
-    const float of_bias = static_cast<float>(double{pass.layer.constants.gain()[n]} * g_v);
+    const float of_bias = static_cast<float>(double{pass.layer.constants.outerGain()[n]} * g_v);
     const float of_decay = static_cast<float>(decay);
     const float of_gain = static_cast<float>(sum_gain[n] + (bias == nullptr ? 0.0 : double{bias[n]} * g_v));
     if (pass.g_bias) pass.g_bias.write(n, 1, &of_bias);

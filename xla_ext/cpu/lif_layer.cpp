@@ -39,29 +39,49 @@ GivenBits::GivenBits(const std::uint8_t* bytes, Index rows, Index neurons) : wor
   }
 }
 
-LayerConstants::LayerConstants(Index neurons, Numbers decay, Index decays, Numbers gain, Index gains, Numbers threshold,
-                               Index thresholds, Numbers second_threshold, Index second_thresholds, Numbers bias)
-    : padded_(roundUp(std::max<Index>(neurons, 1), kWord)), has_bias_(bias), memory_(5 * padded_) {
-  fill(0, neurons, decay, decays, 0.0F);
-  fill(1, neurons, gain, gains, 0.0F);
-  fill(2, neurons, threshold, thresholds, kInfinity);
-  fill(3, neurons, second_threshold, second_thresholds, kInfinity);
-  fill(4, neurons, bias, neurons, 0.0F);
+LayerConstants::LayerConstants(Index neurons, const GivenConstants& given)
+    : padded_(roundUp(std::max<Index>(neurons, 1), kWord)),
+      has_bias_(given.bias),
+      memory_((kCouplings + (given.couplings[0].numbers ? static_cast<Index>(kNumCouplings) : 0)) * padded_) {
+  fill(kDecay, neurons, given.decay, 0.0F);
+  fill(kGain, neurons, given.gain, 0.0F);
+  fill(kThreshold, neurons, given.threshold, kInfinity);
+  fill(kSecondThreshold, neurons, given.second_threshold, kInfinity);
+  fill(kBias, neurons, {given.bias, neurons}, 0.0F);
+  std::fill_n(row(kOnes), padded_, 1.0F);
+  for (std::size_t i = 0; given.couplings[0].numbers && i < kNumCouplings; ++i) {
+    has_coupling_[i] = static_cast<bool>(given.couplings[i].numbers);
+    fill(kCouplings + static_cast<Index>(i), neurons, given.couplings[i], 0.0F);
+  }
 }
 
-void LayerConstants::fill(Index index, Index neurons, Numbers numbers, Index count, float padding) {
+void LayerConstants::fill(Index index, Index neurons, const ConstantNumbers& given, float padding) {
   std::fill_n(row(index), padded_, padding);
-  if (!numbers || neurons == 0) return;
-  if (count == 1) {
-    numbers.read(0, 1, row(index));
+  if (!given.numbers || neurons == 0) return;
+  if (given.count == 1) {
+    given.numbers.read(0, 1, row(index));
     std::fill_n(row(index), neurons, row(index)[0]);
   } else {
-    numbers.read(0, neurons, row(index));
+    given.numbers.read(0, neurons, row(index));
   }
 }
 
 NeuronConstants LayerConstants::from(Index column) const {
-  return {row(0) + column, row(1) + column, row(2) + column, row(3) + column};
+  const auto coupling = [&](Coupling constant) {
+    return has(constant) ? row(kCouplings + static_cast<Index>(constant)) + column : nullptr;
+  };
+  return {
+      .decay = row(kDecay) + column,
+      .gain = row(kGain) + column,
+      .threshold = row(kThreshold) + column,
+      .second_threshold = row(kSecondThreshold) + column,
+      .w_decay = coupling(Coupling::kWDecay),
+      .w_membrane = coupling(Coupling::kWMembrane),
+      .w_gain = coupling(Coupling::kWGain),
+      .w_jump = coupling(Coupling::kWJump),
+      .v_coupling = coupling(Coupling::kVCoupling),
+      .threshold_coupling = coupling(Coupling::kThresholdCoupling),
+  };
 }
 
 Borrowed<float> borrowRows(Index rows, Index neurons, Index stride) {

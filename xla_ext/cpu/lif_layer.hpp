@@ -6,6 +6,7 @@
 // the first-level cache.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "extent.hpp"
@@ -82,23 +83,49 @@ inline Index countBits(const std::uint64_t* bits, Index words) {
 // To an array of results; nothing is moved where the bits lie over it.
 void writeBits(const Bits& from, Index rows, Index neurons, std::uint8_t* to);
 
-// The constants of the neurons of a layer as float32, one a neuron, padded to whole words of neurons.
+// A constant of the neurons of a layer as an operand holds it: 1 number or one a neuron, or absent.
+struct ConstantNumbers {
+  Numbers numbers;
+  Index count = 0;
+};
+
+// In the order of the fields of `SecondState` in snnjax/ops/_lif_layer.py, which is that of the operands.
+enum class Coupling : std::int32_t { kWDecay, kWMembrane, kWGain, kWJump, kVCoupling, kThresholdCoupling };
+inline constexpr std::size_t kNumCouplings = 6;
+constexpr Summed summedOf(Coupling constant) {
+  return static_cast<Summed>(static_cast<std::int32_t>(Summed::kWDecay) + static_cast<std::int32_t>(constant));
+}
+static_assert(summedOf(Coupling::kThresholdCoupling) == Summed::kThresholdCoupling);
+
+// All of them. Without a threshold (a leaky integrator) nothing fires; without `w_decay` there is no second state.
+struct GivenConstants {
+  ConstantNumbers decay, gain, threshold, second_threshold;
+  std::array<ConstantNumbers, kNumCouplings> couplings;
+  Numbers bias;  // one a neuron
+};
+
+// The constants as float32, one a neuron, padded to whole words of neurons.
 class LayerConstants {
  public:
-  // Each array holds 1 number or one a neuron; an absent one (no threshold: a leaky integrator) never fires.
-  LayerConstants(Index neurons, Numbers decay, Index decays, Numbers gain, Index gains, Numbers threshold,
-                 Index thresholds, Numbers second_threshold, Index second_thresholds, Numbers bias);
+  LayerConstants(Index neurons, const GivenConstants& given);
 
   NeuronConstants from(Index column) const;
-  const float* bias() const { return has_bias_ ? row(4) : nullptr; }
-  const float* gain() const { return row(1); }
+  const float* bias() const { return has_bias_ ? row(kBias) : nullptr; }
+  // What the recorded cotangents of the current are still to be multiplied with: the gain, unless the current reaches
+  // both states.
+  const float* outerGain() const { return row(has(Coupling::kWGain) ? kOnes : kGain); }
+  bool has(Coupling constant) const { return has_coupling_[static_cast<std::size_t>(constant)]; }
+  bool hasSecondState() const { return has(Coupling::kWDecay); }
 
  private:
+  enum Row : Index { kDecay, kGain, kThreshold, kSecondThreshold, kBias, kOnes, kCouplings };
+
   float* row(Index index) const { return memory_.data() + index * padded_; }
-  void fill(Index index, Index neurons, Numbers numbers, Index count, float padding);
+  void fill(Index index, Index neurons, const ConstantNumbers& given, float padding);
 
   Index padded_;
   bool has_bias_;
+  std::array<bool, kNumCouplings> has_coupling_{};
   Buffer<float> memory_;
 };
 
@@ -121,10 +148,13 @@ struct LayerForward {
   const Layer& layer;
   const SpikeRows& inputs;
   Extent extent;
-  Numbers first_v, first_spikes;  // [batch, neurons]
+  Numbers first_v, first_w, first_spikes;  // [batch, neurons]
   // Results. Those marked * may be absent.
   Numbers record;            // * membranes [steps, batch, neurons]; in bfloat16, see originOf
+  float* record_w;           // * second states, likewise
+  float* record_current;     // * currents, likewise
   Numbers last_v;            // [batch, neurons]
+  Numbers last_w;            // * likewise
   Numbers last_spikes;       // * likewise
   float* counts;             // * true spikes [batch, neurons]
   std::int32_t* dropped;     // * [batch]
@@ -155,25 +185,35 @@ struct LayerBackward {
   const Layer& layer;
   const SpikeLists& inputs;
   Extent extent;
-  Numbers first_v, first_spikes, record;
-  const GivenBits& spikes;  // the listed spikes
-  const GivenBits& listed;  // all listed neurons; empty: all
+  Numbers first_v, first_w, first_spikes, record;
+  const float* record_w;        // * [steps, batch, neurons]
+  const float* record_current;  // * likewise
+  const GivenBits& spikes;      // the listed spikes
+  const GivenBits& listed;      // all listed neurons; empty: all
   Above above;
-  std::vector<Numbers> g_spikes;              // further cotangents of the spikes [steps, batch, neurons]
-  Numbers g_counts, g_last_v, g_last_spikes;  // [batch, neurons]
+  std::vector<Numbers> g_spikes;                        // further cotangents of the spikes [steps, batch, neurons]
+  Numbers g_counts, g_last_v, g_last_w, g_last_spikes;  // [batch, neurons]
   // Results. Those marked * may be absent.
-  Numbers g_weights;    // * as the weights
-  Numbers g_recurrent;  // * as the recurrent weights
-  Numbers g_bias;       // * [neurons]
-  Numbers g_decay;      // * [neurons], likewise the next two
-  Numbers g_threshold;
-  Numbers g_gain;
-  Numbers g_first_v;       // [batch, neurons]
-  Numbers g_first_spikes;  // * likewise
-  bool keeps_g_v;          // whether the layer below needs them
-  Borrowed<float> g_v;     // of the membranes [rows, g_v_stride], 0 behind the ends
+  Numbers g_weights;                            // * as the weights
+  Numbers g_recurrent;                          // * as the recurrent weights
+  Numbers g_bias;                               // * [neurons]
+  std::array<Numbers, kNumSummed> g_constants;  // * by `Summed`: [neurons]
+  Numbers g_first_v;                            // [batch, neurons]
+  Numbers g_first_w;                            // * likewise
+  Numbers g_first_spikes;                       // * likewise
+  bool keeps_g_v;                               // whether the layer below needs them
+  Borrowed<float> g_v;                          // of the membranes [rows, g_v_stride], 0 behind the ends
   Index g_v_stride = 0;
 };
+
+inline const Numbers& cotangentOf(const LayerBackward& pass, Summed constant) {
+  return pass.g_constants[static_cast<std::size_t>(constant)];
+}
+
+// Whether the gain's cotangent is a sum over the weights' products.
+inline bool sumsGain(const LayerBackward& pass) {
+  return cotangentOf(pass, Summed::kGain) && !pass.layer.constants.has(Coupling::kWGain);
+}
 
 void runBackward(LayerBackward& pass, const Threads& threads);
 

@@ -31,7 +31,7 @@ void finishRecurrent(const LayerBackward& pass, const TransposedSpikes& inputs, 
   const Layer& layer = pass.layer;
   const Index batch = pass.extent.batch, rows = pass.extent.rows(), neurons = layer.neurons();
   computeWeightGradient(weightGradientOf(pass, inputs, sum_gain), threads);
-  if (!pass.g_recurrent && !pass.g_gain) return;
+  if (!pass.g_recurrent && !sumsGain(pass)) return;
   // A step's recurrent currents come from the spikes of the step before: of the first step from the state.
   const DenseSource::Type type =
       pass.first_spikes.is_bfloat16 ? DenseSource::Type::kBfloat16 : DenseSource::Type::kFloat32;
@@ -44,25 +44,30 @@ void finishRecurrent(const LayerBackward& pass, const TransposedSpikes& inputs, 
                          {pass.g_v.data(), pass.g_v_stride},
                          layer.recurrent,
                          {pass.g_recurrent, neurons, neurons},
-                         layer.constants.gain(),
-                         pass.g_gain ? sum_gain : nullptr},
+                         layer.constants.outerGain(),
+                         sumsGain(pass) ? sum_gain : nullptr},
                         threads);
 }
 
 void writeSums(const LayerBackward& pass, const Sums& sums, const double* sum_gain) {
-  const float* gain = pass.layer.constants.gain();
+  const float* gain = pass.layer.constants.outerGain();
   const float* bias = pass.layer.constants.bias();
   const auto write = [&](const Numbers& to, Index neuron, double value) {
     const auto rounded = static_cast<float>(value);
     if (to) to.write(neuron, 1, &rounded);
   };
   for (Index neuron = 0; neuron < pass.layer.neurons(); ++neuron) {
-    const double g_v = sums.total(Sums::kMembrane, neuron);
+    const double g_v = sums.total(Sums::kCurrent, neuron);
     write(pass.g_bias, neuron, double{gain[neuron]} * g_v);
-    write(pass.g_decay, neuron, sums.total(Sums::kDecay, neuron));
-    write(pass.g_threshold, neuron, sums.total(Sums::kThreshold, neuron));
-    // A current is the sum of products and the bias: so is the gradient of the gain.
-    write(pass.g_gain, neuron, sum_gain[neuron] + (bias == nullptr ? 0.0 : double{bias[neuron]} * g_v));
+    for (Index i = 0; i < kNumSummed; ++i) {
+      const Numbers& to = pass.g_constants[static_cast<std::size_t>(i)];
+      // A current is the sum of products and the bias: so is the gradient of the gain.
+      if (i == static_cast<Index>(Summed::kGain) && sumsGain(pass)) {
+        write(to, neuron, sum_gain[neuron] + (bias == nullptr ? 0.0 : double{bias[neuron]} * g_v));
+      } else {
+        write(to, neuron, sums.total(i, neuron));
+      }
+    }
   }
 }
 
@@ -76,7 +81,7 @@ void runBackward(LayerBackward& pass, const Threads& threads) {
   }
   const Sums sums(pass.extent.batch, neurons);
   const Buffer<double> sum_gain(neurons);
-  const bool needs_weights = pass.g_weights || pass.g_gain;
+  const bool needs_weights = pass.g_weights || sumsGain(pass);
   Chunking chunking = chunksOf(pass.extent);
   if (!needs_weights) chunking.extent.batch = 0;
   const auto layout = pass.layer.isRecurrent() ? TransposedSpikes::Layout::kInPlace : TransposedSpikes::Layout::kPacked;

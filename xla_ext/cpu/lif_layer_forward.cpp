@@ -31,6 +31,7 @@ class PatchForward {
         scratch_(scratch),
         width_(roundUp(patch.columns, kernels().lanes)),
         v_(kForwardBlock * width_),
+        w_(layer_.constants.hasSecondState() ? kForwardBlock * width_ : 0),
         counts_(kForwardBlock * width_),
         current_(kForwardBlock * width_),
         state_spikes_(layer_.isRecurrent() ? kForwardBlock : 0, layer_.neurons()) {}
@@ -58,6 +59,7 @@ class PatchForward {
 
   Index neurons() const { return layer_.neurons(); }
   Rows<float> v() const { return {v_.data(), width_}; }
+  Rows<float> w() const { return {layer_.constants.hasSecondState() ? w_.data() : nullptr, width_}; }
   Rows<float> current() const { return {current_.data(), width_}; }
   Index place(Index r) const { return (first_sample_ + r) * neurons() + patch_.first_column; }
 
@@ -66,6 +68,7 @@ class PatchForward {
     std::vector<float> dense(static_cast<std::size_t>(neurons()));
     for (Index r = 0; r < samples_; ++r) {
       pass_.first_v.read(place(r), patch_.columns, v().row(r));
+      if (layer_.constants.hasSecondState()) pass_.first_w.read(place(r), patch_.columns, w().row(r));
       if (!layer_.isRecurrent()) continue;
       pass_.first_spikes.read(place(r), neurons(), dense.data());
       state_spikes_.set(r, dense.data());
@@ -95,6 +98,7 @@ class PatchForward {
     const Index word = patch_.first_column / 64, words = pass_.spikes.words();
     const Index place = row * neurons() + patch_.first_column;
     const Numbers record = pass_.record.from(place), membranes = membranes_.from(place);
+    const auto blockOf = [&](float* all) { return Rows<float>{all == nullptr ? nullptr : all + place, neurons()}; };
     kernels().stepForward({
         .rows = samples_,
         .columns = patch_.columns,
@@ -104,11 +108,14 @@ class PatchForward {
         .ends = pass_.extent.ends + first_sample_,
         .current = asConst(current()),
         .v = v(),
+        .w = w(),
         .counts = {counts_.data(), width_},
         .spikes = {pass_.spikes.row(row) + word, words},
         .near = {near_ ? near_.row(row) + word : nullptr, words},
         .record = {static_cast<float*>(membranes.data), neurons()},
         .record_bfloat16 = {record.is_bfloat16 ? static_cast<std::uint16_t*>(record.data) : nullptr, neurons()},
+        .record_w = blockOf(pass_.record_w),
+        .record_current = blockOf(pass_.record_current),
         .record_streams = pass_.extent.rows() * neurons() * 4 > kStreamBytes,
     });
   }
@@ -137,6 +144,7 @@ class PatchForward {
   void end() {
     for (Index r = 0; r < samples_; ++r) {
       pass_.last_v.write(place(r), patch_.columns, v().row(r));
+      if (pass_.last_w) pass_.last_w.write(place(r), patch_.columns, w().row(r));
       if (pass_.counts != nullptr) std::copy_n(counts_.data() + r * width_, patch_.columns, pass_.counts + place(r));
       if (!pass_.last_spikes) continue;
       std::vector<float> dense(static_cast<std::size_t>(neurons()));
@@ -159,9 +167,9 @@ class PatchForward {
   const Patch patch_;
   Scratch& scratch_;
   const Index width_;
-  Index first_sample_ = 0, samples_ = 0;  // of the block
-  Buffer<float> v_, counts_, current_;    // [samples of a block, width]
-  StepSpikes state_spikes_;               // of the state before the first step
+  Index first_sample_ = 0, samples_ = 0;    // of the block
+  Buffer<float> v_, w_, counts_, current_;  // [samples of a block, width]
+  StepSpikes state_spikes_;                 // of the state before the first step
 };
 
 // The patches of a layer. Samples are cut at whole blocks of rows.

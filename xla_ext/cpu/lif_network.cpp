@@ -13,6 +13,9 @@ T attribute(ffi::Dictionary attributes, const char* name) {
   return *value;
 }
 
+constexpr std::array<const char*, kNumCouplings> kCouplingNames{"w_decay", "w_membrane", "w_gain",
+                                                                "w_jump",  "v_coupling", "threshold_coupling"};
+
 }  // namespace
 
 bool booleanOf(ffi::Dictionary attributes, const char* name) { return attribute<bool>(attributes, name); }
@@ -22,7 +25,7 @@ NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
   const auto numbers = attribute<ffi::Span<const std::int64_t>>(attributes, "layers");
   const auto slopes = attribute<ffi::Span<const float>>(attributes, "slopes");
   if (numbers.size() == 0 || numbers.size() != slopes.size() * LayerFields::kFields) {
-    throw Misfit("lif_network: `layers` must have six numbers a layer. Call it through snnjax.");
+    throw Misfit("lif_network: `layers` must have ten numbers a layer. Call it through snnjax.");
   }
   for (std::size_t i = 0; i < numbers.size(); i += LayerFields::kFields) {
     fields.layers.push_back({
@@ -32,6 +35,11 @@ NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
         .detach_reset = numbers[i + 3] != 0,
         .surrogate = static_cast<SurrogateKind>(std::clamp<std::int64_t>(numbers[i + 4], 0, 6)),
         .capacity = std::max<Index>(numbers[i + 5], -1),
+        // Without its decay there is no second state, whatever else is said of it.
+        .second_state = (numbers[i + 6] & 1) != 0 ? numbers[i + 6] : 0,
+        .records_w = (numbers[i + 6] & 1) != 0 && numbers[i + 7] != 0,
+        .records_current = (numbers[i + 6] & 1) != 0 && numbers[i + 8] != 0,
+        .records_spikes = numbers[i + 9] != 0,
     });
   }
   fields.slopes.assign(slopes.begin(), slopes.end());
@@ -39,7 +47,6 @@ NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
   fields.has_readout = booleanOf(attributes, "has_readout");
   fields.readout_has_bias = booleanOf(attributes, "readout_has_bias");
   fields.has_lengths = booleanOf(attributes, "has_lengths");
-  fields.records_spikes = booleanOf(attributes, "records_spikes");
   return fields;
 }
 
@@ -72,6 +79,9 @@ Network::Network(const NetworkFields& fields, Arrays& operands) : fields_(fields
     layer.threshold = takeConstant(operands, "threshold", layer.neurons);
     layer.gain = takeConstant(operands, "gain", layer.neurons);
     layer.second_threshold = takeConstant(operands, "second_threshold", layer.neurons);
+    for (std::size_t i = 0; i < kNumCouplings; ++i) {
+      if (fields.layers[l].has(i)) layer.couplings[i] = takeConstant(operands, kCouplingNames[i], layer.neurons);
+    }
   }
   if (fields.has_readout) {
     takeLinear(operands, readout_, width, fields.readout_has_bias, types);
@@ -81,6 +91,7 @@ Network::Network(const NetworkFields& fields, Arrays& operands) : fields_(fields
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     LayerArrays& layer = layers_[l];
     layer.first_v = operands.take("state.v", {batch_, layer.neurons}, kWide);
+    if (fields.layers[l].hasSecondState()) layer.first_w = operands.take("state.w", {batch_, layer.neurons}, kWide);
     if (fields.layers[l].is_recurrent) {
       layer.first_spikes = operands.take("state.spikes", {batch_, layer.neurons}, types);
     }
@@ -103,16 +114,16 @@ Network::Constant Network::takeConstant(Arrays& operands, const char* name, Inde
 }
 
 LayerConstants Network::constants(const LayerArrays& layer, Index group) const {
-  return {layer.neurons,
-          layer.decay.array.numbers(group),
-          layer.decay.count,
-          layer.gain.array.numbers(group),
-          layer.gain.count,
-          layer.threshold.array.numbers(group),
-          layer.threshold.count,
-          layer.second_threshold.array.numbers(group),
-          layer.second_threshold.count,
-          layer.bias.numbers(group)};
+  GivenConstants given{
+      .decay = layer.decay.numbers(group),
+      .gain = layer.gain.numbers(group),
+      .threshold = layer.threshold.numbers(group),
+      .second_threshold = layer.second_threshold.numbers(group),
+      .couplings = {},
+      .bias = layer.bias.numbers(group),
+  };
+  for (std::size_t i = 0; i < kNumCouplings; ++i) given.couplings[i] = layer.couplings[i].numbers(group);
+  return {layer.neurons, given};
 }
 
 Layer Network::layer(std::size_t index, Index group) const {

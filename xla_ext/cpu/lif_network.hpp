@@ -8,19 +8,24 @@ namespace snnjax {
 
 // The static part of a layer, as the attribute `layers` holds it: kFields numbers a layer.
 struct LayerFields {
-  static constexpr std::size_t kFields = 6;
+  static constexpr std::size_t kFields = 10;
   bool has_bias, is_recurrent;
   Reset reset;
   bool detach_reset;
   SurrogateKind surrogate;
-  Index capacity;  // -1: none
+  Index capacity;             // -1: none
+  std::int64_t second_state;  // a bit for each constant of a second state that is there, by `Coupling`; 0: none
+  bool records_w, records_current, records_spikes;
+
+  bool hasSecondState() const { return second_state != 0; }
+  bool has(std::size_t coupling) const { return ((second_state >> coupling) & 1) != 0; }
 };
 
 // The static part of a network. `has_lists`: the inputs are lists of spikes.
 struct NetworkFields {
   std::vector<LayerFields> layers;
   std::vector<float> slopes;
-  bool has_lists, has_readout, readout_has_bias, has_lengths, records_spikes;
+  bool has_lists, has_readout, readout_has_bias, has_lengths;
 
   static NetworkFields read(ffi::Dictionary attributes);
 };
@@ -48,6 +53,7 @@ class Network {
   std::vector<std::int32_t> ends(Index group) const;
   std::unique_ptr<RowSource> source(Index group) const;
   Numbers firstV(std::size_t layer, Index group) const { return layers_[layer].first_v.numbers(group); }
+  Numbers firstW(std::size_t layer, Index group) const { return layers_[layer].first_w.numbers(group); }
   Numbers firstSpikes(std::size_t layer, Index group) const { return layers_[layer].first_spikes.numbers(group); }
   Numbers firstReadout(Index group) const { return readout_.first_v.numbers(group); }
 
@@ -55,11 +61,14 @@ class Network {
   struct Constant {
     Array array;
     Index count = 0;  // 1, or one a neuron
+
+    ConstantNumbers numbers(Index group) const { return {array.numbers(group), count}; }
   };
   struct LayerArrays {
     Index inputs = 0, neurons = 0;
-    Array weights, bias, recurrent, first_v, first_spikes;
+    Array weights, bias, recurrent, first_v, first_w, first_spikes;
     Constant decay, threshold, gain, second_threshold;
+    std::array<Constant, kNumCouplings> couplings;
   };
 
   static Constant takeConstant(Arrays& operands, const char* name, Index neurons);

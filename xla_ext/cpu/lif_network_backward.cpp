@@ -13,8 +13,8 @@ namespace {
 // the output, and the cotangents of the results.
 struct Recorded {
   struct LayerArrays {
-    Array record_v, record_spikes, record_listed;
-    Array g_counts, g_spikes, spike_ids, g_last_v, g_last_spikes;
+    Array record_v, record_w, record_current, record_spikes, record_listed;
+    Array g_counts, g_spikes, spike_ids, g_last_v, g_last_w, g_last_spikes;
   };
 
   Array output, g_output, g_last_readout, record_inputs, record_is_binary;
@@ -31,7 +31,10 @@ struct Recorded {
     }
     for (std::size_t l = 0; l < layers.size(); ++l) {
       const Index bytes = (network.neurons(l) + 7) / 8;
-      layers[l].record_v = arrays.take("record.v", {steps, batch, network.neurons(l)}, types);
+      const Arrays::Shape all{steps, batch, network.neurons(l)};
+      layers[l].record_v = arrays.take("record.v", all, fields.layers[l].hasSecondState() ? kWide : types);
+      if (fields.layers[l].records_w) layers[l].record_w = arrays.take("record.w", all, {ffi::F32});
+      if (fields.layers[l].records_current) layers[l].record_current = arrays.take("record.current", all, {ffi::F32});
       layers[l].record_spikes = arrays.take("record.spikes", {steps, batch, bytes}, {ffi::U8});
       if (fields.layers[l].capacity < 0) continue;
       layers[l].record_listed = arrays.take("record.listed", {steps, batch, bytes}, {ffi::U8});
@@ -42,13 +45,15 @@ struct Recorded {
       LayerArrays& layer = layers[l];
       const Index neurons = network.neurons(l), capacity = fields.layers[l].capacity;
       if (has_g_counts) layer.g_counts = arrays.take("g.counts", {batch, neurons}, {ffi::F32});
-      if (fields.records_spikes && capacity >= 0) {
+      const bool records_spikes = fields.layers[l].records_spikes;
+      if (records_spikes && capacity >= 0) {
         layer.spike_ids = arrays.take("spikes.ids", {steps, batch, capacity}, {idType(neurons)});
         layer.g_spikes = arrays.take("g.spikes", {steps, batch, capacity}, types);
-      } else if (fields.records_spikes) {
+      } else if (records_spikes) {
         layer.g_spikes = arrays.take("g.spikes", {steps, batch, neurons}, types);
       }
       layer.g_last_v = arrays.take("g.state.v", {batch, neurons}, kWide);
+      if (fields.layers[l].hasSecondState()) layer.g_last_w = arrays.take("g.state.w", {batch, neurons}, kWide);
       if (fields.layers[l].is_recurrent) layer.g_last_spikes = arrays.take("g.state.spikes", {batch, neurons}, types);
     }
     if (fields.has_readout) g_last_readout = arrays.take("g.state.readout", {batch, outputs}, kWide);
@@ -58,7 +63,11 @@ struct Recorded {
 // The cotangents of the operands: those that are needed, in the order of the leaves of `Operands`.
 struct Cotangents {
   struct LayerArrays {
-    Array weights, bias, recurrent, decay, threshold, gain, first_v, first_spikes;
+    Array weights, bias, recurrent, first_v, first_w, first_spikes;
+    std::array<Array, kNumSummed> constants;  // by `Summed`
+
+    Array& of(Summed constant) { return constants[static_cast<std::size_t>(constant)]; }
+    const Array& of(Summed constant) const { return constants[static_cast<std::size_t>(constant)]; }
   };
 
   Array inputs;
@@ -79,19 +88,26 @@ struct Cotangents {
     for (std::size_t l = 0; l < layers.size(); ++l) {
       const Index neurons = network.neurons(l);
       if (fields.layers[l].is_recurrent) layers[l].recurrent = take("g.recurrent", {neurons, neurons}, types);
-      layers[l].decay = take("g.decay", {neurons}, {ffi::F32});
-      layers[l].threshold = take("g.threshold", {neurons}, {ffi::F32});
-      layers[l].gain = take("g.gain", {neurons}, {ffi::F32});
+      layers[l].of(Summed::kDecay) = take("g.decay", {neurons}, {ffi::F32});
+      layers[l].of(Summed::kThreshold) = take("g.threshold", {neurons}, {ffi::F32});
+      layers[l].of(Summed::kGain) = take("g.gain", {neurons}, {ffi::F32});
+      for (std::size_t i = 0; i < kNumCouplings; ++i) {
+        if (!fields.layers[l].has(i)) continue;
+        layers[l].of(summedOf(static_cast<Coupling>(i))) = take("g.second_state", {neurons}, {ffi::F32});
+      }
     }
     if (fields.has_readout) {
       const Index width = network.neurons(network.size() - 1), outputs = network.outputs();
       readout.weights = take("g.readout.weights", {width, outputs}, types);
       if (fields.readout_has_bias) readout.bias = take("g.readout.bias", {outputs}, types);
-      readout.decay = take("g.readout.decay", {outputs}, {ffi::F32});
-      readout.gain = take("g.readout.gain", {outputs}, {ffi::F32});
+      readout.of(Summed::kDecay) = take("g.readout.decay", {outputs}, {ffi::F32});
+      readout.of(Summed::kGain) = take("g.readout.gain", {outputs}, {ffi::F32});
     }
     for (std::size_t l = 0; l < layers.size(); ++l) {
       layers[l].first_v = arrays.take("g.state.v", {batch, network.neurons(l)}, kWide);
+      if (fields.layers[l].hasSecondState()) {
+        layers[l].first_w = arrays.take("g.state.w", {batch, network.neurons(l)}, kWide);
+      }
       if (!fields.layers[l].is_recurrent) continue;
       layers[l].first_spikes = arrays.take("g.state.spikes", {batch, network.neurons(l)}, types);
     }
@@ -157,8 +173,8 @@ class BackwardPass {
         .g_last_v = recorded_.g_last_readout.numbers(group_),
         .g_weights = to_.readout.weights.numbers(group_),
         .g_bias = to_.readout.bias.numbers(group_),
-        .g_decay = to_.readout.decay.numbers(group_),
-        .g_gain = to_.readout.gain.numbers(group_),
+        .g_decay = to_.readout.of(Summed::kDecay).numbers(group_),
+        .g_gain = to_.readout.of(Summed::kGain).numbers(group_),
         .g_first_v = to_.readout.first_v.numbers(group_),
         .g_v = {},
     };
@@ -168,7 +184,7 @@ class BackwardPass {
 
   void sendDown(const Layer& layer, Borrowed<float> g_v, Index stride) {
     g_above_ = std::move(g_v);
-    above_ = {layer.weights, layer.constants.gain(), {g_above_.data(), stride}};
+    above_ = {layer.weights, layer.constants.outerGain(), {g_above_.data(), stride}};
   }
 
   void runLayer(std::size_t l) {
@@ -182,26 +198,30 @@ class BackwardPass {
         .inputs = lists_[l],
         .extent = extent_,
         .first_v = network_.firstV(l, group_),
+        .first_w = network_.firstW(l, group_),
         .first_spikes = network_.firstSpikes(l, group_),
         .record = from.record_v.numbers(group_),
+        .record_w = from.record_w.at<const float>(group_),
+        .record_current = from.record_current.at<const float>(group_),
         .spikes = spikes_[l],
         .listed = listed,
         .above = above_,
         .g_spikes = furtherCotangents(l),
         .g_counts = from.g_counts.numbers(group_),
         .g_last_v = from.g_last_v.numbers(group_),
+        .g_last_w = from.g_last_w.numbers(group_),
         .g_last_spikes = from.g_last_spikes.numbers(group_),
         .g_weights = to.weights.numbers(group_),
         .g_recurrent = to.recurrent.numbers(group_),
         .g_bias = to.bias.numbers(group_),
-        .g_decay = to.decay.numbers(group_),
-        .g_threshold = to.threshold.numbers(group_),
-        .g_gain = to.gain.numbers(group_),
+        .g_constants = {},
         .g_first_v = to.first_v.numbers(group_),
+        .g_first_w = to.first_w.numbers(group_),
         .g_first_spikes = to.first_spikes.numbers(group_),
         .keeps_g_v = l > 0 || to_.inputs,
         .g_v = {},
     };
+    for (std::size_t i = 0; i < to.constants.size(); ++i) pass.g_constants[i] = to.constants[i].numbers(group_);
     runBackward(pass, threads_);
     sendDown(layers_[l], std::move(pass.g_v), pass.g_v_stride);
   }

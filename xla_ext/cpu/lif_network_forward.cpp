@@ -11,9 +11,9 @@ namespace {
 // In the order of the leaves of `Results` and, where `records`, of `Record` in snnjax/ops/_lif_network_reference.py.
 struct Results {
   struct LayerArrays {
-    Array counts, dropped, last_v, last_spikes;
+    Array counts, dropped, last_v, last_w, last_spikes;
     Array dense_spikes, ids, values, num_spikes, num_listed;  // recorded spikes, dense or as lists
-    Array record_v, record_spikes, record_listed;
+    Array record_v, record_w, record_current, record_spikes, record_listed;
   };
 
   Array output, last_readout, record_inputs, record_is_binary;
@@ -29,11 +29,14 @@ struct Results {
       layers[l].counts = arrays.take("counts", {batch, network.neurons(l)}, {ffi::F32});
     }
     for (LayerArrays& layer : layers) layer.dropped = arrays.take("dropped", {batch}, {ffi::S32});
-    for (std::size_t l = 0; network.fields().records_spikes && l < layers.size(); ++l) {
-      takeSpikes(network, l, arrays);
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      if (network.fields().layers[l].records_spikes) takeSpikes(network, l, arrays);
     }
     for (std::size_t l = 0; l < layers.size(); ++l) {
       layers[l].last_v = arrays.take("state.v", {batch, network.neurons(l)}, kWide);
+      if (network.fields().layers[l].hasSecondState()) {
+        layers[l].last_w = arrays.take("state.w", {batch, network.neurons(l)}, kWide);
+      }
       if (!network.fields().layers[l].is_recurrent) continue;
       layers[l].last_spikes = arrays.take("state.spikes", {batch, network.neurons(l)}, types);
     }
@@ -44,7 +47,13 @@ struct Results {
     }
     for (std::size_t l = 0; records && l < layers.size(); ++l) {
       const Index bytes = (network.neurons(l) + 7) / 8;
-      layers[l].record_v = arrays.take("record.v", {steps, batch, network.neurons(l)}, types);
+      const Arrays::Shape all{steps, batch, network.neurons(l)};
+      const bool is_wide = network.fields().layers[l].hasSecondState();
+      layers[l].record_v = arrays.take("record.v", all, is_wide ? kWide : types);
+      if (network.fields().layers[l].records_w) layers[l].record_w = arrays.take("record.w", all, {ffi::F32});
+      if (network.fields().layers[l].records_current) {
+        layers[l].record_current = arrays.take("record.current", all, {ffi::F32});
+      }
       layers[l].record_spikes = arrays.take("record.spikes", {steps, batch, bytes}, {ffi::U8});
       if (network.fields().layers[l].capacity < 0) continue;
       layers[l].record_listed = arrays.take("record.listed", {steps, batch, bytes}, {ffi::U8});
@@ -144,9 +153,13 @@ class ForwardPass {
         .inputs = inputs,
         .extent = extent_,
         .first_v = network_.firstV(l, group_),
+        .first_w = network_.firstW(l, group_),
         .first_spikes = network_.firstSpikes(l, group_),
         .record = to.record_v.numbers(group_),
+        .record_w = to.record_w.at<float>(group_),
+        .record_current = to.record_current.at<float>(group_),
         .last_v = to.last_v.numbers(group_),
+        .last_w = to.last_w.numbers(group_),
         .last_spikes = to.last_spikes.numbers(group_),
         .counts = to.counts.at<float>(group_),
         .dropped = to.dropped.at<std::int32_t>(group_),
@@ -194,9 +207,13 @@ class ForwardPass {
         .inputs = lists_.back(),
         .extent = extent_,
         .first_v = network_.firstReadout(group_),
+        .first_w = {},
         .first_spikes = {},
         .record = results_.output.numbers(group_),
+        .record_w = nullptr,
+        .record_current = nullptr,
         .last_v = results_.last_readout.numbers(group_),
+        .last_w = {},
         .last_spikes = {},
         .counts = nullptr,
         .dropped = nullptr,

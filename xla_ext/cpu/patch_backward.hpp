@@ -25,16 +25,17 @@ struct PatchScratch {
 // not depend on which thread had which samples.
 class Sums {
  public:
-  enum Kind { kMembrane, kDecay, kThreshold, kKinds };
+  // Behind the constants: the cotangents of the current, as they are recorded.
+  static constexpr Index kCurrent = kNumSummed, kKinds = kNumSummed + 1;
 
   Sums(Index batch, Index neurons)
       : blocks_((batch + kBackwardBlock - 1) / kBackwardBlock),
         neurons_(neurons),
         memory_(blocks_ * kKinds * neurons) {}
 
-  double* of(Index block, Kind kind) const { return memory_.data() + (block * kKinds + kind) * neurons_; }
+  double* of(Index block, Index kind) const { return memory_.data() + (block * kKinds + kind) * neurons_; }
 
-  double total(Kind kind, Index neuron) const {
+  double total(Index kind, Index neuron) const {
     double sum = 0.0;
     for (Index block = 0; block < blocks_; ++block) sum += of(block, kind)[neuron];
     return sum;
@@ -45,6 +46,8 @@ class Sums {
   Buffer<double> memory_;
 };
 
+inline constexpr Rows<const float> kNoRows{nullptr, 0};
+
 inline Rows<const float> asConst(Rows<float> rows) { return {rows.data, rows.stride}; }
 
 inline WeightGradient weightGradientOf(const LayerBackward& pass, const TransposedSpikes& inputs, double* sum_gain) {
@@ -53,8 +56,8 @@ inline WeightGradient weightGradientOf(const LayerBackward& pass, const Transpos
           {pass.g_v.data(), pass.g_v_stride},
           weights,
           {pass.g_weights, weights.inputs, weights.outputs},
-          pass.layer.constants.gain(),
-          pass.g_gain ? sum_gain : nullptr};
+          pass.layer.constants.outerGain(),
+          sumsGain(pass) ? sum_gain : nullptr};
 }
 
 class PatchBackward {
@@ -76,8 +79,10 @@ class PatchBackward {
         sent_(layer_.isRecurrent() ? kBackwardBlock * width_ : 0),
         g_counts_(pass.g_counts ? kBackwardBlock * width_ : 0),
         g_last_(kBackwardBlock * width_),
+        g_w_(hasSecondState() ? kBackwardBlock * width_ : 0),
+        g_last_w_(hasSecondState() ? kBackwardBlock * width_ : 0),
         v_(2 * kBackwardBlock * width_),
-        step_sums_(2 * width_) {}
+        step_sums_(kNumSummed * width_) {}
 
   void run() {
     pack();
@@ -98,7 +103,8 @@ class PatchBackward {
   Index place(Index r) const { return (first_sample_ + r) * neurons() + patch_.first_column; }
   Rows<float> rowsOf(const Buffer<float>& memory) const { return {memory.data(), width_}; }
   // The weight gradient of a recurrent layer waits for the samples of all threads.
-  bool sumsWeights() const { return !layer_.isRecurrent() && (pass_.g_weights || pass_.g_gain); }
+  bool sumsWeights() const { return !layer_.isRecurrent() && (pass_.g_weights || sumsGain(pass_)); }
+  bool hasSecondState() const { return layer_.constants.hasSecondState(); }
 
   // The cotangents of the membranes of a step: where they stay, or those of a chunk of steps behind one another.
   Rows<float> g_v(Index step) const {
@@ -133,7 +139,7 @@ class PatchBackward {
     }
     if (layer_.isRecurrent()) {
       scratch_.recurrent.resize(neurons(), width_);
-      packTransposed(layer_.recurrent, 0, neurons(), layer_.constants.gain(), scratch_.recurrent);
+      packTransposed(layer_.recurrent, 0, neurons(), layer_.constants.outerGain(), scratch_.recurrent);
     }
     if (sumsWeights()) {
       scratch_.sums.resize(layer_.weights.inputs, width_);
@@ -165,6 +171,10 @@ class PatchBackward {
   void begin() {
     std::fill_n(g_u_.data(), samples_ * width_, 0.0F);
     read(pass_.g_last_v, g_last_);
+    if (hasSecondState()) {
+      std::fill_n(g_w_.data(), samples_ * width_, 0.0F);
+      read(pass_.g_last_w, g_last_w_);
+    }
     if (pass_.g_counts) read(pass_.g_counts, g_counts_);
     if (layer_.isRecurrent()) read(pass_.g_last_spikes, carried_);
   }
@@ -255,10 +265,10 @@ class PatchBackward {
   // step.
   void advance(Index step, Rows<const float> g_spikes) {
     const Index word = patch_.first_column / 64, row = firstRow(step);
-    const bool is_step = step >= 0, needs_before = is_step && pass_.g_decay;
+    const bool is_step = step >= 0, needs_before = is_step && needsBefore();
     const auto own = [&](const Buffer<float>& memory) { return asConst(rowsOf(memory)); };
-    std::fill_n(step_sums_.data(), 2 * width_, 0.0F);
-    kernels().stepBackward({
+    std::fill_n(step_sums_.data(), kNumSummed * width_, 0.0F);
+    StepBackward call{
         .rows = samples_,
         .columns = patch_.columns,
         .constants = layer_.constants.from(patch_.first_column),
@@ -269,25 +279,61 @@ class PatchBackward {
         .ends = pass_.extent.ends + first_sample_,
         .g_spikes = g_spikes,
         .listed = {is_step && pass_.listed ? pass_.listed.row(row) + word : nullptr, pass_.listed.words()},
-        .g_counts = is_step && pass_.g_counts ? own(g_counts_) : Rows<const float>{nullptr, 0},
+        .g_counts = is_step && pass_.g_counts ? own(g_counts_) : kNoRows,
         .g_last = own(g_last_),
+        .g_last_w = hasSecondState() ? own(g_last_w_) : kNoRows,
         .v = is_step ? membranes(pass_.record, row, 0) : membranes(pass_.first_v, first_sample_, 0),
-        .v_before = !needs_before ? Rows<const float>{nullptr, 0}
+        .v_before = !needs_before ? kNoRows
                     : step > 0    ? membranes(pass_.record, row - pass_.extent.batch, 1)
                                   : membranes(pass_.first_v, first_sample_, 1),
+        .w = secondStates(step),
+        .w_before = is_step ? secondStates(step - 1) : kNoRows,
+        .current = is_step ? recorded(pass_.record_current, step) : kNoRows,
         .next_v = blockOf(pass_.record, step - 1),
-        .next_g_spikes = isReadInPlace() ? blockOf(pass_.g_spikes[0], step - 1) : Rows<const float>{nullptr, 0},
+        .next_g_spikes = isReadInPlace() ? blockOf(pass_.g_spikes[0], step - 1) : kNoRows,
         .g_u = rowsOf(g_u_),
+        .g_w = {hasSecondState() ? g_w_.data() : nullptr, width_},
         .g_v = g_v(step),
-        .sum_decay = needs_before ? step_sums_.data() : nullptr,
-        .sum_threshold = pass_.g_threshold ? step_sums_.data() + width_ : nullptr,
-    });
+        .sums = {},
+    };
+    if (!is_step) call.constants.v_coupling = call.constants.w_gain = nullptr;  // those of the first step: it is done
+    for (Index i = 0; i < kNumSummed; ++i)
+      call.sums[i] = isSummed(i, is_step) ? step_sums_.data() + i * width_ : nullptr;
+    kernels().stepBackward(call);
     addStepSums(step);
     if (!is_step || pass_.g_v.data() == nullptr || layer_.isRecurrent()) return;
     for (Index r = 0; r < samples_; ++r) {
       float* to = pass_.g_v.data() + (row + r) * pass_.g_v_stride + patch_.first_column;
       std::copy_n(g_v(step).row(r), patch_.columns, to);
     }
+  }
+
+  // Whether a step adds to the cotangent of a constant: the reset before the first step knows the thresholds alone.
+  bool isSummed(Index constant, bool is_step) const {
+    const auto kind = static_cast<Summed>(constant);
+    if (!pass_.g_constants[static_cast<std::size_t>(constant)]) return false;
+    if (kind == Summed::kGain && sumsGain(pass_)) return false;
+    return is_step || kind == Summed::kThreshold || kind == Summed::kThresholdCoupling;
+  }
+
+  // Whether a step asks for the membranes before it.
+  bool needsBefore() const {
+    constexpr std::array kConstants{Summed::kDecay, Summed::kWMembrane, Summed::kWJump};
+    return std::any_of(kConstants.begin(), kConstants.end(),
+                       [&](Summed constant) { return static_cast<bool>(cotangentOf(pass_, constant)); });
+  }
+
+  // The block in a step of an array [steps, batch, neurons] that the forward pass may have recorded.
+  Rows<const float> recorded(const float* all, Index step) const {
+    if (all == nullptr) return kNoRows;
+    return {all + firstRow(step) * neurons() + patch_.first_column, neurons()};
+  }
+
+  // The second states after a step, -1 for the first of all, where they are recorded.
+  Rows<const float> secondStates(Index step) const {
+    if (pass_.record_w == nullptr) return kNoRows;
+    if (step >= 0) return recorded(pass_.record_w, step);
+    return {pass_.first_w.float32() + first_sample_ * neurons() + patch_.first_column, neurons()};
   }
 
   // The block in a step of an array [steps, batch, neurons] of float32.
@@ -298,14 +344,15 @@ class PatchBackward {
 
   void addStepSums(Index step) {
     const Index block = first_sample_ / kBackwardBlock;
-    const bool needs_g_v = step >= 0 && (pass_.g_bias || pass_.g_gain);
+    for (Index i = 0; i < kNumSummed; ++i) {
+      if (!isSummed(i, step >= 0)) continue;
+      double* to = sums_.of(block, i) + patch_.first_column;
+      for (Index c = 0; c < patch_.columns; ++c) to[c] += double{step_sums_[i * width_ + c]};
+    }
+    if (step < 0 || !(pass_.g_bias || sumsGain(pass_))) return;
+    double* to = sums_.of(block, Sums::kCurrent) + patch_.first_column;
     for (Index c = 0; c < patch_.columns; ++c) {
-      const Index neuron = patch_.first_column + c;
-      if (pass_.g_decay) sums_.of(block, Sums::kDecay)[neuron] += double{step_sums_[c]};
-      if (pass_.g_threshold) sums_.of(block, Sums::kThreshold)[neuron] += double{step_sums_[width_ + c]};
-      for (Index r = 0; needs_g_v && r < samples_; ++r) {
-        sums_.of(block, Sums::kMembrane)[neuron] += double{g_v(step).row(r)[c]};
-      }
+      for (Index r = 0; r < samples_; ++r) to[c] += double{g_v(step).row(r)[c]};
     }
   }
 
@@ -341,6 +388,7 @@ class PatchBackward {
     advance(-1, asConst(rowsOf(g_s_)));
     for (Index r = 0; r < samples_; ++r) {
       pass_.g_first_v.write(place(r), patch_.columns, g_v(-1).row(r));
+      if (pass_.g_first_w) pass_.g_first_w.write(place(r), patch_.columns, g_w_.data() + r * width_);
       if (pass_.g_first_spikes) pass_.g_first_spikes.write(place(r), patch_.columns, carried_.data() + r * width_);
     }
   }
@@ -357,8 +405,9 @@ class PatchBackward {
   Index first_sample_ = 0, samples_ = 0;  // of the block
   bool has_above_ = false;
   Buffer<float> g_s_, g_u_, carried_, sent_, g_counts_, g_last_;  // [samples of a block, width]
+  Buffer<float> g_w_, g_last_w_;                                  // likewise, of layers with a second state
   Buffer<float> v_;                                               // two blocks
-  Buffer<float> step_sums_;                                       // [2, width]
+  Buffer<float> step_sums_;                                       // [kNumSummed, width]
   std::vector<std::uint32_t> ids_;
   std::vector<float> dots_, row_;
 };

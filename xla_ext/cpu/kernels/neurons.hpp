@@ -1,6 +1,8 @@
 // One time step of LIF neurons, forward and backward, and the surrogate derivatives.
 #pragma once
 
+#include <algorithm>
+
 #include "../kernels.hpp"
 #include "simd.hpp"
 
@@ -40,6 +42,25 @@ inline Floats reset(Floats v, Floats threshold) {
   return v;
 }
 
+// A threshold, raised by the second state where it is coupled.
+template <bool kSecond>
+inline Floats raised(const NeuronConstants& constants, const float* resting, Index column, [[maybe_unused]] Floats w) {
+  const Floats threshold = load(resting + column);
+  if constexpr (kSecond) {
+    if (constants.threshold_coupling != nullptr) return threshold + load(constants.threshold_coupling + column) * w;
+  }
+  return threshold;
+}
+
+// The second state after a step, from both states and the spikes before it.
+inline Floats nextW(const NeuronConstants& constants, Index column, Floats w, Floats v, Mask spiked, Floats current) {
+  Floats next = load(constants.w_decay + column) * w;
+  if (constants.w_membrane != nullptr) next += load(constants.w_membrane + column) * v;
+  if (constants.w_gain != nullptr) next += load(constants.w_gain + column) * current;
+  if (constants.w_jump != nullptr) next = select(spiked, next + load(constants.w_jump + column), next);
+  return next;
+}
+
 // Where the membranes of a row after the step are recorded.
 struct RecordRow {
   float* float32;
@@ -72,11 +93,20 @@ inline RecordRow recordRow(const StepForward& step, Index r) {
   return {float32, bfloat16, step.record_streams && is_aligned};
 }
 
+inline float* rowOf(Rows<float> rows, Index r) { return rows.data == nullptr ? nullptr : rows.row(r); }
+
+inline void putPart(float* row, Index column, Index left, Floats x) {
+  if (row != nullptr) left < kLanes ? storePart(row + column, x, left) : store(row + column, x);
+}
+
 // Behind its end, a sample keeps its membranes and is silent.
 inline void keepRow(const StepForward& step, Index r) {
   const RecordRow to = recordRow(step, r);
   for (Index column = 0; column < step.columns; column += kLanes) {
-    to.put(column, step.columns - column, load(step.v.row(r) + column), load(step.constants.threshold + column));
+    const Index left = step.columns - column;
+    to.put(column, left, load(step.v.row(r) + column), load(step.constants.threshold + column));
+    if (step.w.data != nullptr) putPart(rowOf(step.record_w, r), column, left, load(step.w.row(r) + column));
+    putPart(rowOf(step.record_current, r), column, left, Floats{});
   }
   for (Index word = 0; word < (step.columns + 63) / 64; ++word) {
     step.spikes.row(r)[word] = 0;
@@ -89,23 +119,37 @@ struct NeuronRow {
   NeuronConstants constants;
   const float* current;
   float* state;
+  float* w;
   float* counts;
   RecordRow to;
+  float* record_w;
+  float* record_current;
   Index left;  // columns that there are
 };
 
 // `kVectors` vectors of neurons, up to a word of bits. `kKeeps`: the membranes are recorded, which most of those of a
 // prediction are not.
-template <Reset kReset, bool kNear, bool kKeeps, int kVectors>
+template <Reset kReset, bool kNear, bool kKeeps, bool kSecond, int kVectors>
 inline void stepVectors(const NeuronRow& row, Index column, std::uint64_t* spikes, std::uint64_t* near) {
-  Floats v[kVectors];
+  Floats v[kVectors], w[kVectors]{};
   Mask spiked[kVectors];
   SNNJAX_UNROLL
   for (int i = 0; i < kVectors; ++i) {
     const Index at = column + i * kLanes;
-    const Floats threshold = load(row.constants.threshold + at);
-    const Floats u = reset<kReset>(load(row.state + at), threshold);
-    v[i] = load(row.constants.decay + at) * u + load(row.constants.gain + at) * load(row.current + at);
+    const Floats before = load(row.state + at), current = load(row.current + at);
+    if constexpr (kSecond) w[i] = load(row.w + at);
+    Floats threshold = raised<kSecond>(row.constants, row.constants.threshold, at, w[i]);
+    v[i] = load(row.constants.decay + at) * reset<kReset>(before, threshold) + load(row.constants.gain + at) * current;
+    if constexpr (kSecond) {
+      w[i] = nextW(row.constants, at, w[i], before, greater(before, threshold), current);
+      if (row.constants.v_coupling != nullptr) v[i] += load(row.constants.v_coupling + at) * w[i];
+      threshold = raised<kSecond>(row.constants, row.constants.threshold, at, w[i]);
+      store(row.w + at, w[i]);
+      if constexpr (kKeeps) {
+        putPart(row.record_w, at, row.left - at, w[i]);
+        putPart(row.record_current, at, row.left - at, current);
+      }
+    }
     if constexpr (kKeeps) row.to.put(at, row.left - at, v[i], threshold);
     store(row.state + at, v[i]);
     spiked[i] = greater(v[i], threshold);
@@ -117,25 +161,32 @@ inline void stepVectors(const NeuronRow& row, Index column, std::uint64_t* spike
     const Index at = column + i * kLanes, bit = at % 64;
     *spikes |= static_cast<std::uint64_t>(bitsOf(spiked[i])) << bit;
     if constexpr (kNear) {
-      const Mask above = greater(v[i], load(row.constants.second_threshold + at));
+      const Mask above = greater(v[i], raised<kSecond>(row.constants, row.constants.second_threshold, at, w[i]));
       *near |= static_cast<std::uint64_t>(bitsOf(above)) << bit;
     }
   }
 }
 
-template <Reset kReset, bool kNear, bool kKeeps>
+template <Reset kReset, bool kNear, bool kKeeps, bool kSecond>
 inline void stepRow(const StepForward& step, Index r) {
   constexpr int kVectors = 64 / kLanes;
   const Index columns = step.columns;
-  const NeuronRow row{step.constants,     step.current.row(r), step.v.row(r),
-                      step.counts.row(r), recordRow(step, r),  columns};
+  const NeuronRow row{.constants = step.constants,
+                      .current = step.current.row(r),
+                      .state = step.v.row(r),
+                      .w = rowOf(step.w, r),
+                      .counts = step.counts.row(r),
+                      .to = recordRow(step, r),
+                      .record_w = rowOf(step.record_w, r),
+                      .record_current = rowOf(step.record_current, r),
+                      .left = columns};
   for (Index first = 0; first < columns; first += 64) {
     std::uint64_t spikes = 0, near = 0;
     if (first + 64 <= columns) {
-      stepVectors<kReset, kNear, kKeeps, kVectors>(row, first, &spikes, &near);
+      stepVectors<kReset, kNear, kKeeps, kSecond, kVectors>(row, first, &spikes, &near);
     } else {
       for (Index column = first; column < columns; column += kLanes) {
-        stepVectors<kReset, kNear, kKeeps, 1>(row, column, &spikes, &near);
+        stepVectors<kReset, kNear, kKeeps, kSecond, 1>(row, column, &spikes, &near);
       }
     }
     step.spikes.row(r)[first / 64] = spikes;
@@ -143,29 +194,33 @@ inline void stepRow(const StepForward& step, Index r) {
   }
 }
 
-template <Reset kReset, bool kNear>
+template <Reset kReset, bool kNear, bool kSecond>
 inline void stepForwardWith(const StepForward& step) {
   const bool keeps = step.record.data != nullptr || step.record_bfloat16.data != nullptr;
   for (Index r = 0; r < step.rows; ++r) {
     if (step.step >= step.ends[r]) {
       keepRow(step, r);
     } else {
-      keeps ? stepRow<kReset, kNear, true>(step, r) : stepRow<kReset, kNear, false>(step, r);
+      keeps ? stepRow<kReset, kNear, true, kSecond>(step, r) : stepRow<kReset, kNear, false, kSecond>(step, r);
     }
   }
 }
 
-template <bool kNear>
-inline void stepForwardNear(const StepForward& step) {
+template <bool kNear, bool kSecond>
+inline void stepForwardBy(const StepForward& step) {
   switch (step.reset) {
-    case Reset::kSubtract: return stepForwardWith<Reset::kSubtract, kNear>(step);
-    case Reset::kZero: return stepForwardWith<Reset::kZero, kNear>(step);
-    case Reset::kNone: return stepForwardWith<Reset::kNone, kNear>(step);
+    case Reset::kSubtract: return stepForwardWith<Reset::kSubtract, kNear, kSecond>(step);
+    case Reset::kZero: return stepForwardWith<Reset::kZero, kNear, kSecond>(step);
+    case Reset::kNone: return stepForwardWith<Reset::kNone, kNear, kSecond>(step);
   }
 }
 
 inline void stepForward(const StepForward& step) {
-  step.near.data == nullptr ? stepForwardNear<false>(step) : stepForwardNear<true>(step);
+  if (step.w.data == nullptr) {
+    step.near.data == nullptr ? stepForwardBy<false, false>(step) : stepForwardBy<true, false>(step);
+  } else {
+    step.near.data == nullptr ? stepForwardBy<false, true>(step) : stepForwardBy<true, true>(step);
+  }
   if (step.record_streams) finishStream();
 }
 
@@ -193,9 +248,44 @@ inline Floats part(const float* row, Index column, Index left) {
 
 inline void addTo(float* sum, Floats x) { store(sum, load(sum) + x); }
 
-// One row. `kPlain`: a detached reset that subtracts, no sums, no counts, every neuron listed.
-template <SurrogateKind kKind, bool kPlain>
-inline void stepBackRow(const StepBackward& step, Index r) {
+// What the cotangents of the constants of some neurons gain from a step.
+struct StepSums {
+  const StepBackward& step;
+  Index r, column, left;
+  Floats g_v, g_w, g_threshold, w;
+
+  void add(Summed constant, Floats x) const {
+    if (float* sum = step.sum(constant); sum != nullptr) addTo(sum + column, x);
+  }
+
+  template <bool kSecond>
+  void add() const {
+    add(Summed::kThreshold, g_threshold);
+    const bool needs_before = step.v_before.data != nullptr;
+    const Floats before = needs_before ? part(step.v_before.row(r), column, left) : Floats{};
+    Floats w_before{};
+    if constexpr (kSecond) {
+      if (step.w_before.data != nullptr) w_before = part(step.w_before.row(r), column, left);
+    }
+    const Floats threshold = raised<kSecond>(step.constants, step.constants.threshold, column, w_before);
+    add(Summed::kDecay, g_v * resetBy(step.reset, before, threshold));
+    if constexpr (kSecond) {
+      add(Summed::kThresholdCoupling, g_threshold * w);
+      add(Summed::kVCoupling, g_v * w);
+      add(Summed::kWDecay, g_w * w_before);
+      add(Summed::kWMembrane, g_w * before);
+      add(Summed::kWJump, select(greater(before, threshold), g_w, Floats{}));
+      if (step.current.data == nullptr) return;
+      const Floats current = part(step.current.row(r), column, left);
+      add(Summed::kGain, g_v * current);
+      add(Summed::kWGain, g_w * current);
+    }
+  }
+};
+
+// One row. `kPlain`: a detached reset that subtracts, no sums, no counts, every neuron listed, no second state.
+template <SurrogateKind kKind, bool kPlain, bool kSecond>
+inline void stepBackRow(const StepBackward& step, Index r, [[maybe_unused]] bool has_sums) {
   const NeuronConstants constants = step.constants;
   const Index columns = step.columns;
   const float slope = step.surrogate.slope;
@@ -203,14 +293,23 @@ inline void stepBackRow(const StepBackward& step, Index r) {
   const float* g_spikes = step.g_spikes.row(r);
   const float* next_v = step.next_v.data == nullptr ? nullptr : step.next_v.row(r);
   const float* next_g_spikes = step.next_g_spikes.data == nullptr ? nullptr : step.next_g_spikes.row(r);
-  const float* g_last = step.g_last.data != nullptr && step.step + 1 == step.ends[r] ? step.g_last.row(r) : nullptr;
+  const bool is_last = step.step + 1 == step.ends[r];
+  const float* g_last = step.g_last.data != nullptr && is_last ? step.g_last.row(r) : nullptr;
+  const float* g_last_w = step.g_last_w.data != nullptr && is_last ? step.g_last_w.row(r) : nullptr;
   float* state = step.g_u.row(r);
   float* g_v_row = step.g_v.row(r);
+  const float* w_row = step.w.data == nullptr ? nullptr : step.w.row(r);
   for (Index column = 0; column < columns; column += kLanes) {
     if (next_v != nullptr) __builtin_prefetch(next_v + column);
     if (next_g_spikes != nullptr) __builtin_prefetch(next_g_spikes + column);
-    const Floats threshold = load(constants.threshold + column);
-    const Floats v = part(membranes, column, columns - column);
+    const Index left = columns - column;
+    const Floats v = part(membranes, column, left);
+    Floats w{}, g_w_next{};
+    if constexpr (kSecond) {
+      if (w_row != nullptr) w = part(w_row, column, left);
+      g_w_next = load(step.g_w.row(r) + column);
+    }
+    const Floats threshold = raised<kSecond>(constants, constants.threshold, column, w);
     Floats g_s = load(g_spikes + column), g_threshold{};
     Floats g_v = load(state + column);
     if constexpr (!kPlain) {
@@ -219,8 +318,11 @@ inline void stepBackRow(const StepBackward& step, Index r) {
         g_s = select(maskOf(static_cast<std::uint32_t>(word)), g_s, Floats{});
       }
       if (step.g_counts.data != nullptr) {
-        const Mask reached = greater(v, load(constants.second_threshold + column));
+        const Mask reached = greater(v, raised<kSecond>(constants, constants.second_threshold, column, w));
         g_s += select(reached, load(step.g_counts.row(r) + column), Floats{});
+      }
+      if constexpr (kSecond) {
+        if (constants.w_jump != nullptr) g_s += load(constants.w_jump + column) * g_w_next;
       }
       g_v = throughReset<kKind>(step, g_v, v, threshold, &g_threshold);
     }
@@ -228,29 +330,43 @@ inline void stepBackRow(const StepBackward& step, Index r) {
     const Floats through_spike = select(notEqual(g_s, Floats{}), g_s * slopeAt<kKind>(v - threshold, slope), Floats{});
     g_v += through_spike;
     if (g_last != nullptr) g_v += load(g_last + column);
-    store(g_v_row + column, g_v);
+    g_threshold -= through_spike;
+    Floats g_current = g_v, g_w{};
+    if constexpr (kSecond) {
+      if (constants.w_membrane != nullptr) g_v += load(constants.w_membrane + column) * g_w_next;
+      g_w = load(constants.w_decay + column) * g_w_next;
+      if (constants.threshold_coupling != nullptr) g_w += load(constants.threshold_coupling + column) * g_threshold;
+      if (g_last_w != nullptr) g_w += load(g_last_w + column);
+      if (constants.v_coupling != nullptr) g_w += load(constants.v_coupling + column) * g_v;
+      store(step.g_w.row(r) + column, g_w);
+      g_current = g_v;
+      if (constants.w_gain != nullptr) {
+        g_current = load(constants.gain + column) * g_v + load(constants.w_gain + column) * g_w;
+      }
+    }
+    store(g_v_row + column, g_current);
     store(state + column, load(constants.decay + column) * g_v);
     if constexpr (!kPlain) {
-      if (step.sum_threshold != nullptr) addTo(step.sum_threshold + column, g_threshold - through_spike);
-      if (step.sum_decay != nullptr) {
-        const Floats before = part(step.v_before.row(r), column, columns - column);
-        addTo(step.sum_decay + column, g_v * resetBy(step.reset, before, threshold));
-      }
+      if (has_sums) StepSums{step, r, column, left, g_v, g_w, g_threshold, w}.template add<kSecond>();
     }
   }
 }
 
 template <SurrogateKind kKind>
 inline void stepBackwardWith(const StepBackward& step) {
-  const bool is_plain = step.reset == Reset::kSubtract && step.detach_reset && step.sum_threshold == nullptr &&
-                        step.sum_decay == nullptr && step.listed.data == nullptr && step.g_counts.data == nullptr;
+  const bool has_second = step.constants.w_decay != nullptr;
+  const bool has_sums = std::any_of(step.sums, step.sums + kNumSummed, [](float* sum) { return sum != nullptr; });
+  const bool is_plain = step.reset == Reset::kSubtract && step.detach_reset && !has_sums && !has_second &&
+                        step.listed.data == nullptr && step.g_counts.data == nullptr;
   for (Index r = 0; r < step.rows; ++r) {
     if (step.step >= step.ends[r]) {
       for (Index column = 0; column < step.columns; column += kLanes) store(step.g_v.row(r) + column, Floats{});
+    } else if (has_second) {
+      stepBackRow<kKind, false, true>(step, r, has_sums);
     } else if (is_plain) {
-      stepBackRow<kKind, true>(step, r);
+      stepBackRow<kKind, true, false>(step, r, false);
     } else {
-      stepBackRow<kKind, false>(step, r);
+      stepBackRow<kKind, false, false>(step, r, has_sums);
     }
   }
 }

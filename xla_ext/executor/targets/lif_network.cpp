@@ -32,7 +32,9 @@ class Results {
     give(operands_.has_readout ? membranes(last) : trueSpikes(last));
     for (std::size_t l = 0; l < num_lif_; ++l) give(inBatch(l, network_.tensors.layers[l].counts));
     for (std::size_t l = 0; l < num_lif_; ++l) giveDropped(l);
-    for (std::size_t l = 0; l < num_lif_ && operands_.records_spikes; ++l) giveSpikes(l);
+    for (std::size_t l = 0; l < num_lif_; ++l) {
+      if (operands_.fields[l].records_spikes) giveSpikes(l);
+    }
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
       const builders::LayerTensors& tensors = network_.tensors.layers[l];
       give(inBatch(l, builders::membraneRow(plan_, l, tensors, plan_.membraneRows(l) - 1)));
@@ -136,7 +138,7 @@ class Results {
 void lifNetwork(Lowering& lowering, const Instruction& instruction) {
   Taker taker(instruction.inputs);
   const NetworkOperands operands(lowering, instruction, taker);
-  const bool keeps_record = flag(instruction, "records") || operands.records_spikes;
+  const bool keeps_record = flag(instruction, "records") || operands.recordSpikes();
   const builders::NetworkOptions options = optionsOf(lowering, instruction, operands, keeps_record);
   const NetworkOnTiles network = bringNetwork(lowering, operands, options);
   lowering.program().add(builders::addForward(lowering.graph(), network.plan, network.tensors));

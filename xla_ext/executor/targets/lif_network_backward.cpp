@@ -220,7 +220,7 @@ NetworkOnTiles recompute(Lowering& lowering, const Instruction& instruction, con
 void lifNetworkBackward(Lowering& lowering, const Instruction& instruction) {
   Taker taker(instruction.inputs);
   const NetworkOperands operands(lowering, instruction, taker);
-  if (operands.records_spikes) {
+  if (operands.recordSpikes()) {
     lowering.refuse(instruction, "it must not record spikes where there is a gradient", "Leave record_spikes out");
   }
   const CotangentOperands cotangents(instruction, operands, taker);

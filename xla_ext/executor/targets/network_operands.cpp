@@ -7,12 +7,13 @@
 namespace snnjax::executor::targets {
 namespace {
 
-constexpr std::size_t kFields = 6;  // numbers a layer in the attribute `layers`
+// Numbers a layer in the attribute `layers`. Those of a second state, 6 to 8, are 0: it is refused before.
+constexpr std::size_t kFields = 10;
 
 std::vector<LayerFields> fieldsOf(const Lowering& lowering, const Instruction& instruction) {
   const std::vector<long> numbers = wholeNumbers(instruction, "layers");
   if (numbers.empty() || numbers.size() % kFields != 0) {
-    lowering.refuse(instruction, "its attribute `layers` must hold 6 numbers a layer", "Call snnjax.lif_network");
+    lowering.refuse(instruction, "its attribute `layers` must hold 10 numbers a layer", "Call snnjax.lif_network");
   }
   std::vector<LayerFields> fields;
   for (std::size_t i = 0; i < numbers.size(); i += kFields) {
@@ -21,7 +22,8 @@ std::vector<LayerFields> fieldsOf(const Lowering& lowering, const Instruction& i
                       static_cast<unsigned>(numbers[i + 2]),
                       numbers[i + 3] != 0,
                       static_cast<unsigned>(numbers[i + 4]),
-                      std::nullopt};
+                      std::nullopt,
+                      numbers[i + 9] != 0};
     if (numbers[i + 5] >= 0) layer.capacity = static_cast<unsigned>(numbers[i + 5]);
     fields.push_back(layer);
   }
@@ -61,8 +63,7 @@ std::optional<ValueId> Taker::nextIf(bool is_there) { return is_there ? std::opt
 NetworkOperands::NetworkOperands(const Lowering& lowering, const Instruction& instruction, Taker& taker)
     : fields(fieldsOf(lowering, instruction)),
       has_lists(flag(instruction, "has_lists")),
-      has_readout(flag(instruction, "has_readout")),
-      records_spikes(flag(instruction, "records_spikes")) {
+      has_readout(flag(instruction, "has_readout")) {
   ids = taker.nextIf(has_lists);
   inputs = taker.next();
   layers.resize(fields.size() + (has_readout ? 1 : 0));
@@ -89,6 +90,10 @@ NetworkOperands::NetworkOperands(const Lowering& lowering, const Instruction& in
   }
   if (has_readout) layers.back().first_v = taker.next();
   lengths = taker.nextIf(flag(instruction, "has_lengths"));
+}
+
+bool NetworkOperands::recordSpikes() const {
+  return std::ranges::any_of(fields, [](const LayerFields& layer) { return layer.records_spikes; });
 }
 
 builders::NetworkOptions optionsOf(const Lowering& lowering, const Instruction& instruction,

@@ -30,6 +30,7 @@ struct LayerFields {
   bool detach_reset;
   unsigned surrogate;
   std::optional<unsigned> capacity;
+  bool records_spikes;
 };
 
 struct LayerOperands {
@@ -41,8 +42,10 @@ struct LayerOperands {
 struct NetworkOperands {
   NetworkOperands(const Lowering& lowering, const Instruction& instruction, Taker& taker);
 
+  bool recordSpikes() const;  // whether those of any layer are asked for
+
   std::vector<LayerFields> fields;  // not of the read-out
-  bool has_lists, has_readout, records_spikes;
+  bool has_lists, has_readout;
   std::optional<ValueId> ids;
   ValueId inputs;  // the values of lists, or dense inputs
   std::vector<LayerOperands> layers;
