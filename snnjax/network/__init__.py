@@ -13,14 +13,9 @@ from snnjax._check import check, check_choice, check_integer
 from snnjax._dispatch import IMPLEMENTATIONS
 from snnjax._types import wide
 from snnjax.network._init import init_params, scale_to_activity
-from snnjax.network._run import (
-    is_plain,
-    run_fused,
-    run_layer,
-    run_layers,
-    steps_within,
-    within,
-)
+from snnjax.network._run import LayerPath as LayerPath
+from snnjax.network._run import layer_path, run
+from snnjax.network._scan import run_layer, steps_within, within
 from snnjax.network._second_threshold import check_below_threshold, second_thresholds
 from snnjax.network._specs import LayerParams as LayerParams
 from snnjax.network._specs import LayerSpec as LayerSpec
@@ -49,6 +44,7 @@ class Network(NamedTuple):
     num_inputs: int
     layers: tuple[LayerSpec, ...]  # a spiking read-out is the last of them
     readout: ReadoutSpec | None
+    paths: tuple[LayerPath, ...]  # how each layer is computed, and why
 
 
 def network(num_inputs: int, layers: Sequence[LayerSpec], readout: ReadoutSpec | LayerSpec) -> Network:
@@ -61,12 +57,13 @@ def network(num_inputs: int, layers: Sequence[LayerSpec], readout: ReadoutSpec |
     ``initial_state(params, batch) -> state``.
 
     ``apply(params, state, inputs, *, lengths=None, second_threshold=None, record=(), chunk=None, implementation=None)
-    -> (output, state)``, with the arguments and results of `lif_network`: it runs that op where every layer is plain
-    LIF, and any other neurons layer by layer, with equal results. State None starts from 0. `second_threshold`
+    -> (output, state)``, with the arguments and results of `lif_network`. Each run of generalised LIF layers
+    (`neurons.GLIF`) is one call of that op; the steps of other neurons are scanned, layer by layer, with equal results.
+    ``network.paths`` says which layer takes which path, and why. State None starts from 0. `second_threshold`
     overrides those of the layers and may be traced. `record` names what else the `NetworkOutput` shall hold of every
-    layer and step, "spikes" and "membranes"; networks that record membranes run layer by layer. `implementation` is
-    that of every product, list and fused network on the way (neurons by themselves are plain JAX): "cpu" raises where
-    one of them has no kernel.
+    layer and step, "spikes" and "membranes"; networks that record membranes are scanned. `implementation` is that of
+    every product, list and fused op on the way (neurons by themselves are plain JAX): "cpu" raises where one of them
+    has no kernel, and "composed" scans every layer.
 
     **Numbers that are not finite.** A NaN membrane does not spike, so a NaN among the inputs silences its layer for
     good while the output stays finite: a diverged run shows no NaN but in the state. ``metrics.diverged(state)`` finds
@@ -105,6 +102,7 @@ def network(num_inputs: int, layers: Sequence[LayerSpec], readout: ReadoutSpec |
         num_inputs=num_inputs,
         layers=specs,
         readout=last,
+        paths=tuple(layer_path(spec) for spec in specs),
     )
 
 
@@ -197,7 +195,7 @@ def _apply(
     implementation: str | None = None,
 ) -> tuple[NetworkOutput, NetworkState]:
     _check_inputs(inputs, num_inputs)
-    check_choice("network.apply", "implementation", implementation, IMPLEMENTATIONS)
+    check_choice("network.apply", "implementation", implementation, (*IMPLEMENTATIONS, "composed"))
     if state is None:
         state = _initial_state(layers, readout, params, inputs.shape[1])
     _check_state(state, inputs.shape[1])
@@ -206,7 +204,6 @@ def _apply(
     if chunk is not None:
         check_integer("network.apply", "chunk", chunk, 1)
     record = _check_record(record, implementation)
-    run = run_fused if is_plain(layers, readout) and "membranes" not in record else run_layers
     arguments = (layers, readout, params, state, inputs, second, record)
     return run(*arguments, lengths=lengths, chunk=chunk, implementation=implementation)
 

@@ -1,6 +1,7 @@
-"""The two ways through a network: the fused op, and layer by layer for any neurons. They compute the same."""
+"""A network over all time steps: runs of generalised LIF layers each as one fused op, other layers scanned."""
 
-import dataclasses
+import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -8,100 +9,36 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._check import check
-from snnjax._types import sum_dtype, wide
+from snnjax._types import wide
+from snnjax.network._scan import overflow, run_layer, run_readout, steps_within, within
 from snnjax.network._specs import (
-    LayerParams,
     LayerSpec,
     NetworkOutput,
     NetworkParams,
     NetworkState,
     ReadoutSpec,
 )
-from snnjax.neurons import (
-    LeakyIntegratorConfig,
-    LIFConfig,
-    LIFState,
-    Neuron,
-    lif_constants,
-    plain_integrator,
-    plain_lif,
-    raw_to_decay,
-)
-from snnjax.ops import (
-    LeakyReadout,
-    LIFLayer,
-    LIFNetworkState,
-    lif_network,
-    select_spikes,
-    spike,
-    spike_matmul,
-)
+from snnjax.neurons import GLIF, glif_of, plain_integrator, raw_to_decay
+from snnjax.ops import LeakyReadout, LIFLayer, LIFNetworkState
 from snnjax.ops._chunks import in_chunks
-from snnjax.ops.lif_network import mean_activity
-from snnjax.sparse_spikes import SparseSpikes
+from snnjax.ops.lif_network import count_network, mean_activity
 
 
-class LayerSteps(NamedTuple):
-    """A layer over all steps, ``[time, batch, ...]``."""
+class LayerPath(NamedTuple):
+    """How `Network.apply` computes a layer."""
 
-    listed: Any  # the spikes that reach other neurons, an array or `SparseSpikes`
-    counted: Array  # the true spikes, as the activity counts them
-    membranes: Array | None  # if recorded
-
-
-def is_plain(layers: Sequence[LayerSpec], readout: ReadoutSpec | None) -> bool:
-    """Whether `lif_network` computes this network: plain LIF, with the same switches everywhere."""
-    configs = [plain_lif(spec.neuron) for spec in layers]
-    switches = {config and (config.surrogate, config.reset, config.detach_reset) for config in configs}
-    has_own_readout = readout is not None and plain_integrator(readout.neuron) is None
-    return None not in switches and len(switches) == 1 and not has_own_readout
+    fused: bool  # in the op `snnjax.lif_network`, else in a scan of the neurons' own functions
+    why: str
 
 
-def run_fused(
-    layers: Sequence[LayerSpec],
-    readout: ReadoutSpec | None,
-    params: NetworkParams,
-    state: NetworkState,
-    inputs: Any,
-    second_threshold: Sequence[Any],
-    record: Sequence[str],
-    **options: Any,
-) -> tuple[NetworkOutput, NetworkState]:
-    """Run plain LIF layers as one op."""
-    configs = [plain_lif(spec.neuron) or LIFConfig() for spec in layers]  # all are there: see `is_plain`
-    fused_layers = []
-    for own, config in zip(params.layers, configs, strict=True):
-        decay, threshold, gain = lif_constants(own.neuron, config)
-        fused_layers.append(LIFLayer(own.weights, decay, threshold, gain, own.bias, own.recurrent))
-    last, last_state = None, None
-    if readout is not None and params.readout is not None:
-        integrator = plain_integrator(readout.neuron) or LeakyIntegratorConfig()
-        decay = raw_to_decay(wide(params.readout.neuron.raw_decay))
-        decay = decay if integrator.learn_decay else jax.lax.stop_gradient(decay)
-        gain = None if integrator.normalize else 1.0
-        last = LeakyReadout(params.readout.weights, decay, gain, params.readout.bias)
-        last_state = state.readout.v
-    output, end = lif_network(
-        inputs,
-        fused_layers,
-        last,
-        LIFNetworkState(
-            tuple(own.v for own in state.neurons), (None,) * len(layers), state.spikes, last_state
-        ),
-        capacity=[spec.capacity for spec in layers],
-        second_threshold=tuple(second_threshold),
-        surrogate=configs[0].surrogate,
-        reset=configs[0].reset,
-        detach_reset=configs[0].detach_reset,
-        record_spikes="spikes" in record,
-        **options,
-    )
-    end_readout = None if readout is None else state.readout._replace(v=end.readout)
-    return NetworkOutput(*output), NetworkState(tuple(LIFState(v) for v in end.v), end.spikes, end_readout)
+def layer_path(spec: LayerSpec) -> LayerPath:
+    """How a layer of these neurons is computed, and why."""
+    if glif_of(spec.neuron) is not None:
+        return LayerPath(True, f"{spec.neuron.name} is a generalised LIF neuron: one op over all steps")
+    return LayerPath(False, f"{spec.neuron.name} is not a generalised LIF neuron: its step is scanned")
 
 
-def run_layers(
+def run(
     layers: Sequence[LayerSpec],
     readout: ReadoutSpec | None,
     params: NetworkParams,
@@ -114,176 +51,174 @@ def run_layers(
     chunk: int | None,
     implementation: str | None,
 ) -> tuple[NetworkOutput, NetworkState]:
-    """Run any layers, one after the other, each over all time steps."""
-
-    def run(inputs: Any, state: NetworkState, lengths: Array | None) -> tuple[Any, Any, NetworkState]:
-        valid = steps_within(inputs, lengths)
-        x, runs, ends = within(inputs, valid), [], []
-        each = (layers, params.layers, state.neurons, state.spikes, second_threshold)
-        for spec, own, start, before, second in zip(*each, strict=True):
-            options = (valid, implementation, "membranes" in record)
-            end, steps = run_layer(spec, own, (start, before), x, second, *options)
-            x = steps.listed
-            runs.append(steps)
-            ends.append(end)
-        output, last = x, None
-        if readout is not None and params.readout is not None:
-            own, start = params.readout, state.readout
-            last, output = _run_readout(readout.neuron, own, start, x, valid, implementation)
-        spikes = tuple(steps.listed for steps in runs) if "spikes" in record else None
-        membranes = tuple(steps.membranes for steps in runs) if "membranes" in record else None
-        counts = tuple(jnp.sum(wide(steps.counted), axis=0) for steps in runs)
-        dropped = tuple(_overflow(steps.listed) for steps in runs)
-        neurons, carried = (tuple(part) for part in zip(*ends, strict=True))
-        return (output, spikes, membranes), (counts, dropped), NetworkState(neurons, carried, last)
-
+    """Run the layers in order; maximal runs of generalised LIF layers are one op each."""
+    network = _Network(layers, readout, params, second_threshold, record, implementation)
     if chunk is None:
-        results = run(inputs, state, lengths)
+        results = _run_pieces(network, inputs, state, lengths)
     else:
-        results = in_chunks(run, inputs, state, lengths, chunk)
+        results = in_chunks(functools.partial(_run_pieces, network), inputs, state, lengths, chunk)
     (output, spikes, membranes), (counts, dropped), state = results
     activity = mean_activity(counts, inputs.shape[0], lengths)
     return NetworkOutput(output, activity, dropped, spikes, membranes), state
 
 
-def steps_within(inputs: Any, lengths: Array | None) -> Array | None:
-    """True where a sequence has not ended yet, bool ``[time, batch]``; None without lengths."""
-    return None if lengths is None else jnp.arange(inputs.shape[0])[:, None] < lengths[None, :]
+class _Network(NamedTuple):
+    """What all pieces know; `implementation` is that of their ops."""
+
+    layers: Sequence[LayerSpec]
+    readout: ReadoutSpec | None
+    params: NetworkParams
+    second_threshold: Sequence[Any]
+    record: Sequence[str]
+    implementation: str | None
+
+    def pieces(self) -> list[tuple[bool, range]]:
+        """Whether a piece is fused, and its layers: runs that are, and single layers that are not."""
+        # The op does not return membranes.
+        scans_all = self.implementation == "composed" or "membranes" in self.record
+
+        def is_fused(index: int) -> bool:
+            return layer_path(self.layers[index]).fused and not scans_all
+
+        found: list[tuple[bool, range]] = []
+        for fused, group in itertools.groupby(range(len(self.layers)), is_fused):
+            own = list(group)
+            runs = [range(own[0], own[-1] + 1)] if fused else [range(i, i + 1) for i in own]
+            found += [(fused, each) for each in runs]
+        return found
+
+    def of_ops(self) -> str | None:
+        """What the single ops are told."""
+        return None if self.implementation == "composed" else self.implementation
+
+    def fuses_readout(self) -> bool:
+        """Whether the last piece computes the read-out too."""
+        return self.readout is not None and plain_integrator(self.readout.neuron) is not None
 
 
-def within(inputs: Any, valid: Array | None) -> Any:
-    """The inputs, 0 behind the end of each sequence: what stands there, NaN too, reaches no output and no gradient."""
-    if valid is None:
-        return inputs
-    if isinstance(inputs, SparseSpikes):
-        values = jnp.where(valid[:, :, None], inputs.values, jnp.zeros_like(inputs.values))
-        return dataclasses.replace(inputs, values=values)
-    return jnp.where(valid[:, :, None], inputs, jnp.zeros_like(inputs))
+class _Ran(NamedTuple):
+    """What a piece yields: of each of its layers, in lists."""
+
+    counts: list[Array]
+    dropped: list[Array]
+    spikes: list[Any]  # None where they are neither recorded nor passed on
+    membranes: list[Any]
+    neurons: list[Any]
+    carried: list[Any]
 
 
-def product(x: Any, own: LayerParams, implementation: str | None) -> Array:
-    """The input currents of a layer for all its steps at once, in the dtype of sums."""
-    if isinstance(x, SparseSpikes):
-        currents = spike_matmul(x, wide(own.weights), implementation=implementation)
-    else:
-        _check_obeyed(implementation, "a product with a dense array")
-        sums = sum_dtype(own.weights.dtype)
-        currents = jnp.matmul(x.astype(own.weights.dtype), own.weights, preferred_element_type=sums)
-    return currents if own.bias is None else currents + wide(own.bias)[None, None, :]
+def _run_pieces(
+    network: _Network, inputs: Any, state: NetworkState, lengths: Array | None
+) -> tuple[Any, Any, NetworkState]:
+    """All pieces in order; what is per step, what is summed over steps, and the new state."""
+    valid, pieces = steps_within(inputs, lengths), network.pieces()
+    x, output, last = inputs if pieces[0][0] else within(inputs, valid), None, None
+    total = _Ran([], [], [], [], [], [])
+    for fused, own in pieces:
+        if fused:
+            ran, piece_output, end = _run_fused(network, own, state, x, lengths)
+            if own.stop == len(network.layers):
+                output, last = piece_output, end
+        else:
+            ran = _run_scanned(network, own.start, state, x, valid)
+        x = ran.spikes[-1]
+        for values, more in zip(total, ran, strict=True):
+            values.extend(more)
+    if network.readout is not None and network.params.readout is not None and last is None:
+        options = (network.params.readout, state.readout, x, valid, network.of_ops())
+        last, output = run_readout(network.readout.neuron, *options)
+    output = x if output is None else output
+    spikes = tuple(total.spikes) if "spikes" in network.record else None
+    membranes = tuple(total.membranes) if "membranes" in network.record else None
+    ends = NetworkState(tuple(total.neurons), tuple(total.carried), last)
+    return (output, spikes, membranes), (tuple(total.counts), tuple(total.dropped)), ends
 
 
-def _check_obeyed(implementation: str | None, what: str) -> None:
-    """What is computed in plain JAX outside of the fused op has no kernel to be forced."""
-    expected = f"be None or 'reference' for {what} in a layer that the fused op does not compute"
-    check(implementation != "cpu", "network.apply", "implementation", expected, "'cpu'", "Leave it None")
+def _run_scanned(network: _Network, index: int, state: NetworkState, x: Any, valid: Array | None) -> _Ran:
+    """One layer in a scan of its neurons' functions."""
+    start = state.neurons[index], state.spikes[index]
+    options = (valid, network.of_ops(), "membranes" in network.record)
+    spec, own, second = network.layers[index], network.params.layers[index], network.second_threshold[index]
+    (neuron, carried), steps = run_layer(spec, own, start, x, second, *options)
+    counts = jnp.sum(wide(steps.counted), axis=0)
+    return _Ran([counts], [overflow(steps.listed)], [steps.listed], [steps.membranes], [neuron], [carried])
 
 
-def run_layer(
-    spec: LayerSpec,
-    own: LayerParams,
-    start: tuple[Any, Array | None],
-    x: Any,
-    second: Any,
-    valid: Array | None,
-    implementation: str | None,
-    records_membranes: bool = False,
-) -> tuple[tuple[Any, Array | None], LayerSteps]:
-    """One layer over all steps; yields the last state and spikes, and what every step gives."""
-    if own.recurrent is not None:
-        _check_obeyed(implementation, "a recurrent product")
-
-    def step(carry: tuple[Any, Any], xs: tuple[Array, Array | None]) -> tuple[Any, LayerSteps]:
-        neuron_state, before = carry
-        current, inside = xs
-        if own.recurrent is not None:
-            sums = sum_dtype(own.recurrent.dtype)
-            recurrent = jnp.matmul(before, own.recurrent, preferred_element_type=sums)
-            current = current + recurrent
-        membrane, threshold = spec.neuron.integrate(own.neuron, neuron_state, current)
-        listed, true_spikes = _fire(spec, own, membrane, threshold, second, inside, implementation)
-        after = spec.neuron.fire(own.neuron, neuron_state, current, membrane, true_spikes)
-        after = jax.tree.map(lambda new, old: _choose(inside, new, old), after, neuron_state)
-        if before is not None:
-            before = _choose(
-                inside, listed.to_dense() if isinstance(listed, SparseSpikes) else listed, before
-            )
-        counted = _counted(spec, true_spikes, membrane, threshold, second, own, inside)
-        shown = _choose(inside, membrane, jnp.zeros_like(membrane)) if records_membranes else None
-        return (after, before), LayerSteps(listed, counted, shown)
-
-    return jax.lax.scan(step, start, (product(x, own, implementation), valid))
-
-
-def _fire(
-    spec: LayerSpec,
-    own: LayerParams,
-    membrane: Array,
-    threshold: Array,
-    second: Any,
-    inside: Array | None,
-    implementation: str | None,
-) -> tuple[Any, Array]:
-    """The listed and the true spikes of one step."""
-    threshold = jnp.broadcast_to(wide(threshold), membrane.shape)
-    surrogate, dtype = spec.neuron.surrogate, own.weights.dtype
-    true_spikes = spike(membrane - threshold, surrogate).astype(dtype)
-    if spec.capacity is None:
-        return _choose(inside, true_spikes, jnp.zeros_like(true_spikes)), true_spikes
-    # Behind the end of a sequence nothing is listed.
-    shown = _choose(inside, membrane, jnp.full_like(membrane, -jnp.inf))
-    second = _moved(second, threshold, spec.neuron, own)
-    options = {"capacity": spec.capacity, "surrogate": surrogate, "implementation": implementation}
-    listed = select_spikes(shown, threshold, second, **options)
-    return dataclasses.replace(listed, values=listed.values.astype(dtype)), true_spikes
+def _run_fused(
+    network: _Network, own: range, state: NetworkState, x: Any, lengths: Array | None
+) -> tuple[_Ran, Array | None, Any]:
+    """A run of generalised LIF layers as one op; also the output and the read-out's state if it ends the network."""
+    specs, params = [network.layers[i] for i in own], [network.params.layers[i] for i in own]
+    forms = [_form(spec) for spec in specs]
+    is_end = own.stop == len(network.layers)
+    layers = tuple(
+        LIFLayer(weights, decay, threshold, gain, bias, recurrent, second)
+        for (weights, bias, recurrent, neuron), form in zip(params, forms, strict=True)
+        for decay, threshold, gain, second in [form.constants(neuron)]
+    )
+    readout, first = _readout_of(network, layers[-1], state, is_end)
+    neurons = [state.neurons[i] for i in own]
+    op_state = LIFNetworkState(
+        v=tuple(each[0] for each in neurons),
+        w=tuple(each[1] if len(each) > 1 else None for each in neurons),
+        spikes=tuple(state.spikes[i] for i in own),
+        readout=first,
+    )
+    records = "spikes" in network.record
+    passes_on = [records or (i + 1 == own.stop and readout is not None) for i in own]
+    out, end = count_network(
+        x,
+        layers,
+        readout,
+        op_state,
+        lengths,
+        capacity=[spec.capacity for spec in specs],
+        second_threshold=tuple(network.second_threshold[i] for i in own),
+        surrogate=[form.surrogate for form in forms],
+        reset=[form.reset for form in forms],
+        detach_reset=[form.detach_reset for form in forms],
+        record_spikes=passes_on,
+        chunk=None,
+        implementation=network.implementation,
+    )
+    x = out.output if out.spikes is None or out.spikes[-1] is None else out.spikes[-1]
+    spikes = [*(out.spikes or [None] * len(own))[:-1], x]
+    states = [
+        type(before)(*((v,) if w is None else (v, w)))
+        for before, v, w in zip(neurons, end.v, end.w, strict=True)
+    ]
+    ran = _Ran(list(out.activity), list(out.dropped), spikes, [None] * len(own), states, list(end.spikes))
+    if not is_end or (network.readout is not None and not network.fuses_readout()):
+        return ran, None, None
+    last = None if network.readout is None else state.readout._replace(v=end.readout)
+    return ran, out.output, last
 
 
-def _moved(second: Any, threshold: Array, neuron: Neuron, own: LayerParams) -> Array:
-    """The second threshold, kept at its distance from a threshold that adapts, ``[batch, neurons]``."""
-    resting = jnp.broadcast_to(wide(neuron.threshold(own.neuron)), threshold.shape)
-    second = jnp.broadcast_to(jnp.asarray(second, threshold.dtype), threshold.shape)
-    return jax.lax.stop_gradient(second + (threshold - resting))
+def _form(spec: LayerSpec) -> GLIF:
+    form = glif_of(spec.neuron)
+    assert form is not None  # the piece is fused
+    return form
 
 
-def _counted(
-    spec: LayerSpec,
-    true_spikes: Array,
-    membrane: Array,
-    threshold: Array,
-    second: Any,
-    own: LayerParams,
-    inside: Array | None,
-) -> Array:
-    """The true spikes as the activity counts them: with a gradient above the second threshold alone."""
-    if spec.capacity is not None:
-        threshold = jnp.broadcast_to(wide(threshold), membrane.shape)
-        near = membrane > _moved(second, threshold, spec.neuron, own)
-        true_spikes = jnp.where(near, true_spikes, jax.lax.stop_gradient(true_spikes))
-    return _choose(inside, true_spikes, jnp.zeros_like(true_spikes))
+def _readout_of(
+    network: _Network, below: LIFLayer, state: NetworkState, is_end: bool
+) -> tuple[LeakyReadout | None, Array | None]:
+    """The read-out that the op computes behind a run of layers, and its first membrane."""
+    if is_end and network.readout is None:
+        return None, None
+    own, integrator = network.params.readout, None
+    if network.readout is not None:
+        integrator = plain_integrator(network.readout.neuron)
+    if not is_end or own is None or integrator is None:
+        # None would list the last layer in full: a read-out of no neurons keeps its lists, and costs nothing.
+        width, dtype = below.weights.shape[1], below.weights.dtype
+        nothing = jnp.zeros((), dtype)
+        return LeakyReadout(jnp.zeros((width, 0), dtype), nothing, nothing), _no_membranes(state)
+    decay = raw_to_decay(wide(own.neuron.raw_decay))
+    decay = decay if integrator.learn_decay else jax.lax.stop_gradient(decay)
+    return LeakyReadout(own.weights, decay, None if integrator.normalize else 1.0, own.bias), state.readout.v
 
 
-def _choose(inside: Array | None, now: Array, otherwise: Array) -> Array:
-    return now if inside is None else jnp.where(inside[:, None], now, otherwise)
-
-
-def _overflow(x: Any) -> Array:
-    """Spikes of each sequence that were not listed, int32 ``[batch]``."""
-    if isinstance(x, SparseSpikes):
-        return jnp.sum(x.overflow, axis=0, dtype=jnp.int32)
-    return jnp.zeros(x.shape[1], jnp.int32)
-
-
-def _run_readout(
-    neuron: Neuron, own: LayerParams, state: Any, x: Any, valid: Array | None, implementation: str | None
-) -> tuple[Any, Array]:
-    """A read-out over all steps: its last state and its outputs ``[time, batch, outputs]``."""
-
-    def step(carry: tuple[Any, Array], xs: tuple[Array, Array | None]) -> tuple[tuple[Any, Array], Array]:
-        before, last = carry
-        current, inside = xs
-        after, output = neuron.step(own.neuron, before, current)
-        output = _choose(inside, output, last)
-        return (jax.tree.map(lambda new, old: _choose(inside, new, old), after, before), output), output
-
-    currents = product(x, own, implementation)
-    (end, _), outputs = jax.lax.scan(step, (state, state.v), (currents, valid))
-    return end, outputs.astype(own.weights.dtype)
+def _no_membranes(state: NetworkState) -> Array:
+    v = jax.tree.leaves(state.neurons)[0]
+    return jnp.zeros((v.shape[0], 0), v.dtype)

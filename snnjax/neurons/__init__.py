@@ -3,6 +3,10 @@
 from snnjax.neurons._constants import decay_to_raw as decay_to_raw
 from snnjax.neurons._constants import raw_to_decay as raw_to_decay
 from snnjax.neurons._constants import time_constant_to_decay as time_constant_to_decay
+from snnjax.neurons._glif import GLIF as GLIF
+from snnjax.neurons._glif import GLIFConstants as GLIFConstants
+from snnjax.neurons._glif import glif_of as glif_of
+from snnjax.neurons._glif import glif_pieces as glif_pieces
 from snnjax.neurons._membrane import LIFConfig as LIFConfig
 from snnjax.neurons._neuron import Neuron as Neuron
 from snnjax.neurons.adaptive_lif import AdaptiveLIFConfig as AdaptiveLIFConfig
@@ -54,6 +58,14 @@ from snnjax.neurons.lif import lif_constants as lif_constants
 from snnjax.neurons.lif import lif_init as lif_init
 from snnjax.neurons.lif import lif_state as lif_state
 from snnjax.neurons.lif import lif_step as lif_step
-from snnjax.neurons.lif import plain_lif as plain_lif
 from snnjax.neurons.refractory import RefractoryState as RefractoryState
 from snnjax.neurons.refractory import refractory as refractory
+from snnjax.neurons.resonate_and_fire import ResonateAndFireConfig as ResonateAndFireConfig
+from snnjax.neurons.resonate_and_fire import ResonateAndFireParams as ResonateAndFireParams
+from snnjax.neurons.resonate_and_fire import ResonateAndFireState as ResonateAndFireState
+from snnjax.neurons.resonate_and_fire import resonate_and_fire as resonate_and_fire
+from snnjax.neurons.resonate_and_fire import resonate_and_fire_init as resonate_and_fire_init
+from snnjax.neurons.resonate_and_fire import resonate_and_fire_state as resonate_and_fire_state
+from snnjax.neurons.resonate_and_fire import resonate_and_fire_step as resonate_and_fire_step
+from snnjax.neurons.se_adlif import se_adlif as se_adlif
+from snnjax.neurons.se_adlif import se_adlif_step as se_adlif_step

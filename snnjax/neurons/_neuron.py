@@ -58,7 +58,6 @@ class Neuron(NamedTuple):
 
 def assemble(
     name: str,
-    config: Any,
     surrogate: str | Surrogate,
     init: Callable[..., Any],
     pieces: tuple[Callable[..., Any], ...],
@@ -66,19 +65,23 @@ def assemble(
     threshold: Callable[[Any], Array] = operator.attrgetter("threshold"),
     takes_spikes: bool = False,
 ) -> Neuron:
-    """A `Neuron` out of a model's (initial_state, integrate, fire), the last two with `config`.
+    """A `Neuron` out of a model's (initial_state, integrate, fire).
 
     `takes_spikes`: the pieces differentiate spikes that they take from the membrane themselves.
     """
-    initial_state, *rest = pieces
-    integrate, fire = (functools.partial(piece, config=config) for piece in rest)
+    initial_state, integrate, fire = pieces
     shape = as_surrogate(name, surrogate)
     inner = shape if takes_spikes else None
     return Neuron(name, init, initial_state, integrate, fire, threshold, shape, inner_surrogate=inner)
 
 
+def configured(config: Any, *pieces: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
+    """The pieces of a model with its configuration."""
+    return tuple(functools.partial(piece, config=config) for piece in pieces)
+
+
 def config_of(neuron: Neuron, integrate: Callable[..., Any], fire: Callable[..., Any]) -> Any:
-    """The configuration of a neuron whose pieces `assemble` made of these two, None for any other neuron."""
+    """The configuration of a neuron whose pieces `configured` made of these two, None for any other neuron."""
     own = neuron.integrate, neuron.fire
     functions = tuple(piece.func for piece in own if isinstance(piece, functools.partial))
     if functions != (integrate, fire):

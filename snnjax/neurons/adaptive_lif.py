@@ -1,6 +1,7 @@
 """Adaptive leaky integrate-and-fire neurons: spikes raise the threshold."""
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from snnjax._check import check_choice, check_integer
+from snnjax._types import wide
 from snnjax.neurons._constants import (
     Constant,
     check_constants,
@@ -16,6 +18,7 @@ from snnjax.neurons._constants import (
     draw_raw_decay,
     raw_to_decay,
 )
+from snnjax.neurons._glif import GLIF, GLIFConstants, glif_pieces
 from snnjax.neurons._neuron import (
     Neuron,
     advance,
@@ -23,10 +26,13 @@ from snnjax.neurons._neuron import (
     assemble,
     at_zero,
     computed_wide,
+    configured,
     learned,
     reset_membrane,
 )
+from snnjax.ops import SecondState
 from snnjax.ops.lif_step import RESETS
+from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, as_surrogate
 
 # At once with the spike would be the same as before the decay: the threshold moves only with the next step.
@@ -63,7 +69,6 @@ class AdaptiveLIFState(NamedTuple):
 
     v: Array  # [batch, neurons] membrane
     adaptation: Array  # [batch, neurons] filtered spikes, those of the last step not yet among them
-    spikes: Array  # [batch, neurons] of the last step
 
 
 def adaptive_lif_init(
@@ -105,7 +110,7 @@ def adaptive_lif_state(params: AdaptiveLIFParams, batch: int) -> AdaptiveLIFStat
         (2, 3)
     """
     zeros = at_zero(batch, params.threshold)
-    return AdaptiveLIFState(zeros, zeros, zeros)
+    return AdaptiveLIFState(zeros, zeros)
 
 
 def adaptive_lif_step(
@@ -130,44 +135,8 @@ def adaptive_lif_step(
         >>> float(state.v[0, 0]), float(state.adaptation[0, 0]), int(spikes[0, 0])
         (1.75, 0.5, 0)
     """
-    integrate = functools.partial(adaptive_lif_integrate, config=config)
-    fire = functools.partial(adaptive_lif_fire, config=config)
+    integrate, fire = _pieces(config)
     return advance(integrate, fire, config.surrogate, params, state, inputs)
-
-
-@computed_wide("adaptive_lif_step")
-def adaptive_lif_integrate(
-    params: AdaptiveLIFParams,
-    state: AdaptiveLIFState,
-    inputs: Float[Array, "*batch neurons"],
-    *,
-    config: AdaptiveLIFConfig,
-) -> tuple[Float[Array, "*batch neurons"], Float[Array, "*batch neurons"]]:
-    """The membrane and the raised threshold: spikes are ``[membrane > threshold]``."""
-    params = aligned(params, inputs)
-    decay = learned(raw_to_decay(params.raw_decay), config.learn_decay)
-    driven = (1 - decay) * inputs if config.normalize else inputs
-    before = _threshold(params, state.adaptation, config)
-    reset = functools.partial(reset_membrane, reset=config.reset, detach=config.detach_reset)
-    if config.reset_time == "before_decay":
-        v = decay * reset(state.v, state.spikes, before) + driven
-    else:
-        v = reset(decay * state.v + driven, state.spikes, before)
-    return v, _threshold(params, _adapt(params, state, config), config)
-
-
-@computed_wide("adaptive_lif_step")
-def adaptive_lif_fire(
-    params: AdaptiveLIFParams,
-    state: AdaptiveLIFState,
-    inputs: Float[Array, "*batch neurons"],
-    membrane: Float[Array, "*batch neurons"],
-    spikes: Float[Array, "*batch neurons"],
-    *,
-    config: AdaptiveLIFConfig,
-) -> AdaptiveLIFState:
-    """The state after the step, with its spikes."""
-    return AdaptiveLIFState(membrane, _adapt(aligned(params, inputs), state, config), spikes)
 
 
 def adaptive_lif(
@@ -233,16 +202,69 @@ def adaptive_lif(
         threshold=threshold,
         per_neuron=per_neuron,
     )
-    pieces = (adaptive_lif_state, adaptive_lif_integrate, adaptive_lif_fire)
-    return assemble(op, config, config.surrogate, init, pieces)
+    pieces = (adaptive_lif_state, *_pieces(config))
+    return assemble(op, config.surrogate, init, pieces, takes_spikes=True)
 
 
-def _adapt(params: AdaptiveLIFParams, state: AdaptiveLIFState, config: AdaptiveLIFConfig) -> Array:
-    """The adaptation of this step, from what came before; `params` are aligned."""
-    decay = learned(raw_to_decay(params.raw_adaptation_decay), config.learn_adaptation)
-    return decay * state.adaptation + (1 - decay) * state.spikes
+def _pieces(config: AdaptiveLIFConfig) -> tuple[Callable[..., Any], ...]:
+    if config.reset_time == "after_decay":
+        return configured(config, _integrate_after_decay, _fire_after_decay)
+    constants = functools.partial(adaptive_lif_constants, config=config)
+    surrogate = as_surrogate("adaptive_lif_step", config.surrogate)
+    return glif_pieces(GLIF("adaptive_lif_step", constants, surrogate, config.reset, config.detach_reset))
 
 
-def _threshold(params: AdaptiveLIFParams, adaptation: Array, config: AdaptiveLIFConfig) -> Array:
+def adaptive_lif_constants(params: AdaptiveLIFParams, config: AdaptiveLIFConfig) -> GLIFConstants:
+    """The constants of the generalised LIF equation: the adaptation is its second state.
+
+    Example:
+        >>> params = adaptive_lif_init(jax.random.key(0), 1, adaptation_decay=0.5)
+        >>> adaptive_lif_constants(params, AdaptiveLIFConfig()).second_state.w_jump
+        Array([0.5], dtype=float32)
+    """
+    decay = learned(raw_to_decay(wide(params.raw_decay)), config.learn_decay)
+    gain = 1 - decay if config.normalize else jnp.ones_like(decay)
+    w_decay = learned(raw_to_decay(wide(params.raw_adaptation_decay)), config.learn_adaptation)
     strength = learned(params.adaptation_strength, config.learn_adaptation)
-    return learned(params.threshold, config.learn_threshold) + strength * adaptation
+    second = SecondState(w_decay, w_jump=1 - w_decay, threshold_coupling=strength)
+    return GLIFConstants(decay, learned(params.threshold, config.learn_threshold), gain, second)
+
+
+@computed_wide("adaptive_lif_step")
+def _integrate_after_decay(
+    params: AdaptiveLIFParams, state: AdaptiveLIFState, inputs: Array, *, config: AdaptiveLIFConfig
+) -> tuple[Array, Array]:
+    """The membrane, from which the reset is taken last, and its threshold."""
+    constants = aligned(adaptive_lif_constants(params, config), inputs)
+    threshold, before = _before(constants, state, config)
+    charged = constants.decay * state.v + constants.gain * inputs
+    v = reset_membrane(charged, before, threshold, config.reset, config.detach_reset)
+    coupling = constants.second_state.threshold_coupling
+    return v, constants.threshold + coupling * _adapted(constants, state, before)
+
+
+@computed_wide("adaptive_lif_step")
+def _fire_after_decay(
+    params: AdaptiveLIFParams,
+    state: AdaptiveLIFState,
+    inputs: Array,
+    membrane: Array,
+    spikes: Array,
+    *,
+    config: AdaptiveLIFConfig,
+) -> AdaptiveLIFState:
+    """The state after the step; `spikes` is unused, as the true spikes follow from the states."""
+    del spikes
+    constants = aligned(adaptive_lif_constants(params, config), inputs)
+    return AdaptiveLIFState(membrane, _adapted(constants, state, _before(constants, state, config)[1]))
+
+
+def _before(constants: Any, state: AdaptiveLIFState, config: AdaptiveLIFConfig) -> tuple[Array, Array]:
+    """The threshold and the spikes of the step before."""
+    threshold = constants.threshold + constants.second_state.threshold_coupling * state.adaptation
+    return threshold, spike(state.v - threshold, config.surrogate)
+
+
+def _adapted(constants: Any, state: AdaptiveLIFState, before: Array) -> Array:
+    second = constants.second_state
+    return second.w_decay * state.adaptation + second.w_jump * before

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from snnjax._check import check_choice, check_integer
+from snnjax._types import wide
 from snnjax.neurons._constants import (
     Constant,
     check_constants,
@@ -17,18 +18,10 @@ from snnjax.neurons._constants import (
     draw_raw_decay,
     raw_to_decay,
 )
-from snnjax.neurons._neuron import (
-    Neuron,
-    advance,
-    aligned,
-    assemble,
-    at_zero,
-    computed_wide,
-    learned,
-    reset_membrane,
-)
+from snnjax.neurons._glif import GLIF, GLIFConstants, glif_pieces
+from snnjax.neurons._neuron import Neuron, advance, assemble, at_zero, learned
+from snnjax.ops import SecondState
 from snnjax.ops.lif_step import RESETS
-from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, as_surrogate
 
 # The ranges from which Bittar and Garner 2022 draw: time constants of 5 to 25 and of 30 to 120 steps.
@@ -133,45 +126,7 @@ def adlif_step(
         >>> adlif_step(params, state, jnp.array([[4.0]]))[0]
         AdLIFState(v=Array([[1.5]], dtype=float32), adaptation=Array([[2.]], dtype=float32))
     """
-    integrate = functools.partial(adlif_integrate, config=config)
-    fire = functools.partial(adlif_fire, config=config)
-    return advance(integrate, fire, config.surrogate, params, state, inputs)
-
-
-@computed_wide("adlif_step")
-def adlif_integrate(
-    params: AdLIFParams,
-    state: AdLIFState,
-    inputs: Float[Array, "*batch neurons"],
-    *,
-    config: AdLIFConfig,
-) -> tuple[Float[Array, "*batch neurons"], Float[Array, " neurons"]]:
-    """The membrane and its threshold: spikes are ``[membrane > threshold]``."""
-    resting, params = params.threshold, aligned(params, inputs)
-    threshold = learned(params.threshold, config.learn_threshold)
-    decay = learned(raw_to_decay(params.raw_decay), config.learn_decay)
-    before = spike(state.v - threshold, config.surrogate)
-    u = reset_membrane(state.v, before, threshold, config.reset, config.detach_reset)
-    driven = inputs - _adapt(params, state, before, config)
-    v = decay * u + ((1 - decay) * driven if config.normalize else driven)
-    return v, learned(resting, config.learn_threshold)
-
-
-@computed_wide("adlif_step")
-def adlif_fire(
-    params: AdLIFParams,
-    state: AdLIFState,
-    inputs: Float[Array, "*batch neurons"],
-    membrane: Float[Array, "*batch neurons"],
-    spikes: Float[Array, "*batch neurons"],
-    *,
-    config: AdLIFConfig,
-) -> AdLIFState:
-    """The state after the step; `spikes` is unused, as the true spikes follow from the membrane."""
-    del spikes
-    params = aligned(params, inputs)
-    before = spike(state.v - learned(params.threshold, config.learn_threshold), config.surrogate)
-    return AdLIFState(membrane, _adapt(params, state, before, config))
+    return advance(*glif_pieces(_form(config)), config.surrogate, params, state, inputs)
 
 
 def adlif(
@@ -233,13 +188,31 @@ def adlif(
     learn = (learn_decay, learn_adaptation, learn_threshold)
     config = AdLIFConfig(as_surrogate("adlif", surrogate), reset, detach_reset, normalize, *learn)
     init = functools.partial(adlif_init, **initial, per_neuron=per_neuron)
-    pieces = (adlif_state, adlif_integrate, adlif_fire)
-    return assemble("adlif", config, config.surrogate, init, pieces, takes_spikes=True)
+    pieces = (adlif_state, *glif_pieces(_form(config)))
+    return assemble("adlif", config.surrogate, init, pieces, takes_spikes=True)
 
 
-def _adapt(params: AdLIFParams, state: AdLIFState, before: Array, config: AdLIFConfig) -> Array:
-    """The adaptation current of this step; `params` are aligned."""
-    decay = learned(raw_to_decay(params.raw_adaptation_decay), config.learn_adaptation)
-    membrane = learned(params.membrane_coupling, config.learn_adaptation) * state.v
-    spikes = learned(params.spike_coupling, config.learn_adaptation) * before
-    return decay * state.adaptation + membrane + spikes
+def _form(config: AdLIFConfig) -> GLIF:
+    constants = functools.partial(adlif_constants, config=config)
+    surrogate = as_surrogate("adlif_step", config.surrogate)
+    return GLIF("adlif_step", constants, surrogate, config.reset, config.detach_reset)
+
+
+def adlif_constants(params: AdLIFParams, config: AdLIFConfig) -> GLIFConstants:
+    """The constants of the generalised LIF equation: the adaptation is its second state.
+
+    Example:
+        >>> params = adlif_init(jax.random.key(0), 1, decay=0.5)
+        >>> adlif_constants(params, AdLIFConfig()).second_state.v_coupling
+        Array([-0.5], dtype=float32)
+    """
+    decay = learned(raw_to_decay(wide(params.raw_decay)), config.learn_decay)
+    gain = 1 - decay if config.normalize else jnp.ones_like(decay)
+    adaptation = (
+        raw_to_decay(wide(params.raw_adaptation_decay)),
+        params.membrane_coupling,
+        params.spike_coupling,
+    )
+    w_decay, w_membrane, w_jump = (learned(each, config.learn_adaptation) for each in adaptation)
+    second = SecondState(w_decay, w_membrane=w_membrane, w_jump=w_jump, v_coupling=-gain)
+    return GLIFConstants(decay, learned(params.threshold, config.learn_threshold), gain, second)

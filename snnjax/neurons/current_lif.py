@@ -17,6 +17,7 @@ from snnjax.neurons._constants import (
     draw_raw_decay,
     raw_to_decay,
 )
+from snnjax.neurons._glif import GLIF, GLIFConstants, glif_pieces
 from snnjax.neurons._membrane import (
     LIFConfig,
     check_config,
@@ -24,8 +25,9 @@ from snnjax.neurons._membrane import (
     integrate_membrane,
     step_membrane,
 )
-from snnjax.neurons._neuron import Neuron, align, assemble, at_zero, check_inputs, learned
+from snnjax.neurons._neuron import Neuron, align, assemble, at_zero, check_inputs, configured, learned
 from snnjax.neurons.lif import LIFParams, lif_constants
+from snnjax.ops import SecondState
 from snnjax.surrogates import Surrogate, as_surrogate
 
 
@@ -204,9 +206,31 @@ def current_lif(
     config = CurrentLIFConfig(membrane, normalize_synapse, learn_synapse_decay)
     initial = {"decay": decay, "synapse_decay": synapse_decay, "threshold": threshold}
     init = functools.partial(current_lif_init, **initial, per_neuron=per_neuron)
-    pieces = (current_lif_state, current_lif_integrate, current_lif_fire)
-    takes_spikes = membrane.takes_spikes
-    return assemble("current_lif", config, membrane.surrogate, init, pieces, takes_spikes=takes_spikes)
+    if membrane.is_plain:
+        constants = functools.partial(current_lif_constants, config=config)
+        form = GLIF(
+            "current_lif_step", constants, as_surrogate("current_lif", surrogate), reset, detach_reset
+        )
+        pieces = glif_pieces(form)
+    else:
+        pieces = configured(config, current_lif_integrate, current_lif_fire)
+    pieces, takes_spikes = (current_lif_state, *pieces), membrane.takes_spikes
+    return assemble("current_lif", membrane.surrogate, init, pieces, takes_spikes=takes_spikes)
+
+
+def current_lif_constants(params: CurrentLIFParams, config: CurrentLIFConfig) -> GLIFConstants:
+    """The constants of the generalised LIF equation: the synaptic current is its second state.
+
+    Example:
+        >>> params = current_lif_init(jax.random.key(0), 1, decay=0.5)
+        >>> current_lif_constants(params, CurrentLIFConfig()).second_state.v_coupling
+        Array([0.5], dtype=float32)
+    """
+    decay, threshold, gain = _constants(params, config)
+    synapse_decay = learned(raw_to_decay(wide(params.raw_synapse_decay)), config.learn_synapse_decay)
+    w_gain = 1 - synapse_decay if config.normalize_synapse else jnp.ones_like(synapse_decay)
+    second = SecondState(synapse_decay, w_gain=w_gain, v_coupling=gain)
+    return GLIFConstants(decay, threshold, jnp.zeros_like(gain), second)
 
 
 def _constants(params: CurrentLIFParams, config: CurrentLIFConfig) -> Any:

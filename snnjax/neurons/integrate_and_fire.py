@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from snnjax._check import check_integer
 from snnjax.neurons._constants import Constant, check_constants, draw
+from snnjax.neurons._glif import GLIF, GLIFConstants, glif_pieces
 from snnjax.neurons._membrane import (
     Constants,
     LIFConfig,
@@ -16,7 +17,7 @@ from snnjax.neurons._membrane import (
     integrate_membrane,
     step_membrane,
 )
-from snnjax.neurons._neuron import Neuron, assemble, at_zero, learned
+from snnjax.neurons._neuron import Neuron, assemble, at_zero, configured, learned
 from snnjax.surrogates import Surrogate, as_surrogate
 
 DEFAULT = LIFConfig()
@@ -155,9 +156,18 @@ def integrate_and_fire(
     config = LIFConfig(as_surrogate("integrate_and_fire", surrogate), *switches)
     check_config("integrate_and_fire", config)
     init = functools.partial(integrate_and_fire_init, threshold=threshold)
-    pieces = (integrate_and_fire_state, integrate_and_fire_integrate, integrate_and_fire_fire)
-    takes_spikes = config.takes_spikes
-    return assemble("integrate_and_fire", config, config.surrogate, init, pieces, takes_spikes=takes_spikes)
+    op, constants = "integrate_and_fire_step", functools.partial(_glif_constants, config=config)
+    if config.is_plain:
+        shape = as_surrogate("integrate_and_fire", surrogate)
+        pieces = glif_pieces(GLIF(op, constants, shape, reset, detach_reset))
+    else:
+        pieces = configured(config, integrate_and_fire_integrate, integrate_and_fire_fire)
+    pieces, takes_spikes = (integrate_and_fire_state, *pieces), config.takes_spikes
+    return assemble("integrate_and_fire", config.surrogate, init, pieces, takes_spikes=takes_spikes)
+
+
+def _glif_constants(params: IntegrateAndFireParams, config: LIFConfig) -> GLIFConstants:
+    return GLIFConstants(*_constants(params, config))
 
 
 def _constants(params: IntegrateAndFireParams, config: LIFConfig) -> Constants:

@@ -10,7 +10,16 @@ from jaxtyping import Array, Float
 from snnjax._check import check_choice, check_integer
 from snnjax._types import wide
 from snnjax.neurons._constants import Constant, check_constants, draw
-from snnjax.neurons._neuron import Neuron, advance, aligned, assemble, at_zero, computed_wide, learned
+from snnjax.neurons._neuron import (
+    Neuron,
+    advance,
+    aligned,
+    assemble,
+    at_zero,
+    computed_wide,
+    configured,
+    learned,
+)
 from snnjax.surrogates import Surrogate, as_surrogate, superspike
 
 PEAK = 30.0  # mV, where a spike is cut off
@@ -202,8 +211,8 @@ def izhikevich(
     check_constants("izhikevich", **initial)
     config = IzhikevichConfig(as_surrogate("izhikevich", surrogate), detach_reset, learn)
     init = functools.partial(izhikevich_init, **initial)
-    pieces = (izhikevich_state, izhikevich_integrate, izhikevich_fire)
-    neuron = assemble("izhikevich", config, config.surrogate, init, pieces, threshold=izhikevich_threshold)
+    pieces = (izhikevich_state, *configured(config, izhikevich_integrate, izhikevich_fire))
+    neuron = assemble("izhikevich", config.surrogate, init, pieces, threshold=izhikevich_threshold)
     return neuron._replace(rest=REST)
 
 

@@ -9,7 +9,16 @@ from jaxtyping import Array, Float
 
 from snnjax._check import check_integer
 from snnjax.neurons._constants import Constant, check_decays, draw_raw_decay, raw_to_decay
-from snnjax.neurons._neuron import Neuron, align, assemble, at_zero, computed_wide, config_of, learned
+from snnjax.neurons._neuron import (
+    Neuron,
+    align,
+    assemble,
+    at_zero,
+    computed_wide,
+    config_of,
+    configured,
+    learned,
+)
 
 
 class LeakyIntegratorConfig(NamedTuple):
@@ -138,9 +147,10 @@ def leaky_integrator(decay: Constant = 0.95, *, normalize: bool = True, learn_de
     check_decays("leaky_integrator", decay=decay)
     config = LeakyIntegratorConfig(normalize, learn_decay)
     init = functools.partial(leaky_integrator_init, decay=decay)
-    pieces = (leaky_integrator_state, leaky_integrator_integrate, leaky_integrator_fire)
+    own = configured(config, leaky_integrator_integrate, leaky_integrator_fire)
+    pieces = (leaky_integrator_state, *own)
     threshold = leaky_integrator_threshold
-    neuron = assemble("leaky_integrator", config, "superspike", init, pieces, threshold=threshold)
+    neuron = assemble("leaky_integrator", "superspike", init, pieces, threshold=threshold)
     return neuron._replace(spikes=False)
 
 

@@ -17,6 +17,7 @@ from snnjax.neurons._constants import (
     draw_raw_decay,
     raw_to_decay,
 )
+from snnjax.neurons._glif import GLIF, GLIFConstants, glif_pieces
 from snnjax.neurons._membrane import (
     Constants,
     LIFConfig,
@@ -25,7 +26,7 @@ from snnjax.neurons._membrane import (
     integrate_membrane,
     step_membrane,
 )
-from snnjax.neurons._neuron import Neuron, assemble, at_zero, config_of, learned
+from snnjax.neurons._neuron import Neuron, assemble, at_zero, configured, learned
 from snnjax.surrogates import Surrogate, as_surrogate
 
 DEFAULT = LIFConfig()
@@ -196,23 +197,11 @@ def lif(
     config = LIFConfig(as_surrogate("lif", surrogate), *switches)
     check_config("lif", config)
     init = functools.partial(lif_init, decay=decay, threshold=threshold, per_neuron=per_neuron)
-    pieces = (lif_state, lif_integrate, lif_fire)
-    return assemble("lif", config, config.surrogate, init, pieces, takes_spikes=config.takes_spikes)
+    constants, shape = functools.partial(_glif_constants, config=config), as_surrogate("lif", surrogate)
+    form = GLIF("lif_step", constants, shape, reset, detach_reset)
+    pieces = glif_pieces(form) if config.is_plain else configured(config, lif_integrate, lif_fire)
+    return assemble("lif", config.surrogate, init, (lif_state, *pieces), takes_spikes=config.takes_spikes)
 
 
-def plain_lif(neuron: Neuron) -> LIFConfig | None:
-    """The switches of a neuron that the op `snnjax.lif_network` computes; None for any other.
-
-    A neuron is what its parts are: LIF's own `integrate` and `fire`, in the default order, with whatever surrogate.
-
-    Example:
-        >>> from snnjax import neurons
-        >>> neurons.plain_lif(neurons.lif(reset="zero")).reset
-        'zero'
-        >>> neurons.plain_lif(neurons.lif()._replace(fire=print)) is None
-        True
-    """
-    config = config_of(neuron, lif_integrate, lif_fire)
-    if config is None or not config.is_plain:
-        return None
-    return config._replace(surrogate=neuron.surrogate)
+def _glif_constants(params: LIFParams, config: LIFConfig) -> GLIFConstants:
+    return GLIFConstants(*lif_constants(params, config))

@@ -148,7 +148,30 @@ def lif_network(
         Finkbeiner et al. 2024, arXiv:2311.04386 (two thresholds, capped lists, sparse back-propagation); Teeter et al.
         2018, doi:10.1038/s41467-017-02717-4 (generalised LIF neurons).
     """
-    layers = tuple(layers)
+    given = (inputs, tuple(layers), readout, state, lengths, capacity, second_threshold)
+    switches = (surrogate, reset, detach_reset, record_spikes, chunk, implementation)
+    output, end = count_network(*given, *switches)
+    num_steps, batch = output.output.shape[:2]
+    lengths = None if lengths is None else checks.check_lengths(lengths, batch)
+    return output._replace(activity=mean_activity(output.activity, num_steps, lengths)), end
+
+
+def count_network(
+    inputs: Any,
+    layers: tuple[LIFLayer, ...],
+    readout: LeakyReadout | None,
+    state: LIFNetworkState | None,
+    lengths: Any,
+    capacity: Any,
+    second_threshold: Any,
+    surrogate: Any,
+    reset: Any,
+    detach_reset: Any,
+    record_spikes: Any,
+    chunk: int | None,
+    implementation: str | None,
+) -> tuple[LIFNetworkOutput, LIFNetworkState]:
+    """`lif_network` with counts of spikes in the place of the activity."""
     batch = checks.check_network(inputs, layers, readout, chunk)
     switches = _switches(layers, readout, capacity, surrogate, reset, detach_reset, record_spikes)
     switches = switches._replace(implementation=implementation)
@@ -305,7 +328,6 @@ def mean_activity(
 
 
 def _as_output(results: Results, operands: Operands, switches: Switches) -> LIFNetworkOutput:
-    activity = mean_activity(results.counts, results.output.shape[0], operands.lengths)
     spikes = None
     if any(layer.records_spikes for layer in switches.layers):
         widths = [linear.weights.shape[1] for linear in operands.linears]
@@ -313,7 +335,7 @@ def _as_output(results: Results, operands: Operands, switches: Switches) -> LIFN
             SparseSpikes(*record, num_neurons=width) if isinstance(record, Lists) else record
             for record, width in zip(results.spikes, widths, strict=True)
         )
-    return LIFNetworkOutput(results.output, activity, results.dropped, spikes)
+    return LIFNetworkOutput(results.output, results.counts, results.dropped, spikes)
 
 
 def _as_state(results: Results) -> LIFNetworkState:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import importlib
 from typing import Any
 
 import jax
@@ -14,8 +13,6 @@ from snnjax import Network, SparseSpikes, _dispatch, layer, leaky_readout, netwo
 from tests.network.helpers import BATCH, INPUTS, STEPS, initial, random_spikes, with_gradients
 from tests.ops.common import assert_near, assert_same, jit
 
-# The module, which the function of the same name hides.
-MODULE = importlib.import_module("snnjax.network")
 # Sums run in another order: a few ulp of float32 on sums of up to 60 terms of order 1.
 TOLERANCE = {"rtol": 2e-5, "atol": 2e-5}
 LEARNED = neurons.lif((0.7, 0.9), (0.8, 1.2), learn_decay=True, learn_threshold=True)
@@ -27,6 +24,20 @@ LENGTHS = jnp.array([STEPS, 7, 0], jnp.int32)
 def plain(neuron: Any, readout: Any, **options: Any) -> Network:
     capacity = options.get("capacity")
     return network(INPUTS, [layer(8, neuron, **options), layer(6, neuron, capacity=capacity)], readout)
+
+
+LEARN_ADAPTATION = {"learn_decay": True, "learn_adaptation": True, "learn_threshold": True}
+MIXED = network(
+    INPUTS,
+    [
+        layer(8, LEARNED, capacity=3, recurrent=True),
+        layer(7, neurons.izhikevich(), recurrent=True),
+        layer(6, neurons.adlif()),
+        layer(5, neurons.refractory(LEARNED, 1), capacity=4),
+        layer(6, NONE),
+    ],
+    leaky_readout(3),
+)
 
 
 # What is computed, and how: the network, and arguments of `apply`, `listed` for inputs as event lists.
@@ -44,6 +55,30 @@ CASES: dict[str, tuple[Network, dict[str, Any]]] = {
         plain(RAW, leaky_readout(3, normalize=False, learn_decay=True), capacity=8, bias=False),
         {"listed": True, "second_threshold": -jnp.inf, "chunk": 7},
     ),
+    "adlif, lists, recurrent": (
+        plain(neurons.adlif(), leaky_readout(3), capacity=3, recurrent=True),
+        {"lengths": LENGTHS, "chunk": 6},
+    ),
+    "adaptive lif, attached reset": (
+        plain(neurons.adaptive_lif(detach_reset=False, **LEARN_ADAPTATION), leaky_readout(3), recurrent=True),
+        {"lengths": LENGTHS},
+    ),
+    "lists of current-based lif below its own": (
+        network(
+            INPUTS,
+            [
+                layer(8, neurons.current_lif(learn_decay=True, learn_synapse_decay=True), capacity=3),
+                layer(6, neurons.integrate_and_fire(reset="zero")),
+            ],
+            spiking_readout(3, neurons.adaptive_lif(**LEARN_ADAPTATION)),
+        ),
+        {"listed": True},
+    ),
+    "lists of lif, izhikevich, adlif, refractory lif and lif": (MIXED, {"lengths": LENGTHS, "chunk": 7}),
+    "spiking read-out that is scanned": (
+        network(INPUTS, [layer(8, LEARNED, capacity=3)], spiking_readout(3, neurons.refractory(LEARNED, 1))),
+        {"lengths": LENGTHS},
+    ),
 }
 
 
@@ -59,24 +94,29 @@ def somewhere(state: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_both_ways_through_a_network_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_ways_through_a_network_agree(name: str) -> None:
     net, options = CASES[name]
     options = {"record": "spikes"} | options
     inputs = random_spikes(0.3)
     inputs = SparseSpikes.from_dense(inputs, 6) if options.pop("listed", False) else inputs
     params = initial(net)
     arguments = (params, somewhere(net.initial_state(params, BATCH)), inputs)
-    assert MODULE.is_plain(net.layers, net.readout)
+    assert any(path.fused for path in net.paths)
     fused, fused_gradients = jit(with_gradients(functools.partial(net.apply, **options)))(*arguments)
-    monkeypatch.setattr(MODULE, "run_fused", None)
-    monkeypatch.setattr(MODULE, "is_plain", lambda *_: False)
-    layered, layered_gradients = jit(with_gradients(functools.partial(net.apply, **options)))(*arguments)
+    composed = functools.partial(net.apply, implementation="composed", **options)
+    layered, layered_gradients = jit(with_gradients(composed))(*arguments)
     assert jax.tree.structure(fused) == jax.tree.structure(layered)
     assert_same(fused, layered, **TOLERANCE)
     assert_same(fused_gradients, layered_gradients, **TOLERANCE)
     assert all(0.01 < float(jnp.mean(each)) < 0.6 for each in fused[0].activity)
     drops = sum(int(jnp.sum(each)) for each in fused[0].dropped)
-    assert (drops > 0) == name.startswith(("lists", "spiking"))
+    assert (drops > 0) == name.startswith(("lists", "spiking", "adlif"))
+
+
+def test_a_network_says_which_path_each_layer_takes() -> None:
+    assert [path.fused for path in MIXED.paths] == [True, False, True, False, True]
+    assert MIXED.paths[0].why == "lif is a generalised LIF neuron: one op over all steps"
+    assert MIXED.paths[1].why == "izhikevich is not a generalised LIF neuron: its step is scanned"
 
 
 @pytest.mark.parametrize("capacity", [None, 3])

@@ -46,6 +46,8 @@ MODELS = {
     ),
     "adaptive_lif": Model(neurons.adaptive_lif, DECAYS, LEARN | {"learn_adaptation": True}, spread=2.0),
     "adlif": Model(neurons.adlif, DECAYS, LEARN, mean=2.0, spread=2.0),
+    "se_adlif": Model(neurons.se_adlif, DECAYS | {"membrane_coupling": 0.5}, LEARN, mean=3.0, spread=2.0),
+    "resonate_and_fire": Model(neurons.resonate_and_fire, {"decay": 0.8}, {"learn_threshold": True}),
     "izhikevich": Model(neurons.izhikevich, learn={"learn": True}, mean=15.0, spread=10.0),
     "refractory lif": Model(refractory_lif, DECAYS, LEARN, mean=2.0),
     "leaky_integrator": Model(neurons.leaky_integrator, DECAYS, {"learn_decay": True}),

@@ -51,9 +51,7 @@ def test_step_equals_op_to_the_bit(reset: str, normalize: bool) -> None:
     neuron = neurons.lif(decay=(0.5, 0.95), threshold=(0.5, 1.5), reset=reset, normalize=normalize)
     params = neuron.init(KEY, 5)
     v, x = jax.random.normal(KEY, (2, 3, 5)) * 2
-    config = neurons.plain_lif(neuron)
-    assert config is not None
-    decay, threshold, gain = neurons.lif_constants(params, config)
+    decay, threshold, gain = neurons.lif_constants(params, LIFConfig(reset=reset, normalize=normalize))
     wanted = snnjax.lif_step(v, x, decay, threshold, gain, reset=reset)
     state, spikes = neuron.step(params, LIFState(v), x)
     np.testing.assert_array_equal(state.v, wanted[0])
@@ -86,19 +84,21 @@ def test_learned_decay_moves_at_extreme_values() -> None:
         np.testing.assert_allclose(gradient.raw_decay, [0.5 * np.exp(-20.0)], rtol=1e-5)
 
 
-def test_only_plain_neurons_are_plain() -> None:
+def test_only_neurons_of_this_form_are_glif() -> None:
     plain = neurons.lif()
-    assert neurons.plain_lif(plain) == LIFConfig(surrogate=plain.surrogate)
-    assert neurons.plain_lif(neurons.lif(reset="zero", detach_reset=False, normalize=False)) is not None
+    form = neurons.glif_of(neurons.lif(reset="zero", detach_reset=False, normalize=False))
+    assert form is not None
+    assert (form.reset, form.detach_reset) == ("zero", False)
     for other in ({"reset_time": "after_decay"}, {"spike_from": "old"}, {"inclusive": True}):
-        assert neurons.plain_lif(neurons.lif(**other)) is None
-    for neuron in (neurons.refractory(plain, 1), neurons.integrate_and_fire(), neurons.leaky_integrator()):
-        assert neurons.plain_lif(neuron) is None
+        assert neurons.glif_of(neurons.lif(**other)) is None
+    for neuron in (neurons.refractory(plain, 1), neurons.izhikevich(), neurons.leaky_integrator()):
+        assert neurons.glif_of(neuron) is None
     zero = neurons.lif(reset="zero")
     for parts in ({"integrate": zero.integrate}, {"fire": zero.fire}, {"fire": lambda *_: None}):
-        assert neurons.plain_lif(plain._replace(**parts)) is None
-    replaced = neurons.plain_lif(plain._replace(surrogate=boxcar(), name="mine"))
-    assert replaced == LIFConfig(surrogate=boxcar())
+        assert neurons.glif_of(plain._replace(**parts)) is None
+    replaced = neurons.glif_of(plain._replace(surrogate=boxcar(), name="mine"))
+    assert replaced is not None
+    assert replaced.surrogate == boxcar()
 
 
 def test_unknown_conventions_are_refused() -> None:

@@ -53,7 +53,9 @@ def test_scan_under_jit_equals_loop_of_steps(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in VARIANTS if name != "refractory lif"])
 def test_step_out_of_the_pieces_equals_the_models_own(name: str) -> None:
     neuron, params, state, inputs = tiny(name)
-    own = functools.partial(getattr(neurons, f"{neuron.name}_step"), **neuron.integrate.keywords)
+    form = neuron.integrate.keywords.get("form")
+    keywords = neuron.integrate.keywords if form is None else form.constants.keywords
+    own = functools.partial(getattr(neurons, f"{neuron.name}_step"), **keywords)
     integrate, step, own_step = jax.jit(neuron.integrate), jax.jit(neuron.step), jax.jit(own)
     for x in inputs:
         membrane, threshold = integrate(params, state, x)

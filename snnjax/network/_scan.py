@@ -1,0 +1,166 @@
+"""One layer of any neurons, scanned over all time steps; its products of spike lists in the event kernels."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from snnjax._check import check
+from snnjax._types import sum_dtype, wide
+from snnjax.network._specs import LayerParams, LayerSpec
+from snnjax.neurons import Neuron
+from snnjax.ops import select_spikes, spike, spike_matmul
+from snnjax.sparse_spikes import SparseSpikes
+
+
+class LayerSteps(NamedTuple):
+    """A layer over all steps, ``[time, batch, ...]``."""
+
+    listed: Any  # the spikes that reach other neurons, an array or `SparseSpikes`
+    counted: Array  # the true spikes, as the activity counts them
+    membranes: Array | None  # if recorded
+
+
+def steps_within(inputs: Any, lengths: Array | None) -> Array | None:
+    """True where a sequence has not ended yet, bool ``[time, batch]``; None without lengths."""
+    return None if lengths is None else jnp.arange(inputs.shape[0])[:, None] < lengths[None, :]
+
+
+def within(inputs: Any, valid: Array | None) -> Any:
+    """The inputs, 0 behind the end of each sequence: what stands there, NaN too, reaches no output and no gradient."""
+    if valid is None:
+        return inputs
+    if isinstance(inputs, SparseSpikes):
+        values = jnp.where(valid[:, :, None], inputs.values, jnp.zeros_like(inputs.values))
+        return dataclasses.replace(inputs, values=values)
+    return jnp.where(valid[:, :, None], inputs, jnp.zeros_like(inputs))
+
+
+def product(x: Any, own: LayerParams, implementation: str | None) -> Array:
+    """The input currents of a layer for all its steps at once, in the dtype of sums."""
+    if isinstance(x, SparseSpikes):
+        currents = spike_matmul(x, wide(own.weights), implementation=implementation)
+    else:
+        _check_obeyed(implementation, "a product with a dense array")
+        sums = sum_dtype(own.weights.dtype)
+        currents = jnp.matmul(x.astype(own.weights.dtype), own.weights, preferred_element_type=sums)
+    return currents if own.bias is None else currents + wide(own.bias)[None, None, :]
+
+
+def _check_obeyed(implementation: str | None, what: str) -> None:
+    """What is computed in plain JAX outside of the fused op has no kernel to be forced."""
+    expected = f"be None or 'reference' for {what} in a layer that the fused op does not compute"
+    check(implementation != "cpu", "network.apply", "implementation", expected, "'cpu'", "Leave it None")
+
+
+def run_layer(
+    spec: LayerSpec,
+    own: LayerParams,
+    start: tuple[Any, Array | None],
+    x: Any,
+    second: Any,
+    valid: Array | None,
+    implementation: str | None,
+    records_membranes: bool = False,
+) -> tuple[tuple[Any, Array | None], LayerSteps]:
+    """One layer over all steps; yields the last state and spikes, and what every step gives."""
+    if own.recurrent is not None:
+        _check_obeyed(implementation, "a recurrent product")
+
+    def step(carry: tuple[Any, Any], xs: tuple[Array, Array | None]) -> tuple[Any, LayerSteps]:
+        neuron_state, before = carry
+        current, inside = xs
+        if own.recurrent is not None:
+            sums = sum_dtype(own.recurrent.dtype)
+            recurrent = jnp.matmul(before, own.recurrent, preferred_element_type=sums)
+            current = current + recurrent
+        membrane, threshold = spec.neuron.integrate(own.neuron, neuron_state, current)
+        listed, true_spikes = _fire(spec, own, membrane, threshold, second, inside, implementation)
+        after = spec.neuron.fire(own.neuron, neuron_state, current, membrane, true_spikes)
+        after = jax.tree.map(lambda new, old: _choose(inside, new, old), after, neuron_state)
+        if before is not None:
+            before = _choose(
+                inside, listed.to_dense() if isinstance(listed, SparseSpikes) else listed, before
+            )
+        counted = _counted(spec, true_spikes, membrane, threshold, second, own, inside)
+        shown = _choose(inside, membrane, jnp.zeros_like(membrane)) if records_membranes else None
+        return (after, before), LayerSteps(listed, counted, shown)
+
+    return jax.lax.scan(step, start, (product(x, own, implementation), valid))
+
+
+def _fire(
+    spec: LayerSpec,
+    own: LayerParams,
+    membrane: Array,
+    threshold: Array,
+    second: Any,
+    inside: Array | None,
+    implementation: str | None,
+) -> tuple[Any, Array]:
+    """The listed and the true spikes of one step."""
+    threshold = jnp.broadcast_to(wide(threshold), membrane.shape)
+    surrogate, dtype = spec.neuron.surrogate, own.weights.dtype
+    true_spikes = spike(membrane - threshold, surrogate).astype(dtype)
+    if spec.capacity is None:
+        return _choose(inside, true_spikes, jnp.zeros_like(true_spikes)), true_spikes
+    # Behind the end of a sequence nothing is listed.
+    shown = _choose(inside, membrane, jnp.full_like(membrane, -jnp.inf))
+    second = _moved(second, threshold, spec.neuron, own)
+    options = {"capacity": spec.capacity, "surrogate": surrogate, "implementation": implementation}
+    listed = select_spikes(shown, threshold, second, **options)
+    return dataclasses.replace(listed, values=listed.values.astype(dtype)), true_spikes
+
+
+def _moved(second: Any, threshold: Array, neuron: Neuron, own: LayerParams) -> Array:
+    """The second threshold, kept at its distance from a threshold that adapts, ``[batch, neurons]``."""
+    resting = jnp.broadcast_to(wide(neuron.threshold(own.neuron)), threshold.shape)
+    second = jnp.broadcast_to(jnp.asarray(second, threshold.dtype), threshold.shape)
+    return jax.lax.stop_gradient(second + (threshold - resting))
+
+
+def _counted(
+    spec: LayerSpec,
+    true_spikes: Array,
+    membrane: Array,
+    threshold: Array,
+    second: Any,
+    own: LayerParams,
+    inside: Array | None,
+) -> Array:
+    """The true spikes as the activity counts them: with a gradient above the second threshold alone."""
+    if spec.capacity is not None:
+        threshold = jnp.broadcast_to(wide(threshold), membrane.shape)
+        near = membrane > _moved(second, threshold, spec.neuron, own)
+        true_spikes = jnp.where(near, true_spikes, jax.lax.stop_gradient(true_spikes))
+    return _choose(inside, true_spikes, jnp.zeros_like(true_spikes))
+
+
+def _choose(inside: Array | None, now: Array, otherwise: Array) -> Array:
+    return now if inside is None else jnp.where(inside[:, None], now, otherwise)
+
+
+def overflow(x: Any) -> Array:
+    """Spikes of each sequence that were not listed, int32 ``[batch]``."""
+    if isinstance(x, SparseSpikes):
+        return jnp.sum(x.overflow, axis=0, dtype=jnp.int32)
+    return jnp.zeros(x.shape[1], jnp.int32)
+
+
+def run_readout(
+    neuron: Neuron, own: LayerParams, state: Any, x: Any, valid: Array | None, implementation: str | None
+) -> tuple[Any, Array]:
+    """A read-out over all steps: its last state and its outputs ``[time, batch, outputs]``."""
+
+    def step(carry: tuple[Any, Array], xs: tuple[Array, Array | None]) -> tuple[tuple[Any, Array], Array]:
+        before, last = carry
+        current, inside = xs
+        after, output = neuron.step(own.neuron, before, current)
+        output = _choose(inside, output, last)
+        return (jax.tree.map(lambda new, old: _choose(inside, new, old), after, before), output), output
+
+    currents = product(x, own, implementation)
+    (end, _), outputs = jax.lax.scan(step, (state, state.v), (currents, valid))
+    return end, outputs.astype(own.weights.dtype)

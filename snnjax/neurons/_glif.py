@@ -1,0 +1,130 @@
+"""`GLIF`: neuron models that the fused op `snnjax.lif_network` computes, and their pieces for everybody else."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+from jaxtyping import Array, Float
+
+from snnjax._types import wide
+from snnjax.neurons._neuron import Neuron, aligned, check_inputs, reset_membrane
+from snnjax.ops import SecondState
+from snnjax.ops.spike import spike
+from snnjax.surrogates import Surrogate
+
+
+class GLIFConstants(NamedTuple):
+    """The constants of a generalised LIF neuron, each ``[]`` or ``[neurons]``; the equation stands at `GLIF`."""
+
+    decay: Array
+    threshold: Array
+    gain: Array
+    second_state: SecondState | None = None
+
+
+class GLIF(NamedTuple):
+    """A neuron model in the form that `snnjax.lif_network` computes, with one or two linear states ``v`` and ``w``.
+
+    With a prime at the step before and ``s' = [v' > threshold + threshold_coupling w']``::
+
+        w = w_decay w' + w_membrane v' + w_gain current + w_jump s'
+        v = decay reset(v', s') + gain current + v_coupling w
+        s = [v > threshold + threshold_coupling w]
+
+    A reset subtracts the threshold as it is raised. `detach_reset` stops the gradient through the spikes of the reset
+    alone: through those that jump into ``w`` it always flows.
+
+    Reference:
+        Teeter et al. 2018, doi:10.1038/s41467-017-02717-4.
+    """
+
+    name: str
+    constants: Callable[[Any], GLIFConstants]  # of the params, which receive the gradients
+    surrogate: Surrogate
+    reset: str = "subtract"  # or "zero" or "none"
+    detach_reset: bool = True
+
+
+def glif_pieces(form: GLIF) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """`integrate` and `fire` of a `Neuron` in this form; its state holds ``v``, or ``v`` and ``w`` in this order.
+
+    A network computes a neuron with these pieces in the fused op `snnjax.lif_network`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax import neurons
+        >>> half = neurons.GLIFConstants(jnp.array(0.5), jnp.array(1.0), jnp.array(0.5))
+        >>> form = neurons.GLIF("mine", lambda params: half, neurons.lif().surrogate)
+        >>> integrate, fire = neurons.glif_pieces(form)
+        >>> integrate((), neurons.LIFState(jnp.array([[1.5]])), jnp.array([[2.0]]))[0]
+        Array([[1.25]], dtype=float32)
+    """
+    return functools.partial(glif_integrate, form=form), functools.partial(glif_fire, form=form)
+
+
+def glif_of(neuron: Neuron) -> GLIF | None:
+    """The form in which the fused op computes a neuron, None for any other: what its pieces are decides.
+
+    Example:
+        >>> from snnjax import neurons
+        >>> neurons.glif_of(neurons.adlif(reset="zero")).reset
+        'zero'
+        >>> neurons.glif_of(neurons.adlif()._replace(fire=print)) is None
+        True
+    """
+    own = neuron.integrate, neuron.fire
+    functions = tuple(piece.func for piece in own if isinstance(piece, functools.partial))
+    if functions != (glif_integrate, glif_fire):
+        return None
+    forms = [piece.keywords["form"] for piece in own if isinstance(piece, functools.partial)]
+    return forms[0]._replace(surrogate=neuron.surrogate) if forms[0] == forms[1] else None
+
+
+def glif_integrate(
+    params: Any, state: Any, inputs: Float[Array, "*batch neurons"], *, form: GLIF
+) -> tuple[Float[Array, "*batch neurons"], Float[Array, "..."]]:
+    """The membrane whose spikes are ``[membrane > threshold]``, and that threshold."""
+    resting = form.constants(params).threshold
+    v, w, constants = _advance(params, state, inputs, form)
+    coupling = None if constants.second_state is None else constants.second_state.threshold_coupling
+    if coupling is None:
+        return v, resting
+    return v, constants.threshold + coupling * w
+
+
+def glif_fire(
+    params: Any,
+    state: Any,
+    inputs: Float[Array, "*batch neurons"],
+    membrane: Float[Array, "*batch neurons"],
+    spikes: Float[Array, "*batch neurons"],
+    *,
+    form: GLIF,
+) -> Any:
+    """The state after the step; `spikes` is unused, as the true spikes follow from the states."""
+    del spikes
+    if len(state) == 1:
+        return state._replace(v=membrane)
+    return type(state)(membrane, _advance(params, state, inputs, form)[1])
+
+
+def _advance(params: Any, state: Any, inputs: Array, form: GLIF) -> tuple[Array, Any, GLIFConstants]:
+    """Membrane and second state after the step, and the constants, aligned to the inputs: in the dtype of sums."""
+    check_inputs(form.name, params, state.v, inputs)
+    constants = aligned(jax.tree.map(wide, form.constants(params)), inputs)
+    v, current, second = state.v, wide(inputs), constants.second_state
+    threshold = constants.threshold
+    if second is None:
+        before = spike(v - threshold, form.surrogate)
+        u = reset_membrane(v, before, threshold, form.reset, form.detach_reset)
+        return constants.decay * u + constants.gain * current, None, constants
+    w = state[1]
+    if second.threshold_coupling is not None:
+        threshold = threshold + second.threshold_coupling * w
+    before = spike(v - threshold, form.surrogate)
+    sources = ((second.w_membrane, v), (second.w_gain, current), (second.w_jump, before))
+    w = second.w_decay * w + sum(factor * source for factor, source in sources if factor is not None)
+    u = reset_membrane(v, before, threshold, form.reset, form.detach_reset)
+    new = constants.decay * u + constants.gain * current
+    return new if second.v_coupling is None else new + second.v_coupling * w, w, constants

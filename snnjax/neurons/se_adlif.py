@@ -1,0 +1,143 @@
+"""SE-adLIF neurons: adLIF, discretised by the symplectic Euler method."""
+
+import functools
+import math
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from snnjax._check import check_choice
+from snnjax._types import wide
+from snnjax.neurons._constants import Constant, check_constants, check_decays, raw_to_decay
+from snnjax.neurons._glif import GLIF, GLIFConstants, glif_pieces
+from snnjax.neurons._neuron import Neuron, advance, assemble, learned
+from snnjax.neurons.adlif import AdLIFConfig, AdLIFParams, AdLIFState, adlif_init, adlif_state
+from snnjax.ops import SecondState
+from snnjax.surrogates import Surrogate, as_surrogate
+
+# Time constants of 5 to 25 and of 60 to 300 steps, and couplings with which the membrane rings with periods from some
+# 30 steps on.
+DECAY = (math.exp(-1 / 5), math.exp(-1 / 25))
+ADAPTATION_DECAY = (math.exp(-1 / 60), math.exp(-1 / 300))
+COUPLING = (0.0, 30.0)
+# A reset to zero would not be linear in the membrane, which the adaptation sees behind it.
+RESETS = ("subtract", "none")
+
+DEFAULT = AdLIFConfig()
+
+
+def se_adlif_step(
+    params: AdLIFParams,
+    state: AdLIFState,
+    inputs: Float[Array, "*batch neurons"],
+    *,
+    config: AdLIFConfig = DEFAULT,
+) -> tuple[AdLIFState, Float[Array, "*batch neurons"]]:
+    """Advance SE-adLIF neurons by one step; the equations stand at `se_adlif`.
+
+    Raises:
+        ValueError: if the inputs do not fit the state.
+
+    Example:
+        >>> half = {"decay": 0.5, "adaptation_decay": 0.5, "membrane_coupling": 0.5, "spike_coupling": 1.0}
+        >>> params = adlif_init(jax.random.key(0), 1, **half)
+        >>> state = AdLIFState(v=jnp.array([[2.0]]), adaptation=jnp.array([[0.0]]))
+        >>> se_adlif_step(params, state, jnp.array([[4.0]]))[0]
+        AdLIFState(v=Array([[2.125]], dtype=float32), adaptation=Array([[0.75]], dtype=float32))
+    """
+    integrate, fire = glif_pieces(_form(config))
+    return advance(integrate, fire, config.surrogate, params, state, inputs)
+
+
+def se_adlif_constants(params: AdLIFParams, config: AdLIFConfig) -> GLIFConstants:
+    """The constants of the generalised LIF equation: the adaptation is its second state.
+
+    It couples to the membrane ``v' - threshold s'`` behind the reset, whose second part joins the jump of a spike.
+
+    Example:
+        >>> params = adlif_init(jax.random.key(0), 1, decay=0.5, adaptation_decay=0.5, membrane_coupling=4.0)
+        >>> se_adlif_constants(params, AdLIFConfig()).second_state.w_membrane
+        Array([2.], dtype=float32)
+    """
+    decay = learned(raw_to_decay(wide(params.raw_decay)), config.learn_decay)
+    gain = 1 - decay if config.normalize else jnp.ones_like(decay)
+    threshold = learned(params.threshold, config.learn_threshold)
+    couplings = (
+        raw_to_decay(wide(params.raw_adaptation_decay)),
+        params.membrane_coupling,
+        params.spike_coupling,
+    )
+    w_decay, a, b = (wide(learned(each, config.learn_adaptation)) for each in couplings)
+    removed = a * wide(threshold) if config.reset == "subtract" else jnp.zeros_like(a)
+    second = SecondState(
+        w_decay, w_membrane=(1 - w_decay) * a, w_jump=(1 - w_decay) * (b - removed), v_coupling=-gain
+    )
+    return GLIFConstants(decay, threshold, gain, second)
+
+
+def se_adlif(
+    decay: Constant = DECAY,
+    threshold: Constant = 1.0,
+    *,
+    adaptation_decay: Constant = ADAPTATION_DECAY,
+    membrane_coupling: Constant = COUPLING,
+    spike_coupling: Constant = COUPLING,
+    per_neuron: bool = True,
+    surrogate: str | Surrogate = "superspike",
+    reset: str = "subtract",
+    detach_reset: bool = True,
+    normalize: bool = True,
+    learn_decay: bool = True,
+    learn_adaptation: bool = True,
+    learn_threshold: bool = False,
+) -> Neuron:
+    """SE-adLIF neurons: the adaptation follows the new membrane, which keeps oscillations stable in every step size.
+
+    With the membrane ``v'``, the adaptation ``w'`` and the spikes ``s' = [v' > threshold]`` of the step before::
+
+        u = reset(v', s')
+        w = adaptation_decay w' + (1 - adaptation_decay) (membrane_coupling u + spike_coupling s')
+        v = decay u + gain (inputs - w),    gain = 1 - decay if normalize else 1
+        spikes = [v > threshold]
+
+    Written like this, ``w`` is what the paper calls the adaptation of the step before. Its neurons reset to zero, these
+    by subtraction: then the equation is linear between spikes and across them.
+
+    Args:
+        decay: of the membrane; a number, or a range (low, high) from which `init` draws.
+        threshold: likewise.
+        adaptation_decay: of the adaptation current, likewise.
+        membrane_coupling: what the current gains from the membrane (`a`), likewise.
+        spike_coupling: what the current gains from a spike (`b`), likewise.
+        reset: "subtract" or "none".
+        learn_adaptation: let gradient reach these three.
+        per_neuron: with the remaining switches, as for `lif`. Gradient through `w` is never detached.
+
+    Raises:
+        ValueError: for a decay outside (0, 1), or an unknown switch.
+
+    Example:
+        >>> from snnjax import neurons
+        >>> neurons.se_adlif().init(jax.random.key(0), 16).spike_coupling.shape
+        (16,)
+
+    Reference:
+        Baronig et al. 2025, arXiv:2408.07517.
+    """
+    op = "se_adlif"
+    check_decays(op, decay=decay, adaptation_decay=adaptation_decay)
+    couplings = {"membrane_coupling": membrane_coupling, "spike_coupling": spike_coupling}
+    check_constants(op, **couplings, threshold=threshold)
+    check_choice(op, "reset", reset, RESETS)
+    learn = (learn_decay, learn_adaptation, learn_threshold)
+    config = AdLIFConfig(as_surrogate(op, surrogate), reset, detach_reset, normalize, *learn)
+    initial = {"decay": decay, "adaptation_decay": adaptation_decay, "threshold": threshold, **couplings}
+    init = functools.partial(adlif_init, **initial, per_neuron=per_neuron)
+    pieces = (adlif_state, *glif_pieces(_form(config)))
+    return assemble(op, config.surrogate, init, pieces, takes_spikes=True)
+
+
+def _form(config: AdLIFConfig) -> GLIF:
+    constants = functools.partial(se_adlif_constants, config=config)
+    surrogate = as_surrogate("se_adlif_step", config.surrogate)
+    return GLIF("se_adlif_step", constants, surrogate, config.reset, config.detach_reset)
