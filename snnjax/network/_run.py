@@ -34,8 +34,8 @@ class LayerPath(NamedTuple):
 def layer_path(spec: LayerSpec) -> LayerPath:
     """How a layer of these neurons is computed, and why."""
     if glif_of(spec.neuron) is not None:
-        return LayerPath(True, f"{spec.neuron.name} is a generalised LIF neuron: one op over all steps")
-    return LayerPath(False, f"{spec.neuron.name} is not a generalised LIF neuron: its step is scanned")
+        return LayerPath(True, f"this {spec.neuron.name} is a generalised LIF neuron: one op over all steps")
+    return LayerPath(False, f"this {spec.neuron.name} is no generalised LIF neuron: its step is scanned")
 
 
 def run(

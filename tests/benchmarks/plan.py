@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from tests.benchmarks import networks, timing
+from tests.benchmarks import networks, neurons, timing
 from tests.benchmarks.workloads import N_MNIST, W3, Workload, w1, w2
 
 
@@ -22,6 +22,11 @@ class Plan:
     recurrent: tuple[Workload, ...] = (w2(64), w2(128))
     deep: Workload = W3
     products: tuple[tuple[int, int], ...] = tuple((n, b) for n in (1024, 4096) for b in (1, 32, 128))
+    # W5: networks of each neuron model, as for spoken digits and as for a camera.
+    models: tuple[neurons.Shape, ...] = (
+        neurons.Shape(),
+        neurons.Shape(2312, (1024, 512, 256), 10, batch=48, recurrent=False),
+    )
     product_densities: tuple[float, ...] = (0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1)
 
     # Sweeps. The forms of the reference are of interest where one begins to beat the other.
@@ -58,6 +63,7 @@ def quick(peers: tuple[str, ...] = ()) -> Plan:
         fresh_rounds=1,
         min_seconds=0.0,
         single=((single,),),
+        models=(neurons.Shape(12, (8,), 3, steps=4, batch=2),),
         recurrent=(replace(w2(2), widths=(40, 24, 10), steps=8),),
         deep=deep,
         products=((64, 2),),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from tests.benchmarks import fresh, networks, peer_process, products, timing
+from tests.benchmarks import fresh, networks, neurons, peer_process, products, timing
 from tests.benchmarks.networks import DONATED, FORWARD, GRADIENT, INFERENCE, TRAINING
 from tests.benchmarks.plan import Plan
 from tests.benchmarks.timing import Timer, announce
@@ -68,6 +68,19 @@ def recurrent(plan: Plan) -> Iterator[Table]:
 def deep(plan: Plan) -> Iterator[Table]:
     """W3."""
     yield network(plan, plan.deep)
+
+
+def models(plan: Plan) -> Iterator[Table]:
+    """W5."""
+    for shape in plan.models:
+        announce(f"W5, {shape.name}")
+        cells: Cells = {}
+        for model in neurons.MODELS:
+            for (task, name), values in measure(
+                plan, dict(neurons.timers(shape, model)), plan.rounds
+            ).items():
+                cells[task, name] = values
+        yield Table(f"W5, {shape.name}", cells)
 
 
 def product(plan: Plan) -> Iterator[Table]:
@@ -200,6 +213,7 @@ SECTIONS: dict[str, Callable[[Plan], Iterator[Table]]] = {
     "W2": recurrent,
     "W3": deep,
     "W4": product,
+    "W5": models,
     "density": density,
     "scaling": scaling,
     "cores": cores,

@@ -26,12 +26,13 @@ def plain(neuron: Any, readout: Any, **options: Any) -> Network:
     return network(INPUTS, [layer(8, neuron, **options), layer(6, neuron, capacity=capacity)], readout)
 
 
+AFTER = neurons.lif((0.7, 0.9), reset_time="after_decay", learn_decay=True)
 LEARN_ADAPTATION = {"learn_decay": True, "learn_adaptation": True, "learn_threshold": True}
 MIXED = network(
     INPUTS,
     [
         layer(8, LEARNED, capacity=3, recurrent=True),
-        layer(7, neurons.izhikevich(), recurrent=True),
+        layer(7, AFTER, recurrent=True),
         layer(6, neurons.adlif()),
         layer(5, neurons.refractory(LEARNED, 1), capacity=4),
         layer(6, NONE),
@@ -74,9 +75,9 @@ CASES: dict[str, tuple[Network, dict[str, Any]]] = {
         ),
         {"listed": True},
     ),
-    "lists of lif, izhikevich, adlif, refractory lif and lif": (MIXED, {"lengths": LENGTHS, "chunk": 7}),
-    "spiking read-out that is scanned": (
-        network(INPUTS, [layer(8, LEARNED, capacity=3)], spiking_readout(3, neurons.refractory(LEARNED, 1))),
+    "lists of lif, another lif, adlif, refractory lif and lif": (MIXED, {"lengths": LENGTHS, "chunk": 7}),
+    "lists below a spiking read-out that is scanned": (
+        network(INPUTS, [layer(8, LEARNED, capacity=3)], spiking_readout(3, AFTER)),
         {"lengths": LENGTHS},
     ),
 }
@@ -115,8 +116,8 @@ def test_both_ways_through_a_network_agree(name: str) -> None:
 
 def test_a_network_says_which_path_each_layer_takes() -> None:
     assert [path.fused for path in MIXED.paths] == [True, False, True, False, True]
-    assert MIXED.paths[0].why == "lif is a generalised LIF neuron: one op over all steps"
-    assert MIXED.paths[1].why == "izhikevich is not a generalised LIF neuron: its step is scanned"
+    assert MIXED.paths[0].why == "this lif is a generalised LIF neuron: one op over all steps"
+    assert MIXED.paths[1].why == "this lif is no generalised LIF neuron: its step is scanned"
 
 
 @pytest.mark.parametrize("capacity", [None, 3])

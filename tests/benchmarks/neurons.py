@@ -1,0 +1,137 @@
+"""Recurrent networks of each neuron model: `Network.apply` beside a scan of the same equations, written by hand."""
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from snnjax import layer, leaky_readout, network, neurons
+from tests.benchmarks.networks import INFERENCE, TRAINING
+from tests.benchmarks.timing import Timer, timer
+
+PLAIN, FULL, CAPPED = "plain JAX, lax.scan", "snnjax", "snnjax, lists of 10 %"
+MODELS: dict[str, Callable[[], neurons.Neuron]] = {
+    "LIF": neurons.lif,
+    "adLIF": neurons.adlif,
+    "adaptive LIF": neurons.adaptive_lif,
+    "current-based LIF": neurons.current_lif,
+    "SE-adLIF": neurons.se_adlif,
+    "resonate-and-fire": neurons.resonate_and_fire,
+}
+LEARNING_RATE = 1e-3
+
+
+class Shape(NamedTuple):
+    """A network of two recurrent layers, as for spoken digits."""
+
+    inputs: int = 700
+    hidden: tuple[int, ...] = (256, 256)
+    outputs: int = 20
+    steps: int = 100
+    batch: int = 64
+    rate: float = 0.02  # of the inputs
+    recurrent: bool = True
+
+    @property
+    def name(self) -> str:
+        mark = " (recurrent)" if self.recurrent else ""
+        widths = "-".join([str(self.inputs), *(f"{each}{mark}" for each in self.hidden), str(self.outputs)])
+        return f"{widths}, {self.steps} steps, batch {self.batch}"
+
+
+def made(shape: Shape, model: str, capped: bool) -> tuple[Any, Any, jax.Array, jax.Array]:
+    """The network, its parameters at 2 % activity, inputs and labels."""
+    neuron, capacity = MODELS[model](), 0.1 if capped else None
+    layers = [layer(each, neuron, recurrent=shape.recurrent, capacity=capacity) for each in shape.hidden]
+    net = network(shape.inputs, layers, leaky_readout(shape.outputs))
+    draw = np.random.default_rng(0)
+    inputs = draw.random((shape.steps, shape.batch, shape.inputs)) < shape.rate
+    inputs = jnp.asarray(inputs, jnp.float32)
+    labels = jnp.asarray(draw.integers(0, shape.outputs, shape.batch), jnp.int32)
+    return net, net.init(jax.random.key(0), inputs, target_activity=shape.rate), inputs, labels
+
+
+@jax.custom_vjp
+def spike(x: jax.Array) -> jax.Array:
+    """``[x > 0]`` with the derivative of the superspike surrogate, as the neurons above have it by default."""
+    return (x > 0).astype(x.dtype)
+
+
+SLOPE = neurons.lif().surrogate.slope
+spike.defvjp(lambda x: (spike(x), x), lambda x, g: (g / (1 + SLOPE * jnp.abs(x)) ** 2,))
+
+
+def by_hand(net: Any, params: Any, inputs: jax.Array) -> jax.Array:
+    """The output; the products with the inputs of a layer are one for all steps."""
+    x = inputs
+    for spec, own in zip(net.layers, params.layers, strict=True):
+        form = neurons.glif_of(spec.neuron)
+        assert form is not None
+        x = scan_neurons(form.constants(own.neuron), x @ own.weights + own.bias, own.recurrent)
+    own = params.readout
+    decay = jax.lax.stop_gradient(neurons.raw_to_decay(own.neuron.raw_decay))
+    currents = (1 - decay) * (x @ own.weights + own.bias)
+
+    def step(v: jax.Array, current: jax.Array) -> tuple[jax.Array, jax.Array]:
+        v = decay * v + current
+        return v, v
+
+    return jax.lax.scan(step, jnp.zeros_like(currents[0]), currents)[1]
+
+
+def scan_neurons(constants: Any, currents: jax.Array, recurrent: jax.Array | None) -> jax.Array:
+    """The spikes of a layer; terms that its equation has not are not computed."""
+    decay, threshold, gain, second = constants
+    none = (0.0,) * 6
+    w_decay, *couplings = none if second is None else second
+    w_membrane, w_gain, w_jump, v_coupling, raised = (0.0 if each is None else each for each in couplings)
+
+    def step(carry: Any, current: jax.Array) -> tuple[Any, jax.Array]:
+        v, w, s, theta = carry
+        if recurrent is not None:
+            current = current + s @ recurrent
+        terms = ((w_decay, w), (w_membrane, v), (w_gain, current), (w_jump, s))
+        w = sum((factor * x for factor, x in terms if not isinstance(factor, float)), start=jnp.zeros_like(v))
+        v = decay * (v - theta * jax.lax.stop_gradient(s)) + gain * current
+        v = v if isinstance(v_coupling, float) else v + v_coupling * w
+        theta = threshold if isinstance(raised, float) else threshold + raised * w
+        s = spike(v - theta)
+        return (v, w, s, jnp.broadcast_to(theta, v.shape)), s
+
+    zeros = jnp.zeros_like(currents[0])
+    return jax.lax.scan(step, (zeros, zeros, zeros, zeros + threshold), currents)[1]
+
+
+def outputs_of(name: str, net: Any) -> Callable[[Any, Any], jax.Array]:
+    """The forward pass of an alternative."""
+    if name == PLAIN:
+        return functools.partial(by_hand, net)
+    return lambda params, inputs: net.apply(params, None, inputs)[0].output
+
+
+def timers(shape: Shape, model: str) -> Iterator[tuple[tuple[str, str], Timer]]:
+    """By column and alternative."""
+    optimiser = optax.adam(LEARNING_RATE)
+    for name in (PLAIN, FULL, CAPPED):
+        net, params, inputs, labels = made(shape, model, name == CAPPED)
+        forward = outputs_of(name, net)
+
+        def loss(params: Any, inputs: Any, labels: Any, forward: Any = forward) -> jax.Array:
+            logits = jnp.mean(forward(params, inputs), axis=0)
+            return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels))
+
+        def train(params: Any, state: Any, inputs: Any, labels: Any, loss: Any = loss) -> Any:
+            updates, state = optimiser.update(jax.grad(loss)(params, inputs, labels), state)
+            return optax.apply_updates(params, updates), state
+
+        given = (params, optimiser.init(params), inputs, labels)
+        yield (f"{model}, {TRAINING}", name), timer(jax.jit(train), lambda given=given: given)
+        if name != CAPPED:
+            predict = jax.jit(
+                lambda params, inputs, forward=forward: jnp.mean(forward(params, inputs), axis=0)
+            )
+            yield (f"{model}, {INFERENCE}", name), timer(predict, lambda p=params, x=inputs: (p, x))
