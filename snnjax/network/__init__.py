@@ -16,7 +16,7 @@ from snnjax.network._init import init_params, scale_to_activity
 from snnjax.network._run import LayerPath as LayerPath
 from snnjax.network._run import layer_path, run
 from snnjax.network._scan import run_layer, steps_within, within
-from snnjax.network._second_threshold import check_below_threshold, second_thresholds
+from snnjax.network._second_threshold import second_thresholds, warn_unless_below
 from snnjax.network._specs import LayerParams as LayerParams
 from snnjax.network._specs import LayerSpec as LayerSpec
 from snnjax.network._specs import NetworkOutput as NetworkOutput
@@ -215,7 +215,7 @@ def _second_thresholds(layers: tuple[LayerSpec, ...], params: NetworkParams, ove
     for spec, own, second in zip(layers, params.layers, given, strict=True):
         if spec.capacity is not None and second is not None:
             threshold = spec.neuron.threshold(own.neuron)
-            check_below_threshold("network.apply", second, spec.neuron, threshold)
+            warn_unless_below("network.apply", second, spec.neuron, threshold)
     return second_thresholds(layers, params.layers, given)
 
 

@@ -28,7 +28,7 @@ def second_thresholds(layers: Sequence[Any], params: Sequence[Any], given: Seque
     )
 
 
-def check_below_threshold(op: str, second: Any, neuron: Neuron, threshold: Array | None = None) -> None:
+def warn_unless_below(op: str, second: Any, neuron: Neuron, threshold: Array | None = None) -> None:
     """Warn of a number that is not below the threshold: neurons that do not spike would have no gradient.
 
     A traced number cannot be known. `threshold` is that of the parameters; without it, or where it is traced, the

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from jaxtyping import Array, Float, Int
 
 from snnjax._check import check, check_integer
-from snnjax.network._second_threshold import check_below_threshold
+from snnjax.network._second_threshold import warn_unless_below
 from snnjax.neurons import Neuron, leaky_integrator, lif
 from snnjax.neurons._neuron import check_spiking
 from snnjax.sparse_spikes import SparseSpikes
@@ -110,7 +110,7 @@ def layer(
     check_spiking("layer", neuron)
     slots = _slots(num_neurons, capacity)
     if slots is not None and second_threshold is not None:
-        check_below_threshold("layer", second_threshold, neuron)
+        warn_unless_below("layer", second_threshold, neuron)
     return LayerSpec(num_neurons, neuron, recurrent, bias, slots, second_threshold)
 
 

@@ -13,7 +13,7 @@ from snnjax import metrics
 from snnjax.data import Batch, batches
 from snnjax.losses import activity_lower_bound, activity_upper_bound
 from snnjax.network import Network, NetworkParams
-from snnjax.network._second_threshold import check_below_threshold
+from snnjax.network._second_threshold import warn_unless_below
 from snnjax.train.config import TrainConfig
 from snnjax.train.totals import Totals, count, summarise
 
@@ -51,7 +51,7 @@ def make_train_step(
     for second in (config.second_threshold, config.final_second_threshold):
         for spec in network.layers:
             if second is not None and spec.capacity is not None:
-                check_below_threshold("TrainConfig", second, spec.neuron)
+                warn_unless_below("TrainConfig", second, spec.neuron)
     # A spiking read-out may be as active as its task wants.
     num_hidden = len(network.layers) - (network.readout is None)
 
