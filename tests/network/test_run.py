@@ -27,6 +27,7 @@ def plain(neuron: Any, readout: Any, **options: Any) -> Network:
 
 
 AFTER = neurons.lif((0.7, 0.9), reset_time="after_decay", learn_decay=True)
+LOW = neurons.lif((0.7, 0.9), (0.1, 0.2), reset_time="after_decay", learn_threshold=True)
 LEARN_ADAPTATION = {"learn_decay": True, "learn_adaptation": True, "learn_threshold": True}
 MIXED = network(
     INPUTS,
@@ -77,7 +78,7 @@ CASES: dict[str, tuple[Network, dict[str, Any]]] = {
     ),
     "lists of lif, another lif, adlif, refractory lif and lif": (MIXED, {"lengths": LENGTHS, "chunk": 7}),
     "lists below a spiking read-out that is scanned": (
-        network(INPUTS, [layer(8, LEARNED, capacity=3)], spiking_readout(3, AFTER)),
+        network(INPUTS, [layer(8, LEARNED, capacity=3)], spiking_readout(3, LOW)),
         {"lengths": LENGTHS},
     ),
 }
@@ -121,7 +122,7 @@ def test_a_network_says_which_path_each_layer_takes() -> None:
 
 
 @pytest.mark.parametrize("capacity", [None, 3])
-def test_both_ways_agree_in_bfloat16(capacity: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_ways_agree_in_bfloat16(capacity: int | None) -> None:
     """Slow neurons and a slow read-out, whose gains a rounded decay would halve or take away."""
     slow = neurons.lif((0.95, 0.999), (0.02, 0.05), learn_decay=True)
     last = leaky_readout(3, decay=0.999, learn_decay=True)
@@ -129,8 +130,8 @@ def test_both_ways_agree_in_bfloat16(capacity: int | None, monkeypatch: pytest.M
     params, inputs = initial(net, dtype=jnp.bfloat16), random_spikes(0.3)
     arguments = (params, net.initial_state(params, BATCH), inputs)
     fused, (_, fused_gradients) = jit(with_gradients(net.apply))(*arguments)
-    monkeypatch.setattr(MODULE, "is_plain", lambda _: False)
-    layered, (_, layered_gradients) = jit(with_gradients(net.apply))(*arguments)
+    composed = functools.partial(net.apply, implementation="composed")
+    layered, (_, layered_gradients) = jit(with_gradients(composed))(*arguments)
     assert float(jnp.mean(fused[0].activity[1])) > 0.01
     # Sums in another order: a bit of float32 in membranes, of bfloat16 where they are rounded.
     assert_same(fused[1], layered[1], **TOLERANCE)
@@ -141,7 +142,7 @@ def test_both_ways_agree_in_bfloat16(capacity: int | None, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    "neuron, listed", [(LEARNED, True), (neurons.adlif(), False)], ids=["fused, events", "layers, dense"]
+    "neuron, listed", [(LEARNED, True), (AFTER, False)], ids=["fused, events", "scanned, dense"]
 )
 def test_what_stands_behind_the_end_has_no_influence(neuron: Any, listed: bool) -> None:
     net = network(INPUTS, [layer(8, neuron, capacity=3, recurrent=True)], leaky_readout(3, learn_decay=True))
@@ -167,7 +168,7 @@ def test_what_stands_behind_the_end_has_no_influence(neuron: Any, listed: bool) 
     assert not np.any(np.asarray(output.spikes[0].num_listed)[np.asarray(padded)])
 
 
-@pytest.mark.parametrize("neuron", [LEARNED, neurons.adaptive_lif()], ids=["fused", "layers"])
+@pytest.mark.parametrize("neuron", [LEARNED, AFTER], ids=["fused", "scanned"])
 def test_sequences_of_a_batch_do_not_meet(neuron: Any) -> None:
     net = plain(neuron, leaky_readout(3), capacity=3, recurrent=True)
     params, inputs = initial(net), random_spikes(0.3)
@@ -184,9 +185,7 @@ def test_sequences_of_a_batch_do_not_meet(neuron: Any) -> None:
         assert np.any(before[1] != after[1])
 
 
-@pytest.mark.parametrize(
-    "neuron, chunk", [(LEARNED, None), (neurons.current_lif(), 3)], ids=["fused", "layers in chunks"]
-)
+@pytest.mark.parametrize("neuron, chunk", [(LEARNED, None), (AFTER, 3)], ids=["fused", "scanned in chunks"])
 def test_no_steps_change_nothing(neuron: Any, chunk: int | None) -> None:
     net = plain(neuron, leaky_readout(3), capacity=3, recurrent=True)
     params = initial(net)
