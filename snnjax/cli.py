@@ -239,6 +239,16 @@ def _say_checkpoint(header: dict[str, Any], path: Path) -> None:
     _say(f"{'  accuracy':<12}{100 * accuracy:.2f} % on validation data\n")
     for name, value in header["settings"].items():
         _say(f"  {name}: {value}\n")
+    _say_paths(header)
+
+
+def _say_paths(header: dict[str, Any]) -> None:
+    """How each layer of the network is computed, and why."""
+    from snnjax.train import TaskSettings, build_network
+
+    # Widths do not matter here, and data to know those of inputs and outputs may not be there.
+    for index, path in enumerate(build_network(TaskSettings.from_header(header), 1, 1).paths):
+        _say(f"  layer {index}: {'fused' if path.fused else 'scanned'}, {path.why}\n")
 
 
 def _settings(options: argparse.Namespace) -> Any:
