@@ -8,12 +8,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from jax._src import debugging, xla_bridge
+from jax._src import compiler, debugging, xla_bridge
 from jax._src.interpreters import mlir as _mlir
 from jax._src.random.prng import iota_2x32_shape_p as iota_2x32_shape_p
 from jax._src.random.threefry2x32 import threefry2x32_p as threefry2x32_p
 from jaxlib import xla_client
 
+# Whose functions wait while a client compiles.
+COMPILER = compiler.__file__
 # `jax.debug.callback` and `jax.debug.print`.
 DEBUG_PRIMITIVES = (debugging.debug_callback_p, debugging.debug_print_p)
 

@@ -10,9 +10,10 @@ import functools
 import importlib.util
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from snnjax_jax_plugin import _ending
 
 # Another build of the library, for instance one with sanitizers.
 _VARIABLE = "SNNJAX_IPU_MODEL"
@@ -96,24 +97,21 @@ def connect() -> None:
     if not library.exists():
         raise RuntimeError(missing())
     try:  # what is there may be no library, or that of another version of snnjax
-        finish = _connected(library)
+        _connect(library)
     except (OSError, AttributeError) as error:
         raise RuntimeError(f"{library} cannot be loaded ({error}): {_WAY_OUT}") from error
-    # A program that still runs may call back into Python.
-    atexit.unregister(finish)
-    atexit.register(finish)
 
 
 @functools.cache
-def _connected(library: Path) -> Callable[[], None]:
-    """What the plugin is to do before Python ends."""
+def _connect(library: Path) -> None:
     loaded = ctypes.CDLL(os.fspath(library))
     for name, function in (("snnjax_ipu_set_lowering", _lower), ("snnjax_ipu_set_callback", _call_back)):
         setter = getattr(loaded, name)
         setter.argtypes, setter.restype = (type(function),), None
         setter(function)
-    loaded.snnjax_ipu_finish.argtypes, loaded.snnjax_ipu_finish.restype = (), None
-    return loaded.snnjax_ipu_finish
+    loaded.snnjax_ipu_finish.argtypes, loaded.snnjax_ipu_finish.restype = (), ctypes.c_int32
+    # A program that still runs may call back into Python.
+    atexit.register(_ending.finish, loaded.snnjax_ipu_finish)
 
 
 @_Lower
