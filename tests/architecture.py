@@ -69,7 +69,7 @@ PLUGIN_HEADER = re.compile(
 KNOWS_THE_MODEL = re.compile(r"<ipu_model/profile\.hpp>")
 
 MAX_NAMES = 60
-MAX_FILE_LINES = 400
+MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 40
 
 # Put together from parts, so that this file does not hold them.

@@ -1,5 +1,6 @@
 """The command line: what it writes, what it returns, and how it says that something is wrong."""
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -212,7 +213,9 @@ def test_warnings_are_one_line(run_folder, capsys, monkeypatch) -> None:
 
     def warn(*_):
         warnings.warn("layer 1 is silent", RuntimeWarning, stacklevel=1)
-        return {"best_epoch": 0, "metrics": [], "epoch": 0, "config": {"epochs": 1}, "settings": {}}
+        settings = train.TASKS["digits"]
+        header = {"settings": settings.as_dict(), "config": dataclasses.asdict(settings.training)}
+        return {"best_epoch": 0, "metrics": [], "epoch": 0, **header}
 
     monkeypatch.setattr(train, "read_run", warn)
     assert cli.main(["info", "--checkpoint", "some"]) == 0

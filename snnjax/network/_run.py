@@ -12,6 +12,7 @@ from jaxtyping import Array
 from snnjax._types import wide
 from snnjax.network._scan import overflow, run_layer, run_readout, steps_within, within
 from snnjax.network._specs import (
+    LayerParams,
     LayerSpec,
     NetworkOutput,
     NetworkParams,
@@ -148,31 +149,18 @@ def _run_fused(
     network: _Network, own: range, state: NetworkState, x: Any, lengths: Array | None
 ) -> tuple[_Ran, Array | None, Any]:
     """A run of generalised LIF layers as one op; also the output and the read-out's state if it ends the network."""
-    specs, params = [network.layers[i] for i in own], [network.params.layers[i] for i in own]
-    forms = [_form(spec) for spec in specs]
-    is_end = own.stop == len(network.layers)
-    layers = tuple(
-        LIFLayer(weights, decay, threshold, gain, bias, recurrent, second)
-        for (weights, bias, recurrent, neuron), form in zip(params, forms, strict=True)
-        for decay, threshold, gain, second in [form.constants(neuron)]
-    )
+    forms, is_end = [_form(network.layers[i]) for i in own], own.stop == len(network.layers)
+    layers = tuple(_op_layer(network.params.layers[i], form) for i, form in zip(own, forms, strict=True))
     readout, first = _readout_of(network, layers[-1], state, is_end)
-    neurons = [state.neurons[i] for i in own]
-    op_state = LIFNetworkState(
-        v=tuple(each[0] for each in neurons),
-        w=tuple(each[1] if len(each) > 1 else None for each in neurons),
-        spikes=tuple(state.spikes[i] for i in own),
-        readout=first,
-    )
     records = "spikes" in network.record
     passes_on = [records or (i + 1 == own.stop and readout is not None) for i in own]
     out, end = count_network(
         x,
         layers,
         readout,
-        op_state,
+        _op_state(own, state, first),
         lengths,
-        capacity=[spec.capacity for spec in specs],
+        capacity=[network.layers[i].capacity for i in own],
         second_threshold=tuple(network.second_threshold[i] for i in own),
         surrogate=[form.surrogate for form in forms],
         reset=[form.reset for form in forms],
@@ -185,13 +173,29 @@ def _run_fused(
     spikes = [*(out.spikes or [None] * len(own))[:-1], x]
     states = [
         type(before)(*((v,) if w is None else (v, w)))
-        for before, v, w in zip(neurons, end.v, end.w, strict=True)
+        for before, v, w in zip(state.neurons[own.start : own.stop], end.v, end.w, strict=True)
     ]
     ran = _Ran(list(out.activity), list(out.dropped), spikes, [None] * len(own), states, list(end.spikes))
     if not is_end or (network.readout is not None and not network.fuses_readout()):
         return ran, None, None
     last = None if network.readout is None else state.readout._replace(v=end.readout)
     return ran, out.output, last
+
+
+def _op_layer(own: LayerParams, form: GLIF) -> LIFLayer:
+    decay, threshold, gain, second = form.constants(own.neuron)
+    return LIFLayer(own.weights, decay, threshold, gain, own.bias, own.recurrent, second)
+
+
+def _op_state(own: range, state: NetworkState, readout: Array | None) -> LIFNetworkState:
+    """The state of some layers, and that of a read-out, as the op takes them."""
+    neurons = [state.neurons[i] for i in own]
+    return LIFNetworkState(
+        v=tuple(each[0] for each in neurons),
+        w=tuple(each[1] if len(each) > 1 else None for each in neurons),
+        spikes=tuple(state.spikes[i] for i in own),
+        readout=readout,
+    )
 
 
 def _form(spec: LayerSpec) -> GLIF:

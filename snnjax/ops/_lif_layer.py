@@ -302,7 +302,6 @@ def layer_backward(
         first: the state before the first step.
         current: the input product ``[time, batch, neurons]``, without its recurrent part.
     """
-    second = constants.second_state
 
     def step(carry: tuple[Any, ...], xs: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
         # A state's cotangent arrives directly (g_direct) or through the step after it (g_next), never both.
@@ -313,8 +312,7 @@ def layer_backward(
         near = state.v > raised_second_threshold(state.v, state.w, constants)
         g_s = g_s + jnp.where(near, wide(g_counts), 0)
         g_v, g_w, g_threshold = _through_state(g_s, g_direct, g_next, state, constants, switches)
-        if g_w is not None and second.v_coupling is not None:
-            g_w = g_w + _row(second.v_coupling) * g_v
+        g_w = _with_coupled(g_w, g_v, constants)
         g_before = None
         if constants.recurrent is not None:
             g_current = _current_cotangent(g_v, g_w, constants).astype(g_listed.dtype)
@@ -326,25 +324,32 @@ def layer_backward(
         yielded = jax.tree.map(lambda g: _choose(inside, g, jnp.zeros_like(g)), (g_v, g_w))
         return kept, yielded
 
-    direct = jax.tree.map(wide, g_last)
-    nothing = jnp.zeros_like(direct.v)
-    has_coupling = second is not None and second.threshold_coupling is not None
-    start = (
-        direct,
-        _Next(nothing, None if second is None else nothing),
-        _Sums(nothing, nothing if has_coupling else None),
-    )
+    start = _behind_the_end(g_last, constants)
     (g_direct, g_next, sums), (g_v, g_w) = jax.lax.scan(step, start, (ran, g_spikes, valid), reverse=True)
     before = LayerRun(first.v, first.w, None)
-    g_first = _through_state(nothing, g_direct, g_next, before, constants, switches)
+    g_first = _through_state(jnp.zeros_like(before.v), g_direct, g_next, before, constants, switches)
     sums = _add_threshold(sums, g_first[2], first.w)
     g_current = _current_cotangent(g_v, g_w, constants).astype(g_spikes.dtype)
-    g_constants = _constant_cotangents(
-        g_v, g_w, g_current, sums, ran, first, current, valid, constants, switches
-    )
+    through = (g_v, g_w, g_current, sums)
+    g_constants = _constant_cotangents(*through, ran, first, current, valid, constants, switches)
     spikes = None if g_direct.spikes is None else g_direct.spikes.astype(g_spikes.dtype)
-    g_state = jax.tree.map(lambda g, like: g.astype(like.dtype), g_first[:2], (first.v, first.w))
-    return LayerCotangents(g_current, g_constants, LayerState(g_state[0], g_state[1], spikes))
+    return LayerCotangents(g_current, g_constants, LayerState(g_first[0], g_first[1], spikes))
+
+
+def _with_coupled(g_w: Any, g_v: Array, constants: LayerConstants) -> Any:
+    """The cotangent of the second state with what the membrane of the same step sends it."""
+    if g_w is None or constants.second_state.v_coupling is None:
+        return g_w
+    return g_w + _row(constants.second_state.v_coupling) * g_v
+
+
+def _behind_the_end(g_last: LayerState, constants: LayerConstants) -> tuple[LayerState, _Next, _Sums]:
+    """What back-propagation starts from."""
+    direct, second = jax.tree.map(wide, g_last), constants.second_state
+    nothing = jnp.zeros_like(direct.v)
+    has_coupling = second is not None and second.threshold_coupling is not None
+    next_w = None if second is None else nothing
+    return direct, _Next(nothing, next_w), _Sums(nothing, nothing if has_coupling else None)
 
 
 def _constant_cotangents(
@@ -373,34 +378,34 @@ def _constant_cotangents(
         rows = dense_product(rows_of(spikes), constants.recurrent)
         current = current + rows.reshape(current.shape)
 
-    def summed(g: Any, factor: Any, like: Array | None) -> Any:
-        if like is None:
-            return None
-        if factor is None:  # not recorded, for nobody needs this one
-            return jnp.zeros_like(like)
-        return _reduce(jnp.sum(g * wide(factor), axis=0), like)
-
     second = constants.second_state
     if second is not None:
-        spikes_before = fire(v_before, w_before, constants, switches)
+        of_coupling = second.threshold_coupling
         second = SecondState(
-            w_decay=summed(g_w, w_before, second.w_decay),
-            w_membrane=summed(g_w, v_before, second.w_membrane),
-            w_gain=summed(g_w, current, second.w_gain),
-            w_jump=summed(g_w, spikes_before, second.w_jump),
-            v_coupling=summed(g_v, ran.w, second.v_coupling),
-            threshold_coupling=None
-            if second.threshold_coupling is None
-            else _reduce(sums.threshold_coupling, second.threshold_coupling),
+            w_decay=_summed(g_w, w_before, second.w_decay),
+            w_membrane=_summed(g_w, v_before, second.w_membrane),
+            w_gain=_summed(g_w, current, second.w_gain),
+            w_jump=_summed(g_w, fire(v_before, w_before, constants, switches), second.w_jump),
+            v_coupling=_summed(g_v, ran.w, second.v_coupling),
+            threshold_coupling=None if of_coupling is None else _reduce(sums.threshold_coupling, of_coupling),
         )
     return LayerConstants(
         recurrent,
-        decay=summed(g_v, reset(v_before, w_before, constants, switches), constants.decay),
+        decay=_summed(g_v, reset(v_before, w_before, constants, switches), constants.decay),
         threshold=_reduce(sums.threshold, constants.threshold),
-        gain=summed(g_v, current, constants.gain),
+        gain=_summed(g_v, current, constants.gain),
         second_threshold=None,
         second_state=second,
     )
+
+
+def _summed(g: Any, factor: Any, like: Array | None) -> Any:
+    """The cotangent of a constant that is multiplied with `factor`, over all steps; None for an absent one."""
+    if like is None:
+        return None
+    if factor is None:  # not recorded, for nobody needs this one
+        return jnp.zeros_like(like)
+    return _reduce(jnp.sum(g * wide(factor), axis=0), like)
 
 
 def outer(spikes: Array, g: Array) -> Array:

@@ -4,7 +4,7 @@ Every array has a leading groups axis here. The kernels read the leaves of `Oper
 goes into attributes (see xla_ext/cpu/lif_network.hpp).
 """
 
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -13,11 +13,12 @@ from jaxtyping import Array
 
 from snnjax import _dispatch, _targets
 from snnjax._types import sum_dtype
-from snnjax.ops._lif_layer import LayerSwitches, SecondState
+from snnjax.ops._lif_layer import LayerConstants, LayerSwitches, SecondState
 from snnjax.ops._lif_network_reference import (
     BackwardArguments,
     InputRecord,
     LayerRecord,
+    Linear,
     Lists,
     Needs,
     Operands,
@@ -108,25 +109,6 @@ def _call(operands: Operands, switches: Switches, groups: int) -> tuple[Results,
         lists = (array(time, batch, capacity, dtype=id_dtype(neurons)), array(time, batch, capacity))
         return Lists(*lists, *(array(time, batch, dtype=jnp.int32) for _ in range(2)))  # pyright: ignore
 
-    def record(neurons: int, layer: LayerSwitches, second: SecondState | None) -> Any:
-        bits = array(time, batch, -(-neurons // 8), dtype=jnp.uint8)
-        states = array(time, batch, neurons, dtype=sum_dtype(dtype))
-        shapes: Any = {
-            # In bfloat16 the distance from the threshold, unless that moves.
-            "v": array(time, batch, neurons) if dtype == jnp.bfloat16 and second is None else states,
-            "w": states if layer.records_w else None,
-            "current": states if layer.records_current else None,
-            "spikes": bits,
-            "listed": None if layer.capacity is None else bits,
-        }
-        return LayerRecord(**shapes)
-
-    def _input_record() -> Any:
-        if isinstance(operands.inputs, tuple):
-            return None
-        bits = array(time, batch, -(-operands.inputs.shape[-1] // 8), dtype=jnp.uint8)
-        return InputRecord(bits, array(time, batch, dtype=jnp.bool_))  # pyright: ignore
-
     widths = [linear.weights.shape[-1] for linear in operands.linears]
     layers = list(zip(widths, switches.layers, strict=True))
     outputs = widths[-1] if operands.readout is None else operands.readout.linear.weights.shape[-1]
@@ -138,15 +120,42 @@ def _call(operands: Operands, switches: Switches, groups: int) -> tuple[Results,
         jax.tree.map(lambda first: array(*first.shape[1:], dtype=first.dtype), operands.first),
         None if operands.readout is None else array(batch, outputs, dtype=sum_dtype(dtype)),
     )
-    recorded = zip(widths, switches.layers, (each.second_state for each in operands.constants), strict=True)
-    kept = (
-        Record(_input_record(), tuple(record(*each) for each in recorded)) if switches.keeps_record else None
-    )
+    kept = _record_shapes(operands, switches, groups) if switches.keeps_record else None
     shapes, tree = jax.tree.flatten((Results(*results), kept))
     attributes = {**_attributes(operands, switches), "records": switches.keeps_record}
     return jax.tree.unflatten(
         tree, _targets.call("snnjax_lif_network", _leaves(operands), shapes, **attributes)
     )
+
+
+def _record_shapes(operands: Operands, switches: Switches, groups: int) -> Record:
+    """What the forward pass leaves for the backward pass."""
+    dtype = operands.linears[0].weights.dtype
+
+    def array(width: int, dtype: Any) -> Any:
+        return jax.ShapeDtypeStruct((groups, *_axes(operands), width), dtype)
+
+    def bits(width: int) -> Any:
+        return array(-(-width // 8), jnp.uint8)
+
+    def record(linear: Linear, constants: LayerConstants, layer: LayerSwitches) -> LayerRecord:
+        neurons = linear.weights.shape[-1]
+        states = array(neurons, sum_dtype(dtype))
+        is_distance = dtype == jnp.bfloat16 and constants.second_state is None  # see `recorded_membranes`
+        return LayerRecord(
+            v=array(neurons, dtype) if is_distance else states,
+            w=states if layer.records_w else None,
+            current=states if layer.records_current else None,
+            spikes=bits(neurons),
+            listed=None if layer.capacity is None else bits(neurons),
+        )
+
+    inputs: Any = None
+    if not isinstance(operands.inputs, tuple):
+        is_binary = jax.ShapeDtypeStruct((groups, *_axes(operands)), jnp.bool_)
+        inputs = InputRecord(bits(operands.inputs.shape[-1]), cast(Any, is_binary))
+    layers = zip(operands.linears, operands.constants, switches.layers, strict=True)
+    return Record(inputs, tuple(record(*each) for each in layers))
 
 
 def _backward_leaves(arguments: BackwardArguments, switches: Switches, needs: Needs) -> list[Array]:
