@@ -111,8 +111,9 @@ def glif_fire(
 
 def _advance(params: Any, state: Any, inputs: Array, form: GLIF) -> tuple[Array, Any, GLIFConstants]:
     """Membrane and second state after the step, and the constants, aligned to the inputs: in the dtype of sums."""
-    check_inputs(form.name, params, state.v, inputs)
-    constants = aligned(jax.tree.map(wide, form.constants(params)), inputs)
+    given = form.constants(params)
+    check_inputs(form.name, given.threshold, state.v, inputs)
+    constants = aligned(jax.tree.map(wide, given), inputs)
     v, current, second = state.v, wide(inputs), constants.second_state
     threshold = constants.threshold
     if second is None:

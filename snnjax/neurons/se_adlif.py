@@ -39,6 +39,7 @@ def se_adlif_step(
         ValueError: if the inputs do not fit the state.
 
     Example:
+        >>> import jax
         >>> half = {"decay": 0.5, "adaptation_decay": 0.5, "membrane_coupling": 0.5, "spike_coupling": 1.0}
         >>> params = adlif_init(jax.random.key(0), 1, **half)
         >>> state = AdLIFState(v=jnp.array([[2.0]]), adaptation=jnp.array([[0.0]]))
@@ -55,6 +56,7 @@ def se_adlif_constants(params: AdLIFParams, config: AdLIFConfig) -> GLIFConstant
     It couples to the membrane ``v' - threshold s'`` behind the reset, whose second part joins the jump of a spike.
 
     Example:
+        >>> import jax
         >>> params = adlif_init(jax.random.key(0), 1, decay=0.5, adaptation_decay=0.5, membrane_coupling=4.0)
         >>> se_adlif_constants(params, AdLIFConfig()).second_state.w_membrane
         Array([2.], dtype=float32)
@@ -117,6 +119,7 @@ def se_adlif(
         ValueError: for a decay outside (0, 1), or an unknown switch.
 
     Example:
+        >>> import jax
         >>> from snnjax import neurons
         >>> neurons.se_adlif().init(jax.random.key(0), 16).spike_coupling.shape
         (16,)
