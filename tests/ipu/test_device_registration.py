@@ -122,8 +122,8 @@ before = loaded()
 {}
 print(*sorted({{*loaded()}} - {{*before}}))
 """
-PLUGIN = (
-    "snnjax_jax_plugin snnjax_jax_plugin._jax_private snnjax_jax_plugin._library snnjax_jax_plugin._rules"
+PLUGIN = " ".join(
+    f"snnjax_jax_plugin{name}" for name in ("", "._ending", "._jax_private", "._library", "._rules")
 )
 
 

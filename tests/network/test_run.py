@@ -199,7 +199,7 @@ def test_no_steps_change_nothing(neuron: Any, chunk: int | None) -> None:
 
 
 def test_whole_number_inputs_equal_floats_layer_by_layer() -> None:
-    net = network(INPUTS, [layer(8, neurons.adlif())], leaky_readout(3))
+    net = network(INPUTS, [layer(8, AFTER)], leaky_readout(3))
     params, inputs = initial(net), random_spikes(0.3)
     run = jit(lambda x: net.apply(params, net.initial_state(params, BATCH), x, lengths=LENGTHS))
     for dtype in (jnp.uint8, jnp.bool_):
@@ -210,9 +210,12 @@ def test_whole_number_inputs_equal_floats_layer_by_layer() -> None:
     "neuron, ops",
     [
         (LEARNED, {"lif_network"}),
-        (neurons.adlif(), {"select_spikes", "spike_matmul"}),
-        (neurons.integrate_and_fire(), {"select_spikes", "spike_matmul", "lif_step"}),
-        (neurons.refractory(neurons.current_lif(), 1), {"select_spikes", "spike_matmul", "lif_step"}),
+        (neurons.izhikevich(), {"select_spikes", "spike_matmul"}),
+        (AFTER, {"select_spikes", "spike_matmul", "lif_step"}),
+        (
+            neurons.refractory(neurons.current_lif(reset_time="immediate"), 1),
+            {"select_spikes", "spike_matmul", "lif_step"},
+        ),
     ],
 )
 def test_implementation_reaches_every_op(neuron: Any, ops: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,7 +245,8 @@ def test_implementation_that_is_unknown(neuron: Any) -> None:
             lambda params: net.apply(params, None, random_spikes(0.3), implementation="gpu"), initial(net)
         )
     assert str(error.value) == (
-        "network.apply: `implementation` must be one of None, 'reference', 'cpu', got 'gpu'. Choose one of these."
+        "network.apply: `implementation` must be one of None, 'reference', 'cpu', 'composed', got 'gpu'. "
+        "Choose one of these."
     )
 
 
@@ -258,7 +262,7 @@ NOT_OBEYED = {
 def test_kernels_that_cannot_be_had_layer_by_layer_are_refused(name: str) -> None:
     options, what = NOT_OBEYED[name]
     inputs = options["inputs"]
-    net = plain(neurons.adlif(), leaky_readout(3), **{k: v for k, v in options.items() if k != "inputs"})
+    net = plain(AFTER, leaky_readout(3), **{k: v for k, v in options.items() if k != "inputs"})
     with pytest.raises(ValueError) as error:
         jax.eval_shape(lambda params: net.apply(params, None, inputs, implementation="cpu"), initial(net))
     assert str(error.value) == (
@@ -268,7 +272,7 @@ def test_kernels_that_cannot_be_had_layer_by_layer_are_refused(name: str) -> Non
 
 
 def test_kernels_by_name_layer_by_layer() -> None:
-    net = plain(neurons.adlif(), leaky_readout(3), capacity=3)
+    net = plain(AFTER, leaky_readout(3), capacity=3)
     params = initial(net)
     forced, reference = (
         jit(lambda params, name=name: net.apply(params, None, LISTED["inputs"], implementation=name))(params)
