@@ -92,9 +92,10 @@ class _Network(NamedTuple):
         """What the single ops are told."""
         return None if self.implementation == "composed" else self.implementation
 
-    def fuses_readout(self) -> bool:
-        """Whether the last piece computes the read-out too."""
-        return self.readout is not None and plain_integrator(self.readout.neuron) is not None
+    def ends_with(self, own: range) -> bool:
+        """Whether nothing is left to do behind these layers, once they are computed together with the read-out."""
+        fits = self.readout is None or plain_integrator(self.readout.neuron) is not None
+        return fits and own.stop == len(self.layers)
 
 
 class _Ran(NamedTuple):
@@ -118,7 +119,7 @@ def _run_pieces(
     for fused, own in pieces:
         if fused:
             ran, piece_output, end = _run_fused(network, own, state, x, lengths)
-            if own.stop == len(network.layers):
+            if network.ends_with(own):
                 output, last = piece_output, end
         else:
             ran = _run_scanned(network, own.start, state, x, valid)
@@ -149,11 +150,11 @@ def _run_fused(
     network: _Network, own: range, state: NetworkState, x: Any, lengths: Array | None
 ) -> tuple[_Ran, Array | None, Any]:
     """A run of generalised LIF layers as one op; also the output and the read-out's state if it ends the network."""
-    forms, is_end = [_form(network.layers[i]) for i in own], own.stop == len(network.layers)
+    forms, is_end = [_form(network.layers[i]) for i in own], network.ends_with(own)
     layers = tuple(_op_layer(network.params.layers[i], form) for i, form in zip(own, forms, strict=True))
     readout, first = _readout_of(network, layers[-1], state, is_end)
     records = "spikes" in network.record
-    passes_on = [records or (i + 1 == own.stop and readout is not None) for i in own]
+    passes_on = [records or (i + 1 == own.stop and not is_end) for i in own]
     out, end = count_network(
         x,
         layers,
@@ -176,7 +177,7 @@ def _run_fused(
         for before, v, w in zip(state.neurons[own.start : own.stop], end.v, end.w, strict=True)
     ]
     ran = _Ran(list(out.activity), list(out.dropped), spikes, [None] * len(own), states, list(end.spikes))
-    if not is_end or (network.readout is not None and not network.fuses_readout()):
+    if not is_end:
         return ran, None, None
     last = None if network.readout is None else state.readout._replace(v=end.readout)
     return ran, out.output, last

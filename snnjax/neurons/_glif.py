@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from snnjax._types import wide
 from snnjax.neurons._neuron import Neuron, aligned, check_inputs, reset_membrane
-from snnjax.ops import SecondState
+from snnjax.ops import SecondState, lif_step
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate
 
@@ -117,9 +117,8 @@ def _advance(params: Any, state: Any, inputs: Array, form: GLIF) -> tuple[Array,
     v, current, second = state.v, wide(inputs), constants.second_state
     threshold = constants.threshold
     if second is None:
-        before = spike(v - threshold, form.surrogate)
-        u = reset_membrane(v, before, threshold, form.reset, form.detach_reset)
-        return constants.decay * u + constants.gain * current, None, constants
+        switches = {"surrogate": form.surrogate, "reset": form.reset, "detach_reset": form.detach_reset}
+        return lif_step(v, inputs, *given[:3], **switches, implementation="reference")[0], None, constants
     w = state[1]
     if second.threshold_coupling is not None:
         threshold = threshold + second.threshold_coupling * w

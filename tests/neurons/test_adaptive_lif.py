@@ -28,9 +28,9 @@ def trace(inputs: list[float], **config: Any) -> list[tuple[float, float, float]
 
 def test_spike_raises_the_threshold() -> None:
     assert trace([2.0, 2.0, 2.0]) == [
-        (2.0, 0.0, 1.0),
-        (2.5, 0.5, 1.0),  # 0.5 * (2 - 1) + 2, above 1 + 2 * 0.5
-        (2.25, 0.75, 0.0),  # 0.5 * (2.5 - 2) + 2, not above 1 + 2 * 0.75
+        (2.0, 0.0),
+        (2.5, 0.5),  # 0.5 * (2 - 1) + 2, above 1 + 2 * 0.5
+        (2.25, 0.75),  # 0.5 * (2.5 - 2) + 2, not above 1 + 2 * 0.75
     ]
 
 
