@@ -53,7 +53,8 @@ class Neuron(NamedTuple):
         if self.spikes:
             return advance(self.integrate, self.fire, self.surrogate, params, state, inputs)
         membrane, _ = self.integrate(params, state, inputs)
-        return self.fire(params, state, inputs, membrane, jnp.zeros_like(membrane)), membrane
+        after = self.fire(params, state, inputs, membrane, jnp.zeros_like(membrane))
+        return after, membrane.astype(inputs.dtype)
 
 
 def assemble(

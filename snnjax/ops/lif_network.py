@@ -430,7 +430,7 @@ def _bwd(switches: Switches, residuals: tuple[Any, ...], g: Any) -> tuple[Operan
     values = tuple(each.values if isinstance(each, Lists) else each for each in g.spikes)
     needs = Needs(perturbed.operands, any(not _is_zero(count) for count in g.counts))
     g = jax.tree.map(_filled, g._replace(dropped=(), spikes=values))
-    g_axes = result_axes._replace(dropped=(), spikes=tuple(1 for _ in values))
+    g_axes = result_axes._replace(dropped=(), spikes=jax.tree.map(lambda _: 1, values))
     d_axes = axes._replace(
         inputs=_differentiable(operands.inputs, 1),
         constants=tuple(c._replace(second_threshold=None) for c in axes.constants),

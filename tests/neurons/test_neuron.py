@@ -18,6 +18,12 @@ from tests.neurons.models import MODELS, SPIKING, VARIANTS, smooth, unroll
 from tests.ops.common import assert_same
 
 KEY = jax.random.key(0)
+# Constants that these learn by default.
+NOT_LEARNED = {
+    "adlif": {"learn_adaptation": False},
+    "se_adlif": {"learn_adaptation": False},
+    "resonate_and_fire": {"learn_decay": False, "learn_frequency": False},
+}
 every_model = pytest.mark.parametrize("name", MODELS)
 every_variant = pytest.mark.parametrize("name", VARIANTS)
 
@@ -118,9 +124,7 @@ def test_gradient_reaches_learned_constants_alone(name: str) -> None:
         grads = jax.jit(jax.grad(lambda p: jnp.sum(unroll(neuron, p, state, inputs)[1] ** 2)))(params)
         return [float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(grads)]
 
-    fixed = dict.fromkeys(VARIANTS[name].learn, False) | (
-        {"learn_adaptation": False} if name == "adlif" else {}
-    )
+    fixed = dict.fromkeys(VARIANTS[name].learn, False) | (NOT_LEARNED.get(name, {}))
     assert not any(gradients(**fixed))
     assert all(gradients(**VARIANTS[name].learn))
 
@@ -219,7 +223,7 @@ def test_full_list_between_the_pieces_equals_step(name: str) -> None:
     np.testing.assert_allclose(gradient, wanted, rtol=1e-5, atol=1e-6)  # float32, a few roundings
 
 
-@pytest.mark.parametrize("name", ["lif", "integrate_and_fire", "current_lif", "adaptive_lif", "izhikevich"])
+@pytest.mark.parametrize("name", ["lif", "integrate_and_fire", "current_lif", "izhikevich"])
 def test_replaced_surrogate_is_the_one_of_the_gradient(name: str) -> None:
     neuron, params, state, inputs = tiny(name)
 

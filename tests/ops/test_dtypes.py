@@ -17,6 +17,7 @@ from snnjax import (
     lif_step,
     spike_matmul,
 )
+from snnjax.ops._lif_layer import LayerConstants
 from snnjax.ops._lif_network_reference import membranes_of, recorded_membranes
 from tests.cases import CASES, Case, as_numpy
 from tests.ops.common import (
@@ -169,7 +170,8 @@ def test_recorded_membranes_keep_their_side_of_the_threshold() -> None:
         near = (np.abs(threshold).view(np.int32) + steps).view(np.float32) if np.isfinite(number) else steps
         far = np.linspace(-50, 50, 1001, dtype=np.float32)
         v = np.concatenate([np.copysign(near, threshold), far, [np.inf, -np.inf]]).astype(np.float32)
-        record = recorded_membranes(jnp.asarray(v), jnp.asarray(threshold), jnp.bfloat16)
+        constants = LayerConstants(None, *(jnp.asarray(threshold),) * 4, None)
+        record = recorded_membranes(jnp.asarray(v), constants, jnp.bfloat16)
         ours = np.asarray(membranes_of(record, jnp.asarray(threshold)))
         np.testing.assert_array_equal(ours > threshold, v > threshold)
         finite = np.isfinite(v)
