@@ -28,7 +28,13 @@ COMBINATIONS = [
     {"widths": ONE_LAYER},
     {"capacity": 2, "second_threshold": 0.3, "reset": "zero", "detach_reset": False, "lengths": LENGTHS},
     {"widths": ONE_LAYER, "capacity": 7, "second_threshold": 0.2, "reset": "none", "surrogate": "sigmoid"},
-    {"widths": ONE_LAYER, "capacity": 0, "lengths": jnp.array([0, 3]), "recurrent": False},
+    {
+        "widths": ONE_LAYER,
+        "capacity": 0,
+        "second_threshold": 0.4,
+        "lengths": jnp.array([0, 3]),
+        "recurrent": False,
+    },
     {
         "capacity": (2, 1),
         "second_threshold": -0.5,
