@@ -177,7 +177,7 @@ def test_lowering_is_fast():
     step, arguments = plain_step(optax.adamw(1e-2))
     program = artifact(step, *arguments)
     lower(program, options())
-    start = time.perf_counter()
+    start = time.process_time()  # whatever else the machine is busy with
     lower(program, options())
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 1.0
     assert np.frombuffer(lower(program, options()), np.uint8).size == len(lower(program, options()))
