@@ -1,9 +1,11 @@
 """The parts of JAX without a promise are there, in this version and in all that `pyproject.toml` allows."""
 
+import inspect
 import re
 import tomllib
 
 import jax
+from jax._src import compiler
 from snnjax_jax_plugin import _jax_private
 
 from tests import architecture
@@ -56,3 +58,10 @@ def test_private_names_are_used_in_one_module_each() -> None:
     assert found == {
         f"{folder}/_jax_private.py" for folder in ("snnjax/ipu", "xla_ext/pjrt/snnjax_jax_plugin")
     }
+
+
+def test_calls_of_the_compiler_have_a_client() -> None:
+    """By which Python waits for those that compile for the IPU before it ends."""
+    for function in (compiler.compile_or_get_cached, compiler.backend_compile_and_load):
+        assert "backend" in inspect.signature(function).parameters
+    assert _jax_private.compiles_for(inspect.currentframe()) is None

@@ -7,7 +7,6 @@
 #include <set>
 #include <string_view>
 
-#include "pjrt/compile.hpp"
 #include "pjrt/errors.hpp"
 #include "pjrt/host_callback.hpp"
 #include "pjrt/table.hpp"
@@ -146,10 +145,8 @@ void addClientFunctions(Table& table) {
 
 }  // namespace snnjax::pjrt
 
-std::int32_t snnjax_ipu_finish() {
-  const bool compiled = snnjax::pjrt::waitForCompilations();
+void snnjax_ipu_finish() {
   auto& clients = snnjax::pjrt::clients();
   const std::lock_guard lock(clients.mutex);
   for (auto* client : clients.all) client->queue.drain();
-  return compiled ? 1 : 0;
 }

@@ -33,5 +33,5 @@ void addClientFunctions(Table& table);
 
 }  // namespace snnjax::pjrt
 
-// Waits until all clients have done what they were told: Python calls it before it ends. Whether one was compiling.
-extern "C" __attribute__((visibility("default"))) std::int32_t snnjax_ipu_finish();
+// Waits until all clients have done what they were told: Python calls it before it ends.
+extern "C" __attribute__((visibility("default"))) void snnjax_ipu_finish();

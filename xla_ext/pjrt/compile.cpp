@@ -1,8 +1,6 @@
 #include "pjrt/compile.hpp"
 
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -16,37 +14,7 @@ std::atomic<SnnjaxIpuLower> lower = nullptr;
 
 std::span<const std::byte> bytesOf(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-// How many programs are being made.
-struct Compilations {
-  std::mutex mutex;
-  std::condition_variable none;
-  std::size_t under_way = 0;
-};
-
-Compilations& compilations() {
-  static auto& compilations = *new Compilations;  // never destroyed: threads may be in it to the last
-  return compilations;
-}
-
-class Compilation {
- public:
-  Compilation() {
-    const std::lock_guard lock(all_.mutex);
-    ++all_.under_way;
-  }
-  Compilation(const Compilation&) = delete;
-  Compilation& operator=(const Compilation&) = delete;
-  ~Compilation() {
-    const std::lock_guard lock(all_.mutex);
-    if (--all_.under_way == 0) all_.none.notify_all();
-  }
-
- private:
-  Compilations& all_ = compilations();
-};
-
 void compile(ClientCompileArgs& args) {
-  const Compilation compilation;
   const SnnjaxIpuLower to_plan = lower;
   if (to_plan == nullptr) {
     throw Failure(ErrorCode::kInvalidArgument,
@@ -77,7 +45,6 @@ void serialise(ExecutableSerializeArgs& args) {
 }
 
 void deserialise(ExecutableDeserializeAndLoadArgs& args) {
-  const Compilation compilation;
   const std::string_view bytes(args.serialized_executable, args.serialized_executable_size);
   const std::string header = headerOf(*args.client);
   if (!bytes.starts_with(header)) {
@@ -92,14 +59,6 @@ void deserialise(ExecutableDeserializeAndLoadArgs& args) {
 
 void giveString(void* result, const char* bytes, std::size_t size) {
   static_cast<std::string*>(result)->assign(bytes, size);
-}
-
-bool waitForCompilations() {
-  Compilations& all = compilations();
-  std::unique_lock lock(all.mutex);
-  const bool waits = all.under_way > 0;
-  all.none.wait(lock, [&] { return all.under_way == 0; });
-  return waits;
 }
 
 void addCompileFunctions(Table& table) {

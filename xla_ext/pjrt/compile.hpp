@@ -8,9 +8,6 @@ namespace snnjax::pjrt {
 // Where Python puts bytes: a std::string.
 void giveString(void* result, const char* bytes, std::size_t size);
 
-// Waits until no program is being made; whether there was one.
-bool waitForCompilations();
-
 class Table;
 void addCompileFunctions(Table& table);
 

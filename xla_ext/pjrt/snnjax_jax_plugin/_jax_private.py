@@ -6,6 +6,7 @@ package together. ``tests/ipu/test_jax_private.py`` holds that they are there.
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from jax._src import compiler, debugging, xla_bridge
@@ -14,8 +15,6 @@ from jax._src.random.prng import iota_2x32_shape_p as iota_2x32_shape_p
 from jax._src.random.threefry2x32 import threefry2x32_p as threefry2x32_p
 from jaxlib import xla_client
 
-# Whose functions wait while a client compiles.
-COMPILER = compiler.__file__
 # `jax.debug.callback` and `jax.debug.print`.
 DEBUG_PRIMITIVES = (debugging.debug_callback_p, debugging.debug_print_p)
 
@@ -53,3 +52,10 @@ def make_client(platform: str, library: Path, options: Mapping[str, str | int]) 
     if not xla_client.pjrt_plugin_initialized(platform):
         xla_client.initialize_pjrt_plugin(platform)
     return xla_client.make_c_api_client(platform, dict(options), None)
+
+
+def compiles_for(frame: FrameType) -> str | None:
+    """The platform for which a call of JAX's compiler compiles, or None where it is none: all have a `backend`."""
+    if frame.f_code.co_filename != compiler.__file__:
+        return None
+    return getattr(frame.f_locals.get("backend"), "platform", None)

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from snnjax_jax_plugin import _ending
+from snnjax_jax_plugin import PLATFORM, _ending
 
 # Another build of the library, for instance one with sanitizers.
 _VARIABLE = "SNNJAX_IPU_MODEL"
@@ -109,9 +109,9 @@ def _connect(library: Path) -> None:
         setter = getattr(loaded, name)
         setter.argtypes, setter.restype = (type(function),), None
         setter(function)
-    loaded.snnjax_ipu_finish.argtypes, loaded.snnjax_ipu_finish.restype = (), ctypes.c_int32
+    loaded.snnjax_ipu_finish.argtypes, loaded.snnjax_ipu_finish.restype = (), None
     # A program that still runs may call back into Python.
-    atexit.register(_ending.finish, loaded.snnjax_ipu_finish)
+    atexit.register(_ending.finish, PLATFORM, loaded.snnjax_ipu_finish)
 
 
 @_Lower
