@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import erf
 from jaxtyping import Array, Float
 
@@ -36,7 +37,8 @@ class Surrogate:
     smooth: bool = False  # spikes are `relaxed` instead of steps: the surrogate gradient is then exact
 
     def __post_init__(self) -> None:
-        check_choice("surrogate", "name", self.name, tuple(_FORMS))
+        if type(self) is Surrogate:
+            check_choice("surrogate", "name", self.name, tuple(_FORMS))
         good = isinstance(self.slope, int | float) and self.slope > 0
         check(good, "surrogate", "slope", "be a positive number", self.slope, "Try slope=10.0")
 
@@ -67,6 +69,99 @@ class Surrogate:
         if self.smooth:
             return jnp.where(x == -jnp.inf, jnp.zeros_like(x), self.relaxed(x))
         return (x >= 0 if inclusive else x > 0).astype(x.dtype)
+
+
+@dataclass(frozen=True)
+class CustomSurrogate(Surrogate):
+    """A surrogate of one's own; make it with `custom`."""
+
+    own_derivative: Callable[[Any], Any] = jnp.ones_like
+    own_relaxed: Callable[[Any], Any] | None = None
+
+    def derivative(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
+        """``ds/dv`` at ``x = v - threshold``."""
+        return self.own_derivative(x)
+
+    def relaxed(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The antiderivative of `derivative`."""
+        way_out = "Pass it to surrogates.custom"
+        check(
+            self.own_relaxed is not None,
+            self.name,
+            "antiderivative",
+            "be given for smooth spikes",
+            None,
+            way_out,
+        )
+        assert self.own_relaxed is not None
+        return self.own_relaxed(x)
+
+
+def custom(
+    derivative: Callable[[Any], Any],
+    antiderivative: Callable[[Any], Any] | None = None,
+    *,
+    name: str = "custom",
+) -> Surrogate:
+    """A surrogate of your own: ``ds/dv = derivative(v - threshold)``.
+
+    Both functions take and return a float array of any shape. They are part of what a jitted function is compiled
+    for: define them once, at the top of a module, since a new lambda is a new surrogate and is compiled anew.
+
+    The compiled kernels know the named surrogates alone: layers with this one run on the jnp reference, on every
+    device, and ``implementation="cpu"`` is refused.
+
+    Args:
+        derivative: at least as many times differentiable as you need; once is enough for `jax.grad`.
+        antiderivative: the smooth spike whose exact derivative it is, up to a constant; needed only where ``smooth`` is
+            set, as for holding gradients against finite differences.
+        name: for messages.
+
+    Raises:
+        ValueError: for a function that changes shape or dtype, and for an antiderivative of something else.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax import surrogates
+        >>> cosine = surrogates.custom(lambda x: 0.5 + 0.5 * jnp.cos(jnp.clip(x, -jnp.pi, jnp.pi)))
+        >>> cosine.derivative(jnp.array([0.0, 4.0]))
+        Array([1., 0.], dtype=float32)
+    """
+    _check_function("derivative", derivative)
+    if antiderivative is not None:
+        _check_function("antiderivative", antiderivative)
+        _check_antiderivative(derivative, antiderivative)
+    return CustomSurrogate(name, 1.0, own_derivative=derivative, own_relaxed=antiderivative)
+
+
+def _check_function(argument: str, function: Any) -> None:
+    way_out = "Pass a function of one array, such as lambda x: jnp.exp(-x * x)"
+    check(callable(function), "surrogates.custom", argument, "be a function", repr(function), way_out)
+    given = jax.ShapeDtypeStruct((2, 3), jnp.float32)
+    result = jax.eval_shape(function, given)
+    good = (getattr(result, "shape", None), getattr(result, "dtype", None)) == (given.shape, given.dtype)
+    way_out = "Compute elementwise, with jnp alone"
+    check(good, "surrogates.custom", argument, "return float32[2, 3] for float32[2, 3]", result, way_out)
+
+
+def _check_antiderivative(derivative: Callable[[Any], Any], antiderivative: Callable[[Any], Any]) -> None:
+    """Its increments must be the integrals of the derivative, here by trapezoids."""
+    with jax.ensure_compile_time_eval():
+        x = jnp.linspace(-4, 4, 8001, dtype=jnp.float32)
+        slopes, values = (np.asarray(f(x), np.float64) for f in (derivative, antiderivative))
+    integrals = np.cumsum((slopes[1:] + slopes[:-1]) / 2) * (8 / 8000)
+    worst = np.max(np.abs(values[1:] - values[0] - integrals))
+    # A thousandth of a kink or of a float32 sum is no mistake; a wrong factor or sign is.
+    good = worst <= 0.01 * max(np.max(np.abs(integrals)), np.max(np.abs(values - values[0])))
+    expected, way_out = "grow by the integral of `derivative`", "Check its factor and its sign"
+    check(
+        bool(good),
+        "surrogates.custom",
+        "antiderivative",
+        expected,
+        f"a difference of {worst:.3g} on [-4, 4]",
+        way_out,
+    )
 
 
 def superspike(slope: float = 10.0) -> Surrogate:

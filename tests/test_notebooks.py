@@ -41,7 +41,13 @@ def notebook_of(*cells):
 
 
 def test_the_notebooks_are_there():
-    names = {"01_first_spikes", "02_train_on_events", "03_same_model_on_the_ipu", "04_read_the_profile"}
+    names = {
+        "01_first_spikes",
+        "02_train_on_events",
+        "03_same_model_on_the_ipu",
+        "04_read_the_profile",
+        "05_your_own_neuron",
+    }
     assert names <= {path.stem for path in NOTEBOOKS}
 
 

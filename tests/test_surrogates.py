@@ -126,3 +126,49 @@ def test_spikes_of_ones_own_are_refused() -> None:
         "Surrogate: `fire` must be the step or `relaxed`, got Late. "
         "Define `derivative`, and `relaxed` for smooth spikes."
     )
+
+
+def bump(x: Any) -> Any:
+    return jnp.exp(-jnp.square(x))
+
+
+def sloped_bump(x: Any) -> Any:
+    return 0.5 * jnp.sqrt(jnp.pi).astype(x.dtype) * jax.scipy.special.erf(x)
+
+
+def test_custom_surrogate_is_the_derivative_of_its_relaxed_form() -> None:
+    own = surrogates.custom(bump, sloped_bump, name="bump")
+    assert own == surrogates.custom(bump, sloped_bump, name="bump")
+    assert own.obstacle == "a surrogate with a derivative of its own"
+    x = jnp.linspace(-2.0, 2.0, 9)
+    gradients = jax.grad(lambda x: dataclasses.replace(own, smooth=True).fire(x).sum())(x)
+    np.testing.assert_allclose(gradients, own.derivative(x), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("functions", "expected"),
+    [
+        ((3,), "`derivative` must be a function, got 3."),
+        ((jnp.sum,), "`derivative` must return float32[2, 3] for float32[2, 3], got ShapeDtypeStruct"),
+        (
+            (bump, lambda x: 2 * sloped_bump(x)),
+            "`antiderivative` must grow by the integral of `derivative`, got",
+        ),
+        (
+            (bump, lambda x: -sloped_bump(x)),
+            "`antiderivative` must grow by the integral of `derivative`, got",
+        ),
+    ],
+)
+def test_custom_surrogate_that_cannot_be_is_refused(functions: Any, expected: str) -> None:
+    with pytest.raises(ValueError, match=r"^surrogates\.custom: ") as error:
+        surrogates.custom(*functions)
+    assert expected in str(error.value)
+
+
+def test_custom_surrogate_without_antiderivative_has_no_smooth_spikes() -> None:
+    smooth = dataclasses.replace(surrogates.custom(bump), smooth=True)
+    with pytest.raises(
+        ValueError, match="custom: `antiderivative` must be given for smooth spikes, got None"
+    ):
+        smooth.fire(jnp.zeros(2))

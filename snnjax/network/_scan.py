@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._check import check
+from snnjax._check import check, check_shape
 from snnjax._types import sum_dtype, wide
 from snnjax.network._specs import LayerParams, LayerSpec
 from snnjax.neurons import Neuron
@@ -77,8 +77,11 @@ def run_layer(
             recurrent = jnp.matmul(before, own.recurrent, preferred_element_type=sums)
             current = current + recurrent
         membrane, threshold = spec.neuron.integrate(own.neuron, neuron_state, current)
+        op, way_out = f"{spec.neuron.name}.integrate", "Give the membrane the shape of the inputs"
+        check_shape(op, "membrane", membrane, current.shape, "batch, neurons", way_out)
         listed, true_spikes = _fire(spec, own, membrane, threshold, second, inside, implementation)
         after = spec.neuron.fire(own.neuron, neuron_state, current, membrane, true_spikes)
+        _check_kept(spec.neuron, neuron_state, after)
         after = jax.tree.map(lambda new, old: _choose(inside, new, old), after, neuron_state)
         if before is not None:
             before = _choose(
@@ -89,6 +92,16 @@ def run_layer(
         return (after, before), LayerSteps(listed, counted, shown)
 
     return jax.lax.scan(step, start, (product(x, own, implementation), valid))
+
+
+def _check_kept(neuron: Neuron, before: Any, after: Any) -> None:
+    """A state must keep its form from step to step, which a user's own neuron may break."""
+    given, returned = (
+        str(jax.tree.map(lambda leaf: f"{leaf.dtype.name}{list(leaf.shape)}", state))
+        for state in (before, after)
+    )
+    way_out = "Compute in the dtype of the state; inputs come in that of sums, float32 at least"
+    check(returned == given, f"{neuron.name}.fire", "state", f"stay {given}", returned, way_out)
 
 
 def _fire(

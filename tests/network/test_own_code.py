@@ -114,3 +114,31 @@ def test_kernels_by_name_refuse_a_derivative_that_they_do_not_know(op: str) -> N
         f"{op}: `implementation` must be None or 'reference' for a surrogate with a derivative of its own, got 'cpu'. "
         "Leave it None to have one chosen that fits."
     )
+
+
+def test_own_pieces_of_another_form_are_refused() -> None:
+    plain = neurons.lif()
+
+    def coarse(*given: Any) -> Any:
+        return jax.tree.map(lambda leaf: leaf.astype(jnp.float16), plain.fire(*given))
+
+    def summed(*given: Any) -> Any:
+        membrane, threshold = plain.integrate(*given)
+        return membrane.sum(axis=-1), threshold
+
+    cases = (
+        (
+            {"fire": coarse},
+            f"lif.fire: `state` must stay LIFState(v='float32[{BATCH}, 8]'), got LIFState(v='float16[{BATCH}, 8]'). "
+            "Compute in the dtype of the state; inputs come in that of sums, float32 at least.",
+        ),
+        (
+            {"integrate": summed},
+            f"lif.integrate: `membrane` must have shape [batch, neurons] = [{BATCH}, 8], got [{BATCH}]. "
+            "Give the membrane the shape of the inputs.",
+        ),
+    )
+    for pieces, expected in cases:
+        with pytest.raises(ValueError) as error:
+            run(plain._replace(**pieces))
+        assert str(error.value) == expected
