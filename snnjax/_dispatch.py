@@ -9,23 +9,21 @@ for all of them:
 * any other `vmap` folds into the groups: one result per example, as `vmap(grad)` needs for weights.
 
 Neither adds a loop. When a program is lowered for the CPU, the kernel takes the call if it can and pays; the reference
-takes all others. This is the only module outside `snnjax/ipu` that may touch names private to jax.
+takes all others.
 """
 
 import functools
 import warnings
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax._src.core import ShapedArray  # results of a primitive carry the axes they vary over in shard_map
-from jax._src.util import cache  # keyed by what jax traces under, too (x64 for instance)
-from jax.extend.core import Primitive
-from jax.interpreters import batching, mlir
 from jax.sharding import PartitionSpec
 
 from snnjax import _targets
+from snnjax._check import check, check_choice, fail
+from snnjax._jax_compat import Primitive, ShapedArray, batching, cache, mlir
 from snnjax.ipu import _own_ops
 
 # Marks an operand or a result without a batch axis, such as weights or their gradient.
@@ -89,26 +87,25 @@ def evaluate(
     return jax.tree.unflatten(result_tree, [jnp.squeeze(result, 0) for result in results])
 
 
-def _refuse(target: str, expected: str, actual: object, way_out: str) -> NoReturn:
-    """Raise in the words of `snnjax._check`, which stands above this module."""
-    op = target.removeprefix("snnjax_")
-    raise ValueError(f"{op}: `implementation` must {expected}, got {actual!r}. {way_out}.")
+def _name(target: str) -> str:
+    """The op of a target, as users know it."""
+    return target.removeprefix("snnjax_")
 
 
 def _check_implementation(target: str, implementation: str | None, kernel: Kernel | None) -> None:
     """Unknown names, and a kernel by name where there is none."""
-    if implementation not in IMPLEMENTATIONS:
-        choices = ", ".join(repr(choice) for choice in IMPLEMENTATIONS)
-        _refuse(target, f"be one of {choices}", implementation, "Choose one of these")
+    op, argument = _name(target), "implementation"
+    check_choice(op, argument, implementation, IMPLEMENTATIONS)
     if implementation != "cpu":
         return
-    if kernel is None:
-        expected = "be None or 'reference' where there is no CPU kernel"
-        _refuse(target, expected, implementation, "Leave it None to have the reference")
+    expected, way_out = (
+        "be None or 'reference' where there is no CPU kernel",
+        "Leave it None to have the reference",
+    )
+    check(kernel is not None, op, argument, expected, "'cpu'", way_out)
     sentence = _targets.missing()
     if sentence is not None:
-        expected = "be None or 'reference' without the compiled kernels"
-        _refuse(target, expected, implementation, sentence)
+        fail(op, argument, "be None or 'reference' without the compiled kernels", "'cpu'", sentence)
 
 
 def _takes_kernel(
@@ -117,10 +114,12 @@ def _takes_kernel(
     """Whether the kernel is the one to evaluate operands of these shapes on the CPU."""
     shapes = jax.tree.unflatten(tree, avals)
     obstacle = kernel.obstacle(shapes, static)
-    if forced and obstacle is not None:
-        expected = f"be None or 'reference' for {obstacle}"
-        _refuse(target, expected, "cpu", "Leave it None to have one chosen that fits")
     if forced:
+        expected, way_out = (
+            f"be None or 'reference' for {obstacle}",
+            "Leave it None to have one chosen that fits",
+        )
+        check(obstacle is None, _name(target), "implementation", expected, "'cpu'", way_out)
         return True
     if obstacle is not None or not kernel.pays(shapes, static):
         return False
@@ -234,8 +233,9 @@ def _lower_elsewhere(context: Any, *operands: Any, **params: Any) -> Any:
     """Lower to the reference, unless the kernel was asked for by name."""
     if params["forced"]:
         platforms = "/".join(context.platforms or context.module_context.platforms)
+        expected = f"be None or 'reference' on platform {platforms}"
         way_out = "Leave it None, or run the program under jax.default_device of a CPU"
-        _refuse(params["target"], f"be None or 'reference' on platform {platforms}", "cpu", way_out)
+        fail(_name(params["target"]), "implementation", expected, "'cpu'", way_out)
     return _lower(_grouped, context, *operands, **params)
 
 

@@ -1,9 +1,26 @@
-"""Small shared notions of type."""
+"""Dtypes and names that several layers share, each table once.
+
+Kernels and codelets know a name of a table by its place in it (xla_ext/cpu/kernels.hpp).
+"""
 
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
+
+RESETS = ("subtract", "zero", "none")
+RESET_TIMES = ("before_decay", "after_decay", "immediate")
+SPIKE_SOURCES = ("new", "old")
+SURROGATES = ("superspike", "arctan", "triangle", "gaussian", "sigmoid", "boxcar", "straight_through")
+
+# uint16 ids halve the memory of a list; the pad id, the number of neurons, has to fit as well.
+MAX_UINT16_NEURONS = 65_535
+
+
+def id_dtype(num_neurons: int) -> np.dtype:
+    """The dtype of ids among `num_neurons`: uint16 where the pad id fits, int32 above."""
+    return np.dtype(np.uint16 if num_neurons <= MAX_UINT16_NEURONS else np.int32)
 
 
 def sum_dtype(dtype: Any) -> Any:

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from snnjax._check import check, check_choice, check_float_array, check_integer, check_shape
-from snnjax._types import wide
-from snnjax.sparse_spikes import SparseSpikes, id_dtype
+from snnjax._types import id_dtype, wide
+from snnjax.sparse_spikes import SparseSpikes
 
 # A value this far above the threshold spikes in the last step where the log form is given no time constant.
 _LAST_STEP_EXCESS = 0.01

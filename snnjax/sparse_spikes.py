@@ -9,14 +9,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, Shaped
 
 from snnjax._check import check, check_integer, check_shape
-
-# uint16 ids halve the memory of a list; the pad id `num_neurons` has to fit as well.
-MAX_UINT16_NEURONS = 65_535
-
-
-def id_dtype(num_neurons: int) -> np.dtype:
-    """The dtype of ids among `num_neurons`: uint16 where the pad id fits, int32 above."""
-    return np.dtype(np.uint16 if num_neurons <= MAX_UINT16_NEURONS else np.int32)
+from snnjax._types import id_dtype
 
 
 @jax.tree_util.register_dataclass

@@ -19,6 +19,7 @@ from jax.scipy.special import erf
 from jaxtyping import Array, Float
 
 from snnjax._check import check, check_choice
+from snnjax._types import SURROGATES
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Surrogate:
 
     def __post_init__(self) -> None:
         if type(self) is Surrogate:
-            check_choice("surrogate", "name", self.name, tuple(_FORMS))
+            check_choice("surrogate", "name", self.name, SURROGATES)
         good = isinstance(self.slope, int | float) and self.slope > 0
         check(good, "surrogate", "slope", "be a positive number", self.slope, "Try slope=10.0")
 
@@ -238,8 +239,8 @@ def as_surrogate(op: str, surrogate: str | Surrogate) -> Surrogate:
     """A `Surrogate` from itself or from its name, with that surrogate's default slope."""
     if isinstance(surrogate, Surrogate):
         return surrogate
-    check_choice(op, "surrogate", surrogate, tuple(_BY_NAME))
-    return _BY_NAME[surrogate]()
+    check_choice(op, "surrogate", surrogate, SURROGATES)
+    return _MAKERS[SURROGATES.index(surrogate)]()
 
 
 def _superspike_relaxed(x: Any, k: float) -> Any:
@@ -279,12 +280,5 @@ _FORMS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "straight_through": (lambda x, k: jnp.ones_like(x), lambda x, k: x),
 }
 
-_BY_NAME: dict[str, Callable[[], Surrogate]] = {
-    "superspike": superspike,
-    "arctan": arctan,
-    "triangle": triangle,
-    "gaussian": gaussian,
-    "sigmoid": sigmoid,
-    "boxcar": boxcar,
-    "straight_through": straight_through,
-}
+# As `SURROGATES` names them.
+_MAKERS = (superspike, arctan, triangle, gaussian, sigmoid, boxcar, straight_through)

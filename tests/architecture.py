@@ -17,9 +17,11 @@ LAYERS = (
     ("network", "losses", "encoding", "metrics"),
     ("neurons",),
     ("ops",),
-    ("sparse_spikes", "surrogates", "_check", "_types"),
+    ("sparse_spikes", "surrogates"),
     ("_dispatch", "_targets"),
     ("ipu",),
+    ("_check",),
+    ("_types", "_jax_compat"),
 )
 ORDER = [name for row in LAYERS for name in row]
 
@@ -31,9 +33,9 @@ TOP_LEVEL = {
 
 # Slow to import, or not installed with the library: imported by the functions that use them.
 HEAVY = {"optax", "chex", "matplotlib", "h5py", "tqdm"}
-# Parts of JAX that change without notice, and the only modules that may know them.
+# Parts of JAX that change without notice, and the only layers that may know them.
 PRIVATE = ("jax._src", "jaxlib", "jax.core", "jax.interpreters", "jax.extend")
-KNOWS_PRIVATE = {"_dispatch", "ipu"}
+KNOWS_PRIVATE = {"_jax_compat", "ipu"}
 # The headers that any file of xla_ext/cpu may include: the standard library and those beside it.
 COMMON_HEADER = re.compile(r'<[a-z_]+>|"[a-z_]+\.hpp"')
 # Those for handlers: XLA's FFI, and what the operating system says of memory and caches.
@@ -173,7 +175,7 @@ def private_jax(path: str, source: str) -> list[str]:
         f"{path}:{line}: {prefix}"
         for name, line in [*imports(source), *attributes]
         for prefix in PRIVATE
-        if starts_with(name, prefix) and not starts_with(name, "jax.core.Tracer") and name != "jax.core"
+        if starts_with(name, prefix) and name != "jax.core"
     }
     return sorted(uses)
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from snnjax import SparseSpikes
-from snnjax.sparse_spikes import gather, id_dtype, list_ids, scatter
+from snnjax._types import id_dtype
+from snnjax.sparse_spikes import gather, list_ids, scatter
 from tests.ops import references
 
 DENSE = jnp.array(

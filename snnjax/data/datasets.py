@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from snnjax._check import check, check_integer
+from snnjax._types import id_dtype
 from snnjax.data.event_lists import bin_ragged, check_capacity, concatenate, pack
-from snnjax.sparse_spikes import SparseSpikes, id_dtype
+from snnjax.sparse_spikes import SparseSpikes
 
 
 class Batch(NamedTuple):

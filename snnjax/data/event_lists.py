@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from snnjax._check import check, check_integer
-from snnjax.sparse_spikes import id_dtype
+from snnjax._types import id_dtype
 
 # The finaliser of MurmurHash3 (Austin Appleby, public domain): every bit of the input moves every bit of the output.
 _MIX_1, _MIX_2 = np.uint32(0x85EBCA6B), np.uint32(0xC2B2AE35)

@@ -17,10 +17,11 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from snnjax._check import check, check_integer
+from snnjax._types import id_dtype
 from snnjax.data.augment import DEFAULT_AUGMENTATION, Augmentation, augment_images, check_images
 from snnjax.data.datasets import EventDataset
 from snnjax.data.event_lists import RaggedLists, check_capacity, concatenate, pack
-from snnjax.sparse_spikes import SparseSpikes, id_dtype
+from snnjax.sparse_spikes import SparseSpikes
 
 # Corners of the path in units of the amplitude, (y, x), the first and last being one: a triangle on its tip.
 _CORNERS = np.array([[1.0, -1.0], [-1.0, 0.0], [1.0, 1.0], [1.0, -1.0]])

@@ -7,10 +7,10 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array
 
 from snnjax._check import message
+from snnjax._jax_compat import Tracer
 from snnjax.neurons import Neuron
 from snnjax.ops.select_spikes import usual_second_threshold
 

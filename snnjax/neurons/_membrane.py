@@ -8,9 +8,8 @@ from jaxtyping import Array
 
 from snnjax import ops
 from snnjax._check import check_choice
-from snnjax._types import wide
+from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, wide
 from snnjax.neurons._neuron import check_inputs
-from snnjax.ops.lif_step import RESET_TIMES, RESETS, SPIKE_SOURCES
 from snnjax.surrogates import Surrogate
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from snnjax._check import check_choice, check_integer
-from snnjax._types import wide
+from snnjax._types import RESETS, wide
 from snnjax.neurons._constants import (
     Constant,
     check_constants,
@@ -31,7 +31,6 @@ from snnjax.neurons._neuron import (
     reset_membrane,
 )
 from snnjax.ops import SecondState
-from snnjax.ops.lif_step import RESETS
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, as_surrogate
 

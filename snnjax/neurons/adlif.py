@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from snnjax._check import check_choice, check_integer
-from snnjax._types import wide
+from snnjax._types import RESETS, wide
 from snnjax.neurons._constants import (
     Constant,
     check_constants,
@@ -21,7 +21,6 @@ from snnjax.neurons._constants import (
 from snnjax.neurons._glif import GLIF, GLIFConstants, glif_pieces
 from snnjax.neurons._neuron import Neuron, advance, assemble, at_zero, learned
 from snnjax.ops import SecondState
-from snnjax.ops.lif_step import RESETS
 from snnjax.surrogates import Surrogate, as_surrogate
 
 # The ranges from which Bittar and Garner 2022 draw: time constants of 5 to 25 and of 30 to 120 steps.

@@ -7,11 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from snnjax._types import SURROGATES
 from snnjax.sparse_spikes import in_range
 from snnjax.surrogates import Surrogate
-
-# In the order of `SurrogateKind` in xla_ext/cpu/kernels.hpp.
-SURROGATES = ("superspike", "arctan", "triangle", "gaussian", "sigmoid", "boxcar", "straight_through")
 
 
 def dtype_obstacle(what: str, array: Any) -> str | None:

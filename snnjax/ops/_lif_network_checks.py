@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Array
 
 from snnjax._check import check, check_choice, check_float_array, check_integer, check_shape
-from snnjax._types import sum_dtype
-from snnjax.ops.lif_step import RESETS
+from snnjax._types import RESETS, sum_dtype
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
 
 _OP = "lif_network"

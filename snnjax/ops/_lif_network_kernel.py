@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from snnjax import _dispatch, _targets
-from snnjax._types import sum_dtype
+from snnjax._types import RESETS, SURROGATES, id_dtype, sum_dtype
 from snnjax.ops._lif_layer import LayerConstants, LayerSwitches, SecondState
 from snnjax.ops._lif_network_reference import (
     BackwardArguments,
@@ -26,11 +26,7 @@ from snnjax.ops._lif_network_reference import (
     Results,
     Switches,
 )
-from snnjax.ops.lif_step import RESETS
-from snnjax.sparse_spikes import id_dtype, in_range
-
-# The numbers of the surrogates in xla_ext/cpu/kernels.hpp.
-SURROGATES = ("superspike", "arctan", "triangle", "gaussian", "sigmoid", "boxcar", "straight_through")
+from snnjax.sparse_spikes import in_range
 
 
 def obstacle(operands: Operands, switches: Switches) -> str | None:

@@ -6,19 +6,16 @@ import numpy as np
 from jaxtyping import Array
 
 from snnjax import _dispatch, _targets
+from snnjax._types import RESET_TIMES, RESETS
 from snnjax.ops._kernel_operands import obstacle_of, result_like, surrogate_attributes
-
-# The numbers of `Reset` in xla_ext/cpu/kernels.hpp and of `ResetTime` in xla_ext/cpu/lif_step.cpp.
-_RESETS = {"subtract": 0, "zero": 1, "none": 2}
-_RESET_TIMES = {"before_decay": 0, "after_decay": 1, "immediate": 2}
 
 
 def _attributes(convention: Any) -> dict[str, Any]:
     return {
         **surrogate_attributes(convention.surrogate),
-        "reset": np.int64(_RESETS[convention.reset]),
+        "reset": np.int64(RESETS.index(convention.reset)),
         "detach_reset": convention.detach_reset,
-        "reset_time": np.int64(_RESET_TIMES[convention.reset_time]),
+        "reset_time": np.int64(RESET_TIMES.index(convention.reset_time)),
         "takes_old_spikes": convention.spike_from == "old",
         "inclusive": convention.inclusive,
     }

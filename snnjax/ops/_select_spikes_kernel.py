@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax import _dispatch, _targets
+from snnjax._types import id_dtype
 from snnjax.ops._kernel_operands import obstacle_of, result, result_like, surrogate_attributes
-from snnjax.sparse_spikes import id_dtype
 
 
 def _call(operands: tuple[Array, ...], selection: Any, groups: int) -> list[Array]:

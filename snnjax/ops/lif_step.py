@@ -10,14 +10,10 @@ from jaxtyping import Array, ArrayLike, Float
 
 from snnjax import _dispatch
 from snnjax._check import check, check_choice, check_float_array, check_shape
-from snnjax._types import sum_dtype, wide
+from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, sum_dtype, wide
 from snnjax.ops._lif_step_kernel import BACKWARD_KERNEL, KERNEL
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, as_surrogate
-
-RESETS = ("subtract", "zero", "none")
-RESET_TIMES = ("before_decay", "after_decay", "immediate")
-SPIKE_SOURCES = ("new", "old")
 
 
 class LIFConvention(NamedTuple):

@@ -10,9 +10,9 @@ from jaxtyping import Array, ArrayLike, Float
 
 from snnjax import _dispatch
 from snnjax._check import check, check_float_array, check_integer
-from snnjax._types import wide
+from snnjax._types import id_dtype, wide
 from snnjax.ops._select_spikes_kernel import BACKWARD_KERNEL, KERNEL
-from snnjax.sparse_spikes import SparseSpikes, gather, id_dtype, list_ids, scatter
+from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
 from snnjax.surrogates import Surrogate, as_surrogate
 
 # A second threshold lies by this share of the way to rest below the threshold, unless it is given.

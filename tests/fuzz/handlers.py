@@ -11,7 +11,7 @@ import numpy as np
 
 from snnjax import SparseSpikes, lif_step, select_spikes, spike_matmul
 from snnjax._targets import TARGETS
-from snnjax.ops.lif_step import RESET_TIMES, RESETS
+from snnjax._types import RESET_TIMES, RESETS
 from tests.fuzz import calls, values
 from tests.ops.common import with_gradient
 from tests.ops.random_networks import arguments, random_form, runner

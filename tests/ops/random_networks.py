@@ -11,10 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax import LeakyReadout, LIFLayer, LIFNetworkState, SecondState, SparseSpikes, lif_network
-from snnjax.ops.lif_step import RESETS
+from snnjax._types import RESETS, SURROGATES
 from tests.cases import dyadic, halves
 
-SURROGATES = ("superspike", "arctan", "triangle", "gaussian", "sigmoid", "boxcar", "straight_through")
 # Which constants of a second state are there besides its decay: w_membrane, w_gain, w_jump, v_coupling and
 # threshold_coupling; those of adLIF, of adaptive thresholds, of a synaptic current, of resonance, and all.
 ADLIF = (True, False, True, True, False)

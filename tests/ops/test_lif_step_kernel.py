@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from snnjax import lif_step
-from snnjax.ops._kernel_operands import SURROGATES
+from snnjax._types import SURROGATES
 from tests.ops.common import assert_near, assert_same, jit
 from tests.ops.kernel_checks import needs_kernels
 
