@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from tests.benchmarks import networks, neurons, timing
 from tests.benchmarks.workloads import N_MNIST, W3, Workload, w1, w2
 
+MIXED = neurons.Shape(700, (256, 256, 256), 256, recurrent=False)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -27,6 +29,8 @@ class Plan:
         neurons.Shape(),
         neurons.Shape(2312, (1024, 512, 256), 10, batch=48, recurrent=False),
     )
+    # W6: layers of LIF neurons in front of one that is scanned.
+    mixed: neurons.Shape = MIXED
     product_densities: tuple[float, ...] = (0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1)
 
     # Sweeps. The forms of the reference are of interest where one begins to beat the other.
@@ -64,6 +68,7 @@ def quick(peers: tuple[str, ...] = ()) -> Plan:
         min_seconds=0.0,
         single=((single,),),
         models=(neurons.Shape(12, (8,), 3, steps=4, batch=2),),
+        mixed=neurons.Shape(12, (8, 8, 8), 8, steps=4, batch=2, recurrent=False),
         recurrent=(replace(w2(2), widths=(40, 24, 10), steps=8),),
         deep=deep,
         products=((64, 2),),

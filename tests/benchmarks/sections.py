@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from tests.benchmarks import fresh, networks, neurons, peer_process, products, timing
+from tests.benchmarks import fresh, mixed, networks, neurons, peer_process, products, timing
 from tests.benchmarks.networks import DONATED, FORWARD, GRADIENT, INFERENCE, TRAINING
 from tests.benchmarks.plan import Plan
 from tests.benchmarks.timing import Timer, announce
@@ -81,6 +81,13 @@ def models(plan: Plan) -> Iterator[Table]:
             ).items():
                 cells[task, name] = values
         yield Table(f"W5, {shape.name}", cells)
+
+
+def mixtures(plan: Plan) -> Iterator[Table]:
+    """W6."""
+    title = "W6, one Izhikevich layer behind LIF layers"
+    announce(title)
+    yield Table(title, measure(plan, dict(mixed.timers(plan.mixed)), plan.rounds))
 
 
 def product(plan: Plan) -> Iterator[Table]:
@@ -214,6 +221,7 @@ SECTIONS: dict[str, Callable[[Plan], Iterator[Table]]] = {
     "W3": deep,
     "W4": product,
     "W5": models,
+    "W6": mixtures,
     "density": density,
     "scaling": scaling,
     "cores": cores,

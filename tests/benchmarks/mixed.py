@@ -1,0 +1,52 @@
+"""A neuron that the fused op does not know behind layers that it does: what it costs these layers."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from snnjax import layer, network, neurons, spiking_readout
+from tests.benchmarks.networks import TRAINING
+from tests.benchmarks.neurons import Shape
+from tests.benchmarks.timing import Timer, timer
+
+MIXED, FUSED, SCANNED = "LIF layers and Izhikevich", "LIF layers alone", "Izhikevich alone"
+# The activity that `init` scales the LIF layers to.
+RATE = 0.02
+
+
+def made(shape: Shape) -> tuple[dict[str, Any], Any, jax.Array]:
+    """The networks by name, the parameters of the mixed one, and inputs."""
+    lif, last = neurons.lif(), spiking_readout(shape.outputs, neurons.izhikevich())
+    layers = [layer(each, lif) for each in shape.hidden]
+    fused = network(shape.inputs, layers[:-1], spiking_readout(shape.hidden[-1], lif))
+    nets = {
+        MIXED: network(shape.inputs, layers, last),
+        FUSED: fused,
+        SCANNED: network(shape.hidden[-1], [], last),
+    }
+    draw = np.random.default_rng(0)
+    inputs = draw.random((shape.steps, shape.batch, shape.inputs)) < shape.rate
+    inputs = jnp.asarray(inputs, jnp.float32)
+    first = fused.init(jax.random.key(0), inputs, target_activity=RATE)
+    params = nets[MIXED].init(jax.random.key(1))
+    return nets, params._replace(layers=(*first.layers, params.layers[-1])), inputs
+
+
+def timers(shape: Shape) -> Iterator[tuple[tuple[str, str], Timer]]:
+    """The gradient of the whole, and of each part fed with what it gets there."""
+    nets, params, inputs = made(shape)
+    below, above = (params._replace(layers=part) for part in (params.layers[:-1], params.layers[-1:]))
+    spikes = jax.jit(lambda params, x: nets[FUSED].apply(params, None, x)[0].output)(below, inputs)
+    given = {MIXED: (params, inputs), FUSED: (below, inputs), SCANNED: (above, spikes)}
+    for name, net in nets.items():
+        # Spikes that come from a layer have a gradient, inputs from outside have none.
+        step = jax.jit(jax.grad(summed(net), argnums=(0, 1) if name == SCANNED else 0))
+        yield (f"{shape.name}, {TRAINING}", name), timer(step, lambda given=given[name]: given)
+
+
+def summed(net: Any) -> Callable[[Any, Any], jax.Array]:
+    """A loss that costs next to nothing."""
+    return lambda params, inputs: jnp.sum(jnp.square(net.apply(params, None, inputs)[0].output))
