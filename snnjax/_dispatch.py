@@ -9,7 +9,7 @@ for all of them:
 * any other `vmap` folds into the groups: one result per example, as `vmap(grad)` needs for weights.
 
 Neither adds a loop. When a program is lowered for the CPU, the kernel takes the call if it can and pays; the reference
-takes all others.
+takes all others. Another platform is asked (`snnjax._platforms`) whether it takes the target by its name.
 """
 
 import functools
@@ -21,10 +21,9 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
-from snnjax import _targets
+from snnjax import _platforms, _targets
 from snnjax._check import check, check_choice, fail
 from snnjax._jax_compat import Primitive, ShapedArray, batching, cache, mlir
-from snnjax.ipu import _own_ops
 
 # Marks an operand or a result without a batch axis, such as weights or their gradient.
 SHARED = -1
@@ -230,26 +229,19 @@ def _lower_on_cpu(context: Any, *operands: Any, **params: Any) -> Any:
 
 
 def _lower_elsewhere(context: Any, *operands: Any, **params: Any) -> Any:
-    """Lower to the reference, unless the kernel was asked for by name."""
+    """Lower to the target by its name where all platforms of the program take it, else to the reference."""
+    platforms = context.platforms or context.module_context.platforms
     if params["forced"]:
-        platforms = "/".join(context.platforms or context.module_context.platforms)
-        expected = f"be None or 'reference' on platform {platforms}"
         way_out = "Leave it None, or run the program under jax.default_device of a CPU"
+        expected = f"be None or 'reference' on platform {'/'.join(platforms)}"
         fail(_name(params["target"]), "implementation", expected, "'cpu'", way_out)
-    return _lower(_grouped, context, *operands, **params)
-
-
-def _lower_on_ipu(obstacle: _own_ops.Obstacle, context: Any, *operands: Any, **params: Any) -> Any:
-    """Lower to the kernel's target, which the executor builds of codelets, where these can take it."""
-    if params["forced"]:
-        return _lower_elsewhere(context, *operands, **params)
-    shapes = jax.tree.unflatten(params["tree"], context.avals_in)
-    takes = params["kernel"] is not None and obstacle(params["target"], shapes, params["static"]) is None
+    call = params["target"], jax.tree.unflatten(params["tree"], context.avals_in), params["static"]
+    takes = params["kernel"] is not None and all(_platforms.takes(platform, *call) for platform in platforms)
     return _lower(_called_in_turn if takes else _grouped, context, *operands, **params)
 
 
 def _called_in_turn(*leaves: Any, **params: Any) -> list[Any]:
-    """The kernel on one group after the other: codelets know none."""
+    """The target on one group after the other: platforms beside the CPU know none."""
     groups = _groups(leaves)
     if groups == 1:
         return _called(*leaves, **params)
@@ -339,9 +331,4 @@ def _primitive(target: str) -> Primitive:
     batching.primitive_batchers[primitive] = functools.partial(_batch, primitive)
     mlir.register_lowering(primitive, _lower_elsewhere)
     mlir.register_lowering(primitive, _lower_on_cpu, platform="cpu")
-
-    def register(platform: str, obstacle: _own_ops.Obstacle) -> None:
-        mlir.register_lowering(primitive, functools.partial(_lower_on_ipu, obstacle), platform=platform)
-
-    _own_ops.when_there(register)
     return primitive

@@ -13,13 +13,12 @@ ROOT = Path(__file__).parents[1]
 # A module may import what stands in a lower row, or further right in its own.
 LAYERS = (
     ("__init__", "__main__"),
-    ("cli", "train", "plot", "data"),
+    ("cli", "ipu", "train", "plot", "data"),
     ("network", "losses", "encoding", "metrics"),
     ("neurons",),
     ("ops",),
     ("sparse_spikes", "surrogates"),
-    ("_dispatch", "_targets"),
-    ("ipu",),
+    ("_dispatch", "_platforms", "_targets"),
     ("_check",),
     ("_types", "_jax_compat"),
 )

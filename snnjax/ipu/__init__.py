@@ -3,7 +3,6 @@
 Today the IPU is a model of it (``xla_ext/ipu_model/README.md`` says what it covers): nothing has run on IPU hardware.
 """
 
-from snnjax.ipu import _registration
 from snnjax.ipu._profile import Codelet as Codelet
 from snnjax.ipu._profile import Phases as Phases
 from snnjax.ipu._profile import Profile as Profile
@@ -13,5 +12,3 @@ from snnjax.ipu.harness import run_on_model as run_on_model
 from snnjax.ipu.session import OutOfTileMemory as OutOfTileMemory
 from snnjax.ipu.session import Session as Session
 from snnjax.ipu.session import get_session as get_session
-
-_registration.initialize()

@@ -1,57 +1,42 @@
-"""What the IPU takes of the library's own ops, and when it is there.
-
-`snnjax._dispatch`, which stands above this package, hands over here what it does once JAX knows the platform.
-"""
+"""What the codelets of the IPU take of the library's own ops; `snnjax._platforms` asks once it lowers one for it."""
 
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-# (target, shapes, static) -> what the IPU's codelets cannot take, for instance "bfloat16 weights", or None
-Obstacle = Callable[[str, Any, Any], str | None]
-
 _DTYPES = ("float32", "float16")
 # Ids of lists are 16 bits on the tiles, and the last of them marks an unused slot.
 _MAX_WIDTH = 65_535
 
-_waiting: list[Callable[[str, Obstacle], None]] = []
-_platforms: list[str] = []
-
-
-def when_there(register: Callable[[str, Obstacle], None]) -> None:
-    """Call `register` with the platform and its obstacle: now, or once JAX knows the platform."""
-    _waiting.append(register)
-    for platform in _platforms:
-        register(platform, obstacle)
-
-
-def platform_is_there(platform: str) -> None:
-    """JAX knows the platform."""
-    if platform in _platforms:
-        return
-    _platforms.append(platform)
-    for register in _waiting:
-        register(platform, obstacle)
-
 
 def obstacle(target: str, shapes: Any, static: Any) -> str | None:
     """What the codelets of `target` cannot take of operands of these shapes (with a groups axis), or None."""
-    arrays = list(_arrays(shapes))
-    wrong = [array.dtype.name for array in arrays if array.dtype.name in ("bfloat16", "float64")]
-    if wrong:
-        return f"{wrong[0]} arrays"
     op = target.removeprefix("snnjax_").removesuffix("_backward")
-    if op == "lif_network":
-        return _of_network(target, shapes, static)
-    if any(array.size == 0 for array in arrays):
-        return "arrays without elements"
-    if op in ("lif_step", "select_spikes") and static.surrogate.obstacle:
-        return static.surrogate.obstacle
-    if op == "select_spikes" and any(
-        threshold.ndim == 3 for threshold in shapes[1 : 3 if target == f"snnjax_{op}" else 2]
-    ):
+    if op not in _OBSTACLES:
+        return "an op that it does not know"
+    wrong = [array.dtype.name for array in _arrays(shapes) if array.dtype.name in ("bfloat16", "float64")]
+    return f"{wrong[0]} arrays" if wrong else _OBSTACLES[op](target, shapes, static)
+
+
+def _of_product(target: str, shapes: Any, static: Any) -> str | None:
+    del target, static
+    return _of_sizes(shapes)
+
+
+def _of_step(target: str, shapes: Any, static: Any) -> str | None:
+    del target
+    return _of_sizes(shapes) or static.surrogate.obstacle
+
+
+def _of_selection(target: str, shapes: Any, static: Any) -> str | None:
+    thresholds = shapes[1:2] if target.endswith("_backward") else shapes[1:3]
+    if any(threshold.ndim == 3 for threshold in thresholds):
         return "a threshold of each row and neuron"
-    return None
+    return _of_sizes(shapes) or static.surrogate.obstacle
+
+
+def _of_sizes(shapes: Any) -> str | None:
+    return "arrays without elements" if any(array.size == 0 for array in _arrays(shapes)) else None
 
 
 def _arrays(shapes: Any) -> Iterator[Any]:
@@ -97,3 +82,13 @@ def _of_widths(operands: Any) -> str | None:
     if max(max(each) for each in widths) > _MAX_WIDTH:
         return f"more than {_MAX_WIDTH} neurons in a layer"
     return None
+
+
+_OBSTACLES: dict[str, Callable[[str, Any, Any], str | None]] = {
+    "spike_matmul": _of_product,
+    "spike_matmul_values": _of_product,
+    "spike_matmul_weights": _of_product,
+    "lif_step": _of_step,
+    "select_spikes": _of_selection,
+    "lif_network": _of_network,
+}

@@ -170,8 +170,8 @@ def test_platform_can_be_registered_and_clients_made_again(installed: Path) -> N
     program = """
 import gc, numpy
 from jax.extend import backend
-from snnjax.ipu import _registration
-_registration.initialize()
+import snnjax_jax_plugin
+snnjax_jax_plugin.initialize()
 for _ in range(3):
     x = jax.device_put(numpy.arange(3.0, dtype="f4"), jax.devices("ipu")[0])
     assert x.sum() == 3

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import snnjax
-from snnjax import SparseSpikes
+from snnjax import SparseSpikes, _dispatch
 from snnjax.ipu import lowering, read_profile
 from tests import cases
 
@@ -260,3 +260,15 @@ def test_networks_inside_transformations(ipus, name):
 
     run = COMPOSED[name](function, lambda params: wavy_sum(function(params)))
     assert_close(on_device(ipus[0], run, params), reference(run, params), CLOSE)
+
+
+def test_op_that_the_ipu_does_not_know_runs_on_its_reference(ipus):
+    """Whatever its kernel on the CPU is called."""
+    kernel = _dispatch.Kernel(
+        lambda x, static, groups: jax.ffi.ffi_call("snnjax_made_up", jax.typeof(x))(x), lambda *_: None
+    )
+
+    def double(x: jax.Array) -> jax.Array:
+        return _dispatch.evaluate("snnjax_made_up", lambda x, _: 2 * x, x, 0, 0, kernel=kernel)
+
+    assert on_device(ipus[0], double, jnp.arange(3.0)).tolist() == [0.0, 2.0, 4.0]

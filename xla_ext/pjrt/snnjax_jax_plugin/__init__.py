@@ -27,11 +27,11 @@ def initialize() -> None:
         _warn(_described(error))
 
 
-def is_known() -> bool:
-    """Whether JAX knows the platform."""
-    from snnjax_jax_plugin import _jax_private
+def snnjax_obstacle() -> Any:
+    """What the codelets cannot take of the ops of snnjax, which asks when it first lowers one for the platform."""
+    from snnjax.ipu import _own_ops
 
-    return _jax_private.is_known_platform(PLATFORM)
+    return _own_ops.obstacle
 
 
 def make_client() -> Any:
