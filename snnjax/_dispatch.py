@@ -38,11 +38,12 @@ class Kernel(NamedTuple):
     """How the compiled kernel of a target is called, and when.
 
     Operands are trees as the reference takes them, but each array has a leading groups axis, of length 1 where the
-    groups share it; shapes are such trees of shapes and dtypes alone.
+    groups share it; shapes are such trees of shapes and dtypes alone. Results are the leaves of those of the reference,
+    each with a leading axis of groups.
     """
 
-    # (operands, static, groups) -> results, each with a leading axis of groups
-    call: Callable[[Any, Any, int], Any]
+    # (operands, static, the shapes and dtypes of the reference's results) -> results
+    call: Callable[[Any, Any, Sequence[jax.ShapeDtypeStruct]], Sequence[Any]]
     # (shapes, static) -> what the kernel cannot take, for instance "float64 weights", or None
     obstacle: Callable[[Any, Any], str | None]
     # (shapes, static) -> whether it is faster than the reference
@@ -181,9 +182,16 @@ def _groups(leaves: Sequence[Any]) -> int:
     return max((leaf.shape[0] for leaf in leaves), default=1)
 
 
-def _called(*leaves: Any, kernel: Kernel, tree: Any, static: Hashable, **_: Any) -> list[Any]:
+def _called(
+    *leaves: Any, kernel: Kernel, reference: Callable[..., Any], tree: Any, static: Hashable, **_: Any
+) -> list[Any]:
     """The kernel on operands with a leading groups axis."""
-    return jax.tree.leaves(kernel.call(jax.tree.unflatten(tree, leaves), static, _groups(leaves)))
+    results = _result_shapes(_shapes(leaves), reference, tree, static)
+    return list(kernel.call(jax.tree.unflatten(tree, leaves), static, results))
+
+
+def _shapes(arrays: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple((array.shape, array.dtype) for array in arrays)
 
 
 def _plain(aval: Any) -> ShapedArray:
@@ -193,8 +201,7 @@ def _plain(aval: Any) -> ShapedArray:
 
 def _abstract(*avals: Any, **params: Any) -> list[ShapedArray]:
     """Shapes and dtypes of the results; they vary over the `shard_map` axes of the operands."""
-    shapes = tuple((aval.shape, aval.dtype) for aval in avals)
-    results = _result_shapes(shapes, *(params[name] for name in ("reference", "tree", "static")))
+    results = _result_shapes(_shapes(avals), *(params[name] for name in ("reference", "tree", "static")))
     if not avals:
         return [ShapedArray(result.shape, result.dtype) for result in results]
 

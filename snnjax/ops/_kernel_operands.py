@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -32,13 +31,3 @@ def as_kernel_ids(ids: Array, num_neurons: int) -> Array:
     if ids.dtype in (jnp.uint16, jnp.int32):
         return ids
     return jnp.where(in_range(ids, num_neurons), ids.astype(jnp.int32), -1)
-
-
-def result(groups: int, *shape: int, dtype: Any) -> jax.ShapeDtypeStruct:
-    """A result of a kernel, with its groups axis."""
-    return jax.ShapeDtypeStruct((groups, *shape), dtype)
-
-
-def result_like(groups: int, operand: Array) -> jax.ShapeDtypeStruct:
-    """A result of the shape and dtype of an operand, whose groups may share one."""
-    return result(groups, *operand.shape[1:], dtype=operand.dtype)

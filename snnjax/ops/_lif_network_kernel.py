@@ -4,7 +4,7 @@ Every array has a leading groups axis here. The kernels read the leaves of `Oper
 goes into attributes (see xla_ext/cpu/lif_network.hpp).
 """
 
-from typing import Any, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,18 +12,13 @@ import numpy as np
 from jaxtyping import Array
 
 from snnjax import _dispatch, _targets
-from snnjax._types import RESETS, SURROGATES, id_dtype, sum_dtype
-from snnjax.ops._lif_layer import LayerConstants, LayerSwitches, SecondState
+from snnjax._types import RESETS, SURROGATES
+from snnjax.ops._lif_layer import SecondState
 from snnjax.ops._lif_network_reference import (
     BackwardArguments,
-    InputRecord,
-    LayerRecord,
-    Linear,
     Lists,
     Needs,
     Operands,
-    Record,
-    Results,
     Switches,
 )
 from snnjax.sparse_spikes import in_range
@@ -85,73 +80,10 @@ def _leaves(operands: Operands) -> list[Array]:
     return jax.tree.leaves(operands._replace(inputs=inputs))
 
 
-def _axes(operands: Operands) -> tuple[int, int]:
-    """Time and batch."""
-    first = jax.tree.leaves(operands.inputs)[0]
-    return first.shape[1], first.shape[2]
-
-
-def _call(operands: Operands, switches: Switches, groups: int) -> tuple[Results, Any]:
+def _call(operands: Operands, switches: Switches, results: Any) -> list[Array]:
     """The forward pass."""
-    time, batch = _axes(operands)
-    dtype = operands.linears[0].weights.dtype
-
-    def array(*shape: int, dtype: Any = dtype) -> jax.ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct((groups, *shape), dtype)
-
-    def spikes(neurons: int, capacity: int | None) -> Any:
-        if capacity is None:
-            return array(time, batch, neurons)
-        lists = (array(time, batch, capacity, dtype=id_dtype(neurons)), array(time, batch, capacity))
-        return Lists(*lists, *(array(time, batch, dtype=jnp.int32) for _ in range(2)))  # pyright: ignore
-
-    widths = [linear.weights.shape[-1] for linear in operands.linears]
-    layers = list(zip(widths, switches.layers, strict=True))
-    outputs = widths[-1] if operands.readout is None else operands.readout.linear.weights.shape[-1]
-    results: Any = (
-        array(time, batch, outputs),
-        tuple(array(batch, neurons, dtype=sum_dtype(dtype)) for neurons in widths),
-        tuple(array(batch, dtype=jnp.int32) for _ in layers),
-        tuple(spikes(neurons, own.capacity) if own.records_spikes else None for neurons, own in layers),
-        jax.tree.map(lambda first: array(*first.shape[1:], dtype=first.dtype), operands.first),
-        None if operands.readout is None else array(batch, outputs, dtype=sum_dtype(dtype)),
-    )
-    kept = _record_shapes(operands, switches, groups) if switches.keeps_record else None
-    shapes, tree = jax.tree.flatten((Results(*results), kept))
     attributes = {**_attributes(operands, switches), "records": switches.keeps_record}
-    return jax.tree.unflatten(
-        tree, _targets.call("snnjax_lif_network", _leaves(operands), shapes, **attributes)
-    )
-
-
-def _record_shapes(operands: Operands, switches: Switches, groups: int) -> Record:
-    """What the forward pass leaves for the backward pass."""
-    dtype = operands.linears[0].weights.dtype
-
-    def array(width: int, dtype: Any) -> Any:
-        return jax.ShapeDtypeStruct((groups, *_axes(operands), width), dtype)
-
-    def bits(width: int) -> Any:
-        return array(-(-width // 8), jnp.uint8)
-
-    def record(linear: Linear, constants: LayerConstants, layer: LayerSwitches) -> LayerRecord:
-        neurons = linear.weights.shape[-1]
-        states = array(neurons, sum_dtype(dtype))
-        is_distance = dtype == jnp.bfloat16 and constants.second_state is None  # see `recorded_membranes`
-        return LayerRecord(
-            v=array(neurons, dtype) if is_distance else states,
-            w=states if layer.records_w else None,
-            current=states if layer.records_current else None,
-            spikes=bits(neurons),
-            listed=None if layer.capacity is None else bits(neurons),
-        )
-
-    inputs: Any = None
-    if not isinstance(operands.inputs, tuple):
-        is_binary = jax.ShapeDtypeStruct((groups, *_axes(operands)), jnp.bool_)
-        inputs = InputRecord(bits(operands.inputs.shape[-1]), cast(Any, is_binary))
-    layers = zip(operands.linears, operands.constants, switches.layers, strict=True)
-    return Record(inputs, tuple(record(*each) for each in layers))
+    return _targets.call("snnjax_lif_network", _leaves(operands), results, **attributes)
 
 
 def _backward_leaves(arguments: BackwardArguments, switches: Switches, needs: Needs) -> list[Array]:
@@ -169,10 +101,10 @@ def _backward_leaves(arguments: BackwardArguments, switches: Switches, needs: Ne
     return leaves if g.last_readout is None else [*leaves, g.last_readout]
 
 
-def _call_backward(arguments: BackwardArguments, static: tuple[Switches, Needs], groups: int) -> Operands:
+def _call_backward(arguments: BackwardArguments, static: tuple[Switches, Needs], results: Any) -> list[Array]:
     """The backward pass: the cotangents that are needed, and zeros in the place of the others."""
     switches, needs = static
-    operands = arguments.operands
+    operands, groups = arguments.operands, results[0].shape[0]
     needed = jax.tree.unflatten(jax.tree.structure(operands), needs.operands)
     wanted: list[bool] = []
     shapes: list[jax.ShapeDtypeStruct] = []
@@ -196,8 +128,8 @@ def _call_backward(arguments: BackwardArguments, static: tuple[Switches, Needs],
         "has_g_counts": needs.counts,
         "needs": np.array(wanted, np.int64),
     }
-    results = _targets.call("snnjax_lif_network_backward", leaves, shapes, **attributes)
-    return _as_operands(operands, places, results, groups)
+    yielded = _targets.call("snnjax_lif_network_backward", leaves, shapes, **attributes)
+    return jax.tree.leaves(_as_operands(operands, places, yielded, groups))
 
 
 def _places(operands: Operands, needed: Operands, want: Any, place: Any) -> list[int | None]:

@@ -7,7 +7,7 @@ from jaxtyping import Array
 
 from snnjax import _dispatch, _targets
 from snnjax._types import RESET_TIMES, RESETS
-from snnjax.ops._kernel_operands import obstacle_of, result_like, surrogate_attributes
+from snnjax.ops._kernel_operands import obstacle_of, surrogate_attributes
 
 
 def _attributes(convention: Any) -> dict[str, Any]:
@@ -21,17 +21,14 @@ def _attributes(convention: Any) -> dict[str, Any]:
     }
 
 
-def _call(operands: tuple[Array, ...], convention: Any, groups: int) -> list[Array]:
-    results = [result_like(groups, operands[0])] * 2
+def _call(operands: tuple[Array, ...], convention: Any, results: Any) -> list[Array]:
     return _targets.call("snnjax_lif_step", operands, results, **_attributes(convention))
 
 
 def _call_backward(
-    operands: tuple[tuple[Array, ...], tuple[Array, Array]], convention: Any, groups: int
+    operands: tuple[tuple[Array, ...], tuple[Array, Array]], convention: Any, results: Any
 ) -> list[Array]:
-    inputs, cotangents = operands
-    results = [result_like(groups, operand) for operand in inputs]
-    leaves = (*inputs, *cotangents)
+    leaves = (*operands[0], *operands[1])
     return _targets.call("snnjax_lif_step_backward", leaves, results, **_attributes(convention))
 
 

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from snnjax import _dispatch
+from snnjax import _dispatch, _targets
 from snnjax._check import check, check_float_array, check_integer
 from snnjax._types import id_dtype, wide
-from snnjax.ops._select_spikes_kernel import BACKWARD_KERNEL, KERNEL
+from snnjax.ops._kernel_operands import obstacle_of, surrogate_attributes
 from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
 from snnjax.surrogates import Surrogate, as_surrogate
 
@@ -189,6 +189,23 @@ def _backward(operands: tuple[Array, ...], selection: Selection) -> tuple[Array,
     return g_v.astype(v.dtype), g_threshold.astype(threshold.dtype)
 
 
+def _call(operands: tuple[Array, ...], _: Selection, results: Any) -> list[Array]:
+    return _targets.call("snnjax_select_spikes", operands, results)
+
+
+def _call_backward(operands: tuple[Array, ...], selection: Selection, results: Any) -> list[Array]:
+    attributes = surrogate_attributes(selection.surrogate)
+    return _targets.call("snnjax_select_spikes_backward", operands, results, **attributes)
+
+
+def _obstacle(shapes: tuple[Any, ...], selection: Selection) -> str | None:
+    return obstacle_of("membranes", shapes[0], selection.surrogate)
+
+
+_KERNEL = _dispatch.Kernel(_call, _obstacle)
+_BACKWARD_KERNEL = _dispatch.Kernel(_call_backward, _obstacle)
+
+
 def _axes(operands: tuple[Array, ...]) -> tuple[int, ...]:
     return tuple(0 if o.ndim == 2 else _dispatch.SHARED for o in operands)
 
@@ -204,7 +221,7 @@ def _select_spikes(
         _axes(operands),
         (0,) * 4,
         selection,
-        kernel=KERNEL,
+        kernel=_KERNEL,
         implementation=implementation,
     )
 
@@ -228,7 +245,7 @@ def _bwd(
         _axes(operands),
         (0, _axes((threshold,))[0]),
         selection,
-        kernel=BACKWARD_KERNEL,
+        kernel=_BACKWARD_KERNEL,
         implementation=implementation,
     )
     return ((g_v, g_threshold, jnp.zeros_like(second)),)

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from snnjax import _dispatch, _targets
 from snnjax._check import check, check_float_array
 from snnjax._types import sum_dtype, wide
-from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle, result
+from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter
 
 # Up to this many rows, and this share of neurons listed, gathering rows of the weights beats a dense product in jnp:
@@ -148,27 +148,24 @@ def _weights_backward(operands: tuple[Array, Array, Array], num_neurons: int) ->
     return (d_weights.astype(g.dtype),)
 
 
-def _call(operands: tuple[Array, Array, Array], _: tuple[()], groups: int) -> list[Array]:
+def _call(operands: tuple[Array, Array, Array], _: tuple[()], results: Any) -> list[Array]:
     ids, values, weights = operands
     leaves = as_kernel_ids(ids, weights.shape[1]), values, weights
-    out = result(groups, ids.shape[1], weights.shape[-1], dtype=weights.dtype)
-    return _targets.call("snnjax_spike_matmul", leaves, [out])
+    return _targets.call("snnjax_spike_matmul", leaves, results)
 
 
-def _call_values_backward(operands: tuple[Array, Array, Array], _: tuple[()], groups: int) -> list[Array]:
+def _call_values_backward(operands: tuple[Array, Array, Array], _: tuple[()], results: Any) -> list[Array]:
     ids, weights, g = operands
     leaves = as_kernel_ids(ids, weights.shape[1]), weights, g
-    d_values = result(groups, *ids.shape[1:], dtype=g.dtype)
-    return _targets.call("snnjax_spike_matmul_values_backward", leaves, [d_values])
+    return _targets.call("snnjax_spike_matmul_values_backward", leaves, results)
 
 
 def _call_weights_backward(
-    operands: tuple[Array, Array, Array], num_neurons: int, groups: int
+    operands: tuple[Array, Array, Array], num_neurons: int, results: Any
 ) -> list[Array]:
     ids, values, g = operands
     leaves = as_kernel_ids(ids, num_neurons), values, g
-    d_weights = result(groups, num_neurons, g.shape[-1], dtype=g.dtype)
-    return _targets.call("snnjax_spike_matmul_weights_backward", leaves, [d_weights])
+    return _targets.call("snnjax_spike_matmul_weights_backward", leaves, results)
 
 
 def _obstacle(shapes: tuple[Any, Any, Any], _: Any) -> str | None:
