@@ -1,13 +1,11 @@
 // The cross-entropy of a read-out over time, with its gradient: snnjax.losses.cross_entropy_sum and _max, and the
 // mean.
+#include "conventions.hpp"
 #include "fields.hpp"
 #include "numbers.hpp"
 #include "workers.hpp"
 
 namespace snnjax {
-
-// How the steps of a sequence make the logit of a class.
-enum Pooling : unsigned char { SumOverTime, MeanOverTime, MaxOverTime };
 
 // loss[b] = -log softmax(z[b])[label[b]] / batch, z[b, c] the pooled outputs of the steps before lengths[b]. Workers
 // share samples. A label out of range makes its loss and gradient NaN, as in snnjax.losses.

@@ -1,11 +1,10 @@
 // lif_step: one step of dense leaky integrate-and-fire neurons, with all conventions of snnjax.ops.lif_step.
+#include "conventions.hpp"
 #include "fields.hpp"
 #include "neuron.hpp"
 #include "workers.hpp"
 
 namespace snnjax {
-
-enum ResetTime : unsigned char { BeforeDecay, AfterDecay, Immediate };
 
 // x rounded as a T would hold it.
 template <class T>

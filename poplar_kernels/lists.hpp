@@ -1,23 +1,10 @@
-// The record of one spike list: a header of four entries, then the ids. One contiguous region, so that a list is one
-// message of an exchange.
-//
-//   [0] spikes kept
-//   [1] listed: spikes kept and gradient-only ids kept
-//   [2] true spikes, before the cap
-//   [3] 0
-//   [4, 4 + capacity) ids: spikes ascending, then gradient-only ids ascending, then pads (the number of neurons)
-//   up to `stride`, a multiple of 4: pads
-//
-// Id is unsigned short up to 65,535 neurons, else int (as in snnjax.SparseSpikes).
+// The spike lists that vertices read (their record: conventions.hpp).
 #pragma once
 
+#include "conventions.hpp"
 #include "workers.hpp"
 
 namespace snnjax {
-
-constexpr unsigned kListHeader = 4;
-
-constexpr unsigned listStride(unsigned capacity) { return kListHeader + roundUp(capacity, 4); }
 
 // Nothing in a record is trusted: counts beyond the capacity are cut, ids out of range name no row.
 template <class Id>
@@ -25,9 +12,9 @@ struct List {
   const Id* record;
   unsigned capacity;
 
-  unsigned spikes() const { return smaller(static_cast<unsigned>(record[0]), listed()); }
-  unsigned listed() const { return smaller(static_cast<unsigned>(record[1]), capacity); }
-  unsigned trueSpikes() const { return static_cast<unsigned>(record[2]); }
+  unsigned spikes() const { return smaller(static_cast<unsigned>(record[kKept]), listed()); }
+  unsigned listed() const { return smaller(static_cast<unsigned>(record[kListed]), capacity); }
+  unsigned trueSpikes() const { return static_cast<unsigned>(record[kTrueSpikes]); }
   const Id* ids() const { return record + kListHeader; }
 };
 

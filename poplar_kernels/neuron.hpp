@@ -1,12 +1,10 @@
 // The equations of leaky integrate-and-fire neurons, forward and backward, for one neuron or two neighbours (N).
 #pragma once
 
+#include "conventions.hpp"
 #include "surrogates.hpp"
 
 namespace snnjax {
-
-// Numbered as snnjax.ops.lif_step.RESETS.
-enum Reset : unsigned char { Subtract, Zero, None };
 
 // u: the membrane after the reset by its own spikes.
 template <class N>

@@ -1,12 +1,10 @@
-// Surrogate derivatives of the spike, ds/dv at x = v - threshold: those of snnjax/surrogates.py, numbered in its
-// order.
+// Surrogate derivatives of the spike, ds/dv at x = v - threshold: those of snnjax/surrogates.py.
 #pragma once
 
+#include "conventions.hpp"
 #include "numbers.hpp"
 
 namespace snnjax {
-
-enum Surrogate : unsigned char { SuperSpike, Arctan, Triangle, Gaussian, Sigmoid, Boxcar, StraightThrough };
 
 template <class N>
 inline N sigmoidOf(N x) {

@@ -44,8 +44,9 @@ class Kernel(NamedTuple):
 
     # (operands, static, the shapes and dtypes of the reference's results) -> results
     call: Callable[[Any, Any, Sequence[jax.ShapeDtypeStruct]], Sequence[Any]]
-    # (shapes, static) -> what the kernel cannot take, for instance "float64 weights", or None
-    obstacle: Callable[[Any, Any], str | None]
+    # (shapes, static) -> what the CPU kernel cannot take, for instance "float64 weights", or None. None in its place:
+    # there is no CPU kernel, and the call is for the codelets of a device alone.
+    obstacle: Callable[[Any, Any], str | None] | None
     # (shapes, static) -> whether it is faster than the reference
     pays: Callable[[Any, Any], bool] = lambda shapes, static: True
 
@@ -98,11 +99,12 @@ def _check_implementation(target: str, implementation: str | None, kernel: Kerne
     check_choice(op, argument, implementation, IMPLEMENTATIONS)
     if implementation != "cpu":
         return
+    has_kernel = kernel is not None and kernel.obstacle is not None
     expected, way_out = (
         "be None or 'reference' where there is no CPU kernel",
         "Leave it None to have the reference",
     )
-    check(kernel is not None, op, argument, expected, "'cpu'", way_out)
+    check(has_kernel, op, argument, expected, "'cpu'", way_out)
     sentence = _targets.missing()
     if sentence is not None:
         fail(op, argument, "be None or 'reference' without the compiled kernels", "'cpu'", sentence)
@@ -112,6 +114,8 @@ def _takes_kernel(
     avals: Sequence[Any], target: str, kernel: Kernel, tree: Any, static: Any, forced: bool, **_: Any
 ) -> bool:
     """Whether the kernel is the one to evaluate operands of these shapes on the CPU."""
+    if kernel.obstacle is None:
+        return False
     shapes = jax.tree.unflatten(tree, avals)
     obstacle = kernel.obstacle(shapes, static)
     if forced:

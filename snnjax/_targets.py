@@ -21,8 +21,6 @@ TARGETS = (
     "snnjax_spike_matmul_weights_backward",
     "snnjax_select_spikes",
     "snnjax_select_spikes_backward",
-    "snnjax_lif_step",
-    "snnjax_lif_step_backward",
     "snnjax_lif_network",
     "snnjax_lif_network_backward",
 )

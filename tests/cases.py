@@ -158,7 +158,6 @@ OPS = (
         relaxed=functools.partial(snnjax.lif_step, surrogate=SMOOTH, detach_reset=False),
         tolerance=0.0,
         reason=EXACT,
-        has_kernel=True,
     ),
     Case(
         name="select_spikes",

@@ -279,9 +279,12 @@ def test_implementation_that_cannot_be_had_raises_while_tracing(
     assert str(error.value) == f"test_marked: `implementation` must {text}"
 
 
-def test_op_without_a_kernel_says_so(library: Any) -> None:
+@pytest.mark.parametrize("kernel", [None, Kernel(lambda *_: None, obstacle=None)], ids=["none", "device"])
+def test_op_without_a_kernel_says_so(library: Any, kernel: Kernel | None) -> None:
+    arguments = "snnjax_product", scaled_product, (X, W), (0, SHARED), (0,), 2.0
+    np.testing.assert_array_equal(evaluate(*arguments, kernel=kernel)[0], 2 * X @ W)
     with pytest.raises(ValueError) as error:
-        evaluate("snnjax_product", scaled_product, (X, W), (0, SHARED), (0,), 2.0, implementation="cpu")
+        evaluate(*arguments, kernel=kernel, implementation="cpu")
     assert str(error.value) == (
         "product: `implementation` must be None or 'reference' where there is no CPU kernel, got 'cpu'. "
         "Leave it None to have the reference."

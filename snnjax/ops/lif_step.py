@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from snnjax import _dispatch
+from snnjax import _dispatch, _targets
 from snnjax._check import check, check_choice, check_float_array, check_shape
 from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, sum_dtype, wide
-from snnjax.ops._lif_step_kernel import BACKWARD_KERNEL, KERNEL
+from snnjax.ops._kernel_operands import surrogate_attributes
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, as_surrogate
 
@@ -68,7 +68,8 @@ def lif_step(
         gain: scalar or ``[neurons]``; None is ``1 - decay``.
         surrogate: stands for ``ds/dv``.
         detach_reset: no gradient through ``s'`` in the reset; the threshold it subtracts keeps its gradient.
-        implementation: None chooses; "reference" takes the jnp reference, and "cpu" the compiled kernel or raises.
+        implementation: None or "reference"; "cpu" raises, for there is no compiled kernel: XLA fuses the few operations
+            of a step with each other and with their surroundings, which no kernel of ours was faster than.
 
     Returns:
         The new membrane in the dtype of `v`, and the spikes (0 or 1) in that of `current`.
@@ -178,6 +179,29 @@ def _backward(
     return jax.vjp(lambda *arrays: _definition(arrays, convention), *inputs)[1](cotangents)
 
 
+def _attributes(convention: LIFConvention) -> dict[str, Any]:
+    """The switches as the device knows them (see poplar_kernels/conventions.hpp)."""
+    return {
+        **surrogate_attributes(convention.surrogate),
+        "reset": np.int64(RESETS.index(convention.reset)),
+        "detach_reset": convention.detach_reset,
+        "reset_time": np.int64(RESET_TIMES.index(convention.reset_time)),
+        "takes_old_spikes": convention.spike_from == "old",
+        "inclusive": convention.inclusive,
+    }
+
+
+def _call(operands: tuple[Array, ...], convention: LIFConvention, results: Any) -> list[Array]:
+    return _targets.call("snnjax_lif_step", operands, results, **_attributes(convention))
+
+
+def _call_backward(
+    operands: tuple[tuple[Array, ...], tuple[Array, Array]], convention: LIFConvention, results: Any
+) -> list[Array]:
+    leaves = (*operands[0], *operands[1])
+    return _targets.call("snnjax_lif_step_backward", leaves, results, **_attributes(convention))
+
+
 _AXES = (0, 0, _dispatch.SHARED, _dispatch.SHARED, _dispatch.SHARED)
 
 
@@ -192,7 +216,7 @@ def _lif_step(
         _AXES,
         (0, 0),
         convention,
-        kernel=KERNEL,
+        kernel=_dispatch.Kernel(_call, obstacle=None),
         implementation=implementation,
     )
 
@@ -217,7 +241,7 @@ def _bwd(
         (_AXES, (0, 0)),
         _AXES,
         convention,
-        kernel=BACKWARD_KERNEL,
+        kernel=_dispatch.Kernel(_call_backward, obstacle=None),
         implementation=implementation,
     )
     return (d_operands,)

@@ -9,9 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax import SparseSpikes, lif_step, select_spikes, spike_matmul
+from snnjax import SparseSpikes, select_spikes, spike_matmul
 from snnjax._targets import TARGETS
-from snnjax._types import RESET_TIMES, RESETS
 from tests.fuzz import calls, values
 from tests.ops.common import with_gradient
 from tests.ops.random_networks import arguments, random_form, runner
@@ -46,15 +45,6 @@ def single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[A
     """The other ops in all their forms, on arrays of this size."""
     ones, rows = jnp.ones(width), jnp.ones((batch, width))
     found: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
-    for number, reset_time in enumerate(RESET_TIMES):
-        source = "new" if reset_time == "immediate" else ("old", "new")[number % 2]
-        options = {
-            "reset": RESETS[number],
-            "reset_time": reset_time,
-            "spike_from": source,
-            "implementation": "cpu",
-        }
-        found.append((lambda *a, o=options: lif_step(*a, **o), (rows, rows, ones, 1.0, ones)))
     for capacity, threshold in ((0, 1.0), (4, ones), (width, rows)):
         options = {"capacity": capacity, "implementation": "cpu"}
         found.append((lambda *a, o=options: select_spikes(*a, **o), (rows, threshold, 0.5)))

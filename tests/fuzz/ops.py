@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax import SparseSpikes, lif_step, select_spikes, spike_matmul
+from snnjax import SparseSpikes, select_spikes, spike_matmul
 from tests.fuzz import values
 from tests.ops.common import assert_same, jit, with_gradient
 from tests.ops.random_networks import LIST_INPUTS, Form, arguments, random_form, runner
@@ -30,7 +30,7 @@ class Subject(NamedTuple):
 
 
 def subjects(num_networks: int) -> list[Subject]:
-    return [*(_network(number) for number in range(num_networks)), *_products(), *_selections(), *_steps()]
+    return [*(_network(number) for number in range(num_networks)), *_products(), *_selections()]
 
 
 def _network(number: int) -> Subject:
@@ -78,23 +78,6 @@ def _selections() -> list[Subject]:
             functools.partial(make, neurons=neurons),
         )
         for capacity, neurons in ((0, 65), (7, 130), (1000, 20), (5, 0))
-    ]
-
-
-def _steps() -> list[Subject]:
-    def make(rng: np.random.Generator) -> tuple[Any, ...]:
-        rows, row = (3, 70), (70,)
-        return tuple(
-            jnp.asarray(values.array(rng, "plain", s, "float32")) for s in (rows, rows, row, row, ())
-        )
-
-    def run(implementation: str, *given: Any, reset_time: str) -> Any:
-        return lif_step(*given, implementation=implementation, reset_time=reset_time)
-
-    # The reference subtracts threshold * 0: NaN for an infinite one, unless XLA turns the product into a choice.
-    times = ("before_decay", "after_decay", "immediate")
-    return [
-        Subject(f"lif_step {time}", functools.partial(run, reset_time=time), make, (3,)) for time in times
     ]
 
 

@@ -110,6 +110,11 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
         "lif_step: `spike_from` must be 'new' where reset_time is 'immediate', got 'old'. "
         "Use reset_time='after_decay' with the old membrane's spikes.",
     ),
+    (
+        lambda: lif_step(V, V, 0.5, 1.0, implementation="cpu"),
+        "lif_step: `implementation` must be None or 'reference' where there is no CPU kernel, got 'cpu'. "
+        "Leave it None to have the reference.",
+    ),
     *(
         (
             call,

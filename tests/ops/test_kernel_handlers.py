@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from snnjax import select_spikes
 from snnjax._targets import TARGETS
 from tests.fuzz.calls import Array, Call, calls_of, execute
 from tests.fuzz.handlers import single_ops
@@ -107,12 +108,13 @@ def test_result_that_groups_share_is_refused() -> None:
         assert is_house_form(refusal(with_shape(call, "results", place, (1, *shape[1:])))), place
 
 
-@pytest.mark.parametrize("constant", [2, 3, 4])
-def test_gradient_of_a_constant_has_the_form_of_the_constant(constant: int) -> None:
-    """A constant of each row is none; and a result of that form would be left unwritten but for its first row."""
-    call = valid_calls()["snnjax_lif_step_backward"][0]
-    rows, neurons = call.operands[0][0][1:]
-    for shape in ((1, rows, neurons), (1, 1), (1, neurons)):
-        if shape != call.results[constant][0]:
-            said = refusal(with_shape(call, "results", constant, shape))
-            assert said.startswith("INVALID_ARGUMENT: lif_step: `g_"), (shape, said)
+@pytest.mark.parametrize("threshold", [(), (5,), (3, 5)], ids=["one", "neurons", "rows"])
+def test_gradient_of_a_threshold_has_the_form_of_the_threshold(threshold: tuple[int, ...]) -> None:
+    """A result of another form would be left unwritten in part."""
+    select = functools.partial(select_spikes, capacity=2, implementation="cpu")
+    given = jnp.ones((3, 5)), jnp.ones(threshold), 0.5
+    (call,) = (each for each in calls_of(with_gradient(select), *given) if "backward" in each.target)
+    for shape in ((1, 3, 5), (1, 1), (1, 5)):
+        if shape != call.results[1][0]:
+            said = refusal(with_shape(call, "results", 1, shape))
+            assert said.startswith("INVALID_ARGUMENT: select_spikes: `g_threshold`"), (shape, said)

@@ -10,9 +10,6 @@
 
 namespace snnjax::builders {
 
-// Numbered as snnjax.ops.lif_step.RESET_TIMES.
-enum class ResetTime : unsigned char { BeforeDecay, AfterDecay, Immediate };
-
 struct LifStepOptions {
   unsigned rows = 0;
   unsigned neurons = 0;

@@ -180,8 +180,6 @@ unsigned NetworkPlan::listDelay(std::size_t l) const {
   return l < layers.size() ? layers[l].backward_delay : layers[l - 1].backward_delay - 1;
 }
 
-unsigned listStride(unsigned capacity) { return kListHeader + (capacity + 3) / 4 * 4; }
-
 NetworkPlan planNetwork(const NetworkOptions& options, unsigned num_tiles, std::size_t bytes_per_tile) {
   checkOptions(options, num_tiles);
   NetworkPlan plan;

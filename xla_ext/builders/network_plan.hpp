@@ -7,13 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "../../poplar_kernels/conventions.hpp"
 #include "tiles_of_layers.hpp"
 
 namespace snnjax::builders {
-
-// Numbered as snnjax.ops.lif_step.RESETS and as the forms of snnjax/surrogates.py; the codelets take the numbers.
-enum class Reset : unsigned char { Subtract, Zero, None };
-enum class Surrogate : unsigned char { SuperSpike, Arctan, Triangle, Gaussian, Sigmoid, Boxcar, StraightThrough };
 
 // What the first layer reads: lists of spikes of value 1, lists of events with values, or a value of every input.
 enum class Inputs : unsigned char { Spikes, Events, Dense };
@@ -118,14 +115,6 @@ struct NetworkPlan {
   bool keepsMembranes(std::size_t layer) const { return options.keeps_record || layer + 1 == layers.size(); }
   unsigned membraneRows(std::size_t layer) const { return keepsMembranes(layer) ? options.num_steps + 1 : 1; }
 };
-
-// As in poplar_kernels/lists.hpp: entries before the ids, and what two of them hold.
-constexpr unsigned kListHeader = 4;
-constexpr unsigned kListed = 1;
-constexpr unsigned kTrueSpikes = 2;
-constexpr unsigned kMaxShortNeurons = 65535;  // with uint16 ids
-
-unsigned listStride(unsigned capacity);
 
 NetworkPlan planNetwork(const NetworkOptions& options, unsigned num_tiles, std::size_t bytes_per_tile);
 

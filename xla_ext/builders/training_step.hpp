@@ -10,11 +10,8 @@
 
 namespace snnjax::builders {
 
-// How the steps of a sequence make the logit of a class; the codelet takes the number.
-enum class Pooling : unsigned char { Sum, Mean, Max };
-
 struct TrainingOptions {
-  Pooling pooling = Pooling::Mean;
+  Pooling pooling = Pooling::MeanOverTime;
   float beta1 = 0.9F;  // as optax.adam
   float beta2 = 0.999F;
   float epsilon = 1e-8F;

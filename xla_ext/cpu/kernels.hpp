@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "../../poplar_kernels/conventions.hpp"
+
 namespace snnjax {
 
 using Index = std::int64_t;
@@ -39,20 +41,8 @@ inline Index countBits(std::uint64_t bits) {
 // Listing writes whole vectors, which may reach so far behind the last entry.
 inline constexpr Index kListSlack = 64;
 
-enum class Reset : std::int32_t { kSubtract = 0, kZero = 1, kNone = 2 };
-
-enum class SurrogateKind : std::int32_t {
-  kSuperspike = 0,
-  kArctan = 1,
-  kTriangle = 2,
-  kGaussian = 3,
-  kSigmoid = 4,
-  kBoxcar = 5,
-  kStraightThrough = 6,
-};
-
-struct Surrogate {
-  SurrogateKind kind;
+struct SurrogateForm {
+  Surrogate kind;
   float slope;
 };
 
@@ -121,7 +111,7 @@ struct StepBackward {
   NeuronConstants constants;
   Reset reset;
   bool detach_reset;
-  Surrogate surrogate;
+  SurrogateForm surrogate;
   Index step;
   const std::int32_t* ends;
   Rows<const float> g_spikes;        // of the listed spikes
@@ -200,7 +190,7 @@ struct Kernels {
   void (*stepForward)(const StepForward& step);
   void (*stepBackward)(const StepBackward& step);
   // out = surrogate.derivative(x), any number of elements.
-  void (*derivative)(Surrogate surrogate, const float* x, Index count, float* out);
+  void (*derivative)(SurrogateForm surrogate, const float* x, Index count, float* out);
 };
 
 // The kernels for the best instruction set of this machine.

@@ -135,7 +135,7 @@ struct Layer {
   LayerConstants constants;
   Reset reset;
   bool detach_reset;
-  Surrogate surrogate;
+  SurrogateForm surrogate;
   Index capacity;  // -1: every neuron is listed
 
   Index neurons() const { return weights.outputs; }

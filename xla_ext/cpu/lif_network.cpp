@@ -33,7 +33,7 @@ NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
         .is_recurrent = numbers[i + 1] != 0,
         .reset = static_cast<Reset>(std::clamp<std::int64_t>(numbers[i + 2], 0, 2)),
         .detach_reset = numbers[i + 3] != 0,
-        .surrogate = static_cast<SurrogateKind>(std::clamp<std::int64_t>(numbers[i + 4], 0, 6)),
+        .surrogate = static_cast<Surrogate>(std::clamp<std::int64_t>(numbers[i + 4], 0, 6)),
         .capacity = std::max<Index>(numbers[i + 5], -1),
         // Without its decay there is no second state, whatever else is said of it.
         .second_state = (numbers[i + 6] & 1) != 0 ? numbers[i + 6] : 0,
@@ -146,9 +146,9 @@ Layer Network::readout(Index group) const {
       .weights = {readout_.weights.numbers(group), readout_.inputs, readout_.neurons},
       .recurrent = {},
       .constants = constants(readout_, group),
-      .reset = Reset::kNone,
+      .reset = Reset::None,
       .detach_reset = true,
-      .surrogate = {SurrogateKind::kStraightThrough, 1.0F},
+      .surrogate = {Surrogate::StraightThrough, 1.0F},
       .capacity = -1,
   };
 }

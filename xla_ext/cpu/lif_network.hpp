@@ -12,7 +12,7 @@ struct LayerFields {
   bool has_bias, is_recurrent;
   Reset reset;
   bool detach_reset;
-  SurrogateKind surrogate;
+  Surrogate surrogate;
   Index capacity;             // -1: none
   std::int64_t second_state;  // a bit for each constant of a second state that is there, by `Coupling`; 0: none
   bool records_w, records_current, records_spikes;

@@ -13,10 +13,6 @@ class OperandRows {
   static OperandRows any(Arrays& arrays, const char* name, Index rows, Index neurons, const Arrays::Types& types) {
     return {arrays, name, arrays.nextLength(1) >= 0 ? Form::kPerRow : formOfConstant(arrays), rows, neurons, types};
   }
-  // one for all rows, [1] or [neurons];
-  static OperandRows constant(Arrays& arrays, const char* name, Index neurons, const Arrays::Types& types) {
-    return {arrays, name, formOfConstant(arrays), 0, neurons, types};
-  }
   // [rows, neurons];
   static OperandRows whole(Arrays& arrays, const char* name, Index rows, Index neurons, const Arrays::Types& types) {
     return {arrays, name, Form::kPerRow, rows, neurons, types};
@@ -76,18 +72,9 @@ class OperandRows {
   Array array_;
 };
 
-template <typename T>
-T attributeOf(const char* op, ffi::Dictionary attributes, const char* name) {
-  const auto value = attributes.get<T>(name);
-  if (value.has_error()) {
-    throw Misfit(std::string(op) + ": `" + name + "` must be given, got nothing. Call it through snnjax.");
-  }
-  return *value;
-}
-
 // A surrogate as attributes name it; a number that names none is the nearest that does.
-inline Surrogate surrogateOf(std::int64_t kind, float slope) {
-  return {static_cast<SurrogateKind>(std::clamp<std::int64_t>(kind, 0, 6)), slope};
+inline SurrogateForm surrogateOf(std::int64_t kind, float slope) {
+  return {static_cast<Surrogate>(std::clamp<std::int64_t>(kind, 0, 6)), slope};
 }
 
 }  // namespace snnjax

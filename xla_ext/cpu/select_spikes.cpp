@@ -66,7 +66,7 @@ class Forward {
 
 class Backward {
  public:
-  Backward(Arrays& operands, Arrays& results, Surrogate surrogate)
+  Backward(Arrays& operands, Arrays& results, SurrogateForm surrogate)
       : rows_(operands.nextLength(0)),
         neurons_(operands.nextLength(1)),
         surrogate_(surrogate),
@@ -127,7 +127,7 @@ class Backward {
   }
 
   Index rows_, neurons_;
-  Surrogate surrogate_;
+  SurrogateForm surrogate_;
   OperandRows v_, threshold_;
   Index capacity_;
   Array ids_, g_;

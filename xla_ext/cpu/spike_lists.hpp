@@ -7,14 +7,14 @@
 namespace snnjax {
 
 // uint16 where the id of an unused slot, `neurons`, fits into it: as in snnjax/sparse_spikes.py.
-inline ffi::DataType idType(Index neurons) { return neurons <= 65535 ? ffi::U16 : ffi::S32; }
+inline ffi::DataType idType(Index neurons) { return neurons <= kMaxShortNeurons ? ffi::U16 : ffi::S32; }
 
 struct IdArray {
   void* data;
   Index neurons;
 
   void set(Index place, Index id) const {
-    if (neurons <= 65535) {
+    if (neurons <= kMaxShortNeurons) {
       static_cast<std::uint16_t*>(data)[place] = static_cast<std::uint16_t>(id);
     } else {
       static_cast<std::int32_t*>(data)[place] = static_cast<std::int32_t>(id);

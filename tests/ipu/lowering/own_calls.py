@@ -1,12 +1,17 @@
-"""The library's own ops in an interpreted plan: the CPU's handlers, called with the attributes that the plan holds."""
+"""The library's own ops in an interpreted plan, called with the attributes that the plan holds.
 
+The CPU's handlers, and the reference of `lif_step`, which has none.
+"""
+
+import functools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax import _targets
+from snnjax import Surrogate, _targets, lif_step
+from snnjax._types import RESET_TIMES, RESETS, SURROGATES
 from snnjax.ipu.lowering._types import numpy_dtype
 
 
@@ -35,7 +40,29 @@ def call(target: str, arrays: list[np.ndarray], types: list[Any], attributes: li
     return [np.asarray(array) for array in called]
 
 
+def step(is_backward: bool, arrays: list[np.ndarray], attributes: list[str]) -> list[np.ndarray]:
+    """What `lif_step` yields, or its backward pass: all arrays have a leading groups axis of length 1."""
+    given: dict[str, Any] = dict(map(attribute, attributes))
+    options = {
+        "surrogate": Surrogate(SURROGATES[given["surrogate"]], float(given["slope"])),
+        "reset": RESETS[given["reset"]],
+        "detach_reset": given["detach_reset"],
+        "reset_time": RESET_TIMES[given["reset_time"]],
+        "spike_from": "old" if given["takes_old_spikes"] else "new",
+        "inclusive": given["inclusive"],
+        "implementation": "reference",
+    }
+    inputs = [array[0] for array in arrays[:5]]
+    with jax.default_device(jax.devices("cpu")[0]):
+        results, pull_back = jax.vjp(functools.partial(lif_step, **options), *inputs)
+        results = pull_back(tuple(array[0] for array in arrays[5:])) if is_backward else results
+    return [np.asarray(result)[None] for result in results]
+
+
 CALLS = {
     target: (lambda arrays, types, attributes, target=target: call(target, arrays, types, attributes))
     for target in _targets.TARGETS
+} | {
+    "snnjax_lif_step": lambda arrays, types, attributes: step(False, arrays, attributes),
+    "snnjax_lif_step_backward": lambda arrays, types, attributes: step(True, arrays, attributes),
 }

@@ -95,9 +95,9 @@ def test_thresholds_of_rows_are_the_reference():
 
 def test_the_kernel_by_name_is_refused():
     with pytest.raises(
-        ValueError, match=r"lif_step: `implementation` must be None or 'reference' on platform ipu, got"
+        ValueError, match=r"select_spikes: `implementation` must be None or 'reference' on platform ipu, got"
     ):
-        plan_of(lambda v: snnjax.lif_step(v, v, 0.9, 1.0, implementation="cpu"), V)
+        plan_of(lambda v: snnjax.select_spikes(v, 1.0, 0.9, capacity=2, implementation="cpu"), V)
 
 
 def test_network_s_attributes_are_those_of_the_cpu():

@@ -13,7 +13,7 @@ namespace network_test {
 
 using snnjax::builders::Inputs;
 using snnjax::builders::NetworkOptions;
-using snnjax::builders::Reset;
+using snnjax::Reset;
 
 using Row = std::vector<float>;
 

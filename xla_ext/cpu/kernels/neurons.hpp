@@ -9,25 +9,25 @@
 namespace snnjax::SNNJAX_ISA {
 
 // A surrogate derivative at x = v - threshold; the equations are those of snnjax/surrogates.py.
-template <SurrogateKind kKind>
+template <Surrogate kKind>
 inline Floats slopeAt(Floats x, float slope) {
   constexpr float kHalfPi = 1.57079633F;
   const Floats one = splat(1.0F);
-  if constexpr (kKind == SurrogateKind::kSuperspike) {
+  if constexpr (kKind == Surrogate::SuperSpike) {
     const Floats base = one + slope * absolute(x);
     return one / (base * base);
-  } else if constexpr (kKind == SurrogateKind::kArctan) {
+  } else if constexpr (kKind == Surrogate::Arctan) {
     const Floats scaled = kHalfPi * slope * x;
     return one / (one + scaled * scaled);
-  } else if constexpr (kKind == SurrogateKind::kTriangle) {
+  } else if constexpr (kKind == Surrogate::Triangle) {
     return maximum(one - slope * absolute(x), select(notEqual(x, x), x, Floats{}));
-  } else if constexpr (kKind == SurrogateKind::kGaussian) {
+  } else if constexpr (kKind == Surrogate::Gaussian) {
     const Floats scaled = slope * x;
     return select(notEqual(x, x), x, exponential(-(scaled * scaled)));
-  } else if constexpr (kKind == SurrogateKind::kSigmoid) {
+  } else if constexpr (kKind == Surrogate::Sigmoid) {
     const Floats decayed = exponential(-slope * absolute(x));  // sigma(-|slope x|) = e / (1 + e)
     return select(notEqual(x, x), x, slope * decayed / ((one + decayed) * (one + decayed)));
-  } else if constexpr (kKind == SurrogateKind::kBoxcar) {
+  } else if constexpr (kKind == Surrogate::Boxcar) {
     return select(greater(splat(0.5F / slope), absolute(x)), splat(slope), Floats{});
   } else {
     return one;
@@ -37,8 +37,8 @@ inline Floats slopeAt(Floats x, float slope) {
 template <Reset kReset>
 inline Floats reset(Floats v, Floats threshold) {
   const Mask spiked = greater(v, threshold);
-  if constexpr (kReset == Reset::kSubtract) return select(spiked, v - threshold, v);
-  if constexpr (kReset == Reset::kZero) return select(spiked, Floats{}, v);
+  if constexpr (kReset == Reset::Subtract) return select(spiked, v - threshold, v);
+  if constexpr (kReset == Reset::Zero) return select(spiked, Floats{}, v);
   return v;
 }
 
@@ -209,9 +209,9 @@ inline void stepForwardWith(const StepForward& step) {
 template <bool kNear, bool kSecond>
 inline void stepForwardBy(const StepForward& step) {
   switch (step.reset) {
-    case Reset::kSubtract: return stepForwardWith<Reset::kSubtract, kNear, kSecond>(step);
-    case Reset::kZero: return stepForwardWith<Reset::kZero, kNear, kSecond>(step);
-    case Reset::kNone: return stepForwardWith<Reset::kNone, kNear, kSecond>(step);
+    case Reset::Subtract: return stepForwardWith<Reset::Subtract, kNear, kSecond>(step);
+    case Reset::Zero: return stepForwardWith<Reset::Zero, kNear, kSecond>(step);
+    case Reset::None: return stepForwardWith<Reset::None, kNear, kSecond>(step);
   }
 }
 
@@ -225,21 +225,21 @@ inline void stepForward(const StepForward& step) {
 }
 
 // The cotangent of v from that of u, the membrane behind the reset, and what of it reaches the threshold.
-template <SurrogateKind kKind>
+template <Surrogate kKind>
 inline Floats throughReset(const StepBackward& step, Floats g_u, Floats v, Floats threshold, Floats* g_threshold) {
   const Mask spiked = greater(v, threshold);
-  const Floats g_v = step.reset == Reset::kZero ? select(spiked, Floats{}, g_u) : g_u;
-  *g_threshold = step.reset == Reset::kSubtract ? select(spiked, -g_u, Floats{}) : Floats{};
-  if (step.detach_reset || step.reset == Reset::kNone) return g_v;
-  const Floats removed = step.reset == Reset::kZero ? v : threshold;
+  const Floats g_v = step.reset == Reset::Zero ? select(spiked, Floats{}, g_u) : g_u;
+  *g_threshold = step.reset == Reset::Subtract ? select(spiked, -g_u, Floats{}) : Floats{};
+  if (step.detach_reset || step.reset == Reset::None) return g_v;
+  const Floats removed = step.reset == Reset::Zero ? v : threshold;
   const Floats through = -g_u * removed * slopeAt<kKind>(v - threshold, step.surrogate.slope);
   *g_threshold -= through;
   return g_v + through;
 }
 
 inline Floats resetBy(Reset kind, Floats v, Floats threshold) {
-  if (kind == Reset::kSubtract) return reset<Reset::kSubtract>(v, threshold);
-  return kind == Reset::kZero ? reset<Reset::kZero>(v, threshold) : v;
+  if (kind == Reset::Subtract) return reset<Reset::Subtract>(v, threshold);
+  return kind == Reset::Zero ? reset<Reset::Zero>(v, threshold) : v;
 }
 
 inline Floats part(const float* row, Index column, Index left) {
@@ -284,7 +284,7 @@ struct StepSums {
 };
 
 // One row. `kPlain`: a detached reset that subtracts, no sums, no counts, every neuron listed, no second state.
-template <SurrogateKind kKind, bool kPlain, bool kSecond>
+template <Surrogate kKind, bool kPlain, bool kSecond>
 inline void stepBackRow(const StepBackward& step, Index r, [[maybe_unused]] bool has_sums) {
   const NeuronConstants constants = step.constants;
   const Index columns = step.columns;
@@ -352,11 +352,11 @@ inline void stepBackRow(const StepBackward& step, Index r, [[maybe_unused]] bool
   }
 }
 
-template <SurrogateKind kKind>
+template <Surrogate kKind>
 inline void stepBackwardWith(const StepBackward& step) {
   const bool has_second = step.constants.w_decay != nullptr;
   const bool has_sums = std::any_of(step.sums, step.sums + kNumSummed, [](float* sum) { return sum != nullptr; });
-  const bool is_plain = step.reset == Reset::kSubtract && step.detach_reset && !has_sums && !has_second &&
+  const bool is_plain = step.reset == Reset::Subtract && step.detach_reset && !has_sums && !has_second &&
                         step.listed.data == nullptr && step.g_counts.data == nullptr;
   for (Index r = 0; r < step.rows; ++r) {
     if (step.step >= step.ends[r]) {
@@ -371,7 +371,7 @@ inline void stepBackwardWith(const StepBackward& step) {
   }
 }
 
-template <SurrogateKind kKind>
+template <Surrogate kKind>
 inline void derivativeWith(const float* x, Index count, float slope, float* out) {
   for (Index i = 0; i < count; i += kLanes) {
     const Index left = count - i;
@@ -384,22 +384,22 @@ inline void derivativeWith(const float* x, Index count, float slope, float* out)
 }
 
 // Calls `function<kind>`: the surrogate is chosen once a call, not once a neuron.
-#define SNNJAX_WITH_SURROGATE(kind, function, ...)                                                       \
-  switch (kind) {                                                                                        \
-    case SurrogateKind::kSuperspike: return function<SurrogateKind::kSuperspike>(__VA_ARGS__);           \
-    case SurrogateKind::kArctan: return function<SurrogateKind::kArctan>(__VA_ARGS__);                   \
-    case SurrogateKind::kTriangle: return function<SurrogateKind::kTriangle>(__VA_ARGS__);               \
-    case SurrogateKind::kGaussian: return function<SurrogateKind::kGaussian>(__VA_ARGS__);               \
-    case SurrogateKind::kSigmoid: return function<SurrogateKind::kSigmoid>(__VA_ARGS__);                 \
-    case SurrogateKind::kBoxcar: return function<SurrogateKind::kBoxcar>(__VA_ARGS__);                   \
-    case SurrogateKind::kStraightThrough: return function<SurrogateKind::kStraightThrough>(__VA_ARGS__); \
+#define SNNJAX_WITH_SURROGATE(kind, function, ...)                                             \
+  switch (kind) {                                                                              \
+    case Surrogate::SuperSpike: return function<Surrogate::SuperSpike>(__VA_ARGS__);           \
+    case Surrogate::Arctan: return function<Surrogate::Arctan>(__VA_ARGS__);                   \
+    case Surrogate::Triangle: return function<Surrogate::Triangle>(__VA_ARGS__);               \
+    case Surrogate::Gaussian: return function<Surrogate::Gaussian>(__VA_ARGS__);               \
+    case Surrogate::Sigmoid: return function<Surrogate::Sigmoid>(__VA_ARGS__);                 \
+    case Surrogate::Boxcar: return function<Surrogate::Boxcar>(__VA_ARGS__);                   \
+    case Surrogate::StraightThrough: return function<Surrogate::StraightThrough>(__VA_ARGS__); \
   }
 
 inline void stepBackward(const StepBackward& step) {
   SNNJAX_WITH_SURROGATE(step.surrogate.kind, stepBackwardWith, step)
 }
 
-inline void derivative(Surrogate surrogate, const float* x, Index count, float* out) {
+inline void derivative(SurrogateForm surrogate, const float* x, Index count, float* out) {
   SNNJAX_WITH_SURROGATE(surrogate.kind, derivativeWith, x, count, surrogate.slope, out)
 }
 

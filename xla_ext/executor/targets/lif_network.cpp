@@ -89,10 +89,10 @@ class Results {
     const Tensor records = inTime(plan_, list, network_.tensors.lists[l + 1].history, list.stride);
     const auto entries = [&](std::size_t first, std::size_t last) { return records.slice(first, last, 2); };
     const std::size_t slots = lowering_.type(instruction_.outputs[given_]).shape.back();  // maybe more than neurons
-    give(padded(entries(builders::kListHeader, builders::kListHeader + list.capacity), slots, list.num_neurons));
+    give(padded(entries(kListHeader, kListHeader + list.capacity), slots, list.num_neurons));
     give(padded(values(list, network_.tensors.lists[l + 1].history), slots, 0));
-    give(entries(builders::kTrueSpikes, builders::kTrueSpikes + 1));
-    give(entries(builders::kListed, builders::kListed + 1));
+    give(entries(kTrueSpikes, kTrueSpikes + 1));
+    give(entries(kListed, kListed + 1));
   }
 
   // With `slots` along the last dimension.

@@ -17,12 +17,12 @@ builders::LifStepOptions optionsOf(const Lowering& lowering, const Instruction& 
   options.rows = static_cast<unsigned>(dimension(lowering, instruction.inputs[0], 1));
   options.neurons = static_cast<unsigned>(dimension(lowering, instruction.inputs[0], 2));
   options.half_membranes = isHalf(lowering, instruction, 0);
-  options.reset = static_cast<builders::Reset>(number(instruction, "reset"));
-  options.reset_time = static_cast<builders::ResetTime>(number(instruction, "reset_time"));
+  options.reset = static_cast<Reset>(number(instruction, "reset"));
+  options.reset_time = static_cast<ResetTime>(number(instruction, "reset_time"));
   options.detach_reset = flag(instruction, "detach_reset");
   options.spike_from_old = flag(instruction, "takes_old_spikes");
   options.inclusive = flag(instruction, "inclusive");
-  options.surrogate = static_cast<builders::Surrogate>(number(instruction, "surrogate"));
+  options.surrogate = static_cast<Surrogate>(number(instruction, "surrogate"));
   options.slope = real(instruction, "slope");
   return options;
 }

@@ -121,9 +121,9 @@ builders::NetworkOptions optionsOf(const Lowering& lowering, const Instruction& 
     if (spikes && (keeps_record || !isZero(lowering, *spikes))) options.first_spikes = true;
   }
   if (operands.has_readout) options.outputs = size(operands.layers.back().weights, 2);
-  options.reset = static_cast<builders::Reset>(operands.fields.front().reset);
+  options.reset = static_cast<Reset>(operands.fields.front().reset);
   options.detach_reset = operands.fields.front().detach_reset;
-  options.surrogate = static_cast<builders::Surrogate>(operands.fields.front().surrogate);
+  options.surrogate = static_cast<Surrogate>(operands.fields.front().surrogate);
   options.slope = realNumbers(instruction, "slopes").at(0);
   const Dtype dtype = lowering.type(operands.layers.front().weights).dtype;
   if (dtype != Dtype::kFloat16 && dtype != Dtype::kFloat32) {

@@ -42,23 +42,23 @@ void selectSpikes(Lowering& lowering, const Instruction& instruction) {
   bring(lowering, operand(lowering, instruction, 1), tensors.threshold);
   bring(lowering, operand(lowering, instruction, 2), tensors.second_threshold);
   lowering.program().add(builders::addSelectSpikes(lowering.graph(), options, tensors));
-  const std::size_t first = builders::kListHeader;
+  const std::size_t first = kListHeader;
   yield(lowering, instruction, 0, tensors.records.slice(first, first + options.capacity, 1));
   yield(lowering, instruction, 1, tensors.values);
-  yieldCounts(lowering, instruction, 2, tensors.records, builders::kTrueSpikes);
-  yieldCounts(lowering, instruction, 3, tensors.records, builders::kListed);
+  yieldCounts(lowering, instruction, 2, tensors.records, kTrueSpikes);
+  yieldCounts(lowering, instruction, 3, tensors.records, kListed);
 }
 
 // (v, threshold, ids, cotangent of the values) -> cotangents of v and threshold
 void selectSpikesBackward(Lowering& lowering, const Instruction& instruction) {
   checkCounts(lowering, instruction, 4, 2);
   auto options = optionsOf(lowering, instruction, instruction.inputs[2]);
-  options.surrogate = static_cast<builders::Surrogate>(number(instruction, "surrogate"));
+  options.surrogate = static_cast<Surrogate>(number(instruction, "surrogate"));
   options.slope = real(instruction, "slope");
   if (options.rows * options.neurons * options.capacity == 0) return yieldZeros(lowering, instruction);
   const auto tensors = builders::addSelectSpikesTensors(lowering.graph(), options);
   const auto cotangents = builders::addSelectSpikesCotangents(lowering.graph(), options, tensors);
-  const std::size_t first = builders::kListHeader;
+  const std::size_t first = kListHeader;
   bring(lowering, operand(lowering, instruction, 0), tensors.v);
   bring(lowering, operand(lowering, instruction, 1), tensors.threshold);
   bring(lowering, operand(lowering, instruction, 2), tensors.records.slice(first, first + options.capacity, 1));

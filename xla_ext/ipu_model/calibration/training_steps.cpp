@@ -34,7 +34,7 @@ NetworkOptions optionsOf(const Cell& cell, unsigned steps) {
   for (std::size_t i = 1; i + 1 < cell.neurons.size(); ++i)
     options.layers.push_back({cell.neurons[i], cell.capacities[i]});
   options.outputs = cell.neurons.back();
-  options.reset = snnjax::builders::Reset::Zero;
+  options.reset = snnjax::Reset::Zero;
   return options;
 }
 

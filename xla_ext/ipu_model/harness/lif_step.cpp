@@ -12,12 +12,12 @@ builders::LifStepOptions optionsOf(const Call& call) {
   options.rows = call.size("rows");
   options.neurons = call.size("neurons");
   options.half_membranes = call.flag("half");
-  options.reset = call.choice<builders::Reset>("reset");
-  options.reset_time = call.choice<builders::ResetTime>("reset_time");
+  options.reset = call.choice<Reset>("reset");
+  options.reset_time = call.choice<ResetTime>("reset_time");
   options.detach_reset = call.flag("detach_reset");
   options.spike_from_old = call.flag("spike_from_old");
   options.inclusive = call.flag("inclusive");
-  options.surrogate = call.choice<builders::Surrogate>("surrogate");
+  options.surrogate = call.choice<Surrogate>("surrogate");
   options.slope = static_cast<float>(call.number("slope"));
   return options;
 }

@@ -21,9 +21,9 @@ builders::NetworkOptions networkOptions(const Call& call) {
   }
   options.outputs = static_cast<unsigned>(call.number("outputs"));
   options.inputs = call.choice<builders::Inputs>("inputs");
-  options.reset = call.choice<builders::Reset>("reset");
+  options.reset = call.choice<Reset>("reset");
   options.detach_reset = call.flag("detach_reset");
-  options.surrogate = call.choice<builders::Surrogate>("surrogate");
+  options.surrogate = call.choice<Surrogate>("surrogate");
   options.slope = static_cast<float>(call.number("slope"));
   options.half_weights = call.flag("half");
   options.equal_columns = call.flag("equal_columns");

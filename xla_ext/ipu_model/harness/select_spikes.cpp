@@ -16,7 +16,7 @@ void unpackRecords(const Call& call, const std::vector<std::int32_t>& records, s
     const std::int32_t* const record = records.data() + row * stride;
     num_listed[row] = record[1];
     num_spikes[row] = record[2];
-    std::copy_n(record + builders::kListHeader, capacity, &ids[row * capacity]);
+    std::copy_n(record + kListHeader, capacity, &ids[row * capacity]);
   }
 }
 
@@ -29,7 +29,7 @@ Report runSelectSpikes(const Call& call) {
   options.capacity = call.size("capacity");
   options.half_membranes = call.flag("half");
   options.long_ids = call.flag("long_ids");
-  options.surrogate = call.choice<builders::Surrogate>("surrogate");
+  options.surrogate = call.choice<Surrogate>("surrogate");
   options.slope = static_cast<float>(call.number("slope"));
   const std::size_t rows = options.rows, neurons = options.neurons, slots = rows * options.capacity;
 

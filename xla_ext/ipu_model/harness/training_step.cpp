@@ -11,7 +11,7 @@ using builders::NetworkPlan;
 
 builders::TrainingOptions trainingOptions(const Call& call) {
   builders::TrainingOptions options;
-  options.pooling = call.choice<builders::Pooling>("pooling");
+  options.pooling = call.choice<Pooling>("pooling");
   options.beta1 = static_cast<float>(call.number("beta1"));
   options.beta2 = static_cast<float>(call.number("beta2"));
   options.epsilon = static_cast<float>(call.number("epsilon"));

@@ -1,0 +1,35 @@
+// What codelets, builders and CPU kernels must agree on: the numbers of switches, and the record of a list.
+//
+// Plain C++11, and nothing of Poplar, so that each of them can include it.
+#pragma once
+
+namespace snnjax {
+
+// Numbered in the order of RESETS, RESET_TIMES and SURROGATES in snnjax/_types.py.
+enum Reset : unsigned char { Subtract, Zero, None };
+enum ResetTime : unsigned char { BeforeDecay, AfterDecay, Immediate };
+
+// Of the spike, as snnjax/surrogates.py has them.
+enum Surrogate : unsigned char { SuperSpike, Arctan, Triangle, Gaussian, Sigmoid, Boxcar, StraightThrough };
+
+// How a loss takes a read-out over time.
+enum Pooling : unsigned char { SumOverTime, MeanOverTime, MaxOverTime };
+
+// Ids are unsigned short up to so many neurons, else int (as in snnjax.SparseSpikes): the pad fits as well.
+constexpr unsigned kMaxShortNeurons = 65535;
+
+// The record of one spike list: a header, then the ids. One contiguous region, so that a list is one message of an
+// exchange.
+//
+//   [kKept] spikes kept
+//   [kListed] listed: spikes kept and gradient-only ids kept
+//   [kTrueSpikes] true spikes, before the cap
+//   [3] 0
+//   [4, 4 + capacity) ids: spikes ascending, then gradient-only ids ascending, then pads (the number of neurons)
+//   up to `listStride`, a multiple of 4: pads
+constexpr unsigned kListHeader = 4;
+constexpr unsigned kKept = 0, kListed = 1, kTrueSpikes = 2;
+
+constexpr unsigned listStride(unsigned capacity) { return kListHeader + (capacity + 3) / 4 * 4; }
+
+}  // namespace snnjax
