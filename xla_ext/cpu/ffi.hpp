@@ -5,6 +5,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "kernels.hpp"
@@ -23,40 +24,64 @@ class Misfit : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// One operand or result. All have a leading groups axis, of length 1 where the groups share it.
+// One operand, which nothing writes, or one result. All have a leading groups axis, of length 1 where the groups share
+// it.
+template <typename Void>
 class Array {
  public:
+  template <typename T>
+  using Pointer = std::conditional_t<std::is_const_v<Void>, const T*, T*>;
+
   Array() = default;
-  Array(void* data, ffi::DataType type, Index groups, Index group_bytes)
-      : data_(static_cast<char*>(data)), type_(type), groups_(groups), group_bytes_(group_bytes) {}
+  Array(Void* data, ffi::DataType type, Index groups, Index group_bytes)
+      : data_(static_cast<Pointer<char>>(data)), type_(type), groups_(groups), group_bytes_(group_bytes) {}
 
   explicit operator bool() const { return data_ != nullptr; }
   ffi::DataType type() const { return type_; }
-  Index groups() const { return groups_; }
-  void* at(Index group) const { return data_ == nullptr ? nullptr : data_ + (groups_ > 1 ? group * group_bytes_ : 0); }
+  Index groupBytes() const { return group_bytes_; }
+  Void* at(Index group) const { return data_ == nullptr ? nullptr : data_ + (groups_ > 1 ? group * group_bytes_ : 0); }
   template <typename T>
-  T* at(Index group) const {
-    return static_cast<T*>(at(group));
+  Pointer<T> at(Index group) const {
+    return static_cast<Pointer<T>>(at(group));
   }
-  Numbers numbers(Index group) const { return {at(group), type_ == ffi::BF16}; }
+  BasicNumbers<Void> numbers(Index group) const { return {at(group), type_ == ffi::BF16}; }
 
  private:
-  char* data_ = nullptr;
+  Pointer<char> data_ = nullptr;
   ffi::DataType type_ = ffi::DataType::INVALID;
   Index groups_ = 1, group_bytes_ = 0;
 };
+using Operand = Array<const void>;
+using Result = Array<void>;
+
+using Shape = std::vector<Index>;
+using Types = std::vector<ffi::DataType>;
+
+inline std::string text(const Shape& shape) {
+  std::string out = "[groups";
+  for (const Index length : shape) out += ", " + (length < 0 ? std::string("any") : std::to_string(length));
+  return out + "]";
+}
+
+inline std::string text(ffi::AnyBuffer::Dimensions dims) {
+  std::string out = "[";
+  for (std::size_t i = 0; i < dims.size(); ++i) out += (i > 0 ? ", " : "") + std::to_string(dims[i]);
+  return out + "]";
+}
 
 // Operands or results, taken one after the other in the order of the Python side.
+template <typename Item>
 class Arrays {
  public:
-  using Shape = std::vector<Index>;
-  using Types = std::vector<ffi::DataType>;
-
-  Arrays(std::string op, ffi::RemainingArgs operands) : op_(std::move(op)) {
+  Arrays(std::string op, ffi::RemainingArgs operands)
+    requires std::is_same_v<Item, Operand>
+      : op_(std::move(op)) {
     for (std::size_t i = 0; i < operands.size(); ++i) buffers_.push_back(operands.get<ffi::AnyBuffer>(i).value());
     countGroups();
   }
-  Arrays(std::string op, ffi::RemainingRets results) : op_(std::move(op)), are_results_(true) {
+  Arrays(std::string op, ffi::RemainingRets results)
+    requires std::is_same_v<Item, Result>
+      : op_(std::move(op)) {
     for (std::size_t i = 0; i < results.size(); ++i) {
       buffers_.push_back(*results.get<ffi::AnyBuffer>(i).value());
       wishHugePages(buffers_.back().untyped_data(), buffers_.back().size_bytes());
@@ -64,18 +89,19 @@ class Arrays {
     countGroups();
   }
 
+  const std::string& op() const { return op_; }
   Index groups() const { return groups_; }
-  bool isEnd() const { return next_ == buffers_.size(); }
 
   // The next array, of a shape (behind the groups axis) and of one of some types. Groups may share an operand, but no
   // result: each writes its own.
-  Array take(const char* name, const Shape& shape, const Types& types) {
-    if (isEnd()) throw Misfit(op_ + ": `" + name + "` must be given, got nothing. Call it through snnjax.");
+  Item take(const char* name, const Shape& shape, const Types& types) {
+    if (next_ == buffers_.size()) throw Misfit(op_ + ": `" + name + "` must be given, got nothing. " + kWayOut);
     const ffi::AnyBuffer& buffer = buffers_[next_++];
     const auto dims = buffer.dimensions();
-    const bool fits = dims.size() == shape.size() + 1 && (dims[0] == groups_ || (dims[0] == 1 && !are_results_)) &&
+    const bool may_share = std::is_same_v<Item, Operand>;
+    const bool fits = dims.size() == shape.size() + 1 && (dims[0] == groups_ || (dims[0] == 1 && may_share)) &&
                       std::equal(shape.begin(), shape.end(), dims.begin() + 1);
-    if (!fits) throw Misfit(message(name, "have the shape " + text(shape), textOf(dims)));
+    if (!fits) throw Misfit(message(name, "have the shape " + text(shape), text(dims)));
     if (std::find(types.begin(), types.end(), buffer.element_type()) == types.end()) {
       throw Misfit(
           message(name, "have another dtype", "type " + std::to_string(static_cast<int>(buffer.element_type()))));
@@ -84,25 +110,22 @@ class Arrays {
     return {buffer.untyped_data(), buffer.element_type(), dims[0], dims[0] > 0 ? bytes / dims[0] : 0};
   }
 
-  // Once everything is taken: nothing may be left, and operands have one group or as many as the results.
-  static void finish(const Arrays& operands, const Arrays& results) {
-    for (const Arrays* arrays : {&operands, &results}) {
-      if (arrays->isEnd()) continue;
-      throw Misfit(arrays->op_ + ": `arrays` must be " + std::to_string(arrays->next_) + ", got " +
-                   std::to_string(arrays->buffers_.size()) + ". Call it through snnjax.");
-    }
-    if (operands.groups_ == 1 || operands.groups_ == results.groups_) return;
-    throw Misfit(results.op_ + ": `groups` must be those of the operands, " + std::to_string(operands.groups_) +
-                 ", got " + std::to_string(results.groups_) + ". Call it through snnjax.");
+  // The length of an axis (behind the groups axis) of the array that `take` yields next, or of one that comes `ahead`
+  // places behind it; -1 where it has none.
+  Index nextLength(std::size_t axis, std::size_t ahead = 0) const {
+    if (next_ + ahead >= buffers_.size() || buffers_[next_ + ahead].dimensions().size() < axis + 2) return -1;
+    return buffers_[next_ + ahead].dimensions()[axis + 1];
   }
 
-  // The length of an axis (behind the groups axis) of the array that `take` yields next.
-  Index nextLength(std::size_t axis) const {
-    if (isEnd() || buffers_[next_].dimensions().size() < axis + 2) return -1;
-    return buffers_[next_].dimensions()[axis + 1];
+  // Once everything is taken: nothing may be left.
+  void finish() const {
+    if (next_ == buffers_.size()) return;
+    throw Misfit(message("arrays", "be " + std::to_string(next_), std::to_string(buffers_.size())));
   }
 
  private:
+  static constexpr const char* kWayOut = "Call it through snnjax.";
+
   void countGroups() {
     for (const ffi::AnyBuffer& buffer : buffers_) {
       if (buffer.dimensions().size() > 0) groups_ = std::max(groups_, Index{buffer.dimensions()[0]});
@@ -110,31 +133,46 @@ class Arrays {
   }
 
   std::string message(const std::string& name, const std::string& expected, const std::string& actual) const {
-    return op_ + ": `" + name + "` must " + expected + ", got " + actual + ". Call it through snnjax.";
-  }
-
-  static std::string text(const Shape& shape) {
-    std::string out = "[groups";
-    for (const Index length : shape) out += ", " + (length < 0 ? std::string("any") : std::to_string(length));
-    return out + "]";
-  }
-
-  static std::string textOf(ffi::AnyBuffer::Dimensions dims) {
-    std::string out = "[";
-    for (std::size_t i = 0; i < dims.size(); ++i) out += (i > 0 ? ", " : "") + std::to_string(dims[i]);
-    return out + "]";
+    return op_ + ": `" + name + "` must " + expected + ", got " + actual + ". " + kWayOut;
   }
 
   std::string op_;
-  bool are_results_ = false;
   std::vector<ffi::AnyBuffer> buffers_;
   std::size_t next_ = 0;
   Index groups_ = 1;
 };
+using Operands = Arrays<Operand>;
+using Results = Arrays<Result>;
 
-inline const Arrays::Types kFloating{ffi::F32, ffi::BF16};
+// Once everything is taken: nothing is left, and operands have one group or as many as the results.
+inline void finish(const Operands& operands, const Results& results) {
+  operands.finish();
+  results.finish();
+  if (operands.groups() == 1 || operands.groups() == results.groups()) return;
+  throw Misfit(results.op() + ": `groups` must be those of the operands, " + std::to_string(operands.groups()) +
+               ", got " + std::to_string(results.groups()) + ". Call it through snnjax.");
+}
+
+inline const Types kFloating{ffi::F32, ffi::BF16};
 // Membranes and the constants of neurons, whatever the weights are.
-inline const Arrays::Types kWide{ffi::F32};
+inline const Types kWide{ffi::F32};
+
+// uint16 where the id of an unused slot, `neurons`, fits into it: as in snnjax/sparse_spikes.py.
+inline ffi::DataType idType(Index neurons) { return neurons <= kMaxShortNeurons ? ffi::U16 : ffi::S32; }
+
+template <typename T>
+T attributeOf(const char* op, ffi::Dictionary attributes, const char* name) {
+  const auto value = attributes.get<T>(name);
+  if (value.has_error()) {
+    throw Misfit(std::string(op) + ": `" + name + "` must be given, got nothing. Call it through snnjax.");
+  }
+  return *value;
+}
+
+// A surrogate as attributes name it; a number that names none is the nearest that does.
+inline SurrogateForm surrogateOf(std::int64_t kind, float slope) {
+  return {static_cast<Surrogate>(std::clamp<std::int64_t>(kind, SuperSpike, StraightThrough)), slope};
+}
 
 // The caller and XLA's own pool. Tasks behind the caller's are few: at most one a thread.
 inline Threads threadsOf(ffi::ThreadPool pool) {

@@ -2,10 +2,9 @@
 // name and with the compiler's flags for it.
 #include "kernels.hpp"
 
-#include "kernels/dense.hpp"
 #include "kernels/lists.hpp"
-#include "kernels/neurons.hpp"
-#include "kernels/rows.hpp"
+#include "kernels/neuron.hpp"
+#include "kernels/products.hpp"
 
 #define SNNJAX_TEXT_OF(name) #name
 #define SNNJAX_TEXT(name) SNNJAX_TEXT_OF(name)

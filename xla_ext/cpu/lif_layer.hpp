@@ -6,18 +6,18 @@
 // the first-level cache.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <limits>
 #include <vector>
 
-#include "extent.hpp"
 #include "kernels.hpp"
+#include "marks.hpp"
 #include "memory.hpp"
 #include "numbers.hpp"
 #include "parallel.hpp"
 #include "products.hpp"
-#include "spare_memory.hpp"
 #include "spike_rows.hpp"
-#include "transposed.hpp"
 
 namespace snnjax {
 
@@ -27,61 +27,12 @@ namespace snnjax {
 inline constexpr Index kForwardBlock = 8, kBackwardBlock = 16;
 inline Index forwardBlocks(Index batch) { return (batch + kForwardBlock - 1) / kForwardBlock; }
 
-// Whether an array with rows of (neurons + 7) / 8 bytes, the lowest bit first, is one of whole words.
-inline bool areWords(const std::uint8_t* bytes, Index neurons) {
-  return bytes != nullptr && neurons % 64 == 0 && reinterpret_cast<std::uintptr_t>(bytes) % sizeof(std::uint64_t) == 0;
+// Chunks of rows of a weight gradient: of so many rows that a tile of 64 columns of their cotangents takes half a
+// megabyte of the second-level cache.
+inline Chunking chunksOf(const Extent& extent) {
+  constexpr Index kRows = 2048;
+  return {extent, kBackwardBlock, std::max<Index>(kRows / kBackwardBlock, 1)};
 }
-
-// Spikes or other marks of neurons, a bit each, in rows of whole words that hold whatever was there before.
-class Bits {
- public:
-  Bits() = default;
-  Bits(Index rows, Index neurons) : words_((neurons + 63) / 64), memory_(rows * words_), first_(memory_.data()) {}
-
-  // In place of such an array of results; or, where that is not of whole words, in memory of their own.
-  static Bits over(std::uint8_t* bytes, Index rows, Index neurons) {
-    if (!areWords(bytes, neurons)) return Bits(rows, neurons);
-    Bits bits;
-    bits.words_ = neurons / 64;
-    bits.first_ = reinterpret_cast<std::uint64_t*>(bytes);
-    return bits;
-  }
-
-  Index words() const { return words_; }
-  std::uint64_t* row(Index index) { return first_ + index * words_; }
-  const std::uint64_t* row(Index index) const { return first_ + index * words_; }
-  explicit operator bool() const { return first_ != nullptr; }
-
- private:
-  Index words_ = 0;
-  Borrowed<std::uint64_t> memory_;
-  std::uint64_t* first_ = nullptr;
-};
-
-// Marks that are an operand, and so are not to be written: where they lie, or in whole words of their own.
-class GivenBits {
- public:
-  GivenBits() = default;
-  GivenBits(const std::uint8_t* bytes, Index rows, Index neurons);
-
-  Index words() const { return words_; }
-  const std::uint64_t* row(Index index) const { return first_ + index * words_; }
-  explicit operator bool() const { return first_ != nullptr; }
-
- private:
-  Index words_ = 0;
-  Bits copy_;
-  const std::uint64_t* first_ = nullptr;
-};
-
-inline Index countBits(const std::uint64_t* bits, Index words) {
-  Index count = 0;
-  for (Index word = 0; word < words; ++word) count += countBits(bits[word]);
-  return count;
-}
-
-// To an array of results; nothing is moved where the bits lie over it.
-void writeBits(const Bits& from, Index rows, Index neurons, std::uint8_t* to);
 
 // A constant of the neurons of a layer as an operand holds it: 1 number or one a neuron, or absent.
 struct ConstantNumbers {
@@ -107,9 +58,40 @@ struct GivenConstants {
 // The constants as float32, one a neuron, padded to whole words of neurons.
 class LayerConstants {
  public:
-  LayerConstants(Index neurons, const GivenConstants& given);
+  LayerConstants(Index neurons, const GivenConstants& given)
+      : padded_(roundUp(std::max<Index>(neurons, 1), kWord)),
+        has_bias_(given.bias),
+        memory_((kCouplings + (given.couplings[0].numbers ? static_cast<Index>(kNumCouplings) : 0)) * padded_) {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    fill(kDecay, neurons, given.decay, 0.0F);
+    fill(kGain, neurons, given.gain, 0.0F);
+    fill(kThreshold, neurons, given.threshold, kInfinity);
+    fill(kSecondThreshold, neurons, given.second_threshold, kInfinity);
+    fill(kBias, neurons, {given.bias, neurons}, 0.0F);
+    std::fill_n(row(kOnes), padded_, 1.0F);
+    for (std::size_t i = 0; given.couplings[0].numbers && i < kNumCouplings; ++i) {
+      has_coupling_[i] = static_cast<bool>(given.couplings[i].numbers);
+      fill(kCouplings + static_cast<Index>(i), neurons, given.couplings[i], 0.0F);
+    }
+  }
 
-  NeuronConstants from(Index column) const;
+  NeuronConstants from(Index column) const {
+    const auto coupling = [&](Coupling constant) {
+      return has(constant) ? row(kCouplings + static_cast<Index>(constant)) + column : nullptr;
+    };
+    return {
+        .decay = row(kDecay) + column,
+        .gain = row(kGain) + column,
+        .threshold = row(kThreshold) + column,
+        .second_threshold = row(kSecondThreshold) + column,
+        .w_decay = coupling(Coupling::kWDecay),
+        .w_membrane = coupling(Coupling::kWMembrane),
+        .w_gain = coupling(Coupling::kWGain),
+        .w_jump = coupling(Coupling::kWJump),
+        .v_coupling = coupling(Coupling::kVCoupling),
+        .threshold_coupling = coupling(Coupling::kThresholdCoupling),
+    };
+  }
   const float* bias() const { return has_bias_ ? row(kBias) : nullptr; }
   // What the recorded cotangents of the current are still to be multiplied with: the gain, unless the current reaches
   // both states.
@@ -120,8 +102,20 @@ class LayerConstants {
  private:
   enum Row : Index { kDecay, kGain, kThreshold, kSecondThreshold, kBias, kOnes, kCouplings };
 
-  float* row(Index index) const { return memory_.data() + index * padded_; }
-  void fill(Index index, Index neurons, const ConstantNumbers& given, float padding);
+  static constexpr Index kWord = 64;
+
+  float* row(Index index) { return memory_.data() + index * padded_; }
+  const float* row(Index index) const { return memory_.data() + index * padded_; }
+  void fill(Index index, Index neurons, const ConstantNumbers& given, float padding) {
+    std::fill_n(row(index), padded_, padding);
+    if (!given.numbers || neurons == 0) return;
+    if (given.count == 1) {
+      given.numbers.read(0, 1, row(index));
+      std::fill_n(row(index), neurons, row(index)[0]);
+    } else {
+      given.numbers.read(0, neurons, row(index));
+    }
+  }
 
   Index padded_;
   bool has_bias_;
@@ -150,24 +144,30 @@ struct LayerForward {
   Extent extent;
   Numbers first_v, first_w, first_spikes;  // [batch, neurons]
   // Results. Those marked * may be absent.
-  Numbers record;            // * membranes [steps, batch, neurons]; in bfloat16, see originOf
-  float* record_w;           // * second states, likewise
-  float* record_current;     // * currents, likewise
-  Numbers last_v;            // [batch, neurons]
-  Numbers last_w;            // * likewise
-  Numbers last_spikes;       // * likewise
-  float* counts;             // * true spikes [batch, neurons]
-  std::int32_t* dropped;     // * [batch]
-  std::int32_t* num_spikes;  // * true spikes of each row
-  Bits& spikes;              // the listed spikes, one row per step and sample
-  Bits near;                 // of a layer with lists: the listed neurons that do not spike
-  SpikeLists* lists;         // of a recurrent layer: of `spikes`, a part for each block of samples
+  WritableNumbers record;       // * membranes [steps, batch, neurons]; in bfloat16, see originOf
+  float* record_w;              // * second states, likewise
+  float* record_current;        // * currents, likewise
+  WritableNumbers last_v;       // [batch, neurons]
+  WritableNumbers last_w;       // * likewise
+  WritableNumbers last_spikes;  // * likewise
+  float* counts;                // * true spikes [batch, neurons]
+  std::int32_t* dropped;        // * [batch]
+  std::int32_t* num_spikes;     // * true spikes of each row
+  Bits& spikes;                 // the listed spikes, one row per step and sample
+  Bits near;                    // of a layer with lists: the listed neurons that do not spike
+  SpikeLists* lists;            // of a recurrent layer: of `spikes`, a part for each block of samples
 };
 
 void runForward(LayerForward& pass, const Threads& threads);
 
 // Rows of `neurons` numbers, padded with zeros to whole vectors; the numbers are whatever was there before.
-Borrowed<float> borrowRows(Index rows, Index neurons, Index stride);
+inline Borrowed<float> borrowRows(Index rows, Index neurons, Index stride) {
+  Borrowed<float> memory(rows * stride);
+  for (Index r = 0; stride > neurons && r < rows; ++r) {
+    std::fill(memory.data() + r * stride + neurons, memory.data() + (r + 1) * stride, 0.0F);
+  }
+  return memory;
+}
 // How far apart such rows lie.
 inline Index strideOf(Index neurons) {
   constexpr Index kWidestVector = 16;
@@ -194,19 +194,19 @@ struct LayerBackward {
   std::vector<Numbers> g_spikes;                        // further cotangents of the spikes [steps, batch, neurons]
   Numbers g_counts, g_last_v, g_last_w, g_last_spikes;  // [batch, neurons]
   // Results. Those marked * may be absent.
-  Numbers g_weights;                            // * as the weights
-  Numbers g_recurrent;                          // * as the recurrent weights
-  Numbers g_bias;                               // * [neurons]
-  std::array<Numbers, kNumSummed> g_constants;  // * by `Summed`: [neurons]
-  Numbers g_first_v;                            // [batch, neurons]
-  Numbers g_first_w;                            // * likewise
-  Numbers g_first_spikes;                       // * likewise
-  bool keeps_g_v;                               // whether the layer below needs them
-  Borrowed<float> g_v;                          // of the membranes [rows, g_v_stride], 0 behind the ends
+  WritableNumbers g_weights;                            // * as the weights
+  WritableNumbers g_recurrent;                          // * as the recurrent weights
+  WritableNumbers g_bias;                               // * [neurons]
+  std::array<WritableNumbers, kNumSummed> g_constants;  // * by `Summed`: [neurons]
+  WritableNumbers g_first_v;                            // [batch, neurons]
+  WritableNumbers g_first_w;                            // * likewise
+  WritableNumbers g_first_spikes;                       // * likewise
+  bool keeps_g_v;                                       // whether the layer below needs them
+  Borrowed<float> g_v;                                  // of the membranes [rows, g_v_stride], 0 behind the ends
   Index g_v_stride = 0;
 };
 
-inline const Numbers& cotangentOf(const LayerBackward& pass, Summed constant) {
+inline const WritableNumbers& cotangentOf(const LayerBackward& pass, Summed constant) {
   return pass.g_constants[static_cast<std::size_t>(constant)];
 }
 
@@ -216,19 +216,5 @@ inline bool sumsGain(const LayerBackward& pass) {
 }
 
 void runBackward(LayerBackward& pass, const Threads& threads);
-
-// The weight gradient of a layer from the cotangents of its membranes, times `gain`; adds what reaches the gain.
-struct WeightGradient {
-  const TransposedSpikes& spikes;
-  Rows<const float> g_v;
-  Weights weights, g_weights;
-  const float* gain;
-  double* sum_gain;  // [neurons]; nullptr: not needed
-};
-// Chunks of rows of a weight gradient.
-Chunking chunksOf(const Extent& extent);
-void computeWeightGradient(const WeightGradient& of, const Threads& threads);
-// Of columns [first, first + columns), from the products summed without the gain.
-void finishWeightGradient(const PackedWeights& sums, Index first, Index columns, const WeightGradient& of);
 
 }  // namespace snnjax

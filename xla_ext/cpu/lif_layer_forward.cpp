@@ -2,7 +2,6 @@
 #include <memory>
 
 #include "lif_layer.hpp"
-#include "selection.hpp"
 
 namespace snnjax {
 namespace {
@@ -22,7 +21,7 @@ struct Scratch {
 
 class PatchForward {
  public:
-  PatchForward(LayerForward& pass, const Numbers& membranes, Bits& near, const Patch& patch, Scratch& scratch)
+  PatchForward(LayerForward& pass, const WritableNumbers& membranes, Bits& near, const Patch& patch, Scratch& scratch)
       : pass_(pass),
         layer_(pass.layer),
         membranes_(membranes),
@@ -58,9 +57,9 @@ class PatchForward {
   }
 
   Index neurons() const { return layer_.neurons(); }
-  Rows<float> v() const { return {v_.data(), width_}; }
-  Rows<float> w() const { return {layer_.constants.hasSecondState() ? w_.data() : nullptr, width_}; }
-  Rows<float> current() const { return {current_.data(), width_}; }
+  Rows<float> v() { return {v_.data(), width_}; }
+  Rows<float> w() { return {layer_.constants.hasSecondState() ? w_.data() : nullptr, width_}; }
+  Rows<float> current() { return {current_.data(), width_}; }
   Index place(Index r) const { return (first_sample_ + r) * neurons() + patch_.first_column; }
 
   void begin() {
@@ -97,7 +96,7 @@ class PatchForward {
     const Index row = step * pass_.extent.batch + first_sample_;
     const Index word = patch_.first_column / 64, words = pass_.spikes.words();
     const Index place = row * neurons() + patch_.first_column;
-    const Numbers record = pass_.record.from(place), membranes = membranes_.from(place);
+    const WritableNumbers record = pass_.record.from(place), membranes = membranes_.from(place);
     const auto blockOf = [&](float* all) { return Rows<float>{all == nullptr ? nullptr : all + place, neurons()}; };
     kernels().stepForward({
         .rows = samples_,
@@ -112,8 +111,8 @@ class PatchForward {
         .counts = {counts_.data(), width_},
         .spikes = {pass_.spikes.row(row) + word, words},
         .near = {near_ ? near_.row(row) + word : nullptr, words},
-        .record = {static_cast<float*>(membranes.data), neurons()},
-        .record_bfloat16 = {record.is_bfloat16 ? static_cast<std::uint16_t*>(record.data) : nullptr, neurons()},
+        .record = {membranes.float32(), neurons()},
+        .record_bfloat16 = {record.is_bfloat16 ? record.bfloat16() : nullptr, neurons()},
         .record_w = blockOf(pass_.record_w),
         .record_current = blockOf(pass_.record_current),
         .record_streams = pass_.extent.rows() * neurons() * 4 > kStreamBytes,
@@ -162,7 +161,7 @@ class PatchForward {
 
   LayerForward& pass_;
   const Layer& layer_;
-  const Numbers& membranes_;  // in float32; may be absent
+  const WritableNumbers& membranes_;  // in float32; may be absent
   Bits& near_;
   const Patch patch_;
   Scratch& scratch_;
@@ -190,7 +189,7 @@ std::vector<Patch> patchesOf(const LayerForward& pass, const Threads& threads) {
 }
 
 // The lists of a feed-forward layer: a row is whole only when all its columns are done.
-void listRows(LayerForward& pass, const Numbers& membranes, const Threads& threads) {
+void listRows(LayerForward& pass, const WritableNumbers& membranes, const Threads& threads) {
   const Layer& layer = pass.layer;
   threads.run(pass.extent.batch, [&](Index sample, Index) {
     Selection selection(layer.capacity, pass.spikes.words());
@@ -218,7 +217,7 @@ void runForward(LayerForward& pass, const Threads& threads) {
   const Index rows = pass.extent.rows();
   if (layer.hasLists()) pass.near = Bits(rows, layer.neurons());
   Buffer<float> own_membranes;
-  Numbers membranes = pass.record.is_bfloat16 ? Numbers() : pass.record;
+  WritableNumbers membranes = pass.record.is_bfloat16 ? WritableNumbers() : pass.record;
   if (layer.isCapped() && !layer.isRecurrent() && !membranes) {  // the cut asks for them, as they are
     own_membranes = Buffer<float>(rows * layer.neurons());
     membranes = {own_membranes.data(), false};

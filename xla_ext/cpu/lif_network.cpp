@@ -5,35 +5,41 @@
 namespace snnjax {
 namespace {
 
-template <typename T>
-T attribute(ffi::Dictionary attributes, const char* name) {
-  const auto value = attributes.get<T>(name);
-  if (value.has_error())
-    throw Misfit("lif_network: `" + std::string(name) + "` must be given. Call it through snnjax.");
-  return *value;
-}
+constexpr const char* kOp = "lif_network";
 
-constexpr std::array<const char*, kNumCouplings> kCouplingNames{"w_decay", "w_membrane", "w_gain",
-                                                                "w_jump",  "v_coupling", "threshold_coupling"};
+// Weights and biases have the dtype of the first weights; a constant is one number or one a neuron.
+struct OperandTake {
+  Operands& from;
+  Types of_weights = kFloating;
+
+  Operand weights(const char* name, const Shape& shape) {
+    const Operand taken = from.take(name, shape, of_weights);
+    of_weights = {taken.type()};
+    return taken;
+  }
+  Operand constant(const char* name, Index neurons) {
+    return from.take(name, {from.nextLength(0) == 1 ? 1 : neurons}, kWide);
+  }
+  Operand fixed(const char* name, Index neurons) { return constant(name, neurons); }
+};
 
 }  // namespace
 
-bool booleanOf(ffi::Dictionary attributes, const char* name) { return attribute<bool>(attributes, name); }
-
 NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
   NetworkFields fields;
-  const auto numbers = attribute<ffi::Span<const std::int64_t>>(attributes, "layers");
-  const auto slopes = attribute<ffi::Span<const float>>(attributes, "slopes");
+  const auto numbers = attributeOf<ffi::Span<const std::int64_t>>(kOp, attributes, "layers");
+  const auto slopes = attributeOf<ffi::Span<const float>>(kOp, attributes, "slopes");
   if (numbers.size() == 0 || numbers.size() != slopes.size() * LayerFields::kFields) {
-    throw Misfit("lif_network: `layers` must have ten numbers a layer. Call it through snnjax.");
+    throw Misfit("lif_network: `layers` must have ten numbers for each of `slopes`, got " +
+                 std::to_string(numbers.size()) + ". Call it through snnjax.");
   }
   for (std::size_t i = 0; i < numbers.size(); i += LayerFields::kFields) {
     fields.layers.push_back({
         .has_bias = numbers[i] != 0,
         .is_recurrent = numbers[i + 1] != 0,
-        .reset = static_cast<Reset>(std::clamp<std::int64_t>(numbers[i + 2], 0, 2)),
+        .reset = static_cast<Reset>(std::clamp<std::int64_t>(numbers[i + 2], Subtract, None)),
         .detach_reset = numbers[i + 3] != 0,
-        .surrogate = static_cast<Surrogate>(std::clamp<std::int64_t>(numbers[i + 4], 0, 6)),
+        .surrogate = surrogateOf(numbers[i + 4], 0.0F).kind,
         .capacity = std::max<Index>(numbers[i + 5], -1),
         // Without its decay there is no second state, whatever else is said of it.
         .second_state = (numbers[i + 6] & 1) != 0 ? numbers[i + 6] : 0,
@@ -43,109 +49,73 @@ NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
     });
   }
   fields.slopes.assign(slopes.begin(), slopes.end());
-  fields.has_lists = booleanOf(attributes, "has_lists");
-  fields.has_readout = booleanOf(attributes, "has_readout");
-  fields.readout_has_bias = booleanOf(attributes, "readout_has_bias");
-  fields.has_lengths = booleanOf(attributes, "has_lengths");
+  fields.has_lists = attributeOf<bool>(kOp, attributes, "has_lists");
+  fields.has_readout = attributeOf<bool>(kOp, attributes, "has_readout");
+  fields.readout_has_bias = attributeOf<bool>(kOp, attributes, "readout_has_bias");
+  fields.has_lengths = attributeOf<bool>(kOp, attributes, "has_lengths");
   return fields;
 }
 
-// In the order of the leaves of `Operands` in snnjax/ops/_lif_network_reference.py.
-Network::Network(const NetworkFields& fields, Arrays& operands) : fields_(fields), layers_(fields.layers.size()) {
-  steps_ = operands.nextLength(0);
-  batch_ = operands.nextLength(1);
+// Lists do not say how many neurons there are, the weights do; these stand behind the inputs.
+NetworkSizes NetworkSizes::read(const NetworkFields& fields, const Operands& operands) {
+  std::size_t place = fields.has_lists ? 2 : 1;
+  NetworkSizes sizes{
+      .steps = operands.nextLength(0),
+      .batch = operands.nextLength(1),
+      .inputs = fields.has_lists ? operands.nextLength(0, place) : operands.nextLength(2),
+      .width = operands.nextLength(2),
+      .neurons = {},
+      .outputs = 0,
+  };
+  for (const LayerFields& layer : fields.layers) {
+    sizes.neurons.push_back(operands.nextLength(1, place));
+    place += layer.has_bias ? 2 : 1;
+  }
+  sizes.outputs = sizes.neurons.back();
+  if (!fields.has_readout) return sizes;
+  for (const LayerFields& layer : fields.layers) {  // behind the constants of all layers
+    place += (layer.is_recurrent ? 1 : 0) + 4;
+    for (std::size_t i = 0; i < kNumCouplings; ++i) place += layer.has(i) ? 1 : 0;
+  }
+  sizes.outputs = operands.nextLength(1, place);
+  return sizes;
+}
+
+Network::Network(const NetworkFields& fields, Operands& operands)
+    : fields_(fields), sizes_(NetworkSizes::read(fields, operands)) {
+  const Shape of_inputs{sizes_.steps, sizes_.batch, sizes_.width};
   if (fields.has_lists) {
-    capacity_ = operands.nextLength(2);
-    ids_ = operands.take("ids", {steps_, batch_, capacity_}, {ffi::U16, ffi::S32});
-    values_ = operands.take("values", {steps_, batch_, capacity_}, kFloating);
-    inputs_ = operands.nextLength(0);
+    ids_ = operands.take("ids", of_inputs, {ffi::U16, ffi::S32});
+    arrays_.inputs = operands.take("values", of_inputs, kFloating);
   } else {
-    inputs_ = operands.nextLength(2);
-    dense_inputs_ = operands.take("inputs", {steps_, batch_, inputs_}, {ffi::F32, ffi::BF16, ffi::U8, ffi::PRED});
+    arrays_.inputs = operands.take("inputs", of_inputs, {ffi::F32, ffi::BF16, ffi::U8, ffi::PRED});
   }
-  Index width = inputs_;
-  Arrays::Types types = kFloating;
-  for (std::size_t l = 0; l < layers_.size(); ++l) {
-    takeLinear(operands, layers_[l], width, fields.layers[l].has_bias, types);
-    types = {type()};  // all weights, biases and spikes have the dtype of the first weights
-    width = layers_[l].neurons;
-  }
-  for (std::size_t l = 0; l < layers_.size(); ++l) {
-    LayerArrays& layer = layers_[l];
-    if (fields.layers[l].is_recurrent) {
-      layer.recurrent = operands.take("recurrent", {layer.neurons, layer.neurons}, types);
-    }
-    layer.decay = takeConstant(operands, "decay", layer.neurons);
-    layer.threshold = takeConstant(operands, "threshold", layer.neurons);
-    layer.gain = takeConstant(operands, "gain", layer.neurons);
-    layer.second_threshold = takeConstant(operands, "second_threshold", layer.neurons);
-    for (std::size_t i = 0; i < kNumCouplings; ++i) {
-      if (fields.layers[l].has(i)) layer.couplings[i] = takeConstant(operands, kCouplingNames[i], layer.neurons);
-    }
-  }
-  if (fields.has_readout) {
-    takeLinear(operands, readout_, width, fields.readout_has_bias, types);
-    readout_.decay = takeConstant(operands, "readout.decay", readout_.neurons);
-    readout_.gain = takeConstant(operands, "readout.gain", readout_.neurons);
-  }
-  for (std::size_t l = 0; l < layers_.size(); ++l) {
-    LayerArrays& layer = layers_[l];
-    layer.first_v = operands.take("state.v", {batch_, layer.neurons}, kWide);
-    if (fields.layers[l].hasSecondState()) layer.first_w = operands.take("state.w", {batch_, layer.neurons}, kWide);
-    if (fields.layers[l].is_recurrent) {
-      layer.first_spikes = operands.take("state.spikes", {batch_, layer.neurons}, types);
-    }
-  }
-  if (fields.has_readout) readout_.first_v = operands.take("state.readout", {batch_, readout_.neurons}, kWide);
-  if (fields.has_lengths) lengths_ = operands.take("lengths", {batch_}, {ffi::S32});
+  OperandTake take{operands};
+  takeParameters(fields, sizes_, arrays_, take);
+  takeFirst(fields, sizes_, take.of_weights, arrays_, operands);
+  if (fields.has_lengths) lengths_ = operands.take("lengths", {sizes_.batch}, {ffi::S32});
 }
 
-void Network::takeLinear(Arrays& operands, LayerArrays& layer, Index inputs, bool has_bias,
-                         const Arrays::Types& types) {
-  layer.inputs = inputs;
-  layer.neurons = operands.nextLength(1);
-  layer.weights = operands.take("weights", {inputs, layer.neurons}, types);
-  if (has_bias) layer.bias = operands.take("bias", {layer.neurons}, {layer.weights.type()});
-}
-
-Network::Constant Network::takeConstant(Arrays& operands, const char* name, Index neurons) {
-  const Index count = operands.nextLength(0) == 1 ? 1 : neurons;
-  return {operands.take(name, {count}, kWide), count};
-}
-
-LayerConstants Network::constants(const LayerArrays& layer, Index group) const {
+Layer Network::layerOf(const LayerArrays<Operand>& arrays, Index inputs, Index neurons, Index group) const {
+  const auto constant = [&](const Operand& array) {
+    return ConstantNumbers{array.numbers(group), array.groupBytes() / static_cast<Index>(sizeof(float))};
+  };
   GivenConstants given{
-      .decay = layer.decay.numbers(group),
-      .gain = layer.gain.numbers(group),
-      .threshold = layer.threshold.numbers(group),
-      .second_threshold = layer.second_threshold.numbers(group),
+      .decay = constant(arrays.of(Summed::kDecay)),
+      .gain = constant(arrays.of(Summed::kGain)),
+      .threshold = constant(arrays.of(Summed::kThreshold)),
+      .second_threshold = constant(arrays.second_threshold),
       .couplings = {},
-      .bias = layer.bias.numbers(group),
+      .bias = arrays.bias.numbers(group),
   };
-  for (std::size_t i = 0; i < kNumCouplings; ++i) given.couplings[i] = layer.couplings[i].numbers(group);
-  return {layer.neurons, given};
-}
-
-Layer Network::layer(std::size_t index, Index group) const {
-  const LayerArrays& arrays = layers_[index];
-  const LayerFields& fields = fields_.layers[index];
+  for (std::size_t i = 0; i < kNumCouplings; ++i) {
+    given.couplings[i] = constant(arrays.of(summedOf(static_cast<Coupling>(i))));
+  }
+  // A leaky integrator is a neuron that never reaches its threshold.
   return {
-      .weights = {arrays.weights.numbers(group), arrays.inputs, arrays.neurons},
-      .recurrent = {arrays.recurrent.numbers(group), arrays.neurons, arrays.neurons},
-      .constants = constants(arrays, group),
-      .reset = fields.reset,
-      .detach_reset = fields.detach_reset,
-      .surrogate = {fields.surrogate, fields_.slopes[index]},
-      .capacity = fields.capacity,
-  };
-}
-
-// A leaky integrator is a neuron that never reaches its threshold.
-Layer Network::readout(Index group) const {
-  return {
-      .weights = {readout_.weights.numbers(group), readout_.inputs, readout_.neurons},
-      .recurrent = {},
-      .constants = constants(readout_, group),
+      .weights = {arrays.weights.numbers(group), inputs, neurons},
+      .recurrent = {arrays.recurrent.numbers(group), neurons, neurons},
+      .constants = {neurons, given},
       .reset = Reset::None,
       .detach_reset = true,
       .surrogate = {Surrogate::StraightThrough, 1.0F},
@@ -153,24 +123,39 @@ Layer Network::readout(Index group) const {
   };
 }
 
+Layer Network::layer(std::size_t index, Index group) const {
+  const LayerFields& fields = fields_.layers[index];
+  Layer layer = layerOf(arrays_.layers[index], sizes_.inputsOf(index), sizes_.neurons[index], group);
+  layer.reset = fields.reset;
+  layer.detach_reset = fields.detach_reset;
+  layer.surrogate = {fields.surrogate, fields_.slopes[index]};
+  layer.capacity = fields.capacity;
+  return layer;
+}
+
+Layer Network::readout(Index group) const {
+  return layerOf(arrays_.readout, sizes_.inputsOf(size()), sizes_.outputs, group);
+}
+
 std::vector<std::int32_t> Network::ends(Index group) const {
-  const auto steps = static_cast<std::int32_t>(std::min<Index>(steps_, INT32_MAX));
-  std::vector<std::int32_t> ends(static_cast<std::size_t>(batch_), steps);
+  const auto steps = static_cast<std::int32_t>(std::min<Index>(sizes_.steps, INT32_MAX));
+  std::vector<std::int32_t> ends(static_cast<std::size_t>(sizes_.batch), steps);
   if (!lengths_) return ends;
-  const auto* lengths = lengths_.at<const std::int32_t>(group);
+  const auto* lengths = lengths_.at<std::int32_t>(group);
   for (std::size_t i = 0; i < ends.size(); ++i) ends[i] = std::clamp(lengths[i], 0, steps);
   return ends;
 }
 
 std::unique_ptr<RowSource> Network::source(Index group) const {
+  const Operand& inputs = arrays_.inputs;
   if (fields_.has_lists) {
-    return std::make_unique<ListSource>(ids_.at(group), ids_.type() == ffi::U16, values_.numbers(group), capacity_,
-                                        inputs_);
+    return std::make_unique<ListSource>(ids_.at(group), ids_.type() == ffi::U16, inputs.numbers(group), sizes_.width,
+                                        sizes_.inputs);
   }
-  const auto type = dense_inputs_.type() == ffi::F32    ? DenseSource::Type::kFloat32
-                    : dense_inputs_.type() == ffi::BF16 ? DenseSource::Type::kBfloat16
-                                                        : DenseSource::Type::kUint8;
-  return std::make_unique<DenseSource>(dense_inputs_.at(group), type, inputs_);
+  const auto type = inputs.type() == ffi::F32    ? DenseSource::Type::kFloat32
+                    : inputs.type() == ffi::BF16 ? DenseSource::Type::kBfloat16
+                                                 : DenseSource::Type::kUint8;
+  return std::make_unique<DenseSource>(inputs.at(group), type, sizes_.inputs);
 }
 
 }  // namespace snnjax

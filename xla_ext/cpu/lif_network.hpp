@@ -1,8 +1,13 @@
-// What the two targets of `lif_network` have in common: their attributes and operands.
+// What the two targets of `lif_network` have in common: their attributes, and their arrays in the order of the wire,
+// which is that of the records on the Python side. Operands and cotangents, results and what is recorded of them are
+// walked by the same functions.
 #pragma once
+
+#include <memory>
 
 #include "ffi.hpp"
 #include "lif_layer.hpp"
+#include "marks.hpp"
 
 namespace snnjax {
 
@@ -30,56 +35,160 @@ struct NetworkFields {
   static NetworkFields read(ffi::Dictionary attributes);
 };
 
-bool booleanOf(ffi::Dictionary attributes, const char* name);
+// How long the axes of its arrays are.
+struct NetworkSizes {
+  Index steps, batch, inputs;
+  Index width;  // of the array of inputs: their number, or the capacity of their lists
+  std::vector<Index> neurons;
+  Index outputs;  // of the read-out, or the neurons of the last layer
+
+  static NetworkSizes read(const NetworkFields& fields, const Operands& operands);
+
+  Index inputsOf(std::size_t layer) const { return layer == 0 ? inputs : neurons[layer - 1]; }
+};
+
+// The arrays of a layer, or of the read-out: operands, or their cotangents.
+template <typename Item>
+struct LayerArrays {
+  Item weights, bias, recurrent, second_threshold;
+  std::array<Item, kNumSummed> constants;  // by `Summed`
+
+  Item& of(Summed constant) { return constants[static_cast<std::size_t>(constant)]; }
+  const Item& of(Summed constant) const { return constants[static_cast<std::size_t>(constant)]; }
+};
+
+// What a layer carries from step to step, [batch, neurons].
+template <typename Item>
+struct StateArrays {
+  Item v, w, spikes;
+};
+
+// What the forward pass records of a layer for the backward pass, [steps, batch, neurons].
+template <typename Item>
+struct RecordArrays {
+  Item v, w, current, spikes, listed;
+};
+
+// And of dense inputs.
+template <typename Item>
+struct InputRecordArrays {
+  Item bits, is_binary;
+};
+
+template <typename Item>
+struct NetworkArrays {
+  Item inputs;  // dense, or the values of lists
+  std::vector<LayerArrays<Item>> layers;
+  LayerArrays<Item> readout;
+  std::vector<StateArrays<Item>> first;
+  Item first_readout;
+};
+
+inline constexpr std::array<const char*, kNumSummed> kConstantNames{
+    "decay", "threshold", "gain", "w_decay", "w_membrane", "w_gain", "w_jump", "v_coupling", "threshold_coupling"};
+
+// The weights and constants: `take` has functions `weights(name, shape)`, `constant(name, neurons)` and, for a constant
+// without a cotangent, `fixed(name, neurons)`.
+template <typename Item, typename Take>
+void takeParameters(const NetworkFields& fields, const NetworkSizes& sizes, NetworkArrays<Item>& arrays, Take& take) {
+  const std::size_t size = fields.layers.size();
+  const auto takeLinear = [&](LayerArrays<Item>& to, Index inputs, Index outputs, bool has_bias) {
+    to.weights = take.weights("weights", {inputs, outputs});
+    if (has_bias) to.bias = take.weights("bias", {outputs});
+  };
+  const auto takeConstant = [&](LayerArrays<Item>& to, Summed constant, Index neurons) {
+    to.of(constant) = take.constant(kConstantNames[static_cast<std::size_t>(constant)], neurons);
+  };
+  arrays.layers.resize(size);
+  for (std::size_t l = 0; l < size; ++l) {
+    takeLinear(arrays.layers[l], sizes.inputsOf(l), sizes.neurons[l], fields.layers[l].has_bias);
+  }
+  for (std::size_t l = 0; l < size; ++l) {
+    const Index neurons = sizes.neurons[l];
+    LayerArrays<Item>& to = arrays.layers[l];
+    if (fields.layers[l].is_recurrent) to.recurrent = take.weights("recurrent", {neurons, neurons});
+    for (const Summed constant : {Summed::kDecay, Summed::kThreshold, Summed::kGain}) {
+      takeConstant(to, constant, neurons);
+    }
+    to.second_threshold = take.fixed("second_threshold", neurons);
+    for (std::size_t i = 0; i < kNumCouplings; ++i) {
+      if (fields.layers[l].has(i)) takeConstant(to, summedOf(static_cast<Coupling>(i)), neurons);
+    }
+  }
+  if (!fields.has_readout) return;
+  takeLinear(arrays.readout, sizes.inputsOf(size), sizes.outputs, fields.readout_has_bias);
+  for (const Summed constant : {Summed::kDecay, Summed::kGain}) takeConstant(arrays.readout, constant, sizes.outputs);
+}
+
+template <typename Item>
+StateArrays<Item> takeState(const LayerFields& fields, Index batch, Index neurons, const Types& of_weights,
+                            Arrays<Item>& from) {
+  StateArrays<Item> state;
+  state.v = from.take("state.v", {batch, neurons}, kWide);
+  if (fields.hasSecondState()) state.w = from.take("state.w", {batch, neurons}, kWide);
+  if (fields.is_recurrent) state.spikes = from.take("state.spikes", {batch, neurons}, of_weights);
+  return state;
+}
+
+template <typename Item>
+void takeFirst(const NetworkFields& fields, const NetworkSizes& sizes, const Types& of_weights,
+               NetworkArrays<Item>& arrays, Arrays<Item>& from) {
+  for (std::size_t l = 0; l < fields.layers.size(); ++l) {
+    arrays.first.push_back(takeState(fields.layers[l], sizes.batch, sizes.neurons[l], of_weights, from));
+  }
+  if (fields.has_readout) arrays.first_readout = from.take("state.readout", {sizes.batch, sizes.outputs}, kWide);
+}
+
+template <typename Item>
+struct NetworkRecord {
+  InputRecordArrays<Item> inputs;
+  std::vector<RecordArrays<Item>> layers;
+
+  NetworkRecord() = default;
+  NetworkRecord(const NetworkFields& fields, const NetworkSizes& sizes, const Types& of_weights, Arrays<Item>& from) {
+    const Index steps = sizes.steps, batch = sizes.batch;
+    if (!fields.has_lists) {
+      inputs.bits = from.take("record.inputs", {steps, batch, (sizes.inputs + 7) / 8}, {ffi::U8});
+      inputs.is_binary = from.take("record.is_binary", {steps, batch}, {ffi::PRED});
+    }
+    for (std::size_t l = 0; l < fields.layers.size(); ++l) {
+      const LayerFields& layer = fields.layers[l];
+      const Shape all{steps, batch, sizes.neurons[l]}, bits{steps, batch, (sizes.neurons[l] + 7) / 8};
+      RecordArrays<Item>& to = layers.emplace_back();
+      to.v = from.take("record.v", all, layer.hasSecondState() ? kWide : of_weights);
+      if (layer.records_w) to.w = from.take("record.w", all, kWide);
+      if (layer.records_current) to.current = from.take("record.current", all, kWide);
+      to.spikes = from.take("record.spikes", bits, {ffi::U8});
+      if (layer.capacity >= 0) to.listed = from.take("record.listed", bits, {ffi::U8});
+    }
+  }
+};
 
 // The operands of a network.
 class Network {
  public:
-  Network(const NetworkFields& fields, Arrays& operands);
+  Network(const NetworkFields& fields, Operands& operands);
 
   const NetworkFields& fields() const { return fields_; }
-  Index steps() const { return steps_; }
-  Index batch() const { return batch_; }
-  Index inputs() const { return inputs_; }
-  Index inputWidth() const { return fields_.has_lists ? capacity_ : inputs_; }  // of their array
-  Index neurons(std::size_t layer) const { return layers_[layer].neurons; }
-  Index outputs() const { return readout_.neurons; }
-  std::size_t size() const { return layers_.size(); }
-  ffi::DataType type() const { return layers_[0].weights.type(); }
+  const NetworkSizes& sizes() const { return sizes_; }
+  std::size_t size() const { return fields_.layers.size(); }
+  ffi::DataType type() const { return arrays_.layers[0].weights.type(); }
 
   // Of one group of operands:
   Layer layer(std::size_t index, Index group) const;
   Layer readout(Index group) const;
   std::vector<std::int32_t> ends(Index group) const;
   std::unique_ptr<RowSource> source(Index group) const;
-  Numbers firstV(std::size_t layer, Index group) const { return layers_[layer].first_v.numbers(group); }
-  Numbers firstW(std::size_t layer, Index group) const { return layers_[layer].first_w.numbers(group); }
-  Numbers firstSpikes(std::size_t layer, Index group) const { return layers_[layer].first_spikes.numbers(group); }
-  Numbers firstReadout(Index group) const { return readout_.first_v.numbers(group); }
+  const StateArrays<Operand>& first(std::size_t layer) const { return arrays_.first[layer]; }
+  Numbers firstReadout(Index group) const { return arrays_.first_readout.numbers(group); }
 
  private:
-  struct Constant {
-    Array array;
-    Index count = 0;  // 1, or one a neuron
-
-    ConstantNumbers numbers(Index group) const { return {array.numbers(group), count}; }
-  };
-  struct LayerArrays {
-    Index inputs = 0, neurons = 0;
-    Array weights, bias, recurrent, first_v, first_w, first_spikes;
-    Constant decay, threshold, gain, second_threshold;
-    std::array<Constant, kNumCouplings> couplings;
-  };
-
-  static Constant takeConstant(Arrays& operands, const char* name, Index neurons);
-  void takeLinear(Arrays& operands, LayerArrays& layer, Index inputs, bool has_bias, const Arrays::Types& types);
-  LayerConstants constants(const LayerArrays& layer, Index group) const;
+  Layer layerOf(const LayerArrays<Operand>& arrays, Index inputs, Index neurons, Index group) const;
 
   NetworkFields fields_;
-  Index steps_, batch_, inputs_, capacity_ = 0;
-  Array dense_inputs_, ids_, values_, lengths_;
-  std::vector<LayerArrays> layers_;
-  LayerArrays readout_;
+  NetworkSizes sizes_;
+  Operand ids_, lengths_;
+  NetworkArrays<Operand> arrays_;
 };
 
 }  // namespace snnjax

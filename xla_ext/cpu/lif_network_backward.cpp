@@ -2,9 +2,7 @@
 #include <algorithm>
 #include <deque>
 
-#include "leaky_readout.hpp"
 #include "lif_network.hpp"
-#include "spike_lists.hpp"
 
 namespace snnjax {
 namespace {
@@ -13,121 +11,150 @@ namespace {
 // the output, and the cotangents of the results.
 struct Recorded {
   struct LayerArrays {
-    Array record_v, record_w, record_current, record_spikes, record_listed;
-    Array g_counts, g_spikes, spike_ids, g_last_v, g_last_w, g_last_spikes;
+    Operand g_counts, g_spikes, spike_ids;
+    StateArrays<Operand> g_last;
   };
 
-  Array output, g_output, g_last_readout, record_inputs, record_is_binary;
+  NetworkRecord<Operand> record;
+  Operand output, g_output, g_last_readout;
   std::vector<LayerArrays> layers;
 
-  Recorded(const Network& network, bool has_g_counts, Arrays& arrays) : layers(network.size()) {
-    const Arrays::Types types{network.type()};
+  Recorded(const Network& network, bool has_g_counts, Operands& arrays)
+      : record(network.fields(), network.sizes(), {network.type()}, arrays), layers(network.size()) {
+    const Types types{network.type()};
     const NetworkFields& fields = network.fields();
-    const Index steps = network.steps(), batch = network.batch();
-    const Index outputs = fields.has_readout ? network.outputs() : network.neurons(network.size() - 1);
-    if (!fields.has_lists) {
-      record_inputs = arrays.take("record.inputs", {steps, batch, (network.inputs() + 7) / 8}, {ffi::U8});
-      record_is_binary = arrays.take("record.is_binary", {steps, batch}, {ffi::PRED});
-    }
-    for (std::size_t l = 0; l < layers.size(); ++l) {
-      const Index bytes = (network.neurons(l) + 7) / 8;
-      const Arrays::Shape all{steps, batch, network.neurons(l)};
-      layers[l].record_v = arrays.take("record.v", all, fields.layers[l].hasSecondState() ? kWide : types);
-      if (fields.layers[l].records_w) layers[l].record_w = arrays.take("record.w", all, {ffi::F32});
-      if (fields.layers[l].records_current) layers[l].record_current = arrays.take("record.current", all, {ffi::F32});
-      layers[l].record_spikes = arrays.take("record.spikes", {steps, batch, bytes}, {ffi::U8});
-      if (fields.layers[l].capacity < 0) continue;
-      layers[l].record_listed = arrays.take("record.listed", {steps, batch, bytes}, {ffi::U8});
-    }
-    if (fields.has_readout) output = arrays.take("output", {steps, batch, outputs}, types);
-    g_output = arrays.take("g.output", {steps, batch, outputs}, types);
+    const NetworkSizes& sizes = network.sizes();
+    const Shape of_output{sizes.steps, sizes.batch, sizes.outputs};
+    if (fields.has_readout) output = arrays.take("output", of_output, types);
+    g_output = arrays.take("g.output", of_output, types);
     for (std::size_t l = 0; l < layers.size(); ++l) {
       LayerArrays& layer = layers[l];
-      const Index neurons = network.neurons(l), capacity = fields.layers[l].capacity;
-      if (has_g_counts) layer.g_counts = arrays.take("g.counts", {batch, neurons}, {ffi::F32});
-      const bool records_spikes = fields.layers[l].records_spikes;
-      if (records_spikes && capacity >= 0) {
-        layer.spike_ids = arrays.take("spikes.ids", {steps, batch, capacity}, {idType(neurons)});
-        layer.g_spikes = arrays.take("g.spikes", {steps, batch, capacity}, types);
-      } else if (records_spikes) {
-        layer.g_spikes = arrays.take("g.spikes", {steps, batch, neurons}, types);
+      const Index neurons = sizes.neurons[l], capacity = fields.layers[l].capacity;
+      if (has_g_counts) layer.g_counts = arrays.take("g.counts", {sizes.batch, neurons}, {ffi::F32});
+      if (fields.layers[l].records_spikes) {
+        const bool has_lists = capacity >= 0;
+        const Shape of_spikes{sizes.steps, sizes.batch, has_lists ? capacity : neurons};
+        if (has_lists) layer.spike_ids = arrays.take("spikes.ids", of_spikes, {idType(neurons)});
+        layer.g_spikes = arrays.take("g.spikes", of_spikes, types);
       }
-      layer.g_last_v = arrays.take("g.state.v", {batch, neurons}, kWide);
-      if (fields.layers[l].hasSecondState()) layer.g_last_w = arrays.take("g.state.w", {batch, neurons}, kWide);
-      if (fields.layers[l].is_recurrent) layer.g_last_spikes = arrays.take("g.state.spikes", {batch, neurons}, types);
+      layer.g_last = takeState(fields.layers[l], sizes.batch, neurons, types, arrays);
     }
-    if (fields.has_readout) g_last_readout = arrays.take("g.state.readout", {batch, outputs}, kWide);
+    if (fields.has_readout) g_last_readout = arrays.take("g.state.readout", {sizes.batch, sizes.outputs}, kWide);
   }
 };
 
-// The cotangents of the operands: those that are needed, in the order of the leaves of `Operands`.
-struct Cotangents {
-  struct LayerArrays {
-    Array weights, bias, recurrent, first_v, first_w, first_spikes;
-    std::array<Array, kNumSummed> constants;  // by `Summed`
+// Takes the cotangents that are needed: `needs` has a number for each operand that may have one.
+struct CotangentTake {
+  ffi::Span<const std::int64_t> needs;
+  Results& from;
+  Types of_weights;
+  std::size_t next = 0;
 
-    Array& of(Summed constant) { return constants[static_cast<std::size_t>(constant)]; }
-    const Array& of(Summed constant) const { return constants[static_cast<std::size_t>(constant)]; }
-  };
-
-  Array inputs;
-  std::vector<LayerArrays> layers;
-  LayerArrays readout;
-
-  Cotangents(const Network& network, ffi::Span<const std::int64_t> needs, Arrays& arrays)
-      : layers(network.size()), needs_(needs), arrays_(arrays) {
-    const NetworkFields& fields = network.fields();
-    const Arrays::Types types{network.type()};
-    const Index batch = network.batch();
-    inputs = take("g.inputs", {network.steps(), batch, network.inputWidth()}, kFloating);
-    for (std::size_t l = 0; l < layers.size(); ++l) {
-      const Index width = l == 0 ? network.inputs() : network.neurons(l - 1);
-      layers[l].weights = take("g.weights", {width, network.neurons(l)}, types);
-      if (fields.layers[l].has_bias) layers[l].bias = take("g.bias", {network.neurons(l)}, types);
+  Result take(const char* name, const Shape& shape, const Types& types) {
+    if (next >= needs.size()) {
+      throw Misfit("lif_network: `needs` must name every operand, got " + std::to_string(needs.size()) +
+                   ". Call it through snnjax.");
     }
-    for (std::size_t l = 0; l < layers.size(); ++l) {
-      const Index neurons = network.neurons(l);
-      if (fields.layers[l].is_recurrent) layers[l].recurrent = take("g.recurrent", {neurons, neurons}, types);
-      layers[l].of(Summed::kDecay) = take("g.decay", {neurons}, {ffi::F32});
-      layers[l].of(Summed::kThreshold) = take("g.threshold", {neurons}, {ffi::F32});
-      layers[l].of(Summed::kGain) = take("g.gain", {neurons}, {ffi::F32});
-      for (std::size_t i = 0; i < kNumCouplings; ++i) {
-        if (!fields.layers[l].has(i)) continue;
-        layers[l].of(summedOf(static_cast<Coupling>(i))) = take("g.second_state", {neurons}, {ffi::F32});
-      }
-    }
-    if (fields.has_readout) {
-      const Index width = network.neurons(network.size() - 1), outputs = network.outputs();
-      readout.weights = take("g.readout.weights", {width, outputs}, types);
-      if (fields.readout_has_bias) readout.bias = take("g.readout.bias", {outputs}, types);
-      readout.of(Summed::kDecay) = take("g.readout.decay", {outputs}, {ffi::F32});
-      readout.of(Summed::kGain) = take("g.readout.gain", {outputs}, {ffi::F32});
-    }
-    for (std::size_t l = 0; l < layers.size(); ++l) {
-      layers[l].first_v = arrays.take("g.state.v", {batch, network.neurons(l)}, kWide);
-      if (fields.layers[l].hasSecondState()) {
-        layers[l].first_w = arrays.take("g.state.w", {batch, network.neurons(l)}, kWide);
-      }
-      if (!fields.layers[l].is_recurrent) continue;
-      layers[l].first_spikes = arrays.take("g.state.spikes", {batch, network.neurons(l)}, types);
-    }
-    if (fields.has_readout) readout.first_v = arrays.take("g.state.readout", {batch, network.outputs()}, kWide);
+    return needs[next++] != 0 ? from.take(name, shape, types) : Result();
   }
-
- private:
-  Array take(const char* name, const Arrays::Shape& shape, const Arrays::Types& types) {
-    if (next_ >= needs_.size()) throw Misfit("lif_network: `needs` must name every operand. Call it through snnjax.");
-    return needs_[next_++] != 0 ? arrays_.take(name, shape, types) : Array();
-  }
-
-  ffi::Span<const std::int64_t> needs_;
-  Arrays& arrays_;
-  std::size_t next_ = 0;
+  Result weights(const char* name, const Shape& shape) { return take(name, shape, of_weights); }
+  Result constant(const char* name, Index neurons) { return take(name, {neurons}, kWide); }
+  Result fixed(const char*, Index) { return {}; }
 };
+
+// The cotangents of the operands, in the order of the operands; states always have one.
+NetworkArrays<Result> takeCotangents(const Network& network, ffi::Span<const std::int64_t> needs, Results& results) {
+  const NetworkSizes& sizes = network.sizes();
+  NetworkArrays<Result> arrays;
+  CotangentTake take{needs, results, {network.type()}};
+  arrays.inputs = take.take("inputs", {sizes.steps, sizes.batch, sizes.width}, kFloating);
+  takeParameters(network.fields(), sizes, arrays, take);
+  takeFirst(network.fields(), sizes, take.of_weights, arrays, results);
+  return arrays;
+}
+
+// The backward pass of the leaky integrators behind the last layer. Forward they are a layer that never fires.
+struct ReadoutBackward {
+  const Layer& layer;
+  const SpikeLists& inputs;
+  Extent extent;
+  Numbers first_v;   // [batch, outputs]
+  Numbers output;    // membranes [steps, batch, outputs], rounded: they serve the gradient of the decay alone
+  Numbers g_output;  // their cotangents
+  Numbers g_last_v;  // [batch, outputs]
+  // Results; those marked * may be absent.
+  WritableNumbers g_weights, g_bias, g_decay, g_gain;  // *; the last three are [outputs]
+  WritableNumbers g_first_v;                           // [batch, outputs]
+  Borrowed<float> g_v;                                 // [rows, g_v_stride], 0 behind the ends
+  Index g_v_stride = 0;
+};
+
+// One sample backwards through time; adds its sums to those of its membranes and of its decay, [outputs] each.
+void runSample(ReadoutBackward& pass, Index sample, double* sum_g_v, double* sum_decay) {
+  const Index outputs = pass.layer.neurons(), batch = pass.extent.batch;
+  const auto size = static_cast<std::size_t>(outputs);
+  std::vector<float> g(size), g_now(size), before(size);
+  const float* decay = pass.layer.constants.from(0).decay;
+  pass.g_last_v.read(sample * outputs, outputs, g.data());
+  for (Index step = pass.extent.steps; step-- > 0;) {
+    const Index row = step * batch + sample;
+    pass.g_output.read(row * outputs, outputs, g_now.data());
+    for (std::size_t n = 0; n < size; ++n) g[n] += g_now[n];
+    float* to = pass.g_v.data() + row * pass.g_v_stride;
+    if (step >= pass.extent.ends[sample]) {  // the frozen membrane is that of the last step
+      std::fill_n(to, outputs, 0.0F);
+      continue;
+    }
+    std::copy(g.begin(), g.end(), to);
+    const Numbers& from = step == 0 ? pass.first_v : pass.output;
+    from.read((step == 0 ? sample : row - batch) * outputs, outputs, before.data());
+    for (std::size_t n = 0; n < size; ++n) {
+      sum_g_v[n] += double{g[n]};
+      sum_decay[n] += double{g[n]} * double{before[n]};
+      g[n] *= decay[n];
+    }
+  }
+  pass.g_first_v.write(sample * outputs, outputs, g.data());
+}
+
+void runReadoutBackward(ReadoutBackward& pass, const Threads& threads) {
+  const Index outputs = pass.layer.neurons(), batch = pass.extent.batch;
+  pass.g_v_stride = strideOf(outputs);
+  pass.g_v = borrowRows(pass.extent.rows(), outputs, pass.g_v_stride);
+  Buffer<double> sums(2 * batch * outputs);  // of each sample, added up in their order below
+  threads.run(batch, [&](Index sample, Index) {
+    double* own = sums.data() + 2 * sample * outputs;
+    runSample(pass, sample, own, own + outputs);
+  });
+  Buffer<double> sum_gain(outputs);
+  const Weights& weights = pass.layer.weights;
+  const TransposedSpikes inputs(pass.inputs, chunksOf(pass.extent), TransposedSpikes::Layout::kInPlace, threads);
+  computeWeightGradient({inputs,
+                         {pass.g_v.data(), pass.g_v_stride},
+                         weights,
+                         pass.g_weights,
+                         pass.layer.constants.outerGain(),
+                         pass.g_gain ? sum_gain.data() : nullptr},
+                        threads);
+  for (Index n = 0; n < outputs; ++n) {
+    double g_v = 0.0, decay = 0.0;
+    for (Index sample = 0; sample < batch; ++sample) {
+      g_v += sums[2 * sample * outputs + n];
+      decay += sums[(2 * sample + 1) * outputs + n];
+    }
+    const float* bias = pass.layer.constants.bias();
+    const float of_bias = static_cast<float>(double{pass.layer.constants.outerGain()[n]} * g_v);
+    const float of_decay = static_cast<float>(decay);
+    const float of_gain = static_cast<float>(sum_gain[n] + (bias == nullptr ? 0.0 : double{bias[n]} * g_v));
+    if (pass.g_bias) pass.g_bias.write(n, 1, &of_bias);
+    if (pass.g_decay) pass.g_decay.write(n, 1, &of_decay);
+    if (pass.g_gain) pass.g_gain.write(n, 1, &of_gain);
+  }
+}
 
 class BackwardPass {
  public:
-  BackwardPass(const Network& network, const Recorded& recorded, const Cotangents& to, Index group,
+  BackwardPass(const Network& network, const Recorded& recorded, const NetworkArrays<Result>& to, Index group,
                const Threads& threads)
       : network_(network),
         recorded_(recorded),
@@ -135,22 +162,23 @@ class BackwardPass {
         group_(group),
         threads_(threads),
         ends_(network.ends(group)),
-        extent_{network.steps(), network.batch(), ends_.data()},
+        extent_{network.sizes().steps, network.sizes().batch, ends_.data()},
         source_(network.source(group)) {}
 
   void run() {
-    const Index rows = extent_.rows();
-    if (recorded_.record_inputs) {
-      input_bits_ = GivenBits(recorded_.record_inputs.at<const std::uint8_t>(group_), rows, network_.inputs());
-      recorded_inputs_ = std::make_unique<RecordedSource>(
-          *source_, input_bits_.row(0), recorded_.record_is_binary.at<const std::uint8_t>(group_), network_.inputs());
+    const Index rows = extent_.rows(), num_inputs = network_.sizes().inputs;
+    const InputRecordArrays<Operand>& record = recorded_.record.inputs;
+    if (record.bits) {
+      input_bits_ = GivenBits(record.bits.at<std::uint8_t>(group_), rows, num_inputs);
+      recorded_inputs_ = std::make_unique<RecordedSource>(*source_, input_bits_.row(0),
+                                                          record.is_binary.at<std::uint8_t>(group_), num_inputs);
     }
     const RowSource& inputs = recorded_inputs_ ? *recorded_inputs_ : *source_;
-    lists_.emplace_back(inputs, rows, network_.inputs(), extent_.batch, ends_.data(), threads_);
+    lists_.emplace_back(inputs, rows, num_inputs, extent_.batch, ends_.data(), threads_);
     for (std::size_t l = 0; l < network_.size(); ++l) {
       layers_.push_back(network_.layer(l, group_));
-      const Index neurons = network_.neurons(l);
-      spikes_.emplace_back(recorded_.layers[l].record_spikes.at<const std::uint8_t>(group_), rows, neurons);
+      const Index neurons = network_.sizes().neurons[l];
+      spikes_.emplace_back(recorded_.record.layers[l].spikes.at<std::uint8_t>(group_), rows, neurons);
       if (l + 1 == network_.size() && !network_.fields().has_readout) continue;
       sources_.emplace_back(spikes_.back().row(0), neurons);
       lists_.emplace_back(sources_.back(), rows, neurons, extent_.batch, nullptr, threads_);
@@ -175,7 +203,7 @@ class BackwardPass {
         .g_bias = to_.readout.bias.numbers(group_),
         .g_decay = to_.readout.of(Summed::kDecay).numbers(group_),
         .g_gain = to_.readout.of(Summed::kGain).numbers(group_),
-        .g_first_v = to_.readout.first_v.numbers(group_),
+        .g_first_v = to_.first_readout.numbers(group_),
         .g_v = {},
     };
     runReadoutBackward(pass, threads_);
@@ -189,35 +217,37 @@ class BackwardPass {
 
   void runLayer(std::size_t l) {
     const Recorded::LayerArrays& from = recorded_.layers[l];
-    const Cotangents::LayerArrays& to = to_.layers[l];
-    const GivenBits listed = from.record_listed ? GivenBits(from.record_listed.at<const std::uint8_t>(group_),
-                                                            extent_.rows(), network_.neurons(l))
-                                                : GivenBits();
+    const LayerArrays<Result>& to = to_.layers[l];
+    const RecordArrays<Operand>& record = recorded_.record.layers[l];
+    const StateArrays<Operand>& first = network_.first(l);
+    const GivenBits listed =
+        record.listed ? GivenBits(record.listed.at<std::uint8_t>(group_), extent_.rows(), network_.sizes().neurons[l])
+                      : GivenBits();
     LayerBackward pass{
         .layer = layers_[l],
         .inputs = lists_[l],
         .extent = extent_,
-        .first_v = network_.firstV(l, group_),
-        .first_w = network_.firstW(l, group_),
-        .first_spikes = network_.firstSpikes(l, group_),
-        .record = from.record_v.numbers(group_),
-        .record_w = from.record_w.at<const float>(group_),
-        .record_current = from.record_current.at<const float>(group_),
+        .first_v = first.v.numbers(group_),
+        .first_w = first.w.numbers(group_),
+        .first_spikes = first.spikes.numbers(group_),
+        .record = record.v.numbers(group_),
+        .record_w = record.w.at<float>(group_),
+        .record_current = record.current.at<float>(group_),
         .spikes = spikes_[l],
         .listed = listed,
         .above = above_,
         .g_spikes = furtherCotangents(l),
         .g_counts = from.g_counts.numbers(group_),
-        .g_last_v = from.g_last_v.numbers(group_),
-        .g_last_w = from.g_last_w.numbers(group_),
-        .g_last_spikes = from.g_last_spikes.numbers(group_),
+        .g_last_v = from.g_last.v.numbers(group_),
+        .g_last_w = from.g_last.w.numbers(group_),
+        .g_last_spikes = from.g_last.spikes.numbers(group_),
         .g_weights = to.weights.numbers(group_),
         .g_recurrent = to.recurrent.numbers(group_),
         .g_bias = to.bias.numbers(group_),
         .g_constants = {},
-        .g_first_v = to.first_v.numbers(group_),
-        .g_first_w = to.first_w.numbers(group_),
-        .g_first_spikes = to.first_spikes.numbers(group_),
+        .g_first_v = to_.first[l].v.numbers(group_),
+        .g_first_w = to_.first[l].w.numbers(group_),
+        .g_first_spikes = to_.first[l].spikes.numbers(group_),
         .keeps_g_v = l > 0 || to_.inputs,
         .g_v = {},
     };
@@ -239,7 +269,7 @@ class BackwardPass {
   // The cotangents of recorded lists, dense.
   Numbers scattered(std::size_t l) {
     const Recorded::LayerArrays& from = recorded_.layers[l];
-    const Index neurons = network_.neurons(l), capacity = network_.fields().layers[l].capacity;
+    const Index neurons = network_.sizes().neurons[l], capacity = network_.fields().layers[l].capacity;
     const ListSource source(from.spike_ids.at(group_), from.spike_ids.type() == ffi::U16, from.g_spikes.numbers(group_),
                             capacity, neurons);
     g_recorded_ = Buffer<float>(extent_.rows() * neurons);
@@ -250,7 +280,7 @@ class BackwardPass {
   // The cotangents of the inputs: of dense ones all, of lists those of the values.
   void writeInputs() {
     const auto* lists = dynamic_cast<const ListSource*>(source_.get());
-    const Numbers to = to_.inputs.numbers(group_);
+    const WritableNumbers to = to_.inputs.numbers(group_);
     const Weights& weights = above_.weights;
     const Index rows = extent_.rows(), inputs = weights.inputs, tile = columnsOfTile(inputs, weights.outputs);
     const Index width = lists == nullptr ? inputs : lists->capacity();
@@ -280,7 +310,7 @@ class BackwardPass {
 
   const Network& network_;
   const Recorded& recorded_;
-  const Cotangents& to_;
+  const NetworkArrays<Result>& to_;
   const Index group_;
   const Threads& threads_;
   const std::vector<std::int32_t> ends_;
@@ -302,13 +332,14 @@ ffi::Error lifNetworkBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands,
                               ffi::Dictionary attributes) {
   return guarded("lif_network", [&] {
     const NetworkFields fields = NetworkFields::read(attributes);
-    Arrays operand_arrays("lif_network", operands), result_arrays("lif_network", results);
+    Operands operand_arrays("lif_network", operands);
+    Results result_arrays("lif_network", results);
     const Network network(fields, operand_arrays);
-    const Recorded recorded(network, booleanOf(attributes, "has_g_counts"), operand_arrays);
-    const auto needs = attributes.get<ffi::Span<const std::int64_t>>("needs");
-    if (needs.has_error()) throw Misfit("lif_network: `needs` must be given. Call it through snnjax.");
-    const Cotangents to(network, *needs, result_arrays);
-    Arrays::finish(operand_arrays, result_arrays);
+    const bool has_g_counts = attributeOf<bool>("lif_network", attributes, "has_g_counts");
+    const Recorded recorded(network, has_g_counts, operand_arrays);
+    const auto needs = attributeOf<ffi::Span<const std::int64_t>>("lif_network", attributes, "needs");
+    const NetworkArrays<Result> to = takeCotangents(network, needs, result_arrays);
+    finish(operand_arrays, result_arrays);
     const Threads threads = threadsOf(pool);
     for (Index group = 0; group < result_arrays.groups(); ++group) {
       BackwardPass(network, recorded, to, group, threads).run();

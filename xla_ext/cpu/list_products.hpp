@@ -2,25 +2,62 @@
 // the matrix or where it lies, whichever is the fastest for the counted entries.
 #pragma once
 
+#include <vector>
+
 #include "kernels.hpp"
-#include "listed_rows.hpp"
+#include "memory.hpp"
 #include "numbers.hpp"
 #include "parallel.hpp"
 #include "products.hpp"
+#include "spike_rows.hpp"
 
 namespace snnjax {
 
+// Lists of spikes as the rows of a sparse matrix: every entry is listed, however many there are.
+class ListedRows {
+ public:
+  enum class Payload { kValues, kSlots };
+
+  // The entries of lists whose ids are in the range: those whose value is not 0, with their values, or all of them,
+  // with the slots in which they stand.
+  ListedRows(const ListSource& source, Index rows, Payload payload, const Threads& threads);
+
+  // The same matrix by columns, without the slots: row k lists the rows in which k stands, in ascending order.
+  // `places` receives where each entry of this matrix stands in the other.
+  ListedRows transposed(Borrowed<std::uint32_t>* places = nullptr) const;
+
+  Index rows() const { return rows_; }
+  Index width() const { return width_; }
+  Index entries() const { return entries_; }
+  Index start(Index row) const { return starts_[static_cast<std::size_t>(row)]; }  // behind the entries before it
+  Index count(Index row) const { return counts_[static_cast<std::size_t>(row)]; }
+  const std::uint32_t* ids(Index row) const { return ids_.data() + start(row); }
+  const std::uint32_t* slots(Index row) const { return slots_.data() + start(row); }
+  SpikeRow row(Index row) const {
+    const float* values = values_ && !all_ones_ ? values_.data() + start(row) : nullptr;
+    return {ids(row), values, counts_[static_cast<std::size_t>(row)], false};
+  }
+  // Adds `count` rows to `dense`, which holds zeros, `width()` apart.
+  void expand(Index first, Index count, float* dense) const;
+
+ private:
+  ListedRows(Index rows, Index width, Index entries) : rows_(rows), width_(width), entries_(entries) {}
+
+  bool list(const ListSource& source, Index first, Index behind, Payload payload);
+
+  Index rows_, width_, entries_ = 0;
+  bool all_ones_ = true;
+  std::vector<Index> starts_;
+  std::vector<std::uint32_t> counts_;
+  Borrowed<std::uint32_t> ids_, slots_;  // slots or values, the other is empty
+  Borrowed<float> values_;
+};
+
 // out = lists @ matrix, [rows, width] @ [width, outputs]. What is not listed adds nothing, whatever the matrix holds.
-void multiplyLists(const ListedRows& lists, const Weights& matrix, const Numbers& out, const Threads& threads);
+void multiplyLists(const ListedRows& lists, const Weights& matrix, const WritableNumbers& out, const Threads& threads);
 
 // out[r, slot] = <matrix[id], g[r]> for all listed slots of `capacity` and 0 for all others; g is [rows, outputs].
-void dotLists(const ListedRows& lists, Index capacity, const Weights& matrix, const Numbers& g, const Numbers& out,
-              const Threads& threads);
-
-// The threads for so many products of two numbers: few take less time than waking another thread.
-inline Threads threadsFor(Index products, const Threads& threads) {
-  constexpr Index kWorthWaking = 400'000;
-  return products < kWorthWaking ? Threads({}, 1) : threads;
-}
+void dotLists(const ListedRows& lists, Index capacity, const Weights& matrix, const Numbers& g,
+              const WritableNumbers& out, const Threads& threads);
 
 }  // namespace snnjax

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels.hpp"
 
@@ -18,40 +19,52 @@ inline std::uint16_t toBfloat16(float x) {
   return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-// An array of operands or results; `data` is nullptr where there is none.
-struct Numbers {
-  void* data = nullptr;
+// An array of operands, which nothing writes, or of results; `data` is nullptr where there is none.
+template <typename Void>
+struct BasicNumbers {
+  static constexpr bool kIsWritable = !std::is_const_v<Void>;
+  using Float = std::conditional_t<kIsWritable, float, const float>;
+  using Bfloat16 = std::conditional_t<kIsWritable, std::uint16_t, const std::uint16_t>;
+
+  Void* data = nullptr;
   bool is_bfloat16 = false;
 
   explicit operator bool() const { return data != nullptr; }
+  operator BasicNumbers<const void>() const
+    requires kIsWritable
+  {
+    return {data, is_bfloat16};
+  }
 
-  const float* float32() const { return static_cast<const float*>(data); }
+  Float* float32() const { return static_cast<Float*>(data); }
+  Bfloat16* bfloat16() const { return static_cast<Bfloat16*>(data); }
 
   void read(Index first, Index count, float* out) const {
     if (!is_bfloat16) {
       if (count > 0) std::memcpy(out, float32() + first, static_cast<std::size_t>(count) * sizeof(float));
       return;
     }
-    const auto* from = static_cast<const std::uint16_t*>(data) + first;
-    for (Index i = 0; i < count; ++i) out[i] = fromBfloat16(from[i]);
+    for (Index i = 0; i < count; ++i) out[i] = fromBfloat16(bfloat16()[first + i]);
   }
 
-  void write(Index first, Index count, const float* from) const {
+  void write(Index first, Index count, const float* from) const
+    requires kIsWritable
+  {
     if (!is_bfloat16) {
-      if (count > 0) {
-        std::memcpy(static_cast<float*>(data) + first, from, static_cast<std::size_t>(count) * sizeof(float));
-      }
+      if (count > 0) std::memcpy(float32() + first, from, static_cast<std::size_t>(count) * sizeof(float));
       return;
     }
-    auto* out = static_cast<std::uint16_t*>(data) + first;
-    for (Index i = 0; i < count; ++i) out[i] = toBfloat16(from[i]);
+    for (Index i = 0; i < count; ++i) bfloat16()[first + i] = toBfloat16(from[i]);
   }
 
   // The array of the same kind that begins `count` elements further on.
-  Numbers from(Index count) const {
+  BasicNumbers from(Index count) const {
     if (data == nullptr) return *this;
-    return {static_cast<char*>(data) + count * (is_bfloat16 ? 2 : 4), is_bfloat16};
+    if (is_bfloat16) return {bfloat16() + count, true};
+    return {float32() + count, false};
   }
 };
+using Numbers = BasicNumbers<const void>;
+using WritableNumbers = BasicNumbers<void>;
 
 }  // namespace snnjax

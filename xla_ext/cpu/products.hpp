@@ -1,4 +1,5 @@
-// Products of spike rows with weights, forward and backward: sparse or dense, whichever the counted density favours.
+// Products of spike rows with weights, and the gradient of the weights: sparse or dense, whichever the counted density
+// favours.
 #pragma once
 
 #include <vector>
@@ -6,7 +7,6 @@
 #include "kernels.hpp"
 #include "memory.hpp"
 #include "numbers.hpp"
-#include "spare_memory.hpp"
 #include "spike_rows.hpp"
 
 namespace snnjax {
@@ -30,7 +30,8 @@ class PackedWeights {
   // Takes memory for `rows` rows of `columns`, which hold whatever they held before.
   void resize(Index rows, Index columns);
   void clear(Index rows);
-  Rows<float> rows() const { return {memory_.data(), columns_}; }
+  Rows<float> rows() { return {memory_.data(), columns_}; }
+  Rows<const float> rows() const { return {memory_.data(), columns_}; }
   Index columns() const { return columns_; }  // with padding
 
  private:
@@ -42,13 +43,85 @@ class PackedWeights {
 void packColumns(const Weights& weights, Index first, Index columns, PackedWeights& out);
 // out[n][k] = scale[n] * weights[first + k][n] for `rows` rows: what carries cotangents back to these inputs.
 void packTransposed(const Weights& weights, Index first, Index rows, const float* scale, PackedWeights& out);
-// weights[k][first : first + columns] = from[k].
-void unpackColumns(const PackedWeights& from, Index first, Index columns, const Weights& weights);
-
 // out[r] = start[r] + spikes[first_row + r] @ weights. An entry of 0 adds nothing, whatever its weights. `start` is
 // shared by all rows (stride 0), `out` itself, or absent. The rows of one call are multiplied alike: densely as soon as
 // one of them is not listed. `scratch` is kept from call to call.
 void multiply(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> weights, Index columns,
               Rows<const float> start, Rows<float> out, std::vector<float>& scratch);
+
+// Some steps of some samples of an extent.
+struct Chunk {
+  Index first_step, steps, first_sample, samples;
+
+  Index firstRow(const Extent& extent) const { return first_step * extent.batch + first_sample; }
+};
+
+// An extent cut into chunks: samples into blocks, and their steps into equal parts.
+struct Chunking {
+  Extent extent;
+  Index samples, steps;  // of a chunk; the last ones are smaller
+
+  Index parts() const { return (extent.steps + steps - 1) / steps; }
+  Index count() const { return (extent.batch + samples - 1) / samples * parts(); }
+  // Which chunk begins with this step of the block of this sample.
+  Index indexOf(Index step, Index sample) const { return sample / samples * parts() + step / steps; }
+  Chunk at(Index index) const {
+    const Index first_sample = index / parts() * samples, first_step = index % parts() * steps;
+    return {first_step, std::min(steps, extent.steps - first_step), first_sample,
+            std::min(samples, extent.batch - first_sample)};
+  }
+};
+
+// Rows of spikes by the neurons that fired: what a weight gradient is a sum over.
+//
+// dweights[k] = sum of g[r] over the rows r in which k stands. Summed row by row, every g[r] is added to many rows of
+// the gradient, each read and written again; summed neuron by neuron, rows of g are only read, and the sum of one
+// neuron stays in registers. Rows are taken in chunks whose g stays in the cache.
+class TransposedSpikes {
+ public:
+  // How the rows of g of a chunk lie in memory: behind one another (step by step, the chunk's samples), or where they
+  // lie in the array of all rows.
+  enum class Layout { kPacked, kInPlace };
+
+  // `spikes` must outlive this.
+  TransposedSpikes(const SpikeLists& spikes, const Chunking& chunking, Layout layout, const Threads& threads);
+
+  const Chunking& chunking() const { return chunking_; }
+
+  // weights[k] += sum over the chunk's rows r of spikes[r][k] * g[r]; `g` begins with the chunk's first row.
+  void accumulate(Index chunk, Rows<float> weights, Index columns, Rows<const float> g) const;
+
+ private:
+  struct Lists {
+    std::vector<SpikeRow> neurons;          // of each neuron, the rows of g of the chunk in which it fired
+    std::vector<std::uint32_t> dense_rows;  // rows of g whose spikes are in no list
+    std::vector<Index> dense_spikes;        // and which spikes they belong to
+  };
+
+  template <typename Visit>
+  void visitRows(Index chunk, Visit visit) const;
+  void fill(Index chunk, std::uint32_t* rows, float* values);
+  void addDense(const Lists& lists, Rows<float> weights, Index columns, Rows<const float> g) const;
+
+  const SpikeLists& spikes_;
+  const Chunking chunking_;
+  const Layout layout_;
+  std::vector<Lists> chunks_;
+  Borrowed<std::uint32_t> row_ids_;
+  Borrowed<float> values_;
+};
+
+// The weight gradient of a layer from the cotangents of its membranes, times `gain`; adds what reaches the gain.
+struct WeightGradient {
+  const TransposedSpikes& spikes;
+  Rows<const float> g_v;
+  Weights weights;
+  WritableNumbers g_weights;  // as the weights; absent: not needed
+  const float* gain;
+  double* sum_gain;  // [neurons]; nullptr: not needed
+};
+void computeWeightGradient(const WeightGradient& of, const Threads& threads);
+// Of columns [first, first + columns), from the products summed without the gain.
+void finishWeightGradient(const PackedWeights& sums, Index first, Index columns, const WeightGradient& of);
 
 }  // namespace snnjax

@@ -1,13 +1,76 @@
 // The targets of `select_spikes`: from membranes to lists of spikes, and the surrogate gradient back.
-#include "operand_rows.hpp"
-#include "selection.hpp"
-#include "spare_memory.hpp"
-#include "spike_lists.hpp"
+#include "ffi.hpp"
+#include "marks.hpp"
+#include "spike_rows.hpp"
 
 namespace snnjax {
 namespace {
 
 using Floats = std::vector<float>;
+
+// An operand or a result that is one number, one a neuron, or one a row and neuron: behind the groups axis [1],
+// [neurons] or [rows, neurons].
+template <typename Item>
+class PerRow {
+ public:
+  enum class Form { kOne, kPerNeuron, kPerRow };
+
+  // Takes the next array, of the form that it has.
+  static PerRow any(Arrays<Item>& arrays, const char* name, Index rows, Index neurons, const Types& types) {
+    const Form of_constant = arrays.nextLength(0) == 1 ? Form::kOne : Form::kPerNeuron;
+    return {arrays, name, arrays.nextLength(1) >= 0 ? Form::kPerRow : of_constant, rows, neurons, types};
+  }
+
+  PerRow(Arrays<Item>& arrays, const char* name, Form form, Index rows, Index neurons, const Types& types)
+      : form_(form), rows_(rows), neurons_(neurons) {
+    const Shape one{1}, each{neurons}, all{rows, neurons};
+    array_ = arrays.take(name, isPerRow() ? all : form == Form::kOne ? one : each, types);
+  }
+
+  // The cotangent of this operand, in its form.
+  PerRow<Result> cotangent(Results& results, const char* name) const {
+    return {results, name, static_cast<PerRow<Result>::Form>(form_), rows_, neurons_, {type()}};
+  }
+
+  bool isPerRow() const { return form_ == Form::kPerRow; }
+  ffi::DataType type() const { return array_.type(); }
+
+  // A row as float32: where it lies, or in scratch, which is made large enough.
+  const float* read(Index group, Index row, std::vector<float>& scratch) const {
+    const Numbers numbers = array_.numbers(group);
+    const bool is_one = form_ == Form::kOne;
+    const Index place = isPerRow() ? row * neurons_ : 0;
+    if (!numbers.is_bfloat16 && !is_one) return numbers.float32() + place;
+    scratch.resize(static_cast<std::size_t>(neurons_));
+    if (neurons_ == 0) return scratch.data();
+    numbers.read(place, is_one ? 1 : neurons_, scratch.data());
+    if (is_one) std::fill(scratch.begin(), scratch.end(), scratch[0]);
+    return scratch.data();
+  }
+
+  // The other way.
+  void write(Index group, Index row, const float* from) const {
+    array_.numbers(group).write(isPerRow() ? row * neurons_ : 0, neurons_, from);
+  }
+
+  // Writes sums over the rows, one a neuron, or their sum: into an array that has no rows.
+  void writeSums(Index group, const std::vector<double>& sums) const {
+    if (form_ == Form::kPerNeuron) {
+      const std::vector<float> rounded(sums.begin(), sums.end());
+      write(group, 0, rounded.data());
+      return;
+    }
+    double total = 0.0;
+    for (const double sum : sums) total += sum;
+    const auto rounded = static_cast<float>(total);
+    array_.numbers(group).write(0, 1, &rounded);
+  }
+
+ private:
+  Form form_;
+  Index rows_, neurons_;
+  Item array_;
+};
 
 // Runs work(first, behind) over ranges of rows of so many numbers each.
 template <typename Work>
@@ -20,13 +83,13 @@ void eachRange(Index rows, Index numbers, const Threads& threads, Work work) {
 
 class Forward {
  public:
-  Forward(Arrays& operands, Arrays& results)
+  Forward(Operands& operands, Results& results)
       : rows_(operands.nextLength(0)),
         neurons_(operands.nextLength(1)),
         capacity_(results.nextLength(1)),
-        v_(OperandRows::whole(operands, "v", rows_, neurons_, kFloating)),
-        threshold_(OperandRows::any(operands, "threshold", rows_, neurons_, {v_.type()})),
-        second_threshold_(OperandRows::any(operands, "second_threshold", rows_, neurons_, {v_.type()})),
+        v_(operands, "v", PerRow<Operand>::Form::kPerRow, rows_, neurons_, kFloating),
+        threshold_(PerRow<Operand>::any(operands, "threshold", rows_, neurons_, {v_.type()})),
+        second_threshold_(PerRow<Operand>::any(operands, "second_threshold", rows_, neurons_, {v_.type()})),
         ids_(results.take("ids", {rows_, capacity_}, {idType(neurons_)})),
         values_(results.take("values", {rows_, capacity_}, {v_.type()})),
         num_spikes_(results.take("num_spikes", {rows_}, {ffi::S32})),
@@ -38,17 +101,17 @@ class Forward {
 
  private:
   void list(Index group, Index first, Index behind) const {
-    const Index words = (neurons_ + 63) / 64;
+    const Index words = wordsOf(neurons_);
     Selection selection(capacity_, words);
     std::vector<std::uint64_t> spikes(static_cast<std::size_t>(words)), near(spikes.size());
     Floats v_scratch, scratch, second_scratch;
     const float* threshold = nullptr;
     const float* second_threshold = nullptr;
     for (Index row = first; row < behind; ++row) {
-      const float* v = v_.read(group, row, 0, neurons_, v_scratch);
-      if (row == first || threshold_.isPerRow()) threshold = threshold_.read(group, row, 0, neurons_, scratch);
+      const float* v = v_.read(group, row, v_scratch);
+      if (row == first || threshold_.isPerRow()) threshold = threshold_.read(group, row, scratch);
       if (row == first || second_threshold_.isPerRow()) {
-        second_threshold = second_threshold_.read(group, row, 0, neurons_, second_scratch);
+        second_threshold = second_threshold_.read(group, row, second_scratch);
       }
       kernels().mark(v, threshold, second_threshold, neurons_, spikes.data(), near.data());
       num_spikes_.at<std::int32_t>(group)[row] = static_cast<std::int32_t>(selection.count(spikes.data()));
@@ -60,18 +123,18 @@ class Forward {
   }
 
   Index rows_, neurons_, capacity_;
-  OperandRows v_, threshold_, second_threshold_;
-  Array ids_, values_, num_spikes_, num_listed_;
+  PerRow<Operand> v_, threshold_, second_threshold_;
+  Result ids_, values_, num_spikes_, num_listed_;
 };
 
 class Backward {
  public:
-  Backward(Arrays& operands, Arrays& results, SurrogateForm surrogate)
+  Backward(Operands& operands, Results& results, SurrogateForm surrogate)
       : rows_(operands.nextLength(0)),
         neurons_(operands.nextLength(1)),
         surrogate_(surrogate),
-        v_(OperandRows::whole(operands, "v", rows_, neurons_, kFloating)),
-        threshold_(OperandRows::any(operands, "threshold", rows_, neurons_, {v_.type()})),
+        v_(operands, "v", PerRow<Operand>::Form::kPerRow, rows_, neurons_, kFloating),
+        threshold_(PerRow<Operand>::any(operands, "threshold", rows_, neurons_, {v_.type()})),
         capacity_(operands.nextLength(1)),
         ids_(operands.take("ids", {rows_, capacity_}, {idType(neurons_)})),
         g_(operands.take("g", {rows_, capacity_}, {v_.type()})),
@@ -79,7 +142,7 @@ class Backward {
         g_threshold_(threshold_.cotangent(results, "g_threshold")) {}
 
   void run(Index group, const Threads& threads) const {
-    const Borrowed<float> products(rows_ * capacity_);
+    Borrowed<float> products(rows_ * capacity_);
     eachRange(rows_, neurons_, threads, [&](Index first, Index behind) {
       Floats scratch;
       for (Index row = first; row < behind; ++row) pullBack(group, row, products.data() + row * capacity_, scratch);
@@ -105,8 +168,8 @@ class Backward {
   void pullBack(Index group, Index row, float* products, Floats& scratch) const {
     const ListSource lists = source(group);
     Floats v_scratch, threshold_scratch, g(static_cast<std::size_t>(capacity_)), x(g.size(), 0.0F), slopes(g.size());
-    const float* v = v_.read(group, row, 0, neurons_, v_scratch);
-    const float* threshold = threshold_.read(group, row, 0, neurons_, threshold_scratch);
+    const float* v = v_.read(group, row, v_scratch);
+    const float* threshold = threshold_.read(group, row, threshold_scratch);
     g_.numbers(group).read(row * capacity_, capacity_, g.data());
     for (Index slot = 0; slot < capacity_; ++slot) {
       const Index id = lists.idAt(row, slot);
@@ -120,25 +183,26 @@ class Backward {
       const Index id = lists.idAt(row, slot);
       if (id >= 0) scratch[static_cast<std::size_t>(id)] += products[slot];
     }
-    g_v_.write(group, row, 0, neurons_, scratch.data());
+    g_v_.write(group, row, scratch.data());
     if (!g_threshold_.isPerRow()) return;
     for (float& product : scratch) product = -product;
-    g_threshold_.write(group, row, 0, neurons_, scratch.data());
+    g_threshold_.write(group, row, scratch.data());
   }
 
   Index rows_, neurons_;
   SurrogateForm surrogate_;
-  OperandRows v_, threshold_;
+  PerRow<Operand> v_, threshold_;
   Index capacity_;
-  Array ids_, g_;
-  OperandRows g_v_, g_threshold_;
+  Operand ids_, g_;
+  PerRow<Result> g_v_, g_threshold_;
 };
 
 ffi::Error selectSpikes(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results) {
   return guarded("select_spikes", [&] {
-    Arrays from("select_spikes", operands), to("select_spikes", results);
+    Operands from("select_spikes", operands);
+    Results to("select_spikes", results);
     const Forward forward(from, to);
-    Arrays::finish(from, to);
+    finish(from, to);
     const Threads threads = threadsOf(pool);
     for (Index group = 0; group < to.groups(); ++group) forward.run(group, threads);
   });
@@ -147,9 +211,10 @@ ffi::Error selectSpikes(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::
 ffi::Error selectSpikesBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results,
                                 std::int64_t surrogate, float slope) {
   return guarded("select_spikes", [&] {
-    Arrays from("select_spikes", operands), to("select_spikes", results);
+    Operands from("select_spikes", operands);
+    Results to("select_spikes", results);
     const Backward backward(from, to, surrogateOf(surrogate, slope));
-    Arrays::finish(from, to);
+    finish(from, to);
     const Threads threads = threadsOf(pool);
     for (Index group = 0; group < to.groups(); ++group) backward.run(group, threads);
   });

@@ -7,16 +7,16 @@ namespace {
 
 // The lists of a call: ids and values [rows, capacity].
 struct Lists {
-  Array ids, values;
+  Operand ids, values;
   Index rows = 0, capacity = 0;
 
-  void takeIds(Arrays& operands) {
+  void takeIds(Operands& operands) {
     rows = operands.nextLength(0);
     capacity = operands.nextLength(1);
     ids = operands.take("ids", {rows, capacity}, {ffi::U16, ffi::S32});
   }
 
-  void takeValues(Arrays& operands) { values = operands.take("values", {rows, capacity}, kFloating); }
+  void takeValues(Operands& operands) { values = operands.take("values", {rows, capacity}, kFloating); }
 
   ListSource source(Index group, Index neurons) const {
     return {ids.at(group), ids.type() == ffi::U16, values.numbers(group), capacity, neurons};
@@ -25,14 +25,15 @@ struct Lists {
 
 ffi::Error spikeMatmul(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results) {
   return guarded("spike_matmul", [&] {
-    Arrays from("spike_matmul", operands), to("spike_matmul", results);
+    Operands from("spike_matmul", operands);
+    Results to("spike_matmul", results);
     Lists lists;
     lists.takeIds(from);
     lists.takeValues(from);
     const Index neurons = from.nextLength(0), outputs = from.nextLength(1);
-    const Array weights = from.take("weights", {neurons, outputs}, {lists.values.type()});
-    const Array out = to.take("out", {lists.rows, outputs}, {weights.type()});
-    Arrays::finish(from, to);
+    const Operand weights = from.take("weights", {neurons, outputs}, {lists.values.type()});
+    const Result out = to.take("out", {lists.rows, outputs}, {weights.type()});
+    finish(from, to);
     const Threads threads = threadsOf(pool);
     for (Index group = 0; group < to.groups(); ++group) {
       const ListedRows rows(lists.source(group, neurons), lists.rows, ListedRows::Payload::kValues, threads);
@@ -43,14 +44,15 @@ ffi::Error spikeMatmul(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::R
 
 ffi::Error valuesBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results) {
   return guarded("spike_matmul", [&] {
-    Arrays from("spike_matmul", operands), to("spike_matmul", results);
+    Operands from("spike_matmul", operands);
+    Results to("spike_matmul", results);
     Lists lists;
     lists.takeIds(from);
     const Index neurons = from.nextLength(0), outputs = from.nextLength(1);
-    const Array weights = from.take("weights", {neurons, outputs}, kFloating);
-    const Array g = from.take("g", {lists.rows, outputs}, {weights.type()});
-    const Array d_values = to.take("d_values", {lists.rows, lists.capacity}, {weights.type()});
-    Arrays::finish(from, to);
+    const Operand weights = from.take("weights", {neurons, outputs}, kFloating);
+    const Operand g = from.take("g", {lists.rows, outputs}, {weights.type()});
+    const Result d_values = to.take("d_values", {lists.rows, lists.capacity}, {weights.type()});
+    finish(from, to);
     const Threads threads = threadsOf(pool);
     for (Index group = 0; group < to.groups(); ++group) {
       const ListedRows rows(lists.source(group, neurons), lists.rows, ListedRows::Payload::kSlots, threads);
@@ -62,14 +64,15 @@ ffi::Error valuesBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi
 
 ffi::Error weightsBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results) {
   return guarded("spike_matmul", [&] {
-    Arrays from("spike_matmul", operands), to("spike_matmul", results);
+    Operands from("spike_matmul", operands);
+    Results to("spike_matmul", results);
     Lists lists;
     lists.takeIds(from);
     lists.takeValues(from);
     const Index outputs = from.nextLength(1), neurons = to.nextLength(0);
-    const Array g = from.take("g", {lists.rows, outputs}, {lists.values.type()});
-    const Array d_weights = to.take("d_weights", {neurons, outputs}, {g.type()});
-    Arrays::finish(from, to);
+    const Operand g = from.take("g", {lists.rows, outputs}, {lists.values.type()});
+    const Result d_weights = to.take("d_weights", {neurons, outputs}, {g.type()});
+    finish(from, to);
     const Threads threads = threadsOf(pool);
     for (Index group = 0; group < to.groups(); ++group) {
       const ListedRows rows(lists.source(group, neurons), lists.rows, ListedRows::Payload::kValues, threads);

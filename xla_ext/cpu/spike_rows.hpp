@@ -8,13 +8,20 @@
 #include "memory.hpp"
 #include "numbers.hpp"
 #include "parallel.hpp"
-#include "spare_memory.hpp"
 
 namespace snnjax {
 
 // Above this share of active neurons a dense product of the row is faster than adding the rows of the weights one by
 // one: measured by tests/benchmarks, see xla_ext/README.md.
 inline constexpr double kDenseShare = 0.35;
+
+// How long the sequences of a batch are. Rows of time series are numbered step * batch + sample.
+struct Extent {
+  Index steps, batch;
+  const std::int32_t* ends;  // [batch], in [0, steps]: the step behind the last one of each sample
+
+  Index rows() const { return steps * batch; }
+};
 
 // What rows are made from.
 class RowSource {

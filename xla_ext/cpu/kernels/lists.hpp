@@ -1,10 +1,127 @@
-// From lists of ids and values to the entries that count, and from membranes to the neurons that spike.
+// Lists of what is not 0: from dense rows, bits, and lists of ids and values; and the neurons that spike, as bits.
 #pragma once
 
 #include "../kernels.hpp"
 #include "simd.hpp"
 
 namespace snnjax::SNNJAX_ISA {
+
+// The ids of the set bits of a word, `first` being that of the lowest; up to 64 + kListSlack elements are written.
+inline std::uint32_t listWord(std::uint64_t word, std::uint32_t first, std::uint32_t* ids) {
+  const auto count = static_cast<std::uint32_t>(__builtin_popcountll(word));
+#if defined(__AVX512VBMI2__)
+  // Without a branch on the bits, which are as good as random: a mispredicted one costs more than all of this.
+  using Bytes = std::uint8_t __attribute__((vector_size(64)));
+  constexpr Bytes kPlaces{0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+                          22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
+                          44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
+  const auto places = (Bytes)_mm512_maskz_compress_epi8(word, (__m512i)kPlaces);
+  const auto put = [&](std::uint32_t* to, __m128i sixteen) {
+    const auto wide = (Ints)_mm512_maskz_cvtepu8_epi32(0xffff, sixteen) + static_cast<std::int32_t>(first);
+    __builtin_memcpy(to, &wide, sizeof wide);
+  };
+  __m128i part[4];
+  __builtin_memcpy(part, &places, sizeof places);
+  put(ids, part[0]);
+  if (count > 16) {
+    SNNJAX_UNROLL
+    for (int i = 1; i < 4; ++i) put(ids + 16 * i, part[i]);
+  }
+#else
+  constexpr std::uint32_t kFew = 4;  // so many are written without a branch
+  for (std::uint32_t k = 0; k < kFew; ++k, word &= word - 1) {
+    ids[k] = first + (word == 0 ? 0 : static_cast<std::uint32_t>(__builtin_ctzll(word)));
+  }
+  for (std::uint32_t k = kFew; word != 0; ++k, word &= word - 1) {
+    ids[k] = first + static_cast<std::uint32_t>(__builtin_ctzll(word));
+  }
+#endif
+  return count;
+}
+
+// Which of up to 64 numbers are not 0, a bit each; `others` gets those that are not 1 either.
+inline std::uint64_t nonZero(const float* from, Index count, std::uint64_t* others) {
+  std::uint64_t bits = 0;
+  *others = 0;
+  for (Index i = 0; i < count; i += kLanes) {
+    const Index left = count - i;
+    const Floats x = left >= kLanes ? load(from + i) : loadPart(from + i, left);
+    bits |= static_cast<std::uint64_t>(bitsOf(notEqual(x, Floats{}))) << i;
+    *others |= static_cast<std::uint64_t>(bitsOf(notEqual(x, splat(1.0F)))) << i;
+  }
+  *others &= bits;
+  return bits;
+}
+
+inline std::uint32_t listNonZero(const float* row, Index width, std::uint32_t* ids, float* values, bool* all_ones) {
+  std::uint32_t count = 0;
+  std::uint64_t others = 0;
+  for (Index first = 0; first < width; first += 64) {
+    const Index left = width - first;
+    std::uint64_t own_others;
+    const std::uint64_t bits =
+        left >= 64 ? nonZero(row + first, 64, &own_others) : nonZero(row + first, left, &own_others);
+    others |= own_others;
+    count += listWord(bits, static_cast<std::uint32_t>(first), ids + count);
+  }
+  *all_ones = others == 0;
+  for (std::uint32_t k = 0; others != 0 && k < count; ++k) values[k] = row[ids[k]];
+  return count;
+}
+
+// Which of 64 bytes are not 0, a bit each.
+inline std::uint64_t nonZeroBytes(const std::uint8_t* from) {
+#if defined(__AVX512BW__)
+  const __m512i bytes = _mm512_loadu_si512(from);
+  return _mm512_test_epi8_mask(bytes, bytes);
+#else
+  std::uint64_t bits = 0;
+  for (int eight = 0; eight < 64; eight += 8) {
+    std::uint64_t word;
+    __builtin_memcpy(&word, from + eight, sizeof word);
+    if (word == 0) continue;
+    for (int i = 0; i < 8; ++i) bits |= static_cast<std::uint64_t>(from[eight + i] != 0) << (eight + i);
+  }
+  return bits;
+#endif
+}
+
+inline std::uint32_t listNonZeroBytes(const std::uint8_t* row, Index width, std::uint32_t* ids, float* values,
+                                      bool* all_ones) {
+  std::uint32_t count = 0, others = 0;
+  const auto list = [&](Index first, std::uint64_t bits) {
+    for (; bits != 0; bits &= bits - 1) {
+      const Index id = first + __builtin_ctzll(bits);
+      ids[count] = static_cast<std::uint32_t>(id);
+      others |= row[id] ^ 1U;
+      values[count++] = static_cast<float>(row[id]);
+    }
+  };
+  Index first = 0;
+  for (; first + 64 <= width; first += 64) list(first, nonZeroBytes(row + first));
+  std::uint64_t rest = 0;
+  for (Index i = first; i < width; ++i) rest |= static_cast<std::uint64_t>(row[i] != 0) << (i - first);
+  list(first, rest);
+  *all_ones = others == 0;
+  return count;
+}
+
+inline std::uint32_t listBits(const std::uint64_t* bits, Index width, std::uint32_t* ids) {
+  std::uint32_t count = 0;
+  for (Index word = 0; word < (width + 63) / 64; ++word) {
+    count += listWord(bits[word], static_cast<std::uint32_t>(word * 64), ids + count);
+  }
+  return count;
+}
+
+inline void expandBits(const std::uint64_t* bits, Index width, float* out) {
+  for (Index first = 0; first < width; first += kLanes) {
+    const auto own = static_cast<std::uint32_t>(bits[first / 64] >> (first % 64));
+    const Floats x = select(maskOf(own), splat(1.0F), Floats{});
+    const Index left = width - first;
+    left >= kLanes ? store(out + first, x) : storePart(out + first, x, left);
+  }
+}
 
 inline float valueOf(float x) { return x; }
 inline float valueOf(std::uint16_t bits) { return __builtin_bit_cast(float, std::uint32_t{bits} << 16); }

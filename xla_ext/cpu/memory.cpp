@@ -1,11 +1,10 @@
-#include "spare_memory.hpp"
+#include "memory.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <mutex>
 #include <vector>
-
-#include "memory.hpp"
 
 namespace snnjax {
 namespace {

@@ -1,4 +1,5 @@
-// Products with lists of spikes: whole rows of the weights are added, nothing is multiplied by zero.
+// Products with lists of spikes, whose rows of the weights are added and nothing is multiplied by zero, and dense ones,
+// for rows in which so many neurons are active that listing them would be slower.
 #pragma once
 
 #include "../kernels.hpp"
@@ -177,121 +178,125 @@ inline void dotRows(const std::uint32_t* ids, Index count, Rows<const float> wei
   if (k < count) dots<1, 8>(ids + k, weights, columns, g, out + k);
 }
 
-// The ids of the set bits of a word, `first` being that of the lowest; up to 64 + kListSlack elements are written.
-inline std::uint32_t listWord(std::uint64_t word, std::uint32_t first, std::uint32_t* ids) {
-  const auto count = static_cast<std::uint32_t>(__builtin_popcountll(word));
-#if defined(__AVX512VBMI2__)
-  // Without a branch on the bits, which are as good as random: a mispredicted one costs more than all of this.
-  using Bytes = std::uint8_t __attribute__((vector_size(64)));
-  constexpr Bytes kPlaces{0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
-                          22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
-                          44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
-  const auto places = (Bytes)_mm512_maskz_compress_epi8(word, (__m512i)kPlaces);
-  const auto put = [&](std::uint32_t* to, __m128i sixteen) {
-    const auto wide = (Ints)_mm512_maskz_cvtepu8_epi32(0xffff, sixteen) + static_cast<std::int32_t>(first);
-    __builtin_memcpy(to, &wide, sizeof wide);
-  };
-  __m128i part[4];
-  __builtin_memcpy(part, &places, sizeof places);
-  put(ids, part[0]);
-  if (count > 16) {
+#if defined(__AVX512F__)
+inline constexpr int kTileRows = 8;  // 8 x 2 sums, 2 weights and a factor fit into 32 registers
+#else
+inline constexpr int kTileRows = 4;  // likewise into 16
+#endif
+
+// out[r] = start[r] + dense[r] @ weights for kRows rows and kVectors vectors of columns, with all sums in registers.
+template <int kRows, int kVectors>
+inline bool multiplyTile(Rows<const float> dense, Index depth, const float* weights, Index stride,
+                         Rows<const float> start, Rows<float> out) {
+  Floats sums[kRows][kVectors];
+  SNNJAX_UNROLL
+  for (int r = 0; r < kRows; ++r) {
     SNNJAX_UNROLL
-    for (int i = 1; i < 4; ++i) put(ids + 16 * i, part[i]);
+    for (int i = 0; i < kVectors; ++i) sums[r][i] = start.data == nullptr ? Floats{} : load(start.row(r) + i * kLanes);
   }
-#else
-  constexpr std::uint32_t kFew = 4;  // so many are written without a branch
-  for (std::uint32_t k = 0; k < kFew; ++k, word &= word - 1) {
-    ids[k] = first + (word == 0 ? 0 : static_cast<std::uint32_t>(__builtin_ctzll(word)));
-  }
-  for (std::uint32_t k = kFew; word != 0; ++k, word &= word - 1) {
-    ids[k] = first + static_cast<std::uint32_t>(__builtin_ctzll(word));
-  }
-#endif
-  return count;
-}
-
-// Which of up to 64 numbers are not 0, a bit each; `others` gets those that are not 1 either.
-inline std::uint64_t nonZero(const float* from, Index count, std::uint64_t* others) {
-  std::uint64_t bits = 0;
-  *others = 0;
-  for (Index i = 0; i < count; i += kLanes) {
-    const Index left = count - i;
-    const Floats x = left >= kLanes ? load(from + i) : loadPart(from + i, left);
-    bits |= static_cast<std::uint64_t>(bitsOf(notEqual(x, Floats{}))) << i;
-    *others |= static_cast<std::uint64_t>(bitsOf(notEqual(x, splat(1.0F)))) << i;
-  }
-  *others &= bits;
-  return bits;
-}
-
-inline std::uint32_t listNonZero(const float* row, Index width, std::uint32_t* ids, float* values, bool* all_ones) {
-  std::uint32_t count = 0;
-  std::uint64_t others = 0;
-  for (Index first = 0; first < width; first += 64) {
-    const Index left = width - first;
-    std::uint64_t own_others;
-    const std::uint64_t bits =
-        left >= 64 ? nonZero(row + first, 64, &own_others) : nonZero(row + first, left, &own_others);
-    others |= own_others;
-    count += listWord(bits, static_cast<std::uint32_t>(first), ids + count);
-  }
-  *all_ones = others == 0;
-  for (std::uint32_t k = 0; others != 0 && k < count; ++k) values[k] = row[ids[k]];
-  return count;
-}
-
-// Which of 64 bytes are not 0, a bit each.
-inline std::uint64_t nonZeroBytes(const std::uint8_t* from) {
-#if defined(__AVX512BW__)
-  const __m512i bytes = _mm512_loadu_si512(from);
-  return _mm512_test_epi8_mask(bytes, bytes);
-#else
-  std::uint64_t bits = 0;
-  for (int eight = 0; eight < 64; eight += 8) {
-    std::uint64_t word;
-    __builtin_memcpy(&word, from + eight, sizeof word);
-    if (word == 0) continue;
-    for (int i = 0; i < 8; ++i) bits |= static_cast<std::uint64_t>(from[eight + i] != 0) << (eight + i);
-  }
-  return bits;
-#endif
-}
-
-inline std::uint32_t listNonZeroBytes(const std::uint8_t* row, Index width, std::uint32_t* ids, float* values,
-                                      bool* all_ones) {
-  std::uint32_t count = 0, others = 0;
-  const auto list = [&](Index first, std::uint64_t bits) {
-    for (; bits != 0; bits &= bits - 1) {
-      const Index id = first + __builtin_ctzll(bits);
-      ids[count] = static_cast<std::uint32_t>(id);
-      others |= row[id] ^ 1U;
-      values[count++] = static_cast<float>(row[id]);
+  for (Index k = 0; k < depth; ++k) {
+    Floats row[kVectors];
+    SNNJAX_UNROLL
+    for (int i = 0; i < kVectors; ++i) row[i] = load(weights + k * stride + i * kLanes);
+    SNNJAX_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const Floats factor = splat(dense.data[r * dense.stride + k]);
+      SNNJAX_UNROLL
+      for (int i = 0; i < kVectors; ++i) sums[r][i] += factor * row[i];
     }
+  }
+  Floats probe{};  // x * 0 is 0 for a finite x, and NaN otherwise
+  SNNJAX_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    SNNJAX_UNROLL
+    for (int i = 0; i < kVectors; ++i) {
+      probe += sums[r][i] * 0.0F;
+      store(out.row(r) + i * kLanes, sums[r][i]);
+    }
+  }
+  return bitsOf(notEqual(probe, Floats{})) == 0;
+}
+
+template <int kVectors>
+inline bool multiplyColumns(Rows<const float> dense, Index rows, Index depth, Rows<const float> weights, Index column,
+                            Rows<const float> start, Rows<float> out) {
+  const Rows<const float> own_start{start.data == nullptr ? nullptr : start.data + column, start.stride};
+  const auto startOf = [&](Index r) {
+    return Rows<const float>{own_start.data == nullptr ? nullptr : own_start.row(r), own_start.stride};
   };
-  Index first = 0;
-  for (; first + 64 <= width; first += 64) list(first, nonZeroBytes(row + first));
-  std::uint64_t rest = 0;
-  for (Index i = first; i < width; ++i) rest |= static_cast<std::uint64_t>(row[i] != 0) << (i - first);
-  list(first, rest);
-  *all_ones = others == 0;
-  return count;
+  bool finite = true;
+  Index r = 0;
+  for (; r + kTileRows <= rows; r += kTileRows) {
+    finite &= multiplyTile<kTileRows, kVectors>({dense.row(r), dense.stride}, depth, weights.data + column,
+                                                weights.stride, startOf(r), {out.row(r) + column, out.stride});
+  }
+  for (; r < rows; ++r) {
+    finite &= multiplyTile<1, kVectors>({dense.row(r), dense.stride}, depth, weights.data + column, weights.stride,
+                                        startOf(r), {out.row(r) + column, out.stride});
+  }
+  return finite;
 }
 
-inline std::uint32_t listBits(const std::uint64_t* bits, Index width, std::uint32_t* ids) {
-  std::uint32_t count = 0;
-  for (Index word = 0; word < (width + 63) / 64; ++word) {
-    count += listWord(bits[word], static_cast<std::uint32_t>(word * 64), ids + count);
+inline bool multiplyRows(Rows<const float> dense, Index rows, Index depth, Rows<const float> weights, Index columns,
+                         Rows<const float> start, Rows<float> out) {
+  bool finite = true;
+  Index column = 0;
+  for (; column + 2 * kLanes <= columns; column += 2 * kLanes) {
+    finite &= multiplyColumns<2>(dense, rows, depth, weights, column, start, out);
   }
-  return count;
+  for (; column < columns; column += kLanes) {
+    finite &= multiplyColumns<1>(dense, rows, depth, weights, column, start, out);
+  }
+  return finite;
 }
 
-inline void expandBits(const std::uint64_t* bits, Index width, float* out) {
-  for (Index first = 0; first < width; first += kLanes) {
-    const auto own = static_cast<std::uint32_t>(bits[first / 64] >> (first % 64));
-    const Floats x = select(maskOf(own), splat(1.0F), Floats{});
-    const Index left = width - first;
-    left >= kLanes ? store(out + first, x) : storePart(out + first, x, left);
+// weights[k] += sum_r dense[r][k] * g[r] for kInputs rows of the weights.
+template <int kInputs, int kVectors>
+inline void addTile(Rows<const float> dense, Index rows, float* weights, Index stride, Rows<const float> g) {
+  Floats sums[kInputs][kVectors];
+  SNNJAX_UNROLL
+  for (int k = 0; k < kInputs; ++k) {
+    SNNJAX_UNROLL
+    for (int i = 0; i < kVectors; ++i) sums[k][i] = load(weights + k * stride + i * kLanes);
   }
+  for (Index r = 0; r < rows; ++r) {
+    Floats own[kVectors];
+    SNNJAX_UNROLL
+    for (int i = 0; i < kVectors; ++i) own[i] = load(g.row(r) + i * kLanes);
+    SNNJAX_UNROLL
+    for (int k = 0; k < kInputs; ++k) {
+      const Floats factor = splat(dense.row(r)[k]);
+      SNNJAX_UNROLL
+      for (int i = 0; i < kVectors; ++i) sums[k][i] += factor * own[i];
+    }
+  }
+  SNNJAX_UNROLL
+  for (int k = 0; k < kInputs; ++k) {
+    SNNJAX_UNROLL
+    for (int i = 0; i < kVectors; ++i) store(weights + k * stride + i * kLanes, sums[k][i]);
+  }
+}
+
+template <int kVectors>
+inline void addInputs(Rows<const float> dense, Index rows, Index depth, Rows<float> weights, Index column,
+                      Rows<const float> g) {
+  const Rows<const float> own_g{g.data + column, g.stride};
+  Index k = 0;
+  for (; k + kTileRows <= depth; k += kTileRows) {
+    addTile<kTileRows, kVectors>({dense.data + k, dense.stride}, rows, weights.row(k) + column, weights.stride, own_g);
+  }
+  for (; k < depth; ++k) {
+    addTile<1, kVectors>({dense.data + k, dense.stride}, rows, weights.row(k) + column, weights.stride, own_g);
+  }
+}
+
+inline void addProducts(Rows<const float> dense, Index rows, Index depth, Rows<float> weights, Index columns,
+                        Rows<const float> g) {
+  Index column = 0;
+  for (; column + 2 * kLanes <= columns; column += 2 * kLanes) {
+    addInputs<2>(dense, rows, depth, weights, column, g);
+  }
+  for (; column < columns; column += kLanes) addInputs<1>(dense, rows, depth, weights, column, g);
 }
 
 }  // namespace snnjax::SNNJAX_ISA
