@@ -1,6 +1,6 @@
 """Dtypes and names that several layers share, each table once.
 
-Kernels and codelets know a name of a table by its place in it (xla_ext/cpu/kernels.hpp).
+Kernels and codelets know a name of a table by its place in it (poplar_kernels/conventions.hpp).
 """
 
 from typing import Any
