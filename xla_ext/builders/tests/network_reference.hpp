@@ -11,9 +11,9 @@
 
 namespace network_test {
 
+using snnjax::Reset;
 using snnjax::builders::Inputs;
 using snnjax::builders::NetworkOptions;
-using snnjax::Reset;
 
 using Row = std::vector<float>;
 
