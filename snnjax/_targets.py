@@ -19,6 +19,8 @@ TARGETS = (
     "snnjax_spike_matmul",
     "snnjax_spike_matmul_values_backward",
     "snnjax_spike_matmul_weights_backward",
+    "snnjax_spike_matmul_rows",
+    "snnjax_spike_matmul_rows_backward",
     "snnjax_select_spikes",
     "snnjax_select_spikes_backward",
     "snnjax_lif_network",

@@ -88,6 +88,11 @@ def _spike_matmul_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
     return spike_lists(rng, BATCH, CAPACITY, 6), dyadic(rng, -32, 32, 6, 3)
 
 
+def _rows_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
+    rows = dyadic(rng, -16, 16, BATCH, 6) * (rng.random((BATCH, 6)) < 0.5)
+    return rows, dyadic(rng, -32, 32, 6, 3)
+
+
 def network_layer(rng: np.random.Generator, inputs: int, neurons: int, recurrent: bool) -> LIFLayer:
     return LIFLayer(
         weights=dyadic(rng, -16, 24, inputs, neurons),
@@ -176,6 +181,18 @@ OPS = (
         function=snnjax.spike_matmul,
         reference=references.spike_matmul,
         arguments=_spike_matmul_arguments,
+        batch_axes=(0, None),
+        result_axes=0,
+        relaxed=snnjax.spike_matmul,
+        tolerance=0.0,
+        reason=EXACT,
+        has_kernel=True,
+    ),
+    Case(
+        name="spike_matmul of rows",
+        function=snnjax.spike_matmul,
+        reference=references.multiply_rows,
+        arguments=_rows_arguments,
         batch_axes=(0, None),
         result_axes=0,
         relaxed=snnjax.spike_matmul,

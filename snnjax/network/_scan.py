@@ -1,4 +1,4 @@
-"""One layer of any neurons, scanned over all time steps; its products of spike lists in the event kernels."""
+"""One layer of any neurons, scanned over all time steps; its products in the event kernels."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._check import check, check_shape
-from snnjax._types import sum_dtype, wide
+from snnjax._types import wide
 from snnjax.network._specs import LayerParams, LayerSpec
 from snnjax.neurons import Neuron
 from snnjax.ops import select_spikes, spike, spike_matmul
@@ -40,19 +40,10 @@ def within(inputs: Any, valid: Array | None) -> Any:
 
 def product(x: Any, own: LayerParams, implementation: str | None) -> Array:
     """The input currents of a layer for all its steps at once, in the dtype of sums."""
-    if isinstance(x, SparseSpikes):
-        currents = spike_matmul(x, wide(own.weights), implementation=implementation)
-    else:
-        _check_obeyed(implementation, "a product with a dense array")
-        sums = sum_dtype(own.weights.dtype)
-        currents = jnp.matmul(x.astype(own.weights.dtype), own.weights, preferred_element_type=sums)
+    if not isinstance(x, SparseSpikes):
+        x = x.astype(own.weights.dtype)
+    currents = spike_matmul(x, wide(own.weights), implementation=implementation)
     return currents if own.bias is None else currents + wide(own.bias)[None, None, :]
-
-
-def _check_obeyed(implementation: str | None, what: str) -> None:
-    """What is computed in plain JAX outside of the fused op has no kernel to be forced."""
-    expected = f"be None or 'reference' for {what} in a layer that the fused op does not compute"
-    check(implementation != "cpu", "network.apply", "implementation", expected, "'cpu'", "Leave it None")
 
 
 def run_layer(
@@ -66,16 +57,13 @@ def run_layer(
     records_membranes: bool = False,
 ) -> tuple[tuple[Any, Array | None], LayerSteps]:
     """One layer over all steps; yields the last state and spikes, and what every step gives."""
-    if own.recurrent is not None:
-        _check_obeyed(implementation, "a recurrent product")
+    recurrent = None if own.recurrent is None else wide(own.recurrent)
 
     def step(carry: tuple[Any, Any], xs: tuple[Array, Array | None]) -> tuple[Any, LayerSteps]:
         neuron_state, before = carry
         current, inside = xs
-        if own.recurrent is not None:
-            sums = sum_dtype(own.recurrent.dtype)
-            recurrent = jnp.matmul(before, own.recurrent, preferred_element_type=sums)
-            current = current + recurrent
+        if recurrent is not None:
+            current = current + spike_matmul(before, recurrent, implementation=implementation)
         membrane, threshold = spec.neuron.integrate(own.neuron, neuron_state, current)
         op, way_out = f"{spec.neuron.name}.integrate", "Give the membrane the shape of the inputs"
         check_shape(op, "membrane", membrane, current.shape, "batch, neurons", way_out)

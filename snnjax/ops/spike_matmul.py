@@ -1,4 +1,4 @@
-"""`spike_matmul`: the product of spike lists with dense weights."""
+"""`spike_matmul`: the product of spikes, in lists or in rows, with dense weights."""
 
 import functools
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Num
 
 from snnjax import _dispatch, _targets
 from snnjax._check import check, check_float_array
@@ -24,58 +24,78 @@ _MIN_BACKWARD_PRODUCTS = 4096
 
 
 def spike_matmul(
-    spikes: SparseSpikes, weights: Float[Array, "neurons outputs"], *, implementation: str | None = None
+    spikes: SparseSpikes | Num[Array, "*axes neurons"],
+    weights: Float[Array, "neurons outputs"],
+    *,
+    implementation: str | None = None,
 ) -> Float[Array, "*axes outputs"]:
-    """Multiply spike lists with a weight matrix, row by listed row.
+    """Multiply spikes with a weight matrix, row of weights by row of weights.
 
-    ``out[b] = sum_k values[b, k] * weights[ids[b, k]]``
+    ``out[b] = sum_k values[b, k] * weights[ids[b, k]]`` of lists, and ``out[b] = spikes[b] @ weights`` of an array.
 
-    Ids outside ``[0, neurons)`` contribute nothing, duplicates add, and an entry of value 0 adds nothing whatever its
-    weights, NaN and infinities included. The backward pass is exact: ``dvalues[b, k] = <weights[ids[b, k]], g[b]>`` and
-    ``dweights[ids[b, k]] += values[b, k] * g[b]``, so an entry of value 0 still receives its gradient.
+    An entry of value 0 adds nothing whatever its weights, NaN and infinities included; in lists, ids outside
+    ``[0, neurons)`` contribute nothing and duplicates add. The backward pass is exact. Of lists it is
+    ``dvalues[b, k] = <weights[ids[b, k]], g[b]>`` and ``dweights[ids[b, k]] += values[b, k] * g[b]``, so an entry of
+    value 0 still receives its gradient; of an array, the transposed products, and only that of the weights gains by
+    few spikes.
 
     Args:
-        spikes: lists with any leading axes.
+        spikes: lists with any leading axes, or an array with the neurons on its last axis.
         weights: row-major; their dtype is the dtype of the result, sums run in float32 (float64 for float64).
         implementation: None chooses; "reference" takes the jnp reference, and "cpu" the compiled kernel or raises.
 
     Raises:
-        ValueError: if the weights do not fit the neurons of the lists, or are not floating, and for an implementation
+        ValueError: if the weights do not fit the neurons of the spikes, or are not floating, and for an implementation
             that is unknown or not to be had.
 
     Example:
         >>> import jax.numpy as jnp
         >>> from snnjax import SparseSpikes, spike_matmul
-        >>> spikes = SparseSpikes.from_ids(jnp.array([[0, 2, 3]]), num_neurons=3)
-        >>> spike_matmul(spikes, jnp.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]]))
+        >>> weights = jnp.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]])
+        >>> spike_matmul(SparseSpikes.from_ids(jnp.array([[0, 2, 3]]), num_neurons=3), weights)
+        Array([[ 4., 40.]], dtype=float32)
+        >>> spike_matmul(jnp.array([[1, 0, 1]]), weights)
         Array([[ 4., 40.]], dtype=float32)
 
     Reference:
         Finkbeiner et al. 2024, arXiv:2311.04386.
     """
     _check_arguments(spikes, weights)
-    axes = spikes.ids.shape[:-1]
-    rows = int(np.prod(axes))
-    operands = (
-        spikes.ids.reshape(rows, spikes.capacity),
-        spikes.values.astype(weights.dtype).reshape(rows, spikes.capacity),
-        weights,
-    )
-    out: Any = _spike_matmul(*_dispatch.vary_alike(operands), implementation)
-    return out.reshape(*axes, weights.shape[-1])
+    num_neurons, num_outputs = weights.shape
+    if isinstance(spikes, SparseSpikes):
+        axes = spikes.ids.shape[:-1]
+        rows = int(np.prod(axes))
+        operands = (
+            spikes.ids.reshape(rows, spikes.capacity),
+            spikes.values.astype(weights.dtype).reshape(rows, spikes.capacity),
+            weights,
+        )
+        out: Any = _multiply_lists(*_dispatch.vary_alike(operands), implementation)
+    else:
+        axes = spikes.shape[:-1]
+        operands = (spikes.astype(weights.dtype).reshape(int(np.prod(axes)), num_neurons), weights)
+        out = _multiply_rows(*_dispatch.vary_alike(operands), implementation)
+    return out.reshape(*axes, num_outputs)
 
 
-def _check_arguments(spikes: SparseSpikes, weights: Array) -> None:
-    check_spikes("spike_matmul", "spikes", spikes)
+def _check_arguments(spikes: Any, weights: Array) -> None:
+    if isinstance(spikes, SparseSpikes):
+        check_spikes("spike_matmul", "spikes", spikes)
+        num_neurons: Any = spikes.num_neurons
+    else:
+        way_out = "Add the missing axis, for instance spikes[None]"
+        shape = np.shape(spikes)
+        check(len(shape) > 0, "spike_matmul", "spikes", "have an axis of neurons", "a number", way_out)
+        num_neurons = shape[-1]
     check_float_array("spike_matmul", "weights", weights)
-    fits = weights.ndim == 2 and weights.shape[0] == spikes.num_neurons
+    fits = weights.ndim == 2 and weights.shape[0] == num_neurons
     check(
         fits,
         "spike_matmul",
         "weights",
-        f"have shape [neurons, outputs] = [{spikes.num_neurons}, any]",
+        f"have shape [neurons, outputs] = [{num_neurons}, any]",
         list(weights.shape),
-        "Give one row of weights to every neuron of the lists",
+        "Give one row of weights to every neuron of the spikes",
     )
 
 
@@ -183,7 +203,7 @@ _WEIGHTS_KERNEL = _dispatch.Kernel(_call_weights_backward, _obstacle, _backward_
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
-def _spike_matmul(ids: Array, values: Array, weights: Array, implementation: str | None) -> Array:
+def _multiply_lists(ids: Array, values: Array, weights: Array, implementation: str | None) -> Array:
     operands, axes = (ids, values, weights), (0, 0, _dispatch.SHARED)
     return _dispatch.evaluate(
         "snnjax_spike_matmul",
@@ -199,7 +219,7 @@ def _spike_matmul(ids: Array, values: Array, weights: Array, implementation: str
 def _fwd(
     ids: Array, values: Array, weights: Array, implementation: str | None
 ) -> tuple[Array, tuple[Array, Array, Array]]:
-    out: Any = _spike_matmul(ids, values, weights, implementation)
+    out: Any = _multiply_lists(ids, values, weights, implementation)
     return out, (ids, values, weights)
 
 
@@ -229,4 +249,68 @@ def _bwd(
     return None, d_values, d_weights
 
 
-_spike_matmul.defvjp(_fwd, _bwd)
+_multiply_lists.defvjp(_fwd, _bwd)
+
+
+def _rows_reference(operands: tuple[Array, Array], _: tuple[()]) -> tuple[Array]:
+    rows, weights = operands
+    return (dense_product(rows, weights).astype(weights.dtype),)
+
+
+def _rows_backward(operands: tuple[Array, Array], _: tuple[()]) -> tuple[Array]:
+    """``dweights[i] += spikes[b, i] * g[b]``."""
+    rows, g = operands
+    return (jnp.matmul(rows.T, g, preferred_element_type=sum_dtype(g.dtype)).astype(g.dtype),)
+
+
+def _call_rows(operands: tuple[Array, Array], _: tuple[()], results: Any) -> list[Array]:
+    return _targets.call("snnjax_spike_matmul_rows", operands, results)
+
+
+def _call_rows_backward(operands: tuple[Array, Array], _: tuple[()], results: Any) -> list[Array]:
+    return _targets.call("snnjax_spike_matmul_rows_backward", operands, results)
+
+
+def _rows_obstacle(shapes: tuple[Any, Any], _: Any) -> str | None:
+    return dtype_obstacle("weights", shapes[1])
+
+
+_ROWS_KERNEL = _dispatch.Kernel(_call_rows, _rows_obstacle)
+_ROWS_BACKWARD_KERNEL = _dispatch.Kernel(_call_rows_backward, _rows_obstacle)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _multiply_rows(rows: Array, weights: Array, implementation: str | None) -> Array:
+    return _dispatch.evaluate(
+        "snnjax_spike_matmul_rows",
+        _rows_reference,
+        (rows, weights),
+        (0, _dispatch.SHARED),
+        (0,),
+        kernel=_ROWS_KERNEL,
+        implementation=implementation,
+    )[0]
+
+
+def _rows_fwd(rows: Array, weights: Array, implementation: str | None) -> tuple[Array, tuple[Array, Array]]:
+    out: Any = _multiply_rows(rows, weights, implementation)
+    return out, (rows, weights)
+
+
+def _rows_bwd(implementation: str | None, residuals: tuple[Array, Array], g: Array) -> tuple[Array, Array]:
+    rows, weights = residuals
+    (d_weights,) = _dispatch.evaluate(
+        "snnjax_spike_matmul_rows_backward",
+        _rows_backward,
+        (rows, g),
+        (0, 0),
+        (_dispatch.SHARED,),
+        kernel=_ROWS_BACKWARD_KERNEL,
+        implementation=implementation,
+    )
+    # Every entry of `rows` has a cotangent, spike or not: a dense product, which XLA does well.
+    d_rows = jnp.matmul(g, weights.T, preferred_element_type=sum_dtype(g.dtype)).astype(g.dtype)
+    return d_rows, d_weights
+
+
+_multiply_rows.defvjp(_rows_fwd, _rows_bwd)

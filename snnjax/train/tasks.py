@@ -120,9 +120,10 @@ TASKS |= {
         capacity=None,
         readout_decay=0.97,
         loss="cross_entropy_max",
-        noise=0.5,
+        label_smoothing=0.1,
+        noise=0.8,
         validation_share=0.15,
-        training=TrainConfig(epochs=100, batch_size=18, learning_rate=3e-3, activity_bound=0.2),
+        training=TrainConfig(epochs=100, batch_size=18, learning_rate=5e-3, activity_bound=0.2),
     ),
     "fashion": TaskSettings(
         task="fashion", input_capacity=512, training=TrainConfig(epochs=10, learning_rate=3e-3)

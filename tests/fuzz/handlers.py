@@ -52,6 +52,9 @@ def single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[A
         ids, counts = jnp.zeros((batch, slots), dtype), jnp.zeros(batch, jnp.int32)
         spikes = SparseSpikes(ids, jnp.ones((batch, slots)), counts, counts, width)
         found.append((lambda *a: spike_matmul(*a, implementation="cpu"), (spikes, jnp.ones((width, 7)))))
+    for dtype in (jnp.float32, jnp.bfloat16):
+        given = (jnp.ones((batch, width), dtype), jnp.ones((width, 7), dtype))
+        found.append((lambda *a: spike_matmul(*a, implementation="cpu"), given))
     return found
 
 

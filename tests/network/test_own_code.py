@@ -15,7 +15,6 @@ from snnjax import (
     layer,
     leaky_readout,
     lif_network,
-    lif_step,
     network,
     neurons,
     select_spikes,
@@ -101,7 +100,6 @@ FORCED = {
     "lif_network": lambda x: lif_network(
         x[:, None], [LIFLayer(jnp.ones((3, 2)), decay=0.5)], surrogate=RAMP, implementation="cpu"
     ),
-    "lif_step": lambda x: lif_step(x, x, 0.5, 1.0, surrogate=RAMP, implementation="cpu"),
     "select_spikes": lambda x: select_spikes(x, 1.0, 0.9, capacity=1, surrogate=RAMP, implementation="cpu"),
 }
 

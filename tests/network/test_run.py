@@ -210,11 +210,11 @@ def test_whole_number_inputs_equal_floats_layer_by_layer() -> None:
     "neuron, ops",
     [
         (LEARNED, {"lif_network"}),
-        (neurons.izhikevich(), {"select_spikes", "spike_matmul"}),
-        (AFTER, {"select_spikes", "spike_matmul", "lif_step"}),
+        (neurons.izhikevich(), {"select_spikes", "spike_matmul", "spike_matmul_rows"}),
+        (AFTER, {"select_spikes", "spike_matmul", "spike_matmul_rows", "lif_step"}),
         (
             neurons.refractory(neurons.current_lif(reset_time="immediate"), 1),
-            {"select_spikes", "spike_matmul", "lif_step"},
+            {"select_spikes", "spike_matmul", "spike_matmul_rows", "lif_step"},
         ),
     ],
 )
@@ -250,32 +250,28 @@ def test_implementation_that_is_unknown(neuron: Any) -> None:
     )
 
 
-LISTED = {"inputs": SparseSpikes.from_dense(random_spikes(0.3), 6), "capacity": 3}
-NOT_OBEYED = {
-    "dense inputs": ({"inputs": random_spikes(0.3), "capacity": 3}, "a product with a dense array"),
-    "a layer without capacity": (LISTED | {"capacity": None}, "a product with a dense array"),
-    "recurrent weights": (LISTED | {"recurrent": True}, "a recurrent product"),
+EVENTS = SparseSpikes.from_dense(random_spikes(0.3), 6)
+SCANNED = {
+    "lists": (EVENTS, {"capacity": 3}),
+    "dense inputs": (random_spikes(0.3), {"capacity": 3}),
+    "recurrent weights": (EVENTS, {"recurrent": True}),
+    "recurrent weights and lists": (EVENTS, {"capacity": 3, "recurrent": True}),
 }
 
 
-@pytest.mark.parametrize("name", NOT_OBEYED)
-def test_kernels_that_cannot_be_had_layer_by_layer_are_refused(name: str) -> None:
-    options, what = NOT_OBEYED[name]
-    inputs = options["inputs"]
-    net = plain(AFTER, leaky_readout(3), **{k: v for k, v in options.items() if k != "inputs"})
-    with pytest.raises(ValueError) as error:
-        jax.eval_shape(lambda params: net.apply(params, None, inputs, implementation="cpu"), initial(net))
-    assert str(error.value) == (
-        f"network.apply: `implementation` must be None or 'reference' for {what} in a layer that the fused op does "
-        "not compute, got 'cpu'. Leave it None."
-    )
-
-
-def test_kernels_by_name_layer_by_layer() -> None:
-    net = plain(AFTER, leaky_readout(3), capacity=3)
+@pytest.mark.parametrize("name", SCANNED)
+def test_kernels_by_name_layer_by_layer(name: str) -> None:
+    """The products of layers that are scanned, forward and backward."""
+    inputs, options = SCANNED[name]
+    net = plain(AFTER, leaky_readout(3), **options)
     params = initial(net)
+
+    def loss(params: Any, name: str) -> Any:
+        output, _ = net.apply(params, None, inputs, implementation=name)
+        return jnp.sum(output.output**2), output
+
     forced, reference = (
-        jit(lambda params, name=name: net.apply(params, None, LISTED["inputs"], implementation=name))(params)
+        jit(jax.value_and_grad(lambda params, name=name: loss(params, name), has_aux=True))(params)
         for name in ("cpu", "reference")
     )
     assert_same(forced, reference, **TOLERANCE)

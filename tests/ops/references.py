@@ -117,6 +117,14 @@ def spike_matmul(spikes: SparseSpikes, weights: Any) -> Any:
     return out
 
 
+def multiply_rows(spikes: Any, weights: Any) -> Any:
+    out = np.zeros((*spikes.shape[:-1], weights.shape[1]))
+    for place, value in np.ndenumerate(spikes):
+        if value != 0:
+            out[place[:-1]] += float(value) * weights[place[-1]].astype(float)
+    return out.astype(weights.dtype)
+
+
 def to_dense(spikes: SparseSpikes) -> Any:
     dense = np.zeros(spikes.shape, spikes.values.dtype)
     for place, neuron in np.ndenumerate(spikes.ids):

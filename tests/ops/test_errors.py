@@ -174,9 +174,19 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
         f"spike_matmul: `weights` {FLOATS} weights.astype(jnp.float32).",
     ),
     (
+        lambda: spike_matmul(jnp.float32(1.0), V),
+        "spike_matmul: `spikes` must have an axis of neurons, got a number. Add the missing axis, for instance "
+        "spikes[None].",
+    ),
+    (
+        lambda: spike_matmul(V.T, V.T),
+        "spike_matmul: `weights` must have shape [neurons, outputs] = [2, any], got [3, 2]. "
+        "Give one row of weights to every neuron of the spikes.",
+    ),
+    (
         lambda: spike_matmul(LISTS, V),
         "spike_matmul: `weights` must have shape [neurons, outputs] = [3, any], got [2, 3]. "
-        "Give one row of weights to every neuron of the lists.",
+        "Give one row of weights to every neuron of the spikes.",
     ),
     (
         lambda: SparseSpikes.from_dense(V, -1),

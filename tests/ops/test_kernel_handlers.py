@@ -28,6 +28,8 @@ FREE = {
     ("snnjax_spike_matmul", 0, "operands", 2),
     ("snnjax_spike_matmul_values_backward", 0, "operands", 1),
     ("snnjax_spike_matmul_weights_backward", 0, "results", 0),
+    ("snnjax_spike_matmul_rows", 0, "operands", 1),
+    ("snnjax_spike_matmul_rows_backward", 0, "results", 0),
     ("snnjax_lif_network", 1, "operands", 2),
 }
 

@@ -126,6 +126,71 @@ def test_product_is_within_the_rounding_of_its_sums(product: Product, seed: int,
             assert np.all(error <= terms * 2**-24 * absolute + rounding * np.abs(theirs))
 
 
+class Rows(NamedTuple):
+    """The sizes of a product of rows."""
+
+    rows: int
+    neurons: int
+    outputs: int
+    dtype: str = "float32"
+
+
+# As above: listed in place, packed and dense; several tasks of lists, which must not run into one another.
+ROWS = (
+    Rows(1, 300, 700),
+    Rows(3, 1000, 33),
+    Rows(200, 700, 40),
+    Rows(70, 40, 130, "bfloat16"),
+    Rows(0, 5, 3),
+    Rows(4, 0, 3),
+    Rows(4, 5, 0, "bfloat16"),
+)
+
+
+@functools.cache
+def compiled_rows(implementation: str) -> Any:
+    def of(rows: Any, weights: Any, g: Any) -> Any:
+        multiply = functools.partial(spike_matmul, implementation=implementation)
+        out, pull_back = jax.vjp(multiply, rows, weights)
+        return out, *pull_back(g)
+
+    return jit(of)
+
+
+@pytest.mark.parametrize("sizes", ROWS, ids=lambda sizes: "-".join(map(str, sizes)))
+@pytest.mark.parametrize("density", [0.0, 0.02, 0.3, 1.0])
+@pytest.mark.parametrize("values", ["ones", "any", "ones and any"])
+def test_product_of_rows_is_within_the_rounding_of_its_sums(sizes: Rows, density: float, values: str) -> None:
+    rng = np.random.default_rng(0)
+
+    def draw(*shape: int) -> Any:
+        return jnp.asarray(rng.normal(size=shape), sizes.dtype)
+
+    weights, g = draw(sizes.neurons, sizes.outputs), draw(sizes.rows, sizes.outputs)
+    entries = rng.integers(-4, 5, (sizes.rows, sizes.neurons)) / 4
+    ones = {"ones": True, "any": False, "ones and any": np.arange(sizes.rows)[:, None] % 2 == 0}[values]
+    spikes = np.where(rng.random(entries.shape) < density, np.where(ones, 1.0, entries), 0.0)
+    own, w, own_g = (np.asarray(array).astype(np.float64) for array in (spikes, weights, g))
+    pairs = ((own, w), (own_g, w.T), (own.T, own_g))
+    rounding = {"float32": 2**-24, "bfloat16": 2**-8}[sizes.dtype]
+    terms = max(sizes.rows, sizes.neurons, sizes.outputs) + 2
+    for implementation in BOTH:
+        results = compiled_rows(implementation)(jnp.asarray(spikes, sizes.dtype), weights, g)
+        for ours, (left, right) in zip(results, pairs, strict=True):
+            error = np.abs(np.asarray(ours).astype(np.float64) - left @ right)
+            bound = terms * 2**-24 * (np.abs(left) @ np.abs(right)) + rounding * np.abs(left @ right)
+            assert np.all(error <= bound)
+
+
+def test_rows_of_zeros_meet_no_weight_that_is_not_finite() -> None:
+    weights = jnp.ones((300, 40)).at[7].set(jnp.nan).at[9].set(jnp.inf)
+    spikes = jnp.zeros((20, 300)).at[:, 5].set(1.0).at[3, 7].set(2.0).at[4, 9].set(-1.0)
+    for implementation in BOTH:
+        out = spike_matmul(spikes, weights, implementation=implementation)
+        assert jnp.all(jnp.isnan(out[3])) and jnp.all(out[4] == -jnp.inf)
+        assert jnp.all(jnp.delete(out, jnp.array([3, 4]), axis=0) == 1.0)
+
+
 @each_product
 def test_product_with_weights_that_are_not_finite(product: Product) -> None:
     """Infinities and NaNs reach the rows that list them, dense or not, and no others."""

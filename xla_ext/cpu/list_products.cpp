@@ -9,6 +9,11 @@ constexpr Index kSlotsPerTask = 1 << 15;  // fewer are listed sooner than anothe
 
 std::size_t size(Index count) { return static_cast<std::size_t>(count); }
 
+// Rows that one thread lists, if each has so many entries at most.
+Index rowsPerTask(Index longest) { return std::max<Index>(1, kSlotsPerTask / std::max<Index>(longest, 1)); }
+
+Index tasksFor(Index rows, Index longest) { return (rows + rowsPerTask(longest) - 1) / rowsPerTask(longest); }
+
 // The threads for so many products of two numbers: few take less time than waking another thread.
 Threads threadsFor(Index products, const Threads& threads) {
   constexpr Index kWorthWaking = 400'000;
@@ -391,41 +396,51 @@ class Dots {
 
 }  // namespace
 
-ListedRows::ListedRows(const ListSource& source, Index rows, Payload payload, const Threads& threads)
-    : ListedRows(rows, source.width(), 0) {
-  const Index capacity = source.capacity();
-  starts_.resize(size(rows));
-  counts_.resize(size(rows));
-  ids_ = Borrowed<std::uint32_t>(rows * capacity);
-  if (payload == Payload::kValues) {
-    values_ = Borrowed<float>(rows * capacity);
-  } else {
-    slots_ = Borrowed<std::uint32_t>(rows * capacity);
-  }
-  const Index rows_per_task = std::max<Index>(1, kSlotsPerTask / std::max<Index>(capacity, 1));
-  const Index tasks = (rows + rows_per_task - 1) / rows_per_task;
-  std::vector<char> ones(size(tasks));
-  threads.run(tasks, [&](Index task, Index) {
-    const Index first = task * rows_per_task;
-    ones[size(task)] = list(source, first, std::min(first + rows_per_task, rows), payload);
+ListedRows::ListedRows(const RowSource& source, Index rows, Index width, const Threads& threads)
+    : ListedRows(rows, width, 0) {
+  const Index room = roomFor(rows, source.longest());
+  ids_ = Borrowed<std::uint32_t>(room);
+  values_ = Borrowed<float>(room);
+  std::vector<char> ones(size(rows));
+  listAll(source.longest(), threads, [&](Index row, Index place) {
+    bool all_ones = true;
+    const std::uint32_t count = source.list(row, ids_.data() + place, values_.data() + place, &all_ones);
+    ones[size(row)] = all_ones;
+    return count;
   });
   all_ones_ = std::find(ones.begin(), ones.end(), 0) == ones.end();
-  for (const std::uint32_t count : counts_) entries_ += count;
+  for (Index r = 0; r < rows && !all_ones_; ++r) {
+    if (ones[size(r)]) std::fill_n(values_.data() + start(r), count(r), 1.0F);
+  }
 }
 
-// Lists some rows one behind the other; yields whether all values are 1.
-bool ListedRows::list(const ListSource& source, Index first, Index behind, Payload payload) {
-  bool all_ones = true;
-  for (Index r = first, place = first * source.capacity(); r < behind; ++r) {
-    starts_[size(r)] = place;
-    std::uint32_t* ids = ids_.data() + place;
-    bool ones = true;
-    counts_[size(r)] = payload == Payload::kValues ? source.list(r, ids, values_.data() + place, &ones)
-                                                   : source.listSlots(r, ids, slots_.data() + place);
-    all_ones = all_ones && ones;
-    place += counts_[size(r)];
-  }
-  return all_ones;
+ListedRows::ListedRows(const ListSource& source, Index rows, const Threads& threads)
+    : ListedRows(rows, source.width(), 0) {
+  const Index room = roomFor(rows, source.capacity());
+  ids_ = Borrowed<std::uint32_t>(room);
+  slots_ = Borrowed<std::uint32_t>(room);
+  listAll(source.capacity(), threads,
+          [&](Index row, Index place) { return source.listSlots(row, ids_.data() + place, slots_.data() + place); });
+}
+
+Index ListedRows::roomFor(Index rows, Index longest) { return rows * longest + tasksFor(rows, longest) * kListSlack; }
+
+template <typename List>
+void ListedRows::listAll(Index longest, const Threads& threads, List list) {
+  starts_.resize(size(rows_));
+  counts_.resize(size(rows_));
+  const Index each = rowsPerTask(longest);
+  threads.run(tasksFor(rows_, longest), [&](Index task, Index) {
+    const Index first = task * each;
+    // What is written beyond the end of a list must not reach another task's.
+    Index place = first * longest + task * kListSlack;
+    for (Index r = first; r < std::min(first + each, rows_); ++r) {
+      starts_[size(r)] = place;
+      counts_[size(r)] = list(r, place);
+      place += counts_[size(r)];
+    }
+  });
+  for (const std::uint32_t count : counts_) entries_ += count;
 }
 
 ListedRows ListedRows::transposed(Borrowed<std::uint32_t>* places) const {

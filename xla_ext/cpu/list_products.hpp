@@ -16,11 +16,10 @@ namespace snnjax {
 // Lists of spikes as the rows of a sparse matrix: every entry is listed, however many there are.
 class ListedRows {
  public:
-  enum class Payload { kValues, kSlots };
-
-  // The entries of lists whose ids are in the range: those whose value is not 0, with their values, or all of them,
-  // with the slots in which they stand.
-  ListedRows(const ListSource& source, Index rows, Payload payload, const Threads& threads);
+  // The entries of a source that are not 0, with their values.
+  ListedRows(const RowSource& source, Index rows, Index width, const Threads& threads);
+  // All entries of lists whose ids are in the range, with the slots in which they stand.
+  ListedRows(const ListSource& source, Index rows, const Threads& threads);
 
   // The same matrix by columns, without the slots: row k lists the rows in which k stands, in ascending order.
   // `places` receives where each entry of this matrix stands in the other.
@@ -43,7 +42,11 @@ class ListedRows {
  private:
   ListedRows(Index rows, Index width, Index entries) : rows_(rows), width_(width), entries_(entries) {}
 
-  bool list(const ListSource& source, Index first, Index behind, Payload payload);
+  // Calls list(row, place) -> count for each row, whose entries begin at `place` and are `longest` at most.
+  template <typename List>
+  void listAll(Index longest, const Threads& threads, List list);
+  // How many entries such lists take, with what is written beyond their ends.
+  static Index roomFor(Index rows, Index longest);
 
   Index rows_, width_, entries_ = 0;
   bool all_ones_ = true;

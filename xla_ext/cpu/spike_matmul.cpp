@@ -1,4 +1,5 @@
-// The targets of `spike_matmul`: the product of spike lists with weights, and its two backward passes.
+// The targets of `spike_matmul`: the product of spike lists with weights and its two backward passes, and the same of
+// rows of spikes, of which only the weights' backward pass gains by few spikes.
 #include "ffi.hpp"
 #include "list_products.hpp"
 
@@ -36,7 +37,7 @@ ffi::Error spikeMatmul(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::R
     finish(from, to);
     const Threads threads = threadsOf(pool);
     for (Index group = 0; group < to.groups(); ++group) {
-      const ListedRows rows(lists.source(group, neurons), lists.rows, ListedRows::Payload::kValues, threads);
+      const ListedRows rows(lists.source(group, neurons), lists.rows, neurons, threads);
       multiplyLists(rows, {weights.numbers(group), neurons, outputs}, out.numbers(group), threads);
     }
   });
@@ -55,7 +56,7 @@ ffi::Error valuesBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi
     finish(from, to);
     const Threads threads = threadsOf(pool);
     for (Index group = 0; group < to.groups(); ++group) {
-      const ListedRows rows(lists.source(group, neurons), lists.rows, ListedRows::Payload::kSlots, threads);
+      const ListedRows rows(lists.source(group, neurons), lists.rows, threads);
       dotLists(rows, lists.capacity, {weights.numbers(group), neurons, outputs}, g.numbers(group),
                d_values.numbers(group), threads);
     }
@@ -75,8 +76,50 @@ ffi::Error weightsBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ff
     finish(from, to);
     const Threads threads = threadsOf(pool);
     for (Index group = 0; group < to.groups(); ++group) {
-      const ListedRows rows(lists.source(group, neurons), lists.rows, ListedRows::Payload::kValues, threads);
+      const ListedRows rows(lists.source(group, neurons), lists.rows, neurons, threads);
       multiplyLists(rows.transposed(), {g.numbers(group), lists.rows, outputs}, d_weights.numbers(group), threads);
+    }
+  });
+}
+
+// Rows of spikes [rows, neurons], of float32 or bfloat16.
+DenseSource rowsOf(const Operand& spikes, Index group, Index neurons) {
+  const auto type = spikes.type() == ffi::BF16 ? DenseSource::Type::kBfloat16 : DenseSource::Type::kFloat32;
+  return {spikes.at(group), type, neurons};
+}
+
+ffi::Error rowsProduct(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results) {
+  return guarded("spike_matmul", [&] {
+    Operands from("spike_matmul", operands);
+    Results to("spike_matmul", results);
+    const Index rows = from.nextLength(0), neurons = from.nextLength(1);
+    const Operand spikes = from.take("spikes", {rows, neurons}, kFloating);
+    const Index outputs = from.nextLength(1);
+    const Operand weights = from.take("weights", {neurons, outputs}, {spikes.type()});
+    const Result out = to.take("out", {rows, outputs}, {weights.type()});
+    finish(from, to);
+    const Threads threads = threadsOf(pool);
+    for (Index group = 0; group < to.groups(); ++group) {
+      const ListedRows listed(rowsOf(spikes, group, neurons), rows, neurons, threads);
+      multiplyLists(listed, {weights.numbers(group), neurons, outputs}, out.numbers(group), threads);
+    }
+  });
+}
+
+ffi::Error rowsBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results) {
+  return guarded("spike_matmul", [&] {
+    Operands from("spike_matmul", operands);
+    Results to("spike_matmul", results);
+    const Index rows = from.nextLength(0), neurons = from.nextLength(1);
+    const Operand spikes = from.take("spikes", {rows, neurons}, kFloating);
+    const Index outputs = from.nextLength(1);
+    const Operand g = from.take("g", {rows, outputs}, {spikes.type()});
+    const Result d_weights = to.take("d_weights", {neurons, outputs}, {g.type()});
+    finish(from, to);
+    const Threads threads = threadsOf(pool);
+    for (Index group = 0; group < to.groups(); ++group) {
+      const ListedRows listed(rowsOf(spikes, group, neurons), rows, neurons, threads);
+      multiplyLists(listed.transposed(), {g.numbers(group), rows, outputs}, d_weights.numbers(group), threads);
     }
   });
 }
@@ -89,4 +132,8 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(snnjax_spike_matmul, snnjax::spikeMatmul,
 XLA_FFI_DEFINE_HANDLER_SYMBOL(snnjax_spike_matmul_values_backward, snnjax::valuesBackward,
                               xla::ffi::Ffi::Bind().Ctx<xla::ffi::ThreadPool>().RemainingArgs().RemainingRets());
 XLA_FFI_DEFINE_HANDLER_SYMBOL(snnjax_spike_matmul_weights_backward, snnjax::weightsBackward,
+                              xla::ffi::Ffi::Bind().Ctx<xla::ffi::ThreadPool>().RemainingArgs().RemainingRets());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(snnjax_spike_matmul_rows, snnjax::rowsProduct,
+                              xla::ffi::Ffi::Bind().Ctx<xla::ffi::ThreadPool>().RemainingArgs().RemainingRets());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(snnjax_spike_matmul_rows_backward, snnjax::rowsBackward,
                               xla::ffi::Ffi::Bind().Ctx<xla::ffi::ThreadPool>().RemainingArgs().RemainingRets());
