@@ -26,6 +26,7 @@ const Kernels kKernels{
     .addRows = addRows,
     .dotRows = dotRows,
     .multiplyRows = multiplyRows,
+    .multiplyPanels = multiplyPanels,
     .addProducts = addProducts,
     .stepForward = stepForward,
     .stepBackward = stepBackward,

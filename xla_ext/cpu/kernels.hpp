@@ -183,6 +183,10 @@ struct Kernels {
   // out[r] = start[r] + dense[r] @ weights[:depth]; false if a result is not finite (`out` is then not to be used).
   bool (*multiplyRows)(Rows<const float> dense, Index rows, Index depth, Rows<const float> weights, Index columns,
                        Rows<const float> start, Rows<float> out);
+  // The same with weights in panels of two vectors of columns, or one at last, whose rows lie behind one another: a
+  // panel stays in the first-level cache, where rows of whole matrices would share a few of its sets.
+  void (*multiplyPanels)(Rows<const float> dense, Index rows, Index depth, const float* panels, Index columns,
+                         Rows<const float> start, Rows<float> out);
   // weights[k] += sum_r dense[r][k] * g[r].
   void (*addProducts)(Rows<const float> dense, Index rows, Index depth, Rows<float> weights, Index columns,
                       Rows<const float> g);

@@ -16,7 +16,7 @@ struct Patch {
 
 // What a thread needs for a patch, kept for its next one.
 struct PatchScratch {
-  PackedWeights above, above_rows, recurrent, sums, g_v;
+  PackedWeights above, above_rows, recurrent, recurrent_rows, sums, g_v;
 };
 
 // Sums over all steps of each block of samples, in float64. Blocks are added in their order at last, so the result does
@@ -127,14 +127,17 @@ class PatchBackward {
     scratch_.g_v.resize((sumsWeights() ? chunk_steps_ : 1) * kBackwardBlock, width_);
     if (above.g_v.data != nullptr) {
       if (pass_.listed) {
-        packAboveRows();
+        packRows(above.weights, patch_.first_column, patch_.columns, above.gain, scratch_.above_rows);
       } else {
         packAbove();
       }
     }
     if (layer_.isRecurrent()) {
       scratch_.recurrent.resize(neurons(), width_);
-      packTransposed(layer_.recurrent, 0, neurons(), layer_.constants.outerGain(), scratch_.recurrent);
+      packPanels(layer_.recurrent, 0, neurons(), layer_.constants.outerGain(), scratch_.recurrent);
+      if (pass_.listed) {
+        packRows(layer_.recurrent, 0, neurons(), layer_.constants.outerGain(), scratch_.recurrent_rows);
+      }
     }
     if (sumsWeights()) {
       scratch_.sums.resize(layer_.weights.inputs, width_);
@@ -146,20 +149,8 @@ class PatchBackward {
   void packAbove() {
     const Above& above = pass_.above;
     scratch_.above.resize(above.weights.outputs, width_);
-    packTransposed(above.weights, patch_.first_column, patch_.columns, above.gain, scratch_.above);
+    packPanels(above.weights, patch_.first_column, patch_.columns, above.gain, scratch_.above);
     has_above_ = true;
-  }
-
-  // The rows of the weights above that belong to the patch, for products with single neurons.
-  void packAboveRows() {
-    const Above& above = pass_.above;
-    const Index outputs = above.weights.outputs;
-    scratch_.above_rows.resize(patch_.columns, outputs);
-    for (Index k = 0; k < patch_.columns; ++k) {
-      float* row = scratch_.above_rows.rows().row(k);
-      above.weights.numbers.read((patch_.first_column + k) * outputs, outputs, row);
-      for (Index n = 0; n < outputs; ++n) row[n] *= above.gain[n];
-    }
   }
 
   // The cotangents of the state behind the last step.
@@ -193,8 +184,8 @@ class PatchBackward {
       gatherListed(firstRow(step), start);
     } else if (above.g_v.data != nullptr) {
       if (!has_above_) packAbove();
-      kernels().multiplyRows({above.g_v.row(firstRow(step)), above.g_v.stride}, samples_, above.weights.outputs,
-                             asConst(scratch_.above.rows()), width_, start, g_s);
+      kernels().multiplyPanels({above.g_v.row(firstRow(step)), above.g_v.stride}, samples_, above.weights.outputs,
+                               scratch_.above.rows().data, width_, start, g_s);
     } else if (start.data != nullptr) {
       std::copy_n(start.data, samples_ * width_, g_s.data);
     } else {
@@ -219,9 +210,6 @@ class PatchBackward {
   }
 
   void gatherListed(Index row, Rows<const float> start) {
-    const Index first = patch_.first_column / 64, outputs = pass_.above.weights.outputs;
-    ids_.resize(static_cast<std::size_t>(roundUp(patch_.columns, 64)) + kListSlack);
-    dots_.resize(ids_.size());
     for (Index r = 0; r < samples_; ++r) {
       float* out = g_s_.data() + r * width_;
       if (start.data == nullptr) {
@@ -230,11 +218,18 @@ class PatchBackward {
         std::copy_n(start.row(r), width_, out);
       }
       fetchAbove(r + 1 < samples_ ? row + r + 1 : row - pass_.extent.batch);
-      const std::uint32_t count = kernels().listBits(pass_.listed.row(row + r) + first, patch_.columns, ids_.data());
-      kernels().dotRows(ids_.data(), count, asConst(scratch_.above_rows.rows()), outputs, pass_.above.g_v.row(row + r),
-                        dots_.data());
-      for (std::uint32_t k = 0; k < count; ++k) out[ids_[k]] += dots_[k];
+      addDots(row + r, scratch_.above_rows, pass_.above.g_v.row(row + r), out);
     }
+  }
+
+  // out[k] += <weights[k], g> for the neurons of the patch that are listed in a row.
+  void addDots(Index row, const PackedWeights& weights, const float* g, float* out) {
+    ids_.resize(static_cast<std::size_t>(roundUp(patch_.columns, 64)) + kListSlack);
+    dots_.resize(ids_.size());
+    const std::uint64_t* listed = pass_.listed.row(row) + patch_.first_column / 64;
+    const std::uint32_t count = kernels().listBits(listed, patch_.columns, ids_.data());
+    kernels().dotRows(ids_.data(), count, weights.rows(), weights.columns(), g, dots_.data());
+    for (std::uint32_t k = 0; k < count; ++k) out[ids_[k]] += dots_[k];
   }
 
   // Fetches a row of the cotangents above, which lie too far apart for the machine to see them coming.
@@ -368,12 +363,23 @@ class PatchBackward {
   // Where a sample is still running, what it carries is now what this step's recurrent currents send back.
   void sendBack(Index step) {
     const std::int32_t* ends = pass_.extent.ends + first_sample_;
+    if (step > 0 && pass_.listed && isShort(firstRow(step - 1))) return sendBackListed(step, ends);
     const bool all_run = std::all_of(ends, ends + samples_, [&](std::int32_t end) { return step < end; });
     const Rows<float> sent = rowsOf(all_run ? carried_ : sent_);
-    kernels().multiplyRows(asConst(g_v(step)), samples_, neurons(), asConst(scratch_.recurrent.rows()), width_,
-                           {nullptr, 0}, sent);
+    kernels().multiplyPanels(asConst(g_v(step)), samples_, neurons(), scratch_.recurrent.rows().data, width_,
+                             {nullptr, 0}, sent);
     for (Index r = 0; !all_run && r < samples_; ++r) {
       if (step < ends[r]) std::copy_n(sent.row(r), width_, carried_.data() + r * width_);
+    }
+  }
+
+  // The same where few neurons of the step before are listed: no others take anything.
+  void sendBackListed(Index step, const std::int32_t* ends) {
+    for (Index r = 0; r < samples_; ++r) {
+      if (step >= ends[r]) continue;
+      float* carried = carried_.data() + r * width_;
+      std::fill_n(carried, width_, 0.0F);
+      addDots(firstRow(step - 1) + r, scratch_.recurrent_rows, g_v(step).row(r), carried);
     }
   }
 

@@ -288,24 +288,27 @@ class BackwardPass {
     for (Index i = 0; lists != nullptr && i < rows * width; ++i) to.write(i, 1, &kNone);
     threads_.run((inputs + tile - 1) / tile, [&](Index task, Index) {
       const Index first = task * tile, columns = std::min(tile, inputs - first);
-      PackedWeights packed;
+      PackedWeights packed, g;
       packed.resize(weights.outputs, roundUp(columns, kernels().lanes));
-      packTransposed(weights, first, columns, above_.gain, packed);
-      std::vector<float> g(static_cast<std::size_t>(packed.columns()));
-      for (Index row = 0; row < rows; ++row) {
-        kernels().multiplyRows({above_.g_v.row(row), above_.g_v.stride}, 1, weights.outputs,
-                               {packed.rows().data, packed.columns()}, packed.columns(), {nullptr, 0},
-                               {g.data(), packed.columns()});
-        if (lists == nullptr) {
-          to.write(row * width + first, columns, g.data());
-          continue;
-        }
-        for (Index slot = 0; slot < width; ++slot) {
-          const Index id = lists->idAt(row, slot) - first;
-          if (id >= 0 && id < columns) to.write(row * width + slot, 1, &g[static_cast<std::size_t>(id)]);
-        }
+      packPanels(weights, first, columns, above_.gain, packed);
+      g.resize(kBackwardBlock, packed.columns());
+      for (Index start = 0; start < rows; start += kBackwardBlock) {
+        const Index count = std::min(kBackwardBlock, rows - start);
+        kernels().multiplyPanels({above_.g_v.row(start), above_.g_v.stride}, count, weights.outputs, packed.rows().data,
+                                 packed.columns(), {nullptr, 0}, g.rows());
+        for (Index r = 0; r < count; ++r) writeInputs(lists, start + r, width, first, columns, g.rows().row(r), to);
       }
     });
+  }
+
+  // The columns from `first` on of a row: for lists, those that they name.
+  static void writeInputs(const ListSource* lists, Index row, Index width, Index first, Index columns, const float* g,
+                          const WritableNumbers& to) {
+    if (lists == nullptr) return to.write(row * width + first, columns, g);
+    for (Index slot = 0; slot < width; ++slot) {
+      const Index id = lists->idAt(row, slot) - first;
+      if (id >= 0 && id < columns) to.write(row * width + slot, 1, &g[id]);
+    }
   }
 
   const Network& network_;

@@ -369,7 +369,7 @@ class Dots {
       PackedWeights& own = columns[static_cast<std::size_t>(first / kRowsAtOnce)];
       own.resize(outputs, roundUp(count, kernels().lanes));
       const Floats ones(static_cast<std::size_t>(outputs), 1.0F);
-      packTransposed({g_, lists_.rows(), outputs}, start + first, count, ones.data(), own);
+      packPanels({g_, lists_.rows(), outputs}, start + first, count, ones.data(), own);
     });
     each(width, kNeuronsAtOnce, [&](Index first, Index count) {
       Floats scratch, memory(static_cast<std::size_t>(kNeuronsAtOnce * kRowsAtOnce));
@@ -377,8 +377,7 @@ class Dots {
       const Rows<float> part{memory.data(), kRowsAtOnce};
       for (Index r = 0; r < rows; r += kRowsAtOnce) {
         const PackedWeights& own = columns[static_cast<std::size_t>(r / kRowsAtOnce)];
-        const Rows<const float> g{own.rows().data, own.columns()};
-        kernels().multiplyRows(matrix, count, outputs, g, g.stride, {nullptr, 0}, part);
+        kernels().multiplyPanels(matrix, count, outputs, own.rows().data, own.columns(), {nullptr, 0}, part);
         for (Index i = 0; i < std::min(kRowsAtOnce, rows - r); ++i) {
           for (Index k = 0; k < count; ++k) products[(r + i) * width + first + k] = part.row(k)[i];
         }

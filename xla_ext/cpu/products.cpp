@@ -59,19 +59,30 @@ void packColumns(const Weights& weights, Index first, Index columns, PackedWeigh
   }
 }
 
-void packTransposed(const Weights& weights, Index first, Index rows, const float* scale, PackedWeights& out) {
-  constexpr Index kPatch = 16;  // rows read together: they fill whole cache lines of the result
-  std::vector<float> patch(static_cast<std::size_t>(kPatch * weights.outputs));
-  for (Index start = 0; start < out.columns(); start += kPatch) {
-    const Index there = std::clamp<Index>(rows - start, 0, kPatch), width = std::min(kPatch, out.columns() - start);
+void packPanels(const Weights& weights, Index first, Index rows, const float* scale, PackedWeights& out) {
+  const Index panel = 2 * kernels().lanes, columns = out.columns();
+  std::vector<float> patch(static_cast<std::size_t>(panel * weights.outputs));
+  for (Index start = 0; start < columns;) {
+    const Index width = columns - start >= panel ? panel : kernels().lanes;
+    const Index there = std::clamp<Index>(rows - start, 0, width);
     if (there > 0) weights.numbers.read((first + start) * weights.outputs, there * weights.outputs, patch.data());
-    for (Index n = 0; n < weights.outputs; ++n) {
-      float* to = out.rows().row(n) + start;
+    float* to = out.rows().data + start * weights.outputs;
+    for (Index n = 0; n < weights.outputs; ++n, to += width) {
       for (Index k = 0; k < there; ++k) {
         to[k] = scale[n] * patch[static_cast<std::size_t>(k * weights.outputs + n)];
       }
       std::fill(to + there, to + width, 0.0F);
     }
+    start += width;
+  }
+}
+
+void packRows(const Weights& weights, Index first, Index rows, const float* scale, PackedWeights& out) {
+  out.resize(rows, weights.outputs);
+  for (Index k = 0; k < rows; ++k) {
+    float* row = out.rows().row(k);
+    weights.numbers.read((first + k) * weights.outputs, weights.outputs, row);
+    for (Index n = 0; n < weights.outputs; ++n) row[n] *= scale[n];
   }
 }
 

@@ -41,8 +41,11 @@ class PackedWeights {
 
 // out[k] = weights[k][first : first + columns], padded.
 void packColumns(const Weights& weights, Index first, Index columns, PackedWeights& out);
-// out[n][k] = scale[n] * weights[first + k][n] for `rows` rows: what carries cotangents back to these inputs.
-void packTransposed(const Weights& weights, Index first, Index rows, const float* scale, PackedWeights& out);
+// In panels (see Kernels::multiplyPanels), out[n][k] = scale[n] * weights[first + k][n] for `rows` rows: what carries
+// cotangents back to these inputs.
+void packPanels(const Weights& weights, Index first, Index rows, const float* scale, PackedWeights& out);
+// out[k][n] = scale[n] * weights[first + k][n] for `rows` rows: the same for single inputs.
+void packRows(const Weights& weights, Index first, Index rows, const float* scale, PackedWeights& out);
 // out[r] = start[r] + spikes[first_row + r] @ weights. An entry of 0 adds nothing, whatever its weights. `start` is
 // shared by all rows (stride 0), `out` itself, or absent. The rows of one call are multiplied alike: densely as soon as
 // one of them is not listed. `scratch` is kept from call to call.

@@ -217,9 +217,10 @@ inline bool multiplyTile(Rows<const float> dense, Index depth, const float* weig
   return bitsOf(notEqual(probe, Floats{})) == 0;
 }
 
+// Of `kVectors` vectors of columns from `column` on, whose weights begin at `weights`, `stride` from row to row.
 template <int kVectors>
-inline bool multiplyColumns(Rows<const float> dense, Index rows, Index depth, Rows<const float> weights, Index column,
-                            Rows<const float> start, Rows<float> out) {
+inline bool multiplyColumns(Rows<const float> dense, Index rows, Index depth, const float* weights, Index stride,
+                            Index column, Rows<const float> start, Rows<float> out) {
   const Rows<const float> own_start{start.data == nullptr ? nullptr : start.data + column, start.stride};
   const auto startOf = [&](Index r) {
     return Rows<const float>{own_start.data == nullptr ? nullptr : own_start.row(r), own_start.stride};
@@ -227,12 +228,12 @@ inline bool multiplyColumns(Rows<const float> dense, Index rows, Index depth, Ro
   bool finite = true;
   Index r = 0;
   for (; r + kTileRows <= rows; r += kTileRows) {
-    finite &= multiplyTile<kTileRows, kVectors>({dense.row(r), dense.stride}, depth, weights.data + column,
-                                                weights.stride, startOf(r), {out.row(r) + column, out.stride});
+    finite &= multiplyTile<kTileRows, kVectors>({dense.row(r), dense.stride}, depth, weights, stride, startOf(r),
+                                                {out.row(r) + column, out.stride});
   }
   for (; r < rows; ++r) {
-    finite &= multiplyTile<1, kVectors>({dense.row(r), dense.stride}, depth, weights.data + column, weights.stride,
-                                        startOf(r), {out.row(r) + column, out.stride});
+    finite &= multiplyTile<1, kVectors>({dense.row(r), dense.stride}, depth, weights, stride, startOf(r),
+                                        {out.row(r) + column, out.stride});
   }
   return finite;
 }
@@ -242,12 +243,23 @@ inline bool multiplyRows(Rows<const float> dense, Index rows, Index depth, Rows<
   bool finite = true;
   Index column = 0;
   for (; column + 2 * kLanes <= columns; column += 2 * kLanes) {
-    finite &= multiplyColumns<2>(dense, rows, depth, weights, column, start, out);
+    finite &= multiplyColumns<2>(dense, rows, depth, weights.data + column, weights.stride, column, start, out);
   }
   for (; column < columns; column += kLanes) {
-    finite &= multiplyColumns<1>(dense, rows, depth, weights, column, start, out);
+    finite &= multiplyColumns<1>(dense, rows, depth, weights.data + column, weights.stride, column, start, out);
   }
   return finite;
+}
+
+inline void multiplyPanels(Rows<const float> dense, Index rows, Index depth, const float* panels, Index columns,
+                           Rows<const float> start, Rows<float> out) {
+  Index column = 0;
+  for (; column + 2 * kLanes <= columns; column += 2 * kLanes) {
+    multiplyColumns<2>(dense, rows, depth, panels + column * depth, 2 * kLanes, column, start, out);
+  }
+  for (; column < columns; column += kLanes) {
+    multiplyColumns<1>(dense, rows, depth, panels + column * depth, kLanes, column, start, out);
+  }
 }
 
 // weights[k] += sum_r dense[r][k] * g[r] for kInputs rows of the weights.
