@@ -348,7 +348,7 @@ def foreign_top_level(names: list[str]) -> list[str]:
 
 def ops() -> list[str]:
     """The ops: the public modules of `snnjax/ops`."""
-    return [name for path in python_files("snnjax/ops") if not (name := Path(path).stem).startswith("_")]
+    return [Path(path).stem for path in python_files("snnjax/ops") if "/_" not in path]
 
 
 def missing_for_op(op: str, files: list[str], cases: str) -> list[str]:

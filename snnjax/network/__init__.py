@@ -26,7 +26,7 @@ from snnjax.network._specs import ReadoutSpec as ReadoutSpec
 from snnjax.network._specs import layer as layer
 from snnjax.network._specs import leaky_readout as leaky_readout
 from snnjax.network._specs import spiking_readout as spiking_readout
-from snnjax.ops._lif_network_checks import check_lengths, one_per_layer
+from snnjax.ops._lif_network.checks import check_lengths, one_per_layer
 from snnjax.ops.lif_network import mean_activity
 
 # What `apply` returns on request.

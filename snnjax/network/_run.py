@@ -22,7 +22,7 @@ from snnjax.network._specs import (
 from snnjax.neurons import GLIF, glif_of, plain_integrator, raw_to_decay
 from snnjax.ops import LeakyReadout, LIFLayer, LIFNetworkState
 from snnjax.ops._chunks import in_chunks
-from snnjax.ops.lif_network import count_network, mean_activity
+from snnjax.ops.lif_network import count_network, mean_activity, network_switches
 
 
 class LayerPath(NamedTuple):
@@ -155,21 +155,18 @@ def _run_fused(
     readout, first = _readout_of(network, layers[-1], state, is_end)
     records = "spikes" in network.record
     passes_on = [records or (i + 1 == own.stop and not is_end) for i in own]
-    out, end = count_network(
-        x,
-        layers,
-        readout,
-        _op_state(own, state, first),
-        lengths,
-        capacity=[network.layers[i].capacity for i in own],
-        second_threshold=tuple(network.second_threshold[i] for i in own),
-        surrogate=[form.surrogate for form in forms],
-        reset=[form.reset for form in forms],
-        detach_reset=[form.detach_reset for form in forms],
-        record_spikes=passes_on,
-        chunk=None,
-        implementation=network.implementation,
+    switches = network_switches(
+        len(own),
+        readout is not None,
+        [network.layers[i].capacity for i in own],
+        [form.surrogate for form in forms],
+        [form.reset for form in forms],
+        [form.detach_reset for form in forms],
+        passes_on,
+        network.implementation,
     )
+    second = tuple(network.second_threshold[i] for i in own)
+    out, end = count_network(x, layers, readout, _op_state(own, state, first), lengths, second, switches)
     x = out.output if out.spikes is None or out.spikes[-1] is None else out.spikes[-1]
     spikes = [*(out.spikes or [None] * len(own))[:-1], x]
     states = [

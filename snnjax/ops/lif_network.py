@@ -1,9 +1,7 @@
 """`lif_network`: a whole network of LIF layers over all time steps, as one op."""
 
-import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,27 +9,20 @@ from jaxtyping import Array, ArrayLike, Float, Int, Num
 
 from snnjax import _dispatch
 from snnjax._types import sum_dtype
-from snnjax.ops import _lif_network_checks as checks
 from snnjax.ops._chunks import in_chunks
-from snnjax.ops._lif_layer import LayerConstants, LayerState, LayerSwitches
-from snnjax.ops._lif_layer import SecondState as SecondState
-from snnjax.ops._lif_network_kernel import BACKWARD_KERNEL, KERNEL
-from snnjax.ops._lif_network_reference import (
-    BackwardArguments,
-    InputRecord,
-    LayerRecord,
+from snnjax.ops._lif_network import checks
+from snnjax.ops._lif_network.primitive import network_primitive
+from snnjax.ops._lif_network.records import (
+    LayerConstants,
+    LayerState,
+    LayerSwitches,
     Linear,
-    Lists,
-    Needs,
     Operands,
     Readout,
-    Record,
     Results,
     Switches,
-    backward,
-    forward,
-    with_records,
 )
+from snnjax.ops._lif_network.records import SecondState as SecondState
 from snnjax.ops.lif_step import per_neuron
 from snnjax.ops.select_spikes import usual_second_threshold
 from snnjax.sparse_spikes import SparseSpikes
@@ -148,12 +139,39 @@ def lif_network(
         Finkbeiner et al. 2024, arXiv:2311.04386 (two thresholds, capped lists, sparse back-propagation); Teeter et al.
         2018, doi:10.1038/s41467-017-02717-4 (generalised LIF neurons).
     """
-    given = (inputs, tuple(layers), readout, state, lengths, capacity, second_threshold)
-    switches = (surrogate, reset, detach_reset, record_spikes, chunk, implementation)
-    output, end = count_network(*given, *switches)
+    layers = tuple(layers)
+    options = (surrogate, reset, detach_reset, record_spikes, implementation)
+    switches = network_switches(len(layers), readout is not None, capacity, *options)
+    output, end = count_network(inputs, layers, readout, state, lengths, second_threshold, switches, chunk)
     num_steps, batch = output.output.shape[:2]
     lengths = None if lengths is None else checks.check_lengths(lengths, batch)
     return output._replace(activity=mean_activity(output.activity, num_steps, lengths)), end
+
+
+def network_switches(
+    num_layers: int,
+    has_readout: bool,
+    capacity: Any,
+    surrogate: Any,
+    reset: Any,
+    detach_reset: Any,
+    record_spikes: Any,
+    implementation: str | None,
+) -> Switches:
+    """What is static about a network, each value given once or one per layer."""
+    capacities = checks.check_capacity(capacity, num_layers)
+    if not has_readout:  # a silent class still learns
+        capacities = (*capacities[:-1], *(None for _ in capacities[-1:]))
+    surrogates = checks.switch_per_layer("surrogate", surrogate, num_layers)
+    each = zip(
+        capacities,
+        (as_surrogate("lif_network", own) for own in surrogates),
+        checks.check_resets(reset, num_layers),
+        checks.switch_per_layer("detach_reset", detach_reset, num_layers),
+        checks.switch_per_layer("record_spikes", record_spikes, num_layers),
+        strict=True,
+    )
+    return Switches(tuple(LayerSwitches(*own) for own in each), implementation)
 
 
 def count_network(
@@ -162,30 +180,28 @@ def count_network(
     readout: LeakyReadout | None,
     state: LIFNetworkState | None,
     lengths: Any,
-    capacity: Any,
     second_threshold: Any,
-    surrogate: Any,
-    reset: Any,
-    detach_reset: Any,
-    record_spikes: Any,
-    chunk: int | None,
-    implementation: str | None,
+    switches: Switches,
+    chunk: int | None = None,
 ) -> tuple[LIFNetworkOutput, LIFNetworkState]:
     """`lif_network` with counts of spikes in the place of the activity."""
     batch = checks.check_network(inputs, layers, readout, chunk)
-    switches = _switches(layers, readout, capacity, surrogate, reset, detach_reset, record_spikes)
-    switches = switches._replace(implementation=implementation)
     second = checks.one_per_layer("second_threshold", second_threshold, len(layers))
     if state is None:
         state = lif_network_state(batch, layers, readout)
     checks.check_state(state, batch, layers, readout)
     lengths = None if lengths is None else checks.check_lengths(lengths, batch)
     operands = _operands(inputs, layers, readout, state, lengths, second, switches)
-    operands = jax.tree.unflatten(
-        jax.tree.structure(operands), _dispatch.vary_alike(jax.tree.leaves(operands))
+    leaves, tree = jax.tree.flatten(operands)
+    operands = jax.tree.unflatten(tree, _dispatch.vary_alike(leaves))
+    results: Any = (
+        network_primitive(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
     )
-    results: Any = _lif_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
-    return _as_output(results, operands, switches), _as_state(results)
+    records = any(layer.records_spikes for layer in switches.layers)
+    spikes = results.spikes if records else None
+    v, w, carried = (tuple(each) for each in zip(*results.last, strict=True))
+    output = LIFNetworkOutput(results.output, results.counts, results.dropped, spikes)
+    return output, LIFNetworkState(v, w, carried, results.last_readout)
 
 
 def lif_network_state(
@@ -214,33 +230,6 @@ def lif_network_state(
         ),
         readout=None if readout is None else membranes(readout),
     )
-
-
-def _switches(
-    layers: tuple[LIFLayer, ...],
-    readout: Any,
-    capacity: Any,
-    surrogate: Any,
-    reset: Any,
-    detach_reset: Any,
-    record_spikes: Any,
-) -> Switches:
-    num_layers = len(layers)
-    capacities = checks.check_capacity(capacity, num_layers)
-    if readout is None:  # a silent class still learns
-        capacities = (*capacities[:-1], None)
-    each = zip(
-        capacities,
-        (
-            as_surrogate("lif_network", own)
-            for own in checks.switch_per_layer("surrogate", surrogate, num_layers)
-        ),
-        checks.check_resets(reset, num_layers),
-        checks.switch_per_layer("detach_reset", detach_reset, num_layers),
-        checks.switch_per_layer("record_spikes", record_spikes, num_layers),
-        strict=True,
-    )
-    return Switches(tuple(LayerSwitches(*own) for own in each))
 
 
 def _operands(
@@ -286,11 +275,9 @@ def _second_state(second: SecondState | None, v: Any) -> SecondState | None:
     """The constants of the second state as ``[1 | neurons]``."""
     if second is None:
         return None
+    given = second._asdict().items()
     return SecondState(
-        **{
-            name: None if constant is None else per_neuron("lif_network", name, constant, v)
-            for name, constant in second._asdict().items()
-        }
+        *(None if each is None else per_neuron("lif_network", name, each, v) for name, each in given)
     )
 
 
@@ -307,7 +294,7 @@ def _chunked(operands: Operands, switches: Switches, chunk: int) -> Results:
 
     def run(inputs: Any, state: Any, lengths: Array | None) -> tuple[Any, Any, Any]:
         piece = operands._replace(inputs=inputs, first=state[0], first_readout=state[1], lengths=lengths)
-        results: Any = _lif_network(piece, switches)
+        results: Any = network_primitive(piece, switches)
         state = (results.last, results.last_readout)
         return (results.output, results.spikes), (results.counts, results.dropped), state
 
@@ -325,144 +312,3 @@ def mean_activity(
         return tuple(count / max(num_steps, 1) for count in counts)
     steps = jnp.clip(lengths, 1, max(num_steps, 1))
     return tuple(count / steps.astype(count.dtype)[:, None] for count in counts)
-
-
-def _as_output(results: Results, operands: Operands, switches: Switches) -> LIFNetworkOutput:
-    spikes = None
-    if any(layer.records_spikes for layer in switches.layers):
-        widths = [linear.weights.shape[1] for linear in operands.linears]
-        spikes = tuple(
-            SparseSpikes(*record, num_neurons=width) if isinstance(record, Lists) else record
-            for record, width in zip(results.spikes, widths, strict=True)
-        )
-    return LIFNetworkOutput(results.output, results.counts, results.dropped, spikes)
-
-
-def _as_state(results: Results) -> LIFNetworkState:
-    v, w, spikes = (tuple(each) for each in zip(*results.last, strict=True))
-    return LIFNetworkState(v, w, spikes, results.last_readout)
-
-
-def _axes(operands: Operands) -> Operands:
-    """Where each operand has its batch axis."""
-    shared = functools.partial(jax.tree.map, lambda _: _dispatch.SHARED)
-    first = functools.partial(jax.tree.map, lambda _: 0)
-    return Operands(
-        jax.tree.map(lambda _: 1, operands.inputs),
-        *shared(operands[1:4]),
-        *first(operands[4:]),
-    )
-
-
-def _result_axes(operands: Operands, switches: Switches) -> Results:
-    """Where each result has its batch axis: a tree of axis numbers in the place of arrays."""
-    results, lists = (cast(Any, kind) for kind in (Results, Lists))
-    zeros, last = tuple(0 for _ in switches.layers), jax.tree.map(lambda _: 0, operands.first)
-    each = (1 if layer.capacity is None else lists(1, 1, 1, 1) for layer in switches.layers)
-    spikes = tuple(
-        axes if layer.records_spikes else None for axes, layer in zip(each, switches.layers, strict=True)
-    )
-    last_readout = None if operands.readout is None else 0
-    return results(1, zeros, zeros, spikes, last, last_readout)
-
-
-def _record_axes(operands: Operands, switches: Switches) -> Record:
-    """Likewise of the record."""
-    layer, inputs, record = (cast(Any, kind) for kind in (LayerRecord, InputRecord, Record))
-    layers = tuple(
-        layer(
-            v=1,
-            w=1 if own.records_w else None,
-            current=1 if own.records_current else None,
-            spikes=1,
-            listed=None if own.capacity is None else 1,
-        )
-        for own in switches.layers
-    )
-    return record(None if isinstance(operands.inputs, tuple) else inputs(1, 1), layers)
-
-
-def _forward(operands: Operands, switches: Switches) -> tuple[Results, Any]:
-    record = _record_axes(operands, switches) if switches.keeps_record else None
-    return _dispatch.evaluate(
-        "snnjax_lif_network",
-        forward,
-        operands,
-        _axes(operands),
-        (_result_axes(operands, switches), record),
-        switches,
-        kernel=KERNEL,
-        implementation=switches.implementation,
-    )
-
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
-def _lif_network(operands: Operands, switches: Switches) -> Results:
-    return _forward(operands, switches)[0]
-
-
-@jax.tree_util.register_static
-@dataclass(frozen=True)
-class _Perturbed:
-    """Which operands a derivative is taken of: static beside the arrays that the backward pass receives."""
-
-    operands: tuple[bool, ...]
-
-
-def _fwd(operands: Any, switches: Switches) -> tuple[Results, tuple[Any, ...]]:
-    """The operands arrive with the mark whether a derivative is taken of them."""
-    perturbed = _Perturbed(tuple(bool(leaf.perturbed) for leaf in jax.tree.leaves(operands)))
-    operands = jax.tree.map(lambda leaf: leaf.value, operands)
-    results, record = _forward(operands, _recording(switches, operands, perturbed))
-    return results, (perturbed, operands, results, record)
-
-
-def _recording(switches: Switches, operands: Operands, perturbed: _Perturbed) -> Switches:
-    """The switches of the forward and the backward pass under a derivative."""
-    needed = jax.tree.unflatten(jax.tree.structure(operands), perturbed.operands)
-    return with_records(switches, operands, needed)
-
-
-def _bwd(switches: Switches, residuals: tuple[Any, ...], g: Any) -> tuple[Operands]:
-    perturbed, operands, results, record = residuals
-    switches = _recording(switches, operands, perturbed)
-    axes, result_axes = _axes(operands), _result_axes(operands, switches)
-    values = tuple(each.values if isinstance(each, Lists) else each for each in g.spikes)
-    needs = Needs(perturbed.operands, any(not _is_zero(count) for count in g.counts))
-    g = jax.tree.map(_filled, g._replace(dropped=(), spikes=values))
-    g_axes = result_axes._replace(dropped=(), spikes=jax.tree.map(lambda _: 1, values))
-    d_axes = axes._replace(
-        inputs=_differentiable(operands.inputs, 1),
-        constants=tuple(c._replace(second_threshold=None) for c in axes.constants),
-        lengths=None,
-    )
-    cotangents = _dispatch.evaluate(
-        "snnjax_lif_network_backward",
-        backward,
-        BackwardArguments(operands, results, record, g),
-        BackwardArguments(axes, result_axes, _record_axes(operands, switches), g_axes),
-        d_axes,
-        (switches, needs),
-        kernel=BACKWARD_KERNEL,
-        implementation=switches.implementation,
-    )
-    return (cotangents,)
-
-
-def _is_zero(g: Any) -> bool:
-    """Whether nothing depends on this result."""
-    return isinstance(g, jax.custom_derivatives.SymbolicZero)
-
-
-def _filled(g: Any) -> Array:
-    return jnp.zeros(g.aval.shape, g.aval.dtype) if _is_zero(g) else g
-
-
-def _differentiable(inputs: Any, axis: int) -> Any:
-    """`axis` where the inputs have a cotangent, None where they are whole numbers."""
-    if isinstance(inputs, tuple):
-        return (None, axis)
-    return axis if jnp.issubdtype(inputs.dtype, jnp.floating) else None
-
-
-_lif_network.defvjp(_fwd, _bwd, symbolic_zeros=True)

@@ -17,8 +17,7 @@ from snnjax import (
     lif_step,
     spike_matmul,
 )
-from snnjax.ops._lif_layer import LayerConstants
-from snnjax.ops._lif_network_reference import membranes_of, recorded_membranes
+from snnjax.ops._lif_network.records import LayerConstants, membranes_of, recorded_membranes
 from tests.cases import CASES, Case, as_numpy
 from tests.ops.common import (
     assert_near,

@@ -40,7 +40,7 @@ struct ConstantNumbers {
   Index count = 0;
 };
 
-// In the order of the fields of `SecondState` in snnjax/ops/_lif_layer.py, which is that of the operands.
+// In the order of the fields of `SecondState` in snnjax/ops/_lif_network/records.py, which is that of the operands.
 enum class Coupling : std::int32_t { kWDecay, kWMembrane, kWGain, kWJump, kVCoupling, kThresholdCoupling };
 inline constexpr std::size_t kNumCouplings = 6;
 constexpr Summed summedOf(Coupling constant) {

@@ -1,4 +1,5 @@
-// `lif_network` once more, in scalar C++ on dense arrays: the equations of snnjax/ops/_lif_layer.py, sample by sample.
+// `lif_network` once more, in scalar C++ on dense arrays: the equations of snnjax/ops/_lif_network/layer.py, sample by
+// sample.
 #pragma once
 
 #include <algorithm>

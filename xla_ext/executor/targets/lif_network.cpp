@@ -1,5 +1,5 @@
 // The target `snnjax_lif_network`: the forward pass, with results in the order of `Results` and `Record` in
-// snnjax/ops/_lif_network_reference.py.
+// snnjax/ops/_lif_network/records.py.
 #include <builders/vertices.hpp>
 #include <popops/ElementWise.hpp>
 #include <poputil/VertexTemplates.hpp>

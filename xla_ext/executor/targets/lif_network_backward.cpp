@@ -1,5 +1,5 @@
 // The target `snnjax_lif_network_backward`: operands, record and cotangents as _backward_leaves of
-// snnjax/ops/_lif_network_kernel.py, results as its `needs` say.
+// snnjax/ops/_lif_network/kernel.py, results as its `needs` say.
 #include <builders/loop.hpp>
 #include <builders/vertices.hpp>
 #include <popops/Reduce.hpp>

@@ -1,5 +1,5 @@
 // The operands of `lif_network` as the targets get them: the leaves of `Operands` in
-// snnjax/ops/_lif_network_reference.py, in order, and the attributes of snnjax/ops/_lif_network_kernel.py.
+// snnjax/ops/_lif_network/records.py, in order, and the attributes of snnjax/ops/_lif_network/kernel.py.
 #pragma once
 
 #include <builders/lif_network.hpp>

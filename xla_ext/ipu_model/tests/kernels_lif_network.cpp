@@ -1,4 +1,5 @@
-// The codelets of lif_network, forward and backward, each alone against the equations of snnjax/ops/_lif_layer.py.
+// The codelets of lif_network, forward and backward, each alone against the equations of
+// snnjax/ops/_lif_network/layer.py.
 #include "kernels_alone.hpp"
 #include "kernels_lists.hpp"
 

@@ -1,4 +1,4 @@
-// The backward codelets of lif_network, each alone against the equations of snnjax/ops/_lif_layer.py.
+// The backward codelets of lif_network, each alone against the equations of snnjax/ops/_lif_network/layer.py.
 #include "kernels_alone.hpp"
 #include "kernels_lists.hpp"
 

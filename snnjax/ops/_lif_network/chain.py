@@ -1,0 +1,255 @@
+"""The jnp reference of `lif_network`: its layers one after the other, forward, and backward in reverse order."""
+
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from snnjax._types import sum_dtype, wide
+from snnjax.ops._lif_network.layer import (
+    LayerRun,
+    Neurons,
+    along,
+    layer_backward,
+    layer_forward,
+    outer,
+    reduced,
+    rows_of,
+)
+from snnjax.ops._lif_network.records import (
+    BackwardArguments,
+    LayerRecord,
+    LayerState,
+    Linear,
+    Needs,
+    Operands,
+    Readout,
+    Record,
+    Results,
+    Switches,
+    membranes_of,
+    packed,
+    recorded_membranes,
+    unpacked,
+)
+from snnjax.ops.select_spikes import Selection, spike_lists
+from snnjax.ops.spike_matmul import dense_product
+from snnjax.sparse_spikes import SparseSpikes, gather, scatter
+
+
+def forward(operands: Operands, switches: Switches) -> tuple[Results, Record | None]:
+    """Run the network over all time steps; yields also the record if the switches ask for it."""
+    x = _dense_inputs(operands)
+    bits = (
+        None
+        if isinstance(operands.inputs, tuple)
+        else (packed(x != 0), jnp.all((x == 0) | (x == 1), axis=-1))
+    )
+    valid = _valid(operands, x.shape[0])
+    counts, dropped, spikes, last, records = [], [], [], [], []
+    for linear, neurons, first in zip(
+        operands.linears, _neurons(operands, switches), operands.first, strict=True
+    ):
+        current = _apply(linear, x)
+        ran, end = layer_forward(neurons, current, valid, first)
+        x = neurons.listed_spikes(ran, valid, operands.dtype)
+        true_spikes = neurons.listed_spikes(ran._replace(listed=None), valid, operands.dtype)
+        counts.append(jnp.sum(wide(true_spikes), axis=0))
+        dropped.append(_dropped(true_spikes, neurons.switches.capacity))
+        spikes.append(_as_result(neurons, x, true_spikes, ran) if neurons.switches.records_spikes else None)
+        last.append(end)
+        records.append(_record(neurons, ran, x, current, first))
+    output, last_readout = x, None
+    if operands.readout is not None:
+        output, last_readout = _leaky_forward(_apply(operands.readout.linear, x), valid, operands)
+    results = Results(output, tuple(counts), tuple(dropped), tuple(spikes), tuple(last), last_readout)
+    return results, Record(*(bits or (None, None)), tuple(records)) if switches.keeps_record else None
+
+
+def _neurons(operands: Operands, switches: Switches) -> list[Neurons]:
+    return [Neurons(*own) for own in zip(operands.constants, switches.layers, strict=True)]
+
+
+def _record(neurons: Neurons, ran: LayerRun, x: Array, current: Array, first: LayerState) -> LayerRecord:
+    """What the backward pass needs of a layer whose listed spikes are `x`."""
+    constants, switches = neurons
+    if switches.records_current and constants.recurrent is not None:
+        before = jnp.concatenate([first.spikes[None], x])[:-1]
+        current = current + dense_product(rows_of(before), constants.recurrent).reshape(current.shape)
+    return LayerRecord(
+        recorded_membranes(ran.v, constants, x.dtype),
+        ran.w if switches.records_w else None,
+        current if switches.records_current else None,
+        packed(x > 0),
+        None if ran.listed is None else packed(ran.listed),
+    )
+
+
+def _dense_inputs(operands: Operands) -> Array:
+    """The inputs ``[time, batch, inputs]`` in the weights' dtype, 0 behind the end of each sequence."""
+    inputs = operands.inputs
+    if isinstance(inputs, tuple):
+        ids, values = inputs
+        inputs = _as_dense(ids, values.astype(operands.dtype), operands.linears[0].weights.shape[0])
+    valid = _valid(operands, inputs.shape[0])
+    x = inputs.astype(operands.dtype)
+    return x if valid is None else jnp.where(valid[:, :, None], x, 0)
+
+
+def _as_dense(ids: Array, values: Array, num_neurons: int) -> Array:
+    """``[time, batch, neurons]`` from lists."""
+    return scatter(rows_of(ids), rows_of(values), num_neurons).reshape(*ids.shape[:-1], num_neurons)
+
+
+def _valid(operands: Operands, num_steps: int) -> Array | None:
+    """True where a sequence has not ended yet, bool ``[time, batch]``; None without lengths."""
+    if operands.lengths is None:
+        return None
+    return jnp.arange(num_steps, dtype=jnp.int32)[:, None] < operands.lengths[None, :]
+
+
+def _apply(linear: Linear, x: Array) -> Array:
+    """``x @ weights + bias`` for all steps at once, in the dtype of sums."""
+    rows = dense_product(rows_of(x), linear.weights)
+    rows = rows if linear.bias is None else rows + wide(linear.bias)[None, :]
+    return rows.reshape(*x.shape[:-1], linear.weights.shape[-1])
+
+
+def _dropped(true_spikes: Array, capacity: int | None) -> Array:
+    """How many spikes of each sequence were not listed, int32 ``[batch]``."""
+    if capacity is None:
+        return jnp.zeros(true_spikes.shape[1], jnp.int32)
+    count = jnp.sum(true_spikes > 0, axis=-1, dtype=jnp.int32)
+    return jnp.sum(jnp.maximum(count - capacity, 0), axis=0, dtype=jnp.int32)
+
+
+def _as_result(neurons: Neurons, x: Array, true_spikes: Array, ran: LayerRun) -> Array | SparseSpikes:
+    """The spikes of a layer as the user gets them."""
+    capacity = neurons.switches.capacity
+    if capacity is None:
+        return x
+    v, listed = rows_of(ran.v), rows_of(ran.listed)
+    threshold = rows_of(jnp.broadcast_to(neurons.threshold(ran).astype(v.dtype), ran.v.shape))
+    above = v > threshold
+    selection = Selection(capacity, neurons.switches.surrogate)
+    ids, values = spike_lists(v, threshold, listed & above, listed & ~above, selection)
+    return SparseSpikes(
+        ids.reshape(*x.shape[:-1], capacity),
+        values.reshape(*x.shape[:-1], capacity).astype(x.dtype),
+        jnp.sum(true_spikes > 0, axis=-1, dtype=jnp.int32),
+        jnp.sum(ran.listed, axis=-1, dtype=jnp.int32),
+        x.shape[-1],
+    )
+
+
+def _leaky_forward(current: Array, valid: Array | None, operands: Operands) -> tuple[Array, Array]:
+    """The leaky read-out ``v = decay * v + gain * current`` over time; yields all membranes and the last."""
+    readout, first = cast(Readout, operands.readout), operands.first_readout
+    decay, gain = along(readout.decay, first), along(readout.gain, first)
+
+    def step(v: Array, xs: tuple[Array, Array | None]) -> tuple[Array, Array]:
+        total, inside = xs
+        v_new = decay * v + gain * total
+        v_new = v_new if inside is None else jnp.where(inside[:, None], v_new, v)
+        return v_new, v_new.astype(operands.dtype)
+
+    last, output = jax.lax.scan(step, first, (current, valid))
+    return output, last
+
+
+def _leaky_backward(
+    g_output: Array, g_last: Any, output: Array, current: Any, valid: Array | None, operands: Operands
+) -> tuple[Array, Array, Array, Array]:
+    """The cotangents of the read-out's current, decay and gain, and of its first membrane."""
+    readout, first = cast(Readout, operands.readout), operands.first_readout
+    decay, gain = along(readout.decay, first), along(readout.gain, first)
+
+    def step(g: Array, xs: tuple[Array, Array | None]) -> tuple[Array, Array]:
+        g_now, inside = xs
+        g = g + wide(g_now)
+        if inside is None:
+            return decay * g, g
+        return jnp.where(inside[:, None], decay * g, g), jnp.where(inside[:, None], g, 0)
+
+    g_first, g_v = jax.lax.scan(step, wide(g_last), (g_output, valid), reverse=True)
+    # The rounded output will do for the membranes: the gradient of the decay alone asks for them.
+    before = jnp.concatenate([first[None], wide(output)])[:-1]
+    g_decay, g_gain = (
+        reduced(jnp.sum(g_v * factor, axis=(0, 1))[None], like)
+        for factor, like in ((before, readout.decay), (current, readout.gain))
+    )
+    return (gain[None] * g_v).astype(output.dtype), g_decay, g_gain, g_first.astype(first.dtype)
+
+
+def _linear_backward(x: Array, g_current: Array, linear: Linear) -> tuple[Array, Linear]:
+    """The cotangents of what comes in, ``[time, batch, inputs]``, and of weights and bias."""
+    weights = outer(x, g_current).astype(linear.weights.dtype)
+    bias = linear.bias
+    if bias is not None:
+        bias = jnp.sum(wide(g_current), axis=(0, 1)).astype(bias.dtype)
+    rows = jnp.matmul(rows_of(g_current), linear.weights.T, preferred_element_type=sum_dtype(g_current.dtype))
+    return rows.astype(g_current.dtype).reshape(x.shape), Linear(weights, bias)
+
+
+def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Operands:
+    """The cotangents of the operands (those of second thresholds and whole numbers are None)."""
+    operands, results, record, g = arguments
+    valid = _valid(operands, results.output.shape[0])
+    each = list(zip(_neurons(operands, static[0]), record.layers, strict=True))
+    runs = [_run_of(own, neurons) for neurons, own in each]
+    xs = [_dense_inputs(operands)]
+    xs += [
+        neurons.listed_spikes(ran, valid, operands.dtype)
+        for (neurons, _), ran in zip(each, runs, strict=True)
+    ]
+    g_x, readout, g_first_readout = _readout_backward(xs[-1], valid, arguments)
+    linears, constants, first = [], [], []
+    for index in reversed(range(len(each))):
+        neurons, linear, x = each[index][0], operands.linears[index], xs[index]
+        if neurons.switches.records_spikes:
+            g_x = g_x + _dense_cotangent(results.spikes[index], g.spikes[index])
+        after, before = (g.counts[index], g.last[index]), (runs[index], operands.first[index])
+        current = _apply(linear, x)  # for the gain; dropped where nobody asks
+        g_current, g_constants, g_first = layer_backward(neurons, g_x, *after, *before, current, valid)
+        g_x, g_linear = _linear_backward(x, g_current, linear)
+        linears.insert(0, g_linear)
+        constants.insert(0, g_constants)
+        first.insert(0, g_first)
+    inputs = _inputs_as_given(g_x, operands)
+    return Operands(inputs, tuple(linears), tuple(constants), readout, tuple(first), g_first_readout, None)
+
+
+def _run_of(record: LayerRecord, neurons: Neurons) -> LayerRun:
+    """The layer over all time steps, as the forward pass recorded it."""
+    listed = None if record.listed is None else unpacked(record.listed, record.v.shape[-1])
+    return LayerRun(membranes_of(record.v, neurons.constants.threshold), record.w, listed)
+
+
+def _readout_backward(
+    x: Array, valid: Array | None, arguments: BackwardArguments
+) -> tuple[Array, Readout | None, Array | None]:
+    """The cotangents of the last layer's spikes, of the read-out's parameters and of its first membrane."""
+    operands, results, _, g = arguments
+    if operands.readout is None:
+        return g.output, None, None
+    linear = operands.readout.linear
+    g_current, g_decay, g_gain, g_first = _leaky_backward(
+        g.output, g.last_readout, results.output, _apply(linear, x), valid, operands
+    )
+    g_x, g_linear = _linear_backward(x, g_current, linear)
+    return g_x, Readout(g_linear, g_decay, g_gain), g_first
+
+
+def _dense_cotangent(spikes: Any, g: Array) -> Array:
+    """The dense cotangent ``[time, batch, neurons]`` that arrives through recorded spikes."""
+    return _as_dense(spikes.ids, g, spikes.num_neurons) if isinstance(spikes, SparseSpikes) else g
+
+
+def _inputs_as_given(g_x: Array, operands: Operands) -> Any:
+    """The cotangent of the inputs in their own form; None for whole numbers."""
+    inputs = operands.inputs
+    if isinstance(inputs, tuple):
+        ids, values = inputs
+        return None, gather(rows_of(g_x), rows_of(ids)).reshape(values.shape).astype(values.dtype)
+    return g_x.astype(inputs.dtype) if jnp.issubdtype(inputs.dtype, jnp.floating) else None

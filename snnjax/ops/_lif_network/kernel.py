@@ -1,0 +1,164 @@
+"""How `lif_network` calls its compiled kernels: which arrays and attributes they take, and what they yield.
+
+Every array has a leading groups axis here. What is static goes into attributes (see xla_ext/cpu/lif_network.hpp).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from snnjax import _dispatch, _targets
+from snnjax._types import RESETS, SURROGATES
+from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle
+from snnjax.ops._lif_network.records import (
+    BackwardArguments,
+    Needs,
+    Operands,
+    Readout,
+    SecondState,
+    Switches,
+    differentiable,
+)
+from snnjax.sparse_spikes import SparseSpikes
+
+
+def _obstacle(operands: Operands, switches: Switches) -> str | None:
+    """What the kernels cannot take."""
+    surrogates = (layer.surrogate.obstacle for layer in switches.layers)
+    return dtype_obstacle("weights", operands) or next((each for each in surrogates if each), None)
+
+
+def _attributes(operands: Operands, switches: Switches) -> dict[str, Any]:
+    """What is static, as the kernels read it."""
+    layers = [
+        (
+            linear.bias is not None,
+            constants.recurrent is not None,
+            RESETS.index(layer.reset),
+            layer.detach_reset,
+            SURROGATES.index(layer.surrogate.name),
+            -1 if layer.capacity is None else layer.capacity,
+            _mask(constants.second_state),
+            layer.records_w,
+            layer.records_current,
+            layer.records_spikes,
+        )
+        for linear, constants, layer in zip(
+            operands.linears, operands.constants, switches.layers, strict=True
+        )
+    ]
+    readout = operands.readout
+    return {
+        "layers": np.array(layers, np.int64).reshape(-1),
+        "slopes": np.array([layer.surrogate.slope for layer in switches.layers], np.float32),
+        "has_lists": isinstance(operands.inputs, tuple),
+        "has_readout": readout is not None,
+        "readout_has_bias": readout is not None and readout.linear.bias is not None,
+        "has_lengths": operands.lengths is not None,
+    }
+
+
+def _mask(second: SecondState | None) -> int:
+    """Which constants of a second state are there, a bit each, the decay's lowest; 0 is no second state."""
+    return 0 if second is None else sum((each is not None) << place for place, each in enumerate(second))
+
+
+def _leaves(operands: Operands) -> list[Array]:
+    """The operands with inputs of a dtype that the kernels read."""
+    inputs = operands.inputs
+    if isinstance(inputs, tuple):
+        ids, values = inputs
+        inputs = as_kernel_ids(ids, operands.linears[0].weights.shape[1]), values.astype(operands.dtype)
+    elif inputs.dtype not in (operands.dtype, jnp.uint8, jnp.bool_):
+        inputs = inputs.astype(operands.dtype)
+    return jax.tree.leaves(operands._replace(inputs=inputs))
+
+
+def _call(operands: Operands, switches: Switches, results: Any) -> list[Array]:
+    """The forward pass."""
+    attributes = {**_attributes(operands, switches), "records": switches.keeps_record}
+    return _targets.call("snnjax_lif_network", _leaves(operands), results, **attributes)
+
+
+def _backward_leaves(arguments: BackwardArguments, switches: Switches, needs: Needs) -> list[Array]:
+    """The operands of the backward pass behind those of the forward pass."""
+    operands, results, record, g = arguments
+    leaves = [*jax.tree.leaves(record), *([] if operands.readout is None else [results.output]), g.output]
+    for index, last in enumerate(g.last):
+        if needs.counts:
+            leaves.append(g.counts[index])
+        if switches.layers[index].records_spikes:
+            lists = results.spikes[index]
+            leaves.extend([lists.ids] if isinstance(lists, SparseSpikes) else [])
+            leaves.append(g.spikes[index])
+        leaves.extend(jax.tree.leaves(last))
+    return leaves if g.last_readout is None else [*leaves, g.last_readout]
+
+
+def _call_backward(
+    arguments: BackwardArguments, static: tuple[Switches, Needs], results: Sequence[jax.ShapeDtypeStruct]
+) -> list[Array]:
+    """The backward pass: the cotangents that are needed, and zeros in the place of the others."""
+    switches, needs = static
+    operands = arguments.operands
+    needed = differentiable(needs.operands, operands)
+    parameters = jax.tree.leaves(needed[:4])
+    # Of whole numbers as inputs, too, the kernel is told that they need no cotangent; the states always have one.
+    wanted = parameters if jax.tree.leaves(needed.inputs) else [False, *parameters]
+    marks = [*parameters, *(True for _ in jax.tree.leaves(needed[4:]))]
+    shapes = jax.tree.leaves(differentiable(_cotangents(operands, results[0].shape[0]), operands))
+    yielded = iter(
+        _targets.call(
+            "snnjax_lif_network_backward",
+            [*_leaves(operands), *_backward_leaves(arguments, switches, needs)],
+            [shape for shape, is_needed in zip(shapes, marks, strict=True) if is_needed],
+            has_g_counts=needs.counts,
+            needs=np.array(wanted, np.int64),
+            **_attributes(operands, switches),
+        )
+    )
+    return [
+        _like(next(yielded), result) if is_needed else jnp.zeros(result.shape, result.dtype)
+        for result, is_needed in zip(results, marks, strict=True)
+    ]
+
+
+def _cotangents(operands: Operands, groups: int) -> Operands:
+    """The shapes of the kernel's cotangents: of the constants, one float32 for each neuron."""
+
+    def own(tree: Any, dtype: Any = None) -> Any:
+        return jax.tree.map(lambda a: jax.ShapeDtypeStruct((groups, *a.shape[1:]), dtype or a.dtype), tree)
+
+    def per_neuron(tree: Any, weights: Array) -> Any:
+        return jax.tree.map(lambda _: jax.ShapeDtypeStruct((groups, weights.shape[-1]), jnp.float32), tree)
+
+    layers = zip(operands.constants, operands.linears, strict=True)
+    readout = operands.readout
+    if readout is not None:
+        readout = Readout(own(readout.linear), *per_neuron(readout[1:], readout.linear.weights))
+    return Operands(
+        own(operands.inputs, operands.dtype),
+        own(operands.linears),
+        tuple(
+            per_neuron(constants, linear.weights)._replace(recurrent=own(constants.recurrent))
+            for constants, linear in layers
+        ),
+        readout,
+        *own(operands[4:]),
+    )
+
+
+def _like(g: Array, result: jax.ShapeDtypeStruct) -> Array:
+    """A cotangent as its operand: summed for one constant of all neurons, and rounded."""
+    g = g if g.shape == result.shape else jnp.sum(g, axis=-1, keepdims=True)
+    return g.astype(result.dtype)
+
+
+KERNEL = _dispatch.Kernel(_call, _obstacle)
+BACKWARD_KERNEL = _dispatch.Kernel(
+    _call_backward, lambda arguments, static: _obstacle(arguments.operands, static[0])
+)

@@ -1,0 +1,323 @@
+"""The jnp reference of one layer of generalised LIF neurons over all time steps, forward and backward.
+
+All time steps of a layer are known once the layer below has run, so products with weights are done for all steps at
+once and only the neurons themselves (and recurrent weights) run step by step. Arrays are ``[time, batch, neurons]``.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from snnjax._types import sum_dtype, wide
+from snnjax.ops._lif_network.records import LayerConstants, LayerState, LayerSwitches, SecondState
+from snnjax.ops.select_spikes import candidates, cap
+from snnjax.ops.spike_matmul import dense_product
+
+
+class LayerRun(NamedTuple):
+    """A layer over all time steps, arrays ``[time, batch, neurons]``."""
+
+    v: Array  # the membranes after each step, in the dtype of sums
+    w: Any  # the second states after each step, or None
+    listed: Any  # bool, the neurons in the capped lists; None without capacity
+
+
+class Neurons(NamedTuple):
+    """The neurons of a layer, and their equation.
+
+    A `state` is a `LayerState` or a `LayerRun`, of one step or of several: ``[..., batch, neurons]``.
+    """
+
+    constants: LayerConstants
+    switches: LayerSwitches
+
+    def threshold(self, state: Any) -> Array:
+        """The threshold, raised by the second state where it is coupled; in the dtype of sums."""
+        return self._raised(self.constants.threshold, state)
+
+    def second_threshold(self, state: Any) -> Array:
+        """The second threshold, which keeps its distance from the threshold."""
+        return self._raised(self.constants.second_threshold, state)
+
+    def _raised(self, constant: Array, state: Any) -> Array:
+        second = self.constants.second_state
+        if second is None or second.threshold_coupling is None:
+            return along(constant, state.v)
+        return along(constant, state.v) + along(second.threshold_coupling, state.v) * state.w
+
+    def fire(self, state: Any) -> Array:
+        """The spikes, in the dtype of sums."""
+        return self.switches.surrogate.fire(wide(state.v) - self.threshold(state))
+
+    def slope(self, state: Any) -> Array:
+        """The derivative of the spikes by the membrane."""
+        return self.switches.surrogate.derivative(wide(state.v) - self.threshold(state))
+
+    def reset(self, state: Any) -> Array:
+        """``u``: the membrane after the reset by its own spikes."""
+        v, spikes = wide(state.v), self.fire(state)
+        if self.switches.reset == "subtract":
+            return v - self.threshold(state) * spikes
+        return v * (1 - spikes) if self.switches.reset == "zero" else v
+
+    def advance(self, state: LayerState, current: Array) -> tuple[Array, Any]:
+        """The membrane and the second state of the next step, whose current is `current`."""
+        constants, second = self.constants, self.constants.second_state
+        v = along(constants.decay, current) * self.reset(state) + along(constants.gain, current) * current
+        if second is None:
+            return v, None
+        w = along(second.w_decay, current) * state.w
+        if second.w_membrane is not None:
+            w = w + along(second.w_membrane, current) * wide(state.v)
+        if second.w_gain is not None:
+            w = w + along(second.w_gain, current) * current
+        if second.w_jump is not None:
+            w = w + along(second.w_jump, current) * self.fire(state)
+        if second.v_coupling is not None:
+            v = v + along(second.v_coupling, current) * w
+        return v, w.astype(state.w.dtype)
+
+    def listed(self, state: Any, valid: Array | None) -> Array | None:
+        """The mask of the neurons in the capped lists; None without capacity."""
+        v, capacity = state.v, self.switches.capacity
+        if capacity is None:
+            return None
+        rows = rows_of(v)
+        threshold, second = (
+            rows_of(jnp.broadcast_to(each.astype(v.dtype), v.shape))
+            for each in (self.threshold(state), self.second_threshold(state))
+        )
+        spikes, near = candidates(rows, threshold, second)
+        if valid is not None:
+            inside = valid.reshape(-1)[:, None]
+            spikes, near = spikes & inside, near & inside
+        spikes, near = cap(rows, spikes, near, capacity)
+        return (spikes | near).reshape(v.shape)
+
+    def listed_spikes(self, ran: LayerRun, valid: Array | None, dtype: Any) -> Array:
+        """The spikes that reach other neurons, dense."""
+        spikes = self.fire(ran).astype(dtype)
+        if ran.listed is not None:
+            return jnp.where(ran.listed, spikes, 0)
+        return spikes if valid is None else jnp.where(valid[..., None], spikes, 0)
+
+
+def rows_of(array: Array) -> Array:
+    """``[time, batch, neurons]`` as ``[time * batch, neurons]``."""
+    return array.reshape(int(np.prod(array.shape[:-1])), array.shape[-1])
+
+
+def along(constant: Array, like: Array) -> Array:
+    """A constant ``[1 | neurons]`` with the leading axes of `like`, in the dtype of sums."""
+    return wide(constant).reshape((1,) * (like.ndim - 1) + (-1,))
+
+
+def _choose(valid: Array | None, inside: Any, after: Any) -> Any:
+    """Arrays of `inside` where a sequence has not ended yet, of `after` behind its end (valid ``[batch]``)."""
+    if valid is None:
+        return inside
+    return jax.tree.map(lambda new, old: jnp.where(valid[:, None], new, old), inside, after)
+
+
+def layer_forward(
+    neurons: Neurons, current: Array, valid: Array | None, first: LayerState
+) -> tuple[LayerRun, LayerState]:
+    """Run a layer from its first state; yields also the last one.
+
+    States are carried in the dtype of sums: in bfloat16 a small current would vanish beside them.
+    """
+    recurrent = neurons.constants.recurrent
+
+    def step(state: LayerState, xs: tuple[Array, Array | None]) -> tuple[LayerState, LayerRun]:
+        total, inside = xs
+        if recurrent is not None:
+            total = total + dense_product(state.spikes, recurrent)
+        v, w = _choose(inside, neurons.advance(state, total), (state.v, state.w))
+        ran = LayerRun(v, w, None)
+        if recurrent is None:
+            return LayerState(v, w, None), ran
+        ran = ran._replace(listed=neurons.listed(ran, inside))
+        spikes = neurons.listed_spikes(ran, None, state.spikes.dtype)
+        return LayerState(v, w, _choose(inside, spikes, state.spikes)), ran
+
+    last, ran = jax.lax.scan(step, first, (current, valid))
+    if recurrent is None:
+        ran = ran._replace(listed=neurons.listed(ran, valid))
+    return ran, last
+
+
+def _through_reset(neurons: Neurons, g_u: Array, state: Any) -> tuple[Array, Array]:
+    """The cotangents of the membrane, and of the threshold as far as the reset holds it, from that of ``u``."""
+    switches, spikes = neurons.switches, neurons.fire(state)
+    g_v = g_u * (1 - spikes) if switches.reset == "zero" else g_u
+    g_threshold = -g_u * spikes if switches.reset == "subtract" else jnp.zeros_like(g_u)
+    if switches.detach_reset or switches.reset == "none":
+        return g_v, g_threshold
+    removed = wide(state.v) if switches.reset == "zero" else neurons.threshold(state)
+    through_spike = -g_u * removed * neurons.slope(state)
+    return g_v + through_spike, g_threshold - through_spike
+
+
+def _through_state(
+    neurons: Neurons, g_s: Array, g_direct: LayerState, g_next: tuple[Array, Any], state: Any
+) -> tuple[Array, Any, Array]:
+    """The cotangents of the membrane, the second state and the threshold of one step.
+
+    From those of its spikes as others see them, of the state itself, and of the step after it: of the membrane after
+    its reset and of the second state.
+    """
+    second, (g_u, g_next_w) = neurons.constants.second_state, g_next
+    if second is not None and second.w_jump is not None:
+        g_s = g_s + along(second.w_jump, g_s) * g_next_w
+    through_spike = jnp.where(g_s == 0, 0, g_s * neurons.slope(state))
+    g_reset, g_reset_threshold = _through_reset(neurons, g_u, state)
+    g_v = g_direct.v + g_reset + through_spike
+    g_threshold = g_reset_threshold - through_spike
+    if second is None:
+        return g_v, None, g_threshold
+    if second.w_membrane is not None:
+        g_v = g_v + along(second.w_membrane, g_v) * g_next_w
+    g_w = g_direct.w + along(second.w_decay, g_v) * g_next_w
+    if second.threshold_coupling is not None:
+        g_w = g_w + along(second.threshold_coupling, g_v) * g_threshold
+    return g_v, g_w, g_threshold
+
+
+def _current_cotangent(constants: LayerConstants, g_v: Array, g_w: Array | None) -> Array:
+    """The cotangent of the current of one step or of several."""
+    g, second = along(constants.gain, g_v) * g_v, constants.second_state
+    if g_w is None or second is None or second.w_gain is None:
+        return g
+    return g + along(second.w_gain, g_v) * g_w
+
+
+def _add_threshold(sums: tuple[Array, Any], g_threshold: Array, w: Any) -> tuple[Array, Any]:
+    """The cotangents ``[batch, neurons]`` of threshold and threshold coupling, summed from the last step on."""
+    coupling = None if sums[1] is None else sums[1] + g_threshold * w
+    return sums[0] + g_threshold, coupling
+
+
+def layer_backward(
+    neurons: Neurons,
+    g_spikes: Array,
+    g_counts: Array,
+    g_last: LayerState,
+    ran: LayerRun,
+    first: LayerState,
+    current: Array,
+    valid: Array | None,
+) -> tuple[Array, LayerConstants, LayerState]:
+    """Back-propagation through time: the cotangents of the current, of the constants and of the first state.
+
+    Args:
+        g_spikes: cotangent of the listed spikes ``[time, batch, neurons]``.
+        g_counts: cotangent of the spike counts ``[batch, neurons]``.
+        g_last: cotangents of the last state.
+        first: the state before the first step.
+        current: the input product ``[time, batch, neurons]``, without its recurrent part.
+    """
+    constants, second = neurons.constants, neurons.constants.second_state
+    recurrent = constants.recurrent
+
+    def step(carry: Any, xs: tuple[Any, ...]) -> tuple[Any, Any]:
+        # A state's cotangent arrives directly (g_direct) or through the step after it (g_next), never both.
+        g_direct, g_next, sums = carry
+        state, g_listed, inside = xs
+        g_s = wide(g_listed) if g_direct.spikes is None else wide(g_listed) + g_direct.spikes
+        g_s = g_s if state.listed is None else jnp.where(state.listed, g_s, 0)
+        near = state.v > neurons.second_threshold(state)
+        g_s = g_s + jnp.where(near, wide(g_counts), 0)
+        g_v, g_w, g_threshold = _through_state(neurons, g_s, g_direct, g_next, state)
+        if second is not None and second.v_coupling is not None:
+            g_w = g_w + along(second.v_coupling, g_v) * g_v
+        g_before = None
+        if recurrent is not None:
+            g_current = _current_cotangent(constants, g_v, g_w).astype(g_listed.dtype)
+            g_before = wide(jnp.matmul(g_current, recurrent.T))
+        nothing = jnp.zeros_like(g_v)
+        g_before = LayerState(nothing, None if g_w is None else nothing, g_before)
+        g_next = along(constants.decay, g_v) * g_v, g_w
+        kept = _choose(inside, (g_before, g_next, _add_threshold(sums, g_threshold, state.w)), carry)
+        return kept, _choose(inside, (g_v, g_w), (nothing, nothing if g_w is not None else None))
+
+    direct = jax.tree.map(wide, g_last)
+    nothing = jnp.zeros_like(direct.v)
+    has_coupling = second is not None and second.threshold_coupling is not None
+    start = (
+        direct,
+        (nothing, None if second is None else nothing),
+        (nothing, nothing if has_coupling else None),
+    )
+    (g_direct, g_next, sums), g_states = jax.lax.scan(step, start, (ran, g_spikes, valid), reverse=True)
+    g_v, g_w, g_threshold = _through_state(neurons, jnp.zeros_like(first.v), g_direct, g_next, first)
+    sums = _add_threshold(sums, g_threshold, first.w)
+    g_current = _current_cotangent(constants, *g_states).astype(g_spikes.dtype)
+    g_constants = _constant_cotangents(neurons, g_states, g_current, sums, ran, first, current, valid)
+    spikes = None if g_direct.spikes is None else g_direct.spikes.astype(g_spikes.dtype)
+    return g_current, g_constants, LayerState(g_v, g_w, spikes)
+
+
+def _constant_cotangents(
+    neurons: Neurons,
+    g_states: tuple[Array, Any],
+    g_current: Array,
+    sums: tuple[Array, Any],
+    ran: LayerRun,
+    first: LayerState,
+    current: Array,
+    valid: Array | None,
+) -> LayerConstants:
+    """The cotangents of the constants, from those of the states and of the current, all steps at once."""
+    constants, second, (g_v, g_w) = neurons.constants, neurons.constants.second_state, g_states
+    before = LayerRun(_before(first.v, ran.v), None if ran.w is None else _before(first.w, ran.w), None)
+    recurrent = None
+    if constants.recurrent is not None:
+        spikes = _before(first.spikes, neurons.listed_spikes(ran, valid, g_current.dtype))
+        recurrent = outer(spikes, g_current).astype(constants.recurrent.dtype)
+        current = current + dense_product(rows_of(spikes), constants.recurrent).reshape(current.shape)
+    if second is not None:
+        of_coupling = second.threshold_coupling
+        second = SecondState(
+            w_decay=_summed(g_w, before.w, second.w_decay),
+            w_membrane=_summed(g_w, before.v, second.w_membrane),
+            w_gain=_summed(g_w, current, second.w_gain),
+            w_jump=_summed(g_w, neurons.fire(before), second.w_jump),
+            v_coupling=_summed(g_v, ran.w, second.v_coupling),
+            threshold_coupling=None if of_coupling is None else reduced(sums[1], of_coupling),
+        )
+    return LayerConstants(
+        recurrent,
+        decay=_summed(g_v, neurons.reset(before), constants.decay),
+        threshold=reduced(sums[0], constants.threshold),
+        gain=_summed(g_v, current, constants.gain),
+        second_threshold=None,
+        second_state=second,
+    )
+
+
+def _before(first: Array, after: Array) -> Array:
+    """What was before each step, ``[time, batch, neurons]``, from what was before the first and after each."""
+    return jnp.concatenate([first[None], after])[:-1]
+
+
+def _summed(g: Any, factor: Any, like: Array | None) -> Any:
+    """The cotangent of a constant that is multiplied with `factor`, over all steps; None for an absent one."""
+    if like is None:
+        return None
+    if factor is None:  # not recorded, for nobody needs this one
+        return jnp.zeros_like(like)
+    return reduced(jnp.sum(g * wide(factor), axis=0), like)
+
+
+def outer(spikes: Array, g: Array) -> Array:
+    """The weight gradient ``sum_{time, batch} spikes^T g``, summed wide."""
+    return jnp.matmul(rows_of(spikes).T, rows_of(g), preferred_element_type=sum_dtype(g.dtype))
+
+
+def reduced(g: Array, like: Array) -> Array:
+    """The cotangent of a constant ``[1 | neurons]`` from that of its broadcast ``[batch, neurons]``."""
+    total = jnp.sum(g, axis=0)
+    return (jnp.sum(total, keepdims=True) if like.shape == (1,) else total).astype(like.dtype)

@@ -1,0 +1,224 @@
+"""The records of `lif_network`: what goes into its targets, and what comes out of them.
+
+They are trees, and the order of their leaves is the order on the wire: the kernels read the leaves of `Operands` and
+`Record` as they stand here (xla_ext/cpu/lif_network.hpp). A tree of the same form may hold in the place of its arrays
+their shapes, batch axes, cotangents, or marks which of them are needed. ``[1 | neurons]`` is one value for all neurons
+or one each.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from snnjax._types import wide
+from snnjax.surrogates import Surrogate
+
+
+class SecondState(NamedTuple):
+    """The constants of the second state of `lif_network`'s neurons, ``w``; those that are None are absent.
+
+    One value or one per neuron each::
+
+        w = w_decay w' + w_membrane v' + w_gain current + w_jump s'
+        v = decay reset(v', s') + gain current + v_coupling w
+        s = [v > threshold + threshold_coupling w]
+    """
+
+    w_decay: Any
+    w_membrane: Any = None
+    w_gain: Any = None
+    w_jump: Any = None
+    v_coupling: Any = None
+    threshold_coupling: Any = None
+
+
+class Linear(NamedTuple):
+    """What makes a current of the spikes in front of a layer."""
+
+    weights: Array  # [inputs, neurons]
+    bias: Array | None  # [neurons]
+
+
+class LayerConstants(NamedTuple):
+    """What a layer computes with besides its input current; in the dtype of sums but for the recurrent weights."""
+
+    recurrent: Array | None  # [neurons, neurons]
+    decay: Array  # [1 | neurons], as the three below
+    threshold: Array
+    gain: Array
+    second_threshold: Any  # None among cotangents
+    second_state: SecondState | None  # of [1 | neurons] each
+
+
+class Readout(NamedTuple):
+    """A leaky integrator behind the last layer."""
+
+    linear: Linear
+    decay: Array  # [1 | outputs]
+    gain: Array  # [1 | outputs]
+
+
+class LayerState(NamedTuple):
+    """What a layer carries from step to step, ``[batch, neurons]``."""
+
+    v: Array  # in the dtype of sums
+    w: Any  # of layers with a second state, else None
+    spikes: Any  # of recurrent layers, else None: the listed spikes
+
+
+class Operands(NamedTuple):
+    """What the target computes with."""
+
+    inputs: Any  # [time, batch, inputs], or the ids and values of lists [time, batch, capacity]
+    linears: tuple[Linear, ...]  # one per layer
+    constants: tuple[LayerConstants, ...]
+    readout: Readout | None
+    first: tuple[LayerState, ...]
+    first_readout: Any  # [batch, outputs] in the dtype of sums, or None
+    lengths: Any  # int32 [batch], or None
+
+    @property
+    def dtype(self) -> Any:
+        """That of the op: of weights, of spikes and of the output."""
+        return self.linears[0].weights.dtype
+
+
+class Results(NamedTuple):
+    """What the target yields."""
+
+    output: Array  # [time, batch, outputs]
+    counts: tuple[Any, ...]  # [batch, neurons], true spikes, in the dtype of sums
+    dropped: tuple[Array, ...]  # int32 [batch]
+    spikes: tuple[
+        Any, ...
+    ]  # `SparseSpikes` or dense [time, batch, neurons] of each layer; None unless recorded
+    last: tuple[LayerState, ...]
+    last_readout: Any
+
+
+class LayerRecord(NamedTuple):
+    """What the backward pass needs of the forward pass of a layer, marks as one bit a neuron (`packed`)."""
+
+    v: Array  # [time, batch, neurons], the membranes after each step (`recorded_membranes`)
+    w: Any  # [time, batch, neurons], the second states, where `with_records` asks for them
+    current: Any  # likewise
+    spikes: Array  # uint8 [time, batch, ceil(neurons / 8)], the listed spikes
+    listed: Any  # likewise, all listed neurons; None without capacity
+
+
+class Record(NamedTuple):
+    """What the backward pass needs of the forward pass; of dense inputs their spikes, which a kernel reads as bits."""
+
+    input_bits: Any  # uint8 [time, batch, ceil(inputs / 8)], the inputs that are not 0; None of lists
+    input_is_binary: Any  # bool [time, batch], where all are 0 or 1; None of lists
+    layers: tuple[LayerRecord, ...]
+
+
+class BackwardArguments(NamedTuple):
+    """What the backward pass computes with."""
+
+    operands: Operands
+    results: Results
+    record: Record
+    g: Results  # cotangents of the results; in the place of `SparseSpikes` stand those of their values
+
+
+class LayerSwitches(NamedTuple):
+    """What is static about a layer."""
+
+    capacity: int | None  # None: every neuron receives its gradient
+    surrogate: Surrogate
+    reset: str
+    detach_reset: bool
+    records_spikes: bool = False  # as a result
+    # What the backward pass needs of a second state, beside the membranes (see `with_records`).
+    records_w: bool = False
+    records_current: bool = False
+
+
+class Switches(NamedTuple):
+    """What is static about the target."""
+
+    layers: tuple[LayerSwitches, ...]
+    implementation: str | None = None
+    keeps_record: bool = False  # for the backward pass
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class Needs:
+    """What the backward pass has to yield; the rest is left to XLA to drop, and kernels leave it out."""
+
+    operands: Operands  # of marks
+    counts: bool  # whether the counts have a cotangent
+
+
+def differentiable(tree: Operands, operands: Operands) -> Operands:
+    """`tree`, which is of the form of `operands`, without the leaves that have no cotangent."""
+    inputs = tree.inputs
+    if isinstance(operands.inputs, tuple):
+        inputs = (None, inputs[1])
+    elif not jnp.issubdtype(operands.inputs.dtype, jnp.floating):
+        inputs = None
+    constants = tuple(own._replace(second_threshold=None) for own in tree.constants)
+    return tree._replace(inputs=inputs, constants=constants, lengths=None)
+
+
+def with_records(switches: Switches, operands: Operands, needed: Operands) -> Switches:
+    """The switches of a forward pass whose backward pass has to yield what is true in `needed`.
+
+    Membranes and listed spikes are always recorded: they give the slope of the surrogate and the reset. The second
+    states are where the threshold follows them, or for the cotangents of the constants that they are multiplied with.
+    The currents are where they reach both states: elsewhere the sums over the weights give the cotangent of the gain.
+    """
+
+    def with_own(layer: LayerSwitches, constants: LayerConstants, need: LayerConstants) -> LayerSwitches:
+        second, need_second = constants.second_state, need.second_state
+        if second is None or need_second is None:
+            return layer
+        w = second.threshold_coupling is not None or need_second.w_decay or bool(need_second.v_coupling)
+        current = second.w_gain is not None and bool(need.gain or need_second.w_gain)
+        return layer._replace(records_w=w, records_current=current)
+
+    each = zip(switches.layers, operands.constants, needed.constants, strict=True)
+    return switches._replace(layers=tuple(with_own(*own) for own in each), keeps_record=True)
+
+
+def recorded_membranes(v: Array, constants: LayerConstants, dtype: Any) -> Array:
+    """What the backward pass of a network of this dtype keeps of membranes.
+
+    Of a bfloat16 network their distance to the threshold, in bfloat16: half the memory of membranes in float32. The
+    membrane itself, so rounded, would change sides of the threshold, and with it resets and spikes. Its distance keeps
+    its sign, and the surrogate and the second threshold see it to 8 bits. Where a second state may move the threshold,
+    membranes are kept as they are.
+    """
+    if dtype != jnp.bfloat16 or constants.second_state is not None:
+        return v
+    return (v - _origin(constants.threshold, v)).astype(dtype)
+
+
+def membranes_of(record: Array, threshold: Array) -> Array:
+    """The membranes that `recorded_membranes` recorded: above the threshold if and only if they were."""
+    return wide(record) + _origin(threshold, record) if record.dtype == jnp.bfloat16 else record
+
+
+def _origin(threshold: Array, like: Array) -> Array:
+    """What distances are taken from: from an infinite threshold all would be the same."""
+    return jnp.where(jnp.isfinite(threshold), threshold, 0).reshape((1,) * (like.ndim - 1) + (-1,))
+
+
+def packed(marks: Array) -> Array:
+    """Bool ``[..., neurons]`` as bits, the first neuron in the lowest: uint8 ``[..., ceil(neurons / 8)]``."""
+    if marks.size == 0:  # which jnp refuses
+        return jnp.zeros((*marks.shape[:-1], -(-marks.shape[-1] // 8)), jnp.uint8)
+    return jnp.packbits(marks, axis=-1, bitorder="little")
+
+
+def unpacked(bits: Array, num_neurons: int) -> Array:
+    """The marks that `packed` packed."""
+    if bits.size == 0:
+        return jnp.zeros((*bits.shape[:-1], num_neurons), bool)
+    return jnp.unpackbits(bits, axis=-1, count=num_neurons, bitorder="little").astype(bool)
