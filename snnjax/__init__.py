@@ -1,16 +1,16 @@
 """snnjax: spiking networks as pure functions in JAX that pay only for the spikes."""
 
 from snnjax import neurons as neurons
-from snnjax.network import LayerSpec as LayerSpec
-from snnjax.network import Network as Network
-from snnjax.network import NetworkOutput as NetworkOutput
-from snnjax.network import NetworkParams as NetworkParams
-from snnjax.network import NetworkState as NetworkState
-from snnjax.network import ReadoutSpec as ReadoutSpec
-from snnjax.network import layer as layer
-from snnjax.network import leaky_readout as leaky_readout
-from snnjax.network import network as network
-from snnjax.network import spiking_readout as spiking_readout
+from snnjax._network import Network as Network
+from snnjax._network import network as network
+from snnjax._network.specs import LayerSpec as LayerSpec
+from snnjax._network.specs import NetworkOutput as NetworkOutput
+from snnjax._network.specs import NetworkParams as NetworkParams
+from snnjax._network.specs import NetworkState as NetworkState
+from snnjax._network.specs import ReadoutSpec as ReadoutSpec
+from snnjax._network.specs import layer as layer
+from snnjax._network.specs import leaky_readout as leaky_readout
+from snnjax._network.specs import spiking_readout as spiking_readout
 from snnjax.ops import LeakyReadout as LeakyReadout
 from snnjax.ops import LIFLayer as LIFLayer
 from snnjax.ops import LIFNetworkOutput as LIFNetworkOutput

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = (
     ("__init__", "__main__"),
     ("cli", "ipu", "train", "plot", "data"),
-    ("network", "losses", "encoding", "metrics"),
+    ("_network", "losses", "encoding", "metrics"),
     ("neurons",),
     ("ops",),
     ("sparse_spikes", "surrogates"),

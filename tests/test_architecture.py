@@ -132,11 +132,11 @@ LONG = "\n".join(f"    x = {n}" for n in range(rules.MAX_FUNCTION_LINES))
     "rule, path, source",
     [
         (rules.upward_imports, "snnjax/ops/spike.py", "from snnjax.neurons import lif"),
-        (rules.upward_imports, "snnjax/ops/spike.py", "def f():\n    from snnjax import network"),
+        (rules.upward_imports, "snnjax/ops/spike.py", "def f():\n    from snnjax import _network"),
         (rules.upward_imports, "snnjax/ops/spike.py", "from snnjax import lif_step"),
         (rules.upward_imports, "snnjax/neurons/lif.py", "import snnjax"),
         (rules.upward_imports, "snnjax/neurons/lif.py", "from . import adlif"),
-        (rules.upward_imports, "snnjax/metrics.py", "import snnjax.network"),
+        (rules.upward_imports, "snnjax/metrics.py", "import snnjax._network"),
         (rules.upward_imports, "snnjax/_check.py", "from snnjax.sparse_spikes import SparseSpikes"),
         (rules.upward_imports, "snnjax/helpers.py", ""),
         (rules.private_jax, "snnjax/ops/spike.py", "from jax._src import core"),
@@ -193,7 +193,7 @@ def test_rule_finds(rule, path, source):
 @pytest.mark.parametrize(
     "rule, path, source",
     [
-        (rules.upward_imports, "snnjax/__init__.py", "from snnjax.network import network"),
+        (rules.upward_imports, "snnjax/__init__.py", "from snnjax._network import network"),
         (rules.upward_imports, "snnjax/ops/lif_network.py", "from snnjax.ops.spike import spike"),
         (rules.upward_imports, "snnjax/data/digits.py", "import numpy\nfrom snnjax import encoding"),
         (rules.upward_imports, "snnjax/cli.py", "from snnjax import train"),

@@ -14,7 +14,7 @@ PUBLIC = (
     "surrogates",
     "ops",
     "neurons",
-    "network",
+    "_network",
     "losses",
     "encoding",
     "metrics",
@@ -23,6 +23,7 @@ PUBLIC = (
     "data",
     "ipu",
 )
+OF_THE_INDEX = public_names((ROOT / "snnjax/__init__.py").read_text())
 DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
 
 
@@ -63,7 +64,7 @@ def public_functions():
             continue
         index = f"snnjax/{part}/__init__.py"
         package = (ROOT / index).exists()
-        names = public_names((ROOT / index).read_text()) if package else []
+        names = public_names((ROOT / index).read_text()) + OF_THE_INDEX if package else []
         for node in ast.parse((ROOT / path).read_text()).body:
             named = not package or path == index or getattr(node, "name", None) in names
             if isinstance(node, ast.FunctionDef) and named and is_public(node):

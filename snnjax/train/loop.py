@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax._check import check
+from snnjax._network import Network
+from snnjax._network.specs import NetworkParams
 from snnjax.data import batches
-from snnjax.network import Network, NetworkParams
 from snnjax.train.background import Prepared, draw_bar, stop_signals
 from snnjax.train.config import TrainConfig, make_optimiser, second_threshold_at
 from snnjax.train.progress import (

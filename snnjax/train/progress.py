@@ -11,7 +11,7 @@ import jax
 from jaxtyping import Array
 
 from snnjax._check import check, fail
-from snnjax.network import NetworkParams
+from snnjax._network.specs import NetworkParams
 from snnjax.train.checkpoint import load_checkpoint, read_header, save_checkpoint, write_atomically
 from snnjax.train.config import TrainConfig, make_optimiser
 from snnjax.train.step import TrainState

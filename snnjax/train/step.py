@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Array
 
 from snnjax import metrics
+from snnjax._network import Network
+from snnjax._network.specs import NetworkParams, warn_unless_below
 from snnjax.data import Batch, batches
 from snnjax.losses import activity_lower_bound, activity_upper_bound
-from snnjax.network import Network, NetworkParams
-from snnjax.network._second_threshold import warn_unless_below
 from snnjax.train.config import TrainConfig
 from snnjax.train.totals import Totals, count, summarise
 

@@ -13,7 +13,8 @@ from jaxtyping import PRNGKeyArray
 
 from snnjax import data, losses, neurons
 from snnjax._check import check, check_choice
-from snnjax.network import Network, NetworkParams, layer, leaky_readout, network, spiking_readout
+from snnjax._network import Network, network
+from snnjax._network.specs import NetworkParams, layer, leaky_readout, spiking_readout
 from snnjax.train.config import TrainConfig
 
 NEURONS = {"lif": neurons.lif, "adaptive_lif": neurons.adaptive_lif, "adlif": neurons.adlif}

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array
 
 from snnjax import metrics
-from snnjax.network import NetworkOutput, NetworkParams
+from snnjax._network.specs import NetworkOutput, NetworkParams
 
 
 class Totals(NamedTuple):

@@ -149,6 +149,13 @@ def layer_forward(
     return ran, last
 
 
+def _of_spikes(neurons: Neurons, g_listed: Array, g_recurrent: Any, g_counts: Array, state: Any) -> Array:
+    """The cotangent of a step's spikes, from that of the listed ones and from that of their counts."""
+    g_s = wide(g_listed) if g_recurrent is None else wide(g_listed) + g_recurrent
+    g_s = g_s if state.listed is None else jnp.where(state.listed, g_s, 0)
+    return g_s + jnp.where(state.v > neurons.second_threshold(state), wide(g_counts), 0)
+
+
 def _through_reset(neurons: Neurons, g_u: Array, state: Any) -> tuple[Array, Array]:
     """The cotangents of the membrane, and of the threshold as far as the reset holds it, from that of ``u``."""
     switches, spikes = neurons.switches, neurons.fire(state)
@@ -220,16 +227,14 @@ def layer_backward(
         current: the input product ``[time, batch, neurons]``, without its recurrent part.
     """
     constants, second = neurons.constants, neurons.constants.second_state
-    recurrent = constants.recurrent
+    recurrent, nothing = constants.recurrent, jnp.zeros_like(first.v)
+    no_w = None if second is None else nothing
 
     def step(carry: Any, xs: tuple[Any, ...]) -> tuple[Any, Any]:
         # A state's cotangent arrives directly (g_direct) or through the step after it (g_next), never both.
         g_direct, g_next, sums = carry
         state, g_listed, inside = xs
-        g_s = wide(g_listed) if g_direct.spikes is None else wide(g_listed) + g_direct.spikes
-        g_s = g_s if state.listed is None else jnp.where(state.listed, g_s, 0)
-        near = state.v > neurons.second_threshold(state)
-        g_s = g_s + jnp.where(near, wide(g_counts), 0)
+        g_s = _of_spikes(neurons, g_listed, g_direct.spikes, g_counts, state)
         g_v, g_w, g_threshold = _through_state(neurons, g_s, g_direct, g_next, state)
         if second is not None and second.v_coupling is not None:
             g_w = g_w + along(second.v_coupling, g_v) * g_v
@@ -237,20 +242,13 @@ def layer_backward(
         if recurrent is not None:
             g_current = _current_cotangent(constants, g_v, g_w).astype(g_listed.dtype)
             g_before = wide(jnp.matmul(g_current, recurrent.T))
-        nothing = jnp.zeros_like(g_v)
-        g_before = LayerState(nothing, None if g_w is None else nothing, g_before)
+        g_before = LayerState(nothing, no_w, g_before)
         g_next = along(constants.decay, g_v) * g_v, g_w
         kept = _choose(inside, (g_before, g_next, _add_threshold(sums, g_threshold, state.w)), carry)
-        return kept, _choose(inside, (g_v, g_w), (nothing, nothing if g_w is not None else None))
+        return kept, _choose(inside, (g_v, g_w), (nothing, no_w))
 
-    direct = jax.tree.map(wide, g_last)
-    nothing = jnp.zeros_like(direct.v)
     has_coupling = second is not None and second.threshold_coupling is not None
-    start = (
-        direct,
-        (nothing, None if second is None else nothing),
-        (nothing, nothing if has_coupling else None),
-    )
+    start = jax.tree.map(wide, g_last), (nothing, no_w), (nothing, nothing if has_coupling else None)
     (g_direct, g_next, sums), g_states = jax.lax.scan(step, start, (ran, g_spikes, valid), reverse=True)
     g_v, g_w, g_threshold = _through_state(neurons, jnp.zeros_like(first.v), g_direct, g_next, first)
     sums = _add_threshold(sums, g_threshold, first.w)

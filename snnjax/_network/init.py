@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, ReadoutSpec
 from snnjax._types import wide
-from snnjax.network._specs import LayerParams, LayerSpec, NetworkParams, ReadoutSpec
 from snnjax.neurons import Neuron
 
 # Spikes per step and input for which weights are scaled, and at which the neurons then fire themselves: the activity

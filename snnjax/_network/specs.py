@@ -1,17 +1,25 @@
 """What a network is made of: specifications of layers, and the trees of arrays that belong to them."""
 
+import functools
 import math
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import jax
+import numpy as np
 from jaxtyping import Array, Float, Int
 
-from snnjax._check import check, check_integer
-from snnjax.network._second_threshold import warn_unless_below
+from snnjax._check import check, check_integer, message
+from snnjax._jax_compat import Tracer
 from snnjax.neurons import Neuron, leaky_integrator, lif
 from snnjax.neurons._neuron import check_spiking
+from snnjax.ops.select_spikes import usual_second_threshold
 from snnjax.sparse_spikes import SparseSpikes
 
+# Neurons whose thresholds are drawn to look at, where those of the parameters cannot be known yet.
+_DRAWN = 64
 # One object for all layers, so that what is compiled for one of them serves all.
 _DEFAULT_NEURON = lif()
 
@@ -171,3 +179,39 @@ def spiking_readout(
     check_integer("spiking_readout", "num_outputs", num_outputs, 1)
     check_spiking("spiking_readout", _DEFAULT_NEURON if neuron is None else neuron)
     return layer(num_outputs, neuron, recurrent=recurrent, bias=bias, capacity=None)
+
+
+def second_thresholds(layers: Sequence[Any], params: Sequence[Any], given: Sequence[Any]) -> tuple[Any, ...]:
+    """The second threshold of each layer that lists its spikes, from the one `given` or from its own threshold."""
+    return tuple(
+        usual_second_threshold(spec.neuron.threshold(own.neuron), spec.neuron.rest)
+        if spec.capacity is not None and second is None
+        else second
+        for spec, own, second in zip(layers, params, given, strict=True)
+    )
+
+
+def warn_unless_below(op: str, second: Any, neuron: Neuron, threshold: Array | None = None) -> None:
+    """Warn of a number that is not below the threshold: neurons that do not spike would have no gradient.
+
+    A traced number cannot be known. `threshold` is that of the parameters; without it, or where it is traced, the
+    thresholds count with which neurons start.
+    """
+    if isinstance(second, Tracer) or np.ndim(second) > 0:
+        return
+    if threshold is None or isinstance(threshold, Tracer):
+        lowest = _lowest_threshold(neuron)
+    else:
+        lowest = float(np.min(np.asarray(threshold)))
+    if not float(second) < lowest:
+        way_out = "Leave it None to have nine tenths of the way from rest to the threshold"
+        text = message(op, "second_threshold", f"lie below the threshold, {lowest:g}", float(second), way_out)
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
+
+
+@functools.cache
+def _lowest_threshold(neuron: Neuron) -> float:
+    """The lowest of the thresholds with which neurons of this kind start."""
+    with jax.ensure_compile_time_eval():
+        thresholds = jax.jit(lambda: neuron.threshold(neuron.init(jax.random.key(0), _DRAWN)))()
+        return float(np.min(thresholds))

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._check import check, check_shape
+from snnjax._network.specs import LayerParams, LayerSpec
 from snnjax._types import wide
-from snnjax.network._specs import LayerParams, LayerSpec
 from snnjax.neurons import Neuron
 from snnjax.ops import select_spikes, spike, spike_matmul
 from snnjax.sparse_spikes import SparseSpikes

@@ -9,9 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import wide
-from snnjax.network._scan import overflow, run_layer, run_readout, steps_within, within
-from snnjax.network._specs import (
+from snnjax._network.scan import overflow, run_layer, run_readout, steps_within, within
+from snnjax._network.specs import (
     LayerParams,
     LayerSpec,
     NetworkOutput,
@@ -19,6 +18,7 @@ from snnjax.network._specs import (
     NetworkState,
     ReadoutSpec,
 )
+from snnjax._types import wide
 from snnjax.neurons import GLIF, glif_of, plain_integrator, raw_to_decay
 from snnjax.ops import LeakyReadout, LIFLayer, LIFNetworkState
 from snnjax.ops._chunks import in_chunks
@@ -39,39 +39,15 @@ def layer_path(spec: LayerSpec) -> LayerPath:
     return LayerPath(False, f"this {spec.neuron.name} is no generalised LIF neuron: its step is scanned")
 
 
-def run(
-    layers: Sequence[LayerSpec],
-    readout: ReadoutSpec | None,
-    params: NetworkParams,
-    state: NetworkState,
-    inputs: Any,
-    second_threshold: Sequence[Any],
-    record: Sequence[str],
-    *,
-    lengths: Array | None,
-    chunk: int | None,
-    implementation: str | None,
-) -> tuple[NetworkOutput, NetworkState]:
-    """Run the layers in order; maximal runs of generalised LIF layers are one op each."""
-    network = _Network(layers, readout, params, second_threshold, record, implementation)
-    if chunk is None:
-        results = _run_pieces(network, inputs, state, lengths)
-    else:
-        results = in_chunks(functools.partial(_run_pieces, network), inputs, state, lengths, chunk)
-    (output, spikes, membranes), (counts, dropped), state = results
-    activity = mean_activity(counts, inputs.shape[0], lengths)
-    return NetworkOutput(output, activity, dropped, spikes, membranes), state
-
-
-class _Network(NamedTuple):
-    """What all pieces know; `implementation` is that of their ops."""
+class Call(NamedTuple):
+    """What a call of `Network.apply` computes with, at every time."""
 
     layers: Sequence[LayerSpec]
     readout: ReadoutSpec | None
     params: NetworkParams
     second_threshold: Sequence[Any]
     record: Sequence[str]
-    implementation: str | None
+    implementation: str | None  # of the ops
 
     def pieces(self) -> list[tuple[bool, range]]:
         """Whether a piece is fused, and its layers: runs that are, and single layers that are not."""
@@ -98,85 +74,98 @@ class _Network(NamedTuple):
         return fits and own.stop == len(self.layers)
 
 
-class _Ran(NamedTuple):
-    """What a piece yields: of each of its layers, in lists."""
+class _LayerResults(NamedTuple):
+    """What a layer yields."""
 
-    counts: list[Array]
-    dropped: list[Array]
-    spikes: list[Any]  # None where they are neither recorded nor passed on
-    membranes: list[Any]
-    neurons: list[Any]
-    carried: list[Any]
+    counts: Array
+    dropped: Array
+    spikes: Any  # None where they are neither recorded nor passed on
+    membranes: Any
+    neuron: Any  # its state
+    carried: Any  # the last spikes of a recurrent layer
+
+
+def run(
+    call: Call, inputs: Any, state: NetworkState, lengths: Array | None, chunk: int | None
+) -> tuple[NetworkOutput, NetworkState]:
+    """Run the layers in order; maximal runs of generalised LIF layers are one op each."""
+    if chunk is None:
+        results = _run_pieces(call, inputs, state, lengths)
+    else:
+        results = in_chunks(functools.partial(_run_pieces, call), inputs, state, lengths, chunk)
+    (output, spikes, membranes), (counts, dropped), state = results
+    activity = mean_activity(counts, inputs.shape[0], lengths)
+    return NetworkOutput(output, activity, dropped, spikes, membranes), state
 
 
 def _run_pieces(
-    network: _Network, inputs: Any, state: NetworkState, lengths: Array | None
+    call: Call, inputs: Any, state: NetworkState, lengths: Array | None
 ) -> tuple[Any, Any, NetworkState]:
     """All pieces in order; what is per step, what is summed over steps, and the new state."""
-    valid, pieces = steps_within(inputs, lengths), network.pieces()
+    valid, pieces = steps_within(inputs, lengths), call.pieces()
     x, output, last = inputs if pieces[0][0] else within(inputs, valid), None, None
-    total = _Ran([], [], [], [], [], [])
+    layers: list[_LayerResults] = []
     for fused, own in pieces:
         if fused:
-            ran, piece_output, end = _run_fused(network, own, state, x, lengths)
-            if network.ends_with(own):
-                output, last = piece_output, end
+            ran, output, last = _run_fused(call, own, state, x, lengths)
         else:
-            ran = _run_scanned(network, own.start, state, x, valid)
-        x = ran.spikes[-1]
-        for values, more in zip(total, ran, strict=True):
-            values.extend(more)
-    if network.readout is not None and network.params.readout is not None and last is None:
-        options = (network.params.readout, state.readout, x, valid, network.of_ops())
-        last, output = run_readout(network.readout.neuron, *options)
+            ran = [_run_scanned(call, own.start, state, x, valid)]
+        x = ran[-1].spikes
+        layers += ran
+    if call.readout is not None and call.params.readout is not None and last is None:
+        options = (call.params.readout, state.readout, x, valid, call.of_ops())
+        last, output = run_readout(call.readout.neuron, *options)
     output = x if output is None else output
-    spikes = tuple(total.spikes) if "spikes" in network.record else None
-    membranes = tuple(total.membranes) if "membranes" in network.record else None
-    ends = NetworkState(tuple(total.neurons), tuple(total.carried), last)
-    return (output, spikes, membranes), (tuple(total.counts), tuple(total.dropped)), ends
+    counts, dropped, spikes, membranes, neurons, carried = zip(*layers, strict=True)
+    timed = (
+        output,
+        spikes if "spikes" in call.record else None,
+        membranes if "membranes" in call.record else None,
+    )
+    return timed, (counts, dropped), NetworkState(neurons, carried, last)
 
 
-def _run_scanned(network: _Network, index: int, state: NetworkState, x: Any, valid: Array | None) -> _Ran:
+def _run_scanned(call: Call, index: int, state: NetworkState, x: Any, valid: Array | None) -> _LayerResults:
     """One layer in a scan of its neurons' functions."""
     start = state.neurons[index], state.spikes[index]
-    options = (valid, network.of_ops(), "membranes" in network.record)
-    spec, own, second = network.layers[index], network.params.layers[index], network.second_threshold[index]
-    (neuron, carried), steps = run_layer(spec, own, start, x, second, *options)
+    options = (valid, call.of_ops(), "membranes" in call.record)
+    spec, own, second = call.layers[index], call.params.layers[index], call.second_threshold[index]
+    end, steps = run_layer(spec, own, start, x, second, *options)
     counts = jnp.sum(wide(steps.counted), axis=0)
-    return _Ran([counts], [overflow(steps.listed)], [steps.listed], [steps.membranes], [neuron], [carried])
+    return _LayerResults(counts, overflow(steps.listed), steps.listed, steps.membranes, *end)
 
 
 def _run_fused(
-    network: _Network, own: range, state: NetworkState, x: Any, lengths: Array | None
-) -> tuple[_Ran, Array | None, Any]:
+    call: Call, own: range, state: NetworkState, x: Any, lengths: Array | None
+) -> tuple[list[_LayerResults], Array | None, Any]:
     """A run of generalised LIF layers as one op; also the output and the read-out's state if it ends the network."""
-    forms, is_end = [_form(network.layers[i]) for i in own], network.ends_with(own)
-    layers = tuple(_op_layer(network.params.layers[i], form) for i, form in zip(own, forms, strict=True))
-    readout, first = _readout_of(network, layers[-1], state, is_end)
-    records = "spikes" in network.record
-    passes_on = [records or (i + 1 == own.stop and not is_end) for i in own]
+    forms, is_end = [_form(call.layers[i]) for i in own], call.ends_with(own)
+    layers = tuple(_op_layer(call.params.layers[i], form) for i, form in zip(own, forms, strict=True))
+    readout, first = _readout_of(call, layers[-1], state, is_end)
+    records = "spikes" in call.record
     switches = network_switches(
         len(own),
         readout is not None,
-        [network.layers[i].capacity for i in own],
+        [call.layers[i].capacity for i in own],
         [form.surrogate for form in forms],
         [form.reset for form in forms],
         [form.detach_reset for form in forms],
-        passes_on,
-        network.implementation,
+        [records or (i + 1 == own.stop and not is_end) for i in own],
+        call.implementation,
     )
-    second = tuple(network.second_threshold[i] for i in own)
+    second = tuple(call.second_threshold[i] for i in own)
     out, end = count_network(x, layers, readout, _op_state(own, state, first), lengths, second, switches)
-    x = out.output if out.spikes is None or out.spikes[-1] is None else out.spikes[-1]
-    spikes = [*(out.spikes or [None] * len(own))[:-1], x]
-    states = [
+    spikes = list(out.spikes or [None] * len(own))
+    spikes[-1] = out.output if spikes[-1] is None else spikes[-1]
+    neurons = [
         type(before)(*((v,) if w is None else (v, w)))
         for before, v, w in zip(state.neurons[own.start : own.stop], end.v, end.w, strict=True)
     ]
-    ran = _Ran(list(out.activity), list(out.dropped), spikes, [None] * len(own), states, list(end.spikes))
+    each = zip(out.activity, out.dropped, spikes, [None] * len(own), neurons, end.spikes, strict=True)
+    ran = [_LayerResults(*results) for results in each]
     if not is_end:
         return ran, None, None
-    last = None if network.readout is None else state.readout._replace(v=end.readout)
+    last = None if call.readout is None else state.readout._replace(v=end.readout)
     return ran, out.output, last
 
 
@@ -203,14 +192,14 @@ def _form(spec: LayerSpec) -> GLIF:
 
 
 def _readout_of(
-    network: _Network, below: LIFLayer, state: NetworkState, is_end: bool
+    call: Call, below: LIFLayer, state: NetworkState, is_end: bool
 ) -> tuple[LeakyReadout | None, Array | None]:
     """The read-out that the op computes behind a run of layers, and its first membrane."""
-    if is_end and network.readout is None:
+    if is_end and call.readout is None:
         return None, None
-    own, integrator = network.params.readout, None
-    if network.readout is not None:
-        integrator = plain_integrator(network.readout.neuron)
+    own, integrator = call.params.readout, None
+    if call.readout is not None:
+        integrator = plain_integrator(call.readout.neuron)
     if not is_end or own is None or integrator is None:
         # None would list the last layer in full: a read-out of no neurons keeps its lists, and costs nothing.
         width, dtype = below.weights.shape[1], below.weights.dtype

@@ -1,0 +1,239 @@
+"""Networks as pure functions, `init` and `apply`, over plain trees of arrays."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from snnjax._check import check, check_choice, check_integer
+from snnjax._dispatch import IMPLEMENTATIONS
+from snnjax._network.init import init_params, scale_to_activity
+from snnjax._network.run import Call, LayerPath, layer_path, run
+from snnjax._network.scan import run_layer, steps_within, within
+from snnjax._network.specs import (
+    LayerParams,
+    LayerSpec,
+    NetworkOutput,
+    NetworkParams,
+    NetworkState,
+    ReadoutSpec,
+    second_thresholds,
+    warn_unless_below,
+)
+from snnjax._types import wide
+from snnjax.ops._lif_network.checks import check_lengths, one_per_layer
+from snnjax.ops.lif_network import mean_activity
+
+# What `apply` returns on request.
+RECORDS = ("spikes", "membranes")
+
+
+@dataclasses.dataclass(frozen=True)
+class Network:
+    """A network: pure functions over parameters and state; made by `network`.
+
+    **Numbers that are not finite.** A NaN membrane does not spike, so a NaN among the inputs silences its layer for
+    good while the output stays finite: a diverged run shows no NaN but in the state. ``metrics.diverged(state)`` finds
+    it, under `jax.jit` as well, and recorded membranes show where it began; JAX's ``jax_debug_nans`` sees it only in
+    functions that return the state.
+    """
+
+    num_inputs: int
+    layers: tuple[LayerSpec, ...]  # a spiking read-out is the last of them
+    readout: ReadoutSpec | None
+
+    @property
+    def paths(self) -> tuple[LayerPath, ...]:
+        """How `apply` computes each layer, and why."""
+        return tuple(layer_path(spec) for spec in self.layers)
+
+    def init(
+        self,
+        key: Array,
+        inputs: Any = None,
+        *,
+        lengths: Any = None,
+        target_activity: float = 0.05,
+        dtype: Any = jnp.float32,
+    ) -> NetworkParams:
+        """The first parameters: weights scaled to their fan-in and neuron model.
+
+        With sample `inputs`, also scaled layer by layer until each layer's activity is `target_activity`, on the steps
+        within `lengths`.
+
+        Raises:
+            ValueError: for inputs and lengths that do not fit, and an activity outside of (0, 1).
+        """
+        params = init_params(key, self.num_inputs, self.layers, self.readout, dtype)
+        if inputs is None:
+            return params
+        _check_inputs(inputs, self.num_inputs)
+        if isinstance(target_activity, int | float):  # a traced value cannot be checked
+            good, way_out = 0 < target_activity < 1, "Try 0.05, one spike per neuron in 20 steps"
+            check(good, "network.init", "target_activity", "lie between 0 and 1", target_activity, way_out)
+        batch = inputs.shape[1]
+        lengths = None if lengths is None else check_lengths(lengths, batch)
+        valid = steps_within(inputs, lengths)
+
+        def run_alone(spec: LayerSpec, own: LayerParams, x: Any) -> tuple[Any, Array]:
+            start = spec.neuron.initial_state(own.neuron, batch), _no_spikes(own, batch)
+            full = dataclasses.replace(
+                spec, capacity=None
+            )  # the activity that counts is the one before the cap
+            steps = run_layer(full, own, start, x, None, valid, None)[1]
+            return steps.listed, _activity(steps.counted, lengths)
+
+        return scale_to_activity(params, self.layers, within(inputs, valid), target_activity, run_alone)
+
+    def initial_state(self, params: NetworkParams, batch: int) -> NetworkState:
+        """The state before the first step.
+
+        Raises:
+            ValueError: if `batch` is not an integer of at least 0.
+        """
+        check_integer("network.initial_state", "batch", batch, 0)
+        last = None
+        if self.readout is not None and params.readout is not None:
+            last = self.readout.neuron.initial_state(params.readout.neuron, batch)
+        each = list(zip(self.layers, params.layers, strict=True))
+        return NetworkState(
+            tuple(spec.neuron.initial_state(own.neuron, batch) for spec, own in each),
+            tuple(_no_spikes(own, batch) for own in params.layers),
+            last,
+        )
+
+    def apply(
+        self,
+        params: NetworkParams,
+        state: NetworkState | None,
+        inputs: Any,
+        *,
+        lengths: Any = None,
+        second_threshold: Any = None,
+        record: str | Sequence[str] = (),
+        chunk: int | None = None,
+        implementation: str | None = None,
+    ) -> tuple[NetworkOutput, NetworkState]:
+        """Run the network over all time steps, with the arguments and results of `lif_network`.
+
+        Each run of generalised LIF layers (`neurons.GLIF`) is one call of that op; the steps of other neurons are
+        scanned, layer by layer, with equal results. ``network.paths`` says which layer takes which path, and why.
+
+        Args:
+            params: from `init`.
+            state: from `initial_state` or an earlier call; None starts from 0.
+            inputs: ``[time, batch, inputs]``, an array or `SparseSpikes`.
+            lengths: steps of each sequence.
+            second_threshold: overrides those of the layers; it may be traced.
+            record: what else the `NetworkOutput` shall hold of every layer and step, "spikes" and "membranes";
+                networks that record membranes are scanned.
+            chunk: recompute the forward pass in pieces of so many steps to save memory.
+            implementation: that of every product, list and fused op on the way (neurons by themselves are plain JAX):
+                "cpu" raises where one of them has no kernel, and "composed" scans every layer.
+
+        Raises:
+            ValueError: for inputs, states, thresholds and implementations that do not fit.
+        """
+        _check_inputs(inputs, self.num_inputs)
+        check_choice("network.apply", "implementation", implementation, (*IMPLEMENTATIONS, "composed"))
+        if state is None:
+            state = self.initial_state(params, inputs.shape[1])
+        _check_state(state, inputs.shape[1])
+        second = self._second_thresholds(params, second_threshold)
+        lengths = None if lengths is None else check_lengths(lengths, inputs.shape[1])
+        if chunk is not None:
+            check_integer("network.apply", "chunk", chunk, 1)
+        records = _check_record(record, implementation)
+        call = Call(self.layers, self.readout, params, second, records, implementation)
+        return run(call, inputs, state, lengths, chunk)
+
+    def _second_thresholds(self, params: NetworkParams, override: Any) -> Sequence[Any]:
+        """Those of each layer, of which numbers given here are looked at."""
+        if override is None:
+            given = [spec.second_threshold for spec in self.layers]
+            return second_thresholds(self.layers, params.layers, given)
+        given = one_per_layer("second_threshold", override, len(self.layers))
+        for spec, own, second in zip(self.layers, params.layers, given, strict=True):
+            if spec.capacity is not None and second is not None:
+                threshold = spec.neuron.threshold(own.neuron)
+                warn_unless_below("network.apply", second, spec.neuron, threshold)
+        return second_thresholds(self.layers, params.layers, given)
+
+
+def network(num_inputs: int, layers: Sequence[LayerSpec], readout: ReadoutSpec | LayerSpec) -> Network:
+    """Make a network out of spiking layers and a read-out.
+
+    Args:
+        num_inputs: width of the inputs ``[time, batch, inputs]``, an array or `SparseSpikes`.
+        layers: from `layer`.
+        readout: from `leaky_readout` or `spiking_readout`.
+
+    Raises:
+        ValueError: without layers, and for what is no layer or no read-out.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> import snnjax
+        >>> net = snnjax.network(20, [snnjax.layer(32, capacity=8)], snnjax.leaky_readout(3))
+        >>> params = net.init(jax.random.key(0))
+        >>> output, state = net.apply(params, net.initial_state(params, 2), jnp.ones((5, 2, 20)))
+        >>> output.output.shape, output.activity[0].shape
+        ((5, 2, 3), (2, 32))
+    """
+    check_integer("network", "num_inputs", num_inputs, 0)
+    _check_specs(layers, readout)
+    specs, last = (tuple(layers), readout) if isinstance(readout, ReadoutSpec) else ((*layers, readout), None)
+    check(len(specs) > 0, "network", "layers", "hold at least one layer", "none", "Add a snnjax.layer(...)")
+    return Network(num_inputs, specs, last)
+
+
+def _check_specs(layers: Any, readout: Any) -> None:
+    """Layers and read-out must be made by the functions for them, and stand in their places."""
+    op = "network"
+    good = isinstance(layers, Sequence) and not isinstance(layers, str)
+    check(good, op, "layers", "be a sequence of layers", repr(layers), "Write [snnjax.layer(...)]")
+    for index, spec in enumerate(layers):
+        if isinstance(spec, ReadoutSpec):
+            actual, way_out = "a leaky read-out", "Pass it as the argument `readout`, behind the layers"
+        else:
+            actual, way_out = repr(spec), "Make it with snnjax.layer(...)"
+        check(isinstance(spec, LayerSpec), op, f"layers[{index}]", "be a spiking layer", actual, way_out)
+    way_out = "Make it with snnjax.leaky_readout(...) or snnjax.spiking_readout(...)"
+    good = isinstance(readout, ReadoutSpec) or (isinstance(readout, LayerSpec) and readout.capacity is None)
+    check(good, op, "readout", "be a read-out", repr(readout), way_out)
+
+
+def _activity(spikes: Array, lengths: Array | None) -> Array:
+    """The mean activity of a layer, over the sequences that have steps."""
+    (rates,) = mean_activity([jnp.sum(wide(spikes), axis=0)], spikes.shape[0], lengths)
+    return jnp.mean(rates, where=None if lengths is None else lengths[:, None] > 0)
+
+
+def _no_spikes(own: LayerParams, batch: int) -> Array | None:
+    return None if own.recurrent is None else jnp.zeros((batch, own.weights.shape[1]), own.weights.dtype)
+
+
+def _check_record(record: str | Sequence[str], implementation: str | None) -> tuple[str, ...]:
+    names = (record,) if isinstance(record, str) else tuple(record)
+    for name in names:
+        check_choice("network.apply", "record", name, RECORDS)
+    good = "membranes" not in names or implementation != "cpu"
+    expected = "be None or 'reference' where membranes are recorded"
+    check(good, "network.apply", "implementation", expected, "'cpu'", "Leave it None")
+    return names
+
+
+def _check_inputs(inputs: Any, num_inputs: int) -> None:
+    axes_fit = len(inputs.shape) == 3 and inputs.shape[-1] == num_inputs
+    expected = f"have shape [time, batch, inputs] = [any, any, {num_inputs}]"
+    way_out = "Time comes first; add a missing batch axis with inputs[:, None]"
+    check(axes_fit, "network", "inputs", expected, list(inputs.shape), way_out)
+
+
+def _check_state(state: NetworkState, batch: int) -> None:
+    have = {leaf.shape[0] for leaf in jax.tree.leaves(state) if leaf.ndim}
+    way_out = "Make it with network.initial_state(params, batch)"
+    check(have <= {batch}, "network", "state", f"be of batch {batch}, as the inputs", sorted(have), way_out)
