@@ -1,4 +1,4 @@
-"""The command line: ``snnjax train``, ``snnjax evaluate``, ``snnjax info`` and ``snnjax ipu-model``.
+"""The command line: ``snnjax train``, ``snnjax evaluate`` and ``snnjax info``.
 
 Results go to standard output, one line a fact; what went wrong goes to standard error in one line, with exit code 2.
 """
@@ -12,8 +12,6 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-from snnjax.ipu import command
 
 TASK_NAMES = ("digits", "vowels", "fashion", "nmnist", "shd", "ssc", "dvs-gesture")
 # The exit code of a shell for a program that SIGINT ended.
@@ -54,8 +52,6 @@ def _parser() -> argparse.ArgumentParser:
     info = commands.add_parser("info", help="say what is installed, what it runs on, and what data there are")
     info.add_argument("--checkpoint", type=Path, help="also say what this checkpoint holds")
     info.set_defaults(run=_info)
-    model = commands.add_parser("ipu-model", help="run an op on the IPU Model and say what it would cost")
-    command.add_arguments(model)
     return parser
 
 

@@ -46,7 +46,7 @@ KERNEL_HEADER = re.compile(r'<immintrin\.h>|"kernels/[a-z_]+\.hpp"|"\.\./kernels
 # A room of xla_ext/ipu_model may include what stands in a lower row, or in its own. Tensors, graphs and programs refer
 # to one another, as they do in Poplar.
 MODEL_LAYERS = (
-    ("harness", "calibration"),
+    ("calibration",),
     ("poplibs",),
     ("engine",),
     ("device",),

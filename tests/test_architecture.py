@@ -220,7 +220,7 @@ def test_rule_finds(rule, path, source):
             "#include <popops/Reduce.hpp>\n#include <vector>",
         ),
         (rules.upward_includes, "xla_ext/ipu_model/engine/run.cpp", '#include "graph/graph_data.hpp"'),
-        (rules.upward_includes, "xla_ext/ipu_model/harness/model.cpp", '#include "builders/loop.hpp"'),
+        (rules.upward_includes, "xla_ext/ipu_model/calibration/report.cpp", '#include "builders/loop.hpp"'),
         (rules.heavy_imports, "snnjax/train.py", "def fit():\n    import optax"),
         (
             rules.more_than_an_index,

@@ -6,7 +6,7 @@ from typing import Any
 
 _DTYPES = ("float32", "float16")
 # Ids of lists are 16 bits on the tiles, and the last of them marks an unused slot.
-_MAX_WIDTH = 65_535
+_MAX_WIDTH = 65_534
 
 
 def obstacle(target: str, shapes: Any, static: Any) -> str | None:

@@ -1,21 +1,18 @@
-"""What the plugin in the library of the IPU Model calls in Python, and its profiles.
+"""What the plugin in the library of the IPU Model calls in Python.
 
 `snnjax_jax_plugin` hands the calls over: every error becomes one of the codes of ``absl::StatusCode`` and a message.
 """
 
 import ctypes
-import functools
 import math
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from snnjax.ipu import _model_library, lowering
+from snnjax.ipu import lowering
 from snnjax.ipu._model_library import DONE, INTERNAL, INVALID_ARGUMENT, UNIMPLEMENTED
 from snnjax.ipu.lowering._types import numbered
-
-_Give = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 def lower(program: bytes, options: bytes) -> tuple[int, bytes]:
@@ -50,27 +47,3 @@ def _described(error: BaseException) -> tuple[int, bytes]:
     if isinstance(error, ValueError):
         return INVALID_ARGUMENT, str(error).encode()
     return INTERNAL, f"compile: the lowering failed with {type(error).__name__}: {error}".encode()
-
-
-@functools.cache
-def _library() -> Any:
-    """The library, which a client has been made of; raises RuntimeError with one sentence where there is none."""
-    loaded = _model_library.load()
-    if isinstance(loaded, str):
-        raise RuntimeError(loaded)
-    text = (ctypes.c_char_p, ctypes.c_size_t)
-    loaded.snnjax_ipu_profile.argtypes = (*text, ctypes.c_int32, ctypes.c_void_p, _Give)
-    return loaded
-
-
-def profile_of(fingerprint: str, *, reset: bool) -> str:
-    """What all runs of a loaded program have cost since it was last reset, as JSON; waits for those under way.
-
-    Raises ValueError where no program has that fingerprint, and in a callback of a run, which it would wait for.
-    """
-    given: list[bytes] = []
-    give = _Give(lambda _, text, size: given.append(ctypes.string_at(text, size)))
-    name = fingerprint.encode()
-    code = _library().snnjax_ipu_profile(name, len(name), reset, None, give)
-    _model_library.check(code, given[0].decode())
-    return given[0].decode()

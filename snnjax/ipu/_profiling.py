@@ -5,7 +5,8 @@ from typing import Any
 
 import jax
 
-from snnjax.ipu._arrays import refuse
+from snnjax._check import fail
+from snnjax.ipu import _model_library
 from snnjax.ipu._profile import Profile
 from snnjax.ipu._registration import PLATFORM
 
@@ -63,16 +64,14 @@ def read_profile(compiled: Any, *, reset: bool = False) -> Profile:
         >>> read_profile(double, reset=True).cycles > 0, read_profile(double).cycles
         (True, 0)
     """
-    from snnjax.ipu import _plugin  # not before JAX has set up its devices
-
     executable = compiled.runtime_executable()
     platform = executable.local_devices()[0].platform
     if platform != PLATFORM:
         way_out = 'Place its arguments on jax.devices("ipu")'
-        refuse("read_profile", "compiled", "be a program for the IPU", f"one for {platform}", way_out)
+        fail("read_profile", "compiled", "be a program for the IPU", f"one for {platform}", way_out)
     fingerprint = executable.fingerprint
     name = fingerprint.decode() if isinstance(fingerprint, bytes) else fingerprint
-    return Profile(_plugin.profile_of(name, reset=reset))
+    return Profile(_model_library.profile_of(name, reset=reset))
 
 
 def _on_ipu(leaf: Any) -> Any:

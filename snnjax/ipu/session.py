@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from snnjax._check import fail
 from snnjax.ipu import _training
-from snnjax.ipu._arrays import refuse
 from snnjax.ipu._profiling import read_profile
 from snnjax.ipu._registration import PLATFORM
 from snnjax.ipu._training import REPLICAS, Loss, OptimiserState
@@ -57,20 +57,20 @@ class Session:
     def __post_init__(self) -> None:
         for name in ("num_ipus", "gradient_accumulation"):
             if getattr(self, name) < 1:
-                refuse("Session", name, "be at least 1", getattr(self, name), "Pass a larger number")
+                fail("Session", name, "be at least 1", getattr(self, name), "Pass a larger number")
         if self.precision not in _training.PRECISIONS:
             choices = f"be one of {', '.join(_training.PRECISIONS)}"
-            refuse("Session", "precision", choices, repr(self.precision), "Choose one of these")
+            fail("Session", "precision", choices, repr(self.precision), "Choose one of these")
         if not 0 < self.memory_proportion <= 1:
             expected = "lie above 0 and be at most 1"
-            refuse("Session", "memory_proportion", expected, self.memory_proportion, "Pass 1.0 for all of it")
+            fail("Session", "memory_proportion", expected, self.memory_proportion, "Pass 1.0 for all of it")
 
     def initialize(self) -> "Session":
         """Take the IPUs, and become what `get_session` gives."""
         devices = tuple(jax.devices(self.platform))
         if len(devices) < self.num_ipus:
             way_out = "Set SNNJAX_IPU_DEVICES before JAX starts"
-            refuse("Session", "num_ipus", f"be at most {len(devices)}", self.num_ipus, way_out)
+            fail("Session", "num_ipus", f"be at most {len(devices)}", self.num_ipus, way_out)
         self._devices = devices[: self.num_ipus]
         _open.append(self)
         return self
@@ -111,7 +111,7 @@ class Session:
         """Run what `compile` returned."""
         self._check_open("execute")
         if self.compile_only:
-            refuse("Session.execute", "compile_only", "be False to run", True, "Open a session without it")
+            fail("Session.execute", "compile_only", "be False to run", True, "Open a session without it")
         return compiled(*jax.tree.map(self._placed, args))
 
     def optimize(
@@ -196,7 +196,7 @@ class Session:
     def _check_open(self, method: str) -> None:
         if self not in _open:
             way_out = "Use it as a context manager"
-            refuse(f"Session.{method}", "session", "be initialized", "one that is not", way_out)
+            fail(f"Session.{method}", "session", "be initialized", "one that is not", way_out)
 
     def _sharding(self, spec: PartitionSpec) -> Any:
         if self.num_ipus == 1:
@@ -251,5 +251,5 @@ def get_session() -> Session:
         2
     """
     if not _open:
-        refuse("get_session", "session", "be open", "none", "Call it inside `with Session(...)`")
+        fail("get_session", "session", "be open", "none", "Call it inside `with Session(...)`")
     return _open[-1]

@@ -1,4 +1,4 @@
-"""Arrays for the ops on the model: dyadic ones, whose sums are exact in any order, so that spikes must agree.
+"""Arrays by name for the own ops on the device: dyadic ones, whose sums are exact in any order.
 
 Weights and membranes are multiples of 1/16, decays and gains powers of 1/2: halves hold them too.
 """
@@ -40,7 +40,7 @@ def spike_matmul(rng: np.random.Generator, rows: int = 7, outputs: int = 11) -> 
         "ids": events(rng, rows),
         "values": dyadic(rng, -8, 8, rows, SLOTS),
         "weights": dyadic(rng, -16, 16, INPUTS, outputs),
-        "g": dyadic(rng, -16, 16, rows, outputs),
+        "g_out": dyadic(rng, -16, 16, rows, outputs),
     }
 
 
@@ -52,7 +52,7 @@ def select_spikes(rng: np.random.Generator, rows: int = 7, neurons: int = 29, ca
         "v": v,
         "threshold": dyadic(rng, 16, 24, neurons),
         "second_threshold": dyadic(rng, 8, 16, neurons),
-        "g": dyadic(rng, -16, 16, rows, capacity),
+        "g_values": dyadic(rng, -16, 16, rows, capacity),
     }
 
 
@@ -77,7 +77,10 @@ def lif_network(
     steps: int = STEPS,
     batch: int = BATCH,
 ) -> Arrays:
-    """All that the harness has a name for, cotangents of all results included; the layers `recurrent` are so."""
+    """Arrays of layer 0, 1, ... have its number behind their name, those of the read-out begin with ``readout_``.
+
+    Cotangents of all results are included; the layers `recurrent` are so.
+    """
     arrays = _inputs(rng, steps, batch, dense=dense, values=values, any_values=any_values)
     if lengths:
         arrays["lengths"] = rng.integers(0, steps + 1, batch).astype(np.int32)
@@ -86,7 +89,7 @@ def lif_network(
         arrays |= _layer(rng, "", str(layer), inputs_of[layer], neurons, batch)
         arrays[f"threshold{layer}"] = dyadic(rng, 12, 20, neurons)
         arrays[f"second_threshold{layer}"] = dyadic(rng, 4, 12, neurons)
-        arrays[f"g_counts{layer}"] = dyadic(rng, -4, 4, batch, neurons)
+        arrays[f"g_activity{layer}"] = dyadic(rng, -4, 4, batch, neurons)
         arrays[f"g_last_v{layer}"] = dyadic(rng, -16, 16, batch, neurons)
         if layer not in recurrent:
             continue
@@ -130,16 +133,14 @@ def _layer(
     return {f"{prefix}{part}{suffix}": array for part, array in arrays.items()}
 
 
-def without_membranes(arrays: Arrays) -> Arrays:
-    """Without the membranes before the first step."""
-    return {name: a for name, a in arrays.items() if not re.fullmatch(r"(readout_)?v\d*", name)}
+def without_cotangents(arrays: Arrays) -> Arrays:
+    """For a forward pass alone."""
+    return {name: a for name, a in arrays.items() if not name.startswith("g_")}
 
 
-def training_step(rng: np.random.Generator, **options: Any) -> Arrays:
-    """A network with a read-out that starts from membranes of 0, and labels."""
-    arrays = lif_network(rng, **options)
-    arrays = {name: a for name, a in arrays.items() if not name.startswith("g_")}
-    membranes = arrays.keys() - without_membranes(arrays).keys()
-    arrays |= {name: np.zeros_like(arrays[name]) for name in membranes}
-    batch = arrays["inputs" if "inputs" in arrays else "ids"].shape[1]
-    return {**arrays, "labels": rng.integers(0, OUTPUTS, batch).astype(np.int32)}
+def with_half_weights(arrays: Arrays) -> Arrays:
+    """A network of float16: what lies on the border is, membranes and constants stay float32."""
+    halves = re.compile(
+        r"(g_)?(readout_)?(weights|recurrent|values|inputs|spikes|output|bias|last_spikes)\d*"
+    )
+    return {name: a.astype(np.float16) if halves.fullmatch(name) else a for name, a in arrays.items()}

@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 from hypothesis import given
 
-from snnjax.ipu import Phases, run_on_model
+from snnjax.ipu import Phases, read_profile
 from snnjax.ipu._report.units import percent, quantity, size
 from snnjax.ipu._steps import parse
-from snnjax.ipu.examples import Sizes, random_example
-from tests.ipu import profiles
+from tests.ipu import cases, profiles
+from tests.ipu.by_name import OnIpu
 
-OPS = ("spike_matmul", "select_spikes", "lif_step", "lif_network", "training_step")
-SMALL = Sizes(steps=3, batch=2, inputs=12, slots=4, neurons=(6, 5), outputs=3, capacity=3)
+OPS = {"spike_matmul": {}, "select_spikes": {"capacity": 8}, "lif_step": {}, "lif_network": {"capacity": 3}}
 
 
 def test_time_by_phase() -> None:
@@ -183,13 +183,15 @@ def test_figures_say_that_nothing_was_measured(empty: bool, tmp_path: Path) -> N
         assert "not measured on hardware" in figure.get_supxlabel()
 
 
-@pytest.mark.usefixtures("model")
+@pytest.mark.usefixtures("ipus")
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("num_tiles, num_ipus", [(1, 1), (7, 2)])
 def test_cycles_of_real_programs_add_up(op: str, num_tiles: int, num_ipus: int) -> None:
     """Every cycle of each phase belongs to one operation, and each line's share is that of its operations."""
-    arrays, attributes = random_example(op, SMALL)
-    _, profile = run_on_model(op, arrays, num_tiles=num_tiles, num_ipus=num_ipus, **attributes)
+    on_ipu = OnIpu(op, getattr(cases, op)(np.random.default_rng(1)), **OPS[op])
+    compiled = on_ipu.compile(num_tiles, num_ipus)
+    on_ipu.run(compiled)
+    profile = read_profile(compiled)
     sums = [sum(column) for column in zip(*(each.phases for each in profile.operations), strict=True)]
     assert tuple(sums) == profile.phases
     assert all(cycles >= 0 for each in profile.operations for cycles in each.phases)

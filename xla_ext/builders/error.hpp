@@ -1,4 +1,4 @@
-// What goes wrong, and of which kind. Builders, executor, plugin and harness throw nothing else; the code decides what
+// What goes wrong, and of which kind. Builders, executor and plugin throw nothing else; the code decides what
 // Python raises.
 #pragma once
 

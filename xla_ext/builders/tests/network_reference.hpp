@@ -175,8 +175,8 @@ inline Row currentGradient(const Network& network, const Ran& ran, std::size_t l
 }
 
 struct Gradients {
-  std::vector<Row> weights, recurrent;  // of each layer
-  Row inputs;                           // dense, [num_steps, batch, num_inputs]
+  std::vector<Row> weights, recurrent, bias;  // of each layer
+  Row inputs;                                 // dense, [num_steps, batch, num_inputs]
 };
 
 // x^T g, summed over rows, into `sum` [inputs, neurons].
@@ -192,16 +192,19 @@ inline Gradients runBackward(const Network& network, const Ran& ran, Row g) {
   Gradients gradients;
   gradients.weights.resize(network.count());
   gradients.recurrent.resize(network.count());
+  gradients.bias.resize(network.count());
   for (std::size_t l = network.count(); l-- > 0;) {
     const std::size_t neurons = network.neurons(l), inputs = network.inputs(l);
     const Row g_current = currentGradient(network, ran, l, g);
     gradients.weights[l].assign(inputs * neurons, 0.0F);
     gradients.recurrent[l].assign(network.recurrent[l].size(), 0.0F);
+    gradients.bias[l].assign(neurons, 0.0F);
     Row g_below(rows * inputs, 0.0F);
     for (std::size_t row = 0; row < rows; ++row) {
       const float* const g_row = &g_current[row * neurons];
       addOuter(inputsOf(network, ran, l, row), g_row, neurons, gradients.weights[l]);
       addOuter(ownSpikes(network, ran, l, row), g_row, neurons, gradients.recurrent[l]);
+      addOuter(Row{1.0F}, g_row, neurons, gradients.bias[l]);
       for (std::size_t i = 0; i < inputs; ++i) {
         for (std::size_t j = 0; j < neurons; ++j) {
           g_below[row * inputs + i] += network.weights[l][i * neurons + j] * g_row[j];

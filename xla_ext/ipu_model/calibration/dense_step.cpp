@@ -184,8 +184,8 @@ SparseAndDense compareWithDense(const Cell& cell, const std::string& codelets) {
   engine.load(device);
   engine.run();
   constexpr unsigned kFew = 10, kMore = 20;
-  const PhaseCycles more = runTrainingStep(cell, kMore, codelets).cycles;
-  const PhaseCycles fewer = runTrainingStep(cell, kFew, codelets).cycles;
+  const PhaseCycles more = runTrainingStep(cell, kMore, codelets).profile.cycles;
+  const PhaseCycles fewer = runTrainingStep(cell, kFew, codelets).profile.cycles;
   return {difference(more, fewer, kMore - kFew), profileOf(engine).cycles};
 }
 

@@ -87,8 +87,9 @@ class Training {
     const Clock::time_point ready = Clock::now();
     engine.run(1);
     const Clock::time_point done = Clock::now();
-    check(engine);
-    return {profileOf(engine).cycles, seconds(ready - begin_), seconds(done - ready)};
+    StepRun step{profileOf(engine), seconds(ready - begin_), seconds(done - ready)};
+    check(step.profile);
+    return step;
   }
 
  private:
@@ -133,8 +134,7 @@ class Training {
     engine.connectStream(snnjax::builders::kLossStream, loss_.data());
   }
 
-  static void check(const poplar::Engine& engine) {
-    const Profile profile = profileOf(engine);
+  static void check(const Profile& profile) {
     if (profile.unknown_codelets.empty()) return;
     throw std::runtime_error("training_steps: the cost of " + profile.unknown_codelets.front() + " is not known");
   }
@@ -153,6 +153,7 @@ class Training {
 }  // namespace
 
 double StepRun::milliseconds(const Chip& chip) const {
+  const PhaseCycles& cycles = profile.cycles;
   const double host = seconds(chipNamed(kChip), cycles.host);
   return 1e3 * (seconds(chip, cycles.total() - cycles.host) + host);
 }

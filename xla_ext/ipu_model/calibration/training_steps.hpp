@@ -10,7 +10,7 @@ namespace ipu_model::calibration {
 
 // One training step of so many time steps, run on the model. Cycles do not depend on the clock.
 struct StepRun {
-  PhaseCycles cycles;
+  Profile profile;
   double build_seconds = 0;  // of this machine: graph, engine, first writes
   double run_seconds = 0;    // of this machine: the step itself
 
