@@ -10,6 +10,8 @@
 namespace network_test {
 namespace {
 
+using snnjax::Pooling;
+
 constexpr float kRate = 0.01F;
 constexpr unsigned kUpdates = 3;
 
@@ -36,14 +38,14 @@ CrossEntropy crossEntropy(const Network& network, const Row& outputs, const std:
   for (std::size_t b = 0; b < batch; ++b) {
     const std::size_t steps = network.lengths[b];
     const auto at = [&](std::size_t t, std::size_t c) { return (t * batch + b) * classes + c; };
-    std::vector<double> logits(classes, pooling == Pooling::Max ? -INFINITY : 0.0);
+    std::vector<double> logits(classes, pooling == Pooling::MaxOverTime ? -INFINITY : 0.0);
     for (std::size_t t = 0; t < steps; ++t) {
       for (std::size_t c = 0; c < classes; ++c) {
         const double output = outputs[at(t, c)];
-        logits[c] = pooling == Pooling::Max ? std::max(logits[c], output) : logits[c] + output;
+        logits[c] = pooling == Pooling::MaxOverTime ? std::max(logits[c], output) : logits[c] + output;
       }
     }
-    const double divisor = pooling == Pooling::Mean ? static_cast<double>(steps) : 1.0;
+    const double divisor = pooling == Pooling::MeanOverTime ? static_cast<double>(steps) : 1.0;
     double total = 0;
     for (double& logit : logits) total += std::exp(logit /= divisor);
     result.loss += (std::log(total) - logits[labels[b]]) / static_cast<double>(batch);
@@ -51,9 +53,10 @@ CrossEntropy crossEntropy(const Network& network, const Row& outputs, const std:
       const double share = (std::exp(logits[c]) / total - (c == labels[b] ? 1 : 0)) / static_cast<double>(batch);
       std::vector<std::size_t> at_maximum;
       for (std::size_t t = 0; t < steps; ++t) {
-        if (pooling != Pooling::Max || outputs[at(t, c)] == static_cast<float>(logits[c])) at_maximum.push_back(t);
+        if (pooling != Pooling::MaxOverTime || outputs[at(t, c)] == static_cast<float>(logits[c]))
+          at_maximum.push_back(t);
       }
-      const double ties = pooling == Pooling::Max ? static_cast<double>(at_maximum.size()) : divisor;
+      const double ties = pooling == Pooling::MaxOverTime ? static_cast<double>(at_maximum.size()) : divisor;
       for (const std::size_t t : at_maximum) result.g[at(t, c)] = static_cast<float>(share / ties);
     }
   }
@@ -281,24 +284,24 @@ void checkTraining(const NetworkOptions& options, Pooling pooling, unsigned tile
 }
 
 void testPoolings() {
-  for (const unsigned tiles : {1U, 7U, 64U}) checkTraining(smallNetwork(), Pooling::Mean, tiles);
-  checkTraining(smallNetwork(), Pooling::Mean, 5, 2);
-  checkTraining(smallNetwork(), Pooling::Max, 7);
+  for (const unsigned tiles : {1U, 7U, 64U}) checkTraining(smallNetwork(), Pooling::MeanOverTime, tiles);
+  checkTraining(smallNetwork(), Pooling::MeanOverTime, 5, 2);
+  checkTraining(smallNetwork(), Pooling::MaxOverTime, 7);
   NetworkOptions options = smallNetwork();
   options.layers = {{13, {}}, {9, {}}};
   options.reset = Reset::Zero;
-  checkTraining(options, Pooling::Sum, 7);
+  checkTraining(options, Pooling::SumOverTime, 7);
 }
 
 void testInputsAndRecurrence() {
   NetworkOptions options = smallNetwork();
   options.inputs = Inputs::Events;
   options.layers.front().recurrent = true;
-  checkTraining(options, Pooling::Mean, 7);
+  checkTraining(options, Pooling::MeanOverTime, 7);
   options = smallNetwork();
   options.inputs = Inputs::Dense;
   options.layers = {{8, 4}};
-  checkTraining(options, Pooling::Mean, 7);
+  checkTraining(options, Pooling::MeanOverTime, 7);
 }
 
 // Weights round to 11 bits in the update; losses, gradients, moments and membranes stay float.
@@ -307,8 +310,8 @@ void testHalvesRoundOnce() {
   const std::vector<unsigned> labels = labelsOf(network.options);
   Network halves = network;
   halves.options.half_weights = true;
-  const Trained expected = TrainingOnTiles(network, labels, Pooling::Mean, 7).run(1);
-  const Trained actual = TrainingOnTiles(halves, labels, Pooling::Mean, 7).run(1);
+  const Trained expected = TrainingOnTiles(network, labels, Pooling::MeanOverTime, 7).run(1);
+  const Trained actual = TrainingOnTiles(halves, labels, Pooling::MeanOverTime, 7).run(1);
   CHECK_EQUAL(actual.losses.front(), expected.losses.front());
   for (std::size_t l = 0; l < network.count(); ++l) {
     checkNear(actual.parameters.weights[l], expected.parameters.weights[l], 0x1p-10F);
@@ -320,7 +323,7 @@ void testThreadsOfTheHostChangeNoBit() {
   NetworkOptions options = smallNetwork();
   options.layers.front().recurrent = true;
   const Network network = randomNetwork(options, 6);
-  TrainingOnTiles training(network, labelsOf(options), Pooling::Mean, 64);
+  TrainingOnTiles training(network, labelsOf(options), Pooling::MeanOverTime, 64);
   const Trained expected = training.run(2, "1");
   const std::string profile = training.profile;
   for (const char* threads : {"2", "5"}) {
