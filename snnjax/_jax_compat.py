@@ -1,8 +1,71 @@
-"""The one module that uses parts of JAX without a promise: a new version of JAX is adapted to here."""
+"""The one module that uses parts of JAX without a promise: a new version of JAX is adapted to here.
 
+What makes the platform ``ipu`` known stands in `snnjax_jax_plugin`, for which nothing of snnjax is imported.
+``tests/ipu/device/test_jax_private.py`` holds that all of it is there.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jax._src import effects
 from jax._src.core import ShapedArray as ShapedArray  # results of a primitive carry their axes of shard_map
+from jax._src.interpreters import mlir as _mlir
 from jax._src.util import cache as cache  # keyed by what jax traces under, too (x64 for instance)
 from jax.core import Tracer as Tracer
 from jax.extend.core import Primitive as Primitive
+from jax.extend.mlir import ir as ir
+from jax.extend.mlir.dialects import sdy as sdy
+from jax.extend.mlir.dialects import stablehlo as stablehlo
 from jax.interpreters import batching as batching
 from jax.interpreters import mlir as mlir
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
+from jaxlib import xla_client
+
+
+def make_ir_context() -> Any:
+    """A context of MLIR that knows all dialects of JAX."""
+    return _mlir.make_ir_context()
+
+
+def compile_options(serialised: bytes) -> Any:
+    """An ``xla.CompileOptionsProto``, read."""
+    return xla_client.CompileOptions.ParseFromString(serialised)
+
+
+def is_ordered(effect: Any) -> bool:
+    """Whether what has this effect happens in the order of the program, over several programs."""
+    return effect is not None and effects.ordered_effects.contains(effect)
+
+
+def lower_function(function: Callable[..., Any], context: Any) -> Any:
+    """A function of no arguments in the words of `jax.numpy`, as the results of a rule."""
+    return _mlir.lower_fun(function, multiple_results=True)(context)
+
+
+def device_ids(compile_options: Any) -> list[int]:
+    """The devices of a program, by partition; empty where the options do not say."""
+    assignment = compile_options.device_assignment
+    if assignment is None:
+        return []
+    # ``DeviceAssignment{replica_count=1, computation_count=2, Computation0{0} Computation1{1}}``
+    return [int(device) for device in re.findall(r"Computation\d+\{(\d+)\}", repr(assignment))]
+
+
+def op_sharding(
+    mesh: Sequence[tuple[str, int]],
+    axes: Sequence[tuple[str, ...]],
+    rank: int,
+    unreduced: frozenset[str] = frozenset(),
+) -> bytes:
+    """An ``xla.OpSharding``: the axes of the mesh over which each dimension is spread; of no mesh, everywhere.
+
+    Over `unreduced` axes the sum is still to be taken.
+    """
+    if not mesh:
+        return xla_client.HloSharding.replicate().to_proto().SerializeToString()
+    names, sizes = zip(*mesh, strict=True)
+    abstract = AbstractMesh(sizes, names, axis_types=(AxisType.Explicit,) * len(names))
+    spec = PartitionSpec(*(each or None for each in axes), unreduced=unreduced)
+    sharding = NamedSharding(abstract, spec)
+    return sharding._to_xla_hlo_sharding(rank).to_proto().SerializeToString()

@@ -34,7 +34,7 @@ TOP_LEVEL = {
 HEAVY = {"optax", "chex", "matplotlib", "h5py", "tqdm"}
 # Parts of JAX that change without notice, and the only layers that may know them.
 PRIVATE = ("jax._src", "jaxlib", "jax.core", "jax.interpreters", "jax.extend")
-KNOWS_PRIVATE = {"_jax_compat", "ipu"}
+KNOWS_PRIVATE = {"_jax_compat"}
 # The headers that any file of xla_ext/cpu may include: the standard library, those beside it, and the one that
 # it shares with the codelets.
 COMMON_HEADER = re.compile(r'<[a-z_]+>|"[a-z_]+\.hpp"|"\.\./\.\./poplar_kernels/conventions\.hpp"')

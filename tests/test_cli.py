@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from snnjax import cli, train
-from snnjax.ipu import _model_library
+from snnjax.ipu.device import library
 
 TINY = ("--task", "digits", "--hidden", "12", "--samples", "60", "--batch-size", "16", "--epochs", "2")
 
@@ -78,7 +78,7 @@ def test_checkpoint_of_a_newer_version_is_one_line(run_folder, tmp_path, capsys)
     )
 
 
-@pytest.mark.skipif(_model_library.missing() is not None, reason=str(_model_library.missing()))
+@pytest.mark.skipif(library.missing() is not None, reason=str(library.missing()))
 def test_train_on_the_ipu_learns_the_same_and_tells_what_a_step_costs(tmp_path, capsys) -> None:
     tiny = ("--task", "vowels", "--hidden", "12", "--samples", "40", "--batch-size", "8", "--epochs", "1")
     lines = {}

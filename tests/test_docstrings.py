@@ -6,7 +6,7 @@ import importlib
 
 import pytest
 
-from snnjax.ipu import _model_library
+from snnjax.ipu.device import library
 from tests.architecture import ROOT, module_of, public_names, python_files
 
 # What users import from; of a package, the functions that its index names, of a module, those without underscore.
@@ -90,7 +90,7 @@ EXAMPLES = [
 
 @pytest.mark.parametrize("module, text", EXAMPLES)
 def test_example_runs(module, text, tmp_path, monkeypatch):
-    if module.startswith("snnjax.ipu") and (sentence := _model_library.missing()):
+    if module.startswith("snnjax.ipu") and (sentence := library.missing()):
         pytest.skip(sentence)
     monkeypatch.chdir(tmp_path)
     count, report = run_examples(text, module, vars(importlib.import_module(module)))

@@ -7,7 +7,7 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-from snnjax.ipu import _model_library
+from snnjax.ipu.device import library
 from tests.architecture import ROOT
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -53,7 +53,7 @@ def test_the_notebooks_are_there():
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs(path, tmp_path):
-    if "ipu" in path.read_text() and (sentence := _model_library.missing()):
+    if "ipu" in path.read_text() and (sentence := library.missing()):
         pytest.skip(sentence)
     execute(nbformat.read(path, as_version=4), tmp_path)
 

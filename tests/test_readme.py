@@ -59,7 +59,9 @@ def test_python_runs(readme, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code = blocks(readme, "python")
     assert code
-    if _library.is_not_built():  # without a compiler; tests/ipu/test_library.py holds that there is a reason
+    if (
+        _library.is_not_built()
+    ):  # without a compiler; tests/ipu/device/test_library.py holds that there is a reason
         code = [block for block in code if "snnjax.ipu" not in block]
     namespace = {"__name__": "readme"}
     # As a reader runs it: optax mixes dtypes, which the strict rules of the other tests forbid.

@@ -12,9 +12,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from snnjax._check import fail
 from snnjax.ipu import _training
-from snnjax.ipu._profiling import read_profile
-from snnjax.ipu._registration import PLATFORM
 from snnjax.ipu._training import REPLICAS, Loss, OptimiserState
+from snnjax.ipu.device import PLATFORM
+from snnjax.ipu.profiles.measure import read_profile
 
 # Those that are open, the innermost last.
 _open: list["Session"] = []

@@ -4,13 +4,13 @@ import jax
 import pytest
 import snnjax_jax_plugin
 
-from snnjax.ipu import _model_library, _registration
+from snnjax.ipu.device import PLATFORM, library
 
 
 @pytest.fixture
 def model() -> None:
-    """Skips where the library is missing; tests/ipu/test_library.py holds that there is a reason."""
-    if sentence := _model_library.missing():
+    """Skips where the library is missing; tests/ipu/device/test_library.py holds that there is a reason."""
+    if sentence := library.missing():
         pytest.skip(sentence)
 
 
@@ -18,7 +18,7 @@ def model() -> None:
 def ipus(model: None) -> list[jax.Device]:
     """The IPUs that tests/conftest.py set up: small, and alike."""
     try:
-        return jax.devices(_registration.PLATFORM)
+        return jax.devices(PLATFORM)
     except RuntimeError:
         snnjax_jax_plugin.make_client()  # fails with the reason
         raise

@@ -1,16 +1,15 @@
 """From StableHLO to the plan of the executor (``xla_ext/executor/README.md``), in one process with JAX.
 
-`_module` reads the program; `_walk` goes through it and inlines calls; each operation is written down by its rule
-(`_elementwise`, `_structure`, `_reductions`, `_products`, `_indexing`, `_sorting`, `_control`, `_calls`,
-`_collectives`, `_sharding`) through the `_builder`, which knows constants (`_folding`), equal instructions, and what
-loops do not change. Then `_cleanup` takes out what nothing needs, `_fusion` puts elementwise chains together, and
-`_slots` writes them.
+`module` reads the program; `walk` goes through it and inlines calls; each operation is written down by its rule in
+`rules` through the `builder`, which knows constants (`folding`), equal instructions, and what loops do not change.
+Then the `passes` take out what nothing needs (`cleanup`), put elementwise chains together (`fusion`) and write them
+(`slots`).
 """
 
-from snnjax.ipu.lowering._callbacks import call_back as call_back
-from snnjax.ipu.lowering._errors import Unsupported as Unsupported
-from snnjax.ipu.lowering._module import lower as lower
-from snnjax.ipu.lowering._rules import lower_counters as lower_counters
-from snnjax.ipu.lowering._rules import lower_debug as lower_debug
-from snnjax.ipu.lowering._rules import lower_threefry as lower_threefry
-from snnjax.ipu.lowering._rules import lower_unknown as lower_unknown
+from snnjax.ipu.lowering.errors import Unsupported as Unsupported
+from snnjax.ipu.lowering.module import lower as lower
+from snnjax.ipu.lowering.rules.callbacks import call_back as call_back
+from snnjax.ipu.lowering.rules.primitives import lower_counters as lower_counters
+from snnjax.ipu.lowering.rules.primitives import lower_debug as lower_debug
+from snnjax.ipu.lowering.rules.primitives import lower_threefry as lower_threefry
+from snnjax.ipu.lowering.rules.primitives import lower_unknown as lower_unknown

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from snnjax.ipu.lowering import lower
-from snnjax.ipu.lowering._plan import Plan
+from snnjax.ipu.lowering.plan import Plan
 from tests.ipu.lowering.artifacts import artifact, options
 from tests.ipu.lowering.interpreter import Interpreter
 from tests.ipu.lowering.own_calls import CALLS

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from snnjax.ipu.lowering._plan import Block, Instruction, Plan
-from snnjax.ipu.lowering._types import numpy_dtype
+from snnjax.ipu.lowering.plan import Block, Instruction, Plan
+from snnjax.ipu.lowering.types import numpy_dtype
 from tests.ipu.lowering import registers
 from tests.ipu.lowering.indexing import dynamic_slice, dynamic_update_slice, gather, scatter
 

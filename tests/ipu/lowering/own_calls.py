@@ -12,7 +12,7 @@ import numpy as np
 
 from snnjax import Surrogate, _targets, lif_step
 from snnjax._types import RESET_TIMES, RESETS, SURROGATES
-from snnjax.ipu.lowering._types import numpy_dtype
+from snnjax.ipu.lowering.types import numpy_dtype
 
 
 def attribute(text: str) -> tuple[str, Any]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from snnjax.ipu.lowering._plan import MAGIC, Block, Instruction, Plan
-from snnjax.ipu.lowering._types import _NAMES, ArrayType, numpy_dtype
+from snnjax.ipu.lowering.plan import MAGIC, Block, Instruction, Plan
+from snnjax.ipu.lowering.types import _NAMES, ArrayType, numpy_dtype
 
 
 class _Reader:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax import lax
 
-from snnjax.ipu.lowering._builder import MAX_CONSTANT
+from snnjax.ipu.lowering.builder import MAX_CONSTANT
 from tests.ipu.lowering.arrays import DTYPES, FLOATS, INTEGERS, SIGNED, edges, numbers, pairs, seeds, shapes
 from tests.ipu.lowering.checks import check, equal, interpreted
 

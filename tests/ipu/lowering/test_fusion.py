@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snnjax.ipu.lowering._fusion import MAX_ARRAYS, MAX_SLOTS
+from snnjax.ipu.lowering.passes.fusion import MAX_ARRAYS, MAX_SLOTS
 from tests.ipu.lowering.arrays import edges, numbers
 from tests.ipu.lowering.checks import check, plan_of
 

@@ -10,7 +10,8 @@ import pytest
 from jax import lax
 
 from snnjax.ipu import lowering
-from snnjax.ipu.lowering import _callbacks, lower
+from snnjax.ipu.lowering import lower
+from snnjax.ipu.lowering.rules import callbacks
 from tests.ipu.lowering.arrays import numbers
 from tests.ipu.lowering.artifacts import artifact, options
 from tests.ipu.lowering.checks import plan_of
@@ -120,7 +121,7 @@ def test_unknown_callback_is_an_error():
 
 
 def test_callbacks_are_let_go():
-    for _ in range(2 * _callbacks._KEPT):
-        _callbacks.Callback(print)
+    for _ in range(2 * callbacks._KEPT):
+        callbacks.Callback(print)
     gc.collect()
-    assert len(_callbacks._CALLBACKS) <= _callbacks._KEPT + 50
+    assert len(callbacks._CALLBACKS) <= callbacks._KEPT + 50

@@ -29,9 +29,9 @@ def initialize() -> None:
 
 def snnjax_obstacle() -> Any:
     """What the codelets cannot take of the ops of snnjax, which asks when it first lowers one for the platform."""
-    from snnjax.ipu import _own_ops
+    from snnjax.ipu.device import own_ops
 
-    return _own_ops.obstacle
+    return own_ops.obstacle
 
 
 def make_client() -> Any:

@@ -1,7 +1,7 @@
-"""The parts of JAX without a promise that make a platform known; `snnjax.ipu._jax_private` has the others.
+"""The parts of JAX without a promise that make a platform known; `snnjax._jax_compat` has the others.
 
 All are modules that ``import jax`` has loaded: `jax.extend`, which is public, would take as long as the rest of this
-package together. ``tests/ipu/test_jax_private.py`` holds that they are there.
+package together. ``tests/ipu/device/test_jax_private.py`` holds that they are there.
 """
 
 from collections.abc import Callable, Mapping

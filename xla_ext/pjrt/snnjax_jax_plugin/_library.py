@@ -1,7 +1,7 @@
 """The library of the IPU Model, in which the plugin is: where it is, what its clients are told, and whom it calls.
 
-The functions are those of ``xla_ext/pjrt/{compile,host_callback,client}.hpp``. What they do is in `snnjax.ipu._plugin`,
-imported when the first program is compiled.
+The functions are those of ``xla_ext/pjrt/{compile,host_callback,client}.hpp``. What they do is in
+`snnjax.ipu.device.plugin`, imported when the first program is compiled.
 """
 
 import atexit
@@ -118,9 +118,9 @@ def _connect(library: Path) -> None:
 def _lower(program: int, program_size: int, options: int, options_size: int, result: int, give: Any) -> int:
     """Nothing may be raised into C++: every error becomes a code and a message."""
     try:
-        from snnjax.ipu import _plugin
+        from snnjax.ipu.device import plugin
 
-        code, text = _plugin.lower(
+        code, text = plugin.lower(
             ctypes.string_at(program, program_size), ctypes.string_at(options, options_size)
         )
     except BaseException as error:
@@ -132,9 +132,9 @@ def _lower(program: int, program_size: int, options: int, options_size: int, res
 @_CallBack
 def _call_back(number: int, arrays: Any, num_arrays: int, result: int, give: Any) -> int:
     try:
-        from snnjax.ipu import _plugin
+        from snnjax.ipu.device import plugin
 
-        code, text = _plugin.call_back(number, arrays[:num_arrays])
+        code, text = plugin.call_back(number, arrays[:num_arrays])
     except BaseException as error:
         code, text = _INTERNAL, _not_imported("callback", error)
     give(result, text, len(text))

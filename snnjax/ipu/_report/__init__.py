@@ -1,1 +1,0 @@
-"""The report of a `Profile`: as text, as matplotlib figures, and as one HTML page."""

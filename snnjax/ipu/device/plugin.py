@@ -1,0 +1,49 @@
+"""What the plugin in the library of the IPU Model calls in Python.
+
+`snnjax_jax_plugin` hands the calls over: every error becomes one of the codes of ``absl::StatusCode`` and a message.
+"""
+
+import ctypes
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from snnjax.ipu import lowering
+from snnjax.ipu.device.library import DONE, INTERNAL, INVALID_ARGUMENT, UNIMPLEMENTED
+from snnjax.ipu.lowering.types import numbered
+
+
+def lower(program: bytes, options: bytes) -> tuple[int, bytes]:
+    """The plan of a program, or why there is none."""
+    try:
+        return DONE, lowering.lower(program, options)
+    except BaseException as error:
+        return _described(error)
+
+
+def call_back(number: int, arrays: Iterable[Any]) -> tuple[int, bytes]:
+    """Call a function of the host. The arrays end with the call: it gets copies."""
+    try:
+        lowering.call_back(number, [_copied(array) for array in arrays])
+        return DONE, b""
+    except BaseException as error:
+        return INTERNAL, f"callback: the function raised {type(error).__name__}: {error}".encode()
+
+
+def _copied(array: Any) -> np.ndarray:
+    dtype = numbered(array.dtype)
+    shape = array.shape[: array.rank]
+    return np.frombuffer(ctypes.string_at(array.data, math.prod(shape) * dtype.itemsize), dtype).reshape(
+        shape
+    )
+
+
+def _described(error: BaseException) -> tuple[int, bytes]:
+    """The code of an error of the lowering, and what it says."""
+    if isinstance(error, lowering.Unsupported):
+        return UNIMPLEMENTED, str(error).encode()
+    if isinstance(error, ValueError):
+        return INVALID_ARGUMENT, str(error).encode()
+    return INTERNAL, f"compile: the lowering failed with {type(error).__name__}: {error}".encode()

@@ -1,0 +1,224 @@
+"""Instructions as they are written down: values, constants, and one instruction for equal ones."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from snnjax.ipu.lowering.errors import Unsupported, refusal
+from snnjax.ipu.lowering.plan import Block, Instruction, Step, is_splat
+from snnjax.ipu.lowering.types import WIDE, ArrayType, name_of, numpy_dtype, register_of
+
+# What happens as often as it is written, and in that order.
+EFFECTS = frozenset({"callback"})
+
+
+# Larger constants would take tile memory for nothing.
+MAX_CONSTANT = 64
+# Of 64 bits, for which an IPU has no registers, constants are all there is: 128 MiB of the host's memory.
+MAX_WIDE_CONSTANT = 2**24
+# What is this small may be computed before a loop, and wait in memory while it runs.
+HOISTED_ELEMENTS = 2**14
+
+
+def is_small(size: int, *dtypes: str) -> bool:
+    """Whether so many elements may be a constant, where one of these dtypes is theirs or what they are made of."""
+    wide = any(dtype in WIDE for dtype in dtypes)
+    return size <= (MAX_WIDE_CONSTANT if wide else MAX_CONSTANT)
+
+
+class _OpenBlock:
+    """A block that is being written down, and its instructions by what they are."""
+
+    __slots__ = ("instructions", "is_loop", "known")
+
+    def __init__(self, is_loop: bool) -> None:
+        self.instructions: list[Instruction] = []
+        self.is_loop = is_loop
+        self.known: dict[Any, tuple[int, ...]] = {}
+
+
+class Builder:
+    """The plan of a program while it grows: a stack of blocks, and what is known of every value."""
+
+    def __init__(self) -> None:
+        self.types: list[ArrayType] = []
+        self.constants: dict[int, np.ndarray] = {}
+        self.definitions: dict[int, Instruction] = {}  # of values that instructions yield
+        self.where = ""
+        self.op = "compile"  # for refusals: the operation of the program
+        self._blocks = [_OpenBlock(is_loop=False)]
+        self._levels: dict[int, int] = {}  # of values: how deep the block is that defines them
+
+    def value(self, type_: ArrayType) -> int:
+        """A new value."""
+        self.types.append(type_)
+        return len(self.types) - 1
+
+    def constant(self, array: np.ndarray) -> int:
+        """A value known now; one element repeated is a broadcast view."""
+        key = None
+        if array.size <= 16 or is_splat(array):
+            first = array[(0,) * array.ndim] if is_splat(array) else array
+            key = ("constant", array.dtype, array.shape, first.tobytes())
+            if key in self._blocks[0].known:
+                return self._blocks[0].known[key][0]
+        value = self.value(ArrayType(name_of(array.dtype), array.shape))
+        self.constants[value] = array
+        if key is not None:
+            self._blocks[0].known[key] = (value,)
+        return value
+
+    def splat(self, number: Any, type_: ArrayType) -> int:
+        """A constant of equal elements."""
+        return self.constant(np.broadcast_to(np.asarray(number, numpy_dtype(type_.dtype)), type_.shape))
+
+    def add(
+        self,
+        op: str,
+        inputs: Sequence[int],
+        types: Sequence[ArrayType],
+        ints: Sequence[Sequence[int]] = (),
+        texts: Sequence[str] = (),
+        blocks: Sequence[Block] = (),
+        steps: Sequence[Step] = (),
+    ) -> tuple[int, ...]:
+        """The results of an instruction, which is written down unless an equal one is."""
+        numbers = tuple(map(tuple, ints))
+        key = None if blocks or op in EFFECTS else (op, *inputs, None, *types, numbers, *texts, *steps)
+        if key is not None:
+            for block in self._blocks:
+                if key in block.known:
+                    return block.known[key]
+        level = len(self._blocks) - 1 if key is None else self._level(inputs, types)
+        outputs = tuple(map(self.value, types))
+        last = (len(steps) - 1,) if steps else ()
+        instruction = Instruction(
+            op, tuple(inputs), outputs, numbers, tuple(texts), tuple(blocks), self.where, tuple(steps), last
+        )
+        self._blocks[level].instructions.append(instruction)
+        for output in outputs:
+            self.definitions[output] = instruction
+            self._levels[output] = level
+        if key is not None:
+            self._blocks[level].known[key] = outputs
+        return outputs
+
+    def yielded(self, values: Iterable[int]) -> Iterator[int]:
+        """What loops and branches that these values come from yield at the ends of their blocks."""
+        for value in values:
+            definition = self.definitions.get(value)
+            for block in definition.blocks if definition is not None else ():
+                yield from block.results
+
+    def _level(self, inputs: Sequence[int], types: Sequence[ArrayType]) -> int:
+        """Where an instruction goes: out of the loops that do not change its operands, if it takes little memory."""
+        level = len(self._blocks) - 1
+        defined = max((self._levels.get(value, 0) for value in inputs), default=level)
+        written, read = (
+            sum(type_.size for type_ in each) for each in (types, [self.types[value] for value in inputs])
+        )
+        while level > defined and self._blocks[level].is_loop and written <= max(read, HOISTED_ELEMENTS):
+            level -= 1
+        return level
+
+    def one(
+        self,
+        op: str,
+        inputs: Sequence[int],
+        type_: ArrayType,
+        ints: Sequence[Sequence[int]] = (),
+        texts: Sequence[str] = (),
+    ) -> int:
+        """The result of an instruction that has one."""
+        return self.add(op, inputs, (type_,), ints, texts)[0]
+
+    def block(
+        self, types: Sequence[ArrayType], body: Callable[[list[int]], Sequence[int]], *, is_loop: bool = False
+    ) -> Block:
+        """What `body` writes down and yields, as a block with parameters of these types.
+
+        What does not change in a loop's body is written down before the loop.
+        """
+        parameters = list(map(self.value, types))
+        self._levels.update(dict.fromkeys(parameters, len(self._blocks)))
+        self._blocks.append(_OpenBlock(is_loop))
+        try:
+            results = list(body(parameters))
+        finally:
+            instructions = self._blocks.pop().instructions
+        return Block(parameters, instructions, results)
+
+    def finish(self) -> list[Instruction]:
+        """The instructions of the outermost block."""
+        return self._blocks[0].instructions
+
+    def number(self, value: int) -> Any:
+        """The element of a constant of equal elements, or None where there is none."""
+        array = self.constants.get(value)
+        return None if array is None or not is_splat(array) else array[(0,) * array.ndim]
+
+    @contextmanager
+    def at(self, op: str, where: str) -> Iterator[None]:
+        """The operation and the line that what follows comes from."""
+        before = self.op, self.where
+        self.op, self.where = op, where or self.where
+        try:
+            yield
+        finally:
+            self.op, self.where = before
+
+    def refuse(self, inputs: Sequence[int], what: str, way_out: str) -> Unsupported:
+        """The refusal of the operation at hand."""
+        return refusal(self.op, (self.types[value] for value in inputs), what, way_out, self.where)
+
+
+def bits(number: Any) -> int:
+    """What a slot holds for a number: its 32 bits as an int32."""
+    register = register_of(name_of(np.asarray(number).dtype))
+    return int(np.asarray(number).astype(numpy_dtype(register)).view(np.int32))
+
+
+class Expression:
+    """An elementwise program while it grows: steps on arrays of one shape and on single elements."""
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        self.inputs: list[int] = []
+        self.steps: list[Step] = []
+
+    def step(self, operation: str, *arguments: int) -> int:
+        """The position of a new step."""
+        self.steps.append(Step(operation, arguments))
+        return len(self.steps) - 1
+
+    def constant(self, number: Any) -> int:
+        """A step that holds a NumPy scalar."""
+        return self.step(f"constant.{register_of(name_of(np.asarray(number).dtype))}", bits(number))
+
+    def load(self, value: int) -> int:
+        """A step that holds the elements of a value; single ones are not read from a broadcast of them."""
+        builder = self.builder
+        number = builder.number(value)
+        if number is not None:
+            return self.constant(number)
+        definition = builder.definitions.get(value)
+        if (
+            definition
+            and definition.op == "broadcast_in_dim"
+            and builder.types[definition.inputs[0]].size == 1
+        ):
+            value = definition.inputs[0]
+        if value not in self.inputs:
+            self.inputs.append(value)
+        return self.step(f"load.{builder.types[value].dtype}", self.inputs.index(value))
+
+    def finish(self, type_: ArrayType) -> int:
+        """The value that the last step yields; of single elements alone it is computed once and broadcast."""
+        builder = self.builder
+        single = all(builder.types[value].size == 1 for value in self.inputs)
+        if not single or type_.size == 1:
+            return builder.add("elementwise", self.inputs, (type_,), steps=self.steps)[0]
+        (scalar,) = builder.add("elementwise", self.inputs, (ArrayType(type_.dtype, ()),), steps=self.steps)
+        return builder.one("broadcast_in_dim", (scalar,), type_, ((),))

@@ -1,0 +1,41 @@
+"""Which parameters give their memory to which results."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from snnjax._jax_compat import ir
+from snnjax.ipu.lowering.types import ArrayType
+
+_ALIASED, _DONATED = "tf.aliasing_output", "jax.buffer_donor"
+
+
+def attributes_of(function: Any, kind: str, count: int) -> list[Any]:
+    """The attributes of each argument ("arg_attrs") or result ("res_attrs") of a function, or None."""
+    if kind not in function.attributes:
+        return [None] * count
+    return [ir.DictAttr(each) for each in ir.ArrayAttr(function.attributes[kind])]
+
+
+def donation(
+    function: Any, parameters: Sequence[ArrayType], results: Sequence[ArrayType]
+) -> tuple[list[tuple[int, int]], list[int]]:
+    """Pairs (parameter, result) that share their memory, and the parameters that end with the call.
+
+    JAX names the result of some parameters; the others are matched with what is left of the same type.
+    """
+    attributes = attributes_of(function, "arg_attrs", len(parameters))
+    aliases = [
+        (parameter, ir.IntegerAttr(each[_ALIASED]).value)
+        for parameter, each in enumerate(attributes)
+        if each is not None and _ALIASED in each
+    ]
+    donors = [parameter for parameter, each in enumerate(attributes) if each is not None and _DONATED in each]
+    donated = sorted([parameter for parameter, _ in aliases] + donors)
+    taken = {result for _, result in aliases}
+    for parameter in donors:
+        for result, type_ in enumerate(results):
+            if result not in taken and type_ == parameters[parameter]:
+                aliases.append((parameter, result))
+                taken.add(result)
+                break
+    return sorted(aliases), donated

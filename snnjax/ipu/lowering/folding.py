@@ -1,0 +1,154 @@
+"""What is known when a program is compiled: operations on constants, in NumPy.
+
+Small results, equal elements, and all that an IPU has no registers for: threefry counts in uint64.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from snnjax.ipu.lowering.builder import MAX_CONSTANT, is_small
+from snnjax.ipu.lowering.plan import is_splat
+from snnjax.ipu.lowering.types import WIDE, ArrayType, numpy_dtype
+from snnjax.ipu.lowering.views import counts
+
+_COMPARISONS = {
+    "EQ": np.equal,
+    "NE": np.not_equal,
+    "LT": np.less,
+    "LE": np.less_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
+}
+
+
+def _shift(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A shift that yields 0 where it moves every bit out."""
+
+    def shifted(x: np.ndarray, by: np.ndarray) -> np.ndarray:
+        unsigned = np.dtype(f"u{x.dtype.itemsize}")
+        distance, width = by.view(unsigned), unsigned.itemsize * 8
+        moved = function(x.view(unsigned), np.minimum(distance, width - 1).astype(unsigned))
+        return np.where(distance < width, moved, 0).astype(unsigned).view(x.dtype)
+
+    return shifted
+
+
+def _divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    if np.issubdtype(x.dtype, np.integer):
+        return (np.sign(x) * np.sign(y) * (np.abs(x) // np.abs(y))).astype(x.dtype)
+    return x / y
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "abs": np.abs,
+    "add": lambda x, y: x | y if x.dtype == np.bool_ else x + y,
+    "and": np.bitwise_and,
+    "ceil": np.ceil,
+    "clamp": lambda low, x, high: np.minimum(np.maximum(x, low), high),
+    "cosine": np.cos,
+    "divide": _divide,
+    "exponential": np.exp,
+    "exponential_minus_one": np.expm1,
+    "floor": np.floor,
+    "is_finite": np.isfinite,
+    "log": np.log,
+    "log_plus_one": np.log1p,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "multiply": lambda x, y: x & y if x.dtype == np.bool_ else x * y,
+    "negate": np.negative,
+    "not": np.invert,
+    "or": np.bitwise_or,
+    "remainder": np.fmod,
+    "rsqrt": lambda x: x.dtype.type(1) / np.sqrt(x),
+    "select": lambda condition, x, y: np.where(condition, x, y),
+    "shift_left": _shift(np.left_shift),
+    "shift_right_logical": _shift(np.right_shift),
+    "sine": np.sin,
+    "sqrt": np.sqrt,
+    "subtract": np.subtract,
+    "tanh": np.tanh,
+    "xor": np.bitwise_xor,
+}
+
+
+def _convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Towards zero, saturating, NaN to 0, as XLA converts."""
+    if dtype == np.bool_:
+        return x != 0
+    if x.dtype.kind in "fV" and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        wide = np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
+        inside = np.clip(wide, float(limits.min), float(limits.max))
+        exact = np.where(wide >= float(limits.max), limits.max, np.where(np.isfinite(inside), inside, 0))
+        return exact.astype(dtype)
+    return x.astype(dtype)
+
+
+def total_order(x: np.ndarray) -> np.ndarray:
+    """Integers in the order in which IEEE 754 puts all floating-point numbers."""
+    if x.dtype.kind in "iub":
+        return x
+    bits = x.view(np.dtype(f"i{x.dtype.itemsize}"))
+    return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
+
+
+def _function(operation: Any) -> Callable[..., Any] | None:
+    """The NumPy form of an elementwise operation."""
+    dtype = numpy_dtype(operation.types[0].dtype)
+    match operation.name.removeprefix("stablehlo."):
+        case "compare":
+            compared = _COMPARISONS[operation.enumeration("comparison_direction")]
+            if operation.enumeration("compare_type") != "TOTALORDER":
+                return compared
+            return lambda x, y: compared(total_order(x), total_order(y))
+        case "convert":
+            return lambda x: _convert(x, dtype)
+        case "bitcast_convert" if operation.input_types()[0].shape == operation.types[0].shape:
+            return lambda x: x.view(dtype)
+        case name:
+            return _FUNCTIONS.get(name)
+
+
+def fold(operation: Any) -> list[int] | None:
+    """The results of an elementwise operation on constants, if it is one, and worth it."""
+    builder = operation.builder
+    arrays = [builder.constants.get(value) for value in operation.inputs]
+    if not arrays or any(array is None for array in arrays) or len(operation.types) != 1:
+        return None
+    (type_,) = operation.types
+    types = (*operation.input_types(), type_)
+    splat = all(map(is_splat, arrays))
+    if not splat and not is_small(type_.size, *(each.dtype for each in types)):
+        return None
+    function = _function(operation)
+    if function is None or (operation.name.endswith(("divide", "remainder")) and not _divides(arrays)):
+        return None
+    return [_known(builder, _apply(function, arrays, type_, splat))]
+
+
+def _known(builder: Any, array: np.ndarray) -> int:
+    """A value of these elements; large ones are written down by the device where they can."""
+    counted = counts(builder, array)
+    return builder.constant(array) if counted is None else counted
+
+
+def _divides(arrays: Sequence[np.ndarray]) -> bool:
+    """Whether NumPy has the quotient that XLA has."""
+    return arrays[0].dtype.kind not in "iu" or not np.any(arrays[1] == 0)
+
+
+def _apply(
+    function: Callable[..., Any], arrays: Sequence[np.ndarray], type_: ArrayType, splat: bool
+) -> np.ndarray:
+    if splat:
+        arrays = [array[(0,) * array.ndim].reshape(1) for array in arrays]
+    with np.errstate(all="ignore"):
+        result = np.asarray(function(*arrays)).astype(numpy_dtype(type_.dtype))
+    if splat:
+        return np.broadcast_to(result.reshape(()), type_.shape)
+    if type_.dtype not in WIDE and result.size > MAX_CONSTANT and np.all(result == result.flat[0]):
+        return np.broadcast_to(result.flat[0], type_.shape)
+    return result

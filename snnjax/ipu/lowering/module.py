@@ -1,0 +1,125 @@
+"""A program as PJRT hands it over, read and lowered: a StableHLO portable artifact, and compile options."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from snnjax import _jax_compat
+from snnjax._jax_compat import ir
+from snnjax.ipu.lowering.donation import donation
+from snnjax.ipu.lowering.errors import Unsupported
+from snnjax.ipu.lowering.passes.cleanup import drop_identities, prune, renumber
+from snnjax.ipu.lowering.passes.fusion import fuse
+from snnjax.ipu.lowering.passes.slots import write_in_slots
+from snnjax.ipu.lowering.plan import Block, Plan, serialise
+
+# Each registers the rules of its operations.
+from snnjax.ipu.lowering.rules import calls as calls
+from snnjax.ipu.lowering.rules import collectives as collectives
+from snnjax.ipu.lowering.rules import control as control
+from snnjax.ipu.lowering.rules import elementwise as elementwise
+from snnjax.ipu.lowering.rules import indexing as indexing
+from snnjax.ipu.lowering.rules import products as products
+from snnjax.ipu.lowering.rules import reductions as reductions
+from snnjax.ipu.lowering.rules import sorting as sorting
+from snnjax.ipu.lowering.rules import structure as structure
+from snnjax.ipu.lowering.rules.sharding import localise, lower_main
+from snnjax.ipu.lowering.types import WIDE, ArrayType
+from snnjax.ipu.lowering.walk import Walk
+
+_OPTION_PREFIX = "ipu_"
+# In the first bytes of a portable artifact.
+_ARTIFACT, _HEAD = b"StableHLO", 64
+
+
+def lower(program: bytes, options: bytes) -> bytes:
+    """The plan of a program, as bytes for the executor (``xla_ext/executor/README.md``).
+
+    `program` is a StableHLO portable artifact, `options` a serialised ``xla.CompileOptionsProto``. Raises
+    `Unsupported` where an IPU cannot run it, and a `ValueError` where it is no program. Threads may lower at once.
+    """
+    compile_options = _jax_compat.compile_options(options)
+    context = _jax_compat.make_ir_context()
+    with context:
+        return serialise(lower_module(_read(context, program), compile_options))
+
+
+def _read(context: Any, program: bytes) -> Any:
+    """The module in a portable artifact, or in MLIR as bytecode or text."""
+    try:
+        if _ARTIFACT in program[:_HEAD]:
+            return _jax_compat.stablehlo.deserialize_portable_artifact(context, program)
+        return ir.Module.parse(program)
+    except Exception as error:
+        first, *_ = str(error).splitlines()
+        raise ValueError(
+            f"compile: `program` must be a module of StableHLO, got what MLIR refuses: {first}. Compile with jax.jit."
+        ) from error
+
+
+def lower_module(module: Any, compile_options: Any) -> Plan:
+    """The plan of a module."""
+    walk = Walk(module)
+    main = walk.functions["main"]
+    builder = walk.builder
+    layout = localise(walk, main, compile_options)
+    _check_width("argument", layout.parameters)
+    block = builder.block(layout.parameters, lambda parameters: lower_main(walk, main, layout, parameters))
+    block.instructions = builder.finish() + block.instructions
+    _check_width("result", [builder.types[value] for value in block.results])
+    aliases, donated = donation(main, layout.parameters, [builder.types[value] for value in block.results])
+    finish(block, builder.types)
+    types, constants = renumber(block, builder.types, builder.constants)
+    return Plan(
+        name=_name(module),
+        num_partitions=layout.num_partitions,
+        options=_options(compile_options),
+        types=types,
+        constants=constants,
+        main=block,
+        aliases=aliases,
+        donated=donated,
+        devices=layout.devices,
+        parameter_shardings=layout.parameter_shardings,
+        result_shardings=layout.result_shardings,
+    )
+
+
+def _check_width(what: str, types: Sequence[ArrayType]) -> None:
+    for position, type_ in enumerate(types):
+        if type_.dtype in WIDE:
+            raise Unsupported(
+                f"compile: `{what} {position}` must have elements of at most 32 bits, got {type_}. "
+                "Leave jax_enable_x64 off, or convert it."
+            )
+
+
+def finish(block: Block, types: Sequence[Any]) -> None:
+    """Unneeded instructions taken out, elementwise ones fused and written in slots."""
+    drop_identities(block, {})
+    prune(block, set(block.results))
+    fuse(block, types)
+    _write(block, types)
+
+
+def _write(block: Block, types: Sequence[Any]) -> None:
+    for instruction in block.instructions:
+        if instruction.op == "elementwise":
+            write_in_slots(instruction, types)
+        for inner in instruction.blocks:
+            _write(inner, types)
+
+
+def _name(module: Any) -> str:
+    attributes = module.operation.attributes
+    return ir.StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else "main"
+
+
+def _options(compile_options: Any) -> list[tuple[str, str]]:
+    """The options meant for the IPU, without their prefix."""
+    options = [(key, str(value)) for key, value in compile_options.env_option_overrides]
+    for key, _ in options:
+        if not key.startswith(_OPTION_PREFIX):
+            raise ValueError(
+                f"compile: `compiler_options` must begin with {_OPTION_PREFIX!r}, got {key!r}. Leave it out on an IPU."
+            )
+    return sorted((key.removeprefix(_OPTION_PREFIX), value) for key, value in options)

@@ -1,0 +1,1 @@
+"""What is done to a whole block once its operations are written down."""

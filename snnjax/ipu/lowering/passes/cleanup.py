@@ -1,0 +1,132 @@
+"""What nothing needs is taken out: instructions, values that loops carry, and numbers of values."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from snnjax.ipu.lowering.builder import EFFECTS
+from snnjax.ipu.lowering.passes.fusion import reads
+from snnjax.ipu.lowering.plan import Block, Instruction
+from snnjax.ipu.lowering.types import ArrayType
+
+_LOOPS = frozenset({"while", "repeat"})
+
+
+def drop_identities(block: Block, same: dict[int, int]) -> None:
+    """Reads what an `identity` reads in place of what it yields; `same` grows by these."""
+    kept = []
+    for instruction in block.instructions:
+        instruction.inputs = tuple(same.get(value, value) for value in instruction.inputs)
+        if instruction.op == "identity":
+            same[instruction.outputs[0]] = instruction.inputs[0]
+            continue
+        for inner in instruction.blocks:
+            drop_identities(inner, same)
+        kept.append(instruction)
+    block.instructions = kept
+    block.results = [same.get(value, value) for value in block.results]
+
+
+def prune(block: Block, needed: set[int]) -> None:
+    """Leaves what `needed` values come from; afterwards these include all that the block reads."""
+    kept: list[Instruction] = []
+    for instruction in reversed(block.instructions):
+        if instruction.op in _LOOPS:
+            _prune_loop(instruction, needed)
+        elif instruction.op == "case":
+            _prune_case(instruction, needed)
+        if (
+            instruction.op in EFFECTS
+            or not needed.isdisjoint(instruction.outputs)
+            or _has_effect(instruction)
+        ):
+            needed.update(reads(instruction))
+            kept.append(instruction)
+    block.instructions = kept[::-1]
+
+
+def _has_effect(instruction: Instruction) -> bool:
+    return any(
+        inner.op in EFFECTS or _has_effect(inner)
+        for block in instruction.blocks
+        for inner in block.instructions
+    )
+
+
+def _keep(items: Sequence[int], places: Iterable[int]) -> list[int]:
+    return [items[place] for place in places]
+
+
+def _prune_loop(loop: Instruction, needed: set[int]) -> None:
+    """Carries what is needed behind the loop, in its condition, or for what is carried."""
+    body = loop.blocks[-1]
+    carried = {place for place, output in enumerate(loop.outputs) if output in needed}
+    if len(loop.blocks) == 2:
+        condition = loop.blocks[0]
+        inner = set(condition.results)
+        prune(condition, inner)
+        carried |= {place for place, p in enumerate(condition.parameters) if p in inner}
+    while True:
+        trial = Block(body.parameters, list(body.instructions), _keep(body.results, sorted(carried)))
+        inner = set(trial.results)
+        for instruction in reversed(
+            trial.instructions
+        ):  # an inner loop is pruned once it is known what it is for
+            if (
+                not inner.isdisjoint(instruction.outputs)
+                or instruction.op in EFFECTS
+                or _has_effect(instruction)
+            ):
+                inner.update(reads(instruction))
+        more = {place for place, p in enumerate(body.parameters) if p in inner} - carried
+        if not more:
+            break
+        carried |= more
+    places = sorted(carried)
+    for block in loop.blocks:
+        block.parameters = _keep(block.parameters, places)
+    body.results = _keep(body.results, places)
+    prune(body, set(body.results))
+    loop.inputs, loop.outputs = tuple(_keep(loop.inputs, places)), tuple(_keep(loop.outputs, places))
+
+
+def _prune_case(case: Instruction, needed: set[int]) -> None:
+    places = [place for place, output in enumerate(case.outputs) if output in needed]
+    case.outputs = tuple(_keep(case.outputs, places))
+    for block in case.blocks:
+        block.results = _keep(block.results, places)
+        prune(block, set(block.results))
+
+
+def renumber(
+    main: Block, types: Sequence[ArrayType], constants: dict[int, np.ndarray]
+) -> tuple[list[ArrayType], dict[int, np.ndarray]]:
+    """Numbers the values that are left from 0, in order of definition; yields their types and constants."""
+    numbers: dict[int, int] = {}
+
+    def define(values: Iterable[int]) -> None:
+        for value in values:
+            numbers.setdefault(value, len(numbers))
+
+    def visit(block: Block) -> None:
+        define(block.parameters)
+        for instruction in block.instructions:
+            define(value for value in reads(instruction) if value in constants)
+            for inner in instruction.blocks:
+                visit(inner)
+            define(instruction.outputs)
+        define(value for value in block.results if value in constants)
+
+    def rewrite(block: Block) -> None:
+        block.parameters = [numbers[value] for value in block.parameters]
+        for instruction in block.instructions:
+            instruction.inputs = tuple(numbers[value] for value in instruction.inputs)
+            instruction.outputs = tuple(numbers[value] for value in instruction.outputs)
+            for inner in instruction.blocks:
+                rewrite(inner)
+        block.results = [numbers[value] for value in block.results]
+
+    visit(main)
+    rewrite(main)
+    kept = {numbers[value]: array for value, array in constants.items() if value in numbers}
+    return [types[value] for value in numbers], kept

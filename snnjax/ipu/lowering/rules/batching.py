@@ -1,0 +1,79 @@
+"""Indices of gathers and scatters that say "its own row" become batching dimensions.
+
+``x[arange(rows)[:, None], columns]`` then needs `columns` alone, and each row is looked for where it lies.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from snnjax.ipu.lowering import views
+from snnjax.ipu.lowering.builder import Builder
+from snnjax.ipu.lowering.rules.counting import counts_along
+
+
+class Indices(NamedTuple):
+    """Where the elements of an operand are looked for, in the words of StableHLO."""
+
+    value: int
+    vector: int  # index_vector_dim
+    index_map: tuple[int, ...]  # start_index_map or scattered_dims_to_operand_dims
+    single: tuple[int, ...]  # collapsed_slice_dims or inserted_window_dims
+    operand_batching: tuple[int, ...]
+    indices_batching: tuple[int, ...]
+
+
+def with_own_rows(builder: Builder, shape: Sequence[int], indices: Indices) -> Indices:
+    """The indices without the components that count along one of their own dimensions."""
+    parts = _components(builder, indices)
+    own: dict[int, int] = {}  # dimension of the operand -> of the indices
+    kept: list[int] = []
+    for dimension, part in zip(indices.index_map, parts, strict=False):
+        row = _own_row(builder, part, dimension, shape, indices, own)
+        if row is None:
+            kept.append(dimension)
+        else:
+            own[dimension] = row
+    if not own or not kept or len(parts) != len(indices.index_map):
+        return indices
+    left = [part for dimension, part in zip(indices.index_map, parts, strict=True) if dimension not in own]
+    pairs = [*zip(indices.operand_batching, indices.indices_batching, strict=True), *own.items()]
+    operand, of_indices = zip(*sorted(pairs), strict=True)
+    single = tuple(dimension for dimension in indices.single if dimension not in own)
+    value = views.concatenate(builder, left, indices.vector)
+    return Indices(value, indices.vector, tuple(kept), single, operand, of_indices)
+
+
+def _components(builder: Builder, indices: Indices) -> list[int]:
+    """The indices for one dimension of the operand each, as arrays of one element along the index vector."""
+    shape = builder.types[indices.value].shape
+    if indices.vector >= len(shape):
+        return []
+    if indices.value in builder.constants:
+        return [_component(builder, indices, k) for k in range(shape[indices.vector])]
+    definition = builder.definitions.get(indices.value)
+    if definition is None or definition.op != "concatenate" or definition.ints != ((indices.vector,),):
+        return []
+    whole = all(builder.types[part].shape[indices.vector] == 1 for part in definition.inputs)
+    return list(definition.inputs) if whole else []
+
+
+def _component(builder: Builder, indices: Indices, place: int) -> int:
+    """One element along the index vector."""
+    shape = builder.types[indices.value].shape
+    starts = [place if d == indices.vector else 0 for d in range(len(shape))]
+    limits = [place + 1 if d == indices.vector else n for d, n in enumerate(shape)]
+    return views.cut(builder, indices.value, starts, limits, [1] * len(shape))
+
+
+def _own_row(
+    builder: Builder, part: int, dimension: int, shape: Sequence[int], indices: Indices, own: dict[int, int]
+) -> int | None:
+    """The dimension of the indices along which a component counts all rows of the operand."""
+    lengths = builder.types[part].shape
+    for row, length in enumerate(lengths):
+        taken = row in (indices.vector, *indices.indices_batching, *own.values())
+        if taken or length != shape[dimension] or dimension not in indices.single or length <= 1:
+            continue
+        if counts_along(builder, part, row):
+            return row
+    return None

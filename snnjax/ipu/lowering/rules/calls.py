@@ -1,0 +1,112 @@
+"""Rules of custom calls and composites: the library's own ops, callbacks, and what JAX marks for compilers."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from snnjax._jax_compat import ir
+from snnjax.ipu.lowering import views
+from snnjax.ipu.lowering.operation import Operation, array_of
+from snnjax.ipu.lowering.rules import Rule, elementwise, rule
+from snnjax.ipu.lowering.rules.sorting import top_k
+
+OWN_PREFIX = "snnjax_"
+THREEFRY = "snnjax_ipu_threefry2x32"
+CALLBACK = "snnjax_ipu_callback"
+
+
+def _attributes(operation: Operation) -> dict[str, Any]:
+    """The attributes of a call of XLA's FFI."""
+    name = "mhlo.backend_config"
+    return (
+        {each.name: each.attr for each in ir.DictAttr(operation.attributes[name])}
+        if name in operation.attributes
+        else {}
+    )
+
+
+def attribute_text(name: str, attribute: Any, types: Callable[[Any], Any]) -> str:
+    """``name:type=value``, arrays as ``name:type=value,value``, with numbers that read back to the bit."""
+    if isinstance(attribute, ir.BoolAttr):
+        return f"{name}:bool={str(attribute.value).lower()}"
+    if isinstance(attribute, ir.StringAttr):
+        return f"{name}:string={attribute.value}"
+    if isinstance(attribute, ir.IntegerAttr):
+        return f"{name}:{_scalar(attribute)}={attribute.value}"
+    if isinstance(attribute, ir.FloatAttr):
+        return f"{name}:{attribute.type}={attribute.value!r}"
+    array = array_of(attribute, types(attribute.type)).reshape(-1)
+    return f"{name}:{types(attribute.type).dtype}={','.join(map(repr, array.tolist()))}"
+
+
+def _scalar(attribute: Any) -> str:
+    text = str(attribute.type)
+    return text if text.startswith("ui") else text.replace("i", "s")
+
+
+@rule("stablehlo.custom_call")
+def _lower_custom_call(operation: Operation) -> Sequence[int]:
+    target = operation.text("call_target_name")
+    known = _TARGETS.get(target)
+    if known is not None:
+        return known(operation)
+    if not target.startswith(OWN_PREFIX):
+        raise operation.refuse(f"the IPU does not know the target {target!r}", "Run this part on the CPU")
+    walk = operation.walk
+    texts = [attribute_text(name, each, walk.array_type) for name, each in _attributes(operation).items()]
+    return operation.builder.add("custom_call", operation.inputs, operation.types, texts=(target, *texts))
+
+
+def _identity(operation: Operation) -> Sequence[int]:
+    return operation.inputs
+
+
+def _threefry(operation: Operation) -> Sequence[int]:
+    """Keys may be single elements, counts are arrays; operands are repeated along dimensions of one element."""
+    builder, shape = operation.builder, operation.types[0].shape
+
+    def whole(x: int) -> int:
+        if builder.types[x].size == 1:
+            return views.splat_like(builder, x, shape)
+        return views.broadcast(builder, x, shape, range(len(shape)))
+
+    keys = [_single(operation, x) if builder.types[x].size == 1 else whole(x) for x in operation.inputs[:2]]
+    return builder.add("threefry", (*keys, *map(whole, operation.inputs[2:])), operation.types)
+
+
+def _single(operation: Operation, key: int) -> int:
+    return views.reshape(operation.builder, key, ())
+
+
+def _callback(operation: Operation) -> Sequence[int]:
+    number = ir.IntegerAttr(_attributes(operation)["number"]).value
+    return operation.builder.add("callback", operation.inputs, (), ((number,),))
+
+
+def _top_k(operation: Operation) -> Sequence[int]:
+    attributes = ir.DictAttr(operation.attributes["mhlo.attributes"])
+    return _largest(operation, ir.IntegerAttr(attributes["k"]).value)
+
+
+_TARGETS: dict[str, Rule] = {
+    "Sharding": _identity,
+    "mhlo.topk": _top_k,
+    THREEFRY: _threefry,
+    CALLBACK: _callback,
+}
+
+
+def _largest(operation: Operation, k: int) -> Sequence[int]:
+    values, places = top_k(operation.builder, operation.inputs[0], k)
+    return [values, elementwise.convert(operation.builder, places, operation.types[1].dtype)]
+
+
+@rule("stablehlo.composite")
+def _lower_composite(operation: Operation) -> Sequence[int]:
+    """`chlo.top_k` and the functions that registers know as one operation; all others by their decomposition."""
+    name = operation.text("name")
+    if name == "chlo.top_k":
+        attributes = ir.DictAttr(operation.attributes["composite_attributes"])
+        return _largest(operation, ir.IntegerAttr(attributes["k"]).value)
+    if name in ("chlo.erf", "chlo.tan"):
+        return [elementwise.unary(operation.builder, name.removeprefix("chlo."), operation.inputs[0])]
+    return operation.walk.call(operation.text("decomposition"), operation.inputs)

@@ -1,0 +1,61 @@
+"""Which arrays hold positions: 0, 1, 2 ... along one dimension, and the same along all others."""
+
+import numpy as np
+
+from snnjax.ipu.lowering.builder import Builder
+from snnjax.ipu.lowering.plan import Instruction
+
+
+def counts_along(builder: Builder, value: int, dimension: int) -> bool:
+    """Whether a value holds the positions along `dimension`."""
+    shape = builder.types[value].shape
+    array = builder.constants.get(value)
+    if array is not None:
+        places = [1] * len(shape)
+        places[dimension] = -1
+        return bool(np.all(array == np.arange(shape[dimension]).reshape(places)))
+    definition = builder.definitions.get(value)
+    if definition is None:
+        return False
+    match definition.op:
+        case "iota":
+            return definition.ints == ((dimension,),)
+        case "broadcast_in_dim":
+            (dimensions,) = definition.ints
+            (inner,) = definition.inputs
+            if dimension not in dimensions:
+                return False
+            place = dimensions.index(dimension)
+            same = builder.types[inner].shape[place] == shape[dimension]
+            return same and counts_along(builder, inner, place)
+        case "reshape":
+            return _of_reshaped(builder, definition.inputs[0], shape, dimension)
+        case "elementwise":
+            kept = _what_is_kept(builder, definition)
+            return kept is not None and counts_along(builder, kept, dimension)
+    return False
+
+
+def _of_reshaped(builder: Builder, inner: int, shape: tuple[int, ...], dimension: int) -> bool:
+    """The same where dimensions of one element alone come and go."""
+    longer = [d for d, n in enumerate(shape) if n > 1]
+    of_inner = [d for d, n in enumerate(builder.types[inner].shape) if n > 1]
+    lengths = [shape[d] for d in longer], [builder.types[inner].shape[d] for d in of_inner]
+    if lengths[0] != lengths[1] or dimension not in longer:
+        return False
+    return counts_along(builder, inner, of_inner[longer.index(dimension)])
+
+
+def _what_is_kept(builder: Builder, definition: Instruction) -> int | None:
+    """The numbers from 0 that a program leaves as they are: by conversions, or ``where(i < 0, i + n, i)``."""
+    operations = [step.operation.partition(".")[0] for step in definition.steps]
+    if set(operations) <= {"load", "wrap"}:
+        return definition.inputs[0]
+    if operations != ["load", "load", "load", "select"] or len(definition.inputs) != 3:
+        return None
+    condition, _, otherwise = definition.inputs
+    compared = builder.definitions.get(condition)
+    if compared is None or compared.inputs != (otherwise,):
+        return None
+    below_zero = [("load.s32", (0,)), ("constant.s32", (0,)), ("lt.s32", (0, 1))]
+    return otherwise if list(compared.steps) == below_zero else None

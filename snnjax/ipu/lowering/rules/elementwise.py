@@ -1,0 +1,309 @@
+"""Elementwise operations as steps on 32-bit registers: float32, int32 or uint32, and bools as 0 and 1.
+
+Halves and bytes are computed in such registers, and brought back to what their type holds by `round` and `wrap`.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from snnjax.ipu.lowering.builder import Builder, Expression
+from snnjax.ipu.lowering.operation import Operation
+from snnjax.ipu.lowering.rules import rule
+from snnjax.ipu.lowering.types import WIDE, ArrayType, bits_of, is_floating, numpy_dtype, register_of
+
+# What cannot leave the numbers that a dtype holds needs no rounding after it.
+_EXACT = frozenset(
+    (
+        *("abs", "and", "ceil", "floor", "is_finite", "maximum", "minimum", "negate", "not", "or"),
+        *("round_nearest_afz", "round_nearest_even", "sign", "trunc", "xor"),
+    )
+)
+_UNARY = (
+    *(
+        "abs",
+        "cbrt",
+        "ceil",
+        "cosine",
+        "count_leading_zeros",
+        "exponential",
+        "exponential_minus_one",
+        "floor",
+    ),
+    *("is_finite", "log", "log_plus_one", "logistic", "negate", "not", "popcnt", "round_nearest_afz"),
+    *("round_nearest_even", "rsqrt", "sign", "sine", "sqrt", "tan", "tanh"),
+)
+_BINARY = (
+    *(
+        "add",
+        "and",
+        "atan2",
+        "divide",
+        "maximum",
+        "minimum",
+        "multiply",
+        "or",
+        "power",
+        "remainder",
+        "shift_left",
+    ),
+    *("shift_right_arithmetic", "shift_right_logical", "subtract", "xor"),
+)
+# Powers of two within these have an inverse that is no subnormal number.
+_MAX_EXPONENT = 100
+# Bools as numbers modulo 2.
+_OF_BOOLS = {"add": "or", "maximum": "or", "multiply": "and", "minimum": "and"}
+_OF_BITS = frozenset({"and", "or", "xor", "shift_left", "shift_right_logical"})
+
+
+def settle(expression: Expression, node: int, dtype: str) -> int:
+    """What an element of `dtype` keeps of a register."""
+    if dtype in ("f16", "bf16"):
+        return expression.step(f"round.{dtype}", node)
+    return expression.step(f"wrap.{dtype}", node) if bits_of(dtype) < 32 and dtype != "bool" else node
+
+
+def _mask(expression: Expression, node: int, dtype: str) -> int:
+    """The bits of a narrow signed number alone, without those of its sign above them."""
+    if not dtype.startswith("s") or bits_of(dtype) == 32:
+        return node
+    return expression.step("and.u32", node, expression.constant(np.uint32(2 ** bits_of(dtype) - 1)))
+
+
+def _unary(expression: Expression, name: str, x: int, dtype: str) -> int:
+    register = register_of(dtype)
+    if name in ("popcnt", "count_leading_zeros"):
+        counted = expression.step(f"{name}.u32", _mask(expression, x, dtype))
+        above = 32 - bits_of(dtype)
+        if name == "popcnt" or above == 0:
+            return counted
+        return expression.step("subtract.u32", counted, expression.constant(np.uint32(above)))
+    if name == "not":
+        return expression.step("not.bool" if dtype == "bool" else f"not.{register}", x)
+    if register == "u32" and name in ("abs", "sign"):
+        return x if name == "abs" else expression.step("minimum.u32", x, expression.constant(np.uint32(1)))
+    return expression.step(f"{name}.{register}", x)
+
+
+def _binary(expression: Expression, name: str, x: int, y: int, dtype: str) -> int:
+    register = register_of(dtype)
+    if dtype == "bool":
+        name = _OF_BOOLS.get(name, name)
+    if name == "shift_right_logical":
+        x = _mask(expression, x, dtype)
+    if name == "shift_right_arithmetic":  # the highest bit is a sign, even where the type has none
+        x = expression.step(f"wrap.s{bits_of(dtype)}", x) if bits_of(dtype) < 32 and register == "u32" else x
+        register = "s32"
+    if name.startswith("shift") and bits_of(dtype) < 32:
+        y = _distance(expression, y, dtype)
+    return expression.step(f"{name}.{'u32' if name in _OF_BITS else register}", x, y)
+
+
+def _distance(expression: Expression, y: int, dtype: str) -> int:
+    """How far to shift 32 bits: a narrow type's own width moves everything out."""
+    width = expression.constant(np.uint32(bits_of(dtype)))
+    whole = expression.constant(np.uint32(32))
+    far = expression.step("ge.u32", y, width)  # negative distances as well
+    return expression.step("select.u32", far, whole, y)
+
+
+def unary(builder: Builder, name: str, x: int) -> int:
+    """An operation of one array."""
+    type_ = builder.types[x]
+    expression = Expression(builder)
+    node = _unary(expression, name, expression.load(x), type_.dtype)
+    if name == "is_finite":
+        return expression.finish(type_._replace(dtype="bool"))
+    if name not in _EXACT or (name in ("abs", "negate", "not") and not is_floating(type_.dtype)):
+        settle(expression, node, type_.dtype)
+    return expression.finish(type_)
+
+
+def binary(builder: Builder, name: str, x: int, y: int) -> int:
+    """An operation of two arrays of one type, or single elements."""
+    type_ = max(builder.types[x], builder.types[y], key=lambda each: each.size)
+    name, y = _cheaper(builder, name, y)
+    expression = Expression(builder)
+    if name == "multiply" and x == y and is_floating(type_.dtype):
+        node = expression.step("square.f32", expression.load(x))
+    else:
+        node = _binary(expression, name, expression.load(x), expression.load(y), type_.dtype)
+    if name not in _EXACT:
+        settle(expression, node, type_.dtype)
+    return expression.finish(type_)
+
+
+def _cheaper(builder: Builder, name: str, y: int) -> tuple[str, int]:
+    """The product that a quotient by a power of two is, to the bit."""
+    number = builder.number(y)
+    if name != "divide" or number is None or builder.types[y].dtype != "f32" or not np.isfinite(number):
+        return name, y
+    fraction, exponent = np.frexp(number)
+    if abs(fraction) != 0.5 or abs(exponent) > _MAX_EXPONENT:
+        return name, y
+    return "multiply", builder.splat(np.float32(1) / number, builder.types[y])
+
+
+def select(builder: Builder, condition: int, x: int, y: int) -> int:
+    """Elements of `x` where the condition holds, else of `y`."""
+    if x == y:
+        return x
+    type_ = max(builder.types[x], builder.types[y], key=lambda each: each.size)
+    type_ = max(type_, ArrayType(type_.dtype, builder.types[condition].shape), key=lambda each: each.size)
+    known = builder.number(condition)
+    if known is not None and builder.types[x].shape == builder.types[y].shape:
+        return x if known else y
+    expression = Expression(builder)
+    expression.step("select.u32", *map(expression.load, (condition, x, y)))
+    return expression.finish(type_)
+
+
+def compare(builder: Builder, direction: str, x: int, y: int, total: bool = False) -> int:
+    """A bool for each pair of elements; `total`: in the total order of IEEE 754."""
+    type_ = max(builder.types[x], builder.types[y], key=lambda each: each.size)
+    suffix = "_total" if total and is_floating(type_.dtype) else ""
+    expression = Expression(builder)
+    name = f"{direction.lower()}{suffix}.{register_of(type_.dtype)}"
+    expression.step(name, expression.load(x), expression.load(y))
+    return expression.finish(type_._replace(dtype="bool"))
+
+
+def convert(builder: Builder, x: int, dtype: str) -> int:
+    """The elements as `dtype`: towards zero, saturating from floating point, modulo 2^n between integers."""
+    old = builder.types[x]
+    if old.dtype == dtype:
+        return x
+    expression = Expression(builder)
+    node = expression.load(x)
+    if is_floating(old.dtype):
+        node = _from_float(expression, node, dtype)
+    elif is_floating(dtype):
+        signed = "u32" if old.dtype == "u32" else "s32"
+        node = expression.step(f"convert_{signed}_f32", node)
+    elif dtype == "bool":
+        node = expression.step("convert_s32_bool", node)
+    wider = old.dtype == "bool" or (
+        not is_floating(dtype) and bits_of(old.dtype) < bits_of(dtype) and old.dtype[0] == dtype[0]
+    )
+    exact = (is_floating(old.dtype) and not is_floating(dtype)) or dtype in ("f32", "bool") or wider
+    node = node if exact else settle(expression, node, dtype)
+    return expression.finish(ArrayType(dtype, old.shape))
+
+
+def _from_float(expression: Expression, node: int, dtype: str) -> int:
+    if is_floating(dtype):
+        return node
+    if dtype == "bool":
+        return expression.step("convert_f32_bool", node)
+    if bits_of(dtype) < 32:
+        limits = np.iinfo(numpy_dtype(dtype))
+        node = expression.step("maximum.f32", node, expression.constant(np.float32(limits.min)))
+        node = expression.step("minimum.f32", node, expression.constant(np.float32(limits.max)))
+        return expression.step("convert_f32_s32", node)
+    return expression.step(f"convert_f32_{dtype}", node)
+
+
+def bitcast(builder: Builder, x: int, type_: ArrayType) -> int:
+    """The same bits as another type of the same size."""
+    if builder.types[x].dtype == type_.dtype:
+        return x
+    array = builder.constants.get(x)
+    if array is not None:
+        return builder.constant(np.ascontiguousarray(array).view(numpy_dtype(type_.dtype)))
+    if {bits_of(type_.dtype), bits_of(builder.types[x].dtype)} == {32}:
+        expression = Expression(builder)
+        expression.load(x)
+        return expression.finish(type_)
+    return builder.one("bitcast", (x,), type_)
+
+
+@rule(*(f"stablehlo.{name}" for name in _UNARY))
+def _lower_unary(operation: Operation) -> list[int]:
+    return [unary(operation.builder, operation.name.removeprefix("stablehlo."), operation.inputs[0])]
+
+
+@rule(*(f"stablehlo.{name}" for name in _BINARY))
+def _lower_binary(operation: Operation) -> list[int]:
+    name = operation.name.removeprefix("stablehlo.")
+    x, y = operation.inputs
+    same = _without_identity(operation.builder, name, x, y)
+    return [binary(operation.builder, name, x, y) if same is None else same]
+
+
+def _without_identity(builder: Builder, name: str, x: int, y: int) -> int | None:
+    """The operand that is the result already: x * 1, x - 0, x & true; (x + 0 is not x, where x is -0)."""
+    x_number, y_number = builder.number(x), builder.number(y)
+    neutral = {"multiply": 1, "divide": 1, "subtract": 0}.get(name)
+    if y_number is not None and y_number == neutral and not np.signbit(np.float32(y_number)):
+        return x
+    if x_number is not None and name == "multiply" and x_number == 1:
+        return y
+    integer = not is_floating(builder.types[x].dtype)
+    for number, other in ((x_number, y), (y_number, x)):
+        if number is None or not integer:
+            continue
+        if name in ("add", "or", "xor") and number == 0:
+            return other
+        if name == "and" and builder.types[x].dtype == "bool" and number:
+            return other
+    return None
+
+
+@rule("stablehlo.select")
+def _lower_select(operation: Operation) -> list[int]:
+    condition, x, y = operation.inputs
+    return [select(operation.builder, condition, x, y)]
+
+
+@rule("stablehlo.compare")
+def _lower_compare(operation: Operation) -> list[int]:
+    direction = operation.enumeration("comparison_direction")
+    total = operation.enumeration("compare_type") == "TOTALORDER"
+    x, y = operation.inputs
+    return [compare(operation.builder, direction, x, y, total)]
+
+
+@rule("stablehlo.clamp")
+def _lower_clamp(operation: Operation) -> list[int]:
+    low, x, high = operation.inputs
+    return [binary(operation.builder, "minimum", binary(operation.builder, "maximum", x, low), high)]
+
+
+@rule("stablehlo.convert")
+def _lower_convert(operation: Operation) -> list[int]:
+    return [convert(operation.builder, operation.inputs[0], operation.types[0].dtype)]
+
+
+@rule("stablehlo.bitcast_convert")
+def _lower_bitcast(operation: Operation) -> list[int]:
+    (old,), (new,) = operation.input_types(), operation.types
+    if new.dtype in WIDE:
+        raise operation.refuse(
+            f"the IPU has no {new.dtype}",
+            "Take random keys of threefry, JAX's own, and leave jax_enable_x64 off",
+        )
+    if old.shape != new.shape:
+        raise operation.refuse(
+            f"a bit cast to {new} changes the size of the elements",
+            "Put elements together with shifts and conversions",
+        )
+    return [bitcast(operation.builder, operation.inputs[0], new)]
+
+
+@rule("stablehlo.reduce_precision")
+def _lower_reduce_precision(operation: Operation) -> list[int]:
+    kept: Any = (operation.integer("exponent_bits"), operation.integer("mantissa_bits"))
+    (type_,) = operation.types
+    if kept[0] >= 8 and kept[1] >= 23:
+        return list(operation.inputs)
+    if kept not in ((8, 7), (5, 10)):
+        raise operation.refuse(
+            f"{kept[0]} bits of exponent and {kept[1]} of mantissa are no dtype of the IPU",
+            "Round to bfloat16 (8, 7) or float16 (5, 10)",
+        )
+    expression = Expression(operation.builder)
+    node = expression.step(
+        "round.bf16" if kept == (8, 7) else "round.f16", expression.load(operation.inputs[0])
+    )
+    settle(expression, node, type_.dtype)
+    return [expression.finish(type_)]

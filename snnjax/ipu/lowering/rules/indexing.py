@@ -1,0 +1,119 @@
+"""Rules of gathers, scatters and slices whose place is computed."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from snnjax._jax_compat import stablehlo
+from snnjax.ipu.lowering import views
+from snnjax.ipu.lowering.builder import Builder
+from snnjax.ipu.lowering.operation import Operation
+from snnjax.ipu.lowering.rules import elementwise, reductions, rule
+from snnjax.ipu.lowering.rules.batching import Indices, with_own_rows
+from snnjax.ipu.lowering.rules.regions import is_overwriting, kind_of
+
+
+def _index(builder: Builder, value: int) -> int:
+    """An index as int32 or uint32."""
+    dtype = builder.types[value].dtype
+    return value if dtype in ("s32", "u32") else elementwise.convert(builder, value, "s32")
+
+
+@rule("stablehlo.gather")
+def _lower_gather(operation: Operation) -> list[int]:
+    numbers = stablehlo.GatherDimensionNumbers(operation.attributes["dimension_numbers"])
+    builder, (x, indices), (type_,) = operation.builder, operation.inputs, operation.types
+    if builder.number(x) is not None:
+        return [builder.splat(builder.number(x), type_)]
+    at = Indices(
+        _index(builder, indices),
+        numbers.index_vector_dim,
+        tuple(numbers.start_index_map),
+        tuple(numbers.collapsed_slice_dims),
+        tuple(numbers.operand_batching_dims),
+        tuple(numbers.start_indices_batching_dims),
+    )
+    at = with_own_rows(builder, builder.types[x].shape, at)
+    ints = (
+        numbers.offset_dims,
+        at.single,
+        at.operand_batching,
+        at.indices_batching,
+        at.index_map,
+        (at.vector,),
+        operation.ints("slice_sizes"),
+    )
+    return [builder.one("gather", (x, at.value), type_, ints)]
+
+
+@rule("stablehlo.scatter")
+def _lower_scatter(operation: Operation) -> Sequence[int]:
+    """One array, combined with its updates by one operation, or overwritten."""
+    if len(operation.types) != 1:
+        raise operation.refuse(
+            "the IPU scatters into one array at a time", "Scatter into one after the other"
+        )
+    builder, (x, indices, updates), (type_,) = operation.builder, operation.inputs, operation.types
+    if builder.types[updates].size == 0:
+        return [x]
+    kind = "set" if is_overwriting(operation.regions[0]) else kind_of(operation.regions[0], type_.dtype)
+    if kind is None:
+        raise operation.refuse(
+            "the IPU combines an element and its update by one operation, not by a function",
+            "Use .at[].set, add, multiply, max or min",
+        )
+    dtype = type_.dtype if kind == "set" else reductions.native(type_.dtype)
+    at, ints = _scatter_numbers(operation, _index(builder, indices))
+    x, updates = (elementwise.convert(builder, value, dtype) for value in (x, updates))
+    scattered = builder.one("scatter", (x, at, updates), builder.types[x], ints, (kind,))
+    return [elementwise.convert(builder, scattered, type_.dtype)]
+
+
+def _scatter_numbers(operation: Operation, indices: int) -> tuple[int, tuple[Sequence[int], ...]]:
+    """The indices, and the dimension numbers as a plan has them."""
+    numbers = stablehlo.ScatterDimensionNumbers(operation.attributes["scatter_dimension_numbers"])
+    at = Indices(
+        indices,
+        numbers.index_vector_dim,
+        tuple(numbers.scattered_dims_to_operand_dims),
+        tuple(numbers.inserted_window_dims),
+        tuple(numbers.input_batching_dims),
+        tuple(numbers.scatter_indices_batching_dims),
+    )
+    at = with_own_rows(operation.builder, operation.types[0].shape, at)
+    ints = (numbers.update_window_dims, at.single, at.operand_batching, at.indices_batching, at.index_map)
+    return at.value, (*ints, (at.vector,))
+
+
+def _known_starts(operation: Operation, starts: Sequence[int], sizes: Sequence[int]) -> list[int] | None:
+    """The starts, clamped, if all are constants, or the slice is whole."""
+    clamped = []
+    for start, length, size in zip(starts, operation.input_types()[0].shape, sizes, strict=True):
+        number = np.int64(0) if size == length else operation.builder.number(start)
+        if number is None:
+            return None
+        clamped.append(min(max(int(number), 0), length - size))
+    return clamped
+
+
+@rule("stablehlo.dynamic_slice")
+def _lower_dynamic_slice(operation: Operation) -> list[int]:
+    builder, (x, *starts), (type_,) = operation.builder, operation.inputs, operation.types
+    sizes = operation.ints("slice_sizes")
+    known = _known_starts(operation, starts, sizes)
+    if known is not None:
+        limits = [start + size for start, size in zip(known, sizes, strict=True)]
+        return [views.cut(builder, x, known, limits, [1] * len(sizes))]
+    if builder.number(x) is not None:
+        return [builder.splat(builder.number(x), type_)]
+    return [builder.one("dynamic_slice", (x, *(_index(builder, s) for s in starts)), type_, (sizes,))]
+
+
+@rule("stablehlo.dynamic_update_slice")
+def _lower_dynamic_update_slice(operation: Operation) -> list[int]:
+    builder, (x, update, *starts), (type_,) = operation.builder, operation.inputs, operation.types
+    if builder.types[update] == type_:
+        return [update]
+    if builder.types[update].size == 0:
+        return [x]
+    return [builder.one("dynamic_update_slice", (x, update, *(_index(builder, s) for s in starts)), type_)]

@@ -1,0 +1,138 @@
+"""The rule of `dot_general`: products of float16 or float32, others by conversion, without transposed operands."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from snnjax._jax_compat import stablehlo
+from snnjax.ipu.lowering import views
+from snnjax.ipu.lowering.builder import Builder
+from snnjax.ipu.lowering.operation import Operation
+from snnjax.ipu.lowering.rules import elementwise, reductions, rule
+from snnjax.ipu.lowering.types import ArrayType, bits_of, is_floating
+
+# Sums of products below 2^24 are exact in float32.
+EXACT_BITS = 24
+# Integers that are not: products are written down one by one.
+MAX_PRODUCTS = 2**20
+
+Dimensions = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]
+
+
+@rule("stablehlo.dot_general")
+def _lower_dot_general(operation: Operation) -> list[int]:
+    dimensions = stablehlo.DotDimensionNumbers(operation.attributes["dot_dimension_numbers"])
+    numbers = (
+        dimensions.lhs_batching_dimensions,
+        dimensions.rhs_batching_dimensions,
+        dimensions.lhs_contracting_dimensions,
+        dimensions.rhs_contracting_dimensions,
+    )
+    builder, (a, b), (type_,) = operation.builder, operation.inputs, operation.types
+    return [dot(builder, operation, a, b, numbers, type_)]
+
+
+def dot(builder: Builder, operation: Operation, a: int, b: int, numbers: Dimensions, type_: ArrayType) -> int:
+    """The product, rounded or wrapped to its type."""
+    old = builder.types[a]
+    contracted = int(np.prod([old.shape[d] for d in numbers[2]], dtype=np.int64))
+    if old.size == 0 or builder.types[b].size == 0:
+        return builder.splat(0, type_)
+    if not is_floating(type_.dtype) and not _is_exact(builder, a, b, contracted):
+        return _of_integers(builder, operation, a, b, numbers, type_)
+    narrow = old.dtype == builder.types[b].dtype == "f16" and type_.dtype in ("f16", "f32")
+    dtype = "f16" if narrow else "f32"
+    a, b = (elementwise.convert(builder, x, dtype) for x in (a, b))
+    computed = type_ if narrow else type_._replace(dtype="f32")
+    a, lhs = _untransposed(builder, a, (numbers[0], numbers[2]))
+    b, rhs = _untransposed(builder, b, (numbers[1], numbers[3]))
+    product = builder.one("dot", (a, b), computed, (lhs[0], rhs[0], lhs[1], rhs[1]))
+    if type_.dtype == "bool":
+        return elementwise.compare(builder, "NE", product, builder.splat(0, computed))
+    if not is_floating(type_.dtype):  # sums are taken modulo 2^n
+        product = elementwise.convert(builder, product, "s32")
+    return elementwise.convert(builder, product, type_.dtype)
+
+
+def _is_exact(builder: Builder, a: int, b: int, contracted: int) -> bool:
+    """Whether float32 holds every sum of products of these integers."""
+    dtypes = [builder.types[x].dtype for x in (a, b)]
+    each = [1 if dtype == "bool" else bits_of(dtype) for dtype in dtypes]
+    return sum(each) + int(contracted).bit_length() <= EXACT_BITS
+
+
+def _untransposed(
+    builder: Builder, x: int, places: tuple[Sequence[int], Sequence[int]]
+) -> tuple[int, tuple[tuple[int, ...], tuple[int, ...]]]:
+    """An operand without the transpose that made it, if its free dimensions keep their order."""
+    batching, contracting = (tuple(each) for each in places)
+    definition = builder.definitions.get(x)
+    if definition is None or definition.op != "transpose":
+        return x, (batching, contracting)
+    (permutation,) = definition.ints
+    free = [permutation[d] for d in range(len(permutation)) if d not in (*batching, *contracting)]
+    if free != sorted(free):
+        return x, (batching, contracting)
+    return definition.inputs[0], (
+        tuple(permutation[d] for d in batching),
+        tuple(permutation[d] for d in contracting),
+    )
+
+
+def transposed(builder: Builder, x: int, permutation: Sequence[int]) -> int | None:
+    """The product with its operands swapped, where that is what the transpose of a product is, or None."""
+    definition = builder.definitions.get(x)
+    if definition is None or definition.op != "dot":
+        return None
+    a, b = definition.inputs
+    lhs_batching, rhs_batching, lhs_contracting, rhs_contracting = definition.ints
+    batch = len(lhs_batching)
+    of_a = len(builder.types[a].shape) - batch - len(lhs_contracting)
+    rank = len(permutation)
+    swap = (*range(batch), *range(batch + of_a, rank), *range(batch, batch + of_a))
+    if tuple(permutation) != swap:
+        return None
+    old = builder.types[x]
+    type_ = ArrayType(old.dtype, tuple(old.shape[d] for d in permutation))
+    ints = (rhs_batching, lhs_batching, rhs_contracting, lhs_contracting)
+    return builder.one("dot", (b, a), type_, ints)
+
+
+def _of_integers(
+    builder: Builder, operation: Operation, a: int, b: int, numbers: Dimensions, type_: ArrayType
+) -> int:
+    """Every product as an integer, and their sums."""
+    groups = [
+        _in_groups(builder.types[x], batching, contracting)
+        for x, batching, contracting in ((a, numbers[0], numbers[2]), (b, numbers[1], numbers[3]))
+    ]
+    (batch, of_a, contracted), (_, of_b, _) = (
+        [[builder.types[x].shape[d] for d in dims] for dims in group]
+        for x, group in zip((a, b), groups, strict=True)
+    )
+    shape = (*batch, *of_a, *of_b, *contracted)
+    if np.prod(shape) > MAX_PRODUCTS:
+        raise operation.refuse(
+            f"its {np.prod(shape)} products of integers are more than {MAX_PRODUCTS}",
+            "Convert the operands to float32",
+        )
+    kept, own, summed = len(batch), (len(of_a), len(of_b)), len(contracted)
+    last = tuple(range(len(shape) - summed, len(shape)))
+    firsts = (kept, kept + own[0])
+    wide = []
+    for x, group, length, first in zip((a, b), groups, own, firsts, strict=True):
+        x = views.transpose(
+            builder, elementwise.convert(builder, x, reductions.native(type_.dtype)), sum(group, ())
+        )
+        places = (*range(kept), *range(first, first + length), *last)
+        wide.append(views.broadcast(builder, x, shape, places))
+    total = reductions.reduce(builder, elementwise.binary(builder, "multiply", *wide), last, "add")
+    return elementwise.convert(builder, total, type_.dtype)
+
+
+def _in_groups(
+    type_: ArrayType, batching: Sequence[int], contracting: Sequence[int]
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Dimensions of the batch, of the operand's own, and those that are summed over."""
+    own = tuple(d for d in range(len(type_.shape)) if d not in (*batching, *contracting))
+    return tuple(batching), own, tuple(contracting)

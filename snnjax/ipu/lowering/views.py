@@ -1,0 +1,177 @@
+"""Arrays in other shapes: each function yields the shortest way to it, or a constant."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from snnjax.ipu.lowering.builder import MAX_CONSTANT, Builder, is_small
+from snnjax.ipu.lowering.plan import is_splat
+from snnjax.ipu.lowering.types import ArrayType, name_of, numpy_dtype
+
+
+def _foldable(builder: Builder, value: int, size: int) -> np.ndarray | None:
+    """The elements of a constant of which a view may be a constant as well."""
+    array = builder.constants.get(value)
+    if array is None:
+        return None
+    free = size <= array.size or is_splat(array)
+    return array if free or is_small(size, builder.types[value].dtype) else None
+
+
+def empty(builder: Builder, type_: ArrayType) -> int:
+    """The array without elements."""
+    return builder.constant(np.empty(type_.shape, numpy_dtype(type_.dtype)))
+
+
+def reshape(builder: Builder, x: int, shape: Sequence[int]) -> int:
+    """The same elements in the same order."""
+    type_ = ArrayType(builder.types[x].dtype, tuple(shape))
+    if type_ == builder.types[x]:
+        return x
+    array = builder.constants.get(x)
+    if array is not None:
+        splat = is_splat(array)
+        return builder.constant(
+            np.broadcast_to(array[(0,) * array.ndim], type_.shape) if splat else array.reshape(type_.shape)
+        )
+    definition = builder.definitions.get(x)
+    if definition is not None:
+        if definition.op == "reshape":
+            return reshape(builder, definition.inputs[0], shape)
+        if definition.op == "broadcast_in_dim" and builder.types[definition.inputs[0]].size == 1:
+            return broadcast(builder, reshape(builder, definition.inputs[0], ()), shape, ())
+    return builder.one("reshape", (x,), type_)
+
+
+def broadcast(builder: Builder, x: int, shape: Sequence[int], dimensions: Sequence[int]) -> int:
+    """`x` repeated along the dimensions that it lacks, or of which it has one element."""
+    old = builder.types[x]
+    type_ = ArrayType(old.dtype, tuple(shape))
+    array = _foldable(builder, x, type_.size)
+    if array is not None:
+        places = [1] * len(shape)
+        for length, dimension in zip(old.shape, dimensions, strict=True):
+            places[dimension] = length
+        splat = is_splat(array)
+        view = (
+            array[(0,) * array.ndim] if splat else np.transpose(array, np.argsort(dimensions)).reshape(places)
+        )
+        return builder.constant(np.broadcast_to(view, shape))
+    if old.size == type_.size and tuple(sorted(dimensions)) == tuple(dimensions):
+        return reshape(builder, x, shape)
+    if old.size == 1:
+        return builder.one("broadcast_in_dim", (reshape(builder, x, ()),), type_, ((),))
+    definition = builder.definitions.get(x)
+    if definition is not None and definition.op == "broadcast_in_dim":
+        inner = definition.inputs[0]
+        return broadcast(builder, inner, shape, [dimensions[d] for d in definition.ints[0]])
+    if definition is not None and definition.op == "reshape":
+        inner = definition.inputs[0]
+        longer = [d for d, n in enumerate(old.shape) if n > 1]
+        if builder.types[inner].shape == tuple(old.shape[d] for d in longer):  # ones were put between
+            return broadcast(builder, inner, shape, [dimensions[d] for d in longer])
+    return builder.one("broadcast_in_dim", (x,), type_, (dimensions,))
+
+
+def splat_like(builder: Builder, scalar: int, shape: Sequence[int]) -> int:
+    """A single element, everywhere."""
+    return broadcast(builder, reshape(builder, scalar, ()), shape, ())
+
+
+def transpose(builder: Builder, x: int, permutation: Sequence[int]) -> int:
+    """Dimension d of the result is dimension ``permutation[d]`` of `x`."""
+    old = builder.types[x]
+    shape = tuple(old.shape[d] for d in permutation)
+    array = _foldable(builder, x, old.size)
+    if array is not None:
+        return builder.constant(np.transpose(array, permutation))
+    definition = builder.definitions.get(x)
+    if definition is not None and definition.op == "transpose":
+        return transpose(builder, definition.inputs[0], [definition.ints[0][d] for d in permutation])
+    if definition is not None and definition.op == "broadcast_in_dim":
+        places = [list(permutation).index(d) for d in definition.ints[0]]
+        if places == sorted(places):
+            return broadcast(builder, definition.inputs[0], shape, places)
+    longer = [d for d in permutation if old.shape[d] > 1]
+    if longer == sorted(longer):
+        return reshape(builder, x, shape)
+    return builder.one("transpose", (x,), ArrayType(old.dtype, shape), (permutation,))
+
+
+def cut(
+    builder: Builder, x: int, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int]
+) -> int:
+    """The elements from `starts` to before `limits`, one in every `strides`."""
+    old = builder.types[x]
+    places = tuple(slice(*each) for each in zip(starts, limits, strides, strict=True))
+    shape = tuple(len(range(*each)) for each in zip(starts, limits, strides, strict=True))
+    type_ = ArrayType(old.dtype, shape)
+    if type_ == old:
+        return x
+    array = _foldable(builder, x, type_.size)
+    if array is not None:
+        return builder.constant(array[places])
+    definition = builder.definitions.get(x)
+    is_broadcast = definition is not None and definition.op == "broadcast_in_dim"
+    if definition is not None and is_broadcast and builder.types[definition.inputs[0]].size == 1:
+        return splat_like(builder, definition.inputs[0], shape)
+    return builder.one("slice", (x,), type_, (starts, limits, strides))
+
+
+def concatenate(builder: Builder, arrays: Sequence[int], dimension: int) -> int:
+    """One array behind the other."""
+    arrays = [x for x in arrays if builder.types[x].shape[dimension] > 0] or list(arrays[:1])
+    if len(arrays) == 1:
+        return arrays[0]
+    first = builder.types[arrays[0]]
+    length = sum(builder.types[x].shape[dimension] for x in arrays)
+    shape = (*first.shape[:dimension], length, *first.shape[dimension + 1 :])
+    type_ = ArrayType(first.dtype, shape)
+    constants = [builder.constants[x] for x in arrays if x in builder.constants]
+    if len(constants) == len(arrays) and is_small(type_.size, type_.dtype):
+        return builder.constant(np.concatenate(constants, dimension))
+    return builder.one("concatenate", arrays, type_, ((dimension,),))
+
+
+def iota(builder: Builder, type_: ArrayType, dimension: int) -> int:
+    """The position along `dimension`, as an int32 or uint32."""
+    if is_small(type_.size, type_.dtype):
+        row = np.arange(type_.shape[dimension], dtype=numpy_dtype(type_.dtype))
+        places = [1] * len(type_.shape)
+        places[dimension] = -1
+        return builder.constant(np.broadcast_to(row.reshape(places), type_.shape))
+    return builder.one("iota", (), type_, ((dimension,),))
+
+
+def counts(builder: Builder, array: np.ndarray) -> int | None:
+    """0, 1, 2 ... in row-major order, if that is what a large constant holds."""
+    type_ = ArrayType(name_of(array.dtype), array.shape)
+    if type_.dtype not in ("s32", "u32") or array.size <= MAX_CONSTANT or is_splat(array):
+        return None
+    flat = array.reshape(-1)
+    if flat[0] != 0 or not np.array_equal(flat, np.arange(flat.size, dtype=flat.dtype)):
+        return None
+    return reshape(builder, iota(builder, ArrayType(type_.dtype, (flat.size,)), 0), array.shape)
+
+
+def pad(
+    builder: Builder, x: int, filler: int, low: Sequence[int], high: Sequence[int], interior: Sequence[int]
+) -> int:
+    """`x` with the single element `filler` around it and between; what is padded by less than nothing is cut."""
+    old = builder.types[x]
+    if not any((*low, *high, *interior)):
+        return x
+    spread = [n + max(n - 1, 0) * gap for n, gap in zip(old.shape, interior, strict=True)]
+    wide = [n + max(before, 0) + max(after, 0) for n, before, after in zip(spread, low, high, strict=True)]
+    shape = tuple(n + before + after for n, before, after in zip(spread, low, high, strict=True))
+    if old.size == 0:
+        return splat_like(builder, filler, shape)
+    edges = ([max(n, 0) for n in low], [max(n, 0) for n in high], interior)
+    padded = x
+    if any(any(numbers) for numbers in edges):
+        padded = builder.one(
+            "pad", (x, reshape(builder, filler, ())), ArrayType(old.dtype, tuple(wide)), edges
+        )
+    starts = [max(-n, 0) for n in low]
+    limits = [start + n for start, n in zip(starts, shape, strict=True)]
+    return cut(builder, padded, starts, limits, [1] * len(shape))

@@ -1,0 +1,113 @@
+"""From the operations of a StableHLO module to instructions: functions inlined, each operation by its rule."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from snnjax._jax_compat import ir
+from snnjax.ipu.lowering import views
+from snnjax.ipu.lowering.builder import Builder
+from snnjax.ipu.lowering.errors import Unsupported, refusal
+from snnjax.ipu.lowering.folding import fold
+from snnjax.ipu.lowering.locations import user_line
+from snnjax.ipu.lowering.operation import Operation
+from snnjax.ipu.lowering.rules import RULES
+from snnjax.ipu.lowering.rules.sharding import Sharding, check_spread
+from snnjax.ipu.lowering.types import WIDE, ArrayType, of_mlir
+
+_RETURNS = frozenset({"func.return", "stablehlo.return", "sdy.return"})
+# What is in their regions happens, whatever they yield.
+_WITH_BLOCKS = frozenset({"stablehlo.while", "stablehlo.case", "stablehlo.if"})
+
+
+class Walk:
+    """The walk through one module."""
+
+    def __init__(self, module: Any) -> None:
+        self.builder = Builder()
+        self.functions: dict[str, Any] = {}
+        self.meshes: dict[str, Any] = {}
+        self.num_partitions = 1
+        self.shardings: dict[int, Sharding] = {}  # of values that are spread over IPUs
+        self.is_manual = False  # inside of shard_map
+        self._values: dict[Any, int] = {}
+        self._types: dict[Any, ArrayType] = {}
+        for operation in module.body.operations:
+            symbol = ir.StringAttr(operation.attributes["sym_name"]).value
+            if operation.operation.name == "func.func":
+                self.functions[symbol] = operation
+            elif operation.operation.name == "sdy.mesh":
+                self.meshes[symbol] = operation.attributes["mesh"]
+
+    def array_type(self, type_: Any) -> ArrayType:
+        """The type of a value of the module."""
+        known = self._types.get(type_)
+        if known is not None:
+            return known
+        text = str(type_)
+        try:
+            ranked = ir.RankedTensorType(type_)
+        except ValueError:
+            raise self._refuse_type(text, "is no array", "Leave ordered effects out") from None
+        if not ranked.has_static_shape:
+            raise self._refuse_type(text, "has no fixed shape", "Give every dimension a number")
+        dtype = of_mlir(str(ranked.element_type))
+        if dtype is None:
+            raise self._refuse_type(
+                text, "is no type of the IPU", "Use float32, float16, bfloat16, or integers"
+            )
+        self._types[type_] = ArrayType(dtype, tuple(ranked.shape))
+        return self._types[type_]
+
+    def _refuse_type(self, text: str, what: str, way_out: str) -> Unsupported:
+        return refusal(self.builder.op, (), f"{text} {what}", way_out, self.builder.where)
+
+    def call(self, name: str, inputs: Sequence[int]) -> list[int]:
+        """The results of a function of the module, inlined."""
+        return self.block(self.functions[name].regions[0].blocks[0], inputs)
+
+    def block(self, block: Any, inputs: Sequence[int]) -> list[int]:
+        """The results of a block of the module, its operations written down where the builder stands."""
+        for argument, value in zip(block.arguments, inputs, strict=True):
+            self._values[argument] = value
+        for view in block.operations:
+            source = view.operation
+            if source.name in _RETURNS:
+                return [self._values[operand] for operand in source.operands]
+            with self.builder.at(source.name.removeprefix("stablehlo."), user_line(str(source.location))):
+                for result, value in zip(source.results, self._lower(source), strict=True):
+                    self._values[result] = value
+        return []
+
+    def _lower(self, source: Any) -> Sequence[int]:
+        inputs = [self._values[operand] for operand in source.operands]
+        known = RULES.get(source.name)
+        if known is None:
+            raise self.builder.refuse(inputs, "the IPU has no such operation", "Run this part on the CPU")
+        results = (
+            () if source.name == "func.call" else source.results
+        )  # whose operations have types of their own
+        types = [self.array_type(result.type) for result in results]
+        operation = Operation(self, source.name, inputs, types, source)
+        if source.name.startswith("stablehlo."):
+            folded = fold(operation)
+            if folded is not None:
+                return folded
+            if types and source.name not in _WITH_BLOCKS and all(type_.size == 0 for type_ in types):
+                return [views.empty(self.builder, type_) for type_ in types]
+        if self.num_partitions > 1:
+            check_spread(self, operation, inputs)
+        results = known(operation)
+        if self.num_partitions > 1:
+            check_spread(self, operation, self.builder.yielded(results))
+        _check_width(operation, results)
+        return results
+
+
+def _check_width(operation: Operation, results: Sequence[int]) -> None:
+    """Refuses what the IPU has no registers for, unless its elements are known already."""
+    builder = operation.builder
+    for value in (*operation.inputs, *results):
+        dtype = builder.types[value].dtype
+        if dtype in WIDE and value not in builder.constants:
+            way_out = "Leave jax_enable_x64 off, or convert to 32 bits before"
+            raise operation.refuse(f"the IPU has no {dtype}", way_out)

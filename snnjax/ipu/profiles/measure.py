@@ -1,0 +1,82 @@
+"""Profiles of programs that JAX compiled for the IPU."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from snnjax._check import fail
+from snnjax.ipu.device import PLATFORM, library
+from snnjax.ipu.profiles.profile import Profile
+
+
+def profile(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
+    """Compile a function for the IPU, run it once, and tell what that run would have cost; the result is dropped.
+
+    Arguments go to the first IPU, or are copied where they lie on IPUs: the run includes their way to the tiles, and
+    none of them is donated. For a step among many see `read_profile`.
+
+    Args:
+        function: anything that `jax.jit` takes, or what it has returned.
+        args: its arguments.
+        kwargs: those by name.
+
+    Raises:
+        RuntimeError: where there is no IPU, or the program does not fit.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.ipu import profile
+        >>> report = profile(lambda x: 2 * x + 1, jnp.arange(8.0))
+        >>> report.phases.compute > 0, report.phases.host > 0
+        (True, True)
+    """
+    jitted: Any = function if hasattr(function, "lower") else jax.jit(function)
+    args, kwargs = jax.tree.map(_on_ipu, (args, kwargs))
+    with jax.default_device(jax.devices(PLATFORM)[0]):
+        compiled = jitted.lower(*args, **kwargs).compile()
+    read_profile(compiled, reset=True)  # it may have run before
+    jax.block_until_ready(compiled(*args, **kwargs))
+    return read_profile(compiled)
+
+
+def read_profile(compiled: Any, *, reset: bool = False) -> Profile:
+    """What all runs of a compiled program would have cost since it was compiled, or last reset: `Profile.runs` of them.
+
+    JAX compiles once for equal arguments: after some calls of ``step = jax.jit(...)``, ``step.lower(...).compile()`` is
+    the program that has run.
+
+    Args:
+        compiled: ``jax.jit(function).lower(...).compile()`` for the IPU.
+        reset: count anew from here.
+
+    Raises:
+        ValueError: for a program of another platform.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from snnjax.ipu import read_profile
+        >>> x = jax.device_put(jnp.arange(8.0), jax.devices("ipu")[0])
+        >>> double = jax.jit(lambda x: 2 * x).lower(x).compile()
+        >>> double(x).tolist()[:3]
+        [0.0, 2.0, 4.0]
+        >>> read_profile(double, reset=True).cycles > 0, read_profile(double).cycles
+        (True, 0)
+    """
+    executable = compiled.runtime_executable()
+    platform = executable.local_devices()[0].platform
+    if platform != PLATFORM:
+        way_out = 'Place its arguments on jax.devices("ipu")'
+        fail("read_profile", "compiled", "be a program for the IPU", f"one for {platform}", way_out)
+    fingerprint = executable.fingerprint
+    name = fingerprint.decode() if isinstance(fingerprint, bytes) else fingerprint
+    return Profile(library.profile_of(name, reset=reset))
+
+
+def _on_ipu(leaf: Any) -> Any:
+    """A copy that may be donated."""
+    if not isinstance(leaf, jax.Array):
+        return leaf
+    if any(device.platform != PLATFORM for device in leaf.devices()):
+        return jax.device_put(leaf, jax.devices(PLATFORM)[0])
+    return leaf.copy()

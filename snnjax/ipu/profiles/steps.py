@@ -1,0 +1,205 @@
+"""What a program does, step by step, and to which operation and line of the user's each step belongs.
+
+A step's name is ``operation/part (file.py:12)/part``; parts and the place may be missing.
+"""
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
+
+_NAME = re.compile(r"(?P<operation>[^/()]*)(?:/.*?)?(?: \((?P<where>[^()]*:\d+)\)(?:/.*)?)?")
+# Copies that share an exchange are one step, with all their names.
+_BETWEEN_NAMES = ", "
+# What the library's own operations are called in a compiled program.
+_OWN = "snnjax_"
+CONTROL = "control"
+
+
+class Phases(NamedTuple):
+    """Cycles of the tiles' clock; the chip is in one phase at a time."""
+
+    compute: int
+    exchange: int  # between tiles, on the chip and over links
+    sync: int
+    host: int  # streams from and to the host
+
+
+class Exchange(NamedTuple):
+    """What tiles received from one another; of a stream, what crossed between host and device."""
+
+    bytes: int
+    link_bytes: int  # that crossed between IPUs
+    messages: int
+
+
+Counts = TypeVar("Counts", Phases, Exchange)
+
+
+def join(a: Counts, b: Counts) -> Counts:
+    """Both together."""
+    return type(a)(*(x + y for x, y in zip(a, b, strict=True)))
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """A compute set, a copy or a stream, over all its executions."""
+
+    kind: str  # "compute set", "copy" or "stream"
+    name: str
+    operation: str
+    where: str  # the user's line, "file.py:12", or ""
+    position: int  # in the program
+    executions: int
+    phases: Phases
+    exchange: Exchange
+    tiles: int  # that compute
+    tile_cycles: int  # of all tiles of all executions
+
+    @property
+    def cycles(self) -> int:
+        """Of all phases."""
+        return sum(self.phases)
+
+    @property
+    def balance(self) -> float:
+        """How busy tiles with vertices are, beside the slowest: 1 when all take equally long."""
+        return (
+            self.tile_cycles / (self.phases.compute * self.tiles)
+            if self.phases.compute and self.tiles
+            else 1.0
+        )
+
+
+@dataclass(frozen=True)
+class OperationCost:
+    """The steps of one operation of the user's program on one line."""
+
+    name: str
+    where: str
+    steps: tuple[StepCost, ...]
+    phases: Phases
+    exchange: Exchange  # streams of the host included
+
+    @property
+    def cycles(self) -> int:
+        """Of all phases."""
+        return sum(self.phases)
+
+    @property
+    def executions(self) -> int:
+        """Of the step that ran most often."""
+        return max((step.executions for step in self.steps), default=0)
+
+    @property
+    def tiles(self) -> int:
+        """Of the compute set that is spread widest."""
+        return max((step.tiles for step in self.steps), default=0)
+
+    @property
+    def balance(self) -> float:
+        """How busy tiles with vertices are, beside the slowest of each compute set: 1 when all take equally long."""
+        possible = sum(step.phases.compute * step.tiles for step in self.steps)
+        return sum(step.tile_cycles for step in self.steps) / possible if possible else 1.0
+
+
+def parse(name: str) -> tuple[str, str]:
+    """The operation and the place of a step's name.
+
+    Example:
+        >>> from snnjax.ipu.profiles.steps import parse
+        >>> parse("dot/partials (train.py:12)"), parse("copy"), parse("add (a.py:1), dot (a.py:1)")
+        (('dot', 'train.py:12'), ('copy', ''), ('add + dot', 'a.py:1'))
+    """
+    names = [_parse_one(each) for each in name.split(_BETWEEN_NAMES)]
+    names = [each for each in names if each[1]] or names
+    operations = dict.fromkeys(operation.removeprefix(_OWN) for operation, _ in names)
+    places = {where for _, where in names}
+    return " + ".join(operations), places.pop() if len(places) == 1 else ""
+
+
+def _parse_one(name: str) -> tuple[str, str]:
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return name, ""
+    return match["operation"], match["where"] or ""
+
+
+def _adopted(steps: Iterable["StepCost"]) -> Iterator["StepCost"]:
+    """Steps of builders of own operations do not know the user's line: they belong to the operation beside them."""
+    groups = [
+        (known, list(group))
+        for known, group in itertools.groupby(steps, lambda step: step.where != "" or step.kind == "stream")
+    ]
+    for index, (known, group) in enumerate(groups):
+        if known:
+            yield from group
+            continue
+        before = groups[index - 1][1][-1].name if index else ""
+        after = groups[index + 1][1][0].name if index + 1 < len(groups) else ""
+        beside = (before.split(_BETWEEN_NAMES)[-1], after.split(_BETWEEN_NAMES)[0])
+        own = next((name for name in beside if name.startswith(_OWN)), None)
+        operation, where = ("", "") if own is None else _parse_one(own)
+        for step in group:
+            changed = {"operation": operation.removeprefix(_OWN), "where": where}
+            yield step if own is None else replace(step, **changed)
+
+
+def steps_of(data: dict[str, Any]) -> tuple[StepCost, ...]:
+    """Those of a profile, in the order of the program."""
+    steps = [_compute_set(each) for each in data["compute_sets"]]
+    for kind, name in (("copy", "copies"), ("stream", "streams")):
+        steps += [_transfer(kind, each) for each in data[name]]
+    ran = sorted((step for step in steps if step.executions), key=lambda step: step.position)
+    return tuple(_adopted(ran))
+
+
+def operations_of(steps: Iterable[StepCost], total: Phases) -> tuple[OperationCost, ...]:
+    """Steps by operation and line; what of `total` belongs to no step is the program's own control."""
+    groups: dict[tuple[str, str], list[StepCost]] = {}
+    for step in steps:
+        groups.setdefault((step.operation, step.where), []).append(step)
+    operations = [_operation(*key, group) for key, group in groups.items()]
+    known = [sum(column) for column in zip(*(each.phases for each in operations), strict=True)] or [0] * 4
+    rest = Phases(*(all_ - part for all_, part in zip(total, known, strict=True)))
+    if any(rest):
+        operations.append(OperationCost(CONTROL, "", (), rest, Exchange(0, 0, 0)))
+    return tuple(sorted(operations, key=lambda each: -each.cycles))
+
+
+def _operation(name: str, where: str, steps: list[StepCost]) -> OperationCost:
+    phases, exchange = Phases(0, 0, 0, 0), Exchange(0, 0, 0)
+    for step in steps:
+        phases, exchange = join(phases, step.phases), join(exchange, step.exchange)
+    return OperationCost(name, where, tuple(steps), phases, exchange)
+
+
+def _exchange(data: dict[str, Any]) -> Exchange:
+    return Exchange(data["bytes"], data["link_bytes"], data["messages"])
+
+
+def _compute_set(data: dict[str, Any]) -> StepCost:
+    operation, where = parse(data["name"])
+    phases = Phases(data["cycles"], data["exchange"]["cycles"], data["sync_cycles"], 0)
+    return StepCost(
+        "compute set",
+        data["name"],
+        operation,
+        where,
+        data["position"],
+        data["executions"],
+        phases,
+        _exchange(data["exchange"]),
+        data["tiles"],
+        data["tile_cycles"],
+    )
+
+
+def _transfer(kind: str, data: dict[str, Any]) -> StepCost:
+    operation, where = parse(data["name"])
+    phases = Phases(0, data["exchange"]["cycles"], data["sync_cycles"], data["host_cycles"])
+    exchange = _exchange(data["exchange"])
+    return StepCost(
+        kind, data["name"], operation, where, data["position"], data["executions"], phases, exchange, 0, 0
+    )

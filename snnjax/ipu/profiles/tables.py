@@ -1,0 +1,129 @@
+"""The tables of a page. A cell holds what a person reads, and the number to sort by."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, NamedTuple
+
+from snnjax.ipu.profiles import svg
+from snnjax.ipu.profiles.units import amount, percent, size
+
+if TYPE_CHECKING:
+    from snnjax.ipu.profiles.profile import Profile
+
+
+class Number(NamedTuple):
+    """A cell to read, and its value."""
+
+    text: str
+    value: float
+
+
+# Plain words, a number, or a number beside a picture that stands for it.
+Cell = str | Number
+
+
+def operations(profile: "Profile") -> str:
+    """Where the time of each operation goes."""
+    names = (
+        "operation",
+        "line",
+        "time",
+        "cycles",
+        "compute",
+        "exchange",
+        "sync",
+        "host",
+        "runs",
+        "moved",
+        "tiles",
+        "balance",
+    )
+    total, most = max(profile.cycles, 1), max((each.cycles for each in profile.operations), default=1)
+    rows = []
+    for each in profile.operations:
+        picture = f"{svg.bar(each.phases, most)}"
+        cells: list[Cell] = [_code(each.name), _code(each.where), Number(picture, each.cycles)]
+        cells.append(Number(f"{each.cycles:,} ({percent(each.cycles / total)})", each.cycles))
+        cells += [_number(cycles) for cycles in each.phases]
+        cells += [_number(each.executions), _bytes(each.exchange.bytes)]
+        balance = percent(each.balance) if each.tiles else ""
+        cells += [_number(each.tiles), Number(balance, each.balance)]
+        rows.append(cells)
+    return _table("operations", names, rows)
+
+
+def lines(profile: "Profile") -> str:
+    """The same by line of the user's program."""
+    total, most = max(profile.cycles, 1), max(sum(phases) for phases in profile.lines.values())
+    rows = [
+        [
+            _code(where) if where else "of no line",
+            Number(svg.bar(phases, most), sum(phases)),
+            Number(percent(sum(phases) / total), sum(phases)),
+            *(_number(cycles) for cycles in phases),
+        ]
+        for where, phases in profile.lines.items()
+    ]
+    return _table("lines", ("line", "time", "share", "compute", "exchange", "sync", "host"), rows)
+
+
+def codelets(profile: "Profile") -> str:
+    """What vertices of each class took."""
+    rows = [
+        [
+            _code(name),
+            _number(each.count),
+            Number(f"{each.mean:,.1f}", each.mean),
+            _number(each.max),
+            Number(f"{each.count * each.mean:,.0f}", each.count * each.mean),
+        ]
+        for name, each in profile.codelets.items()
+    ]
+    return _table("codelets", ("codelet", "runs", "mean cycles", "most cycles", "all cycles"), rows)
+
+
+def memory(profile: "Profile") -> str:
+    """What lies on the tiles."""
+    kinds = {**profile.tile_memory_by_kind, "all": profile.tile_memory}
+    rows = [
+        [
+            kind.replace("_", " "),
+            Number(size(values.mean()), float(values.mean())),
+            Number(size(values.max()), float(values.max())),
+            Number(str(values.argmax()), int(values.argmax())),
+            Number(size(values.sum()), float(values.sum())),
+        ]
+        for kind, values in kinds.items()
+    ]
+    return _table("memory", ("kind", "mean of a tile", "most of a tile", "on tile", "all tiles"), rows)
+
+
+def _code(text: str) -> str:
+    return f"<code>{escape(text)}</code>" if text else ""
+
+
+def _number(number: int) -> Number:
+    return Number(amount(number) if number else "", number)
+
+
+def _bytes(number: int) -> Number:
+    return Number(size(number) if number else "", number)
+
+
+def _table(name: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    """Columns whose cells are words are sorted as words; the first row tells."""
+    rows = list(rows)
+    words = [isinstance(cell, str) for cell in rows[0]] if rows else [True] * len(columns)
+    head = "".join(
+        f"<th scope='col'{' class=words' if is_words else ''}><button type='button'>{column}</button></th>"
+        for column, is_words in zip(columns, words, strict=True)
+    )
+    body = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    table = f"<table id='{name}'><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
+    return f"<div class='wide'>{table}</div>"
+
+
+def _cell(cell: Cell) -> str:
+    if isinstance(cell, str):
+        return f"<td class='words'>{cell}</td>"
+    return f"<td data-value='{cell.value:.12g}'>{cell.text}</td>"

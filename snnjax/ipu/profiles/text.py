@@ -1,0 +1,85 @@
+"""A profile as a table to read."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from snnjax.ipu.profiles.units import percent, quantity, size
+
+if TYPE_CHECKING:
+    from snnjax.ipu.profiles.profile import Profile
+
+# Operations and codelets beyond the costliest are summed up.
+_SHOWN = 24
+_WIDTH = 44
+
+
+def summary(profile: "Profile") -> str:
+    """Time by phase, operation and codelet, tiles, memory and energy; the first line says that it is a model's."""
+    parts = (_head, _phases, _tiles, _operations, _codelets)
+    return "".join(f"{line}\n" for part in parts for line in part(profile))
+
+
+def device(profile: "Profile") -> str:
+    """Which chips the program would run on."""
+    data = profile.data
+    return f"{data['ipus']} x {data['chip']}, {data['tiles_per_ipu']} tiles each, {data['clock_hz'] / 1e6:.1f} MHz"
+
+
+def _head(profile: "Profile") -> list[str]:
+    time = quantity(profile.seconds, "s")
+    return [
+        f"IPU Model (not measured on hardware): {device(profile)}",
+        f"Time: {profile.cycles:,} cycles, {time}{of_each_run(profile)}",
+    ]
+
+
+def of_each_run(profile: "Profile") -> str:
+    """What to add to the time of several runs."""
+    if profile.runs < 2:
+        return ""
+    return f"; {profile.runs:,} runs of {quantity(profile.seconds / profile.runs, 's')}"
+
+
+def _phases(profile: "Profile") -> list[str]:
+    hertz, total = profile.data["clock_hz"], max(profile.cycles, 1)
+    return [
+        f"  {name:<10}{cycles:>16,} cycles {quantity(cycles / hertz, 's'):>10} {percent(cycles / total):>8}"
+        for name, cycles in zip(profile.phases._fields, profile.phases, strict=True)
+    ]
+
+
+def _tiles(profile: "Profile") -> list[str]:
+    exchange, energy = profile.exchange, profile.energy
+    memory, limit = profile.tile_memory, profile.data["memory_per_tile"]
+    fullest = int(np.argmax(memory))
+    busy = profile.tile_utilisation
+    return [
+        f"Exchange: {size(exchange.bytes)} in {exchange.messages:,} messages, {size(exchange.link_bytes)} over links; "
+        f"host: {size(profile.host_bytes)}",
+        f"Tiles compute {percent(busy.mean())} of the time on average, the busiest {percent(busy.max())}",
+        f"Memory of a tile: mean {size(memory.mean())}, most {size(memory[fullest])} (tile {fullest}) of {size(limit)}",
+        f"Energy (an estimate): {quantity(energy.joules, 'J')} at {energy.watts:g} W: {energy.source}",
+    ]
+
+
+def _operations(profile: "Profile") -> list[str]:
+    lines = ["Operations (share of the time, runs, cycles: compute, exchange, sync, host):"]
+    total = max(profile.cycles, 1)
+    for each in profile.operations[:_SHOWN]:
+        name = f"{each.name} ({each.where})" if each.where else each.name
+        cycles = " ".join(f"{part:>11,}" for part in each.phases)
+        lines.append(f"  {name:<{_WIDTH}} {percent(each.cycles / total):>7} {each.executions:>7,} {cycles}")
+    rest = profile.operations[_SHOWN:]
+    if rest:
+        lines.append(f"  and {len(rest)} more, {percent(sum(each.cycles for each in rest) / total)}")
+    return lines
+
+
+def _codelets(profile: "Profile") -> list[str]:
+    lines = ["Codelets (count, mean and most cycles):"]
+    shown = list(profile.codelets.items())[:_SHOWN]
+    lines += [f"  {name}: {each.count:,}, {each.mean:,.1f}, {each.max:,}" for name, each in shown]
+    rest = len(profile.codelets) - len(shown)
+    lines += [f"  and {rest} more"] if rest else []
+    return lines + [f"  {name}: of unknown cost, counted as nothing" for name in profile.unknown_codelets]

@@ -1,0 +1,285 @@
+"""One IPU as an ordinary device of JAX: arrays, programs, errors, donation, copies, programs as bytes, memory."""
+
+import gc
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import warnings
+
+import jax
+import jax.export
+import jax.numpy as jnp
+import jax.scipy.linalg
+import numpy as np
+import pytest
+from jax.experimental import serialize_executable
+
+from tests.architecture import ROOT
+from tests.ipu.device.placing import ARRAYS, cpu, ipu, put
+
+pytestmark = pytest.mark.usefixtures("ipus")
+
+
+@pytest.mark.parametrize("array", ARRAYS.values(), ids=ARRAYS)
+def test_arrays_come_back_as_they_went(array):
+    for placed in (put(array), put(put(array, cpu())), put(put(array), ipu(1))):
+        back = np.asarray(placed)
+        assert back.dtype == array.dtype
+        np.testing.assert_array_equal(back, array)
+    assert placed.devices() == {ipu(1)}
+    np.testing.assert_array_equal(put(placed, cpu()), array)
+
+
+def test_host_array_may_change_once_it_was_put():
+    array = np.arange(1000, dtype=np.float32)
+    placed = put(array)
+    array[:] = 0
+    np.testing.assert_array_equal(placed, np.arange(1000, dtype=np.float32))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "float8_e5m2"])
+def test_dtype_that_the_ipu_lacks_is_refused(dtype):
+    with pytest.raises(
+        jax.errors.JaxRuntimeError,
+        match=r"device_put: `x` must be bool, an integer or a float of at most 32 bits, or bfloat16, got .*\. "
+        r"Cast it before it goes to the IPU\.",
+    ):
+        put(np.zeros(2, jnp.dtype(dtype)))
+
+
+def test_program_of_several_results():
+    results = jax.jit(lambda x, y: (x + y, x * 2, x.sum()))(put(jnp.arange(4.0)), put(jnp.ones(4)))
+    for result, expected in zip(results, ([1, 2, 3, 4], [0, 2, 4, 6], 6), strict=True):
+        assert result.devices() == {ipu()}
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_program_runs_where_its_arrays_are():
+    double = jax.jit(lambda x: x * 2)
+    for number in (2, 0, 3):
+        result = double(put(jnp.arange(3.0), ipu(number)))
+        assert result.devices() == {ipu(number)}
+        np.testing.assert_array_equal(result, [0, 2, 4])
+
+
+def test_program_without_arguments_or_results():
+    with jax.default_device(ipu()):
+        assert jax.jit(lambda: jnp.float32(3))().devices() == {ipu()}
+        assert jax.jit(lambda x: ())(put(jnp.ones(3))) == ()
+
+
+def test_eager_operations_and_random_numbers():
+    with jax.default_device(ipu()):
+        x = jnp.arange(6.0)
+        y = x[2:] * 2
+        key = jax.random.key(3)
+        drawn = jax.random.uniform(key, (5,))
+    assert y.devices() == drawn.devices() == {ipu()}
+    np.testing.assert_array_equal(y, [4, 6, 8, 10])
+    with jax.default_device(cpu()):
+        np.testing.assert_array_equal(drawn, jax.random.uniform(jax.random.key(3), (5,)))
+
+
+def test_refusal_of_the_lowering_is_an_exception_that_names_op_and_line():
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"UNIMPLEMENTED: .*test_device\.py"):
+        jax.jit(jnp.linalg.cholesky)(put(np.eye(3, dtype=np.float32)))
+
+
+@pytest.mark.parametrize("function", [jnp.linalg.eigh, jnp.linalg.eigvals, jax.scipy.linalg.schur])
+def test_what_jax_knows_for_other_platforms_alone_is_refused_likewise(function):
+    with pytest.raises(
+        jax.errors.JaxRuntimeError, match=r"UNIMPLEMENTED: custom_call.*\. .* \(test_device\.py"
+    ):
+        jax.jit(function)(put(np.eye(3, dtype=np.float32)))
+
+
+@pytest.mark.parametrize("platforms", [("ipu",), ("cpu", "ipu")])
+def test_exported_program_runs_where_it_may(platforms):
+    def f(x):
+        return jax.lax.platform_dependent(x, ipu=lambda x: x * 2, default=lambda x: x * 3) + 1
+
+    exported = jax.export.export(jax.jit(f), platforms=platforms)(jax.ShapeDtypeStruct((3,), jnp.float32))
+    for platform, expected in (("ipu", [1, 3, 5]), ("cpu", [1, 4, 7])):
+        x = put(jnp.arange(3.0), jax.devices(platform)[0])
+        if platform in platforms:
+            np.testing.assert_array_equal(jax.jit(exported.call)(x), expected)
+        else:
+            with pytest.raises(ValueError, match=r"exported for platforms '\('ipu',\)' but it is used on"):
+                exported.call(x)
+
+
+def test_program_that_does_not_fit_onto_the_tiles_is_refused():
+    big = jax.ShapeDtypeStruct((2 * 2**20,), jnp.float32, sharding=jax.sharding.SingleDeviceSharding(ipu()))
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"RESOURCE_EXHAUSTED: .*tile"):
+        jax.jit(lambda x: x + 1).lower(big).compile()
+
+
+@pytest.mark.parametrize("mode", ["low", "high"])
+def test_random_numbers_that_fit_nowhere_are_refused_before_they_are_counted(mode):
+    """Neither the host's lowering nor the graph makes room for all of them first."""
+    bernoulli = jax.jit(lambda key: jax.random.bernoulli(key, 1e-10, 100_000_000, mode))
+    lowered = bernoulli.lower(jax.device_put(jax.random.key(0), ipu()))
+    with pytest.raises(
+        jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED: compile: `program` must fit in "
+    ):
+        lowered.compile()
+
+
+def test_donated_argument_is_used_up():
+    step = jax.jit(lambda x, y: x + y, donate_argnums=0)
+    x, y = put(jnp.arange(4.0)), put(jnp.ones(4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        z = step(x, y)
+    assert x.is_deleted()
+    assert not y.is_deleted()
+    np.testing.assert_array_equal(z, [1, 2, 3, 4])
+    with pytest.raises((RuntimeError, ValueError), match="deleted"):
+        step(x, y)
+
+
+def test_array_given_twice_cannot_be_donated():
+    step = jax.jit(lambda x, y: x + y, donate_argnums=0)
+    x = put(jnp.arange(4.0))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="`argument 0` must be given once if it is donated"):
+        step(x, x)
+    np.testing.assert_array_equal(x, [0, 1, 2, 3])
+
+
+def test_chain_of_donations_equals_the_sum():
+    step = jax.jit(lambda state, x: {"v": state["v"] * 0.5 + x, "n": state["n"] + 1}, donate_argnums=0)
+    state = put({"v": jnp.zeros(3), "n": jnp.int32(0)})
+    x = put(jnp.ones(3))
+    for _ in range(20):
+        state = step(state, x)
+    assert int(state["n"]) == 20
+    np.testing.assert_allclose(state["v"], np.full(3, 2 - 2.0**-19), rtol=1e-6)
+
+
+def test_arrays_are_copied_while_a_run_is_under_way():
+    """Copies wait for the run that makes what they copy."""
+    f = jax.jit(lambda x: jax.lax.fori_loop(0, 50, lambda _, y: y * 1.01 + 1, x))
+    x = put(jnp.zeros(64))
+    y = f(x)
+    moved, home = put(y, ipu(1)), put(y, cpu())
+    expected = np.asarray(jax.jit(f)(put(jnp.zeros(64), cpu())))
+    for copy in (y, moved, home):
+        np.testing.assert_allclose(copy, expected, rtol=1e-5)
+
+
+def test_program_is_compiled_ahead_and_described():
+    lowered = jax.jit(lambda x, y: (x @ y, x.sum())).lower(put(jnp.ones((4, 8))), put(jnp.ones((8, 2))))
+    compiled = lowered.compile()
+    memory = compiled.memory_analysis()
+    assert memory.argument_size_in_bytes == 4 * (4 * 8 + 8 * 2)
+    assert memory.output_size_in_bytes == 4 * (4 * 2 + 1)
+    assert memory.temp_size_in_bytes > 0
+    np.testing.assert_array_equal(
+        compiled(put(jnp.ones((4, 8))), put(jnp.ones((8, 2))))[0], np.full((4, 2), 8)
+    )
+
+
+def test_device_is_described():
+    assert (repr(ipu(1)), str(ipu(1)), ipu(1).device_kind) == ("IpuDevice(id=1)", "ipu:1", "IPU Model (mk2)")
+    assert (ipu().platform, ipu().process_index, ipu().local_hardware_id) == ("ipu", 0, 0)
+    assert (ipu().chip, ipu().memory_per_tile, ipu().clock_hz) == ("mk2", 624 * 1024, 1.33e9)
+    assert "nothing of it has run on IPU hardware" in ipu().client.platform_version
+    assert [memory.kind for memory in ipu().addressable_memories()] == ["device"]
+
+
+def test_what_arrays_on_tiles_cannot_do_is_refused():
+    x = put(jnp.ones((2, 3)))
+    assert x.format.layout.major_to_minor == (0, 1)
+    assert jax.jit(jnp.sin).lower(x).compile().cost_analysis() is None
+    for use in (lambda: x.unsafe_buffer_pointer(), lambda: np.from_dlpack(x)):
+        with pytest.raises(jax.errors.JaxRuntimeError, match="UNIMPLEMENTED: PJRT_Buffer_"):
+            use()
+
+
+def test_fingerprints_are_those_of_programs():
+    def fingerprint(f):
+        return jax.jit(f).lower(put(jnp.ones(4))).compile().runtime_executable().fingerprint
+
+    first = fingerprint(lambda x: x + 1)
+    assert first
+    assert first != fingerprint(lambda x: x + 2)
+
+
+def test_two_living_programs_have_two_fingerprints():
+    compiled = [jax.jit(lambda x: x + 1).lower(put(jnp.ones(4))).compile() for _ in range(2)]
+    assert len({each.runtime_executable().fingerprint for each in compiled}) == 2
+
+
+def test_program_of_other_arguments_is_refused_before_it_runs():
+    compiled = jax.jit(lambda x: x + 1).lower(put(jnp.ones(4))).compile()
+    with pytest.raises(TypeError):
+        compiled(put(jnp.ones(5)))
+
+
+def test_serialised_program_gives_the_same_bits():
+    x, y = (put(np.random.default_rng(0).normal(size=shape).astype(np.float32)) for shape in ((5, 7), (7, 3)))
+    compiled = jax.jit(lambda x, y: jnp.tanh(x @ y).sum(axis=0)).lower(x, y).compile()
+    loaded = serialize_executable.deserialize_and_load(
+        *serialize_executable.serialize(compiled), backend="ipu", execution_devices=[ipu()]
+    )
+    np.testing.assert_array_equal(np.asarray(loaded(x, y)), np.asarray(compiled(x, y)))
+
+
+def test_serialised_program_runs_in_another_process(tmp_path):
+    x = np.linspace(0, 1, 6, dtype=np.float32)
+    compiled = jax.jit(lambda x: jnp.exp(x).sum() + x).lower(put(x)).compile()
+    (tmp_path / "program").write_bytes(pickle.dumps(serialize_executable.serialize(compiled)))
+    program = """
+import pickle, sys
+import jax, numpy as np
+from jax.experimental import serialize_executable
+import snnjax
+loaded = pickle.load(open(sys.argv[1], "rb"))
+compiled = serialize_executable.deserialize_and_load(*loaded, backend="ipu")
+x = jax.device_put(np.linspace(0, 1, 6, dtype=np.float32), jax.devices("ipu")[0])
+sys.stdout.write(np.asarray(compiled(x)).tobytes().hex())
+"""
+    command = (sys.executable, "-c", program, str(tmp_path / "program"))
+    settings = {**os.environ, "JAX_PLATFORMS": "cpu,ipu", "SNNJAX_IPU_TILES": str(ipu().num_tiles)}
+    done = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, check=True)
+    assert done.stdout == np.asarray(compiled(put(x))).tobytes().hex()
+
+
+def test_memory_is_that_of_tiles():
+    compiled = jax.jit(lambda x: x * 2).lower(put(jnp.ones(100))).compile()
+    jax.block_until_ready(compiled(put(jnp.ones(100))))
+    statistics = ipu().memory_stats()
+    assert 0 < statistics["bytes_in_use"] <= statistics["peak_bytes_in_use"] <= statistics["bytes_limit"]
+    assert statistics["bytes_limit"] == ipu().num_tiles * ipu().memory_per_tile
+    for key in ("largest_alloc_size", "bytes_reservable_limit", "largest_free_block_bytes"):
+        assert 0 < statistics[key] <= statistics["bytes_limit"]
+    assert statistics["bytes_reserved"] == statistics["peak_bytes_reserved"] == 0
+    before = statistics["num_allocs"]
+    kept = [put(jnp.ones(3)) for _ in range(5)]
+    assert ipu().memory_stats()["num_allocs"] == before + len(kept)
+    del compiled
+    jax.clear_caches()
+    gc.collect()
+    assert ipu().memory_stats()["bytes_in_use"] == 0
+    assert ipu().memory_stats()["peak_bytes_in_use"] >= statistics["bytes_in_use"]
+
+
+def test_threads_compile_and_run_at_once():
+    failures = []
+
+    def work(number):
+        try:
+            f = jax.jit(lambda x: x * number + number)
+            for i in range(5):
+                np.testing.assert_array_equal(f(put(jnp.full(8, float(i)))), np.full(8, i * number + number))
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(float(number),)) for number in range(1, 7)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []

@@ -1,0 +1,65 @@
+"""The parts of JAX without a promise are there, in this version and in all that `pyproject.toml` allows."""
+
+import inspect
+import re
+import tomllib
+
+import jax
+from jax._src import compiler
+from snnjax_jax_plugin import _jax_private
+
+from tests import architecture
+
+
+def version(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", text)[:2])
+
+
+def test_jax_is_one_that_is_supported() -> None:
+    """The suite runs on the oldest and on the newest; a wider range needs a run on what it adds."""
+    dependencies = tomllib.loads((architecture.ROOT / "pyproject.toml").read_text())["project"][
+        "dependencies"
+    ]
+    ranges = {re.split(r"\W", each)[0]: each for each in dependencies}
+    for package, installed in (("jax", jax.__version__), ("jaxlib", jax.lib.__version__)):
+        lowest, beyond = re.findall(r"[<>=]+([\d.]+)", ranges[package])
+        assert version(lowest) <= version(installed) < version(beyond)
+
+
+def test_platform_that_is_registered_is_known_and_donates(monkeypatch) -> None:
+    assert _jax_private.is_known_platform("cpu")
+    assert not _jax_private.is_known_platform("snnjax_test")
+    donating = list(_jax_private._mlir._platforms_with_donation)
+    monkeypatch.setattr(_jax_private._mlir, "_platforms_with_donation", donating)
+    factories = dict(_jax_private.xla_bridge._backend_factories)
+    monkeypatch.setattr(_jax_private.xla_bridge, "_backend_factories", factories)
+    _jax_private.register_platform("snnjax_test", lambda: None)
+    assert _jax_private.is_known_platform("snnjax_test")
+    assert donating.count("snnjax_test") == 1
+    registration = factories["snnjax_test"]
+    assert registration.fail_quietly
+    assert registration.priority < factories["cpu"].priority
+
+
+def test_primitives_of_other_platforms_are_those_without_a_rule() -> None:
+    names = {primitive.name for primitive in _jax_private.primitives_of_others("snnjax_test")}
+    assert {"eigh", "eig"} <= names
+    assert not {"add", "sin", "cholesky"} & names
+
+
+def test_private_names_are_used_in_one_module_each() -> None:
+    private = ("jax._src", "jaxlib", "jax.interpreters", "jax.extend")
+    found = {
+        path
+        for path in architecture.python_files("snnjax", "xla_ext/pjrt/snnjax_jax_plugin")
+        for name, _ in architecture.imports((architecture.ROOT / path).read_text())
+        if any(architecture.starts_with(name, prefix) for prefix in private)
+    }
+    assert found == {"snnjax/_jax_compat.py", "xla_ext/pjrt/snnjax_jax_plugin/_jax_private.py"}
+
+
+def test_calls_of_the_compiler_have_a_client() -> None:
+    """By which Python waits for those that compile for the IPU before it ends."""
+    for function in (compiler.compile_or_get_cached, compiler.backend_compile_and_load):
+        assert "backend" in inspect.signature(function).parameters
+    assert _jax_private.compiles_for(inspect.currentframe()) is None

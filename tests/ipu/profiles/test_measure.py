@@ -1,0 +1,141 @@
+"""Profiles of jitted programs: of one run, of all runs, with the user's lines, on one IPU and on several."""
+
+import sys
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+import snnjax
+from snnjax.ipu import profile, read_profile
+
+pytestmark = pytest.mark.usefixtures("ipus")
+
+
+def line() -> int:
+    """Of the caller."""
+    return sys._getframe(1).f_lineno
+
+
+def compiled(function: Any, *args: Any) -> Any:
+    return jax.jit(function).lower(*jax.device_put(args, jax.devices("ipu")[0])).compile()
+
+
+def test_operations_bear_the_lines_of_the_function() -> None:
+    first = line() + 3
+
+    def function(x: Any, w: Any) -> Any:
+        hidden = x @ w
+        return jnp.sort(hidden)
+
+    report = profile(function, jnp.ones((4, 8)), jnp.ones((8, 6)))
+    lines = {each.name: each.where for each in report.operations}
+    assert lines["dot"] == f"test_measure.py:{first}"
+    assert lines["sort"] == f"test_measure.py:{first + 1}"
+    assert report.data["program"] == "jit_function"
+    assert report.host_bytes == 4 * (4 * 8 + 8 * 6)
+
+
+def test_own_operations_are_named_as_in_the_library() -> None:
+    lists = snnjax.SparseSpikes.from_dense(jnp.eye(6), 2)
+    report = profile(jax.grad(lambda w: snnjax.spike_matmul(lists, w).sum()), jnp.ones((6, 5)))
+    names = {each.name for each in report.operations}
+    assert any(name.startswith("spike_matmul") for name in names)
+    own = [each for each in report.operations if each.name.startswith("spike_matmul")]
+    assert {each.where.split(":")[0] for each in own} == {"test_measure.py"}
+
+
+def test_cycles_add_up_to_those_of_the_phases() -> None:
+    def loop(x: Any) -> Any:
+        return jax.lax.fori_loop(0, 5, lambda i, y: jnp.tanh(y @ y) + i.astype(jnp.float32), x)
+
+    report = profile(loop, jnp.ones((6, 6)))
+    sums = [sum(column) for column in zip(*(each.phases for each in report.operations), strict=True)]
+    assert tuple(sums) == report.phases
+    assert max(each.executions for each in report.operations) == 5
+
+
+def test_longer_runs_cost_more() -> None:
+    def loop(x: Any, rounds: Any) -> Any:
+        return jax.lax.fori_loop(0, rounds, lambda i, y: y * 1.5, x)
+
+    few, many = (profile(loop, jnp.ones(64), rounds) for rounds in (3, 30))
+    assert many.phases.compute > 5 * few.phases.compute
+    assert many.tile_memory.max() == few.tile_memory.max()
+
+
+def test_all_runs_are_counted_until_the_next_reset() -> None:
+    x = jax.device_put(jnp.arange(16.0), jax.devices("ipu")[0])
+    double = compiled(lambda x: 2 * x, x)
+    jax.block_until_ready(double(x))
+    once = read_profile(double, reset=True).phases.compute
+    for _ in range(3):
+        jax.block_until_ready(double(x))
+    assert read_profile(double).phases.compute == 3 * once
+    assert read_profile(double).runs == 3
+    assert read_profile(double, reset=True).phases.compute == 3 * once
+    assert read_profile(double).cycles == 0
+
+
+def test_donated_arguments_are_copied_first() -> None:
+    x = jax.device_put(jnp.arange(16.0), jax.devices("ipu")[0])
+    step = jax.jit(lambda x: x + 1, donate_argnums=0)
+    assert profile(step, x).cycles == profile(step, x).cycles > 0
+    assert x.tolist() == list(range(16))
+
+
+def test_keyword_arguments_numbers_and_keys() -> None:
+    def draw(key: Any, *, scale: Any, size: int = 3) -> Any:
+        return scale * jax.random.uniform(key, (size,))
+
+    assert profile(draw, jax.random.key(0), scale=2.0).phases.compute > 0
+
+
+def test_live_memory_peaks_where_most_is_needed() -> None:
+    def wide(x: Any) -> Any:
+        table = jnp.outer(x, x)
+        return jnp.sin(table @ table).sum()
+
+    points = profile(wide, jnp.ones(64)).live_memory
+    most = max(points, key=lambda point: point.bytes)
+    assert most.bytes >= 2 * 64 * 64 * 4
+    assert points[0].bytes < most.bytes
+    assert "test_measure.py" in most.name
+
+
+def test_program_of_several_ipus() -> None:
+    mesh = Mesh(np.array(jax.devices("ipu")[:2]), ("i",))
+    place = NamedSharding(mesh, PartitionSpec("i"))
+
+    def mean(x: Any) -> Any:
+        return jax.lax.pmean(x, "i")
+
+    spec = PartitionSpec("i")
+    report = profile(
+        jax.shard_map(mean, mesh=mesh, in_specs=spec, out_specs=PartitionSpec()),
+        jax.device_put(jnp.ones((2, 8)), place),
+    )
+    assert report.data["ipus"] == 2
+    assert len(report.tile_memory) == 16
+    assert report.exchange.link_bytes > 0
+    assert report.energy.watts == 500
+    sums = [sum(column) for column in zip(*(each.phases for each in report.operations), strict=True)]
+    assert tuple(sums) == report.phases
+
+
+def test_page_of_a_jitted_program() -> None:
+    html = profile(jax.jit(lambda x: jnp.cumsum(jnp.exp(x))), jnp.ones(20)).html()
+    assert "jit__lambda" in html
+    assert "test_measure.py:" in html
+
+
+def test_program_of_another_platform_has_no_profile() -> None:
+    with pytest.raises(ValueError) as error:
+        read_profile(jax.jit(jnp.sin).lower(1.0).compile())
+    assert str(error.value) == (
+        "read_profile: `compiled` must be a program for the IPU, got one for cpu. "
+        'Place its arguments on jax.devices("ipu").'
+    )
