@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax.ipu.device import plugin
+from snnjax.ipu.device import library
 
 COMPILES, RUNS = 20, 2000
 # JAX's own caches grow by some hundred bytes a program; a program takes a hundred times that.
@@ -78,12 +78,12 @@ def test_runs_leave_nothing_behind(ipus):
 def test_program_ends_with_the_last_that_holds_it(ipus):
     compiled = jax.jit(lambda x: x * 3).lower(jax.device_put(jnp.ones(4), ipus[0])).compile()
     fingerprint = compiled.runtime_executable().fingerprint.decode()
-    assert plugin.profile_of(fingerprint, reset=False).startswith("{")
+    assert library.profile_of(fingerprint, reset=False).startswith("{")
     del compiled
     jax.clear_caches()
     gc.collect()
     with pytest.raises(ValueError, match="`fingerprint` must be that of a loaded program"):
-        plugin.profile_of(fingerprint, reset=False)
+        library.profile_of(fingerprint, reset=False)
 
 
 def test_arrays_outlive_their_program(ipus):
