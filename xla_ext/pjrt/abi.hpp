@@ -2,8 +2,8 @@
 // reads.
 //
 // Names are PJRT's: the arguments of PJRT_Buffer_Device are BufferDeviceArgs here, and their fields are named alike. A
-// structure ends where the plugin stops reading: later versions only append. tests/ipu/device/test_abi.py compares sizes,
-// offsets and the order of the functions with tables that were made from PJRT's own header.
+// structure ends where the plugin stops reading: later versions only append. tests/ipu/device/test_abi.py compares
+// sizes, offsets and the order of the functions with tables that were made from PJRT's own header.
 #pragma once
 
 #include <cstddef>
