@@ -29,6 +29,7 @@ const Kernels kKernels{
     .multiplyPanels = multiplyPanels,
     .addProducts = addProducts,
     .stepForward = stepForward,
+    .stepSecondState = stepSecondState,
     .stepBackward = stepBackward,
     .derivative = derivative,
 };

@@ -86,9 +86,20 @@ struct StepForward {
   Rows<std::uint64_t> near;             // bits of second_threshold < v <= threshold, overwritten; data may be nullptr
   Rows<float> record;                   // membranes after the step; data may be nullptr
   Rows<std::uint16_t> record_bfloat16;  // their distances from originOf(threshold), likewise
-  Rows<float> record_w;                 // second states after the step; data may be nullptr
-  Rows<float> record_current;           // currents of the step; likewise
+  Rows<float> record_current;           // currents of the step; data may be nullptr
   bool record_streams;                  // past the caches: it is too large to be still there when it is read again
+};
+
+// The second state of one time step again, from what is recorded: it is linear in that, and cheaper than a record.
+struct StepSecondState {
+  Index rows, columns;
+  NeuronConstants constants;
+  Index step;
+  const std::int32_t* ends;
+  Rows<const float> v_before;  // membranes before the step
+  Rows<const float> w_before;  // and second states, padded to whole vectors
+  Rows<const float> current;   // read only with `w_gain`
+  Rows<float> w;               // after the step, in whole vectors
 };
 
 // The constants whose cotangents are sums over all steps and samples.
@@ -192,6 +203,7 @@ struct Kernels {
                       Rows<const float> g);
 
   void (*stepForward)(const StepForward& step);
+  void (*stepSecondState)(const StepSecondState& step);
   void (*stepBackward)(const StepBackward& step);
   // out = surrogate.derivative(x), any number of elements.
   void (*derivative)(SurrogateForm surrogate, const float* x, Index count, float* out);

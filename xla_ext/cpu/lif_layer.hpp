@@ -145,7 +145,6 @@ struct LayerForward {
   Numbers first_v, first_w, first_spikes;  // [batch, neurons]
   // Results. Those marked * may be absent.
   WritableNumbers record;       // * membranes [steps, batch, neurons]; in bfloat16, see originOf
-  float* record_w;              // * second states, likewise
   float* record_current;        // * currents, likewise
   WritableNumbers last_v;       // [batch, neurons]
   WritableNumbers last_w;       // * likewise
@@ -186,8 +185,8 @@ struct LayerBackward {
   const SpikeLists& inputs;
   Extent extent;
   Numbers first_v, first_w, first_spikes, record;
-  const float* record_w;        // * [steps, batch, neurons]
-  const float* record_current;  // * likewise
+  const float* record_current;  // * [steps, batch, neurons]
+  bool needs_w;                 // whether the second states are: they are computed again
   const GivenBits& spikes;      // the listed spikes
   const GivenBits& listed;      // all listed neurons; empty: all
   Above above;

@@ -77,6 +77,7 @@ class PatchBackward {
         g_w_(hasSecondState() ? kBackwardBlock * width_ : 0),
         g_last_w_(hasSecondState() ? kBackwardBlock * width_ : 0),
         v_(2 * kBackwardBlock * width_),
+        w_(needsW() ? (pass.extent.steps + 1) * kBackwardBlock * width_ : 0),
         step_sums_(kNumSummed * width_) {}
 
   void run() {
@@ -100,6 +101,7 @@ class PatchBackward {
   // The weight gradient of a recurrent layer waits for the samples of all threads.
   bool sumsWeights() const { return !layer_.isRecurrent() && (pass_.g_weights || sumsGain(pass_)); }
   bool hasSecondState() const { return layer_.constants.hasSecondState(); }
+  bool needsW() const { return pass_.needs_w && hasSecondState(); }
 
   // The cotangents of the membranes of a step: where they stay, or those of a chunk of steps behind one another.
   Rows<float> g_v(Index step) const {
@@ -160,6 +162,7 @@ class PatchBackward {
     if (hasSecondState()) {
       std::fill_n(g_w_.data(), samples_ * width_, 0.0F);
       read(pass_.g_last_w, g_last_w_);
+      if (needsW()) computeSecondStates();
     }
     if (pass_.g_counts) read(pass_.g_counts, g_counts_);
     if (layer_.isRecurrent()) read(pass_.g_last_spikes, carried_);
@@ -273,9 +276,7 @@ class PatchBackward {
         .g_last = own(g_last_),
         .g_last_w = hasSecondState() ? own(g_last_w_) : kNoRows,
         .v = is_step ? membranes(pass_.record, row, 0) : membranes(pass_.first_v, first_sample_, 0),
-        .v_before = !needs_before ? kNoRows
-                    : step > 0    ? membranes(pass_.record, row - pass_.extent.batch, 1)
-                                  : membranes(pass_.first_v, first_sample_, 1),
+        .v_before = needs_before ? membranesBefore(step, 1) : kNoRows,
         .w = secondStates(step),
         .w_before = is_step ? secondStates(step - 1) : kNoRows,
         .current = is_step ? recorded(pass_.record_current, step) : kNoRows,
@@ -319,11 +320,33 @@ class PatchBackward {
     return {all + firstRow(step) * neurons() + patch_.first_column, neurons()};
   }
 
-  // The second states after a step, -1 for the first of all, where they are recorded.
+  // The second states of the block after all steps, forward from the first.
+  void computeSecondStates() {
+    std::fill_n(w_.data(), samples_ * width_, 0.0F);
+    for (Index r = 0; r < samples_; ++r) pass_.first_w.read(place(r), patch_.columns, w_.data() + r * width_);
+    for (Index step = 0; step < pass_.extent.steps; ++step) {
+      kernels().stepSecondState({
+          .rows = samples_,
+          .columns = patch_.columns,
+          .constants = layer_.constants.from(patch_.first_column),
+          .step = step,
+          .ends = pass_.extent.ends + first_sample_,
+          .v_before = membranesBefore(step, 0),
+          .w_before = secondStates(step - 1),
+          .current = recorded(pass_.record_current, step),
+          .w = {w_.data() + (step + 1) * kBackwardBlock * width_, width_},
+      });
+    }
+  }
+
+  // The second states after a step, -1 for the first of all, where they are needed.
   Rows<const float> secondStates(Index step) const {
-    if (pass_.record_w == nullptr) return kNoRows;
-    if (step >= 0) return recorded(pass_.record_w, step);
-    return {pass_.first_w.float32() + first_sample_ * neurons() + patch_.first_column, neurons()};
+    return needsW() ? Rows<const float>{w_.data() + (step + 1) * kBackwardBlock * width_, width_} : kNoRows;
+  }
+
+  // The membranes before a step; `half` as below.
+  Rows<const float> membranesBefore(Index step, Index half) {
+    return step > 0 ? membranes(pass_.record, firstRow(step - 1), half) : membranes(pass_.first_v, first_sample_, half);
   }
 
   // The block in a step of an array [steps, batch, neurons] of float32.
@@ -408,7 +431,8 @@ class PatchBackward {
   Buffer<float> g_s_, g_u_, carried_, sent_, g_counts_, g_last_;  // [samples of a block, width]
   Buffer<float> g_w_, g_last_w_;                                  // likewise, of layers with a second state
   Buffer<float> v_;                                               // two blocks
-  Buffer<float> step_sums_;                                       // [kNumSummed, width]
+  Borrowed<float> w_;        // second states [steps + 1, samples of a block, width], that before the first step first
+  Buffer<float> step_sums_;  // [kNumSummed, width]
   std::vector<std::uint32_t> ids_;
   std::vector<float> dots_, row_;
 };

@@ -113,7 +113,6 @@ class PatchForward {
         .near = {near_ ? near_.row(row) + word : nullptr, words},
         .record = {membranes.float32(), neurons()},
         .record_bfloat16 = {record.is_bfloat16 ? record.bfloat16() : nullptr, neurons()},
-        .record_w = blockOf(pass_.record_w),
         .record_current = blockOf(pass_.record_current),
         .record_streams = pass_.extent.rows() * neurons() * 4 > kStreamBytes,
     });

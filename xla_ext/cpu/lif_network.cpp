@@ -43,10 +43,13 @@ NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
         .capacity = std::max<Index>(numbers[i + 5], -1),
         // Without its decay there is no second state, whatever else is said of it.
         .second_state = (numbers[i + 6] & 1) != 0 ? numbers[i + 6] : 0,
-        .records_w = (numbers[i + 6] & 1) != 0 && numbers[i + 7] != 0,
+        .needs_w = (numbers[i + 6] & 1) != 0 && numbers[i + 7] != 0,
         .records_current = (numbers[i + 6] & 1) != 0 && numbers[i + 8] != 0,
         .records_spikes = numbers[i + 9] != 0,
     });
+    LayerFields& layer = fields.layers.back();
+    // The second states cannot be computed again without the currents that reach them.
+    if (layer.needs_w && layer.has(static_cast<std::size_t>(Coupling::kWGain))) layer.records_current = true;
   }
   fields.slopes.assign(slopes.begin(), slopes.end());
   fields.has_lists = attributeOf<bool>(kOp, attributes, "has_lists");

@@ -20,7 +20,7 @@ struct LayerFields {
   Surrogate surrogate;
   Index capacity;             // -1: none
   std::int64_t second_state;  // a bit for each constant of a second state that is there, by `Coupling`; 0: none
-  bool records_w, records_current, records_spikes;
+  bool needs_w, records_current, records_spikes;  // the backward pass needs the second states; recorded are
 
   bool hasSecondState() const { return second_state != 0; }
   bool has(std::size_t coupling) const { return ((second_state >> coupling) & 1) != 0; }
@@ -66,7 +66,7 @@ struct StateArrays {
 // What the forward pass records of a layer for the backward pass, [steps, batch, neurons].
 template <typename Item>
 struct RecordArrays {
-  Item v, w, current, spikes, listed;
+  Item v, current, spikes, listed;
 };
 
 // And of dense inputs.
@@ -156,7 +156,6 @@ struct NetworkRecord {
       const Shape all{steps, batch, sizes.neurons[l]}, bits{steps, batch, (sizes.neurons[l] + 7) / 8};
       RecordArrays<Item>& to = layers.emplace_back();
       to.v = from.take("record.v", all, layer.hasSecondState() ? kWide : of_weights);
-      if (layer.records_w) to.w = from.take("record.w", all, kWide);
       if (layer.records_current) to.current = from.take("record.current", all, kWide);
       to.spikes = from.take("record.spikes", bits, {ffi::U8});
       if (layer.capacity >= 0) to.listed = from.take("record.listed", bits, {ffi::U8});

@@ -16,6 +16,7 @@ from snnjax.ops._lif_network.layer import (
     outer,
     reduced,
     rows_of,
+    second_states,
 )
 from snnjax.ops._lif_network.records import (
     BackwardArguments,
@@ -79,7 +80,6 @@ def _record(neurons: Neurons, ran: LayerRun, x: Array, current: Array, first: La
         current = current + dense_product(rows_of(before), constants.recurrent).reshape(current.shape)
     return LayerRecord(
         recorded_membranes(ran.v, constants, x.dtype),
-        ran.w if switches.records_w else None,
         current if switches.records_current else None,
         packed(x > 0),
         None if ran.listed is None else packed(ran.listed),
@@ -197,7 +197,10 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Op
     operands, results, record, g = arguments
     valid = _valid(operands, results.output.shape[0])
     each = list(zip(_neurons(operands, static[0]), record.layers, strict=True))
-    runs = [_run_of(own, neurons) for neurons, own in each]
+    runs = [
+        _run_of(own, neurons, first, valid)
+        for (neurons, own), first in zip(each, operands.first, strict=True)
+    ]
     xs = [_dense_inputs(operands)]
     xs += [
         neurons.listed_spikes(ran, valid, operands.dtype)
@@ -220,10 +223,12 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Op
     return Operands(inputs, tuple(linears), tuple(constants), readout, tuple(first), g_first_readout, None)
 
 
-def _run_of(record: LayerRecord, neurons: Neurons) -> LayerRun:
+def _run_of(record: LayerRecord, neurons: Neurons, first: LayerState, valid: Array | None) -> LayerRun:
     """The layer over all time steps, as the forward pass recorded it."""
     listed = None if record.listed is None else unpacked(record.listed, record.v.shape[-1])
-    return LayerRun(membranes_of(record.v, neurons.constants.threshold), record.w, listed)
+    v = membranes_of(record.v, neurons.constants.threshold)
+    w = second_states(neurons, v, record.current, valid, first) if neurons.switches.needs_w else None
+    return LayerRun(v, w, listed)
 
 
 def _readout_backward(

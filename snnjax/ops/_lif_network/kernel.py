@@ -43,7 +43,7 @@ def _attributes(operands: Operands, switches: Switches) -> dict[str, Any]:
             SURROGATES.index(layer.surrogate.name),
             -1 if layer.capacity is None else layer.capacity,
             _mask(constants.second_state),
-            layer.records_w,
+            layer.needs_w,
             layer.records_current,
             layer.records_spikes,
         )

@@ -69,16 +69,23 @@ class Neurons(NamedTuple):
         v = along(constants.decay, current) * self.reset(state) + along(constants.gain, current) * current
         if second is None:
             return v, None
-        w = along(second.w_decay, current) * state.w
-        if second.w_membrane is not None:
-            w = w + along(second.w_membrane, current) * wide(state.v)
-        if second.w_gain is not None:
-            w = w + along(second.w_gain, current) * current
-        if second.w_jump is not None:
-            w = w + along(second.w_jump, current) * self.fire(state)
+        w = self.advance_second(state, current)
         if second.v_coupling is not None:
             v = v + along(second.v_coupling, current) * w
-        return v, w.astype(state.w.dtype)
+        return v, w
+
+    def advance_second(self, state: LayerState, current: Any) -> Array:
+        """The second state of the next step; the current may be None where it does not reach it."""
+        second = self.constants.second_state
+        assert second is not None
+        w = along(second.w_decay, state.w) * state.w
+        if second.w_membrane is not None:
+            w = w + along(second.w_membrane, w) * wide(state.v)
+        if second.w_gain is not None:
+            w = w + along(second.w_gain, w) * current
+        if second.w_jump is not None:
+            w = w + along(second.w_jump, w) * self.fire(state)
+        return w.astype(state.w.dtype)
 
     def listed(self, state: Any, valid: Array | None) -> Array | None:
         """The mask of the neurons in the capped lists; None without capacity."""
@@ -154,6 +161,18 @@ def _of_spikes(neurons: Neurons, g_listed: Array, g_recurrent: Any, g_counts: Ar
     g_s = wide(g_listed) if g_recurrent is None else wide(g_listed) + g_recurrent
     g_s = g_s if state.listed is None else jnp.where(state.listed, g_s, 0)
     return g_s + jnp.where(state.v > neurons.second_threshold(state), wide(g_counts), 0)
+
+
+def second_states(neurons: Neurons, v: Array, current: Any, valid: Array | None, first: LayerState) -> Array:
+    """The second states of a run once more, from its membranes and, where these reach them, its currents."""
+    before = jnp.concatenate([first.v[None], v])[:-1]
+
+    def step(w: Array, xs: tuple[Array, Any, Array | None]) -> tuple[Array, Array]:
+        v, current, inside = xs
+        w = _choose(inside, neurons.advance_second(LayerState(v, w, None), current), w)
+        return w, w
+
+    return jax.lax.scan(step, first.w, (before, current, valid))[1]
 
 
 def _through_reset(neurons: Neurons, g_u: Array, state: Any) -> tuple[Array, Array]:

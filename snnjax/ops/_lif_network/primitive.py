@@ -56,7 +56,6 @@ def _record_axes(operands: Operands, switches: Switches) -> Record:
     layers = tuple(
         layer(
             v=1,
-            w=1 if own.records_w else None,
             current=1 if own.records_current else None,
             spikes=1,
             listed=None if own.capacity is None else 1,

@@ -103,8 +103,7 @@ class LayerRecord(NamedTuple):
     """What the backward pass needs of the forward pass of a layer, marks as one bit a neuron (`packed`)."""
 
     v: Array  # [time, batch, neurons], the membranes after each step (`recorded_membranes`)
-    w: Any  # [time, batch, neurons], the second states, where `with_records` asks for them
-    current: Any  # likewise
+    current: Any  # [time, batch, neurons], in the dtype of sums, where `with_records` asks for it
     spikes: Array  # uint8 [time, batch, ceil(neurons / 8)], the listed spikes
     listed: Any  # likewise, all listed neurons; None without capacity
 
@@ -134,8 +133,8 @@ class LayerSwitches(NamedTuple):
     reset: str
     detach_reset: bool
     records_spikes: bool = False  # as a result
-    # What the backward pass needs of a second state, beside the membranes (see `with_records`).
-    records_w: bool = False
+    # What the backward pass needs beside the membranes (see `with_records`): the second states, and the currents.
+    needs_w: bool = False
     records_current: bool = False
 
 
@@ -171,8 +170,10 @@ def with_records(switches: Switches, operands: Operands, needed: Operands) -> Sw
     """The switches of a forward pass whose backward pass has to yield what is true in `needed`.
 
     Membranes and listed spikes are always recorded: they give the slope of the surrogate and the reset. The second
-    states are where the threshold follows them, or for the cotangents of the constants that they are multiplied with.
-    The currents are where they reach both states: elsewhere the sums over the weights give the cotangent of the gain.
+    states are needed where the threshold follows them, or for the cotangents of the constants that they are multiplied
+    with. They are linear in membranes, spikes and currents, and so are computed again in place of being recorded. The
+    currents are recorded where they reach both states and either these or the cotangents of the gains need them:
+    elsewhere the sums over the weights give the cotangent of the gain.
     """
 
     def with_own(layer: LayerSwitches, constants: LayerConstants, need: LayerConstants) -> LayerSwitches:
@@ -180,8 +181,8 @@ def with_records(switches: Switches, operands: Operands, needed: Operands) -> Sw
         if second is None or need_second is None:
             return layer
         w = second.threshold_coupling is not None or need_second.w_decay or bool(need_second.v_coupling)
-        current = second.w_gain is not None and bool(need.gain or need_second.w_gain)
-        return layer._replace(records_w=w, records_current=current)
+        current = second.w_gain is not None and bool(w or need.gain or need_second.w_gain)
+        return layer._replace(needs_w=bool(w), records_current=current)
 
     each = zip(switches.layers, operands.constants, needed.constants, strict=True)
     return switches._replace(layers=tuple(with_own(*own) for own in each), keeps_record=True)

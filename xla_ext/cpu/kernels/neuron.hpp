@@ -105,7 +105,6 @@ inline void keepRow(const StepForward& step, Index r) {
   for (Index column = 0; column < step.columns; column += kLanes) {
     const Index left = step.columns - column;
     to.put(column, left, load(step.v.row(r) + column), load(step.constants.threshold + column));
-    if (step.w.data != nullptr) putPart(rowOf(step.record_w, r), column, left, load(step.w.row(r) + column));
     putPart(rowOf(step.record_current, r), column, left, Floats{});
   }
   for (Index word = 0; word < (step.columns + 63) / 64; ++word) {
@@ -122,7 +121,6 @@ struct NeuronRow {
   float* w;
   float* counts;
   RecordRow to;
-  float* record_w;
   float* record_current;
   Index left;  // columns that there are
 };
@@ -145,10 +143,7 @@ inline void stepVectors(const NeuronRow& row, Index column, std::uint64_t* spike
       if (row.constants.v_coupling != nullptr) v[i] += load(row.constants.v_coupling + at) * w[i];
       threshold = raised<kSecond>(row.constants, row.constants.threshold, at, w[i]);
       store(row.w + at, w[i]);
-      if constexpr (kKeeps) {
-        putPart(row.record_w, at, row.left - at, w[i]);
-        putPart(row.record_current, at, row.left - at, current);
-      }
+      if constexpr (kKeeps) putPart(row.record_current, at, row.left - at, current);
     }
     if constexpr (kKeeps) row.to.put(at, row.left - at, v[i], threshold);
     store(row.state + at, v[i]);
@@ -177,7 +172,6 @@ inline void stepRow(const StepForward& step, Index r) {
                       .w = rowOf(step.w, r),
                       .counts = step.counts.row(r),
                       .to = recordRow(step, r),
-                      .record_w = rowOf(step.record_w, r),
                       .record_current = rowOf(step.record_current, r),
                       .left = columns};
   for (Index first = 0; first < columns; first += 64) {
@@ -224,6 +218,29 @@ inline void stepForward(const StepForward& step) {
   if (step.record_streams) finishStream();
 }
 
+inline Floats part(const float* row, Index column, Index left) {
+  return left >= kLanes ? load(row + column) : loadPart(row + column, left);
+}
+
+// As `stepVectors` computes it, in the same operations: the same bits.
+inline void stepSecondState(const StepSecondState& step) {
+  const NeuronConstants constants = step.constants;
+  for (Index r = 0; r < step.rows; ++r) {
+    const bool runs = step.step < step.ends[r];
+    for (Index column = 0; column < step.columns; column += kLanes) {
+      const Index left = step.columns - column;
+      Floats w = load(step.w_before.row(r) + column);
+      if (runs) {
+        const Floats before = part(step.v_before.row(r), column, left);
+        const Floats current = constants.w_gain == nullptr ? Floats{} : part(step.current.row(r), column, left);
+        const Mask spiked = greater(before, raised<true>(constants, constants.threshold, column, w));
+        w = nextW(constants, column, w, before, spiked, current);
+      }
+      store(step.w.row(r) + column, w);
+    }
+  }
+}
+
 // The cotangent of v from that of u, the membrane behind the reset, and what of it reaches the threshold.
 template <Surrogate kKind>
 inline Floats throughReset(const StepBackward& step, Floats g_u, Floats v, Floats threshold, Floats* g_threshold) {
@@ -240,10 +257,6 @@ inline Floats throughReset(const StepBackward& step, Floats g_u, Floats v, Float
 inline Floats resetBy(Reset kind, Floats v, Floats threshold) {
   if (kind == Reset::Subtract) return reset<Reset::Subtract>(v, threshold);
   return kind == Reset::Zero ? reset<Reset::Zero>(v, threshold) : v;
-}
-
-inline Floats part(const float* row, Index column, Index left) {
-  return left >= kLanes ? load(row + column) : loadPart(row + column, left);
 }
 
 inline void addTo(float* sum, Floats x) { store(sum, load(sum) + x); }
