@@ -89,7 +89,8 @@ def _spike_matmul_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
 
 
 def _rows_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
-    rows = dyadic(rng, -16, 16, BATCH, 6) * (rng.random((BATCH, 6)) < 0.5)
+    rows = dyadic(rng, -16, 16, BATCH, 6)
+    rows = jnp.where(rng.random((BATCH, 6)) < 0.5, rows, 0.0)
     return rows, dyadic(rng, -32, 32, 6, 3)
 
 

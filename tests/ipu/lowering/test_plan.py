@@ -29,7 +29,7 @@ def test_plan_says_what_it_is_of():
     assert (plan.name, plan.num_partitions, plan.devices) == ("jit_step", 1, [0])
     assert plan.options == [("half_partials", "true"), ("tiles", "64")]
     (instruction,) = plan.main.instructions
-    assert instruction.where == "test_plan.py:25 (test_plan_says_what_it_is_of.<locals>.step)"
+    assert instruction.where == "test_plan.py:26 (test_plan_says_what_it_is_of.<locals>.step)"
     assert "elementwise" in describe(plan)
 
 
