@@ -52,10 +52,10 @@ def step(is_backward: bool, arrays: list[np.ndarray], attributes: list[str]) -> 
         "inclusive": given["inclusive"],
         "implementation": "reference",
     }
-    inputs = [array[0] for array in arrays[:5]]
+    inputs = [jnp.asarray(array[0]) for array in arrays[:5]]
     with jax.default_device(jax.devices("cpu")[0]):
         results, pull_back = jax.vjp(functools.partial(lif_step, **options), *inputs)
-        results = pull_back(tuple(array[0] for array in arrays[5:])) if is_backward else results
+        results = pull_back(tuple(jnp.asarray(array[0]) for array in arrays[5:])) if is_backward else results
     return [np.asarray(result)[None] for result in results]
 
 
