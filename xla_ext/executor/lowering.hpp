@@ -89,10 +89,4 @@ poplar::Type poplarType(Dtype dtype);
 // The value of an attribute of a custom_call, whose texts are "name:type=value"; throws where there is none.
 std::string attribute(const Instruction& instruction, std::string_view name);
 
-using Lower = void (*)(Lowering&, const Instruction&);
-// The lowering of an operation by its name in the plan, or nothing. One line an operation, in registry.cpp.
-Lower findLowering(const std::string& op);
-// That of the target of a custom_call.
-Lower findTarget(const std::string& target);
-
 }  // namespace snnjax::executor

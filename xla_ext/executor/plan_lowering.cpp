@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "executor/operations.hpp"
 #include "executor/ops/elementwise.hpp"
-#include "executor/uses.hpp"
 
 namespace snnjax::executor {
 namespace {
@@ -188,12 +188,10 @@ void PlanLowering::release(ValueId id) {
 // ---- Blocks ----
 
 void PlanLowering::lower(const Instruction& instruction) {
-  const Lower lowering = findLowering(instruction.op);
-  if (lowering == nullptr) refuse(instruction, "has no form on the IPU", "Run this part on the CPU");
   const Instruction* const outer = std::exchange(instruction_, &instruction);
   std::vector<StorageId> temporaries;
   temporaries.swap(temporaries_);
-  lowering(*this, instruction);
+  operationNamed(instruction.op).lower(*this, instruction);
   live_memory_.push_back({debug({}).getPathName(), storages_.live()});
   temporaries.swap(temporaries_);
   for (const StorageId storage : temporaries) storages_.release(storage);

@@ -3,14 +3,78 @@
 // around in one direction and the other half in the other, at the same time.
 #include <bit>
 
+#include "executor/operations.hpp"
 #include "executor/ops/compute_step.hpp"
 #include "executor/ops/kinds.hpp"
 #include "executor/ops/ring.hpp"
-#include "executor/ops/tile_tensors.hpp"
-#include "executor/registry.hpp"
 
 namespace snnjax::executor::ops {
 namespace {
+
+// Groups of partitions, flat in list 0; list 1 says how many and of which size. The size of a group.
+std::size_t checkGroups(const OperationCheck& op, std::size_t lists) {
+  op.needCounts(1, 1, lists);
+  op.needSameDtype(op.input(0), op.output());
+  op.need(op.ints(1).size() == 2, "say how many groups there are");
+  const Shape form = op.sizes(1, 2);
+  op.need(form[0] > 0 && op.ints(0).size() % form[0] == 0 && op.ints(0).size() / form[0] == form[1],
+          "have as many partitions as its groups");
+  const Shape members = op.dimensions(0, op.numPartitions());
+  op.need(members.size() == op.numPartitions(), "have each partition in a group");
+  return form[1];
+}
+
+void checkAllReduce(const OperationCheck& op) {
+  checkGroups(op, 2);
+  op.needKind(0);
+  op.needOutput(op.input(0).shape);
+}
+
+void checkAllGather(const OperationCheck& op) {
+  const std::size_t size = checkGroups(op, 3);
+  Shape shape = op.input(0).shape;
+  shape[op.number(2, shape.size())] *= size;
+  op.needOutput(shape);
+}
+
+void checkReduceScatter(const OperationCheck& op) {
+  const std::size_t size = checkGroups(op, 3);
+  op.needKind(0);
+  Shape shape = op.output().shape;
+  op.need(shape.size() == op.input(0).shape.size(), "keep the rank");
+  shape[op.number(2, shape.size())] *= size;
+  op.need(op.input(0).shape == shape, "give each partition of a group a part");
+}
+
+void checkAllToAll(const OperationCheck& op) {
+  const std::size_t size = checkGroups(op, 3);
+  op.need(op.ints(2).size() == 2, "name two dimensions");
+  Shape shape = op.input(0).shape;
+  const Shape named = op.sizes(2, 2);
+  op.need(named[0] < shape.size() && named[1] < shape.size(), "name dimensions that there are");
+  op.need(shape[named[0]] % size == 0, "split into as many parts as a group has partitions");
+  shape[named[0]] /= size;
+  shape[named[1]] *= size;
+  op.needOutput(shape);
+}
+
+void checkPermute(const OperationCheck& op) {
+  op.needCounts(1, 1, 1);
+  op.need(op.input(0) == op.output(), "keep the type");
+  op.need(op.ints(0).size() % 2 == 0, "have pairs of partitions");
+  std::vector<bool> sources(op.numPartitions()), targets(op.numPartitions());
+  for (std::size_t i = 0; i < op.ints(0).size(); ++i) {
+    std::vector<bool>& seen = i % 2 == 0 ? sources : targets;
+    const auto partition = static_cast<std::size_t>(op.ints(0)[i]);
+    op.need(op.ints(0)[i] >= 0 && partition < seen.size() && !seen[partition], "name each partition once");
+    seen[partition] = true;
+  }
+}
+
+void checkPartitionId(const OperationCheck& op) {
+  op.needCounts(0, 1, 0);
+  op.need(op.output().dtype == Dtype::kUint32 && op.output().numElements() == 1, "give a uint32");
+}
 
 // Equal parts of an array along a dimension, in the order of the ring's places.
 std::vector<poplar::Tensor> partsOf(const Ring& ring, const poplar::Tensor& array, std::int64_t dimension) {
@@ -67,8 +131,6 @@ Kind kindFor(Lowering& lowering, const Instruction& instruction) {
     lowering.refuse(instruction, "cannot `" + name + "` these elements", "Convert them to 32 bits");
   return kind;
 }
-
-}  // namespace
 
 void allReduce(Lowering& lowering, const Instruction& instruction) {
   constexpr std::size_t kFew = 16384;
@@ -146,5 +208,14 @@ void partitionId(Lowering& lowering, const Instruction& instruction) {
   lowering.graph().setTileMapping(number, 0);
   lowering.bind(instruction.outputs[0], number.reshape(lowering.type(instruction.outputs[0]).shape));
 }
+
+}  // namespace
+
+extern const Operation kAllReduce = {checkAllReduce, allReduce};
+extern const Operation kAllGather = {checkAllGather, allGather};
+extern const Operation kReduceScatter = {checkReduceScatter, reduceScatter};
+extern const Operation kAllToAll = {checkAllToAll, allToAll};
+extern const Operation kCollectivePermute = {checkPermute, collectivePermute};
+extern const Operation kPartitionId = {checkPartitionId, partitionId};
 
 }  // namespace snnjax::executor::ops

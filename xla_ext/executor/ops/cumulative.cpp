@@ -2,12 +2,21 @@
 // each part then goes on from the total of those before it.
 #include <poputil/VertexTemplates.hpp>
 
+#include "executor/operations.hpp"
+#include "executor/ops/compute_step.hpp"
 #include "executor/ops/kinds.hpp"
-#include "executor/ops/lines.hpp"
-#include "executor/registry.hpp"
 
 namespace snnjax::executor::ops {
 namespace {
+
+void checkCumulative(const OperationCheck& op) {
+  op.needCounts(1, 1, 1);
+  op.needKind(0);
+  op.need(op.input(0) == op.output(), "keep the type");
+  op.need(op.ints(0).size() == 2 && op.ints(0)[0] >= 0 &&
+              static_cast<std::size_t>(op.ints(0)[0]) < op.input(0).shape.size(),
+          "name a dimension and a direction");
+}
 
 using poputil::templateVertex;
 
@@ -100,8 +109,6 @@ class Running {
   poplar::Type wide_;  // of totals
 };
 
-}  // namespace
-
 void cumulative(Lowering& lowering, const Instruction& instruction) {
   const auto dimension = static_cast<std::size_t>(instruction.ints[0][0]);
   const std::string& name = instruction.texts[0];
@@ -113,5 +120,9 @@ void cumulative(Lowering& lowering, const Instruction& instruction) {
   const poplar::Tensor out = asLines(lowering.make(instruction.outputs[0]), dimension);
   Running(lowering, kind, instruction.ints[0][1] != 0).run(in, out);
 }
+
+}  // namespace
+
+extern const Operation kCumulative = {checkCumulative, cumulative};
 
 }  // namespace snnjax::executor::ops

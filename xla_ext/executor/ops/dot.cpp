@@ -2,12 +2,175 @@
 #include <algorithm>
 #include <poputil/VertexTemplates.hpp>
 
+#include "executor/operations.hpp"
 #include "executor/ops/compute_step.hpp"
-#include "executor/ops/product_blocks.hpp"
-#include "executor/registry.hpp"
 
 namespace snnjax::executor::ops {
 namespace {
+
+void checkDot(const OperationCheck& op) {
+  op.needCounts(2, 1, 4);
+  const Shape &a = op.input(0).shape, &b = op.input(1).shape;
+  const Shape a_batch = op.dimensions(0, a.size()), b_batch = op.dimensions(1, b.size());
+  const Shape a_sum = op.dimensions(2, a.size()), b_sum = op.dimensions(3, b.size());
+  op.need(a_batch.size() == b_batch.size() && a_sum.size() == b_sum.size(), "pair the dimensions of its operands");
+  Shape result, a_taken = a_batch, b_taken = b_batch;
+  for (std::size_t i = 0; i < a_batch.size(); ++i) {
+    op.need(a[a_batch[i]] == b[b_batch[i]], "pair dimensions of one size");
+    result.push_back(a[a_batch[i]]);
+  }
+  for (std::size_t i = 0; i < a_sum.size(); ++i) {
+    op.need(a[a_sum[i]] == b[b_sum[i]] && !holds(a_batch, a_sum[i]) && !holds(b_batch, b_sum[i]),
+            "pair other dimensions of one size");
+    a_taken.push_back(a_sum[i]);
+    b_taken.push_back(b_sum[i]);
+  }
+  for (const std::size_t size : without(a, a_taken)) result.push_back(size);
+  for (const std::size_t size : without(b, b_taken)) result.push_back(size);
+  op.needOutput(result);
+  const Dtype dtype = op.input(0).dtype;
+  op.needSameDtype(op.input(0), op.input(1));
+  op.need(op.output().dtype == dtype || op.output().dtype == Dtype::kFloat32, "give its operands' type or float32");
+}
+
+// Block [m, n] of group g, over part k of the depth.
+struct ProductBlock {
+  std::size_t group, m, k, n;
+  std::size_t tile;
+};
+
+class ProductBlocks {
+ public:
+  ProductBlocks(const Product& product, const ProductPlan& plan, std::size_t tiles)
+      : product_(product), plan_(plan), tiles_(tiles) {}
+
+  template <class Body>
+  void forEach(Body&& body) const {
+    const bool turned = plan_.main == ProductPlan::Main::Lhs ? product_.lhsDepthFirst() : product_.rhsDepthFirst();
+    for (std::size_t g = 0; g < product_.groups; ++g) {
+      for (std::size_t m = 0; m < plan_.m_parts; ++m) {
+        for (std::size_t k = 0; k < plan_.k_parts; ++k) {
+          for (std::size_t n = 0; n < plan_.n_parts; ++n) {
+            body(ProductBlock{g, m, k, n, firstTile(g) + plan_.tile(m, k, n, turned)});
+          }
+        }
+      }
+    }
+  }
+
+  poplar::Interval rows(std::size_t m) const { return part(m, plan_.m_block, product_.m); }
+  poplar::Interval depth(std::size_t k) const { return part(k, plan_.k_block, product_.k); }
+  poplar::Interval columns(std::size_t n) const { return part(n, plan_.n_block, product_.n); }
+  // Whether an array of the product's output has these very blocks, in their order.
+  bool areThoseOf(const Blocks& layout) const;
+
+  const Product& product() const { return product_; }
+  const ProductPlan& plan() const { return plan_; }
+
+ private:
+  // Groups lie side by side where there are tiles for all, else several share one.
+  std::size_t firstTile(std::size_t group) const {
+    const bool side_by_side = product_.groups * plan_.tiles() <= tiles_;
+    return side_by_side ? group * plan_.tiles() : group * tiles_ / product_.groups;
+  }
+  static poplar::Interval part(std::size_t part, std::size_t block, std::size_t size) {
+    return {part * block, std::min(size, (part + 1) * block)};
+  }
+
+  const Product& product_;
+  const ProductPlan& plan_;
+  std::size_t tiles_;
+};
+
+class PartialSums {
+ public:
+  PartialSums(Lowering& lowering, const ProductBlocks& blocks, const poplar::Type& type);
+
+  // The sums of a block, flat, on its tile.
+  const poplar::Tensor& of(const ProductBlock& block) const { return sums_[index(block)]; }
+  // Adds their sum over the parts of the depth, each tile its own part of the output.
+  void addUp(const poplar::Tensor& out) const;
+
+ private:
+  std::size_t index(const ProductBlock& block) const;
+  std::vector<poplar::Tensor> inOrder(const Shape& shape) const;
+
+  Lowering& lowering_;
+  const ProductBlocks& blocks_;
+  poplar::Type type_;
+  std::vector<poplar::Tensor> sums_;
+};
+
+bool ProductBlocks::areThoseOf(const Blocks& layout) const {
+  return product_.groups == 1 && layout.leading == 1 && layout.rows == product_.m && layout.columns == product_.n &&
+         layout.row_block == plan_.m_block && layout.column_block == plan_.n_block && layout.first_tile == 0;
+}
+
+PartialSums::PartialSums(Lowering& lowering, const ProductBlocks& blocks, const poplar::Type& type)
+    : lowering_(lowering), blocks_(blocks), type_(type), sums_(blocks.product().groups * blocks.plan().parts()) {
+  std::vector<std::size_t> counts(lowering.layouts().tiles(), 0);
+  const auto size = [&](const ProductBlock& block) {
+    return blocks.rows(block.m).size() * blocks.columns(block.n).size();
+  };
+  blocks.forEach([&](const ProductBlock& block) { counts[block.tile] += size(block); });
+  std::vector<std::size_t> next(counts.size() + 1, 0);
+  for (std::size_t tile = 0; tile < counts.size(); ++tile) next[tile + 1] = next[tile] + counts[tile];
+  const poplar::Tensor all = lowering.makeScratch(type, counts);
+  blocks.forEach([&](const ProductBlock& block) {
+    std::size_t& begin = next[block.tile];
+    sums_[index(block)] = all.slice(begin, begin + size(block));
+    begin += size(block);
+  });
+}
+
+// Those of one part of the depth follow each other, in the memory order of their blocks.
+std::size_t PartialSums::index(const ProductBlock& block) const {
+  const ProductPlan& plan = blocks_.plan();
+  return ((block.k * blocks_.product().groups + block.group) * plan.m_parts + block.m) * plan.n_parts + block.n;
+}
+
+// Of each part of the depth the sums in the memory order of the output's shape.
+std::vector<poplar::Tensor> PartialSums::inOrder(const Shape& shape) const {
+  const Product& product = blocks_.product();
+  const ProductPlan& plan = blocks_.plan();
+  const Layouts& layouts = lowering_.layouts();
+  const std::size_t of_group = plan.m_parts * plan.n_parts;
+  const Layout matrix({1, product.m, product.n, plan.m_block, plan.n_block}, of_group);
+  const bool same = blocks_.areThoseOf(layouts.of(shape).blocks());
+  std::vector<poplar::Tensor> results;
+  auto next = sums_.begin();
+  for (std::size_t k = 0; k < plan.k_parts; ++k) {
+    std::vector<poplar::Tensor> groups;
+    for (std::size_t group = 0; group < product.groups; ++group) {
+      const auto last = next + static_cast<std::ptrdiff_t>(of_group);
+      const poplar::Tensor memory = poplar::concat(std::vector<poplar::Tensor>(next, last));
+      groups.push_back(same ? memory : matrix.view(memory, {product.m, product.n}).flatten());
+      next = last;
+    }
+    results.push_back(same ? groups[0] : layouts.memoryOrder(poplar::concat(groups).reshape(shape)));
+  }
+  return results;
+}
+
+void PartialSums::addUp(const poplar::Tensor& out) const {
+  const Layouts& layouts = lowering_.layouts();
+  const std::vector<poplar::Tensor> sums = inOrder(out.shape());
+  const poplar::Tensor to = layouts.memoryOrder(out);
+  const std::vector<std::size_t>& cuts = layouts.cuts(out.shape());
+  ComputeStep step(lowering_, "sum");
+  for (std::size_t tile = 0; tile < layouts.tiles(); ++tile) {
+    if (cuts[tile] == cuts[tile + 1]) continue;
+    std::vector<poplar::Tensor> rows;
+    for (const poplar::Tensor& sum : sums) rows.push_back(sum.slice(cuts[tile], cuts[tile + 1]));
+    step.add(poputil::templateVertex("snnjax::Reduce", "snnjax::Sum", type_, out.elementType()), tile,
+             {{"in", poplar::concat(rows)},
+              {"out", to.slice(cuts[tile], cuts[tile + 1])},
+              {"outer", 1U},
+              {"rows", asUnsigned(rows.size())},
+              {"inner", asUnsigned(cuts[tile + 1] - cuts[tile])}});
+  }
+  step.execute();
+}
 
 // {groups, rows, columns} of an operand.
 poplar::Tensor asMatrices(const poplar::Tensor& operand, const std::vector<unsigned>& batching,
@@ -77,8 +240,6 @@ bool isMadeWhereItLies(const ProductBlocks& blocks, const Blocks& layout) {
          blocks.areThoseOf(layout);
 }
 
-}  // namespace
-
 void dot(Lowering& lowering, const Instruction& instruction) {
   const Dtype dtype = lowering.type(instruction.inputs[0]).dtype;
   if (dtype != lowering.type(instruction.inputs[1]).dtype || (dtype != Dtype::kFloat32 && dtype != Dtype::kFloat16)) {
@@ -107,5 +268,9 @@ void dot(Lowering& lowering, const Instruction& instruction) {
   step.execute();
   sums.addUp(out);
 }
+
+}  // namespace
+
+extern const Operation kDot = {checkDot, dot};
 
 }  // namespace snnjax::executor::ops

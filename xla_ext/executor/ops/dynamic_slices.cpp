@@ -2,11 +2,37 @@
 // so that a slice of the leading one, as loops over time make, never leaves its tile.
 #include <poputil/VertexTemplates.hpp>
 
+#include "executor/operations.hpp"
 #include "executor/ops/compute_step.hpp"
-#include "executor/registry.hpp"
 
 namespace snnjax::executor::ops {
 namespace {
+
+void checkStarts(const OperationCheck& op, std::size_t first, std::size_t rank) {
+  op.need(op.numInputs() == first + rank, "have a start for each dimension");
+  for (std::size_t i = first; i < op.numInputs(); ++i) {
+    op.needIndex(op.input(i));
+    op.need(op.input(i).numElements() == 1, "have starts of one element");
+  }
+}
+
+void checkDynamicSlice(const OperationCheck& op) {
+  op.need(op.numInputs() > 0 && op.numOutputs() == 1 && !op.instruction().ints.empty(), "have an array and sizes");
+  const Shape& shape = op.input(0).shape;
+  checkStarts(op, 1, shape.size());
+  const Shape sizes = op.sizes(0, shape.size());
+  op.needWithin(sizes, shape);
+  op.needSameDtype(op.input(0), op.output());
+  op.needOutput(sizes);
+}
+
+void checkDynamicUpdate(const OperationCheck& op) {
+  op.need(op.numInputs() > 1 && op.numOutputs() == 1, "have an array and an update");
+  checkStarts(op, 2, op.input(0).shape.size());
+  op.needWithin(op.input(1).shape, op.input(0).shape);
+  op.needSameDtype(op.input(0), op.input(1));
+  op.need(op.input(0) == op.output(), "keep the type");
+}
 
 struct Window {
   unsigned dimension;
@@ -115,8 +141,6 @@ void update(const Windows& all, const poplar::Tensor& table, const poplar::Tenso
   all.move(table, inner, windows[0], true);
 }
 
-}  // namespace
-
 void dynamicSlice(Lowering& lowering, const Instruction& instruction) {
   Windows all(lowering, instruction, 1);
   const std::vector<Window> windows = all.of(lowering.type(instruction.outputs[0]).shape);
@@ -146,5 +170,10 @@ void dynamicUpdateSlice(Lowering& lowering, const Instruction& instruction) {
   const poplar::Tensor table = lowering.get(output);
   if (values.numElements() > 0) update(all, table, values, windows);
 }
+
+}  // namespace
+
+extern const Operation kDynamicSlice = {checkDynamicSlice, dynamicSlice};
+extern const Operation kDynamicUpdateSlice = {checkDynamicUpdate, dynamicUpdateSlice};
 
 }  // namespace snnjax::executor::ops

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "executor/registry.hpp"
+#include "executor/operations.hpp"
 #include "executor/storages.hpp"
 
 namespace snnjax::executor {
@@ -155,6 +155,23 @@ void fill(Lowering& lowering, const Constant& splat, const poplar::Tensor& to) {
 
 namespace {
 
+void checkElementwise(const OperationCheck& op) {
+  op.need(op.numOutputs() > 0, "have an output");
+  for (std::size_t i = 0; i < op.numOutputs(); ++i) {
+    if (op.output(i).numElements() != 1) op.needOutput(op.output().shape, i);
+    op.need(op.output(i).numElements() == op.output().numElements(), "have outputs of one size");
+  }
+  for (std::size_t i = 0; i < op.numInputs(); ++i) {
+    op.need(op.input(i).shape == op.output().shape || op.input(i).numElements() == 1,
+            "have inputs of the outputs' shape or of one element");
+  }
+  std::vector<Dtype> inputs, outputs;
+  for (std::size_t i = 0; i < op.numInputs(); ++i) inputs.push_back(op.input(i).dtype);
+  for (std::size_t i = 0; i < op.numOutputs(); ++i) outputs.push_back(op.output(i).dtype);
+  const std::string wrong = ElementwiseProgram::problem(op.instruction(), inputs, outputs);
+  op.need(wrong.empty(), wrong);
+}
+
 // Which input each output is written over; as many as inputs where none is.
 std::vector<std::size_t> chooseInPlace(Lowering& lowering, const Instruction& instruction,
                                        const ElementwiseProgram& program) {
@@ -180,9 +197,7 @@ std::vector<std::size_t> chooseInPlace(Lowering& lowering, const Instruction& in
   return chosen;
 }
 
-}  // namespace
-
-void ops::elementwise(Lowering& lowering, const Instruction& instruction) {
+void lower(Lowering& lowering, const Instruction& instruction) {
   const ElementwiseProgram program(instruction);
   const std::vector<ValueId>& values = instruction.inputs;
   const Shape& shape = lowering.type(instruction.outputs[0]).shape;
@@ -211,6 +226,12 @@ void ops::elementwise(Lowering& lowering, const Instruction& instruction) {
     }
   }
   runChain(lowering, program, inputs, outputs, shape, lowering.debug());
+}
+
+}  // namespace
+
+namespace ops {
+extern const Operation kElementwise = {checkElementwise, lower};
 }
 
 }  // namespace snnjax::executor

@@ -3,11 +3,36 @@
 #include <numeric>
 #include <poputil/VertexTemplates.hpp>
 
-#include "executor/ops/lines.hpp"
-#include "executor/registry.hpp"
+#include "executor/operations.hpp"
+#include "executor/ops/compute_step.hpp"
 
 namespace snnjax::executor::ops {
 namespace {
+
+void checkSort(const OperationCheck& op) {
+  op.need(op.numInputs() > 0, "have an input");
+  op.needCounts(op.numInputs(), op.numInputs(), 1);
+  op.need(op.ints(0).size() == 2 && op.ints(0)[0] >= 0 &&
+              static_cast<std::size_t>(op.ints(0)[0]) < op.input(0).shape.size(),
+          "name a dimension");
+  for (std::size_t i = 0; i < op.numInputs(); ++i) {
+    op.need(op.input(i).shape == op.input(0).shape && op.output(i) == op.input(i), "have arrays of one shape");
+  }
+  const auto& keys = op.instruction().texts;
+  op.need(!keys.empty() && keys.size() <= op.numInputs(), "have a key and an array for each");
+  for (const std::string& key : keys) op.need(key == "ascending" || key == "descending", "go up or down");
+}
+
+void checkTopK(const OperationCheck& op) {
+  op.needCounts(1, 2, 1);
+  op.need(!op.input(0).shape.empty(), "have a dimension to choose from");
+  Shape shape = op.input(0).shape;
+  shape.back() = op.number(0, shape.back() + 1);
+  op.needOutput(shape, 0);
+  op.needOutput(shape, 1);
+  op.needSameDtype(op.input(0), op.output(0));
+  op.need(op.output(1).dtype == Dtype::kInt32, "give indices of int32");
+}
 
 using poputil::templateVertex;
 
@@ -102,8 +127,6 @@ class Sorting {
   poplar::Tensor numbers_;  // of all lines
 };
 
-}  // namespace
-
 void sort(Lowering& lowering, const Instruction& instruction) {
   const auto dimension = static_cast<std::size_t>(instruction.ints[0][0]);
   std::vector<poplar::Tensor> arrays;
@@ -134,5 +157,10 @@ void topK(Lowering& lowering, const Instruction& instruction) {
   lowering.layouts().map(lowering.graph(), of_line.flatten(), {length});
   sorting.take(of_line.broadcast(asUnsigned(lines.dim(0)), 0), asLines(places, x.rank() - 1));
 }
+
+}  // namespace
+
+extern const Operation kSort = {checkSort, sort};
+extern const Operation kTopK = {checkTopK, topK};
 
 }  // namespace snnjax::executor::ops

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "executor/ops/compute_step.hpp"
+
 namespace snnjax::executor::ops {
 namespace {
 
@@ -97,6 +99,137 @@ poplar::Tensor Indexing::windowRows(const poplar::Tensor& gathered) const {
     }
   }
   return gathered.dimShuffle(order).reshape({numWindows() * rowsOfWindow(), numColumns()});
+}
+
+namespace {
+
+poplar::Tensor constant(Lowering& lowering, const std::vector<unsigned>& values, std::size_t tile) {
+  const poplar::Tensor tensor = lowering.graph().addConstant(
+      poplar::UNSIGNED_INT, {values.size()}, poplar::ArrayRef<unsigned>(values), lowering.debug("numbers"));
+  lowering.graph().setTileMapping(tensor, asUnsigned(tile));
+  return tensor;
+}
+
+// Rows of a window, counted from its first.
+std::vector<unsigned> offsetsOf(const Indexing& indexing) {
+  std::vector<unsigned> offsets{0};
+  for (const unsigned d : indexing.row_dims) {
+    std::vector<unsigned> longer;
+    for (const unsigned offset : offsets) {
+      for (std::size_t i = 0; i < indexing.windows[d]; ++i) {
+        longer.push_back(offset + asUnsigned(i * indexing.rowStride(d)));
+      }
+    }
+    offsets = std::move(longer);
+  }
+  return offsets;
+}
+
+// What the batching dimensions add to the first row of each window.
+std::vector<unsigned> basesOf(const Indexing& indexing) {
+  const Shape batch = indexing.batchShape();
+  if (indexing.operand_batching_dims.empty()) return {0};
+  std::vector<unsigned> bases(indexing.numWindows(), 0);
+  const std::vector<unsigned> order = indexing.batchOrder();
+  for (std::size_t i = 0; i < indexing.operand_batching_dims.size(); ++i) {
+    const std::size_t in_indices = order[i];
+    const std::size_t stride = indexing.rowStride(static_cast<unsigned>(indexing.operand_batching_dims[i]));
+    const std::size_t inner = productOf({batch.begin() + static_cast<std::ptrdiff_t>(in_indices) + 1, batch.end()});
+    for (std::size_t window = 0; window < bases.size(); ++window) {
+      bases[window] += asUnsigned(window / inner % batch[in_indices] * stride);
+    }
+  }
+  return bases;
+}
+
+// {windows, components of a start}
+poplar::Tensor startsOf(Lowering& lowering, const Indexing& indexing, ValueId indices) {
+  const poplar::Tensor starts = asBits(lowering.get(indices));
+  const auto vector_dim = static_cast<unsigned>(indexing.index_vector_dim);
+  const poplar::Tensor vectors = vector_dim == starts.rank() ? starts.expand({std::size_t{vector_dim}}) : starts;
+  return vectors.dimRoll(vector_dim, vectors.rank() - 1)
+      .reshape({indexing.numWindows(), indexing.start_index_map.size()});
+}
+
+// The largest start of each component, and how many rows one more is.
+struct Components {
+  std::vector<unsigned> limits, strides;
+
+  explicit Components(const Indexing& indexing) {
+    for (const std::int64_t d : indexing.start_index_map) {
+      const auto dimension = static_cast<unsigned>(d);
+      const std::size_t limit = indexing.operand[dimension] - indexing.windows[dimension];
+      limits.push_back(asUnsigned(limit));
+      strides.push_back(limit == 0 ? 0 : asUnsigned(indexing.rowStride(dimension)));
+    }
+  }
+};
+
+// Windows [first, last) of all lie on tile `tile`.
+struct WindowsOfTile {
+  std::size_t tile, first, last;
+};
+
+std::vector<WindowsOfTile> spreadWindows(std::size_t windows, std::size_t tiles) {
+  constexpr std::size_t kLeastOnTile = 64;
+  const std::size_t each = ceilDivide(windows, std::clamp<std::size_t>(windows / kLeastOnTile, 1, tiles));
+  std::vector<WindowsOfTile> spread;
+  for (std::size_t first = 0; first < windows; first += each) {
+    spread.push_back({spread.size(), first, std::min(windows, first + each)});
+  }
+  return spread;
+}
+
+// What is added to the first row of each window, on the window's tile; nothing where there are no batching dimensions.
+poplar::Tensor basesOnTiles(Lowering& lowering, const Indexing& indexing, const std::vector<WindowsOfTile>& spread) {
+  const std::vector<unsigned> bases = basesOf(indexing);
+  const poplar::Tensor base = constant(lowering, bases, 0);
+  if (bases.size() < indexing.numWindows()) return base.broadcast(asUnsigned(indexing.numWindows()), 0);
+  for (const WindowsOfTile& of : spread) {
+    lowering.graph().setTileMapping(base.slice(of.first, of.last), asUnsigned(of.tile));
+  }
+  return base;
+}
+
+// {windows, rows of a window} by groups.
+poplar::Tensor byGroups(const Indexing& indexing, const poplar::Tensor& numbers) {
+  Shape shape = indexing.batchShape();
+  std::vector<unsigned> order = indexing.batchOrder();
+  order.push_back(asUnsigned(shape.size()));
+  shape.push_back(indexing.rowsOfWindow());
+  return numbers.reshape(shape).dimShuffle(order).flatten();
+}
+
+}  // namespace
+
+poplar::Tensor rowNumbers(Lowering& lowering, const Indexing& indexing, ValueId indices, bool clamps) {
+  const std::vector<WindowsOfTile> spread = spreadWindows(indexing.numWindows(), lowering.layouts().tiles());
+  const std::size_t rows = indexing.rowsOfWindow();
+  std::vector<std::size_t> counts(lowering.layouts().tiles(), 0);
+  for (const WindowsOfTile& of : spread) counts[of.tile] = (of.last - of.first) * rows;
+  const poplar::Tensor numbers = lowering.makeScratch(poplar::UNSIGNED_INT, counts);
+  const Components components(indexing);
+  const poplar::Tensor starts = startsOf(lowering, indexing, indices), base = basesOnTiles(lowering, indexing, spread),
+                       limits = constant(lowering, components.limits, 0),
+                       strides = constant(lowering, components.strides, 0),
+                       offsets = constant(lowering, offsetsOf(indexing), 0);
+  ComputeStep step(lowering, "rows");
+  for (const auto& [tile, first, last] : spread) {
+    step.add("snnjax::RowNumbers", tile,
+             {{"starts", starts.slice(first, last).flatten()},
+              {"limits", limits},
+              {"strides", strides},
+              {"bases", base.slice(first, last)},
+              {"offsets", offsets},
+              {"numbers", numbers.slice(first * rows, last * rows)},
+              {"count", asUnsigned(last - first)},
+              {"depth", asUnsigned(starts.dim(1))},
+              {"window", asUnsigned(rows)},
+              {"is_signed", lowering.type(indices).dtype == Dtype::kInt32},
+              {"clamps", clamps}});
+  }
+  step.execute();
+  return byGroups(indexing, numbers);
 }
 
 }  // namespace snnjax::executor::ops

@@ -1,8 +1,22 @@
 // Random bits, element by element: one codelet, where XLA has two hundred small operations.
+#include "executor/operations.hpp"
 #include "executor/ops/compute_step.hpp"
-#include "executor/registry.hpp"
 
 namespace snnjax::executor::ops {
+namespace {
+
+void checkThreefry(const OperationCheck& op) {
+  op.needCounts(4, 2, 0);
+  for (std::size_t i = 0; i < 4; ++i) {
+    op.need(op.input(i).dtype == Dtype::kUint32, "work on uint32");
+    op.need(op.input(i).shape == op.output().shape || (i < 2 && op.input(i).numElements() == 1),
+            "have counters of the outputs' shape and such keys or single ones");
+  }
+  for (std::size_t i = 0; i < 2; ++i) {
+    op.need(op.output(i).dtype == Dtype::kUint32, "give uint32");
+    op.needOutput(op.input(2).shape, i);
+  }
+}
 
 void threefry(Lowering& lowering, const Instruction& instruction) {
   const Layouts& layouts = lowering.layouts();
@@ -36,5 +50,9 @@ void threefry(Lowering& lowering, const Instruction& instruction) {
   }
   step.execute();
 }
+
+}  // namespace
+
+extern const Operation kThreefry = {checkThreefry, threefry};
 
 }  // namespace snnjax::executor::ops

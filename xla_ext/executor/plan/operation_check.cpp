@@ -55,6 +55,11 @@ void OperationCheck::needIndex(const ArrayType& type) const {
   need(type.dtype == Dtype::kInt32 || type.dtype == Dtype::kUint32, "have indices of int32 or uint32");
 }
 
+void OperationCheck::needWithin(const Shape& part, const Shape& whole) const {
+  need(part.size() == whole.size(), "keep the rank");
+  for (std::size_t d = 0; d < part.size(); ++d) need(part[d] <= whole[d], "have parts not larger than the array");
+}
+
 void OperationCheck::needKind(std::size_t text) const {
   constexpr std::array kKinds = {"add", "multiply", "maximum", "minimum", "and", "or", "xor"};
   need(instruction_.texts.size() > text &&

@@ -40,17 +40,13 @@ class OperationCheck {
   void needOutput(const Shape& shape, std::size_t i = 0) const;
   void needSameDtype(const ArrayType& a, const ArrayType& b) const;
   void needIndex(const ArrayType& type) const;  // int32 or uint32
+  void needWithin(const Shape& part, const Shape& whole) const;
   void needKind(std::size_t text) const;
 
  private:
   const Plan& plan_;
   const Instruction& instruction_;
 };
-
-using CheckOf = std::pair<const char*, void (*)(const OperationCheck&)>;
-std::vector<CheckOf> checksOfIndexing();     // check_indexing.cpp
-std::vector<CheckOf> checksOfReductions();   // check_reductions.cpp
-std::vector<CheckOf> checksOfControlFlow();  // check_control_flow.cpp
 
 inline bool holds(const Shape& dimensions, std::size_t dimension) {
   return std::find(dimensions.begin(), dimensions.end(), dimension) != dimensions.end();

@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -84,5 +86,11 @@ struct Plan {
 // Reads what serialise() of snnjax/ipu/lowering/plan.py wrote. Nothing in it is trusted: throws Error where it is
 // not a plan, or one whose shapes do not fit its operations.
 Plan readPlan(std::span<const std::byte> bytes);
+
+inline constexpr std::size_t kAtTheEnd = std::numeric_limits<std::size_t>::max();
+
+// For each value that a block defines, the position of the instruction that uses it last, in its own blocks or theirs;
+// kAtTheEnd for results of the block. A value that nothing uses has the instruction that defines it (parameters: 0).
+std::unordered_map<ValueId, std::size_t> lastUses(const Block& block);
 
 }  // namespace snnjax::executor

@@ -1,9 +1,10 @@
-// Bytes -> Plan. A count is never believed before there are bytes for what it counts.
+// Bytes -> Plan. A count is never believed before there are bytes for what it counts, nor a plan before it makes sense.
+#include <algorithm>
 #include <bit>
 #include <builders/error.hpp>
 #include <cstring>
 
-#include "executor/plan/check_plan.hpp"
+#include "executor/operations.hpp"
 #include "executor/plan/plan.hpp"
 
 namespace snnjax::executor {
@@ -13,6 +14,11 @@ constexpr std::int64_t kMagic = 0x31414e4c504e4e53;  // "SNNPLNA1"
 constexpr std::size_t kMaxDepth = 64;                // of blocks in blocks
 constexpr std::size_t kMaxElements = std::size_t{1} << 40;
 constexpr std::size_t kMaxRank = 32;
+
+[[noreturn]] void refuse(const std::string& expected, const std::string& actual) {
+  throw Error(ErrorCode::kInvalidArgument, "compile: `plan` must " + expected + ", got " + actual +
+                                               ". Compile the function anew with this version of snnjax.");
+}
 
 class Reader {
  public:
@@ -64,11 +70,6 @@ class Reader {
 
   bool atEnd() const { return bytes_.empty(); }
 
-  [[noreturn]] static void refuse(const std::string& expected, const std::string& actual) {
-    throw Error(ErrorCode::kInvalidArgument, "compile: `plan` must " + expected + ", got " + actual +
-                                                 ". Compile the function anew with this version of snnjax.");
-  }
-
  private:
   std::span<const std::byte> bytes_;
 };
@@ -76,14 +77,14 @@ class Reader {
 ArrayType readType(Reader& reader) {
   const std::int64_t dtype = reader.integer();
   if (dtype < 1 || dtype > static_cast<std::int64_t>(kNumDtypes)) {
-    Reader::refuse("have element types of PJRT_Buffer_Type", std::to_string(dtype));
+    refuse("have element types of PJRT_Buffer_Type", std::to_string(dtype));
   }
   ArrayType type{static_cast<Dtype>(dtype), reader.indices()};
-  if (type.shape.size() > kMaxRank) Reader::refuse("have arrays of rank up to 32", std::to_string(type.shape.size()));
+  if (type.shape.size() > kMaxRank) refuse("have arrays of rank up to 32", std::to_string(type.shape.size()));
   std::size_t elements = 1;
   for (const std::size_t size : type.shape) {
     const std::size_t counted = std::max<std::size_t>(size, 1);  // sizes of 0 do not hide one that is absurd
-    if (counted > kMaxElements / elements) Reader::refuse("have arrays of up to 2^40 elements", type.toString());
+    if (counted > kMaxElements / elements) refuse("have arrays of up to 2^40 elements", type.toString());
     elements *= counted;
   }
   return type;
@@ -111,7 +112,7 @@ Instruction readInstruction(Reader& reader, std::size_t depth) {
 }
 
 Block readBlock(Reader& reader, std::size_t depth) {
-  if (depth > kMaxDepth) Reader::refuse("have blocks in blocks up to 64 deep", "deeper ones");
+  if (depth > kMaxDepth) refuse("have blocks in blocks up to 64 deep", "deeper ones");
   Block block;
   block.parameters = reader.indices();
   block.instructions = reader.list([&] { return readInstruction(reader, depth); });
@@ -119,11 +120,99 @@ Block readBlock(Reader& reader, std::size_t depth) {
   return block;
 }
 
+// ---- Whether it makes sense: what is used has been defined, and shapes and types fit operations ----
+
+// Follows the order in which values are defined, and which of them blocks can see.
+class Definitions {
+ public:
+  explicit Definitions(const Plan& plan) : plan_(plan), states_(plan.types.size(), State::kUndefined) {}
+
+  void define(ValueId value) {
+    if (value >= states_.size()) refuse("name values that have a type", number(value));
+    if (states_[value] != State::kUndefined) refuse("define each value once", number(value) + " again");
+    states_[value] = State::kVisible;
+    order_.push_back(value);
+  }
+  void use(ValueId value) const {
+    if (value >= states_.size() || states_[value] != State::kVisible) {
+      refuse("define values before they are used", number(value));
+    }
+  }
+
+  void check(const Block& block) {
+    const std::size_t outside = order_.size();
+    for (const ValueId value : block.parameters) define(value);
+    for (const Instruction& instruction : block.instructions) {
+      for (const ValueId value : instruction.inputs) use(value);
+      for (const Block& inner : instruction.blocks) check(inner);
+      for (const ValueId value : instruction.outputs) define(value);
+      checkInstruction(plan_, instruction);
+    }
+    for (const ValueId value : block.results) use(value);
+    for (; order_.size() > outside; order_.pop_back()) states_[order_.back()] = State::kGone;
+  }
+
+ private:
+  enum class State : std::uint8_t { kUndefined, kVisible, kGone };
+
+  static std::string number(ValueId value) { return "value " + std::to_string(value); }
+
+  const Plan& plan_;
+  std::vector<State> states_;
+  std::vector<ValueId> order_;
+};
+
+void checkConstant(const Plan& plan, const Constant& constant) {
+  const ArrayType& type = plan.types[constant.value];
+  const std::size_t wanted = constant.is_splat ? numBytes(type.dtype) : type.numBytes();
+  if (constant.bytes.size() == wanted) return;
+  refuse("have the bytes of its constants", std::to_string(constant.bytes.size()) + " for " + type.toString());
+}
+
+void checkAliases(const Plan& plan) {
+  std::vector<bool> parameters(plan.main.parameters.size()), results(plan.main.results.size());
+  for (const auto& [parameter, result] : plan.aliases) {
+    const bool known = parameter < parameters.size() && result < results.size();
+    if (!known || parameters[parameter] || results[result]) {
+      refuse("pair each parameter and result once", std::to_string(parameter) + " with " + std::to_string(result));
+    }
+    parameters[parameter] = results[result] = true;
+    const ArrayType& from = plan.types[plan.main.parameters[parameter]];
+    const ArrayType& to = plan.types[plan.main.results[result]];
+    if (from != to) refuse("pair parameters and results of one type", from.toString() + " and " + to.toString());
+  }
+  for (const std::size_t parameter : plan.donated) {
+    if (parameter >= parameters.size()) refuse("donate its own parameters", std::to_string(parameter));
+  }
+}
+
+void checkPlan(const Plan& plan) {
+  constexpr std::size_t kMaxPartitions = 1024;
+  if (plan.num_partitions == 0 || plan.num_partitions > kMaxPartitions) {
+    refuse("have 1 to 1024 partitions", std::to_string(plan.num_partitions));
+  }
+  if (plan.devices.size() != plan.num_partitions) {
+    refuse("name a device for each partition", std::to_string(plan.devices.size()));
+  }
+  for (const std::size_t device : plan.devices) {
+    if (std::ranges::count(plan.devices, device) > 1) {
+      refuse("name each device once", "device " + std::to_string(device) + " again");
+    }
+  }
+  Definitions definitions(plan);
+  for (const Constant& constant : plan.constants) {
+    definitions.define(constant.value);
+    checkConstant(plan, constant);
+  }
+  definitions.check(plan.main);
+  checkAliases(plan);
+}
+
 }  // namespace
 
 Plan readPlan(std::span<const std::byte> bytes) {
   Reader reader(bytes);
-  if (reader.integer() != kMagic) Reader::refuse("begin as plans of this version do", "other bytes");
+  if (reader.integer() != kMagic) refuse("begin as plans of this version do", "other bytes");
   const auto text = [&] { return reader.text(); };
   const auto pairOf = [&](auto first, auto second) {
     return [=] {
@@ -145,7 +234,7 @@ Plan readPlan(std::span<const std::byte> bytes) {
   plan.parameter_shardings = reader.list(text);
   plan.result_shardings = reader.list(text);
   plan.main = readBlock(reader, 0);
-  if (!reader.atEnd()) Reader::refuse("end with its main block", "more bytes");
+  if (!reader.atEnd()) refuse("end with its main block", "more bytes");
   checkPlan(plan);
   return plan;
 }

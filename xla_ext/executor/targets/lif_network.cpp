@@ -133,8 +133,6 @@ class Results {
   std::size_t given_ = 0;
 };
 
-}  // namespace
-
 void lifNetwork(Lowering& lowering, const Instruction& instruction) {
   Taker taker(instruction.inputs);
   const NetworkOperands operands(lowering, instruction, taker);
@@ -145,5 +143,9 @@ void lifNetwork(Lowering& lowering, const Instruction& instruction) {
   const std::size_t results = Results(lowering, instruction, operands, network).run();
   if (flag(instruction, "records")) keepRecord(lowering, instruction, results, network);
 }
+
+}  // namespace
+
+extern const Target kLifNetwork = {lifNetwork};
 
 }  // namespace snnjax::executor::targets

@@ -215,8 +215,6 @@ NetworkOnTiles recompute(Lowering& lowering, const Instruction& instruction, con
   return network;
 }
 
-}  // namespace
-
 void lifNetworkBackward(Lowering& lowering, const Instruction& instruction) {
   Taker taker(instruction.inputs);
   const NetworkOperands operands(lowering, instruction, taker);
@@ -228,5 +226,9 @@ void lifNetworkBackward(Lowering& lowering, const Instruction& instruction) {
   const NetworkOnTiles network = found != nullptr ? *found : recompute(lowering, instruction, operands);
   BackwardPass(lowering, instruction, operands, cotangents, network).run();
 }
+
+}  // namespace
+
+extern const Target kLifNetworkBackward = {lifNetworkBackward};
 
 }  // namespace snnjax::executor::targets

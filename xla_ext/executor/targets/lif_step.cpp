@@ -56,8 +56,6 @@ void yieldConstant(Lowering& lowering, const Instruction& instruction, std::size
   yield(lowering, instruction, index, sum);
 }
 
-}  // namespace
-
 // (v, current, decay, threshold, gain) -> v_new, spikes
 void lifStep(Lowering& lowering, const Instruction& instruction) {
   checkCounts(lowering, instruction, kOperands, 2);
@@ -88,5 +86,10 @@ void lifStepBackward(Lowering& lowering, const Instruction& instruction) {
   yieldConstant(lowering, instruction, 3, tiles, cotangents.g_threshold, options.neurons);
   yieldConstant(lowering, instruction, 4, tiles, cotangents.g_gain, options.neurons);
 }
+
+}  // namespace
+
+extern const Target kLifStep = {lifStep};
+extern const Target kLifStepBackward = {lifStepBackward};
 
 }  // namespace snnjax::executor::targets

@@ -30,8 +30,6 @@ void yieldCounts(Lowering& lowering, const Instruction& instruction, std::size_t
   yield(lowering, instruction, index, records.slice(entry, entry + 1, 1));
 }
 
-}  // namespace
-
 // (v, threshold, second_threshold) -> ids, values, num_spikes, num_listed
 void selectSpikes(Lowering& lowering, const Instruction& instruction) {
   checkCounts(lowering, instruction, 3, 4);
@@ -72,5 +70,10 @@ void selectSpikesBackward(Lowering& lowering, const Instruction& instruction) {
   }
   yield(lowering, instruction, 1, g_threshold);
 }
+
+}  // namespace
+
+extern const Target kSelectSpikes = {selectSpikes};
+extern const Target kSelectSpikesBackward = {selectSpikesBackward};
 
 }  // namespace snnjax::executor::targets

@@ -44,8 +44,6 @@ builders::SpikeMatmulCotangents bringCotangents(Lowering& lowering, const builde
   return cotangents;
 }
 
-}  // namespace
-
 // (ids, values, weights) -> out
 void spikeMatmul(Lowering& lowering, const Instruction& instruction) {
   checkCounts(lowering, instruction, 3, 1);
@@ -87,5 +85,11 @@ void spikeMatmulWeightsBackward(Lowering& lowering, const Instruction& instructi
   lowering.program().add(builders::addSpikeMatmulBackward(lowering.graph(), options, tensors, cotangents));
   yield(lowering, instruction, 0, asRows(cotangents.d_weights, tensors.tiles, options.num_inputs, options.outputs, 1));
 }
+
+}  // namespace
+
+extern const Target kSpikeMatmul = {spikeMatmul};
+extern const Target kSpikeMatmulValuesBackward = {spikeMatmulValuesBackward};
+extern const Target kSpikeMatmulWeightsBackward = {spikeMatmulWeightsBackward};
 
 }  // namespace snnjax::executor::targets

@@ -1,0 +1,84 @@
+#include "executor/operations.hpp"
+
+#include <unordered_map>
+
+namespace snnjax::executor {
+
+// Each stands in a file of ops/, but custom_call in targets/: its check, its lowering.
+namespace ops {
+extern const Operation kElementwise, kBroadcastInDim, kReshape, kTranspose, kSlice, kReverse, kConcatenate, kPad, kIota,
+    kBitcast, kReduce, kArgReduce, kCumulative, kDot, kGather, kScatter, kDynamicSlice, kDynamicUpdateSlice, kSort,
+    kTopK, kThreefry, kWhile, kRepeat, kCase, kCallback, kAllReduce, kAllGather, kReduceScatter, kAllToAll,
+    kCollectivePermute, kPartitionId, kCustomCall;
+}  // namespace ops
+
+namespace {
+
+const std::unordered_map<std::string, const Operation*>& operations() {
+  static const std::unordered_map<std::string, const Operation*> kOperations = {
+      {"elementwise", &ops::kElementwise},
+      {"broadcast_in_dim", &ops::kBroadcastInDim},
+      {"reshape", &ops::kReshape},
+      {"identity", &ops::kReshape},
+      {"transpose", &ops::kTranspose},
+      {"slice", &ops::kSlice},
+      {"reverse", &ops::kReverse},
+      {"concatenate", &ops::kConcatenate},
+      {"pad", &ops::kPad},
+      {"iota", &ops::kIota},
+      {"bitcast", &ops::kBitcast},
+      {"reduce", &ops::kReduce},
+      {"arg_reduce", &ops::kArgReduce},
+      {"cumulative", &ops::kCumulative},
+      {"dot", &ops::kDot},
+      {"gather", &ops::kGather},
+      {"scatter", &ops::kScatter},
+      {"dynamic_slice", &ops::kDynamicSlice},
+      {"dynamic_update_slice", &ops::kDynamicUpdateSlice},
+      {"sort", &ops::kSort},
+      {"top_k", &ops::kTopK},
+      {"threefry", &ops::kThreefry},
+      {"while", &ops::kWhile},
+      {"repeat", &ops::kRepeat},
+      {"case", &ops::kCase},
+      {"callback", &ops::kCallback},
+      {"all_reduce", &ops::kAllReduce},
+      {"all_gather", &ops::kAllGather},
+      {"reduce_scatter", &ops::kReduceScatter},
+      {"all_to_all", &ops::kAllToAll},
+      {"collective_permute", &ops::kCollectivePermute},
+      {"partition_id", &ops::kPartitionId},
+      {"custom_call", &ops::kCustomCall},
+  };
+  return kOperations;
+}
+
+// Lowerings divide what there is among the tiles: without elements there is nothing to divide. Only vectors of indices
+// may have none, where a window lies at the beginning.
+void checkElements(const OperationCheck& op) {
+  const std::string& name = op.instruction().op;
+  if (name == "custom_call" || name == "callback") return;
+  const bool has_indices = name == "gather" || name == "scatter";
+  for (std::size_t i = 0; i < op.numInputs(); ++i) {
+    op.need(op.input(i).numElements() > 0 || (has_indices && i == 1), "have elements");
+  }
+  for (std::size_t i = 0; i < op.numOutputs(); ++i) op.need(op.output(i).numElements() > 0, "have elements");
+}
+
+}  // namespace
+
+const Operation& operationNamed(const std::string& name) {
+  const auto found = operations().find(name);
+  if (found != operations().end()) return *found->second;
+  throw Error(ErrorCode::kUnimplemented, "compile: `plan` must hold operations of its README, got \"" + name +
+                                             "\". Use an snnjax of one version throughout.");
+}
+
+void checkInstruction(const Plan& plan, const Instruction& instruction) {
+  const Operation& operation = operationNamed(instruction.op);
+  const OperationCheck op(plan, instruction);
+  checkElements(op);
+  operation.check(op);
+}
+
+}  // namespace snnjax::executor

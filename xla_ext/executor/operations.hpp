@@ -1,0 +1,22 @@
+// The one table of operations: whether an instruction of a plan makes sense, and how it is lowered.
+#pragma once
+
+#include "executor/lowering.hpp"
+#include "executor/plan/operation_check.hpp"
+
+namespace snnjax::executor {
+
+using Lower = void (*)(Lowering&, const Instruction&);
+
+struct Operation {
+  void (*check)(const OperationCheck&);
+  Lower lower;
+};
+
+// By its name in the plan; throws where there is none.
+const Operation& operationNamed(const std::string& name);
+
+// The shape and element type of what an instruction takes and gives. Of own targets (custom_call) each checks its own.
+void checkInstruction(const Plan& plan, const Instruction& instruction);
+
+}  // namespace snnjax::executor
