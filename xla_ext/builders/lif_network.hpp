@@ -42,7 +42,9 @@ struct NetworkCotangents {
   poplar::Tensor g_inputs;
 };
 
-NetworkCotangents addNetworkCotangents(poplar::Graph& graph, const NetworkPlan& plan);
+// Gradients of weights are given for all layers, or for none.
+NetworkCotangents addNetworkCotangents(poplar::Graph& graph, const NetworkPlan& plan,
+                                       const std::vector<LayerWeights>& given = {});
 
 // Runs after the forward program, on what it kept.
 poplar::program::Sequence addBackward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,

@@ -97,13 +97,14 @@ void addCurrent(Loop& loop, std::size_t l, unsigned i) {
              {"neurons", layer.tiles.columns}});
 }
 
-// Every tile gets its own copy of the lengths, and sums start at 0.
+// Every tile gets its own copy of the lengths; sums start at 0, and so do the rows that ids out of range read.
 Sequence start(Loop& loop) {
   std::vector<Tensor> own_lengths, sums;
   for (std::size_t l = 0; l < loop.plan.layers.size(); ++l) {
     const LayerTensors& layer = loop.tensors.layers[l];
     own_lengths.push_back(layer.lengths);
     if (!loop.plan.layers[l].leaky) sums.push_back(layer.counts);
+    sums.insert(sums.end(), layer.zero_rows.begin(), layer.zero_rows.end());
     if (loop.plan.layers[l].recurrent && !layer.first_spikes.valid()) sums.push_back(layer.first_current);
   }
   for (const ListTensors& list : loop.tensors.lists) {

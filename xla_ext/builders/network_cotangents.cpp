@@ -5,7 +5,8 @@
 
 namespace snnjax::builders {
 
-NetworkCotangents addNetworkCotangents(poplar::Graph& graph, const NetworkPlan& plan) {
+NetworkCotangents addNetworkCotangents(poplar::Graph& graph, const NetworkPlan& plan,
+                                       const std::vector<LayerWeights>& given) {
   NetworkCotangents cotangents;
   for (std::size_t l = 0; l < plan.layers.size(); ++l) {
     const LayerPlan& layer = plan.layers[l];
@@ -14,8 +15,12 @@ NetworkCotangents addNetworkCotangents(poplar::Graph& graph, const NetworkPlan& 
     const auto blocks = [&](std::size_t elements, const char* part) {
       return addBlocks(graph, poplar::FLOAT, layer.tiles, elements, name + part);
     };
+    const auto matrix = [&](const poplar::Tensor& there, std::size_t rows, const char* part) {
+      return there.valid() ? there : blocks((rows + 1) * layer.tiles.columns, part);
+    };
+    const LayerWeights there = given.empty() ? LayerWeights{} : given[l];
     LayerCotangents own;
-    own.g_weights = blocks((std::size_t{layer.inputs} + 1) * layer.tiles.columns, "g_weights");
+    own.g_weights = matrix(there.weights, layer.inputs, "g_weights");
     own.g_bias = blocks(row, "g_bias");
     own.g_v = blocks(row, "g_v");
     if (!layer.leaky) {
@@ -29,7 +34,7 @@ NetworkCotangents addNetworkCotangents(poplar::Graph& graph, const NetworkPlan& 
       if (plan.options.first_spikes) {
         own.g_first_spikes = addAtHomes(graph, poplar::FLOAT, homes, layer.neurons, name + "g_first_spikes");
       }
-      own.g_recurrent = blocks((std::size_t{layer.neurons} + 1) * layer.tiles.columns, "g_recurrent");
+      own.g_recurrent = matrix(there.recurrent, layer.neurons, "g_recurrent");
     }
     if (plan.options.learns_constants) {
       own.g_decay = blocks(row, "g_decay");

@@ -7,7 +7,7 @@
 namespace snnjax::builders {
 namespace {
 
-LayerTensors addLayer(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l) {
+LayerTensors addLayer(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, const LayerWeights& given) {
   const LayerPlan& layer = plan.layers[l];
   const std::string name = "layer" + std::to_string(l) + "/";
   const unsigned columns = layer.tiles.columns;
@@ -16,7 +16,7 @@ LayerTensors addLayer(poplar::Graph& graph, const NetworkPlan& plan, std::size_t
     return addBlocks(graph, type, layer.tiles, elements, name + part);
   };
   LayerTensors tensors;
-  tensors.weights = blocks(weightsType(plan), (std::size_t{layer.inputs} + 1) * columns, "weights");
+  addWeights(graph, plan, l, given, tensors);
   tensors.bias = blocks(poplar::FLOAT, columns, "bias");
   tensors.decay = blocks(poplar::FLOAT, columns, "decay");
   tensors.gain = blocks(poplar::FLOAT, columns, "gain");
@@ -29,7 +29,6 @@ LayerTensors addLayer(poplar::Graph& graph, const NetworkPlan& plan, std::size_t
   tensors.counts = blocks(poplar::FLOAT, row, "counts");
   tensors.v = blocks(poplar::FLOAT, row, "v");
   if (!layer.recurrent) return tensors;
-  tensors.recurrent = blocks(weightsType(plan), (std::size_t{layer.neurons} + 1) * columns, "recurrent");
   tensors.first_current = blocks(poplar::FLOAT, row, "first_current");
   const auto atHomes = [&](const char* part) {
     return addAtHomes(graph, poplar::FLOAT, plan.lists[l + 1].homes, layer.neurons, name + part);
@@ -82,11 +81,30 @@ poplar::Tensor membraneRow(const NetworkPlan& plan, std::size_t layer, const Lay
   return tensors.membranes.slice(row * elements, (row + 1) * elements, 1);
 }
 
-NetworkTensors addNetworkTensors(poplar::Graph& graph, const NetworkPlan& plan) {
+void addWeights(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, const LayerWeights& given,
+                LayerTensors& tensors) {
+  const LayerPlan& layer = plan.layers[l];
+  const std::size_t columns = layer.tiles.columns;
+  tensors.zero_rows.clear();
+  const auto matrix = [&](const poplar::Tensor& own, std::size_t rows, const char* part) {
+    if (own.valid()) {
+      tensors.zero_rows.push_back(own.slice(rows * columns, (rows + 1) * columns, 1));
+      return own;
+    }
+    const std::string name = "layer" + std::to_string(l) + "/" + part;
+    return addBlocks(graph, weightsType(plan), layer.tiles, (rows + 1) * columns, name);
+  };
+  tensors.weights = matrix(given.weights, layer.inputs, "weights");
+  if (layer.recurrent) tensors.recurrent = matrix(given.recurrent, layer.neurons, "recurrent");
+}
+
+NetworkTensors addNetworkTensors(poplar::Graph& graph, const NetworkPlan& plan,
+                                 const std::vector<LayerWeights>& given) {
   NetworkTensors tensors;
   tensors.lengths = graph.addVariable(poplar::UNSIGNED_INT, {plan.options.batch}, "lengths");
   graph.setTileMapping(tensors.lengths, plan.lists.front().homes.front().tile);
-  for (std::size_t l = 0; l < plan.layers.size(); ++l) tensors.layers.push_back(addLayer(graph, plan, l));
+  for (std::size_t l = 0; l < plan.layers.size(); ++l)
+    tensors.layers.push_back(addLayer(graph, plan, l, given.empty() ? LayerWeights{} : given[l]));
   for (std::size_t l = 0; l < plan.lists.size(); ++l) tensors.lists.push_back(addLists(graph, plan, l));
   return tensors;
 }

@@ -27,6 +27,14 @@ struct LayerTensors {
   poplar::Tensor first_current;  // float [tiles, batch * columns]: what first_spikes add to the current
   poplar::Tensor all_neurons;    // ids [tiles, stride]: the record of all neurons, to read first_spikes by
   poplar::Tensor first_spikes, last_spikes;
+  std::vector<poplar::Tensor> zero_rows;  // of given weights: made 0 before they are read
+};
+
+// Of one layer: weights, or their gradients, that lie on its tiles already, and are read or written there. Not valid:
+// the network has variables of its own.
+struct LayerWeights {
+  poplar::Tensor weights;    // [tiles, (inputs + 1) * columns]
+  poplar::Tensor recurrent;  // [tiles, (neurons + 1) * columns]
 };
 
 // Of the lists that a layer reads, at their homes.
@@ -45,7 +53,12 @@ struct NetworkTensors {
   std::vector<ListTensors> lists;
 };
 
-NetworkTensors addNetworkTensors(poplar::Graph& graph, const NetworkPlan& plan);
+// Weights are given for all layers, or for none.
+NetworkTensors addNetworkTensors(poplar::Graph& graph, const NetworkPlan& plan,
+                                 const std::vector<LayerWeights>& given = {});
+// The weights of one layer, given ones in place of those that are there.
+void addWeights(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer, const LayerWeights& given,
+                LayerTensors& tensors);
 
 poplar::Type weightsType(const NetworkPlan& plan);
 

@@ -2,9 +2,9 @@
 
 namespace snnjax::executor {
 
-void Lowering::refuse(const Instruction& instruction, const std::string& what, const std::string& way_out) const {
+void refuse(const Plan& plan, const Instruction& instruction, const std::string& what, const std::string& way_out) {
   std::string types;
-  for (const ValueId value : instruction.inputs) types += (types.empty() ? "" : ", ") + type(value).toString();
+  for (const ValueId value : instruction.inputs) types += (types.empty() ? "" : ", ") + plan.types[value].toString();
   const std::string where = instruction.where.empty() ? "" : " (" + instruction.where + ")";
   const bool own = instruction.op == "custom_call" && !instruction.texts.empty();
   throw Error(ErrorCode::kUnimplemented, "`" + (own ? instruction.texts[0] : instruction.op) + "` of " + types + ": " +

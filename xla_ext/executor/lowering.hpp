@@ -4,9 +4,9 @@
 // of its own, and only collectives tell them apart.
 #pragma once
 
-#include <any>
 #include <builders/error.hpp>
 #include <functional>
+#include <memory>
 #include <poplar/Graph.hpp>
 #include <poplar/Program.hpp>
 #include <poplar/Tensor.hpp>
@@ -19,6 +19,15 @@
 #include "executor/plan/plan.hpp"
 
 namespace snnjax::executor {
+
+// Refuses an operation: "`op` of f32[3], s32[2]: <what>. <way out>. (model.py:12)"
+[[noreturn]] void refuse(const Plan& plan, const Instruction& instruction, const std::string& what,
+                         const std::string& way_out);
+
+// What one op leaves for another one.
+struct Record {
+  virtual ~Record() = default;
+};
 
 class Lowering {
  public:
@@ -53,6 +62,8 @@ class Lowering {
   virtual poplar::Tensor makeScratch(const poplar::Type& type, const std::vector<std::size_t>& counts) = 0;
   // An output that is a view of inputs, or a tensor of the operation's own making (a variable, a constant).
   virtual void bind(ValueId output, const poplar::Tensor& tensor, const std::vector<ValueId>& views_of = {}) = 0;
+  // An output that is its one input with other dimensions of size 1, or as another type: it lies where the input does.
+  virtual void rename(ValueId output, ValueId input, const poplar::Tensor& tensor) = 0;
   // Whether the output may be written over the input: nothing needs the input later, and no other value shares its
   // memory. If so the output is bound to the input's tensor, which both get() then.
   virtual bool takeOver(ValueId output, ValueId input) = 0;
@@ -60,6 +71,16 @@ class Lowering {
   virtual bool wants(ValueId output, ValueId input) const = 0;
   // Adds what brings a value's elements into a tensor of its type and shape.
   virtual void copy(ValueId from, const poplar::Tensor& to) = 0;
+
+  // ---- What own ops agree on ----
+
+  // The memory of a value that lies in these blocks, which an op has proposed, with what they spare behind each tile's
+  // part: flat, not valid if it lies otherwise.
+  virtual poplar::Tensor memoryIn(const Blocks& blocks, ValueId value) = 0;
+  // What an op leaves on the tiles for another one, its backward pass, goes with an output and views of it. It does not
+  // go through loops, nor to other programs.
+  virtual void attach(ValueId output, std::shared_ptr<const Record> record) = 0;
+  virtual const Record* recordOf(ValueId value) const = 0;
 
   // ---- Blocks ----
 
@@ -73,14 +94,12 @@ class Lowering {
   // Brings values to where others lie, all at once: none is overwritten before it is read.
   virtual void moveAll(const std::vector<ValueId>& from, const std::vector<ValueId>& to) = 0;
 
-  // What the lowerings of one program tell one another.
-  virtual std::any& notes() = 0;
-
   // A function of the host that a program may call, for callbacks of this number with these arrays.
   virtual poplar::HostFunction hostFunction(std::int64_t number, const std::vector<ValueId>& arrays) = 0;
 
-  // Refuses the operation: "`op` of f32[3], s32[2]: <what>. <way out>. (model.py:12)"
-  [[noreturn]] void refuse(const Instruction& instruction, const std::string& what, const std::string& way_out) const;
+  [[noreturn]] void refuse(const Instruction& instruction, const std::string& what, const std::string& way_out) const {
+    executor::refuse(plan(), instruction, what, way_out);
+  }
 };
 
 // Poplar's type for elements; bfloat16 has none and lies as its bits in unsigned shorts. Throws for 64 bits.

@@ -7,10 +7,13 @@
 namespace snnjax::executor {
 
 using Lower = void (*)(Lowering&, const Instruction&);
+// Where an own op wants operands and results to lie.
+using Propose = std::vector<Proposal> (*)(const Plan&, const Instruction&, const poplar::Target&);
 
 struct Operation {
   void (*check)(const OperationCheck&);
   Lower lower;
+  Propose propose = nullptr;
 };
 
 // By its name in the plan; throws where there is none.

@@ -21,13 +21,25 @@ std::vector<unsigned> numbersOf(const Constant& constant, std::size_t bytes) {
   return numbers;
 }
 
+std::vector<Proposal> proposalsOf(const Plan& plan, const Block& block, const poplar::Target& target) {
+  std::vector<Proposal> proposals;
+  for (const Instruction& instruction : block.instructions) {
+    const auto append = [&](const std::vector<Proposal>& more) {
+      proposals.insert(proposals.end(), more.begin(), more.end());
+    };
+    if (const auto propose = operationNamed(instruction.op).propose) append(propose(plan, instruction, target));
+    for (const Block& inner : instruction.blocks) append(proposalsOf(plan, inner, target));
+  }
+  return proposals;
+}
+
 }  // namespace
 
 PlanLowering::PlanLowering(poplar::Graph& graph, const Plan& plan)
     : plan_(plan),
       graph_(graph),
-      layouts_(plan, graph.getTarget()),
-      storages_(graph, layouts_),
+      layouts_(plan, graph.getTarget(), proposalsOf(plan, plan.main, graph.getTarget())),
+      storages_(graph),
       values_(plan.types.size()) {
   for (const Constant& constant : plan.constants) {
     Value& value = values_[constant.value];
@@ -57,7 +69,7 @@ poplar::Tensor PlanLowering::get(ValueId value) {
 poplar::Tensor PlanLowering::memory(ValueId value) {
   const poplar::Tensor tensor = get(value);
   Value& known = values_[value];
-  if (!known.memory.valid()) known.memory = layouts_.memoryOrder(tensor);
+  if (!known.memory.valid()) known.memory = layouts_.ofValue(value).memoryOrder(tensor);
   return known.memory;
 }
 
@@ -78,8 +90,9 @@ void PlanLowering::makeConstant(ValueId id) {
     return;
   }
   const poplar::Tensor memory = graph_.addVariable(unsignedOf(element.size()), {type.numElements()}, "constant");
-  layouts_.map(graph_, memory, type.shape);
-  const poplar::Tensor array = layouts_.view(memory, type.shape);
+  const Layout& layout = layouts_.ofValue(id);
+  layout.map(graph_, memory);
+  const poplar::Tensor array = layout.view(memory, type.shape);
   if (!numbers.empty()) graph_.setInitialValue(array.flatten(), poplar::ArrayRef<unsigned>(numbers));
   value.tensor = array.reinterpret(element);
   value.memory = memory.reinterpret(element);
@@ -96,27 +109,27 @@ void PlanLowering::place(ValueId id, StorageId storage) {
   Value& value = values_[id];
   const poplar::Type element = poplarType(type(id).dtype);
   value.memory = storages_.memory(storage).reinterpret(element);
-  value.tensor = layouts_.view(value.memory, type(id).shape);
+  value.tensor = layouts_.ofValue(id).view(value.memory, type(id).shape);
   value.storages = {storage};
   value.whole = value.live = true;
 }
 
 poplar::Tensor PlanLowering::make(ValueId id) {
-  const Shape& shape = type(id).shape;
+  const Layout& layout = layouts_.ofValue(id);
   const auto wanted = wanted_.find(id);
   if (wanted != wanted_.end() && storages_.users(wanted->second) == 0 &&
-      storages_.fits(wanted->second, bytesOf(id), shape)) {
+      storages_.fits(wanted->second, bytesOf(id), layout)) {
     storages_.addUser(wanted->second);
     place(id, wanted->second);
   } else {
     poplarType(type(id).dtype);
-    place(id, storages_.take(bytesOf(id), shape, debug({})));
+    place(id, storages_.take(bytesOf(id), layout, debug({})));
   }
   return values_[id].tensor;
 }
 
 poplar::Tensor PlanLowering::makeTemporary(const poplar::Type& type, const std::vector<std::size_t>& shape) {
-  temporaries_.push_back(storages_.take(type.size(), shape, debug("temporary")));
+  temporaries_.push_back(storages_.take(type.size(), layouts_.of(shape), debug("temporary")));
   return layouts_.view(storages_.memory(temporaries_.back()).reinterpret(type), shape);
 }
 
@@ -140,7 +153,26 @@ void PlanLowering::bind(ValueId output, const poplar::Tensor& tensor, const std:
   value.tensor = tensor;
   value.read_only = read_only;
   value.splat = same ? values_[views_of[0]].splat : nullptr;
+  if (views_of.size() == 1) value.record = values_[views_of[0]].record;
   share(output, storages);
+}
+
+void PlanLowering::rename(ValueId output, ValueId input, const poplar::Tensor& tensor) {
+  bind(output, tensor, {input});
+  const Value& from = values_[input];
+  if (!from.memory.valid() || &layouts_.ofValue(output) != &layouts_.ofValue(input)) return;
+  values_[output].memory = from.memory.reinterpret(tensor.elementType());
+  values_[output].whole = from.whole;
+}
+
+poplar::Tensor PlanLowering::memoryIn(const Blocks& blocks, ValueId id) {
+  const Value& value = values_[id];
+  if (!value.whole || !(layouts_.ofValue(id).blocks() == blocks)) return {};
+  return storages_.memoryAndSpare(value.storages[0]).reinterpret(value.tensor.elementType());
+}
+
+void PlanLowering::attach(ValueId output, std::shared_ptr<const Record> record) {
+  values_[output].record = std::move(record);
 }
 
 bool PlanLowering::diesNow(ValueId value) const {
@@ -157,11 +189,12 @@ bool PlanLowering::wants(ValueId output, ValueId input) const {
 bool PlanLowering::takeOver(ValueId output, ValueId input) {
   const Value& old = values_[input];
   if (!old.whole || old.read_only || old.storages.size() != 1 || storages_.users(old.storages[0]) != 1) return false;
-  if (!diesNow(input) || type(output).shape != type(input).shape || bytesOf(output) != bytesOf(input)) return false;
+  if (!diesNow(input) || type(output).shape != type(input).shape) return false;
+  if (!storages_.fits(old.storages[0], bytesOf(output), layouts_.ofValue(output))) return false;
   const auto wanted = wanted_.find(output);
   const bool better = wanted != wanted_.end() && wanted->second != old.storages[0] &&
                       storages_.users(wanted->second) == 0 &&
-                      storages_.fits(wanted->second, bytesOf(output), type(output).shape);
+                      storages_.fits(wanted->second, bytesOf(output), layouts_.ofValue(output));
   if (better) return false;
   const StorageId storage = old.storages[0];
   storages_.addUser(storage);
@@ -174,7 +207,7 @@ void PlanLowering::copy(ValueId from, const poplar::Tensor& to) {
   if (const Constant* splat = splatOf(from)) return fill(*this, *splat, to);
   const bool alike = to.shape() == type(from).shape;
   const poplar::Tensor source = alike ? memory(from) : get(from).flatten();
-  const poplar::Tensor target = alike ? layouts_.memoryOrder(to) : to.flatten();
+  const poplar::Tensor target = alike ? layouts_.ofValue(from).memoryOrder(to) : to.flatten();
   program().add(poplar::program::Copy(source, target, false, debug("copy")));
 }
 
@@ -300,7 +333,7 @@ void PlanLowering::bindParameters() {
   for (std::size_t i = 0; i < plan_.main.parameters.size(); ++i) {
     const ValueId value = plan_.main.parameters[i];
     const std::string name = "parameter " + std::to_string(i);
-    place(value, storages_.take(poplarType(type(value).dtype).size(), type(value).shape, name));
+    place(value, storages_.take(poplarType(type(value).dtype).size(), layouts_.ofValue(value), name));
     parameters_.push_back({values_[value].tensor, values_[value].storages[0]});
     values_[value].read_only = !donated[i];
     if (!donated[i]) storages_.hold(parameters_[i].storage);
@@ -324,9 +357,10 @@ void PlanLowering::keepResults() {
   for (std::size_t i = 0; i < results.size(); ++i) {
     const auto& storages = values_[results[i]].storages;
     if (!places[i] && std::any_of(storages.begin(), storages.end(), ofParameter)) {
-      const StorageId own = storages_.take(bytesOf(results[i]), type(results[i]).shape, debug({}));
+      const Layout& layout = layouts_.ofValue(results[i]);
+      const StorageId own = storages_.take(bytesOf(results[i]), layout, debug({}));
       const poplar::Tensor memory = storages_.memory(own).reinterpret(poplarType(type(results[i]).dtype));
-      places[i] = Place{layouts_.view(memory, type(results[i]).shape), own};
+      places[i] = Place{layout.view(memory, type(results[i]).shape), own};
     }
     if (places[i]) {
       from.push_back(results[i]);

@@ -1,7 +1,7 @@
 // The lowering of one plan: which tensor each value is, in which memory, and for how long.
 #pragma once
 
-#include <any>
+#include <memory>
 #include <optional>
 #include <unordered_map>
 
@@ -12,6 +12,7 @@ namespace snnjax::executor {
 
 class PlanLowering final : public Lowering {
  public:
+  // Both outlive it.
   PlanLowering(poplar::Graph& graph, const Plan& plan);
 
   // The whole program. Parameters and results keep their tensors from then on; a parameter that is not donated keeps
@@ -50,11 +51,14 @@ class PlanLowering final : public Lowering {
   bool takeOver(ValueId output, ValueId input) override;
   bool wants(ValueId output, ValueId input) const override;
   void copy(ValueId from, const poplar::Tensor& to) override;
+  void rename(ValueId output, ValueId input, const poplar::Tensor& tensor) override;
+  poplar::Tensor memoryIn(const Blocks& blocks, ValueId value) override;
+  void attach(ValueId output, std::shared_ptr<const Record> record) override;
+  const Record* recordOf(ValueId value) const override { return values_[value].record.get(); }
   poplar::program::Sequence lower(const Block& block, const std::function<void()>& then) override;
   void carry(const std::vector<ValueId>& outputs, const Block& block, bool may_write) override;
   void endCarry(const std::vector<ValueId>& outputs) override;
   void moveAll(const std::vector<ValueId>& from, const std::vector<ValueId>& to) override;
-  std::any& notes() override { return notes_; }
   poplar::HostFunction hostFunction(std::int64_t number, const std::vector<ValueId>& arrays) override;
 
  private:
@@ -64,7 +68,8 @@ class PlanLowering final : public Lowering {
     std::vector<StorageId> storages;     // whose memory it is, in part or as a whole
     const Constant* splat = nullptr;     // see splatOf
     const Constant* constant = nullptr;  // not made yet
-    bool whole = false;                  // its storage's memory is its memory order
+    std::shared_ptr<const Record> record;
+    bool whole = false;  // its storage's memory is its memory order
     bool read_only = false;
     bool live = false;
   };
@@ -105,7 +110,6 @@ class PlanLowering final : public Lowering {
   std::vector<poplar::Tensor> results_;
   std::vector<Callback> callbacks_;
   std::vector<LiveMemory> live_memory_;
-  std::any notes_;
 };
 
 }  // namespace snnjax::executor

@@ -28,18 +28,18 @@ void checkTileMemory(const poplar::Graph& graph, std::uint64_t bytes, const popl
                                               debug.getPathName() + ". Use smaller arrays, or more tiles or IPUs.");
 }
 
-Storages::Storages(poplar::Graph& graph, const Layouts& layouts)
-    : graph_(graph), layouts_(layouts), live_(graph.getTarget().getNumTiles()), taken_(live_.size()) {}
+Storages::Storages(poplar::Graph& graph)
+    : graph_(graph), live_(graph.getTarget().getNumTiles()), taken_(live_.size()) {}
 
-StorageId Storages::take(std::size_t element_bytes, const Shape& shape, const poplar::DebugContext& debug) {
-  return takePieces(element_bytes, layouts_.cuts(shape), debug);
+StorageId Storages::take(std::size_t element_bytes, const Layout& layout, const poplar::DebugContext& debug) {
+  return takePieces(element_bytes, layout.blocks(), layout.cuts(), debug);
 }
 
 StorageId Storages::takeScratch(std::size_t element_bytes, const std::vector<std::size_t>& counts,
                                 const poplar::DebugContext& debug) {
   std::vector<std::size_t> cuts(counts.size() + 1);
   std::partial_sum(counts.begin(), counts.end(), cuts.begin() + 1);
-  return takePieces(element_bytes, cuts, debug);
+  return takePieces(element_bytes, {}, cuts, debug);
 }
 
 Storages::FreePieces& Storages::freePieces(std::size_t element_bytes) {
@@ -48,14 +48,14 @@ Storages::FreePieces& Storages::freePieces(std::size_t element_bytes) {
 
 // Of the free pieces that are large enough the smallest, of equals the one of the variable that the tile before took,
 // so that an array of the same layout gets the memory of another as one.
-StorageId Storages::takePieces(std::size_t element_bytes, const std::vector<std::size_t>& cuts,
+StorageId Storages::takePieces(std::size_t element_bytes, const Blocks& blocks, const std::vector<std::size_t>& cuts,
                                const poplar::DebugContext& debug) {
-  Storage storage{element_bytes, cuts, std::vector<Piece>(live_.size()), {}, 1, 0};
+  Storage storage{element_bytes, blocks, cuts, std::vector<Piece>(live_.size()), {}, 1, 0};
   FreePieces& free = freePieces(element_bytes);
   std::size_t last_variable = variables_.size();
   for (std::size_t tile = 0; tile < live_.size(); ++tile) {
-    const std::size_t size = cuts[tile + 1] - cuts[tile], whole = roundedUp(size, element_bytes);
-    if (size == 0) continue;
+    if (cuts[tile] == cuts[tile + 1]) continue;
+    const std::size_t size = cuts[tile + 1] - cuts[tile] + blocks.spare, whole = roundedUp(size, element_bytes);
     auto best = free[tile].end();
     for (auto piece = free[tile].begin(); piece != free[tile].end(); ++piece) {
       if (piece->size < size) continue;
@@ -71,7 +71,7 @@ StorageId Storages::takePieces(std::size_t element_bytes, const std::vector<std:
     if (best->size == 0) free[tile].erase(best);
   }
   addVariable(storage, debug);
-  storage.memory = joined(storage);
+  storage.memory = joined(storage, 0);
   count(storage, true);
   storages_.push_back(std::move(storage));
   return storages_.size() - 1;
@@ -81,8 +81,8 @@ StorageId Storages::takePieces(std::size_t element_bytes, const std::vector<std:
 void Storages::addVariable(Storage& storage, const poplar::DebugContext& debug) {
   std::size_t elements = 0;
   for (std::size_t tile = 0; tile < live_.size(); ++tile) {
-    const std::size_t size = storage.cuts[tile + 1] - storage.cuts[tile];
-    if (size == 0 || storage.pieces[tile].size > 0) continue;
+    if (storage.cuts[tile] == storage.cuts[tile + 1] || storage.pieces[tile].size > 0) continue;
+    const std::size_t size = storage.cuts[tile + 1] - storage.cuts[tile] + storage.blocks.spare;
     storage.pieces[tile] = {variables_.size(), elements, size};
     elements += size;
     taken_[tile] += size * storage.element_bytes;
@@ -97,8 +97,8 @@ void Storages::addVariable(Storage& storage, const poplar::DebugContext& debug) 
   }
 }
 
-// The pieces one after the other; those that lie so in their variable are one.
-poplar::Tensor Storages::joined(const Storage& storage) const {
+// The pieces one after the other, each with so much of what is spare; those that lie so in their variable are one.
+poplar::Tensor Storages::joined(const Storage& storage, std::size_t spare) const {
   if (storage.cuts.back() == 0) return variables_.back();
   std::vector<poplar::Tensor> parts;
   Piece whole;
@@ -106,8 +106,8 @@ poplar::Tensor Storages::joined(const Storage& storage) const {
     if (whole.size > 0) parts.push_back(variables_[whole.variable].slice(whole.begin, whole.begin + whole.size));
   };
   for (std::size_t tile = 0; tile < live_.size(); ++tile) {
-    const std::size_t size = storage.cuts[tile + 1] - storage.cuts[tile];
-    if (size == 0) continue;
+    if (storage.cuts[tile] == storage.cuts[tile + 1]) continue;
+    const std::size_t size = storage.cuts[tile + 1] - storage.cuts[tile] + spare;
     const Piece& piece = storage.pieces[tile];
     if (whole.size > 0 && piece.variable == whole.variable && piece.begin == whole.begin + whole.size) {
       whole.size += size;
@@ -120,8 +120,9 @@ poplar::Tensor Storages::joined(const Storage& storage) const {
   return parts.size() == 1 ? parts[0] : poplar::concat(parts);
 }
 
-bool Storages::fits(StorageId id, std::size_t element_bytes, const Shape& shape) const {
-  return storages_[id].element_bytes == element_bytes && storages_[id].cuts == layouts_.cuts(shape);
+bool Storages::fits(StorageId id, std::size_t element_bytes, const Layout& layout) const {
+  const Storage& storage = storages_[id];
+  return storage.element_bytes == element_bytes && storage.blocks == layout.blocks() && storage.cuts == layout.cuts();
 }
 
 void Storages::release(StorageId id) {

@@ -15,18 +15,20 @@ using StorageId = std::size_t;
 
 class Storages {
  public:
-  Storages(poplar::Graph& graph, const Layouts& layouts);
+  explicit Storages(poplar::Graph& graph);
 
   // Memory for an array of such elements, with one user. Tiles that have too little free give new memory.
-  StorageId take(std::size_t element_bytes, const Shape& shape, const poplar::DebugContext& debug);
+  StorageId take(std::size_t element_bytes, const Layout& layout, const poplar::DebugContext& debug);
   // Elements wherever somebody wants them: counts[t] on tile t.
   StorageId takeScratch(std::size_t element_bytes, const std::vector<std::size_t>& counts,
                         const poplar::DebugContext& debug);
   // Whether the storage is one for such an array.
-  bool fits(StorageId id, std::size_t element_bytes, const Shape& shape) const;
+  bool fits(StorageId id, std::size_t element_bytes, const Layout& layout) const;
 
   // Flat, in memory order, of unsigned integers of the element's size.
   const poplar::Tensor& memory(StorageId id) const { return storages_[id].memory; }
+  // The same with what the layout spares behind each tile's part.
+  poplar::Tensor memoryAndSpare(StorageId id) const { return joined(storages_[id], storages_[id].blocks.spare); }
 
   void addUser(StorageId id) { ++storages_[id].users; }
   // The last user frees it, unless it is held.
@@ -49,6 +51,7 @@ class Storages {
   };
   struct Storage {
     std::size_t element_bytes;
+    Blocks blocks;                  // of the layout that it was taken for
     std::vector<std::size_t> cuts;  // tile t has elements [cuts[t], cuts[t + 1]) of the memory
     std::vector<Piece> pieces;      // by tile
     poplar::Tensor memory;
@@ -56,16 +59,15 @@ class Storages {
   };
   using FreePieces = std::vector<std::vector<Piece>>;  // by tile
 
-  StorageId takePieces(std::size_t element_bytes, const std::vector<std::size_t>& cuts,
+  StorageId takePieces(std::size_t element_bytes, const Blocks& blocks, const std::vector<std::size_t>& cuts,
                        const poplar::DebugContext& debug);
   FreePieces& freePieces(std::size_t element_bytes);
   void addVariable(Storage& storage, const poplar::DebugContext& debug);
-  poplar::Tensor joined(const Storage& storage) const;
+  poplar::Tensor joined(const Storage& storage, std::size_t spare) const;
   void freeUnused(StorageId id);
   void count(const Storage& storage, bool more);
 
   poplar::Graph& graph_;
-  const Layouts& layouts_;
   std::vector<Storage> storages_;
   std::vector<poplar::Tensor> variables_;
   std::map<std::size_t, FreePieces> free_;  // by bytes of an element: those of other sizes are other variables

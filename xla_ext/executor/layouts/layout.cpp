@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <numeric>
 
 namespace snnjax::executor {
@@ -18,6 +19,12 @@ poplar::Tensor joined(const std::vector<poplar::Tensor>& pieces) {
 
 std::size_t productOf(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
+}
+
+Shape withoutOnes(const Shape& shape) {
+  Shape kept;
+  std::copy_if(shape.begin(), shape.end(), std::back_inserter(kept), [](std::size_t size) { return size != 1; });
+  return kept;
 }
 
 Layout::Layout(const Blocks& blocks, std::size_t tiles) : blocks_(blocks), cuts_(tiles + 1, 0) {
@@ -109,6 +116,13 @@ poplar::Tensor Layout::blocksOf(const poplar::Tensor& matrices) const {
 poplar::Tensor Layout::memoryOrder(const poplar::Tensor& tensor) const {
   if (isRowMajor() || tensor.numElements() == 0) return tensor.flatten();
   return blocksOf(tensor.reshape({blocks_.leading, blocks_.rows, blocks_.columns}));
+}
+
+void Layout::map(poplar::Graph& graph, const poplar::Tensor& memory) const {
+  for (std::size_t tile = 0; tile + 1 < cuts_.size(); ++tile) {
+    if (cuts_[tile] == cuts_[tile + 1]) continue;
+    graph.setTileMapping(memory.slice(cuts_[tile], cuts_[tile + 1]), static_cast<unsigned>(tile));
+  }
 }
 
 }  // namespace snnjax::executor

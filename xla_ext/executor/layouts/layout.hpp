@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstddef>
-#include <poplar/Tensor.hpp>
+#include <poplar/Graph.hpp>
 #include <vector>
 
 namespace snnjax::executor {
@@ -21,12 +21,17 @@ struct Blocks {
   std::size_t row_block = 1, column_block = 1;  // elements; the last block of each may be smaller
   std::size_t spread = 1;                       // tiles of a block
   std::size_t first_tile = 0;
+  std::size_t spare = 0;  // elements that each tile has behind its part, which are no value's: an own op may use them
 
   std::size_t rowParts() const { return ceilDivide(rows, row_block); }
   std::size_t columnParts() const { return ceilDivide(columns, column_block); }
   std::size_t parts() const { return rowParts() * columnParts(); }
   std::size_t numElements() const { return leading * rows * columns; }
+  friend bool operator==(const Blocks&, const Blocks&) = default;
 };
+
+// The sizes of a shape but those of 1.
+Shape withoutOnes(const Shape& shape);
 
 class Layout {
  public:
@@ -38,6 +43,8 @@ class Layout {
   // A variable {elements} in memory order as an array of the shape, and back (of any array of the shape).
   poplar::Tensor view(const poplar::Tensor& memory, const Shape& shape) const;
   poplar::Tensor memoryOrder(const poplar::Tensor& tensor) const;
+  // Maps such a variable to the tiles.
+  void map(poplar::Graph& graph, const poplar::Tensor& memory) const;
 
  private:
   bool isRowMajor() const { return blocks_.leading == 1 && blocks_.parts() <= 1; }

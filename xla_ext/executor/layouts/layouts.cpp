@@ -11,12 +11,6 @@ constexpr std::size_t kLeastOnTile = 32;
 // Elements of an array on a tile that all slices have a part of, where an even spread would not take as many.
 constexpr std::size_t kMostOnTile = 32768;
 
-Shape withoutOnes(const Shape& shape) {
-  Shape kept;
-  std::copy_if(shape.begin(), shape.end(), std::back_inserter(kept), [](std::size_t size) { return size != 1; });
-  return kept;
-}
-
 // Small arrays begin on tiles all over the chip, by their shape.
 std::size_t firstTile(const Shape& shape, std::size_t choices) {
   constexpr std::size_t kMix = 2654435761U;  // Knuth's multiplicative hash: 2^32 over the golden ratio
@@ -70,7 +64,8 @@ void Layouts::collect(const Plan& plan, const Block& block, double times, Uses& 
   }
 }
 
-Layouts::Layouts(const Plan& plan, const poplar::Target& target) : tiles_(target.getNumTiles()) {
+Layouts::Layouts(const Plan& plan, const poplar::Target& target, const std::vector<Proposal>& proposals)
+    : plan_(plan), tiles_(target.getNumTiles()), proposed_(spreadProposals(plan, proposals, target.getNumTiles())) {
   Uses uses;
   collect(plan, plan.main, 1.0, uses);
   sliced_ = std::move(uses.sliced);
@@ -144,19 +139,15 @@ Layout Layouts::make(const Shape& key) const {
   return Layout(spreadEvenly(key, tiles_, least == least_on_tile_.end() ? kLeastOnTile : least->second), tiles_);
 }
 
+const Layout& Layouts::ofValue(ValueId value) const {
+  const auto found = proposed_.find(value);
+  return found != proposed_.end() ? *found->second : of(plan_.types[value].shape);
+}
+
 const Layout& Layouts::of(const Shape& shape) const {
   const Shape key = withoutOnes(shape);
   const auto found = layouts_.find(key);
   return found != layouts_.end() ? found->second : layouts_.emplace(key, make(key)).first->second;
-}
-
-void Layouts::map(poplar::Graph& graph, const poplar::Tensor& memory, const Shape& shape) const {
-  const std::vector<std::size_t>& cuts = this->cuts(shape);
-  for (std::size_t tile = 0; tile < tiles_; ++tile) {
-    if (cuts[tile] < cuts[tile + 1]) {
-      graph.setTileMapping(memory.slice(cuts[tile], cuts[tile + 1]), static_cast<unsigned>(tile));
-    }
-  }
 }
 
 }  // namespace snnjax::executor

@@ -136,9 +136,10 @@ void allReduce(Lowering& lowering, const Instruction& instruction) {
   constexpr std::size_t kFew = 16384;
   const Kind kind = kindFor(lowering, instruction);
   Ring ring(lowering, instruction.ints[0], instruction.ints[1]);
-  const TileTensors in = onTiles(lowering, {lowering.get(instruction.inputs[0]).reinterpret(kind.type)});
+  const Layout& layout = lowering.layouts().ofValue(instruction.inputs[0]);
+  const TileTensors in = onTiles(layout, {lowering.get(instruction.inputs[0]).reinterpret(kind.type)});
   const poplar::Tensor result = lowering.make(instruction.outputs[0]);
-  const TileTensors out = onTiles(lowering, {result.reinterpret(kind.type)});
+  const TileTensors out = onTiles(layout, {result.reinterpret(kind.type)});
   if (ring.size() == 1) return copy(lowering, all(in), all(out), "own");
   if (std::has_single_bit(ring.size()) && (ring.size() == 2 || result.numElements() <= kFew)) {
     return reduceInRounds(lowering, ring, kind.name, in, out);

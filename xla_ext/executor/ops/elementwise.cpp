@@ -101,9 +101,9 @@ std::vector<unsigned> tilesOf(const std::vector<std::size_t>& cuts) {
 }  // namespace
 
 void runChain(Lowering& lowering, const ElementwiseProgram& program, const std::vector<ChainInput>& inputs,
-              const std::vector<poplar::Tensor>& outputs, const Shape& shape, const poplar::DebugContext& debug) {
+              const std::vector<poplar::Tensor>& outputs, const Layout& layout, const poplar::DebugContext& debug) {
   poplar::Graph& graph = lowering.graph();
-  const std::vector<std::size_t>& cuts = lowering.layouts().cuts(shape);
+  const std::vector<std::size_t>& cuts = layout.cuts();
   const std::vector<unsigned> tiles = tilesOf(cuts);
   if (tiles.empty()) return;
   const Rows rows = rowsOf(program, inputs, outputs);
@@ -150,7 +150,7 @@ void fill(Lowering& lowering, const Constant& splat, const poplar::Tensor& to) {
   unsigned bits = 0;
   std::memcpy(&bits, splat.bytes.data(), bytes);
   runChain(lowering, ElementwiseProgram(store), {{Place::kConstant, {}, 0, bits}}, {lowering.layouts().memoryOrder(to)},
-           to.shape(), lowering.debug("fill"));
+           lowering.layouts().of(to.shape()), lowering.debug("fill"));
 }
 
 namespace {
@@ -225,7 +225,7 @@ void lower(Lowering& lowering, const Instruction& instruction) {
       inputs[k].output = i;
     }
   }
-  runChain(lowering, program, inputs, outputs, shape, lowering.debug());
+  runChain(lowering, program, inputs, outputs, lowering.layouts().ofValue(instruction.outputs[0]), lowering.debug());
 }
 
 }  // namespace

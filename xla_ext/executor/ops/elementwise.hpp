@@ -16,9 +16,9 @@ struct ChainInput {
   unsigned bits = 0;       // if a constant
 };
 
-// Runs a program over arrays of one shape. `outputs` are flat and in memory order.
+// Runs a program over arrays of one layout. `outputs` are flat and in memory order.
 void runChain(Lowering& lowering, const ElementwiseProgram& program, const std::vector<ChainInput>& inputs,
-              const std::vector<poplar::Tensor>& outputs, const Shape& shape, const poplar::DebugContext& debug);
+              const std::vector<poplar::Tensor>& outputs, const Layout& layout, const poplar::DebugContext& debug);
 
 // Writes a splat constant to a tensor of any shape in the layout of that shape.
 void fill(Lowering& lowering, const Constant& splat, const poplar::Tensor& to);

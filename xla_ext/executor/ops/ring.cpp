@@ -35,12 +35,11 @@ TileTensors makeOnTiles(Lowering& lowering, const poplar::Type& type, const std:
   return parts;
 }
 
-TileTensors onTiles(const Lowering& lowering, const std::vector<poplar::Tensor>& arrays) {
-  const Layouts& layouts = lowering.layouts();
-  const std::vector<std::size_t>& cuts = layouts.cuts(arrays[0].shape());
+TileTensors onTiles(const Layout& layout, const std::vector<poplar::Tensor>& arrays) {
+  const std::vector<std::size_t>& cuts = layout.cuts();
   std::vector<poplar::Tensor> memories;
-  for (const poplar::Tensor& array : arrays) memories.push_back(layouts.memoryOrder(array));
-  TileTensors parts(layouts.tiles());
+  for (const poplar::Tensor& array : arrays) memories.push_back(layout.memoryOrder(array));
+  TileTensors parts(cuts.size() - 1);
   for (std::size_t tile = 0; tile < parts.size(); ++tile) {
     if (cuts[tile] == cuts[tile + 1]) continue;
     std::vector<poplar::Tensor> rows;

@@ -24,7 +24,10 @@ poplar::Tensor all(const TileTensors& parts);
 TileTensors makeOnTiles(Lowering& lowering, const poplar::Type& type, const std::vector<std::size_t>& counts);
 
 // Arrays of one shape, one after the other on each tile of their layout.
-TileTensors onTiles(const Lowering& lowering, const std::vector<poplar::Tensor>& arrays);
+TileTensors onTiles(const Layout& layout, const std::vector<poplar::Tensor>& arrays);
+inline TileTensors onTiles(const Lowering& lowering, const std::vector<poplar::Tensor>& arrays) {
+  return onTiles(lowering.layouts().of(arrays[0].shape()), arrays);
+}
 // A tile's part as rows of equal size, filled up with elements of its own.
 TileTensors asRows(const TileTensors& parts, std::size_t rows);
 // Rows of which the first elements are a tile's part; what fills them up goes nowhere.

@@ -114,7 +114,11 @@ std::size_t at(const std::vector<std::int64_t>& numbers, std::size_t i) { return
 ValueId only(const std::vector<ValueId>& values) { return values[0]; }
 
 void bindView(Lowering& lowering, const Instruction& instruction, const poplar::Tensor& tensor) {
-  lowering.bind(only(instruction.outputs), tensor, instruction.inputs);
+  if (keepsOrder(lowering.plan(), instruction)) {
+    lowering.rename(only(instruction.outputs), only(instruction.inputs), tensor);
+  } else {
+    lowering.bind(only(instruction.outputs), tensor, instruction.inputs);
+  }
 }
 
 // `count` times the padding element along a dimension of a tensor.

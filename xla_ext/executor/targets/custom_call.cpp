@@ -37,10 +37,15 @@ void lower(Lowering& lowering, const Instruction& instruction) {
   target->lower(lowering, instruction);
 }
 
+std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
+  const targets::Target* const own = findTarget(instruction.texts[0]);
+  return own == nullptr || own->propose == nullptr ? std::vector<Proposal>{} : own->propose(plan, instruction, target);
+}
+
 }  // namespace
 
 namespace ops {
-extern const Operation kCustomCall = {check, lower};
+extern const Operation kCustomCall = {check, lower, propose};
 }
 
 }  // namespace snnjax::executor

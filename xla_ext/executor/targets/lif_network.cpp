@@ -4,9 +4,8 @@
 #include <popops/ElementWise.hpp>
 #include <poputil/VertexTemplates.hpp>
 
-#include "executor/targets/network_record.hpp"
+#include "executor/targets/network.hpp"
 #include "executor/targets/operands.hpp"
-#include "executor/targets/targets.hpp"
 
 namespace snnjax::executor::targets {
 namespace {
@@ -133,19 +132,41 @@ class Results {
   std::size_t given_ = 0;
 };
 
+// The results from `first` on are the record: values without contents.
+void giveRecord(Lowering& lowering, const Instruction& instruction, std::size_t first, const NetworkOnTiles& network) {
+  const auto record = std::make_shared<const NetworkOnTiles>(network);
+  for (std::size_t i = first; i < instruction.outputs.size(); ++i) {
+    const ArrayType& type = lowering.type(instruction.outputs[i]);
+    const Tensor zero = lowering.graph().addConstant(poplarType(type.dtype), {1}, 0, lowering.debug("record"));
+    lowering.graph().setTileMapping(zero, network.plan.layers.front().tiles.first);
+    const auto elements = static_cast<unsigned>(type.numElements());
+    lowering.bind(instruction.outputs[i], zero.broadcast(elements, 0).reshape(type.shape));
+    lowering.attach(instruction.outputs[i], record);
+  }
+}
+
+bool keepsRecord(const Instruction& instruction, const NetworkOperands& operands) {
+  return flag(instruction, "records") || operands.recordSpikes();
+}
+
 void lifNetwork(Lowering& lowering, const Instruction& instruction) {
   Taker taker(instruction.inputs);
-  const NetworkOperands operands(lowering, instruction, taker);
-  const bool keeps_record = flag(instruction, "records") || operands.recordSpikes();
-  const builders::NetworkOptions options = optionsOf(lowering, instruction, operands, keeps_record);
-  const NetworkOnTiles network = bringNetwork(lowering, operands, options);
+  const NetworkOperands operands(lowering.plan(), instruction, taker);
+  const NetworkOnTiles network =
+      bringNetwork(lowering, operands, optionsOf(lowering, instruction, operands, keepsRecord(instruction, operands)));
   lowering.program().add(builders::addForward(lowering.graph(), network.plan, network.tensors));
   const std::size_t results = Results(lowering, instruction, operands, network).run();
-  if (flag(instruction, "records")) keepRecord(lowering, instruction, results, network);
+  if (flag(instruction, "records")) giveRecord(lowering, instruction, results, network);
+}
+
+std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
+  Taker taker(instruction.inputs);
+  const NetworkOperands operands(plan, instruction, taker);
+  return proposalsFor(operands, planOf(plan, instruction, operands, keepsRecord(instruction, operands), target));
 }
 
 }  // namespace
 
-extern const Target kLifNetwork = {lifNetwork};
+extern const Target kLifNetwork = {lifNetwork, propose};
 
 }  // namespace snnjax::executor::targets

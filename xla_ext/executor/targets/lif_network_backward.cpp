@@ -4,9 +4,8 @@
 #include <builders/vertices.hpp>
 #include <popops/Reduce.hpp>
 
-#include "executor/targets/network_record.hpp"
+#include "executor/targets/network.hpp"
 #include "executor/targets/operands.hpp"
-#include "executor/targets/targets.hpp"
 
 namespace snnjax::executor::targets {
 namespace {
@@ -51,6 +50,28 @@ struct CotangentOperands {
   std::vector<Layer> layers;
 };
 
+// Which results are gradients of weights, if somebody asks for them.
+struct WeightsResults {
+  std::optional<std::size_t> weights, recurrent;
+};
+
+std::vector<WeightsResults> weightsResults(const NetworkOperands& operands, const std::vector<long>& needs) {
+  std::vector<WeightsResults> results(operands.layers.size());
+  std::size_t at = 0, result = 0;
+  const auto next = [&] { return needs.at(at++) != 0 ? std::optional(result++) : std::nullopt; };
+  next();  // of the inputs
+  for (std::size_t l = 0; l < operands.fields.size(); ++l) {
+    results[l].weights = next();
+    if (operands.layers[l].bias) next();
+  }
+  for (std::size_t l = 0; l < operands.fields.size(); ++l) {
+    if (operands.layers[l].recurrent) results[l].recurrent = next();
+    for (std::size_t i = 0; i < kConstants; ++i) next();
+  }
+  if (operands.has_readout) results.back().weights = next();
+  return results;
+}
+
 class BackwardPass {
  public:
   BackwardPass(Lowering& lowering, const Instruction& instruction, const NetworkOperands& operands,
@@ -65,7 +86,8 @@ class BackwardPass {
         num_lif_(operands.fields.size()) {
     plan_.options.inputs_gradient = needs_.at(0) != 0;
     plan_.options.learns_constants = learnsConstants();
-    to_ = builders::addNetworkCotangents(lowering.graph(), plan_);
+    findGradients();
+    to_ = builders::addNetworkCotangents(lowering.graph(), plan_, in_place_);
   }
 
   void run() {
@@ -94,6 +116,19 @@ class BackwardPass {
     at += operands_.layers.back().bias ? 2 : 1;
     return learns || needs_.at(at) != 0 || needs_.at(at + 1) != 0;
   }
+  // Gradients of weights are added up where they are to lie, if that is where the weights do.
+  void findGradients() {
+    const std::vector<WeightsResults> results = weightsResults(operands_, needs_);
+    in_place_.resize(plan_.layers.size());
+    for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
+      const LayerPlan& layer = plan_.layers[l];
+      const auto find = [&](const std::optional<std::size_t>& result, std::size_t rows) {
+        if (!result) return Tensor();
+        return gradientInPlace(lowering_, layer.tiles, rows, layer.neurons, instruction_.outputs[*result]);
+      };
+      in_place_[l] = {find(results[l].weights, layer.inputs), find(results[l].recurrent, layer.neurons)};
+    }
+  }
   std::size_t batch() const { return plan_.options.batch; }
   std::size_t steps() const { return plan_.options.num_steps; }
 
@@ -106,6 +141,8 @@ class BackwardPass {
            {own.g_weights, own.g_bias, own.g_recurrent, own.g_decay, own.g_threshold, own.g_gain}) {
         if (each.valid()) zero.push_back(each);
       }
+      const std::vector<Tensor>& rows = network_.tensors.layers[l].zero_rows;
+      zero.insert(zero.end(), rows.begin(), rows.end());
       if (!plan_.layers[l].leaky) zero.push_back(own.g_v);
       if (l < num_lif_ && !from_.layers[l].g_counts) zero.push_back(own.g_counts);
     }
@@ -148,9 +185,17 @@ class BackwardPass {
     give(inTime(plan_, list, unsorted, list.capacity));
   }
 
+  void giveWeights(const LayerPlan& layer, const Tensor& in_place, const Tensor& gradient, std::size_t rows) {
+    if (in_place.valid()) {
+      ++given_;
+    } else {
+      give(asRows(gradient, layer.tiles, rows, layer.neurons, 1));
+    }
+  }
+
   void giveLinear(std::size_t l) {
     const LayerPlan& layer = plan_.layers[l];
-    if (wanted()) give(asRows(to_.layers[l].g_weights, layer.tiles, layer.inputs, layer.neurons, 1));
+    if (wanted()) giveWeights(layer, in_place_[l].weights, to_.layers[l].g_weights, layer.inputs);
     if (operands_.layers[l].bias && wanted()) give(overBatch(l, to_.layers[l].g_bias));
   }
 
@@ -158,7 +203,7 @@ class BackwardPass {
     const LayerPlan& layer = plan_.layers[l];
     const LayerCotangents& own = to_.layers[l];
     if (operands_.layers[l].recurrent && wanted()) {
-      give(asRows(own.g_recurrent, layer.tiles, layer.neurons, layer.neurons, 1));
+      giveWeights(layer, in_place_[l].recurrent, own.g_recurrent, layer.neurons);
     }
     for (const Tensor& each : {own.g_decay, own.g_threshold, own.g_gain}) {
       if (wanted()) give(overBatch(l, each));
@@ -203,6 +248,7 @@ class BackwardPass {
   builders::NetworkPlan plan_;
   std::vector<long> needs_;
   std::size_t num_lif_;
+  std::vector<builders::LayerWeights> in_place_;  // gradients that are made where they lie
   builders::NetworkCotangents to_;
   std::size_t next_need_ = 0, given_ = 0;
 };
@@ -217,18 +263,37 @@ NetworkOnTiles recompute(Lowering& lowering, const Instruction& instruction, con
 
 void lifNetworkBackward(Lowering& lowering, const Instruction& instruction) {
   Taker taker(instruction.inputs);
-  const NetworkOperands operands(lowering, instruction, taker);
+  const NetworkOperands operands(lowering.plan(), instruction, taker);
   if (operands.recordSpikes()) {
     lowering.refuse(instruction, "it must not record spikes where there is a gradient", "Leave record_spikes out");
   }
   const CotangentOperands cotangents(instruction, operands, taker);
-  const NetworkOnTiles* const found = findRecord(lowering, cotangents.mark);
-  const NetworkOnTiles network = found != nullptr ? *found : recompute(lowering, instruction, operands);
+  const auto* const found = dynamic_cast<const NetworkOnTiles*>(lowering.recordOf(cotangents.mark));
+  NetworkOnTiles network = found != nullptr ? *found : recompute(lowering, instruction, operands);
+  if (found != nullptr) readWeightsOf(lowering, operands, network);
   BackwardPass(lowering, instruction, operands, cotangents, network).run();
+}
+
+std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
+  Taker taker(instruction.inputs);
+  const NetworkOperands operands(plan, instruction, taker);
+  const builders::NetworkPlan network = planOf(plan, instruction, operands, true, target);
+  std::vector<Proposal> proposals = proposalsFor(operands, network);
+  const std::vector<WeightsResults> results = weightsResults(operands, wholeNumbers(instruction, "needs"));
+  for (std::size_t l = 0; l < network.layers.size(); ++l) {
+    const LayerPlan& layer = network.layers[l];
+    const auto add = [&](const std::optional<std::size_t>& result, std::size_t rows) {
+      const std::optional<Blocks> blocks = blocksOf(layer.tiles, rows, layer.neurons);
+      if (result && blocks) proposals.push_back({instruction.outputs.at(*result), *blocks});
+    };
+    add(results[l].weights, layer.inputs);
+    add(results[l].recurrent, layer.neurons);
+  }
+  return proposals;
 }
 
 }  // namespace
 
-extern const Target kLifNetworkBackward = {lifNetworkBackward};
+extern const Target kLifNetworkBackward = {lifNetworkBackward, propose};
 
 }  // namespace snnjax::executor::targets

@@ -40,11 +40,37 @@ void zeroBeside(poplar::Graph& graph, const poplar::Tensor& blocks, const builde
   setZero(graph, all[tiles.count - 1].slice(0, rows, 0).slice(in_last, tiles.columns, 1));
 }
 
-std::size_t dimension(const Lowering& lowering, ValueId value, std::size_t axis) {
-  const std::vector<std::size_t>& shape = lowering.type(value).shape;
+std::optional<Blocks> blocksOf(const builders::TileRange& tiles, std::size_t rows, std::size_t neurons) {
+  if (std::size_t{tiles.count} * tiles.columns != neurons) return std::nullopt;
+  Blocks blocks;
+  blocks.rows = blocks.row_block = rows;
+  blocks.columns = neurons;
+  blocks.column_block = blocks.spare = tiles.columns;
+  blocks.first_tile = tiles.first;
+  return blocks;
+}
+
+poplar::Tensor weightsInPlace(Lowering& lowering, const builders::TileRange& tiles, std::size_t rows,
+                              std::size_t neurons, ValueId value) {
+  const std::optional<Blocks> blocks = blocksOf(tiles, rows, neurons);
+  const poplar::Tensor memory = blocks ? lowering.memoryIn(*blocks, value) : poplar::Tensor();
+  return memory.valid() ? memory.reshape({tiles.count, (rows + 1) * tiles.columns}) : memory;
+}
+
+poplar::Tensor gradientInPlace(Lowering& lowering, const builders::TileRange& tiles, std::size_t rows,
+                               std::size_t neurons, ValueId result) {
+  const std::optional<Blocks> blocks = blocksOf(tiles, rows, neurons);
+  if (!blocks || lowering.type(result).dtype != Dtype::kFloat32) return {};
+  if (!(lowering.layouts().ofValue(result).blocks() == *blocks)) return {};
+  lowering.make(result);
+  return weightsInPlace(lowering, tiles, rows, neurons, result);
+}
+
+std::size_t dimension(const Plan& plan, ValueId value, std::size_t axis) {
+  const std::vector<std::size_t>& shape = plan.types[value].shape;
   if (axis >= shape.size() || shape[0] != 1) {
     throw Error(ErrorCode::kInvalidArgument, "custom_call: `operands` must have one group, and an axis " +
-                                                 std::to_string(axis) + ", got " + lowering.type(value).toString() +
+                                                 std::to_string(axis) + ", got " + plan.types[value].toString() +
                                                  ". snnjax/ipu calls a target once a group.");
   }
   return shape[axis];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <builders/tiles_of_layers.hpp>
+#include <optional>
 
 #include "executor/lowering.hpp"
 
@@ -15,9 +16,22 @@ poplar::Tensor asRows(const poplar::Tensor& blocks, const builders::TileRange& t
 void zeroBeside(poplar::Graph& graph, const poplar::Tensor& blocks, const builders::TileRange& tiles, std::size_t rows,
                 std::size_t neurons, std::size_t extra_rows = 0);
 
+// How weights [rows, neurons] lie for ops on lists, row-major in blocks of columns, with a spare row of zeros behind
+// each block. Nothing where the last block has columns to spare, which no layout of an array has.
+std::optional<Blocks> blocksOf(const builders::TileRange& tiles, std::size_t rows, std::size_t neurons);
+// Such weights as the builders take them, [tiles, (rows + 1) * columns], of a value that lies so; else not valid.
+poplar::Tensor weightsInPlace(Lowering& lowering, const builders::TileRange& tiles, std::size_t rows,
+                              std::size_t neurons, ValueId value);
+// The same of a gradient, a result that is about to be made, of float32.
+poplar::Tensor gradientInPlace(Lowering& lowering, const builders::TileRange& tiles, std::size_t rows,
+                               std::size_t neurons, ValueId result);
+
 // An operand without its groups axis, of which there is one.
 poplar::Tensor operand(Lowering& lowering, const Instruction& instruction, std::size_t index);
-std::size_t dimension(const Lowering& lowering, ValueId value, std::size_t axis);
+std::size_t dimension(const Plan& plan, ValueId value, std::size_t axis);
+inline std::size_t dimension(const Lowering& lowering, ValueId value, std::size_t axis) {
+  return dimension(lowering.plan(), value, axis);
+}
 
 // Fills a tensor of the operand's shape, or one that repeats it along its first dimensions; numbers are converted.
 void bring(Lowering& lowering, const poplar::Tensor& from, const poplar::Tensor& to);

@@ -8,6 +8,7 @@ namespace snnjax::executor::targets {
 
 struct Target {
   Lower lower;
+  Propose propose = nullptr;
 };
 
 }  // namespace snnjax::executor::targets

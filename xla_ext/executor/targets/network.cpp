@@ -1,0 +1,330 @@
+#include "executor/targets/network.hpp"
+
+#include <algorithm>
+#include <builders/vertices.hpp>
+#include <limits>
+#include <popops/Cast.hpp>
+#include <popops/ElementWise.hpp>
+#include <poputil/VertexTemplates.hpp>
+
+#include "executor/targets/operands.hpp"
+
+namespace snnjax::executor::targets {
+namespace {
+
+// Numbers a layer in the attribute `layers`. Those of a second state, 6 to 8, are 0: it is refused before.
+constexpr std::size_t kFields = 10;
+
+std::vector<LayerFields> fieldsOf(const Plan& plan, const Instruction& instruction) {
+  const std::vector<long> numbers = wholeNumbers(instruction, "layers");
+  if (numbers.empty() || numbers.size() % kFields != 0) {
+    refuse(plan, instruction, "its attribute `layers` must hold 10 numbers a layer", "Call snnjax.lif_network");
+  }
+  std::vector<LayerFields> fields;
+  for (std::size_t i = 0; i < numbers.size(); i += kFields) {
+    LayerFields layer{numbers[i] != 0,
+                      numbers[i + 1] != 0,
+                      static_cast<unsigned>(numbers[i + 2]),
+                      numbers[i + 3] != 0,
+                      static_cast<unsigned>(numbers[i + 4]),
+                      std::nullopt,
+                      numbers[i + 9] != 0};
+    if (numbers[i + 5] >= 0) layer.capacity = static_cast<unsigned>(numbers[i + 5]);
+    fields.push_back(layer);
+  }
+  return fields;
+}
+
+bool isZero(const Lowering& lowering, ValueId value) {
+  const Constant* const splat = lowering.splatOf(value);
+  return splat != nullptr && std::ranges::all_of(splat->bytes, [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+// Whether all values are 1, which is known of constants alone.
+bool isOne(const Lowering& lowering, ValueId value) {
+  const Constant* const splat = lowering.splatOf(value);
+  if (splat == nullptr) return false;
+  constexpr float kOne = 1.0F;
+  constexpr std::uint16_t kHalfOne = 0x3c00;
+  const auto equals = [&](const auto& one) {
+    const auto bytes = std::as_bytes(std::span(&one, 1));
+    return std::ranges::equal(splat->bytes, bytes);
+  };
+  return lowering.type(value).dtype == Dtype::kFloat16 ? equals(kHalfOne) : equals(kOne);
+}
+
+using builders::LayerPlan;
+using builders::LayerTensors;
+using builders::ListPlan;
+using poplar::Tensor;
+
+class Bringer {
+ public:
+  Bringer(Lowering& lowering, const NetworkOperands& operands, NetworkOnTiles& network)
+      : lowering_(lowering), operands_(operands), network_(network), plan_(network.plan) {}
+
+  void run() {
+    if (operands_.has_lists) {
+      bringEvents();
+    } else {
+      const ListPlan& list = plan_.lists.front();
+      const Tensor& history = network_.tensors.lists.front().values_history;
+      bring(lowering_, array(operands_.inputs), inTime(plan_, list, history, list.capacity));
+    }
+    bringLengths();
+    for (std::size_t l = 0; l < plan_.layers.size(); ++l) bringLayer(l);
+  }
+
+  // Those that do not lie on their tiles already.
+  void bringWeights(std::size_t l) {
+    const LayerPlan& layer = plan_.layers[l];
+    const LayerTensors& tensors = network_.tensors.layers[l];
+    const LayerOperands& from = operands_.layers[l];
+    const builders::LayerWeights& there = network_.in_place[l];
+    if (!there.weights.valid()) rows(layer, array(from.weights), tensors.weights, layer.inputs, 1);
+    if (!from.recurrent || there.recurrent.valid()) return;
+    rows(layer, array(*from.recurrent), tensors.recurrent, layer.neurons, 1);
+  }
+
+ private:
+  // Without the groups axis.
+  Tensor array(ValueId value) { return lowering_.get(value)[0]; }
+
+  Tensor constant(const poplar::Type& type, float value) {
+    const Tensor tensor = lowering_.graph().addConstant(type, {1}, value, lowering_.debug("constant"));
+    lowering_.graph().setTileMapping(tensor, plan_.layers.front().tiles.first);
+    return tensor;
+  }
+
+  void bringLengths() {
+    const Tensor& to = network_.tensors.lengths;
+    const auto steps = static_cast<int>(plan_.options.num_steps);
+    if (!operands_.lengths) return bring(lowering_, constant(to.elementType(), static_cast<float>(steps)), to);
+    namespace e = popops::expr;
+    const Tensor within = popops::map(lowering_.graph(), e::Clamp(e::_1, e::Const(0), e::Const(steps)),
+                                      {array(*operands_.lengths)}, lowering_.program(), lowering_.debug("lengths"));
+    bring(lowering_, within, to);
+  }
+
+  void bringLayer(std::size_t l) {
+    const LayerPlan& layer = plan_.layers[l];
+    const LayerTensors& tensors = network_.tensors.layers[l];
+    const LayerOperands& from = operands_.layers[l];
+    bringWeights(l);
+    rows(layer, from.bias ? array(*from.bias) : constant(poplar::FLOAT, 0), tensors.bias, 1);
+    rows(layer, array(from.decay), tensors.decay, 1);
+    rows(layer, array(from.gain), tensors.gain, 1);
+    const Tensor first = builders::membraneRow(plan_, l, tensors, 0);
+    rows(layer, array(from.first_v), first, plan_.options.batch);
+    if (layer.leaky) return;
+    rows(layer, array(*from.threshold), tensors.threshold, 1);
+    // Without a capacity every neuron gets its gradient.
+    const bool lists_all = !operands_.fields[l].capacity;
+    const Tensor second =
+        lists_all ? constant(poplar::FLOAT, -std::numeric_limits<float>::infinity()) : array(*from.second_threshold);
+    rows(layer, second, tensors.second_threshold, 1);
+    if (tensors.first_spikes.valid()) bring(lowering_, array(*from.first_spikes), tensors.first_spikes);
+  }
+
+  void rows(const LayerPlan& layer, const Tensor& from, const Tensor& blocks, std::size_t rows, std::size_t extra = 0) {
+    zeroBeside(lowering_.graph(), blocks, layer.tiles, rows, layer.neurons, extra);
+    bring(lowering_, from, asRows(blocks, layer.tiles, rows, layer.neurons, extra));
+  }
+
+  // In any order, with ids out of range: sorted at their homes.
+  void bringEvents() {
+    const ListPlan& list = plan_.lists.front();
+    const builders::ListTensors& tensors = network_.tensors.lists.front();
+    const Tensor ids = array(*operands_.ids);
+    const auto add = [&](const poplar::Type& type, const char* name) {
+      return builders::addHistory(lowering_.graph(), type, plan_, list, list.capacity, name);
+    };
+    const Tensor own_ids = add(ids.elementType(), "events/ids"), own_values = add(poplar::FLOAT, "events/values");
+    const Tensor sorted = list.valued ? tensors.values_history : add(poplar::FLOAT, "events/sorted");
+    network_.event_slots = add(poplar::UNSIGNED_INT, "events/slots");
+    bring(lowering_, ids, inTime(plan_, list, own_ids, list.capacity));
+    bring(lowering_, array(operands_.inputs), inTime(plan_, list, own_values, list.capacity));
+    const poplar::ComputeSet set = lowering_.graph().addComputeSet(lowering_.debug("events"));
+    const std::string vertex = poputil::templateVertex("snnjax::SortEvents", ids.elementType());
+    for (const builders::Home& home : list.homes) {
+      const auto own = [&](const Tensor& history, std::size_t width) {
+        return builders::historyOf(plan_, width, history, home);
+      };
+      builders::addVertex(lowering_.graph(), set, vertex, home.tile,
+                          {{"ids", own(own_ids, list.capacity)},
+                           {"values", own(own_values, list.capacity)},
+                           {"lists", own(tensors.history, list.stride)},
+                           {"sorted", own(sorted, list.capacity)},
+                           {"slots", own(network_.event_slots, list.capacity)}},
+                          {{"rows", plan_.options.num_steps * home.samples},
+                           {"capacity", list.capacity},
+                           {"stride", list.stride},
+                           {"num_inputs", list.num_neurons}});
+    }
+    lowering_.program().add(poplar::program::Execute(set));
+  }
+
+  Lowering& lowering_;
+  const NetworkOperands& operands_;
+  NetworkOnTiles& network_;
+  const builders::NetworkPlan& plan_;
+};
+
+// The weights that lie on the tiles of their layers.
+std::vector<builders::LayerWeights> inPlace(Lowering& lowering, const NetworkOperands& operands,
+                                            const builders::NetworkPlan& plan) {
+  std::vector<builders::LayerWeights> in_place(plan.layers.size());
+  for (std::size_t l = 0; l < plan.layers.size(); ++l) {
+    const LayerPlan& layer = plan.layers[l];
+    const LayerOperands& from = operands.layers[l];
+    in_place[l].weights = weightsInPlace(lowering, layer.tiles, layer.inputs, layer.neurons, from.weights);
+    if (!from.recurrent) continue;
+    in_place[l].recurrent = weightsInPlace(lowering, layer.tiles, layer.neurons, layer.neurons, *from.recurrent);
+  }
+  return in_place;
+}
+
+}  // namespace
+
+ValueId Taker::next() {
+  if (done()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "lif_network: `operands` must be as many as its attributes say, got fewer. Call snnjax.lif_network.");
+  }
+  return (*values_)[taken_++];
+}
+
+std::optional<ValueId> Taker::nextIf(bool is_there) { return is_there ? std::optional(next()) : std::nullopt; }
+
+NetworkOperands::NetworkOperands(const Plan& plan, const Instruction& instruction, Taker& taker)
+    : fields(fieldsOf(plan, instruction)),
+      has_lists(flag(instruction, "has_lists")),
+      has_readout(flag(instruction, "has_readout")) {
+  ids = taker.nextIf(has_lists);
+  inputs = taker.next();
+  layers.resize(fields.size() + (has_readout ? 1 : 0));
+  for (std::size_t l = 0; l < fields.size(); ++l) {
+    layers[l].weights = taker.next();
+    layers[l].bias = taker.nextIf(fields[l].has_bias);
+  }
+  for (std::size_t l = 0; l < fields.size(); ++l) {
+    layers[l].recurrent = taker.nextIf(fields[l].is_recurrent);
+    layers[l].decay = taker.next();
+    layers[l].threshold = taker.next();
+    layers[l].gain = taker.next();
+    layers[l].second_threshold = taker.next();
+  }
+  if (has_readout) {
+    layers.back().weights = taker.next();
+    layers.back().bias = taker.nextIf(flag(instruction, "readout_has_bias"));
+    layers.back().decay = taker.next();
+    layers.back().gain = taker.next();
+  }
+  for (std::size_t l = 0; l < fields.size(); ++l) {
+    layers[l].first_v = taker.next();
+    layers[l].first_spikes = taker.nextIf(fields[l].is_recurrent);
+  }
+  if (has_readout) layers.back().first_v = taker.next();
+  lengths = taker.nextIf(flag(instruction, "has_lengths"));
+}
+
+bool NetworkOperands::recordSpikes() const {
+  return std::ranges::any_of(fields, [](const LayerFields& layer) { return layer.records_spikes; });
+}
+
+builders::NetworkOptions optionsOf(const Plan& plan, const Instruction& instruction, const NetworkOperands& operands,
+                                   bool keeps_record) {
+  const auto size = [&](ValueId value, std::size_t axis) {
+    return static_cast<unsigned>(dimension(plan, value, axis));
+  };
+  builders::NetworkOptions options;
+  options.num_steps = size(operands.inputs, 1);
+  options.batch = size(operands.inputs, 2);
+  options.num_inputs = size(operands.layers.front().weights, 1);
+  options.event_capacity = size(operands.inputs, 3);
+  options.inputs = operands.has_lists ? builders::Inputs::Events : builders::Inputs::Dense;
+  for (std::size_t l = 0; l < operands.fields.size(); ++l) {
+    const LayerFields& fields = operands.fields[l];
+    builders::LayerOptions layer;
+    layer.neurons = size(operands.layers[l].weights, 2);
+    if (fields.capacity) layer.capacity = std::min(*fields.capacity, layer.neurons);
+    layer.recurrent = fields.is_recurrent;
+    options.layers.push_back(layer);
+    options.first_spikes = options.first_spikes || fields.is_recurrent;
+  }
+  if (operands.has_readout) options.outputs = size(operands.layers.back().weights, 2);
+  options.reset = static_cast<Reset>(operands.fields.front().reset);
+  options.detach_reset = operands.fields.front().detach_reset;
+  options.surrogate = static_cast<Surrogate>(operands.fields.front().surrogate);
+  options.slope = realNumbers(instruction, "slopes").at(0);
+  const Dtype dtype = plan.types[operands.layers.front().weights].dtype;
+  if (dtype != Dtype::kFloat16 && dtype != Dtype::kFloat32) {
+    refuse(plan, instruction, "its weights must be float16 or float32", "Cast them");
+  }
+  options.half_weights = dtype == Dtype::kFloat16;
+  options.keeps_record = keeps_record;
+  return options;
+}
+
+Tensor inTime(const builders::NetworkPlan& plan, const ListPlan& list, const Tensor& history, std::size_t width) {
+  std::vector<Tensor> samples;
+  for (const builders::Home& home : list.homes) {
+    const Tensor own = builders::historyOf(plan, width, history, home);
+    samples.push_back(own.reshape({plan.options.num_steps, home.samples, width}));
+  }
+  return poplar::concat(samples, 1);
+}
+
+builders::NetworkOptions optionsOf(const Lowering& lowering, const Instruction& instruction,
+                                   const NetworkOperands& operands, bool keeps_record) {
+  builders::NetworkOptions options = optionsOf(lowering.plan(), instruction, operands, keeps_record);
+  if (operands.has_lists && isOne(lowering, operands.inputs)) options.inputs = builders::Inputs::Spikes;
+  options.first_spikes = std::ranges::any_of(operands.layers, [&](const LayerOperands& layer) {
+    return layer.first_spikes && (keeps_record || !isZero(lowering, *layer.first_spikes));
+  });
+  return options;
+}
+
+NetworkOnTiles bringNetwork(Lowering& lowering, const NetworkOperands& operands,
+                            const builders::NetworkOptions& options) {
+  const poplar::Target& target = lowering.graph().getTarget();
+  NetworkOnTiles network;
+  network.plan = builders::planNetwork(options, target.getNumTiles(), target.getBytesPerTile());
+  network.in_place = inPlace(lowering, operands, network.plan);
+  network.tensors = builders::addNetworkTensors(lowering.graph(), network.plan, network.in_place);
+  Bringer(lowering, operands, network).run();
+  return network;
+}
+
+void readWeightsOf(Lowering& lowering, const NetworkOperands& operands, NetworkOnTiles& network) {
+  const std::vector<builders::LayerWeights> before =
+      std::exchange(network.in_place, inPlace(lowering, operands, network.plan));
+  Bringer bringer(lowering, operands, network);
+  for (std::size_t l = 0; l < before.size(); ++l) {
+    if (!before[l].weights.valid() && !before[l].recurrent.valid()) continue;  // copies, which are still there
+    builders::addWeights(lowering.graph(), network.plan, l, network.in_place[l], network.tensors.layers[l]);
+    bringer.bringWeights(l);
+  }
+}
+
+std::vector<Proposal> proposalsFor(const NetworkOperands& operands, const builders::NetworkPlan& network) {
+  std::vector<Proposal> proposals;
+  const auto propose = [&](const builders::LayerPlan& layer, std::size_t rows, ValueId value) {
+    const std::optional<Blocks> blocks = blocksOf(layer.tiles, rows, layer.neurons);
+    if (blocks) proposals.push_back({value, *blocks});
+  };
+  for (std::size_t l = 0; l < network.layers.size(); ++l) {
+    const builders::LayerPlan& layer = network.layers[l];
+    propose(layer, layer.inputs, operands.layers[l].weights);
+    if (layer.recurrent) propose(layer, layer.neurons, *operands.layers[l].recurrent);
+  }
+  return proposals;
+}
+
+builders::NetworkPlan planOf(const Plan& plan, const Instruction& instruction, const NetworkOperands& operands,
+                             bool keeps_record, const poplar::Target& target) {
+  const builders::NetworkOptions options = optionsOf(plan, instruction, operands, keeps_record);
+  return builders::planNetwork(options, target.getNumTiles(), target.getBytesPerTile());
+}
+
+}  // namespace snnjax::executor::targets
