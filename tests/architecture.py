@@ -70,7 +70,7 @@ EXECUTOR_HEADER = re.compile(
 PLUGIN_HEADER = re.compile(
     r'<[a-z_]+>|<poplar/Target\.hpp>|<builders/error\.hpp>|"pjrt/[a-z_]+\.hpp"|"executor/(executable|plan/plan)\.hpp"'
 )
-KNOWS_THE_MODEL = re.compile(r"<ipu_model/profile\.hpp>")
+KNOWS_THE_MODEL = re.compile(r"<ipu_model/(profile|json)\.hpp>")
 
 MAX_NAMES = 60
 MAX_FILE_LINES = 600

@@ -1,5 +1,5 @@
-// What goes wrong, and of which kind. Builders, executor and plugin throw nothing else; the code decides what
-// Python raises.
+// What goes wrong, and of which kind. Builders, executor, plugin and calibration throw nothing else; the code decides
+// what Python raises.
 #pragma once
 
 #include <exception>

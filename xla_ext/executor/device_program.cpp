@@ -35,15 +35,6 @@ poplar::Device createDevice(const Plan& plan, const SystemOptions& options) {
   return model.createDevice();
 }
 
-std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-  }
-  return result + '"';
-}
-
 }  // namespace
 
 DeviceProgram::DeviceProgram(const Plan& plan, const SystemOptions& options)
@@ -131,18 +122,7 @@ void DeviceProgram::connectCallbacks(const Callback& callback) {
   }
 }
 
-// The engine's profile with the plan's name, and the memory that values take while the program runs.
-std::string DeviceProgram::profile() const {
-  std::string text = modelProfile(*engine_);
-  text.pop_back();
-  text += ",\"program\":" + quoted(plan_.name) + ",\"runs\":" + std::to_string(runs_) + ",\"live_memory\":[";
-  for (const PlanLowering::LiveMemory& each : live_memory_) {
-    if (text.back() == '}') text += ',';
-    text += "{\"name\":" + quoted(each.name) + ",\"bytes\":" + std::to_string(each.live.bytes) +
-            ",\"tile_bytes\":" + std::to_string(each.live.tile_bytes) + "}";
-  }
-  return text + "]}";
-}
+std::string DeviceProgram::profile() const { return modelProfile(*engine_, {plan_.name, runs_, live_memory_}); }
 
 std::size_t DeviceProgram::tileMemory() const { return modelMemory(*engine_); }
 

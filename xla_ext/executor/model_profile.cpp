@@ -1,10 +1,21 @@
 #include "executor/model_profile.hpp"
 
+#include <ipu_model/json.hpp>
 #include <ipu_model/profile.hpp>
 
 namespace snnjax::executor {
 
-std::string modelProfile(const poplar::Engine& engine) { return ipu_model::toJson(ipu_model::profileOf(engine)); }
+std::string modelProfile(const poplar::Engine& engine, const ProgramFacts& facts) {
+  ipu_model::JsonWriter json;
+  json.open('{');
+  ipu_model::writeFields(json, ipu_model::profileOf(engine));
+  json.field("program", facts.name).field("runs", std::uint64_t{facts.runs}).key("live_memory").open('[');
+  for (const PlanLowering::LiveMemory& each : facts.live_memory) {
+    json.open('{').field("name", each.name).field("bytes", each.live.bytes);
+    json.field("tile_bytes", each.live.tile_bytes).close('}');
+  }
+  return json.close(']').close('}').text();
+}
 
 std::size_t modelMemory(const poplar::Engine& engine) {
   std::size_t bytes = 0;

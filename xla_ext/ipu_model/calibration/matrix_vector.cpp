@@ -12,8 +12,9 @@
 #include <poplar/Graph.hpp>
 #include <poplar/IPUModel.hpp>
 #include <poplar/Program.hpp>
-#include <stdexcept>
 #include <vector>
+
+#include "builders/error.hpp"
 
 namespace ipu_model::calibration {
 namespace {
@@ -102,7 +103,9 @@ void checkResult(const std::vector<float>& matrix, const std::vector<float>& vec
     float expected = 0;
     for (std::size_t column = 0; column < kColumns; ++column)
       expected += matrix[row * kColumns + column] * vector[column];
-    if (out[row] != expected) throw std::runtime_error("matrix_vector: the model's result is wrong");
+    if (out[row] != expected)
+      throw snnjax::Error(snnjax::ErrorCode::kInternal,
+                          "matrix_vector: `result` must be exact, got another. Mend the model.");
   }
 }
 

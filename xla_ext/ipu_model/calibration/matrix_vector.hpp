@@ -5,7 +5,7 @@
 
 namespace ipu_model::calibration {
 
-// Runs the program on the model. Throws std::runtime_error if its result is wrong.
+// Runs the program on the model. Throws Error if its result is wrong.
 Table matrixVector();
 
 }  // namespace ipu_model::calibration

@@ -7,9 +7,9 @@
 #include <poplar/Engine.hpp>
 #include <poplar/Graph.hpp>
 #include <poplar/IPUModel.hpp>
-#include <stdexcept>
 #include <string>
 
+#include "builders/error.hpp"
 #include "builders/host_layout.hpp"
 #include "builders/training_step.hpp"
 
@@ -136,7 +136,9 @@ class Training {
 
   static void check(const Profile& profile) {
     if (profile.unknown_codelets.empty()) return;
-    throw std::runtime_error("training_steps: the cost of " + profile.unknown_codelets.front() + " is not known");
+    throw snnjax::Error(snnjax::ErrorCode::kInternal, "training_steps: `codelets` must have costs, got " +
+                                                          profile.unknown_codelets.front() +
+                                                          " without. Write its cost beside it.");
   }
 
   Clock::time_point begin_ = Clock::now();

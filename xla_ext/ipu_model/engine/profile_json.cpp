@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "engine/json.hpp"
+#include "ipu_model/json.hpp"
 #include "ipu_model/profile.hpp"
 
 namespace ipu_model {
@@ -104,9 +104,8 @@ void write(JsonWriter& json, const TileProfile& tile) {
 
 }  // namespace
 
-std::string toJson(const Profile& profile, bool tiles) {
-  JsonWriter json;
-  json.open('{').field("chip", profile.chip).field("clock_hz", profile.clock_hz);
+void writeFields(JsonWriter& json, const Profile& profile, bool tiles) {
+  json.field("chip", profile.chip).field("clock_hz", profile.clock_hz);
   json.field("ipus", std::uint64_t{profile.ipus}).field("tiles_per_ipu", std::uint64_t{profile.tiles_per_ipu});
   json.field("memory_per_tile", profile.memory_per_tile).field("seconds", profile.seconds());
   json.key("cycles").open('{').field("compute", profile.cycles.compute).field("exchange", profile.cycles.exchange);
@@ -118,6 +117,12 @@ std::string toJson(const Profile& profile, bool tiles) {
   writeAll(json, "codelets", profile.codelets);
   writeAll(json, "unknown_codelets", profile.unknown_codelets);
   if (tiles) writeAll(json, "tiles", profile.tiles);
+}
+
+std::string toJson(const Profile& profile, bool tiles) {
+  JsonWriter json;
+  json.open('{');
+  writeFields(json, profile, tiles);
   return json.close('}').text();
 }
 

@@ -9,6 +9,8 @@
 
 namespace ipu_model {
 
+class JsonWriter;
+
 struct PhaseCycles {
   std::uint64_t compute = 0;
   std::uint64_t exchange = 0;  // on the chip, and between IPUs
@@ -98,6 +100,8 @@ Profile profileOf(const poplar::Engine& engine);
 
 // The same as one JSON object, with the names of the fields; `tiles` says whether with its row for each tile.
 std::string toJson(const Profile& profile, bool tiles = true);
+// Its fields, in an object that is open.
+void writeFields(JsonWriter& json, const Profile& profile, bool tiles = true);
 
 // A table to read.
 void printSummary(const Profile& profile, std::ostream& stream);
