@@ -4,18 +4,59 @@
 
 namespace snnjax::executor {
 
-// Each stands in a file of ops/, but custom_call in targets/: its check, its lowering.
+// Each stands in a file of ops/: its check, its lowering.
 namespace ops {
 extern const Operation kElementwise, kBroadcastInDim, kReshape, kTranspose, kSlice, kReverse, kConcatenate, kPad, kIota,
     kBitcast, kReduce, kArgReduce, kCumulative, kDot, kGather, kScatter, kDynamicSlice, kDynamicUpdateSlice, kSort,
     kTopK, kThreefry, kWhile, kRepeat, kCase, kCallback, kAllReduce, kAllGather, kReduceScatter, kAllToAll,
-    kCollectivePermute, kPartitionId, kCustomCall;
+    kCollectivePermute, kPartitionId;
 }  // namespace ops
+
+// Each stands in a file of targets/: its lowering, and what it proposes. They check as they lower.
+namespace targets {
+extern const Operation kSpikeMatmul, kSpikeMatmulValuesBackward, kSpikeMatmulWeightsBackward, kSelectSpikes,
+    kSelectSpikesBackward, kLifStep, kLifStepBackward, kLifNetwork, kLifNetworkBackward;
+}  // namespace targets
 
 namespace {
 
-const std::unordered_map<std::string, const Operation*>& operations() {
-  static const std::unordered_map<std::string, const Operation*> kOperations = {
+using Table = std::unordered_map<std::string, const Operation*>;
+
+// The library's own ops, by the target of a custom_call.
+const Operation* findTarget(const std::string& name) {
+  static const Table kTargets = {
+      {"snnjax_spike_matmul", &targets::kSpikeMatmul},
+      {"snnjax_spike_matmul_values_backward", &targets::kSpikeMatmulValuesBackward},
+      {"snnjax_spike_matmul_weights_backward", &targets::kSpikeMatmulWeightsBackward},
+      {"snnjax_select_spikes", &targets::kSelectSpikes},
+      {"snnjax_select_spikes_backward", &targets::kSelectSpikesBackward},
+      {"snnjax_lif_step", &targets::kLifStep},
+      {"snnjax_lif_step_backward", &targets::kLifStepBackward},
+      {"snnjax_lif_network", &targets::kLifNetwork},
+      {"snnjax_lif_network_backward", &targets::kLifNetworkBackward},
+  };
+  const auto found = kTargets.find(name);
+  return found == kTargets.end() ? nullptr : found->second;
+}
+
+void checkCustomCall(const OperationCheck& op) { op.need(!op.instruction().texts.empty(), "have a target"); }
+
+void lowerCustomCall(Lowering& lowering, const Instruction& instruction) {
+  const Operation* const target = findTarget(instruction.texts[0]);
+  if (target == nullptr) lowering.refuse(instruction, "has no codelets", "Run this part on the CPU");
+  target->lower(lowering, instruction);
+}
+
+std::vector<Proposal> proposeCustomCall(const Plan& plan, const Instruction& instruction,
+                                        const poplar::Target& target) {
+  const Operation* const own = findTarget(instruction.texts[0]);
+  return own == nullptr || own->propose == nullptr ? std::vector<Proposal>{} : own->propose(plan, instruction, target);
+}
+
+constexpr Operation kCustomCall = {checkCustomCall, lowerCustomCall, proposeCustomCall};
+
+const Table& operations() {
+  static const Table kOperations = {
       {"elementwise", &ops::kElementwise},
       {"broadcast_in_dim", &ops::kBroadcastInDim},
       {"reshape", &ops::kReshape},
@@ -48,7 +89,7 @@ const std::unordered_map<std::string, const Operation*>& operations() {
       {"all_to_all", &ops::kAllToAll},
       {"collective_permute", &ops::kCollectivePermute},
       {"partition_id", &ops::kPartitionId},
-      {"custom_call", &ops::kCustomCall},
+      {"custom_call", &kCustomCall},
   };
   return kOperations;
 }

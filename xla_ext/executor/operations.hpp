@@ -11,6 +11,7 @@ using Lower = void (*)(Lowering&, const Instruction&);
 using Propose = std::vector<Proposal> (*)(const Plan&, const Instruction&, const poplar::Target&);
 
 struct Operation {
+  // Whether an instruction makes sense; the library's own ops say so as they are lowered.
   void (*check)(const OperationCheck&);
   Lower lower;
   Propose propose = nullptr;

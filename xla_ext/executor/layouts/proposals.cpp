@@ -1,8 +1,9 @@
-#include "executor/layouts/proposals.hpp"
-
+// Where own ops want values to lie, and how far that goes.
 #include <algorithm>
 #include <numeric>
 #include <unordered_set>
+
+#include "executor/layouts/layouts.hpp"
 
 namespace snnjax::executor {
 namespace {

@@ -167,6 +167,6 @@ std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, 
 
 }  // namespace
 
-extern const Target kLifNetwork = {lifNetwork, propose};
+extern const Operation kLifNetwork = {nullptr, lifNetwork, propose};
 
 }  // namespace snnjax::executor::targets

@@ -294,6 +294,6 @@ std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, 
 
 }  // namespace
 
-extern const Target kLifNetworkBackward = {lifNetworkBackward, propose};
+extern const Operation kLifNetworkBackward = {nullptr, lifNetworkBackward, propose};
 
 }  // namespace snnjax::executor::targets

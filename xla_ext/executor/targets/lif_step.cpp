@@ -2,8 +2,8 @@
 #include <builders/lif_step.hpp>
 #include <popops/Reduce.hpp>
 
+#include "executor/operations.hpp"
 #include "executor/targets/operands.hpp"
-#include "executor/targets/targets.hpp"
 
 namespace snnjax::executor::targets {
 namespace {
@@ -89,7 +89,7 @@ void lifStepBackward(Lowering& lowering, const Instruction& instruction) {
 
 }  // namespace
 
-extern const Target kLifStep = {lifStep};
-extern const Target kLifStepBackward = {lifStepBackward};
+extern const Operation kLifStep = {nullptr, lifStep};
+extern const Operation kLifStepBackward = {nullptr, lifStepBackward};
 
 }  // namespace snnjax::executor::targets

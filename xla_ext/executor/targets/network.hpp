@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "executor/targets/targets.hpp"
+#include "executor/operations.hpp"
 
 namespace snnjax::executor::targets {
 

@@ -3,8 +3,8 @@
 #include <popops/Cast.hpp>
 #include <popops/Reduce.hpp>
 
+#include "executor/operations.hpp"
 #include "executor/targets/operands.hpp"
-#include "executor/targets/targets.hpp"
 
 namespace snnjax::executor::targets {
 namespace {
@@ -73,7 +73,7 @@ void selectSpikesBackward(Lowering& lowering, const Instruction& instruction) {
 
 }  // namespace
 
-extern const Target kSelectSpikes = {selectSpikes};
-extern const Target kSelectSpikesBackward = {selectSpikesBackward};
+extern const Operation kSelectSpikes = {nullptr, selectSpikes};
+extern const Operation kSelectSpikesBackward = {nullptr, selectSpikesBackward};
 
 }  // namespace snnjax::executor::targets

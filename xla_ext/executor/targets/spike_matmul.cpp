@@ -1,8 +1,8 @@
 // The targets of `spike_matmul`: ids and values [1, rows, capacity], weights [1, inputs, outputs].
 #include <builders/spike_matmul.hpp>
 
+#include "executor/operations.hpp"
 #include "executor/targets/operands.hpp"
-#include "executor/targets/targets.hpp"
 
 namespace snnjax::executor::targets {
 namespace {
@@ -88,8 +88,8 @@ void spikeMatmulWeightsBackward(Lowering& lowering, const Instruction& instructi
 
 }  // namespace
 
-extern const Target kSpikeMatmul = {spikeMatmul};
-extern const Target kSpikeMatmulValuesBackward = {spikeMatmulValuesBackward};
-extern const Target kSpikeMatmulWeightsBackward = {spikeMatmulWeightsBackward};
+extern const Operation kSpikeMatmul = {nullptr, spikeMatmul};
+extern const Operation kSpikeMatmulValuesBackward = {nullptr, spikeMatmulValuesBackward};
+extern const Operation kSpikeMatmulWeightsBackward = {nullptr, spikeMatmulWeightsBackward};
 
 }  // namespace snnjax::executor::targets
