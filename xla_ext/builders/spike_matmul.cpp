@@ -30,13 +30,17 @@ std::vector<State> statesOf(const SpikeMatmulOptions& options, const TileRange& 
 
 }  // namespace
 
+TileRange tilesOf(const SpikeMatmulOptions& options, unsigned num_tiles) {
+  return spreadColumns(options.outputs, weightsType(options), num_tiles);
+}
+
 SpikeMatmulTensors addSpikeMatmulTensors(poplar::Graph& graph, const SpikeMatmulOptions& options,
                                          const SpikeMatmulUse& use) {
   const unsigned num_tiles = graph.getTarget().getNumTiles();
   const poplar::Type type = weightsType(options);
   const std::vector<RowBlock> blocks = spreadRows(options.rows, num_tiles);
   SpikeMatmulTensors tensors;
-  tensors.tiles = spreadColumns(options.outputs, type, num_tiles);
+  tensors.tiles = tilesOf(options, num_tiles);
   tensors.ids = addRows(graph, idType(options), blocks, options.capacity, "ids");
   const std::size_t columns = tensors.tiles.columns, rows = options.num_inputs + std::size_t{1};
   if (use.values) tensors.values = addRows(graph, type, blocks, options.capacity, "values");

@@ -38,6 +38,9 @@ struct SpikeMatmulCotangents {
   poplar::Tensor d_weights;  // out: float [tiles, (num_inputs + 1) * columns]; the last row of a block is scratch
 };
 
+// Which tiles hold which outputs.
+TileRange tilesOf(const SpikeMatmulOptions& options, unsigned num_tiles);
+
 SpikeMatmulTensors addSpikeMatmulTensors(poplar::Graph& graph, const SpikeMatmulOptions& options,
                                          const SpikeMatmulUse& use = {});
 

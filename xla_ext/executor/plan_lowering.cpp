@@ -21,15 +21,25 @@ std::vector<unsigned> numbersOf(const Constant& constant, std::size_t bytes) {
   return numbers;
 }
 
-std::vector<Proposal> proposalsOf(const Plan& plan, const Block& block, const poplar::Target& target) {
-  std::vector<Proposal> proposals;
+// Of all ops of a block, which runs so often.
+void collect(const Plan& plan, const Block& block, double times, const poplar::Target& target,
+             std::vector<Proposal>& proposals) {
   for (const Instruction& instruction : block.instructions) {
-    const auto append = [&](const std::vector<Proposal>& more) {
-      proposals.insert(proposals.end(), more.begin(), more.end());
-    };
-    if (const auto propose = operationNamed(instruction.op).propose) append(propose(plan, instruction, target));
-    for (const Block& inner : instruction.blocks) append(proposalsOf(plan, inner, target));
+    if (const Propose propose = operationNamed(instruction.op).propose) {
+      for (Proposal& proposal : propose(plan, instruction, target)) {
+        proposals.push_back(std::move(proposal));
+        proposals.back().times = times;
+      }
+    }
+    for (const Block& inner : instruction.blocks) {
+      collect(plan, inner, times * turnsOf(instruction), target, proposals);
+    }
   }
+}
+
+std::vector<Proposal> proposalsOf(const Plan& plan, const poplar::Target& target) {
+  std::vector<Proposal> proposals;
+  collect(plan, plan.main, 1, target, proposals);
   return proposals;
 }
 
@@ -38,7 +48,7 @@ std::vector<Proposal> proposalsOf(const Plan& plan, const Block& block, const po
 PlanLowering::PlanLowering(poplar::Graph& graph, const Plan& plan)
     : plan_(plan),
       graph_(graph),
-      layouts_(plan, graph.getTarget(), proposalsOf(plan, plan.main, graph.getTarget())),
+      layouts_(plan, graph.getTarget(), proposalsOf(plan, graph.getTarget())),
       storages_(graph),
       values_(plan.types.size()) {
   for (const Constant& constant : plan.constants) {

@@ -169,8 +169,13 @@ struct Layouts::Uses {
   std::set<Shape> sliced;
 };
 
+double turnsOf(const Instruction& instruction) {
+  constexpr double kGuess = 10;
+  if (instruction.op == "repeat") return static_cast<double>(instruction.ints[0][0]);
+  return instruction.op == "while" ? kGuess : 1;
+}
+
 void Layouts::collect(const Plan& plan, const Block& block, double times, Uses& uses) {
-  constexpr double kTurns = 10;  // of a loop whose end only its data know
   for (const Instruction& instruction : block.instructions) {
     if (instruction.op == "dot") uses.products[Product(plan, instruction)] += times;
     const bool updates = instruction.op == "dynamic_update_slice";
@@ -179,10 +184,7 @@ void Layouts::collect(const Plan& plan, const Block& block, double times, Uses& 
       const Shape& part = plan.types[updates ? instruction.inputs[1] : instruction.outputs[0]].shape;
       if (cutsLeading(whole, part)) uses.sliced.insert(withoutOnes(whole));
     }
-    const double turns = instruction.op == "repeat"  ? static_cast<double>(instruction.ints[0][0])
-                         : instruction.op == "while" ? kTurns
-                                                     : 1.0;
-    for (const Block& inner : instruction.blocks) collect(plan, inner, times * turns, uses);
+    for (const Block& inner : instruction.blocks) collect(plan, inner, times * turnsOf(instruction), uses);
   }
 }
 

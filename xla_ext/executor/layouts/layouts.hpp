@@ -18,11 +18,15 @@ namespace snnjax::executor {
 
 // Where own ops want their operands and results to lie. A proposal for one value holds for all that lie with it: those
 // of the same elementwise operations and loops, views of the same order, and results in a parameter's memory; so
-// weights lie where the op multiplies with them. What is updated keeps to it only where that is about as even.
+// weights lie where the op multiplies with them, unless that costs their update more than the way there and back.
 struct Proposal {
   ValueId value;
   Blocks blocks;
+  double times = 1;  // that the op runs
 };
+
+// How often a loop runs its blocks; a guess where only its data know the end.
+double turnsOf(const Instruction& instruction);
 
 // The layout that each value gets, if a proposal reaches it; of several the first.
 std::unordered_map<ValueId, std::shared_ptr<const Layout>> spreadProposals(const Plan& plan,

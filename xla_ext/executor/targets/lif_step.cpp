@@ -16,7 +16,7 @@ builders::LifStepOptions optionsOf(const Lowering& lowering, const Instruction& 
   builders::LifStepOptions options;
   options.rows = static_cast<unsigned>(dimension(lowering, instruction.inputs[0], 1));
   options.neurons = static_cast<unsigned>(dimension(lowering, instruction.inputs[0], 2));
-  options.half_membranes = isHalf(lowering, instruction, 0);
+  options.half_membranes = isHalf(lowering.plan(), instruction, 0);
   options.reset = static_cast<Reset>(number(instruction, "reset"));
   options.reset_time = static_cast<ResetTime>(number(instruction, "reset_time"));
   options.detach_reset = flag(instruction, "detach_reset");
@@ -58,7 +58,7 @@ void yieldConstant(Lowering& lowering, const Instruction& instruction, std::size
 
 // (v, current, decay, threshold, gain) -> v_new, spikes
 void lifStep(Lowering& lowering, const Instruction& instruction) {
-  checkCounts(lowering, instruction, kOperands, 2);
+  checkCounts(lowering.plan(), instruction, kOperands, 2);
   const auto options = optionsOf(lowering, instruction);
   if (options.rows * options.neurons == 0) return yieldZeros(lowering, instruction);
   const auto tensors = bringOperands(lowering, instruction, options);
@@ -69,7 +69,7 @@ void lifStep(Lowering& lowering, const Instruction& instruction) {
 
 // The same operands, then the cotangents of both results -> those of the operands
 void lifStepBackward(Lowering& lowering, const Instruction& instruction) {
-  checkCounts(lowering, instruction, kOperands + 2, kOperands);
+  checkCounts(lowering.plan(), instruction, kOperands + 2, kOperands);
   const auto options = optionsOf(lowering, instruction);
   if (options.rows * options.neurons == 0) return yieldZeros(lowering, instruction);
   const auto tensors = bringOperands(lowering, instruction, options);

@@ -110,18 +110,18 @@ void yieldZeros(Lowering& lowering, const Instruction& instruction) {
   }
 }
 
-bool isHalf(const Lowering& lowering, const Instruction& instruction, std::size_t index) {
-  const Dtype dtype = lowering.type(instruction.inputs[index]).dtype;
+bool isHalf(const Plan& plan, const Instruction& instruction, std::size_t index) {
+  const Dtype dtype = plan.types[instruction.inputs[index]].dtype;
   if (dtype == Dtype::kFloat16) return true;
   if (dtype == Dtype::kFloat32) return false;
-  lowering.refuse(instruction, "its numbers must be float16 or float32", "Cast them");
+  refuse(plan, instruction, "its numbers must be float16 or float32", "Cast them");
 }
 
-bool isLong(const Lowering& lowering, const Instruction& instruction, std::size_t index) {
-  const Dtype dtype = lowering.type(instruction.inputs[index]).dtype;
+bool isLong(const Plan& plan, const Instruction& instruction, std::size_t index) {
+  const Dtype dtype = plan.types[instruction.inputs[index]].dtype;
   if (dtype == Dtype::kInt32) return true;
   if (dtype == Dtype::kUint16) return false;
-  lowering.refuse(instruction, "its ids must be uint16 or int32", "Cast them");
+  refuse(plan, instruction, "its ids must be uint16 or int32", "Cast them");
 }
 
 unsigned number(const Instruction& instruction, const char* name) {
@@ -143,11 +143,11 @@ std::vector<float> realNumbers(const Instruction& instruction, const char* name)
   return parts<float>(attribute(instruction, name), [](const std::string& part) { return std::stof(part); });
 }
 
-void checkCounts(const Lowering& lowering, const Instruction& instruction, std::size_t inputs, std::size_t outputs) {
+void checkCounts(const Plan& plan, const Instruction& instruction, std::size_t inputs, std::size_t outputs) {
   if (instruction.inputs.size() == inputs && instruction.outputs.size() == outputs) return;
-  lowering.refuse(instruction,
-                  "it must have " + std::to_string(inputs) + " operands and " + std::to_string(outputs) + " results",
-                  "Call it by the op of snnjax");
+  refuse(plan, instruction,
+         "it must have " + std::to_string(inputs) + " operands and " + std::to_string(outputs) + " results",
+         "Call it by the op of snnjax");
 }
 
 }  // namespace snnjax::executor::targets

@@ -43,9 +43,9 @@ void yield(Lowering& lowering, const Instruction& instruction, std::size_t index
 void yieldZeros(Lowering& lowering, const Instruction& instruction);
 
 // Whether floating operands are half; refuses what is neither half nor float.
-bool isHalf(const Lowering& lowering, const Instruction& instruction, std::size_t index);
+bool isHalf(const Plan& plan, const Instruction& instruction, std::size_t index);
 // Whether ids are int32; refuses what is neither that nor uint16.
-bool isLong(const Lowering& lowering, const Instruction& instruction, std::size_t index);
+bool isLong(const Plan& plan, const Instruction& instruction, std::size_t index);
 
 unsigned number(const Instruction& instruction, const char* attribute);
 bool flag(const Instruction& instruction, const char* attribute);
@@ -54,6 +54,6 @@ std::vector<long> wholeNumbers(const Instruction& instruction, const char* attri
 std::vector<float> realNumbers(const Instruction& instruction, const char* attribute);
 
 // Throws unless the instruction has as many operands and results.
-void checkCounts(const Lowering& lowering, const Instruction& instruction, std::size_t inputs, std::size_t outputs);
+void checkCounts(const Plan& plan, const Instruction& instruction, std::size_t inputs, std::size_t outputs);
 
 }  // namespace snnjax::executor::targets

@@ -19,7 +19,7 @@ builders::SelectSpikesOptions optionsOf(const Lowering& lowering, const Instruct
   options.rows = static_cast<unsigned>(dimension(lowering, instruction.inputs[0], 1));
   options.neurons = static_cast<unsigned>(v.shape[2]);
   options.capacity = static_cast<unsigned>(dimension(lowering, ids, 2));
-  options.half_membranes = isHalf(lowering, instruction, 0);
+  options.half_membranes = isHalf(lowering.plan(), instruction, 0);
   options.long_ids = lowering.type(ids).dtype == Dtype::kInt32;
   return options;
 }
@@ -32,7 +32,7 @@ void yieldCounts(Lowering& lowering, const Instruction& instruction, std::size_t
 
 // (v, threshold, second_threshold) -> ids, values, num_spikes, num_listed
 void selectSpikes(Lowering& lowering, const Instruction& instruction) {
-  checkCounts(lowering, instruction, 3, 4);
+  checkCounts(lowering.plan(), instruction, 3, 4);
   const auto options = optionsOf(lowering, instruction, instruction.outputs[0]);
   if (options.rows * options.neurons == 0) return yieldZeros(lowering, instruction);
   const auto tensors = builders::addSelectSpikesTensors(lowering.graph(), options);
@@ -49,7 +49,7 @@ void selectSpikes(Lowering& lowering, const Instruction& instruction) {
 
 // (v, threshold, ids, cotangent of the values) -> cotangents of v and threshold
 void selectSpikesBackward(Lowering& lowering, const Instruction& instruction) {
-  checkCounts(lowering, instruction, 4, 2);
+  checkCounts(lowering.plan(), instruction, 4, 2);
   auto options = optionsOf(lowering, instruction, instruction.inputs[2]);
   options.surrogate = static_cast<Surrogate>(number(instruction, "surrogate"));
   options.slope = real(instruction, "slope");

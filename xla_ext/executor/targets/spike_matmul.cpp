@@ -1,4 +1,5 @@
 // The targets of `spike_matmul`: ids and values [1, rows, capacity], weights [1, inputs, outputs].
+#include <builders/loop.hpp>
 #include <builders/spike_matmul.hpp>
 
 #include "executor/operations.hpp"
@@ -12,16 +13,16 @@ struct Positions {
   std::size_t ids, of_outputs;  // an array whose last axis are the outputs: weights or cotangents
 };
 
-builders::SpikeMatmulOptions optionsOf(const Lowering& lowering, const Instruction& instruction,
-                                       const Positions& positions, std::size_t num_inputs) {
+builders::SpikeMatmulOptions optionsOf(const Plan& plan, const Instruction& instruction, const Positions& positions,
+                                       std::size_t num_inputs) {
   const ValueId ids = instruction.inputs[positions.ids];
   builders::SpikeMatmulOptions options;
-  options.rows = static_cast<unsigned>(dimension(lowering, ids, 1));
-  options.capacity = static_cast<unsigned>(dimension(lowering, ids, 2));
+  options.rows = static_cast<unsigned>(dimension(plan, ids, 1));
+  options.capacity = static_cast<unsigned>(dimension(plan, ids, 2));
   options.num_inputs = static_cast<unsigned>(num_inputs);
-  options.outputs = static_cast<unsigned>(dimension(lowering, instruction.inputs[positions.of_outputs], 2));
-  options.half_weights = isHalf(lowering, instruction, positions.of_outputs);
-  options.long_ids = isLong(lowering, instruction, positions.ids);
+  options.outputs = static_cast<unsigned>(dimension(plan, instruction.inputs[positions.of_outputs], 2));
+  options.half_weights = isHalf(plan, instruction, positions.of_outputs);
+  options.long_ids = isLong(plan, instruction, positions.ids);
   return options;
 }
 
@@ -29,10 +30,23 @@ bool isEmpty(const builders::SpikeMatmulOptions& options) {
   return options.rows * options.capacity * options.outputs == 0;
 }
 
-void bringWeights(Lowering& lowering, const builders::SpikeMatmulOptions& options,
-                  const builders::SpikeMatmulTensors& tensors, const poplar::Tensor& weights) {
-  zeroBeside(lowering.graph(), tensors.weights, tensors.tiles, options.num_inputs, options.outputs, 1);
-  bring(lowering, weights, asRows(tensors.weights, tensors.tiles, options.num_inputs, options.outputs, 1));
+// The variables of a product with weights: these where they lie, if on their tiles, else brought there.
+builders::SpikeMatmulTensors addTensors(Lowering& lowering, const builders::SpikeMatmulOptions& options,
+                                        builders::SpikeMatmulUse use, ValueId weights) {
+  const builders::TileRange tiles = builders::tilesOf(options, lowering.graph().getTarget().getNumTiles());
+  const std::size_t rows = options.num_inputs, columns = options.outputs;
+  const poplar::Tensor in_place = weightsInPlace(lowering, tiles, rows, columns, weights);
+  use.weights = !in_place.valid();
+  builders::SpikeMatmulTensors tensors = builders::addSpikeMatmulTensors(lowering.graph(), options, use);
+  if (in_place.valid()) {
+    tensors.weights = in_place;
+    const poplar::Tensor zero = in_place.slice(rows * tiles.columns, (rows + 1) * tiles.columns, 1);
+    lowering.program().add(builders::zeros(lowering.graph(), {zero}, lowering.debug("zero").getPathName()));
+  } else {
+    zeroBeside(lowering.graph(), tensors.weights, tiles, rows, columns, 1);
+    bring(lowering, lowering.get(weights)[0], asRows(tensors.weights, tiles, rows, columns, 1));
+  }
+  return tensors;
 }
 
 builders::SpikeMatmulCotangents bringCotangents(Lowering& lowering, const builders::SpikeMatmulOptions& options,
@@ -46,26 +60,26 @@ builders::SpikeMatmulCotangents bringCotangents(Lowering& lowering, const builde
 
 // (ids, values, weights) -> out
 void spikeMatmul(Lowering& lowering, const Instruction& instruction) {
-  checkCounts(lowering, instruction, 3, 1);
-  const auto options = optionsOf(lowering, instruction, {0, 2}, dimension(lowering, instruction.inputs[2], 1));
+  checkCounts(lowering.plan(), instruction, 3, 1);
+  const ValueId weights = instruction.inputs[2];
+  const auto options = optionsOf(lowering.plan(), instruction, {0, 2}, dimension(lowering, weights, 1));
   if (isEmpty(options)) return yieldZeros(lowering, instruction);
-  const auto tensors = builders::addSpikeMatmulTensors(lowering.graph(), options);
+  const auto tensors = addTensors(lowering, options, {}, weights);
   bring(lowering, operand(lowering, instruction, 0), tensors.ids);
   bring(lowering, operand(lowering, instruction, 1), tensors.values);
-  bringWeights(lowering, options, tensors, operand(lowering, instruction, 2));
   lowering.program().add(builders::addSpikeMatmul(lowering.graph(), options, tensors));
   yield(lowering, instruction, 0, asRows(tensors.out, tensors.tiles, options.rows, options.outputs));
 }
 
 // (ids, weights, g) -> d_values
 void spikeMatmulValuesBackward(Lowering& lowering, const Instruction& instruction) {
-  checkCounts(lowering, instruction, 3, 1);
-  const auto options = optionsOf(lowering, instruction, {0, 2}, dimension(lowering, instruction.inputs[1], 1));
+  checkCounts(lowering.plan(), instruction, 3, 1);
+  const ValueId weights = instruction.inputs[1];
+  const auto options = optionsOf(lowering.plan(), instruction, {0, 2}, dimension(lowering, weights, 1));
   if (isEmpty(options)) return yieldZeros(lowering, instruction);
   const builders::SpikeMatmulUse use = {.values = false, .out = false, .weights_gradient = false};
-  const auto tensors = builders::addSpikeMatmulTensors(lowering.graph(), options, use);
+  const auto tensors = addTensors(lowering, options, use, weights);
   bring(lowering, operand(lowering, instruction, 0), tensors.ids);
-  bringWeights(lowering, options, tensors, operand(lowering, instruction, 1));
   const auto cotangents = bringCotangents(lowering, options, tensors, operand(lowering, instruction, 2), use);
   lowering.program().add(builders::addSpikeMatmulBackward(lowering.graph(), options, tensors, cotangents));
   yield(lowering, instruction, 0, cotangents.d_values);
@@ -73,23 +87,51 @@ void spikeMatmulValuesBackward(Lowering& lowering, const Instruction& instructio
 
 // (ids, values, g) -> d_weights
 void spikeMatmulWeightsBackward(Lowering& lowering, const Instruction& instruction) {
-  checkCounts(lowering, instruction, 3, 1);
+  checkCounts(lowering.plan(), instruction, 3, 1);
   const std::size_t num_inputs = dimension(lowering, instruction.outputs[0], 1);
-  const auto options = optionsOf(lowering, instruction, {0, 2}, num_inputs);
+  const auto options = optionsOf(lowering.plan(), instruction, {0, 2}, num_inputs);
   if (isEmpty(options)) return yieldZeros(lowering, instruction);
-  const builders::SpikeMatmulUse use = {.weights = false, .out = false, .values_gradient = false};
+  builders::SpikeMatmulUse use = {.weights = false, .out = false, .values_gradient = false};
   const auto tensors = builders::addSpikeMatmulTensors(lowering.graph(), options, use);
   bring(lowering, operand(lowering, instruction, 0), tensors.ids);
   bring(lowering, operand(lowering, instruction, 1), tensors.values);
-  const auto cotangents = bringCotangents(lowering, options, tensors, operand(lowering, instruction, 2), use);
+  const poplar::Tensor in_place =
+      gradientInPlace(lowering, tensors.tiles, num_inputs, options.outputs, instruction.outputs[0]);
+  use.weights_gradient = !in_place.valid();
+  auto cotangents = bringCotangents(lowering, options, tensors, operand(lowering, instruction, 2), use);
+  if (in_place.valid()) cotangents.d_weights = in_place;
   lowering.program().add(builders::addSpikeMatmulBackward(lowering.graph(), options, tensors, cotangents));
+  if (in_place.valid()) return;
   yield(lowering, instruction, 0, asRows(cotangents.d_weights, tensors.tiles, options.num_inputs, options.outputs, 1));
+}
+
+// Weights, or their gradient, [1, inputs, outputs], on the tiles of the outputs.
+std::vector<Proposal> proposalFor(const Plan& plan, const builders::SpikeMatmulOptions& options, ValueId weights,
+                                  const poplar::Target& target) {
+  const builders::TileRange tiles = builders::tilesOf(options, target.getNumTiles());
+  const std::optional<Blocks> blocks = blocksOf(tiles, dimension(plan, weights, 1), options.outputs);
+  return blocks && !isEmpty(options) ? std::vector<Proposal>{{weights, *blocks}} : std::vector<Proposal>{};
+}
+
+template <std::size_t Weights>
+std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
+  checkCounts(plan, instruction, 3, 1);
+  const ValueId weights = instruction.inputs[Weights];
+  const auto options = optionsOf(plan, instruction, {0, 2}, dimension(plan, weights, 1));
+  return proposalFor(plan, options, weights, target);
+}
+
+std::vector<Proposal> proposeGradient(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
+  checkCounts(plan, instruction, 3, 1);
+  const ValueId gradient = instruction.outputs[0];
+  const auto options = optionsOf(plan, instruction, {0, 2}, dimension(plan, gradient, 1));
+  return proposalFor(plan, options, gradient, target);
 }
 
 }  // namespace
 
-extern const Operation kSpikeMatmul = {nullptr, spikeMatmul};
-extern const Operation kSpikeMatmulValuesBackward = {nullptr, spikeMatmulValuesBackward};
-extern const Operation kSpikeMatmulWeightsBackward = {nullptr, spikeMatmulWeightsBackward};
+extern const Operation kSpikeMatmul = {nullptr, spikeMatmul, propose<2>};
+extern const Operation kSpikeMatmulValuesBackward = {nullptr, spikeMatmulValuesBackward, propose<1>};
+extern const Operation kSpikeMatmulWeightsBackward = {nullptr, spikeMatmulWeightsBackward, proposeGradient};
 
 }  // namespace snnjax::executor::targets
