@@ -171,8 +171,8 @@ def test_input_is_not_written_to_by_mistake(tmp_path: Path, statement: str):
 def test_names_of_poplar_need_no_prefix(tmp_path: Path, text: str):
     fields = "Input<Vector<float>> in; Vector<Input<float>> rows; Input<VectorList<int, VectorListLayout::DELTAN>> t;"
     body = f"{fields} public: bool compute() {{ return in.size() + rows.size() + t.size() > 0; }}"
-    (tmp_path / "names.cpp").write_text("#include <poplar/Vertex.hpp>\n" + text.replace("FIELDS", body))
-    done = popc(tmp_path, "-o", "a.gp", "names.cpp")
+    (tmp_path / "names.cpp").write_text(f"#include <poplar/Vertex.hpp>\n{text}\n")
+    done = popc(tmp_path, "-o", "a.gp", "names.cpp", f"-DFIELDS={body}")
     assert (done.returncode, done.stderr) == (0, "")
     assert b"VectorList" in (tmp_path / "a.gp").read_bytes()  # what connects the field is there
 
