@@ -1,6 +1,5 @@
 // One call of `lif_network`, and how it comes to lie on tiles. Its operands as the targets get them: the leaves of
-// `Operands` in snnjax/ops/_lif_network_reference.py, in order, and the attributes of
-// snnjax/ops/_lif_network_kernel.py.
+// snnjax/ops/_lif_network/records.py, in order, and the attributes of snnjax/ops/_lif_network/kernel.py.
 #pragma once
 
 #include <builders/lif_network.hpp>
