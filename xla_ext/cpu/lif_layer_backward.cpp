@@ -67,6 +67,7 @@ class PatchBackward {
         sums_(sums),
         sum_gain_(sum_gain),
         width_(roundUp(patch.columns, kernels().lanes)),
+        block_(std::min(kBackwardBlock, patch.samples)),
         chunk_steps_(inputs.chunking().steps),
         g_s_(kBackwardBlock * width_),
         g_u_(kBackwardBlock * width_),
@@ -77,7 +78,7 @@ class PatchBackward {
         g_w_(hasSecondState() ? kBackwardBlock * width_ : 0),
         g_last_w_(hasSecondState() ? kBackwardBlock * width_ : 0),
         v_(2 * kBackwardBlock * width_),
-        w_(needsW() ? (pass.extent.steps + 1) * kBackwardBlock * width_ : 0),
+        w_(needsW() ? (pass.extent.steps + 1) * block_ * width_ : 0),
         step_sums_(kNumSummed * width_) {}
 
   void run() {
@@ -334,14 +335,14 @@ class PatchBackward {
           .v_before = membranesBefore(step, 0),
           .w_before = secondStates(step - 1),
           .current = recorded(pass_.record_current, step),
-          .w = {w_.data() + (step + 1) * kBackwardBlock * width_, width_},
+          .w = {w_.data() + (step + 1) * block_ * width_, width_},
       });
     }
   }
 
   // The second states after a step, -1 for the first of all, where they are needed.
   Rows<const float> secondStates(Index step) const {
-    return needsW() ? Rows<const float>{w_.data() + (step + 1) * kBackwardBlock * width_, width_} : kNoRows;
+    return needsW() ? Rows<const float>{w_.data() + (step + 1) * block_ * width_, width_} : kNoRows;
   }
 
   // The membranes before a step; `half` as below.
@@ -425,13 +426,14 @@ class PatchBackward {
   Sums& sums_;
   double* sum_gain_;
   const Index width_;
+  const Index block_;  // samples of a block, of the last one fewer
   const Index chunk_steps_;
   Index first_sample_ = 0, samples_ = 0;  // of the block
   bool has_above_ = false;
   Buffer<float> g_s_, g_u_, carried_, sent_, g_counts_, g_last_;  // [samples of a block, width]
   Buffer<float> g_w_, g_last_w_;                                  // likewise, of layers with a second state
   Buffer<float> v_;                                               // two blocks
-  Borrowed<float> w_;        // second states [steps + 1, samples of a block, width], that before the first step first
+  Borrowed<float> w_;        // second states [steps + 1, block, width], first that before the first step
   Buffer<float> step_sums_;  // [kNumSummed, width]
   std::vector<std::uint32_t> ids_;
   std::vector<float> dots_, row_;
