@@ -15,6 +15,7 @@ import numpy as np
 
 import snnjax
 from snnjax import LeakyReadout, LIFLayer, LIFNetworkState, SparseSpikes, Surrogate, _targets
+from tests.numbers import dyadic, halves
 from tests.ops import references
 
 BATCH = 4  # divides over the four devices of the tests
@@ -42,16 +43,6 @@ class Case:
     def id(self) -> str:
         """A name that no other case has."""
         return self.name if self.implementation is None else f"{self.name}-{self.implementation}"
-
-
-def dyadic(rng: np.random.Generator, low: int, high: int, *shape: int) -> jax.Array:
-    """Multiples of 1/16 between low/16 and high/16."""
-    return jnp.asarray(rng.integers(low, high + 1, shape) / 16, jnp.float32)
-
-
-def halves(rng: np.random.Generator, *shape: int) -> jax.Array:
-    """1/2 or 1/4."""
-    return jnp.asarray(0.5 ** rng.integers(1, 3, shape), jnp.float32)
 
 
 def as_numpy(tree: Any) -> Any:

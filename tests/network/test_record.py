@@ -10,7 +10,8 @@ import pytest
 
 from snnjax import SparseSpikes, layer, leaky_readout, metrics, network, neurons, spiking_readout
 from tests.network.helpers import BATCH, INPUTS, STEPS, initial, random_spikes
-from tests.ops.common import assert_same, jit
+from tests.numbers import assert_close
+from tests.ops.common import jit
 
 LENGTHS = jnp.array([STEPS, 7, 0], jnp.int32)
 HALF = neurons.lif(0.5, normalize=False)
@@ -54,7 +55,7 @@ def test_recorded_spikes_are_membranes_above_the_threshold(chunk: int | None) ->
         assert not np.any(np.where(inside, 0, v))
     np.testing.assert_array_equal(output.membranes[0][-1, 0], state.neurons[0].v[0])
     # Layer by layer for the membranes, as one op without them.
-    assert_same(output._replace(membranes=None), plain, rtol=2e-5, atol=2e-5)
+    assert_close(output._replace(membranes=None), plain, rtol=2e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize("record", [(), "spikes", "membranes", ("spikes", "membranes")])

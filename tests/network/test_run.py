@@ -11,7 +11,8 @@ import pytest
 
 from snnjax import Network, SparseSpikes, _dispatch, layer, leaky_readout, network, neurons, spiking_readout
 from tests.network.helpers import BATCH, INPUTS, STEPS, initial, random_spikes, with_gradients
-from tests.ops.common import assert_near, assert_same, jit
+from tests.numbers import assert_close
+from tests.ops.common import jit
 
 # Sums run in another order: a few ulp of float32 on sums of up to 60 terms of order 1.
 TOLERANCE = {"rtol": 2e-5, "atol": 2e-5}
@@ -108,8 +109,8 @@ def test_both_ways_through_a_network_agree(name: str) -> None:
     composed = functools.partial(net.apply, implementation="composed", **options)
     layered, layered_gradients = jit(with_gradients(composed))(*arguments)
     assert jax.tree.structure(fused) == jax.tree.structure(layered)
-    assert_same(fused, layered, **TOLERANCE)
-    assert_same(fused_gradients, layered_gradients, **TOLERANCE)
+    assert_close(fused, layered, **TOLERANCE)
+    assert_close(fused_gradients, layered_gradients, **TOLERANCE)
     assert all(0.01 < float(jnp.mean(each)) < 0.6 for each in fused[0].activity)
     drops = sum(int(jnp.sum(each)) for each in fused[0].dropped)
     assert (drops > 0) == name.startswith(("lists", "spiking", "adlif"))
@@ -134,11 +135,11 @@ def test_both_ways_agree_in_bfloat16(capacity: int | None) -> None:
     layered, (_, layered_gradients) = jit(with_gradients(composed))(*arguments)
     assert float(jnp.mean(fused[0].activity[1])) > 0.01
     # Sums in another order: a bit of float32 in membranes, of bfloat16 where they are rounded.
-    assert_same(fused[1], layered[1], **TOLERANCE)
-    assert_same(fused[0]._replace(output=0), layered[0]._replace(output=0), **TOLERANCE)
-    assert_same(fused[0].output, layered[0].output, rtol=2**-7)
+    assert_close(fused[1], layered[1], **TOLERANCE)
+    assert_close(fused[0]._replace(output=0), layered[0]._replace(output=0), **TOLERANCE)
+    assert_close(fused[0].output, layered[0].output, rtol=2**-7)
     # Fused, cotangents are rounded between layers, and distances to the threshold where they are recorded.
-    assert_near(fused_gradients, layered_gradients, 0.03)
+    assert_close(fused_gradients, layered_gradients, of_largest=0.03)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +160,7 @@ def test_what_stands_behind_the_end_has_no_influence(neuron: Any, listed: bool) 
 
     state = net.initial_state(params, BATCH)
     clean, garbage = (run(params, state, with_padding(value)) for value in (0.0, jnp.nan))
-    assert_same(garbage, clean)
+    assert_close(garbage, clean)
     assert all(np.all(np.isfinite(g)) for g in jax.tree.leaves(clean[1]))
     output, end = clean[0]
     # Frozen at the end: the read-out keeps its last value, hidden layers are silent.
@@ -177,7 +178,7 @@ def test_sequences_of_a_batch_do_not_meet(neuron: Any) -> None:
     others = inputs.at[:, 1:].set(1 - inputs[:, 1:])
     changed, changed_end = run(others, jnp.array([STEPS, 3, 9], jnp.int32))
     np.testing.assert_array_equal(output.output[:, 0], changed.output[:, 0])
-    assert_same(
+    assert_close(
         [leaf[0] for leaf in jax.tree.leaves(end)], [leaf[0] for leaf in jax.tree.leaves(changed_end)]
     )
     for before, after in zip(output.activity, changed.activity, strict=True):
@@ -194,7 +195,7 @@ def test_no_steps_change_nothing(neuron: Any, chunk: int | None) -> None:
         state
     )
     assert output.output.shape == (0, BATCH, 3)
-    assert_same(end, state)
+    assert_close(end, state)
     assert not any(np.any(each) for each in (*output.activity, *output.dropped))
 
 
@@ -203,7 +204,7 @@ def test_whole_number_inputs_equal_floats_layer_by_layer() -> None:
     params, inputs = initial(net), random_spikes(0.3)
     run = jit(lambda x: net.apply(params, net.initial_state(params, BATCH), x, lengths=LENGTHS))
     for dtype in (jnp.uint8, jnp.bool_):
-        assert_same(run(inputs.astype(dtype)), run(inputs))
+        assert_close(run(inputs.astype(dtype)), run(inputs))
 
 
 @pytest.mark.parametrize(
@@ -274,4 +275,4 @@ def test_kernels_by_name_layer_by_layer(name: str) -> None:
         jit(jax.value_and_grad(lambda params, name=name: loss(params, name), has_aux=True))(params)
         for name in ("cpu", "reference")
     )
-    assert_same(forced, reference, **TOLERANCE)
+    assert_close(forced, reference, **TOLERANCE)

@@ -94,23 +94,6 @@ def generic(tree: Any, seed: int = 0) -> Any:
     return jax.tree.map(move, tree)
 
 
-def assert_same(actual: Any, expected: Any, rtol: float = 0.0, atol: float = 0.0) -> None:
-    """Equal trees: structure aside, the same shapes, and values within the tolerances; 0 means to the bit."""
-    ours, theirs = jax.tree.leaves(actual), jax.tree.leaves(expected)
-    assert len(ours) == len(theirs)
-    for a, b in zip(ours, theirs, strict=True):
-        assert jnp.shape(a) == jnp.shape(b)
-        wide = [np.asarray(x).astype(np.float64) for x in (a, b)]
-        np.testing.assert_allclose(*wide, rtol=rtol, atol=atol)
-
-
-def assert_near(actual: Any, expected: Any, tolerance: float) -> None:
-    """Within `tolerance` times the largest entry of each array, or times 1."""
-    for ours, theirs in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
-        wide = np.asarray(theirs).astype(np.float64)
-        assert_same(ours, theirs, atol=tolerance * np.max(np.abs(wide), initial=1.0, where=np.isfinite(wide)))
-
-
 def stack(trees: list[Any]) -> Any:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from snnjax import _targets
-from tests.ops.common import assert_near, assert_same, is_float, jit, weighted_sum
+from tests.numbers import assert_close
+from tests.ops.common import is_float, jit, weighted_sum
 from tests.ops.random_networks import Form, arguments, runner
 
 needs_kernels = pytest.mark.skipif(_targets.missing() is not None, reason=str(_targets.missing()))
@@ -57,6 +58,6 @@ def check_kernel(form: Form, seed: int) -> None:
     ours, theirs = (compiled(form, implementation)(*given) for implementation in ("cpu", "reference"))
     kinds = [[(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(each)] for each in (ours, theirs)]
     assert kinds[0] == kinds[1]
-    assert_same(ours[0], theirs[0])
+    assert_close(ours[0], theirs[0])
     # Inputs in bfloat16 have a gradient in bfloat16, whatever the weights are.
-    assert_near(ours[1], theirs[1], TOLERANCE["bfloat16" if "bfloat16" in form else "float32"])
+    assert_close(ours[1], theirs[1], of_largest=TOLERANCE["bfloat16" if "bfloat16" in form else "float32"])

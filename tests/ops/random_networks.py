@@ -12,7 +12,7 @@ import numpy as np
 
 from snnjax import LeakyReadout, LIFLayer, LIFNetworkState, SecondState, SparseSpikes, lif_network
 from snnjax._types import RESETS, SURROGATES
-from tests.cases import dyadic, halves
+from tests.numbers import dyadic, halves
 
 # Which constants of a second state are there besides its decay: w_membrane, w_gain, w_jump, v_coupling and
 # threshold_coupling; those of adLIF, of adaptive thresholds, of a synaptic current, of resonance, and all.

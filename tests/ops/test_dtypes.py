@@ -19,16 +19,8 @@ from snnjax import (
 )
 from snnjax.ops._lif_network.records import LayerConstants, membranes_of, recorded_membranes
 from tests.cases import CASES, Case, as_numpy
-from tests.ops.common import (
-    assert_near,
-    assert_same,
-    draws,
-    float_leaves,
-    is_float,
-    jit,
-    of_floats,
-    with_gradient,
-)
+from tests.numbers import assert_close
+from tests.ops.common import draws, float_leaves, is_float, jit, of_floats, with_gradient
 
 # The kernels compute in float32.
 EACH_DTYPE = [
@@ -66,7 +58,7 @@ def test_op_keeps_its_dtype(case: Case, dtype: Any) -> None:
         arguments = cast_arguments(case, draws(case, 1, seed=3)[0], dtype, wide)
         values, gradients = jit(with_gradient(case.function))(*arguments)
         expected = float_leaves(case.reference(*as_numpy(arguments)))
-        assert_same(values, [e.astype(v.dtype) for v, e in zip(values, expected, strict=True)])
+        assert_close(values, [e.astype(v.dtype) for v, e in zip(values, expected, strict=True)])
         wide_ones = WIDE.get(case.name, ())
         assert [v.dtype for v in values] == [wide if i in wide_ones else dtype for i in range(len(values))]
         _, floats = of_floats(case.function, arguments)
@@ -107,14 +99,14 @@ def test_slow_membranes_rise_in_bfloat16_as_in_float32(implementation: str) -> N
     run, given = slow_neuron(implementation, jnp.bfloat16)
     out, state = run(*given)
     assert np.flatnonzero(expected.spikes[0]).size == 3
-    assert_same(out.spikes, expected.spikes)
-    assert_same((state.v, state.readout), (end.v, end.readout))
+    assert_close(out.spikes, expected.spikes)
+    assert_close((state.v, state.readout), (end.v, end.readout))
     assert (out.output.dtype, state.v[0].dtype, state.readout.dtype) == (
         jnp.bfloat16,
         jnp.float32,
         jnp.float32,
     )
-    assert_same(out.output, expected.output.astype(jnp.bfloat16))
+    assert_close(out.output, expected.output.astype(jnp.bfloat16))
     assert 0 < float(out.output[-1, 0, 0]) < 0.01
 
 
@@ -123,10 +115,10 @@ def test_pieces_and_chunks_of_bfloat16_equal_the_whole(implementation: str) -> N
     run, given = slow_neuron(implementation, jnp.bfloat16)
     whole, end = run(*given)
     in_chunks, _ = slow_neuron(implementation, jnp.bfloat16, chunk=300)
-    assert_same((in_chunks(*given)[0].output, in_chunks(*given)[1]), (whole.output, end))
+    assert_close((in_chunks(*given)[0].output, in_chunks(*given)[1]), (whole.output, end))
     first, state = run(given[0][:700], *given[1:])
     second, last = run(given[0][700:], *given[1:3], state)
-    assert_same((jnp.concatenate([first.output, second.output]), last), (whole.output, end))
+    assert_close((jnp.concatenate([first.output, second.output]), last), (whole.output, end))
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
@@ -158,7 +150,7 @@ def test_gradients_in_bfloat16_are_those_of_float32(implementation: str) -> None
         return jit(jax.grad(loss, (0, 1)))(layers, readout)
 
     inputs = jnp.asarray(rng.random((60, 4, 20)) < 0.3, jnp.float32)
-    assert_near(gradients(jnp.bfloat16), gradients(jnp.float32), 0.02)
+    assert_close(gradients(jnp.bfloat16), gradients(jnp.float32), of_largest=0.02)
 
 
 def test_recorded_membranes_keep_their_side_of_the_threshold() -> None:
@@ -185,7 +177,7 @@ def test_one_step_of_bfloat16_carries_float32() -> None:
 
     v, spikes = run(jnp.bfloat16)
     assert (v.dtype, spikes.dtype, int(jnp.sum(spikes))) == (jnp.float32, jnp.bfloat16, 3)
-    assert_same((v, spikes), run(jnp.float32))
+    assert_close((v, spikes), run(jnp.float32))
 
 
 @pytest.mark.parametrize("dtype", [jnp.uint8, jnp.int32, bool, jnp.bfloat16], ids=lambda d: jnp.dtype(d).name)
@@ -201,7 +193,7 @@ def test_lif_network_takes_inputs_of_any_dtype(dtype: Any) -> None:
     gradient, output = run(layer.weights, inputs.astype(dtype))
     expected_gradient, expected = run(layer.weights, inputs.astype(jnp.float32))
     assert output.dtype == jnp.float32
-    assert_same([gradient, output], [expected_gradient, expected])
+    assert_close([gradient, output], [expected_gradient, expected])
     assert np.any(expected)
 
 

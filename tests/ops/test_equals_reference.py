@@ -6,7 +6,8 @@ import jax
 import numpy as np
 
 from tests.cases import Case, as_numpy
-from tests.ops.common import assert_same, each_case, each_op, jit
+from tests.numbers import assert_close
+from tests.ops.common import each_case, each_op, jit
 
 
 @each_case
@@ -14,7 +15,7 @@ from tests.ops.common import assert_same, each_case, each_op, jit
 def test_op_equals_its_reference(case: Case, seed: int) -> None:
     arguments = case.arguments(np.random.default_rng(seed))
     expected = case.reference(*as_numpy(arguments))
-    assert_same(jit(case.function)(*arguments), expected, rtol=case.tolerance)
+    assert_close(jit(case.function)(*arguments), expected, rtol=case.tolerance)
 
 
 @each_op

@@ -7,16 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tests.cases import Case
-from tests.ops.common import (
-    check_gradient,
-    compiled,
-    draws,
-    each_case,
-    each_op,
-    generic,
-    jit,
-    with_gradient,
-)
+from tests.ops.common import check_gradient, compiled, draws, each_case, each_op, generic, jit, with_gradient
 
 
 @each_op

@@ -10,8 +10,9 @@ import pytest
 
 from snnjax import LeakyReadout, LIFLayer, SparseSpikes, lif_network, lif_network_state
 from tests.cases import as_numpy, network_arguments, run_network
+from tests.numbers import assert_close
 from tests.ops import references
-from tests.ops.common import assert_same, jit
+from tests.ops.common import jit
 from tests.ops.networks import BATCH, INPUTS, ONE_LAYER, OUTPUTS, STEPS, make_network
 
 X = jnp.array([2.0, 0.0, 3.0])[:, None, None]
@@ -69,7 +70,7 @@ def test_two_layers_equal_loops(capacity: tuple[int, int], reset: str) -> None:
     for seed in range(5):
         arguments = network_arguments(np.random.default_rng(seed), widths=(6, 4))
         expected = references.lif_network(*as_numpy(arguments), capacity=capacity, reset=reset)
-        assert_same(two_layers(capacity, reset)(*arguments), expected)
+        assert_close(two_layers(capacity, reset)(*arguments), expected)
         dropped += sum(int(np.sum(each)) for each in expected[2])
     assert dropped > 0
 
@@ -80,8 +81,8 @@ def test_full_lists_have_the_spikes_of_the_dense_run() -> None:
     runs = [two_layers(capacity, "subtract")(*arguments) for capacity in (None, (6, 9))]
     dense = runs[0]
     for output, activity, dropped, spikes, state in runs[1:]:
-        assert_same((output, activity, dropped, state), (dense[0], dense[1], dense[2], dense[4]))
-        assert_same([s.to_dense() for s in spikes], dense[3])
+        assert_close((output, activity, dropped, state), (dense[0], dense[1], dense[2], dense[4]))
+        assert_close([s.to_dense() for s in spikes], dense[3])
     assert np.any(dense[3][1])
 
 
@@ -102,10 +103,10 @@ def test_events_in_equal_dense_in(capacity: int | None) -> None:
     d_events, ours = run(events)
     d_dense, expected = run(events.to_dense())
     rounding = {"rtol": 1e-5, "atol": 1e-6}  # an id twice adds w + w on one side, 2 w on the other
-    assert_same(ours, expected, **rounding)
+    assert_close(ours, expected, **rounding)
     at = jnp.minimum(ids, INPUTS - 1)
     gathered = jnp.where(ids < INPUTS, jnp.take_along_axis(d_dense, at, axis=-1), 0)
-    assert_same(d_events.values, gathered, **rounding)
+    assert_close(d_events.values, gathered, **rounding)
     assert np.any(gathered)
 
 
@@ -114,7 +115,7 @@ def test_spiking_output_is_that_of_the_last_layer_listed_in_full() -> None:
     state = state._replace(readout=None)
     apply = jit(functools.partial(lif_network, capacity=(3, 0), record_spikes=True))
     out, _ = apply(inputs, layers, None, state)
-    assert_same(out.output, out.spikes[1])
+    assert_close(out.output, out.spikes[1])
     assert np.any(out.output)
     assert isinstance(out.spikes[0], SparseSpikes)
     assert not np.any(out.dropped[1])
@@ -135,7 +136,7 @@ def test_second_threshold_moves_without_a_second_trace() -> None:
     first, second = zip(*(count for count, _ in counts), strict=True)
     assert first[0] < first[1] < first[2]
     assert len({int(n) for n in second}) == 1
-    assert_same(counts[0][1], counts[2][1])
+    assert_close(counts[0][1], counts[2][1])
     listed(jnp.float32(0.9))
     listed(jnp.float32(0.1))
     assert len(traces) == 2
@@ -163,7 +164,7 @@ def test_no_steps_return_the_state(capacity: int | None) -> None:
         return sum(jnp.sum(leaf) for leaf in jax.tree.leaves(last)), (out, last)
 
     gradient, (out, last) = jit(jax.grad(loss, has_aux=True))(state)
-    assert_same(last, state)
+    assert_close(last, state)
     assert all((g == 1).all() for g in jax.tree.leaves(gradient))
     assert out.output.shape == (0, BATCH, OUTPUTS)
     assert not any(np.any(leaf) for leaf in jax.tree.leaves((out.activity, out.dropped)))
@@ -177,7 +178,7 @@ def test_state_in_the_beginning_is_silence() -> None:
     assert shapes == [(3, 5), (3, 3), (3, 5), (3, 2)]
     assert state.spikes[1] is None
     assert not any(np.any(leaf) for leaf in jax.tree.leaves(state))
-    assert_same(lif_network(X, [LAYER]), lif_network(X, [LAYER], state=lif_network_state(1, [LAYER])))
+    assert_close(lif_network(X, [LAYER]), lif_network(X, [LAYER], state=lif_network_state(1, [LAYER])))
 
 
 def test_spikes_are_recorded_on_request_only() -> None:
@@ -185,7 +186,7 @@ def test_spikes_are_recorded_on_request_only() -> None:
     silent, last = jit(functools.partial(lif_network, capacity=2))(*network)
     recorded, again = jit(functools.partial(lif_network, capacity=2, record_spikes=True))(*network)
     assert silent.spikes is None
-    assert_same((silent.output, last), (recorded.output, again))
+    assert_close((silent.output, last), (recorded.output, again))
 
 
 def test_inputs_that_are_not_finite_meet_weights_of_zero() -> None:

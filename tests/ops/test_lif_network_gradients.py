@@ -10,7 +10,8 @@ import pytest
 
 from snnjax import LeakyReadout, LIFLayer, Surrogate, lif_network
 from tests.cases import SMOOTH
-from tests.ops.common import assert_same, check_gradient, jit, with_gradient
+from tests.numbers import assert_close
+from tests.ops.common import check_gradient, jit, with_gradient
 from tests.ops.networks import ONE_LAYER, STEPS, TWO_LAYERS, make_network
 
 SMOOTH_NETWORK = {"surrogate": SMOOTH, "second_threshold": -np.inf}
@@ -81,7 +82,7 @@ def test_detached_reset_equals_finite_differences_with_its_spikes_given() -> Non
         expected = jit(with_gradient(frozen))(*network)
         for capacity in (None, FULL):
             ours = jit(with_gradient(functools.partial(run, capacity=capacity, **SMOOTH_NETWORK)))(*network)
-            assert_same(ours, expected, rtol=1e-10, atol=1e-12)  # sums in float64, results of order 1 to 100
+            assert_close(ours, expected, rtol=1e-10, atol=1e-12)  # sums in float64, results of order 1 to 100
 
 
 def test_full_list_below_everything_equals_no_list() -> None:
@@ -89,7 +90,7 @@ def test_full_list_below_everything_equals_no_list() -> None:
     network = make_network()
     plain = jit(with_gradient(run))(*network)
     listed = jit(with_gradient(functools.partial(run, capacity=FULL, second_threshold=-np.inf)))(*network)
-    assert_same(listed, plain, rtol=2e-6, atol=2e-6)
+    assert_close(listed, plain, rtol=2e-6, atol=2e-6)
 
 
 READOUT = LeakyReadout(jnp.arange(1.0, 11.0).reshape(5, 2) / 8, decay=0.5, gain=1.0)

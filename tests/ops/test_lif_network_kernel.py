@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from snnjax import LIFLayer, SparseSpikes, lif_network
-from tests.ops.common import assert_near, assert_same, jit
+from tests.numbers import assert_close
+from tests.ops.common import jit
 from tests.ops.kernel_checks import TOLERANCE, check_kernel, compiled, everything, needs_kernels
 from tests.ops.random_networks import (
     ADAPTIVE,
@@ -99,7 +100,9 @@ def test_gradient_of_results_apart_adds_up(parts: tuple[tuple[int, ...], ...]) -
         jit(everything(PARTIAL, "cpu", seen=lambda results, part=part: [results[i] for i in part]))(*given)[1]
         for part in parts
     ]
-    assert_near(jax.tree.map(jnp.add, *apart), compiled(PARTIAL, "cpu")(*given)[1], TOLERANCE["float32"])
+    assert_close(
+        jax.tree.map(jnp.add, *apart), compiled(PARTIAL, "cpu")(*given)[1], of_largest=TOLERANCE["float32"]
+    )
 
 
 SOME = {
@@ -121,7 +124,7 @@ def test_gradient_by_some_arguments_is_that_by_all(by: Any) -> None:
     _, every = compiled(PARTIAL, "cpu")(*given)
     _, some = jit(everything(PARTIAL, "cpu", by=by))(*given)
     assert some
-    assert_same(some, {place: every[place] for place in some})
+    assert_close(some, {place: every[place] for place in some})
 
 
 @pytest.mark.parametrize("capacity", [2**31 - 1, 2**40])
@@ -129,7 +132,7 @@ def test_capacity_beyond_all_numbers_lists_all(capacity: int) -> None:
     form = Form(3, 4, 5, (6,), None, capacity=None, record_spikes=False, lengths=False)
     given = arguments(form, np.random.default_rng(0))
     expected = runner(form, "cpu")(*given)
-    assert_same(runner(form._replace(capacity=capacity), "cpu")(*given), expected)
+    assert_close(runner(form._replace(capacity=capacity), "cpu")(*given), expected)
 
 
 def test_one_sequence_that_is_not_finite_stays_alone() -> None:
@@ -147,7 +150,7 @@ def test_one_sequence_that_is_not_finite_stays_alone() -> None:
 
     others = np.arange(17) != 4
     for clean, dirty in zip(run(given[0]), run(spoilt), strict=True):
-        assert_same(dirty[:, others], clean[:, others])
+        assert_close(dirty[:, others], clean[:, others])
         assert np.all(np.isfinite(dirty[:, others]))
 
 
@@ -177,9 +180,9 @@ def test_long_lists_of_ones_equal_dense_inputs(twice: bool) -> None:
 
     gradient, output = run(events)
     expected_gradient, expected = run(jnp.asarray(dense.reshape(steps, batch, inputs)))
-    assert_same(output, expected)
+    assert_close(output, expected)
     assert 0 < float(jnp.mean(output)) < 1
-    assert_near(gradient, expected_gradient, TOLERANCE["float32"])
+    assert_close(gradient, expected_gradient, of_largest=TOLERANCE["float32"])
 
 
 def test_weights_of_float64_are_refused() -> None:

@@ -14,7 +14,8 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from snnjax import _targets, lif_network
-from tests.ops.common import assert_near, assert_same, jit, pick, stack, weighted_sum
+from tests.numbers import assert_close
+from tests.ops.common import jit, pick, stack, weighted_sum
 from tests.ops.kernel_checks import compiled, everything, needs_kernels
 from tests.ops.random_networks import Form, arguments, runner
 
@@ -49,7 +50,7 @@ def test_vmap_keeps_the_bits(form: Form, mapped: int | None) -> None:
     stacked = [stack([e[i] for e in each]) if axis == 0 else each[0][i] for i, axis in enumerate(axes)]
     results = jit(jax.vmap(everything(form, "cpu"), axes))(*stacked)
     for index, given in enumerate(each):
-        assert_same(pick(results, index), compiled(form, "cpu")(*given))
+        assert_close(pick(results, index), compiled(form, "cpu")(*given))
 
 
 def test_vmap_of_vmap_keeps_the_bits() -> None:
@@ -61,7 +62,7 @@ def test_vmap_of_vmap_keeps_the_bits() -> None:
     results = outer(inputs, layers, *sets[0][2:])
     for i, j in np.ndindex(2, 2):
         expected = compiled(FORM, "cpu")(sets[j][0], sets[i][1], *sets[0][2:])
-        assert_same(pick(pick(results, i), j), expected)
+        assert_close(pick(pick(results, i), j), expected)
 
 
 def test_scan_and_checkpoint_keep_the_bits() -> None:
@@ -69,7 +70,7 @@ def test_scan_and_checkpoint_keep_the_bits() -> None:
     step = jax.checkpoint(everything(FORM, "cpu"))
     _, results = jit(lambda xs: jax.lax.scan(lambda carry, x: (carry, step(*x)), 0, xs))(stack(sets))
     for index, given in enumerate(sets):
-        assert_same(pick(results, index), compiled(FORM, "cpu")(*given))
+        assert_close(pick(results, index), compiled(FORM, "cpu")(*given))
 
 
 def test_pieces_of_a_sequence_keep_the_bits() -> None:
@@ -78,11 +79,11 @@ def test_pieces_of_a_sequence_keep_the_bits() -> None:
     run = functools.partial(lif_network, capacity=FORM.capacity, record_spikes=True, implementation="cpu")
     whole, last = run(inputs, layers, readout, state, lengths=lengths)
     chunked = run(inputs, layers, readout, state, lengths=lengths, chunk=2)
-    assert_same((chunked[0].output, chunked[0].spikes, chunked[1]), (whole.output, whole.spikes, last))
+    assert_close((chunked[0].output, chunked[0].spikes, chunked[1]), (whole.output, whole.spikes, last))
     first, between = run(inputs[:2], layers, readout, state, lengths=lengths)
     second, end = run(inputs[2:], layers, readout, between, lengths=jnp.maximum(lengths - 2, 0))
-    assert_same(jnp.concatenate([first.output, second.output]), whole.output)
-    assert_same(end, last)
+    assert_close(jnp.concatenate([first.output, second.output]), whole.output)
+    assert_close(end, last)
 
 
 def test_new_values_run_the_compiled_program() -> None:
@@ -122,5 +123,5 @@ def test_shard_map_keeps_the_bits() -> None:
         return jit(jax.grad(loss, argnums=(0, 1, 2), has_aux=True))(*given[:3])
 
     (ours, results), (theirs, expected) = gradient(sharded), gradient(runner(FORM, "cpu"))
-    assert_same(results, expected)
-    assert_near(ours, theirs, TOLERANCE)
+    assert_close(results, expected)
+    assert_close(ours, theirs, of_largest=TOLERANCE)

@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 from snnjax import SparseSpikes, spike_matmul
-from tests.ops.common import assert_near, assert_same, jit
+from tests.numbers import assert_close
+from tests.ops.common import jit
 from tests.ops.kernel_checks import needs_kernels
 
 pytestmark = needs_kernels
@@ -204,7 +205,7 @@ def test_product_with_weights_that_are_not_finite(product: Product) -> None:
     )
     g = jnp.asarray(rng.choice([0.5, -1.0, 2.0], (p.rows, p.outputs)), p.dtype)
     given = jnp.asarray(ids, jnp.int32), values, weights, g
-    assert_same(*(compiled_product(p.neurons, implementation)(*given) for implementation in BOTH))
+    assert_close(*(compiled_product(p.neurons, implementation)(*given) for implementation in BOTH))
 
 
 @pytest.mark.parametrize("mapped", [0, 1, 2, 3, None], ids=["ids", "values", "weights", "g", "all"])
@@ -225,10 +226,10 @@ def test_groups_are_products_of_their_own(mapped: int | None) -> None:
     results = jit(jax.vmap(product_and_gradients(p.neurons, "cpu"), axes))(*stacked)
     for index, own in enumerate(sets):
         given = [a if axis == 0 else first for a, first, axis in zip(own, sets[0], axes, strict=True)]
-        assert_near(
+        assert_close(
             jax.tree.map(lambda leaf, i=index: leaf[i], results),
             compiled_product(p.neurons, "cpu")(*given),
-            1e-5,
+            of_largest=1e-5,
         )
 
 

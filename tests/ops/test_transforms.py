@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from tests.cases import BATCH, CASES, Case
+from tests.numbers import assert_close
 from tests.ops.common import (
     TRACES,
-    assert_same,
     compiled,
     draws,
     each_case,
@@ -61,8 +61,8 @@ def test_jit_traces_once_for_new_values(case: Case) -> None:
 
 def assert_same_values_and_gradients(actual: Any, expected: Any) -> None:
     """Values to the bit (their sums are exact), gradients up to the order of sums."""
-    assert_same(actual[0], expected[0])
-    assert_same(actual[1], expected[1], **TOLERANCE)
+    assert_close(actual[0], expected[0])
+    assert_close(actual[1], expected[1], **TOLERANCE)
 
 
 @pytest.mark.parametrize("case, mapped", MAPPED)
@@ -159,4 +159,4 @@ def test_nested_vmap_equals_loops(case: Case) -> None:
     for i, j in itertools.product(range(2), repeat=2):
         places = [i if axis is None else j for axis in case.batch_axes]
         single = [pick(argument, place) for argument, place in zip(arguments, places, strict=True)]
-        assert_same(float_leaves(pick(pick(values, i), j)), compiled(case)(*single)[0])
+        assert_close(float_leaves(pick(pick(values, i), j)), compiled(case)(*single)[0])

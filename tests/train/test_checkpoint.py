@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from snnjax.train import checkpoint, load_checkpoint, read_header, save_checkpoint
+from tests.numbers import assert_same_bits
 
 TREE = {
     "params": {"weights": jnp.arange(6, dtype=jnp.float32).reshape(2, 3) / 7, "layers": (jnp.ones(2), None)},
@@ -22,24 +23,17 @@ TREE = {
 HEADER = {"epoch": 2, "metrics": [{"loss": 0.1}], "note": "ä"}
 
 
-def assert_same(actual, expected) -> None:
-    assert jax.tree.structure(actual) == jax.tree.structure(expected)
-    for got, want in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
-        assert got.dtype == want.dtype
-        np.testing.assert_array_equal(got, want)
-
-
 def test_checkpoint_returns_every_bit_and_the_header(tmp_path) -> None:
     save_checkpoint(tmp_path / "c.npz", TREE, HEADER)
     arrays, header = load_checkpoint(tmp_path / "c.npz", jax.tree.map(jnp.zeros_like, TREE))
-    assert_same(arrays, TREE)
+    assert_same_bits(arrays, TREE)
     assert header == HEADER == read_header(tmp_path / "c.npz")
 
 
 def test_checkpoint_loads_a_part(tmp_path) -> None:
     save_checkpoint(tmp_path / "c.npz", TREE, HEADER)
     arrays, _ = load_checkpoint(tmp_path / "c.npz", {"params": TREE["params"]})
-    assert_same(arrays, {"params": TREE["params"]})
+    assert_same_bits(arrays, {"params": TREE["params"]})
 
 
 @pytest.mark.parametrize("moment", ["fsync", "replace"])
@@ -54,7 +48,7 @@ def test_checkpoint_survives_a_kill_in_the_middle_of_a_write(tmp_path, monkeypat
         patch.setattr(os, moment, killed)
         with pytest.raises(KeyboardInterrupt):
             save_checkpoint(path, jax.tree.map(jnp.zeros_like, TREE), {"epoch": 3})
-    assert_same(load_checkpoint(path, TREE)[0], TREE)
+    assert_same_bits(load_checkpoint(path, TREE)[0], TREE)
     save_checkpoint(path, TREE, {"epoch": 4})  # and what the kill has left is in nobody's way
     assert read_header(path) == {"epoch": 4}
     assert [file.name for file in tmp_path.iterdir()] == ["c.npz"]
@@ -107,7 +101,7 @@ def test_damaged_checkpoint_is_refused_or_whole(data) -> None:
         except ValueError as error:
             refusal = str(error)
         else:  # a byte that means nothing, such as a date
-            assert_same(arrays, TREE)
+            assert_same_bits(arrays, TREE)
             assert header == HEADER
             return
     assert re.match(r"load_checkpoint: `path` must be a complete checkpoint, got \w+ in ", refusal)

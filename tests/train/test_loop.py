@@ -19,6 +19,7 @@ from snnjax import losses, train
 from snnjax.data import EventDataset
 from snnjax.train import progress
 from snnjax.train.progress import after_epoch, begin
+from tests.numbers import assert_same_bits
 
 STEPS, INPUTS, CLASSES = 6, 12, 2
 CONFIG = train.TrainConfig(epochs=3, batch_size=8, learning_rate=0.1, activity_bound=0.2)
@@ -74,12 +75,6 @@ def run(config=CONFIG, source=None, **options):
     source = events(0) if source is None else source
     options = {"loss": losses.cross_entropy_sum, "config": config} | options
     return train.fit(NET, options.pop("params", first_params()), source, VALIDATION, **options)
-
-
-def assert_same_bits(actual, expected) -> None:
-    assert jax.tree.structure(actual) == jax.tree.structure(expected)
-    for got, want in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
-        np.testing.assert_array_equal(np.asarray(got).view(np.uint8), np.asarray(want).view(np.uint8))
 
 
 def without_clock(lines):
