@@ -50,11 +50,13 @@ class Neuron(NamedTuple):
     def step(self, params: Any, state: Any, inputs: Float[Array, "*batch neurons"]) -> tuple[Any, Array]:
         """The state after one step, and the spikes in it."""
         check_surrogates("Neuron.step", self)
-        if self.spikes:
-            return advance(self.integrate, self.fire, self.surrogate, params, state, inputs)
-        membrane, _ = self.integrate(params, state, inputs)
-        after = self.fire(params, state, inputs, membrane, jnp.zeros_like(membrane))
-        return after, membrane.astype(inputs.dtype)
+        membrane, threshold = self.integrate(params, state, inputs)
+        if not self.spikes:
+            after = self.fire(params, state, inputs, membrane, jnp.zeros_like(membrane))
+            return after, membrane.astype(inputs.dtype)
+        distance = wide(membrane) - align(wide(threshold), membrane)
+        spikes = spike(distance, self.surrogate).astype(inputs.dtype)
+        return self.fire(params, state, inputs, membrane, spikes), spikes
 
 
 def assemble(
@@ -89,21 +91,6 @@ def config_of(neuron: Neuron, integrate: Callable[..., Any], fire: Callable[...,
         return None
     configs = [piece.keywords["config"] for piece in own if isinstance(piece, functools.partial)]
     return configs[0] if configs[0] == configs[1] else None
-
-
-def advance(
-    integrate: Callable[..., Any],
-    fire: Callable[..., Any],
-    surrogate: str | Surrogate,
-    params: Any,
-    state: Any,
-    inputs: Float[Array, "*batch neurons"],
-) -> tuple[Any, Float[Array, "*batch neurons"]]:
-    """One step out of the pieces: ``spikes = [membrane > threshold]`` between `integrate` and `fire`."""
-    membrane, threshold = integrate(params, state, inputs)
-    distance = wide(membrane) - align(wide(threshold), membrane)
-    spikes = spike(distance, surrogate).astype(inputs.dtype)
-    return fire(params, state, inputs, membrane, spikes), spikes
 
 
 def computed_wide(op: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from snnjax._check import check_choice, check_integer
 from snnjax._types import RESETS, wide
@@ -21,7 +21,6 @@ from snnjax.neurons._constants import (
 from snnjax.neurons._glif import GLIF, GLIFConstants, glif_pieces
 from snnjax.neurons._neuron import (
     Neuron,
-    advance,
     aligned,
     assemble,
     at_zero,
@@ -49,9 +48,6 @@ class AdaptiveLIFConfig(NamedTuple):
     learn_adaptation: bool = False  # its decay and its strength
     learn_threshold: bool = False
     reset_time: str = "before_decay"
-
-
-DEFAULT = AdaptiveLIFConfig()
 
 
 class AdaptiveLIFParams(NamedTuple):
@@ -112,32 +108,6 @@ def adaptive_lif_state(params: AdaptiveLIFParams, batch: int) -> AdaptiveLIFStat
     return AdaptiveLIFState(zeros, zeros)
 
 
-def adaptive_lif_step(
-    params: AdaptiveLIFParams,
-    state: AdaptiveLIFState,
-    inputs: Float[Array, "*batch neurons"],
-    *,
-    config: AdaptiveLIFConfig = DEFAULT,
-) -> tuple[AdaptiveLIFState, Float[Array, "*batch neurons"]]:
-    """Advance adaptive LIF neurons by one step; the equations stand at `adaptive_lif`.
-
-    Raises:
-        ValueError: if the inputs do not fit the state.
-
-    Example:
-        >>> params = adaptive_lif_init(
-        ...     jax.random.key(0), 1, decay=0.5, adaptation_decay=0.5, adaptation_strength=2.0
-        ... )
-        >>> state, three = adaptive_lif_state(params, 1), jnp.array([[3.0]])
-        >>> for _ in range(2):
-        ...     state, spikes = adaptive_lif_step(params, state, three)
-        >>> float(state.v[0, 0]), float(state.adaptation[0, 0]), int(spikes[0, 0])
-        (1.75, 0.5, 0)
-    """
-    integrate, fire = _pieces(config)
-    return advance(integrate, fire, config.surrogate, params, state, inputs)
-
-
 def adaptive_lif(
     decay: Constant = 0.9,
     threshold: Constant = 1.0,
@@ -178,8 +148,13 @@ def adaptive_lif(
 
     Example:
         >>> from snnjax import neurons
-        >>> neurons.adaptive_lif(adaptation_decay=(0.95, 0.99), learn_adaptation=True).name
-        'adaptive_lif'
+        >>> neuron = neurons.adaptive_lif(decay=0.5, adaptation_decay=0.5, adaptation_strength=2.0)
+        >>> params, three = neuron.init(jax.random.key(0), 1), jnp.array([[3.0]])
+        >>> state = neuron.initial_state(params, 1)
+        >>> for _ in range(2):
+        ...     state, spikes = neuron.step(params, state, three)
+        >>> float(state.v[0, 0]), float(state.adaptation[0, 0]), int(spikes[0, 0])
+        (1.75, 0.5, 0)
 
     Reference:
         Bellec et al. 2018, arXiv:1803.09574, equations 1 to 4.
@@ -209,8 +184,8 @@ def _pieces(config: AdaptiveLIFConfig) -> tuple[Callable[..., Any], ...]:
     if config.reset_time == "after_decay":
         return configured(config, _integrate_after_decay, _fire_after_decay)
     constants = functools.partial(adaptive_lif_constants, config=config)
-    surrogate = as_surrogate("adaptive_lif_step", config.surrogate)
-    return glif_pieces(GLIF("adaptive_lif_step", constants, surrogate, config.reset, config.detach_reset))
+    surrogate = as_surrogate("adaptive_lif", config.surrogate)
+    return glif_pieces(GLIF("adaptive_lif.step", constants, surrogate, config.reset, config.detach_reset))
 
 
 def adaptive_lif_constants(params: AdaptiveLIFParams, config: AdaptiveLIFConfig) -> GLIFConstants:
@@ -229,7 +204,7 @@ def adaptive_lif_constants(params: AdaptiveLIFParams, config: AdaptiveLIFConfig)
     return GLIFConstants(decay, learned(params.threshold, config.learn_threshold), gain, second)
 
 
-@computed_wide("adaptive_lif_step")
+@computed_wide("adaptive_lif.step")
 def _integrate_after_decay(
     params: AdaptiveLIFParams, state: AdaptiveLIFState, inputs: Array, *, config: AdaptiveLIFConfig
 ) -> tuple[Array, Array]:
@@ -242,7 +217,7 @@ def _integrate_after_decay(
     return v, constants.threshold + coupling * _adapted(constants, state, before)
 
 
-@computed_wide("adaptive_lif_step")
+@computed_wide("adaptive_lif.step")
 def _fire_after_decay(
     params: AdaptiveLIFParams,
     state: AdaptiveLIFState,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from snnjax._check import check_choice, check_integer
 from snnjax._types import RESETS, wide
@@ -19,7 +19,7 @@ from snnjax.neurons._constants import (
     raw_to_decay,
 )
 from snnjax.neurons._glif import GLIF, GLIFConstants, glif_pieces
-from snnjax.neurons._neuron import Neuron, advance, assemble, at_zero, learned
+from snnjax.neurons._neuron import Neuron, assemble, at_zero, learned
 from snnjax.ops import SecondState
 from snnjax.surrogates import Surrogate, as_surrogate
 
@@ -40,9 +40,6 @@ class AdLIFConfig(NamedTuple):
     learn_decay: bool = True  # else its gradient is stopped
     learn_adaptation: bool = True  # its decay and both couplings
     learn_threshold: bool = False
-
-
-DEFAULT = AdLIFConfig()
 
 
 class AdLIFParams(NamedTuple):
@@ -106,28 +103,6 @@ def adlif_state(params: AdLIFParams, batch: int) -> AdLIFState:
     return AdLIFState(zeros, zeros)
 
 
-def adlif_step(
-    params: AdLIFParams,
-    state: AdLIFState,
-    inputs: Float[Array, "*batch neurons"],
-    *,
-    config: AdLIFConfig = DEFAULT,
-) -> tuple[AdLIFState, Float[Array, "*batch neurons"]]:
-    """Advance adLIF neurons by one step; the equations stand at `adlif`.
-
-    Raises:
-        ValueError: if the inputs do not fit the state.
-
-    Example:
-        >>> half = {"decay": 0.5, "adaptation_decay": 0.5, "membrane_coupling": 0.5, "spike_coupling": 1.0}
-        >>> params = adlif_init(jax.random.key(0), 1, **half)
-        >>> state = AdLIFState(v=jnp.array([[2.0]]), adaptation=jnp.array([[0.0]]))
-        >>> adlif_step(params, state, jnp.array([[4.0]]))[0]
-        AdLIFState(v=Array([[1.5]], dtype=float32), adaptation=Array([[2.]], dtype=float32))
-    """
-    return advance(*glif_pieces(_form(config)), config.surrogate, params, state, inputs)
-
-
 def adlif(
     decay: Constant = DECAY,
     threshold: Constant = 1.0,
@@ -169,8 +144,11 @@ def adlif(
 
     Example:
         >>> from snnjax import neurons
-        >>> neurons.adlif().init(jax.random.key(0), 16).spike_coupling.shape
-        (16,)
+        >>> half = {"decay": 0.5, "adaptation_decay": 0.5, "membrane_coupling": 0.5, "spike_coupling": 1.0}
+        >>> neuron = neurons.adlif(**half)
+        >>> state = AdLIFState(v=jnp.array([[2.0]]), adaptation=jnp.array([[0.0]]))
+        >>> neuron.step(neuron.init(jax.random.key(0), 1), state, jnp.array([[4.0]]))[0]
+        AdLIFState(v=Array([[1.5]], dtype=float32), adaptation=Array([[2.]], dtype=float32))
 
     Reference:
         Bittar and Garner 2022, doi:10.3389/fnins.2022.865897.
@@ -193,8 +171,8 @@ def adlif(
 
 def _form(config: AdLIFConfig) -> GLIF:
     constants = functools.partial(adlif_constants, config=config)
-    surrogate = as_surrogate("adlif_step", config.surrogate)
-    return GLIF("adlif_step", constants, surrogate, config.reset, config.detach_reset)
+    surrogate = as_surrogate("adlif", config.surrogate)
+    return GLIF("adlif.step", constants, surrogate, config.reset, config.detach_reset)
 
 
 def adlif_constants(params: AdLIFParams, config: AdLIFConfig) -> GLIFConstants:

@@ -23,7 +23,6 @@ from snnjax.neurons._membrane import (
     check_config,
     fire_membrane,
     integrate_membrane,
-    step_membrane,
 )
 from snnjax.neurons._neuron import Neuron, align, assemble, at_zero, check_inputs, configured, learned
 from snnjax.neurons.lif import LIFParams, lif_constants
@@ -37,9 +36,6 @@ class CurrentLIFConfig(NamedTuple):
     membrane: LIFConfig = LIFConfig()
     normalize_synapse: bool = True  # its gain is 1 - synapse_decay, else 1
     learn_synapse_decay: bool = False
-
-
-DEFAULT = CurrentLIFConfig()
 
 
 class CurrentLIFParams(NamedTuple):
@@ -97,32 +93,6 @@ def current_lif_state(params: CurrentLIFParams, batch: int) -> CurrentLIFState:
     return CurrentLIFState(zeros, zeros)
 
 
-def current_lif_step(
-    params: CurrentLIFParams,
-    state: CurrentLIFState,
-    inputs: Float[Array, "*batch neurons"],
-    *,
-    config: CurrentLIFConfig = DEFAULT,
-) -> tuple[CurrentLIFState, Float[Array, "*batch neurons"]]:
-    """Advance current-based LIF neurons by one step.
-
-    ``current = synapse_decay current' + synapse_gain inputs``, then the LIF step with `current` as its input.
-
-    Raises:
-        ValueError: if the inputs do not fit the state, or a switch is unknown.
-
-    Example:
-        >>> params = current_lif_init(jax.random.key(0), 1, decay=0.5, synapse_decay=0.5)
-        >>> state = CurrentLIFState(jnp.array([[0.0]]), jnp.array([[4.0]]))
-        >>> current_lif_step(params, state, jnp.array([[4.0]]))[0]
-        CurrentLIFState(v=Array([[2.]], dtype=float32), current=Array([[4.]], dtype=float32))
-    """
-    current = _filter(params, state, inputs, config)
-    constants = _constants(params, config)
-    v, spikes = step_membrane("current_lif_step", state.v, current, constants, config.membrane)
-    return CurrentLIFState(v, current), spikes.astype(inputs.dtype)
-
-
 def current_lif_integrate(
     params: CurrentLIFParams,
     state: CurrentLIFState,
@@ -133,7 +103,7 @@ def current_lif_integrate(
     """The membrane whose spikes are ``[membrane > threshold]``, and that threshold."""
     current = _filter(params, state, inputs, config)
     constants = _constants(params, config)
-    return integrate_membrane("current_lif_step", state.v, current, constants, config.membrane)
+    return integrate_membrane("current_lif.step", state.v, current, constants, config.membrane)
 
 
 def current_lif_fire(
@@ -149,7 +119,7 @@ def current_lif_fire(
     del spikes
     current = _filter(params, state, inputs, config)
     constants = _constants(params, config)
-    v = fire_membrane("current_lif_step", state.v, current, membrane, constants, config.membrane)
+    v = fire_membrane("current_lif.step", state.v, current, membrane, constants, config.membrane)
     return CurrentLIFState(v, current)
 
 
@@ -191,8 +161,11 @@ def current_lif(
 
     Example:
         >>> from snnjax import neurons
-        >>> neurons.current_lif(decay=0.95, synapse_decay=0.9).name
-        'current_lif'
+        >>> neuron = neurons.current_lif(decay=0.5, synapse_decay=0.5)
+        >>> params = neuron.init(jax.random.key(0), 1)
+        >>> state = CurrentLIFState(jnp.array([[0.0]]), jnp.array([[4.0]]))
+        >>> neuron.step(params, state, jnp.array([[4.0]]))[0]
+        CurrentLIFState(v=Array([[2.]], dtype=float32), current=Array([[4.]], dtype=float32))
 
     Reference:
         Cramer et al. 2022, doi:10.1109/TNNLS.2020.3044364.
@@ -209,7 +182,7 @@ def current_lif(
     if membrane.is_plain:
         constants = functools.partial(current_lif_constants, config=config)
         form = GLIF(
-            "current_lif_step", constants, as_surrogate("current_lif", surrogate), reset, detach_reset
+            "current_lif.step", constants, as_surrogate("current_lif", surrogate), reset, detach_reset
         )
         pieces = glif_pieces(form)
     else:
@@ -241,7 +214,7 @@ def _filter(
     params: CurrentLIFParams, state: CurrentLIFState, inputs: Array, config: CurrentLIFConfig
 ) -> Array:
     """The synaptic current of this step."""
-    check_inputs("current_lif_step", params, state.v, inputs)
+    check_inputs("current_lif.step", params, state.v, inputs)
     decay = align(raw_to_decay(wide(params.raw_synapse_decay)), inputs)
     decay = learned(decay, config.learn_synapse_decay)
     driven = (1 - decay) * wide(inputs) if config.normalize_synapse else wide(inputs)

@@ -15,12 +15,9 @@ from snnjax.neurons._membrane import (
     check_config,
     fire_membrane,
     integrate_membrane,
-    step_membrane,
 )
 from snnjax.neurons._neuron import Neuron, assemble, at_zero, configured, learned
 from snnjax.surrogates import Surrogate, as_surrogate
-
-DEFAULT = LIFConfig()
 
 
 class IntegrateAndFireParams(NamedTuple):
@@ -63,32 +60,6 @@ def integrate_and_fire_state(params: IntegrateAndFireParams, batch: int) -> Inte
     return IntegrateAndFireState(at_zero(batch, params.threshold))
 
 
-def integrate_and_fire_step(
-    params: IntegrateAndFireParams,
-    state: IntegrateAndFireState,
-    inputs: Float[Array, "*batch neurons"],
-    *,
-    config: LIFConfig = DEFAULT,
-) -> tuple[IntegrateAndFireState, Float[Array, "*batch neurons"]]:
-    """Advance integrate-and-fire neurons by one step: the op `snnjax.lif_step` with decay 1 and gain 1.
-
-    ``s' = [v' > threshold]``, ``v = reset(v', s') + inputs``, ``spikes = [v > threshold]``.
-
-    Raises:
-        ValueError: if the inputs do not fit the state, or a switch is unknown.
-
-    Example:
-        >>> params = IntegrateAndFireParams(jnp.array([1.0]))
-        >>> integrate_and_fire_step(params, IntegrateAndFireState(jnp.array([[1.25]])), jnp.array([[0.5]]))[
-        ...     0
-        ... ].v
-        Array([[0.75]], dtype=float32)
-    """
-    constants = _constants(params, config)
-    v, spikes = step_membrane("integrate_and_fire_step", state.v, inputs, constants, config)
-    return IntegrateAndFireState(v), spikes
-
-
 def integrate_and_fire_integrate(
     params: IntegrateAndFireParams,
     state: IntegrateAndFireState,
@@ -98,7 +69,7 @@ def integrate_and_fire_integrate(
 ) -> tuple[Float[Array, "*batch neurons"], Float[Array, " neurons"]]:
     """The membrane whose spikes are ``[membrane > threshold]``, and that threshold."""
     constants = _constants(params, config)
-    return integrate_membrane("integrate_and_fire_step", state.v, inputs, constants, config)
+    return integrate_membrane("integrate_and_fire.step", state.v, inputs, constants, config)
 
 
 def integrate_and_fire_fire(
@@ -113,7 +84,7 @@ def integrate_and_fire_fire(
     """The state after the step; `spikes` is unused, as the true spikes follow from the membrane."""
     del spikes
     constants = _constants(params, config)
-    v = fire_membrane("integrate_and_fire_step", state.v, inputs, membrane, constants, config)
+    v = fire_membrane("integrate_and_fire.step", state.v, inputs, membrane, constants, config)
     return IntegrateAndFireState(v)
 
 
@@ -144,8 +115,12 @@ def integrate_and_fire(
 
     Example:
         >>> from snnjax import neurons
-        >>> neurons.integrate_and_fire(threshold=2.0).name
-        'integrate_and_fire'
+        >>> params, state = (
+        ...     IntegrateAndFireParams(jnp.array([1.0])),
+        ...     IntegrateAndFireState(jnp.array([[1.25]])),
+        ... )
+        >>> neurons.integrate_and_fire().step(params, state, jnp.array([[0.5]]))[0].v
+        Array([[0.75]], dtype=float32)
 
     Reference:
         Lapicque 1907; Brunel and van Rossum 2007, doi:10.1007/s00422-007-0190-0.
@@ -156,7 +131,7 @@ def integrate_and_fire(
     config = LIFConfig(as_surrogate("integrate_and_fire", surrogate), *switches)
     check_config("integrate_and_fire", config)
     init = functools.partial(integrate_and_fire_init, threshold=threshold)
-    op, constants = "integrate_and_fire_step", functools.partial(_glif_constants, config=config)
+    op, constants = "integrate_and_fire.step", functools.partial(_glif_constants, config=config)
     if config.is_plain:
         shape = as_surrogate("integrate_and_fire", surrogate)
         pieces = glif_pieces(GLIF(op, constants, shape, reset, detach_reset))

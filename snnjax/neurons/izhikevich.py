@@ -12,7 +12,6 @@ from snnjax._types import wide
 from snnjax.neurons._constants import Constant, check_constants, draw
 from snnjax.neurons._neuron import (
     Neuron,
-    advance,
     aligned,
     assemble,
     at_zero,
@@ -46,9 +45,6 @@ class IzhikevichConfig(NamedTuple):
     surrogate: str | Surrogate = SURROGATE
     detach_reset: bool = True
     learn: bool = False  # all four constants; else their gradient is stopped
-
-
-DEFAULT = IzhikevichConfig()
 
 
 class IzhikevichParams(NamedTuple):
@@ -105,33 +101,7 @@ def izhikevich_state(params: IzhikevichParams, batch: int) -> IzhikevichState:
     return IzhikevichState(v, jax.lax.stop_gradient(wide(params.sensitivity))[None, :] * v, silent)
 
 
-def izhikevich_step(
-    params: IzhikevichParams,
-    state: IzhikevichState,
-    inputs: Float[Array, "*batch neurons"],
-    *,
-    config: IzhikevichConfig = DEFAULT,
-) -> tuple[IzhikevichState, Float[Array, "*batch neurons"]]:
-    """Advance Izhikevich neurons by 1 ms; the equations stand at `izhikevich`.
-
-    Raises:
-        ValueError: if the inputs do not fit the state.
-
-    Example:
-        >>> params = izhikevich_init(jax.random.key(0), 1)
-        >>> state, count = izhikevich_state(params, 1), 0
-        >>> for _ in range(100):
-        ...     state, spikes = izhikevich_step(params, state, jnp.array([[10.0]]))
-        ...     count += int(spikes[0, 0])
-        >>> count
-        3
-    """
-    integrate = functools.partial(izhikevich_integrate, config=config)
-    fire = functools.partial(izhikevich_fire, config=config)
-    return advance(integrate, fire, config.surrogate, params, state, inputs)
-
-
-@computed_wide("izhikevich_step")
+@computed_wide("izhikevich.step")
 def izhikevich_integrate(
     params: IzhikevichParams,
     state: IzhikevichState,
@@ -143,7 +113,7 @@ def izhikevich_integrate(
     return _evolve(aligned(params, inputs), state, inputs, config)[0], izhikevich_threshold(params)
 
 
-@computed_wide("izhikevich_step")
+@computed_wide("izhikevich.step")
 def izhikevich_fire(
     params: IzhikevichParams,
     state: IzhikevichState,
@@ -198,8 +168,18 @@ def izhikevich(
 
     Example:
         >>> from snnjax import neurons
-        >>> neurons.izhikevich("chattering").init(jax.random.key(0), 2).reset_voltage
-        Array([-50., -50.], dtype=float32)
+        >>> neuron = neurons.izhikevich("chattering")
+        >>> params = neuron.init(jax.random.key(0), 1)
+        >>> params.reset_voltage
+        Array([-50.], dtype=float32)
+        >>> neuron = neurons.izhikevich()
+        >>> params = neuron.init(jax.random.key(0), 1)
+        >>> state, count = neuron.initial_state(params, 1), 0
+        >>> for _ in range(100):
+        ...     state, spikes = neuron.step(params, state, jnp.array([[10.0]]))
+        ...     count += int(spikes[0, 0])
+        >>> count
+        3
 
     Reference:
         Izhikevich 2003, doi:10.1109/TNN.2003.820440.

@@ -28,9 +28,6 @@ class LeakyIntegratorConfig(NamedTuple):
     learn_decay: bool = False  # else its gradient is stopped
 
 
-DEFAULT = LeakyIntegratorConfig()
-
-
 class LeakyIntegratorParams(NamedTuple):
     """What `leaky_integrator` holds."""
 
@@ -69,31 +66,7 @@ def leaky_integrator_state(params: LeakyIntegratorParams, batch: int) -> LeakyIn
     return LeakyIntegratorState(at_zero(batch, params.raw_decay))
 
 
-def leaky_integrator_step(
-    params: LeakyIntegratorParams,
-    state: LeakyIntegratorState,
-    inputs: Float[Array, "*batch neurons"],
-    *,
-    config: LeakyIntegratorConfig = DEFAULT,
-) -> tuple[LeakyIntegratorState, Float[Array, "*batch neurons"]]:
-    """Advance leaky integrators by one step: ``v = decay v' + gain inputs``; the output is `v` in place of spikes.
-
-    Raises:
-        ValueError: if the inputs do not fit the state.
-
-    Example:
-        >>> params = leaky_integrator_init(jax.random.key(0), 1, decay=0.5)
-        >>> state, output = leaky_integrator_step(
-        ...     params, LeakyIntegratorState(jnp.array([[1.0]])), jnp.array([[2.0]])
-        ... )
-        >>> output
-        Array([[1.5]], dtype=float32)
-    """
-    v = leaky_integrator_integrate(params, state, inputs, config=config)[0]
-    return LeakyIntegratorState(v), v.astype(inputs.dtype)
-
-
-@computed_wide("leaky_integrator_step")
+@computed_wide("leaky_integrator.step")
 def leaky_integrator_integrate(
     params: LeakyIntegratorParams,
     state: LeakyIntegratorState,
@@ -141,8 +114,10 @@ def leaky_integrator(decay: Constant = 0.95, *, normalize: bool = True, learn_de
 
     Example:
         >>> from snnjax import neurons
-        >>> neurons.leaky_integrator(decay=0.9).init(jax.random.key(0), 4).raw_decay.shape
-        (4,)
+        >>> neuron = neurons.leaky_integrator(decay=0.5)
+        >>> params, state = neuron.init(jax.random.key(0), 1), LeakyIntegratorState(jnp.array([[1.0]]))
+        >>> neuron.step(params, state, jnp.array([[2.0]]))[1]
+        Array([[1.5]], dtype=float32)
     """
     check_decays("leaky_integrator", decay=decay)
     config = LeakyIntegratorConfig(normalize, learn_decay)

@@ -24,12 +24,9 @@ from snnjax.neurons._membrane import (
     check_config,
     fire_membrane,
     integrate_membrane,
-    step_membrane,
 )
 from snnjax.neurons._neuron import Neuron, assemble, at_zero, configured, learned
 from snnjax.surrogates import Surrogate, as_surrogate
-
-DEFAULT = LIFConfig()
 
 
 class LIFParams(NamedTuple):
@@ -95,35 +92,11 @@ def lif_constants(params: LIFParams, config: LIFConfig) -> Constants:
     return Constants(decay, learned(params.threshold, config.learn_threshold), gain)
 
 
-def lif_step(
-    params: LIFParams,
-    state: LIFState,
-    inputs: Float[Array, "*batch neurons"],
-    *,
-    config: LIFConfig = DEFAULT,
-) -> tuple[LIFState, Float[Array, "*batch neurons"]]:
-    """Advance LIF neurons by one step: the op `snnjax.lif_step` with the constants of `params`.
-
-    ``s' = [v' > threshold]``, ``u = v' - threshold s'`` (or by `config.reset`), ``v = decay u + gain inputs``,
-    ``spikes = [v > threshold]``.
-
-    Raises:
-        ValueError: if the inputs do not fit the state, or a switch is unknown.
-
-    Example:
-        >>> params = lif_init(jax.random.key(0), 1, decay=0.5)
-        >>> lif_step(params, LIFState(jnp.array([[1.5]])), jnp.array([[2.0]]))
-        (LIFState(v=Array([[1.25]], dtype=float32)), Array([[1.]], dtype=float32))
-    """
-    v, spikes = step_membrane("lif_step", state.v, inputs, lif_constants(params, config), config)
-    return LIFState(v), spikes
-
-
 def lif_integrate(
     params: LIFParams, state: LIFState, inputs: Float[Array, "*batch neurons"], *, config: LIFConfig
 ) -> tuple[Float[Array, "*batch neurons"], Float[Array, " neurons"]]:
     """The membrane whose spikes are ``[membrane > threshold]``, and that threshold."""
-    return integrate_membrane("lif_step", state.v, inputs, lif_constants(params, config), config)
+    return integrate_membrane("lif.step", state.v, inputs, lif_constants(params, config), config)
 
 
 def lif_fire(
@@ -138,7 +111,7 @@ def lif_fire(
     """The state after the step; `spikes` is unused, as the true spikes follow from the membrane."""
     del spikes
     return LIFState(
-        fire_membrane("lif_step", state.v, inputs, membrane, lif_constants(params, config), config)
+        fire_membrane("lif.step", state.v, inputs, membrane, lif_constants(params, config), config)
     )
 
 
@@ -186,6 +159,10 @@ def lif(
         >>> neuron = neurons.lif(decay=(0.8, 0.95), learn_decay=True)
         >>> neuron.init(jax.random.key(0), 100).raw_decay.shape
         (100,)
+        >>> neuron = neurons.lif(decay=0.5)
+        >>> params, state = neuron.init(jax.random.key(0), 1), LIFState(jnp.array([[1.5]]))
+        >>> neuron.step(params, state, jnp.array([[2.0]]))
+        (LIFState(v=Array([[1.25]], dtype=float32)), Array([[1.]], dtype=float32))
 
     Reference:
         Neftci, Mostafa and Zenke 2019, doi:10.1109/MSP.2019.2931595.
@@ -198,7 +175,7 @@ def lif(
     check_config("lif", config)
     init = functools.partial(lif_init, decay=decay, threshold=threshold, per_neuron=per_neuron)
     constants, shape = functools.partial(_glif_constants, config=config), as_surrogate("lif", surrogate)
-    form = GLIF("lif_step", constants, shape, reset, detach_reset)
+    form = GLIF("lif.step", constants, shape, reset, detach_reset)
     pieces = glif_pieces(form) if config.is_plain else configured(config, lif_integrate, lif_fire)
     return assemble("lif", config.surrogate, init, (lif_state, *pieces), takes_spikes=config.takes_spikes)
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from snnjax._check import check_choice, check_integer
 from snnjax._types import wide
@@ -18,7 +18,7 @@ from snnjax.neurons._constants import (
     raw_to_decay,
 )
 from snnjax.neurons._glif import GLIF, GLIFConstants, glif_pieces
-from snnjax.neurons._neuron import Neuron, advance, assemble, at_zero, learned
+from snnjax.neurons._neuron import Neuron, assemble, at_zero, learned
 from snnjax.ops import SecondState
 from snnjax.surrogates import Surrogate, as_surrogate
 
@@ -36,9 +36,6 @@ class ResonateAndFireConfig(NamedTuple):
     learn_decay: bool = True  # else its gradient is stopped
     learn_frequency: bool = True
     learn_threshold: bool = False
-
-
-DEFAULT = ResonateAndFireConfig()
 
 
 class ResonateAndFireParams(NamedTuple):
@@ -93,28 +90,6 @@ def resonate_and_fire_state(params: ResonateAndFireParams, batch: int) -> Resona
     """
     zeros = at_zero(batch, params.threshold)
     return ResonateAndFireState(zeros, zeros)
-
-
-def resonate_and_fire_step(
-    params: ResonateAndFireParams,
-    state: ResonateAndFireState,
-    inputs: Float[Array, "*batch neurons"],
-    *,
-    config: ResonateAndFireConfig = DEFAULT,
-) -> tuple[ResonateAndFireState, Float[Array, "*batch neurons"]]:
-    """Advance resonate-and-fire neurons by one step; the equations stand at `resonate_and_fire`.
-
-    Raises:
-        ValueError: if the inputs do not fit the state.
-
-    Example:
-        >>> params = resonate_and_fire_init(jax.random.key(0), 1, decay=0.5, frequency=jnp.pi / 2)
-        >>> state = ResonateAndFireState(jnp.array([[0.5]]), jnp.array([[0.5]]))
-        >>> resonate_and_fire_step(params, state, jnp.array([[0.0]]))[0].v  # from Re z = 0, Im z = 0.5
-        Array([[0.]], dtype=float32)
-    """
-    integrate, fire = glif_pieces(_form(config))
-    return advance(integrate, fire, config.surrogate, params, state, inputs)
 
 
 def resonate_and_fire_constants(
@@ -180,8 +155,11 @@ def resonate_and_fire(
 
     Example:
         >>> from snnjax import neurons
-        >>> neurons.resonate_and_fire(frequency=0.3).init(jax.random.key(0), 16).threshold.shape
-        (16,)
+        >>> neuron = neurons.resonate_and_fire(decay=0.5, frequency=jnp.pi / 2)
+        >>> params = neuron.init(jax.random.key(0), 1)
+        >>> state = ResonateAndFireState(jnp.array([[0.5]]), jnp.array([[0.5]]))  # Re z = 0, Im z = 0.5
+        >>> neuron.step(params, state, jnp.array([[0.0]]))[0].v
+        Array([[0.]], dtype=float32)
 
     Reference:
         Izhikevich 2001, doi:10.1016/S0893-6080(01)00078-8.
@@ -200,5 +178,5 @@ def resonate_and_fire(
 
 def _form(config: ResonateAndFireConfig) -> GLIF:
     constants = functools.partial(resonate_and_fire_constants, config=config)
-    surrogate = as_surrogate("resonate_and_fire_step", config.surrogate)
-    return GLIF("resonate_and_fire_step", constants, surrogate, config.reset, config.detach_reset)
+    surrogate = as_surrogate("resonate_and_fire", config.surrogate)
+    return GLIF("resonate_and_fire.step", constants, surrogate, config.reset, config.detach_reset)

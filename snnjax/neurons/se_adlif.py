@@ -4,14 +4,13 @@ import functools
 import math
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 from snnjax._check import check_choice
 from snnjax._types import wide
 from snnjax.neurons._constants import Constant, check_constants, check_decays, raw_to_decay
 from snnjax.neurons._glif import GLIF, GLIFConstants, glif_pieces
-from snnjax.neurons._neuron import Neuron, advance, assemble, learned
-from snnjax.neurons.adlif import AdLIFConfig, AdLIFParams, AdLIFState, adlif_init, adlif_state
+from snnjax.neurons._neuron import Neuron, assemble, learned
+from snnjax.neurons.adlif import AdLIFConfig, AdLIFParams, adlif_init, adlif_state
 from snnjax.ops import SecondState
 from snnjax.surrogates import Surrogate, as_surrogate
 
@@ -22,32 +21,6 @@ ADAPTATION_DECAY = (math.exp(-1 / 60), math.exp(-1 / 300))
 COUPLING = (0.0, 30.0)
 # A reset to zero would not be linear in the membrane, which the adaptation sees behind it.
 RESETS = ("subtract", "none")
-
-DEFAULT = AdLIFConfig()
-
-
-def se_adlif_step(
-    params: AdLIFParams,
-    state: AdLIFState,
-    inputs: Float[Array, "*batch neurons"],
-    *,
-    config: AdLIFConfig = DEFAULT,
-) -> tuple[AdLIFState, Float[Array, "*batch neurons"]]:
-    """Advance SE-adLIF neurons by one step; the equations stand at `se_adlif`.
-
-    Raises:
-        ValueError: if the inputs do not fit the state.
-
-    Example:
-        >>> import jax
-        >>> half = {"decay": 0.5, "adaptation_decay": 0.5, "membrane_coupling": 0.5, "spike_coupling": 1.0}
-        >>> params = adlif_init(jax.random.key(0), 1, **half)
-        >>> state = AdLIFState(v=jnp.array([[2.0]]), adaptation=jnp.array([[0.0]]))
-        >>> se_adlif_step(params, state, jnp.array([[4.0]]))[0]
-        AdLIFState(v=Array([[2.125]], dtype=float32), adaptation=Array([[0.75]], dtype=float32))
-    """
-    integrate, fire = glif_pieces(_form(config))
-    return advance(integrate, fire, config.surrogate, params, state, inputs)
 
 
 def se_adlif_constants(params: AdLIFParams, config: AdLIFConfig) -> GLIFConstants:
@@ -121,8 +94,11 @@ def se_adlif(
     Example:
         >>> import jax
         >>> from snnjax import neurons
-        >>> neurons.se_adlif().init(jax.random.key(0), 16).spike_coupling.shape
-        (16,)
+        >>> half = {"decay": 0.5, "adaptation_decay": 0.5, "membrane_coupling": 0.5, "spike_coupling": 1.0}
+        >>> neuron = neurons.se_adlif(**half)
+        >>> state = neurons.AdLIFState(v=jnp.array([[2.0]]), adaptation=jnp.array([[0.0]]))
+        >>> neuron.step(neuron.init(jax.random.key(0), 1), state, jnp.array([[4.0]]))[0]
+        AdLIFState(v=Array([[2.125]], dtype=float32), adaptation=Array([[0.75]], dtype=float32))
 
     Reference:
         Baronig et al. 2025, arXiv:2408.07517.
@@ -142,5 +118,5 @@ def se_adlif(
 
 def _form(config: AdLIFConfig) -> GLIF:
     constants = functools.partial(se_adlif_constants, config=config)
-    surrogate = as_surrogate("se_adlif_step", config.surrogate)
-    return GLIF("se_adlif_step", constants, surrogate, config.reset, config.detach_reset)
+    surrogate = as_surrogate("se_adlif", config.surrogate)
+    return GLIF("se_adlif.step", constants, surrogate, config.reset, config.detach_reset)

@@ -18,8 +18,8 @@ HALF = LIFParams(jnp.zeros(1), jnp.ones(1))  # decay 0.5, threshold 1
 
 
 def one_step(v: float, x: float, **switches: Any) -> tuple[float, int]:
-    config = LIFConfig(normalize=False)._replace(**switches)
-    state, spikes = neurons.lif_step(HALF, LIFState(jnp.array([[v]])), jnp.array([[x]]), config=config)
+    neuron = neurons.lif(**({"normalize": False} | switches))
+    state, spikes = neuron.step(HALF, LIFState(jnp.array([[v]])), jnp.array([[x]]))
     return float(state.v[0, 0]), int(spikes[0, 0])
 
 
@@ -74,13 +74,11 @@ def test_decay_that_bfloat16_would_round_to_one_stays_below() -> None:
 
 
 def test_learned_decay_moves_at_extreme_values() -> None:
-    config = LIFConfig(learn_decay=True, normalize=False)
+    neuron = neurons.lif(learn_decay=True, normalize=False)
     for raw in (-20.0, 20.0):
         params = LIFParams(jnp.full(1, raw), jnp.ones(1))
         state = LIFState(jnp.full((1, 1), 0.5))
-        gradient = jax.grad(
-            lambda p, s=state: jnp.sum(neurons.lif_step(p, s, jnp.zeros((1, 1)), config=config)[0].v)
-        )(params)
+        gradient = jax.grad(lambda p, s=state: jnp.sum(neuron.step(p, s, jnp.zeros((1, 1)))[0].v))(params)
         np.testing.assert_allclose(gradient.raw_decay, [0.5 * np.exp(-20.0)], rtol=1e-5)
 
 

@@ -273,17 +273,17 @@ def test_inputs_that_do_not_fit_are_refused(name: str) -> None:
     with pytest.raises(ValueError) as error:
         neuron.step(params, state, jnp.ones((2, 4)))
     assert str(error.value) == (
-        f"{name}_step: `inputs` must have shape [batch, neurons] = [2, 3], got [2, 4]. Give it the shape of the state."
+        f"{name}.step: `inputs` must have shape [batch, neurons] = [2, 3], got [2, 4]. Give it the shape of the state."
     )
     with pytest.raises(ValueError) as error:
         neuron.step(params, state, jnp.ones((2, 3), jnp.bfloat16))
     assert str(error.value) == (
-        f"{name}_step: `inputs` must have dtype float32, got bfloat16. Cast it, or call init with that dtype."
+        f"{name}.step: `inputs` must have dtype float32, got bfloat16. Cast it, or call init with that dtype."
     )
     with pytest.raises(ValueError) as error:
         neuron.step(params, state, jnp.ones((2, 3), jnp.int32))
     assert str(error.value) == (
-        f"{name}_step: `inputs` must have a floating-point dtype, got int32. "
+        f"{name}.step: `inputs` must have a floating-point dtype, got int32. "
         "Cast it, for instance inputs.astype(jnp.float32)."
     )
 
