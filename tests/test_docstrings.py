@@ -7,7 +7,7 @@ import importlib
 import pytest
 
 from snnjax.ipu.device import library
-from tests.architecture import ROOT, module_of, public_names, python_files
+from tests.architecture import ROOT, imports, module_of, public_names, python_files
 
 # What users import from; of a package, the functions that its index names, of a module, those without underscore.
 PUBLIC = (
@@ -23,7 +23,6 @@ PUBLIC = (
     "data",
     "ipu",
 )
-OF_THE_INDEX = public_names((ROOT / "snnjax/__init__.py").read_text())
 DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
 
 
@@ -56,6 +55,12 @@ def is_public(function):
     return not function.name.startswith("_") and arguments[:1] != ["op"]
 
 
+def in_the_index(part):
+    """The names that `snnjax` has from one of its packages."""
+    names = [name for name, _ in imports((ROOT / "snnjax/__init__.py").read_text())]
+    return [name.split(".")[-1] for name in names if name.startswith(f"snnjax.{part}.")]
+
+
 def public_functions():
     """Pairs of a path and the definition of a public function."""
     for path in python_files("snnjax"):
@@ -64,7 +69,7 @@ def public_functions():
             continue
         index = f"snnjax/{part}/__init__.py"
         package = (ROOT / index).exists()
-        names = public_names((ROOT / index).read_text()) + OF_THE_INDEX if package else []
+        names = public_names((ROOT / index).read_text()) + in_the_index(part) if package else []
         for node in ast.parse((ROOT / path).read_text()).body:
             named = not package or path == index or getattr(node, "name", None) in names
             if isinstance(node, ast.FunctionDef) and named and is_public(node):
