@@ -31,7 +31,17 @@ SHARED = -1
 # None lets the platform, the shapes and the library choose.
 IMPLEMENTATIONS = (None, "reference", "cpu")
 
-_STATIC = ("target", "reference", "operand_axes", "result_axes", "tree", "static", "kernel", "forced")
+_STATIC = (
+    "target",
+    "reference",
+    "operand_axes",
+    "result_axes",
+    "results",
+    "tree",
+    "static",
+    "kernel",
+    "forced",
+)
 
 
 class Kernel(NamedTuple):
@@ -59,14 +69,16 @@ def evaluate(
     result_axes: Any,
     static: Hashable = (),
     *,
+    results: Any = None,
     kernel: Kernel | None = None,
     implementation: str | None = None,
 ) -> Any:
     """The results of `reference(operands, static)`, as one primitive named `target`.
 
     `operand_axes` and `result_axes` are trees like the operands and the results that hold the position of each
-    array's batch axis, or `SHARED`. `implementation` is one of `IMPLEMENTATIONS`: "reference" and "cpu" (the `kernel`)
-    leave no choice, and "cpu" raises a `ValueError` where the kernel cannot be had.
+    array's batch axis, or `SHARED`. `results` are the shapes and dtypes of the results in such a tree; without them the
+    reference is traced for them, which a long one makes long. `implementation` is one of `IMPLEMENTATIONS`: "reference"
+    and "cpu" (the `kernel`) leave no choice, and "cpu" raises a `ValueError` where the kernel cannot be had.
     """
     leaves, tree = jax.tree.flatten(operands)
     axes, result_tree = jax.tree.flatten(result_axes)
@@ -77,6 +89,7 @@ def evaluate(
         "reference": reference,
         "operand_axes": tuple(jax.tree.leaves(operand_axes)),
         "result_axes": tuple(axes),
+        "results": None if results is None else _shapes(jax.tree.leaves(results)),
         "tree": tree,
         "static": static,
         "kernel": None if implementation == "reference" else kernel,
@@ -186,11 +199,9 @@ def _groups(leaves: Sequence[Any]) -> int:
     return max((leaf.shape[0] for leaf in leaves), default=1)
 
 
-def _called(
-    *leaves: Any, kernel: Kernel, reference: Callable[..., Any], tree: Any, static: Hashable, **_: Any
-) -> list[Any]:
+def _called(*leaves: Any, kernel: Kernel, tree: Any, static: Hashable, **params: Any) -> list[Any]:
     """The kernel on operands with a leading groups axis."""
-    results = _result_shapes(_shapes(leaves), reference, tree, static)
+    results = _results_of(leaves, tree=tree, static=static, **params)
     return list(kernel.call(jax.tree.unflatten(tree, leaves), static, results))
 
 
@@ -205,7 +216,7 @@ def _plain(aval: Any) -> ShapedArray:
 
 def _abstract(*avals: Any, **params: Any) -> list[ShapedArray]:
     """Shapes and dtypes of the results; they vary over the `shard_map` axes of the operands."""
-    results = _result_shapes(_shapes(avals), *(params[name] for name in ("reference", "tree", "static")))
+    results = _results_of(avals, **params)
     if not avals:
         return [ShapedArray(result.shape, result.dtype) for result in results]
 
@@ -217,9 +228,24 @@ def _abstract(*avals: Any, **params: Any) -> list[ShapedArray]:
     return [alike(result) for result in results]
 
 
+def _results_of(
+    operands: Sequence[Any],
+    results: Any,
+    reference: Callable[..., Any],
+    tree: Any,
+    static: Hashable,
+    **_: Any,
+) -> list[Any]:
+    """The shapes and dtypes of the results, with their groups axis."""
+    if results is None:
+        return _traced_shapes(_shapes(operands), reference, tree, static)
+    groups = _groups(operands)
+    return [jax.ShapeDtypeStruct((groups, *shape), dtype) for shape, dtype in results]
+
+
 @cache()
-def _result_shapes(shapes: Any, reference: Callable[..., Any], tree: Any, static: Hashable) -> list[Any]:
-    """Tracing a reference takes milliseconds, and a program binds the same shapes many times."""
+def _traced_shapes(shapes: Any, reference: Callable[..., Any], tree: Any, static: Hashable) -> list[Any]:
+    """A program binds the same shapes many times."""
     leaves = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes]
     return jax.eval_shape(functools.partial(_grouped, reference=reference, tree=tree, static=static), *leaves)
 
@@ -282,6 +308,9 @@ def _batch(primitive: Primitive, operands: Sequence[Any], dims: Sequence[Any], *
         for operand, dim in zip(operands, dims, strict=True)
     )
     folded = [fold(*each, size, groups) for each in zip(operands, dims, axes, strict=True)]
+    if into_batch and params["results"] is not None:
+        shapes = zip(params["results"], params["result_axes"], strict=True)
+        params["results"] = tuple((_with_batch(shape, axis, size), dtype) for (shape, dtype), axis in shapes)
     results = primitive.bind(*folded, **params)
     return [unfold(*each, size) for each in zip(results, params["result_axes"], strict=True)], [0] * len(
         results
@@ -297,6 +326,11 @@ def _none(primitive: Primitive, operands: Sequence[Any], dims: Sequence[Any], **
     one = [jax.ShapeDtypeStruct(s, operand.dtype) for s, operand in zip(shapes, operands, strict=True)]
     results = jax.eval_shape(functools.partial(primitive.bind, **params), *one)
     return [jnp.zeros((0, *result.shape), result.dtype) for result in results], [0] * len(results)
+
+
+def _with_batch(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
+    """The shape of a result of `size` times as many batches."""
+    return (*shape[:axis], size * shape[axis], *shape[axis + 1 :])
 
 
 def _into_batch(operand: Any, dim: int | None, axis: int, size: int, groups: int) -> Any:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jax.test_util import check_grads
 
 from snnjax import neurons
+from snnjax.neurons._membrane import step_membrane
 from snnjax.ops import select_spikes
 from snnjax.surrogates import boxcar
 from tests.neurons.models import MODELS, SPIKING, VARIANTS, smooth, unroll
@@ -48,31 +49,40 @@ def test_scan_under_jit_equals_loop_of_steps(name: str) -> None:
         assert 0 < np.sum(spikes) < spikes.size, "inputs should make it spike now and then"
         np.testing.assert_array_equal(spikes, jnp.stack(one_by_one))
     # Fused sums round otherwise (1e-7 a step); Izhikevich's spikes multiply a difference by up to 1e2.
-    assert_close(
-        last, state, rtol=1e-4 if name == "izhikevich" else 1e-5, atol=1e-4 if name == "izhikevich" else 1e-5
-    )
+    tolerance = 1e-4 if name == "izhikevich" else 1e-5
+    assert_close(last, state, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("name", [name for name in VARIANTS if name != "refractory lif"])
-def test_step_out_of_the_pieces_equals_the_models_own(name: str) -> None:
+def test_spikes_are_where_the_membrane_of_the_pieces_is_above_the_threshold(name: str) -> None:
     neuron, params, state, inputs = tiny(name)
-    form = neuron.integrate.keywords.get("form")
-    keywords = neuron.integrate.keywords if form is None else form.constants.keywords
-    own = functools.partial(getattr(neurons, f"{neuron.name}_step"), **keywords)
-    integrate, step, own_step = jax.jit(neuron.integrate), jax.jit(neuron.step), jax.jit(own)
+    integrate, step = jax.jit(neuron.integrate), jax.jit(neuron.step)
     for x in inputs:
         membrane, threshold = integrate(params, state, x)
         assert threshold.shape[-1] == 3
         above = membrane > threshold.reshape((1,) * (2 - threshold.ndim) + threshold.shape)
-        wanted = own_step(params, state, x)
-        after, spikes = step(params, state, x)
-        assert_close(after, wanted[0], rtol=1e-5, atol=1e-5)
+        state, spikes = step(params, state, x)
         if name in SPIKING:
-            np.testing.assert_array_equal(spikes, wanted[1])
             np.testing.assert_array_equal(spikes, above)
         else:
-            assert_close(spikes, wanted[1], rtol=1e-5, atol=1e-5)
             assert not np.any(above)
+
+
+@pytest.mark.parametrize("name", [name for name in VARIANTS if name.split()[0] == "lif"])
+def test_step_out_of_the_pieces_equals_the_op(name: str) -> None:
+    neuron, params, state, inputs = tiny(name)
+    form = neuron.integrate.keywords.get("form")
+    config = (neuron.integrate.keywords if form is None else form.constants.keywords)["config"]
+
+    def of_the_op(v: Any, x: Any) -> Any:
+        return step_membrane("lif", v, x, neurons.lif_constants(params, config), config)
+
+    step, op = jax.jit(neuron.step), jax.jit(of_the_op)
+    for x in inputs:
+        v, wanted = op(state.v, x)
+        state, spikes = step(params, state, x)
+        np.testing.assert_array_equal(spikes, wanted)
+        assert_close(state.v, v, rtol=1e-5, atol=1e-5)
 
 
 @every_variant

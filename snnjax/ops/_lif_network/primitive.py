@@ -1,24 +1,28 @@
 """`lif_network` as one primitive with a derivative: where its operands have their batch axes, and what it records."""
 
 import functools
-from typing import Any, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax import _dispatch
+from snnjax._types import id_dtype, sum_dtype
 from snnjax.ops._lif_network.chain import backward, forward
 from snnjax.ops._lif_network.kernel import BACKWARD_KERNEL, KERNEL
 from snnjax.ops._lif_network.records import (
     BackwardArguments,
+    LayerConstants,
     LayerRecord,
+    LayerSwitches,
     Needs,
     Operands,
     Record,
     Results,
     Switches,
     differentiable,
+    recorded_dtype,
     with_records,
 )
 from snnjax.sparse_spikes import SparseSpikes
@@ -35,46 +39,73 @@ def _axes(operands: Operands) -> Operands:
     )
 
 
-def _result_axes(operands: Operands, switches: Switches) -> Results:
-    """Where each result has its batch axis: a tree of axis numbers in the place of arrays."""
-    results, lists = (cast(Any, kind) for kind in (Results, SparseSpikes))
-    zeros, last = tuple(0 for _ in switches.layers), jax.tree.map(lambda _: 0, operands.first)
-    each = (
-        1 if layer.capacity is None else lists(1, 1, 1, 1, linear.weights.shape[-1])
-        for layer, linear in zip(switches.layers, operands.linears, strict=True)
-    )
-    spikes = tuple(
-        axes if layer.records_spikes else None for axes, layer in zip(each, switches.layers, strict=True)
-    )
-    last_readout = None if operands.readout is None else 0
-    return results(1, zeros, zeros, spikes, last, last_readout)
+def _shapes(operands: Operands, switches: Switches) -> tuple[Results, Record | None]:
+    """The shapes and dtypes of the results and of the record."""
+    steps, batch = jax.tree.leaves(operands.inputs)[0].shape[:2]
 
+    def timed(*shape: int, dtype: Any = operands.dtype) -> Any:
+        return jax.ShapeDtypeStruct((steps, batch, *shape), dtype)
 
-def _record_axes(operands: Operands, switches: Switches) -> Record:
-    """Likewise of the record."""
-    layer = cast(Any, LayerRecord)
-    layers = tuple(
-        layer(
-            v=1,
-            current=1 if own.records_current else None,
-            spikes=1,
-            listed=None if own.capacity is None else 1,
+    def per_sequence(*shape: int, dtype: Any) -> Any:
+        return jax.ShapeDtypeStruct((batch, *shape), dtype)
+
+    def marks(width: int) -> Any:
+        return timed(-(-width // 8), dtype=jnp.uint8)
+
+    def spikes(width: int, capacity: int | None) -> Any:
+        if capacity is None:
+            return timed(width)
+        slots, count = timed(capacity), timed(dtype=jnp.int32)
+        return SparseSpikes(timed(capacity, dtype=id_dtype(width)), slots, count, count, width)  # pyright: ignore
+
+    def record(width: int, constants: LayerConstants, layer: LayerSwitches) -> LayerRecord:
+        return LayerRecord(
+            v=timed(width, dtype=recorded_dtype(constants, operands.dtype)),
+            current=timed(width, dtype=wide) if layer.records_current else None,
+            spikes=marks(width),
+            listed=None if layer.capacity is None else marks(width),
         )
-        for own in switches.layers
+
+    wide, widths = sum_dtype(operands.dtype), [linear.weights.shape[-1] for linear in operands.linears]
+    each = list(zip(widths, operands.constants, switches.layers, strict=True))
+    last, readout = jax.tree.map(_shape_of, (operands.first, operands.first_readout))
+    results = Results(
+        output=timed(widths[-1] if readout is None else readout.shape[-1]),
+        counts=tuple(per_sequence(width, dtype=wide) for width in widths),
+        dropped=tuple(per_sequence(dtype=jnp.int32) for _ in widths),
+        spikes=tuple(spikes(n, own.capacity) if own.records_spikes else None for n, _, own in each),
+        last=last,
+        last_readout=readout,
     )
-    of_inputs = None if isinstance(operands.inputs, tuple) else 1
-    return Record(of_inputs, of_inputs, layers)
+    if not switches.keeps_record:
+        return results, None
+    of_inputs: tuple[Any, Any] = (None, None)
+    if not isinstance(operands.inputs, tuple):
+        of_inputs = marks(operands.inputs.shape[-1]), timed(dtype=jnp.bool_)
+    return results, Record(*of_inputs, tuple(record(*own) for own in each))
+
+
+def _shape_of(array: Any) -> Any:
+    return jax.ShapeDtypeStruct(array.shape, array.dtype)
+
+
+def _result_axes(shapes: tuple[Results, Record | None]) -> Any:
+    """Where each result and each part of the record has its batch axis."""
+    timed, record = jax.tree.map(lambda _: 1, shapes)
+    per_sequence = jax.tree.map(lambda _: 0, shapes[0])
+    return per_sequence._replace(output=timed.output, spikes=timed.spikes), record
 
 
 def _forward(operands: Operands, switches: Switches) -> tuple[Results, Any]:
-    record = _record_axes(operands, switches) if switches.keeps_record else None
+    shapes = _shapes(operands, switches)
     return _dispatch.evaluate(
         "snnjax_lif_network",
         forward,
         operands,
         _axes(operands),
-        (_result_axes(operands, switches), record),
+        _result_axes(shapes),
         switches,
+        results=shapes,
         kernel=KERNEL,
         implementation=switches.implementation,
     )
@@ -97,7 +128,7 @@ def _fwd(marked: Any, switches: Switches) -> tuple[Results, tuple[Any, ...]]:
 def _bwd(switches: Switches, residuals: tuple[Any, ...], g: Any) -> tuple[Operands]:
     needs, operands, results, record = residuals
     switches = with_records(switches, operands, needs.operands)
-    axes, result_axes = _axes(operands), _result_axes(operands, switches)
+    axes, (result_axes, record_axes) = _axes(operands), _result_axes(_shapes(operands, switches))
     values = tuple(each.values if isinstance(each, SparseSpikes) else each for each in g.spikes)
     needs = Needs(needs.operands, any(not _is_zero(count) for count in g.counts))
     g = jax.tree.map(_filled, g._replace(dropped=(), spikes=values))
@@ -106,9 +137,10 @@ def _bwd(switches: Switches, residuals: tuple[Any, ...], g: Any) -> tuple[Operan
         "snnjax_lif_network_backward",
         backward,
         BackwardArguments(operands, results, record, g),
-        BackwardArguments(axes, result_axes, _record_axes(operands, switches), g_axes),
+        BackwardArguments(axes, result_axes, record_axes, g_axes),
         differentiable(axes, operands),
         (switches, needs),
+        results=differentiable(operands, operands),
         kernel=BACKWARD_KERNEL,
         implementation=switches.implementation,
     )

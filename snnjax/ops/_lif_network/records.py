@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import wide
+from snnjax._types import sum_dtype, wide
 from snnjax.surrogates import Surrogate
 
 
@@ -188,6 +188,11 @@ def with_records(switches: Switches, operands: Operands, needed: Operands) -> Sw
     return switches._replace(layers=tuple(with_own(*own) for own in each), keeps_record=True)
 
 
+def recorded_dtype(constants: LayerConstants, dtype: Any) -> Any:
+    """The dtype of what the backward pass of a network of `dtype` keeps of membranes (`recorded_membranes`)."""
+    return dtype if dtype == jnp.bfloat16 and constants.second_state is None else sum_dtype(dtype)
+
+
 def recorded_membranes(v: Array, constants: LayerConstants, dtype: Any) -> Array:
     """What the backward pass of a network of this dtype keeps of membranes.
 
@@ -196,9 +201,8 @@ def recorded_membranes(v: Array, constants: LayerConstants, dtype: Any) -> Array
     its sign, and the surrogate and the second threshold see it to 8 bits. Where a second state may move the threshold,
     membranes are kept as they are.
     """
-    if dtype != jnp.bfloat16 or constants.second_state is not None:
-        return v
-    return (v - _origin(constants.threshold, v)).astype(dtype)
+    kept = recorded_dtype(constants, dtype)
+    return (v - _origin(constants.threshold, v)).astype(kept) if kept == jnp.bfloat16 else v
 
 
 def membranes_of(record: Array, threshold: Array) -> Array:
