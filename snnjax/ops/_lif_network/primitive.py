@@ -56,7 +56,7 @@ def _shapes(operands: Operands, switches: Switches) -> tuple[Results, Record | N
         if capacity is None:
             return timed(width)
         slots, count = timed(capacity), timed(dtype=jnp.int32)
-        return SparseSpikes(timed(capacity, dtype=id_dtype(width)), slots, count, count, width)  # pyright: ignore
+        return SparseSpikes(timed(capacity, dtype=id_dtype(width)), slots, count, count, width)
 
     def record(width: int, constants: LayerConstants, layer: LayerSwitches) -> LayerRecord:
         return LayerRecord(
