@@ -279,7 +279,7 @@ def test_implementation_that_cannot_be_had_raises_while_tracing(
     assert str(error.value) == f"test_marked: `implementation` must {text}"
 
 
-@pytest.mark.parametrize("kernel", [None, Kernel(lambda *_: None, obstacle=None)], ids=["none", "device"])
+@pytest.mark.parametrize("kernel", [None, Kernel(lambda *_: (), obstacle=None)], ids=["none", "device"])
 def test_op_without_a_kernel_says_so(library: Any, kernel: Kernel | None) -> None:
     arguments = "snnjax_product", scaled_product, (X, W), (0, SHARED), (0,), 2.0
     np.testing.assert_array_equal(evaluate(*arguments, kernel=kernel)[0], 2 * X @ W)
