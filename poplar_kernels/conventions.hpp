@@ -12,6 +12,10 @@ enum ResetTime : unsigned char { BeforeDecay, AfterDecay, Immediate };
 // Of the spike, as snnjax/surrogates.py has them.
 enum Surrogate : unsigned char { SuperSpike, Arctan, Triangle, Gaussian, Sigmoid, Boxcar, StraightThrough };
 
+// The constants of a second state, in the order of SecondState in snnjax/ops.
+enum SecondConstant : unsigned { WDecay, WMembrane, WGain, WJump, VCoupling, ThresholdCoupling };
+constexpr unsigned kSecondConstants = 6;
+
 // How a loss takes a read-out over time.
 enum Pooling : unsigned char { SumOverTime, MeanOverTime, MaxOverTime };
 

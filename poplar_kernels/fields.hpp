@@ -3,6 +3,7 @@
 #pragma once
 
 #include <poplar/Vertex.hpp>
+#include <type_traits>
 
 namespace snnjax {
 
@@ -12,5 +13,10 @@ template <class T>
 using Out = poplar::Output<poplar::Vector<T, poplar::VectorLayout::ONE_PTR, 8>>;
 template <class T>
 using InOut = poplar::InOut<poplar::Vector<T, poplar::VectorLayout::ONE_PTR, 8>>;
+
+// A field or a state that only some instances of a vertex have; it is nothing in the others, on the tile as well.
+struct Nothing {};
+template <bool is_there, class Field>
+using If = std::conditional_t<is_there, Field, Nothing>;
 
 }  // namespace snnjax

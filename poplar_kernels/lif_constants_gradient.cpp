@@ -5,7 +5,9 @@
 namespace snnjax {
 
 // The membrane gradient of a layer that learns its constants: the same, and their gradients. The current is told from
-// the two membranes, (v - decay * u) / gain. ListedDots then makes the dot products.
+// the states before and after the step, (v - decay u - v_coupling w) / gain, or from the second one where gain is 0.
+// ListedDots then makes the dot products.
+template <bool has_second>
 class LifConstantsGradient : public poplar::MultiVertex {
  public:
   In<float> g_spikes;          // [batch, neurons], gradient of own listed spikes, 0 where not listed
@@ -23,17 +25,24 @@ class LifConstantsGradient : public poplar::MultiVertex {
   InOut<float> g_bias;       // [batch, neurons], sum of g_current over time
   InOut<float> g_decay;      // [batch, neurons], summed over time, as the two below
   InOut<float> g_threshold;  // [batch, neurons]
-  InOut<float> g_gain;       // [batch, neurons]; 0 where the gain itself is 0, from which no current can be told
+  InOut<float> g_gain;       // [batch, neurons]; 0 where the gains themselves are 0, from which no current can be told
   unsigned num_steps, delay, batch, neurons;
   unsigned char reset, surrogate;  // enum Reset, enum Surrogate
   bool detach_reset;
   float slope;
+  // Of neurons with a second state.
+  If<has_second, In<float>> second;       // [kSecondConstants, neurons], neuron.hpp
+  If<has_second, In<float>> w;            // as the membranes
+  If<has_second, InOut<float>> g_w;       // [batch, neurons], gradient of the second state of the step after
+  If<has_second, InOut<float>> g_last_w;  // [batch, neurons], gradient of the last one; 0 once taken in
+  If<has_second, InOut<float>> g_second;  // [kSecondConstants, batch, neurons], summed over time
+  static constexpr bool raises = true;    // an absent coupling is 0
+  static constexpr bool kHasSecond = has_second;
 
   bool compute(unsigned worker) {
     const unsigned t = num_steps - 1 - (*iteration - delay);
     if (t >= num_steps) return true;
-    const float* const before = &membranes[t * batch * neurons];
-    const float* const after = &membranes[(t + 1) * batch * neurons];
+    const StateRow before = stateRow(*this, t), after = stateRow(*this, t + 1);
     for (unsigned b = worker; b < batch; b += numWorkers()) {
       const unsigned first = b * neurons;
       if (t >= lengths[b]) {
@@ -41,18 +50,40 @@ class LifConstantsGradient : public poplar::MultiVertex {
         continue;
       }
       forEachNumber(neurons, [&](unsigned j, auto numbers) {
-        const unsigned i = first + j;
-        const auto g = membraneGradient(*this, after, i, j, numbers);
-        const auto v_before = numbers.load(before + i), limit = numbers.load(&threshold[j]);
-        const auto u = resetMembrane(v_before, fires(v_before, limit), limit, reset);
-        const auto scaled = numbers.load(after + i) - numbers.load(&decay[j]) * u;
-        const auto g_current_now = quotientOrZero(g.v * scaled, numbers.load(&gain[j]));
-        numbers.store(&g_decay[i], numbers.load(&g_decay[i]) + g.v * u);
-        numbers.store(&g_threshold[i], numbers.load(&g_threshold[i]) + g.threshold);
-        numbers.store(&g_gain[i], numbers.load(&g_gain[i]) + g_current_now);
+        addGradients(before, after, membraneGradient(*this, after, first + j, j, numbers), first + j, j, numbers);
       });
     }
     return true;
+  }
+
+ private:
+  template <class N, class Of>
+  void addGradients(StateRow before, StateRow after, NeuronGradient<N> g, unsigned i, unsigned j, Of numbers) {
+    const N v = Of::load(before.v + i), limit = raisedThreshold(*this, before, i, j, numbers);
+    const N spikes = fires(v, limit), u = resetMembrane(v, spikes, limit, reset);
+    N gained = Of::load(after.v + i) - Of::load(&decay[j]) * u;  // gain * current
+    add(g_decay, i, g.v * u, numbers);
+    add(g_threshold, i, g.threshold, numbers);
+    if constexpr (has_second) {
+      const SecondOf<LifConstantsGradient, Of> own(*this, j, numbers);
+      const N w_before = Of::load(before.w + i), w_after = Of::load(after.w + i);
+      gained -= own[VCoupling] * w_after;
+      const N w_gained = w_after - own.withoutCurrent(v, w_before, spikes);
+      const N current = quotientOr(gained, Of::load(&gain[j]), quotientOrZero(w_gained, own[WGain]));
+      add(g_gain, i, g.v * current, numbers);
+      const N of_second[kSecondConstants] = {g.w * w_before, g.w * v,       g.w * current,
+                                             g.w * spikes,   g.v * w_after, g.threshold * w_after};
+      for (unsigned k = 0; k < kSecondConstants; ++k) {
+        add(g_second, k * batch * neurons + i, of_second[k], numbers);
+      }
+    } else {
+      add(g_gain, i, quotientOrZero(g.v * gained, Of::load(&gain[j])), numbers);
+    }
+  }
+
+  template <class Field, class N, class Of>
+  static void add(Field& field, unsigned i, N term, Of) {
+    Of::store(&field[i], Of::load(&field[i]) + term);
   }
 };
 
@@ -93,8 +124,9 @@ class LeakyConstantsGradient : public poplar::MultiVertex {
   }
 };
 
-// The gradient of the first membrane, after the step t = 0: what came through the reset of that step, and what came
+// The gradients of the first states, after the step t = 0: what came through the reset of that step, and what came
 // directly where there was no step. Runs once, behind the loop over time.
+template <bool has_second>
 class LifFirstGradient : public poplar::MultiVertex {
  public:
   In<float> g_v;             // [batch, neurons], gradient of the membrane after its reset, of the first step
@@ -107,19 +139,46 @@ class LifFirstGradient : public poplar::MultiVertex {
   unsigned char reset, surrogate;  // enum Reset, enum Surrogate
   bool detach_reset;
   float slope;
+  // Of neurons with a second state.
+  If<has_second, In<float>> second;         // [kSecondConstants, neurons], neuron.hpp
+  If<has_second, In<float>> w;              // [batch, neurons], before the first step
+  If<has_second, In<float>> g_w;            // [batch, neurons], gradient of the second state of the first step
+  If<has_second, In<float>> g_last_w;       // [batch, neurons], of the last one, as far as not taken in
+  If<has_second, Out<float>> g_first_w;     // [batch, neurons]
+  If<has_second, InOut<float>> g_coupling;  // [batch, neurons], of threshold_coupling, is added to
+  static constexpr bool kHasSecond = has_second, raises = true;
 
   bool compute(unsigned worker) {
     for (unsigned b = worker; b < batch; b += numWorkers()) {
-      forEachNumber(neurons, [&](unsigned j, auto numbers) {
-        const unsigned i = b * neurons + j;
-        const auto g = throughReset(numbers.load(&g_v[i]), numbers.load(&membranes[i]), numbers.load(&threshold[j]),
-                                    reset, detach_reset, surrogate, slope);
-        numbers.store(&g_first[i], numbers.load(&g_last[i]) + g.v);
-        numbers.store(&g_threshold[i], numbers.load(&g_threshold[i]) + g.threshold);
-      });
+      forEachNumber(neurons, [&](unsigned j, auto numbers) { writeGradients(b * neurons + j, j, numbers); });
     }
     return true;
   }
+
+ private:
+  template <class Of>
+  void writeGradients(unsigned i, unsigned j, Of numbers) {
+    const StateRow states = stateRow(*this, 0);
+    const auto v = Of::load(states.v + i), limit = raisedThreshold(*this, states, i, j, numbers);
+    auto g = throughReset(Of::load(&g_v[i]), v, limit, reset, detach_reset, surrogate, slope);
+    if constexpr (has_second) {
+      const SecondOf<LifFirstGradient, Of> own(*this, j, numbers);
+      const auto g_next = Of::load(&g_w[i]);
+      const auto through_spike = maskedProduct(own[WJump] * g_next, surrogateDerivative(v - limit, surrogate, slope));
+      g.v += through_spike + own[WMembrane] * g_next;
+      g.threshold -= through_spike;
+      const auto g_own = Of::load(&g_last_w[i]) + own[WDecay] * g_next + own[ThresholdCoupling] * g.threshold;
+      Of::store(&g_first_w[i], g_own);
+      Of::store(&g_coupling[i], Of::load(&g_coupling[i]) + g.threshold * Of::load(states.w + i));
+    }
+    Of::store(&g_first[i], Of::load(&g_last[i]) + g.v);
+    Of::store(&g_threshold[i], Of::load(&g_threshold[i]) + g.threshold);
+  }
 };
+
+template class LifConstantsGradient<false>;
+template class LifConstantsGradient<true>;
+template class LifFirstGradient<false>;
+template class LifFirstGradient<true>;
 
 }  // namespace snnjax

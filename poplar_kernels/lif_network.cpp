@@ -2,7 +2,8 @@
 //
 // A tile holds `neurons` own neurons of a layer with the columns of the weights that lead to them; workers share the
 // samples of the batch. Layers run skewed in the same compute sets: a layer's own time is t = iteration - delay, and
-// its vertices do nothing before its first step and after its last.
+// its vertices do nothing before its first step and after its last. Neurons with a second state have instances of their
+// own, so that plain LIF pays nothing for it.
 #include "fields.hpp"
 #include "listed_rows.hpp"
 #include "neuron.hpp"
@@ -11,37 +12,90 @@ namespace snnjax {
 
 constexpr float kNeverListed = -__builtin_inff();  // exceeds no threshold
 
-// The rows [neurons] of one sample and the constants of its neurons.
-struct NeuronRows {
-  const float *bias, *decay, *gain, *threshold, *v_before;
-  float *v_after, *counts, *v;
-  unsigned char reset;
-
-  // v = decay * u + gain * current, for the neurons from `j`; the sum comes without the bias.
-  template <class Of, class N>
-  void advance(unsigned j, Of, N sum) const {
-    const N v_old = Of::load(v_before + j), limit = Of::load(threshold + j);
-    const N u = resetMembrane(v_old, fires(v_old, limit), limit, reset);
-    const N v_new = Of::load(decay + j) * u + Of::load(gain + j) * (sum + Of::load(bias + j));
-    Of::store(v_after + j, v_new);
-    Of::store(v + j, v_new);
-    Of::store(counts + j, Of::load(counts + j) + fires(v_new, limit));
-  }
-
-  // Behind the end of a sequence.
-  void freeze(unsigned neurons) const {
-    for (unsigned j = 0; j < neurons; ++j) {
-      v_after[j] = v_before[j];
-      v[j] = kNeverListed;
-    }
-  }
-};
-
 // Element of row t of a history, or of its only row where none is kept.
 inline unsigned historyOf(bool keep_history, unsigned t, unsigned width) { return keep_history ? t * width : 0; }
 
+// The neurons of sample `b` in step `t` of a vertex that advances them.
+template <class V>
+class NeuronRows {
+ public:
+  NeuronRows(V& vertex, unsigned t, unsigned b) : vertex_(vertex), first_(b * vertex.neurons) {
+    const unsigned width = vertex.batch * vertex.neurons;
+    v_before_ = &vertex.membranes[historyOf(vertex.keep_history, t, width) + first_];
+    v_after_ = &vertex.membranes[historyOf(vertex.keep_history, t + 1, width) + first_];
+    if constexpr (V::kHasSecond) {
+      w_before_ = &vertex.w[historyOf(vertex.keep_second, t, width) + first_];
+      w_after_ = &vertex.w[historyOf(vertex.keep_second, t + 1, width) + first_];
+    }
+  }
+
+  // One step of the neurons from `j`; the sum comes without the bias.
+  template <class Of, class N>
+  void advance(unsigned j, Of numbers, N sum) const {
+    const N v_old = Of::load(v_before_ + j), resting = Of::load(&vertex_.threshold[j]);
+    if constexpr (V::kHasSecond) {
+      advanceBoth(j, numbers, v_old, resting, sum + Of::load(&vertex_.bias[j]));
+    } else {
+      const N u = resetMembrane(v_old, fires(v_old, resting), resting, vertex_.reset);
+      const N gained = Of::load(&vertex_.gain[j]) * (sum + Of::load(&vertex_.bias[j]));
+      yield(j, numbers, Of::load(&vertex_.decay[j]) * u + gained, resting);
+    }
+  }
+
+  // Behind the end of a sequence.
+  void freeze() const {
+    for (unsigned j = 0; j < vertex_.neurons; ++j) {
+      v_after_[j] = v_before_[j];
+      vertex_.v[first_ + j] = kNeverListed;
+      if constexpr (V::kHasSecond) w_after_[j] = w_before_[j];
+    }
+  }
+
+ private:
+  template <class Of, class N>
+  void advanceBoth(unsigned j, Of numbers, N v_old, N resting, N current) const {
+    const SecondOf<V, Of> second(vertex_, j, numbers);
+    const N w_old = Of::load(w_before_ + j), limit = resting + second.raise(w_before_, j);
+    const N spikes = fires(v_old, limit), u = resetMembrane(v_old, spikes, limit, vertex_.reset);
+    const N w_new = second.withoutCurrent(v_old, w_old, spikes) + second[WGain] * current;
+    Of::store(w_after_ + j, w_new);
+    const N raise = second.raise(w_after_, j);
+    if (vertex_.raises) Of::store(&vertex_.raise[first_ + j], raise);
+    const N v_new = Of::load(&vertex_.decay[j]) * u + Of::load(&vertex_.gain[j]) * current;
+    yield(j, numbers, v_new + second[VCoupling] * w_new, resting + raise);
+  }
+
+  template <class Of, class N>
+  void yield(unsigned j, Of, N v_new, N limit) const {
+    float* const counts = &vertex_.counts[first_ + j];
+    Of::store(v_after_ + j, v_new);
+    Of::store(&vertex_.v[first_ + j], v_new);
+    Of::store(counts, Of::load(counts) + fires(v_new, limit));
+  }
+
+  V& vertex_;
+  unsigned first_;  // of the sample, in [batch, neurons]
+  const float *v_before_, *w_before_ = nullptr;
+  float *v_after_, *w_after_ = nullptr;
+};
+
+// The samples of a worker in a step: behind the end of a sequence they stay, before it advance(b, rows) is called.
+template <class V, class Advance>
+inline void forEachSample(V& vertex, unsigned worker, Advance&& advance) {
+  const unsigned t = *vertex.iteration - vertex.delay;
+  if (t >= vertex.num_steps) return;
+  for (unsigned b = worker; b < vertex.batch; b += V::numWorkers()) {
+    const NeuronRows<V> own(vertex, t, b);
+    if (t < vertex.lengths[b]) {
+      advance(b, own);
+    } else {
+      own.freeze();
+    }
+  }
+}
+
 // Input lists -> membranes: v = decay * reset(v) + gain * (sum of the spikes' rows + bias).
-template <class W, class Id>
+template <class W, class Id, bool has_second>
 class LifForward : public poplar::MultiVertex {
  public:
   In<Id> lists;          // [batch, stride], records of the layer below (lists.hpp)
@@ -59,30 +113,26 @@ class LifForward : public poplar::MultiVertex {
   unsigned num_steps, delay, batch, stride, capacity, num_inputs, neurons;
   unsigned char reset;  // enum Reset
   bool keep_history;
+  // Of neurons with a second state.
+  If<has_second, In<float>> second;  // [kSecondConstants, neurons], neuron.hpp
+  If<has_second, InOut<float>> w;    // as the membranes, but for `keep_second` in place of `keep_history`
+  If<has_second, Out<float>> raise;  // [batch, neurons], threshold_coupling * w; nothing unless it `raises` thresholds
+  If<has_second, bool> keep_second, raises;
+  static constexpr bool kHasSecond = has_second;
 
   bool compute(unsigned worker) {
-    const unsigned t = *iteration - delay, width = batch * neurons;
-    if (t >= num_steps) return true;
     const ListedRows<const W> rows = {&weights[0], num_inputs, neurons};
-    float* const before = &membranes[historyOf(keep_history, t, width)];
-    float* const after = &membranes[historyOf(keep_history, t + 1, width)];
-    for (unsigned b = worker; b < batch; b += numWorkers()) {
-      const unsigned first = b * neurons;
-      const NeuronRows own = {&bias[0],      &decay[0],      &gain[0],  &threshold[0], before + first,
-                              after + first, &counts[first], &v[first], reset};
-      if (t >= lengths[b]) {
-        own.freeze(neurons);
-        continue;
-      }
+    forEachSample(*this, worker, [&](unsigned b, const auto& own) {
       const List<Id> list = {&lists[b * stride], capacity};
       sumListedRows(rows, list.ids(), list.spikes(), Ones{},
                     [&](unsigned j, auto numbers, auto sum) { own.advance(j, numbers, sum); });
-    }
+    });
     return true;
   }
 };
 
 // The same from currents that another vertex made of dense or valued inputs.
+template <bool has_second>
 class LifUpdate : public poplar::MultiVertex {
  public:
   In<float> current;     // [batch, neurons], without the bias
@@ -99,29 +149,24 @@ class LifUpdate : public poplar::MultiVertex {
   unsigned num_steps, delay, batch, neurons;
   unsigned char reset;  // enum Reset
   bool keep_history;
+  // Of neurons with a second state.
+  If<has_second, In<float>> second;  // [kSecondConstants, neurons], neuron.hpp
+  If<has_second, InOut<float>> w;    // as the membranes, but for `keep_second` in place of `keep_history`
+  If<has_second, Out<float>> raise;  // [batch, neurons], threshold_coupling * w; nothing unless it `raises` thresholds
+  If<has_second, bool> keep_second, raises;
+  static constexpr bool kHasSecond = has_second;
 
   bool compute(unsigned worker) {
-    const unsigned t = *iteration - delay, width = batch * neurons;
-    if (t >= num_steps) return true;
-    float* const before = &membranes[historyOf(keep_history, t, width)];
-    float* const after = &membranes[historyOf(keep_history, t + 1, width)];
-    for (unsigned b = worker; b < batch; b += numWorkers()) {
-      const unsigned first = b * neurons;
-      const NeuronRows own = {&bias[0],      &decay[0],      &gain[0],  &threshold[0], before + first,
-                              after + first, &counts[first], &v[first], reset};
-      if (t >= lengths[b]) {
-        own.freeze(neurons);
-        continue;
-      }
-      const float* const sums = &current[first];
+    forEachSample(*this, worker, [&](unsigned b, const auto& own) {
+      const float* const sums = &current[b * neurons];
       forEachNumber(neurons, [&](unsigned j, auto numbers) { own.advance(j, numbers, numbers.load(sums + j)); });
-    }
+    });
     return true;
   }
 };
 
 // A recurrent layer: own lists of the step before, and a current from below that another vertex made.
-template <class W, class Id>
+template <class W, class Id, bool has_second>
 class LifRecurrentForward : public poplar::MultiVertex {
  public:
   In<Id> lists;          // [batch, stride], the layer's own records of the step before (lists.hpp)
@@ -141,27 +186,24 @@ class LifRecurrentForward : public poplar::MultiVertex {
   unsigned num_steps, delay, batch, stride, capacity, num_inputs, neurons;
   unsigned char reset;  // enum Reset
   bool keep_history;
+  // Of neurons with a second state.
+  If<has_second, In<float>> second;  // [kSecondConstants, neurons], neuron.hpp
+  If<has_second, InOut<float>> w;    // as the membranes, but for `keep_second` in place of `keep_history`
+  If<has_second, Out<float>> raise;  // [batch, neurons], threshold_coupling * w; nothing unless it `raises` thresholds
+  If<has_second, bool> keep_second, raises;
+  static constexpr bool kHasSecond = has_second;
 
   bool compute(unsigned worker) {
-    const unsigned t = *iteration - delay, width = batch * neurons;
-    if (t >= num_steps) return true;
+    const bool is_first = *iteration == delay;
     const ListedRows<const W> rows = {&weights[0], num_inputs, neurons};
-    float* const before = &membranes[historyOf(keep_history, t, width)];
-    float* const after = &membranes[historyOf(keep_history, t + 1, width)];
-    for (unsigned b = worker; b < batch; b += numWorkers()) {
+    forEachSample(*this, worker, [&](unsigned b, const auto& own) {
       const unsigned i = b * neurons;
-      const NeuronRows own = {&bias[0],  &decay[0],  &gain[0], &threshold[0], before + i,
-                              after + i, &counts[i], &v[i],    reset};
-      if (t >= lengths[b]) {
-        own.freeze(neurons);
-        continue;
-      }
       const List<Id> list = {&lists[b * stride], capacity};
-      sumListedRows(rows, list.ids(), t == 0 ? 0 : list.spikes(), Ones{}, [&](unsigned j, auto numbers, auto sum) {
-        const auto recurrent = t == 0 ? numbers.load(&first[i + j]) : sum;
+      sumListedRows(rows, list.ids(), is_first ? 0 : list.spikes(), Ones{}, [&](unsigned j, auto numbers, auto sum) {
+        const auto recurrent = is_first ? numbers.load(&first[i + j]) : sum;
         own.advance(j, numbers, numbers.load(&current[i + j]) + recurrent);
       });
-    }
+    });
     return true;
   }
 };
@@ -203,14 +245,24 @@ class LeakyForward : public poplar::MultiVertex {
   }
 };
 
-template class LifForward<float, unsigned short>;
-template class LifForward<float, int>;
-template class LifForward<half, unsigned short>;
-template class LifForward<half, int>;
-template class LifRecurrentForward<float, unsigned short>;
-template class LifRecurrentForward<float, int>;
-template class LifRecurrentForward<half, unsigned short>;
-template class LifRecurrentForward<half, int>;
+template class LifForward<float, unsigned short, false>;
+template class LifForward<float, unsigned short, true>;
+template class LifForward<float, int, false>;
+template class LifForward<float, int, true>;
+template class LifForward<half, unsigned short, false>;
+template class LifForward<half, unsigned short, true>;
+template class LifForward<half, int, false>;
+template class LifForward<half, int, true>;
+template class LifRecurrentForward<float, unsigned short, false>;
+template class LifRecurrentForward<float, unsigned short, true>;
+template class LifRecurrentForward<float, int, false>;
+template class LifRecurrentForward<float, int, true>;
+template class LifRecurrentForward<half, unsigned short, false>;
+template class LifRecurrentForward<half, unsigned short, true>;
+template class LifRecurrentForward<half, int, false>;
+template class LifRecurrentForward<half, int, true>;
+template class LifUpdate<false>;
+template class LifUpdate<true>;
 template class LeakyForward<float, unsigned short>;
 template class LeakyForward<float, int>;
 template class LeakyForward<half, unsigned short>;

@@ -18,7 +18,7 @@ inline void writeDots(ListedRows<const W> rows, List<Id> list, const float* g, f
 }
 
 // Membrane gradient of own neurons, and partial dot products of the rows that the list below names with it.
-template <class W, class Id>
+template <class W, class Id, bool has_second>
 class LifBackward : public poplar::MultiVertex {
  public:
   In<Id> lists;                // [batch, stride], records of the layer below at time t (lists.hpp)
@@ -41,12 +41,19 @@ class LifBackward : public poplar::MultiVertex {
   unsigned char reset, surrogate;  // enum Reset, enum Surrogate
   bool detach_reset;
   float slope;
+  // Of neurons with a second state.
+  If<has_second, In<float>> second;       // [kSecondConstants, neurons], neuron.hpp
+  If<has_second, In<float>> w;            // as the membranes; nothing unless it `raises` thresholds
+  If<has_second, InOut<float>> g_w;       // [batch, neurons], gradient of the second state of the step after
+  If<has_second, InOut<float>> g_last_w;  // [batch, neurons], gradient of the last one; 0 once taken in
+  If<has_second, bool> raises;
+  static constexpr bool kHasSecond = has_second;
 
   bool compute(unsigned worker) {
     const unsigned t = num_steps - 1 - (*iteration - delay);
     if (t >= num_steps) return true;
     const ListedRows<const W> rows = {&weights[0], num_inputs, neurons};
-    const float* const after = &membranes[(t + 1) * batch * neurons];
+    const StateRow after = stateRow(*this, t + 1);
     for (unsigned b = worker; b < batch; b += numWorkers()) {
       const unsigned first = b * neurons;
       if (t >= lengths[b]) {
@@ -62,6 +69,7 @@ class LifBackward : public poplar::MultiVertex {
 };
 
 // The membrane gradient alone: for the first layer, whose inputs need no gradient.
+template <bool has_second>
 class LifMembraneGradient : public poplar::MultiVertex {
  public:
   In<float> g_spikes;          // [batch, neurons], gradient of own listed spikes, 0 where not listed
@@ -81,11 +89,18 @@ class LifMembraneGradient : public poplar::MultiVertex {
   unsigned char reset, surrogate;  // enum Reset, enum Surrogate
   bool detach_reset;
   float slope;
+  // Of neurons with a second state.
+  If<has_second, In<float>> second;       // [kSecondConstants, neurons], neuron.hpp
+  If<has_second, In<float>> w;            // as the membranes; nothing unless it `raises` thresholds
+  If<has_second, InOut<float>> g_w;       // [batch, neurons], gradient of the second state of the step after
+  If<has_second, InOut<float>> g_last_w;  // [batch, neurons], gradient of the last one; 0 once taken in
+  If<has_second, bool> raises;
+  static constexpr bool kHasSecond = has_second;
 
   bool compute(unsigned worker) {
     const unsigned t = num_steps - 1 - (*iteration - delay);
     if (t >= num_steps) return true;
-    const float* const after = &membranes[(t + 1) * batch * neurons];
+    const StateRow after = stateRow(*this, t + 1);
     for (unsigned b = worker; b < batch; b += numWorkers()) {
       const unsigned first = b * neurons;
       if (t >= lengths[b]) {
@@ -140,10 +155,16 @@ class LeakyBackward : public poplar::MultiVertex {
   }
 };
 
-template class LifBackward<float, unsigned short>;
-template class LifBackward<float, int>;
-template class LifBackward<half, unsigned short>;
-template class LifBackward<half, int>;
+template class LifBackward<float, unsigned short, false>;
+template class LifBackward<float, unsigned short, true>;
+template class LifBackward<float, int, false>;
+template class LifBackward<float, int, true>;
+template class LifBackward<half, unsigned short, false>;
+template class LifBackward<half, unsigned short, true>;
+template class LifBackward<half, int, false>;
+template class LifBackward<half, int, true>;
+template class LifMembraneGradient<false>;
+template class LifMembraneGradient<true>;
 template class LeakyBackward<float, unsigned short>;
 template class LeakyBackward<float, int>;
 template class LeakyBackward<half, unsigned short>;

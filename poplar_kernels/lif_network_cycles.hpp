@@ -1,20 +1,19 @@
 // What the codelets of lif_network.cpp cost a worker: its samples with the spikes that are really listed.
 #pragma once
 
-#include <concepts>
-
 #include "listed_rows_cycles.hpp"
 #include "lists.hpp"
 #include "neuron_cycles.hpp"
 
 namespace snnjax {
 
-template <class W, class Id>
+template <class W, class Id, bool has_second>
 class LifForward;
 template <class W, class Id>
 class LeakyForward;
-template <class W, class Id>
+template <class W, class Id, bool has_second>
 class LifRecurrentForward;
+template <bool has_second>
 class LifUpdate;
 
 namespace cycles {
@@ -29,12 +28,35 @@ constexpr Slots kSample = 14;
 // and the product with the gain wait for each other: 4; the reset's choice 2; pointers and branch 2.
 constexpr Slots advance(unsigned char reset_kind) { return 6 + 3 + 4 + 2 + 2 + (reset_kind == None ? 0 : 2); }
 
+// What a second state takes besides: loads of it and of five constants, its store; the sums of its three own terms and
+// of the current's (the products find bundles beside the loads), its product and sum in the membrane wait for each
+// other: 6; where its row is 1, whether it raises thresholds 2. If so, a load, a store, two products of which one finds
+// a bundle, two sums.
+constexpr Slots advanceSecond(bool raises) { return 6 + 1 + 6 + 1 + 2 + (raises ? 1 + 1 + 1 + 2 : 0); }
+// Its row behind the end: load, store.
+constexpr Slots kFreezeSecond = 2;
+
 // LeakyForward for one neuron or pair: four loads, product with the decay in one's bundle, sum, product, sum, store,
 // branch.
 constexpr Slots kLeak = 9;
 
 // Behind the end of a sequence: load, two stores, branch.
 constexpr Slots freeze(unsigned neurons) { return 4 * Slots{neurons}; }
+
+// What an instance with a second state has besides, of `neurons` neurons of a sample and behind its end; its fields.
+struct SecondSlots {
+  Slots inside = 0, frozen = 0;
+  unsigned fields = 0;
+};
+
+template <class V>
+SecondSlots secondSlots(const V& vertex) {
+  if constexpr (V::kHasSecond) {
+    return {numbersOf(vertex.neurons) * advanceSecond(vertex.raises), kFreezeSecond * vertex.neurons, 5};
+  } else {
+    return {};
+  }
+}
 
 constexpr Slots forwardSample(Slots spikes, unsigned neurons, unsigned width, unsigned char reset_kind) {
   return kSample + kRecordHeader + sumListedRows(spikes, neurons, width, false) +
@@ -66,28 +88,37 @@ Slots samples(const V& vertex, unsigned worker, unsigned fields, Slots frozen, I
   return slots;
 }
 
+// The same of neurons that fire: membrane(b) without what a second state takes.
+template <class V, class Membrane>
+Slots neuronSamples(const V& vertex, unsigned worker, unsigned fields, Membrane&& membrane) {
+  const SecondSlots second = secondSlots(vertex);
+  return samples(vertex, worker, fields + second.fields, freeze(vertex.neurons) + second.frozen,
+                 [&](unsigned b) { return membrane(b) + second.inside; });
+}
+
 }  // namespace cycles
 
-template <class W, class Id>
-std::uint64_t workerCycles(const LifForward<W, Id>& vertex, unsigned worker) {
-  return cycles::samples(vertex, worker, 20, cycles::freeze(vertex.neurons), [&](unsigned b) {
+template <class W, class Id, bool has_second>
+std::uint64_t workerCycles(const LifForward<W, Id, has_second>& vertex, unsigned worker) {
+  return cycles::neuronSamples(vertex, worker, 20, [&](unsigned b) {
     const List<Id> list = {&vertex.lists[b * vertex.stride], vertex.capacity};
     return cycles::forwardSample(list.spikes(), vertex.neurons, sizeof(W), vertex.reset);
   });
 }
 
-template <class W, class Id>
-std::uint64_t workerCycles(const LifRecurrentForward<W, Id>& vertex, unsigned worker) {
+template <class W, class Id, bool has_second>
+std::uint64_t workerCycles(const LifRecurrentForward<W, Id, has_second>& vertex, unsigned worker) {
   const bool is_first = *vertex.iteration == vertex.delay;  // its list is not read
-  return cycles::samples(vertex, worker, 22, cycles::freeze(vertex.neurons), [&](unsigned b) {
+  return cycles::neuronSamples(vertex, worker, 22, [&](unsigned b) {
     const List<Id> list = {&vertex.lists[b * vertex.stride], vertex.capacity};
     return cycles::recurrentSample(is_first ? 0 : list.spikes(), vertex.neurons, sizeof(W), vertex.reset);
   });
 }
 
-std::uint64_t workerCycles(const std::same_as<LifUpdate> auto& vertex, unsigned worker) {
-  return cycles::samples(vertex, worker, 16, cycles::freeze(vertex.neurons),
-                         [&](unsigned) { return cycles::updateSample(vertex.neurons, vertex.reset); });
+template <bool has_second>
+std::uint64_t workerCycles(const LifUpdate<has_second>& vertex, unsigned worker) {
+  return cycles::neuronSamples(vertex, worker, 16,
+                               [&](unsigned) { return cycles::updateSample(vertex.neurons, vertex.reset); });
 }
 
 template <class W, class Id>

@@ -72,7 +72,8 @@ class LastSpikesGradient : public poplar::MultiVertex {
   }
 };
 
-// From the gradient of the last spikes to that of the last membranes and of the threshold.
+// From the gradient of the last spikes to those of the last states and of the threshold.
+template <bool has_second>
 class LifLastGradient : public poplar::MultiVertex {
  public:
   In<float> g_spikes;        // [batch, neurons], of the last step's listed spikes
@@ -83,21 +84,38 @@ class LifLastGradient : public poplar::MultiVertex {
   unsigned batch, neurons;
   unsigned char surrogate;  // enum Surrogate
   float slope;
+  // Of neurons whose second state raises their threshold; of the others spikes are none of its.
+  If<has_second, In<float>> second;         // [kSecondConstants, neurons], neuron.hpp
+  If<has_second, In<float>> w;              // [batch, neurons], after the last step
+  If<has_second, InOut<float>> g_last_w;    // [batch, neurons], gradient of the last second state, is added to
+  If<has_second, InOut<float>> g_coupling;  // [batch, neurons], of threshold_coupling, is added to
+  static constexpr bool kHasSecond = has_second, raises = true;
 
   bool compute(unsigned worker) {
     for (unsigned b = worker; b < batch; b += numWorkers()) {
-      forEachNumber(neurons, [&](unsigned j, auto numbers) {
-        const unsigned i = b * neurons + j;
-        const auto x = numbers.load(&membranes[i]) - numbers.load(&threshold[j]);
-        const auto g = maskedProduct(numbers.load(&g_spikes[i]), surrogateDerivative(x, surrogate, slope));
-        numbers.store(&g_last[i], numbers.load(&g_last[i]) + g);
-        numbers.store(&g_threshold[i], numbers.load(&g_threshold[i]) - g);
-      });
+      forEachNumber(neurons, [&](unsigned j, auto numbers) { addGradients(b * neurons + j, j, numbers); });
     }
     return true;
   }
+
+ private:
+  template <class Of>
+  void addGradients(unsigned i, unsigned j, Of numbers) {
+    const StateRow states = stateRow(*this, 0);
+    const auto x = Of::load(states.v + i) - raisedThreshold(*this, states, i, j, numbers);
+    const auto g = maskedProduct(Of::load(&g_spikes[i]), surrogateDerivative(x, surrogate, slope));
+    Of::store(&g_last[i], Of::load(&g_last[i]) + g);
+    Of::store(&g_threshold[i], Of::load(&g_threshold[i]) - g);
+    if constexpr (has_second) {
+      const auto coupling = SecondOf<LifLastGradient, Of>(*this, j, numbers)[ThresholdCoupling];
+      Of::store(&g_last_w[i], Of::load(&g_last_w[i]) - coupling * g);
+      Of::store(&g_coupling[i], Of::load(&g_coupling[i]) - g * Of::load(states.w + i));
+    }
+  }
 };
 
+template class LifLastGradient<false>;
+template class LifLastGradient<true>;
 template class LastSpikes<unsigned short>;
 template class LastSpikes<int>;
 template class LastSpikesGradient<unsigned short>;

@@ -1,8 +1,6 @@
 // What the codelets of lif_network_state.cpp cost a worker.
 #pragma once
 
-#include <concepts>
-
 #include "listed_rows_cycles.hpp"
 #include "lists.hpp"
 #include "neuron_cycles.hpp"
@@ -13,6 +11,7 @@ template <class Id>
 class LastSpikes;
 template <class Id>
 class LastSpikesGradient;
+template <bool has_second>
 class LifLastGradient;
 
 namespace cycles {
@@ -41,6 +40,9 @@ Slots lastRecords(const V& vertex, unsigned worker, unsigned fields, Slots witho
 // LifLastGradient for one neuron or pair: five loads, two stores, difference, the product and its mask 3, two sums of
 // which one finds a bundle, the surrogate, pointers and branch 3.
 constexpr Slots lastGradient(unsigned char surrogate_kind) { return 5 + 2 + 1 + 3 + 1 + surrogate(surrogate_kind) + 3; }
+// Of a second state that raises the threshold besides: loads of it, its coupling and both gradients, their stores, the
+// raised threshold 2, two products and differences of which half find a bundle.
+constexpr Slots kLastSecondGradient = 4 + 2 + 2 + 2;
 
 }  // namespace cycles
 
@@ -58,11 +60,13 @@ std::uint64_t workerCycles(const LastSpikesGradient<Id>& vertex, unsigned worker
                                  [&](List<Id> list) { return 2 * dense + list.listed() * cycles::kLastGradient; });
 }
 
-std::uint64_t workerCycles(const std::same_as<LifLastGradient> auto& vertex, unsigned worker) {
+template <bool has_second>
+std::uint64_t workerCycles(const LifLastGradient<has_second>& vertex, unsigned worker) {
   using namespace cycles;
-  Slots slots = entry(9, false);
+  const Slots each = lastGradient(vertex.surrogate) + (has_second ? kLastSecondGradient : 0);
+  Slots slots = entry(has_second ? 13 : 9, false);
   for (unsigned b = worker; b < vertex.batch; b += vertex.numWorkers()) {
-    slots += 6 + numbersOf(vertex.neurons) * lastGradient(vertex.surrogate);
+    slots += 6 + numbersOf(vertex.neurons) * each;
   }
   return slots;
 }

@@ -10,27 +10,75 @@ template <class N>
 struct NeuronGradient {
   N v;          // of the membrane
   N threshold;  // through the reset and the spike
+  N w;          // of the second state; 0 where there is none
 };
 
-// g_v of the neurons j ... of a sample: what arrives directly, through the reset of the next step, and through the
-// spikes. On entry the field g_v holds the gradient of u of the next step, on return that of this step's. `i` counts
-// in [batch, neurons].
+// Row `row` of the histories of a vertex; that of second states where it reads any.
+struct StateRow {
+  const float *v, *w = nullptr;
+};
+
+template <class V>
+inline StateRow stateRow(const V& vertex, unsigned row) {
+  const unsigned first = row * vertex.batch * vertex.neurons;
+  if constexpr (V::kHasSecond) {
+    return {&vertex.membranes[first], vertex.raises ? &vertex.w[first] : nullptr};
+  } else {
+    return {&vertex.membranes[first]};
+  }
+}
+
+// The threshold of neurons, raised by their second states.
 template <class V, class Of>
-inline auto membraneGradient(V& vertex, const float* v, unsigned i, unsigned j, Of) {
-  const auto membrane = Of::load(v + i), limit = Of::load(&vertex.threshold[j]);
-  const auto near = fires(membrane, Of::load(&vertex.second_threshold[j]));
-  const auto g_spikes = Of::load(&vertex.g_spikes[i]) + maskedProduct(near, Of::load(&vertex.g_counts[i]));
+inline auto raisedThreshold(const V& vertex, StateRow states, unsigned i, unsigned j, Of numbers) {
+  const auto resting = Of::load(&vertex.threshold[j]);
+  if constexpr (V::kHasSecond) {
+    return resting + SecondOf<V, Of>(vertex, j, numbers).raise(states.w, i);
+  } else {
+    return resting;
+  }
+}
+
+// What the second state of the next step sends to the states of this one, and the membrane to the second state.
+template <class V, class N, class Of>
+inline void throughSecond(V& vertex, NeuronGradient<N>& g, unsigned i, unsigned j, Of numbers) {
+  const SecondOf<V, Of> second(vertex, j, numbers);
+  const N g_next = Of::load(&vertex.g_w[i]);
+  g.v += second[WMembrane] * g_next;
+  g.w = Of::load(&vertex.g_last_w[i]) + second[WDecay] * g_next;
+  if (vertex.raises) g.w += second[ThresholdCoupling] * g.threshold;
+  g.w += second[VCoupling] * g.v;
+  Of::store(&vertex.g_last_w[i], Of::fill(0.0f));
+  Of::store(&vertex.g_w[i], g.w);
+}
+
+// The gradients of the neurons j ... of a sample: what arrives directly, through the reset and the second state of the
+// next step, and through the spikes. On entry the field g_v holds the gradient of u of the next step and g_w that of
+// its second state, on return those of this step. `i` counts in [batch, neurons].
+template <class V, class Of>
+inline auto membraneGradient(V& vertex, StateRow states, unsigned i, unsigned j, Of numbers) {
+  const auto membrane = Of::load(states.v + i), limit = raisedThreshold(vertex, states, i, j, numbers);
+  auto second_limit = Of::load(&vertex.second_threshold[j]);
+  auto g_spikes = Of::load(&vertex.g_spikes[i]);
+  if constexpr (V::kHasSecond) second_limit += SecondOf<V, Of>(vertex, j, numbers).raise(states.w, i);
+  g_spikes += maskedProduct(fires(membrane, second_limit), Of::load(&vertex.g_counts[i]));
+  if constexpr (V::kHasSecond) {
+    g_spikes += SecondOf<V, Of>(vertex, j, numbers)[WJump] * Of::load(&vertex.g_w[i]);
+  }
   const auto slope = surrogateDerivative(membrane - limit, vertex.surrogate, vertex.slope);
   const auto through_spike = maskedProduct(g_spikes, slope);
   const auto g_reset = throughReset(Of::load(&vertex.g_v[i]), membrane, limit, vertex.reset, vertex.detach_reset,
                                     vertex.surrogate, vertex.slope);
-  const auto g_v = Of::load(&vertex.g_last[i]) + g_reset.v + through_spike;
-  const auto g_current = Of::load(&vertex.gain[j]) * g_v;
+  NeuronGradient<decltype(g_spikes)> g = {Of::load(&vertex.g_last[i]) + g_reset.v + through_spike,
+                                          g_reset.threshold - through_spike, Of::fill(0.0f)};
+  if constexpr (V::kHasSecond) throughSecond(vertex, g, i, j, numbers);
+  auto g_current = Of::load(&vertex.gain[j]) * g.v;
+  if constexpr (V::kHasSecond) g_current += SecondOf<V, Of>(vertex, j, numbers)[WGain] * g.w;
   Of::store(&vertex.g_last[i], Of::fill(0.0f));
-  Of::store(&vertex.g_v[i], Of::load(&vertex.decay[j]) * g_v);
+  Of::store(&vertex.g_v[i], Of::load(&vertex.decay[j]) * g.v);
   Of::store(&vertex.g_current[i], g_current);
   Of::store(&vertex.g_bias[i], Of::load(&vertex.g_bias[i]) + g_current);
-  return NeuronGradient<decltype(g_v + g_v)>{g_v, g_reset.threshold - through_spike};
+  return g;
 }
 
 inline void fillZeros(float* to, unsigned first, unsigned last) {

@@ -1,10 +1,41 @@
-// The equations of leaky integrate-and-fire neurons, forward and backward, for one neuron or two neighbours (N).
+// The equation of generalised LIF neurons, forward and backward, for one neuron or two neighbours (N):
+//
+//   w = w_decay w' + w_membrane v' + w_gain current + w_jump s'
+//   v = decay reset(v', s') + gain current + v_coupling w
+//   s = [v > threshold + threshold_coupling w]
+//
+// A prime marks the step before. Neurons without a second state w are plain LIF, and their vertices have no field of
+// it.
 #pragma once
 
 #include "conventions.hpp"
 #include "surrogates.hpp"
 
 namespace snnjax {
+
+// The constants of a second state of a vertex, for the neurons from `j`; one that is absent is 0.
+template <class V, class Of>
+class SecondOf {
+ public:
+  SecondOf(const V& vertex, unsigned j, Of) : vertex_(vertex), j_(j) {}
+
+  auto operator[](SecondConstant constant) const { return Of::load(&vertex_.second[constant * vertex_.neurons + j_]); }
+
+  // What a second state adds to the threshold. A vertex whose thresholds stay where they are may have no `w` to read.
+  auto raise(const float* w, unsigned i) const {
+    return vertex_.raises ? (*this)[ThresholdCoupling] * Of::load(w + i) : Of::fill(0.0f);
+  }
+
+  // w after a step, but for the current's part.
+  template <class N>
+  N withoutCurrent(N v, N w, N spikes) const {
+    return (*this)[WDecay] * w + (*this)[WMembrane] * v + (*this)[WJump] * spikes;
+  }
+
+ private:
+  const V& vertex_;
+  unsigned j_;
+};
 
 // u: the membrane after the reset by its own spikes.
 template <class N>

@@ -47,7 +47,8 @@ inline float isLess(float a, float b) { return a < b ? 1.0f : 0.0f; }
 inline float nonNegative(float x) { return x > 0.0f ? x : 0.0f; }
 // a * b, and 0 where a is 0 whatever b: a neuron without gradient keeps none beside a NaN.
 inline float maskedProduct(float a, float b) { return a == 0.0f ? 0.0f : a * b; }
-inline float quotientOrZero(float a, float b) { return b == 0.0f ? 0.0f : a / b; }
+inline float quotientOr(float a, float b, float otherwise) { return b == 0.0f ? otherwise : a / b; }
+inline float quotientOrZero(float a, float b) { return quotientOr(a, b, 0.0f); }
 
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
 
@@ -106,9 +107,10 @@ inline float2 firesAt(float2 v, float2 threshold) {
 inline float2 isLess(float2 a, float2 b) { return float2{isLess(a[0], b[0]), isLess(a[1], b[1])}; }
 inline float2 nonNegative(float2 x) { return float2{nonNegative(x[0]), nonNegative(x[1])}; }
 inline float2 maskedProduct(float2 a, float2 b) { return float2{maskedProduct(a[0], b[0]), maskedProduct(a[1], b[1])}; }
-inline float2 quotientOrZero(float2 a, float2 b) {
-  return float2{quotientOrZero(a[0], b[0]), quotientOrZero(a[1], b[1])};
+inline float2 quotientOr(float2 a, float2 b, float2 otherwise) {
+  return float2{quotientOr(a[0], b[0], otherwise[0]), quotientOr(a[1], b[1], otherwise[1])};
 }
+inline float2 quotientOrZero(float2 a, float2 b) { return quotientOr(a, b, float2{0.0f, 0.0f}); }
 
 // Calls body(first, N{}) for all of `count` numbers: two at a time where they are even, else one at a time.
 template <class Body>

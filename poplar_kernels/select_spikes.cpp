@@ -33,15 +33,17 @@ struct Counts {
   }
 };
 
-// Candidates of one chunk of a row: neurons above the threshold, then those above the second threshold.
-template <class Id>
+// Candidates of one chunk of a row: neurons above the threshold, then those above the second threshold. Both may be
+// raised, for each neuron of each row by its own number.
+template <class Id, bool raised>
 class SelectCandidates : public poplar::MultiVertex {
  public:
-  In<float> v;                 // [blocks, rows, columns], membranes as tiles send them; a NaN is never listed
-  In<float> threshold;         // [neurons]
-  In<float> second_threshold;  // [neurons]
-  Out<Id> lists;               // [rows, parts, stride], records (lists.hpp) with global ids
-  Out<float> membranes;        // [rows, parts, slots], of the listed ids
+  In<float> v;                  // [blocks, rows, columns], membranes as tiles send them; a NaN is never listed
+  In<float> threshold;          // [neurons]
+  In<float> second_threshold;   // [neurons]
+  If<raised, In<float>> raise;  // as v, what is added to both thresholds
+  Out<Id> lists;                // [rows, parts, stride], records (lists.hpp) with global ids
+  Out<float> membranes;         // [rows, parts, slots], of the listed ids
   unsigned rows, neurons;
   unsigned columns;  // neuron j of a row lies in block j / columns; the last block may hold more than `neurons`
   unsigned parts;    // chunks of a row: 6 lets all workers share one row, 1 does where there are many rows
@@ -65,11 +67,11 @@ class SelectCandidates : public poplar::MultiVertex {
   void forEachCandidate(unsigned item, Body&& body) const {
     const Range own = chunkOf(item);
     const unsigned row = item / parts;
-    if (columns == 2) return scan(&v[(own.first / 2 * rows + row) * 2], 2 * rows, own, body);
+    if (columns == 2) return scan((own.first / 2 * rows + row) * 2, 2 * rows, own, body);
     unsigned block = own.first / columns;
     for (unsigned j = own.first; j < own.last; ++block) {
       const unsigned last = smaller((block + 1) * columns, own.last);
-      scan(&v[(block * rows + row) * columns + j - block * columns], 2, Range{j, last}, body);
+      scan((block * rows + row) * columns + j - block * columns, 2, Range{j, last}, body);
       j = last;
     }
   }
@@ -96,29 +98,41 @@ class SelectCandidates : public poplar::MultiVertex {
   }
 
  private:
-  // The candidates of `own`, two neighbours at a time; their pairs of membranes lie `step` apart.
+  // The candidates of `own`, two neighbours at a time, from element `at` of v; their pairs lie `step` apart.
   template <class Body>
-  void scan(const float* at, unsigned step, Range own, Body&& body) const {
+  void scan(unsigned at, unsigned step, Range own, Body&& body) const {
     unsigned j = own.first;
     for (; j + 2 <= own.last; j += 2, at += step) {
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
       using Of = Numbers<float2>;
       if (columns % 2 == 0) {  // pairs begin at 64 bits
-        const float2 pair = Of::load(at);
-        const float2 above = fires(pair, Of::load(&threshold[j])) + fires(pair, Of::load(&second_threshold[j]));
+        const float2 pair = Of::load(&v[at]);
+        const float2 above =
+            fires(pair, limit(threshold, j, at, Of{})) + fires(pair, limit(second_threshold, j, at, Of{}));
         if (above[0] + above[1] == 0.0f) continue;
       }
 #endif
-      offer(j, at[0], body);
-      offer(j + 1, at[1], body);
+      offer(j, at, body);
+      offer(j + 1, at + 1, body);
     }
-    if (j < own.last) offer(j, at[0], body);
+    if (j < own.last) offer(j, at, body);
+  }
+
+  // A threshold of the neurons from `j`, of which v holds those from `at`.
+  template <class Of>
+  auto limit(const In<float>& resting, unsigned j, unsigned at, Of) const {
+    if constexpr (raised) {
+      return Of::load(&resting[j]) + Of::load(&raise[at]);
+    } else {
+      return Of::load(&resting[j]);
+    }
   }
 
   template <class Body>
-  void offer(unsigned j, float membrane, Body&& body) const {
-    const bool is_spike = membrane > threshold[j];
-    if (is_spike || membrane > second_threshold[j]) body(j, membrane, is_spike);
+  void offer(unsigned j, unsigned at, Body&& body) const {
+    const Numbers<float> one;
+    const bool is_spike = v[at] > limit(threshold, j, at, one);
+    if (is_spike || v[at] > limit(second_threshold, j, at, one)) body(j, v[at], is_spike);
   }
 
   void select(unsigned item) {
@@ -311,8 +325,10 @@ class SelectSpikesBackward : public poplar::MultiVertex {
   }
 };
 
-template class SelectCandidates<unsigned short>;
-template class SelectCandidates<int>;
+template class SelectCandidates<unsigned short, false>;
+template class SelectCandidates<unsigned short, true>;
+template class SelectCandidates<int, false>;
+template class SelectCandidates<int, true>;
 template class CombineCandidates<unsigned short>;
 template class CombineCandidates<int>;
 template class ListValues<float, unsigned short>;

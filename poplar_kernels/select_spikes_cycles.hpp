@@ -8,7 +8,7 @@
 
 namespace snnjax {
 
-template <class Id>
+template <class Id, bool raised>
 class SelectCandidates;
 template <class Id>
 class CombineCandidates;
@@ -25,6 +25,9 @@ namespace cycles {
 // the other's branch), their results into main registers 2, two branches: 6. A single neuron, where an odd number of
 // columns lets no pair begin at 64 bits: the same and its loads and loop, 9. A block of columns: address and bounds 7.
 constexpr Slots kPair = 8, kNearPair = 12, kNeuron = 9, kBlock = 7;
+// What raises the thresholds of a pair, or of a neuron: its load, and two sums of which one finds a bundle; where a
+// pair is tested by itself, two sums for each of both.
+constexpr Slots kRaised = 2, kRaisedNearPair = 4;
 // A candidate: counted 3; written: kept or not 3, slot 2, id 1, its store and that of the membrane.
 constexpr Slots kCounted = 3;
 constexpr Slots written(unsigned id_bytes) { return 6 + store(id_bytes) + 1; }
@@ -46,10 +49,12 @@ constexpr Slots pads(Slots count, unsigned id_bytes) {
 // What one pass over the neurons of a chunk meets.
 struct ChunkWalk {
   Slots pairs, near_pairs, singles, blocks;
+  bool raised = false;  // thresholds of each row and neuron
 };
 
 constexpr Slots walkOf(ChunkWalk walk) {
-  return walk.pairs * kPair + walk.near_pairs * kNearPair + walk.singles * kNeuron + walk.blocks * kBlock;
+  const Slots raised = walk.raised ? (walk.pairs + walk.singles) * kRaised + walk.near_pairs * kRaisedNearPair : 0;
+  return walk.pairs * kPair + walk.near_pairs * kNearPair + walk.singles * kNeuron + walk.blocks * kBlock + raised;
 }
 
 // One item of SelectCandidates. The search goes over all neurons in each of its `passes`, and meets `tested` candidates
@@ -99,27 +104,27 @@ constexpr Slots combineShare(CombineWork work, unsigned id_bytes) {
 
 namespace cycles {
 
-template <class Id>
-ChunkWalk walkOver(const SelectCandidates<Id>& vertex, unsigned item) {
+template <class Id, bool raised>
+ChunkWalk walkOver(const SelectCandidates<Id, raised>& vertex, unsigned item) {
   const Range own = vertex.chunkOf(item);
   const unsigned neurons = own.last - own.first, columns = vertex.columns;
   const Slots blocks = columns == 2 ? 1 : (neurons + columns - 1) / columns;
-  if (columns % 2 != 0) return {0, 0, neurons, blocks};
+  if (columns % 2 != 0) return {0, 0, neurons, blocks, raised};
   Slots near_pairs = 0;
   unsigned last_pair = ~0U;
   vertex.forEachCandidate(item, [&](unsigned j, float, bool) {
     near_pairs += j / 2 != last_pair ? 1 : 0;
     last_pair = j / 2;
   });
-  return {neurons / 2, near_pairs, neurons % 2, blocks};
+  return {neurons / 2, near_pairs, neurons % 2, blocks, raised};
 }
 
 }  // namespace cycles
 
-template <class Id>
-std::uint64_t workerCycles(const SelectCandidates<Id>& vertex, unsigned worker) {
+template <class Id, bool raised>
+std::uint64_t workerCycles(const SelectCandidates<Id, raised>& vertex, unsigned worker) {
   using namespace cycles;
-  Slots slots = entry(13, true);
+  Slots slots = entry(raised ? 14 : 13, true);
   for (unsigned item = worker; item < vertex.rows * vertex.parts; item += vertex.numWorkers()) {
     const auto found = vertex.count(item);
     const auto kept = found.cappedTo(smaller(vertex.slots, vertex.capacity));

@@ -11,9 +11,17 @@
 namespace snnjax::builders {
 
 // The states of a vertex that differentiates the spike and the reset.
-std::vector<State> surrogateStates(const NetworkOptions& options);
+std::vector<State> surrogateStates(const NeuronOptions& neuron);
 
-// Adds to the gradients of decay, threshold and gain in the first set, beside the vertices that make the membrane
+// Where vertices that run once add what first or last states mean to the gradients of the threshold and of its coupling
+// to the second state: float [tiles, batch * columns]; variables that nobody reads where the layer learns no constants.
+struct ConstantsShare {
+  poplar::Tensor g_threshold, g_coupling;
+};
+ConstantsShare constantsShare(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l,
+                              const LayerCotangents& cotangents);
+
+// Adds to the gradients of the constants in the first set, beside the vertices that make the membrane
 // gradient, on a membrane gradient of its own: no vertex of a set could read that of another one. Returns what has to
 // run before the loop.
 poplar::program::Sequence addConstantsGradient(Loop& loop, std::size_t l, const poplar::Tensor& g_spikes,
@@ -22,7 +30,8 @@ poplar::program::Sequence addConstantsGradient(Loop& loop, std::size_t l, const 
 // The same of the read-out `l`: decay and gain.
 poplar::program::Sequence addReadoutConstantsGradient(Loop& loop, std::size_t l, const LayerCotangents& cotangents);
 
-// Behind the loop: the gradients of the first membranes of all LIF layers, and their share of the thresholds'.
+// Behind the loop: the gradients of the first states of all layers but the read-out, and their share of the
+// thresholds'.
 poplar::program::Sequence addFirstGradient(Loop& loop, const NetworkCotangents& cotangents);
 
 }  // namespace snnjax::builders

@@ -61,14 +61,19 @@ void addLeader(Loop& loop, std::size_t l, std::size_t g, std::size_t h, const Ca
   const TileGroup& group = layer.groups[g];
   const Home& home = list.homes[h];
   const unsigned columns = layer.tiles.columns, tile = layer.leader(g, list, h), first_id = group.first * columns;
-  const poplar::Tensor v = tensors.v.reshape({layer.tiles.count, loop.plan.options.batch, columns})
-                               .slice(group.first, group.first + group.count);
-  addVertex(loop.graph, loop.sets[1], poputil::templateVertex("snnjax::SelectCandidates", UNSIGNED_SHORT), tile,
-            {{"v", rowsOf(v, home, 1)},  // [tiles, samples, columns]: one message a tile
-             {"threshold", thresholdAt(loop, tensors.threshold, group, tile, before)},
-             {"second_threshold", thresholdAt(loop, tensors.second_threshold, group, tile, before)},
-             {"lists", rowsOf(candidates.records[g], home)},
-             {"membranes", rowsOf(candidates.membranes[g], home)}},
+  const bool raises = layer.neuron.raises_threshold;
+  const auto ofGroup = [&](const poplar::Tensor& blocks) {  // [tiles, samples, columns]: one message a tile
+    const poplar::Tensor all = blocks.reshape({layer.tiles.count, loop.plan.options.batch, columns});
+    return rowsOf(all.slice(group.first, group.first + group.count), home, 1);
+  };
+  std::vector<Field> fields = {{"v", ofGroup(tensors.v)},
+                               {"threshold", thresholdAt(loop, tensors.threshold, group, tile, before)},
+                               {"second_threshold", thresholdAt(loop, tensors.second_threshold, group, tile, before)},
+                               {"lists", rowsOf(candidates.records[g], home)},
+                               {"membranes", rowsOf(candidates.membranes[g], home)}};
+  if (raises) fields.push_back({"raise", ofGroup(tensors.raise)});
+  addVertex(loop.graph, loop.sets[1], poputil::templateVertex("snnjax::SelectCandidates", UNSIGNED_SHORT, raises), tile,
+            fields,
             {{"rows", home.samples},
              {"neurons", std::min(group.count * columns, layer.neurons - first_id)},
              {"columns", columns},

@@ -11,9 +11,10 @@
 
 namespace snnjax::builders {
 
-// Reads weights, constants, lengths, row 0 of the membranes, the first spikes and the history of the input lists and
-// values; writes membranes, counts, dropped, last spikes, and the histories of all lists if the record is kept. Where
-// membranes are not kept, their one row is the state: before the first step on entry, after the last one on return.
+// Reads weights, constants, lengths, row 0 of the membranes and second states, the first spikes and the history of the
+// input lists and values; writes membranes, counts, dropped, last spikes, and the histories of all lists if the record
+// is kept. Where membranes or second states are not kept, their one row is the state: before the first step on entry,
+// after the last one on return.
 poplar::program::Sequence addForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors);
 
 // Cotangents in and out of the backward pass, of one layer, on its tiles in the layouts of LayerTensors.
@@ -30,9 +31,12 @@ struct LayerCotangents {
   // Out: likewise of the spikes before the first step; added to: float [tiles, (neurons + 1) * columns], as g_weights.
   poplar::Tensor g_last_spikes, g_first_spikes, g_recurrent;
   poplar::Tensor g_first;  // out: float [tiles, batch * columns], of the first membranes; not of the read-out
-  // Out, added to, where options.learns_constants: float [tiles, batch * columns], to be summed over the batch. A
+  // Of neurons with a second state: float [tiles, batch * columns], 0 on entry; as g_last and g_first.
+  poplar::Tensor g_w, g_last_w, g_first_w;
+  // Out, added to, where the layer learns its constants: float [tiles, batch * columns], to be summed over the batch. A
   // read-out has no threshold.
   poplar::Tensor g_decay, g_threshold, g_gain;
+  poplar::Tensor g_second;  // likewise of LayerTensors::second: float [tiles, 6 * batch * columns]
 };
 
 struct NetworkCotangents {

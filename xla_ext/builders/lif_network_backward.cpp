@@ -17,6 +17,7 @@ using poplar::UNSIGNED_SHORT;
 using poplar::program::Execute;
 using poplar::program::Repeat;
 using poplar::program::Sequence;
+using poputil::templateVertex;
 
 void addNeurons(Loop& loop, std::size_t l, unsigned i, const Stage& stage, const LayerCotangents& cotangents) {
   const NetworkOptions& options = loop.plan.options;
@@ -40,17 +41,25 @@ void addNeurons(Loop& loop, std::size_t l, unsigned i, const Stage& stage, const
                                  {"second_threshold", tensors.second_threshold[i]},
                                  {"membranes", tensors.membranes[i]},
                                  {"g_last", cotangents.g_last[i]}});
-    const std::vector<State> switches = surrogateStates(options);
+    const std::vector<State> switches = surrogateStates(layer.neuron);
     states.insert(states.end(), switches.begin(), switches.end());
   }
-  std::string type = "snnjax::LifMembraneGradient";
+  if (layer.neuron.second_state) {
+    fields.insert(fields.end(), {{"second", tensors.second[i]},
+                                 {"w", raisingStates(loop.plan, l, tensors)[i]},
+                                 {"g_w", cotangents.g_w[i]},
+                                 {"g_last_w", cotangents.g_last_w[i]}});
+    states.push_back({"raises", layer.neuron.raises_threshold});
+  }
+  std::string type = templateVertex("snnjax::LifMembraneGradient", layer.neuron.second_state);
   if (makesDots(loop.plan, l)) {
     const ListsRead read = listsOfDots(loop, l, i, stage);
     fields.insert(fields.end(), {{"lists", read.lists}, {"weights", tensors.weights[i]}, {"dots", stage.dots[i]}});
     states.insert(states.end(),
                   {{"stride", read.stride}, {"capacity", loop.plan.lists[l].capacity}, {"num_inputs", layer.inputs}});
-    const char* name = layer.leaky ? "snnjax::LeakyBackward" : "snnjax::LifBackward";
-    type = poputil::templateVertex(name, weightsType(loop.plan), UNSIGNED_SHORT);
+    const poplar::Type weights = weightsType(loop.plan);
+    type = layer.leaky ? templateVertex("snnjax::LeakyBackward", weights, UNSIGNED_SHORT)
+                       : templateVertex("snnjax::LifBackward", weights, UNSIGNED_SHORT, layer.neuron.second_state);
   }
   addVertex(loop.graph, loop.sets[0], type, tile, fields, states);
 }
@@ -66,7 +75,7 @@ void addWeightsGradient(Loop& loop, std::size_t l, unsigned i, const Stage& stag
                                {"iteration", loop.clock.at(tile, 1)}};
   if (list.valued) fields.push_back({"values", list.dense ? at_homes.values : stage.values[i]});
   const char* name = list.valued ? "snnjax::ValuedRowsGradient" : "snnjax::ListedRowsGradient";
-  addVertex(loop.graph, loop.sets[1], poputil::templateVertex(name, UNSIGNED_SHORT), tile, fields,
+  addVertex(loop.graph, loop.sets[1], templateVertex(name, UNSIGNED_SHORT), tile, fields,
             {{"num_steps", loop.plan.options.num_steps},
              {"delay", layer.backward_delay},
              {"batch", loop.plan.options.batch},
@@ -95,11 +104,10 @@ void addRecurrentGradient(Loop& loop, std::size_t l, unsigned i, const Stage& st
   std::vector<Field> of_weights = fields, of_spikes = fields;
   of_weights.push_back({"g_weights", cotangents.g_recurrent[i]});
   of_spikes.insert(of_spikes.end(), {{"weights", loop.tensors.layers[l].recurrent[i]}, {"dots", stage.own_dots[i]}});
-  addVertex(loop.graph, loop.sets[1], poputil::templateVertex("snnjax::ListedRowsGradient", UNSIGNED_SHORT), tile,
-            of_weights, states);
-  addVertex(loop.graph, loop.sets[1],
-            poputil::templateVertex("snnjax::ListedDots", weightsType(loop.plan), UNSIGNED_SHORT), tile, of_spikes,
+  addVertex(loop.graph, loop.sets[1], templateVertex("snnjax::ListedRowsGradient", UNSIGNED_SHORT), tile, of_weights,
             states);
+  addVertex(loop.graph, loop.sets[1], templateVertex("snnjax::ListedDots", weightsType(loop.plan), UNSIGNED_SHORT),
+            tile, of_spikes, states);
 }
 
 // The gradient of a spiking output lies on the neurons' own tiles for all steps.
@@ -167,7 +175,7 @@ Sequence beforeLoop(Loop& loop, const std::vector<Stage>& stages, const NetworkC
       zero.push_back(stages[l].own_dots);
       program.add(addLastSpikesGradient(loop.graph, loop.plan, l, loop.tensors, cotangents.layers[l]));
     }
-    if (!loop.plan.options.learns_constants) continue;
+    if (!layer.learns_constants) continue;
     program.add(layer.leaky ? addReadoutConstantsGradient(loop, l, cotangents.layers[l])
                             : addConstantsGradient(loop, l, stages[l].g_spikes, cotangents.layers[l]));
   }

@@ -17,10 +17,11 @@ using poplar::program::Copy;
 using poplar::program::Execute;
 using poplar::program::Repeat;
 using poplar::program::Sequence;
+using poputil::templateVertex;
 
 // The vertex that advances the neurons of a tile, its fields and states.
 struct Vertex {
-  const char* name;
+  std::string name;
   std::vector<Field> fields;
   std::vector<State> states;
 };
@@ -29,17 +30,22 @@ struct Vertex {
 Vertex vertexOf(const Loop& loop, std::size_t l, unsigned i) {
   const LayerPlan& layer = loop.plan.layers[l];
   const LayerTensors& tensors = loop.tensors.layers[l];
-  if (layer.sums_apart && !layer.recurrent) return {"snnjax::LifUpdate", {{"current", tensors.current[i]}}, {}};
+  const bool second = layer.neuron.second_state;
+  if (layer.sums_apart && !layer.recurrent) {
+    return {templateVertex("snnjax::LifUpdate", second), {{"current", tensors.current[i]}}, {}};
+  }
+  const poplar::Type weights = weightsType(loop.plan);
   const std::size_t read = layer.recurrent ? l + 1 : l;
   const ListPlan& list = loop.plan.lists[read];
-  Vertex vertex = {layer.leaky ? "snnjax::LeakyForward" : "snnjax::LifForward",
+  Vertex vertex = {layer.leaky ? templateVertex("snnjax::LeakyForward", weights, UNSIGNED_SHORT)
+                               : templateVertex("snnjax::LifForward", weights, UNSIGNED_SHORT, second),
                    {{"lists", loop.tensors.lists[read].lists}},
                    {{"stride", list.stride}, {"capacity", list.capacity}, {"num_inputs", list.num_neurons}}};
   if (!layer.recurrent) {
     vertex.fields.push_back({"weights", tensors.weights[i]});
     return vertex;
   }
-  vertex.name = "snnjax::LifRecurrentForward";
+  vertex.name = templateVertex("snnjax::LifRecurrentForward", weights, UNSIGNED_SHORT, second);
   vertex.fields.insert(
       vertex.fields.end(),
       {{"weights", tensors.recurrent[i]}, {"current", tensors.current[i]}, {"first", tensors.first_current[i]}});
@@ -65,12 +71,15 @@ void addNeurons(Loop& loop, std::size_t l, unsigned i) {
   if (!layer.leaky) {
     vertex.fields.insert(vertex.fields.end(),
                          {{"threshold", tensors.threshold[i]}, {"counts", tensors.counts[i]}, {"v", tensors.v[i]}});
-    vertex.states.push_back({"reset", static_cast<unsigned char>(loop.plan.options.reset)});
+    vertex.states.push_back({"reset", static_cast<unsigned char>(layer.neuron.reset)});
   }
-  const bool reads_lists = layer.recurrent || !layer.sums_apart;
-  const std::string type =
-      reads_lists ? poputil::templateVertex(vertex.name, weightsType(loop.plan), UNSIGNED_SHORT) : vertex.name;
-  addVertex(loop.graph, loop.sets[0], type, tile, vertex.fields, vertex.states);
+  if (layer.neuron.second_state) {
+    vertex.fields.insert(vertex.fields.end(),
+                         {{"second", tensors.second[i]}, {"w", tensors.second_states[i]}, {"raise", tensors.raise[i]}});
+    vertex.states.insert(vertex.states.end(),
+                         {{"keep_second", loop.plan.keepsSecond(l)}, {"raises", layer.neuron.raises_threshold}});
+  }
+  addVertex(loop.graph, loop.sets[0], vertex.name, tile, vertex.fields, vertex.states);
 }
 
 // The sum of what a layer reads from below, in the second set of the iteration before its neurons use it.
@@ -86,8 +95,7 @@ void addCurrent(Loop& loop, std::size_t l, unsigned i) {
                                {"iteration", loop.clock.at(tile, 1)}};
   if (list.valued) fields.push_back({"values", loop.tensors.lists[l].values});
   const char* name = list.valued ? "snnjax::ValuedCurrent" : "snnjax::ListedCurrent";
-  addVertex(loop.graph, loop.sets[1], poputil::templateVertex(name, weightsType(loop.plan), UNSIGNED_SHORT), tile,
-            fields,
+  addVertex(loop.graph, loop.sets[1], templateVertex(name, weightsType(loop.plan), UNSIGNED_SHORT), tile, fields,
             {{"num_steps", loop.plan.options.num_steps},
              {"delay", layer.delay - 1},
              {"batch", loop.plan.options.batch},

@@ -28,6 +28,11 @@ NetworkCotangents addNetworkCotangents(poplar::Graph& graph, const NetworkPlan& 
       own.g_last = blocks(row, "g_last");
       own.g_first = blocks(row, "g_first");
     }
+    if (layer.neuron.second_state) {
+      own.g_w = blocks(row, "g_w");
+      own.g_last_w = blocks(row, "g_last_w");
+      own.g_first_w = blocks(row, "g_first_w");
+    }
     if (layer.recurrent) {
       const std::vector<Home>& homes = plan.lists[l + 1].homes;
       own.g_last_spikes = addAtHomes(graph, poplar::FLOAT, homes, layer.neurons, name + "g_last_spikes");
@@ -36,10 +41,11 @@ NetworkCotangents addNetworkCotangents(poplar::Graph& graph, const NetworkPlan& 
       }
       own.g_recurrent = matrix(there.recurrent, layer.neurons, "g_recurrent");
     }
-    if (plan.options.learns_constants) {
+    if (layer.learns_constants) {
       own.g_decay = blocks(row, "g_decay");
       own.g_gain = blocks(row, "g_gain");
       if (!layer.leaky) own.g_threshold = blocks(row, "g_threshold");
+      if (layer.neuron.second_state) own.g_second = blocks(kSecondConstants * row, "g_second");
     }
     if (l + 1 == plan.layers.size()) own.g_output = blocks(row * plan.options.num_steps, "g_output");
     cotangents.layers.push_back(own);

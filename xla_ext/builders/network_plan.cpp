@@ -48,6 +48,19 @@ std::vector<ListPlan> planLists(const NetworkOptions& options) {
   return lists;
 }
 
+// Second states are for constants that learn, and wherever they raise the threshold that membranes are held against.
+bool keepsSecondStates(const NetworkOptions& options, std::size_t l) {
+  const NeuronOptions& neuron = options.layers[l].neuron;
+  const bool is_output = options.outputs == 0 && l + 1 == options.layers.size();
+  return (neuron.raises_threshold && (options.keeps_record || is_output)) ||
+         (neuron.keeps_second && options.keeps_record);
+}
+
+unsigned rowsOfSecondStates(const NetworkOptions& options, std::size_t l) {
+  if (l >= options.layers.size() || !options.layers[l].neuron.second_state) return 0;
+  return keepsSecondStates(options, l) ? options.num_steps + 1 : 1;
+}
+
 std::vector<LayerPlan> planLayers(const NetworkPlan& plan, std::size_t bytes_per_tile) {
   const NetworkOptions& options = plan.options;
   std::vector<LayerSize> sizes;
@@ -56,7 +69,8 @@ std::vector<LayerPlan> planLayers(const NetworkPlan& plan, std::size_t bytes_per
     const unsigned neurons = l < options.layers.size() ? options.layers[l].neurons : options.outputs;
     const bool recurrent = l < options.layers.size() && options.layers[l].recurrent;
     sizes.push_back({plan.lists[l].num_neurons + (recurrent ? neurons + 1 : 0), neurons,
-                     plan.lists[l].capacity + (recurrent ? plan.lists[l + 1].capacity : 0)});
+                     plan.lists[l].capacity + (recurrent ? plan.lists[l + 1].capacity : 0),
+                     rowsOfSecondStates(options, l)});
   }
   const unsigned arrays = 1 + (options.keeps_record ? 1 : 0) + (options.has_moments ? 2 : 0);
   const TilesAtHand tiles{plan.num_tiles, bytes_per_tile,
@@ -69,6 +83,8 @@ std::vector<LayerPlan> planLayers(const NetworkPlan& plan, std::size_t bytes_per
     LayerPlan layer;
     layer.leaky = l == options.layers.size();
     layer.recurrent = !layer.leaky && options.layers[l].recurrent;
+    layer.learns_constants = options.learns_constants;
+    if (!layer.leaky) layer.neuron = options.layers[l].neuron;
     layer.sums_apart = layer.recurrent || plan.lists[l].valued;
     layer.inputs = plan.lists[l].num_neurons;
     layer.neurons = sizes[l].neurons;
@@ -175,6 +191,8 @@ void setDelays(NetworkPlan& plan) {
 bool NetworkPlan::isRecurrent() const {
   return std::ranges::any_of(layers, [](const LayerPlan& layer) { return layer.recurrent; });
 }
+
+bool NetworkPlan::keepsSecond(std::size_t layer) const { return keepsSecondStates(options, layer); }
 
 unsigned NetworkPlan::listDelay(std::size_t l) const {
   return l < layers.size() ? layers[l].backward_delay : layers[l - 1].backward_delay - 1;

@@ -15,10 +15,22 @@ namespace snnjax::builders {
 // What the first layer reads: lists of spikes of value 1, lists of events with values, or a value of every input.
 enum class Inputs : unsigned char { Spikes, Events, Dense };
 
+// What is fixed about the neurons of a layer; their equation stands in poplar_kernels/neuron.hpp.
+struct NeuronOptions {
+  Reset reset = Reset::Subtract;
+  bool detach_reset = true;
+  Surrogate surrogate = Surrogate::SuperSpike;
+  float slope = 10.0F;
+  bool second_state = false;      // else they are plain LIF
+  bool raises_threshold = false;  // by the second state
+  bool keeps_second = false;      // that of all steps goes into the record, for the gradients of constants
+};
+
 struct LayerOptions {
   unsigned neurons = 0;
   std::optional<unsigned> capacity = {};  // slots of its lists; none: all neurons are listed
   bool recurrent = false;                 // its own spikes of the step before add to its current
+  NeuronOptions neuron = {};
 };
 
 struct NetworkOptions {
@@ -30,15 +42,11 @@ struct NetworkOptions {
   bool inputs_gradient = false;  // the backward pass yields that of the values; not of spikes
   std::vector<LayerOptions> layers;
   unsigned outputs = 0;  // leaky integrators behind the last layer; 0: the last layer's spikes are the output
-  Reset reset = Reset::Subtract;
-  bool detach_reset = true;
-  Surrogate surrogate = Surrogate::SuperSpike;
-  float slope = 10.0F;
   bool half_weights = false;
   bool first_spikes = false;      // recurrent layers start from spikes of an earlier call; else from none
   bool keeps_record = true;       // membranes and lists of all steps, for the backward pass
   bool has_moments = false;       // two more numbers a weight lie beside it: those of Adam
-  bool learns_constants = false;  // the backward pass yields the gradients of decay, threshold and gain
+  bool learns_constants = false;  // the backward pass yields the gradients of the constants of all layers
   bool equal_columns = false;     // tilesOfEqualColumns in place of tilesOfLayers
   unsigned homes = 0;             // of the lists of a layer; 0: chosen
   unsigned group_tiles = 0;       // of the trees that combine lists and gradients; 0: chosen
@@ -71,6 +79,8 @@ struct LayerPlan {
   bool leaky = false;       // the read-out
   bool recurrent = false;   // reads the lists that it fires, too
   bool sums_apart = false;  // the sum of what it reads from below is made a compute set earlier
+  bool learns_constants = false;
+  NeuronOptions neuron;  // not of the read-out
   unsigned inputs = 0;
   unsigned neurons = 0;
   TileRange tiles;
@@ -114,6 +124,9 @@ struct NetworkPlan {
   // The last layer's membranes are kept in any case: they are, or give, the output.
   bool keepsMembranes(std::size_t layer) const { return options.keeps_record || layer + 1 == layers.size(); }
   unsigned membraneRows(std::size_t layer) const { return keepsMembranes(layer) ? options.num_steps + 1 : 1; }
+  // Likewise of second states.
+  bool keepsSecond(std::size_t layer) const;
+  unsigned secondRows(std::size_t layer) const { return keepsSecond(layer) ? options.num_steps + 1 : 1; }
 };
 
 NetworkPlan planNetwork(const NetworkOptions& options, unsigned num_tiles, std::size_t bytes_per_tile);

@@ -28,6 +28,11 @@ LayerTensors addLayer(poplar::Graph& graph, const NetworkPlan& plan, std::size_t
   tensors.second_threshold = blocks(poplar::FLOAT, columns, "second_threshold");
   tensors.counts = blocks(poplar::FLOAT, row, "counts");
   tensors.v = blocks(poplar::FLOAT, row, "v");
+  if (layer.neuron.second_state) {
+    tensors.second = blocks(poplar::FLOAT, kSecondConstants * columns, "second");
+    tensors.second_states = blocks(poplar::FLOAT, row * plan.secondRows(l), "second_states");
+    tensors.raise = blocks(poplar::FLOAT, layer.neuron.raises_threshold ? row : 0, "raise");
+  }
   if (!layer.recurrent) return tensors;
   tensors.first_current = blocks(poplar::FLOAT, row, "first_current");
   const auto atHomes = [&](const char* part) {
@@ -58,6 +63,12 @@ ListTensors addLists(poplar::Graph& graph, const NetworkPlan& plan, std::size_t 
   return tensors;
 }
 
+// Row `row` of states [tiles, rows * batch * columns].
+poplar::Tensor rowOf(const NetworkPlan& plan, std::size_t layer, const poplar::Tensor& states, unsigned row) {
+  const std::size_t elements = std::size_t{plan.options.batch} * plan.layers[layer].tiles.columns;
+  return states.slice(row * elements, (row + 1) * elements, 1);
+}
+
 }  // namespace
 
 poplar::Type weightsType(const NetworkPlan& plan) { return plan.options.half_weights ? poplar::HALF : poplar::FLOAT; }
@@ -77,8 +88,20 @@ poplar::Tensor addHistory(poplar::Graph& graph, const poplar::Type& type, const 
 }
 
 poplar::Tensor membraneRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row) {
-  const std::size_t elements = std::size_t{plan.options.batch} * plan.layers[layer].tiles.columns;
-  return tensors.membranes.slice(row * elements, (row + 1) * elements, 1);
+  return rowOf(plan, layer, tensors.membranes, row);
+}
+
+poplar::Tensor secondRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row) {
+  return rowOf(plan, layer, tensors.second_states, row);
+}
+
+poplar::Tensor secondConstant(const LayerPlan& layer, const LayerTensors& tensors, SecondConstant constant) {
+  return tensors.second.slice(constant * layer.tiles.columns, (constant + 1) * layer.tiles.columns, 1);
+}
+
+poplar::Tensor raisingStates(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors) {
+  const bool raises = plan.layers[layer].neuron.raises_threshold;
+  return raises ? tensors.second_states : tensors.second_states.slice(0, 0, 1);
 }
 
 void addWeights(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, const LayerWeights& given,

@@ -18,8 +18,11 @@ struct LayerTensors {
   poplar::Tensor membranes;  // float [tiles, rows * batch * columns]: row 0 before the first step, row t + 1 after step
                              // t; one row if they are not kept
   poplar::Tensor counts;     // float [tiles, batch * columns]: true spikes summed over time; not of the read-out
-  poplar::Tensor v;          // float [tiles, batch * columns]: the membranes to select from; not of the read-out
-  poplar::Tensor current;    // float [tiles, batch * columns]: what is read from below, where it is summed apart
+  // Of neurons with a second state: its constants float [tiles, 6 * columns], a row for each SecondConstant; the states
+  // as the membranes; float [tiles, batch * columns]: what they add to the thresholds, where they do.
+  poplar::Tensor second, second_states, raise;
+  poplar::Tensor v;        // float [tiles, batch * columns]: the membranes to select from; not of the read-out
+  poplar::Tensor current;  // float [tiles, batch * columns]: what is read from below, where it is summed apart
   // Of a recurrent layer. The spikes that a state carries lie dense at the homes of the layer's lists: float
   // [batch, neurons], those before the first step (if the network starts from any) and the listed ones of each
   // sequence's last step.
@@ -70,7 +73,14 @@ poplar::Tensor historyOf(const NetworkPlan& plan, std::size_t width, const popla
 poplar::Tensor addHistory(poplar::Graph& graph, const poplar::Type& type, const NetworkPlan& plan, const ListPlan& list,
                           std::size_t width, const std::string& name);
 
-// Row `row` of the membranes of a layer: float [tiles, batch * columns].
+// Row `row` of the membranes of a layer, or of its second states: float [tiles, batch * columns].
 poplar::Tensor membraneRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row);
+poplar::Tensor secondRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row);
+
+// A row of LayerTensors::second: float [tiles, columns].
+poplar::Tensor secondConstant(const LayerPlan& layer, const LayerTensors& tensors, SecondConstant constant);
+
+// Second states where they raise thresholds; elsewhere nothing, for vertices that do not read them.
+poplar::Tensor raisingStates(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors);
 
 }  // namespace snnjax::builders

@@ -6,6 +6,7 @@
 #include <poputil/VertexTemplates.hpp>
 #include <string>
 
+#include "backward_constants.hpp"
 #include "loop.hpp"
 #include "vertices.hpp"
 
@@ -132,24 +133,30 @@ Sequence addLastSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan, st
   const std::size_t row = std::size_t{plan.options.batch} * layer.tiles.columns;
   const Tensor listed = addAtHomes(graph, poplar::FLOAT, plan.lists[l + 1].homes, layer.neurons, nameOf(l, "g_listed"));
   const Tensor g_spikes = addBlocks(graph, poplar::FLOAT, layer.tiles, row, nameOf(l, "g_last_spikes"));
-  const Tensor g_threshold = cotangents.g_threshold.valid()
-                                 ? cotangents.g_threshold
-                                 : addBlocks(graph, poplar::FLOAT, layer.tiles, row, nameOf(l, "unused"));
+  const ConstantsShare share = constantsShare(graph, plan, l, cotangents);
   const poplar::ComputeSet masked = graph.addComputeSet(nameOf(l, "last_spikes_gradient"));
   addAtLastStep(graph, masked, plan, l, tensors, "snnjax::LastSpikesGradient", "g", cotangents.g_last_spikes, listed);
   const poplar::ComputeSet through = graph.addComputeSet(nameOf(l, "last_gradient"));
-  const Tensor last = membraneRow(plan, l, tensors.layers[l], plan.options.num_steps);
+  const LayerTensors& own = tensors.layers[l];
+  const Tensor last = membraneRow(plan, l, own, plan.options.num_steps);
+  const bool raises = layer.neuron.raises_threshold;
   for (unsigned i = 0; i < layer.tiles.count; ++i) {
-    addVertex(graph, through, "snnjax::LifLastGradient", layer.tiles.first + i,
-              {{"g_spikes", g_spikes[i]},
-               {"threshold", tensors.layers[l].threshold[i]},
-               {"membranes", last[i]},
-               {"g_last", cotangents.g_last[i]},
-               {"g_threshold", g_threshold[i]}},
+    std::vector<Field> fields = {{"g_spikes", g_spikes[i]},
+                                 {"threshold", own.threshold[i]},
+                                 {"membranes", last[i]},
+                                 {"g_last", cotangents.g_last[i]},
+                                 {"g_threshold", share.g_threshold[i]}};
+    if (raises) {
+      fields.insert(fields.end(), {{"second", own.second[i]},
+                                   {"w", secondRow(plan, l, own, plan.options.num_steps)[i]},
+                                   {"g_last_w", cotangents.g_last_w[i]},
+                                   {"g_coupling", share.g_coupling[i]}});
+    }
+    addVertex(graph, through, templateVertex("snnjax::LifLastGradient", raises), layer.tiles.first + i, fields,
               {{"batch", plan.options.batch},
                {"neurons", layer.tiles.columns},
-               {"surrogate", static_cast<unsigned char>(plan.options.surrogate)},
-               {"slope", plan.options.slope}});
+               {"surrogate", static_cast<unsigned char>(layer.neuron.surrogate)},
+               {"slope", layer.neuron.slope}});
   }
   return Sequence({Execute(masked), zeros(graph, {g_spikes}, nameOf(l, "zero_spare_columns")),
                    Copy(listed, byNeuron(plan, layer, g_spikes)), Execute(through)});

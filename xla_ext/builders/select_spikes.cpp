@@ -53,7 +53,7 @@ Candidates addCandidates(poplar::Graph& graph, const SelectSpikesOptions& option
   candidates.membranes = graph.addVariable(poplar::FLOAT, {items, candidates.slots}, "candidates/membranes");
   graph.setTileMapping(candidates.records, block.tile);
   graph.setTileMapping(candidates.membranes, block.tile);
-  addVertex(graph, stages.candidates, templateVertex("snnjax::SelectCandidates", idType(options)), block.tile,
+  addVertex(graph, stages.candidates, templateVertex("snnjax::SelectCandidates", idType(options), false), block.tile,
             {{"v", stages.v.slice(block.first, block.last)},
              {"threshold", tensors.threshold},
              {"second_threshold", tensors.second_threshold},

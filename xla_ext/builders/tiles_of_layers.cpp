@@ -92,7 +92,8 @@ double stepCost(const LayerSize& layer, unsigned columns, unsigned batch) {
 std::size_t tileBytes(const LayerSize& layer, unsigned columns, const TilesAtHand& tiles) {
   const std::size_t weights = std::size_t{layer.inputs + 1} * columns;
   const std::size_t row = std::size_t{tiles.batch} * columns * sizeof(float);
-  return weights * (tiles.weight_bytes + (tiles.arrays - 1) * sizeof(float)) + row * tiles.membrane_rows;
+  return weights * (tiles.weight_bytes + (tiles.arrays - 1) * sizeof(float)) +
+         row * (tiles.membrane_rows + layer.second_rows);
 }
 
 std::vector<TileRange> tilesOfLayers(std::span<const LayerSize> layers, const TilesAtHand& tiles) {

@@ -10,9 +10,10 @@ namespace snnjax::builders {
 
 // What decides how much work and memory the neurons of a layer take.
 struct LayerSize {
-  unsigned inputs = 0;   // rows of the weights
-  unsigned neurons = 0;  // columns
-  unsigned listed = 0;   // rows that a sample adds per step: the capacity of the lists that the layer reads
+  unsigned inputs = 0;       // rows of the weights
+  unsigned neurons = 0;      // columns
+  unsigned listed = 0;       // rows that a sample adds per step: the capacity of the lists that the layer reads
+  unsigned second_rows = 0;  // rows [batch, columns] of second states kept
 };
 
 struct TilesAtHand {

@@ -118,6 +118,7 @@ Sequence prepare(poplar::Graph& graph, const NetworkPlan& plan, const TrainingTe
       if (each.valid()) zero.push_back(each);
     }
     zero.push_back(membraneRow(plan, l, tensors.network.layers[l], 0));
+    if (own.g_last_w.valid()) zero.push_back(own.g_last_w);
   }
   for (const std::vector<AdamTensors>& group : {tensors.weights, tensors.recurrent, tensors.biases}) {
     for (const AdamTensors& each : group) {
@@ -127,6 +128,15 @@ Sequence prepare(poplar::Graph& graph, const NetworkPlan& plan, const TrainingTe
     }
   }
   return Sequence({zeros(graph, zero, "prepare/zero"), fill(graph, one, 1.0F, "prepare/powers")});
+}
+
+// At 0, in each step: they may be kept in place.
+Sequence startSecondStates(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors) {
+  std::vector<Tensor> first;
+  for (std::size_t l = 0; l < plan.layers.size(); ++l) {
+    if (plan.layers[l].neuron.second_state) first.push_back(secondRow(plan, l, tensors.layers[l], 0));
+  }
+  return Sequence({zeros(graph, first, "forward/zero_second_states")});
 }
 
 void addInputs(poplar::Graph& graph, const TrainingTensors& tensors, Sequence& program) {
@@ -152,10 +162,14 @@ TrainingStep addTrainingStep(poplar::Graph& graph, const NetworkPlan& plan, cons
   const TrainingTensors& tensors = training.tensors;
   training.prepare = prepare(graph, plan, tensors);
   addInputs(graph, tensors, training.step);
+  training.step.add(startSecondStates(graph, plan, tensors.network));
   training.step.add(addForward(graph, plan, tensors.network));
   training.step.add(addCrossEntropy(graph, plan, tensors, options.pooling));
   std::vector<Tensor> g_v;
-  for (const LayerCotangents& layer : tensors.cotangents.layers) g_v.push_back(layer.g_v);
+  for (const LayerCotangents& layer : tensors.cotangents.layers) {
+    g_v.push_back(layer.g_v);
+    if (layer.g_w.valid()) g_v.push_back(layer.g_w);
+  }
   training.step.add(zeros(graph, g_v, "backward/zero_g_v"));
   training.step.add(addBackward(graph, plan, tensors.network, tensors.cotangents));
   training.step.add(addUpdates(graph, plan, tensors, options));

@@ -25,6 +25,7 @@ struct Tree {
   double tiles, groups, parts;  // tiles of a group, groups of the layer, parts of a group
   double leads;                 // groups that one leader serves
   double samples;               // of a home
+  double sent;                  // numbers of a neuron that leaders receive: its membrane, and what raises its threshold
 };
 
 double received(double fragments, double words) { return fragments * kCyclesPerFragment + words; }
@@ -38,8 +39,8 @@ double listing(const Tree& tree, double columns, double capacity) {
   const double lists = tree.groups * tree.parts, record = (kListHeader + slots) / kIdsPerWord + slots;
   const double select = kSlotsPerVertex + chunk * (kSlotsPerNeuron + kSlotsPerBlock / columns) + slots * kSlotsPerId;
   const double merge = kSlotsPerVertex + lists * kSlotsPerList + capacity * kSlotsPerId;
-  return tree.leads *
-             (received(tree.tiles, tree.tiles * tree.samples * columns) + shared(tree.samples * tree.parts, select)) +
+  return tree.leads * (received(tree.tiles * tree.sent, tree.tiles * tree.samples * columns * tree.sent) +
+                       shared(tree.samples * tree.parts, select)) +
          received(2 * tree.groups, lists * tree.samples * record) + shared(tree.samples, merge);
 }
 
@@ -65,7 +66,12 @@ TreeChoice cheapestTree(const NetworkPlan& plan, std::size_t layer, unsigned hom
   for (unsigned tiles = plan.options.group_tiles == 0 ? 1 : most; tiles <= most; ++tiles) {
     const unsigned groups = (own.tiles.count + tiles - 1) / tiles;
     const double leads = own.tiles.count / groups >= homes ? 1 : groups;  // see LayerPlan::leader
-    Tree tree{static_cast<double>(tiles), static_cast<double>(groups), 1, leads, samples};
+    Tree tree{static_cast<double>(tiles),
+              static_cast<double>(groups),
+              1,
+              leads,
+              samples,
+              own.neuron.raises_threshold ? 2.0 : 1.0};
     const bool is_summed = (layer > 0 || plan.options.inputs_gradient) && plan.options.keeps_record;
     double gradient = is_summed ? lists_in + summing(tree, read.capacity) : 0;
     if (own.recurrent && plan.options.keeps_record) gradient += summing(tree, plan.lists[layer + 1].capacity);

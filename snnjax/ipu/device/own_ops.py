@@ -59,16 +59,8 @@ def _of_network(target: str, shapes: Any, static: Any) -> str | None:
     for layer in switches.layers:
         if layer.surrogate.obstacle:
             return layer.surrogate.obstacle
-    if any(constants.second_state is not None for constants in operands.constants):
-        return "neurons with a second state"
     if any(layer.records_spikes for layer in switches.layers) and (is_backward or switches.keeps_record):
         return "recorded spikes in a gradient"
-    kinds = {
-        (layer.reset, layer.detach_reset, layer.surrogate.name, layer.surrogate.slope)
-        for layer in switches.layers
-    }
-    if len(kinds) > 1:
-        return "layers whose resets or surrogates differ"
     return _of_widths(operands)
 
 

@@ -98,7 +98,7 @@ void testSpikingOutput() {
 void testResets() {
   for (const Reset reset : {Reset::Zero, Reset::None}) {
     NetworkOptions options = smallNetwork();
-    options.reset = reset;
+    for (LayerOptions& layer : options.layers) layer.neuron.reset = reset;
     checkNetwork(options, 7);
   }
 }

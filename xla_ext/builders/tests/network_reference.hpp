@@ -15,6 +15,7 @@ namespace network_test {
 using snnjax::Reset;
 using snnjax::builders::Inputs;
 using snnjax::builders::NetworkOptions;
+using snnjax::builders::NeuronOptions;
 
 using Row = std::vector<float>;
 
@@ -29,6 +30,7 @@ struct Network {
   Row values;                          // likewise, or dense inputs [num_steps, batch, num_inputs]
   std::vector<std::uint32_t> lengths;  // [batch]
 
+  const NeuronOptions& neuron() const { return options.layers.front().neuron; }  // of all layers
   std::size_t count() const { return weights.size(); }
   bool isLeaky(std::size_t l) const { return l == options.layers.size(); }
   unsigned neurons(std::size_t l) const { return isLeaky(l) ? options.outputs : options.layers[l].neurons; }
@@ -74,8 +76,8 @@ inline void select(const Network& network, std::size_t l, const float* v, float*
 
 inline float afterReset(const Network& network, bool leaky, float v) {
   const bool fires = v > network.threshold;
-  if (leaky || !fires || network.options.reset == Reset::None) return v;
-  return network.options.reset == Reset::Subtract ? v - network.threshold : 0.0F;
+  if (leaky || !fires || network.neuron().reset == Reset::None) return v;
+  return network.neuron().reset == Reset::Subtract ? v - network.threshold : 0.0F;
 }
 
 // The inputs of layer `l` at (t, b), dense.
@@ -156,8 +158,8 @@ inline Row currentGradient(const Network& network, const Ran& ran, std::size_t l
         }
         const float v = ran.v[l][i];
         const bool takes = network.isLeaky(l) || !network.isListed(l) || ran.listed[l][i] > 0;
-        const float slope = network.isLeaky(l) ? 1.0F : superSpike(v - network.threshold, network.options.slope);
-        const bool zeroed = network.options.reset == Reset::Zero && !network.isLeaky(l) && v > network.threshold;
+        const float slope = network.isLeaky(l) ? 1.0F : superSpike(v - network.threshold, network.neuron().slope);
+        const bool zeroed = network.neuron().reset == Reset::Zero && !network.isLeaky(l) && v > network.threshold;
         const float g_v = (zeroed ? 0.0F : g_u) + (takes ? g[i] * slope : 0.0F);
         g_u = network.decay * g_v;
         g_current[i] = network.gain * g_v;

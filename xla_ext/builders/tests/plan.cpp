@@ -123,6 +123,26 @@ void testRecurrentMemory() {
   CHECK_THROWS(planNetwork(options, tiles, kBytes), "lif_network: `layers` must fit into tiles of 638976 bytes");
 }
 
+// The second states of all steps are kept where thresholds or gradients of constants need them.
+void testSecondStates() {
+  NetworkOptions options = nmnist();
+  const NeuronOptions plain = {.second_state = true};
+  const NeuronOptions raising = {.second_state = true, .raises_threshold = true};
+  const NeuronOptions learning = {.second_state = true, .keeps_second = true};
+  const auto rows = [&](const NeuronOptions& neuron, bool keeps_record, unsigned outputs) {
+    options.keeps_record = keeps_record;
+    options.outputs = outputs;
+    options.layers = {{.neurons = 20, .capacity = 4, .neuron = neuron}};
+    return planNetwork(options, 1472, kBytes).secondRows(0);
+  };
+  CHECK_EQUAL(rows(plain, true, 10), 1u);
+  CHECK_EQUAL(rows(learning, true, 10), options.num_steps + 1);
+  CHECK_EQUAL(rows(learning, false, 10), 1u);
+  CHECK_EQUAL(rows(raising, true, 10), options.num_steps + 1);
+  CHECK_EQUAL(rows(raising, false, 10), 1u);
+  CHECK_EQUAL(rows(raising, false, 0), options.num_steps + 1);  // its spikes are read off both states
+}
+
 // The layer with the least work has by far the most weights: it must not be packed closer than they fit.
 void testMemoryComesBeforeWork() {
   const std::vector<LayerSize> layers = {{20000, 8, 1}, {10, 100, 50}};
@@ -192,6 +212,7 @@ int main() {
   testRecurrentDelays();
   testRecurrentOutput();
   testRecurrentMemory();
+  testSecondStates();
   testMemoryComesBeforeWork();
   testLayoutsThereAndBack();
   testListsThereAndBack();

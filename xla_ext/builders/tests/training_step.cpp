@@ -288,8 +288,8 @@ void testPoolings() {
   checkTraining(smallNetwork(), Pooling::MeanOverTime, 5, 2);
   checkTraining(smallNetwork(), Pooling::MaxOverTime, 7);
   NetworkOptions options = smallNetwork();
-  options.layers = {{13, {}}, {9, {}}};
-  options.reset = Reset::Zero;
+  const NeuronOptions zeroed = {.reset = Reset::Zero};
+  options.layers = {{.neurons = 13, .neuron = zeroed}, {.neurons = 9, .neuron = zeroed}};
   checkTraining(options, Pooling::SumOverTime, 7);
 }
 

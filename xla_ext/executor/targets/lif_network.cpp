@@ -37,6 +37,9 @@ class Results {
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
       const builders::LayerTensors& tensors = network_.tensors.layers[l];
       give(inBatch(l, builders::membraneRow(plan_, l, tensors, plan_.membraneRows(l) - 1)));
+      if (tensors.second_states.valid()) {
+        give(inBatch(l, builders::secondRow(plan_, l, tensors, plan_.secondRows(l) - 1)));
+      }
       if (tensors.last_spikes.valid()) give(tensors.last_spikes);
     }
     return given_;
@@ -50,13 +53,14 @@ class Results {
     return asRows(blocks, plan_.layers[l].tiles, plan_.options.batch, plan_.layers[l].neurons);
   }
 
-  // After each step: [num_steps, batch, neurons].
-  Tensor membranes(std::size_t l) const {
+  // Membranes or second states after each step: [num_steps, batch, neurons].
+  Tensor afterSteps(std::size_t l, const Tensor& states) const {
     const LayerPlan& layer = plan_.layers[l];
     const std::size_t steps = plan_.options.num_steps, batch = plan_.options.batch;
-    const Tensor rows = asRows(network_.tensors.layers[l].membranes, layer.tiles, (steps + 1) * batch, layer.neurons);
+    const Tensor rows = asRows(states, layer.tiles, (steps + 1) * batch, layer.neurons);
     return rows.slice(batch, (steps + 1) * batch, 0).reshape({steps, batch, layer.neurons});
   }
+  Tensor membranes(std::size_t l) const { return afterSteps(l, network_.tensors.layers[l].membranes); }
 
   // Read off the membranes, none behind the end of a sequence: bool [num_steps, batch, neurons].
   Tensor trueSpikes(std::size_t l) {
@@ -66,13 +70,22 @@ class Results {
     const Tensor steps = lowering_.graph().addConstant(poplar::UNSIGNED_INT, {numbers.size(), 1, 1},
                                                        poplar::ArrayRef<unsigned>(numbers), lowering_.debug("steps"));
     lowering_.graph().setTileMapping(steps, layer.tiles.first);
-    const Tensor threshold = asRows(network_.tensors.layers[l].threshold, layer.tiles, 1, layer.neurons).expand({0});
+    const builders::LayerTensors& tensors = network_.tensors.layers[l];
+    const auto constant = [&](const Tensor& blocks) {
+      return asRows(blocks, layer.tiles, 1, layer.neurons).expand({0});
+    };
     const Tensor ends = network_.tensors.lengths.reshape({1, plan_.options.batch, 1});
     namespace e = popops::expr;
-    const Tensor spikes =
-        popops::map(lowering_.graph(), e::And(e::Gt(e::_1, e::_2), e::Lt(e::_3, e::_4)),
-                    {membranes(l), threshold, steps, ends}, lowering_.program(), lowering_.debug("spikes"));
-    return spikes;
+    std::vector<Tensor> terms = {membranes(l), constant(tensors.threshold), steps, ends};
+    const auto within = e::Lt(e::_3, e::_4);
+    if (!layer.neuron.raises_threshold) return map(e::And(e::Gt(e::_1, e::_2), within), terms);
+    terms.push_back(constant(builders::secondConstant(layer, tensors, ThresholdCoupling)));
+    terms.push_back(afterSteps(l, tensors.second_states));
+    return map(e::And(e::Gt(e::_1, e::Add(e::_2, e::Mul(e::_5, e::_6))), within), terms);
+  }
+
+  Tensor map(const popops::expr::Expr& expression, const std::vector<Tensor>& terms) {
+    return popops::map(lowering_.graph(), expression, terms, lowering_.program(), lowering_.debug("spikes"));
   }
 
   void giveDropped(std::size_t l) {

@@ -1,5 +1,6 @@
 // The target `snnjax_lif_network_backward`: operands, record and cotangents as _backward_leaves of
 // snnjax/ops/_lif_network/kernel.py, results as its `needs` say.
+#include <bit>
 #include <builders/loop.hpp>
 #include <builders/vertices.hpp>
 #include <popops/Reduce.hpp>
@@ -14,12 +15,17 @@ using builders::LayerCotangents;
 using builders::LayerPlan;
 using poplar::Tensor;
 
-constexpr std::size_t kConstants = 3;  // of a layer: decay, threshold, gain
+// Decay, threshold and gain; the constants of a second state follow.
+constexpr std::size_t kConstants = 3;
+
+std::size_t numConstants(const LayerFields& fields) {
+  return kConstants + static_cast<std::size_t>(std::popcount(fields.second_mask));
+}
 
 // The operands behind those of the forward pass.
 struct CotangentOperands {
   struct Layer {
-    std::optional<ValueId> g_counts, g_last_spikes;
+    std::optional<ValueId> g_counts, g_last_w, g_last_spikes;
     ValueId g_last;
   };
 
@@ -30,6 +36,7 @@ struct CotangentOperands {
     mark = taker.next();
     for (std::size_t l = 0; l < operands.fields.size(); ++l) {
       if (l > 0) taker.next();
+      taker.nextIf(operands.fields[l].records_current);
       taker.next();
       taker.nextIf(operands.fields[l].capacity.has_value());
     }
@@ -40,6 +47,7 @@ struct CotangentOperands {
       Layer& layer = layers.emplace_back();
       layer.g_counts = taker.nextIf(has_g_counts);
       layer.g_last = taker.next();
+      layer.g_last_w = taker.nextIf(fields.hasSecond());
       layer.g_last_spikes = taker.nextIf(fields.is_recurrent);
     }
     if (operands.has_readout) layers.emplace_back().g_last = taker.next();
@@ -66,16 +74,39 @@ std::vector<WeightsResults> weightsResults(const NetworkOperands& operands, cons
   }
   for (std::size_t l = 0; l < operands.fields.size(); ++l) {
     if (operands.layers[l].recurrent) results[l].recurrent = next();
-    for (std::size_t i = 0; i < kConstants; ++i) next();
+    for (std::size_t i = 0; i < numConstants(operands.fields[l]); ++i) next();
   }
   if (operands.has_readout) results.back().weights = next();
   return results;
 }
 
+// Of each layer, whether `needs` names one of its constants: behind the inputs, weights and biases, each behind its
+// layer's recurrent weights.
+std::vector<bool> learningLayers(const Instruction& instruction, const NetworkOperands& operands) {
+  const std::vector<long> needs = wholeNumbers(instruction, "needs");
+  std::size_t at = 1;
+  const auto skipLinear = [&](const LayerOperands& layer) { at += layer.bias ? 2 : 1; };
+  const auto anyOfNext = [&](std::size_t count) {
+    bool any = false;
+    for (const std::size_t end = at + count; at < end; ++at) any = any || needs.at(at) != 0;
+    return any;
+  };
+  for (std::size_t l = 0; l < operands.fields.size(); ++l) skipLinear(operands.layers[l]);
+  std::vector<bool> learns;
+  for (std::size_t l = 0; l < operands.fields.size(); ++l) {
+    if (operands.layers[l].recurrent) ++at;
+    learns.push_back(anyOfNext(numConstants(operands.fields[l])));
+  }
+  if (!operands.has_readout) return learns;
+  skipLinear(operands.layers.back());
+  learns.push_back(anyOfNext(2));
+  return learns;
+}
+
 class BackwardPass {
  public:
   BackwardPass(Lowering& lowering, const Instruction& instruction, const NetworkOperands& operands,
-               const CotangentOperands& cotangents, const NetworkOnTiles& network)
+               const CotangentOperands& cotangents, const NetworkOnTiles& network, const std::vector<bool>& learns)
       : lowering_(lowering),
         instruction_(instruction),
         operands_(operands),
@@ -85,7 +116,7 @@ class BackwardPass {
         needs_(wholeNumbers(instruction, "needs")),
         num_lif_(operands.fields.size()) {
     plan_.options.inputs_gradient = needs_.at(0) != 0;
-    plan_.options.learns_constants = learnsConstants();
+    for (std::size_t l = 0; l < learns.size(); ++l) plan_.layers[l].learns_constants = learns[l];
     findGradients();
     to_ = builders::addNetworkCotangents(lowering.graph(), plan_, in_place_);
   }
@@ -102,20 +133,6 @@ class BackwardPass {
   }
 
  private:
-  // Whether `needs` names the decay, threshold or gain of some layer: behind the inputs, weights and biases, each
-  // behind its layer's recurrent weights.
-  bool learnsConstants() const {
-    std::size_t at = 1;
-    for (std::size_t l = 0; l < num_lif_; ++l) at += operands_.layers[l].bias ? 2 : 1;
-    bool learns = false;
-    for (std::size_t l = 0; l < num_lif_; ++l) {
-      if (operands_.layers[l].recurrent) ++at;
-      for (const std::size_t end = at + kConstants; at < end; ++at) learns = learns || needs_.at(at) != 0;
-    }
-    if (!operands_.has_readout) return learns;
-    at += operands_.layers.back().bias ? 2 : 1;
-    return learns || needs_.at(at) != 0 || needs_.at(at + 1) != 0;
-  }
   // Gradients of weights are added up where they are to lie, if that is where the weights do.
   void findGradients() {
     const std::vector<WeightsResults> results = weightsResults(operands_, needs_);
@@ -137,8 +154,8 @@ class BackwardPass {
     std::vector<Tensor> zero;
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
       const LayerCotangents& own = to_.layers[l];
-      for (const Tensor& each :
-           {own.g_weights, own.g_bias, own.g_recurrent, own.g_decay, own.g_threshold, own.g_gain}) {
+      for (const Tensor& each : {own.g_weights, own.g_bias, own.g_recurrent, own.g_decay, own.g_threshold, own.g_gain,
+                                 own.g_w, own.g_second}) {
         if (each.valid()) zero.push_back(each);
       }
       const std::vector<Tensor>& rows = network_.tensors.layers[l].zero_rows;
@@ -155,6 +172,7 @@ class BackwardPass {
     const CotangentOperands::Layer& from = from_.layers[l];
     rows(layer, from.g_last, layer.leaky ? own.g_v : own.g_last, batch());
     if (from.g_counts) rows(layer, *from.g_counts, own.g_counts, batch());
+    if (from.g_last_w) rows(layer, *from.g_last_w, own.g_last_w, batch());
     if (from.g_last_spikes) bring(lowering_, lowering_.get(*from.g_last_spikes)[0], own.g_last_spikes);
     if (l + 1 == plan_.layers.size()) rows(layer, from_.g_output, own.g_output, steps() * batch());
   }
@@ -208,6 +226,12 @@ class BackwardPass {
     for (const Tensor& each : {own.g_decay, own.g_threshold, own.g_gain}) {
       if (wanted()) give(overBatch(l, each));
     }
+    const std::size_t row = batch() * layer.tiles.columns;
+    for (unsigned k = 0; k < kSecondConstants; ++k) {
+      if (operands_.layers[l].second[k] && wanted()) {
+        give(overBatch(l, own.g_second.slice(k * row, (k + 1) * row, 1)));
+      }
+    }
   }
 
   void giveReadout() {
@@ -222,6 +246,7 @@ class BackwardPass {
     const LayerPlan& layer = plan_.layers[l];
     const LayerCotangents& own = to_.layers[l];
     give(asRows(layer.leaky ? own.g_v : own.g_first, layer.tiles, batch(), layer.neurons));
+    if (own.g_first_w.valid()) give(asRows(own.g_first_w, layer.tiles, batch(), layer.neurons));
     if (!layer.recurrent) return;
     if (own.g_first_spikes.valid()) return give(own.g_first_spikes);
     give(zeroScalar());
@@ -253,9 +278,20 @@ class BackwardPass {
   std::size_t next_need_ = 0, given_ = 0;
 };
 
-// The forward pass again, where its own network is out of reach.
-NetworkOnTiles recompute(Lowering& lowering, const Instruction& instruction, const NetworkOperands& operands) {
-  const builders::NetworkOptions options = optionsOf(lowering, instruction, operands, true);
+// Whether a forward pass kept the second states that gradients of constants are made of.
+bool keepsEnough(const NetworkOnTiles& network, const std::vector<bool>& learns) {
+  for (std::size_t l = 0; l < learns.size(); ++l) {
+    const bool reads_second = learns[l] && network.plan.layers[l].neuron.second_state;
+    if (reads_second && !network.plan.keepsSecond(l)) return false;
+  }
+  return true;
+}
+
+// The forward pass again, where its own network is out of reach or kept too little.
+NetworkOnTiles recompute(Lowering& lowering, const Instruction& instruction, const NetworkOperands& operands,
+                         const std::vector<bool>& learns) {
+  builders::NetworkOptions options = optionsOf(lowering, instruction, operands, true);
+  for (std::size_t l = 0; l < options.layers.size(); ++l) options.layers[l].neuron.keeps_second = learns[l];
   NetworkOnTiles network = bringNetwork(lowering, operands, options);
   lowering.program().add(builders::addForward(lowering.graph(), network.plan, network.tensors));
   return network;
@@ -269,9 +305,11 @@ void lifNetworkBackward(Lowering& lowering, const Instruction& instruction) {
   }
   const CotangentOperands cotangents(instruction, operands, taker);
   const auto* const found = dynamic_cast<const NetworkOnTiles*>(lowering.recordOf(cotangents.mark));
-  NetworkOnTiles network = found != nullptr ? *found : recompute(lowering, instruction, operands);
-  if (found != nullptr) readWeightsOf(lowering, operands, network);
-  BackwardPass(lowering, instruction, operands, cotangents, network).run();
+  const std::vector<bool> learns = learningLayers(instruction, operands);
+  const bool is_enough = found != nullptr && keepsEnough(*found, learns);
+  NetworkOnTiles network = is_enough ? *found : recompute(lowering, instruction, operands, learns);
+  if (is_enough) readWeightsOf(lowering, operands, network);
+  BackwardPass(lowering, instruction, operands, cotangents, network, learns).run();
 }
 
 std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {

@@ -12,7 +12,7 @@
 namespace snnjax::executor::targets {
 namespace {
 
-// Numbers a layer in the attribute `layers`. Those of a second state, 6 to 8, are 0: it is refused before.
+// Numbers a layer in the attribute `layers`.
 constexpr std::size_t kFields = 10;
 
 std::vector<LayerFields> fieldsOf(const Plan& plan, const Instruction& instruction) {
@@ -28,6 +28,9 @@ std::vector<LayerFields> fieldsOf(const Plan& plan, const Instruction& instructi
                       numbers[i + 3] != 0,
                       static_cast<unsigned>(numbers[i + 4]),
                       std::nullopt,
+                      static_cast<unsigned>(numbers[i + 6]),
+                      numbers[i + 7] != 0,
+                      numbers[i + 8] != 0,
                       numbers[i + 9] != 0};
     if (numbers[i + 5] >= 0) layer.capacity = static_cast<unsigned>(numbers[i + 5]);
     fields.push_back(layer);
@@ -123,7 +126,24 @@ class Bringer {
     const Tensor second =
         lists_all ? constant(poplar::FLOAT, -std::numeric_limits<float>::infinity()) : array(*from.second_threshold);
     rows(layer, second, tensors.second_threshold, 1);
+    if (layer.neuron.second_state) bringSecond(l);
     if (tensors.first_spikes.valid()) bring(lowering_, array(*from.first_spikes), tensors.first_spikes);
+  }
+
+  // Constants and first states; absent constants are 0 from the start.
+  void bringSecond(std::size_t l) {
+    const LayerPlan& layer = plan_.layers[l];
+    const LayerTensors& tensors = network_.tensors.layers[l];
+    const LayerOperands& from = operands_.layers[l];
+    rows(layer, array(*from.first_w), builders::secondRow(plan_, l, tensors, 0), plan_.options.batch);
+    for (unsigned k = 0; k < kSecondConstants; ++k) {
+      const Tensor blocks = builders::secondConstant(layer, tensors, static_cast<SecondConstant>(k));
+      if (from.second[k]) {
+        rows(layer, array(*from.second[k]), blocks, 1);
+      } else {
+        lowering_.graph().setInitialValue(blocks, 0.0F);
+      }
+    }
   }
 
   void rows(const LayerPlan& layer, const Tensor& from, const Tensor& blocks, std::size_t rows, std::size_t extra = 0) {
@@ -213,6 +233,7 @@ NetworkOperands::NetworkOperands(const Plan& plan, const Instruction& instructio
     layers[l].threshold = taker.next();
     layers[l].gain = taker.next();
     layers[l].second_threshold = taker.next();
+    for (unsigned k = 0; k < kSecondConstants; ++k) layers[l].second[k] = taker.nextIf(fields[l].hasSecond(k));
   }
   if (has_readout) {
     layers.back().weights = taker.next();
@@ -222,6 +243,7 @@ NetworkOperands::NetworkOperands(const Plan& plan, const Instruction& instructio
   }
   for (std::size_t l = 0; l < fields.size(); ++l) {
     layers[l].first_v = taker.next();
+    layers[l].first_w = taker.nextIf(fields[l].hasSecond());
     layers[l].first_spikes = taker.nextIf(fields[l].is_recurrent);
   }
   if (has_readout) layers.back().first_v = taker.next();
@@ -243,20 +265,24 @@ builders::NetworkOptions optionsOf(const Plan& plan, const Instruction& instruct
   options.num_inputs = size(operands.layers.front().weights, 1);
   options.event_capacity = size(operands.inputs, 3);
   options.inputs = operands.has_lists ? builders::Inputs::Events : builders::Inputs::Dense;
+  const std::vector<float> slopes = realNumbers(instruction, "slopes");
   for (std::size_t l = 0; l < operands.fields.size(); ++l) {
     const LayerFields& fields = operands.fields[l];
     builders::LayerOptions layer;
     layer.neurons = size(operands.layers[l].weights, 2);
     if (fields.capacity) layer.capacity = std::min(*fields.capacity, layer.neurons);
     layer.recurrent = fields.is_recurrent;
+    layer.neuron = {.reset = static_cast<Reset>(fields.reset),
+                    .detach_reset = fields.detach_reset,
+                    .surrogate = static_cast<Surrogate>(fields.surrogate),
+                    .slope = slopes.at(l),
+                    .second_state = fields.hasSecond(),
+                    .raises_threshold = fields.hasSecond(ThresholdCoupling),
+                    .keeps_second = fields.needs_w || fields.records_current};
     options.layers.push_back(layer);
     options.first_spikes = options.first_spikes || fields.is_recurrent;
   }
   if (operands.has_readout) options.outputs = size(operands.layers.back().weights, 2);
-  options.reset = static_cast<Reset>(operands.fields.front().reset);
-  options.detach_reset = operands.fields.front().detach_reset;
-  options.surrogate = static_cast<Surrogate>(operands.fields.front().surrogate);
-  options.slope = realNumbers(instruction, "slopes").at(0);
   const Dtype dtype = plan.types[operands.layers.front().weights].dtype;
   if (dtype != Dtype::kFloat16 && dtype != Dtype::kFloat32) {
     refuse(plan, instruction, "its weights must be float16 or float32", "Cast them");

@@ -2,6 +2,7 @@
 // snnjax/ops/_lif_network/records.py, in order, and the attributes of snnjax/ops/_lif_network/kernel.py.
 #pragma once
 
+#include <array>
 #include <builders/lif_network.hpp>
 #include <optional>
 #include <vector>
@@ -30,12 +31,18 @@ struct LayerFields {
   bool detach_reset;
   unsigned surrogate;
   std::optional<unsigned> capacity;
+  unsigned second_mask;  // which constants of a second state there are, a bit each; 0: no second state
+  bool needs_w, records_current;
   bool records_spikes;
+
+  bool hasSecond() const { return second_mask != 0; }
+  bool hasSecond(unsigned constant) const { return (second_mask >> constant & 1U) != 0; }
 };
 
 struct LayerOperands {
   ValueId weights, decay, gain, first_v;
-  std::optional<ValueId> bias, recurrent, threshold, second_threshold, first_spikes;
+  std::optional<ValueId> bias, recurrent, threshold, second_threshold, first_w, first_spikes;
+  std::array<std::optional<ValueId>, kSecondConstants> second;
 };
 
 // Of one call; the read-out, if there is one, is the last layer.

@@ -32,9 +32,9 @@ NetworkOptions optionsOf(const Cell& cell, unsigned steps) {
   options.num_inputs = cell.neurons.front();
   options.event_capacity = cell.capacities.front();
   for (std::size_t i = 1; i + 1 < cell.neurons.size(); ++i)
-    options.layers.push_back({cell.neurons[i], cell.capacities[i]});
+    options.layers.push_back(
+        {.neurons = cell.neurons[i], .capacity = cell.capacities[i], .neuron = {.reset = snnjax::Reset::Zero}});
   options.outputs = cell.neurons.back();
-  options.reset = snnjax::Reset::Zero;
   return options;
 }
 

@@ -145,7 +145,7 @@ std::uint64_t lifForward(const ipu_model::CodeletLibrary& library, unsigned spik
   std::vector<unsigned short> lists(kBatch * kStride, 1);
   for (unsigned b = 0; b < kBatch; ++b)
     lists[b * kStride] = lists[b * kStride + 1] = static_cast<unsigned short>(spikes);
-  Alone vertex(library, "snnjax::LifForward<float,unsigned short>");
+  Alone vertex(library, "snnjax::LifForward<float,unsigned short,false>");
   for (const char* name : {"bias", "decay", "gain", "threshold"}) vertex.edge(name, std::vector<float>(kNeurons));
   vertex.edge("lists", lists).edge("weights", std::vector<float>((kInputs + 1) * kNeurons));
   vertex.edge("lengths", std::vector<unsigned>(kBatch, 100)).edge("iteration", std::vector<unsigned>{0});

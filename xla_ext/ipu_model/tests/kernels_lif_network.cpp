@@ -81,11 +81,11 @@ void testForward(const ipu_model::CodeletLibrary& library, const std::string& w,
   const Layer layer(n, draw);
   const auto lists = hostileLists<unsigned short>(draw, kBatch, kStride, kCapacity, kInputs);
   const auto weights = withZeroRow(draw.row<W>(kInputs * n), n);
-  Alone vertex(library, "snnjax::LifForward<" + w + ",unsigned short>");
+  Alone vertex(library, "snnjax::LifForward<" + w + ",unsigned short,false>");
   vertex.edge("lists", lists).edge("weights", weights);
   vertex.state("stride", kStride).state("capacity", kCapacity).state("num_inputs", kInputs);
   testAdvance(vertex, layer, sums(lists, weights, n), reset);
-  Alone update(library, "snnjax::LifUpdate");
+  Alone update(library, "snnjax::LifUpdate<false>");
   update.edge("current", sums(lists, weights, n));
   testAdvance(update, layer, sums(lists, weights, n), reset);
 }
@@ -100,7 +100,7 @@ void testRecurrent(const ipu_model::CodeletLibrary& library, const std::string& 
   const auto current = draw.row(kBatch * n), first = draw.row(kBatch * n);
   std::vector<float> sum = sums(lists, weights, n);
   for (unsigned i = 0; i < kBatch * n; ++i) sum[i] += current[i];
-  Alone vertex(library, "snnjax::LifRecurrentForward<" + w + ",unsigned short>");
+  Alone vertex(library, "snnjax::LifRecurrentForward<" + w + ",unsigned short,false>");
   vertex.edge("lists", lists).edge("weights", weights).edge("current", current).edge("first", first);
   vertex.state("stride", kStride).state("capacity", kCapacity).state("num_inputs", kInputs);
   testAdvance(vertex, layer, sum, static_cast<int>(n % 3));
@@ -162,7 +162,7 @@ void testZeroInput(const ipu_model::CodeletLibrary& library) {
 }
 
 void testInPlace(const ipu_model::CodeletLibrary& library) {
-  Alone vertex(library, "snnjax::LifUpdate");
+  Alone vertex(library, "snnjax::LifUpdate<false>");
   vertex.edge("current", std::vector<float>{4.0f, 8.0f})
       .edge("bias", std::vector<float>(2))
       .edge("v", std::vector<float>(2));

@@ -130,13 +130,13 @@ void testBackward(const ipu_model::CodeletLibrary& library, const std::string& w
   const Problem p(n, switches, draw);
   const auto lists = hostileLists<unsigned short>(draw, kBatch, kStride, kCapacity, kInputs);
   const auto weights = withZeroRow(draw.row<W>(kInputs * n), n);
-  Alone vertex(library, "snnjax::LifBackward<" + w + ",unsigned short>");
+  Alone vertex(library, "snnjax::LifBackward<" + w + ",unsigned short,false>");
   connect(vertex, p);
   vertex.edge("lists", lists).edge("weights", weights).edge("dots", std::vector<float>(kBatch * kCapacity, 5.0f));
   vertex.state("stride", kStride).state("capacity", kCapacity).state("num_inputs", kInputs).run(n % 2 == 0);
   checkGradient(vertex, p);
   checkDots(vertex, p, lists, weights);
-  Alone alone(library, "snnjax::LifMembraneGradient");
+  Alone alone(library, "snnjax::LifMembraneGradient<false>");
   connect(alone, p);
   checkGradient(alone.run(), p);
 }
@@ -145,7 +145,7 @@ void testConstants(const ipu_model::CodeletLibrary& library, unsigned n, Switche
   Draw draw(n + 900U);
   Problem p(n, switches, draw);
   p.membranes[(kTime + 1) * kBatch * n] = 1.5f;
-  Alone vertex(library, "snnjax::LifConstantsGradient");
+  Alone vertex(library, "snnjax::LifConstantsGradient<false>");
   connect(vertex, p);
   const std::vector<float> before(kBatch * n, 3.0f);
   vertex.edge("g_decay", before).edge("g_threshold", before).edge("g_gain", before).run();
@@ -167,7 +167,7 @@ void testFirst(const ipu_model::CodeletLibrary& library, unsigned n) {
   const Switches switches{0, 1, false};
   const Problem p(n, switches, draw);
   const std::vector<float> first(p.membranes.begin(), p.membranes.begin() + kBatch * n);
-  Alone vertex(library, "snnjax::LifFirstGradient");
+  Alone vertex(library, "snnjax::LifFirstGradient<false>");
   vertex.edge("g_v", p.g_v).edge("g_last", p.g_last).edge("threshold", std::vector<float>(n, 1.0f));
   vertex.edge("membranes", first).edge("g_first", std::vector<float>(kBatch * n));
   vertex.edge("g_threshold", std::vector<float>(kBatch * n, 1.0f)).state("batch", kBatch).state("neurons", n);

@@ -63,7 +63,7 @@ void testLastGradient(const ipu_model::CodeletLibrary& library, unsigned n) {
   Draw draw(n);
   const auto v = draw.row(kRows * n), g_spikes = draw.row(kRows * n), threshold = draw.row(n);
   std::vector<float> g_last = draw.row(kRows * n), g_threshold = draw.row(kRows * n);
-  Alone vertex(library, "snnjax::LifLastGradient");
+  Alone vertex(library, "snnjax::LifLastGradient<false>");
   vertex.edge("g_spikes", g_spikes).edge("threshold", threshold).edge("membranes", v).edge("g_last", g_last);
   vertex.edge("g_threshold", g_threshold).state("batch", kRows).state("neurons", n).state("surrogate", kTriangle);
   vertex.state("slope", 0.5f).run();

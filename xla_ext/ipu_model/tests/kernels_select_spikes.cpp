@@ -86,7 +86,7 @@ Parts makeParts(const ipu_model::CodeletLibrary& library, const std::vector<floa
                 unsigned capacity) {
   const unsigned chunk = ((kNeurons + parts - 1) / parts + 1) / 2 * 2;
   const unsigned slots = std::min(capacity, chunk), stride = kHeader + (slots + 3) / 4 * 4;
-  Alone vertex(library, "snnjax::SelectCandidates<unsigned short>");
+  Alone vertex(library, "snnjax::SelectCandidates<unsigned short,false>");
   vertex.edge("v", inBlocks(v, columns)).edge("threshold", std::vector<float>(kNeurons, kThreshold));
   vertex.edge("second_threshold", std::vector<float>(kNeurons, kSecond));
   vertex.edge("lists", std::vector<unsigned short>(kRows * parts * stride, 7));
