@@ -111,7 +111,8 @@ def test_both_ways_through_a_network_agree(name: str) -> None:
     layered, layered_gradients = jit(with_gradients(composed))(*arguments)
     assert jax.tree.structure(fused) == jax.tree.structure(layered)
     assert_close(fused, layered, **TOLERANCE)
-    assert_close(fused_gradients, layered_gradients, **TOLERANCE)
+    # Gradients grow to 100 on their way back, and their entries share the rounding of the largest.
+    assert_close(fused_gradients, layered_gradients, **TOLERANCE, of_largest=2e-6)
     assert all(0.01 < float(jnp.mean(each)) < 0.6 for each in fused[0].activity)
     drops = sum(int(jnp.sum(each)) for each in fused[0].dropped)
     assert (drops > 0) == name.startswith(("lists", "spiking", "adlif"))
