@@ -9,15 +9,9 @@ int main() {
   const Threads threads([](const Threads::Task&) {}, 3);
   std::vector<float> matrix(kNeurons * kOutputs, 1.0F), out{-1.0F};
   const ListSource none(nullptr, true, {nullptr, false}, 2, kNeurons);
-  for (const ListedRows::Payload payload : {ListedRows::Payload::kValues, ListedRows::Payload::kSlots}) {
-    const ListedRows lists(none, 0, payload, threads);
-    const Weights weights{{matrix.data(), false}, kNeurons, kOutputs};
-    if (payload == ListedRows::Payload::kValues) {
-      multiplyLists(lists, weights, {out.data(), false}, threads);
-    } else {
-      dotLists(lists, 2, weights, {nullptr, false}, {out.data(), false}, threads);
-    }
-  }
+  const Weights weights{{matrix.data(), false}, kNeurons, kOutputs};
+  multiplyLists(ListedRows(none, 0, kNeurons, threads), weights, {out.data(), false}, threads);
+  dotLists(ListedRows(none, 0, threads), 2, weights, {nullptr, false}, {out.data(), false}, threads);
   CHECK_EQUAL(out[0], -1.0F);
   return check::failures;
 }
