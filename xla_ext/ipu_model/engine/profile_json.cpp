@@ -8,7 +8,7 @@
 
 namespace ipu_model {
 
-JsonWriter& JsonWriter::key(std::string_view name) {
+JsonWriter& JsonWriter::key(const std::string& name) {
   separate();
   quote(name);
   text_ += ':';
@@ -16,7 +16,7 @@ JsonWriter& JsonWriter::key(std::string_view name) {
   return *this;
 }
 
-JsonWriter& JsonWriter::value(std::string_view text) {
+JsonWriter& JsonWriter::value(const std::string& text) {
   separate();
   quote(text);
   return *this;
@@ -36,7 +36,7 @@ JsonWriter& JsonWriter::value(double number) {
   return *this;
 }
 
-void JsonWriter::quote(std::string_view text) {
+void JsonWriter::quote(const std::string& text) {
   constexpr std::string_view kHexDigits = "0123456789abcdef";
   text_ += '"';
   for (const char c : text) {
@@ -80,7 +80,7 @@ void write(JsonWriter& json, const TileProfile& tile);
 void write(JsonWriter& json, const std::string& text) { json.value(text); }
 
 template <typename T>
-void writeAll(JsonWriter& json, std::string_view name, const std::vector<T>& all) {
+void writeAll(JsonWriter& json, const std::string& name, const std::vector<T>& all) {
   json.key(name).open('[');
   for (const T& one : all) write(json, one);
   json.close(']');

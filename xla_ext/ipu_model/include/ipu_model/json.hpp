@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 namespace ipu_model {
 
@@ -20,13 +19,13 @@ class JsonWriter {
     first_ = false;
     return *this;
   }
-  JsonWriter& key(std::string_view name);
-  JsonWriter& value(std::string_view text);
+  JsonWriter& key(const std::string& name);
+  JsonWriter& value(const std::string& text);
   JsonWriter& value(std::uint64_t number);
   JsonWriter& value(double number);
 
   template <typename T>
-  JsonWriter& field(std::string_view name, const T& of) {
+  JsonWriter& field(const std::string& name, const T& of) {
     return key(name).value(of);
   }
 
@@ -37,7 +36,7 @@ class JsonWriter {
     if (!first_) text_ += ',';
     first_ = false;
   }
-  void quote(std::string_view text);
+  void quote(const std::string& text);
 
   std::string text_;
   bool first_ = true;
