@@ -3,8 +3,6 @@
 #include <cstring>
 #include <poplar/IPUModel.hpp>
 
-#include "executor/model_profile.hpp"
-
 namespace snnjax::executor {
 namespace {
 

@@ -50,4 +50,18 @@ class DeviceProgram {
   std::vector<PlanLowering::LiveMemory> live_memory_;
 };
 
+// ---- What the IPU Model accounts for, which no other engine has: model_profile.cpp alone knows the model ----
+
+// Of a program: how often it ran since its profile was reset, and the memory that values take while it runs.
+struct ProgramFacts {
+  std::string name;
+  std::size_t runs;
+  std::vector<PlanLowering::LiveMemory> live_memory;
+};
+
+// A JSON object (ipu_model/profile.hpp) of all runs since the engine's last reset, with these facts.
+std::string modelProfile(const poplar::Engine& engine, const ProgramFacts& facts);
+// Bytes in use, of all tiles.
+std::size_t modelMemory(const poplar::Engine& engine);
+
 }  // namespace snnjax::executor

@@ -1,7 +1,8 @@
-#include "executor/model_profile.hpp"
-
+// The only way from the executor to the IPU Model itself.
 #include <ipu_model/json.hpp>
 #include <ipu_model/profile.hpp>
+
+#include "executor/device_program.hpp"
 
 namespace snnjax::executor {
 
