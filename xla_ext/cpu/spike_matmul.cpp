@@ -82,26 +82,35 @@ ffi::Error weightsBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ff
   });
 }
 
-// Rows of spikes [rows, neurons], of float32 or bfloat16.
-DenseSource rowsOf(const Operand& spikes, Index group, Index neurons) {
-  const auto type = spikes.type() == ffi::BF16 ? DenseSource::Type::kBfloat16 : DenseSource::Type::kFloat32;
-  return {spikes.at(group), type, neurons};
-}
+// The rows of spikes of a call [rows, neurons].
+struct Rows {
+  Index rows, neurons;
+  Operand values;
+
+  explicit Rows(Operands& operands)
+      : rows(operands.nextLength(0)),
+        neurons(operands.nextLength(1)),
+        values(operands.take("spikes", {rows, neurons}, kFloating)) {}
+
+  ListedRows listed(Index group, const Threads& threads) const {
+    const auto type = values.type() == ffi::BF16 ? DenseSource::Type::kBfloat16 : DenseSource::Type::kFloat32;
+    return {DenseSource{values.at(group), type, neurons}, rows, neurons, threads};
+  }
+};
 
 ffi::Error rowsProduct(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results) {
   return guarded("spike_matmul", [&] {
     Operands from("spike_matmul", operands);
     Results to("spike_matmul", results);
-    const Index rows = from.nextLength(0), neurons = from.nextLength(1);
-    const Operand spikes = from.take("spikes", {rows, neurons}, kFloating);
+    const Rows spikes(from);
     const Index outputs = from.nextLength(1);
-    const Operand weights = from.take("weights", {neurons, outputs}, {spikes.type()});
-    const Result out = to.take("out", {rows, outputs}, {weights.type()});
+    const Operand weights = from.take("weights", {spikes.neurons, outputs}, {spikes.values.type()});
+    const Result out = to.take("out", {spikes.rows, outputs}, {weights.type()});
     finish(from, to);
     const Threads threads = threadsOf(pool);
     for (Index group = 0; group < to.groups(); ++group) {
-      const ListedRows listed(rowsOf(spikes, group, neurons), rows, neurons, threads);
-      multiplyLists(listed, {weights.numbers(group), neurons, outputs}, out.numbers(group), threads);
+      multiplyLists(spikes.listed(group, threads), {weights.numbers(group), spikes.neurons, outputs},
+                    out.numbers(group), threads);
     }
   });
 }
@@ -110,16 +119,15 @@ ffi::Error rowsBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::
   return guarded("spike_matmul", [&] {
     Operands from("spike_matmul", operands);
     Results to("spike_matmul", results);
-    const Index rows = from.nextLength(0), neurons = from.nextLength(1);
-    const Operand spikes = from.take("spikes", {rows, neurons}, kFloating);
+    const Rows spikes(from);
     const Index outputs = from.nextLength(1);
-    const Operand g = from.take("g", {rows, outputs}, {spikes.type()});
-    const Result d_weights = to.take("d_weights", {neurons, outputs}, {g.type()});
+    const Operand g = from.take("g", {spikes.rows, outputs}, {spikes.values.type()});
+    const Result d_weights = to.take("d_weights", {spikes.neurons, outputs}, {g.type()});
     finish(from, to);
     const Threads threads = threadsOf(pool);
     for (Index group = 0; group < to.groups(); ++group) {
-      const ListedRows listed(rowsOf(spikes, group, neurons), rows, neurons, threads);
-      multiplyLists(listed.transposed(), {g.numbers(group), rows, outputs}, d_weights.numbers(group), threads);
+      multiplyLists(spikes.listed(group, threads).transposed(), {g.numbers(group), spikes.rows, outputs},
+                    d_weights.numbers(group), threads);
     }
   });
 }
