@@ -38,8 +38,8 @@ KNOWS_PRIVATE = {"_jax_compat"}
 # The headers that any file of xla_ext/cpu may include: the standard library, those beside it, and the one that
 # it shares with the codelets.
 COMMON_HEADER = re.compile(r'<[a-z_]+>|"[a-z_]+\.hpp"|"\.\./\.\./poplar_kernels/conventions\.hpp"')
-# Those for handlers: XLA's FFI, and what the operating system says of memory and caches.
-HANDLER_HEADER = re.compile(r'"xla/ffi/api/ffi\.h"|<sys/mman\.h>|<unistd\.h>')
+# Those for handlers: XLA's FFI, the error that all C++ throws, and what the operating system says of memory and caches.
+HANDLER_HEADER = re.compile(r'"xla/ffi/api/ffi\.h"|"\.\./error\.hpp"|<sys/mman\.h>|<unistd\.h>')
 # Those for the files that are compiled once per instruction set.
 KERNEL_HEADER = re.compile(r'<immintrin\.h>|"kernels/[a-z_]+\.hpp"|"\.\./kernels\.hpp"')
 
@@ -58,7 +58,8 @@ MODEL_LAYERS = (
 # What the codelets and the builders may include: nothing that an SDK does not have.
 CODELET_HEADER = re.compile(r'<[a-z_]+>|<poplar/[A-Za-z]+\.hpp>|"[a-z_]+\.hpp"')
 BUILDER_HEADER = re.compile(
-    r'<[a-z_]+>|<pop(lar|util|ops|lin|rand)/[A-Za-z]+\.hpp>|"[a-z_]+\.hpp"|"\.\./\.\./poplar_kernels/conventions\.hpp"'
+    r'<[a-z_]+>|<pop(lar|util|ops|lin|rand)/[A-Za-z]+\.hpp>|"(\.\./error|[a-z_]+)\.hpp"'
+    r'|"\.\./\.\./poplar_kernels/conventions\.hpp"'
 )
 
 # The executor compiles against an SDK as well, but for the one file that knows the model; the plugin knows nothing of

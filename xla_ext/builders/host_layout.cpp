@@ -4,7 +4,7 @@
 #include <numeric>
 #include <string>
 
-#include "error.hpp"
+#include "../error.hpp"
 
 namespace snnjax::builders {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "error.hpp"
+#include "../error.hpp"
 #include "tree_estimate.hpp"
 
 namespace snnjax::builders {

@@ -3,7 +3,7 @@
 #include <poputil/VertexTemplates.hpp>
 #include <string>
 
-#include "error.hpp"
+#include "../error.hpp"
 #include "loop.hpp"
 #include "loss.hpp"
 #include "vertices.hpp"

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <new>
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "../error.hpp"
 #include "kernels.hpp"
 #include "memory.hpp"
 #include "numbers.hpp"
@@ -18,11 +18,12 @@ namespace snnjax {
 
 namespace ffi = xla::ffi;
 
-// An operand or a result that does not fit; the message follows the error template of DESIGN.
-class Misfit : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+// An operand, a result or an attribute that does not fit what the target is.
+inline Error misfit(const std::string& op, const std::string& name, const std::string& expected,
+                    const std::string& actual) {
+  return {ErrorCode::kInvalidArgument,
+          op + ": `" + name + "` must " + expected + ", got " + actual + ". Call it through snnjax."};
+}
 
 // One operand, which nothing writes, or one result. All have a leading groups axis, of length 1 where the groups share
 // it.
@@ -95,16 +96,15 @@ class Arrays {
   // The next array, of a shape (behind the groups axis) and of one of some types. Groups may share an operand, but no
   // result: each writes its own.
   Item take(const char* name, const Shape& shape, const Types& types) {
-    if (next_ == buffers_.size()) throw Misfit(op_ + ": `" + name + "` must be given, got nothing. " + kWayOut);
+    if (next_ == buffers_.size()) throw misfit(op_, name, "be given", "nothing");
     const ffi::AnyBuffer& buffer = buffers_[next_++];
     const auto dims = buffer.dimensions();
     const bool may_share = std::is_same_v<Item, Operand>;
     const bool fits = dims.size() == shape.size() + 1 && (dims[0] == groups_ || (dims[0] == 1 && may_share)) &&
                       std::equal(shape.begin(), shape.end(), dims.begin() + 1);
-    if (!fits) throw Misfit(message(name, "have the shape " + text(shape), text(dims)));
+    if (!fits) throw misfit(op_, name, "have the shape " + text(shape), text(dims));
     if (std::find(types.begin(), types.end(), buffer.element_type()) == types.end()) {
-      throw Misfit(
-          message(name, "have another dtype", "type " + std::to_string(static_cast<int>(buffer.element_type()))));
+      throw misfit(op_, name, "have another dtype", "type " + std::to_string(static_cast<int>(buffer.element_type())));
     }
     const auto bytes = static_cast<Index>(buffer.size_bytes());
     return {buffer.untyped_data(), buffer.element_type(), dims[0], dims[0] > 0 ? bytes / dims[0] : 0};
@@ -120,20 +120,14 @@ class Arrays {
   // Once everything is taken: nothing may be left.
   void finish() const {
     if (next_ == buffers_.size()) return;
-    throw Misfit(message("arrays", "be " + std::to_string(next_), std::to_string(buffers_.size())));
+    throw misfit(op_, "arrays", "be " + std::to_string(next_), std::to_string(buffers_.size()));
   }
 
  private:
-  static constexpr const char* kWayOut = "Call it through snnjax.";
-
   void countGroups() {
     for (const ffi::AnyBuffer& buffer : buffers_) {
       if (buffer.dimensions().size() > 0) groups_ = std::max(groups_, Index{buffer.dimensions()[0]});
     }
-  }
-
-  std::string message(const std::string& name, const std::string& expected, const std::string& actual) const {
-    return op_ + ": `" + name + "` must " + expected + ", got " + actual + ". " + kWayOut;
   }
 
   std::string op_;
@@ -149,8 +143,8 @@ inline void finish(const Operands& operands, const Results& results) {
   operands.finish();
   results.finish();
   if (operands.groups() == 1 || operands.groups() == results.groups()) return;
-  throw Misfit(results.op() + ": `groups` must be those of the operands, " + std::to_string(operands.groups()) +
-               ", got " + std::to_string(results.groups()) + ". Call it through snnjax.");
+  throw misfit(results.op(), "groups", "be those of the operands, " + std::to_string(operands.groups()),
+               std::to_string(results.groups()));
 }
 
 inline const Types kFloating{ffi::F32, ffi::BF16};
@@ -163,9 +157,7 @@ inline ffi::DataType idType(Index neurons) { return neurons <= kMaxShortNeurons 
 template <typename T>
 T attributeOf(const char* op, ffi::Dictionary attributes, const char* name) {
   const auto value = attributes.get<T>(name);
-  if (value.has_error()) {
-    throw Misfit(std::string(op) + ": `" + name + "` must be given, got nothing. Call it through snnjax.");
-  }
+  if (value.has_error()) throw misfit(op, name, "be given", "nothing");
   return *value;
 }
 
@@ -186,8 +178,8 @@ ffi::Error guarded(const char* op, Body body) {
   try {
     body();
     return ffi::Error::Success();
-  } catch (const Misfit& misfit) {
-    return ffi::Error::InvalidArgument(misfit.what());
+  } catch (const Error& error) {
+    return ffi::Error(static_cast<ffi::ErrorCode>(error.code()), error.what());
   } catch (const std::bad_alloc&) {
     return ffi::Error(ffi::ErrorCode::kResourceExhausted, std::string(op) + ": out of memory. Use a smaller batch.");
   } catch (const std::exception& error) {

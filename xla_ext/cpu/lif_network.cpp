@@ -30,8 +30,7 @@ NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
   const auto numbers = attributeOf<ffi::Span<const std::int64_t>>(kOp, attributes, "layers");
   const auto slopes = attributeOf<ffi::Span<const float>>(kOp, attributes, "slopes");
   if (numbers.size() == 0 || numbers.size() != slopes.size() * LayerFields::kFields) {
-    throw Misfit("lif_network: `layers` must have ten numbers for each of `slopes`, got " +
-                 std::to_string(numbers.size()) + ". Call it through snnjax.");
+    throw misfit(kOp, "layers", "have ten numbers for each of `slopes`", std::to_string(numbers.size()));
   }
   for (std::size_t i = 0; i < numbers.size(); i += LayerFields::kFields) {
     fields.layers.push_back({

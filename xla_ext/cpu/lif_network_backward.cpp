@@ -52,8 +52,7 @@ struct CotangentTake {
 
   Result take(const char* name, const Shape& shape, const Types& types) {
     if (next >= needs.size()) {
-      throw Misfit("lif_network: `needs` must name every operand, got " + std::to_string(needs.size()) +
-                   ". Call it through snnjax.");
+      throw misfit(from.op(), "needs", "name every operand", std::to_string(needs.size()));
     }
     return needs[next++] != 0 ? from.take(name, shape, types) : Result();
   }

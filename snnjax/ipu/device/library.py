@@ -7,7 +7,7 @@ from typing import Any
 
 from snnjax_jax_plugin import _library as plugin
 
-# How calls end: an ErrorCode of ``xla_ext/builders/error.hpp``, numbered as in absl::StatusCode.
+# How calls end: an ErrorCode of ``xla_ext/error.hpp``, numbered as in absl::StatusCode.
 DONE, INVALID_ARGUMENT, UNIMPLEMENTED, INTERNAL = 0, 3, 12, 13
 
 

@@ -14,7 +14,7 @@
 #include <poplar/Program.hpp>
 #include <vector>
 
-#include "builders/error.hpp"
+#include "error.hpp"
 
 namespace ipu_model::calibration {
 namespace {

@@ -9,9 +9,9 @@
 #include <poplar/IPUModel.hpp>
 #include <string>
 
-#include "builders/error.hpp"
 #include "builders/host_layout.hpp"
 #include "builders/training_step.hpp"
+#include "error.hpp"
 
 namespace ipu_model::calibration {
 namespace {

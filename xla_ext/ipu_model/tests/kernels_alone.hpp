@@ -12,6 +12,7 @@
 
 #include "check.hpp"
 #include "codelets/codelet_library.hpp"
+#include "error.hpp"
 
 namespace kernels {
 
@@ -51,10 +52,13 @@ inline std::vector<std::byte>& trace() {
   return bytes;
 }
 
+// A test that asks for what the codelets do not have.
+inline snnjax::Error misuse(const std::string& message) { return {snnjax::ErrorCode::kInvalidArgument, message}; }
+
 class Alone {
  public:
   Alone(const ipu_model::CodeletLibrary& library, const std::string& name) : name_(name), type_(library.find(name)) {
-    if (type_ == nullptr) throw std::runtime_error("no vertex " + name);
+    if (type_ == nullptr) throw misuse("no vertex " + name);
     memory_ = std::make_unique<std::byte[]>(type_->size + type_->alignment);
     void* start = memory_.get();
     std::size_t space = type_->size + type_->alignment;
@@ -150,7 +154,7 @@ class Alone {
 
   unsigned numWorkers() const { return type_->multi ? 6 : 1; }
   std::uint64_t cycles(unsigned worker) const {
-    if (type_->worker_cycles == nullptr) throw std::runtime_error("no cost of " + name_);
+    if (type_->worker_cycles == nullptr) throw misuse("no cost of " + name_);
     return type_->worker_cycles(place_, worker);
   }
   // Of the slowest worker.
@@ -163,8 +167,8 @@ class Alone {
  private:
   const ipu_model::FieldType& fieldOf(const std::string& name, std::size_t size) const {
     const ipu_model::FieldType* const field = type_->field(name);
-    if (field == nullptr) throw std::runtime_error(name_ + " has no field " + name);
-    if (field->size != size) throw std::runtime_error(name_ + "." + name + " has elements of another size");
+    if (field == nullptr) throw misuse(name_ + " has no field " + name);
+    if (field->size != size) throw misuse(name_ + "." + name + " has elements of another size");
     return *field;
   }
 
