@@ -21,6 +21,7 @@ from snnjax.ops import lif_network_state as lif_network_state
 from snnjax.ops import lif_step as lif_step
 from snnjax.ops import select_spikes as select_spikes
 from snnjax.ops import spike as spike
+from snnjax.ops import spike_conv as spike_conv
 from snnjax.ops import spike_matmul as spike_matmul
 from snnjax.sparse_spikes import SparseSpikes as SparseSpikes
 from snnjax.surrogates import Surrogate as Surrogate

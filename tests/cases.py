@@ -15,11 +15,14 @@ import numpy as np
 
 import snnjax
 from snnjax import LeakyReadout, LIFLayer, LIFNetworkState, SparseSpikes, Surrogate, _targets
+from snnjax.ops._convolution import Convolution
 from tests.numbers import dyadic, halves
 from tests.ops import references
 
 BATCH = 4  # divides over the four devices of the tests
 CAPACITY = 3
+# Images of three by four pixels and two channels, each convolved by itself.
+CONVOLUTION = Convolution.of("spike_conv", (3, 4, 2), (2, 3), 4, strides=(1, 2), groups=2)
 SMOOTH = Surrogate("superspike", 3.0, smooth=True)
 
 
@@ -83,6 +86,24 @@ def _rows_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
     rows = dyadic(rng, -16, 16, BATCH, 6)
     rows = jnp.where(rng.random((BATCH, 6)) < 0.5, rows, 0.0)
     return rows, dyadic(rng, -32, 32, 6, 3)
+
+
+def _spike_conv_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
+    weights = dyadic(rng, -32, 32, *CONVOLUTION.weights_shape)
+    return spike_lists(rng, BATCH, CAPACITY, CONVOLUTION.num_inputs), weights
+
+
+def _conv_rows_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
+    rows = dyadic(rng, -16, 16, BATCH, CONVOLUTION.num_inputs)
+    rows = jnp.where(rng.random(rows.shape) < 0.3, rows, 0.0)
+    return rows, dyadic(rng, -32, 32, *CONVOLUTION.weights_shape)
+
+
+def convolve(spikes: Any, weights: Any, **options: Any) -> Any:
+    """`spike_conv` with the geometry `CONVOLUTION`."""
+    c = CONVOLUTION
+    geometry = {"shape": c.shape, "strides": c.strides, "padding": c.padding, "groups": c.groups}
+    return snnjax.spike_conv(spikes, weights, **geometry, **options)
 
 
 def network_layer(rng: np.random.Generator, inputs: int, neurons: int, recurrent: bool) -> LIFLayer:
@@ -191,6 +212,23 @@ OPS = (
         tolerance=0.0,
         reason=EXACT,
         has_kernel=True,
+    ),
+    *(
+        Case(
+            name=name,
+            function=convolve,
+            reference=functools.partial(references.spike_conv, geometry=CONVOLUTION),
+            arguments=arguments,
+            batch_axes=(0, None),
+            result_axes=0,
+            relaxed=convolve,
+            tolerance=0.0,
+            reason=EXACT,
+        )
+        for name, arguments in (
+            ("spike_conv", _spike_conv_arguments),
+            ("spike_conv of rows", _conv_rows_arguments),
+        )
     ),
     Case(
         name="lif_network",

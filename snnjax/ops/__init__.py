@@ -10,4 +10,5 @@ from snnjax.ops.lif_network import lif_network_state as lif_network_state
 from snnjax.ops.lif_step import lif_step as lif_step
 from snnjax.ops.select_spikes import select_spikes as select_spikes
 from snnjax.ops.spike import spike as spike
+from snnjax.ops.spike_conv import spike_conv as spike_conv
 from snnjax.ops.spike_matmul import spike_matmul as spike_matmul

@@ -1,6 +1,7 @@
 """`spike_matmul`: the product of spikes, in lists or in rows, with dense weights."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -78,15 +79,19 @@ def spike_matmul(
     return out.reshape(*axes, num_outputs)
 
 
-def _check_arguments(spikes: Any, weights: Array) -> None:
+def neurons_of(op: str, spikes: Any) -> int:
+    """How many neurons lists or rows have, once they are checked."""
     if isinstance(spikes, SparseSpikes):
-        check_spikes("spike_matmul", "spikes", spikes)
-        num_neurons: Any = spikes.num_neurons
-    else:
-        way_out = "Add the missing axis, for instance spikes[None]"
-        shape = np.shape(spikes)
-        check(len(shape) > 0, "spike_matmul", "spikes", "have an axis of neurons", "a number", way_out)
-        num_neurons = shape[-1]
+        check_spikes(op, "spikes", spikes)
+        return spikes.num_neurons
+    way_out = "Add the missing axis, for instance spikes[None]"
+    shape = np.shape(spikes)
+    check(len(shape) > 0, op, "spikes", "have an axis of neurons", "a number", way_out)
+    return shape[-1]
+
+
+def _check_arguments(spikes: Any, weights: Array) -> None:
+    num_neurons = neurons_of("spike_matmul", spikes)
     check_float_array("spike_matmul", "weights", weights)
     fits = weights.ndim == 2 and weights.shape[0] == num_neurons
     check(
@@ -107,21 +112,29 @@ def prefers_lists(ids: Array, num_neurons: int) -> bool:
 
 def dense_product(dense: Array, weights: Array) -> Array:
     """``dense @ weights`` over the last axis of `dense`, in which an entry of 0 adds nothing whatever its weights."""
-    out = jnp.matmul(dense, weights, preferred_element_type=sum_dtype(weights.dtype))
+    multiply = functools.partial(jnp.matmul, preferred_element_type=sum_dtype(weights.dtype))
+    return without_zeros(multiply, dense, weights)
+
+
+def without_zeros(multiply: Callable[[Array, Array], Array], dense: Array, weights: Array) -> Array:
+    """A sum of products of entries with weights, in which an entry of 0 adds nothing whatever its weights."""
+    out = multiply(dense, weights)
     # A product with 0 is wrong only beside weights that are not finite, and then it shows in the result.
     suspect = _dispatch.any_group(~jnp.isfinite(out))
-    return jax.lax.cond(suspect, _dense_product_not_finite, lambda *_: out, dense, weights)
+    by_parts = functools.partial(_without_zeros_not_finite, multiply)
+    return jax.lax.cond(suspect, by_parts, lambda *_: out, dense, weights)
 
 
-def _dense_product_not_finite(dense: Array, weights: Array) -> Array:
+def _without_zeros_not_finite(
+    multiply: Callable[[Array, Array], Array], dense: Array, weights: Array
+) -> Array:
     """The same for weights with infinities and NaNs: the finite part, and a count of each kind of the rest."""
     dtype = sum_dtype(weights.dtype)
 
     def count(entries: Array, kind: Array) -> Array:
-        return jnp.matmul(entries.astype(dtype), kind.astype(dtype))
+        return multiply(entries.astype(dtype), kind.astype(dtype))
 
-    finite = jnp.where(jnp.isfinite(weights), weights, 0)
-    out = jnp.matmul(dense, finite, preferred_element_type=dtype)
+    out = multiply(dense, jnp.where(jnp.isfinite(weights), weights, 0))
     up, down = weights == jnp.inf, weights == -jnp.inf
     ups = count(dense > 0, up) + count(dense < 0, down)
     downs = count(dense > 0, down) + count(dense < 0, up)

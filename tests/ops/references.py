@@ -125,6 +125,27 @@ def multiply_rows(spikes: Any, weights: Any) -> Any:
     return out.astype(weights.dtype)
 
 
+def spike_conv(spikes: Any, weights: Any, geometry: Any) -> Any:
+    """Of lists or rows of a geometry, spike by spike and weight by weight."""
+    rows = to_dense(spikes) if isinstance(spikes, SparseSpikes) else spikes
+    out = np.zeros((*rows.shape[:-1], *geometry.out_shape))
+    own_in, own_out = weights.shape[-2], geometry.channels_out // geometry.groups
+    for place, value in np.ndenumerate(rows):
+        *pixel, channel = np.unravel_index(place[-1], geometry.shape)
+        group = channel // own_in
+        outputs = slice(group * own_out, (group + 1) * own_out)
+        for offset in np.ndindex(geometry.kernel if value != 0 else (0,)):
+            axes = zip(pixel, offset, geometry.padding, geometry.strides, strict=True)
+            steps = [divmod(x + low - k, stride) for x, k, (low, _), stride in axes]
+            target = tuple(step for step, rest in steps if rest == 0)
+            if len(target) == len(offset) and all(
+                0 <= x < length for x, length in zip(target, geometry.out_shape, strict=False)
+            ):
+                term = weights[*offset, channel % own_in, outputs].astype(float)
+                out[*place[:-1], *target, outputs] += float(value) * term
+    return out.reshape(*rows.shape[:-1], -1).astype(weights.dtype)
+
+
 def to_dense(spikes: SparseSpikes) -> Any:
     dense = np.zeros(spikes.shape, spikes.values.dtype)
     for place, neuron in np.ndenumerate(spikes.ids):

@@ -17,6 +17,7 @@ from snnjax import (
     lif_step,
     select_spikes,
     spike,
+    spike_conv,
     spike_matmul,
 )
 
@@ -25,6 +26,7 @@ SURROGATES = "'superspike', 'arctan', 'triangle', 'gaussian', 'sigmoid', 'boxcar
 LISTS = SparseSpikes.from_ids(jnp.zeros((2, 4), int), 3)
 BUILD = "Build it with SparseSpikes.from_ids or from_dense."
 X = jnp.zeros((5, 2, 4))
+W_CONV = jnp.zeros((3, 1, 2))
 LAYER = LIFLayer(jnp.zeros((4, 3)), decay=0.5)
 RECURRENT = LAYER._replace(recurrent=jnp.zeros((3, 3)))
 READOUT = LeakyReadout(jnp.zeros((3, 2)), decay=0.5)
@@ -39,6 +41,10 @@ def net(
     layer: LIFLayer = LAYER, readout: LeakyReadout = READOUT, state: Any = None, x: Any = X, **options: Any
 ) -> Any:
     return lif_network(x, [layer], readout, state, **options)
+
+
+def conv(spikes: Any = X[0, :, :], weights: Any = W_CONV, shape: Any = (4, 1), **options: Any) -> Any:
+    return spike_conv(spikes, weights, shape=shape, **options)
 
 
 def lists_with(**leaves: Any) -> SparseSpikes:
@@ -203,6 +209,82 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
 ]
 
+CONV: list[tuple[Callable[[], Any], str]] = [
+    (
+        lambda: conv(jnp.float32(1.0)),
+        "spike_conv: `spikes` must have an axis of neurons, got a number. Add the missing axis, for instance "
+        "spikes[None].",
+    ),
+    (
+        lambda: conv(weights=W_CONV.astype(int)),
+        f"spike_conv: `weights` {FLOATS} weights.astype(jnp.float32).",
+    ),
+    (
+        lambda: conv(weights=W_CONV[None]),
+        "spike_conv: `weights` must have axes [length, channels / groups, outputs], got [1, 3, 1, 2]. "
+        "Give a number of axes of weights that fits `shape`.",
+    ),
+    (
+        lambda: conv(shape=(2, 2, 1)),
+        "spike_conv: `weights` must have axes [height, width, channels / groups, outputs], got [3, 1, 2]. "
+        "Give a number of axes of weights that fits `shape`.",
+    ),
+    (
+        lambda: conv(weights=jnp.zeros((3, 2, 2))),
+        "spike_conv: `weights` must have shape [length, channels / groups, outputs] = [3, 1, 2], got [3, 2, 2]. "
+        "Give weights for the channels of `shape`, over `groups`.",
+    ),
+    (
+        lambda: conv(shape=(4,)),
+        "spike_conv: `shape` must be (height, width, channels) or (length, channels), got (4,). "
+        "Give whole numbers in a tuple.",
+    ),
+    (
+        lambda: conv(shape=(4, 0)),
+        "spike_conv: `shape` must be an integer of at least 1, got 0. Pass a larger whole number.",
+    ),
+    (
+        lambda: conv(shape=(5, 1)),
+        "spike_conv: `shape` must have the 4 neurons of `spikes`, got [5, 1], which has 5. "
+        "Give (height, width, channels) or (length, channels).",
+    ),
+    (
+        lambda: conv(strides=(1, 2)),
+        "spike_conv: `strides` must be (one for the length,), got (1, 2). Give whole numbers in a tuple.",
+    ),
+    (
+        lambda: conv(strides=0),
+        "spike_conv: `strides` must be an integer of at least 1, got 0. Pass a larger whole number.",
+    ),
+    (
+        lambda: conv(groups=2),
+        "spike_conv: `groups` must divide the 1 channels of `shape`, got 2. "
+        "Choose a divisor of both numbers of channels.",
+    ),
+    (
+        lambda: conv(padding="full"),
+        "spike_conv: `padding` must be 'same', 'valid' or 1 pairs of whole numbers, got 'full'. "
+        "Give zeros in front and behind for each axis.",
+    ),
+    (
+        lambda: conv(padding=((-1, 0),)),
+        "spike_conv: `padding` must be an integer of at least 0, got -1. Pass a larger whole number.",
+    ),
+    (
+        lambda: conv(padding=((2**31, 0),)),
+        "spike_conv: `padding` must make at most 2147483647 neurons, got 4294967300. "
+        "Cut the image into parts.",
+    ),
+    (
+        lambda: conv(weights=jnp.zeros((5, 1, 2)), padding="valid"),
+        "spike_conv: `kernel` must fit into the padded [4], got [5]. Pad more, or choose a smaller kernel.",
+    ),
+    (
+        lambda: conv(implementation="gpu"),
+        "spike_conv_rows: `implementation` must be one of None, 'reference', 'cpu', got 'gpu'. Choose one of these.",
+    ),
+]
+
 NETWORK: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: lif_network(X, []),
@@ -337,7 +419,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("call, message", [*SMALL_OPS, *NETWORK])
+@pytest.mark.parametrize("call, message", [*SMALL_OPS, *CONV, *NETWORK])
 def test_wrong_argument_says_so(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError) as caught:
         call()

@@ -1,0 +1,144 @@
+"""`Convolution`: the geometry of a convolution over flat neurons, known when a program is traced."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array
+
+from snnjax._check import check, check_integer
+from snnjax._types import wide
+
+PADDINGS = ("same", "valid")
+# Flat ids are int32.
+_MAX_NEURONS = 2**31 - 1
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class Convolution:
+    """What a convolution reads and writes, in one or two dimensions: cross-correlation, as in deep learning.
+
+    Flat ids are row-major over the shapes. Made and checked by `Convolution.of`.
+    """
+
+    shape: tuple[int, ...]  # (height, width, channels) or (length, channels)
+    kernel: tuple[int, ...]  # one length an axis of space, as are strides and padding
+    strides: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]  # zeros in front and behind
+    groups: int  # of channels, each convolved by itself
+    channels_out: int
+
+    @classmethod
+    def of(
+        cls,
+        op: str,
+        shape: Any,
+        kernel: Any,
+        channels_out: Any,
+        *,
+        strides: Any = 1,
+        padding: Any = "same",
+        groups: Any = 1,
+    ) -> "Convolution":
+        """The geometry from arguments as users give them; errors speak in the name of `op`."""
+        shape = _lengths(op, "shape", shape, (2, 3), "(height, width, channels) or (length, channels)")
+        space = len(shape) - 1
+        kernel = _lengths(op, "kernel", kernel, (space,), _one_an_axis(space))
+        strides = _lengths(op, "strides", strides, (space,), _one_an_axis(space))
+        check_integer(op, "channels_out", channels_out, 1)
+        check_integer(op, "groups", groups, 1)
+        for name, channels in (("channels of `shape`", shape[-1]), ("output channels", channels_out)):
+            way_out = "Choose a divisor of both numbers of channels"
+            check(channels % groups == 0, op, "groups", f"divide the {channels} {name}", groups, way_out)
+        pairs = _pairs(op, padding, shape[:-1], kernel, strides)
+        out = cls(shape, kernel, strides, pairs, int(groups), int(channels_out))
+        out._check_sizes(op)
+        return out
+
+    def _check_sizes(self, op: str) -> None:
+        padded = [length + sum(pair) for length, pair in zip(self.shape[:-1], self.padding, strict=True)]
+        fits = all(length <= room for length, room in zip(self.kernel, padded, strict=True))
+        way_out = "Pad more, or choose a smaller kernel"
+        check(fits, op, "kernel", f"fit into the padded {padded}", list(self.kernel), way_out)
+        for name, count in (("shape", self.num_inputs), ("padding", self.num_outputs)):
+            expected = f"make at most {_MAX_NEURONS} neurons"
+            check(count <= _MAX_NEURONS, op, name, expected, count, "Cut the image into parts")
+
+    @property
+    def out_shape(self) -> tuple[int, ...]:
+        """(height, width, channels) or (length, channels) of the result."""
+        axes = zip(self.shape[:-1], self.kernel, self.strides, self.padding, strict=True)
+        space = ((length + sum(pair) - k) // stride + 1 for length, k, stride, pair in axes)
+        return (*space, self.channels_out)
+
+    @property
+    def num_inputs(self) -> int:
+        """How many neurons it reads."""
+        return math.prod(self.shape)
+
+    @property
+    def num_outputs(self) -> int:
+        """How many neurons it writes."""
+        return math.prod(self.out_shape)
+
+    @property
+    def weights_shape(self) -> tuple[int, ...]:
+        """``[*kernel, channels / groups, channels_out]``."""
+        return (*self.kernel, self.shape[-1] // self.groups, self.channels_out)
+
+    @property
+    def fan_in(self) -> int:
+        """From how many neurons each output sums."""
+        return math.prod(self.weights_shape[:-1])
+
+    def convolve(self, rows: Array, weights: Array) -> Array:
+        """``[rows, num_inputs]`` to ``[rows, num_outputs]`` in plain JAX, in the dtype in which sums accumulate."""
+        space = "HW"[-len(self.kernel) :]
+        out = jax.lax.conv_general_dilated(
+            wide(rows).reshape(-1, *self.shape),
+            wide(weights),
+            self.strides,
+            self.padding,
+            dimension_numbers=(f"N{space}C", f"{space}IO", f"N{space}C"),
+            feature_group_count=self.groups,
+        )
+        return out.reshape(-1, self.num_outputs)
+
+
+def _one_an_axis(space: int) -> str:
+    return "(one for the length,)" if space == 1 else "(one for the height, one for the width)"
+
+
+def _lengths(op: str, argument: str, value: Any, counts: tuple[int, ...], form: str) -> tuple[int, ...]:
+    """Whole numbers of at least 1, so many of them; one number alone stands for all axes of space."""
+    if argument == "strides" and isinstance(value, int | np.integer):
+        value = (value,) * counts[0]
+    good = isinstance(value, Sequence) and not isinstance(value, str) and len(value) in counts
+    check(good, op, argument, f"be {form}", repr(value), "Give whole numbers in a tuple")
+    for number in value:
+        check_integer(op, argument, number, 1)
+    return tuple(int(number) for number in value)
+
+
+def _pairs(
+    op: str, padding: Any, lengths: Sequence[int], kernel: Sequence[int], strides: Sequence[int]
+) -> tuple[tuple[int, int], ...]:
+    """Zeros in front and behind, an axis each; "same" gives ``ceil(length / stride)`` outputs, as XLA does."""
+    if padding == "valid":
+        return ((0, 0),) * len(lengths)
+    if padding == "same":
+        axes = zip(lengths, kernel, strides, strict=True)
+        totals = [max((-(-length // stride) - 1) * stride + k - length, 0) for length, k, stride in axes]
+        return tuple((total // 2, total - total // 2) for total in totals)
+    good = isinstance(padding, Sequence) and not isinstance(padding, str) and len(padding) == len(lengths)
+    good = good and all(isinstance(pair, Sequence) and len(pair) == 2 for pair in padding)
+    expected = f"be 'same', 'valid' or {len(lengths)} pairs of whole numbers"
+    check(good, op, "padding", expected, repr(padding), "Give zeros in front and behind for each axis")
+    for pair in padding:
+        for number in pair:
+            check_integer(op, "padding", number, 0)
+    return tuple((int(low), int(high)) for low, high in padding)

@@ -1,0 +1,257 @@
+"""`spike_conv`: the convolution of spikes, in lists or in rows, with a kernel of weights."""
+
+import functools
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Num
+
+from snnjax import _dispatch
+from snnjax._check import check, check_float_array
+from snnjax._types import wide
+from snnjax.ops._convolution import Convolution
+from snnjax.ops.spike_matmul import neurons_of, without_zeros
+from snnjax.sparse_spikes import SparseSpikes, gather, scatter
+
+
+def spike_conv(
+    spikes: SparseSpikes | Num[Array, "*axes neurons"],
+    weights: Float[Array, "..."],
+    *,
+    shape: tuple[int, ...],
+    strides: int | tuple[int, ...] = 1,
+    padding: str | tuple[tuple[int, int], ...] = "same",
+    groups: int = 1,
+    implementation: str | None = None,
+) -> Float[Array, "*axes outputs"]:
+    """Convolve spikes with a kernel of weights, patch of outputs by patch of outputs.
+
+    ``out[b, y, x, o] = sum of spikes[b, s y + i - p, s x + j - q, c] * weights[i, j, c, o]`` over ``i, j, c``, with
+    strides ``s`` and zeros ``p, q`` in front: `jax.lax.conv_general_dilated` of images ``[height, width, channels]``
+    and weights ``[*kernel, channels / groups, outputs]``. Without the axis y in one dimension.
+
+    An entry of value 0 adds nothing whatever its weights, NaN and infinities included; in lists, ids outside
+    ``[0, neurons)`` contribute nothing and duplicates add. The backward pass is exact: every slot of a list whose id
+    is in the range receives its gradient, also one of value 0, and so does every entry of an array; the gradient of
+    the weights is a sum over the patches of spikes alone.
+
+    Args:
+        spikes: lists with any leading axes, or an array with the neurons on its last axis; neurons are flat, row-major
+            over `shape`.
+        weights: ``[*kernel, channels / groups, outputs]``; their dtype is the dtype of the result, sums run in float32
+            (float64 for float64).
+        shape: (height, width, channels) of an image, or (length, channels) in one dimension.
+        strides: one for all axes of space, or one for each.
+        padding: "same" (as many outputs as inputs, over the stride), "valid" (no zeros), or for each axis of space a
+            pair of how many zeros stand in front and behind.
+        groups: of channels in and out, each convolved by itself.
+        implementation: None chooses; "reference" takes the jnp reference, and "cpu" the compiled kernel or raises.
+
+    Returns:
+        The outputs, flat: row-major over the (height, width, channels) or (length, channels) of the result.
+
+    Raises:
+        ValueError: if the arguments do not fit together, the weights are not floating, and for an implementation that
+            is unknown or not to be had.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax import SparseSpikes, spike_conv
+        >>> weights = jnp.array([1.0, 2.0, 3.0]).reshape(
+        ...     3, 1, 1
+        ... )  # a kernel of length 3, one channel in and out
+        >>> spikes = SparseSpikes.from_ids(jnp.array([[2]]), num_neurons=5)
+        >>> spike_conv(spikes, weights, shape=(5, 1))
+        Array([[0., 3., 2., 1., 0.]], dtype=float32)
+        >>> spike_conv(jnp.array([[0, 0, 1, 0, 0]]), weights, shape=(5, 1), strides=2)
+        Array([[0., 2., 0.]], dtype=float32)
+    """
+    geometry = _geometry(spikes, weights, shape, strides, padding, groups)
+    if isinstance(spikes, SparseSpikes):
+        axes = spikes.ids.shape[:-1]
+        rows = int(np.prod(axes))
+        operands = (
+            spikes.ids.reshape(rows, spikes.capacity),
+            spikes.values.astype(weights.dtype).reshape(rows, spikes.capacity),
+            weights,
+        )
+        out: Any = _convolve_lists(*_dispatch.vary_alike(operands), geometry, implementation)
+    else:
+        axes = spikes.shape[:-1]
+        operands = (spikes.astype(weights.dtype).reshape(int(np.prod(axes)), geometry.num_inputs), weights)
+        out = _convolve_rows(*_dispatch.vary_alike(operands), geometry, implementation)
+    return out.reshape(*axes, geometry.num_outputs)
+
+
+def _geometry(
+    spikes: Any, weights: Array, shape: Any, strides: Any, padding: Any, groups: Any
+) -> Convolution:
+    """The geometry of a call, once its arguments are checked."""
+    num_neurons = neurons_of("spike_conv", spikes)
+    check_float_array("spike_conv", "weights", weights)
+    is_shape = isinstance(shape, tuple | list) and len(shape) in (2, 3)
+    axes = len(shape) + 1 if is_shape else weights.ndim
+    form = (
+        "[length, channels / groups, outputs]" if axes == 3 else "[height, width, channels / groups, outputs]"
+    )
+    way_out = "Give a number of axes of weights that fits `shape`"
+    fits = weights.ndim == axes and 0 not in weights.shape
+    check(fits, "spike_conv", "weights", f"have axes {form}", list(weights.shape), way_out)
+    *kernel, _, channels_out = weights.shape
+    geometry = Convolution.of(
+        "spike_conv", shape, kernel, channels_out, strides=strides, padding=padding, groups=groups
+    )
+    check(
+        weights.shape == geometry.weights_shape,
+        "spike_conv",
+        "weights",
+        f"have shape {form} = {list(geometry.weights_shape)}",
+        list(weights.shape),
+        "Give weights for the channels of `shape`, over `groups`",
+    )
+    check(
+        num_neurons == geometry.num_inputs,
+        "spike_conv",
+        "shape",
+        f"have the {num_neurons} neurons of `spikes`",
+        f"{list(geometry.shape)}, which has {geometry.num_inputs}",
+        "Give (height, width, channels) or (length, channels)",
+    )
+    return geometry
+
+
+def _inputs_backward(operands: tuple[Array, Array], geometry: Convolution) -> tuple[Array]:
+    """The cotangent of every input: the transposed convolution of `g`."""
+    weights, g = operands
+    rows = jax.ShapeDtypeStruct((g.shape[0], geometry.num_inputs), wide(g).dtype)
+    (d_rows,) = jax.linear_transpose(lambda x: geometry.convolve(x, weights), rows)(wide(g))
+    return (d_rows.astype(g.dtype),)
+
+
+def _rows_reference(operands: tuple[Array, Array], geometry: Convolution) -> tuple[Array]:
+    rows, weights = operands
+    return (without_zeros(geometry.convolve, rows, weights).astype(weights.dtype),)
+
+
+def _rows_backward(operands: tuple[Array, Array], geometry: Convolution) -> tuple[Array]:
+    """The gradient of the weights, a sum over rows and places."""
+    rows, g = operands
+    weights = jax.ShapeDtypeStruct(geometry.weights_shape, wide(g).dtype)
+    (d_weights,) = jax.linear_transpose(lambda w: geometry.convolve(rows, w), weights)(wide(g))
+    return (d_weights.astype(g.dtype),)
+
+
+def _reference(operands: tuple[Array, Array, Array], geometry: Convolution) -> tuple[Array]:
+    ids, values, weights = operands
+    return _rows_reference((scatter(ids, values, geometry.num_inputs), weights), geometry)
+
+
+def _values_backward(operands: tuple[Array, Array, Array], geometry: Convolution) -> tuple[Array]:
+    ids, weights, g = operands
+    (d_rows,) = _inputs_backward((weights, g), geometry)
+    return (gather(d_rows, ids),)
+
+
+def _weights_backward(operands: tuple[Array, Array, Array], geometry: Convolution) -> tuple[Array]:
+    ids, values, g = operands
+    return _rows_backward((scatter(ids, values, geometry.num_inputs), g), geometry)
+
+
+def _one(
+    target: str,
+    reference: Any,
+    operands: tuple[Array, ...],
+    axes: tuple[int, ...],
+    result_axis: int,
+    geometry: Convolution,
+    implementation: str | None,
+) -> Array:
+    """A target with one result."""
+    return _dispatch.evaluate(
+        target, reference, operands, axes, (result_axis,), geometry, implementation=implementation
+    )[0]
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4))
+def _convolve_lists(
+    ids: Array, values: Array, weights: Array, geometry: Convolution, implementation: str | None
+) -> Array:
+    operands, axes = (ids, values, weights), (0, 0, _dispatch.SHARED)
+    return _one("snnjax_spike_conv", _reference, operands, axes, 0, geometry, implementation)
+
+
+def _fwd(
+    ids: Array, values: Array, weights: Array, geometry: Convolution, implementation: str | None
+) -> tuple[Array, tuple[Array, Array, Array]]:
+    out: Any = _convolve_lists(ids, values, weights, geometry, implementation)
+    return out, (ids, values, weights)
+
+
+def _bwd(
+    geometry: Convolution, implementation: str | None, residuals: tuple[Array, Array, Array], g: Array
+) -> tuple[None, Array, Array]:
+    ids, values, weights = residuals
+    d_values = _one(
+        "snnjax_spike_conv_values_backward",
+        _values_backward,
+        (ids, weights, g),
+        (0, _dispatch.SHARED, 0),
+        0,
+        geometry,
+        implementation,
+    )
+    d_weights = _one(
+        "snnjax_spike_conv_weights_backward",
+        _weights_backward,
+        (ids, values, g),
+        (0, 0, 0),
+        _dispatch.SHARED,
+        geometry,
+        implementation,
+    )
+    return None, d_values, d_weights
+
+
+_convolve_lists.defvjp(_fwd, _bwd)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
+def _convolve_rows(rows: Array, weights: Array, geometry: Convolution, implementation: str | None) -> Array:
+    operands, axes = (rows, weights), (0, _dispatch.SHARED)
+    return _one("snnjax_spike_conv_rows", _rows_reference, operands, axes, 0, geometry, implementation)
+
+
+def _rows_fwd(
+    rows: Array, weights: Array, geometry: Convolution, implementation: str | None
+) -> tuple[Array, tuple[Array, Array]]:
+    out: Any = _convolve_rows(rows, weights, geometry, implementation)
+    return out, (rows, weights)
+
+
+def _rows_bwd(
+    geometry: Convolution, implementation: str | None, residuals: tuple[Array, Array], g: Array
+) -> tuple[Array, Array]:
+    rows, weights = residuals
+    d_rows = _one(
+        "snnjax_spike_conv_inputs_backward",
+        _inputs_backward,
+        (weights, g),
+        (_dispatch.SHARED, 0),
+        0,
+        geometry,
+        implementation,
+    )
+    d_weights = _one(
+        "snnjax_spike_conv_rows_backward",
+        _rows_backward,
+        (rows, g),
+        (0, 0),
+        _dispatch.SHARED,
+        geometry,
+        implementation,
+    )
+    return d_rows, d_weights
+
+
+_convolve_rows.defvjp(_rows_fwd, _rows_bwd)

@@ -1,0 +1,160 @@
+"""`spike_conv`: patches of spikes, every edge and geometry, and weights that must not leak."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snnjax import SparseSpikes, spike_conv
+from snnjax.ops._convolution import Convolution
+from tests.numbers import assert_close, dyadic
+from tests.ops import references
+from tests.ops.common import check_gradient, jit
+
+# (shape, kernel, channels_out, the rest): both kinds of padding and pairs of unequal lengths, strides beyond the
+# kernel, kernels as large as the image, groups, one dimension.
+GEOMETRIES = (
+    Convolution.of("test", (5, 4, 2), (3, 3), 3),
+    Convolution.of("test", (5, 4, 2), (2, 4), 3, strides=2),
+    Convolution.of("test", (4, 5, 1), (3, 2), 2, padding="valid"),
+    Convolution.of("test", (3, 5, 2), (1, 2), 1, strides=(2, 3), padding=((0, 1), (3, 0))),
+    Convolution.of("test", (2, 3, 4), (2, 3), 4, padding="valid", groups=2),
+    Convolution.of("test", (3, 3, 4), (3, 3), 8, strides=(1, 2), groups=4),
+    Convolution.of("test", (9, 3), (4,), 2),
+    Convolution.of("test", (9, 2), (3,), 4, strides=2, padding=((0, 2),), groups=2),
+)
+each_geometry = pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
+
+
+def conv(spikes: Any, weights: Any, c: Convolution, **options: Any) -> Any:
+    geometry = {"shape": c.shape, "strides": c.strides, "padding": c.padding, "groups": c.groups}
+    return spike_conv(spikes, weights, **geometry, **options)
+
+
+def as_lists(ids: Any, values: Any, num_neurons: int) -> SparseSpikes:
+    count = jnp.zeros(np.shape(ids)[:-1], jnp.int32)
+    return SparseSpikes(
+        jnp.asarray(ids, jnp.int32), jnp.asarray(values, jnp.float32), count, count, num_neurons
+    )
+
+
+def test_spike_adds_its_patch() -> None:
+    """In a cross-correlation the patch of a spike is the kernel turned around."""
+    weights = jnp.arange(1.0, 10.0).reshape(3, 3, 1, 1)
+    spikes = SparseSpikes.from_ids(jnp.array([[5], [0], [15]]), 16)  # (1, 1), (0, 0) and (3, 3)
+    out = spike_conv(spikes, weights, shape=(4, 4, 1)).reshape(3, 4, 4)
+    assert out[0].tolist() == [[9, 8, 7, 0], [6, 5, 4, 0], [3, 2, 1, 0], [0, 0, 0, 0]]
+    assert out[1].tolist() == [[5, 4, 0, 0], [2, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
+    assert out[2].tolist() == [[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 9, 8], [0, 0, 6, 5]]
+
+
+def test_strides_and_padding_by_hand() -> None:
+    weights, spikes = jnp.array([1.0, 2.0, 4.0]).reshape(3, 1, 1), jnp.array([1.0, 10.0, 100.0, 1000.0])
+    given = {"spikes": spikes, "weights": weights, "shape": (4, 1)}
+    assert spike_conv(**given).tolist() == [42, 421, 4210, 2100]
+    assert spike_conv(**given, strides=2).tolist() == [421, 2100]  # the odd zero stands behind
+    assert spike_conv(**given, strides=3).tolist() == [42, 2100]
+    assert spike_conv(**given, padding="valid").tolist() == [421, 4210]
+    assert spike_conv(**given, padding=((2, 0),)).tolist() == [4, 42, 421, 4210]
+
+
+def test_groups_keep_to_their_channels() -> None:
+    weights = jnp.array([[[1.0, 2.0, 4.0, 8.0]]])  # one pixel, one channel of each group, two outputs of each
+    out = spike_conv(jnp.array([1.0, 10.0]), weights, shape=(1, 2), groups=2)
+    assert out.tolist() == [1, 2, 40, 80]
+
+
+def test_duplicates_add_and_strangers_do_nothing() -> None:
+    weights = jnp.array([1.0, 2.0]).reshape(2, 1, 1)
+    spikes = as_lists([[1, 1, -1, 3, 2**31 - 1, 0]], [[1, 0.5, 8, 8, 8, 0]], 3)
+    assert spike_conv(spikes, weights, shape=(3, 1)).tolist() == [[3, 1.5, 0]]
+
+
+@each_geometry
+def test_equals_convolution_of_jax(geometry: Convolution) -> None:
+    """Lists, rows, XLA's convolution of images and loops over the definition, to the bit: sums are exact."""
+    rng = np.random.default_rng(0)
+    ids = jnp.asarray(rng.integers(-1, geometry.num_inputs + 1, (2, 9)), jnp.int32)
+    spikes, weights = as_lists(ids, dyadic(rng, -16, 16, 2, 9), geometry.num_inputs), None
+    weights = dyadic(rng, -16, 16, *geometry.weights_shape)
+    dense = spikes.to_dense()
+    expected = geometry.convolve(dense, weights)
+    for given in (spikes, dense):
+        assert_close(conv(given, weights, geometry), expected)
+    assert_close(references.spike_conv(np.asarray(dense), np.asarray(weights), geometry), expected)
+    assert expected.shape == (2, geometry.num_outputs)
+
+
+@each_geometry
+@pytest.mark.parametrize("form", ["lists", "rows"])
+def test_gradient_equals_finite_differences(geometry: Convolution, form: str) -> None:
+    rng = np.random.default_rng(0)
+    ids = rng.integers(-1, geometry.num_inputs + 1, (2, 4))
+    with jax.enable_x64(True):
+        weights = jnp.asarray(rng.normal(size=geometry.weights_shape))
+        lists = as_lists(ids, np.zeros(ids.shape), geometry.num_inputs)
+        values = jnp.asarray(rng.normal(size=ids.shape))
+        lists = SparseSpikes(lists.ids, values, lists.num_spikes, lists.num_listed, lists.num_neurons)
+        spikes = lists if form == "lists" else lists.to_dense()
+        check_gradient(lambda spikes, weights: conv(spikes, weights, geometry), (spikes, weights))
+
+
+def test_value_of_zero_still_receives_its_gradient() -> None:
+    weights = jnp.array([1.0, 2.0, 4.0]).reshape(3, 1, 1)
+
+    def total(values: Any, weights: Any) -> Any:
+        return spike_conv(as_lists([[0, 1, 3, 9]], values, 4), weights, shape=(4, 1)).sum()
+
+    d_values, d_weights = jax.grad(total, (0, 1))(jnp.zeros((1, 4)), weights)
+    assert d_values.tolist() == [[3, 7, 6, 0]]
+    assert not jnp.any(d_weights)
+
+
+@pytest.mark.parametrize("hole", [np.nan, np.inf, -np.inf])
+def test_weights_that_are_not_finite_reach_their_spikes_alone(hole: float) -> None:
+    """Zeros of the padding, unused slots and entries of value 0 do not meet them."""
+    weights = jnp.array([1.0, hole, 2.0]).reshape(3, 1, 1)
+    for spikes in (as_lists([[1, 0, 9]], [[1, 0, 1]], 4), jnp.array([[0.0, 1.0, 0.0, 0.0]])):
+        np.testing.assert_array_equal(spike_conv(spikes, weights, shape=(4, 1)), [[2, hole, 1, 0]])
+
+
+def test_leading_axes_are_kept() -> None:
+    weights = jnp.ones((1, 1, 2))
+    spikes = SparseSpikes.from_ids(jnp.array([[[0, 1]], [[2, 3]], [[1, 3]]]), 3)
+    assert spike_conv(spikes, weights, shape=(3, 1)).shape == (3, 1, 6)
+    assert spike_conv(spikes[0, 0], weights, shape=(3, 1)).tolist() == [1, 1, 1, 1, 0, 0]
+    assert spike_conv(jnp.zeros((0, 5, 3)), weights, shape=(3, 1)).shape == (0, 5, 6)
+    assert spike_conv(spikes[:0], weights, shape=(3, 1)).shape == (0, 1, 6)
+
+
+def test_sums_run_in_float32() -> None:
+    """One large and many small terms, which bfloat16 would swallow one by one."""
+    weights = jnp.ones((257, 1, 1), jnp.bfloat16)
+    spikes = jnp.full((257,), 2**-8).at[0].set(1.0)
+    out = spike_conv(spikes, weights, shape=(257, 1), padding="valid")
+    assert out.dtype == jnp.bfloat16 and out.tolist() == [2.0]
+
+
+def test_geometry_knows_its_sizes() -> None:
+    c = Convolution.of("test", (34, 34, 2), (5, 5), 12)
+    assert (c.out_shape, c.num_inputs, c.num_outputs) == ((34, 34, 12), 2312, 13872)
+    assert (c.weights_shape, c.fan_in) == ((5, 5, 2, 12), 50)
+    c = Convolution.of("test", (17, 12), (4,), 6, strides=3, padding=((1, 0),), groups=3)
+    assert (c.out_shape, c.weights_shape, c.fan_in) == ((5, 6), (4, 4, 6), 16)
+    assert c == Convolution.of("test", [17, 12], [4], 6, strides=(3,), padding=[[1, 0]], groups=3)
+    assert hash(c) == hash(c) and jax.tree.leaves(c) == []
+
+
+def test_geometry_is_no_reason_to_trace_again() -> None:
+    traces = []
+
+    @jit
+    def run(spikes: Any, geometry: Any) -> Any:
+        traces.append(geometry)
+        return conv(spikes, jnp.ones(geometry.weights_shape), geometry)
+
+    for _ in range(2):
+        run(jnp.zeros((2, 18)), Convolution.of("test", (9, 2), (3,), 4))
+    assert len(traces) == 1
