@@ -40,19 +40,14 @@ class LifConstantsGradient : public poplar::MultiVertex {
   static constexpr bool kHasSecond = has_second;
 
   bool compute(unsigned worker) {
-    const unsigned t = num_steps - 1 - (*iteration - delay);
-    if (t >= num_steps) return true;
-    const StateRow before = stateRow(*this, t), after = stateRow(*this, t + 1);
-    for (unsigned b = worker; b < batch; b += numWorkers()) {
+    const auto inside = [&](unsigned t, unsigned b) {
+      const StateRow before = stateRow(*this, t), after = stateRow(*this, t + 1);
       const unsigned first = b * neurons;
-      if (t >= lengths[b]) {
-        fillZeros(&g_current[0], first, first + neurons);
-        continue;
-      }
       forEachNumber(neurons, [&](unsigned j, auto numbers) {
         addGradients(before, after, membraneGradient(*this, after, first + j, j, numbers), first + j, j, numbers);
       });
-    }
+    };
+    forEachSampleBackward(*this, worker, inside, [](unsigned) {});
     return true;
   }
 

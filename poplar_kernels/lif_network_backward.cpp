@@ -9,14 +9,6 @@
 
 namespace snnjax {
 
-// dots[k] = <weights[ids[k]], g> for all listed ids, 0 behind them.
-template <class W, class Id>
-inline void writeDots(ListedRows<const W> rows, List<Id> list, const float* g, float* dots) {
-  const unsigned listed = list.listed();
-  dotListedRows(rows, list.ids(), listed, g, [&](unsigned k, float dot) { dots[k] = dot; });
-  fillZeros(dots, listed, list.capacity);
-}
-
 // Membrane gradient of own neurons, and partial dot products of the rows that the list below names with it.
 template <class W, class Id, bool has_second>
 class LifBackward : public poplar::MultiVertex {
@@ -50,20 +42,13 @@ class LifBackward : public poplar::MultiVertex {
   static constexpr bool kHasSecond = has_second;
 
   bool compute(unsigned worker) {
-    const unsigned t = num_steps - 1 - (*iteration - delay);
-    if (t >= num_steps) return true;
     const ListedRows<const W> rows = {&weights[0], num_inputs, neurons};
-    const StateRow after = stateRow(*this, t + 1);
-    for (unsigned b = worker; b < batch; b += numWorkers()) {
-      const unsigned first = b * neurons;
-      if (t >= lengths[b]) {
-        fillZeros(&g_current[0], first, first + neurons);
-        fillZeros(&dots[0], b * capacity, (b + 1) * capacity);
-        continue;
-      }
-      forEachNumber(neurons, [&](unsigned j, auto numbers) { membraneGradient(*this, after, first + j, j, numbers); });
-      writeDots(rows, List<Id>{&lists[b * stride], capacity}, &g_current[first], &dots[b * capacity]);
-    }
+    const auto inside = [&](unsigned t, unsigned b) {
+      membraneGradients(*this, t, b);
+      writeDots(rows, List<Id>{&lists[b * stride], capacity}, &g_current[b * neurons], &dots[b * capacity]);
+    };
+    const auto behind = [&](unsigned b) { fillZeros(&dots[0], b * capacity, (b + 1) * capacity); };
+    forEachSampleBackward(*this, worker, inside, behind);
     return true;
   }
 };
@@ -98,17 +83,8 @@ class LifMembraneGradient : public poplar::MultiVertex {
   static constexpr bool kHasSecond = has_second;
 
   bool compute(unsigned worker) {
-    const unsigned t = num_steps - 1 - (*iteration - delay);
-    if (t >= num_steps) return true;
-    const StateRow after = stateRow(*this, t + 1);
-    for (unsigned b = worker; b < batch; b += numWorkers()) {
-      const unsigned first = b * neurons;
-      if (t >= lengths[b]) {
-        fillZeros(&g_current[0], first, first + neurons);
-        continue;
-      }
-      forEachNumber(neurons, [&](unsigned j, auto numbers) { membraneGradient(*this, after, first + j, j, numbers); });
-    }
+    const auto inside = [&](unsigned t, unsigned b) { membraneGradients(*this, t, b); };
+    forEachSampleBackward(*this, worker, inside, [](unsigned) {});
     return true;
   }
 };

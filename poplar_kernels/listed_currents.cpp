@@ -4,6 +4,21 @@
 
 namespace snnjax {
 
+// current[b] = sum of values(b)[k] times the rows that the spikes of list b name.
+template <class W, class Id, class V, class ValuesOf>
+inline void sumLists(V& vertex, unsigned worker, ValuesOf&& values) {
+  const unsigned t = *vertex.iteration - vertex.delay;
+  if (t >= vertex.num_steps) return;
+  const ListedRows<const W> rows = {&vertex.weights[0], vertex.num_inputs, vertex.neurons};
+  for (unsigned b = worker; b < vertex.batch; b += V::numWorkers()) {
+    if (t >= vertex.lengths[b]) continue;
+    const List<Id> list = {&vertex.lists[b * vertex.stride], vertex.capacity};
+    float* const sums = &vertex.current[b * vertex.neurons];
+    sumListedRows(rows, list.ids(), list.spikes(), values(b),
+                  [&](unsigned j, auto numbers, auto sum) { numbers.store(sums + j, sum); });
+  }
+}
+
 // current[b] = sum of the rows that the spikes of list b name, for layers whose neurons also sum their own lists.
 template <class W, class Id>
 class ListedCurrent : public poplar::MultiVertex {
@@ -16,16 +31,7 @@ class ListedCurrent : public poplar::MultiVertex {
   unsigned num_steps, delay, batch, stride, capacity, num_inputs, neurons;
 
   bool compute(unsigned worker) {
-    const unsigned t = *iteration - delay;
-    if (t >= num_steps) return true;
-    const ListedRows<const W> rows = {&weights[0], num_inputs, neurons};
-    for (unsigned b = worker; b < batch; b += numWorkers()) {
-      if (t >= lengths[b]) continue;
-      const List<Id> list = {&lists[b * stride], capacity};
-      float* const sums = &current[b * neurons];
-      sumListedRows(rows, list.ids(), list.spikes(), Ones{},
-                    [&](unsigned j, auto numbers, auto sum) { numbers.store(sums + j, sum); });
-    }
+    sumLists<W, Id>(*this, worker, [](unsigned) { return Ones{}; });
     return true;
   }
 };
@@ -44,16 +50,7 @@ class ValuedCurrent : public poplar::MultiVertex {
   unsigned num_steps, delay, batch, stride, capacity, num_inputs, neurons;
 
   bool compute(unsigned worker) {
-    const unsigned t = *iteration - delay;
-    if (t >= num_steps) return true;
-    const ListedRows<const W> rows = {&weights[0], num_inputs, neurons};
-    for (unsigned b = worker; b < batch; b += numWorkers()) {
-      if (t >= lengths[b]) continue;
-      const List<Id> list = {&lists[b * stride], capacity};
-      float* const sums = &current[b * neurons];
-      sumListedRows(rows, list.ids(), list.spikes(), Values<float>{&values[b * capacity]},
-                    [&](unsigned j, auto numbers, auto sum) { numbers.store(sums + j, sum); });
-    }
+    sumLists<W, Id>(*this, worker, [&](unsigned b) { return Values<float>{&values[b * capacity]}; });
     return true;
   }
 };

@@ -4,9 +4,23 @@
 
 namespace snnjax {
 
-// The weight gradient of a tile's neurons: g_weights[id] += g_current[b] for the spikes of each list. Workers share
-// the rows of the gradient, so none writes what another writes; each finds the first of its ids in the
-// ascending list by bisection, and goes on until the first that is not its own.
+// g_weights[id] += values(b)[k] * g_current[b] for the spikes of each list. Workers share the rows of the gradient, so
+// none writes what another writes; each finds the first of its ids in the ascending list by bisection, and goes on
+// until the first that is not its own.
+template <class Id, class V, class ValuesOf>
+inline void addToOwnRows(V& vertex, unsigned worker, ValuesOf&& values) {
+  if (*vertex.iteration - vertex.delay >= vertex.num_steps) return;
+  const ListedRows<float> rows = {&vertex.g_weights[0], vertex.num_inputs, vertex.neurons};
+  const Range own = shareOf(vertex.num_inputs, worker);
+  if (own.first == own.last) return;
+  for (unsigned b = 0; b < vertex.batch; ++b) {
+    const List<Id> list = {&vertex.lists[b * vertex.stride], vertex.capacity};
+    const Range entries = {numBelow(list.ids(), list.spikes(), own.first), list.spikes()};
+    addToListedRows(rows, list.ids(), entries, own.last, values(b), &vertex.g_current[b * vertex.neurons]);
+  }
+}
+
+// The weight gradient of a tile's neurons: g_weights[id] += g_current[b].
 template <class Id>
 class ListedRowsGradient : public poplar::MultiVertex {
  public:
@@ -17,15 +31,7 @@ class ListedRowsGradient : public poplar::MultiVertex {
   unsigned num_steps, delay, batch, stride, capacity, num_inputs, neurons;
 
   bool compute(unsigned worker) {
-    if (*iteration - delay >= num_steps) return true;
-    const ListedRows<float> rows = {&g_weights[0], num_inputs, neurons};
-    const Range own = shareOf(num_inputs, worker);
-    if (own.first == own.last) return true;
-    for (unsigned b = 0; b < batch; ++b) {
-      const List<Id> list = {&lists[b * stride], capacity};
-      const Range entries = {numBelow(list.ids(), list.spikes(), own.first), list.spikes()};
-      addToListedRows(rows, list.ids(), entries, own.last, Ones{}, &g_current[b * neurons]);
-    }
+    addToOwnRows<Id>(*this, worker, [](unsigned) { return Ones{}; });
     return true;
   }
 };
@@ -42,16 +48,7 @@ class ValuedRowsGradient : public poplar::MultiVertex {
   unsigned num_steps, delay, batch, stride, capacity, num_inputs, neurons;
 
   bool compute(unsigned worker) {
-    if (*iteration - delay >= num_steps) return true;
-    const ListedRows<float> rows = {&g_weights[0], num_inputs, neurons};
-    const Range own = shareOf(num_inputs, worker);
-    if (own.first == own.last) return true;
-    for (unsigned b = 0; b < batch; ++b) {
-      const List<Id> list = {&lists[b * stride], capacity};
-      const Range entries = {numBelow(list.ids(), list.spikes(), own.first), list.spikes()};
-      addToListedRows(rows, list.ids(), entries, own.last, Values<float>{&values[b * capacity]},
-                      &g_current[b * neurons]);
-    }
+    addToOwnRows<Id>(*this, worker, [&](unsigned b) { return Values<float>{&values[b * capacity]}; });
     return true;
   }
 };
@@ -71,11 +68,7 @@ class ListedDots : public poplar::MultiVertex {
     if (*iteration - delay >= num_steps) return true;
     const ListedRows<const W> rows = {&weights[0], num_inputs, neurons};
     for (unsigned b = worker; b < batch; b += numWorkers()) {
-      const List<Id> list = {&lists[b * stride], capacity};
-      const unsigned listed = list.listed();
-      float* const own = &dots[b * capacity];
-      dotListedRows(rows, list.ids(), listed, &g_current[b * neurons], [&](unsigned k, float dot) { own[k] = dot; });
-      for (unsigned k = listed; k < capacity; ++k) own[k] = 0.0f;
+      writeDots(rows, List<Id>{&lists[b * stride], capacity}, &g_current[b * neurons], &dots[b * capacity]);
     }
     return true;
   }

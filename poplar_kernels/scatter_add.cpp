@@ -34,11 +34,8 @@ class ScatterAdd : public poplar::MultiVertex {
   bool compute(unsigned worker) {
     const Range own = shareOf(rows, worker, rowsPerUnit<T>(width));
     const Sum<T> factor = static_cast<Sum<T>>(static_cast<Factor>(*scale));
-    for (unsigned k = 0; k < count; ++k) {
-      const unsigned row = static_cast<unsigned>(ids[k]) - first_row;
-      if (row - own.first >= own.last - own.first) continue;  // below the share it wraps around: also larger
-      addRow(&values[k * width], &table[row * width], factor);
-    }
+    forEachOwnRow(ids, count, first_row, own,
+                  [&](unsigned k, unsigned row) { addRow(&values[k * width], &table[row * width], factor); });
     return true;
   }
 
@@ -72,11 +69,9 @@ class ScatterRows : public poplar::MultiVertex {
 
   bool compute(unsigned worker) {
     const Range own = shareOf(rows, worker, rowsPerUnit<T>(width));
-    for (unsigned k = 0; k < count; ++k) {
-      const unsigned row = static_cast<unsigned>(ids[k]) - first_row;
-      if (row - own.first >= own.last - own.first) continue;
+    forEachOwnRow(ids, count, first_row, own, [&](unsigned k, unsigned row) {
       for (unsigned i = 0; i < width; ++i) table[row * width + i] = values[k * width + i];
-    }
+    });
     return true;
   }
 };
@@ -102,31 +97,18 @@ class DynamicUpdate : public poplar::MultiVertex {
   }
 };
 
-namespace {
-
-// How many ids name a row of the worker's share.
-template <class V>
-std::uint64_t ownIds(const V& vertex, Range own) {
-  std::uint64_t found = 0;
-  for (unsigned k = 0; k < vertex.count; ++k) {
-    const unsigned row = static_cast<unsigned>(vertex.ids[k]) - vertex.first_row;
-    found += row - own.first < own.last - own.first ? 1 : 0;
-  }
-  return found;
-}
-
-}  // namespace
-
 template <class T, class Id>
 std::uint64_t workerCycles(const ScatterAdd<T, Id>& vertex, unsigned worker) {
   const Range own = shareOf(vertex.rows, worker, rowsPerUnit<T>(vertex.width));
-  return cycles::scatterAdd(vertex.count, ownIds(vertex, own), vertex.width, sizeof(T), std::is_integral_v<T>);
+  const unsigned found = countOwnRows(vertex.ids, vertex.count, vertex.first_row, own);
+  return cycles::scatterAdd(vertex.count, found, vertex.width, sizeof(T), std::is_integral_v<T>);
 }
 
 template <class T, class Id>
 std::uint64_t workerCycles(const ScatterRows<T, Id>& vertex, unsigned worker) {
   const Range own = shareOf(vertex.rows, worker, rowsPerUnit<T>(vertex.width));
-  return cycles::scatterRows(vertex.count, ownIds(vertex, own), vertex.width * sizeof(T));
+  const unsigned found = countOwnRows(vertex.ids, vertex.count, vertex.first_row, own);
+  return cycles::scatterRows(vertex.count, found, vertex.width * sizeof(T));
 }
 
 template <class T>

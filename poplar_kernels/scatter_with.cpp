@@ -20,14 +20,12 @@ class ScatterWith : public poplar::MultiVertex {
 
   bool compute(unsigned worker) {
     const Range own = shareOf(rows, worker, rowsPerUnit<T>(width));
-    for (unsigned k = 0; k < count; ++k) {
-      const unsigned row = numbers[k] - first_row;
-      if (row - own.first >= own.last - own.first) continue;  // below the share it wraps around: also larger
+    forEachOwnRow(numbers, count, first_row, own, [&](unsigned k, unsigned row) {
       for (unsigned i = 0; i < width; ++i) {
         T& element = table[row * width + i];
         element = static_cast<T>(Op::of(static_cast<A>(element), static_cast<A>(values[k * width + i])));
       }
-    }
+    });
     return true;
   }
 
@@ -38,11 +36,7 @@ class ScatterWith : public poplar::MultiVertex {
 template <class Op, class T>
 std::uint64_t workerCycles(const ScatterWith<Op, T>& vertex, unsigned worker) {
   const Range own = shareOf(vertex.rows, worker, rowsPerUnit<T>(vertex.width));
-  std::uint64_t found = 0;
-  for (unsigned k = 0; k < vertex.count; ++k) {
-    const unsigned row = vertex.numbers[k] - vertex.first_row;
-    found += row - own.first < own.last - own.first ? 1 : 0;
-  }
+  const unsigned found = countOwnRows(vertex.numbers, vertex.count, vertex.first_row, own);
   return cycles::scatterWith(vertex.count, found, vertex.width, sizeof(T));
 }
 
