@@ -11,10 +11,6 @@ using poplar::program::Execute;
 using poplar::program::Sequence;
 using poputil::templateVertex;
 
-poplar::Type membraneType(const LifStepOptions& options) {
-  return options.half_membranes ? poplar::HALF : poplar::FLOAT;
-}
-
 std::vector<Field> fieldsOf(const LifStepTensors& tensors, unsigned i) {
   return {{"v", tensors.v[i]},
           {"current", tensors.current[i]},
@@ -35,7 +31,7 @@ std::vector<State> statesOf(const LifStepOptions& options, const TileRange& tile
 }  // namespace
 
 LifStepTensors addLifStepTensors(poplar::Graph& graph, const LifStepOptions& options) {
-  const poplar::Type type = membraneType(options);
+  const poplar::Type type = floatType(options.half_membranes);
   LifStepTensors tensors;
   tensors.tiles = spreadColumns(options.neurons, type, graph.getTarget().getNumTiles());
   const std::size_t columns = tensors.tiles.columns;
@@ -60,8 +56,8 @@ Sequence addLifStep(poplar::Graph& graph, const LifStepOptions& options, const L
   for (unsigned i = 0; i < tensors.tiles.count; ++i) {
     std::vector<Field> fields = fieldsOf(tensors, i);
     fields.insert(fields.end(), {{"v_new", tensors.v_new[i]}, {"spikes", tensors.spikes[i]}});
-    addVertex(graph, set, templateVertex("snnjax::LifStep", membraneType(options)), tensors.tiles.first + i, fields,
-              statesOf(options, tensors.tiles));
+    addVertex(graph, set, templateVertex("snnjax::LifStep", floatType(options.half_membranes)), tensors.tiles.first + i,
+              fields, statesOf(options, tensors.tiles));
   }
   return Sequence({Execute(set)});
 }
@@ -70,7 +66,7 @@ LifStepCotangents addLifStepCotangents(poplar::Graph& graph, const LifStepOption
                                        const LifStepTensors& tensors) {
   const std::size_t columns = tensors.tiles.columns, workers = graph.getTarget().getNumWorkerContexts();
   const auto rows = [&](const char* name) {
-    return addBlocks(graph, membraneType(options), tensors.tiles, options.rows * columns, name);
+    return addBlocks(graph, floatType(options.half_membranes), tensors.tiles, options.rows * columns, name);
   };
   const auto constants = [&](const char* name) {
     return addBlocks(graph, poplar::FLOAT, tensors.tiles, workers * columns, name);
@@ -102,8 +98,8 @@ Sequence addLifStepBackward(poplar::Graph& graph, const LifStepOptions& options,
                                  {"g_decay", cotangents.g_decay[i]},
                                  {"g_threshold", cotangents.g_threshold[i]},
                                  {"g_gain", cotangents.g_gain[i]}});
-    addVertex(graph, set, templateVertex("snnjax::LifStepBackward", membraneType(options)), tensors.tiles.first + i,
-              fields, states);
+    addVertex(graph, set, templateVertex("snnjax::LifStepBackward", floatType(options.half_membranes)),
+              tensors.tiles.first + i, fields, states);
   }
   return Sequence({Execute(set)});
 }

@@ -71,7 +71,7 @@ poplar::Tensor rowOf(const NetworkPlan& plan, std::size_t layer, const poplar::T
 
 }  // namespace
 
-poplar::Type weightsType(const NetworkPlan& plan) { return plan.options.half_weights ? poplar::HALF : poplar::FLOAT; }
+poplar::Type weightsType(const NetworkPlan& plan) { return floatType(plan.options.half_weights); }
 
 poplar::Tensor historyOf(const NetworkPlan& plan, std::size_t width, const poplar::Tensor& history, const Home& home) {
   const std::size_t sample = plan.options.num_steps * width;

@@ -17,14 +17,6 @@ using poplar::program::Execute;
 using poplar::program::Sequence;
 using poputil::templateVertex;
 
-poplar::Type membraneType(const SelectSpikesOptions& options) {
-  return options.half_membranes ? poplar::HALF : poplar::FLOAT;
-}
-
-poplar::Type idType(const SelectSpikesOptions& options) {
-  return options.long_ids ? poplar::INT : poplar::UNSIGNED_SHORT;
-}
-
 // The compute sets of the forward program, and what lies between them.
 struct Stages {
   poplar::ComputeSet candidates, lists, values;
@@ -49,11 +41,12 @@ Candidates addCandidates(poplar::Graph& graph, const SelectSpikesOptions& option
   candidates.slots = (std::min(options.capacity, chunk) + 1) / 2 * 2;  // whole 64-bit words of membranes
   const unsigned stride = listStride(candidates.slots);
   const std::size_t items = std::size_t{block.rows()} * candidates.parts;
-  candidates.records = graph.addVariable(idType(options), {items, stride}, "candidates/records");
+  candidates.records = graph.addVariable(idType(options.long_ids), {items, stride}, "candidates/records");
   candidates.membranes = graph.addVariable(poplar::FLOAT, {items, candidates.slots}, "candidates/membranes");
   graph.setTileMapping(candidates.records, block.tile);
   graph.setTileMapping(candidates.membranes, block.tile);
-  addVertex(graph, stages.candidates, templateVertex("snnjax::SelectCandidates", idType(options), false), block.tile,
+  addVertex(graph, stages.candidates, templateVertex("snnjax::SelectCandidates", idType(options.long_ids), false),
+            block.tile,
             {{"v", stages.v.slice(block.first, block.last)},
              {"threshold", tensors.threshold},
              {"second_threshold", tensors.second_threshold},
@@ -80,7 +73,7 @@ void addLists(poplar::Graph& graph, const SelectSpikesOptions& options, const Se
   const unsigned parts = candidates.parts, rows = parts == 1 ? block.rows() : 1;
   for (unsigned row = 0; row < block.rows(); row += rows) {
     const std::size_t first = block.first + row, item = std::size_t{row} * parts;
-    addVertex(graph, stages.lists, templateVertex("snnjax::CombineCandidates", idType(options)), block.tile,
+    addVertex(graph, stages.lists, templateVertex("snnjax::CombineCandidates", idType(options.long_ids)), block.tile,
               {{"lists", candidates.records.slice(item, item + rows * parts)},
                {"membranes", candidates.membranes.slice(item, item + rows * parts)},
                {"list", tensors.records.slice(first, first + rows)},
@@ -101,7 +94,8 @@ void addLists(poplar::Graph& graph, const SelectSpikesOptions& options, const Se
 void addBlock(poplar::Graph& graph, const SelectSpikesOptions& options, const SelectSpikesTensors& tensors,
               const RowBlock& block, const Stages& stages) {
   addLists(graph, options, tensors, block, addCandidates(graph, options, tensors, block, stages), stages);
-  addVertex(graph, stages.values, templateVertex("snnjax::ListValues", membraneType(options), idType(options)),
+  addVertex(graph, stages.values,
+            templateVertex("snnjax::ListValues", floatType(options.half_membranes), idType(options.long_ids)),
             block.tile,
             {{"lists", tensors.records.slice(block.first, block.last)},
              {"values", tensors.values.slice(block.first, block.last)}},
@@ -113,13 +107,13 @@ void addBlock(poplar::Graph& graph, const SelectSpikesOptions& options, const Se
 SelectSpikesTensors addSelectSpikesTensors(poplar::Graph& graph, const SelectSpikesOptions& options) {
   SelectSpikesTensors tensors;
   tensors.blocks = spreadRows(options.rows, graph.getTarget().getNumTiles());
-  tensors.v = addRows(graph, membraneType(options), tensors.blocks, options.neurons, "v");
+  tensors.v = addRows(graph, floatType(options.half_membranes), tensors.blocks, options.neurons, "v");
   tensors.threshold = graph.addVariable(poplar::FLOAT, {options.neurons}, "threshold");
   tensors.second_threshold = graph.addVariable(poplar::FLOAT, {options.neurons}, "second_threshold");
   poputil::mapTensorLinearly(graph, tensors.threshold);
   poputil::mapTensorLinearly(graph, tensors.second_threshold);
-  tensors.records = addRows(graph, idType(options), tensors.blocks, listStride(options.capacity), "records");
-  tensors.values = addRows(graph, membraneType(options), tensors.blocks, options.capacity, "values");
+  tensors.records = addRows(graph, idType(options.long_ids), tensors.blocks, listStride(options.capacity), "records");
+  tensors.values = addRows(graph, floatType(options.half_membranes), tensors.blocks, options.capacity, "values");
   return tensors;
 }
 
@@ -141,8 +135,8 @@ Sequence addSelectSpikes(poplar::Graph& graph, const SelectSpikesOptions& option
 SelectSpikesCotangents addSelectSpikesCotangents(poplar::Graph& graph, const SelectSpikesOptions& options,
                                                  const SelectSpikesTensors& tensors) {
   SelectSpikesCotangents cotangents;
-  cotangents.g_values = addRows(graph, membraneType(options), tensors.blocks, options.capacity, "g_values");
-  cotangents.g_v = addRows(graph, membraneType(options), tensors.blocks, options.neurons, "g_v");
+  cotangents.g_values = addRows(graph, floatType(options.half_membranes), tensors.blocks, options.capacity, "g_values");
+  cotangents.g_v = addRows(graph, floatType(options.half_membranes), tensors.blocks, options.neurons, "g_v");
   cotangents.g_threshold = graph.addVariable(poplar::FLOAT, {options.neurons}, "g_threshold");
   poputil::mapTensorLinearly(graph, cotangents.g_threshold);
   return cotangents;
@@ -150,7 +144,8 @@ SelectSpikesCotangents addSelectSpikesCotangents(poplar::Graph& graph, const Sel
 
 Sequence addSelectSpikesBackward(poplar::Graph& graph, const SelectSpikesOptions& options,
                                  const SelectSpikesTensors& tensors, const SelectSpikesCotangents& cotangents) {
-  const std::string vertex = templateVertex("snnjax::SelectSpikesBackward", membraneType(options), idType(options));
+  const std::string vertex =
+      templateVertex("snnjax::SelectSpikesBackward", floatType(options.half_membranes), idType(options.long_ids));
   const poplar::Tensor ids = tensors.records.slice(kListHeader, kListHeader + options.capacity, 1);
   const poplar::ComputeSet set = graph.addComputeSet("select_spikes_backward");
   for (const RowBlock& block : tensors.blocks) {

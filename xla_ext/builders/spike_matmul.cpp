@@ -13,14 +13,6 @@ using poplar::program::Execute;
 using poplar::program::Sequence;
 using poputil::templateVertex;
 
-poplar::Type weightsType(const SpikeMatmulOptions& options) {
-  return options.half_weights ? poplar::HALF : poplar::FLOAT;
-}
-
-poplar::Type idType(const SpikeMatmulOptions& options) {
-  return options.long_ids ? poplar::INT : poplar::UNSIGNED_SHORT;
-}
-
 std::vector<State> statesOf(const SpikeMatmulOptions& options, const TileRange& tiles) {
   return {{"rows", options.rows},
           {"capacity", options.capacity},
@@ -31,17 +23,17 @@ std::vector<State> statesOf(const SpikeMatmulOptions& options, const TileRange& 
 }  // namespace
 
 TileRange tilesOf(const SpikeMatmulOptions& options, unsigned num_tiles) {
-  return spreadColumns(options.outputs, weightsType(options), num_tiles);
+  return spreadColumns(options.outputs, floatType(options.half_weights), num_tiles);
 }
 
 SpikeMatmulTensors addSpikeMatmulTensors(poplar::Graph& graph, const SpikeMatmulOptions& options,
                                          const SpikeMatmulUse& use) {
   const unsigned num_tiles = graph.getTarget().getNumTiles();
-  const poplar::Type type = weightsType(options);
+  const poplar::Type type = floatType(options.half_weights);
   const std::vector<RowBlock> blocks = spreadRows(options.rows, num_tiles);
   SpikeMatmulTensors tensors;
   tensors.tiles = tilesOf(options, num_tiles);
-  tensors.ids = addRows(graph, idType(options), blocks, options.capacity, "ids");
+  tensors.ids = addRows(graph, idType(options.long_ids), blocks, options.capacity, "ids");
   const std::size_t columns = tensors.tiles.columns, rows = options.num_inputs + std::size_t{1};
   if (use.values) tensors.values = addRows(graph, type, blocks, options.capacity, "values");
   if (use.weights) tensors.weights = addBlocks(graph, type, tensors.tiles, rows * columns, "weights");
@@ -50,8 +42,8 @@ SpikeMatmulTensors addSpikeMatmulTensors(poplar::Graph& graph, const SpikeMatmul
 }
 
 Sequence addSpikeMatmul(poplar::Graph& graph, const SpikeMatmulOptions& options, const SpikeMatmulTensors& tensors) {
-  const poplar::Type type = weightsType(options);
-  const std::string vertex = templateVertex("snnjax::SpikeMatmul", type, type, idType(options));
+  const poplar::Type type = floatType(options.half_weights);
+  const std::string vertex = templateVertex("snnjax::SpikeMatmul", type, type, idType(options.long_ids));
   const poplar::ComputeSet set = graph.addComputeSet("spike_matmul");
   std::vector<State> states = statesOf(options, tensors.tiles);
   states.push_back({"accumulate", false});
@@ -66,7 +58,7 @@ Sequence addSpikeMatmul(poplar::Graph& graph, const SpikeMatmulOptions& options,
 
 SpikeMatmulCotangents addSpikeMatmulCotangents(poplar::Graph& graph, const SpikeMatmulOptions& options,
                                                const SpikeMatmulTensors& tensors, const SpikeMatmulUse& use) {
-  const poplar::Type type = weightsType(options);
+  const poplar::Type type = floatType(options.half_weights);
   const std::size_t columns = tensors.tiles.columns, rows = options.num_inputs + std::size_t{1};
   const std::vector<RowBlock> blocks = spreadRows(options.rows, graph.getTarget().getNumTiles());
   SpikeMatmulCotangents cotangents;
@@ -83,8 +75,8 @@ namespace {
 // Each tile's dot products with its own columns, and their sum.
 void addValuesGradient(poplar::Graph& graph, const SpikeMatmulOptions& options, const SpikeMatmulTensors& tensors,
                        const SpikeMatmulCotangents& cotangents, poplar::ComputeSet set, Sequence& then) {
-  const std::string vertex =
-      templateVertex("snnjax::SpikeMatmulValuesGradient", weightsType(options), poplar::FLOAT, idType(options));
+  const std::string vertex = templateVertex("snnjax::SpikeMatmulValuesGradient", floatType(options.half_weights),
+                                            poplar::FLOAT, idType(options.long_ids));
   const poplar::Tensor dots =
       addBlocks(graph, poplar::FLOAT, tensors.tiles, std::size_t{options.rows} * options.capacity, "spike_matmul/dots");
   for (unsigned i = 0; i < tensors.tiles.count; ++i) {
@@ -99,7 +91,7 @@ void addValuesGradient(poplar::Graph& graph, const SpikeMatmulOptions& options, 
 void addWeightsGradient(poplar::Graph& graph, const SpikeMatmulOptions& options, const SpikeMatmulTensors& tensors,
                         const SpikeMatmulCotangents& cotangents, poplar::ComputeSet set) {
   const std::string vertex =
-      templateVertex("snnjax::SpikeMatmulWeightsGradient", weightsType(options), idType(options));
+      templateVertex("snnjax::SpikeMatmulWeightsGradient", floatType(options.half_weights), idType(options.long_ids));
   for (unsigned i = 0; i < tensors.tiles.count; ++i) {
     addVertex(graph, set, vertex, tensors.tiles.first + i,
               {{"ids", tensors.ids},

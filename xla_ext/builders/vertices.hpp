@@ -25,6 +25,10 @@ struct State {
 void addVertex(poplar::Graph& graph, poplar::ComputeSet set, const std::string& type, unsigned tile,
                const std::vector<Field>& fields, const std::vector<State>& states);
 
+// What options choose between: floats of 16 or 32 bits, ids of 32 or 16.
+inline poplar::Type floatType(bool half) { return half ? poplar::HALF : poplar::FLOAT; }
+inline poplar::Type idType(bool is_long) { return is_long ? poplar::INT : poplar::UNSIGNED_SHORT; }
+
 // [range.count, elements], block i on tile range.first + i.
 poplar::Tensor addBlocks(poplar::Graph& graph, const poplar::Type& type, const TileRange& range, std::size_t elements,
                          const std::string& name);

@@ -3,11 +3,11 @@
 
 #include <poplar/Engine.hpp>
 #include <poplar/Graph.hpp>
-#include <poplar/IPUModel.hpp>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "../../ipu_model/tests/on_model.hpp"
 #include "../host_layout.hpp"
 #include "../lif_network.hpp"
 #include "../loop.hpp"
@@ -54,7 +54,7 @@ inline Network randomNetwork(const NetworkOptions& options, unsigned seed) {
 class OnTiles {
  public:
   OnTiles(const Network& network, unsigned tiles, unsigned ipus = 1, bool trains = true)
-      : network_(network), device_(deviceOf(tiles, ipus)), graph_(device_.getTarget()) {
+      : network_(network), device_(on_model::device(tiles, ipus)), graph_(device_.getTarget()) {
     if (const char* library = std::getenv("SNNJAX_IPU_CODELETS")) graph_.addCodelets(library);
     const poplar::Target& target = graph_.getTarget();
     plan = planNetwork(network.options, target.getNumTiles(), target.getBytesPerTile());
@@ -110,13 +110,6 @@ class OnTiles {
   NetworkCotangents cotangents;
 
  private:
-  static poplar::Device deviceOf(unsigned tiles, unsigned ipus) {
-    poplar::IPUModel model;
-    model.numIPUs = ipus;
-    model.tilesPerIPU = tiles;
-    return model.createDevice();
-  }
-
   void createHandles(bool trains) {
     const auto both = [&](const std::string& name, const poplar::Tensor& tensor) {
       if (!tensor.valid()) return;

@@ -108,7 +108,10 @@ class TrainingOnTiles {
  public:
   TrainingOnTiles(const Network& network, std::vector<unsigned> labels, Pooling pooling, unsigned tiles,
                   unsigned ipus = 1)
-      : network_(network), labels_(std::move(labels)), device_(deviceOf(tiles, ipus)), graph_(device_.getTarget()) {
+      : network_(network),
+        labels_(std::move(labels)),
+        device_(on_model::device(tiles, ipus)),
+        graph_(device_.getTarget()) {
     if (const char* library = std::getenv("SNNJAX_IPU_CODELETS")) graph_.addCodelets(library);
     NetworkOptions options = network.options;
     options.has_moments = true;
@@ -147,13 +150,6 @@ class TrainingOnTiles {
   std::string profile;
 
  private:
-  static poplar::Device deviceOf(unsigned tiles, unsigned ipus) {
-    poplar::IPUModel model;
-    model.numIPUs = ipus;
-    model.tilesPerIPU = tiles;
-    return model.createDevice();
-  }
-
   std::vector<std::pair<std::string, poplar::Tensor>> tensors() const {
     std::vector<std::pair<std::string, poplar::Tensor>> all = {{"lengths", training_.tensors.network.lengths},
                                                                {"learning_rate", training_.tensors.learning_rate}};
