@@ -18,7 +18,7 @@ from tests.neurons.models import MODELS
 from tests.numbers import assert_close
 from tests.ops.common import jit, pick, stack
 
-SPIKING = [name for name in MODELS if name != "leaky_integrator"]
+SPIKING = [name for name in MODELS if MODELS[name].spikes]
 PIECES = 2
 TRACES: Counter[str] = Counter()  # of `compiled`
 

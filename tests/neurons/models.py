@@ -1,6 +1,7 @@
 """One table of the neuron models, and one with their variants, for the properties that all of them share."""
 
 import dataclasses
+import inspect
 from typing import Any
 
 import jax
@@ -10,18 +11,24 @@ from snnjax import neurons
 from snnjax.surrogates import Surrogate, sigmoid
 
 LEARN = {"learn_decay": True, "learn_threshold": True}
+FIX_ADAPTATION = {"learn_adaptation": False}
 DECAYS = {"decay": (0.6, 0.9)}
 
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """How to build a neuron, and inputs that make it spike now and then: ``mean + spread * normal``."""
+    """How to build a neuron, and inputs that make it spike now and then: ``mean + spread * normal``.
+
+    `learn` lets gradient reach constants that it does not reach by default, and `fix` stops it where it does.
+    """
 
     factory: Any
     config: dict[str, Any] = dataclasses.field(default_factory=dict)
     learn: dict[str, bool] = dataclasses.field(default_factory=dict)
     mean: float = 1.0
     spread: float = 1.0
+    fix: dict[str, bool] = dataclasses.field(default_factory=dict)
+    spikes: bool = True
 
     def build(self, **config: Any) -> neurons.Neuron:
         return self.factory(**(self.config | config))
@@ -45,12 +52,24 @@ MODELS = {
         spread=3.0,
     ),
     "adaptive_lif": Model(neurons.adaptive_lif, DECAYS, LEARN | {"learn_adaptation": True}, spread=2.0),
-    "adlif": Model(neurons.adlif, DECAYS, LEARN, mean=2.0, spread=2.0),
-    "se_adlif": Model(neurons.se_adlif, DECAYS | {"membrane_coupling": 0.5}, LEARN, mean=3.0, spread=2.0),
-    "resonate_and_fire": Model(neurons.resonate_and_fire, {"decay": 0.8}, {"learn_threshold": True}),
+    "adlif": Model(neurons.adlif, DECAYS, LEARN, mean=2.0, spread=2.0, fix=FIX_ADAPTATION),
+    "se_adlif": Model(
+        neurons.se_adlif,
+        DECAYS | {"membrane_coupling": 0.5},
+        LEARN,
+        mean=3.0,
+        spread=2.0,
+        fix=FIX_ADAPTATION,
+    ),
+    "resonate_and_fire": Model(
+        neurons.resonate_and_fire,
+        {"decay": 0.8},
+        {"learn_threshold": True},
+        fix={"learn_decay": False, "learn_frequency": False},
+    ),
     "izhikevich": Model(neurons.izhikevich, learn={"learn": True}, mean=15.0, spread=10.0),
     "refractory lif": Model(refractory_lif, DECAYS, LEARN, mean=2.0),
-    "leaky_integrator": Model(neurons.leaky_integrator, DECAYS, {"learn_decay": True}),
+    "leaky_integrator": Model(neurons.leaky_integrator, DECAYS, {"learn_decay": True}, spikes=False),
 }
 VARIANTS = MODELS | {
     "lif zero": Model(neurons.lif, DECAYS | {"reset": "zero"}, LEARN, spread=2.0),
@@ -67,7 +86,13 @@ VARIANTS = MODELS | {
         spread=2.0,
     ),
 }
-SPIKING = tuple(name for name in VARIANTS if name != "leaky_integrator")
+SPIKING = tuple(name for name in VARIANTS if VARIANTS[name].spikes)
+# Those that a function of their own name makes, with the arguments of that function.
+FACTORIES = {
+    name: tuple(inspect.signature(model.factory).parameters)
+    for name, model in MODELS.items()
+    if getattr(neurons, name, None) is model.factory
+}
 
 
 def smooth(name: str) -> dict[str, Any]:
