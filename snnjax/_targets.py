@@ -23,6 +23,8 @@ TARGETS = (
     "snnjax_spike_matmul_rows_backward",
     "snnjax_select_spikes",
     "snnjax_select_spikes_backward",
+    "snnjax_delay_spikes",
+    "snnjax_delay_spikes_backward",
     "snnjax_lif_network",
     "snnjax_lif_network_backward",
 )

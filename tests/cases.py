@@ -23,6 +23,7 @@ BATCH = 4  # divides over the four devices of the tests
 CAPACITY = 3
 # Images of three by four pixels and two channels, each convolved by itself.
 CONVOLUTION = Convolution.of("spike_conv", (3, 4, 2), (2, 3), 4, strides=(1, 2), groups=2)
+MAX_DELAY = 3
 SMOOTH = Surrogate("superspike", 3.0, smooth=True)
 
 
@@ -104,6 +105,20 @@ def convolve(spikes: Any, weights: Any, **options: Any) -> Any:
     c = CONVOLUTION
     geometry = {"shape": c.shape, "strides": c.strides, "padding": c.padding, "groups": c.groups}
     return snnjax.spike_conv(spikes, weights, **geometry, **options)
+
+
+def _delay_spikes_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
+    """Delays that are whole and others, the bounds among them."""
+    rows = dyadic(rng, -16, 16, MAX_DELAY + 6, BATCH, 5)
+    rows = jnp.where(rng.random(rows.shape) < 0.5, rows, 0.0)
+    delays = jnp.concatenate([dyadic(rng, 0, 16 * MAX_DELAY, 3), jnp.array([0.0, MAX_DELAY], jnp.float32)])
+    lengths = jnp.asarray(rng.permutation([5, 3, 1, 0]), jnp.int32)
+    return rows[MAX_DELAY + 1 :], delays, rows[: MAX_DELAY + 1], lengths
+
+
+def run_delays(spikes: Any, delays: Any, pending: Any, lengths: Any, **options: Any) -> Any:
+    """`delay_spikes` on arrays alone."""
+    return snnjax.delay_spikes(spikes, delays, pending, max_delay=MAX_DELAY, lengths=lengths, **options)
 
 
 def network_layer(rng: np.random.Generator, inputs: int, neurons: int, recurrent: bool) -> LIFLayer:
@@ -229,6 +244,18 @@ OPS = (
             ("spike_conv", _spike_conv_arguments),
             ("spike_conv of rows", _conv_rows_arguments),
         )
+    ),
+    Case(
+        name="delay_spikes",
+        function=run_delays,
+        reference=references.delay_spikes,
+        arguments=_delay_spikes_arguments,
+        batch_axes=(1, None, 1, 0),
+        result_axes=1,
+        relaxed=run_delays,
+        tolerance=0.0,
+        reason=EXACT,
+        has_kernel=True,
     ),
     Case(
         name="lif_network",

@@ -1,5 +1,6 @@
 """The ops: one file each, with its equation, its reference, its derivative and its targets."""
 
+from snnjax.ops.delay_spikes import delay_spikes as delay_spikes
 from snnjax.ops.lif_network import LeakyReadout as LeakyReadout
 from snnjax.ops.lif_network import LIFLayer as LIFLayer
 from snnjax.ops.lif_network import LIFNetworkOutput as LIFNetworkOutput

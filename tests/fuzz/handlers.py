@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax import SparseSpikes, select_spikes, spike_matmul
+from snnjax import SparseSpikes, delay_spikes, select_spikes, spike_matmul
 from snnjax._targets import TARGETS
 from tests.fuzz import calls, values
 from tests.ops.common import with_gradient
@@ -55,6 +55,10 @@ def single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[A
     for dtype in (jnp.float32, jnp.bfloat16):
         given = (jnp.ones((batch, width), dtype), jnp.ones((width, 7), dtype))
         found.append((lambda *a: spike_matmul(*a, implementation="cpu"), given))
+        for pending in (None, jnp.ones((4, batch, width), dtype)):
+            sequence = jnp.ones((5, batch, width), dtype), ones, pending
+            options = {"max_delay": 3, "implementation": "cpu"}
+            found.append((lambda *a, o=options: delay_spikes(*a, **o), sequence))
     return found
 
 

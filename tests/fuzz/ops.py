@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax import SparseSpikes, select_spikes, spike_matmul
+from snnjax import SparseSpikes, delay_spikes, select_spikes, spike_matmul
 from tests.fuzz import values
 from tests.numbers import assert_close
 from tests.ops.common import jit, with_gradient
@@ -31,7 +31,7 @@ class Subject(NamedTuple):
 
 
 def subjects(num_networks: int) -> list[Subject]:
-    return [*(_network(number) for number in range(num_networks)), *_products(), *_selections()]
+    return [*(_network(number) for number in range(num_networks)), *_products(), *_selections(), *_delays()]
 
 
 def _network(number: int) -> Subject:
@@ -79,6 +79,27 @@ def _selections() -> list[Subject]:
             functools.partial(make, neurons=neurons),
         )
         for capacity, neurons in ((0, 65), (7, 130), (1000, 20), (5, 0))
+    ]
+
+
+def _delays() -> list[Subject]:
+    def make(rng: np.random.Generator, steps: int, neurons: int, max_delay: int) -> tuple[Any, ...]:
+        shapes = (steps, 3, neurons), (neurons,), (max_delay + 1, 3, neurons)
+        plain = (jnp.asarray(values.array(rng, "plain", shape, "float32")) for shape in shapes)
+        return *plain, jnp.asarray(rng.integers(0, steps + 1, 3), jnp.int32)
+
+    def run(implementation: str, *given: Any, max_delay: int) -> Any:
+        return delay_spikes(
+            *given[:-1], lengths=given[-1], max_delay=max_delay, implementation=implementation
+        )
+
+    return [
+        Subject(
+            f"delay_spikes {form}",
+            functools.partial(run, max_delay=form[-1]),
+            functools.partial(make, steps=form[0], neurons=form[1], max_delay=form[2]),
+        )
+        for form in ((6, 130, 3), (0, 5, 2), (9, 1, 0), (3, 200, 17))
     ]
 
 

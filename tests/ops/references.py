@@ -146,6 +146,22 @@ def spike_conv(spikes: Any, weights: Any, geometry: Any) -> Any:
     return out.reshape(*rows.shape[:-1], -1).astype(weights.dtype)
 
 
+def delay_spikes(spikes: Any, delays: Any, pending: Any, lengths: Any) -> Any:
+    """Spike by spike, from those of step -len(pending) on, to both steps that it arrives at."""
+    num_steps, before = len(spikes), len(pending)
+    rows = np.concatenate([pending, spikes])
+    delayed, left = np.zeros(spikes.shape), np.zeros_like(pending)
+    for (row, b, n), value in np.ndenumerate(rows):
+        whole = int(delays[n])
+        fraction = float(delays[n]) - whole
+        for arrival, share in ((row - before + whole, 1 - fraction), (row - before + whole + 1, fraction)):
+            if 0 <= arrival < min(num_steps, lengths[b]) and value != 0 and share != 0:
+                delayed[arrival, b, n] += share * float(value)
+    for b, n in np.ndindex(spikes.shape[1:]):
+        left[:, b, n] = rows[lengths[b] :][:before, b, n]
+    return delayed.astype(spikes.dtype), left
+
+
 def to_dense(spikes: SparseSpikes) -> Any:
     dense = np.zeros(spikes.shape, spikes.values.dtype)
     for place, neuron in np.ndenumerate(spikes.ids):

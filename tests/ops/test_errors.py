@@ -12,6 +12,7 @@ from snnjax import (
     LIFLayer,
     SparseSpikes,
     Surrogate,
+    delay_spikes,
     lif_network,
     lif_network_state,
     lif_step,
@@ -45,6 +46,10 @@ def net(
 
 def conv(spikes: Any = X[0, :, :], weights: Any = W_CONV, shape: Any = (4, 1), **options: Any) -> Any:
     return spike_conv(spikes, weights, shape=shape, **options)
+
+
+def delay(spikes: Any = X, delays: Any = 0.5, pending: Any = None, **options: Any) -> Any:
+    return delay_spikes(spikes, delays, pending, **{"max_delay": 2, **options})
 
 
 def lists_with(**leaves: Any) -> SparseSpikes:
@@ -130,6 +135,7 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
             ("lif_step", lambda: lif_step(V, V, 0.5, 1.0, implementation="gpu")),
             ("select_spikes", lambda: select_spikes(V, 1.0, 0.9, capacity=1, implementation="gpu")),
             ("spike_matmul", lambda: spike_matmul(LISTS, V.T, implementation="gpu")),
+            ("delay_spikes", lambda: delay(implementation="gpu")),
             ("lif_network", lambda: net(implementation="gpu")),
         )
     ),
@@ -193,6 +199,38 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
         lambda: spike_matmul(LISTS, V),
         "spike_matmul: `weights` must have shape [neurons, outputs] = [3, any], got [2, 3]. "
         "Give one row of weights to every neuron of the spikes.",
+    ),
+    (
+        lambda: delay(X[0]),
+        "delay_spikes: `spikes` must have shape [time, batch, neurons] = [any, any, any], got [2, 4]. "
+        "Add the missing axes, for instance spikes[:, None].",
+    ),
+    (
+        lambda: delay(lists_with(values=jnp.ones((2, 3)))),
+        f"delay_spikes: `spikes.values` must have shape [..., capacity] = [2, 4], got [2, 3]. {BUILD}",
+    ),
+    (lambda: delay(delays=jnp.ones(4, int)), f"delay_spikes: `delays` {FLOATS} delays.astype(jnp.float32)."),
+    (
+        lambda: delay(delays=jnp.ones(3)),
+        "delay_spikes: `delays` must be a scalar or have shape [neurons] = [4], got [3]. "
+        "Pass one delay, or one per neuron.",
+    ),
+    (
+        lambda: delay(pending=jnp.zeros((2, 2, 4))),
+        "delay_spikes: `pending` must have shape [max_delay + 1, batch, neurons] = [3, 2, 4], got [2, 2, 4]. "
+        "Take it from the call before, or leave it None.",
+    ),
+    (
+        lambda: delay(max_delay=-1),
+        "delay_spikes: `max_delay` must be an integer of at least 0, got -1. Pass a larger whole number.",
+    ),
+    (
+        lambda: delay(lengths=jnp.ones(3, int)),
+        "delay_spikes: `lengths` must have shape [batch] = [2], got [3]. Give each sequence its number of steps.",
+    ),
+    (
+        lambda: delay(lengths=jnp.ones(2)),
+        "delay_spikes: `lengths` must be integers, got float32. Cast with lengths.astype(jnp.int32).",
     ),
     (
         lambda: SparseSpikes.from_dense(V, -1),

@@ -1,0 +1,288 @@
+"""`delay_spikes`: axonal delays, one learnable and fractional delay a neuron."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int, Num
+
+from snnjax import _dispatch, _targets
+from snnjax._check import check, check_float_array, check_integer, check_shape
+from snnjax._types import sum_dtype, wide
+from snnjax.ops._kernel_operands import dtype_obstacle
+from snnjax.sparse_spikes import SparseSpikes, check_spikes
+
+_OP = "delay_spikes"
+
+
+def delay_spikes(
+    spikes: SparseSpikes | Num[Array, "time batch neurons"],
+    delays: Float[ArrayLike, "*neurons"],
+    pending: Num[Array, "rows batch neurons"] | None = None,
+    *,
+    max_delay: int,
+    lengths: Int[ArrayLike, " batch"] | None = None,
+    implementation: str | None = None,
+) -> tuple[Float[Array, "time batch neurons"], Float[Array, "rows batch neurons"]]:
+    """Let what neuron n sends arrive ``delays[n]`` steps later, split between two steps if that is no whole number.
+
+    With ``k = floor(delays[n])`` and ``f = delays[n] - k``,
+    ``delayed[t, b, n] = (1 - f) spikes[t - k, b, n] + f spikes[t - k - 1, b, n]``, where `pending` holds the spikes of
+    the steps before the first. A share of 0 adds nothing whatever the spike, so a whole delay (round with
+    ``jnp.round``) moves bits as they are.
+
+    The derivative is exact in `spikes` and `pending`, and in `delays` that of the split,
+    ``d delayed[t] / d delays = spikes[t - k - 1] - spikes[t - k]``; at a whole delay that is the one to its right. The
+    kernel's work for it, and for `delayed`, grows with the spikes.
+
+    Args:
+        spikes: of any numeric dtype. Lists become an array: the split of an entry would take two.
+        delays: in steps, a scalar or ``[neurons]``. Those outside of ``[0, max_delay]`` are clipped, and have no
+            gradient; NaN counts as 0.
+        pending: spikes of the last ``max_delay + 1`` steps before these, oldest first, ``[max_delay + 1, batch,
+            neurons]``, as an earlier call returned them; None: there were none (in a scan, zeros).
+        max_delay: the longest delay there may be; fixes the shape of `pending`.
+        lengths: steps of each sequence. Behind the end `delayed` is 0, and `pending` holds the steps before it: pieces
+            yield what the whole does.
+        implementation: None chooses; "reference" takes the jnp reference, and "cpu" the compiled kernel or raises.
+
+    Returns:
+        `delayed` and the `pending` of the steps that follow, in the dtype of the spikes (of the delays where spikes
+        are whole numbers); sums run in float32 (float64 for float64).
+
+    Raises:
+        ValueError: for shapes that do not fit, delays that are not floating, lengths that are not integers, a negative
+            `max_delay`, and an implementation that is unknown or not to be had.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax import delay_spikes
+        >>> spikes = jnp.zeros((4, 1, 2)).at[0].set(1.0)
+        >>> delayed, pending = delay_spikes(spikes, jnp.array([1.0, 2.25]), max_delay=3)
+        >>> delayed[:, 0].T
+        Array([[0.  , 1.  , 0.  , 0.  ],
+               [0.  , 0.  , 0.75, 0.25]], dtype=float32)
+
+    Reference:
+        Hammouamri et al. 2023, arXiv:2306.17670 (learnt delays; there the split is a Gaussian that narrows).
+    """
+    rows, steps = _spikes_and_delays(spikes, delays, max_delay)
+    num_steps, batch, neurons = rows.shape
+    before = (max_delay + 1, batch, neurons)
+    if pending is None:  # no rows stand for rows of zeros, which nobody has to read
+        pending = jnp.zeros((0, batch, neurons), rows.dtype)
+    else:
+        way_out = "Take it from the call before, or leave it None"
+        check_shape(_OP, "pending", pending, before, "max_delay + 1, batch, neurons", way_out)
+    ends = None if lengths is None else _ends(lengths, num_steps, batch)
+    leaves, tree = jax.tree.flatten((rows, pending.astype(rows.dtype), steps, ends))
+    operands = jax.tree.unflatten(tree, _dispatch.vary_alike(leaves))
+    return _delay_spikes(*operands, int(max_delay), implementation)
+
+
+def _spikes_and_delays(spikes: Any, delays: Any, max_delay: int) -> tuple[Array, Array]:
+    """The spikes as an array of floats, and the delays ``[neurons]`` within their bounds, in the dtype of sums."""
+    check_integer(_OP, "max_delay", max_delay, 0)
+    check_float_array(_OP, "delays", delays)
+    delays = jnp.asarray(delays)
+    if isinstance(spikes, SparseSpikes):
+        check_spikes(_OP, "spikes", spikes)
+    way_out = "Add the missing axes, for instance spikes[:, None]"
+    check_shape(_OP, "spikes", spikes, (None,) * 3, "time, batch, neurons", way_out)
+    neurons = spikes.shape[-1]
+    check(
+        delays.shape in ((), (neurons,)),
+        _OP,
+        "delays",
+        f"be a scalar or have shape [neurons] = [{neurons}]",
+        list(delays.shape),
+        "Pass one delay, or one per neuron",
+    )
+    rows = spikes.to_dense() if isinstance(spikes, SparseSpikes) else spikes
+    if not jnp.issubdtype(rows.dtype, jnp.floating):
+        rows = rows.astype(delays.dtype)
+    # The bounds themselves are inside: a delay that begins at 0 learns.
+    inside = (delays >= 0) & (delays <= max_delay)
+    delays = jnp.where(inside, delays, jnp.where(delays > max_delay, max_delay, 0))
+    return rows, jnp.broadcast_to(delays.astype(sum_dtype(rows.dtype)), (neurons,))
+
+
+def _ends(lengths: Any, num_steps: int, batch: int) -> Array:
+    """The step behind the last one of each sequence, int32 ``[batch]``."""
+    lengths = jnp.asarray(lengths)
+    check_shape(_OP, "lengths", lengths, (batch,), "batch", "Give each sequence its number of steps")
+    whole = jnp.issubdtype(lengths.dtype, jnp.integer)
+    check(whole, _OP, "lengths", "be integers", lengths.dtype.name, "Cast with lengths.astype(jnp.int32)")
+    return jnp.clip(lengths.astype(jnp.int32), 0, num_steps)
+
+
+def _shift(rows: Array, steps: Array, most: int, *, later: bool) -> Array:
+    """``out[r] = rows[r + most - steps]`` for `later`, else ``rows[r + steps]``, with `most` rows less than `rows`.
+
+    `most` is ``2^n - 1``; `steps`, up to it, have the rank of `rows`. Rows move by one binary digit of `steps` after
+    the other: n selects of whole rows, which no platform is slow at, and no gather, which most are.
+    """
+    digit = (most + 1) // 2
+    while digit > 0:
+        ahead, behind = rows[digit:], rows[:-digit]
+        moves = (steps // digit) % 2 == 1
+        rows = jnp.where(moves, behind, ahead) if later else jnp.where(moves, ahead, behind)
+        digit //= 2
+    return rows
+
+
+def _reach(most: int) -> int:
+    """The least ``2^n - 1`` that is not below `most`."""
+    return (1 << most.bit_length()) - 1
+
+
+def _pad(rows: Array, before: int, behind: int) -> Array:
+    """With so many rows of zeros on both sides."""
+    return jnp.pad(rows, ((before, behind), (0, 0), (0, 0)))
+
+
+def _split(delays: Array) -> tuple[Array, Array, Array]:
+    """The whole steps of delays, int32, and the shares that arrive then and one step later; ``[1, 1, neurons]``."""
+    delays = delays[None, None, :]
+    whole = jnp.floor(delays)
+    fraction = delays - whole
+    return whole.astype(jnp.int32), 1 - fraction, fraction
+
+
+def _share(share: Array, rows: Array) -> Array:
+    """The share of each neuron that arrives one step later, of which 0 is nothing whatever the row holds."""
+    return jnp.where(share == 0, 0, share * rows)
+
+
+def _goes_on(ends: Array | None, rows: Array) -> Array:
+    """`rows` ``[time, ...]``, 0 behind the end of a sequence."""
+    if ends is None:
+        return rows
+    going = jnp.arange(rows.shape[0], dtype=jnp.int32)[:, None, None] < ends[None, :, None]
+    return jnp.where(going, rows, 0)
+
+
+def _reference(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, Array]:
+    spikes, pending, delays, ends = operands
+    num_steps, before = spikes.shape[0], max_delay + 1
+    rows = jnp.concatenate([_pad(pending, before - pending.shape[0], 0), spikes])  # from step -before on
+    whole, now, next_step = _split(delays)
+    reach = _reach(max_delay)
+    # arriving[t + 1] is what neurons sent `whole` steps before t.
+    arriving = wide(_shift(_pad(rows, reach + 1 - before, 0), whole, reach, later=True))
+    delayed = _goes_on(ends, now * arriving[1:] + _share(next_step, arriving[:-1]))
+    if ends is None:
+        left = rows[num_steps:]
+    else:
+        reach = _reach(num_steps)
+        left = _shift(_pad(rows, 0, reach - num_steps), ends[None, :, None], reach, later=False)
+    return delayed.astype(spikes.dtype), left
+
+
+def _backward(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, Array, Array]:
+    """The cotangents of spikes, pending and delays."""
+    spikes, pending, delays, ends, g, g_left = operands
+    num_steps, before = spikes.shape[0], max_delay + 1
+    missing = before - pending.shape[0]
+    whole, now, next_step = _split(delays)
+    reach = _reach(max_delay)
+    # The row of each step from -before on, and one more, is the cotangent `whole` steps later.
+    g_arriving = _shift(_pad(_goes_on(ends, wide(g)), before, reach + 1), whole, reach, later=False)
+    soon, later = g_arriving[:-1], g_arriving[1:]
+    g_rows = now * soon + _share(next_step, later)
+    if ends is None:
+        g_rows = g_rows + _pad(wide(g_left), num_steps, 0)
+    else:
+        reach = _reach(num_steps)
+        padded = _pad(wide(g_left), reach, num_steps)
+        g_rows = g_rows + _shift(padded, ends[None, :, None], reach, later=True)
+    rows = wide(jnp.concatenate([_pad(pending, missing, 0), spikes]))
+    g_delays = jnp.sum(jnp.where(rows == 0, 0, rows * (later - soon)), axis=(0, 1))
+    g_rows = g_rows[missing:].astype(spikes.dtype)
+    return g_rows[pending.shape[0] :], g_rows[: pending.shape[0]], g_delays
+
+
+def _kernel_operands(operands: tuple[Any, ...]) -> tuple[Array, ...]:
+    """The kernel knows a length of every sequence."""
+    spikes, pending, delays, ends, *cotangents = operands
+    if ends is None:
+        ends = jnp.full((1, spikes.shape[2]), spikes.shape[1], jnp.int32)
+    return spikes, pending, delays, ends, *cotangents
+
+
+def _call(operands: tuple[Any, ...], max_delay: int, results: Any) -> list[Array]:
+    leaves = _kernel_operands(operands)
+    return _targets.call("snnjax_delay_spikes", leaves, results, max_delay=np.int64(max_delay))
+
+
+def _call_backward(operands: tuple[Any, ...], max_delay: int, results: Any) -> list[Array]:
+    leaves = _kernel_operands(operands)
+    return _targets.call("snnjax_delay_spikes_backward", leaves, results, max_delay=np.int64(max_delay))
+
+
+def _obstacle(shapes: tuple[Any, ...], _: int) -> str | None:
+    return dtype_obstacle("spikes", shapes[0])
+
+
+_KERNEL = _dispatch.Kernel(_call, _obstacle)
+_BACKWARD_KERNEL = _dispatch.Kernel(_call_backward, _obstacle)
+
+
+def _axes(ends: Array | None) -> tuple[int | None, ...]:
+    """The batch axes of spikes, pending, delays and ends."""
+    return 1, 1, _dispatch.SHARED, None if ends is None else 0
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(4, 5))
+def _delay_spikes(
+    spikes: Array,
+    pending: Array,
+    delays: Array,
+    ends: Array | None,
+    max_delay: int,
+    implementation: str | None,
+) -> tuple[Array, Array]:
+    return _dispatch.evaluate(
+        "snnjax_delay_spikes",
+        _reference,
+        (spikes, pending, delays, ends),
+        _axes(ends),
+        (1, 1),
+        max_delay,
+        kernel=_KERNEL,
+        implementation=implementation,
+    )
+
+
+def _fwd(
+    spikes: Array,
+    pending: Array,
+    delays: Array,
+    ends: Array | None,
+    max_delay: int,
+    implementation: str | None,
+) -> tuple[tuple[Array, Array], tuple[Any, ...]]:
+    operands = spikes, pending, delays, ends
+    results: Any = _delay_spikes(*operands, max_delay, implementation)
+    return results, operands
+
+
+def _bwd(
+    max_delay: int, implementation: str | None, operands: tuple[Any, ...], g: tuple[Array, Array]
+) -> tuple[Array, Array, Array, None]:
+    g_spikes, g_pending, g_delays = _dispatch.evaluate(
+        "snnjax_delay_spikes_backward",
+        _backward,
+        (*operands, *g),
+        (*_axes(operands[3]), 1, 1),
+        (1, 1, _dispatch.SHARED),
+        max_delay,
+        kernel=_BACKWARD_KERNEL,
+        implementation=implementation,
+    )
+    return g_spikes, g_pending, g_delays, None
+
+
+_delay_spikes.defvjp(_fwd, _bwd)

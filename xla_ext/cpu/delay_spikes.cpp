@@ -1,0 +1,313 @@
+// The targets of `delay_spikes`: each spike goes to the two steps it arrives at, and cotangents come back from them.
+//
+// A sample and a neuron are one column of [time, batch * neurons]. Tasks are blocks of columns, whose rows they copy
+// into memory of their own, one behind the other: a column of an array in [time, batch, neurons] meets few sets of the
+// caches. A row is numbered from the first pending one, step -before; what arrives at step t lies in row before + t of
+// that memory, which reaches far enough on both sides that no delay needs to be checked there.
+#include "ffi.hpp"
+
+namespace snnjax {
+namespace {
+
+constexpr Index kMaxDelay = INT32_MAX;
+constexpr Index kColumnsPerTask = 256;  // 100 steps of them fit into a second-level cache of 256 KiB
+
+// The lengths of a call.
+struct Sizes {
+  Index steps, batch, neurons;
+  Index before;   // rows of what is pending: the longest delay and 1
+  Index pending;  // rows of it that there are, `before` or none
+
+  Sizes(const Operands& operands, std::int64_t max_delay)
+      : steps(operands.nextLength(0)),
+        batch(operands.nextLength(1)),
+        neurons(operands.nextLength(2)),
+        before(std::clamp<std::int64_t>(max_delay, 0, kMaxDelay) + 1),
+        pending(operands.nextLength(0, 1) == 0 ? 0 : before) {}
+
+  Shape sequence() const { return {steps, batch, neurons}; }
+  Shape beforeShape() const { return {before, batch, neurons}; }
+  Shape pendingShape() const { return {pending, batch, neurons}; }
+  Index columns() const { return batch * neurons; }
+  Index rows() const { return before + steps; }
+  Index firstRow() const { return before - pending; }
+};
+
+// What a task knows of its columns, and the memory it works in.
+struct Block {
+  Index first, width;
+  std::vector<Index> place;  // of a column in the row where its spikes of row 0 arrive
+  std::vector<float> now, next_step;
+  Borrowed<float> arriving;  // [before + steps + before, width]
+  std::vector<float> row, values;
+  std::vector<std::uint32_t> ids;
+
+  Block(const Sizes& sizes, Numbers delays, Index first_column)
+      : first(first_column),
+        width(std::min(kColumnsPerTask, sizes.columns() - first_column)),
+        arriving((sizes.rows() + sizes.before) * width),
+        row(static_cast<std::size_t>(width)),
+        values(static_cast<std::size_t>(width + kListSlack)),
+        ids(values.size()) {
+    for (Index column = 0; column < width; ++column) {
+      const float delay = delays.float32()[(first + column) % sizes.neurons];
+      const auto longest = static_cast<float>(sizes.before - 1);
+      const float clipped = delay > 0.0F ? std::min(delay, longest) : 0.0F;  // 0 also where it is NaN
+      const float whole = std::floor(clipped);
+      place.push_back(static_cast<Index>(whole) * width + column);
+      now.push_back(1.0F - (clipped - whole));
+      next_step.push_back(clipped - whole);
+    }
+  }
+
+  float* arrivingRow(Index index) { return arriving.data() + index * width; }
+};
+
+// The arrays of a sequence that forward and backward read alike.
+class Sequence {
+ public:
+  Sequence(Operands& operands, std::int64_t max_delay)
+      : sizes_(operands, max_delay),
+        spikes_(operands.take("spikes", sizes_.sequence(), kFloating)),
+        pending_(operands.take("pending", sizes_.pendingShape(), {spikes_.type()})),
+        delays_(operands.take("delays", {sizes_.neurons}, kWide)),
+        ends_(operands.take("ends", {sizes_.batch}, {ffi::S32})) {}
+
+  const Sizes& sizes() const { return sizes_; }
+  ffi::DataType type() const { return spikes_.type(); }
+
+  // Runs work(block) for each block of columns.
+  template <typename Work>
+  void eachBlock(Index group, const Threads& threads, Work work) const {
+    const Index tasks = (sizes_.columns() + kColumnsPerTask - 1) / kColumnsPerTask;
+    threads.run(tasks, [&](Index task, Index) {
+      Block block(sizes_, delays_.numbers(group), task * kColumnsPerTask);
+      work(block);
+    });
+  }
+
+  // Runs work(end, first, count) for the columns of each sample in a block, of which the first is number `first`.
+  template <typename Work>
+  void eachSample(Index group, const Block& block, Work work) const {
+    for (Index column = 0; column < block.width;) {
+      const Index sample = (block.first + column) / sizes_.neurons;
+      const Index behind = std::min(block.width, (sample + 1) * sizes_.neurons - block.first);
+      const Index end = std::clamp<Index>(ends_.at<std::int32_t>(group)[sample], 0, sizes_.steps);
+      work(end, column, behind - column);
+      column = behind;
+    }
+  }
+
+  // Nothing arrives behind the end of a sequence.
+  void endSamples(Index group, Block& block) const {
+    eachSample(group, block, [&](Index end, Index first, Index count) {
+      for (Index row = sizes_.before + end; row < sizes_.rows(); ++row) {
+        std::fill_n(block.arrivingRow(row) + first, count, 0.0F);
+      }
+    });
+  }
+
+  // `count` inputs of a row from column `first` on, as they lie; nullptr: the row is one of zeros.
+  Numbers inputs(Index group, Index row, Index first) const {
+    const Index step = row - sizes_.before;
+    if (step >= 0) return spikes_.numbers(group).from(step * sizes_.columns() + first);
+    if (sizes_.pending == 0) return {};
+    return pending_.numbers(group).from(row * sizes_.columns() + first);
+  }
+
+  // Runs work(column, spike) for the inputs of a row that are not 0.
+  template <typename Work>
+  void eachSpike(Index group, Index row, Block& block, Work work) const {
+    const Numbers numbers = inputs(group, row, block.first);
+    const float* dense = numbers.float32();
+    if (numbers.is_bfloat16) {
+      numbers.read(0, block.width, block.row.data());
+      dense = block.row.data();
+    }
+    bool all_ones = false;
+    const Index count = kernels().listNonZero(dense, block.width, block.ids.data(), block.values.data(), &all_ones);
+    for (Index i = 0; i < count; ++i) {
+      const auto entry = static_cast<std::size_t>(i);
+      work(static_cast<std::size_t>(block.ids[entry]), all_ones ? 1.0F : block.values[entry]);
+    }
+  }
+
+ private:
+  Sizes sizes_;
+  Operand spikes_, pending_, delays_, ends_;
+};
+
+class Forward {
+ public:
+  Forward(Operands& operands, Results& results, std::int64_t max_delay)
+      : from_(operands, max_delay),
+        delayed_(results.take("delayed", from_.sizes().sequence(), {from_.type()})),
+        left_(results.take("left", from_.sizes().beforeShape(), {from_.type()})) {}
+
+  void run(Index group, const Threads& threads) const {
+    from_.eachBlock(group, threads, [&](Block& block) {
+      deliver(group, block);
+      keepPending(group, block);
+    });
+  }
+
+ private:
+  void deliver(Index group, Block& block) const {
+    const Sizes& sizes = from_.sizes();
+    std::fill_n(block.arriving.data(), (sizes.rows() + sizes.before) * block.width, 0.0F);
+    for (Index row = sizes.firstRow(); row < sizes.rows(); ++row) {
+      float* const to = block.arrivingRow(row);
+      from_.eachSpike(group, row, block, [&](std::size_t column, float spike) {
+        float* const place = to + block.place[column];
+        const float next_step = block.next_step[column];
+        place[0] += block.now[column] * spike;
+        if (next_step != 0.0F) place[block.width] += next_step * spike;
+      });
+    }
+    from_.endSamples(group, block);
+    for (Index step = 0; step < sizes.steps; ++step) {
+      const float* const row = block.arrivingRow(sizes.before + step);
+      delayed_.numbers(group).write(step * sizes.columns() + block.first, block.width, row);
+    }
+  }
+
+  // The last inputs before the end of each sample.
+  void keepPending(Index group, Block& block) const {
+    const Sizes& sizes = from_.sizes();
+    from_.eachSample(group, block, [&](Index end, Index first, Index count) {
+      for (Index row = 0; row < sizes.before; ++row) {
+        const Index column = block.first + first;
+        const Numbers inputs = from_.inputs(group, end + row, column);
+        if (inputs) {
+          inputs.read(0, count, block.row.data());
+        } else {
+          std::fill_n(block.row.data(), count, 0.0F);
+        }
+        left_.numbers(group).write(row * sizes.columns() + column, count, block.row.data());
+      }
+    });
+  }
+
+  Sequence from_;
+  Result delayed_, left_;
+};
+
+class Backward {
+ public:
+  Backward(Operands& operands, Results& results, std::int64_t max_delay)
+      : from_(operands, max_delay),
+        g_(operands.take("g", from_.sizes().sequence(), {from_.type()})),
+        g_left_(operands.take("g_left", from_.sizes().beforeShape(), {from_.type()})),
+        g_spikes_(results.take("g_spikes", from_.sizes().sequence(), {from_.type()})),
+        g_pending_(results.take("g_pending", from_.sizes().pendingShape(), {from_.type()})),
+        g_delays_(results.take("g_delays", {from_.sizes().neurons}, kWide)) {}
+
+  void run(Index group, const Threads& threads) const {
+    const Sizes& sizes = from_.sizes();
+    std::vector<double> sums(static_cast<std::size_t>(sizes.columns()), 0.0);
+    from_.eachBlock(group, threads, [&](Block& block) {
+      load(group, block);
+      pullBack(group, block, sums.data() + block.first);
+    });
+    for (Index neuron = 0; neuron < sizes.neurons; ++neuron) {
+      double sum = 0.0;
+      for (Index sample = 0; sample < sizes.batch; ++sample) {
+        sum += sums[static_cast<std::size_t>(sample * sizes.neurons + neuron)];
+      }
+      g_delays_.at<float>(group)[neuron] = static_cast<float>(sum);
+    }
+  }
+
+ private:
+  // The cotangents of what arrives.
+  void load(Index group, Block& block) const {
+    const Sizes& sizes = from_.sizes();
+    std::fill_n(block.arriving.data(), sizes.before * block.width, 0.0F);
+    for (Index step = 0; step < sizes.steps; ++step) {
+      float* const row = block.arrivingRow(sizes.before + step);
+      g_.numbers(group).read(step * sizes.columns() + block.first, block.width, row);
+    }
+    std::fill_n(block.arrivingRow(sizes.rows()), sizes.before * block.width, 0.0F);
+    from_.endSamples(group, block);
+  }
+
+  // What reaches the inputs, row by row, and the sums over them that reach the delays.
+  void pullBack(Index group, Block& block, double* sums) const {
+    const Sizes& sizes = from_.sizes();
+    const auto width = static_cast<std::size_t>(block.width);
+    std::vector<float> soon(width), later(width), g_row(width);
+    gather(block, sizes.firstRow(), soon.data());
+    for (Index row = sizes.firstRow(); row < sizes.rows(); ++row) {
+      gather(block, row + 1, later.data());
+      sumShares(block.now.data(), soon.data(), block.next_step.data(), later.data(), block.width, g_row.data());
+      addPending(group, row, block, g_row.data());
+      write(group, row, block, g_row.data());
+      from_.eachSpike(group, row, block, [&](std::size_t column, float spike) {
+        sums[column] += double{spike * (later[column] - soon[column])};
+      });
+      soon.swap(later);
+    }
+  }
+
+  // The cotangents of where the spikes of a row arrive first.
+  static void gather(Block& block, Index row, float* __restrict out) {
+    const float* const from = block.arrivingRow(row);
+    const Index* const place = block.place.data();
+#pragma GCC unroll 8
+    for (Index column = 0; column < block.width; ++column) out[column] = from[place[column]];
+  }
+
+  // What reaches each spike from the two steps it arrives at.
+  static void sumShares(const float* __restrict now, const float* __restrict soon, const float* __restrict next_step,
+                        const float* __restrict later, Index count, float* __restrict out) {
+    for (Index i = 0; i < count; ++i) {
+      const float moved = next_step[i] * later[i];
+      out[i] = now[i] * soon[i] + (next_step[i] == 0.0F ? 0.0F : moved);
+    }
+  }
+
+  // What comes back through the spikes that are still under way at the end.
+  void addPending(Index group, Index row, Block& block, float* g_row) const {
+    const Sizes& sizes = from_.sizes();
+    from_.eachSample(group, block, [&](Index end, Index first, Index count) {
+      if (row < end || row >= end + sizes.before) return;
+      const Index place = (row - end) * sizes.columns() + block.first + first;
+      g_left_.numbers(group).read(place, count, block.row.data());
+      for (Index i = 0; i < count; ++i) g_row[first + i] += block.row[static_cast<std::size_t>(i)];
+    });
+  }
+
+  void write(Index group, Index row, const Block& block, const float* g_row) const {
+    const Sizes& sizes = from_.sizes();
+    const Index step = row - sizes.before;
+    const Result& to = step >= 0 ? g_spikes_ : g_pending_;
+    to.numbers(group).write((step >= 0 ? step : row) * sizes.columns() + block.first, block.width, g_row);
+  }
+
+  Sequence from_;
+  Operand g_, g_left_;
+  Result g_spikes_, g_pending_, g_delays_;
+};
+
+template <typename Pass>
+ffi::Error runPass(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results,
+                   std::int64_t max_delay) {
+  return guarded("delay_spikes", [&] {
+    Operands from("delay_spikes", operands);
+    Results to("delay_spikes", results);
+    const Pass pass(from, to, max_delay);
+    finish(from, to);
+    const Threads threads = threadsOf(pool);
+    for (Index group = 0; group < to.groups(); ++group) pass.run(group, threads);
+  });
+}
+
+}  // namespace
+}  // namespace snnjax
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    snnjax_delay_spikes, snnjax::runPass<snnjax::Forward>,
+    xla::ffi::Ffi::Bind().Ctx<xla::ffi::ThreadPool>().RemainingArgs().RemainingRets().Attr<std::int64_t>("max_delay"));
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    snnjax_delay_spikes_backward, snnjax::runPass<snnjax::Backward>,
+    xla::ffi::Ffi::Bind().Ctx<xla::ffi::ThreadPool>().RemainingArgs().RemainingRets().Attr<std::int64_t>("max_delay"));
