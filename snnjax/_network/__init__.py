@@ -1,18 +1,22 @@
 """Networks as pure functions, `init` and `apply`, over plain trees of arrays."""
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from snnjax._check import check, check_choice, check_integer
 from snnjax._dispatch import IMPLEMENTATIONS
+from snnjax._network.connections import Convolve, Dense, Flatten, Pool, Shape
+from snnjax._network.delays import Delays, Pending, no_pending
 from snnjax._network.init import init_params, scale_to_activity
-from snnjax._network.run import Call, LayerPath, layer_path, run
-from snnjax._network.scan import run_layer, steps_within, within
+from snnjax._network.run import Call, LayerPath, delays_of, layer_path, run
+from snnjax._network.scan import Carry, run_layer, steps_within, within
 from snnjax._network.specs import (
     LayerParams,
     LayerSpec,
@@ -20,7 +24,9 @@ from snnjax._network.specs import (
     NetworkParams,
     NetworkState,
     ReadoutSpec,
+    fit_layers,
     second_thresholds,
+    spread,
     warn_unless_below,
 )
 from snnjax._types import wide
@@ -41,9 +47,14 @@ class Network:
     functions that return the state.
     """
 
-    num_inputs: int
+    input_shape: Shape
     layers: tuple[LayerSpec, ...]  # a spiking read-out is the last of them
     readout: ReadoutSpec | None
+
+    @property
+    def num_inputs(self) -> int:
+        """The width of the inputs, all axes of their shape as one."""
+        return math.prod(self.input_shape)
 
     @property
     def paths(self) -> tuple[LayerPath, ...]:
@@ -67,7 +78,7 @@ class Network:
         Raises:
             ValueError: for inputs and lengths that do not fit, and an activity outside of (0, 1).
         """
-        params = init_params(key, self.num_inputs, self.layers, self.readout, dtype)
+        params = init_params(key, self.layers, self.readout, dtype)
         if inputs is None:
             return params
         _check_inputs(inputs, self.num_inputs)
@@ -79,10 +90,11 @@ class Network:
         valid = steps_within(inputs, lengths)
 
         def run_alone(spec: LayerSpec, own: LayerParams, x: Any) -> tuple[Any, Array]:
-            start = spec.neuron.initial_state(own.neuron, batch), _no_spikes(own, batch)
-            full = dataclasses.replace(
-                spec, capacity=None
-            )  # the activity that counts is the one before the cap
+            # Delays move spikes and leave the activity as it is, or nearly so.
+            own = spread(spec, own)
+            start = Carry(spec.neuron.initial_state(own.neuron, batch), _no_spikes(own, batch), None)
+            # The activity that counts is the one before the cap.
+            full = dataclasses.replace(spec, capacity=None)
             steps = run_layer(full, own, start, x, None, valid, None)[1]
             return steps.listed, _activity(steps.counted, lengths)
 
@@ -95,6 +107,7 @@ class Network:
             ValueError: if `batch` is not an integer of at least 0.
         """
         check_integer("network.initial_state", "batch", batch, 0)
+        params = self._spread(params)
         last = None
         if self.readout is not None and params.readout is not None:
             last = self.readout.neuron.initial_state(params.readout.neuron, batch)
@@ -103,7 +116,21 @@ class Network:
             tuple(spec.neuron.initial_state(own.neuron, batch) for spec, own in each),
             tuple(_no_spikes(own, batch) for own in params.layers),
             last,
+            tuple(_nothing_pending(spec, own, batch) for spec, own in each),
         )
+
+    def delays(self, params: NetworkParams) -> tuple[Delays | None, ...]:
+        """The delays in front of each layer, in steps ``[inputs]`` and ``[neurons]``; None where there are none."""
+        each = zip(self.layers, params.layers, strict=True)
+        return tuple(None if own.delays is None else delays_of(spec, own) for spec, own in each)
+
+    def _spread(self, params: NetworkParams) -> NetworkParams:
+        """The parameters as the ops take them."""
+        last = params.readout
+        if self.readout is not None and last is not None:
+            last = spread(self.readout, last)
+        each = zip(self.layers, params.layers, strict=True)
+        return NetworkParams(tuple(spread(*own) for own in each), last)
 
     def apply(
         self,
@@ -141,6 +168,7 @@ class Network:
         check_choice("network.apply", "implementation", implementation, (*IMPLEMENTATIONS, "composed"))
         if state is None:
             state = self.initial_state(params, inputs.shape[1])
+        params = self._spread(params)
         _check_state(state, inputs.shape[1])
         second = self._second_thresholds(params, second_threshold)
         lengths = None if lengths is None else check_lengths(lengths, inputs.shape[1])
@@ -163,12 +191,18 @@ class Network:
         return second_thresholds(self.layers, params.layers, given)
 
 
-def network(num_inputs: int, layers: Sequence[LayerSpec], readout: ReadoutSpec | LayerSpec) -> Network:
+def network(
+    inputs: int | Sequence[int],
+    layers: Sequence[LayerSpec | Dense | Convolve | Pool | Flatten],
+    readout: ReadoutSpec | LayerSpec,
+) -> Network:
     """Make a network out of spiking layers and a read-out.
 
     Args:
-        num_inputs: width of the inputs ``[time, batch, inputs]``, an array or `SparseSpikes`.
-        layers: from `layer`.
+        inputs: width of the inputs ``[time, batch, inputs]``, an array or `SparseSpikes`; or the shape of the image
+            whose pixels they are, (height, width, channels) or (length, channels), flat and row-major.
+        layers: from `layer`, or a connection by itself, in front of LIF neurons: `dense`, `conv1d`, `conv2d`; between
+            them `sum_pool`, `mean_pool` and `flatten`.
         readout: from `leaky_readout` or `spiking_readout`.
 
     Raises:
@@ -183,11 +217,13 @@ def network(num_inputs: int, layers: Sequence[LayerSpec], readout: ReadoutSpec |
         >>> output.output.shape, output.activity[0].shape
         ((5, 2, 3), (2, 32))
     """
-    check_integer("network", "num_inputs", num_inputs, 0)
+    shape = (inputs,) if isinstance(inputs, int | np.integer) else tuple(inputs)
+    for length in shape:
+        check_integer("network", "inputs", length, 0 if len(shape) == 1 else 1)
     _check_specs(layers, readout)
-    specs, last = (tuple(layers), readout) if isinstance(readout, ReadoutSpec) else ((*layers, readout), None)
+    specs, last = fit_layers(shape, layers, readout)
     check(len(specs) > 0, "network", "layers", "hold at least one layer", "none", "Add a snnjax.layer(...)")
-    return Network(num_inputs, specs, last)
+    return Network(shape, specs, last)
 
 
 def _check_specs(layers: Any, readout: Any) -> None:
@@ -200,7 +236,8 @@ def _check_specs(layers: Any, readout: Any) -> None:
             actual, way_out = "a leaky read-out", "Pass it as the argument `readout`, behind the layers"
         else:
             actual, way_out = repr(spec), "Make it with snnjax.layer(...)"
-        check(isinstance(spec, LayerSpec), op, f"layers[{index}]", "be a spiking layer", actual, way_out)
+        good = isinstance(spec, LayerSpec | Dense | Convolve | Pool | Flatten)
+        check(good, op, f"layers[{index}]", "be a spiking layer", actual, way_out)
     way_out = "Make it with snnjax.leaky_readout(...) or snnjax.spiking_readout(...)"
     good = isinstance(readout, ReadoutSpec) or (isinstance(readout, LayerSpec) and readout.capacity is None)
     check(good, op, "readout", "be a read-out", repr(readout), way_out)
@@ -213,7 +250,16 @@ def _activity(spikes: Array, lengths: Array | None) -> Array:
 
 
 def _no_spikes(own: LayerParams, batch: int) -> Array | None:
-    return None if own.recurrent is None else jnp.zeros((batch, own.weights.shape[1]), own.weights.dtype)
+    if own.recurrent is None:
+        return None
+    return jnp.zeros((batch, own.recurrent.shape[1]), own.weights.dtype)
+
+
+def _nothing_pending(spec: LayerSpec, own: LayerParams, batch: int) -> Pending | None:
+    if spec.delays is None:
+        return None
+    neurons = spec.num_neurons if spec.recurrent else None
+    return no_pending(spec.delays, batch, math.prod(spec.fitted.in_shape), neurons, own.weights.dtype)
 
 
 def _check_record(record: str | Sequence[str], implementation: str | None) -> tuple[str, ...]:
@@ -234,6 +280,7 @@ def _check_inputs(inputs: Any, num_inputs: int) -> None:
 
 
 def _check_state(state: NetworkState, batch: int) -> None:
-    have = {leaf.shape[0] for leaf in jax.tree.leaves(state) if leaf.ndim}
+    have = {leaf.shape[0] for leaf in jax.tree.leaves(state._replace(pending=())) if leaf.ndim}
+    have |= {rows.shape[1] for rows in jax.tree.leaves(state.pending)}
     way_out = "Make it with network.initial_state(params, batch)"
     check(have <= {batch}, "network", "state", f"be of batch {batch}, as the inputs", sorted(have), way_out)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._network.delays import init_delays
 from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, ReadoutSpec
 from snnjax._types import wide
 from snnjax.neurons import Neuron
@@ -29,31 +30,38 @@ LayerRun = Callable[[LayerSpec, LayerParams, Any], tuple[Any, Array]]  # its spi
 
 
 def init_params(
-    key: Array, num_inputs: int, layers: Sequence[LayerSpec], readout: ReadoutSpec | None, dtype: Any
+    key: Array, layers: Sequence[LayerSpec], readout: ReadoutSpec | None, dtype: Any
 ) -> NetworkParams:
     """Normal weights, scaled to the number of inputs and to the response of each neuron model."""
     params = []
     for spec in layers:
         key, own = jax.random.split(key)
-        params.append(_init_layer(own, num_inputs, spec.num_neurons, spec, dtype))
-        num_inputs = spec.num_neurons
-    last = None if readout is None else _init_layer(key, num_inputs, readout.num_outputs, readout, dtype)
+        params.append(_init_layer(own, spec, dtype))
+    last = None if readout is None else _init_layer(key, readout, dtype)
     return NetworkParams(tuple(params), last)
 
 
-def _init_layer(
-    key: Array, num_inputs: int, width: int, spec: LayerSpec | ReadoutSpec, dtype: Any
-) -> LayerParams:
+def _init_layer(key: Array, spec: LayerSpec | ReadoutSpec, dtype: Any) -> LayerParams:
     weight_key, recurrent_key, neuron_key, probe_key = jax.random.split(key, 4)
-    neuron = spec.neuron.init(neuron_key, width, dtype)
-    drive = _drive(probe_key, spec.neuron, spikes=isinstance(spec, LayerSpec))
-    scale = drive * jax.lax.rsqrt(jnp.float32(max(num_inputs, 1) * _EXPECTED_RATE))
-    weights = (scale * jax.random.normal(weight_key, (num_inputs, width))).astype(dtype)
-    recurrent = None
-    if isinstance(spec, LayerSpec) and spec.recurrent:
+    fitted, spiking = spec.fitted, spec if isinstance(spec, LayerSpec) else None
+    # One constant a channel, and one bias, where the neurons of a channel share their weights.
+    channels = fitted.out_shape[-1]
+    neuron = spec.neuron.init(
+        neuron_key, channels if spiking is None or spiking.per_channel else fitted.num_neurons, dtype
+    )
+    drive = _drive(probe_key, spec.neuron, spikes=spiking is not None)
+    scale = drive * jax.lax.rsqrt(jnp.float32(max(fitted.fan_in, 1) * _EXPECTED_RATE))
+    weights = fitted.masked(scale * jax.random.normal(weight_key, fitted.weights_shape)).astype(dtype)
+    recurrent = delays = None
+    if spiking is not None and spiking.recurrent:
+        width = fitted.num_neurons
         scale = _RECURRENT_SHARE * drive * jax.lax.rsqrt(jnp.float32(width * _EXPECTED_RATE))
         recurrent = (scale * jax.random.normal(recurrent_key, (width, width))).astype(dtype)
-    return LayerParams(weights, jnp.zeros(width, dtype) if spec.bias else None, recurrent, neuron)
+    if spiking is not None and spiking.delays is not None:
+        shape = fitted.out_shape if spiking.recurrent else None
+        delays = init_delays(spiking.delays, jax.random.fold_in(key, 1), fitted.in_shape, shape, dtype)
+    bias = jnp.zeros(channels, dtype) if spec.bias else None
+    return LayerParams(weights, bias, recurrent, neuron, delays)
 
 
 @functools.partial(jax.jit, static_argnames=("neuron", "spikes"))  # compiled once for all layers of a neuron

@@ -3,13 +3,14 @@
 import functools
 import itertools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._network.scan import overflow, run_layer, run_readout, steps_within, within
+from snnjax._network.delays import Delays, Pending, delayed
+from snnjax._network.scan import Carry, Feedback, overflow, run_layer, run_readout, steps_within, within
 from snnjax._network.specs import (
     LayerParams,
     LayerSpec,
@@ -34,6 +35,8 @@ class LayerPath(NamedTuple):
 
 def layer_path(spec: LayerSpec) -> LayerPath:
     """How a layer of these neurons is computed, and why."""
+    if spec.recurrent and spec.delays is not None:
+        return LayerPath(False, "its own spikes come back after delays: its step is scanned")
     if glif_of(spec.neuron) is not None:
         return LayerPath(True, f"this {spec.neuron.name} is a generalised LIF neuron: one op over all steps")
     return LayerPath(False, f"this {spec.neuron.name} is no generalised LIF neuron: its step is scanned")
@@ -60,9 +63,14 @@ class Call(NamedTuple):
         found: list[tuple[bool, range]] = []
         for fused, group in itertools.groupby(range(len(self.layers)), is_fused):
             own = list(group)
-            runs = [range(own[0], own[-1] + 1)] if fused else [range(i, i + 1) for i in own]
-            found += [(fused, each) for each in runs]
+            # What is delayed is known once the layer in front has run.
+            starts = [i for i in own if i == own[0] or not fused or self.layers[i].delays is not None]
+            found += [(fused, range(*ends)) for ends in itertools.pairwise([*starts, own[-1] + 1])]
         return found
+
+    def delays(self, index: int) -> Delays:
+        """The delays in front of a layer, in steps."""
+        return delays_of(self.layers[index], self.params.layers[index])
 
     def of_ops(self) -> str | None:
         """What the single ops are told."""
@@ -83,6 +91,7 @@ class _LayerResults(NamedTuple):
     membranes: Any
     neuron: Any  # its state
     carried: Any  # the last spikes of a recurrent layer
+    pending: Any  # what is under way to it
 
 
 def run(
@@ -106,33 +115,63 @@ def _run_pieces(
     x, output, last = inputs if pieces[0][0] else within(inputs, valid), None, None
     layers: list[_LayerResults] = []
     for fused, own in pieces:
+        x, pending = _delayed(call, own.start, state, x, lengths)
         if fused:
             ran, output, last = _run_fused(call, own, state, x, lengths)
+            ran[0] = ran[0]._replace(pending=pending)
         else:
-            ran = [_run_scanned(call, own.start, state, x, valid)]
+            ran = [_run_scanned(call, own.start, state, x, valid, pending)]
         x = ran[-1].spikes
         layers += ran
     if call.readout is not None and call.params.readout is not None and last is None:
         options = (call.params.readout, state.readout, x, valid, call.of_ops())
-        last, output = run_readout(call.readout.neuron, *options)
+        last, output = run_readout(call.readout, *options)
     output = x if output is None else output
-    counts, dropped, spikes, membranes, neurons, carried = zip(*layers, strict=True)
+    counts, dropped, spikes, membranes, neurons, carried, pending = zip(*layers, strict=True)
     timed = (
         output,
         spikes if "spikes" in call.record else None,
         membranes if "membranes" in call.record else None,
     )
-    return timed, (counts, dropped), NetworkState(neurons, carried, last)
+    return timed, (counts, dropped), NetworkState(neurons, carried, last, pending)
 
 
-def _run_scanned(call: Call, index: int, state: NetworkState, x: Any, valid: Array | None) -> _LayerResults:
+def delays_of(spec: LayerSpec, own: LayerParams) -> Delays:
+    """The delays in front of a layer, in steps, one a neuron."""
+    assert spec.delays is not None
+    assert own.delays is not None
+    inputs, recurrent = own.delays
+    back = None if recurrent is None else spec.delays.steps(recurrent, spec.fitted.out_shape)
+    return Delays(spec.delays.steps(inputs, spec.fitted.in_shape), back)
+
+
+def _delayed(
+    call: Call, index: int, state: NetworkState, x: Any, lengths: Array | None
+) -> tuple[Any, Pending | None]:
+    """What arrives at a layer, and what is then under way to it."""
+    spec, pending = call.layers[index].delays, state.pending[index]
+    if spec is None or pending is None:
+        return x, None
+    steps = call.delays(index).inputs
+    x, left = delayed(spec, steps, x, pending.inputs, lengths, call.of_ops())
+    return x, pending._replace(inputs=left)
+
+
+def _run_scanned(
+    call: Call, index: int, state: NetworkState, x: Any, valid: Array | None, pending: Pending | None
+) -> _LayerResults:
     """One layer in a scan of its neurons' functions."""
-    start = state.neurons[index], state.spikes[index]
-    options = (valid, call.of_ops(), "membranes" in call.record)
     spec, own, second = call.layers[index], call.params.layers[index], call.second_threshold[index]
+    feedback = None
+    if pending is not None and pending.recurrent is not None and spec.delays is not None:
+        feedback = Feedback(spec.delays, cast(Array, call.delays(index).recurrent))
+    start = Carry(state.neurons[index], state.spikes[index], None if pending is None else pending.recurrent)
+    options = (valid, call.of_ops(), "membranes" in call.record, feedback)
     end, steps = run_layer(spec, own, start, x, second, *options)
     counts = jnp.sum(wide(steps.counted), axis=0)
-    return _LayerResults(counts, overflow(steps.listed), steps.listed, steps.membranes, *end)
+    pending = None if pending is None else pending._replace(recurrent=end.pending)
+    shown = (counts, overflow(steps.listed), steps.listed, steps.membranes)
+    return _LayerResults(*shown, end.neuron, end.spikes, pending)
 
 
 def _run_fused(
@@ -140,12 +179,12 @@ def _run_fused(
 ) -> tuple[list[_LayerResults], Array | None, Any]:
     """A run of generalised LIF layers as one op; also the output and the read-out's state if it ends the network."""
     forms, is_end = [_form(call.layers[i]) for i in own], call.ends_with(own)
-    layers = tuple(_op_layer(call.params.layers[i], form) for i, form in zip(own, forms, strict=True))
+    layers = tuple(_op_layer(call, i, form) for i, form in zip(own, forms, strict=True))
     readout, first = _readout_of(call, layers[-1], state, is_end)
     records = "spikes" in call.record
     switches = network_switches(
-        len(own),
-        readout is not None,
+        layers,
+        readout,
         [call.layers[i].capacity for i in own],
         [form.surrogate for form in forms],
         [form.reset for form in forms],
@@ -161,7 +200,8 @@ def _run_fused(
         type(before)(*((v,) if w is None else (v, w)))
         for before, v, w in zip(state.neurons[own.start : own.stop], end.v, end.w, strict=True)
     ]
-    each = zip(out.activity, out.dropped, spikes, [None] * len(own), neurons, end.spikes, strict=True)
+    none = [None] * len(own)
+    each = zip(out.activity, out.dropped, spikes, none, neurons, end.spikes, none, strict=True)
     ran = [_LayerResults(*results) for results in each]
     if not is_end:
         return ran, None, None
@@ -169,9 +209,10 @@ def _run_fused(
     return ran, out.output, last
 
 
-def _op_layer(own: LayerParams, form: GLIF) -> LIFLayer:
+def _op_layer(call: Call, index: int, form: GLIF) -> LIFLayer:
+    own, connection = call.params.layers[index], call.layers[index].fitted.connection
     decay, threshold, gain, second = form.constants(own.neuron)
-    return LIFLayer(own.weights, decay, threshold, gain, own.bias, own.recurrent, second)
+    return LIFLayer(own.weights, decay, threshold, gain, own.bias, own.recurrent, second, connection)
 
 
 def _op_state(own: range, state: NetworkState, readout: Array | None) -> LIFNetworkState:
@@ -200,14 +241,15 @@ def _readout_of(
     own, integrator = call.params.readout, None
     if call.readout is not None:
         integrator = plain_integrator(call.readout.neuron)
-    if not is_end or own is None or integrator is None:
+    if not is_end or own is None or integrator is None or call.readout is None:
         # None would list the last layer in full: a read-out of no neurons keeps its lists, and costs nothing.
-        width, dtype = below.weights.shape[1], below.weights.dtype
+        width, dtype = below.connection.num_outputs(below.weights.shape), below.weights.dtype
         nothing = jnp.zeros((), dtype)
         return LeakyReadout(jnp.zeros((width, 0), dtype), nothing, nothing), _no_membranes(state)
     decay = raw_to_decay(wide(own.neuron.raw_decay))
     decay = decay if integrator.learn_decay else jax.lax.stop_gradient(decay)
-    return LeakyReadout(own.weights, decay, None if integrator.normalize else 1.0, own.bias), state.readout.v
+    gain, connection = None if integrator.normalize else 1.0, call.readout.fitted.connection
+    return LeakyReadout(own.weights, decay, gain, own.bias, connection), state.readout.v
 
 
 def _no_membranes(state: NetworkState) -> Array:

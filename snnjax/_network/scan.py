@@ -8,10 +8,13 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._check import check, check_shape
-from snnjax._network.specs import LayerParams, LayerSpec
+from snnjax._network.delays import Axonal, delayed
+from snnjax._network.specs import LayerParams, LayerSpec, ReadoutSpec
 from snnjax._types import wide
 from snnjax.neurons import Neuron
-from snnjax.ops import select_spikes, spike, spike_matmul
+from snnjax.ops import select_spikes, spike, spike_conv, spike_matmul
+from snnjax.ops._connection import Connection
+from snnjax.ops.pool_spikes import pooled
 from snnjax.sparse_spikes import SparseSpikes
 
 
@@ -38,32 +41,58 @@ def within(inputs: Any, valid: Array | None) -> Any:
     return jnp.where(valid[:, :, None], inputs, jnp.zeros_like(inputs))
 
 
-def product(x: Any, own: LayerParams, implementation: str | None) -> Array:
+class Feedback(NamedTuple):
+    """The delays of a layer's own spikes on their way back."""
+
+    spec: Axonal
+    steps: Array  # [neurons]
+
+
+class Carry(NamedTuple):
+    """What a layer carries from step to step."""
+
+    neuron: Any
+    spikes: Array | None  # the last listed spikes of a recurrent layer, dense
+    pending: Array | None  # those before them that are under way, if they are delayed
+
+
+def product(x: Any, connection: Connection, own: LayerParams, implementation: str | None) -> Array:
     """The input currents of a layer for all its steps at once, in the dtype of sums."""
     if not isinstance(x, SparseSpikes):
         x = x.astype(own.weights.dtype)
-    currents = spike_matmul(x, wide(own.weights), implementation=implementation)
+    if connection.pooling is not None:
+        x = pooled(connection.pooling, x)
+    weights, form = wide(own.weights), connection.convolution
+    if form is None:
+        currents = spike_matmul(x, weights, implementation=implementation)
+    else:
+        options = {
+            "shape": form.shape,
+            "strides": form.strides,
+            "padding": form.padding,
+            "groups": form.groups,
+        }
+        currents = spike_conv(x, weights, **options, implementation=implementation)
     return currents if own.bias is None else currents + wide(own.bias)[None, None, :]
 
 
 def run_layer(
     spec: LayerSpec,
     own: LayerParams,
-    start: tuple[Any, Array | None],
+    start: Carry,
     x: Any,
     second: Any,
     valid: Array | None,
     implementation: str | None,
     records_membranes: bool = False,
-) -> tuple[tuple[Any, Array | None], LayerSteps]:
-    """One layer over all steps; yields the last state and spikes, and what every step gives."""
-    recurrent = None if own.recurrent is None else wide(own.recurrent)
+    feedback: Feedback | None = None,
+) -> tuple[Carry, LayerSteps]:
+    """One layer over all steps; yields what it carries on, and what every step gives."""
 
-    def step(carry: tuple[Any, Any], xs: tuple[Array, Array | None]) -> tuple[Any, LayerSteps]:
-        neuron_state, before = carry
+    def step(carry: Carry, xs: tuple[Array, Array | None]) -> tuple[Carry, LayerSteps]:
+        neuron_state, before, _ = carry
         current, inside = xs
-        if recurrent is not None:
-            current = current + spike_matmul(before, recurrent, implementation=implementation)
+        current, pending = _fed_back(own, carry, current, inside, feedback, implementation)
         membrane, threshold = spec.neuron.integrate(own.neuron, neuron_state, current)
         op, way_out = f"{spec.neuron.name}.integrate", "Give the membrane the shape of the inputs"
         check_shape(op, "membrane", membrane, current.shape, "batch, neurons", way_out)
@@ -77,9 +106,29 @@ def run_layer(
             )
         counted = _counted(spec, true_spikes, membrane, threshold, second, own, inside)
         shown = _choose(inside, membrane, jnp.zeros_like(membrane)) if records_membranes else None
-        return (after, before), LayerSteps(listed, counted, shown)
+        return Carry(after, before, pending), LayerSteps(listed, counted, shown)
 
-    return jax.lax.scan(step, start, (product(x, own, implementation), valid))
+    currents = product(x, spec.fitted.connection, own, implementation)
+    return jax.lax.scan(step, start, (currents, valid))
+
+
+def _fed_back(
+    own: LayerParams,
+    carry: Carry,
+    current: Array,
+    inside: Array | None,
+    feedback: Feedback | None,
+    implementation: str | None,
+) -> tuple[Array, Array | None]:
+    """The current with that of the layer's own spikes, and which of these are then under way."""
+    arriving, pending = carry.spikes, carry.pending
+    if own.recurrent is None or arriving is None:
+        return current, pending
+    if feedback is not None and pending is not None:
+        lengths = None if inside is None else inside.astype(jnp.int32)
+        sent = arriving[None], pending, lengths
+        (arriving,), pending = delayed(feedback.spec, feedback.steps, *sent, implementation)
+    return current + spike_matmul(arriving, wide(own.recurrent), implementation=implementation), pending
 
 
 def _check_kept(neuron: Neuron, before: Any, after: Any) -> None:
@@ -151,17 +200,17 @@ def overflow(x: Any) -> Array:
 
 
 def run_readout(
-    neuron: Neuron, own: LayerParams, state: Any, x: Any, valid: Array | None, implementation: str | None
+    spec: ReadoutSpec, own: LayerParams, state: Any, x: Any, valid: Array | None, implementation: str | None
 ) -> tuple[Any, Array]:
     """A read-out over all steps: its last state and its outputs ``[time, batch, outputs]``."""
 
     def step(carry: tuple[Any, Array], xs: tuple[Array, Array | None]) -> tuple[tuple[Any, Array], Array]:
         before, last = carry
         current, inside = xs
-        after, output = neuron.step(own.neuron, before, current)
+        after, output = spec.neuron.step(own.neuron, before, current)
         output = _choose(inside, output, last)
         return (jax.tree.map(lambda new, old: _choose(inside, new, old), after, before), output), output
 
-    currents = product(x, own, implementation)
+    currents = product(x, spec.fitted.connection, own, implementation)
     (end, _), outputs = jax.lax.scan(step, (state, state.v), (currents, valid))
     return end, outputs.astype(own.weights.dtype)

@@ -1,5 +1,6 @@
 """What a network is made of: specifications of layers, and the trees of arrays that belong to them."""
 
+import dataclasses
 import functools
 import math
 import warnings
@@ -13,6 +14,8 @@ from jaxtyping import Array, Float, Int
 
 from snnjax._check import check, check_integer, message
 from snnjax._jax_compat import Tracer
+from snnjax._network.connections import Convolve, Dense, Fitted, Flatten, Pool, Shape, fit
+from snnjax._network.delays import Axonal, Delays, Pending
 from snnjax.neurons import Neuron, leaky_integrator, lif
 from snnjax.neurons._neuron import check_spiking
 from snnjax.ops.select_spikes import usual_second_threshold
@@ -26,32 +29,58 @@ _DEFAULT_NEURON = lif()
 
 @dataclass(frozen=True)
 class LayerSpec:
-    """A layer of spiking neurons and how its spikes travel; made by `layer` and `spiking_readout`."""
+    """A layer of spiking neurons, what stands in front of it, and how its spikes travel; made by `layer`."""
 
-    num_neurons: int
+    connection: Dense | Convolve | Fitted  # fitted in the layers of a network
     neuron: Neuron
     recurrent: bool
     bias: bool
-    capacity: int | None
+    capacity: int | float | None  # a whole number in the layers of a network
     second_threshold: float | None  # None: nine tenths of the way from rest to the threshold
+    delays: Axonal | None
+    per_channel: bool
+
+    @property
+    def fitted(self) -> Fitted:
+        """The connection of a network's layer."""
+        assert isinstance(self.connection, Fitted)
+        return self.connection
+
+    @property
+    def num_neurons(self) -> int:
+        """Its width; that of a convolution is known in a network."""
+        assert not isinstance(self.connection, Convolve)
+        return self.connection.num_neurons
 
 
 @dataclass(frozen=True)
 class ReadoutSpec:
     """A read-out of neurons that do not spike; made by `leaky_readout`."""
 
-    num_outputs: int
+    connection: Dense | Fitted
     neuron: Neuron
     bias: bool
 
+    @property
+    def fitted(self) -> Fitted:
+        """The connection of a network's read-out."""
+        assert isinstance(self.connection, Fitted)
+        return self.connection
+
+    @property
+    def num_outputs(self) -> int:
+        """Its width."""
+        return self.connection.num_neurons
+
 
 class LayerParams(NamedTuple):
-    """The parameters of one layer or read-out."""
+    """The parameters of one layer or read-out; of a convolution, biases and neurons may be one per channel."""
 
-    weights: Float[Array, "inputs neurons"]
+    weights: Float[Array, "..."]  # [inputs, neurons] or [*kernel, channels / groups, channels]
     bias: Float[Array, " neurons"] | None
     recurrent: Float[Array, "neurons neurons"] | None
     neuron: Any  # the neuron's own parameters
+    delays: Delays | None = None
 
 
 class NetworkParams(NamedTuple):
@@ -67,6 +96,7 @@ class NetworkState(NamedTuple):
     neurons: tuple[Any, ...]  # each layer's own state, arrays [batch, neurons]
     spikes: tuple[Float[Array, "batch neurons"] | None, ...]  # the last listed spikes of recurrent layers
     readout: Any  # the read-out's own state
+    pending: tuple[Pending | None, ...]  # of each layer with delays: what is under way to it
 
 
 class NetworkOutput(NamedTuple):
@@ -81,26 +111,31 @@ class NetworkOutput(NamedTuple):
 
 
 def layer(
-    num_neurons: int,
+    connection: int | Dense | Convolve,
     neuron: Neuron | None = None,
     *,
     recurrent: bool = False,
     bias: bool = True,
     capacity: int | float | None = None,
     second_threshold: float | None = None,
+    delays: Axonal | None = None,
+    per_channel: bool = True,
 ) -> LayerSpec:
-    """Specify a layer of spiking neurons with dense weights in front of them.
+    """Specify a layer of spiking neurons, and the connection in front of it.
 
     Args:
-        num_neurons: its width.
+        connection: the number of neurons, each with dense weights of all inputs; or from `dense`, `conv1d` or `conv2d`.
         neuron: from `snnjax.neurons`; `lif()` by default.
         recurrent: also feed the layer its own spikes of the step before, through weights ``[neurons, neurons]``.
+        bias: add a learned bias to the current of every step, one per neuron; of a convolution, one per channel.
         capacity: slots of its spike lists, a whole number, or a float below 1 for a share of the width; None lists all,
             with the full surrogate gradient.
         second_threshold: membranes between it and the threshold are listed for their gradient, in the unit of the
             membrane. None lies nine tenths of the way from rest to each neuron's threshold, wherever that is: 0.9 for a
             threshold of 1. One that does not lie below the threshold leaves no gradient to neurons that do not spike,
             and gives a warning.
+        delays: from `axonal`, of what the layer receives, its own spikes included.
+        per_channel: the neurons behind a convolution own constants one per channel, else one per neuron.
 
     Raises:
         ValueError: for widths or capacities that make no sense, and for what is not a spiking neuron.
@@ -113,24 +148,44 @@ def layer(
     Reference:
         Finkbeiner et al. 2024, arXiv:2311.04386, for capacity and second threshold.
     """
-    check_integer("layer", "num_neurons", num_neurons, 1)
+    connection = _as_connection("layer", connection)
     neuron = _DEFAULT_NEURON if neuron is None else neuron
     check_spiking("layer", neuron)
-    slots = _slots(num_neurons, capacity)
-    if slots is not None and second_threshold is not None:
+    _check_capacity(capacity)
+    way_out = "Make it with snnjax.axonal(max_delay=...)"
+    check(
+        isinstance(delays, Axonal | None),
+        "layer",
+        "delays",
+        "be None or axonal delays",
+        repr(delays),
+        way_out,
+    )
+    if capacity is not None and second_threshold is not None:
         warn_unless_below("layer", second_threshold, neuron)
-    return LayerSpec(num_neurons, neuron, recurrent, bias, slots, second_threshold)
+    if isinstance(connection, Dense):
+        capacity = _slots(connection.num_neurons, capacity)
+    return LayerSpec(connection, neuron, recurrent, bias, capacity, second_threshold, delays, per_channel)
 
 
-def _slots(num_neurons: int, capacity: int | float | None) -> int | None:
+def _as_connection(op: str, connection: Any) -> Dense | Convolve:
+    if isinstance(connection, Dense | Convolve):
+        return connection
+    check_integer(op, "connection", connection, 1)
+    return Dense(int(connection), None)
+
+
+def _check_capacity(capacity: Any) -> None:
     if isinstance(capacity, float):
         good = 0 < capacity < 1
         way_out = "Pass a whole number of slots, or None for the full gradient"
         check(good, "layer", "capacity", "be a share between 0 and 1 or a whole number", capacity, way_out)
-        return math.ceil(capacity * num_neurons)
-    if capacity is not None:
+    elif capacity is not None:
         check_integer("layer", "capacity", capacity, 0)
-    return capacity
+
+
+def _slots(num_neurons: int, capacity: int | float | None) -> int | None:
+    return math.ceil(capacity * num_neurons) if isinstance(capacity, float) else capacity
 
 
 def leaky_readout(
@@ -160,7 +215,7 @@ def leaky_readout(
     """
     check_integer("leaky_readout", "num_outputs", num_outputs, 1)
     neuron = leaky_integrator(decay=decay, normalize=normalize, learn_decay=learn_decay)
-    return ReadoutSpec(num_outputs, neuron, bias)
+    return ReadoutSpec(Dense(num_outputs, None), neuron, bias)
 
 
 def spiking_readout(
@@ -179,6 +234,37 @@ def spiking_readout(
     check_integer("spiking_readout", "num_outputs", num_outputs, 1)
     check_spiking("spiking_readout", _DEFAULT_NEURON if neuron is None else neuron)
     return layer(num_outputs, neuron, recurrent=recurrent, bias=bias, capacity=None)
+
+
+def fit_layers(
+    shape: Shape, items: Sequence[Any], readout: ReadoutSpec | LayerSpec
+) -> tuple[tuple[LayerSpec, ...], ReadoutSpec | None]:
+    """The layers of a network, each fitted to the one in front of it; a spiking read-out is the last of them."""
+    layers, pools, is_flat = [], [], False
+    for item in (*items, readout):
+        if isinstance(item, Pool):
+            pools.append(item)
+            continue
+        if isinstance(item, Flatten):
+            is_flat = True
+            continue
+        spec = layer(item) if isinstance(item, Dense | Convolve) else item
+        fitted = fit(spec.connection, shape, pools, is_flat)
+        if isinstance(spec, ReadoutSpec):
+            return tuple(layers), dataclasses.replace(spec, connection=fitted)
+        slots = _slots(fitted.num_neurons, spec.capacity)
+        layers.append(dataclasses.replace(spec, connection=fitted, capacity=slots))
+        shape, pools, is_flat = fitted.out_shape, [], False
+    return tuple(layers), None
+
+
+def spread(spec: LayerSpec | ReadoutSpec, own: LayerParams) -> LayerParams:
+    """The parameters as the ops take them: one bias and constant a neuron, and weights that are masked."""
+    fitted, neuron = spec.fitted, own.neuron
+    if fitted.connection.convolution is not None and isinstance(spec, LayerSpec) and spec.per_channel:
+        neuron = jax.tree.map(fitted.spread, neuron)
+    bias = None if own.bias is None else fitted.spread(own.bias)
+    return own._replace(weights=fitted.masked(own.weights), bias=bias, neuron=neuron)
 
 
 def second_thresholds(layers: Sequence[Any], params: Sequence[Any], given: Sequence[Any]) -> tuple[Any, ...]:

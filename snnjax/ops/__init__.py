@@ -9,6 +9,7 @@ from snnjax.ops.lif_network import SecondState as SecondState
 from snnjax.ops.lif_network import lif_network as lif_network
 from snnjax.ops.lif_network import lif_network_state as lif_network_state
 from snnjax.ops.lif_step import lif_step as lif_step
+from snnjax.ops.pool_spikes import pool_spikes as pool_spikes
 from snnjax.ops.select_spikes import select_spikes as select_spikes
 from snnjax.ops.spike import spike as spike
 from snnjax.ops.spike_conv import spike_conv as spike_conv

@@ -108,6 +108,16 @@ class Convolution:
         )
         return out.reshape(-1, self.num_outputs)
 
+    def transpose_inputs(self, weights: Array, g: Array) -> Array:
+        """The cotangent of every input from ``g[rows, num_outputs]``, in the dtype in which sums accumulate."""
+        rows = jax.ShapeDtypeStruct((g.shape[0], self.num_inputs), wide(g).dtype)
+        return jax.linear_transpose(lambda x: self.convolve(x, weights), rows)(wide(g))[0]
+
+    def transpose_weights(self, rows: Array, g: Array) -> Array:
+        """The gradient of the weights, a sum over rows and places, in the dtype in which sums accumulate."""
+        weights = jax.ShapeDtypeStruct(self.weights_shape, wide(g).dtype)
+        return jax.linear_transpose(lambda w: self.convolve(rows, w), weights)(wide(g))[0]
+
 
 def _one_an_axis(space: int) -> str:
     return "(one for the length,)" if space == 1 else "(one for the height, one for the width)"

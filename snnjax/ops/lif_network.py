@@ -10,6 +10,7 @@ from jaxtyping import Array, ArrayLike, Float, Int, Num
 from snnjax import _dispatch
 from snnjax._types import sum_dtype
 from snnjax.ops._chunks import in_chunks
+from snnjax.ops._connection import DENSE, Connection
 from snnjax.ops._lif_network import checks
 from snnjax.ops._lif_network.primitive import network_primitive
 from snnjax.ops._lif_network.records import (
@@ -32,13 +33,14 @@ from snnjax.surrogates import Surrogate, as_surrogate
 class LIFLayer(NamedTuple):
     """One layer of `lif_network`: weights and the constants of its neurons."""
 
-    weights: Float[Array, "inputs neurons"]
+    weights: Float[Array, "..."]  # [inputs, neurons], or those of a convolution
     decay: Float[ArrayLike, "..."]  # scalar or [neurons]
     threshold: Float[ArrayLike, "..."] = 1.0  # scalar or [neurons]
     gain: Float[ArrayLike, "..."] | None = None  # scalar or [neurons]; None is 1 - decay
     bias: Float[Array, " neurons"] | None = None
     recurrent: Float[Array, "neurons neurons"] | None = None
     second_state: SecondState | None = None  # of neurons with a second linear state; plain LIF has none
+    connection: Connection = DENSE  # a pooling, a convolution, or both in front of it
 
 
 class LeakyReadout(NamedTuple):
@@ -48,6 +50,7 @@ class LeakyReadout(NamedTuple):
     decay: Float[ArrayLike, "..."]  # scalar or [outputs]
     gain: Float[ArrayLike, "..."] | None = None  # scalar or [outputs]; None is 1 - decay
     bias: Float[Array, " outputs"] | None = None
+    connection: Connection = DENSE  # a pooling in front of it
 
 
 class LIFNetworkState(NamedTuple):
@@ -141,7 +144,7 @@ def lif_network(
     """
     layers = tuple(layers)
     options = (surrogate, reset, detach_reset, record_spikes, implementation)
-    switches = network_switches(len(layers), readout is not None, capacity, *options)
+    switches = network_switches(layers, readout, capacity, *options)
     output, end = count_network(inputs, layers, readout, state, lengths, second_threshold, switches, chunk)
     num_steps, batch = output.output.shape[:2]
     lengths = None if lengths is None else checks.check_lengths(lengths, batch)
@@ -149,8 +152,8 @@ def lif_network(
 
 
 def network_switches(
-    num_layers: int,
-    has_readout: bool,
+    layers: Sequence[LIFLayer],
+    readout: LeakyReadout | None,
     capacity: Any,
     surrogate: Any,
     reset: Any,
@@ -159,11 +162,13 @@ def network_switches(
     implementation: str | None,
 ) -> Switches:
     """What is static about a network, each value given once or one per layer."""
+    num_layers = len(layers)
     capacities = checks.check_capacity(capacity, num_layers)
-    if not has_readout:  # a silent class still learns
+    if readout is None:  # a silent class still learns
         capacities = (*capacities[:-1], *(None for _ in capacities[-1:]))
     surrogates = checks.switch_per_layer("surrogate", surrogate, num_layers)
     each = zip(
+        (layer.connection for layer in layers),
         capacities,
         (as_surrogate("lif_network", own) for own in surrogates),
         checks.check_resets(reset, num_layers),
@@ -171,7 +176,8 @@ def network_switches(
         checks.switch_per_layer("record_spikes", record_spikes, num_layers),
         strict=True,
     )
-    return Switches(tuple(LayerSwitches(*own) for own in each), implementation)
+    last = DENSE if readout is None else readout.connection
+    return Switches(tuple(LayerSwitches(*own) for own in each), last, implementation)
 
 
 def count_network(
@@ -217,7 +223,7 @@ def lif_network_state(
     """
 
     def zeros(layer: LIFLayer | LeakyReadout, dtype: Any) -> Array:
-        return jnp.zeros((batch, layer.weights.shape[1]), dtype)
+        return jnp.zeros((batch, layer.connection.num_outputs(layer.weights.shape)), dtype)
 
     def membranes(layer: LIFLayer | LeakyReadout) -> Array:
         return zeros(layer, sum_dtype(layer.weights.dtype))

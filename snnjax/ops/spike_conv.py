@@ -9,7 +9,6 @@ from jaxtyping import Array, Float, Num
 
 from snnjax import _dispatch
 from snnjax._check import check, check_float_array
-from snnjax._types import wide
 from snnjax.ops._convolution import Convolution
 from snnjax.ops.spike_matmul import neurons_of, without_zeros
 from snnjax.sparse_spikes import SparseSpikes, gather, scatter
@@ -124,9 +123,7 @@ def _geometry(
 def _inputs_backward(operands: tuple[Array, Array], geometry: Convolution) -> tuple[Array]:
     """The cotangent of every input: the transposed convolution of `g`."""
     weights, g = operands
-    rows = jax.ShapeDtypeStruct((g.shape[0], geometry.num_inputs), wide(g).dtype)
-    (d_rows,) = jax.linear_transpose(lambda x: geometry.convolve(x, weights), rows)(wide(g))
-    return (d_rows.astype(g.dtype),)
+    return (geometry.transpose_inputs(weights, g).astype(g.dtype),)
 
 
 def _rows_reference(operands: tuple[Array, Array], geometry: Convolution) -> tuple[Array]:
@@ -137,9 +134,7 @@ def _rows_reference(operands: tuple[Array, Array], geometry: Convolution) -> tup
 def _rows_backward(operands: tuple[Array, Array], geometry: Convolution) -> tuple[Array]:
     """The gradient of the weights, a sum over rows and places."""
     rows, g = operands
-    weights = jax.ShapeDtypeStruct(geometry.weights_shape, wide(g).dtype)
-    (d_weights,) = jax.linear_transpose(lambda w: geometry.convolve(rows, w), weights)(wide(g))
-    return (d_weights.astype(g.dtype),)
+    return (geometry.transpose_weights(rows, g).astype(g.dtype),)
 
 
 def _reference(operands: tuple[Array, Array, Array], geometry: Convolution) -> tuple[Array]:

@@ -23,7 +23,7 @@ ATTACHED = neurons.lif(detach_reset=False)._replace(surrogate=surrogates.boxcar(
 LEARN = "Try 0.05, one spike per neuron in 20 steps."
 
 ERRORS: list[tuple[Callable[[], Any], str]] = [
-    (lambda: layer(0), f"layer: `num_neurons` must be an integer of at least 1, got 0. {LARGER}"),
+    (lambda: layer(0), f"layer: `connection` must be an integer of at least 1, got 0. {LARGER}"),
     (lambda: layer(3, capacity=-1), f"layer: `capacity` must be an integer of at least 0, got -1. {LARGER}"),
     (
         lambda: layer(3, capacity=1.0),
@@ -39,7 +39,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: network(-1, [layer(3)], leaky_readout(2)),
-        f"network: `num_inputs` must be an integer of at least 0, got -1. {LARGER}",
+        f"network: `inputs` must be an integer of at least 0, got -1. {LARGER}",
     ),
     (
         lambda: network(4, [], leaky_readout(2)),

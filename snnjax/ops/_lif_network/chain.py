@@ -6,14 +6,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import sum_dtype, wide
+from snnjax._types import wide
+from snnjax.ops._connection import Connection
 from snnjax.ops._lif_network.layer import (
     LayerRun,
     Neurons,
     along,
     layer_backward,
     layer_forward,
-    outer,
     reduced,
     rows_of,
     second_states,
@@ -41,7 +41,7 @@ from snnjax.sparse_spikes import SparseSpikes, gather, scatter
 
 def forward(operands: Operands, switches: Switches) -> tuple[Results, Record | None]:
     """Run the network over all time steps; yields also the record if the switches ask for it."""
-    x = _dense_inputs(operands)
+    x = _dense_inputs(operands, switches)
     bits = (
         None
         if isinstance(operands.inputs, tuple)
@@ -52,7 +52,7 @@ def forward(operands: Operands, switches: Switches) -> tuple[Results, Record | N
     for linear, neurons, first in zip(
         operands.linears, _neurons(operands, switches), operands.first, strict=True
     ):
-        current = _apply(linear, x)
+        current = _apply(linear, x, neurons.switches.connection)
         ran, end = layer_forward(neurons, current, valid, first)
         x = neurons.listed_spikes(ran, valid, operands.dtype)
         true_spikes = neurons.listed_spikes(ran._replace(listed=None), valid, operands.dtype)
@@ -63,7 +63,9 @@ def forward(operands: Operands, switches: Switches) -> tuple[Results, Record | N
         records.append(_record(neurons, ran, x, current, first))
     output, last_readout = x, None
     if operands.readout is not None:
-        output, last_readout = _leaky_forward(_apply(operands.readout.linear, x), valid, operands)
+        output, last_readout = _leaky_forward(
+            _apply(operands.readout.linear, x, switches.readout), valid, operands
+        )
     results = Results(output, tuple(counts), tuple(dropped), tuple(spikes), tuple(last), last_readout)
     return results, Record(*(bits or (None, None)), tuple(records)) if switches.keeps_record else None
 
@@ -86,12 +88,13 @@ def _record(neurons: Neurons, ran: LayerRun, x: Array, current: Array, first: La
     )
 
 
-def _dense_inputs(operands: Operands) -> Array:
+def _dense_inputs(operands: Operands, switches: Switches) -> Array:
     """The inputs ``[time, batch, inputs]`` in the weights' dtype, 0 behind the end of each sequence."""
     inputs = operands.inputs
     if isinstance(inputs, tuple):
         ids, values = inputs
-        inputs = _as_dense(ids, values.astype(operands.dtype), operands.linears[0].weights.shape[0])
+        width = switches.layers[0].connection.num_inputs(operands.linears[0].weights.shape)
+        inputs = _as_dense(ids, values.astype(operands.dtype), width)
     valid = _valid(operands, inputs.shape[0])
     x = inputs.astype(operands.dtype)
     return x if valid is None else jnp.where(valid[:, :, None], x, 0)
@@ -109,11 +112,11 @@ def _valid(operands: Operands, num_steps: int) -> Array | None:
     return jnp.arange(num_steps, dtype=jnp.int32)[:, None] < operands.lengths[None, :]
 
 
-def _apply(linear: Linear, x: Array) -> Array:
-    """``x @ weights + bias`` for all steps at once, in the dtype of sums."""
-    rows = dense_product(rows_of(x), linear.weights)
+def _apply(linear: Linear, x: Array, connection: Connection) -> Array:
+    """The input current, with its bias, for all steps at once, in the dtype of sums."""
+    rows = connection.current(rows_of(x), linear.weights)
     rows = rows if linear.bias is None else rows + wide(linear.bias)[None, :]
-    return rows.reshape(*x.shape[:-1], linear.weights.shape[-1])
+    return rows.reshape(*x.shape[:-1], rows.shape[-1])
 
 
 def _dropped(true_spikes: Array, capacity: int | None) -> Array:
@@ -182,14 +185,15 @@ def _leaky_backward(
     return (gain[None] * g_v).astype(output.dtype), g_decay, g_gain, g_first.astype(first.dtype)
 
 
-def _linear_backward(x: Array, g_current: Array, linear: Linear) -> tuple[Array, Linear]:
+def _linear_backward(
+    x: Array, g_current: Array, linear: Linear, connection: Connection
+) -> tuple[Array, Linear]:
     """The cotangents of what comes in, ``[time, batch, inputs]``, and of weights and bias."""
-    weights = outer(x, g_current).astype(linear.weights.dtype)
+    rows, weights = connection.backward(rows_of(x), linear.weights, rows_of(g_current))
     bias = linear.bias
     if bias is not None:
         bias = jnp.sum(wide(g_current), axis=(0, 1)).astype(bias.dtype)
-    rows = jnp.matmul(rows_of(g_current), linear.weights.T, preferred_element_type=sum_dtype(g_current.dtype))
-    return rows.astype(g_current.dtype).reshape(x.shape), Linear(weights, bias)
+    return rows.astype(g_current.dtype).reshape(x.shape), Linear(weights.astype(linear.weights.dtype), bias)
 
 
 def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Operands:
@@ -201,21 +205,21 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Op
         _run_of(own, neurons, first, valid)
         for (neurons, own), first in zip(each, operands.first, strict=True)
     ]
-    xs = [_dense_inputs(operands)]
+    xs = [_dense_inputs(operands, static[0])]
     xs += [
         neurons.listed_spikes(ran, valid, operands.dtype)
         for (neurons, _), ran in zip(each, runs, strict=True)
     ]
-    g_x, readout, g_first_readout = _readout_backward(xs[-1], valid, arguments)
+    g_x, readout, g_first_readout = _readout_backward(xs[-1], valid, arguments, static[0].readout)
     linears, constants, first = [], [], []
     for index in reversed(range(len(each))):
         neurons, linear, x = each[index][0], operands.linears[index], xs[index]
         if neurons.switches.records_spikes:
             g_x = g_x + _dense_cotangent(results.spikes[index], g.spikes[index])
         after, before = (g.counts[index], g.last[index]), (runs[index], operands.first[index])
-        current = _apply(linear, x)  # for the gain; dropped where nobody asks
+        current = _apply(linear, x, neurons.switches.connection)  # for the gain; dropped where nobody asks
         g_current, g_constants, g_first = layer_backward(neurons, g_x, *after, *before, current, valid)
-        g_x, g_linear = _linear_backward(x, g_current, linear)
+        g_x, g_linear = _linear_backward(x, g_current, linear, neurons.switches.connection)
         linears.insert(0, g_linear)
         constants.insert(0, g_constants)
         first.insert(0, g_first)
@@ -232,7 +236,7 @@ def _run_of(record: LayerRecord, neurons: Neurons, first: LayerState, valid: Arr
 
 
 def _readout_backward(
-    x: Array, valid: Array | None, arguments: BackwardArguments
+    x: Array, valid: Array | None, arguments: BackwardArguments, connection: Connection
 ) -> tuple[Array, Readout | None, Array | None]:
     """The cotangents of the last layer's spikes, of the read-out's parameters and of its first membrane."""
     operands, results, _, g = arguments
@@ -240,9 +244,9 @@ def _readout_backward(
         return g.output, None, None
     linear = operands.readout.linear
     g_current, g_decay, g_gain, g_first = _leaky_backward(
-        g.output, g.last_readout, results.output, _apply(linear, x), valid, operands
+        g.output, g.last_readout, results.output, _apply(linear, x, connection), valid, operands
     )
-    g_x, g_linear = _linear_backward(x, g_current, linear)
+    g_x, g_linear = _linear_backward(x, g_current, linear, connection)
     return g_x, Readout(g_linear, g_decay, g_gain), g_first
 
 

@@ -9,6 +9,7 @@ from jaxtyping import Array
 
 from snnjax._check import check, check_choice, check_float_array, check_integer, check_shape
 from snnjax._types import RESETS, sum_dtype
+from snnjax.ops._connection import Connection
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
 
 _OP = "lif_network"
@@ -27,13 +28,27 @@ def check_network(inputs: Any, layers: tuple[Any, ...], readout: Any, chunk: int
     each: list[Any] = [*layers] if readout is None else [*layers, readout]
     for index, layer in enumerate(each):
         name = f"layers[{index}]" if index < len(layers) else "readout"
-        _check_array(f"{name}.weights", layer.weights, (width, None), "inputs, neurons", dtype)
-        width = layer.weights.shape[1]
+        width = _check_connection(name, layer, width, dtype)
         if layer.bias is not None:
             _check_array(f"{name}.bias", layer.bias, (width,), "neurons", dtype)
         if getattr(layer, "recurrent", None) is not None:
             _check_array(f"{name}.recurrent", layer.recurrent, (width, width), "neurons, neurons", dtype)
     return batch
+
+
+def _check_connection(name: str, layer: Any, inputs: int, dtype: Any) -> int:
+    """Connection and weights must fit what comes in; returns the number of neurons."""
+    connection = layer.connection
+    good = isinstance(connection, Connection)
+    expected, way_out = "be a Connection", "Leave it out for dense weights"
+    check(good, _OP, f"{name}.connection", expected, repr(connection), way_out)
+    shape = connection.weights_shape(inputs)
+    axes = "inputs, neurons" if len(shape) == 2 else "*kernel, channels / groups, channels"
+    _check_array(f"{name}.weights", layer.weights, shape, axes, dtype)
+    width = connection.num_inputs(layer.weights.shape)
+    expected, way_out = f"have the {inputs} inputs of the layer", "Make its shape that of what comes in"
+    check(width == inputs, _OP, f"{name}.connection", expected, width, way_out)
+    return connection.num_outputs(layer.weights.shape)
 
 
 def _check_array(argument: str, array: Any, shape: tuple[int | None, ...], axes: str, dtype: Any) -> None:
@@ -132,7 +147,7 @@ def check_state(state: Any, batch: int, layers: tuple[Any, ...], readout: Any) -
     expected = f"be there for layers with a second state {second}"
     check(given == second, _OP, "state.w", expected, given, _OWN_STATE)
     for layer, v, w, spikes in zip(layers, state.v, state.w, state.spikes, strict=True):
-        shape, dtype = (batch, layer.weights.shape[1]), layer.weights.dtype
+        shape, dtype = (batch, layer.connection.num_outputs(layer.weights.shape)), layer.weights.dtype
         _check_state_array("state.v", v, shape, "batch, neurons", sum_dtype(dtype))
         if w is not None:
             _check_state_array("state.w", w, shape, "batch, neurons", sum_dtype(dtype))

@@ -13,6 +13,7 @@ from jaxtyping import Array
 
 from snnjax import _dispatch, _targets
 from snnjax._types import RESETS, SURROGATES
+from snnjax.ops._connection import DENSE
 from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle
 from snnjax.ops._lif_network.records import (
     BackwardArguments,
@@ -28,6 +29,9 @@ from snnjax.sparse_spikes import SparseSpikes
 
 def _obstacle(operands: Operands, switches: Switches) -> str | None:
     """What the kernels cannot take."""
+    connections = (*(layer.connection for layer in switches.layers), switches.readout)
+    if any(connection != DENSE for connection in connections):
+        return "convolutions and pools"
     surrogates = (layer.surrogate.obstacle for layer in switches.layers)
     return dtype_obstacle("weights", operands) or next((each for each in surrogates if each), None)
 
@@ -67,12 +71,13 @@ def _mask(second: SecondState | None) -> int:
     return 0 if second is None else sum((each is not None) << place for place, each in enumerate(second))
 
 
-def _leaves(operands: Operands) -> list[Array]:
+def _leaves(operands: Operands, switches: Switches) -> list[Array]:
     """The operands with inputs of a dtype that the kernels read."""
     inputs = operands.inputs
     if isinstance(inputs, tuple):
         ids, values = inputs
-        inputs = as_kernel_ids(ids, operands.linears[0].weights.shape[1]), values.astype(operands.dtype)
+        num_inputs = switches.layers[0].connection.num_inputs(operands.linears[0].weights.shape[1:])
+        inputs = as_kernel_ids(ids, num_inputs), values.astype(operands.dtype)
     elif inputs.dtype not in (operands.dtype, jnp.uint8, jnp.bool_):
         inputs = inputs.astype(operands.dtype)
     return jax.tree.leaves(operands._replace(inputs=inputs))
@@ -81,7 +86,7 @@ def _leaves(operands: Operands) -> list[Array]:
 def _call(operands: Operands, switches: Switches, results: Any) -> list[Array]:
     """The forward pass."""
     attributes = {**_attributes(operands, switches), "records": switches.keeps_record}
-    return _targets.call("snnjax_lif_network", _leaves(operands), results, **attributes)
+    return _targets.call("snnjax_lif_network", _leaves(operands, switches), results, **attributes)
 
 
 def _backward_leaves(arguments: BackwardArguments, switches: Switches, needs: Needs) -> list[Array]:
@@ -114,7 +119,7 @@ def _call_backward(
     yielded = iter(
         _targets.call(
             "snnjax_lif_network_backward",
-            [*_leaves(operands), *_backward_leaves(arguments, switches, needs)],
+            [*_leaves(operands, switches), *_backward_leaves(arguments, switches, needs)],
             [shape for shape, is_needed in zip(shapes, marks, strict=True) if is_needed],
             has_g_counts=needs.counts,
             needs=np.array(wanted, np.int64),
@@ -133,19 +138,19 @@ def _cotangents(operands: Operands, groups: int) -> Operands:
     def own(tree: Any, dtype: Any = None) -> Any:
         return jax.tree.map(lambda a: jax.ShapeDtypeStruct((groups, *a.shape[1:]), dtype or a.dtype), tree)
 
-    def per_neuron(tree: Any, weights: Array) -> Any:
-        return jax.tree.map(lambda _: jax.ShapeDtypeStruct((groups, weights.shape[-1]), jnp.float32), tree)
+    def per_neuron(tree: Any, like: Array) -> Any:
+        return jax.tree.map(lambda _: jax.ShapeDtypeStruct((groups, like.shape[-1]), jnp.float32), tree)
 
-    layers = zip(operands.constants, operands.linears, strict=True)
+    layers = zip(operands.constants, operands.first, strict=True)
     readout = operands.readout
     if readout is not None:
-        readout = Readout(own(readout.linear), *per_neuron(readout[1:], readout.linear.weights))
+        readout = Readout(own(readout.linear), *per_neuron(readout[1:], operands.first_readout))
     return Operands(
         own(operands.inputs, operands.dtype),
         own(operands.linears),
         tuple(
-            per_neuron(constants, linear.weights)._replace(recurrent=own(constants.recurrent))
-            for constants, linear in layers
+            per_neuron(constants, first.v)._replace(recurrent=own(constants.recurrent))
+            for constants, first in layers
         ),
         readout,
         *own(operands[4:]),

@@ -66,7 +66,7 @@ def _shapes(operands: Operands, switches: Switches) -> tuple[Results, Record | N
             listed=None if layer.capacity is None else marks(width),
         )
 
-    wide, widths = sum_dtype(operands.dtype), [linear.weights.shape[-1] for linear in operands.linears]
+    wide, widths = sum_dtype(operands.dtype), [state.v.shape[-1] for state in operands.first]
     each = list(zip(widths, operands.constants, switches.layers, strict=True))
     last, readout = jax.tree.map(_shape_of, (operands.first, operands.first_readout))
     results = Results(

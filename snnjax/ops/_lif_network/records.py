@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._types import sum_dtype, wide
+from snnjax.ops._connection import Connection
 from snnjax.surrogates import Surrogate
 
 
@@ -38,7 +39,7 @@ class SecondState(NamedTuple):
 class Linear(NamedTuple):
     """What makes a current of the spikes in front of a layer."""
 
-    weights: Array  # [inputs, neurons]
+    weights: Array  # [inputs, neurons], or those of a convolution
     bias: Array | None  # [neurons]
 
 
@@ -128,6 +129,7 @@ class BackwardArguments(NamedTuple):
 class LayerSwitches(NamedTuple):
     """What is static about a layer."""
 
+    connection: Connection  # in front of it
     capacity: int | None  # None: every neuron receives its gradient
     surrogate: Surrogate
     reset: str
@@ -142,6 +144,7 @@ class Switches(NamedTuple):
     """What is static about the target."""
 
     layers: tuple[LayerSwitches, ...]
+    readout: Connection  # in front of the read-out
     implementation: str | None = None
     keeps_record: bool = False  # for the backward pass
 
@@ -173,15 +176,18 @@ def with_records(switches: Switches, operands: Operands, needed: Operands) -> Sw
     states are needed where the threshold follows them, or for the cotangents of the constants that they are multiplied
     with. They are linear in membranes, spikes and currents, and so are computed again in place of being recorded. The
     currents are recorded where they reach both states and either these or the cotangents of the gains need them:
-    elsewhere the sums over the weights give the cotangent of the gain.
+    elsewhere the sums over the weights give the cotangent of the gain, but for those of a convolution.
     """
 
     def with_own(layer: LayerSwitches, constants: LayerConstants, need: LayerConstants) -> LayerSwitches:
         second, need_second = constants.second_state, need.second_state
         if second is None or need_second is None:
-            return layer
+            # The weights of a convolution belong to many neurons, whose gains may differ.
+            shares = layer.connection.convolution is not None
+            return layer._replace(records_current=shares and bool(need.gain))
         w = second.threshold_coupling is not None or need_second.w_decay or bool(need_second.v_coupling)
         current = second.w_gain is not None and bool(w or need.gain or need_second.w_gain)
+        current |= layer.connection.convolution is not None and bool(need.gain)
         return layer._replace(needs_w=bool(w), records_current=current)
 
     each = zip(switches.layers, operands.constants, needed.constants, strict=True)

@@ -1,0 +1,295 @@
+"""What stands in front of a layer: dense weights or a convolution, behind windows that pool.
+
+A user writes down what a connection is; `network` fits it to the shape of what comes in (`Fitted`).
+"""
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool
+
+from snnjax._check import check, check_integer, fail
+from snnjax.ops._connection import Connection
+from snnjax.ops._convolution import Convolution
+from snnjax.ops.pool_spikes import Pooling, as_pooling
+
+Shape = tuple[int, ...]  # of neurons: (neurons,), (length, channels) or (height, width, channels), row-major
+
+
+@dataclass(frozen=True, eq=False)
+class Mask:
+    """Which of the dense weights there are; masks of the same entries are equal."""
+
+    entries: Bool[np.ndarray, "inputs neurons"]
+
+    @functools.cached_property
+    def _key(self) -> tuple[Shape, bytes]:
+        return self.entries.shape, np.packbits(self.entries).tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mask) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+@dataclass(frozen=True)
+class Dense:
+    """Dense weights, each neuron with all inputs; made by `dense`."""
+
+    num_neurons: int
+    mask: Mask | None
+
+
+@dataclass(frozen=True)
+class Convolve:
+    """A convolution; made by `conv1d` and `conv2d`."""
+
+    channels: int
+    kernel: Shape
+    strides: Shape
+    padding: str | tuple[tuple[int, int], ...]
+    groups: int
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Sums or means over windows; made by `sum_pool` and `mean_pool`."""
+
+    window: int | Shape
+    mean: bool
+
+
+@dataclass(frozen=True)
+class Flatten:
+    """The neurons of an image as one axis; made by `flatten`."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A connection that knows the shape of what comes in."""
+
+    connection: Connection
+    in_shape: Shape
+    out_shape: Shape
+    weights_shape: Shape
+    fan_in: float  # spikes that may meet in a neuron, each weighed by what it counts squared
+    mask: Mask | None = None
+
+    @property
+    def num_neurons(self) -> int:
+        """Those behind the connection."""
+        return math.prod(self.out_shape)
+
+    def masked(self, weights: Array) -> Array:
+        """The weights, 0 where there are none; so is their gradient."""
+        if self.mask is None:
+            return weights
+        return jnp.where(jnp.asarray(self.mask.entries), weights, jnp.zeros_like(weights))
+
+    def spread(self, array: Any) -> Any:
+        """One value a neuron out of one a channel; other arrays are left as they are."""
+        positions = math.prod(self.out_shape[:-1])
+        is_per_channel = jnp.ndim(array) == 1 and array.shape[0] == self.out_shape[-1]
+        return jnp.tile(array, positions) if is_per_channel and positions > 1 else array
+
+
+def dense(num_neurons: int, *, mask: Any = None) -> Dense:
+    """A connection of dense weights, for `layer`: ``current = spikes @ weights``.
+
+    Args:
+        num_neurons: of the layer.
+        mask: bool ``[inputs, neurons]``; weights are 0 for good where it is False.
+
+    Raises:
+        ValueError: for widths and masks that make no sense.
+
+    Example:
+        >>> import numpy as np
+        >>> from snnjax import dense, layer
+        >>> layer(dense(4, mask=np.eye(4, dtype=bool))).connection.num_neurons
+        4
+    """
+    check_integer("dense", "num_neurons", num_neurons, 1)
+    if mask is None:
+        return Dense(num_neurons, None)
+    entries = np.array(mask)
+    good = entries.ndim == 2 and entries.shape[1] == num_neurons and entries.dtype == bool
+    actual = f"{entries.dtype.name} {list(entries.shape)}"
+    expected = f"be bool [inputs, neurons] = [any, {num_neurons}]"
+    check(good, "dense", "mask", expected, actual, "Compare the weights with 0, or cast it")
+    entries.setflags(write=False)
+    return Dense(num_neurons, Mask(entries))
+
+
+def conv1d(
+    channels: int,
+    kernel: int,
+    *,
+    strides: int = 1,
+    padding: str | Sequence[tuple[int, int]] = "same",
+    groups: int = 1,
+) -> Convolve:
+    """A convolution along one axis, for `layer`; by itself in a list of layers, one of LIF neurons.
+
+    As `conv2d`, in front of neurons of the shape (length, channels).
+
+    Example:
+        >>> from snnjax import conv1d, leaky_readout, network
+        >>> network((20, 3), [conv1d(8, 5, strides=2)], leaky_readout(2)).layers[0].connection.out_shape
+        (10, 8)
+    """
+    return _convolve("conv1d", channels, (kernel,), (strides,), padding, groups)
+
+
+def conv2d(
+    channels: int,
+    kernel: int | tuple[int, int],
+    *,
+    strides: int | tuple[int, int] = 1,
+    padding: str | Sequence[tuple[int, int]] = "same",
+    groups: int = 1,
+) -> Convolve:
+    """A convolution over images, for `layer`; by itself in a list of layers, one of LIF neurons.
+
+    ``current[y, x, o] = sum over (i, j, c) of spikes[y s + i - p, x s + j - p, c] weights[i, j, c, o]``, as in
+    `snnjax.spike_conv`: a spike adds a patch, and the gradients touch the patches of spikes alone.
+
+    Args:
+        channels: of the layer.
+        kernel: its height and width, one number for both.
+        strides: likewise.
+        padding: "same", "valid", or (before, after) for each axis.
+        groups: the channels of both sides are cut into so many groups, each connected to one.
+
+    Raises:
+        ValueError: for lengths below 1. `network` checks what depends on the shape in front.
+
+    Example:
+        >>> from snnjax import conv2d, leaky_readout, network, sum_pool
+        >>> net = network((34, 34, 2), [conv2d(12, 5), sum_pool(2), conv2d(32, 5)], leaky_readout(10))
+        >>> [spec.connection.out_shape for spec in net.layers]
+        [(34, 34, 12), (17, 17, 32)]
+    """
+    return _convolve("conv2d", channels, _pair(kernel), _pair(strides), padding, groups)
+
+
+def sum_pool(window: int | tuple[int, int]) -> Pool:
+    """Sum the spikes in each window, side by side, in front of the next layer: ids are mapped, no product is needed.
+
+    As `snnjax.pool_spikes`. Pixels that are left over at the far edges are dropped.
+
+    Example:
+        >>> from snnjax import dense, leaky_readout, network, sum_pool
+        >>> net = network((4, 4, 1), [sum_pool(2), dense(8)], leaky_readout(2))
+        >>> net.layers[0].connection.weights_shape
+        (4, 8)
+    """
+    return _pool("sum_pool", window, mean=False)
+
+
+def mean_pool(window: int | tuple[int, int]) -> Pool:
+    """The mean of the spikes in each window, in front of the next layer, as `sum_pool`.
+
+    Example:
+        >>> from snnjax import mean_pool
+        >>> mean_pool(2).mean
+        True
+    """
+    return _pool("mean_pool", window, mean=True)
+
+
+def flatten() -> Flatten:
+    """Make one axis of the neurons of an image: what follows no longer sees pixels. Dense weights do so by themselves.
+
+    Example:
+        >>> from snnjax import dense, flatten, leaky_readout, network
+        >>> network((4, 4, 2), [flatten(), dense(8)], leaky_readout(2)).num_inputs
+        32
+    """
+    return Flatten()
+
+
+def _convolve(op: str, channels: int, kernel: Shape, strides: Shape, padding: Any, groups: int) -> Convolve:
+    check_integer(op, "channels", channels, 1)
+    for name, lengths in (("kernel", kernel), ("strides", strides)):
+        for length in lengths:
+            check_integer(op, name, length, 1)
+    check_integer(op, "groups", groups, 1)
+    padding = padding if isinstance(padding, str) else tuple(tuple(pair) for pair in padding)
+    return Convolve(channels, kernel, strides, padding, groups)
+
+
+def _pool(op: str, window: int | tuple[int, int], mean: bool) -> Pool:
+    for size in window if isinstance(window, tuple) else (window,):
+        check_integer(op, "window", size, 1)
+    return Pool(window, mean)
+
+
+def _pair(number: int | tuple[int, int]) -> tuple[int, int]:
+    return number if isinstance(number, tuple) else (number, number)
+
+
+def fit(what: Dense | Convolve | Fitted, shape: Shape, pools: Sequence[Pool], is_flat: bool) -> Fitted:
+    """A connection behind pools, of neurons of `shape`; `is_flat`: behind them stands a `flatten`."""
+    assert not isinstance(what, Fitted)
+    pooling, pooled = None, shape
+    for pool in pools:
+        pooling = _pooling_behind(pooling, pooled, pool)
+        pooled = pooling.out_shape
+    if isinstance(what, Dense):
+        inputs = math.prod(pooled)
+        weights = (inputs, what.num_neurons)
+        if what.mask is not None:
+            actual = list(what.mask.entries.shape)
+            expected = f"have one row for each of {inputs} inputs"
+            check(
+                what.mask.entries.shape[0] == inputs,
+                "network",
+                "mask",
+                expected,
+                actual,
+                "Make it fit the layer",
+            )
+        fan_in = inputs * _share(pooling)
+        return Fitted(Connection(pooling), shape, (what.num_neurons,), weights, fan_in, what.mask)
+    lengths = len(what.kernel)
+    pooled = (math.prod(pooled),) if is_flat else pooled
+    axes = "height, width" if lengths == 2 else "length"
+    expected = f"have the shape ({axes}, channels) in front of a convolution"
+    way_out = "Give network the shape of its inputs, and no flatten() in front"
+    check(len(pooled) == lengths + 1, "network", "layers", expected, pooled, way_out)
+    options = {"strides": what.strides, "padding": what.padding, "groups": what.groups}
+    own = Convolution.of("network", pooled, what.kernel, what.channels, **options)
+    fan_in = own.fan_in * _share(pooling)
+    return Fitted(Connection(pooling, own), shape, own.out_shape, own.weights_shape, fan_in)
+
+
+def _share(pooling: Pooling | None) -> float:
+    """The variance of what a window passes on, beside that of one spike."""
+    return 1.0 if pooling is None else math.prod(pooling.window) * pooling.scale**2
+
+
+def _pooling_behind(before: Pooling | None, shape: Shape, pool: Pool) -> Pooling:
+    """This pool in front of a connection, as one pooling with those before it."""
+    good = len(shape) > 1
+    way_out = "Give network the shape of its inputs, and no flatten() in front"
+    check(good, "network", "layers", "have pixels and channels in front of a pool", shape, way_out)
+    own = as_pooling("network", shape, pool.window, pool.mean)
+    if before is None:
+        return own
+    both = before.then(own.window, own.mean)
+    if both is None:
+        fail(
+            "network",
+            "layers",
+            "pool alike in front of one layer",
+            "a sum and a mean",
+            "Put a layer between them",
+        )
+    return both

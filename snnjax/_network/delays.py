@@ -1,0 +1,133 @@
+"""Axonal delays of what a layer receives: their parameters, and what is still under way."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from snnjax._check import check, check_choice, check_integer
+from snnjax._types import wide
+from snnjax.neurons import decay_to_raw, raw_to_decay
+from snnjax.ops.delay_spikes import delay_spikes
+
+# Where the raw parameter would be infinite: delays begin so far from 0 and from the longest, as shares of it.
+_MARGIN = 1e-3
+_OWNERS = ("neuron", "channel", "layer")
+
+
+@dataclass(frozen=True)
+class Axonal:
+    """Axonal delays; made by `axonal`."""
+
+    max_delay: int
+    initial: float | tuple[float, float]
+    learn: bool
+    per: str
+
+    def init(self, key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+        """The raw parameters of the delays of neurons of `shape`."""
+        count = {"neuron": math.prod(shape), "channel": shape[-1], "layer": 1}[self.per]
+        low, high = self.initial if isinstance(self.initial, tuple) else (self.initial, self.initial)
+        share = jax.random.uniform(key, (count,), jnp.float32, low, max(high, low)) / max(self.max_delay, 1)
+        return decay_to_raw(jnp.clip(share, _MARGIN, 1 - _MARGIN)).astype(dtype)
+
+    def steps(self, raw: Array, shape: tuple[int, ...]) -> Array:
+        """The delays of neurons of `shape` in steps, ``max_delay * sigmoid(raw)``, in the dtype of sums."""
+        delays = self.max_delay * raw_to_decay(wide(raw))
+        delays = delays if self.learn else jnp.round(jax.lax.stop_gradient(delays))
+        return jnp.tile(delays, math.prod(shape) // delays.shape[0])
+
+
+class Delays(NamedTuple):
+    """The raw parameters of the delays in front of a layer: ``delay = max_delay * sigmoid(raw)`` steps."""
+
+    inputs: Float[Array, " inputs"]  # or one per channel, or one
+    recurrent: Float[Array, " neurons"] | None  # of the layer's own spikes on their way back
+
+
+class Pending(NamedTuple):
+    """What has been sent to a layer and has not arrived: rows of the last ``max_delay + 1`` steps, oldest first."""
+
+    inputs: Float[Array, "rows batch inputs"]
+    recurrent: Float[Array, "rows batch neurons"] | None
+
+
+def axonal(
+    max_delay: int,
+    *,
+    initial: float | tuple[float, float] | None = None,
+    learn: bool = True,
+    per: str = "neuron",
+) -> Axonal:
+    """Delays of the spikes in front of a layer: what neuron i sends at t arrives at ``t + delay[i]``.
+
+    ``delay = max_delay * sigmoid(raw)``. A delay that is no whole number splits a spike between two steps
+    (`snnjax.delay_spikes`), and its gradient is that of the split. In a recurrent layer the layer's own spikes are
+    delayed likewise, beside the step that they take anyway; such a layer is scanned.
+
+    Args:
+        max_delay: the longest delay, in steps.
+        initial: delays at the beginning: a number, or a range (low, high) from which each is drawn; None is all of
+            ``(0, max_delay)``.
+        learn: let gradient reach the delays; those that do not learn are whole numbers.
+        per: whether each "neuron" owns a delay, each "channel" of an image, or the "layer" one.
+
+    Raises:
+        ValueError: for delays outside of ``[0, max_delay]``.
+
+    Example:
+        >>> import jax
+        >>> import snnjax
+        >>> spec = snnjax.layer(4, delays=snnjax.axonal(max_delay=10, initial=(2, 5)))
+        >>> net = snnjax.network(3, [spec], snnjax.leaky_readout(2))
+        >>> delays = net.delays(net.init(jax.random.key(0)))[0].inputs
+        >>> delays.shape, bool((delays >= 2).all() and (delays <= 5).all())
+        ((3,), True)
+
+    Reference:
+        Hammouamri, Khalfaoui-Hassani and Masquelier 2024, arXiv:2306.17670.
+    """
+    check_integer("axonal", "max_delay", max_delay, 1)
+    check_choice("axonal", "per", per, _OWNERS)
+    initial = (0.0, float(max_delay)) if initial is None else initial
+    low, high = initial if isinstance(initial, tuple) else (initial, initial)
+    good = 0 <= low <= high <= max_delay
+    check(
+        good,
+        "axonal",
+        "initial",
+        f"lie between 0 and {max_delay}",
+        initial,
+        "Give steps, or a longer max_delay",
+    )
+    return Axonal(max_delay, initial, learn, per)
+
+
+def init_delays(
+    spec: Axonal, key: Array, inputs: tuple[int, ...], neurons: tuple[int, ...] | None, dtype: Any
+) -> Delays:
+    """The parameters of delays of inputs of a shape and, in a recurrent layer, of its neurons."""
+    input_key, recurrent_key = jax.random.split(key)
+    recurrent = None if neurons is None else spec.init(recurrent_key, neurons, dtype)
+    return Delays(spec.init(input_key, inputs, dtype), recurrent)
+
+
+def no_pending(spec: Axonal, batch: int, inputs: int, neurons: int | None, dtype: Any) -> Pending:
+    """Nothing is under way."""
+
+    def rows(width: int) -> Array:
+        return jnp.zeros((spec.max_delay + 1, batch, width), dtype)
+
+    return Pending(rows(inputs), None if neurons is None else rows(neurons))
+
+
+def delayed(
+    spec: Axonal, delays: Array, x: Any, pending: Array, lengths: Array | None, implementation: str | None
+) -> tuple[Array, Array]:
+    """What arrives in each step ``[time, batch, neurons]``, and what is then under way."""
+    return delay_spikes(
+        x, delays, pending, max_delay=spec.max_delay, lengths=lengths, implementation=implementation
+    )

@@ -1,0 +1,67 @@
+"""How the spikes in front of a layer become its current: pooled if they are, then convolved or multiplied densely."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from snnjax._types import sum_dtype, wide
+from snnjax.ops._convolution import Convolution
+from snnjax.ops.pool_spikes import Pooling
+from snnjax.ops.spike_matmul import dense_product, without_zeros
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class Connection:
+    """What is static about a connection; without pooling and convolution it is dense weights alone."""
+
+    pooling: Pooling | None = None
+    convolution: Convolution | None = None
+
+    def num_inputs(self, weights: tuple[int, ...]) -> int:
+        """The width of what comes in, from the shape of the weights."""
+        if self.pooling is not None:
+            return self.pooling.num_inputs
+        return weights[0] if self.convolution is None else self.convolution.num_inputs
+
+    def num_outputs(self, weights: tuple[int, ...]) -> int:
+        """The width of the current, from the shape of the weights."""
+        return weights[-1] if self.convolution is None else self.convolution.num_outputs
+
+    def weights_shape(self, inputs: int) -> tuple[int | None, ...]:
+        """The shape that weights must have behind so many inputs; None is any length."""
+        if self.convolution is not None:
+            return self.convolution.weights_shape
+        return inputs if self.pooling is None else self.pooling.num_outputs, None
+
+    def pool(self, rows: Array) -> Array:
+        """What reaches the weights of dense rows ``[rows, inputs]``."""
+        return rows if self.pooling is None else self.pooling.pool(rows)
+
+    def current(self, rows: Array, weights: Array) -> Array:
+        """The current of dense rows ``[rows, inputs]``, in the dtype of sums."""
+        return self._product(self.pool(rows), weights)
+
+    def _product(self, rows: Array, weights: Array) -> Array:
+        if self.convolution is None:
+            return dense_product(rows, weights)
+        return without_zeros(self.convolution.convolve, rows, weights)
+
+    def backward(self, rows: Array, weights: Array, g: Array) -> tuple[Array, Array]:
+        """The cotangents of the rows and of the weights, in the dtype of sums, from that of the current."""
+        pooled, dtype = self.pool(rows), sum_dtype(g.dtype)
+        if self.convolution is None:
+            g_pooled = jnp.matmul(g, weights.T, preferred_element_type=dtype)
+            g_weights = jnp.matmul(pooled.T, g, preferred_element_type=dtype)
+        else:
+            g_pooled = self.convolution.transpose_inputs(weights, g)
+            g_weights = self.convolution.transpose_weights(pooled, g)
+        if self.pooling is None:
+            return g_pooled, g_weights
+        (g_rows,) = jax.linear_transpose(self.pool, wide(rows))(g_pooled)
+        return g_rows, g_weights
+
+
+DENSE = Connection()

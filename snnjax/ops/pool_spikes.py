@@ -1,0 +1,165 @@
+"""`pool_spikes`: sums or means of spikes over windows of an image, without a product."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Num
+
+from snnjax._check import check, check_integer
+from snnjax._types import id_dtype
+from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class Pooling:
+    """Windows that lie side by side in an image; what is left over at its far edges belongs to none."""
+
+    shape: tuple[int, ...]  # of the image: (height, width, channels) or (length, channels)
+    window: tuple[int, ...]  # its height and width, or its length
+    mean: bool
+
+    @property
+    def out_shape(self) -> tuple[int, ...]:
+        """That of the windows, with the channels."""
+        lengths = zip(self.shape[:-1], self.window, strict=True)
+        return (*(length // size for length, size in lengths), self.shape[-1])
+
+    @property
+    def num_inputs(self) -> int:
+        """Pixels times channels."""
+        return math.prod(self.shape)
+
+    @property
+    def num_outputs(self) -> int:
+        """Windows times channels."""
+        return math.prod(self.out_shape)
+
+    @property
+    def scale(self) -> float:
+        """What a spike counts."""
+        return 1 / math.prod(self.window) if self.mean else 1.0
+
+    def then(self, window: tuple[int, ...], mean: bool) -> "Pooling | None":
+        """This pooling and another one behind it as one, where both sum or both average."""
+        if mean != self.mean:
+            return None
+        sizes = tuple(a * b for a, b in zip(self.window, window, strict=True))
+        return dataclasses.replace(self, window=sizes)
+
+    def map_ids(self, ids: Array) -> Array:
+        """The window of each id, int32; `num_outputs` for ids that belong to none."""
+        is_used, rest = in_range(ids, self.num_inputs), ids.astype(jnp.int32)
+        rest, channel = rest // self.shape[-1], rest % self.shape[-1]
+        place, stride = channel, self.shape[-1]
+        lengths = zip(self.shape[:-1], self.window, self.out_shape[:-1], strict=True)
+        for length, size, windows in reversed(list(lengths)):
+            index, rest = rest % length // size, rest // length
+            is_used &= index < windows
+            place, stride = place + index * stride, stride * windows
+        return jnp.where(is_used, place, self.num_outputs)
+
+    def pool(self, rows: Array) -> Array:
+        """The sums or means of dense ``[..., inputs]``, as ``[..., outputs]``."""
+        axes, image = rows.shape[:-1], rows.reshape(-1 if rows.size else 0, *self.shape)
+        kept = tuple(slice(n * size) for n, size in zip(self.out_shape[:-1], self.window, strict=True))
+        split = [length for pair in zip(self.out_shape[:-1], self.window, strict=True) for length in pair]
+        image = image[:, *kept, :].reshape(image.shape[0], *split, self.shape[-1])
+        summed = jnp.sum(image, axis=tuple(range(2, 2 + 2 * len(self.window), 2)))
+        scale = jnp.asarray(self.scale, summed.dtype)
+        return (summed * scale if self.mean else summed).reshape(*axes, self.num_outputs)
+
+
+def pool_spikes(
+    spikes: SparseSpikes | Num[Array, "*axes neurons"],
+    shape: Sequence[int],
+    window: int | Sequence[int],
+    *,
+    mean: bool = False,
+) -> SparseSpikes | Num[Array, "*axes outputs"]:
+    """Sum spikes over the windows of an image, or take their mean.
+
+    ``out[y, x, c] = sum of in[y h : y h + h, x w : x w + w, c]``, divided by ``h w`` if `mean`. Windows lie side by
+    side; pixels left over at the far edges are dropped. Lists stay lists: ids become those of their windows, two
+    spikes in one window are two entries, and entries of no window name no neuron. The counts of spikes stay as they
+    are. The derivative is exact.
+
+    Args:
+        spikes: lists or an array, with the pixels and channels of the image on one flat axis, row-major.
+        shape: (height, width, channels) of the image, or (length, channels).
+        window: height and width of a window, or its length; one number for both.
+
+    Raises:
+        ValueError: for shapes and windows that do not fit, and for the mean of whole numbers.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax import SparseSpikes
+        >>> from snnjax.ops import pool_spikes
+        >>> image = jnp.arange(8.0)  # 2 x 4 pixels of one channel
+        >>> pool_spikes(image, (2, 4, 1), 2)
+        Array([10., 18.], dtype=float32)
+        >>> pool_spikes(SparseSpikes.from_ids(jnp.array([0, 3, 7]), num_neurons=8), (2, 4, 1), 2).ids
+        Array([0, 1, 1], dtype=uint16)
+    """
+    pooling = as_pooling("pool_spikes", shape, window, mean)
+    lists = isinstance(spikes, SparseSpikes)
+    if lists:
+        check_spikes("pool_spikes", "spikes", spikes)
+    width = spikes.num_neurons if lists else (spikes.shape or (0,))[-1]
+    way_out = "Give the shape of the image whose pixels the spikes are"
+    expected = f"hold {pooling.num_inputs} neurons, those of the shape {pooling.shape}"
+    check(width == pooling.num_inputs, "pool_spikes", "spikes", expected, width, way_out)
+    dtype = spikes.values.dtype if lists else spikes.dtype
+    good = not mean or jnp.issubdtype(dtype, jnp.floating)
+    way_out = "Cast them, for instance spikes.astype(jnp.float32)"
+    check(good, "pool_spikes", "spikes", "be floating for a mean", dtype.name, way_out)
+    return pooled(pooling, spikes)
+
+
+def pooled(pooling: Pooling, spikes: Any) -> Any:
+    """Lists or an array, pooled."""
+    if not isinstance(spikes, SparseSpikes):
+        return pooling.pool(spikes)
+    values = spikes.values * jnp.asarray(pooling.scale, spikes.values.dtype)
+    ids = pooling.map_ids(spikes.ids).astype(id_dtype(pooling.num_outputs))
+    return dataclasses.replace(spikes, ids=ids, values=values, num_neurons=pooling.num_outputs)
+
+
+def as_pooling(op: str, shape: Sequence[int], window: int | Sequence[int], mean: bool) -> Pooling:
+    """The checked geometry."""
+    shape = tuple(shape)
+    check_image(op, shape)
+    sizes = (window,) * (len(shape) - 1) if isinstance(window, int) else tuple(window)
+    good = len(sizes) == len(shape) - 1
+    check(
+        good,
+        op,
+        "window",
+        f"have {len(shape) - 1} lengths",
+        list(sizes),
+        "Give one length per axis, or one for all",
+    )
+    for size, length in zip(sizes, shape[:-1], strict=True):
+        check_integer(op, "window", size, 1)
+        check(
+            size <= length,
+            op,
+            "window",
+            f"fit into the image, {list(shape)}",
+            list(sizes),
+            "Take a smaller one",
+        )
+    return Pooling(shape, sizes, mean)
+
+
+def check_image(op: str, shape: Any) -> None:
+    """`shape` must be (height, width, channels) or (length, channels), of positive numbers."""
+    good = len(shape) in (2, 3) and all(isinstance(n, int) and n > 0 for n in shape)
+    expected = "be (height, width, channels) or (length, channels)"
+    check(good, op, "shape", expected, tuple(shape), "Name the axes of the image, its channels last")
