@@ -107,6 +107,15 @@ def convolve(spikes: Any, weights: Any, **options: Any) -> Any:
     return snnjax.spike_conv(spikes, weights, **geometry, **options)
 
 
+def _pool_spikes_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
+    return (dyadic(rng, -16, 16, BATCH, 5 * 4 * 2),)
+
+
+def pool(spikes: Any) -> Any:
+    """`pool_spikes` of an image that its windows do not fill."""
+    return snnjax.pool_spikes(spikes, (5, 4, 2), (2, 3), mean=True)
+
+
 def _delay_spikes_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
     """Delays that are whole and others, the bounds among them."""
     rows = dyadic(rng, -16, 16, MAX_DELAY + 6, BATCH, 5)
@@ -227,6 +236,17 @@ OPS = (
         tolerance=0.0,
         reason=EXACT,
         has_kernel=True,
+    ),
+    Case(
+        name="pool_spikes",
+        function=pool,
+        reference=references.pool_spikes,
+        arguments=_pool_spikes_arguments,
+        batch_axes=(0,),
+        result_axes=0,
+        relaxed=pool,
+        tolerance=2**-22,
+        reason="a mean over six is rounded twice",
     ),
     *(
         Case(

@@ -9,7 +9,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import Network, SparseSpikes, _dispatch, layer, leaky_readout, network, neurons, spiking_readout
+from snnjax import (
+    Network,
+    SparseSpikes,
+    _dispatch,
+    axonal,
+    conv1d,
+    conv2d,
+    layer,
+    leaky_readout,
+    mean_pool,
+    network,
+    neurons,
+    spiking_readout,
+    sum_pool,
+)
 from tests.network.helpers import BATCH, INPUTS, STEPS, initial, random_spikes, with_gradients
 from tests.numbers import assert_close
 from tests.ops.common import jit
@@ -18,6 +32,7 @@ from tests.ops.common import jit
 TOLERANCE = {"rtol": 2e-5, "atol": 2e-5}
 LEARNED = neurons.lif((0.7, 0.9), (0.8, 1.2), learn_decay=True, learn_threshold=True)
 RAW = neurons.lif(0.8, per_neuron=False, reset="zero", detach_reset=False, normalize=False, learn_decay=True)
+LOW_RAW = neurons.lif(0.8, 0.4, reset="zero", detach_reset=False, normalize=False, learn_decay=True)
 NONE = neurons.lif(reset="none", surrogate="triangle")
 LENGTHS = jnp.array([STEPS, 7, 0], jnp.int32)
 
@@ -79,6 +94,26 @@ CASES: dict[str, tuple[Network, dict[str, Any]]] = {
         {"listed": True},
     ),
     "lists of lif, another lif, adlif, refractory lif and lif": (MIXED, {"lengths": LENGTHS, "chunk": 10}),
+    "lists, convolutions and pools": (
+        network(
+            (5, 2),
+            [layer(conv1d(4, 3), LEARNED, capacity=0.2), sum_pool(2), layer(conv1d(3, 2), neurons.adlif())],
+            leaky_readout(3),
+        ),
+        {"lengths": LENGTHS},
+    ),
+    "convolution of groups, lists of events, delays": (
+        network(
+            (5, 1, 2),
+            [
+                layer(conv2d(4, (2, 1), strides=(2, 1), groups=2), LOW_RAW, per_channel=False),
+                mean_pool((3, 1)),
+                layer(6, LEARNED, recurrent=True, delays=axonal(3)),
+            ],
+            spiking_readout(3),
+        ),
+        {"lengths": LENGTHS, "listed": True},
+    ),
     "lists below a spiking read-out that is scanned": (
         network(INPUTS, [layer(8, LEARNED, capacity=3)], spiking_readout(3, LOW)),
         {"lengths": LENGTHS},

@@ -1,0 +1,211 @@
+"""Connections: shapes, what is shared by a channel, masks, and delays whose spikes are under way between pieces."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snnjax import (
+    Network,
+    axonal,
+    conv1d,
+    conv2d,
+    dense,
+    flatten,
+    layer,
+    leaky_readout,
+    mean_pool,
+    network,
+    neurons,
+    sum_pool,
+)
+from tests.network.helpers import initial, random_spikes
+from tests.numbers import assert_close
+from tests.ops.common import jit
+
+READOUT = leaky_readout(3)
+MASK = np.random.default_rng(0).random((6, 5)) < 0.4
+
+
+def test_shapes_flow_from_the_inputs_to_the_readout() -> None:
+    items = [
+        conv2d(12, 5),
+        sum_pool(2),
+        conv2d(32, 5, strides=2),
+        sum_pool(2),
+        mean_pool(1),
+        flatten(),
+        dense(7),
+    ]
+    with pytest.raises(ValueError, match="network: `layers` must pool alike"):
+        network((34, 34, 2), items, READOUT)
+    del items[4]
+    net = network((34, 34, 2), items, READOUT)
+    assert [spec.fitted.out_shape for spec in net.layers] == [(34, 34, 12), (9, 9, 32), (7,)]
+    assert [spec.fitted.weights_shape for spec in net.layers] == [(5, 5, 2, 12), (5, 5, 12, 32), (512, 7)]
+    assert net.num_inputs == 2312
+    assert [path.fused for path in net.paths] == [True] * 3
+
+
+def test_a_convolution_owns_biases_and_constants_one_per_channel() -> None:
+    drawn = neurons.lif(decay=(0.5, 0.9))
+    shared, own = (layer(conv1d(4, 3), drawn, per_channel=per_channel) for per_channel in (True, False))
+    params = initial(network((6, 2), [shared, own], READOUT))
+    assert params.layers[0].bias.shape == params.layers[1].bias.shape == (4,)
+    assert params.layers[0].neuron.raw_decay.shape == (4,)
+    assert params.layers[1].neuron.raw_decay.shape == (24,)
+
+
+def test_a_share_of_capacity_is_one_of_all_neurons_behind_a_convolution() -> None:
+    assert network((6, 2), [layer(conv1d(4, 3), capacity=0.3)], READOUT).layers[0].capacity == 8
+
+
+def test_masked_weights_stay_zero_whatever_the_optimiser_writes() -> None:
+    net = network(6, [layer(dense(5, mask=MASK))], READOUT)
+    params = initial(net)
+    inputs = random_spikes(0.5, inputs=6)
+
+    def loss(params: Any, where: Any) -> Any:
+        weights = params.layers[0].weights + where
+        changed = params._replace(layers=(params.layers[0]._replace(weights=weights),))
+        return jnp.sum(net.apply(changed, None, inputs)[0].output ** 2)
+
+    (gradient, _), free = jit(jax.grad(loss, (0, 1)))(params, jnp.zeros((6, 5)))
+    assert bool(jnp.all((gradient[0].weights != 0) <= MASK)) and bool(jnp.any(gradient[0].weights != 0))
+    assert_close(loss(params, jnp.where(MASK, 0.0, 7.0)), loss(params, jnp.zeros((6, 5))))
+    assert bool(jnp.all(free == gradient[0].weights))
+
+
+def test_masks_of_the_same_entries_are_one_and_compile_once() -> None:
+    specs = [layer(dense(5, mask=MASK.copy())) for _ in range(2)]
+    assert specs[0] == specs[1] and hash(specs[0]) == hash(specs[1])
+    assert specs[0] != layer(dense(5, mask=~MASK))
+
+
+DELAYED = network(
+    6, [layer(5, neurons.lif(0.5, 0.4), delays=axonal(4), recurrent=True), dense(4)], leaky_readout(2)
+)
+
+
+@pytest.mark.parametrize("lengths", [None, jnp.array([9, 4, 0], jnp.int32)])
+def test_pieces_of_a_sequence_equal_the_whole_with_spikes_under_way(lengths: Any) -> None:
+    params, inputs = initial(DELAYED), random_spikes(0.4, steps=9, inputs=6)
+    run = jit(lambda state, inputs, lengths: DELAYED.apply(params, state, inputs, lengths=lengths))
+    state = DELAYED.initial_state(params, 3)
+    whole, end = run(state, inputs, lengths)
+    outputs = []
+    for first in (0, 3, 6):
+        own = None if lengths is None else jnp.clip(lengths - first, 0, 3)
+        piece, state = run(state, inputs[first : first + 3], own)
+        outputs.append(piece.output)
+    assert_close(jnp.concatenate(outputs), whole.output, rtol=1e-6, atol=1e-6)
+    assert_close(state, end, rtol=1e-6, atol=1e-6)
+
+
+def test_a_spike_of_the_layer_comes_back_after_its_own_delay() -> None:
+    spec = layer(
+        1, neurons.lif(0.5, normalize=False), recurrent=True, delays=axonal(4, initial=2.0, learn=False)
+    )
+    net = network(1, [spec], READOUT)
+    params = initial(net)
+    own = params.layers[0]._replace(weights=jnp.full((1, 1), 2.0), recurrent=jnp.full((1, 1), 3.0))
+    params = params._replace(layers=(own,))
+    inputs = jnp.zeros((12, 1, 1)).at[0].set(1.0)
+    spikes = net.apply(params, None, inputs, record="spikes")[0].spikes
+    assert spikes is not None and not isinstance(spikes[0], type(None))
+    # The input arrives at 2; what it sets off comes back 1 + 2 steps later.
+    assert jnp.flatnonzero(jnp.asarray(spikes[0]).ravel())[:2].tolist() == [2, 5]
+
+
+def test_the_gradient_of_delays_is_that_of_the_linear_split() -> None:
+    """Of a network that is smooth in its delays: nothing spikes, so membranes are linear in what arrives."""
+    quiet = neurons.lif(0.5, 1e6)
+    net = network(3, [layer(3, quiet, delays=axonal(5, initial=(0.6, 4.4)))], READOUT)
+    params, inputs = initial(net), random_spikes(0.5, steps=12, inputs=3)
+    jax.config.update("jax_enable_x64", True)
+    try:
+        params, inputs = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), (params, inputs))
+
+        def loss(raw: Any) -> Any:
+            own = params.layers[0]
+            changed = params._replace(layers=(own._replace(delays=own.delays._replace(inputs=raw)),))
+            out, _ = net.apply(changed, None, inputs, record="membranes")
+            return jnp.sum(out.membranes[0] ** 2)
+
+        raw = params.layers[0].delays.inputs
+        gradient = jax.grad(loss)(raw)
+        step = 1e-6
+        for index in range(3):
+            shift = jnp.zeros(3).at[index].set(step)
+            difference = (loss(raw + shift) - loss(raw - shift)) / (2 * step)
+            assert_close(gradient[index], difference, rtol=1e-5)
+    finally:
+        jax.config.update("jax_enable_x64", False)
+
+
+def test_delays_can_be_shared_and_fixed() -> None:
+    for per, count in (("neuron", 12), ("channel", 2), ("layer", 1)):
+        net = network((6, 2), [layer(4, delays=axonal(7, per=per, learn=False))], READOUT)
+        params = initial(net)
+        assert params.layers[0].delays.inputs.shape == (count,)
+        (delays,) = net.delays(params)
+        assert delays is not None and delays.inputs.shape == (12,)
+        assert_close(delays.inputs, jnp.round(delays.inputs))
+
+
+SHAPE = "Give network the shape of its inputs, and no flatten() in front."
+ERRORS: list[tuple[Callable[[], Any], str]] = [
+    (
+        lambda: network(12, [conv2d(4, 3)], READOUT),
+        "network: `layers` must have the shape (height, width, channels) in front of a convolution, got (12,). "
+        + SHAPE,
+    ),
+    (
+        lambda: network((4, 3, 1), [flatten(), conv1d(4, 3)], READOUT),
+        "network: `layers` must have the shape (length, channels) in front of a convolution, got (12,). "
+        + SHAPE,
+    ),
+    (
+        lambda: network(12, [sum_pool(2), dense(4)], READOUT),
+        "network: `layers` must have pixels and channels in front of a pool, got (12,). " + SHAPE,
+    ),
+    (
+        lambda: network((4, 4, 1), [sum_pool(5), dense(4)], READOUT),
+        "network: `window` must fit into the image, [4, 4, 1], got [5, 5]. Take a smaller one.",
+    ),
+    (
+        lambda: network((4, 4, 3), [conv2d(4, 3, groups=2)], READOUT),
+        "network: `groups` must divide the 3 channels of `shape`, got 2. Choose a divisor of both numbers of channels.",
+    ),
+    (
+        lambda: conv2d(0, 3),
+        "conv2d: `channels` must be an integer of at least 1, got 0. Pass a larger whole number.",
+    ),
+    (
+        lambda: dense(5, mask=np.ones((6, 5))),
+        "dense: `mask` must be bool [inputs, neurons] = [any, 5], got float64 [6, 5]. "
+        "Compare the weights with 0, or cast it.",
+    ),
+    (
+        lambda: network(7, [dense(5, mask=MASK)], READOUT),
+        "network: `mask` must have one row for each of 7 inputs, got [6, 5]. Make it fit the layer.",
+    ),
+    (
+        lambda: axonal(3, initial=(2, 5)),
+        "axonal: `initial` must lie between 0 and 3, got (2, 5). Give steps, or a longer max_delay.",
+    ),
+    (
+        lambda: layer(3, delays=5),  # pyright: ignore[reportArgumentType]
+        "layer: `delays` must be None or axonal delays, got 5. Make it with snnjax.axonal(max_delay=...).",
+    ),
+]
+
+
+@pytest.mark.parametrize("call, text", ERRORS, ids=[text[:40] for _, text in ERRORS])
+def test_errors_say_what_is_wrong_and_a_way_out(call: Callable[[], Network], text: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        call()
+    assert str(caught.value) == text
