@@ -18,7 +18,6 @@ from snnjax import (
     conv2d,
     layer,
     leaky_readout,
-    mean_pool,
     network,
     neurons,
     spiking_readout,
@@ -32,7 +31,6 @@ from tests.ops.common import jit
 TOLERANCE = {"rtol": 2e-5, "atol": 2e-5}
 LEARNED = neurons.lif((0.7, 0.9), (0.8, 1.2), learn_decay=True, learn_threshold=True)
 RAW = neurons.lif(0.8, per_neuron=False, reset="zero", detach_reset=False, normalize=False, learn_decay=True)
-LOW_RAW = neurons.lif(0.8, 0.4, reset="zero", detach_reset=False, normalize=False, learn_decay=True)
 NONE = neurons.lif(reset="none", surrogate="triangle")
 LENGTHS = jnp.array([STEPS, 7, 0], jnp.int32)
 
@@ -106,8 +104,8 @@ CASES: dict[str, tuple[Network, dict[str, Any]]] = {
         network(
             (5, 1, 2),
             [
-                layer(conv2d(4, (2, 1), strides=(2, 1), groups=2), LOW_RAW, per_channel=False),
-                mean_pool((3, 1)),
+                layer(conv2d(8, (3, 1), strides=(2, 1), groups=2), RAW, per_channel=False),
+                sum_pool((3, 1)),
                 layer(6, LEARNED, recurrent=True, delays=axonal(3)),
             ],
             spiking_readout(3),
