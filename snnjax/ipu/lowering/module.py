@@ -16,6 +16,7 @@ from snnjax.ipu.lowering.plan import Block, Plan, serialise
 from snnjax.ipu.lowering.rules import calls as calls
 from snnjax.ipu.lowering.rules import collectives as collectives
 from snnjax.ipu.lowering.rules import control as control
+from snnjax.ipu.lowering.rules import convolutions as convolutions
 from snnjax.ipu.lowering.rules import elementwise as elementwise
 from snnjax.ipu.lowering.rules import indexing as indexing
 from snnjax.ipu.lowering.rules import products as products

@@ -55,6 +55,10 @@ class Operation:
         """An attribute ``true`` or ``false``; false where there is none."""
         return name in self.attributes and ir.BoolAttr(self.attributes[name]).value
 
+    def flags(self, name: str, otherwise: Sequence[bool] = ()) -> tuple[bool, ...]:
+        """An attribute ``array<i1: ...>``."""
+        return tuple(ir.DenseBoolArrayAttr(self.attributes[name]) if name in self.attributes else otherwise)
+
     def text(self, name: str, otherwise: str = "") -> str:
         """An attribute ``"text"``, or the name in ``@name``."""
         if name not in self.attributes:

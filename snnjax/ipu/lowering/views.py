@@ -98,6 +98,15 @@ def transpose(builder: Builder, x: int, permutation: Sequence[int]) -> int:
     return builder.one("transpose", (x,), ArrayType(old.dtype, shape), (permutation,))
 
 
+def reverse(builder: Builder, x: int, dimensions: Sequence[int]) -> int:
+    """The elements along these dimensions from the last to the first."""
+    type_ = builder.types[x]
+    longer = tuple(d for d in dimensions if type_.shape[d] > 1)
+    if not longer or builder.number(x) is not None:
+        return x
+    return builder.one("reverse", (x,), type_, (longer,))
+
+
 def cut(
     builder: Builder, x: int, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int]
 ) -> int:

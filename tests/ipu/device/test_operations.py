@@ -59,6 +59,58 @@ def test_a_chain_of_products_that_share_sizes(ipus):
     check(ipus[0], jax.grad(loss), weights, numbers((24, 120), "float32", 0), rtol=1e-4, atol=1e-4)
 
 
+# Shapes of images, [batch, *space, channels], and kernel, [*kernel, channels, outputs]; what the convolution says.
+CONVOLUTIONS = {
+    "same": ((2, 7, 6, 3), (3, 3, 3, 4), {"padding": "SAME"}),
+    "valid": ((2, 7, 6, 3), (3, 2, 3, 4), {"padding": "VALID"}),
+    "strides": ((2, 9, 8, 3), (3, 4, 3, 4), {"padding": "SAME", "window_strides": (2, 3)}),
+    "groups": ((2, 6, 6, 6), (3, 3, 2, 9), {"padding": "SAME", "feature_group_count": 3}),
+    "each channel": ((3, 6, 6, 5), (3, 3, 1, 5), {"padding": "VALID", "feature_group_count": 5}),
+    "groups of the batch": ((4, 6, 5, 3), (3, 3, 3, 8), {"padding": "SAME", "batch_group_count": 2}),
+    "padding below 0": ((2, 7, 6, 3), (3, 3, 3, 4), {"padding": ((-1, 3), (2, -2))}),
+    "dilation": (
+        (2, 6, 9, 3),
+        (2, 3, 3, 4),
+        {"padding": ((1, 0), (2, 2)), "lhs_dilation": (2, 1), "rhs_dilation": (1, 3)},
+    ),
+    "one dimension": ((3, 12, 4), (5, 4, 6), {"padding": "SAME", "window_strides": (2,)}),
+    "three dimensions": ((1, 4, 5, 3, 2), (2, 3, 2, 2, 3), {"padding": "VALID"}),
+    "a kernel as large as the image": ((2, 12, 12, 2), (12, 12, 2, 20), {"padding": "VALID"}),
+}
+
+
+def convolution(name):
+    """Images, a kernel, and their convolution."""
+    images, kernel, options = CONVOLUTIONS[name]
+    space = "xyz"[: len(images) - 2]
+    orders = (f"N{space}C", f"{space}IO", f"N{space}C")
+    options = {"window_strides": (1,) * len(space), **options}
+    return lambda x, w: lax.conv_general_dilated(x, w, dimension_numbers=orders, **options), images, kernel
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions_and_their_transposes(ipus, name):
+    convolve, images, kernel = convolution(name)
+
+    def everything(x, w):
+        out, pull = jax.vjp(convolve, x, w)
+        return out, pull(out)
+
+    check(
+        ipus[0],
+        everything,
+        numbers(images, "float32", 1),
+        numbers(kernel, "float32", 2),
+        **tolerance("float32"),
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int32"])
+def test_convolutions_of_other_types(ipus, dtype):
+    convolve, images, kernel = convolution("strides")
+    check(ipus[0], convolve, numbers(images, dtype, 1), numbers(kernel, dtype, 2), **tolerance(dtype))
+
+
 REDUCTIONS = {"sum": jnp.sum, "prod": jnp.prod, "max": jnp.max, "min": jnp.min}
 
 

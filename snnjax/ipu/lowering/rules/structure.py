@@ -51,11 +51,7 @@ def _lower_slice(operation: Operation) -> list[int]:
 
 @rule("stablehlo.reverse")
 def _lower_reverse(operation: Operation) -> list[int]:
-    (x,), (type_,) = operation.inputs, operation.types
-    dimensions = tuple(d for d in operation.ints("dimensions") if type_.shape[d] > 1)
-    if not dimensions or operation.builder.number(x) is not None:
-        return [x]
-    return [operation.builder.one("reverse", (x,), type_, (dimensions,))]
+    return [views.reverse(operation.builder, operation.inputs[0], operation.ints("dimensions"))]
 
 
 @rule("stablehlo.concatenate")

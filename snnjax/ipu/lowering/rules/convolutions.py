@@ -1,0 +1,168 @@
+"""The rule of `convolution`: one product of the windows of the left operand, which are a view, and the kernel.
+
+Windows are cut in one dimension of space after the other. Each becomes two: the place of the window (``y0``) and the
+place within it (``k0``), so that the convolution is a product over the places within and the channels.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from snnjax._jax_compat import stablehlo
+from snnjax.ipu.lowering import views
+from snnjax.ipu.lowering.builder import Builder
+from snnjax.ipu.lowering.operation import Operation
+from snnjax.ipu.lowering.rules import elementwise, products, rule
+from snnjax.ipu.lowering.types import ArrayType, is_floating
+
+
+class _Named(NamedTuple):
+    """A value with names of its dimensions: b(atch), c(hannel), o(utput channel), g(roup); x0, y0, k0 ... of space."""
+
+    value: int
+    names: tuple[str, ...]
+
+    def places(self, names: Sequence[str]) -> tuple[int, ...]:
+        """Where these dimensions are."""
+        return tuple(map(self.names.index, names))
+
+
+class _Window(NamedTuple):
+    """How windows lie along one dimension."""
+
+    count: int
+    length: int
+    stride: int  # from one window to the next
+    hole: int  # from one place within to the next
+
+
+@rule("stablehlo.convolution")
+def _lower_convolution(operation: Operation) -> list[int]:
+    """StableHLO's cross-correlation, groups as a batch of products."""
+    builder, (lhs, rhs), (type_,) = operation.builder, operation.inputs, operation.types
+    if 0 in (type_.size, *(each.size for each in operation.input_types())):
+        return [builder.splat(0, type_)]
+    dimensions = stablehlo.ConvDimensionNumbers(operation.attributes["dimension_numbers"])
+    lhs, rhs = _as_multiplied(builder, lhs, rhs)
+    x = _Named(_padded(operation, lhs, dimensions), _names_of_input(dimensions))
+    kernel = _Named(_turned(operation, rhs, dimensions), _names_of_kernel(dimensions))
+    for grouped, count in (("c", "feature_group_count"), ("b", "batch_group_count")):
+        if operation.integer(count, 1) > 1:
+            x = _split(builder, x, grouped, operation.integer(count))
+            kernel = _split(builder, kernel, "o", operation.integer(count))
+    x = _windows(operation, x, kernel, dimensions)
+    return [_product(operation, x, kernel, _names_of_output(dimensions))]
+
+
+def _names(count: int, letter: str) -> list[str]:
+    return [f"{letter}{d}" for d in range(count)]
+
+
+def _in_order(places: Sequence[int], names: Sequence[str]) -> tuple[str, ...]:
+    """The names, each where it is."""
+    return tuple(name for _, name in sorted(zip(places, names, strict=True)))
+
+
+def _names_of_input(dimensions: Any) -> tuple[str, ...]:
+    space = dimensions.input_spatial_dimensions
+    places = (dimensions.input_batch_dimension, dimensions.input_feature_dimension, *space)
+    return _in_order(places, ["b", "c", *_names(len(space), "x")])
+
+
+def _names_of_kernel(dimensions: Any) -> tuple[str, ...]:
+    space = dimensions.kernel_spatial_dimensions
+    places = (dimensions.kernel_input_feature_dimension, dimensions.kernel_output_feature_dimension, *space)
+    return _in_order(places, ["c", "o", *_names(len(space), "k")])
+
+
+def _names_of_output(dimensions: Any) -> tuple[str, ...]:
+    space = dimensions.output_spatial_dimensions
+    places = (dimensions.output_batch_dimension, dimensions.output_feature_dimension, *space)
+    return _in_order(places, ["b", "o", *_names(len(space), "y")])
+
+
+def _as_multiplied(builder: Builder, lhs: int, rhs: int) -> tuple[int, int]:
+    """Operands in the type of their product, before windows make more of them."""
+    dtypes = {builder.types[lhs].dtype, builder.types[rhs].dtype}
+    if dtypes == {"f16"} or not all(map(is_floating, dtypes)):
+        return lhs, rhs
+    return elementwise.convert(builder, lhs, "f32"), elementwise.convert(builder, rhs, "f32")
+
+
+def _padded(operation: Operation, lhs: int, dimensions: Any) -> int:
+    """Zeros between and around the elements."""
+    builder, space = operation.builder, dimensions.input_spatial_dimensions
+    type_ = builder.types[lhs]
+    low, high, between = ([0] * len(type_.shape) for _ in range(3))
+    padding = operation.ints("padding", (0,) * (2 * len(space)))
+    for i, (d, dilation) in enumerate(
+        zip(space, operation.ints("lhs_dilation", (1,) * len(space)), strict=True)
+    ):
+        low[d], high[d], between[d] = padding[2 * i], padding[2 * i + 1], dilation - 1
+    zero = builder.splat(0, ArrayType(type_.dtype, ()))
+    return views.pad(builder, lhs, zero, low, high, between)
+
+
+def _turned(operation: Operation, rhs: int, dimensions: Any) -> int:
+    """The kernel, reversed where the convolution says so."""
+    space = dimensions.kernel_spatial_dimensions
+    turned = operation.flags("window_reversal", (False,) * len(space))
+    return views.reverse(
+        operation.builder, rhs, [d for d, is_turned in zip(space, turned, strict=True) if is_turned]
+    )
+
+
+def _split(builder: Builder, array: _Named, name: str, count: int) -> _Named:
+    """A dimension cut into groups, which come before it."""
+    (d,) = array.places((name,))
+    shape = builder.types[array.value].shape
+    value = views.reshape(builder, array.value, (*shape[:d], count, shape[d] // count, *shape[d + 1 :]))
+    return _Named(value, (*array.names[:d], "g", *array.names[d:]))
+
+
+def _windows(operation: Operation, x: _Named, kernel: _Named, dimensions: Any) -> _Named:
+    """The windows in all dimensions of space."""
+    output, lengths = operation.types[0].shape, operation.builder.types[kernel.value].shape
+    space = len(dimensions.input_spatial_dimensions)
+    strides, holes = (operation.ints(name, (1,) * space) for name in ("window_strides", "rhs_dilation"))
+    for i, (stride, hole) in enumerate(zip(strides, holes, strict=True)):
+        count = output[dimensions.output_spatial_dimensions[i]]
+        (place,) = kernel.places((f"k{i}",))
+        x = _along(operation.builder, x, i, _Window(count, lengths[place], stride, hole))
+    return x
+
+
+def _along(builder: Builder, x: _Named, axis: int, window: _Window) -> _Named:
+    """The windows along one dimension: all places of a window after the other, or all windows, whichever are fewer."""
+    (d,) = x.places((f"x{axis}",))
+    shape = builder.types[x.value].shape
+    slices, length, step, stride = window.length, window.count, window.hole, window.stride
+    names = (f"k{axis}", f"y{axis}")
+    if window.count < window.length:
+        slices, length, step, stride = window.count, window.length, window.stride, window.hole
+        names = (f"y{axis}", f"k{axis}")
+    pieces = []
+    for i in range(slices):
+        starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
+        starts[d], limits[d], strides[d] = i * step, i * step + (length - 1) * stride + 1, stride
+        pieces.append(views.cut(builder, x.value, starts, limits, strides))
+    joined = views.concatenate(builder, pieces, d)
+    value = views.reshape(builder, joined, (*shape[:d], slices, length, *shape[d + 1 :]))
+    return _Named(value, (*x.names[:d], *names, *x.names[d + 1 :]))
+
+
+def _product(operation: Operation, x: _Named, kernel: _Named, order: tuple[str, ...]) -> int:
+    """The product over channels and places within windows, with dimensions in this order."""
+    builder, (type_,) = operation.builder, operation.types
+    groups = ("g",) if "g" in x.names else ()
+    summed = tuple(name for name in x.names if name[0] in "ck")
+    names = (*groups, *(name for name in x.names if name not in (*groups, *summed)), "o")
+    lengths = {
+        name: length
+        for each in (x, kernel)
+        for name, length in zip(each.names, builder.types[each.value].shape, strict=True)
+    }
+    numbers = (x.places(groups), kernel.places(groups), x.places(summed), kernel.places(summed))
+    computed = ArrayType(type_.dtype, tuple(lengths[name] for name in names))
+    product = products.dot(builder, operation, x.value, kernel.value, numbers, computed)
+    places = [names.index(part) for name in order for part in ((*groups, name) if name == "o" else (name,))]
+    return views.reshape(builder, views.transpose(builder, product, places), type_.shape)
