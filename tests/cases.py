@@ -103,7 +103,12 @@ def _conv_rows_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
 def convolve(spikes: Any, weights: Any, **options: Any) -> Any:
     """`spike_conv` with the geometry `CONVOLUTION`."""
     c = CONVOLUTION
-    geometry = {"shape": c.shape, "strides": c.strides, "padding": c.padding, "groups": c.groups}
+    geometry: dict[str, Any] = {
+        "shape": c.shape,
+        "strides": c.strides,
+        "padding": c.padding,
+        "groups": c.groups,
+    }
     return snnjax.spike_conv(spikes, weights, **geometry, **options)
 
 
@@ -259,6 +264,7 @@ OPS = (
             relaxed=convolve,
             tolerance=0.0,
             reason=EXACT,
+            has_kernel=True,
         )
         for name, arguments in (
             ("spike_conv", _spike_conv_arguments),

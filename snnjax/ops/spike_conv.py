@@ -7,9 +7,10 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Num
 
-from snnjax import _dispatch
+from snnjax import _dispatch, _targets
 from snnjax._check import check, check_float_array
 from snnjax.ops._convolution import Convolution
+from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle
 from snnjax.ops.spike_matmul import neurons_of, without_zeros
 from snnjax.sparse_spikes import SparseSpikes, gather, scatter
 
@@ -153,6 +154,65 @@ def _weights_backward(operands: tuple[Array, Array, Array], geometry: Convolutio
     return _rows_backward((scatter(ids, values, geometry.num_inputs), g), geometry)
 
 
+def _geometry_attribute(geometry: Convolution) -> dict[str, Any]:
+    """As the kernels know it, in the order of `ConvolutionShape`: a single axis of space is an image of height 1."""
+    missing = 2 - len(geometry.kernel)
+    pairs = ((0, 0),) * missing + geometry.padding
+    numbers = [
+        *((1,) * missing + geometry.shape),
+        *((1,) * missing + geometry.kernel),
+        *((1,) * missing + geometry.strides),
+        *(number for pair in pairs for number in pair),
+        geometry.groups,
+        geometry.channels_out,
+    ]
+    return {"geometry": np.array(numbers, np.int64)}
+
+
+def _as_kernel_weights(array: Any, geometry: Convolution) -> Any:
+    """Weights, or the shape of their gradient, with both axes of space behind the groups axis."""
+    missing = (1,) * (2 - len(geometry.kernel))
+    shape = (array.shape[0], *missing, *array.shape[1:])
+    return (
+        jax.ShapeDtypeStruct(shape, array.dtype)
+        if isinstance(array, jax.ShapeDtypeStruct)
+        else array.reshape(shape)
+    )
+
+
+def _kernel(target: str, *forms: str) -> _dispatch.Kernel:
+    """The kernel of a target, of whose operands `forms` says which are ids or weights."""
+
+    def call(operands: tuple[Array, ...], geometry: Convolution, results: Any) -> list[Array]:
+        leaves = []
+        for form, operand in zip(forms, operands, strict=True):
+            if form == "ids":
+                operand = as_kernel_ids(operand, geometry.num_inputs)
+            leaves.append(_as_kernel_weights(operand, geometry) if form == "weights" else operand)
+        own_results = (
+            [_as_kernel_weights(each, geometry) for each in results] if "weights" not in forms else results
+        )
+        out = _targets.call(target, leaves, own_results, **_geometry_attribute(geometry))
+        return [each.reshape(result.shape) for each, result in zip(out, results, strict=True)]
+
+    def obstacle(shapes: tuple[Any, ...], _: Convolution) -> str | None:
+        return dtype_obstacle("weights", shapes[-1])  # or their cotangents: all have one dtype
+
+    return _dispatch.Kernel(call, obstacle)
+
+
+# The operands of each target.
+_FORMS = {
+    "snnjax_spike_conv": ("ids", "values", "weights"),
+    "snnjax_spike_conv_values_backward": ("ids", "weights", "g"),
+    "snnjax_spike_conv_weights_backward": ("ids", "values", "g"),
+    "snnjax_spike_conv_rows": ("rows", "weights"),
+    "snnjax_spike_conv_rows_backward": ("rows", "g"),
+    "snnjax_spike_conv_inputs_backward": ("weights", "g"),
+}
+_KERNELS = {target: _kernel(target, *forms) for target, forms in _FORMS.items()}
+
+
 def _one(
     target: str,
     reference: Any,
@@ -164,7 +224,14 @@ def _one(
 ) -> Array:
     """A target with one result."""
     return _dispatch.evaluate(
-        target, reference, operands, axes, (result_axis,), geometry, implementation=implementation
+        target,
+        reference,
+        operands,
+        axes,
+        (result_axis,),
+        geometry,
+        kernel=_KERNELS[target],
+        implementation=implementation,
     )[0]
 
 

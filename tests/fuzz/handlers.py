@@ -1,5 +1,6 @@
 """Calls of the handlers themselves: valid ones with hostile numbers, and such that should be refused."""
 
+import functools
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax import SparseSpikes, delay_spikes, select_spikes, spike_matmul
+from snnjax import SparseSpikes, delay_spikes, select_spikes, spike_conv, spike_matmul
 from snnjax._targets import TARGETS
 from tests.fuzz import calls, values
 from tests.ops.common import with_gradient
@@ -52,6 +53,8 @@ def single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[A
         ids, counts = jnp.zeros((batch, slots), dtype), jnp.zeros(batch, jnp.int32)
         spikes = SparseSpikes(ids, jnp.ones((batch, slots)), counts, counts, width)
         found.append((lambda *a: spike_matmul(*a, implementation="cpu"), (spikes, jnp.ones((width, 7)))))
+        spikes = SparseSpikes(ids, jnp.ones((batch, slots)), counts, counts, 4 * width)
+        found.append((_convolve(width), (spikes, jnp.ones((2, 2, 2, 7)))))
     for dtype in (jnp.float32, jnp.bfloat16):
         given = (jnp.ones((batch, width), dtype), jnp.ones((width, 7), dtype))
         found.append((lambda *a: spike_matmul(*a, implementation="cpu"), given))
@@ -59,7 +62,14 @@ def single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[A
             sequence = jnp.ones((5, batch, width), dtype), ones, pending
             options = {"max_delay": 3, "implementation": "cpu"}
             found.append((lambda *a, o=options: delay_spikes(*a, **o), sequence))
+        given = (jnp.ones((batch, 4 * width), dtype), jnp.ones((2, 2, 2, 7), dtype))
+        found.append((_convolve(width), given))
     return found
+
+
+def _convolve(width: int) -> Callable[..., Any]:
+    """`spike_conv` of images of two rows and two channels."""
+    return functools.partial(spike_conv, shape=(2, width, 2), strides=(1, 2), implementation="cpu")
 
 
 class Fuzz:

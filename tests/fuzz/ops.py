@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax import SparseSpikes, delay_spikes, select_spikes, spike_matmul
+from snnjax import SparseSpikes, delay_spikes, select_spikes, spike_conv, spike_matmul
 from tests.fuzz import values
 from tests.numbers import assert_close
 from tests.ops.common import jit, with_gradient
@@ -31,7 +31,13 @@ class Subject(NamedTuple):
 
 
 def subjects(num_networks: int) -> list[Subject]:
-    return [*(_network(number) for number in range(num_networks)), *_products(), *_selections(), *_delays()]
+    return [
+        *(_network(number) for number in range(num_networks)),
+        *_products(),
+        *_convolutions(),
+        *_selections(),
+        *_delays(),
+    ]
 
 
 def _network(number: int) -> Subject:
@@ -60,6 +66,34 @@ def _products() -> list[Subject]:
     run = lambda implementation, *given: spike_matmul(*given, implementation=implementation)  # noqa: E731
     forms = [(dtype, *size) for dtype in ID_DTYPES for size in ((0, 4), (300, 40), (65535, 9), (70000, 9))]
     return [Subject(f"spike_matmul {form}", run, functools.partial(make, *form)) for form in forms]
+
+
+def _convolutions() -> list[Subject]:
+    def make(shape: tuple[int, ...], kernel: tuple[int, ...], rng: np.random.Generator) -> tuple[Any, ...]:
+        ids = values.array(rng, "hostile", (3, 40), "int32")
+        ids = np.where(rng.random(ids.shape) < 0.5, rng.integers(0, int(np.prod(shape)) + 1, ids.shape), ids)
+        counts = jnp.zeros(3, jnp.int32)
+        ones = jnp.asarray(rng.integers(0, 2, ids.shape), jnp.float32)
+        spikes = SparseSpikes(jnp.asarray(ids, jnp.int32), ones, counts, counts, int(np.prod(shape)))
+        return spikes, jnp.asarray(values.array(rng, "plain", kernel, "float32"))
+
+    def run(implementation: str, *given: Any, shape: tuple[int, ...], strides: int) -> Any:
+        return spike_conv(*given, shape=shape, strides=strides, implementation=implementation)
+
+    # Lists longer than most images: rows are dense and have duplicates.
+    return [
+        Subject(
+            f"spike_conv {shape} {strides}",
+            functools.partial(run, shape=shape, strides=strides),
+            functools.partial(make, shape, kernel),
+            (0,),  # duplicates of both signs add up to 0 before the reference multiplies
+        )
+        for shape, kernel, strides in (
+            ((5, 6, 2), (3, 3, 2, 9), 1),
+            ((9, 4, 3), (2, 3, 3, 5), 2),
+            ((70000, 1), (3, 1, 2), 3),
+        )
+    ]
 
 
 def _selections() -> list[Subject]:

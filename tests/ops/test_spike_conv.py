@@ -29,7 +29,12 @@ each_geometry = pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
 
 
 def conv(spikes: Any, weights: Any, c: Convolution, **options: Any) -> Any:
-    geometry = {"shape": c.shape, "strides": c.strides, "padding": c.padding, "groups": c.groups}
+    geometry: dict[str, Any] = {
+        "shape": c.shape,
+        "strides": c.strides,
+        "padding": c.padding,
+        "groups": c.groups,
+    }
     return spike_conv(spikes, weights, **geometry, **options)
 
 
@@ -52,7 +57,7 @@ def test_spike_adds_its_patch() -> None:
 
 def test_strides_and_padding_by_hand() -> None:
     weights, spikes = jnp.array([1.0, 2.0, 4.0]).reshape(3, 1, 1), jnp.array([1.0, 10.0, 100.0, 1000.0])
-    given = {"spikes": spikes, "weights": weights, "shape": (4, 1)}
+    given: dict[str, Any] = {"spikes": spikes, "weights": weights, "shape": (4, 1)}
     assert spike_conv(**given).tolist() == [42, 421, 4210, 2100]
     assert spike_conv(**given, strides=2).tolist() == [421, 2100]  # the odd zero stands behind
     assert spike_conv(**given, strides=3).tolist() == [42, 2100]

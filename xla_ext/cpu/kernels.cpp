@@ -4,6 +4,7 @@
 
 #include "kernels/lists.hpp"
 #include "kernels/neuron.hpp"
+#include "kernels/patches.hpp"
 #include "kernels/products.hpp"
 
 #define SNNJAX_TEXT_OF(name) #name
@@ -15,6 +16,7 @@ extern const Kernels kKernels;
 const Kernels kKernels{
     .name = SNNJAX_TEXT(SNNJAX_ISA),
     .lanes = kLanes,
+    .tile_rows = kTileRows,
     .listNonZero = listNonZero,
     .listNonZeroBytes = listNonZeroBytes,
     .listBits = listBits,
@@ -28,6 +30,9 @@ const Kernels kKernels{
     .multiplyRows = multiplyRows,
     .multiplyPanels = multiplyPanels,
     .addProducts = addProducts,
+    .addPatches = addPatches,
+    .addPatchGradients = addPatchGradients,
+    .dotPatches = dotPatches,
     .stepForward = stepForward,
     .stepSecondState = stepSecondState,
     .stepBackward = stepBackward,

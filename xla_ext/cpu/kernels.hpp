@@ -155,9 +155,29 @@ struct EntryLists {
   Index capacity, width;
 };
 
+// What a spike in one pixel of an image adds to the outputs of a convolution: rows of weights that lie contiguously,
+// and so do the outputs that they are added to.
+struct PixelPatch {
+  std::uint32_t weights;       // the first weight of channel 0
+  std::uint32_t channel;       // weights from one channel to the next
+  std::uint32_t row;           // weights from one row to the next
+  std::uint32_t out;           // the first output of the image
+  std::uint32_t rows, pixels;  // of outputs; either may be 0
+};
+
+// The patches of all pixels, of which outputs [first, first + columns) count.
+struct PixelPatches {
+  const PixelPatch* of_pixel;
+  std::uint32_t channels, channels_of_group;  // of a pixel; every group of them is convolved by itself
+  Index outputs, outputs_of_group;            // of a pixel
+  Index row;                                  // outputs of a row of pixels
+  Index first, columns;
+};
+
 struct Kernels {
   const char* name;
-  Index lanes;  // float32 numbers in a vector
+  Index lanes;      // float32 numbers in a vector
+  Index tile_rows;  // rows that dense products take at once; a single one takes as long
 
   // The entries of a dense row that are not 0; the buffers hold `width` + kListSlack elements. Values are written only
   // where not all are 1.
@@ -201,6 +221,14 @@ struct Kernels {
   // weights[k] += sum_r dense[r][k] * g[r].
   void (*addProducts)(Rows<const float> dense, Index rows, Index depth, Rows<float> weights, Index columns,
                       Rows<const float> g);
+
+  // out += the patches of a row of spikes, times their values.
+  void (*addPatches)(const SpikeRow& spikes, const PixelPatches& patches, const float* weights, float* out);
+  // weights += values times what lies in `g` under the patches.
+  void (*addPatchGradients)(const SpikeRow& spikes, const PixelPatches& patches, float* weights, const float* g);
+  // out[k] = <the patch of ids[k], what lies under it in `g`>.
+  void (*dotPatches)(const std::uint32_t* ids, Index count, const PixelPatches& patches, const float* weights,
+                     const float* g, float* out);
 
   void (*stepForward)(const StepForward& step);
   void (*stepSecondState)(const StepSecondState& step);

@@ -1,34 +1,16 @@
 // The targets of `spike_matmul`: the product of spike lists with weights and its two backward passes, and the same of
 // rows of spikes, of which only the weights' backward pass gains by few spikes.
-#include "ffi.hpp"
 #include "list_products.hpp"
+#include "spike_operands.hpp"
 
 namespace snnjax {
 namespace {
-
-// The lists of a call: ids and values [rows, capacity].
-struct Lists {
-  Operand ids, values;
-  Index rows = 0, capacity = 0;
-
-  void takeIds(Operands& operands) {
-    rows = operands.nextLength(0);
-    capacity = operands.nextLength(1);
-    ids = operands.take("ids", {rows, capacity}, {ffi::U16, ffi::S32});
-  }
-
-  void takeValues(Operands& operands) { values = operands.take("values", {rows, capacity}, kFloating); }
-
-  ListSource source(Index group, Index neurons) const {
-    return {ids.at(group), ids.type() == ffi::U16, values.numbers(group), capacity, neurons};
-  }
-};
 
 ffi::Error spikeMatmul(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results) {
   return guarded("spike_matmul", [&] {
     Operands from("spike_matmul", operands);
     Results to("spike_matmul", results);
-    Lists lists;
+    ListOperands lists;
     lists.takeIds(from);
     lists.takeValues(from);
     const Index neurons = from.nextLength(0), outputs = from.nextLength(1);
@@ -47,7 +29,7 @@ ffi::Error valuesBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi
   return guarded("spike_matmul", [&] {
     Operands from("spike_matmul", operands);
     Results to("spike_matmul", results);
-    Lists lists;
+    ListOperands lists;
     lists.takeIds(from);
     const Index neurons = from.nextLength(0), outputs = from.nextLength(1);
     const Operand weights = from.take("weights", {neurons, outputs}, kFloating);
@@ -67,7 +49,7 @@ ffi::Error weightsBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ff
   return guarded("spike_matmul", [&] {
     Operands from("spike_matmul", operands);
     Results to("spike_matmul", results);
-    Lists lists;
+    ListOperands lists;
     lists.takeIds(from);
     lists.takeValues(from);
     const Index outputs = from.nextLength(1), neurons = to.nextLength(0);
@@ -82,27 +64,11 @@ ffi::Error weightsBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ff
   });
 }
 
-// The rows of spikes of a call [rows, neurons].
-struct Rows {
-  Index rows, neurons;
-  Operand values;
-
-  explicit Rows(Operands& operands)
-      : rows(operands.nextLength(0)),
-        neurons(operands.nextLength(1)),
-        values(operands.take("spikes", {rows, neurons}, kFloating)) {}
-
-  ListedRows listed(Index group, const Threads& threads) const {
-    const auto type = values.type() == ffi::BF16 ? DenseSource::Type::kBfloat16 : DenseSource::Type::kFloat32;
-    return {DenseSource{values.at(group), type, neurons}, rows, neurons, threads};
-  }
-};
-
 ffi::Error rowsProduct(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results) {
   return guarded("spike_matmul", [&] {
     Operands from("spike_matmul", operands);
     Results to("spike_matmul", results);
-    const Rows spikes(from);
+    const RowOperands spikes(from);
     const Index outputs = from.nextLength(1);
     const Operand weights = from.take("weights", {spikes.neurons, outputs}, {spikes.values.type()});
     const Result out = to.take("out", {spikes.rows, outputs}, {weights.type()});
@@ -119,7 +85,7 @@ ffi::Error rowsBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::
   return guarded("spike_matmul", [&] {
     Operands from("spike_matmul", operands);
     Results to("spike_matmul", results);
-    const Rows spikes(from);
+    const RowOperands spikes(from);
     const Index outputs = from.nextLength(1);
     const Operand g = from.take("g", {spikes.rows, outputs}, {spikes.values.type()});
     const Result d_weights = to.take("d_weights", {spikes.neurons, outputs}, {g.type()});

@@ -180,8 +180,10 @@ inline void dotRows(const std::uint32_t* ids, Index count, Rows<const float> wei
 
 #if defined(__AVX512F__)
 inline constexpr int kTileRows = 8;  // 8 x 2 sums, 2 weights and a factor fit into 32 registers
+#elif defined(__AVX2__)
+inline constexpr int kTileRows = 6;  // likewise into 16
 #else
-inline constexpr int kTileRows = 4;  // likewise into 16
+inline constexpr int kTileRows = 4;
 #endif
 
 // out[r] = start[r] + dense[r] @ weights for kRows rows and kVectors vectors of columns, with all sums in registers.

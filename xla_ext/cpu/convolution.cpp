@@ -1,0 +1,271 @@
+#include "convolution.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <initializer_list>
+
+namespace snnjax {
+namespace {
+
+constexpr Index kMostNeurons = (Index{1} << 31) - 1;
+// Floats in the copies of an image that the dense form makes.
+constexpr double kMostCopied = double{1 << 22};
+constexpr Index kFour = 4;  // floats that are copied at once
+constexpr Index kMostTileRows = 8;
+
+Index roundUpTo(Index count, Index unit) { return (count + unit - 1) / unit * unit; }
+
+// Whether a product of lengths, each of which fits into 31 bits, does so too.
+bool fits(std::initializer_list<Index> lengths) {
+  Index product = 1;
+  for (const Index length : lengths) {
+    product *= length;
+    if (product > kMostNeurons) return false;
+  }
+  return true;
+}
+
+// Copies fours of floats, up to three floats more than `count`.
+void copyFours(float* to, const float* from, Index count) {
+  for (Index i = 0; i < count; i += kFour) std::memcpy(to + i, from + i, kFour * sizeof(float));
+}
+
+// Room for so many floats; what is in it stays.
+void atLeast(std::vector<float>& floats, Index count) {
+  if (static_cast<Index>(floats.size()) < count) floats.resize(static_cast<std::size_t>(count));
+}
+
+}  // namespace
+
+bool ConvolutionShape::isValid() const {
+  const auto inRange = [](std::initializer_list<Index> numbers, Index least) {
+    return std::all_of(numbers.begin(), numbers.end(),
+                       [&](Index number) { return number >= least && number <= kMostNeurons; });
+  };
+  return inRange({height, width, channels, kernel_height, kernel_width, stride_y, stride_x, groups, channels_out}, 1) &&
+         inRange({top, bottom, left, right}, 0) && channels % groups == 0 && channels_out % groups == 0 &&
+         kernel_height <= height + top + bottom && kernel_width <= width + left + right &&
+         fits({height, width, channels}) && fits({outHeight(), outWidth(), channels_out}) &&
+         fits({kernel_height, kernel_width, groupInputs(), channels_out});
+}
+
+PatchWeights::PatchWeights(const ConvolutionShape& shape)
+    : shape_(shape),
+      phases_y_(std::min(shape.stride_y, shape.kernel_height)),
+      phases_x_(std::min(shape.stride_x, shape.kernel_width)) {
+  Index start = 0;
+  for (Index y = 0; y < phases_y_; ++y) {
+    for (Index x = 0; x < phases_x_; ++x) {
+      starts_.push_back(start);
+      start += rows(y) * pixels(x) * shape.channels * shape.groupOutputs();
+    }
+  }
+}
+
+template <typename Visit>
+void PatchWeights::eachRun(Visit visit) const {
+  const Index run = shape_.groupOutputs(), inputs = shape_.groupInputs();
+  for (Index y = 0; y < shape_.kernel_height; ++y) {
+    for (Index x = 0; x < shape_.kernel_width; ++x) {
+      const Index phase_y = y % shape_.stride_y, phase_x = x % shape_.stride_x;
+      const Index row = rows(phase_y) - 1 - y / shape_.stride_y, column = pixels(phase_x) - 1 - x / shape_.stride_x;
+      for (Index c = 0; c < shape_.channels; ++c) {
+        const Index patch = (c * rows(phase_y) + row) * pixels(phase_x) + column;
+        const Index weight = ((y * shape_.kernel_width + x) * inputs + c % inputs) * shape_.channels_out;
+        visit(weight + c / inputs * run, start(phase_y, phase_x) + patch * run);
+      }
+    }
+  }
+}
+
+void PatchWeights::pack(const Numbers& weights, float* packed) const {
+  eachRun([&](Index from, Index to) { weights.read(from, shape_.groupOutputs(), packed + to); });
+}
+
+void PatchWeights::unpack(const float* packed, const WritableNumbers& weights) const {
+  eachRun([&](Index to, Index from) { weights.write(to, shape_.groupOutputs(), packed + from); });
+}
+
+ConvolutionPatches::ConvolutionPatches(const PatchWeights& weights, Index first, Index columns)
+    : of_pixel_(static_cast<std::size_t>(weights.shape_.height * weights.shape_.width)) {
+  const ConvolutionShape& s = weights.shape_;
+  const Index run = s.groupOutputs(), row_length = s.outWidth() * s.channels_out;
+  patches_ = {nullptr,
+              static_cast<std::uint32_t>(s.channels),
+              static_cast<std::uint32_t>(s.groupInputs()),
+              s.channels_out,
+              run,
+              row_length,
+              first,
+              columns};
+  const Index first_row = first / row_length, end_row = (first + columns + row_length - 1) / row_length;
+  // The part of the patch along one axis that counts: from which row (column) on, how many, and the first output.
+  struct Part {
+    Index from, count, out;
+  };
+  const auto partOf = [](Index place, Index stride, Index length, Index least, Index end) {
+    const Index out = place / stride - length + 1, from = std::max<Index>(0, least - out);
+    return Part{from, std::max<Index>(0, std::min(length, end - out) - from), out + from};
+  };
+  for (Index y = 0; y < s.height; ++y) {
+    const Index phase_y = (y + s.top) % s.stride_y;
+    for (Index x = 0; x < s.width; ++x) {
+      const Index phase_x = (x + s.left) % s.stride_x;
+      if (phase_y >= weights.phases_y_ || phase_x >= weights.phases_x_) continue;
+      const Index rows = weights.rows(phase_y), pixels = weights.pixels(phase_x);
+      const Part own_rows = partOf(y + s.top, s.stride_y, rows, first_row, end_row);
+      const Part own_pixels = partOf(x + s.left, s.stride_x, pixels, 0, s.outWidth());
+      if (own_rows.count == 0 || own_pixels.count == 0) continue;
+      of_pixel_[static_cast<std::size_t>(y * s.width + x)] = {
+          static_cast<std::uint32_t>(weights.start(phase_y, phase_x) +
+                                     (own_rows.from * pixels + own_pixels.from) * run),
+          static_cast<std::uint32_t>(rows * pixels * run),
+          static_cast<std::uint32_t>(pixels * run),
+          static_cast<std::uint32_t>(own_rows.out * row_length + own_pixels.out * s.channels_out),
+          static_cast<std::uint32_t>(own_rows.count),
+          static_cast<std::uint32_t>(own_pixels.count)};
+    }
+  }
+}
+
+DenseConvolution::DenseConvolution(const ConvolutionShape& shape) : DenseConvolution(shape, false) {}
+
+DenseConvolution::DenseConvolution(const ConvolutionShape& shape, bool is_transposed)
+    : shape_(shape), is_transposed_(is_transposed), stride_(roundUpTo(shape.channels_out, kernels().lanes)) {}
+
+DenseConvolution DenseConvolution::transposed(const ConvolutionShape& s) {
+  const Index last_y = s.kernel_height - 1, last_x = s.kernel_width - 1;
+  return {{s.outHeight(), s.outWidth(), s.channels_out, s.kernel_height, s.kernel_width, 1, 1, last_y - s.top,
+           last_y - s.bottom, last_x - s.left, last_x - s.right, 1, s.channels},
+          true};
+}
+
+bool DenseConvolution::takes(const ConvolutionShape& shape) {
+  const DenseConvolution own(shape);
+  const auto width = static_cast<double>(own.paddedWidth() + kMostTileRows * shape.stride_x);
+  const auto rows = static_cast<double>(std::max(own.paddedHeight(), shape.kernel_height));
+  return shape.groups == 1 && width * rows * static_cast<double>(shape.channels) < kMostCopied;
+}
+
+bool DenseConvolution::takesTransposed(const ConvolutionShape& shape) {
+  return shape.groups == 1 && shape.stride_y == 1 && shape.stride_x == 1 && takes(transposed(shape).shape_);
+}
+
+Index DenseConvolution::place(Index ky, Index kx, Index channel) const {
+  const Index kernel = shape_.kernel_height * shape_.kernel_width, number = ky * shape_.kernel_width + kx;
+  if (!is_transposed_) return (number * shape_.channels + channel) * shape_.channels_out;
+  return (kernel - 1 - number) * shape_.channels_out * shape_.channels + channel;
+}
+
+template <typename Visit>
+void DenseConvolution::eachPanel(Visit visit) const {
+  Index packed = 0;
+  for (Index o = 0; o < stride_; o += panel(o)) {
+    const Index count = std::clamp<Index>(shape_.channels_out - o, 0, panel(o));
+    for (Index kx = 0; kx < shape_.kernel_width; ++kx) {
+      for (Index ky = 0; ky < shape_.kernel_height; ++ky) {
+        for (Index c = 0; c < shape_.channels; ++c, packed += panel(o)) {
+          visit(place(ky, kx, c) + o * step(), packed, count);
+        }
+      }
+    }
+  }
+}
+
+void DenseConvolution::pack(const Numbers& weights, float* packed) const {
+  std::vector<float> all(static_cast<std::size_t>(depth() * shape_.channels_out));
+  weights.read(0, static_cast<Index>(all.size()), all.data());
+  std::fill_n(packed, depth() * stride_, 0.0F);
+  eachPanel([&](Index from, Index to, Index count) {
+    for (Index i = 0; i < count; ++i) packed[to + i] = all[static_cast<std::size_t>(from + i * step())];
+  });
+}
+
+void DenseConvolution::addTo(const float* packed, float* sums) const {
+  eachPanel([&](Index to, Index from, Index count) {
+    for (Index i = 0; i < count; ++i) sums[to + i * step()] += packed[from + i];
+  });
+}
+
+template <typename Visit>
+void DenseConvolution::eachRow(Index first, Index columns, Visit visit) const {
+  const Index width = shape_.outWidth(), end = (first + columns) / shape_.channels_out;
+  for (Index pixel = first / shape_.channels_out; pixel < end;) {
+    const Index row = pixel / width, count = std::min(end, (row + 1) * width) - pixel;
+    visit(row, pixel - row * width, count);
+    pixel += count;
+  }
+}
+
+void DenseConvolution::copyColumns(const float* image, Scratch& scratch) const {
+  const Index channels = shape_.channels, room = paddedWidth() * columnLength();
+  atLeast(scratch.columns, room + kFour);
+  std::fill_n(scratch.columns.data(), room + kFour, 0.0F);
+  const Index first_x = std::max<Index>(0, -shape_.left), first_y = std::max<Index>(0, -shape_.top);
+  const Index end_x = std::min(shape_.width, paddedWidth() - shape_.left);
+  const Index end_y = std::min(shape_.height, paddedHeight() - shape_.top);
+  for (Index y = first_y; y < end_y; ++y) {
+    const float* from = image + (y * shape_.width + first_x) * channels;
+    float* to = scratch.columns.data() + (first_x + shape_.left) * columnLength() + (y + shape_.top) * channels;
+    for (Index x = first_x; x < end_x; ++x, from += channels, to += columnLength()) {
+      for (Index c = 0; c < channels; ++c) to[c] = from[c];
+    }
+  }
+}
+
+Rows<const float> DenseConvolution::window(Index row, Index pixel, Scratch& scratch) const {
+  const Index length = windowColumn(), used = paddedWidth() * length;
+  const Index room = used + kMostTileRows * shape_.stride_x * length + kFour;
+  atLeast(scratch.window, room);
+  const float* from = scratch.columns.data() + row * shape_.stride_y * shape_.channels;
+  float* to = scratch.window.data();
+  for (Index x = pixel * shape_.stride_x; x < paddedWidth(); ++x) {
+    copyFours(to + x * length, from + x * columnLength(), length);
+  }
+  // Pixels behind the last one are computed in vain; what they see is 0.
+  std::fill(to + used, to + room, 0.0F);
+  return {to + pixel * shape_.stride_x * length, shape_.stride_x * length};
+}
+
+bool DenseConvolution::multiply(const float* image, const float* packed, Index first, Index columns, float* out,
+                                Scratch& scratch) const {
+  copyColumns(image, scratch);
+  atLeast(scratch.rows, (shape_.outWidth() + kMostTileRows) * stride_);
+  const Index outputs = shape_.channels_out;
+  bool is_finite = true;
+  eachRow(first, columns, [&](Index row, Index pixel, Index count) {
+    const Index all = roundUpTo(count, kernels().tile_rows);
+    const Rows<const float> seen = window(row, pixel, scratch);
+    for (Index o = 0; o < stride_; o += panel(o)) {
+      is_finite &= kernels().multiplyRows(seen, all, depth(), {packed + o * depth(), panel(o)}, panel(o), {nullptr, 0},
+                                          {scratch.rows.data() + o, stride_});
+    }
+    const float* from = scratch.rows.data();
+    // All but the last pixel may be copied with what follows it, which the next one overwrites.
+    for (Index i = 0; i + 1 < count; ++i, out += outputs, from += stride_) {
+      outputs >= kFour ? copyFours(out, from, outputs) : static_cast<void>(std::copy_n(from, outputs, out));
+    }
+    out = std::copy_n(from, outputs, out);
+  });
+  return is_finite;
+}
+
+void DenseConvolution::addGradient(const float* image, const float* g, Index first, Index columns, float* packed,
+                                   Scratch& scratch) const {
+  copyColumns(image, scratch);
+  const Index outputs = shape_.channels_out;
+  atLeast(scratch.rows, (shape_.outWidth() + kMostTileRows) * stride_);
+  eachRow(first, columns, [&](Index row, Index pixel, Index count) {
+    float* own_g = scratch.rows.data();
+    for (Index i = 0; i < count; ++i, own_g += stride_, g += outputs) {
+      std::fill(std::copy_n(g, outputs, own_g), own_g + stride_, 0.0F);
+    }
+    const Rows<const float> seen = window(row, pixel, scratch);
+    for (Index o = 0; o < stride_; o += panel(o)) {
+      kernels().addProducts(seen, count, depth(), {packed + o * depth(), panel(o)}, panel(o),
+                            {scratch.rows.data() + o, stride_});
+    }
+  });
+}
+
+}  // namespace snnjax

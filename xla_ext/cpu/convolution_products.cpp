@@ -1,0 +1,263 @@
+#include "convolution_products.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+
+namespace snnjax {
+namespace {
+
+using Floats = std::vector<float>;
+
+constexpr Index kRowsPerTask = 4;
+// Above these shares of inputs that are listed the dense form of a row is the faster one (measured for 5 x 5 kernels of
+// 2 to 12 and 12 to 32 channels by tests/benchmarks).
+constexpr double kDenseProducts = 0.22;
+constexpr double kDenseCotangents = 0.5;
+constexpr double kDenseGradient = 0.4;
+// With fewer channels than this share of a vector most of a dense product is padding.
+constexpr Index kLeastOfVector = 2;
+// The gradient of the weights is summed in so many parts at most, which take so many numbers at most.
+constexpr Index kMostChunks = 16;
+constexpr Index kRowsPerChunk = 16;
+constexpr Index kMostSums = Index{1} << 24;
+
+std::size_t size(Index count) { return static_cast<std::size_t>(count); }
+
+// The threads for so many products of two numbers: few take less time than waking another thread.
+Threads threadsFor(Index products, const Threads& threads) {
+  constexpr Index kWorthWaking = 400'000;
+  return products < kWorthWaking ? Threads({}, 1) : threads;
+}
+
+// What the entries of some rows and their results cost, in products.
+Index costOf(Index entries, Index rows, const ConvolutionShape& shape) {
+  return entries * shape.numWeights() / (shape.channels * shape.stride_y * shape.stride_x) + rows * shape.numOutputs();
+}
+
+bool isAbove(double share, Index count, Index inputs) {
+  return static_cast<double>(count) > share * static_cast<double>(inputs);
+}
+
+// Some numbers of an array as float32: where they lie, or in scratch.
+const float* floatsOf(const Numbers& numbers, Index first, Index count, Floats& scratch) {
+  if (!numbers.is_bfloat16) return numbers.float32() + first;
+  scratch.resize(size(count));
+  numbers.read(first, count, scratch.data());
+  return scratch.data();
+}
+
+// Where `count` numbers of a result are computed: in place, or in scratch that `finish` writes.
+class Target {
+ public:
+  Target(const WritableNumbers& out, Index first, Index count, Floats& scratch)
+      : out_(out), first_(first), count_(count), scratch_(scratch) {
+    if (out.is_bfloat16) scratch.resize(size(count));
+  }
+  float* data() const { return out_.is_bfloat16 ? scratch_.data() : out_.float32() + first_; }
+  void finish() const {
+    if (out_.is_bfloat16) out_.write(first_, count_, scratch_.data());
+  }
+
+ private:
+  WritableNumbers out_;
+  Index first_, count_;
+  Floats& scratch_;
+};
+
+// Memory of one thread.
+struct Worker {
+  Floats image, g, out, all;
+  DenseConvolution::Scratch scratch;
+
+  // A row in its dense form.
+  const float* expand(const ListedRows& spikes, Index row) {
+    image.assign(size(spikes.width()), 0.0F);
+    spikes.expand(row, 1, image.data());
+    return image.data();
+  }
+};
+
+// Weights in the form of patches.
+struct Sparse {
+  PatchWeights layout;
+  ConvolutionPatches patches;
+  Borrowed<float> packed;
+
+  explicit Sparse(const ConvolutionShape& shape) : layout(shape), patches(layout, 0, shape.numOutputs()) {}
+  Sparse(const ConvolutionShape& shape, const Numbers& weights) : Sparse(shape) {
+    packed = Borrowed<float>(layout.size());
+    layout.pack(weights, packed.data());
+  }
+};
+
+// Weights for the dense form.
+struct Dense {
+  DenseConvolution form;
+  Borrowed<float> packed;
+
+  Dense(const DenseConvolution& of, const Numbers& weights) : form(of), packed(of.size()) {
+    form.pack(weights, packed.data());
+  }
+};
+
+// Calls work(row, worker) for all rows.
+template <typename Work>
+void eachRow(Index rows, const Threads& threads, Work work) {
+  std::vector<Worker> workers(size(threads.count()));
+  threads.run((rows + kRowsPerTask - 1) / kRowsPerTask, [&](Index task, Index worker) {
+    const Index first = task * kRowsPerTask;
+    for (Index r = first; r < std::min(first + kRowsPerTask, rows); ++r) work(r, workers[size(worker)]);
+  });
+}
+
+Index longest(const ListedRows& spikes) {
+  Index most = 0;
+  for (Index r = 0; r < spikes.rows(); ++r) most = std::max(most, spikes.count(r));
+  return most;
+}
+
+// The cotangents of inputs by the outputs of a row.
+class Cotangents {
+ public:
+  Cotangents(const ConvolutionShape& shape, const Numbers& weights, Index most_listed)
+      : shape_(shape), sparse_(shape, weights) {
+    const bool pays = kLeastOfVector * shape.channels > kernels().lanes;
+    if (pays && isDense(most_listed) && DenseConvolution::takesTransposed(shape)) {
+      dense_ = std::make_unique<Dense>(DenseConvolution::transposed(shape), weights);
+    }
+  }
+
+  // Of some ids.
+  void dot(const std::uint32_t* ids, Index count, const float* g, float* out, Worker& own) const {
+    if (dense_ != nullptr && isDense(count)) {
+      own.all.resize(size(shape_.numInputs()));
+      if (dense_->form.multiply(g, dense_->packed.data(), 0, shape_.numInputs(), own.all.data(), own.scratch)) {
+        for (Index k = 0; k < count; ++k) out[k] = own.all[ids[k]];
+        return;
+      }
+    }
+    sparse_.patches.dot(ids, count, sparse_.packed.data(), g, out);
+  }
+
+ private:
+  bool isDense(Index count) const { return isAbove(kDenseCotangents, count, shape_.numInputs()); }
+
+  ConvolutionShape shape_;
+  Sparse sparse_;
+  std::unique_ptr<Dense> dense_;
+};
+
+// The gradient of the weights by some rows: patches of sparse rows and products of dense ones, summed apart.
+class Gradient {
+ public:
+  Gradient(const ListedRows& spikes, const ConvolutionShape& shape, const Numbers& g)
+      : spikes_(spikes), shape_(shape), g_(g), sparse_(shape), dense_(shape) {
+    takes_dense_ = DenseConvolution::takes(shape);
+  }
+
+  Index chunks() const {
+    const Index fitting = std::max<Index>(1, kMostSums / (2 * shape_.numWeights()));
+    return std::clamp<Index>(spikes_.rows() / kRowsPerChunk, 1, std::min(kMostChunks, fitting));
+  }
+
+  // sums[weights as they lie] = those of chunk `index` of `count`.
+  void sum(Index index, Index count, Worker& own, float* sums) const {
+    Floats patches(size(shape_.numWeights())), products;
+    const Index first = spikes_.rows() * index / count, end = spikes_.rows() * (index + 1) / count;
+    for (Index r = first; r < end; ++r) {
+      const Index outputs = shape_.numOutputs();
+      const float* g = floatsOf(g_, r * outputs, outputs, own.g);
+      const bool is_dense = takes_dense_ && isAbove(kDenseGradient, spikes_.count(r), spikes_.width());
+      // 0 times what is not finite would not be 0.
+      if (is_dense && std::all_of(g, g + outputs, [](float x) { return std::isfinite(x); })) {
+        products.resize(size(dense_.size()));
+        dense_.addGradient(own.expand(spikes_, r), g, 0, outputs, products.data(), own.scratch);
+      } else {
+        sparse_.patches.addGradient(spikes_.row(r), patches.data(), g);
+      }
+    }
+    sparse_.layout.unpack(patches.data(), {sums, false});
+    if (!products.empty()) dense_.addTo(products.data(), sums);
+  }
+
+ private:
+  const ListedRows& spikes_;
+  ConvolutionShape shape_;
+  Numbers g_;
+  Sparse sparse_;
+  DenseConvolution dense_;
+  bool takes_dense_;
+};
+
+}  // namespace
+
+void convolve(const ListedRows& spikes, const ConvolutionShape& shape, const Numbers& weights,
+              const WritableNumbers& out, const Threads& threads) {
+  const Index outputs = shape.numOutputs();
+  const Sparse sparse(shape, weights);
+  const auto isDense = [&](Index count) { return isAbove(kDenseProducts, count, spikes.width()); };
+  std::unique_ptr<Dense> dense;
+  if (isDense(longest(spikes)) && DenseConvolution::takes(shape)) {
+    dense = std::make_unique<Dense>(DenseConvolution(shape), weights);
+  }
+  const Threads own_threads = threadsFor(costOf(spikes.entries(), spikes.rows(), shape), threads);
+  eachRow(spikes.rows(), own_threads, [&](Index r, Worker& own) {
+    const Target target(out, r * outputs, outputs, own.out);
+    const bool done =
+        dense != nullptr && isDense(spikes.count(r)) &&
+        dense->form.multiply(own.expand(spikes, r), dense->packed.data(), 0, outputs, target.data(), own.scratch);
+    if (!done) {  // or a product of 0 with a number that is not finite may have entered the sums
+      std::fill_n(target.data(), outputs, 0.0F);
+      sparse.patches.add(spikes.row(r), sparse.packed.data(), target.data());
+    }
+    target.finish();
+  });
+}
+
+void convolveToSlots(const ListedRows& spikes, Index capacity, const ConvolutionShape& shape, const Numbers& weights,
+                     const Numbers& g, const WritableNumbers& out, const Threads& threads) {
+  const Index outputs = shape.numOutputs();
+  const Cotangents cotangents(shape, weights, longest(spikes));
+  eachRow(spikes.rows(), threadsFor(costOf(spikes.entries(), 0, shape), threads), [&](Index r, Worker& own) {
+    const Target target(out, r * capacity, capacity, own.out);
+    own.image.resize(size(spikes.count(r)));
+    cotangents.dot(spikes.ids(r), spikes.count(r), floatsOf(g, r * outputs, outputs, own.g), own.image.data(), own);
+    std::fill_n(target.data(), capacity, 0.0F);
+    for (Index k = 0; k < spikes.count(r); ++k) target.data()[spikes.slots(r)[k]] = own.image[size(k)];
+    target.finish();
+  });
+}
+
+void convolveToInputs(Index rows, const ConvolutionShape& shape, const Numbers& weights, const Numbers& g,
+                      const WritableNumbers& out, const Threads& threads) {
+  const Index inputs = shape.numInputs(), outputs = shape.numOutputs();
+  const Cotangents cotangents(shape, weights, inputs);
+  std::vector<std::uint32_t> ids(size(inputs));
+  std::iota(ids.begin(), ids.end(), 0U);
+  eachRow(rows, threadsFor(costOf(rows * inputs, 0, shape), threads), [&](Index r, Worker& own) {
+    const Target target(out, r * inputs, inputs, own.out);
+    cotangents.dot(ids.data(), inputs, floatsOf(g, r * outputs, outputs, own.g), target.data(), own);
+    target.finish();
+  });
+}
+
+void convolveToWeights(const ListedRows& spikes, const ConvolutionShape& shape, const Numbers& g,
+                       const WritableNumbers& out, const Threads& threads) {
+  const Gradient gradient(spikes, shape, g);
+  const Index chunks = gradient.chunks(), weights = shape.numWeights();
+  Borrowed<float> sums(chunks * weights);
+  const Threads own_threads = threadsFor(costOf(spikes.entries(), 0, shape), threads);
+  std::vector<Worker> workers(size(own_threads.count()));
+  own_threads.run(chunks, [&](Index chunk, Index worker) {
+    gradient.sum(chunk, chunks, workers[size(worker)], sums.data() + chunk * weights);
+  });
+  for (Index chunk = 1; chunk < chunks; ++chunk) {
+    const float* own = sums.data() + chunk * weights;
+    for (Index i = 0; i < weights; ++i) sums[i] += own[i];
+  }
+  out.write(0, weights, sums.data());
+}
+
+}  // namespace snnjax

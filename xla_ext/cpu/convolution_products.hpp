@@ -1,0 +1,30 @@
+// Convolutions of many rows of spikes, as one call of `spike_conv` needs them: each row sparse or dense, whichever is
+// the faster one for its counted entries.
+#pragma once
+
+#include "convolution.hpp"
+#include "list_products.hpp"
+#include "parallel.hpp"
+
+namespace snnjax {
+
+// out[r] = the convolution of row r, [rows, numInputs()] to [rows, numOutputs()]. What is not listed adds nothing,
+// whatever the weights hold.
+void convolve(const ListedRows& spikes, const ConvolutionShape& shape, const Numbers& weights,
+              const WritableNumbers& out, const Threads& threads);
+
+// out[r, slot] = the cotangent of the input in each listed slot of `capacity`, and 0 for all others; g is
+// [rows, numOutputs()].
+void convolveToSlots(const ListedRows& spikes, Index capacity, const ConvolutionShape& shape, const Numbers& weights,
+                     const Numbers& g, const WritableNumbers& out, const Threads& threads);
+
+// out[r] = the cotangents of all inputs.
+void convolveToInputs(Index rows, const ConvolutionShape& shape, const Numbers& weights, const Numbers& g,
+                      const WritableNumbers& out, const Threads& threads);
+
+// out = the gradient of the weights, a sum over the patches of all spikes: in chunks of rows that depend on their
+// number alone.
+void convolveToWeights(const ListedRows& spikes, const ConvolutionShape& shape, const Numbers& g,
+                       const WritableNumbers& out, const Threads& threads);
+
+}  // namespace snnjax

@@ -1,0 +1,97 @@
+// Convolutions spike by spike: a spike adds a patch of weights to the outputs around it, and its gradients read or
+// write the same patch.
+#pragma once
+
+#include "../kernels.hpp"
+#include "simd.hpp"
+
+namespace snnjax::SNNJAX_ISA {
+
+// Calls visit(weight, output, count) for each run of weights of a spike that counts, and of outputs behind the first.
+template <typename Visit>
+[[gnu::always_inline]] inline void eachRun(const PixelPatches& patches, std::uint32_t id, Visit visit) {
+  const std::uint32_t pixel = id / patches.channels, channel = id - pixel * patches.channels;
+  const PixelPatch& patch = patches.of_pixel[pixel];
+  Index weight = static_cast<Index>(patch.weights) + static_cast<Index>(channel) * patch.channel;
+  Index out = static_cast<Index>(patch.out) - patches.first;
+  const auto part = [&](Index from, Index to, Index count) {
+    const Index begin = to < 0 ? -to : 0, end = count < patches.columns - to ? count : patches.columns - to;
+    if (begin < end) visit(from + begin, to + begin, end - begin);
+  };
+  if (patches.channels == patches.channels_of_group) {
+    const Index count = static_cast<Index>(patch.pixels) * patches.outputs;
+    for (std::uint32_t r = 0; r < patch.rows; ++r, weight += patch.row, out += patches.row) part(weight, out, count);
+    return;
+  }
+  out += static_cast<Index>(channel / patches.channels_of_group) * patches.outputs_of_group;
+  for (std::uint32_t r = 0; r < patch.rows; ++r, weight += patch.row, out += patches.row) {
+    for (Index i = 0; i < static_cast<Index>(patch.pixels); ++i) {
+      part(weight + i * patches.outputs_of_group, out + i * patches.outputs, patches.outputs_of_group);
+    }
+  }
+}
+
+// to += value * from. What fills no vector is cut into smaller ones: on Zen, stores of a part of a vector of AVX2 take
+// longer than all of this.
+[[gnu::always_inline]] inline void addRun(float* to, const float* from, float value, Index count) {
+  Index i = 0;
+  for (; i + kLanes <= count; i += kLanes) store(to + i, load(to + i) + value * load(from + i));
+#if defined(__AVX512F__)
+  if (i < count) storePart(to + i, loadPart(to + i, count - i) + value * loadPart(from + i, count - i), count - i);
+#else
+  if (i + 4 <= count) {
+    using Four = float __attribute__((vector_size(16)));
+    Four a, b;
+    __builtin_memcpy(&a, to + i, sizeof a);
+    __builtin_memcpy(&b, from + i, sizeof b);
+    a += value * b;
+    __builtin_memcpy(to + i, &a, sizeof a);
+    i += 4;
+  }
+  for (; i < count; ++i) to[i] += value * from[i];
+#endif
+}
+
+inline void addPatches(const SpikeRow& spikes, const PixelPatches& patches, const float* weights, float* out) {
+  for (std::uint32_t k = 0; k < spikes.count; ++k) {
+    const float value = spikes.values == nullptr ? 1.0F : spikes.values[k];
+    eachRun(patches, spikes.ids[k],
+            [&](Index from, Index to, Index count) { addRun(out + to, weights + from, value, count); });
+  }
+}
+
+inline void addPatchGradients(const SpikeRow& spikes, const PixelPatches& patches, float* weights, const float* g) {
+  for (std::uint32_t k = 0; k < spikes.count; ++k) {
+    const float value = spikes.values == nullptr ? 1.0F : spikes.values[k];
+    eachRun(patches, spikes.ids[k],
+            [&](Index to, Index from, Index count) { addRun(weights + to, g + from, value, count); });
+  }
+}
+
+inline void dotPatches(const std::uint32_t* ids, Index count, const PixelPatches& patches, const float* weights,
+                       const float* g, float* out) {
+  for (Index k = 0; k < count; ++k) {
+    Floats sums[4] = {};  // as many additions are in flight
+    eachRun(patches, ids[k], [&](Index weight, Index place, Index run) {
+      const float *a = weights + weight, *b = g + place;
+      Index i = 0;
+      for (; i + 4 * kLanes <= run; i += 4 * kLanes) {
+        SNNJAX_UNROLL
+        for (int j = 0; j < 4; ++j) sums[j] += load(a + i + j * kLanes) * load(b + i + j * kLanes);
+      }
+      if (i + 2 * kLanes <= run) {
+        sums[0] += load(a + i) * load(b + i);
+        sums[1] += load(a + i + kLanes) * load(b + i + kLanes);
+        i += 2 * kLanes;
+      }
+      if (i + kLanes <= run) {
+        sums[2] += load(a + i) * load(b + i);
+        i += kLanes;
+      }
+      if (i < run) sums[3] += loadPart(a + i, run - i) * loadPart(b + i, run - i);
+    });
+    out[k] = sumOf((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  }
+}
+
+}  // namespace snnjax::SNNJAX_ISA
