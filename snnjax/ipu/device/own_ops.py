@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from snnjax.ops._connection import DENSE
+
 _DTYPES = ("float32", "float16")
 # Ids of lists are 16 bits on the tiles, and the last of them marks an unused slot.
 _MAX_WIDTH = 65_534
@@ -56,6 +58,8 @@ def _of_network(target: str, shapes: Any, static: Any) -> str | None:
     dtype = operands.linears[0].weights.dtype.name
     if dtype not in _DTYPES:
         return f"{dtype} weights"
+    if any(each != DENSE for each in (*(layer.connection for layer in switches.layers), switches.readout)):
+        return "convolutions and pools"
     for layer in switches.layers:
         if layer.surrogate.obstacle:
             return layer.surrogate.obstacle

@@ -75,6 +75,27 @@ def test_training_where_the_weights_of_the_network_lie_equals_the_cpu(ipus, tile
         np.testing.assert_allclose(np.asarray(each), np.asarray(other), **CLOSE)
 
 
+def test_a_network_of_convolutions_pools_and_delays_equals_the_cpu(ipus):
+    """Its layers run on their references there, convolutions as products."""
+    items = [
+        snnjax.conv2d(4, 3),
+        snnjax.sum_pool(2),
+        snnjax.conv2d(3, 3, strides=2),
+        snnjax.layer(16, delays=snnjax.axonal(4)),
+    ]
+    network = snnjax.network((8, 8, 2), items, snnjax.leaky_readout(3))
+    x = (jax.random.uniform(jax.random.key(1), (6, 4, 128)) < 0.4).astype(jnp.float32)
+    params = network.init(jax.random.key(0))
+
+    def loss(params):
+        results, _ = network.apply(params, None, x)
+        return losses.cross_entropy_max(results.output, jnp.arange(4) % 3), results.activity
+
+    gradient = jax.value_and_grad(loss, has_aux=True)
+    assert all(float(jnp.mean(each)) > 0.05 for each in jax.jit(loss)(params)[1])  # no layer is silent
+    on_device.check(ipus[0], gradient, params, **CLOSE)
+
+
 def test_training_in_float16_learns_what_the_cpu_learns(ipus):
     weights = jax.random.normal(jax.random.key(0), (8, 4), jnp.float16)
     x = jax.random.normal(jax.random.key(1), (16, 8), jnp.float16)

@@ -7,6 +7,8 @@ import pytest
 
 import snnjax
 from snnjax import Surrogate
+from snnjax.ops._connection import Connection
+from snnjax.ops._convolution import Convolution
 from tests.ipu.lowering.arrays import numbers
 from tests.ipu.lowering.checks import plan_of
 
@@ -41,6 +43,9 @@ def gradient(x, *layers, **options):
 
 X = numbers(np.float32, (3, 4, 6))
 SQUARE = numbers(np.float32, (5, 5))
+CONVOLVED = Connection(
+    convolution=Convolution.of("test", (3, 2), (3,), 2, strides=1, padding="same", groups=1)
+)
 
 
 def test_ops_reach_their_codelets():
@@ -66,6 +71,7 @@ def test_narrow_currents_reach_their_codelets(dtype):
         (lambda x: network(x, layer(), surrogate=Surrogate("superspike", 3.0, smooth=True)), X),
         (lambda x: network(x, layer()), X[:0]),
         (lambda x: gradient(x, layer(), record_spikes=True), X),
+        (lambda x: network(x, layer(connection=CONVOLVED, weights=jnp.ones((3, 2, 2)))), X),
         (lambda x: network(x.astype(jnp.bfloat16), layer(weights=jnp.asarray(W, jnp.bfloat16))), X),
     ],
     ids=[
@@ -75,6 +81,7 @@ def test_narrow_currents_reach_their_codelets(dtype):
         "smooth network",
         "no time",
         "recorded",
+        "convolved",
         "bfloat16 network",
     ],
 )
