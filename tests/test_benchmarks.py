@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.benchmarks import __main__ as benchmarks
-from tests.benchmarks import fresh, networks, products, report, timing, workloads
+from tests.benchmarks import convolutions, fresh, networks, products, report, timing, workloads
 from tests.benchmarks.plan import quick
 from tests.benchmarks.sections import Table
 
@@ -44,6 +44,21 @@ def test_alternatives_of_a_product_agree(task):
         expected = jnp.take_along_axis(padded, spikes.ids.astype(jnp.int32), axis=1)
     for name in (*products.LISTED, *products.FORMS):
         run, operands = products.program(product, name, task)
+        np.testing.assert_allclose(run(*operands), expected, **ROUNDING, err_msg=name)
+
+
+@pytest.mark.parametrize("task", products.TASKS)
+def test_alternatives_of_a_convolution_agree(task):
+    (of,), (density,) = PLAN.convolutions, PLAN.convolved_densities
+    run, operands = convolutions.program(of, density, convolutions.PLAIN, task)
+    expected = run(*operands)
+    is_flat = task != products.WEIGHTS
+    expected = expected.reshape(of.rows, -1) if is_flat else expected
+    for name in (convolutions.ROWS, convolutions.LISTS):
+        run, operands = convolutions.program(of, density, name, task)
+        if (task, name) == (products.VALUES, convolutions.LISTS):  # lists have a gradient at their ids only
+            ids = convolutions.data(of, density)[1].ids.astype(jnp.int32)
+            expected = jnp.take_along_axis(jnp.pad(expected, ((0, 0), (0, 1))), ids, axis=1)
         np.testing.assert_allclose(run(*operands), expected, **ROUNDING, err_msg=name)
 
 
@@ -91,7 +106,7 @@ def test_measure_runs_every_timer_in_every_round():
 def test_quick_run_writes_table_and_pictures(tmp_path):
     plan = replace(PLAN, recurrent=(), deep=PLAN.single[0][0])  # few layers compile fast
     with jax.numpy_dtype_promotion("standard"):
-        benchmarks.run(plan, ["W1", "W3", "W4", "density", "scaling"], tmp_path)
+        benchmarks.run(plan, ["W1", "W3", "W4", "convolution", "density", "scaling"], tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
         *("results.md", "results.json"),
         *("speed.png", "products.png", "density.png", "scaling.png"),

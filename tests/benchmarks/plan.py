@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from tests.benchmarks import networks, neurons, timing
+from tests.benchmarks.convolutions import Convolved
 from tests.benchmarks.workloads import N_MNIST, W3, Workload, w1, w2
 
 MIXED = neurons.Shape(700, (256, 256, 256), 256, recurrent=False)
@@ -32,6 +33,10 @@ class Plan:
     # W6: layers of LIF neurons in front of one that is scanned.
     mixed: neurons.Shape = MIXED
     product_densities: tuple[float, ...] = (0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1)
+
+    # Convolutions of the network for a camera.
+    convolutions: tuple[Convolved, ...] = (Convolved((34, 34, 2), 5, 12), Convolved((17, 17, 12), 5, 32))
+    convolved_densities: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1)
 
     # Sweeps. The forms of the reference are of interest where one begins to beat the other.
     densities: tuple[float, ...] = (0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1)
@@ -73,6 +78,8 @@ def quick(peers: tuple[str, ...] = ()) -> Plan:
         deep=deep,
         products=((64, 2),),
         product_densities=(0.1,),
+        convolutions=(Convolved((4, 5, 2), 3, 3, rows=2),),
+        convolved_densities=(0.3,),
         densities=(0.1,),
         neurons=(single,),
         batches=(deep.batch,),

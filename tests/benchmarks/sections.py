@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from tests.benchmarks import fresh, mixed, networks, neurons, peer_process, products, timing
+from tests.benchmarks import convolutions, fresh, mixed, networks, neurons, peer_process, products, timing
 from tests.benchmarks.networks import DONATED, FORWARD, GRADIENT, INFERENCE, TRAINING
 from tests.benchmarks.plan import Plan
 from tests.benchmarks.timing import Timer, announce
@@ -119,6 +119,19 @@ def by_density(
         yield Table(f"{title}, {task}", cells[task], "density of the spikes, %")
 
 
+def convolution(plan: Plan) -> Iterator[Table]:
+    """`spike_conv` and its backward passes, a table each."""
+    for of in plan.convolutions:
+        announce(of.name)
+        cells: dict[str, Cells] = {task: {} for task in products.TASKS}
+        for density in plan.convolved_densities:
+            timers = convolutions.timers(of, density)
+            for (task, name), values in measure(plan, timers, plan.sweep_rounds).items():
+                cells[task][percent(density), name] = values
+        for task in products.TASKS:
+            yield Table(f"{of.name}, {task}", cells[task], "density of the spikes, %")
+
+
 def density(plan: Plan) -> Iterator[Table]:
     """W1 to W3 with inputs and all layers at one density, from silence to all spiking at every step."""
     swept = [(workloads[0], (FORWARD, GRADIENT), ()) for workloads in plan.single]
@@ -222,6 +235,7 @@ SECTIONS: dict[str, Callable[[Plan], Iterator[Table]]] = {
     "W4": product,
     "W5": models,
     "W6": mixtures,
+    "convolution": convolution,
     "density": density,
     "scaling": scaling,
     "cores": cores,
