@@ -95,6 +95,14 @@ class Convolution:
         """From how many neurons each output sums."""
         return math.prod(self.weights_shape[:-1])
 
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """As the kernels know it, in the order of `ConvolutionShape`: one axis of space is an image of height 1."""
+        missing = 2 - len(self.kernel)
+        ones, pairs = (1,) * missing, ((0, 0),) * missing + self.padding
+        space = *ones, *self.shape, *ones, *self.kernel, *ones, *self.strides
+        return *space, *(number for pair in pairs for number in pair), self.groups, self.channels_out
+
     def convolve(self, rows: Array, weights: Array) -> Array:
         """``[rows, num_inputs]`` to ``[rows, num_outputs]`` in plain JAX, in the dtype in which sums accumulate."""
         space = "HW"[-len(self.kernel) :]

@@ -155,18 +155,7 @@ def _weights_backward(operands: tuple[Array, Array, Array], geometry: Convolutio
 
 
 def _geometry_attribute(geometry: Convolution) -> dict[str, Any]:
-    """As the kernels know it, in the order of `ConvolutionShape`: a single axis of space is an image of height 1."""
-    missing = 2 - len(geometry.kernel)
-    pairs = ((0, 0),) * missing + geometry.padding
-    numbers = [
-        *((1,) * missing + geometry.shape),
-        *((1,) * missing + geometry.kernel),
-        *((1,) * missing + geometry.strides),
-        *(number for pair in pairs for number in pair),
-        geometry.groups,
-        geometry.channels_out,
-    ]
-    return {"geometry": np.array(numbers, np.int64)}
+    return {"geometry": np.array(geometry.numbers, np.int64)}
 
 
 def _as_kernel_weights(array: Any, geometry: Convolution) -> Any:

@@ -11,6 +11,7 @@
 #include <limits>
 #include <vector>
 
+#include "connection.hpp"
 #include "kernels.hpp"
 #include "marks.hpp"
 #include "memory.hpp"
@@ -58,9 +59,11 @@ struct GivenConstants {
 // The constants as float32, one a neuron, padded to whole words of neurons.
 class LayerConstants {
  public:
-  LayerConstants(Index neurons, const GivenConstants& given)
+  // `shares_weights`: its neurons have weights in common, as those behind a convolution.
+  LayerConstants(Index neurons, const GivenConstants& given, bool shares_weights)
       : padded_(roundUp(std::max<Index>(neurons, 1), kWord)),
         has_bias_(given.bias),
+        shares_weights_(shares_weights),
         memory_((kCouplings + (given.couplings[0].numbers ? static_cast<Index>(kNumCouplings) : 0)) * padded_) {
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
     fill(kDecay, neurons, given.decay, 0.0F);
@@ -94,8 +97,10 @@ class LayerConstants {
   }
   const float* bias() const { return has_bias_ ? row(kBias) : nullptr; }
   // What the recorded cotangents of the current are still to be multiplied with: the gain, unless the current reaches
-  // both states.
-  const float* outerGain() const { return row(has(Coupling::kWGain) ? kOnes : kGain); }
+  // both states or weights that neurons share ask for them as they are.
+  const float* outerGain() const { return row(has(Coupling::kWGain) || shares_weights_ ? kOnes : kGain); }
+  // Whether a step's cotangents of the current are to be multiplied with the gain before they are recorded.
+  bool takesGainInside() const { return shares_weights_ && !has(Coupling::kWGain); }
   bool has(Coupling constant) const { return has_coupling_[static_cast<std::size_t>(constant)]; }
   bool hasSecondState() const { return has(Coupling::kWDecay); }
 
@@ -118,25 +123,34 @@ class LayerConstants {
   }
 
   Index padded_;
-  bool has_bias_;
+  bool has_bias_, shares_weights_;
   std::array<bool, kNumCouplings> has_coupling_{};
   Buffer<float> memory_;
 };
 
 struct Layer {
-  Weights weights;
+  Weights weights;    // from what reaches them, pooled or not, to the neurons; read as dense ones without a convolution
   Weights recurrent;  // its numbers are absent in a feed-forward layer
   LayerConstants constants;
   Reset reset;
   bool detach_reset;
   SurrogateForm surrogate;
-  Index capacity;  // -1: every neuron is listed
+  Index capacity;                          // -1: every neuron is listed
+  std::shared_ptr<const Windows> pooling;  // may be absent, as the next
+  std::shared_ptr<const PackedConvolution> convolution;
 
   Index neurons() const { return weights.outputs; }
   bool isRecurrent() const { return static_cast<bool>(recurrent.numbers); }
   bool isCapped() const { return capacity >= 0 && capacity < neurons(); }
   bool hasLists() const { return capacity >= 0; }
 };
+
+// How many columns of a feed-forward layer one thread takes at a time; `more` rows of weights beside its own.
+inline Index columnsOfTile(const Layer& layer, Index more = 0) {
+  // Behind a convolution: few enough that the state of a block of samples stays in the second-level cache.
+  constexpr Index kConvolved = 1024;
+  return layer.convolution != nullptr ? kConvolved : columnsOfTile(layer.neurons(), layer.weights.inputs + more);
+}
 
 struct LayerForward {
   const Layer& layer;
@@ -167,12 +181,6 @@ inline Borrowed<float> borrowRows(Index rows, Index neurons, Index stride) {
   }
   return memory;
 }
-// How far apart such rows lie.
-inline Index strideOf(Index neurons) {
-  constexpr Index kWidestVector = 16;
-  return roundUp(neurons, kWidestVector);
-}
-
 // What the layer above, or a read-out, sends back: g @ (weights * gain)^T.
 struct Above {
   Weights weights;
@@ -190,6 +198,7 @@ struct LayerBackward {
   const GivenBits& spikes;      // the listed spikes
   const GivenBits& listed;      // all listed neurons; empty: all
   Above above;
+  SentBack sent;                                        // in the place of `above`: what a pooling or convolution sends
   std::vector<Numbers> g_spikes;                        // further cotangents of the spikes [steps, batch, neurons]
   Numbers g_counts, g_last_v, g_last_w, g_last_spikes;  // [batch, neurons]
   // Results. Those marked * may be absent.
@@ -211,7 +220,8 @@ inline const WritableNumbers& cotangentOf(const LayerBackward& pass, Summed cons
 
 // Whether the gain's cotangent is a sum over the weights' products.
 inline bool sumsGain(const LayerBackward& pass) {
-  return cotangentOf(pass, Summed::kGain) && !pass.layer.constants.has(Coupling::kWGain);
+  return cotangentOf(pass, Summed::kGain) && !pass.layer.constants.has(Coupling::kWGain) &&
+         pass.layer.convolution == nullptr;
 }
 
 void runBackward(LayerBackward& pass, const Threads& threads);

@@ -58,7 +58,7 @@ WeightGradient weightGradientOf(const LayerBackward& pass, const TransposedSpike
 class PatchBackward {
  public:
   PatchBackward(LayerBackward& pass, const TransposedSpikes& inputs, const Patch& patch, PatchScratch& scratch,
-                Sums& sums, double* sum_gain)
+                Sums& sums, double* sum_gain, float* sum_patches)
       : pass_(pass),
         inputs_(inputs),
         layer_(pass.layer),
@@ -66,6 +66,7 @@ class PatchBackward {
         scratch_(scratch),
         sums_(sums),
         sum_gain_(sum_gain),
+        sum_patches_(sum_patches),
         width_(roundUp(patch.columns, kernels().lanes)),
         block_(std::min(kBackwardBlock, patch.samples)),
         chunk_steps_(inputs.chunking().steps),
@@ -79,7 +80,10 @@ class PatchBackward {
         g_last_w_(hasSecondState() ? kBackwardBlock * width_ : 0),
         v_(2 * kBackwardBlock * width_),
         w_(needsW() ? (pass.extent.steps + 1) * block_ * width_ : 0),
-        step_sums_(kNumSummed * width_) {}
+        step_sums_(kNumSummed * width_) {
+    if (layer_.convolution == nullptr) return;
+    convolution_ = std::make_unique<ConvolutionColumns>(*layer_.convolution, patch.first_column, patch.columns);
+  }
 
   void run() {
     pack();
@@ -88,7 +92,7 @@ class PatchBackward {
       samples_ = std::min(kBackwardBlock, patch_.samples - first);
       runBlock();
     }
-    if (sumsWeights()) {
+    if (sumsWeights() && convolution_ == nullptr) {
       finishWeightGradient(scratch_.sums, patch_.first_column, patch_.columns,
                            weightGradientOf(pass_, inputs_, sum_gain_));
     }
@@ -118,11 +122,24 @@ class PatchBackward {
     for (Index step = pass_.extent.steps; step-- > 0;) {
       advance(step, gather(step));
       if (layer_.isRecurrent()) sendBack(step);
-      if (!sumsWeights() || step % chunk_steps_ != 0) continue;
+      if (!sumsWeights()) continue;
+      if (convolution_ != nullptr) {
+        accumulatePatches(step);
+        continue;
+      }
+      if (step % chunk_steps_ != 0) continue;
       inputs_.accumulate(inputs_.chunking().indexOf(step, first_sample_), scratch_.sums.rows(), width_,
                          asConst(g_v(step)));
     }
     end();
+  }
+
+  // The gradient of a convolution by the cotangents of a step.
+  void accumulatePatches(Index step) {
+    for (Index r = 0; r < samples_; ++r) {
+      if (step >= pass_.extent.ends[first_sample_ + r]) continue;
+      convolution_->addGradient(pass_.inputs, firstRow(step) + r, g_v(step).row(r), sum_patches_);
+    }
   }
 
   void pack() {
@@ -142,7 +159,7 @@ class PatchBackward {
         packRows(layer_.recurrent, 0, neurons(), layer_.constants.outerGain(), scratch_.recurrent_rows);
       }
     }
-    if (sumsWeights()) {
+    if (sumsWeights() && convolution_ == nullptr) {
       scratch_.sums.resize(layer_.weights.inputs, width_);
       scratch_.sums.clear(layer_.weights.inputs);
     }
@@ -195,13 +212,16 @@ class PatchBackward {
     } else {
       std::fill_n(g_s.data, samples_ * width_, 0.0F);
     }
+    for (Index r = 0; pass_.sent && r < samples_; ++r) {
+      pass_.sent.addTo(firstRow(step) + r, patch_.first_column, patch_.columns, g_s.row(r));
+    }
     for (const Numbers& more : pass_.g_spikes) add(more, step);
     return asConst(g_s);
   }
 
   // Whether the cotangents lie in memory as they are needed: those of the output alone, in whole vectors.
   bool isReadInPlace() const {
-    return pass_.above.g_v.data == nullptr && !layer_.isRecurrent() && pass_.g_spikes.size() == 1 &&
+    return pass_.above.g_v.data == nullptr && !pass_.sent && !layer_.isRecurrent() && pass_.g_spikes.size() == 1 &&
            !pass_.g_spikes[0].is_bfloat16 && patch_.columns == width_;
   }
 
@@ -292,11 +312,19 @@ class PatchBackward {
     for (Index i = 0; i < kNumSummed; ++i)
       call.sums[i] = isSummed(i, is_step) ? step_sums_.data() + i * width_ : nullptr;
     kernels().stepBackward(call);
+    if (is_step && layer_.constants.takesGainInside()) takeGain(g_v(step));
     addStepSums(step);
     if (!is_step || pass_.g_v.data() == nullptr || layer_.isRecurrent()) return;
     for (Index r = 0; r < samples_; ++r) {
       float* to = pass_.g_v.data() + (row + r) * pass_.g_v_stride + patch_.first_column;
       std::copy_n(g_v(step).row(r), patch_.columns, to);
+    }
+  }
+
+  void takeGain(Rows<float> g) const {
+    const float* gain = layer_.constants.from(patch_.first_column).gain;
+    for (Index r = 0; r < samples_; ++r) {
+      for (Index c = 0; c < patch_.columns; ++c) g.row(r)[c] *= gain[c];
     }
   }
 
@@ -425,6 +453,7 @@ class PatchBackward {
   PatchScratch& scratch_;
   Sums& sums_;
   double* sum_gain_;
+  float* sum_patches_;  // the gradient of a convolution, packed
   const Index width_;
   const Index block_;  // samples of a block, of the last one fewer
   const Index chunk_steps_;
@@ -437,6 +466,7 @@ class PatchBackward {
   Buffer<float> step_sums_;  // [kNumSummed, width]
   std::vector<std::uint32_t> ids_;
   std::vector<float> dots_, row_;
+  std::unique_ptr<ConvolutionColumns> convolution_;
 };
 
 std::vector<Patch> patchesOf(const LayerBackward& pass, const Threads& threads) {
@@ -452,7 +482,7 @@ std::vector<Patch> patchesOf(const LayerBackward& pass, const Threads& threads) 
   }
   // A weight gradient is a sum over all samples: one thread has all of them.
   const Index above = pass.above.g_v.data == nullptr ? 0 : pass.above.weights.outputs;
-  const Index tile = columnsOfTile(neurons, pass.layer.weights.inputs + above);
+  const Index tile = columnsOfTile(pass.layer, above);
   for (Index column = 0; column < neurons; column += tile) {
     patches.push_back({column, std::min(tile, neurons - column), 0, batch});
   }
@@ -517,17 +547,26 @@ void runBackward(LayerBackward& pass, const Threads& threads) {
   Buffer<double> sum_gain(neurons);
   const bool needs_weights = pass.g_weights || sumsGain(pass);
   Chunking chunking = chunksOf(pass.extent);
-  if (!needs_weights) chunking.extent.batch = 0;
+  const PackedConvolution* convolution = pass.layer.convolution.get();
+  if (!needs_weights || convolution != nullptr) chunking.extent.batch = 0;
   const auto layout = pass.layer.isRecurrent() ? TransposedSpikes::Layout::kInPlace : TransposedSpikes::Layout::kPacked;
   const TransposedSpikes inputs(pass.inputs, chunking, layout, threads);
   const std::vector<Patch> patches = patchesOf(pass, threads);
+  // The gradient of a convolution is a sum over all patches, in their order.
+  const Index of_patches = convolution == nullptr || !pass.g_weights ? 0 : convolution->layout().size();
+  Buffer<float> sum_patches(of_patches * static_cast<Index>(patches.size()));
   std::vector<PatchScratch> scratch(static_cast<std::size_t>(threads.count()));
   threads.run(static_cast<Index>(patches.size()), [&](Index task, Index worker) {
     PatchBackward(pass, inputs, patches[static_cast<std::size_t>(task)], scratch[static_cast<std::size_t>(worker)],
-                  sums, sum_gain.data())
+                  sums, sum_gain.data(), sum_patches.data() + task * of_patches)
         .run();
   });
   if (pass.layer.isRecurrent()) finishRecurrent(pass, inputs, sum_gain.data(), threads);
+  for (std::size_t task = 1; task < patches.size(); ++task) {
+    const float* from = sum_patches.data() + static_cast<Index>(task) * of_patches;
+    for (Index i = 0; i < of_patches; ++i) sum_patches[i] += from[i];
+  }
+  if (of_patches > 0) convolution->layout().unpack(sum_patches.data(), pass.g_weights);
   writeSums(pass, sums, sum_gain.data());
 }
 

@@ -33,10 +33,13 @@ class PatchForward {
         w_(layer_.constants.hasSecondState() ? kForwardBlock * width_ : 0),
         counts_(kForwardBlock * width_),
         current_(kForwardBlock * width_),
-        state_spikes_(layer_.isRecurrent() ? kForwardBlock : 0, layer_.neurons()) {}
+        state_spikes_(layer_.isRecurrent() ? kForwardBlock : 0, layer_.neurons()) {
+    if (layer_.convolution == nullptr) return;
+    convolution_ = std::make_unique<ConvolutionColumns>(*layer_.convolution, patch.first_column, patch.columns);
+  }
 
   void run() {
-    packInto(scratch_.weights, layer_.weights);
+    if (convolution_ == nullptr) packInto(scratch_.weights, layer_.weights);
     if (layer_.isRecurrent()) packInto(scratch_.recurrent, layer_.recurrent);
     for (Index first = 0; first < patch_.samples; first += kForwardBlock) {
       first_sample_ = patch_.first_sample + first;
@@ -84,11 +87,24 @@ class PatchForward {
     const float* bias = layer_.constants.bias();
     const Rows<const float> start{bias == nullptr ? nullptr : bias + patch_.first_column, 0};
     const Index row = step * pass_.extent.batch + first_sample_;
+    if (convolution_ != nullptr) return convolve(row, start.data);
     multiply(pass_.inputs, row, samples_, asConst(scratch_.weights.rows()), width_, start, current(), scratch_.dense);
     if (!layer_.isRecurrent()) return;
     const SpikeRows& before = step == 0 ? static_cast<const SpikeRows&>(state_spikes_) : *pass_.lists;
     multiply(before, step == 0 ? 0 : row - pass_.extent.batch, samples_, asConst(scratch_.recurrent.rows()), width_,
              asConst(current()), current(), scratch_.dense);
+  }
+
+  void convolve(Index row, const float* bias) {
+    for (Index r = 0; r < samples_; ++r) {
+      float* out = current().row(r);
+      if (bias == nullptr) {
+        std::fill_n(out, width_, 0.0F);
+      } else {
+        std::copy_n(bias, patch_.columns, out);
+      }
+      convolution_->add(pass_.inputs, row + r, out);
+    }
   }
 
   // The membranes and the true spikes of a step.
@@ -168,13 +184,13 @@ class PatchForward {
   Index first_sample_ = 0, samples_ = 0;    // of the block
   Buffer<float> v_, w_, counts_, current_;  // [samples of a block, width]
   StepSpikes state_spikes_;                 // of the state before the first step
+  std::unique_ptr<ConvolutionColumns> convolution_;
 };
 
 // The patches of a layer. Samples are cut at whole blocks of rows.
 std::vector<Patch> patchesOf(const LayerForward& pass, const Threads& threads) {
   const Index neurons = pass.layer.neurons(), batch = pass.extent.batch;
-  const Index tile =
-      pass.layer.isRecurrent() ? std::max<Index>(neurons, 1) : columnsOfTile(neurons, pass.layer.weights.inputs);
+  const Index tile = pass.layer.isRecurrent() ? std::max<Index>(neurons, 1) : columnsOfTile(pass.layer);
   const Index tiles = std::max<Index>((neurons + tile - 1) / tile, 1);
   const Index shares = std::max<Index>(threads.count() / tiles, 1);
   const Index samples = roundUp(std::max<Index>((batch + shares - 1) / shares, 1), kForwardBlock);

@@ -23,6 +23,41 @@ struct OperandTake {
   Operand fixed(const char* name, Index neurons) { return constant(name, neurons); }
 };
 
+// The shapes of connections: six numbers of a pooling and thirteen of a convolution each, zeros where there is none.
+std::vector<ConnectionShape> connectionsOf(ffi::Span<const std::int64_t> numbers, std::size_t count) {
+  constexpr std::size_t kPooling = 6, kConvolution = 13;
+  if (numbers.size() != count * (kPooling + kConvolution)) {
+    throw misfit(kOp, "connections", "have 19 numbers for each layer and the read-out", std::to_string(numbers.size()));
+  }
+  std::vector<ConnectionShape> shapes(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t* n = numbers.begin() + i * (kPooling + kConvolution);
+    if (n[0] != 0) shapes[i].pooling = PoolingShape{n[0], n[1], n[2], n[3], n[4], n[5] != 0};
+    n += kPooling;
+    if (n[0] != 0) {
+      shapes[i].convolution =
+          ConvolutionShape{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], n[12]};
+    }
+    const bool is_valid = (!shapes[i].pooling || shapes[i].pooling->isValid()) &&
+                          (!shapes[i].convolution || shapes[i].convolution->isValid());
+    if (!is_valid) throw misfit(kOp, "connections", "be those of images", "others");
+  }
+  return shapes;
+}
+
+// What reaches the weights of a connection with so many inputs.
+Index reachingOf(const ConnectionShape& shape, Index inputs) {
+  Index reaching = inputs;
+  if (shape.pooling) {
+    if (shape.pooling->numInputs() != inputs) throw misfit(kOp, "connections", "fit the layers", "another pooling");
+    reaching = shape.pooling->numOutputs();
+  }
+  if (shape.convolution && shape.convolution->numInputs() != reaching) {
+    throw misfit(kOp, "connections", "fit the layers", "another convolution");
+  }
+  return reaching;
+}
+
 }  // namespace
 
 NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
@@ -43,12 +78,22 @@ NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
         // Without its decay there is no second state, whatever else is said of it.
         .second_state = (numbers[i + 6] & 1) != 0 ? numbers[i + 6] : 0,
         .needs_w = (numbers[i + 6] & 1) != 0 && numbers[i + 7] != 0,
-        .records_current = (numbers[i + 6] & 1) != 0 && numbers[i + 8] != 0,
+        .records_current = numbers[i + 8] != 0,
         .records_spikes = numbers[i + 9] != 0,
     });
     LayerFields& layer = fields.layers.back();
     // The second states cannot be computed again without the currents that reach them.
     if (layer.needs_w && layer.has(static_cast<std::size_t>(Coupling::kWGain))) layer.records_current = true;
+  }
+  const auto connections = attributeOf<ffi::Span<const std::int64_t>>(kOp, attributes, "connections");
+  fields.connections = connectionsOf(connections, fields.layers.size() + 1);
+  for (std::size_t l = 0; l < fields.layers.size(); ++l) {
+    if (fields.layers[l].is_recurrent && fields.connections[l].convolution) {
+      throw misfit(kOp, "connections", "be dense in front of recurrent layers", "a convolution");
+    }
+  }
+  if (fields.connections.back().convolution) {
+    throw misfit(kOp, "connections", "be dense in front of the read-out", "a convolution");
   }
   fields.slopes.assign(slopes.begin(), slopes.end());
   fields.has_lists = attributeOf<bool>(kOp, attributes, "has_lists");
@@ -64,14 +109,29 @@ NetworkSizes NetworkSizes::read(const NetworkFields& fields, const Operands& ope
   NetworkSizes sizes{
       .steps = operands.nextLength(0),
       .batch = operands.nextLength(1),
-      .inputs = fields.has_lists ? operands.nextLength(0, place) : operands.nextLength(2),
+      .inputs = operands.nextLength(2),
       .width = operands.nextLength(2),
       .neurons = {},
       .outputs = 0,
+      .reaching = {},
+      .weights = {},
   };
-  for (const LayerFields& layer : fields.layers) {
-    sizes.neurons.push_back(operands.nextLength(1, place));
-    place += layer.has_bias ? 2 : 1;
+  if (fields.has_lists) {
+    const ConnectionShape& first = fields.connections[0];
+    sizes.inputs = first.pooling       ? first.pooling->numInputs()
+                   : first.convolution ? first.convolution->numInputs()
+                                       : operands.nextLength(0, place);
+  }
+  for (std::size_t l = 0; l < fields.layers.size(); ++l) {
+    const auto& convolution = fields.connections[l].convolution;
+    sizes.reaching.push_back(reachingOf(fields.connections[l], sizes.inputsOf(l)));
+    sizes.neurons.push_back(convolution ? convolution->numOutputs() : operands.nextLength(1, place));
+    if (convolution) {
+      sizes.weights.push_back({convolution->numWeights() / convolution->channels_out, convolution->channels_out});
+    } else {
+      sizes.weights.push_back({sizes.reaching[l], sizes.neurons[l]});
+    }
+    place += fields.layers[l].has_bias ? 2 : 1;
   }
   sizes.outputs = sizes.neurons.back();
   if (!fields.has_readout) return sizes;
@@ -80,6 +140,8 @@ NetworkSizes NetworkSizes::read(const NetworkFields& fields, const Operands& ope
     for (std::size_t i = 0; i < kNumCouplings; ++i) place += layer.has(i) ? 1 : 0;
   }
   sizes.outputs = operands.nextLength(1, place);
+  sizes.reaching.push_back(reachingOf(fields.connections.back(), sizes.neurons.back()));
+  sizes.weights.push_back({sizes.reaching.back(), sizes.outputs});
   return sizes;
 }
 
@@ -96,9 +158,13 @@ Network::Network(const NetworkFields& fields, Operands& operands)
   takeParameters(fields, sizes_, arrays_, take);
   takeFirst(fields, sizes_, take.of_weights, arrays_, operands);
   if (fields.has_lengths) lengths_ = operands.take("lengths", {sizes_.batch}, {ffi::S32});
+  for (const ConnectionShape& shape : fields.connections) {
+    poolings_.push_back(shape.pooling ? std::make_shared<const Windows>(*shape.pooling) : nullptr);
+  }
 }
 
-Layer Network::layerOf(const LayerArrays<Operand>& arrays, Index inputs, Index neurons, Index group) const {
+Layer Network::layerOf(const LayerArrays<Operand>& arrays, std::size_t index, Index neurons, Index group) const {
+  const auto& convolution = fields_.connections[index].convolution;
   const auto constant = [&](const Operand& array) {
     return ConstantNumbers{array.numbers(group), array.groupBytes() / static_cast<Index>(sizeof(float))};
   };
@@ -115,19 +181,23 @@ Layer Network::layerOf(const LayerArrays<Operand>& arrays, Index inputs, Index n
   }
   // A leaky integrator is a neuron that never reaches its threshold.
   return {
-      .weights = {arrays.weights.numbers(group), inputs, neurons},
+      .weights = {arrays.weights.numbers(group), sizes_.reaching[index], neurons},
       .recurrent = {arrays.recurrent.numbers(group), neurons, neurons},
-      .constants = {neurons, given},
+      .constants = {neurons, given, convolution.has_value()},
       .reset = Reset::None,
       .detach_reset = true,
       .surrogate = {Surrogate::StraightThrough, 1.0F},
       .capacity = -1,
+      .pooling = poolings_[index],
+      .convolution = convolution
+                         ? std::make_shared<const PackedConvolution>(*convolution, arrays.weights.numbers(group))
+                         : nullptr,
   };
 }
 
 Layer Network::layer(std::size_t index, Index group) const {
   const LayerFields& fields = fields_.layers[index];
-  Layer layer = layerOf(arrays_.layers[index], sizes_.inputsOf(index), sizes_.neurons[index], group);
+  Layer layer = layerOf(arrays_.layers[index], index, sizes_.neurons[index], group);
   layer.reset = fields.reset;
   layer.detach_reset = fields.detach_reset;
   layer.surrogate = {fields.surrogate, fields_.slopes[index]};
@@ -135,9 +205,7 @@ Layer Network::layer(std::size_t index, Index group) const {
   return layer;
 }
 
-Layer Network::readout(Index group) const {
-  return layerOf(arrays_.readout, sizes_.inputsOf(size()), sizes_.outputs, group);
-}
+Layer Network::readout(Index group) const { return layerOf(arrays_.readout, size(), sizes_.outputs, group); }
 
 std::vector<std::int32_t> Network::ends(Index group) const {
   const auto steps = static_cast<std::int32_t>(std::min<Index>(sizes_.steps, INT32_MAX));

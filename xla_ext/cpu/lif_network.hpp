@@ -29,6 +29,7 @@ struct LayerFields {
 // The static part of a network. `has_lists`: the inputs are lists of spikes.
 struct NetworkFields {
   std::vector<LayerFields> layers;
+  std::vector<ConnectionShape> connections;  // in front of each layer and, at last, of the read-out
   std::vector<float> slopes;
   bool has_lists, has_readout, readout_has_bias, has_lengths;
 
@@ -41,6 +42,9 @@ struct NetworkSizes {
   Index width;  // of the array of inputs: their number, or the capacity of their lists
   std::vector<Index> neurons;
   Index outputs;  // of the read-out, or the neurons of the last layer
+  // What reaches the weights of each layer and of the read-out, pooled or not; and their shapes.
+  std::vector<Index> reaching;
+  std::vector<Shape> weights;
 
   static NetworkSizes read(const NetworkFields& fields, const Operands& operands);
 
@@ -92,8 +96,8 @@ inline constexpr std::array<const char*, kNumSummed> kConstantNames{
 template <typename Item, typename Take>
 void takeParameters(const NetworkFields& fields, const NetworkSizes& sizes, NetworkArrays<Item>& arrays, Take& take) {
   const std::size_t size = fields.layers.size();
-  const auto takeLinear = [&](LayerArrays<Item>& to, Index inputs, Index outputs, bool has_bias) {
-    to.weights = take.weights("weights", {inputs, outputs});
+  const auto takeLinear = [&](LayerArrays<Item>& to, const Shape& weights, Index outputs, bool has_bias) {
+    to.weights = take.weights("weights", weights);
     if (has_bias) to.bias = take.weights("bias", {outputs});
   };
   const auto takeConstant = [&](LayerArrays<Item>& to, Summed constant, Index neurons) {
@@ -101,7 +105,7 @@ void takeParameters(const NetworkFields& fields, const NetworkSizes& sizes, Netw
   };
   arrays.layers.resize(size);
   for (std::size_t l = 0; l < size; ++l) {
-    takeLinear(arrays.layers[l], sizes.inputsOf(l), sizes.neurons[l], fields.layers[l].has_bias);
+    takeLinear(arrays.layers[l], sizes.weights[l], sizes.neurons[l], fields.layers[l].has_bias);
   }
   for (std::size_t l = 0; l < size; ++l) {
     const Index neurons = sizes.neurons[l];
@@ -116,7 +120,7 @@ void takeParameters(const NetworkFields& fields, const NetworkSizes& sizes, Netw
     }
   }
   if (!fields.has_readout) return;
-  takeLinear(arrays.readout, sizes.inputsOf(size), sizes.outputs, fields.readout_has_bias);
+  takeLinear(arrays.readout, sizes.weights[size], sizes.outputs, fields.readout_has_bias);
   for (const Summed constant : {Summed::kDecay, Summed::kGain}) takeConstant(arrays.readout, constant, sizes.outputs);
 }
 
@@ -182,12 +186,13 @@ class Network {
   Numbers firstReadout(Index group) const { return arrays_.first_readout.numbers(group); }
 
  private:
-  Layer layerOf(const LayerArrays<Operand>& arrays, Index inputs, Index neurons, Index group) const;
+  Layer layerOf(const LayerArrays<Operand>& arrays, std::size_t index, Index neurons, Index group) const;
 
   NetworkFields fields_;
   NetworkSizes sizes_;
   Operand ids_, lengths_;
   NetworkArrays<Operand> arrays_;
+  std::vector<std::shared_ptr<const Windows>> poolings_;  // by connection; may be absent
 };
 
 }  // namespace snnjax

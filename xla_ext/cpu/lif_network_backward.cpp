@@ -173,23 +173,38 @@ class BackwardPass {
                                                           record.is_binary.at<std::uint8_t>(group_), num_inputs);
     }
     const RowSource& inputs = recorded_inputs_ ? *recorded_inputs_ : *source_;
-    lists_.emplace_back(inputs, rows, num_inputs, extent_.batch, ends_.data(), threads_);
+    const RowSource* spiking = &inputs;
     for (std::size_t l = 0; l < network_.size(); ++l) {
       layers_.push_back(network_.layer(l, group_));
+      list(*spiking);
       const Index neurons = network_.sizes().neurons[l];
-      spikes_.emplace_back(recorded_.record.layers[l].spikes.at<std::uint8_t>(group_), rows, neurons);
-      if (l + 1 == network_.size() && !network_.fields().has_readout) continue;
+      const RecordArrays<Operand>& own = recorded_.record.layers[l];
+      spikes_.emplace_back(own.spikes.at<std::uint8_t>(group_), rows, neurons);
+      listed_.push_back(own.listed ? GivenBits(own.listed.at<std::uint8_t>(group_), rows, neurons) : GivenBits());
       sources_.emplace_back(spikes_.back().row(0), neurons);
-      lists_.emplace_back(sources_.back(), rows, neurons, extent_.batch, nullptr, threads_);
+      spiking = &sources_.back();
     }
-    if (network_.fields().has_readout) runReadout();
+    if (network_.fields().has_readout) {
+      layers_.push_back(network_.readout(group_));
+      list(*spiking);
+      runReadout();
+    }
     for (std::size_t l = network_.size(); l-- > 0;) runLayer(l);
     if (to_.inputs) writeInputs();
   }
 
  private:
+  // The lists of what reaches the weights of the last layer of `layers_`.
+  void list(const RowSource& spiking) {
+    const Layer& layer = layers_.back();
+    const bool is_first = layers_.size() == 1;
+    const RowSource* source = &spiking;
+    if (layer.pooling != nullptr) source = &pooled_.emplace_back(spiking, *layer.pooling);
+    lists_.emplace_back(*source, extent_.rows(), layer.weights.inputs, extent_.batch, is_first ? ends_.data() : nullptr,
+                        threads_);
+  }
+
   void runReadout() {
-    layers_.push_back(network_.readout(group_));
     ReadoutBackward pass{
         .layer = layers_.back(),
         .inputs = lists_.back(),
@@ -206,12 +221,28 @@ class BackwardPass {
         .g_v = {},
     };
     runReadoutBackward(pass, threads_);
-    sendDown(layers_.back(), std::move(pass.g_v), pass.g_v_stride);
+    sendDown(network_.size(), std::move(pass.g_v), pass.g_v_stride);
   }
 
-  void sendDown(const Layer& layer, Borrowed<float> g_v, Index stride) {
-    g_above_ = std::move(g_v);
-    above_ = {layer.weights, layer.constants.outerGain(), {g_above_.data(), stride}};
+  // Dense weights send back while the layer below runs; poolings and convolutions, before.
+  void sendDown(std::size_t l, Borrowed<float> g_v, Index stride) {
+    const Layer& layer = layers_[l];
+    const Rows<const float> g{g_v.data(), stride};
+    if (layer.pooling == nullptr && layer.convolution == nullptr) {
+      g_above_ = std::move(g_v);
+      above_ = {layer.weights, layer.constants.outerGain(), g};
+      sent_ = {{nullptr, 0}, nullptr};
+      return;
+    }
+    above_ = {{}, nullptr, {nullptr, 0}};
+    sent_ = {{nullptr, 0}, nullptr};
+    if (g.data == nullptr) return;
+    static const GivenBits kAll;
+    const GivenBits& listed = l == 0 ? kAll : listed_[l - 1];
+    g_above_ = sendBack({g, extent_.rows(), layer.constants.outerGain(), layer.weights, layer.convolution.get(),
+                         layer.pooling.get(), listed},
+                        threads_);
+    sent_ = {{g_above_.data(), strideOf(layer.weights.inputs)}, layer.pooling};
   }
 
   void runLayer(std::size_t l) {
@@ -219,9 +250,6 @@ class BackwardPass {
     const LayerArrays<Result>& to = to_.layers[l];
     const RecordArrays<Operand>& record = recorded_.record.layers[l];
     const StateArrays<Operand>& first = network_.first(l);
-    const GivenBits listed =
-        record.listed ? GivenBits(record.listed.at<std::uint8_t>(group_), extent_.rows(), network_.sizes().neurons[l])
-                      : GivenBits();
     LayerBackward pass{
         .layer = layers_[l],
         .inputs = lists_[l],
@@ -233,8 +261,9 @@ class BackwardPass {
         .record_current = record.current.at<float>(group_),
         .needs_w = network_.fields().layers[l].needs_w,
         .spikes = spikes_[l],
-        .listed = listed,
+        .listed = listed_[l],
         .above = above_,
+        .sent = sent_,
         .g_spikes = furtherCotangents(l),
         .g_counts = from.g_counts.numbers(group_),
         .g_last_v = from.g_last.v.numbers(group_),
@@ -252,7 +281,7 @@ class BackwardPass {
     };
     for (std::size_t i = 0; i < to.constants.size(); ++i) pass.g_constants[i] = to.constants[i].numbers(group_);
     runBackward(pass, threads_);
-    sendDown(layers_[l], std::move(pass.g_v), pass.g_v_stride);
+    sendDown(l, std::move(pass.g_v), pass.g_v_stride);
   }
 
   // The cotangents that reach a layer's spikes past the layer above: of the output, and of recorded spikes.
@@ -280,6 +309,7 @@ class BackwardPass {
   void writeInputs() {
     const auto* lists = dynamic_cast<const ListSource*>(source_.get());
     const WritableNumbers to = to_.inputs.numbers(group_);
+    if (sent_) return writeSent(lists, to);
     const Weights& weights = above_.weights;
     const Index rows = extent_.rows(), inputs = weights.inputs, tile = columnsOfTile(inputs, weights.outputs);
     const Index width = lists == nullptr ? inputs : lists->capacity();
@@ -296,6 +326,23 @@ class BackwardPass {
         kernels().multiplyPanels({above_.g_v.row(start), above_.g_v.stride}, count, weights.outputs, packed.rows().data,
                                  packed.columns(), {nullptr, 0}, g.rows());
         for (Index r = 0; r < count; ++r) writeInputs(lists, start + r, width, first, columns, g.rows().row(r), to);
+      }
+    });
+  }
+
+  // What the first layer has sent.
+  void writeSent(const ListSource* lists, const WritableNumbers& to) {
+    const Index inputs = network_.sizes().inputs, width = lists == nullptr ? inputs : lists->capacity();
+    threads_.run(extent_.steps, [&](Index step, Index) {
+      std::vector<float> g(static_cast<std::size_t>(inputs)), values(static_cast<std::size_t>(width));
+      for (Index row = step * extent_.batch; row < (step + 1) * extent_.batch; ++row) {
+        std::fill(g.begin(), g.end(), 0.0F);
+        sent_.addTo(row, 0, inputs, g.data());
+        for (Index slot = 0; lists != nullptr && slot < width; ++slot) {
+          const Index id = lists->idAt(row, slot);
+          values[static_cast<std::size_t>(slot)] = id < 0 ? 0.0F : g[static_cast<std::size_t>(id)];
+        }
+        to.write(row * width, width, lists == nullptr ? g.data() : values.data());
       }
     });
   }
@@ -322,12 +369,14 @@ class BackwardPass {
   std::unique_ptr<RowSource> recorded_inputs_;
   // Deques, because layers, lists and bits are referred to.
   std::deque<Layer> layers_;
-  std::deque<GivenBits> spikes_;
+  std::deque<GivenBits> spikes_, listed_;  // of each layer
   std::deque<BitSource> sources_;
-  std::deque<SpikeLists> lists_;  // of the inputs, and of the spikes of each layer
+  std::deque<PooledSource> pooled_;
+  std::deque<SpikeLists> lists_;  // of what reaches the weights of each layer and of the read-out
   Borrowed<float> g_above_;
   Buffer<float> g_recorded_;
   Above above_{{}, nullptr, {nullptr, 0}};
+  SentBack sent_{{nullptr, 0}, nullptr};
 };
 
 ffi::Error lifNetworkBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results,

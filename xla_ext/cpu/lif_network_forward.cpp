@@ -84,6 +84,7 @@ class ForwardPass {
     const std::unique_ptr<RowSource> source = network_.source(group_);
     lists_.emplace_back(*source, extent_.rows(), inputs_, extent_.batch, ends_.data(), threads_);
     if (results_.record.inputs.bits) recordInputs();
+    spiking_ = source.get();
     for (std::size_t l = 0; l < network_.size(); ++l) runLayer(l);
     if (network_.fields().has_readout) runReadout();
   }
@@ -120,6 +121,7 @@ class ForwardPass {
 
   void runLayer(std::size_t l) {
     const Layer layer = network_.layer(l, group_);
+    const SpikeLists& inputs = inputsOf(layer);
     const ForwardResults::LayerArrays& to = results_.layers[l];
     const RecordArrays<Result>& record = results_.record.layers[l];
     const StateArrays<Operand>& first = network_.first(l);
@@ -127,7 +129,7 @@ class ForwardPass {
     auto* bytes = record.spikes.at<std::uint8_t>(group_);
     spikes_.push_back(Bits::over(bytes, rows, neurons));
     sources_.emplace_back(spikes_.back().row(0), neurons);
-    const SpikeLists& inputs = lists_.back();
+    spiking_ = &sources_.back();
     if (layer.isRecurrent()) {  // fills its lists while it runs
       lists_.emplace_back(sources_.back(), rows, neurons, extent_.batch, ends_.data(), forwardBlocks(extent_.batch));
     }
@@ -155,8 +157,17 @@ class ForwardPass {
     runForward(pass, threads_);
     write(l, layer, pass);
     const bool is_last = l + 1 == network_.size() && !network_.fields().has_readout;
-    if (layer.isRecurrent() || is_last) return;
+    const bool is_pooled = !is_last && network_.fields().connections[l + 1].pooling;
+    if (layer.isRecurrent() || is_last || is_pooled) return;
     lists_.emplace_back(sources_.back(), rows, neurons, extent_.batch, nullptr, threads_);
+  }
+
+  // The lists of what reaches the weights of the next layer.
+  const SpikeLists& inputsOf(const Layer& layer) {
+    if (layer.pooling == nullptr) return lists_.back();
+    pooled_.emplace_back(*spiking_, *layer.pooling);
+    lists_.emplace_back(pooled_.back(), extent_.rows(), layer.weights.inputs, extent_.batch, ends_.data(), threads_);
+    return lists_.back();
   }
 
   void write(std::size_t l, const Layer& layer, const LayerForward& pass) {
@@ -187,7 +198,7 @@ class ForwardPass {
     Bits none(extent_.rows(), layer.neurons());
     LayerForward pass{
         .layer = layer,
-        .inputs = lists_.back(),
+        .inputs = inputsOf(layer),
         .extent = extent_,
         .first_v = network_.firstReadout(group_),
         .first_w = {},
@@ -217,7 +228,9 @@ class ForwardPass {
   // The spikes of each layer and their lists; deques, because a list keeps a reference to what it was made from.
   std::deque<Bits> spikes_;
   std::deque<BitSource> sources_;
+  std::deque<PooledSource> pooled_;
   std::deque<SpikeLists> lists_;
+  const RowSource* spiking_ = nullptr;  // what comes to the next layer
 };
 
 ffi::Error lifNetwork(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results,

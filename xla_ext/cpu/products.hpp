@@ -18,6 +18,11 @@ struct Weights {
 };
 
 inline Index roundUp(Index count, Index unit) { return (count + unit - 1) / unit * unit; }
+// How far apart rows of so many numbers lie that are read in whole vectors.
+inline Index strideOf(Index numbers) {
+  constexpr Index kWidestVector = 16;
+  return roundUp(numbers, kWidestVector);
+}
 
 // How many columns of a layer one thread takes at a time: whole words of 64 bits where there are more than 64 neurons,
 // and so few that `rows_of_weights` rows of them stay in its second-level cache.

@@ -3,6 +3,7 @@
 Every array has a leading groups axis here. What is static goes into attributes (see xla_ext/cpu/lif_network.hpp).
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,10 +14,11 @@ from jaxtyping import Array
 
 from snnjax import _dispatch, _targets
 from snnjax._types import RESETS, SURROGATES
-from snnjax.ops._connection import DENSE
+from snnjax.ops._connection import Connection
 from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle
 from snnjax.ops._lif_network.records import (
     BackwardArguments,
+    Linear,
     Needs,
     Operands,
     Readout,
@@ -29,9 +31,11 @@ from snnjax.sparse_spikes import SparseSpikes
 
 def _obstacle(operands: Operands, switches: Switches) -> str | None:
     """What the kernels cannot take."""
-    connections = (*(layer.connection for layer in switches.layers), switches.readout)
-    if any(connection != DENSE for connection in connections):
-        return "convolutions and pools"
+    each = zip(switches.layers, operands.constants, strict=True)
+    if any(layer.connection.convolution and own.recurrent is not None for layer, own in each):
+        return "recurrent layers behind a convolution"
+    if switches.readout.convolution is not None:
+        return "a read-out behind a convolution"
     surrogates = (layer.surrogate.obstacle for layer in switches.layers)
     return dtype_obstacle("weights", operands) or next((each for each in surrogates if each), None)
 
@@ -56,7 +60,9 @@ def _attributes(operands: Operands, switches: Switches) -> dict[str, Any]:
         )
     ]
     readout = operands.readout
+    connections = [*(layer.connection for layer in switches.layers), switches.readout]
     return {
+        "connections": np.array([_geometry(each) for each in connections], np.int64).reshape(-1),
         "layers": np.array(layers, np.int64).reshape(-1),
         "slopes": np.array([layer.surrogate.slope for layer in switches.layers], np.float32),
         "has_lists": isinstance(operands.inputs, tuple),
@@ -64,6 +70,17 @@ def _attributes(operands: Operands, switches: Switches) -> dict[str, Any]:
         "readout_has_bias": readout is not None and readout.linear.bias is not None,
         "has_lengths": operands.lengths is not None,
     }
+
+
+def _geometry(connection: Connection) -> tuple[int, ...]:
+    """The numbers of a connection as the kernels know them: those of its pooling and of its convolution, 0 for none."""
+    pooling, convolution = connection.pooling, connection.convolution
+    windows = (0,) * 6
+    if pooling is not None:
+        # One dimension is an image of height 1.
+        shape, window = (((1,) * (3 - len(shape)) + shape) for shape in (pooling.shape, (*pooling.window, 0)))
+        windows = *shape, *window[:2], int(pooling.mean)
+    return *windows, *((0,) * 13 if convolution is None else convolution.numbers)
 
 
 def _mask(second: SecondState | None) -> int:
@@ -80,7 +97,11 @@ def _leaves(operands: Operands, switches: Switches) -> list[Array]:
         inputs = as_kernel_ids(ids, num_inputs), values.astype(operands.dtype)
     elif inputs.dtype not in (operands.dtype, jnp.uint8, jnp.bool_):
         inputs = inputs.astype(operands.dtype)
-    return jax.tree.leaves(operands._replace(inputs=inputs))
+    linears = tuple(
+        linear._replace(weights=linear.weights.reshape(linear.weights.shape[0], -1, linear.weights.shape[-1]))
+        for linear in operands.linears
+    )
+    return jax.tree.leaves(operands._replace(inputs=inputs, linears=linears))
 
 
 def _call(operands: Operands, switches: Switches, results: Any) -> list[Array]:
@@ -138,6 +159,11 @@ def _cotangents(operands: Operands, groups: int) -> Operands:
     def own(tree: Any, dtype: Any = None) -> Any:
         return jax.tree.map(lambda a: jax.ShapeDtypeStruct((groups, *a.shape[1:]), dtype or a.dtype), tree)
 
+    def flat(linear: Linear) -> Linear:
+        *taps, outputs = linear.weights.shape[1:]
+        weights = jax.ShapeDtypeStruct((groups, math.prod(taps), outputs), linear.weights.dtype)
+        return Linear(weights, own(linear.bias))
+
     def per_neuron(tree: Any, like: Array) -> Any:
         return jax.tree.map(lambda _: jax.ShapeDtypeStruct((groups, like.shape[-1]), jnp.float32), tree)
 
@@ -147,7 +173,7 @@ def _cotangents(operands: Operands, groups: int) -> Operands:
         readout = Readout(own(readout.linear), *per_neuron(readout[1:], operands.first_readout))
     return Operands(
         own(operands.inputs, operands.dtype),
-        own(operands.linears),
+        tuple(flat(linear) for linear in operands.linears),
         tuple(
             per_neuron(constants, first.v)._replace(recurrent=own(constants.recurrent))
             for constants, first in layers
@@ -158,9 +184,10 @@ def _cotangents(operands: Operands, groups: int) -> Operands:
 
 
 def _like(g: Array, result: jax.ShapeDtypeStruct) -> Array:
-    """A cotangent as its operand: summed for one constant of all neurons, and rounded."""
-    g = g if g.shape == result.shape else jnp.sum(g, axis=-1, keepdims=True)
-    return g.astype(result.dtype)
+    """A cotangent as its operand: summed for one constant of all neurons, in its shape, and rounded."""
+    if g.size != math.prod(result.shape):
+        g = jnp.sum(g, axis=-1, keepdims=True)
+    return g.reshape(result.shape).astype(result.dtype)
 
 
 KERNEL = _dispatch.Kernel(_call, _obstacle)

@@ -143,8 +143,8 @@ inline void stepVectors(const NeuronRow& row, Index column, std::uint64_t* spike
       if (row.constants.v_coupling != nullptr) v[i] += load(row.constants.v_coupling + at) * w[i];
       threshold = raised<kSecond>(row.constants, row.constants.threshold, at, w[i]);
       store(row.w + at, w[i]);
-      if constexpr (kKeeps) putPart(row.record_current, at, row.left - at, current);
     }
+    if constexpr (kKeeps) putPart(row.record_current, at, row.left - at, current);
     if constexpr (kKeeps) row.to.put(at, row.left - at, v[i], threshold);
     store(row.state + at, v[i]);
     spiked[i] = greater(v[i], threshold);
@@ -288,11 +288,11 @@ struct StepSums {
       add(Summed::kWDecay, g_w * w_before);
       add(Summed::kWMembrane, g_w * before);
       add(Summed::kWJump, select(greater(before, threshold), g_w, Floats{}));
-      if (step.current.data == nullptr) return;
-      const Floats current = part(step.current.row(r), column, left);
-      add(Summed::kGain, g_v * current);
-      add(Summed::kWGain, g_w * current);
     }
+    if (step.current.data == nullptr) return;
+    const Floats current = part(step.current.row(r), column, left);
+    add(Summed::kGain, g_v * current);
+    if constexpr (kSecond) add(Summed::kWGain, g_w * current);
   }
 };
 

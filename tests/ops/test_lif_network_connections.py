@@ -1,0 +1,158 @@
+"""`lif_network` behind convolutions and pools: the kernels against the reference, forward and backward."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snnjax import (
+    Network,
+    SparseSpikes,
+    conv1d,
+    conv2d,
+    layer,
+    leaky_readout,
+    mean_pool,
+    network,
+    neurons,
+    spiking_readout,
+    sum_pool,
+)
+from tests.network.helpers import initial, with_gradients
+from tests.numbers import assert_close
+from tests.ops.common import jit
+from tests.ops.kernel_checks import needs_kernels
+
+STEPS, BATCH = 7, 3
+LENGTHS = jnp.array([7, 3, 0], jnp.int32)
+LEARNED = neurons.lif((0.5, 0.9), learn_decay=True, learn_threshold=True)
+ZERO = neurons.lif(0.8, reset="zero", detach_reset=False, surrogate="arctan")
+
+
+class Given(NamedTuple):
+    """A network, and what it is run on."""
+
+    net: Network
+    rate: float = 0.2
+    options: Mapping[str, Any] = MappingProxyType({})
+    lists: bool = False
+    dtype: Any = jnp.float32
+
+
+CASES = {
+    "one convolution, values that are no spikes": Given(
+        network((8, 8, 2), [layer(conv2d(4, 3), LEARNED)], leaky_readout(3)), rate=0.9
+    ),
+    "strides and pools, down to the read-out": Given(
+        network(
+            (8, 8, 2),
+            [
+                layer(conv2d(4, 3), ZERO),
+                sum_pool(2),
+                layer(conv2d(6, 3, strides=2), neurons.adlif(learn_decay=True)),
+                mean_pool(2),
+            ],
+            leaky_readout(3, learn_decay=True),
+        )
+    ),
+    "events, lists and dense recurrent layers": Given(
+        network(
+            (8, 8, 2),
+            [sum_pool(2), layer(conv2d(4, 3), LEARNED, capacity=0.3), layer(16, LEARNED, recurrent=True)],
+            leaky_readout(3),
+        ),
+        options={"lengths": LENGTHS},
+        lists=True,
+    ),
+    "groups, odd sizes, pools that leave edges": Given(
+        network(
+            (9, 7, 2),
+            [
+                layer(conv2d(4, 3, groups=2, padding="valid"), LEARNED, capacity=0.5),
+                sum_pool(2),
+                layer(conv2d(4, 3, groups=2, strides=(2, 1)), LEARNED, capacity=0.3),
+            ],
+            spiking_readout(3),
+        ),
+        options={"record": "spikes"},
+        lists=True,
+    ),
+    "one dimension, constants one per neuron": Given(
+        network(
+            (40, 3),
+            [layer(conv1d(24, 5, strides=2), LEARNED), mean_pool(3), layer(conv1d(5, 2), per_channel=False)],
+            leaky_readout(3),
+        ),
+        options={"lengths": LENGTHS, "chunk": 4},
+    ),
+    "several tiles of columns, full rows": Given(
+        network(
+            (20, 20, 2), [layer(conv2d(8, 3), capacity=500), layer(conv2d(4, 2), LEARNED)], leaky_readout(3)
+        ),
+        rate=0.7,
+    ),
+    "bfloat16": Given(
+        network(
+            (9, 9, 2), [layer(conv2d(9, 3), LEARNED), sum_pool(2), layer(conv2d(6, 3))], leaky_readout(3)
+        ),
+        dtype=jnp.bfloat16,
+    ),
+}
+
+
+def inputs_of(given: Given) -> Any:
+    rng = np.random.default_rng(0)
+    shape = (STEPS, BATCH, given.net.num_inputs)
+    rows = jnp.asarray((rng.random(shape) < given.rate) * rng.integers(1, 3, shape), given.dtype)
+    return SparseSpikes.from_dense((rows > 0).astype(given.dtype), 50) if given.lists else rows
+
+
+@needs_kernels
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_equal_the_reference(name: str) -> None:
+    given = CASES[name]
+    params, inputs = initial(given.net, dtype=given.dtype), inputs_of(given)
+
+    def run(implementation: str) -> Any:
+        def apply(params: Any, state: Any, inputs: Any) -> Any:
+            return given.net.apply(params, state, inputs, implementation=implementation, **given.options)
+
+        return jit(with_gradients(apply))(params, given.net.initial_state(params, BATCH), inputs)
+
+    (ours, ours_gradients), (theirs, theirs_gradients) = run("cpu"), run("reference")
+    assert all(float(jnp.sum(each)) > 0 for each in ours[0].activity)
+    # Sums in another order. In bfloat16 results are rounded at last, and the reference rounds cotangents layer by
+    # layer, to 8 bits each.
+    is_rounded = given.dtype == jnp.bfloat16
+    assert_close(ours, theirs, of_largest=2e-2 if is_rounded else 1e-5)
+    assert_close(ours_gradients, theirs_gradients, of_largest=8e-2 if is_rounded else 1e-5)
+
+
+@needs_kernels
+def test_inputs_that_are_not_finite_reach_the_patches_of_their_own_alone() -> None:
+    net = network((6, 6, 1), [layer(conv2d(2, 3))], leaky_readout(3))
+    params = initial(net)
+    weights = params.layers[0].weights.at[0, 0].set(jnp.inf)
+    params = params._replace(layers=(params.layers[0]._replace(weights=weights),))
+    spikes = jnp.zeros((1, 1, 36)).at[0, 0, 35].set(1.0)  # the last pixel, whose patch has this tap outside
+    for implementation in ("cpu", "reference"):
+        out, state = net.apply(params, None, spikes, implementation=implementation)
+        finite = jnp.isfinite(state.neurons[0].v).reshape(6, 6, 2)
+        assert bool(jnp.all(finite)) and bool(jnp.all(out.activity[0] <= 1))
+        middle = jnp.zeros((1, 1, 36)).at[0, 0, 14].set(1.0)
+        _, state = net.apply(params, None, middle, implementation=implementation)
+        reached = ~jnp.isfinite(state.neurons[0].v).reshape(6, 6, 2)
+        assert np.argwhere(np.asarray(reached[..., 0])).tolist() == [[3, 3]]
+
+
+@needs_kernels
+def test_the_kernels_say_what_they_cannot_take() -> None:
+    net = network((4, 4, 1), [layer(conv2d(2, 3), recurrent=True)], leaky_readout(3))
+    params = initial(net)
+    with pytest.raises(ValueError, match="got 'cpu'") as caught:
+        net.apply(params, None, jnp.zeros((2, 1, 16)), implementation="cpu")
+    expected = "be None or 'reference' for recurrent layers behind a convolution"
+    assert expected in str(caught.value)

@@ -1,0 +1,132 @@
+// What stands in front of a layer: windows that pool its inputs, and a convolution in the place of dense weights.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "convolution.hpp"
+#include "marks.hpp"
+#include "memory.hpp"
+#include "parallel.hpp"
+#include "products.hpp"
+#include "spike_rows.hpp"
+
+namespace snnjax {
+
+// Windows side by side in an image; what is left over at its far edges belongs to none. One dimension is an image of
+// height 1.
+struct PoolingShape {
+  Index height, width, channels;
+  Index window_height, window_width;
+  bool is_mean;
+
+  Index outHeight() const { return height / window_height; }
+  Index outWidth() const { return width / window_width; }
+  Index numInputs() const { return height * width * channels; }
+  Index numOutputs() const { return outHeight() * outWidth() * channels; }
+  float scale() const { return is_mean ? 1.0F / static_cast<float>(window_height * window_width) : 1.0F; }
+  bool isValid() const;
+};
+
+// The shapes of a connection; neither of them is one of dense weights.
+struct ConnectionShape {
+  std::optional<PoolingShape> pooling;
+  std::optional<ConvolutionShape> convolution;
+
+  bool isDense() const { return !pooling && !convolution; }
+};
+
+// Which window each input belongs to.
+class Windows {
+ public:
+  explicit Windows(const PoolingShape& shape);
+
+  Index numInputs() const { return shape_.numInputs(); }
+  Index numOutputs() const { return shape_.numOutputs(); }
+  float scale() const { return shape_.scale(); }
+  Index window(Index input) const { return windows_[static_cast<std::size_t>(input)]; }  // -1: none
+  // to[i] += scale * from[window of input first + i]: cotangents on their way back.
+  void spread(const float* from, Index first, Index count, float* to) const;
+
+ private:
+  PoolingShape shape_;
+  std::vector<std::int32_t> windows_;
+};
+
+// The rows of another source, pooled.
+class PooledSource : public RowSource {
+ public:
+  PooledSource(const RowSource& from, const Windows& pooling) : from_(from), pooling_(pooling) {}
+  std::uint32_t list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const override;
+  Index longest() const override { return pooling_.numOutputs(); }
+  void expand(Index row, float* dense) const override;
+
+ private:
+  const RowSource& from_;
+  const Windows& pooling_;
+};
+
+// A convolution with its weights, packed once and read by all threads.
+class PackedConvolution {
+ public:
+  PackedConvolution(const ConvolutionShape& shape, const Numbers& weights);
+
+  const ConvolutionShape& shape() const { return shape_; }
+  const PatchWeights& layout() const { return layout_; }
+  const Numbers& weights() const { return weights_; }
+  const float* packed() const { return packed_.data(); }
+
+ private:
+  ConvolutionShape shape_;
+  Numbers weights_;
+  PatchWeights layout_;
+  Borrowed<float> packed_;
+};
+
+// Some of the outputs of a convolution, of rows of spikes one after the other.
+class ConvolutionColumns {
+ public:
+  ConvolutionColumns(const PackedConvolution& convolution, Index first, Index columns);
+
+  // out[columns] += the convolution of a row. An entry of 0 adds nothing, whatever its weights.
+  void add(const SpikeRows& spikes, Index row, float* out);
+  // packed += the gradient of the weights by g[columns].
+  void addGradient(const SpikeRows& spikes, Index row, const float* g, float* packed) const;
+
+ private:
+  bool addDense(const SpikeRows& spikes, Index row, float* out);
+
+  const PackedConvolution& convolution_;
+  Index first_, columns_;
+  ConvolutionPatches patches_;
+  // For rows that are too full to be listed, made where there is one.
+  std::unique_ptr<DenseConvolution> dense_;
+  DenseConvolution::Scratch scratch_;
+  std::vector<float> packed_, image_, out_;
+};
+
+// What a layer with a pooling or a convolution sends back: the cotangents of what reaches its weights.
+struct SentBack {
+  Rows<const float> g;                     // [rows, inputs of the weights]; data nullptr: nothing is sent
+  std::shared_ptr<const Windows> pooling;  // that stands in front of them; may be absent
+
+  explicit operator bool() const { return g.data != nullptr; }
+  // to[i] += those of the neurons [first, first + count) in front of the connection.
+  void addTo(Index row, Index first, Index count, float* to) const;
+};
+
+// What is to be sent back. `listed` marks the neurons in front of the connection that take any; it may be empty: all.
+struct SendBack {
+  Rows<const float> g;  // of the currents [rows, neurons]
+  Index rows;
+  const float* gain;  // of dense weights, to be multiplied with
+  Weights weights;    // whose numbers are read where there is no convolution
+  const PackedConvolution* convolution;
+  const Windows* pooling;
+  const GivenBits& listed;
+};
+// Rows `strideOf(weights.inputs)` apart; where few neurons are listed, only what reaches them is computed.
+Borrowed<float> sendBack(const SendBack& of, const Threads& threads);
+
+}  // namespace snnjax
