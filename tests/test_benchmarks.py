@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 
 from tests.benchmarks import __main__ as benchmarks
-from tests.benchmarks import convolutions, fresh, networks, products, report, timing, workloads
+from tests.benchmarks import (
+    cameras,
+    convolutions,
+    fresh,
+    networks,
+    neurons,
+    products,
+    report,
+    timing,
+    workloads,
+)
 from tests.benchmarks.plan import quick
 from tests.benchmarks.sections import Table
 
@@ -62,15 +72,37 @@ def test_alternatives_of_a_convolution_agree(task):
         np.testing.assert_allclose(run(*operands), expected, **ROUNDING, err_msg=name)
 
 
+def test_alternatives_of_a_camera_agree():
+    """In loss and gradient, with spikes in every layer."""
+    (camera,) = PLAN.cameras
+    params, dense, events, labels = cameras.data(camera)
+
+    def value_and_gradient(name):
+        loss = neurons.loss_of(cameras.outputs_of(camera, name))
+        inputs = events if cameras.ALTERNATIVES[name].events else dense
+        return jax.jit(jax.value_and_grad(loss))(params, inputs, labels)
+
+    activity = cameras.made(camera).apply(params, None, dense)[0].activity
+    assert all(jnp.mean(each) > 0.01 for each in activity)
+    with jax.numpy_rank_promotion("allow"):  # as it is usually written
+        expected = value_and_gradient(cameras.PLAIN)
+    assert all(jnp.any(own.weights != 0) and jnp.any(own.bias != 0) for own in expected[1].layers)
+    for name, alternative in cameras.ALTERNATIVES.items():
+        if not alternative.capped and name != cameras.PLAIN:
+            jax.tree.map(
+                lambda x, y: np.testing.assert_allclose(x, y, **ROUNDING), value_and_gradient(name), expected
+            )
+
+
 @pytest.mark.parametrize("rate", [0.0, 0.02, 0.3, 1.0])
 def test_layers_fire_at_their_rate(rate):
     workload = replace(PLAN.deep, steps=100).at_density(rate)
     spikes = workloads.bernoulli(workload.input_shape, rate)
-    for layer, neurons in zip(workloads.layers(workload), workload.widths[1:], strict=True):
+    for layer, width in zip(workloads.layers(workload), workload.widths[1:], strict=True):
         spikes = workloads.fire(spikes @ layer.weights, layer.recurrent)
         # Another sample than the one that the weights were scaled with.
         assert np.mean(spikes) == pytest.approx(rate, rel=0.5)
-        assert spikes.shape[-1] == neurons
+        assert spikes.shape[-1] == width
 
 
 def test_listed_ids_hold_every_spike():

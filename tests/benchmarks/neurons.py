@@ -48,11 +48,16 @@ def made(shape: Shape, model: str, capped: bool) -> tuple[Any, Any, jax.Array, j
     neuron, capacity = MODELS[model](), 0.1 if capped else None
     layers = [layer(each, neuron, recurrent=shape.recurrent, capacity=capacity) for each in shape.hidden]
     net = network(shape.inputs, layers, leaky_readout(shape.outputs))
+    inputs, labels = sample(shape)
+    return net, net.init(jax.random.key(0), inputs, target_activity=shape.rate), inputs, labels
+
+
+def sample(shape: Shape) -> tuple[jax.Array, jax.Array]:
+    """Inputs and labels."""
     draw = np.random.default_rng(0)
     inputs = draw.random((shape.steps, shape.batch, shape.inputs)) < shape.rate
-    inputs = jnp.asarray(inputs, jnp.float32)
-    labels = jnp.asarray(draw.integers(0, shape.outputs, shape.batch), jnp.int32)
-    return net, net.init(jax.random.key(0), inputs, target_activity=shape.rate), inputs, labels
+    labels = draw.integers(0, shape.outputs, shape.batch)
+    return jnp.asarray(inputs, jnp.float32), jnp.asarray(labels, jnp.int32)
 
 
 @jax.custom_vjp
@@ -72,7 +77,11 @@ def by_hand(net: Any, params: Any, inputs: jax.Array) -> jax.Array:
         form = neurons.glif_of(spec.neuron)
         assert form is not None
         x = scan_neurons(form.constants(own.neuron), x @ own.weights + own.bias, own.recurrent)
-    own = params.readout
+    return scan_readout(params.readout, x)
+
+
+def scan_readout(own: Any, x: jax.Array) -> jax.Array:
+    """The membranes of a leaky read-out."""
     decay = jax.lax.stop_gradient(neurons.raw_to_decay(own.neuron.raw_decay))
     currents = (1 - decay) * (x @ own.weights + own.bias)
 
@@ -118,20 +127,29 @@ def timers(shape: Shape, model: str) -> Iterator[tuple[tuple[str, str], Timer]]:
     optimiser = optax.adam(LEARNING_RATE)
     for name in (PLAIN, FULL, CAPPED):
         net, params, inputs, labels = made(shape, model, name == CAPPED)
-        forward = outputs_of(name, net)
-
-        def loss(params: Any, inputs: Any, labels: Any, forward: Any = forward) -> jax.Array:
-            logits = jnp.mean(forward(params, inputs), axis=0)
-            return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels))
-
-        def train(params: Any, state: Any, inputs: Any, labels: Any, loss: Any = loss) -> Any:
-            updates, state = optimiser.update(jax.grad(loss)(params, inputs, labels), state)
-            return optax.apply_updates(params, updates), state
-
+        each = tasks(outputs_of(name, net), optimiser)
         given = (params, optimiser.init(params), inputs, labels)
-        yield (f"{model}, {TRAINING}", name), timer(jax.jit(train), lambda given=given: given)
+        yield (f"{model}, {TRAINING}", name), timer(jax.jit(each[TRAINING]), lambda given=given: given)
         if name != CAPPED:
-            predict = jax.jit(
-                lambda params, inputs, forward=forward: jnp.mean(forward(params, inputs), axis=0)
-            )
+            predict = jax.jit(each[INFERENCE])
             yield (f"{model}, {INFERENCE}", name), timer(predict, lambda p=params, x=inputs: (p, x))
+
+
+def loss_of(forward: Callable[[Any, Any], jax.Array]) -> Callable[[Any, Any, Any], jax.Array]:
+    """The mean cross entropy of (parameters, inputs, labels); logits are means over time."""
+
+    def loss(params: Any, inputs: Any, labels: Any) -> jax.Array:
+        logits = jnp.mean(forward(params, inputs), axis=0)
+        return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels))
+
+    return loss
+
+
+def tasks(forward: Callable[[Any, Any], jax.Array], optimiser: Any) -> dict[str, Callable[..., Any]]:
+    """Inference, of (parameters, inputs), and a training step, of (parameters, state, inputs, labels)."""
+
+    def train(params: Any, state: Any, inputs: Any, labels: Any) -> Any:
+        updates, state = optimiser.update(jax.grad(loss_of(forward))(params, inputs, labels), state)
+        return optax.apply_updates(params, updates), state
+
+    return {INFERENCE: lambda params, inputs: jnp.mean(forward(params, inputs), axis=0), TRAINING: train}

@@ -3,9 +3,11 @@
 from dataclasses import dataclass, replace
 
 from tests.benchmarks import networks, neurons, timing
+from tests.benchmarks.cameras import Camera
 from tests.benchmarks.convolutions import Convolved
 from tests.benchmarks.workloads import N_MNIST, W3, Workload, w1, w2
 
+DELAYED = neurons.Shape(recurrent=False)
 MIXED = neurons.Shape(700, (256, 256, 256), 256, recurrent=False)
 
 
@@ -32,6 +34,10 @@ class Plan:
     )
     # W6: layers of LIF neurons in front of one that is scanned.
     mixed: neurons.Shape = MIXED
+    # W7: convolutions behind a camera, and W8: delays.
+    cameras: tuple[Camera, ...] = (Camera(steps=20), Camera(steps=100))
+    delayed: neurons.Shape = DELAYED
+    max_delay: int = 30
     product_densities: tuple[float, ...] = (0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1)
 
     # Convolutions of the network for a camera.
@@ -74,6 +80,9 @@ def quick(peers: tuple[str, ...] = ()) -> Plan:
         single=((single,),),
         models=(neurons.Shape(12, (8,), 3, steps=4, batch=2),),
         mixed=neurons.Shape(12, (8, 8, 8), 8, steps=4, batch=2, recurrent=False),
+        cameras=(Camera(steps=6, batch=2, channels=(3, 4), kernel=3, pixels=7, margin=1, rate=0.1),),
+        delayed=neurons.Shape(12, (8,), 3, steps=4, batch=2, recurrent=False),
+        max_delay=2,
         recurrent=(replace(w2(2), widths=(40, 24, 10), steps=8),),
         deep=deep,
         products=((64, 2),),

@@ -5,7 +5,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from tests.benchmarks import convolutions, fresh, mixed, networks, neurons, peer_process, products, timing
+from tests.benchmarks import (
+    cameras,
+    convolutions,
+    delayed,
+    fresh,
+    mixed,
+    networks,
+    neurons,
+    peer_process,
+    products,
+    timing,
+)
 from tests.benchmarks.networks import DONATED, FORWARD, GRADIENT, INFERENCE, TRAINING
 from tests.benchmarks.plan import Plan
 from tests.benchmarks.timing import Timer, announce
@@ -88,6 +99,23 @@ def mixtures(plan: Plan) -> Iterator[Table]:
     title = "W6, one Izhikevich layer behind LIF layers"
     announce(title)
     yield Table(title, measure(plan, dict(mixed.timers(plan.mixed)), plan.rounds))
+
+
+def camera(plan: Plan) -> Iterator[Table]:
+    """W7."""
+    for each in plan.cameras:
+        announce(each.name)
+        timers, memory = cameras.timers(each)
+        yield Table(each.name, measure(plan, timers, min(plan.rounds, plan.sweep_rounds)))
+        cells = {key: [value] for key, value in memory.items()}
+        yield Table(f"{each.name}, temporary memory of the program", cells, unit=MEGABYTES)
+
+
+def delays(plan: Plan) -> Iterator[Table]:
+    """W8."""
+    title = f"W8, axonal delays, {plan.delayed.name}"
+    announce(title)
+    yield Table(title, measure(plan, dict(delayed.timers(plan.delayed, plan.max_delay)), plan.rounds))
 
 
 def product(plan: Plan) -> Iterator[Table]:
@@ -235,6 +263,8 @@ SECTIONS: dict[str, Callable[[Plan], Iterator[Table]]] = {
     "W4": product,
     "W5": models,
     "W6": mixtures,
+    "W7": camera,
+    "W8": delays,
     "convolution": convolution,
     "density": density,
     "scaling": scaling,
