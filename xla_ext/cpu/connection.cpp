@@ -153,11 +153,26 @@ PackedConvolution::PackedConvolution(const ConvolutionShape& shape, const Number
 }
 
 ConvolutionColumns::ConvolutionColumns(const PackedConvolution& convolution, Index first, Index columns)
-    : convolution_(convolution), first_(first), columns_(columns), patches_(convolution.layout(), first, columns) {}
+    : convolution_(convolution), first_(first), columns_(columns), patches_(convolution.layout(), first, columns) {
+  const ConvolutionShape& shape = convolution.shape();
+  const Index out_row = shape.outWidth() * shape.channels_out, row = shape.width * shape.channels;
+  const Index top = first / out_row * shape.stride_y - shape.top;
+  const Index bottom = (first + columns - 1) / out_row * shape.stride_y - shape.top + shape.kernel_height;
+  first_input_ = std::clamp<Index>(top, 0, shape.height) * row;
+  end_input_ = std::clamp<Index>(bottom, 0, shape.height) * row;
+}
+
+SpikeRow ConvolutionColumns::meeting(const SpikeRows& spikes, const SpikeRow& row) const {
+  if (!spikes.isAscending()) return row;
+  const std::uint32_t *end = row.ids + row.count, *first = std::lower_bound(row.ids, end, first_input_);
+  end = std::lower_bound(first, end, end_input_);
+  const float* values = row.values == nullptr ? nullptr : row.values + (first - row.ids);
+  return {first, values, static_cast<std::uint32_t>(end - first), false};
+}
 
 void ConvolutionColumns::add(const SpikeRows& spikes, Index row, float* out) {
   const SpikeRow& listed = *spikes.row(row);
-  if (!listed.is_dense) return patches_.add(listed, convolution_.packed(), out);
+  if (!listed.is_dense) return patches_.add(meeting(spikes, listed), convolution_.packed(), out);
   if (!addDense(spikes, row, out)) patches_.add(ListedRow(spikes, row).row(), convolution_.packed(), out);
 }
 
@@ -182,7 +197,7 @@ bool ConvolutionColumns::addDense(const SpikeRows& spikes, Index row, float* out
 void ConvolutionColumns::addGradient(const SpikeRows& spikes, Index row, const float* g, float* packed) const {
   const SpikeRow& listed = *spikes.row(row);
   if (listed.is_dense) return patches_.addGradient(ListedRow(spikes, row).row(), packed, g);
-  patches_.addGradient(listed, packed, g);
+  patches_.addGradient(meeting(spikes, listed), packed, g);
 }
 
 void SentBack::addTo(Index row, Index first, Index count, float* to) const {

@@ -95,10 +95,13 @@ class ConvolutionColumns {
   void addGradient(const SpikeRows& spikes, Index row, const float* g, float* packed) const;
 
  private:
+  // The entries of a row that may meet the columns.
+  SpikeRow meeting(const SpikeRows& spikes, const SpikeRow& row) const;
   bool addDense(const SpikeRows& spikes, Index row, float* out);
 
   const PackedConvolution& convolution_;
   Index first_, columns_;
+  Index first_input_, end_input_;  // of the rows of the image that the columns see
   ConvolutionPatches patches_;
   // For rows that are too full to be listed, made where there is one.
   std::unique_ptr<DenseConvolution> dense_;

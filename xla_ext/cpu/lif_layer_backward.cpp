@@ -393,8 +393,9 @@ class PatchBackward {
     }
     if (step < 0 || !(pass_.g_bias || sumsGain(pass_))) return;
     double* to = sums_.of(block, Sums::kCurrent) + patch_.first_column;
-    for (Index c = 0; c < patch_.columns; ++c) {
-      for (Index r = 0; r < samples_; ++r) to[c] += double{g_v(step).row(r)[c]};
+    for (Index r = 0; r < samples_; ++r) {
+      const float* from = g_v(step).row(r);
+      for (Index c = 0; c < patch_.columns; ++c) to[c] += double{from[c]};
     }
   }
 

@@ -140,6 +140,8 @@ class SpikeRows {
   virtual ~SpikeRows() = default;
   const SpikeRow* row(Index index) const { return rows_.data() + index; }
   Index width() const { return width_; }
+  // Whether the ids of every row ascend.
+  virtual bool isAscending() const { return true; }
   // The dense form of rows [first, first + count), `width` apart.
   virtual void expand(Index first, Index count, float* dense) const = 0;
   // The same, in place where possible and in `scratch` otherwise.
@@ -164,6 +166,7 @@ class SpikeLists : public SpikeRows {
   SpikeLists(const RowSource& source, Index rows, Index width, Index batch, const std::int32_t* ends, Index parts);
 
   void list(Index part, Index row);
+  bool isAscending() const override { return !source_.isListed(); }
   void expand(Index first, Index count, float* dense) const override;
   Rows<const float> dense(Index first, Index count, std::vector<float>& scratch) const override;
 
