@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 # A module may import what stands in a lower row, or further right in its own.
 LAYERS = (
     ("__init__", "__main__"),
-    ("cli", "ipu", "train", "plot", "data"),
+    ("cli", "ipu", "nir", "train", "plot", "data"),
     ("_network", "losses", "encoding", "metrics"),
     ("neurons",),
     ("ops",),
@@ -31,7 +31,7 @@ TOP_LEVEL = {
 }
 
 # Slow to import, or not installed with the library: imported by the functions that use them.
-HEAVY = {"optax", "matplotlib", "h5py", "tqdm"}
+HEAVY = {"optax", "matplotlib", "h5py", "nir", "tqdm"}
 # Parts of JAX that change without notice, and the only layers that may know them.
 PRIVATE = ("jax._src", "jaxlib", "jax.core", "jax.interpreters", "jax.extend")
 KNOWS_PRIVATE = {"_jax_compat"}

@@ -19,6 +19,7 @@ PUBLIC = (
     "encoding",
     "metrics",
     "train",
+    "nir",
     "plot",
     "data",
     "ipu",

@@ -1,7 +1,7 @@
 """The HDF5 library kept at arm's length: it crashes on some damaged files, and reads others for ever.
 
-A file is read by `_hdf5_child.py`, in one process of its own for all samples, which is ended where it does not answer.
-The most frequent damage is found before, by a look at the global heaps.
+A file is read by `_hdf5_child.py`, in one process of its own for all samples or arrays, which is ended where it does
+not answer. The most frequent damage is found before, by a look at the global heaps.
 
 Arrays of variable length lie in global heaps: "GCOL", version 1, three zero bytes, the size of the heap (uint64), then
 objects of a header (index and reference count uint16, four zero bytes, size uint64) and data padded to 8 bytes. An
@@ -32,11 +32,14 @@ _HEAP_HEADER, _OBJECT_HEADER = struct.Struct("<4sB3xQ"), struct.Struct("<HHIQ")
 _SIGNATURE = b"GCOL\x01\0\0\0"
 
 
-def read_blocks(path: Path) -> Iterator[dict[str, np.ndarray]]:
-    """The arrays of some samples at a time, as `_hdf5_child` sends them; ValueError says what is wrong with a file."""
+def read_blocks(path: Path, what: str = "samples") -> Iterator[dict[str, np.ndarray]]:
+    """The arrays of some samples at a time, as `_hdf5_child` sends them; ValueError says what is wrong with a file.
+
+    `what` is "samples", or "arrays" for all that the file holds, in one block.
+    """
     # The packages of this process, wherever it found them; "-P": the script's neighbours are none.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-P", _hdf5_child.__file__, str(path), str(TIME_LIMIT)]
+    command = [sys.executable, "-P", _hdf5_child.__file__, str(path), str(TIME_LIMIT), what]
     null, pipe = subprocess.DEVNULL, subprocess.PIPE
     with subprocess.Popen(command, env=environment, stdin=null, stdout=pipe, stderr=null) as child:
         assert child.stdout is not None

@@ -1,8 +1,8 @@
 """What runs in a process of its own: the HDF5 library, which some damaged files crash, and others hold for ever.
 
 A script that imports nothing of snnjax, so that it starts in a fraction of a second. It writes messages to standard
-output: the length of an `.npz` as a uint64, and the `.npz`. That holds the arrays of some samples, or the text `error`,
-or after the last sample nothing.
+output: the length of an `.npz` as a uint64, and the `.npz`. That holds the arrays of some samples, or all arrays of the
+file, or the text `error`, or at the end nothing.
 """
 
 import io
@@ -10,6 +10,7 @@ import signal
 import struct
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -17,15 +18,20 @@ import numpy as np
 LENGTH = struct.Struct("<Q")
 # Samples read at once: one call into the file for each would dominate.
 _BLOCK = 256
+# Deflate shrinks at most 1032 times (zlib's own figure): a file that declares more does not hold it. What has no chunks
+# is small.
+_MAX_RATIO, _ALLOWANCE = 1032, 2**20
+# Of groups in one another, which may be links in a circle, and of arrays.
+_MAX_DEPTH, _MAX_ARRAYS = 64, 100_000
 
 
-def send_blocks(path: str, stream: IO[bytes], time_limit: int) -> None:
+def send_blocks(path: str, stream: IO[bytes], time_limit: int, what: str = "samples") -> None:
     """Write the samples of the file at `path` to `stream`; the process is ended where it waits `time_limit` seconds.
 
-    A `time_limit` of 0 is none.
+    A `time_limit` of 0 is none. `what` is "samples", or "arrays": all that a file holds, of any kind, in one block.
     """
     try:
-        for block in _blocks(path, time_limit):
+        for block in (_blocks if what == "samples" else _all_arrays)(path, time_limit):
             _send(stream, block)
         _send(stream, {})
     except Exception as error:  # h5py answers damage with OSError, KeyError, RuntimeError, TypeError and more
@@ -59,6 +65,56 @@ def _joined(name: str, samples: Any) -> dict[str, np.ndarray]:
     return {name: np.concatenate(arrays), f"{name}_counts": np.array([array.size for array in arrays])}
 
 
+def _all_arrays(path: str, time_limit: int) -> Iterator[dict[str, np.ndarray]]:
+    """The names of all arrays, and the arrays by their number in these names."""
+    import h5py
+
+    signal.alarm(time_limit)
+    names: list[str] = []
+    arrays: dict[str, np.ndarray] = {}
+    room = _MAX_RATIO * Path(path).stat().st_size + _ALLOWANCE
+    with h5py.File(path, "r") as file:
+        for name, dataset in _datasets(file, "", 0):
+            room -= dataset.nbytes
+            if room < 0 or len(names) >= _MAX_ARRAYS:
+                raise ValueError(
+                    f"{dataset.dtype} {list(dataset.shape)} declared at {name}, more than the file holds"
+                )
+            arrays[str(len(names))] = _plain(name, dataset[()])
+            names.append(name)
+    signal.alarm(0)
+    yield {"names": np.array(names, str), **arrays}
+
+
+def _datasets(group: Any, prefix: str, depth: int) -> Iterator[tuple[str, Any]]:
+    """The arrays of a group and of those in it; not those of other files."""
+    import h5py
+
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"groups nested deeper than {_MAX_DEPTH}")
+    for name in group:
+        item, full = group.get(name, getlink=True), f"{prefix}{name}"
+        item = group[name] if isinstance(item, h5py.HardLink) else None
+        if isinstance(item, h5py.Group):
+            yield from _datasets(item, f"{full}/", depth + 1)
+        elif isinstance(item, h5py.Dataset) and not item.external and not item.is_virtual:
+            yield full, item
+        else:
+            raise ValueError(f"a link out of its place at {full}")
+
+
+def _plain(name: str, value: Any) -> np.ndarray:
+    """Numbers as they are, and texts as NumPy's own instead of Python objects."""
+    array = np.asarray(value)
+    if array.dtype.kind in "OS":
+        texts = [text.decode() if isinstance(text, bytes) else text for text in array.reshape(-1).tolist()]
+        if all(isinstance(text, str) for text in texts):
+            array = np.array(texts, str).reshape(array.shape)
+    if array.dtype.kind not in "biufU":
+        raise ValueError(f"neither numbers nor text at {name}")
+    return array
+
+
 def _send(stream: IO[bytes], arrays: dict[str, np.ndarray]) -> None:
     buffer = io.BytesIO()
     members: dict[str, Any] = arrays
@@ -69,4 +125,4 @@ def _send(stream: IO[bytes], arrays: dict[str, np.ndarray]) -> None:
 
 
 if __name__ == "__main__":
-    send_blocks(sys.argv[1], sys.stdout.buffer, int(sys.argv[2]))
+    send_blocks(sys.argv[1], sys.stdout.buffer, int(sys.argv[2]), *sys.argv[3:])

@@ -1,0 +1,168 @@
+"""A graph as the chain that a network is: subgraphs inlined, cycles found, everything in order."""
+
+from typing import Any, NamedTuple
+
+from snnjax.nir._check import refuse, require
+
+NEURONS = ("IF", "LIF", "CubaLIF", "I", "LI", "CubaLI", "Threshold")
+SPIKING = ("IF", "LIF", "CubaLIF", "Threshold")
+_DENSE = ("Affine", "Linear")
+_CONNECTIONS = (*_DENSE, "Scale", "Conv1d", "Conv2d", "SumPool2d", "AvgPool2d", "Flatten", "Delay")
+_ENDS = ("Input", "Output")
+# Of subgraphs in one another: a graph may also hold itself.
+_MAX_DEPTH = 16
+
+Edge = tuple[str, str]
+
+
+class Step(NamedTuple):
+    """A node of the graph, and its name."""
+
+    name: str
+    node: Any
+
+    @property
+    def kind(self) -> str:
+        """The name of its class."""
+        return type(self.node).__name__
+
+
+class Stage(NamedTuple):
+    """Neurons and what stands in front of them; the last stage may have none."""
+
+    connections: tuple[Step, ...]
+    neuron: Step | None
+    recurrent: tuple[Step, ...] | None  # the way of its spikes back to it; () is a bare edge
+
+
+class Chain(NamedTuple):
+    """A graph in order."""
+
+    shape: Any  # of the input, as NIR writes it
+    stages: tuple[Stage, ...]
+
+
+def chain_of(graph: Any) -> Chain:
+    """The stages of a graph from its Input to its Output."""
+    nodes, edges = _inlined(graph, "", 0)
+    for name, node in nodes.items():
+        known = type(node).__name__ in (*NEURONS, *_CONNECTIONS, *_ENDS)
+        way_out = f"Replace it by nodes that are: {', '.join((*NEURONS, *_CONNECTIONS))}"
+        require(known, "hold nodes that networks here have", f"{type(node).__name__} ({name})", way_out)
+    for edge in edges:
+        for name in edge:
+            require(
+                name in nodes, "connect nodes that it holds", f"an edge {edge}", "Add the node, or cut it"
+            )
+    starts, ends = ([name for name, node in nodes.items() if type(node).__name__ == kind] for kind in _ENDS)
+    for kind, found in zip(_ENDS, (starts, ends), strict=True):
+        way_out = "Write networks of several apart" if found else "Add one"
+        require(len(found) == 1, f"have one {kind}", f"{len(found)}: {found}", way_out)
+    stages = _walk(nodes, list(dict.fromkeys(edges)), starts[0], ends[0])
+    return Chain(next(iter(nodes[starts[0]].input_type.values())), stages)
+
+
+def _inlined(graph: Any, prefix: str, depth: int) -> tuple[dict[str, Any], list[Edge]]:
+    """All nodes and edges, those of subgraphs in the place of their node."""
+    require(depth < _MAX_DEPTH, f"nest at most {_MAX_DEPTH} subgraphs", "more", "Write it flat")
+    nodes: dict[str, Any] = {}
+    edges: list[Edge] = [(prefix + str(a), prefix + str(b)) for a, b in graph.edges]
+    for name, node in graph.nodes.items():
+        full = prefix + str(name)
+        if type(node).__name__ != "NIRGraph":
+            nodes[full] = node
+            continue
+        inner, inner_edges = _inlined(node, full + "/", depth + 1)
+        ends = [
+            [n for n in inner if type(inner[n]).__name__ == kind and "/" not in n.removeprefix(full + "/")]
+            for kind in _ENDS
+        ]
+        for kind, found in zip(_ENDS, ends, strict=True):
+            way_out = "Write its nodes into the graph itself"
+            require(len(found) == 1, f"have one {kind} in the subgraph {full}", len(found), way_out)
+        (first,), (last,) = ends
+        entries = [b for a, b in inner_edges if a == first]
+        exits = [a for a, b in inner_edges if b == last]
+        kept = [edge for edge in inner_edges if edge[0] != first and edge[1] != last]
+        around = [(a, e) for a, b in edges if b == full for e in entries]
+        around += [(e, b) for a, b in edges if a == full for e in exits]
+        edges = [edge for edge in edges if full not in edge] + kept + around
+        nodes |= {n: each for n, each in inner.items() if n not in (first, last)}
+    return nodes, edges
+
+
+def _walk(nodes: dict[str, Any], edges: list[Edge], start: str, end: str) -> tuple[Stage, ...]:
+    after: dict[str, list[str]] = {name: [b for a, b in edges if a == name] for name in nodes}
+    before: dict[str, list[str]] = {name: [a for a, b in edges if b == name] for name in nodes}
+    seen, stages, connections, name = {start}, [], [], _only(after[start], start)
+    while name != end:
+        require(name not in seen, "have no cycle but from neurons to themselves", f"one at {name}", _CUT)
+        seen.add(name)
+        step, back, onward = Step(name, nodes[name]), None, after[name]
+        if step.kind in NEURONS:
+            back, onward = _recurrence(nodes, after, before, name)
+            stages.append(Stage(tuple(connections), step, back))
+            seen.update(each.name for each in back or ())
+            connections = []
+        else:
+            connections.append(step)
+        came_back = (back[-1].name if back else name) if back is not None else None
+        others = [a for a in before[name] if a != came_back]
+        way_out = "Write one way through, and recurrence as neurons, Linear, and back to the same neurons"
+        require(len(others) == 1, "be one chain", f"{len(others)} edges to {name}, from {others}", way_out)
+        name = _only(onward, name)
+    seen.add(end)
+    lost = [name for name in nodes if name not in seen]
+    way_out = "Connect or remove them"
+    require(not lost, "be one chain from Input to Output", f"{lost} beside it", way_out)
+    require(
+        len(before[end]) == 1, "be one chain", f"{len(before[end])} edges to {end}", "Write one way through"
+    )
+    return (*stages, Stage(tuple(connections), None, None)) if connections or not stages else tuple(stages)
+
+
+_CUT = "Cut the edge, or let it come from a Linear behind neurons to the same neurons"
+
+
+def _only(names: list[str], source: str) -> str:
+    """The only successor."""
+    way_out = "Write one way through from Input to Output, and recurrence behind neurons alone"
+    if len(names) != 1:
+        refuse("be one chain", f"{len(names)} edges from {source}", way_out)
+    return names[0]
+
+
+def _recurrence(
+    nodes: dict[str, Any], after: dict[str, list[str]], before: dict[str, list[str]], neuron: str
+) -> tuple[tuple[Step, ...] | None, list[str]]:
+    """The way of a neuron's spikes back to it, None without; and its other successors."""
+    back, onward = None, []
+    for branch in after[neuron]:
+        way = _way_back(nodes, after, neuron, branch)
+        if way is None:
+            onward.append(branch)
+            continue
+        where = f"two from {neuron} to itself"
+        require(back is None, "have one recurrent way a layer", where, "Add their weights")
+        for step in way:
+            alone = len(before[step.name]) == 1
+            expected = f"have recurrent weights of their own behind {neuron}"
+            actual = f"other edges to {step.name}: {before[step.name]}"
+            require(alone, expected, actual, f"Let the input of {neuron} come to it, not to {step.name}")
+        back = way
+    return back, onward
+
+
+def _way_back(
+    nodes: dict[str, Any], after: dict[str, list[str]], neuron: str, name: str
+) -> tuple[Step, ...] | None:
+    """The nodes from a successor of a neuron back to it, None where the way leads elsewhere."""
+    way: list[Step] = []
+    while name != neuron:
+        if type(nodes[name]).__name__ not in (*_DENSE, "Scale", "Delay") or len(after[name]) != 1:
+            return None
+        if any(step.name == name for step in way):
+            return None
+        way.append(Step(name, nodes[name]))
+        name = after[name][0]
+    return tuple(way)

@@ -1,0 +1,183 @@
+"""From a network and its parameters to a graph."""
+
+from typing import Any
+
+import numpy as np
+
+from snnjax._check import check
+from snnjax._network import Network
+from snnjax._network.connections import Fitted
+from snnjax._network.delays import Axonal
+from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, ReadoutSpec
+from snnjax.nir._layout import Shape, channels_first, rows_to_channels_first, to_channels_first
+from snnjax.nir._metadata import written
+from snnjax.nir._write_neurons import Writing, nodes_of
+
+
+class _Graph:
+    """A graph as it grows, one node behind the other."""
+
+    def __init__(self, first: Any) -> None:
+        self.nodes: dict[str, Any] = {"input": first}
+        self.edges: list[tuple[str, str]] = []
+        self.last = "input"
+
+    def add(self, name: str, node: Any) -> None:
+        """Put a node behind the last one."""
+        self.nodes[name] = node
+        self.edges.append((self.last, name))
+        self.last = name
+
+    def add_loop(self, neuron: str, way: list[tuple[str, Any]]) -> None:
+        """Let spikes of the last node come back to `neuron`."""
+        before = self.last
+        for name, node in way:
+            self.nodes[name] = node
+            self.edges.append((before, name))
+            before = name
+        self.edges.append((before, neuron))
+
+
+def graph_of(network: Network, params: NetworkParams, writing: Writing, facts: dict[str, Any]) -> Any:
+    """The graph: a chain of nodes, and loops for recurrent layers."""
+    import nir
+
+    graph = _Graph(nir.Input(input_type={"input": _axes(network.input_shape)}))
+    for index, (spec, own) in enumerate(zip(network.layers, params.layers, strict=True)):
+        _add_layer(graph, str(index), spec, own, writing)
+    shape = network.layers[-1].fitted.out_shape
+    if network.readout is not None and params.readout is not None:
+        spec, own, where = network.readout, params.readout, "the read-out"
+        shape = spec.fitted.out_shape
+        _add_connection(graph, "readout", spec, own, writing)
+        for node in nodes_of(where, spec.neuron, own.neuron, shape, writing, {}):
+            graph.add("neurons_readout", node)
+    graph.add("output", nir.Output(output_type={"output": _axes(shape)}))
+    about = {"dt": writing.dt, "method": writing.method, **written(facts)}
+    return nir.NIRGraph(nodes=graph.nodes, edges=graph.edges, metadata=about)
+
+
+def _axes(shape: Shape) -> np.ndarray:
+    return np.array(channels_first(shape))
+
+
+def _add_layer(graph: _Graph, index: str, spec: LayerSpec, own: LayerParams, writing: Writing) -> None:
+    import nir
+
+    where, shape = f"layer {index}", spec.fitted.out_shape
+    facts = {
+        "capacity": spec.capacity,
+        "second_threshold": spec.second_threshold,
+        "per_channel": spec.per_channel,
+    }
+    if spec.delays is not None and own.delays is not None:
+        graph.add(f"delay_{index}", _delay(spec.delays, own.delays.inputs, spec.fitted.in_shape, writing))
+    _add_connection(graph, index, spec, own, writing)
+    first = f"neurons_{index}"
+    for node in nodes_of(where, spec.neuron, own.neuron, shape, writing, facts):
+        graph.add(first if graph.last != first else f"threshold_{index}", node)
+    if own.recurrent is None:
+        return
+    way_out = "Make the layer dense, or feed it back through a layer of its own"
+    check(
+        len(shape) == 1, "to_nir", "network", "feed back dense layers alone", f"{shape} in {where}", way_out
+    )
+    way: list[tuple[str, Any]] = []
+    if spec.delays is not None and own.delays is not None and own.delays.recurrent is not None:
+        way.append((f"recurrent_delay_{index}", _delay(spec.delays, own.delays.recurrent, shape, writing)))
+    weights = np.asarray(own.recurrent, writing.dtype)
+    graph.add_loop(first, [*way, (f"recurrent_{index}", nir.Linear(weight=weights.T.copy()))])
+
+
+def _delay(spec: Axonal, raw: Any, shape: Shape, writing: Writing) -> Any:
+    import nir
+
+    steps = np.asarray(spec.steps(raw, shape), np.float64)
+    facts = {
+        "max_delay": spec.max_delay,
+        "initial": list(spec.initial) if isinstance(spec.initial, tuple) else spec.initial,
+        "learn": spec.learn,
+        "per": spec.per,
+    }
+    delay = to_channels_first(steps * writing.dt, shape).astype(writing.dtype)
+    return nir.Delay(
+        delay=delay, metadata=written({"delays": facts}, raw_delay=np.asarray(raw, writing.dtype))
+    )
+
+
+def _add_connection(
+    graph: _Graph, index: str, spec: LayerSpec | ReadoutSpec, own: LayerParams, writing: Writing
+) -> None:
+    """Pools, and the weights behind them."""
+    import nir
+
+    fitted = spec.fitted
+    pooling, shape = fitted.connection.pooling, fitted.in_shape
+    if pooling is not None:
+        way_out = "Pool images alone"
+        flat = len(pooling.window) == 2
+        check(flat, "to_nir", "network", "pool in two dimensions, as NIR does", pooling.window, way_out)
+        make = nir.AvgPool2d if pooling.mean else nir.SumPool2d
+        window = np.array(pooling.window)
+        graph.add(f"pool_{index}", make(kernel_size=window, stride=window, padding=np.zeros(2, int)))
+        shape = pooling.out_shape
+    weights = np.asarray(fitted.masked(own.weights), writing.dtype)
+    bias = None if own.bias is None else np.asarray(own.bias, writing.dtype)
+    if fitted.connection.convolution is not None:
+        graph.add(f"weights_{index}", _convolution(index, fitted, weights, bias))
+        return
+    if len(shape) > 1:
+        # Start and end are said: NIR's own default leaves the channels.
+        first = {"input": _axes(shape)}
+        graph.add(f"flatten_{index}", nir.Flatten(input_type=first, start_dim=0, end_dim=-1))
+    mask = None if fitted.mask is None else fitted.mask.entries.astype(np.uint8)
+    metadata = {} if mask is None else written({}, mask=mask)
+    matrix = np.ascontiguousarray(rows_to_channels_first(weights, shape).T)
+    if bias is None:
+        graph.add(f"weights_{index}", nir.Linear(weight=matrix, metadata=metadata))
+    else:
+        graph.add(f"weights_{index}", nir.Affine(weight=matrix, bias=bias, metadata=metadata))
+
+
+def _convolution(index: str, fitted: Fitted, weights: np.ndarray, bias: np.ndarray | None) -> Any:
+    import nir
+
+    own = fitted.connection.convolution
+    assert own is not None
+    space = len(own.kernel)
+    kernels = np.ascontiguousarray(np.moveaxis(weights, (-1, -2), (0, 1)))
+    lengths = own.shape[:-1]
+    common = {
+        "weight": kernels,
+        "groups": own.groups,
+        "bias": np.zeros(own.channels_out, weights.dtype) if bias is None else bias,
+        "metadata": written({"bias": bias is not None}),
+    }
+    padding = _padding(index, own)
+    if space == 1:
+        single = padding if isinstance(padding, str) else padding[0]
+        node = nir.Conv1d(input_shape=lengths[0], stride=own.strides[0], padding=single, dilation=1, **common)
+    else:
+        pair = (lengths[0], lengths[1])
+        node = nir.Conv2d(
+            input_shape=pair,
+            stride=(own.strides[0], own.strides[1]),
+            padding=padding,
+            dilation=(1, 1),
+            **common,
+        )
+    # NIR 1.0.8 takes kernels for square and channels for ungrouped.
+    node.input_type, node.output_type = {"input": _axes(own.shape)}, {"output": _axes(own.out_shape)}
+    return node
+
+
+def _padding(index: str, own: Any) -> Any:
+    """Zeros on each side, where they are as many in front as behind; else "same", where that says it."""
+    if all(low == high for low, high in own.padding):
+        return tuple(low for low, _ in own.padding)
+    same = tuple(((k - 1) // 2, k - 1 - (k - 1) // 2) for k in own.kernel)
+    good = own.padding == same and all(stride == 1 for stride in own.strides)
+    way_out = "Pad alike on both sides, or take an odd kernel"
+    actual = f"{own.padding} in layer {index}"
+    check(good, "to_nir", "network", "pad alike in front and behind", actual, way_out)
+    return "same"

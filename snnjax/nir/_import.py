@@ -1,0 +1,197 @@
+"""From a chain of nodes to a network and its parameters."""
+
+import contextlib
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from snnjax._network import Network, network
+from snnjax._network.connections import Convolve
+from snnjax._network.delays import Delays
+from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, ReadoutSpec, layer
+from snnjax.neurons import LeakyIntegratorParams, leaky_integrator
+from snnjax.nir._chain import SPIKING, Chain, Stage, Step
+from snnjax.nir._check import MAX_NEURONS, refuse, require
+from snnjax.nir._layout import Shape, channels_last, per_channel
+from snnjax.nir._read_connections import Front, Signal, delays_of, front_of
+from snnjax.nir._read_neurons import Cell, Reading, cell_of
+from snnjax.nir._time import raw_of_leak
+
+# The raw parameter of no delay: 0 where delays are rounded, next to 0 where they are learned.
+_RAW_NO_DELAY = -16.0
+
+
+def network_of(chain: Chain, reading: Reading, dtype: Any) -> tuple[Network, NetworkParams]:
+    """The network that the stages are, and its parameters."""
+    shape = _input_shape(chain.shape)
+    signal, items, params = Signal(shape), [], []
+    stages = _with_thresholds(chain.stages)
+    for index, (stage, threshold) in enumerate(stages):
+        is_last = index + 1 == len(stages)
+        own, spec, signal = _stage(stage, threshold, signal, reading, is_last)
+        items += own[:-1]
+        params.append(own[-1])
+        items.append(spec)
+    spikes = [isinstance(spec, LayerSpec) for spec in items]
+    way_out = "Put LIF neurons in front of the last ones"
+    require(any(spikes), "hold neurons that spike", "none", way_out)
+    specs, readout = items[:-1], items[-1]
+    made = network(shape, specs, readout)
+    cast = jax.tree.map(lambda array: jnp.asarray(array, dtype), params)
+    if made.readout is None:
+        return made, NetworkParams(tuple(cast), None)
+    return made, NetworkParams(tuple(cast[:-1]), cast[-1])
+
+
+def _input_shape(given: Any) -> Shape:
+    shape: Shape = ()
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        shape = tuple(int(length) for length in np.asarray(given).reshape(-1))
+    good = 1 <= len(shape) <= 3 and all(length > 0 for length in shape) and math.prod(shape) <= MAX_NEURONS
+    expected = "have an Input of the shape [neurons], [channels, length] or [channels, height, width]"
+    require(good, expected, given, "Write its lengths, without batch and time")
+    return channels_last(shape)
+
+
+def _with_thresholds(stages: tuple[Stage, ...]) -> list[tuple[Stage, Step | None]]:
+    """Each stage, with the Threshold right behind its integrators: together they are neurons without reset."""
+    found: list[tuple[Stage, Step | None]] = []
+    for stage in stages:
+        before = found[-1][0] if found else None
+        bare = stage.neuron is not None and stage.neuron.kind == "Threshold" and not stage.connections
+        if (
+            bare
+            and before is not None
+            and before.neuron is not None
+            and before.neuron.kind in ("I", "LI", "CubaLI")
+        ):
+            require(
+                before.recurrent is None, "feed spikes back", before.neuron.name, "Start at the Threshold"
+            )
+            found[-1] = (before._replace(recurrent=stage.recurrent), stage.neuron)
+        else:
+            found.append((stage, None))
+    return found
+
+
+def _stage(
+    stage: Stage, threshold: Step | None, signal: Signal, reading: Reading, is_last: bool
+) -> tuple[list[Any], LayerSpec | ReadoutSpec, Signal]:
+    """What stands in front of the layer in the network, with its parameters at the end; its specification."""
+    name = "the Output" if stage.neuron is None else stage.neuron.name
+    front = front_of(stage.connections, name, signal, reading.dt)
+    if stage.neuron is None:
+        return (
+            [*front.items, _readout_params(front, _nothing(front))],
+            _readout(front, _nothing(front), name),
+            front.signal,
+        )
+    cell = cell_of(stage.neuron, threshold, front.signal.shape, reading)
+    front = front.scaled(name, cell.scale, cell.offset)
+    if stage.neuron.kind in SPIKING or threshold is not None:
+        params, spec = _layer(stage, front, cell, reading, is_last)
+        return [*front.items, params], spec, front.signal
+    good = is_last and stage.recurrent is None
+    way_out = "Write neurons that spike, or a Threshold right behind it"
+    require(good, "have neurons without spikes at its end alone, and none that feed back", name, way_out)
+    return [*front.items, _readout_params(front, cell)], _readout(front, cell, name), front.signal
+
+
+def _nothing(front: Front) -> Cell:
+    """A read-out that passes on its current: a leaky integrator that forgets everything in a step."""
+    raw: Any = raw_of_leak(np.ones(front.signal.shape[-1]))
+    return Cell(leaky_integrator(normalize=False), LeakyIntegratorParams(raw))
+
+
+def _readout(front: Front, cell: Cell, name: str) -> ReadoutSpec:
+    if isinstance(front.connection, Convolve):
+        way_out = "Put a Flatten and an Affine in front of it"
+        refuse(f"have dense weights in front of {name}, which does not spike", "a convolution", way_out)
+    plain = front.delays is None
+    require(plain, f"have no delays in front of {name}", "a Delay", "Put neurons that spike behind it")
+    return ReadoutSpec(front.connection, cell.neuron, front.bias is not None)
+
+
+def _readout_params(front: Front, cell: Cell) -> LayerParams:
+    weights: Any = front.weights
+    bias: Any = front.bias
+    return LayerParams(weights, bias, None, cell.params)
+
+
+def _layer(
+    stage: Stage, front: Front, cell: Cell, reading: Reading, is_last: bool
+) -> tuple[LayerParams, LayerSpec]:
+    assert stage.neuron is not None
+    name, shape, facts = stage.neuron.name, front.signal.shape, cell.facts
+    recurrent, bias, raw_back, delays = _recurrence(stage, front, cell, reading)
+    of_channels = jax.tree.map(lambda array: _of_channels(array, shape), cell.params)
+    by_channel = all(array is not None for array in jax.tree.leaves(of_channels, is_leaf=lambda x: x is None))
+    by_channel = by_channel and facts.get("per_channel") is not False
+    neuron = of_channels if by_channel else jax.tree.map(lambda array: _of_neurons(array, shape), cell.params)
+    raw: Any = front.raw_delays
+    weights: Any = front.weights
+    if delays is not None and raw is None:
+        raw = np.full(1, _RAW_NO_DELAY)
+    own = None if delays is None else Delays(raw, raw_back if recurrent is not None else None)
+    options = {"recurrent": recurrent is not None, "bias": bias is not None, "per_channel": by_channel}
+    try:
+        capacity, second = (None if is_last else facts.get(key) for key in ("capacity", "second_threshold"))
+        spec = layer(
+            front.connection,
+            cell.neuron,
+            delays=delays,
+            capacity=capacity,
+            second_threshold=second,
+            **options,
+        )
+    except (TypeError, ValueError) as error:
+        way_out = "Remove metadata['snnjax'] of this node"
+        refuse(f"hold what to_nir wrote in the metadata of {name}", str(error), way_out)
+    return LayerParams(weights, bias, recurrent, neuron, own), spec
+
+
+def _of_channels(array: np.ndarray, shape: Shape) -> np.ndarray | None:
+    if array.ndim == 0 or array.size == shape[-1]:
+        return array
+    return per_channel(array, shape)
+
+
+def _of_neurons(array: np.ndarray, shape: Shape) -> np.ndarray:
+    return array if array.ndim == 0 else np.resize(array, math.prod(shape))
+
+
+def _recurrence(stage: Stage, front: Front, cell: Cell, reading: Reading) -> Any:
+    """Recurrent weights, the bias with theirs, and the delays of both ways: raw recurrent ones, and what they are."""
+    assert stage.neuron is not None
+    way, name, delays = stage.recurrent, stage.neuron.name, front.delays
+    if way is None:
+        return None, front.bias, None, delays
+    flat = len(front.signal.shape) == 1
+    actual = list(front.signal.shape)
+    require(
+        flat,
+        f"feed back neurons of one axis alone at {name}",
+        actual,
+        "Write a Flatten and an Affine in front",
+    )
+    raw_back = None
+    if way and way[0].kind == "Delay":
+        own, raw_back = delays_of(way[0], front.signal.shape, reading.dt)
+        same = delays is None or delays == own
+        # One longest delay serves both ways.
+        require(
+            same, f"delay both ways to {name} alike", f"{way[0].name}", "Give both the same longest delay"
+        )
+        way, delays = way[1:], own
+    elif delays is not None:
+        raw_back = np.full(1, _RAW_NO_DELAY)
+    back = front_of(way, name, front.signal, reading.dt).scaled(name, cell.scale, None)
+    fits = back.weights.shape == (front.signal.shape[0],) * 2 and back.delays is None
+    require(fits, f"feed {name} back to as many neurons", list(back.weights.shape), "Make the weights square")
+    bias = front.bias
+    if back.bias is not None and back.bias.any():
+        bias = back.bias if bias is None else bias + back.bias
+    return back.weights, bias, raw_back, delays

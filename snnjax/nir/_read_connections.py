@@ -1,0 +1,359 @@
+"""What stands between two layers of a graph, as one connection here: pools, then weights or a convolution."""
+
+import math
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from snnjax._network.connections import (
+    Convolve,
+    Dense,
+    Flatten,
+    Pool,
+    conv1d,
+    conv2d,
+    dense,
+    flatten,
+    mean_pool,
+    sum_pool,
+)
+from snnjax._network.delays import Axonal, axonal
+from snnjax.nir._chain import Step
+from snnjax.nir._check import MAX_NEURONS, numbers, refuse, require, whole
+from snnjax.nir._layout import (
+    Shape,
+    channels_first,
+    from_channels_first,
+    per_channel,
+    rows_from_channels_first,
+)
+from snnjax.nir._metadata import array_of, facts_of
+from snnjax.nir._time import raw_of_leak
+
+# Neurons without weights in front get those of the identity, as many squared.
+_MAX_IDENTITY = 2**14
+# Steps this near to a whole number are one: delays are times in float32.
+_STEP_TOLERANCE = 1e-4
+# Raw delays lie this far from 0 and from the longest, as shares of it.
+_DELAY_MARGIN = 1e-7
+
+
+class Signal(NamedTuple):
+    """What travels between nodes."""
+
+    shape: Shape  # ours
+    is_flat: bool = False  # in the graph it is one axis by now, in its own order
+
+
+class Front(NamedTuple):
+    """A connection of the network, with its parameters in float64, and what leaves it."""
+
+    items: tuple[Pool | Flatten, ...]
+    connection: Dense | Convolve
+    weights: np.ndarray
+    bias: np.ndarray | None  # one a neuron, or one a channel of a convolution
+    signal: Signal
+    delays: Axonal | None = None
+    raw_delays: np.ndarray | None = None
+
+    def scaled(self, name: str, factor: np.ndarray | None, offset: np.ndarray | None) -> "Front":
+        """With its current times a factor, and plus a constant, each of one value a neuron."""
+        bias, weights, shape = self.bias, self.weights, self.signal.shape
+        if isinstance(self.connection, Convolve):
+            factor, offset = (self._of_channels(name, each) for each in (factor, offset))
+        if factor is not None:
+            weights, bias = weights * factor, None if bias is None else bias * factor
+        if offset is not None:
+            bias = offset + (np.zeros(shape[-1]) if bias is None else bias)
+        return self._replace(weights=weights, bias=bias)
+
+    def _of_channels(self, name: str, values: np.ndarray | None) -> np.ndarray | None:
+        if values is None:
+            return None
+        each = per_channel(values, self.signal.shape)
+        if each is None:
+            way_out = "Give all neurons of a channel the same, or put a Flatten and an Affine in front"
+            refuse(f"scale or shift {name} behind a convolution by channels", "neurons that differ", way_out)
+        return each
+
+
+class _Builder:
+    """A connection as it grows, node by node."""
+
+    def __init__(self, signal: Signal, dt: float) -> None:
+        self.signal, self.dt = signal, dt
+        self.items: list[Pool | Flatten] = []
+        self.factor: np.ndarray | None = None  # of what reaches the weights
+        self.front: Front | None = None
+        self.delays: Axonal | None = None
+        self.raw_delays: np.ndarray | None = None
+
+    def take(self, step: Step) -> None:
+        """Put a node behind what there is."""
+        takers = {
+            "Delay": self._delay,
+            "Scale": self._scale,
+            "Flatten": self._flatten,
+            "SumPool2d": self._pool,
+            "AvgPool2d": self._pool,
+            "Affine": self._dense,
+            "Linear": self._dense,
+            "Conv1d": self._convolve,
+            "Conv2d": self._convolve,
+        }
+        takers[step.kind](step)
+
+    def done(self, name: str) -> Front:
+        """The connection in front of neurons: the identity where there are no weights."""
+        front = self.front if self.front is not None else self._identity(name)
+        raw = None if self.raw_delays is None else self.raw_delays
+        return front._replace(delays=self.delays, raw_delays=raw)
+
+    def _delay(self, step: Step) -> None:
+        good = self.front is None and not self.items and self.factor is None and self.delays is None
+        way_out = "Put it right behind the neurons whose spikes it delays"
+        require(good, "delay spikes, before any weights or pools", f"{step.name} behind them", way_out)
+        self.delays, self.raw_delays = delays_of(step, self.signal.shape, self.dt)
+
+    def _scale(self, step: Step) -> None:
+        factor = _values(step, "scale", self.signal.shape)
+        if self.front is not None:
+            self.front = self.front.scaled(step.name, factor, None)
+            return
+        self.factor = factor if self.factor is None else self.factor * factor
+
+    def _flatten(self, step: Step) -> None:
+        axes = 1 if self.signal.is_flat else len(self.signal.shape)
+        (start,), (end,) = (
+            whole(step.name, step.node, field, 1, -axes) for field in ("start_dim", "end_dim")
+        )
+        good = axes == 1 or (start % axes == 0 and end in (-1, axes - 1))
+        way_out = "NIR counts axes without the batch: write start_dim=0, end_dim=-1"
+        expected = f"flatten all {axes} axes in {step.name}"
+        require(good, expected, f"start_dim={start}, end_dim={end}", way_out)
+        self.signal = self.signal._replace(is_flat=True)
+
+    def _pool(self, step: Step) -> None:
+        shape = self._image(step, 3)
+        window, strides = (_pair(step, field) for field in ("kernel_size", "stride"))
+        padding = whole(step.name, step.node, "padding", 2, 0)
+        good = window == strides and padding == (0, 0)
+        way_out = "Pool by windows side by side, or write a convolution"
+        actual = f"kernel_size={window}, stride={strides}, padding={padding}"
+        require(good, f"pool windows that neither overlap nor are padded in {step.name}", actual, way_out)
+        fits = all(size <= length for size, length in zip(window, shape, strict=False))
+        require(fits, f"have windows in {step.name} within {shape[:2]}", window, "Pool less")
+        self.signal = Signal((shape[0] // window[0], shape[1] // window[1], shape[2]))
+        if self.factor is not None:
+            self.factor = self._pooled_factor(step, shape)
+        self.items.append(mean_pool(window) if step.kind == "AvgPool2d" else sum_pool(window))
+
+    def _pooled_factor(self, step: Step, shape: Shape) -> np.ndarray:
+        assert self.factor is not None
+        each = per_channel(self.factor, shape)
+        if each is None:
+            refuse(
+                f"scale by channels in front of {step.name}", "pixels that differ", "Scale behind the pool"
+            )
+        return np.resize(each, math.prod(self.signal.shape))
+
+    def _dense(self, step: Step) -> None:
+        shape, is_flat = self.signal
+        way_out = "Put a Flatten with start_dim=0 in front"
+        require(
+            len(shape) == 1 or is_flat,
+            f"have one axis in front of {step.name}",
+            list(channels_first(shape)),
+            way_out,
+        )
+        given = numbers(step.name, step.node, "weight")
+        inputs = math.prod(shape)
+        good = given.ndim == 2 and given.shape[1] == inputs and given.shape[0] > 0
+        expected = f"have weights [outputs, inputs] = [any, {inputs}] in {step.name}"
+        require(good, expected, list(given.shape), "Make the shapes of its neighbours fit")
+        weights, bias = rows_from_channels_first(given.T, shape), _bias(step, given.shape[0])
+        signal = Signal((given.shape[0],))
+        if self.front is not None:
+            self._compose(step, weights, bias, signal)
+            return
+        if self.factor is not None:
+            weights, self.factor = weights * self.factor[:, None], None
+        mask = array_of(step.node, "mask")
+        fits = mask is not None and mask.shape == weights.shape
+        connection = dense(given.shape[0], mask=mask.astype(bool) if fits and mask is not None else None)
+        self.front = Front(tuple(self.items), connection, weights, bias, signal)
+
+    def _compose(self, step: Step, weights: np.ndarray, bias: np.ndarray | None, signal: Signal) -> None:
+        """Weights behind weights are their product."""
+        assert self.front is not None
+        way_out = "Put neurons between them"
+        good = isinstance(self.front.connection, Dense)
+        require(good, f"have neurons in front of {step.name}", "a convolution", way_out)
+        before = self.front.bias
+        total = None if before is None and bias is None else np.zeros(signal.shape)
+        total = total if total is None or before is None else total + before @ weights
+        total = total if total is None or bias is None else total + bias
+        self.front = Front(
+            self.front.items, dense(signal.shape[0]), self.front.weights @ weights, total, signal
+        )
+
+    def _convolve(self, step: Step) -> None:
+        space = int(step.kind[4])
+        shape = self._image(step, space + 1)
+        require(
+            self.front is None, f"have neurons in front of {step.name}", "weights", "Put neurons between them"
+        )
+        weights = numbers(step.name, step.node, "weight")
+        (groups,) = whole(step.name, step.node, "groups", 1, 1)
+        good = weights.ndim == space + 2 and weights.shape[1] * groups == shape[-1]
+        good = good and weights.size > 0 and weights.shape[0] % groups == 0
+        axes = ", height, width" if space == 2 else ", length"
+        expected = f"have weights [outputs, {shape[-1]} / {groups} groups{axes}] in {step.name}"
+        require(good, expected, list(weights.shape), "Make the shapes of its neighbours fit")
+        strides = whole(step.name, step.node, "stride", space, 1)
+        dilation = whole(step.name, step.node, "dilation", space, 1)
+        dilated = all(number == 1 for number in dilation)
+        require(dilated, f"have a dilation of 1 in {step.name}", dilation, "Write zeros between the weights")
+        padding = _padding(step, space, strides)
+        kernel, channels = weights.shape[2:], weights.shape[0]
+        padded = (
+            shape[:-1] if padding == "same" else [n + sum(p) for n, p in zip(shape, padding, strict=False)]
+        )
+        fits = all(size <= length for size, length in zip(kernel, padded, strict=True))
+        require(
+            fits, f"have a kernel in {step.name} within the padded {list(padded)}", list(kernel), "Pad more"
+        )
+        lengths = (
+            shape[:-1]
+            if padding == "same"
+            else tuple((n - k) // s + 1 for n, k, s in zip(padded, kernel, strides, strict=True))
+        )
+        self._set_convolution(step, weights, (kernel, strides, padding, groups), (*lengths, channels))
+
+    def _set_convolution(self, step: Step, weights: np.ndarray, geometry: Any, shape: Shape) -> None:
+        (kernel, strides, padding, groups), channels = geometry, shape[-1]
+        require(math.prod(shape) <= MAX_NEURONS, f"make at most {MAX_NEURONS} neurons", shape, "Pad less")
+        own = np.moveaxis(weights, (0, 1), (-1, -2))
+        if self.factor is not None:
+            each = per_channel(self.factor, self.signal.shape)
+            if each is None or groups > 1:
+                way_out = "Scale behind the convolution"
+                refuse(f"scale by channels in front of {step.name}", "another Scale", way_out)
+            own, self.factor = own * each[:, None], None
+        options = {"padding": padding, "groups": groups}
+        if len(kernel) == 1:
+            connection = conv1d(channels, kernel[0], strides=strides[0], **options)
+        else:
+            connection = conv2d(channels, (kernel[0], kernel[1]), strides=(strides[0], strides[1]), **options)
+        bias = _bias(step, channels)
+        kept = None if facts_of(step.name, step.node).get("bias") is False and not np.any(bias) else bias
+        self.front = Front(tuple(self.items), connection, own, kept, Signal(shape))
+
+    def _image(self, step: Step, axes: int) -> Shape:
+        """The shape in front of a node that sees pixels."""
+        shape, is_flat = self.signal
+        good = len(shape) == axes and not is_flat and self.front is None
+        names = "[channels, height, width]" if axes == 3 else "[channels, length]"
+        actual = (
+            "weights"
+            if self.front is not None
+            else list((math.prod(shape),) if is_flat else channels_first(shape))
+        )
+        way_out = "Say it in the Input, and put neurons behind other weights"
+        require(good, f"have {names} in front of {step.name}", actual, way_out)
+        return shape
+
+    def _identity(self, name: str) -> Front:
+        shape = self.signal.shape
+        factor = np.ones(math.prod(shape)) if self.factor is None else self.factor
+        each = per_channel(factor, shape)
+        if len(shape) > 1 and each is not None:
+            # Each channel by itself: a convolution of one pixel.
+            space = len(shape) - 1
+            make = conv1d if space == 1 else conv2d
+            connection = make(shape[-1], 1, groups=shape[-1])
+            weights = each.reshape((1,) * space + (1, shape[-1]))
+            return Front(tuple(self.items), connection, weights, None, self.signal)
+        way_out = "Put an Affine or a convolution in front"
+        expected = f"have weights in front of {name}, or at most {_MAX_IDENTITY} neurons"
+        require(factor.size <= _MAX_IDENTITY, expected, factor.size, way_out)
+        connection = dense(factor.size, mask=np.eye(factor.size, dtype=bool))
+        items = (*self.items, flatten()) if len(shape) > 1 else tuple(self.items)
+        require(len(shape) == 1, f"scale by channels in front of {name}", "pixels that differ", way_out)
+        return Front(items, connection, np.diag(factor), None, self.signal)
+
+
+def front_of(steps: tuple[Step, ...], name: str, signal: Signal, dt: float) -> Front:
+    """The connection that nodes make in front of the neurons of a name."""
+    builder = _Builder(signal, dt)
+    for step in steps:
+        builder.take(step)
+    return builder.done(name)
+
+
+def delays_of(step: Step, shape: Shape, dt: float) -> tuple[Axonal, np.ndarray]:
+    """The axonal delays of a node, and their raw parameters: as `to_nir` wrote them, else of every neuron."""
+    steps = _values(step, "delay", shape) / dt
+    good = bool((steps >= 0).all() and (steps <= MAX_NEURONS).all())
+    require(
+        good, f"have delays from 0 on in {step.name}", float(np.min(steps)), "Give times in the unit of dt"
+    )
+    is_whole = bool(np.allclose(steps, steps.round(), rtol=0, atol=_STEP_TOLERANCE))
+    longest = max(math.ceil(float(np.max(steps)) - _STEP_TOLERANCE), 1)
+    facts, kept = facts_of(step.name, step.node), array_of(step.node, "raw_delay")
+    own = _axonal(facts)
+    if own is not None and kept is not None and kept.size in (1, shape[-1], steps.size):
+        there = np.asarray(own.steps(jnp.asarray(kept, jnp.float32), shape), np.float64)
+        if np.allclose(there, steps, rtol=0, atol=_STEP_TOLERANCE):
+            return own, kept
+    share = np.clip(steps / longest, _DELAY_MARGIN, 1 - _DELAY_MARGIN)
+    # What is whole here stays whole: learnable delays are never exactly 0.
+    return axonal(longest, learn=not is_whole), raw_of_leak(1 - share)
+
+
+def _axonal(facts: dict[str, Any]) -> Axonal | None:
+    given = facts.get("delays")
+    if not isinstance(given, dict):
+        return None
+    try:
+        options: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+        return axonal(**options)
+    except (TypeError, ValueError):
+        return None
+
+
+def _pair(step: Step, field: str) -> tuple[int, int]:
+    first, second = whole(step.name, step.node, field, 2, 1)
+    return first, second
+
+
+def _values(step: Step, field: str, shape: Shape) -> np.ndarray:
+    given = numbers(step.name, step.node, field)
+    values = from_channels_first(given, shape)
+    if values is None:
+        expected = f"have {list(channels_first(shape))} values in {step.name}.{field}"
+        refuse(expected, list(given.shape), "Give one value a neuron, or one for all")
+    return values
+
+
+def _bias(step: Step, outputs: int) -> np.ndarray | None:
+    if getattr(step.node, "bias", None) is None:
+        return None
+    bias = numbers(step.name, step.node, "bias")
+    good = bias.shape == (outputs,)
+    require(good, f"have {outputs} values in {step.name}.bias", list(bias.shape), "Write one an output")
+    return bias
+
+
+def _padding(step: Step, space: int, strides: tuple[int, ...]) -> Any:
+    given = step.node.padding
+    given = given.decode() if isinstance(given, bytes) else given
+    if not isinstance(given, str):
+        each = whole(step.name, step.node, "padding", space, 0)
+        return tuple((number, number) for number in each)
+    good = given == "valid" or (given == "same" and all(number == 1 for number in strides))
+    actual = f"{given!r} with strides {strides}"
+    way_out = "Write how many zeros pad each axis"
+    require(good, f"be padded by 'valid', numbers, or 'same' without strides in {step.name}", actual, way_out)
+    return "same" if given == "same" else ((0, 0),) * space

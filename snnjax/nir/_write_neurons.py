@@ -1,0 +1,210 @@
+"""Neurons of a network as nodes: time constants, gains, and what NIR does not say as metadata."""
+
+import functools
+import inspect
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from snnjax import neurons
+from snnjax._check import check
+from snnjax.neurons import Neuron, glif_of
+from snnjax.nir._layout import Shape, to_channels_first
+from snnjax.nir._metadata import written
+from snnjax.nir._time import leak_of_raw, tau_of
+from snnjax.surrogates import Surrogate
+
+_MAKERS = {
+    "lif": neurons.lif,
+    "current_lif": neurons.current_lif,
+    "integrate_and_fire": neurons.integrate_and_fire,
+    "leaky_integrator": neurons.leaky_integrator,
+}
+# A decay of 1 in float32: a leaky integrator that does not leak.
+_LEAK_OF_NONE = 2.0**-25
+
+
+class Writing(NamedTuple):
+    """How a network is written."""
+
+    dt: float
+    method: str
+    dtype: Any  # of the arrays in the graph
+
+
+class _Layer(NamedTuple):
+    """The neurons of a layer."""
+
+    where: str  # for messages
+    params: Any
+    shape: Shape
+    writing: Writing
+    metadata: dict[str, Any]
+    arguments: dict[str, Any]
+
+    def array(self, values: Any) -> np.ndarray:
+        """Values of neurons as NIR holds them."""
+        full = to_channels_first(np.asarray(values, np.float64), self.shape)
+        return full.astype(self.writing.dtype)
+
+    def zeros(self) -> np.ndarray:
+        return self.array(0.0)
+
+    def leak(self, raw: Any) -> np.ndarray:
+        """The share that a step loses; above 0."""
+        leak = leak_of_raw(np.asarray(raw, np.float64))
+        way_out = "Take neurons.integrate_and_fire, or learn on from a smaller decay"
+        good = bool((leak > _LEAK_OF_NONE).all())
+        check(good, "to_nir", "params", f"hold decays below 1 in {self.where}", "1", way_out)
+        return leak
+
+    def tau(self, leak: np.ndarray) -> np.ndarray:
+        """The time constant."""
+        tau = tau_of(leak, self.writing.dt, self.writing.method)
+        good = bool((tau > 0).all())
+        way_out = "Write it by method='euler'"
+        check(good, "to_nir", "params", f"hold decays above 0 in {self.where}", "0", way_out)
+        return self.array(tau)
+
+    def gain(self, leak: np.ndarray, normalize: bool) -> np.ndarray:
+        """``r``, or ``w_in``: the input's gain over ``1 - decay``."""
+        return self.array(np.ones(()) if normalize else 1 / leak)
+
+
+def nodes_of(
+    where: str, neuron: Neuron, params: Any, shape: Shape, writing: Writing, facts: dict[str, Any]
+) -> list[Any]:
+    """The node of a layer's neurons; two for neurons without reset, none for a read-out that only passes on."""
+    config = _config(where, neuron)
+    arguments = _arguments(neuron, config)
+    arrays = {name: _plain(getattr(params, name, None)) for name in ("raw_decay", "raw_synapse_decay")}
+    metadata = written({**facts, "arguments": arguments}, **arrays)
+    layer = _Layer(where, params, shape, writing, metadata, arguments)
+    writers = {
+        "lif": _lif,
+        "current_lif": _current_lif,
+        "integrate_and_fire": _integrate_and_fire,
+        "leaky_integrator": _integrator,
+    }
+    return writers[neuron.name](layer, neuron.spikes)
+
+
+def _config(where: str, neuron: Neuron) -> Any:
+    """The switches of a neuron that NIR has."""
+    form = glif_of(neuron)
+    pieces = (neuron.integrate, neuron.fire) if form is None else (form.constants,)
+    own = all(
+        isinstance(piece, functools.partial)
+        and piece.func.__module__ == f"snnjax.neurons.{neuron.name}"
+        and "config" in piece.keywords
+        for piece in pieces
+    )
+    way_out = "Replace them, or keep the network by snnjax.train's checkpoints"
+    known = own and neuron.name in _MAKERS and isinstance(neuron.init, functools.partial)
+    expected = f"hold neurons that NIR has: {', '.join(_MAKERS)}"
+    check(known, "to_nir", "network", expected, f"{neuron.name} in {where}", way_out)
+    piece = pieces[0]
+    assert isinstance(piece, functools.partial)
+    return piece.keywords["config"]
+
+
+def _arguments(neuron: Neuron, config: Any) -> dict[str, Any]:
+    """The arguments that make this neuron, but for a surrogate of one's own, which is a function."""
+    assert isinstance(neuron.init, functools.partial)
+    membrane = getattr(config, "membrane", None)
+    given = {**config._asdict(), **({} if membrane is None else membrane._asdict()), **neuron.init.keywords}
+    known = inspect.signature(_MAKERS[neuron.name]).parameters
+    given = {name: value for name, value in given.items() if name in known}
+    given.pop("surrogate", None)
+    numbers = {name: _number(value) for name, value in given.items()}
+    if "surrogate" in known and type(neuron.surrogate) is Surrogate:
+        shape = neuron.surrogate
+        numbers["surrogate"] = {"name": shape.name, "slope": float(shape.slope), "smooth": shape.smooth}
+    return numbers
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [float(end) for end in value]
+    return value if isinstance(value, bool | str) else float(value)
+
+
+def _plain(array: Any) -> np.ndarray | None:
+    """As NumPy's own dtypes hold it: files have no bfloat16."""
+    return None if array is None else np.asarray(array, np.promote_types(np.float32, np.asarray(array).dtype))
+
+
+def _lif(layer: _Layer, spikes: bool) -> list[Any]:
+    import nir
+
+    del spikes
+    leak, normalize = (
+        leak_of_raw(np.asarray(layer.params.raw_decay, np.float64)),
+        layer.arguments["normalize"],
+    )
+    threshold = layer.array(layer.params.threshold)
+    if layer.arguments["reset"] == "none":
+        if (leak == 1).all():
+            return [nir.Threshold(threshold=threshold, metadata=layer.metadata)]
+        return [*_integrators(layer, leak, normalize), nir.Threshold(threshold=threshold)]
+    leak = layer.leak(layer.params.raw_decay)
+    return [
+        nir.LIF(
+            tau=layer.tau(leak),
+            r=layer.gain(leak, normalize),
+            v_leak=layer.zeros(),
+            v_threshold=threshold,
+            v_reset=layer.zeros(),
+            metadata=layer.metadata,
+        )
+    ]
+
+
+def _integrator(layer: _Layer, spikes: bool) -> list[Any]:
+    del spikes
+    leak, normalize = (
+        leak_of_raw(np.asarray(layer.params.raw_decay, np.float64)),
+        layer.arguments["normalize"],
+    )
+    return [] if (leak == 1).all() else _integrators(layer, leak, normalize)
+
+
+def _integrators(layer: _Layer, leak: np.ndarray, normalize: bool) -> list[Any]:
+    import nir
+
+    if (leak <= _LEAK_OF_NONE).all() and not normalize:
+        return [nir.I(r=layer.array(1 / layer.writing.dt), metadata=layer.metadata)]
+    tau = layer.tau(layer.leak(layer.params.raw_decay))
+    own = {"tau": tau, "r": layer.gain(leak, normalize), "v_leak": layer.zeros()}
+    return [nir.LI(**own, metadata=layer.metadata)]
+
+
+def _integrate_and_fire(layer: _Layer, spikes: bool) -> list[Any]:
+    import nir
+
+    del spikes
+    gain, threshold = layer.array(1 / layer.writing.dt), layer.array(layer.params.threshold)
+    if layer.arguments["reset"] == "none":
+        return [nir.I(r=gain, metadata=layer.metadata), nir.Threshold(threshold=threshold)]
+    return [nir.IF(r=gain, v_threshold=threshold, v_reset=layer.zeros(), metadata=layer.metadata)]
+
+
+def _current_lif(layer: _Layer, spikes: bool) -> list[Any]:
+    import nir
+
+    params, arguments = layer.params, layer.arguments
+    leak, synapse_leak = layer.leak(params.raw_decay), layer.leak(params.raw_synapse_decay)
+    own = {
+        "tau_mem": layer.tau(leak),
+        "tau_syn": layer.tau(synapse_leak),
+        "r": layer.gain(leak, arguments["normalize"]),
+        "v_leak": layer.zeros(),
+        "w_in": layer.gain(synapse_leak, arguments["normalize_synapse"]),
+        "metadata": layer.metadata,
+    }
+    if not spikes:
+        return [nir.CubaLI(**own)]
+    threshold = layer.array(params.threshold)
+    if arguments["reset"] == "none":
+        return [nir.CubaLI(**own), nir.Threshold(threshold=threshold)]
+    return [nir.CubaLIF(**own, v_threshold=threshold, v_reset=layer.zeros())]
