@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +10,9 @@ import numpy as np
 import pytest
 
 from snnjax import SparseSpikes, metrics
+from snnjax.ops._connection import Connection
+from snnjax.ops._convolution import Convolution
+from snnjax.ops.pool_spikes import Pooling
 
 OUTPUTS = jnp.array(  # [time=3, batch=2, classes=3]
     [[[0, 0, 0], [1, 0, 0]], [[0, 1, 0], [0, 0, 1]], [[1, 1, 0], [0, 0, 1]]], jnp.float32
@@ -111,6 +115,41 @@ def test_synaptic_operations_of_a_spiking_readout_end_with_its_recurrent_weights
     assert (cost.effective_acs, cost.dense) == (3 * 2 + 4 * 2, 4 * (4 + 4))
 
 
+def test_synaptic_operations_of_a_convolution_count_the_taps_that_a_spike_meets() -> None:
+    # Kernels of 3 over 4 pixels, from 1 to 2 channels: 2 + 3 + 3 + 2 taps lie within the image.
+    connection = Connection(None, Convolution.of("test", (4, 1), (3,), 2))
+    weights = (
+        jnp.ones((3, 1, 2)).at[0, 0, 0].set(0)
+    )  # the tap from a pixel to the next one, which the last one lacks
+    lengths = jnp.array([3])
+    for pixel, fan_out in enumerate([2 * 2 - 1, 3 * 2 - 1, 3 * 2 - 1, 2 * 2]):
+        counts = jnp.zeros((1, 4)).at[0, pixel].set(2)
+        cost = metrics.synaptic_operations([weights], counts, [], lengths, connections=[connection])
+        assert (cost.effective_acs, cost.dense) == (2 * fan_out, 3 * (2 + 3 + 3 + 2) * 2)
+
+
+@pytest.mark.parametrize("mean", [False, True])
+def test_synaptic_operations_behind_a_pool_count_spikes(mean: bool) -> None:
+    # Two windows of two pixels; the fifth pixel lies in none.
+    connection = Connection(Pooling((5, 1), (2,), mean))
+    counts = jnp.array([[1.0, 2.0, 0.0, 4.0, 8.0]])
+    weights = jnp.array([[1.0, 1.0, 1.0], [0.0, 1.0, 1.0]])
+    cost = metrics.synaptic_operations([weights], counts, [], jnp.array([9]), connections=[connection])
+    assert (cost.effective_acs, cost.dense) == ((1 + 2) * 3 + 4 * 2, 9 * 4 * 3)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"strides": 2}, {"padding": "valid", "groups": 2}, {"padding": ((2, 0), (0, 3)), "strides": (1, 2)}],
+)
+def test_dense_synaptic_operations_are_those_of_spikes_everywhere(options: dict[str, Any]) -> None:
+    convolution = Convolution.of("test", (5, 6, 2), (3, 2), 4, **options)
+    connection, ones = Connection(None, convolution), jnp.ones(convolution.weights_shape)
+    spikes = jnp.ones((1, convolution.num_inputs))
+    cost = metrics.synaptic_operations([ones], spikes, [], jnp.array([1]), connections=[connection])
+    assert cost.effective_acs == cost.dense == jnp.sum(connection.current(spikes, ones))
+
+
 def test_metrics_work_under_jit() -> None:
     cost = jax.jit(metrics.synaptic_operations)([jnp.ones((3, 2))], jnp.ones((1, 3)), [], jnp.array([4]))
     assert (cost.effective_acs, cost.dense) == (6, 24)
@@ -119,6 +158,7 @@ def test_metrics_work_under_jit() -> None:
 def test_static_metrics_count_arrays() -> None:
     params = {"weights": jnp.array([[0.0, 1.0], [0.0, 0.0]]), "bias": jnp.zeros(2), "decay": jnp.zeros(2)}
     assert metrics.connection_sparsity(params) == 0.75
+    assert metrics.connection_sparsity(params | {"kernel": jnp.ones((2, 2, 1, 1))}) == 3 / 8
     assert metrics.parameter_count(params) == 8
     assert metrics.footprint(params) == 32
     assert metrics.footprint(params, jnp.zeros(3, jnp.uint8)) == 35
@@ -159,7 +199,7 @@ FAILURES = {
     ),
     "weights": (
         lambda: metrics.synaptic_operations([ONES], ONES, [ONES, ONES], jnp.array([1, 1])),
-        "synaptic_operations: `weights` must hold 3 matrices (2 with a spiking read-out), got 1. "
+        "synaptic_operations: `weights` must hold 3 arrays (2 with a spiking read-out), got 1. "
         "Pass the weights of every hidden layer and of the read-out.",
     ),
     "order": (
@@ -171,6 +211,18 @@ FAILURES = {
         lambda: metrics.synaptic_operations([ONES], ONES, [], jnp.array([1, 1]), recurrent=[None]),
         "synaptic_operations: `recurrent` must hold 0 entries, got 1. "
         "Pass one entry for every layer, None where it is not recurrent.",
+    ),
+    "connections": (
+        lambda: metrics.synaptic_operations([ONES], ONES, [], jnp.array([1, 1]), connections=[]),
+        "synaptic_operations: `connections` must hold 1 connections, got 0. "
+        "Pass one for each of the weights, or None.",
+    ),
+    "connection": (
+        lambda: metrics.synaptic_operations(
+            [ONES], ONES, [], jnp.array([1, 1]), connections=[Connection(Pooling((4, 1), (2,), mean=False))]
+        ),
+        "synaptic_operations: `connections[0]` must be that of 2 inputs, got 4. "
+        "Order the layers from input to read-out.",
     ),
     "no matrix": (
         lambda: metrics.connection_sparsity({"bias": jnp.zeros(2)}),

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int, Shaped
 from snnjax._check import check, check_shape
 from snnjax._types import wide
 from snnjax.metrics.decode import check_lengths, check_outputs, class_sums
+from snnjax.ops._connection import DENSE, Connection
 from snnjax.sparse_spikes import SparseSpikes
 
 
@@ -50,27 +51,33 @@ def input_counts(
 
 
 def synaptic_operations(
-    weights: Sequence[Float[Array, "_ _"]],
+    weights: Sequence[Float[Array, "..."]],
     counts: Float[Array, "batch inputs"],
     activity: Sequence[Float[Array, "batch _"]],
     lengths: Int[Array, " batch"],
     *,
     recurrent: Sequence[Float[Array, "_ _"] | None] | None = None,
+    connections: Sequence[Connection] | None = None,
     binary_inputs: bool = True,
 ) -> SynapticOperations:
     """Synaptic operations of a layered network: effective ones, on non-zero weights and inputs alone, and dense ones.
 
-    ``effective = sum_l sum_i n[l, i] * nonzeros(weights[l][i, :])`` with ``n[0] = counts`` and
-    ``n[l + 1, i] = lengths * activity[l][:, i]``; ``dense = lengths * sum_l inputs[l] * outputs[l]``. Operations on
-    spikes are accumulates, those on inputs that are not binary are multiply-accumulates. Biases are not counted. The
-    last step's spikes count for recurrent weights too: they are part of the state handed on.
+    ``effective = sum_l sum_i n[l, i] * fan_out[l, i]`` with ``n[0] = counts`` and
+    ``n[l + 1, i] = lengths * activity[l][:, i]``; `fan_out` is the number of weights other than 0 that a spike meets:
+    those of its row or, in a convolution, of the patch that it adds to, cut at the edges of the image. ``dense`` is the
+    same of a spike of every input in every step, through weights of 1. Operations on spikes are accumulates, those on
+    inputs that are not binary are multiply-accumulates. Biases are not counted, nor are pools: each spike passes
+    through them by itself, and costs nothing where no window holds it. The last step's spikes count for recurrent
+    weights too: they are part of the state handed on. A delayed spike counts once.
 
     Args:
-        weights: of every layer and of the read-out, in order.
+        weights: of every layer and of the read-out, in order; with 0 where a mask leaves none.
         counts: non-zero inputs of each sequence, from `input_counts`.
         activity: mean rates of each hidden layer, and of a spiking read-out if it is one.
         lengths: steps of each sequence.
         recurrent: recurrent weights of each layer of `activity`, None where there are none.
+        connections: how the weights are met, from ``spec.fitted.connection`` of each of ``network.layers`` and of
+            ``network.readout``; None is dense weights alone.
         binary_inputs: whether the inputs are spikes.
 
     Raises:
@@ -89,15 +96,18 @@ def synaptic_operations(
         Yik et al. 2025, doi:10.1038/s41467-025-56739-4; code: SynapticOperations of neurobench.
     """
     recurrent = [None] * len(activity) if recurrent is None else list(recurrent)
-    _check_chain(weights, counts, activity, recurrent)
+    connections = [DENSE] * len(weights) if connections is None else list(connections)
+    _check_chain(weights, counts, activity, recurrent, connections)
     check_lengths("synaptic_operations", lengths, counts.shape[0])
     steps = lengths.astype(jnp.float32)
     spikes = [rates.astype(jnp.float32) * steps[:, None] for rates in activity]
-    first = _effective(counts.astype(jnp.float32), weights[0])
-    sources = list(zip(spikes, weights[1:], strict=False))  # a spiking read-out has no layer above it
-    sources += [(n, matrix) for n, matrix in zip(spikes, recurrent, strict=True) if matrix is not None]
-    others = sum((_effective(n, matrix) for n, matrix in sources), jnp.float32(0))
-    size = weights[0].size + sum(matrix.size for _, matrix in sources)
+    ways = list(zip(connections, weights, strict=True))
+    first = _effective(*ways[0], counts.astype(jnp.float32))
+    sources = list(zip(ways[1:], spikes, strict=False))  # a spiking read-out has no layer above it
+    loops = zip(recurrent, spikes, strict=True)
+    sources += [((DENSE, matrix), n) for matrix, n in loops if matrix is not None]
+    others = sum((_effective(*way, n) for way, n in sources), jnp.float32(0))
+    size = sum(each.num_pairs(matrix.shape) for each, matrix in (ways[0], *(way for way, _ in sources)))
     none = jnp.float32(0)
     return SynapticOperations(
         none if binary_inputs else first, others + first if binary_inputs else others, jnp.mean(steps) * size
@@ -105,9 +115,12 @@ def synaptic_operations(
 
 
 def connection_sparsity(params: Any) -> Float[Array, ""]:
-    """The share of weights that are zero, over all matrices in `params`, float32.
+    """The share of weights that are zero, over all arrays in `params` of two axes or more, float32.
 
-    Vectors (biases, decays, thresholds) are not connections. Errors: no matrix in `params`.
+    A weight of a convolution counts once. Vectors (biases, decays, delays) are not connections. A masked weight counts
+    if it is 0 by itself: training leaves it as `init` made it, 0.
+
+    Errors: no matrix in `params`.
 
     Example:
         >>> import jax.numpy as jnp
@@ -118,7 +131,7 @@ def connection_sparsity(params: Any) -> Float[Array, ""]:
     Reference:
         Yik et al. 2025, doi:10.1038/s41467-025-56739-4.
     """
-    matrices = [leaf for leaf in jax.tree.leaves(params) if jnp.ndim(leaf) == 2]
+    matrices = [leaf for leaf in jax.tree.leaves(params) if jnp.ndim(leaf) >= 2]
     way_out = "Pass the parameters that a network's init returned"
     check(len(matrices) > 0, "connection_sparsity", "params", "hold a weight matrix", "none", way_out)
     zeros = jnp.sum(jnp.stack([jnp.sum(matrix == 0) for matrix in matrices]))
@@ -155,29 +168,39 @@ def parameter_count(params: Any) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(params))
 
 
-def _effective(counts: Array, weights: Array) -> Array:
+def _effective(connection: Connection, weights: Array, counts: Array) -> Array:
     """Mean over the batch of the non-zero weights that the counted spikes meet."""
-    fan_out = jnp.sum(weights != 0, axis=1).astype(jnp.float32)
+    fan_out = connection.fan_out(weights)
     return jnp.mean(jnp.sum(wide(counts) * fan_out[None, :], axis=1))
 
 
 def _check_chain(
-    weights: Sequence[Array], counts: Array, activity: Sequence[Array], recurrent: Sequence[Any]
+    weights: Sequence[Array],
+    counts: Array,
+    activity: Sequence[Array],
+    recurrent: Sequence[Any],
+    connections: Sequence[Connection],
 ) -> None:
     op, layers = "synaptic_operations", len(activity)
     way_out = "Pass the weights of every hidden layer and of the read-out"
     good = len(weights) - layers in (0, 1) and len(weights) > 0
-    expected = f"hold {layers + 1} matrices ({layers} with a spiking read-out)"
+    expected = f"hold {layers + 1} arrays ({layers} with a spiking read-out)"
     check(good, op, "weights", expected, len(weights), way_out)
     way_out = "Pass one entry for every layer, None where it is not recurrent"
     check(len(recurrent) == layers, op, "recurrent", f"hold {layers} entries", len(recurrent), way_out)
+    good, way_out = len(connections) == len(weights), "Pass one for each of the weights, or None"
+    check(good, op, "connections", f"hold {len(weights)} connections", len(connections), way_out)
     batch, width = counts.shape
-    for layer, matrix in enumerate(weights):
-        way_out = "Order the weights from input to read-out"
-        check_shape(op, f"weights[{layer}]", matrix, (width, None), "inputs, outputs", way_out)
+    for layer, (matrix, connection) in enumerate(zip(weights, connections, strict=True)):
+        way_out, shape = "Order the weights from input to read-out", connection.weights_shape(width)
+        axes = "inputs, outputs" if connection.convolution is None else "*kernel, channels / groups, channels"
+        check_shape(op, f"weights[{layer}]", matrix, shape, axes, way_out)
+        way_out = "Order the layers from input to read-out"
+        good, expected = connection.num_inputs(matrix.shape) == width, f"be that of {width} inputs"
+        actual = connection.num_inputs(matrix.shape)
+        check(good, op, f"connections[{layer}]", expected, actual, way_out)
         if layer < layers:
-            width = matrix.shape[1]
-            way_out = "Order the layers from input to read-out"
+            width = connection.num_outputs(matrix.shape)
             check_shape(op, f"activity[{layer}]", activity[layer], (batch, width), "batch, neurons", way_out)
             if recurrent[layer] is not None:
                 shape = (width, width)

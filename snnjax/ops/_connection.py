@@ -1,5 +1,7 @@
 """How the spikes in front of a layer become its current: pooled if they are, then convolved or multiplied densely."""
 
+import dataclasses
+import math
 from dataclasses import dataclass
 
 import jax
@@ -35,6 +37,25 @@ class Connection:
         if self.convolution is not None:
             return self.convolution.weights_shape
         return inputs if self.pooling is None else self.pooling.num_outputs, None
+
+    def num_pairs(self, weights: tuple[int, ...]) -> int:
+        """Inputs times the weights that each of them meets, from the shape of the weights."""
+        pairs = math.prod(weights) if self.convolution is None else self.convolution.num_pairs
+        return pairs if self.pooling is None else pairs * math.prod(self.pooling.window)
+
+    def fan_out(self, weights: Array) -> Array:
+        """How many weights other than 0 a spike of each input meets, float32 ``[inputs]``."""
+        there = (weights != 0).astype(jnp.float32)
+        if self.convolution is None:
+            fan_out = jnp.sum(there, axis=1)
+        else:
+            everywhere = jnp.ones((1, self.convolution.num_outputs), jnp.float32)
+            fan_out = self.convolution.transpose_inputs(there, everywhere)[0]
+        if self.pooling is None:
+            return fan_out
+        # As many in front of a mean as in front of a sum; an input in no window meets none.
+        rows = jax.ShapeDtypeStruct((self.pooling.num_inputs,), jnp.float32)
+        return jax.linear_transpose(dataclasses.replace(self.pooling, mean=False).pool, rows)(fan_out)[0]
 
     def pool(self, rows: Array) -> Array:
         """What reaches the weights of dense rows ``[rows, inputs]``."""

@@ -96,6 +96,16 @@ class Convolution:
         return math.prod(self.weights_shape[:-1])
 
     @property
+    def num_pairs(self) -> int:
+        """Inputs times the weights that each of them meets: taps that reach into the padding meet none."""
+        pairs = math.prod(self.weights_shape[-2:])
+        axes = zip(self.shape, self.out_shape[:-1], self.kernel, self.strides, self.padding, strict=False)
+        for length, windows, taps, stride, (before, _) in axes:
+            place = np.arange(windows)[:, None] * stride + np.arange(taps) - before
+            pairs *= int(np.count_nonzero((place >= 0) & (place < length)))
+        return pairs
+
+    @property
     def numbers(self) -> tuple[int, ...]:
         """As the kernels know it, in the order of `ConvolutionShape`: one axis of space is an image of height 1."""
         missing = 2 - len(self.kernel)

@@ -71,7 +71,9 @@ def make_train_step(
         params = jax.tree.map(lambda old, update: old + update.astype(old.dtype), state.params, updates)
         lengths = _lengths(batch)
         right = metrics.predictions(output.output, lengths=batch.lengths, decoder=decoder) == batch.labels
-        totals = count(state.params, output, batch, lengths, jnp.broadcast_to(error, lengths.shape), right)
+        totals = count(
+            network, state.params, output, batch, lengths, jnp.broadcast_to(error, lengths.shape), right
+        )
         return TrainState(params, optimiser_state), totals
 
     return jax.jit(train_step, donate_argnums=0)
@@ -141,7 +143,7 @@ def make_evaluation_step(network: Network, loss: Loss, decoder: str) -> Callable
         output, _ = network.apply(params, state, batch.inputs, **options)
         error = jax.vmap(one_loss, in_axes=(1, 0, 0))(output.output, batch.labels, lengths)
         right = metrics.predictions(output.output, lengths=lengths, decoder=decoder) == batch.labels
-        return count(params, output, batch, lengths, error, right)
+        return count(network, params, output, batch, lengths, error, right)
 
     return step
 

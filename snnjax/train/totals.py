@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array
 
 from snnjax import metrics
+from snnjax._network import Network
 from snnjax._network.specs import NetworkOutput, NetworkParams
 
 
@@ -28,20 +29,30 @@ class Totals(NamedTuple):
 
 
 def count(
-    params: NetworkParams, output: NetworkOutput, batch: Any, lengths: Array, loss: Array, right: Array
+    network: Network,
+    params: NetworkParams,
+    output: NetworkOutput,
+    batch: Any,
+    lengths: Array,
+    loss: Array,
+    right: Array,
 ) -> Totals:
     """The totals of a batch of which `loss` and `right` were found, both ``[batch]``."""
     steps = lengths.astype(jnp.float32)
     real = (steps > 0).astype(jnp.float32)
-    matrices = [layer.weights for layer in params.layers]
-    matrices += [] if params.readout is None else [params.readout.weights]
+    fitted = [spec.fitted for spec in network.layers]
+    weights = [layer.weights for layer in params.layers]
+    if network.readout is not None and params.readout is not None:
+        fitted.append(network.readout.fitted)
+        weights.append(params.readout.weights)
     counts = metrics.input_counts(batch.inputs, lengths)
     cost = metrics.synaptic_operations(
-        matrices,
+        [own.masked(each) for own, each in zip(fitted, weights, strict=True)],
         counts,
         output.activity,
         lengths,
         recurrent=[layer.recurrent for layer in params.layers],
+        connections=[own.connection for own in fitted],
         binary_inputs=_are_events(batch.inputs),
     )
     return Totals(
