@@ -7,10 +7,11 @@
 
 namespace snnjax::SNNJAX_ISA {
 
-// Calls visit(weight, output, count) for each run of weights of a spike that counts, and of outputs behind the first.
+// Calls visit(weight, output, count) for each run of weights of a channel in of a pixel that counts, and of outputs
+// behind the first.
 template <typename Visit>
-[[gnu::always_inline]] inline void eachRun(const PixelPatches& patches, std::uint32_t id, Visit visit) {
-  const std::uint32_t pixel = id / patches.channels, channel = id - pixel * patches.channels;
+[[gnu::always_inline]] inline void eachRun(const PixelPatches& patches, std::uint32_t pixel, std::uint32_t channel,
+                                           Visit visit) {
   const PixelPatch& patch = patches.of_pixel[pixel];
   Index weight = static_cast<Index>(patch.weights) + static_cast<Index>(channel) * patch.channel;
   Index out = static_cast<Index>(patch.out) - patches.first;
@@ -29,6 +30,13 @@ template <typename Visit>
       part(weight + i * patches.outputs_of_group, out + i * patches.outputs, patches.outputs_of_group);
     }
   }
+}
+
+// The same for an id.
+template <typename Visit>
+[[gnu::always_inline]] inline void eachRun(const PixelPatches& patches, std::uint32_t id, Visit visit) {
+  const std::uint32_t pixel = id / patches.channels;
+  eachRun(patches, pixel, id - pixel * patches.channels, visit);
 }
 
 // to += value * from. What fills no vector is cut into smaller ones: on Zen, stores of a part of a vector of AVX2 take
@@ -52,11 +60,57 @@ template <typename Visit>
 #endif
 }
 
+// Spikes of one pixel, whose patches lie over the same outputs.
+constexpr int kMostOfPixel = 4;
+struct PixelSpikes {
+  const float* weights[kMostOfPixel];  // of their channels, from that of channel 0
+  float values[kMostOfPixel];
+};
+
+// to += the sum of values * weights, one after the other: as many sums as if they came one by one.
+template <int kCount>
+[[gnu::always_inline]] inline void addRuns(float* to, const PixelSpikes& spikes, Index from, Index count) {
+  Index i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    Floats sum = load(to + i);
+    SNNJAX_UNROLL
+    for (int k = 0; k < kCount; ++k) sum += spikes.values[k] * load(spikes.weights[k] + from + i);
+    store(to + i, sum);
+  }
+  if (i == count) return;
+  for (int k = 0; k < kCount; ++k) addRun(to + i, spikes.weights[k] + from + i, spikes.values[k], count - i);
+}
+
+template <int kCount>
+inline void addPixel(const PixelPatches& patches, std::uint32_t pixel, const PixelSpikes& spikes, float* out) {
+  eachRun(patches, pixel, 0,
+          [&](Index from, Index to, Index count) { addRuns<kCount>(out + to, spikes, from, count); });
+}
+
 inline void addPatches(const SpikeRow& spikes, const PixelPatches& patches, const float* weights, float* out) {
-  for (std::uint32_t k = 0; k < spikes.count; ++k) {
-    const float value = spikes.values == nullptr ? 1.0F : spikes.values[k];
-    eachRun(patches, spikes.ids[k],
-            [&](Index from, Index to, Index count) { addRun(out + to, weights + from, value, count); });
+  const auto valueOf = [&](std::uint32_t k) { return spikes.values == nullptr ? 1.0F : spikes.values[k]; };
+  if (patches.channels != patches.channels_of_group) {
+    for (std::uint32_t k = 0; k < spikes.count; ++k) {
+      eachRun(patches, spikes.ids[k],
+              [&](Index from, Index to, Index count) { addRun(out + to, weights + from, valueOf(k), count); });
+    }
+    return;
+  }
+  for (std::uint32_t k = 0; k < spikes.count;) {
+    const std::uint32_t pixel = spikes.ids[k] / patches.channels, first = pixel * patches.channels;
+    PixelSpikes own;
+    int count = 0;
+    do {
+      const Index channel = spikes.ids[k] - first;
+      own.weights[count] = weights + channel * patches.of_pixel[pixel].channel;
+      own.values[count++] = valueOf(k++);
+    } while (count < kMostOfPixel && k < spikes.count && spikes.ids[k] - first < patches.channels);
+    switch (count) {
+      case 1: addPixel<1>(patches, pixel, own, out); break;
+      case 2: addPixel<2>(patches, pixel, own, out); break;
+      case 3: addPixel<3>(patches, pixel, own, out); break;
+      default: addPixel<kMostOfPixel>(patches, pixel, own, out); break;
+    }
   }
 }
 
