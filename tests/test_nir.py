@@ -2,6 +2,7 @@
 
 import json
 import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ import pytest
 
 import snnjax
 from snnjax import neurons, surrogates
+from snnjax._network.specs import LayerParams
 from snnjax.nir import from_nir, to_nir
 from tests.numbers import assert_close, assert_same_bits
 
-GOLDEN = Path(__file__).parent / "golden" / "nir"
+ARCHIVE = Path(__file__).parent / "golden" / "nir.zip"
 DT = 1e-3
 
 # The input of NIR's published example (neuromorphs/NIR, paper/01_lif): steps of 0.1 ms with a spike.
@@ -28,7 +30,7 @@ PUBLISHED_INPUT = [
 
 
 def run(network: snnjax.Network, params: Any, inputs: Any) -> np.ndarray:
-    return np.asarray(network.apply(params, None, jnp.asarray(inputs))[0].output)
+    return np.asarray(jax.jit(network.apply)(params, None, jnp.asarray(inputs))[0].output)
 
 
 def params_of(network: snnjax.Network, dtype: Any = jnp.float32) -> Any:
@@ -77,11 +79,52 @@ def identity(size: int = 1) -> nir.Linear:
     return nir.Linear(np.eye(size, dtype=np.float32))
 
 
-def test_published_example_spikes_where_it_should() -> None:
-    network, params = from_nir(GOLDEN / "published_lif.nir", dt=1e-4)
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("nir")
+    with zipfile.ZipFile(ARCHIVE) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def test_published_example_spikes_where_it_should(golden: Path) -> None:
+    network, params = from_nir(golden / "published_lif.nir", dt=1e-4)
     inputs = np.zeros((1000, 1, 1), np.float32)
     inputs[PUBLISHED_INPUT] = 1
     assert np.flatnonzero(run(network, params, inputs)).tolist() == [460, 510, 710, 760]
+
+
+# How graphs of other libraries are read; those of ours say it themselves.
+LIBRARIES = {
+    "snntorch_leaky": {"writer": "snntorch"},
+    "snntorch_zero": {"dt": 1e-4},
+    "snntorch_synaptic": {"writer": "snntorch"},
+    "snntorch_image": {"writer": "snntorch"},
+    "snntorch_recurrent": {"writer": "snntorch"},
+    "norse_spikes": {"writer": "norse", "dt": 1e-3},
+    "norse_readout": {"writer": "norse", "dt": 1e-3},
+    "sinabs_spikes": {"writer": "sinabs"},
+    "spyx_spikes": {"writer": "spyx"},
+    "spyx_current": {"writer": "spyx"},
+    "spyx_image": {"writer": "spyx"},
+    **{f"{library}_ours": {} for library in ("snntorch", "norse", "sinabs", "spyx")},
+}
+
+
+@pytest.mark.parametrize("case", LIBRARIES)
+def test_graph_gives_the_outputs_of_the_library(case: str, golden: Path) -> None:
+    network, params = from_nir(golden / f"{case}.nir", **LIBRARIES[case])
+    with np.load(golden / f"{case}.npz") as there:
+        inputs, outputs = there["inputs"].astype(np.float32), there["outputs"]
+    inputs = np.moveaxis(inputs, 2, -1) if inputs.ndim == 5 else inputs
+    ours = run(network, params, inputs.reshape(*inputs.shape[:2], -1))
+    assert np.any(outputs)
+    # Spikes are the same; membranes of a read-out are sums in another order.
+    assert_close(ours, outputs, atol=2e-7 if case == "norse_readout" else 0)
+
+
+def test_every_golden_case_is_compared(golden: Path) -> None:
+    assert {path.stem for path in golden.glob("*.npz")} == set(LIBRARIES)
 
 
 NETWORKS = {
@@ -156,3 +199,396 @@ def test_round_trip_by_a_file_is_exact(name: str, method: str, dtype: Any, tmp_p
     outputs = run(network, params, inputs)
     assert np.any(outputs)
     assert_same_bits(run(again, same, inputs), outputs)
+
+
+def close(actual: Any, expected: Any, rtol: float = 0.0, atol: float = 0.0) -> None:
+    np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), rtol, atol)
+
+
+def layer_of(graph: Any, **options: Any) -> tuple[Any, Any]:
+    """The specification and parameters of the first layer."""
+    network, params = from_nir(graph, **{"dt": DT, **options})
+    return network.layers[0], params.layers[0]
+
+
+def config_of(spec: Any) -> Any:
+    form = neurons.glif_of(spec.neuron)
+    return form.constants.keywords["config"]
+
+
+def test_gain_is_applied() -> None:
+    spec, own = layer_of(graph_of(identity(), lif(r=np.array([3.0]))))
+    assert config_of(spec).normalize
+    close(own.weights, [[3.0]])
+    close(neurons.raw_to_decay(own.neuron.raw_decay), [0.75], rtol=1e-6)
+    spec, own = layer_of(graph_of(identity(), lif(r=np.array([4.0]))))  # tau / dt: a gain of 1
+    assert not config_of(spec).normalize
+    close(own.weights, [[1.0]])
+
+
+def test_integrate_and_fire_does_not_leak() -> None:
+    node = nir.IF(r=np.array([2000.0]), v_threshold=np.array([0.5]))
+    spec, own = layer_of(graph_of(identity(), node))
+    assert spec.neuron.name == "integrate_and_fire"
+    close(own.weights, [[2.0]])
+
+
+def test_shapes_are_written() -> None:
+    network = NETWORKS["image"]()
+    graph = to_nir(network, params_of(network), dt=DT)
+    for node in graph.nodes.values():
+        shapes = [*node.input_type.values(), *node.output_type.values()]
+        assert shapes
+        assert all(shape is not None and np.size(shape) for shape in shapes)
+    assert graph.nodes["weights_0"].input_shape == (6, 8)
+
+
+def test_shape_with_a_batch_in_front_is_understood() -> None:
+    network, _ = from_nir(graph_of(identity(3), lif(3), shape=(1, 3)), dt=DT)
+    assert network.num_inputs == 3
+
+
+def test_flatten_counts_axes_without_a_batch_and_keeps_pixels_with_their_weights() -> None:
+    # Each output reads the pixel of its number in NIR's order, which counts channels first.
+    image = nir.Flatten({"input": np.array([2, 2, 3])}, start_dim=0, end_dim=-1)
+    _, own = layer_of(graph_of(image, identity(12), lif(12), shape=(2, 2, 3)))
+    channels_last = np.arange(12).reshape(2, 2, 3).transpose(1, 2, 0).reshape(-1)
+    np.testing.assert_array_equal(np.argmax(own.weights, axis=1), channels_last)
+    image.start_dim = 1
+    with pytest.raises(ValueError, match=r"flatten all 3 axes in n0, got start_dim=1, end_dim=-1"):
+        from_nir(graph_of(image, identity(12), lif(12), shape=(2, 2, 3)), dt=DT)
+
+
+def test_bias_may_be_missing() -> None:
+    kernels = np.ones((3, 2, 1, 1), np.float32)
+    convolution = nir.Conv2d((4, 4), kernels, 1, 0, 1, 1, None)
+    spec, own = layer_of(graph_of(convolution, lif(), shape=(2, 4, 4)))
+    assert not spec.bias
+    assert own.bias is None
+    spec, own = layer_of(graph_of(identity(), lif()))
+    assert own.bias is None
+
+
+def test_reset_is_kept_or_said() -> None:
+    network = NETWORKS["lif"]()
+    graph = to_nir(network, params_of(network), dt=DT)
+    assert neurons.glif_of(from_nir(graph)[0].layers[0].neuron).reset == "subtract"
+    other = graph_of(identity(), lif())
+    assert neurons.glif_of(layer_of(other)[0].neuron).reset == "zero"
+    assert neurons.glif_of(layer_of(other, reset="subtract")[0].neuron).reset == "subtract"
+
+
+def test_numbers_stand_for_arrays() -> None:
+    node = lif()
+    node.tau, node.v_threshold = np.array(4e-3), np.array(0.5)
+    _, own = layer_of(graph_of(identity(3), node, shape=(3,)))
+    assert own.neuron.threshold.shape == own.neuron.raw_decay.shape == (3,)
+
+
+@pytest.mark.parametrize("method", ["euler", "exact"])
+def test_equation_with_every_constant(method: str) -> None:
+    tau, r, v_leak, v_reset, threshold = 5e-3, 2.5, 0.2, -0.3, 0.6
+    node = lif(
+        tau=np.array([tau]),
+        r=np.array([r]),
+        v_leak=np.array([v_leak]),
+        v_reset=np.array([v_reset]),
+        v_threshold=np.array([threshold]),
+    )
+    network, params = from_nir(
+        graph_of(nir.Affine(np.array([[0.7]]), np.array([0.1])), node), dt=DT, method=method
+    )
+    inputs = np.asarray(spikes_of((30, 1, 1)))
+    v, expected = v_reset, []
+    for x in inputs[:, 0, 0]:
+        leak = DT / tau if method == "euler" else 1 - np.exp(-DT / tau)
+        v = v + leak * (v_leak - v + r * (0.7 * x + 0.1))
+        expected.append(float(v > threshold))
+        v = v_reset if v > threshold else v
+    assert sum(expected) > 2
+    assert run(network, params, inputs)[:, 0, 0].tolist() == expected
+
+
+def test_subgraph_is_the_same_network_inlined() -> None:
+    back = nir.Affine(np.arange(4.0).reshape(2, 2), np.ones(2))
+    inner = nir.NIRGraph(
+        {"input": nir.Input(np.array([2])), "lif": lif(2), "back": back, "output": nir.Output(np.array([2]))},
+        [("input", "lif"), ("lif", "back"), ("back", "lif"), ("lif", "output")],
+    )
+    flat = graph_of(identity(2), lif(2), shape=(2,), loops=[("back", back, "n1")])
+    nested = graph_of(identity(2), inner, shape=(2,))
+    assert_same_bits(layer_of(nested)[1], layer_of(flat)[1])
+    own = layer_of(flat)[1]
+    close(own.recurrent, np.arange(4.0).reshape(2, 2).T)
+    close(own.bias, [1.0, 1.0])
+
+
+def test_delays_become_steps() -> None:
+    for times, learn in (([3e-3, 0.0], False), ([2.5e-3, 1e-3], True)):
+        network, params = from_nir(
+            graph_of(nir.Delay(np.array(times)), identity(2), lif(2), shape=(2,)), dt=DT
+        )
+        # A learnable delay is never 0, and no longer than the longest.
+        close(network.delays(params)[0].inputs, np.array(times) / DT, atol=1e-5 if learn else 0)
+        assert network.layers[0].delays.learn == learn
+
+
+def test_integrators_with_a_threshold_are_neurons_without_reset() -> None:
+    one, node = np.ones(1), nir.Threshold(np.array([0.5]))
+    integrators = {
+        "lif": nir.LI(tau=4e-3 * one, r=one, v_leak=0 * one),
+        "integrate_and_fire": nir.I(r=one / DT),
+        "current_lif": nir.CubaLI(tau_mem=4e-3 * one, tau_syn=2e-3 * one, r=one, v_leak=0 * one),
+    }
+    for name, integrator in integrators.items():
+        spec, _ = layer_of(graph_of(identity(), integrator, node))
+        assert (spec.neuron.name, neurons.glif_of(spec.neuron).reset) == (name, "none")
+    spec, own = layer_of(graph_of(identity(), node))
+    close(neurons.raw_to_decay(own.neuron.raw_decay), [0.0])
+
+
+def test_read_outs_of_every_kind_come_back() -> None:
+    one = np.ones(1, np.float32)
+    ends = {
+        "LI": nir.LI(tau=4e-3 * one, r=one, v_leak=0 * one),
+        "I": nir.I(r=one / np.float32(DT)),
+        "CubaLI": nir.CubaLI(tau_mem=4e-3 * one, tau_syn=2e-3 * one, r=one, v_leak=0 * one),
+        None: None,
+    }
+    for kind, node in ends.items():
+        nodes = [identity(), lif(), nir.Affine(np.array([[0.5]]), one), *([] if node is None else [node])]
+        network, params = from_nir(graph_of(*nodes), dt=DT)
+        state, outputs = network.readout.neuron.initial_state(params.readout.neuron, 1), []
+        for current in (1.0, 0.0):
+            state, out = network.readout.neuron.step(params.readout.neuron, state, jnp.array([[current]]))
+            outputs.append(float(out[0, 0]))
+        expected = {"LI": [0.25, 0.1875], "I": [1.0, 1.0], "CubaLI": [0.125, 0.15625], None: [1.0, 0.0]}
+        close(np.array(outputs), np.array(expected[kind]), rtol=1e-6)
+        again = to_nir(network, params, dt=DT)
+        assert type(again.nodes.get("neurons_readout")).__name__ == (kind or "NoneType")
+
+
+def test_scale_and_weights_behind_weights_become_one() -> None:
+    scale, half = nir.Scale(np.array([2.0, 3.0])), nir.Linear(0.5 * np.eye(2))
+    _, own = layer_of(graph_of(scale, half, scale, identity(2), lif(2), shape=(2,)))
+    close(own.weights, np.diag([2.0, 4.5]))
+    kernels = np.arange(4.0).reshape(2, 2, 1, 1)
+    channels = nir.Scale(np.array([2.0, 3.0]).reshape(2, 1, 1) * np.ones((2, 4, 4)))
+    convolution = nir.Conv2d((2, 2), kernels, 1, 0, 1, 1, np.ones(2))
+    pool = nir.SumPool2d(np.array([2, 2]), np.array([2, 2]), np.array([0, 0]))
+    _, own = layer_of(graph_of(channels, pool, convolution, lif(), shape=(2, 4, 4)))
+    close(own.weights[0, 0], kernels[:, :, 0, 0].T * np.array([[2.0], [3.0]]))
+
+
+def test_neurons_without_weights_have_those_of_the_identity() -> None:
+    spec, own = layer_of(graph_of(lif(3), shape=(3,)))
+    close(own.weights, np.eye(3))
+    spec, own = layer_of(graph_of(lif(), shape=(3, 2, 2)))
+    assert (own.weights.shape, spec.fitted.out_shape) == ((1, 1, 1, 3), (2, 2, 3))
+
+
+def test_another_dt_and_changed_constants_count_more_than_metadata() -> None:
+    network = NETWORKS["lif"]()
+    params = params_of(network)
+    graph = to_nir(network, params, dt=DT)
+    decay = neurons.raw_to_decay(params.layers[0].neuron.raw_decay)
+    _, own = layer_of(graph, dt=DT / 2)
+    close(neurons.raw_to_decay(own.neuron.raw_decay), 1 - (1 - decay) / 2, rtol=1e-6)
+    graph.nodes["neurons_0"].tau *= 3
+    _, own = layer_of(graph)
+    close(neurons.raw_to_decay(own.neuron.raw_decay), 1 - (1 - decay) / 3, rtol=1e-6)
+
+
+def without(
+    graph: nir.NIRGraph, *edges: tuple[str, str], add: tuple[tuple[str, str], ...] = ()
+) -> nir.NIRGraph:
+    graph.edges = [edge for edge in graph.edges if edge not in edges] + list(add)
+    return graph
+
+
+class Unknown(nir.Scale):
+    """A node of a newer NIR."""
+
+
+def refused() -> dict[str, tuple[Any, str]]:
+    """Graphs, and what is said of them."""
+    chain = [identity(), lif()]
+    itself = graph_of(*chain)
+    itself.nodes["n0"] = itself
+    overlapping = nir.SumPool2d(np.array([3, 3]), np.array([2, 2]), np.array([0, 0]))
+    dilated = nir.Conv2d((4, 4), np.ones((1, 1, 2, 2)), 1, 0, 2, 1, np.zeros(1))
+    odd = lif()
+    odd.metadata = {"snnjax": json.dumps({"arguments": {"surrogate": {"name": "none", "slope": 1.0}}})}
+    current = nir.CubaLIF(*(np.array([value]) for value in (2e-3, 4e-3, 1.0, 0.1, 0.5)))
+    return {
+        "number": (3, "be a nir.NIRGraph or the path of a file, got 3. Read it with nir.read."),
+        "empty": (nir.NIRGraph({}, []), "have one Input, got 0: []. Add one."),
+        "unknown": (graph_of(Unknown(np.ones(1))), "hold nodes that networks here have, got Unknown (n0)."),
+        "no node": (
+            without(graph_of(*chain), add=(("n1", "x"),)),
+            "connect nodes that it holds, got an edge",
+        ),
+        "cycle": (without(graph_of(*chain), ("n1", "output"), add=(("n0", "n0"),)), "be one chain"),
+        "circle": (
+            without(graph_of(identity(), identity(), lif()), ("n1", "n2"), add=(("n1", "n0"),)),
+            "be one chain, got 2 edges to n0",
+        ),
+        "branch": (
+            without(graph_of(*chain), add=(("input", "n1"),)),
+            "be one chain, got 2 edges from input.",
+        ),
+        "lost": (without(graph_of(*chain, *chain), ("n1", "n2"), add=(("n1", "output"),)), "be one chain"),
+        "itself": (itself, "nest at most 16 subgraphs"),
+        "weights": (
+            graph_of(identity(2), lif(2)),
+            "have weights [outputs, inputs] = [any, 1] in n0, got [2, 2].",
+        ),
+        "constants": (graph_of(identity(), lif(2)), "have [1] values in n1.tau, got [2]."),
+        "nan": (
+            graph_of(nir.Linear(np.full((1, 1), np.nan)), lif()),
+            "finite numbers in n0.weight, got 1 that are not",
+        ),
+        "text": (graph_of(nir.Linear(np.array([["a"]])), lif()), "hold numbers in n0.weight, got"),
+        "huge": (
+            graph_of(*chain, shape=(2**20, 2**20, 2**20)),
+            "have an Input of the shape [neurons], [channels",
+        ),
+        "pool": (
+            graph_of(overlapping, lif(), shape=(1, 4, 4)),
+            "pool windows that neither overlap nor are padded in n0",
+        ),
+        "dilation": (graph_of(dilated, lif(), shape=(1, 4, 4)), "have a dilation of 1 in n0, got (2, 2)."),
+        "no axis": (
+            graph_of(identity(4), lif(4), shape=(1, 2, 2)),
+            "have one axis in front of n0, got [1, 2, 2].",
+        ),
+        "tau": (
+            graph_of(identity(), lif(tau=np.array([1e-4]))),
+            "have time constants of at least dt = 0.001 in n1.tau",
+        ),
+        "negative": (
+            graph_of(identity(), lif(tau=-np.ones(1))),
+            "have time constants above 0 in n1.tau, got -1.0.",
+        ),
+        "middle": (
+            graph_of(identity(), nir.LI(*np.ones((3, 1))), *chain),
+            "have neurons without spikes at its end alone, and none that feed back, got n1.",
+        ),
+        "silent": (graph_of(identity(), nir.LI(*np.ones((3, 1)))), "hold neurons that spike, got none."),
+        "delay": (
+            graph_of(identity(), nir.Delay(np.ones(1)), lif()),
+            "delay spikes, before any weights or pools",
+        ),
+        "rest": (
+            graph_of(identity(), current),
+            "have the v_leak of n1 where its membrane starts, got [0.1].",
+        ),
+        "metadata": (
+            graph_of(identity(), odd),
+            "hold what to_nir wrote in the metadata of n1, got surrogate: ",
+        ),
+    }
+
+
+@pytest.mark.parametrize("case", refused())
+def test_graph_is_refused(case: str) -> None:
+    graph, text = refused()[case]
+    with pytest.raises(ValueError, match=re.escape("from_nir: `graph` must " if case else "")) as caught:
+        from_nir(graph, dt=DT)
+    assert text in str(caught.value)
+    assert str(caught.value).endswith(".")
+
+
+def test_dt_is_asked_for() -> None:
+    expected = (
+        "from_nir: `dt` must be given for a graph that does not say it, got None. "
+        "Give the length of a step in the graph's unit of time, as in dt=1e-4."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        from_nir(graph_of(identity(), lif()))
+    for dt in (0, -1.0, np.inf, "1"):
+        with pytest.raises(ValueError, match="from_nir: `dt` must be a positive number"):
+            from_nir(graph_of(identity(), lif()), dt=dt)
+
+
+@pytest.mark.parametrize(
+    "layer, text",
+    [
+        (snnjax.layer(2, neurons.adlif()), "hold neurons that NIR has: lif, current_lif"),
+        (
+            snnjax.layer(2, neurons.refractory(neurons.lif(), 2)),
+            "hold neurons that NIR has: lif, current_lif",
+        ),
+        (
+            snnjax.layer(2, neurons.lif()._replace(fire=neurons.adlif().fire)),
+            "hold neurons that NIR has: lif, current_lif",
+        ),
+        (
+            snnjax.layer(snnjax.conv2d(2, 2, strides=2, padding=[(0, 1), (0, 1)])),
+            "pad alike in front and behind",
+        ),
+        (snnjax.layer(snnjax.conv2d(2, 1), recurrent=True), "feed back dense layers alone"),
+    ],
+)
+def test_network_is_refused(layer: Any, text: str) -> None:
+    network = snnjax.network((2, 2, 1), [layer], snnjax.leaky_readout(1))
+    fitted = network.layers[0].fitted
+    own = LayerParams(
+        jnp.zeros(fitted.weights_shape), None, jnp.zeros((1, 1)), neurons.LIFParams(*jnp.ones((2, 2)))
+    )
+    with pytest.raises(ValueError, match=re.escape(f"to_nir: `network` must {text}")):
+        to_nir(network, snnjax.NetworkParams((own,), None), dt=DT)
+
+
+def hostile(path: Path, kind: str) -> None:
+    """A file that is none, or is damaged, or lies."""
+    network = NETWORKS["lif"]()
+    nir.write(path, to_nir(network, params_of(network), dt=DT))
+    content = path.read_bytes()
+    if kind == "text":
+        path.write_text("not HDF5")
+    elif kind == "empty":
+        path.write_bytes(b"")
+    elif kind == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    else:
+        with h5py.File(path, "r+") as file:
+            nodes = file["node/nodes"]
+            if kind == "huge":
+                del nodes["weights_0/weight"]
+                nodes.create_dataset("weights_0/weight", (2**20, 2**20), np.float32, chunks=(1024, 1024))
+            elif kind == "circle":
+                nodes["again"] = file["node"]
+            elif kind == "elsewhere":
+                nodes["other"] = h5py.ExternalLink("/etc/hostname", "/")
+            elif kind == "fields":
+                del nodes["neurons_0/tau"]
+            elif kind == "type":
+                del nodes["neurons_0/type"]
+                nodes["neurons_0/type"] = "os.system"
+            elif kind == "no node":
+                del file["node"]
+
+
+@pytest.mark.parametrize(
+    "kind, text",
+    [
+        ("missing", "be the path of a .nir file"),
+        ("text", "be a sound .nir file, got OSError"),
+        ("empty", "be a sound .nir file, got OSError"),
+        ("cut", "be a sound .nir file, got"),
+        ("huge", "be a sound .nir file, got ValueError: float32 [1048576, 1048576] declared at"),
+        ("circle", "be a sound .nir file, got ValueError: groups nested deeper than 64"),
+        ("elsewhere", "be a sound .nir file, got ValueError: a link out of its place at"),
+        ("fields", "hold nodes as nir writes them, got"),
+        ("type", "hold nodes as nir writes them, got"),
+        ("no node", "hold nodes as nir writes them, got"),
+    ],
+)
+def test_file_is_refused(kind: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "file.nir"
+    if kind != "missing":
+        hostile(path, kind)
+    with pytest.raises(ValueError, match=re.escape(f"from_nir: `graph` must {text}")) as caught:
+        from_nir(path)
+    assert str(caught.value).endswith(".")

@@ -20,13 +20,15 @@ from snnjax.nir._read_connections import Front, Signal, delays_of, front_of
 from snnjax.nir._read_neurons import Cell, Reading, cell_of
 from snnjax.nir._time import raw_of_leak
 
+# How many axes the first node takes.
+_AXES = {"Affine": 1, "Linear": 1, "Conv1d": 2}
 # The raw parameter of no delay: 0 where delays are rounded, next to 0 where they are learned.
 _RAW_NO_DELAY = -16.0
 
 
 def network_of(chain: Chain, reading: Reading, dtype: Any) -> tuple[Network, NetworkParams]:
     """The network that the stages are, and its parameters."""
-    shape = _input_shape(chain.shape)
+    shape = _input_shape(chain)
     signal, items, params = Signal(shape), [], []
     stages = _with_thresholds(chain.stages)
     for index, (stage, threshold) in enumerate(stages):
@@ -46,10 +48,16 @@ def network_of(chain: Chain, reading: Reading, dtype: Any) -> tuple[Network, Net
     return made, NetworkParams(tuple(cast[:-1]), cast[-1])
 
 
-def _input_shape(given: Any) -> Shape:
+def _input_shape(chain: Chain) -> Shape:
+    """The shape of the inputs in our order, without axes of batch and time in front, which some libraries write."""
+    given = chain.shape
     shape: Shape = ()
     with contextlib.suppress(TypeError, ValueError, OverflowError):
         shape = tuple(int(length) for length in np.asarray(given).reshape(-1))
+    first = chain.stages[0].connections[:1]
+    axes = _AXES.get(first[0].kind, 3) if first else 3
+    if len(shape) == axes + 1:
+        shape = shape[1:]
     good = 1 <= len(shape) <= 3 and all(length > 0 for length in shape) and math.prod(shape) <= MAX_NEURONS
     expected = "have an Input of the shape [neurons], [channels, length] or [channels, height, width]"
     require(good, expected, given, "Write its lengths, without batch and time")

@@ -1,0 +1,245 @@
+"""Makes the golden files of NIR: graphs of other libraries with their outputs, and their outputs on graphs of ours.
+
+    PYTHONPATH=../.. python make_nir.py          # where snnTorch, Norse, Spyx, Sinabs and JAX are installed
+
+Made with snntorch 1.0.0, norse 1.1.0, sinabs 2.0.3, nirtorch 2.6, torch 2.15.0, spyx 1.0.0, jax 0.10.2 and nir 1.0.8,
+on a CPU. In `nir.zip`, as HDF5 of small arrays is mostly empty, `<library>_<case>.nir` is a graph, and `.npz` holds its
+``inputs`` and ``outputs``, ``[time, batch, neurons]``, images channels first. Those of the case "ours" are written by
+snnjax and computed by the library. `published_lif.nir` is `paper/01_lif/lif_norse.nir` of neuromorphs/NIR (BSD-3).
+"""
+
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nir
+import numpy as np
+
+ARCHIVE = Path(__file__).parent / "nir.zip"
+FOLDER = Path(tempfile.mkdtemp())
+STEPS, BATCH = 40, 2
+# Wide enough that rounding decides no spike: the tests compare spikes alone.
+RATE, GAIN = 0.4, 2.0
+
+
+def inputs_of(*shape: int) -> np.ndarray:
+    """Random spikes ``[time, batch, *shape]``."""
+    return (np.random.default_rng(7).random((STEPS, BATCH, *shape)) < RATE).astype(np.float32)
+
+
+def save(name: str, inputs: Any, outputs: Any, graph: Any = None) -> None:
+    """Write a case; graphs of ours are there already."""
+    if graph is not None:
+        nir.write(FOLDER / f"{name}.nir", graph)
+    outputs = np.asarray(outputs, np.float32)
+    print(name, outputs.shape, "sum", outputs.sum())
+    np.savez_compressed(FOLDER / f"{name}.npz", inputs=np.asarray(inputs, np.uint8), outputs=outputs)
+
+
+def unroll(step: Callable[[Any, Any], tuple[Any, Any]], inputs: np.ndarray) -> np.ndarray:
+    """The outputs of ``step(input, state) -> (output, state)`` in PyTorch."""
+    import torch
+
+    state, outputs = None, []
+    with torch.no_grad():
+        for x in torch.from_numpy(inputs):
+            out, state = step(x, state)
+            outputs.append(out.numpy())
+    return np.stack(outputs)
+
+
+def linear(inputs: int, outputs: int, bias: bool = True) -> Any:
+    """Weights that let neurons spike now and then."""
+    import torch
+
+    layer = torch.nn.Linear(inputs, outputs, bias=bias)
+    layer.weight.data *= GAIN
+    return layer
+
+
+def make_snntorch() -> None:
+    """Its own graphs: `Leaky` with both resets, `Synaptic`, a convolution, a recurrent layer."""
+    import snntorch as snn
+    import torch
+    from snntorch import utils
+    from snntorch.export_nir import export_to_nir
+
+    torch.manual_seed(0)
+
+    def leaky(n: tuple[int, ...], **options: Any) -> Any:
+        return snn.Leaky(beta=torch.full(n, 0.9), threshold=torch.full(n, 0.5), init_hidden=True, **options)
+
+    def write(name: str, net: Any, shape: tuple[int, ...]) -> None:
+        inputs = inputs_of(*shape)
+        graph = export_to_nir(net, torch.zeros(1, *shape), ignore_dims=[0])
+        utils.reset(net)
+        save(f"snntorch_{name}", inputs, unroll(lambda x, _: (net(x), None), inputs), graph)
+
+    zero = {"reset_mechanism": "zero", "reset_delay": False}
+    write("leaky", torch.nn.Sequential(linear(3, 5), leaky((5,)), linear(5, 4), leaky((4,))), (3,))
+    write("zero", torch.nn.Sequential(linear(3, 5, False), leaky((5,), **zero)), (3,))
+    alpha, beta = torch.full((5,), 0.6), torch.full((5,), 0.8)
+    synaptic = snn.Synaptic(alpha, beta, threshold=torch.full((5,), 0.5), init_hidden=True)
+    write("synaptic", torch.nn.Sequential(linear(3, 5), synaptic), (3,))
+    images = (torch.nn.Conv2d(2, 3, 3, padding=1, bias=False), leaky((3, 4, 6)), torch.nn.AvgPool2d(2))
+    write("image", torch.nn.Sequential(*images, torch.nn.Flatten(), linear(18, 4), leaky((4,))), (2, 4, 6))
+
+    class Recurrent(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = linear(3, 5)
+            self.rec = snn.RLeaky(torch.full((5,), 0.9), threshold=0.5, linear_features=5, init_hidden=True)
+
+        def forward(self, x: Any) -> Any:
+            return self.rec(self.fc(x))
+
+    write("recurrent", Recurrent(), (3,))
+
+
+def make_norse() -> None:
+    """Its own graphs, in seconds: `LIFBoxCell`, `IAFCell`, `LIBoxCell`."""
+    import norse.torch as norse
+    import torch
+    from norse.torch.module.leaky_integrator_box import LIBoxCell, LIBoxParameters
+
+    torch.manual_seed(2)
+
+    def full(n: int, value: float) -> Any:
+        return torch.full((n,), value)
+
+    zeros = {"v_leak": full(5, 0.0), "v_reset": full(5, 0.0)}
+    lif = norse.LIFBoxParameters(tau_mem_inv=full(5, 100.0), v_th=full(5, 0.1), **zeros)
+    iaf = norse.IAFParameters(v_th=full(4, 0.1), v_reset=full(4, 0.0))
+    integrator = LIBoxParameters(tau_mem_inv=full(2, 200.0), v_leak=full(2, 0.0))
+    cells = (linear(3, 5), norse.LIFBoxCell(lif), linear(5, 4), norse.IAFCell(iaf))
+    for name, layers in (("spikes", cells), ("readout", (*cells[:2], linear(5, 2), LIBoxCell(integrator)))):
+        net, inputs = norse.SequentialState(*layers), inputs_of(3)
+        graph = norse.to_nir(net, torch.zeros(1, 3), dt=1.0)
+        save(f"norse_{name}", inputs, unroll(net, inputs), graph)
+
+
+def make_sinabs() -> None:
+    """Its own graph, in steps: `LIF` and `IAF`, of one spike a step at most."""
+    import sinabs.layers as sl
+    import torch
+    from sinabs.activation import SingleSpike
+    from sinabs.nir import to_nir
+
+    torch.manual_seed(0)
+    inputs = inputs_of(3)
+    x = torch.from_numpy(np.moveaxis(inputs, 0, 1).copy())
+    lif = sl.LIF(tau_mem=torch.full((5,), 5.0), spike_threshold=torch.full((5,), 0.1), spike_fn=SingleSpike)
+    iaf = sl.IAF(spike_threshold=torch.tensor(0.15), spike_fn=SingleSpike)
+    net = torch.nn.Sequential(linear(3, 5), lif, linear(5, 4), iaf)
+    net(x)
+    graph = to_nir(net, x)
+    lif.reset_states()
+    iaf.reset_states()
+    with torch.no_grad():
+        save("sinabs_spikes", inputs, np.moveaxis(net(x).numpy(), 1, 0), graph)
+
+
+def make_spyx() -> None:
+    """Its own graphs, in steps: `LIF` and `IF`, `CuBaLIF`, a convolution."""
+    import jax.numpy as jnp
+    import spyx
+    from flax import nnx
+    from spyx.nir import to_nir
+
+    rngs = nnx.Rngs(0)
+
+    def dense(inputs: int, outputs: int) -> Any:
+        layer = nnx.Linear(inputs, outputs, rngs=rngs)
+        layer.kernel[...] = layer.kernel[...] * GAIN
+        return layer
+
+    def write(name: str, shape: tuple[int, ...], width: int, *layers: Any) -> None:
+        net, inputs = spyx.nn.Sequential(*layers), inputs_of(*shape)
+        there = jnp.asarray(np.moveaxis(inputs, 2, -1) if len(shape) == 3 else inputs)
+        ends = {"input": np.array(shape)}, {"output": np.array([width])}
+        save(f"spyx_{name}", inputs, spyx.nn.run(net, there)[0], to_nir(net, *ends, dt=1))
+
+    lif = spyx.nn.LIF((5,), beta=0.8, rngs=rngs)
+    write("spikes", (3,), 4, dense(3, 5), lif, dense(5, 4), spyx.nn.IF((4,)))
+    write("current", (3,), 5, dense(3, 5), spyx.nn.CuBaLIF((5,), alpha=0.6, beta=0.8, rngs=rngs))
+    convolution = nnx.Conv(2, 3, (3, 3), padding="SAME", rngs=rngs)
+    lif = spyx.nn.LIF((4, 4, 3), beta=0.8, threshold=0.2, rngs=rngs)
+    # Its Flatten follows its own order of channels, which its graph does not say: one pixel is left.
+    pool = spyx.nn.SumPool((4, 4), (4, 4), "VALID", channel_axis=-1)
+    write(
+        "image",
+        (2, 4, 4),
+        4,
+        convolution,
+        lif,
+        pool,
+        spyx.nn.Flatten(),
+        dense(3, 4),
+        spyx.nn.IF((4,), threshold=0.2),
+    )
+
+
+def ours(name: str, neuron: Any, dt: float, method: str = "euler") -> Any:
+    """A graph of ours of two layers, written and read from its file."""
+    import jax
+
+    import snnjax
+    from snnjax.nir import to_nir
+
+    net = snnjax.network(3, [snnjax.layer(5, neuron)], snnjax.spiking_readout(4, neuron))
+    params = net.init(jax.random.key(0))
+    params = jax.tree.map(lambda a: a * GAIN if a.ndim == 2 else a, params)
+    nir.write(FOLDER / f"{name}.nir", to_nir(net, params, dt=dt, method=method))
+    return nir.read(FOLDER / f"{name}.nir")
+
+
+def load_ours() -> None:
+    """Graphs of ours in each library, of the neurons that it computes from a file."""
+    import norse.torch as norse
+    import sinabs.activation
+    import sinabs.layers
+    import sinabs.nir
+    import spyx.nir
+    import torch
+    from snntorch import utils
+    from snntorch.import_nir import import_from_nir
+
+    from snnjax import neurons
+
+    inputs = inputs_of(3)
+    graph = ours("snntorch_ours", neurons.lif(0.8, 0.5, reset="zero", normalize=False), 1e-4)
+    net = import_from_nir(graph)
+    utils.reset(net)
+
+    def step(x: Any, state: Any) -> Any:
+        return net(x) if state is None else net(x, state)
+
+    save("snntorch_ours", inputs, unroll(step, inputs))
+    graph = ours("norse_ours", neurons.lif(0.8, 0.1, reset="zero"), 1e-3)
+    save("norse_ours", inputs, unroll(norse.from_nir(graph, dt=1e-3), inputs))
+    # Sinabs leaves r aside, decays exactly, subtracts, and spikes at the threshold: several times, unless it is told.
+    neuron = neurons.lif(0.8, 1.5, normalize=False, inclusive=True)
+    net = sinabs.nir.from_nir(ours("sinabs_ours", neuron, 1.0, "exact"), batch_size=BATCH)
+    x = torch.from_numpy(np.moveaxis(inputs, 0, 1).reshape(-1, 3).copy())
+    for module in net.modules():
+        if isinstance(module, sinabs.layers.LIF):
+            module.spike_fn = sinabs.activation.SingleSpike
+    with torch.no_grad():
+        outputs = net(x)
+    outputs = outputs[0] if isinstance(outputs, tuple) else outputs
+    save("sinabs_ours", inputs, np.moveaxis(outputs.numpy().reshape(BATCH, STEPS, -1), 0, 1))
+    options = {"normalize": False, "spike_from": "old", "reset_time": "after_decay"}
+    graph = ours("spyx_ours", neurons.lif(0.8, 0.5, **options), 1.0)
+    save("spyx_ours", inputs, spyx.nir.from_nir(graph, inputs, dt=1)[1])
+
+
+if __name__ == "__main__":
+    with zipfile.ZipFile(ARCHIVE) as old:
+        old.extract("published_lif.nir", FOLDER)
+    for make in (make_snntorch, make_norse, make_sinabs, make_spyx, load_ours):
+        make()
+    with zipfile.ZipFile(ARCHIVE, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(FOLDER.iterdir()):
+            archive.write(path, path.name)
