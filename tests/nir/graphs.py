@@ -1,0 +1,100 @@
+"""Graphs and networks that the tests of NIR share."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import nir
+import numpy as np
+
+import snnjax
+from snnjax import neurons, surrogates
+
+DT = 1e-3
+
+NETWORKS = {
+    "lif": lambda: snnjax.network(5, [snnjax.layer(6)], snnjax.leaky_readout(3)),
+    "recurrent": lambda: snnjax.network(
+        5,
+        [snnjax.layer(6, neurons.current_lif((0.8, 0.9), normalize=False), recurrent=True, capacity=4)],
+        snnjax.leaky_readout(2, normalize=False, bias=False),
+    ),
+    "image": lambda: snnjax.network(
+        (6, 8, 2),
+        [
+            snnjax.conv2d(4, 3),
+            snnjax.sum_pool(2),
+            snnjax.layer(
+                snnjax.conv2d(3, 3, strides=2, padding=[(1, 1), (1, 1)]),
+                neurons.lif((0.5, 0.9), reset="zero", normalize=False, learn_decay=True),
+                bias=False,
+                per_channel=False,
+            ),
+            snnjax.mean_pool((1, 2)),
+            snnjax.layer(5, neurons.integrate_and_fire((0.5, 1.0)), delays=snnjax.axonal(4), recurrent=True),
+        ],
+        snnjax.spiking_readout(3, neurons.lif(surrogate=surrogates.sigmoid(4))),
+    ),
+    "line": lambda: snnjax.network(
+        (9, 2),
+        [
+            snnjax.conv1d(4, 4, groups=2),
+            snnjax.layer(
+                snnjax.dense(5, mask=np.arange(180).reshape(36, 5) % 3 == 0),
+                neurons.lif(reset="none", per_neuron=False),
+                delays=snnjax.axonal(4, learn=False, per="channel"),
+            ),
+        ],
+        snnjax.spiking_readout(3, neurons.lif(reset_time="immediate", inclusive=True)),
+    ),
+}
+
+
+def run(network: snnjax.Network, params: Any, inputs: Any) -> np.ndarray:
+    return np.asarray(jax.jit(network.apply)(params, None, jnp.asarray(inputs))[0].output)
+
+
+def params_of(network: snnjax.Network, dtype: Any = jnp.float32) -> Any:
+    """Random parameters without the compilations of `init`; thresholds in reach."""
+    rng = np.random.default_rng(5)
+    shapes = jax.eval_shape(lambda key: network.init(key, dtype=dtype), jax.random.key(0))
+    filled = jax.tree.map(lambda like: jnp.asarray(rng.normal(0.3, 0.6, like.shape), dtype), shapes)
+    own = [
+        layer._replace(
+            weights=spec.fitted.masked(layer.weights),
+            neuron=layer.neuron._replace(threshold=jnp.abs(layer.neuron.threshold) + 0.1),
+        )
+        for spec, layer in zip(network.layers, filled.layers, strict=True)
+    ]
+    return filled._replace(layers=tuple(own))
+
+
+def spikes_of(shape: tuple[int, ...], seed: int = 0, rate: float = 0.4) -> jax.Array:
+    return (jax.random.uniform(jax.random.key(seed), shape) < rate).astype(jnp.float32)
+
+
+def lif(size: int = 1, **changed: Any) -> nir.LIF:
+    ones = np.ones(size, np.float32)
+    fields = {
+        "tau": 4e-3 * ones,
+        "r": ones,
+        "v_leak": 0 * ones,
+        "v_threshold": 0.5 * ones,
+        "v_reset": 0 * ones,
+    }
+    return nir.LIF(**{**fields, **changed})
+
+
+def graph_of(*nodes: Any, shape: Any = (1,), loops: Any = ()) -> nir.NIRGraph:
+    """A chain; loops are (name, node, name of the neuron)."""
+    named = {f"n{i}": node for i, node in enumerate(nodes)}
+    edges = list(zip(("input", *named), (*named, "output"), strict=True))
+    for name, node, neuron in loops:
+        named[name] = node
+        edges += [(neuron, name), (name, neuron)]
+    ends = {"input": nir.Input(np.array(shape)), "output": nir.Output(np.array([1]))}
+    return nir.NIRGraph({**ends, **named}, edges, type_check=False)
+
+
+def identity(size: int = 1) -> nir.Linear:
+    return nir.Linear(np.eye(size, dtype=np.float32))
