@@ -16,6 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from tests.architecture import ROOT
+from tests.ops import test_delay_spikes as of_delays
+from tests.ops import test_spike_conv_kernel as of_convolutions
 from tests.ops.common import is_float
 from tests.ops.kernel_checks import compiled
 from tests.ops.random_networks import Form, arguments
@@ -27,6 +29,10 @@ FORMS = (
     Form(6, 40, 130, (200,), recurrent=True, given="uint16 lists", slots=20, surrogate="arctan", capacity=40),
 )
 PRODUCT = Product(64, 500, 700, 60)
+# Convolutions with the share of inputs that are active: sparse, dense, in groups.
+CONVOLUTIONS = tuple(zip((0, 1, 4), (0.1, 0.45, 1.0), strict=True))
+CONVOLVED_ROWS = 300
+DELAYED = of_delays.Form(40, 30, 100, 12)
 NOISE = 1e-3
 LIMIT = 120  # seconds after which a process is taken for one that waits for ever; it needs about five
 
@@ -65,6 +71,13 @@ def results(implementation: str) -> dict[str, np.ndarray]:
             trees[f"network {index} {kind}"] = compiled(form, implementation)(*given)
     for kind, given in product_arguments().items():
         trees[f"product {kind}"] = compiled_product(PRODUCT.neurons, implementation)(*given)
+    for index, share in CONVOLUTIONS:
+        geometry, rng = of_convolutions.GEOMETRIES[index], np.random.default_rng(0)
+        ids, *exact = of_convolutions.draw_arguments(rng, geometry, CONVOLVED_ROWS, share)
+        run = of_convolutions.compiled(geometry, implementation)
+        trees[f"convolution {index} rounded"] = run(ids, *off_grid(exact))
+    given = off_grid(of_delays.draw(DELAYED, np.random.default_rng(0), 0.3))
+    trees["delays rounded"] = of_delays.compiled(DELAYED, implementation)(*given)
     return {
         f"{name} {place}": np.asarray(leaf)
         for name, tree in trees.items()

@@ -1,9 +1,6 @@
 """The kernels of `spike_conv` over random geometries: every form of a row, to the bit, sums being exact."""
 
 import functools
-import hashlib
-import subprocess
-import sys
 from typing import Any
 
 import hypothesis
@@ -35,25 +32,12 @@ GEOMETRIES = (
     Convolution.of("test", (50, 9), (7,), 40, padding="valid"),
     Convolution.of("test", (1, 1, 20), (1, 1), 70),
     Convolution.of("test", (4, 1, 1), (2, 1), 3, strides=(3, 1), padding=((7, 2), (0, 6))),
+    # Kernels narrower than a stride, whose gaps meet no weight, in groups of one channel; and one axis with all of it.
+    Convolution.of("test", (7, 5, 2), (1, 2), 4, strides=(3, 3), padding=((0, 1), (2, 0)), groups=2),
+    Convolution.of("test", (7, 4), (4,), 6, strides=2, padding=((3, 1),), groups=2),
 )
+ROWS = 35  # two chunks of the gradient, the second of them larger
 each_geometry = pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
-sizes = st.integers(1, 4)
-
-
-@st.composite
-def geometries(draw: st.DrawFn) -> tuple[Any, ...]:
-    """What small ones of any kind are made from."""
-    space, groups = draw(st.integers(1, 2)), draw(st.integers(1, 2))
-    shape = (*(draw(st.integers(1, 7)) for _ in range(space)), groups * draw(sizes))
-    kernel = [draw(sizes) for _ in range(space)]
-    padding: Any = "same"
-    if draw(st.booleans()):
-        lows = [draw(st.integers(0, 3)) for _ in range(space)]
-        room = zip(kernel, shape, lows, strict=False)
-        padding = [(low, max(0, k - n - low) + draw(st.integers(0, 2))) for (k, n, low) in room]
-    strides = tuple(draw(st.integers(1, 3)) for _ in range(space))
-    channels_out = groups * draw(st.integers(1, 9))
-    return shape, kernel, channels_out, {"strides": strides, "padding": padding, "groups": groups}
 
 
 def all_of(geometry: Convolution, implementation: str) -> Any:
@@ -98,29 +82,33 @@ def compiled(geometry: Convolution, implementation: str) -> Any:
 
 
 @each_geometry
-def test_kernel_equals_reference(geometry: Convolution) -> None:
-    for share in (0.0, 0.1, 0.45, 1.0):
-        given = draw_arguments(np.random.default_rng(0), geometry, 35, share)
-        assert_close(*(compiled(geometry, implementation)(*given) for implementation in BOTH))
+@hypothesis.given(seed=st.integers(0, 2**32 - 1), share=st.sampled_from([0.0, 0.1, 0.45, 1.0]))
+@hypothesis.settings(max_examples=5)
+@hypothesis.example(seed=0, share=0.1)
+@hypothesis.example(seed=1, share=1.0)
+def test_kernel_equals_reference(geometry: Convolution, seed: int, share: float) -> None:
+    given = draw_arguments(np.random.default_rng(seed), geometry, ROWS, share)
+    assert_close(*(compiled(geometry, implementation)(*given) for implementation in BOTH))
 
 
-@hypothesis.given(given=geometries(), seed=st.integers(0, 2**32 - 1))
-@hypothesis.settings(max_examples=6)
-def test_kernel_equals_reference_of_any_geometry(given: tuple[Any, ...], seed: int) -> None:
-    rng, geometry = np.random.default_rng(seed), Convolution.of("test", *given[:-1], **given[-1])
-    arrays = draw_arguments(rng, geometry, int(rng.integers(0, 3)), float(rng.random()))
-    assert_close(*(jit(all_of(geometry, implementation))(*arrays) for implementation in BOTH))
-
-
-@each_geometry
+@pytest.mark.parametrize(
+    "geometry", [GEOMETRIES[0], GEOMETRIES[4]], ids=str
+)  # dense and sparse, and sparse alone
 def test_bfloat16_rounds_sums_of_float32_once(geometry: Convolution) -> None:
-    ids, *given = draw_arguments(np.random.default_rng(1), geometry, 3, 0.45)
+    ids, *given = draw_arguments(np.random.default_rng(1), geometry, ROWS, 0.45)
     given = [each.astype(jnp.bfloat16) for each in given]
     wide = compiled(geometry, "cpu")(ids, *(each.astype(jnp.float32) for each in given))
     ours = compiled(geometry, "cpu")(ids, *given)
     for narrow, exact in zip(ours, wide, strict=True):
         assert narrow.dtype == jnp.bfloat16
         assert_close(narrow, exact.astype(jnp.bfloat16))
+
+
+def test_no_rows_in_none_out() -> None:
+    c = GEOMETRIES[0]
+    out, _, d_weights, *_ = compiled(c, "cpu")(*draw_arguments(np.random.default_rng(0), c, 0, 1.0))
+    assert out.shape == (0, c.num_outputs)
+    assert not jnp.any(d_weights)
 
 
 @pytest.mark.parametrize("share", [0.1, 1.0])
@@ -145,31 +133,6 @@ def test_cotangents_that_are_not_finite_reach_the_weights_of_spikes_alone() -> N
     (d_weights,) = jax.vjp(lambda w: conv(spikes, w), weights)[1](g)
     assert jnp.all(d_weights.at[2, 0, 3].get() == jnp.inf)
     assert not jnp.any(d_weights.at[2, 0, 3].set(0.0))
-
-
-def digest() -> str:
-    """Of the bits of results and gradients of many rows."""
-    bits = hashlib.sha256()
-    for c, share in ((GEOMETRIES[0], 0.1), (GEOMETRIES[1], 0.3), (GEOMETRIES[4], 1.0)):
-        rng = np.random.default_rng(0)
-        ids, values, rows, *_ = draw_arguments(rng, c, 300, share)
-        normal = (
-            jnp.asarray(rng.normal(size=s), jnp.float32) for s in (c.weights_shape, (300, c.num_outputs))
-        )
-        for leaf in compiled(c, "cpu")(ids, values, rows, *normal):
-            bits.update(np.asarray(leaf).tobytes())
-    return bits.hexdigest()
-
-
-def test_number_of_threads_changes_no_bit() -> None:
-    program = """
-import os, sys
-os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
-from tests.ops.test_spike_conv_kernel import digest
-sys.stdout.write(digest())
-"""
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert run.stdout == digest()  # over the threads of four devices
 
 
 def valid_call() -> Call:

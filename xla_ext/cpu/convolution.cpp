@@ -27,7 +27,10 @@ bool fits(std::initializer_list<Index> lengths) {
 
 // Copies fours of floats, up to three floats more than `count`.
 void copyFours(float* to, const float* from, Index count) {
-  for (Index i = 0; i < count; i += kFour) std::memcpy(to + i, from + i, kFour * sizeof(float));
+  constexpr Index kMany = 4 * kFour;
+  Index i = 0;
+  for (; i + kMany <= count; i += kMany) std::memcpy(to + i, from + i, kMany * sizeof(float));
+  for (; i < count; i += kFour) std::memcpy(to + i, from + i, kFour * sizeof(float));
 }
 
 // Room for so many floats; what is in it stays.
@@ -142,7 +145,7 @@ DenseConvolution DenseConvolution::transposed(const ConvolutionShape& s) {
 
 bool DenseConvolution::takes(const ConvolutionShape& shape) {
   const DenseConvolution own(shape);
-  const auto width = static_cast<double>(own.paddedWidth() + kMostTileRows * shape.stride_x);
+  const auto width = static_cast<double>(own.paddedWidth());
   const auto rows = static_cast<double>(std::max(own.paddedHeight(), shape.kernel_height));
   return shape.groups == 1 && width * rows * static_cast<double>(shape.channels) < kMostCopied;
 }
@@ -208,45 +211,73 @@ void DenseConvolution::copyColumns(const float* image, Scratch& scratch) const {
     const float* from = image + (y * shape_.width + first_x) * channels;
     float* to = scratch.columns.data() + (first_x + shape_.left) * columnLength() + (y + shape_.top) * channels;
     for (Index x = first_x; x < end_x; ++x, from += channels, to += columnLength()) {
-      for (Index c = 0; c < channels; ++c) to[c] = from[c];
+      if (channels % kFour == 0) {
+        copyFours(to, from, channels);
+      } else {
+        for (Index c = 0; c < channels; ++c) to[c] = from[c];
+      }
     }
   }
 }
 
 Rows<const float> DenseConvolution::window(Index row, Index pixel, Scratch& scratch) const {
   const Index length = windowColumn(), used = paddedWidth() * length;
-  const Index room = used + kMostTileRows * shape_.stride_x * length + kFour;
-  atLeast(scratch.window, room);
+  atLeast(scratch.window, used + kFour);
   const float* from = scratch.columns.data() + row * shape_.stride_y * shape_.channels;
   float* to = scratch.window.data();
   for (Index x = pixel * shape_.stride_x; x < paddedWidth(); ++x) {
     copyFours(to + x * length, from + x * columnLength(), length);
   }
-  // Pixels behind the last one are computed in vain; what they see is 0.
-  std::fill(to + used, to + room, 0.0F);
   return {to + pixel * shape_.stride_x * length, shape_.stride_x * length};
 }
 
+bool DenseConvolution::multiplyPixels(Rows<const float> seen, Index pixels, const float* packed,
+                                      Rows<float> out) const {
+  bool is_finite = true;
+  for (Index o = 0; o < stride_; o += panel(o)) {
+    is_finite &= kernels().multiplyRows(seen, pixels, depth(), {packed + o * depth(), panel(o)}, panel(o), {nullptr, 0},
+                                        {out.data + o, out.stride});
+  }
+  return is_finite;
+}
+
+// What is left over of a row of outputs behind its last whole tile is gathered with that of the next rows where it is
+// less than half a tile: a product of so few pixels takes longer than the copies.
 bool DenseConvolution::multiply(const float* image, const float* packed, Index first, Index columns, float* out,
                                 Scratch& scratch) const {
   copyColumns(image, scratch);
-  atLeast(scratch.rows, (shape_.outWidth() + kMostTileRows) * stride_);
-  const Index outputs = shape_.channels_out;
+  const Index outputs = shape_.channels_out, tile = kernels().tile_rows, length = depth();
+  atLeast(scratch.rows, std::max(shape_.outWidth(), kMostTileRows) * stride_);
+  atLeast(scratch.rest, kMostTileRows * length + kFour);
+  float* places[kMostTileRows];
+  Index gathered = 0;
   bool is_finite = true;
+  const auto finishGathered = [&] {
+    is_finite &= multiplyPixels({scratch.rest.data(), length}, gathered, packed, {scratch.rows.data(), stride_});
+    for (Index i = 0; i < gathered; ++i) std::copy_n(scratch.rows.data() + i * stride_, outputs, places[i]);
+    gathered = 0;
+  };
   eachRow(first, columns, [&](Index row, Index pixel, Index count) {
-    const Index all = roundUpTo(count, kernels().tile_rows);
     const Rows<const float> seen = window(row, pixel, scratch);
-    for (Index o = 0; o < stride_; o += panel(o)) {
-      is_finite &= kernels().multiplyRows(seen, all, depth(), {packed + o * depth(), panel(o)}, panel(o), {nullptr, 0},
-                                          {scratch.rows.data() + o, stride_});
+    const bool gathers = 2 * (count % tile) < tile;
+    const Index whole = gathers ? count / tile * tile : count;
+    const bool in_place = stride_ == outputs;
+    float* to = in_place ? out : scratch.rows.data();
+    is_finite &= multiplyPixels(seen, whole, packed, {to, stride_});
+    for (Index i = 0; i < whole && !in_place; ++i) {
+      // All but the last pixel may be copied with what follows it, which the next one overwrites.
+      const bool fours = outputs >= kFour && i + 1 < whole;
+      fours ? copyFours(out + i * outputs, to + i * stride_, outputs)
+            : static_cast<void>(std::copy_n(to + i * stride_, outputs, out + i * outputs));
     }
-    const float* from = scratch.rows.data();
-    // All but the last pixel may be copied with what follows it, which the next one overwrites.
-    for (Index i = 0; i + 1 < count; ++i, out += outputs, from += stride_) {
-      outputs >= kFour ? copyFours(out, from, outputs) : static_cast<void>(std::copy_n(from, outputs, out));
+    for (Index i = whole; i < count; ++i) {
+      copyFours(scratch.rest.data() + gathered * length, seen.row(i), length);
+      places[gathered++] = out + i * outputs;
+      if (gathered == tile) finishGathered();
     }
-    out = std::copy_n(from, outputs, out);
+    out += count * outputs;
   });
+  if (gathered > 0) finishGathered();
   return is_finite;
 }
 
@@ -254,7 +285,7 @@ void DenseConvolution::addGradient(const float* image, const float* g, Index fir
                                    Scratch& scratch) const {
   copyColumns(image, scratch);
   const Index outputs = shape_.channels_out;
-  atLeast(scratch.rows, (shape_.outWidth() + kMostTileRows) * stride_);
+  atLeast(scratch.rows, shape_.outWidth() * stride_);
   eachRow(first, columns, [&](Index row, Index pixel, Index count) {
     float* own_g = scratch.rows.data();
     for (Index i = 0; i < count; ++i, own_g += stride_, g += outputs) {

@@ -99,7 +99,7 @@ class DenseConvolution {
  public:
   // Memory of one thread.
   struct Scratch {
-    std::vector<float> columns, window, rows;
+    std::vector<float> columns, window, rows, rest;
   };
 
   explicit DenseConvolution(const ConvolutionShape& shape);
@@ -139,6 +139,8 @@ class DenseConvolution {
   // Calls visit(row, first pixel, pixels) for the outputs of a range.
   template <typename Visit>
   void eachRow(Index first, Index columns, Visit visit) const;
+  // out[pixel] = the outputs of some pixels, of which `seen` holds what they see; false if one is not finite.
+  bool multiplyPixels(Rows<const float> seen, Index pixels, const float* packed, Rows<float> out) const;
   void copyColumns(const float* image, Scratch& scratch) const;
   // What the pixels of a row of outputs from one on see, `rowStride()` from one to the next.
   Rows<const float> window(Index row, Index pixel, Scratch& scratch) const;

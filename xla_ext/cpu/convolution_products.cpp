@@ -13,7 +13,7 @@ using Floats = std::vector<float>;
 constexpr Index kRowsPerTask = 4;
 // Above these shares of inputs that are listed the dense form of a row is the faster one (measured for 5 x 5 kernels of
 // 2 to 12 and 12 to 32 channels by tests/benchmarks).
-constexpr double kDenseProducts = 0.22;
+constexpr double kDenseProducts = 0.3;
 constexpr double kDenseCotangents = 0.5;
 constexpr double kDenseGradient = 0.4;
 // With fewer channels than this share of a vector most of a dense product is padding.
@@ -71,8 +71,9 @@ struct Worker {
   Floats image, g, out, all;
   DenseConvolution::Scratch scratch;
 
-  // A row in its dense form.
-  const float* expand(const ListedRows& spikes, Index row) {
+  // A row in its dense form, where it lies or in `image`.
+  const float* expand(const ListedRows& spikes, Rows<const float> in_place, Index row) {
+    if (in_place.data != nullptr) return in_place.row(row);
     image.assign(size(spikes.width()), 0.0F);
     spikes.expand(row, 1, image.data());
     return image.data();
@@ -152,8 +153,8 @@ class Cotangents {
 // The gradient of the weights by some rows: patches of sparse rows and products of dense ones, summed apart.
 class Gradient {
  public:
-  Gradient(const ListedRows& spikes, const ConvolutionShape& shape, const Numbers& g)
-      : spikes_(spikes), shape_(shape), g_(g), sparse_(shape), dense_(shape) {
+  Gradient(const ListedRows& spikes, Rows<const float> in_place, const ConvolutionShape& shape, const Numbers& g)
+      : spikes_(spikes), in_place_(in_place), shape_(shape), g_(g), sparse_(shape), dense_(shape) {
     takes_dense_ = DenseConvolution::takes(shape);
   }
 
@@ -173,7 +174,7 @@ class Gradient {
       // 0 times what is not finite would not be 0.
       if (is_dense && std::all_of(g, g + outputs, [](float x) { return std::isfinite(x); })) {
         products.resize(size(dense_.size()));
-        dense_.addGradient(own.expand(spikes_, r), g, 0, outputs, products.data(), own.scratch);
+        dense_.addGradient(own.expand(spikes_, in_place_, r), g, 0, outputs, products.data(), own.scratch);
       } else {
         sparse_.patches.addGradient(spikes_.row(r), patches.data(), g);
       }
@@ -184,6 +185,7 @@ class Gradient {
 
  private:
   const ListedRows& spikes_;
+  Rows<const float> in_place_;
   ConvolutionShape shape_;
   Numbers g_;
   Sparse sparse_;
@@ -193,8 +195,8 @@ class Gradient {
 
 }  // namespace
 
-void convolve(const ListedRows& spikes, const ConvolutionShape& shape, const Numbers& weights,
-              const WritableNumbers& out, const Threads& threads) {
+void convolve(const ListedRows& spikes, Rows<const float> in_place, const ConvolutionShape& shape,
+              const Numbers& weights, const WritableNumbers& out, const Threads& threads) {
   const Index outputs = shape.numOutputs();
   const Sparse sparse(shape, weights);
   const auto isDense = [&](Index count) { return isAbove(kDenseProducts, count, spikes.width()); };
@@ -205,9 +207,9 @@ void convolve(const ListedRows& spikes, const ConvolutionShape& shape, const Num
   const Threads own_threads = threadsFor(costOf(spikes.entries(), spikes.rows(), shape), threads);
   eachRow(spikes.rows(), own_threads, [&](Index r, Worker& own) {
     const Target target(out, r * outputs, outputs, own.out);
-    const bool done =
-        dense != nullptr && isDense(spikes.count(r)) &&
-        dense->form.multiply(own.expand(spikes, r), dense->packed.data(), 0, outputs, target.data(), own.scratch);
+    const bool done = dense != nullptr && isDense(spikes.count(r)) &&
+                      dense->form.multiply(own.expand(spikes, in_place, r), dense->packed.data(), 0, outputs,
+                                           target.data(), own.scratch);
     if (!done) {  // or a product of 0 with a number that is not finite may have entered the sums
       std::fill_n(target.data(), outputs, 0.0F);
       sparse.patches.add(spikes.row(r), sparse.packed.data(), target.data());
@@ -243,9 +245,9 @@ void convolveToInputs(Index rows, const ConvolutionShape& shape, const Numbers& 
   });
 }
 
-void convolveToWeights(const ListedRows& spikes, const ConvolutionShape& shape, const Numbers& g,
-                       const WritableNumbers& out, const Threads& threads) {
-  const Gradient gradient(spikes, shape, g);
+void convolveToWeights(const ListedRows& spikes, Rows<const float> in_place, const ConvolutionShape& shape,
+                       const Numbers& g, const WritableNumbers& out, const Threads& threads) {
+  const Gradient gradient(spikes, in_place, shape, g);
   const Index chunks = gradient.chunks(), weights = shape.numWeights();
   Borrowed<float> sums(chunks * weights);
   const Threads own_threads = threadsFor(costOf(spikes.entries(), 0, shape), threads);

@@ -9,9 +9,9 @@
 namespace snnjax {
 
 // out[r] = the convolution of row r, [rows, numInputs()] to [rows, numOutputs()]. What is not listed adds nothing,
-// whatever the weights hold.
-void convolve(const ListedRows& spikes, const ConvolutionShape& shape, const Numbers& weights,
-              const WritableNumbers& out, const Threads& threads);
+// whatever the weights hold. `in_place`: the rows themselves where they lie densely as float32, or nullptr.
+void convolve(const ListedRows& spikes, Rows<const float> in_place, const ConvolutionShape& shape,
+              const Numbers& weights, const WritableNumbers& out, const Threads& threads);
 
 // out[r, slot] = the cotangent of the input in each listed slot of `capacity`, and 0 for all others; g is
 // [rows, numOutputs()].
@@ -24,7 +24,7 @@ void convolveToInputs(Index rows, const ConvolutionShape& shape, const Numbers& 
 
 // out = the gradient of the weights, a sum over the patches of all spikes: in chunks of rows that depend on their
 // number alone.
-void convolveToWeights(const ListedRows& spikes, const ConvolutionShape& shape, const Numbers& g,
-                       const WritableNumbers& out, const Threads& threads);
+void convolveToWeights(const ListedRows& spikes, Rows<const float> in_place, const ConvolutionShape& shape,
+                       const Numbers& g, const WritableNumbers& out, const Threads& threads);
 
 }  // namespace snnjax

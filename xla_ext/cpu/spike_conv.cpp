@@ -68,7 +68,7 @@ ffi::Error lists(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::Remaini
     const Index neurons = call.shape.numInputs();
     for (Index group = 0; group < call.to.groups(); ++group) {
       const ListedRows rows(lists.source(group, neurons), lists.rows, neurons, call.threads);
-      convolve(rows, call.shape, weights.numbers(group), out.numbers(group), call.threads);
+      convolve(rows, {nullptr, 0}, call.shape, weights.numbers(group), out.numbers(group), call.threads);
     }
   });
 }
@@ -102,7 +102,7 @@ ffi::Error weightsBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ff
     const Index neurons = call.shape.numInputs();
     for (Index group = 0; group < call.to.groups(); ++group) {
       const ListedRows rows(lists.source(group, neurons), lists.rows, neurons, call.threads);
-      convolveToWeights(rows, call.shape, g.numbers(group), d_weights.numbers(group), call.threads);
+      convolveToWeights(rows, {nullptr, 0}, call.shape, g.numbers(group), d_weights.numbers(group), call.threads);
     }
   });
 }
@@ -115,8 +115,8 @@ ffi::Error rows(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::Remainin
     const Result out = call.to.take("out", {spikes.rows, call.shape.numOutputs()}, {weights.type()});
     finish(call.from, call.to);
     for (Index group = 0; group < call.to.groups(); ++group) {
-      convolve(spikes.listed(group, call.threads), call.shape, weights.numbers(group), out.numbers(group),
-               call.threads);
+      convolve(spikes.listed(group, call.threads), spikes.inPlace(group), call.shape, weights.numbers(group),
+               out.numbers(group), call.threads);
     }
   });
 }
@@ -129,8 +129,8 @@ ffi::Error rowsBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::
     const Result d_weights = call.to.take("d_weights", call.weightsShape(), {g.type()});
     finish(call.from, call.to);
     for (Index group = 0; group < call.to.groups(); ++group) {
-      convolveToWeights(spikes.listed(group, call.threads), call.shape, g.numbers(group), d_weights.numbers(group),
-                        call.threads);
+      convolveToWeights(spikes.listed(group, call.threads), spikes.inPlace(group), call.shape, g.numbers(group),
+                        d_weights.numbers(group), call.threads);
     }
   });
 }

@@ -34,9 +34,14 @@ struct RowOperands {
         neurons(operands.nextLength(1)),
         values(operands.take("spikes", {rows, neurons}, kFloating)) {}
 
-  ListedRows listed(Index group, const Threads& threads) const {
+  ListedRows listed(Index group, const Threads& threads) const { return {source(group), rows, neurons, threads}; }
+  // The rows themselves where they are float32, otherwise data is nullptr.
+  Rows<const float> inPlace(Index group) const { return source(group).inPlace(); }
+
+ private:
+  DenseSource source(Index group) const {
     const auto type = values.type() == ffi::BF16 ? DenseSource::Type::kBfloat16 : DenseSource::Type::kFloat32;
-    return {DenseSource{values.at(group), type, neurons}, rows, neurons, threads};
+    return {values.at(group), type, neurons};
   }
 };
 

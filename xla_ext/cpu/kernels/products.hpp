@@ -219,6 +219,18 @@ inline bool multiplyTile(Rows<const float> dense, Index depth, const float* weig
   return bitsOf(notEqual(probe, Floats{})) == 0;
 }
 
+// The same for the last rows of a product, fewer than a tile, at once.
+template <int kRows, int kVectors>
+inline bool multiplyRest(Rows<const float> dense, Index rows, Index depth, const float* weights, Index stride,
+                         Rows<const float> start, Rows<float> out) {
+  if constexpr (kRows == 0) {
+    return true;
+  } else {
+    if (rows == kRows) return multiplyTile<kRows, kVectors>(dense, depth, weights, stride, start, out);
+    return multiplyRest<kRows - 1, kVectors>(dense, rows, depth, weights, stride, start, out);
+  }
+}
+
 // Of `kVectors` vectors of columns from `column` on, whose weights begin at `weights`, `stride` from row to row.
 template <int kVectors>
 inline bool multiplyColumns(Rows<const float> dense, Index rows, Index depth, const float* weights, Index stride,
@@ -233,11 +245,8 @@ inline bool multiplyColumns(Rows<const float> dense, Index rows, Index depth, co
     finite &= multiplyTile<kTileRows, kVectors>({dense.row(r), dense.stride}, depth, weights, stride, startOf(r),
                                                 {out.row(r) + column, out.stride});
   }
-  for (; r < rows; ++r) {
-    finite &= multiplyTile<1, kVectors>({dense.row(r), dense.stride}, depth, weights, stride, startOf(r),
-                                        {out.row(r) + column, out.stride});
-  }
-  return finite;
+  return finite & multiplyRest<kTileRows - 1, kVectors>({dense.row(r), dense.stride}, rows - r, depth, weights, stride,
+                                                        startOf(r), {out.row(r) + column, out.stride});
 }
 
 inline bool multiplyRows(Rows<const float> dense, Index rows, Index depth, Rows<const float> weights, Index columns,
