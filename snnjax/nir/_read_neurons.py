@@ -220,7 +220,7 @@ def _is_1(values: np.ndarray) -> bool:
 
 
 def _array(values: Any) -> Any:
-    return np.array(values, np.float32)
+    return np.asarray(values)  # cast with all parameters, at the end
 
 
 def _mean(values: np.ndarray) -> float:

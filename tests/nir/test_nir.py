@@ -4,6 +4,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import nir
 import numpy as np
@@ -111,6 +112,14 @@ def test_round_trip_by_a_file_is_exact(name: str, method: str, dtype: Any, tmp_p
     outputs = run(network, params, inputs)
     assert np.any(outputs)
     assert_same_bits(run(again, same, inputs), outputs)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float64, jnp.float16])
+def test_parameters_come_back_in_their_dtype(dtype: Any) -> None:
+    with jax.enable_x64(True):
+        network = NETWORKS["line"]()
+        params = params_of(network, dtype)
+        assert_same_bits(from_nir(to_nir(network, params, dt=DT))[1], params)
 
 
 def close(actual: Any, expected: Any, rtol: float = 0.0, atol: float = 0.0) -> None:
