@@ -64,6 +64,11 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--task", choices=TASK_NAMES, help="what to learn (default: digits, or that of the resumed run)"
     )
+    parser.add_argument(
+        "--model",
+        choices=("dense", "conv"),
+        help="dense layers, or convolutions for the tasks of cameras (default: dense, or that of the resumed run)",
+    )
     _add_places(parser)
     start = parser.add_mutually_exclusive_group()
     start.add_argument(
@@ -78,7 +83,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch-size", type=int, help="samples a step")
     parser.add_argument("--learning-rate", type=float, help="at its peak")
     parser.add_argument("--seed", type=int, help="of first weights, splits, order and augmentation")
-    parser.add_argument("--hidden", type=int, nargs="+", help="width of each hidden layer")
+    parser.add_argument("--hidden", type=int, nargs="+", help="width of each dense hidden layer")
     sparsity = parser.add_mutually_exclusive_group()
     sparsity.add_argument("--capacity", type=float, help="slots of the spike lists, as a share of the width")
     sparsity.add_argument(
@@ -105,7 +110,7 @@ def _train(options: argparse.Namespace) -> int:
     parts = train.load_task(settings, options.data)
     net = train.build_network(settings, parts.num_inputs, parts.num_classes)
     loss, decoder = train.loss_of(settings)
-    _say(f"task {settings.task}: {parts.num_inputs} inputs, hidden layers {_widths(settings)}, ")
+    _say(f"task {settings.task}: {_by(net.input_shape)} inputs, hidden layers {_widths(net)}, ")
     _say(f"{parts.num_classes} classes, {_lists(settings)}; {len(parts.validation)} validation samples\n")
     result = train.fit(
         net,
@@ -242,18 +247,35 @@ def _say_paths(header: dict[str, Any]) -> None:
     """How each layer of the network is computed, and why."""
     from snnjax.train import TaskSettings, build_network
 
-    # Widths do not matter here, and data to know those of inputs and outputs may not be there.
-    for index, path in enumerate(build_network(TaskSettings.from_header(header), 1, 1).paths):
-        _say(f"  layer {index}: {'fused' if path.fused else 'scanned'}, {path.why}\n")
+    # The widths of flat inputs and of outputs do not matter here, and data to know them may not be there.
+    net = build_network(TaskSettings.from_header(header), 1, 1)
+    for index, (spec, path) in enumerate(zip(net.layers, net.paths, strict=True)):
+        what = f"{_by(spec.fitted.out_shape)} {spec.neuron.name} behind {_connection(spec)}"
+        _say(f"  layer {index}: {what}; {'fused' if path.fused else 'scanned'}, {path.why}\n")
+
+
+def _connection(spec: Any) -> str:
+    """What stands in front of a layer, in a few words."""
+    connection, parts = spec.fitted.connection, []
+    if spec.delays is not None:
+        parts.append(f"delays of up to {spec.delays.max_delay} steps")
+    if connection.pooling is not None:
+        kind = "means" if connection.pooling.mean else "sums"
+        parts.append(f"{kind} over {_by(connection.pooling.window)}")
+    if connection.convolution is not None:
+        parts.append(f"a convolution of {_by(connection.convolution.kernel)}")
+    else:
+        parts.append("dense weights" if spec.fitted.mask is None else "masked weights")
+    return ", ".join(parts)
 
 
 def _settings(options: argparse.Namespace) -> Any:
     """The settings of the task, or of the run to be resumed, with what was asked for on the command line."""
     from dataclasses import replace
 
-    from snnjax.train import TASKS, TaskSettings, read_run
+    from snnjax.train import TaskSettings, read_run, task_settings
 
-    settings = TASKS[options.task or "digits"]
+    settings = task_settings(options.task or "digits", options.model or "dense")
     if options.resume:
         settings = TaskSettings.from_header(read_run(options.out / "checkpoint.npz"))
     names = ("epochs", "batch_size", "learning_rate", "seed", "second_threshold", "activity_bound")
@@ -261,6 +283,8 @@ def _settings(options: argparse.Namespace) -> Any:
     changes: dict[str, Any] = {"training": replace(settings.training, **given)}
     if options.task is not None:
         changes["task"] = options.task
+    if options.model is not None:  # a run of the other model is not resumed
+        changes["convolutions"] = task_settings(settings.task, options.model).convolutions
     if options.hidden is not None:
         changes["hidden"] = tuple(options.hidden)
     if options.capacity is not None or options.dense:
@@ -330,8 +354,14 @@ def _epoch_line(line: dict[str, Any], epochs: int) -> str:
     )
 
 
-def _widths(settings: Any) -> str:
-    return " - ".join(str(width) for width in settings.hidden)
+def _widths(net: Any) -> str:
+    """The hidden layers as shapes; a spiking read-out is the last of the layers."""
+    hidden = net.layers if net.readout is not None else net.layers[:-1]
+    return " - ".join(_by(spec.fitted.out_shape) for spec in hidden)
+
+
+def _by(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape))
 
 
 def _lists(settings: Any) -> str:

@@ -8,9 +8,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from snnjax import cli, train
+from snnjax import axonal, cli, conv1d, dense, layer, leaky_readout, mean_pool, network, train
 from snnjax.ipu.device import library
 
 TINY = ("--task", "digits", "--hidden", "12", "--samples", "60", "--batch-size", "16", "--epochs", "2")
@@ -121,6 +122,56 @@ def test_info_names_versions_devices_and_a_checkpoint(run_folder, capsys) -> Non
     )
     assert line_with(out, "  epochs").split()[1:4] == ["2", "of", "2,"]
     assert "  hidden: [12]\n" in out
+
+
+def test_model_of_convolutions_is_trained_and_described(tmp_path, capsys) -> None:
+    tiny = (
+        "--samples",
+        "40",
+        "--batch-size",
+        "16",
+        "--epochs",
+        "1",
+        "--hidden",
+        "12",
+        "--out",
+        str(tmp_path),
+    )
+    assert cli.main(["train", "--model", "conv", *tiny]) == 0
+    assert line_with(capsys.readouterr().out, "task digits: ").startswith(
+        "task digits: 34x34x2 inputs, hidden layers 34x34x12 - 17x17x32 - 12, 10 classes, "
+    )
+    trained = json.loads((tmp_path / "test.json").read_text())
+    assert 0 < trained["effective_acs"] < trained["dense_operations"]
+    assert cli.main(["evaluate", "--out", str(tmp_path)]) == 0
+    assert json.loads((tmp_path / "test.json").read_text())["loss"] == trained["loss"]
+    capsys.readouterr()
+    assert cli.main(["info", "--checkpoint", str(tmp_path / "checkpoint.npz")]) == 0
+    out = capsys.readouterr().out
+    assert line_with(out, "  layer 0").startswith(
+        "  layer 0: 34x34x12 lif behind a convolution of 5x5; fused, "
+    )
+    assert line_with(out, "  layer 1").startswith(
+        "  layer 1: 17x17x32 lif behind sums over 2x2, a convolution of 5x5;"
+    )
+    assert line_with(out, "  layer 2").startswith(
+        "  layer 2: 12 lif behind sums over 2x2, dense weights; fused"
+    )
+    assert cli.main(["train", "--model", "dense", "--resume", *tiny]) == 2
+    assert "`convolutions` must be" in capsys.readouterr().err
+
+
+def test_connections_are_described() -> None:
+    layers = [
+        layer(conv1d(3, 5), delays=axonal(max_delay=4)),
+        mean_pool(3),
+        dense(4, mask=np.eye(6, 4, dtype=bool)),
+    ]
+    net = network((6, 2), layers, leaky_readout(2))
+    assert [cli._connection(spec) for spec in net.layers] == [
+        "delays of up to 4 steps, a convolution of 5",
+        "means over 3, masked weights",
+    ]
 
 
 def test_epoch_line_reads_well() -> None:

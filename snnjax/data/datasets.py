@@ -102,6 +102,33 @@ class EventDataset:
         """The data set of the samples at `indices`."""
         return replace(self, ids=self.ids[indices], counts=self.counts[indices], labels=self.labels[indices])
 
+    def channels_last(self, channels: int = 2) -> "EventDataset":
+        """The same events, numbered as convolutions read an image, (height, width, channels).
+
+        The readers and the simulation of cameras number the polarity first, ``id = polarity * pixels + pixel``; here
+        ``id = pixel * channels + polarity``, and lists are sorted by it again.
+
+        Errors: a number of inputs that is no multiple of `channels`.
+
+        Example:
+            >>> import numpy as np
+            >>> from snnjax.data import EventDataset
+            >>> recordings = [(np.array([0.0, 0.0]), np.array([2, 3 + 1]))]  # pixel 2 off, pixel 1 on
+            >>> polarity_first = EventDataset.from_events(recordings, np.array([1]), 1, 2 * 3, num_classes=2)
+            >>> polarity_first.channels_last().ids
+            array([[[3, 4]]], dtype=uint16)
+        """
+        op = "EventDataset.channels_last"
+        check_integer(op, "channels", channels, 1)
+        way_out = "Pass the number of polarities of the camera"
+        good = self.num_neurons % channels == 0
+        check(good, op, "channels", f"divide the {self.num_neurons} inputs", channels, way_out)
+        renumbered = np.arange(
+            self.num_neurons + 1, dtype=self.ids.dtype
+        )  # the last id is that of unused slots
+        renumbered[:-1] = renumbered[:-1].reshape(-1, channels).T.ravel()
+        return replace(self, ids=np.sort(renumbered[self.ids], axis=-1))
+
     def take(self, indices: Any, dtype: Any = np.float32) -> Batch:
         """The samples at `indices` as a `Batch` whose inputs are `SparseSpikes` ``[time, batch, capacity]``.
 

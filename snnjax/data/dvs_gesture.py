@@ -69,7 +69,8 @@ def load_dvs_gesture(
 
     Each gesture is one sample; its first `duration` microseconds become `num_steps` steps, binned as by `bin_events`.
     `downsample` merges squares of so many pixels a side; with ``size = ceil(128 / downsample)`` the
-    ``2 * size * size`` inputs are numbered ``(polarity * size + y) * size + x``.
+    ``2 * size * size`` inputs are numbered ``(polarity * size + y) * size + x``; for convolutions,
+    `EventDataset.channels_last` numbers them anew.
 
     Errors: another split, missing files, and those of `read_aedat` and `read_gesture_labels`.
 

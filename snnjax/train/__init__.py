@@ -22,5 +22,6 @@ from snnjax.train.tasks import build_network as build_network
 from snnjax.train.tasks import init_params as init_params
 from snnjax.train.tasks import load_task as load_task
 from snnjax.train.tasks import loss_of as loss_of
+from snnjax.train.tasks import task_settings as task_settings
 from snnjax.train.totals import Totals as Totals
 from snnjax.train.totals import summarise as summarise

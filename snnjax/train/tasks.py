@@ -1,6 +1,7 @@
 """The tasks of the command line: `TASKS` holds every number that decides how each one is trained."""
 
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
@@ -14,6 +15,7 @@ from jaxtyping import PRNGKeyArray
 from snnjax import data, losses, neurons
 from snnjax._check import check, check_choice
 from snnjax._network import Network, network
+from snnjax._network.connections import conv2d, sum_pool
 from snnjax._network.specs import NetworkParams, layer, leaky_readout, spiking_readout
 from snnjax.train.config import TrainConfig
 
@@ -27,6 +29,8 @@ LOSSES = {
 }
 # Debian's package dataset-fashion-mnist installs the files here.
 FASHION_FOLDER = "/usr/share/datasets/fashion-mnist"
+# Pixels a side of the cameras, both with two polarities.
+_CAMERAS = {"digits": 34, "fashion": 34, "nmnist": 34, "dvs-gesture": 128}
 # Samples on which the first weights are scaled to an activity.
 _INIT_SAMPLES = 64
 
@@ -37,6 +41,8 @@ class TaskSettings:
 
     task: str
     hidden: tuple[int, ...] = (512, 256)
+    # In front of them: channels, length of the kernel and of the window that sums behind it, of each convolution.
+    convolutions: tuple[tuple[int, int, int], ...] = ()
     neuron: str = "lif"
     neuron_options: dict[str, Any] = field(default_factory=dict)  # of the neuron's factory
     recurrent: bool = False
@@ -63,8 +69,11 @@ class TaskSettings:
         check_choice(op, "task", self.task, tuple(TASKS) or (self.task,))
         check_choice(op, "neuron", self.neuron, tuple(NEURONS))
         check_choice(op, "loss", self.loss, tuple(LOSSES))
-        good = len(self.hidden) > 0
+        good = len(self.hidden) + len(self.convolutions) > 0
         check(good, op, "hidden", "hold at least one width", self.hidden, "Try (512, 256)")
+        good = not self.convolutions or self.task in _CAMERAS
+        expected = f"be () for {self.task}, whose inputs are no images"
+        check(good, op, "convolutions", expected, self.convolutions, "Train dense layers on it")
         known = inspect.signature(NEURONS[self.neuron]).parameters
         unknown = ", ".join(sorted(self.neuron_options.keys() - known.keys()))
         expected = f"be options of neurons.{self.neuron}"
@@ -75,7 +84,18 @@ class TaskSettings:
         """What JSON can hold of it, but for `training`."""
         fields = asdict(self)
         del fields["training"]
-        return fields | {"hidden": list(self.hidden)}
+        return fields | {
+            "hidden": list(self.hidden),
+            "convolutions": [list(each) for each in self.convolutions],
+        }
+
+    @property
+    def image(self) -> tuple[int, int, int] | None:
+        """(height, width, polarities) of the inputs in front of convolutions; None in front of dense layers."""
+        if not self.convolutions:
+            return None
+        side = math.ceil(_CAMERAS[self.task] / self.downsample)
+        return side, side, 2
 
     @classmethod
     def from_header(cls, header: dict[str, Any]) -> "TaskSettings":
@@ -88,6 +108,7 @@ class TaskSettings:
             way_out = "Use the version of snnjax that trained it"
             check(not unknown, op, "header", "hold settings of this version alone", unknown, way_out)
         settings["hidden"] = tuple(settings.get("hidden", cls.hidden))
+        settings["convolutions"] = tuple(tuple(each) for each in settings.get("convolutions", ()))
         return cls(**settings, training=TrainConfig(**config))
 
 
@@ -156,6 +177,41 @@ TASKS |= {
 }
 
 
+# What convolutional networks are trained with.
+_CONVOLUTIONAL = {
+    "digits": replace(
+        TASKS["digits"],
+        hidden=(),
+        convolutions=((12, 5, 2), (32, 5, 2)),
+        num_steps=10,
+        initial_activity=0.02,
+        training=TrainConfig(
+            epochs=5, batch_size=32, learning_rate=4e-3, activity_bound=0.02, activity_floor=0.01
+        ),
+    ),
+    "fashion": replace(TASKS["fashion"], hidden=(), convolutions=((12, 5, 2), (32, 5, 2))),
+    "nmnist": replace(TASKS["nmnist"], hidden=(), convolutions=((12, 5, 2), (32, 5, 2))),
+    "dvs-gesture": replace(TASKS["dvs-gesture"], hidden=(128,), convolutions=((16, 5, 2), (32, 3, 2))),
+}
+
+
+def task_settings(task: str, model: str = "dense") -> TaskSettings:
+    """The settings of a task with a network of dense layers, or of convolutions: `model` is "dense" or "conv".
+
+    Raises:
+        ValueError: for tasks and models that there are not; convolutions need a camera.
+
+    Example:
+        >>> from snnjax.train import task_settings
+        >>> task_settings("digits", "conv").image
+        (34, 34, 2)
+    """
+    op = "task_settings"
+    check_choice(op, "task", task, tuple(TASKS))
+    check_choice(op, "model", model, ("dense", "conv") if task in _CONVOLUTIONAL else ("dense",))
+    return _CONVOLUTIONAL[task] if model == "conv" else TASKS[task]
+
+
 def loss_of(settings: TaskSettings) -> tuple[Callable[..., Any], str]:
     """The loss of a task, and the decoder of its predictions.
 
@@ -178,11 +234,16 @@ def build_network(settings: TaskSettings, num_inputs: int, num_classes: int) -> 
     """
     neuron = NEURONS[settings.neuron](**settings.neuron_options)
     options = {"recurrent": settings.recurrent, "capacity": settings.capacity}
-    layers = [layer(width, neuron, **options) for width in settings.hidden]
+    layers: list[Any] = []
+    for channels, kernel, window in settings.convolutions:
+        # Layers of images have no recurrent weights.
+        layers.append(layer(conv2d(channels, kernel), neuron, capacity=settings.capacity))
+        layers += [sum_pool(window)] if window > 1 else []
+    layers += [layer(width, neuron, **options) for width in settings.hidden]
     is_spiking = LOSSES[settings.loss][2]
     decay = settings.readout_decay
     readout = spiking_readout(num_classes) if is_spiking else leaky_readout(num_classes, decay=decay)
-    return network(num_inputs, layers, readout)
+    return network(num_inputs if settings.image is None else settings.image, layers, readout)
 
 
 def init_params(settings: TaskSettings, net: Network, sample: Any) -> NetworkParams:
@@ -230,7 +291,8 @@ def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskD
     way_out = f"Download {settings.task} and name its folder with --data"
     if folder is None:
         check(False, "load_task", "folder", "hold the data", folder, way_out)
-    train, validation, test = _recordings(settings, Path(str(folder)))
+    recordings = _recordings(settings, Path(str(folder)))
+    train, validation, test = (part if part is None else _as_read(settings, part) for part in recordings)
     return _split_task(settings, train, validation, test, test.num_neurons)
 
 
@@ -248,7 +310,8 @@ def _camera_task(settings: TaskSettings, folder: Path | str | None) -> TaskData:
 
     def seen(part: Any, key: PRNGKeyArray | None = None) -> Any:
         options = {"num_classes": part.num_classes, "num_steps": settings.num_steps, "key": key}
-        return data.saccade_events(part.images, part.labels, capacity=settings.input_capacity, **options)
+        events = data.saccade_events(part.images, part.labels, capacity=settings.input_capacity, **options)
+        return _as_read(settings, events)
 
     fixed = None if settings.augment else seen(images)
     train = (
@@ -274,6 +337,11 @@ def _recordings(settings: TaskSettings, folder: Path) -> tuple[Any, Any, Any]:
         return train, None, test
     parts = tuple(data.load_ssc(folder / f"ssc_{part}.h5", **options) for part in ("train", "valid", "test"))
     return parts[0], parts[1], parts[2]
+
+
+def _as_read(settings: TaskSettings, events: Any) -> Any:
+    """Events numbered as the first layer reads them: cameras number polarities first, convolutions last."""
+    return events if settings.image is None else events.channels_last(settings.image[-1])
 
 
 def _split_task(settings: TaskSettings, train: Any, validation: Any, test: Any, num_inputs: int) -> TaskData:

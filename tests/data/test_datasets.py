@@ -34,6 +34,28 @@ def test_event_dataset_take_equals_from_ids():
         assert np.array_equal(actual, wanted)
 
 
+@pytest.mark.parametrize("channels", [1, 2, 3])
+def test_event_dataset_numbers_channels_last(channels):
+    height, width = 3, 5
+    images = np.random.default_rng(0).random((4, 6, channels, height, width)) < 0.3
+    rows = images.reshape(4, 6, -1)
+    counts = rows.sum(axis=-1).astype(np.int32)
+    lists = SparseSpikes.from_dense(jnp.asarray(rows, jnp.float32), capacity=int(counts.max()) + 2)
+    first = EventDataset(np.asarray(lists.ids), counts, np.arange(4), rows.shape[-1], num_classes=4)
+    last = first.channels_last(channels)
+    dense = np.asarray(last.take(range(4)).inputs.to_dense()).reshape(6, 4, height, width, channels)
+    assert np.array_equal(np.moveaxis(dense, (1, 4), (0, 2)), images)
+    assert last.ids.dtype == first.ids.dtype
+    assert (np.diff(last.ids.astype(np.int64), axis=-1) >= 0).all()
+    assert last.counts is first.counts
+
+
+def test_event_dataset_refuses_channels_that_do_not_divide_its_inputs():
+    text = r"^EventDataset.channels_last: `channels` must divide the 3 inputs, got 2. Pass the number of polarities"
+    with pytest.raises(ValueError, match=text):
+        EVENTS.channels_last()
+
+
 def test_event_dataset_take_has_asked_dtype():
     spikes = EVENTS.take([0], jnp.bfloat16).inputs
     assert spikes.dtype == jnp.bfloat16

@@ -4,13 +4,16 @@ import json
 import re
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from snnjax import data
 from snnjax.data import EventDataset
-from snnjax.train import TASKS, TaskSettings, build_network, load_task, loss_of, tasks
+from snnjax.train import TASKS, TaskSettings, build_network, load_task, loss_of, task_settings, tasks
+from tests.data.test_aedat import HEADER, packet
+from tests.data.test_nmnist import encode
 
 DIGITS = replace(TASKS["digits"], samples=40, num_steps=6)
 
@@ -77,6 +80,62 @@ def test_recordings_are_read_part_by_part(task: str, monkeypatch) -> None:
     assert (len(parts.train(0)), len(parts.validation)) == ((20, 20) if has_validation else (18, 2))
 
 
+@pytest.mark.parametrize("task", ["digits", "fashion"])
+def test_images_of_a_convolution_have_their_polarity_last(task: str, monkeypatch) -> None:
+    monkeypatch.setattr(data, "load_fashion_mnist", lambda folder, split: data.load_mnist_10k(split))
+    small = {"samples": 30, "num_steps": 5, "augment": False}
+    flat, image = (load_task(replace(task_settings(task, model), **small)) for model in ("dense", "conv"))
+    settings = task_settings(task, "conv")
+    assert settings.image == (34, 34, 2) and image.num_inputs == flat.num_inputs == 34 * 34 * 2
+    for pair in (
+        (flat.train(0), image.train(0)),
+        (flat.validation, image.validation),
+        (flat.test, image.test),
+    ):
+        first, last = (each.take(range(2)).inputs.to_dense() for each in pair)
+        images = np.moveaxis(np.asarray(first).reshape(5, 2, 2, 34, 34), 2, -1)
+        np.testing.assert_array_equal(images, np.asarray(last).reshape(5, 2, 34, 34, 2))
+
+
+def nmnist_folder(folder: Path) -> None:
+    """One event on, at row 3 and column 7, in each recording."""
+    for split in ("Train", "Test"):
+        for digit in range(10):
+            (folder / split / str(digit)).mkdir(parents=True)
+            for number in range(2):
+                recording = encode([(7, 3, 1, 100)])
+                (folder / split / str(digit) / f"{number}.bin").write_bytes(recording)
+
+
+def gesture_folder(folder: Path) -> None:
+    """One event on, at row 12 and column 28 of 128 x 128, in each recording."""
+    labels = "".join(f"{label},100,900\n" for label in range(1, 12) for _ in range(2))
+    for split in ("train", "test"):
+        (folder / f"trials_to_{split}.txt").write_text(f"{split}.aedat\n")
+        (folder / f"{split}.aedat").write_bytes(HEADER + packet([(28, 12, 1, 500)]))
+        columns = "class,startTime_usec,endTime_usec\n"
+        (folder / f"{split}_labels.csv").write_text(columns + labels)
+
+
+@pytest.mark.parametrize(
+    "task, write, inputs", [("nmnist", nmnist_folder, 34), ("dvs-gesture", gesture_folder, 32)]
+)
+def test_recordings_of_cameras_are_images_in_front_of_convolutions(
+    task: str, write: Any, inputs: int, tmp_path: Path
+) -> None:
+    write(tmp_path)
+    settings = task_settings(task, "conv")
+    parts = load_task(replace(settings, validation_share=0.5), tmp_path)
+    assert settings.image == (inputs, inputs, 2)
+    batch = parts.test.take([0])
+    image = np.asarray(batch.inputs.to_dense()).reshape(-1, inputs, inputs, 2).sum(axis=0)
+    assert np.argwhere(image).tolist() == [[3, 7, 1]]
+    net = build_network(settings, parts.num_inputs, parts.num_classes)
+    output, _ = net.apply(tasks.init_params(settings, net, None), None, batch.inputs)
+    assert output.output.shape == (settings.num_steps, 1, parts.num_classes)
+    assert [len(spec.fitted.out_shape) for spec in net.layers[:2]] == [3, 3]
+
+
 def test_fashion_is_read_from_the_given_folder(monkeypatch) -> None:
     asked = []
 
@@ -91,9 +150,9 @@ def test_fashion_is_read_from_the_given_folder(monkeypatch) -> None:
     assert asked == list(zip(folders, ("train", "test", "train", "test"), strict=True))
 
 
-@pytest.mark.parametrize("task", sorted(TASKS))
-def test_settings_come_back_from_a_checkpoint(task: str) -> None:
-    settings = TASKS[task]
+@pytest.mark.parametrize("task, model", [*((task, "dense") for task in sorted(TASKS)), ("digits", "conv")])
+def test_settings_come_back_from_a_checkpoint(task: str, model: str) -> None:
+    settings = task_settings(task, model)
     header = {"settings": settings.as_dict(), "config": asdict(settings.training)}
     assert TaskSettings.from_header(json.loads(json.dumps(header))) == settings
 
@@ -132,6 +191,15 @@ FAILURES = {
     "hidden": (
         lambda: replace(DIGITS, hidden=()),
         "TaskSettings: `hidden` must hold at least one width, got (). Try (512, 256).",
+    ),
+    "convolutions": (
+        lambda: replace(TASKS["vowels"], convolutions=((4, 3, 2),)),
+        "TaskSettings: `convolutions` must be () for vowels, whose inputs are no images, got ((4, 3, 2),). "
+        "Train dense layers on it.",
+    ),
+    "model": (
+        lambda: task_settings("shd", "conv"),
+        "task_settings: `model` must be one of 'dense', got 'conv'. Choose one of these.",
     ),
     "header": (
         lambda: TaskSettings.from_header({"settings": {}, "config": {}}),
