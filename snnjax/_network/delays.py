@@ -72,7 +72,8 @@ def axonal(
         max_delay: the longest delay, in steps.
         initial: delays at the beginning: a number, or a range (low, high) from which each is drawn; None is all of
             ``(0, max_delay)``.
-        learn: let gradient reach the delays; those that do not learn are whole numbers.
+        learn: let gradient reach the delays; those that do not learn are whole numbers. A network of the same layers
+            with False takes the parameters of one with True, and rounds its delays: for inference, or to train on.
         per: whether each "neuron" owns a delay, each "channel" of an image, or the "layer" one.
 
     Raises:

@@ -13,6 +13,7 @@ from snnjax import (
     axonal,
     conv1d,
     conv2d,
+    delay_spikes,
     dense,
     flatten,
     layer,
@@ -144,6 +145,19 @@ def test_the_gradient_of_delays_is_that_of_the_linear_split() -> None:
             assert_close(gradient[index], difference, rtol=1e-5)
     finally:
         jax.config.update("jax_enable_x64", False)
+
+
+def test_parameters_of_learnt_delays_run_rounded_in_a_network_that_does_not_learn_them() -> None:
+    learnt, fixed = (
+        network(6, [layer(4, delays=axonal(7, learn=learn))], READOUT) for learn in (True, False)
+    )
+    params, inputs = initial(learnt), random_spikes(0.5, steps=12, inputs=6)
+    whole = jnp.round(learnt.delays(params)[0].inputs)
+    assert_close(fixed.delays(params)[0].inputs, whole)
+    arrived, _ = delay_spikes(inputs, whole, max_delay=7)
+    plain = network(6, [layer(4)], READOUT)
+    bare = params._replace(layers=(params.layers[0]._replace(delays=None),))
+    assert_close(fixed.apply(params, None, inputs)[0].output, plain.apply(bare, None, arrived)[0].output)
 
 
 def test_delays_can_be_shared_and_fixed() -> None:
