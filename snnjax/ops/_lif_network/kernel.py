@@ -161,7 +161,7 @@ def _cotangents(operands: Operands, groups: int) -> Operands:
 
     def flat(linear: Linear) -> Linear:
         *taps, outputs = linear.weights.shape[1:]
-        weights = jax.ShapeDtypeStruct((groups, math.prod(taps), outputs), linear.weights.dtype)
+        weights: Any = jax.ShapeDtypeStruct((groups, math.prod(taps), outputs), linear.weights.dtype)
         return Linear(weights, own(linear.bias))
 
     def per_neuron(tree: Any, like: Array) -> Any:
