@@ -97,11 +97,14 @@ def _leaves(operands: Operands, switches: Switches) -> list[Array]:
         inputs = as_kernel_ids(ids, num_inputs), values.astype(operands.dtype)
     elif inputs.dtype not in (operands.dtype, jnp.uint8, jnp.bool_):
         inputs = inputs.astype(operands.dtype)
-    linears = tuple(
-        linear._replace(weights=linear.weights.reshape(linear.weights.shape[0], -1, linear.weights.shape[-1]))
-        for linear in operands.linears
-    )
+    linears = tuple(linear._replace(weights=_flat(linear.weights)) for linear in operands.linears)
     return jax.tree.leaves(operands._replace(inputs=inputs, linears=linears))
+
+
+def _flat(weights: Array) -> Array:
+    """Weights, of a convolution too, as rows of outputs."""
+    groups, *taps, outputs = weights.shape
+    return weights.reshape(groups, math.prod(taps), outputs)
 
 
 def _call(operands: Operands, switches: Switches, results: Any) -> list[Array]:
@@ -160,9 +163,7 @@ def _cotangents(operands: Operands, groups: int) -> Operands:
         return jax.tree.map(lambda a: jax.ShapeDtypeStruct((groups, *a.shape[1:]), dtype or a.dtype), tree)
 
     def flat(linear: Linear) -> Linear:
-        *taps, outputs = linear.weights.shape[1:]
-        weights: Any = jax.ShapeDtypeStruct((groups, math.prod(taps), outputs), linear.weights.dtype)
-        return Linear(weights, own(linear.bias))
+        return Linear(*own((jax.eval_shape(_flat, linear.weights), linear.bias)))
 
     def per_neuron(tree: Any, like: Array) -> Any:
         return jax.tree.map(lambda _: jax.ShapeDtypeStruct((groups, like.shape[-1]), jnp.float32), tree)

@@ -29,7 +29,7 @@ class _Named(NamedTuple):
 class _Window(NamedTuple):
     """How windows lie along one dimension."""
 
-    count: int
+    number: int
     length: int
     stride: int  # from one window to the next
     hole: int  # from one place within to the next
@@ -135,10 +135,10 @@ def _along(builder: Builder, x: _Named, axis: int, window: _Window) -> _Named:
     """The windows along one dimension: all places of a window after the other, or all windows, whichever are fewer."""
     (d,) = x.places((f"x{axis}",))
     shape = builder.types[x.value].shape
-    slices, length, step, stride = window.length, window.count, window.hole, window.stride
+    slices, length, step, stride = window.length, window.number, window.hole, window.stride
     names = (f"k{axis}", f"y{axis}")
-    if window.count < window.length:
-        slices, length, step, stride = window.count, window.length, window.stride, window.hole
+    if window.number < window.length:
+        slices, length, step, stride = window.number, window.length, window.stride, window.hole
         names = (f"y{axis}", f"k{axis}")
     pieces = []
     for i in range(slices):
