@@ -147,10 +147,10 @@ def spike_conv(spikes: Any, weights: Any, geometry: Any) -> Any:
 
 
 def pool_spikes(spikes: Any) -> Any:
-    """Means over windows of 2 x 3 pixels of an image of 5 x 4 x 2, pixel by pixel."""
-    image, out = spikes.reshape(-1, 5, 4, 2), np.zeros((len(spikes), 2, 1, 2))
-    for row, y, x, channel in np.ndindex(len(spikes), 4, 3, 2):
-        out[row, y // 2, x // 3, channel] += image[row, y, x, channel] / 6
+    """Means over windows of 2 x 2 pixels of an image of 5 x 4 x 2, pixel by pixel."""
+    image, out = spikes.reshape(-1, 5, 4, 2), np.zeros((len(spikes), 2, 2, 2))
+    for row, y, x, channel in np.ndindex(len(spikes), 4, 4, 2):
+        out[row, y // 2, x // 2, channel] += image[row, y, x, channel] / 4
     return out.reshape(len(spikes), -1).astype(spikes.dtype)
 
 

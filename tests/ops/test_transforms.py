@@ -35,6 +35,9 @@ MAPPED = [
     if len(case.batch_axes) > 1 or mapped is None
 ]
 
+# Ops that are plain JAX, without a target.
+PLAIN = ("spike", "pool_spikes")
+
 
 def primitives(jaxpr: Any) -> Counter[str]:
     """How often each primitive occurs in a jaxpr and all within it."""
@@ -97,7 +100,7 @@ def test_vmap_adds_no_loop(case: Case, mapped: int | None) -> None:
     calls, lowered = loops(jax.vmap(with_gradient(case.function), axes), stacked)
     assert (calls, lowered) == loops_without_vmap(case)
     assert not {"scan", "while"} & calls.keys()
-    assert bool(calls) == (case.name != "spike")
+    assert bool(calls) == (case.name not in PLAIN)
 
 
 @each_case
@@ -108,7 +111,7 @@ def test_vmap_over_the_batched_arguments_folds_into_the_batch(case: Case) -> Non
     stacked = tuple(a if axis is None else stack([a, a]) for a, axis in zip(arguments, axes, strict=True))
     jaxpr = jax.make_jaxpr(jax.vmap(case.function, axes))(*stacked).jaxpr
     calls = [e for e in _equations(jaxpr) if e.primitive.name.startswith("snnjax_")]
-    assert len(calls) == (case.name != "spike")
+    assert len(calls) == (case.name not in PLAIN)
     for call in calls:
         shapes = [variable.aval.shape for variable in (*call.invars, *call.outvars)]
         assert all(shape[0] == 1 for shape in shapes)
