@@ -6,7 +6,7 @@ namespace snnjax {
 namespace {
 
 constexpr Index kRowsPerTask = 16;
-// Above this share of inputs the cotangents of all of them are computed at once.
+// Above this share of inputs the cotangents of all of them are computed at once: an estimate, not measured.
 constexpr double kListedShare = 0.3;
 
 // The product of a block of rows of cotangents with dense weights.
