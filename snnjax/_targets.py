@@ -43,7 +43,7 @@ _WAY_OUT = "build it with `make kernels`, or install snnjax where there is a C++
 @functools.cache
 def missing() -> str | None:
     """None when the library is loaded and its handlers are registered, else one sentence that says why not."""
-    path = Path(os.environ.get(_VARIABLE) or Path(__file__).with_name("_cpu_kernels.so"))
+    path = _path()
     if not path.exists():
         return f"There is no {path}: {_WAY_OUT}"
     try:  # what is there may be no library, or that of another version of snnjax
@@ -61,6 +61,17 @@ def missing() -> str | None:
     for target, handler in handlers.items():
         jax.ffi.register_ffi_target(target, handler, platform="cpu")
     return None
+
+
+def instruction_set() -> str:
+    """The name of what the kernels run with on this machine, `avx2` for instance; nothing may be `missing`."""
+    named = ctypes.CDLL(os.fspath(_path())).snnjax_instruction_set  # the library that is loaded already
+    named.restype = ctypes.c_char_p
+    return named().decode()
+
+
+def _path() -> Path:
+    return Path(os.environ.get(_VARIABLE) or Path(__file__).with_name("_cpu_kernels.so"))
 
 
 def _api_version() -> tuple[int, int]:

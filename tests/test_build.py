@@ -40,7 +40,11 @@ if shutil.which("g++") and shutil.which("cmake"):  # elsewhere the references ar
 
     def test_library_shows_its_handlers_alone():
         lines = output("nm", "--dynamic", "--defined-only", str(LIBRARY)).splitlines()
-        assert {line.split()[-1] for line in lines} == {*_targets.TARGETS, "snnjax_api_version"}
+        assert {line.split()[-1] for line in lines} == {
+            *_targets.TARGETS,
+            "snnjax_api_version",
+            "snnjax_instruction_set",
+        }
 
     def test_library_needs_no_cpp_runtime():
         """The machine that runs a wheel may have an older one than the machine that built it."""

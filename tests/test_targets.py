@@ -71,3 +71,14 @@ def test_environment_names_another_library(tmp_path):
 def test_version_of_the_ffi_is_read_from_the_headers():
     major, minor = _targets._api_version()
     assert (major, minor) >= (0, 3)
+
+
+@pytest.mark.skipif(_targets.missing() is not None, reason=str(_targets.missing()))
+def test_library_names_its_instruction_set():
+    program = """
+import sys
+from snnjax import _targets
+sys.stdout.write(f"{_targets.missing()} {_targets.instruction_set()}")
+"""
+    assert run(program, SNNJAX_CPU_ISA="portable") == "None portable"
+    assert _targets.instruction_set() in ("portable", "avx2", "avx512")

@@ -44,3 +44,6 @@ const Kernels& kernels() {
 }
 
 }  // namespace snnjax
+
+// What was chosen, by name: measurements say what they were taken with.
+extern "C" const char* snnjax_instruction_set() { return snnjax::kernels().name; }
