@@ -16,6 +16,8 @@ from tests.benchmarks.timing import quartiles
 # Ratios are those of the fastest plain alternative's median to an alternative's own.
 PLAIN = "plain JAX"
 OWN = "snnjax"
+# The fact of the machine that names the instruction set of the kernels, or says why there are none.
+KERNELS = "CPU kernels"
 PACKAGES = ("snnjax", "jax", "jaxlib", "numpy", "optax")
 
 
@@ -28,7 +30,8 @@ def machine() -> dict[str, str]:
         "cores": str(len(os.sched_getaffinity(0))),
         "python": platform.python_version(),
         **{package: version_of(package) for package in PACKAGES},
-        "CPU kernels": _targets.missing() or "loaded",
+        "XLA_FLAGS": os.environ.get("XLA_FLAGS", ""),  # which may limit the instructions of plain JAX
+        KERNELS: _targets.missing() or _targets.instruction_set(),
     }
 
 
@@ -47,16 +50,28 @@ def alternatives(table: Table) -> list[str]:
     return list(dict.fromkeys(name for _, name in table.cells))
 
 
-def ratio(table: Table, column: str, name: str) -> float | None:
-    """How many times faster than the fastest plain alternative of the column; None where there is none."""
+def fastest_plain(table: Table, column: str) -> list[float] | None:
+    """The rounds of the fastest plain alternative of the column; None where there is none."""
     plain = [
-        statistics.median(values)
+        values
         for (other, alternative), values in table.cells.items()
         if other == column and alternative.startswith(PLAIN)
     ]
-    if (column, name) not in table.cells or not plain or table.unit != SECONDS:
+    return min(plain, key=statistics.median) if plain and table.unit == SECONDS else None
+
+
+def ratio(table: Table, column: str, name: str) -> float | None:
+    """How many times faster than the fastest plain alternative of the column; None where there is none."""
+    own, plain = table.cells.get((column, name)), fastest_plain(table, column)
+    return None if own is None or plain is None else statistics.median(plain) / statistics.median(own)
+
+
+def ratio_quartiles(table: Table, column: str, name: str) -> tuple[float, float] | None:
+    """Those of the same ratio, round by round."""
+    own, plain = table.cells.get((column, name)), fastest_plain(table, column)
+    if own is None or plain is None:
         return None
-    return min(plain) / statistics.median(table.cells[column, name])
+    return quartiles([theirs / ours for theirs, ours in zip(plain, own, strict=True)])
 
 
 def text(table: Table, column: str, name: str) -> str:
@@ -118,23 +133,34 @@ def as_json(table: Table) -> dict[str, Any]:
             "median": statistics.median(values),
             "quartiles": quartiles(values),
             "ratio": ratio(table, column, name),
+            "ratio quartiles": ratio_quartiles(table, column, name),
             "rounds": values,
         }
         for (column, name), values in table.cells.items()
     ]
     unit = "seconds" if table.unit == SECONDS else table.unit
-    return {"title": table.title, "unit": unit, "across": table.across, "cells": cells}
+    return {
+        "section": table.section,
+        "title": table.title,
+        "unit": unit,
+        "across": table.across,
+        "cells": cells,
+    }
+
+
+def content(tables: Sequence[Table]) -> dict[str, Any]:
+    """What `results.json` holds."""
+    return {"machine": machine(), "tables": [as_json(table) for table in tables]}
 
 
 def write(folder: Path, tables: Sequence[Table]) -> None:
     """`results.md` and `results.json`."""
     folder.mkdir(parents=True, exist_ok=True)
-    of = machine()
-    content = {"machine": of, "tables": [as_json(table) for table in tables]}
-    (folder / "results.json").write_text(json.dumps(content, indent=1) + "\n")
+    written = content(tables)
+    (folder / "results.json").write_text(json.dumps(written, indent=1) + "\n")
     head = (
         "Medians; in brackets how many times faster than the fastest plain JAX of the same interleaved run."
     )
-    facts = ", ".join(f"{name} {value}" for name, value in of.items())
+    facts = ", ".join(f"{name} {value}" for name, value in written["machine"].items() if value)
     parts = ["## Benchmarks", "", head, "", facts + ".", "", *map(as_markdown, tables)]
     (folder / "results.md").write_text("\n".join(parts))

@@ -37,6 +37,7 @@ class Table(NamedTuple):
     across: str = ""  # what the numbers are that the columns begin with
     unit: str = SECONDS
     picture: str = ""
+    section: str = ""  # which yielded it
 
 
 def measure(plan: Plan, timers: Mapping[tuple[str, str], Timer], rounds: int) -> Cells:
