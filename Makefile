@@ -24,7 +24,7 @@ FUZZ ?= --examples 2000 --networks 24
 .PHONY: help
 help:  ## say what there is
 	@echo "snnjax: spiking networks in JAX. What there is to make:"
-	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)$$/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)$$/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 .PHONY: demo demo-ipu
 demo: .venv/ready  ## train a sparse spiking network on digit events (pictures and checkpoint in out/)
@@ -101,12 +101,26 @@ notebooks: .venv/ready  ## execute the notebooks
 # Where the other libraries are looked for; each may have an environment of its own.
 PEERS ?= $(BIN)/python
 
-.PHONY: bench bench-peers
+# What bench-keep measures: whole networks, and the products that they are made of.
+GUARDED ?= --only W1 W2 W3 W4 W5 W7
+# The workload that is sampled: W1, W2, W3 or W7.
+PROFILE ?= W3
+
+.PHONY: bench bench-peers bench-compare bench-keep profile
 bench: .venv/ready $(LIBRARY)  ## measure everything beside plain JAX (tables and pictures in out/bench; BENCH="--only W3")
 	$(BIN)/python -m tests.benchmarks --out out/bench $(BENCH)
 
 bench-peers: .venv/ready $(LIBRARY)  ## the same beside the other libraries that are installed (PEERS="python ...")
 	$(BIN)/python -m tests.benchmarks --out out/bench --peers $(PEERS) $(BENCH)
+
+bench-compare: .venv/ready $(LIBRARY)  ## compare with the ratios kept for this instruction set (BENCH="--only W3")
+	$(BIN)/python -m tests.benchmarks --out out/bench --compare $(BENCH)
+
+bench-keep: .venv/ready $(LIBRARY)  ## measure the ratios to compare with anew (on an idle machine; GUARDED="--only W3")
+	$(BIN)/python -m tests.benchmarks --out out/bench --keep $(GUARDED)
+
+profile: .venv/ready $(LIBRARY)  ## the share of each phase of a training step and of inference, by perf (PROFILE=W3)
+	$(BIN)/python -m tests.benchmarks.profile $(PROFILE)
 
 .PHONY: clean
 clean:  ## remove the environment, the compiled kernels, caches and out/
