@@ -47,6 +47,7 @@ def test_the_notebooks_are_there():
         "03_same_model_on_the_ipu",
         "04_read_the_profile",
         "05_your_own_neuron",
+        "06_learn_delays",
         "07_convolutions",
     }
     assert names <= {path.stem for path in NOTEBOOKS}
