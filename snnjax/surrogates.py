@@ -6,11 +6,17 @@ a named surrogate ``ds/dv = surrogate.derivative(v - threshold)``. The function 
 gradient as its true gradient, which is how the tests hold the gradients against finite differences.
 
 All functions take ``x = v - threshold`` of any shape and floating dtype and return the same shape and dtype.
+
+Neurons whose derivative is 0 need no cotangent of their spike, and the compiled kernels compute none where such neurons
+are most: with `triangle` and `boxcar` the gradient is exact and yet sparse. The tails of the other surrogates never
+end; `cutoff` ends them where the derivative is less than that share of its peak, which is then the largest error of any
+derivative.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -36,12 +42,16 @@ class Surrogate:
     name: str
     slope: float
     smooth: bool = False  # spikes are `relaxed` instead of steps: the surrogate gradient is then exact
+    # Where the derivative would be less than this share of its peak, it is 0, and costs nothing in sparse kernels.
+    cutoff: float = 0.0
 
     def __post_init__(self) -> None:
         if type(self) is Surrogate:
             check_choice("surrogate", "name", self.name, SURROGATES)
         good = isinstance(self.slope, int | float) and self.slope > 0
         check(good, "surrogate", "slope", "be a positive number", self.slope, "Try slope=10.0")
+        good = isinstance(self.cutoff, int | float) and 0 <= self.cutoff < 1
+        check(good, "surrogate", "cutoff", "be a number in [0, 1)", self.cutoff, "Try cutoff=0.01")
 
     def __init_subclass__(cls) -> None:
         way_out = "Define `derivative`, and `relaxed` for smooth spikes"
@@ -49,11 +59,17 @@ class Surrogate:
 
     def derivative(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
         """``ds/dv`` at ``x = v - threshold``."""
-        return _FORMS[self.name][0](x, self.slope)
+        slope = _FORMS[self.name].derivative(x, self.slope)
+        return slope if math.isinf(self.reach) else jnp.where(jnp.abs(x) > self.reach, 0, slope)
+
+    @property
+    def reach(self) -> float:
+        """How far from the threshold `cutoff` ends the derivative; infinite without."""
+        return _FORMS[self.name].reach(self.cutoff, self.slope) if self.cutoff > 0 else math.inf
 
     def relaxed(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
         """The antiderivative of `derivative`: a smooth spike, up to a constant."""
-        return _FORMS[self.name][1](x, self.slope)
+        return _FORMS[self.name].relaxed(jnp.clip(x, -self.reach, self.reach), self.slope)
 
     @property
     def obstacle(self) -> str | None:
@@ -165,24 +181,24 @@ def _check_antiderivative(derivative: Callable[[Any], Any], antiderivative: Call
     )
 
 
-def superspike(slope: float = 10.0) -> Surrogate:
+def superspike(slope: float = 10.0, *, cutoff: float = 0.0) -> Surrogate:
     """``1 / (1 + slope |x|)^2`` (Zenke and Ganguli 2018, doi:10.1162/neco_a_01086).
 
     Example:
         >>> superspike().slope
         10.0
     """
-    return Surrogate("superspike", slope)
+    return Surrogate("superspike", slope, cutoff=cutoff)
 
 
-def arctan(slope: float = 2.0) -> Surrogate:
+def arctan(slope: float = 2.0, *, cutoff: float = 0.0) -> Surrogate:
     """``1 / (1 + (pi/2 slope x)^2)`` (Fang et al. 2021, arXiv:2007.05785, scaled to 1 at 0).
 
     Example:
         >>> arctan().name
         'arctan'
     """
-    return Surrogate("arctan", slope)
+    return Surrogate("arctan", slope, cutoff=cutoff)
 
 
 def triangle(slope: float = 1.0) -> Surrogate:
@@ -195,24 +211,24 @@ def triangle(slope: float = 1.0) -> Surrogate:
     return Surrogate("triangle", slope)
 
 
-def gaussian(slope: float = 2.0) -> Surrogate:
+def gaussian(slope: float = 2.0, *, cutoff: float = 0.0) -> Surrogate:
     """``exp(-(slope x)^2)`` (after Yin et al. 2021, doi:10.1038/s42256-021-00397-w).
 
     Example:
         >>> float(gaussian().derivative(jnp.float32(0.0)))
         1.0
     """
-    return Surrogate("gaussian", slope)
+    return Surrogate("gaussian", slope, cutoff=cutoff)
 
 
-def sigmoid(slope: float = 4.0) -> Surrogate:
+def sigmoid(slope: float = 4.0, *, cutoff: float = 0.0) -> Surrogate:
     """``slope sigma(slope x) (1 - sigma(slope x))`` (Neftci et al. 2019, doi:10.1109/MSP.2019.2931595).
 
     Example:
         >>> float(sigmoid().derivative(jnp.float32(0.0)))
         1.0
     """
-    return Surrogate("sigmoid", slope)
+    return Surrogate("sigmoid", slope, cutoff=cutoff)
 
 
 def boxcar(slope: float = 1.0) -> Surrogate:
@@ -266,18 +282,46 @@ def _sigmoid(x: Any, k: float) -> Any:
     return jax.nn.sigmoid(k * x)
 
 
-# name -> (derivative, its antiderivative), both of (x, slope)
-_FORMS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
-    "superspike": (lambda x, k: 1 / (1 + k * jnp.abs(x)) ** 2, _superspike_relaxed),
-    "arctan": (lambda x, k: 1 / (1 + (jnp.pi / 2 * k * x) ** 2), _arctan_relaxed),
-    "triangle": (lambda x, k: jnp.maximum(1 - k * jnp.abs(x), 0), _triangle_relaxed),
-    "gaussian": (lambda x, k: jnp.exp(-((k * x) ** 2)), _gaussian_relaxed),
-    "sigmoid": (lambda x, k: k * _sigmoid(x, k) * _sigmoid(-x, k), _sigmoid),
-    "boxcar": (
+class _Form(NamedTuple):
+    """A surrogate's functions; those of ``(x, slope)`` take arrays."""
+
+    derivative: Callable[[Any, float], Any]
+    relaxed: Callable[[Any, float], Any]  # its antiderivative
+    reach: Callable[
+        [float, float], float
+    ]  # where the derivative is so large a share of its peak, and the slope
+
+
+_FORMS = {
+    "superspike": _Form(
+        lambda x, k: 1 / (1 + k * jnp.abs(x)) ** 2,
+        _superspike_relaxed,
+        lambda share, k: (share**-0.5 - 1) / k,
+    ),
+    "arctan": _Form(
+        lambda x, k: 1 / (1 + (jnp.pi / 2 * k * x) ** 2),
+        _arctan_relaxed,
+        lambda share, k: (1 / share - 1) ** 0.5 / (math.pi / 2 * k),
+    ),
+    "triangle": _Form(
+        lambda x, k: jnp.maximum(1 - k * jnp.abs(x), 0), _triangle_relaxed, lambda share, k: (1 - share) / k
+    ),
+    "gaussian": _Form(
+        lambda x, k: jnp.exp(-((k * x) ** 2)),
+        _gaussian_relaxed,
+        lambda share, k: (-math.log(share)) ** 0.5 / k,
+    ),
+    "sigmoid": _Form(
+        lambda x, k: k * _sigmoid(x, k) * _sigmoid(-x, k),
+        _sigmoid,
+        lambda share, k: 2 * math.atanh((1 - share) ** 0.5) / k,
+    ),
+    "boxcar": _Form(
         lambda x, k: jnp.where(jnp.abs(x) < 0.5 / k, k, 0).astype(x.dtype),
         lambda x, k: jnp.clip(k * x, -0.5, 0.5) + 0.5,
+        lambda _, k: 0.5 / k,
     ),
-    "straight_through": (lambda x, k: jnp.ones_like(x), lambda x, k: x),
+    "straight_through": _Form(lambda x, k: jnp.ones_like(x), lambda x, k: x, lambda _, k: math.inf),
 }
 
 # As `SURROGATES` names them.

@@ -77,6 +77,38 @@ def test_derivative_is_even_and_largest_at_the_threshold(name: str) -> None:
     assert (jnp.diff(right) <= 0).all()
 
 
+@each_name
+@pytest.mark.parametrize("slope", [0.5, 4.0])
+@pytest.mark.parametrize("cutoff", [0.01, 0.5])
+def test_cutoff_ends_the_derivative_where_it_is_that_share_of_its_peak(
+    name: str, slope: float, cutoff: float
+) -> None:
+    whole, cut = Surrogate(name, slope), Surrogate(name, slope, cutoff=cutoff)
+    x = jnp.linspace(-20.0, 20.0, 4001)
+    peak = whole.derivative(jnp.float32(0.0))
+    tail = whole.derivative(x) < cutoff * peak
+    inside = np.abs(np.abs(x) - cut.reach) > 0.01  # a step of x off the end, which rounding may move
+    expected = jnp.where(tail, 0, whole.derivative(x))
+    np.testing.assert_array_equal(cut.derivative(x)[inside], expected[inside])
+    assert jnp.max(jnp.abs(whole.derivative(x) - cut.derivative(x))) <= cutoff * peak
+    # The relaxed form is that of the cut derivative: flat behind the end, and unchanged up to it.
+    ends = jnp.clip(x, -cut.reach, cut.reach)
+    np.testing.assert_array_equal(cut.relaxed(x), whole.relaxed(ends))
+
+
+def test_without_cutoff_the_derivative_has_no_end() -> None:
+    assert surrogates.superspike().reach == np.inf
+    assert surrogates.superspike(10.0, cutoff=0.25).reach == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("cutoff", [-0.1, 1.0, float("nan"), "small"])
+def test_cutoff_that_is_no_share_is_refused(cutoff: Any) -> None:
+    with pytest.raises(
+        ValueError, match=r"^surrogate: `cutoff` must be a number in \[0, 1\), got .*\. Try cutoff=0.01\.$"
+    ):
+        Surrogate("superspike", 1.0, cutoff=cutoff)
+
+
 def test_fire_is_a_step_and_relaxed_where_smooth() -> None:
     x = jnp.array([-1.0, 0.0, 1.0, jnp.nan])
     assert Surrogate("superspike", 1.0).fire(x).tolist() == [0.0, 0.0, 1.0, 0.0]

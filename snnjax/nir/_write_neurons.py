@@ -1,5 +1,6 @@
 """Neurons of a network as nodes: time constants, gains, and what NIR does not say as metadata."""
 
+import dataclasses
 import functools
 import inspect
 from typing import Any, NamedTuple
@@ -119,7 +120,7 @@ def _arguments(neuron: Neuron, config: Any) -> dict[str, Any]:
     numbers = {name: _number(value) for name, value in given.items()}
     if "surrogate" in known and type(neuron.surrogate) is Surrogate:
         shape = neuron.surrogate
-        numbers["surrogate"] = {"name": shape.name, "slope": float(shape.slope), "smooth": shape.smooth}
+        numbers["surrogate"] = dataclasses.asdict(shape)
     return numbers
 
 

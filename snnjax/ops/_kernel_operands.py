@@ -1,5 +1,6 @@
 """What the compiled kernels of all ops have in common: the dtypes they take, and names as the numbers they know."""
 
+import math
 from typing import Any
 
 import jax.numpy as jnp
@@ -23,7 +24,16 @@ def obstacle_of(what: str, array: Any, surrogate: Surrogate) -> str | None:
 
 def surrogate_attributes(surrogate: Surrogate) -> dict[str, Any]:
     """A surrogate as the kernels know it."""
-    return {"surrogate": np.int64(SURROGATES.index(surrogate.name)), "slope": np.float32(surrogate.slope)}
+    return {
+        "surrogate": np.int64(SURROGATES.index(surrogate.name)),
+        "slope": np.float32(surrogate.slope),
+        "reach": reach_of(surrogate),
+    }
+
+
+def reach_of(surrogate: Surrogate) -> np.float32:
+    """How far from the threshold the derivative ends, as the kernels know it: 0 for one that does not."""
+    return np.float32(0.0 if math.isinf(surrogate.reach) else surrogate.reach)
 
 
 def as_kernel_ids(ids: Array, num_neurons: int) -> Array:

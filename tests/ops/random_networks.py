@@ -3,6 +3,7 @@
 Values are dyadic as in `tests/cases.py`: currents are exact sums, so no order of additions can make a neuron fire.
 """
 
+import dataclasses
 import functools
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from snnjax import LeakyReadout, LIFLayer, LIFNetworkState, SecondState, SparseSpikes, lif_network
 from snnjax._types import RESETS, SURROGATES
+from snnjax.surrogates import as_surrogate
 from tests.numbers import dyadic, halves
 
 # Which constants of a second state are there besides its decay: w_membrane, w_gain, w_jump, v_coupling and
@@ -40,6 +42,7 @@ class Form(NamedTuple):
     slots: int = 8  # of lists given as inputs
     lengths: bool = True
     surrogate: str = "superspike"
+    cutoff: float = 0.0  # of the surrogate
     reset: str = "subtract"
     detach_reset: bool = True
     record_spikes: bool = True
@@ -53,11 +56,11 @@ class Form(NamedTuple):
 
 
 def random_form(rng: np.random.Generator) -> Form:
-    """Any form; sizes are those at which kernels change their ways: blocks of 16 samples, words of 64 neurons."""
+    """Any form; sizes are those at which kernels change their ways: blocks of 16 samples, 8 steps, words of 64 neurons."""
     pick = lambda *choices: choices[int(rng.integers(len(choices)))]  # noqa: E731
     widths = tuple(pick(0, 1, 5, 17, 63, 64, 65, 100, 130, 200) for _ in range(pick(1, 1, 2, 3)))
     return Form(
-        steps=pick(0, 1, 3, 6),
+        steps=pick(0, 1, 3, 6, 19),
         batch=pick(0, 1, 2, 15, 16, 17, 20, 33),
         inputs=pick(0, 1, 7, 40, 65, 200),
         widths=widths,
@@ -69,6 +72,7 @@ def random_form(rng: np.random.Generator) -> Form:
         slots=pick(0, 1, 8, 90),
         lengths=pick(True, False),
         surrogate=pick(*SURROGATES),
+        cutoff=pick(0.0, 0.0, 0.25, 0.75),
         reset=pick(*RESETS),
         detach_reset=pick(True, False),
         record_spikes=pick(True, False),
@@ -168,7 +172,7 @@ def run(form: Form, implementation: str, *given: Any) -> Any:
         lengths=lengths,
         capacity=form.capacity,
         second_threshold=tuple(second_threshold),
-        surrogate=form.surrogate,
+        surrogate=dataclasses.replace(as_surrogate("lif_network", form.surrogate), cutoff=form.cutoff),
         reset=form.reset,
         detach_reset=form.detach_reset,
         record_spikes=form.record_spikes,

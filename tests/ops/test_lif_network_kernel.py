@@ -54,6 +54,13 @@ FORMS = (
     Form(3, 18, 7, (65, 66), recurrent=True, second_states=(ALL, ALL), detach_reset=False, per_neuron=False),
     Form(3, 5, 20, (63,), capacity=9, second_states=(ALL,), reset="none", lengths=False, dtype="bfloat16"),
     Form(0, 3, 5, (6,), recurrent=True, second_states=(ALL,)),
+    # Surrogates of bounded support, over several groups of steps.
+    Form(19, 17, 40, (130, 64), surrogate="triangle", cutoff=0.75),
+    Form(18, 20, 20, (65, 5), recurrent=True, cutoff=0.25, reset="zero", detach_reset=False),
+    Form(10, 33, 20, (64, 20), None, True, capacity=(20, None), surrogate="arctan", cutoff=0.5),
+    Form(17, 3, 20, (65, 64), 3, second_states=(ALL, ADAPTIVE), surrogate="sigmoid", cutoff=0.75),
+    Form(9, 18, 20, (130,), recurrent=True, dtype="bfloat16", surrogate="gaussian", cutoff=0.5),
+    Form(9, 2, 20, (64, 20), surrogate="boxcar", second_states=(None, SYNAPSE), per_neuron=False),
 )
 
 

@@ -20,7 +20,7 @@ void sendThroughWeights(const SendBack& of, Index stride, float* out, const Thre
     g.resize(kRowsPerTask, packed.columns());
     for (Index start = 0; start < of.rows; start += kRowsPerTask) {
       const Index count = std::min(kRowsPerTask, of.rows - start);
-      kernels().multiplyPanels({of.g.row(start), of.g.stride}, count, of.weights.outputs, packed.rows().data,
+      kernels().multiplyPanels({{of.g.row(start), of.g.stride}, count}, of.weights.outputs, packed.rows().data,
                                packed.columns(), {nullptr, 0}, g.rows());
       for (Index r = 0; r < count; ++r) std::copy_n(g.rows().row(r), columns, out + (start + r) * stride + first);
     }

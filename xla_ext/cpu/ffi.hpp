@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <new>
 #include <string>
 #include <type_traits>
@@ -162,8 +163,10 @@ T attributeOf(const char* op, ffi::Dictionary attributes, const char* name) {
 }
 
 // A surrogate as attributes name it; a number that names none is the nearest that does.
-inline SurrogateForm surrogateOf(std::int64_t kind, float slope) {
-  return {static_cast<Surrogate>(std::clamp<std::int64_t>(kind, SuperSpike, StraightThrough)), slope};
+// A reach of 0 has no end.
+inline SurrogateForm surrogateOf(std::int64_t kind, float slope, float reach) {
+  const auto known = static_cast<Surrogate>(std::clamp<std::int64_t>(kind, SuperSpike, StraightThrough));
+  return {known, slope, reach > 0.0F ? reach : std::numeric_limits<float>::infinity()};
 }
 
 // The caller and XLA's own pool. Tasks behind the caller's are few: at most one a thread.

@@ -23,6 +23,7 @@ const Kernels kKernels{
     .expandBits = expandBits,
     .listEntries = listEntries,
     .mark = mark,
+    .markSlopes = markSlopes,
     .sumRows = sumRows<float>,
     .sumRowsBfloat16 = sumRows<std::uint16_t>,
     .addRows = addRows,

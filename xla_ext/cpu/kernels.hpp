@@ -22,6 +22,17 @@ struct Rows {
   [[gnu::always_inline]] T* row(Index index) const { return data + index * stride; }
 };
 
+// Rows of a matrix in memory that come in blocks of equally many.
+struct RowBlocks {
+  Rows<const float> first;  // block
+  Index rows;               // of a block
+  Index blocks = 1;
+  Index stride = 0;  // numbers from one block to the next
+
+  Index count() const { return blocks * rows; }
+  const float* row(Index index) const { return first.row(index % rows) + index / rows * stride; }
+};
+
 // The entries of one row of inputs or spikes that are not 0.
 struct SpikeRow {
   const std::uint32_t* ids;  // every one is below the number of neurons: checked where the row was made
@@ -44,6 +55,10 @@ inline constexpr Index kListSlack = 64;
 struct SurrogateForm {
   Surrogate kind;
   float slope;
+  float reach;  // further than this from the threshold the derivative is 0; may be infinite
+
+  // Whether neurons far from their threshold have no slope at all.
+  bool isBounded() const { return kind == Surrogate::Triangle || kind == Surrogate::Boxcar || reach - reach == 0.0F; }
 };
 
 // What the neurons of some columns of a layer compute with, one value a column, padded to whole vectors
@@ -142,6 +157,7 @@ struct StepBackward {
   // for then it is also the cotangent of the membrane.
   Rows<float> g_v;
   float* sums[kNumSummed];  // by `Summed`: [columns], added to; nullptr: not needed
+  float* sum_current;       // likewise, the sum of g_v
 
   float* sum(Summed constant) const { return sums[static_cast<std::int32_t>(constant)]; }
 };
@@ -198,6 +214,11 @@ struct Kernels {
   void (*mark)(const float* v, const float* threshold, const float* second_threshold, Index neurons,
                std::uint64_t* spikes, std::uint64_t* near);
 
+  // Bits of the neurons whose surrogate has a slope at v, in whole words. `w` is nullptr where no threshold follows it;
+  // `next_v`, of a later call, is fetched meanwhile and may be nullptr.
+  void (*markSlopes)(SurrogateForm surrogate, const NeuronConstants& constants, const float* v, const float* w,
+                     const float* next_v, Index columns, std::uint64_t* slopes);
+
   // out[r] = start[r] + sum_k values[k] * weights[ids[k]] over any number of columns. The start may be shared by all
   // rows (stride 0), be `out` itself, or be absent (data nullptr).
   void (*sumRows)(const SpikeRow* spikes, Index rows, Rows<const float> weights, Index columns, Rows<const float> start,
@@ -216,7 +237,7 @@ struct Kernels {
                        Rows<const float> start, Rows<float> out);
   // The same with weights in panels of two vectors of columns, or one at last, whose rows lie behind one another: a
   // panel stays in the first-level cache, where rows of whole matrices would share a few of its sets.
-  void (*multiplyPanels)(Rows<const float> dense, Index rows, Index depth, const float* panels, Index columns,
+  void (*multiplyPanels)(const RowBlocks& dense, Index depth, const float* panels, Index columns,
                          Rows<const float> start, Rows<float> out);
   // weights[k] += sum_r dense[r][k] * g[r].
   void (*addProducts)(Rows<const float> dense, Index rows, Index depth, Rows<float> weights, Index columns,

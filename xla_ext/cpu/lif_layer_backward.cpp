@@ -1,29 +1,21 @@
 #include <algorithm>
 
-#include "lif_layer.hpp"
+#include "lif_layer_cotangents.hpp"
 
 namespace snnjax {
 namespace {
 
-// Up to this share of listed neurons, their cotangents are computed one by one; above it a dense product of all of
-// them is faster: measured by tests/benchmarks, see xla_ext/README.md.
-constexpr double kDotShare = 0.2;
-
-// Some columns of some samples.
-struct Patch {
-  Index first_column, columns, first_sample, samples;
-};
-
 // What a thread needs for a patch, kept for its next one.
 struct PatchScratch {
-  PackedWeights above, above_rows, recurrent, recurrent_rows, sums, g_v;
+  SpikeCotangents::Scratch of_spikes;
+  PackedWeights sums, g_v;
 };
 
 // Sums over all steps of each block of samples, in float64. Blocks are added in their order at last, so the result does
 // not depend on which thread had which samples.
 class Sums {
  public:
-  // Behind the constants: the cotangents of the current, as they are recorded.
+  // Behind the constants: the cotangents of the current, before a gain that is taken inside.
   static constexpr Index kCurrent = kNumSummed, kKinds = kNumSummed + 1;
 
   Sums(Index batch, Index neurons)
@@ -45,10 +37,6 @@ class Sums {
   Buffer<double> memory_;
 };
 
-constexpr Rows<const float> kNoRows{nullptr, 0};
-
-Rows<const float> asConst(Rows<float> rows) { return {rows.data, rows.stride}; }
-
 WeightGradient weightGradientOf(const LayerBackward& pass, const TransposedSpikes& inputs, double* sum_gain) {
   const Weights& weights = pass.layer.weights;
   return {inputs,         {pass.g_v.data(), pass.g_v_stride}, weights,
@@ -63,33 +51,34 @@ class PatchBackward {
         inputs_(inputs),
         layer_(pass.layer),
         patch_(patch),
+        record_(pass, patch),
+        of_spikes_(pass, patch, record_, scratch.of_spikes),
         scratch_(scratch),
         sums_(sums),
         sum_gain_(sum_gain),
         sum_patches_(sum_patches),
-        width_(roundUp(patch.columns, kernels().lanes)),
-        block_(std::min(kBackwardBlock, patch.samples)),
+        width_(record_.width()),
         chunk_steps_(inputs.chunking().steps),
-        g_s_(kBackwardBlock * width_),
         g_u_(kBackwardBlock * width_),
-        carried_(kBackwardBlock * width_),
+        carried_(layer_.isRecurrent() ? kBackwardBlock * width_ : 0),
         sent_(layer_.isRecurrent() ? kBackwardBlock * width_ : 0),
         g_counts_(pass.g_counts ? kBackwardBlock * width_ : 0),
         g_last_(kBackwardBlock * width_),
         g_w_(hasSecondState() ? kBackwardBlock * width_ : 0),
         g_last_w_(hasSecondState() ? kBackwardBlock * width_ : 0),
-        v_(2 * kBackwardBlock * width_),
-        w_(needsW() ? (pass.extent.steps + 1) * block_ * width_ : 0),
-        step_sums_(kNumSummed * width_) {
-    if (layer_.convolution == nullptr) return;
-    convolution_ = std::make_unique<ConvolutionColumns>(*layer_.convolution, patch.first_column, patch.columns);
+        step_sums_(Sums::kKinds * width_) {
+    scratch_.g_v.resize((sumsWeights() ? chunk_steps_ : 1) * kBackwardBlock, width_);
+    if (layer_.convolution != nullptr) {
+      convolution_ = std::make_unique<ConvolutionColumns>(*layer_.convolution, patch.first_column, patch.columns);
+    } else if (sumsWeights()) {
+      scratch_.sums.resize(layer_.weights.inputs, width_);
+      scratch_.sums.clear(layer_.weights.inputs);
+    }
   }
 
   void run() {
-    pack();
     for (Index first = 0; first < patch_.samples; first += kBackwardBlock) {
-      first_sample_ = patch_.first_sample + first;
-      samples_ = std::min(kBackwardBlock, patch_.samples - first);
+      record_.begin(patch_.first_sample + first, std::min(kBackwardBlock, patch_.samples - first));
       runBlock();
     }
     if (sumsWeights() && convolution_ == nullptr) {
@@ -100,35 +89,34 @@ class PatchBackward {
 
  private:
   Index neurons() const { return layer_.neurons(); }
-  Index firstRow(Index step) const { return step * pass_.extent.batch + first_sample_; }
-  Index place(Index r) const { return (first_sample_ + r) * neurons() + patch_.first_column; }
+  Index samples() const { return record_.samples(); }
+  const std::int32_t* ends() const { return pass_.extent.ends + record_.firstSample(); }
   Rows<float> rowsOf(Buffer<float>& memory) const { return {memory.data(), width_}; }
   // The weight gradient of a recurrent layer waits for the samples of all threads.
   bool sumsWeights() const { return !layer_.isRecurrent() && (pass_.g_weights || sumsGain(pass_)); }
   bool hasSecondState() const { return layer_.constants.hasSecondState(); }
-  bool needsW() const { return pass_.needs_w && hasSecondState(); }
 
   // The cotangents of the membranes of a step: where they stay, or those of a chunk of steps behind one another.
   Rows<float> g_v(Index step) const {
     if (layer_.isRecurrent() && step >= 0) {
-      return {pass_.g_v.data() + firstRow(step) * pass_.g_v_stride, pass_.g_v_stride};
+      return {pass_.g_v.data() + record_.firstRow(step) * pass_.g_v_stride, pass_.g_v_stride};
     }
     const Index place = sumsWeights() ? std::max<Index>(step, 0) % chunk_steps_ : 0;
-    return {scratch_.g_v.rows().row(place * samples_), width_};
+    return {scratch_.g_v.rows().row(place * samples()), width_};
   }
 
   void runBlock() {
     begin();
     for (Index step = pass_.extent.steps; step-- > 0;) {
       advance(step, gather(step));
-      if (layer_.isRecurrent()) sendBack(step);
+      if (layer_.isRecurrent()) of_spikes_.sendBack(step, asConst(g_v(step)), rowsOf(carried_), rowsOf(sent_));
       if (!sumsWeights()) continue;
       if (convolution_ != nullptr) {
         accumulatePatches(step);
         continue;
       }
       if (step % chunk_steps_ != 0) continue;
-      inputs_.accumulate(inputs_.chunking().indexOf(step, first_sample_), scratch_.sums.rows(), width_,
+      inputs_.accumulate(inputs_.chunking().indexOf(step, record_.firstSample()), scratch_.sums.rows(), width_,
                          asConst(g_v(step)));
     }
     end();
@@ -136,51 +124,20 @@ class PatchBackward {
 
   // The gradient of a convolution by the cotangents of a step.
   void accumulatePatches(Index step) {
-    for (Index r = 0; r < samples_; ++r) {
-      if (step >= pass_.extent.ends[first_sample_ + r]) continue;
-      convolution_->addGradient(pass_.inputs, firstRow(step) + r, g_v(step).row(r), sum_patches_);
+    for (Index r = 0; r < samples(); ++r) {
+      if (step >= ends()[r]) continue;
+      convolution_->addGradient(pass_.inputs, record_.firstRow(step) + r, g_v(step).row(r), sum_patches_);
     }
-  }
-
-  void pack() {
-    const Above& above = pass_.above;
-    scratch_.g_v.resize((sumsWeights() ? chunk_steps_ : 1) * kBackwardBlock, width_);
-    if (above.g_v.data != nullptr) {
-      if (pass_.listed) {
-        packRows(above.weights, patch_.first_column, patch_.columns, above.gain, scratch_.above_rows);
-      } else {
-        packAbove();
-      }
-    }
-    if (layer_.isRecurrent()) {
-      scratch_.recurrent.resize(neurons(), width_);
-      packPanels(layer_.recurrent, 0, neurons(), layer_.constants.outerGain(), scratch_.recurrent);
-      if (pass_.listed) {
-        packRows(layer_.recurrent, 0, neurons(), layer_.constants.outerGain(), scratch_.recurrent_rows);
-      }
-    }
-    if (sumsWeights() && convolution_ == nullptr) {
-      scratch_.sums.resize(layer_.weights.inputs, width_);
-      scratch_.sums.clear(layer_.weights.inputs);
-    }
-  }
-
-  // The weights above, turned, for products with all neurons of the patch.
-  void packAbove() {
-    const Above& above = pass_.above;
-    scratch_.above.resize(above.weights.outputs, width_);
-    packPanels(above.weights, patch_.first_column, patch_.columns, above.gain, scratch_.above);
-    has_above_ = true;
   }
 
   // The cotangents of the state behind the last step.
   void begin() {
-    std::fill_n(g_u_.data(), samples_ * width_, 0.0F);
+    of_spikes_.begin();
+    std::fill_n(g_u_.data(), samples() * width_, 0.0F);
     read(pass_.g_last_v, g_last_);
     if (hasSecondState()) {
-      std::fill_n(g_w_.data(), samples_ * width_, 0.0F);
+      std::fill_n(g_w_.data(), samples() * width_, 0.0F);
       read(pass_.g_last_w, g_last_w_);
-      if (needsW()) computeSecondStates();
     }
     if (pass_.g_counts) read(pass_.g_counts, g_counts_);
     if (layer_.isRecurrent()) read(pass_.g_last_spikes, carried_);
@@ -188,34 +145,19 @@ class PatchBackward {
 
   // The block of an array [batch, neurons].
   void read(const Numbers& from, Buffer<float>& to) const {
-    for (Index r = 0; r < samples_; ++r) from.read(place(r), patch_.columns, to.data() + r * width_);
+    for (Index r = 0; r < samples(); ++r) from.read(record_.place(r), patch_.columns, to.data() + r * width_);
   }
 
-  // The cotangents of the listed spikes of a step.
+  // The cotangents of the spikes of a step that take any.
   Rows<const float> gather(Index step) {
-    const Above& above = pass_.above;
-    const Rows<float> g_s = rowsOf(g_s_);
-    if (isReadInPlace()) {
-      return blockOf(pass_.g_spikes[0], step);
-    }
+    if (isReadInPlace()) return record_.inPlace(pass_.g_spikes[0], step);
     // What the next step's recurrent currents send back: in the beginning, and behind the end of a sample, that of the
     // state, which `carried_` holds until the sample's last step uses it.
-    const Rows<const float> start = layer_.isRecurrent() ? asConst(rowsOf(carried_)) : Rows<const float>{nullptr, 0};
-    if (above.g_v.data != nullptr && pass_.listed && isShort(firstRow(step))) {
-      gatherListed(firstRow(step), start);
-    } else if (above.g_v.data != nullptr) {
-      if (!has_above_) packAbove();
-      kernels().multiplyPanels({above.g_v.row(firstRow(step)), above.g_v.stride}, samples_, above.weights.outputs,
-                               scratch_.above.rows().data, width_, start, g_s);
-    } else if (start.data != nullptr) {
-      std::copy_n(start.data, samples_ * width_, g_s.data);
-    } else {
-      std::fill_n(g_s.data, samples_ * width_, 0.0F);
+    const Rows<float> g_s = of_spikes_.gather(step, layer_.isRecurrent() ? asConst(rowsOf(carried_)) : kNoRows);
+    for (Index r = 0; pass_.sent && r < samples(); ++r) {
+      pass_.sent.addTo(record_.firstRow(step) + r, patch_.first_column, patch_.columns, g_s.row(r));
     }
-    for (Index r = 0; pass_.sent && r < samples_; ++r) {
-      pass_.sent.addTo(firstRow(step) + r, patch_.first_column, patch_.columns, g_s.row(r));
-    }
-    for (const Numbers& more : pass_.g_spikes) add(more, step);
+    for (const Numbers& more : pass_.g_spikes) add(more, step, g_s);
     return asConst(g_s);
   }
 
@@ -225,52 +167,13 @@ class PatchBackward {
            !pass_.g_spikes[0].is_bfloat16 && patch_.columns == width_;
   }
 
-  // Whether so few neurons of the block are listed that single products pay.
-  bool isShort(Index row) const {
-    Index listed = 0;
-    const Index first = patch_.first_column / 64, words = (patch_.columns + 63) / 64;
-    for (Index r = 0; r < samples_; ++r) listed += countBits(pass_.listed.row(row + r) + first, words);
-    return static_cast<double>(listed) < kDotShare * static_cast<double>(samples_ * patch_.columns);
-  }
-
-  void gatherListed(Index row, Rows<const float> start) {
-    for (Index r = 0; r < samples_; ++r) {
-      float* out = g_s_.data() + r * width_;
-      if (start.data == nullptr) {
-        std::fill_n(out, width_, 0.0F);
-      } else {
-        std::copy_n(start.row(r), width_, out);
-      }
-      fetchAbove(r + 1 < samples_ ? row + r + 1 : row - pass_.extent.batch);
-      addDots(row + r, scratch_.above_rows, pass_.above.g_v.row(row + r), out);
-    }
-  }
-
-  // out[k] += <weights[k], g> for the neurons of the patch that are listed in a row.
-  void addDots(Index row, const PackedWeights& weights, const float* g, float* out) {
-    ids_.resize(static_cast<std::size_t>(roundUp(patch_.columns, 64)) + kListSlack);
-    dots_.resize(ids_.size());
-    const std::uint64_t* listed = pass_.listed.row(row) + patch_.first_column / 64;
-    const std::uint32_t count = kernels().listBits(listed, patch_.columns, ids_.data());
-    kernels().dotRows(ids_.data(), count, weights.rows(), weights.columns(), g, dots_.data());
-    for (std::uint32_t k = 0; k < count; ++k) out[ids_[k]] += dots_[k];
-  }
-
-  // Fetches a row of the cotangents above, which lie too far apart for the machine to see them coming.
-  void fetchAbove(Index row) const {
-    if (row < 0) return;
-    constexpr Index kFloatsPerLine = static_cast<Index>(kCacheLine / sizeof(float));
-    const float* from = pass_.above.g_v.row(row);
-    for (Index n = 0; n < pass_.above.weights.outputs; n += kFloatsPerLine) __builtin_prefetch(from + n);
-  }
-
-  void add(const Numbers& more, Index step) {
+  void add(const Numbers& more, Index step, Rows<float> g_s) {
     row_.resize(static_cast<std::size_t>(patch_.columns));
-    for (Index r = 0; r < samples_; ++r) {
-      const Index place = (firstRow(step) + r) * neurons() + patch_.first_column;
+    for (Index r = 0; r < samples(); ++r) {
+      const Index place = (record_.firstRow(step) + r) * neurons() + patch_.first_column;
       const float* from = more.is_bfloat16 ? row_.data() : more.float32() + place;
       if (more.is_bfloat16) more.read(place, patch_.columns, row_.data());
-      float* to = g_s_.data() + r * width_;
+      float* to = g_s.row(r);
       for (Index c = 0; c < patch_.columns; ++c) to[c] += from[c];
     }
   }
@@ -278,35 +181,37 @@ class PatchBackward {
   // The time step of the neurons, and the sums that go with it; step -1 is the reset of the state before the first
   // step.
   void advance(Index step, Rows<const float> g_spikes) {
-    const Index word = patch_.first_column / 64, row = firstRow(step);
-    const bool is_step = step >= 0, needs_before = is_step && needsBefore();
+    using Place = BlockRecord::Place;
+    const Index word = patch_.first_column / 64, row = record_.firstRow(step);
+    const bool is_step = step >= 0;
     const auto own = [&](Buffer<float>& memory) { return asConst(rowsOf(memory)); };
-    std::fill_n(step_sums_.data(), kNumSummed * width_, 0.0F);
+    std::fill_n(step_sums_.data(), Sums::kKinds * width_, 0.0F);
     StepBackward call{
-        .rows = samples_,
+        .rows = samples(),
         .columns = patch_.columns,
         .constants = layer_.constants.from(patch_.first_column),
         .reset = layer_.reset,
         .detach_reset = layer_.detach_reset,
         .surrogate = layer_.surrogate,
         .step = step,
-        .ends = pass_.extent.ends + first_sample_,
+        .ends = ends(),
         .g_spikes = g_spikes,
         .listed = {is_step && pass_.listed ? pass_.listed.row(row) + word : nullptr, pass_.listed.words()},
         .g_counts = is_step && pass_.g_counts ? own(g_counts_) : kNoRows,
         .g_last = own(g_last_),
         .g_last_w = hasSecondState() ? own(g_last_w_) : kNoRows,
-        .v = is_step ? membranes(pass_.record, row, 0) : membranes(pass_.first_v, first_sample_, 0),
-        .v_before = needs_before ? membranesBefore(step, 1) : kNoRows,
-        .w = secondStates(step),
-        .w_before = is_step ? secondStates(step - 1) : kNoRows,
-        .current = is_step ? recorded(pass_.record_current, step) : kNoRows,
-        .next_v = blockOf(pass_.record, step - 1),
-        .next_g_spikes = isReadInPlace() ? blockOf(pass_.g_spikes[0], step - 1) : kNoRows,
+        .v = record_.membranes(step, Place::kNow),
+        .v_before = is_step && needsBefore() ? record_.membranes(step - 1, Place::kBefore) : kNoRows,
+        .w = record_.secondStates(step),
+        .w_before = is_step ? record_.secondStates(step - 1) : kNoRows,
+        .current = is_step ? record_.currents(step) : kNoRows,
+        .next_v = record_.inPlace(pass_.record, step - 1),
+        .next_g_spikes = isReadInPlace() ? record_.inPlace(pass_.g_spikes[0], step - 1) : kNoRows,
         .g_u = rowsOf(g_u_),
         .g_w = {hasSecondState() ? g_w_.data() : nullptr, width_},
         .g_v = g_v(step),
         .sums = {},
+        .sum_current = sumsCurrent(is_step) ? step_sums_.data() + Sums::kCurrent * width_ : nullptr,
     };
     if (!is_step) call.constants.v_coupling = call.constants.w_gain = nullptr;  // those of the first step: it is done
     for (Index i = 0; i < kNumSummed; ++i)
@@ -315,7 +220,7 @@ class PatchBackward {
     if (is_step && layer_.constants.takesGainInside()) takeGain(g_v(step));
     addStepSums(step);
     if (!is_step || pass_.g_v.data() == nullptr || layer_.isRecurrent()) return;
-    for (Index r = 0; r < samples_; ++r) {
+    for (Index r = 0; r < samples(); ++r) {
       float* to = pass_.g_v.data() + (row + r) * pass_.g_v_stride + patch_.first_column;
       std::copy_n(g_v(step).row(r), patch_.columns, to);
     }
@@ -323,7 +228,7 @@ class PatchBackward {
 
   void takeGain(Rows<float> g) const {
     const float* gain = layer_.constants.from(patch_.first_column).gain;
-    for (Index r = 0; r < samples_; ++r) {
+    for (Index r = 0; r < samples(); ++r) {
       for (Index c = 0; c < patch_.columns; ++c) g.row(r)[c] *= gain[c];
     }
   }
@@ -336,6 +241,9 @@ class PatchBackward {
     return is_step || kind == Summed::kThreshold || kind == Summed::kThresholdCoupling;
   }
 
+  // Whether a step adds to the cotangents of the biases.
+  bool sumsCurrent(bool is_step) const { return is_step && (pass_.g_bias || sumsGain(pass_)); }
+
   // Whether a step asks for the membranes before it.
   bool needsBefore() const {
     constexpr std::array kConstants{Summed::kDecay, Summed::kWMembrane, Summed::kWJump};
@@ -343,107 +251,24 @@ class PatchBackward {
                        [&](Summed constant) { return static_cast<bool>(cotangentOf(pass_, constant)); });
   }
 
-  // The block in a step of an array [steps, batch, neurons] that the forward pass may have recorded.
-  Rows<const float> recorded(const float* all, Index step) const {
-    if (all == nullptr) return kNoRows;
-    return {all + firstRow(step) * neurons() + patch_.first_column, neurons()};
-  }
-
-  // The second states of the block after all steps, forward from the first.
-  void computeSecondStates() {
-    std::fill_n(w_.data(), samples_ * width_, 0.0F);
-    for (Index r = 0; r < samples_; ++r) pass_.first_w.read(place(r), patch_.columns, w_.data() + r * width_);
-    for (Index step = 0; step < pass_.extent.steps; ++step) {
-      kernels().stepSecondState({
-          .rows = samples_,
-          .columns = patch_.columns,
-          .constants = layer_.constants.from(patch_.first_column),
-          .step = step,
-          .ends = pass_.extent.ends + first_sample_,
-          .v_before = membranesBefore(step, 0),
-          .w_before = secondStates(step - 1),
-          .current = recorded(pass_.record_current, step),
-          .w = {w_.data() + (step + 1) * block_ * width_, width_},
-      });
-    }
-  }
-
-  // The second states after a step, -1 for the first of all, where they are needed.
-  Rows<const float> secondStates(Index step) const {
-    return needsW() ? Rows<const float>{w_.data() + (step + 1) * block_ * width_, width_} : kNoRows;
-  }
-
-  // The membranes before a step; `half` as below.
-  Rows<const float> membranesBefore(Index step, Index half) {
-    return step > 0 ? membranes(pass_.record, firstRow(step - 1), half) : membranes(pass_.first_v, first_sample_, half);
-  }
-
-  // The block in a step of an array [steps, batch, neurons] of float32.
-  Rows<const float> blockOf(const Numbers& from, Index step) const {
-    if (from.is_bfloat16 || step < 0) return {nullptr, 0};
-    return {from.float32() + firstRow(step) * neurons() + patch_.first_column, neurons()};
-  }
-
   void addStepSums(Index step) {
-    const Index block = first_sample_ / kBackwardBlock;
-    for (Index i = 0; i < kNumSummed; ++i) {
-      if (!isSummed(i, step >= 0)) continue;
+    const Index block = record_.firstSample() / kBackwardBlock;
+    for (Index i = 0; i < Sums::kKinds; ++i) {
+      if (!(i == Sums::kCurrent ? sumsCurrent(step >= 0) : isSummed(i, step >= 0))) continue;
       double* to = sums_.of(block, i) + patch_.first_column;
       for (Index c = 0; c < patch_.columns; ++c) to[c] += double{step_sums_[i * width_ + c]};
-    }
-    if (step < 0 || !(pass_.g_bias || sumsGain(pass_))) return;
-    double* to = sums_.of(block, Sums::kCurrent) + patch_.first_column;
-    for (Index r = 0; r < samples_; ++r) {
-      const float* from = g_v(step).row(r);
-      for (Index c = 0; c < patch_.columns; ++c) to[c] += double{from[c]};
-    }
-  }
-
-  // The block's membranes in the rows from `first` of an array [rows, neurons]; `half` of the scratch serves a record
-  // in bfloat16.
-  Rows<const float> membranes(const Numbers& from, Index first, Index half) {
-    if (!from.is_bfloat16) return {from.float32() + first * neurons() + patch_.first_column, neurons()};
-    const float* threshold = layer_.constants.from(patch_.first_column).threshold;
-    float* out = v_.data() + half * kBackwardBlock * width_;
-    for (Index r = 0; r < samples_; ++r) {
-      float* row = out + r * width_;
-      from.read((first + r) * neurons() + patch_.first_column, patch_.columns, row);
-      for (Index c = 0; c < patch_.columns; ++c) row[c] += originOf(threshold[c]);
-    }
-    return {out, width_};
-  }
-
-  // Where a sample is still running, what it carries is now what this step's recurrent currents send back.
-  void sendBack(Index step) {
-    const std::int32_t* ends = pass_.extent.ends + first_sample_;
-    if (step > 0 && pass_.listed && isShort(firstRow(step - 1))) return sendBackListed(step, ends);
-    const bool all_run = std::all_of(ends, ends + samples_, [&](std::int32_t end) { return step < end; });
-    const Rows<float> sent = rowsOf(all_run ? carried_ : sent_);
-    kernels().multiplyPanels(asConst(g_v(step)), samples_, neurons(), scratch_.recurrent.rows().data, width_,
-                             {nullptr, 0}, sent);
-    for (Index r = 0; !all_run && r < samples_; ++r) {
-      if (step < ends[r]) std::copy_n(sent.row(r), width_, carried_.data() + r * width_);
-    }
-  }
-
-  // The same where few neurons of the step before are listed: no others take anything.
-  void sendBackListed(Index step, const std::int32_t* ends) {
-    for (Index r = 0; r < samples_; ++r) {
-      if (step >= ends[r]) continue;
-      float* carried = carried_.data() + r * width_;
-      std::fill_n(carried, width_, 0.0F);
-      addDots(firstRow(step - 1) + r, scratch_.recurrent_rows, g_v(step).row(r), carried);
     }
   }
 
   // Through the reset of the first step, to the state before it.
   void end() {
-    std::fill_n(g_s_.data(), samples_ * width_, 0.0F);
-    advance(-1, asConst(rowsOf(g_s_)));
-    for (Index r = 0; r < samples_; ++r) {
-      pass_.g_first_v.write(place(r), patch_.columns, g_v(-1).row(r));
-      if (pass_.g_first_w) pass_.g_first_w.write(place(r), patch_.columns, g_w_.data() + r * width_);
-      if (pass_.g_first_spikes) pass_.g_first_spikes.write(place(r), patch_.columns, carried_.data() + r * width_);
+    const Buffer<float> none(samples() * width_);
+    advance(-1, {none.data(), width_});
+    for (Index r = 0; r < samples(); ++r) {
+      const Index place = record_.place(r);
+      pass_.g_first_v.write(place, patch_.columns, g_v(-1).row(r));
+      if (pass_.g_first_w) pass_.g_first_w.write(place, patch_.columns, g_w_.data() + r * width_);
+      if (pass_.g_first_spikes) pass_.g_first_spikes.write(place, patch_.columns, carried_.data() + r * width_);
     }
   }
 
@@ -451,22 +276,18 @@ class PatchBackward {
   const TransposedSpikes& inputs_;
   const Layer& layer_;
   const Patch patch_;
+  BlockRecord record_;
+  SpikeCotangents of_spikes_;
   PatchScratch& scratch_;
   Sums& sums_;
   double* sum_gain_;
   float* sum_patches_;  // the gradient of a convolution, packed
   const Index width_;
-  const Index block_;  // samples of a block, of the last one fewer
   const Index chunk_steps_;
-  Index first_sample_ = 0, samples_ = 0;  // of the block
-  bool has_above_ = false;
-  Buffer<float> g_s_, g_u_, carried_, sent_, g_counts_, g_last_;  // [samples of a block, width]
-  Buffer<float> g_w_, g_last_w_;                                  // likewise, of layers with a second state
-  Buffer<float> v_;                                               // two blocks
-  Borrowed<float> w_;        // second states [steps + 1, block, width], first that before the first step
-  Buffer<float> step_sums_;  // [kNumSummed, width]
-  std::vector<std::uint32_t> ids_;
-  std::vector<float> dots_, row_;
+  Buffer<float> g_u_, carried_, sent_, g_counts_, g_last_;  // [samples of a block, width]
+  Buffer<float> g_w_, g_last_w_;                            // likewise, of layers with a second state
+  Buffer<float> step_sums_;                                 // [Sums::kKinds, width]
+  std::vector<float> row_;
   std::unique_ptr<ConvolutionColumns> convolution_;
 };
 
@@ -515,8 +336,9 @@ void finishRecurrent(const LayerBackward& pass, const TransposedSpikes& inputs, 
 }
 
 void writeSums(const LayerBackward& pass, const Sums& sums, const double* sum_gain) {
-  const float* gain = pass.layer.constants.outerGain();
-  const float* bias = pass.layer.constants.bias();
+  const LayerConstants& constants = pass.layer.constants;
+  const float* gain = constants.takesGainInside() ? constants.from(0).gain : constants.outerGain();
+  const float* bias = constants.bias();
   const auto write = [&](const WritableNumbers& to, Index neuron, double value) {
     const auto rounded = static_cast<float>(value);
     if (to) to.write(neuron, 1, &rounded);

@@ -64,16 +64,21 @@ NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
   NetworkFields fields;
   const auto numbers = attributeOf<ffi::Span<const std::int64_t>>(kOp, attributes, "layers");
   const auto slopes = attributeOf<ffi::Span<const float>>(kOp, attributes, "slopes");
+  const auto reaches = attributeOf<ffi::Span<const float>>(kOp, attributes, "reaches");
   if (numbers.size() == 0 || numbers.size() != slopes.size() * LayerFields::kFields) {
     throw misfit(kOp, "layers", "have ten numbers for each of `slopes`", std::to_string(numbers.size()));
   }
+  if (reaches.size() != slopes.size()) {
+    throw misfit(kOp, "reaches", "be as many as `slopes`", std::to_string(reaches.size()));
+  }
   for (std::size_t i = 0; i < numbers.size(); i += LayerFields::kFields) {
+    const std::size_t layer = i / LayerFields::kFields;
     fields.layers.push_back({
         .has_bias = numbers[i] != 0,
         .is_recurrent = numbers[i + 1] != 0,
         .reset = static_cast<Reset>(std::clamp<std::int64_t>(numbers[i + 2], Subtract, None)),
         .detach_reset = numbers[i + 3] != 0,
-        .surrogate = surrogateOf(numbers[i + 4], 0.0F).kind,
+        .surrogate = surrogateOf(numbers[i + 4], slopes[layer], reaches[layer]),
         .capacity = std::max<Index>(numbers[i + 5], -1),
         // Without its decay there is no second state, whatever else is said of it.
         .second_state = (numbers[i + 6] & 1) != 0 ? numbers[i + 6] : 0,
@@ -81,9 +86,9 @@ NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
         .records_current = numbers[i + 8] != 0,
         .records_spikes = numbers[i + 9] != 0,
     });
-    LayerFields& layer = fields.layers.back();
+    LayerFields& own = fields.layers.back();
     // The second states cannot be computed again without the currents that reach them.
-    if (layer.needs_w && layer.has(static_cast<std::size_t>(Coupling::kWGain))) layer.records_current = true;
+    if (own.needs_w && own.has(static_cast<std::size_t>(Coupling::kWGain))) own.records_current = true;
   }
   const auto connections = attributeOf<ffi::Span<const std::int64_t>>(kOp, attributes, "connections");
   fields.connections = connectionsOf(connections, fields.layers.size() + 1);
@@ -95,7 +100,6 @@ NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
   if (fields.connections.back().convolution) {
     throw misfit(kOp, "connections", "be dense in front of the read-out", "a convolution");
   }
-  fields.slopes.assign(slopes.begin(), slopes.end());
   fields.has_lists = attributeOf<bool>(kOp, attributes, "has_lists");
   fields.has_readout = attributeOf<bool>(kOp, attributes, "has_readout");
   fields.readout_has_bias = attributeOf<bool>(kOp, attributes, "readout_has_bias");
@@ -186,7 +190,7 @@ Layer Network::layerOf(const LayerArrays<Operand>& arrays, std::size_t index, In
       .constants = {neurons, given, convolution.has_value()},
       .reset = Reset::None,
       .detach_reset = true,
-      .surrogate = {Surrogate::StraightThrough, 1.0F},
+      .surrogate = surrogateOf(StraightThrough, 1.0F, 0.0F),
       .capacity = -1,
       .pooling = poolings_[index],
       .convolution = convolution
@@ -200,7 +204,7 @@ Layer Network::layer(std::size_t index, Index group) const {
   Layer layer = layerOf(arrays_.layers[index], index, sizes_.neurons[index], group);
   layer.reset = fields.reset;
   layer.detach_reset = fields.detach_reset;
-  layer.surrogate = {fields.surrogate, fields_.slopes[index]};
+  layer.surrogate = fields.surrogate;
   layer.capacity = fields.capacity;
   return layer;
 }

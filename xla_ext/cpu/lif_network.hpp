@@ -17,7 +17,7 @@ struct LayerFields {
   bool has_bias, is_recurrent;
   Reset reset;
   bool detach_reset;
-  Surrogate surrogate;
+  SurrogateForm surrogate;
   Index capacity;             // -1: none
   std::int64_t second_state;  // a bit for each constant of a second state that is there, by `Coupling`; 0: none
   bool needs_w, records_current, records_spikes;  // the backward pass needs the second states; recorded are
@@ -30,7 +30,6 @@ struct LayerFields {
 struct NetworkFields {
   std::vector<LayerFields> layers;
   std::vector<ConnectionShape> connections;  // in front of each layer and, at last, of the read-out
-  std::vector<float> slopes;
   bool has_lists, has_readout, readout_has_bias, has_lengths;
 
   static NetworkFields read(ffi::Dictionary attributes);

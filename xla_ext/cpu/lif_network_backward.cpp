@@ -323,8 +323,8 @@ class BackwardPass {
       g.resize(kBackwardBlock, packed.columns());
       for (Index start = 0; start < rows; start += kBackwardBlock) {
         const Index count = std::min(kBackwardBlock, rows - start);
-        kernels().multiplyPanels({above_.g_v.row(start), above_.g_v.stride}, count, weights.outputs, packed.rows().data,
-                                 packed.columns(), {nullptr, 0}, g.rows());
+        kernels().multiplyPanels({{above_.g_v.row(start), above_.g_v.stride}, count}, weights.outputs,
+                                 packed.rows().data, packed.columns(), {nullptr, 0}, g.rows());
         for (Index r = 0; r < count; ++r) writeInputs(lists, start + r, width, first, columns, g.rows().row(r), to);
       }
     });

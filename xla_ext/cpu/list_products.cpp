@@ -377,7 +377,7 @@ class Dots {
       const Rows<float> part{memory.data(), kRowsAtOnce};
       for (Index r = 0; r < rows; r += kRowsAtOnce) {
         const PackedWeights& own = columns[static_cast<std::size_t>(r / kRowsAtOnce)];
-        kernels().multiplyPanels(matrix, count, outputs, own.rows().data, own.columns(), {nullptr, 0}, part);
+        kernels().multiplyPanels({matrix, count}, outputs, own.rows().data, own.columns(), {nullptr, 0}, part);
         for (Index i = 0; i < std::min(kRowsAtOnce, rows - r); ++i) {
           for (Index k = 0; k < count; ++k) products[(r + i) * width + first + k] = part.row(k)[i];
         }

@@ -209,11 +209,11 @@ ffi::Error selectSpikes(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::
 }
 
 ffi::Error selectSpikesBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results,
-                                std::int64_t surrogate, float slope) {
+                                std::int64_t surrogate, float slope, float reach) {
   return guarded("select_spikes", [&] {
     Operands from("select_spikes", operands);
     Results to("select_spikes", results);
-    const Backward backward(from, to, surrogateOf(surrogate, slope));
+    const Backward backward(from, to, surrogateOf(surrogate, slope, reach));
     finish(from, to);
     const Threads threads = threadsOf(pool);
     for (Index group = 0; group < to.groups(); ++group) backward.run(group, threads);
@@ -231,4 +231,5 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(snnjax_select_spikes_backward, snnjax::selectSpike
                                   .RemainingArgs()
                                   .RemainingRets()
                                   .Attr<std::int64_t>("surrogate")
-                                  .Attr<float>("slope"));
+                                  .Attr<float>("slope")
+                                  .Attr<float>("reach"));

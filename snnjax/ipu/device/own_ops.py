@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from snnjax.ops._connection import DENSE
+from snnjax.surrogates import Surrogate
 
 _DTYPES = ("float32", "float16")
 # Ids of lists are 16 bits on the tiles, and the last of them marks an unused slot.
@@ -27,14 +28,18 @@ def _of_product(target: str, shapes: Any, static: Any) -> str | None:
 
 def _of_step(target: str, shapes: Any, static: Any) -> str | None:
     del target
-    return _of_sizes(shapes) or static.surrogate.obstacle
+    return _of_sizes(shapes) or _of_surrogate(static.surrogate)
+
+
+def _of_surrogate(surrogate: Surrogate) -> str | None:
+    return surrogate.obstacle or ("a surrogate with a cutoff" if surrogate.cutoff > 0 else None)
 
 
 def _of_selection(target: str, shapes: Any, static: Any) -> str | None:
     thresholds = shapes[1:2] if target.endswith("_backward") else shapes[1:3]
     if any(threshold.ndim == 3 for threshold in thresholds):
         return "a threshold of each row and neuron"
-    return _of_sizes(shapes) or static.surrogate.obstacle
+    return _of_sizes(shapes) or _of_surrogate(static.surrogate)
 
 
 def _of_sizes(shapes: Any) -> str | None:
@@ -61,8 +66,8 @@ def _of_network(target: str, shapes: Any, static: Any) -> str | None:
     if any(each != DENSE for each in (*(layer.connection for layer in switches.layers), switches.readout)):
         return "convolutions and pools"
     for layer in switches.layers:
-        if layer.surrogate.obstacle:
-            return layer.surrogate.obstacle
+        if wrong := _of_surrogate(layer.surrogate):
+            return wrong
     if any(layer.records_spikes for layer in switches.layers) and (is_backward or switches.keeps_record):
         return "recorded spikes in a gradient"
     return _of_widths(operands)

@@ -15,7 +15,7 @@ from jaxtyping import Array
 from snnjax import _dispatch, _targets
 from snnjax._types import RESETS, SURROGATES
 from snnjax.ops._connection import Connection
-from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle
+from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle, reach_of
 from snnjax.ops._lif_network.records import (
     BackwardArguments,
     Linear,
@@ -65,6 +65,7 @@ def _attributes(operands: Operands, switches: Switches) -> dict[str, Any]:
         "connections": np.array([_geometry(each) for each in connections], np.int64).reshape(-1),
         "layers": np.array(layers, np.int64).reshape(-1),
         "slopes": np.array([layer.surrogate.slope for layer in switches.layers], np.float32),
+        "reaches": np.array([reach_of(layer.surrogate) for layer in switches.layers], np.float32),
         "has_lists": isinstance(operands.inputs, tuple),
         "has_readout": readout is not None,
         "readout_has_bias": readout is not None and readout.linear.bias is not None,

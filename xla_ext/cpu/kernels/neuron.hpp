@@ -10,7 +10,7 @@ namespace snnjax::SNNJAX_ISA {
 
 // A surrogate derivative at x = v - threshold; the equations are those of snnjax/surrogates.py.
 template <Surrogate kKind>
-inline Floats slopeAt(Floats x, float slope) {
+inline Floats slopeWithoutEnd(Floats x, float slope) {
   constexpr float kHalfPi = 1.57079633F;
   const Floats one = splat(1.0F);
   if constexpr (kKind == Surrogate::SuperSpike) {
@@ -32,6 +32,12 @@ inline Floats slopeAt(Floats x, float slope) {
   } else {
     return one;
   }
+}
+
+template <Surrogate kKind>
+inline Floats slopeAt(Floats x, SurrogateForm surrogate) {
+  const Floats slope = slopeWithoutEnd<kKind>(x, surrogate.slope);
+  return select(greater(absolute(x), splat(surrogate.reach)), Floats{}, slope);
 }
 
 template <Reset kReset>
@@ -249,7 +255,7 @@ inline Floats throughReset(const StepBackward& step, Floats g_u, Floats v, Float
   *g_threshold = step.reset == Reset::Subtract ? select(spiked, -g_u, Floats{}) : Floats{};
   if (step.detach_reset || step.reset == Reset::None) return g_v;
   const Floats removed = step.reset == Reset::Zero ? v : threshold;
-  const Floats through = -g_u * removed * slopeAt<kKind>(v - threshold, step.surrogate.slope);
+  const Floats through = -g_u * removed * slopeAt<kKind>(v - threshold, step.surrogate);
   *g_threshold -= through;
   return g_v + through;
 }
@@ -301,7 +307,6 @@ template <Surrogate kKind, bool kPlain, bool kSecond>
 inline void stepBackRow(const StepBackward& step, Index r, [[maybe_unused]] bool has_sums) {
   const NeuronConstants constants = step.constants;
   const Index columns = step.columns;
-  const float slope = step.surrogate.slope;
   const float* membranes = step.v.row(r);
   const float* g_spikes = step.g_spikes.row(r);
   const float* next_v = step.next_v.data == nullptr ? nullptr : step.next_v.row(r);
@@ -340,7 +345,8 @@ inline void stepBackRow(const StepBackward& step, Index r, [[maybe_unused]] bool
       g_v = throughReset<kKind>(step, g_v, v, threshold, &g_threshold);
     }
     // A cotangent of 0 stays 0 whatever the slope, NaN included.
-    const Floats through_spike = select(notEqual(g_s, Floats{}), g_s * slopeAt<kKind>(v - threshold, slope), Floats{});
+    const Floats through_spike =
+        select(notEqual(g_s, Floats{}), g_s * slopeAt<kKind>(v - threshold, step.surrogate), Floats{});
     g_v += through_spike;
     if (g_last != nullptr) g_v += load(g_last + column);
     g_threshold -= through_spike;
@@ -358,6 +364,7 @@ inline void stepBackRow(const StepBackward& step, Index r, [[maybe_unused]] bool
       }
     }
     store(g_v_row + column, g_current);
+    if (step.sum_current != nullptr) addTo(step.sum_current + column, g_current);
     store(state + column, load(constants.decay + column) * g_v);
     if constexpr (!kPlain) {
       if (has_sums) StepSums{step, r, column, left, g_v, g_w, g_threshold, w}.template add<kSecond>();
@@ -385,14 +392,29 @@ inline void stepBackwardWith(const StepBackward& step) {
 }
 
 template <Surrogate kKind>
-inline void derivativeWith(const float* x, Index count, float slope, float* out) {
+inline void derivativeWith(SurrogateForm surrogate, const float* x, Index count, float* out) {
   for (Index i = 0; i < count; i += kLanes) {
     const Index left = count - i;
     if (left >= kLanes) {
-      store(out + i, slopeAt<kKind>(load(x + i), slope));
+      store(out + i, slopeAt<kKind>(load(x + i), surrogate));
     } else {
-      storePart(out + i, slopeAt<kKind>(loadPart(x + i, left), slope), left);
+      storePart(out + i, slopeAt<kKind>(loadPart(x + i, left), surrogate), left);
     }
+  }
+}
+
+template <Surrogate kKind>
+inline void markSlopesWith(SurrogateForm surrogate, const NeuronConstants& constants, const float* v, const float* w,
+                           const float* next_v, Index columns, std::uint64_t* slopes) {
+  for (Index column = 0; column < columns; column += kLanes) {
+    if (column % 64 == 0) slopes[column / 64] = 0;
+    if (next_v != nullptr) __builtin_prefetch(next_v + column);
+    const Index left = columns - column;
+    const Floats own_w = w == nullptr ? Floats{} : part(w, column, left);
+    const Floats x = part(v, column, left) - raised<true>(constants, constants.threshold, column, own_w);
+    std::uint64_t bits = bitsOf(notEqual(slopeAt<kKind>(x, surrogate), Floats{}));
+    if (left < kLanes) bits &= (std::uint64_t{1} << left) - 1;
+    slopes[column / 64] |= bits << (column % 64);
   }
 }
 
@@ -413,7 +435,12 @@ inline void stepBackward(const StepBackward& step) {
 }
 
 inline void derivative(SurrogateForm surrogate, const float* x, Index count, float* out) {
-  SNNJAX_WITH_SURROGATE(surrogate.kind, derivativeWith, x, count, surrogate.slope, out)
+  SNNJAX_WITH_SURROGATE(surrogate.kind, derivativeWith, surrogate, x, count, out)
+}
+
+inline void markSlopes(SurrogateForm surrogate, const NeuronConstants& constants, const float* v, const float* w,
+                       const float* next_v, Index columns, std::uint64_t* slopes) {
+  SNNJAX_WITH_SURROGATE(surrogate.kind, markSlopesWith, surrogate, constants, v, w, next_v, columns, slopes)
 }
 
 #undef SNNJAX_WITH_SURROGATE

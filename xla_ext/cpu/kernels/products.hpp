@@ -188,7 +188,7 @@ inline constexpr int kTileRows = 4;
 
 // out[r] = start[r] + dense[r] @ weights for kRows rows and kVectors vectors of columns, with all sums in registers.
 template <int kRows, int kVectors>
-inline bool multiplyTile(Rows<const float> dense, Index depth, const float* weights, Index stride,
+inline bool multiplyTile(const float* const* dense, Index depth, const float* weights, Index stride,
                          Rows<const float> start, Rows<float> out) {
   Floats sums[kRows][kVectors];
   SNNJAX_UNROLL
@@ -202,7 +202,7 @@ inline bool multiplyTile(Rows<const float> dense, Index depth, const float* weig
     for (int i = 0; i < kVectors; ++i) row[i] = load(weights + k * stride + i * kLanes);
     SNNJAX_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      const Floats factor = splat(dense.data[r * dense.stride + k]);
+      const Floats factor = splat(dense[r][k]);
       SNNJAX_UNROLL
       for (int i = 0; i < kVectors; ++i) sums[r][i] += factor * row[i];
     }
@@ -221,7 +221,7 @@ inline bool multiplyTile(Rows<const float> dense, Index depth, const float* weig
 
 // The same for the last rows of a product, fewer than a tile, at once.
 template <int kRows, int kVectors>
-inline bool multiplyRest(Rows<const float> dense, Index rows, Index depth, const float* weights, Index stride,
+inline bool multiplyRest(const float* const* dense, Index rows, Index depth, const float* weights, Index stride,
                          Rows<const float> start, Rows<float> out) {
   if constexpr (kRows == 0) {
     return true;
@@ -231,45 +231,66 @@ inline bool multiplyRest(Rows<const float> dense, Index rows, Index depth, const
   }
 }
 
-// Of `kVectors` vectors of columns from `column` on, whose weights begin at `weights`, `stride` from row to row.
+// Of numbers [first, first + depth) of the rows and of `kVectors` vectors of columns, whose weights begin at `weights`,
+// `stride` from row to row.
 template <int kVectors>
-inline bool multiplyColumns(Rows<const float> dense, Index rows, Index depth, const float* weights, Index stride,
-                            Index column, Rows<const float> start, Rows<float> out) {
-  const Rows<const float> own_start{start.data == nullptr ? nullptr : start.data + column, start.stride};
-  const auto startOf = [&](Index r) {
-    return Rows<const float>{own_start.data == nullptr ? nullptr : own_start.row(r), own_start.stride};
-  };
+inline bool multiplyColumns(const RowBlocks& dense, Index first, Index depth, const float* weights, Index stride,
+                            Rows<const float> start, Rows<float> out) {
   bool finite = true;
-  Index r = 0;
-  for (; r + kTileRows <= rows; r += kTileRows) {
-    finite &= multiplyTile<kTileRows, kVectors>({dense.row(r), dense.stride}, depth, weights, stride, startOf(r),
-                                                {out.row(r) + column, out.stride});
-  }
-  return finite & multiplyRest<kTileRows - 1, kVectors>({dense.row(r), dense.stride}, rows - r, depth, weights, stride,
-                                                        startOf(r), {out.row(r) + column, out.stride});
-}
-
-inline bool multiplyRows(Rows<const float> dense, Index rows, Index depth, Rows<const float> weights, Index columns,
-                         Rows<const float> start, Rows<float> out) {
-  bool finite = true;
-  Index column = 0;
-  for (; column + 2 * kLanes <= columns; column += 2 * kLanes) {
-    finite &= multiplyColumns<2>(dense, rows, depth, weights.data + column, weights.stride, column, start, out);
-  }
-  for (; column < columns; column += kLanes) {
-    finite &= multiplyColumns<1>(dense, rows, depth, weights.data + column, weights.stride, column, start, out);
+  for (Index r = 0; r < dense.count(); r += kTileRows) {
+    const Index rows = dense.count() - r < kTileRows ? dense.count() - r : kTileRows;
+    const float* own[kTileRows];
+    for (Index i = 0; i < rows; ++i) own[i] = dense.row(r + i) + first;
+    const Rows<const float> own_start{start.data == nullptr ? nullptr : start.row(r), start.stride};
+    const Rows<float> own_out{out.row(r), out.stride};
+    finite &= multiplyRest<kTileRows, kVectors>(own, rows, depth, weights, stride, own_start, own_out);
   }
   return finite;
 }
 
-inline void multiplyPanels(Rows<const float> dense, Index rows, Index depth, const float* panels, Index columns,
-                           Rows<const float> start, Rows<float> out) {
+inline bool multiplyRows(Rows<const float> dense, Index rows, Index depth, Rows<const float> weights, Index columns,
+                         Rows<const float> start, Rows<float> out) {
+  const RowBlocks block{dense, rows};
+  const auto from = [](auto of, Index column) {
+    return decltype(of){of.data == nullptr ? nullptr : of.data + column, of.stride};
+  };
+  bool finite = true;
   Index column = 0;
   for (; column + 2 * kLanes <= columns; column += 2 * kLanes) {
-    multiplyColumns<2>(dense, rows, depth, panels + column * depth, 2 * kLanes, column, start, out);
+    finite &= multiplyColumns<2>(block, 0, depth, weights.data + column, weights.stride, from(start, column),
+                                 from(out, column));
   }
   for (; column < columns; column += kLanes) {
-    multiplyColumns<1>(dense, rows, depth, panels + column * depth, kLanes, column, start, out);
+    finite &= multiplyColumns<1>(block, 0, depth, weights.data + column, weights.stride, from(start, column),
+                                 from(out, column));
+  }
+  return finite;
+}
+
+// One panel: as many of its rows at a time as stay in the first-level cache while all rows of the product pass by.
+template <int kVectors>
+inline void multiplyPanel(const RowBlocks& dense, Index depth, const float* panel, Rows<const float> start,
+                          Rows<float> out) {
+  constexpr Index kDepth = 16384 / (kVectors * static_cast<Index>(sizeof(Floats)));
+  multiplyColumns<kVectors>(dense, 0, depth < kDepth ? depth : kDepth, panel, kVectors * kLanes, start, out);
+  for (Index k = kDepth; k < depth; k += kDepth) {
+    const Index left = depth - k < kDepth ? depth - k : kDepth;
+    multiplyColumns<kVectors>(dense, k, left, panel + k * kVectors * kLanes, kVectors * kLanes, {out.data, out.stride},
+                              out);
+  }
+}
+
+inline void multiplyPanels(const RowBlocks& dense, Index depth, const float* panels, Index columns,
+                           Rows<const float> start, Rows<float> out) {
+  Index column = 0;
+  const auto startOf = [&] {
+    return Rows<const float>{start.data == nullptr ? nullptr : start.data + column, start.stride};
+  };
+  for (; column + 2 * kLanes <= columns; column += 2 * kLanes) {
+    multiplyPanel<2>(dense, depth, panels + column * depth, startOf(), {out.data + column, out.stride});
+  }
+  for (; column < columns; column += kLanes) {
+    multiplyPanel<1>(dense, depth, panels + column * depth, startOf(), {out.data + column, out.stride});
   }
 }
 

@@ -1,0 +1,110 @@
+// What the forward pass recorded of the neurons of a patch, step by step; second states are computed again from it.
+#pragma once
+
+#include "lif_layer.hpp"
+
+namespace snnjax {
+
+// Some columns of some samples.
+struct Patch {
+  Index first_column, columns, first_sample, samples;
+};
+
+inline constexpr Rows<const float> kNoRows{nullptr, 0};
+inline Rows<const float> asConst(Rows<float> rows) { return {rows.data, rows.stride}; }
+
+// Of one block of samples of a patch at a time. Step -1 is the state before the first step.
+class BlockRecord {
+ public:
+  // Where membranes in bfloat16 are widened to: several are wanted at once.
+  enum class Place : Index { kNow, kBefore, kMarked };
+
+  BlockRecord(const LayerBackward& pass, const Patch& patch)
+      : pass_(pass),
+        patch_(patch),
+        width_(roundUp(patch.columns, kernels().lanes)),
+        block_(std::min(kBackwardBlock, patch.samples)),
+        v_(kPlaces * block_ * width_),
+        w_(hasSecondStates() ? (pass.extent.steps + 1) * block_ * width_ : 0) {}
+
+  void begin(Index first_sample, Index samples) {
+    first_sample_ = first_sample;
+    samples_ = samples;
+    if (hasSecondStates()) computeSecondStates();
+  }
+
+  Index firstSample() const { return first_sample_; }
+  Index samples() const { return samples_; }
+  Index width() const { return width_; }  // columns of whole vectors
+  Index firstRow(Index step) const { return step * pass_.extent.batch + first_sample_; }
+  // Where a sample of the block begins in arrays [batch, neurons].
+  Index place(Index sample) const { return (first_sample_ + sample) * pass_.layer.neurons() + patch_.first_column; }
+
+  // The membranes after a step.
+  Rows<const float> membranes(Index step, Place place) {
+    const Numbers& from = step < 0 ? pass_.first_v : pass_.record;
+    const Index first = step < 0 ? first_sample_ : firstRow(step), neurons = pass_.layer.neurons();
+    if (!from.is_bfloat16) return {from.float32() + first * neurons + patch_.first_column, neurons};
+    const float* threshold = pass_.layer.constants.from(patch_.first_column).threshold;
+    float* out = v_.data() + static_cast<Index>(place) * block_ * width_;
+    for (Index r = 0; r < samples_; ++r) {
+      float* row = out + r * width_;
+      from.read((first + r) * neurons + patch_.first_column, patch_.columns, row);
+      for (Index c = 0; c < patch_.columns; ++c) row[c] += originOf(threshold[c]);
+    }
+    return {out, width_};
+  }
+
+  // The second states after a step, where the backward pass needs them.
+  Rows<const float> secondStates(Index step) const {
+    return hasSecondStates() ? Rows<const float>{w_.data() + (step + 1) * block_ * width_, width_} : kNoRows;
+  }
+
+  // The currents of a step, where they are recorded.
+  Rows<const float> currents(Index step) const { return blockOf(pass_.record_current, step); }
+
+  // The block in a step of an array [steps, batch, neurons], as it lies in memory: of float32 only.
+  Rows<const float> inPlace(const Numbers& from, Index step) const {
+    return from.is_bfloat16 || step < 0 ? kNoRows : blockOf(from.float32(), step);
+  }
+
+ private:
+  static constexpr Index kPlaces = 3;
+
+  bool hasSecondStates() const { return pass_.needs_w && pass_.layer.constants.hasSecondState(); }
+
+  Rows<const float> blockOf(const float* all, Index step) const {
+    if (all == nullptr) return kNoRows;
+    const Index neurons = pass_.layer.neurons();
+    return {all + firstRow(step) * neurons + patch_.first_column, neurons};
+  }
+
+  // Forward from the first.
+  void computeSecondStates() {
+    std::fill_n(w_.data(), samples_ * width_, 0.0F);
+    for (Index r = 0; r < samples_; ++r) pass_.first_w.read(place(r), patch_.columns, w_.data() + r * width_);
+    for (Index step = 0; step < pass_.extent.steps; ++step) {
+      kernels().stepSecondState({
+          .rows = samples_,
+          .columns = patch_.columns,
+          .constants = pass_.layer.constants.from(patch_.first_column),
+          .step = step,
+          .ends = pass_.extent.ends + first_sample_,
+          .v_before = membranes(step - 1, Place::kNow),
+          .w_before = secondStates(step - 1),
+          .current = currents(step),
+          .w = {w_.data() + (step + 1) * block_ * width_, width_},
+      });
+    }
+  }
+
+  const LayerBackward& pass_;
+  const Patch patch_;
+  const Index width_;
+  const Index block_;  // samples of a block, of the last one fewer
+  Index first_sample_ = 0, samples_ = 0;
+  Buffer<float> v_;    // [places, block, width]
+  Borrowed<float> w_;  // [steps + 1, block, width], first that before the first step
+};
+
+}  // namespace snnjax
