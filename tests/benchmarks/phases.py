@@ -15,11 +15,17 @@ PHASES = {
         *("ConvolutionColumns::add", "ConvolutionColumns::addDense"),
     ),
     "cotangents sent back densely": (
-        *("multiplyPanels", "sendThroughWeights", "SendThroughConvolution::*", "sendBack"),
+        *(
+            "multiplyPanels",
+            "SpikeCotangents::gather",
+            "sendThroughWeights",
+            "SendThroughConvolution::*",
+            "sendBack",
+        ),
         "Windows::*",  # of pools
     ),
     "dot products at listed neurons": (
-        *("dotRows", "dotPatches", "PatchBackward::addDots", "Dots::*", "dotLists"),
+        *("dotRows", "dotPatches", "SpikeCotangents::*", "markSlopes", "Dots::*", "dotLists"),
         *("convolveToInputs", "convolveToSlots"),
     ),
     "gradients of weights": (

@@ -56,7 +56,7 @@ class Form(NamedTuple):
 
 
 def random_form(rng: np.random.Generator) -> Form:
-    """Any form; sizes are those at which kernels change their ways: blocks of 16 samples, 8 steps, words of 64 neurons."""
+    """Any form; sizes are those at which kernels change their ways: 16 samples, 8 steps, words of 64 neurons."""
     pick = lambda *choices: choices[int(rng.integers(len(choices)))]  # noqa: E731
     widths = tuple(pick(0, 1, 5, 17, 63, 64, 65, 100, 130, 200) for _ in range(pick(1, 1, 2, 3)))
     return Form(
