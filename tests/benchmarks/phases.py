@@ -17,7 +17,6 @@ PHASES = {
     "cotangents sent back densely": (
         *(
             "multiplyPanels",
-            "SpikeCotangents::gather",
             "sendThroughWeights",
             "SendThroughConvolution::*",
             "sendBack",
