@@ -51,12 +51,12 @@ def _init_layer(key: Array, spec: LayerSpec | ReadoutSpec, dtype: Any) -> LayerP
     )
     drive = _drive(probe_key, spec.neuron, spikes=spiking is not None)
     scale = drive * jax.lax.rsqrt(jnp.float32(max(fitted.fan_in, 1) * _EXPECTED_RATE))
-    weights = fitted.masked(scale * jax.random.normal(weight_key, fitted.weights_shape)).astype(dtype)
+    weights = fitted.masked(scale * jax.random.normal(weight_key, fitted.weights_shape, jnp.float32)).astype(dtype)
     recurrent = delays = None
     if spiking is not None and spiking.recurrent:
         width = fitted.num_neurons
         scale = _RECURRENT_SHARE * drive * jax.lax.rsqrt(jnp.float32(width * _EXPECTED_RATE))
-        recurrent = (scale * jax.random.normal(recurrent_key, (width, width))).astype(dtype)
+        recurrent = (scale * jax.random.normal(recurrent_key, (width, width), jnp.float32)).astype(dtype)
     if spiking is not None and spiking.delays is not None:
         shape = fitted.out_shape if spiking.recurrent else None
         delays = init_delays(spiking.delays, jax.random.fold_in(key, 1), fitted.in_shape, shape, dtype)

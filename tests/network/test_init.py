@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import layer, leaky_readout, network, neurons
+from snnjax import axonal, layer, leaky_readout, network, neurons
 from tests.network.helpers import initial, random_spikes
 from tests.numbers import assert_close
 from tests.ops.common import jit
@@ -68,3 +68,18 @@ def test_init_is_a_pure_function_of_its_key() -> None:
     assert np.any(first.layers[0].neuron.raw_decay != other.layers[0].neuron.raw_decay)
     ensemble = jit(jax.vmap(net.init))(jax.random.split(jax.random.key(3), 2))
     assert ensemble.layers[0].recurrent.shape == (2, 8, 8)
+
+
+def test_parameters_in_float64_are_the_same_numbers() -> None:
+    """Weights are drawn in float32 whatever their dtype, with and without a target."""
+    specs = [layer(8, neurons.adlif(), recurrent=True, delays=axonal(4)), layer(5)]
+    net = network(6, specs, leaky_readout(3))
+    inputs = jnp.ones((9, 2, 6), jnp.float32)
+    for given in ((), (inputs,)):
+        options = {"target_activity": 0.1} if given else {}
+        narrow = net.init(jax.random.key(0), *given, **options)
+        with jax.enable_x64(True):
+            wide = net.init(jax.random.key(0), *given, dtype=jnp.float64, **options)
+            assert {leaf.dtype for leaf in jax.tree.leaves(wide)} == {jnp.dtype("float64")}
+        # Scales are found by halving intervals, and constants drawn, in float32: a few of its ulps.
+        assert_close(jax.tree.map(lambda leaf: leaf.astype(jnp.float32), wide), narrow, of_largest=1e-5)
