@@ -131,7 +131,7 @@ def program(camera: Camera, alternative: str, task: str) -> tuple[Any, tuple[Any
 def timers(camera: Camera) -> tuple[dict[tuple[str, str], Timer], dict[tuple[str, str], float]]:
     """One timer per task and alternative, and MB that the program of each takes beside arguments and results.
 
-    What a kernel takes by itself is not part of a program: scratch, up to 64 MiB of which stay from call to call.
+    What a kernel takes by itself is not part of a program: scratch, up to 256 MiB of which stay from call to call.
     """
     made: dict[tuple[str, str], Timer] = {}
     memory: dict[tuple[str, str], float] = {}

@@ -2,44 +2,57 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
+#include <iterator>
 #include <mutex>
 #include <vector>
 
 namespace snnjax {
 namespace {
 
-constexpr std::size_t kMostKept = std::size_t{64} << 20;  // bytes in all
+constexpr std::size_t kMostKept = std::size_t{256} << 20;  // bytes in all
 constexpr std::size_t kSmallest = std::size_t{4} << 10;
 
 struct Free {
   void operator()(void* data) const { std::free(data); }
 };
 
-// Sizes of blocks are eighths of powers of two, so that one fits the next call of about the same size.
+// Sizes of blocks are eighths of powers of two, so that one fits the next call of about the same size. The blocks that
+// were used last are kept: those of a network that is gone make room.
 class Spares {
  public:
   void* take(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    const auto found = spares_.find(bytes);
-    if (found == spares_.end() || found->second.empty()) return nullptr;
-    void* data = found->second.back().release();
-    found->second.pop_back();
+    const auto found =
+        std::find_if(spares_.rbegin(), spares_.rend(), [&](const Spare& it) { return it.bytes == bytes; });
+    if (found == spares_.rend()) return nullptr;
+    void* data = found->data.release();
     kept_ -= bytes;
+    spares_.erase(std::next(found).base());
     return data;
   }
 
   void keep(void* data, std::size_t bytes) {
-    std::unique_ptr<void, Free> owner(data);  // frees what is too much
+    Spare spare{bytes, std::unique_ptr<void, Free>(data)};
+    std::vector<Spare> gone;  // freed without the lock
     const std::lock_guard lock(mutex_);
-    if (kExactBlocks || kept_ + bytes > kMostKept) return;
-    spares_[bytes].push_back(std::move(owner));
+    if (kExactBlocks || bytes > kMostKept) return;
+    std::size_t number = 0;
+    for (; kept_ + bytes > kMostKept; ++number) kept_ -= spares_[number].bytes;
+    const auto end = spares_.begin() + static_cast<std::ptrdiff_t>(number);
+    gone.assign(std::make_move_iterator(spares_.begin()), std::make_move_iterator(end));
+    spares_.erase(spares_.begin(), end);
+    spares_.push_back(std::move(spare));
     kept_ += bytes;
   }
 
  private:
+  struct Spare {
+    std::size_t bytes;
+    std::unique_ptr<void, Free> data;
+  };
+
   std::mutex mutex_;
-  std::map<std::size_t, std::vector<std::unique_ptr<void, Free>>> spares_;  // by size in bytes
+  std::vector<Spare> spares_;  // the one used last at the end
   std::size_t kept_ = 0;
 };
 
