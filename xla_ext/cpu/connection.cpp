@@ -137,10 +137,12 @@ std::uint32_t PooledSource::list(Index row, std::uint32_t* ids, float* values, b
 }
 
 void PooledSource::expand(Index row, float* dense) const {
-  std::vector<std::uint32_t> ids(static_cast<std::size_t>(from_.longest() + kListSlack));
-  std::vector<float> values(ids.size());
+  // Written before they are read: clearing them would take longer than all of this.
+  const auto slots = static_cast<std::size_t>(from_.longest() + kListSlack);
+  const auto ids = std::make_unique_for_overwrite<std::uint32_t[]>(slots);
+  const auto values = std::make_unique_for_overwrite<float[]>(slots);
   bool all_ones = true;
-  const std::uint32_t count = from_.list(row, ids.data(), values.data(), &all_ones);
+  const std::uint32_t count = from_.list(row, ids.get(), values.get(), &all_ones);
   for (std::uint32_t k = 0; k < count; ++k) {
     const Index window = pooling_.window(ids[k]);
     if (window >= 0) dense[window] += pooling_.scale() * (all_ones ? 1.0F : values[k]);
