@@ -212,22 +212,16 @@ def _kernel_operands(operands: tuple[Any, ...]) -> tuple[Array, ...]:
     return spikes, pending, delays, ends, *cotangents
 
 
-def _call(operands: tuple[Any, ...], max_delay: int, results: Any) -> list[Array]:
-    leaves = _kernel_operands(operands)
-    return _targets.call("snnjax_delay_spikes", leaves, results, max_delay=np.int64(max_delay))
-
-
-def _call_backward(operands: tuple[Any, ...], max_delay: int, results: Any) -> list[Array]:
-    leaves = _kernel_operands(operands)
-    return _targets.call("snnjax_delay_spikes_backward", leaves, results, max_delay=np.int64(max_delay))
+def _call(target: str, operands: tuple[Any, ...], max_delay: int, results: Any) -> list[Array]:
+    return _targets.call(target, _kernel_operands(operands), results, max_delay=np.int64(max_delay))
 
 
 def _obstacle(shapes: tuple[Any, ...], _: int) -> str | None:
     return dtype_obstacle("spikes", shapes[0])
 
 
-_KERNEL = _dispatch.Kernel(_call, _obstacle)
-_BACKWARD_KERNEL = _dispatch.Kernel(_call_backward, _obstacle)
+_KERNEL = _dispatch.Kernel(functools.partial(_call, "snnjax_delay_spikes"), _obstacle)
+_BACKWARD_KERNEL = _dispatch.Kernel(functools.partial(_call, "snnjax_delay_spikes_backward"), _obstacle)
 
 
 def _axes(ends: Array | None) -> tuple[int | None, ...]:
