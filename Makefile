@@ -27,7 +27,7 @@ help:  ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)$$/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 .PHONY: demo demo-ipu
-demo: .venv/ready  ## train a sparse spiking network on digit events (pictures and checkpoint in out/)
+demo: .venv/ready $(LIBRARY)  ## train a sparse spiking network on digit events (pictures and checkpoint in out/)
 	$(BIN)/snnjax $(DEMO)
 
 demo-ipu: kernels  ## train it for an epoch on a modelled IPU, and say what a step would cost (profile in out/ipu/)
@@ -63,8 +63,8 @@ PRESETS := release asan tsan ipu-model-asan ipu-model-tsan
 $(PRESETS:%=build/%): .venv/ready
 	$(BIN)/cmake -S xla_ext --preset $(@F) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 		-DPython_EXECUTABLE=$(abspath $(BIN))/python
-	@echo "Compiling what changed; all of build/release takes about 8 minutes on 2 cores."
-	$(BIN)/cmake --build $@
+	@echo "Compiling what changed; all of build/release takes about 8 minutes on 2 cores, the CPU kernels one."
+	$(BIN)/cmake --build $@ $(if $(ONLY),--target $(ONLY))
 
 .PHONY: ipu-model ipu-model-asan ipu-model-tsan calibrate
 ipu-model: build/release  ## test the IPU Model, its codelets and its builders
@@ -92,10 +92,10 @@ wheel: .venv/ready  ## a wheel for any Python 3 on this platform, in dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 snnjax/_cpu_kernels.so: $(SOURCES) | .venv/ready
-	@$(MAKE) --no-print-directory kernels
+	@$(MAKE) --no-print-directory build/release ONLY=_cpu_kernels
 
 .PHONY: notebooks
-notebooks: .venv/ready  ## execute the notebooks
+notebooks: .venv/ready $(LIBRARY)  ## execute the notebooks
 	$(BIN)/python -m pytest tests/test_notebooks.py
 
 # Where the other libraries are looked for; each may have an environment of its own.
@@ -127,11 +127,12 @@ clean:  ## remove the environment, the compiled kernels, caches and out/
 	rm -rf .venv out build dist snnjax/_cpu_kernels.so .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Written last, so that an interrupted install is done again; and again whenever pyproject.toml changes.
+# Written last, so that an interrupted install is done again; and again whenever pyproject.toml changes. Without the CPU
+# kernels, which are compiled in build/release, where all that is built of them shares their objects.
 .venv/ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "snnjax needs Python 3.11 or newer, $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
-	@echo "Setting up .venv: some minutes, without progress, for packages and the CPU kernels."
+	@echo "Setting up .venv: some minutes, without progress, for packages."
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --upgrade --config-settings=wheel.cmake=false --editable '.[test]'
 	@touch $@
