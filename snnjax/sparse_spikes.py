@@ -47,7 +47,7 @@ class SparseSpikes:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the dense array that this stands for: ``[*axes, num_neurons]``."""
+        """``[*axes, num_neurons]``, the shape of the dense array that this stands for."""
         return (*self.ids.shape[:-1], self.num_neurons)
 
     @property

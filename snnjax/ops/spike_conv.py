@@ -49,7 +49,7 @@ def spike_conv(
         implementation: None chooses; "reference" takes the jnp reference, and "cpu" the compiled kernel or raises.
 
     Returns:
-        The outputs, flat: row-major over the (height, width, channels) or (length, channels) of the result.
+        The outputs, flat and row-major over the (height, width, channels) or (length, channels) of the result.
 
     Raises:
         ValueError: if the arguments do not fit together, the weights are not floating, and for an implementation that

@@ -139,7 +139,7 @@ class Profile:
 
     @property
     def tile_memory_by_kind(self) -> dict[str, Int[np.ndarray, " tiles"]]:
-        """Bytes on each tile: variables, vertices, their code, code and buffers of the exchange."""
+        """Bytes on each tile for variables, vertices, their code, and the code and buffers of the exchange."""
         tiles = self.data["tiles"]
         return {kind: np.array([tile[kind] for tile in tiles], np.int64) for kind in MEMORY_KINDS}
 
@@ -156,7 +156,7 @@ class Profile:
 
     @property
     def energy(self) -> energy.Energy:
-        """An estimate: the power that boards of this chip are said to take, times the modelled time."""
+        """An estimate, the power that boards of this chip are said to take times the modelled time."""
         return energy.estimate(self.data["chip"], self.data["ipus"], self.seconds)
 
     def html(self) -> str:
