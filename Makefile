@@ -106,6 +106,15 @@ GUARDED ?= --only W1 W2 W3 W4 W5 W7
 # The workload that is sampled: W1, W2, W3 or W7.
 PROFILE ?= W3
 
+.PHONY: docs docs-fresh
+docs: .venv/docs  ## the documentation as a site, in out/docs (5 minutes at first, for the notebooks)
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs -d out/docs/doctrees . out/docs/html
+	@echo "The documentation is out/docs/html/index.html."
+
+docs-fresh:  # forget the outputs of the notebooks, after a change of the library that they show
+	rm -rf out/docs
+	@$(MAKE) --no-print-directory docs
+
 .PHONY: bench bench-peers bench-compare bench-keep profile
 bench: .venv/ready $(LIBRARY)  ## measure everything beside plain JAX (tables and pictures in out/bench; BENCH="--only W3")
 	$(BIN)/python -m tests.benchmarks --out out/bench $(BENCH)
@@ -135,4 +144,11 @@ clean:  ## remove the environment, the compiled kernels, caches and out/
 	@echo "Setting up .venv: some minutes, without progress, for packages."
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade --config-settings=wheel.cmake=false --editable '.[test]'
+	@touch $@
+
+# Sphinx and what belongs to it: only `make docs` needs them.
+.venv/docs: .venv/ready
+	$(BIN)/python -c 'import tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+		print(*extras["docs"], sep="\n")' > $@.txt
+	$(BIN)/python -m pip install --quiet --requirement $@.txt
 	@touch $@

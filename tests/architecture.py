@@ -25,7 +25,7 @@ LAYERS = (
 ORDER = [name for row in LAYERS for name in row]
 
 TOP_LEVEL = {
-    *("snnjax", "xla_ext", "poplar_kernels", "tests", "notebooks"),
+    *("snnjax", "xla_ext", "poplar_kernels", "tests", "notebooks", "docs"),
     *("pyproject.toml", "Makefile", ".ci", ".gitignore"),
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "LICENSE"),
 }

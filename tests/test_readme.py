@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import textwrap
 
 import jax
 import pytest
@@ -9,14 +10,27 @@ from snnjax_jax_plugin import _library
 
 from tests.architecture import ROOT
 
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# Also within an item of a list, where the whole block is indented.
+BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)")
 TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
 
 
 def blocks(text, *languages):
     """The contents of the fenced blocks in one of `languages`, in order."""
-    return [content for language, content in BLOCK.findall(text) if language in languages]
+    return [textwrap.dedent(content) for _, language, content in BLOCK.findall(text) if language in languages]
+
+
+def run_python(text, name):
+    """Run the Python blocks of a page from top to bottom, in one namespace."""
+    code = blocks(text, "python")
+    if _library.is_not_built():  # tests/ipu/device/test_library.py holds that there is a reason
+        code = [block for block in code if "snnjax.ipu" not in block]
+    namespace = {"__name__": "page"}
+    # As a reader runs it: optax mixes dtypes, which the strict rules of the other tests forbid.
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        for number, block in enumerate(code, 1):
+            exec(compile(block, f"{name}, Python block {number}", "exec"), namespace)
 
 
 def commands(text):
@@ -57,17 +71,8 @@ def readme():
 
 def test_python_runs(readme, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code = blocks(readme, "python")
-    assert code
-    if (
-        _library.is_not_built()
-    ):  # without a compiler; tests/ipu/device/test_library.py holds that there is a reason
-        code = [block for block in code if "snnjax.ipu" not in block]
-    namespace = {"__name__": "readme"}
-    # As a reader runs it: optax mixes dtypes, which the strict rules of the other tests forbid.
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        for number, block in enumerate(code, 1):
-            exec(compile(block, f"README.md, Python block {number}", "exec"), namespace)
+    assert blocks(readme, "python")
+    run_python(readme, "README.md")
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])

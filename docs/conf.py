@@ -1,0 +1,129 @@
+"""How Sphinx builds the documentation: `make docs`.
+
+The source folder is the root of the repository, so that notebooks and texts are read where they stand, and a link
+between two files is the same link in the repository and on the pages.
+"""
+
+import ast
+import inspect
+import re
+import sys
+import textwrap
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+OUT = ROOT / "out" / "docs"
+sys.path.insert(0, str(ROOT))
+
+from snnjax.ipu.device import library  # noqa: E402
+
+project = "snnjax"
+author = copyright = "The snnjax authors"
+release = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+root_doc = "docs/index"
+include_patterns = [
+    *("docs/**.md", "notebooks/*.ipynb", "CONTRIBUTING.md", "CHANGELOG.md"),
+    *("snnjax/neurons/README.md", "xla_ext/README.md", "xla_ext/ipu_model/README.md"),
+]
+exclude_patterns = [".*", "build", "dist", "out", "tests", "poplar_kernels"]
+nitpick_ignore_regex = [("py:.*", r"(jax|numpy|optax|nir)\..*")]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+nitpicky = True
+
+myst_heading_anchors = 3
+# Executed once; again when the code of a notebook changes. `make docs-fresh` forgets the outputs.
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(OUT / "cache")
+nb_execution_in_temp = True
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+if library.missing():  # the notebooks of the IPU are shown without outputs
+    nb_execution_excludepatterns = ["notebooks/03*", "notebooks/04*"]
+
+autodoc_typehints = "none"  # the docstrings give shapes
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True}
+default_role = "py:obj"
+
+html_theme = "sphinx_book_theme"
+html_title = "snnjax"
+html_static_path = ["static"]
+html_css_files = ["snnjax.css"]
+html_extra_path = ["redirect"]
+html_copy_source = False
+html_show_sphinx = False
+html_theme_options = {
+    "use_download_button": False,
+    "use_fullscreen_button": False,
+    "navbar_persistent": [],
+    "show_toc_level": 2,
+}
+
+
+def fields(owner: type) -> list[str]:
+    """The fields of a class with the comments beside them, as a list in reStructuredText."""
+    source = textwrap.dedent(inspect.getsource(owner))
+    lines = source.splitlines()
+    listed = []
+    for node in ast.parse(source).body[0].body:  # pyright: ignore[reportAttributeAccessIssue]
+        if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)):
+            continue
+        comment = (
+            lines[(node.end_lineno or 0) - 1]
+            .encode()[node.end_col_offset :]
+            .decode()
+            .partition("#")[2]
+            .strip()
+        )
+        above = node.lineno - 2
+        while not comment and lines[above].strip().startswith("#"):
+            above -= 1
+        comment = comment or " ".join(line.strip(" #") for line in lines[above + 1 : node.lineno - 1])
+        shapes = [part.value for part in ast.walk(node.annotation) if isinstance(part, ast.Constant)]
+        shape = next(
+            (
+                f" ``[{part.strip()}]``"
+                for part in shapes
+                if isinstance(part, str) and "Array" in ast.unparse(node)
+            ),
+            "",
+        )
+        listed.append(f"* ``{node.target.id}``{shape}{': ' if comment else ''}{comment}")
+    return listed
+
+
+def add_fields(app: Any, what: str, name: str, owner: Any, options: Any, lines: list[str]) -> None:
+    """Behind the docstring of a class stand its fields."""
+    if what == "class" and (listed := fields(owner)):
+        lines += ["", "Fields:", "", *listed, ""]
+
+
+def skip_fields(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
+    """What Python says of the fields of a named tuple is left out."""
+    return True if (getattr(member, "__doc__", None) or "").startswith("Alias for field") else None
+
+
+def plain_code(app: Any, env: Any, node: Any, content: Any) -> Any:
+    """A name in backticks is a link where there is such a name, else code, as those of arguments are."""
+    return content if node.get("reftype") == "obj" else None
+
+
+def unlink_folders(app: Any, name: str, source: list[str]) -> None:
+    """A folder has no page: a link to it, which the repository shows, is only its name here."""
+    folder = (ROOT / name).parent
+
+    def text_of(link: re.Match[str]) -> str:
+        return f"`{link[1]}`" if (folder / link[2]).is_dir() else link[0]
+
+    source[0] = re.sub(r"\[([^\]`]+)\]\(([\w./]+)\)", text_of, source[0])
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.connect("autodoc-process-docstring", add_fields, priority=900)
+    app.connect("autodoc-skip-member", skip_fields)
+    app.connect("missing-reference", plain_code)
+    app.connect("source-read", unlink_folders)
