@@ -108,7 +108,7 @@ PROFILE ?= W3
 
 .PHONY: docs docs-fresh
 docs: .venv/docs  ## the documentation as a site, in out/docs (5 minutes at first, for the notebooks)
-	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs -d out/docs/doctrees . out/docs/html
+	$(BIN)/python -m sphinx --quiet --fresh-env --fail-on-warning --keep-going -c docs -d out/docs/doctrees . out/docs/html
 	@echo "The documentation is out/docs/html/index.html."
 
 docs-fresh:  # forget the outputs of the notebooks, after a change of the library that they show
