@@ -84,10 +84,10 @@ def test_equals_convolution_of_jax(geometry: Convolution) -> None:
     ids = jnp.asarray(rng.integers(-1, geometry.num_inputs + 1, (2, 9)), jnp.int32)
     spikes, weights = as_lists(ids, dyadic(rng, -16, 16, 2, 9), geometry.num_inputs), None
     weights = dyadic(rng, -16, 16, *geometry.weights_shape)
-    dense = spikes.to_dense()
-    expected = geometry.convolve(dense, weights)
+    dense = jit(SparseSpikes.to_dense)(spikes)
+    expected = jit(Convolution.convolve)(geometry, dense, weights)
     for given in (spikes, dense):
-        assert_close(conv(given, weights, geometry), expected)
+        assert_close(jit(conv)(given, weights, geometry), expected)
     assert_close(references.spike_conv(np.asarray(dense), np.asarray(weights), geometry), expected)
     assert expected.shape == (2, geometry.num_outputs)
 
