@@ -7,8 +7,6 @@ namespace {
 
 constexpr unsigned kWordBytes = 8;  // of the widest load
 
-constexpr unsigned ceilDivide(unsigned a, unsigned b) { return (a + b - 1) / b; }
-
 }  // namespace
 
 TileRange spreadColumns(unsigned columns, const poplar::Type& type, unsigned num_tiles) {

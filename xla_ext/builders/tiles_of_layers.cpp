@@ -20,8 +20,6 @@ constexpr double kSlotsPerPair = 220;
 constexpr double kTooFull = 1e9;
 constexpr unsigned kPair = 2;
 
-unsigned ceilDivide(unsigned a, unsigned b) { return (a + b - 1) / b; }
-
 // The next even number of columns with which a layer needs fewer tiles.
 unsigned moreColumns(const LayerSize& layer, unsigned columns) {
   const unsigned tiles = ceilDivide(layer.neurons, columns);

@@ -8,6 +8,8 @@
 
 namespace snnjax::builders {
 
+constexpr unsigned ceilDivide(unsigned a, unsigned b) { return (a + b - 1) / b; }
+
 // What decides how much work and memory the neurons of a layer take.
 struct LayerSize {
   unsigned inputs = 0;       // rows of the weights
