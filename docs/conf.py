@@ -47,6 +47,7 @@ autodoc_typehints = "none"  # the docstrings give shapes
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True}
 default_role = "py:obj"
+highlight_language = "none"  # blocks without a language are equations
 
 html_theme = "sphinx_book_theme"
 html_title = "snnjax"
