@@ -51,7 +51,9 @@ def _init_layer(key: Array, spec: LayerSpec | ReadoutSpec, dtype: Any) -> LayerP
     )
     drive = _drive(probe_key, spec.neuron, spikes=spiking is not None)
     scale = drive * jax.lax.rsqrt(jnp.float32(max(fitted.fan_in, 1) * _EXPECTED_RATE))
-    weights = fitted.masked(scale * jax.random.normal(weight_key, fitted.weights_shape, jnp.float32)).astype(dtype)
+    weights = fitted.masked(scale * jax.random.normal(weight_key, fitted.weights_shape, jnp.float32)).astype(
+        dtype
+    )
     recurrent = delays = None
     if spiking is not None and spiking.recurrent:
         width = fitted.num_neurons
