@@ -67,7 +67,7 @@ $(PRESETS:%=build/%): .venv/ready
 	$(BIN)/cmake --build $@ $(if $(ONLY),--target $(ONLY))
 
 .PHONY: ipu-model ipu-model-asan ipu-model-tsan calibrate
-ipu-model: build/release  ## test the IPU Model, its codelets and its builders
+ipu-model: build/release  ## test the IPU Model, its codelets and its builders, and the CPU kernels by themselves
 	$(BIN)/ctest --test-dir $< $(CTEST)
 
 ipu-model-asan: build/ipu-model-asan  # the same under the sanitizers, for a quarter of an hour

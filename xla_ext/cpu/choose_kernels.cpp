@@ -1,14 +1,23 @@
 // Which instruction set this machine runs.
+#include "choose_kernels.hpp"
+
 #include <cstdlib>
 #include <string_view>
 
-#include "kernels.hpp"
-
 namespace snnjax {
 
+// Every machine of an architecture has its first set.
+#if defined(__aarch64__)
+namespace neon {
+extern const Kernels kKernels;
+}
+namespace first = neon;
+#else
 namespace portable {
 extern const Kernels kKernels;
 }
+namespace first = portable;
+#endif
 #if defined(__x86_64__)
 namespace avx2 {
 extern const Kernels kKernels;
@@ -18,22 +27,30 @@ extern const Kernels kKernels;
 }
 #endif
 
-namespace {
-
-const Kernels& chooseKernels() {
+std::vector<const Kernels*> kernelsOfMachine() {
+  std::vector<const Kernels*> sets{&first::kKernels};
 #if defined(__x86_64__)
-  // SNNJAX_CPU_ISA names a lesser set than the machine has, for tests.
-  const char* wish = std::getenv("SNNJAX_CPU_ISA");
-  const std::string_view limit = wish == nullptr ? "avx512" : wish;
   __builtin_cpu_init();
   const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                           __builtin_cpu_supports("avx512vbmi2");
-  if (has_avx512 && limit == "avx512") return avx512::kKernels;
-  if (has_avx2 && limit != "portable") return avx2::kKernels;
+  if (has_avx2) sets.push_back(&avx2::kKernels);
+  if (has_avx512) sets.push_back(&avx512::kKernels);
 #endif
-  return portable::kKernels;
+  return sets;
+}
+
+namespace {
+
+const Kernels& chooseKernels() {
+  const std::vector<const Kernels*> sets = kernelsOfMachine();
+  // SNNJAX_CPU_ISA names a lesser set than the machine has, for tests.
+  const char* wish = std::getenv("SNNJAX_CPU_ISA");
+  for (const Kernels* set : sets) {
+    if (wish != nullptr && std::string_view(wish) == set->name) return *set;
+  }
+  return *sets.back();
 }
 
 }  // namespace

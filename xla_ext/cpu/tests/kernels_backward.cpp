@@ -1,0 +1,205 @@
+// Time steps of neurons backward, of every instruction set of this machine, beside plain loops in double precision.
+#include "neuron_checks.hpp"
+
+namespace {
+
+using namespace kernel_checks;
+
+// Surrogate derivatives err by some 1e-7, and a cotangent is the sum of about ten products with them; where they
+// cancel, these are some ten times as large as what is left.
+constexpr double kTolerance = 1e-5;
+
+// What a call is asked for.
+struct Wanted {
+  Second second;
+  Reset reset;
+  bool detach_reset;
+  bool all;  // lists, counts, cotangents of the last state and sums; without them there is a shorter way
+  SurrogateForm surrogate;
+};
+
+// Operands and results. What is read in whole vectors is padded to them; membranes, second states and currents are not.
+struct Backward {
+  Index words;
+  Matrix v, v_before, w, w_before, current;
+  Matrix g_spikes, g_counts, g_last, g_last_w;
+  Words listed;
+  Matrix g_u, g_w, g_v;
+  std::vector<Floats> sums;  // by `Summed`, and last that of g_v
+
+  Backward(const Constants& constants, Random& random)
+      : words(wordsOf(constants.columns)),
+        v(random, kRows, constants.columns),
+        v_before(random, kRows, constants.columns),
+        w(random, kRows, constants.columns),
+        w_before(random, kRows, constants.columns),
+        current(random, kRows, constants.columns),
+        g_spikes(random, kRows, constants.padded),
+        g_counts(random, kRows, constants.padded),
+        g_last(random, kRows, constants.padded),
+        g_last_w(random, kRows, constants.padded),
+        listed(random.words(kRows * words)),
+        g_u(random, kRows, constants.padded),
+        g_w(random, kRows, constants.padded),
+        g_v(random, kRows, constants.padded) {
+    for (Index sum = 0; sum <= kNumSummed; ++sum) sums.push_back(random.eighths(constants.padded));
+    for (float& g : g_spikes.numbers) g = random.happens(0.3) ? 0.0F : g;
+  }
+};
+
+// The sums that a neuron takes part in: those of the second state only where there is one.
+bool hasSum(const Wanted& wanted, Index sum) {
+  const auto constant = static_cast<Summed>(sum);
+  const bool is_first = constant == Summed::kDecay || constant == Summed::kThreshold || constant == Summed::kGain;
+  return wanted.all && (is_first || sum == kNumSummed || wanted.second != Second::Absent);
+}
+
+void stepByKernel(const Case& of, const Constants& constants, const Wanted& wanted, Backward& to) {
+  const auto where = [](bool there, const Matrix& matrix) { return there ? matrix.rows() : Rows<const float>{}; };
+  const bool all = wanted.all, second = constants.has_second;
+  StepBackward step{
+      .rows = kRows,
+      .columns = constants.columns,
+      .constants = constants.get(),
+      .reset = wanted.reset,
+      .detach_reset = wanted.detach_reset,
+      .surrogate = wanted.surrogate,
+      .step = kStep,
+      .ends = kEnds,
+      .g_spikes = to.g_spikes.rows(),
+      .listed = {all ? to.listed.data() : nullptr, to.words},
+      .g_counts = where(all, to.g_counts),
+      .g_last = where(all, to.g_last),
+      .g_last_w = where(all, to.g_last_w),
+      .v = to.v.rows(),
+      .v_before = where(all, to.v_before),
+      .w = where(second, to.w),
+      .w_before = where(second && all, to.w_before),
+      .current = where(all, to.current),
+      .next_v = where(all, to.v),
+      .next_g_spikes = where(all, to.g_spikes),
+      .g_u = to.g_u.toWrite(),
+      .g_w = second ? to.g_w.toWrite() : Rows<float>{},
+      .g_v = to.g_v.toWrite(),
+      .sums = {},
+      .sum_current = hasSum(wanted, kNumSummed) ? to.sums[kNumSummed].data() : nullptr,
+  };
+  for (Index sum = 0; sum < kNumSummed; ++sum)
+    step.sums[sum] = hasSum(wanted, sum) ? to.sums[sizeOf(sum)].data() : nullptr;
+  of.kernels.stepBackward(step);
+}
+
+// One neuron of one sample: the derivative of `StepForward`, by the chain rule.
+void neuronInLoops(const Constants& constants, const Wanted& wanted, Index r, Index c, Backward& to) {
+  const NeuronConstants given = constants.get();
+  const bool all = wanted.all, second = constants.has_second, is_last = kStep + 1 == kEnds[r];
+  const double v = to.v.at(r, c), w = second ? to.w.at(r, c) : 0.0, threshold = raised(given, given.threshold, c, w);
+  const double g_u = to.g_u.at(r, c), g_w_next = second ? to.g_w.at(r, c) : 0.0;
+  const double slope = slopeAt(wanted.surrogate, v - threshold);
+
+  double g_spike = to.g_spikes.at(r, c);
+  if (all && !isSet(to.listed.data() + r * to.words, c)) g_spike = 0.0;
+  if (all && v > raised(given, given.second_threshold, c, w)) g_spike += to.g_counts.at(r, c);
+  g_spike += at<double>(given.w_jump, c) * g_w_next;
+
+  double g_v = g_u, g_threshold = 0.0;  // u is v - threshold * spike, v * (1 - spike), or v
+  if (wanted.reset == Reset::Zero && v > threshold) g_v = 0.0;
+  if (wanted.reset == Reset::Subtract && v > threshold) g_threshold = -g_u;
+  if (!wanted.detach_reset && wanted.reset != Reset::None) {
+    const double g_removed = -g_u * (wanted.reset == Reset::Zero ? v : threshold) * slope;
+    g_v += g_removed;
+    g_threshold -= g_removed;
+  }
+  if (g_spike != 0.0) {
+    g_v += g_spike * slope;
+    g_threshold -= g_spike * slope;
+  }
+  if (all && is_last) g_v += to.g_last.at(r, c);
+  g_v += at<double>(given.w_membrane, c) * g_w_next;
+  const double g_last_w = all && is_last && second ? to.g_last_w.at(r, c) : 0.0;
+  const double g_w = at<double>(given.w_decay, c) * g_w_next + at<double>(given.threshold_coupling, c) * g_threshold +
+                     g_last_w + at<double>(given.v_coupling, c) * g_v;
+  const double g_current = given.w_gain == nullptr ? g_v : given.gain[c] * g_v + given.w_gain[c] * g_w;
+
+  to.g_v.at(r, c) = static_cast<float>(g_current);
+  to.g_u.at(r, c) = static_cast<float>(given.decay[c] * g_v);
+  if (second) to.g_w.at(r, c) = static_cast<float>(g_w);
+  const double before = to.v_before.at(r, c), current = to.current.at(r, c),
+               w_before = second ? to.w_before.at(r, c) : 0.0;
+  const double threshold_before = raised(given, given.threshold, c, w_before);
+  const auto add = [&](Summed constant, double x) {
+    const auto sum = static_cast<Index>(constant);
+    if (hasSum(wanted, sum)) to.sums[sizeOf(sum)][sizeOf(c)] += static_cast<float>(x);
+  };
+  add(Summed::kDecay, g_v * reset(wanted.reset, before, threshold_before));
+  add(Summed::kThreshold, g_threshold);
+  add(Summed::kGain, g_v * current);
+  add(Summed::kWDecay, g_w * w_before);
+  add(Summed::kWMembrane, g_w * before);
+  add(Summed::kWGain, g_w * current);
+  add(Summed::kWJump, before > threshold_before ? g_w : 0.0);
+  add(Summed::kVCoupling, g_v * w);
+  add(Summed::kThresholdCoupling, g_threshold * w);
+  add(Summed{kNumSummed}, g_current);
+}
+
+void stepInLoops(const Constants& constants, const Wanted& wanted, Backward& to) {
+  for (Index r = 0; r < kRows; ++r) {
+    for (Index c = 0; c < constants.columns; ++c) {
+      if (kStep < kEnds[r]) {
+        neuronInLoops(constants, wanted, r, c, to);
+      } else {
+        to.g_v.at(r, c) = 0.0F;
+      }
+    }
+  }
+}
+
+// Of what stands behind the columns, up to a whole vector, nothing is said.
+void ignorePadding(const Constants& constants, Backward& results) {
+  for (Index c = constants.columns; c < constants.padded; ++c) {
+    for (Floats& sum : results.sums) sum[sizeOf(c)] = 0.0F;
+    for (Index r = 0; r < kRows; ++r) {
+      for (Matrix* matrix : {&results.g_u, &results.g_w, &results.g_v}) matrix->at(r, c) = 0.0F;
+    }
+  }
+}
+
+void stepIsHeldAgainstLoops(const Case& of, const Constants& constants, const Wanted& wanted, Random& random) {
+  Backward got(constants, random), want = got;
+  // A cotangent of 0 stays 0 whatever the slope: with nothing else of that neuron, NaN goes no further.
+  if (!wanted.all && wanted.detach_reset && constants.columns > 0 && !constants.has_second) {
+    for (Backward* of_one : {&got, &want}) of_one->v.at(0, 0) = kNaN, of_one->g_spikes.at(0, 0) = 0.0F;
+  }
+  stepByKernel(of, constants, wanted, got);
+  stepInLoops(constants, wanted, want);
+  ignorePadding(constants, got);
+  ignorePadding(constants, want);
+  expectNear(of, got.g_u.numbers, want.g_u.numbers, kTolerance);
+  expectNear(of, got.g_w.numbers, want.g_w.numbers, kTolerance);
+  expectNear(of, got.g_v.numbers, want.g_v.numbers, kTolerance);
+  for (std::size_t sum = 0; sum < want.sums.size(); ++sum) expectNear(of, got.sums[sum], want.sums[sum], kTolerance);
+}
+
+void stepsBackwardAreTheDerivatives(const Case& of, Random& random) {
+  for (const Second second : {Second::Absent, Second::Least, Second::All}) {
+    const Constants constants(of, random, second);
+    for (const Reset reset : kResets) {
+      for (const Surrogate kind : kSurrogates) {
+        for (const bool detach_reset : {false, true}) {
+          for (const bool all : {false, true}) {
+            const SurrogateForm surrogate{kind, 2.0F, detach_reset ? kInfinity : 1.25F};
+            stepIsHeldAgainstLoops(of, constants, {second, reset, detach_reset, all, surrogate}, random);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+int main() {
+  forEachSet(stepsBackwardAreTheDerivatives);
+  return check::failures;
+}

@@ -1,0 +1,302 @@
+// Products of every instruction set of this machine beside plain loops. The numbers are eighths, so that no sum rounds
+// and all results are exact, in whatever order and with whatever instructions they are summed.
+#include <algorithm>
+#include <initializer_list>
+#include <limits>
+#include <utility>
+
+#include "kernel_checks.hpp"
+
+namespace {
+
+using namespace kernel_checks;
+
+constexpr Index kNeurons = 40;
+
+// Rows of spikes, with values or without.
+struct Spikes {
+  std::vector<std::vector<std::uint32_t>> ids;
+  std::vector<Floats> values;
+  std::vector<SpikeRow> rows;
+
+  Spikes(Random& random, Index count, Index neurons, bool weighted) : ids(sizeOf(count)), values(sizeOf(count)) {
+    for (std::size_t r = 0; r < ids.size(); ++r) {
+      ids[r] = random.ids(neurons, r == 0 ? 0.0 : 0.4);  // one row is empty
+      values[r] = random.eighths(static_cast<Index>(ids[r].size()));
+      rows.push_back(
+          {ids[r].data(), weighted ? values[r].data() : nullptr, static_cast<std::uint32_t>(ids[r].size()), false});
+    }
+  }
+
+  float value(Index r, std::size_t k) const { return rows[sizeOf(r)].values == nullptr ? 1.0F : values[sizeOf(r)][k]; }
+};
+
+// Where sums begin: at 0, at a row that all share, at rows of their own, or at what is in the results.
+enum class Start { None, Shared, Own, Results };
+constexpr std::initializer_list<Start> kStarts{Start::None, Start::Shared, Start::Own, Start::Results};
+
+Rows<const float> startOf(Start kind, const Matrix& own, const Matrix& results) {
+  switch (kind) {
+    case Start::None: return {nullptr, 0};
+    case Start::Shared: return {own.numbers.data(), 0};
+    case Start::Own: return own.rows();
+    case Start::Results: return results.rows();
+  }
+  return {};
+}
+
+float startAt(Start kind, const Matrix& own, const Matrix& results, Index r, Index c) {
+  if (kind == Start::None) return 0.0F;
+  return kind == Start::Results ? results.at(r, c) : own.at(kind == Start::Shared ? 0 : r, c);
+}
+
+void rowsAreSummed(const Case& of, Random& random) {
+  constexpr Index kRows = 4;
+  const Index columns = of.size;
+  const Matrix weights(random, kNeurons, columns), own(random, kRows, columns);
+  std::vector<std::uint16_t> bfloat16;  // eighths below 2 have five bits, and so fit
+  for (const float x : weights.numbers) {
+    bfloat16.push_back(static_cast<std::uint16_t>(__builtin_bit_cast(std::uint32_t, x) >> 16));
+  }
+  for (const bool weighted : {false, true}) {
+    const Spikes spikes(random, kRows, kNeurons, weighted);
+    for (const Start start : kStarts) {
+      Matrix want(random, kRows, columns), got = want, got_bfloat16 = want;
+      for (Index r = 0; r < kRows; ++r) {
+        for (Index c = 0; c < columns; ++c) {
+          float sum = startAt(start, own, want, r, c);
+          for (std::size_t k = 0; k < spikes.ids[sizeOf(r)].size(); ++k) {
+            sum += spikes.value(r, k) * weights.at(spikes.ids[sizeOf(r)][k], c);
+          }
+          want.at(r, c) = sum;
+        }
+      }
+      of.kernels.sumRows(spikes.rows.data(), kRows, weights.rows(), columns, startOf(start, own, got), got.toWrite());
+      expectSame(of, got.numbers, want.numbers);
+      of.kernels.sumRowsBfloat16(spikes.rows.data(), kRows, {bfloat16.data(), weights.stride}, columns,
+                                 startOf(start, own, got_bfloat16), got_bfloat16.toWrite());
+      expectSame(of, got_bfloat16.numbers, want.numbers);
+    }
+  }
+}
+
+void dotsAreTaken(const Case& of, Random& random) {
+  const Matrix weights(random, kNeurons, of.size);
+  const Floats g = random.eighths(of.size);
+  for (Index count = 0; count < 9; ++count) {  // four rows at once, two, and one
+    std::vector<std::uint32_t> ids;
+    Floats want, got(sizeOf(count));
+    for (Index k = 0; k < count; ++k) {
+      ids.push_back(static_cast<std::uint32_t>(random.below(kNeurons)));
+      float sum = 0.0F;
+      for (Index c = 0; c < of.size; ++c) sum += weights.at(ids.back(), c) * g[sizeOf(c)];
+      want.push_back(sum);
+    }
+    of.kernels.dotRows(ids.data(), count, weights.rows(), of.size, g.data(), got.data());
+    expectSame(of, got, want);
+  }
+}
+
+// The other products take whole vectors of columns: `of.size` is their number.
+void rowsAreAddedTo(const Case& of, Random& random) {
+  constexpr Index kRows = 4;
+  const Index columns = of.size * of.kernels.lanes;
+  const Matrix g(random, kRows, columns);
+  for (const bool weighted : {false, true}) {
+    const Spikes spikes(random, kRows, kNeurons, weighted);
+    Matrix want(random, kNeurons, columns), got = want;
+    for (Index r = 0; r < kRows; ++r) {
+      for (std::size_t k = 0; k < spikes.ids[sizeOf(r)].size(); ++k) {
+        for (Index c = 0; c < columns; ++c) want.at(spikes.ids[sizeOf(r)][k], c) += spikes.value(r, k) * g.at(r, c);
+      }
+    }
+    of.kernels.addRows(spikes.rows.data(), kRows, got.toWrite(), columns, g.rows());
+    expectSame(of, got.numbers, want.numbers);
+  }
+}
+
+// `dense` @ `weights`, as all of them define it.
+Matrix product(const Matrix& dense, Index rows, Index depth, const Matrix& weights, Index columns, Start start,
+               const Matrix& own, Matrix results) {
+  for (Index r = 0; r < rows; ++r) {
+    for (Index c = 0; c < columns; ++c) {
+      float sum = startAt(start, own, results, r, c);
+      for (Index k = 0; k < depth; ++k) sum += dense.at(r, k) * weights.at(k, c);
+      results.at(r, c) = sum;
+    }
+  }
+  return results;
+}
+
+// Weights in panels of two vectors of columns, or one at last.
+Floats panelsOf(const Case& of, const Matrix& weights, Index depth, Index columns) {
+  Floats panels;
+  for (Index first = 0; first < columns; first += 2 * of.kernels.lanes) {
+    const Index behind = std::min(columns, first + 2 * of.kernels.lanes);
+    for (Index k = 0; k < depth; ++k) {
+      for (Index c = first; c < behind; ++c) panels.push_back(weights.at(k, c));
+    }
+  }
+  return panels;
+}
+
+void multiply(const Case& of, Random& random, Index rows, Index depth) {
+  const Index columns = of.size * of.kernels.lanes;
+  const Matrix dense(random, rows, depth), weights(random, depth, columns),
+      own(random, std::max(rows, Index{1}), columns);
+  const Floats panels = panelsOf(of, weights, depth, columns);
+  for (const Start start : kStarts) {
+    Matrix got(random, rows, columns), got_panels = got;
+    const Matrix want = product(dense, rows, depth, weights, columns, start, own, got);
+    expect(of, of.kernels.multiplyRows(dense.rows(), rows, depth, weights.rows(), columns, startOf(start, own, got),
+                                       got.toWrite()));
+    expectSame(of, got.numbers, want.numbers);
+    // The same rows as two blocks, where they are an even number.
+    const RowBlocks whole{dense.rows(), rows}, halves{dense.rows(), rows / 2, 2, rows / 2 * dense.stride};
+    of.kernels.multiplyPanels(rows % 2 == 0 && rows > 0 ? halves : whole, depth, panels.data(), columns,
+                              startOf(start, own, got_panels), got_panels.toWrite());
+    expectSame(of, got_panels.numbers, want.numbers);
+  }
+}
+
+void densesAreMultiplied(const Case& of, Random& random) {
+  for (Index rows = 0; rows <= of.kernels.tile_rows + 3; ++rows) {
+    for (const Index depth : {0, 1, 7}) multiply(of, random, rows, depth);
+  }
+  multiply(of, random, 2 * of.kernels.tile_rows, 600);  // more than stays in the first-level cache
+}
+
+void productsAreAdded(const Case& of, Random& random) {
+  const Index columns = of.size * of.kernels.lanes;
+  for (const Index rows : {0, 1, 5}) {
+    for (Index depth = 0; depth <= 2 * of.kernels.tile_rows + 1; ++depth) {
+      const Matrix dense(random, rows, depth), g(random, rows, columns);
+      Matrix want(random, depth, columns), got = want;
+      for (Index k = 0; k < depth; ++k) {
+        for (Index c = 0; c < columns; ++c) {
+          for (Index r = 0; r < rows; ++r) want.at(k, c) += dense.at(r, k) * g.at(r, c);
+        }
+      }
+      of.kernels.addProducts(dense.rows(), rows, depth, got.toWrite(), columns, g.rows());
+      expectSame(of, got.numbers, want.numbers);
+    }
+  }
+}
+
+// One weight that is not finite makes one column so, and a single one is told of.
+void resultsThatAreNotFiniteAreTold(const Case& of, Random& random) {
+  constexpr Index kDepth = 3;
+  const Index rows = of.kernels.tile_rows + 1, columns = of.size * of.kernels.lanes;
+  if (columns == 0) return;
+  const Matrix dense(random, rows, kDepth);
+  for (const float odd : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    Matrix start(random, rows, columns), weights(random, kDepth, columns), out = start;
+    start.at(rows - 1, random.below(columns)) = odd;
+    expect(of,
+           !of.kernels.multiplyRows(dense.rows(), rows, kDepth, weights.rows(), columns, start.rows(), out.toWrite()));
+    // What is not listed is not read: it may be anything.
+    for (Index c = 0; c < columns; ++c) weights.at(1, c) = odd;
+    const std::uint32_t ids[] = {0, 2};
+    const SpikeRow spikes{ids, nullptr, 2, false};
+    Floats sums(sizeOf(columns)), want(sums.size());
+    for (Index c = 0; c < columns; ++c) want[sizeOf(c)] = weights.at(0, c) + weights.at(2, c);
+    of.kernels.sumRows(&spikes, 1, weights.rows(), columns, {nullptr, 0}, {sums.data(), 0});
+    expectSame(of, sums, want);
+  }
+}
+
+// Patches over an image of `kPixels` pixels of outputs a row, from its border inwards; some are empty.
+struct Image {
+  static constexpr Index kPixels = 6, kChannels = 4;
+  Index groups, outputs_of_group, outputs = groups * outputs_of_group, row = kPixels * outputs;
+  std::vector<PixelPatch> of_pixel;
+  std::vector<std::uint32_t> ids;
+  Floats values, weights, g;
+
+  Image(Random& random, Index of_groups, Index of_outputs) : groups(of_groups), outputs_of_group(of_outputs) {
+    constexpr Index kRows = 4, kKernel = 3;  // rows of outputs, and the largest patch
+    const Index row_of_weights = kKernel * outputs_of_group, channel = kKernel * row_of_weights;
+    for (Index pixel = 0; pixel < 12; ++pixel) {
+      const Index rows = random.below(kKernel + 1), pixels = random.below(kKernel + 1);
+      const Index first = random.below(kRows - rows + 1) * row + random.below(kPixels - pixels + 1) * outputs;
+      const auto narrow = [](Index x) { return static_cast<std::uint32_t>(x); };
+      of_pixel.push_back({narrow(random.below(kKernel - pixels + 1) * outputs_of_group), narrow(channel),
+                          narrow(row_of_weights), narrow(first), narrow(rows), narrow(pixels)});
+    }
+    ids = random.ids(static_cast<Index>(of_pixel.size()) * kChannels, 0.6);
+    values = random.eighths(static_cast<Index>(ids.size()));
+    weights = random.eighths(kChannels * channel);
+    g = random.eighths(kRows * row);
+  }
+
+  PixelPatches patches(Index first, Index columns) const {
+    const auto channels = static_cast<std::uint32_t>(kChannels);
+    return {of_pixel.data(), channels, channels / static_cast<std::uint32_t>(groups), outputs, outputs_of_group, row,
+            first,           columns};
+  }
+
+  // Calls visit(k, weight, output) for each weight that spike k meets, and the output that it is added to.
+  template <typename Visit>
+  void forEachPair(Visit visit) const {
+    for (std::size_t k = 0; k < ids.size(); ++k) {
+      const PixelPatch& patch = of_pixel[ids[k] / kChannels];
+      const Index channel = ids[k] % kChannels, group = channel / (kChannels / groups);
+      for (Index r = 0; r < patch.rows; ++r) {
+        for (Index i = 0; i < patch.pixels; ++i) {
+          for (Index o = 0; o < outputs_of_group; ++o) {
+            visit(k, patch.weights + channel * patch.channel + r * patch.row + i * outputs_of_group + o,
+                  patch.out + r * row + i * outputs + group * outputs_of_group + o);
+          }
+        }
+      }
+    }
+  }
+};
+
+// `of.size`: outputs of a pixel and a group.
+void patchesAreAddedAndDotted(const Case& of, Random& random) {
+  for (const Index groups : {1, 2}) {
+    const Image image(random, groups, of.size + 1);
+    const auto all = static_cast<Index>(image.g.size());
+    for (const auto& [first, columns] :
+         {std::pair{Index{0}, all}, std::pair{all / 3, all / 2}, std::pair{Index{0}, Index{0}}}) {
+      for (const bool weighted : {false, true}) {
+        const float* values = weighted ? image.values.data() : nullptr;
+        const SpikeRow spikes{image.ids.data(), values, static_cast<std::uint32_t>(image.ids.size()), false};
+        Floats want_out = random.eighths(columns), out = want_out;
+        Floats want_weights = random.eighths(static_cast<Index>(image.weights.size())), weights = want_weights;
+        Floats want_dots(image.ids.size()), dots = random.eighths(static_cast<Index>(image.ids.size()));
+        image.forEachPair([&, first = first, columns = columns](std::size_t k, Index weight, Index output) {
+          if (output < first || output >= first + columns) return;
+          const float value = weighted ? image.values[k] : 1.0F, own = image.weights[sizeOf(weight)];
+          want_out[sizeOf(output - first)] += value * own;
+          want_weights[sizeOf(weight)] += value * image.g[sizeOf(output)];
+          want_dots[k] += own * image.g[sizeOf(output)];
+        });
+        const PixelPatches patches = image.patches(first, columns);
+        const float* g = image.g.data() + first;
+        of.kernels.addPatches(spikes, patches, image.weights.data(), out.data());
+        expectSame(of, out, want_out);
+        of.kernels.addPatchGradients(spikes, patches, weights.data(), g);
+        expectSame(of, weights, want_weights);
+        of.kernels.dotPatches(image.ids.data(), static_cast<Index>(image.ids.size()), patches, image.weights.data(), g,
+                              dots.data());
+        expectSame(of, dots, want_dots);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+int main() {
+  forEachSet(rowsAreSummed);
+  forEachSet(dotsAreTaken);
+  const std::vector<Index> vectors{0, 1, 2, 3, 5, 8, 13};
+  forEachSet(rowsAreAddedTo, vectors);
+  forEachSet(densesAreMultiplied, vectors);
+  forEachSet(productsAreAdded, vectors);
+  forEachSet(resultsThatAreNotFiniteAreTold, vectors);
+  forEachSet(patchesAreAddedAndDotted, {0, 1, 3, 4, 6, 7, 15, 16, 32, 40, 64});
+  return check::failures;
+}
