@@ -24,7 +24,7 @@ FUZZ ?= --examples 2000 --networks 24
 .PHONY: help
 help:  ## say what there is
 	@echo "snnjax: spiking networks in JAX. What there is to make:"
-	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)$$/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+	@sed -n 's/^\([a-z0-9-]*\):.*  ## \(.*\)$$/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 .PHONY: demo demo-ipu
 demo: .venv/ready $(LIBRARY)  ## train a sparse spiking network on digit events (pictures and checkpoint in out/)
@@ -58,7 +58,7 @@ kernels: build/release  ## compile what changed: the CPU kernels and the IPU Mod
 kernels-asan: build/asan  # with the address and the undefined-behaviour sanitizer, in build/asan/
 kernels-tsan: build/tsan  # with the thread sanitizer, in build/tsan/
 
-PRESETS := release asan tsan ipu-model-asan ipu-model-tsan
+PRESETS := release asan tsan ipu-model-asan ipu-model-tsan aarch64
 .PHONY: $(PRESETS:%=build/%)
 $(PRESETS:%=build/%): .venv/ready
 	$(BIN)/cmake -S xla_ext --preset $(@F) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
@@ -79,6 +79,16 @@ ipu-model-tsan: build/ipu-model-tsan
 calibrate: build/release  ## print what the IPU Model predicts beside what hardware was measured to take
 	$(BIN)/cmake --build $< --target calibrate
 	SNNJAX_PYTHON=$(abspath $(BIN))/python $</calibrate
+
+.PHONY: kernels-aarch64 cross-compiler
+kernels-aarch64: build/aarch64  ## build the CPU kernels for aarch64 (NEON), and test them under emulation
+	$(BIN)/ctest --test-dir $< $(CTEST)
+
+build/aarch64: cross-compiler
+cross-compiler:
+	@command -v aarch64-linux-gnu-g++ > /dev/null && command -v qemu-aarch64 > /dev/null || \
+		{ echo "This takes aarch64-linux-gnu-g++ and qemu-aarch64, and one is missing." \
+			"On Debian or Ubuntu: apt-get install g++-aarch64-linux-gnu qemu-user"; exit 1; }
 
 .PHONY: fuzz fuzz-short
 fuzz: kernels-asan  ## hostile input under the sanitizers, for minutes (FUZZ="--examples 2000 --networks 24")

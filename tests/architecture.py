@@ -41,7 +41,7 @@ COMMON_HEADER = re.compile(r'<[a-z_]+>|"[a-z_]+\.hpp"|"\.\./\.\./poplar_kernels/
 # Those for handlers: XLA's FFI, the error that all C++ throws, and what the operating system says of memory and caches.
 HANDLER_HEADER = re.compile(r'"xla/ffi/api/ffi\.h"|"\.\./error\.hpp"|<sys/mman\.h>|<unistd\.h>')
 # Those for the files that are compiled once per instruction set.
-KERNEL_HEADER = re.compile(r'<immintrin\.h>|"kernels/[a-z_]+\.hpp"|"\.\./kernels\.hpp"')
+KERNEL_HEADER = re.compile(r'<(immintrin|arm_neon)\.h>|"kernels/[a-z_]+\.hpp"|"\.\./kernels\.hpp"')
 
 # A room of xla_ext/ipu_model may include what stands in a lower row, or in its own. Tensors, graphs and programs refer
 # to one another, as they do in Poplar.

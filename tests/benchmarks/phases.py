@@ -54,7 +54,7 @@ ALL = (*PHASES, OTHER_KERNELS, PAGES, COMPILED, REST)
 
 # A function of ours, without what templates run for others: their name holds that of their task behind it.
 OWN = re.compile(r"snnjax::(?!snnjax|eachRow<|eachRange<|Sequence::eachBlock<)([\w:~]*[\w~])")
-NAMESPACES = re.compile(r"\(anonymous namespace\)::|\b(portable|avx2|avx512)::")
+NAMESPACES = re.compile(r"\(anonymous namespace\)::|\b(portable|avx2|avx512|neon)::")
 # What XLA compiles lies in no library: perf names the file that would describe it.
 IN_MEMORY = re.compile(r"/perf-\d+\.map$|\[JIT\]|^//anon")
 PAGE_FAULTS = re.compile("page_fault|do_translation_fault|munmap|madvise")

@@ -74,6 +74,15 @@ inline std::uint64_t nonZeroBytes(const std::uint8_t* from) {
 #if defined(__AVX512BW__)
   const __m512i bytes = _mm512_loadu_si512(from);
   return _mm512_test_epi8_mask(bytes, bytes);
+#elif defined(__ARM_NEON)
+  const uint8x16_t place = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201U));  // a bit for each byte of eight
+  const auto marks = [&](const std::uint8_t* bytes) {
+    const uint8x16_t own = vld1q_u8(bytes);
+    return vandq_u8(vtstq_u8(own, own), place);
+  };
+  const uint8x16_t low = vpaddq_u8(marks(from), marks(from + 16)), high = vpaddq_u8(marks(from + 32), marks(from + 48));
+  const uint8x16_t sums = vpaddq_u8(low, high);  // of four bytes each, and next of eight
+  return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(sums, sums)), 0);
 #else
   std::uint64_t bits = 0;
   for (int eight = 0; eight < 64; eight += 8) {

@@ -7,7 +7,7 @@
 
 namespace snnjax::SNNJAX_ISA {
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) || defined(__aarch64__)
 inline constexpr int kPairedVectors = 8;  // two sums each fit into 32 registers
 #else
 inline constexpr int kPairedVectors = 4;  // likewise into 16
@@ -178,7 +178,7 @@ inline void dotRows(const std::uint32_t* ids, Index count, Rows<const float> wei
   if (k < count) dots<1, 8>(ids + k, weights, columns, g, out + k);
 }
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) || defined(__aarch64__)
 inline constexpr int kTileRows = 8;  // 8 x 2 sums, 2 weights and a factor fit into 32 registers
 #elif defined(__AVX2__)
 inline constexpr int kTileRows = 6;  // likewise into 16
