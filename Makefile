@@ -64,7 +64,7 @@ $(PRESETS:%=build/%): .venv/ready
 	$(BIN)/cmake -S xla_ext --preset $(@F) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 		-DPython_EXECUTABLE=$(abspath $(BIN))/python
 	@echo "Compiling what changed; all of build/release takes about 8 minutes on 2 cores, the CPU kernels one."
-	$(BIN)/cmake --build $@ $(if $(ONLY),--target $(ONLY))
+	$(BIN)/cmake --build $@$(if $(ONLY), --target $(ONLY))
 
 .PHONY: ipu-model ipu-model-asan ipu-model-tsan calibrate
 ipu-model: build/release  ## test the IPU Model, its codelets and its builders, and the CPU kernels by themselves
