@@ -154,23 +154,25 @@ def test_perf_that_is_not_there(monkeypatch, tmp_path, capsys):
     )
 
 
-def test_perf_that_may_not_sample(monkeypatch, tmp_path):
-    stand_in(tmp_path, ["echo 'No permission' >&2", "exit 1"])
+@pytest.mark.parametrize(
+    "lines, sentence",
+    [
+        (
+            ["echo 'No permission' >&2", "exit 1"],
+            "`perf` must be allowed to sample this process, got 'No permission'. "
+            "Let it: `sysctl kernel.perf_event_paranoid=1`.",
+        ),
+        (
+            ["true"],
+            "`CPU kernels` must run, with the names of their functions, got 0 samples without. "
+            "Build them with `make kernels`, which strips no names.",
+        ),
+    ],
+    ids=["may not sample", "no names"],
+)
+def test_perf_that_tells_nothing(monkeypatch, tmp_path, lines, sentence):
+    stand_in(tmp_path, lines)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     with pytest.raises(profile.Refusal) as refused:
         profile.profile((lambda: jax.numpy.zeros(()), ()), 0.0)
-    assert str(refused.value) == (
-        "benchmarks: `perf` must be allowed to sample this process, got 'No permission'. "
-        "Let it: `sysctl kernel.perf_event_paranoid=1`."
-    )
-
-
-def test_library_without_names(monkeypatch, tmp_path):
-    stand_in(tmp_path, ["true"])
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    with pytest.raises(profile.Refusal) as refused:
-        profile.profile((lambda: jax.numpy.zeros(()), ()), 0.0)
-    assert str(refused.value) == (
-        "benchmarks: `CPU kernels` must run, with the names of their functions, got 0 samples without. "
-        "Build them with `make kernels`, which strips no names."
-    )
+    assert str(refused.value) == f"benchmarks: {sentence}"

@@ -10,6 +10,7 @@ import pytest
 
 from snnjax import _targets
 from tests.architecture import ROOT
+from tests.ops.kernel_checks import needs_kernels
 
 WAY_OUT = "build it with `make kernels`, or install snnjax where there is a C++ compiler"
 
@@ -74,7 +75,7 @@ def test_version_of_the_ffi_is_read_from_the_headers():
     assert (major, minor) >= (0, 3)
 
 
-@pytest.mark.skipif(_targets.missing() is not None, reason=str(_targets.missing()))
+@needs_kernels
 def test_library_names_its_instruction_set():
     program = """
 import sys
