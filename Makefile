@@ -42,6 +42,8 @@ lint: .venv/ready  ## linter and formatters, without changing a file
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	@$(BIN)/clang-format --dry-run --Werror $(CPP)
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/zizmor --quiet --offline .github
 
 .PHONY: types
 types: .venv/ready  ## static types
@@ -97,9 +99,31 @@ fuzz: kernels-asan  ## hostile input under the sanitizers, for minutes (FUZZ="--
 fuzz-short: kernels-asan  # the same for seconds
 	$(SANITIZED) $(BIN)/python -m tests.fuzz --examples 60 --networks 2
 
-.PHONY: wheel
-wheel: .venv/ready  ## a wheel for any Python 3 on this platform, in dist/
-	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+# The newest Python that runs here. pip then takes the newest JAX that snnjax allows.
+NEWEST ?= $(shell for minor in 14 13 12 11; do python3.$$minor -c '' 2> /dev/null && echo python3.$$minor && break; done)
+
+.PHONY: wheel sdist test-wheel test-newest
+wheel: .venv/release  ## a manylinux wheel for any Python 3 on this platform, in dist/
+	rm -rf build/wheel
+	@echo "Compiling the CPU kernels and the IPU Model, 4 minutes on 2 cores."
+	$(BIN)/python -m build --wheel --outdir build/wheel
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/wheel/*.whl
+
+sdist: .venv/release  ## the sources as a package, in dist/
+	$(BIN)/python -m build --sdist --outdir dist
+
+test-wheel:  ## install the wheel of dist/ into a bare environment and train there (PYTHON=python3.13)
+	@ls dist/snnjax-*.whl > /dev/null || { echo "There is no wheel in dist/. Make one: make wheel"; exit 1; }
+	rm -rf build/bare
+	$(PYTHON) -m venv build/bare
+	@echo "Installing the wheel, without a compiler."
+	time env CC=false CXX=false build/bare/bin/python -m pip install --quiet dist/snnjax-*.whl
+	cd build/bare && time bin/python -I $(abspath tests/installed.py)
+
+test-newest: kernels  ## the tests with the newest Python that runs here and the newest JAX for it (NEWEST=python3.13)
+	$(NEWEST) -m venv build/newest
+	build/newest/bin/python -m pip install --quiet --upgrade --config-settings=wheel.cmake=false --editable '.[test]'
+	build/newest/bin/python -m pytest $(PYTEST) $(NEWEST_TESTS)
 
 snnjax/_cpu_kernels.so: $(SOURCES) | .venv/ready
 	@$(MAKE) --no-print-directory build/release ONLY=_cpu_kernels
@@ -156,9 +180,9 @@ clean:  ## remove the environment, the compiled kernels, caches and out/
 	$(BIN)/python -m pip install --quiet --upgrade --config-settings=wheel.cmake=false --editable '.[test]'
 	@touch $@
 
-# Sphinx and what belongs to it: only `make docs` needs them.
-.venv/docs: .venv/ready
+# What only `make docs` needs, and what only `make wheel`.
+.venv/docs .venv/release: .venv/ready
 	$(BIN)/python -c 'import tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
-		print(*extras["docs"], sep="\n")' > $@.txt
+		print(*extras["$(@F)"], sep="\n")' > $@.txt
 	$(BIN)/python -m pip install --quiet --requirement $@.txt
 	@touch $@

@@ -4,6 +4,7 @@ Results go to standard output, one line a fact; what went wrong goes to standard
 """
 
 import argparse
+import contextlib
 import io
 import json
 import re
@@ -96,22 +97,42 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--samples", type=int, help="train and test on so many samples at most, for a quick look"
     )
-    parser.add_argument(
-        "--device", metavar="PLATFORM", help="train on cpu, gpu or ipu (default: JAX's choice)"
-    )
+    _add_devices(parser)
     parser.set_defaults(run=_train)
 
 
+def _add_devices(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--device", metavar="PLATFORM", help="train on cpu, gpu or ipu (default: JAX's choice)"
+    )
+    parser.add_argument(
+        "--devices", type=int, metavar="N", help="divide every batch among so many devices (of each process)"
+    )
+    group = parser.add_argument_group("several processes", "each is started with the same other options")
+    group.add_argument(
+        "--distributed",
+        action="store_true",
+        help="let JAX find the processes: in jobs of SLURM, Open MPI, Kubernetes",
+    )
+    group.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 listens to the others")
+    group.add_argument("--processes", type=int, metavar="N", help="how many there are")
+    group.add_argument("--process", type=int, metavar="I", help="which one this is, from 0")
+
+
 def _train(options: argparse.Namespace) -> int:
+    import jax
+
     from snnjax import train
 
-    device = _device(options.device)
+    _join(options)
+    devices = _devices(options.device, options.devices)
     settings = _settings(options)
     parts = train.load_task(settings, options.data)
     net = train.build_network(settings, parts.num_inputs, parts.num_classes)
     loss, decoder = train.loss_of(settings)
-    _say(f"task {settings.task}: {_by(net.input_shape)} inputs, hidden layers {_widths(net)}, ")
-    _say(f"{parts.num_classes} classes, {_lists(settings)}; {len(parts.validation)} validation samples\n")
+    leads = jax.process_index() == 0  # the other processes are silent
+    if leads:
+        _say_task(settings, net, parts)
     result = train.fit(
         net,
         train.init_params(settings, net, parts.sample),
@@ -124,10 +145,12 @@ def _train(options: argparse.Namespace) -> int:
         resume=options.resume,
         overwrite=options.overwrite,
         settings=settings.as_dict(),
-        on_epoch=lambda line: _say(_epoch_line(line, settings.training.epochs)),
-        progress_bar=sys.stderr.isatty(),
-        device=device,
+        on_epoch=lambda line: _say(_epoch_line(line, settings.training.epochs)) if leads else None,
+        progress_bar=leads and sys.stderr.isatty(),
+        devices=devices,
     )
+    if not leads:
+        return 0
     if result.interrupted:
         _say(f"stopped after {len(result.metrics)} epochs; go on with --resume\n")
         return _INTERRUPTED
@@ -136,22 +159,55 @@ def _train(options: argparse.Namespace) -> int:
     _say_throughput(result.metrics)
     _draw(options.out, settings, net, result, parts)
     if options.device == "ipu":
-        _profile(options.out, settings, net, result.params, parts, device)
+        _profile(options.out, settings, net, result.params, parts, devices[0])
     return 0
 
 
-def _device(platform: str | None) -> Any:
-    """The first device of a platform."""
+def _say_task(settings: Any, net: Any, parts: Any) -> None:
+    _say(f"task {settings.task}: {_by(net.input_shape)} inputs, hidden layers {_widths(net)}, ")
+    _say(f"{parts.num_classes} classes, {_lists(settings)}; {len(parts.validation)} validation samples\n")
+
+
+def _join(options: argparse.Namespace) -> None:
+    """Join the other processes, if there are any."""
     import jax
 
     from snnjax._check import fail
 
-    if platform is None:
-        return None
+    given = (options.coordinator, options.processes, options.process)
+    if not options.distributed and given == (None, None, None):
+        return
     try:
-        return jax.devices(platform)[0]
+        jax.distributed.initialize(*given)
+    except (RuntimeError, ValueError) as error:
+        way_out = "Give --coordinator, --processes and --process"
+        fail("train", "processes", "be known to JAX", f"{str(error).rstrip('.')!r}", way_out)
+
+
+def _devices(platform: str | None, wanted: int | None) -> Any:
+    """The devices of a platform: the first, as many as are `wanted` of each process, or None for JAX's choice."""
+    import jax
+
+    from snnjax._check import check, check_integer, fail
+
+    if wanted is not None:
+        check_integer("train", "devices", wanted, 1)
+        if platform in (None, "cpu"):
+            with contextlib.suppress(RuntimeError):  # JAX runs already, with the devices that it has
+                jax.config.update("jax_num_cpu_devices", wanted)
+    try:
+        devices = jax.devices(platform)
     except RuntimeError as error:
         fail("train", "device", "be a platform that JAX has here", f"{platform!r} ({error})", "Leave it out")
+    if wanted is None:
+        alone = jax.process_count() == 1
+        return devices[:1] if alone and platform is not None else None if alone else devices
+    shares = [[each for each in devices if each.process_index == n] for n in range(jax.process_count())]
+    fewest = min(map(len, shares))
+    check(
+        fewest >= wanted, "train", "devices", f"be at most {fewest}, which there are", wanted, "Ask for fewer"
+    )
+    return [each for share in shares for each in share[:wanted]]
 
 
 def _profile(folder: Path, settings: Any, net: Any, params: Any, parts: Any, device: Any) -> None:

@@ -26,7 +26,7 @@ ORDER = [name for row in LAYERS for name in row]
 
 TOP_LEVEL = {
     *("snnjax", "xla_ext", "poplar_kernels", "tests", "notebooks", "docs"),
-    *("pyproject.toml", "Makefile", ".ci", ".gitignore"),
+    *("pyproject.toml", "Makefile", ".ci", ".github", ".gitignore"),
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "LICENSE"),
 }
 

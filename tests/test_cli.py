@@ -283,3 +283,29 @@ def test_help_needs_none_of_the_optional_packages() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "--second-threshold" in done.stdout
+
+
+def test_train_on_two_devices_learns_what_one_learns(run_folder, tmp_path) -> None:
+    assert cli.main(["train", *TINY, "--out", str(tmp_path), "--devices", "2"]) == 0
+    here, there = (json.loads((folder / "test.json").read_text()) for folder in (tmp_path, run_folder))
+    assert here["loss"] == pytest.approx(there["loss"], rel=1e-4)  # gradients are added in another order
+
+
+MISTAKES = {
+    ("--devices", "9"): "train: `devices` must be at most 4, which there are, got 9. Ask for fewer.",
+    (
+        "--devices",
+        "0",
+    ): "train: `devices` must be an integer of at least 1, got 0. Pass a larger whole number.",
+    (
+        "--processes",
+        "2",
+    ): "train: `processes` must be known to JAX, got 'coordinator_address should be defined'. "
+    "Give --coordinator, --processes and --process.",
+}
+
+
+@pytest.mark.parametrize("options", MISTAKES)
+def test_devices_and_processes_that_are_not_there_are_said_in_one_line(tmp_path, capsys, options) -> None:
+    assert cli.main(["train", *TINY, "--out", str(tmp_path), *options]) == 2
+    assert capsys.readouterr().err == f"snnjax: {MISTAKES[options]}\n"

@@ -10,6 +10,7 @@ from snnjax.train.config import make_optimiser as make_optimiser
 from snnjax.train.config import second_threshold_at as second_threshold_at
 from snnjax.train.loop import FitResult as FitResult
 from snnjax.train.loop import fit as fit
+from snnjax.train.parallel import data_mesh as data_mesh
 from snnjax.train.progress import read_run as read_run
 from snnjax.train.step import TrainState as TrainState
 from snnjax.train.step import evaluate as evaluate

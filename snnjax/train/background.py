@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+import jax
+
 
 class Prepared:
     """The data of each epoch, made in a thread while the epoch before is trained on (XLA does not hold the GIL)."""
@@ -34,14 +36,18 @@ class Prepared:
 
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set; a second signal acts as it did before."""
+    """An event that SIGINT and SIGTERM set; a second signal acts as it did before.
+
+    Of several processes (`jax.distributed`) none may stop at a batch that the others go on with: signals act as before.
+    """
     stop, previous = threading.Event(), {}
 
     def handle(number: int, _: Any) -> None:
         stop.set()
         signal.signal(number, previous[number])
 
-    if threading.current_thread() is threading.main_thread():  # no other thread may set handlers
+    alone = jax.process_count() == 1
+    if alone and threading.current_thread() is threading.main_thread():  # no other thread may set handlers
         for number in (signal.SIGINT, signal.SIGTERM):
             previous[number] = signal.signal(number, handle)
     try:

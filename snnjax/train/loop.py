@@ -4,7 +4,7 @@ import functools
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from snnjax._network.specs import NetworkParams
 from snnjax.data import batches
 from snnjax.train.background import Prepared, draw_bar, stop_signals
 from snnjax.train.config import TrainConfig, make_optimiser, second_threshold_at
+from snnjax.train.parallel import data_mesh, replicate, take
 from snnjax.train.progress import (
     Progress,
     after_epoch,
@@ -56,7 +57,7 @@ def fit(
     settings: dict[str, Any] | None = None,
     on_epoch: Callable[[dict[str, Any]], None] | None = None,
     progress_bar: bool = False,
-    device: Any = None,
+    devices: Sequence[Any] | None = None,
 ) -> FitResult:
     """Train a network, and choose the epoch by its accuracy on the validation data, among equals by its loss there.
 
@@ -64,6 +65,10 @@ def fit(
     metrics; the order of the data and all schedules follow from the epoch and the key. Resumed training therefore
     gives the same bits as training in one go, on the same machine and build. SIGINT and SIGTERM stop it at the next
     batch; what is lost is the epoch under way.
+
+    Several `devices` train in parallel, each on an equal share of every batch. They may be those of several processes
+    (`jax.distributed`), which all call `fit` with the same arguments, and a `folder` that all of them see: the first
+    process writes the checkpoint. A signal ends such a process at once; the others then fail, and all are to resume.
 
     Args:
         network: from `snnjax.network`.
@@ -81,11 +86,13 @@ def fit(
         settings: of the caller, for JSON; stored in the checkpoint and compared with it when resumed.
         on_epoch: called with the metrics of each epoch, after its checkpoint.
         progress_bar: draw one, if tqdm is installed.
-        device: where the training steps run, such as ``jax.devices("ipu")[0]``; None takes JAX's default.
+        devices: where the training steps run, such as ``jax.devices("ipu")[:1]``; None takes JAX's default device, or
+            all devices where there are several processes.
 
     Raises:
         ValueError: to resume without a checkpoint, from one of other settings or of more epochs; for a folder that
-            holds a checkpoint, cannot be written to, or has no room for a checkpoint when an epoch begins.
+            holds a checkpoint, cannot be written to, or has no room for a checkpoint when an epoch begins; for a batch
+            that cannot be divided among the devices.
 
     Warns:
         RuntimeWarning: when a layer never spikes in an epoch.
@@ -103,6 +110,7 @@ def fit(
         >>> result.best_epoch, len(result.metrics)
         (1, 1)
     """
+    places = _places(devices, config)
     folder = prepare_folder(folder, resume=resume, overwrite=overwrite)
     stored = as_stored(config, settings or {})
     progress = read_progress(folder, stored, params, config) if resume and folder is not None else None
@@ -112,20 +120,25 @@ def fit(
         steps = _steps_per_epoch(datasets, first, config)
         optimiser = make_optimiser(config, steps)
         progress = begin(params, optimiser, config) if progress is None else progress
-        train_step = make_train_step(network, loss, optimiser, config, decoder)
-        evaluation = make_evaluation_step(network, loss, decoder)
-        test = functools.partial(evaluate, network, loss=loss, batch_size=config.batch_size, step=evaluation)
+        train_step = make_train_step(network, loss, optimiser, config, decoder, places.mesh)
+        test = _evaluation(network, loss, decoder, config)
         with draw_bar(progress_bar, config.epochs * steps, first * steps) as advance:
             for epoch in range(first, config.epochs):
                 check_room(folder, progress)
                 state, trained = _train_epoch(
-                    train_step, progress, datasets.get(epoch), config, stop, advance, device
+                    train_step, progress, datasets.get(epoch), config, stop, advance, places
                 )
                 if trained is None:
                     break
                 progress = after_epoch(progress, state, trained, test(state.params, validation))
                 _keep(progress, folder, stored, on_epoch)
     return _result(progress, config)
+
+
+def _evaluation(network: Network, loss: Loss, decoder: str, config: TrainConfig) -> Callable[..., Any]:
+    """The evaluation of parameters on data, compiled once."""
+    step = make_evaluation_step(network, loss, decoder)
+    return functools.partial(evaluate, network, loss=loss, batch_size=config.batch_size, step=step)
 
 
 def _result(progress: Progress, config: TrainConfig) -> FitResult:
@@ -140,24 +153,51 @@ def _train_epoch(
     config: TrainConfig,
     stop: threading.Event,
     advance: Callable[[], Any],
-    device: Any,
+    places: "_Places",
 ) -> tuple[TrainState, dict[str, Any] | None]:
     """Train on each sample once (but for a last incomplete batch); no numbers if `stop` was set before the end."""
     start, totals, epoch = time.perf_counter(), [], len(progress.metrics)
     second_threshold, key = second_threshold_at(config, epoch), jax.random.wrap_key_data(progress.key)
-    # A step destroys the state that it is given, but this one may belong to the caller or be the best so far.
-    copy = jnp.copy if device is None else lambda leaf: jax.device_put(np.array(leaf), device)
-    state = jax.tree.map(copy, progress.state)
+    state = places.send(progress.state)
     for indices in batches(key, len(dataset), config.batch_size, epoch=epoch, drop_last=True):
         if stop.is_set():
             return state, None
-        state, counted = train_step(state, dataset.take(indices), second_threshold)
+        state, counted = train_step(state, take(places.mesh, dataset, indices), second_threshold)
         totals.append(counted)
         advance()
     jax.block_until_ready(state)
-    if device is not None:  # kept there, it would be in the way
+    if places.device is not None or places.mesh is not None:  # kept there, it would be in the way
         state = jax.tree.map(lambda leaf: jnp.asarray(np.array(leaf)), state)
     return state, summarise(totals, time.perf_counter() - start)
+
+
+class _Places(NamedTuple):
+    """Where training steps run: on one device, on those of a mesh, or by JAX's choice."""
+
+    device: Any
+    mesh: Any
+
+    def send(self, state: TrainState) -> TrainState:
+        """A copy of `state` there: a step destroys what it is given, which may be the caller's or the best so far."""
+        if self.mesh is not None:
+            return replicate(self.mesh, state)
+        copy = jnp.copy if self.device is None else lambda leaf: jax.device_put(np.array(leaf), self.device)
+        return jax.tree.map(copy, state)
+
+
+def _places(devices: Sequence[Any] | None, config: TrainConfig) -> _Places:
+    if devices is None and jax.process_count() == 1:
+        return _Places(None, None)
+    devices = jax.devices() if devices is None else devices
+    check(
+        len(devices) > 0, "fit", "devices", "hold a device", list(devices), "Leave it out for JAX's default"
+    )
+    if len(devices) == 1:
+        return _Places(devices[0], None)
+    size = config.batch_size
+    expected = f"be a multiple of {len(devices)}, the number of devices"
+    check(size % len(devices) == 0, "fit", "batch_size", expected, size, "Change one of the two")
+    return _Places(None, data_mesh(devices))
 
 
 def _steps_per_epoch(datasets: Prepared, first: int, config: TrainConfig) -> int:
@@ -176,7 +216,7 @@ def _keep(
     on_epoch: Callable[[dict[str, Any]], None] | None,
 ) -> None:
     """Save the progress, say so if a layer is silent, and tell the caller."""
-    if folder is not None:
+    if folder is not None and jax.process_index() == 0:
         save(folder, progress, stored)
     line = progress.metrics[-1]
     for layer, share in enumerate(line["silent_share"]):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array
 
 from snnjax import metrics
@@ -15,6 +16,7 @@ from snnjax._network.specs import NetworkParams, warn_unless_below
 from snnjax.data import Batch, batches
 from snnjax.losses import activity_lower_bound, activity_upper_bound
 from snnjax.train.config import TrainConfig
+from snnjax.train.parallel import forward
 from snnjax.train.totals import Totals, count, summarise
 
 Loss = Callable[..., Array]  # loss(outputs, labels, lengths=lengths) -> [], such as those of `snnjax.losses`
@@ -28,13 +30,21 @@ class TrainState(NamedTuple):
 
 
 def make_train_step(
-    network: Network, loss: Loss, optimiser: Any, config: TrainConfig, decoder: str = "sum"
+    network: Network,
+    loss: Loss,
+    optimiser: Any,
+    config: TrainConfig,
+    decoder: str = "sum",
+    mesh: Mesh | None = None,
 ) -> Callable[[TrainState, Batch, float | None], tuple[TrainState, Totals]]:
     """One jitted step of training: ``train_step(state, batch, second_threshold) -> (state, totals)``.
 
     The objective is ``loss + activity_strength * penalty``, with the penalty of `activity_upper_bound` above
     `activity_bound` and of `activity_lower_bound` below `activity_floor`, both of each layer's population. The second
     threshold is a traced argument, so that a schedule does not compile anew. The old state is donated: use the new one.
+
+    With a `mesh` (`data_mesh`) each of its devices runs the network on an equal share of the batch; the loss, the
+    totals and the new state are those of the whole batch, but for rounding.
 
     Example:
         >>> import jax, optax
@@ -54,11 +64,10 @@ def make_train_step(
                 warn_unless_below("TrainConfig", second, spec.neuron)
     # A spiking read-out may be as active as its task wants.
     num_hidden = len(network.layers) - (network.readout is None)
+    run = forward(network, mesh)
 
     def objective(params: NetworkParams, batch: Batch, second_threshold: Any) -> tuple[Array, Any]:
-        state = network.initial_state(params, batch.labels.shape[0])
-        options = {"lengths": batch.lengths, "second_threshold": second_threshold}
-        output, _ = network.apply(params, state, batch.inputs, **options)
+        output = run(params, batch, second_threshold)
         error = loss(output.output, batch.labels, lengths=batch.lengths)
         penalty = _activity_penalty(output.activity[:num_hidden], config)
         return error + config.activity_strength * penalty.astype(error.dtype), (error, output)
@@ -136,11 +145,12 @@ def make_evaluation_step(network: Network, loss: Loss, decoder: str) -> Callable
         one = jax.tree.map(lambda leaf: leaf[:, None], output)
         return loss(one, label[None], lengths=length[None])
 
+    run = forward(network, None)
+
     @jax.jit
     def step(params: NetworkParams, batch: Batch, second_threshold: Any) -> Totals:
-        state, lengths = network.initial_state(params, batch.labels.shape[0]), _lengths(batch)
-        options = {"lengths": lengths, "second_threshold": second_threshold}
-        output, _ = network.apply(params, state, batch.inputs, **options)
+        lengths = _lengths(batch)
+        output = run(params, batch._replace(lengths=lengths), second_threshold)
         error = jax.vmap(one_loss, in_axes=(1, 0, 0))(output.output, batch.labels, lengths)
         right = metrics.predictions(output.output, lengths=lengths, decoder=decoder) == batch.labels
         return count(network, params, output, batch, lengths, error, right)

@@ -20,28 +20,10 @@ from snnjax.data import EventDataset
 from snnjax.train import progress
 from snnjax.train.progress import after_epoch, begin
 from tests.numbers import assert_same_bits
+from tests.train.toy import CLASSES, CONFIG, INPUTS, NET, STEPS, VALIDATION, events
 
-STEPS, INPUTS, CLASSES = 6, 12, 2
-CONFIG = train.TrainConfig(epochs=3, batch_size=8, learning_rate=0.1, activity_bound=0.2)
 # What depends on the clock.
 CLOCK = ("seconds", "events_per_second", "synaptic_operations_per_second")
-
-
-def events(seed: int, samples: int = 160) -> EventDataset:
-    """Two classes that prefer one half of the inputs each; three events a step."""
-    rng = np.random.default_rng(seed)
-    labels = rng.integers(0, CLASSES, samples)
-    half = (rng.random((samples, STEPS, 3)) < 0.1).astype(np.int64) ^ labels[:, None, None]
-    ids = np.sort(
-        2 * rng.permuted(np.tile(np.arange(6), (samples, STEPS, 1)), axis=-1)[..., :3] + half, axis=-1
-    )
-    return EventDataset(
-        ids.astype(np.uint16), np.full((samples, STEPS), 3, np.int32), labels, INPUTS, CLASSES
-    )
-
-
-NET = snnjax.network(INPUTS, [snnjax.layer(16, capacity=8)], snnjax.leaky_readout(CLASSES))
-VALIDATION = events(1, 20)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -133,7 +115,7 @@ def test_training_on_another_device_gives_the_same_bits_at_home(whole) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(train.loop, "make_train_step", watching)
-        result = run(device=device)
+        result = run(devices=[device])
     assert used == {device}
     assert_same_bits(result.params, whole[0].params)
     assert without_clock(result.metrics) == without_clock(whole[0].metrics)

@@ -1,0 +1,108 @@
+"""Training in parallel: several devices, and several processes of which one dies, learn what one device learns."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from snnjax import _dispatch, losses, train
+from tests.architecture import ROOT
+from tests.numbers import assert_close
+from tests.train.toy import CONFIG, NET, STEPS, VALIDATION, events
+
+# Gradients of shares are added in another order; 60 steps of Adam enlarge that to some 1e-6 of parameters of order 1.
+TOLERANCE = {"rtol": 1e-4, "atol": 1e-4}
+SCORES = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "effective_acs")
+
+
+def run(config=CONFIG, **options):
+    params = NET.init(jax.random.key(0))
+    options = {"loss": losses.cross_entropy_sum, "config": config} | options
+    return train.fit(NET, params, events(0), VALIDATION, **options)
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """A run on one device."""
+    return run()
+
+
+def test_four_devices_learn_what_one_learns(alone) -> None:
+    assert len(jax.devices()) == 4
+    together = run(devices=jax.devices())
+    assert_close(together.params, alone.params, **TOLERANCE)
+    for ours, theirs in zip(together.metrics, alone.metrics, strict=True):
+        assert_close([ours[name] for name in SCORES], [theirs[name] for name in SCORES], **TOLERANCE)
+    assert {each for leaf in jax.tree.leaves(together.params) for each in leaf.devices()} == {
+        jax.devices()[0]
+    }
+
+
+if _dispatch.missing_kernels() is None:  # elsewhere the references are all there is to test
+
+    def test_each_device_runs_the_kernels_on_its_share() -> None:
+        optimiser = train.make_optimiser(CONFIG, 1)
+        step = train.make_train_step(NET, losses.cross_entropy_sum, optimiser, CONFIG, mesh=train.data_mesh())
+        params = NET.init(jax.random.key(0))
+        state = train.TrainState(params, optimiser.init(params))
+        program = step.lower(state, events(0).take(np.arange(8)), 0.9).as_text()
+        calls = [line for line in program.splitlines() if "@snnjax_lif_network" in line]
+        assert len(calls) == 2  # forward and backward
+        assert all(
+            f"tensor<1x{STEPS}x2x3xui16>" in call for call in calls
+        )  # two samples, three events a step
+
+
+MISTAKES = {
+    "batch": (
+        {"config": replace(CONFIG, batch_size=10)},
+        "fit: `batch_size` must be a multiple of 4, the number of devices, got 10. Change one of the two.",
+    ),
+    "none": (
+        {"devices": []},
+        "fit: `devices` must hold a device, got []. Leave it out for JAX's default.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", sorted(MISTAKES))
+def test_devices_that_do_not_fit_are_named(case: str) -> None:
+    options, text = MISTAKES[case]
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        run(**{"devices": jax.devices()} | options)
+
+
+def start(folder, *last_of_second):
+    """Two processes with a device each, which meet at a free port of this machine."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    program = [sys.executable, "-m", "tests.train.one_process", str(port), "2"]
+    known = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"), "XLA_FLAGS": ""}
+    started = []
+    for index, last in enumerate(((), last_of_second)):
+        with (folder / f"{index}.log").open("wb") as log:
+            options = {"cwd": ROOT, "env": known, "stdout": log, "stderr": log}
+            started.append(subprocess.Popen([*program, str(index), str(folder), *last], **options))
+    return started
+
+
+def test_processes_go_on_from_the_checkpoint_after_one_has_died(alone, tmp_path) -> None:
+    first, second = start(tmp_path, "1")
+    ended = second.wait(timeout=120)
+    first.kill()  # as what has started a job does; by itself it would wait for a minute and a half
+    first.wait()
+    assert ended == -signal.SIGKILL, (tmp_path / "1.log").read_text()
+    assert train.read_run(tmp_path / "checkpoint.npz")["epoch"] == 1
+    for index, process in enumerate(start(tmp_path)):
+        assert process.wait(timeout=120) == 0, (tmp_path / f"{index}.log").read_text()
+    for index in range(2):
+        with np.load(tmp_path / f"{index}.npz") as left:
+            assert_close(list(left.values()), jax.tree.leaves(alone.params), **TOLERANCE)
