@@ -297,15 +297,18 @@ MISTAKES = {
         "--devices",
         "0",
     ): "train: `devices` must be an integer of at least 1, got 0. Pass a larger whole number.",
-    (
-        "--processes",
-        "2",
-    ): "train: `processes` must be known to JAX, got 'coordinator_address should be defined'. "
-    "Give --coordinator, --processes and --process.",
 }
 
 
 @pytest.mark.parametrize("options", MISTAKES)
-def test_devices_and_processes_that_are_not_there_are_said_in_one_line(tmp_path, capsys, options) -> None:
+def test_devices_that_are_not_there_are_said_in_one_line(tmp_path, capsys, options) -> None:
     assert cli.main(["train", *TINY, "--out", str(tmp_path), *options]) == 2
     assert capsys.readouterr().err == f"snnjax: {MISTAKES[options]}\n"
+
+
+def test_processes_that_cannot_be_joined_are_said_in_one_line(tmp_path, capsys) -> None:
+    # JAX runs already, so it is too late.
+    assert cli.main(["train", *TINY, "--out", str(tmp_path), "--processes", "2"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("snnjax: train: `processes` must be known to JAX, got '") and err.count("\n") == 1
+    assert err.endswith("Give --coordinator, --processes and --process.\n")
