@@ -236,8 +236,9 @@ def _evaluate(options: argparse.Namespace) -> int:
     import jax
 
     from snnjax import train
+    from snnjax.train.progress import find_checkpoint
 
-    path = options.out / "checkpoint.npz"
+    path = find_checkpoint(options.out)
     header = train.read_run(path)
     settings = train.TaskSettings.from_header(header)
     parts = train.load_task(settings, options.data)
@@ -330,10 +331,11 @@ def _settings(options: argparse.Namespace) -> Any:
     from dataclasses import replace
 
     from snnjax.train import TaskSettings, read_run, task_settings
+    from snnjax.train.progress import find_checkpoint
 
     settings = task_settings(options.task or "digits", options.model or "dense")
     if options.resume:
-        settings = TaskSettings.from_header(read_run(options.out / "checkpoint.npz"))
+        settings = TaskSettings.from_header(read_run(find_checkpoint(options.out)))
     names = ("epochs", "batch_size", "learning_rate", "seed", "second_threshold", "activity_bound")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     changes: dict[str, Any] = {"training": replace(settings.training, **given)}

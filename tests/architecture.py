@@ -31,7 +31,7 @@ TOP_LEVEL = {
 }
 
 # Slow to import, or not installed with the library: imported by the functions that use them.
-HEAVY = {"optax", "matplotlib", "h5py", "nir", "tqdm"}
+HEAVY = {"optax", "matplotlib", "h5py", "nir", "safetensors", "tqdm"}
 # Parts of JAX that change without notice, and the only layers that may know them.
 PRIVATE = ("jax._src", "jaxlib", "jax.core", "jax.interpreters", "jax.extend")
 KNOWS_PRIVATE = {"_jax_compat"}

@@ -30,7 +30,14 @@ def line_with(text: str, start: str) -> str:
 
 
 def test_train_writes_pictures_metrics_and_checkpoint(run_folder) -> None:
-    names = {"raster.png", "curves.png", "activity.png", "checkpoint.npz", "metrics.jsonl", "test.json"}
+    names = {
+        "raster.png",
+        "curves.png",
+        "activity.png",
+        "checkpoint.safetensors",
+        "metrics.jsonl",
+        "test.json",
+    }
     assert {path.name for path in run_folder.iterdir()} == names
     for name in ("raster.png", "curves.png", "activity.png"):
         assert (run_folder / name).read_bytes().startswith(b"\x89PNG")
@@ -59,19 +66,19 @@ def test_train_resumed_at_its_end_says_the_same(run_folder, capsys) -> None:
 
 
 def test_used_folder_is_kept(run_folder, capsys) -> None:
-    before = (run_folder / "checkpoint.npz").read_bytes()
+    before = (run_folder / "checkpoint.safetensors").read_bytes()
     assert cli.main(["train", *TINY, "--out", str(run_folder)]) == 2
     assert capsys.readouterr().err == (
-        f"snnjax: fit: `folder` must hold no checkpoint yet, got {run_folder / 'checkpoint.npz'}. "
+        f"snnjax: fit: `folder` must hold no checkpoint yet, got {run_folder / 'checkpoint.safetensors'}. "
         "Go on from it with resume, replace it with overwrite, or name another folder.\n"
     )
-    assert (run_folder / "checkpoint.npz").read_bytes() == before
+    assert (run_folder / "checkpoint.safetensors").read_bytes() == before
 
 
 def test_checkpoint_of_a_newer_version_is_one_line(run_folder, tmp_path, capsys) -> None:
-    header = train.read_run(run_folder / "checkpoint.npz")
+    header = train.read_run(run_folder / "checkpoint.safetensors")
     header["settings"]["dropout"] = 0.1
-    train.save_checkpoint(tmp_path / "checkpoint.npz", {}, header)
+    train.save_checkpoint(tmp_path / "checkpoint.safetensors", {}, header)
     assert cli.main(["evaluate", "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
         "snnjax: TaskSettings: `header` must hold settings of this version alone, got dropout. "
@@ -112,7 +119,7 @@ def test_evaluate_finds_the_accuracy_of_training(run_folder, capsys) -> None:
 
 
 def test_info_names_versions_devices_and_a_checkpoint(run_folder, capsys) -> None:
-    assert cli.main(["info", "--checkpoint", str(run_folder / "checkpoint.npz")]) == 0
+    assert cli.main(["info", "--checkpoint", str(run_folder / "checkpoint.safetensors")]) == 0
     out = capsys.readouterr().out
     for start in ("snnjax", "jax ", "python", "devices", "ops", "tasks"):
         assert line_with(out, start)
@@ -146,7 +153,7 @@ def test_model_of_convolutions_is_trained_and_described(tmp_path, capsys) -> Non
     assert cli.main(["evaluate", "--out", str(tmp_path)]) == 0
     assert json.loads((tmp_path / "test.json").read_text())["loss"] == trained["loss"]
     capsys.readouterr()
-    assert cli.main(["info", "--checkpoint", str(tmp_path / "checkpoint.npz")]) == 0
+    assert cli.main(["info", "--checkpoint", str(tmp_path / "checkpoint.safetensors")]) == 0
     out = capsys.readouterr().out
     assert line_with(out, "  layer 0").startswith(
         "  layer 0: 34x34x12 lif behind a convolution of 5x5; fused, "
@@ -214,7 +221,7 @@ def test_options_change_the_settings_of_the_task() -> None:
 FAILURES = {
     "no checkpoint": (
         ["evaluate", "--out", "nowhere"],
-        "read_header: `path` must be a checkpoint, got no file at nowhere/checkpoint.npz. "
+        "read_header: `path` must be a checkpoint, got no file at nowhere/checkpoint.safetensors. "
         "Train first, or correct the path.",
     ),
     "no data": (

@@ -1,13 +1,15 @@
 """Checkpoints: one file that is either the old one or the new one, whatever happens in between.
 
-A checkpoint is an .npz file (a zip whose members carry checksums) of plain arrays, named by their place in the tree,
-and a JSON text ``header`` that holds everything else. Nothing is pickled, so a checkpoint cannot run code.
+A checkpoint is a safetensors file, which other programs read as well: arrays, named by their place in the tree, and as
+metadata a JSON text ``header`` that holds everything else and a checksum of it all. Nothing is pickled, so a checkpoint
+cannot run code. The .npz files that snnjax wrote before are read too.
 """
 
 import contextlib
-import io
+import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,8 @@ import numpy as np
 
 from snnjax._check import check, fail
 
-_FORMAT = "snnjax checkpoint 1"
+_FORMAT = "snnjax checkpoint 2"
+_OLD_FORMAT, _OLD_START = "snnjax checkpoint 1", b"PK"  # of .npz files, as every zip begins
 
 
 def write_atomically(path: Path | str, content: bytes) -> None:
@@ -65,19 +68,21 @@ def save_checkpoint(path: Path | str, arrays: dict[str, Any], header: dict[str, 
         >>> import pathlib, tempfile
         >>> import jax.numpy as jnp
         >>> from snnjax.train import load_checkpoint, save_checkpoint
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "checkpoint.npz"
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "checkpoint.safetensors"
         >>> save_checkpoint(path, {"params": {"weights": jnp.ones(2)}}, {"epoch": 3})
         >>> load_checkpoint(path, {"params": {"weights": jnp.zeros(2)}})
         ({'params': {'weights': Array([1., 1.], dtype=float32)}}, {'epoch': 3})
     """
-    named = {name: np.asarray(leaf) for name, leaf in _named_leaves(arrays).items()}
+    from safetensors.numpy import save
+
+    named = {name: np.asarray(leaf, order="C") for name, leaf in _named_leaves(arrays).items()}
     kinds = {name: [array.dtype.name, list(array.shape)] for name, array in named.items()}
     text = json.dumps({"format": _FORMAT, "arrays": kinds, "header": header}, allow_nan=True)
-    buffer = io.BytesIO()
-    members = {name: _plain(array) for name, array in named.items()}
-    members["header"] = np.frombuffer(text.encode(), np.uint8)
-    np.savez(buffer, allow_pickle=False, **members)
-    write_atomically(path, buffer.getvalue())
+    metadata = {
+        "header": text,
+        "sha256": _digest(text, {name: each.tobytes() for name, each in named.items()}),
+    }
+    write_atomically(path, save(named, metadata))
 
 
 def read_header(path: Path | str) -> dict[str, Any]:
@@ -88,7 +93,7 @@ def read_header(path: Path | str) -> dict[str, Any]:
     Example:
         >>> import pathlib, tempfile
         >>> from snnjax.train import read_header, save_checkpoint
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "checkpoint.npz"
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "checkpoint.safetensors"
         >>> save_checkpoint(path, {}, {"epoch": 3})
         >>> read_header(path)
         {'epoch': 3}
@@ -111,7 +116,7 @@ def load_checkpoint(path: Path | str, like: dict[str, Any]) -> tuple[dict[str, A
         >>> import pathlib, tempfile
         >>> import jax.numpy as jnp
         >>> from snnjax.train import load_checkpoint, save_checkpoint
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "checkpoint.npz"
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "checkpoint.safetensors"
         >>> save_checkpoint(path, {"params": jnp.ones(2), "optimiser": jnp.zeros(3)}, {})
         >>> load_checkpoint(path, {"params": jnp.zeros(2)})
         ({'params': Array([1., 1.], dtype=float32)}, {})
@@ -129,7 +134,7 @@ def load_checkpoint(path: Path | str, like: dict[str, Any]) -> tuple[dict[str, A
     for name, (dtype, shape) in wanted.items():
         actual = f"{kinds[name][0]}{kinds[name][1]} in {path}"
         check([dtype, shape] == kinds[name], op, "path", f"have {name} as {dtype}{shape}", actual, way_out)
-    leaves = [jnp.asarray(members[name].view(jnp.dtype(dtype))) for name, (dtype, _) in wanted.items()]
+    leaves = [jnp.asarray(members[name]) for name in wanted]
     return jax.tree.unflatten(jax.tree.structure(like), leaves), header
 
 
@@ -137,37 +142,59 @@ def _read(
     op: str, path: Path, prefixes: tuple[str, ...]
 ) -> tuple[dict[str, np.ndarray], dict[str, Any], dict[str, Any]]:
     """The arrays under `prefixes`, the header, and dtype and shape of these arrays."""
-    check(
-        path.is_file(),
-        op,
-        "path",
-        "be a checkpoint",
-        f"no file at {path}",
-        "Train first, or correct the path",
-    )
+    way_out = "Train first, or correct the path"
+    check(path.is_file(), op, "path", "be a checkpoint", f"no file at {path}", way_out)
     try:
-        with path.open("rb") as stream, np.load(stream) as archive:
-            content = json.loads(archive["header"].tobytes())
-            form, header = content["format"], content["header"]
-            kinds = {name: kind for name, kind in content["arrays"].items() if name.split(".")[0] in prefixes}
-            members = {name: archive[name] for name in kinds}
-    # A damaged zip fails in a dozen ways, from BadZipFile over KeyError to NotImplementedError: all mean the same.
+        with path.open("rb") as stream:
+            is_old = stream.read(len(_OLD_START)) == _OLD_START
+        text, stored = (_read_npz if is_old else _read_safetensors)(path)
+        content = json.loads(text)
+        form, header = content["format"], content["header"]
+        kinds = {name: kind for name, kind in content["arrays"].items() if name.split(".")[0] in prefixes}
+        members = {name: _array(stored[name], *kind) for name, kind in kinds.items()}
+    # A damaged file fails in a dozen ways, from BadZipFile over KeyError to SafetensorError: all mean the same.
     except Exception as error:
         reason = f"{type(error).__name__} in {path}"
-        fail(
-            op, "path", "be a complete checkpoint", reason, "Use a copy of it, or train anew without --resume"
-        )
+        way_out = "Use a copy of it, or train anew without --resume"
+        fail(op, "path", "be a complete checkpoint", reason, way_out)
+    known = _OLD_FORMAT if is_old else _FORMAT
     way_out = "Load it with the version of snnjax that wrote it"
-    check(form == _FORMAT, op, "path", f"be of the format {_FORMAT}", form, way_out)
+    check(form == known, op, "path", f"be of the format {known}", form, way_out)
     return members, header, kinds
+
+
+def _read_safetensors(path: Path) -> tuple[str, dict[str, bytes]]:
+    """The header's text and the bytes of each array, which have the checksum that was written with them."""
+    from safetensors import deserialize, safe_open
+
+    with safe_open(path, framework="np") as file:
+        metadata = file.metadata()
+    stored = {name: bytes(tensor["data"]) for name, tensor in deserialize(path.read_bytes())}
+    if _digest(metadata["header"], stored) != metadata["sha256"]:
+        raise ValueError("another checksum")
+    return metadata["header"], stored
+
+
+def _read_npz(path: Path) -> tuple[str, dict[str, bytes]]:
+    """The same of a file in the old format, a zip whose members have checksums of their own."""
+    with path.open("rb") as stream, np.load(stream) as archive:
+        stored = {name: archive[name].tobytes() for name in archive.files}
+    return stored["header"].decode(), stored
+
+
+def _digest(text: str, stored: Mapping[str, bytes]) -> str:
+    """A checksum of the header, which names every array with its dtype and shape, and of the arrays in its order."""
+    digest = hashlib.sha256(text.encode())
+    for name in json.loads(text)["arrays"]:
+        digest.update(stored[name])
+    return digest.hexdigest()
+
+
+def _array(content: bytes, dtype: str, shape: list[int]) -> np.ndarray:
+    return np.frombuffer(content, jnp.dtype(dtype)).reshape(shape)
 
 
 def _named_leaves(tree: dict[str, Any]) -> dict[str, Any]:
     """The leaves by their place, such as ``params.layers.0.weights``, in the order of the tree."""
     leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
     return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
-
-
-def _plain(array: np.ndarray) -> np.ndarray:
-    """`array` in a dtype that NumPy has itself: bfloat16 and its like as integers of the same bits."""
-    return array.view(f"u{array.dtype.itemsize}") if array.dtype.kind == "V" else array

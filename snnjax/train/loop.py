@@ -79,7 +79,7 @@ def fit(
         loss: one of `snnjax.losses`.
         config: the settings.
         decoder: of `snnjax.metrics.predictions`, the one that belongs to the loss.
-        folder: for ``checkpoint.npz`` and ``metrics.jsonl``; None keeps nothing.
+        folder: for ``checkpoint.safetensors`` and ``metrics.jsonl``; None keeps nothing.
         resume: go on from the checkpoint in `folder`. `config.epochs` may have changed, so that a finished run can be
             prolonged: from there on the schedules are those of the new number.
         overwrite: replace the checkpoint in `folder`, which is refused otherwise.

@@ -16,7 +16,8 @@ from snnjax.train.checkpoint import load_checkpoint, read_header, save_checkpoin
 from snnjax.train.config import TrainConfig, make_optimiser
 from snnjax.train.step import TrainState
 
-CHECKPOINT, METRICS = "checkpoint.npz", "metrics.jsonl"
+CHECKPOINT, METRICS = "checkpoint.safetensors", "metrics.jsonl"
+_OLD_CHECKPOINT = "checkpoint.npz"  # of earlier versions
 # Bytes for what is no array: the metrics of an epoch take about 1 kB, in the header and in their own file.
 _ROOM_FOR_TEXT = 2**22
 
@@ -60,6 +61,12 @@ def _score(line: dict[str, Any]) -> tuple[float, float]:
     return line["validation_accuracy"], -line["validation_loss"]
 
 
+def find_checkpoint(folder: Path) -> Path:
+    """The checkpoint in the folder of a run; that of an earlier version where there is no other."""
+    old = folder / _OLD_CHECKPOINT
+    return old if old.is_file() and not (folder / CHECKPOINT).is_file() else folder / CHECKPOINT
+
+
 def prepare_folder(folder: Path | str | None, *, resume: bool, overwrite: bool) -> Path | None:
     """Make the folder of a run, which must be writable, and must not hold a checkpoint that nobody gave up."""
     op, way_out = "fit", "Name the folder of the run to be resumed"
@@ -72,13 +79,13 @@ def prepare_folder(folder: Path | str | None, *, resume: bool, overwrite: bool) 
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
-        taken = (folder / CHECKPOINT).exists()
+        taken = find_checkpoint(folder).exists()
     except OSError as error:
         actual = f"{str(folder)!r} ({error.strerror})"
         fail(op, "folder", "be a folder that can be written to", actual, "Name another folder")
     way_out = "Go on from it with resume, replace it with overwrite, or name another folder"
     good = resume or overwrite or not taken
-    check(good, op, "folder", "hold no checkpoint yet", str(folder / CHECKPOINT), way_out)
+    check(good, op, "folder", "hold no checkpoint yet", str(find_checkpoint(folder)), way_out)
     return folder
 
 
@@ -120,7 +127,7 @@ def read_run(path: Path | str) -> dict[str, Any]:
     Example:
         >>> import pathlib, tempfile
         >>> from snnjax.train import read_run, save_checkpoint
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "checkpoint.npz"
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "checkpoint.safetensors"
         >>> run = {"epoch": 3, "best_epoch": 2, "metrics": [], "config": {}, "settings": {}}
         >>> save_checkpoint(path, {}, run)
         >>> read_run(path)["best_epoch"]
@@ -138,7 +145,8 @@ def read_progress(
     folder: Path, stored: dict[str, Any], params: NetworkParams, config: TrainConfig
 ) -> Progress:
     """The progress in the checkpoint of `folder`, if it was made with the same settings but for the epochs."""
-    header = read_run(folder / CHECKPOINT)
+    path = find_checkpoint(folder)
+    header = read_run(path)
     for kind, values in stored.items():
         known = header[kind] | ({"epochs": config.epochs} if kind == "config" else {})
         for name in sorted(values.keys() | known.keys()):
@@ -151,6 +159,6 @@ def read_progress(
     # The structure of the optimiser's state does not depend on the number of steps.
     state = jax.eval_shape(lambda: begin(params, make_optimiser(config, 1), config).state)
     like = {**state._asdict(), "best_params": params, "key": jax.random.key_data(jax.random.key(0))}
-    arrays, header = load_checkpoint(folder / CHECKPOINT, like)
+    arrays, header = load_checkpoint(path, like)
     state = TrainState(arrays["params"], arrays["optimiser"])
     return Progress(state, arrays["key"], arrays["best_params"], header["best_epoch"], header["metrics"])

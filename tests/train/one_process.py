@@ -23,12 +23,12 @@ def main(port: str, processes: str, index: str, folder: str, last: str = "") -> 
 
     def die(line) -> None:
         if str(line["epoch"]) == last:
-            while not (Path(folder) / "checkpoint.npz").exists():  # which another process writes
+            while not (Path(folder) / "checkpoint.safetensors").exists():  # which another process writes
                 time.sleep(0.02)
             os.kill(os.getpid(), signal.SIGKILL)
 
     options = {"loss": losses.cross_entropy_sum, "config": CONFIG, "folder": folder, "on_epoch": die}
-    resume = (Path(folder) / "checkpoint.npz").exists()
+    resume = (Path(folder) / "checkpoint.safetensors").exists()
     params = NET.init(jax.random.key(0))
     result = train.fit(NET, params, events(0), VALIDATION, resume=resume, **options)
     np.savez(Path(folder) / f"{index}.npz", *jax.tree.leaves(result.params))

@@ -13,6 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file
 
 import snnjax
 from snnjax import losses, train
@@ -86,16 +88,12 @@ def test_interrupted_and_resumed_training_equals_training_in_one_go(whole, tmp_p
     assert part.interrupted and len(part.metrics) == 2
     assert signal.getsignal(signal.SIGINT) is handler
     # what a kill in the middle of the next write would leave
-    (tmp_path / "checkpoint.npz.partial").write_bytes(b"half a checkpoint")
+    (tmp_path / "checkpoint.safetensors.partial").write_bytes(b"half a checkpoint")
     resumed = run(resume=True, **options)
     assert_same_bits(resumed.params, whole.params)
     assert resumed.best_epoch == whole.best_epoch and not resumed.interrupted
     assert without_clock(resumed.metrics) == without_clock(whole.metrics)
-    files = [np.load(folder / "checkpoint.npz") for folder in (whole_folder, tmp_path)]
-    assert files[0].files == files[1].files
-    for name in files[0].files:
-        if name != "header":
-            np.testing.assert_array_equal(files[0][name], files[1][name])
+    assert_same_bits(*(load_file(folder / "checkpoint.safetensors") for folder in (tmp_path, whole_folder)))
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == resumed.metrics
 
@@ -129,13 +127,28 @@ def test_resuming_a_finished_run_returns_its_result(whole) -> None:
     assert again.metrics == result.metrics
 
 
+def test_run_of_an_earlier_version_is_resumed(whole, tmp_path) -> None:
+    result, folder = whole
+    with safe_open(folder / "checkpoint.safetensors", framework="np") as file:
+        header = file.metadata()["header"].replace("snnjax checkpoint 2", "snnjax checkpoint 1")
+    arrays = load_file(folder / "checkpoint.safetensors")
+    np.savez(tmp_path / "checkpoint.npz", header=np.frombuffer(header.encode(), np.uint8), **arrays)
+    options = {"folder": tmp_path, "settings": {"hidden": (16,)}}
+    again = run(resume=True, source=lambda epoch: 1 / 0, **options)
+    assert_same_bits(again.params, result.params)
+    assert again.metrics == result.metrics
+    text = f"fit: `folder` must hold no checkpoint yet, got {tmp_path}/checkpoint.npz. "
+    with pytest.raises(ValueError, match=re.escape(text)):
+        run(**options)
+
+
 def test_finished_run_is_prolonged(tmp_path) -> None:
     options = {"folder": tmp_path, "settings": {"hidden": (16,)}}
     short = run(replace(CONFIG, epochs=1), **options)
     longer = run(resume=True, **options)
     assert [line["epoch"] for line in longer.metrics] == [1, 2, 3]
     assert longer.metrics[0] == short.metrics[0]
-    assert train.read_run(tmp_path / "checkpoint.npz")["config"]["epochs"] == 3
+    assert train.read_run(tmp_path / "checkpoint.safetensors")["config"]["epochs"] == 3
     text = (
         "fit: `epochs` must be at least 3, which the checkpoint has behind it, got 2. "
         "Resume with more epochs, or start anew in another folder."
@@ -145,7 +158,7 @@ def test_finished_run_is_prolonged(tmp_path) -> None:
 
 
 def test_checkpoint_of_another_run_is_replaced_on_request_only(tmp_path) -> None:
-    path = tmp_path / "checkpoint.npz"
+    path = tmp_path / "checkpoint.safetensors"
     train.save_checkpoint(path, {}, {"note": "weeks of work"})
     text = (
         f"fit: `folder` must hold no checkpoint yet, got {path}. "
@@ -159,7 +172,7 @@ def test_checkpoint_of_another_run_is_replaced_on_request_only(tmp_path) -> None
 
 
 def test_checkpoint_that_no_run_wrote_is_named(tmp_path) -> None:
-    path = tmp_path / "checkpoint.npz"
+    path = tmp_path / "checkpoint.safetensors"
     train.save_checkpoint(path, {}, {"epoch": 1, "metrics": []})
     text = (
         f"read_run: `path` must be the checkpoint of a training run, got no best_epoch, config, settings in {path}. "
@@ -198,7 +211,7 @@ def test_disk_without_room_for_a_checkpoint_is_named_before_each_epoch(tmp_path,
     text = r"^fit: `folder` must have \d+ free bytes for a checkpoint, got 0 in "
     with pytest.raises(ValueError, match=text):
         run(folder=tmp_path, on_epoch=lambda line: (trained.append(line["epoch"]), fill(line)))
-    assert trained == [1] and train.read_run(tmp_path / "checkpoint.npz")["epoch"] == 1
+    assert trained == [1] and train.read_run(tmp_path / "checkpoint.safetensors")["epoch"] == 1
 
 
 def test_each_epoch_gets_its_own_data_once(whole) -> None:

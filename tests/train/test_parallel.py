@@ -100,7 +100,7 @@ def test_processes_go_on_from_the_checkpoint_after_one_has_died(alone, tmp_path)
     first.kill()  # as what has started a job does; by itself it would wait for a minute and a half
     first.wait()
     assert ended == -signal.SIGKILL, (tmp_path / "1.log").read_text()
-    assert train.read_run(tmp_path / "checkpoint.npz")["epoch"] == 1
+    assert train.read_run(tmp_path / "checkpoint.safetensors")["epoch"] == 1
     for index, process in enumerate(start(tmp_path)):
         assert process.wait(timeout=120) == 0, (tmp_path / f"{index}.log").read_text()
     for index in range(2):
