@@ -15,7 +15,7 @@ takes all others. Another platform is asked (`snnjax._platforms`) whether it tak
 import functools
 import warnings
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -23,13 +23,14 @@ from jax.sharding import PartitionSpec
 
 from snnjax import _platforms, _targets
 from snnjax._check import check, check_choice, fail
-from snnjax._jax_compat import Primitive, ShapedArray, batching, cache, mlir
+from snnjax._jax_compat import Primitive, ShapedArray, ad, batching, cache, mlir
 
 # Marks an operand or a result without a batch axis, such as weights or their gradient.
 SHARED = -1
 
-# None lets the platform, the shapes and the library choose.
-IMPLEMENTATIONS = (None, "reference", "cpu")
+# None lets the platform, the shapes and the library choose. "composed" is no target: an op so asked returns its
+# definition as plain steps of jax.numpy, which is all that JAX can differentiate forward, and more than once.
+IMPLEMENTATIONS = (None, "reference", "cpu", "composed")
 
 _STATIC = (
     "target",
@@ -77,8 +78,9 @@ def evaluate(
 
     `operand_axes` and `result_axes` are trees like the operands and the results that hold the position of each
     array's batch axis, or `SHARED`. `results` are the shapes and dtypes of the results in such a tree; without them the
-    reference is traced for them, which a long one makes long. `implementation` is one of `IMPLEMENTATIONS`: "reference"
-    and "cpu" (the `kernel`) leave no choice, and "cpu" raises a `ValueError` where the kernel cannot be had.
+    reference is traced for them, which a long one makes long. `implementation` is one of `IMPLEMENTATIONS` but
+    "composed", which does not come here: "reference" and "cpu" (the `kernel`) leave no choice, and "cpu" raises a
+    `ValueError` where the kernel cannot be had.
     """
     leaves, tree = jax.tree.flatten(operands)
     axes, result_tree = jax.tree.flatten(result_axes)
@@ -292,6 +294,21 @@ def _called_in_turn(*leaves: Any, **params: Any) -> list[Any]:
     return jax.lax.map(one_group, jnp.arange(groups, dtype=jnp.int32))
 
 
+def _refuse_second_order(*_: Any, target: str, forced: bool, **params: Any) -> NoReturn:
+    """The derivative of a target, which is asked for inside of a derivative alone: the ops have first ones."""
+    expected = (
+        "be 'composed' for second derivatives and forward mode: kernels have a first derivative in reverse"
+    )
+    given = "'cpu'" if forced else "a kernel or its reference"
+    fail(
+        _name(target).removesuffix("_backward"),
+        "implementation",
+        expected,
+        given,
+        "Pass implementation='composed'",
+    )
+
+
 def _batch(primitive: Primitive, operands: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
     """The rule of `vmap`: fold the new axis into the batch where possible, else into the groups."""
     axes = params["operand_axes"]
@@ -374,6 +391,7 @@ def _primitive(target: str) -> Primitive:
     primitive.def_abstract_eval(_abstract)
     primitive.def_impl(jax.jit(primitive.bind, static_argnames=_STATIC))
     batching.primitive_batchers[primitive] = functools.partial(_batch, primitive)
+    ad.primitive_jvps[primitive] = _refuse_second_order
     mlir.register_lowering(primitive, _lower_elsewhere)
     mlir.register_lowering(primitive, _lower_on_cpu, platform="cpu")
     return primitive

@@ -17,6 +17,7 @@ from jax.extend.core import Primitive as Primitive
 from jax.extend.mlir import ir as ir
 from jax.extend.mlir.dialects import sdy as sdy
 from jax.extend.mlir.dialects import stablehlo as stablehlo
+from jax.interpreters import ad as ad
 from jax.interpreters import batching as batching
 from jax.interpreters import mlir as mlir
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec

@@ -254,7 +254,7 @@ def test_library_that_is_not_needed_is_not_missed(library: Any, marked: Marked, 
             Marked(),
             "gpu",
             None,
-            "be one of None, 'reference', 'cpu', got 'gpu'. Choose one of these.",
+            "be one of None, 'reference', 'cpu', 'composed', got 'gpu'. Choose one of these.",
         ),
         (
             Marked(),

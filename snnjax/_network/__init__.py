@@ -159,13 +159,15 @@ class Network:
                 networks that record membranes are scanned.
             chunk: recompute the forward pass in pieces of so many steps to save memory.
             implementation: that of every product, list and fused op on the way (neurons by themselves are plain JAX):
-                "cpu" raises where one of them has no kernel, and "composed" scans every layer.
+                "cpu" raises where one of them has no kernel. "composed" scans every layer in plain jnp, which has
+                forward mode (`jax.jvp`, `jax.jacfwd`) and derivatives of any order; the kernels have a first one, in
+                reverse.
 
         Raises:
             ValueError: for inputs, states, thresholds and implementations that do not fit.
         """
         _check_inputs(inputs, self.num_inputs)
-        check_choice("network.apply", "implementation", implementation, (*IMPLEMENTATIONS, "composed"))
+        check_choice("network.apply", "implementation", implementation, IMPLEMENTATIONS)
         if state is None:
             state = self.initial_state(params, inputs.shape[1])
         params = self._spread(params)

@@ -72,10 +72,6 @@ class Call(NamedTuple):
         """The delays in front of a layer, in steps."""
         return delays_of(self.layers[index], self.params.layers[index])
 
-    def of_ops(self) -> str | None:
-        """What the single ops are told."""
-        return None if self.implementation == "composed" else self.implementation
-
     def ends_with(self, own: range) -> bool:
         """Whether nothing is left to do behind these layers, once they are computed together with the read-out."""
         fits = self.readout is None or plain_integrator(self.readout.neuron) is not None
@@ -124,7 +120,7 @@ def _run_pieces(
         x = ran[-1].spikes
         layers += ran
     if call.readout is not None and call.params.readout is not None and last is None:
-        options = (call.params.readout, state.readout, x, valid, call.of_ops())
+        options = (call.params.readout, state.readout, x, valid, call.implementation)
         last, output = run_readout(call.readout, *options)
     output = x if output is None else output
     counts, dropped, spikes, membranes, neurons, carried, pending = zip(*layers, strict=True)
@@ -153,7 +149,7 @@ def _delayed(
     if spec is None or pending is None:
         return x, None
     steps = call.delays(index).inputs
-    x, left = delayed(spec, steps, x, pending.inputs, lengths, call.of_ops())
+    x, left = delayed(spec, steps, x, pending.inputs, lengths, call.implementation)
     return x, pending._replace(inputs=left)
 
 
@@ -166,7 +162,7 @@ def _run_scanned(
     if pending is not None and pending.recurrent is not None and spec.delays is not None:
         feedback = Feedback(spec.delays, cast(Array, call.delays(index).recurrent))
     start = Carry(state.neurons[index], state.spikes[index], None if pending is None else pending.recurrent)
-    options = (valid, call.of_ops(), "membranes" in call.record, feedback)
+    options = (valid, call.implementation, "membranes" in call.record, feedback)
     end, steps = run_layer(spec, own, start, x, second, *options)
     counts = jnp.sum(wide(steps.counted), axis=0)
     pending = None if pending is None else pending._replace(recurrent=end.pending)

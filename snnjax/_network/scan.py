@@ -28,7 +28,9 @@ class LayerSteps(NamedTuple):
 
 def steps_within(inputs: Any, lengths: Array | None) -> Array | None:
     """True where a sequence has not ended yet, bool ``[time, batch]``; None without lengths."""
-    return None if lengths is None else jnp.arange(inputs.shape[0])[:, None] < lengths[None, :]
+    return (
+        None if lengths is None else jnp.arange(inputs.shape[0], dtype=jnp.int32)[:, None] < lengths[None, :]
+    )
 
 
 def within(inputs: Any, valid: Array | None) -> Any:

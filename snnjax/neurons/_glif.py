@@ -118,7 +118,7 @@ def _advance(params: Any, state: Any, inputs: Array, form: GLIF) -> tuple[Array,
     threshold = constants.threshold
     if second is None:
         switches = {"surrogate": form.surrogate, "reset": form.reset, "detach_reset": form.detach_reset}
-        return lif_step(v, inputs, *given[:3], **switches, implementation="reference")[0], None, constants
+        return lif_step(v, inputs, *given[:3], **switches, implementation="composed")[0], None, constants
     w = state[1]
     if second.threshold_coupling is not None:
         threshold = threshold + second.threshold_coupling * w

@@ -57,7 +57,7 @@ def step_membrane(
 ) -> tuple[Array, Array]:
     """The op `snnjax.lif_step`: the new membrane and the spikes.
 
-    As its reference, which no kernel beats: a neuron is plain JAX, whatever implementation its network is given.
+    In plain steps, which no kernel beats and which have derivatives of any mode, whatever a network is given.
     """
     check_inputs(op, constants.threshold, v, inputs)
     return ops.lif_step(
@@ -70,7 +70,7 @@ def step_membrane(
         reset_time=config.reset_time,
         spike_from=config.spike_from,
         inclusive=config.inclusive,
-        implementation="reference",
+        implementation="composed",
     )
 
 

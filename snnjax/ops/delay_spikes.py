@@ -46,7 +46,8 @@ def delay_spikes(
         max_delay: the longest delay there may be; fixes the shape of `pending`.
         lengths: steps of each sequence. Behind the end `delayed` is 0, and `pending` holds the steps before it: pieces
             yield what the whole does.
-        implementation: None chooses; "reference" takes the jnp reference, and "cpu" the compiled kernel or raises.
+        implementation: None chooses; "reference" takes the jnp reference, "cpu" the compiled kernel or raises, and
+            "composed" has forward mode and second order, in plain jnp.
 
     Returns:
         `delayed` and the `pending` of the steps that follow, in the dtype of the spikes (of the delays where spikes
@@ -79,6 +80,8 @@ def delay_spikes(
     ends = None if lengths is None else _ends(lengths, num_steps, batch)
     leaves, tree = jax.tree.flatten((rows, pending.astype(rows.dtype), steps, ends))
     operands = jax.tree.unflatten(tree, _dispatch.vary_alike(leaves))
+    if implementation == "composed":
+        return _reference(operands, int(max_delay))
     return _delay_spikes(*operands, int(max_delay), implementation)
 
 
@@ -153,7 +156,7 @@ def _split(delays: Array) -> tuple[Array, Array, Array]:
 
 def _share(share: Array, rows: Array) -> Array:
     """The share of each neuron that arrives one step later, of which 0 is nothing whatever the row holds."""
-    return jnp.where(share == 0, 0, share * rows)
+    return jnp.where((share == 0) & ~jnp.isfinite(rows), 0, share * rows)  # differentiable by a share of 0
 
 
 def _goes_on(ends: Array | None, rows: Array) -> Array:

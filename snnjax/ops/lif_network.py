@@ -12,7 +12,7 @@ from snnjax._types import sum_dtype
 from snnjax.ops._chunks import in_chunks
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.ops._lif_network import checks
-from snnjax.ops._lif_network.primitive import network_primitive
+from snnjax.ops._lif_network.primitive import run_network
 from snnjax.ops._lif_network.records import (
     LayerConstants,
     LayerState,
@@ -119,7 +119,8 @@ def lif_network(
         surrogate, reset, detach_reset: as in `lif_step`; one value or one per layer.
         record_spikes: also return the spikes of each layer; one value or one per layer.
         chunk: recompute the forward pass in pieces of so many steps to save memory; any length will do.
-        implementation: "reference" or "cpu" (the compiled kernels) force one; None chooses.
+        implementation: "reference" or "cpu" (the compiled kernels) force one; None chooses. "composed" has forward
+            mode and second order, in plain jnp.
 
     Returns:
         `LIFNetworkOutput` and the new `LIFNetworkState`. The backward pass of the activity is the surrogate at every
@@ -200,9 +201,7 @@ def count_network(
     operands = _operands(inputs, layers, readout, state, lengths, second, switches)
     leaves, tree = jax.tree.flatten(operands)
     operands = jax.tree.unflatten(tree, _dispatch.vary_alike(leaves))
-    results: Any = (
-        network_primitive(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
-    )
+    results: Any = run_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
     records = any(layer.records_spikes for layer in switches.layers)
     spikes = results.spikes if records else None
     v, w, carried = (tuple(each) for each in zip(*results.last, strict=True))
@@ -300,7 +299,7 @@ def _chunked(operands: Operands, switches: Switches, chunk: int) -> Results:
 
     def run(inputs: Any, state: Any, lengths: Array | None) -> tuple[Any, Any, Any]:
         piece = operands._replace(inputs=inputs, first=state[0], first_readout=state[1], lengths=lengths)
-        results: Any = network_primitive(piece, switches)
+        results: Any = run_network(piece, switches)
         state = (results.last, results.last_readout)
         return (results.output, results.spikes), (results.counts, results.dropped), state
 

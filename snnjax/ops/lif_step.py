@@ -68,8 +68,9 @@ def lif_step(
         gain: scalar or ``[neurons]``; None is ``1 - decay``.
         surrogate: stands for ``ds/dv``.
         detach_reset: no gradient through ``s'`` in the reset; the threshold it subtracts keeps its gradient.
-        implementation: None or "reference"; "cpu" raises, for there is no compiled kernel: XLA fuses the few operations
-            of a step with each other and with their surroundings, which no kernel of ours was faster than.
+        implementation: None or "reference"; "composed" has forward mode and second order as well. "cpu" raises, for
+            there is no compiled kernel: XLA fuses the few operations of a step with each other and with their
+            surroundings, which no kernel of ours was faster than.
 
     Returns:
         The new membrane in the dtype of `v`, and the spikes (0 or 1) in that of `current`.
@@ -98,7 +99,12 @@ def lif_step(
     constants.append(1 - constants[0] if gain is None else per_neuron("lif_step", "gain", gain, v))
     flat = (int(np.prod(v.shape[:-1])), v.shape[-1])
     operands = _dispatch.vary_alike([v.reshape(flat), wide(current).reshape(flat), *constants])
-    results: Any = _lif_step(tuple(operands), convention, implementation)
+    is_composed = implementation == "composed"
+    results: Any = (
+        _definition(tuple(operands), convention)
+        if is_composed
+        else _lif_step(tuple(operands), convention, implementation)
+    )
     v_new, spikes = results
     return v_new.reshape(v.shape), spikes.reshape(v.shape).astype(current.dtype)
 

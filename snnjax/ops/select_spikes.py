@@ -12,7 +12,8 @@ from snnjax import _dispatch, _targets
 from snnjax._check import check, check_float_array, check_integer
 from snnjax._types import id_dtype, wide
 from snnjax.ops._kernel_operands import obstacle_of, surrogate_attributes
-from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
+from snnjax.ops.spike import spike
+from snnjax.sparse_spikes import SparseSpikes, gather, in_range, list_ids, scatter
 from snnjax.surrogates import Surrogate, as_surrogate
 
 # A second threshold lies by this share of the way to rest below the threshold, unless it is given.
@@ -51,7 +52,8 @@ def select_spikes(
         second_threshold: likewise; ``-inf`` lists everything that fits. May be traced.
         capacity: slots in a list, 0 to neurons.
         surrogate: stands for ``ds/dv``.
-        implementation: None chooses; "reference" takes the jnp reference, and "cpu" the compiled kernel or raises.
+        implementation: None chooses; "reference" takes the jnp reference, "cpu" the compiled kernel or raises, and
+            "composed" has forward mode and second order, in plain jnp.
 
     Returns:
         `SparseSpikes` with the leading axes of `v`; its values have the dtype of `v`.
@@ -80,7 +82,11 @@ def select_spikes(
         for name, value in (("threshold", threshold), ("second_threshold", second_threshold))
     ]
     operands = _dispatch.vary_alike([flat, thresholds[0], jax.lax.stop_gradient(thresholds[1])])
-    lists: Any = _select_spikes(tuple(operands), selection, implementation)
+    lists: Any = (
+        _composed(tuple(operands), selection)
+        if implementation == "composed"
+        else _select_spikes(tuple(operands), selection, implementation)
+    )
     axes = v.shape[:-1]
     ids, values = (array.reshape(*axes, capacity) for array in lists[:2])
     num_spikes, num_listed = (array.reshape(axes) for array in lists[2:])
@@ -158,12 +164,26 @@ def spike_lists(
     """The ids and values of the capped masks `spikes` and `near`, all ``[rows, neurons]``."""
     ids = list_ids(spikes, selection.capacity, then=near)
     if selection.surrogate.smooth:
-        values = gather(selection.surrogate.fire(wide(v) - wide(threshold)).astype(v.dtype), ids)
+        values = listed_values(v, threshold, ids, selection.surrogate)
     else:
         count = jnp.sum(spikes, axis=-1, dtype=jnp.int32)
         slots = jnp.arange(selection.capacity, dtype=jnp.int32)[None, :]
         values = (slots < count[:, None]).astype(v.dtype)
     return ids.astype(id_dtype(v.shape[-1])), values
+
+
+def listed_values(v: Array, threshold: Array, ids: Array, surrogate: Surrogate) -> Array:
+    """The spikes of the listed neurons, with their derivatives; all ``[rows, ...]``."""
+    distance = gather(wide(v) - wide(threshold), ids)  # of listed neurons, and so no NaN
+    return jnp.where(in_range(ids, v.shape[-1]), spike(distance, surrogate), 0).astype(v.dtype)
+
+
+def _composed(operands: tuple[Array, ...], selection: Selection) -> tuple[Array, Array, Array, Array]:
+    """The reference, whose values carry derivatives of any mode and order."""
+    ids, _, num_spikes, num_listed = _reference(jax.lax.stop_gradient(operands), selection)
+    v, threshold = operands[:2]
+    threshold = jnp.broadcast_to(threshold if threshold.ndim == 2 else threshold[None, :], v.shape)
+    return ids, listed_values(v, threshold, ids, selection.surrogate), num_spikes, num_listed
 
 
 def _reference(operands: tuple[Array, ...], selection: Selection) -> tuple[Array, Array, Array, Array]:

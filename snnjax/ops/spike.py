@@ -15,6 +15,8 @@ def spike(
 ) -> Float[Array, "..."]:
     """Spike where `x` is positive: ``s = [x > 0]``, with ``ds/dx = surrogate.derivative(x)``.
 
+    The derivative has both modes and any order: the second one is the derivative of ``surrogate.derivative``.
+
     Args:
         x: membrane minus threshold, any shape, floating dtype.
         surrogate: a name or a `Surrogate`; a smooth one (`Surrogate.smooth`) returns its relaxed form, not a step.
@@ -42,18 +44,15 @@ def spike(
     return _spike(x, as_surrogate("spike", surrogate), inclusive)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
 def _spike(x: Array, surrogate: Surrogate, inclusive: bool) -> Array:
     return surrogate.fire(x, inclusive)
 
 
-def _fwd(x: Array, surrogate: Surrogate, inclusive: bool) -> tuple[Array, Array]:
-    return _spike(x, surrogate, inclusive), x
-
-
-def _bwd(surrogate: Surrogate, inclusive: bool, x: Array, g: Array) -> tuple[Array]:
-    del inclusive
-    return (g * surrogate.derivative(x),)
-
-
-_spike.defvjp(_fwd, _bwd)
+@_spike.defjvp
+def _jvp(
+    surrogate: Surrogate, inclusive: bool, primals: tuple[Array], tangents: tuple[Array]
+) -> tuple[Array, Array]:
+    """Linear in the tangent, so that JAX has both modes of it, and derivatives of the surrogate for higher orders."""
+    ((x,), (tangent,)) = primals, tangents
+    return _spike(x, surrogate, inclusive), tangent * surrogate.derivative(x)

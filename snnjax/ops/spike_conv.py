@@ -46,7 +46,8 @@ def spike_conv(
         padding: "same" (as many outputs as inputs, over the stride), "valid" (no zeros), or for each axis of space a
             pair of how many zeros stand in front and behind.
         groups: of channels in and out, each convolved by itself.
-        implementation: None chooses; "reference" takes the jnp reference, and "cpu" the compiled kernel or raises.
+        implementation: None chooses; "reference" takes the jnp reference, "cpu" the compiled kernel or raises, and
+            "composed" has forward mode and second order, in plain jnp.
 
     Returns:
         The outputs, flat and row-major over the (height, width, channels) or (length, channels) of the result.
@@ -76,11 +77,21 @@ def spike_conv(
             spikes.values.astype(weights.dtype).reshape(rows, spikes.capacity),
             weights,
         )
-        out: Any = _convolve_lists(*_dispatch.vary_alike(operands), geometry, implementation)
+        operands = tuple(_dispatch.vary_alike(operands))
+        out: Any = (
+            _reference(operands, geometry)[0]
+            if implementation == "composed"
+            else _convolve_lists(*operands, geometry, implementation)
+        )
     else:
         axes = spikes.shape[:-1]
         operands = (spikes.astype(weights.dtype).reshape(int(np.prod(axes)), geometry.num_inputs), weights)
-        out = _convolve_rows(*_dispatch.vary_alike(operands), geometry, implementation)
+        operands = tuple(_dispatch.vary_alike(operands))
+        out = (
+            _rows_reference(operands, geometry)[0]
+            if implementation == "composed"
+            else _convolve_rows(*operands, geometry, implementation)
+        )
     return out.reshape(*axes, geometry.num_outputs)
 
 

@@ -43,7 +43,8 @@ def spike_matmul(
     Args:
         spikes: lists with any leading axes, or an array with the neurons on its last axis.
         weights: row-major; their dtype is the dtype of the result, sums run in float32 (float64 for float64).
-        implementation: None chooses; "reference" takes the jnp reference, and "cpu" the compiled kernel or raises.
+        implementation: None chooses; "reference" takes the jnp reference, "cpu" the compiled kernel or raises, and
+            "composed" has forward mode and second order, in plain jnp.
 
     Raises:
         ValueError: if the weights do not fit the neurons of the spikes, or are not floating, and for an implementation
@@ -71,11 +72,21 @@ def spike_matmul(
             spikes.values.astype(weights.dtype).reshape(rows, spikes.capacity),
             weights,
         )
-        out: Any = _multiply_lists(*_dispatch.vary_alike(operands), implementation)
+        operands = tuple(_dispatch.vary_alike(operands))
+        out: Any = (
+            _reference(operands, ())[0]
+            if implementation == "composed"
+            else _multiply_lists(*operands, implementation)
+        )
     else:
         axes = spikes.shape[:-1]
         operands = (spikes.astype(weights.dtype).reshape(int(np.prod(axes)), num_neurons), weights)
-        out = _multiply_rows(*_dispatch.vary_alike(operands), implementation)
+        operands = tuple(_dispatch.vary_alike(operands))
+        out = (
+            _rows_reference(operands, ())[0]
+            if implementation == "composed"
+            else _multiply_rows(*operands, implementation)
+        )
     return out.reshape(*axes, num_outputs)
 
 

@@ -129,7 +129,8 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     *(
         (
             call,
-            f"{op}: `implementation` must be one of None, 'reference', 'cpu', got 'gpu'. Choose one of these.",
+            f"{op}: `implementation` must be one of None, 'reference', 'cpu', 'composed', got 'gpu'. "
+            "Choose one of these.",
         )
         for op, call in (
             ("lif_step", lambda: lif_step(V, V, 0.5, 1.0, implementation="gpu")),
@@ -319,7 +320,8 @@ CONV: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: conv(implementation="gpu"),
-        "spike_conv_rows: `implementation` must be one of None, 'reference', 'cpu', got 'gpu'. Choose one of these.",
+        "spike_conv_rows: `implementation` must be one of None, 'reference', 'cpu', 'composed', got 'gpu'. "
+        "Choose one of these.",
     ),
 ]
 

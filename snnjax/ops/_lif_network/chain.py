@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import wide
+from snnjax._types import id_dtype, wide
 from snnjax.ops._connection import Connection
 from snnjax.ops._lif_network.layer import (
     LayerRun,
@@ -34,9 +34,8 @@ from snnjax.ops._lif_network.records import (
     recorded_membranes,
     unpacked,
 )
-from snnjax.ops.select_spikes import Selection, spike_lists
 from snnjax.ops.spike_matmul import dense_product
-from snnjax.sparse_spikes import SparseSpikes, gather, scatter
+from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
 
 
 def forward(operands: Operands, switches: Switches) -> tuple[Results, Record | None]:
@@ -56,7 +55,7 @@ def forward(operands: Operands, switches: Switches) -> tuple[Results, Record | N
         ran, end = layer_forward(neurons, current, valid, first)
         x = neurons.listed_spikes(ran, valid, operands.dtype)
         true_spikes = neurons.listed_spikes(ran._replace(listed=None), valid, operands.dtype)
-        counts.append(jnp.sum(wide(true_spikes), axis=0))
+        counts.append(jnp.sum(neurons.counted_spikes(ran, true_spikes), axis=0))
         dropped.append(_dropped(true_spikes, neurons.switches.capacity))
         spikes.append(_as_result(neurons, x, true_spikes, ran) if neurons.switches.records_spikes else None)
         last.append(end)
@@ -135,11 +134,10 @@ def _as_result(neurons: Neurons, x: Array, true_spikes: Array, ran: LayerRun) ->
     v, listed = rows_of(ran.v), rows_of(ran.listed)
     threshold = rows_of(jnp.broadcast_to(neurons.threshold(ran).astype(v.dtype), ran.v.shape))
     above = v > threshold
-    selection = Selection(capacity, neurons.switches.surrogate)
-    ids, values = spike_lists(v, threshold, listed & above, listed & ~above, selection)
+    ids = list_ids(listed & above, capacity, then=listed & ~above).astype(id_dtype(x.shape[-1]))
     return SparseSpikes(
         ids.reshape(*x.shape[:-1], capacity),
-        values.reshape(*x.shape[:-1], capacity).astype(x.dtype),
+        gather(rows_of(x), ids).reshape(*x.shape[:-1], capacity),
         jnp.sum(true_spikes > 0, axis=-1, dtype=jnp.int32),
         jnp.sum(ran.listed, axis=-1, dtype=jnp.int32),
         x.shape[-1],

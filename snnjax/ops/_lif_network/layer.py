@@ -14,6 +14,7 @@ from jaxtyping import Array
 from snnjax._types import sum_dtype, wide
 from snnjax.ops._lif_network.records import LayerConstants, LayerState, LayerSwitches, SecondState
 from snnjax.ops.select_spikes import candidates, cap
+from snnjax.ops.spike import spike
 from snnjax.ops.spike_matmul import dense_product
 
 
@@ -50,7 +51,7 @@ class Neurons(NamedTuple):
 
     def fire(self, state: Any) -> Array:
         """The spikes, in the dtype of sums."""
-        return self.switches.surrogate.fire(wide(state.v) - self.threshold(state))
+        return spike(wide(state.v) - self.threshold(state), self.switches.surrogate)
 
     def slope(self, state: Any) -> Array:
         """The derivative of the spikes by the membrane."""
@@ -59,6 +60,7 @@ class Neurons(NamedTuple):
     def reset(self, state: Any) -> Array:
         """``u``: the membrane after the reset by its own spikes."""
         v, spikes = wide(state.v), self.fire(state)
+        spikes = jax.lax.stop_gradient(spikes) if self.switches.detach_reset else spikes
         if self.switches.reset == "subtract":
             return v - self.threshold(state) * spikes
         return v * (1 - spikes) if self.switches.reset == "zero" else v
@@ -92,10 +94,9 @@ class Neurons(NamedTuple):
         v, capacity = state.v, self.switches.capacity
         if capacity is None:
             return None
-        rows = rows_of(v)
-        threshold, second = (
-            rows_of(jnp.broadcast_to(each.astype(v.dtype), v.shape))
-            for each in (self.threshold(state), self.second_threshold(state))
+        rows, threshold, second = (
+            rows_of(jax.lax.stop_gradient(jnp.broadcast_to(each.astype(v.dtype), v.shape)))
+            for each in (v, self.threshold(state), self.second_threshold(state))
         )
         spikes, near = candidates(rows, threshold, second)
         if valid is not None:
@@ -110,6 +111,11 @@ class Neurons(NamedTuple):
         if ran.listed is not None:
             return jnp.where(ran.listed, spikes, 0)
         return spikes if valid is None else jnp.where(valid[..., None], spikes, 0)
+
+    def counted_spikes(self, ran: LayerRun, true_spikes: Array) -> Array:
+        """The true spikes in the dtype of sums, with a gradient above the second threshold alone."""
+        near = ran.v > self.second_threshold(ran)
+        return wide(jnp.where(near, true_spikes, jax.lax.stop_gradient(true_spikes)))
 
 
 def rows_of(array: Array) -> Array:

@@ -111,9 +111,15 @@ def _forward(operands: Operands, switches: Switches) -> tuple[Results, Any]:
     )
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
-def network_primitive(operands: Operands, switches: Switches) -> Results:
+def run_network(operands: Operands, switches: Switches) -> Results:
     """All layers over all time steps."""
+    if switches.implementation == "composed":
+        return forward(operands, switches)[0]
+    return _network_primitive(operands, switches)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
+def _network_primitive(operands: Operands, switches: Switches) -> Results:
     return _forward(operands, switches)[0]
 
 
@@ -156,4 +162,4 @@ def _filled(g: Any) -> Array:
     return jnp.zeros(g.aval.shape, g.aval.dtype) if _is_zero(g) else g
 
 
-network_primitive.defvjp(_fwd, _bwd, symbolic_zeros=True)
+_network_primitive.defvjp(_fwd, _bwd, symbolic_zeros=True)
