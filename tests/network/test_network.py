@@ -16,7 +16,7 @@ from snnjax import Network, NetworkOutput, layer, leaky_readout, network
 from tests.network.helpers import BATCH, INPUTS, STEPS, initial, random_spikes, with_gradients
 from tests.neurons.models import MODELS
 from tests.numbers import assert_close
-from tests.ops.common import jit, pick, stack
+from tests.ops.common import is_float, jit, pick, stack
 
 SPIKING = [name for name in MODELS if MODELS[name].spikes]
 PIECES = 2
@@ -137,8 +137,27 @@ def test_vmap_of_a_checkpointed_scan_over_pieces_equals_a_loop_of_whole_runs(nam
     members = [arguments(name, seed) for seed in range(2)]
     results = jit(jax.vmap(with_gradients(in_pieces)))(*stack(members))
     for index, member in enumerate(members):
-        expected = compiled(name)(*member, second_threshold=jnp.float32(0.3))
-        assert_close(pick(results, index), expected, rtol=1e-4, of_largest=2e-5)
+        expected, nudged = (
+            compiled(name)(*each, second_threshold=jnp.float32(0.3)) for each in (member, nudge(member))
+        )
+        # Another program rounds elsewhere: a few times as much as one rounding of the parameters changes.
+        of_largest = max(2e-5, 4 * largest_difference(nudged, expected))
+        assert of_largest < 2e-3
+        assert_close(pick(results, index), expected, rtol=1e-4, of_largest=of_largest)
+
+
+def nudge(member: Any) -> Any:
+    """The arguments with every parameter moved by a last bit."""
+    params, *others = member
+    return jax.tree.map(lambda leaf: leaf * jnp.asarray(1 + 2**-23, leaf.dtype), params), *others
+
+
+def largest_difference(actual: Any, expected: Any) -> float:
+    """Between two trees, relative to the largest entry of each array, or to 1 where that is smaller."""
+    each = zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True)
+    return max(
+        float(np.max(np.abs(a - b), initial=0) / np.max(np.abs(b), initial=1)) for a, b in each if is_float(b)
+    )
 
 
 def test_a_classifier_in_a_few_lines_learns() -> None:
