@@ -21,6 +21,7 @@ class Connection:
 
     pooling: Pooling | None = None
     convolution: Convolution | None = None
+    rounds_cotangents: bool = False  # to bfloat16, with the dense weights, before they are multiplied
 
     def num_inputs(self, weights: tuple[int, ...]) -> int:
         """The width of what comes in, from the shape of the weights."""
@@ -74,7 +75,10 @@ class Connection:
         """The cotangents of the rows and of the weights, in the dtype of sums, from that of the current."""
         pooled, dtype = self.pool(rows), sum_dtype(g.dtype)
         if self.convolution is None:
-            g_pooled = jnp.matmul(g, weights.T, preferred_element_type=dtype)
+            carried = (g, weights)
+            if self.rounds_cotangents:
+                carried = (g.astype(jnp.bfloat16), weights.astype(jnp.bfloat16))
+            g_pooled = jnp.matmul(carried[0], carried[1].T, preferred_element_type=dtype)
             g_weights = jnp.matmul(pooled.T, g, preferred_element_type=dtype)
         else:
             g_pooled = self.convolution.transpose_inputs(weights, g)

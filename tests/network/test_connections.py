@@ -26,6 +26,7 @@ from snnjax import (
 from tests.network.helpers import initial, random_spikes
 from tests.numbers import assert_close
 from tests.ops.common import jit
+from tests.ops.kernel_checks import needs_kernels
 
 READOUT = leaky_readout(3)
 MASK = np.random.default_rng(0).random((6, 5)) < 0.4
@@ -204,6 +205,10 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "Compare the weights with 0, or cast it.",
     ),
     (
+        lambda: dense(5, cotangent_dtype=jnp.float16),
+        "dense: `cotangent_dtype` must be bfloat16 or None, got <class 'jax.numpy.float16'>. Leave it out for float32.",
+    ),
+    (
         lambda: network(7, [dense(5, mask=MASK)], READOUT),
         "network: `mask` must have one row for each of 7 inputs, got [6, 5]. Make it fit the layer.",
     ),
@@ -223,3 +228,25 @@ def test_errors_say_what_is_wrong_and_a_way_out(call: Callable[[], Network], tex
     with pytest.raises(ValueError) as caught:
         call()
     assert str(caught.value) == text
+
+
+@pytest.mark.parametrize("implementation", ["reference", pytest.param("cpu", marks=needs_kernels)])
+def test_cotangents_in_bfloat16_change_the_gradient_below_by_as_much(implementation: str) -> None:
+    """Terms are rounded by 2^-8 twice; so is the sum, at most, and in the norm over many numbers it is less."""
+    inputs = random_spikes(0.3, batch=17, inputs=40)
+
+    def gradient(cotangent_dtype: Any) -> Any:
+        layers = [layer(dense(130)), layer(dense(65, cotangent_dtype=cotangent_dtype), recurrent=True)]
+        net = network(40, layers, leaky_readout(3))
+        params = net.init(jax.random.key(0))
+
+        def loss(params: Any) -> Any:
+            output, _ = net.apply(params, None, inputs, implementation=implementation)
+            return jnp.sum(jnp.square(output.output))
+
+        return [own.weights for own in jit(jax.grad(loss))(params).layers]
+
+    (below, own), (below_rounded, own_rounded) = gradient(None), gradient(jnp.bfloat16)
+    assert_close(own_rounded, own)
+    difference = jnp.linalg.norm(below_rounded - below) / jnp.linalg.norm(below)
+    assert 1e-5 < difference < 2**-7

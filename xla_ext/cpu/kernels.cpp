@@ -6,6 +6,7 @@
 #include "kernels/neuron.hpp"
 #include "kernels/patches.hpp"
 #include "kernels/products.hpp"
+#include "kernels/rounded_products.hpp"
 
 #define SNNJAX_TEXT_OF(name) #name
 #define SNNJAX_TEXT(name) SNNJAX_TEXT_OF(name)
@@ -30,6 +31,9 @@ const Kernels kKernels{
     .dotRows = dotRows,
     .multiplyRows = multiplyRows,
     .multiplyPanels = multiplyPanels,
+    .roundRows = roundRows,
+    .roundPanels = roundPanels,
+    .multiplyRounded = multiplyRounded,
     .addProducts = addProducts,
     .addPatches = addPatches,
     .addPatchGradients = addPatchGradients,

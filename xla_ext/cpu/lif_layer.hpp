@@ -186,6 +186,7 @@ struct Above {
   Weights weights;
   const float* gain;
   Rows<const float> g_v;  // [rows, neurons of the layer above]; data nullptr: nothing above
+  bool rounds = false;    // both may be rounded to bfloat16 before they are multiplied
 };
 
 struct LayerBackward {

@@ -1,6 +1,7 @@
 // The cotangents of the spikes of a patch: what the layer above, and recurrent weights, send back to them.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "lif_layer_record.hpp"
@@ -16,7 +17,7 @@ class SpikeCotangents {
  public:
   // What a thread needs, kept for its next patch.
   struct Scratch {
-    PackedWeights above, above_rows, recurrent, recurrent_rows, g;
+    PackedWeights above, above_rows, recurrent, recurrent_rows, g, rounded;
   };
 
   SpikeCotangents(const LayerBackward& pass, const Patch& patch, BlockRecord& record, Scratch& scratch)
@@ -155,11 +156,21 @@ class SpikeCotangents {
     if (!has_panels_) {
       scratch_.above.resize(above.weights.outputs, width_);
       packPanels(above.weights, patch_.first_column, patch_.columns, above.gain, scratch_.above);
+      if (above.rounds) kernels().roundPanels(scratch_.above.rows().data, above.weights.outputs, width_);
       has_panels_ = true;
     }
+    const Index depth = above.weights.outputs;
     const Rows<const float> first{above.g_v.row(record_.firstRow(firstStep())), above.g_v.stride};
-    kernels().multiplyPanels({first, record_.samples(), steps(), pass_.extent.batch * above.g_v.stride},
-                             above.weights.outputs, scratch_.above.rows().data, width_, kNoRows, scratch_.g.rows());
+    const RowBlocks rows{first, record_.samples(), steps(), pass_.extent.batch * above.g_v.stride};
+    const float* panels = scratch_.above.rows().data;
+    if (above.rounds) {
+      scratch_.rounded.resize(rows.count(), depth);
+      kernels().roundRows(rows, depth, scratch_.rounded.rows());
+      kernels().multiplyRounded(std::as_const(scratch_.rounded).rows(), rows.count(), depth, panels, width_,
+                                scratch_.g.rows());
+    } else {
+      kernels().multiplyPanels(rows, depth, panels, width_, kNoRows, scratch_.g.rows());
+    }
     is_multiplied_ = true;
   }
 

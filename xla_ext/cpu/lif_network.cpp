@@ -66,7 +66,7 @@ NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
   const auto slopes = attributeOf<ffi::Span<const float>>(kOp, attributes, "slopes");
   const auto reaches = attributeOf<ffi::Span<const float>>(kOp, attributes, "reaches");
   if (numbers.size() == 0 || numbers.size() != slopes.size() * LayerFields::kFields) {
-    throw misfit(kOp, "layers", "have ten numbers for each of `slopes`", std::to_string(numbers.size()));
+    throw misfit(kOp, "layers", "have eleven numbers for each of `slopes`", std::to_string(numbers.size()));
   }
   if (reaches.size() != slopes.size()) {
     throw misfit(kOp, "reaches", "be as many as `slopes`", std::to_string(reaches.size()));
@@ -85,6 +85,7 @@ NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
         .needs_w = (numbers[i + 6] & 1) != 0 && numbers[i + 7] != 0,
         .records_current = numbers[i + 8] != 0,
         .records_spikes = numbers[i + 9] != 0,
+        .rounds_cotangents = numbers[i + 10] != 0,
     });
     LayerFields& own = fields.layers.back();
     // The second states cannot be computed again without the currents that reach them.

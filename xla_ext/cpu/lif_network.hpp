@@ -13,7 +13,7 @@ namespace snnjax {
 
 // The static part of a layer, as the attribute `layers` holds it: kFields numbers a layer.
 struct LayerFields {
-  static constexpr std::size_t kFields = 10;
+  static constexpr std::size_t kFields = 11;
   bool has_bias, is_recurrent;
   Reset reset;
   bool detach_reset;
@@ -21,6 +21,7 @@ struct LayerFields {
   Index capacity;             // -1: none
   std::int64_t second_state;  // a bit for each constant of a second state that is there, by `Coupling`; 0: none
   bool needs_w, records_current, records_spikes;  // the backward pass needs the second states; recorded are
+  bool rounds_cotangents;                         // to bfloat16, before they are multiplied with the weights
 
   bool hasSecondState() const { return second_state != 0; }
   bool has(std::size_t coupling) const { return ((second_state >> coupling) & 1) != 0; }

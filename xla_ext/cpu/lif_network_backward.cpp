@@ -230,7 +230,8 @@ class BackwardPass {
     const Rows<const float> g{g_v.data(), stride};
     if (layer.pooling == nullptr && layer.convolution == nullptr) {
       g_above_ = std::move(g_v);
-      above_ = {layer.weights, layer.constants.outerGain(), g};
+      const bool rounds = l < network_.size() && network_.fields().layers[l].rounds_cotangents;
+      above_ = {layer.weights, layer.constants.outerGain(), g, rounds};
       sent_ = {{nullptr, 0}, nullptr};
       return;
     }

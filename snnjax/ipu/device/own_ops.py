@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from snnjax.ops._connection import DENSE
 from snnjax.surrogates import Surrogate
 
 _DTYPES = ("float32", "float16")
@@ -63,7 +62,8 @@ def _of_network(target: str, shapes: Any, static: Any) -> str | None:
     dtype = operands.linears[0].weights.dtype.name
     if dtype not in _DTYPES:
         return f"{dtype} weights"
-    if any(each != DENSE for each in (*(layer.connection for layer in switches.layers), switches.readout)):
+    connections = (*(layer.connection for layer in switches.layers), switches.readout)
+    if any(each.pooling or each.convolution for each in connections):
         return "convolutions and pools"
     for layer in switches.layers:
         if wrong := _of_surrogate(layer.surrogate):

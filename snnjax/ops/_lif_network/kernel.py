@@ -54,6 +54,7 @@ def _attributes(operands: Operands, switches: Switches) -> dict[str, Any]:
             layer.needs_w,
             layer.records_current,
             layer.records_spikes,
+            layer.connection.rounds_cotangents,
         )
         for linear, constants, layer in zip(
             operands.linears, operands.constants, switches.layers, strict=True

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "cpu/numbers.hpp"
 #include "kernel_checks.hpp"
 
 namespace {
@@ -166,6 +167,42 @@ void densesAreMultiplied(const Case& of, Random& random) {
   multiply(of, random, 2 * of.kernels.tile_rows, 600);  // more than stays in the first-level cache
 }
 
+// Numbers in [1, 2) with `bits` bits behind the eight that a bfloat16 holds.
+Matrix longNumbers(Random& random, Index rows, Index columns, int bits) {
+  Matrix made(random, rows, columns);
+  const Index one = Index{128} << bits;
+  for (float& x : made.numbers) x = static_cast<float>(one + random.below(one)) / static_cast<float>(one);
+  return made;
+}
+
+void multiplyRounded(const Case& of, Random& random, Index rows, Index depth, int bits) {
+  const Index columns = of.size * of.kernels.lanes;
+  const Matrix dense = longNumbers(random, rows, depth, bits);
+  const Matrix weights = longNumbers(random, depth, columns, bits);
+  Floats panels = panelsOf(of, weights, depth, columns);
+  Matrix rounded(random, rows, roundUp(depth, of.kernels.lanes)), got(random, rows, columns);
+  of.kernels.roundRows({dense.rows(), rows}, depth, rounded.toWrite());
+  of.kernels.roundPanels(panels.data(), depth, columns);
+  Matrix want = got;
+  const auto nearest = [](float x) { return fromBfloat16(toBfloat16(x)); };
+  for (Index r = 0; r < rows; ++r) {
+    for (Index c = 0; c < columns; ++c) {
+      want.at(r, c) = 0.0F;
+      for (Index k = 0; k < depth; ++k) want.at(r, c) += nearest(dense.at(r, k)) * nearest(weights.at(k, c));
+    }
+  }
+  of.kernels.multiplyRounded(std::as_const(rounded).rows(), rows, depth, panels.data(), columns, got.toWrite());
+  expectSame(of, got.numbers, want.numbers);
+}
+
+// Products of two numbers in steps of 2^-7 are below 4: their sums are exact as long as they are below 1024.
+void roundedAreMultiplied(const Case& of, Random& random) {
+  for (Index rows = 0; rows <= of.kernels.tile_rows + 3; ++rows) {
+    for (const Index depth : {0, 1, 7, 16, 33}) multiplyRounded(of, random, rows, depth, static_cast<int>(rows % 4));
+  }
+  multiplyRounded(of, random, 2 * of.kernels.tile_rows, 255, 0);
+}
+
 void productsAreAdded(const Case& of, Random& random) {
   const Index columns = of.size * of.kernels.lanes;
   for (const Index rows : {0, 1, 5}) {
@@ -295,6 +332,7 @@ int main() {
   const std::vector<Index> vectors{0, 1, 2, 3, 5, 8, 13};
   forEachSet(rowsAreAddedTo, vectors);
   forEachSet(densesAreMultiplied, vectors);
+  forEachSet(roundedAreMultiplied, vectors);
   forEachSet(productsAreAdded, vectors);
   forEachSet(resultsThatAreNotFiniteAreTold, vectors);
   forEachSet(patchesAreAddedAndDotted, {0, 1, 3, 4, 6, 7, 15, 16, 32, 40, 64});
