@@ -12,13 +12,13 @@
 namespace snnjax::executor::targets {
 namespace {
 
-// Numbers a layer in the attribute `layers`.
-constexpr std::size_t kFields = 10;
+// Numbers a layer in the attribute `layers`; the last, whether cotangents may be rounded, is no use to the codelets.
+constexpr std::size_t kFields = 11;
 
 std::vector<LayerFields> fieldsOf(const Plan& plan, const Instruction& instruction) {
   const std::vector<long> numbers = wholeNumbers(instruction, "layers");
   if (numbers.empty() || numbers.size() % kFields != 0) {
-    refuse(plan, instruction, "its attribute `layers` must hold 10 numbers a layer", "Call snnjax.lif_network");
+    refuse(plan, instruction, "its attribute `layers` must hold 11 numbers a layer", "Call snnjax.lif_network");
   }
   std::vector<LayerFields> fields;
   for (std::size_t i = 0; i < numbers.size(); i += kFields) {
