@@ -65,8 +65,12 @@ BUILDER_HEADER = re.compile(
 # The executor compiles against an SDK as well, but for the one file that knows the model; the plugin knows nothing of
 # graphs: it compiles, runs and holds arrays through the executor.
 EXECUTOR_HEADER = re.compile(
-    r'<[a-z_]+>|<pop(lar|util|ops|lin|rand)/[A-Za-z]+\.hpp>|<builders/[a-z_]+\.hpp>|"executor/[a-z_/]+\.hpp"'
+    r'<[a-z_]+>|<pop(lar|util|ops|lin|rand)/[A-Za-z]+\.hpp>|<builders/[a-z_]+\.hpp>|"(executor|planner)/[a-z_/]+\.hpp"'
     r'|"\.\./\.\./\.\./poplar_kernels/elementwise_chain_ops\.hpp"'  # the operations of an elementwise program
+)
+# The planner knows numbers alone: sizes, and what the codelets cost.
+PLANNER_HEADER = re.compile(
+    r'<[a-z_]+>|"planner/[a-z_]+\.hpp"|"\.\./\.\./poplar_kernels/[a-z_]+_cycles\.hpp"'
 )
 PLUGIN_HEADER = re.compile(
     r'<[a-z_]+>|<poplar/Target\.hpp>|<builders/error\.hpp>|"pjrt/[a-z_]+\.hpp"|"executor/(executable|plan/plan)\.hpp"'
@@ -224,14 +228,16 @@ def beyond_the_sdk(path: str, source: str) -> list[str]:
 
 
 def beyond_the_executor(path: str, source: str) -> list[str]:
-    """Headers of the plugin and of the executor that stand above them or beside their way to the device."""
-    is_plugin = path.startswith("xla_ext/pjrt/")
-    allowed = PLUGIN_HEADER if is_plugin else EXECUTOR_HEADER
+    """Headers of plugin, executor and planner that stand above them or beside their way to the device."""
+    rooms = {"pjrt": PLUGIN_HEADER, "executor": EXECUTOR_HEADER, "planner": PLANNER_HEADER}
+    room = path.split("/")[1]
+    allowed = rooms[room]
     found = [(number, header) for number, header in includes(source) if not allowed.fullmatch(header)]
     return [
         f"{path}:{number}: {header}"
         for number, header in found
-        if is_plugin or not (Path(path).stem == "model_profile" and KNOWS_THE_MODEL.fullmatch(header))
+        if room != "executor"
+        or not (Path(path).stem == "model_profile" and KNOWS_THE_MODEL.fullmatch(header))
     ]
 
 

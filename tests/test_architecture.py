@@ -15,10 +15,11 @@ KERNELS = rules.files_in("xla_ext/cpu", suffixes=[".cpp", ".hpp"])
 CODELETS = rules.files_in("poplar_kernels", suffixes=[".cpp", ".hpp"])
 BUILDERS = rules.files_in("xla_ext/builders", suffixes=[".cpp", ".hpp"])
 MODEL = rules.files_in("xla_ext/ipu_model", suffixes=[".cpp", ".hpp"])
-DEVICE = rules.files_in("xla_ext/executor", "xla_ext/pjrt", suffixes=[".cpp", ".hpp"])
+DEVICE = rules.files_in("xla_ext/executor", "xla_ext/pjrt", "xla_ext/planner", suffixes=[".cpp", ".hpp"])
 BESIDES = (
     *("xla_ext/ipu_model/tests/", "xla_ext/ipu_model/include/"),
     *("xla_ext/builders/tests/", "xla_ext/executor/tests/", "xla_ext/pjrt/tests/", "xla_ext/cpu/tests/"),
+    "xla_ext/planner/tests/",
 )
 
 
@@ -168,6 +169,7 @@ LONG = "\n".join(f"    x = {n}" for n in range(rules.MAX_FUNCTION_LINES))
         (rules.beyond_the_executor, "xla_ext/executor/views.cpp", "#include <ipu_model/profile.hpp>"),
         (rules.beyond_the_executor, "xla_ext/executor/ops/dot.cpp", '#include "pjrt/table.hpp"'),
         (rules.beyond_the_executor, "xla_ext/pjrt/client.cpp", "#include <poplar/Graph.hpp>"),
+        (rules.beyond_the_executor, "xla_ext/planner/product_plan.cpp", "#include <poplar/Graph.hpp>"),
         (rules.beyond_the_executor, "xla_ext/pjrt/client.cpp", '#include "executor/lowering.hpp"'),
         (rules.heavy_imports, "snnjax/train.py", "import optax"),
         (

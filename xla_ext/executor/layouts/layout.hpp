@@ -22,11 +22,21 @@ struct Blocks {
   std::size_t spread = 1;                       // tiles of a block
   std::size_t first_tile = 0;
   std::size_t spare = 0;  // elements that each tile has behind its part, which are no value's: an own op may use them
+  bool columns_first = false;  // blocks lie one column after the other, not row by row
 
   std::size_t rowParts() const { return ceilDivide(rows, row_block); }
   std::size_t columnParts() const { return ceilDivide(columns, column_block); }
   std::size_t parts() const { return rowParts() * columnParts(); }
   std::size_t numElements() const { return leading * rows * columns; }
+  // Calls body(first row, first column) for each block, in order.
+  template <class Body>
+  void forEach(Body&& body) const {
+    for (std::size_t i = 0; i < parts(); ++i) {
+      const std::size_t row = columns_first ? i % rowParts() : i / columnParts();
+      const std::size_t column = columns_first ? i / rowParts() : i % columnParts();
+      body(row * row_block, column * column_block);
+    }
+  }
   friend bool operator==(const Blocks&, const Blocks&) = default;
 };
 
@@ -50,6 +60,7 @@ class Layout {
   bool isRowMajor() const { return blocks_.leading == 1 && blocks_.parts() <= 1; }
   poplar::Tensor slicesInOrder(const poplar::Tensor& memory) const;
   poplar::Tensor rowsInOrder(const poplar::Tensor& blocks) const;
+  poplar::Tensor columnsSideBySide(const poplar::Tensor& blocks) const;
   poplar::Tensor blocksOf(const poplar::Tensor& matrices) const;
 
   Blocks blocks_;

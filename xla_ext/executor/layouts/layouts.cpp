@@ -1,9 +1,9 @@
 #include "executor/layouts/layouts.hpp"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <numeric>
 
 namespace snnjax::executor {
@@ -18,6 +18,8 @@ poplar::Tensor joined(const std::vector<poplar::Tensor>& pieces) {
 
 // Fewer elements on a tile cost more to bring there than they save.
 constexpr std::size_t kLeastOnTile = 32;
+// What only travels goes in few long messages, which both tiles of a pair can take at once.
+constexpr std::size_t kLeastToSend = 512;
 // Elements of an array on a tile that all slices have a part of, where an even spread would not take as many.
 constexpr std::size_t kMostOnTile = 32768;
 
@@ -65,23 +67,22 @@ Shape withoutOnes(const Shape& shape) {
 
 Layout::Layout(const Blocks& blocks, std::size_t tiles) : blocks_(blocks), cuts_(tiles + 1, 0) {
   std::size_t tile = blocks.first_tile, end = 0;
-  for (std::size_t row = 0; row < blocks.rows; row += blocks.row_block) {
-    const std::size_t rows = std::min(blocks.row_block, blocks.rows - row);
-    for (std::size_t column = 0; column < blocks.columns; column += blocks.column_block) {
-      const std::size_t size = rows * std::min(blocks.column_block, blocks.columns - column);
-      const std::size_t grains = ceilDivide(size, kGrain);
-      for (std::size_t i = 1; i <= blocks.spread; ++i) {
-        cuts_.at(++tile) = blocks.leading * (end + std::min(size, i * grains / blocks.spread * kGrain));
-      }
-      end += size;
+  blocks.forEach([&](std::size_t row, std::size_t column) {
+    const std::size_t size =
+        std::min(blocks.row_block, blocks.rows - row) * std::min(blocks.column_block, blocks.columns - column);
+    const std::size_t grains = ceilDivide(size, kGrain);
+    for (std::size_t i = 1; i <= blocks.spread; ++i) {
+      cuts_.at(++tile) = blocks.leading * (end + std::min(size, i * grains / blocks.spread * kGrain));
     }
-  }
+    end += size;
+  });
   while (tile < tiles) cuts_[++tile] = blocks.numElements();
 }
 
 // Of the blocks in a row {block rows, columns of all}, the rows: each goes through all blocks. Columns are cut evenly
 // but for the last block.
 poplar::Tensor Layout::rowsInOrder(const poplar::Tensor& blocks) const {
+  if (blocks_.columns_first) return columnsSideBySide(blocks);
   const std::size_t width = blocks_.column_block, whole = blocks_.columns / width;
   const std::size_t rest = blocks_.columns - whole * width;
   std::vector<poplar::Tensor> pieces;
@@ -103,6 +104,17 @@ poplar::Tensor Layout::rowsInOrder(const poplar::Tensor& blocks) const {
     }
   }
   return joined(pieces);
+}
+
+// Blocks of one column lie one above the other, as their rows do.
+poplar::Tensor Layout::columnsSideBySide(const poplar::Tensor& blocks) const {
+  std::vector<poplar::Tensor> columns;
+  for (std::size_t column = 0; column < blocks_.columns; column += blocks_.column_block) {
+    const std::size_t width = std::min(blocks_.column_block, blocks_.columns - column);
+    const poplar::Tensor part = blocks.slice(column * blocks_.rows, (column + width) * blocks_.rows);
+    columns.push_back(part.reshape({blocks_.rows, width}));
+  }
+  return poplar::concat(columns, 1).flatten();
 }
 
 // Of all tiles' parts {tile by tile: leading, elements of the tile}, the slices: each goes through all tiles.
@@ -129,23 +141,22 @@ poplar::Tensor Layout::view(const poplar::Tensor& memory, const Shape& shape) co
 poplar::Tensor Layout::blocksOf(const poplar::Tensor& matrices) const {
   std::vector<poplar::Tensor> pieces;
   std::size_t tile = blocks_.first_tile, done = 0;
-  for (std::size_t row = 0; row < blocks_.rows; row += blocks_.row_block) {
-    const poplar::Tensor rows = matrices.slice(row, std::min(row + blocks_.row_block, blocks_.rows), 1);
-    for (std::size_t column = 0; column < blocks_.columns; column += blocks_.column_block) {
-      const std::size_t last = std::min(column + blocks_.column_block, blocks_.columns);
-      const std::size_t size = rows.dim(1) * (last - column);
-      const poplar::Tensor block = rows.slice(column, last, 2).reshape({blocks_.leading, size});
-      if (blocks_.leading == 1) {
-        pieces.push_back(block.flatten());
-        continue;
-      }
-      for (std::size_t i = 0; i < blocks_.spread; ++i, ++tile) {
-        const std::size_t begin = cuts_[tile] / blocks_.leading - done, end = cuts_[tile + 1] / blocks_.leading - done;
-        if (end > begin) pieces.push_back(block.slice(begin, end, 1).flatten());
-      }
-      done += size;
+  blocks_.forEach([&](std::size_t row, std::size_t column) {
+    const std::size_t last_row = std::min(row + blocks_.row_block, blocks_.rows);
+    const std::size_t last_column = std::min(column + blocks_.column_block, blocks_.columns);
+    const std::size_t size = (last_row - row) * (last_column - column);
+    const poplar::Tensor block =
+        matrices.slice(row, last_row, 1).slice(column, last_column, 2).reshape({blocks_.leading, size});
+    if (blocks_.leading == 1) {
+      pieces.push_back(block.flatten());
+      return;
     }
-  }
+    for (std::size_t i = 0; i < blocks_.spread; ++i, ++tile) {
+      const std::size_t begin = cuts_[tile] / blocks_.leading - done, end = cuts_[tile + 1] / blocks_.leading - done;
+      if (end > begin) pieces.push_back(block.slice(begin, end, 1).flatten());
+    }
+    done += size;
+  });
   return joined(pieces);
 }
 
@@ -167,6 +178,7 @@ void Layout::map(poplar::Graph& graph, const poplar::Tensor& memory) const {
 struct Layouts::Uses {
   std::map<Product, double> products;  // and how often they are made
   std::set<Shape> sliced;
+  std::set<Shape> worked_on;  // element by element, or summed up: the more tiles have some, the faster
 };
 
 double turnsOf(const Instruction& instruction) {
@@ -174,6 +186,38 @@ double turnsOf(const Instruction& instruction) {
   if (instruction.op == "repeat") return static_cast<double>(instruction.ints[0][0]);
   return instruction.op == "while" ? kGuess : 1;
 }
+
+namespace {
+
+const Shape& stayingMatrix(const Product& product) {
+  switch (planner::largestMatrix({product.m, product.k, product.n})) {
+    case ProductPlan::Main::Lhs: return product.lhs;
+    case ProductPlan::Main::Rhs: return product.rhs;
+    case ProductPlan::Main::Out: break;
+  }
+  return product.out;
+}
+
+// Those of the staying matrix along its rows and its columns, as it lies; and back.
+std::pair<std::size_t, std::size_t> blocksOfMatrix(const Product& product, const ProductPlan& plan) {
+  const bool is_lhs = plan.main == ProductPlan::Main::Lhs;
+  if (plan.main == ProductPlan::Main::Out) return {plan.m_block, plan.n_block};
+  const std::size_t kept = is_lhs ? plan.m_block : plan.n_block;
+  if (is_lhs ? product.lhsDepthFirst() : product.rhsDepthFirst()) return {plan.k_block, kept};
+  return {kept, plan.k_block};
+}
+
+planner::SettledBlocks settledBlocks(const Product& product, const std::pair<std::size_t, std::size_t>& blocks) {
+  using Main = ProductPlan::Main;
+  const Main main = planner::largestMatrix({product.m, product.k, product.n});
+  if (main == Main::Out) return {blocks.first, 0, blocks.second};
+  const bool turned = main == Main::Lhs ? product.lhsDepthFirst() : product.rhsDepthFirst();
+  const std::size_t kept = turned ? blocks.second : blocks.first, depth = turned ? blocks.first : blocks.second;
+  if (main == Main::Lhs) return {kept, depth, 0};
+  return {0, depth, kept};
+}
+
+}  // namespace
 
 void Layouts::collect(const Plan& plan, const Block& block, double times, Uses& uses) {
   for (const Instruction& instruction : block.instructions) {
@@ -184,15 +228,23 @@ void Layouts::collect(const Plan& plan, const Block& block, double times, Uses& 
       const Shape& part = plan.types[updates ? instruction.inputs[1] : instruction.outputs[0]].shape;
       if (cutsLeading(whole, part)) uses.sliced.insert(withoutOnes(whole));
     }
+    for (const ValueId value : instruction.outputs) {
+      if (instruction.op == "elementwise" || instruction.op == "dot")
+        uses.worked_on.insert(withoutOnes(plan.types[value].shape));
+    }
     for (const Block& inner : instruction.blocks) collect(plan, inner, times * turnsOf(instruction), uses);
   }
 }
 
 Layouts::Layouts(const Plan& plan, const poplar::Target& target, const std::vector<Proposal>& proposals)
-    : plan_(plan), tiles_(target.getNumTiles()), proposed_(spreadProposals(plan, proposals, target.getNumTiles())) {
+    : plan_(plan),
+      tiles_(target.getNumTiles()),
+      tile_bytes_(target.getBytesPerTile()),
+      proposed_(spreadProposals(plan, proposals, target.getNumTiles())) {
   Uses uses;
   collect(plan, plan.main, 1.0, uses);
   sliced_ = std::move(uses.sliced);
+  worked_on_ = std::move(uses.worked_on);
   for (const Shape& shape : sliced_) {
     constexpr std::size_t kLeast = 8;  // a grain of a layout
     std::size_t& least = least_on_tile_.try_emplace({shape.begin() + 1, shape.end()}, kLeastOnTile).first->second;
@@ -203,45 +255,134 @@ Layouts::Layouts(const Plan& plan, const poplar::Target& target, const std::vect
     by_work.emplace_back(-times * static_cast<double>(product.groups * product.m * product.k * product.n), &product);
   }
   std::ranges::stable_sort(by_work, {}, &std::pair<double, const Product*>::first);
-  KnownBlocks known;
-  for (const auto& [work, product] : by_work) divide(*product, known);
+  for (const auto& [work, product] : by_work) {
+    settleShared(*product, by_work);
+    divide(*product);
+  }
 }
 
-// The heavier products come first: the blocks they take are known to those that follow.
-void Layouts::divide(const Product& product, KnownBlocks& known) {
-  const std::size_t tiles = std::max<std::size_t>(1, tiles_ / std::max<std::size_t>(1, product.groups));
-  ProductPlan& plan = products_.emplace(product, planProduct(product, tiles, known)).first->second;
+// What a product may take of a tile: Poplar's default share, less where values need the memory.
+planner::Machine Layouts::machineFor(const Product& product) const {
+  constexpr double kShare = 0.6, kOfValues = 0.9;
+  constexpr std::size_t kLeast = 32768;
+  const auto bytesOf = [this](const std::vector<ValueId>& values) {
+    std::size_t bytes = 0;
+    for (const ValueId value : values) bytes += plan_.types[value].numBytes();
+    return bytes;
+  };
+  const std::size_t operands =
+      (productOf(product.lhs) + productOf(product.rhs) + productOf(product.out)) * numBytes(product.dtype);
+  const std::size_t values = std::max(operands, bytesOf(plan_.main.parameters) + bytesOf(plan_.main.results)) / tiles_;
+  const auto share = static_cast<std::size_t>(kShare * static_cast<double>(tile_bytes_));
+  const auto most = static_cast<std::size_t>(kOfValues * static_cast<double>(tile_bytes_));
+  return {std::max<std::size_t>(1, tiles_ / std::max<std::size_t>(1, product.groups)),
+          std::max(kLeast, std::min(share, most > values ? most - values : 0))};
+}
+
+// Whether an operand has to be turned on the tiles. A matrix lies as its first product takes it; the unit wants the
+// depth innermost.
+bool Layouts::isTurned(const Product& product, const Shape& shape, bool depth_first) const {
+  const Shape key = withoutOnes(shape);
+  const auto known = deep_.find(key);
+  if (known != deep_.end()) return known->second == depth_first;
+  const bool decides = product.groups == 1 && key.size() == 2 && !sliced_.contains(key);
+  return depth_first && !decides && key.size() > 1;
+}
+
+planner::ProductSizes Layouts::sizesOf(const Product& product) const {
+  return {product.m,
+          product.k,
+          product.n,
+          product.dtype == Dtype::kFloat16,
+          isTurned(product, product.lhs, product.lhsDepthFirst()),
+          isTurned(product, product.rhs, product.rhsDepthFirst())};
+}
+
+// A matrix that stays in several products, as weights in those of a training step, has the blocks that suit them all:
+// of those that each of them would take the best ones.
+void Layouts::settleShared(const Product& product, const std::vector<std::pair<double, const Product*>>& by_work) {
+  const Shape& matrix = stayingMatrix(product);
+  if (product.groups != 1 || withoutOnes(matrix).size() != 2 || shared_.contains(matrix)) return;
+  std::vector<std::pair<double, const Product*>> together;
+  for (const auto& [work, other] : by_work) {
+    if (other->groups == 1 && stayingMatrix(*other) == matrix) {
+      together.emplace_back(work / static_cast<double>(other->m * other->k * other->n), other);
+    }
+  }
+  if (together.size() < 2) return;
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& [negative, proposer] : together) {
+    const ProductPlan proposed = planner::planProduct(sizesOf(*proposer), machineFor(*proposer));
+    if (proposed.main != planner::largestMatrix(sizesOf(*proposer))) continue;
+    const auto blocks = blocksOfMatrix(*proposer, proposed);
+    double cycles = 0;
+    for (const auto& [times, other] : together) {
+      cycles -= times * planner::planProduct(sizesOf(*other), machineFor(*other), settledBlocks(*other, blocks)).cycles;
+    }
+    if (cycles < least) {
+      least = cycles;
+      shared_[matrix] = blocks;
+    }
+  }
+}
+
+// The heavier products come first.
+void Layouts::divide(const Product& product) {
+  const auto shared = shared_.find(stayingMatrix(product));
+  const bool is_shared = product.groups == 1 && shared != shared_.end();
+  const planner::SettledBlocks blocks = is_shared ? settledBlocks(product, shared->second) : planner::SettledBlocks{};
+  ProductPlan& plan =
+      products_.emplace(product, planner::planProduct(sizesOf(product), machineFor(product), blocks)).first->second;
   if (product.groups != 1 || product.m * product.k * product.n == 0) return;
   using Main = ProductPlan::Main;
-  if (plan.main != Main::Rhs) known.emplace(product.m, plan.m_block);
-  if (plan.main != Main::Out) known.emplace(product.k, plan.k_block);
-  if (plan.main != Main::Lhs) known.emplace(product.n, plan.n_block);
+  const std::size_t depth = depthOfBlocks(plan);
   const auto matrix = [](std::size_t rows, std::size_t columns, std::size_t row_block, std::size_t column_block,
                          bool turned) {
     return turned ? Blocks{1, columns, rows, column_block, row_block}
                   : Blocks{1, rows, columns, row_block, column_block};
   };
-  const std::array<const Blocks*, 3> settled = {
-      settle(product.lhs, matrix(product.m, product.k, plan.m_block, plan.k_block, product.lhsDepthFirst()),
-             plan.main == Main::Lhs, plan.n_parts),
-      settle(product.rhs, matrix(product.n, product.k, plan.n_block, plan.k_block, product.rhsDepthFirst()),
-             plan.main == Main::Rhs, plan.m_parts),
-      settle(product.out, matrix(product.m, product.n, plan.m_block, plan.n_block, false), plan.main == Main::Out,
-             plan.k_parts)};
-  // Blocks that another product has settled may lie further apart.
-  const Blocks* const main = settled[static_cast<std::size_t>(plan.main)];
-  if (main != nullptr && main->spread >= plan.thirdParts()) plan.spacing = main->spread;
+  const bool lhs_deep = !product.lhsDepthFirst(), rhs_deep = !product.rhsDepthFirst();
+  Blocks lhs = matrix(product.m, product.k, plan.m_block, depth, !lhs_deep);
+  Blocks rhs = matrix(product.n, product.k, plan.n_block, depth, !rhs_deep);
+  // Neighbours take the same part of the depth, so that they share what travels.
+  lhs.columns_first = plan.main == Main::Lhs && plan.n_parts == 1 && lhs_deep;
+  rhs.columns_first = plan.main == Main::Rhs && plan.m_parts == 1 && rhs_deep;
+  deep_.emplace(withoutOnes(product.lhs), lhs_deep);
+  deep_.emplace(withoutOnes(product.rhs), rhs_deep);
+  const bool out_stays = plan.main == Main::Out && plan.k_parts == 1;
+  const auto settleOne = [&](Main matrix_of) {
+    switch (matrix_of) {
+      case Main::Lhs: return settle(product.lhs, lhs, plan.main == Main::Lhs, plan.n_parts);
+      case Main::Rhs: return settle(product.rhs, rhs, plan.main == Main::Rhs, plan.m_parts);
+      case Main::Out: break;
+    }
+    return settle(product.out, matrix(product.m, product.n, plan.m_block, plan.n_block, false), out_stays, 1);
+  };
+  // What stays comes first: another matrix may have its shape. Its blocks, if another product has settled them, may lie
+  // further apart, or in another order.
+  const Blocks* const main = settleOne(plan.main);
+  for (const Main other : {Main::Lhs, Main::Rhs, Main::Out}) settleOne(other);
+  if (main == nullptr || (plan.main == Main::Out && plan.k_parts > 1)) return;
+  if (main->spread >= plan.neighbours()) plan.spacing = main->spread;
+  plan.columns_first = main->columns_first;
 }
 
-// The largest matrix lies where it is used, the others spread over all tiles. What has been settled, if it has these
+// Steps of the depth take whole blocks of the operands, where there are tiles for so many.
+std::size_t Layouts::depthOfBlocks(const ProductPlan& plan) const {
+  if (plan.k_parts > 1 && plan.k_block % plan.k_step != 0) return plan.k_block;
+  const std::size_t most = tiles_ / std::max(plan.m_parts, plan.n_parts) / plan.k_parts;
+  return std::min(plan.k_block, plan.k_step * ceilDivide(plan.steps(), std::max<std::size_t>(1, most)));
+}
+
+// The main matrix lies where it is used, the others spread over all tiles. What has been settled, if it has these
 // blocks.
 const Blocks* Layouts::settle(const Shape& shape, Blocks blocks, bool is_main, std::size_t spread) {
   const Shape key = withoutOnes(shape);
   if (key != withoutOnes({blocks.rows, blocks.columns}) || key.size() != 2) return nullptr;
   if (!is_main && sliced_.contains(key)) return nullptr;
   const std::size_t block = blocks.row_block * blocks.column_block;
-  blocks.spread =
-      is_main ? spread : std::clamp<std::size_t>(tiles_ / blocks.parts(), 1, ceilDivide(block, kLeastOnTile));
+  const std::size_t least = worked_on_.contains(key) ? kLeastOnTile : kLeastToSend;
+  blocks.spread = is_main ? spread : std::clamp<std::size_t>(tiles_ / blocks.parts(), 1, ceilDivide(block, least));
   const Blocks& known = matrices_.emplace(key, blocks).first->second;
   const bool same = known.row_block == blocks.row_block && known.column_block == blocks.column_block;
   return same ? &known : nullptr;

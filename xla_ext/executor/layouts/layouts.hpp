@@ -62,16 +62,24 @@ class Layouts {
  private:
   struct Uses;
   static void collect(const Plan& plan, const Block& block, double times, Uses& uses);
-  void divide(const Product& product, KnownBlocks& known);
+  planner::Machine machineFor(const Product& product) const;
+  bool isTurned(const Product& product, const Shape& shape, bool depth_first) const;
+  planner::ProductSizes sizesOf(const Product& product) const;
+  void settleShared(const Product& product, const std::vector<std::pair<double, const Product*>>& by_work);
+  void divide(const Product& product);
+  std::size_t depthOfBlocks(const ProductPlan& plan) const;
+  std::map<Shape, std::pair<std::size_t, std::size_t>> shared_;  // blocks of a matrix that stays in several products
   const Blocks* settle(const Shape& shape, Blocks blocks, bool is_main, std::size_t spread);
   Layout make(const Shape& shape) const;
 
   const Plan& plan_;
-  std::size_t tiles_;
+  std::size_t tiles_, tile_bytes_;
   std::unordered_map<ValueId, std::shared_ptr<const Layout>> proposed_;
   std::map<Product, ProductPlan> products_;
   std::map<Shape, Blocks> matrices_;            // shapes of products, without dimensions of size 1; so are all below
+  std::map<Shape, bool> deep_;                  // whether the unit finds the depth innermost, as rows lie
   std::set<Shape> sliced_;                      // cut along their first dimension while the program runs
+  std::set<Shape> worked_on_;                   // by elementwise operations and sums
   std::map<Shape, std::size_t> least_on_tile_;  // elements, of slices of which tiles hold many
   mutable std::map<Shape, Layout> layouts_;
 };

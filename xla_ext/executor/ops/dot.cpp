@@ -1,4 +1,5 @@
-// Products of matrices: a compute set of blocks, and where the depth is divided one that sums up partial results.
+// Products of matrices, as the planner divides them: a compute set of blocks, or one for each step of the depth, and
+// where sums are made elsewhere than the output lies one that adds them up.
 #include <algorithm>
 #include <poputil/VertexTemplates.hpp>
 
@@ -60,6 +61,12 @@ class ProductBlocks {
 
   poplar::Interval rows(std::size_t m) const { return part(m, plan_.m_block, product_.m); }
   poplar::Interval depth(std::size_t k) const { return part(k, plan_.k_block, product_.k); }
+  // Of a part of the depth, what is multiplied in one step; empty if there is none left.
+  poplar::Interval depth(std::size_t k, std::size_t step) const {
+    const poplar::Interval all = depth(k);
+    const std::size_t begin = std::min(all.end(), all.begin() + step * plan_.k_step);
+    return {begin, std::min(all.end(), begin + plan_.k_step)};
+  }
   poplar::Interval columns(std::size_t n) const { return part(n, plan_.n_block, product_.n); }
   // Whether an array of the product's output has these very blocks, in their order.
   bool areThoseOf(const Blocks& layout) const;
@@ -102,8 +109,9 @@ class PartialSums {
 };
 
 bool ProductBlocks::areThoseOf(const Blocks& layout) const {
-  return product_.groups == 1 && layout.leading == 1 && layout.rows == product_.m && layout.columns == product_.n &&
-         layout.row_block == plan_.m_block && layout.column_block == plan_.n_block && layout.first_tile == 0;
+  return product_.groups == 1 && layout.leading == 1 && !layout.columns_first && layout.rows == product_.m &&
+         layout.columns == product_.n && layout.row_block == plan_.m_block && layout.column_block == plan_.n_block &&
+         layout.first_tile == 0;
 }
 
 PartialSums::PartialSums(Lowering& lowering, const ProductBlocks& blocks, const poplar::Type& type)
@@ -160,14 +168,13 @@ void PartialSums::addUp(const poplar::Tensor& out) const {
   ComputeStep step(lowering_, "sum");
   for (std::size_t tile = 0; tile < layouts.tiles(); ++tile) {
     if (cuts[tile] == cuts[tile + 1]) continue;
-    std::vector<poplar::Tensor> rows;
-    for (const poplar::Tensor& sum : sums) rows.push_back(sum.slice(cuts[tile], cuts[tile + 1]));
-    step.add(poputil::templateVertex("snnjax::Reduce", "snnjax::Sum", type_, out.elementType()), tile,
-             {{"in", poplar::concat(rows)},
+    std::vector<poplar::Tensor> parts;
+    for (const poplar::Tensor& sum : sums) parts.push_back(sum.slice(cuts[tile], cuts[tile + 1]));
+    step.add(poputil::templateVertex("snnjax::SumPartials", type_, out.elementType()), tile,
+             {{"in", poplar::concat(parts)},
               {"out", to.slice(cuts[tile], cuts[tile + 1])},
-              {"outer", 1U},
-              {"rows", asUnsigned(rows.size())},
-              {"inner", asUnsigned(cuts[tile + 1] - cuts[tile])}});
+              {"parts", asUnsigned(parts.size())},
+              {"count", asUnsigned(cuts[tile + 1] - cuts[tile])}});
   }
   step.execute();
 }
@@ -186,37 +193,102 @@ poplar::Tensor asMatrices(const poplar::Tensor& operand, const std::vector<unsig
   return operand.dimShuffle(order).reshape({size(batching), size(rows), size(columns)});
 }
 
-// Operands as they lie, and the codelet that takes them so. There is none for both the other way round: the left one is
-// read across then.
+// {groups, rows, columns} turned into {groups, columns, rows}, in a step of its own: of what travels to many tiles.
+poplar::Tensor turned(Lowering& lowering, const poplar::Tensor& matrices) {
+  const std::size_t groups = matrices.dim(0), rows = matrices.dim(1), columns = matrices.dim(2);
+  const std::size_t tiles = lowering.layouts().tiles();
+  constexpr std::size_t kLeast = 8;  // elements in a row: a message for fewer costs more than they do
+  const std::size_t width = std::max(std::min(kLeast, columns), ceilDivide(groups * columns, tiles));
+  const std::size_t parts = ceilDivide(columns, width);
+  const std::size_t row_parts = std::clamp<std::size_t>(tiles / (groups * parts), 1, ceilDivide(rows, kLeast));
+  std::vector<std::size_t> counts(tiles, 0);
+  const auto forEach = [&](auto&& body) {
+    for (std::size_t i = 0; i < groups * parts * row_parts; ++i) {
+      const std::size_t part = i / row_parts % parts, row_part = i % row_parts;
+      const poplar::Interval of_rows(row_part * rows / row_parts, (row_part + 1) * rows / row_parts);
+      const poplar::Interval of_columns(part * width, std::min(columns, (part + 1) * width));
+      body(i % tiles, matrices[i / row_parts / parts].slice(of_rows, 0).slice(of_columns, 1));
+    }
+  };
+  forEach([&](std::size_t tile, const poplar::Tensor& part) { counts[tile] += part.numElements(); });
+  std::vector<std::size_t> next(tiles, 0);
+  for (std::size_t tile = 1; tile < tiles; ++tile) next[tile] = next[tile - 1] + counts[tile - 1];
+  const poplar::Tensor all = lowering.makeScratch(matrices.elementType(), counts);
+  std::vector<poplar::Tensor> made;
+  ComputeStep step(lowering, "turn");
+  forEach([&](std::size_t tile, const poplar::Tensor& part) {
+    const poplar::Tensor to = all.slice(next[tile], next[tile] + part.numElements());
+    next[tile] += part.numElements();
+    step.add(
+        poputil::templateVertex("snnjax::Transpose", part.elementType()), tile,
+        {{"in", part.flatten()}, {"out", to}, {"rows", asUnsigned(part.dim(0))}, {"columns", asUnsigned(part.dim(1))}});
+    made.push_back(to.reshape({part.dim(1), part.dim(0)}));
+  });
+  step.execute();
+  std::vector<poplar::Tensor> of_groups;
+  for (std::size_t group = 0; group < groups; ++group) {
+    std::vector<poplar::Tensor> of_columns;
+    for (std::size_t part = 0; part < parts; ++part) {
+      const auto first = made.begin() + static_cast<std::ptrdiff_t>((group * parts + part) * row_parts);
+      of_columns.push_back(poplar::concat(std::vector(first, first + static_cast<std::ptrdiff_t>(row_parts)), 1));
+    }
+    of_groups.push_back(poplar::concat(of_columns).expand({0}));
+  }
+  return poplar::concat(of_groups);
+}
+
+// Operands as they lie, or turned.
 struct Operands {
   poplar::Tensor lhs, rhs;  // {groups, rows, columns}
   bool lhs_depth_first, rhs_depth_first;
 
-  Operands(const Product& product, const poplar::Tensor& left, const poplar::Tensor& right)
-      : lhs_depth_first(product.lhsDepthFirst() && product.rhsDepthFirst()), rhs_depth_first(product.rhsDepthFirst()) {
+  Operands(Lowering& lowering, const Product& product, const Instruction& instruction)
+      : lhs_depth_first(product.lhsDepthFirst()), rhs_depth_first(product.rhsDepthFirst()) {
+    const poplar::Tensor left = lowering.get(instruction.inputs[0]), right = lowering.get(instruction.inputs[1]);
     lhs = lhs_depth_first ? asMatrices(left, product.lhs_batching, product.lhs_contracting, product.lhsFree())
                           : asMatrices(left, product.lhs_batching, product.lhsFree(), product.lhs_contracting);
     rhs = rhs_depth_first ? asMatrices(right, product.rhs_batching, product.rhs_contracting, product.rhsFree())
                           : asMatrices(right, product.rhs_batching, product.rhsFree(), product.rhs_contracting);
+    const ProductPlan& plan = lowering.layouts().of(product);
+    if (plan.turns_lhs) turn(lowering, lhs, lhs_depth_first);
+    if (plan.turns_rhs) turn(lowering, rhs, rhs_depth_first);
   }
 
-  const char* codelet() const {
-    return lhs_depth_first ? "snnjax::TransposedDot" : rhs_depth_first ? "snnjax::Dot" : "snnjax::DotTransposed";
+  static void turn(Lowering& lowering, poplar::Tensor& matrices, bool& depth_first) {
+    matrices = turned(lowering, matrices);
+    depth_first = !depth_first;
   }
 
-  void addProduct(ComputeStep& step, const ProductBlocks& blocks, const ProductBlock& block,
+  void addProduct(ComputeStep& step, const ProductBlocks& blocks, const ProductBlock& block, std::size_t part,
                   const poplar::Tensor& to) const {
-    const poplar::Interval m = blocks.rows(block.m), k = blocks.depth(block.k), n = blocks.columns(block.n);
+    const poplar::Interval m = blocks.rows(block.m), k = blocks.depth(block.k, part), n = blocks.columns(block.n);
+    if (k.size() == 0) return;
     const poplar::Tensor a = lhs[block.group].slice(lhs_depth_first ? k : m, 0).slice(lhs_depth_first ? m : k, 1);
     const poplar::Tensor b = rhs[block.group].slice(rhs_depth_first ? k : n, 0).slice(rhs_depth_first ? n : k, 1);
-    step.add(poputil::templateVertex(codelet(), lhs.elementType(), to.elementType()), block.tile,
+    const ProductPlan& plan = blocks.plan();
+    const std::size_t turning = (plan.lhs_turned ? a.numElements() : 0) + (plan.rhs_turned ? b.numElements() : 0);
+    step.add(poputil::templateVertex("snnjax::MatrixProduct", lhs.elementType(), to.elementType()), block.tile,
              {{"a", a.flatten()},
               {"b", b.flatten()},
               {"out", to},
               {"rows", asUnsigned(m.size())},
               {"depth", asUnsigned(k.size())},
               {"columns", asUnsigned(n.size())},
-              {"accumulate", false}});
+              {"a_across", lhs_depth_first},
+              {"b_deep", !rhs_depth_first},
+              {"holds_a", plan.holds_lhs},
+              {"turning", asUnsigned(turning)},
+              {"accumulate", part > 0}});
+  }
+
+  // `sumsOf(block)` is where the sums of a block go, on its tile.
+  template <class SumsOf>
+  void addProducts(Lowering& lowering, const ProductBlocks& blocks, SumsOf&& sumsOf) const {
+    for (std::size_t part = 0; part < blocks.plan().steps(); ++part) {
+      ComputeStep step(lowering, "products");
+      blocks.forEach([&](const ProductBlock& block) { addProduct(step, blocks, block, part, sumsOf(block)); });
+      step.execute();
+    }
   }
 };
 
@@ -246,26 +318,22 @@ void dot(Lowering& lowering, const Instruction& instruction) {
     lowering.refuse(instruction, "both operands must be float32 or both float16", "Convert them");
   }
   const Product product(lowering.plan(), instruction);
-  const Operands operands(product, lowering.get(instruction.inputs[0]), lowering.get(instruction.inputs[1]));
   const poplar::Tensor out = lowering.make(instruction.outputs[0]);
   if (out.numElements() == 0) return;
   if (product.k == 0) return fillZeros(lowering, out);
+  const Operands operands(lowering, product, instruction);
   const Layouts& layouts = lowering.layouts();
   const ProductBlocks blocks(product, layouts.of(product), layouts.tiles());
   const bool halves = dtype == Dtype::kFloat16 && halfPartials(lowering.plan());
   const poplar::Type type = halves ? poplar::HALF : poplar::FLOAT;
-  ComputeStep step(lowering, "products");
   if (type == out.elementType() && isMadeWhereItLies(blocks, layouts.of(out.shape()).blocks())) {
     const poplar::Tensor matrix = out.reshape({product.m, product.n});
-    blocks.forEach([&](const ProductBlock& block) {
-      const poplar::Tensor to = matrix.slice(blocks.rows(block.m), 0).slice(blocks.columns(block.n), 1);
-      operands.addProduct(step, blocks, block, to.flatten());
+    return operands.addProducts(lowering, blocks, [&](const ProductBlock& block) {
+      return matrix.slice(blocks.rows(block.m), 0).slice(blocks.columns(block.n), 1).flatten();
     });
-    return step.execute();
   }
   const PartialSums sums(lowering, blocks, type);
-  blocks.forEach([&](const ProductBlock& block) { operands.addProduct(step, blocks, block, sums.of(block)); });
-  step.execute();
+  operands.addProducts(lowering, blocks, [&](const ProductBlock& block) { return sums.of(block); });
   sums.addUp(out);
 }
 

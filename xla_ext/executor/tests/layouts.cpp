@@ -53,8 +53,9 @@ void checkLayout(const Blocks& blocks, std::size_t tiles, const Shape& shape) {
   // Of each block the elements lie in a row of tiles of their own.
   for (std::size_t i = 0; i < slice; ++i) {
     const std::size_t row = i / blocks.columns / blocks.row_block, column = i % blocks.columns / blocks.column_block;
-    const auto first =
-        static_cast<std::ptrdiff_t>(blocks.first_tile + (row * blocks.columnParts() + column) * blocks.spread);
+    const std::size_t block =
+        blocks.columns_first ? column * blocks.rowParts() + row : row * blocks.columnParts() + column;
+    const auto first = static_cast<std::ptrdiff_t>(blocks.first_tile + block * blocks.spread);
     CHECK(tileOf(places[i]) > first && tileOf(places[i]) <= first + static_cast<std::ptrdiff_t>(blocks.spread));
   }
 }
@@ -67,6 +68,8 @@ void permutes() {
   checkLayout({1, 13, 11, 20, 2, 2, 0}, 12, {13, 1, 11});
   checkLayout({6, 1, 90, 1, 90, 5, 2}, 9, {6, 9, 10});
   checkLayout({3, 13, 11, 4, 6, 2, 0}, 16, {3, 13, 11});
+  checkLayout({1, 13, 11, 4, 6, 2, 0, 0, true}, 18, {13, 11});
+  checkLayout({3, 13, 11, 4, 6, 2, 1, 0, true}, 18, {3, 13, 11});
 }
 
 Layouts layoutsOf(const Plan& plan, unsigned tiles) { return {plan, targetOf(tiles)}; }
@@ -94,7 +97,8 @@ void productsOfATrainingStepShareTheirBlocks() {
   CHECK(forward.spacing == blocks.spread && weights.spacing == blocks.spread && back.spacing == blocks.spread);
   for (std::size_t k = 0; k < forward.k_parts; ++k) {
     for (std::size_t n = 0; n < forward.n_parts; ++n) {
-      const std::size_t tile = (k * blocks.columnParts() + n) * blocks.spread;
+      const std::size_t block = blocks.columns_first ? n * blocks.rowParts() + k : k * blocks.columnParts() + n;
+      const std::size_t tile = block * blocks.spread;
       CHECK_EQUAL(forward.tile(0, k, n, true), tile);
       CHECK_EQUAL(weights.tile(k, 0, n, false), tile);
       CHECK_EQUAL(back.tile(0, n, k, false), tile);

@@ -1,0 +1,145 @@
+// Dense products of the blocks that a tile holds, on the tile's matrix unit, and the sums of partial results.
+//
+// These are the vendor's vertices: the instructions of the unit cannot be expressed in public C++, so that here stands
+// what they compute, and matrix_unit_cycles.hpp has what they are published to cost. An SDK compiles these forms as
+// they are, without the unit.
+#include "matrix_unit_cycles.hpp"
+
+#include <type_traits>
+
+#include "fields.hpp"
+#include "numbers.hpp"
+#include "workers.hpp"
+
+namespace snnjax {
+
+namespace {
+
+constexpr unsigned kAtOnce = 32;  // columns that are summed up side by side
+constexpr unsigned kDeep = 64;    // of the depth, in one go
+
+// Part of an operand as floats, [depth, kAtOnce].
+struct Part {
+  float numbers[kDeep * kAtOnce];
+
+  template <class T>
+  void load(const T* from, unsigned deep_step, unsigned column_step, unsigned depth, unsigned columns) {
+    for (unsigned k = 0; k < depth; ++k) {
+      for (unsigned j = 0; j < columns; ++j) {
+        numbers[k * kAtOnce + j] = toFloat(from[k * deep_step + j * column_step]);
+      }
+      for (unsigned j = columns; j < kAtOnce; ++j) numbers[k * kAtOnce + j] = 0.0f;
+    }
+  }
+};
+
+// to[j] (+)= sum over k of a[k * step] * b[k, j], in the order of k.
+template <class T, class Result>
+inline void addRow(const T* a, unsigned step, const Part& b, unsigned depth, Result* to, unsigned columns,
+                   bool accumulate) {
+  float sums[kAtOnce] = {};
+  for (unsigned j = 0; accumulate && j < columns; ++j) sums[j] = toFloat(to[j]);
+  for (unsigned k = 0; k < depth; ++k) {
+    const float x = toFloat(a[k * step]);
+    for (unsigned j = 0; j < kAtOnce; ++j) sums[j] += x * b.numbers[k * kAtOnce + j];
+  }
+  for (unsigned j = 0; j < columns; ++j) to[j] = static_cast<Result>(sums[j]);
+}
+
+}  // namespace
+
+// out (+)= a b, each operand with its rows one after the other, or its columns (across).
+template <class T, class Result>
+class MatrixProduct : public poplar::MultiVertex {
+ public:
+  In<T> a;            // [rows, depth], or [depth, rows] if a_across
+  In<T> b;            // [depth, columns], or [columns, depth] if b_deep
+  InOut<Result> out;  // [rows, columns]
+  unsigned rows, depth, columns;
+  bool a_across, b_deep;
+  bool holds_a;      // which operand's blocks the unit holds; the other one's rows stream through it
+  unsigned turning;  // elements of operands that do not lie as the unit takes them, with the depth innermost
+  bool accumulate;   // adds to what is there
+
+  bool compute(unsigned worker) {
+    const Range own = shareOf(rows, worker, columns % kPerWord<Result> == 0 ? 1 : kPerWord<Result>);
+    for (unsigned first = 0; first < columns && own.first < own.last; first += kAtOnce) {
+      for (unsigned k = 0; k < depth || k == 0; k += kStep) addPart(own, first, k);
+    }
+    return true;
+  }
+
+  // What streams through the unit, and what it holds.
+  unsigned streamed() const { return holds_a ? columns : rows; }
+  cycles::UnitBlocks held() const {
+    return cycles::unitBlocks(depth, holds_a ? rows : columns, std::is_same_v<T, half>);
+  }
+
+ private:
+  // Sums of halves are rounded with each block of the unit.
+  static constexpr unsigned kStep = std::is_same_v<Result, half> ? cycles::unitDepth(true) : kDeep;
+
+  void addPart(Range own, unsigned first, unsigned k) {
+    const unsigned deep = smaller(kStep, depth - k), wide = smaller(kAtOnce, columns - first);
+    const unsigned deep_step = b_deep ? 1 : columns, column_step = b_deep ? depth : 1;
+    const unsigned row_step = a_across ? 1 : depth, step = a_across ? rows : 1;
+    Part part;
+    part.load(&b[k * deep_step + first * column_step], deep_step, column_step, deep, wide);
+    for (unsigned row = own.first; row < own.last; ++row) {
+      addRow(&a[row * row_step + k * step], step, part, deep, &out[row * columns + first], wide, accumulate || k > 0);
+    }
+  }
+};
+
+// out[i] = the sum of in[k, i]
+template <class T, class Result>
+class SumPartials : public poplar::MultiVertex {
+ public:
+  In<T> in;         // [parts, count]
+  Out<Result> out;  // [count]
+  unsigned parts, count;
+
+  bool compute(unsigned worker) {
+    const Range own = shareOf(count, worker, kFour);
+    for (unsigned first = own.first; first < own.last; first += kAtOnce) {
+      const unsigned width = smaller(kAtOnce, own.last - first);
+      float sums[kAtOnce] = {};
+      for (unsigned k = 0; k < parts; ++k) {
+        for (unsigned i = 0; i < width; ++i) sums[i] += toFloat(in[k * count + first + i]);
+      }
+      for (unsigned i = 0; i < width; ++i) out[first + i] = static_cast<Result>(sums[i]);
+    }
+    return true;
+  }
+
+  static constexpr unsigned kFour = 4;
+};
+
+template <class T, class Result>
+std::uint64_t workerCycles(const MatrixProduct<T, Result>& vertex, unsigned worker) {
+  const Range own = shareOf(vertex.streamed(), worker);
+  return cycles::unitWorker(own.last - own.first, vertex.held(), std::is_same_v<T, half>);
+}
+
+template <class T, class Result>
+std::uint64_t supervisorCycles(const MatrixProduct<T, Result>& vertex) {
+  constexpr bool kHalf = std::is_same_v<T, half>;
+  return cycles::unitSupervisor(vertex.held(), kHalf) + cycles::turned(vertex.turning, kHalf);
+}
+
+template <class T, class Result>
+std::uint64_t workerCycles(const SumPartials<T, Result>& vertex, unsigned worker) {
+  const Range own = shareOf(vertex.count, worker, SumPartials<T, Result>::kFour);
+  const unsigned at_once = 16 / sizeof(T);
+  return cycles::sumPartials((own.last - own.first + at_once - 1) / at_once, vertex.parts);
+}
+
+template class MatrixProduct<float, float>;
+template class MatrixProduct<half, float>;
+template class MatrixProduct<half, half>;
+template class SumPartials<float, float>;
+template class SumPartials<float, half>;
+template class SumPartials<half, half>;
+template class SumPartials<half, float>;
+
+}  // namespace snnjax

@@ -1,0 +1,66 @@
+// How a dense product is divided among the tiles and in time: numbers alone, which the executor and the model's poplin
+// turn into graphs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace snnjax::planner {
+
+// [m, k] times [k, n]
+struct ProductSizes {
+  std::size_t m = 1, k = 1, n = 1;
+  bool halves = false;                          // operands of 16 bits; sums have 32
+  bool lhs_turned = false, rhs_turned = false;  // lies with its rows along the depth, and has to be turned
+};
+
+// What the product may take.
+struct Machine {
+  std::size_t tiles = 1;
+  std::size_t bytes = 0;  // of a tile, for operands that are brought to it and partial sums
+};
+
+// Each tile makes a block [m_block, n_block] of the sums over a part k_block of the depth. One of the three matrices,
+// the main one, stays where it lies: tiles are numbered along its blocks, and the parts of the third size are
+// neighbours. The others travel. Where that is too much at once for the tiles' memory, the output stays and the depth
+// comes in steps, one after the other.
+struct ProductPlan {
+  enum class Main { Lhs, Rhs, Out };
+
+  std::size_t m_block = 1, k_block = 1, n_block = 1;
+  std::size_t m_parts = 1, k_parts = 1, n_parts = 1;
+  std::size_t k_step = 1;  // of k_block, at once
+  Main main = Main::Out;
+  bool holds_lhs = false;      // the matrix unit holds blocks of the left operand, and rows of the right one stream
+  std::size_t spacing = 1;     // tiles from one block of the main matrix to the next, at least the neighbours
+  bool columns_first = false;  // blocks of the main matrix are numbered down its columns
+  bool lhs_turned = false, rhs_turned = false;  // on its tile, each time a block is multiplied
+  bool turns_lhs = false, turns_rhs = false;    // once, before it travels
+  double cycles = 0;                            // estimated
+  std::size_t bytes = 0;                        // of a tile, that operands brought to it and partial sums take
+
+  std::size_t parts() const { return m_parts * k_parts * n_parts; }
+  std::size_t thirdParts() const { return main == Main::Lhs ? n_parts : main == Main::Rhs ? m_parts : k_parts; }
+  // Tiles that work on one block of the main matrix, side by side. Partial sums of an output are made further apart, so
+  // that neighbours share an operand.
+  std::size_t neighbours() const { return main == Main::Out ? 1 : thirdParts(); }
+  std::size_t steps() const { return (k_block + k_step - 1) / k_step; }
+  // From the first tile to behind the last.
+  std::size_t tiles() const { return parts() / neighbours() * spacing; }
+  // Of a group's blocks, counted from its first tile. `depth_first`: the rows of the main operand lie along the depth.
+  std::size_t tile(std::size_t m, std::size_t k, std::size_t n, bool depth_first) const;
+};
+
+// The matrix that stays in a product where nothing else speaks for another: the largest.
+ProductPlan::Main largestMatrix(const ProductSizes& sizes);
+
+// The blocks that the largest matrix has got already, as other products multiply it as well: those of its two sizes.
+struct SettledBlocks {
+  std::size_t m = 0, k = 0, n = 0;  // 0: not of the matrix
+};
+
+// The division with the least estimated time of those that keep the memory; if none does, the one that takes least.
+// Settled blocks bind where the memory allows it.
+ProductPlan planProduct(const ProductSizes& sizes, const Machine& machine, const SettledBlocks& settled = {});
+
+}  // namespace snnjax::planner
