@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = (
     ("__init__", "__main__"),
     ("cli", "ipu", "nir", "train", "plot", "data"),
-    ("_network", "losses", "encoding", "metrics"),
+    ("online", "_network", "losses", "encoding", "metrics"),
     ("neurons",),
     ("ops",),
     ("sparse_spikes", "surrogates"),

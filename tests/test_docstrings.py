@@ -16,6 +16,7 @@ PUBLIC = (
     "neurons",
     "_network",
     "losses",
+    "online",
     "encoding",
     "metrics",
     "train",

@@ -49,6 +49,7 @@ def test_the_notebooks_are_there():
         "05_your_own_neuron",
         "06_learn_delays",
         "07_convolutions",
+        "08_learn_from_a_stream",
     }
     assert names <= {path.stem for path in NOTEBOOKS}
 

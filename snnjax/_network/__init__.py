@@ -107,7 +107,7 @@ class Network:
             ValueError: if `batch` is not an integer of at least 0.
         """
         check_integer("network.initial_state", "batch", batch, 0)
-        params = self._spread(params)
+        params = self.spread(params)
         last = None
         if self.readout is not None and params.readout is not None:
             last = self.readout.neuron.initial_state(params.readout.neuron, batch)
@@ -124,8 +124,8 @@ class Network:
         each = zip(self.layers, params.layers, strict=True)
         return tuple(None if own.delays is None else delays_of(spec, own) for spec, own in each)
 
-    def _spread(self, params: NetworkParams) -> NetworkParams:
-        """The parameters as the ops take them."""
+    def spread(self, params: NetworkParams) -> NetworkParams:
+        """The parameters as `apply` computes with them: one constant a neuron, and masked weights."""
         last = params.readout
         if self.readout is not None and last is not None:
             last = spread(self.readout, last)
@@ -170,9 +170,9 @@ class Network:
         check_choice("network.apply", "implementation", implementation, IMPLEMENTATIONS)
         if state is None:
             state = self.initial_state(params, inputs.shape[1])
-        params = self._spread(params)
+        params = self.spread(params)
         _check_state(state, inputs.shape[1])
-        second = self._second_thresholds(params, second_threshold)
+        second = self.second_thresholds(params, second_threshold)
         lengths = None if lengths is None else check_lengths(lengths, inputs.shape[1])
         if chunk is not None:
             check_integer("network.apply", "chunk", chunk, 1)
@@ -180,8 +180,11 @@ class Network:
         call = Call(self.layers, self.readout, params, second, records, implementation)
         return run(call, inputs, state, lengths, chunk)
 
-    def _second_thresholds(self, params: NetworkParams, override: Any) -> Sequence[Any]:
-        """Those of each layer, of which numbers given here are looked at."""
+    def second_thresholds(self, params: NetworkParams, override: Any = None) -> Sequence[Any]:
+        """The second threshold of each layer that lists its spikes, for `spread` parameters; else None.
+
+        Numbers that override those of the layers are looked at.
+        """
         if override is None:
             given = [spec.second_threshold for spec in self.layers]
             return second_thresholds(self.layers, params.layers, given)

@@ -98,7 +98,7 @@ def run_layer(
         membrane, threshold = spec.neuron.integrate(own.neuron, neuron_state, current)
         op, way_out = f"{spec.neuron.name}.integrate", "Give the membrane the shape of the inputs"
         check_shape(op, "membrane", membrane, current.shape, "batch, neurons", way_out)
-        listed, true_spikes = _fire(spec, own, membrane, threshold, second, inside, implementation)
+        listed, true_spikes = fire(spec, own, membrane, threshold, second, inside, implementation)
         after = spec.neuron.fire(own.neuron, neuron_state, current, membrane, true_spikes)
         _check_kept(spec.neuron, neuron_state, after)
         after = jax.tree.map(lambda new, old: _choose(inside, new, old), after, neuron_state)
@@ -143,7 +143,7 @@ def _check_kept(neuron: Neuron, before: Any, after: Any) -> None:
     check(returned == given, f"{neuron.name}.fire", "state", f"stay {given}", returned, way_out)
 
 
-def _fire(
+def fire(
     spec: LayerSpec,
     own: LayerParams,
     membrane: Array,

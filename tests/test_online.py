@@ -1,0 +1,148 @@
+"""Online rules against back-propagation through time where they are exact; their memory, lists and messages."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snnjax import conv1d, layer, leaky_readout, network, neurons, online, spiking_readout
+from tests.numbers import assert_close
+from tests.ops.common import jit
+
+STEPS, BATCH, INPUTS, OUTPUTS = 12, 3, 6, 2
+LEARNED: Any = {"learn_threshold": True}
+MEMORYLESS = 1e-9  # the decay of a read-out that forgets at once, to rounding
+RULES = {
+    "e-prop": (online.eprop, [layer(5, neurons.adlif(**LEARNED))], leaky_readout(OUTPUTS)),
+    "e-prop on lists": (
+        online.eprop,
+        [layer(5, neurons.lif(0.8, learn_decay=True), capacity=2)],
+        leaky_readout(OUTPUTS),
+    ),
+    "ostl": (
+        online.ostl,
+        [layer(5, neurons.lif(0.8, learn_decay=True, detach_reset=False))],
+        leaky_readout(OUTPUTS, decay=MEMORYLESS),
+    ),
+    "ottt": (online.ottt, [layer(5, neurons.lif(0.8))], leaky_readout(OUTPUTS, decay=MEMORYLESS)),
+    "truncated": (
+        lambda net, loss: online.truncated(net, loss, STEPS),
+        [layer(5, neurons.adlif(), recurrent=True, capacity=3), layer(4, neurons.lif(0.5))],
+        leaky_readout(OUTPUTS, learn_decay=True),
+    ),
+}
+
+
+def squared(output: Any, targets: Any) -> Any:
+    return jnp.mean((output - targets) ** 2)
+
+
+def stream(dtype: Any = jnp.float32) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    inputs = 3.0 * (rng.random((STEPS, BATCH, INPUTS)) < 0.5)
+    return jnp.asarray(inputs, dtype), jnp.asarray(rng.random((STEPS, BATCH, OUTPUTS)), dtype)
+
+
+def summed(learner: online.Learner, params: Any, inputs: Any, targets: Any) -> tuple[Any, Any, Any]:
+    """The last carry, the sum of the gradients of all steps, and the outputs."""
+
+    def step(carry: Any, xs: Any) -> tuple[Any, Any]:
+        carry, gradients, output = learner.step(params, carry, *xs)
+        return carry, (gradients, output)
+
+    start = learner.init(params, BATCH)
+    carry, (gradients, outputs) = jax.lax.scan(step, start, (inputs, targets))
+    return carry, jax.tree.map(lambda each: jnp.sum(each, axis=0), gradients), outputs
+
+
+def weights_alone(params: Any) -> Any:
+    owns = [*params.layers, params.readout]
+    return [(own.weights, own.bias, own.recurrent) for own in owns]
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rule_equals_back_propagation_through_time(name: str) -> None:
+    """In float64, to rounding: sums of a few hundred terms of order 1; a decay of 1e-9 is not 0."""
+    make, layers, readout = RULES[name]
+    net = network(INPUTS, layers, readout)
+    with jax.enable_x64(True):
+        inputs, targets = stream(jnp.float64)
+        params = net.init(jax.random.key(0), dtype=jnp.float64)
+
+        def loss(params: Any) -> tuple[Any, Any]:
+            output = net.apply(params, None, inputs)[0]
+            terms = [squared(*each) for each in zip(output.output, targets, strict=True)]
+            return sum(terms), (output.output, output.activity)
+
+        expected, (outputs, activity) = jit(jax.grad(loss, has_aux=True))(params)
+        _, gradients, online_outputs = jit(lambda p: summed(make(net, squared), p, inputs, targets))(params)
+        results = jax.tree.map(np.asarray, (gradients, expected, online_outputs, outputs, activity[0]))
+    gradients, expected, online_outputs, outputs, activity = results
+    assert 0.05 < np.mean(activity) < 0.6
+    assert np.any(gradients.layers[0].weights)
+    assert_close(online_outputs, outputs, rtol=1e-12, atol=1e-12)
+    if name == "ottt":  # which has no gradient of neurons
+        gradients, expected = weights_alone(gradients), weights_alone(expected)
+    assert_close(gradients, expected, rtol=1e-8, atol=1e-8)
+
+
+def test_recurrent_layers_learn_by_random_feedback() -> None:
+    """A descent on one sequence, repeated: half of the loss goes, and only what feedback reaches has moved."""
+    net = network(INPUTS, [layer(8, neurons.adlif(), recurrent=True)], leaky_readout(OUTPUTS, decay=0.5))
+    inputs, targets = stream()
+    feedback = online.random_feedback(jax.random.key(1), net)
+    learner = online.eprop(net, squared, feedback=feedback)
+
+    def descend(params: Any, _: Any) -> tuple[Any, Any]:
+        _, gradients, outputs = summed(learner, params, inputs, targets)
+        return jax.tree.map(lambda p, g: p - 0.01 * g, params, gradients), squared(outputs, targets)
+
+    start = net.init(jax.random.key(0))
+    end, curve = jit(lambda p: jax.lax.scan(descend, p, length=40))(start)
+    assert float(curve[-1]) < 0.5 * float(curve[0])
+    assert bool(jnp.any(end.layers[0].recurrent != start.layers[0].recurrent))
+
+
+def test_a_window_that_is_full_moves_on() -> None:
+    """The outputs of all steps are those of the whole sequence, whatever the window."""
+    net = network(INPUTS, [layer(5, neurons.lif(0.8), recurrent=True)], leaky_readout(OUTPUTS))
+    inputs, targets = stream()
+    params = net.init(jax.random.key(0))
+    learner = online.truncated(net, squared, window=3)
+    carry, _, outputs = jit(lambda p: summed(learner, p, inputs, targets))(params)
+    assert_close(outputs, net.apply(params, None, inputs)[0].output, rtol=1e-6, atol=1e-6)
+    assert int(carry.steps) == 3
+    assert_close(carry.inputs, inputs[-3:])
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (
+            lambda: online.eprop(network((6, 1), [layer(conv1d(2, 3))], leaky_readout(2)), squared),
+            "online.eprop: `network.layers[0]` must be a dense layer without delays, got ",
+        ),
+        (
+            lambda: online.ottt(network(6, [layer(5, neurons.izhikevich())], leaky_readout(2)), squared),
+            "online.ottt: `network.layers[0]` must be of generalised LIF neurons, got izhikevich. "
+            "Use online.truncated for this network.",
+        ),
+        (
+            lambda: online.eprop(
+                network(6, [layer(5)], leaky_readout(2)), squared, feedback=(jnp.ones((5, 2)),)
+            ),
+            "online.eprop: `feedback` must have shapes [(2, 5)], got [(5, 2)]. "
+            "Make them with online.random_feedback(key, network).",
+        ),
+        (
+            lambda: online.truncated(network(6, [layer(5)], spiking_readout(2)), squared, 0),
+            "online.truncated: `window` must be an integer of at least 1, got 0. Pass a larger whole number.",
+        ),
+    ],
+)
+def test_networks_that_do_not_fit_are_refused(make: Any, message: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        make()
+    assert str(caught.value).startswith(message)
