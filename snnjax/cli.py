@@ -17,6 +17,8 @@ from typing import Any
 TASK_NAMES = ("digits", "vowels", "fashion", "nmnist", "shd", "ssc", "dvs-gesture")
 # The exit code of a shell for a program that SIGINT ended.
 _INTERRUPTED = 130
+# Samples of the test data that the overview of the layers is drawn from, and the first of them in full.
+_DRAWN_SAMPLES = 32
 # The form of the library's own messages; anything else is a mistake of ours, and keeps its traceback.
 _OUR_ERROR = re.compile(r"[\w.]+: `[^`]+` must .*, got ", re.DOTALL)
 
@@ -381,13 +383,13 @@ def _draw(folder: Path, settings: Any, net: Any, result: Any, parts: Any) -> Non
     from snnjax import plot
     from snnjax.train import write_atomically
 
-    batch = parts.test.take([0])
-    state = net.initial_state(result.params, 1)
-    output, _ = net.apply(result.params, state, batch.inputs, lengths=batch.lengths, record="spikes")
+    batch = parts.test.take(range(min(_DRAWN_SAMPLES, len(parts.test))))
+    output, _ = net.apply(result.params, None, batch.inputs, lengths=batch.lengths, record="spikes")
     bound = settings.training.activity_bound
     try:
         pictures = {
             "raster": plot.sample(batch.inputs, output, label=int(batch.labels[0])),
+            "overview": plot.overview(output, batch.lengths),
             "curves": plot.curves(result.metrics),
             "activity": plot.activity(result.metrics, bound),
         }

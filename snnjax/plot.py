@@ -10,11 +10,13 @@ import jax
 import numpy as np
 
 from snnjax._check import check, check_integer
+from snnjax.metrics import dropped_share, mean_activity, silent_layers
 from snnjax.sparse_spikes import SparseSpikes
 
 BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
 _LAYER_COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, RED)
 _GREY, _LIGHT_GREY = "#555555", "#AAAAAA"
+_MOSTLY = 2 / 3  # so many silent neurons make a layer's bars red
 # Inches; single panels fit into a column of text, pairs across a page.
 _PANEL, _PAIR = (6.4, 3.2), (8.6, 3.2)
 
@@ -87,6 +89,55 @@ def sample(inputs: Any, output: Any, *, index: int = 0, label: int | None = None
     _draw_readout(axes[-1], _one(output.output, index), label)
     for ax in axes[:-1]:
         ax.set_xlabel("")
+    return figure
+
+
+def overview(output: Any, lengths: Any = None) -> Any:
+    """Draw what each layer of a network does with a batch, at a glance; returns the `Figure`.
+
+    Three panels, with a bar for each layer: the share of its neurons that spike in a step (the line spans from the
+    least to the most active tenth of the neurons), the share of its spikes that did not fit into its lists, and the
+    share of its neurons that never spike. A layer of which two thirds or more never spike is drawn in red.
+
+    Args:
+        output: what the network returned.
+        lengths: steps of each sequence ``[batch]``; None counts all.
+
+    Raises:
+        ValueError: for lengths that do not fit.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> import snnjax
+        >>> from snnjax import plot
+        >>> net = snnjax.network(6, [snnjax.layer(8), snnjax.layer(4)], snnjax.leaky_readout(3))
+        >>> output, _ = net.apply(net.init(jax.random.key(0)), None, jnp.ones((5, 2, 6)))
+        >>> [ax.get_title(loc="left") for ax in plot.overview(output).axes]
+        ['activity', 'dropped spikes', 'silent neurons']
+    """
+    steps, batch = output.output.shape[:2]
+    lengths = np.full(batch, steps, np.int32) if lengths is None else np.asarray(lengths)
+    dropped = dropped_share(output.dropped, output.activity, jax.numpy.asarray(lengths))
+    shares = {"activity": mean_activity(output.activity), "dropped spikes": dropped}
+    shares |= {"silent neurons": silent_layers(output.activity)}
+    shares = {title: np.asarray(share) for title, share in shares.items()}
+    silent = shares["silent neurons"]
+    colours = [RED if share >= _MOSTLY else _colour(layer) for layer, share in enumerate(silent)]
+    spans = np.stack([np.quantile(np.asarray(rates).mean(axis=0), (0.1, 0.9)) for rates in output.activity])
+    figure, axes = _subplots(1, 3, (8.6, 1.3 + 0.45 * len(silent)), sharey=True)
+    for ax, (title, share) in zip(axes, shares.items(), strict=True):
+        ends = np.maximum(share, spans[:, 1]) if title == "activity" else share
+        ax.barh(range(len(share)), 100 * share, color=colours, height=0.6)
+        for layer, end in enumerate(ends):
+            ax.text(100 * end, layer, f"  {100 * share[layer]:.3g} %", va="center", fontsize="small")
+        ax.set_title(title, fontsize="medium", loc="left")
+        ax.set_xlim(0, max(1.5 * 100 * ends.max(), 1.0))
+        _tidy(ax)
+    axes[0].hlines(range(len(spans)), *(100 * spans.T), color=_GREY, linewidth=1.5)
+    names = [f"layer {layer + 1}\n{rates.shape[1]} neurons" for layer, rates in enumerate(output.activity)]
+    axes[0].set(yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.5, -0.5))
+    for ax, of in zip(axes, ("neurons a step", "spikes", "neurons"), strict=True):
+        ax.set_xlabel(f"% of {of}")
     return figure
 
 

@@ -30,16 +30,10 @@ def line_with(text: str, start: str) -> str:
 
 
 def test_train_writes_pictures_metrics_and_checkpoint(run_folder) -> None:
-    names = {
-        "raster.png",
-        "curves.png",
-        "activity.png",
-        "checkpoint.safetensors",
-        "metrics.jsonl",
-        "test.json",
-    }
+    pictures = {"raster.png", "overview.png", "curves.png", "activity.png"}
+    names = pictures | {"checkpoint.safetensors", "metrics.jsonl", "test.json"}
     assert {path.name for path in run_folder.iterdir()} == names
-    for name in ("raster.png", "curves.png", "activity.png"):
+    for name in pictures:
         assert (run_folder / name).read_bytes().startswith(b"\x89PNG")
     lines = [json.loads(line) for line in (run_folder / "metrics.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in lines] == [1, 2]

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from matplotlib import pyplot
+from matplotlib.colors import to_rgba
 
 from snnjax import NetworkOutput, SparseSpikes, plot
 
@@ -84,6 +85,23 @@ def test_activity_draws_percent_by_layer_and_the_bound() -> None:
     assert [line.get_label() for line in left.lines] == ["layer 1", "layer 2", "bound"]
     np.testing.assert_allclose(left.lines[1].get_ydata(), [5.0, 5.0, 5.0])
     np.testing.assert_allclose(right.lines[1].get_ydata(), [1.0, 1.0, 1.0])
+
+
+def test_overview_has_a_bar_a_layer_for_each_share() -> None:
+    activity = (
+        jnp.array([[0.5, 0.25, 0.0, 0.25], [0.5, 0.25, 0.0, 0.25]]),
+        jnp.array([[0.25, 0, 0], [0, 0, 0]]),
+    )
+    output = NetworkOutput(jnp.zeros((4, 2, 3)), activity, (jnp.array([2, 0]), jnp.array([0, 0])))
+    axes = plot.overview(output, jnp.array([4, 2])).axes
+    widths = [[bar.get_width() for bar in ax.patches] for ax in axes]
+    # Of the first layer's 4 * 1 + 2 * 1 spikes two are dropped.
+    np.testing.assert_allclose(widths, [[25, 100 / 24], [100 / 3, 0], [25, 200 / 3]], rtol=1e-6)
+    assert [label.get_text() for label in axes[0].get_yticklabels()] == [
+        "layer 1\n4 neurons",
+        "layer 2\n3 neurons",
+    ]
+    assert [bar.get_facecolor() == to_rgba(plot.RED) for bar in axes[2].patches] == [False, True]
 
 
 def test_save_writes_a_picture_and_closes_it(tmp_path) -> None:
