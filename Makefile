@@ -140,7 +140,7 @@ GUARDED ?= --only W1 W2 W3 W4 W5 W7
 # The workload that is sampled: W1, W2, W3 or W7.
 PROFILE ?= W3
 
-.PHONY: docs docs-fresh
+.PHONY: docs docs-fresh docs-links
 docs: .venv/docs  ## the documentation as a site, in out/docs (5 minutes at first, for the notebooks)
 	$(BIN)/python -m sphinx --quiet --fresh-env --fail-on-warning --keep-going -c docs -d out/docs/doctrees . out/docs/html
 	@echo "The documentation is out/docs/html/index.html."
@@ -148,6 +148,10 @@ docs: .venv/docs  ## the documentation as a site, in out/docs (5 minutes at firs
 docs-fresh:  # forget the outputs of the notebooks, after a change of the library that they show
 	rm -rf out/docs
 	@$(MAKE) --no-print-directory docs
+
+docs-links: .venv/docs  ## ask for every address outside that the documentation links to (needs the network)
+	$(BIN)/python -m sphinx --quiet -b linkcheck -D nb_execution_mode=off -c docs -d out/docs/doctrees-links . out/docs/links
+	@echo "All addresses answer. The list is out/docs/links/output.txt."
 
 .PHONY: bench bench-peers bench-compare bench-keep profile
 bench: .venv/ready $(LIBRARY)  ## measure everything beside plain JAX (tables and pictures in out/bench; BENCH="--only W3")

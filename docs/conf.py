@@ -49,19 +49,20 @@ autodoc_default_options = {"members": True}
 default_role = "py:obj"
 highlight_language = "none"  # blocks without a language are equations
 
-html_theme = "sphinx_book_theme"
+html_theme = "furo"  # without icon fonts and frameworks: the start page weighs 160 kB
 html_title = "snnjax"
 html_static_path = ["static"]
 html_css_files = ["snnjax.css"]
 html_extra_path = ["redirect"]
 html_copy_source = False
 html_show_sphinx = False
-html_theme_options = {
-    "use_download_button": False,
-    "use_fullscreen_button": False,
-    "navbar_persistent": [],
-    "show_toc_level": 2,
-}
+html_theme_options = {"top_of_page_buttons": []}  # no links to sources, which are not on the pages
+pygments_style, pygments_dark_style = "default", "github-dark"
+
+# `make docs-links` asks for every address on the pages, three times where one does not answer.
+linkcheck_retries = 3
+linkcheck_timeout = 20
+linkcheck_anchors = False  # many pages make theirs by scripts
 
 
 def fields(owner: type) -> list[str]:

@@ -108,3 +108,12 @@ def test_wrong_text_is_found():
     assert rows("| `A` | | `neurons.lif()` |\n| `B` | | none |\n") == ["neurons.lif()"]
     with pytest.raises(AssertionError):
         run_python("```python\nassert 1 == 2\n```\n", "page")
+
+
+def test_each_of_thirty_wishes_has_an_answer_with_a_link():
+    text = (ROOT / "docs/explanation/wishes.md").read_text()
+    answers = re.findall(r"^\| (\d+) \| \[.*\]\(https://.*\) \| (.+) \|$", text, re.MULTILINE)
+    assert [int(number) for number, _ in answers] == list(range(1, 31))
+    assert [number for number, answer in answers if not LINK.search(answer)] == [
+        "23"
+    ]  # no is all there is to say
