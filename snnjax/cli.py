@@ -435,7 +435,7 @@ def _percent(shares: list[float], digits: int = 1) -> str:
 
 
 def _big(number: float) -> str:
-    """A number with three significant digits and k, M or G for thousands, millions and milliards."""
+    """A number with three significant digits and k, M or G for thousands, millions and billions."""
     for factor, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if number >= factor:
             return f"{number / factor:.3g}{unit}"

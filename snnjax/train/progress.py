@@ -68,7 +68,7 @@ def find_checkpoint(folder: Path) -> Path:
 
 
 def prepare_folder(folder: Path | str | None, *, resume: bool, overwrite: bool) -> Path | None:
-    """Make the folder of a run, which must be writable, and must not hold a checkpoint that nobody gave up."""
+    """Make the folder of a run, which must be writable, and hold no checkpoint that is neither resumed nor replaced."""
     op, way_out = "fit", "Name the folder of the run to be resumed"
     check(folder is not None or not resume, op, "folder", "be given to resume", folder, way_out)
     good = not (resume and overwrite)
