@@ -3,6 +3,7 @@
     python -m tests.benchmarks.fresh first_steps <workload> <alternative> <task>
     python -m tests.benchmarks.fresh on_cores <workload> <cores> <rounds> <alternative> ...
     python -m tests.benchmarks.fresh on_ipus <workload> <alternative> <IPUs> <tiles of each>
+    python -m tests.benchmarks.fresh beside_dense <workload> <tiles> <activity> ...
 
 Workloads are written in JSON, and so are the answers.
 """
@@ -102,9 +103,18 @@ def on_ipus(workload: Workload, alternative: str, ipus: str, tiles: str) -> dict
     return measured.training(workload, alternative, int(ipus))
 
 
+def beside_dense(workload: Workload, tiles: str, *activities: str) -> dict[str, float]:
+    """Modelled cycles of a time step, dense and sparse at each activity."""
+    os.environ.update(SNNJAX_IPU_DEVICES="1", SNNJAX_IPU_TILES=tiles, SNNJAX_IPU_VERSION=IPU_VERSION)
+    from tests.benchmarks import beside_dense as measured
+
+    return measured.cycles_of_a_step(workload, tuple(map(float, activities)))
+
+
 def main(arguments: Sequence[str]) -> None:
     task, workload, *words = arguments
-    tasks: dict[str, Any] = {"first_steps": first_steps, "on_cores": on_cores, "on_ipus": on_ipus}
+    known = (first_steps, on_cores, on_ipus, beside_dense)
+    tasks: dict[str, Any] = {each.__name__: each for each in known}
     sys.stdout.write(json.dumps(tasks[task](workloads.from_json(workload), *words)))
 
 

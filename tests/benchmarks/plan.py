@@ -60,6 +60,13 @@ class Plan:
     activities: tuple[float, ...] = (0.01, 0.05, 0.1)
     ipus: tuple[int, ...] = (1, 4, 16)
     tiles: int = 1472
+    # Sparse beside dense there: (width, batch), time steps, activities of inputs and layers.
+    beside: tuple[tuple[int, int], ...] = (
+        *((width, 16) for width in (256, 512, 1024, 2048, 4096, 8192)),
+        *((1024, batch) for batch in (1, 64, 256)),
+    )
+    beside_steps: int = 32
+    beside_activities: tuple[float, ...] = (0.005, 0.01, 0.02, 0.05, 0.1)
 
     exact: tuple[str, ...] = tuple(networks.EXACT)
     swept: tuple[str, ...] = (*networks.PLAIN, *networks.KERNELS)
@@ -100,6 +107,9 @@ def quick(peers: tuple[str, ...] = ()) -> Plan:
         activities=(0.1,),
         ipus=(1, 2),
         tiles=16,
+        beside=((24, 2),),
+        beside_steps=4,
+        beside_activities=(0.1,),
         exact=names,
         swept=names,
         capped=("snnjax, events, capacity 10 %",),

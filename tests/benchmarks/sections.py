@@ -257,6 +257,21 @@ def on_ipus(plan: Plan) -> Iterator[Table]:
     )
 
 
+def beside(plan: Plan) -> Iterator[Table]:
+    """The IPU Model: sparse networks beside dense ones on the matrix unit, by width and batch."""
+    from tests.benchmarks import beside_dense
+
+    for kind in ("feed-forward", "recurrent"):
+        cells: Cells = {}
+        for width, batch in plan.beside:
+            announce(f"sparse beside dense, {kind}, {width}, batch {batch}, on the IPU Model")
+            workload = beside_dense.of_size(width, batch, kind == "recurrent", plan.beside_steps)
+            answer = fresh.ask("beside_dense", workload, plan.tiles, *plan.beside_activities)
+            cells.update({(workload.name, name): [value] for name, value in answer.items()})
+        title = f"Sparse beside dense, {kind}, IPU Model ({fresh.IPU_VERSION}), forward and backward"
+        yield Table(title, cells, "width, batch", unit="cycles of a time step")
+
+
 SECTIONS: dict[str, Callable[[Plan], Iterator[Table]]] = {
     "W1": single,
     "W2": recurrent,
@@ -273,4 +288,5 @@ SECTIONS: dict[str, Callable[[Plan], Iterator[Table]]] = {
     "start": start,
     "forms": forms,
     "ipu": on_ipus,
+    "beside": beside,
 }

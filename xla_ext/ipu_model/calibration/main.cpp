@@ -3,8 +3,9 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <limits>
 
-#include "calibration/dense_step.hpp"
+#include "calibration/dense_products.hpp"
 #include "calibration/exchange_phases.hpp"
 #include "calibration/hardware_log.hpp"
 #include "calibration/matrix_vector.hpp"
@@ -33,8 +34,10 @@ void printTables(const std::string& codelets) {
   const std::vector<StepRun> runs = runTrainingSteps(codelets);
   for (const char* chip : kChips) std::cout << trainingSteps(ipu_model::chipNamed(chip), runs);
   printWallTimes(runs);
-  std::cout << "### Sparse and dense codelets, " << cells()[0].name() << "\n\n"
-            << compareWithDense(cells()[0], codelets);
+  std::cout << "### Dense products\n\n";
+  for (const bool halves : {false, true}) {
+    std::cout << denseProducts(halves, std::numeric_limits<double>::infinity()) << std::flush;
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "calibration/report.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <iomanip>
 #include <ostream>
@@ -49,6 +50,14 @@ double Table::meanErrorOutside() const {
   return rows.empty() ? 0 : sum / static_cast<double>(rows.size());
 }
 
+double Table::errorAt(double share) const {
+  std::vector<double> errors;
+  for (const Row& row : rows) errors.push_back(std::abs(row.error()));
+  std::sort(errors.begin(), errors.end());
+  const auto last = static_cast<double>(errors.size()) - 1;
+  return errors.empty() ? 0 : errors[static_cast<std::size_t>(std::lround(share * last))];
+}
+
 std::ostream& operator<<(std::ostream& out, const Table& table) {
   out << table.title << "\n\n| | predicted (" << table.unit
       << ") | measured | error | outside the measured interval |\n"
@@ -60,7 +69,9 @@ std::ostream& operator<<(std::ostream& out, const Table& table) {
     out << " | " << percent(row.error()) << " | " << percent(row.errorOutside()) << " |\n";
   }
   return out << "\nMean of the absolute errors: " << percent(table.meanError()).substr(1)
-             << "; of what lies outside: " << percent(table.meanErrorOutside()).substr(1) << ".\n\n";
+             << "; of what lies outside: " << percent(table.meanErrorOutside()).substr(1)
+             << "; median: " << percent(table.errorAt(0.5)).substr(1)
+             << "; 90th percentile: " << percent(table.errorAt(0.9)).substr(1) << ".\n\n";
 }
 
 }  // namespace ipu_model::calibration

@@ -30,6 +30,8 @@ struct Table {
   // Of the absolute values of error(), and of errorOutside().
   [[nodiscard]] double meanError() const;
   [[nodiscard]] double meanErrorOutside() const;
+  // Of the absolute values of error(), in order, the one so far from the first: 0.5 is the median.
+  [[nodiscard]] double errorAt(double share) const;
 };
 
 std::ostream& operator<<(std::ostream& out, const Table& table);

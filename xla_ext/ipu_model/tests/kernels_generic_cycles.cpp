@@ -3,7 +3,6 @@
 #include "../poplar_kernels/cast_cycles.hpp"
 #include "../poplar_kernels/copy_cycles.hpp"
 #include "../poplar_kernels/cross_entropy_cycles.hpp"
-#include "../poplar_kernels/dot_cycles.hpp"
 #include "../poplar_kernels/elementwise_cycles.hpp"
 #include "../poplar_kernels/lif_constants_gradient_cycles.hpp"
 #include "../poplar_kernels/random_cycles.hpp"
@@ -18,18 +17,6 @@ namespace {
 using namespace snnjax::cycles;
 using snnjax::Kind;
 using snnjax::Work;
-
-// A block of 8 columns, four pairs of floats: 14 + 4 * 4 around it; a number of the row: load, copy, branch, four
-// products and four sums.
-static_assert(dotBlock(8, 16, 10, false, false) == 14 + 16 + 10 * (3 + 8));
-static_assert(dotBlock(8, 16, 10, true, false) == 14 + 16 + 10 * (3 + 12));       // each pair widened besides
-static_assert(dotBlock(8, 16, 10, true, true) == 14 + 8 + 10 * (3 + 4));          // two vectors of four halves
-static_assert(dotBlock(8, 15, 10, false, false) == 14 + 32 + 10 * (3 + 16));      // odd rows: eight single floats
-static_assert(dotBlock(3, 11, 10, false, false) == 3 * (14 + 4 + 10 * (3 + 2)));  // not a whole block: one by one
-static_assert(transposedBlock(8, 10, false) == 14 + 32 + 5 * (2 + 16));
-static_assert(transposedBlock(8, 9, false) == 14 + 32 + 9 * (2 + 16));  // odd depth: number by number
-static_assert(transposedBlock(8, 10, true) == 14 + 32 + 5 * (3 + 24));
-static_assert(transposedBlock(2, 10, false) == 2 * (14 + 4 + 5 * 4));
 
 // Two loads, sum, store and loop 3, for 50 pairs; one load less with a single operand; four halves a vector.
 static_assert(elementwise(100, Work::Simple, Kind::Float, 2) == 30 + 50 * (2 + 1 + 3));
@@ -62,20 +49,6 @@ template <typename F>
 void checkMonotone(const char* name, F&& cost, unsigned step = 1) {
   for (unsigned work = 0; work < 200; work += step) {
     if (cost(work + step) < cost(work)) check::that(false, name, __FILE__, __LINE__, std::to_string(work));
-  }
-}
-
-void testProducts() {
-  for (const bool half_operands : {false, true}) {
-    for (const bool half_sums : {false, true}) {
-      checkMonotone("depth", [=](unsigned n) { return dotBlock(8, 16, n, half_operands, half_sums); });
-    }
-    // An even depth goes in pairs: only even ones are compared.
-    checkMonotone("transposed", [=](unsigned n) { return transposedBlock(8, n, half_operands); }, 2);
-  }
-  for (unsigned columns = 1; columns < 8; ++columns) {
-    CHECK(dotBlock(columns, 7, 9, false, false) < dotBlock(columns + 1, 7, 9, false, false) || columns == 7);
-    CHECK(transposedBlock(columns, 8, false) > transposedBlock(columns - 1, 8, false));
   }
 }
 
@@ -131,7 +104,6 @@ void testTraining() {
 }  // namespace
 
 int main() {
-  testProducts();
   testElements();
   testRows();
   testTraining();

@@ -2,6 +2,7 @@
 // the twelve training steps of the log stand for them.
 #include <algorithm>
 
+#include "calibration/dense_products.hpp"
 #include "calibration/exchange_phases.hpp"
 #include "calibration/matrix_vector.hpp"
 #include "calibration/training_steps.hpp"
@@ -28,6 +29,16 @@ void testMatrixVector() {
 void testExchange() {
   checkWithin(exchangePhases(), 0.06);
   checkWithin(isolatedTransfers(), 0);
+}
+
+// Those that run in no time: 2048 x 2048 and 4096 x 4096, by few columns.
+void testDenseProducts() {
+  for (const bool halves : {false, true}) {
+    const Table table = denseProducts(halves, 3e8);
+    CHECK(table.rows.size() >= 5);
+    CHECK(table.errorAt(0.5) < 0.2);
+    checkWithin(table, 0.4);
+  }
 }
 
 void testPublishedSteps() {
@@ -67,6 +78,7 @@ void testTrainingSteps(const std::string& codelets) {
 int main(int, char** arguments) {
   testMatrixVector();
   testExchange();
+  testDenseProducts();
   testPublishedSteps();
   testTrainingSteps(arguments[1]);
   return check::failures;

@@ -1,5 +1,5 @@
-// Matrix products. The output is divided into blocks over the tiles, the common dimension as well where the output
-// alone is too small; partial sums are float unless the option partialsType says half.
+// Matrix products. Rows, columns and the common dimension are divided among the tiles by modelled cost, in steps of the
+// common one where operands would not fit; partial sums are float unless the option partialsType says half.
 #pragma once
 
 #include <poplar/DebugContext.hpp>
@@ -17,7 +17,9 @@ namespace matmul {
 using PlanningCache = poplin::PlanningCache;
 }
 
-// a {m, k} times b {k, n}. Options: "partialsType" ("float" or "half"); others of Poplar's are taken and not needed.
+// a {m, k} times b {k, n}. Options: "partialsType" ("float" or "half") and "availableMemoryProportion"
+// (0.6: of a tile's memory, what operands brought to it and partial sums may take); others of Poplar's are taken and
+// not needed.
 poplar::Tensor matMul(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b,
                       poplar::program::Sequence& prog, const poplar::Type& output_type,
                       const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {},

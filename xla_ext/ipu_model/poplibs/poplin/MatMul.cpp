@@ -1,30 +1,64 @@
-// Matrix products out of one Dot vertex a tile.
+// Matrix products, divided as the planner says (planner/product_plan.hpp), on the matrix units of the tiles.
+#include <algorithm>
 #include <poplin/MatMul.hpp>
 #include <popops/Cast.hpp>
-#include <popops/ElementWise.hpp>
-#include <popops/Reduce.hpp>
 #include <popops/ScaledAdd.hpp>
 #include <popops/Zero.hpp>
 #include <poputil/Util.hpp>
 #include <poputil/VertexTemplates.hpp>
 #include <poputil/exceptions.hpp>
+#include <string>
 
-#include "poplibs/poplin/matmul_plan.hpp"
+#include "planner/product_plan.hpp"
 #include "poplibs/popops/per_tile.hpp"
 
 namespace poplin {
 namespace {
 
-using poplibs::MatMulPlan;
+using snnjax::planner::ProductPlan;
 using Shape = std::vector<std::size_t>;
 
-MatMulPlan planFor(const poplar::Graph& graph, const Shape& a, const Shape& b, const char* function) {
-  if (a.size() != 2 || b.size() != 2 || a[1] != b[0]) {
-    throw poputil::poplibs_error("poplin::" + std::string(function) + ": `a, b` must be {m, k} and {k, n}, got " +
-                                 poplibs::toString(a) + " and " + poplibs::toString(b) + ". Reshape or transpose one.");
+// One product and its blocks.
+class Division {
+ public:
+  Division(const poplar::Graph& graph, const poplar::Type& type, const Shape& a, const Shape& b, const char* function,
+           const poplar::OptionFlags& options)
+      : m(a.empty() ? 0 : a[0]), k(a.size() < 2 ? 0 : a[1]), n(b.size() < 2 ? 0 : b[1]) {
+    if (a.size() != 2 || b.size() != 2 || a[1] != b[0]) {
+      throw poputil::poplibs_error("poplin::" + std::string(function) + ": `a, b` must be {m, k} and {k, n}, got " +
+                                   poplibs::toString(a) + " and " + poplibs::toString(b) +
+                                   ". Reshape or transpose one.");
+    }
+    const poplar::Target& target = graph.getTarget();
+    const double share = options.contains(kShare) ? std::stod(options.at(kShare)) : kUsualShare;
+    const auto bytes = static_cast<std::size_t>(share * static_cast<double>(target.getBytesPerTile()));
+    plan = snnjax::planner::planProduct({m, k, n, type == poplar::HALF}, {target.getNumTiles(), bytes});
   }
-  return poplibs::planMatMul({a[0], a[1], b[1]}, graph.getTarget().getNumTiles());
-}
+
+  bool empty() const { return m * k * n == 0; }
+  poplar::Interval rows(std::size_t part) const { return cut(part, plan.m_block, m); }
+  poplar::Interval columns(std::size_t part) const { return cut(part, plan.n_block, n); }
+  // What of a part of the depth is multiplied in one step; empty if there is none left.
+  poplar::Interval depth(std::size_t part, std::size_t step) const {
+    const poplar::Interval all = cut(part, plan.k_block, k);
+    const std::size_t begin = std::min(all.end(), all.begin() + step * plan.k_step);
+    return {begin, std::min(all.end(), begin + plan.k_step)};
+  }
+  unsigned tile(std::size_t m_part, std::size_t k_part, std::size_t n_part) const {
+    return static_cast<unsigned>(plan.tile(m_part, k_part, n_part, false));
+  }
+
+  std::size_t m, k, n;
+  ProductPlan plan;
+
+ private:
+  static constexpr const char* kShare = "availableMemoryProportion";
+  static constexpr double kUsualShare = 0.6;  // Poplar's
+
+  static poplar::Interval cut(std::size_t part, std::size_t block, std::size_t size) {
+    return {std::min(size, part * block), std::min(size, (part + 1) * block)};
+  }
+};
 
 // A variable for one block, its elements spread over the tiles that need it.
 poplar::Tensor addBlock(poplar::Graph& graph, const poplar::Type& type, std::size_t rows, std::size_t columns,
@@ -34,80 +68,173 @@ poplar::Tensor addBlock(poplar::Graph& graph, const poplar::Type& type, std::siz
   const auto parts =
       poputil::splitRegions(poputil::Regions{{0, rows * columns}}, width, static_cast<unsigned>(tiles.size()));
   poplibs::Mapping mapping(graph.getTarget().getNumTiles());
-  for (std::size_t i = 0; i < parts.size(); ++i) mapping[tiles[i]] = parts[i];
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    mapping[tiles[i]].insert(mapping[tiles[i]].end(), parts[i].begin(), parts[i].end());
+  }
   graph.setTileMapping(block, mapping);
   return block;
 }
 
-// Blocks, row by row, as one matrix.
-poplar::Tensor assemble(const std::vector<std::vector<poplar::Tensor>>& blocks) {
+// An operand of a product without elements.
+poplar::Tensor onTileZero(poplar::Graph& graph, const poplar::Type& type, const Shape& shape,
+                          const poplar::DebugContext& debug) {
+  const poplar::Tensor tensor = graph.addVariable(type, shape, debug);
+  graph.setTileMapping(tensor, 0);
+  return tensor;
+}
+
+poplar::Tensor leftOperand(poplar::Graph& graph, const poplar::Type& type, const Division& division,
+                           const poplar::DebugContext& debug) {
+  if (division.empty()) return onTileZero(graph, type, {division.m, division.k}, debug);
   std::vector<poplar::Tensor> rows;
-  for (const auto& row : blocks) rows.push_back(poplar::concat(row, 1));
+  for (std::size_t m = 0; m < division.plan.m_parts; ++m) {
+    std::vector<poplar::Tensor> row;
+    for (std::size_t k = 0; k < division.plan.k_parts; ++k) {
+      std::vector<unsigned> tiles;
+      for (std::size_t n = 0; n < division.plan.n_parts; ++n) tiles.push_back(division.tile(m, k, n));
+      for (std::size_t step = 0; step < division.plan.steps(); ++step) {
+        row.push_back(addBlock(graph, type, division.rows(m).size(), division.depth(k, step).size(), tiles, debug));
+      }
+    }
+    rows.push_back(poplar::concat(row, 1));
+  }
   return poplar::concat(rows, 0);
 }
 
-poplar::Tensor leftOperand(poplar::Graph& graph, const poplar::Type& type, const MatMulPlan& plan,
-                           const poplar::DebugContext& debug) {
-  std::vector<std::vector<poplar::Tensor>> blocks(plan.parts_m);
-  for (std::size_t m = 0; m < plan.parts_m; ++m) {
-    for (std::size_t k = 0; k < plan.parts_k; ++k) {
-      std::vector<unsigned> tiles;
-      for (std::size_t n = 0; n < plan.parts_n; ++n) tiles.push_back(plan.tile(m, k, n));
-      blocks[m].push_back(addBlock(graph, type, plan.rows(m).size(), plan.depth(k).size(), tiles, debug));
-    }
-  }
-  return assemble(blocks);
-}
-
-poplar::Tensor rightOperand(poplar::Graph& graph, const poplar::Type& type, const MatMulPlan& plan,
+// Blocks lie with the depth innermost, as the unit takes them.
+poplar::Tensor rightOperand(poplar::Graph& graph, const poplar::Type& type, const Division& division,
                             const poplar::DebugContext& debug) {
-  std::vector<std::vector<poplar::Tensor>> blocks(plan.parts_k);
-  for (std::size_t k = 0; k < plan.parts_k; ++k) {
-    for (std::size_t n = 0; n < plan.parts_n; ++n) {
+  if (division.empty()) return onTileZero(graph, type, {division.k, division.n}, debug);
+  std::vector<poplar::Tensor> columns;
+  for (std::size_t n = 0; n < division.plan.n_parts; ++n) {
+    std::vector<poplar::Tensor> column;
+    for (std::size_t k = 0; k < division.plan.k_parts; ++k) {
       std::vector<unsigned> tiles;
-      for (std::size_t m = 0; m < plan.parts_m; ++m) tiles.push_back(plan.tile(m, k, n));
-      blocks[k].push_back(addBlock(graph, type, plan.depth(k).size(), plan.columns(n).size(), tiles, debug));
-    }
-  }
-  return assemble(blocks);
-}
-
-// The output, or its partial sums of part k of the depth, each block on the tiles `tilesOf(m, n)`.
-template <class TilesOf>
-poplar::Tensor resultMatrix(poplar::Graph& graph, const poplar::Type& type, const MatMulPlan& plan, TilesOf tilesOf,
-                            const poplar::DebugContext& debug) {
-  std::vector<std::vector<poplar::Tensor>> blocks(plan.parts_m);
-  for (std::size_t m = 0; m < plan.parts_m; ++m) {
-    for (std::size_t n = 0; n < plan.parts_n; ++n) {
-      blocks[m].push_back(addBlock(graph, type, plan.rows(m).size(), plan.columns(n).size(), tilesOf(m, n), debug));
-    }
-  }
-  return assemble(blocks);
-}
-
-// sums[k] = a[:, part k] * b[part k, :]
-void addProducts(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b,
-                 const std::vector<poplar::Tensor>& sums, const MatMulPlan& plan, poplar::program::Sequence& prog,
-                 const poplar::DebugContext& debug) {
-  const poplar::ComputeSet cs = graph.addComputeSet({debug, "dot"});
-  const std::string codelet = poputil::templateVertex("snnjax::Dot", a.elementType(), sums[0].elementType());
-  for (std::size_t k = 0; k < plan.parts_k; ++k) {
-    for (std::size_t m = 0; m < plan.parts_m; ++m) {
-      for (std::size_t n = 0; n < plan.parts_n; ++n) {
-        const auto rows = plan.rows(m), depth = plan.depth(k), columns = plan.columns(n);
-        const poplar::VertexRef vertex = graph.addVertex(cs, codelet);
-        graph.connect(vertex["a"], a.slice(rows, 0).slice(depth, 1).flatten());
-        graph.connect(vertex["b"], b.slice(depth, 0).slice(columns, 1).flatten());
-        graph.connect(vertex["out"], sums[k].slice(rows, 0).slice(columns, 1).flatten());
-        graph.setInitialValue(vertex["rows"], static_cast<unsigned>(rows.size()));
-        graph.setInitialValue(vertex["depth"], static_cast<unsigned>(depth.size()));
-        graph.setInitialValue(vertex["columns"], static_cast<unsigned>(columns.size()));
-        graph.setInitialValue(vertex["accumulate"], false);
-        graph.setTileMapping(vertex, plan.tile(m, k, n));
+      for (std::size_t m = 0; m < division.plan.m_parts; ++m) tiles.push_back(division.tile(m, k, n));
+      for (std::size_t step = 0; step < division.plan.steps(); ++step) {
+        const std::size_t depth = division.depth(k, step).size();
+        column.push_back(addBlock(graph, type, division.columns(n).size(), depth, tiles, debug).transpose());
       }
     }
+    columns.push_back(poplar::concat(column, 0));
   }
+  return poplar::concat(columns, 1);
+}
+
+// Sums of each part of the depth, block by block.
+class Sums {
+ public:
+  Sums(poplar::Graph& graph, const poplar::Type& type, const Division& division, const poplar::DebugContext& debug)
+      : division_(division) {
+    for (std::size_t k = 0; k < division.plan.k_parts; ++k) {
+      forEach([&](std::size_t m, std::size_t n) {
+        blocks_.push_back(addBlock(graph, type, division.rows(m).size(), division.columns(n).size(),
+                                   {division.tile(m, k, n)}, debug));
+      });
+    }
+  }
+
+  template <class Body>
+  void forEach(Body&& body) const {
+    for (std::size_t m = 0; m < division_.plan.m_parts; ++m) {
+      for (std::size_t n = 0; n < division_.plan.n_parts; ++n) body(m, n);
+    }
+  }
+  const poplar::Tensor& block(std::size_t m, std::size_t k, std::size_t n) const {
+    return blocks_[(k * division_.plan.m_parts + m) * division_.plan.n_parts + n];
+  }
+  // Blocks of all sums, or others in their order, as one matrix.
+  poplar::Tensor assembled(const std::vector<poplar::Tensor>& blocks) const {
+    std::vector<poplar::Tensor> rows;
+    for (auto first = blocks.begin(); first != blocks.end();) {
+      const auto last = first + static_cast<std::ptrdiff_t>(division_.plan.n_parts);
+      rows.push_back(poplar::concat(std::vector<poplar::Tensor>(first, last), 1));
+      first = last;
+    }
+    return poplar::concat(rows, 0);
+  }
+  const std::vector<poplar::Tensor>& blocks() const { return blocks_; }
+
+ private:
+  const Division& division_;
+  std::vector<poplar::Tensor> blocks_;
+};
+
+// A block of an operand {rows, columns} as a vertex takes it: as it lies in memory.
+struct Operand {
+  poplar::Tensor flat;
+  bool across;
+
+  explicit Operand(const poplar::Tensor& block) {
+    const poplar::Tensor turned = block.transpose().flatten();
+    across = !block.flatten().isContiguous() && turned.isContiguous();
+    flat = across ? turned : block.flatten();
+  }
+};
+
+void addProduct(poplar::Graph& graph, const poplar::ComputeSet& cs, const Division& division, const Operand& a,
+                const Operand& b, const poplar::Tensor& to, std::size_t depth, unsigned tile, bool accumulate) {
+  const poplar::VertexRef vertex =
+      graph.addVertex(cs, poputil::templateVertex("snnjax::MatrixProduct", a.flat.elementType(), to.elementType()),
+                      {{"a", a.flat}, {"b", b.flat}, {"out", to.flatten()}});
+  // The unit wants the depth innermost.
+  const std::size_t turning = (a.across ? a.flat.numElements() : 0) + (b.across ? 0 : b.flat.numElements());
+  graph.setInitialValue(vertex["rows"], static_cast<unsigned>(to.dim(0)));
+  graph.setInitialValue(vertex["depth"], static_cast<unsigned>(depth));
+  graph.setInitialValue(vertex["columns"], static_cast<unsigned>(to.dim(1)));
+  graph.setInitialValue(vertex["a_across"], a.across);
+  graph.setInitialValue(vertex["b_deep"], b.across);
+  graph.setInitialValue(vertex["holds_a"], division.plan.holds_lhs);
+  graph.setInitialValue(vertex["turning"], static_cast<unsigned>(depth > 1 ? turning : 0));
+  graph.setInitialValue(vertex["accumulate"], accumulate);
+  graph.setTileMapping(vertex, tile);
+}
+
+void addProducts(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b, const Sums& sums,
+                 const Division& division, poplar::program::Sequence& prog, const poplar::DebugContext& debug) {
+  for (std::size_t step = 0; step < division.plan.steps(); ++step) {
+    const poplar::ComputeSet cs = graph.addComputeSet({debug, "products"});
+    for (std::size_t k = 0; k < division.plan.k_parts; ++k) {
+      const poplar::Interval depth = division.depth(k, step);
+      if (depth.size() == 0) continue;
+      sums.forEach([&](std::size_t m, std::size_t n) {
+        addProduct(graph, cs, division, Operand(a.slice(division.rows(m), 0).slice(depth, 1)),
+                   Operand(b.slice(depth, 0).slice(division.columns(n), 1)), sums.block(m, k, n), depth.size(),
+                   division.tile(m, k, n), step > 0);
+      });
+    }
+    prog.add(poplar::program::Execute(cs, debug));
+  }
+}
+
+// The tiles of a block share its elements.
+poplar::Tensor addUp(poplar::Graph& graph, const Sums& sums, const Division& division, const poplar::Type& type,
+                     poplar::program::Sequence& prog, const poplar::DebugContext& debug) {
+  const poplar::ComputeSet cs = graph.addComputeSet({debug, "sums"});
+  const std::size_t parts = division.plan.k_parts;
+  std::vector<poplar::Tensor> blocks;
+  sums.forEach([&](std::size_t m, std::size_t n) {
+    std::vector<unsigned> tiles;
+    for (std::size_t k = 0; k < parts; ++k) tiles.push_back(division.tile(m, k, n));
+    const poplar::Tensor& first = sums.block(m, 0, n);
+    blocks.push_back(addBlock(graph, type, first.dim(0), first.dim(1), tiles, {debug, "out"}));
+    const poplar::Tensor out = blocks.back().flatten();
+    const auto& mapping = graph.getTileMapping(out);
+    for (const unsigned tile : tiles) {
+      for (const poplar::Interval& share : mapping[tile]) {
+        std::vector<poplar::Tensor> of_parts;
+        for (std::size_t k = 0; k < parts; ++k) of_parts.push_back(sums.block(m, k, n).flatten().slice(share));
+        const poplar::VertexRef vertex =
+            graph.addVertex(cs, poputil::templateVertex("snnjax::SumPartials", first.elementType(), type),
+                            {{"in", poplar::concat(of_parts)}, {"out", out.slice(share)}});
+        graph.setInitialValue(vertex["parts"], static_cast<unsigned>(parts));
+        graph.setInitialValue(vertex["count"], static_cast<unsigned>(share.size()));
+        graph.setTileMapping(vertex, tile);
+      }
+    }
+  });
   prog.add(poplar::program::Execute(cs, debug));
+  return sums.assembled(blocks);
 }
 
 poplar::Type partialsType(const poplar::Type& input, const poplar::OptionFlags& options) {
@@ -128,32 +255,17 @@ poplar::Tensor matMul(poplar::Graph& graph, const poplar::Tensor& a, const popla
                       poplar::program::Sequence& prog, const poplar::Type& output_type,
                       const poplar::DebugContext& debug, const poplar::OptionFlags& options, PlanningCache*) {
   checkTypes(a, b);
-  const MatMulPlan plan = planFor(graph, a.shape(), b.shape(), "matMul");
-  if (plan.shape.m * plan.shape.k * plan.shape.n == 0) {
-    const poplar::Tensor out = graph.addVariable(output_type, {plan.shape.m, plan.shape.n}, debug);
-    graph.setTileMapping(out, 0);
+  const Division division(graph, a.elementType(), a.shape(), b.shape(), "matMul", options);
+  if (division.empty()) {
+    const poplar::Tensor out = onTileZero(graph, output_type, {division.m, division.n}, debug);
     popops::zero(graph, out, prog, debug);
     return out;
   }
   const poplar::Type type = partialsType(a.elementType(), options);
-  std::vector<poplar::Tensor> sums;
-  for (std::size_t k = 0; k < plan.parts_k; ++k) {
-    const auto tileOf = [&](std::size_t m, std::size_t n) { return std::vector<unsigned>{plan.tile(m, k, n)}; };
-    sums.push_back(resultMatrix(graph, type, plan, tileOf, {debug, "sums"}));
-  }
-  addProducts(graph, a, b, sums, plan, prog, debug);
-  if (plan.parts_k == 1) {
-    return type == output_type ? sums[0] : popops::cast(graph, sums[0], output_type, prog, debug);
-  }
-  const auto tilesOf = [&](std::size_t m, std::size_t n) {
-    std::vector<unsigned> tiles;
-    for (std::size_t k = 0; k < plan.parts_k; ++k) tiles.push_back(plan.tile(m, k, n));
-    return tiles;
-  };
-  const poplar::Tensor out = resultMatrix(graph, output_type, plan, tilesOf, {debug, "out"});
-  for (poplar::Tensor& sum : sums) sum = sum.expand({0});
-  popops::reduceWithOutput(graph, poplar::concat(sums), out, {0}, popops::Operation::ADD, prog, debug);
-  return out;
+  const Sums sums(graph, type, division, {debug, "sums"});
+  addProducts(graph, a, b, sums, division, prog, debug);
+  if (division.plan.k_parts == 1 && type == output_type) return sums.assembled(sums.blocks());
+  return addUp(graph, sums, division, output_type, prog, debug);
 }
 
 poplar::Tensor matMul(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b,
@@ -201,8 +313,8 @@ poplar::Tensor matMulGrouped(poplar::Graph& graph, const poplar::Tensor& a, cons
 
 poplar::Tensor createMatMulInputLHS(poplar::Graph& graph, const poplar::Type& input_type, const poplar::Type&,
                                     const Shape& a_shape, const Shape& b_shape, const poplar::DebugContext& debug,
-                                    const poplar::OptionFlags&, PlanningCache*) {
-  return leftOperand(graph, input_type, planFor(graph, a_shape, b_shape, "createMatMulInputLHS"), debug);
+                                    const poplar::OptionFlags& options, PlanningCache*) {
+  return leftOperand(graph, input_type, {graph, input_type, a_shape, b_shape, "createMatMulInputLHS", options}, debug);
 }
 
 poplar::Tensor createMatMulInputLHS(poplar::Graph& graph, const poplar::Type& type, const Shape& a_shape,
@@ -213,8 +325,8 @@ poplar::Tensor createMatMulInputLHS(poplar::Graph& graph, const poplar::Type& ty
 
 poplar::Tensor createMatMulInputRHS(poplar::Graph& graph, const poplar::Type& input_type, const poplar::Type&,
                                     const Shape& a_shape, const Shape& b_shape, const poplar::DebugContext& debug,
-                                    const poplar::OptionFlags&, PlanningCache*) {
-  return rightOperand(graph, input_type, planFor(graph, a_shape, b_shape, "createMatMulInputRHS"), debug);
+                                    const poplar::OptionFlags& options, PlanningCache*) {
+  return rightOperand(graph, input_type, {graph, input_type, a_shape, b_shape, "createMatMulInputRHS", options}, debug);
 }
 
 poplar::Tensor createMatMulInputRHS(poplar::Graph& graph, const poplar::Type& type, const Shape& a_shape,
