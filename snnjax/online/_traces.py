@@ -1,0 +1,184 @@
+"""Traces: the derivatives of a layer's states by its weights and constants, moved on by one step."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from snnjax._network import Network
+from snnjax._network.scan import fire
+from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, NetworkState, ReadoutSpec
+from snnjax._types import wide
+from snnjax.sparse_spikes import SparseSpikes
+
+
+class Traces(NamedTuple):
+    """The traces of a layer in the dtype of sums; a state has components such as ``v`` and ``w``.
+
+    The weights of all that a neuron sums stand in one axis `sources`: inputs, recurrent spikes, and 1 for a bias.
+    """
+
+    weights: Array  # [components, batch, sources, neurons]; of `ottt` [batch, sources]
+    constants: Array  # [constants, components, batch, neurons]: of the neurons' own parameters
+    filtered: (
+        tuple[Array, Array] | None
+    )  # [batch, sources, neurons], [constants, batch, neurons], as spikes saw them
+
+
+class Ran(NamedTuple):
+    """A layer after one step."""
+
+    traces: Traces
+    by_weights: Array  # [batch, sources, neurons], d spikes / d weights; of `ottt` the trace of the sources
+    by_constants: Array  # [constants, batch, neurons]
+    by_current: Array  # [batch, neurons], d spikes / d current in this step
+    slope: Array  # [batch, neurons], d spikes / d distance to the threshold
+
+
+def readout_decay(network: Network, params: NetworkParams, state: NetworkState) -> Array:
+    """The share of its membrane that a read-out keeps, the mean over the outputs; 0 without read-out."""
+    spec, own = network.readout, params.readout
+    if spec is None or own is None:
+        return jnp.float32(0)
+    nothing = jnp.zeros_like(state.readout.v)
+
+    def kept(v: Array) -> Array:
+        return spec.neuron.integrate(own.neuron, state.readout._replace(v=v), nothing)[0]
+
+    return jnp.mean(jax.jvp(kept, (nothing,), (jnp.ones_like(nothing),))[1])
+
+
+def sources_of(own: LayerParams, x: Array, before: Array | None) -> Array:
+    """All that a neuron sums, in the dtype of sums: inputs, recurrent spikes, and 1 for a bias."""
+    parts = [wide(x.astype(own.weights.dtype))]
+    if before is not None:
+        parts.append(wide(before))
+    if own.bias is not None:
+        parts.append(jnp.ones_like(parts[0][:, :1]))
+    return jnp.concatenate(parts, axis=-1)
+
+
+def _weights(own: LayerParams) -> Array:
+    """What each source is multiplied with, ``[sources, neurons]``."""
+    parts = [own.weights, own.recurrent, None if own.bias is None else own.bias[None, :]]
+    return jnp.concatenate([wide(part) for part in parts if part is not None])
+
+
+def no_traces(own: LayerParams, state: Any, filtered: bool, is_presynaptic: bool) -> Traces:
+    components, batch, neurons = len(state), *state.v.shape
+    sources, constants = _weights(own).shape[0], len(jax.tree.leaves(own.neuron))
+    dtype = state.v.dtype
+    if is_presynaptic:
+        nothing = jnp.zeros((0, components, batch, neurons), dtype)
+        return Traces(jnp.zeros((batch, sources), dtype), nothing, None)
+    last = None
+    if filtered:
+        last = (
+            jnp.zeros((batch, sources, neurons), dtype),
+            jnp.zeros((constants, batch, neurons), dtype),
+        )
+    return Traces(
+        jnp.zeros((components, batch, sources, neurons), dtype),
+        jnp.zeros((constants, components, batch, neurons), dtype),
+        last,
+    )
+
+
+def advance(
+    spec: LayerSpec | ReadoutSpec,
+    own: LayerParams,
+    state: Any,
+    sources: Array,
+    traces: Traces,
+    second: Any,
+    kappa: Array,
+    is_presynaptic: bool,
+) -> tuple[Any, Array, Ran]:
+    """One layer by one step: its state, its spikes (a read-out's membrane), and its traces."""
+
+    def move(constants: Any, components: Any, current: Array) -> tuple[tuple[Array, ...], Array, Array]:
+        before = type(state)(*components)
+        membrane, threshold = spec.neuron.integrate(constants, before, current)
+        after = spec.neuron.fire(constants, before, current, membrane, jnp.zeros_like(membrane))
+        threshold = jnp.broadcast_to(wide(threshold), membrane.shape)
+        return tuple(after), membrane, threshold
+
+    def distance(*arguments: Any) -> tuple[tuple[Array, ...], Array]:
+        after, membrane, threshold = move(*arguments)
+        return after, membrane - threshold if isinstance(spec, LayerSpec) else membrane
+
+    at = (own.neuron, tuple(state), sources @ _weights(own))
+    after, membrane, threshold = move(*at)
+    spikes, slope = _fired(spec, own, membrane, threshold, second)
+    unit = jnp.ones_like(membrane)
+    by_current = jax.jvp(lambda current: distance(*at[:2], current), (at[2],), (unit,))[1]
+    if is_presynaptic:
+        kept = jnp.mean(_by_component(distance, at, 0)[0][0])
+        trace = kept * traces.weights + sources
+        ran = Ran(traces._replace(weights=trace), trace, traces.constants[:, 0], by_current[1], slope)
+        return type(state)(*after), spikes, ran
+    weights, by_weights = _trace_weights(distance, at, sources, traces.weights, by_current)
+    constants, by_constants = _trace_constants(distance, at, traces.constants)
+    by_weights, by_constants = slope[:, None, :] * by_weights, slope[None] * by_constants
+    last = None
+    if traces.filtered is not None:
+        by_weights = kappa * traces.filtered[0] + by_weights
+        by_constants = kappa * traces.filtered[1] + by_constants
+        last = (by_weights, by_constants)
+    ran = Ran(Traces(weights, constants, last), by_weights, by_constants, by_current[1], slope)
+    return type(state)(*after), spikes, ran
+
+
+def _fired(
+    spec: LayerSpec | ReadoutSpec, own: LayerParams, membrane: Array, threshold: Array, second: Any
+) -> tuple[Array, Array]:
+    """The listed spikes, dense, and their slope: 0 of neurons that are not listed."""
+    if isinstance(spec, ReadoutSpec):
+        return membrane, jnp.ones_like(membrane)
+
+    def listed(membrane: Array) -> Array:
+        spikes = fire(spec, own, membrane, threshold, second, None, "composed")[0]
+        return wide(spikes.to_dense() if isinstance(spikes, SparseSpikes) else spikes)
+
+    spikes, pull_back = jax.vjp(listed, membrane)
+    return spikes, pull_back(jnp.ones_like(spikes))[0]
+
+
+def _by_component(distance: Any, at: Any, component: int) -> tuple[tuple[Array, ...], Array]:
+    """The derivatives of states and distance by one component of the state before."""
+    units = tuple(
+        jnp.ones_like(each) if place == component else jnp.zeros_like(each)
+        for place, each in enumerate(at[1])
+    )
+    return jax.jvp(lambda components: distance(at[0], components, at[2]), (at[1],), (units,))[1]
+
+
+def _trace_weights(
+    distance: Any, at: Any, sources: Array, traces: Array, by_current: Any
+) -> tuple[Array, Array]:
+    """The traces of the weights after the step, and the derivative of the distance by the weights."""
+    new = [each[:, None, :] * sources[:, :, None] for each in (*by_current[0], by_current[1])]
+    for component, trace in enumerate(traces):
+        after, by_distance = _by_component(distance, at, component)
+        new = [
+            sum_ + slope[:, None, :] * trace for sum_, slope in zip(new, (*after, by_distance), strict=True)
+        ]
+    return jnp.stack(new[:-1]), new[-1]
+
+
+def _trace_constants(distance: Any, at: Any, traces: Array) -> tuple[Array, Array]:
+    """The same for the neurons' own parameters: each neuron depends on its own ones alone."""
+    leaves, tree = jax.tree.flatten(at[0])
+    new, distances = [], []
+    for place, trace in enumerate(traces):
+        units = [
+            jnp.ones_like(leaf) if own == place else jnp.zeros_like(leaf) for own, leaf in enumerate(leaves)
+        ]
+        tangents = (jax.tree.unflatten(tree, units), tuple(trace))
+        after, by_distance = jax.jvp(
+            lambda constants, components: distance(constants, components, at[2]), at[:2], tangents
+        )[1]
+        new.append(jnp.stack(after))
+        distances.append(by_distance)
+    return (jnp.stack(new), jnp.stack(distances)) if new else (traces, traces[:, 0])

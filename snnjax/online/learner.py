@@ -1,0 +1,18 @@
+"""What every online rule makes."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from jaxtyping import Array
+
+from snnjax._network.specs import NetworkParams
+
+# (output[batch, outputs], targets) -> scalar
+StepLoss = Callable[[Array, Any], Array]
+
+
+class Learner(NamedTuple):
+    """An online rule: pure functions, made by `eprop`, `ostl`, `ottt` or `truncated`."""
+
+    init: Callable[..., Any]  # (params, batch) -> carry
+    step: Callable[..., tuple[Any, NetworkParams, Array]]  # (params, carry, inputs, targets)

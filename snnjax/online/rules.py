@@ -1,0 +1,250 @@
+"""The rules with traces: a layer's learning signal times its traces."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from snnjax._check import check
+from snnjax._network import Network
+from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, NetworkState
+from snnjax._types import wide
+from snnjax.neurons import glif_of
+from snnjax.online._traces import Ran, advance, no_traces, readout_decay, sources_of
+from snnjax.online.learner import Learner, StepLoss
+
+
+class OnlineCarry(NamedTuple):
+    """What a rule with traces carries from step to step."""
+
+    state: NetworkState
+    traces: tuple[Any, ...]  # one a layer, and one of the read-out
+
+
+def eprop(network: Network, loss: StepLoss, *, feedback: tuple[Array, ...] | None = None) -> Learner:
+    """E-prop: eligibility traces, filtered as the read-out filters spikes, times a learning signal.
+
+    Args:
+        network: dense layers of generalised LIF neurons, feed-forward or recurrent.
+        loss: of the output ``[batch, outputs]`` of one step and its targets, a scalar.
+        feedback: None takes the weights backwards (symmetric); or one matrix ``[outputs, neurons]`` a layer, as from
+            `random_feedback`, by which the error of the output reaches it.
+
+    Raises:
+        ValueError: for layers that are not dense, not of generalised LIF neurons, or delayed, and for matrices that
+            do not fit.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> import snnjax
+        >>> from snnjax import online
+        >>> net = snnjax.network(4, [snnjax.layer(8)], snnjax.leaky_readout(2))
+        >>> params = net.init(jax.random.key(0))
+        >>> learner = online.eprop(net, lambda output, target: jnp.mean((output - target) ** 2))
+        >>> carry = learner.init(params, batch=3)
+        >>> carry, gradients, output = learner.step(params, carry, jnp.ones((3, 4)), jnp.zeros((3, 2)))
+        >>> output.shape, gradients.layers[0].weights.shape
+        ((3, 2), (4, 8))
+
+    Reference:
+        Bellec et al. 2020, doi:10.1038/s41467-020-17236-y.
+    """
+    _check_network("online.eprop", network)
+    if feedback is not None:
+        shapes = [(_num_outputs(network), spec.num_neurons) for spec in network.layers]
+        given = [matrix.shape for matrix in feedback]
+        way_out = "Make them with online.random_feedback(key, network)"
+        check(given == shapes, "online.eprop", "feedback", f"have shapes {shapes}", given, way_out)
+    return _learner(network, loss, feedback=feedback, is_filtered=network.readout is not None)
+
+
+def ostl(network: Network, loss: StepLoss) -> Learner:
+    """OSTL: traces of the neurons' states times the gradient of the loss within the step.
+
+    Arguments and errors are those of `eprop`. The two differ below a leaky read-out: OSTL leaves out what its membrane
+    remembers of earlier spikes.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import snnjax
+        >>> from snnjax import online
+        >>> net = snnjax.network(4, [snnjax.layer(8)], snnjax.spiking_readout(2))
+        >>> online.ostl(net, lambda output, target: jnp.mean((output - target) ** 2)).step is None
+        False
+
+    Reference:
+        Bohnstingl et al. 2023, doi:10.1109/TNNLS.2022.3153985.
+    """
+    _check_network("online.ostl", network)
+    return _learner(network, loss)
+
+
+def ottt(network: Network, loss: StepLoss) -> Learner:
+    """OTTT: decayed traces of the inputs alone, times the gradient of the loss within the step.
+
+    Arguments and errors are those of `eprop`. The decay is the mean of that of a layer's membranes; second states and
+    resets are left out of the traces, and neurons' own parameters receive no gradient.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import snnjax
+        >>> from snnjax import online
+        >>> net = snnjax.network(4, [snnjax.layer(8)], snnjax.leaky_readout(2))
+        >>> learner = online.ottt(net, lambda output, target: jnp.mean((output - target) ** 2))
+        >>> learner.init(net.init(jax.random.key(0)), batch=3).traces[0].weights.shape  # 4 inputs and a bias
+        (3, 5)
+
+    Reference:
+        Xiao et al. 2022, arXiv:2210.04195.
+    """
+    _check_network("online.ottt", network)
+    return _learner(network, loss, is_presynaptic=True)
+
+
+def random_feedback(key: Array, network: Network) -> tuple[Array, ...]:
+    """Random matrices ``[outputs, neurons]``, one a layer, by which `eprop` takes the error to the layers.
+
+    Normal numbers of variance 1 / neurons.
+
+    Example:
+        >>> import jax
+        >>> import snnjax
+        >>> from snnjax import online
+        >>> net = snnjax.network(4, [snnjax.layer(8)], snnjax.leaky_readout(2))
+        >>> [matrix.shape for matrix in online.random_feedback(jax.random.key(0), net)]
+        [(2, 8)]
+
+    Reference:
+        Lillicrap et al. 2016, doi:10.1038/ncomms13276.
+    """
+    keys = jax.random.split(key, len(network.layers))
+    return tuple(
+        jax.random.normal(own, (_num_outputs(network), spec.num_neurons), jnp.float32) / spec.num_neurons**0.5
+        for own, spec in zip(keys, network.layers, strict=True)
+    )
+
+
+def _num_outputs(network: Network) -> int:
+    last = network.layers[-1] if network.readout is None else network.readout
+    return last.fitted.num_neurons
+
+
+def _check_network(op: str, network: Network) -> None:
+    """Traces are known for dense products in front of generalised LIF neurons."""
+    for index, spec in enumerate(network.layers):
+        form = spec.fitted.connection
+        is_dense = form.convolution is None and form.pooling is None and spec.delays is None
+        expected, way_out = "be a dense layer without delays", "Use online.truncated for this network"
+        check(is_dense, op, f"network.layers[{index}]", expected, str(spec.connection), way_out)
+        expected = "be of generalised LIF neurons"
+        check(
+            glif_of(spec.neuron) is not None,
+            op,
+            f"network.layers[{index}]",
+            expected,
+            spec.neuron.name,
+            way_out,
+        )
+
+
+def _learner(
+    network: Network,
+    loss: StepLoss,
+    *,
+    feedback: tuple[Array, ...] | None = None,
+    is_filtered: bool = False,
+    is_presynaptic: bool = False,
+) -> Learner:
+    """A rule with traces."""
+    specs = [*network.layers, *([] if network.readout is None else [network.readout])]
+    filtered = [is_filtered and isinstance(spec, LayerSpec) for spec in specs]
+
+    def init(params: NetworkParams, batch: int) -> OnlineCarry:
+        state, owns = network.initial_state(params, batch), _all(network.spread(params))
+        each = zip(owns, _states(state), filtered, strict=True)
+        return OnlineCarry(state, tuple(no_traces(*own, is_presynaptic) for own in each))
+
+    def step(
+        params: NetworkParams, carry: OnlineCarry, inputs: Array, targets: Any
+    ) -> tuple[OnlineCarry, NetworkParams, Array]:
+        # What masks and shared constants do to parameters is linear, and pulled back as such.
+        spread, pull_back = jax.vjp(network.spread, params)
+        owns, kappa = _all(spread), readout_decay(network, spread, carry.state)
+        second = network.second_thresholds(spread)
+        x, rans, states, fired = inputs, [], [], []
+        for index, (spec, own) in enumerate(zip(specs, owns, strict=True)):
+            before = None if index == len(network.layers) else carry.state.spikes[index]
+            sources = sources_of(own, x, before)
+            given = (spec, own, _states(carry.state)[index], sources, carry.traces[index])
+            after, x, ran = advance(*given, (*second, None)[index], kappa, is_presynaptic)
+            rans, states, fired = [*rans, ran], [*states, after], [*fired, x]
+        output = x.astype(params.layers[0].weights.dtype)
+        signal = jax.grad(loss)(output, targets)
+        gradients = _gradients(owns, rans, signal, feedback, is_presynaptic)
+        has_readout = network.readout is not None
+        tree = NetworkParams(tuple(gradients[: len(network.layers)]), gradients[-1] if has_readout else None)
+        carry = OnlineCarry(_next_state(carry.state, states, fired), tuple(ran.traces for ran in rans))
+        return carry, pull_back(tree)[0], output
+
+    return Learner(init, step)
+
+
+def _all(params: NetworkParams) -> list[LayerParams]:
+    """The parameters of the layers and of the read-out."""
+    return [*params.layers, *([] if params.readout is None else [params.readout])]
+
+
+def _states(state: NetworkState) -> list[Any]:
+    return [*state.neurons, *([] if state.readout is None else [state.readout])]
+
+
+def _next_state(state: NetworkState, states: list[Any], fired: list[Array]) -> NetworkState:
+    layers = len(state.neurons)
+    each = zip(state.spikes, fired[:layers], strict=True)
+    spikes = tuple(None if before is None else now.astype(before.dtype) for before, now in each)
+    readout = None if state.readout is None else states[-1]
+    return NetworkState(tuple(states[:layers]), spikes, readout, state.pending)
+
+
+def _gradients(
+    owns: list[LayerParams],
+    rans: list[Ran],
+    signal: Array,
+    feedback: tuple[Array, ...] | None,
+    is_presynaptic: bool,
+) -> list[LayerParams]:
+    """From the last layer to the first: a layer's learning signal times its traces."""
+    gradients: list[LayerParams] = []
+    error = reaching = wide(signal)
+    for index in reversed(range(len(owns))):
+        own, ran = owns[index], rans[index]
+        if feedback is not None and index < len(feedback):
+            reaching = error @ wide(feedback[index])
+        through = reaching * ran.slope * ran.by_current
+        if is_presynaptic:
+            by_weights = ran.by_weights.T @ through
+        else:
+            by_weights = jnp.einsum("bn,bsn->sn", reaching, ran.by_weights)
+        by_constants = jnp.sum(reaching[None] * ran.by_constants, axis=1)
+        gradients.insert(0, _as_params(own, by_weights, by_constants))
+        reaching = through @ wide(own.weights).T
+    return gradients
+
+
+def _as_params(own: LayerParams, by_weights: Array, by_constants: Array) -> LayerParams:
+    """The gradients in the form of the parameters."""
+    inputs = own.weights.shape[0]
+    recurrent = None
+    if own.recurrent is not None:
+        recurrent = by_weights[inputs : inputs + own.recurrent.shape[0]].astype(own.recurrent.dtype)
+    bias = None if own.bias is None else by_weights[-1].astype(own.bias.dtype)
+    leaves, tree = jax.tree.flatten(own.neuron)
+    filled = [
+        jnp.zeros_like(leaf)
+        if place >= len(by_constants)
+        else (by_constants[place] if leaf.ndim else jnp.sum(by_constants[place])).astype(leaf.dtype)
+        for place, leaf in enumerate(leaves)
+    ]
+    weights = by_weights[:inputs].astype(own.weights.dtype)
+    return LayerParams(weights, bias, recurrent, jax.tree.unflatten(tree, filled), own.delays)

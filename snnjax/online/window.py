@@ -1,0 +1,76 @@
+"""Truncated back-propagation through time: the last steps are kept, and run again in every step."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from snnjax._check import check_integer
+from snnjax._network import Network
+from snnjax._network.specs import NetworkParams, NetworkState
+from snnjax.online.learner import Learner, StepLoss
+
+
+class Window(NamedTuple):
+    """What truncated back-propagation carries from step to step."""
+
+    state: NetworkState  # before the oldest step of the window
+    inputs: Array  # [window, batch, inputs], those of the last steps first to last
+    steps: Array  # int32 [], how many of them there are
+
+
+def truncated(network: Network, loss: StepLoss, window: int) -> Learner:
+    """Truncated back-propagation through time: the gradient of each step's loss through the last `window` steps.
+
+    Any network will do, and every kernel; the cost of a step grows with the window.
+
+    Raises:
+        ValueError: if `window` is not an integer of at least 1.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> import snnjax
+        >>> from snnjax import online
+        >>> net = snnjax.network(4, [snnjax.layer(8)], snnjax.leaky_readout(2))
+        >>> learner = online.truncated(net, lambda output, target: jnp.mean((output - target) ** 2), window=5)
+        >>> learner.init(net.init(jax.random.key(0)), batch=3).inputs.shape
+        (5, 3, 4)
+
+    Reference:
+        Williams and Peng 1990, doi:10.1162/neco.1990.2.4.490.
+    """
+    check_integer("online.truncated", "window", window, 1)
+
+    def init(params: NetworkParams, batch: int) -> Window:
+        nothing = jnp.zeros((window, batch, network.num_inputs), params.layers[0].weights.dtype)
+        return Window(network.initial_state(params, batch), nothing, jnp.int32(0))
+
+    def step(
+        params: NetworkParams, carry: Window, inputs: Array, targets: Any
+    ) -> tuple[Window, NetworkParams, Array]:
+        carry = _shifted(network, params, carry, inputs, window)
+        lengths = jnp.full(inputs.shape[:1], carry.steps)
+
+        def last_loss(params: NetworkParams) -> tuple[Array, Array]:
+            outputs = network.apply(params, carry.state, carry.inputs, lengths=lengths)[0].output
+            output = outputs[carry.steps - 1]
+            return loss(output, targets), output
+
+        gradients, output = jax.grad(last_loss, has_aux=True)(params)
+        return carry, gradients, output
+
+    return Learner(init, step)
+
+
+def _shifted(network: Network, params: NetworkParams, carry: Window, inputs: Array, window: int) -> Window:
+    """The window with one more step; if it was full, the oldest one goes into its first state."""
+    is_full = carry.steps == window
+
+    def advanced() -> NetworkState:
+        return network.apply(params, carry.state, carry.inputs[:1])[1]
+
+    state = jax.lax.stop_gradient(jax.lax.cond(is_full, advanced, lambda: carry.state))
+    rows = jnp.where(is_full, jnp.roll(carry.inputs, -1, axis=0), carry.inputs)
+    place = jnp.minimum(carry.steps, window - 1)
+    return Window(state, rows.at[place].set(inputs.astype(rows.dtype)), place + 1)
