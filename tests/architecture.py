@@ -16,7 +16,7 @@ LAYERS = (
     ("cli", "ipu", "nir", "train", "plot", "data"),
     ("online", "_network", "losses", "encoding", "metrics"),
     ("neurons",),
-    ("ops",),
+    ("ops", "event_times", "plasticity"),
     ("sparse_spikes", "surrogates"),
     ("_dispatch", "_platforms", "_targets"),
     ("_check",),

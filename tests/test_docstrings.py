@@ -17,6 +17,8 @@ PUBLIC = (
     "_network",
     "losses",
     "online",
+    "event_times",
+    "plasticity",
     "encoding",
     "metrics",
     "train",

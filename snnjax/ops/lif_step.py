@@ -101,7 +101,7 @@ def lif_step(
     operands = _dispatch.vary_alike([v.reshape(flat), wide(current).reshape(flat), *constants])
     is_composed = implementation == "composed"
     results: Any = (
-        _definition(tuple(operands), convention)
+        _composed(tuple(operands), convention)
         if is_composed
         else _lif_step(tuple(operands), convention, implementation)
     )
@@ -175,6 +175,10 @@ def _definition(operands: tuple[Array, ...], convention: LIFConvention) -> tuple
     else:
         v_new = reset(decay * v + gain * current, before)
     return v_new, before if convention.spike_from == "old" else fire(v_new)
+
+
+# One program outside of jit too, as the target is: op by op it would be slow, and round otherwise.
+_composed = jax.jit(_definition, static_argnums=1)
 
 
 def _backward(

@@ -1,0 +1,198 @@
+"""Spikes as times: exact gradients of neurons that spike once, without a surrogate.
+
+In a latency code each input spikes at most once, at ``times[batch, inputs]``, and infinity stands for never. Between
+two spikes a current-based LIF neuron follows a formula, so the time at which it first crosses its threshold is known to
+rounding, and so is the derivative of that time. No time step, and no surrogate.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from snnjax._check import check, check_float_array, check_shape
+
+# Halvings of the interval in which a membrane crosses its threshold: more than the bits of a float64.
+_HALVINGS = 60
+
+
+class _Neuron(NamedTuple):
+    """The constants of current-based LIF neurons, in the unit of the times."""
+
+    membrane: float
+    synapse: float
+    threshold: float
+
+
+class _Crossing(NamedTuple):
+    """Where a membrane first rises above its threshold, ``[neurons]`` each."""
+
+    v: Array  # at the beginning of the interval between two inputs
+    current: Array
+    start: Array  # time of that beginning
+    length: Array  # from there to where the membrane is above the threshold
+    found: Array  # bool
+
+
+def first_spike_times(
+    times: Float[Array, "batch inputs"],
+    weights: Float[Array, "inputs neurons"],
+    *,
+    membrane_time: float = 20.0,
+    synapse_time: float = 5.0,
+    threshold: float = 1.0,
+) -> Float[Array, "batch neurons"]:
+    """The times at which current-based LIF neurons spike first, with the exact gradient of EventProp.
+
+    With the inputs i that spike at ``times[i]``::
+
+        synapse_time  dI/dt = -I + synapse_time sum_i weights[i] delta(t - times[i])
+        membrane_time dV/dt = -V + I,       V = I = 0 before the first input
+        out = the first t with V(t) > threshold, infinity where there is none
+
+    The backward pass is the adjoint one of EventProp for one spike a neuron: where a neuron spikes, an error
+    ``lambda = g / V'(out)`` starts, and decays backwards as the membrane did forwards. With ``K(t)`` the membrane after
+    one input of weight 1, ``d weights[i] = -lambda K(out - times[i])`` and
+    ``d times[i] = lambda weights[i] K'(out - times[i])``. A neuron that does not spike has no gradient.
+
+    Args:
+        times: of the inputs' only spikes, in any unit; infinity for none.
+        weights: of the dtype of the times.
+        membrane_time: the membrane's time constant, in that unit.
+        synapse_time: the current's, another one.
+        threshold: of all neurons.
+
+    Raises:
+        ValueError: for shapes and dtypes that do not fit, and for constants that are not positive or time constants
+            that are equal.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from snnjax.event_times import first_spike_times
+        >>> times, weights = jnp.array([[0.0, 1.0]]), jnp.array([[6.0, 0.1], [6.0, 0.1]])
+        >>> out = first_spike_times(times, weights)
+        >>> bool(2 < out[0, 0] < 4), bool(jnp.isinf(out[0, 1]))
+        (True, True)
+        >>> jax.grad(lambda w: first_spike_times(times, w)[0, 0])(weights)[
+        ...     :, 0
+        ... ] < 0  # more weight, an earlier spike
+        Array([ True,  True], dtype=bool)
+
+    Reference:
+        Wunderlich and Pehle 2021, doi:10.1038/s41598-021-91786-z; Goeltz et al. 2021, doi:10.1038/s42256-021-00388-x.
+    """
+    op = "first_spike_times"
+    check_float_array(op, "times", times)
+    check_shape(op, "times", times, (None, None), "batch, inputs", "Add the missing axis, as in times[None]")
+    expected = (times.shape[1], None)
+    check_shape(op, "weights", weights, expected, "inputs, neurons", "Give every input a row of weights")
+    same = weights.dtype == times.dtype
+    way_out = "Cast it, as in weights.astype(times.dtype)"
+    check(same, op, "weights", f"have dtype {times.dtype.name}", weights.dtype.name, way_out)
+    for name, value in (
+        ("membrane_time", membrane_time),
+        ("synapse_time", synapse_time),
+        ("threshold", threshold),
+    ):
+        check(value > 0, op, name, "be positive", value, "Give it in the unit of the times")
+    way_out = "Move one of them by a percent"
+    differs = membrane_time != synapse_time
+    check(differs, op, "synapse_time", "differ from membrane_time", synapse_time, way_out)
+    return _first_spike_times(times, weights, _Neuron(membrane_time, synapse_time, threshold))
+
+
+def _split(v: Array, current: Array, neuron: _Neuron) -> tuple[Array, Array]:
+    """The parts of a membrane that decay with the membrane and with the current."""
+    of_current = current * neuron.synapse / (neuron.synapse - neuron.membrane)
+    return v - of_current, of_current
+
+
+def _membrane(v: Array, current: Array, passed: Array, neuron: _Neuron) -> Array:
+    """The membrane when so much time has passed without an input."""
+    of_membrane, of_current = _split(v, current, neuron)
+    return of_membrane * jnp.exp(-passed / neuron.membrane) + of_current * jnp.exp(-passed / neuron.synapse)
+
+
+def _peak(v: Array, current: Array, neuron: _Neuron) -> Array:
+    """When the membrane without inputs turns; 0 where it does not, and has its largest value at an end."""
+    of_membrane, of_current = _split(v, current, neuron)
+    ratio = -of_current * neuron.membrane / (jnp.where(of_membrane == 0, 1, of_membrane) * neuron.synapse)
+    turns = (of_membrane != 0) & (ratio > 0)
+    return jnp.where(turns, jnp.log(jnp.where(turns, ratio, 1)), 0) / (
+        1 / neuron.synapse - 1 / neuron.membrane
+    )
+
+
+def _find(times: Array, weights: Array, neuron: _Neuron) -> Array:
+    """The first spikes of one example, ``[neurons]``."""
+    order = jnp.argsort(times)
+    starts = times[order]
+    ends = jnp.concatenate([starts[1:], jnp.full((1,), jnp.inf, starts.dtype)])
+    nothing = jnp.zeros(weights.shape[1:], weights.dtype)
+
+    def step(carry: tuple[Array, Array, _Crossing], event: Any) -> tuple[Any, None]:
+        v, current, crossing = carry
+        start, end, row = event
+        happens = jnp.isfinite(start)
+        current = jnp.where(happens, current + row, current)
+        length = jnp.where(happens, end - start, 0)
+        peak = jnp.clip(_peak(v, current, neuron), 0, length)
+        after = jnp.where(jnp.isfinite(length), length, 0)
+        later = _membrane(v, current, after, neuron)
+        at_peak = _membrane(v, current, peak, neuron) > neuron.threshold
+        found = happens & (at_peak | (later > neuron.threshold)) & ~crossing.found
+        new = _Crossing(v, current, jnp.broadcast_to(start, v.shape), jnp.where(at_peak, peak, after), found)
+        crossing = jax.tree.map(lambda now, before: jnp.where(found, now, before), new, crossing)
+        return (later, current * jnp.exp(-after / neuron.synapse), crossing), None
+
+    none = _Crossing(nothing, nothing, nothing, nothing, jnp.zeros(nothing.shape, bool))
+    rows = jnp.where(jnp.isfinite(starts)[:, None], weights[order], 0)
+    (_, _, crossing), _ = jax.lax.scan(step, (nothing, nothing, none), (starts, ends, rows))
+
+    def halve(_: Any, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = bounds
+        middle = (low + high) / 2
+        above = _membrane(crossing.v, crossing.current, middle, neuron) > neuron.threshold
+        return jnp.where(above, low, middle), jnp.where(above, middle, high)
+
+    _, passed = jax.lax.fori_loop(0, _HALVINGS, halve, (nothing, crossing.length))
+    return jnp.where(crossing.found, crossing.start + passed, jnp.inf)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _first_spike_times(times: Array, weights: Array, neuron: _Neuron) -> Array:
+    return jax.vmap(lambda own: _find(own, weights, neuron))(times)
+
+
+def _fwd(times: Array, weights: Array, neuron: _Neuron) -> tuple[Array, tuple[Array, Array, Array]]:
+    out: Any = _first_spike_times(times, weights, neuron)
+    return out, (times, weights, out)
+
+
+def _bwd(neuron: _Neuron, residuals: tuple[Array, Array, Array], g: Array) -> tuple[Array, Array]:
+    """Example by example, so that nothing of ``[batch, inputs, neurons]`` is stored."""
+    times, weights, out = residuals
+
+    def one(own: Array, spikes: Array, g: Array) -> tuple[Array, Array]:
+        passed = spikes[None, :] - own[:, None]
+        acts = jnp.isfinite(passed) & (passed > 0)
+        passed = jnp.where(acts, passed, 0)
+        one_input = jnp.ones_like(passed)
+        kernel = lambda t: _membrane(jnp.zeros_like(t), one_input, t, neuron)  # noqa: E731
+        value, slope = jax.jvp(kernel, (passed,), (one_input,))
+        slope = jnp.where(acts, slope, 0)
+        rise = jnp.sum(weights * slope, axis=0)
+        error = jnp.where(jnp.isfinite(spikes) & (rise > 0), g / jnp.where(rise > 0, rise, 1), 0)
+        return jnp.sum(weights * slope * error[None, :], axis=1), -value * error[None, :]
+
+    def add(total: Array, each: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        g_times, g_weights = one(*each)
+        return total + g_weights, g_times
+
+    g_weights, g_times = jax.lax.scan(add, jnp.zeros_like(weights), (times, out, g))
+    return g_times, g_weights
+
+
+_first_spike_times.defvjp(_fwd, _bwd)

@@ -1,0 +1,114 @@
+"""Local plasticity: weights that change by the spikes on both of their sides, without a loss."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from snnjax._check import check, check_shape
+from snnjax.sparse_spikes import SparseSpikes, in_range
+
+
+class STDPTraces(NamedTuple):
+    """What neurons remember of their spikes: ``trace = decay * trace' + s``."""
+
+    before: Float[Array, " inputs"]
+    after: Float[Array, " neurons"]
+
+
+def stdp(
+    weights: Float[Array, "inputs neurons"],
+    traces: STDPTraces,
+    before: SparseSpikes,
+    after: SparseSpikes,
+    *,
+    decay: float | tuple[float, float] = 0.95,
+    rates: tuple[float, float] = (0.01, 0.012),
+    bounds: tuple[float, float] = (0.0, 1.0),
+) -> tuple[Float[Array, "inputs neurons"], STDPTraces]:
+    """One step of pair-based spike-timing-dependent plasticity, with all pairs, of one network.
+
+    With the spikes of this step in front of the weights, ``s``, and behind them, ``z``::
+
+        x = decay_before x' + s,    y = decay_after y' + z
+        weights[i, j] += rates[0] x'[i] z[j] - rates[1] y'[j] s[i],    kept within bounds
+
+    An input before a spike strengthens, one behind it weakens, and two in one step do neither. Only the rows of
+    inputs and the columns of neurons that spike are read and written: with few spikes nearly all weights stay where
+    they are. There is no derivative.
+
+    Args:
+        weights: dense.
+        traces: from the step before; `stdp_traces` in the beginning.
+        before: the list of the inputs that spike, of one step and one network: ids ``[capacity]``.
+        after: that of the neurons. Entries of value 0 and unused slots do nothing.
+        decay: of the traces, one value or one for `before` and `after`.
+        rates: of strengthening and of weakening.
+        bounds: smallest and largest weight of those that are touched.
+
+    Raises:
+        ValueError: for lists that do not fit the weights.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax import SparseSpikes
+        >>> from snnjax.plasticity import stdp, stdp_traces
+        >>> weights = jnp.full((2, 1), 0.5, "float32")
+        >>> nobody = SparseSpikes.from_ids(jnp.array([1]), num_neurons=1)
+        >>> first = SparseSpikes.from_ids(jnp.array([0]), num_neurons=2)
+        >>> weights, traces = stdp(weights, stdp_traces(weights), first, nobody)  # input 0 spikes
+        >>> fires, silence = (
+        ...     SparseSpikes.from_ids(jnp.array([0]), 1),
+        ...     SparseSpikes.from_ids(jnp.array([2]), 2),
+        ... )
+        >>> stdp(weights, traces, silence, fires)[0][:, 0]  # then the neuron
+        Array([0.51, 0.5 ], dtype=float32)
+
+    Reference:
+        Morrison, Diesmann and Gerstner 2008, doi:10.1007/s00422-008-0233-1.
+    """
+    _check_list("before", before, weights.shape[0])
+    _check_list("after", after, weights.shape[1])
+    decays = decay if isinstance(decay, tuple) else (decay, decay)
+    rows, columns = _ids(before), _ids(after)
+    rise, fall = rates
+    # Both changes come of the traces before this step; an id out of range reads 0 and is dropped.
+    stronger = jnp.broadcast_to(rise * traces.before[:, None], (weights.shape[0], len(columns)))
+    weaker = -fall * jnp.broadcast_to(traces.after[None, :], (len(rows), weights.shape[1]))
+    weights = weights.at[:, columns].add(stronger.astype(weights.dtype), mode="drop")
+    weights = weights.at[rows].add(weaker.astype(weights.dtype), mode="drop")
+    for axis, ids in ((1, columns), (0, rows)):
+        at = weights.at[:, ids] if axis else weights.at[ids]
+        weights = at.set(jnp.clip(at.get(mode="clip"), *bounds), mode="drop")
+    kept = STDPTraces(decays[0] * traces.before, decays[1] * traces.after)
+    new = STDPTraces(kept.before.at[rows].add(1, mode="drop"), kept.after.at[columns].add(1, mode="drop"))
+    return weights, new
+
+
+def stdp_traces(weights: Float[Array, "inputs neurons"]) -> STDPTraces:
+    """The traces before the first spike, 0.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.plasticity import stdp_traces
+        >>> stdp_traces(jnp.ones((3, 2))).after.shape
+        (2,)
+    """
+    return STDPTraces(jnp.zeros(weights.shape[0], weights.dtype), jnp.zeros(weights.shape[1], weights.dtype))
+
+
+def _check_list(argument: str, spikes: SparseSpikes, num_neurons: int) -> None:
+    way_out = "Take one step of one example, as in spikes[t, b], and vmap over a batch"
+    check_shape("stdp", f"{argument}.ids", spikes.ids, (None,), "capacity", way_out)
+    fits = spikes.num_neurons == num_neurons
+    way_out = "Give one row of weights to every input, and one column to every neuron"
+    check(fits, "stdp", argument, f"hold {num_neurons} neurons, as the weights", spikes.num_neurons, way_out)
+
+
+def _ids(spikes: SparseSpikes) -> Int[Array, " capacity"]:
+    """The ids of spikes, without repetition; others are out of range, above every neuron."""
+    ids = spikes.ids.astype(jnp.int32)
+    fires = in_range(ids, spikes.num_neurons) & (spikes.values != 0)
+    ids = jnp.sort(jnp.where(fires, ids, spikes.num_neurons))
+    again = jnp.concatenate([jnp.zeros(min(1, ids.shape[0]), bool), ids[1:] == ids[:-1]])
+    return jnp.where(again, spikes.num_neurons, ids)
