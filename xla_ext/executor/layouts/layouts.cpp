@@ -381,7 +381,8 @@ const Blocks* Layouts::settle(const Shape& shape, Blocks blocks, bool is_main, s
   if (key != withoutOnes({blocks.rows, blocks.columns}) || key.size() != 2) return nullptr;
   if (!is_main && sliced_.contains(key)) return nullptr;
   const std::size_t block = blocks.row_block * blocks.column_block;
-  const std::size_t least = worked_on_.contains(key) ? kLeastOnTile : kLeastToSend;
+  const bool spread_wide = worked_on_.contains(key) || least_on_tile_.contains(key);  // slices lie as their history
+  const std::size_t least = spread_wide ? kLeastOnTile : kLeastToSend;
   blocks.spread = is_main ? spread : std::clamp<std::size_t>(tiles_ / blocks.parts(), 1, ceilDivide(block, least));
   const Blocks& known = matrices_.emplace(key, blocks).first->second;
   const bool same = known.row_block == blocks.row_block && known.column_block == blocks.column_block;

@@ -133,6 +133,18 @@ void longHistoriesFit() {
   }
 }
 
+// Slices that only products read lie on as many tiles as their history needs.
+void historiesOfProductsKeepTheirSlices() {
+  Builder builder;
+  Block& main = builder.plan.main;
+  const ValueId x = builder.parameter(kFloat, {100, 48, 600}), i = builder.parameter(Dtype::kInt32, {});
+  const ValueId w = builder.parameter(kFloat, {600, 200});
+  const ValueId slice = builder.add(main, "dynamic_slice", {x, i, i, i}, {kFloat, {1, 48, 600}}, {{1, 48, 600}});
+  const ValueId step = builder.add(main, "reshape", {slice}, {kFloat, {48, 600}});
+  main.results = {builder.add(main, "dot", {step, w}, {kFloat, {48, 200}}, {{}, {}, {1}, {0}})};
+  CHECK_EQUAL(layoutsOf(builder.plan, 256).of({100, 48, 600}).blocks().leading, 100U);
+}
+
 void smallArraysLieOnTilesAllOverTheChip() {
   const Layouts layouts = layoutsOf(Builder().plan, 1000);
   std::vector<std::size_t> first;
@@ -177,6 +189,7 @@ int main() {
     productsOfATrainingStepShareTheirBlocks();
     loopsOverTimeKeepTheirSlices();
     longHistoriesFit();
+    historiesOfProductsKeepTheirSlices();
     smallArraysLieOnTilesAllOverTheChip();
     proposalsHoldForWhatLiesTogether();
   });
