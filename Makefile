@@ -120,7 +120,7 @@ test-wheel:  ## install the wheel of dist/ into a bare environment and train the
 	time env CC=false CXX=false build/bare/bin/python -m pip install --quiet dist/snnjax-*.whl
 	cd build/bare && time bin/python -I $(abspath tests/installed.py)
 
-test-newest: kernels  ## the tests with the newest Python that runs here and the newest JAX for it (NEWEST=python3.13)
+test-newest: .venv/ready $(LIBRARY)  ## the tests with the newest Python that runs here and the newest JAX for it (NEWEST=python3.13)
 	$(NEWEST) -m venv build/newest
 	build/newest/bin/python -m pip install --quiet --upgrade --config-settings=wheel.cmake=false --editable '.[test]'
 	build/newest/bin/python -m pytest $(PYTEST) $(NEWEST_TESTS)

@@ -59,10 +59,19 @@ def stop_signals() -> Iterator[threading.Event]:
 
 @contextmanager
 def draw_bar(wanted: bool, total: int, done: int) -> Iterator[Callable[[], Any]]:
-    """A function to be called after each step, which draws a progress bar if it is wanted and tqdm is installed."""
+    """A function to be called after each step, which draws a progress bar if it is wanted and tqdm is installed.
+
+    Until the first call the bar says that the step is being compiled, which may take longer than many steps.
+    """
     bar = _tqdm(total, done) if wanted else None
+
+    def advance() -> None:
+        if bar is not None:
+            bar.set_description_str("training: ", refresh=False)
+            bar.update()
+
     try:
-        yield (lambda: None) if bar is None else bar.update
+        yield advance
     finally:
         if bar is not None:
             bar.close()
@@ -73,4 +82,5 @@ def _tqdm(total: int, done: int) -> Any:
         from tqdm import tqdm
     except ImportError:
         return None
-    return tqdm(total=total, initial=done, unit="step", dynamic_ncols=True, leave=False)
+    options = {"unit": "step", "dynamic_ncols": True, "leave": False}
+    return tqdm(desc="compiling", total=total, initial=done, **options)
