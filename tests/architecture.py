@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = (
     ("__init__", "__main__"),
     ("cli", "ipu", "nir", "train", "plot", "data"),
-    ("online", "_network", "losses", "encoding", "metrics"),
+    ("online", "quantisation", "_network", "losses", "encoding", "metrics"),
     ("neurons",),
     ("ops", "event_times", "plasticity"),
     ("sparse_spikes", "surrogates"),

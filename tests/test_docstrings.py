@@ -19,6 +19,7 @@ PUBLIC = (
     "online",
     "event_times",
     "plasticity",
+    "quantisation",
     "encoding",
     "metrics",
     "train",

@@ -1,0 +1,142 @@
+"""Weights of 8 or 4 bits, and states in fixed point.
+
+Quantisation is symmetric and per channel: each output owns a scale, and 0 stays 0. `straight_through` rounds the
+weights of a network while it trains; `quantise` and `to_fixed_point` make what hardware stores.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int8
+
+from snnjax._check import check, check_choice, check_float_array, check_integer
+from snnjax._network.specs import LayerParams, NetworkParams
+
+BITS = (8, 4)
+_STORED = {8: jnp.int8, 16: jnp.int16, 32: jnp.int32}
+
+
+class Quantised(NamedTuple):
+    """Quantised weights, ``weights = scale * values``; those of 4 bits are kept in int8 too."""
+
+    values: Int8[Array, "*inputs outputs"]
+    scale: Float[Array, " outputs"]
+
+
+def quantise(weights: Float[Array, "*inputs outputs"], bits: int = 8) -> Quantised:
+    """Round weights to whole numbers of `bits` bits, symmetric, with one scale per output.
+
+    With ``most = 2^(bits - 1) - 1`` and ``scale[j] = max_i |weights[i, j]| / most``,
+    ``values = round(weights / scale)`` lies in ``[-most, most]``. A channel of zeros has scale 1.
+
+    Args:
+        weights: outputs, or the channels of a convolution, on the last axis.
+        bits: 8 or 4.
+
+    Raises:
+        ValueError: for weights that are not floating and other numbers of bits.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.quantisation import dequantise, quantise
+        >>> stored = quantise(jnp.array([[1.27, 0.0], [-0.5, 0.0]]))
+        >>> stored.values
+        Array([[127,   0],
+               [-50,   0]], dtype=int8)
+        >>> dequantise(stored)[1, 0]
+        Array(-0.5, dtype=float32)
+
+    Reference:
+        Krishnamoorthi 2018, arXiv:1806.08342.
+    """
+    check_float_array("quantise", "weights", weights)
+    check_choice("quantise", "bits", bits, BITS)
+    most = 2 ** (bits - 1) - 1
+    largest = jnp.max(jnp.abs(weights), axis=tuple(range(weights.ndim - 1)), initial=0)
+    scale = jnp.where(largest > 0, largest / most, jnp.ones_like(largest))
+    rows = jnp.round(weights / scale.reshape((1,) * (weights.ndim - 1) + (-1,)))
+    return Quantised(jnp.clip(rows, -most, most).astype(jnp.int8), scale)
+
+
+def dequantise(quantised: Quantised) -> Float[Array, "*inputs outputs"]:
+    """The weights that quantised ones stand for, ``scale * values``.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.quantisation import Quantised, dequantise
+        >>> dequantise(Quantised(jnp.array([[2, -1]], jnp.int8), jnp.array([0.5, 0.25])))
+        Array([[ 1.  , -0.25]], dtype=float32)
+    """
+    scale = quantised.scale.reshape((1,) * (quantised.values.ndim - 1) + (-1,))
+    return scale * quantised.values.astype(scale.dtype)
+
+
+def straight_through(params: NetworkParams, bits: int = 8) -> NetworkParams:
+    """The parameters of a network with all weights rounded, and a gradient as if they were not.
+
+    Call it inside the loss: ``network.apply(straight_through(params), ...)`` computes with rounded weights, and the
+    gradient reaches those that the optimiser holds. Biases and neurons stay as they are.
+
+    Raises:
+        ValueError: for numbers of bits other than 8 and 4.
+
+    Example:
+        >>> import jax
+        >>> import snnjax
+        >>> from snnjax.quantisation import straight_through
+        >>> net = snnjax.network(4, [snnjax.layer(3)], snnjax.leaky_readout(2))
+        >>> params = net.init(jax.random.key(0))
+        >>> rounded = straight_through(params, bits=4).layers[0].weights
+        >>> len(set((rounded[:, 0] / abs(rounded[:, 0]).max() * 7).round().tolist())) <= 15
+        True
+
+    Reference:
+        Bengio et al. 2013, arXiv:1308.3432 (straight-through); Krishnamoorthi 2018, arXiv:1806.08342.
+    """
+    check_choice("straight_through", "bits", bits, BITS)
+
+    def rounded(weights: Array | None) -> Array | None:
+        if weights is None:
+            return None
+        change = dequantise(quantise(weights, bits)).astype(weights.dtype) - weights
+        return weights + jax.lax.stop_gradient(change)
+
+    def own(layer: LayerParams) -> LayerParams:
+        return layer._replace(weights=rounded(layer.weights), recurrent=rounded(layer.recurrent))
+
+    readout = None if params.readout is None else own(params.readout)
+    return NetworkParams(tuple(own(layer) for layer in params.layers), readout)
+
+
+def to_fixed_point(tree: Any, fraction_bits: int, bits: int = 16) -> Any:
+    """A tree of float arrays, such as a state, as whole numbers of steps of ``2^-fraction_bits``.
+
+    ``round(value * 2^fraction_bits)``, kept within ``[-2^(bits - 1), 2^(bits - 1) - 1]``; NaN counts as 0. Other leaves
+    stay as they are.
+
+    Raises:
+        ValueError: for other numbers of bits than 8, 16 and 32, and fractions that do not fit in them.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.quantisation import to_fixed_point
+        >>> to_fixed_point(jnp.array([0.5, -1.25, 1e9]), fraction_bits=8)
+        array([  128,  -320, 32767], dtype=int16)
+    """
+    check_choice("to_fixed_point", "bits", bits, tuple(_STORED))
+    check_integer("to_fixed_point", "fraction_bits", fraction_bits, 0)
+    way_out = "Leave one bit for the sign"
+    fits = fraction_bits < bits
+    check(fits, "to_fixed_point", "fraction_bits", f"be less than {bits}", fraction_bits, way_out)
+    low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+    def stored(leaf: Any) -> Any:
+        if not jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating):
+            return leaf
+        # In float64, which holds every whole number of 32 bits.
+        steps = np.round(np.nan_to_num(np.asarray(leaf, np.float64)) * 2.0**fraction_bits)
+        return np.clip(steps, low, high).astype(_STORED[bits])
+
+    return jax.tree.map(stored, tree)
