@@ -23,8 +23,11 @@ this they are approximations: what recurrent spikes and deeper layers carry from
 In layers with a `capacity`, listed neurons alone write what the loss reads, as in `Network.apply`.
 """
 
-from snnjax.online.learner import Learner
-from snnjax.online.rules import OnlineCarry, eprop, ostl, ottt, random_feedback
-from snnjax.online.window import Window, truncated
-
-__all__ = ["Learner", "OnlineCarry", "Window", "eprop", "ostl", "ottt", "random_feedback", "truncated"]
+from snnjax.online.learner import Learner as Learner
+from snnjax.online.rules import OnlineCarry as OnlineCarry
+from snnjax.online.rules import eprop as eprop
+from snnjax.online.rules import ostl as ostl
+from snnjax.online.rules import ottt as ottt
+from snnjax.online.rules import random_feedback as random_feedback
+from snnjax.online.window import Window as Window
+from snnjax.online.window import truncated as truncated
