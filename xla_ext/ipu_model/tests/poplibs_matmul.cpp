@@ -3,6 +3,7 @@
 #include <poplin/MatMul.hpp>
 #include <popops/Cast.hpp>
 #include <poputil/exceptions.hpp>
+#include <random>
 
 #include "poplibs_program.hpp"
 
@@ -51,6 +52,25 @@ void productsMatchTheHost() {
   }
 }
 
+// Random shapes, with so little memory that the depth of some comes in steps.
+void randomShapesInLittleMemory() {
+  std::mt19937 random(5);
+  const auto size = [&random](unsigned most) { return std::size_t{1 + random() % most}; };
+  for (unsigned i = 0; i < 12; ++i) {
+    const Sizes s{size(60), size(400), size(60)};
+    Run run(i % 2 == 0 ? 1 : 5);
+    const auto a = randomFloats(s.m * s.k, i), b = randomFloats(s.k * s.n, i + 100);
+    const poplar::OptionFlags options{{"availableMemoryProportion", "0.02"}};
+    const Tensor lhs = poplin::createMatMulInputLHS(run.graph, poplar::FLOAT, {s.m, s.k}, {s.k, s.n}, "lhs", options);
+    const Tensor rhs = poplin::createMatMulInputRHS(run.graph, poplar::FLOAT, {s.m, s.k}, {s.k, s.n}, "rhs", options);
+    run.prog.add(poplar::program::Copy(run.input({s.m, s.k}, a), lhs));
+    run.prog.add(poplar::program::Copy(run.input({s.k, s.n}, b), rhs));
+    const auto out = run.output(poplin::matMul(run.graph, lhs, rhs, run.prog, poplar::FLOAT, "product", options));
+    run.run();
+    checkNear(run.read<float>(out, s.m * s.n), product(a, b, s), 1e-2F);
+  }
+}
+
 void halvesTransposesAndSums() {
   Run run(7);
   const Sizes s{6, 40, 10};
@@ -90,6 +110,7 @@ void mistakesAreNamed() {
 
 int main() {
   productsMatchTheHost();
+  randomShapesInLittleMemory();
   halvesTransposesAndSums();
   mistakesAreNamed();
   return check::failures;
