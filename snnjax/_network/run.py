@@ -21,6 +21,7 @@ from snnjax._network.specs import (
 )
 from snnjax._types import wide
 from snnjax.neurons import GLIF, glif_of, plain_integrator, raw_to_decay
+from snnjax.neurons._membrane import conventions_of
 from snnjax.ops import LeakyReadout, LIFLayer, LIFNetworkState
 from snnjax.ops._chunks import in_chunks
 from snnjax.ops.lif_network import count_network, mean_activity, network_switches
@@ -39,6 +40,12 @@ def layer_path(spec: LayerSpec) -> LayerPath:
         return LayerPath(False, "its own spikes come back after delays: its step is scanned")
     if glif_of(spec.neuron) is not None:
         return LayerPath(True, f"this {spec.neuron.name} is a generalised LIF neuron: one op over all steps")
+    conventions = conventions_of(spec.neuron)
+    if conventions:
+        switches = " and ".join(f"{name}={value!r}" for name, value in conventions.items())
+        what = "a convention" if len(conventions) == 1 else "conventions"
+        why = f"this {spec.neuron.name} has {switches}, {what} of other libraries: its step is scanned"
+        return LayerPath(False, why)
     return LayerPath(False, f"this {spec.neuron.name} is no generalised LIF neuron: its step is scanned")
 
 

@@ -1,6 +1,7 @@
 """What the neurons around the op `snnjax.lif_step` share: its switches, and its step in pieces."""
 
-from typing import NamedTuple
+import functools
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +10,7 @@ from jaxtyping import Array
 from snnjax import ops
 from snnjax._check import check_choice
 from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, wide
-from snnjax.neurons._neuron import check_inputs
+from snnjax.neurons._neuron import Neuron, check_inputs
 from snnjax.surrogates import Surrogate
 
 
@@ -27,9 +28,15 @@ class LIFConfig(NamedTuple):
     inclusive: bool = False
 
     @property
+    def conventions(self) -> dict[str, Any]:
+        """The switches set to conventions of other libraries, which the fused op `lif_network` does not compute."""
+        names = ("reset_time", "spike_from", "inclusive")
+        return {n: getattr(self, n) for n in names if getattr(self, n) != self._field_defaults[n]}
+
+    @property
     def is_plain(self) -> bool:
         """Whether the fused op `lif_network` computes this neuron."""
-        return (self.reset_time, self.spike_from, self.inclusive) == ("before_decay", "new", False)
+        return not self.conventions
 
     @property
     def takes_spikes(self) -> bool:
@@ -43,6 +50,14 @@ class Constants(NamedTuple):
     decay: Array  # in the dtype of sums: rounded to bfloat16 it would be 1 near 1
     threshold: Array
     gain: Array  # as the decay, which it is computed from
+
+
+def conventions_of(neuron: Neuron) -> dict[str, Any]:
+    """`LIFConfig.conventions` of a neuron that is scanned because of them, none for any other neuron."""
+    piece = neuron.integrate
+    config = piece.keywords.get("config") if isinstance(piece, functools.partial) else None
+    membrane = getattr(config, "membrane", config)
+    return membrane.conventions if isinstance(membrane, LIFConfig) else {}
 
 
 def check_config(op: str, config: LIFConfig) -> None:

@@ -154,7 +154,18 @@ def test_both_ways_through_a_network_agree(name: str) -> None:
 def test_a_network_says_which_path_each_layer_takes() -> None:
     assert [path.fused for path in MIXED.paths] == [True, False, True, False, True]
     assert MIXED.paths[0].why == "this lif is a generalised LIF neuron: one op over all steps"
-    assert MIXED.paths[1].why == "this lif is no generalised LIF neuron: its step is scanned"
+    convention = "a convention of other libraries: its step is scanned"
+    assert MIXED.paths[1].why == f"this lif has reset_time='after_decay', {convention}"
+    assert MIXED.paths[3].why == "this refractory lif is no generalised LIF neuron: its step is scanned"
+
+
+@pytest.mark.parametrize("make", [neurons.lif, neurons.current_lif, neurons.integrate_and_fire])
+def test_a_path_names_the_conventions_of_other_libraries(make: Any) -> None:
+    neuron = make(reset_time="after_decay", spike_from="old", inclusive=True)
+    (path,) = network(INPUTS, [layer(2, neuron)], leaky_readout(1)).paths
+    switches = "reset_time='after_decay' and spike_from='old' and inclusive=True"
+    why = f"this {neuron.name} has {switches}, conventions of other libraries: its step is scanned"
+    assert path == (False, why)
 
 
 @pytest.mark.parametrize("capacity", [None, 3])
