@@ -318,12 +318,8 @@ def _connection(spec: Any) -> str:
     connection, parts = spec.fitted.connection, []
     if spec.delays is not None:
         parts.append(f"delays of up to {spec.delays.max_delay} steps")
-    if connection.pooling is not None:
-        kind = "means" if connection.pooling.mean else "sums"
-        parts.append(f"{kind} over {_by(connection.pooling.window)}")
-    if connection.convolution is not None:
-        parts.append(f"a convolution of {_by(connection.convolution.kernel)}")
-    else:
+    parts += [part.words for part in connection.parts]
+    if connection.convolution is None:
         parts.append("dense weights" if spec.fitted.mask is None else "masked weights")
     return ", ".join(parts)
 

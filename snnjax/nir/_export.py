@@ -12,6 +12,11 @@ from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, Readout
 from snnjax.nir._layout import Shape, channels_first, rows_to_channels_first, to_channels_first
 from snnjax.nir._metadata import written
 from snnjax.nir._write_neurons import Writing, nodes_of
+from snnjax.ops._convolution import Convolution
+from snnjax.ops.pool_spikes import Pooling
+
+# The kinds of connections that `_add_connection` writes, besides dense weights.
+_PARTS = (Pooling, Convolution)
 
 
 class _Graph:
@@ -112,6 +117,7 @@ def _add_connection(
     import nir
 
     fitted = spec.fitted
+    _check_parts(fitted)
     pooling, shape = fitted.connection.pooling, fitted.in_shape
     if pooling is not None:
         way_out = "Pool images alone"
@@ -137,6 +143,14 @@ def _add_connection(
         graph.add(f"weights_{index}", nir.Linear(weight=matrix, metadata=metadata))
     else:
         graph.add(f"weights_{index}", nir.Affine(weight=matrix, bias=bias, metadata=metadata))
+
+
+def _check_parts(fitted: Fitted) -> None:
+    """A connection of a kind that is not written here must not be taken for dense weights."""
+    way_out = "Replace it with dense weights or a convolution"
+    for part in fitted.connection.parts:
+        expected = "hold connections that are written as NIR"
+        check(isinstance(part, _PARTS), "to_nir", "network", expected, part.words, way_out)
 
 
 def _convolution(index: str, fitted: Fitted, weights: np.ndarray, bias: np.ndarray | None) -> Any:

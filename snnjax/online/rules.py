@@ -134,7 +134,7 @@ def _check_network(op: str, network: Network) -> None:
     """Traces are known for dense products in front of generalised LIF neurons."""
     for index, spec in enumerate(network.layers):
         form = spec.fitted.connection
-        is_dense = form.convolution is None and form.pooling is None and spec.delays is None
+        is_dense = not form.parts and spec.delays is None
         expected, way_out = "be a dense layer without delays", "Use online.truncated for this network"
         check(is_dense, op, f"network.layers[{index}]", expected, str(spec.connection), way_out)
         expected = "be of generalised LIF neurons"

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +23,12 @@ class Connection:
     pooling: Pooling | None = None
     convolution: Convolution | None = None
     rounds_cotangents: bool = False  # to bfloat16, with the dense weights, before they are multiplied
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The geometries that it is made of, in their order; dense weights have none."""
+        fields = (getattr(self, field.name) for field in dataclasses.fields(self))
+        return tuple(each for each in fields if dataclasses.is_dataclass(each))
 
     def num_inputs(self, weights: tuple[int, ...]) -> int:
         """The width of what comes in, from the shape of the weights."""

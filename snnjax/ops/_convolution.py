@@ -32,6 +32,11 @@ class Convolution:
     groups: int  # of channels, each convolved by itself
     channels_out: int
 
+    @property
+    def words(self) -> str:
+        """What it is, for `snnjax info`."""
+        return f"a convolution of {'x'.join(map(str, self.kernel))}"
+
     @classmethod
     def of(
         cls,

@@ -45,6 +45,11 @@ class Pooling:
         """What a spike counts."""
         return 1 / math.prod(self.window) if self.mean else 1.0
 
+    @property
+    def words(self) -> str:
+        """What it is, for `snnjax info`."""
+        return f"{'means' if self.mean else 'sums'} over {'x'.join(map(str, self.window))}"
+
     def then(self, window: tuple[int, ...], mean: bool) -> "Pooling | None":
         """This pooling and another one behind it as one, where both sum or both average."""
         if mean != self.mean:

@@ -1,5 +1,6 @@
 """What NIR cannot say, what networks here cannot do, and files that lie: each refused with a way out."""
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -15,6 +16,7 @@ import snnjax
 from snnjax import neurons
 from snnjax._network.specs import LayerParams
 from snnjax.nir import from_nir, to_nir
+from snnjax.ops._connection import Connection
 from tests.nir.graphs import DT, NETWORKS, graph_of, identity, lif, params_of
 
 
@@ -174,6 +176,33 @@ def test_network_is_refused(layer: Any, text: str) -> None:
     )
     with pytest.raises(ValueError, match=re.escape(f"to_nir: `network` must {text}")):
         to_nir(network, snnjax.NetworkParams((own,), None), dt=DT)
+
+
+@dataclasses.dataclass(frozen=True)
+class Upsampling:
+    """A geometry that nobody writes as NIR."""
+
+    words: str = "upsampling by 2"
+
+
+@dataclasses.dataclass(frozen=True)
+class Upsampled(Connection):
+    """A connection of a kind that is added later."""
+
+    upsampling: Upsampling = Upsampling()
+
+
+def test_connection_of_a_new_kind_is_not_taken_for_dense_weights() -> None:
+    network = NETWORKS["lif"]()
+    params, (first, *others) = params_of(network), network.layers
+    first = dataclasses.replace(first, connection=dataclasses.replace(first.fitted, connection=Upsampled()))
+    network = dataclasses.replace(network, layers=(first, *others))
+    text = (
+        "to_nir: `network` must hold connections that are written as NIR, got upsampling by 2. "
+        "Replace it with dense weights or a convolution."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        to_nir(network, params, dt=DT)
 
 
 def hostile(path: Path, kind: str) -> None:

@@ -63,7 +63,7 @@ def _of_network(target: str, shapes: Any, static: Any) -> str | None:
     if dtype not in _DTYPES:
         return f"{dtype} weights"
     connections = (*(layer.connection for layer in switches.layers), switches.readout)
-    if any(each.pooling or each.convolution for each in connections):
+    if any(each.parts for each in connections):
         return "convolutions and pools"
     for layer in switches.layers:
         if wrong := _of_surrogate(layer.surrogate):
