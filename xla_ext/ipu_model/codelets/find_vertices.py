@@ -15,6 +15,11 @@ import tree_sitter_cpp
 _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_cpp.language()))
 _MARKER = re.compile(r'# (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)')
 _SYSTEM_HEADER = "3"  # flag of a line marker, as GCC documents its preprocessor's output
+# Attributes may hide a class from the parser: after its name, or several kinds in a row. Strings hold any bracket.
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_ATTRIBUTE = re.compile(
+    rf"\[\[(?:{_STRING}|[^\]\"])*\]\]|\b__attribute__\s*\(\((?:{_STRING}|[^()\"]|\((?:{_STRING}|[^()\"])*\))*\)\)"
+)
 _CLASSES = ("class_specifier", "struct_specifier")
 _NAMES = ("type_identifier", "identifier")
 
@@ -121,11 +126,15 @@ def own_lines(preprocessed: str) -> tuple[str, list[str]]:
 
 
 def find_vertices(preprocessed: str) -> Source:
-    """Parses a source as ``g++ -E`` gives it; raises `NotForTheHostError` where it holds assembly."""
+    """Parses a source as ``g++ -E`` gives it; raises `NotForTheHostError` where it holds assembly.
+
+    Assembly in a template is let through: popc.py sees to it that only one never instantiated links.
+    """
     text, origins = own_lines(preprocessed)
+    text = _ATTRIBUTE.sub(lambda found: "\n" * found[0].count("\n"), text)
     root = _PARSER.parse(text.encode()).root_node
     for node in _all_nodes(root):
-        if node.type == "gnu_asm_expression":
+        if node.type == "gnu_asm_expression" and not _in_template(node):
             raise NotForTheHostError(
                 f"popc: `{origins[node.start_point.row]}` must be C++, got assembly. "
                 "Keep assembly within #ifdef __IPU__, and give a form in C++ beside it."
@@ -137,6 +146,18 @@ def find_vertices(preprocessed: str) -> Source:
         defined = re.search(rf"\b{name}\s*(<[^;{{}}]*>)?\s*::\s*{name}\s*\(\s*\)", text)
         found.only_declares_constructor = found.only_declares_constructor and not defined
     return source
+
+
+def _in_template(node: tree_sitter.Node) -> bool:
+    parent = node.parent
+    while parent:
+        parameters = (
+            parent.child_by_field_name("parameters") if parent.type == "template_declaration" else None
+        )
+        if parameters and parameters.named_children:
+            return True
+        parent = parent.parent
+    return False
 
 
 def _all_nodes(root: tree_sitter.Node) -> Iterator[tree_sitter.Node]:

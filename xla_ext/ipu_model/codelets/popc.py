@@ -33,6 +33,11 @@ FLAGS = [
 GLUE_FLAGS = ["-fno-access-control"]
 ENTRY = "ipu_model_vertex_types"
 CAST = re.compile(r"\breinterpret_cast\s*<")
+ASSEMBLY = re.compile(r"\b(?=(?:asm|__asm__|__asm)\s*(?:\(|\w|$))(?<!\")")
+# Clang's short vectors, as a type is named by them: GCC counts bytes where Clang counts elements.
+VECTOR = r"__attribute__\s*\(\(\s*(?:__)?ext_vector_type(?:__)?\s*\((?P<size>[^()]*)\)\s*\)\)"
+TYPEDEF = re.compile(rf"\btypedef\s+(?P<type>[\w:]+(?:\s+[\w:]+)*?)\s+(?P<name>\w+)\s+{VECTOR}\s*;")
+USING = re.compile(rf"\busing\s+(?P<name>\w+)\s*=\s*(?P<type>[\w:]+(?:\s+[\w:]+)*?)\s+{VECTOR}\s*;")
 
 
 class PopcError(RuntimeError):
@@ -57,11 +62,29 @@ def for_the_host(preprocessed: str) -> str:
     """The text with what the vendor's compiler takes and the host's does not: in codelets, not in system headers."""
     from find_vertices import mark_own_lines
 
-    # Supervisor code is marked by an attribute, and a cast may take const away from an input (casts.hpp).
-    return "\n".join(
-        CAST.sub("ipu_model::reinterpretCast<", line).replace('target("supervisor")', "") if own else line
-        for line, own in mark_own_lines(preprocessed)
-    )
+    return "\n".join(line_for_the_host(line) if own else line for line, own in mark_own_lines(preprocessed))
+
+
+def line_for_the_host(line: str) -> str:
+    """One line of a codelet. Supervisor code is marked by an attribute; casts.hpp has the functions."""
+    line = CAST.sub("ipu_model::reinterpretCast<", line).replace('target("supervisor")', "")
+    line = ASSEMBLY.sub("::ipu_model::assemblyOfTheIpu(); ", line)
+    line = USING.sub(vector_of_bytes, TYPEDEF.sub(vector_of_bytes, line))
+    if "ext_vector_type" in line:
+        raise PopcError(
+            f"popc: `{line.strip()}` must be a typedef of a short vector on one line, of an element other than long, "
+            "got ext_vector_type elsewhere. Write `typedef float name __attribute__((ext_vector_type(2)));`, "
+            "or take float2 and its like from <ipudef.h>."
+        )
+    return line
+
+
+def vector_of_bytes(found: "re.Match[str]") -> str:
+    """A short vector as the host's compiler declares it; one of long is left, as a long has 32 bits on the IPU."""
+    element, name, size = found["type"], found["name"], found["size"]
+    if "long" in element.split():
+        return found[0]
+    return f"using {name} = {element} __attribute__((vector_size(({size}) * sizeof({element}))));"
 
 
 class Compiler:

@@ -98,6 +98,20 @@ def test_attributes_do_not_hide_a_class():
     assert instances(text) == {"A": ["x", "y", "z"]}
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        'class\n[[poplar::constraint("elem(*x[0]) != elem(*y)]]")]]\nA : public poplar::Vertex',
+        "class __attribute__((aligned(8)))\nA : public Vertex",
+        'class\n__attribute__((annotate("a)"), used))\nA\n: public Vertex',
+        'struct A\n[[poplar::constraint("elem(*x) != elem(*y)")]]\n: Vertex',
+        "class [[maybe_unused]]\n__attribute__((used)) A : public Vertex",
+    ],
+)
+def test_attributes_on_lines_of_their_own(head: str):
+    assert instances(f"{head} {{\npublic:\n  Input<float> x; Output<float> y; }};") == {"A": ["x", "y"]}
+
+
 def test_text_of_system_headers_is_left_out():
     text = """# 1 "a.cpp"
 struct A : Vertex {};
@@ -115,3 +129,10 @@ def test_assembly_is_refused_where_it_stands():
     text = '# 7 "a.cpp"\nstruct A : Vertex {\nvoid compute() { asm volatile("nop"); }\n};\n'
     with pytest.raises(NotForTheHostError, match=r"`a.cpp:8` must be C\+\+, got assembly"):
         find_vertices(text)
+
+
+def test_assembly_in_a_template_is_left_to_the_linker():
+    text = 'template <typename T> struct A : Vertex { int x; void compute() { asm volatile("nop"); } };'
+    assert instances(f"{text} template struct A<int>;") == {"A<int>": ["x"]}
+    with pytest.raises(NotForTheHostError, match="got assembly"):
+        find_vertices(text.replace("typename T", ""))

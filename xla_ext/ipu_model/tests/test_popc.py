@@ -183,3 +183,54 @@ def test_library_shows_its_entry_alone(tmp_path: Path):
     command = ["nm", "--dynamic", "--defined-only", str(tmp_path / "a.gp")]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     assert [line.split()[-1] for line in lines] == ["ipu_model_vertex_types"]
+
+
+SHORT_VECTORS = """
+#include <poplar/Vertex.hpp>
+DECLARATION
+struct Twice : poplar::Vertex {
+  poplar::InOut<float> x;
+  void compute() {
+    static_assert(sizeof(Pair) == 8, "two elements");
+    Pair pair = {x, x};
+    pair += pair;
+    *x = pair[1];
+  }
+};
+"""
+
+
+@pytest.mark.parametrize(
+    "declaration, way_out",
+    [
+        ("typedef float Pair __attribute__((ext_vector_type(2)));", ""),
+        ("using Pair = float __attribute__((__ext_vector_type__(2)));", ""),
+        ("typedef int32_t Pair __attribute__ (( ext_vector_type (1 + 1) ));", ""),
+        ("typedef long Pair __attribute__((ext_vector_type(2)));", "other than long"),
+        ("typedef __attribute__((ext_vector_type(2))) float Pair;", "must be a typedef"),
+    ],
+)
+def test_short_vectors_of_clang_are_honoured_or_refused(tmp_path: Path, declaration: str, way_out: str):
+    (tmp_path / "twice.cpp").write_text(
+        "#include <cstdint>" + SHORT_VECTORS.replace("DECLARATION", declaration)
+    )
+    done = popc(tmp_path, "-o", "a.gp", "twice.cpp")
+    assert done.returncode == (1 if way_out else 0), done.stderr
+    assert way_out in done.stderr
+
+
+ASSEMBLY = """
+#include <poplar/Vertex.hpp>
+template <typename T> T squashed(T x) { T y; asm volatile("mov %0, %1" : "=r"(y) : "r"(x)); return y; }
+struct A : poplar::Vertex { poplar::InOut<int> x; void compute() { *x = CALL(x); } };
+"""
+
+
+def test_assembly_in_a_template_matters_where_it_is_instantiated(tmp_path: Path):
+    (tmp_path / "a.cpp").write_text(ASSEMBLY)
+    done = popc(tmp_path, "-o", "a.gp", "a.cpp", "-DCALL=int")
+    assert (done.returncode, done.stderr) == (0, "")
+    failed = popc(tmp_path, "-o", "b.gp", "a.cpp", "-DCALL=squashed<int>")
+    assert failed.returncode == 1
+    assert "assemblyOfTheIpu" in failed.stderr
+    assert "takes a form in C++ beside it" in failed.stderr
