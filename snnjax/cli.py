@@ -10,7 +10,7 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -135,22 +135,7 @@ def _train(options: argparse.Namespace) -> int:
     leads = jax.process_index() == 0  # the other processes are silent
     if leads:
         _say_task(settings, net, parts)
-    result = train.fit(
-        net,
-        train.init_params(settings, net, parts.sample),
-        parts.train,
-        parts.validation,
-        loss=loss,
-        decoder=decoder,
-        config=settings.training,
-        folder=options.out,
-        resume=options.resume,
-        overwrite=options.overwrite,
-        settings=settings.as_dict(),
-        on_epoch=lambda line: _say(_epoch_line(line, settings.training.epochs)) if leads else None,
-        progress_bar=leads and sys.stderr.isatty(),
-        devices=devices,
-    )
+    result = _fit(options, settings, net, parts, devices, leads)
     if not leads:
         return 0
     if result.interrupted:
@@ -163,6 +148,48 @@ def _train(options: argparse.Namespace) -> int:
     if options.device == "ipu":
         _profile(options.out, settings, net, result.params, parts, devices[0])
     return 0
+
+
+def _fit(options: argparse.Namespace, settings: Any, net: Any, parts: Any, devices: Any, leads: bool) -> Any:
+    from snnjax import train
+
+    loss, decoder = train.loss_of(settings)
+    with _in_memory(settings.training.batch_size):
+        return train.fit(
+            net,
+            train.init_params(settings, net, parts.sample),
+            parts.train,
+            parts.validation,
+            loss=loss,
+            decoder=decoder,
+            config=settings.training,
+            folder=options.out,
+            resume=options.resume,
+            overwrite=options.overwrite,
+            settings=settings.as_dict(),
+            on_epoch=lambda line: _say(_epoch_line(line, settings.training.epochs)) if leads else None,
+            progress_bar=leads and sys.stderr.isatty(),
+            devices=devices,
+        )
+
+
+@contextlib.contextmanager
+def _in_memory(batch_size: int) -> Iterator[None]:
+    """Say which smaller batch to try where a device has too little memory for one."""
+    from jax.errors import JaxRuntimeError
+
+    from snnjax._check import fail
+
+    try:
+        yield
+    except JaxRuntimeError as error:
+        if not str(error).startswith("RESOURCE_EXHAUSTED"):
+            raise
+        actual = f"{batch_size} ({str(error).rstrip('.')})"
+        way_out = (
+            f"Ask for --batch-size {batch_size // 2}" if batch_size > 1 else "Ask for fewer --hidden neurons"
+        )
+        fail("train", "batch_size", "be one that the memory of the device holds", actual, way_out)
 
 
 def _say_task(settings: Any, net: Any, parts: Any) -> None:

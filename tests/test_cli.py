@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -78,6 +79,25 @@ def test_checkpoint_of_a_newer_version_is_one_line(run_folder, tmp_path, capsys)
         "snnjax: TaskSettings: `header` must hold settings of this version alone, got dropout. "
         "Use the version of snnjax that trained it.\n"
     )
+
+
+@pytest.mark.parametrize(
+    "batch, way_out", [(32, "Ask for --batch-size 16"), (1, "Ask for fewer --hidden neurons")]
+)
+def test_batch_that_no_tile_holds_is_said_with_a_way_out(
+    tmp_path, capsys, monkeypatch, batch, way_out
+) -> None:
+    """As of the convolutional network on the IPU; its graph takes minutes to compile."""
+
+    def fit(*_: object, **__: object) -> None:
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Engine: `graph` must fit.")
+
+    monkeypatch.setattr(train, "fit", fit)
+    options = ["--task", "digits", "--samples", "20", "--batch-size", str(batch), "--out", str(tmp_path)]
+    assert cli.main(["train", *options]) == 2
+    expected = f"train: `batch_size` must be one that the memory of the device holds, got {batch} "
+    error = capsys.readouterr().err
+    assert error.startswith(f"snnjax: {expected}(RESOURCE_EXHAUSTED: Engine: `graph` must fit). {way_out}.")
 
 
 @pytest.mark.skipif(library.missing() is not None, reason=str(library.missing()))
