@@ -66,7 +66,10 @@ void EngineData::pass(StreamEnd& end, std::size_t piece, bool to_host, std::span
       std::memcpy(place, all.data() + done, piece);
       if (end.callback != nullptr) end.callback->fetch(place);
     } else {
-      if (end.callback != nullptr) end.callback->fetch(place);
+      // What the callback has ready is not asked for again.
+      if (end.callback != nullptr && end.callback->prefetch(place) != poplar::StreamCallback::Result::Success) {
+        end.callback->fetch(place);
+      }
       std::memcpy(all.data() + done, place, piece);
     }
     if (end.callback != nullptr) end.callback->complete();

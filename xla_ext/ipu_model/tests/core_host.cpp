@@ -94,6 +94,13 @@ void drawsItsGraph() {
 class Count : public StreamCallback {
  public:
   explicit Count(float* completed) : completed_(completed) {}
+  // The second value is ready before it is asked for.
+  Result prefetch(void* data) override {
+    if (next_ != 1) return Result::NotAvailable;
+    *static_cast<float*>(data) = 20;
+    ++next_;
+    return Result::Success;
+  }
   void fetch(void* data) override { *static_cast<float*>(data) = ++next_; }
   void complete() override { ++*completed_; }
 
@@ -116,7 +123,7 @@ void streamsThroughCallbacks() {
     got.insert(got.end(), values, values + 3);
   });
   model.run();
-  CHECK((got == Floats{1, 2, 3}));
+  CHECK((got == Floats{1, 20, 3}));
   CHECK_EQUAL(completed, 3.0F);
 }
 

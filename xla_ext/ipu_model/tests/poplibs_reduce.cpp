@@ -100,7 +100,7 @@ void outputsAreUpdatedAndScaled() {
   Run run(7);
   const std::vector<float> values = randomFloats(60, 3), old = randomFloats(5, 4);
   const Tensor in = run.input({12, 5}, values), scale = run.input({}, std::vector<float>{0.5F});
-  const Tensor updated = run.input({5}, old), scaled = run.graph.addVariable(poplar::FLOAT, {5}, "scaled");
+  const Tensor updated = run.input({1, 5}, old), scaled = run.graph.addVariable(poplar::FLOAT, {5}, "scaled");
   popops::reduceWithOutput(run.graph, in, updated, {0}, {Operation::ADD, true, scale}, run.prog);
   popops::reduceWithOutput(run.graph, in, scaled, {0}, {Operation::ADD, false, scale}, run.prog);
   const auto out_updated = run.output(updated), out_scaled = run.output(scaled);

@@ -14,7 +14,7 @@ class StreamCallback {
   enum class Result { Success, NotAvailable };
 
   virtual ~StreamCallback() = default;
-  // Data ahead of time; the model asks for none.
+  // Elements of one copy to the device, if they are ready: then `fetch` is not called. The model asks just before it.
   virtual Result prefetch(void*) { return Result::NotAvailable; }
   virtual void invalidatePrefetched() {}
   // Reads or writes the elements of one copy at `data`.
