@@ -1,10 +1,14 @@
-// A program's variables, vertices and compute sets, and where on the tiles they lie.
+// A program's variables, vertices and compute sets, and where on the tiles they lie. Programs rely on what the vendor's
+// header includes, more than is needed here.
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <iosfwd>
 #include <memory>
+#include <numeric>
 #include <poplar/ArrayRef.hpp>
 #include <poplar/DataStream.hpp>
 #include <poplar/DebugContext.hpp>
@@ -13,6 +17,7 @@
 #include <poplar/HostValues.hpp>
 #include <poplar/Interval.hpp>
 #include <poplar/OptionFlags.hpp>
+#include <poplar/Program.hpp>
 #include <poplar/StringRef.hpp>
 #include <poplar/Target.hpp>
 #include <poplar/Tensor.hpp>
@@ -22,12 +27,11 @@
 #include <string>
 #include <type_traits>
 #include <vector>
+#if __cplusplus >= 201703L
+#include <optional>
+#endif
 
 namespace poplar {
-
-namespace program {
-class Program;
-}
 
 enum class CodeletFileType { PreprocessedAsmSource, AsmSource, CSource, CppSource, IrSource, Object, Auto };
 
