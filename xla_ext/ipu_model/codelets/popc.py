@@ -247,6 +247,7 @@ def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("-D", dest="macros", action="append", default=[], metavar="macro")
     parser.add_argument("-std", dest="standards", action="append", default=[], metavar="c++17")
     parser.add_argument("-O", dest="levels", action="append", default=[], metavar="level")
+    parser.add_argument("--target", help="the chip, as the vendor's takes it: the host's code is one for all")
     parser.add_argument("-g", dest="symbols", action="store_true", help="with symbols for a debugger")
     parser.add_argument(
         "--flag", dest="flags", action="append", default=[], help="for the compiler: --flag=-O1"
