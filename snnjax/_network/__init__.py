@@ -12,7 +12,7 @@ from jaxtyping import Array
 
 from snnjax._check import check, check_choice, check_integer
 from snnjax._dispatch import IMPLEMENTATIONS
-from snnjax._network.connections import Convolve, Dense, Flatten, Pool, Shape
+from snnjax._network.connections import Between, Shape, Weighted
 from snnjax._network.delays import Delays, Pending, no_pending
 from snnjax._network.init import init_params, scale_to_activity
 from snnjax._network.run import Call, LayerPath, delays_of, layer_path, run
@@ -198,7 +198,7 @@ class Network:
 
 def network(
     inputs: int | Sequence[int],
-    layers: Sequence[LayerSpec | Dense | Convolve | Pool | Flatten],
+    layers: Sequence[LayerSpec | Weighted | Between],
     readout: ReadoutSpec | LayerSpec,
 ) -> Network:
     """Make a network out of spiking layers and a read-out.
@@ -241,7 +241,7 @@ def _check_specs(layers: Any, readout: Any) -> None:
             actual, way_out = "a leaky read-out", "Pass it as the argument `readout`, behind the layers"
         else:
             actual, way_out = repr(spec), "Make it with snnjax.layer(...)"
-        good = isinstance(spec, LayerSpec | Dense | Convolve | Pool | Flatten)
+        good = isinstance(spec, LayerSpec | Weighted | Between)
         check(good, op, f"layers[{index}]", "be a spiking layer", actual, way_out)
     way_out = "Make it with snnjax.leaky_readout(...) or snnjax.spiking_readout(...)"
     good = isinstance(readout, ReadoutSpec) or (isinstance(readout, LayerSpec) and readout.capacity is None)

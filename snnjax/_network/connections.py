@@ -71,6 +71,10 @@ class Flatten:
     """The neurons of an image as one axis; made by `flatten`."""
 
 
+Weighted = Dense | Convolve  # what stands in front of a layer
+Between = Pool | Flatten  # what stands between layers, without weights
+
+
 @dataclass(frozen=True)
 class Fitted:
     """A connection that knows the shape of what comes in."""
@@ -243,7 +247,7 @@ def _pair(number: int | tuple[int, int]) -> tuple[int, int]:
     return number if isinstance(number, tuple) else (number, number)
 
 
-def fit(what: Dense | Convolve | Fitted, shape: Shape, pools: Sequence[Pool], is_flat: bool) -> Fitted:
+def fit(what: Weighted | Fitted, shape: Shape, pools: Sequence[Pool], is_flat: bool) -> Fitted:
     """A connection behind pools, of neurons of `shape`; `is_flat`: behind them stands a `flatten`."""
     assert not isinstance(what, Fitted)
     pooling, pooled = None, shape

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int
 
 from snnjax._check import check, check_integer, message
 from snnjax._jax_compat import Tracer
-from snnjax._network.connections import Convolve, Dense, Fitted, Flatten, Pool, Shape, fit
+from snnjax._network.connections import Convolve, Dense, Fitted, Flatten, Pool, Shape, Weighted, fit
 from snnjax._network.delays import Axonal, Delays, Pending
 from snnjax.neurons import Neuron, leaky_integrator, lif
 from snnjax.neurons._neuron import check_spiking
@@ -31,7 +31,7 @@ _DEFAULT_NEURON = lif()
 class LayerSpec:
     """A layer of spiking neurons, what stands in front of it, and how its spikes travel; made by `layer`."""
 
-    connection: Dense | Convolve | Fitted  # fitted in the layers of a network
+    connection: Weighted | Fitted  # fitted in the layers of a network
     neuron: Neuron
     recurrent: bool
     bias: bool
@@ -111,7 +111,7 @@ class NetworkOutput(NamedTuple):
 
 
 def layer(
-    connection: int | Dense | Convolve,
+    connection: int | Weighted,
     neuron: Neuron | None = None,
     *,
     recurrent: bool = False,
@@ -168,8 +168,8 @@ def layer(
     return LayerSpec(connection, neuron, recurrent, bias, capacity, second_threshold, delays, per_channel)
 
 
-def _as_connection(op: str, connection: Any) -> Dense | Convolve:
-    if isinstance(connection, Dense | Convolve):
+def _as_connection(op: str, connection: Any) -> Weighted:
+    if isinstance(connection, Weighted):
         return connection
     check_integer(op, "connection", connection, 1)
     return Dense(int(connection), None)
@@ -248,7 +248,7 @@ def fit_layers(
         if isinstance(item, Flatten):
             is_flat = True
             continue
-        spec = layer(item) if isinstance(item, Dense | Convolve) else item
+        spec = layer(item) if isinstance(item, Weighted) else item
         fitted = fit(spec.connection, shape, pools, is_flat)
         if isinstance(spec, ReadoutSpec):
             return tuple(layers), dataclasses.replace(spec, connection=fitted)

@@ -3,6 +3,7 @@
 Arrays are dyadic (`tests/ops/random_networks.py`), so results are the same to the bit, whatever the order of sums.
 """
 
+import dataclasses
 from typing import Any
 
 import hypothesis
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from snnjax import LIFLayer, SparseSpikes, lif_network
+from snnjax.ops._connection import Connection
 from tests.numbers import assert_close
 from tests.ops.common import jit
 from tests.ops.kernel_checks import TOLERANCE, check_kernel, compiled, everything, needs_kernels
@@ -26,6 +28,7 @@ from tests.ops.random_networks import (
     SYNAPSE,
     Form,
     arguments,
+    run,
     runner,
 )
 
@@ -197,3 +200,27 @@ def test_weights_of_float64_are_refused() -> None:
         layer = LIFLayer(jnp.ones((1, 1), jnp.float64), decay=0.5)
         with pytest.raises(ValueError, match="for float64 weights, got 'cpu'"):
             lif_network(jnp.ones((1, 1, 1)), [layer], implementation="cpu")
+
+
+@jax.tree_util.register_static
+@dataclasses.dataclass(frozen=True)
+class Upsampling:
+    """A geometry that the kernels do not know."""
+
+    words: str = "upsampling by 2"
+
+
+@jax.tree_util.register_static
+@dataclasses.dataclass(frozen=True)
+class Upsampled(Connection):
+    """A connection of a kind that is added later."""
+
+    upsampling: Upsampling = Upsampling()
+
+
+def test_a_connection_of_a_new_kind_is_not_taken_for_dense_weights() -> None:
+    form = Form(2, 3, 5, (6,), record_spikes=False, lengths=False)
+    inputs, (first,), *others = arguments(form, np.random.default_rng(0))
+    layers = (first._replace(connection=Upsampled()),)
+    with pytest.raises(ValueError, match="upsampling by 2"):
+        jax.eval_shape(lambda: run(form, "cpu", inputs, layers, *others))

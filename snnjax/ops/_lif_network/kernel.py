@@ -15,6 +15,7 @@ from jaxtyping import Array
 from snnjax import _dispatch, _targets
 from snnjax._types import RESETS, SURROGATES
 from snnjax.ops._connection import Connection
+from snnjax.ops._convolution import Convolution
 from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle, reach_of
 from snnjax.ops._lif_network.records import (
     BackwardArguments,
@@ -26,11 +27,16 @@ from snnjax.ops._lif_network.records import (
     Switches,
     differentiable,
 )
+from snnjax.ops.pool_spikes import Pooling
 from snnjax.sparse_spikes import SparseSpikes
 
 
 def _obstacle(operands: Operands, switches: Switches) -> str | None:
     """What the kernels cannot take."""
+    connections = (*(layer.connection for layer in switches.layers), switches.readout)
+    parts = (part for connection in connections for part in connection.parts)
+    if unknown := next((part for part in parts if not isinstance(part, Pooling | Convolution)), None):
+        return unknown.words
     each = zip(switches.layers, operands.constants, strict=True)
     if any(layer.connection.convolution and own.recurrent is not None for layer, own in each):
         return "recurrent layers behind a convolution"
