@@ -17,6 +17,9 @@ PHASES = {
     "cotangents sent back densely": (
         *(
             "multiplyPanels",
+            "multiplyRounded",
+            "roundRows",
+            "roundPanels",
             "sendThroughWeights",
             "SendThroughConvolution::*",
             "sendBack",
