@@ -112,7 +112,7 @@ def dense(num_neurons: int, *, mask: Any = None, cotangent_dtype: Any = None) ->
         mask: bool ``[inputs, neurons]``; weights are 0 for good where it is False.
         cotangent_dtype: ``jnp.bfloat16`` allows the product that carries cotangents back,
             ``g_spikes = g_current @ weights.T``, to round both factors to it where that is faster; sums stay float32.
-            Each term then has a relative error of at most 2^-7. None rounds nothing.
+            Each factor then has a relative error of at most 2^-8. None rounds nothing.
 
     Raises:
         ValueError: for widths, masks and dtypes that make no sense.
