@@ -20,12 +20,24 @@ _STRING = r'"(?:[^"\\]|\\.)*"'
 _ATTRIBUTE = re.compile(
     rf"\[\[(?:{_STRING}|[^\]\"])*\]\]|\b__attribute__\s*\(\((?:{_STRING}|[^()\"]|\((?:{_STRING}|[^()\"])*\))*\)\)"
 )
+# Explicit instantiations, a second way to find them beside the parser's; its declaration alone, `extern`, is none.
+_INSTANTIATION = re.compile(r"(?<!\bextern)\s\btemplate\s+(?:class|struct)\s+([^;{}]+);")
+# GCC's dump of classes: a paragraph each, with the name in its first line and a line for each base class.
+_DUMPED_CLASS = re.compile(r"Class (?P<name>.+)\n(?P<lines>(?:.+\n)*)")
+_ROOT = re.compile(r"^ *ipu_model::AnyVertex \(0x", re.MULTILINE)
+_OWN_BASES = frozenset(
+    ("ipu_model::AnyVertex", "poplar::Vertex", "poplar::MultiVertex", "poplar::SupervisorVertex")
+)
 _CLASSES = ("class_specifier", "struct_specifier")
 _NAMES = ("type_identifier", "identifier")
 
 
 class NotForTheHostError(ValueError):
     """A source that only an IPU could run."""
+
+
+class LostVertexError(ValueError):
+    """A vertex class that the compiler sees and the parser does not."""
 
 
 @dataclass
@@ -72,6 +84,15 @@ class Source:
         unique = dict.fromkeys([*concrete, *self.instantiations])
         return [self._instance(namespaces, text) for namespaces, text in unique]
 
+    def check_against(self, dump: str) -> None:
+        """Raises `LostVertexError` if GCC's ``-fdump-lang-class`` has a vertex class that is not among `classes`."""
+        found = {_bare("::".join([*known.namespaces, known.name])) for known in self.classes if known.bases}
+        for dumped in _DUMPED_CLASS.finditer(dump):
+            name = _bare(dumped["name"])
+            local = "(" in name  # of a function: cannot be named by a program
+            if _ROOT.search(dumped["lines"]) and not local and name not in found | _OWN_BASES:
+                raise _lost(name)
+
     def _instance(self, namespaces: tuple[str, ...], text: str) -> Instance:
         plain = _plain(text)
         own = [found for found in self.classes if found.plain_name == plain]
@@ -100,12 +121,32 @@ def _plain(name: str) -> str:
     return name.partition("<")[0].rpartition("::")[2].strip()
 
 
+def _bare(name: str) -> str:
+    """``n::{anonymous}::A<B<int> >::C`` -> ``n::A::C``."""
+    inner = re.compile(r"<[^<>]*>")
+    name = name.replace("{anonymous}::", "")
+    while (shorter := inner.sub("", name)) != name:
+        name = shorter
+    return name.replace(" ", "").removeprefix("::")
+
+
+def _lost(name: str) -> LostVertexError:
+    return LostVertexError(
+        f"popc: `{name}` must be written so that its source can be read without a compiler, got a vertex class that "
+        "is seen by the compiler alone. Name its base class plainly, with no directive between `class` and `{`."
+    )
+
+
 def mark_own_lines(preprocessed: str) -> Iterator[tuple[str, bool]]:
-    """Each line, and whether it is the source's own: neither a line marker nor of a system header."""
-    own = True
+    """Each line, and whether it is the source's own: neither a line marker nor of a system header.
+
+    Markers within a file bear the flag of system headers as well, where a macro of one is expanded: still its own.
+    """
+    own, file = True, ""
     for line in preprocessed.splitlines():
         if marker := _MARKER.fullmatch(line):
-            own = _SYSTEM_HEADER not in marker[3]
+            own = own if marker[2] == file else _SYSTEM_HEADER not in marker[3]
+            file = marker[2]
         yield line, own and not marker
 
 
@@ -128,7 +169,8 @@ def own_lines(preprocessed: str) -> tuple[str, list[str]]:
 def find_vertices(preprocessed: str) -> Source:
     """Parses a source as ``g++ -E`` gives it; raises `NotForTheHostError` where it holds assembly.
 
-    Assembly in a template is let through: popc.py sees to it that only one never instantiated links.
+    Assembly in a template is let through: popc.py sees to it that only one never instantiated links. `LostVertexError`
+    is raised where a template is instantiated in the text and not in what was parsed.
     """
     text, origins = own_lines(preprocessed)
     text = _ATTRIBUTE.sub(lambda found: "\n" * found[0].count("\n"), text)
@@ -143,8 +185,12 @@ def find_vertices(preprocessed: str) -> Source:
     _visit(root, (), (), False, source)
     for found in source.classes:
         name = re.escape(found.plain_name)
-        defined = re.search(rf"\b{name}\s*(<[^;{{}}]*>)?\s*::\s*{name}\s*\(\s*\)", text)
+        defined = re.search(rf"\b{name}\s*(<[^;{{}}]*>)?\s*::\s*{name}\s*\(\s*(void\s*)?\)", text)
         found.only_declares_constructor = found.only_declares_constructor and not defined
+    instantiated = {_bare(name) for _, name in source.instantiations}
+    for found in _INSTANTIATION.finditer(f"\n{text}"):
+        if _bare(found[1]) not in instantiated:
+            raise _lost(" ".join(found[1].split()))
     return source
 
 

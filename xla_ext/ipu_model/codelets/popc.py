@@ -9,6 +9,7 @@ import argparse
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from find_vertices import Instance
+    from find_vertices import Instance, Source
 
 HERE = Path(__file__).resolve().parent
 # As codelets see the model: its headers are those of a system, without warnings.
@@ -93,6 +94,10 @@ class Compiler:
     def __init__(self, flags: Sequence[str], cache: Path | None) -> None:
         self.command = [os.environ.get("CXX", "g++"), *FLAGS, *INCLUDES, *flags]
         self.cache = cache
+        version = run(
+            [self.command[0], "--version"], "the compiler must say its version", "Name another in CXX."
+        )
+        self.dumps_classes = "clang" not in version
 
     def preprocess(self, source: Path, *flags: str) -> str:
         """The text of a source after the preprocessor, with line markers."""
@@ -102,23 +107,37 @@ class Compiler:
             "Folders of headers are given by -I, macros by -D.",
         )
 
-    def compile(self, glue: Path, source: Path) -> Path:
-        """The object file of a glue file; that of an earlier call if the preprocessed text is the same."""
+    def compile(self, glue: Path, source: Path, found: "Source") -> Path:
+        """The object file of a glue file; that of an earlier call if the preprocessed text is the same.
+
+        GCC says besides which classes it saw: a vertex class among them that was not `found` is an error.
+        """
         command = [*self.command, *GLUE_FLAGS]
         text = for_the_host(self.preprocess(glue, *GLUE_FLAGS))
         text = text.replace(f"{glue.parent}/", "")  # a folder of another name at each call
         key = hashlib.sha256("\0".join([*command, text]).encode()).hexdigest()
         built = (self.cache or glue.parent) / f"{key}.o"
         if not built.exists():
-            preprocessed, compiled = glue.with_suffix(".ii"), built.with_suffix(f".{os.getpid()}.o")
+            preprocessed, compiled = glue.with_suffix(".ii"), glue.with_suffix(".o")
+            dump, copied = glue.with_suffix(".classes"), built.with_suffix(f".{os.getpid()}.o")
             preprocessed.write_text(text)
             run(
-                [*command, "-c", str(preprocessed), "-o", str(compiled)],
+                [
+                    *command,
+                    *([f"-fdump-lang-class={dump}"] if self.dumps_classes else []),
+                    "-c",
+                    str(preprocessed),
+                    "-o",
+                    str(compiled),
+                ],
                 f"`{source.name}` must compile",
                 "Codelets are C++ for the host here, C++20 unless -std says otherwise; "
                 "what only an IPU has belongs within #ifdef __IPU__.",
             )
-            compiled.replace(built)
+            if self.dumps_classes:
+                found.check_against(dump.read_text())
+            shutil.copy(compiled, copied)
+            copied.replace(built)  # whole at once: others may be linking it
         return built
 
     def link(self, objects: Sequence[Path], out: Path, folder: Path) -> None:
@@ -215,8 +234,9 @@ def build_source(sources: Sequence[Path], number: int, compilers: Sequence[Compi
     # The same object file for both, from the cache, instead of a second one.
     chosen = -1 if own_lines(texts[0])[0] == own_lines(texts[-1])[0] else 0
     glue, entry = folder / f"glue_{number}.cpp", entry_text(len(sources)) if number == 0 else ""
-    write_glue(source, find_vertices(texts[chosen]).instances(), function_name(number), glue, entry)
-    return compilers[chosen].compile(glue, source)
+    found = find_vertices(texts[chosen])
+    write_glue(source, found.instances(), function_name(number), glue, entry)
+    return compilers[chosen].compile(glue, source, found)
 
 
 def build(options: argparse.Namespace, flags: Sequence[str], folder: Path) -> None:

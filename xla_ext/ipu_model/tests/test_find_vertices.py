@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("tree_sitter_cpp")
 sys.path.insert(0, str(Path(__file__).parents[1] / "codelets"))
-from find_vertices import NotForTheHostError, find_vertices, own_lines
+from find_vertices import LostVertexError, NotForTheHostError, find_vertices, own_lines
 
 
 def instances(text: str) -> dict[str, list[str]]:
@@ -123,6 +123,41 @@ struct C : Vertex {};
     kept, origins = own_lines(text)
     assert kept == "struct A : Vertex {};\nstruct C : Vertex {};"
     assert origins == ["a.cpp:1", "a.cpp:3"]
+
+
+def test_macro_of_a_system_header_stays_with_the_line_that_names_it():
+    text = """# 1 "a.cpp"
+struct A : Vertex { static constexpr float k =
+# 1 "a.cpp" 3 4
+(__builtin_inff ())
+# 1 "a.cpp"
+; };
+"""
+    assert own_lines(text)[0].count("__builtin_inff") == 1
+
+
+@pytest.mark.parametrize("name", ["A", "n::A<float, B<int> >", "n::{anonymous}::A", "Outer::A"])
+def test_vertex_class_that_only_the_compiler_sees_is_refused(name: str):
+    dump = (
+        f"Class {name}\n   size=1 align=1\n{name} (0x0x1) 0 empty\n ipu_model::AnyVertex (0x0x2) 0 empty\n\n"
+    )
+    bare = name.partition("<")[0].replace("{anonymous}::", "")
+    head, _, last = bare.rpartition("::")
+    source = f"template <typename T> struct {last} : Vertex {{}};"
+    within = {"": source, "n": f"namespace n {{ {source} }}", "Outer": f"class Outer {{ {source} }};"}[head]
+    find_vertices(within).check_against(dump)
+    find_vertices("").check_against(dump.replace("AnyVertex", "Other"))
+    find_vertices("").check_against(dump.replace(f"Class {name}", "Class function()::A"))
+    for lost in ("", within.replace(": Vertex", "")):
+        with pytest.raises(LostVertexError, match=f"popc: `{bare}` must be written"):
+            find_vertices(lost).check_against(dump)
+
+
+def test_instantiation_that_the_parser_loses_is_refused():
+    text = "template <class T> struct A : Vertex { int x; };\n#pragma x\ntemplate class A<int>;"
+    assert list(instances(text)) == ["A<int>"]
+    with pytest.raises(LostVertexError, match="popc: `A<float>` must be written"):
+        find_vertices("void f() { template class A<float>; }")
 
 
 def test_assembly_is_refused_where_it_stands():

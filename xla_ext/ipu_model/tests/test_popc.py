@@ -236,3 +236,28 @@ def test_assembly_in_a_template_matters_where_it_is_instantiated(tmp_path: Path)
     assert failed.returncode == 1
     assert "assemblyOfTheIpu" in failed.stderr
     assert "takes a form in C++ beside it" in failed.stderr
+
+
+LOST = """
+#include <cmath>
+#include <poplar/Vertex.hpp>
+HEAD { public: poplar::Output<float> out; static constexpr float top = INFINITY;
+  bool compute() { *out = top; return true; } };
+"""
+
+
+def test_vertex_class_that_the_parser_loses_is_refused_by_name(tmp_path: Path):
+    head = "poplar::Vertex plain(); namespace { class A : public decltype(plain())"
+    (tmp_path / "lost.cpp").write_text(LOST.replace("HEAD", head) + "}")
+    failed = popc(tmp_path, "-o", "a.gp", "lost.cpp")
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("popc: `A` must be written so")
+    assert not written(tmp_path)
+    assert not (tmp_path / "a.gp").exists()
+
+
+def test_macro_of_a_system_header_loses_nothing(tmp_path: Path):
+    (tmp_path / "kept.cpp").write_text(LOST.replace("HEAD", "class Kept : public poplar::Vertex"))
+    done = popc(tmp_path, "-o", "a.gp", "kept.cpp")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert b"Kept" in (tmp_path / "a.gp").read_bytes()
