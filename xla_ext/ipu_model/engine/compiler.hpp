@@ -59,7 +59,7 @@ class Compiler {
   CopyGroup copies_;  // the ones at the end of the block that is being planned
   struct Crossing {   // likewise of copies from replica to replica
     std::vector<Transfer> transfers;
-    std::vector<Span> read, written;
+    SpanSet read, written;
     std::vector<std::uint64_t> code;  // of the exchange, by tile
   } crossing_;
 };

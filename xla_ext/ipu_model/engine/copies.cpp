@@ -29,6 +29,11 @@ std::vector<Part> partsOf(const GraphData& graph, const Layout& layout, const st
   return result;
 }
 
+bool meet(const std::vector<Span>& a, const std::vector<Span>& b) {
+  const auto& [fewer, more] = a.size() < b.size() ? std::tie(a, b) : std::tie(b, a);
+  return std::any_of(fewer.begin(), fewer.end(), [&more](const Span& span) { return intersects(more, span); });
+}
+
 }  // namespace
 
 std::vector<Span> spansOf(const std::vector<Run>& runs) {
@@ -36,16 +41,6 @@ std::vector<Span> spansOf(const std::vector<Run>& runs) {
   appendSpans(runs, spans);
   mergeSpans(spans);
   return spans;
-}
-
-bool intersect(const std::vector<Span>& a, const std::vector<Span>& b) {
-  const auto& [fewer, more] = a.size() < b.size() ? std::tie(a, b) : std::tie(b, a);
-  return std::any_of(fewer.begin(), fewer.end(), [&more](const Span& span) { return intersects(more, span); });
-}
-
-void addSpans(std::vector<Span>& all, const std::vector<Span>& spans) {
-  all.insert(all.end(), spans.begin(), spans.end());
-  mergeSpans(all);
 }
 
 // Walks both sides at once, in the parts that lie on one tile each.
@@ -72,15 +67,14 @@ CopyGroup::CopyGroup(const GraphData& graph, const Layout& layout)
 bool CopyGroup::takes(const CopyRuns& copy) const {
   const std::vector<Span> from = spansOf(copy.from);
   const std::vector<Span> to = spansOf(copy.to);
-  return plan_.then.empty() && !intersect(from, to) && !intersect(from, written_) && !intersect(to, written_) &&
-         !intersect(to, read_);
+  return plan_.then.empty() && !meet(from, to) && !written_.meets(from) && !written_.meets(to) && !read_.meets(to);
 }
 
 void CopyGroup::add(const CopyRuns& copy, const std::string& name) {
   const std::vector<Span> from = spansOf(copy.from);
   const std::vector<Span> to = spansOf(copy.to);
   const Addresses addresses{layout_->addresses(), copy.element};
-  if (intersect(from, to)) {
+  if (meet(from, to)) {
     // Everything is read before anything is written; such a copy stays alone in its group.
     plan_.moves = reversed(movesFromRow(layout_->bytes(), copy.from, addresses));
     plan_.then = movesFromRow(layout_->bytes(), copy.to, addresses);
@@ -89,15 +83,15 @@ void CopyGroup::add(const CopyRuns& copy, const std::string& name) {
     const std::vector<Move> moves = movesBetween(copy.from, copy.to, addresses);
     plan_.moves.insert(plan_.moves.end(), moves.begin(), moves.end());
   }
-  addSpans(read_, from);
-  addSpans(written_, to);
-  if (std::find(names_.begin(), names_.end(), name) == names_.end()) names_.push_back(name);
+  read_.add(from);
+  written_.add(to);
+  empty_ = false;
+  if (names_.insert(name).second) plan_.name += (plan_.name.empty() ? "" : ", ") + name;
   for (const Transfer& transfer : transfersOf(*graph_, *layout_, copy)) phase_.add(transfer);
 }
 
 CopyPlan CopyGroup::finish(std::vector<TileBytes>& memory) {
   plan_.cost = phase_.finish(memory, false);
-  for (const std::string& name : names_) plan_.name += (plan_.name.empty() ? "" : ", ") + name;
   CopyPlan plan = std::move(plan_);
   *this = CopyGroup(*graph_, *layout_);
   return plan;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/exchange.hpp"
@@ -17,10 +18,8 @@ struct CopyRuns {
   std::size_t element;  // bytes
 };
 
-// The elements of runs, sorted and merged; whether two such lists meet; one list with another.
+// The elements of runs, sorted and merged.
 std::vector<Span> spansOf(const std::vector<Run>& runs);
-bool intersect(const std::vector<Span>& a, const std::vector<Span>& b);
-void addSpans(std::vector<Span>& all, const std::vector<Span>& spans);
 
 // What a copy moves from tile to tile, in order of the elements.
 std::vector<Transfer> transfersOf(const GraphData& graph, const Layout& layout, const CopyRuns& copy);
@@ -29,7 +28,7 @@ class CopyGroup {
  public:
   CopyGroup(const GraphData& graph, const Layout& layout);
 
-  bool empty() const { return names_.empty(); }
+  bool empty() const { return empty_; }
   // Whether the order of the copy and of those in the group does not matter.
   bool takes(const CopyRuns& copy) const;
   void add(const CopyRuns& copy, const std::string& name);
@@ -43,8 +42,9 @@ class CopyGroup {
   const Layout* layout_;
   CopyPlan plan_;
   ExchangePhase phase_;
-  std::vector<std::string> names_;
-  std::vector<Span> read_, written_;  // sorted and merged
+  std::unordered_set<std::string> names_;
+  SpanSet read_, written_;
+  bool empty_ = true;
   std::size_t scratch_ = 0;
 };
 

@@ -30,8 +30,7 @@ void Compiler::appendCrossReplica(const nodes::CrossReplicaCopy& node, const std
   const CopyRuns copy{viewOf(node.from).runs(), viewOf(node.to).runs(), node.from.elementType().size()};
   const std::vector<Span> from = spansOf(copy.from), to = spansOf(copy.to);
   const bool follows = !steps.empty() && std::holds_alternative<StepCrossReplica>(steps.back());
-  const bool apart =
-      !intersect(from, crossing_.written) && !intersect(to, crossing_.written) && !intersect(to, crossing_.read);
+  const bool apart = !crossing_.written.meets(from) && !crossing_.written.meets(to) && !crossing_.read.meets(to);
   if (!follows || !apart) {
     crossing_ = {};
     steps.push_back(StepCrossReplica{static_cast<std::uint32_t>(plan_->copies.size()), {}});
@@ -41,8 +40,8 @@ void Compiler::appendCrossReplica(const nodes::CrossReplicaCopy& node, const std
   auto& step = std::get<StepCrossReplica>(steps.back());
   step.parts.push_back(
       {hostPlan(name, node.from), hostPlan(name, node.to), {node.replicas.begin(), node.replicas.end()}});
-  addSpans(crossing_.read, from);
-  addSpans(crossing_.written, to);
+  crossing_.read.add(from);
+  crossing_.written.add(to);
   const unsigned tiles = graph_->target.getNumTiles();
   for (const Transfer& transfer : transfersOf(*graph_, layout_, copy)) {
     for (const auto& [source, destination] : node.replicas) {

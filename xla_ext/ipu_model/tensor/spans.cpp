@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace ipu_model {
 
@@ -42,6 +43,28 @@ bool intersects(std::span<const Span> spans, const Span& part) {
   const auto after = std::upper_bound(spans.begin(), spans.end(), Span{part.variable, part.end - 1, SIZE_MAX});
   if (after == spans.begin()) return false;
   return std::prev(after)->variable == part.variable && std::prev(after)->end > part.begin;
+}
+
+void SpanSet::add(std::vector<Span> spans) {
+  if (spans.empty()) return;
+  while (!lists_.empty() && lists_.back().size() < 2 * spans.size()) {
+    const std::vector<Span>& last = lists_.back();
+    const auto added = static_cast<std::ptrdiff_t>(spans.size());
+    spans.insert(spans.end(), last.begin(), last.end());
+    std::inplace_merge(spans.begin(), spans.begin() + added, spans.end());
+    mergeSpans(spans);
+    lists_.pop_back();
+  }
+  lists_.push_back(std::move(spans));
+}
+
+bool SpanSet::meets(std::span<const Span> spans) const {
+  return std::any_of(lists_.begin(), lists_.end(), [spans](const std::vector<Span>& list) {
+    const bool fewer = list.size() < spans.size();
+    const std::span<const Span> some = fewer ? std::span<const Span>(list) : spans;
+    const std::span<const Span> others = fewer ? spans : std::span<const Span>(list);
+    return std::any_of(some.begin(), some.end(), [others](const Span& span) { return intersects(others, span); });
+  });
 }
 
 }  // namespace ipu_model

@@ -28,4 +28,16 @@ const Span* spanWith(std::span<const Span> spans, unsigned variable, std::size_t
 // Whether one of them has an element of [part.begin, part.end).
 bool intersects(std::span<const Span> spans, const Span& part);
 
+// Spans that grow by many additions: lists that are sorted and merged, each of less than half as many spans as the one
+// before, so that a span is merged a logarithmic number of times.
+class SpanSet {
+ public:
+  // Of sorted, merged spans both.
+  void add(std::vector<Span> spans);
+  bool meets(std::span<const Span> spans) const;
+
+ private:
+  std::vector<std::vector<Span>> lists_;
+};
+
 }  // namespace ipu_model

@@ -1,5 +1,7 @@
 // What the engine counts: words between tiles, cycles of vertices, memory, and the profile made of them.
 #include <algorithm>
+#include <ctime>
+#include <limits>
 #include <sstream>
 
 #include "costs/costs.hpp"
@@ -63,6 +65,27 @@ void sendsAWordOnce() {
   CHECK_EQUAL(exchange.bytes, 3U * 200);
   CHECK(exchange.cycles < oneTransfer(50) + 50);
 }
+
+// Seconds of the processor to plan as many copies of every other column to a row, the least of three times.
+double planningTime(std::size_t copies) {
+  Model model(2);
+  const Tensor columns = model.variable(FLOAT, {2, 2 * copies}, "columns", 0);
+  const Tensor rows = model.variable(FLOAT, {2 * copies, 2}, "rows", 1);
+  Sequence program;
+  for (std::size_t i = 0; i < copies; ++i) {
+    program.add(Copy(columns.slice(2 * i, 2 * i + 1, 1).flatten(), rows[2 * i], false, "copy " + std::to_string(i)));
+  }
+  std::clock_t least = std::numeric_limits<std::clock_t>::max();
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    const std::clock_t start = std::clock();
+    compileGraph(model.graph, {program}, {{"debug.allowOutOfMemory", "true"}});
+    least = std::min(least, std::clock() - start);
+  }
+  return static_cast<double>(least) / CLOCKS_PER_SEC;
+}
+
+// Four times as many take sixteen times as long where each is compared with all before it.
+void plansCopiesInTimeThatGrowsWithTheirNumber() { CHECK(planningTime(16000) < 8 * planningTime(4000)); }
 
 // Columns lie on one tile each, in a row there, though not in the variable.
 void countsPiecesAsTheTilesHaveThem() {
@@ -252,6 +275,7 @@ int main() {
     sendsAWordOnce();
     countsPiecesAsTheTilesHaveThem();
     sharesOneExchangeAmongCopies();
+    plansCopiesInTimeThatGrowsWithTheirNumber();
     sendsToItselfWhatStandsBesideOthers();
     copiesOnATileWithoutAnExchange();
     crossesLinksOnce();
