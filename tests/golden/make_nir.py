@@ -2,9 +2,9 @@
 
     PYTHONPATH=../.. python make_nir.py          # where snnTorch, Norse, Spyx, Sinabs and JAX are installed
 
-Made with snntorch 1.0.0, norse 1.1.0, sinabs 2.0.3, nirtorch 2.6, torch 2.15.0, spyx 1.0.0, jax 0.10.2 and nir 1.0.8,
+Made with snntorch 1.0.0, norse 1.1.0, sinabs 2.0.3, nirtorch 2.6, torch 2.14.1, spyx 1.0.0, jax 0.10.2 and nir 1.0.8,
 on a CPU. In `nir.zip`, as HDF5 of small arrays is mostly empty, `<library>_<case>.nir` is a graph, and `.npz` holds its
-``inputs`` and ``outputs``, ``[time, batch, neurons]``, images channels first. Those of the case "ours" are written by
+``inputs`` and ``outputs``, ``[time, batch, neurons]``, images channels first. Those of a case "ours" are written by
 snnjax and computed by the library. `published_lif.nir` is `paper/01_lif/lif_norse.nir` of neuromorphs/NIR (BSD-3).
 """
 
@@ -181,64 +181,147 @@ def make_spyx() -> None:
     )
 
 
-def ours(name: str, neuron: Any, dt: float, method: str = "euler") -> Any:
-    """A graph of ours of two layers, written and read from its file."""
+def ours(
+    name: str, neuron: Any, dt: float, method: str = "euler", case: str = "dense"
+) -> tuple[np.ndarray, Any]:
+    """Inputs, and a graph of ours of two layers, written and read from its file."""
     import jax
 
     import snnjax
     from snnjax.nir import to_nir
 
-    net = snnjax.network(3, [snnjax.layer(5, neuron)], snnjax.spiking_readout(4, neuron))
+    shape, layers = {
+        "dense": ((3,), lambda: [snnjax.layer(5, neuron)]),
+        "recurrent": ((3,), lambda: [snnjax.layer(5, neuron, recurrent=True)]),
+        "sum": ((4, 6, 2), lambda: [image(neuron), snnjax.sum_pool(2)]),
+        "mean": ((4, 6, 2), lambda: [image(neuron), snnjax.mean_pool(2)]),
+        "pixel": ((4, 4, 2), lambda: [image(neuron), snnjax.sum_pool(4)]),
+    }[case]
+    net = snnjax.network(shape if len(shape) > 1 else 3, layers(), snnjax.spiking_readout(4, neuron))
     params = net.init(jax.random.key(0))
-    params = jax.tree.map(lambda a: a * GAIN if a.ndim == 2 else a, params)
+    params = jax.tree.map(lambda a: a * GAIN if a.ndim >= 2 else a, params)
     nir.write(FOLDER / f"{name}.nir", to_nir(net, params, dt=dt, method=method))
-    return nir.read(FOLDER / f"{name}.nir")
+    return inputs_of(shape[-1], *shape[:-1]), nir.read(FOLDER / f"{name}.nir")
 
 
-def load_ours() -> None:
-    """Graphs of ours in each library, of the neurons that it computes from a file."""
-    import norse.torch as norse
-    import sinabs.activation
-    import sinabs.layers
-    import sinabs.nir
-    import spyx.nir
-    import torch
+def image(neuron: Any) -> Any:
+    """A convolution with neurons of their own at every pixel, as the libraries want them."""
+    import snnjax
+
+    return snnjax.layer(snnjax.conv2d(3, 3), neuron, per_channel=False)
+
+
+def one_by_one(run: Callable[[np.ndarray], np.ndarray], inputs: np.ndarray) -> np.ndarray:
+    """The outputs of one sample at a time: a NIR Flatten counts no batch axis, and its readers add none."""
+    if inputs.ndim == 3:
+        return run(inputs)
+    return np.stack([run(inputs[:, sample]) for sample in range(BATCH)], axis=1)
+
+
+def load_ours_in_snntorch() -> None:
+    """It refuses IF with an r other than 1 and delays, and computes no recurrence, its own included."""
     from snntorch import utils
     from snntorch.import_nir import import_from_nir
 
     from snnjax import neurons
 
-    inputs = inputs_of(3)
-    graph = ours("snntorch_ours", neurons.lif(0.8, 0.5, reset="zero", normalize=False), 1e-4)
-    net = import_from_nir(graph)
-    utils.reset(net)
+    options = {"reset": "zero", "normalize": False}
+    lif = neurons.lif(0.8, 0.5, **options)
+    current = neurons.current_lif(0.8, 0.6, 0.5, **options, normalize_synapse=False)
+    for name, neuron, case in (
+        ("ours", lif, "dense"),
+        ("ours_current", current, "dense"),
+        ("ours_image", lif, "mean"),
+    ):
+        inputs, graph = ours(f"snntorch_{name}", neuron, 1e-4, case=case)
 
-    def step(x: Any, state: Any) -> Any:
-        return net(x) if state is None else net(x, state)
+        def run(x: np.ndarray, graph: Any = graph) -> np.ndarray:
+            net = import_from_nir(graph)
+            utils.reset(net)
+            return unroll(lambda at, state: net(at) if state is None else net(at, state), x)
 
-    save("snntorch_ours", inputs, unroll(step, inputs))
-    graph = ours("norse_ours", neurons.lif(0.8, 0.1, reset="zero"), 1e-3)
-    save("norse_ours", inputs, unroll(norse.from_nir(graph, dt=1e-3), inputs))
-    # Sinabs leaves r aside, decays exactly, subtracts, and spikes at the threshold: several times, unless it is told.
-    neuron = neurons.lif(0.8, 1.5, normalize=False, inclusive=True)
-    net = sinabs.nir.from_nir(ours("sinabs_ours", neuron, 1.0, "exact"), batch_size=BATCH)
-    x = torch.from_numpy(np.moveaxis(inputs, 0, 1).reshape(-1, 3).copy())
-    for module in net.modules():
-        if isinstance(module, sinabs.layers.LIF):
-            module.spike_fn = sinabs.activation.SingleSpike
-    with torch.no_grad():
-        outputs = net(x)
-    outputs = outputs[0] if isinstance(outputs, tuple) else outputs
-    save("sinabs_ours", inputs, np.moveaxis(outputs.numpy().reshape(BATCH, STEPS, -1), 0, 1))
-    options = {"normalize": False, "spike_from": "old", "reset_time": "after_decay"}
-    graph = ours("spyx_ours", neurons.lif(0.8, 0.5, **options), 1.0)
-    save("spyx_ours", inputs, spyx.nir.from_nir(graph, inputs, dt=1)[1])
+        save(f"snntorch_{name}", inputs, one_by_one(run, inputs))
+
+
+def load_ours_in_norse() -> None:
+    """It leaves delays out and knows no AvgPool2d."""
+    import norse.torch as norse
+
+    from snnjax import neurons
+
+    lif = neurons.lif(0.8, 0.1, reset="zero")
+    current = neurons.current_lif(0.8, 0.6, 0.1, reset="zero")
+    for name, neuron, case in (
+        ("ours", lif, "dense"),
+        ("ours_if", neurons.integrate_and_fire(0.5, reset="zero"), "dense"),
+        ("ours_recurrent", current, "recurrent"),
+        ("ours_image", lif, "sum"),
+    ):
+        inputs, graph = ours(f"norse_{name}", neuron, 1e-3, case=case)
+
+        def run(x: np.ndarray, graph: Any = graph) -> np.ndarray:
+            return unroll(norse.from_nir(graph, dt=1e-3), x)
+
+        save(f"norse_{name}", inputs, one_by_one(run, inputs))
+
+
+def load_ours_in_sinabs() -> None:
+    """It leaves r, recurrence and delays out, decays exactly, subtracts, and spikes at the threshold.
+
+    Several times, unless it is told; its IF also stops at the negative threshold, and its LIF reads no images.
+    """
+    import sinabs.activation
+    import sinabs.layers
+    import sinabs.nir
+    import torch
+
+    from snnjax import neurons
+
+    lif = neurons.lif(0.8, 1.5, normalize=False, inclusive=True)
+    fire = neurons.integrate_and_fire(3.0, inclusive=True)
+    for name, neuron, case in (("ours", lif, "dense"), ("ours_image", fire, "sum")):
+        inputs, graph = ours(f"sinabs_{name}", neuron, 1.0, "exact", case)
+        net = sinabs.nir.from_nir(graph, batch_size=BATCH)
+        for module in net.modules():
+            if isinstance(module, (sinabs.layers.LIF, sinabs.layers.IAF)):
+                module.spike_fn, module.min_v_mem = sinabs.activation.SingleSpike, None
+        x = torch.from_numpy(np.moveaxis(inputs, 0, 1).reshape(-1, *inputs.shape[2:]).copy())
+        with torch.no_grad():
+            outputs = net(x)
+        outputs = outputs[0] if isinstance(outputs, tuple) else outputs
+        save(f"sinabs_{name}", inputs, np.moveaxis(outputs.numpy().reshape(BATCH, STEPS, -1), 0, 1))
+
+
+def load_ours_in_spyx() -> None:
+    """It leaves delays out, and flattens channels last: one pixel is left.
+
+    Its recurrent neurons feed the spikes of a step back within that step, and let them out a step late: a layer of ours
+    whose spikes show at once does the same a step earlier.
+    """
+    import spyx.nir
+
+    from snnjax import neurons
+
+    late = {"spike_from": "old"}
+    unscaled = {"normalize": False, "reset_time": "after_decay"}
+    current = neurons.current_lif(0.8, 0.6, 0.5, normalize=False, normalize_synapse=False, **late)
+    for name, neuron, case in (
+        ("ours", neurons.lif(0.8, 0.5, **unscaled, **late), "dense"),
+        ("ours_if", neurons.integrate_and_fire(0.5, reset_time="after_decay", **late), "dense"),
+        ("ours_current", current, "dense"),
+        ("ours_recurrent", neurons.lif(0.8, 0.5, **unscaled), "recurrent"),
+        ("ours_image", neurons.lif(0.8, 0.5, **unscaled, **late), "pixel"),
+    ):
+        inputs, graph = ours(f"spyx_{name}", neuron, 1.0, case=case)
+        there = np.moveaxis(inputs, 2, -1) if inputs.ndim == 5 else inputs
+        save(f"spyx_{name}", inputs, spyx.nir.from_nir(graph, there, dt=1)[1])
 
 
 if __name__ == "__main__":
     with zipfile.ZipFile(ARCHIVE) as old:
         old.extract("published_lif.nir", FOLDER)
-    for make in (make_snntorch, make_norse, make_sinabs, make_spyx, load_ours):
+    load = (load_ours_in_snntorch, load_ours_in_norse, load_ours_in_sinabs, load_ours_in_spyx)
+    for make in (make_snntorch, make_norse, make_sinabs, make_spyx, *load):
         make()
     with zipfile.ZipFile(ARCHIVE, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(FOLDER.iterdir()):
