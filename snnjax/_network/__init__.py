@@ -170,6 +170,7 @@ class Network:
         check_choice("network.apply", "implementation", implementation, IMPLEMENTATIONS)
         if state is None:
             state = self.initial_state(params, inputs.shape[1])
+            state = state if chunk is not None else _without_rows(state)
         params = self.spread(params)
         _check_state(state, inputs.shape[1])
         second = self.second_thresholds(params, second_threshold)
@@ -265,6 +266,12 @@ def _nothing_pending(spec: LayerSpec, own: LayerParams, batch: int) -> Pending |
         return None
     neurons = spec.num_neurons if spec.recurrent else None
     return no_pending(spec.delays, batch, math.prod(spec.fitted.in_shape), neurons, own.weights.dtype)
+
+
+def _without_rows(state: NetworkState) -> NetworkState:
+    """A first state that says of inputs under way that there are none, in place of rows of zeros."""
+    pending = (None if own is None else own._replace(inputs=own.inputs[:0]) for own in state.pending)
+    return state._replace(pending=tuple(pending))
 
 
 def _check_record(record: str | Sequence[str], implementation: str | None) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ class Delays(NamedTuple):
 class Pending(NamedTuple):
     """What has been sent to a layer and has not arrived: rows of the last ``max_delay + 1`` steps, oldest first."""
 
-    inputs: Float[Array, "rows batch inputs"]
+    inputs: Float[Array, "rows batch inputs"]  # no rows stand for rows of zeros
     recurrent: Float[Array, "rows batch neurons"] | None
 
 
@@ -129,6 +129,5 @@ def delayed(
     spec: Axonal, delays: Array, x: Any, pending: Array, lengths: Array | None, implementation: str | None
 ) -> tuple[Array, Array]:
     """What arrives in each step ``[time, batch, neurons]``, and what is then under way."""
-    return delay_spikes(
-        x, delays, pending, max_delay=spec.max_delay, lengths=lengths, implementation=implementation
-    )
+    before, options = pending if pending.shape[0] else None, {"lengths": lengths, "implementation": implementation}
+    return delay_spikes(x, delays, before, max_delay=spec.max_delay, **options)

@@ -1,5 +1,6 @@
 """A network over all time steps: runs of generalised LIF layers each as one fused op, other layers scanned."""
 
+import dataclasses
 import functools
 import itertools
 from collections.abc import Sequence
@@ -70,8 +71,7 @@ class Call(NamedTuple):
         found: list[tuple[bool, range]] = []
         for fused, group in itertools.groupby(range(len(self.layers)), is_fused):
             own = list(group)
-            # What is delayed is known once the layer in front has run.
-            starts = [i for i in own if i == own[0] or not fused or self.layers[i].delays is not None]
+            starts = own[:1] if fused else own
             found += [(fused, range(*ends)) for ends in itertools.pairwise([*starts, own[-1] + 1])]
         return found
 
@@ -118,11 +118,10 @@ def _run_pieces(
     x, output, last = inputs if pieces[0][0] else within(inputs, valid), None, None
     layers: list[_LayerResults] = []
     for fused, own in pieces:
-        x, pending = _delayed(call, own.start, state, x, lengths)
         if fused:
             ran, output, last = _run_fused(call, own, state, x, lengths)
-            ran[0] = ran[0]._replace(pending=pending)
         else:
+            x, pending = _delayed(call, own.start, state, x, lengths)
             ran = [_run_scanned(call, own.start, state, x, valid, pending)]
         x = ran[-1].spikes
         layers += ran
@@ -204,7 +203,8 @@ def _run_fused(
         for before, v, w in zip(state.neurons[own.start : own.stop], end.v, end.w, strict=True)
     ]
     none = [None] * len(own)
-    each = zip(out.activity, out.dropped, spikes, none, neurons, end.spikes, none, strict=True)
+    pending = [None if left is None else Pending(left, None) for left in end.pending or none]
+    each = zip(out.activity, out.dropped, spikes, none, neurons, end.spikes, pending, strict=True)
     ran = [_LayerResults(*results) for results in each]
     if not is_end:
         return ran, None, None
@@ -213,19 +213,24 @@ def _run_fused(
 
 
 def _op_layer(call: Call, index: int, form: GLIF) -> LIFLayer:
-    own, connection = call.params.layers[index], call.layers[index].fitted.connection
+    own, spec = call.params.layers[index], call.layers[index]
     decay, threshold, gain, second = form.constants(own.neuron)
-    return LIFLayer(own.weights, decay, threshold, gain, own.bias, own.recurrent, second, connection)
+    connection, delays = spec.fitted.connection, None
+    if spec.delays is not None:
+        connection = dataclasses.replace(connection, max_delay=spec.delays.max_delay)
+        delays = call.delays(index).inputs
+    return LIFLayer(own.weights, decay, threshold, gain, own.bias, own.recurrent, second, connection, delays)
 
 
 def _op_state(own: range, state: NetworkState, readout: Array | None) -> LIFNetworkState:
     """The state of some layers, and that of a read-out, as the op takes them."""
-    neurons = [state.neurons[i] for i in own]
+    neurons, pending = [state.neurons[i] for i in own], [state.pending[i] for i in own]
     return LIFNetworkState(
         v=tuple(each[0] for each in neurons),
         w=tuple(each[1] if len(each) > 1 else None for each in neurons),
         spikes=tuple(state.spikes[i] for i in own),
         readout=readout,
+        pending=tuple(None if rows is None else rows.inputs for rows in pending),
     )
 
 

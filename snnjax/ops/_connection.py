@@ -1,4 +1,4 @@
-"""How the spikes in front of a layer become its current: pooled if they are, then convolved or multiplied densely."""
+"""How the spikes in front of a layer become its current: delayed, pooled, and then convolved or multiplied densely."""
 
 import dataclasses
 import math
@@ -23,6 +23,7 @@ class Connection:
     pooling: Pooling | None = None
     convolution: Convolution | None = None
     rounds_cotangents: bool = False  # to bfloat16, with the dense weights, before they are multiplied
+    max_delay: int | None = None  # of what comes in, in steps; None: it arrives at once
 
     @property
     def parts(self) -> tuple[Any, ...]:

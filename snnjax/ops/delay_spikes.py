@@ -81,7 +81,7 @@ def delay_spikes(
     leaves, tree = jax.tree.flatten((rows, pending.astype(rows.dtype), steps, ends))
     operands = jax.tree.unflatten(tree, _dispatch.vary_alike(leaves))
     if implementation == "composed":
-        return _reference(operands, int(max_delay))
+        return delayed(operands, int(max_delay))
     return _delay_spikes(*operands, int(max_delay), implementation)
 
 
@@ -106,10 +106,15 @@ def _spikes_and_delays(spikes: Any, delays: Any, max_delay: int) -> tuple[Array,
     rows = spikes.to_dense() if isinstance(spikes, SparseSpikes) else spikes
     if not jnp.issubdtype(rows.dtype, jnp.floating):
         rows = rows.astype(delays.dtype)
+    return rows, bounded(delays, max_delay, neurons, sum_dtype(rows.dtype))
+
+
+def bounded(delays: Array, max_delay: int, neurons: int, dtype: Any) -> Array:
+    """Delays ``[neurons]`` within their bounds; those outside have no gradient."""
     # The bounds themselves are inside: a delay that begins at 0 learns.
     inside = (delays >= 0) & (delays <= max_delay)
     delays = jnp.where(inside, delays, jnp.where(delays > max_delay, max_delay, 0))
-    return rows, jnp.broadcast_to(delays.astype(sum_dtype(rows.dtype)), (neurons,))
+    return jnp.broadcast_to(delays.astype(dtype), (neurons,))
 
 
 def _ends(lengths: Any, num_steps: int, batch: int) -> Array:
@@ -167,7 +172,8 @@ def _goes_on(ends: Array | None, rows: Array) -> Array:
     return jnp.where(going, rows, 0)
 
 
-def _reference(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, Array]:
+def delayed(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, Array]:
+    """The jnp reference: what arrives, and what is left under way, of spikes, pending, delays and ends."""
     spikes, pending, delays, ends = operands
     num_steps, before = spikes.shape[0], max_delay + 1
     rows = jnp.concatenate([_pad(pending, before - pending.shape[0], 0), spikes])  # from step -before on
@@ -175,16 +181,16 @@ def _reference(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, Array]
     reach = _reach(max_delay)
     # arriving[t + 1] is what neurons sent `whole` steps before t.
     arriving = wide(_shift(_pad(rows, reach + 1 - before, 0), whole, reach, later=True))
-    delayed = _goes_on(ends, now * arriving[1:] + _share(next_step, arriving[:-1]))
+    arrived = _goes_on(ends, now * arriving[1:] + _share(next_step, arriving[:-1]))
     if ends is None:
         left = rows[num_steps:]
     else:
         reach = _reach(num_steps)
         left = _shift(_pad(rows, 0, reach - num_steps), ends[None, :, None], reach, later=False)
-    return delayed.astype(spikes.dtype), left
+    return arrived.astype(spikes.dtype), left
 
 
-def _backward(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, Array, Array]:
+def delayed_backward(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, Array, Array]:
     """The cotangents of spikes, pending and delays."""
     spikes, pending, delays, ends, g, g_left = operands
     num_steps, before = spikes.shape[0], max_delay + 1
@@ -243,7 +249,7 @@ def _delay_spikes(
 ) -> tuple[Array, Array]:
     return _dispatch.evaluate(
         "snnjax_delay_spikes",
-        _reference,
+        delayed,
         (spikes, pending, delays, ends),
         _axes(ends),
         (1, 1),
@@ -271,7 +277,7 @@ def _bwd(
 ) -> tuple[Array, Array, Array, None]:
     g_spikes, g_pending, g_delays = _dispatch.evaluate(
         "snnjax_delay_spikes_backward",
-        _backward,
+        delayed_backward,
         (*operands, *g),
         (*_axes(operands[3]), 1, 1),
         (1, 1, _dispatch.SHARED),

@@ -24,6 +24,7 @@ from snnjax.ops._lif_network.records import (
     Switches,
 )
 from snnjax.ops._lif_network.records import SecondState as SecondState
+from snnjax.ops.delay_spikes import bounded
 from snnjax.ops.lif_step import per_neuron
 from snnjax.ops.select_spikes import usual_second_threshold
 from snnjax.sparse_spikes import SparseSpikes
@@ -40,7 +41,8 @@ class LIFLayer(NamedTuple):
     bias: Float[Array, " neurons"] | None = None
     recurrent: Float[Array, "neurons neurons"] | None = None
     second_state: SecondState | None = None  # of neurons with a second linear state; plain LIF has none
-    connection: Connection = DENSE  # a pooling, a convolution, or both in front of it
+    connection: Connection = DENSE  # delays, a pooling, a convolution, or several of them in front of it
+    delays: Float[ArrayLike, "..."] | None = None  # in steps, scalar or [inputs]; with `connection.max_delay` alone
 
 
 class LeakyReadout(NamedTuple):
@@ -60,6 +62,8 @@ class LIFNetworkState(NamedTuple):
     w: tuple[Float[Array, "batch neurons"] | None, ...]  # the second states of the layers that have one
     spikes: tuple[Float[Array, "batch neurons"] | None, ...]  # the last listed spikes of recurrent layers
     readout: Float[Array, "batch outputs"] | None  # the membranes of the read-out
+    # What is under way to the layers behind delays, as in `delay_spikes`; no rows stand for rows of zeros.
+    pending: tuple[Float[Array, "rows batch inputs"] | None, ...] | None = None
 
 
 class LIFNetworkOutput(NamedTuple):
@@ -204,9 +208,9 @@ def count_network(
     results: Any = run_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
     records = any(layer.records_spikes for layer in switches.layers)
     spikes = results.spikes if records else None
-    v, w, carried = (tuple(each) for each in zip(*results.last, strict=True))
+    v, w, carried, pending = (tuple(each) for each in zip(*results.last, strict=True))
     output = LIFNetworkOutput(results.output, results.counts, results.dropped, spikes)
-    return output, LIFNetworkState(v, w, carried, results.last_readout)
+    return output, LIFNetworkState(v, w, carried, results.last_readout, pending)
 
 
 def lif_network_state(
@@ -227,6 +231,12 @@ def lif_network_state(
     def membranes(layer: LIFLayer | LeakyReadout) -> Array:
         return zeros(layer, sum_dtype(layer.weights.dtype))
 
+    def rows(layer: LIFLayer) -> Array | None:
+        connection, most = layer.connection, layer.connection.max_delay
+        shape = layer.weights.shape
+        inputs = connection.num_inputs(shape)
+        return None if most is None else jnp.zeros((most + 1, batch, inputs), layer.weights.dtype)
+
     return LIFNetworkState(
         v=tuple(membranes(layer) for layer in layers),
         w=tuple(None if layer.second_state is None else membranes(layer) for layer in layers),
@@ -234,6 +244,7 @@ def lif_network_state(
             None if layer.recurrent is None else zeros(layer, layer.weights.dtype) for layer in layers
         ),
         readout=None if readout is None else membranes(readout),
+        pending=tuple(rows(layer) for layer in layers),
     )
 
 
@@ -265,15 +276,25 @@ def _operands(
     if readout is not None:
         decay, _, gain = _constants(readout, state.readout)
         last = Readout(Linear(readout.weights, readout.bias), decay, gain)
+    pending = (None,) * len(layers) if state.pending is None else state.pending
     return Operands(
         given,
-        tuple(Linear(layer.weights, layer.bias) for layer in layers),
+        tuple(Linear(layer.weights, layer.bias, _delays(layer)) for layer in layers),
         tuple(constants),
         last,
-        tuple(LayerState(*own) for own in zip(state.v, state.w, state.spikes, strict=True)),
+        tuple(LayerState(*own) for own in zip(state.v, state.w, state.spikes, pending, strict=True)),
         state.readout,
         lengths,
     )
+
+
+def _delays(layer: LIFLayer) -> Array | None:
+    """The delays in front of a layer as ``[inputs]``."""
+    most = layer.connection.max_delay
+    if most is None or layer.delays is None:
+        return None
+    inputs = layer.connection.num_inputs(layer.weights.shape)
+    return bounded(jnp.asarray(layer.delays), most, inputs, sum_dtype(layer.weights.dtype))
 
 
 def _second_state(second: SecondState | None, v: Any) -> SecondState | None:

@@ -203,6 +203,7 @@ void ConvolutionColumns::addGradient(const SpikeRows& spikes, Index row, const f
 }
 
 void SentBack::addTo(Index row, Index first, Index count, float* to) const {
+  if (delayed != nullptr) return delayed->addTo(row / delayed->batch(), row % delayed->batch(), first, count, to);
   const float* from = g.row(row);
   if (pooling != nullptr) return pooling->spread(from, first, count, to);
   for (Index i = 0; i < count; ++i) to[i] += from[first + i];

@@ -1,4 +1,5 @@
-// What stands in front of a layer: windows that pool its inputs, and a convolution in the place of dense weights.
+// What stands in front of a layer: delays of its inputs, windows that pool them, and a convolution in the place of dense
+// weights.
 #pragma once
 
 #include <memory>
@@ -6,6 +7,7 @@
 #include <vector>
 
 #include "convolution.hpp"
+#include "delays.hpp"
 #include "marks.hpp"
 #include "memory.hpp"
 #include "parallel.hpp"
@@ -29,12 +31,11 @@ struct PoolingShape {
   bool isValid() const;
 };
 
-// The shapes of a connection; neither of them is one of dense weights.
+// The shapes of a connection; without a pooling and a convolution it is one of dense weights.
 struct ConnectionShape {
+  Index delay_rows = 0;  // the longest delay and 1; 0: all arrives at once
   std::optional<PoolingShape> pooling;
   std::optional<ConvolutionShape> convolution;
-
-  bool isDense() const { return !pooling && !convolution; }
 };
 
 // Which window each input belongs to.
@@ -111,8 +112,9 @@ class ConvolutionColumns {
 
 // What a layer with a pooling or a convolution sends back: the cotangents of what reaches its weights.
 struct SentBack {
-  Rows<const float> g;                     // [rows, inputs of the weights]; data nullptr: nothing is sent
-  std::shared_ptr<const Windows> pooling;  // that stands in front of them; may be absent
+  Rows<const float> g;                         // [rows, inputs of the weights]; data nullptr: nothing is sent
+  std::shared_ptr<const Windows> pooling;      // that stands in front of them; may be absent
+  const DelayedCotangents* delayed = nullptr;  // behind delays, in the place of both: those of what was sent
 
   explicit operator bool() const { return g.data != nullptr; }
   // to[i] += those of the neurons [first, first + count) in front of the connection.

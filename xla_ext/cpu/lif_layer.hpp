@@ -136,7 +136,8 @@ struct Layer {
   bool detach_reset;
   SurrogateForm surrogate;
   Index capacity;                          // -1: every neuron is listed
-  std::shared_ptr<const Windows> pooling;  // may be absent, as the next
+  std::shared_ptr<const Delays> delays;    // may be absent, as the next two
+  std::shared_ptr<const Windows> pooling;
   std::shared_ptr<const PackedConvolution> convolution;
 
   Index neurons() const { return weights.outputs; }
@@ -192,6 +193,7 @@ struct Above {
 struct LayerBackward {
   const Layer& layer;
   const SpikeLists& inputs;
+  const Delays* split;  // whose shares are apart in `inputs`, for their cotangents; may be absent
   Extent extent;
   Numbers first_v, first_w, first_spikes, record;
   const float* record_current;  // * [steps, batch, neurons]
@@ -206,6 +208,7 @@ struct LayerBackward {
   WritableNumbers g_weights;                            // * as the weights
   WritableNumbers g_recurrent;                          // * as the recurrent weights
   WritableNumbers g_bias;                               // * [neurons]
+  WritableNumbers g_delays;                             // * [inputs], only where they are split
   std::array<WritableNumbers, kNumSummed> g_constants;  // * by `Summed`: [neurons]
   WritableNumbers g_first_v;                            // [batch, neurons]
   WritableNumbers g_first_w;                            // * likewise

@@ -37,16 +37,29 @@ class Sums {
   Buffer<double> memory_;
 };
 
-WeightGradient weightGradientOf(const LayerBackward& pass, const TransposedSpikes& inputs, double* sum_gain) {
-  const Weights& weights = pass.layer.weights;
-  return {inputs,         {pass.g_v.data(), pass.g_v_stride}, weights,
-          pass.g_weights, pass.layer.constants.outerGain(),   sumsGain(pass) ? sum_gain : nullptr};
+// Whether the sums are needed that the weights' gradient is made of.
+bool needsWeights(const LayerBackward& pass) { return pass.g_weights || sumsGain(pass) || pass.split != nullptr; }
+
+// What the weights' gradient yields beside it.
+struct SumsOfWeights {
+  double* gain;
+  DelayGradient delays;
+};
+
+WeightGradient weightGradientOf(const LayerBackward& pass, const TransposedSpikes& inputs, SumsOfWeights& sums) {
+  return {.spikes = inputs,
+          .g_v = {pass.g_v.data(), pass.g_v_stride},
+          .weights = pass.layer.weights,
+          .g_weights = pass.g_weights,
+          .gain = pass.layer.constants.outerGain(),
+          .sum_gain = sumsGain(pass) ? sums.gain : nullptr,
+          .delays = sums.delays ? &sums.delays : nullptr};
 }
 
 class PatchBackward {
  public:
   PatchBackward(LayerBackward& pass, const TransposedSpikes& inputs, const Patch& patch, PatchScratch& scratch,
-                Sums& sums, double* sum_gain, float* sum_patches)
+                Sums& sums, SumsOfWeights& sums_of_weights, float* sum_patches)
       : pass_(pass),
         inputs_(inputs),
         layer_(pass.layer),
@@ -55,7 +68,7 @@ class PatchBackward {
         of_spikes_(pass, patch, record_, scratch.of_spikes),
         scratch_(scratch),
         sums_(sums),
-        sum_gain_(sum_gain),
+        sums_of_weights_(sums_of_weights),
         sum_patches_(sum_patches),
         width_(record_.width()),
         chunk_steps_(inputs.chunking().steps),
@@ -71,8 +84,8 @@ class PatchBackward {
     if (layer_.convolution != nullptr) {
       convolution_ = std::make_unique<ConvolutionColumns>(*layer_.convolution, patch.first_column, patch.columns);
     } else if (sumsWeights()) {
-      scratch_.sums.resize(layer_.weights.inputs, width_);
-      scratch_.sums.clear(layer_.weights.inputs);
+      scratch_.sums.resize(inputs_.width(), width_);
+      scratch_.sums.clear(inputs_.width());
     }
   }
 
@@ -83,7 +96,7 @@ class PatchBackward {
     }
     if (sumsWeights() && convolution_ == nullptr) {
       finishWeightGradient(scratch_.sums, patch_.first_column, patch_.columns,
-                           weightGradientOf(pass_, inputs_, sum_gain_));
+                           weightGradientOf(pass_, inputs_, sums_of_weights_));
     }
   }
 
@@ -93,7 +106,7 @@ class PatchBackward {
   const std::int32_t* ends() const { return pass_.extent.ends + record_.firstSample(); }
   Rows<float> rowsOf(Buffer<float>& memory) const { return {memory.data(), width_}; }
   // The weight gradient of a recurrent layer waits for the samples of all threads.
-  bool sumsWeights() const { return !layer_.isRecurrent() && (pass_.g_weights || sumsGain(pass_)); }
+  bool sumsWeights() const { return !layer_.isRecurrent() && needsWeights(pass_); }
   bool hasSecondState() const { return layer_.constants.hasSecondState(); }
 
   // The cotangents of the membranes of a step: where they stay, or those of a chunk of steps behind one another.
@@ -280,7 +293,7 @@ class PatchBackward {
   SpikeCotangents of_spikes_;
   PatchScratch& scratch_;
   Sums& sums_;
-  double* sum_gain_;
+  SumsOfWeights& sums_of_weights_;
   float* sum_patches_;  // the gradient of a convolution, packed
   const Index width_;
   const Index chunk_steps_;
@@ -312,11 +325,11 @@ std::vector<Patch> patchesOf(const LayerBackward& pass, const Threads& threads) 
 }
 
 // The gradients of the weights of a recurrent layer, whose cotangents are complete only now.
-void finishRecurrent(const LayerBackward& pass, const TransposedSpikes& inputs, double* sum_gain,
+void finishRecurrent(const LayerBackward& pass, const TransposedSpikes& inputs, SumsOfWeights& sums,
                      const Threads& threads) {
   const Layer& layer = pass.layer;
   const Index batch = pass.extent.batch, rows = pass.extent.rows(), neurons = layer.neurons();
-  computeWeightGradient(weightGradientOf(pass, inputs, sum_gain), threads);
+  computeWeightGradient(weightGradientOf(pass, inputs, sums), threads);
   if (!pass.g_recurrent && !sumsGain(pass)) return;
   // A step's recurrent currents come from the spikes of the step before: of the first step from the state.
   const DenseSource::Type type =
@@ -331,7 +344,8 @@ void finishRecurrent(const LayerBackward& pass, const TransposedSpikes& inputs, 
                          layer.recurrent,
                          pass.g_recurrent,
                          layer.constants.outerGain(),
-                         sumsGain(pass) ? sum_gain : nullptr},
+                         sumsGain(pass) ? sums.gain : nullptr,
+                         nullptr},
                         threads);
 }
 
@@ -368,10 +382,11 @@ void runBackward(LayerBackward& pass, const Threads& threads) {
   }
   Sums sums(pass.extent.batch, neurons);
   Buffer<double> sum_gain(neurons);
-  const bool needs_weights = pass.g_weights || sumsGain(pass);
+  SumsOfWeights sums_of_weights{sum_gain.data(), {}};
+  if (pass.split != nullptr) sums_of_weights.delays = DelayGradient(*pass.split, neurons);
   Chunking chunking = chunksOf(pass.extent);
   const PackedConvolution* convolution = pass.layer.convolution.get();
-  if (!needs_weights || convolution != nullptr) chunking.extent.batch = 0;
+  if (!needsWeights(pass) || convolution != nullptr) chunking.extent.batch = 0;
   const auto layout = pass.layer.isRecurrent() ? TransposedSpikes::Layout::kInPlace : TransposedSpikes::Layout::kPacked;
   const TransposedSpikes inputs(pass.inputs, chunking, layout, threads);
   const std::vector<Patch> patches = patchesOf(pass, threads);
@@ -381,10 +396,11 @@ void runBackward(LayerBackward& pass, const Threads& threads) {
   std::vector<PatchScratch> scratch(static_cast<std::size_t>(threads.count()));
   threads.run(static_cast<Index>(patches.size()), [&](Index task, Index worker) {
     PatchBackward(pass, inputs, patches[static_cast<std::size_t>(task)], scratch[static_cast<std::size_t>(worker)],
-                  sums, sum_gain.data(), sum_patches.data() + task * of_patches)
+                  sums, sums_of_weights, sum_patches.data() + task * of_patches)
         .run();
   });
-  if (pass.layer.isRecurrent()) finishRecurrent(pass, inputs, sum_gain.data(), threads);
+  if (pass.layer.isRecurrent()) finishRecurrent(pass, inputs, sums_of_weights, threads);
+  if (pass.split != nullptr) sums_of_weights.delays.write(pass.g_delays);
   for (std::size_t task = 1; task < patches.size(); ++task) {
     const float* from = sum_patches.data() + static_cast<Index>(task) * of_patches;
     for (Index i = 0; i < of_patches; ++i) sum_patches[i] += from[i];

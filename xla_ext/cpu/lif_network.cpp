@@ -21,17 +21,20 @@ struct OperandTake {
     return from.take(name, {from.nextLength(0) == 1 ? 1 : neurons}, kWide);
   }
   Operand fixed(const char* name, Index neurons) { return constant(name, neurons); }
+  Operand delays(Index inputs) { return from.take("delays", {inputs}, kWide); }
 };
 
-// The shapes of connections: six numbers of a pooling and thirteen of a convolution each, zeros where there is none.
+// The shapes of connections: the rows of the delays, six numbers of a pooling and thirteen of a convolution each, zeros
+// where there is none.
 std::vector<ConnectionShape> connectionsOf(ffi::Span<const std::int64_t> numbers, std::size_t count) {
-  constexpr std::size_t kPooling = 6, kConvolution = 13;
-  if (numbers.size() != count * (kPooling + kConvolution)) {
-    throw misfit(kOp, "connections", "have 19 numbers for each layer and the read-out", std::to_string(numbers.size()));
+  constexpr std::size_t kPooling = 6, kConvolution = 13, kAll = 1 + kPooling + kConvolution;
+  if (numbers.size() != count * kAll) {
+    throw misfit(kOp, "connections", "have 20 numbers for each layer and the read-out", std::to_string(numbers.size()));
   }
   std::vector<ConnectionShape> shapes(count);
   for (std::size_t i = 0; i < count; ++i) {
-    const std::int64_t* n = numbers.begin() + i * (kPooling + kConvolution);
+    const std::int64_t* n = numbers.begin() + i * kAll;
+    shapes[i].delay_rows = std::clamp<std::int64_t>(*n++, 0, INT32_MAX);
     if (n[0] != 0) shapes[i].pooling = PoolingShape{n[0], n[1], n[2], n[3], n[4], n[5] != 0};
     n += kPooling;
     if (n[0] != 0) {
@@ -98,8 +101,8 @@ NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
       throw misfit(kOp, "connections", "be dense in front of recurrent layers", "a convolution");
     }
   }
-  if (fields.connections.back().convolution) {
-    throw misfit(kOp, "connections", "be dense in front of the read-out", "a convolution");
+  if (fields.connections.back().convolution || fields.connections.back().delay_rows > 0) {
+    throw misfit(kOp, "connections", "be dense in front of the read-out", "a convolution or delays");
   }
   fields.has_lists = attributeOf<bool>(kOp, attributes, "has_lists");
   fields.has_readout = attributeOf<bool>(kOp, attributes, "has_readout");
@@ -136,7 +139,7 @@ NetworkSizes NetworkSizes::read(const NetworkFields& fields, const Operands& ope
     } else {
       sizes.weights.push_back({sizes.reaching[l], sizes.neurons[l]});
     }
-    place += fields.layers[l].has_bias ? 2 : 1;
+    place += (fields.layers[l].has_bias ? 2 : 1) + (fields.connections[l].delay_rows > 0 ? 1 : 0);
   }
   sizes.outputs = sizes.neurons.back();
   if (!fields.has_readout) return sizes;
@@ -193,11 +196,19 @@ Layer Network::layerOf(const LayerArrays<Operand>& arrays, std::size_t index, In
       .detach_reset = true,
       .surrogate = surrogateOf(StraightThrough, 1.0F, 0.0F),
       .capacity = -1,
+      .delays = delaysOf(arrays, index, group),
       .pooling = poolings_[index],
       .convolution = convolution
                          ? std::make_shared<const PackedConvolution>(*convolution, arrays.weights.numbers(group))
                          : nullptr,
   };
+}
+
+std::shared_ptr<const Delays> Network::delaysOf(const LayerArrays<Operand>& arrays, std::size_t index,
+                                                Index group) const {
+  if (!arrays.delays) return nullptr;
+  const Index rows = fields_.connections[index].delay_rows;
+  return std::make_shared<const Delays>(rows, arrays.delays.at<float>(group), sizes_.inputsOf(index));
 }
 
 Layer Network::layer(std::size_t index, Index group) const {

@@ -54,7 +54,7 @@ struct NetworkSizes {
 // The arrays of a layer, or of the read-out: operands, or their cotangents.
 template <typename Item>
 struct LayerArrays {
-  Item weights, bias, recurrent, second_threshold;
+  Item weights, bias, delays, recurrent, second_threshold;
   std::array<Item, kNumSummed> constants;  // by `Summed`
 
   Item& of(Summed constant) { return constants[static_cast<std::size_t>(constant)]; }
@@ -65,6 +65,8 @@ struct LayerArrays {
 template <typename Item>
 struct StateArrays {
   Item v, w, spikes;
+  Item pending;            // [rows, batch, inputs], of a layer behind delays
+  Index pending_rows = 0;  // as many as the delays have, or none
 };
 
 // What the forward pass records of a layer for the backward pass, [steps, batch, neurons].
@@ -91,8 +93,8 @@ struct NetworkArrays {
 inline constexpr std::array<const char*, kNumSummed> kConstantNames{
     "decay", "threshold", "gain", "w_decay", "w_membrane", "w_gain", "w_jump", "v_coupling", "threshold_coupling"};
 
-// The weights and constants: `take` has functions `weights(name, shape)`, `constant(name, neurons)` and, for a constant
-// without a cotangent, `fixed(name, neurons)`.
+// The weights and constants: `take` has functions `weights(name, shape)`, `delays(inputs)`, `constant(name, neurons)`
+// and, for a constant without a cotangent, `fixed(name, neurons)`.
 template <typename Item, typename Take>
 void takeParameters(const NetworkFields& fields, const NetworkSizes& sizes, NetworkArrays<Item>& arrays, Take& take) {
   const std::size_t size = fields.layers.size();
@@ -106,6 +108,7 @@ void takeParameters(const NetworkFields& fields, const NetworkSizes& sizes, Netw
   arrays.layers.resize(size);
   for (std::size_t l = 0; l < size; ++l) {
     takeLinear(arrays.layers[l], sizes.weights[l], sizes.neurons[l], fields.layers[l].has_bias);
+    if (fields.connections[l].delay_rows > 0) arrays.layers[l].delays = take.delays(sizes.inputsOf(l));
   }
   for (std::size_t l = 0; l < size; ++l) {
     const Index neurons = sizes.neurons[l];
@@ -125,12 +128,17 @@ void takeParameters(const NetworkFields& fields, const NetworkSizes& sizes, Netw
 }
 
 template <typename Item>
-StateArrays<Item> takeState(const LayerFields& fields, Index batch, Index neurons, const Types& of_weights,
-                            Arrays<Item>& from) {
+StateArrays<Item> takeState(const NetworkFields& network, const NetworkSizes& sizes, std::size_t layer,
+                            const Types& of_weights, Arrays<Item>& from) {
+  const LayerFields& fields = network.layers[layer];
+  const Index batch = sizes.batch, neurons = sizes.neurons[layer], rows = network.connections[layer].delay_rows;
   StateArrays<Item> state;
   state.v = from.take("state.v", {batch, neurons}, kWide);
   if (fields.hasSecondState()) state.w = from.take("state.w", {batch, neurons}, kWide);
   if (fields.is_recurrent) state.spikes = from.take("state.spikes", {batch, neurons}, of_weights);
+  if (rows == 0) return state;
+  state.pending_rows = from.nextLength(0) == 0 ? 0 : rows;
+  state.pending = from.take("state.pending", {state.pending_rows, batch, sizes.inputsOf(layer)}, of_weights);
   return state;
 }
 
@@ -138,7 +146,7 @@ template <typename Item>
 void takeFirst(const NetworkFields& fields, const NetworkSizes& sizes, const Types& of_weights,
                NetworkArrays<Item>& arrays, Arrays<Item>& from) {
   for (std::size_t l = 0; l < fields.layers.size(); ++l) {
-    arrays.first.push_back(takeState(fields.layers[l], sizes.batch, sizes.neurons[l], of_weights, from));
+    arrays.first.push_back(takeState(fields, sizes, l, of_weights, from));
   }
   if (fields.has_readout) arrays.first_readout = from.take("state.readout", {sizes.batch, sizes.outputs}, kWide);
 }
@@ -183,10 +191,14 @@ class Network {
   std::vector<std::int32_t> ends(Index group) const;
   std::unique_ptr<RowSource> source(Index group) const;
   const StateArrays<Operand>& first(std::size_t layer) const { return arrays_.first[layer]; }
+  UnderWay pending(std::size_t layer, Index group) const {
+    return {first(layer).pending.numbers(group), first(layer).pending_rows};
+  }
   Numbers firstReadout(Index group) const { return arrays_.first_readout.numbers(group); }
 
  private:
   Layer layerOf(const LayerArrays<Operand>& arrays, std::size_t index, Index neurons, Index group) const;
+  std::shared_ptr<const Delays> delaysOf(const LayerArrays<Operand>& arrays, std::size_t index, Index group) const;
 
   NetworkFields fields_;
   NetworkSizes sizes_;

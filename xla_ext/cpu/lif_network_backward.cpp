@@ -37,7 +37,7 @@ struct Recorded {
         if (has_lists) layer.spike_ids = arrays.take("spikes.ids", of_spikes, {idType(neurons)});
         layer.g_spikes = arrays.take("g.spikes", of_spikes, types);
       }
-      layer.g_last = takeState(fields.layers[l], sizes.batch, neurons, types, arrays);
+      layer.g_last = takeState(fields, sizes, l, types, arrays);
     }
     if (fields.has_readout) g_last_readout = arrays.take("g.state.readout", {sizes.batch, sizes.outputs}, kWide);
   }
@@ -57,6 +57,7 @@ struct CotangentTake {
     return needs[next++] != 0 ? from.take(name, shape, types) : Result();
   }
   Result weights(const char* name, const Shape& shape) { return take(name, shape, of_weights); }
+  Result delays(Index inputs) { return take("delays", {inputs}, kWide); }
   Result constant(const char* name, Index neurons) { return take(name, {neurons}, kWide); }
   Result fixed(const char*, Index) { return {}; }
 };
@@ -133,7 +134,8 @@ void runReadoutBackward(ReadoutBackward& pass, const Threads& threads) {
                          weights,
                          pass.g_weights,
                          pass.layer.constants.outerGain(),
-                         pass.g_gain ? sum_gain.data() : nullptr},
+                         pass.g_gain ? sum_gain.data() : nullptr,
+                         nullptr},
                         threads);
   for (Index n = 0; n < outputs; ++n) {
     double g_v = 0.0, decay = 0.0;
@@ -176,7 +178,7 @@ class BackwardPass {
     const RowSource* spiking = &inputs;
     for (std::size_t l = 0; l < network_.size(); ++l) {
       layers_.push_back(network_.layer(l, group_));
-      list(*spiking);
+      list(l, *spiking);
       const Index neurons = network_.sizes().neurons[l];
       const RecordArrays<Operand>& own = recorded_.record.layers[l];
       spikes_.emplace_back(own.spikes.at<std::uint8_t>(group_), rows, neurons);
@@ -186,7 +188,7 @@ class BackwardPass {
     }
     if (network_.fields().has_readout) {
       layers_.push_back(network_.readout(group_));
-      list(*spiking);
+      list(network_.size(), *spiking);
       runReadout();
     }
     for (std::size_t l = network_.size(); l-- > 0;) runLayer(l);
@@ -194,14 +196,39 @@ class BackwardPass {
   }
 
  private:
-  // The lists of what reaches the weights of the last layer of `layers_`.
-  void list(const RowSource& spiking) {
-    const Layer& layer = layers_.back();
-    const bool is_first = layers_.size() == 1;
+  // The lists of what reaches the weights of a layer, and of what was sent to it behind delays.
+  void list(std::size_t l, const RowSource& spiking) {
+    const Layer& layer = layers_[l];
+    const Index rows = extent_.rows(), batch = extent_.batch;
     const RowSource* source = &spiking;
-    if (layer.pooling != nullptr) source = &pooled_.emplace_back(spiking, *layer.pooling);
-    lists_.emplace_back(*source, extent_.rows(), layer.weights.inputs, extent_.batch, is_first ? ends_.data() : nullptr,
-                        threads_);
+    arrivals_.push_back(nullptr);
+    if (layer.delays != nullptr) {
+      const Index inputs = layer.delays->inputs();
+      const SpikeLists& sent = sent_lists_.emplace_back(spiking, rows, inputs, batch, ends_.data(), threads_);
+      arrivals_[l] = std::make_unique<const Arrivals>(sent, network_.pending(l, group_), extent_, *layer.delays,
+                                                      static_cast<bool>(to_.layers[l].delays), threads_);
+      if (isSplit(l)) {
+        source = &split_.emplace_back(*arrivals_[l]);
+        lists_.emplace_back(*source, rows, 2 * inputs, batch, nullptr, threads_);
+        return;
+      }
+      source = &arriving_.emplace_back(*arrivals_[l]);
+    }
+    if (layer.pooling != nullptr) source = &pooled_.emplace_back(*source, *layer.pooling);
+    lists_.emplace_back(*source, rows, layer.weights.inputs, batch, l == 0 ? ends_.data() : nullptr, threads_);
+  }
+
+  // Whether the cotangents of delays come with those of dense weights.
+  bool isSplit(std::size_t l) const {
+    if (l == network_.size() || !to_.layers[l].delays) return false;
+    return layers_[l].pooling == nullptr && layers_[l].convolution == nullptr;
+  }
+
+  // Whether somebody asks for the cotangents of what was sent to a layer, or of what arrived there.
+  bool sendsDown(std::size_t l) const {
+    if (l == network_.size()) return true;
+    if (l > 0 || to_.inputs || to_.first[l].pending_rows > 0) return true;
+    return to_.layers[l].delays && !isSplit(l);
   }
 
   void runReadout() {
@@ -228,7 +255,7 @@ class BackwardPass {
   void sendDown(std::size_t l, Borrowed<float> g_v, Index stride) {
     const Layer& layer = layers_[l];
     const Rows<const float> g{g_v.data(), stride};
-    if (layer.pooling == nullptr && layer.convolution == nullptr) {
+    if (layer.delays == nullptr && layer.pooling == nullptr && layer.convolution == nullptr) {
       g_above_ = std::move(g_v);
       const bool rounds = l < network_.size() && network_.fields().layers[l].rounds_cotangents;
       above_ = {layer.weights, layer.constants.outerGain(), g, rounds};
@@ -237,13 +264,49 @@ class BackwardPass {
     }
     above_ = {{}, nullptr, {nullptr, 0}};
     sent_ = {{nullptr, 0}, nullptr};
-    if (g.data == nullptr) return;
+    if (g.data == nullptr || !sendsDown(l)) return;
     static const GivenBits kAll;
-    const GivenBits& listed = l == 0 ? kAll : listed_[l - 1];
+    const GivenBits& listed = l == 0 || layer.delays != nullptr ? kAll : listed_[l - 1];
     g_above_ = sendBack({g, extent_.rows(), layer.constants.outerGain(), layer.weights, layer.convolution.get(),
                          layer.pooling.get(), listed},
                         threads_);
     sent_ = {{g_above_.data(), strideOf(layer.weights.inputs)}, layer.pooling};
+    if (layer.delays != nullptr) sendThroughDelays(l, *layer.delays);
+  }
+
+  // From the cotangents of what arrived to those of what was sent.
+  void sendThroughDelays(std::size_t l, const Delays& delays) {
+    if (sent_.pooling != nullptr) {
+      const Index stride = strideOf(delays.inputs());
+      Borrowed<float> spread(extent_.rows() * stride);
+      threads_.run(extent_.rows(), [&](Index row, Index) {
+        std::fill_n(spread.data() + row * stride, stride, 0.0F);
+        sent_.addTo(row, 0, delays.inputs(), spread.data() + row * stride);
+      });
+      g_above_ = std::move(spread);
+      sent_ = {{g_above_.data(), stride}, nullptr};
+    }
+    const StateArrays<Operand>& left = recorded_.layers[l].g_last;
+    delayed_ = std::make_unique<const DelayedCotangents>(delays, extent_, sent_.g,
+                                                         UnderWay{left.pending.numbers(group_), left.pending_rows});
+    sent_.delayed = delayed_.get();
+    if (to_.layers[l].delays && !isSplit(l)) {
+      delayed_->sumDelays(*arrivals_[l], to_.layers[l].delays.numbers(group_), threads_);
+    }
+    writePending(delays, to_.first[l]);
+  }
+
+  // The cotangents of what was under way before the first step.
+  void writePending(const Delays& delays, const StateArrays<Result>& first) {
+    const Index inputs = delays.inputs();
+    threads_.run(first.pending_rows, [&](Index row, Index) {
+      std::vector<float> g(static_cast<std::size_t>(inputs));
+      for (Index sample = 0; sample < extent_.batch; ++sample) {
+        std::fill(g.begin(), g.end(), 0.0F);
+        delayed_->addTo(row - delays.rows(), sample, 0, inputs, g.data());
+        first.pending.numbers(group_).write((row * extent_.batch + sample) * inputs, inputs, g.data());
+      }
+    });
   }
 
   void runLayer(std::size_t l) {
@@ -254,6 +317,7 @@ class BackwardPass {
     LayerBackward pass{
         .layer = layers_[l],
         .inputs = lists_[l],
+        .split = isSplit(l) ? layers_[l].delays.get() : nullptr,
         .extent = extent_,
         .first_v = first.v.numbers(group_),
         .first_w = first.w.numbers(group_),
@@ -273,11 +337,12 @@ class BackwardPass {
         .g_weights = to.weights.numbers(group_),
         .g_recurrent = to.recurrent.numbers(group_),
         .g_bias = to.bias.numbers(group_),
+        .g_delays = to.delays.numbers(group_),
         .g_constants = {},
         .g_first_v = to_.first[l].v.numbers(group_),
         .g_first_w = to_.first[l].w.numbers(group_),
         .g_first_spikes = to_.first[l].spikes.numbers(group_),
-        .keeps_g_v = l > 0 || to_.inputs,
+        .keeps_g_v = sendsDown(l),
         .g_v = {},
     };
     for (std::size_t i = 0; i < to.constants.size(); ++i) pass.g_constants[i] = to.constants[i].numbers(group_);
@@ -372,12 +437,17 @@ class BackwardPass {
   std::deque<Layer> layers_;
   std::deque<GivenBits> spikes_, listed_;  // of each layer
   std::deque<BitSource> sources_;
+  std::vector<std::unique_ptr<const Arrivals>> arrivals_;  // of each layer; of one without delays nullptr
+  std::deque<ArrivingSource> arriving_;
+  std::deque<SplitSource> split_;
   std::deque<PooledSource> pooled_;
+  std::deque<SpikeLists> sent_lists_;  // to layers behind delays
   std::deque<SpikeLists> lists_;  // of what reaches the weights of each layer and of the read-out
   Borrowed<float> g_above_;
   Buffer<float> g_recorded_;
   Above above_{{}, nullptr, {nullptr, 0}};
   SentBack sent_{{nullptr, 0}, nullptr};
+  std::unique_ptr<const DelayedCotangents> delayed_;
 };
 
 ffi::Error lifNetworkBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results,

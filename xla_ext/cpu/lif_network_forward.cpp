@@ -32,7 +32,7 @@ struct ForwardResults {
       if (fields.layers[l].records_spikes) takeSpikes(network, l, arrays);
     }
     for (std::size_t l = 0; l < layers.size(); ++l) {
-      layers[l].last = takeState(fields.layers[l], sizes.batch, sizes.neurons[l], types, arrays);
+      layers[l].last = takeState(fields, sizes, l, types, arrays);
     }
     if (fields.has_readout) last_readout = arrays.take("state.readout", {sizes.batch, sizes.outputs}, kWide);
     if (records) record = NetworkRecord<Result>(fields, sizes, types, arrays);
@@ -121,8 +121,9 @@ class ForwardPass {
 
   void runLayer(std::size_t l) {
     const Layer layer = network_.layer(l, group_);
-    const SpikeLists& inputs = inputsOf(layer);
     const ForwardResults::LayerArrays& to = results_.layers[l];
+    if (layer.delays != nullptr) delay(l, *layer.delays, to.last);
+    const SpikeLists& inputs = inputsOf(layer);
     const RecordArrays<Result>& record = results_.record.layers[l];
     const StateArrays<Operand>& first = network_.first(l);
     const Index rows = extent_.rows(), neurons = layer.neurons();
@@ -157,9 +158,23 @@ class ForwardPass {
     runForward(pass, threads_);
     write(l, layer, pass);
     const bool is_last = l + 1 == network_.size() && !network_.fields().has_readout;
-    const bool is_pooled = !is_last && network_.fields().connections[l + 1].pooling;
-    if (layer.isRecurrent() || is_last || is_pooled) return;
+    if (layer.isRecurrent() || is_last) return;
+    const ConnectionShape& next = network_.fields().connections[l + 1];
+    if (next.pooling && next.delay_rows == 0) return;
     lists_.emplace_back(sources_.back(), rows, neurons, extent_.batch, nullptr, threads_);
+  }
+
+  // From the lists of what is sent to a layer, those of what arrives; what is under way at the end is written.
+  void delay(std::size_t l, const Delays& delays, const StateArrays<Result>& last) {
+    const UnderWay pending = network_.pending(l, group_);
+    const SpikeLists& sent = lists_.back();
+    arrivals_.emplace_back(sent, pending, extent_, delays, false, threads_);
+    if (last.pending_rows > 0) {
+      writeUnderWay(sent, pending, extent_, delays, last.pending.numbers(group_), threads_);
+    }
+    spiking_ = &arriving_.emplace_back(arrivals_.back());
+    if (network_.fields().connections[l].pooling) return;
+    lists_.emplace_back(*spiking_, extent_.rows(), delays.inputs(), extent_.batch, ends_.data(), threads_);
   }
 
   // The lists of what reaches the weights of the next layer.
@@ -228,6 +243,8 @@ class ForwardPass {
   // The spikes of each layer and their lists; deques, because a list keeps a reference to what it was made from.
   std::deque<Bits> spikes_;
   std::deque<BitSource> sources_;
+  std::deque<Arrivals> arrivals_;
+  std::deque<ArrivingSource> arriving_;
   std::deque<PooledSource> pooled_;
   std::deque<SpikeLists> lists_;
   const RowSource* spiking_ = nullptr;  // what comes to the next layer

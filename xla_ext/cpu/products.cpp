@@ -196,7 +196,34 @@ void TransposedSpikes::addDense(const Lists& lists, Rows<float> weights, Index c
   if (count > 0) flush();
 }
 
-void finishWeightGradient(const PackedWeights& sums, Index first, Index columns, const WeightGradient& of) {
+void DelayGradient::fold(PackedWeights& sums, Index first, Index columns, const Weights& weights, const float* gain) {
+  double* const to = sums_.data() + first / kTile * delays_->inputs();
+  std::vector<float> row(static_cast<std::size_t>(columns));
+  for (Index i = 0; i < delays_->inputs(); ++i) {
+    float* const soon = sums.rows().row(i);
+    const float *const later = sums.rows().row(delays_->inputs() + i), now = delays_->now()[i];
+    const float next = delays_->next()[i];
+    weights.numbers.read(i * weights.outputs + first, columns, row.data());
+    double change = 0.0;
+    for (Index c = 0; c < columns; ++c) {
+      change += double{gain[first + c] * row[static_cast<std::size_t>(c)] * (later[c] - soon[c])};
+      soon[c] = now * soon[c] + (next == 0.0F ? 0.0F : next * later[c]);
+    }
+    to[i] += change;
+  }
+}
+
+void DelayGradient::write(const WritableNumbers& to) const {
+  for (Index i = 0; i < delays_->inputs(); ++i) {
+    double sum = 0.0;
+    for (Index tile = 0; tile < tiles_; ++tile) sum += sums_[tile * delays_->inputs() + i];
+    const auto rounded = static_cast<float>(sum);
+    to.write(i, 1, &rounded);
+  }
+}
+
+void finishWeightGradient(PackedWeights& sums, Index first, Index columns, const WeightGradient& of) {
+  if (of.delays != nullptr) of.delays->fold(sums, first, columns, of.weights, of.gain);
   std::vector<float> weights(static_cast<std::size_t>(columns)), g(weights.size());
   for (Index k = 0; k < of.weights.inputs; ++k) {
     const float* sum = sums.rows().row(k);
@@ -214,15 +241,15 @@ void finishWeightGradient(const PackedWeights& sums, Index first, Index columns,
 }
 
 void computeWeightGradient(const WeightGradient& of, const Threads& threads) {
-  if (!of.g_weights && of.sum_gain == nullptr) return;
+  if (!of.g_weights && of.sum_gain == nullptr && of.delays == nullptr) return;
   const Index neurons = of.weights.outputs, tile = columnsOfTile(neurons, of.weights.inputs);
   std::vector<PackedWeights> scratch(static_cast<std::size_t>(threads.count()));
   threads.run((neurons + tile - 1) / tile, [&](Index task, Index worker) {
     const Index first = task * tile, columns = std::min(tile, neurons - first);
     const Index padded = roundUp(columns, kernels().lanes);
     PackedWeights& sums = scratch[static_cast<std::size_t>(worker)];
-    sums.resize(of.weights.inputs, padded);
-    sums.clear(of.weights.inputs);
+    sums.resize(of.spikes.width(), padded);
+    sums.clear(of.spikes.width());
     const Chunking& chunking = of.spikes.chunking();
     for (Index chunk = 0; chunk < chunking.count(); ++chunk) {
       const float* g_v = of.g_v.row(chunking.at(chunk).firstRow(chunking.extent)) + first;

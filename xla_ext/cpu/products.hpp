@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "delays.hpp"
 #include "kernels.hpp"
 #include "memory.hpp"
 #include "numbers.hpp"
@@ -95,6 +96,7 @@ class TransposedSpikes {
   TransposedSpikes(const SpikeLists& spikes, const Chunking& chunking, Layout layout, const Threads& threads);
 
   const Chunking& chunking() const { return chunking_; }
+  Index width() const { return spikes_.width(); }
 
   // weights[k] += sum over the chunk's rows r of spikes[r][k] * g[r]; `g` begins with the chunk's first row.
   void accumulate(Index chunk, Rows<float> weights, Index columns, Rows<const float> g) const;
@@ -119,6 +121,26 @@ class TransposedSpikes {
   Borrowed<float> values_;
 };
 
+// The cotangents of delays, as sums over the columns of each tile.
+class DelayGradient {
+ public:
+  DelayGradient() = default;
+  DelayGradient(const Delays& delays, Index neurons)
+      : delays_(&delays), tiles_((neurons + kTile - 1) / kTile), sums_(tiles_ * delays.inputs()) {}
+
+  explicit operator bool() const { return delays_ != nullptr; }
+  // Makes of the sums of both shares (see SplitSource) those of what arrived, and adds to the cotangents of the delays.
+  void fold(PackedWeights& sums, Index first, Index columns, const Weights& weights, const float* gain);
+  void write(const WritableNumbers& to) const;
+
+ private:
+  static constexpr Index kTile = 64;  // columns of a tile at least, where there is more than one
+
+  const Delays* delays_ = nullptr;
+  Index tiles_ = 0;
+  Buffer<double> sums_;  // [tiles, inputs]
+};
+
 // The weight gradient of a layer from the cotangents of its membranes, times `gain`; adds what reaches the gain.
 struct WeightGradient {
   const TransposedSpikes& spikes;
@@ -126,10 +148,11 @@ struct WeightGradient {
   Weights weights;
   WritableNumbers g_weights;  // as the weights; absent: not needed
   const float* gain;
-  double* sum_gain;  // [neurons]; nullptr: not needed
+  double* sum_gain;       // [neurons]; nullptr: not needed
+  DelayGradient* delays;  // nullptr: their shares are not apart
 };
 void computeWeightGradient(const WeightGradient& of, const Threads& threads);
 // Of columns [first, first + columns), from the products summed without the gain.
-void finishWeightGradient(const PackedWeights& sums, Index first, Index columns, const WeightGradient& of);
+void finishWeightGradient(PackedWeights& sums, Index first, Index columns, const WeightGradient& of);
 
 }  // namespace snnjax

@@ -63,8 +63,8 @@ def _of_network(target: str, shapes: Any, static: Any) -> str | None:
     if dtype not in _DTYPES:
         return f"{dtype} weights"
     connections = (*(layer.connection for layer in switches.layers), switches.readout)
-    if any(each.parts for each in connections):
-        return "convolutions and pools"
+    if any(each.parts or each.max_delay is not None for each in connections):
+        return "convolutions, pools and delays"
     for layer in switches.layers:
         if wrong := _of_surrogate(layer.surrogate):
             return wrong

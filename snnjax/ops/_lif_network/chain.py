@@ -34,6 +34,7 @@ from snnjax.ops._lif_network.records import (
     recorded_membranes,
     unpacked,
 )
+from snnjax.ops.delay_spikes import delayed, delayed_backward
 from snnjax.ops.spike_matmul import dense_product
 from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
 
@@ -51,8 +52,10 @@ def forward(operands: Operands, switches: Switches) -> tuple[Results, Record | N
     for linear, neurons, first in zip(
         operands.linears, _neurons(operands, switches), operands.first, strict=True
     ):
+        x, left = _delayed(operands, linear, x, first, neurons.switches.connection)
         current = _apply(linear, x, neurons.switches.connection)
         ran, end = layer_forward(neurons, current, valid, first)
+        end = end._replace(pending=left)
         x = neurons.listed_spikes(ran, valid, operands.dtype)
         true_spikes = neurons.listed_spikes(ran._replace(listed=None), valid, operands.dtype)
         counts.append(jnp.sum(neurons.counted_spikes(ran, true_spikes), axis=0))
@@ -109,6 +112,34 @@ def _valid(operands: Operands, num_steps: int) -> Array | None:
     if operands.lengths is None:
         return None
     return jnp.arange(num_steps, dtype=jnp.int32)[:, None] < operands.lengths[None, :]
+
+
+def _delayed(
+    operands: Operands, linear: Linear, x: Array, first: LayerState, connection: Connection
+) -> tuple[Array, Any]:
+    """What arrives of `x` at a layer, and what is then under way to it."""
+    if connection.max_delay is None:
+        return x, None
+    return delayed((x, first.pending, linear.delays, _ends(operands, x.shape[0])), connection.max_delay)
+
+
+def _ends(operands: Operands, num_steps: int) -> Array | None:
+    """The step behind the last one of each sequence."""
+    return None if operands.lengths is None else jnp.clip(operands.lengths, 0, num_steps)
+
+
+def _delayed_backward(
+    operands: Operands, index: int, x: Array, g: Array, g_left: Any, connection: Connection
+) -> tuple[Array, Any, Any]:
+    """The cotangents of what is sent to a layer, of its delays and of what is under way, from those of what arrives."""
+    if connection.max_delay is None:
+        return g, None, None
+    delays, pending = operands.linears[index].delays, operands.first[index].pending
+    if g_left.shape[0] == 0:
+        g_left = jnp.zeros((connection.max_delay + 1, *g_left.shape[1:]), g_left.dtype)
+    given = (x, pending, delays, _ends(operands, x.shape[0]), g, g_left)
+    g_x, g_pending, g_delays = delayed_backward(given, connection.max_delay)
+    return g_x, g_delays, g_pending
 
 
 def _apply(linear: Linear, x: Array, connection: Connection) -> Array:
@@ -211,16 +242,20 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Op
     g_x, readout, g_first_readout = _readout_backward(xs[-1], valid, arguments, static[0].readout)
     linears, constants, first = [], [], []
     for index in reversed(range(len(each))):
-        neurons, linear, x = each[index][0], operands.linears[index], xs[index]
+        neurons, linear, sent = each[index][0], operands.linears[index], xs[index]
+        connection = neurons.switches.connection
+        x, _ = _delayed(operands, linear, sent, operands.first[index], connection)
         if neurons.switches.records_spikes:
             g_x = g_x + _dense_cotangent(results.spikes[index], g.spikes[index])
         after, before = (g.counts[index], g.last[index]), (runs[index], operands.first[index])
-        current = _apply(linear, x, neurons.switches.connection)  # for the gain; dropped where nobody asks
+        current = _apply(linear, x, connection)  # for the gain; dropped where nobody asks
         g_current, g_constants, g_first = layer_backward(neurons, g_x, *after, *before, current, valid)
-        g_x, g_linear = _linear_backward(x, g_current, linear, neurons.switches.connection)
-        linears.insert(0, g_linear)
+        g_x, g_linear = _linear_backward(x, g_current, linear, connection)
+        g_left = g.last[index].pending
+        g_x, g_delays, g_pending = _delayed_backward(operands, index, sent, g_x, g_left, connection)
+        linears.insert(0, g_linear._replace(delays=g_delays))
         constants.insert(0, g_constants)
-        first.insert(0, g_first)
+        first.insert(0, g_first._replace(pending=g_pending))
     inputs = _inputs_as_given(g_x, operands)
     return Operands(inputs, tuple(linears), tuple(constants), readout, tuple(first), g_first_readout, None)
 

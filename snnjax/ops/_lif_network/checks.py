@@ -29,6 +29,8 @@ def check_network(inputs: Any, layers: tuple[Any, ...], readout: Any, chunk: int
     for index, layer in enumerate(each):
         name = f"layers[{index}]" if index < len(layers) else "readout"
         width = _check_connection(name, layer, width, dtype)
+        if index < len(layers):
+            _check_delays(name, layer)
         if layer.bias is not None:
             _check_array(f"{name}.bias", layer.bias, (width,), "neurons", dtype)
         if getattr(layer, "recurrent", None) is not None:
@@ -49,6 +51,22 @@ def _check_connection(name: str, layer: Any, inputs: int, dtype: Any) -> int:
     expected, way_out = f"have the {inputs} inputs of the layer", "Make its shape that of what comes in"
     check(width == inputs, _OP, f"{name}.connection", expected, width, way_out)
     return connection.num_outputs(layer.weights.shape)
+
+
+def _check_delays(name: str, layer: Any) -> None:
+    """Delays stand where the connection has a longest one, one for all inputs or one each."""
+    has_delays = layer.connection.max_delay is not None
+    expected = "be given" if has_delays else "be None without a `max_delay` of the connection"
+    argument, actual = f"{name}.delays", "None" if layer.delays is None else "delays"
+    way_out = "Give both or neither"
+    check((layer.delays is not None) == has_delays, _OP, argument, expected, actual, way_out)
+    if layer.delays is None:
+        return
+    check_float_array(_OP, argument, layer.delays)
+    inputs = layer.connection.num_inputs(layer.weights.shape)
+    good = np.shape(layer.delays) in ((), (inputs,))
+    expected = f"be a scalar or have shape [inputs] = [{inputs}]"
+    check(good, _OP, argument, expected, list(np.shape(layer.delays)), "Pass one delay, or one per input")
 
 
 def _check_array(argument: str, array: Any, shape: tuple[int | None, ...], axes: str, dtype: Any) -> None:
@@ -146,6 +164,7 @@ def check_state(state: Any, batch: int, layers: tuple[Any, ...], readout: Any) -
     given = [w is not None for w in state.w]
     expected = f"be there for layers with a second state {second}"
     check(given == second, _OP, "state.w", expected, given, _OWN_STATE)
+    _check_pending(state.pending, batch, layers)
     for layer, v, w, spikes in zip(layers, state.v, state.w, state.spikes, strict=True):
         shape, dtype = (batch, layer.connection.num_outputs(layer.weights.shape)), layer.weights.dtype
         _check_state_array("state.v", v, shape, "batch, neurons", sum_dtype(dtype))
@@ -166,6 +185,20 @@ def check_state(state: Any, batch: int, layers: tuple[Any, ...], readout: Any) -
         shape = (batch, readout.weights.shape[1])
         dtype = sum_dtype(readout.weights.dtype)
         _check_state_array("state.readout", state.readout, shape, "batch, outputs", dtype)
+
+
+def _check_pending(pending: Any, batch: int, layers: tuple[Any, ...]) -> None:
+    """What is under way must be that of this network; no rows are as good as all."""
+    pending = (None,) * len(layers) if pending is None else pending
+    delayed = [layer.connection.max_delay is not None for layer in layers]
+    given = [rows is not None for rows in pending]
+    check(given == delayed, _OP, "state.pending", f"be there for delays {delayed}", given, _OWN_STATE)
+    for layer, rows in zip(layers, pending, strict=True):
+        if rows is None:
+            continue
+        count = 0 if rows.shape[0] == 0 else layer.connection.max_delay + 1
+        shape = count, batch, layer.connection.num_inputs(layer.weights.shape)
+        _check_state_array("state.pending", rows, shape, "rows, batch, inputs", layer.weights.dtype)
 
 
 def _check_state_array(argument: str, array: Any, shape: tuple[int, ...], axes: str, dtype: Any) -> None:

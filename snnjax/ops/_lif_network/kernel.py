@@ -81,14 +81,15 @@ def _attributes(operands: Operands, switches: Switches) -> dict[str, Any]:
 
 
 def _geometry(connection: Connection) -> tuple[int, ...]:
-    """The numbers of a connection as the kernels know them: those of its pooling and of its convolution, 0 for none."""
+    """The numbers of a connection as the kernels know them, 0 for none: of its delays, its pooling, its convolution."""
     pooling, convolution = connection.pooling, connection.convolution
     windows = (0,) * 6
     if pooling is not None:
         # One dimension is an image of height 1.
         shape, window = (((1,) * (3 - len(shape)) + shape) for shape in (pooling.shape, (*pooling.window, 0)))
         windows = *shape, *window[:2], int(pooling.mean)
-    return *windows, *((0,) * 13 if convolution is None else convolution.numbers)
+    rows = 0 if connection.max_delay is None else connection.max_delay + 1
+    return rows, *windows, *((0,) * 13 if convolution is None else convolution.numbers)
 
 
 def _mask(second: SecondState | None) -> int:
@@ -171,7 +172,7 @@ def _cotangents(operands: Operands, groups: int) -> Operands:
         return jax.tree.map(lambda a: jax.ShapeDtypeStruct((groups, *a.shape[1:]), dtype or a.dtype), tree)
 
     def flat(linear: Linear) -> Linear:
-        return Linear(*own((jax.eval_shape(_flat, linear.weights), linear.bias)))
+        return Linear(*own((jax.eval_shape(_flat, linear.weights), *linear[1:])))
 
     def per_neuron(tree: Any, like: Array) -> Any:
         return jax.tree.map(lambda _: jax.ShapeDtypeStruct((groups, like.shape[-1]), jnp.float32), tree)

@@ -31,12 +31,18 @@ from snnjax.sparse_spikes import SparseSpikes
 def _axes(operands: Operands) -> Operands:
     """Where each operand has its batch axis."""
     shared = functools.partial(jax.tree.map, lambda _: _dispatch.SHARED)
-    first = functools.partial(jax.tree.map, lambda _: 0)
     return Operands(
         jax.tree.map(lambda _: 1, operands.inputs),
         *shared(operands[1:4]),
-        *first(operands[4:]),
+        _state_axes(operands.first),
+        *jax.tree.map(lambda _: 0, operands[5:]),
     )
+
+
+def _state_axes(states: Any) -> Any:
+    """Where the states of layers have their batch axis."""
+    axes: Any = jax.tree.map(lambda _: 0, states)
+    return tuple(own._replace(pending=None if own.pending is None else 1) for own in axes)
 
 
 def _shapes(operands: Operands, switches: Switches) -> tuple[Results, Record | None]:
@@ -69,6 +75,7 @@ def _shapes(operands: Operands, switches: Switches) -> tuple[Results, Record | N
     wide, widths = sum_dtype(operands.dtype), [state.v.shape[-1] for state in operands.first]
     each = list(zip(widths, operands.constants, switches.layers, strict=True))
     last, readout = jax.tree.map(_shape_of, (operands.first, operands.first_readout))
+    last = tuple(_left(own, layer) for own, layer in zip(last, switches.layers, strict=True))
     results = Results(
         output=timed(widths[-1] if readout is None else readout.shape[-1]),
         counts=tuple(per_sequence(width, dtype=wide) for width in widths),
@@ -85,6 +92,14 @@ def _shapes(operands: Operands, switches: Switches) -> tuple[Results, Record | N
     return results, Record(*of_inputs, tuple(record(*own) for own in each))
 
 
+def _left(state: Any, layer: LayerSwitches) -> Any:
+    """The shapes of a state behind the last step: what is under way has all its rows."""
+    if state.pending is None:
+        return state
+    shape = layer.connection.max_delay + 1, *state.pending.shape[1:]
+    return state._replace(pending=jax.ShapeDtypeStruct(shape, state.pending.dtype))
+
+
 def _shape_of(array: Any) -> Any:
     return jax.ShapeDtypeStruct(array.shape, array.dtype)
 
@@ -93,7 +108,8 @@ def _result_axes(shapes: tuple[Results, Record | None]) -> Any:
     """Where each result and each part of the record has its batch axis."""
     timed, record = jax.tree.map(lambda _: 1, shapes)
     per_sequence = jax.tree.map(lambda _: 0, shapes[0])
-    return per_sequence._replace(output=timed.output, spikes=timed.spikes), record
+    last = _state_axes(shapes[0].last)
+    return per_sequence._replace(output=timed.output, spikes=timed.spikes, last=last), record
 
 
 def _forward(operands: Operands, switches: Switches) -> tuple[Results, Any]:
@@ -137,7 +153,8 @@ def _bwd(switches: Switches, residuals: tuple[Any, ...], g: Any) -> tuple[Operan
     axes, (result_axes, record_axes) = _axes(operands), _result_axes(_shapes(operands, switches))
     values = tuple(each.values if isinstance(each, SparseSpikes) else each for each in g.spikes)
     needs = Needs(needs.operands, any(not _is_zero(count) for count in g.counts))
-    g = jax.tree.map(_filled, g._replace(dropped=(), spikes=values))
+    last = tuple(own._replace(pending=_rows_of_cotangents(own.pending)) for own in g.last)
+    g = jax.tree.map(_filled, g._replace(dropped=(), spikes=values, last=last))
     g_axes = result_axes._replace(dropped=(), spikes=jax.tree.map(lambda _: 1, values))
     cotangents = _dispatch.evaluate(
         "snnjax_lif_network_backward",
@@ -156,6 +173,11 @@ def _bwd(switches: Switches, residuals: tuple[Any, ...], g: Any) -> tuple[Operan
 def _is_zero(g: Any) -> bool:
     """Whether nothing depends on this result."""
     return isinstance(g, jax.custom_derivatives.SymbolicZero)
+
+
+def _rows_of_cotangents(g: Any) -> Any:
+    """Those of what is left under way: no rows where nothing depends on it."""
+    return jnp.zeros((0, *g.aval.shape[1:]), g.aval.dtype) if _is_zero(g) else g
 
 
 def _filled(g: Any) -> Array:

@@ -41,6 +41,7 @@ class Linear(NamedTuple):
 
     weights: Array  # [inputs, neurons], or those of a convolution
     bias: Array | None  # [neurons]
+    delays: Any = None  # [inputs] in steps, in the dtype of sums; None without a `max_delay`
 
 
 class LayerConstants(NamedTuple):
@@ -68,6 +69,9 @@ class LayerState(NamedTuple):
     v: Array  # in the dtype of sums
     w: Any  # of layers with a second state, else None
     spikes: Any  # of recurrent layers, else None: the listed spikes
+    # Of layers behind delays, else None: what was sent in the last max_delay + 1 steps, oldest first, ``[rows, batch,
+    # inputs]``. No rows stand for rows of zeros.
+    pending: Any = None
 
 
 class Operands(NamedTuple):

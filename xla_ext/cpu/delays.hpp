@@ -1,0 +1,127 @@
+// Axonal delays in front of a layer: at which steps what its inputs send arrives, and how cotangents come back.
+//
+// What an input sends arrives in two shares: after the whole steps of its delay, and one step later. The earlier one of
+// input i has the id i, the later one the id inputs + i.
+#pragma once
+
+#include <vector>
+
+#include "memory.hpp"
+#include "numbers.hpp"
+#include "parallel.hpp"
+#include "spike_rows.hpp"
+
+namespace snnjax {
+
+// The delays of the inputs of a layer.
+class Delays {
+ public:
+  // `rows` is the longest delay and 1. Delays outside of [0, longest] are clipped; NaN counts as 0.
+  Delays(Index rows, const float* delays, Index inputs);
+
+  Index rows() const { return rows_; }  // of steps in which something was sent that is still under way
+  Index inputs() const { return static_cast<Index>(whole_.size()); }
+  Index whole(Index input) const { return whole_[static_cast<std::size_t>(input)]; }
+  float share(std::uint32_t id) const { return shares_[id]; }
+  const float* now() const { return shares_.data(); }
+  const float* next() const { return shares_.data() + whole_.size(); }
+
+ private:
+  Index rows_;
+  std::vector<std::int32_t> whole_;
+  std::vector<float> shares_;  // by id
+};
+
+// What was sent before the first step, [rows, batch, inputs], the oldest first; `rows` is 0 or that of the delays.
+struct UnderWay {
+  Numbers numbers;
+  Index rows;
+};
+
+// What arrives in each row, by id, with the values as they were sent.
+class Arrivals {
+ public:
+  // `all`: also shares of 0, which reach the cotangents of the delays.
+  Arrivals(const SpikeRows& sent, const UnderWay& pending, const Extent& extent, const Delays& delays, bool all,
+           const Threads& threads);
+
+  SpikeRow row(Index row) const;
+  Index longest() const { return longest_; }
+  const Delays& delays() const { return delays_; }
+
+ private:
+  struct Sample {
+    std::vector<std::uint32_t> starts;  // of each step, and the end
+    Borrowed<std::uint32_t> ids;
+    Borrowed<float> values;  // absent: all are 1
+  };
+
+  void sort(Index sample, bool all);
+  // Calls visit(step, id, value) for all that was sent, in the order of the steps.
+  template <typename Visit>
+  void eachSent(Index sample, Visit visit) const;
+
+  const SpikeRows& sent_;
+  const UnderWay pending_;
+  const Extent extent_;
+  const Delays& delays_;
+  std::vector<Sample> samples_;
+  Index longest_ = 0;
+};
+
+// The rows of what arrives at a layer.
+class ArrivingSource : public RowSource {
+ public:
+  explicit ArrivingSource(const Arrivals& arrivals) : arrivals_(arrivals) {}
+  std::uint32_t list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const override;
+  Index longest() const override { return arrivals_.longest(); }
+  void expand(Index row, float* dense) const override;
+  bool isListed() const override { return true; }
+
+ private:
+  const Arrivals& arrivals_;
+};
+
+// The same with both shares apart and as they were sent, in rows of twice the inputs: what the weights' gradient needs
+// that is to yield the delays' as well.
+class SplitSource : public RowSource {
+ public:
+  explicit SplitSource(const Arrivals& arrivals) : arrivals_(arrivals) {}
+  std::uint32_t list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const override;
+  Index longest() const override { return arrivals_.longest(); }
+  void expand(Index row, float* dense) const override;
+  bool isListed() const override { return true; }
+
+ private:
+  const Arrivals& arrivals_;
+};
+
+// Writes what is under way behind the end of each sample.
+void writeUnderWay(const SpikeRows& sent, const UnderWay& pending, const Extent& extent, const Delays& delays,
+                   const WritableNumbers& to, const Threads& threads);
+
+// The cotangents of what was sent, from those of what arrived and of what is still under way.
+class DelayedCotangents {
+ public:
+  // `arrived` are rows of [steps, batch], 0 behind the ends.
+  DelayedCotangents(const Delays& delays, const Extent& extent, Rows<const float> arrived, const UnderWay& left);
+
+  Index batch() const { return extent_.batch; }
+  // to[i] += those of the inputs [first, first + count) in a step, which is negative for what was pending.
+  void addTo(Index step, Index sample, Index first, Index count, float* to) const;
+  // The cotangents of the delays, [inputs], from all `arrivals`.
+  void sumDelays(const Arrivals& arrivals, const WritableNumbers& to, const Threads& threads) const;
+
+ private:
+  void addWithin(Index step, Index sample, Index first, Index count, float* to) const;
+  void addLeft(Index step, Index sample, Index first, Index count, float* to) const;
+
+  const Delays& delays_;
+  const Extent extent_;
+  Rows<const float> arrived_;
+  UnderWay left_;
+  Index step_;                   // numbers of `arrived` from one step to the next
+  std::vector<Index> distance_;  // of each input, to where what it sends arrives first
+};
+
+}  // namespace snnjax
