@@ -42,7 +42,9 @@ class LIFLayer(NamedTuple):
     recurrent: Float[Array, "neurons neurons"] | None = None
     second_state: SecondState | None = None  # of neurons with a second linear state; plain LIF has none
     connection: Connection = DENSE  # delays, a pooling, a convolution, or several of them in front of it
-    delays: Float[ArrayLike, "..."] | None = None  # in steps, scalar or [inputs]; with `connection.max_delay` alone
+    delays: Float[ArrayLike, "..."] | None = (
+        None  # in steps, scalar or [inputs]; with `connection.max_delay` alone
+    )
 
 
 class LeakyReadout(NamedTuple):

@@ -1,9 +1,10 @@
-"""`lif_network` behind convolutions and pools: the kernels against the reference, forward and backward."""
+"""`lif_network` behind delays, convolutions and pools: the kernels against the reference, forward and backward."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from snnjax import (
     Network,
     SparseSpikes,
+    axonal,
     conv1d,
     conv2d,
     layer,
@@ -29,6 +31,7 @@ from tests.ops.kernel_checks import needs_kernels
 STEPS, BATCH = 7, 3
 LENGTHS = jnp.array([7, 3, 0], jnp.int32)
 LEARNED = neurons.lif((0.5, 0.9), learn_decay=True, learn_threshold=True)
+EAGER = neurons.lif(0.5, 0.2)
 ZERO = neurons.lif(0.8, reset="zero", detach_reset=False, surrogate="arctan")
 
 
@@ -94,6 +97,38 @@ CASES = {
         ),
         rate=0.7,
     ),
+    "delays of values, of lists and of spikes, shared and fixed": Given(
+        network(
+            70,
+            [
+                layer(70, LEARNED, delays=axonal(4)),
+                layer(20, EAGER, delays=axonal(3, per="layer"), capacity=0.5),
+                layer(9, EAGER, delays=axonal(12, initial=(0, 2), learn=False)),
+            ],
+            leaky_readout(3),
+        ),
+        rate=0.5,
+        options={"lengths": LENGTHS, "record": "spikes"},
+    ),
+    "delays in front of pools, convolutions and many spikes": Given(
+        network(
+            (8, 8, 2),
+            [
+                layer(conv2d(4, 3), LEARNED, delays=axonal(3, per="channel")),
+                sum_pool(2),
+                layer(conv2d(4, 3), delays=axonal(2)),
+                layer(8, LEARNED, delays=axonal(2)),
+            ],
+            leaky_readout(3),
+        ),
+        rate=0.5,
+        lists=True,
+    ),
+    "delays in bfloat16": Given(
+        network(30, [layer(40, LEARNED, delays=axonal(3)), layer(8, delays=axonal(2))], leaky_readout(3)),
+        options={"lengths": LENGTHS, "chunk": 4},
+        dtype=jnp.bfloat16,
+    ),
     "bfloat16": Given(
         network(
             (9, 9, 2), [layer(conv2d(9, 3), LEARNED), sum_pool(2), layer(conv2d(6, 3))], leaky_readout(3)
@@ -110,6 +145,14 @@ def inputs_of(given: Given) -> Any:
     return SparseSpikes.from_dense((rows > 0).astype(given.dtype), 50) if given.lists else rows
 
 
+def under_way(state: Any) -> Any:
+    """A state in which something was sent to the layers behind delays."""
+    rng = np.random.default_rng(1)
+    return state._replace(
+        pending=jax.tree.map(lambda a: jnp.asarray(rng.random(a.shape) < 0.3, a.dtype), state.pending)
+    )
+
+
 @needs_kernels
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_equal_the_reference(name: str) -> None:
@@ -120,7 +163,7 @@ def test_kernels_equal_the_reference(name: str) -> None:
         def apply(params: Any, state: Any, inputs: Any) -> Any:
             return given.net.apply(params, state, inputs, implementation=implementation, **given.options)
 
-        return jit(with_gradients(apply))(params, given.net.initial_state(params, BATCH), inputs)
+        return jit(with_gradients(apply))(params, under_way(given.net.initial_state(params, BATCH)), inputs)
 
     (ours, ours_gradients), (theirs, theirs_gradients) = run("cpu"), run("reference")
     assert all(float(jnp.sum(each)) > 0 for each in ours[0].activity)

@@ -1,5 +1,5 @@
-// What stands in front of a layer: delays of its inputs, windows that pool them, and a convolution in the place of dense
-// weights.
+// What stands in front of a layer: delays of its inputs, windows that pool them, and a convolution in the place of
+// dense weights.
 #pragma once
 
 #include <memory>

@@ -135,8 +135,8 @@ struct Layer {
   Reset reset;
   bool detach_reset;
   SurrogateForm surrogate;
-  Index capacity;                          // -1: every neuron is listed
-  std::shared_ptr<const Delays> delays;    // may be absent, as the next two
+  Index capacity;                        // -1: every neuron is listed
+  std::shared_ptr<const Delays> delays;  // may be absent, as the next two
   std::shared_ptr<const Windows> pooling;
   std::shared_ptr<const PackedConvolution> convolution;
 

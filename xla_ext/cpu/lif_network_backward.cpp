@@ -442,7 +442,7 @@ class BackwardPass {
   std::deque<SplitSource> split_;
   std::deque<PooledSource> pooled_;
   std::deque<SpikeLists> sent_lists_;  // to layers behind delays
-  std::deque<SpikeLists> lists_;  // of what reaches the weights of each layer and of the read-out
+  std::deque<SpikeLists> lists_;       // of what reaches the weights of each layer and of the read-out
   Borrowed<float> g_above_;
   Buffer<float> g_recorded_;
   Above above_{{}, nullptr, {nullptr, 0}};

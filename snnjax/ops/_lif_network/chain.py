@@ -54,7 +54,7 @@ def forward(operands: Operands, switches: Switches) -> tuple[Results, Record | N
     ):
         x, left = _delayed(operands, linear, x, first, neurons.switches.connection)
         current = _apply(linear, x, neurons.switches.connection)
-        ran, end = layer_forward(neurons, current, valid, first)
+        ran, end = layer_forward(neurons, current, valid, first._replace(pending=None))
         end = end._replace(pending=left)
         x = neurons.listed_spikes(ran, valid, operands.dtype)
         true_spikes = neurons.listed_spikes(ran._replace(listed=None), valid, operands.dtype)
@@ -247,11 +247,11 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Op
         x, _ = _delayed(operands, linear, sent, operands.first[index], connection)
         if neurons.switches.records_spikes:
             g_x = g_x + _dense_cotangent(results.spikes[index], g.spikes[index])
-        after, before = (g.counts[index], g.last[index]), (runs[index], operands.first[index])
+        g_left, own_first = g.last[index].pending, operands.first[index]._replace(pending=None)
+        after, before = (g.counts[index], g.last[index]._replace(pending=None)), (runs[index], own_first)
         current = _apply(linear, x, connection)  # for the gain; dropped where nobody asks
         g_current, g_constants, g_first = layer_backward(neurons, g_x, *after, *before, current, valid)
         g_x, g_linear = _linear_backward(x, g_current, linear, connection)
-        g_left = g.last[index].pending
         g_x, g_delays, g_pending = _delayed_backward(operands, index, sent, g_x, g_left, connection)
         linears.insert(0, g_linear._replace(delays=g_delays))
         constants.insert(0, g_constants)
