@@ -23,7 +23,7 @@ from jax.sharding import PartitionSpec
 
 from snnjax import _platforms, _targets
 from snnjax._check import check, check_choice, fail
-from snnjax._jax_compat import Primitive, ShapedArray, ad, batching, cache, mlir
+from snnjax._jax_compat import DropVar, Primitive, ShapedArray, ad, batching, cache, dce_rules, mlir
 
 # Marks an operand or a result without a batch axis, such as weights or their gradient.
 SHARED = -1
@@ -38,6 +38,7 @@ _STATIC = (
     "operand_axes",
     "result_axes",
     "results",
+    "droppable",
     "tree",
     "static",
     "kernel",
@@ -71,6 +72,7 @@ def evaluate(
     static: Hashable = (),
     *,
     results: Any = None,
+    droppable: Any = None,
     kernel: Kernel | None = None,
     implementation: str | None = None,
 ) -> Any:
@@ -78,7 +80,8 @@ def evaluate(
 
     `operand_axes` and `result_axes` are trees like the operands and the results that hold the position of each
     array's batch axis, or `SHARED`. `results` are the shapes and dtypes of the results in such a tree; without them the
-    reference is traced for them, which a long one makes long. `implementation` is one of `IMPLEMENTATIONS` but
+    reference is traced for them, which a long one makes long. Results that are true in the tree `droppable` are yielded
+    without rows (axis 0) by a compiled program that does not use them. `implementation` is one of `IMPLEMENTATIONS` but
     "composed", which does not come here: "reference" and "cpu" (the `kernel`) leave no choice, and "cpu" raises a
     `ValueError` where the kernel cannot be had.
     """
@@ -92,6 +95,7 @@ def evaluate(
         "operand_axes": tuple(jax.tree.leaves(operand_axes)),
         "result_axes": tuple(axes),
         "results": None if results is None else _shapes(jax.tree.leaves(results)),
+        "droppable": tuple(jax.tree.leaves(droppable)),
         "tree": tree,
         "static": static,
         "kernel": None if implementation == "reference" else kernel,
@@ -184,7 +188,9 @@ def _any_of_all_groups(
     return any_group(condition), False
 
 
-def _grouped(*leaves: Any, reference: Callable[..., Any], tree: Any, static: Hashable, **_: Any) -> list[Any]:
+def _grouped(
+    *leaves: Any, reference: Callable[..., Any], tree: Any, static: Hashable, results: Any = None, **_: Any
+) -> list[Any]:
     """The reference on operands with a leading groups axis."""
     groups = _groups(leaves)
     shared = [leaf.shape[0] == 1 and groups > 1 for leaf in leaves]
@@ -194,7 +200,11 @@ def _grouped(*leaves: Any, reference: Callable[..., Any], tree: Any, static: Has
 
     arrays = [leaf[0] if is_shared else leaf for leaf, is_shared in zip(leaves, shared, strict=True)]
     in_axes = tuple(None if is_shared else 0 for is_shared in shared)
-    return jax.vmap(one_group, in_axes, 0, axis_size=groups)(*arrays)
+    yielded = jax.vmap(one_group, in_axes, 0, axis_size=groups)(*arrays)
+    if results is None:
+        return yielded
+    # Without the rows of those that were dropped.
+    return [own[:, : shape[0]] if shape else own for own, (shape, _) in zip(yielded, results, strict=True)]
 
 
 def _groups(leaves: Sequence[Any]) -> int:
@@ -292,6 +302,24 @@ def _called_in_turn(*leaves: Any, **params: Any) -> list[Any]:
         return [jnp.squeeze(result, 0) for result in _called(*own, **params)]
 
     return jax.lax.map(one_group, jnp.arange(groups, dtype=jnp.int32))
+
+
+def _drop(used: Sequence[bool], equation: Any) -> tuple[list[bool], Any]:
+    """The rule of programs that do not use all results: those that are droppable have no rows there."""
+    if not any(used):
+        return [False] * len(equation.invars), None
+    params = dict(equation.params)
+    drops = [may and not own for may, own in zip(params["droppable"], used, strict=False)]
+    if any(drops):
+        each = list(zip(params["results"], drops, strict=True))
+        params["results"] = tuple(
+            ((0, *shape[1:]) if dropped else shape, dtype) for (shape, dtype), dropped in each
+        )
+        avals = _abstract(*(invar.aval for invar in equation.invars), **params)
+        kept = zip(equation.outvars, avals, drops, strict=True)
+        outvars = [DropVar(aval) if dropped else outvar for outvar, aval, dropped in kept]
+        equation = equation.replace(params=params, outvars=outvars)
+    return [True] * len(equation.invars), equation
 
 
 def _refuse_second_order(*_: Any, target: str, forced: bool, **params: Any) -> NoReturn:
@@ -392,6 +420,7 @@ def _primitive(target: str) -> Primitive:
     primitive.def_impl(jax.jit(primitive.bind, static_argnames=_STATIC))
     batching.primitive_batchers[primitive] = functools.partial(_batch, primitive)
     ad.primitive_jvps[primitive] = _refuse_second_order
+    dce_rules[primitive] = _drop
     mlir.register_lowering(primitive, _lower_elsewhere)
     mlir.register_lowering(primitive, _lower_on_cpu, platform="cpu")
     return primitive

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jax._src import effects
+from jax._src.core import DropVar as DropVar  # a result of a primitive that nobody uses
 from jax._src.core import ShapedArray as ShapedArray  # results of a primitive carry their axes of shard_map
 from jax._src.interpreters import mlir as _mlir
 from jax._src.util import cache as cache  # keyed by what jax traces under, too (x64 for instance)
@@ -20,6 +21,7 @@ from jax.extend.mlir.dialects import stablehlo as stablehlo
 from jax.interpreters import ad as ad
 from jax.interpreters import batching as batching
 from jax.interpreters import mlir as mlir
+from jax.interpreters.partial_eval import dce_rules as dce_rules
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from jaxlib import xla_client
 

@@ -64,7 +64,8 @@ class LIFNetworkState(NamedTuple):
     w: tuple[Float[Array, "batch neurons"] | None, ...]  # the second states of the layers that have one
     spikes: tuple[Float[Array, "batch neurons"] | None, ...]  # the last listed spikes of recurrent layers
     readout: Float[Array, "batch outputs"] | None  # the membranes of the read-out
-    # What is under way to the layers behind delays, as in `delay_spikes`; no rows stand for rows of zeros.
+    # What is under way to the layers behind delays, as in `delay_spikes`; no rows stand for rows of zeros. None: there
+    # are no such layers.
     pending: tuple[Float[Array, "rows batch inputs"] | None, ...] | None = None
 
 
@@ -212,7 +213,7 @@ def count_network(
     spikes = results.spikes if records else None
     v, w, carried, pending = (tuple(each) for each in zip(*results.last, strict=True))
     output = LIFNetworkOutput(results.output, results.counts, results.dropped, spikes)
-    return output, LIFNetworkState(v, w, carried, results.last_readout, pending)
+    return output, LIFNetworkState(v, w, carried, results.last_readout, _if_any(pending))
 
 
 def lif_network_state(
@@ -246,8 +247,13 @@ def lif_network_state(
             None if layer.recurrent is None else zeros(layer, layer.weights.dtype) for layer in layers
         ),
         readout=None if readout is None else membranes(readout),
-        pending=tuple(rows(layer) for layer in layers),
+        pending=_if_any(tuple(rows(layer) for layer in layers)),
     )
+
+
+def _if_any(pending: tuple[Array | None, ...]) -> tuple[Array | None, ...] | None:
+    """What is under way to each layer; None where none has delays."""
+    return None if all(rows is None for rows in pending) else pending
 
 
 def _operands(

@@ -211,7 +211,8 @@ void SentBack::addTo(Index row, Index first, Index count, float* to) const {
 
 Borrowed<float> sendBack(const SendBack& of, const Threads& threads) {
   const Index stride = strideOf(of.weights.inputs);
-  Borrowed<float> out(of.rows * stride);
+  Borrowed<float> out((of.rows + of.rows_behind) * stride);
+  std::fill_n(out.data() + of.rows * stride, of.rows_behind * stride, 0.0F);
   if (of.convolution != nullptr) {
     SendThroughConvolution(of).run(stride, out.data(), threads);
   } else {

@@ -130,6 +130,7 @@ struct SendBack {
   const PackedConvolution* convolution;
   const Windows* pooling;
   const GivenBits& listed;
+  Index rows_behind = 0;  // of zeros
 };
 // Rows `strideOf(weights.inputs)` apart; where few neurons are listed, only what reaches them is computed.
 Borrowed<float> sendBack(const SendBack& of, const Threads& threads);

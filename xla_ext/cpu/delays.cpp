@@ -9,6 +9,12 @@ namespace {
 // From ids of shares to the inputs that send them.
 std::uint32_t inputOf(std::uint32_t id, std::uint32_t inputs) { return id < inputs ? id : id - inputs; }
 
+// Asks for numbers that are read soon: the hardware foresees no row of another page.
+void fetch(const float* numbers, Index count) {
+  constexpr Index kFloatsPerLine = static_cast<Index>(kCacheLine / sizeof(float));
+  for (Index i = 0; i < count; i += kFloatsPerLine) __builtin_prefetch(numbers + i);
+}
+
 }  // namespace
 
 Delays::Delays(Index rows, const float* delays, Index inputs)
@@ -159,27 +165,28 @@ void writeUnderWay(const SpikeRows& sent, const UnderWay& pending, const Extent&
 DelayedCotangents::DelayedCotangents(const Delays& delays, const Extent& extent, Rows<const float> arrived,
                                      const UnderWay& left)
     : delays_(delays), extent_(extent), arrived_(arrived), left_(left), step_(extent.batch * arrived.stride) {
-  for (Index i = 0; i < delays.inputs(); ++i) distance_.push_back(delays.whole(i) * step_ + i);
+  for (Index i = 0; i < delays.inputs(); ++i) distance_.push_back(delays.whole(i) * step_);
 }
 
 void DelayedCotangents::addTo(Index step, Index sample, Index first, Index count, float* to) const {
   if (step >= extent_.ends[sample]) return;
   if (left_.rows > 0) addLeft(step, sample, first, count, to);
-  if (step < 0 || step + delays_.rows() >= extent_.steps) return addWithin(step, sample, first, count, to);
-  const float* const from = arrived_.row(step * extent_.batch + sample);
+  if (step < 0) return addPending(step, sample, first, count, to);
+  const float* const from = arrived_.row(step * extent_.batch + sample) + first;
+  if (step > 0) fetch(from - step_, count);
   const Index* const distance = distance_.data() + first;
   const float *const now = delays_.now() + first, *const next = delays_.next() + first;
   for (Index i = 0; i < count; ++i) {
-    const float *const soon = from + distance[i], later = soon[step_];
-    to[i] += now[i] * *soon + (next[i] == 0.0F ? 0.0F : next[i] * later);
+    const float* const soon = from + i + distance[i];
+    const float later = next[i] * soon[step_];
+    to[i] += now[i] * *soon + (next[i] == 0.0F ? 0.0F : later);
   }
 }
 
-// The same where some of it may arrive before the first step or behind the last.
-void DelayedCotangents::addWithin(Index step, Index sample, Index first, Index count, float* to) const {
+// The same of what was sent before the first step, and may have arrived before it.
+void DelayedCotangents::addPending(Index step, Index sample, Index first, Index count, float* to) const {
   const auto arrivedAt = [&](Index arrival, Index input) {
-    const bool is_within = arrival >= 0 && arrival < extent_.ends[sample];
-    return is_within ? arrived_.row(arrival * extent_.batch + sample)[input] : 0.0F;
+    return arrival < 0 ? 0.0F : arrived_.row(arrival * extent_.batch + sample)[input];
   };
   for (Index i = 0; i < count; ++i) {
     const Index input = first + i, arrival = step + delays_.whole(input);

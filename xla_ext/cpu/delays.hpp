@@ -103,7 +103,7 @@ void writeUnderWay(const SpikeRows& sent, const UnderWay& pending, const Extent&
 // The cotangents of what was sent, from those of what arrived and of what is still under way.
 class DelayedCotangents {
  public:
-  // `arrived` are rows of [steps, batch], 0 behind the ends.
+  // `arrived` are rows of [steps + rows of the delays, batch], 0 behind the ends of the samples.
   DelayedCotangents(const Delays& delays, const Extent& extent, Rows<const float> arrived, const UnderWay& left);
 
   Index batch() const { return extent_.batch; }
@@ -113,7 +113,7 @@ class DelayedCotangents {
   void sumDelays(const Arrivals& arrivals, const WritableNumbers& to, const Threads& threads) const;
 
  private:
-  void addWithin(Index step, Index sample, Index first, Index count, float* to) const;
+  void addPending(Index step, Index sample, Index first, Index count, float* to) const;
   void addLeft(Index step, Index sample, Index first, Index count, float* to) const;
 
   const Delays& delays_;
@@ -121,7 +121,7 @@ class DelayedCotangents {
   Rows<const float> arrived_;
   UnderWay left_;
   Index step_;                   // numbers of `arrived` from one step to the next
-  std::vector<Index> distance_;  // of each input, to where what it sends arrives first
+  std::vector<Index> distance_;  // likewise, from where an input sends to where it arrives first
 };
 
 }  // namespace snnjax

@@ -267,8 +267,9 @@ class BackwardPass {
     if (g.data == nullptr || !sendsDown(l)) return;
     static const GivenBits kAll;
     const GivenBits& listed = l == 0 || layer.delays != nullptr ? kAll : listed_[l - 1];
+    const Index rows_behind = layer.delays == nullptr ? 0 : layer.delays->rows() * extent_.batch;
     g_above_ = sendBack({g, extent_.rows(), layer.constants.outerGain(), layer.weights, layer.convolution.get(),
-                         layer.pooling.get(), listed},
+                         layer.pooling.get(), listed, rows_behind},
                         threads_);
     sent_ = {{g_above_.data(), strideOf(layer.weights.inputs)}, layer.pooling};
     if (layer.delays != nullptr) sendThroughDelays(l, *layer.delays);
@@ -277,9 +278,9 @@ class BackwardPass {
   // From the cotangents of what arrived to those of what was sent.
   void sendThroughDelays(std::size_t l, const Delays& delays) {
     if (sent_.pooling != nullptr) {
-      const Index stride = strideOf(delays.inputs());
-      Borrowed<float> spread(extent_.rows() * stride);
-      threads_.run(extent_.rows(), [&](Index row, Index) {
+      const Index stride = strideOf(delays.inputs()), rows = extent_.rows() + delays.rows() * extent_.batch;
+      Borrowed<float> spread(rows * stride);
+      threads_.run(rows, [&](Index row, Index) {
         std::fill_n(spread.data() + row * stride, stride, 0.0F);
         sent_.addTo(row, 0, delays.inputs(), spread.data() + row * stride);
       });

@@ -34,8 +34,9 @@ def _axes(operands: Operands) -> Operands:
     return Operands(
         jax.tree.map(lambda _: 1, operands.inputs),
         *shared(operands[1:4]),
-        _state_axes(operands.first),
-        *jax.tree.map(lambda _: 0, operands[5:]),
+        first=_state_axes(operands.first),
+        first_readout=jax.tree.map(lambda _: 0, operands.first_readout),
+        lengths=jax.tree.map(lambda _: 0, operands.lengths),
     )
 
 
@@ -94,9 +95,10 @@ def _shapes(operands: Operands, switches: Switches) -> tuple[Results, Record | N
 
 def _left(state: Any, layer: LayerSwitches) -> Any:
     """The shapes of a state behind the last step: what is under way has all its rows."""
-    if state.pending is None:
+    longest = layer.connection.max_delay
+    if longest is None:
         return state
-    shape = layer.connection.max_delay + 1, *state.pending.shape[1:]
+    shape = longest + 1, *state.pending.shape[1:]
     return state._replace(pending=jax.ShapeDtypeStruct(shape, state.pending.dtype))
 
 
@@ -122,9 +124,17 @@ def _forward(operands: Operands, switches: Switches) -> tuple[Results, Any]:
         _result_axes(shapes),
         switches,
         results=shapes,
+        droppable=_droppable(shapes),
         kernel=KERNEL,
         implementation=switches.implementation,
     )
+
+
+def _droppable(shapes: tuple[Results, Record | None]) -> Any:
+    """Which results need not be there: what is under way at the end, if nobody goes on from there."""
+    results, record = jax.tree.map(lambda _: False, shapes)
+    last = [own._replace(pending=jax.tree.map(lambda _: True, own.pending)) for own in results.last]
+    return results._replace(last=tuple(last)), record
 
 
 def run_network(operands: Operands, switches: Switches) -> Results:
@@ -144,7 +154,7 @@ def _fwd(marked: Any, switches: Switches) -> tuple[Results, tuple[Any, ...]]:
     perturbed = jax.tree.map(lambda leaf: bool(leaf.perturbed), marked)
     operands = jax.tree.map(lambda leaf: leaf.value, marked)
     results, record = _forward(operands, with_records(switches, operands, perturbed))
-    return results, (Needs(perturbed, counts=True), operands, results, record)
+    return results, (Needs(perturbed, counts=True), operands, _residual(results), record)
 
 
 def _bwd(switches: Switches, residuals: tuple[Any, ...], g: Any) -> tuple[Operands]:
@@ -160,7 +170,7 @@ def _bwd(switches: Switches, residuals: tuple[Any, ...], g: Any) -> tuple[Operan
         "snnjax_lif_network_backward",
         backward,
         BackwardArguments(operands, results, record, g),
-        BackwardArguments(axes, result_axes, record_axes, g_axes),
+        BackwardArguments(axes, _residual(result_axes), record_axes, g_axes),
         differentiable(axes, operands),
         (switches, needs),
         results=differentiable(operands, operands),
@@ -168,6 +178,11 @@ def _bwd(switches: Switches, residuals: tuple[Any, ...], g: Any) -> tuple[Operan
         implementation=switches.implementation,
     )
     return (cotangents,)
+
+
+def _residual(results: Results) -> Results:
+    """What the backward pass needs of the results."""
+    return results._replace(counts=(), dropped=(), last=(), last_readout=None)
 
 
 def _is_zero(g: Any) -> bool:
