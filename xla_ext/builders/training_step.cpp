@@ -142,7 +142,8 @@ Sequence startSecondStates(poplar::Graph& graph, const NetworkPlan& plan, const 
 void addInputs(poplar::Graph& graph, const TrainingTensors& tensors, Sequence& program) {
   const auto stream = [&](const char* name, const Tensor& into) {
     if (!into.valid()) return;
-    program.add(Copy(graph.addHostToDeviceFIFO(name, into.elementType(), into.numElements()), into));
+    // The host puts the data in the order of the tiles.
+    program.add(Copy(graph.addHostToDeviceFIFO(name, into.elementType(), into.numElements()), into, true));
   };
   stream(kInputStream, tensors.network.lists.front().history);
   stream(kValueStream, tensors.network.lists.front().values_history);
@@ -174,7 +175,7 @@ TrainingStep addTrainingStep(poplar::Graph& graph, const NetworkPlan& plan, cons
   training.step.add(addBackward(graph, plan, tensors.network, tensors.cotangents));
   training.step.add(addUpdates(graph, plan, tensors, options));
   const poplar::DataStream loss = graph.addDeviceToHostFIFO(kLossStream, poplar::FLOAT, tensors.loss.numElements());
-  training.step.add(Copy(tensors.loss, loss));
+  training.step.add(Copy(tensors.loss, loss, true));
   return training;
 }
 

@@ -50,7 +50,8 @@ DeviceProgram::DeviceProgram(const Plan& plan, const SystemOptions& options)
   live_memory_ = lowering.liveMemory();
 }
 
-// The programs of parameters, before the plan's own, and those of results behind it.
+// The programs of parameters, before the plan's own, and those of results behind it. Their data are put in the order of
+// the tiles by the host (`true`).
 void DeviceProgram::addTransfers(PlanLowering& lowering, std::vector<poplar::program::Program>& programs) {
   poplar::Graph& graph = lowering.graph();
   for (std::size_t i = 0; i < plan_.main.parameters.size(); ++i) {
@@ -58,14 +59,14 @@ void DeviceProgram::addTransfers(PlanLowering& lowering, std::vector<poplar::pro
     const std::string name = "argument " + std::to_string(i);
     const auto stream = graph.addHostToDeviceFIFO(name, tensor.elementType(), tensor.numElements());
     uploads_.push_back({{}, {}, tensor.numElements() * tensor.elementType().size(), 0});
-    programs.push_back(poplar::program::Copy(stream, tensor));
+    programs.push_back(poplar::program::Copy(stream, tensor, true));
   }
   for (std::size_t i = 0; i < plan_.main.results.size(); ++i) {
     const poplar::Tensor tensor = lowering.result(i).flatten();
     const std::string name = "result " + std::to_string(i);
     const auto stream = graph.addDeviceToHostFIFO(name, tensor.elementType(), tensor.numElements());
     downloads_.push_back({{}, {}, tensor.numElements() * tensor.elementType().size(), 0});
-    programs.push_back(poplar::program::Copy(tensor, stream));
+    programs.push_back(poplar::program::Copy(tensor, stream, true));
   }
 }
 

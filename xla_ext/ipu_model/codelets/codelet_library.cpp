@@ -61,18 +61,7 @@ std::shared_ptr<const CodeletLibrary> runPopc(const std::vector<fs::path>& sourc
   return CodeletLibrary::load(gp);
 }
 
-}  // namespace
-
-CodeletLibrary::CodeletLibrary(std::shared_ptr<void> handle, std::vector<VertexType> types)
-    : handle_(std::move(handle)), types_(std::move(types)) {
-  for (VertexType& type : types_) {
-    type.name = normalVertexName(type.name);
-    by_name_.emplace(type.name, &type);
-  }
-  for (const VertexType& type : types_) by_name_.emplace(normalVertexName(type.source_name), &type);
-}
-
-std::shared_ptr<const CodeletLibrary> CodeletLibrary::load(const fs::path& gp) {
+std::shared_ptr<const CodeletLibrary> open(const fs::path& gp, std::string contents) {
   // An absolute path, so that the loader searches nowhere else.
   void* opened = dlopen(fs::absolute(gp).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (opened == nullptr) {
@@ -88,7 +77,22 @@ std::shared_ptr<const CodeletLibrary> CodeletLibrary::load(const fs::path& gp) {
   }
   std::vector<VertexType> types;
   entry(types);
-  return std::make_shared<const CodeletLibrary>(std::move(handle), std::move(types));
+  return std::make_shared<const CodeletLibrary>(std::move(handle), std::move(types), std::move(contents));
+}
+
+}  // namespace
+
+CodeletLibrary::CodeletLibrary(std::shared_ptr<void> handle, std::vector<VertexType> types, std::string contents)
+    : handle_(std::move(handle)), types_(std::move(types)), contents_(std::move(contents)) {
+  for (VertexType& type : types_) {
+    type.name = normalVertexName(type.name);
+    by_name_.emplace(type.name, &type);
+  }
+  for (const VertexType& type : types_) by_name_.emplace(normalVertexName(type.source_name), &type);
+}
+
+std::shared_ptr<const CodeletLibrary> CodeletLibrary::load(const fs::path& gp) {
+  return open(gp, ipu_model::contents(gp));
 }
 
 std::shared_ptr<const CodeletLibrary> CodeletLibrary::compile(const std::vector<fs::path>& sources,
@@ -110,7 +114,7 @@ std::shared_ptr<const CodeletLibrary> CodeletLibrary::compile(const std::vector<
 
 std::shared_ptr<const CodeletLibrary> CodeletLibrary::builtIn() {
   static const std::shared_ptr<const CodeletLibrary> library =
-      load(environment("SNNJAX_IPU_CODELETS", ownFolder() / "snnjax.gp"));
+      open(environment("SNNJAX_IPU_CODELETS", ownFolder() / "snnjax.gp"), {});
   return library;
 }
 

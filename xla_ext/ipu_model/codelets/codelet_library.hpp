@@ -33,11 +33,15 @@ class CodeletLibrary {
 
   const std::vector<VertexType>& vertexTypes() const { return types_; }
 
-  CodeletLibrary(std::shared_ptr<void> handle, std::vector<VertexType> types);
+  // The file that it was loaded from, to be kept elsewhere; empty of the built-in one, which is there already.
+  const std::string& contents() const { return contents_; }
+
+  CodeletLibrary(std::shared_ptr<void> handle, std::vector<VertexType> types, std::string contents);
 
  private:
   std::shared_ptr<void> handle_;  // of dlopen; outlives types_, whose functions lie in it
   std::vector<VertexType> types_;
+  std::string contents_;
   std::map<std::string, const VertexType*, std::less<>> by_name_;  // in normal form
 };
 

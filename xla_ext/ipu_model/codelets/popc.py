@@ -267,13 +267,18 @@ def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("-D", dest="macros", action="append", default=[], metavar="macro")
     parser.add_argument("-std", dest="standards", action="append", default=[], metavar="c++17")
     parser.add_argument("-O", dest="levels", action="append", default=[], metavar="level")
+    parser.add_argument("-W", dest="warnings", action="append", default=[], metavar="warning")
+    parser.add_argument("-f", dest="features", action="append", default=[], metavar="feature")
     parser.add_argument("--target", help="the chip, as the vendor's takes it: the host's code is one for all")
     parser.add_argument("-g", dest="symbols", action="store_true", help="with symbols for a debugger")
     parser.add_argument(
         "--flag", dest="flags", action="append", default=[], help="for the compiler: --flag=-O1"
     )
     options = parser.parse_args(arguments)
-    named = {"-I": options.folders, "-D": options.macros, "-O": options.levels, "-std=": options.standards}
+    named = {
+        **{"-I": options.folders, "-D": options.macros, "-O": options.levels, "-std=": options.standards},
+        **{"-W": options.warnings, "-f": options.features},
+    }
     flags = [f"{name}{value}" for name, values in named.items() for value in values]
     return options, [*flags, *(["-g"] if options.symbols else []), *options.flags]
 

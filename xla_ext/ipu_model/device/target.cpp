@@ -9,6 +9,23 @@
 
 namespace poplar {
 
+// Known before any code runs: other initialisers may use them.
+constinit Type BOOL{Type::Kind::Bool};
+constinit Type CHAR{Type::Kind::Char};
+constinit Type UNSIGNED_CHAR{Type::Kind::UnsignedChar};
+constinit Type SIGNED_CHAR{Type::Kind::SignedChar};
+constinit Type UNSIGNED_SHORT{Type::Kind::UnsignedShort};
+constinit Type SHORT{Type::Kind::Short};
+constinit Type UNSIGNED_INT{Type::Kind::UnsignedInt};
+constinit Type INT{Type::Kind::Int};
+constinit Type UNSIGNED_LONG{Type::Kind::UnsignedLong};
+constinit Type LONG{Type::Kind::Long};
+constinit Type UNSIGNED_LONGLONG{Type::Kind::UnsignedLongLong};
+constinit Type LONGLONG{Type::Kind::LongLong};
+constinit Type QUARTER{Type::Kind::Quarter};
+constinit Type HALF{Type::Kind::Half};
+constinit Type FLOAT{Type::Kind::Float};
+
 std::string Type::toString() const {
   switch (kind_) {
     case Kind::Bool: return "bool";
@@ -49,12 +66,12 @@ Target Target::createCPUTarget(bool, unsigned numIPUs) {
   return {ipu_model::chipNamed("ipu2"), TargetType::CPU, numIPUs, 1};
 }
 
-Target Target::createIPUTarget(unsigned numIPUs, StringRef systemType) {
+Target Target::createIPUTarget(unsigned numIPUs, StringRef systemType, const OptionFlags&) {
   const ipu_model::Chip& chip = ipu_model::chipNamed(systemType);
   return {chip, TargetType::IPU_MODEL, numIPUs, chip.tiles};
 }
 
-Target Target::createIPUTarget(unsigned numIPUs, unsigned tilesPerIPU, StringRef systemType) {
+Target Target::createIPUTarget(unsigned numIPUs, unsigned tilesPerIPU, StringRef systemType, const OptionFlags&) {
   return {ipu_model::chipNamed(systemType), TargetType::IPU_MODEL, numIPUs, tilesPerIPU};
 }
 

@@ -29,15 +29,22 @@ Compiler::Compiler(std::shared_ptr<GraphData> graph)
 }
 
 std::shared_ptr<const Plan> Compiler::compile(std::span<const poplar::program::Program> programs,
-                                              bool fail_out_of_memory) {
+                                              const Options& options) {
   for (const poplar::program::Program& function : graph_->functions) {
     plan_->functions.push_back(block(function.node()));
   }
   for (const poplar::program::Program& program : programs) plan_->programs.push_back(block(program.node()));
+  plan_->sizes = {graph_->vertices.size(), 0, graph_->variables.size(), graph_->compute_sets.size()};
+  for (const Vertex& vertex : graph_->vertices) plan_->sizes.edges += vertex.edges.size();
   addInitialValues();
   addHostAccess();
   addMemory(*plan_, layout_);
-  if (fail_out_of_memory) checkMemory(*plan_, layout_);
+  if (options.ignore_estimates) {
+    for (ComputeSetPlan& compute_set : plan_->compute_sets) {
+      for (VertexPlan& vertex : compute_set.vertices) vertex.estimate.reset();
+    }
+  }
+  if (options.fail_out_of_memory && !graph_->onHost()) checkMemory(*plan_, layout_);
   return plan_;
 }
 
@@ -131,7 +138,12 @@ std::uint32_t Compiler::hostPlan(const std::string& name, std::span<const Run> r
 }
 
 Step Compiler::step(const nodes::StreamCopy& node, const std::string&) {
-  return StepStream{node.stream.id(), hostPlan(node.stream.handle(), node.tensor), node.to_host};
+  const std::uint32_t host = hostPlan(node.stream.handle(), node.tensor);
+  if (!node.host_rearranges) {
+    plan_->host[host].rearrangement =
+        planRearrangement(*graph_, layout_, runsOf(node.tensor), node.to_host, plan_->memory);
+  }
+  return StepStream{node.stream.id(), host, node.to_host};
 }
 
 Step Compiler::step(const nodes::RemoteCopy& node, const std::string& name) {
@@ -181,7 +193,8 @@ Step Compiler::step(const nodes::Sync& node, const std::string&) {
 }
 
 Step Compiler::step(const nodes::Print& node, const std::string& name) {
-  return StepPrint{node.title, hostPlan(name, node.tensor), node.tensor.elementType(), node.tensor.shape()};
+  return StepPrint{node.title, hostPlan(name, node.tensor), node.tensor.elementType(), node.tensor.shape(),
+                   node.format};
 }
 
 Step Compiler::step(const nodes::Error& node, const std::string& name) {
@@ -189,7 +202,7 @@ Step Compiler::step(const nodes::Error& node, const std::string& name) {
   if (node.predicate.valid()) result.predicate = hostPlan(name, node.predicate);
   if (node.printed.valid()) {
     result.printed =
-        StepPrint{node.message, hostPlan(name, node.printed), node.printed.elementType(), node.printed.shape()};
+        StepPrint{node.message, hostPlan(name, node.printed), node.printed.elementType(), node.printed.shape(), {}};
   }
   return result;
 }

@@ -19,8 +19,12 @@ class Compiler {
  public:
   explicit Compiler(std::shared_ptr<GraphData> graph);
 
-  // Throws where a program breaks a rule of the hardware; `fail_out_of_memory` says whether too little memory does.
-  std::shared_ptr<const Plan> compile(std::span<const poplar::program::Program> programs, bool fail_out_of_memory);
+  struct Options {
+    bool fail_out_of_memory = true;
+    bool ignore_estimates = false;  // of setPerfEstimate: vertices cost what their own functions say, or nobody knows
+  };
+  // Throws where a program breaks a rule of the hardware; too little memory is one unless the options say otherwise.
+  std::shared_ptr<const Plan> compile(std::span<const poplar::program::Program> programs, const Options& options);
 
  private:
   BlockId block(const Node& node);

@@ -21,8 +21,9 @@ void checkMapped(const GraphData& graph, std::span<const std::uint32_t> vertices
   }
 }
 
-// Every edge has its tensor; rows of a Vector of Vectors count from 0 without a gap.
-void checkConnected(const Vertex& vertex, std::span<const Edge> sorted_edges) {
+// Every edge has its tensor, or was said to have none; rows of a Vector of Vectors count from 0 without a gap.
+void checkConnected(const GraphData& graph, std::uint32_t id, std::span<const Edge> sorted_edges) {
+  const Vertex& vertex = graph.vertices[id];
   for (std::uint32_t field = 0; field < vertex.type->fields.size(); ++field) {
     const FieldType& type = vertex.type->fields[field];
     if (type.direction == Direction::State) continue;
@@ -31,7 +32,7 @@ void checkConnected(const Vertex& vertex, std::span<const Edge> sorted_edges) {
     for (const Edge& edge : sorted_edges) {
       if (edge.field == field) gap = gap || edge.row != rows++;
     }
-    if (rows > 0 && !gap) continue;
+    if (!gap && (rows > 0 || graph.without_rows.count({id, field}) > 0)) continue;
     throw poplar::graph_connection_error(
         "Execute: `" + type.name + "` of " + placeOf(vertex) + " must be connected, got " +
         (gap ? "rows with a gap" : std::string("no tensor")) + ". Call Graph::connect before the engine is made.");
@@ -96,7 +97,7 @@ void ComputeSetPlanner::planVertex(std::uint32_t id) {
   std::vector<Edge> edges = vertex.edges;
   std::sort(edges.begin(), edges.end(),
             [](const Edge& a, const Edge& b) { return a.field != b.field ? a.field < b.field : a.row < b.row; });
-  checkConnected(vertex, edges);
+  checkConnected(graph_, id, edges);
   VertexPlan plan{vertex.type,
                   codeletOf(*vertex.type),
                   static_cast<std::uint32_t>(plan_.rows.size()),

@@ -61,6 +61,40 @@ std::vector<Transfer> transfersOf(const GraphData& graph, const Layout& layout, 
   return transfers;
 }
 
+ExchangeCost planRearrangement(const GraphData& graph, const Layout& layout, const std::vector<Run>& runs, bool to_host,
+                               std::vector<TileBytes>& memory) {
+  constexpr std::size_t kWord = 4;  // bytes
+  const std::vector<Part> parts = partsOf(graph, layout, runs);
+  const std::size_t per_ipu = graph.target.getTilesPerIPU();
+  std::vector<std::size_t> of_ipu(graph.target.getNumIPUs()), pieces(graph.target.getNumTiles());
+  for (const Part& part : parts) {
+    of_ipu[part.tile / per_ipu] += part.bytes;
+    ++pieces[part.tile];
+  }
+  if (std::all_of(pieces.begin(), pieces.end(), [](std::size_t count) { return count <= 1; })) return {};
+  ExchangePhase phase(graph.target);
+  std::vector<std::size_t> done(of_ipu.size());
+  for (const Part& part : parts) {
+    const std::size_t ipu = part.tile / per_ipu, words = (of_ipu[ipu] + kWord - 1) / kWord;
+    for (std::size_t moved = 0; moved < part.bytes;) {
+      const std::size_t at = done[ipu] + moved, place = at / kWord * per_ipu / words;
+      const std::size_t last = ((place + 1) * words + per_ipu - 1) / per_ipu * kWord;  // where the next tile's begin
+      const std::size_t bytes = std::min(part.bytes - moved, last - at);
+      const auto tile = static_cast<std::uint32_t>(ipu * per_ipu + place);
+      const std::size_t buffer = layout.bytes() + at, home = part.address + moved;
+      phase.add(to_host ? Transfer{part.tile, tile, home, buffer, bytes}
+                        : Transfer{tile, part.tile, buffer, home, bytes});
+      moved += bytes;
+    }
+    done[ipu] += part.bytes;
+  }
+  for (std::size_t tile = 0; tile < memory.size(); ++tile) {
+    const std::size_t words = (of_ipu[tile / per_ipu] + kWord - 1) / kWord;
+    memory[tile].buffers = std::max<std::uint64_t>(memory[tile].buffers, (words + per_ipu - 1) / per_ipu * kWord);
+  }
+  return phase.finish(memory, false);
+}
+
 CopyGroup::CopyGroup(const GraphData& graph, const Layout& layout)
     : graph_(&graph), layout_(&layout), phase_(graph.target) {}
 

@@ -24,6 +24,12 @@ std::vector<Span> spansOf(const std::vector<Run>& runs);
 // What a copy moves from tile to tile, in order of the elements.
 std::vector<Transfer> transfersOf(const GraphData& graph, const Layout& layout, const CopyRuns& copy);
 
+// A stream is read and written in the order of its elements, spread over all tiles of the IPU that holds them, and an
+// exchange brings them home, or from there (Poplar's API, createHostWrite and Copy: the rearrangement is on the device
+// unless the host is asked for it). Nothing moves where each tile's elements follow each other in the stream.
+ExchangeCost planRearrangement(const GraphData& graph, const Layout& layout, const std::vector<Run>& runs, bool to_host,
+                               std::vector<TileBytes>& memory);
+
 class CopyGroup {
  public:
   CopyGroup(const GraphData& graph, const Layout& layout);

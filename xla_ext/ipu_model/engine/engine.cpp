@@ -32,19 +32,32 @@ std::size_t threadsOf(const OptionFlags& options) {
   return threads;
 }
 
-bool failsOutOfMemory(const OptionFlags& options) {
-  return !options.contains("debug.allowOutOfMemory") || options.at("debug.allowOutOfMemory") != "true";
+// "true" among the options, or else "1" in the environment.
+bool ignoresEstimates(const OptionFlags& options) {
+  if (options.contains("ipu_model.ignoreEstimates")) return options.at("ipu_model.ignoreEstimates") == "true";
+  const char* text = std::getenv("SNNJAX_IPU_IGNORE_ESTIMATES");
+  return text != nullptr && std::string(text) == "1";
+}
+
+ipu_model::Compiler::Options compilerOptions(const OptionFlags& options) {
+  const bool allows = options.contains("debug.allowOutOfMemory") && options.at("debug.allowOutOfMemory") == "true";
+  return {!allows, ignoresEstimates(options)};
 }
 
 const HostPlan& access(const Plan& plan, const std::unordered_map<std::string, std::uint32_t>& handles,
-                       StringRef handle, std::ptrdiff_t bytes, const char* operation) {
+                       StringRef handle, const char* operation) {
   const auto found = handles.find(handle);
   if (found == handles.end()) {
     throw tensor_io_state_error(std::string(operation) + ": `handle` must have been made by createHost" +
                                 (operation[0] == 'w' ? "Write" : "Read") + ", got \"" + handle +
                                 "\". Make it before the engine.");
   }
-  const HostPlan& host = plan.host[found->second];
+  return plan.host[found->second];
+}
+
+const HostPlan& access(const Plan& plan, const std::unordered_map<std::string, std::uint32_t>& handles,
+                       StringRef handle, std::ptrdiff_t bytes, const char* operation) {
+  const HostPlan& host = access(plan, handles, handle, operation);
   const std::size_t of_all = plan.replicas * host.bytes;
   if (bytes == static_cast<std::ptrdiff_t>(of_all)) return host;
   throw tensor_io_state_error(std::string(operation) + ": `bufEnd` must lie " + std::to_string(of_all) +
@@ -63,7 +76,7 @@ Executable compileGraph(const Graph& graph, ArrayRef<program::Program> programs,
   constexpr int kStages = 1;
   if (progressCallBack) progressCallBack(0, kStages);
   ipu_model::Compiler compiler(graph.data());
-  Executable result(compiler.compile({programs.data(), programs.size()}, failsOutOfMemory(opt)));
+  Executable result(compiler.compile({programs.data(), programs.size()}, compilerOptions(opt)));
   if (progressCallBack) progressCallBack(kStages, kStages);
   return result;
 }
@@ -105,6 +118,16 @@ void Engine::writeTensor(StringRef handle, const void* buf, const void* bufEnd) 
 void Engine::readTensor(StringRef handle, void* buf, void* bufEnd) {
   const Plan& plan = data_->plan();
   data_->read(access(plan, plan.host_reads, handle, distance(buf, bufEnd), "readTensor"), buf);
+}
+
+void Engine::writeTensor(StringRef handle, const void* buf) {
+  const Plan& plan = data_->plan();
+  data_->write(access(plan, plan.host_writes, handle, "writeTensor"), buf);
+}
+
+void Engine::readTensor(StringRef handle, void* buf) {
+  const Plan& plan = data_->plan();
+  data_->read(access(plan, plan.host_reads, handle, "readTensor"), buf);
 }
 
 void Engine::connectStream(StringRef handle, void* begin, void* end) {
@@ -152,8 +175,9 @@ void Engine::enableExecutionProfiling() { data_->setCounting(true); }
 void Engine::disableExecutionProfiling() { data_->setCounting(false); }
 void Engine::resetExecutionProfile() { data_->resetCounters(); }
 
-void Engine::printProfileSummary(std::ostream& stream, const OptionFlags&) const {
-  ipu_model::printSummary(ipu_model::profileOf(*this), stream);
+void Engine::printProfileSummary(std::ostream& stream, const OptionFlags& opt) const {
+  const bool steps = opt.contains("showExecutionSteps") && opt.at("showExecutionSteps") == "true";
+  ipu_model::printSummary(ipu_model::profileOf(*this), stream, steps);
 }
 
 Engine::TimerTimePoint Engine::getTimeStamp() { return {std::chrono::steady_clock::now()}; }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <poplar/PrintTensor.hpp>
 #include <poplar/Target.hpp>
 #include <string>
 #include <unordered_map>
@@ -78,7 +79,8 @@ struct HostPlan {
   std::string name;
   std::vector<Move> moves;
   std::size_t bytes = 0;
-  std::size_t ipu_bytes = 0;  // the most that goes to one IPU
+  std::size_t ipu_bytes = 0;   // the most that goes to one IPU
+  ExchangeCost rearrangement;  // of a stream, between its order and where the elements lie
 };
 
 // ---- Steps ----
@@ -143,6 +145,7 @@ struct StepPrint {
   std::uint32_t host;
   poplar::Type type;
   std::vector<std::size_t> shape;
+  poplar::PrintTensorFmt format;
 };
 struct StepError {
   std::string message;
@@ -177,8 +180,15 @@ struct InitialPlan {
   std::vector<std::byte> bytes;
 };
 
+// How much the graph holds.
+struct GraphSizes {
+  std::uint64_t vertices = 0, edges = 0, variables = 0, compute_sets = 0;
+};
+
 struct Plan {
-  std::shared_ptr<GraphData> graph;
+  std::shared_ptr<GraphData>
+      graph;  // a plan that was read from a stream: the ends of streams, buffers, functions alone
+  GraphSizes sizes;
   poplar::Target target;  // of one replica
   std::uint32_t replicas = 1;
   std::size_t variable_bytes = 0;

@@ -81,6 +81,8 @@ Profile profileOf(const poplar::Engine& engine) {
   profile.chip = plan.target.chip().name;
   profile.clock_hz = plan.target.getTileClockFrequency();
   profile.ipus = plan.target.getNumIPUs() * plan.replicas;
+  profile.replicas = plan.replicas;
+  profile.graph = {plan.sizes.vertices, plan.sizes.edges, plan.sizes.variables, plan.sizes.compute_sets};
   profile.tiles_per_ipu = plan.target.getTilesPerIPU();
   profile.memory_per_tile = plan.target.getBytesPerTile();
   const ProgramOrder order(plan);
@@ -99,12 +101,12 @@ Profile profileOf(const poplar::Engine& engine) {
   for (std::size_t i = 0; i < plan.host.size(); ++i) {
     const CopyCounters& stream = counters.streams[i];
     if (stream.executions == 0) continue;
-    profile.streams.push_back({plan.host[i].name,
-                               order.host[i],
-                               stream.executions,
-                               stream_sync_cycles * stream.executions,
-                               stream.host_cycles,
-                               {0, plan.host[i].bytes * stream.executions, 0, 0}});
+    const ExchangeCost& cost = plan.host[i].rearrangement;
+    const std::uint64_t sync_cycles = (stream_sync_cycles + cost.sync_cycles) * stream.executions;
+    ExchangeProfile exchange = times(cost, stream.executions);
+    exchange.bytes = plan.host[i].bytes * stream.executions;
+    profile.streams.push_back(
+        {plan.host[i].name, order.host[i], stream.executions, sync_cycles, stream.host_cycles, exchange});
   }
   profile.codelets = merged(profile.compute_sets);
   for (const CodeletProfile& codelet : profile.codelets) {

@@ -55,6 +55,7 @@ void EngineData::runStep(const StepStream& step) {
     if (!step.to_host) writeOne(host, all.data(), *replica);
   }
   countHost(step.host, 1);
+  countExchange(host.rearrangement);
 }
 
 // The bytes of one replica, piece by piece.

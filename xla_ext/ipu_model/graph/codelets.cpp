@@ -82,6 +82,20 @@ bool Graph::addCodelets(StringRef src, CodeletFileType, StringRef compileFlags, 
   return true;
 }
 
+void Graph::addCodelets(const std::vector<std::string>& sources, StringRef compileFlags, StringRef) {
+  std::vector<std::filesystem::path> paths;
+  for (const std::string& source : sources) {
+    if (isLibrary(source)) {
+      addCodelets(StringRef(source));
+    } else {
+      paths.emplace_back(source);
+    }
+  }
+  if (paths.empty()) return;
+  data_->libraries.push_back(ipu_model::CodeletLibrary::compile(paths, words(compileFlags)));
+  data_->vertex_types.clear();
+}
+
 void Graph::addCodelets(std::stringstream& source, StringRef compileFlags, CodeletFileType, StringRef) {
   const TemporarySource file(source.str());
   data_->libraries.push_back(ipu_model::CodeletLibrary::compile({file.path()}, words(compileFlags)));

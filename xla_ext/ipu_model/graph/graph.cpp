@@ -17,6 +17,7 @@ unsigned GraphData::addVariable(poplar::Type type, std::size_t elements, std::st
   variable.type = type;
   variable.elements = elements;
   variable.source = std::make_shared<const Source>(std::vector<Run>{{id, 0, elements, 1}});
+  if (onHost()) variable.tiles.set(0, elements, 0);
   variables.push_back(std::move(variable));
   return id;
 }

@@ -9,8 +9,10 @@
 #include <poplar/Program.hpp>
 #include <poplar/Target.hpp>
 #include <poplar/Type.hpp>
+#include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "codelets/codelet_library.hpp"
@@ -81,6 +83,7 @@ struct GraphData {
   std::vector<std::string> compute_sets;
   std::vector<Vertex> vertices;
   std::vector<Run> edge_runs;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> without_rows;  // vertex and field that were connected to no rows
   std::vector<std::shared_ptr<const CodeletLibrary>> libraries;
   std::unordered_map<std::string, const VertexType*> vertex_types;  // by the name that was asked for
   std::vector<poplar::program::Program> functions;
@@ -89,6 +92,8 @@ struct GraphData {
   std::vector<HostFunctionType> host_functions;
   std::unordered_map<std::string, HostTensor> host_writes, host_reads;
 
+  // A CPU, where nothing needs a mapping: what has none lies on tile 0.
+  bool onHost() const { return target.getTargetType() == poplar::TargetType::CPU; }
   // Copies what a name of a vertex class means from the libraries; throws unknown_vertex_type.
   const VertexType& vertexType(const std::string& name);
   unsigned addVariable(poplar::Type type, std::size_t elements, std::string name);

@@ -67,9 +67,11 @@ void addEdge(const FieldRef& field, std::size_t row, const Tensor& tensor) {
 
 void connectRows(const FieldRef& field, ArrayRef<Tensor> tensors) {
   const FieldType& type = typeOf(field);
-  if (type.nesting == 2) {
+  if (type.nesting > 0 && tensors.empty()) {
+    field.graph()->without_rows.emplace(field.vertex(), field.field());
+  } else if (type.nesting == 2) {
     for (std::size_t row = 0; row < tensors.size(); ++row) addEdge(field, row, tensors[row].flatten());
-  } else if (type.nesting == 1 && tensors.size() > 0) {
+  } else if (type.nesting == 1) {
     addEdge(field, 0, concat(tensors));
   } else {
     refuse(field, "be a Vector to take rows", std::to_string(tensors.size()) + " tensors", "Connect one tensor.");
@@ -82,8 +84,9 @@ void connectTensor(const FieldRef& field, const Tensor& tensor) {
     if (tensor.rank() != 2) {
       refuse(field, "be connected to a tensor of rank 2", "shape " + tensor.shapeToString(), "Each row is one Vector.");
     }
-    for (std::size_t row = 0; row < tensor.dim(0); ++row) addEdge(field, row, tensor[row]);
-    return;
+    std::vector<Tensor> rows;
+    for (std::size_t row = 0; row < tensor.dim(0); ++row) rows.push_back(tensor[row]);
+    return connectRows(field, rows);
   }
   if (type.nesting == 0 && tensor.numElements() != 1) {
     refuse(field, "be connected to one element", "shape " + tensor.shapeToString(), "Index the tensor.");
@@ -117,6 +120,7 @@ VertexRef Graph::addVertex(ComputeSet cs, StringRef vertexType) {
   Vertex vertex;
   vertex.type = &data_->vertexType(vertexType);
   vertex.compute_set = cs.getId();
+  if (data_->onHost()) vertex.tile = 0;
   vertex.edges.reserve(vertex.type->fields.size());
   data_->vertices.push_back(std::move(vertex));
   return {data_.get(), static_cast<unsigned>(data_->vertices.size() - 1)};

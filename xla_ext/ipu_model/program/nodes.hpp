@@ -37,6 +37,7 @@ struct StreamCopy {
   poplar::DataStream stream;
   poplar::Tensor tensor;
   bool to_host;
+  bool host_rearranges;  // and not the device, by an exchange
 };
 struct RemoteCopy {
   poplar::RemoteBuffer buffer;
@@ -72,6 +73,7 @@ struct Sync {
 struct Print {
   std::string title;
   poplar::Tensor tensor;
+  poplar::PrintTensorFmt format;
 };
 struct Error {
   std::string message;

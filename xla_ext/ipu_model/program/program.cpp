@@ -87,13 +87,13 @@ Execute::Execute(ComputeSet cs, const DebugContext& debugContext)
 Copy::Copy(Tensor src, Tensor dst, bool, const DebugContext& debugContext)
     : Program((checkCopy(src, dst), makeNode(debugContext, "copy", nodes::Copy{src, dst}))) {}
 
-Copy::Copy(const DataStream& stream, Tensor dst, bool, const DebugContext& debugContext)
+Copy::Copy(const DataStream& stream, Tensor dst, bool optimiseMemory, const DebugContext& debugContext)
     : Program((checkStream(stream, dst, false),
-               makeNode(debugContext, "stream copy", nodes::StreamCopy{stream, dst, false}))) {}
+               makeNode(debugContext, "stream copy", nodes::StreamCopy{stream, dst, false, optimiseMemory}))) {}
 
-Copy::Copy(Tensor src, const DataStream& stream, bool, const DebugContext& debugContext)
+Copy::Copy(Tensor src, const DataStream& stream, bool optimiseMemory, const DebugContext& debugContext)
     : Program((checkStream(stream, src, true),
-               makeNode(debugContext, "stream copy", nodes::StreamCopy{stream, src, true}))) {}
+               makeNode(debugContext, "stream copy", nodes::StreamCopy{stream, src, true, optimiseMemory}))) {}
 
 Copy::Copy(Tensor src, const RemoteBuffer& buffer, const DebugContext& debugContext)
     : Copy(std::move(src), buffer, Tensor(), debugContext) {}
@@ -169,11 +169,17 @@ Sync::Sync(SyncType type, const DebugContext& debugContext)
     : Program(makeNode(debugContext, "sync", nodes::Sync{type})) {}
 
 PrintTensor::PrintTensor(Tensor tensor, const DebugContext& debugContext)
-    : PrintTensor(debugContext.getPathName().empty() ? tensor.getVarStr() : debugContext.getPathName(), tensor,
-                  debugContext) {}
+    : PrintTensor(std::move(tensor), PrintTensorFmt(), debugContext) {}
 
 PrintTensor::PrintTensor(StringRef title, Tensor tensor, const DebugContext& debugContext)
-    : Program(makeNode(debugContext, "print", nodes::Print{title, tensor})) {}
+    : PrintTensor(title, std::move(tensor), PrintTensorFmt(), debugContext) {}
+
+PrintTensor::PrintTensor(Tensor tensor, const PrintTensorFmt& fmt, const DebugContext& debugContext)
+    : PrintTensor(debugContext.getPathName().empty() ? tensor.getVarStr() : debugContext.getPathName(), tensor, fmt,
+                  debugContext) {}
+
+PrintTensor::PrintTensor(StringRef title, Tensor tensor, const PrintTensorFmt& fmt, const DebugContext& debugContext)
+    : Program(makeNode(debugContext, "print", nodes::Print{title, std::move(tensor), fmt})) {}
 
 WriteUndef::WriteUndef(Tensor tensor, const DebugContext&) { (void)viewOf(tensor); }
 

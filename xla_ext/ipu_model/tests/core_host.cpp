@@ -172,7 +172,29 @@ void prints() {
   engine.setPrintStream(text);
   model.write("a", counting(4, 0.5F));
   model.run();
-  CHECK_EQUAL(text.str(), "title: [[0.5,1.5],\n [2.5,3.5]]\nflag: 0\n");
+  CHECK_EQUAL(text.str(), "title: [[0.5000000 1.5000000]\n [2.5000000 3.5000000]]\nflag: 0\n");
+}
+
+std::string printed(const std::vector<float>& values, const PrintTensorFmt& format) {
+  Model model(1);
+  const Tensor a = model.variable(FLOAT, {values.size()}, "a", 0);
+  Engine& engine = model.engine(PrintTensor("a", a, format));
+  std::ostringstream text;
+  engine.setPrintStream(text);
+  model.write("a", values);
+  model.run();
+  return text.str();
+}
+
+void printsAsTheFormatSays() {
+  using Format = PrintTensorFmt::FloatFormat;
+  CHECK_EQUAL(printed({1, -2.5F, 1000}, {}), "a: [   1.0000   -2.5000 1000.0000]\n");
+  CHECK_EQUAL(printed({1e-6F, 0}, {}), "a: [1.0000000e-06 0.0000000e+00]\n");
+  CHECK_EQUAL(printed({0.5F, 10}, {1000, 3, 75, 4, Format::Fixed, ',', '(', ')'}), "a: ( 0.50,10.00)\n");
+  CHECK_EQUAL(printed({0.5F, 10}, {1000, 3, 75, 0}), "a: [0.5 10]\n");
+  CHECK_EQUAL(printed(counting(9), {4, 2, 75, 2}), "a: [0.0 1.0 ... 7.0 8.0]\n");
+  CHECK_EQUAL(printed(counting(5), {1000, 3, 12, 2}), "a: [0.0 1.0 2.0\n 3.0 4.0]\n");
+  CHECK_EQUAL(printed({NAN, INFINITY, 1}, {}), "a: [      nan       inf 1.0000000]\n");
 }
 
 void setsInitialValues() {
@@ -198,6 +220,7 @@ int main() {
     callsTheHost();
     keepsRowsInRemoteBuffers();
     prints();
+    printsAsTheFormatSays();
     setsInitialValues();
   });
 }

@@ -22,6 +22,19 @@ foreach(program library_functions writing_vertices older_standard)
   execute_process(COMMAND ${folder}/${program} WORKING_DIRECTORY ${tests} COMMAND_ERROR_IS_FATAL ANY)
 endforeach()
 
+# A project that looks for Poplar and its libraries, and for popc, builds as it is; so does a line that links -lpoplar.
+set(ENV{PATH} "${package}/ipu_model/bin:$ENV{PATH}")
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${tests}/package -B ${folder}/package -D CMAKE_CXX_COMPILER=${compiler}
+    "-D CMAKE_CXX_FLAGS=${flags}" -D CMAKE_PREFIX_PATH=${package}/ipu_model
+  OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${CMAKE_COMMAND} --build ${folder}/package OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${folder}/package/squares WORKING_DIRECTORY ${folder}/package COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${compiler} ${flags} ${tests}/package/main.cpp -I ${package}/ipu_model/include
+    -L ${package}/ipu_model/lib -lpoplar -lpopops -lpoputil -Wl,-rpath,${package} -o ${folder}/package/squares_by_name
+  COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${folder}/package/squares_by_name WORKING_DIRECTORY ${folder}/package
+  COMMAND_ERROR_IS_FATAL ANY)
+
 # It was the installed compiler that ran, not that of the source tree.
 file(WRITE ${package}/ipu_model/codelets/popc.py "raise SystemExit('another popc')")
 execute_process(COMMAND ${folder}/writing_vertices WORKING_DIRECTORY ${tests} ERROR_VARIABLE error RESULT_VARIABLE result)

@@ -96,6 +96,30 @@ void transposedInputsAndManyPartials() {
   CHECK_EQUAL(run.read<float>(every, 1)[0], *std::min_element(values.begin(), values.end()));
 }
 
+// Rows dealt to the tiles one by one, in halves: a tile has five runs of either half of the columns, and one vertex.
+void runsOfATileShareAVertex() {
+  for (const std::size_t dim : {0U, 1U}) {
+    Run run(8);
+    const std::vector<float> values = randomFloats(20 * 6, 9);
+    const Tensor in = run.input({20, 6}, values);
+    for (unsigned row = 0; row < 20; ++row) {
+      run.graph.setTileMapping(in[row].slice(0, 3), 2 * (row % 4));
+      run.graph.setTileMapping(in[row].slice(3, 6), 2 * (row % 4) + 1);
+    }
+    std::vector<poplar::ComputeSet> stages;
+    const std::size_t before = run.graph.getNumVertices();
+    const Tensor sums = popops::reduce(run.graph, in, {dim}, Operation::ADD, stages);
+    CHECK_EQUAL(stages.size(), 2U);
+    CHECK(run.graph.getNumVertices() - before <= 8 + sums.numElements());
+    for (const poplar::ComputeSet& stage : stages) run.prog.add(poplar::program::Execute(stage));
+    const auto out = run.output(sums);
+    run.run();
+    const auto expected = onHost(values, {20, 6}, {dim}, Operation::ADD);
+    const auto got = run.read<float>(out, expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) CHECK_NEAR(static_cast<double>(got[i]), expected[i], 1e-3);
+  }
+}
+
 void outputsAreUpdatedAndScaled() {
   Run run(7);
   const std::vector<float> values = randomFloats(60, 3), old = randomFloats(5, 4);
@@ -185,6 +209,7 @@ void mistakesAreNamed() {
 int main() {
   reductionsMatchTheHost();
   transposedInputsAndManyPartials();
+  runsOfATileShareAVertex();
   outputsAreUpdatedAndScaled();
   stagesShareComputeSets();
   halvesAreSummedAsFloats();

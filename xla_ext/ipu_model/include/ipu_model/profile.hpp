@@ -68,7 +68,7 @@ struct CopyProfile {
   std::uint64_t executions = 0;
   std::uint64_t sync_cycles = 0;
   std::uint64_t host_cycles = 0;
-  ExchangeProfile exchange;  // of a stream: nothing but its bytes
+  ExchangeProfile exchange;  // of a stream: what puts its elements in order, and all its bytes
 };
 
 struct TileProfile {
@@ -78,12 +78,19 @@ struct TileProfile {
   std::uint64_t memory() const { return variables + vertices + code + exchange_code + buffers; }
 };
 
+// What the graph holds of all replicas together.
+struct GraphCounts {
+  std::uint64_t vertices = 0, edges = 0, variables = 0, compute_sets = 0;
+};
+
 struct Profile {
   std::string chip;
   double clock_hz = 0;
-  unsigned ipus = 0;
+  unsigned ipus = 0;  // of all replicas
+  unsigned replicas = 1;
   unsigned tiles_per_ipu = 0;
   std::uint64_t memory_per_tile = 0;  // bytes that a tile has
+  GraphCounts graph;
   PhaseCycles cycles;
   std::vector<ComputeSetProfile> compute_sets;
   std::vector<CopyProfile> copies;
@@ -103,7 +110,7 @@ std::string toJson(const Profile& profile, bool tiles = true);
 // Its fields, in an object that is open.
 void writeFields(JsonWriter& json, const Profile& profile, bool tiles = true);
 
-// A table to read.
-void printSummary(const Profile& profile, std::ostream& stream);
+// Tables to read, in the form of Poplar's summary; `steps` adds the compute sets that ran.
+void printSummary(const Profile& profile, std::ostream& stream, bool steps = false);
 
 }  // namespace ipu_model

@@ -11,6 +11,7 @@
 #include <poplar/Device.hpp>
 #include <poplar/Graph.hpp>
 #include <poplar/OptionFlags.hpp>
+#include <poplar/ProfileValue.hpp>
 #include <poplar/Program.hpp>
 #include <poplar/StreamCallback.hpp>
 #include <poplar/StringRef.hpp>
@@ -31,6 +32,10 @@ class Executable {
  public:
   explicit Executable(std::shared_ptr<const ipu_model::Plan> plan) : plan_(std::move(plan)) {}
   const std::shared_ptr<const ipu_model::Plan>& plan() const { return plan_; }  // the model's own
+
+  // With all that an engine needs, codelets included; for this build of the model and this machine's kind of processor.
+  void serialize(std::ostream& out) const;
+  static Executable deserialize(std::istream& in);
 
  private:
   std::shared_ptr<const ipu_model::Plan> plan_;
@@ -65,6 +70,9 @@ class Engine {
   // Host access to tensors of createHostWrite and createHostRead.
   void writeTensor(StringRef handle, const void* buf, const void* bufEnd);
   void readTensor(StringRef handle, void* buf, void* bufEnd);
+  // From and to as many bytes as the tensor has.
+  void writeTensor(StringRef handle, const void* buf);
+  void readTensor(StringRef handle, void* buf);
 
   // The place of a stream's data: one copy's worth, or a ring of them.
   void connectStream(StringRef handle, void* begin, void* end);
@@ -89,6 +97,11 @@ class Engine {
   void resetExecutionProfile();
   // Cycles by phase, compute set and codelet, and memory by tile, as text; ipu_model/profile.hpp has the numbers.
   void printProfileSummary(std::ostream& stream, const OptionFlags& opt = {}) const;
+
+  // The profile as a tree: what the graph is, what its runs took, and both as "graphProfile" and "executionProfile".
+  ProfileValue getGraphProfile() const;
+  ProfileValue getExecutionProfile() const;
+  ProfileValue getProfile() const;
 
   TimerTimePoint getTimeStamp();
   // Of the host, between two points of time.

@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <iosfwd>
 #include <memory>
 #include <numeric>
 #include <poplar/ArrayRef.hpp>
+#include <poplar/CodeletFileType.hpp>
 #include <poplar/DataStream.hpp>
 #include <poplar/DebugContext.hpp>
 #include <poplar/Device.hpp>
@@ -18,6 +20,7 @@
 #include <poplar/Interval.hpp>
 #include <poplar/OptionFlags.hpp>
 #include <poplar/Program.hpp>
+#include <poplar/SerializationFormat.hpp>
 #include <poplar/StringRef.hpp>
 #include <poplar/Target.hpp>
 #include <poplar/Tensor.hpp>
@@ -32,8 +35,6 @@
 #endif
 
 namespace poplar {
-
-enum class CodeletFileType { PreprocessedAsmSource, AsmSource, CSource, CppSource, IrSource, Object, Auto };
 
 // Cycles of a vertex on its tile; flops are kept for programs that give them.
 struct VertexPerfEstimate {
@@ -80,6 +81,8 @@ class Graph {
   using TileToTensorMapping = std::vector<std::vector<Interval>>;
   using ConnectionDesc = poplar::ConnectionDesc;
 
+  // Of a CPU, to be assigned to.
+  Graph() : Graph(Target::createCPUTarget()) {}
   // Of several replicas each has an equal share of the target's IPUs; the graph's own target is that share.
   explicit Graph(const Target& target, replication_factor replicas = replication_factor(1));
   explicit Graph(const Device& device, replication_factor replicas = replication_factor(1))
@@ -102,6 +105,11 @@ class Graph {
   // Sources are compiled with popc.py and the host's compiler; a .gp is loaded. False: nothing, as the name is known.
   bool addCodelets(StringRef src, CodeletFileType type = CodeletFileType::Auto, StringRef compileFlags = "",
                    StringRef targetName = "");
+  // Several sources, compiled together.
+  void addCodelets(const std::vector<std::string>& sources, StringRef compileFlags = "", StringRef targetName = "");
+  void addCodelets(std::initializer_list<std::string> sources, StringRef compileFlags = "", StringRef targetName = "") {
+    addCodelets(std::vector<std::string>(sources), compileFlags, targetName);
+  }
   void addCodelets(std::stringstream& source, StringRef compileFlags = "",
                    CodeletFileType type = CodeletFileType::CppSource, StringRef targetName = "");
 
@@ -237,6 +245,8 @@ class Graph {
   // The whole graph in Graphviz's dot format: variables and vertices, or variables and compute sets.
   void outputVertexGraph(std::ostream& stream, ArrayRef<program::Program> programs = {}) const;
   void outputComputeGraph(std::ostream& stream, ArrayRef<program::Program> programs = {}) const;
+  // The variables with their mappings, the compute sets and the vertices with their edges, as JSON, the one format.
+  void serialize(std::ostream& out, SerializationFormat format) const;
 
  private:
   Graph(std::shared_ptr<ipu_model::GraphData> data, Target target, std::vector<unsigned> tiles);

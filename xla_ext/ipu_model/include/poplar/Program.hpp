@@ -10,6 +10,7 @@
 #include <poplar/DataStream.hpp>
 #include <poplar/DebugContext.hpp>
 #include <poplar/GraphElements.hpp>
+#include <poplar/PrintTensor.hpp>
 #include <poplar/StringRef.hpp>
 #include <poplar/SyncType.hpp>
 #include <poplar/Tensor.hpp>
@@ -44,6 +45,10 @@ class Sequence : public Program {
             typename = typename std::enable_if<std::is_base_of<Program, Second>::value>::type>
   explicit Sequence(const Program& first, const Second& second, const Programs&... rest)
       : Sequence({first, Program(second), Program(rest)...}) {}
+  // Of one program of another kind: Sequence steps = Repeat(...).
+  template <typename Only, typename = typename std::enable_if<std::is_base_of<Program, Only>::value &&
+                                                              !std::is_base_of<Sequence, Only>::value>::type>
+  Sequence(const Only& only) : Sequence({Program(only)}) {}
 
   void add(const Program& program);
 };
@@ -56,7 +61,8 @@ class Execute : public Program {
   Execute(ComputeSet cs, Tensor outPredicate, const DebugContext& debugContext = {});
 };
 
-// Elements of one tensor into another, from and to the host.
+// Elements of one tensor into another, from and to the host. Those of a stream are put in order by an exchange of the
+// device, or by the host where `optimiseMemory` asks for it.
 class Copy : public Program {
  public:
   Copy(Tensor src, Tensor dst, bool dontOutline = false, const DebugContext& debugContext = {});
@@ -129,6 +135,8 @@ class PrintTensor : public Program {
  public:
   explicit PrintTensor(Tensor tensor, const DebugContext& debugContext = {});
   PrintTensor(StringRef title, Tensor tensor, const DebugContext& debugContext = {});
+  PrintTensor(Tensor tensor, const PrintTensorFmt& fmt, const DebugContext& debugContext = {});
+  PrintTensor(StringRef title, Tensor tensor, const PrintTensorFmt& fmt, const DebugContext& debugContext = {});
 };
 
 // From here on the elements are taken to hold nothing of worth; the model leaves them as they are.

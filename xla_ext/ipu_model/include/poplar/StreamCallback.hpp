@@ -51,6 +51,8 @@ class HostCallback {
   virtual void callback(ArrayRef<const void*> inputs, ArrayRef<void*> outputs) = 0;
 };
 
+using HostFunctionCallback = std::function<void(ArrayRef<const void*>, ArrayRef<void*>)>;
+
 class HostCallbackHandle {
  public:
   template <typename Callback, typename = typename std::enable_if<std::is_base_of<HostCallback, Callback>::value>::type>
@@ -63,10 +65,9 @@ class HostCallbackHandle {
 
  private:
   struct Call : HostCallback {
-    using Signature = std::function<void(ArrayRef<const void*>, ArrayRef<void*>)>;
-    explicit Call(Signature call) : function(std::move(call)) {}
+    explicit Call(HostFunctionCallback call) : function(std::move(call)) {}
     void callback(ArrayRef<const void*> inputs, ArrayRef<void*> outputs) override { function(inputs, outputs); }
-    Signature function;
+    HostFunctionCallback function;
   };
   std::shared_ptr<HostCallback> callback_;
 };

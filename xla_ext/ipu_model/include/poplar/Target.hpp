@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <poplar/OptionFlags.hpp>
 #include <poplar/StringRef.hpp>
 #include <poplar/TargetType.hpp>
 #include <poplar/Type.hpp>
@@ -22,8 +23,9 @@ class Target {
   Target(const ipu_model::Chip& chip, TargetType type, unsigned ipus, unsigned tiles_per_ipu);
 
   static Target createCPUTarget(bool accurateHalf = true, unsigned numIPUs = 1);
-  static Target createIPUTarget(unsigned numIPUs, StringRef systemType);
-  static Target createIPUTarget(unsigned numIPUs, unsigned tilesPerIPU, StringRef systemType);
+  static Target createIPUTarget(unsigned numIPUs, StringRef systemType, const OptionFlags& opts = {});
+  static Target createIPUTarget(unsigned numIPUs, unsigned tilesPerIPU, StringRef systemType,
+                                const OptionFlags& opts = {});
 
   TargetType getTargetType() const { return type_; }
   StringRef getTargetSystemString() const;

@@ -57,22 +57,23 @@ class Type {
 
 std::ostream& operator<<(std::ostream& stream, const Type& type);
 
-constexpr Type BOOL{Type::Kind::Bool};
-constexpr Type CHAR{Type::Kind::Char};
-constexpr Type UNSIGNED_CHAR{Type::Kind::UnsignedChar};
-constexpr Type SIGNED_CHAR{Type::Kind::SignedChar};
-constexpr Type UNSIGNED_SHORT{Type::Kind::UnsignedShort};
-constexpr Type SHORT{Type::Kind::Short};
-constexpr Type UNSIGNED_INT{Type::Kind::UnsignedInt};
-constexpr Type INT{Type::Kind::Int};
+// Not const, as Poplar's are not: programs bind references to them.
+extern Type BOOL;
+extern Type CHAR;
+extern Type UNSIGNED_CHAR;
+extern Type SIGNED_CHAR;
+extern Type UNSIGNED_SHORT;
+extern Type SHORT;
+extern Type UNSIGNED_INT;
+extern Type INT;
 // 32 bits wide, as on the IPU.
-constexpr Type UNSIGNED_LONG{Type::Kind::UnsignedLong};
-constexpr Type LONG{Type::Kind::Long};
-constexpr Type UNSIGNED_LONGLONG{Type::Kind::UnsignedLongLong};
-constexpr Type LONGLONG{Type::Kind::LongLong};
-constexpr Type QUARTER{Type::Kind::Quarter};
-constexpr Type HALF{Type::Kind::Half};
-constexpr Type FLOAT{Type::Kind::Float};
+extern Type UNSIGNED_LONG;
+extern Type LONG;
+extern Type UNSIGNED_LONGLONG;
+extern Type LONGLONG;
+extern Type QUARTER;
+extern Type HALF;
+extern Type FLOAT;
 
 // The type of a tensor that holds values of a host type; half, a type of the codelets, has its own in HalfFloat.hpp.
 template <typename T>

@@ -45,6 +45,15 @@ poplar::Tensor matMulGrouped(poplar::Graph& graph, const poplar::Tensor& a, cons
                              const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {},
                              PlanningCache* cache = nullptr);
 
+// c {g, m, n} += scale * a * b
+void matMulGroupedAcc(poplar::Graph& graph, const poplar::Tensor& c, float scale, const poplar::Tensor& a,
+                      const poplar::Tensor& b, poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},
+                      const poplar::OptionFlags& options = {}, PlanningCache* cache = nullptr);
+void matMulGroupedAcc(poplar::Graph& graph, const poplar::Tensor& c, const poplar::Tensor& scale,
+                      const poplar::Tensor& a, const poplar::Tensor& b, poplar::program::Sequence& prog,
+                      const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {},
+                      PlanningCache* cache = nullptr);
+
 // Operands that lie where the product of these shapes wants them.
 poplar::Tensor createMatMulInputLHS(poplar::Graph& graph, const poplar::Type& input_type,
                                     const poplar::Type& output_type, const std::vector<std::size_t>& a_shape,

@@ -311,6 +311,20 @@ poplar::Tensor matMulGrouped(poplar::Graph& graph, const poplar::Tensor& a, cons
   return poplar::concat(products);
 }
 
+void matMulGroupedAcc(poplar::Graph& graph, const poplar::Tensor& c, float scale, const poplar::Tensor& a,
+                      const poplar::Tensor& b, poplar::program::Sequence& prog, const poplar::DebugContext& debug,
+                      const poplar::OptionFlags& options, PlanningCache* cache) {
+  const poplar::Tensor products = matMulGrouped(graph, a, b, prog, c.elementType(), debug, options, cache);
+  popops::scaledAddTo(graph, c, products, scale, prog, debug);
+}
+
+void matMulGroupedAcc(poplar::Graph& graph, const poplar::Tensor& c, const poplar::Tensor& scale,
+                      const poplar::Tensor& a, const poplar::Tensor& b, poplar::program::Sequence& prog,
+                      const poplar::DebugContext& debug, const poplar::OptionFlags& options, PlanningCache* cache) {
+  const poplar::Tensor products = matMulGrouped(graph, a, b, prog, c.elementType(), debug, options, cache);
+  popops::scaledAddTo(graph, c, products, scale, prog, debug);
+}
+
 poplar::Tensor createMatMulInputLHS(poplar::Graph& graph, const poplar::Type& input_type, const poplar::Type&,
                                     const Shape& a_shape, const Shape& b_shape, const poplar::DebugContext& debug,
                                     const poplar::OptionFlags& options, PlanningCache*) {

@@ -112,6 +112,25 @@ poplar::Type Evaluator::commonType(const std::vector<Value>& values) const {
   return *type;
 }
 
+poplar::Tensor outputLike(poplar::Graph& graph, const std::vector<poplar::Tensor>& inputs, const poplar::Type& type,
+                          const poplar::DebugContext& debug) {
+  const Shape shape = broadcastShape(inputs);
+  const poplar::Tensor* best = nullptr;
+  unsigned best_tiles = 0;
+  for (const poplar::Tensor& input : inputs) {
+    if (input.shape() != shape || input.containsAliases() || !isMapped(graph, input)) continue;
+    const unsigned tiles = numTilesUsed(graph.getTileMapping(input));
+    if (tiles > best_tiles) {
+      best = &input;
+      best_tiles = tiles;
+    }
+  }
+  if (best != nullptr) return cloneOnTiles(graph, type, *best, debug);
+  const poplar::Tensor result = graph.addVariable(type, shape, debug);
+  poputil::mapTensorLinearly(graph, result);
+  return result;
+}
+
 // The result replaces a temporary operand of the same shape and type, so that a chain needs little memory; else it is
 // a new tensor on the tiles of the operand that uses most of them.
 poplar::Tensor Evaluator::destination(const std::vector<Value>& operands, const poplar::Type& type,
@@ -128,22 +147,11 @@ poplar::Tensor Evaluator::destination(const std::vector<Value>& operands, const 
     }
     return *out;
   }
-  const poplar::Tensor* best = nullptr;
-  unsigned best_tiles = 0;
   for (const Value& operand : operands) {
-    if (operand.isNumber() || operand.tensor.shape() != shape) continue;
-    if (operand.temporary && operand.tensor.elementType() == type) return operand.tensor;
-    if (operand.tensor.containsAliases() || !isMapped(graph_, operand.tensor)) continue;
-    const unsigned tiles = numTilesUsed(graph_.getTileMapping(operand.tensor));
-    if (tiles > best_tiles) {
-      best = &operand.tensor;
-      best_tiles = tiles;
-    }
+    const bool fits = !operand.isNumber() && operand.tensor.shape() == shape;
+    if (fits && operand.temporary && operand.tensor.elementType() == type) return operand.tensor;
   }
-  if (best != nullptr) return cloneOnTiles(graph_, type, *best, debug_);
-  const poplar::Tensor result = graph_.addVariable(type, shape, debug_);
-  poputil::mapTensorLinearly(graph_, result);
-  return result;
+  return outputLike(graph_, tensors, type, debug_);
 }
 
 Evaluator::Value Evaluator::execute(const std::string& codelet, const std::vector<Value>& operands,

@@ -15,6 +15,10 @@ namespace poplibs {
 // Operations that have no codelet, in terms of those that have one; null for the others.
 std::unique_ptr<popops::expr::Expr> rewritten(const popops::expr::Expr& expr);
 
+// A new tensor of the inputs' broadcast shape, on the tiles of the input of that shape that uses most of them.
+poplar::Tensor outputLike(poplar::Graph& graph, const std::vector<poplar::Tensor>& inputs, const poplar::Type& type,
+                          const poplar::DebugContext& debug);
+
 class Evaluator {
  public:
   Evaluator(poplar::Graph& graph, poplar::program::Sequence& prog, const std::vector<poplar::Tensor>& tensors,

@@ -2,39 +2,57 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace poplibs {
 namespace {
 
-// Joins a block to the last one where they have the same columns and neighbouring rows.
-void append(std::vector<Block>& blocks, const Block& block) {
-  if (!blocks.empty() && blocks.back().minor == block.minor && blocks.back().major.end() == block.major.begin()) {
-    blocks.back().major = {blocks.back().major.begin(), block.major.end()};
-  } else {
-    blocks.push_back(block);
+// Blocks by their columns, in the order in which these come first.
+class Blocks {
+ public:
+  void add(const poplar::Interval& rows, const poplar::Interval& columns) {
+    const auto [known, is_new] = by_columns_.emplace(std::make_pair(columns.begin(), columns.end()), blocks_.size());
+    if (is_new) blocks_.push_back({{}, columns});
+    Regions& major = blocks_[known->second].major;
+    if (!major.empty() && major.back().end() == rows.begin()) {
+      major.back() = {major.back().begin(), rows.end()};
+    } else {
+      major.push_back(rows);
+    }
   }
-}
+  std::vector<Block> taken() { return std::move(blocks_); }
+
+ private:
+  std::vector<Block> blocks_;
+  std::map<std::pair<std::size_t, std::size_t>, std::size_t> by_columns_;
+};
 
 }  // namespace
 
+std::size_t Block::rows() const {
+  std::size_t count = 0;
+  for (const poplar::Interval& range : major) count += range.size();
+  return count;
+}
+
 std::vector<Block> blocksOf(const Regions& regions, std::size_t columns) {
-  std::vector<Block> blocks;
+  Blocks blocks;
   for (const poplar::Interval& region : regions) {
     std::size_t begin = region.begin();
     while (begin < region.end()) {
       const std::size_t row = begin / columns, column = begin % columns;
       const std::size_t whole_rows = column == 0 ? (region.end() - begin) / columns : 0;
       if (whole_rows > 0) {
-        append(blocks, {{row, row + whole_rows}, {0, columns}});
+        blocks.add({row, row + whole_rows}, {0, columns});
         begin += whole_rows * columns;
       } else {
         const std::size_t end = std::min(region.end(), (row + 1) * columns);
-        append(blocks, {{row, row + 1}, {column, column + (end - begin)}});
+        blocks.add({row, row + 1}, {column, column + (end - begin)});
         begin = end;
       }
     }
   }
-  return blocks;
+  return blocks.taken();
 }
 
 std::vector<Segment> segmentsOf(const std::vector<Group>& groups) {

@@ -8,12 +8,15 @@
 
 namespace poplibs {
 
-// Rows [major.begin, major.end) and columns [minor.begin, minor.end) of a matrix.
+// Rows `major`, in ranges, and columns [minor.begin, minor.end) of a matrix.
 struct Block {
-  poplar::Interval major, minor;
+  Regions major;
+  poplar::Interval minor;
+
+  std::size_t rows() const;
 };
 
-// Regions of a flattened matrix with `columns` columns as few blocks, in order.
+// Regions of a flattened matrix with `columns` columns as few blocks: rows of the same columns are in one.
 std::vector<Block> blocksOf(const Regions& regions, std::size_t columns);
 
 // Partial results of outputs [outputs.begin, outputs.end): elements `position` and following of a tensor of partials.

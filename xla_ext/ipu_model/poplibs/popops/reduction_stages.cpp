@@ -23,6 +23,7 @@ struct Work {
   unsigned tile;
   poplar::Tensor in;
   std::size_t outer, rows, inner;
+  Regions outputs;  // that its results are of, as often as it has results of each
 };
 
 struct Reduction {
@@ -51,17 +52,19 @@ struct Reduction {
   }
 };
 
-// Partial results and what they are of. Groups and works have the same order.
+// Partial results and what they are of.
 struct Plan {
   std::vector<Work> works;
   std::vector<Group> groups;
   std::size_t size = 0;  // of the partial results
 
-  void add(const Work& work, const poplar::Interval& outputs, std::size_t copies) {
+  void add(const Work& work, std::size_t copies) {
     works.push_back(work);
     for (std::size_t copy = 0; copy < copies; ++copy) {
-      groups.push_back({outputs, size});
-      size += outputs.size();
+      for (const poplar::Interval& outputs : work.outputs) {
+        groups.push_back({outputs, size});
+        size += outputs.size();
+      }
     }
   }
 };
@@ -74,23 +77,21 @@ std::size_t numChunks(std::size_t outputs, std::size_t rows, unsigned workers) {
 // A block of a matrix [reduced, outputs], or, transposed, [outputs, reduced].
 void addBlock(Plan& plan, unsigned tile, const poplar::Tensor& matrix, const Block& block, bool transposed,
               unsigned workers) {
-  const poplar::Interval& outputs = transposed ? block.major : block.minor;
-  const poplar::Interval& reduced = transposed ? block.minor : block.major;
+  const poplar::Tensor all = poplar::concat(matrix.slices(block.major)).slice(block.minor, 1);
+  const Regions outputs = transposed ? block.major : Regions{block.minor};
+  const std::size_t count = transposed ? block.rows() : block.minor.size();
+  const std::size_t reduced = transposed ? block.minor.size() : block.rows();
   // Rows of a transposed block that are cut would not lie one after the other: one output at a time then.
-  const std::size_t chunks = transposed && outputs.size() > 1 ? 1 : numChunks(outputs.size(), reduced.size(), workers);
-  const std::size_t rows = reduced.size() / chunks;
-  const auto part = [&](std::size_t begin, std::size_t end) {
-    const poplar::Interval rest(reduced.begin() + begin, reduced.begin() + end);
-    return transposed ? matrix.slice(outputs, 0).slice(rest, 1) : matrix.slice(rest, 0).slice(outputs, 1);
-  };
+  const std::size_t chunks = transposed && count > 1 ? 1 : numChunks(count, reduced, workers);
+  const std::size_t rows = reduced / chunks;
+  const auto part = [&](std::size_t begin, std::size_t end) { return all.slice(begin, end, transposed ? 1 : 0); };
   if (transposed && chunks == 1) {
-    plan.add({tile, part(0, rows), outputs.size(), rows, 1}, outputs, 1);
+    plan.add({tile, all, count, rows, 1, outputs}, 1);
     return;
   }
-  plan.add({tile, part(0, rows * chunks), chunks, rows, outputs.size()}, outputs, chunks);
-  if (rows * chunks < reduced.size()) {
-    plan.add({tile, part(rows * chunks, reduced.size()), 1, reduced.size() - rows * chunks, outputs.size()}, outputs,
-             1);
+  plan.add({tile, part(0, rows * chunks), chunks, rows, count, outputs}, chunks);
+  if (rows * chunks < reduced) {
+    plan.add({tile, part(rows * chunks, reduced), 1, reduced - rows * chunks, count, outputs}, 1);
   }
 }
 
@@ -136,8 +137,8 @@ Plan planMeeting(const poplar::Graph& graph, const poplar::Tensor& partials, con
     for (std::size_t first = 0; first < segment.positions.size(); first += chunk) {
       const std::size_t last = std::min(first + chunk, segment.positions.size());
       const std::size_t columns = segment.outputs.size();
-      plan.add({tile++ % tiles, rowsAt(partials, segment, first, last, segment.outputs), 1, last - first, columns},
-               segment.outputs, 1);
+      const poplar::Tensor rows = rowsAt(partials, segment, first, last, segment.outputs);
+      plan.add({tile++ % tiles, rows, 1, last - first, columns, {segment.outputs}}, 1);
     }
   }
   return plan;
@@ -150,8 +151,10 @@ std::vector<Group> inputAsPartials(const Plan& plan, const poplar::Tensor& matri
     return groups;
   for (const TilePart& part : partsByTile(mapping)) {
     for (const Block& block : blocksOf(part.regions, matrix.dim(1))) {
-      for (std::size_t row = block.major.begin(); row < block.major.end(); ++row) {
-        groups.push_back({block.minor, row * matrix.dim(1) + block.minor.begin()});
+      for (const poplar::Interval& range : block.major) {
+        for (std::size_t row = range.begin(); row < range.end(); ++row) {
+          groups.push_back({block.minor, row * matrix.dim(1) + block.minor.begin()});
+        }
       }
     }
   }
@@ -184,7 +187,7 @@ void finish(Reduction& reduction, const poplar::Tensor& partials, const std::vec
         const poplar::Interval outputs(std::max(segment->outputs.begin(), region.begin()),
                                        std::min(segment->outputs.end(), region.end()));
         const std::size_t rows = segment->positions.size();
-        works.push_back({part.tile, rowsAt(partials, *segment, 0, rows, outputs), 1, rows, outputs.size()});
+        works.push_back({part.tile, rowsAt(partials, *segment, 0, rows, outputs), 1, rows, outputs.size(), {outputs}});
         outs.push_back(out.slice(outputs));
       }
     }
@@ -206,7 +209,7 @@ void addReductionStages(poplar::Graph& graph, const poplar::Tensor& matrix, cons
   std::vector<Segment> segments = segmentsOf(plan.groups);
   if (isComplete(segments)) {  // each output lies on one tile: no partial results
     std::vector<poplar::Tensor> outs;
-    for (const Group& group : plan.groups) outs.push_back(out.slice(group.outputs));
+    for (const Work& work : plan.works) outs.push_back(poplar::concat(out.slices(work.outputs)));
     reduction.execute(plan.works, outs);
     return;
   }

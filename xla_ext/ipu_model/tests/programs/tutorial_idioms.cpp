@@ -85,7 +85,7 @@ int main() {
   engine.connectStream("out", result.data(), result.data() + result.size());
   for (unsigned program = 0; program < 4; ++program) engine.run(program);
   for (const float value : result) CHECK_EQUAL(value, 24.5f);
-  CHECK_EQUAL(printed.str(), "total: 2205\n");
+  CHECK_EQUAL(printed.str(), "total: 2205.0000\n");
   std::ostringstream summary;
   engine.printProfileSummary(summary, OptionFlags{{"showExecutionSteps", "true"}, {"showOptimizations", "true"}});
   CHECK(summary.str().find("IPU Model (not measured on hardware)") == 0);
