@@ -275,10 +275,8 @@ def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
         "--flag", dest="flags", action="append", default=[], help="for the compiler: --flag=-O1"
     )
     options = parser.parse_args(arguments)
-    named = {
-        **{"-I": options.folders, "-D": options.macros, "-O": options.levels, "-std=": options.standards},
-        **{"-W": options.warnings, "-f": options.features},
-    }
+    named = {"-I": options.folders, "-D": options.macros, "-O": options.levels, "-std=": options.standards}
+    named |= {"-W": options.warnings, "-f": options.features}
     flags = [f"{name}{value}" for name, values in named.items() for value in values]
     return options, [*flags, *(["-g"] if options.symbols else []), *options.flags]
 
