@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-TASK_NAMES = ("digits", "vowels", "fashion", "nmnist", "shd", "ssc", "dvs-gesture")
+TASK_NAMES = ("digits", "vowels", "qtdb", "fashion", "nmnist", "shd", "ssc", "dvs-gesture")
 # The exit code of a shell for a program that SIGINT ended.
 _INTERRUPTED = 130
 # Samples of the test data that the overview of the layers is drawn from, and the first of them in full.
@@ -298,7 +298,7 @@ def _info(options: argparse.Namespace) -> int:
     missing = _dispatch.missing_kernels()
     kernels = "compiled CPU kernels" if missing is None else f"no compiled CPU kernels ({missing})"
     _say(f"{'ops':<12}{kernels}; jnp references on every platform\n")
-    shipped = ("digits", "vowels")
+    shipped = ("digits", "vowels", "qtdb")
     _say(f"{'tasks':<12}{', '.join(shipped)} (data in the package); ")
     _say(f"{', '.join(name for name in train.TASKS if name not in shipped)} (with --data)\n")
     if options.checkpoint is not None:
@@ -411,7 +411,7 @@ def _draw(folder: Path, settings: Any, net: Any, result: Any, parts: Any) -> Non
     bound = settings.training.activity_bound
     try:
         pictures = {
-            "raster": plot.sample(batch.inputs, output, label=int(batch.labels[0])),
+            "raster": plot.sample(batch.inputs, output, label=_label(batch)),
             "overview": plot.overview(output, batch.lengths),
             "curves": plot.curves(result.metrics),
             "activity": plot.activity(result.metrics, bound),
@@ -424,6 +424,11 @@ def _draw(folder: Path, settings: Any, net: Any, result: Any, parts: Any) -> Non
         plot.save(figure, content)
         write_atomically(folder / f"{name}.png", content.getvalue())
     _say(f"pictures, metrics and checkpoint are in {folder}/\n")
+
+
+def _label(batch: Any) -> int | None:
+    """The label of the first sample, None where every step has its own."""
+    return int(batch.labels[0]) if batch.labels.ndim == 1 else None
 
 
 def _epoch_line(line: dict[str, Any], epochs: int) -> str:

@@ -1,10 +1,10 @@
 """Losses on the outputs of a network, and regularisers on the activity of its layers.
 
-Every loss takes `outputs` either dense, ``[time, batch, classes]``, or as `SparseSpikes` with leading axes
-``[time, batch]``. Lists are read entry by entry: no array of the dense size is made, forward or backward, and gradient
-reaches the listed entries. `lengths[batch]` excludes the steps after the end of each sequence; None counts all steps.
-Losses are scalars, the mean over the batch, in float32 (float64 for float64 outputs). All are safe under `jit`, `grad`
-and `vmap`. A label outside ``[0, classes)`` makes the loss NaN, for it cannot be checked inside `jit`.
+Every loss but `cross_entropy_steps` takes `outputs` either dense, ``[time, batch, classes]``, or as `SparseSpikes` with
+leading axes ``[time, batch]``. Lists are read entry by entry: no array of the dense size is made, forward or backward,
+and gradient reaches the listed entries. `lengths[batch]` excludes the steps after the end of each sequence; None counts
+all steps. Losses are scalars, the mean over the batch, in float32 (float64 for float64 outputs). All are safe under
+`jit`, `grad` and `vmap`. A label outside ``[0, classes)`` makes the loss NaN, for it cannot be checked inside `jit`.
 """
 
 from collections.abc import Sequence
@@ -111,6 +111,49 @@ def cross_entropy_max(
     """
     _check("cross_entropy_max", outputs, labels, lengths)
     return _cross_entropy("cross_entropy_max", class_maxima(outputs, lengths), labels, label_smoothing)
+
+
+def cross_entropy_steps(
+    outputs: Float[Array, "time batch classes"],
+    labels: Int[Array, "time batch"],
+    *,
+    lengths: Int[Array, " batch"] | None = None,
+    label_smoothing: float = 0.0,
+) -> Float[Array, ""]:
+    """Cross-entropy of the membranes of every step, where each step has a label.
+
+    ``loss = -mean_b sum_t m[t, b] sum_c q[t, b, c] log softmax(outputs[t, b])[c] / max(1, sum_t m[t, b])`` with
+    ``m[t, b] = [t < lengths[b] and labels[t, b] >= 0]`` and q as in `cross_entropy_sum`.
+
+    Args:
+        outputs: membranes of the read-out, any floating dtype; dense, for every class counts in every step.
+        labels: class numbers; a negative one says that the step has none.
+        lengths: steps of each sequence.
+        label_smoothing: in ``[0, 1)``.
+
+    Raises:
+        ValueError: as `cross_entropy_sum`, for lists, and for labels that are not integers [time, batch].
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.losses import cross_entropy_steps
+        >>> outputs = jnp.array(
+        ...     [[[0.0, 9.0]], [[9.0, 0.0]]]
+        ... )  # class 1 in the first step, class 0 in the second
+        >>> float(cross_entropy_steps(outputs, jnp.array([[1], [-1]]))) < 0.001
+        True
+
+    Reference:
+        Yin, Corradi, Bohte 2021, doi:10.1038/s42256-021-00397-w.
+    """
+    op = "cross_entropy_steps"
+    decode.check_dense(op, outputs, lengths)
+    decode.check_step_labels(op, labels, outputs.shape)
+    valid = decode.has_label(outputs, labels, lengths)
+    target = _targets(op, jnp.maximum(labels, 0), wide(outputs), label_smoothing)
+    errors = -jnp.sum(target * jax.nn.log_softmax(wide(outputs), axis=-1), axis=-1)
+    counts = jnp.maximum(jnp.sum(valid, axis=0), 1).astype(errors.dtype)
+    return jnp.mean(jnp.sum(jnp.where(valid, errors, 0), axis=0) / counts)
 
 
 def mean_square_rate(
@@ -275,16 +318,21 @@ def _check(op: str, outputs: Outputs, labels: Array, lengths: Array | None) -> N
 
 
 def _one_hot(labels: Array, like: Array) -> Array:
-    """One-hot labels in the shape and dtype of `like` [batch, classes]; NaN where a label is out of range."""
-    classes = like.shape[1]
+    """One-hot labels in the shape and dtype of `like` [..., classes]; NaN where a label is out of range."""
+    classes = like.shape[-1]
     hot = jax.nn.one_hot(labels, classes, dtype=like.dtype)
     good = (labels >= 0) & (labels < classes)
-    return jnp.where(good[:, None], hot, jnp.nan)
+    return jnp.where(good[..., None], hot, jnp.nan)
+
+
+def _targets(op: str, labels: Array, logits: Array, label_smoothing: float) -> Array:
+    """The smoothed labels in the shape of `logits` [..., classes]."""
+    good = 0 <= label_smoothing < 1
+    check(good, op, "label_smoothing", "lie in [0, 1)", label_smoothing, "Try 0.1, or 0.0 for none")
+    return (1 - label_smoothing) * _one_hot(labels, logits) + label_smoothing / logits.shape[-1]
 
 
 def _cross_entropy(op: str, logits: Array, labels: Array, label_smoothing: float) -> Array:
     """The mean over the batch of the cross-entropy of ``[batch, classes]`` logits."""
-    good = 0 <= label_smoothing < 1
-    check(good, op, "label_smoothing", "lie in [0, 1)", label_smoothing, "Try 0.1, or 0.0 for none")
-    target = (1 - label_smoothing) * _one_hot(labels, logits) + label_smoothing / logits.shape[1]
+    target = _targets(op, labels, logits, label_smoothing)
     return -jnp.mean(jnp.sum(target * jax.nn.log_softmax(logits, axis=-1), axis=-1))

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import pytest
 
-from snnjax import axonal, cli, conv1d, dense, layer, leaky_readout, mean_pool, network, train
+from snnjax import axonal, cli, conv1d, data, dense, layer, leaky_readout, mean_pool, network, train
 from snnjax.ipu.device import library
 
 TINY = ("--task", "digits", "--hidden", "12", "--samples", "60", "--batch-size", "16", "--epochs", "2")
@@ -58,6 +58,16 @@ def test_train_resumed_at_its_end_says_the_same(run_folder, capsys) -> None:
         r"training ran at [\d.]+ [kM] events/s and [\d.]+ [kMG] effective synaptic operations/s\n", out
     )
     assert err == ""
+
+
+def test_labels_of_steps_are_learned_and_tested(tmp_path, capsys) -> None:
+    tiny = ("--hidden", "4", "--samples", "10", "--batch-size", "3", "--epochs", "1")
+    assert cli.main(["train", "--task", "qtdb", *tiny, "--out", str(tmp_path)]) == 0
+    tested = json.loads((tmp_path / "test.json").read_text())
+    labelled = data.load_qtdb("test").select(slice(10)).labels >= 0
+    right = tested["accuracy"] * labelled.sum()
+    assert right == pytest.approx(round(right), rel=1e-6) and 0 < tested["accuracy"] < 1
+    assert tested["samples"] == 10 and "1 validation samples" in capsys.readouterr().out
 
 
 def test_used_folder_is_kept(run_folder, capsys) -> None:

@@ -57,6 +57,35 @@ def test_cross_entropy_max_sees_the_highest_membrane_only() -> None:
     np.testing.assert_allclose(losses.cross_entropy_max(outputs, jnp.array([1])), expected, rtol=1e-6)
 
 
+STEP_LABELS = np.array([[1, 2], [-1, 0], [0, 2], [2, -1]])  # [time=4, batch=2]
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("lengths", [None, (4, 2)])
+def test_cross_entropy_steps_equals_the_formula_written_out(lengths: Any, smoothing: float) -> None:
+    drawn = jax.random.normal(jax.random.key(0), (4, 2, 3))
+    outputs = np.asarray(drawn)
+    ends = (4, 4) if lengths is None else lengths
+    expected = 0.0
+    for b in range(2):
+        steps = [t for t in range(ends[b]) if STEP_LABELS[t, b] >= 0]
+        share = np.exp(outputs[steps, b]) / np.exp(outputs[steps, b]).sum(-1, keepdims=True)
+        hot = (1 - smoothing) * np.eye(3)[STEP_LABELS[steps, b]] + smoothing / 3
+        expected -= np.mean(np.sum(hot * np.log(share), axis=-1)) / 2
+    options = {"lengths": None if lengths is None else jnp.array(lengths), "label_smoothing": smoothing}
+    loss = functools.partial(losses.cross_entropy_steps, labels=jnp.asarray(STEP_LABELS), **options)
+    np.testing.assert_allclose(loss(drawn), expected, rtol=1e-6)
+    check_grads(lambda each: loss(jnp.asarray(each)), (drawn,), order=1, modes=["rev"], eps=1e-2)
+    slope = np.abs(np.asarray(jax.grad(loss)(drawn))).sum(-1) > 0
+    np.testing.assert_array_equal(slope, (STEP_LABELS >= 0) & (np.arange(4)[:, None] < np.array(ends)))
+
+
+def test_cross_entropy_steps_is_0_without_a_label_and_nan_for_an_unknown_one() -> None:
+    outputs = jnp.ones((4, 2, 3))
+    assert losses.cross_entropy_steps(outputs, jnp.full((4, 2), -1)) == 0
+    assert jnp.isnan(losses.cross_entropy_steps(outputs, jnp.full((4, 2), 3)))
+
+
 def test_mean_square_rate_counts_each_class() -> None:
     # rates [[1/4, 2/4, 0], [2/4, 1/4, 1/4]], targets 1 for labels 1 and 2
     expected = np.mean([1 / 16, 1 / 4, 0, 1 / 4, 1 / 16, 9 / 16])
@@ -271,6 +300,16 @@ def test_activity_bounds_have_exact_gradients(bound, over: str) -> None:
 
 
 FAILURES = {
+    "steps of lists": (
+        lambda: losses.cross_entropy_steps(SparseSpikes.from_dense(SPIKES, capacity=2), LABELS),
+        "cross_entropy_steps: `outputs` must be an array, got SparseSpikes. "
+        "Take the membranes of a leaky read-out, or call to_dense().",
+    ),
+    "labels of steps": (
+        lambda: losses.cross_entropy_steps(SPIKES, LABELS),
+        "cross_entropy_steps: `labels` must have shape [time, batch] = [4, 2], got [2]. "
+        "Pass one class number for each step of each sequence.",
+    ),
     "time": (
         lambda: losses.cross_entropy_sum(jnp.zeros((0, 2, 3)), LABELS),
         "cross_entropy_sum: `outputs` must hold at least one time step, got [0, 2, 3]. "

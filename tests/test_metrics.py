@@ -39,6 +39,14 @@ def test_accuracy_is_the_share_of_right_predictions() -> None:
     assert metrics.accuracy(OUTPUTS, jnp.array([1, 0]), lengths=jnp.array([3, 1])) == 1.0
 
 
+def test_accuracy_of_steps_is_the_share_of_all_labels() -> None:
+    np.testing.assert_array_equal(metrics.predictions(OUTPUTS, decoder="steps"), [[0, 0], [1, 2], [0, 2]])
+    labels = jnp.array([[0, 1], [-1, 2], [1, 2]])
+    assert metrics.accuracy(OUTPUTS, labels, decoder="steps") == np.float32(3 / 5)
+    assert metrics.accuracy(OUTPUTS, labels, lengths=jnp.array([1, 3]), decoder="steps") == 0.75
+    assert metrics.accuracy(OUTPUTS, labels, lengths=jnp.array([0, 0]), decoder="steps") == 0
+
+
 def test_mean_activity_and_activation_sparsity_weigh_layers_differently() -> None:
     activity = [jnp.full((2, 6), 0.5), jnp.zeros((2, 2))]
     np.testing.assert_array_equal(metrics.mean_activity(activity), [0.5, 0.0])
@@ -172,7 +180,7 @@ FAILURES = {
     ),
     "decoder": (
         lambda: metrics.predictions(OUTPUTS, decoder="mean"),
-        "predictions: `decoder` must be one of 'sum', 'max', 'first_spike', got 'mean'. Choose one of these.",
+        "predictions: `decoder` must be one of 'sum', 'max', 'first_spike', 'steps', got 'mean'. Choose one of these.",
     ),
     "labels": (
         lambda: metrics.accuracy(OUTPUTS, jnp.array([0])),

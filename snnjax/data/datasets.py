@@ -18,7 +18,7 @@ class Batch(NamedTuple):
     """What a training step needs of some samples."""
 
     inputs: Any  # SparseSpikes [time, batch], a series [time, batch, channels] or images [batch, pixels]
-    labels: Int[Array, " batch"]  # int32
+    labels: Int[Array, " batch"] | Int[Array, "time batch"]  # int32
     lengths: Int[Array, " batch"] | None  # int32 time steps, None where all are in use
 
 
@@ -148,9 +148,10 @@ class EventDataset:
 
 @dataclass(frozen=True)
 class SeriesDataset:
-    """Samples as real-valued series of different length, padded with zeros.
+    """Samples as real-valued series of different length, padded with zeros, with a label each or one in every step.
 
-    Errors: arrays that do not fit together, labels outside ``[0, num_classes)``, lengths outside ``[0, time]``.
+    Errors: arrays that do not fit together, labels outside ``[0, num_classes)`` (those of steps may be negative, which
+    says that the step has none), lengths outside ``[0, time]``.
 
     Example:
         >>> from snnjax.data import load_japanese_vowels
@@ -161,13 +162,17 @@ class SeriesDataset:
 
     series: np.ndarray  # [samples, time, channels] float
     lengths: np.ndarray  # [samples] integer
-    labels: np.ndarray  # [samples] integer
+    labels: np.ndarray  # [samples] or [samples, time] integer
     num_classes: int
 
     def __post_init__(self) -> None:
         _check_shape("SeriesDataset", "series", self.series, 3)
         _check_shape("SeriesDataset", "lengths", self.lengths, 1, self.series.shape[:1])
-        _check_labels("SeriesDataset", self.labels, len(self.series), self.num_classes)
+        if self.labels.ndim == 2:
+            _check_shape("SeriesDataset", "labels", self.labels, 2, self.series.shape[:2])
+            _check_classes("SeriesDataset", np.maximum(self.labels, 0), self.num_classes)
+        else:
+            _check_labels("SeriesDataset", self.labels, len(self.series), self.num_classes)
         longest = self.series.shape[1]
         good = bool(np.all((self.lengths >= 0) & (self.lengths <= longest)))
         actual = f"{self.lengths.min(initial=0)} to {self.lengths.max(initial=0)}"
@@ -196,7 +201,8 @@ class SeriesDataset:
     def take(self, indices: Any) -> Batch:
         """The samples at `indices` as a `Batch` whose inputs are ``[time, batch, channels]``."""
         series = np.ascontiguousarray(self.series[indices].swapaxes(0, 1))
-        return Batch(jnp.asarray(series), _to_int32(self.labels[indices]), _to_int32(self.lengths[indices]))
+        labels = np.ascontiguousarray(self.labels[indices].T)  # those of steps as [time, batch]
+        return Batch(jnp.asarray(series), _to_int32(labels), _to_int32(self.lengths[indices]))
 
 
 @dataclass(frozen=True)
@@ -262,9 +268,13 @@ def _check_shape(op: str, argument: str, value: np.ndarray, ndim: int, leading: 
 def _check_labels(op: str, labels: np.ndarray, samples: int, num_classes: int) -> None:
     check_integer(op, "num_classes", num_classes, 1)
     _check_shape(op, "labels", labels, 1, (samples,))
+    _check_classes(op, labels, num_classes)
+
+
+def _check_classes(op: str, labels: np.ndarray, num_classes: int) -> None:
     way_out = "Number the classes from 0"
     good = labels.dtype.kind in "iu"
-    check(good or samples == 0, op, "labels", "be integers", labels.dtype.name, way_out)
+    check(good or labels.size == 0, op, "labels", "be integers", labels.dtype.name, way_out)
     wrong = labels[(labels < 0) | (labels >= num_classes)]
     first = wrong[0] if wrong.size else 0
     check(not wrong.size, op, "labels", f"lie in [0, {num_classes})", first, way_out)

@@ -44,6 +44,29 @@ def load_japanese_vowels(split: str = "train") -> SeriesDataset:
     return SeriesDataset(*arrays, num_classes=9)
 
 
+def load_qtdb(split: str = "train") -> SeriesDataset:
+    """Electrocardiograms as level crossings, with a label in every step: 618 to train with, 141 to test.
+
+    Four channels are 1 where one of two leads rises or falls by a level, else 0. The classes are the parts of a
+    heartbeat: P, PQ, QR, RS, ST and TP. Steps that the files leave unlabelled have -1; the longest of the samples
+    have 1,301 steps, and `lengths` ends each behind its last label.
+
+    Errors: a split other than "train" and "test".
+
+    Example:
+        >>> from snnjax.data import load_qtdb
+        >>> test = load_qtdb("test")
+        >>> test.series.shape, test.labels.shape
+        ((141, 1301, 4), (141, 1301))
+
+    Source: Laguna, Mark, Goldberg, Moody 1997, doi:10.1109/CIC.1997.648140; as preprocessed by Yin, Corradi, Bohte
+    2021, doi:10.1038/s42256-021-00397-w.
+    """
+    check_choice("load_qtdb", "split", split, _SPLITS)
+    events, lengths, labels = _read("qtdb.npz", split, ("events", "lengths", "labels"))
+    return SeriesDataset(events.astype(np.float32), lengths, labels, num_classes=6)
+
+
 def _read(file: str, split: str, names: tuple[str, ...]) -> list[np.ndarray]:
     """The arrays ``<split>_<name>`` of a shipped file."""
     path = resources.files("snnjax.data") / "files" / file

@@ -1,31 +1,37 @@
 """Which class a read-out names, and how often it is the right one."""
 
+from typing import cast
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from snnjax._check import check_choice
 from snnjax.metrics.decode import (
     Outputs,
+    check_dense,
     check_labels,
     check_outputs,
+    check_step_labels,
     class_maxima,
     class_sums,
     first_spike_times,
+    has_label,
 )
 
-DECODERS = ("sum", "max", "first_spike")
+DECODERS = ("sum", "max", "first_spike", "steps")
 
 
 def predictions(
     outputs: Outputs, *, lengths: Int[Array, " batch"] | None = None, decoder: str = "sum"
-) -> Int[Array, " batch"]:
+) -> Int[Array, " batch"] | Int[Array, "time batch"]:
     """The class that the outputs name, int32.
 
     ``argmax_c z[b, c]`` with z the sum over time ("sum": membranes or spike counts), the maximum over time ("max"), or
-    the earliest first spike ("first_spike"); among equals the lowest class number.
+    the earliest first spike ("first_spike"); among equals the lowest class number. The decoder "steps" names a class in
+    every step, ``argmax_c outputs[t, b, c]``, also behind the end of a sequence.
 
     Args:
-        outputs: dense ``[time, batch, classes]`` or `SparseSpikes`, as the losses take them.
+        outputs: dense ``[time, batch, classes]`` or `SparseSpikes`, as the losses take them; dense for "steps".
         lengths: steps of each sequence.
         decoder: the one that belongs to the loss in use.
 
@@ -41,6 +47,9 @@ def predictions(
     """
     check_outputs("predictions", outputs, lengths)
     check_choice("predictions", "decoder", decoder, DECODERS)
+    if decoder == "steps":
+        check_dense("predictions", outputs, lengths)
+        return jnp.argmax(cast(Array, outputs), axis=-1).astype(jnp.int32)
     if decoder == "first_spike":
         return jnp.argmin(first_spike_times(outputs, lengths), axis=-1).astype(jnp.int32)
     scores = class_sums(outputs, lengths) if decoder == "sum" else class_maxima(outputs, lengths)
@@ -49,14 +58,16 @@ def predictions(
 
 def accuracy(
     outputs: Outputs,
-    labels: Int[Array, " batch"],
+    labels: Int[Array, " batch"] | Int[Array, "time batch"],
     *,
     lengths: Int[Array, " batch"] | None = None,
     decoder: str = "sum",
 ) -> Float[Array, ""]:
-    """The share of sequences whose `predictions` equal `labels`, float32.
+    """The share of sequences whose `predictions` equal `labels`, float32; with "steps", of all steps that have a label.
 
-    Errors: those of `predictions`, and labels that are not integers [batch].
+    Labels of steps are ``[time, batch]``, a negative one where a step has none, and count within `lengths`.
+
+    Errors: those of `predictions`, and labels that are not integers [batch], or [time, batch] for "steps".
 
     Example:
         >>> import jax.numpy as jnp
@@ -64,7 +75,22 @@ def accuracy(
         >>> accuracy(jnp.array([[[0.0, 1.0], [0.0, 1.0]]]), jnp.array([1, 0]))
         Array(0.5, dtype=float32)
     """
-    check_outputs("accuracy", outputs, lengths)
-    check_labels("accuracy", labels, outputs.shape[1])
-    right = predictions(outputs, lengths=lengths, decoder=decoder) == labels.astype(jnp.int32)
-    return jnp.mean(right, dtype=jnp.float32)
+    right, asked = right_answers("accuracy", outputs, labels, lengths, decoder)
+    total = jnp.sum(asked).astype(jnp.float32)
+    return jnp.sum(right).astype(jnp.float32) / (jnp.maximum(total, 1) if decoder == "steps" else total)
+
+
+def right_answers(
+    op: str, outputs: Outputs, labels: Array, lengths: Array | None, decoder: str
+) -> tuple[Array, Array]:
+    """How many labels of each sequence are found, and how many there are to find, int32 ``[batch]``."""
+    check_outputs(op, outputs, lengths)
+    named = predictions(outputs, lengths=lengths, decoder=decoder)
+    if decoder == "steps":
+        check_step_labels(op, labels, outputs.shape)
+        asked = has_label(outputs, labels, lengths)
+        right = asked & (named == labels.astype(jnp.int32))
+        return jnp.sum(right, axis=0, dtype=jnp.int32), jnp.sum(asked, axis=0, dtype=jnp.int32)
+    check_labels(op, labels, outputs.shape[1])
+    right = (named == labels.astype(jnp.int32)).astype(jnp.int32)
+    return right, jnp.ones_like(right)

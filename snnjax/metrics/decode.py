@@ -6,6 +6,8 @@ Results accumulate in float32 (float64 for float64) and steps from `lengths` on 
 """
 
 import dataclasses
+from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -39,6 +41,14 @@ def check_outputs(op: str, outputs: Outputs, lengths: Array | None) -> None:
         check_lengths(op, lengths, shape[1])
 
 
+def check_dense(op: str, outputs: Any, lengths: Array | None) -> None:
+    """`outputs` must be dense besides what `check_outputs` wants of them."""
+    way_out = "Take the membranes of a leaky read-out, or call to_dense()"
+    is_list = isinstance(outputs, SparseSpikes)
+    check(not is_list, op, "outputs", "be an array", type(outputs).__name__, way_out)
+    check_outputs(op, outputs, lengths)
+
+
 def check_lengths(op: str, lengths: Array, batch: int) -> None:
     """`lengths` must be integers ``[batch]``."""
     way_out = "Pass the number of steps of each sequence of the batch"
@@ -49,6 +59,13 @@ def check_lengths(op: str, lengths: Array, batch: int) -> None:
 def check_labels(op: str, labels: Array, batch: int) -> None:
     """`labels` must be integers ``[batch]``."""
     check_shape(op, "labels", labels, (batch,), "batch", "Pass one class number for each sequence")
+    check_integers(op, "labels", labels)
+
+
+def check_step_labels(op: str, labels: Array, shape: Sequence[int]) -> None:
+    """`labels` must be integers ``[time, batch]`` of outputs of that shape."""
+    way_out = "Pass one class number for each step of each sequence"
+    check_shape(op, "labels", labels, tuple(shape[:2]), "time, batch", way_out)
     check_integers(op, "labels", labels)
 
 
@@ -71,6 +88,11 @@ def _is_valid(outputs: Outputs, lengths: Array | None) -> Array:
     """True at the steps that count, bool ``[time, batch]``."""
     steps = jnp.arange(outputs.shape[0], dtype=jnp.int32)
     return steps[:, None] < num_valid_steps(outputs, lengths)[None, :]
+
+
+def has_label(outputs: Outputs, labels: Array, lengths: Array | None) -> Array:
+    """True at the steps that count and whose label is not negative, bool ``[time, batch]``."""
+    return _is_valid(outputs, lengths) & (labels >= 0)
 
 
 def class_sums(

@@ -15,13 +15,13 @@ from snnjax.train.progress import read_run as read_run
 from snnjax.train.step import TrainState as TrainState
 from snnjax.train.step import evaluate as evaluate
 from snnjax.train.step import make_train_step as make_train_step
+from snnjax.train.task_data import TaskData as TaskData
+from snnjax.train.task_data import load_task as load_task
 from snnjax.train.tasks import LOSSES as LOSSES
 from snnjax.train.tasks import TASKS as TASKS
-from snnjax.train.tasks import TaskData as TaskData
 from snnjax.train.tasks import TaskSettings as TaskSettings
 from snnjax.train.tasks import build_network as build_network
 from snnjax.train.tasks import init_params as init_params
-from snnjax.train.tasks import load_task as load_task
 from snnjax.train.tasks import loss_of as loss_of
 from snnjax.train.tasks import task_settings as task_settings
 from snnjax.train.totals import Totals as Totals

@@ -59,7 +59,9 @@ def take(mesh: Mesh | None, dataset: Any, indices: np.ndarray) -> Batch:
         put = jax.make_array_from_process_local_data
         return jax.tree.map(lambda leaf: put(sharding, np.asarray(leaf)), leaves)
 
-    return Batch(place(batch.inputs, _COLUMNS), place(batch.labels, _ROWS), place(batch.lengths, _ROWS))
+    # Labels of steps have time first, as inputs have.
+    labels = place(batch.labels, _COLUMNS if batch.labels.ndim > 1 else _ROWS)
+    return Batch(place(batch.inputs, _COLUMNS), labels, place(batch.lengths, _ROWS))
 
 
 def replicate(mesh: Mesh, tree: Any) -> Any:

@@ -10,11 +10,11 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array
 
-from snnjax import metrics
 from snnjax._network import Network
 from snnjax._network.specs import NetworkParams, warn_unless_below
 from snnjax.data import Batch, batches
 from snnjax.losses import activity_lower_bound, activity_upper_bound
+from snnjax.metrics.classification import right_answers
 from snnjax.train.config import TrainConfig
 from snnjax.train.parallel import forward
 from snnjax.train.totals import Totals, count, summarise
@@ -79,9 +79,9 @@ def make_train_step(
             updates, optimiser_state = optimiser.update(gradients, state.optimiser, state.params)
         params = jax.tree.map(lambda old, update: old + update.astype(old.dtype), state.params, updates)
         lengths = _lengths(batch)
-        right = metrics.predictions(output.output, lengths=batch.lengths, decoder=decoder) == batch.labels
+        found = right_answers("fit", output.output, batch.labels, batch.lengths, decoder)
         totals = count(
-            network, state.params, output, batch, lengths, jnp.broadcast_to(error, lengths.shape), right
+            network, state.params, output, batch, lengths, jnp.broadcast_to(error, lengths.shape), found
         )
         return TrainState(params, optimiser_state), totals
 
@@ -143,7 +143,7 @@ def make_evaluation_step(network: Network, loss: Loss, decoder: str) -> Callable
 
     def one_loss(output: Any, label: Array, length: Array) -> Array:
         one = jax.tree.map(lambda leaf: leaf[:, None], output)
-        return loss(one, label[None], lengths=length[None])
+        return loss(one, label[..., None], lengths=length[None])
 
     run = forward(network, None)
 
@@ -151,14 +151,14 @@ def make_evaluation_step(network: Network, loss: Loss, decoder: str) -> Callable
     def step(params: NetworkParams, batch: Batch, second_threshold: Any) -> Totals:
         lengths = _lengths(batch)
         output = run(params, batch._replace(lengths=lengths), second_threshold)
-        error = jax.vmap(one_loss, in_axes=(1, 0, 0))(output.output, batch.labels, lengths)
-        right = metrics.predictions(output.output, lengths=lengths, decoder=decoder) == batch.labels
-        return count(network, params, output, batch, lengths, error, right)
+        error = jax.vmap(one_loss, in_axes=(1, -1, 0))(output.output, batch.labels, lengths)
+        found = right_answers("evaluate", output.output, batch.labels, lengths, decoder)
+        return count(network, params, output, batch, lengths, error, found)
 
     return step
 
 
 def _lengths(batch: Batch) -> Array:
     """The steps of each sample, all where the batch does not say."""
-    time_steps, size = batch.inputs.shape[0], batch.labels.shape[0]
+    time_steps, size = batch.inputs.shape[0], batch.labels.shape[-1]
     return jnp.full(size, time_steps, jnp.int32) if batch.lengths is None else batch.lengths

@@ -19,6 +19,7 @@ class Totals(NamedTuple):
     samples: Array  # []
     loss: Array  # []
     correct: Array  # []
+    answers: Array  # [] labels to be found: one a sample, or one in each step that has one
     steps: Array  # [] time steps
     spikes: tuple[Array, ...]  # per layer [neurons]
     dropped: tuple[Array, ...]  # per layer []
@@ -35,9 +36,9 @@ def count(
     batch: Any,
     lengths: Array,
     loss: Array,
-    right: Array,
+    answers: tuple[Array, Array],
 ) -> Totals:
-    """The totals of a batch of which `loss` and `right` were found, both ``[batch]``."""
+    """The totals of a batch with its `loss` ``[batch]`` and its answers, right ones and all, ``[batch]`` each."""
     steps = lengths.astype(jnp.float32)
     real = (steps > 0).astype(jnp.float32)
     fitted = [spec.fitted for spec in network.layers]
@@ -58,7 +59,7 @@ def count(
     return Totals(
         jnp.sum(real),
         jnp.sum(loss.astype(jnp.float32) * real),
-        jnp.sum(right.astype(jnp.float32) * real),
+        *(jnp.sum(each.astype(jnp.float32) * real) for each in answers),
         jnp.sum(steps),
         tuple(jnp.sum(rates.astype(jnp.float32) * steps[:, None], axis=0) for rates in output.activity),
         tuple(jnp.sum(lost).astype(jnp.float32) for lost in output.dropped),
@@ -70,15 +71,16 @@ def count(
 def summarise(totals: Sequence[Totals], seconds: float) -> dict[str, Any]:
     """The numbers of a pass over data that took so many seconds, as plain Python numbers for JSON.
 
-    Keys: ``loss`` and ``accuracy`` (means over samples), ``activity`` (mean rate of each layer), ``dropped_share`` (of
-    each layer's spikes), ``silent_share`` (of each layer's neurons), ``samples``, ``seconds``; per sample
-    ``input_events``, ``effective_macs``, ``effective_acs``, ``dense_operations``; ``events_per_second`` (inputs and
-    spikes of all layers), ``synaptic_operations_per_second`` (effective ones of the forward pass).
+    Keys: ``loss`` (mean over samples), ``accuracy`` (share of the labels that were found), ``activity`` (mean rate of
+    each layer), ``dropped_share`` (of each layer's spikes), ``silent_share`` (of each layer's neurons), ``samples``,
+    ``seconds``; per sample ``input_events``, ``effective_macs``, ``effective_acs``, ``dense_operations``;
+    ``events_per_second`` (inputs and spikes of all layers), ``synaptic_operations_per_second`` (effective ones of the
+    forward pass).
 
     Example:
         >>> import numpy as np
         >>> from snnjax.train import Totals, summarise
-        >>> batch = Totals(2, 1.4, 1, 20, (np.array([2.0, 0.0]),), (1,), 30, 0, 64, 200)
+        >>> batch = Totals(2, 1.4, 1, 2, 20, (np.array([2.0, 0.0]),), (1,), 30, 0, 64, 200)
         >>> numbers = summarise([batch, batch], seconds=2.0)
         >>> numbers["accuracy"], numbers["activity"], numbers["silent_share"], numbers["events_per_second"]
         (0.5, [0.05], [0.5], 32.0)
@@ -90,7 +92,7 @@ def summarise(totals: Sequence[Totals], seconds: float) -> dict[str, Any]:
     spikes = [float(layer.sum()) for layer in total.spikes]
     numbers = {
         "loss": total.loss / samples,
-        "accuracy": total.correct / samples,
+        "accuracy": total.correct / max(float(total.answers), 1.0),
         "samples": total.samples,
         "seconds": seconds,
         "input_events": total.input_events / samples,

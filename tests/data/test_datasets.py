@@ -1,5 +1,7 @@
 """Containers: what they give, and that they refuse arrays that do not fit together."""
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -101,6 +103,21 @@ def test_series_dataset_takes_time_first():
     assert batch.lengths.tolist() == [1, 3, 1]
     assert batch.lengths.dtype == jnp.int32
     assert len(data.select([1])) == 1
+
+
+def test_series_dataset_takes_labels_of_steps_time_first():
+    labels = np.array([[0, 1, -1], [1, -1, -1]], np.int8)
+    data = SeriesDataset(np.zeros((2, 3, 1), np.float32), np.array([2, 1]), labels, num_classes=2)
+    batch = data.take([1, 0])
+    assert batch.labels.tolist() == [[1, 0], [-1, 1], [-1, -1]] and batch.labels.dtype == jnp.int32
+    with pytest.raises(
+        ValueError, match=r"^SeriesDataset: `labels` must lie in \[0, 1\), got 1\. Number the"
+    ):
+        replace(data, num_classes=1)
+    with pytest.raises(
+        ValueError, match=r"^SeriesDataset: `labels` must have 2 axes that begin with \[2, 3\]"
+    ):
+        replace(data, labels=labels[:, :2])
 
 
 def test_image_dataset_takes_intensities():

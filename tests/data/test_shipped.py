@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from snnjax.data import load_japanese_vowels, load_mnist_10k
+from snnjax.data import load_japanese_vowels, load_mnist_10k, load_qtdb
 
 
 @pytest.mark.parametrize("split, samples", [("train", 8000), ("test", 2000)])
@@ -36,7 +36,19 @@ def test_load_japanese_vowels_is_as_described(split, samples):
     assert data.series[~padded].any(axis=-1).all()
 
 
-@pytest.mark.parametrize("load", [load_mnist_10k, load_japanese_vowels])
+@pytest.mark.parametrize("split, samples", [("train", 618), ("test", 141)])
+def test_load_qtdb_is_as_described(split, samples):
+    data = load_qtdb(split)
+    assert data.series.shape == (samples, 1301, 4)
+    assert set(np.unique(data.series)) == {0, 1}
+    assert 0.07 < data.series.mean() < 0.08  # 7.8 % of all values cross a level
+    last = data.labels[np.arange(samples), data.lengths - 1]
+    behind = np.arange(1301) >= data.lengths[:, None]
+    assert (last >= 0).all() and (data.labels[behind] == -1).all()
+    assert set(np.unique(data.labels)) == set(range(-1, 6))
+
+
+@pytest.mark.parametrize("load", [load_mnist_10k, load_japanese_vowels, load_qtdb])
 def test_loaders_refuse_other_splits(load):
     with pytest.raises(ValueError) as caught:
         load("validation")

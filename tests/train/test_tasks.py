@@ -53,6 +53,21 @@ def test_vowels_are_standardised_by_their_training_part_and_noise_spares_padding
     assert np.any(noisy.series != parts.train(1).series)
 
 
+def test_electrocardiograms_are_validated_on_a_run_of_neighbours() -> None:
+    settings = replace(TASKS["qtdb"], samples=40, augment=False)
+    everything = [sample.tobytes() for sample in data.load_qtdb().select(slice(40)).series]
+    parts = load_task(settings)
+    train, held_out = (
+        [everything.index(sample.tobytes()) for sample in part.series]
+        for part in (parts.train(0), parts.validation)
+    )
+    assert sorted(train + held_out) == list(range(40)) and len(held_out) == 4
+    first = next(n for n in held_out if (n - 1) % 40 not in held_out)
+    assert sorted((first + n) % 40 for n in range(4)) == held_out
+    other = load_task(replace(settings, training=replace(settings.training, seed=1))).validation
+    assert np.any(other.series != parts.validation.series)
+
+
 LOADERS = {
     "nmnist": ("load_nmnist", [("train",), ("test",)], 30),
     "dvs-gesture": ("load_dvs_gesture", [("train",), ("test",)], 60),
@@ -162,6 +177,7 @@ def test_settings_come_back_from_a_checkpoint(task: str, model: str) -> None:
     [
         ("cross_entropy_sum", "sum", False),
         ("cross_entropy_max", "max", False),
+        ("cross_entropy_steps", "steps", False),
         ("cross_entropy_count", "sum", True),
         ("time_to_first_spike", "first_spike", True),
     ],
@@ -185,8 +201,8 @@ FAILURES = {
     ),
     "task": (
         lambda: replace(DIGITS, task="letters"),
-        "TaskSettings: `task` must be one of 'digits', 'vowels', 'fashion', 'nmnist', 'shd', 'ssc', 'dvs-gesture', "
-        "got 'letters'. Choose one of these.",
+        "TaskSettings: `task` must be one of 'digits', 'vowels', 'qtdb', 'fashion', 'nmnist', 'shd', 'ssc', "
+        "'dvs-gesture', got 'letters'. Choose one of these.",
     ),
     "hidden": (
         lambda: replace(DIGITS, hidden=()),

@@ -1,0 +1,160 @@
+"""The data of the tasks of the command line: where they are from, how they are divided, what is new each epoch."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from snnjax import data
+from snnjax._check import check
+from snnjax.train.tasks import TaskSettings, task_key
+
+# Debian's package dataset-fashion-mnist installs the files here.
+FASHION_FOLDER = "/usr/share/datasets/fashion-mnist"
+# Samples on which the first weights are scaled to an activity.
+_INIT_SAMPLES = 64
+
+
+class TaskData(NamedTuple):
+    """The three disjoint parts of a task's data."""
+
+    train: Callable[[int], Any]  # epoch -> data set
+    validation: Any
+    test: Any
+    sample: Any  # a `Batch` of the training data, for the first weights
+    num_inputs: int
+    num_classes: int
+
+
+def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskData:
+    """The data of a task: train, validation and test kept apart.
+
+    Args:
+        settings: of `TASKS`, or changed from them.
+        folder: where the data were downloaded to; digits, vowels and qtdb come with the package.
+
+    Raises:
+        ValueError: where data have to be downloaded first, and for files that cannot be read.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from snnjax.train import TASKS, load_task
+        >>> parts = load_task(replace(TASKS["vowels"], samples=100))
+        >>> len(parts.train(0)), len(parts.validation), len(parts.test)
+        (86, 14, 100)
+    """
+    if settings.task in ("digits", "fashion"):
+        return _camera_task(settings, folder)
+    if settings.task == "vowels":
+        train, test = (_cut(data.load_japanese_vowels(split), settings) for split in ("train", "test"))
+        train, test = _standardised(train, train), _standardised(test, train)
+        task = _split_task(settings, train, None, test, 12)
+        key, calm = task_key(settings, 2), task.train(0)
+        return task._replace(train=lambda epoch: _noisy(jax.random.fold_in(key, epoch), calm, settings.noise))
+    if settings.task == "qtdb":
+        return _electrocardiograms(settings)
+    way_out = f"Download {settings.task} and name its folder with --data"
+    if folder is None:
+        check(False, "load_task", "folder", "hold the data", folder, way_out)
+    train, validation, test = _recordings(settings, Path(str(folder)))
+    train, test = _as_read(settings, train), _as_read(settings, test)
+    validation = None if validation is None else _as_read(settings, validation)
+    return _split_task(settings, train, validation, test, test.num_neurons)
+
+
+def _camera_task(settings: TaskSettings, folder: Path | str | None) -> TaskData:
+    """Images seen by the simulated event camera."""
+    place = FASHION_FOLDER if folder is None else folder
+    load = (
+        data.load_mnist_10k
+        if settings.task == "digits"
+        else lambda split: data.load_fashion_mnist(place, split)
+    )
+    images, test = (_cut(load(split), settings) for split in ("train", "test"))
+    images, validation = _halves(settings, images)
+    key = task_key(settings, 2)
+
+    def seen(part: Any, key: PRNGKeyArray | None = None) -> Any:
+        options = {"num_classes": part.num_classes, "num_steps": settings.num_steps, "key": key}
+        events = data.saccade_events(part.images, part.labels, capacity=settings.input_capacity, **options)
+        return _as_read(settings, events)
+
+    fixed = None if settings.augment else seen(images)
+    train = (
+        (lambda epoch: seen(images, jax.random.fold_in(key, epoch))) if fixed is None else lambda epoch: fixed
+    )
+    sample = seen(images.select(slice(_INIT_SAMPLES))).take(slice(None))
+    test = seen(test)
+    return TaskData(train, seen(validation), test, sample, test.num_neurons, test.num_classes)
+
+
+def _electrocardiograms(settings: TaskSettings) -> TaskData:
+    """Neighbours in the file resemble each other: what validates is a run of them, which begins anywhere."""
+    samples, test = (_cut(data.load_qtdb(split), settings) for split in ("train", "test"))
+    first = int(jax.random.randint(task_key(settings, 1), (), 0, len(samples)))
+    turned = np.roll(np.arange(len(samples)), -first)
+    num_validation = round(settings.validation_share * len(samples))
+    held_out, kept = np.sort(turned[:num_validation]), np.sort(turned[num_validation:])
+    return _split_task(settings, samples.select(kept), samples.select(held_out), test, 4)
+
+
+def _recordings(settings: TaskSettings, folder: Path) -> tuple[Any, Any, Any]:
+    """Train, validation (or None) and test of a data set that was downloaded."""
+    options: dict[str, Any] = {"num_steps": settings.num_steps, "capacity": settings.input_capacity}
+    if settings.task == "nmnist":
+        return data.load_nmnist(folder, "train", **options), None, data.load_nmnist(folder, "test", **options)
+    options["downsample"] = settings.downsample
+    if settings.task == "dvs-gesture":
+        parts = (data.load_dvs_gesture(folder, split, **options) for split in ("train", "test"))
+        train, test = parts
+        return train, None, test
+    if settings.task == "shd":
+        train, test = (data.load_shd(folder / f"shd_{part}.h5", **options) for part in ("train", "test"))
+        return train, None, test
+    parts = tuple(data.load_ssc(folder / f"ssc_{part}.h5", **options) for part in ("train", "valid", "test"))
+    return parts[0], parts[1], parts[2]
+
+
+def _as_read(settings: TaskSettings, events: Any) -> Any:
+    """Events numbered as the first layer reads them: cameras number polarities first, convolutions last."""
+    return events if settings.image is None else events.channels_last(settings.image[-1])
+
+
+def _split_task(settings: TaskSettings, train: Any, validation: Any, test: Any, num_inputs: int) -> TaskData:
+    """A task of given data sets; the validation part is split off where there is none."""
+    train, test = _cut(train, settings), _cut(test, settings)
+    if validation is None:
+        train, validation = _halves(settings, train)
+    sample = train.take(np.arange(min(_INIT_SAMPLES, len(train))))
+    return TaskData(lambda epoch: train, validation, test, sample, num_inputs, test.num_classes)
+
+
+def _halves(settings: TaskSettings, dataset: Any) -> tuple[Any, Any]:
+    shares = (1 - settings.validation_share, settings.validation_share)
+    train, validation = data.split_indices(task_key(settings, 1), dataset.labels, shares)
+    return dataset.select(train), dataset.select(validation)
+
+
+def _cut(dataset: Any, settings: TaskSettings) -> Any:
+    return dataset if settings.samples is None else dataset.select(slice(settings.samples))
+
+
+def _standardised(dataset: Any, like: Any) -> Any:
+    """Each channel with mean 0 and deviation 1 over the valid steps of `like`; padding stays 0."""
+    valid, known = (
+        np.arange(each.series.shape[1]) < np.asarray(each.lengths)[:, None] for each in (dataset, like)
+    )
+    values = like.series[known]
+    series = (dataset.series - values.mean(axis=0)) / values.std(axis=0)
+    return replace(dataset, series=np.where(valid[:, :, None], series, 0).astype(np.float32))
+
+
+def _noisy(key: PRNGKeyArray, dataset: Any, deviation: float) -> Any:
+    """The series with Gaussian noise; padding stays 0."""
+    valid = np.arange(dataset.series.shape[1]) < np.asarray(dataset.lengths)[:, None]
+    noise = deviation * np.asarray(jax.random.normal(key, dataset.series.shape))
+    return replace(dataset, series=dataset.series + np.where(valid[:, :, None], noise, 0))
