@@ -1,4 +1,4 @@
-"""The command line: ``snnjax train``, ``snnjax evaluate`` and ``snnjax info``.
+"""The command line: ``snnjax train``, ``snnjax evaluate``, ``snnjax results`` and ``snnjax info``.
 
 Results go to standard output, one line a fact; what went wrong goes to standard error in one line, with exit code 2.
 """
@@ -52,6 +52,10 @@ def _parser() -> argparse.ArgumentParser:
     evaluate = commands.add_parser("evaluate", help="run a trained network on the test data of its task")
     _add_places(evaluate)
     evaluate.set_defaults(run=_evaluate)
+    results = commands.add_parser("results", help="make one page of the runs that were trained")
+    results.add_argument("runs", type=Path, nargs="+", help="folders of runs, or that hold such folders")
+    results.add_argument("--page", type=Path, help="file to write the page to (default: standard output)")
+    results.set_defaults(run=_results)
     info = commands.add_parser("info", help="say what is installed, what it runs on, and what data there are")
     info.add_argument("--checkpoint", type=Path, help="also say what this checkpoint holds")
     info.set_defaults(run=_info)
@@ -143,6 +147,8 @@ def _train(options: argparse.Namespace) -> int:
         return _INTERRUPTED
     tested = train.evaluate(net, result.params, parts.test, loss=loss, decoder=decoder)
     _report(options.out, tested, result.best_epoch)
+    record = {"validation_samples": len(parts.validation), "resumed": options.resume}
+    train.write_run(options.out, train.record_run(settings, net, result, tested, **record))
     _say_throughput(result.metrics)
     _draw(options.out, settings, net, result, parts)
     if options.device == "ipu":
@@ -277,6 +283,17 @@ def _evaluate(options: argparse.Namespace) -> int:
     loss, decoder = train.loss_of(settings)
     tested = train.evaluate(net, params, parts.test, loss=loss, decoder=decoder)
     _report(options.out, tested, header["best_epoch"])
+    return 0
+
+
+def _results(options: argparse.Namespace) -> int:
+    from snnjax import train
+
+    page = train.results_page(train.read_runs(options.runs))
+    if options.page is None:
+        _say(page)
+    else:
+        train.write_atomically(options.page, page.encode())
     return 0
 
 

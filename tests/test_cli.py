@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import pytest
 
-from snnjax import axonal, cli, conv1d, data, dense, layer, leaky_readout, mean_pool, network, train
+from snnjax import axonal, cli, conv1d, dense, layer, leaky_readout, mean_pool, network, train
 from snnjax.ipu.device import library
 
 TINY = ("--task", "digits", "--hidden", "12", "--samples", "60", "--batch-size", "16", "--epochs", "2")
@@ -32,7 +32,7 @@ def line_with(text: str, start: str) -> str:
 
 def test_train_writes_pictures_metrics_and_checkpoint(run_folder) -> None:
     pictures = {"raster.png", "overview.png", "curves.png", "activity.png"}
-    names = pictures | {"checkpoint.safetensors", "metrics.jsonl", "test.json"}
+    names = pictures | {"checkpoint.safetensors", "metrics.jsonl", "test.json", "run.json"}
     assert {path.name for path in run_folder.iterdir()} == names
     for name in pictures:
         assert (run_folder / name).read_bytes().startswith(b"\x89PNG")
@@ -64,10 +64,36 @@ def test_labels_of_steps_are_learned_and_tested(tmp_path, capsys) -> None:
     tiny = ("--hidden", "4", "--samples", "10", "--batch-size", "3", "--epochs", "1")
     assert cli.main(["train", "--task", "qtdb", *tiny, "--out", str(tmp_path)]) == 0
     tested = json.loads((tmp_path / "test.json").read_text())
-    labelled = data.load_qtdb("test").select(slice(10)).labels >= 0
-    right = tested["accuracy"] * labelled.sum()
+    right = tested["accuracy"] * 10 * 1301  # all steps count
     assert right == pytest.approx(round(right), rel=1e-6) and 0 < tested["accuracy"] < 1
     assert tested["samples"] == 10 and "1 validation samples" in capsys.readouterr().out
+
+
+def test_results_are_one_page_of_the_runs(run_folder, tmp_path, capsys) -> None:
+    run = json.loads((run_folder / "run.json").read_text())
+    tested = json.loads((run_folder / "test.json").read_text())
+    weights = 2312 * 12 + 12 * 10
+    assert run["test"]["accuracy"] == tested["accuracy"] and run["parameters"] >= weights
+    assert run["cpu_seconds"] is None or run["cpu_seconds"] > 0
+    assert cli.main(["results", str(run_folder), "--page", str(tmp_path / "page.md")]) == 0
+    assert cli.main(["results", str(run_folder)]) == 0
+    page = capsys.readouterr().out
+    assert page == (tmp_path / "page.md").read_text()
+    start = (
+        f"| digits | 12 (lif, lists of 10 %) | {100 * tested['accuracy']:.2f} % | 1 | best of 2 epochs on 8 "
+    )
+    assert page.splitlines()[-1].startswith(start)
+
+
+def test_folders_without_a_run_are_said_in_one_line(tmp_path, capsys) -> None:
+    assert cli.main(["results", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == (
+        f"snnjax: read_runs: `places` must hold records of runs, got {tmp_path}. "
+        "Train with `snnjax train`, and name the folder of --out.\n"
+    )
+    (tmp_path / "run.json").write_text("[]")
+    assert cli.main(["results", str(tmp_path)]) == 2
+    assert "hold records of runs, got " in capsys.readouterr().err
 
 
 def test_used_folder_is_kept(run_folder, capsys) -> None:

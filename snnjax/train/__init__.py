@@ -12,6 +12,10 @@ from snnjax.train.loop import FitResult as FitResult
 from snnjax.train.loop import fit as fit
 from snnjax.train.parallel import data_mesh as data_mesh
 from snnjax.train.progress import read_run as read_run
+from snnjax.train.results import read_runs as read_runs
+from snnjax.train.results import record_run as record_run
+from snnjax.train.results import results_page as results_page
+from snnjax.train.results import write_run as write_run
 from snnjax.train.step import TrainState as TrainState
 from snnjax.train.step import evaluate as evaluate
 from snnjax.train.step import make_train_step as make_train_step

@@ -11,6 +11,7 @@ from jaxtyping import PRNGKeyArray
 
 from snnjax import data
 from snnjax._check import check
+from snnjax.train import electrocardiograms
 from snnjax.train.tasks import TaskSettings, task_key
 
 # Debian's package dataset-fashion-mnist installs the files here.
@@ -93,13 +94,13 @@ def _camera_task(settings: TaskSettings, folder: Path | str | None) -> TaskData:
 
 
 def _electrocardiograms(settings: TaskSettings) -> TaskData:
-    """Neighbours in the file resemble each other: what validates is a run of them, which begins anywhere."""
-    samples, test = (_cut(data.load_qtdb(split), settings) for split in ("train", "test"))
-    first = int(jax.random.randint(task_key(settings, 1), (), 0, len(samples)))
-    turned = np.roll(np.arange(len(samples)), -first)
-    num_validation = round(settings.validation_share * len(samples))
-    held_out, kept = np.sort(turned[:num_validation]), np.sort(turned[num_validation:])
-    return _split_task(settings, samples.select(kept), samples.select(held_out), test, 4)
+    samples, test = (_cut(electrocardiograms.excerpts(split), settings) for split in ("train", "test"))
+    parts = electrocardiograms.held_out(task_key(settings, 1), len(samples), settings.validation_share)
+    train, validation = (samples.select(part) for part in parts)
+    task, key = _split_task(settings, train, validation, test, 4), task_key(settings, 2)
+    if not settings.augment:
+        return task
+    return task._replace(train=lambda epoch: electrocardiograms.varied(key, epoch, train))
 
 
 def _recordings(settings: TaskSettings, folder: Path) -> tuple[Any, Any, Any]:

@@ -56,10 +56,12 @@ def count(
         connections=[own.connection for own in fitted],
         binary_inputs=_are_events(batch.inputs),
     )
+    right, asked = (jnp.sum(each.astype(jnp.float32) * real) for each in answers)
     return Totals(
         jnp.sum(real),
         jnp.sum(loss.astype(jnp.float32) * real),
-        *(jnp.sum(each.astype(jnp.float32) * real) for each in answers),
+        right,
+        asked,
         jnp.sum(steps),
         tuple(jnp.sum(rates.astype(jnp.float32) * steps[:, None], axis=0) for rates in output.activity),
         tuple(jnp.sum(lost).astype(jnp.float32) for lost in output.dropped),

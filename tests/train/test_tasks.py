@@ -6,12 +6,23 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
 from snnjax import data
 from snnjax.data import EventDataset
-from snnjax.train import TASKS, TaskSettings, build_network, load_task, loss_of, task_settings, tasks
+from snnjax.train import (
+    TASKS,
+    TaskSettings,
+    build_network,
+    electrocardiograms,
+    load_task,
+    loss_of,
+    task_data,
+    task_settings,
+    tasks,
+)
 from tests.data.test_aedat import HEADER, packet
 from tests.data.test_nmnist import encode
 
@@ -66,6 +77,28 @@ def test_electrocardiograms_are_validated_on_a_run_of_neighbours() -> None:
     assert sorted((first + n) % 40 for n in range(4)) == held_out
     other = load_task(replace(settings, training=replace(settings.training, seed=1))).validation
     assert np.any(other.series != parts.validation.series)
+
+
+def test_electrocardiograms_are_new_each_epoch_and_the_same_again() -> None:
+    parts = load_task(replace(TASKS["qtdb"], samples=20))
+    first, again, second = (parts.train(epoch) for epoch in (0, 0, 1))
+    np.testing.assert_array_equal(first.series, again.series)
+    assert np.any(first.series != second.series)
+    assert first.series.shape == second.series.shape == (18, 1301, 4)
+    assert set(np.unique(first.series)) == {0, 1} and set(np.unique(first.labels)) == set(range(6))
+
+
+def test_stretched_labels_stay_with_their_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_SWAP", "_FLIP", "_LOSS", "_NOISE"):
+        monkeypatch.setattr(electrocardiograms, name, 0.0)
+    samples = electrocardiograms.excerpts("train").select(slice(6))
+    marked = replace(samples, series=(samples.labels[:, :, None] == np.arange(1, 5)).astype(np.float32))
+    found = electrocardiograms.varied(jax.random.key(0), 0, marked)
+    # An event and its label round differently, by a step at most, which is seen at the ends of a class.
+    for channel in range(4):
+        events = found.series[:, 40:, channel] > 0
+        assert np.mean(found.labels[:, 40:][events] == channel + 1) > 0.85
+    assert np.any(found.labels != samples.labels)
 
 
 LOADERS = {
@@ -161,7 +194,7 @@ def test_fashion_is_read_from_the_given_folder(monkeypatch) -> None:
     monkeypatch.setattr(data, "load_fashion_mnist", load)
     load_task(replace(TASKS["fashion"], samples=20, num_steps=3), Path("here"))
     load_task(replace(TASKS["fashion"], samples=20, num_steps=3))
-    folders = [Path("here"), Path("here"), tasks.FASHION_FOLDER, tasks.FASHION_FOLDER]
+    folders = [Path("here"), Path("here"), task_data.FASHION_FOLDER, task_data.FASHION_FOLDER]
     assert asked == list(zip(folders, ("train", "test", "train", "test"), strict=True))
 
 
