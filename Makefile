@@ -169,6 +169,10 @@ bench-keep: .venv/ready $(LIBRARY)  ## measure the ratios to compare with anew (
 profile: .venv/ready $(LIBRARY)  ## the share of each phase of a training step and of inference, by perf (PROFILE=W3)
 	$(BIN)/python -m tests.benchmarks.profile $(PROFILE)
 
+.PHONY: reproduce
+reproduce: .venv/ready $(LIBRARY)  ## train all shipped tasks over five seeds, and write docs/explanation/results.md (REPRODUCE="--only qtdb")
+	$(BIN)/python -m tests.benchmarks.reproduce $(REPRODUCE)
+
 .PHONY: clean
 clean:  ## remove the environment, the compiled kernels, caches and out/
 	rm -rf .venv out build dist snnjax/_cpu_kernels.so .pytest_cache .ruff_cache .hypothesis

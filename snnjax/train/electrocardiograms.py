@@ -13,7 +13,7 @@ from snnjax.data._random import generator
 _LEAD_IN = 38
 # Of the variations: the logarithm of the largest stretch, the odds that leads change places and that a lead is turned
 # upside down, the largest shares of events that are lost, and of values that become events.
-_STRETCH, _SWAP, _FLIP, _LOSS, _NOISE = 0.3, 0.5, 0.5, 0.3, 0.02
+_STRETCH, _SWAP, _FLIP, _LOSS, _NOISE = 0.2, 0.5, 0.1, 0.2, 0.01
 
 
 def excerpts(split: str) -> SeriesDataset:
@@ -38,7 +38,7 @@ def held_out(key: PRNGKeyArray, num_samples: int, share: float) -> tuple[np.ndar
 def varied(key: PRNGKeyArray, epoch: int, samples: SeriesDataset) -> SeriesDataset:
     """The same hearts beating faster or slower, their leads changed or turned over, with events lost and added.
 
-    Time is stretched by a factor of ``exp(u)``, u even in [-0.3, 0.3], events and labels alike; what leaves the window
+    Time is stretched by a factor of ``exp(u)``, u even in [-0.2, 0.2], events and labels alike; what leaves the window
     is cut off, and behind an end that moved inwards there is neither event nor beat (class 0).
     """
     random = generator(key, epoch)

@@ -146,7 +146,7 @@ TASKS |= {
         loss="cross_entropy_steps",
         initial_activity=0.1,
         augment=True,
-        training=TrainConfig(epochs=60, batch_size=32, learning_rate=1e-2, activity_bound=0.2),
+        training=TrainConfig(epochs=40, batch_size=32, learning_rate=1e-2, activity_bound=0.2),
     ),
     "fashion": TaskSettings(
         task="fashion", input_capacity=512, training=TrainConfig(epochs=10, learning_rate=3e-3)

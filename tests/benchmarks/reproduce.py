@@ -1,0 +1,72 @@
+"""Train every task whose data are in the package over five seeds, and write the page of results (`make reproduce`).
+
+What is recorded says before how long it will take. A run that has ended is not done again: remove its folder for that.
+"""
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from snnjax import train
+
+ROOT = Path(__file__).parents[2]
+RECORDS, PAGE = ROOT / "docs/runs", ROOT / "docs/explanation/results.md"
+RUNS = {"vowels": ("vowels", "dense"), "qtdb": ("qtdb", "dense"), "digits": ("digits", "dense")}
+RUNS |= {"digits-conv": ("digits", "conv")}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("out/reproduce"), help="folder of the runs")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--only", nargs="+", choices=tuple(RUNS), default=tuple(RUNS))
+    options = parser.parse_args(arguments)
+    missing = [(name, seed) for name in options.only for seed in range(options.seeds)]
+    missing = [each for each in missing if not (_folder(options.out, *each) / "run.json").exists()]
+    say(f"{len(missing)} runs to train, {announce([name for name, _ in missing])}\n")
+    for name, seed in missing:
+        task, model = RUNS[name]
+        folder = str(_folder(options.out, name, seed))
+        asked = ["--task", task, "--model", model, "--seed", str(seed), "--out", folder]
+        # A process each, whose CPU time and memory are those of one run.
+        code = "import sys; from snnjax.cli import main; sys.exit(main())"
+        done = subprocess.run([sys.executable, "-c", code, "train", *asked, "--overwrite"], check=False)
+        if done.returncode != 0:
+            return done.returncode
+    RECORDS.mkdir(exist_ok=True)
+    for name in options.only:
+        for seed in range(options.seeds):
+            shutil.copy(_folder(options.out, name, seed) / "run.json", RECORDS / f"{name}-{seed}.json")
+    PAGE.write_text(train.results_page(train.read_runs([RECORDS])))
+    say(f"The page is {PAGE}.\n")
+    return 0
+
+
+def announce(names: Sequence[str]) -> str:
+    """How long runs of these names will take, from those that are recorded."""
+    seconds, unknown = 0.0, set()
+    for name in names:
+        records = [json.loads(path.read_text()) for path in RECORDS.glob(f"{name}-[0-9]*.json")]
+        times = [run["cpu_seconds"] for run in records if run["cpu_seconds"] is not None]
+        seconds += statistics.mean(times) if times else 0
+        unknown |= set() if times else {name}
+    without = f", besides those of {', '.join(sorted(unknown))}, which are not recorded" if unknown else ""
+    return f"about {seconds / 60:.0f} minutes of CPU time where the records were made{without}"
+
+
+def _folder(out: Path, name: str, seed: int) -> Path:
+    return out / f"{name}-{seed}"
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""The page of results: what it says of several runs, and that the one in the documentation is theirs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from snnjax.train import read_runs, results_page
+from tests.architecture import ROOT
+from tests.benchmarks import reproduce
+
+RUN = {
+    "task": "digits",
+    "network": "8",
+    "epochs": 2,
+    "validation_samples": 9,
+    "parameters": 1234,
+    "kernels": "avx2",
+    "seed": 0,
+    "cpu_seconds": 50.0,
+    "peak_memory": 3 * 2**20,
+    "test": {
+        "accuracy": 0.9,
+        "activity": [0.02, 0.1],
+        "dropped_share": [0.0, 0.01],
+        "effective_acs": 2e6,
+        "effective_macs": 1e6,
+        "dense_operations": 6e6,
+    },
+}
+OTHER = RUN | {
+    "seed": 1,
+    "cpu_seconds": 70.0,
+    "test": RUN["test"] | {"accuracy": 0.8, "activity": [0.04, 0.1]},
+}
+
+
+def rows(runs: list[dict]) -> list[str]:
+    return [line for line in results_page(runs).splitlines() if line.startswith("| digits")]
+
+
+def test_page_has_means_and_spread_over_seeds() -> None:
+    assert rows([RUN, OTHER]) == [
+        "| digits | 8 | 85.00 ± 7.07 % | 2 | best of 2 epochs on 9 validation samples | 1,234 | 3.0 %, 10.0 % "
+        "| 0.00 %, 1.00 % | 3 M, 50.0 % | 60 s | 3 MiB | avx2 |"
+    ]
+
+
+def test_runs_that_are_not_alike_are_not_averaged() -> None:
+    assert [row.split(" | ")[2] for row in rows([RUN, OTHER | {"kernels": "neon"}])] == ["90.00 %", "80.00 %"]
+
+
+def test_what_a_run_does_not_know_is_not_measured() -> None:
+    assert "| not measured | not measured |" in rows([RUN | {"cpu_seconds": None, "peak_memory": None}])[0]
+
+
+def test_documented_page_is_that_of_the_records() -> None:
+    page = (ROOT / "docs/explanation/results.md").read_text()
+    assert page == results_page(read_runs([ROOT / "docs/runs"]))
+
+
+def test_reproduction_says_how_long_it_will_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reproduce, "RECORDS", tmp_path)
+    for seed, run in enumerate((RUN, OTHER)):
+        (tmp_path / f"digits-{seed}.json").write_text(json.dumps(run))
+    expected = "about 2 minutes of CPU time where the records were made"
+    assert reproduce.announce(["digits", "digits"]) == expected
+    assert reproduce.announce(["digits", "qtdb"]) == (
+        "about 1 minutes of CPU time where the records were made, besides those of qtdb, which are not recorded"
+    )
