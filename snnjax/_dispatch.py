@@ -157,6 +157,11 @@ def missing_kernels() -> str | None:
     return _targets.missing()
 
 
+def instruction_set() -> str | None:
+    """The name of what the compiled CPU kernels run with here, `avx2` for instance; None without them."""
+    return _targets.instruction_set() if missing_kernels() is None else None
+
+
 @functools.cache
 def _warn_once(sentence: str) -> None:
     """Say once a process that the kernels are missing; nobody should take the references for all there is."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from snnjax import _targets, metrics
+from snnjax import _dispatch, metrics
 from snnjax._check import check, fail
 from snnjax._network import Network
 from snnjax.train.checkpoint import write_atomically
@@ -33,9 +33,9 @@ _COLUMNS = (
 )
 _HEAD = """# Results
 
-Made by `snnjax results` from the records of runs of `snnjax train`. Accuracy is that on test data, which no choice has
-seen: the mean over seeds and the standard deviation between them. A seed decides first weights, the validation part,
-order and augmentation. The other numbers are means over the runs, their activity, dropped spikes and synaptic
+Made by `snnjax results` from the records of runs of `snnjax train`. Accuracy is that on test data, which the
+choice of the epoch does not see: the mean over seeds and the standard deviation between them. A seed decides first
+weights, the validation part, order and augmentation. The other numbers are means over the runs, their activity, dropped spikes and synaptic
 operations those of the test data: activity in spikes a neuron and step, by layer; operations that spikes cause, and
 their share of those of dense hardware. CPU time is that of the whole command, reading and testing included; peak memory
 is that of the process.
@@ -82,7 +82,6 @@ def record_run(
         >>> run["task"], run["parameters"], run["test"]
         ('digits', 23, {'accuracy': 0.5})
     """
-    kernels = "references" if _targets.missing() else _targets.instruction_set()
     return {
         "task": settings.task,
         "network": _network_in_words(settings, network),
@@ -96,7 +95,7 @@ def record_run(
         "cpu_seconds": None if resumed else time.process_time(),
         "peak_memory": _peak_memory(),
         "platform": jax.default_backend(),
-        "kernels": kernels,
+        "kernels": _dispatch.instruction_set() or "none",
     }
 
 

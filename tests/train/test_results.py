@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ OTHER = RUN | {
 }
 
 
-def rows(runs: list[dict]) -> list[str]:
+def rows(runs: list[dict[str, Any]]) -> list[str]:
     return [line for line in results_page(runs).splitlines() if line.startswith("| digits")]
 
 
