@@ -33,12 +33,12 @@ _COLUMNS = (
 )
 _HEAD = """# Results
 
-Made by `snnjax results` from the records of runs of `snnjax train`. Accuracy is that on test data, which the
-choice of the epoch does not see: the mean over seeds and the standard deviation between them. A seed decides first
-weights, the validation part, order and augmentation. The other numbers are means over the runs, their activity, dropped spikes and synaptic
-operations those of the test data: activity in spikes a neuron and step, by layer; operations that spikes cause, and
-their share of those of dense hardware. CPU time is that of the whole command, reading and testing included; peak memory
-is that of the process.
+Made by `snnjax results` from the records of runs of `snnjax train`. Accuracy is that on test data, which the choice
+of the epoch does not see: the mean over seeds and the standard deviation between them. A seed decides first weights,
+the validation part, order and augmentation. The other numbers are means over the runs, their activity, dropped spikes
+and synaptic operations those of the test data: activity in spikes a neuron and step, by layer; operations that spikes
+cause, and their share of those of dense hardware. CPU time is that of the whole command, reading and testing
+included; peak memory is that of the process.
 
 """
 
@@ -80,7 +80,7 @@ def record_run(
         >>> tested = {"accuracy": 0.5}
         >>> run = train.record_run(train.TASKS["digits"], net, result, tested, validation_samples=9)
         >>> run["task"], run["parameters"], run["test"]
-        ('digits', 23, {'accuracy': 0.5})
+        ('digits', 26, {'accuracy': 0.5})
     """
     return {
         "task": settings.task,
@@ -100,7 +100,16 @@ def record_run(
 
 
 def write_run(folder: Path, run: dict[str, Any]) -> None:
-    """Write a record into the folder of its run."""
+    """Write a record into the folder of its run, as ``run.json``.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from snnjax.train import read_runs, write_run
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> write_run(folder, {"task": "digits", "network": "12", "test": {}})
+        >>> len(read_runs([folder]))
+        1
+    """
     write_atomically(folder / RUN, (json.dumps(run, indent=1) + "\n").encode())
 
 
@@ -110,10 +119,10 @@ def read_runs(places: Sequence[Path | str]) -> list[dict[str, Any]]:
     Errors: places without a record, files that are no records.
 
     Example:
-        >>> import json, pathlib, tempfile
-        >>> from snnjax.train import read_runs
+        >>> import pathlib, tempfile
+        >>> from snnjax.train import read_runs, write_run
         >>> folder = pathlib.Path(tempfile.mkdtemp())
-        >>> _ = (folder / "run.json").write_text(json.dumps({"task": "digits", "network": "12", "test": {}}))
+        >>> write_run(folder, {"task": "digits", "network": "12", "test": {}})
         >>> read_runs([folder])[0]["task"]
         'digits'
     """
