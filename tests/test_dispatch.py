@@ -1,5 +1,6 @@
 """`_dispatch`: one primitive per target, its one rule of vmap, and the choice of who evaluates it."""
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.interpreters.partial_eval import dce_jaxpr
 from jax.sharding import PartitionSpec
 
 from snnjax import _dispatch, _targets
@@ -54,6 +56,26 @@ def test_target_is_its_reference_eager_and_compiled() -> None:
 
 def test_target_is_one_primitive_with_a_groups_axis() -> None:
     assert call_shapes(product, X, W) == [[(1, 4, 3), (1, 3, 2), (1, 4, 2)]]
+
+
+def test_a_droppable_result_that_a_program_does_not_use_has_no_rows_there() -> None:
+    shapes = {"product": jax.ShapeDtypeStruct((4, 2), X.dtype), "rows": jax.ShapeDtypeStruct((4, 3), X.dtype)}
+
+    def reference(operands: tuple[Any, Any], _: Any) -> dict[str, Any]:
+        return {"product": jnp.matmul(*operands), "rows": operands[0]}
+
+    def both(x: Any, w: Any) -> Any:
+        droppable = {"product": False, "rows": True}
+        options = {"results": shapes, "droppable": droppable}
+        return evaluate("test_dropped", reference, (x, w), (0, SHARED), {"product": 0, "rows": 0}, **options)
+
+    for name, expected in (("product", X @ W), ("rows", X)):
+        only = functools.partial(lambda name, x, w: both(x, w)[name], name)
+        jaxpr: Any = dce_jaxpr(jax.make_jaxpr(only)(X, W).jaxpr, [True])[0]
+        (call,) = [each for each in jaxpr.eqns if each.primitive.name == "test_dropped"]
+        rows = 4 if name == "rows" else 0
+        assert [v.aval.shape for v in call.outvars] == [(1, 4, 2), (1, rows, 3)]
+        np.testing.assert_array_equal(jax.jit(only)(X, W), expected)
 
 
 def test_vmap_over_the_batched_operand_folds_into_the_batch() -> None:

@@ -28,12 +28,12 @@ PHASES = {
     ),
     "dot products at listed neurons": (
         *("dotRows", "dotPatches", "SpikeCotangents::*", "markSlopes", "Dots::*", "dotLists"),
-        *("convolveToInputs", "convolveToSlots"),
+        *("convolveToInputs", "convolveToSlots", "DelayedCotangents::*", "SentBack::*"),
     ),
     "gradients of weights": (
         *("TransposedSpikes::accumulate", "TransposedSpikes::addDense", "ConvolutionColumns::addGradient"),
         *("DenseConvolution::addGradient", "addProducts", "addPatchGradients", "addRows"),
-        *("computeWeightGradient", "finishWeightGradient", "convolveToWeights"),
+        *("computeWeightGradient", "finishWeightGradient", "convolveToWeights", "DelayGradient::*"),
     ),
     "steps of the neurons, forward": ("stepForward", "stepRow"),
     "steps of the neurons, backward": (
@@ -44,6 +44,7 @@ PHASES = {
         *("listNonZero", "listNonZeroBytes", "listBits", "listEntries", "expandBits", "mark", "listRows"),
         *("SpikeLists::*", "SpikeRows::*", "ListedRows::*", "*Source::*", "StepSpikes::*", "Selection::*"),
         *("TransposedSpikes::TransposedSpikes", "TransposedSpikes::fill", "ForwardPass::*"),
+        *("Arrivals::*", "writeUnderWay"),
     ),
     "weights copied close together": ("pack*", "PackedWeights::*", "PackedConvolution::*", "PatchWeights::*"),
 }

@@ -21,6 +21,7 @@ from snnjax import (
     spike_conv,
     spike_matmul,
 )
+from snnjax.ops._connection import Connection
 
 V = jnp.zeros((2, 3))
 SURROGATES = "'superspike', 'arctan', 'triangle', 'gaussian', 'sigmoid', 'boxcar', 'straight_through'"
@@ -29,6 +30,7 @@ BUILD = "Build it with SparseSpikes.from_ids or from_dense."
 X = jnp.zeros((5, 2, 4))
 W_CONV = jnp.zeros((3, 1, 2))
 LAYER = LIFLayer(jnp.zeros((4, 3)), decay=0.5)
+DELAYED = LAYER._replace(connection=Connection(max_delay=2), delays=0.5)
 RECURRENT = LAYER._replace(recurrent=jnp.zeros((3, 3)))
 READOUT = LeakyReadout(jnp.zeros((3, 2)), decay=0.5)
 STATE = lif_network_state(2, [LAYER], READOUT)
@@ -372,6 +374,20 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: net(LAYER._replace(recurrent=jnp.zeros((4, 3)))),
         f"lif_network: `layers[0].recurrent` must have shape [neurons, neurons] = [3, 3], got [4, 3]. {FIT}",
+    ),
+    (
+        lambda: net(LAYER._replace(delays=0.5)),
+        "lif_network: `layers[0].delays` must be None without a `max_delay` of the connection, got delays. "
+        "Give both or neither.",
+    ),
+    (
+        lambda: net(DELAYED._replace(delays=jnp.zeros(3))),
+        "lif_network: `layers[0].delays` must be a scalar or have shape [inputs] = [4], got [3]. "
+        "Pass one delay, or one per input.",
+    ),
+    (
+        lambda: net(DELAYED, state=STATE),
+        f"lif_network: `state.pending` must be there for delays [True], got [False]. {OWN}",
     ),
     (
         lambda: net(readout=READOUT._replace(weights=jnp.zeros((4, 2)))),

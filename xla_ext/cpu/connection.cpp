@@ -6,23 +6,23 @@ namespace snnjax {
 namespace {
 
 constexpr Index kRowsPerTask = 16;
+// Rows of a dense product: enough that a strip of weights, once it is in the first-level cache, is used often.
+constexpr Index kRowsAtOnce = 128;
 // Above this share of inputs the cotangents of all of them are computed at once: an estimate, not measured.
 constexpr double kListedShare = 0.3;
 
-// The product of a block of rows of cotangents with dense weights.
+// The product of rows of cotangents with dense weights; what pads the last tile to whole vectors is in the stride.
 void sendThroughWeights(const SendBack& of, Index stride, float* out, const Threads& threads) {
   const Index inputs = of.weights.inputs, tile = columnsOfTile(inputs, of.weights.outputs);
   threads.run((inputs + tile - 1) / tile, [&](Index task, Index) {
     const Index first = task * tile, columns = std::min(tile, inputs - first);
-    PackedWeights packed, g;
+    PackedWeights packed;
     packed.resize(of.weights.outputs, roundUp(columns, kernels().lanes));
     packPanels(of.weights, first, columns, of.gain, packed);
-    g.resize(kRowsPerTask, packed.columns());
-    for (Index start = 0; start < of.rows; start += kRowsPerTask) {
-      const Index count = std::min(kRowsPerTask, of.rows - start);
+    for (Index start = 0; start < of.rows; start += kRowsAtOnce) {
+      const Index count = std::min(kRowsAtOnce, of.rows - start);
       kernels().multiplyPanels({{of.g.row(start), of.g.stride}, count}, of.weights.outputs, packed.rows().data,
-                               packed.columns(), {nullptr, 0}, g.rows());
-      for (Index r = 0; r < count; ++r) std::copy_n(g.rows().row(r), columns, out + (start + r) * stride + first);
+                               packed.columns(), {nullptr, 0}, {out + start * stride + first, stride});
     }
   });
 }

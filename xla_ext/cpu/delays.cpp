@@ -9,11 +9,16 @@ namespace {
 // From ids of shares to the inputs that send them.
 std::uint32_t inputOf(std::uint32_t id, std::uint32_t inputs) { return id < inputs ? id : id - inputs; }
 
+std::size_t index(Index count) { return static_cast<std::size_t>(count); }
+
 // Asks for numbers that are read soon: the hardware foresees no row of another page.
 void fetch(const float* numbers, Index count) {
   constexpr Index kFloatsPerLine = static_cast<Index>(kCacheLine / sizeof(float));
   for (Index i = 0; i < count; i += kFloatsPerLine) __builtin_prefetch(numbers + i);
 }
+
+// Samples that are sorted together: their rows lie side by side.
+constexpr Index kBlock = 8;
 
 }  // namespace
 
@@ -25,6 +30,7 @@ Delays::Delays(Index rows, const float* delays, Index inputs)
     whole_[i] = static_cast<std::int32_t>(whole);
     shares_[i] = 1.0F - (delay - whole);
     shares_[whole_.size() + i] = delay - whole;
+    are_split_ = are_split_ || delay != whole;
   }
 }
 
@@ -34,73 +40,87 @@ Arrivals::Arrivals(const SpikeRows& sent, const UnderWay& pending, const Extent&
       pending_(pending),
       extent_(extent),
       delays_(delays),
+      has_later_(all || delays.areSplit()),
       samples_(static_cast<std::size_t>(extent.batch)) {
-  threads.run(extent.batch, [&](Index sample, Index) { sort(sample, all); });
-  for (const Sample& sample : samples_) {
-    for (std::size_t step = 1; step < sample.starts.size(); ++step) {
-      longest_ = std::max<Index>(longest_, sample.starts[step] - sample.starts[step - 1]);
-    }
-  }
+  threads.run((extent.batch + kBlock - 1) / kBlock, [&](Index block, Index) {
+    const Index first = block * kBlock;
+    sort(first, std::min(first + kBlock, extent.batch));
+  });
+  for (Index r = 0; r < extent.rows(); ++r) longest_ = std::max<Index>(longest_, row(r).count);
 }
 
 SpikeRow Arrivals::row(Index row) const {
-  const Sample& sample = samples_[static_cast<std::size_t>(row % extent_.batch)];
-  const auto step = static_cast<std::size_t>(row / extent_.batch);
-  const std::uint32_t start = sample.starts[step];
-  return {sample.ids.data() + start, sample.values ? sample.values.data() + start : nullptr,
-          sample.starts[step + 1] - start, false};
+  const Index sample = row % extent_.batch, step = row / extent_.batch;
+  const Sample& own = samples_[index(sample)];
+  if (step >= extent_.ends[sample]) return {own.ids.data(), nullptr, 0, false};
+  const std::uint32_t* const start = own.starts.data() + delays_.rows() + step;
+  return {own.ids.data() + start[0], own.values ? own.values.data() + start[0] : nullptr, start[1] - start[0], false};
 }
 
+// Calls visit(step, sample, row) for all that was sent to some samples, in the order of the steps.
 template <typename Visit>
-void Arrivals::eachSent(Index sample, Visit visit) const {
-  const Index inputs = delays_.inputs();
-  const auto visitRow = [&](Index step, const SpikeRow& row) {
-    for (std::uint32_t k = 0; k < row.count; ++k) {
-      visit(step, row.ids[k], row.values == nullptr ? 1.0F : row.values[k]);
-    }
-  };
+void Arrivals::eachSent(Index first, Index end, Visit visit) const {
+  const Index inputs = delays_.inputs(), batch = extent_.batch;
   std::vector<float> dense(static_cast<std::size_t>(pending_.rows > 0 ? inputs : 0)), values(dense.size() + kListSlack);
   std::vector<std::uint32_t> ids(values.size());
   for (Index row = 0; row < pending_.rows; ++row) {
-    pending_.numbers.read((row * extent_.batch + sample) * inputs, inputs, dense.data());
-    bool all_ones = false;
-    const std::uint32_t count = kernels().listNonZero(dense.data(), inputs, ids.data(), values.data(), &all_ones);
-    visitRow(row - pending_.rows, {ids.data(), all_ones ? nullptr : values.data(), count, false});
+    for (Index sample = first; sample < end; ++sample) {
+      pending_.numbers.read((row * batch + sample) * inputs, inputs, dense.data());
+      bool all_ones = false;
+      const std::uint32_t count = kernels().listNonZero(dense.data(), inputs, ids.data(), values.data(), &all_ones);
+      visit(row - pending_.rows, sample, {ids.data(), all_ones ? nullptr : values.data(), count, false});
+    }
   }
-  for (Index step = 0; step < extent_.ends[sample]; ++step) {
-    const Index row = step * extent_.batch + sample;
-    const SpikeRow& listed = *sent_.row(row);
-    visitRow(step, listed.is_dense ? ListedRow(sent_, row).row() : listed);
+  for (Index step = 0; step < extent_.steps; ++step) {
+    for (Index sample = first; sample < end; ++sample) {
+      if (step >= extent_.ends[sample]) continue;
+      const Index row = step * batch + sample;
+      const SpikeRow& listed = *sent_.row(row);
+      visit(step, sample, listed.is_dense ? ListedRow(sent_, row).row() : listed);
+    }
   }
 }
 
-// A counting sort by the step of arrival.
-void Arrivals::sort(Index sample, bool all) {
-  Sample& own = samples_[static_cast<std::size_t>(sample)];
-  const Index end = extent_.ends[sample];
-  const auto inputs = static_cast<std::uint32_t>(delays_.inputs());
-  own.starts.resize(static_cast<std::size_t>(extent_.steps) + 1);
-  const auto eachShare = [&](auto visit) {
-    eachSent(sample, [&](Index step, std::uint32_t input, float value) {
-      const Index arrival = step + delays_.whole(input);
-      const std::uint32_t later = inputs + input;
-      if (arrival >= 0 && arrival < end) visit(arrival, input, value);
-      if (arrival >= -1 && arrival + 1 < end && (all || delays_.share(later) != 0.0F)) visit(arrival + 1, later, value);
-    });
-  };
+// A counting sort by the step of arrival, which may lie before the first step or behind the last.
+void Arrivals::sort(Index first, Index end) {
+  const Index before = delays_.rows(), longest = before + extent_.steps + before;
   bool all_ones = true;
-  eachShare([&](Index step, std::uint32_t, float value) {
-    ++own.starts[static_cast<std::size_t>(step) + 1];
-    all_ones = all_ones && value == 1.0F;
+  for (Index sample = first; sample < end; ++sample) samples_[index(sample)].starts.resize(index(longest) + 1);
+  eachSent(first, end, [&](Index step, Index sample, const SpikeRow& row) {
+    std::uint32_t* const counts = samples_[index(sample)].starts.data() + before + step + 1;
+    for (std::uint32_t k = 0; k < row.count; ++k) ++counts[delays_.whole(row.ids[k])];
+    all_ones = all_ones && (row.values == nullptr || row.count == 0);
   });
-  for (std::size_t step = 1; step < own.starts.size(); ++step) own.starts[step] += own.starts[step - 1];
-  own.ids = Borrowed<std::uint32_t>(own.starts.back());
-  if (!all_ones) own.values = Borrowed<float>(own.starts.back());
-  std::vector<std::uint32_t> next = own.starts;
-  eachShare([&](Index step, std::uint32_t id, float value) {
-    const std::uint32_t place = next[static_cast<std::size_t>(step)]++;
-    own.ids[place] = id;
-    if (!all_ones) own.values[place] = value;
+  std::vector<std::vector<std::uint32_t>> places;
+  for (Index sample = first; sample < end; ++sample) {
+    Sample& own = samples_[index(sample)];
+    std::uint32_t earlier = 0;  // shares of the step before arrive once more
+    for (std::size_t step = 1; step < own.starts.size(); ++step) {
+      const std::uint32_t count = own.starts[step];
+      own.starts[step] = own.starts[step - 1] + count + earlier;
+      earlier = has_later_ ? count : 0;
+    }
+    own.ids = Borrowed<std::uint32_t>(own.starts.back());
+    if (!all_ones) own.values = Borrowed<float>(own.starts.back());
+    places.push_back(own.starts);
+  }
+  const auto inputs = static_cast<std::uint32_t>(delays_.inputs());
+  eachSent(first, end, [&](Index step, Index sample, const SpikeRow& row) {
+    Sample& own = samples_[index(sample)];
+    std::uint32_t* const next = places[index(sample - first)].data() + before + step;
+    std::uint32_t* const ids = own.ids.data();
+    for (std::uint32_t k = 0; k < row.count; ++k) {
+      const std::uint32_t id = row.ids[k];
+      std::uint32_t* const arrival = next + delays_.whole(id);
+      const float value = row.values == nullptr ? 1.0F : row.values[k];
+      ids[arrival[0]] = id;
+      if (!all_ones) own.values[arrival[0]] = value;
+      ++arrival[0];
+      if (!has_later_) continue;
+      ids[arrival[1]] = inputs + id;
+      if (!all_ones) own.values[arrival[1]] = value;
+      ++arrival[1];
+    }
   });
 }
 
@@ -165,19 +185,19 @@ void writeUnderWay(const SpikeRows& sent, const UnderWay& pending, const Extent&
 DelayedCotangents::DelayedCotangents(const Delays& delays, const Extent& extent, Rows<const float> arrived,
                                      const UnderWay& left)
     : delays_(delays), extent_(extent), arrived_(arrived), left_(left), step_(extent.batch * arrived.stride) {
-  for (Index i = 0; i < delays.inputs(); ++i) distance_.push_back(delays.whole(i) * step_);
+  for (Index i = 0; i < delays.inputs(); ++i) places_.push_back(delays.whole(i) * step_ + i);
 }
 
 void DelayedCotangents::addTo(Index step, Index sample, Index first, Index count, float* to) const {
   if (step >= extent_.ends[sample]) return;
   if (left_.rows > 0) addLeft(step, sample, first, count, to);
   if (step < 0) return addPending(step, sample, first, count, to);
-  const float* const from = arrived_.row(step * extent_.batch + sample) + first;
-  if (step > 0) fetch(from - step_, count);
-  const Index* const distance = distance_.data() + first;
+  const float* const from = arrived_.row(step * extent_.batch + sample);
+  if (step > 0) fetch(from - step_ + first, count);
+  const Index* const places = places_.data() + first;
   const float *const now = delays_.now() + first, *const next = delays_.next() + first;
   for (Index i = 0; i < count; ++i) {
-    const float* const soon = from + i + distance[i];
+    const float* const soon = from + places[i];
     const float later = next[i] * soon[step_];
     to[i] += now[i] * *soon + (next[i] == 0.0F ? 0.0F : later);
   }

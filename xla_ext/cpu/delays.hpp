@@ -23,6 +23,7 @@ class Delays {
   Index inputs() const { return static_cast<Index>(whole_.size()); }
   Index whole(Index input) const { return whole_[static_cast<std::size_t>(input)]; }
   float share(std::uint32_t id) const { return shares_[id]; }
+  bool areSplit() const { return are_split_; }  // whether there are two shares of some
   const float* now() const { return shares_.data(); }
   const float* next() const { return shares_.data() + whole_.size(); }
 
@@ -30,6 +31,7 @@ class Delays {
   Index rows_;
   std::vector<std::int32_t> whole_;
   std::vector<float> shares_;  // by id
+  bool are_split_ = false;
 };
 
 // What was sent before the first step, [rows, batch, inputs], the oldest first; `rows` is 0 or that of the delays.
@@ -41,7 +43,7 @@ struct UnderWay {
 // What arrives in each row, by id, with the values as they were sent.
 class Arrivals {
  public:
-  // `all`: also shares of 0, which reach the cotangents of the delays.
+  // `all`: also shares of 0 of whole delays, which reach their cotangents.
   Arrivals(const SpikeRows& sent, const UnderWay& pending, const Extent& extent, const Delays& delays, bool all,
            const Threads& threads);
 
@@ -51,20 +53,20 @@ class Arrivals {
 
  private:
   struct Sample {
-    std::vector<std::uint32_t> starts;  // of each step, and the end
+    std::vector<std::uint32_t> starts;  // of each step, from as many before the first as may be under way, and the end
     Borrowed<std::uint32_t> ids;
     Borrowed<float> values;  // absent: all are 1
   };
 
-  void sort(Index sample, bool all);
-  // Calls visit(step, id, value) for all that was sent, in the order of the steps.
+  void sort(Index first, Index end);
   template <typename Visit>
-  void eachSent(Index sample, Visit visit) const;
+  void eachSent(Index first, Index end, Visit visit) const;
 
   const SpikeRows& sent_;
   const UnderWay pending_;
   const Extent extent_;
   const Delays& delays_;
+  const bool has_later_;
   std::vector<Sample> samples_;
   Index longest_ = 0;
 };
@@ -120,8 +122,8 @@ class DelayedCotangents {
   const Extent extent_;
   Rows<const float> arrived_;
   UnderWay left_;
-  Index step_;                   // numbers of `arrived` from one step to the next
-  std::vector<Index> distance_;  // likewise, from where an input sends to where it arrives first
+  Index step_;                 // numbers of `arrived` from one step to the next
+  std::vector<Index> places_;  // of each input, numbers from where a row begins to where what it sends arrives first
 };
 
 }  // namespace snnjax
