@@ -1,6 +1,8 @@
 // Rows of a table by their numbers, and a window of rows.
 #include "gather_cycles.hpp"
 
+#include <type_traits>
+
 #include "fields.hpp"
 #include "workers.hpp"
 
@@ -41,6 +43,43 @@ class Gather : public poplar::MultiVertex {
   }
 };
 
+// As Gather, with the starts of windows of one row in place of ids, as StableHLO has them: to those below 0 `from_end`
+// is added, then they are moved into [0, last], the rows of all tables.
+template <class T, class Start>
+class GatherAt : public poplar::MultiVertex {
+ public:
+  In<T> table;       // [rows, width]
+  In<Start> starts;  // [count]
+  Out<T> out;        // [count, width]
+  unsigned rows, width, count;
+  unsigned first_row;  // the number of the table's first row
+  unsigned last, from_end;
+
+  bool compute(unsigned worker) {
+    const Range share = shareOf(count, worker, rowsPerUnit<T>(width));
+    for (unsigned k = share.first; k < share.last; ++k) {
+      const unsigned row = moved(starts[k]) - first_row;
+      T* const to = &out[k * width];
+      if (row < rows) {
+        copyRow(&table[row * width], to, width);
+      } else {
+        for (unsigned i = 0; i < width; ++i) to[i] = T(0);
+      }
+    }
+    return true;
+  }
+
+ private:
+  unsigned moved(Start start) const {
+    unsigned row = static_cast<unsigned>(start);
+    if constexpr (std::is_signed_v<Start>) {
+      if (start < 0) row += from_end;
+      if (static_cast<Start>(row) < 0) return 0;
+    }
+    return smaller(row, last);
+  }
+};
+
 // out[k] = table[(offset + k) mod rows]: Poplar's dynamicSlice in one dimension, which wraps around. Workers share the
 // rows of `out`.
 template <class T>
@@ -68,6 +107,12 @@ std::uint64_t workerCycles(const Gather<T, Id>& vertex, unsigned worker) {
   return cycles::gatherRows(share.last - share.first, vertex.width * sizeof(T));
 }
 
+template <class T, class Start>
+std::uint64_t workerCycles(const GatherAt<T, Start>& vertex, unsigned worker) {
+  const Range share = shareOf(vertex.count, worker, rowsPerUnit<T>(vertex.width));
+  return cycles::gatherRowsAt(share.last - share.first, vertex.width * sizeof(T));
+}
+
 template <class T>
 std::uint64_t workerCycles(const DynamicSlice<T>& vertex, unsigned worker) {
   const Range share = shareOf(vertex.count, worker, rowsPerUnit<T>(vertex.width));
@@ -79,6 +124,13 @@ std::uint64_t workerCycles(const DynamicSlice<T>& vertex, unsigned worker) {
   template class Gather<T, unsigned>;       \
   template class Gather<T, unsigned short>; \
   template class DynamicSlice<T>;
+#define SNNJAX_GATHER_AT(T)        \
+  template class GatherAt<T, int>; \
+  template class GatherAt<T, unsigned>;
+SNNJAX_GATHER_AT(unsigned)
+SNNJAX_GATHER_AT(unsigned short)
+SNNJAX_GATHER_AT(unsigned char)
+#undef SNNJAX_GATHER_AT
 SNNJAX_GATHER(float)
 SNNJAX_GATHER(half)
 SNNJAX_GATHER(int)

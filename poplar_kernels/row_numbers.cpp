@@ -6,12 +6,13 @@
 
 namespace snnjax {
 
-// rows[i, j] = bases[i] + offsets[j] + sum over d of starts[i, d] * strides[d], with starts moved into [0, limits[d]],
-// or, if not `clamps`, 0xffffffff where one lies outside.
+// rows[i, j] = bases[i] + offsets[j] + sum over d of starts[i, d] * strides[d]. To starts below 0 from_end[d] is added;
+// then they are moved into [0, limits[d]], or, if not `clamps`, the row is 0xffffffff where one lies outside.
 class RowNumbers : public poplar::MultiVertex {
  public:
   In<unsigned> starts;           // [count, depth], or the bits of ints
   In<unsigned> limits, strides;  // [depth]
+  In<unsigned> from_end;         // [depth]
   In<unsigned> bases;            // [count]
   In<unsigned> offsets;          // [window]
   Out<unsigned> numbers;         // [count, window]
@@ -31,13 +32,16 @@ class RowNumbers : public poplar::MultiVertex {
  private:
   static constexpr unsigned kNowhere = 0xffffffffU;
 
+  bool isBelowZero(unsigned start) const { return is_signed && start > 0x7fffffff; }
+
   unsigned firstRow(unsigned i, bool& inside) const {
     unsigned row = bases[i];
     for (unsigned d = 0; d < depth; ++d) {
       unsigned start = starts[i * depth + d];
+      if (isBelowZero(start)) start += from_end[d];
       if (start > limits[d]) {
         inside = inside && clamps;
-        start = is_signed && start > 0x7fffffff ? 0 : limits[d];
+        start = isBelowZero(start) ? 0 : limits[d];
       }
       row += start * strides[d];
     }

@@ -13,8 +13,6 @@ namespace {
 
 using Main = ProductPlan::Main;
 
-std::size_t ceilDivide(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
-
 // Whole blocks of the unit where there are several, ever more coarsely; or the block that is settled.
 std::vector<std::size_t> blockSizes(std::size_t size, std::size_t tiles, std::size_t settled) {
   constexpr std::size_t kUnit = 8, kFine = 128, kSteps = 8;
@@ -45,9 +43,6 @@ class Estimate {
   }
 
  private:
-  // Of a phase: the sync, the route and the way to memory of its last word (ipu_model/chips). A compute set more.
-  static constexpr double kPhase = 270, kComputeSet = 38;
-
   std::size_t bytesOfElement() const { return sizes_.halves ? 2 : 4; }
   bool lhsStays() const { return plan_.main == Main::Lhs && plan_.n_parts == 1; }
   bool rhsStays() const { return plan_.main == Main::Rhs && plan_.m_parts == 1; }

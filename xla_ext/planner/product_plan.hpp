@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "planner/machine.hpp"
+
 namespace snnjax::planner {
 
 // [m, k] times [k, n]
@@ -12,12 +14,6 @@ struct ProductSizes {
   std::size_t m = 1, k = 1, n = 1;
   bool halves = false;                          // operands of 16 bits; sums have 32
   bool lhs_turned = false, rhs_turned = false;  // lies with its rows along the depth, and has to be turned
-};
-
-// What the product may take.
-struct Machine {
-  std::size_t tiles = 1;
-  std::size_t bytes = 0;  // of a tile, for operands that are brought to it and partial sums
 };
 
 // Each tile makes a block [m_block, n_block] of the sums over a part k_block of the depth. One of the three matrices,

@@ -92,6 +92,20 @@ def test_tables_over_many_tiles(ipus, rows, width):
     check(ipus[0], both, table, ids, updates)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint32"])
+def test_many_updates_of_few_rows_are_joined(ipus, dtype):
+    table, ids = numbers((6, 3), dtype, 1), numbers((700,), "int32", 2) * 31 % 8 - 1
+    updates = numbers((700, 3), dtype, 3) % 2
+
+    def all_kinds(table, ids, updates):
+        at = table.at[ids]
+        return at.add(updates), at.multiply(updates), at.min(updates), at.max(updates), at.set(updates)
+
+    check(ipus[0], all_kinds, table, ids, updates, **tolerance(dtype))
+    if dtype == "int32":
+        check(ipus[0], lambda t, i, u: t.at[i].max(u), table != 0, ids, updates != 0)
+
+
 def test_gradient_of_a_gather_adds_what_repeats(ipus):
     def loss(table, ids):
         return jnp.sum(jnp.sin(table[ids]) * jnp.arange(12.0)[:, None])

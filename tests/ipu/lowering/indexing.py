@@ -13,17 +13,21 @@ COMBINE: dict[str, Any] = {
 INDICES = (np.int32, np.uint32)
 
 
-def _index_vector(indices: np.ndarray, place: tuple[int, ...], dimension: int) -> list[int]:
+def _index_vector(
+    indices: np.ndarray, place: tuple[int, ...], dimension: int, from_end: tuple[int, ...]
+) -> list[int]:
     if dimension == indices.ndim:
-        return [int(indices[place])]
-    length = indices.shape[dimension]
-    return [int(indices[(*place[:dimension], k, *place[dimension:])]) for k in range(length)]
+        vector = [int(indices[place])]
+    else:
+        length = indices.shape[dimension]
+        vector = [int(indices[(*place[:dimension], k, *place[dimension:])]) for k in range(length)]
+    return [i + n if i < 0 else i for i, n in zip(vector, from_end, strict=True)]
 
 
 def gather(instruction: Any, inputs: list[np.ndarray], types: Any) -> list[np.ndarray]:
     x, indices = inputs
     assert indices.dtype in INDICES
-    offset_dims, collapsed, x_batching, i_batching, index_map, (vector,), sizes = instruction.ints
+    offset_dims, collapsed, x_batching, i_batching, index_map, (vector,), sizes, from_end = instruction.ints
     shape = types[instruction.outputs[0]].shape
     result = np.empty(shape, x.dtype)
     batch_dims = [d for d in range(len(shape)) if d not in offset_dims]
@@ -31,7 +35,7 @@ def gather(instruction: Any, inputs: list[np.ndarray], types: Any) -> list[np.nd
     for place in itertools.product(*map(range, shape)):
         batch = tuple(place[d] for d in batch_dims)
         start = [0] * x.ndim
-        for d, index in zip(index_map, _index_vector(indices, batch, vector), strict=True):
+        for d, index in zip(index_map, _index_vector(indices, batch, vector, from_end), strict=True):
             start[d] = min(max(index, 0), x.shape[d] - sizes[d])
         full = [b if b < vector else b + 1 for b in range(len(batch))]  # batch dimensions in `indices`
         for d, i in zip(x_batching, i_batching, strict=True):
@@ -45,7 +49,7 @@ def gather(instruction: Any, inputs: list[np.ndarray], types: Any) -> list[np.nd
 def scatter(instruction: Any, inputs: list[np.ndarray], types: Any) -> list[np.ndarray]:
     x, indices, updates = inputs
     assert indices.dtype in INDICES
-    window_dims, inserted, x_batching, i_batching, index_map, (vector,) = instruction.ints
+    window_dims, inserted, x_batching, i_batching, index_map, (vector,), from_end = instruction.ints
     (kind,) = instruction.texts
     result = np.array(x)
     batch_dims = [d for d in range(updates.ndim) if d not in window_dims]
@@ -53,7 +57,7 @@ def scatter(instruction: Any, inputs: list[np.ndarray], types: Any) -> list[np.n
     for place in itertools.product(*map(range, updates.shape)):
         batch = tuple(place[d] for d in batch_dims)
         target = [0] * x.ndim
-        for d, index in zip(index_map, _index_vector(indices, batch, vector), strict=True):
+        for d, index in zip(index_map, _index_vector(indices, batch, vector, from_end), strict=True):
             target[d] = index
         full = [b if b < vector else b + 1 for b in range(len(batch))]
         for d, i in zip(x_batching, i_batching, strict=True):

@@ -126,3 +126,25 @@ def test_own_rows_of_two_axes_are_batching_dimensions():
 def test_rows_that_are_not_all_stay_indices():
     x, columns = numbers(np.float32, (80, 7)), np.zeros((70, 2), np.int32)
     check(lambda x, c: (x[jnp.arange(70)[:, None], c], x[jnp.arange(70)[::-1, None], c], x[c, c]), x, columns)
+
+
+def test_starts_below_zero_are_counted_from_the_end_by_the_gather():
+    x = numbers(np.float32, (5, 4))
+
+    def function(x, i):
+        other = jnp.where(i < 0, i + 2, i)  # not the end of a dimension
+        return (
+            x[i],
+            x[i, i],
+            lax.gather(
+                x,
+                other[:, None],
+                lax.GatherDimensionNumbers((1,), (0,), (0,)),
+                (1, 4),
+                mode="clip",
+            ),
+        )
+
+    check(function, x, ROWS)
+    gathers = [i for i in plan_of(function, x, ROWS).main.instructions if i.op == "gather"]
+    assert [gather.ints[7] for gather in gathers] == [(5,), (5, 4), (0,)]

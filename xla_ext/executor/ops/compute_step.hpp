@@ -17,10 +17,13 @@ class ComputeStep {
       : lowering_(lowering), debug_(lowering.debug(part)), compute_set_(lowering.graph().addComputeSet(debug_)) {}
 
   // Fields are tensors, flat or scalar; states are numbers.
-  void add(const std::string& codelet, std::size_t tile, std::initializer_list<poplar::ConnectionDesc> fields) {
+  poplar::VertexRef add(const std::string& codelet, std::size_t tile,
+                        std::initializer_list<poplar::ConnectionDesc> fields) {
     poplar::Graph& graph = lowering_.graph();
-    graph.setTileMapping(graph.addVertex(compute_set_, codelet, fields), static_cast<unsigned>(tile));
+    const poplar::VertexRef vertex = graph.addVertex(compute_set_, codelet, fields);
+    graph.setTileMapping(vertex, static_cast<unsigned>(tile));
     ++vertices_;
+    return vertex;
   }
   void execute() const {
     if (vertices_ > 0) lowering_.program().add(poplar::program::Execute(compute_set_, debug_));

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <poputil/VertexTemplates.hpp>
 
 #include "executor/operations.hpp"
+#include "executor/ops/compute_step.hpp"
 #include "executor/storages.hpp"
 
 namespace snnjax::executor {
@@ -142,15 +144,19 @@ unsigned slotBits(const Constant& splat, Dtype dtype) {
 }
 
 void fill(Lowering& lowering, const Constant& splat, const poplar::Tensor& to) {
-  const std::size_t bytes = to.elementType().size();
-  const std::string type = bytes == 4 ? "u32" : bytes == 2 ? "u16" : "u8";
-  Instruction store;
-  store.texts = {"load." + type, "store." + type};
-  store.ints = {{0, 0}, {0, 0}};
+  const poplar::Tensor elements = ops::asBits(lowering.layouts().memoryOrder(to));
+  const std::string codelet = poputil::templateVertex("snnjax::Fill", elements.elementType());
   unsigned bits = 0;
-  std::memcpy(&bits, splat.bytes.data(), bytes);
-  runChain(lowering, ElementwiseProgram(store), {{Place::kConstant, {}, 0, bits}}, {lowering.layouts().memoryOrder(to)},
-           lowering.layouts().of(to.shape()), lowering.debug("fill"));
+  std::memcpy(&bits, splat.bytes.data(), elements.elementType().size());
+  const std::vector<std::size_t>& cuts = lowering.layouts().cuts(to.shape());
+  ops::ComputeStep step(lowering, "fill");
+  for (const unsigned tile : tilesOf(cuts)) {
+    const poplar::Interval part(cuts[tile], cuts[tile + 1]);
+    const poplar::VertexRef vertex =
+        step.add(codelet, tile, {{"out", elements.slice(part)}, {"count", ops::asUnsigned(part.size())}});
+    lowering.graph().setInitialValue(vertex["value"], bits);
+  }
+  step.execute();
 }
 
 namespace {

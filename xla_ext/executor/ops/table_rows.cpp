@@ -67,6 +67,10 @@ std::size_t Indexing::rowsOfWindow() const {
   return rows;
 }
 
+bool Indexing::startsAreRows() const {
+  return start_index_map.size() == 1 && operand_batching_dims.empty() && row_dims.size() == 1 && rowsOfWindow() == 1;
+}
+
 std::size_t Indexing::rowStride(unsigned dimension) const {
   std::size_t stride = 1;
   for (auto d = row_dims.rbegin(); d != row_dims.rend() && *d != dimension; ++d) stride *= operand[*d];
@@ -151,9 +155,9 @@ poplar::Tensor startsOf(Lowering& lowering, const Indexing& indexing, ValueId in
       .reshape({indexing.numWindows(), indexing.start_index_map.size()});
 }
 
-// The largest start of each component, and how many rows one more is.
+// The largest start of each component, how many rows one more is, and what is added below 0.
 struct Components {
-  std::vector<unsigned> limits, strides;
+  std::vector<unsigned> limits, strides, from_end;
 
   explicit Components(const Indexing& indexing) {
     for (const std::int64_t d : indexing.start_index_map) {
@@ -162,6 +166,7 @@ struct Components {
       limits.push_back(asUnsigned(limit));
       strides.push_back(limit == 0 ? 0 : asUnsigned(indexing.rowStride(dimension)));
     }
+    for (const std::int64_t size : indexing.from_end) from_end.push_back(static_cast<unsigned>(size));
   }
 };
 
@@ -171,7 +176,7 @@ struct WindowsOfTile {
 };
 
 std::vector<WindowsOfTile> spreadWindows(std::size_t windows, std::size_t tiles) {
-  constexpr std::size_t kLeastOnTile = 64;
+  constexpr std::size_t kLeastOnTile = 12;  // two for each worker
   const std::size_t each = ceilDivide(windows, std::clamp<std::size_t>(windows / kLeastOnTile, 1, tiles));
   std::vector<WindowsOfTile> spread;
   for (std::size_t first = 0; first < windows; first += each) {
@@ -212,6 +217,7 @@ poplar::Tensor rowNumbers(Lowering& lowering, const Indexing& indexing, ValueId 
   const poplar::Tensor starts = startsOf(lowering, indexing, indices), base = basesOnTiles(lowering, indexing, spread),
                        limits = constant(lowering, components.limits, 0),
                        strides = constant(lowering, components.strides, 0),
+                       from_end = constant(lowering, components.from_end, 0),
                        offsets = constant(lowering, offsetsOf(indexing), 0);
   ComputeStep step(lowering, "rows");
   for (const auto& [tile, first, last] : spread) {
@@ -219,6 +225,7 @@ poplar::Tensor rowNumbers(Lowering& lowering, const Indexing& indexing, ValueId 
              {{"starts", starts.slice(first, last).flatten()},
               {"limits", limits},
               {"strides", strides},
+              {"from_end", from_end},
               {"bases", base.slice(first, last)},
               {"offsets", offsets},
               {"numbers", numbers.slice(first * rows, last * rows)},

@@ -16,6 +16,7 @@ using Numbers = std::vector<std::int64_t>;
 struct Indexing {
   Numbers offset_dims, collapsed_dims, operand_batching_dims, start_indices_batching_dims, start_index_map;
   std::int64_t index_vector_dim = 0;
+  Numbers from_end;                 // what is added to starts below 0, for each number of an index
   Shape operand, indices, windows;  // shapes; `windows` has the slice size of each of the operand's dimensions
   std::vector<unsigned> row_dims, column_dims;  // of the operand; batching dimensions come first
 
@@ -30,6 +31,8 @@ struct Indexing {
   std::size_t numRows() const;
   std::size_t numColumns() const;  // of a window
   std::size_t rowsOfWindow() const;
+  // Whether each index is one number, that of the one row of its window.
+  bool startsAreRows() const;
   // Rows of the table from one element of a row dimension to the next.
   std::size_t rowStride(unsigned dimension) const;
 

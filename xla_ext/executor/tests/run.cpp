@@ -166,9 +166,9 @@ void gathersAndScattersAtHostileIndices(std::size_t tiles) {
   const std::size_t count = kHostile.size();
   const ValueId table = builder.parameter(kFloat, {kRows, kWidth}), ids = builder.parameter(kInt, {count, 1});
   const ValueId rows = builder.parameter(kFloat, {count, kWidth});
-  const Builder::Ints rows_of_table = {{1}, {0}, {}, {}, {0}, {1}};
-  Builder::Ints of_gather = rows_of_table, of_windows = {{1, 2}, {}, {}, {}, {0}, {1}, {2, kWidth}};
-  of_gather.push_back({1, kWidth});
+  const Builder::Ints rows_of_table = {{1}, {0}, {}, {}, {0}, {1}, {0}},
+                      of_gather = {{1}, {0}, {}, {}, {0}, {1}, {1, kWidth}, {0}},
+                      of_windows = {{1, 2}, {}, {}, {}, {0}, {1}, {2, kWidth}, {0}};
   const ValueId gathered = builder.add(main, "gather", {table, ids}, {kFloat, {count, kWidth}}, of_gather);
   const ValueId windows = builder.add(main, "gather", {table, ids}, {kFloat, {count, 2, kWidth}}, of_windows);
   const ValueId added =

@@ -1,4 +1,5 @@
 // The codelets of gather.cpp and scatter_add.cpp alone.
+#include <algorithm>
 #include <poplar/HalfFloat.hpp>
 
 #include "../../../poplar_kernels/scatter_add_cycles.hpp"
@@ -40,6 +41,28 @@ void testGather(const CodeletLibrary& library, const std::string& types, unsigne
   for (unsigned i = 0; i < out.size(); ++i) {
     const unsigned row = rowOf(ids[i / width]);
     CHECK(out[i] == (row == kRows ? T(0) : table[row * width + i % width]));
+  }
+}
+
+// Starts of windows of one row: those below 0 count from the end, then all are moved into the rows of all tables.
+template <typename T, typename Start>
+void testGatherAt(const CodeletLibrary& library, const std::string& types, unsigned width, unsigned from_end) {
+  constexpr unsigned kLast = kFirstRow + kRows + 3;
+  Draw draw(width + from_end);
+  const std::vector<T> table = draw.row<T>(kRows * width);
+  std::vector<Start> starts(kCount);
+  for (Start& start : starts) start = static_cast<Start>(draw.below(2 * kLast) - (from_end > 0 ? kLast : 0));
+  starts[2] = static_cast<Start>(0x80000000U);
+  starts[3] = static_cast<Start>(0x7fffffff);
+  Alone gather(library, "snnjax::GatherAt<" + types + ">");
+  gather.edge("table", table).edge("starts", starts).edge("out", draw.row<T>(kCount * width)).state("rows", kRows);
+  gather.state("width", width).state("count", kCount).state("first_row", kFirstRow);
+  gather.state("last", kLast).state("from_end", from_end);
+  const std::vector<T> out = gather.run(true).template get<T>("out");
+  for (unsigned i = 0; i < out.size(); ++i) {
+    const auto given = static_cast<std::int64_t>(starts[i / width]);
+    const auto moved = std::clamp<std::int64_t>(given < 0 ? given + from_end : given, 0, kLast) - kFirstRow;
+    CHECK(out[i] == (moved < 0 || moved >= kRows ? T(0) : table[static_cast<unsigned>(moved) * width + i % width]));
   }
 }
 
@@ -106,6 +129,10 @@ void test(const CodeletLibrary& library) {
     testScatter<float, int>(library, "float,int", width, true);
     testScatter<half, unsigned short>(library, "half,unsigned short", width, true);
     testScatter<int, unsigned>(library, "int,unsigned", width, true);
+    for (const unsigned from_end : {0u, 13u}) {
+      testGatherAt<unsigned, int>(library, "unsigned int,int", width, from_end);
+      testGatherAt<unsigned short, unsigned>(library, "unsigned short,unsigned int", width, 0);
+    }
     testScatter<half, int>(library, "half,int", width, false);
     testScatter<unsigned char, int>(library, "unsigned char,int", width, false);
     for (const unsigned offset : {0u, 5u, 8u, 100u}) {

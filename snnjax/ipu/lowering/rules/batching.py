@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from snnjax.ipu.lowering import views
 from snnjax.ipu.lowering.builder import Builder
-from snnjax.ipu.lowering.rules.counting import counts_along
+from snnjax.ipu.lowering.rules.counting import counted_from_end, counts_along
 
 
 class Indices(NamedTuple):
@@ -20,6 +20,7 @@ class Indices(NamedTuple):
     single: tuple[int, ...]  # collapsed_slice_dims or inserted_window_dims
     operand_batching: tuple[int, ...]
     indices_batching: tuple[int, ...]
+    from_end: tuple[int, ...] = ()  # what is added to starts below 0, for each component
 
 
 def with_own_rows(builder: Builder, shape: Sequence[int], indices: Indices) -> Indices:
@@ -41,6 +42,26 @@ def with_own_rows(builder: Builder, shape: Sequence[int], indices: Indices) -> I
     single = tuple(dimension for dimension in indices.single if dimension not in own)
     value = views.concatenate(builder, left, indices.vector)
     return Indices(value, indices.vector, tuple(kept), single, operand, of_indices)
+
+
+def with_starts_from_end(builder: Builder, shape: Sequence[int], indices: Indices) -> Indices:
+    """The indices before ``where(i < 0, i + n, i)``, which gathers and scatters do on their own."""
+    of_indices = builder.types[indices.value].shape
+    whole = len(indices.index_map) == 1 and (
+        indices.vector >= len(of_indices) or of_indices[indices.vector] == 1
+    )
+    parts = [indices.value] if whole else _components(builder, indices)
+    if not parts or len(parts) != len(indices.index_map):
+        return indices._replace(from_end=(0,) * len(indices.index_map))
+    starts, sizes = zip(
+        *(
+            counted_from_end(builder, part, shape[dimension])
+            for dimension, part in zip(indices.index_map, parts, strict=True)
+        ),
+        strict=True,
+    )
+    value = starts[0] if whole else views.concatenate(builder, starts, indices.vector)
+    return indices._replace(value=value, from_end=sizes)
 
 
 def _components(builder: Builder, indices: Indices) -> list[int]:

@@ -1,7 +1,8 @@
-"""Which arrays hold positions: 0, 1, 2 ... along one dimension, and the same along all others."""
+"""Which arrays hold positions, 0, 1, 2 ... along one dimension, and which count those below 0 from the end."""
 
 import numpy as np
 
+from snnjax.ipu.lowering import views
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.plan import Instruction
 
@@ -48,9 +49,15 @@ def _of_reshaped(builder: Builder, inner: int, shape: tuple[int, ...], dimension
 
 def _what_is_kept(builder: Builder, definition: Instruction) -> int | None:
     """The numbers from 0 that a program leaves as they are: by conversions, or ``where(i < 0, i + n, i)``."""
-    operations = [step.operation.partition(".")[0] for step in definition.steps]
-    if set(operations) <= {"load", "wrap"}:
+    operations = {step.operation.partition(".")[0] for step in definition.steps}
+    if operations <= {"load", "wrap"}:
         return definition.inputs[0]
+    return _where_below_zero(builder, definition)
+
+
+def _where_below_zero(builder: Builder, definition: Instruction) -> int | None:
+    """`i` of ``where(i < 0, ..., i)``."""
+    operations = [step.operation.partition(".")[0] for step in definition.steps]
     if operations != ["load", "load", "load", "select"] or len(definition.inputs) != 3:
         return None
     condition, _, otherwise = definition.inputs
@@ -59,3 +66,33 @@ def _what_is_kept(builder: Builder, definition: Instruction) -> int | None:
         return None
     below_zero = [("load.s32", (0,)), ("constant.s32", (0,)), ("lt.s32", (0, 1))]
     return otherwise if list(compared.steps) == below_zero else None
+
+
+def counted_from_end(builder: Builder, value: int, size: int) -> tuple[int, int]:
+    """`i` and `size` of a view of ``where(i < 0, i + size, i)``, as JAX writes indices; else the value itself and 0."""
+    definition = builder.definitions.get(value)
+    if definition is None:
+        return value, 0
+    start, added = None, 0
+    if definition.op in ("reshape", "broadcast_in_dim"):
+        start, added = counted_from_end(builder, definition.inputs[0], size)
+    elif definition.op == "elementwise":
+        start = _where_below_zero(builder, definition)
+        added = size if start is not None and _adds(builder, definition.inputs[1], start, size) else 0
+    if start is None or not added:
+        return value, 0
+    shape = builder.types[value].shape
+    if definition.op == "reshape":
+        return views.reshape(builder, start, shape), added
+    if definition.op == "broadcast_in_dim":
+        return views.broadcast(builder, start, shape, definition.ints[0]), added
+    return start, added
+
+
+def _adds(builder: Builder, value: int, to: int, size: int) -> bool:
+    """Whether a value is `to`, of int32, and `size` more."""
+    definition = builder.definitions.get(value)
+    if definition is None or definition.op != "elementwise" or definition.inputs != (to,):
+        return False
+    more = [("load.s32", (0,)), ("constant.s32", (size,)), ("add.s32", (0, 1))]
+    return list(definition.steps) == more

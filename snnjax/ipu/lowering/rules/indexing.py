@@ -9,7 +9,7 @@ from snnjax.ipu.lowering import views
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.operation import Operation
 from snnjax.ipu.lowering.rules import elementwise, reductions, rule
-from snnjax.ipu.lowering.rules.batching import Indices, with_own_rows
+from snnjax.ipu.lowering.rules.batching import Indices, with_own_rows, with_starts_from_end
 from snnjax.ipu.lowering.rules.regions import is_overwriting, kind_of
 
 
@@ -33,7 +33,8 @@ def _lower_gather(operation: Operation) -> list[int]:
         tuple(numbers.operand_batching_dims),
         tuple(numbers.start_indices_batching_dims),
     )
-    at = with_own_rows(builder, builder.types[x].shape, at)
+    shape = builder.types[x].shape
+    at = with_starts_from_end(builder, shape, with_own_rows(builder, shape, at))
     ints = (
         numbers.offset_dims,
         at.single,
@@ -42,6 +43,7 @@ def _lower_gather(operation: Operation) -> list[int]:
         at.index_map,
         (at.vector,),
         operation.ints("slice_sizes"),
+        at.from_end,
     )
     return [builder.one("gather", (x, at.value), type_, ints)]
 
@@ -80,9 +82,10 @@ def _scatter_numbers(operation: Operation, indices: int) -> tuple[int, tuple[Seq
         tuple(numbers.input_batching_dims),
         tuple(numbers.scatter_indices_batching_dims),
     )
-    at = with_own_rows(operation.builder, operation.types[0].shape, at)
+    builder, shape = operation.builder, operation.types[0].shape
+    at = with_starts_from_end(builder, shape, with_own_rows(builder, shape, at))
     ints = (numbers.update_window_dims, at.single, at.operand_batching, at.indices_batching, at.index_map)
-    return at.value, (*ints, (at.vector,))
+    return at.value, (*ints, (at.vector,), at.from_end)
 
 
 def _known_starts(operation: Operation, starts: Sequence[int], sizes: Sequence[int]) -> list[int] | None:

@@ -1,0 +1,18 @@
+// What a planned operation may take of the chip, and what estimates share.
+#pragma once
+
+#include <cstddef>
+
+namespace snnjax::planner {
+
+struct Machine {
+  std::size_t tiles = 1;
+  std::size_t bytes = 0;  // of a tile, for operands that are brought to it and partial results
+};
+
+// Of a phase: the sync, the route and the way to memory of its last word (ipu_model/chips). A compute set more.
+constexpr double kPhase = 270, kComputeSet = 38;
+
+constexpr std::size_t ceilDivide(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
+
+}  // namespace snnjax::planner
