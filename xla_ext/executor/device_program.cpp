@@ -1,6 +1,8 @@
 #include "executor/device_program.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <poplar/IPUModel.hpp>
 
 namespace snnjax::executor {
@@ -33,16 +35,36 @@ poplar::Device createDevice(const Plan& plan, const SystemOptions& options) {
   return model.createDevice();
 }
 
+// Results and parameters of one type in their order, but for those that share their memory.
+std::vector<DeviceProgram::Kept> keptOf(const Plan& plan) {
+  std::vector<bool> taken(plan.main.results.size(), false), paired(plan.main.parameters.size(), false);
+  for (const auto& [parameter, result] : plan.aliases) taken[result] = paired[parameter] = true;
+  for (const std::size_t parameter : plan.donated) paired[parameter] = true;
+  std::vector<DeviceProgram::Kept> kept;
+  for (std::size_t parameter = 0; parameter < paired.size(); ++parameter) {
+    const ArrayType& type = plan.types[plan.main.parameters[parameter]];
+    for (std::size_t result = 0; !paired[parameter] && result < taken.size(); ++result) {
+      if (taken[result] || plan.types[plan.main.results[result]] != type || type.numElements() == 0) continue;
+      taken[result] = paired[parameter] = true;
+      kept.push_back({parameter, result});
+    }
+  }
+  return kept;
+}
+
 }  // namespace
 
 DeviceProgram::DeviceProgram(const Plan& plan, const SystemOptions& options)
-    : plan_(plan), device_(createDevice(plan, options)) {
+    : plan_(plan), device_(createDevice(plan, options)), kept_(keptOf(plan)) {
   poplar::Graph graph(device_.getTarget(), poplar::replication_factor(static_cast<unsigned>(plan.num_partitions)));
   PlanLowering lowering(graph, plan);
-  std::vector<poplar::program::Program> programs;
+  Programs programs;
   const poplar::program::Sequence main = lowering.lowerMain();
-  addTransfers(lowering, programs);
-  programs.insert(programs.begin() + static_cast<std::ptrdiff_t>(uploads_.size()), main);
+  addUploads(lowering, programs);
+  main_ = static_cast<unsigned>(programs.size());
+  programs.push_back(main);
+  addKeeping(lowering, programs);
+  addDownloads(lowering, programs);
   engine_ = std::make_unique<poplar::Engine>(graph, programs);
   engine_->load(device_);
   connectTransfers();
@@ -50,24 +72,73 @@ DeviceProgram::DeviceProgram(const Plan& plan, const SystemOptions& options)
   live_memory_ = lowering.liveMemory();
 }
 
-// The programs of parameters, before the plan's own, and those of results behind it. Their data are put in the order of
-// the tiles by the host (`true`).
-void DeviceProgram::addTransfers(PlanLowering& lowering, std::vector<poplar::program::Program>& programs) {
+DeviceProgram::Group DeviceProgram::addGroup(Programs& programs, const Programs& singles,
+                                             std::vector<std::size_t> members) {
+  poplar::program::Sequence all;
+  for (const std::size_t member : members) all.add(singles[member]);
+  programs.push_back(all);
+  return {std::move(members), static_cast<unsigned>(programs.size() - 1)};
+}
+
+// Data are put in the order of the tiles by the host (`true`).
+void DeviceProgram::addUploads(PlanLowering& lowering, Programs& programs) {
   poplar::Graph& graph = lowering.graph();
+  std::vector<bool> replaced(plan_.main.parameters.size(), false);
+  for (const auto& [parameter, result] : plan_.aliases) replaced[parameter] = true;
+  for (const Kept& pair : kept_) replaced[pair.parameter] = true;
+  Programs singles;
+  std::vector<std::size_t> all, inputs;
   for (std::size_t i = 0; i < plan_.main.parameters.size(); ++i) {
     const poplar::Tensor tensor = lowering.parameter(i).flatten();
     const std::string name = "argument " + std::to_string(i);
     const auto stream = graph.addHostToDeviceFIFO(name, tensor.elementType(), tensor.numElements());
     uploads_.push_back({{}, {}, tensor.numElements() * tensor.elementType().size(), 0});
-    programs.push_back(poplar::program::Copy(stream, tensor, true));
+    singles.push_back(poplar::program::Copy(stream, tensor, true));
+    if (uploads_.back().bytes == 0) continue;
+    all.push_back(i);
+    if (!replaced[i]) inputs.push_back(i);
   }
-  for (std::size_t i = 0; i < plan_.main.results.size(); ++i) {
-    const poplar::Tensor tensor = lowering.result(i).flatten();
-    const std::string name = "result " + std::to_string(i);
+  first_upload_ = static_cast<unsigned>(programs.size());
+  programs.insert(programs.end(), singles.begin(), singles.end());
+  for (const std::vector<std::size_t>& members : {all, inputs}) {
+    if (members.size() > 1) upload_groups_.push_back(addGroup(programs, singles, members));
+  }
+}
+
+void DeviceProgram::addDownloads(PlanLowering& lowering, Programs& programs) {
+  constexpr std::size_t kSmall = 16384;  // bytes, which take a thousandth of a request's time
+  poplar::Graph& graph = lowering.graph();
+  Programs singles;
+  const auto add = [&](const poplar::Tensor& tensor, const std::string& name) {
     const auto stream = graph.addDeviceToHostFIFO(name, tensor.elementType(), tensor.numElements());
     downloads_.push_back({{}, {}, tensor.numElements() * tensor.elementType().size(), 0});
-    programs.push_back(poplar::program::Copy(tensor, stream, true));
+    singles.push_back(poplar::program::Copy(tensor, stream, true));
+  };
+  for (std::size_t i = 0; i < plan_.main.results.size(); ++i) {
+    add(lowering.result(i).flatten(), "result " + std::to_string(i));
+    const bool replaces = std::ranges::any_of(plan_.aliases, [i](const auto& pair) { return pair.second == i; });
+    const std::size_t bytes = downloads_.back().bytes;
+    if (!replaces && bytes > 0 && bytes <= kSmall) together_.push_back(i);
   }
+  for (const Kept& pair : kept_) {
+    add(lowering.parameter(pair.parameter).flatten(), "kept argument " + std::to_string(pair.parameter));
+  }
+  first_download_ = static_cast<unsigned>(programs.size());
+  programs.insert(programs.end(), singles.begin(), singles.end());
+  if (together_.size() > 1) download_groups_.push_back(addGroup(programs, singles, together_));
+}
+
+// All copies of a group share one exchange, if they need any: values of one shape lie alike.
+void DeviceProgram::addKeeping(PlanLowering& lowering, Programs& programs) {
+  Programs singles;
+  std::vector<std::size_t> all;
+  for (const Kept& pair : kept_) {
+    all.push_back(singles.size());
+    singles.push_back(poplar::program::Copy(lowering.result(pair.result), lowering.parameter(pair.parameter)));
+  }
+  first_keep_ = static_cast<unsigned>(programs.size());
+  programs.insert(programs.end(), singles.begin(), singles.end());
+  if (all.size() > 1) keep_groups_.push_back(addGroup(programs, singles, all));
 }
 
 void DeviceProgram::connectTransfers() {
@@ -78,23 +149,43 @@ void DeviceProgram::connectTransfers() {
     });
   }
   for (std::size_t i = 0; i < downloads_.size(); ++i) {
-    engine_->connectStreamToCallback("result " + std::to_string(i), [this, i](void* data) {
+    const std::size_t results = plan_.main.results.size();
+    const std::string name =
+        i < results ? "result " + std::to_string(i) : "kept argument " + std::to_string(kept_[i - results].parameter);
+    engine_->connectStreamToCallback(name, [this, i](void* data) {
       Transfer& transfer = downloads_[i];
       std::memcpy(transfer.targets[transfer.next++], data, transfer.bytes);
     });
   }
 }
 
-void DeviceProgram::upload(std::size_t parameter, Sources from) {
-  Transfer& transfer = uploads_[parameter];
-  if (transfer.bytes == 0) return;
-  transfer.sources = std::move(from);
-  transfer.next = 0;
-  engine_->run(static_cast<unsigned>(parameter));
+void DeviceProgram::runAll(std::vector<std::size_t> wanted, const std::vector<Group>& groups, unsigned first_single) {
+  for (const Group& group : groups) {
+    if (!std::ranges::includes(wanted, group.members)) continue;
+    engine_->run(group.program);
+    std::vector<std::size_t> rest;
+    std::ranges::set_difference(wanted, group.members, std::back_inserter(rest));
+    wanted = std::move(rest);
+  }
+  for (const std::size_t each : wanted) engine_->run(first_single + static_cast<unsigned>(each));
 }
 
+void DeviceProgram::upload(const std::vector<std::size_t>& parameters, std::vector<Sources> from) {
+  std::vector<std::size_t> wanted;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    Transfer& transfer = uploads_[parameters[i]];
+    if (transfer.bytes == 0) continue;
+    transfer.sources = std::move(from[i]);
+    transfer.next = 0;
+    wanted.push_back(parameters[i]);
+  }
+  runAll(std::move(wanted), upload_groups_, first_upload_);
+}
+
+void DeviceProgram::keep(const std::vector<std::size_t>& pairs) { runAll(pairs, keep_groups_, first_keep_); }
+
 void DeviceProgram::run() {
-  engine_->run(static_cast<unsigned>(uploads_.size()));
+  engine_->run(main_);
   ++runs_;
 }
 
@@ -103,12 +194,16 @@ void DeviceProgram::resetProfile() {
   runs_ = 0;
 }
 
-void DeviceProgram::download(std::size_t result, Targets to) {
-  Transfer& transfer = downloads_[result];
-  if (transfer.bytes == 0) return;
-  transfer.targets = std::move(to);
-  transfer.next = 0;
-  engine_->run(static_cast<unsigned>(1 + uploads_.size() + result));
+void DeviceProgram::download(const std::vector<std::size_t>& places, std::vector<Targets> to) {
+  std::vector<std::size_t> wanted;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    Transfer& transfer = downloads_[places[i]];
+    if (transfer.bytes == 0) continue;
+    transfer.targets = std::move(to[i]);
+    transfer.next = 0;
+    wanted.push_back(places[i]);
+  }
+  runAll(std::move(wanted), download_groups_, first_download_);
 }
 
 void DeviceProgram::connectCallbacks(const Callback& callback) {

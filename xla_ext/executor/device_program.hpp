@@ -19,9 +19,21 @@ class DeviceProgram {
   // Parts of an array, one for each partition: where they are read, and where they are written.
   using Sources = std::vector<const std::byte*>;
   using Targets = std::vector<std::byte*>;
-  void upload(std::size_t parameter, Sources from);
+  // Of parameters in ascending order. All of them are one request, and so are those that no result replaces.
+  void upload(const std::vector<std::size_t>& parameters, std::vector<Sources> from);
   void run();
-  void download(std::size_t result, Targets to);
+  // From places, in ascending order: results are the first, then the parameters of kept().
+  void download(const std::vector<std::size_t>& places, std::vector<Targets> to);
+  // Small results that come to the host in one request; downloading just these makes it.
+  const std::vector<std::size_t>& together() const { return together_; }
+
+  // A result and a parameter of its type, as a step's that gives back what it was given: the result can go to the
+  // parameter's place without the host.
+  struct Kept {
+    std::size_t parameter, result;
+  };
+  const std::vector<Kept>& kept() const { return kept_; }
+  void keep(const std::vector<std::size_t>& pairs);
 
   // Called for callbacks, with arrays of one partition.
   using Callback = std::function<void(std::int64_t, const std::vector<ArrayType>&, poplar::ArrayRef<const void*>)>;
@@ -38,14 +50,29 @@ class DeviceProgram {
     std::vector<std::byte*> targets;
     std::size_t bytes = 0, next = 0;
   };
-  void addTransfers(PlanLowering& lowering, std::vector<poplar::program::Program>& programs);
+  using Programs = std::vector<poplar::program::Program>;
+  // Programs of some copies, one after the other, and the number by which the engine runs them.
+  struct Group {
+    std::vector<std::size_t> members;
+    unsigned program = 0;
+  };
+  Group addGroup(Programs& programs, const Programs& singles, std::vector<std::size_t> members);
+  // The whole group if all of it is wanted, and what else is wanted one by one.
+  void runAll(std::vector<std::size_t> wanted, const std::vector<Group>& groups, unsigned first_single);
+  void addUploads(PlanLowering& lowering, Programs& programs);
+  void addDownloads(PlanLowering& lowering, Programs& programs);
+  void addKeeping(PlanLowering& lowering, Programs& programs);
   void connectTransfers();
 
   const Plan& plan_;
   poplar::Device device_;
   std::unique_ptr<poplar::Engine> engine_;
   std::size_t runs_ = 0;                       // since the profile was reset
-  std::vector<Transfer> uploads_, downloads_;  // by parameter, by result
+  std::vector<Transfer> uploads_, downloads_;  // by parameter, by place
+  std::vector<std::size_t> together_;
+  std::vector<Kept> kept_;
+  std::vector<Group> upload_groups_, download_groups_, keep_groups_;
+  unsigned first_upload_ = 0, first_download_ = 0, first_keep_ = 0, main_ = 0;  // programs of the engine
   std::vector<PlanLowering::Callback> callbacks_;
   std::vector<PlanLowering::LiveMemory> live_memory_;
 };

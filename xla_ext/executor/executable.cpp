@@ -41,8 +41,8 @@ class Executable::Impl {
   System& system() { return *system_; }
 
   Arrays run(const Arrays& arguments, const std::vector<bool>& donated);
-  // Brings an array of a result to the host, and those of the other partitions with it.
-  void fetch(std::size_t result);
+  // Brings the arrays of a place to the host, of all partitions, and small results with another one.
+  void fetch(std::size_t place);
 
  private:
   // The place of a parameter or a result on the tiles, or of both, and the arrays that lie there: one a partition.
@@ -58,6 +58,10 @@ class Executable::Impl {
   void bringToHost(Array& array);
   void check(const Arrays& arguments) const;
   bool lies(const Arrays& arguments, std::size_t parameter) const;
+  Slot& slotOf(std::size_t place);
+  DeviceProgram::Targets targetsOf(std::size_t place, std::vector<std::byte>& nobody);
+  bool isToKeep(const Arrays& arguments, const DeviceProgram::Kept& pair) const;
+  void keep(const Arrays& arguments);
   void upload(const Arrays& arguments);
   void consume(const Arrays& arguments, const std::vector<bool>& donated);
   Arrays makeResults();
@@ -106,8 +110,9 @@ void Executable::Impl::leave() {
 void Executable::Impl::clear(Slot& slot) {
   for (std::weak_ptr<Array>& holder : slot.holders) {
     if (const std::shared_ptr<Array> array = holder.lock()) {
-      bringToHost(*array);
-      if (array->resident_in_ == &owner_) array->resident_in_ = nullptr;
+      const bool lies_here = array->resident_in_ == &owner_ && &slotOf(array->place_) == &slot;
+      if (lies_here) bringToHost(*array);
+      if (lies_here) array->resident_in_ = nullptr;
     }
     holder.reset();
   }
@@ -115,26 +120,44 @@ void Executable::Impl::clear(Slot& slot) {
 
 void Executable::Impl::bringToHost(Array& array) {
   if (array.on_host_ || array.resident_in_ == nullptr) return;
-  array.resident_in_->impl_->fetch(array.result_);
+  array.resident_in_->impl_->fetch(array.place_);
 }
 
-void Executable::Impl::fetch(std::size_t result) {
-  const Slot& slot = slots_[result_slots_[result]];
+Executable::Impl::Slot& Executable::Impl::slotOf(std::size_t place) {
+  const std::size_t results = result_slots_.size();
+  return slots_[place < results ? result_slots_[place] : parameter_slots_[program_->kept()[place - results].parameter]];
+}
+
+// Where a place's arrays of all partitions go that are not on the host; `nobody` takes the others.
+DeviceProgram::Targets Executable::Impl::targetsOf(std::size_t place, std::vector<std::byte>& nobody) {
+  const std::size_t results = result_slots_.size();
+  const ValueId value =
+      place < results ? plan_.main.results[place] : plan_.main.parameters[program_->kept()[place - results].parameter];
+  const std::size_t size = plan_.types[value].numBytes();
+  nobody.resize(size);
   DeviceProgram::Targets targets;
-  std::vector<std::shared_ptr<Array>> arrays;
-  std::vector<std::byte> nobody;
-  const std::size_t size = plan_.types[plan_.main.results[result]].numBytes();
-  for (const std::weak_ptr<Array>& holder : slot.holders) {
-    std::shared_ptr<Array> array = holder.lock();
-    const bool wanted = array != nullptr && !array->on_host_;
-    std::vector<std::byte>& bytes = wanted ? array->bytes_ : nobody;
-    bytes.resize(size);
-    targets.push_back(bytes.data());
-    arrays.push_back(wanted ? std::move(array) : nullptr);
+  for (const std::weak_ptr<Array>& holder : slotOf(place).holders) {
+    const std::shared_ptr<Array> array = holder.lock();
+    const bool wanted = array != nullptr && !array->on_host_ && array->place_ == place;
+    if (wanted) array->bytes_.resize(size);
+    targets.push_back(wanted ? array->bytes_.data() : nobody.data());
   }
-  program_->download(result, std::move(targets));
-  for (const std::shared_ptr<Array>& array : arrays) {
-    if (array != nullptr) array->on_host_ = true;
+  return targets;
+}
+
+void Executable::Impl::fetch(std::size_t place) {
+  const std::vector<std::size_t>& together = program_->together();
+  const bool in_company = std::ranges::count(together, place) > 0;
+  const std::vector<std::size_t> places = in_company ? together : std::vector<std::size_t>{place};
+  std::vector<std::vector<std::byte>> nobody(places.size());
+  std::vector<DeviceProgram::Targets> targets;
+  for (std::size_t i = 0; i < places.size(); ++i) targets.push_back(targetsOf(places[i], nobody[i]));
+  program_->download(places, std::move(targets));
+  for (const std::size_t each : places) {
+    for (const std::weak_ptr<Array>& holder : slotOf(each).holders) {
+      const std::shared_ptr<Array> array = holder.lock();
+      if (array != nullptr && array->place_ == each) array->on_host_ = true;
+    }
   }
 }
 
@@ -164,7 +187,38 @@ bool Executable::Impl::lies(const Arrays& arguments, std::size_t parameter) cons
   return true;
 }
 
+// Whether an argument is the last run's result that belongs in its place.
+bool Executable::Impl::isToKeep(const Arrays& arguments, const DeviceProgram::Kept& pair) const {
+  if (lies(arguments, pair.parameter)) return false;
+  const Slot& slot = slots_[result_slots_[pair.result]];
+  for (std::size_t p = 0; p < plan_.num_partitions; ++p) {
+    const Array& array = *arguments[p][pair.parameter];
+    if (slot.holders[p].lock().get() != &array || array.resident_in_ != &owner_) return false;
+  }
+  return true;
+}
+
+// Results that are arguments now go where these belong, on the tiles.
+void Executable::Impl::keep(const Arrays& arguments) {
+  std::vector<std::size_t> pairs;
+  const std::vector<DeviceProgram::Kept>& kept = program_->kept();
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (isToKeep(arguments, kept[i])) pairs.push_back(i);
+  }
+  for (const std::size_t i : pairs) clear(slots_[parameter_slots_[kept[i].parameter]]);
+  program_->keep(pairs);
+  for (const std::size_t i : pairs) {
+    Slot& slot = slots_[parameter_slots_[kept[i].parameter]];
+    for (std::size_t p = 0; p < plan_.num_partitions; ++p) {
+      slot.holders[p] = arguments[p][kept[i].parameter];
+      arguments[p][kept[i].parameter]->resident_in_ = &owner_;
+      arguments[p][kept[i].parameter]->place_ = result_slots_.size() + i;
+    }
+  }
+}
+
 void Executable::Impl::upload(const Arrays& arguments) {
+  keep(arguments);
   std::vector<std::size_t> missing;
   for (std::size_t i = 0; i < parameter_slots_.size(); ++i) {
     if (!lies(arguments, i)) missing.push_back(i);
@@ -180,13 +234,14 @@ void Executable::Impl::upload(const Arrays& arguments) {
                       " that was donated. Donated arrays are gone: use the results in their place.");
     }
   }
-  for (const std::size_t i : missing) {
-    Slot& slot = slots_[parameter_slots_[i]];
-    clear(slot);
-    DeviceProgram::Sources sources;
-    for (const auto& of_partition : arguments) sources.push_back(of_partition[i]->bytes_.data());
-    program_->upload(i, std::move(sources));
-    for (std::size_t p = 0; p < plan_.num_partitions; ++p) slot.holders[p] = arguments[p][i];  // now that it is there
+  std::vector<DeviceProgram::Sources> sources(missing.size());
+  for (std::size_t k = 0; k < missing.size(); ++k) {
+    clear(slots_[parameter_slots_[missing[k]]]);
+    for (const auto& of_partition : arguments) sources[k].push_back(of_partition[missing[k]]->bytes_.data());
+  }
+  program_->upload(missing, std::move(sources));
+  for (const std::size_t i : missing) {  // now that it is there
+    for (std::size_t p = 0; p < plan_.num_partitions; ++p) slots_[parameter_slots_[i]].holders[p] = arguments[p][i];
   }
 }
 
@@ -215,7 +270,7 @@ Executable::Arrays Executable::Impl::makeResults() {
       const auto array = std::make_shared<Array>(system_, type, std::vector<std::byte>());
       array->on_host_ = false;
       array->resident_in_ = &owner_;
-      array->result_ = r;
+      array->place_ = r;
       slots_[result_slots_[r]].holders[p] = array;
       results[p].push_back(array);
     }
@@ -251,7 +306,7 @@ Array::Array(std::shared_ptr<System> system, ArrayType type, std::vector<std::by
 
 const std::vector<std::byte>& Array::bytes() {
   const std::lock_guard lock(system_->mutex_);
-  if (!on_host_ && resident_in_ != nullptr) resident_in_->impl_->fetch(result_);
+  if (!on_host_ && resident_in_ != nullptr) resident_in_->impl_->fetch(place_);
   if (on_host_) return bytes_;
   throw Error(ErrorCode::kInvalidArgument,
               "array: `buffer` must hold elements, got " + type_.toString() +

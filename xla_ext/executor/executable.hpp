@@ -60,8 +60,8 @@ class Array {
   ArrayType type_;
   std::vector<std::byte> bytes_;
   bool on_host_ = true;                // bytes_ are the elements
-  Executable* resident_in_ = nullptr;  // the executable whose result they are as well, on the tiles
-  std::size_t result_ = 0;
+  Executable* resident_in_ = nullptr;  // the executable on whose tiles they are as well
+  std::size_t place_ = 0;              // there (device_program.hpp): a result, or a parameter that it was kept in
 };
 
 class Executable {

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from jax.experimental import serialize_executable
 
+from snnjax.ipu import read_profile
 from tests.architecture import ROOT
 from tests.ipu.device.placing import ARRAYS, cpu, ipu, put
 
@@ -138,6 +139,39 @@ def test_donated_argument_is_used_up():
     np.testing.assert_array_equal(z, [1, 2, 3, 4])
     with pytest.raises((RuntimeError, ValueError), match="deleted"):
         step(x, y)
+
+
+@pytest.mark.parametrize("keeps_old", [False, True])
+def test_results_stay_on_the_tiles_from_step_to_step(keeps_old):
+    @jax.jit
+    def step(weights, momentum, x):
+        y = jnp.tanh(x @ weights)
+        return weights - x.T @ y, momentum + x.T @ y, y.sum(), y.mean()
+
+    def run(weights, momentum, batches):
+        old = []
+        for x in batches:
+            if keeps_old:
+                old.append((weights, momentum))
+            weights, momentum, *small = step(weights, momentum, x)
+            old.append([float(each) for each in small])
+        return [np.asarray(leaf) for leaf in jax.tree.leaves((weights, momentum, old))]
+
+    arguments = np.full((4, 4), 0.1, np.float32), np.zeros((4, 4), np.float32)
+    batches = [np.full((2, 4), 0.1 * i, np.float32) for i in range(4)]
+    on_ipu = run(*map(put, arguments), [put(x) for x in batches])
+    for actual, expected in zip(on_ipu, run(*arguments, batches), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-5)
+    compiled = step.lower(*map(put, arguments), put(batches[0])).compile()
+    transfers = [each for each in read_profile(compiled).steps if each.phases.host]
+
+    def times(name):
+        return sum(each.executions for each in transfers if each.name == name)
+
+    assert (times("argument 0"), times("argument 1"), times("argument 2")) == (1, 1, 4)
+    assert times("result 2") == times("result 3")
+    # Each request has a sync: one an upload, one for all small results of a step, and for the old arrays that are read.
+    assert sum(each.executions for each in transfers if each.phases.sync) <= 4 + 4 + 4 * keeps_old
 
 
 def test_array_given_twice_cannot_be_donated():

@@ -194,10 +194,9 @@ struct Step {
     phases.multi(pairs * (8 * 3 + 10 + 10));
     phases.multi(kWorkers * pairs);
     phases.multi(kWorkers * pairs * 2);
-    constexpr double kStreams = 3;  // ids, numbers, targets
+    constexpr std::uint64_t kRequests = 1;  // ids, numbers, targets
     const double bytes = 4 * batch * (steps * (layers.front().capacity_in + 1) + 1);
-    phases.add(
-        static_cast<double>(hostCycles(chip, static_cast<std::uint64_t>(bytes), static_cast<std::uint64_t>(kStreams))));
+    phases.add(static_cast<double>(hostCycles(chip, static_cast<std::uint64_t>(bytes), kRequests)));
     return phases.cycles();
   }
 };

@@ -43,12 +43,13 @@ struct Chip {
   double hop_seconds;             // of a sync signal between neighbouring IPUs, one way
 
   // Links and host.
-  double link_bytes_per_second;  // of one link, one way, as far as data fill it
-  std::uint32_t pair_links;      // between the two IPUs of a pair
-  std::uint32_t ladder_links;    // from an IPU to each of the two of the next pair, and of the pair before
-  double link_latency_seconds;   // of one hop
-  double host_bytes_per_second;  // of one IPU
-  double host_latency_seconds;   // of one request
+  double link_bytes_per_second;   // of one link, one way, as far as data fill it
+  std::uint32_t pair_links;       // between the two IPUs of a pair
+  std::uint32_t ladder_links;     // from an IPU to each of the two of the next pair, and of the pair before
+  double link_latency_seconds;    // of one hop
+  double host_bytes_per_second;   // of one IPU
+  double host_handshake_seconds;  // of the two of a request of streams
+  double remote_latency_seconds;  // of one row of a remote buffer
 };
 
 std::span<const Chip> chips();

@@ -67,10 +67,22 @@ std::uint64_t systemSyncCycles(const Chip& chip, std::uint32_t ipus) {
   return ipuSyncCycles(chip) + cyclesOf(chip, 2 * hops * chip.hop_seconds);
 }
 
-std::uint64_t hostCycles(const Chip& chip, std::uint64_t bytes, std::uint64_t transfers) {
+namespace {
+
+std::uint64_t movingCycles(const Chip& chip, std::uint64_t bytes, std::uint64_t times, double latency) {
   if (bytes == 0) return 0;
   const double moving = static_cast<double>(bytes) / chip.host_bytes_per_second;
-  return cyclesOf(chip, moving + static_cast<double>(transfers) * chip.host_latency_seconds);
+  return cyclesOf(chip, moving + static_cast<double>(times) * latency);
+}
+
+}  // namespace
+
+std::uint64_t hostCycles(const Chip& chip, std::uint64_t bytes, std::uint64_t requests) {
+  return movingCycles(chip, bytes, requests, 2 * chip.host_handshake_seconds);
+}
+
+std::uint64_t remoteCycles(const Chip& chip, std::uint64_t bytes, std::uint64_t rows) {
+  return movingCycles(chip, bytes, rows, chip.remote_latency_seconds);
 }
 
 double seconds(const Chip& chip, std::uint64_t cycles) { return static_cast<double>(cycles) / chip.clock_hz; }

@@ -89,8 +89,11 @@ std::uint64_t systemSyncCycles(const Chip& chip, std::uint32_t ipus);  // of sev
 
 // ---- Host (between.cpp) ----
 
-// A stream copy of `bytes` to or from one IPU, which took `transfers` requests of the host.
-std::uint64_t hostCycles(const Chip& chip, std::uint64_t bytes, std::uint64_t transfers);
+// A stream copy of `bytes` to or from one IPU in `requests` of the host: 0 for what goes along with another's. Each
+// begins and ends with a handshake.
+std::uint64_t hostCycles(const Chip& chip, std::uint64_t bytes, std::uint64_t requests);
+// So many rows of a remote buffer, of `bytes` in all, which no host has to agree to.
+std::uint64_t remoteCycles(const Chip& chip, std::uint64_t bytes, std::uint64_t rows);
 
 double seconds(const Chip& chip, std::uint64_t cycles);
 

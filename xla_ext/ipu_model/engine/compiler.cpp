@@ -74,7 +74,9 @@ void Compiler::append(const Node& node, Block& steps) {
   std::visit(
       [&](const auto& what) {
         if constexpr (requires { step(what, node->name); }) {
-          steps.push_back(step(what, node->name));
+          Step next = step(what, node->name);
+          joinRequests(steps, next);
+          steps.push_back(std::move(next));
         }
       },
       node->what);
@@ -137,13 +139,20 @@ std::uint32_t Compiler::hostPlan(const std::string& name, std::span<const Run> r
   return static_cast<std::uint32_t>(plan_->host.size() - 1);
 }
 
+// Stream copies in a row, all to the host or all from it, are one request.
+void Compiler::joinRequests(const Block& before, Step& next) {
+  const auto* const last = before.empty() ? nullptr : std::get_if<StepStream>(&before.back());
+  auto* const stream = std::get_if<StepStream>(&next);
+  if (last != nullptr && stream != nullptr) stream->joins = last->to_host == stream->to_host;
+}
+
 Step Compiler::step(const nodes::StreamCopy& node, const std::string&) {
   const std::uint32_t host = hostPlan(node.stream.handle(), node.tensor);
   if (!node.host_rearranges) {
     plan_->host[host].rearrangement =
         planRearrangement(*graph_, layout_, runsOf(node.tensor), node.to_host, plan_->memory);
   }
-  return StepStream{node.stream.id(), host, node.to_host};
+  return StepStream{node.stream.id(), host, node.to_host, false};
 }
 
 Step Compiler::step(const nodes::RemoteCopy& node, const std::string& name) {

@@ -31,6 +31,7 @@ class Compiler {
   void append(const Node& node, Block& block);
 
   Step step(const nodes::Execute& node, const std::string& name);
+  static void joinRequests(const Block& before, Step& next);
   Step step(const nodes::StreamCopy& node, const std::string& name);
   Step step(const nodes::RemoteCopy& node, const std::string& name);
   Step step(const nodes::Repeat& node, const std::string& name);

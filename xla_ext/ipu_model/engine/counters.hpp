@@ -38,7 +38,7 @@ struct ComputeSetCounters {
 // Of a copy or a stream.
 struct CopyCounters {
   std::uint64_t executions = 0;
-  std::uint64_t host_cycles = 0;
+  std::uint64_t host_cycles = 0, sync_cycles = 0;
 };
 
 struct Counters {

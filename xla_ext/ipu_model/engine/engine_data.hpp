@@ -81,7 +81,8 @@ class EngineData {
 
   void runTiles(std::size_t compute_set);
   void countExchange(const ExchangeCost& cost);
-  void countHost(std::uint32_t host, std::uint64_t requests);
+  void countRequests(std::uint32_t host, std::uint64_t requests);
+  void countHost(std::uint32_t host, std::uint64_t cycles, std::uint64_t sync);
   void performAll(std::span<const Move> moves);
   std::int32_t scalar(const Replica& replica, std::uint32_t host) const;
   std::byte* streamPlace(StreamEnd& end, std::size_t bytes, std::vector<std::byte>& buffer);

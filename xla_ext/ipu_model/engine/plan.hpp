@@ -107,6 +107,7 @@ struct StepStream {
   std::uint32_t stream;
   std::uint32_t host;
   bool to_host;
+  bool joins;  // the request of the copy before
 };
 struct StepRemote {
   std::uint32_t buffer;

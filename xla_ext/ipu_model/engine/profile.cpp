@@ -86,7 +86,6 @@ Profile profileOf(const poplar::Engine& engine) {
   profile.tiles_per_ipu = plan.target.getTilesPerIPU();
   profile.memory_per_tile = plan.target.getBytesPerTile();
   const ProgramOrder order(plan);
-  const std::uint64_t stream_sync_cycles = systemSyncCycles(plan.target.chip(), profile.ipus);
   profile.cycles = {counters.compute, counters.exchange, counters.sync, counters.host};
   for (std::size_t i = 0; i < plan.compute_sets.size(); ++i) {
     profile.compute_sets.push_back(profileOf(plan.compute_sets[i], counters.compute_sets[i]));
@@ -102,7 +101,7 @@ Profile profileOf(const poplar::Engine& engine) {
     const CopyCounters& stream = counters.streams[i];
     if (stream.executions == 0) continue;
     const ExchangeCost& cost = plan.host[i].rearrangement;
-    const std::uint64_t sync_cycles = (stream_sync_cycles + cost.sync_cycles) * stream.executions;
+    const std::uint64_t sync_cycles = stream.sync_cycles + cost.sync_cycles * stream.executions;
     ExchangeProfile exchange = times(cost, stream.executions);
     exchange.bytes = plan.host[i].bytes * stream.executions;
     profile.streams.push_back(

@@ -54,7 +54,7 @@ void EngineData::runStep(const StepStream& step) {
     if (!same) pass(end, piece, step.to_host, all);
     if (!step.to_host) writeOne(host, all.data(), *replica);
   }
-  countHost(step.host, 1);
+  countRequests(step.host, step.joins ? 0 : 1);
   countExchange(host.rearrangement);
 }
 
@@ -77,21 +77,27 @@ void EngineData::pass(StreamEnd& end, std::size_t piece, bool to_host, std::span
   }
 }
 
-void EngineData::countHost(std::uint32_t host, std::uint64_t requests) {
+void EngineData::countRequests(std::uint32_t host, std::uint64_t requests) {
   const Chip& chip = plan_->target.chip();
-  const std::uint64_t cycles = hostCycles(chip, plan_->host[host].ipu_bytes, requests);
-  const std::uint64_t sync = systemSyncCycles(chip, plan_->target.getNumIPUs());
+  const std::uint64_t sync = requests > 0 ? systemSyncCycles(chip, plan_->target.getNumIPUs()) : 0;
+  countHost(host, hostCycles(chip, plan_->host[host].ipu_bytes, requests), sync);
+}
+
+void EngineData::countHost(std::uint32_t host, std::uint64_t cycles, std::uint64_t sync) {
   clock_ += cycles + sync;
   if (!counting_) return;
   counters_.host += cycles;
   counters_.sync += sync;
   ++counters_.streams[host].executions;
   counters_.streams[host].host_cycles += cycles;
+  counters_.streams[host].sync_cycles += sync;
 }
 
 void EngineData::runStep(const StepRemote& step) {
   for (Replica* replica : active_) passRows(step, *replica);
-  countHost(step.host, step.rows);
+  const Chip& chip = plan_->target.chip();
+  countHost(step.host, remoteCycles(chip, plan_->host[step.host].ipu_bytes, step.rows),
+            systemSyncCycles(chip, plan_->target.getNumIPUs()));
 }
 
 void EngineData::passRows(const StepRemote& step, Replica& replica) {
@@ -147,8 +153,10 @@ void EngineData::runStep(const StepHostCall& step) {
                                           "Engine::connectHostFunction.");
   }
   for (Replica* replica : active_) callHost(step, *replica);
-  for (const std::uint32_t host : step.inputs) countHost(host, 1);
-  for (const std::uint32_t host : step.outputs) countHost(host, 1);
+  // All arguments are one request, all results another.
+  for (const auto& hosts : {step.inputs, step.outputs}) {
+    for (std::size_t i = 0; i < hosts.size(); ++i) countRequests(hosts[i], i == 0 ? 1 : 0);
+  }
 }
 
 void EngineData::callHost(const StepHostCall& step, Replica& replica) {

@@ -33,6 +33,28 @@ void streamsThroughRings() {
   CHECK(profile.cycles.host > 0);
 }
 
+// Copies in a row that go one way are one request: two handshakes and a sync for all.
+void joinsRequestsInARow() {
+  const auto hostCyclesOf = [](bool apart) {
+    Model model(2);
+    const Tensor a = model.variable(FLOAT, {2}, "a", 0), b = model.variable(FLOAT, {2}, "b", 1);
+    const DataStream first = model.graph.addHostToDeviceFIFO("first", FLOAT, 2);
+    const DataStream second = model.graph.addHostToDeviceFIFO("second", FLOAT, 2);
+    Sequence program({Copy(first, a)});
+    if (apart) program.add(model.one("Scale<float>", {{"in", a}, {"out", a}, {"factor", 2.0F}}, 0));
+    program.add(Copy(second, b));
+    Engine& engine = model.engine(program);
+    Floats values = counting(2);
+    engine.connectStream(first, values.data(), values.data() + 2);
+    engine.connectStream(second, values.data(), values.data() + 2);
+    model.run();
+    const ipu_model::Profile profile = model.profile();
+    CHECK_EQUAL(profile.streams[1].sync_cycles > 0, apart);
+    return profile.cycles.host;
+  };
+  CHECK_NEAR(static_cast<double>(hostCyclesOf(true)) / static_cast<double>(hostCyclesOf(false)), 2.0, 0.01);
+}
+
 // Every cycle is that of a compute set, a copy or a stream, and each of these knows where it stands in the program.
 void tellsItsStepsInOrder() {
   Model model(2, 2);
@@ -215,6 +237,7 @@ int main() {
   drawsItsGraph();
   return on_model::result([] {
     streamsThroughRings();
+    joinsRequestsInARow();
     tellsItsStepsInOrder();
     streamsThroughCallbacks();
     callsTheHost();
