@@ -114,7 +114,7 @@ def write_run(folder: Path, run: dict[str, Any]) -> None:
 
 
 def read_runs(places: Sequence[Path | str]) -> list[dict[str, Any]]:
-    """The records in folders and all that is below them, and in files.
+    """The records in files, and those in folders: ``run.json`` at any depth, and copies named ``<name>-<seed>.json``.
 
     Errors: places without a record, files that are no records.
 
