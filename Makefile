@@ -99,6 +99,10 @@ fuzz: kernels-asan  ## hostile input under the sanitizers, for minutes (FUZZ="--
 fuzz-short: kernels-asan  # the same for seconds
 	$(SANITIZED) $(BIN)/python -m tests.fuzz --examples 60 --networks 2
 
+.PHONY: soak
+soak: .venv/ready $(LIBRARY)  ## random checks of values and gradients, for a night (SOAK="--checks 1000000 --first-form 500")
+	$(BIN)/python -m tests.soak $(SOAK)
+
 # The newest Python that runs here. pip then takes the newest JAX that snnjax allows.
 NEWEST ?= $(shell for minor in 14 13 12 11; do python3.$$minor -c '' 2> /dev/null && echo python3.$$minor && break; done)
 

@@ -1,0 +1,208 @@
+"""Random checks of gradients and values for as long as one likes: `python -m tests.soak --checks 100000`.
+
+A check is one set of random arrays through one op or network, all results or all gradients. A form is what is compiled
+for many checks. Every miss is named with the command that repeats it.
+"""
+
+import argparse
+import concurrent.futures
+import dataclasses
+import functools
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from tqdm import tqdm
+
+from snnjax import _targets, lif_network
+from snnjax.surrogates import as_surrogate
+from tests.cases import CASES, as_numpy
+from tests.numbers import assert_close
+from tests.ops.common import float_leaves, generic, is_float, jit, stack
+from tests.ops.kernel_checks import check_kernel
+from tests.ops.random_networks import Form, arguments, random_form
+
+# Central differences in float64 along one random direction. Their error is about STEP^2 times a third derivative, or
+# 1e-16 / STEP times the sum; relative to the sizes of what is added up.
+STEP, TOLERANCE = 1e-5, 1e-5
+# Where a kink (a surrogate's edge) lies within the step, differences are no derivative: a thousandth of it decides.
+FINER, FINER_TOLERANCE = 1e-8, 1e-4
+
+
+class Miss(NamedTuple):
+    """A check that failed: what repeats it, and the first line of why."""
+
+    kind: str
+    form: int
+    draw: int
+    why: str
+
+
+def check_values(form: int, draws: range) -> Iterator[tuple[int, str]]:
+    """Each op equals its definition, which is written in NumPy loops, to the bit."""
+    case = CASES[form % len(CASES)]
+    function = jit(case.function)
+    for draw in draws:
+        given = case.arguments(np.random.default_rng((form, draw)))
+        expected = case.reference(*as_numpy(given))
+        yield draw, failure(assert_close, function(*given), expected, rtol=case.tolerance)
+
+
+def check_kernels(form: int, draws: range) -> Iterator[tuple[int, str]]:
+    """The kernels of a random network give the reference's results to the bit, and its gradients of all arguments."""
+    drawn = random_form(np.random.default_rng(form))
+    for draw in draws:
+        yield draw, failure(check_kernel, drawn, form * 1_000_000 + draw)
+
+
+def check_differences(form: int, draws: range) -> Iterator[tuple[int, str]]:
+    """The gradient of a small random network with smooth spikes equals central differences, in float64."""
+    with jax.enable_x64(True):
+        drawn = small(random_form(np.random.default_rng(form)))
+        both = jit(jax.vmap(functools.partial(derivatives, drawn)))
+        given = [generic(arguments(drawn, np.random.default_rng((form, draw))), draw) for draw in draws]
+        ours, coarse, fine, size = (
+            np.asarray(each) for each in both(stack(given), jnp.arange(draws.start, draws.stop))
+        )
+    for draw, error, finer, scale in zip(draws, abs(ours - coarse), abs(ours - fine), size, strict=True):
+        good = error <= TOLERANCE * scale or finer <= FINER_TOLERANCE * scale
+        yield draw, "" if good else f"differs by {error} and {finer} of {scale}"
+
+
+KINDS: dict[str, Callable[[int, range], Iterator[tuple[int, str]]]] = {
+    "values": check_values,
+    "kernels": check_kernels,
+    "differences": check_differences,
+}
+
+
+def failure(check: Callable[..., None], *given: Any, **options: Any) -> str:
+    """Why a check fails, in one line; empty where it does not."""
+    try:
+        check(*given, **options)
+    except Exception as error:  # of any kind: a refusal is a miss, too
+        return " ".join(str(error).split())[:200] or "differs"
+    return ""
+
+
+def small(form: Form) -> Form:
+    """The switches of a form at sizes at which differences stay exact: few steps, few neurons, none capped."""
+    least = lambda number, most: min(max(number, 1), most)  # noqa: E731
+    return form._replace(
+        steps=least(form.steps, 6),
+        batch=least(form.batch, 2),
+        inputs=least(form.inputs, 7),
+        widths=tuple(least(width, 5) for width in form.widths),
+        outputs=None if form.outputs is None else least(form.outputs, 3),
+        slots=least(form.slots, 8),
+        capacity=None,
+        cutoff=0.0,
+        dtype="float64",
+    )
+
+
+def smooth(form: Form, floats: list[jax.Array], rest: list[Any], tree: Any) -> jax.Array:
+    """A loss that sees every result of the network run with smooth spikes, from the float leaves of its arguments."""
+    left, right = iter(floats), iter(rest)
+    leaves = [next(left) if is_float_leaf else next(right) for is_float_leaf in tree[1]]
+    inputs, layers, readout, state, lengths, _ = jax.tree.unflatten(tree[0], leaves)
+    out, last = lif_network(
+        inputs,
+        layers,
+        readout,
+        state,
+        lengths=lengths,
+        second_threshold=-np.inf,
+        surrogate=dataclasses.replace(as_surrogate("lif_network", form.surrogate), smooth=True),
+        reset=form.reset,
+        detach_reset=False,
+        implementation="reference",
+    )
+    seen = float_leaves((out.output, out.activity, tuple(last)))
+    return sum(
+        (jnp.sum(jnp.cos(jnp.arange(leaf.size)).reshape(leaf.shape) * leaf) for leaf in seen), jnp.zeros(())
+    )
+
+
+def derivatives(form: Form, given: tuple[Any, ...], seed: jax.Array) -> tuple[jax.Array, ...]:
+    """Along a random direction: by the gradient, by coarse and by fine differences; and the size of the terms."""
+    leaves, structure = jax.tree.flatten(given)
+    kinds = [is_float(leaf) for leaf in leaves]
+    floats = [leaf for leaf, kind in zip(leaves, kinds, strict=True) if kind]
+    rest = [leaf for leaf, kind in zip(leaves, kinds, strict=True) if not kind]
+    of = lambda floats: smooth(form, floats, rest, (structure, kinds))  # noqa: E731
+    keys = jax.random.split(jax.random.key(seed), len(floats))
+    direction = [
+        jax.random.normal(key, leaf.shape, leaf.dtype) for key, leaf in zip(keys, floats, strict=True)
+    ]
+    value, gradient = jax.value_and_grad(of)(floats)
+    terms = [jnp.sum(g * d) for g, d in zip(gradient, direction, strict=True)]
+
+    moved = lambda step: of([f + step * d for f, d in zip(floats, direction, strict=True)])  # noqa: E731
+    ahead, behind, finely_ahead, finely_behind = jax.vmap(moved)(jnp.array([STEP, -STEP, FINER, -FINER]))
+    differences = (ahead - behind) / (2 * STEP), (finely_ahead - finely_behind) / (2 * FINER)
+    sizes = [jnp.sum(abs(g * d)) for g, d in zip(gradient, direction, strict=True)]
+    return sum(terms, jnp.zeros(())), *differences, sum(sizes, 1 + abs(value))
+
+
+def check_form(kind: str, form: int, draws: range) -> tuple[int, list[Miss]]:
+    """The number of checks of a form, and those that failed."""
+    results = list(KINDS[kind](form, draws))
+    jax.clear_caches()
+    return len(results), [Miss(kind, form, draw, why) for draw, why in results if why]
+
+
+def run(kind: str, forms: range, draws: range, workers: int) -> tuple[int, list[Miss]]:
+    """All checks of a kind, divided over processes by form."""
+    checks, misses = 0, []
+    pool = concurrent.futures.ProcessPoolExecutor(
+        workers, mp_context=multiprocessing.get_context("spawn"), max_tasks_per_child=20
+    )
+    with pool:
+        jobs = [pool.submit(check_form, kind, form, draws) for form in forms]
+        for job in tqdm(concurrent.futures.as_completed(jobs), kind, len(jobs)):
+            done, failed = job.result()
+            checks, misses = checks + done, misses + failed
+    return checks, misses
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak")
+    parser.add_argument("--checks", type=int, default=100_000, help="in all, about")
+    parser.add_argument("--draws", type=int, default=500, help="checks of each form")
+    parser.add_argument("--kinds", nargs="*", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--first-form", type=int, default=0, help="another number gives other checks")
+    parser.add_argument("--only", nargs=2, type=int, metavar=("FORM", "DRAW"), help="repeat one check")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    given = parser.parse_args()
+    sentence = _targets.missing()
+    if sentence is not None:
+        parser.error(sentence)
+    number = -(-given.checks // (given.draws * max(len(given.kinds), 1)))
+    forms, draws = range(given.first_form, given.first_form + number), range(given.draws)
+    if given.only is not None:
+        forms, draws = (range(start, start + 1) for start in given.only)
+    sys.stdout.write("| property | forms | checks | misses | seconds |\n| --- | --- | --- | --- | --- |\n")
+    missed: list[Miss] = []
+    for kind in given.kinds:
+        started = time.monotonic()
+        checks, misses = run(kind, forms, draws, given.workers)
+        missed += misses
+        seconds = time.monotonic() - started
+        sys.stdout.write(f"| {kind} | {len(forms)} | {checks:,} | {len(misses)} | {seconds:.0f} |\n")
+    for miss in missed:
+        command = f"python -m tests.soak --kinds {miss.kind} --only {miss.form} {miss.draw}"
+        sys.stdout.write(f"{command}: {miss.why}\n")
+    sys.exit(bool(missed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""The random checks of `tests/soak.py`: right gradients and values pass, and wrong ones are named."""
+
+import functools
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from tests import soak
+from tests.ops.common import generic
+from tests.ops.random_networks import Form, arguments
+
+# Two steps: only then does a reset, whose gradient may be left out, act on what follows.
+FORM = Form(3, 1, 2, (2,), None, dtype="float64", lengths=False, bias=False)
+
+
+def error_of(form: Form) -> tuple[float, float]:
+    """How far the gradient is from coarse and from fine differences, relative to the size of its terms."""
+    with jax.enable_x64(True):
+        given = generic(arguments(form, np.random.default_rng(1)))
+        ours, coarse, fine, size = map(float, soak.derivatives(form, given, 0))
+    return abs(ours - coarse) / size, abs(ours - fine) / size
+
+
+def test_gradients_are_the_differences_and_wrong_ones_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert error_of(FORM)[0] < soak.TOLERANCE
+    original = soak.lif_network
+
+    def detached(*given: Any, **options: Any) -> Any:
+        return original(*given, **{**options, "detach_reset": True})
+
+    monkeypatch.setattr(soak, "lif_network", detached)
+    coarse, fine = error_of(FORM)
+    assert coarse > soak.TOLERANCE
+    assert fine > soak.FINER_TOLERANCE
+
+
+def test_misses_are_counted_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    done, misses = soak.check_form("values", 0, range(3))
+    assert (done, misses) == (3, [])
+    wrong = functools.partial(soak.assert_close, np.ones(1))
+    monkeypatch.setattr(soak, "assert_close", lambda *given, **options: wrong(np.zeros(1)))
+    done, misses = soak.check_form("values", 0, range(3))
+    assert (done, [(miss.form, miss.draw) for miss in misses]) == (3, [(0, 0), (0, 1), (0, 2)])
+    assert "Not equal" in misses[0].why
