@@ -4,6 +4,7 @@ import functools
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -19,7 +20,7 @@ def error_of(form: Form) -> tuple[float, float]:
     """How far the gradient is from coarse and from fine differences, relative to the size of its terms."""
     with jax.enable_x64(True):
         given = generic(arguments(form, np.random.default_rng(1)))
-        ours, coarse, fine, size = map(float, soak.derivatives(form, given, 0))
+        ours, coarse, fine, size = map(float, soak.derivatives(form, given, jnp.asarray(0)))
     return abs(ours - coarse) / size, abs(ours - fine) / size
 
 
