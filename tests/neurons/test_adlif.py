@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from snnjax import neurons
 from snnjax.neurons import AdLIFState
@@ -56,3 +57,27 @@ def test_constants_are_drawn_from_the_ranges_of_the_paper() -> None:
     assert np.all((time_constants > 29.9) & (time_constants < 120.5))
     assert np.all(np.abs(params.membrane_coupling) <= 1)
     assert np.all((params.spike_coupling >= 0) & (params.spike_coupling <= 2))
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("decay, adaptation_decay", [(0.5, 0.5), (0.75, 0.875)])
+def test_membranes_grow_without_bound_where_the_documentation_says_so(
+    decay: float, adaptation_decay: float, normalize: bool
+) -> None:
+    gain = 1 - decay if normalize else 1.0
+    edge = -(1 - decay) * (1 - adaptation_decay) / gain
+    after = {}
+    for coupling in (edge - 0.1, edge + 0.1):
+        neuron = neurons.adlif(
+            decay,
+            adaptation_decay=adaptation_decay,
+            membrane_coupling=coupling,
+            spike_coupling=0.0,
+            normalize=normalize,
+        )
+        params = neuron.init(KEY, 1)
+        state = AdLIFState(v=jnp.array([[-1.0]]), adaptation=jnp.zeros((1, 1)))
+        after[coupling], _ = unroll(neuron, params, state, jnp.zeros((200, 1, 1)))
+    growing, fading = (float(abs(state.v[0, 0])) for state in after.values())
+    assert growing > 10
+    assert fading < 0.1
