@@ -166,7 +166,7 @@ def test_geometry_that_does_not_fit_is_refused(number: int) -> None:
     said = refusal(call._replace(attributes={"geometry": geometry[:5]}))
     assert said == (
         "INVALID_ARGUMENT: spike_conv: `geometry` must be that of a convolution, got [6, 5, 6, 3, 3]. "
-        "Call it through snnjax."
+        "Call it through snnjax, with kernels of its version (`make kernels` builds them)."
     )
 
 

@@ -23,7 +23,8 @@ namespace ffi = xla::ffi;
 inline Error misfit(const std::string& op, const std::string& name, const std::string& expected,
                     const std::string& actual) {
   return {ErrorCode::kInvalidArgument,
-          op + ": `" + name + "` must " + expected + ", got " + actual + ". Call it through snnjax."};
+          op + ": `" + name + "` must " + expected + ", got " + actual +
+              ". Call it through snnjax, with kernels of its version (`make kernels` builds them)."};
 }
 
 // One operand, which nothing writes, or one result. All have a leading groups axis, of length 1 where the groups share
