@@ -147,7 +147,7 @@ def compose(
         return (tuple(vs), tuple(ws), tuple(spikes), out), (x if readout is None else out, counted, listed)
 
     steps = jnp.arange(num_steps, dtype=jnp.int32)
-    last, (output, counted, listed) = jax.lax.scan(step, tuple(state), (inputs, steps))
+    last, (output, counted, listed) = jax.lax.scan(step, tuple(state[:4]), (inputs, steps))
     share = jnp.maximum(lengths, 1).astype(inputs.dtype)[:, None]
     activity = tuple(jnp.sum(each, axis=0) / share for each in counted)
     return output, activity, listed, LIFNetworkState(*last)
