@@ -163,14 +163,18 @@ def check_form(kind: str, form: int, draws: range) -> tuple[int, list[Miss]]:
 def run(kind: str, forms: range, draws: range, workers: int) -> tuple[int, list[Miss]]:
     """All checks of a kind, divided over processes by form."""
     checks, misses = 0, []
-    pool = concurrent.futures.ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), max_tasks_per_child=20
-    )
-    with pool:
-        jobs = [pool.submit(check_form, kind, form, draws) for form in forms]
-        for job in tqdm(concurrent.futures.as_completed(jobs), kind, len(jobs)):
-            done, failed = job.result()
-            checks, misses = checks + done, misses + failed
+    # What is compiled stays in a process until it ends, so each lasts for some forms alone.
+    shares = [forms[start : start + 20 * workers] for start in range(0, len(forms), 20 * workers)]
+    with tqdm(desc=kind, total=len(forms)) as progress:
+        for share in shares:
+            with concurrent.futures.ProcessPoolExecutor(
+                workers, multiprocessing.get_context("spawn")
+            ) as pool:
+                jobs = [pool.submit(check_form, kind, form, draws) for form in share]
+                for job in concurrent.futures.as_completed(jobs):
+                    done, failed = job.result()
+                    checks, misses = checks + done, misses + failed
+                    progress.update()
     return checks, misses
 
 

@@ -130,8 +130,9 @@ def adlif(
     A negative membrane coupling excites, a positive one makes the membrane resonate. The defaults are the paper's, and
     learned as there, but free to leave the ranges from which they are drawn.
 
-    Below ``membrane_coupling = -(1 - decay) (1 - adaptation_decay) / gain`` a membrane under the threshold grows without
-    bound, to infinity within some hundred steps. For long sequences draw from a range above, say ``(0.0, 1.0)``.
+    Below ``membrane_coupling = -(1 - decay) (1 - adaptation_decay) / gain`` a membrane under the threshold grows
+    without bound, to infinity within some hundred steps. For long sequences draw from a range above, say
+    ``(0.0, 1.0)``.
 
     Args:
         decay: of the membrane; a number, or a range (low, high) from which `init` draws.
