@@ -129,8 +129,7 @@ def delayed(
     spec: Axonal, delays: Array, x: Any, pending: Array, lengths: Array | None, implementation: str | None
 ) -> tuple[Array, Array]:
     """What arrives in each step ``[time, batch, neurons]``, and what is then under way."""
-    before, options = (
-        pending if pending.shape[0] else None,
-        {"lengths": lengths, "implementation": implementation},
+    before = pending if pending.shape[0] else None
+    return delay_spikes(
+        x, delays, before, max_delay=spec.max_delay, lengths=lengths, implementation=implementation
     )
-    return delay_spikes(x, delays, before, max_delay=spec.max_delay, **options)

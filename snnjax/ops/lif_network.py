@@ -42,9 +42,8 @@ class LIFLayer(NamedTuple):
     recurrent: Float[Array, "neurons neurons"] | None = None
     second_state: SecondState | None = None  # of neurons with a second linear state; plain LIF has none
     connection: Connection = DENSE  # delays, a pooling, a convolution, or several of them in front of it
-    delays: Float[ArrayLike, "..."] | None = (
-        None  # in steps, scalar or [inputs]; with `connection.max_delay` alone
-    )
+    # In steps, a scalar or [inputs]; where `connection.max_delay` is given, and nowhere else.
+    delays: Float[ArrayLike, "..."] | None = None
 
 
 class LeakyReadout(NamedTuple):

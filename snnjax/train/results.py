@@ -19,17 +19,18 @@ from snnjax.train.tasks import TaskSettings
 
 RUN = "run.json"
 _COLUMNS = (
-    *(
-        "task",
-        "network",
-        "test accuracy",
-        "seeds",
-        "selection rule",
-        "parameters",
-        "activity",
-        "dropped spikes",
-    ),
-    *("synaptic operations a sample", "CPU time", "peak memory", "kernels"),
+    "task",
+    "network",
+    "test accuracy",
+    "seeds",
+    "selection rule",
+    "parameters",
+    "activity",
+    "dropped spikes",
+    "synaptic operations a sample",
+    "CPU time",
+    "peak memory",
+    "kernels",
 )
 _HEAD = """# Results
 
@@ -41,8 +42,6 @@ cause, and their share of those of dense hardware. CPU time is that of the whole
 included; peak memory is that of the process.
 
 """
-
-
 # What the accuracy of a task is a share of, and how its data are divided.
 _NOTES = {
     "digits": "2,000 test images that the simulated camera has seen; a tenth of the 8,000 others validates.",

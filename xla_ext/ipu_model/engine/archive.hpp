@@ -52,12 +52,8 @@ void transfer(Archive& archive, T& value) {
 
 template <typename Archive, typename Container>
 void transferSize(Archive& archive, Container& container) {
-  constexpr std::size_t kMostBytes = std::size_t{1} << 34U;
   std::uint64_t size = container.size();
   transfer(archive, size);
-  if (size > kMostBytes)
-    throw poplar::poplar_error("deserialize: `in` must be whole, got a size of " + std::to_string(size) +
-                               ". Write it again.");
   if constexpr (Archive::kReads) container.resize(size);
 }
 

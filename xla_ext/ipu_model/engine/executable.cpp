@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <fstream>
 #include <poplar/Engine.hpp>
+#include <sstream>
 
 #include "codelets/process.hpp"
 #include "engine/archive.hpp"
@@ -11,7 +12,7 @@ namespace ipu_model {
 namespace {
 
 // Ends with the version of what follows.
-const std::string kMagic = "snnjax IPU Model executable 1\n";
+const std::string kMagic = "snnjax IPU Model executable 2\n";
 
 template <typename Archive, typename... Members>
 void transferAll(Archive& archive, Members&... members) {
@@ -209,30 +210,66 @@ void readCodelets(Reader& archive, Plan& plan) {
   }
 }
 
+// FNV-1a, 64 bits. It finds damage, not malice: an executable holds code, and comes from whom one trusts with that.
+std::uint64_t checksum(const std::string& text) {
+  std::uint64_t state = 0xcbf29ce484222325;
+  for (const char each : text) state = (state ^ static_cast<unsigned char>(each)) * 0x100000001b3;
+  return state;
+}
+
+void writeWhole(std::ostream& out, const std::string& text) {
+  Writer archive(out);
+  archive.bytes(kMagic.data(), kMagic.size());
+  std::uint64_t size = text.size(), sum = checksum(text);
+  transferAll(archive, size, sum);
+  archive.bytes(text.data(), text.size());
+}
+
+// What `writeWhole` was given: what comes of it need not be checked again.
+std::string readWhole(std::istream& in) {
+  constexpr std::uint64_t kPiece = 1U << 20U;  // bytes at a time: a wrong size takes no memory that is not there
+  Reader archive(in);
+  std::string magic(kMagic.size(), ' ');
+  archive.bytes(magic.data(), magic.size());
+  if (magic != kMagic) {
+    throw poplar::poplar_error(
+        "deserialize: `in` must begin as Executable::serialize of this version writes it, got another text. Compile "
+        "the graph again.");
+  }
+  std::uint64_t size = 0, sum = 0;
+  transferAll(archive, size, sum);
+  std::string text;
+  while (text.size() < size) {
+    const std::size_t before = text.size();
+    text.resize(before + std::min(kPiece, size - before));
+    archive.bytes(text.data() + before, text.size() - before);
+  }
+  if (checksum(text) != sum) {
+    throw poplar::poplar_error(
+        "deserialize: `in` must be as Executable::serialize wrote it, got other bytes. Compile the graph again.");
+  }
+  return text;
+}
+
 }  // namespace
 }  // namespace ipu_model
 
 namespace poplar {
 
 void Executable::serialize(std::ostream& out) const {
-  ipu_model::Writer archive(out);
-  archive.bytes(ipu_model::kMagic.data(), ipu_model::kMagic.size());
+  std::ostringstream text;
+  ipu_model::Writer archive(text);
   ipu_model::writeTarget(archive, plan_->target);
   ipu_model::writeEnds(archive, *plan_->graph);
   ipu_model::Plan plan = *plan_;  // the one function that names the members for both ways does not know const
   ipu_model::transferPlan(archive, plan);
   ipu_model::writeCodelets(archive, *plan_);
+  ipu_model::writeWhole(out, text.str());
 }
 
 Executable Executable::deserialize(std::istream& in) {
-  ipu_model::Reader archive(in);
-  std::string magic(ipu_model::kMagic.size(), ' ');
-  archive.bytes(magic.data(), magic.size());
-  if (magic != ipu_model::kMagic) {
-    throw poplar_error(
-        "deserialize: `in` must begin as Executable::serialize of this version writes it, got another text. Compile "
-        "the graph again.");
-  }
+  std::istringstream text(ipu_model::readWhole(in));
+  ipu_model::Reader archive(text);
   auto plan = std::make_shared<ipu_model::Plan>();
   plan->target = ipu_model::readTarget(archive);
   plan->graph = std::make_shared<ipu_model::GraphData>(plan->target);
