@@ -25,12 +25,6 @@ constexpr Index kMostSums = Index{1} << 24;
 
 std::size_t size(Index count) { return static_cast<std::size_t>(count); }
 
-// The threads for so many products of two numbers: few take less time than waking another thread.
-Threads threadsFor(Index products, const Threads& threads) {
-  constexpr Index kWorthWaking = 400'000;
-  return products < kWorthWaking ? Threads({}, 1) : threads;
-}
-
 // What the entries of some rows and their results cost, in products.
 Index costOf(Index entries, Index rows, const ConvolutionShape& shape) {
   return entries * shape.numWeights() / (shape.channels * shape.stride_y * shape.stride_x) + rows * shape.numOutputs();

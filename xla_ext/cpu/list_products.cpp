@@ -1,26 +1,10 @@
 #include "list_products.hpp"
 
 #include <algorithm>
+#include <vector>
 
 namespace snnjax {
 namespace {
-
-constexpr Index kSlotsPerTask = 1 << 15;  // fewer are listed sooner than another thread is woken
-
-std::size_t size(Index count) { return static_cast<std::size_t>(count); }
-
-// Rows that one thread lists, if each has so many entries at most.
-Index rowsPerTask(Index longest) { return std::max<Index>(1, kSlotsPerTask / std::max<Index>(longest, 1)); }
-
-Index tasksFor(Index rows, Index longest) { return (rows + rowsPerTask(longest) - 1) / rowsPerTask(longest); }
-
-// The threads for so many products of two numbers: few take less time than waking another thread.
-Threads threadsFor(Index products, const Threads& threads) {
-  constexpr Index kWorthWaking = 400'000;
-  return products < kWorthWaking ? Threads({}, 1) : threads;
-}
-
-using Floats = std::vector<float>;
 
 // Rows of a result that are summed at once.
 constexpr Index kRowsAtOnce = 64;
@@ -31,9 +15,8 @@ constexpr Index kColumnsInPlace = 256;
 constexpr std::uint32_t kIdsAtOnce = 16;
 // From so many uses of each row of the matrix on, it pays to copy its columns close together.
 constexpr double kUsesToPack = 8.0;
-// A dense product needs lists and a matrix of so many rows to be fast, and above this share of entries it is the faster
-// one (measured between 0.35 and 0.4 for 1024 x 1024 and 4096 x 4096 weights).
-constexpr Index kLeastDenseRows = 8;
+// Above this share of entries a dense product is the faster one (measured between 0.35 and 0.4 for 1024 x 1024 and
+// 4096 x 4096 weights).
 constexpr double kDenseEntries = 0.38;
 // Numbers in the dense form of some lists, and rows of the matrix that are multiplied at once.
 constexpr Index kDenseNumbers = Index{1} << 20;
@@ -240,253 +223,11 @@ class Product {
   std::vector<Packed> packed_;  // one a thread
 };
 
-class Dots {
- public:
-  Dots(const ListedRows& lists, Index capacity, const Weights& matrix, const Numbers& g, const WritableNumbers& out,
-       const Threads& threads)
-      : lists_(lists), capacity_(capacity), matrix_(matrix), g_(g), out_(out), threads_(threads) {}
-
-  void run() const {
-    const auto entries = static_cast<double>(lists_.entries()), width = static_cast<double>(lists_.width());
-    if (lists_.rows() >= kLeastDenseRows && entries > kDenseEntries * static_cast<double>(lists_.rows()) * width) {
-      runDense();
-    } else if (entries > kUsesByRow * width) {
-      runByNeuron();
-    } else {
-      runByRow();
-    }
-  }
-
- private:
-  // Up to so many uses of each row of the matrix, it is read once for every entry.
-  static constexpr double kUsesByRow = 2.0;
-  // All products need so many rows to be fast, and above this share of entries they are the faster ones (measured
-  // between 0.2 and 0.3 for 1024 x 1024 and 4096 x 4096 weights).
-  static constexpr Index kLeastDenseRows = 8;
-  static constexpr double kDenseEntries = 0.25;
-  static constexpr Index kNeuronsAtOnce = 32;
-  static constexpr Index kRowsAtOnce = 32;
-  static constexpr Index kDenseRows = 512;  // whose products with all neurons are kept
-
-  // Calls work(first, count) for up to `some` of `all` at a time.
-  template <typename Work>
-  void each(Index all, Index some, Work work) const {
-    threads_.run((all + some - 1) / some,
-                 [&](Index task, Index) { work(task * some, std::min(some, all - task * some)); });
-  }
-
-  // Rows of float32: where they lie, or in scratch.
-  const float* rowsOf(const Numbers& numbers, Index first, Index count, Floats& scratch) const {
-    if (!numbers.is_bfloat16) return numbers.float32() + first * matrix_.outputs;
-    scratch.resize(static_cast<std::size_t>(count * matrix_.outputs));
-    numbers.read(first * matrix_.outputs, count * matrix_.outputs, scratch.data());
-    return scratch.data();
-  }
-
-  // So few rows that every thread gets some.
-  Index rowsAtOnce() const { return std::min(kRowsAtOnce, 1 + lists_.rows() / (4 * threads_.count())); }
-
-  // Writes dot(k) into the slot of each entry k of a row, and 0 into all others.
-  template <typename Dot>
-  void writeRow(Index row, Floats& scratch, Dot dot) const {
-    scratch.resize(static_cast<std::size_t>(out_.is_bfloat16 ? capacity_ : 0));
-    float* slots = out_.is_bfloat16 ? scratch.data() : out_.float32() + row * capacity_;
-    std::fill_n(slots, capacity_, 0.0F);
-    for (Index k = 0; k < lists_.count(row); ++k) slots[lists_.slots(row)[k]] = dot(k);
-    if (out_.is_bfloat16) out_.write(row * capacity_, capacity_, slots);
-  }
-
-  void runByRow() const {
-    each(lists_.rows(), rowsAtOnce(), [&](Index first, Index count) {
-      Floats g_scratch, scratch, dots;
-      for (Index r = first; r < first + count; ++r) {
-        dots.resize(static_cast<std::size_t>(lists_.count(r)));
-        const float* g = rowsOf(g_, r, 1, g_scratch);
-        matrix_.numbers.is_bfloat16 ? dotBfloat16(r, g, scratch, dots.data()) : dotFloat32(r, g, dots.data());
-        writeRow(r, scratch, [&](Index k) { return dots[static_cast<std::size_t>(k)]; });
-      }
-    });
-  }
-
-  void dotFloat32(Index r, const float* g, float* dots) const {
-    const Rows<const float> matrix{matrix_.numbers.float32(), matrix_.outputs};
-    kernels().dotRows(lists_.ids(r), lists_.count(r), matrix, matrix_.outputs, g, dots);
-  }
-
-  void dotBfloat16(Index r, const float* g, Floats& scratch, float* dots) const {
-    for (Index k = 0; k < lists_.count(r); ++k) {
-      constexpr std::uint32_t kFirst = 0;
-      const Rows<const float> row{rowsOf(matrix_.numbers, lists_.ids(r)[k], 1, scratch), 0};
-      kernels().dotRows(&kFirst, 1, row, matrix_.outputs, g, dots + k);
-    }
-  }
-
-  // Each row of the matrix is read once, for all rows in which it is listed.
-  void runByNeuron() const {
-    Borrowed<std::uint32_t> places;
-    const ListedRows by_neuron = lists_.transposed(&places);
-    Floats g_scratch;
-    const Rows<const float> g{rowsOf(g_, 0, lists_.rows(), g_scratch), matrix_.outputs};
-    Borrowed<float> dots(lists_.entries());
-    each(lists_.width(), kNeuronsAtOnce, [&](Index first, Index count) {
-      Floats scratch;
-      for (Index k = first; k < first + count; ++k) {
-        const Index entries = by_neuron.count(k);
-        if (entries == 0) continue;
-        const float* row = rowsOf(matrix_.numbers, k, 1, scratch);
-        kernels().dotRows(by_neuron.ids(k), entries, g, matrix_.outputs, row, dots.data() + by_neuron.start(k));
-      }
-    });
-    each(lists_.rows(), rowsAtOnce(), [&](Index first, Index count) {
-      Floats scratch;
-      for (Index r = first; r < first + count; ++r) {
-        const std::uint32_t* own = places.data() + lists_.start(r);
-        writeRow(r, scratch, [&](Index k) { return dots[own[k]]; });
-      }
-    });
-  }
-
-  void runDense() const {
-    Borrowed<float> products(std::min(kDenseRows, lists_.rows()) * lists_.width());
-    for (Index start = 0; start < lists_.rows(); start += kDenseRows) {
-      const Index rows = std::min(kDenseRows, lists_.rows() - start);
-      multiplyAll(start, rows, products.data());
-      each(rows, rowsAtOnce(), [&](Index first, Index count) {
-        Floats scratch;
-        for (Index r = first; r < first + count; ++r) {
-          const float* own = products.data() + r * lists_.width();
-          writeRow(start + r, scratch, [&](Index k) { return own[lists_.ids(start + r)[k]]; });
-        }
-      });
-    }
-  }
-
-  // products[r][k] = <matrix[k], g[start + r]>: the rows of the matrix, where they lie, times g transposed.
-  void multiplyAll(Index start, Index rows, float* products) const {
-    const Index width = lists_.width(), outputs = matrix_.outputs;
-    std::vector<PackedWeights> columns(static_cast<std::size_t>((rows + kRowsAtOnce - 1) / kRowsAtOnce));
-    each(rows, kRowsAtOnce, [&](Index first, Index count) {
-      PackedWeights& own = columns[static_cast<std::size_t>(first / kRowsAtOnce)];
-      own.resize(outputs, roundUp(count, kernels().lanes));
-      const Floats ones(static_cast<std::size_t>(outputs), 1.0F);
-      packPanels({g_, lists_.rows(), outputs}, start + first, count, ones.data(), own);
-    });
-    each(width, kNeuronsAtOnce, [&](Index first, Index count) {
-      Floats scratch, memory(static_cast<std::size_t>(kNeuronsAtOnce * kRowsAtOnce));
-      const Rows<const float> matrix{rowsOf(matrix_.numbers, first, count, scratch), outputs};
-      const Rows<float> part{memory.data(), kRowsAtOnce};
-      for (Index r = 0; r < rows; r += kRowsAtOnce) {
-        const PackedWeights& own = columns[static_cast<std::size_t>(r / kRowsAtOnce)];
-        kernels().multiplyPanels({matrix, count}, outputs, own.rows().data, own.columns(), {nullptr, 0}, part);
-        for (Index i = 0; i < std::min(kRowsAtOnce, rows - r); ++i) {
-          for (Index k = 0; k < count; ++k) products[(r + i) * width + first + k] = part.row(k)[i];
-        }
-      }
-    });
-  }
-
-  const ListedRows& lists_;
-  Index capacity_;
-  const Weights& matrix_;
-  const Numbers& g_;
-  const WritableNumbers& out_;
-  const Threads& threads_;
-};
-
 }  // namespace
-
-ListedRows::ListedRows(const RowSource& source, Index rows, Index width, const Threads& threads)
-    : ListedRows(rows, width, 0) {
-  const Index room = roomFor(rows, source.longest());
-  ids_ = Borrowed<std::uint32_t>(room);
-  values_ = Borrowed<float>(room);
-  std::vector<char> ones(size(rows));
-  listAll(source.longest(), threads, [&](Index row, Index place) {
-    bool all_ones = true;
-    const std::uint32_t count = source.list(row, ids_.data() + place, values_.data() + place, &all_ones);
-    ones[size(row)] = all_ones;
-    return count;
-  });
-  all_ones_ = std::find(ones.begin(), ones.end(), 0) == ones.end();
-  for (Index r = 0; r < rows && !all_ones_; ++r) {
-    if (ones[size(r)]) std::fill_n(values_.data() + start(r), count(r), 1.0F);
-  }
-}
-
-ListedRows::ListedRows(const ListSource& source, Index rows, const Threads& threads)
-    : ListedRows(rows, source.width(), 0) {
-  const Index room = roomFor(rows, source.capacity());
-  ids_ = Borrowed<std::uint32_t>(room);
-  slots_ = Borrowed<std::uint32_t>(room);
-  listAll(source.capacity(), threads,
-          [&](Index row, Index place) { return source.listSlots(row, ids_.data() + place, slots_.data() + place); });
-}
-
-Index ListedRows::roomFor(Index rows, Index longest) { return rows * longest + tasksFor(rows, longest) * kListSlack; }
-
-template <typename List>
-void ListedRows::listAll(Index longest, const Threads& threads, List list) {
-  starts_.resize(size(rows_));
-  counts_.resize(size(rows_));
-  const Index each = rowsPerTask(longest);
-  threads.run(tasksFor(rows_, longest), [&](Index task, Index) {
-    const Index first = task * each;
-    // What is written beyond the end of a list must not reach another task's.
-    Index place = first * longest + task * kListSlack;
-    for (Index r = first; r < std::min(first + each, rows_); ++r) {
-      starts_[size(r)] = place;
-      counts_[size(r)] = list(r, place);
-      place += counts_[size(r)];
-    }
-  });
-  for (const std::uint32_t count : counts_) entries_ += count;
-}
-
-ListedRows ListedRows::transposed(Borrowed<std::uint32_t>* places) const {
-  ListedRows out(width_, rows_, entries_);
-  out.all_ones_ = all_ones_;
-  out.counts_.resize(size(width_));
-  out.starts_.resize(size(width_));
-  out.ids_ = Borrowed<std::uint32_t>(entries_);
-  if (values_ && !all_ones_) out.values_ = Borrowed<float>(entries_);
-  if (places != nullptr) *places = Borrowed<std::uint32_t>(rows_ == 0 ? 0 : start(rows_ - 1) + count(rows_ - 1));
-  for (Index r = 0; r < rows_; ++r) {
-    for (const std::uint32_t* id = ids(r); id != ids(r) + count(r); ++id) ++out.counts_[*id];
-  }
-  std::vector<Index> next(size(width_));
-  for (Index k = 0, place = 0; k < width_; ++k) {
-    out.starts_[size(k)] = next[size(k)] = place;
-    place += out.counts_[size(k)];
-  }
-  for (Index r = 0; r < rows_; ++r) {
-    for (Index i = start(r); i < start(r) + count(r); ++i) {
-      const Index place = next[ids_[i]]++;
-      out.ids_[place] = static_cast<std::uint32_t>(r);
-      if (out.values_) out.values_[place] = values_[i];
-      if (places != nullptr) (*places)[i] = static_cast<std::uint32_t>(place);
-    }
-  }
-  return out;
-}
-
-void ListedRows::expand(Index first, Index rows, float* dense) const {
-  for (Index r = 0; r < rows; ++r) {
-    const SpikeRow listed = row(first + r);
-    for (std::uint32_t k = 0; k < listed.count; ++k) {
-      dense[r * width_ + listed.ids[k]] += listed.values == nullptr ? 1.0F : listed.values[k];
-    }
-  }
-}
 
 void multiplyLists(const ListedRows& lists, const Weights& matrix, const WritableNumbers& out, const Threads& threads) {
   const Threads own = threadsFor((lists.entries() + lists.rows()) * matrix.outputs, threads);
   Product(lists, matrix, out, own).run();
-}
-
-void dotLists(const ListedRows& lists, Index capacity, const Weights& matrix, const Numbers& g,
-              const WritableNumbers& out, const Threads& threads) {
-  const Threads own = threadsFor((lists.entries() + lists.rows()) * matrix.outputs, threads);
-  Dots(lists, capacity, matrix, g, out, own).run();
 }
 
 }  // namespace snnjax

@@ -29,4 +29,10 @@ class Threads {
   Index count_;
 };
 
+// The threads for so many products of two numbers: few take less time than waking another thread.
+inline Threads threadsFor(Index products, const Threads& threads) {
+  constexpr Index kWorthWaking = 400'000;
+  return products < kWorthWaking ? Threads({}, 1) : threads;
+}
+
 }  // namespace snnjax

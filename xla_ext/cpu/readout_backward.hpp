@@ -1,0 +1,29 @@
+// The backward pass of the leaky integrators behind the last layer. Forward they are a layer that never fires.
+#pragma once
+
+#include "lif_layer.hpp"
+#include "memory.hpp"
+#include "numbers.hpp"
+#include "parallel.hpp"
+#include "spike_rows.hpp"
+
+namespace snnjax {
+
+struct ReadoutBackward {
+  const Layer& layer;
+  const SpikeLists& inputs;
+  Extent extent;
+  Numbers first_v;   // [batch, outputs]
+  Numbers output;    // membranes [steps, batch, outputs], rounded: they serve the gradient of the decay alone
+  Numbers g_output;  // their cotangents
+  Numbers g_last_v;  // [batch, outputs]
+  // Results; those marked * may be absent.
+  WritableNumbers g_weights, g_bias, g_decay, g_gain;  // *; the last three are [outputs]
+  WritableNumbers g_first_v;                           // [batch, outputs]
+  Borrowed<float> g_v;                                 // [rows, g_v_stride], 0 behind the ends
+  Index g_v_stride = 0;
+};
+
+void runReadoutBackward(ReadoutBackward& pass, const Threads& threads);
+
+}  // namespace snnjax
