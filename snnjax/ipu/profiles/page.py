@@ -117,6 +117,10 @@ def _operations(profile: "Profile") -> str:
 
 def _codelets(profile: "Profile") -> str:
     text = "Classes of vertices, and the cycles that one of them took alone on its tile."
+    if profile.counted_codelets:
+        text += (
+            f" Counted in their compiled code, an estimate: {escape(', '.join(profile.counted_codelets))}."
+        )
     if profile.unknown_codelets:
         text += f" Of unknown cost and counted as nothing: {escape(', '.join(profile.unknown_codelets))}."
     return _section("Codelets", text, codelets(profile))

@@ -128,6 +128,11 @@ class Profile:
         return self.data["unknown_codelets"]
 
     @property
+    def counted_codelets(self) -> list[str]:
+        """Classes of vertices whose cost was counted in their compiled code: an estimate."""
+        return self.data["counted_codelets"]
+
+    @property
     def tile_cycles(self) -> Int[np.ndarray, " tiles"]:
         """Cycles in which each tile computed."""
         return np.array([tile["cycles"] for tile in self.data["tiles"]], np.int64)

@@ -99,6 +99,13 @@ def test_unknown_codelets_are_not_among_those_with_a_cost() -> None:
     assert "Add<float>: of unknown cost, counted as nothing" in str(profile)
 
 
+def test_counted_codelets_are_named_as_an_estimate() -> None:
+    profile = made.profile(counted_codelets=["Add<float>"])
+    assert "Add<float>" in profile.codelets
+    assert "Add<float>: counted in its compiled code, an estimate" in str(profile)
+    assert "Counted in their compiled code, an estimate: Add&lt;float&gt;." in profile.html()
+
+
 @pytest.mark.parametrize(
     "name, expected",
     [

@@ -24,11 +24,11 @@ void countUnknown(CodeletCounters& counters) {
   ++counters.unknown;
 }
 
-// Runs a vertex, then asks what that took.
+// Runs a vertex, then asks what that took: its estimate before its own function, and that before what was counted.
 void runOne(const VertexPlan& vertex, void* object, const Chip& chip, TileSchedule& schedule,
             CodeletCounters& counters) {
   const VertexType& type = *vertex.type;
-  type.compute(object, 0);
+  const std::uint64_t counted = type.compute(object, 0);
   if (type.supervisor) {
     const bool known = vertex.estimate.has_value() || type.supervisor_cycles != nullptr;
     const std::uint64_t cycles = vertex.estimate.value_or(known ? type.supervisor_cycles(object) : 0);
@@ -37,30 +37,34 @@ void runOne(const VertexPlan& vertex, void* object, const Chip& chip, TileSchedu
     return;
   }
   const bool known = vertex.estimate.has_value() || type.worker_cycles != nullptr;
-  std::uint64_t slots = 0;
+  std::uint64_t slots = counted;
   if (known) slots = vertex.estimate ? *vertex.estimate : type.worker_cycles(object, 0);
   schedule.addVertex(slots);
-  known ? count(counters, slots * chip.workers) : countUnknown(counters);
+  if (!known && !type.counts) return countUnknown(counters);
+  count(counters, slots * chip.workers);
+  if (!known) ++counters.counted;
 }
 
 void runMulti(const VertexPlan& vertex, void* object, const Chip& chip, TileSchedule& schedule,
               CodeletCounters& counters) {
   const VertexType& type = *vertex.type;
-  for (unsigned worker = 0; worker < chip.workers; ++worker) type.compute(object, worker);
+  std::array<std::uint64_t, kMaxWorkers> slots{};
+  for (unsigned worker = 0; worker < chip.workers; ++worker) slots[worker] = type.compute(object, worker);
   if (vertex.estimate) {
     schedule.addSupervisorVertex(*vertex.estimate);
     return count(counters, *vertex.estimate);
   }
-  std::array<std::uint64_t, kMaxWorkers> slots{};
   if (type.worker_cycles != nullptr) {
     for (unsigned worker = 0; worker < chip.workers; ++worker) slots[worker] = type.worker_cycles(object, worker);
   }
   std::optional<std::uint64_t> supervisor;
   if (type.supervisor_cycles != nullptr) supervisor = type.supervisor_cycles(object);
   schedule.addMultiVertex(std::span(slots).first(chip.workers), supervisor);
-  if (type.worker_cycles == nullptr) return countUnknown(counters);
+  const bool known = type.worker_cycles != nullptr;
+  if (!known && !type.counts) return countUnknown(counters);
   const std::uint64_t longest = *std::max_element(slots.begin(), slots.end());
   count(counters, longest * chip.workers + chip.launch_cycles + supervisor.value_or(0));
+  if (!known) ++counters.counted;
 }
 
 }  // namespace
