@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-TASK_NAMES = ("digits", "vowels", "qtdb", "fashion", "nmnist", "shd", "ssc", "dvs-gesture")
+TASK_NAMES = ("digits", "vowels", "qtdb", "spar", "fashion", "nmnist", "shd", "ssc", "dvs-gesture")
 # The exit code of a shell for a program that SIGINT ended.
 _INTERRUPTED = 130
 # Samples of the test data that the overview of the layers is drawn from, and the first of them in full.
@@ -64,7 +64,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_places(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the run (default: out)")
-    parser.add_argument("--data", type=Path, help="folder that holds the downloaded data of the task")
+    parser.add_argument(
+        "--data", type=Path, help="folder (spar: file) that holds the downloaded data of the task"
+    )
 
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
@@ -317,7 +319,8 @@ def _info(options: argparse.Namespace) -> int:
     _say(f"{'ops':<12}{kernels}; jnp references on every platform\n")
     shipped = ("digits", "vowels", "qtdb")
     _say(f"{'tasks':<12}{', '.join(shipped)} (data in the package); ")
-    _say(f"{', '.join(name for name in train.TASKS if name not in shipped)} (with --data)\n")
+    _say("spar (with the package seglearn, or with --data); ")
+    _say(f"{', '.join(name for name in train.TASKS if name not in (*shipped, 'spar'))} (with --data)\n")
     if options.checkpoint is not None:
         _say_checkpoint(train.read_run(options.checkpoint), options.checkpoint)
     return 0

@@ -26,6 +26,7 @@ from snnjax.data.saccades import saccade_spikes as saccade_spikes
 from snnjax.data.shipped import load_japanese_vowels as load_japanese_vowels
 from snnjax.data.shipped import load_mnist_10k as load_mnist_10k
 from snnjax.data.shipped import load_qtdb as load_qtdb
+from snnjax.data.spar import load_spar as load_spar
 from snnjax.data.splits import batches as batches
 from snnjax.data.splits import split_indices as split_indices
 from snnjax.data.structured import camera_events as camera_events

@@ -11,7 +11,7 @@ from jaxtyping import PRNGKeyArray
 
 from snnjax import data
 from snnjax._check import check
-from snnjax.train import electrocardiograms
+from snnjax.train import electrocardiograms, gestures
 from snnjax.train.tasks import TaskSettings, task_key
 
 # Debian's package dataset-fashion-mnist installs the files here.
@@ -36,7 +36,8 @@ def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskD
 
     Args:
         settings: of `TASKS`, or changed from them.
-        folder: where the data were downloaded to; digits, vowels and qtdb come with the package.
+        folder: where the data were downloaded to; digits, vowels and qtdb come with the package, and spar is found
+            in the package seglearn where that is installed.
 
     Raises:
         ValueError: where data have to be downloaded first, and for files that cannot be read.
@@ -58,6 +59,8 @@ def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskD
         return task._replace(train=lambda epoch: _noisy(jax.random.fold_in(key, epoch), calm, settings.noise))
     if settings.task == "qtdb":
         return _electrocardiograms(settings)
+    if settings.task == "spar":
+        return _gestures(settings, folder)
     way_out = f"Download {settings.task} and name its folder with --data"
     if folder is None:
         check(False, "load_task", "folder", "hold the data", folder, way_out)
@@ -101,6 +104,21 @@ def _electrocardiograms(settings: TaskSettings) -> TaskData:
     if not settings.augment:
         return task
     return task._replace(train=lambda epoch: electrocardiograms.varied(key, epoch, train))
+
+
+def _gestures(settings: TaskSettings, path: Path | str | None) -> TaskData:
+    train, validation, test = (_cut(part, settings) for part in gestures.parts(path, settings.training.seed))
+    calm, key = gestures.windows(train), task_key(settings, 2)
+    judged = [_standardised(part, calm) for part in (validation, test)]
+    task = _split_task(settings, _standardised(calm, calm), judged[0], judged[1], 6)
+    if not settings.augment:
+        return task
+
+    def varied(epoch: int) -> Any:
+        fresh = _standardised(gestures.varied(key, epoch, train), calm)
+        return _noisy(jax.random.fold_in(key, epoch), fresh, settings.noise)
+
+    return task._replace(train=varied)
 
 
 def _recordings(settings: TaskSettings, folder: Path) -> tuple[Any, Any, Any]:

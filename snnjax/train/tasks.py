@@ -56,7 +56,9 @@ class TaskSettings:
     num_steps: int = 30
     input_capacity: int | None = None  # slots of the lists of input events; None fits the fullest step
     downsample: int = 1  # merges so many neighbouring pixels or channels into one input
-    augment: bool = False  # images: fresh small shifts, rotations and scales each epoch; qtdb: fresh hearts
+    augment: bool = (
+        False  # images: fresh small shifts, rotations and scales each epoch; qtdb, spar: fresh people
+    )
     noise: float = (
         0.0  # series: deviation of fresh Gaussian noise each epoch, channels having a deviation of 1
     )
@@ -147,6 +149,20 @@ TASKS |= {
         initial_activity=0.1,
         augment=True,
         training=TrainConfig(epochs=40, batch_size=32, learning_rate=1e-2, activity_bound=0.2),
+    ),
+    "spar": TaskSettings(
+        task="spar",
+        hidden=(128, 128),
+        neuron="se_adlif",
+        recurrent=True,
+        capacity=None,
+        readout_decay=0.97,
+        loss="cross_entropy_max",
+        label_smoothing=0.1,
+        initial_activity=0.1,
+        augment=True,
+        noise=0.2,
+        training=TrainConfig(epochs=40, batch_size=64, learning_rate=5e-3, activity_bound=0.2),
     ),
     "fashion": TaskSettings(
         task="fashion", input_capacity=512, training=TrainConfig(epochs=10, learning_rate=3e-3)

@@ -234,8 +234,8 @@ FAILURES = {
     ),
     "task": (
         lambda: replace(DIGITS, task="letters"),
-        "TaskSettings: `task` must be one of 'digits', 'vowels', 'qtdb', 'fashion', 'nmnist', 'shd', 'ssc', "
-        "'dvs-gesture', got 'letters'. Choose one of these.",
+        "TaskSettings: `task` must be one of 'digits', 'vowels', 'qtdb', 'spar', 'fashion', 'nmnist', 'shd', "
+        "'ssc', 'dvs-gesture', got 'letters'. Choose one of these.",
     ),
     "hidden": (
         lambda: replace(DIGITS, hidden=()),

@@ -1,0 +1,119 @@
+"""SPAR: shoulder exercises recorded by a smartwatch, read from the file that the Python package `seglearn` installs."""
+
+import importlib.util
+import io
+import pickle
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from snnjax._check import check, check_integer, fail
+from snnjax.data._files import PathLike, read_bytes, refuse
+from snnjax.data.datasets import SeriesDataset
+
+_FILE = "watch_dataset.npy"
+_NUM_CLASSES, _NUM_CHANNELS = 7, 6
+_WAY_OUT = (
+    f"Install the package seglearn, without its dependencies if you like, or pass the path of its {_FILE}"
+)
+# The file is a pickle. What builds its arrays may be called, and nothing else.
+_ALLOWED = {
+    ("_codecs", "encode"),
+    ("numpy", "dtype"),
+    ("numpy", "ndarray"),
+    ("numpy.core.multiarray", "_reconstruct"),
+    ("numpy._core.multiarray", "_reconstruct"),
+}
+
+
+def load_spar(
+    path: PathLike | None = None,
+    *,
+    subjects: Iterable[int] | None = None,
+    window: int = 200,
+    hop: int = 100,
+) -> SeriesDataset:
+    """Seven shoulder exercises of ten people, as windows of what a smartwatch on the wrist measured 50 times a second.
+
+    The six channels are accelerations (in g) and angular velocities (in rad/s) along x, y and z; the classes are
+    pendulum, abduction, forward elevation, internal and external rotation, trapezius extension and upright row. A
+    window begins every `hop` steps of each of the 140 recordings, and lies within one.
+
+    Args:
+        path: of the file; None finds that of the installed package `seglearn`, of which no code runs.
+        subjects: numbers of the people, 1 to 10; None is all of them.
+        window: steps of a sample; 200 are 4 s.
+        hop: steps between the starts of two windows.
+
+    Errors: a file that is missing or holds anything else, and subjects that it does not have.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> import numpy as np
+        >>> from snnjax.data import load_spar
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "watch_dataset.npy"  # as if seglearn had installed it
+        >>> content = {
+        ...     "X": [np.zeros((900, 6)), np.ones((950, 6))],
+        ...     "y": np.array([2, 5]),
+        ...     "subject": np.array([1, 2]),
+        ... }
+        >>> np.save(path, content, allow_pickle=True)
+        >>> load_spar(path, subjects=[2]).series.shape
+        (8, 200, 6)
+
+    Source: Burns et al. 2018, doi:10.1088/1361-6579/aacfd9.
+    """
+    op = "load_spar"
+    check_integer(op, "window", window, 1)
+    check_integer(op, "hop", hop, 1)
+    recordings, labels, people = _read(op, _installed() if path is None else Path(path))
+    chosen = np.unique(people) if subjects is None else np.array(sorted(subjects))
+    unknown = np.setdiff1d(chosen, people)
+    expected = f"be among {np.unique(people).tolist()}"
+    check(unknown.size == 0, op, "subjects", expected, unknown.tolist(), "Leave the others out")
+    samples, classes = [np.zeros((0, window, _NUM_CHANNELS))], [np.zeros(0)]
+    for recording, label, person in zip(recordings, labels, people, strict=True):
+        if person in chosen and len(recording) >= window:
+            windows = np.lib.stride_tricks.sliding_window_view(recording, window, axis=0)[::hop]
+            samples.append(windows.swapaxes(1, 2))
+            classes.append(np.full(len(windows), label))
+    series = np.concatenate(samples).astype(np.float32)
+    labels = np.concatenate(classes).astype(np.int32)
+    return SeriesDataset(series, np.full(len(series), window, np.int32), labels, _NUM_CLASSES)
+
+
+def _installed() -> Path:
+    """The file of the installed package, found without importing it."""
+    found = importlib.util.find_spec("seglearn")
+    if found is None or found.origin is None:
+        fail("load_spar", "path", "be given", "None, and no installed package seglearn", _WAY_OUT)
+    return Path(found.origin).parent / "data" / _FILE
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """Builds arrays, and calls nothing else."""
+
+    def find_class(self, module_name: str, global_name: str, /) -> Any:
+        if (module_name, global_name) not in _ALLOWED:
+            raise pickle.UnpicklingError(f"a pickle that calls {module_name}.{global_name}")
+        return super().find_class(module_name, global_name)
+
+
+def _read(op: str, path: Path) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+    """Recordings ``[steps, channels]``, and for each its label and its subject."""
+    stream = io.BytesIO(read_bytes(op, path, _WAY_OUT))
+    try:
+        np.lib.format.read_magic(stream)
+        np.lib.format.read_array_header_1_0(stream)
+        content = _ArraysOnly(stream).load().item()
+        recordings = [np.asarray(each, np.float64) for each in content["X"]]
+        labels, people = (np.asarray(content[name], np.int64) for name in ("y", "subject"))
+    except Exception as error:  # of a damaged pickle anything may come
+        refuse(op, path, "hold the recordings of SPAR", f"{error or type(error).__name__}")
+    fits = all(each.ndim == 2 and each.shape[1] == _NUM_CHANNELS for each in recordings)
+    same = len(recordings) == labels.size == people.size and labels.ndim == people.ndim == 1
+    if not fits or not same or not np.isin(labels, range(_NUM_CLASSES)).all():
+        refuse(op, path, "hold recordings of six channels with a label each", "others")
+    return recordings, labels, people

@@ -1,0 +1,76 @@
+"""Smartwatch gestures as a task: people who are only tested, and watches that sit differently each epoch."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from snnjax.data import SeriesDataset, load_spar
+from snnjax.data._random import generator
+
+SUBJECTS = range(1, 11)
+_FOLDS = 5  # of two people each
+# Of the variations: the deviation of the angle in radians that a watch is turned by about each axis, the logarithm of
+# the largest stretch in time and of the largest factor of all accelerations and of all velocities.
+_TURN, _STRETCH, _SCALE = 0.2, 0.2, 0.15
+_WINDOW = 200  # steps of a sample, 4 s
+_LONGEST = 250  # steps of what a sample is cut from: exp(_STRETCH) windows, and some room to begin in
+_HOP = 50  # steps between samples that train; those that are judged do not overlap
+
+
+def people(seed: int) -> tuple[list[int], list[int], list[int]]:
+    """Who trains, who validates and who tests; five seeds in a row test everyone once."""
+    folds = np.array(SUBJECTS).reshape(_FOLDS, -1)
+    test, validation = seed % _FOLDS, (seed + 1) % _FOLDS
+    train = np.delete(folds, [test, validation], axis=0)
+    return train.ravel().tolist(), folds[validation].tolist(), folds[test].tolist()
+
+
+def parts(path: Path | str | None, seed: int) -> tuple[SeriesDataset, SeriesDataset, SeriesDataset]:
+    """What trains, in samples longer than a window, and the windows that validate and test."""
+    train, validation, test = people(seed)
+    longer = load_spar(path, subjects=train, window=_LONGEST, hop=_HOP)
+    judged = [load_spar(path, subjects=each, window=_WINDOW, hop=_WINDOW) for each in (validation, test)]
+    return longer, judged[0], judged[1]
+
+
+def windows(samples: SeriesDataset) -> SeriesDataset:
+    """The first window of each sample."""
+    lengths = np.full(len(samples), _WINDOW, np.int32)
+    return replace(samples, series=samples.series[:, :_WINDOW], lengths=lengths)
+
+
+def varied(key: PRNGKeyArray, epoch: int, samples: SeriesDataset) -> SeriesDataset:
+    """The same gestures, faster or slower, stronger or weaker, from a watch that sits differently, on either wrist.
+
+    Of each sample, which is longer than a window, a part is stretched by a factor of ``exp(u)``, u even in [-0.2, 0.2];
+    velocities change with it. Both vectors are turned by one rotation. Half of the samples are mirrored: accelerations
+    along x, which lies along the arm, change their sign, and of the velocities, which are axial, the two others.
+    """
+    random = generator(key, epoch)
+    count, length = samples.series.shape[:2]
+    factors = np.exp(random.uniform(-_STRETCH, _STRETCH, (count, 1)))
+    starts = random.random((count, 1)) * (length - 1 - factors * (_WINDOW - 1))
+    places = starts + factors * np.arange(_WINDOW)  # [samples, steps], in steps of the recording
+    before = np.minimum(places.astype(np.int64), length - 2)
+    share = (places - before)[:, :, None]
+    rows = np.arange(count)[:, None]
+    series = (1 - share) * samples.series[rows, before] + share * samples.series[rows, before + 1]
+    vectors = series.reshape(count, _WINDOW, 2, 3)
+    vectors = np.einsum("stvi,sij->stvj", vectors, _rotations(random.normal(0, _TURN, (count, 3))))
+    scales = np.exp(random.uniform(-_SCALE, _SCALE, (count, 1, 2, 1)))
+    scales[:, :, 1] *= factors[:, None]
+    mirrored = random.random((count, 1, 1, 1)) < 0.5
+    vectors = vectors * scales * np.where(mirrored, [[-1, 1, 1], [1, -1, -1]], 1)
+    lengths = np.full(count, _WINDOW, np.int32)
+    return replace(samples, series=vectors.reshape(count, _WINDOW, 6).astype(np.float32), lengths=lengths)
+
+
+def _rotations(angles: np.ndarray) -> np.ndarray:
+    """Matrices [samples, 3, 3] of rotations about axes [samples, 3], by their lengths in radians (Rodrigues)."""
+    angle = np.linalg.norm(angles, axis=1)[:, None, None]
+    x, y, z = (angles / np.maximum(angle[:, :, 0], 1e-9)).T
+    nothing = np.zeros_like(x)
+    cross = np.array([[nothing, -z, y], [z, nothing, -x], [-y, x, nothing]]).transpose(2, 0, 1)
+    return np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * (cross @ cross)
