@@ -161,8 +161,8 @@ TASKS |= {
         label_smoothing=0.1,
         initial_activity=0.1,
         augment=True,
-        noise=0.2,
-        training=TrainConfig(epochs=40, batch_size=64, learning_rate=5e-3, activity_bound=0.2),
+        noise=0.5,
+        training=TrainConfig(epochs=30, batch_size=64, learning_rate=5e-3, activity_bound=0.2),
     ),
     "fashion": TaskSettings(
         task="fashion", input_capacity=512, training=TrainConfig(epochs=10, learning_rate=3e-3)
