@@ -11,6 +11,9 @@ from snnjax.train.config import second_threshold_at as second_threshold_at
 from snnjax.train.loop import FitResult as FitResult
 from snnjax.train.loop import fit as fit
 from snnjax.train.parallel import data_mesh as data_mesh
+from snnjax.train.pipeline import pipeline as pipeline
+from snnjax.train.pipeline import stack_stages as stack_stages
+from snnjax.train.pipeline import unstack_stages as unstack_stages
 from snnjax.train.progress import read_run as read_run
 from snnjax.train.results import read_runs as read_runs
 from snnjax.train.results import record_run as record_run
