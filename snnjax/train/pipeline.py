@@ -39,8 +39,8 @@ def pipeline(
 
     Args:
         stage: ``stage(params[k], x) -> y``, of one stage and one piece; `y` has the structure, shapes and dtypes of
-            `x`. Samples must not depend on each other. In the bubble it is applied to zeros, at which its value and
-            gradient must be finite.
+            `x`. Samples must not depend on each other. In the bubble it is applied to zeros and to what stages make of
+            them, where its value and gradient must be finite.
         params: the device's own part of what `stack_stages` makes; its leaves are ``[rounds, ...]``.
         inputs: the device's own share of the batch, a tree whose leaves are ``[time, batch / devices, ...]``, such as
             spikes as arrays or `SparseSpikes`.
@@ -87,7 +87,9 @@ def pipeline(
         return (jax.tree.map(lambda leaf: lax.ppermute(leaf, axis, links), y), waiting), y
 
     turns = pieces * rounds + devices - 1
-    entering = jax.tree.map(lambda leaf: _cut(lax.all_gather(leaf, axis, axis=_BATCH, tiled=True), pieces), inputs)
+    entering = jax.tree.map(
+        lambda leaf: _cut(lax.all_gather(leaf, axis, axis=_BATCH, tiled=True), pieces), inputs
+    )
     entering = jax.tree.map(lambda leaf: _lengthened(leaf, turns), entering)
     nothing = jax.tree.map(lambda leaf: jnp.zeros_like(leaf[0]), entering)
     # What comes back to device 0 before it is its turn again.
@@ -122,7 +124,10 @@ def stack_stages(stages: Sequence[Any], devices: int) -> Any:
         [0.0, 2.0, 1.0, 3.0]
     """
     check_integer("stack_stages", "devices", devices, 1)
-    good, way_out = len(stages) > 0 and len(stages) % devices == 0, "Join layers to fewer stages, or split them"
+    good, way_out = (
+        len(stages) > 0 and len(stages) % devices == 0,
+        "Join layers to fewer stages, or split them",
+    )
     check(good, "stack_stages", "stages", f"be a multiple of {devices} devices", len(stages), way_out)
     order = [stage for device in range(devices) for stage in stages[device::devices]]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *order)
@@ -177,7 +182,7 @@ def _choose(condition: Array, if_true: Any, if_false: Any) -> Any:
 
 
 def _wait(waiting: Any, arrived: Any, tick: Array, entering: Any, pieces: int) -> tuple[Any, Any]:
-    """What enters device 0: pieces of the batch, then what arrived ``pieces - devices`` turns ago; and what waits now."""
+    """What enters device 0: pieces of the batch, then what arrived ``pieces - devices`` turns ago; and what waits."""
     places = jax.tree.leaves(waiting)[0].shape[0]
 
     def keep(leaf: Array, new: Array) -> Array:
@@ -199,22 +204,23 @@ def _check(params: Any, inputs: Any, pieces: int, devices: int) -> int:
     expected = f"be at least {devices}, the number of devices, where a device has several stages"
     check(count == 1 or pieces >= devices, op, "pieces", expected, pieces, "Cut the batch into more pieces")
     shapes = [list(leaf.shape) for leaf in leaves]
-    way_out = "Time comes first, then the batch"
-    good = bool(leaves) and all(len(shape) > _BATCH for shape in shapes)
-    check(good, op, "inputs", "have leaves [time, batch, ...]", shapes, way_out)
-    batches = sorted({shape[_BATCH] * devices for shape in shapes})
-    good, way_out = len(batches) == 1 and batches[0] % pieces == 0, "Choose a number that divides the batch"
-    check(good, op, "pieces", f"divide the batch of {batches} on {devices} devices", pieces, way_out)
+    sizes = {shape[_BATCH] if len(shape) > _BATCH else -1 for shape in shapes}
+    expected, way_out = "have leaves [time, batch, ...] of one batch", "Time comes first, then the batch"
+    check(len(sizes) == 1 and min(sizes) >= 0, op, "inputs", expected, shapes, way_out)
+    batch = devices * sizes.pop()
+    actual, way_out = f"{pieces} pieces of {batch} samples", "Choose a number that divides it"
+    check(batch % pieces == 0, op, "pieces", "divide the batch", actual, way_out)
     return count
 
 
 def _check_stage(x: Any, y: Any) -> None:
     """What a stage returns must fit the next one."""
-    (before, after), (shapes, others) = zip(*((jax.tree.structure(each), _forms(each)) for each in (x, y)), strict=True)
-    way_out = "Give all stages the same width, and what differs a layer in front of the pipeline or behind it"
-    check(before == after, "pipeline", "stage", f"return a tree like its input, {before}", after, way_out)
-    check(shapes == others, "pipeline", "stage", f"return arrays like its input, {shapes}", others, way_out)
+    op, way_out = "pipeline", "Put a layer of another width in front of the pipeline or behind it"
+    before, after = jax.tree.structure(x), jax.tree.structure(y)
+    check(before == after, op, "stage", f"return a tree like its input, {before}", after, way_out)
+    forms, others = _forms(x), _forms(y)
+    check(forms == others, op, "stage", f"return arrays like its input, {forms}", others, way_out)
 
 
-def _forms(tree: Any) -> list[str]:
-    return [f"{leaf.dtype}{list(leaf.shape)}" for leaf in jax.tree.leaves(tree)]
+def _forms(tree: Any) -> str:
+    return ", ".join(f"{leaf.dtype}{list(leaf.shape)}" for leaf in jax.tree.leaves(tree))
