@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._check import check, check_shape
+from snnjax._dispatch import vary_alike
 from snnjax._network.delays import Axonal, delayed
 from snnjax._network.specs import LayerParams, LayerSpec, ReadoutSpec
 from snnjax._types import wide
@@ -111,7 +112,13 @@ def run_layer(
         return Carry(after, before, pending), LayerSteps(listed, counted, shown)
 
     currents = product(x, spec.fitted.connection, own, implementation)
-    return jax.lax.scan(step, start, (currents, valid))
+    return jax.lax.scan(step, _varying_as(start, (own, currents, second, valid)), (currents, valid))
+
+
+def _varying_as(start: Any, others: Any) -> Any:
+    """A first carry that varies over all `shard_map` axes of what each step makes it of."""
+    leaves, form = jax.tree.flatten(start)
+    return form.unflatten(vary_alike([*leaves, *jax.tree.leaves(others)])[: len(leaves)])
 
 
 def _fed_back(
@@ -214,5 +221,6 @@ def run_readout(
         return (jax.tree.map(lambda new, old: _choose(inside, new, old), after, before), output), output
 
     currents = product(x, spec.fitted.connection, own, implementation)
-    (end, _), outputs = jax.lax.scan(step, (state, state.v), (currents, valid))
+    start = _varying_as((state, state.v), (own, currents, valid))
+    (end, _), outputs = jax.lax.scan(step, start, (currents, valid))
     return end, outputs.astype(own.weights.dtype)

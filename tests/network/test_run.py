@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import PartitionSpec
 
 from snnjax import (
     Network,
@@ -322,3 +323,30 @@ def test_kernels_by_name_layer_by_layer(name: str) -> None:
         for name in ("cpu", "reference")
     )
     assert_close(forced, reference, **TOLERANCE)
+
+
+def test_scanned_layers_run_on_shares_of_a_batch() -> None:
+    """Their first states are zeros, which do not vary over the devices as the inputs do."""
+    net = network(
+        INPUTS,
+        [
+            layer(8, neurons.izhikevich()),
+            layer(6, recurrent=True, delays=axonal(2)),
+            layer(4, neurons.refractory(neurons.lif(), 2)),
+        ],
+        leaky_readout(3),
+    )
+    params, inputs = initial(net), random_spikes(0.3, steps=5, batch=4)
+
+    def run(params: Any, inputs: Any, lengths: Any) -> Any:
+        return net.apply(params, None, inputs, lengths=lengths, implementation="composed")[0].output
+
+    mesh = jax.make_mesh((4,), ("batch",), (jax.sharding.AxisType.Auto,))
+    shares = PartitionSpec(None, "batch")
+    specs = (PartitionSpec(), shares, PartitionSpec("batch"))
+    shared = jax.shard_map(run, mesh=mesh, in_specs=specs, out_specs=shares)
+    lengths = jnp.array([5, 3, 4, 0])
+    # A product of one row is summed in another order.
+    assert_close(
+        jit(shared)(params, inputs, lengths), jit(run)(params, inputs, lengths), rtol=1e-5, atol=1e-6
+    )
