@@ -78,7 +78,7 @@ def load_shd(
         ...
         ValueError: load_shd: `downsample` must be an integer of at least 1, got 0. Pass a larger whole number.
     """
-    return _load("load_shd", path, _SHD_CLASSES, num_steps, duration, downsample, capacity)
+    return load("load_shd", path, _SHD_CLASSES, num_steps, duration, downsample, capacity)
 
 
 def load_ssc(
@@ -98,10 +98,10 @@ def load_ssc(
         ...
         ValueError: load_ssc: `downsample` must be an integer of at least 1, got 0. Pass a larger whole number.
     """
-    return _load("load_ssc", path, _SSC_CLASSES, num_steps, duration, downsample, capacity)
+    return load("load_ssc", path, _SSC_CLASSES, num_steps, duration, downsample, capacity)
 
 
-def _load(
+def load(
     op: str,
     path: PathLike,
     num_classes: int,
@@ -110,6 +110,7 @@ def _load(
     downsample: int,
     capacity: int | None,
 ) -> EventDataset:
+    """What `load_shd` does for `op` with a file of any number of classes and any duration."""
     num_neurons = check_downsample(op, downsample, _NUM_UNITS)
     labels: list[int] = []
 
@@ -154,7 +155,7 @@ def _samples(op: str, path: PathLike) -> Iterator[tuple[np.ndarray, np.ndarray, 
 
 def _blocks(op: str, path: PathLike) -> Iterator[tuple[list[np.ndarray], list[np.ndarray], np.ndarray]]:
     """Times, units (an array a sample) and labels of some samples at a time."""
-    _check_h5py(op)
+    check_h5py(op)
     if not Path(path).is_file():
         fail(op, "path", "be a readable file", repr(str(path)), _WAY_OUT)
     try:
@@ -171,8 +172,8 @@ def _blocks(op: str, path: PathLike) -> Iterator[tuple[list[np.ndarray], list[np
         refuse(op, path, "be HDF5 with spikes/times, spikes/units and labels, one entry a sample", reason)
 
 
-def _check_h5py(op: str) -> None:
-    """The package h5py, which only this reader needs, must be installed."""
+def check_h5py(op: str) -> None:
+    """The package h5py, which only these files need, must be installed."""
     if importlib.util.find_spec("h5py") is None:
         way_out = "Install it, for instance with pip install h5py"
         text = message(op, "h5py", "be installed to read .h5 files", ModuleNotFoundError.__name__, way_out)
