@@ -15,6 +15,13 @@ void copyRow(const T* from, T* to, unsigned width) {
   for (unsigned i = 0; i < width; ++i) to[i] = from[i];
 }
 
+// Zeros where there is no such row.
+template <class Table, class T>
+void takeRow(const Table& table, unsigned row, unsigned rows, T* to, unsigned width) {
+  if (row < rows) return copyRow(&table[row * width], to, width);
+  for (unsigned i = 0; i < width; ++i) to[i] = T(0);
+}
+
 }  // namespace
 
 // out[k] = table[ids[k] - first_row], zeros where there is no such row: tiles that hold parts of a table each find
@@ -32,12 +39,7 @@ class Gather : public poplar::MultiVertex {
     const Range share = shareOf(count, worker, rowsPerUnit<T>(width));
     for (unsigned k = share.first; k < share.last; ++k) {
       const unsigned row = static_cast<unsigned>(ids[k]) - first_row;  // below it wraps around: out of range too
-      T* const to = &out[k * width];
-      if (row < rows) {
-        copyRow(&table[row * width], to, width);
-      } else {
-        for (unsigned i = 0; i < width; ++i) to[i] = T(0);
-      }
+      takeRow(table, row, rows, &out[k * width], width);
     }
     return true;
   }
@@ -59,12 +61,7 @@ class GatherAt : public poplar::MultiVertex {
     const Range share = shareOf(count, worker, rowsPerUnit<T>(width));
     for (unsigned k = share.first; k < share.last; ++k) {
       const unsigned row = moved(starts[k]) - first_row;
-      T* const to = &out[k * width];
-      if (row < rows) {
-        copyRow(&table[row * width], to, width);
-      } else {
-        for (unsigned i = 0; i < width; ++i) to[i] = T(0);
-      }
+      takeRow(table, row, rows, &out[k * width], width);
     }
     return true;
   }
