@@ -152,7 +152,7 @@ def results_page(runs: Iterable[dict[str, Any]]) -> str:
     """
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for run in runs:
-        alike = ("task", "network", "epochs", "validation_samples", "parameters", "kernels")
+        alike = ("task", "network", "epochs", "parameters", "kernels")
         groups.setdefault(tuple(run[name] for name in alike), []).append(run)
     rows = [_COLUMNS, ["---"] * len(_COLUMNS), *(_row(group) for group in groups.values())]
     tasks = dict.fromkeys(key[0] for key in groups)
@@ -168,12 +168,13 @@ def _row(runs: list[dict[str, Any]]) -> list[str]:
     dense = statistics.mean(test["dense_operations"] for test in tests)
     seconds = [run["cpu_seconds"] for run in runs if run["cpu_seconds"] is not None]
     memory = [run["peak_memory"] for run in runs if run["peak_memory"] is not None]
+    judges = _range({run["validation_samples"] for run in runs})
     return [
         first["task"],
         first["network"],
         f"{statistics.mean(percent):.2f}{spread} %",
         str(len({run["seed"] for run in runs})),
-        f"best of {first['epochs']} epochs on {first['validation_samples']} validation samples",
+        f"best of {first['epochs']} epochs on {judges} validation samples",
         f"{first['parameters']:,}",
         _by_layer([test["activity"] for test in tests], 1),
         _by_layer([test["dropped_share"] for test in tests], 2),
@@ -182,6 +183,12 @@ def _row(runs: list[dict[str, Any]]) -> list[str]:
         f"{statistics.mean(memory) / 2**20:.0f} MiB" if memory else "not measured",
         first["kernels"],
     ]
+
+
+def _range(counts: set[int]) -> str:
+    """``9``, or ``9 to 12``: where seeds divide the data among people, the parts differ in size."""
+    least, most = min(counts), max(counts)
+    return str(least) if least == most else f"{least} to {most}"
 
 
 def _by_layer(shares: list[list[float]], digits: int) -> str:

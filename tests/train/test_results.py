@@ -51,6 +51,11 @@ def test_runs_that_are_not_alike_are_not_averaged() -> None:
     assert [row.split(" | ")[2] for row in rows([RUN, OTHER | {"kernels": "neon"}])] == ["90.00 %", "80.00 %"]
 
 
+def test_parts_that_differ_between_seeds_are_given_as_a_range() -> None:
+    (row,) = rows([RUN, OTHER | {"validation_samples": 12}])
+    assert "| 85.00 ± 7.07 % | 2 | best of 2 epochs on 9 to 12 validation samples |" in row
+
+
 def test_what_a_run_does_not_know_is_not_measured() -> None:
     assert "| not measured | not measured |" in rows([RUN | {"cpu_seconds": None, "peak_memory": None}])[0]
 
