@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-TASK_NAMES = ("digits", "vowels", "qtdb", "spar", "fashion", "nmnist", "shd", "ssc", "dvs-gesture")
+TASK_NAMES = ("digits", "vowels", "qtdb", "spar", "spoken", "fashion", "nmnist", "shd", "ssc", "dvs-gesture")
 # The exit code of a shell for a program that SIGINT ended.
 _INTERRUPTED = 130
 # Samples of the test data that the overview of the layers is drawn from, and the first of them in full.
@@ -75,8 +75,9 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--model",
-        choices=("dense", "conv"),
-        help="dense layers, or convolutions for the tasks of cameras (default: dense, or that of the resumed run)",
+        choices=("dense", "conv", "delayed"),
+        help="dense layers, convolutions for the tasks of cameras, or learned delays for spoken (default: dense, or "
+        "that of the resumed run)",
     )
     _add_places(parser)
     start = parser.add_mutually_exclusive_group()
@@ -319,8 +320,9 @@ def _info(options: argparse.Namespace) -> int:
     _say(f"{'ops':<12}{kernels}; jnp references on every platform\n")
     shipped = ("digits", "vowels", "qtdb")
     _say(f"{'tasks':<12}{', '.join(shipped)} (data in the package); ")
-    _say("spar (with the package seglearn, or with --data); ")
-    _say(f"{', '.join(name for name in train.TASKS if name not in (*shipped, 'spar'))} (with --data)\n")
+    _say("spar (with the package seglearn, or with --data); spoken (made with espeak-ng); ")
+    others = (name for name in train.TASKS if name not in (*shipped, "spar", "spoken"))
+    _say(f"{', '.join(others)} (with --data)\n")
     if options.checkpoint is not None:
         _say_checkpoint(train.read_run(options.checkpoint), options.checkpoint)
     return 0

@@ -77,10 +77,28 @@ def draw_bar(wanted: bool, total: int, done: int) -> Iterator[Callable[[], Any]]
             bar.close()
 
 
-def _tqdm(total: int, done: int) -> Any:
+@contextmanager
+def draw_words(wanted: bool) -> Iterator[Callable[[int, int], Any]]:
+    """A function of the words done and the words in all, which draws a bar while spoken words are made."""
+    bar = _tqdm(0, 0, "word") if wanted else None
+
+    def advance(done: int, total: int) -> None:
+        if bar is not None:
+            bar.set_description_str("making the words: ", refresh=False)
+            bar.total = total
+            bar.update(done - bar.n)
+
+    try:
+        yield advance
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def _tqdm(total: int, done: int, unit: str = "step") -> Any:
     try:
         from tqdm import tqdm
     except ImportError:
         return None
-    options = {"unit": "step", "dynamic_ncols": True, "leave": False}
+    options = {"unit": unit, "dynamic_ncols": True, "leave": False}
     return tqdm(desc="compiling", total=total, initial=done, **options)

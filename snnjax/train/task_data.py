@@ -1,5 +1,6 @@
 """The data of the tasks of the command line: where they are from, how they are divided, what is new each epoch."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +12,16 @@ from jaxtyping import PRNGKeyArray
 
 from snnjax import data
 from snnjax._check import check
+from snnjax.data._random import generator
+from snnjax.data.spoken import SPLITS, default_folder
 from snnjax.train import electrocardiograms, gestures
+from snnjax.train.background import draw_words
 from snnjax.train.tasks import TaskSettings, task_key
 
 # Debian's package dataset-fashion-mnist installs the files here.
 FASHION_FOLDER = "/usr/share/datasets/fashion-mnist"
+# Of words that are varied, the channels that all spikes move by at most.
+_SHIFT = 5
 # Samples on which the first weights are scaled to an activity.
 _INIT_SAMPLES = 64
 
@@ -37,7 +43,8 @@ def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskD
     Args:
         settings: of `TASKS`, or changed from them.
         folder: where the data were downloaded to; digits, vowels and qtdb come with the package, and spar is found
-            in the package seglearn where that is installed.
+            in the package seglearn where that is installed. The words of spoken are made where the folder (by default
+            ~/.cache/snnjax) has none, which takes minutes.
 
     Raises:
         ValueError: where data have to be downloaded first, and for files that cannot be read.
@@ -61,6 +68,8 @@ def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskD
         return _electrocardiograms(settings)
     if settings.task == "spar":
         return _gestures(settings, folder)
+    if settings.task == "spoken":
+        return _spoken(settings, default_folder() if folder is None else Path(folder))
     way_out = f"Download {settings.task} and name its folder with --data"
     if folder is None:
         check(False, "load_task", "folder", "hold the data", folder, way_out)
@@ -119,6 +128,30 @@ def _gestures(settings: TaskSettings, path: Path | str | None) -> TaskData:
         return _noisy(jax.random.fold_in(key, epoch), fresh, settings.noise)
 
     return task._replace(train=varied)
+
+
+def _spoken(settings: TaskSettings, folder: Path) -> TaskData:
+    """Words of voices that are not the same in the three parts; they are made where the folder has none."""
+    if not all((folder / f"spoken_{split}.h5").is_file() for split in SPLITS):
+        with draw_words(sys.stderr.isatty()) as on_words:
+            data.make_spoken_digits(folder, on_words=on_words)
+    options: dict[str, Any] = {name: getattr(settings, name) for name in ("num_steps", "downsample")}
+    options["capacity"] = settings.input_capacity
+    train, validation, test = (data.load_spoken_digits(folder, split, **options) for split in SPLITS)
+    task, key = _split_task(settings, train, validation, test, test.num_neurons), task_key(settings, 2)
+    if not settings.augment:
+        return task
+    calm = task.train(0)
+    return task._replace(train=lambda epoch: _other_voices(generator(key, epoch), calm))
+
+
+def _other_voices(random: np.random.Generator, words: data.EventDataset) -> data.EventDataset:
+    """The same words with all sounds higher or lower by up to `_SHIFT` channels."""
+    moves = random.integers(-_SHIFT, _SHIFT + 1, (len(words), 1, 1))
+    ids = words.ids.astype(np.int32) + moves
+    inside = (words.ids < words.num_neurons) & (ids >= 0) & (ids < words.num_neurons)
+    ids = np.sort(np.where(inside, ids, words.num_neurons), axis=-1).astype(words.ids.dtype)
+    return replace(words, ids=ids, counts=inside.sum(axis=-1, dtype=np.int32))
 
 
 def _recordings(settings: TaskSettings, folder: Path) -> tuple[Any, Any, Any]:

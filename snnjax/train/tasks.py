@@ -14,6 +14,7 @@ from snnjax import losses, neurons
 from snnjax._check import check, check_choice
 from snnjax._network import Network, network
 from snnjax._network.connections import conv2d, sum_pool
+from snnjax._network.delays import axonal
 from snnjax._network.specs import NetworkParams, layer, leaky_readout, spiking_readout
 from snnjax.train.config import TrainConfig
 
@@ -46,6 +47,9 @@ class TaskSettings:
     neuron: str = "lif"
     neuron_options: dict[str, Any] = field(default_factory=dict)  # of the neuron's factory
     recurrent: bool = False
+    max_delay: int = (
+        0  # steps; what each hidden layer receives is delayed by up to so many, which are learned
+    )
     capacity: float | None = 0.1  # slots of the spike lists, as a share of the width; None is dense
     readout_decay: float = 0.95
     loss: str = "cross_entropy_sum"
@@ -164,6 +168,19 @@ TASKS |= {
         noise=0.5,
         training=TrainConfig(epochs=30, batch_size=64, learning_rate=5e-3, activity_bound=0.2),
     ),
+    "spoken": TaskSettings(
+        task="spoken",
+        hidden=(128, 128),
+        neuron="adlif",
+        capacity=None,
+        loss="cross_entropy_sum",
+        label_smoothing=0.1,
+        initial_activity=0.1,
+        num_steps=60,
+        downsample=5,
+        augment=True,
+        training=TrainConfig(epochs=40, batch_size=32, learning_rate=1e-2, activity_bound=0.2),
+    ),
     "fashion": TaskSettings(
         task="fashion", input_capacity=512, training=TrainConfig(epochs=10, learning_rate=3e-3)
     ),
@@ -220,11 +237,14 @@ _CONVOLUTIONAL = {
 }
 
 
+_DELAYED = {"spoken": replace(TASKS["spoken"], max_delay=10)}
+
+
 def task_settings(task: str, model: str = "dense") -> TaskSettings:
-    """The settings of a task with a network of dense layers, or of convolutions: `model` is "dense" or "conv".
+    """The settings of a task with a network that `model` says: "dense" layers, "conv"olutions, or "delayed" layers.
 
     Raises:
-        ValueError: for tasks and models that there are not; convolutions need a camera.
+        ValueError: for tasks and models that there are not; convolutions need a camera, and "spoken" has delays.
 
     Example:
         >>> from snnjax.train import task_settings
@@ -233,8 +253,9 @@ def task_settings(task: str, model: str = "dense") -> TaskSettings:
     """
     op = "task_settings"
     check_choice(op, "task", task, tuple(TASKS))
-    check_choice(op, "model", model, ("dense", "conv") if task in _CONVOLUTIONAL else ("dense",))
-    return _CONVOLUTIONAL[task] if model == "conv" else TASKS[task]
+    models = {"dense": TASKS, "conv": _CONVOLUTIONAL, "delayed": _DELAYED}
+    check_choice(op, "model", model, tuple(name for name, tasks in models.items() if task in tasks))
+    return models[model][task]
 
 
 def loss_of(settings: TaskSettings) -> tuple[Callable[..., Any], str]:
@@ -264,7 +285,8 @@ def build_network(settings: TaskSettings, num_inputs: int, num_classes: int) -> 
         # Layers of images have no recurrent weights.
         layers.append(layer(conv2d(channels, kernel), neuron, capacity=settings.capacity))
         layers += [sum_pool(window)] if window > 1 else []
-    layers += [layer(width, neuron, **options) for width in settings.hidden]
+    delays = axonal(settings.max_delay) if settings.max_delay else None
+    layers += [layer(width, neuron, delays=delays, **options) for width in settings.hidden]
     is_spiking = LOSSES[settings.loss][2]
     decay = settings.readout_decay
     readout = spiking_readout(num_classes) if is_spiking else leaky_readout(num_classes, decay=decay)

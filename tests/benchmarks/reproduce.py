@@ -1,6 +1,7 @@
 """Train every task whose data are in the package over five seeds, and write the page of results (`make reproduce`).
 
-``--only spar`` trains the one whose data come with the Python package seglearn.
+``--only spar`` trains the one whose data come with the Python package seglearn, and
+``--only spoken spoken-delayed`` those whose words espeak-ng speaks.
 What is recorded says before how long it will take. A run that has ended is not done again: remove its folder for that.
 """
 
@@ -19,8 +20,9 @@ ROOT = Path(__file__).parents[2]
 RECORDS, PAGE = ROOT / "docs/runs", ROOT / "docs/explanation/results.md"
 RUNS = {"vowels": ("vowels", "dense"), "qtdb": ("qtdb", "dense"), "digits": ("digits", "dense")}
 RUNS |= {"digits-conv": ("digits", "conv"), "spar": ("spar", "dense")}
+RUNS |= {"spoken": ("spoken", "dense"), "spoken-delayed": ("spoken", "delayed")}
 # Of the others the data are in the package.
-_WANTS_DATA = {"spar"}
+_WANTS_DATA = {"spar", "spoken", "spoken-delayed"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -198,7 +198,10 @@ def test_fashion_is_read_from_the_given_folder(monkeypatch) -> None:
     assert asked == list(zip(folders, ("train", "test", "train", "test"), strict=True))
 
 
-@pytest.mark.parametrize("task, model", [*((task, "dense") for task in sorted(TASKS)), ("digits", "conv")])
+MODELS = [*((task, "dense") for task in sorted(TASKS)), ("digits", "conv"), ("spoken", "delayed")]
+
+
+@pytest.mark.parametrize("task, model", MODELS)
 def test_settings_come_back_from_a_checkpoint(task: str, model: str) -> None:
     settings = task_settings(task, model)
     header = {"settings": settings.as_dict(), "config": asdict(settings.training)}
@@ -234,8 +237,8 @@ FAILURES = {
     ),
     "task": (
         lambda: replace(DIGITS, task="letters"),
-        "TaskSettings: `task` must be one of 'digits', 'vowels', 'qtdb', 'spar', 'fashion', 'nmnist', 'shd', "
-        "'ssc', 'dvs-gesture', got 'letters'. Choose one of these.",
+        "TaskSettings: `task` must be one of 'digits', 'vowels', 'qtdb', 'spar', 'spoken', 'fashion', "
+        "'nmnist', 'shd', 'ssc', 'dvs-gesture', got 'letters'. Choose one of these.",
     ),
     "hidden": (
         lambda: replace(DIGITS, hidden=()),
