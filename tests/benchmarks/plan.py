@@ -68,6 +68,12 @@ class Plan:
     beside_steps: int = 32
     beside_activities: tuple[float, ...] = (0.005, 0.01, 0.02, 0.05, 0.1)
 
+    # Pipelines there: IPUs, pieces of the batch, stages on an IPU.
+    pipelines: tuple[tuple[Workload, int, int, int], ...] = (
+        (Workload("eight layers of 1024", (1024,) * 9, 8, 512, 0.05, (0.05,) * 8), 4, 8, 1),
+        (Workload("sixteen layers of 1024", (1024,) * 17, 8, 512, 0.05, (0.05,) * 16), 4, 8, 2),
+    )
+
     exact: tuple[str, ...] = tuple(networks.EXACT)
     swept: tuple[str, ...] = (*networks.PLAIN, *networks.KERNELS)
     capped: tuple[str, ...] = tuple(networks.CAPPED)
@@ -110,6 +116,7 @@ def quick(peers: tuple[str, ...] = ()) -> Plan:
         beside=((24, 2),),
         beside_steps=4,
         beside_activities=(0.1,),
+        pipelines=((Workload("three layers of 16", (16,) * 3, 3, 8, 0.25, (0.25,) * 2), 2, 4, 1),),
         exact=names,
         swept=names,
         capped=("snnjax, events, capacity 10 %",),

@@ -272,6 +272,18 @@ def beside(plan: Plan) -> Iterator[Table]:
         yield Table(title, cells, "width, batch", unit="cycles of a time step")
 
 
+def pipelines(plan: Plan) -> Iterator[Table]:
+    """The IPU Model: a training step as a pipeline."""
+    for workload, ipus, pieces, rounds in plan.pipelines:
+        announce(f"{workload.name}, pipeline over {ipus} IPUs, {pieces} pieces, on the IPU Model")
+        answer = fresh.ask("pipelined", workload, plan.tiles, ipus, pieces, rounds)
+        column = f"{ipus} IPUs, {pieces} pieces, {rounds} rounds"
+        cells: Cells = {(column, name): [value] for name, value in answer.items()}
+        yield Table(
+            f"{workload.name}, pipeline, IPU Model ({fresh.IPU_VERSION})", cells, unit="cycles, and shares"
+        )
+
+
 SECTIONS: dict[str, Callable[[Plan], Iterator[Table]]] = {
     "W1": single,
     "W2": recurrent,
@@ -289,4 +301,5 @@ SECTIONS: dict[str, Callable[[Plan], Iterator[Table]]] = {
     "forms": forms,
     "ipu": on_ipus,
     "beside": beside,
+    "pipeline": pipelines,
 }

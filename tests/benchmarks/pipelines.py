@@ -1,0 +1,128 @@
+"""A training step as a pipeline over modelled IPUs, beside the same step on one of them.
+
+Layers of one width with dense products, which pass lists from stage to stage, and stochastic gradient descent. The one
+IPU takes the same pieces of the batch one after the other, and adds up their gradients: the whole batch at once needs
+more memory than it has. Nothing of this is measured on hardware.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+import snnjax
+from snnjax import train
+from snnjax.ipu import read_profile
+from tests.benchmarks import ipus
+from tests.benchmarks.workloads import Workload
+
+ONE, PIPELINE, IDEAL, BOUND = (
+    "cycles on one IPU",
+    "cycles in the pipeline",
+    "share of the ideal",
+    "what the bubble leaves of it",
+)
+AXIS = "stage"
+DECAY, THRESHOLD, SECOND_THRESHOLD, LEARNING_RATE = 0.9, 1.0, 0.9, 0.01
+# Of the sum of a neuron's inputs: its membrane then spreads by 0.65, so that one in twenty exceeds the threshold.
+SPREAD = 2.8
+SHARES, STAGES = PartitionSpec(None, AXIS), PartitionSpec(AXIS)
+
+
+def membranes(weights: jax.Array, spikes: jax.Array) -> jax.Array:
+    """Of a layer, from one product for all time steps: ``[time, batch, neurons]``."""
+
+    def step(v: jax.Array, current: jax.Array) -> tuple[jax.Array, jax.Array]:
+        fired = jax.lax.stop_gradient((v > THRESHOLD).astype(v.dtype))
+        v = DECAY * (v - THRESHOLD * fired) + (1 - DECAY) * current
+        return v, v
+
+    currents = jnp.einsum("tbi,io->tbo", spikes, weights)
+    return jax.lax.scan(step, jnp.zeros_like(currents[0]), currents)[1]
+
+
+def stage(weights: jax.Array, spikes: Any) -> Any:
+    """Some layers, ``weights[layers, width, width]``, of which the last one lists its spikes."""
+    capacity, x = spikes.capacity, spikes.to_dense()
+    for own in weights[:-1]:
+        x = snnjax.spike(membranes(own, x) - THRESHOLD)
+    return snnjax.select_spikes(membranes(weights[-1], x), THRESHOLD, SECOND_THRESHOLD, capacity=capacity)
+
+
+def data(workload: Workload, stages: int) -> tuple[Any, Any, Any]:
+    """Weights ``[stages, layers of each, width, width]``, lists of inputs, and what the results are weighted with."""
+    rng, width = np.random.default_rng(0), workload.widths[0]
+    capacity, samples = int(width * workload.rate), workload.steps * workload.batch
+    layers = (stages, (len(workload.widths) - 1) // stages, width, width)
+    weights = rng.normal(size=layers).astype(np.float32) * SPREAD / np.sqrt(capacity)
+    ids = np.sort(rng.permuted(np.tile(np.arange(width), (samples, 1)), axis=1)[:, :capacity], axis=1)
+    ids = ids.reshape(workload.steps, workload.batch, capacity).astype(np.uint16)
+    targets = rng.normal(size=(workload.steps, workload.batch, capacity)).astype(np.float32)
+    return weights, snnjax.SparseSpikes.from_ids(ids, num_neurons=width), targets
+
+
+def updated(weights: Any, gradients: Any) -> Any:
+    return jax.tree.map(lambda own, gradient: own - LEARNING_RATE * gradient, weights, gradients)
+
+
+def on_one(pieces: int, weights: Any, inputs: Any, targets: Any) -> tuple[Any, jax.Array]:
+    """A step that goes through the pieces."""
+
+    def loss(weights: Any, inputs: Any, targets: Any) -> jax.Array:
+        y = jax.lax.scan(lambda x, own: (stage(own, x), None), inputs, weights)[0]
+        return jnp.sum(y.values * targets)
+
+    def cut(leaf: jax.Array) -> jax.Array:
+        return jnp.moveaxis(leaf.reshape(leaf.shape[0], pieces, -1, *leaf.shape[2:]), 1, 0)
+
+    def add(sums: Any, piece: Any) -> tuple[Any, None]:
+        return jax.tree.map(jnp.add, sums, jax.value_and_grad(loss)(weights, *piece)), None
+
+    start = (jnp.zeros(()), jnp.zeros_like(weights))
+    (value, gradients), _ = jax.lax.scan(add, start, jax.tree.map(cut, (inputs, targets)))
+    return updated(weights, gradients), value
+
+
+def in_pipeline(pieces: int, weights: Any, inputs: Any, targets: Any) -> tuple[Any, jax.Array]:
+    """The same step over the devices of `AXIS`."""
+
+    def loss(weights: Any) -> jax.Array:
+        return jnp.sum(train.pipeline(stage, weights, inputs, pieces=pieces, axis=AXIS).values * targets)
+
+    value, gradients = jax.value_and_grad(loss)(weights)
+    return updated(weights, gradients), jax.lax.psum(value, AXIS)
+
+
+def cycles(step: Callable[..., Any], arguments: Any) -> tuple[int, float]:
+    """Of a step, all but the host's; and its loss."""
+    compiled: Any = jax.jit(step, donate_argnums=0).lower(*arguments).compile()
+    _, value = jax.block_until_ready(compiled(*arguments))
+    return sum(each.cycles - each.phases.host for each in read_profile(compiled).steps), float(value)
+
+
+def cycles_of_a_step(workload: Workload, count: int, pieces: int, rounds: int) -> dict[str, float]:
+    """Modelled cycles on one IPU and on `count`, and ``one / (count * pipeline)`` beside its bound."""
+    jax.config.update("jax_platforms", "cpu,ipu")
+    devices = jax.devices("ipu")[:count]
+    weights, inputs, targets = data(workload, count * rounds)
+    placed = ipus.placed_as((weights, inputs, targets), devices[0])
+    one, expected = cycles(functools.partial(on_one, pieces), placed)
+
+    mesh = jax.make_mesh((count,), (AXIS,), (AxisType.Auto,), devices=devices)
+    specs = (STAGES, SHARES, SHARES)
+    step = jax.shard_map(
+        functools.partial(in_pipeline, pieces), mesh=mesh, in_specs=specs, out_specs=(STAGES, PartitionSpec())
+    )
+    stacked = np.asarray(train.stack_stages(list(weights), count))
+    spread = [
+        ipus.placed_as(tree, NamedSharding(mesh, spec))
+        for tree, spec in zip((stacked, inputs, targets), specs, strict=True)
+    ]
+    several, value = cycles(step, spread)
+    np.testing.assert_allclose(value, expected, rtol=1e-3)  # sums of many spikes, in another order
+    turns = pieces * rounds
+    return {ONE: one, PIPELINE: several, IDEAL: one / (count * several), BOUND: turns / (turns + count - 1)}
