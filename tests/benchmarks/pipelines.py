@@ -1,8 +1,8 @@
 """A training step as a pipeline over modelled IPUs, beside the same step on one of them.
 
 Layers of one width with dense products, which pass lists from stage to stage, and stochastic gradient descent. The one
-IPU takes the same pieces of the batch one after the other, and adds up their gradients: the whole batch at once needs
-more memory than it has. Nothing of this is measured on hardware.
+IPU takes the same pieces of the batch one after the other, and adds up their gradients: the whole batch at once, and of
+1024 samples a half or a quarter, needs more memory than it has. Nothing of this is measured on hardware.
 """
 
 import functools
@@ -28,8 +28,8 @@ ONE, PIPELINE, IDEAL, BOUND = (
 )
 AXIS = "stage"
 DECAY, THRESHOLD, SECOND_THRESHOLD, LEARNING_RATE = 0.9, 1.0, 0.9, 0.01
-# Of the sum of a neuron's inputs: its membrane then spreads by 0.65, so that one in twenty exceeds the threshold.
-SPREAD = 2.8
+# Of the sum of a neuron's inputs: wide enough that all layers stay active, with about as many spikes as lists hold.
+SPREAD = 5.0
 SHARES, STAGES = PartitionSpec(None, AXIS), PartitionSpec(AXIS)
 
 

@@ -70,8 +70,9 @@ class Plan:
 
     # Pipelines there: IPUs, pieces of the batch, stages on an IPU.
     pipelines: tuple[tuple[Workload, int, int, int], ...] = (
-        (Workload("eight layers of 1024", (1024,) * 9, 8, 512, 0.05, (0.05,) * 8), 4, 8, 1),
-        (Workload("sixteen layers of 1024", (1024,) * 17, 8, 512, 0.05, (0.05,) * 16), 4, 8, 2),
+        (Workload("eight layers of 1024, batch 1024", (1024,) * 9, 8, 1024, 0.05, (0.05,) * 8), 4, 8, 1),
+        (Workload("eight layers of 1024, batch 1024", (1024,) * 9, 8, 1024, 0.05, (0.05,) * 8), 4, 8, 2),
+        (Workload("sixteen layers of 1024, batch 512", (1024,) * 17, 8, 512, 0.05, (0.05,) * 16), 4, 8, 2),
     )
 
     exact: tuple[str, ...] = tuple(networks.EXACT)
@@ -82,8 +83,7 @@ class Plan:
 
 def quick(peers: tuple[str, ...] = ()) -> Plan:
     """Everything once, as small as can be and in few shapes, which are what compiles: shows that it runs, no more."""
-    single = w1(32, 0.1, steps=8, batch=4)
-    deep = Workload("W3, small", (40, 24, 10), 8, 4, 0.1, (0.1, 0.1))
+    single, deep = w1(32, 0.1, steps=8, batch=4), Workload("W3, small", (40, 24, 10), 8, 4, 0.1, (0.1, 0.1))
     names = ("plain JAX, lax.scan", "snnjax, events")
     return Plan(
         rounds=1,
