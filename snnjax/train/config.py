@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import jax
+
 from snnjax._check import check, check_integer
 
 
@@ -24,7 +26,7 @@ class TrainConfig:
     seed: int = 0
     learning_rate: float = 2e-3  # the peak; a linear warm-up leads to it and a cosine from it to 0
     warmup_epochs: float = 0.5
-    weight_decay: float = 0.0
+    weight_decay: float = 0.0  # of weights alone: biases, delays and constants of neurons do not shrink
     max_gradient_norm: float = 1.0  # larger gradients are scaled down to it
     activity_bound: float = 0.04  # spikes a neuron and step; sparse lists need sparse activity
     activity_floor: float = (
@@ -75,7 +77,7 @@ def learning_rate_schedule(config: TrainConfig, steps_per_epoch: int) -> Callabl
 
 
 def make_optimiser(config: TrainConfig, steps_per_epoch: int) -> Any:
-    """AdamW behind a bound on the norm of the gradient: an optax `GradientTransformation`.
+    """AdamW behind a bound on the norm of the gradient: an optax `GradientTransformation`. Weights alone decay.
 
     Example:
         >>> import jax.numpy as jnp
@@ -90,7 +92,15 @@ def make_optimiser(config: TrainConfig, steps_per_epoch: int) -> Any:
     schedule = learning_rate_schedule(config, steps_per_epoch)
     return optax.chain(
         optax.clip_by_global_norm(config.max_gradient_norm),
-        optax.adamw(schedule, weight_decay=config.weight_decay),
+        optax.adamw(schedule, weight_decay=config.weight_decay, mask=_shrinks),
+    )
+
+
+def _shrinks(params: Any) -> Any:
+    """Which parameters decay. 0 means nothing to a neuron's constants, of which some are not even learned."""
+    kept = {"bias", "delays", "neuron"}
+    return jax.tree_util.tree_map_with_path(
+        lambda path, _: all(getattr(key, "name", None) not in kept for key in path), params
     )
 
 

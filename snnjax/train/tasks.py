@@ -115,6 +115,10 @@ class TaskSettings:
             check(not unknown, op, "header", "hold settings of this version alone", unknown, way_out)
         settings["hidden"] = tuple(settings.get("hidden", cls.hidden))
         settings["convolutions"] = tuple(tuple(each) for each in settings.get("convolutions", ()))
+        # JSON has no tuples, and an option that is a range is one.
+        options = settings.get("neuron_options", {}).items()
+        ranges = {name: tuple(value) if isinstance(value, list) else value for name, value in options}
+        settings["neuron_options"] = ranges
         return cls(**settings, training=TrainConfig(**config))
 
 
@@ -130,17 +134,22 @@ TASKS |= {
         initial_activity=0.04,
         training=TrainConfig(epochs=20, batch_size=64, learning_rate=4e-3),
     ),
+    # Chosen on the training data alone, by the mean of the last fifth of the epochs: five times two fifths of the data,
+    # runs of neighbours of each speaker, trained and the others validated, 810 answers in all.
     "vowels": TaskSettings(
         task="vowels",
-        hidden=(256, 256),
+        hidden=(512,),
         neuron="adlif",
+        neuron_options={"decay": (0.5, 0.9)},
         capacity=None,
-        readout_decay=0.97,
+        readout_decay=0.9,
         loss="cross_entropy_max",
         label_smoothing=0.1,
         noise=0.8,
         validation_share=0.15,
-        training=TrainConfig(epochs=100, batch_size=18, learning_rate=5e-3, activity_bound=0.2),
+        training=TrainConfig(
+            epochs=100, batch_size=18, learning_rate=5e-3, weight_decay=0.1, activity_bound=0.2
+        ),
     ),
     "qtdb": TaskSettings(
         task="qtdb",

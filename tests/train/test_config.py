@@ -1,5 +1,7 @@
-"""Second thresholds of a training run: those of the layers unless they are given, and looked at where they are."""
+"""The optimiser of a training run, and its second thresholds: where they are from, and what they must be below."""
 
+import jax
+import jax.numpy as jnp
 import optax
 import pytest
 
@@ -29,3 +31,18 @@ def test_one_that_is_not_below_the_threshold_gives_a_warning(final: bool) -> Non
         "TrainConfig: `second_threshold` must lie below the threshold, 0.5, got 0.9. "
         "Leave it None to have nine tenths of the way from rest to the threshold."
     ]
+
+
+def test_weights_decay_and_nothing_else_does() -> None:
+    net = network(3, [layer(4, neurons.adlif(), recurrent=True)], leaky_readout(2))
+    params = jax.tree.map(jnp.ones_like, net.init(jax.random.key(0)))
+    optimiser = train.make_optimiser(train.TrainConfig(weight_decay=0.5, warmup_epochs=0.0), 10)
+    still = jax.tree.map(jnp.zeros_like, params)
+    with jax.numpy_dtype_promotion("standard"):  # as optax needs it
+        updates, _ = optimiser.update(still, optimiser.init(params), params)
+    moved = {
+        jax.tree_util.keystr(path)
+        for path, update in jax.tree_util.tree_leaves_with_path(updates)
+        if jnp.any(update != 0)
+    }
+    assert moved == {".layers[0].weights", ".layers[0].recurrent", ".readout.weights"}
