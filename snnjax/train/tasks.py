@@ -310,7 +310,7 @@ def init_params(settings: TaskSettings, net: Network, sample: Any) -> NetworkPar
         >>> net = build_network(TASKS["vowels"], 12, 9)
         >>> params = init_params(TASKS["vowels"], net, None)
         >>> params.layers[0].weights.shape
-        (12, 256)
+        (12, 512)
     """
     key = task_key(settings, 0)
     if settings.initial_activity is None or sample is None:
