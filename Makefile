@@ -103,6 +103,10 @@ fuzz-short: kernels-asan  # the same for seconds
 soak: .venv/ready $(LIBRARY)  ## random checks of values and gradients, for a night (SOAK="--checks 1000000 --first-form 500")
 	$(BIN)/python -m tests.soak $(SOAK)
 
+.PHONY: ipu-conformance
+ipu-conformance: .venv/ready $(LIBRARY)  ## JAX's own tests on the modelled IPU, for hours (JAX=../jax CONFORMANCE="--cases 30 --only lax_test")
+	$(BIN)/python -m tests.ipu.conformance $(JAX) $(CONFORMANCE)
+
 # The newest Python that runs here. pip then takes the newest JAX that snnjax allows.
 NEWEST ?= $(shell for minor in 14 13 12 11; do python3.$$minor -c '' 2> /dev/null && echo python3.$$minor && break; done)
 

@@ -59,7 +59,8 @@ void checkMemory(const Plan& plan, const Layout& layout) {
   std::ostringstream text;
   text << "Engine: `graph` must fit in " << limit << " bytes on each tile, got " << fullest->total() << " on tile "
        << tile << " (variables " << fullest->variables << ", vertices " << fullest->vertices << ", code "
-       << fullest->code + fullest->exchange_code << ", buffers " << fullest->buffers << "; the largest:";
+       << fullest->code << ", exchange code " << fullest->exchange_code << ", exchange buffers " << fullest->buffers
+       << "; the largest:";
   for (std::size_t i = 0; i < std::min(kNamed, shares.size()); ++i) {
     text << (i == 0 ? " " : ", ") << plan.graph->variables[shares[i].variable].name << ' ' << shares[i].bytes;
   }

@@ -109,7 +109,8 @@ void tilesHaveSoMuchMemory() {
   const Sequence nothing;
   CHECK_EQUAL(refusal(model, nothing),
               "Engine: `graph` must fit in 638976 bytes on each tile, got 642976 on tile 1 (variables 642976, vertices "
-              "0, code 0, buffers 0; the largest: large 638976, small 4000). 1 of 2 tiles hold too much: spread the "
+              "0, code 0, exchange code 0, exchange buffers 0; the largest: large 638976, small 4000). 1 of 2 tiles "
+              "hold too much: spread the "
               "largest over more tiles, or use more IPUs.");
   model.engine(nothing, {{"debug.allowOutOfMemory", "true"}});
   CHECK_EQUAL(model.profile().tiles[1].memory(), bytes + 4000);
