@@ -1,8 +1,9 @@
 """JAX's own tests on the modelled IPU: `python -m tests.ipu.conformance FOLDER`, FOLDER holding JAX's `tests/`.
 
 None of these tests is copied: give a checkout of JAX, of the version installed. One process runs a file; where it
-dies, another goes on behind the case that killed it. A case passes, is skipped by the suite itself, or is refused: an
-error of `UNIMPLEMENTED`, raised when the program is compiled. All else counts against the device, and is named.
+dies, another goes on behind the case that killed it. A case passes, is skipped by the suite itself, or is refused: by
+an error of `UNIMPLEMENTED`, or one of ours, raised when the program is compiled. All else counts against the device, and
+is named.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import collections
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -29,6 +31,8 @@ PASSED, SKIPPED, REFUSED, WRONG, OTHER, CRASHED = (
     "other error",
     "crash or hang",
 )
+# An error of this project: ``op: `argument` must <expected>, got <actual>. <one way out>.``
+OURS = re.compile(r"[\w.]+: `.+` must .+, got .+\. .+\.", re.DOTALL)
 AGAINST = (WRONG, OTHER, CRASHED)
 
 
@@ -69,7 +73,7 @@ def outcome_of(error: BaseException | None) -> tuple[str, str]:
     why = f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"
     if type(error).__name__ in ("SkipTest", "Skipped"):
         return SKIPPED, why
-    if "UNIMPLEMENTED: " in text:
+    if "UNIMPLEMENTED: " in text or (isinstance(error, NotImplementedError) and OURS.match(text)):
         return REFUSED, why
     return (WRONG if "Mismatched elements" in text or "Not equal to tolerance" in text else OTHER), why
 

@@ -47,6 +47,11 @@ def test_every_outcome_is_counted_and_a_dead_process_is_followed(tmp_path, capsy
         (None, conformance.PASSED),
         (unittest.SkipTest("no"), conformance.SKIPPED),
         (RuntimeError("UNIMPLEMENTED: fft: `kind` must be RFFT, got FFT."), conformance.REFUSED),
+        (
+            NotImplementedError("debug_print: `ordered` must be False, got True. Leave it out."),
+            conformance.REFUSED,
+        ),
+        (NotImplementedError("not yet"), conformance.OTHER),
         (ValueError("unimplemented"), conformance.OTHER),
         (AssertionError(""), conformance.OTHER),
     ],
