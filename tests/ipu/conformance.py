@@ -2,8 +2,8 @@
 
 None of these tests is copied: give a checkout of JAX, of the version installed. One process runs a file; where it
 dies, another goes on behind the case that killed it. A case passes, is skipped by the suite itself, or is refused: by
-an error of `UNIMPLEMENTED`, or one of ours, raised when the program is compiled. All else counts against the device, and
-is named.
+an error of `UNIMPLEMENTED`, or one of ours, raised when the program is compiled. All else counts against the device,
+and is named.
 """
 
 import argparse
