@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax._src import dispatch
+from jax.experimental import checkify
 
 from snnjax.ipu import read_profile
 from tests.ipu.device.placing import ARRAYS, cpu, ipu, put
@@ -148,3 +149,25 @@ def test_run_that_fails_raises_where_its_result_is_used():
         jax.block_until_ready(jax.jit(lambda x: x * 2)(failing(x)))
     end_of_failed_run()
     np.testing.assert_array_equal(jax.jit(lambda x: x * 2)(x), np.full(4, 2))
+
+
+def test_check_is_never_taken_for_dead_code():
+    def double(x):
+        checkify.check(x > 0, "not positive")
+        return 2 * x
+
+    x = put(jnp.float32(-1))
+    message = "checkify.check: `check` must be functionalised on platform ipu, got one that is not. Call the function"
+    with pytest.raises(NotImplementedError, match=message):
+        jax.jit(double)(x)
+    error, doubled = jax.jit(checkify.checkify(double))(x)
+    assert error.get().startswith("not positive") and float(doubled) == -2
+
+
+def test_debug_check_does_nothing_unless_it_is_functionalised():
+    @jax.jit
+    def double(x):
+        checkify.debug_check(x > 0, "not positive")
+        return 2 * x
+
+    assert float(double(put(jnp.float32(-1)))) == -2

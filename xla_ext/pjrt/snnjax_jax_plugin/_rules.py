@@ -28,10 +28,10 @@ def _lower_counters(context: Any, **parameters: Any) -> Any:
 
 
 def _refusal(primitive: Any) -> Any:
-    def lower_unknown(context: Any, *operands: Any, **_: Any) -> Any:
+    def lower_unknown(context: Any, *operands: Any, **parameters: Any) -> Any:
         from snnjax.ipu import lowering
 
-        return lowering.lower_unknown(primitive, context, *operands)
+        return lowering.lower_unknown(primitive, context, *operands, **parameters)
 
     return lower_unknown
 
