@@ -9,6 +9,7 @@ Then the `passes` take out what nothing needs (`cleanup`), put elementwise chain
 from snnjax.ipu.lowering.errors import Unsupported as Unsupported
 from snnjax.ipu.lowering.module import lower as lower
 from snnjax.ipu.lowering.rules.callbacks import call_back as call_back
+from snnjax.ipu.lowering.rules.primitives import lower_check as lower_check
 from snnjax.ipu.lowering.rules.primitives import lower_counters as lower_counters
 from snnjax.ipu.lowering.rules.primitives import lower_debug as lower_debug
 from snnjax.ipu.lowering.rules.primitives import lower_threefry as lower_threefry

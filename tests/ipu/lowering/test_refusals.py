@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from snnjax.ipu.lowering import Unsupported, lower
+from snnjax.ipu.lowering import Unsupported, lower, lower_check
 from tests.ipu.lowering.artifacts import artifact, options
 from tests.ipu.lowering.checks import plan_of
 
@@ -189,3 +189,13 @@ def test_options_of_other_compilers_are_refused():
 def test_line_is_the_caller_s_where_a_library_computes():
     message = refusal(lambda x: jax.nn.relu(jnp.linalg.cholesky(x)), X)
     assert message.startswith("cholesky")
+
+
+def test_checks_that_are_not_functionalised_are_refused_unless_they_are_for_debugging():
+    assert lower_check(debug=True, err_tree=None) == []
+    with pytest.raises(NotImplementedError) as caught:
+        lower_check(debug=False, err_tree=None)
+    assert str(caught.value) == (
+        "checkify.check: `check` must be functionalised on platform ipu, got one that is not. "
+        "Call the function through checkify.checkify."
+    )

@@ -12,7 +12,8 @@ def register(platform: str) -> None:
     for primitive in private.DEBUG_PRIMITIVES:
         private.register_lowering(primitive, _debug_rule(primitive), platform)
     for primitive in private.primitives_of_others(platform):  # eigh and its like, to be refused
-        private.register_lowering(primitive, _refusal(primitive), platform)
+        rule = _lower_check if primitive.name == "check" else _refusal(primitive)
+        private.register_lowering(primitive, rule, platform)
 
 
 def _lower_threefry(context: Any, *operands: Any) -> Any:
@@ -27,11 +28,17 @@ def _lower_counters(context: Any, **parameters: Any) -> Any:
     return lowering.lower_counters(context, **parameters)
 
 
+def _lower_check(context: Any, *_: Any, **parameters: Any) -> list[Any]:
+    from snnjax.ipu import lowering
+
+    return lowering.lower_check(**parameters)
+
+
 def _refusal(primitive: Any) -> Any:
-    def lower_unknown(context: Any, *operands: Any, **parameters: Any) -> Any:
+    def lower_unknown(context: Any, *operands: Any, **_: Any) -> Any:
         from snnjax.ipu import lowering
 
-        return lowering.lower_unknown(primitive, context, *operands, **parameters)
+        return lowering.lower_unknown(primitive, context, *operands)
 
     return lower_unknown
 

@@ -20,18 +20,19 @@ def lower_threefry(context: Any, *operands: Any) -> Any:
     return jax.ffi.ffi_lowering(THREEFRY)(context, *operands)
 
 
-def lower_unknown(primitive: Any, context: Any, *operands: Any, **parameters: Any) -> Any:
+def lower_unknown(primitive: Any, context: Any, *operands: Any) -> Any:
     """A call of a target of the primitive's name, with no attributes, for none can be needed: `calls` refuses it.
 
     One without results is there for its effect, and must not be taken for dead code.
     """
-    if primitive.name == "check":
-        return _lower_check(**parameters)
     return jax.ffi.ffi_lowering(primitive.name, has_side_effect=not context.avals_out)(context, *operands)
 
 
-def _lower_check(*, debug: bool, **_: Any) -> list[Any]:
-    """`checkify.debug_check` does nothing unless it is functionalised, and `checkify.check` cannot do without."""
+def lower_check(*, debug: bool, **_: Any) -> list[Any]:
+    """`checkify.debug_check` does nothing unless it is functionalised, and `checkify.check` cannot do without.
+
+    Where checkify is imported after the platform was registered, JAX has no rule for either, and says so.
+    """
     if debug:
         return []
     raise NotImplementedError(
