@@ -36,7 +36,7 @@ _ADD_SIZE = """\tmovq\t{counter}@gottpoff(%rip), %r11
 
 # Slots of what an IPU has no single instruction for: issue_slots.hpp, with its sources.
 _INVERSE, _EXPONENTIAL, _ROOT, _QUOTIENT, _DIVISION, _SHORT_STORE = 6, 6, 10, 10, 40, 4
-_SOFTWARE = 40  # assumed: doubles, and functions of which nothing is known
+_SOFTWARE = 40  # assumed: doubles, and functions that the IPU computes step by step
 _FUNCTIONS = {
     **dict.fromkeys(("expf", "exp2f", "logf", "log2f", "tanhf"), _EXPONENTIAL),
     "powf": 2 * _EXPONENTIAL + 1,
@@ -56,24 +56,7 @@ _SCALAR = re.compile(
     r"(?:v?(?:add|sub|mul|min|max|cmp\w*|and|andn|or|xor|unpck[lh]|shuf|u?comi)[sp]s|p(?!ush|op)[a-z]+)"
 )
 _DOUBLE = re.compile(r"(?:add|sub|mul|div|sqrt|min|max|cmp\w*|u?comi)[sp]d|cvt\w*sd\w*")
-_FREE = frozenset(
-    (
-        "nop",
-        "nopw",
-        "nopl",
-        "endbr64",
-        "cltq",
-        "cqto",
-        "cltd",
-        "cwtl",
-        "leave",
-        "ud2",
-        "data16",
-        "movslq",
-        "movsbl",
-        "movswl",
-    )
-)
+_FREE = frozenset("nop nopw nopl endbr64 cltq cqto cltd cwtl leave ud2 data16 movslq movsbl movswl".split())
 # Integers of an IPU have 32 bits: those of 64 are addresses, which its loads and stores add up by themselves.
 _ADDRESS = re.compile(r"(?:add|sub|lea|sal|shl|neg)q|(?:inc|dec)q")
 _STEP = re.compile(r"(?:add|sub|inc|dec)[lq]")
