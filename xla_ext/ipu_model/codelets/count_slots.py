@@ -56,7 +56,10 @@ _SCALAR = re.compile(
     r"(?:v?(?:add|sub|mul|min|max|cmp\w*|and|andn|or|xor|unpck[lh]|shuf|u?comi)[sp]s|p(?!ush|op)[a-z]+)"
 )
 _DOUBLE = re.compile(r"(?:add|sub|mul|div|sqrt|min|max|cmp\w*|u?comi)[sp]d|cvt\w*sd\w*")
-_FREE = frozenset("nop nopw nopl endbr64 cltq cqto cltd cwtl leave ud2 data16 movslq movsbl movswl".split())
+_FREE = {
+    *("nop", "nopw", "nopl", "endbr64", "data16", "leave", "ud2"),
+    *("cltq", "cqto", "cltd", "cwtl", "movslq", "movsbl", "movswl"),
+}
 # Integers of an IPU have 32 bits: those of 64 are addresses, which its loads and stores add up by themselves.
 _ADDRESS = re.compile(r"(?:add|sub|lea|sal|shl|neg)q|(?:inc|dec)q")
 _STEP = re.compile(r"(?:add|sub|inc|dec)[lq]")
