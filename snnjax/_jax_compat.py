@@ -36,6 +36,11 @@ def compile_options(serialised: bytes) -> Any:
     return xla_client.CompileOptions.ParseFromString(serialised)
 
 
+def default_compile_options() -> bytes:
+    """Those of a program for one device, as an ``xla.CompileOptionsProto``."""
+    return xla_client.CompileOptions().SerializeAsString()
+
+
 def is_ordered(effect: Any) -> bool:
     """Whether what has this effect happens in the order of the program, over several programs."""
     return effect is not None and effects.ordered_effects.contains(effect)

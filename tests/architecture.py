@@ -75,6 +75,10 @@ PLANNER_HEADER = re.compile(
 PLUGIN_HEADER = re.compile(
     r'<[a-z_]+>|<poplar/Target\.hpp>|<builders/error\.hpp>|"pjrt/[a-z_]+\.hpp"|"executor/(executable|plan/plan)\.hpp"'
 )
+# The custom operation is what an SDK builds: Poplar's headers, and of the executor what makes a graph of a plan.
+CUSTOM_OP_HEADER = re.compile(
+    r'<[a-z_]+>|<dlfcn\.h>|<pop(lar|util|ops)/[A-Za-z]+\.hpp>|"executor/(plan_lowering|plan/plan)\.hpp"'
+)
 KNOWS_THE_MODEL = re.compile(r"<ipu_model/(profile|json)\.hpp>")
 
 MAX_NAMES = 60
@@ -228,8 +232,13 @@ def beyond_the_sdk(path: str, source: str) -> list[str]:
 
 
 def beyond_the_executor(path: str, source: str) -> list[str]:
-    """Headers of plugin, executor and planner that stand above them or beside their way to the device."""
-    rooms = {"pjrt": PLUGIN_HEADER, "executor": EXECUTOR_HEADER, "planner": PLANNER_HEADER}
+    """Headers of plugin, custom operation, executor and planner that stand above them or beside their way to the device."""
+    rooms = {
+        "custom_op": CUSTOM_OP_HEADER,
+        "executor": EXECUTOR_HEADER,
+        "pjrt": PLUGIN_HEADER,
+        "planner": PLANNER_HEADER,
+    }
     room = path.split("/")[1]
     allowed = rooms[room]
     found = [(number, header) for number, header in includes(source) if not allowed.fullmatch(header)]

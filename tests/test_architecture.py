@@ -15,11 +15,12 @@ KERNELS = rules.files_in("xla_ext/cpu", suffixes=[".cpp", ".hpp"])
 CODELETS = rules.files_in("poplar_kernels", suffixes=[".cpp", ".hpp"])
 BUILDERS = rules.files_in("xla_ext/builders", suffixes=[".cpp", ".hpp"])
 MODEL = rules.files_in("xla_ext/ipu_model", suffixes=[".cpp", ".hpp"])
-DEVICE = rules.files_in("xla_ext/executor", "xla_ext/pjrt", "xla_ext/planner", suffixes=[".cpp", ".hpp"])
+ROOMS = [f"xla_ext/{name}" for name in ("custom_op", "executor", "pjrt", "planner")]
+DEVICE = rules.files_in(*ROOMS, suffixes=[".cpp", ".hpp"])
 BESIDES = (
     *("xla_ext/ipu_model/tests/", "xla_ext/ipu_model/include/"),
     *("xla_ext/builders/tests/", "xla_ext/executor/tests/", "xla_ext/pjrt/tests/", "xla_ext/cpu/tests/"),
-    "xla_ext/planner/tests/",
+    *("xla_ext/planner/tests/", "xla_ext/custom_op/tests/"),
 )
 
 
@@ -171,6 +172,7 @@ LONG = "\n".join(f"    x = {n}" for n in range(rules.MAX_FUNCTION_LINES))
         (rules.beyond_the_executor, "xla_ext/pjrt/client.cpp", "#include <poplar/Graph.hpp>"),
         (rules.beyond_the_executor, "xla_ext/planner/product_plan.cpp", "#include <poplar/Graph.hpp>"),
         (rules.beyond_the_executor, "xla_ext/pjrt/client.cpp", '#include "executor/lowering.hpp"'),
+        (rules.beyond_the_executor, "xla_ext/custom_op/custom_op.cpp", '#include "executor/executable.hpp"'),
         (rules.heavy_imports, "snnjax/train.py", "import optax"),
         (
             rules.heavy_imports,

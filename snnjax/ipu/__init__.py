@@ -3,6 +3,8 @@
 Today the IPU is a model of it (``xla_ext/ipu_model/README.md`` says what it covers): nothing has run on IPU hardware.
 """
 
+from snnjax.ipu._custom_op import CustomOp as CustomOp
+from snnjax.ipu._custom_op import custom_op as custom_op
 from snnjax.ipu.profiles.measure import profile as profile
 from snnjax.ipu.profiles.measure import read_profile as read_profile
 from snnjax.ipu.profiles.profile import Codelet as Codelet

@@ -35,6 +35,16 @@ execute_process(COMMAND ${compiler} ${flags} ${tests}/package/main.cpp -I ${pack
 execute_process(COMMAND ${folder}/package/squares_by_name WORKING_DIRECTORY ${folder}/package
   COMMAND_ERROR_IS_FATAL ANY)
 
+# So does the custom operation, whose sources the model's build has compiled: in full where time is no matter.
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${tests}/../.. -B ${folder}/custom_op -D CMAKE_CXX_COMPILER=${compiler}
+    -D Python_EXECUTABLE=$ENV{SNNJAX_PYTHON} -D SNNJAX_POPLAR=SDK -D CMAKE_PREFIX_PATH=${package}/ipu_model
+    -D CMAKE_COMPILE_WARNING_AS_ERROR=ON
+  OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+if(sanitize)
+  execute_process(COMMAND ${CMAKE_COMMAND} --build ${folder}/custom_op --parallel 2 OUTPUT_QUIET
+    COMMAND_ERROR_IS_FATAL ANY)
+endif()
+
 # It was the installed compiler that ran, not that of the source tree.
 file(WRITE ${package}/ipu_model/codelets/popc.py "raise SystemExit('another popc')")
 execute_process(COMMAND ${folder}/writing_vertices WORKING_DIRECTORY ${tests} ERROR_VARIABLE error RESULT_VARIABLE result)
