@@ -232,7 +232,7 @@ def beyond_the_sdk(path: str, source: str) -> list[str]:
 
 
 def beyond_the_executor(path: str, source: str) -> list[str]:
-    """Headers of plugin, custom operation, executor and planner that stand above them or beside their way to the device."""
+    """Headers of plugin, custom operation, executor and planner above them or beside their way to the device."""
     rooms = {
         "custom_op": CUSTOM_OP_HEADER,
         "executor": EXECUTOR_HEADER,
