@@ -14,9 +14,9 @@ namespace cycles {
 // Powers of the decay rates and their corrections, two quotients.
 constexpr Slots kAdamPowers = 8 + 2 * kQuotient;
 // A pair: loads of gradient, both moments and weights 4, stores of both moments, zeros and weights 4; the square and
-// the first moment find their bundles, the second moment 2, its correction 1, root, sum with epsilon 1, quotient,
-// product with the rate and the difference 2 wait for each other; the corrected first moment and one load share a
-// bundle; the branch 2.
+// the first moment share bundles, the second moment 2, its correction 1, root, sum with epsilon 1, quotient, product
+// with the rate and the difference 2 wait for each other; the corrected first moment and one load share a bundle; the
+// branch 2.
 constexpr Slots kAdamPair = 4 + 4 + 2 + 1 + kRoot + 1 + kQuotient + 2 + 2;
 
 // Halves are widened and rounded.

@@ -1,4 +1,4 @@
-// The largest or smallest number of each row, and where it stands.
+// The largest or smallest number of each row, and its position.
 #include "arg_reduce_cycles.hpp"
 
 #include "combine.hpp"
@@ -18,8 +18,8 @@ bool goesBefore(T a, T b) {
 
 }  // namespace
 
-// best[i, j] is the first of the best of in[i, :, j], and number[i, j] where it stands: of row r it is first_number +
-// r, or numbers[i, r, j] if `has_numbers`.
+// best[i, j] is the first of the best of in[i, :, j], and number[i, j] its position: first_number + r for row r, or
+// numbers[i, r, j] if `has_numbers`.
 template <class Op, class T>
 class ArgReduce : public poplar::MultiVertex {
  public:

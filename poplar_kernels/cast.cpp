@@ -1,8 +1,7 @@
 // Conversions between element types, element by element.
 //
-// Real numbers become integers by cutting the fraction off; what an integer cannot hold becomes its nearest limit, and
-// NaN becomes 0, on every machine. Integers become narrower ones by keeping the low bits. A Boolean is whether the
-// number is not 0.
+// Floats are truncated to integers; out-of-range values saturate, and NaN becomes 0, on every machine. Integers become
+// narrower ones by keeping the low bits. A Boolean is true for any number but 0.
 #include "cast_cycles.hpp"
 
 #include <limits>

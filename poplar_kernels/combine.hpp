@@ -1,4 +1,4 @@
-// The operations of which reductions, running sums and scatters are made: of what is there and one number more.
+// The operations that reductions, running sums and scatters are made of: an accumulated value and one more number.
 #pragma once
 
 #include <type_traits>
@@ -7,7 +7,7 @@
 
 namespace snnjax {
 
-// What a result is made in, before it is stored as T.
+// The type a result is computed in before it is stored as T.
 template <class T>
 using Accumulator = std::conditional_t<std::is_same_v<T, half>, float, T>;
 // Sums and products of integers wrap around.

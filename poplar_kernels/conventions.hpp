@@ -1,6 +1,6 @@
 // What codelets, builders and CPU kernels must agree on: the numbers of switches, and the record of a list.
 //
-// Plain C++11, and nothing of Poplar, so that each of them can include it.
+// Plain C++11 without Poplar, so that all of them can include it.
 #pragma once
 
 namespace snnjax {
@@ -16,10 +16,10 @@ enum Surrogate : unsigned char { SuperSpike, Arctan, Triangle, Gaussian, Sigmoid
 enum SecondConstant : unsigned { WDecay, WMembrane, WGain, WJump, VCoupling, ThresholdCoupling };
 constexpr unsigned kSecondConstants = 6;
 
-// How a loss takes a read-out over time.
+// How a loss pools a read-out over time.
 enum Pooling : unsigned char { SumOverTime, MeanOverTime, MaxOverTime };
 
-// Ids are unsigned short up to so many neurons, else int (as in snnjax.SparseSpikes): the pad fits as well.
+// Ids are unsigned short up to this many neurons, else int (as in snnjax.SparseSpikes): the pad fits too.
 constexpr unsigned kMaxShortNeurons = 65535;
 
 // The record of one spike list: a header, then the ids. One contiguous region, so that a list is one message of an

@@ -37,7 +37,7 @@ class Fill : public poplar::MultiVertex {
   }
 };
 
-// out = in. Where rows move between tiles an exchange does it; this is for a new place on the same tile.
+// out = in. Copies within a tile; between tiles an exchange does it.
 template <class T>
 class CopyElements : public poplar::MultiVertex {
  public:
@@ -61,7 +61,7 @@ class Transpose : public poplar::MultiVertex {
   unsigned rows, columns;
 
   bool compute(unsigned worker) {
-    // Shares are ranges of `out`, in whole words, so that no two workers write into one.
+    // Shares are ranges of whole words of `out`, so that no two workers write to the same word.
     const Range share = shareOf(rows * columns, worker, kPerWord<T>);
     if (share.first == share.last) return true;
     unsigned column = share.first / rows, row = share.first % rows;
@@ -119,7 +119,7 @@ std::uint64_t workerCycles(const Iota<T>& vertex, unsigned worker) {
   return cycles::iota(share.last - share.first, kPerWord<T>);
 }
 
-// The types that a tensor may have, whatever they mean.
+// Every element type that a tensor may have.
 #define SNNJAX_COPY(T)            \
   template class Fill<T>;         \
   template class CopyElements<T>; \

@@ -14,7 +14,7 @@ class CrossEntropy : public poplar::MultiVertex {
   In<float> outputs;     // [num_steps, rows, classes]
   In<unsigned> labels;   // [rows]
   In<unsigned> lengths;  // [rows], steps of each sequence
-  Out<float> g_output;   // [num_steps, rows, classes], 0 behind the end
+  Out<float> g_output;   // [num_steps, rows, classes], 0 past the end
   Out<float> loss;       // [rows], this sample's part of the mean over the batch
   unsigned num_steps, rows, classes;
   unsigned batch;      // samples of all tiles
@@ -59,7 +59,7 @@ class CrossEntropy : public poplar::MultiVertex {
     return largest;
   }
 
-  // The gradient of class c in every step: that of its logit, in equal shares among the steps of a maximum.
+  // The gradient of class c in every step: that of its logit, shared equally among the steps that reach the maximum.
   void spread(unsigned b, unsigned c, unsigned steps, float largest, float total) {
     const float z = pooled(b, c, steps);
     const float target = labels[b] >= classes ? __builtin_nanf("") : c == labels[b] ? 1.0f : 0.0f;

@@ -1,4 +1,4 @@
-// Operations element by element. An operand of one element stands for as many of it as the output has.
+// Operations element by element. An operand of one element is broadcast.
 #include "elementwise_ops.hpp"
 #include "fields.hpp"
 #include "numbers.hpp"
@@ -13,7 +13,7 @@ constexpr Kind kKindOf = std::is_same_v<T, float>  ? Kind::Float
                          : std::is_same_v<T, half> ? Kind::Half
                                                    : Kind::Integer;
 
-// Elements that no two workers share: those of a 64-bit vector, and of a 32-bit word of the output.
+// The unit of a worker's share: whole 64-bit vectors, and whole 32-bit words of the output.
 template <class T, class Result>
 constexpr unsigned kUnit = larger(cycles::vectorWidth(kKindOf<T>), kPerWord<Result>);
 
@@ -35,7 +35,8 @@ auto vectorAt(Single<T> operand, unsigned) {
   return Of::fill(operand.element);
 }
 
-// The operation lane by lane, of which a compiler makes one on the whole register where the tile has it.
+// The operation lane by lane; the compiler fuses it into one on the whole register where the tile has such an
+// instruction.
 template <class Op, class V, class... More>
 V eachLane(Op op, V first, More... more) {
   V result = first;
@@ -44,7 +45,7 @@ V eachLane(Op op, V first, More... more) {
 }
 #endif
 
-// out[i] = op(operands[i] ...) for a worker's share, which begins at a whole vector.
+// out[i] = op(operands[i] ...) for a worker's share, which starts at a vector boundary.
 template <class T, class Op, class Result, class... Operands>
 void mapElements(Range share, Op op, Result* out, Operands... operands) {
   unsigned i = share.first;

@@ -1,7 +1,7 @@
 // A chain of operations on elements in one pass: a small program (elementwise_chain_ops.hpp), interpreted over blocks
-// of elements. What an operation gives lies in a slot, one block of 32-bit elements on the worker's stack, until others
-// read it; rows of 32-bit elements are read and written where they lie. An operation is chosen once for a block, so
-// that a tile pays for arithmetic and the host can run it as vectors.
+// of elements. Each result is kept in a slot, one block of 32-bit elements on the worker's stack, until others read it;
+// rows of 32-bit elements are read and written in place. An operation is dispatched once per block, so that a tile
+// spends its time on arithmetic and the host can vectorise it.
 #include "elementwise_chain_cycles.hpp"
 #include "elementwise_chain_ops.hpp"
 #include "fields.hpp"
@@ -25,7 +25,7 @@ const T* typed(const unsigned* slot) {
   return reinterpret_cast<const T*>(slot);
 }
 
-// to[i] = op(from[i] ...). Slots begin at 8 bytes and have an even number of elements, rows of words alike.
+// to[i] = op(from[i] ...). Slots, like rows of words, are aligned to 8 bytes and have an even number of elements.
 template <class To, class Op, class... From>
 void mapBlock(unsigned count, unsigned* slot, Op op, const From*... from) {
   To* const to = reinterpret_cast<To*>(slot);
@@ -49,7 +49,7 @@ SNNJAX_CHAIN_UNARY(SNNJAX_CHAIN_FUNCTION)
 SNNJAX_CHAIN_BINARY(SNNJAX_CHAIN_FUNCTION)
 #undef SNNJAX_CHAIN_FUNCTION
 
-// Where the slots of a worker are while it goes through blocks.
+// The addresses of a worker's slots while it steps through blocks.
 struct Slots {
   alignas(8) unsigned memory[chain::kMaxSlots][chain::kBlock];
   unsigned* aimed[chain::kMaxSlots];       // where the slot is written: its memory, or an output
@@ -106,7 +106,7 @@ void loadWord(const Rows<unsigned>& words, unsigned row, unsigned count, unsigne
   for (unsigned i = 0; i < count; ++i) to[i] = value;
 }
 
-// What concerns words alone. False: another operation.
+// Operations on words alone. False: some other operation.
 bool runWord(const chain::Instruction& instruction, const Rows<unsigned>& words, unsigned count, Slots& slots) {
   const auto& [opcode, to, a, b, c] = instruction;
   switch (opcode) {
@@ -181,7 +181,7 @@ void runNarrow(const chain::Instruction& instruction, const NarrowRows& rows, un
   }
 }
 
-// Calls run(instruction) for the operations of words [first, last) of a program, but for constants.
+// Calls run(instruction) for the operations in words [first, last) of a program, constants excepted.
 template <class Run>
 void interpret(const unsigned* program, unsigned first, unsigned last, Slots& slots, Run&& run) {
   for (unsigned i = first; i < last; ++i) {
@@ -210,7 +210,7 @@ void runBlocks(const V& vertex, unsigned worker, unsigned unit, Run&& run) {
   }
 }
 
-// Elements that no two workers share: of 64 bits, and with bytes those of two words.
+// The unit of a worker's share: 64 bits, or two words if there are bytes.
 constexpr unsigned kWordUnit = 2, kNarrowUnit = 8;
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The operations of elementwise_chain.cpp, and how a program of them is written.
+// The operations of elementwise_chain.cpp, and the encoding of a program.
 //
-// A program is a row of words. A word holds an operation and slots: bits 0 to 7 the operation, 8 to 13 the slot it
+// A program is a sequence of words. A word holds an operation and slots: bits 0 to 7 the operation, 8 to 13 the slot it
 // writes, 14 to 19, 20 to 25 and 26 to 31 those it reads. Loads, stores and aims have the number of a row instead from
 // bit 14 on, and a constant has its bits in the next word.
 //
@@ -139,8 +139,8 @@ constexpr unsigned kMaxSlots = 24;  // 3 KiB of a worker's stack
 enum class Opcode : unsigned char {
   nothing,
   constant,    // slot; the next word
-  load_word,   // slot, row: the slot becomes the row itself
-  aim,         // slot, row of the outputs: what is written to the slot next goes to the row, and lies there
+  load_word,   // slot, row: the slot aliases the row
+  aim,         // slot, output row: what is written to the slot next goes to the row, and stays there
   store_word,  // slot, row
   load_f16,
   store_f16,
@@ -155,7 +155,7 @@ enum class Opcode : unsigned char {
           select,  // slot, condition, if true, if false
 };
 
-// Of a load: the row is one of the outputs, which are overwritten; it has one element, which stands for all.
+// Of a load: the row is one of the outputs, which are overwritten; it has one element, which is broadcast.
 constexpr unsigned kOwnRow = 1u << 16, kSingleRow = 1u << 17;
 
 struct Instruction {
@@ -202,7 +202,7 @@ inline unsigned bfloatBits(float x) {
 inline float floatOfBfloat(unsigned bits) { return bitsOf<float>(bits << 16); }
 inline float roundedToBfloat(float x) { return floatOfBfloat(bfloatBits(x)); }
 
-// Equal numbers have equal bits but for zeros, of which + is the larger.
+// Equal numbers have equal bits, except zeros: +0 is the larger.
 inline float maximum(float a, float b) {
   const float equal = bitsOf<float>(bitsOf<unsigned>(a) & bitsOf<unsigned>(b));
   return a > b || a != a ? a : (a == b ? equal : b);
@@ -226,7 +226,7 @@ inline unsigned powerOf(unsigned base, unsigned exponent) {
   for (; exponent != 0; exponent >>= 1, base *= base) result *= (exponent & 1u) != 0 ? base : 1u;
   return result;
 }
-// By a negative exponent only 1 and -1 have an integer that is not 0.
+// With a negative exponent only 1 and -1 give an integer other than 0.
 inline int power(int base, int exponent) {
   if (exponent >= 0) return static_cast<int>(powerOf(unsigned(base), unsigned(exponent)));
   if (base == 1) return 1;

@@ -41,7 +41,7 @@ constexpr std::uint64_t arithmetic(Work work, Kind kind) {
   return kLibraryElement * vectorWidth(kind);
 }
 
-// `loads` operands are read anew for each vector.
+// `loads` operands are read again for each vector.
 constexpr std::uint64_t elementwise(std::uint64_t elements, Work work, Kind kind, unsigned loads) {
   const std::uint64_t vectors = (elements + vectorWidth(kind) - 1) / vectorWidth(kind);
   constexpr std::uint64_t kStoreAndLoop = 3;

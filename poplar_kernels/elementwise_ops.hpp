@@ -1,5 +1,5 @@
-// The operations of elementwise.cpp. Halves are computed as floats and rounded once, which is what the tile's
-// instructions for half give for + - * / and the square root.
+// The operations of elementwise.cpp. Halves are computed as floats and rounded once, as the tile's half instructions do
+// for + - * / and the square root.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace snnjax {
 
-// What T is computed in.
+// The type T is computed in.
 template <class T>
 using Wide = std::conditional_t<std::is_integral_v<T>, T, float>;
 template <class T>
@@ -84,14 +84,14 @@ SNNJAX_PREDICATE(IsNan, std::isnan(x))
 SNNJAX_BINARY(Add, Simple, Modular<T>(a) + Modular<T>(b))
 SNNJAX_BINARY(Subtract, Simple, Modular<T>(a) - Modular<T>(b))
 SNNJAX_BINARY(Multiply, Simple, Modular<T>(a) * Modular<T>(b))
-// A NaN is passed on, whichever side it is on.
+// A NaN on either side propagates.
 SNNJAX_BINARY(Maximum, Simple, (a > b || a != a) ? a : b)
 SNNJAX_BINARY(Minimum, Simple, (a < b || a != a) ? a : b)
 SNNJAX_BINARY(Atan2, Library, std::atan2(a, b))
 SNNJAX_BINARY(BitwiseAnd, Simple, a& b)
 SNNJAX_BINARY(BitwiseOr, Simple, a | b)
 SNNJAX_BINARY(BitwiseXor, Simple, a ^ b)
-// Bits that are shifted out are gone, by 32 or more all of them.
+// A shift by 32 or more shifts out all bits.
 SNNJAX_BINARY(ShiftLeft, Simple, Unsigned<T>(b) > 31 ? T(0) : static_cast<T>(Unsigned<T>(a) << Unsigned<T>(b)))
 SNNJAX_BINARY(ShiftRight, Simple, Unsigned<T>(b) > 31 ? T(0) : static_cast<T>(Unsigned<T>(a) >> Unsigned<T>(b)))
 SNNJAX_BINARY(ShiftRightSignExtend, Simple, static_cast<int>(a) >> (Unsigned<T>(b) > 31 ? 31 : static_cast<int>(b)))

@@ -1,4 +1,4 @@
-// Rows of a table by their numbers, and a window of rows.
+// Rows of a table by index, and a window of rows.
 #include "gather_cycles.hpp"
 
 #include <type_traits>
@@ -24,8 +24,8 @@ void takeRow(const Table& table, unsigned row, unsigned rows, T* to, unsigned wi
 
 }  // namespace
 
-// out[k] = table[ids[k] - first_row], zeros where there is no such row: tiles that hold parts of a table each find
-// their own rows, and the sum of what they find is the row. Workers share the ids.
+// out[k] = table[ids[k] - first_row], zeros where there is no such row: each tile that holds part of a table looks up
+// its own rows, and their sum is the result. Workers share the ids.
 template <class T, class Id>
 class Gather : public poplar::MultiVertex {
  public:

@@ -4,8 +4,8 @@
 // The rules, from ipu.md 3.3, 3.5 and 3.9 of the project's notes; nothing here was measured on hardware:
 //   - a bundle holds one main instruction (integers, load, store, branch) and one aux instruction (floats); each takes
 //     one slot, latencies are hidden by the other five workers;
-//   - the vendor's compiler puts an aux instruction into the bundle of a neighbouring main one on which it does not
-//     depend, a loop's branch included. So it makes 4 slots of the 5 instructions of tutorial 6's scalar dot product
+//   - the vendor's compiler puts an aux instruction into the bundle of a neighbouring main one that it does not depend
+//     on, a loop's branch included. So it packs into 4 slots the 5 instructions of tutorial 6's scalar dot product
 //     (ld32, ld32, f32mul, f32add with brnzdec), as the hardware shows;
 //   - it closes loops by brnzdec, 1 slot; hardware loops (rpt), dual loads and dual load-stores are left to assembly;
 //   - a vector instruction on two floats costs what the scalar one on one float does; two halves are loaded by one

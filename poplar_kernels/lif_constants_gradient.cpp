@@ -4,9 +4,9 @@
 
 namespace snnjax {
 
-// The membrane gradient of a layer that learns its constants: the same, and their gradients. The current is told from
-// the states before and after the step, (v - decay u - v_coupling w) / gain, or from the second one where gain is 0.
-// ListedDots then makes the dot products.
+// The membrane gradient of a layer that learns its constants: the same, and their gradients. The current is recovered
+// from the states before and after the step, (v - decay u - v_coupling w) / gain, or from the second one where gain is
+// 0. ListedDots then makes the dot products.
 template <bool has_second>
 class LifConstantsGradient : public poplar::MultiVertex {
  public:
@@ -20,12 +20,12 @@ class LifConstantsGradient : public poplar::MultiVertex {
   poplar::Input<unsigned> iteration;
   In<float> membranes;       // [num_steps + 1, batch, neurons], row t + 1 after step t
   InOut<float> g_v;          // [batch, neurons], gradient of the membrane after its reset, of the step after
-  InOut<float> g_last;       // [batch, neurons], gradient of the last membrane; 0 once taken in
-  Out<float> g_current;      // [batch, neurons], gradient of the current: gain * g_v, 0 behind the end
+  InOut<float> g_last;       // [batch, neurons], gradient of the last membrane; zeroed once added
+  Out<float> g_current;      // [batch, neurons], gradient of the current: gain * g_v, 0 past the end
   InOut<float> g_bias;       // [batch, neurons], sum of g_current over time
   InOut<float> g_decay;      // [batch, neurons], summed over time, as the two below
   InOut<float> g_threshold;  // [batch, neurons]
-  InOut<float> g_gain;       // [batch, neurons]; 0 where the gains themselves are 0, from which no current can be told
+  InOut<float> g_gain;       // [batch, neurons]; 0 where the gain is 0 and no current can be recovered
   unsigned num_steps, delay, batch, neurons;
   unsigned char reset, surrogate;  // enum Reset, enum Surrogate
   bool detach_reset;
@@ -34,7 +34,7 @@ class LifConstantsGradient : public poplar::MultiVertex {
   If<has_second, In<float>> second;       // [kSecondConstants, neurons], neuron.hpp
   If<has_second, In<float>> w;            // as the membranes
   If<has_second, InOut<float>> g_w;       // [batch, neurons], gradient of the second state of the step after
-  If<has_second, InOut<float>> g_last_w;  // [batch, neurons], gradient of the last one; 0 once taken in
+  If<has_second, InOut<float>> g_last_w;  // [batch, neurons], gradient of the last one; zeroed once added
   If<has_second, InOut<float>> g_second;  // [kSecondConstants, batch, neurons], summed over time
   static constexpr bool raises = true;    // an absent coupling is 0
   static constexpr bool kHasSecond = has_second;
@@ -82,7 +82,7 @@ class LifConstantsGradient : public poplar::MultiVertex {
   }
 };
 
-// The same of a leaky read-out: the recursion of LeakyBackward, on a membrane gradient of its own.
+// The same for a leaky read-out: the recursion of LeakyBackward, on a membrane gradient of its own.
 class LeakyConstantsGradient : public poplar::MultiVertex {
  public:
   In<float> g_output;    // [num_steps, batch, neurons], gradient of the read-out's membranes
@@ -120,12 +120,12 @@ class LeakyConstantsGradient : public poplar::MultiVertex {
 };
 
 // The gradients of the first states, after the step t = 0: what came through the reset of that step, and what came
-// directly where there was no step. Runs once, behind the loop over time.
+// directly where there was no step. Runs once, after the loop over time.
 template <bool has_second>
 class LifFirstGradient : public poplar::MultiVertex {
  public:
   In<float> g_v;             // [batch, neurons], gradient of the membrane after its reset, of the first step
-  In<float> g_last;          // [batch, neurons], gradient of the last membrane, as far as not taken in
+  In<float> g_last;          // [batch, neurons], gradient of the last membrane, the part not yet added
   In<float> threshold;       // [neurons]
   In<float> membranes;       // [batch, neurons], before the first step: row 0 of the history
   Out<float> g_first;        // [batch, neurons]
@@ -138,9 +138,9 @@ class LifFirstGradient : public poplar::MultiVertex {
   If<has_second, In<float>> second;         // [kSecondConstants, neurons], neuron.hpp
   If<has_second, In<float>> w;              // [batch, neurons], before the first step
   If<has_second, In<float>> g_w;            // [batch, neurons], gradient of the second state of the first step
-  If<has_second, In<float>> g_last_w;       // [batch, neurons], of the last one, as far as not taken in
+  If<has_second, In<float>> g_last_w;       // [batch, neurons], of the last one, the part not yet added
   If<has_second, Out<float>> g_first_w;     // [batch, neurons]
-  If<has_second, InOut<float>> g_coupling;  // [batch, neurons], of threshold_coupling, is added to
+  If<has_second, InOut<float>> g_coupling;  // [batch, neurons], of threshold_coupling, is accumulated
   static constexpr bool kHasSecond = has_second, raises = true;
 
   bool compute(unsigned worker) {

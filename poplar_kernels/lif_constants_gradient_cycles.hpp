@@ -34,7 +34,7 @@ constexpr Slots firstGradient(GradientSwitches s) { return 9 + throughReset(s.re
 constexpr Slots firstSecondGradient(GradientSwitches s) { return 3 + 4 + 2 + 1 + 3 + surrogate(s.surrogate) + 6; }
 
 // Of a read-out, for one neuron or pair: eight loads, three stores, four products, three sums and a difference of which
-// half find a bundle, a quotient and its test 3, branch 2. Behind the end: two loads, sum, store, branch 2.
+// half find a bundle, a quotient and its test 3, branch 2. Past the end: two loads, sum, store, branch 2.
 constexpr Slots kLeakyConstants = 8 + 3 + 4 + kQuotient + 3 + 2, kLeakyBehindEnd = 6;
 
 }  // namespace cycles
@@ -55,7 +55,7 @@ std::uint64_t workerCycles(const std::same_as<LeakyConstantsGradient> auto& vert
                          [&](unsigned) { return numbers * kLeakyConstants; });
 }
 
-// Once behind the loop over time.
+// Once after the loop over time.
 template <bool has_second>
 std::uint64_t workerCycles(const LifFirstGradient<has_second>& vertex, unsigned worker) {
   using namespace cycles;

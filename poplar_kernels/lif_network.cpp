@@ -2,8 +2,8 @@
 //
 // A tile holds `neurons` own neurons of a layer with the columns of the weights that lead to them; workers share the
 // samples of the batch. Layers run skewed in the same compute sets: a layer's own time is t = iteration - delay, and
-// its vertices do nothing before its first step and after its last. Neurons with a second state have instances of their
-// own, so that plain LIF pays nothing for it.
+// its vertices do nothing before its first step and after its last. Neurons with a second state have their own
+// instances, so that plain LIF pays nothing for it.
 #include "fields.hpp"
 #include "listed_rows.hpp"
 #include "neuron.hpp"
@@ -42,7 +42,7 @@ class NeuronRows {
     }
   }
 
-  // Behind the end of a sequence.
+  // Past the end of a sequence.
   void freeze() const {
     for (unsigned j = 0; j < vertex_.neurons; ++j) {
       v_after_[j] = v_before_[j];
@@ -79,7 +79,7 @@ class NeuronRows {
   float *v_after_, *w_after_ = nullptr;
 };
 
-// The samples of a worker in a step: behind the end of a sequence they stay, before it advance(b, rows) is called.
+// A worker's samples in a step: advance(b, rows) up to the end of a sequence; past it they stay as they are.
 template <class V, class Advance>
 inline void forEachSample(V& vertex, unsigned worker, Advance&& advance) {
   const unsigned t = *vertex.iteration - vertex.delay;
@@ -109,7 +109,7 @@ class LifForward : public poplar::MultiVertex {
   // [num_steps + 1, batch, neurons], row 0 before the first step; [batch, neurons] if no history is kept
   InOut<float> membranes;
   InOut<float> counts;  // [batch, neurons], true spikes so far
-  Out<float> v;         // [batch, neurons], membranes for the selection; -inf behind the end of a sequence
+  Out<float> v;         // [batch, neurons], membranes for the selection; -inf past the end of a sequence
   unsigned num_steps, delay, batch, stride, capacity, num_inputs, neurons;
   unsigned char reset;  // enum Reset
   bool keep_history;
@@ -131,7 +131,7 @@ class LifForward : public poplar::MultiVertex {
   }
 };
 
-// The same from currents that another vertex made of dense or valued inputs.
+// The same from currents that another vertex computed from dense or valued inputs.
 template <bool has_second>
 class LifUpdate : public poplar::MultiVertex {
  public:
@@ -145,7 +145,7 @@ class LifUpdate : public poplar::MultiVertex {
   // [num_steps + 1, batch, neurons], row 0 before the first step; [batch, neurons] if no history is kept
   InOut<float> membranes;
   InOut<float> counts;  // [batch, neurons], true spikes so far
-  Out<float> v;         // [batch, neurons], membranes for the selection; -inf behind the end of a sequence
+  Out<float> v;         // [batch, neurons], membranes for the selection; -inf past the end of a sequence
   unsigned num_steps, delay, batch, neurons;
   unsigned char reset;  // enum Reset
   bool keep_history;
@@ -165,7 +165,7 @@ class LifUpdate : public poplar::MultiVertex {
   }
 };
 
-// A recurrent layer: own lists of the step before, and a current from below that another vertex made.
+// A recurrent layer: own lists of the step before, and a current from below that another vertex computed.
 template <class W, class Id, bool has_second>
 class LifRecurrentForward : public poplar::MultiVertex {
  public:
@@ -182,7 +182,7 @@ class LifRecurrentForward : public poplar::MultiVertex {
   // [num_steps + 1, batch, neurons], row 0 before the first step; [batch, neurons] if no history is kept
   InOut<float> membranes;
   InOut<float> counts;  // [batch, neurons], true spikes so far
-  Out<float> v;         // [batch, neurons], membranes for the selection; -inf behind the end of a sequence
+  Out<float> v;         // [batch, neurons], membranes for the selection; -inf past the end of a sequence
   unsigned num_steps, delay, batch, stride, capacity, num_inputs, neurons;
   unsigned char reset;  // enum Reset
   bool keep_history;

@@ -1,15 +1,15 @@
 // lif_network, backward: back-propagation of one step through the neurons of a tile.
 //
 // In an iteration a layer's own time is t = num_steps - 1 - (iteration - delay); its vertices do nothing before its
-// last step and after its first. One compute set makes the membrane gradient and the partial dot products that travel
-// down, the next one adds to the weight gradient while the partial products are summed elsewhere.
+// last step and after its first. One compute set computes the membrane gradient and the partial dot products for the
+// layer below; the next adds to the weight gradient while the partial products are summed elsewhere.
 #include "fields.hpp"
 #include "listed_rows.hpp"
 #include "membrane_gradient.hpp"
 
 namespace snnjax {
 
-// Membrane gradient of own neurons, and partial dot products of the rows that the list below names with it.
+// Membrane gradient of own neurons, and its partial dot products with the rows that the list below names.
 template <class W, class Id, bool has_second>
 class LifBackward : public poplar::MultiVertex {
  public:
@@ -25,10 +25,10 @@ class LifBackward : public poplar::MultiVertex {
   poplar::Input<unsigned> iteration;
   In<float> membranes;   // [num_steps + 1, batch, neurons], row t + 1 after step t
   InOut<float> g_v;      // [batch, neurons], gradient of the membrane after its reset, of the step after
-  InOut<float> g_last;   // [batch, neurons], gradient of the last membrane; 0 once taken in
-  Out<float> g_current;  // [batch, neurons], gradient of the current: gain * g_v, 0 behind the end
+  InOut<float> g_last;   // [batch, neurons], gradient of the last membrane; zeroed once added
+  Out<float> g_current;  // [batch, neurons], gradient of the current: gain * g_v, 0 past the end
   InOut<float> g_bias;   // [batch, neurons], sum of g_current over time
-  Out<float> dots;       // [batch, capacity], <weights[id, own], g_current> of each listed id, 0 behind them
+  Out<float> dots;       // [batch, capacity], <weights[id, own], g_current> of each listed id, 0 past them
   unsigned num_steps, delay, batch, stride, capacity, num_inputs, neurons;
   unsigned char reset, surrogate;  // enum Reset, enum Surrogate
   bool detach_reset;
@@ -37,7 +37,7 @@ class LifBackward : public poplar::MultiVertex {
   If<has_second, In<float>> second;       // [kSecondConstants, neurons], neuron.hpp
   If<has_second, In<float>> w;            // as the membranes; nothing unless it `raises` thresholds
   If<has_second, InOut<float>> g_w;       // [batch, neurons], gradient of the second state of the step after
-  If<has_second, InOut<float>> g_last_w;  // [batch, neurons], gradient of the last one; 0 once taken in
+  If<has_second, InOut<float>> g_last_w;  // [batch, neurons], gradient of the last one; zeroed once added
   If<has_second, bool> raises;
   static constexpr bool kHasSecond = has_second;
 
@@ -67,8 +67,8 @@ class LifMembraneGradient : public poplar::MultiVertex {
   poplar::Input<unsigned> iteration;
   In<float> membranes;   // [num_steps + 1, batch, neurons], row t + 1 after step t
   InOut<float> g_v;      // [batch, neurons], gradient of the membrane after its reset, of the step after
-  InOut<float> g_last;   // [batch, neurons], gradient of the last membrane; 0 once taken in
-  Out<float> g_current;  // [batch, neurons], gradient of the current: gain * g_v, 0 behind the end
+  InOut<float> g_last;   // [batch, neurons], gradient of the last membrane; zeroed once added
+  Out<float> g_current;  // [batch, neurons], gradient of the current: gain * g_v, 0 past the end
   InOut<float> g_bias;   // [batch, neurons], sum of g_current over time
   unsigned num_steps, delay, batch, neurons;
   unsigned char reset, surrogate;  // enum Reset, enum Surrogate
@@ -78,7 +78,7 @@ class LifMembraneGradient : public poplar::MultiVertex {
   If<has_second, In<float>> second;       // [kSecondConstants, neurons], neuron.hpp
   If<has_second, In<float>> w;            // as the membranes; nothing unless it `raises` thresholds
   If<has_second, InOut<float>> g_w;       // [batch, neurons], gradient of the second state of the step after
-  If<has_second, InOut<float>> g_last_w;  // [batch, neurons], gradient of the last one; 0 once taken in
+  If<has_second, InOut<float>> g_last_w;  // [batch, neurons], gradient of the last one; zeroed once added
   If<has_second, bool> raises;
   static constexpr bool kHasSecond = has_second;
 
@@ -101,9 +101,9 @@ class LeakyBackward : public poplar::MultiVertex {
   In<unsigned> lengths;  // [batch], steps of each sequence
   poplar::Input<unsigned> iteration;
   InOut<float> g_v;      // [batch, neurons], decay * gradient of the membrane of the step after
-  Out<float> g_current;  // [batch, neurons], gain * g_v, 0 behind the end
+  Out<float> g_current;  // [batch, neurons], gain * g_v, 0 past the end
   InOut<float> g_bias;   // [batch, neurons], sum of g_current over time
-  Out<float> dots;       // [batch, capacity], <weights[id, own], g_current> of each listed id, 0 behind them
+  Out<float> dots;       // [batch, capacity], <weights[id, own], g_current> of each listed id, 0 past them
   unsigned num_steps, delay, batch, stride, capacity, num_inputs, neurons;
 
   bool compute(unsigned worker) {

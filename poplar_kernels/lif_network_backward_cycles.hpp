@@ -51,7 +51,7 @@ Slots secondGradientOf(const V& vertex) {
 // and sum, of which two find a bundle; branch 2.
 constexpr Slots kLeakyGradient = 14;
 
-// Dots of the listed ids, and zeros behind them.
+// Dots of the listed ids, and zeros past them.
 constexpr Slots writeDots(Slots listed, Slots capacity, unsigned neurons, unsigned width) {
   return kRecordHeader + dotListedRows(listed, neurons, width) + fill(capacity - listed, 4);
 }

@@ -33,17 +33,17 @@ constexpr Slots advance(unsigned char reset_kind) { return 6 + 3 + 4 + 2 + 2 + (
 // other: 6; where its row is 1, whether it raises thresholds 2. If so, a load, a store, two products of which one finds
 // a bundle, two sums.
 constexpr Slots advanceSecond(bool raises) { return 6 + 1 + 6 + 1 + 2 + (raises ? 1 + 1 + 1 + 2 : 0); }
-// Its row behind the end: load, store.
+// Its row past the end: load, store.
 constexpr Slots kFreezeSecond = 2;
 
 // LeakyForward for one neuron or pair: four loads, product with the decay in one's bundle, sum, product, sum, store,
 // branch.
 constexpr Slots kLeak = 9;
 
-// Behind the end of a sequence: load, two stores, branch.
+// Past the end of a sequence: load, two stores, branch.
 constexpr Slots freeze(unsigned neurons) { return 4 * Slots{neurons}; }
 
-// What an instance with a second state has besides, of `neurons` neurons of a sample and behind its end; its fields.
+// What an instance with a second state has besides, of `neurons` neurons of a sample and past its end; its fields.
 struct SecondSlots {
   Slots inside = 0, frozen = 0;
   unsigned fields = 0;
@@ -88,7 +88,7 @@ Slots samples(const V& vertex, unsigned worker, unsigned fields, Slots frozen, I
   return slots;
 }
 
-// The same of neurons that fire: membrane(b) without what a second state takes.
+// The same for neurons that fire: membrane(b) without what a second state takes.
 template <class V, class Membrane>
 Slots neuronSamples(const V& vertex, unsigned worker, unsigned fields, Membrane&& membrane) {
   const SecondSlots second = secondSlots(vertex);

@@ -6,7 +6,7 @@
 
 namespace snnjax {
 
-// The records of all steps at a home, and where each sequence ends.
+// The records of all steps at a home, and the end of each sequence.
 template <class Id>
 struct LastRecord {
   const Id* history;  // [num_steps, rows, stride]
@@ -79,16 +79,16 @@ class LifLastGradient : public poplar::MultiVertex {
   In<float> g_spikes;        // [batch, neurons], of the last step's listed spikes
   In<float> threshold;       // [neurons]
   In<float> membranes;       // [batch, neurons], after the last step
-  InOut<float> g_last;       // [batch, neurons], gradient of the last membrane, is added to
-  InOut<float> g_threshold;  // [batch, neurons], is added to
+  InOut<float> g_last;       // [batch, neurons], gradient of the last membrane, is accumulated
+  InOut<float> g_threshold;  // [batch, neurons], is accumulated
   unsigned batch, neurons;
   unsigned char surrogate;  // enum Surrogate
   float slope;
   // Of neurons whose second state raises their threshold; of the others spikes are none of its.
   If<has_second, In<float>> second;         // [kSecondConstants, neurons], neuron.hpp
   If<has_second, In<float>> w;              // [batch, neurons], after the last step
-  If<has_second, InOut<float>> g_last_w;    // [batch, neurons], gradient of the last second state, is added to
-  If<has_second, InOut<float>> g_coupling;  // [batch, neurons], of threshold_coupling, is added to
+  If<has_second, InOut<float>> g_last_w;    // [batch, neurons], gradient of the last second state, is accumulated
+  If<has_second, InOut<float>> g_coupling;  // [batch, neurons], of threshold_coupling, is accumulated
   static constexpr bool kHasSecond = has_second, raises = true;
 
   bool compute(unsigned worker) {

@@ -21,7 +21,7 @@ constexpr Slots kLastRecord = 18;
 // An entry: id, range 2, address, (load,) store, branch.
 constexpr Slots kLastSpike = 6, kLastGradient = 7;
 
-// The sequences of a worker: what each(list) counts of the last record.
+// The sequences of a worker: each(list) counts the work on the last record.
 template <class Id, class V, class Each>
 Slots lastRecords(const V& vertex, unsigned worker, unsigned fields, Slots without_steps, Each&& each) {
   Slots slots = entry(fields, false);

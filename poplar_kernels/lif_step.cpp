@@ -1,4 +1,4 @@
-// lif_step: one step of dense leaky integrate-and-fire neurons, with all conventions of snnjax.ops.lif_step.
+// lif_step: one step of dense leaky integrate-and-fire neurons, with all the conventions of snnjax.ops.lif_step.
 #include "conventions.hpp"
 #include "fields.hpp"
 #include "neuron.hpp"
@@ -75,7 +75,7 @@ class LifStepBackward : public poplar::MultiVertex {
   In<T> g_v_new, g_spikes;           // [rows, neurons]
   Out<T> g_v, g_current;             // [rows, neurons]
   InOut<float> g_decay, g_threshold,
-      g_gain;  // [6, neurons], one row a worker, to be summed; set anew
+      g_gain;  // [6, neurons], one row a worker, to be summed; overwritten
   unsigned rows, neurons;
   unsigned char reset, reset_time,
       surrogate;  // enum Reset, enum ResetTime, enum Surrogate

@@ -1,5 +1,5 @@
-// lif_network: dense inputs on their way to the neurons. Their home lists those that are not 0, so that sums and weight
-// gradients take as long as there are such, however many inputs there might be.
+// lif_network: dense inputs on their way to the neurons. Their home lists the nonzero ones, so that the cost of sums
+// and weight gradients grows with these alone.
 #include "fields.hpp"
 #include "lists.hpp"
 #include "numbers.hpp"
@@ -11,7 +11,7 @@ template <class Id>
 class ListInputs : public poplar::MultiVertex {
  public:
   In<float> history;  // [num_steps, rows, num_inputs]
-  Out<Id> lists;      // [rows, stride], records (lists.hpp), ids ascending; what lies behind them stays
+  Out<Id> lists;      // [rows, stride], records (lists.hpp), ids ascending; the rest is not touched
   Out<float> values;  // [rows, num_inputs], of the listed inputs, in their order
   poplar::Input<unsigned> iteration;
   unsigned num_steps, delay, rows, stride, num_inputs;
@@ -30,7 +30,7 @@ class ListInputs : public poplar::MultiVertex {
   }
 
  private:
-  // Returns how many there are. Most pairs are passed over at once.
+  // Returns how many there are. Most pairs are skipped in one test.
   unsigned list(const float* row, Id* ids, float* kept) const {
     unsigned count = 0, i = 0;
     const auto offer = [&](unsigned id, float value) {

@@ -27,7 +27,7 @@ class ListedCurrent : public poplar::MultiVertex {
   In<W> weights;         // [num_inputs + 1, neurons], last row zeros
   In<unsigned> lengths;  // [batch], steps of each sequence
   poplar::Input<unsigned> iteration;
-  InOut<float> current;  // [batch, neurons], without the bias; stays as it is behind the end of a sequence
+  InOut<float> current;  // [batch, neurons], without the bias; stays as it is past the end of a sequence
   unsigned num_steps, delay, batch, stride, capacity, num_inputs, neurons;
 
   bool compute(unsigned worker) {
@@ -36,7 +36,7 @@ class ListedCurrent : public poplar::MultiVertex {
   }
 };
 
-// The same of lists with values: of events, of dense inputs, and of the spikes that a state carries, where one record
+// The same for lists with values: of events, of dense inputs, and of the spikes that a state carries, where one record
 // of all neurons stands for all samples (stride 0). An entry of 0 costs its test alone.
 template <class W, class Id>
 class ValuedCurrent : public poplar::MultiVertex {
@@ -46,7 +46,7 @@ class ValuedCurrent : public poplar::MultiVertex {
   In<W> weights;         // [num_inputs + 1, neurons], last row zeros
   In<unsigned> lengths;  // [batch], steps of each sequence
   poplar::Input<unsigned> iteration;
-  InOut<float> current;  // [batch, neurons], without the bias; stays as it is behind the end of a sequence
+  InOut<float> current;  // [batch, neurons], without the bias; stays as it is past the end of a sequence
   unsigned num_steps, delay, batch, stride, capacity, num_inputs, neurons;
 
   bool compute(unsigned worker) {

@@ -1,4 +1,4 @@
-// What the codelets of listed_currents.cpp cost a worker: its samples with the entries that really add something.
+// What the codelets of listed_currents.cpp cost a worker: its samples with the entries that contribute.
 #pragma once
 
 #include "listed_rows_cycles.hpp"

@@ -1,12 +1,12 @@
-// lif_network, backward: what lists do to weights and to lists below.
+// lif_network, backward: from lists to the gradients of weights and of the lists below.
 #include "fields.hpp"
 #include "listed_rows.hpp"
 
 namespace snnjax {
 
 // g_weights[id] += values(b)[k] * g_current[b] for the spikes of each list. Workers share the rows of the gradient, so
-// none writes what another writes; each finds the first of its ids in the ascending list by bisection, and goes on
-// until the first that is not its own.
+// no two write the same row; each finds its first id in the ascending list by bisection and continues to the first that
+// is not its own.
 template <class Id, class V, class ValuesOf>
 inline void addToOwnRows(V& vertex, unsigned worker, ValuesOf&& values) {
   if (*vertex.iteration - vertex.delay >= vertex.num_steps) return;
@@ -36,7 +36,7 @@ class ListedRowsGradient : public poplar::MultiVertex {
   }
 };
 
-// The same of lists with values: g_weights[id] += value * g_current[b].
+// The same for lists with values: g_weights[id] += value * g_current[b].
 template <class Id>
 class ValuedRowsGradient : public poplar::MultiVertex {
  public:
@@ -53,14 +53,14 @@ class ValuedRowsGradient : public poplar::MultiVertex {
   }
 };
 
-// Partial dot products alone: of recurrent weights, which another vertex has made the membrane gradient for.
+// Partial dot products alone: for recurrent weights, whose membrane gradient comes from another vertex.
 template <class W, class Id>
 class ListedDots : public poplar::MultiVertex {
  public:
   In<Id> lists;         // [batch, stride], records of the layer below at time t
   In<W> weights;        // [num_inputs + 1, neurons], last row zeros
   In<float> g_current;  // [batch, neurons]
-  Out<float> dots;      // [batch, capacity], <weights[id, own], g_current> of each listed id, 0 behind them
+  Out<float> dots;      // [batch, capacity], <weights[id, own], g_current> of each listed id, 0 past them
   poplar::Input<unsigned> iteration;
   unsigned num_steps, delay, batch, stride, capacity, num_inputs, neurons;
 
@@ -74,9 +74,9 @@ class ListedDots : public poplar::MultiVertex {
   }
 };
 
-// The dense rows that lists and their values stand for, at the home of the lists: 0 everywhere but at the listed ids.
-// Rows are laid out in blocks, one for each tile that takes them. Both groups of a list ascend, so that each worker
-// finds the ids of its blocks by bisection. Time runs backwards; outside of it all is 0.
+// The dense form of lists and their values, at the home of the lists: 0 except at the listed ids. Rows are laid out in
+// blocks, one for each tile that takes them. Both groups of a list ascend, so that each worker finds the ids of its
+// blocks by bisection. Time runs backwards; outside of it everything is 0.
 template <class Id>
 class ScatterList : public poplar::MultiVertex {
  public:

@@ -24,7 +24,7 @@ constexpr Slots rowsGradientSample(Slots spikes, Slots own, unsigned columns, bo
          kEndOfRows * blocksOf(columns).count();
 }
 
-// The lists of a vertex, all of which each worker goes through.
+// The lists of a vertex; each worker goes through all of them.
 template <class Id, class V>
 Slots rowsGradient(const V& vertex, unsigned worker, unsigned fields, bool valued) {
   if (*vertex.iteration - vertex.delay >= vertex.num_steps) return kCall + 5;

@@ -55,7 +55,7 @@ template <class W, class Id, class V, class Use>
 inline void sumListedRows(ListedRows<W> rows, const Id* ids, unsigned count, V values, Use&& use) {
   unsigned column = 0;
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-  if (rows.columns == 2) {  // the address of a row is its id: no product
+  if (rows.columns == 2) {  // the row's address is its id: no multiplication
     return sumBlock<float2, 1>(ListedRows<W>{rows.data, rows.num_rows, 2}, ids, count, values, 0, use);
   }
   if (rows.columns % 2 == 0) {  // blocks of up to 8 columns, whose sums stay in registers
@@ -140,7 +140,7 @@ inline void addBlock(ListedRows<float> rows, const Id* ids, Range range, unsigne
 }
 
 // rows[ids[k]] += values[k] * vector for the entries in `range`, one after the other: duplicates add. It ends at the
-// first id that is not below `bound`, which is at most the number of rows.
+// first id >= `bound`, which is at most the number of rows.
 template <class Id, class V, class G>
 inline void addToListedRows(ListedRows<float> rows, const Id* ids, Range range, unsigned bound, V values,
                             const G* vector) {
@@ -163,7 +163,7 @@ inline void addToListedRows(ListedRows<float> rows, const Id* ids, Range range, 
   for (; column < rows.columns; ++column) addBlock<float, 1>(rows, ids, range, bound, values, vector, column);
 }
 
-// dots[k] = <rows[ids[k]], g> for all listed ids, 0 behind them.
+// dots[k] = <rows[ids[k]], g> for all listed ids, 0 past them.
 template <class W, class Id>
 inline void writeDots(ListedRows<const W> rows, List<Id> list, const float* g, float* dots) {
   const unsigned listed = list.listed();

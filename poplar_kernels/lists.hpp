@@ -6,7 +6,7 @@
 
 namespace snnjax {
 
-// Nothing in a record is trusted: counts beyond the capacity are cut, ids out of range name no row.
+// Records are not trusted: counts are clamped to the capacity, ids out of range name no row.
 template <class Id>
 struct List {
   const Id* record;
@@ -18,15 +18,15 @@ struct List {
   const Id* ids() const { return record + kListHeader; }
 };
 
-// The row that an id names in a matrix of `num_rows` rows and one row more. That last row stands for every id out of
-// range (negative ones too, as unsigned): zeros where it is read, scratch where it is written. One `min` instruction
-// in place of a test and a branch.
+// The row that an id names in a matrix of `num_rows` rows plus one. That last row serves every id out of range
+// (negative ones too, as unsigned): zeros to read, scratch to write. One `min` instruction replaces a test and a
+// branch.
 template <class Id>
 inline unsigned rowOf(Id id, unsigned num_rows) {
   return smaller(static_cast<unsigned>(id), num_rows);
 }
 
-// How many of `count` ascending ids lie below `id`. Of ids in disorder it gives some number up to `count`.
+// How many of `count` ascending ids lie below `id`. For unsorted ids, some number up to `count`.
 template <class Id>
 inline unsigned numBelow(const Id* ids, unsigned count, unsigned id) {
   unsigned first = 0;

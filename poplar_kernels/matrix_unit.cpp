@@ -1,8 +1,8 @@
 // Dense products of the blocks that a tile holds, on the tile's matrix unit, and the sums of partial results.
 //
-// These are the vendor's vertices: the instructions of the unit cannot be expressed in public C++, so that here stands
-// what they compute, and matrix_unit_cycles.hpp has what they are published to cost. An SDK compiles these forms as
-// they are, without the unit.
+// These stand in for the vendor's vertices: public C++ cannot express the unit's instructions, so this file says what
+// they compute, and matrix_unit_cycles.hpp gives their published cost. An SDK compiles this file as it is, without the
+// unit.
 #include "matrix_unit_cycles.hpp"
 
 #include <type_traits>
@@ -15,8 +15,8 @@ namespace snnjax {
 
 namespace {
 
-constexpr unsigned kAtOnce = 32;  // columns that are summed up side by side
-constexpr unsigned kDeep = 64;    // of the depth, in one go
+constexpr unsigned kAtOnce = 32;  // columns that are summed side by side
+constexpr unsigned kDeep = 64;    // of the depth, at a time
 
 // Part of an operand as floats, [depth, kAtOnce].
 struct Part {
@@ -58,8 +58,8 @@ class MatrixProduct : public poplar::MultiVertex {
   unsigned rows, depth, columns;
   bool a_across, b_deep;
   bool holds_a;      // which operand's blocks the unit holds; the other one's rows stream through it
-  unsigned turning;  // elements of operands that do not lie as the unit takes them, with the depth innermost
-  bool accumulate;   // adds to what is there
+  unsigned turning;  // elements of operands that lack the unit's layout, depth innermost
+  bool accumulate;   // accumulates
 
   bool compute(unsigned worker) {
     const Range own = shareOf(rows, worker, columns % kPerWord<Result> == 0 ? 1 : kPerWord<Result>);
@@ -76,7 +76,7 @@ class MatrixProduct : public poplar::MultiVertex {
   }
 
  private:
-  // Sums of halves are rounded with each block of the unit.
+  // Sums of halves are rounded after each block of the unit.
   static constexpr unsigned kStep = std::is_same_v<Result, half> ? cycles::unitDepth(true) : kDeep;
 
   void addPart(Range own, unsigned first, unsigned k) {

@@ -1,12 +1,12 @@
-// What the vendor's vertices of dense products cost a tile. They use its matrix unit (AMP), whose instructions no C++
-// of the public interface reaches: matrix_unit.cpp says in C++ what they compute, and here stands what they are
-// published to cost. Nothing here was measured by this project.
+// What the vendor's vertices of dense products cost a tile. They use its matrix unit (AMP), whose instructions public
+// C++ cannot reach: matrix_unit.cpp says in C++ what they compute, and this file gives their published cost. Nothing
+// here was measured by this project.
 //
 // The unit multiplies rows with a held block of weights: 16 columns by 16 of the depth in half, by 8 in float, 64 or 16
 // multiply-adds a cycle. For each block the supervisor loads the weights, 16 bytes a cycle, and starts the workers,
 // which share the rows. Figures: the estimates of ConvPartial1x1 and ReduceAdd in PopLibs 3.4 (MIT), for float sums. On
 // a Bow [N, 16] times [16, 16] in half was measured to take 4.000 N + 331 cycles (graphcore-research/tessellate-ipu,
-// notebook "IPU Peak Flops"); kReturn is the one figure taken from that line.
+// notebook "IPU Peak Flops"); Only kReturn is taken from that fit.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ constexpr std::uint64_t unitDepth(bool half) { return half ? 16 : 8; }
 // Issue slots of a worker for one held block and `rows` rows; `first` is the block that sums start with.
 constexpr std::uint64_t unitRows(std::uint64_t rows, bool half, bool first) {
   const std::uint64_t zeroed = !half && first && rows > 0 ? 2 + 8 * rows : 0;  // float sums are cleared before
-  const std::uint64_t known = 7;  // less, as it keeps its registers from one block of halves to the next
+  const std::uint64_t known = 7;  // less, because registers are kept from one block of halves to the next
   if (rows < 3) {
     constexpr std::uint64_t kHalf[] = {22, 33, 42}, kFloat[] = {24, 47, 46};
     return half ? kHalf[rows] - (first ? 1 : 0) - known : kFloat[rows] + zeroed;
@@ -51,19 +51,19 @@ constexpr std::uint64_t unitSupervisor(UnitBlocks blocks, bool half) {
          blocks.columns * (19 - (half ? 1 : 0) + 7 + kLoad);
 }
 
-// An operand that lies across, brought to order on the tile before: each element is moved by itself, a load and a store
-// in float; halves go in squares of four by four (PopLibs' Transpose2D).
+// A transposed operand is first reordered on the tile: element by element in float, a load and a store each; halves in
+// 4 by 4 squares (PopLibs' Transpose2D).
 constexpr std::uint64_t turned(std::uint64_t elements, bool half) { return half ? elements : 2 * elements; }
 
-// All of it in tile cycles, without launch and rendezvous.
+// The total in tile cycles, without launch and synchronisation.
 constexpr std::uint64_t matrixProduct(std::uint64_t rows, std::uint64_t depth, std::uint64_t columns, bool half) {
   const UnitBlocks blocks = unitBlocks(depth, columns, half);
   return unitSupervisor(blocks, half) + 6 * unitWorker((rows + 5) / 6, blocks, half);
 }
 
 // Sums of partial results, a worker with so many of the outputs, by 16 bytes of a part: three slots for them and each
-// part. (PopLibs' estimate for floats; halves are taken to go as many bytes at a time.) Of one part there is nothing to
-// add: its type changes, two numbers a slot (PopLibs' estimate of a cast).
+// part. (PopLibs' estimate for floats; halves are taken to go as many bytes at a time.) A single part is only cast, two
+// numbers a slot (PopLibs' estimate of a cast).
 constexpr std::uint64_t sumPartials(std::uint64_t vectors, std::uint64_t parts) {
   constexpr std::uint64_t kPrologue = 32, kOutputs = 7, kCastPrologue = 26;
   return parts == 1 ? kCastPrologue + 2 * vectors : kPrologue + vectors * (kOutputs + 3 * parts);

@@ -39,7 +39,7 @@ inline auto raisedThreshold(const V& vertex, StateRow states, unsigned i, unsign
   }
 }
 
-// What the second state of the next step sends to the states of this one, and the membrane to the second state.
+// What flows back from the next step's second state to this step's states, and from the membrane to the second state.
 template <class V, class N, class Of>
 inline void throughSecond(V& vertex, NeuronGradient<N>& g, unsigned i, unsigned j, Of numbers) {
   const SecondOf<V, Of> second(vertex, j, numbers);
@@ -85,8 +85,8 @@ inline void fillZeros(float* to, unsigned first, unsigned last) {
   for (unsigned i = first; i < last; ++i) to[i] = 0.0f;
 }
 
-// The samples of a worker in the step t that a layer is at: inside(t, b) while a sequence lasts. Behind its end no
-// gradient reaches its currents; whatever else the vertex yields there, behind(b) does.
+// The samples of a worker in the step t that a layer is at: inside(t, b) while a sequence lasts. Past its end no
+// gradient reaches its currents; behind(b) writes the vertex's other results there.
 template <class V, class Inside, class Behind>
 inline void forEachSampleBackward(V& vertex, unsigned worker, Inside&& inside, Behind&& behind) {
   const unsigned t = vertex.num_steps - 1 - (*vertex.iteration - vertex.delay);

@@ -4,7 +4,7 @@
 //   v = decay reset(v', s') + gain current + v_coupling w
 //   s = [v > threshold + threshold_coupling w]
 //
-// A prime marks the step before. Neurons without a second state w are plain LIF, and their vertices have no field of
+// A prime marks the previous step. Neurons without a second state w are plain LIF, and their vertices have no field for
 // it.
 #pragma once
 
@@ -21,12 +21,12 @@ class SecondOf {
 
   auto operator[](SecondConstant constant) const { return Of::load(&vertex_.second[constant * vertex_.neurons + j_]); }
 
-  // What a second state adds to the threshold. A vertex whose thresholds stay where they are may have no `w` to read.
+  // What a second state adds to the threshold. A vertex with fixed thresholds may have no `w` to read.
   auto raise(const float* w, unsigned i) const {
     return vertex_.raises ? (*this)[ThresholdCoupling] * Of::load(w + i) : Of::fill(0.0f);
   }
 
-  // w after a step, but for the current's part.
+  // w after a step, without the current's part.
   template <class N>
   N withoutCurrent(N v, N w, N spikes) const {
     return (*this)[WDecay] * w + (*this)[WMembrane] * v + (*this)[WJump] * spikes;

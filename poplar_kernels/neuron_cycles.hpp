@@ -6,7 +6,7 @@
 
 namespace snnjax::cycles {
 
-// How often an equation is computed for `neurons` neurons: two at a time where they are even.
+// How often an equation is evaluated for `neurons` neurons: two at a time if their number is even.
 constexpr Slots numbersOf(unsigned neurons) { return neurons % 2 == 0 ? neurons / 2 : neurons; }
 
 // surrogateDerivative: the choice (a table of branches, 4) and the aux instructions; scale, absolute value and the

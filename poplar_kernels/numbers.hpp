@@ -1,5 +1,5 @@
-// Equations are written once, for one number (`float`) or for two neighbours that a 64-bit register holds (`float2`):
-// a template takes either as N. Sums, membranes and gradients are floats; weights may be halves.
+// Equations are written once, for one number (`float`) or two neighbours in a 64-bit register (`float2`): templates
+// take either as N. Sums, membranes and gradients are floats; weights may be halves.
 #pragma once
 
 #include <cmath>
@@ -15,8 +15,8 @@ inline float toFloat(T x) {
 }
 
 #ifndef __IPU__
-// The host's compiler calls a function for each half. Here the exponent is moved by a product, which also brings small
-// numbers to their form; all ones stay infinities and NaNs.
+// The host's compiler calls a function for each half. Here a multiplication shifts the exponent, which also normalises
+// subnormal numbers; an exponent of all ones stays infinity or NaN.
 template <>
 inline float toFloat(half x) {
   std::uint16_t bits;
@@ -65,7 +65,7 @@ inline float fires(float v, float threshold) { return v > threshold ? 1.0f : 0.0
 inline float firesAt(float v, float threshold) { return v >= threshold ? 1.0f : 0.0f; }
 inline float isLess(float a, float b) { return a < b ? 1.0f : 0.0f; }
 inline float nonNegative(float x) { return x > 0.0f ? x : 0.0f; }
-// a * b, and 0 where a is 0 whatever b: a neuron without gradient keeps none beside a NaN.
+// a * b, and 0 where a is 0 whatever b is: a neuron without gradient gets none from a NaN.
 inline float maskedProduct(float a, float b) { return a == 0.0f ? 0.0f : a * b; }
 inline float quotientOr(float a, float b, float otherwise) { return b == 0.0f ? otherwise : a / b; }
 inline float quotientOrZero(float a, float b) { return quotientOr(a, b, 0.0f); }
@@ -106,7 +106,7 @@ struct Numbers<half4> {
   static half4 fill(half x) { return half4{x, x, x, x}; }
 };
 
-// What a 64-bit register holds of T.
+// As many T as a 64-bit register holds.
 template <class T>
 struct RegisterOf;
 template <>
@@ -132,7 +132,7 @@ inline float2 quotientOr(float2 a, float2 b, float2 otherwise) {
 }
 inline float2 quotientOrZero(float2 a, float2 b) { return quotientOr(a, b, float2{0.0f, 0.0f}); }
 
-// Calls body(first, N{}) for all of `count` numbers: two at a time where they are even, else one at a time.
+// Calls body(first, N{}) for all of `count` numbers: two at a time if `count` is even, else one at a time.
 template <class Body>
 inline void forEachNumber(unsigned count, Body&& body) {
   if (count % 2 == 0) {

@@ -1,6 +1,6 @@
-// Random numbers from a key and the index of the element: the same for any mapping to tiles, and from the same bits as
-// JAX's. In [0, 1) they are those of jax.random.uniform to the bit; scaled ones round product and sum, which XLA may
-// contract; the normal distribution is JAX's formula, within a few roundings.
+// Random numbers from a key and the element's index: independent of the mapping to tiles, and made from the same bits
+// as JAX's. In [0, 1) they equal jax.random.uniform bit for bit; scaled ones round product and sum separately, where
+// XLA may fuse them; the normal distribution is JAX's formula, up to a few roundings.
 #include "random_cycles.hpp"
 
 #include <cmath>

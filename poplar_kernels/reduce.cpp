@@ -57,7 +57,7 @@ class Reduce : public poplar::MultiVertex {
   }
 #endif
 
-  // Of numbers side by side; even places and odd ones apart, as two lanes do.
+  // Over contiguous numbers; even and odd places are reduced apart, as in two lanes.
   A ofRow(const T* from) const {
     A even = kNeutral, odd = kNeutral;
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
@@ -76,7 +76,7 @@ class Reduce : public poplar::MultiVertex {
     return Op::Join::of(even, odd);
   }
 
-  // Of numbers `inner` apart: of one column, or of two neighbours. Returns of how many.
+  // Over numbers `inner` apart: one column, or two neighbours. Returns the number of columns.
   unsigned ofColumns(const T* from, Result* to) const {
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
     if constexpr (kInPairs) {

@@ -1,4 +1,4 @@
-// Which rows of a table the windows of a gather or scatter begin at, and those that follow.
+// The table rows that the windows of a gather or scatter cover.
 #include "row_numbers_cycles.hpp"
 
 #include "fields.hpp"

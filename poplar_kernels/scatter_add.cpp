@@ -1,7 +1,7 @@
-// Rows of a table changed by their numbers: sums, new values, and a window of rows.
+// Updates of table rows by index: sums, new values, and a window of rows.
 //
-// Every worker goes through all ids and takes those of its own rows, in their order: so sums come out the same for any
-// number of workers, and of several new values for one row the last one stays.
+// Every worker goes through all ids and takes those of its own rows, in their order: so sums are the same for any
+// number of workers, and of several new values for one row the last wins.
 #include "scatter_add_cycles.hpp"
 
 #include <type_traits>
@@ -14,7 +14,7 @@ namespace snnjax {
 
 namespace {
 
-// What a sum is made in; that of integers wraps around.
+// The type a sum is computed in; integers wrap around.
 template <class T>
 using Sum = std::conditional_t<std::is_integral_v<T>, unsigned, float>;
 
@@ -27,7 +27,7 @@ class ScatterAdd : public poplar::MultiVertex {
   InOut<T> table;              // [rows, width]
   In<Id> ids;                  // [count]
   In<T> values;                // [count, width]
-  poplar::Input<float> scale;  // of integers its integer part counts
+  poplar::Input<float> scale;  // for integers, its integer part
   unsigned rows, width, count;
   unsigned first_row;  // the number of the table's first row
 

@@ -1,5 +1,5 @@
-// Rows of a table combined with others by their numbers. As in scatter_add.cpp every worker goes through all numbers
-// and takes those of its own rows, in their order.
+// Table rows combined with others by index. As in scatter_add.cpp, every worker goes through all indices and takes
+// those of its own rows, in their order.
 #include "scatter_with_cycles.hpp"
 
 #include "combine.hpp"

@@ -1,6 +1,6 @@
-// select_spikes: from membranes to capped lists. Parts of a row of neurons make lists of candidates, each cut by the
-// fair rule; one vertex a row joins them. The result depends on the row alone, not on how it is cut into parts: what a
-// part drops, the whole would drop.
+// select_spikes: from membranes to capped lists. Each part of a row of neurons lists its candidates, cut by the fair
+// rule; one vertex per row joins the lists. The result does not depend on how the row is divided: whatever a part
+// drops, the whole row would drop.
 #include <cstring>
 
 #include "fields.hpp"
@@ -23,7 +23,7 @@ inline void fillPads(Id* ids, unsigned first, unsigned last, unsigned pad) {
   for (; k < last; ++k) ids[k] = static_cast<Id>(pad);
 }
 
-// How many candidates of either kind there are, and how many of them stay.
+// The number of candidates of either kind, and how many are kept.
 struct Counts {
   unsigned spikes, near;
 
@@ -34,21 +34,21 @@ struct Counts {
 };
 
 // Candidates of one chunk of a row: neurons above the threshold, then those above the second threshold. Both may be
-// raised, for each neuron of each row by its own number.
+// raised, by an amount for each neuron of each row.
 template <class Id, bool raised>
 class SelectCandidates : public poplar::MultiVertex {
  public:
   In<float> v;                  // [blocks, rows, columns], membranes as tiles send them; a NaN is never listed
   In<float> threshold;          // [neurons]
   In<float> second_threshold;   // [neurons]
-  If<raised, In<float>> raise;  // as v, what is added to both thresholds
+  If<raised, In<float>> raise;  // as v, added to both thresholds
   Out<Id> lists;                // [rows, parts, stride], records (lists.hpp) with global ids
   Out<float> membranes;         // [rows, parts, slots], of the listed ids
   unsigned rows, neurons;
   unsigned columns;  // neuron j of a row lies in block j / columns; the last block may hold more than `neurons`
   unsigned parts;    // chunks of a row: 6 lets all workers share one row, 1 does where there are many rows
   unsigned slots, stride;
-  unsigned capacity;  // of the final list: a chunk need not offer more
+  unsigned capacity;  // of the final list: a chunk never needs to offer more
   unsigned first_id, num_neurons;
 
   bool compute(unsigned worker) {
@@ -163,7 +163,7 @@ class SelectCandidates : public poplar::MultiVertex {
 template <class Id>
 class CombineCandidates : public poplar::MultiVertex {
  public:
-  // So many candidates of one row fit on a worker's stack: at most 1 KiB with their ids.
+  // Candidates of one row that fit on a worker's stack: at most 1 KiB with their ids.
   static constexpr unsigned kMostGathered = 128;
 
   In<Id> lists;             // [num_lists, rows, stride_in], records
@@ -198,8 +198,8 @@ class CombineCandidates : public poplar::MultiVertex {
     return found;
   }
 
-  // The cut of the spikes, or of the others. Few are first brought together on the worker's stack: so the search goes
-  // over the parts once.
+  // The cut of the spikes, or of the others. If there are few, they are first gathered on the worker's stack, so the
+  // search passes over the parts once.
   Cut cutOf(unsigned row, bool spikes, unsigned found, unsigned kept) const {
     const auto forEach = [&](auto&& body) { forEachCandidate(row, spikes, body); };
     if (found > kMostGathered) {
@@ -254,11 +254,11 @@ class CombineCandidates : public poplar::MultiVertex {
     if (*iteration - delay < num_steps) dropped[row] += true_spikes - smaller(true_spikes, kept.spikes);
   }
 
-  // Writes the kept of one kind, the first of which goes to slot `slot`, as far as the slots are this worker's.
+  // Writes the kept candidates of one kind, starting at slot `slot`, into the slots that belong to this worker.
   void place(unsigned row, bool spikes, unsigned found, unsigned kept, unsigned slot, Range own) {
     Id* const ids = &list[row * stride + kListHeader];
     if (kept == 0) return;
-    if (found == kept) {  // all fit: whole runs are copied, or passed over
+    if (found == kept) {  // all fit: whole runs are copied or skipped
       for (unsigned p = 0; p < num_lists && slot < own.last; ++p) {
         const List<Id> part = partOf(p, row);
         const unsigned first = spikes ? 0 : part.spikes(), count = (spikes ? part.spikes() : part.listed()) - first;

@@ -1,5 +1,5 @@
-// What the codelets of select_spikes.cpp cost a worker: the candidates that are really there, and where there are too
-// many the passes that the search for the cut really takes.
+// What the codelets of select_spikes.cpp cost a worker: the candidates found, and where there are too many, the passes
+// that the search for the cut takes.
 #pragma once
 
 #include "issue_slots.hpp"
@@ -46,7 +46,7 @@ constexpr Slots pads(Slots count, unsigned id_bytes) {
   return 6 + (id_bytes < 4 ? kShortStore + (count + 1) / 2 * 2 : count * 2);
 }
 
-// What one pass over the neurons of a chunk meets.
+// What one pass over the neurons of a chunk finds.
 struct ChunkWalk {
   Slots pairs, near_pairs, singles, blocks;
   bool raised = false;  // thresholds of each row and neuron
@@ -72,7 +72,7 @@ constexpr Slots selectChunk(ChunkWork work, Slots pad_slots, unsigned id_bytes) 
 }
 
 // The search for the cut of `candidates` in `parts` lists, and the pass that writes what it keeps. Gathered ones are
-// stored with their ids first, and no pass of the search meets parts.
+// stored first with their ids, and the search then does not touch the parts.
 struct ListSearch {
   Slots candidates, counts, tie_passes, ties;
   bool gathered;

@@ -1,5 +1,5 @@
-// The fair rule by which a list is cut: where there are more candidates than slots the largest membranes stay, ties by
-// a fixed hash of the id, so that no neuron is favoured for its place. As in snnjax/ops/select_spikes.py.
+// The fair rule that cuts a list: of more candidates than slots the largest membranes are kept, ties broken by a fixed
+// hash of the id, so that no position is favoured. As in snnjax/ops/select_spikes.py.
 #pragma once
 
 #include "numbers.hpp"
@@ -14,7 +14,7 @@ constexpr unsigned hashOf(unsigned id) {
   return id ^ (id >> 16);
 }
 
-// Unsigned numbers in the order of the floats that they stand for.
+// Unsigned numbers ordered as the floats they encode.
 inline unsigned keyOf(float v) {
   unsigned bits;
   std::memcpy(&bits, &v, sizeof(bits));
@@ -27,18 +27,18 @@ inline float floatOf(unsigned key) {
   return v;
 }
 
-// Keeps what lies above a bound, and of what lies at it the ids up to a hash.
+// Keeps membranes above a bound and, of those equal to it, ids up to a hash.
 struct Cut {
   float bound;
   bool keeps_ties;
   unsigned last_hash;
-  // What the search took: passes that count what lies above a bound, passes over the ties, and how many ties there are.
+  // The cost of the search: passes that count membranes above a bound, passes over the ties, and the number of ties.
   unsigned counts, tie_passes, ties;
 
   bool keeps(float v, unsigned id) const { return v > bound || (keeps_ties && v == bound && hashOf(id) <= last_hash); }
 };
 
-// The largest hash among the `slots` ids at the cut's bound that stay: the least ones.
+// The largest hash among the `slots` ids kept at the cut's bound, which are those with the smallest hashes.
 template <class ForEach>
 inline unsigned lastHash(Cut& cut, unsigned slots, ForEach&& forEach) {
   unsigned first = 0, last = ~0U;
@@ -62,7 +62,7 @@ inline unsigned lastHash(Cut& cut, unsigned slots, ForEach&& forEach) {
   return first;
 }
 
-// How many of `count` floats lie above the bound. The first may lie at 64 bits or between.
+// How many of `count` floats lie above the bound. The first may be aligned to 64 bits or not.
 inline unsigned numAbove(const float* v, unsigned count, [[maybe_unused]] bool is_at_register, float bound) {
   unsigned above = 0, k = 0;
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
@@ -77,9 +77,9 @@ inline unsigned numAbove(const float* v, unsigned count, [[maybe_unused]] bool i
 }
 
 // The cut that keeps the first `slots` of `count` candidates. `forEach(body)` calls body(v, id) for each of them, and
-// `countAbove(bound)` says how many lie above it. The membrane of the last to stay is found by bisection of the floats
-// between the least and the largest one, which ends as soon as a bound lies between two candidates; ties by bisection
-// of their hashes. No memory besides; workers that share a row all search.
+// `countAbove(bound)` says how many lie above it. The last membrane to keep is found by bisecting the floats between
+// the smallest and the largest, which ends as soon as a bound separates two candidates; ties by bisecting their hashes.
+// It needs no extra memory; workers that share a row all search.
 template <class CountAbove, class ForEach>
 inline Cut findCut(unsigned count, unsigned slots, CountAbove&& countAbove, ForEach&& forEach) {
   constexpr float kInfinity = __builtin_inff();

@@ -1,4 +1,4 @@
-// Rows in order, alone or with values that go along: a stable merge sort of each row. NaN is larger than any number.
+// Sorted rows, alone or with values that move along: a stable merge sort of each row. NaN is larger than any number.
 #include "sort_cycles.hpp"
 
 #include "fields.hpp"
@@ -60,15 +60,15 @@ void mergeSort(Row row, Row scratch, unsigned length, unsigned sorted, bool desc
 
 }  // namespace
 
-// Workers share the rows. One long row is sorted by all of them as six rows of a sixth, and then, with `sorted` of that
-// length, as one.
+// Workers share the rows. They sort one long row together: first as six rows, each a sixth, then as one with `sorted`
+// of that length.
 template <class K>
 class SortRows : public poplar::MultiVertex {
  public:
   InOut<K> keys;   // [rows, length]
   Out<K> scratch;  // [rows, length]
   unsigned rows, length;
-  unsigned sorted;  // every so many elements of a row are in order already: 1 where nothing is known
+  unsigned sorted;  // runs of this many elements are already in order: 1 if nothing is known
   bool descending;
 
   bool compute(unsigned worker) {

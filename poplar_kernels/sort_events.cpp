@@ -1,4 +1,4 @@
-// A user's events in the form that the network's codelets take, and the gradients of their values on the way back.
+// A user's events in the form that the network's codelets read, and, on the way back, the gradients of their values.
 #include "fields.hpp"
 #include "lists.hpp"
 

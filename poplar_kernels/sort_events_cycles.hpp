@@ -1,5 +1,5 @@
-// What SortEvents and UnsortEvents (sort_events.cpp) cost a worker. Of the sort, as if nothing had been moved: the work
-// of an insertion sort is not seen any more when it is done, and events are mostly sorted before.
+// What SortEvents and UnsortEvents (sort_events.cpp) cost a worker. The sort is counted as if nothing moved: the moves
+// of an insertion sort cannot be told from its result, and events mostly come sorted.
 #pragma once
 
 #include <concepts>

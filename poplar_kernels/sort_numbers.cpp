@@ -49,8 +49,8 @@ class OrderedBits : public poplar::MultiVertex {
 
 // numbers[r, :] become places (in the whole field) of row r in the order of their keys, equal ones in that of their
 // places. Every `sorted` of them are in order already; 1 says that nothing is known, and they need not be set. A row is
-// cut into `parts` of equal length but for the last, each of which is sorted by itself; workers share the parts. So all
-// of them sort parts of a long row, and then, with `sorted` of their length, one of them the row.
+// cut into `parts` of equal length except the last, each sorted on its own; workers share the parts. So all of them
+// sort parts of a long row, then one of them merges the row, with `sorted` the length of the parts.
 class SortNumbers : public poplar::MultiVertex {
  public:
   In<unsigned> keys;        // [num_keys, rows, length], the first one counts most

@@ -1,10 +1,10 @@
-// Foreign lists in the form that the network's codelets take: ascending, ids in range.
+// A user's lists in the form that the network's codelets read: ascending, ids in range.
 #include "fields.hpp"
 #include "lists.hpp"
 
 namespace snnjax {
 
-// Drops ids out of range from the records, sorts either group of each, pads, and counts anew. Workers share records.
+// Drops ids out of range from the records, sorts either group of each, pads, and counts again. Workers share records.
 // An insertion sort: lists mostly come sorted, and then it only compares neighbours.
 template <class Id>
 class SortRecord : public poplar::MultiVertex {

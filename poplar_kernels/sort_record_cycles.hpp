@@ -1,5 +1,5 @@
-// What SortRecord (sort_record.cpp) costs a worker, for records as they are afterwards: sorted, nothing moved. The
-// work of an insertion sort on foreign lists is not seen any more when it is done; lists are mostly sorted before.
+// What SortRecord (sort_record.cpp) costs a worker, counted as if nothing moved: the moves of an insertion sort cannot
+// be told from its result, and lists mostly come sorted.
 #pragma once
 
 #include "issue_slots.hpp"

@@ -5,7 +5,7 @@
 
 namespace snnjax {
 
-// In how many rows at a time workers may share `out`, so that none writes into a word of another.
+// How many rows at a time workers share `out` by, so that no two write to the same word.
 template <class T>
 inline unsigned rowUnit(unsigned columns) {
   return columns % kPerWord<T> == 0 ? 1 : kPerWord<T>;
@@ -59,7 +59,7 @@ class SpikeMatmulValuesGradient : public poplar::MultiVertex {
 };
 
 // d_weights[ids[b, k]] += values[b, k] * g[b], for ids in any order: each worker goes through all lists and takes the
-// ids of its share of the rows. Sums are floats; rounding to half is left to a cast at the end.
+// ids of its share of the rows. Sums are floats; a cast at the end rounds to half.
 template <class W, class Id>
 class SpikeMatmulWeightsGradient : public poplar::MultiVertex {
  public:

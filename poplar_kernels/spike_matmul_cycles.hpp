@@ -20,7 +20,7 @@ namespace cycles {
 constexpr Slots kMatmulRow = 10;
 // Skipping an entry of value 0, once for each block of columns: its load, the id's, the test, the branch, the loop.
 constexpr Slots kSkipped = 5;
-// Storing a sum, with the load and sum of what it is added to.
+// Storing a sum, with a load and an addition if it is accumulated.
 constexpr Slots matmulStore(unsigned bytes, bool accumulate) { return 1 + store(bytes) + (accumulate ? 2 : 0); }
 
 constexpr Slots matmulRow(Slots used, Slots skipped, unsigned outputs, unsigned width, Slots each_store) {

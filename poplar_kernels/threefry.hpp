@@ -27,7 +27,7 @@ constexpr Words threefry(Words key, Words counter) {
 }
 
 // The 32 bits that jax.random.bits gives for element `index` of an array (with jax_threefry_partitionable, its default:
-// each element depends on the key and its own index alone, so that tiles need not know of each other).
+// each element depends only on the key and its own index, so tiles need nothing from each other).
 constexpr std::uint32_t randomBits(Words key, std::uint64_t index) {
   const Words words = threefry(key, {static_cast<std::uint32_t>(index >> 32), static_cast<std::uint32_t>(index)});
   return words.first ^ words.second;

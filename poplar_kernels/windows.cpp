@@ -1,5 +1,5 @@
-// Windows of neighbouring rows whose first one is known when the program runs. A window that would reach beyond the
-// table is moved back into it.
+// Windows of consecutive rows that start at a row known only at run time. A window that would reach beyond the table is
+// moved back into it.
 #include "windows_cycles.hpp"
 
 #include "fields.hpp"
@@ -36,7 +36,7 @@ class SliceWindow : public poplar::MultiVertex {
   static constexpr unsigned kPerVector = 8 / sizeof(T);
 };
 
-// table[first + k] = values[k]. Workers share the values, in units that no two of them write into one word.
+// table[first + k] = values[k]. Workers share the values, in units such that no two write to the same word.
 template <class T>
 class UpdateWindow : public poplar::MultiVertex {
  public:

@@ -14,7 +14,7 @@ constexpr unsigned smaller(unsigned a, unsigned b) { return a < b ? a : b; }
 constexpr unsigned larger(unsigned a, unsigned b) { return a > b ? a : b; }
 constexpr unsigned roundUp(unsigned count, unsigned unit) { return (count + unit - 1) / unit * unit; }
 
-// The share of `worker` in `count` elements, in whole units. Shares are as even as units allow, in order of workers.
+// The share of `worker` in `count` elements, in whole units. Shares are as even as units allow, in worker order.
 constexpr Range shareAmong(unsigned num_workers, unsigned count, unsigned worker, unsigned unit = 1) {
   const unsigned units = (count + unit - 1) / unit;
   const unsigned each = units / num_workers, more = units % num_workers;
@@ -34,7 +34,7 @@ struct RowShares {
   explicit RowShares(unsigned num_rows)
       : rows(num_rows), shares(larger(poplar::MultiVertex::numWorkers() / larger(num_rows, 1), 1)) {}
 
-  // Calls body(row, share) for all that is this worker's.
+  // Calls body(row, share) for all of this worker's shares.
   template <class Body>
   void forEach(unsigned worker, Body&& body) const {
     for (unsigned item = worker; item < rows * shares; item += poplar::MultiVertex::numWorkers()) {
@@ -48,8 +48,8 @@ struct RowShares {
 template <class T>
 constexpr unsigned kPerWord = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
 
-// In how many rows of `width` elements at a time workers may share a table for writing, so that none writes into a
-// word of another.
+// How many rows of `width` elements at a time workers share a table by when writing, so that no two write to the same
+// word.
 template <class T>
 constexpr unsigned rowsPerUnit(unsigned width) {
   return width % kPerWord<T> == 0 ? 1 : kPerWord<T>;

@@ -20,7 +20,7 @@ struct Stage {
   poplar::Tensor own_dots;  // likewise of the recurrent weights and own lists
 };
 
-// Whether somebody asks for the gradient of what layer `l` reads.
+// Whether anything needs the gradient of what layer `l` reads.
 inline bool makesDots(const NetworkPlan& plan, std::size_t l) { return l > 0 || plan.options.inputs_gradient; }
 
 Stage addStage(Loop& loop, std::size_t l);

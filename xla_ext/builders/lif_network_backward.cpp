@@ -161,7 +161,7 @@ void addTiles(Loop& loop, std::size_t l, const Stage& stage, const LayerCotangen
 }
 
 // Before the loop: layers that learn their constants keep a membrane gradient for it, last spikes have theirs taken in,
-// and no recurrent current comes from behind the last step.
+// and no recurrent current comes from after the last step.
 Sequence beforeLoop(Loop& loop, const std::vector<Stage>& stages, const NetworkCotangents& cotangents) {
   Sequence program({loop.clock.reset()});
   std::vector<poplar::Tensor> zero;

@@ -136,7 +136,7 @@ void chooseTrees(NetworkPlan& plan) {
   }
 }
 
-// Homes lie on tiles without neurons as far as there are any, then on those of the layer with the least work.
+// Homes lie on tiles without neurons while there are any, then on those of the layer with the least work.
 void placeHomes(NetworkPlan& plan) {
   unsigned used = 0;
   for (const LayerPlan& layer : plan.layers) used = std::max(used, layer.tiles.first + layer.tiles.count);

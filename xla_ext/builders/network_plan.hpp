@@ -41,7 +41,7 @@ struct NetworkOptions {
   Inputs inputs = Inputs::Spikes;
   bool inputs_gradient = false;  // the backward pass yields that of the values; not of spikes
   std::vector<LayerOptions> layers;
-  unsigned outputs = 0;  // leaky integrators behind the last layer; 0: the last layer's spikes are the output
+  unsigned outputs = 0;  // leaky integrators after the last layer; 0: the last layer's spikes are the output
   bool half_weights = false;
   bool first_spikes = false;      // recurrent layers start from spikes of an earlier call; else from none
   bool keeps_record = true;       // membranes and lists of all steps, for the backward pass

@@ -42,7 +42,7 @@ struct LayerWeights {
 
 // Of the lists that a layer reads, at their homes.
 struct ListTensors {
-  poplar::Tensor lists;    // ids [batch, stride]: of the step at hand
+  poplar::Tensor lists;    // ids [batch, stride]: of the current step
   poplar::Tensor history;  // ids [batch * num_steps * stride]: a block [num_steps, samples, stride] for each home; not
                            // of dense inputs
   // float [batch, capacity] and [batch * num_steps * capacity], likewise: the values of events and of dense inputs.

@@ -18,7 +18,7 @@ poplar::program::Sequence fillRecords(poplar::Graph& graph, const LayerPlan& lay
 poplar::program::Sequence addFirstSpikes(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l,
                                          const LayerTensors& tensors);
 
-// Behind the forward loop.
+// After the forward loop.
 poplar::program::Sequence addLastSpikes(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l,
                                         const NetworkTensors& tensors);
 
@@ -26,7 +26,7 @@ poplar::program::Sequence addLastSpikes(poplar::Graph& graph, const NetworkPlan&
 poplar::program::Sequence addLastSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l,
                                                 const NetworkTensors& tensors, const LayerCotangents& cotangents);
 
-// Behind the backward loop, from the current's gradient at the first step: the gradient of the spikes before it, and
+// After the backward loop, from the current's gradient at the first step: the gradient of the spikes before it, and
 // their share of the recurrent weights'.
 poplar::program::Sequence addFirstSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l,
                                                  const LayerTensors& tensors, const poplar::Tensor& g_current,

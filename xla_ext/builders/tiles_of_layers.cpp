@@ -66,7 +66,7 @@ void checkMemory(std::span<const LayerSize> layers, std::span<const TileRange> r
                   ". Use more tiles or IPUs, a smaller batch, or fewer steps.");
 }
 
-// Ranges one behind the other; where tiles are too few, layers wrap around and share.
+// Ranges one after the other; where tiles are too few, layers wrap around and share.
 std::vector<TileRange> inOrder(std::span<const LayerSize> layers, std::span<const unsigned> columns, unsigned first,
                                unsigned count) {
   std::vector<TileRange> ranges;

@@ -1,5 +1,5 @@
-// What stands in front of a layer: delays of its inputs, windows that pool them, and a convolution in the place of
-// dense weights.
+// What stands before a layer: delays of its inputs, windows that pool them, and a convolution in the place of dense
+// weights.
 #pragma once
 
 #include <memory>
@@ -113,15 +113,15 @@ class ConvolutionColumns {
 // What a layer with a pooling or a convolution sends back: the cotangents of what reaches its weights.
 struct SentBack {
   Rows<const float> g;                         // [rows, inputs of the weights]; data nullptr: nothing is sent
-  std::shared_ptr<const Windows> pooling;      // that stands in front of them; may be absent
-  const DelayedCotangents* delayed = nullptr;  // behind delays, in the place of both: those of what was sent
+  std::shared_ptr<const Windows> pooling;      // that stands before them; may be absent
+  const DelayedCotangents* delayed = nullptr;  // after delays, in the place of both: those of what was sent
 
   explicit operator bool() const { return g.data != nullptr; }
-  // to[i] += those of the neurons [first, first + count) in front of the connection.
+  // to[i] += those of the neurons [first, first + count) before the connection.
   void addTo(Index row, Index first, Index count, float* to) const;
 };
 
-// What is to be sent back. `listed` marks the neurons in front of the connection that take any; it may be empty: all.
+// What is to be sent back. `listed` marks the neurons before the connection that take any; it may be empty: all.
 struct SendBack {
   Rows<const float> g;  // of the currents [rows, neurons]
   Index rows;

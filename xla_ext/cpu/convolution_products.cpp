@@ -157,7 +157,7 @@ class Gradient {
     return std::clamp<Index>(spikes_.rows() / kRowsPerChunk, 1, std::min(kMostChunks, fitting));
   }
 
-  // sums[weights as they lie] = those of chunk `index` of `count`.
+  // sums[weights as stored] = those of chunk `index` of `count`.
   void sum(Index index, Index count, Worker& own, float* sums) const {
     Floats patches(size(shape_.numWeights())), products;
     const Index first = spikes_.rows() * index / count, end = spikes_.rows() * (index + 1) / count;

@@ -1,7 +1,7 @@
 // The targets of `delay_spikes`: each spike goes to the two steps it arrives at, and cotangents come back from them.
 //
 // A sample and a neuron are one column of [time, batch * neurons]. Tasks are blocks of columns, whose rows they copy
-// into memory of their own, one behind the other: a column of an array in [time, batch, neurons] meets few sets of the
+// into memory of their own, one after the other: a column of an array in [time, batch, neurons] meets few sets of the
 // caches. A row is numbered from the first pending one, step -before; what arrives at step t lies in row before + t of
 // that memory, which reaches far enough on both sides that no delay needs to be checked there.
 //
@@ -108,7 +108,7 @@ class Sequence {
     }
   }
 
-  // Nothing arrives behind the end of a sequence.
+  // Nothing arrives past the end of a sequence.
   void endSamples(Index group, Block& block) const {
     eachSample(group, block, [&](Index end, Index first, Index count) {
       for (Index row = sizes_.before + end; row < sizes_.rows(); ++row) {
@@ -117,7 +117,7 @@ class Sequence {
     });
   }
 
-  // `count` inputs of a row from column `first` on, as they lie; nullptr: the row is one of zeros.
+  // `count` inputs of a row from column `first` on, as stored; nullptr: the row is one of zeros.
   Numbers inputs(Index group, Index row, Index first) const {
     const Index step = row - sizes_.before;
     if (step >= 0) return spikes_.numbers(group).from(step * sizes_.columns() + first);

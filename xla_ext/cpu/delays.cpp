@@ -203,7 +203,7 @@ void DelayedCotangents::addTo(Index step, Index sample, Index first, Index count
   }
 }
 
-// The same of what was sent before the first step, and may have arrived before it.
+// The same for what was sent before the first step, and may have arrived before it.
 void DelayedCotangents::addPending(Index step, Index sample, Index first, Index count, float* to) const {
   const auto arrivedAt = [&](Index arrival, Index input) {
     return arrival < 0 ? 0.0F : arrived_.row(arrival * extent_.batch + sample)[input];

@@ -1,4 +1,4 @@
-// Axonal delays in front of a layer: at which steps what its inputs send arrives, and how cotangents come back.
+// Axonal delays before a layer: at which steps what its inputs send arrives, and how cotangents come back.
 //
 // What an input sends arrives in two shares: after the whole steps of its delay, and one step later. The earlier one of
 // input i has the id i, the later one the id inputs + i.
@@ -98,14 +98,14 @@ class SplitSource : public RowSource {
   const Arrivals& arrivals_;
 };
 
-// Writes what is under way behind the end of each sample.
+// Writes what is under way past the end of each sample.
 void writeUnderWay(const SpikeRows& sent, const UnderWay& pending, const Extent& extent, const Delays& delays,
                    const WritableNumbers& to, const Threads& threads);
 
 // The cotangents of what was sent, from those of what arrived and of what is still under way.
 class DelayedCotangents {
  public:
-  // `arrived` are rows of [steps + rows of the delays, batch], 0 behind the ends of the samples.
+  // `arrived` are rows of [steps + rows of the delays, batch], 0 past the ends of the samples.
   DelayedCotangents(const Delays& delays, const Extent& extent, Rows<const float> arrived, const UnderWay& left);
 
   Index batch() const { return extent_.batch; }

@@ -49,7 +49,7 @@ inline Index countBits(std::uint64_t bits) {
   return static_cast<Index>((bits * 0x0101010101010101U) >> 56);
 }
 
-// Listing writes whole vectors, which may reach so far behind the last entry.
+// Listing writes whole vectors, which may reach so far past the last entry.
 inline constexpr Index kListSlack = 64;
 
 struct SurrogateForm {
@@ -92,7 +92,7 @@ struct StepForward {
   NeuronConstants constants;
   Reset reset;
   Index step;                // the number of this time step
-  const std::int32_t* ends;  // [rows], the step behind the last one of each sample
+  const std::int32_t* ends;  // [rows], the step after the last one of each sample
   Rows<const float> current;
   Rows<float> v;                        // the state, updated
   Rows<float> w;                        // the second state, updated; data nullptr: there is none
@@ -143,7 +143,7 @@ struct StepBackward {
   Rows<const float> g_spikes;        // of the listed spikes
   Rows<const std::uint64_t> listed;  // bits; data nullptr: every neuron is listed
   Rows<const float> g_counts;        // data may be nullptr
-  Rows<const float> g_last;          // of the membrane behind the last step of each sample; data may be nullptr
+  Rows<const float> g_last;          // of the membrane after the last step of each sample; data may be nullptr
   Rows<const float> g_last_w;        // and of its second state; likewise
   Rows<const float> v;               // membranes after the step
   Rows<const float> v_before;        // and before it; read only for the sums below
@@ -153,8 +153,8 @@ struct StepBackward {
   Rows<const float> next_g_spikes;   // likewise
   Rows<float> g_u;                   // state: of the membrane behind the reset of the next step, updated
   Rows<float> g_w;                   // state: of the second state of the next step, updated; data nullptr: none
-  // Of the current, 0 behind the end of a sample; overwritten. Without `w_gain` still to be multiplied with `gain`,
-  // for then it is also the cotangent of the membrane.
+  // Of the current, 0 past the end of a sample; overwritten. Without `w_gain` still to be multiplied with `gain`, for
+  // then it is also the cotangent of the membrane.
   Rows<float> g_v;
   float* sums[kNumSummed];  // by `Summed`: [columns], added to; nullptr: not needed
   float* sum_current;       // likewise, the sum of g_v
@@ -235,11 +235,11 @@ struct Kernels {
   // out[r] = start[r] + dense[r] @ weights[:depth]; false if a result is not finite (`out` is then not to be used).
   bool (*multiplyRows)(Rows<const float> dense, Index rows, Index depth, Rows<const float> weights, Index columns,
                        Rows<const float> start, Rows<float> out);
-  // The same with weights in panels of two vectors of columns, or one at last, whose rows lie behind one another: a
+  // The same with weights in panels of two vectors of columns, or one at last, whose rows lie one after another: a
   // panel stays in the first-level cache, where rows of whole matrices would share a few of its sets.
   void (*multiplyPanels)(const RowBlocks& dense, Index depth, const float* panels, Index columns,
                          Rows<const float> start, Rows<float> out);
-  // The same of numbers rounded to bfloat16, with sums in float32: twice as fast where there are instructions for it.
+  // The same for numbers rounded to bfloat16, with sums in float32: twice as fast where there are instructions for it.
   // Rows (`depth` numbers each) and panels (in place) are rounded before, into a layout of the instruction set's own.
   void (*roundRows)(const RowBlocks& dense, Index depth, Rows<float> out);
   void (*roundPanels)(float* panels, Index depth, Index columns);

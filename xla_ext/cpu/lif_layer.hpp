@@ -59,7 +59,7 @@ struct GivenConstants {
 // The constants as float32, one a neuron, padded to whole words of neurons.
 class LayerConstants {
  public:
-  // `shares_weights`: its neurons have weights in common, as those behind a convolution.
+  // `shares_weights`: its neurons have weights in common, as those after a convolution.
   LayerConstants(Index neurons, const GivenConstants& given, bool shares_weights)
       : padded_(roundUp(std::max<Index>(neurons, 1), kWord)),
         has_bias_(given.bias),
@@ -148,7 +148,7 @@ struct Layer {
 
 // How many columns of a feed-forward layer one thread takes at a time; `more` rows of weights beside its own.
 inline Index columnsOfTile(const Layer& layer, Index more = 0) {
-  // Behind a convolution: few enough that the state of a block of samples stays in the second-level cache.
+  // After a convolution: few enough that the state of a block of samples stays in the second-level cache.
   constexpr Index kConvolved = 1024;
   return layer.convolution != nullptr ? kConvolved : columnsOfTile(layer.neurons(), layer.weights.inputs + more);
 }
@@ -214,7 +214,7 @@ struct LayerBackward {
   WritableNumbers g_first_w;                            // * likewise
   WritableNumbers g_first_spikes;                       // * likewise
   bool keeps_g_v;                                       // whether the layer below needs them
-  Borrowed<float> g_v;                                  // of the membranes [rows, g_v_stride], 0 behind the ends
+  Borrowed<float> g_v;                                  // of the membranes [rows, g_v_stride], 0 past the ends
   Index g_v_stride = 0;
 };
 

@@ -109,7 +109,7 @@ class PatchBackward {
   bool sumsWeights() const { return !layer_.isRecurrent() && needsWeights(pass_); }
   bool hasSecondState() const { return layer_.constants.hasSecondState(); }
 
-  // The cotangents of the membranes of a step: where they stay, or those of a chunk of steps behind one another.
+  // The cotangents of the membranes of a step: where they stay, or those of a chunk of steps one after another.
   Rows<float> g_v(Index step) const {
     if (layer_.isRecurrent() && step >= 0) {
       return {pass_.g_v.data() + record_.firstRow(step) * pass_.g_v_stride, pass_.g_v_stride};
@@ -143,7 +143,7 @@ class PatchBackward {
     }
   }
 
-  // The cotangents of the state behind the last step.
+  // The cotangents of the state after the last step.
   void begin() {
     of_spikes_.begin();
     std::fill_n(g_u_.data(), samples() * width_, 0.0F);
@@ -164,8 +164,8 @@ class PatchBackward {
   // The cotangents of the spikes of a step that take any.
   Rows<const float> gather(Index step) {
     if (isReadInPlace()) return record_.inPlace(pass_.g_spikes[0], step);
-    // What the next step's recurrent currents send back: in the beginning, and behind the end of a sample, that of the
-    // state, which `carried_` holds until the sample's last step uses it.
+    // What the next step's recurrent currents send back: initially, and past the end of a sample, that of the state,
+    // which `carried_` holds until the sample's last step uses it.
     const Rows<float> g_s = of_spikes_.gather(step, layer_.isRecurrent() ? asConst(rowsOf(carried_)) : kNoRows);
     for (Index r = 0; pass_.sent && r < samples(); ++r) {
       pass_.sent.addTo(record_.firstRow(step) + r, patch_.first_column, patch_.columns, g_s.row(r));

@@ -30,7 +30,7 @@ struct LayerFields {
 // The static part of a network. `has_lists`: the inputs are lists of spikes.
 struct NetworkFields {
   std::vector<LayerFields> layers;
-  std::vector<ConnectionShape> connections;  // in front of each layer and, at last, of the read-out
+  std::vector<ConnectionShape> connections;  // before each layer and, at last, of the read-out
   bool has_lists, has_readout, readout_has_bias, has_lengths;
 
   static NetworkFields read(ffi::Dictionary attributes);
@@ -65,7 +65,7 @@ struct LayerArrays {
 template <typename Item>
 struct StateArrays {
   Item v, w, spikes;
-  Item pending;            // [rows, batch, inputs], of a layer behind delays
+  Item pending;            // [rows, batch, inputs], of a layer after delays
   Index pending_rows = 0;  // as many as the delays have, or none
 };
 

@@ -117,7 +117,7 @@ class BackwardPass {
   }
 
  private:
-  // The lists of what reaches the weights of a layer, and of what was sent to it behind delays.
+  // The lists of what reaches the weights of a layer, and of what was sent to it after delays.
   void list(std::size_t l, const RowSource& spiking) {
     const Layer& layer = layers_[l];
     const Index rows = extent_.rows(), batch = extent_.batch;
@@ -145,7 +145,7 @@ class BackwardPass {
     return layers_[l].pooling == nullptr && layers_[l].convolution == nullptr;
   }
 
-  // Whether somebody asks for the cotangents of what was sent to a layer, or of what arrived there.
+  // Whether anything needs the cotangents of what was sent to a layer, or of what arrived there.
   bool sendsDown(std::size_t l) const {
     if (l == network_.size()) return true;
     if (l > 0 || to_.inputs || to_.first[l].pending_rows > 0) return true;
@@ -363,7 +363,7 @@ class BackwardPass {
   std::deque<ArrivingSource> arriving_;
   std::deque<SplitSource> split_;
   std::deque<PooledSource> pooled_;
-  std::deque<SpikeLists> sent_lists_;  // to layers behind delays
+  std::deque<SpikeLists> sent_lists_;  // to layers after delays
   std::deque<SpikeLists> lists_;       // of what reaches the weights of each layer and of the read-out
   Borrowed<float> g_above_;
   Buffer<float> g_recorded_;

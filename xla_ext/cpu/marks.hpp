@@ -78,7 +78,7 @@ class GivenBits {
       std::uint64_t* row = copy_.row(r);
       if (rest != 0) row[words_ - 1] = 0;
       std::memcpy(row, bytes + r * stride, static_cast<std::size_t>(stride));
-      // Bits behind the last neuron name none: they are dropped, whoever wrote them.
+      // Bits past the last neuron name none: they are dropped, whoever wrote them.
       if (rest != 0) row[words_ - 1] &= (std::uint64_t{1} << rest) - 1;
     }
   }

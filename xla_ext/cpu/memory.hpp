@@ -49,7 +49,7 @@ inline void wishHugePages(void* data, std::size_t bytes) {
 #endif
 }
 
-// An array of numbers, zero in the beginning. Pages that are never touched take no memory.
+// An array of numbers, zero initially. Pages that are never touched take no memory.
 template <typename T>
 class Buffer {
  public:

@@ -83,12 +83,12 @@ struct Chunking {
 
 // Rows of spikes by the neurons that fired: what a weight gradient is a sum over.
 //
-// dweights[k] = sum of g[r] over the rows r in which k stands. Summed row by row, every g[r] is added to many rows of
-// the gradient, each read and written again; summed neuron by neuron, rows of g are only read, and the sum of one
+// dweights[k] = sum of g[r] over the rows r in which k stands. Summed row by row, every g[r] is accumulated many rows
+// of the gradient, each read and written again; summed neuron by neuron, rows of g are only read, and the sum of one
 // neuron stays in registers. Rows are taken in chunks whose g stays in the cache.
 class TransposedSpikes {
  public:
-  // How the rows of g of a chunk lie in memory: behind one another (step by step, the chunk's samples), or where they
+  // How the rows of g of a chunk lie in memory: one after another (step by step, the chunk's samples), or where they
   // lie in the array of all rows.
   enum class Layout { kPacked, kInPlace };
 

@@ -1,4 +1,4 @@
-// The backward pass of the leaky integrators behind the last layer. Forward they are a layer that never fires.
+// The backward pass of the leaky integrators after the last layer. Forward they are a layer that never fires.
 #pragma once
 
 #include "lif_layer.hpp"
@@ -20,7 +20,7 @@ struct ReadoutBackward {
   // Results; those marked * may be absent.
   WritableNumbers g_weights, g_bias, g_decay, g_gain;  // *; the last three are [outputs]
   WritableNumbers g_first_v;                           // [batch, outputs]
-  Borrowed<float> g_v;                                 // [rows, g_v_stride], 0 behind the ends
+  Borrowed<float> g_v;                                 // [rows, g_v_stride], 0 past the ends
   Index g_v_stride = 0;
 };
 

@@ -18,7 +18,7 @@ inline constexpr double kDenseShare = 0.35;
 // How long the sequences of a batch are. Rows of time series are numbered step * batch + sample.
 struct Extent {
   Index steps, batch;
-  const std::int32_t* ends;  // [batch], in [0, steps]: the step behind the last one of each sample
+  const std::int32_t* ends;  // [batch], in [0, steps]: the step after the last one of each sample
 
   Index rows() const { return steps * batch; }
 };
@@ -155,14 +155,14 @@ class SpikeRows {
   Buffer<SpikeRow> rows_;
 };
 
-// All rows of a source. Row r belongs to time step r / batch of sample r % batch, and is empty behind that sample's end
+// All rows of a source. Row r belongs to time step r / batch of sample r % batch, and is empty past that sample's end
 // (`ends` may be nullptr).
 class SpikeLists : public SpikeRows {
  public:
   // Everything at once.
   SpikeLists(const RowSource& source, Index rows, Index width, Index batch, const std::int32_t* ends,
              const Threads& threads);
-  // Rows that are listed by and by, when the source has them, in `parts` of which each belongs to one thread.
+  // Rows that are listed gradually, when the source has them, in `parts` of which each belongs to one thread.
   SpikeLists(const RowSource& source, Index rows, Index width, Index batch, const std::int32_t* ends, Index parts);
 
   void list(Index part, Index row);
@@ -196,7 +196,7 @@ class SpikeLists : public SpikeRows {
   const std::int32_t* ends_;
   std::vector<Part> parts_;
   // The bits of long rows that a source holds as lists of distinct ids of value 1, else nullptr: each tile of columns
-  // expands a row anew.
+  // expands a row again.
   Buffer<const std::uint64_t*> bits_;
 };
 

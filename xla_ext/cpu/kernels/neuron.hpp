@@ -105,7 +105,7 @@ inline void putPart(float* row, Index column, Index left, Floats x) {
   if (row != nullptr) left < kLanes ? storePart(row + column, x, left) : store(row + column, x);
 }
 
-// Behind its end, a sample keeps its membranes and is silent.
+// Past its end, a sample keeps its membranes and is silent.
 inline void keepRow(const StepForward& step, Index r) {
   const RecordRow to = recordRow(step, r);
   for (Index column = 0; column < step.columns; column += kLanes) {

@@ -1,5 +1,5 @@
 // What the tests of the kernels share: for every instruction set of this machine each kernel is held against a plain
-// loop over the same random arrays. What the loop does not write, such as the gap behind a row, must stay as it was.
+// loop over the same random arrays. What the loop does not write, such as the gap after a row, must stay as it was.
 #pragma once
 
 #include <algorithm>
@@ -71,7 +71,7 @@ class Random {
   std::uint64_t state_;
 };
 
-// A matrix of eighths, with a gap behind each row.
+// A matrix of eighths, with a gap after each row.
 struct Matrix {
   Index stride;
   Floats numbers;

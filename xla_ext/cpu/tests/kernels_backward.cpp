@@ -1,4 +1,5 @@
-// Time steps of neurons backward, of every instruction set of this machine, beside plain loops in double precision.
+// Time steps of neurons backward, of every instruction set of this machine, compared with plain loops in double
+// precision.
 #include "neuron_checks.hpp"
 
 namespace {
@@ -155,7 +156,7 @@ void stepInLoops(const Constants& constants, const Wanted& wanted, Backward& to)
   }
 }
 
-// Of what stands behind the columns, up to a whole vector, nothing is said.
+// Of what stands past the columns, up to a whole vector, nothing is said.
 void ignorePadding(const Constants& constants, Backward& results) {
   for (Index c = constants.columns; c < constants.padded; ++c) {
     for (Floats& sum : results.sums) sum[sizeOf(c)] = 0.0F;

@@ -1,5 +1,5 @@
-// Lists of what is not 0 and marks of neurons, of every instruction set of this machine, beside plain loops: no number
-// is computed, so all of it is exact.
+// Lists of what is not 0 and marks of neurons, of every instruction set of this machine, compared with plain loops: no
+// number is computed, so all of it is exact.
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>

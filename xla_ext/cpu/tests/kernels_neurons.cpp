@@ -1,5 +1,5 @@
-// Time steps of neurons forward and surrogate derivatives, of every instruction set of this machine, beside plain
-// loops.
+// Time steps of neurons forward and surrogate derivatives, of every instruction set of this machine, compared with
+// plain loops.
 #include "neuron_checks.hpp"
 
 namespace {
@@ -107,7 +107,7 @@ void stepInLoops(const Constants& constants, const Wanted& wanted, Forward& to) 
       }
       if (c >= constants.columns) continue;
       if (wanted.record) to.record.at(r, c) = v;
-      // Behind its end a sample is recorded by its resting threshold: it has no second state then.
+      // Past its end a sample is recorded by its resting threshold: it has no second state then.
       const float distance = v - originOf(threshold);
       if (wanted.record_bfloat16) to.record_bfloat16[sizeOf(r * to.record.stride + c)] = bfloat16Of(distance);
       if (wanted.record || wanted.record_bfloat16) to.record_current.at(r, c) = runs ? current : 0.0F;
@@ -180,7 +180,7 @@ void secondStatesAreThoseOfTheStep(const Case& of, Random& random) {
                                 .w_before = w_before.rows(),
                                 .current = step.current.rows(),
                                 .w = got.toWrite()});
-    for (Index r = 0; r < kRows; ++r) {  // of what stands behind the columns nothing is said
+    for (Index r = 0; r < kRows; ++r) {  // of what stands past the columns nothing is said
       for (Index c = of.size; c < constants.padded; ++c) got.at(r, c) = step.w.at(r, c);
     }
     expectSame(of, got.numbers, step.w.numbers);

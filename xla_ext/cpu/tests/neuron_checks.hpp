@@ -18,7 +18,7 @@ inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 inline constexpr Index kRows = 3, kStep = 1;
 inline constexpr std::int32_t kEnds[kRows] = {5, kStep + 1,
-                                              kStep};  // a sample that runs, its last step, and one behind its end
+                                              kStep};  // a sample that runs, its last step, and one past its end
 
 inline constexpr std::initializer_list<Reset> kResets{Reset::Subtract, Reset::Zero, Reset::None};
 inline constexpr std::initializer_list<Surrogate> kSurrogates{

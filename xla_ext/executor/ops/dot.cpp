@@ -237,7 +237,7 @@ poplar::Tensor turned(Lowering& lowering, const poplar::Tensor& matrices) {
   return poplar::concat(of_groups);
 }
 
-// Operands as they lie, or turned.
+// Operands as stored, or turned.
 struct Operands {
   poplar::Tensor lhs, rhs;  // {groups, rows, columns}
   bool lhs_depth_first, rhs_depth_first;

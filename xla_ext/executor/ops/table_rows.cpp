@@ -185,7 +185,8 @@ std::vector<WindowsOfTile> spreadWindows(std::size_t windows, std::size_t tiles)
   return spread;
 }
 
-// What is added to the first row of each window, on the window's tile; nothing where there are no batching dimensions.
+// What is accumulated the first row of each window, on the window's tile; nothing where there are no batching
+// dimensions.
 poplar::Tensor basesOnTiles(Lowering& lowering, const Indexing& indexing, const std::vector<WindowsOfTile>& spread) {
   const std::vector<unsigned> bases = basesOf(indexing);
   const poplar::Tensor base = constant(lowering, bases, 0);

@@ -62,7 +62,7 @@ class Results {
   }
   Tensor membranes(std::size_t l) const { return afterSteps(l, network_.tensors.layers[l].membranes); }
 
-  // Read off the membranes, none behind the end of a sequence: bool [num_steps, batch, neurons].
+  // Read off the membranes, none past the end of a sequence: bool [num_steps, batch, neurons].
   Tensor trueSpikes(std::size_t l) {
     const LayerPlan& layer = plan_.layers[l];
     std::vector<unsigned> numbers(plan_.options.num_steps);

@@ -22,7 +22,7 @@ std::optional<Blocks> blocksOf(const builders::TileRange& tiles, std::size_t row
 // Such weights as the builders take them, [tiles, (rows + 1) * columns], of a value that lies so; else not valid.
 poplar::Tensor weightsInPlace(Lowering& lowering, const builders::TileRange& tiles, std::size_t rows,
                               std::size_t neurons, ValueId value);
-// The same of a gradient, a result that is about to be made, of float32.
+// The same for a gradient, a result that is about to be made, of float32.
 poplar::Tensor gradientInPlace(Lowering& lowering, const builders::TileRange& tiles, std::size_t rows,
                                std::size_t neurons, ValueId result);
 

@@ -115,7 +115,7 @@ void testRecurrent(const ipu_model::CodeletLibrary& library, const std::string& 
   }
 }
 
-// Currents alone, of spikes or of values; behind the end of a sequence they stay. `stride` 0: one record for all.
+// Currents alone, of spikes or of values; past the end of a sequence they stay. `stride` 0: one record for all.
 template <typename W>
 void testCurrent(const ipu_model::CodeletLibrary& library, const std::string& w, unsigned n, bool valued,
                  unsigned stride) {

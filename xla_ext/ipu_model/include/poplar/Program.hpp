@@ -1,4 +1,5 @@
-// Programs: what the device does, and in which order. Values: a copy does not see what is added to the original later.
+// Programs: what the device does, and in which order. Values: a copy does not see what is added to the original
+// later.
 #pragma once
 
 #include <cstddef>
