@@ -1,6 +1,5 @@
-// What goes wrong, and of which kind. All C++ of snnjax throws nothing else but what memory runs out with; the code
-// decides what Python raises. The IPU Model throws what Poplar throws, and `errorOf` (builders/error.hpp) gives it a
-// code.
+// Errors with a code, which decides what Python raises. The C++ of snnjax throws only these and std::bad_alloc. The IPU
+// Model throws what Poplar throws, and `errorOf` (builders/error.hpp) gives it a code.
 #pragma once
 
 #include <stdexcept>

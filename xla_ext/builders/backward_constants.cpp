@@ -11,7 +11,7 @@ using poplar::program::Copy;
 using poplar::program::Execute;
 using poplar::program::Sequence;
 
-// A membrane gradient besides the one that the dot products are made of: float [tiles, batch * columns] each.
+// A second membrane gradient, apart from the one used for the dot products: float [tiles, batch * columns] each.
 struct Scratch {
   Tensor g_v, g_last, g_current, g_bias;
   Tensor g_w, g_last_w;  // of neurons with a second state

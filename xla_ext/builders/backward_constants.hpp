@@ -14,7 +14,7 @@ namespace snnjax::builders {
 std::vector<State> surrogateStates(const NeuronOptions& neuron);
 
 // Where vertices that run once add what first or last states mean to the gradients of the threshold and of its coupling
-// to the second state: float [tiles, batch * columns]; variables that nobody reads where the layer learns no constants.
+// to the second state: float [tiles, batch * columns]; unused where the layer learns no constants.
 struct ConstantsShare {
   poplar::Tensor g_threshold, g_coupling;
 };
@@ -22,7 +22,7 @@ ConstantsShare constantsShare(poplar::Graph& graph, const NetworkPlan& plan, std
                               const LayerCotangents& cotangents);
 
 // Adds to the gradients of the constants in the first set, beside the vertices that make the membrane
-// gradient, on a membrane gradient of its own: no vertex of a set could read that of another one. Returns what has to
+// gradient, with their own membrane gradient, because a vertex cannot read another's in the same set. Returns what must
 // run before the loop.
 poplar::program::Sequence addConstantsGradient(Loop& loop, std::size_t l, const poplar::Tensor& g_spikes,
                                                const LayerCotangents& cotangents);

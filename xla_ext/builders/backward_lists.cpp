@@ -38,8 +38,8 @@ Tensor addGroupSums(Loop& loop, std::size_t l, const ListDots& from) {
   return sums;
 }
 
-// Dense rows of the layer that fired, so that its tiles need not search, in an order that lets each of them receive
-// one message from each home: a block [tiles, samples, columns] for every home.
+// Dense rows for the layer that fired, so that its tiles need no search, ordered so that each tile receives one message
+// per home: a block [tiles, samples, columns] for every home.
 Tensor addDenseRows(Loop& loop, std::size_t l, const Tensor& values) {
   const LayerPlan& below = loop.plan.layers[l - 1];
   const ListPlan& list = loop.plan.lists[l];

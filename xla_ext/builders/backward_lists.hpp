@@ -1,5 +1,5 @@
-// The way of gradients through the lists: from partial dot products on the tiles of a layer to the neurons of the layer
-// below, which fired the lists.
+// Gradients through the lists: from partial dot products on the tiles of a layer to the neurons of the layer below that
+// fired them.
 #pragma once
 
 #include <poplar/Graph.hpp>
@@ -9,11 +9,11 @@
 
 namespace snnjax::builders {
 
-// Which sets of the loop take the stages between dot products and dense rows. A loop of two sets takes an iteration
-// more for the last two; one with recurrent layers has a set for each stage.
+// Which sets of the loop take the stages between dot products and dense rows. A loop of two sets needs one more
+// iteration for the last two; one with recurrent layers has a set for each stage.
 struct ListStages {
   unsigned group_sums, home_sums, rows;
-  unsigned late;  // iterations by which the last two come after the dot products
+  unsigned late;  // iterations from the dot products to the last two
 };
 ListStages listStages(const NetworkPlan& plan);
 
@@ -23,8 +23,8 @@ struct ListDots {
   poplar::Tensor dots;
 };
 
-// The gradient of the entries of lists[l], float [batch, capacity] at their homes, from the dot products of all that
-// read them. Sums run in two levels of a tree: over the tiles of a group, then over groups at the homes.
+// The gradient of the entries of lists[l], float [batch, capacity] at their homes, from the dot products of all their
+// readers. Sums run in two levels of a tree: over the tiles of a group, then over groups at the homes.
 poplar::Tensor addListGradient(Loop& loop, std::size_t l, const std::vector<ListDots>& dots);
 
 // The same as dense rows on the tiles of the layer that fired the lists, float [tiles, batch * columns]: homes spread

@@ -1,4 +1,4 @@
-// What the vertices of one layer hand to each other in an iteration of the backward loop.
+// What the vertices of one layer exchange in an iteration of the backward loop.
 #pragma once
 
 #include <poplar/Program.hpp>
@@ -25,8 +25,8 @@ inline bool makesDots(const NetworkPlan& plan, std::size_t l) { return l > 0 || 
 
 Stage addStage(Loop& loop, std::size_t l);
 
-// The lists that layer `l` takes dot products with, on its tile i: of dense inputs the one record of all of them, which
-// all samples share.
+// The lists that layer `l` takes dot products with, on its tile i; for dense inputs, the one record of them all, shared
+// by all samples.
 struct ListsRead {
   poplar::Tensor lists;
   unsigned stride = 0;

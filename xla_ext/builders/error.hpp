@@ -1,4 +1,4 @@
-// What Poplar throws, as the error that all else throws.
+// Poplar's exceptions as snnjax errors.
 #pragma once
 
 #include <exception>
@@ -7,8 +7,7 @@
 
 namespace snnjax {
 
-// What was caught, whoever threw it: an Error as it is, exceptions of Poplar and of the standard library by their
-// class.
+// Converts any caught exception: an Error unchanged, exceptions of Poplar and the standard library by class.
 Error errorOf(const std::exception& exception);
 
 }  // namespace snnjax

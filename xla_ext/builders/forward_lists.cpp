@@ -43,7 +43,7 @@ Candidates addCandidates(Loop& loop, std::size_t l) {
   return candidates;
 }
 
-// A leader's own copy of a threshold of its group, made once: an exchange in each step would cost a message a tile.
+// A leader's copy of its group's thresholds, made once: an exchange in each step would cost a message per tile.
 poplar::Tensor thresholdAt(Loop& loop, const poplar::Tensor& threshold, const TileGroup& group, unsigned tile,
                            Sequence& before) {
   const poplar::Tensor own = threshold.slice(group.first, group.first + group.count).flatten();
@@ -117,7 +117,7 @@ void addStore(Loop& loop, std::size_t l, const Home& home, const poplar::Tensor&
           rowsOf(made, home), when);
 }
 
-// The way of a home's lists in a loop of two sets, through `made`, and in one of three.
+// How a home's lists are made in a loop of two sets, through `made`, and in a loop of three.
 void addHome(Loop& loop, std::size_t l, const Home& home, const Candidates& candidates, const poplar::Tensor& made) {
   const ListPlan& list = loop.plan.lists[l + 1];
   const poplar::Tensor& lists = loop.tensors.lists[l + 1].lists;

@@ -32,7 +32,7 @@ void forEachRecord(const NetworkPlan& plan, const ListPlan& list, std::size_t wi
   }
 }
 
-// The slots of a user's list that name something, in the order of their ids, the same ids in the order of the slots.
+// The valid slots of a user's list, ordered by id, equal ids by slot.
 std::vector<std::size_t> slotsInOrder(const ListPlan& list, std::span<const std::int32_t> ids) {
   std::vector<std::size_t> slots;
   for (std::size_t k = 0; k < ids.size(); ++k) {
@@ -50,7 +50,7 @@ void forEachValue(const NetworkPlan& plan, std::size_t l, std::span<const std::i
   if (!list.dense) checkSize("values of lists", records * width, ids.size());
   std::vector<std::size_t> all(width);
   std::iota(all.begin(), all.end(), std::size_t{0});
-  std::vector<char> history(records * width);  // stands for any history: its places count
+  std::vector<char> history(records * width);  // stands in for any history: only its indices matter
   forEachRecord(plan, list, width, std::span(history), [&](const char* record, std::size_t row) {
     const std::vector<std::size_t> slots = list.dense ? all : slotsInOrder(list, ids.subspan(row * width, width));
     const auto first = static_cast<std::size_t>(record - history.data());

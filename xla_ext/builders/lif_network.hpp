@@ -17,7 +17,7 @@ namespace snnjax::builders {
 // after the last one on return.
 poplar::program::Sequence addForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors);
 
-// Cotangents in and out of the backward pass, of one layer, on its tiles in the layouts of LayerTensors.
+// Cotangents in and out of the backward pass of one layer, on its tiles, in the layouts of LayerTensors.
 struct LayerCotangents {
   poplar::Tensor g_counts;   // in: float [tiles, batch * columns]
   poplar::Tensor g_last;     // in: float [tiles, batch * columns], of the last membranes; is overwritten
@@ -51,7 +51,7 @@ struct NetworkCotangents {
 NetworkCotangents addNetworkCotangents(poplar::Graph& graph, const NetworkPlan& plan,
                                        const std::vector<LayerWeights>& given = {});
 
-// Runs after the forward program, on what it kept.
+// Runs after the forward program, on the record it kept.
 poplar::program::Sequence addBackward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
                                       const NetworkCotangents& cotangents);
 

@@ -1,5 +1,5 @@
 // The backward loop, time reversed: membrane gradients in the first compute set, weight gradients in the second, beside
-// sums of partial dot products; with recurrent layers these take sets of their own (backward_lists.hpp).
+// sums of partial dot products; with recurrent layers the sums have sets of their own (backward_lists.hpp).
 #include <poputil/VertexTemplates.hpp>
 
 #include "backward_constants.hpp"
@@ -85,8 +85,8 @@ void addWeightsGradient(Loop& loop, std::size_t l, unsigned i, const Stage& stag
              {"neurons", layer.tiles.columns}});
 }
 
-// What the current's gradient at t does to recurrent weights and to the layer's own spikes at t - 1; not at t = 0,
-// before which there is no list.
+// From the current's gradient at t to the recurrent weights and the layer's own spikes at t - 1; not at t = 0, which no
+// list precedes.
 void addRecurrentGradient(Loop& loop, std::size_t l, unsigned i, const Stage& stage,
                           const LayerCotangents& cotangents) {
   const LayerPlan& layer = loop.plan.layers[l];
@@ -110,7 +110,7 @@ void addRecurrentGradient(Loop& loop, std::size_t l, unsigned i, const Stage& st
             tile, of_spikes, states);
 }
 
-// The gradient of a spiking output lies on the neurons' own tiles for all steps.
+// The gradient of a spiking output is kept on the neurons' own tiles for all steps.
 poplar::Tensor addOutputGradient(Loop& loop, std::size_t l, const LayerCotangents& cotangents) {
   const LayerPlan& layer = loop.plan.layers[l];
   const unsigned width = loop.plan.options.batch * layer.tiles.columns;
@@ -130,7 +130,7 @@ poplar::Tensor addSpikesGradient(Loop& loop, std::size_t l, const std::vector<St
   return addDenseGradient(loop, l + 1, addListGradient(loop, l + 1, dots));
 }
 
-// The sum of both, in the last set: of spikes that are the output and recurrent besides.
+// The sum of both, in the last set: for spikes that are both output and recurrent.
 poplar::Tensor addTogether(Loop& loop, std::size_t l, const poplar::Tensor& a, const poplar::Tensor& b) {
   const LayerPlan& layer = loop.plan.layers[l];
   const unsigned width = loop.plan.options.batch * layer.tiles.columns;
@@ -160,8 +160,8 @@ void addTiles(Loop& loop, std::size_t l, const Stage& stage, const LayerCotangen
   }
 }
 
-// Before the loop: layers that learn their constants keep a membrane gradient for it, last spikes have theirs taken in,
-// and no recurrent current comes from after the last step.
+// Before the loop: layers that learn their constants keep a membrane gradient for that, the gradients of the last
+// spikes are added, and no recurrent current comes from after the last step.
 Sequence beforeLoop(Loop& loop, const std::vector<Stage>& stages, const NetworkCotangents& cotangents) {
   Sequence program({loop.clock.reset()});
   std::vector<poplar::Tensor> zero;
@@ -194,7 +194,7 @@ Sequence afterLoop(Loop& loop, const std::vector<Stage>& stages, const NetworkCo
   return program;
 }
 
-// Two sets; with recurrent layers one for each stage, and one more for recurrent spikes that are the output.
+// Two sets; with recurrent layers, one for each stage and one more for recurrent spikes that are the output.
 unsigned numSets(const NetworkPlan& plan) {
   if (!plan.isRecurrent()) return 2;
   return plan.layers.back().recurrent ? 6 : 5;
@@ -212,7 +212,7 @@ Sequence addBackward(poplar::Graph& graph, const NetworkPlan& plan, const Networ
       stages[l].g_spikes = addOwnGradient(loop, l, stages, cotangents.layers[l]);
       addTiles(loop, l, stages[l], cotangents.layers[l]);
     }
-    // Dense inputs are read by the second set alone: they need no copy, and come in the first one.
+    // Only the second set reads dense inputs: they need no copy and arrive in the first.
     const bool dense = plan.lists[l].dense;
     addLoadLists(loop, l, {.set = dense ? 0U : 1U, .delay = plan.listDelay(l) - (dense ? 0 : 1), .reverse = true});
   }

@@ -1,5 +1,5 @@
 // The forward loop. Feed-forward: neurons and the merging of lists in the first compute set, candidates and storing in
-// the second. With recurrent layers lists are merged in a third one, so that the next iteration has them.
+// the second. With recurrent layers a third set merges the lists, so that the next iteration has them.
 #include <poputil/VertexTemplates.hpp>
 
 #include "forward_lists.hpp"

@@ -1,5 +1,5 @@
-// `lif_step` on tiles: each tile holds some neurons, with their constants, for all rows of the batch. Nothing travels.
-// Defined by snnjax/ops/lif_step.py.
+// `lif_step` on tiles: each tile holds some neurons, with their constants, for all rows of the batch, without any
+// exchange. Defined by snnjax/ops/lif_step.py.
 #pragma once
 
 #include <poplar/Graph.hpp>
@@ -18,7 +18,7 @@ struct LifStepOptions {
   ResetTime reset_time = ResetTime::BeforeDecay;
   bool detach_reset = true;
   bool spike_from_old = false;  // spikes are those of the old membrane
-  bool inclusive = false;       // at the threshold, too
+  bool inclusive = false;       // also at the threshold
   Surrogate surrogate = Surrogate::SuperSpike;
   float slope = 10.0F;
 };

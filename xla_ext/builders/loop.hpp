@@ -1,4 +1,4 @@
-// What the stages of a time loop share while it is built.
+// State shared by the stages of a time loop while it is built.
 #pragma once
 
 #include <poplar/Graph.hpp>
@@ -51,7 +51,7 @@ void addStep(Loop& loop, const char* codelet, unsigned tile, const poplar::Tenso
              When when);
 
 // The lists that layer `l` reads, with their values, go from the history at their homes to the lists of the step; of
-// dense inputs those that are not 0 are listed.
+// dense inputs, the nonzero ones are listed.
 void addLoadLists(Loop& loop, std::size_t l, When when);
 
 }  // namespace snnjax::builders

@@ -28,7 +28,7 @@ Sequence addCrossEntropy(poplar::Graph& graph, const NetworkPlan& plan, const Tr
                          Pooling pooling) {
   const LayerPlan& readout = plan.layers.back();
   const std::size_t steps = plan.options.num_steps;
-  // Row 0 of the membranes stands before the first step.
+  // Row 0 of the membranes is the state before the first step.
   const Tensor outputs = byStep(plan, tensors.network.layers.back().membranes, steps + 1).slice(1, steps + 1);
   const poplar::ComputeSet set = graph.addComputeSet("cross_entropy");
   std::vector<Tensor> gradients;

@@ -48,7 +48,7 @@ std::vector<ListPlan> planLists(const NetworkOptions& options) {
   return lists;
 }
 
-// Second states are for constants that learn, and wherever they raise the threshold that membranes are held against.
+// Second states are kept for constants that learn, and wherever they raise the threshold.
 bool keepsSecondStates(const NetworkOptions& options, std::size_t l) {
   const NeuronOptions& neuron = options.layers[l].neuron;
   const bool is_output = options.outputs == 0 && l + 1 == options.layers.size();
@@ -94,7 +94,7 @@ std::vector<LayerPlan> planLayers(const NetworkPlan& plan, std::size_t bytes_per
   return layers;
 }
 
-// Groups of at most `group_tiles`, all but equal in size, so that each can lead another; the larger ones come first.
+// Groups of at most `group_tiles`, nearly equal in size, so that each can lead another; larger ones first.
 std::vector<TileGroup> groupsOf(unsigned tiles, unsigned group_tiles) {
   const unsigned count = (tiles + group_tiles - 1) / group_tiles;
   std::vector<TileGroup> groups;
@@ -136,7 +136,7 @@ void chooseTrees(NetworkPlan& plan) {
   }
 }
 
-// Homes lie on tiles without neurons while there are any, then on those of the layer with the least work.
+// Homes go on tiles without neurons first, then on those of the layer with the least work.
 void placeHomes(NetworkPlan& plan) {
   unsigned used = 0;
   for (const LayerPlan& layer : plan.layers) used = std::max(used, layer.tiles.first + layer.tiles.count);

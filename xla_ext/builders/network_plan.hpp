@@ -1,5 +1,5 @@
-// A network of LIF layers laid out on tiles: who holds which neurons, who makes and keeps which lists of spikes, and
-// how late each layer runs. Pure arithmetic; README.md draws it.
+// A network of LIF layers laid out on tiles: which tile holds which neurons, which makes and keeps which spike lists,
+// and how late each layer runs. Pure arithmetic; README.md draws it.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace snnjax::builders {
 // What the first layer reads: lists of spikes of value 1, lists of events with values, or a value of every input.
 enum class Inputs : unsigned char { Spikes, Events, Dense };
 
-// What is fixed about the neurons of a layer; their equation stands in poplar_kernels/neuron.hpp.
+// The static part of a layer's neurons; their equation is in poplar_kernels/neuron.hpp.
 struct NeuronOptions {
   Reset reset = Reset::Subtract;
   bool detach_reset = true;
@@ -23,13 +23,13 @@ struct NeuronOptions {
   float slope = 10.0F;
   bool second_state = false;      // else they are plain LIF
   bool raises_threshold = false;  // by the second state
-  bool keeps_second = false;      // that of all steps goes into the record, for the gradients of constants
+  bool keeps_second = false;      // the record keeps it for all steps, for the gradients of constants
 };
 
 struct LayerOptions {
   unsigned neurons = 0;
   std::optional<unsigned> capacity = {};  // slots of its lists; none: all neurons are listed
-  bool recurrent = false;                 // its own spikes of the step before add to its current
+  bool recurrent = false;                 // its own spikes of the previous step add to its current
   NeuronOptions neuron = {};
 };
 
@@ -45,7 +45,7 @@ struct NetworkOptions {
   bool half_weights = false;
   bool first_spikes = false;      // recurrent layers start from spikes of an earlier call; else from none
   bool keeps_record = true;       // membranes and lists of all steps, for the backward pass
-  bool has_moments = false;       // two more numbers a weight lie beside it: those of Adam
+  bool has_moments = false;       // two more numbers per weight: Adam's moments
   bool learns_constants = false;  // the backward pass yields the gradients of the constants of all layers
   bool equal_columns = false;     // tilesOfEqualColumns in place of tilesOfLayers
   unsigned homes = 0;             // of the lists of a layer; 0: chosen
@@ -65,7 +65,7 @@ struct ListPlan {
   unsigned stride = 0;       // entries of a record: header and ids, padded
   unsigned num_neurons = 0;  // of the layer that fires, also the pad id
   bool valued = false;       // each id has a value
-  bool dense = false;        // made of a row of all inputs at their homes: of those that are not 0
+  bool dense = false;        // made of a row of all inputs at their homes: the nonzero ones
   std::vector<Home> homes;
 };
 
@@ -77,7 +77,7 @@ struct TileGroup {
 
 struct LayerPlan {
   bool leaky = false;       // the read-out
-  bool recurrent = false;   // reads the lists that it fires, too
+  bool recurrent = false;   // also reads the lists that it fires
   bool sums_apart = false;  // the sum of what it reads from below is made a compute set earlier
   bool learns_constants = false;
   NeuronOptions neuron;  // not of the read-out
@@ -85,13 +85,13 @@ struct LayerPlan {
   unsigned neurons = 0;
   TileRange tiles;
   std::vector<TileGroup> groups;
-  unsigned parts = 1;           // of a group's neurons, listed by a worker each
+  unsigned parts = 1;           // of a group's neurons, each listed by one worker
   unsigned delay = 0;           // iterations by which the forward pass of this layer runs behind the clock
   unsigned backward_delay = 0;  // likewise of the backward pass
 
   unsigned paddedNeurons() const { return tiles.count * tiles.columns; }
-  // The tile that combines, for the `home`-th home of `list`, what group `group` yields. Tiles of the next group do, so
-  // that all they combine arrives by exchange: a tile would have to copy what it holds itself beside the rest. Groups
+  // The tile that combines, for the `home`-th home of `list`, what group `group` yields. It is a tile of the next
+  // group, so that all it combines arrives by exchange: a tile would have to copy its own data next to the rest. Groups
   // with fewer tiles than there are homes leave the work to the homes.
   unsigned leader(std::size_t group, const ListPlan& list, std::size_t home) const {
     for (std::size_t i = 1; i <= groups.size(); ++i) {
@@ -121,7 +121,7 @@ struct NetworkPlan {
   bool keepsLists(std::size_t l) const { return !isMade(l) || options.keeps_record || layers[l - 1].recurrent; }
   // Behind the clock, the iteration in which the backward pass is at step t of lists[l].
   unsigned listDelay(std::size_t l) const;
-  // The last layer's membranes are kept in any case: they are, or give, the output.
+  // The last layer's membranes are always kept: they are, or determine, the output.
   bool keepsMembranes(std::size_t layer) const { return options.keeps_record || layer + 1 == layers.size(); }
   unsigned membraneRows(std::size_t layer) const { return keepsMembranes(layer) ? options.num_steps + 1 : 1; }
   // Likewise of second states.

@@ -1,5 +1,5 @@
-// The variables of a network of LIF layers and where they lie. Everything a neuron needs lies on the neuron's tile;
-// lists of spikes lie at their homes. Layouts are those of the codelets, see host_layout.hpp for the user's.
+// The variables of a network of LIF layers and their placement. Everything a neuron needs is on its tile; spike lists
+// are at their homes. Layouts are those of the codelets; for the user's see host_layout.hpp.
 #pragma once
 
 #include <poplar/Graph.hpp>
@@ -22,7 +22,7 @@ struct LayerTensors {
   // as the membranes; float [tiles, batch * columns]: what they add to the thresholds, where they do.
   poplar::Tensor second, second_states, raise;
   poplar::Tensor v;        // float [tiles, batch * columns]: the membranes to select from; not of the read-out
-  poplar::Tensor current;  // float [tiles, batch * columns]: what is read from below, where it is summed apart
+  poplar::Tensor current;  // float [tiles, batch * columns]: the input from below, if summed separately
   // Of a recurrent layer. The spikes that a state carries lie dense at the homes of the layer's lists: float
   // [batch, neurons], those before the first step (if the network starts from any) and the listed ones of each
   // sequence's last step.
@@ -33,8 +33,8 @@ struct LayerTensors {
   std::vector<poplar::Tensor> zero_rows;  // of given weights: made 0 before they are read
 };
 
-// Of one layer: weights, or their gradients, that lie on its tiles already, and are read or written there. Not valid:
-// the network has variables of its own.
+// Of one layer: weights, or their gradients, that are already on its tiles and are read or written there. If not valid,
+// the network has its own variables.
 struct LayerWeights {
   poplar::Tensor weights;    // [tiles, (inputs + 1) * columns]
   poplar::Tensor recurrent;  // [tiles, (neurons + 1) * columns]
@@ -59,7 +59,7 @@ struct NetworkTensors {
 // Weights are given for all layers, or for none.
 NetworkTensors addNetworkTensors(poplar::Graph& graph, const NetworkPlan& plan,
                                  const std::vector<LayerWeights>& given = {});
-// The weights of one layer, given ones in place of those that are there.
+// The weights of one layer: the given ones if there are any, else its own.
 void addWeights(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer, const LayerWeights& given,
                 LayerTensors& tensors);
 

@@ -22,8 +22,8 @@ using poputil::templateVertex;
 
 std::string nameOf(std::size_t l, const char* part) { return "layer" + std::to_string(l) + "/" + part; }
 
-// Samples whose first spikes are read together: every tile receives all spikes of so many samples, and yields as many
-// dot products, one batch of them after the other.
+// Samples whose first spikes are read together: every tile receives all spikes of this many samples and returns as many
+// dot products, batch after batch.
 constexpr std::size_t kMostBytes = 32 * 1024;
 
 struct Samples {
@@ -44,7 +44,7 @@ std::vector<Samples> inPieces(const NetworkPlan& plan, const LayerPlan& layer) {
   return pieces;
 }
 
-// Reading first spikes as one list of all neurons, at a step 0 that is the only one.
+// Reads first spikes as one list of all neurons, at a single step 0.
 void addReader(poplar::Graph& graph, poplar::ComputeSet set, const LayerPlan& layer, unsigned i, Samples samples,
                const std::string& codelet, const LayerTensors& tensors, std::vector<Field> fields) {
   const unsigned tile = layer.tiles.first + i;
@@ -185,7 +185,7 @@ Sequence addFirstSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan, s
                  {"g_weights", cotangents.g_recurrent[i]}});
     }
     program.add(Execute(set));
-    // Sequences without steps hand their gradient through.
+    // Sequences without steps pass their gradient through.
     const Tensor through = samples.rowsOf(cotangents.g_last_spikes).flatten().expand({0});
     popops::reduceWithOutput(graph, poplar::concat(own_dots, through),
                              samples.rowsOf(cotangents.g_first_spikes).flatten(), {0}, popops::Operation::ADD, program,

@@ -1,5 +1,5 @@
-// The spikes that recurrent layers carry from call to call, and their gradients: outside of the loops over time. They
-// may be any numbers, so they are read as a list of all neurons with values.
+// The spikes that recurrent layers carry from call to call, and their gradients, outside the loops over time. They may
+// be any numbers, so they are read as a list of all neurons with values.
 #pragma once
 
 #include <poplar/Graph.hpp>

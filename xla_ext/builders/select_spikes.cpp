@@ -17,7 +17,7 @@ using poplar::program::Execute;
 using poplar::program::Sequence;
 using poputil::templateVertex;
 
-// The compute sets of the forward program, and what lies between them.
+// The compute sets of the forward program, and the data between them.
 struct Stages {
   poplar::ComputeSet candidates, lists, values;
   poplar::Tensor v;  // float [rows, neurons]
@@ -26,7 +26,7 @@ struct Stages {
 
 // The candidates of the rows of a block, as records of parts of rows.
 struct Candidates {
-  unsigned parts = 1;  // of a row: as many as there are workers, where there are fewer rows than that
+  unsigned parts = 1;  // of a row: one per worker where there are fewer rows than workers
   unsigned slots = 0;
   poplar::Tensor records;    // ids [rows * parts, stride]
   poplar::Tensor membranes;  // float [rows * parts, slots], of the listed ids
@@ -64,8 +64,7 @@ Candidates addCandidates(poplar::Graph& graph, const SelectSpikesOptions& option
   return candidates;
 }
 
-// The lists that they make together. The parts of a row are the lists of one vertex; rows of one part each go into one
-// vertex together.
+// Their combined lists. One vertex combines the parts of a row; rows of one part each share a vertex.
 void addLists(poplar::Graph& graph, const SelectSpikesOptions& options, const SelectSpikesTensors& tensors,
               const RowBlock& block, const Candidates& candidates, const Stages& stages) {
   const poplar::Tensor iteration = graph.addConstant(poplar::UNSIGNED_INT, {}, 0U, "iteration");

@@ -18,7 +18,7 @@ struct SpikeMatmulOptions {
   bool long_ids = false;  // int, beyond 65,535 inputs; else unsigned short
 };
 
-// Which of the tensors a program uses; the others are left out.
+// The tensors that a program uses; others are omitted.
 struct SpikeMatmulUse {
   bool values = true, weights = true, out = true;        // of the tensors
   bool values_gradient = true, weights_gradient = true;  // of the cotangents
@@ -26,7 +26,7 @@ struct SpikeMatmulUse {
 
 struct SpikeMatmulTensors {
   TileRange tiles;         // of the outputs
-  poplar::Tensor ids;      // [rows, capacity], rows spread over all tiles; any number, those out of range name nothing
+  poplar::Tensor ids;      // [rows, capacity], rows spread over all tiles; ids out of range name nothing
   poplar::Tensor values;   // weights' type [rows, capacity], likewise
   poplar::Tensor weights;  // [tiles, (num_inputs + 1) * columns]; a block is row-major, its last row is 0
   poplar::Tensor out;      // weights' type [tiles, rows * columns]
@@ -38,7 +38,7 @@ struct SpikeMatmulCotangents {
   poplar::Tensor d_weights;  // out: float [tiles, (num_inputs + 1) * columns]; the last row of a block is scratch
 };
 
-// Which tiles hold which outputs.
+// The outputs that each tile holds.
 TileRange tilesOf(const SpikeMatmulOptions& options, unsigned num_tiles);
 
 SpikeMatmulTensors addSpikeMatmulTensors(poplar::Graph& graph, const SpikeMatmulOptions& options,

@@ -1,4 +1,4 @@
-// How the single ops spread over tiles: an array by blocks of columns or by blocks of rows.
+// How single ops spread arrays over tiles: by blocks of columns or of rows.
 #pragma once
 
 #include <poplar/Graph.hpp>
@@ -8,7 +8,7 @@
 
 namespace snnjax::builders {
 
-// All tiles from tile 0 on, as few neighbouring columns each as fill whole 64-bit words of elements of `type`.
+// All tiles from tile 0 on, each with the fewest neighbouring columns that fill whole 64-bit words of `type`.
 TileRange spreadColumns(unsigned columns, const poplar::Type& type, unsigned num_tiles);
 
 // Neighbouring rows on one tile.

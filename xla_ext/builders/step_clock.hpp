@@ -1,4 +1,4 @@
-// Each tile counts the iterations of a loop for itself, so that no exchange is needed to know the time.
+// Each tile counts a loop's iterations itself, so that the time needs no exchange.
 #pragma once
 
 #include <poplar/Graph.hpp>
@@ -11,8 +11,7 @@ namespace snnjax::builders {
 // The compute sets of a loop's body, at least two, in the order in which they run.
 using LoopSets = std::vector<poplar::ComputeSet>;
 
-// What one compute set reads, no vertex of the same set may write. So there is a counter a tile for each set: the one
-// that the vertices of a set read is advanced in the set before it.
+// No vertex may write what its own compute set reads. So each tile has a counter per set, advanced in the set before.
 class StepClock {
  public:
   StepClock(poplar::Graph& graph, const LoopSets& sets, const std::string& name);

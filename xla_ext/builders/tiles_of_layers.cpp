@@ -16,11 +16,11 @@ constexpr double kSlotsPerRow = 23;
 constexpr double kSlotsPerRowAndPair = 4;
 // The update of a pair of neurons, forward and backward.
 constexpr double kSlotsPerPair = 220;
-// Weighs more than any work.
+// Outweighs any work.
 constexpr double kTooFull = 1e9;
 constexpr unsigned kPair = 2;
 
-// The next even number of columns with which a layer needs fewer tiles.
+// The next even number of columns for which a layer needs fewer tiles.
 unsigned moreColumns(const LayerSize& layer, unsigned columns) {
   const unsigned tiles = ceilDivide(layer.neurons, columns);
   if (tiles <= 1) return columns;
@@ -34,8 +34,7 @@ unsigned tilesNeeded(std::span<const LayerSize> layers, std::span<const unsigned
   return sum;
 }
 
-// The layer that bears more columns best, one whose tiles would be too full last; layers.size() if none can be packed
-// closer.
+// The layer that can best take more columns; those whose tiles would overflow come last. layers.size() if none can.
 std::size_t leastLoaded(std::span<const LayerSize> layers, std::span<const unsigned> columns,
                         const TilesAtHand& tiles) {
   std::size_t best = layers.size();

@@ -10,7 +10,7 @@ namespace snnjax::builders {
 
 constexpr unsigned ceilDivide(unsigned a, unsigned b) { return (a + b - 1) / b; }
 
-// What decides how much work and memory the neurons of a layer take.
+// What determines the work and memory of a layer's neurons.
 struct LayerSize {
   unsigned inputs = 0;       // rows of the weights
   unsigned neurons = 0;      // columns
@@ -27,27 +27,26 @@ struct TilesAtHand {
   unsigned weight_bytes = 4;   // of one weight
 };
 
-// Neuron j of a layer lies on tile first + j / columns, in column j % columns. `columns` is even, for two floats make
-// one 64-bit load; the last tile of a layer may have columns to spare.
+// Neuron j of a layer lies on tile first + j / columns, in column j % columns. `columns` is even, because two floats
+// make one 64-bit load; the last tile of a layer may have spare columns.
 struct TileRange {
   unsigned first = 0;
   unsigned count = 0;
   unsigned columns = 0;
 };
 
-// The mapping whose slowest tile is fastest: every layer starts with two columns a tile, and as long as the layers do
-// not fit, that layer takes more columns whose tiles are the least loaded then and have room. Layers that outnumber the
-// tiles share.
-// Throws Error (resource exhausted) if some tile would need more memory than it has.
+// The mapping whose slowest tile is fastest: every layer starts with two columns per tile; until the layers fit, the
+// layer whose tiles would then be least loaded, and have room, takes more columns. If there are more layers than tiles,
+// layers share. Throws Error (resource exhausted) if some tile would need more memory than it has.
 std::vector<TileRange> tilesOfLayers(std::span<const LayerSize> layers, const TilesAtHand& tiles);
 
-// For comparison, what graphcore_snn does (ipu.md 1.2): tile 0 stays free, all layers have the same columns a tile.
+// For comparison, graphcore_snn's mapping (ipu.md 1.2): tile 0 is free, all layers have the same columns per tile.
 std::vector<TileRange> tilesOfEqualColumns(std::span<const LayerSize> layers, const TilesAtHand& tiles);
 
-// An estimate of the issue slots a tile spends on a time step, forward and backward, with so many columns.
+// Estimated issue slots a tile spends on a time step, forward and backward, with this many columns.
 double stepCost(const LayerSize& layer, unsigned columns, unsigned batch);
 
-// Bytes of weights, membranes and gradients of a tile with so many columns.
+// Bytes of weights, membranes and gradients of a tile with this many columns.
 std::size_t tileBytes(const LayerSize& layer, unsigned columns, const TilesAtHand& tiles);
 
 }  // namespace snnjax::builders

@@ -24,7 +24,7 @@ AdamTensors addMoments(poplar::Graph& graph, const TileRange& tiles, std::size_t
           addBlocks(graph, poplar::FLOAT, tiles, std::size_t{2} * kWorkers, name + "/powers")};
 }
 
-// One vertex a tile: parameters [tiles, size] move along their gradients, which are 0 afterwards.
+// One vertex per tile: updates parameters [tiles, size] by their gradients, which it resets to 0.
 void addUpdate(poplar::Graph& graph, poplar::ComputeSet set, const TileRange& tiles, const Tensor& parameters,
                const Tensor& gradient, const AdamTensors& adam, const Tensor& learning_rate,
                const TrainingOptions& options) {
@@ -130,7 +130,7 @@ Sequence prepare(poplar::Graph& graph, const NetworkPlan& plan, const TrainingTe
   return Sequence({zeros(graph, zero, "prepare/zero"), fill(graph, one, 1.0F, "prepare/powers")});
 }
 
-// At 0, in each step: they may be kept in place.
+// Starts from 0 in each step: they may be kept in place.
 Sequence startSecondStates(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors) {
   std::vector<Tensor> first;
   for (std::size_t l = 0; l < plan.layers.size(); ++l) {
@@ -142,7 +142,7 @@ Sequence startSecondStates(poplar::Graph& graph, const NetworkPlan& plan, const 
 void addInputs(poplar::Graph& graph, const TrainingTensors& tensors, Sequence& program) {
   const auto stream = [&](const char* name, const Tensor& into) {
     if (!into.valid()) return;
-    // The host puts the data in the order of the tiles.
+    // The host reorders the data for the tiles.
     program.add(Copy(graph.addHostToDeviceFIFO(name, into.elementType(), into.numElements()), into, true));
   };
   stream(kInputStream, tensors.network.lists.front().history);

@@ -20,7 +20,7 @@ struct TrainingOptions {
 
 struct AdamTensors {
   poplar::Tensor m, v;    // float [tiles, size]
-  poplar::Tensor powers;  // float [tiles, 6 * 2]: the powers of beta1 and beta2, of each worker its own
+  poplar::Tensor powers;  // float [tiles, 6 * 2]: the powers of beta1 and beta2, one pair per worker
 };
 
 struct TrainingTensors {

@@ -25,12 +25,12 @@ struct Tree {
   double tiles, groups, parts;  // tiles of a group, groups of the layer, parts of a group
   double leads;                 // groups that one leader serves
   double samples;               // of a home
-  double sent;                  // numbers of a neuron that leaders receive: its membrane, and what raises its threshold
+  double sent;                  // numbers per neuron that leaders receive: its membrane, and what raises its threshold
 };
 
 double received(double fragments, double words) { return fragments * kCyclesPerFragment + words; }
 
-// Items that workers share, the slots of each in turn.
+// Issue slots for items that workers share, each item costing this many.
 double shared(double items, double slots) { return kWorkers * std::ceil(items / kWorkers) * slots; }
 
 // From membranes on the tiles to candidates at the leaders to lists at the homes.

@@ -1,5 +1,5 @@
-// What the trees that make lists and sum their gradients cost in one time step, in cycles, for a choice of groups and
-// homes: enough to choose by.
+// What the trees that make lists and sum their gradients cost in one time step, in cycles, for given groups and homes:
+// accurate enough to choose by.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ struct TreeChoice {
   double cycles = 0;
 };
 
-// The groups with which layer `layer` is fastest if every layer's lists have `homes` homes.
+// The fastest groups for layer `layer` if every layer's lists have `homes` homes.
 TreeChoice cheapestTree(const NetworkPlan& plan, std::size_t layer, unsigned homes);
 
 }  // namespace snnjax::builders

@@ -1,5 +1,4 @@
-// Short forms of what every builder does many times: a vertex with its fields on a tile, a variable in blocks over
-// tiles.
+// Helpers for every builder: a vertex with its fields on a tile, a variable in blocks over tiles.
 #pragma once
 
 #include <poplar/Graph.hpp>
@@ -16,7 +15,7 @@ struct Field {
   poplar::Tensor tensor;  // is flattened
 };
 
-// A member of the vertex that is no edge; Poplar takes the very type that the codelet declares.
+// A member of the vertex that is not an edge; Poplar requires exactly the type that the codelet declares.
 struct State {
   const char* name;
   std::variant<unsigned, unsigned char, bool, float> value;

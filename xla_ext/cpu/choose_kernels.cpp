@@ -45,7 +45,7 @@ namespace {
 
 const Kernels& chooseKernels() {
   const std::vector<const Kernels*> sets = kernelsOfMachine();
-  // SNNJAX_CPU_ISA names a lesser set than the machine has, for tests.
+  // SNNJAX_CPU_ISA names a smaller set than the machine has, for tests.
   const char* wish = std::getenv("SNNJAX_CPU_ISA");
   for (const Kernels* set : sets) {
     if (wish != nullptr && std::string_view(wish) == set->name) return *set;
@@ -62,5 +62,5 @@ const Kernels& kernels() {
 
 }  // namespace snnjax
 
-// What was chosen, by name: measurements say what they were taken with.
+// The name of the chosen set, for measurements to report.
 extern "C" const char* snnjax_instruction_set() { return snnjax::kernels().name; }

@@ -7,7 +7,7 @@
 
 namespace snnjax {
 
-// The best stands last.
+// The best comes last.
 std::vector<const Kernels*> kernelsOfMachine();
 
 }  // namespace snnjax

@@ -6,12 +6,13 @@ namespace snnjax {
 namespace {
 
 constexpr Index kRowsPerTask = 16;
-// Rows of a dense product: enough that a strip of weights, once it is in the first-level cache, is used often.
+// Rows of a dense product: enough to reuse a strip of weights often while it is in the first-level cache.
 constexpr Index kRowsAtOnce = 128;
 // Above this share of inputs the cotangents of all of them are computed at once: an estimate, not measured.
 constexpr double kListedShare = 0.3;
 
-// The product of rows of cotangents with dense weights; what pads the last tile to whole vectors is in the stride.
+// The product of rows of cotangents with dense weights; the stride includes the padding of the last tile to whole
+// vectors.
 void sendThroughWeights(const SendBack& of, Index stride, float* out, const Threads& threads) {
   const Index inputs = of.weights.inputs, tile = columnsOfTile(inputs, of.weights.outputs);
   threads.run((inputs + tile - 1) / tile, [&](Index task, Index) {
@@ -53,7 +54,7 @@ class ListedInputs {
   std::vector<std::uint32_t> neurons_, ids_;
 };
 
-// The transposed convolution, densely where the geometry has that form and most inputs take something.
+// The transposed convolution, dense where the geometry has that form and most inputs take a cotangent.
 class SendThroughConvolution {
  public:
   explicit SendThroughConvolution(const SendBack& of)
@@ -137,7 +138,7 @@ std::uint32_t PooledSource::list(Index row, std::uint32_t* ids, float* values, b
 }
 
 void PooledSource::expand(Index row, float* dense) const {
-  // Written before they are read: clearing them would take longer than all of this.
+  // Written before they are read: clearing them would take longer than the whole computation.
   const auto slots = static_cast<std::size_t>(from_.longest() + kListSlack);
   const auto ids = std::make_unique_for_overwrite<std::uint32_t[]>(slots);
   const auto values = std::make_unique_for_overwrite<float[]>(slots);

@@ -1,5 +1,4 @@
-// What stands before a layer: delays of its inputs, windows that pool them, and a convolution in the place of dense
-// weights.
+// What precedes a layer: delays of its inputs, windows that pool them, and a convolution instead of dense weights.
 #pragma once
 
 #include <memory>
@@ -16,8 +15,8 @@
 
 namespace snnjax {
 
-// Windows side by side in an image; what is left over at its far edges belongs to none. One dimension is an image of
-// height 1.
+// Windows side by side in an image; a remainder at its far edges belongs to none. One dimension is an image of height
+// 1.
 struct PoolingShape {
   Index height, width, channels;
   Index window_height, window_width;
@@ -31,9 +30,9 @@ struct PoolingShape {
   bool isValid() const;
 };
 
-// The shapes of a connection; without a pooling and a convolution it is one of dense weights.
+// The shapes of a connection; without pooling and convolution its weights are dense.
 struct ConnectionShape {
-  Index delay_rows = 0;  // the longest delay and 1; 0: all arrives at once
+  Index delay_rows = 0;  // the longest delay plus 1; 0: no delays
   std::optional<PoolingShape> pooling;
   std::optional<ConvolutionShape> convolution;
 };
@@ -85,7 +84,7 @@ class PackedConvolution {
   Borrowed<float> packed_;
 };
 
-// Some of the outputs of a convolution, of rows of spikes one after the other.
+// Some of the outputs of a convolution, for one row of spikes after another.
 class ConvolutionColumns {
  public:
   ConvolutionColumns(const PackedConvolution& convolution, Index first, Index columns);
@@ -104,29 +103,29 @@ class ConvolutionColumns {
   Index first_, columns_;
   Index first_input_, end_input_;  // of the rows of the image that the columns see
   ConvolutionPatches patches_;
-  // For rows that are too full to be listed, made where there is one.
+  // For rows too full to be listed; created on first use.
   std::unique_ptr<DenseConvolution> dense_;
   DenseConvolution::Scratch scratch_;
   std::vector<float> packed_, image_, out_;
 };
 
-// What a layer with a pooling or a convolution sends back: the cotangents of what reaches its weights.
+// What a layer with pooling or convolution sends back: the cotangents of its weights' inputs.
 struct SentBack {
   Rows<const float> g;                         // [rows, inputs of the weights]; data nullptr: nothing is sent
-  std::shared_ptr<const Windows> pooling;      // that stands before them; may be absent
-  const DelayedCotangents* delayed = nullptr;  // after delays, in the place of both: those of what was sent
+  std::shared_ptr<const Windows> pooling;      // of their inputs; may be absent
+  const DelayedCotangents* delayed = nullptr;  // after delays, instead of both: those of what was sent
 
   explicit operator bool() const { return g.data != nullptr; }
   // to[i] += those of the neurons [first, first + count) before the connection.
   void addTo(Index row, Index first, Index count, float* to) const;
 };
 
-// What is to be sent back. `listed` marks the neurons before the connection that take any; it may be empty: all.
+// What to send back. `listed` marks the neurons before the connection that take a cotangent; empty: all.
 struct SendBack {
   Rows<const float> g;  // of the currents [rows, neurons]
   Index rows;
   const float* gain;  // of dense weights, to be multiplied with
-  Weights weights;    // whose numbers are read where there is no convolution
+  Weights weights;    // read where there is no convolution
   const PackedConvolution* convolution;
   const Windows* pooling;
   const GivenBits& listed;

@@ -8,14 +8,14 @@ namespace snnjax {
 namespace {
 
 constexpr Index kMostNeurons = (Index{1} << 31) - 1;
-// Floats in the copies of an image that the dense form makes.
+// Floats in the image copies of the dense form.
 constexpr double kMostCopied = double{1 << 22};
 constexpr Index kFour = 4;  // floats that are copied at once
 constexpr Index kMostTileRows = 8;
 
 Index roundUpTo(Index count, Index unit) { return (count + unit - 1) / unit * unit; }
 
-// Whether a product of lengths, each of which fits into 31 bits, does so too.
+// Whether a product of lengths fits into 31 bits, as each of them does.
 bool fits(std::initializer_list<Index> lengths) {
   Index product = 1;
   for (const Index length : lengths) {
@@ -33,7 +33,7 @@ void copyFours(float* to, const float* from, Index count) {
   for (; i < count; i += kFour) std::memcpy(to + i, from + i, kFour * sizeof(float));
 }
 
-// Room for so many floats; what is in it stays.
+// Room for this many floats; the contents stay.
 void atLeast(std::vector<float>& floats, Index count) {
   if (static_cast<Index>(floats.size()) < count) floats.resize(static_cast<std::size_t>(count));
 }
@@ -241,8 +241,8 @@ bool DenseConvolution::multiplyPixels(Rows<const float> seen, Index pixels, cons
   return is_finite;
 }
 
-// What is left over of a row of outputs behind its last whole tile is gathered with that of the next rows where it is
-// less than half a tile: a product of so few pixels takes longer than the copies.
+// The remainder of a row of outputs after its last whole tile is gathered with those of the next rows if it is less
+// than half a tile: a product of so few pixels takes longer than the copies.
 bool DenseConvolution::multiply(const float* image, const float* packed, Index first, Index columns, float* out,
                                 Scratch& scratch) const {
   copyColumns(image, scratch);

@@ -1,7 +1,7 @@
 // Convolutions in one or two dimensions over flat neurons: spike by spike, and densely where most neurons spike.
 //
 // Everything here is for one image at a time, row-major over (height, width, channels), and for outputs
-// [first, first + columns) of the flat result, so that callers cut outputs among threads as they like; weights are
+// [first, first + columns) of the flat result, so that callers can divide outputs among threads freely; weights are
 // packed once and read by all.
 #pragma once
 
@@ -28,14 +28,14 @@ struct ConvolutionShape {
   Index groupInputs() const { return channels / groups; }
   Index groupOutputs() const { return channels_out / groups; }
   Index numWeights() const { return kernel_height * kernel_width * groupInputs() * channels_out; }
-  // Whether it is one: the kernel fits into the padded image, and all of the above into 31 bits.
+  // Whether it is valid: the kernel fits into the padded image, and every number above into 31 bits.
   bool isValid() const;
 };
 
 // Weights in patches. A spike of a pixel meets, in each row of the kernel that reaches an output, every stride-th
 // column of it from right to left, and these outputs lie side by side. So weights are packed as [phase y, phase x,
 // channel, row, column, output of the group], rows and columns in the order of the outputs, where the phase of a pixel
-// is the rest of its padded place over the stride.
+// is its padded position modulo the stride.
 class PatchWeights {
  public:
   explicit PatchWeights(const ConvolutionShape& shape);
@@ -58,7 +58,7 @@ class PatchWeights {
   }
 
   ConvolutionShape shape_;
-  Index phases_y_, phases_x_;  // that any weight belongs to
+  Index phases_y_, phases_x_;  // with any weight
   std::vector<Index> starts_;
 };
 
@@ -105,7 +105,7 @@ class DenseConvolution {
   explicit DenseConvolution(const ConvolutionShape& shape);
   // What carries cotangents of the outputs to those of the inputs, as a convolution; for strides of 1.
   static DenseConvolution transposed(const ConvolutionShape& shape);
-  // Whether a geometry has such forms, in a reasonable amount of memory.
+  // Whether a geometry has these forms in a reasonable amount of memory.
   static bool takes(const ConvolutionShape& shape);
   static bool takesTransposed(const ConvolutionShape& shape);
 

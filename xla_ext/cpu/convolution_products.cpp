@@ -11,21 +11,21 @@ namespace {
 using Floats = std::vector<float>;
 
 constexpr Index kRowsPerTask = 4;
-// Above these shares of inputs that are listed the dense form of a row is taken. The first lies below the crossover of
-// 5 x 5 kernels of 12 to 32 channels, measured on one core with AVX2; the two others are estimates.
+// Above these shares of listed inputs a row takes the dense form. The first lies below the crossover of 5 x 5 kernels
+// of 12 to 32 channels, measured on one core with AVX2; the two others are estimates.
 constexpr double kDenseProducts = 0.3;
 constexpr double kDenseCotangents = 0.5;
 constexpr double kDenseGradient = 0.4;
 // With fewer channels than this share of a vector most of a dense product is padding.
 constexpr Index kLeastOfVector = 2;
-// The gradient of the weights is summed in so many parts at most, which take so many numbers at most.
+// Limits on the number of parts that the weights' gradient is summed in, and on the numbers they hold.
 constexpr Index kMostChunks = 16;
 constexpr Index kRowsPerChunk = 16;
 constexpr Index kMostSums = Index{1} << 24;
 
 std::size_t size(Index count) { return static_cast<std::size_t>(count); }
 
-// What the entries of some rows and their results cost, in products.
+// The cost of the entries of some rows and their results, in products.
 Index costOf(Index entries, Index rows, const ConvolutionShape& shape) {
   return entries * shape.numWeights() / (shape.channels * shape.stride_y * shape.stride_x) + rows * shape.numOutputs();
 }
@@ -34,7 +34,7 @@ bool isAbove(double share, Index count, Index inputs) {
   return static_cast<double>(count) > share * static_cast<double>(inputs);
 }
 
-// Some numbers of an array as float32: where they lie, or in scratch.
+// Some numbers of an array as float32: in place, or in scratch.
 const float* floatsOf(const Numbers& numbers, Index first, Index count, Floats& scratch) {
   if (!numbers.is_bfloat16) return numbers.float32() + first;
   scratch.resize(size(count));
@@ -65,7 +65,7 @@ struct Worker {
   Floats image, g, out, all;
   DenseConvolution::Scratch scratch;
 
-  // A row in its dense form, where it lies or in `image`.
+  // A row in its dense form, in place or in `image`.
   const float* expand(const ListedRows& spikes, Rows<const float> in_place, Index row) {
     if (in_place.data != nullptr) return in_place.row(row);
     image.assign(size(spikes.width()), 0.0F);

@@ -1,5 +1,5 @@
 // Convolutions of many rows of spikes, as one call of `spike_conv` needs them: each row sparse or dense, whichever is
-// the faster one for its counted entries.
+// faster for its number of entries.
 #pragma once
 
 #include "convolution.hpp"
@@ -22,8 +22,8 @@ void convolveToSlots(const ListedRows& spikes, Index capacity, const Convolution
 void convolveToInputs(Index rows, const ConvolutionShape& shape, const Numbers& weights, const Numbers& g,
                       const WritableNumbers& out, const Threads& threads);
 
-// out = the gradient of the weights, a sum over the patches of all spikes: in chunks of rows that depend on their
-// number alone.
+// out = the gradient of the weights, a sum over the patches of all spikes: in chunks that depend on the number of rows
+// alone.
 void convolveToWeights(const ListedRows& spikes, Rows<const float> in_place, const ConvolutionShape& shape,
                        const Numbers& g, const WritableNumbers& out, const Threads& threads);
 

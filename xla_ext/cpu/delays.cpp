@@ -17,7 +17,7 @@ void fetch(const float* numbers, Index count) {
   for (Index i = 0; i < count; i += kFloatsPerLine) __builtin_prefetch(numbers + i);
 }
 
-// Samples that are sorted together: their rows lie side by side.
+// Samples that are sorted together: their rows are adjacent.
 constexpr Index kBlock = 8;
 
 }  // namespace

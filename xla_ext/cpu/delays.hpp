@@ -43,7 +43,7 @@ struct UnderWay {
 // What arrives in each row, by id, with the values as they were sent.
 class Arrivals {
  public:
-  // `all`: also shares of 0 of whole delays, which reach their cotangents.
+  // `all`: also the zero shares of whole delays, which matter for their cotangents.
   Arrivals(const SpikeRows& sent, const UnderWay& pending, const Extent& extent, const Delays& delays, bool all,
            const Threads& threads);
 
@@ -84,8 +84,8 @@ class ArrivingSource : public RowSource {
   const Arrivals& arrivals_;
 };
 
-// The same with both shares apart and as they were sent, in rows of twice the inputs: what the weights' gradient needs
-// that is to yield the delays' as well.
+// The same with both shares separate and as they were sent, in rows of twice the inputs: what the weights' gradient
+// needs to give the delays' as well.
 class SplitSource : public RowSource {
  public:
   explicit SplitSource(const Arrivals& arrivals) : arrivals_(arrivals) {}

@@ -1,4 +1,4 @@
-// The border to XLA: arrays of operands and results, checked before anything reads them.
+// The boundary to XLA: arrays of operands and results, checked before anything reads them.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace snnjax {
 
 namespace ffi = xla::ffi;
 
-// An operand, a result or an attribute that does not fit what the target is.
+// An operand, result or attribute that does not fit the target.
 inline Error misfit(const std::string& op, const std::string& name, const std::string& expected,
                     const std::string& actual) {
   return {ErrorCode::kInvalidArgument,
@@ -27,7 +27,7 @@ inline Error misfit(const std::string& op, const std::string& name, const std::s
               ". Call it through snnjax, with kernels of its version (`make kernels` builds them)."};
 }
 
-// One operand, which nothing writes, or one result. All have a leading groups axis, of length 1 where the groups share
+// One operand, which is read-only, or one result. All have a leading groups axis, of length 1 where the groups share
 // it.
 template <typename Void>
 class Array {
@@ -112,14 +112,14 @@ class Arrays {
     return {buffer.untyped_data(), buffer.element_type(), dims[0], dims[0] > 0 ? bytes / dims[0] : 0};
   }
 
-  // The length of an axis (behind the groups axis) of the array that `take` yields next, or of one that comes `ahead`
-  // places behind it; -1 where it has none.
+  // The length of an axis (behind the groups axis) of the array that `take` returns next, or of one `ahead` places
+  // after it; -1 where it has none.
   Index nextLength(std::size_t axis, std::size_t ahead = 0) const {
     if (next_ + ahead >= buffers_.size() || buffers_[next_ + ahead].dimensions().size() < axis + 2) return -1;
     return buffers_[next_ + ahead].dimensions()[axis + 1];
   }
 
-  // Once everything is taken: nothing may be left.
+  // After taking everything: nothing may be left.
   void finish() const {
     if (next_ == buffers_.size()) return;
     throw misfit(op_, "arrays", "be " + std::to_string(next_), std::to_string(buffers_.size()));
@@ -140,7 +140,7 @@ class Arrays {
 using Operands = Arrays<Operand>;
 using Results = Arrays<Result>;
 
-// Once everything is taken: nothing is left, and operands have one group or as many as the results.
+// After taking everything: nothing is left, and operands have one group or as many as the results.
 inline void finish(const Operands& operands, const Results& results) {
   operands.finish();
   results.finish();
@@ -163,20 +163,19 @@ T attributeOf(const char* op, ffi::Dictionary attributes, const char* name) {
   return *value;
 }
 
-// A surrogate as attributes name it; a number that names none is the nearest that does.
-// A reach of 0 has no end.
+// A surrogate as attributes name it; a number out of range is clamped. A reach of 0 is unlimited.
 inline SurrogateForm surrogateOf(std::int64_t kind, float slope, float reach) {
   const auto known = static_cast<Surrogate>(std::clamp<std::int64_t>(kind, SuperSpike, StraightThrough));
   return {known, slope, reach > 0.0F ? reach : std::numeric_limits<float>::infinity()};
 }
 
-// The caller and XLA's own pool. Tasks behind the caller's are few: at most one a thread.
+// The caller and XLA's own pool. Tasks beside the caller's are few: at most one per thread.
 inline Threads threadsOf(ffi::ThreadPool pool) {
   const Index count = pool.num_threads();
   return {[pool](Threads::Task task) mutable { pool.Schedule(std::move(task)); }, count};
 }
 
-// The body of a handler: what it throws becomes XLA's error.
+// The body of a handler: exceptions become XLA errors.
 template <typename Body>
 ffi::Error guarded(const char* op, Body body) {
   try {

@@ -1,7 +1,7 @@
 // The inner loops of the CPU kernels, compiled once per instruction set and chosen at run time.
 //
-// All arithmetic is in float32. Every function gives each element of its result by a fixed sequence of operations that
-// does not depend on how the work is cut into columns, samples or threads: the same bits for any number of threads.
+// All arithmetic is in float32. Every function computes each element of its result by a fixed sequence of operations,
+// however the work is divided into columns, samples or threads: the bits are the same for any number of threads.
 #pragma once
 
 #include <cstddef>
@@ -35,13 +35,13 @@ struct RowBlocks {
 
 // The entries of one row of inputs or spikes that are not 0.
 struct SpikeRow {
-  const std::uint32_t* ids;  // every one is below the number of neurons: checked where the row was made
+  const std::uint32_t* ids;  // all below the number of neurons: checked when the row was made
   const float* values;       // nullptr: all are 1
   std::uint32_t count;
   bool is_dense;  // too many to list; ids is empty and the row is read in its dense form
 };
 
-// The number of set bits (Warren, Hacker's Delight, 5-1): code for any x86-64 has no instruction for it.
+// The number of set bits (Warren, Hacker's Delight, 5-1): baseline x86-64 has no instruction for it.
 inline Index countBits(std::uint64_t bits) {
   bits -= (bits >> 1) & 0x5555555555555555U;
   bits = (bits & 0x3333333333333333U) + ((bits >> 2) & 0x3333333333333333U);
@@ -49,7 +49,7 @@ inline Index countBits(std::uint64_t bits) {
   return static_cast<Index>((bits * 0x0101010101010101U) >> 56);
 }
 
-// Listing writes whole vectors, which may reach so far past the last entry.
+// Listing writes whole vectors, which may reach this far past the last entry.
 inline constexpr Index kListSlack = 64;
 
 struct SurrogateForm {
@@ -61,8 +61,8 @@ struct SurrogateForm {
   bool isBounded() const { return kind == Surrogate::Triangle || kind == Surrogate::Boxcar || reach - reach == 0.0F; }
 };
 
-// What the neurons of some columns of a layer compute with, one value a column, padded to whole vectors
-// (the thresholds of padding are infinite, so that it never spikes).
+// The constants of some columns (neurons) of a layer, one value per column, padded to whole vectors (the thresholds of
+// padding are infinite, so that it never spikes).
 //
 //   w = w_decay w' + w_membrane v' + w_gain current + w_jump s'
 //   v = decay reset(v', s') + gain current + v_coupling w
@@ -82,8 +82,8 @@ struct NeuronConstants {
   const float* threshold_coupling;
 };
 
-// What a record in bfloat16 counts membranes from. Rounded themselves they could change sides of the threshold, and
-// with it resets and spikes; their distance to it keeps its sign. To an infinite threshold all would be equally far.
+// The origin of membranes recorded in bfloat16. Rounded directly they could cross the threshold and so change resets
+// and spikes; their distance to it keeps its sign. An infinite threshold has no useful distance.
 inline float originOf(float threshold) { return threshold - threshold == 0.0F ? threshold : 0.0F; }
 
 // One time step of some neurons (columns) of some samples (rows).
@@ -102,7 +102,7 @@ struct StepForward {
   Rows<float> record;                   // membranes after the step; data may be nullptr
   Rows<std::uint16_t> record_bfloat16;  // their distances from originOf(threshold), likewise
   Rows<float> record_current;           // currents of the step; data may be nullptr
-  bool record_streams;                  // past the caches: it is too large to be still there when it is read again
+  bool record_streams;                  // bypassing the caches: it is too large to stay there until it is read
 };
 
 // The second state of one time step again, from what is recorded: it is linear in that, and cheaper than a record.
@@ -121,7 +121,7 @@ struct StepSecondState {
 enum class Summed : std::int32_t {
   kDecay,
   kThreshold,
-  kGain,  // of layers whose current reaches both states: elsewhere it is summed with the weights
+  kGain,  // for layers whose current reaches both states: elsewhere it is summed with the weights
   kWDecay,
   kWMembrane,
   kWGain,
@@ -153,8 +153,8 @@ struct StepBackward {
   Rows<const float> next_g_spikes;   // likewise
   Rows<float> g_u;                   // state: of the membrane behind the reset of the next step, updated
   Rows<float> g_w;                   // state: of the second state of the next step, updated; data nullptr: none
-  // Of the current, 0 past the end of a sample; overwritten. Without `w_gain` still to be multiplied with `gain`, for
-  // then it is also the cotangent of the membrane.
+  // Of the current, 0 past the end of a sample; overwritten. Without `w_gain` it must still be multiplied by `gain`,
+  // because then it is also the membrane's cotangent.
   Rows<float> g_v;
   float* sums[kNumSummed];  // by `Summed`: [columns], added to; nullptr: not needed
   float* sum_current;       // likewise, the sum of g_v
@@ -193,7 +193,7 @@ struct PixelPatches {
 struct Kernels {
   const char* name;
   Index lanes;      // float32 numbers in a vector
-  Index tile_rows;  // rows that dense products take at once; a single one takes as long
+  Index tile_rows;  // rows that dense products take at once; a single row takes as long
 
   // The entries of a dense row that are not 0; the buffers hold `width` + kListSlack elements. Values are written only
   // where not all are 1.
@@ -236,11 +236,11 @@ struct Kernels {
   bool (*multiplyRows)(Rows<const float> dense, Index rows, Index depth, Rows<const float> weights, Index columns,
                        Rows<const float> start, Rows<float> out);
   // The same with weights in panels of two vectors of columns, or one at last, whose rows lie one after another: a
-  // panel stays in the first-level cache, where rows of whole matrices would share a few of its sets.
+  // panel stays in the first-level cache, where rows of whole matrices would compete for a few sets.
   void (*multiplyPanels)(const RowBlocks& dense, Index depth, const float* panels, Index columns,
                          Rows<const float> start, Rows<float> out);
   // The same for numbers rounded to bfloat16, with sums in float32: twice as fast where there are instructions for it.
-  // Rows (`depth` numbers each) and panels (in place) are rounded before, into a layout of the instruction set's own.
+  // Rows (`depth` numbers each) and panels (in place) are first rounded into a layout specific to the instruction set.
   void (*roundRows)(const RowBlocks& dense, Index depth, Rows<float> out);
   void (*roundPanels)(float* panels, Index depth, Index columns);
   void (*multiplyRounded)(Rows<const float> rounded, Index rows, Index depth, const float* panels, Index columns,

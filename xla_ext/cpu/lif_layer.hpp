@@ -1,9 +1,9 @@
 // One layer of LIF neurons over all time steps, forward and backward.
 //
-// A thread takes a patch: some columns (neurons) of some samples, over all steps. A feed-forward layer is cut into
-// column tiles, whose weights stay in the cache; a recurrent layer needs all its spikes in the next step and is cut
-// into samples. Within a patch, one block of samples after the other runs over all steps, so that its state stays in
-// the first-level cache.
+// A thread takes a patch: some columns (neurons) of some samples, over all steps. A feed-forward layer is divided into
+// column tiles, whose weights stay in the cache; a recurrent layer needs all its spikes in the next step and is divided
+// by samples. Within a patch, one block of samples after the other runs over all steps, so that its state stays in the
+// first-level cache.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ inline Chunking chunksOf(const Extent& extent) {
   return {extent, kBackwardBlock, std::max<Index>(kRows / kBackwardBlock, 1)};
 }
 
-// A constant of the neurons of a layer as an operand holds it: 1 number or one a neuron, or absent.
+// A neuron constant of a layer as an operand: one number, one per neuron, or absent.
 struct ConstantNumbers {
   Numbers numbers;
   Index count = 0;
@@ -59,7 +59,7 @@ struct GivenConstants {
 // The constants as float32, one a neuron, padded to whole words of neurons.
 class LayerConstants {
  public:
-  // `shares_weights`: its neurons have weights in common, as those after a convolution.
+  // `shares_weights`: its neurons share weights, as after a convolution.
   LayerConstants(Index neurons, const GivenConstants& given, bool shares_weights)
       : padded_(roundUp(std::max<Index>(neurons, 1), kWord)),
         has_bias_(given.bias),
@@ -96,10 +96,10 @@ class LayerConstants {
     };
   }
   const float* bias() const { return has_bias_ ? row(kBias) : nullptr; }
-  // What the recorded cotangents of the current are still to be multiplied with: the gain, unless the current reaches
-  // both states or weights that neurons share ask for them as they are.
+  // The factor still missing from the recorded cotangents of the current: the gain, unless the current reaches both
+  // states or shared weights need them without it.
   const float* outerGain() const { return row(has(Coupling::kWGain) || shares_weights_ ? kOnes : kGain); }
-  // Whether a step's cotangents of the current are to be multiplied with the gain before they are recorded.
+  // Whether a step's cotangents of the current are multiplied by the gain before they are recorded.
   bool takesGainInside() const { return shares_weights_ && !has(Coupling::kWGain); }
   bool has(Coupling constant) const { return has_coupling_[static_cast<std::size_t>(constant)]; }
   bool hasSecondState() const { return has(Coupling::kWDecay); }
@@ -193,7 +193,7 @@ struct Above {
 struct LayerBackward {
   const Layer& layer;
   const SpikeLists& inputs;
-  const Delays* split;  // whose shares are apart in `inputs`, for their cotangents; may be absent
+  const Delays* split;  // whose shares are separate in `inputs`, for their cotangents; may be absent
   Extent extent;
   Numbers first_v, first_w, first_spikes, record;
   const float* record_current;  // * [steps, batch, neurons]
@@ -201,7 +201,7 @@ struct LayerBackward {
   const GivenBits& spikes;      // the listed spikes
   const GivenBits& listed;      // all listed neurons; empty: all
   Above above;
-  SentBack sent;                                        // in the place of `above`: what a pooling or convolution sends
+  SentBack sent;                                        // instead of `above`: what a pooling or convolution sends
   std::vector<Numbers> g_spikes;                        // further cotangents of the spikes [steps, batch, neurons]
   Numbers g_counts, g_last_v, g_last_w, g_last_spikes;  // [batch, neurons]
   // Results. Those marked * may be absent.

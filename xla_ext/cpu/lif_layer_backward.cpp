@@ -11,11 +11,11 @@ struct PatchScratch {
   PackedWeights sums, g_v;
 };
 
-// Sums over all steps of each block of samples, in float64. Blocks are added in their order at last, so the result does
-// not depend on which thread had which samples.
+// Sums over all steps of each block of samples, in float64. Blocks are finally added in order, so the result does not
+// depend on which thread had which samples.
 class Sums {
  public:
-  // Behind the constants: the cotangents of the current, before a gain that is taken inside.
+  // After the constants: the cotangents of the current, before any gain.
   static constexpr Index kCurrent = kNumSummed, kKinds = kNumSummed + 1;
 
   Sums(Index batch, Index neurons)
@@ -37,10 +37,10 @@ class Sums {
   Buffer<double> memory_;
 };
 
-// Whether the sums are needed that the weights' gradient is made of.
+// Whether the sums that make up the weights' gradient are needed.
 bool needsWeights(const LayerBackward& pass) { return pass.g_weights || sumsGain(pass) || pass.split != nullptr; }
 
-// What the weights' gradient yields beside it.
+// By-products of the weights' gradient.
 struct SumsOfWeights {
   double* gain;
   DelayGradient delays;
@@ -109,7 +109,7 @@ class PatchBackward {
   bool sumsWeights() const { return !layer_.isRecurrent() && needsWeights(pass_); }
   bool hasSecondState() const { return layer_.constants.hasSecondState(); }
 
-  // The cotangents of the membranes of a step: where they stay, or those of a chunk of steps one after another.
+  // The cotangents of a step's membranes: in their final place, or those of a chunk of steps one after another.
   Rows<float> g_v(Index step) const {
     if (layer_.isRecurrent() && step >= 0) {
       return {pass_.g_v.data() + record_.firstRow(step) * pass_.g_v_stride, pass_.g_v_stride};
@@ -164,8 +164,8 @@ class PatchBackward {
   // The cotangents of the spikes of a step that take any.
   Rows<const float> gather(Index step) {
     if (isReadInPlace()) return record_.inPlace(pass_.g_spikes[0], step);
-    // What the next step's recurrent currents send back: initially, and past the end of a sample, that of the state,
-    // which `carried_` holds until the sample's last step uses it.
+    // What the next step's recurrent currents send back; initially, and past the end of a sample, the state's
+    // cotangent, which `carried_` holds until the sample's last step uses it.
     const Rows<float> g_s = of_spikes_.gather(step, layer_.isRecurrent() ? asConst(rowsOf(carried_)) : kNoRows);
     for (Index r = 0; pass_.sent && r < samples(); ++r) {
       pass_.sent.addTo(record_.firstRow(step) + r, patch_.first_column, patch_.columns, g_s.row(r));
@@ -174,7 +174,7 @@ class PatchBackward {
     return asConst(g_s);
   }
 
-  // Whether the cotangents lie in memory as they are needed: those of the output alone, in whole vectors.
+  // Whether the cotangents can be read in place: only those of the output, in whole vectors.
   bool isReadInPlace() const {
     return pass_.above.g_v.data == nullptr && !pass_.sent && !layer_.isRecurrent() && pass_.g_spikes.size() == 1 &&
            !pass_.g_spikes[0].is_bfloat16 && patch_.columns == width_;
@@ -246,7 +246,7 @@ class PatchBackward {
     }
   }
 
-  // Whether a step adds to the cotangent of a constant: the reset before the first step knows the thresholds alone.
+  // Whether a step adds to the cotangent of a constant: the reset before the first step involves only the thresholds.
   bool isSummed(Index constant, bool is_step) const {
     const auto kind = static_cast<Summed>(constant);
     if (!pass_.g_constants[static_cast<std::size_t>(constant)]) return false;
@@ -257,7 +257,7 @@ class PatchBackward {
   // Whether a step adds to the cotangents of the biases.
   bool sumsCurrent(bool is_step) const { return is_step && (pass_.g_bias || sumsGain(pass_)); }
 
-  // Whether a step asks for the membranes before it.
+  // Whether a step needs the membranes before it.
   bool needsBefore() const {
     constexpr std::array kConstants{Summed::kDecay, Summed::kWMembrane, Summed::kWJump};
     return std::any_of(kConstants.begin(), kConstants.end(),
@@ -331,7 +331,7 @@ void finishRecurrent(const LayerBackward& pass, const TransposedSpikes& inputs, 
   const Index batch = pass.extent.batch, rows = pass.extent.rows(), neurons = layer.neurons();
   computeWeightGradient(weightGradientOf(pass, inputs, sums), threads);
   if (!pass.g_recurrent && !sumsGain(pass)) return;
-  // A step's recurrent currents come from the spikes of the step before: of the first step from the state.
+  // A step's recurrent currents come from the spikes of the previous step; the first step's from the state.
   const DenseSource::Type type =
       pass.first_spikes.is_bfloat16 ? DenseSource::Type::kBfloat16 : DenseSource::Type::kFloat32;
   const DenseSource first(pass.first_spikes.data, type, neurons);

@@ -10,9 +10,9 @@ namespace snnjax {
 
 // Of one block of samples at a time, from the last step to the first.
 //
-// Only some neurons take a cotangent of their spike: those listed, and of a surrogate of bounded support those whose
-// slope is not 0. Where they are few, theirs are computed one by one; otherwise all, in dense products of several steps
-// at once, for what comes from above is no part of the recurrence.
+// Only some neurons take a cotangent of their spike: those listed and, for a surrogate of bounded support, only those
+// whose slope is not 0. If they are few, theirs are computed one by one; otherwise all are, in dense products of
+// several steps at once, because what comes from above is not part of the recurrence.
 class SpikeCotangents {
  public:
   // What a thread needs, kept for its next patch.
@@ -40,10 +40,10 @@ class SpikeCotangents {
     }
   }
 
-  // Begins with a block of samples.
+  // Starts a block of samples.
   void begin() { group_ = kNoGroup; }
 
-  // What reaches the spikes of a step, in memory of the caller's to add to; `start`, what reaches them otherwise, may
+  // What reaches the spikes of a step, in memory that the caller may add to; `start`, what reaches them otherwise, may
   // be absent.
   Rows<float> gather(Index step, Rows<const float> start) {
     reach(step);
@@ -89,9 +89,8 @@ class SpikeCotangents {
   // Up to this share of neurons that take cotangents, these are computed one by one; above it a dense product of all of
   // them is faster: measured by tests/benchmarks, see xla_ext/README.md.
   static constexpr double kDotShare = 0.2;
-  // Steps of a dense product: with the samples of a block enough rows that a strip of weights, once it is in the
-  // first-level cache, is used often; and so few that the results are still in the second-level cache when they are
-  // read.
+  // Steps of a dense product: with the samples of a block, enough rows to reuse a strip of weights often while it is in
+  // the first-level cache, and few enough that the results are still in the second-level cache when they are read.
   static constexpr Index kGroupSteps = 8, kGroupNumbers = 16384;
   static constexpr Index kNoGroup = -1;
 
@@ -107,7 +106,7 @@ class SpikeCotangents {
     for (Index c = 0; c < width_; ++c) to[c] += from[c];
   }
 
-  // Makes the group of a step the present one: who takes, and whether they are few.
+  // Switches to the group of a step: which neurons take a cotangent, and whether they are few.
   void reach(Index step) {
     if (step / steps_of_group_ == group_) return;
     group_ = step / steps_of_group_;
@@ -191,7 +190,7 @@ class SpikeCotangents {
     for (std::uint32_t k = 0; k < count; ++k) out[ids_[k]] += dots_[k];
   }
 
-  // Fetches a row of the cotangents above, which lie too far apart for the machine to see them coming.
+  // Prefetches a row of the cotangents above, which are too far apart for the hardware prefetcher.
   void fetchAbove(Index row) const {
     if (row < 0) return;
     constexpr Index kFloatsPerLine = static_cast<Index>(kCacheLine / sizeof(float));

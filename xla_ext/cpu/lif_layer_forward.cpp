@@ -6,7 +6,7 @@
 namespace snnjax {
 namespace {
 
-// A record above this size is not in the caches any more when the backward pass reads it.
+// A record above this size has left the caches by the time the backward pass reads it.
 constexpr Index kStreamBytes = Index{16} << 20;
 
 struct Patch {

@@ -1,4 +1,4 @@
-// What the forward pass recorded of the neurons of a patch, step by step; second states are computed again from it.
+// The forward pass's record of a patch's neurons, step by step; second states are recomputed from it.
 #pragma once
 
 #include "lif_layer.hpp"
@@ -16,7 +16,7 @@ inline Rows<const float> asConst(Rows<float> rows) { return {rows.data, rows.str
 // Of one block of samples of a patch at a time. Step -1 is the state before the first step.
 class BlockRecord {
  public:
-  // Where membranes in bfloat16 are widened to: several are wanted at once.
+  // Buffers for widening bfloat16 membranes: several are needed at once.
   enum class Place : Index { kNow, kBefore, kMarked };
 
   BlockRecord(const LayerBackward& pass, const Patch& patch)

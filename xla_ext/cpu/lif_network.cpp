@@ -83,7 +83,7 @@ NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
         .detach_reset = numbers[i + 3] != 0,
         .surrogate = surrogateOf(numbers[i + 4], slopes[layer], reaches[layer]),
         .capacity = std::max<Index>(numbers[i + 5], -1),
-        // Without its decay there is no second state, whatever else is said of it.
+        // Without its decay there is no second state, whatever its other constants.
         .second_state = (numbers[i + 6] & 1) != 0 ? numbers[i + 6] : 0,
         .needs_w = (numbers[i + 6] & 1) != 0 && numbers[i + 7] != 0,
         .records_current = numbers[i + 8] != 0,
@@ -91,7 +91,7 @@ NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
         .rounds_cotangents = numbers[i + 10] != 0,
     });
     LayerFields& own = fields.layers.back();
-    // The second states cannot be computed again without the currents that reach them.
+    // The second states cannot be recomputed without the currents that reach them.
     if (own.needs_w && own.has(static_cast<std::size_t>(Coupling::kWGain))) own.records_current = true;
   }
   const auto connections = attributeOf<ffi::Span<const std::int64_t>>(kOp, attributes, "connections");
@@ -111,7 +111,7 @@ NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
   return fields;
 }
 
-// Lists do not say how many neurons there are, the weights do; these stand behind the inputs.
+// Lists do not give the number of neurons; the weights, which follow the inputs, do.
 NetworkSizes NetworkSizes::read(const NetworkFields& fields, const Operands& operands) {
   std::size_t place = fields.has_lists ? 2 : 1;
   NetworkSizes sizes{
@@ -187,7 +187,7 @@ Layer Network::layerOf(const LayerArrays<Operand>& arrays, std::size_t index, In
   for (std::size_t i = 0; i < kNumCouplings; ++i) {
     given.couplings[i] = constant(arrays.of(summedOf(static_cast<Coupling>(i))));
   }
-  // A leaky integrator is a neuron that never reaches its threshold.
+  // A leaky integrator is a neuron that never reaches threshold.
   return {
       .weights = {arrays.weights.numbers(group), sizes_.reaching[index], neurons},
       .recurrent = {arrays.recurrent.numbers(group), neurons, neurons},

@@ -1,6 +1,5 @@
-// What the two targets of `lif_network` have in common: their attributes, and their arrays in the order of the wire,
-// which is that of the records on the Python side. Operands and cotangents, results and what is recorded of them are
-// walked by the same functions.
+// What the two targets of `lif_network` have in common: their attributes, and their arrays in the order in which the
+// Python side passes them. The same functions walk operands and cotangents, results and their records.
 #pragma once
 
 #include <memory>
@@ -36,7 +35,7 @@ struct NetworkFields {
   static NetworkFields read(ffi::Dictionary attributes);
 };
 
-// How long the axes of its arrays are.
+// The lengths of its arrays' axes.
 struct NetworkSizes {
   Index steps, batch, inputs;
   Index width;  // of the array of inputs: their number, or the capacity of their lists
@@ -61,7 +60,7 @@ struct LayerArrays {
   const Item& of(Summed constant) const { return constants[static_cast<std::size_t>(constant)]; }
 };
 
-// What a layer carries from step to step, [batch, neurons].
+// A layer's state from step to step, [batch, neurons].
 template <typename Item>
 struct StateArrays {
   Item v, w, spikes;

@@ -335,7 +335,7 @@ class BackwardPass {
     });
   }
 
-  // The columns from `first` on of a row: for lists, those that they name.
+  // The columns of a row from `first` on; for lists, those that they name.
   static void writeInputs(const ListSource* lists, Index row, Index width, Index first, Index columns, const float* g,
                           const WritableNumbers& to) {
     if (lists == nullptr) return to.write(row * width + first, columns, g);
@@ -355,7 +355,7 @@ class BackwardPass {
   const std::unique_ptr<RowSource> source_;
   GivenBits input_bits_;
   std::unique_ptr<RowSource> recorded_inputs_;
-  // Deques, because layers, lists and bits are referred to.
+  // Deques, because layers, lists and bits must keep their addresses.
   std::deque<Layer> layers_;
   std::deque<GivenBits> spikes_, listed_;  // of each layer
   std::deque<BitSource> sources_;

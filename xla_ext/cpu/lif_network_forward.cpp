@@ -7,7 +7,8 @@
 namespace snnjax {
 namespace {
 
-// What the forward pass yields and, where `records`, leaves for the backward pass, in the order of the Python side.
+// The results of the forward pass and, where `records`, its record for the backward pass, in the order of the Python
+// side.
 struct ForwardResults {
   struct LayerArrays {
     Result counts, dropped;

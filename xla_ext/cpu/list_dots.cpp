@@ -27,10 +27,10 @@ class Dots {
   }
 
  private:
-  // Up to so many uses of each row of the matrix, it is read once for every entry.
+  // Up to this many uses of each row of the matrix, it is read once per entry.
   static constexpr double kUsesByRow = 2.0;
-  // Above this share of entries all products are the faster ones (measured between 0.2 and 0.3 for 1024 x 1024 and
-  // 4096 x 4096 weights).
+  // Above this share of entries computing all products is faster (measured between 0.2 and 0.3 for 1024 x 1024 and 4096
+  // x 4096 weights).
   static constexpr double kDenseEntries = 0.25;
   static constexpr Index kNeuronsAtOnce = 32;
   static constexpr Index kRowsAtOnce = 32;
@@ -43,7 +43,7 @@ class Dots {
                  [&](Index task, Index) { work(task * some, std::min(some, all - task * some)); });
   }
 
-  // Rows of float32: where they lie, or in scratch.
+  // Rows of float32: in place, or in scratch.
   const float* rowsOf(const Numbers& numbers, Index first, Index count, Floats& scratch) const {
     if (!numbers.is_bfloat16) return numbers.float32() + first * matrix_.outputs;
     scratch.resize(static_cast<std::size_t>(count * matrix_.outputs));
@@ -51,7 +51,7 @@ class Dots {
     return scratch.data();
   }
 
-  // So few rows that every thread gets some.
+  // Few enough rows that every thread gets some.
   Index rowsAtOnce() const { return std::min(kRowsAtOnce, 1 + lists_.rows() / (4 * threads_.count())); }
 
   // Writes dot(k) into the slot of each entry k of a row, and 0 into all others.
@@ -129,7 +129,7 @@ class Dots {
     }
   }
 
-  // products[r][k] = <matrix[k], g[start + r]>: the rows of the matrix, where they lie, times g transposed.
+  // products[r][k] = <matrix[k], g[start + r]>: the rows of the matrix, in place, times g transposed.
   void multiplyAll(Index start, Index rows, float* products) const {
     const Index width = lists_.width(), outputs = matrix_.outputs;
     std::vector<PackedWeights> columns(static_cast<std::size_t>((rows + kRowsAtOnce - 1) / kRowsAtOnce));

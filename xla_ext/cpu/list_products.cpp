@@ -8,15 +8,15 @@ namespace {
 
 // Rows of a result that are summed at once.
 constexpr Index kRowsAtOnce = 64;
-// Columns of a matrix that is read where it lies: as many as a kernel keeps in registers, so that a multiple of them
-// does not change how the columns of a row are summed.
+// Columns of a matrix that is read in place: as many as a kernel keeps in registers, so that a multiple of them does
+// not change how the columns of a row are summed.
 constexpr Index kColumnsInPlace = 256;
 // Rows of the matrix that are read side by side.
 constexpr std::uint32_t kIdsAtOnce = 16;
-// From so many uses of each row of the matrix on, it pays to copy its columns close together.
+// From this many uses of each row of the matrix, packing its columns pays off.
 constexpr double kUsesToPack = 8.0;
-// Above this share of entries a dense product is the faster one (measured between 0.35 and 0.4 for 1024 x 1024 and
-// 4096 x 4096 weights).
+// Above this share of entries a dense product is faster (measured between 0.35 and 0.4 for 1024 x 1024 and 4096 x 4096
+// weights).
 constexpr double kDenseEntries = 0.38;
 // Numbers in the dense form of some lists, and rows of the matrix that are multiplied at once.
 constexpr Index kDenseNumbers = Index{1} << 20;
@@ -37,7 +37,7 @@ struct Part {
   }
 };
 
-// The sums of a part on their way to the result: in place if they can be written there as `padded` columns of float32.
+// The sums of a part: in place if they can be written to the result as `padded` columns of float32.
 class Target {
  public:
   Target(const WritableNumbers& out, Index stride, const Part& part, Index padded)
@@ -130,8 +130,8 @@ class Product {
     });
   }
 
-  // Of a single row, each listed row of the matrix is read once: a few at a time, as far as one thread goes, so that
-  // the hardware sees them coming.
+  // For a single row, each listed row of the matrix is read once: a few at a time within one thread, so that the
+  // hardware can prefetch them.
   void runOneRow() {
     const Index each = roundUp((matrix_.outputs + threads_.count() - 1) / threads_.count(), kColumnsInPlace);
     cut(0, 1, std::max(each, kColumnsInPlace), [&](const Part& part, Packed&) {

@@ -1,5 +1,5 @@
 // Products of lists of spikes with a matrix, as one call of `spike_matmul` needs them: dense or sparse, from a copy of
-// the matrix or where it lies, whichever is the fastest for the counted entries.
+// the matrix or in place, whichever is fastest for the number of entries.
 #pragma once
 
 #include "listed_rows.hpp"
@@ -9,7 +9,7 @@
 
 namespace snnjax {
 
-// A dense product needs lists and a matrix of so many rows to be fast.
+// A dense product needs lists and a matrix of this many rows to be fast.
 inline constexpr Index kLeastDenseRows = 8;
 
 // out = lists @ matrix, [rows, width] @ [width, outputs]. What is not listed adds nothing, whatever the matrix holds.

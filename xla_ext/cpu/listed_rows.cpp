@@ -5,7 +5,7 @@
 namespace snnjax {
 namespace {
 
-constexpr Index kSlotsPerTask = 1 << 15;  // fewer are listed sooner than another thread is woken
+constexpr Index kSlotsPerTask = 1 << 15;  // listing fewer is faster than waking another thread
 
 std::size_t size(Index count) { return static_cast<std::size_t>(count); }
 

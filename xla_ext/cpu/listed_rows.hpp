@@ -1,4 +1,4 @@
-// Lists of spikes as the rows of a sparse matrix, for products that choose their way by the number of entries.
+// Spike lists as the rows of a sparse matrix, for products that choose their algorithm by the number of entries.
 #pragma once
 
 #include <vector>
@@ -19,8 +19,8 @@ class ListedRows {
   // All entries of lists whose ids are in the range, with the slots in which they stand.
   ListedRows(const ListSource& source, Index rows, const Threads& threads);
 
-  // The same matrix by columns, without the slots: row k lists the rows in which k stands, in ascending order.
-  // `places` receives where each entry of this matrix stands in the other.
+  // The same matrix by columns, without the slots: row k lists the rows that contain k, in ascending order. `places`
+  // receives the position of each entry in the original.
   ListedRows transposed(Borrowed<std::uint32_t>* places = nullptr) const;
 
   Index rows() const { return rows_; }
@@ -43,7 +43,7 @@ class ListedRows {
   // Calls list(row, place) -> count for each row, whose entries begin at `place` and are `longest` at most.
   template <typename List>
   void listAll(Index longest, const Threads& threads, List list);
-  // How many entries such lists take, with what is written beyond their ends.
+  // The room that such lists take, with what is written past their ends.
   static Index roomFor(Index rows, Index longest);
 
   Index rows_, width_, entries_ = 0;

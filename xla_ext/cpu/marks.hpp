@@ -1,4 +1,4 @@
-// Marks of neurons, a bit each: which spike, which are listed, and the lists that are made of them.
+// Marks of neurons, one bit each: which spike, which are listed, and the lists made from them.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +49,7 @@ class Bits {
   const std::uint64_t* row(Index index) const { return first_ + index * words_; }
   explicit operator bool() const { return first_ != nullptr; }
 
-  // To an array of results; nothing is moved where the bits lie over it.
+  // To an array of results; a no-op where the bits alias it.
   void writeTo(std::uint8_t* bytes, Index rows, Index neurons) const {
     if (static_cast<const void*>(first_) == bytes) return;
     const Index stride = (neurons + 7) / 8;
@@ -62,7 +62,7 @@ class Bits {
   std::uint64_t* first_ = nullptr;
 };
 
-// Marks that are an operand, and so are not to be written: where they lie, or in whole words of their own.
+// Marks that are a read-only operand: in place, or in whole words of their own.
 class GivenBits {
  public:
   GivenBits() = default;
@@ -93,13 +93,13 @@ class GivenBits {
   const std::uint64_t* first_ = nullptr;
 };
 
-// Which neurons enter a list that is too short for all: the largest membranes, ties by a fixed hash of the id.
+// Selects the neurons for a list that is too short for all: the largest membranes, ties by a fixed hash of the id.
 class Selection {
  public:
   Selection(Index capacity, Index words) : capacity_(capacity), words_(words) {}
 
   // Cuts one row of spikes and of neurons near the threshold to at most `capacity` neurons, spikes before the others.
-  // `membrane` yields that of an id; it is asked only where something is cut.
+  // `membrane` returns that of an id; it is called only where the row is cut.
   template <typename ReadMembrane>
   void cut(std::uint64_t* spikes, std::uint64_t* near, ReadMembrane membrane) {
     const Index num_spikes = count(spikes), num_near = count(near);
@@ -162,7 +162,7 @@ struct IdArray {
 };
 
 // Writes one list: the spikes with value 1, then the neurons near the threshold with value 0, then unused slots; at
-// most `capacity` are marked. Yields how many there are.
+// most `capacity` are marked. Returns their number.
 inline Index writeList(const std::uint64_t* spikes, const std::uint64_t* near, Index neurons, Index capacity, Index row,
                        IdArray ids, WritableNumbers values) {
   Index slot = 0;

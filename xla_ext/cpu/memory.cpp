@@ -16,8 +16,8 @@ struct Free {
   void operator()(void* data) const { std::free(data); }
 };
 
-// Sizes of blocks are eighths of powers of two, so that one fits the next call of about the same size. The blocks that
-// were used last are kept: those of a network that is gone make room.
+// Block sizes are eighths of powers of two, so that a block fits the next call of similar size. The most recently used
+// blocks are kept; those of a network no longer in use make room.
 class Spares {
  public:
   void* take(std::size_t bytes) {
@@ -52,7 +52,7 @@ class Spares {
   };
 
   std::mutex mutex_;
-  std::vector<Spare> spares_;  // the one used last at the end
+  std::vector<Spare> spares_;  // most recently used last
   std::size_t kept_ = 0;
 };
 

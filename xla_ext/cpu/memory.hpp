@@ -1,4 +1,4 @@
-// Memory for whole arrays, in huge pages where it is large, and memory that is kept from call to call.
+// Memory for whole arrays, in huge pages if large, and memory that is kept from call to call.
 //
 // The first touch of a page costs far more than writing it again: on a virtual machine with two cores of a Zen 5,
 // 0.57 ms a MiB in pages of 4 KiB and 0.05 ms a MiB in pages of 2 MiB (34 MiB, memset, measured 2026).
@@ -37,7 +37,7 @@ inline void* allocateAligned(std::size_t alignment, std::size_t bytes) {
   return data;
 }
 
-// Asks for huge pages in a part of memory that has not been written yet; a wish that the system may ignore.
+// Asks for huge pages in memory not written yet; the system may ignore it.
 inline void wishHugePages(void* data, std::size_t bytes) {
 #if defined(MADV_HUGEPAGE)
   if (bytes < 2 * kHugePage) return;
@@ -85,7 +85,7 @@ class Buffer {
 };
 
 // Memory of a size in bytes, aligned to cache lines, for what lives no longer than a call: the first touch of a page
-// costs more than most calls take, and the system takes back what is freed.
+// costs more than most calls, and the system reclaims freed pages.
 class SpareMemory {
  public:
   struct GiveBack {

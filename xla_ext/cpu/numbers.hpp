@@ -19,7 +19,7 @@ inline std::uint16_t toBfloat16(float x) {
   return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-// An array of operands, which nothing writes, or of results; `data` is nullptr where there is none.
+// An operand array, which is read-only, or a result array; `data` is nullptr where there is none.
 template <typename Void>
 struct BasicNumbers {
   static constexpr bool kIsWritable = !std::is_const_v<Void>;

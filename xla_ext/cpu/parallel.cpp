@@ -11,7 +11,7 @@
 namespace snnjax {
 namespace {
 
-// Sets a thread's floating-point environment, and takes it back in the end.
+// Sets a thread's floating-point environment and restores it at the end.
 class Environment {
  public:
   explicit Environment(const std::fenv_t& environment) {
@@ -76,8 +76,7 @@ void Threads::run(Index tasks, const std::function<void(Index, Index)>& work) co
   try {
     for (Index helper = 0; helper < helpers; ++helper) schedule_([shared] { shared->help(); });
   } catch (...) {
-    // Those that were scheduled need `work`, so nothing leaves this call before it is done: by fewer, the caller among
-    // them.
+    // Scheduled tasks need `work`, so this call cannot return before it is done, by fewer threads if need be.
   }
   shared->help();
   shared->wait();

@@ -172,7 +172,7 @@ void TransposedSpikes::accumulate(Index chunk, Rows<float> weights, Index column
   if (!lists.dense_rows.empty()) addDense(lists, weights, columns, g);
 }
 
-// Dense rows lie apart as a rule, so they are gathered, and so are their rows of g.
+// Dense rows are usually not adjacent, so they are gathered, and so are their rows of g.
 void TransposedSpikes::addDense(const Lists& lists, Rows<float> weights, Index columns, Rows<const float> g) const {
   const Index width = spikes_.width();
   std::vector<float> dense(static_cast<std::size_t>(kDenseRows * width)), scratch;

@@ -1,5 +1,5 @@
-// Products of spike rows with weights, and the gradient of the weights: sparse or dense, whichever the counted density
-// favours.
+// Products of spike rows with weights, and the gradient of the weights: sparse or dense, whichever suits the measured
+// density.
 #pragma once
 
 #include <vector>
@@ -19,7 +19,7 @@ struct Weights {
 };
 
 inline Index roundUp(Index count, Index unit) { return (count + unit - 1) / unit * unit; }
-// How far apart rows of so many numbers lie that are read in whole vectors.
+// The stride of rows of this many numbers that are read in whole vectors.
 inline Index strideOf(Index numbers) {
   constexpr Index kWidestVector = 16;
   return roundUp(numbers, kWidestVector);
@@ -29,11 +29,11 @@ inline Index strideOf(Index numbers) {
 // and so few that `rows_of_weights` rows of them stay in its second-level cache.
 Index columnsOfTile(Index neurons, Index rows_of_weights);
 
-// Some columns of weights, copied close together as float32: one row every `stride` numbers, padded with zeros to whole
-// vectors. Rows that lie a power of two apart would share a few sets of the cache.
+// Some columns of weights, packed as float32: one row every `stride` numbers, padded with zeros to whole vectors. Rows
+// a power of two apart would compete for a few cache sets.
 class PackedWeights {
  public:
-  // Takes memory for `rows` rows of `columns`, which hold whatever they held before.
+  // Allocates `rows` rows of `columns`, uninitialised.
   void resize(Index rows, Index columns);
   void clear(Index rows);
   Rows<float> rows() { return {memory_.data(), columns_}; }
@@ -53,8 +53,8 @@ void packPanels(const Weights& weights, Index first, Index rows, const float* sc
 // out[k][n] = scale[n] * weights[first + k][n] for `rows` rows: the same for single inputs.
 void packRows(const Weights& weights, Index first, Index rows, const float* scale, PackedWeights& out);
 // out[r] = start[r] + spikes[first_row + r] @ weights. An entry of 0 adds nothing, whatever its weights. `start` is
-// shared by all rows (stride 0), `out` itself, or absent. The rows of one call are multiplied alike: densely as soon as
-// one of them is not listed. `scratch` is kept from call to call.
+// shared by all rows (stride 0), `out` itself, or absent. All rows of one call take the same path: dense as soon as one
+// of them is not listed. `scratch` is kept from call to call.
 void multiply(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> weights, Index columns,
               Rows<const float> start, Rows<float> out, std::vector<float>& scratch);
 
@@ -72,7 +72,7 @@ struct Chunking {
 
   Index parts() const { return (extent.steps + steps - 1) / steps; }
   Index count() const { return (extent.batch + samples - 1) / samples * parts(); }
-  // Which chunk begins with this step of the block of this sample.
+  // The chunk that starts at this step of this sample's block.
   Index indexOf(Index step, Index sample) const { return sample / samples * parts() + step / steps; }
   Chunk at(Index index) const {
     const Index first_sample = index / parts() * samples, first_step = index % parts() * steps;
@@ -81,15 +81,15 @@ struct Chunking {
   }
 };
 
-// Rows of spikes by the neurons that fired: what a weight gradient is a sum over.
+// Rows of spikes grouped by the neuron that fired, which a weight gradient sums over.
 //
-// dweights[k] = sum of g[r] over the rows r in which k stands. Summed row by row, every g[r] is accumulated many rows
-// of the gradient, each read and written again; summed neuron by neuron, rows of g are only read, and the sum of one
+// dweights[k] = sum of g[r] over the rows r that contain k. Summed row by row, every g[r] is accumulated many rows of
+// the gradient, each read and written again; summed neuron by neuron, rows of g are only read, and the sum of one
 // neuron stays in registers. Rows are taken in chunks whose g stays in the cache.
 class TransposedSpikes {
  public:
-  // How the rows of g of a chunk lie in memory: one after another (step by step, the chunk's samples), or where they
-  // lie in the array of all rows.
+  // The layout of a chunk's rows of g: one after another (step by step, the chunk's samples), or in place in the array
+  // of all rows.
   enum class Layout { kPacked, kInPlace };
 
   // `spikes` must outlive this.
@@ -104,7 +104,7 @@ class TransposedSpikes {
  private:
   struct Lists {
     std::vector<SpikeRow> neurons;          // of each neuron, the rows of g of the chunk in which it fired
-    std::vector<std::uint32_t> dense_rows;  // rows of g whose spikes are in no list
+    std::vector<std::uint32_t> dense_rows;  // rows of g whose spikes are not listed
     std::vector<Index> dense_spikes;        // and which spikes they belong to
   };
 
@@ -129,7 +129,8 @@ class DelayGradient {
       : delays_(&delays), tiles_((neurons + kTile - 1) / kTile), sums_(tiles_ * delays.inputs()) {}
 
   explicit operator bool() const { return delays_ != nullptr; }
-  // Makes of the sums of both shares (see SplitSource) those of what arrived, and adds to the cotangents of the delays.
+  // Combines the sums of both shares (see SplitSource) into those of what arrived, and adds to the cotangents of the
+  // delays.
   void fold(PackedWeights& sums, Index first, Index columns, const Weights& weights, const float* gain);
   void write(const WritableNumbers& to) const;
 
@@ -149,7 +150,7 @@ struct WeightGradient {
   WritableNumbers g_weights;  // as the weights; absent: not needed
   const float* gain;
   double* sum_gain;       // [neurons]; nullptr: not needed
-  DelayGradient* delays;  // nullptr: their shares are not apart
+  DelayGradient* delays;  // nullptr: their shares are not separate
 };
 void computeWeightGradient(const WeightGradient& of, const Threads& threads);
 // Of columns [first, first + columns), from the products summed without the gain.

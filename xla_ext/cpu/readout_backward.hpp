@@ -1,4 +1,4 @@
-// The backward pass of the leaky integrators after the last layer. Forward they are a layer that never fires.
+// The backward pass of the leaky integrators after the last layer. Forward, they are a layer that never fires.
 #pragma once
 
 #include "lif_layer.hpp"
@@ -14,7 +14,7 @@ struct ReadoutBackward {
   const SpikeLists& inputs;
   Extent extent;
   Numbers first_v;   // [batch, outputs]
-  Numbers output;    // membranes [steps, batch, outputs], rounded: they serve the gradient of the decay alone
+  Numbers output;    // membranes [steps, batch, outputs], rounded: used only for the gradient of the decay
   Numbers g_output;  // their cotangents
   Numbers g_last_v;  // [batch, outputs]
   // Results; those marked * may be absent.

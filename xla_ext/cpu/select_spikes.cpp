@@ -8,14 +8,14 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// An operand or a result that is one number, one a neuron, or one a row and neuron: behind the groups axis [1],
+// An operand or result with one number, one per neuron, or one per row and neuron: behind the groups axis [1],
 // [neurons] or [rows, neurons].
 template <typename Item>
 class PerRow {
  public:
   enum class Form { kOne, kPerNeuron, kPerRow };
 
-  // Takes the next array, of the form that it has.
+  // Takes the next array, whatever its form.
   static PerRow any(Arrays<Item>& arrays, const char* name, Index rows, Index neurons, const Types& types) {
     const Form of_constant = arrays.nextLength(0) == 1 ? Form::kOne : Form::kPerNeuron;
     return {arrays, name, arrays.nextLength(1) >= 0 ? Form::kPerRow : of_constant, rows, neurons, types};
@@ -35,7 +35,7 @@ class PerRow {
   bool isPerRow() const { return form_ == Form::kPerRow; }
   ffi::DataType type() const { return array_.type(); }
 
-  // A row as float32: where it lies, or in scratch, which is made large enough.
+  // A row as float32: in place, or in scratch, which grows as needed.
   const float* read(Index group, Index row, std::vector<float>& scratch) const {
     const Numbers numbers = array_.numbers(group);
     const bool is_one = form_ == Form::kOne;
@@ -164,7 +164,7 @@ class Backward {
     return {ids_.at(group), ids_.type() == ffi::U16, g_.numbers(group), capacity_, neurons_};
   }
 
-  // One row; yields what reaches the neuron in each slot.
+  // One row; returns the cotangent of the neuron in each slot.
   void pullBack(Index group, Index row, float* products, Floats& scratch) const {
     const ListSource lists = source(group);
     Floats v_scratch, threshold_scratch, g(static_cast<std::size_t>(capacity_)), x(g.size(), 0.0F), slopes(g.size());

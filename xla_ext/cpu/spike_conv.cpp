@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* kOp = "spike_conv";
 
-// The geometry, in the order of snnjax/ops/spike_conv.py. Nothing is read or written before it is known to be one.
+// The geometry, in the order of snnjax/ops/spike_conv.py. It is checked before anything is read or written.
 ConvolutionShape shapeOf(ffi::Dictionary attributes) {
   const auto given = attributeOf<ffi::Span<const std::int64_t>>(kOp, attributes, "geometry");
   constexpr std::size_t kNumbers = 13;
@@ -22,7 +22,7 @@ ConvolutionShape shapeOf(ffi::Dictionary attributes) {
   throw misfit(kOp, "geometry", "be that of a convolution", text + "]");
 }
 
-// Where all arrays of a call come from and go to.
+// All arrays of a call.
 struct Call {
   Operands from;
   Results to;

@@ -1,5 +1,5 @@
-// The targets of `spike_matmul`: the product of spike lists with weights and its two backward passes, and the same of
-// rows of spikes, of which only the weights' backward pass gains by few spikes.
+// The targets of `spike_matmul`: the product of spike lists with weights and its two backward passes, and the same for
+// rows of spikes, where only the weights' backward pass profits from sparsity.
 #include "list_products.hpp"
 #include "spike_operands.hpp"
 

@@ -1,4 +1,4 @@
-// Rows of inputs or spikes as lists of the entries that are not 0, made once and read by every product.
+// Rows of inputs or spikes as lists of their nonzero entries, made once and read by every product.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace snnjax {
 // one: measured by tests/benchmarks, see xla_ext/README.md.
 inline constexpr double kDenseShare = 0.35;
 
-// How long the sequences of a batch are. Rows of time series are numbered step * batch + sample.
+// The lengths of the sequences of a batch. Rows of time series are numbered step * batch + sample.
 struct Extent {
   Index steps, batch;
   const std::int32_t* ends;  // [batch], in [0, steps]: the step after the last one of each sample
@@ -35,7 +35,7 @@ class RowSource {
   virtual void expand(Index row, float* dense) const = 0;
   // The rows themselves where they lie densely in memory, as float32; otherwise data is nullptr.
   virtual Rows<const float> inPlace() const { return {nullptr, 0}; }
-  // Whether rows are held entry by entry, which takes long to expand.
+  // Whether rows are stored entry by entry, which is slow to expand.
   virtual bool isListed() const { return false; }
 };
 
@@ -95,8 +95,8 @@ class BitSource : public RowSource {
   Index words_, width_;
 };
 
-// Dense rows that were listed before: bits of the entries of those rows that hold zeros and ones alone, which are far
-// less to read than the rows themselves.
+// Dense rows that were listed before: bits for the rows that hold only zeros and ones, far less to read than the rows
+// themselves.
 class RecordedSource : public RowSource {
  public:
   RecordedSource(const RowSource& dense, const std::uint64_t* bits, const std::uint8_t* is_binary, Index width)
@@ -115,7 +115,7 @@ class RecordedSource : public RowSource {
   const std::uint8_t* is_binary_;
 };
 
-// The rows of one source, and behind them those of another from its first on.
+// The rows of one source, followed by those of another.
 class ChainedSource : public RowSource {
  public:
   ChainedSource(const RowSource& first, Index count, const RowSource& then)
@@ -134,7 +134,7 @@ class ChainedSource : public RowSource {
   const RowSource& then_;
 };
 
-// Rows of spikes, each as a list or, if it would be long, in its dense form.
+// Rows of spikes, each as a list or, if that would be long, in dense form.
 class SpikeRows {
  public:
   virtual ~SpikeRows() = default;
@@ -162,7 +162,7 @@ class SpikeLists : public SpikeRows {
   // Everything at once.
   SpikeLists(const RowSource& source, Index rows, Index width, Index batch, const std::int32_t* ends,
              const Threads& threads);
-  // Rows that are listed gradually, when the source has them, in `parts` of which each belongs to one thread.
+  // Rows that are listed as the source produces them, in `parts`, one per thread.
   SpikeLists(const RowSource& source, Index rows, Index width, Index batch, const std::int32_t* ends, Index parts);
 
   void list(Index part, Index row);
@@ -171,14 +171,14 @@ class SpikeLists : public SpikeRows {
   Rows<const float> dense(Index first, Index count, std::vector<float>& scratch) const override;
 
  private:
-  // Blocks that are filled with lists one after the other.
+  // Blocks that are filled with successive lists.
   template <typename T>
   struct Blocks {
     std::vector<Borrowed<T>> all;
     T* next = nullptr;
     Index left = 0;
 
-    T* room(Index count);  // for so many more
+    T* room(Index count);  // for this many more
     void use(Index count) { next += count, left -= count; }
   };
   struct Part {
@@ -196,7 +196,7 @@ class SpikeLists : public SpikeRows {
   const std::int32_t* ends_;
   std::vector<Part> parts_;
   // The bits of long rows that a source holds as lists of distinct ids of value 1, else nullptr: each tile of columns
-  // expands a row again.
+  // expands the row itself.
   Buffer<const std::uint64_t*> bits_;
 };
 

@@ -33,7 +33,7 @@ using Tensors = std::vector<poplar::Tensor>;
                                                ". Make them anew with snnjax.ipu.custom_op.");
 }
 
-// Text without line breaks (RFC 4648), as attributes are text in every framework.
+// Base64 without line breaks (RFC 4648): attributes are text in every framework.
 std::vector<std::byte> fromBase64(const std::string& text) {
   static constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   constexpr unsigned kDigitBits = 6, kByteBits = 8;
@@ -52,8 +52,7 @@ std::vector<std::byte> fromBase64(const std::string& text) {
   return bytes;
 }
 
-// The codelets of poplar_kernels, which lie beside this library, and those of popops. A graph that has them says so and
-// stays as it is.
+// Adds the codelets of poplar_kernels, stored beside this library, and of popops, unless the graph has them.
 void addCodelets(poplar::Graph& graph) {
   Dl_info library = {};
   dladdr(reinterpret_cast<const void*>(&addCodelets), &library);
@@ -78,7 +77,7 @@ std::string describe(const poplar::Type& type, const std::vector<std::size_t>& s
   return text.str();
 }
 
-// Arguments go to where the plan has its parameters: the graph's owner keeps theirs as they were.
+// Arguments are copied to the plan's parameters, so the framework's tensors stay unchanged.
 poplar::program::Copy bring(const executor::Plan& plan, std::size_t number, const poplar::Tensor& from,
                             const poplar::Tensor& to) {
   const executor::ArrayType& type = plan.types[plan.main.parameters[number]];
@@ -124,8 +123,8 @@ extern "C" {
 extern const std::int32_t custom_op_api_level;
 const std::int32_t custom_op_api_level = 5;
 
-// No state, and one program for equal attributes: the framework may build one for several calls. It chooses where the
-// inputs lie, and nothing is written over them.
+// No state, and one program for equal attributes: the framework may build one for several calls. It places the inputs,
+// and nothing overwrites them.
 void Build_metadata(std::vector<std::int64_t>& allocating_indices,
                     std::vector<std::int64_t>& replica_identical_output_indices,
                     std::map<std::int64_t, std::int64_t>& input_to_output_tensor_aliasing, bool& is_elementwise,

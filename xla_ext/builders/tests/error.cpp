@@ -1,4 +1,4 @@
-// The code of what goes wrong, whoever throws it.
+// The code of an error, whoever throws it.
 #include <builders/error.hpp>
 #include <builders/network_plan.hpp>
 #include <new>

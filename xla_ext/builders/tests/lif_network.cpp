@@ -1,4 +1,4 @@
-// `lif_network` on tiles against the scalar reference: membranes and lists to the bit, gradients within rounding.
+// `lif_network` on tiles against the scalar reference: membranes and lists bit for bit, gradients up to rounding.
 #include <ipu_model/profile.hpp>
 
 #include "../../ipu_model/tests/check.hpp"
@@ -53,7 +53,7 @@ void checkClose(const Row& actual, const Row& expected) {
   CHECK_NEAR(largestDifference(actual, expected), 0.0F, 1e-5F * largest(expected));
 }
 
-// The gradient of dense inputs at the slots of events, if there are such.
+// The gradient of dense inputs at the slots of events, if any.
 Row atSlots(const Network& network, const Row& dense) {
   if (network.options.inputs == Inputs::Dense) return dense;
   const std::size_t inputs = network.options.num_inputs;

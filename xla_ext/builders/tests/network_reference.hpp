@@ -1,5 +1,4 @@
-// `lif_network` once more, in scalar C++ on dense arrays: the equations of snnjax/ops/_lif_network/layer.py, sample by
-// sample.
+// `lif_network` in scalar C++ on dense arrays: the equations of snnjax/ops/_lif_network/layer.py, sample by sample.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +35,7 @@ struct Network {
   unsigned neurons(std::size_t l) const { return isLeaky(l) ? options.outputs : options.layers[l].neurons; }
   unsigned inputs(std::size_t l) const { return l == 0 ? options.num_inputs : options.layers[l - 1].neurons; }
   bool isRecurrent(std::size_t l) const { return !recurrent[l].empty(); }
-  // A spiking output is not, but by itself.
+  // A spiking output is not, except by itself.
   bool isListed(std::size_t l) const { return l + 1 < count() || isRecurrent(l); }
 };
 
@@ -101,7 +100,7 @@ inline Row inputsOf(const Network& network, const Ran& ran, std::size_t l, std::
   return dense;
 }
 
-// The own spikes of the step before that layer `l` reads at row (t, b): none in the first step, nor of others.
+// The previous step's own spikes that layer `l` reads at row (t, b): none in the first step or in other layers.
 inline Row ownSpikes(const Network& network, const Ran& ran, std::size_t l, std::size_t row) {
   const std::size_t batch = network.options.batch, neurons = network.neurons(l);
   if (!network.isRecurrent(l) || row < batch) return {};

@@ -83,7 +83,7 @@ void testErrors() {
   CHECK_THROWS(planNetwork(options, 1472, kBytes), "lif_network: `inputs` must have values for a gradient, got spikes");
 }
 
-// One recurrent layer changes the pace of all: a step an iteration for its lists, and one more for what it sums.
+// One recurrent layer changes the pace of all: one step per iteration for its lists, and one more for what it sums.
 void testRecurrentDelays() {
   NetworkOptions options = nmnist();
   options.layers.back().recurrent = true;
@@ -99,7 +99,7 @@ void testRecurrentDelays() {
   CHECK(!planNetwork(nmnist(), 1472, kBytes).isRecurrent());
 }
 
-// Its own lists are lists of the plan, full ones, and stand behind all others.
+// Its own lists are full lists of the plan, after all others.
 void testRecurrentOutput() {
   NetworkOptions options = nmnist();
   options.outputs = 0;
@@ -112,7 +112,7 @@ void testRecurrentOutput() {
   CHECK_EQUAL(plan.listDelay(2), 1u);
 }
 
-// Recurrent weights take memory, too: 2 x 1466 rows of two columns instead of one.
+// Recurrent weights take memory too: 2 x 1466 rows of two columns instead of one.
 void testRecurrentMemory() {
   NetworkOptions options = nmnist();
   options.num_inputs = 10;
@@ -177,7 +177,7 @@ void testListsThereAndBack() {
   CHECK(lists.num_kept == (std::vector<std::int32_t>{2, 1}));
 }
 
-// Values follow their ids, and come back to their slots; those of ids that name nothing do not.
+// Values follow their ids and return to their slots, except for ids out of range.
 void testValuesThereAndBack() {
   NetworkOptions options = nmnist();
   options.num_steps = 1;

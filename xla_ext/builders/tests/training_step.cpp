@@ -1,5 +1,5 @@
-// Training steps on tiles beside back-propagation, cross-entropy and Adam in scalar C++: the loss before each update,
-// and all parameters after the last. Weights are no longer dyadic after the first.
+// Training steps on tiles compared with back-propagation, cross-entropy and Adam in scalar C++: the loss before each
+// update, and all parameters after the last. Weights are no longer dyadic after the first.
 #include "../training_step.hpp"
 
 #include <ipu_model/profile.hpp>

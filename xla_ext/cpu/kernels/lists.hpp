@@ -10,7 +10,7 @@ namespace snnjax::SNNJAX_ISA {
 inline std::uint32_t listWord(std::uint64_t word, std::uint32_t first, std::uint32_t* ids) {
   const auto count = static_cast<std::uint32_t>(__builtin_popcountll(word));
 #if defined(__AVX512VBMI2__)
-  // Without a branch on the bits, which are as good as random: a mispredicted one costs more than all of this.
+  // Branch-free: the bits are unpredictable, and a mispredicted branch costs more than all of this.
   using Bytes = std::uint8_t __attribute__((vector_size(64)));
   constexpr Bytes kPlaces{0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
                           22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
@@ -28,7 +28,7 @@ inline std::uint32_t listWord(std::uint64_t word, std::uint32_t first, std::uint
     for (int i = 1; i < 4; ++i) put(ids + 16 * i, part[i]);
   }
 #else
-  constexpr std::uint32_t kFew = 4;  // so many are written without a branch
+  constexpr std::uint32_t kFew = 4;  // as many as are written without a branch
   for (std::uint32_t k = 0; k < kFew; ++k, word &= word - 1) {
     ids[k] = first + (word == 0 ? 0 : static_cast<std::uint32_t>(__builtin_ctzll(word)));
   }
@@ -147,7 +147,7 @@ inline Ints loadIds(const std::uint16_t* from) {
   return __builtin_convertvector(x, Ints);
 }
 
-// Which entries are used is as good as random, so nothing branches on it: what is not used is overwritten by the next.
+// Which entries are used is unpredictable, so nothing branches on it: an unused one is overwritten by the next.
 template <typename Id, typename Value>
 inline std::uint32_t listUsed(const Id* ids, const Value* values, Index count, std::uint32_t width,
                               std::uint32_t* out_ids, float* out_values, bool* all_ones) {
@@ -159,7 +159,7 @@ inline std::uint32_t listUsed(const Id* ids, const Value* values, Index count, s
     const Floats value = load(values + slot);
     const Mask in_range = _mm512_cmplt_epu32_mask(id, _mm512_set1_epi32(static_cast<int>(width)));
     const auto mask = static_cast<Mask>(in_range & notEqual(value, Floats{}));
-    if ((mask & (mask + 1)) == 0) {  // the first ones, as in a list with unused slots behind: they stay where they are
+    if ((mask & (mask + 1)) == 0) {  // a prefix, as in a list with unused slots at the end: they stay in place
       _mm512_storeu_si512(out_ids + used, id);
       store(out_values + used, value);
     } else {

@@ -131,8 +131,8 @@ struct NeuronRow {
   Index left;  // columns that there are
 };
 
-// `kVectors` vectors of neurons, up to a word of bits. `kKeeps`: the membranes are recorded, which most of those of a
-// prediction are not.
+// `kVectors` vectors of neurons, up to a word of bits. `kKeeps`: the membranes are recorded, which inference mostly
+// does not need.
 template <Reset kReset, bool kNear, bool kKeeps, bool kSecond, int kVectors>
 inline void stepVectors(const NeuronRow& row, Index column, std::uint64_t* spikes, std::uint64_t* near) {
   Floats v[kVectors], w[kVectors]{};
@@ -228,7 +228,7 @@ inline Floats part(const float* row, Index column, Index left) {
   return left >= kLanes ? load(row + column) : loadPart(row + column, left);
 }
 
-// As `stepVectors` computes it, in the same operations: the same bits.
+// As `stepVectors` computes it, by the same operations: bit-identical.
 inline void stepSecondState(const StepSecondState& step) {
   const NeuronConstants constants = step.constants;
   for (Index r = 0; r < step.rows; ++r) {

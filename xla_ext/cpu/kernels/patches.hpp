@@ -39,8 +39,8 @@ template <typename Visit>
   eachRun(patches, pixel, id - pixel * patches.channels, visit);
 }
 
-// to += value * from. What fills no vector is cut into smaller ones: on Zen, stores of a part of a vector of AVX2 take
-// longer than all of this.
+// to += value * from. A partial vector is divided into smaller ones: on Zen, partial AVX2 stores take longer than all
+// of this.
 [[gnu::always_inline]] inline void addRun(float* to, const float* from, float value, Index count) {
   Index i = 0;
   for (; i + kLanes <= count; i += kLanes) store(to + i, load(to + i) + value * load(from + i));

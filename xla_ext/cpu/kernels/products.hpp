@@ -1,5 +1,5 @@
-// Products with lists of spikes, whose rows of the weights are added and nothing is multiplied by zero, and dense ones,
-// for rows in which so many neurons are active that listing them would be slower.
+// Products with spike lists, which add rows of the weights and never multiply by zero, and dense products, for rows
+// with so many active neurons that listing them would be slower.
 #pragma once
 
 #include "../kernels.hpp"
@@ -13,7 +13,7 @@ inline constexpr int kPairedVectors = 8;  // two sums each fit into 32 registers
 inline constexpr int kPairedVectors = 4;  // likewise into 16
 #endif
 
-// Whole vectors of columns, or one that is cut off behind `left` columns.
+// Whole vectors of columns, or one cut off after `left` columns.
 template <bool kWhole, typename T>
 inline Floats loadColumns(const T* from, Index left) {
   if constexpr (kWhole) {
@@ -23,8 +23,8 @@ inline Floats loadColumns(const T* from, Index left) {
   }
 }
 
-// The sums of `kVectors` vectors of columns stay in registers over all ids of a row. Where there are registers for
-// both, ids at even and at odd places are summed apart, which keeps two additions a vector in flight.
+// The sums of `kVectors` vectors of columns stay in registers over all ids of a row. If there are enough registers, ids
+// at even and odd places are summed separately, which keeps two additions per vector in flight.
 template <int kVectors, bool kWeighted, bool kWhole, typename T>
 inline void sumRow(const SpikeRow& spikes, const T* weights, Index stride, const float* start, float* out, Index left) {
   Floats even[kVectors], odd[kVectors];

@@ -1,9 +1,9 @@
 // Dense products of numbers rounded to bfloat16, with sums in float32.
 //
 // AVX-512 has an instruction for them in its BF16 extension (Cooper Lake, Sapphire Rapids, Zen 4 and newer): it
-// multiplies pairs of numbers and adds both products to one sum, which is twice the rate of float32. There numbers that
-// are multiplied with one another lie in pairs, two in the place of one float32: of a row its neighbours, of a panel
-// its rows 2p and 2p + 1 of each column. Elsewhere they are rounded in place, and multiplied as float32.
+// multiplies pairs of numbers and adds both products to one sum, which is twice the rate of float32. There the factors
+// are stored in pairs, two in the place of one float32: neighbours in a row; in a panel, rows 2p and 2p + 1 of each
+// column. Elsewhere they are rounded in place, and multiplied as float32.
 #pragma once
 
 #include "products.hpp"

@@ -1,8 +1,8 @@
 // Vectors of float32 in the width of the instruction set that this translation unit is compiled for.
 //
-// Everything stands in a namespace of the instruction set and nothing here instantiates a template of the standard
-// library: the linker may merge equal templates of different translation units, and would then run AVX-512 code on
-// machines without it.
+// Everything is in the instruction set's namespace, and nothing here instantiates a standard library template: the
+// linker may merge equal templates of different translation units, and would then run AVX-512 code on machines without
+// it.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include <arm_neon.h>
 #endif
 
-// In front of a loop over an array of vectors: only when the loop is unrolled early do they stay in registers.
+// Use before a loop over an array of vectors: they stay in registers only if the loop is unrolled early.
 #define SNNJAX_UNROLL _Pragma("GCC unroll 16")
 
 namespace snnjax::SNNJAX_ISA {
@@ -72,7 +72,7 @@ inline Floats loadPart(const float* from, std::int64_t count) {
 #else
   Floats x{};
   SNNJAX_UNROLL
-  for (int lane = 0; lane < kLanes; ++lane) {  // to copy `count` numbers would be a call
+  for (int lane = 0; lane < kLanes; ++lane) {  // copying `count` numbers would be a call
     if (lane < count) x[lane] = from[lane];
   }
   return x;
@@ -98,7 +98,7 @@ inline void storePart(float* to, Floats x, std::int64_t count) {
 #endif
 }
 
-// Stores that go past the caches, to memory aligned to a vector; `finishStream` makes them visible to other threads.
+// Non-temporal stores to memory aligned to a vector; `finishStream` makes them visible to other threads.
 inline void stream(float* to, Floats x) {
 #if defined(__AVX512F__)
   _mm512_stream_ps(to, (__m512)x);

@@ -1,4 +1,4 @@
-// What the tests of the kernels share: for every instruction set of this machine each kernel is held against a plain
+// Shared by the tests of the kernels: for every instruction set of this machine, each kernel is compared with a plain
 // loop over the same random arrays. What the loop does not write, such as the gap after a row, must stay as it was.
 #pragma once
 
@@ -93,8 +93,8 @@ struct Case {
   std::string text() const { return std::string(kernels.name) + " of size " + std::to_string(size); }
 };
 
-// Whether all of `got` is as near to `want` as `tolerance` times the larger of 1 and that; 0 is for what is exact. All
-// NaN are the same, and so are both zeros.
+// Whether all of `got` is as near to `want` as `tolerance` times the larger of 1 and that; 0 means exact. All NaNs are
+// equal, and so are both zeros.
 template <typename T, typename U>
 void expectNear(const Case& of, const std::vector<T>& got, const std::vector<U>& want, double tolerance,
                 std::source_location at = std::source_location::current()) {

@@ -156,7 +156,7 @@ void stepInLoops(const Constants& constants, const Wanted& wanted, Backward& to)
   }
 }
 
-// Of what stands past the columns, up to a whole vector, nothing is said.
+// The values past the columns, up to a whole vector, are unspecified.
 void ignorePadding(const Constants& constants, Backward& results) {
   for (Index c = constants.columns; c < constants.padded; ++c) {
     for (Floats& sum : results.sums) sum[sizeOf(c)] = 0.0F;

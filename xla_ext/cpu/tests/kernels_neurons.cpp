@@ -71,7 +71,7 @@ struct Forward {
         record_bfloat16(record.numbers.size()) {}
 };
 
-// What a call is asked for besides spikes and states.
+// What a call returns besides spikes and states.
 struct Wanted {
   Reset reset;
   bool near, record, record_bfloat16, streams;
@@ -180,7 +180,7 @@ void secondStatesAreThoseOfTheStep(const Case& of, Random& random) {
                                 .w_before = w_before.rows(),
                                 .current = step.current.rows(),
                                 .w = got.toWrite()});
-    for (Index r = 0; r < kRows; ++r) {  // of what stands past the columns nothing is said
+    for (Index r = 0; r < kRows; ++r) {  // the values past the columns are unspecified
       for (Index c = of.size; c < constants.padded; ++c) got.at(r, c) = step.w.at(r, c);
     }
     expectSame(of, got.numbers, step.w.numbers);

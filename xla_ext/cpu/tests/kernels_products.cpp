@@ -1,5 +1,5 @@
-// Products of every instruction set of this machine compared with plain loops. The numbers are eighths, so that no sum
-// rounds and all results are exact, in whatever order and with whatever instructions they are summed.
+// Products of every instruction set of this machine compared with plain loops. The numbers are eighths, so that all
+// sums are exact, in any order and with any instructions.
 #include <algorithm>
 #include <initializer_list>
 #include <limits>

@@ -1,4 +1,4 @@
-// Products of lists without a row: XLA drops calls without a result, so that no program reaches them.
+// Products of lists without rows: XLA drops calls without a result, so no program reaches them.
 #include "cpu/list_products.hpp"
 
 #include "check.hpp"

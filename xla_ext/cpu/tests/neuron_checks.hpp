@@ -1,4 +1,4 @@
-// What the tests of time steps share: surrogates and constants of neurons, and the equations in plain numbers.
+// Shared by the tests of time steps: surrogates and constants of neurons, and the equations in plain numbers.
 //
 // States, constants and cotangents are eighths, so that steps forward are exact, and so is whether a membrane is above
 // its threshold or a surrogate has a slope there; neurons right at the threshold are among them.

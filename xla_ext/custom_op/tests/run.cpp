@@ -1,4 +1,4 @@
-// A framework in small: `run_custom_op library.so folder ...` loads the custom operation, builds it with its gradients
+// A miniature framework: `run_custom_op library.so folder ...` loads the custom operation, builds it with its gradients
 // into a graph for a device of the DeviceManager, and runs it on the arrays of each folder. Written against Poplar's
 // public headers alone.
 //
@@ -85,7 +85,7 @@ poplar::Type typeNamed(const std::string& name) {
   throw std::runtime_error("no type " + name);
 }
 
-// A folder's arrays in a graph, and what comes out of it.
+// A folder's arrays in a graph, and its results.
 class Run {
  public:
   Run(const poplar::Device& device, const Library& library, std::filesystem::path folder)
