@@ -30,7 +30,7 @@ struct Tree {
 
 double received(double fragments, double words) { return fragments * kCyclesPerFragment + words; }
 
-// Issue slots for items that workers share, each item costing this many.
+// Cycles for items that workers share, `slots` issue slots each.
 double shared(double items, double slots) { return kWorkers * std::ceil(items / kWorkers) * slots; }
 
 // From membranes on the tiles to candidates at the leaders to lists at the homes.

@@ -1,4 +1,4 @@
-// Axonal delays before a layer: at which steps what its inputs send arrives, and how cotangents come back.
+// Axonal delays before a layer: when its inputs' spikes arrive, and how cotangents come back.
 //
 // What an input sends arrives in two shares: after the whole steps of its delay, and one step later. The earlier one of
 // input i has the id i, the later one the id inputs + i.

@@ -35,7 +35,7 @@ poplar::Device createDevice(const Plan& plan, const SystemOptions& options) {
   return model.createDevice();
 }
 
-// Results and parameters of one type in their order, but for those that share their memory.
+// Results and parameters of one type, in order, except those that share their memory.
 std::vector<DeviceProgram::Kept> keptOf(const Plan& plan) {
   std::vector<bool> taken(plan.main.results.size(), false), paired(plan.main.parameters.size(), false);
   for (const auto& [parameter, result] : plan.aliases) taken[result] = paired[parameter] = true;
@@ -80,7 +80,7 @@ DeviceProgram::Group DeviceProgram::addGroup(Programs& programs, const Programs&
   return {std::move(members), static_cast<unsigned>(programs.size() - 1)};
 }
 
-// Data are put in the order of the tiles by the host (`true`).
+// The host reorders data for the tiles (`true`).
 void DeviceProgram::addUploads(PlanLowering& lowering, Programs& programs) {
   poplar::Graph& graph = lowering.graph();
   std::vector<bool> replaced(plan_.main.parameters.size(), false);
@@ -106,7 +106,7 @@ void DeviceProgram::addUploads(PlanLowering& lowering, Programs& programs) {
 }
 
 void DeviceProgram::addDownloads(PlanLowering& lowering, Programs& programs) {
-  constexpr std::size_t kSmall = 16384;  // bytes, which take a thousandth of a request's time
+  constexpr std::size_t kSmall = 16384;  // bytes, which take a thousandth of the time of a request
   poplar::Graph& graph = lowering.graph();
   Programs singles;
   const auto add = [&](const poplar::Tensor& tensor, const std::string& name) {
@@ -128,7 +128,7 @@ void DeviceProgram::addDownloads(PlanLowering& lowering, Programs& programs) {
   if (together_.size() > 1) download_groups_.push_back(addGroup(programs, singles, together_));
 }
 
-// All copies of a group share one exchange, if they need any: values of one shape lie alike.
+// All copies of a group share one exchange, if they need any: values of one shape have one layout.
 void DeviceProgram::addKeeping(PlanLowering& lowering, Programs& programs) {
   Programs singles;
   std::vector<std::size_t> all;

@@ -1,4 +1,4 @@
-// A plan as an engine on a device, with programs that bring arguments in and results out.
+// A plan as an engine on a device, with programs that transfer arguments in and results out.
 #pragma once
 
 #include <memory>
@@ -24,11 +24,11 @@ class DeviceProgram {
   void run();
   // From places, in ascending order: results are the first, then the parameters of kept().
   void download(const std::vector<std::size_t>& places, std::vector<Targets> to);
-  // Small results that come to the host in one request; downloading just these makes it.
+  // Small results that come to the host in one request, made when just these are downloaded.
   const std::vector<std::size_t>& together() const { return together_; }
 
-  // A result and a parameter of its type, as a step's that gives back what it was given: the result can go to the
-  // parameter's place without the host.
+  // A result and a parameter of the same type, such as the state of a step: the result can move to the parameter's
+  // place without the host.
   struct Kept {
     std::size_t parameter, result;
   };
@@ -57,7 +57,7 @@ class DeviceProgram {
     unsigned program = 0;
   };
   Group addGroup(Programs& programs, const Programs& singles, std::vector<std::size_t> members);
-  // The whole group if all of it is wanted, and what else is wanted one by one.
+  // The whole group if all of it is wanted, the rest one by one.
   void runAll(std::vector<std::size_t> wanted, const std::vector<Group>& groups, unsigned first_single);
   void addUploads(PlanLowering& lowering, Programs& programs);
   void addDownloads(PlanLowering& lowering, Programs& programs);
@@ -77,7 +77,7 @@ class DeviceProgram {
   std::vector<PlanLowering::LiveMemory> live_memory_;
 };
 
-// ---- What the IPU Model accounts for, which no other engine has: model_profile.cpp alone knows the model ----
+// ---- Accounts that only the IPU Model keeps: model_profile.cpp alone knows the model ----
 
 // Of a program: how often it ran since its profile was reset, and the memory that values take while it runs.
 struct ProgramFacts {

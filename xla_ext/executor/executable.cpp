@@ -41,11 +41,11 @@ class Executable::Impl {
   System& system() { return *system_; }
 
   Arrays run(const Arrays& arguments, const std::vector<bool>& donated);
-  // Brings the arrays of a place to the host, of all partitions, and small results with another one.
+  // Brings the arrays of a place, of all partitions, to the host; small results come together.
   void fetch(std::size_t place);
 
  private:
-  // The place of a parameter or a result on the tiles, or of both, and the arrays that lie there: one a partition.
+  // The place on the tiles of a parameter, a result or both, and the arrays held there, one per partition.
   struct Slot {
     std::vector<std::weak_ptr<Array>> holders;
     bool overwritten = false;  // by each run
@@ -91,7 +91,7 @@ void Executable::Impl::addSlots() {
   }
 }
 
-// Others that lie on these IPUs give way.
+// Unloads other executables from these IPUs.
 void Executable::Impl::enter() {
   for (const std::size_t device : plan_.devices) {
     Executable* const other = system_->loaded_[device];
@@ -106,7 +106,7 @@ void Executable::Impl::leave() {
   std::replace(system_->loaded_.begin(), system_->loaded_.end(), &owner_, static_cast<Executable*>(nullptr));
 }
 
-// What lies there alone is brought to the host.
+// Arrays held only there are first brought to the host.
 void Executable::Impl::clear(Slot& slot) {
   for (std::weak_ptr<Array>& holder : slot.holders) {
     if (const std::shared_ptr<Array> array = holder.lock()) {
@@ -198,7 +198,7 @@ bool Executable::Impl::isToKeep(const Arrays& arguments, const DeviceProgram::Ke
   return true;
 }
 
-// Results that are arguments now go where these belong, on the tiles.
+// Moves earlier results that are now arguments to their parameters' places, on the tiles.
 void Executable::Impl::keep(const Arrays& arguments) {
   std::vector<std::size_t> pairs;
   const std::vector<DeviceProgram::Kept>& kept = program_->kept();
@@ -223,7 +223,7 @@ void Executable::Impl::upload(const Arrays& arguments) {
   for (std::size_t i = 0; i < parameter_slots_.size(); ++i) {
     if (!lies(arguments, i)) missing.push_back(i);
   }
-  // All before any: a place that is filled may be where another argument lies.
+  // Saves all before filling any: a place to fill may hold another argument.
   for (const std::size_t i : missing) {
     for (const auto& of_partition : arguments) {
       Array& array = *of_partition[i];
@@ -245,7 +245,7 @@ void Executable::Impl::upload(const Arrays& arguments) {
   }
 }
 
-// Donated arguments hold nothing from now on; what else the run overwrites is saved.
+// Donated arguments are empty from now on; anything else that the run overwrites is saved.
 void Executable::Impl::consume(const Arrays& arguments, const std::vector<bool>& donated) {
   for (std::size_t i = 0; i < donated.size() && i < parameter_slots_.size(); ++i) {
     if (!donated[i]) continue;

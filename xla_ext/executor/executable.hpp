@@ -1,4 +1,4 @@
-// A compiled plan: its programs on the tiles of its IPUs, and the arrays that live there between runs.
+// A compiled plan: its programs on the tiles of its IPUs, and the arrays kept there between runs.
 #pragma once
 
 #include <builders/error.hpp>
@@ -25,8 +25,8 @@ struct SystemOptions {
 
 class Array;
 
-// Called with the callback's number and its arrays, by jax.debug.print and its like, while a run goes on. It must not
-// wait for another run, which would wait for this one.
+// Called with the callback's number and arrays, for jax.debug.print and the like, during a run. It must not wait for
+// another run, which would wait for this one.
 using HostCallback = std::function<void(std::int64_t, std::span<const std::shared_ptr<Array>>)>;
 
 // Which executable is loaded on each IPU, and one lock for all: a run takes it whole.
@@ -46,7 +46,7 @@ class System {
 };
 
 // One array of one device. Its elements are in the host's memory, on the tiles of the executable that made it, or both;
-// what is on tiles comes to the host when somebody asks for it, or before something else is loaded there.
+// an array on tiles is brought to the host on demand, or before something else is loaded there.
 class Array {
  public:
   Array(std::shared_ptr<System> system, ArrayType type, std::vector<std::byte> bytes);
@@ -66,8 +66,8 @@ class Array {
 
 class Executable {
  public:
-  // Builds the graph and the engine. Throws Error where something cannot be lowered, and what Poplar throws, as where
-  // tiles lack memory: errorOf says which code that has.
+  // Builds the graph and the engine. Throws Error where something cannot be lowered, and Poplar's exceptions, such as
+  // for lack of tile memory, which errorOf maps to a code.
   Executable(std::shared_ptr<System> system, std::span<const std::byte> plan);
   ~Executable();
   const Plan& plan() const;
@@ -79,7 +79,7 @@ class Executable {
   using Arrays = std::vector<std::vector<std::shared_ptr<Array>>>;
   Arrays run(const Arrays& arguments, const std::vector<bool>& donated);
 
-  // What all runs since the last reset have cost, as JSON (include/ipu_model/profile.hpp and the plan's operations).
+  // The cost of all runs since the last reset, as JSON (include/ipu_model/profile.hpp and the plan's operations).
   std::string profile() const;
   void resetProfile();
   // Bytes of tile memory in use, of all tiles.

@@ -1,7 +1,7 @@
-// What the lowering of each operation works with: values as tensors, and the program that grows.
+// The interface for the lowering of each operation: values as tensors, and the growing program.
 //
-// A value is one tensor of its shape. Several partitions are replicas of one graph: each runs the same program on tiles
-// of its own, and only collectives tell them apart.
+// A value is one tensor of its shape. Several partitions are replicas of one graph: each runs the same program on its
+// own tiles, and only collectives tell them apart.
 #pragma once
 
 #include <builders/error.hpp>
@@ -24,7 +24,7 @@ namespace snnjax::executor {
 [[noreturn]] void refuse(const Plan& plan, const Instruction& instruction, const std::string& what,
                          const std::string& way_out);
 
-// What one op leaves for another one.
+// Data that one op leaves for another.
 struct Record {
   virtual ~Record() = default;
 };
@@ -35,63 +35,62 @@ class Lowering {
 
   virtual poplar::Graph& graph() = 0;
   virtual const Plan& plan() const = 0;
-  // Where the steps of the block that is being lowered go.
+  // The sequence for the steps of the block that is being lowered.
   virtual poplar::program::Sequence& program() = 0;
   // The operation's name and the user's line, "dot (model.py:12)" or "dot/part (model.py:12)", for compute sets.
   virtual poplar::DebugContext debug(std::string_view part = {}) const = 0;
 
   const ArrayType& type(ValueId value) const { return plan().types[value]; }
 
-  // Where values of each shape lie.
+  // The layouts of each shape.
   virtual const Layouts& layouts() const = 0;
 
   // ---- Values ----
 
-  // The tensor of an input, in its shape, wherever and in whatever order its elements lie.
+  // The tensor of an input, in its shape, wherever and in whatever order its elements are stored.
   virtual poplar::Tensor get(ValueId value) = 0;
   // The same, flat and in the memory order of its shape's layout: one interval a tile, if it lies in that layout.
   virtual poplar::Tensor memory(ValueId value) = 0;
-  // The constant whose one element all elements of the value equal, through views of it; or null.
+  // The constant whose single element the value repeats, possibly through views; or null.
   virtual const Constant* splatOf(ValueId value) const = 0;
-  // A tensor for an output, in the layout of its shape. Its memory may be that of values no longer needed, whose bits
-  // are still there: write all of it.
+  // A tensor for an output, in the layout of its shape. Its memory may be reused and uninitialised: write all of it.
   virtual poplar::Tensor make(ValueId value) = 0;
-  // A tensor for this operation alone, in the layout of its shape; what other operations had there is still there.
+  // A scratch tensor for this operation, in the layout of its shape; uninitialised.
   virtual poplar::Tensor makeTemporary(const poplar::Type& type, const std::vector<std::size_t>& shape) = 0;
-  // Elements for this operation alone, wherever it wants them: counts[t] on tile t, one tile after the other.
+  // Scratch elements for this operation, wherever it wants them: counts[t] on tile t, one tile after the other.
   virtual poplar::Tensor makeScratch(const poplar::Type& type, const std::vector<std::size_t>& counts) = 0;
-  // An output that is a view of inputs, or a tensor of the operation's own making (a variable, a constant).
+  // An output that is a view of inputs, or a tensor that the operation made (a variable, a constant).
   virtual void bind(ValueId output, const poplar::Tensor& tensor, const std::vector<ValueId>& views_of = {}) = 0;
-  // An output that is its one input with other dimensions of size 1, or as another type: it lies where the input does.
+  // An output that is its one input with other dimensions of size 1, or as another type: it shares the input's memory.
   virtual void rename(ValueId output, ValueId input, const poplar::Tensor& tensor) = 0;
   // Whether the output may be written over the input: nothing needs the input later, and no other value shares its
   // memory. If so the output is bound to the input's tensor, which both get() then.
   virtual bool takeOver(ValueId output, ValueId input) = 0;
-  // Whether the output would best lie where the input does, as a loop carries both there.
+  // Whether the output is best placed where the input is, because a loop carries both there.
   virtual bool wants(ValueId output, ValueId input) const = 0;
-  // Adds what brings a value's elements into a tensor of its type and shape.
+  // Adds the copy of a value into a tensor of its type and shape.
   virtual void copy(ValueId from, const poplar::Tensor& to) = 0;
 
   // ---- What own ops agree on ----
 
-  // The memory of a value that lies in these blocks, which an op has proposed, with what they spare behind each tile's
-  // part: flat, not valid if it lies otherwise.
+  // The memory of a value in the blocks that an op proposed, with the spare elements after each tile's part: flat; not
+  // valid if the layout differs.
   virtual poplar::Tensor memoryIn(const Blocks& blocks, ValueId value) = 0;
-  // What an op leaves on the tiles for another one, its backward pass, goes with an output and views of it. It does not
-  // go through loops, nor to other programs.
+  // Data that an op leaves on the tiles for its backward pass is attached to an output and its views. It does not pass
+  // through loops or to other programs.
   virtual void attach(ValueId output, std::shared_ptr<const Record> record) = 0;
   virtual const Record* recordOf(ValueId value) const = 0;
 
   // ---- Blocks ----
 
   // Lowers a block, whose parameters are bound, into a sequence of its own. At its end `then` may add steps, while the
-  // results are there.
+  // results are still available.
   virtual poplar::program::Sequence lower(const Block& block, const std::function<void()>& then = {}) = 0;
-  // Binds a block's parameters, if it has any, to where an instruction's outputs lie, until endCarry(). A block that
-  // may write there leaves its results there where it can.
+  // Binds a block's parameters, if any, to the memory of an instruction's outputs, until endCarry(). A block that may
+  // write there leaves its results there where it can.
   virtual void carry(const std::vector<ValueId>& outputs, const Block& block, bool may_write) = 0;
   virtual void endCarry(const std::vector<ValueId>& outputs) = 0;
-  // Brings values to where others lie, all at once: none is overwritten before it is read.
+  // Copies values into the memory of others, all at once: none is overwritten before it is read.
   virtual void moveAll(const std::vector<ValueId>& from, const std::vector<ValueId>& to) = 0;
 
   // A function of the host that a program may call, for callbacks of this number with these arrays.
@@ -102,7 +101,7 @@ class Lowering {
   }
 };
 
-// Poplar's type for elements; bfloat16 has none and lies as its bits in unsigned shorts. Throws for 64 bits.
+// Poplar's type for elements; bfloat16 has none and is stored as unsigned shorts. Throws for 64 bits.
 poplar::Type poplarType(Dtype dtype);
 
 // The value of an attribute of a custom_call, whose texts are "name:type=value"; throws where there is none.

@@ -1,4 +1,4 @@
-// The only way from the executor to the IPU Model itself.
+// The only place where the executor uses the IPU Model itself.
 #include <ipu_model/json.hpp>
 #include <ipu_model/profile.hpp>
 

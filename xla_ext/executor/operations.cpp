@@ -4,7 +4,7 @@
 
 namespace snnjax::executor {
 
-// Each stands in a file of ops/: its check, its lowering.
+// Each has a file in ops/ with its check and its lowering.
 namespace ops {
 extern const Operation kElementwise, kBroadcastInDim, kReshape, kTranspose, kSlice, kReverse, kConcatenate, kPad, kIota,
     kBitcast, kReduce, kArgReduce, kCumulative, kDot, kGather, kScatter, kDynamicSlice, kDynamicUpdateSlice, kSort,
@@ -12,7 +12,7 @@ extern const Operation kElementwise, kBroadcastInDim, kReshape, kTranspose, kSli
     kCollectivePermute, kPartitionId;
 }  // namespace ops
 
-// Each stands in a file of targets/: its lowering, and what it proposes. They check as they lower.
+// Each has a file in targets/ with its lowering and its proposals. They check as they lower.
 namespace targets {
 extern const Operation kSpikeMatmul, kSpikeMatmulValuesBackward, kSpikeMatmulWeightsBackward, kSelectSpikes,
     kSelectSpikesBackward, kLifStep, kLifStepBackward, kLifNetwork, kLifNetworkBackward;
@@ -94,8 +94,8 @@ const Table& operations() {
   return kOperations;
 }
 
-// Lowerings divide what there is among the tiles: without elements there is nothing to divide. Only vectors of indices
-// may have none, where a window lies at the beginning.
+// Lowerings divide elements among the tiles, so there must be some. Only vectors of indices may be empty, for a window
+// at the start.
 void checkElements(const OperationCheck& op) {
   const std::string& name = op.instruction().op;
   if (name == "custom_call" || name == "callback") return;

@@ -1,4 +1,4 @@
-// The one table of operations: whether an instruction of a plan makes sense, and how it is lowered.
+// The one table of operations: how an instruction of a plan is checked and lowered.
 #pragma once
 
 #include "executor/lowering.hpp"
@@ -7,20 +7,21 @@
 namespace snnjax::executor {
 
 using Lower = void (*)(Lowering&, const Instruction&);
-// Where an own op wants operands and results to lie.
+// The layouts that an own op proposes for operands and results.
 using Propose = std::vector<Proposal> (*)(const Plan&, const Instruction&, const poplar::Target&);
 
 struct Operation {
-  // Whether an instruction makes sense; the library's own ops say so as they are lowered.
+  // Checks an instruction; the library's own ops check as they are lowered.
   void (*check)(const OperationCheck&);
   Lower lower;
   Propose propose = nullptr;
 };
 
-// By its name in the plan; throws where there is none.
+// By its name in the plan; throws if there is none.
 const Operation& operationNamed(const std::string& name);
 
-// The shape and element type of what an instruction takes and gives. Of own targets (custom_call) each checks its own.
+// Checks the shapes and element types of an instruction's inputs and outputs. Own targets (custom_call) check theirs
+// themselves.
 void checkInstruction(const Plan& plan, const Instruction& instruction);
 
 }  // namespace snnjax::executor

@@ -21,7 +21,7 @@ std::vector<unsigned> numbersOf(const Constant& constant, std::size_t bytes) {
   return numbers;
 }
 
-// Of all ops of a block, which runs so often.
+// For all ops of a block, which runs this often.
 void collect(const Plan& plan, const Block& block, double times, const poplar::Target& target,
              std::vector<Proposal>& proposals) {
   for (const Instruction& instruction : block.instructions) {
@@ -85,7 +85,7 @@ poplar::Tensor PlanLowering::memory(ValueId value) {
 
 const Constant* PlanLowering::splatOf(ValueId value) const { return values_[value].splat; }
 
-// A splat is one element, which tiles fetch where they need it; others lie in the layout of their shape.
+// A splat is one element, which tiles fetch as needed; others have the layout of their shape.
 void PlanLowering::makeConstant(ValueId id) {
   Value& value = values_[id];
   const Constant& constant = *std::exchange(value.constant, nullptr);
@@ -114,7 +114,7 @@ void PlanLowering::share(ValueId id, const std::vector<StorageId>& storages) {
   for (const StorageId storage : storages) storages_.addUser(storage);
 }
 
-// The value becomes what the storage holds; the storage counts it as a user already.
+// The storage now holds the value; it already counts it as a user.
 void PlanLowering::place(ValueId id, StorageId storage) {
   Value& value = values_[id];
   const poplar::Type element = poplarType(type(id).dtype);
@@ -275,7 +275,7 @@ void PlanLowering::carry(const std::vector<ValueId>& outputs, const Block& block
     const Value place = values_[outputs[i]];
     const StorageId storage = place.storages[0];
     storages_.hold(storage);
-    // The parameter uses the place instead of the output, which has it again at the end.
+    // The parameter uses the place instead of the output, which gets it back at the end.
     if (block.parameters.empty()) {
       storages_.release(storage);
     } else {
@@ -299,8 +299,8 @@ void PlanLowering::moveAll(const std::vector<ValueId>& from, const std::vector<V
   moveAll(from, places);
 }
 
-// One after the other, those first whose place no other one waiting reads from. Where all wait for one another, one
-// that others wait for goes aside: it reads from no place then, so that in the end somebody's turn comes.
+// One after the other, first those whose target no other pending copy reads. If they form a cycle, one source is first
+// copied aside, which breaks it.
 void PlanLowering::moveAll(const std::vector<ValueId>& from, const std::vector<Place>& to) {
   std::vector<std::size_t> waiting;
   std::vector<poplar::Tensor> aside(from.size());
@@ -354,7 +354,7 @@ void PlanLowering::bindParameters() {
   }
 }
 
-// Results lie in the memory of the parameter they are paired with, or in some that no parameter has.
+// Results are placed in the memory of the parameter they are paired with, or in memory of their own.
 void PlanLowering::keepResults() {
   const std::vector<ValueId>& results = plan_.main.results;
   std::vector<std::optional<Place>> places(results.size());

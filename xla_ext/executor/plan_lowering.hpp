@@ -1,4 +1,4 @@
-// The lowering of one plan: which tensor each value is, in which memory, and for how long.
+// The lowering of one plan: the tensor of each value, its memory and its lifetime.
 #pragma once
 
 #include <memory>
@@ -64,7 +64,7 @@ class PlanLowering final : public Lowering {
  private:
   struct Value {
     poplar::Tensor tensor;
-    poplar::Tensor memory;               // in memory order, once somebody has asked
+    poplar::Tensor memory;               // in memory order, once requested
     std::vector<StorageId> storages;     // whose memory it is, in part or as a whole
     const Constant* splat = nullptr;     // see splatOf
     const Constant* constant = nullptr;  // not made yet
@@ -102,7 +102,7 @@ class PlanLowering final : public Lowering {
   Layouts layouts_;
   Storages storages_;
   std::vector<Value> values_;
-  std::unordered_map<ValueId, StorageId> wanted_;  // where a result of a block would best lie
+  std::unordered_map<ValueId, StorageId> wanted_;  // the preferred memory of a block's result
   std::vector<StorageId> temporaries_;             // of the instruction that is being lowered
   std::vector<Frame> frames_;
   const Instruction* instruction_ = nullptr;

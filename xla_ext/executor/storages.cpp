@@ -7,7 +7,7 @@
 namespace snnjax::executor {
 namespace {
 
-// Pieces begin at 64 bits, as fields of vertices do.
+// Pieces are aligned to 64 bits, as fields of vertices are.
 std::size_t roundedUp(std::size_t elements, std::size_t element_bytes) {
   const std::size_t unit = 8 / element_bytes;
   return (elements + unit - 1) / unit * unit;
@@ -46,8 +46,8 @@ Storages::FreePieces& Storages::freePieces(std::size_t element_bytes) {
   return free_.try_emplace(element_bytes, live_.size()).first->second;
 }
 
-// Of the free pieces that are large enough the smallest, of equals the one of the variable that the tile before took,
-// so that an array of the same layout gets the memory of another as one.
+// The smallest free piece that is large enough; among equals, the one in the variable that the previous tile used, so
+// that an array of the same layout can reuse another's memory in one piece.
 StorageId Storages::takePieces(std::size_t element_bytes, const Blocks& blocks, const std::vector<std::size_t>& cuts,
                                const poplar::DebugContext& debug) {
   Storage storage{element_bytes, blocks, cuts, std::vector<Piece>(live_.size()), {}, 1, 0};
@@ -97,7 +97,7 @@ void Storages::addVariable(Storage& storage, const poplar::DebugContext& debug) 
   }
 }
 
-// The pieces one after the other, each with so much of what is spare; those that lie so in their variable are one.
+// The pieces one after the other, each with its spare elements; pieces adjacent in their variable are merged.
 poplar::Tensor Storages::joined(const Storage& storage, std::size_t spare) const {
   if (storage.cuts.back() == 0) return variables_.back();
   std::vector<poplar::Tensor> parts;
@@ -135,7 +135,7 @@ void Storages::endHold(StorageId id) {
   freeUnused(id);
 }
 
-// Pieces grow together again with free ones beside them.
+// Merges a freed piece with adjacent free ones.
 void Storages::freeUnused(StorageId id) {
   Storage& storage = storages_[id];
   if (storage.users > 0 || storage.holds > 0) return;

@@ -1,4 +1,4 @@
-// The memory of values: on each tile a piece of a variable, which is another value's when nobody uses it any more.
+// The memory of values: on each tile a piece of a variable, reused once no value needs it.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ class Storages {
  public:
   explicit Storages(poplar::Graph& graph);
 
-  // Memory for an array of such elements, with one user. Tiles that have too little free give new memory.
+  // Memory for an array of such elements, with one user. Tiles with too little free memory allocate more.
   StorageId take(std::size_t element_bytes, const Layout& layout, const poplar::DebugContext& debug);
-  // Elements wherever somebody wants them: counts[t] on tile t.
+  // Elements at any place: counts[t] on tile t.
   StorageId takeScratch(std::size_t element_bytes, const std::vector<std::size_t>& counts,
                         const poplar::DebugContext& debug);
   // Whether the storage is one for such an array.
@@ -27,7 +27,7 @@ class Storages {
 
   // Flat, in memory order, of unsigned integers of the element's size.
   const poplar::Tensor& memory(StorageId id) const { return storages_[id].memory; }
-  // The same with what the layout spares behind each tile's part.
+  // The same with the layout's spare elements after each tile's part.
   poplar::Tensor memoryAndSpare(StorageId id) const { return joined(storages_[id], storages_[id].blocks.spare); }
 
   void addUser(StorageId id) { ++storages_[id].users; }
@@ -75,11 +75,11 @@ class Storages {
   std::vector<std::uint64_t> taken_;        // those of its variables
 };
 
-// Throws where one tile is to hold several times what it can: the graph of such a program would take minutes and the
-// host's memory. What is only a little too large the engine refuses, which names the largest variables.
+// Throws if one tile would hold several times its capacity: the graph of such a program would take minutes and exhaust
+// the host's memory. The engine refuses slight excess, naming the largest variables.
 void checkTileMemory(const poplar::Graph& graph, std::uint64_t bytes, const poplar::DebugContext& debug);
 
-// The unsigned integer of as many bytes, in which memory is kept whatever its values mean.
+// The unsigned integer of the same size, in which memory is kept whatever its type.
 poplar::Type unsignedOf(std::size_t bytes);
 
 }  // namespace snnjax::executor

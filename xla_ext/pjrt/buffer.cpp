@@ -62,7 +62,7 @@ Buffer* copyTo(Device& device, const Buffer& source) {
   return new Buffer(&device, source.type, std::move(to));
 }
 
-// jaxlib takes it that every buffer has an event: that of a deleted one has failed.
+// jaxlib assumes that every buffer has an event: that of a deleted one has failed.
 std::shared_ptr<Completion> readyOf(const Buffer& buffer) {
   try {
     return buffer.value()->ready;

@@ -12,7 +12,7 @@
 
 namespace snnjax::pjrt {
 
-// An array that is there, or comes when a run ends: it is set before `ready`, and stays nothing where the run fails.
+// An array that exists, or will when a run ends: it is set before `ready`, and stays empty if the run fails.
 struct Value {
   std::shared_ptr<executor::Array> array;
   std::shared_ptr<Completion> ready;

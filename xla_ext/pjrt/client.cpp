@@ -15,7 +15,7 @@ namespace snnjax::pjrt {
 namespace {
 
 constexpr std::string_view kPlatformName = "ipu";
-// Of a pod of 64; larger ones are more hosts than one.
+// A pod of 64; larger ones have several hosts.
 constexpr std::int64_t kMostDevices = 64;
 constexpr std::int64_t kMostTiles = 1 << 16;
 constexpr std::array<std::string_view, 4> kVersions = {"mk1", "mk2", "bow", "c600"};
@@ -26,7 +26,7 @@ struct Clients {
 };
 
 Clients& clients() {
-  static auto& clients = *new Clients;  // never destroyed: clients may end after all else
+  static auto& clients = *new Clients;  // never destroyed: clients may outlive everything else
   return clients;
 }
 

@@ -1,4 +1,4 @@
-// A client: the IPUs of one process, and the order of what happens on them.
+// A client: the IPUs of one process, and the queue of work on them.
 #pragma once
 
 #include <memory>
@@ -33,5 +33,5 @@ void addClientFunctions(Table& table);
 
 }  // namespace snnjax::pjrt
 
-// Waits until all clients have done what they were told: Python calls it before it ends.
+// Waits until all clients have finished their work: Python calls it before it exits.
 extern "C" __attribute__((visibility("default"))) void snnjax_ipu_finish();

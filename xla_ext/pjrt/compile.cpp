@@ -27,7 +27,7 @@ void compile(ClientCompileArgs& args) {
   args.executable = new LoadedExecutable{load(*args.client, bytesOf(plan))};
 }
 
-// In front of a serialised program: for which IPUs it was compiled. Sums are added in the order that tiles give.
+// Header of a serialised program: the IPUs it was compiled for. The order of sums depends on the tiles.
 std::string headerOf(const Client& client) {
   const auto& options = client.system->options();
   return "snnjax program for IPUs " + options.version + "/" + std::to_string(options.num_tiles) + "\n";

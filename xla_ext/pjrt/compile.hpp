@@ -1,4 +1,4 @@
-// From StableHLO to a program: through Python, where the lowering is.
+// From StableHLO to a program, by the lowering in Python.
 #pragma once
 
 #include <cstddef>

@@ -33,7 +33,7 @@ NamedValue named(std::string_view name, std::int64_t number) {
   return value;
 }
 
-// A program is one allocation, to which the tiles of an IPU are one block of memory; nothing is reserved beside it.
+// A program is one allocation, and the tiles of an IPU count as one block of memory; nothing else is reserved.
 // Structures of newer callers have more statistics than the plugin knows; each says whether it is set.
 void memoryStats(DeviceMemoryStatsArgs& args) {
   auto* first = reinterpret_cast<char*>(&args.bytes_in_use);

@@ -37,7 +37,7 @@ struct Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  // The program that lies on the tiles takes so many bytes of their memory, until another comes or it ends.
+  // Records the bytes of tile memory that the loaded program takes, until another is loaded or it is destroyed.
   void load(const CompiledProgram* program, std::int64_t tile_memory);
   void unload(const CompiledProgram* program);
 
@@ -51,7 +51,7 @@ struct Device {
   std::atomic<std::int64_t> num_buffers = 0;
 
  private:
-  const CompiledProgram* loaded_ = nullptr;  // tasks of the queue alone ask for it
+  const CompiledProgram* loaded_ = nullptr;  // used only by tasks of the queue
 };
 
 void addDeviceFunctions(Table& table);

@@ -1,4 +1,4 @@
-// Errors as PJRT hands them over.
+// Errors in PJRT's form.
 #pragma once
 
 #include <builders/error.hpp>
@@ -9,7 +9,7 @@
 
 namespace snnjax::pjrt {
 
-// Why something did not come to be. It may be handed out several times, as PJRT's Error each.
+// The cause of a failure. It may be returned several times, each time as a PJRT Error.
 using Failure = snnjax::Error;
 
 struct Error {
@@ -17,7 +17,7 @@ struct Error {
   Failure failure;
 };
 
-// Nothing where nothing failed. The caller of the plugin owns what it gets.
+// Null if nothing failed. The caller of the plugin owns the result.
 Error* toError(const std::optional<Failure>& failure);
 
 // "op: `argument` must <expected>, got <actual>. <way out>."

@@ -1,4 +1,4 @@
-// What happens later: a run's end, an array's arrival.
+// Events: the end of a run, the arrival of an array.
 #pragma once
 
 #include <atomic>
@@ -13,10 +13,10 @@
 
 namespace snnjax::pjrt {
 
-// Happens once, well or with a failure. Any thread may wait for it, or leave a function to be called then.
+// Completes once, with success or failure. Any thread may wait for it or register a callback.
 class Completion {
  public:
-  // One that has happened already.
+  // A completed event.
   static const std::shared_ptr<Completion>& done();
 
   void finish(std::optional<Failure> failure = std::nullopt);
@@ -24,7 +24,7 @@ class Completion {
   // Of one that is ready.
   const std::optional<Failure>& failure() const { return failure_; }
   void wait();
-  // Called at once where it is ready, else by the thread that finishes it.
+  // Called at once if the event is ready, else by the thread that completes it.
   void onReady(OnReady callback, void* user_arg);
 
  private:

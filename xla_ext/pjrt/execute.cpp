@@ -17,7 +17,7 @@ namespace {
 using Arrays = executor::Executable::Arrays;
 using Values = std::vector<std::vector<std::shared_ptr<Value>>>;  // [partition][parameter or result]
 
-// Waking the queue's thread takes about as long on the machines that this was measured on.
+// About the time it takes to wake the queue's thread on the machines measured.
 constexpr auto kShort = std::chrono::microseconds(10);
 
 // One run, from the call to its end.
@@ -88,7 +88,7 @@ std::vector<bool> donatedOf(const LoadedExecutableExecuteArgs& args, const Compi
   return donated;
 }
 
-// The values of the arguments. None of a call may be donated and used for something else besides.
+// The values of the arguments. An argument that is donated may not be used elsewhere in the same call.
 Values valuesOf(const LoadedExecutableExecuteArgs& args, const std::vector<bool>& donated) {
   Values values(args.num_devices);
   for (std::size_t partition = 0; partition < args.num_devices; ++partition) {
@@ -104,7 +104,7 @@ Values valuesOf(const LoadedExecutableExecuteArgs& args, const std::vector<bool>
   return values;
 }
 
-// Buffers whose values come with the run.
+// Buffers whose values arrive with the run.
 Values makeResults(const LoadedExecutableExecuteArgs& args, const Run& run) {
   Values values(args.num_devices);
   for (std::size_t partition = 0; partition < args.num_devices; ++partition) {

@@ -1,4 +1,4 @@
-// jax.debug.print and its like: programs that call back into Python while they run.
+// jax.debug.print and the like: programs that call back into Python while they run.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace snnjax::pjrt {
 
-// What the executor calls: hands the arrays to Python. Throws what Python says has gone wrong.
+// Called by the executor: passes the arrays to Python. Throws the error that Python reports.
 void callHost(std::int64_t number, std::span<const std::shared_ptr<executor::Array>> arrays);
 
 }  // namespace snnjax::pjrt
 
 extern "C" {
 
-// An array for the time of the call, row-major.
+// An array that lives as long as the call, row-major.
 struct SnnjaxIpuArray {
   std::int64_t dtype;  // as PJRT numbers them
   std::size_t rank;

@@ -14,7 +14,7 @@ namespace {
 using executor::ArrayType;
 using executor::Dtype;
 
-// Of a type that the IPU does not have, as users know it.
+// The user's name for a type that the IPU lacks.
 std::string nameOf(int type) {
   switch (type) {
     case 5: return "int64";
@@ -44,7 +44,7 @@ Dtype dtypeOf(int type) {
   }
 }
 
-// How a caller wants elements to lie in its memory: PJRT_Buffer_MemoryLayout, as far as it is read.
+// The layout that a caller wants in its memory: PJRT_Buffer_MemoryLayout, as far as it is read.
 struct MemoryLayout : Arguments {
   struct Tiled : Arguments {
     const std::int64_t* minor_to_major;
@@ -64,7 +64,7 @@ void requireRowMajor(const char* op, const void* layout) {
   refuse(op, "layout", "be row-major", "another", "Leave it out");
 }
 
-// Copies what `shape` and `strides` (bytes) describe to where elements lie one after the other; returns their end.
+// Copies what `shape` and `strides` (bytes) describe to contiguous memory; returns its end.
 std::byte* gather(std::byte* to, const std::byte* from, std::span<const std::size_t> shape,
                   std::span<const std::int64_t> strides, std::size_t element) {
   if (shape.empty()) return std::copy_n(from, element, to);
@@ -77,7 +77,7 @@ std::byte* gather(std::byte* to, const std::byte* from, std::span<const std::siz
   return to;
 }
 
-// The host's memory is free again when this returns, whatever the caller would allow.
+// The caller may reuse its memory when this returns, whatever semantics it asked for.
 void fromHost(ClientBufferFromHostBufferArgs& args) {
   requireRowMajor("device_put", args.device_layout);
   Device* device = args.memory != nullptr ? args.memory->device : args.device;

@@ -1,4 +1,4 @@
-// A compiled program: what JAX asks about it, and what runs.
+// A compiled program: what JAX queries, and what runs.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ struct Texts {
 };
 
 struct CompiledProgram {
-  // Builds it for the IPUs that the plan names. Throws what makes it impossible.
+  // Builds it for the IPUs that the plan names. Throws if that fails.
   CompiledProgram(Client& owner, std::span<const std::byte> plan, std::string unique_fingerprint);
   CompiledProgram(const CompiledProgram&) = delete;
   CompiledProgram& operator=(const CompiledProgram&) = delete;
@@ -38,7 +38,7 @@ struct CompiledProgram {
 
   Client& client;
   executor::Executable executable;
-  std::string fingerprint;       // of no other program that lives in this process
+  std::string fingerprint;       // unique among the programs alive in this process
   std::vector<Device*> devices;  // of each partition
   std::vector<LogicalDeviceIds> logical_ids;
   std::string device_assignment;  // a serialised xla.DeviceAssignmentProto
@@ -48,7 +48,7 @@ struct CompiledProgram {
   std::vector<std::int64_t> result_dims;
   std::vector<std::size_t> result_ranks;
   Texts memory_kinds, parameter_shardings, result_shardings;
-  std::atomic<bool> is_short = false;  // its last run took less time than waking a thread does
+  std::atomic<bool> is_short = false;  // its last run took less time than waking a thread
 };
 
 class Table;

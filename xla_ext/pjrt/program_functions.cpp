@@ -12,7 +12,7 @@ std::size_t bytesOf(const executor::Plan& plan, const std::vector<executor::Valu
                          [&plan](std::size_t sum, auto value) { return sum + plan.types[value].numBytes(); });
 }
 
-// Bytes of the tile memory of one IPU, and what of it are arguments and results.
+// Bytes of the tile memory of one IPU, with the parts for arguments and results.
 void memoryStats(ExecutableGetCompiledMemoryStatsArgs& args) {
   const CompiledProgram& program = *args.executable->program;
   const executor::Plan& plan = program.plan();

@@ -73,7 +73,7 @@ void Queue::work() {
     is_busy_ = true;
     lock.unlock();
     run(task);
-    task = nullptr;  // what it holds goes before anybody hears that it is done
+    task = nullptr;  // its captures are released before anybody learns that it is done
     lock.lock();
     finished();
   }

@@ -1,4 +1,4 @@
-// The order of all that happens on a client's IPUs.
+// The queue of all work on a client's IPUs.
 #pragma once
 
 #include <condition_variable>
@@ -10,16 +10,16 @@
 
 namespace snnjax::pjrt {
 
-// Tasks run one at a time, in the order in which they came, on a thread of the queue's own. Tasks do not throw.
+// Tasks run one at a time, in order of arrival, on the queue's own thread. Tasks do not throw.
 //
-// Whatever may wait for a run is a task: callers may hold Python's lock, which a callback of that run needs.
+// Anything that may wait for a run is a task: callers may hold Python's lock, which a callback of that run needs.
 class Queue {
  public:
   using Task = std::function<void()>;
   enum class Kind {
     kRun,    // on the queue's thread
-    kShort,  // on the caller's where nothing is before it, which saves waking the other
-    kNext    // the same, and before all that has not begun: what it works on is there
+    kShort,  // on the caller's thread if the queue is empty, which saves waking the other
+    kNext    // the same, but ahead of tasks that have not begun: its data is ready
   };
 
   Queue() = default;
@@ -30,7 +30,7 @@ class Queue {
   void push(Task task, Kind kind);
   // Waits until nothing is left to do.
   void drain();
-  // Throws where the caller is a callback of a run, and so a task: what it waits for would come after it.
+  // Throws if the caller is a callback of a run, and so a task: what it waits for would come after it.
   static void refuseInside(const std::string& op);
 
  private:
@@ -38,12 +38,12 @@ class Queue {
   void finished();  // what was begun, with the mutex held
 
   std::mutex mutex_;
-  std::condition_variable work_;  // there is some, and nobody is at it
+  std::condition_variable work_;  // there is work, and nobody is doing it
   std::condition_variable idle_;
   std::deque<Task> tasks_;
   bool is_busy_ = false;
   bool is_closing_ = false;
-  std::thread thread_;  // begins with the first task that needs it
+  std::thread thread_;  // started by the first task that needs it
 };
 
 }  // namespace snnjax::pjrt

@@ -16,7 +16,7 @@ struct Registry {
 };
 
 Registry& registry() {
-  static auto& registry = *new Registry;  // never destroyed: programs may end after all else
+  static auto& registry = *new Registry;  // never destroyed: programs may outlive everything else
   return registry;
 }
 
@@ -76,7 +76,7 @@ std::shared_ptr<CompiledProgram> find(std::string_view fingerprint) {
 std::shared_ptr<CompiledProgram> load(Client& client, std::span<const std::byte> plan) {
   std::string fingerprint = reserve(fingerprintOf(client, plan));
   try {
-    // It ends as a task: its arrays leave the tiles, which nobody may use meanwhile.
+    // It is destroyed in a task: its arrays leave the tiles, which nothing may use meanwhile.
     const auto end = [](CompiledProgram* program) {
       program->client.queue.push([program] { delete program; }, Queue::Kind::kShort);
     };

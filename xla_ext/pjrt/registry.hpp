@@ -8,8 +8,8 @@
 
 namespace snnjax::pjrt {
 
-// Builds and registers a program. Its fingerprint says what it computes and for which IPUs; the second of two that live
-// at once and compute the same has its number after it.
+// Builds and registers a program. Its fingerprint says what it computes and for which IPUs; the second of two live
+// programs that compute the same has a number appended.
 std::shared_ptr<CompiledProgram> load(Client& client, std::span<const std::byte> plan);
 void forget(const CompiledProgram& program);
 

@@ -33,8 +33,8 @@ std::array<Function, sizeof...(slots)> allMissing(std::index_sequence<slots...>)
 
 void addPluginFunctions(Table& table) {
   table.add("Plugin_Initialize", [](PluginInitializeArgs&) {});
-  // In this version of StableHLO programs arrive, whichever jaxlib sends them: newer ones write what the lowering does
-  // not know.
+  // The StableHLO version in which programs arrive from any jaxlib: newer versions contain what the lowering does not
+  // know.
   table.add("Plugin_Attributes", [](PluginAttributesArgs& args) {
     static constexpr std::int64_t version[] = {1, 13, 0};
     static const NamedValue attribute = {{sizeof(NamedValue), nullptr},
@@ -67,7 +67,7 @@ Table makeTable() {
 }  // namespace
 
 void requireSize(std::size_t given, std::size_t needed) {
-  // Callers count to the end of the last field, without padding.
+  // Callers give the size up to the end of the last field, without padding.
   const std::size_t padded = (given + kAlignment - 1) / kAlignment * kAlignment;
   if (padded >= needed) return;
   refuse("pjrt", "struct_size", "be at least " + std::to_string(needed), std::to_string(given), "Use a newer jaxlib");

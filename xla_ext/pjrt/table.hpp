@@ -8,7 +8,7 @@
 
 namespace snnjax::pjrt {
 
-// Throws where a caller's structure ends before the last field that the plugin reads or writes.
+// Throws if a caller's structure ends before the last field that the plugin reads or writes.
 void requireSize(std::size_t given, std::size_t needed);
 
 // A function of the table from a lambda without captures, whose exceptions become errors.
@@ -32,7 +32,7 @@ Function toFunction(Body body) {
 
 class Table {
  public:
-  // All functions answer that they are not there.
+  // All functions report that they are unimplemented.
   Table();
   // `name`: one of kFunctions.
   template <class Body>

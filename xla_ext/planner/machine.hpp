@@ -1,4 +1,4 @@
-// What a planned operation may take of the chip, and what estimates share.
+// The resources that a planned operation may use, and what estimates share.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ struct Machine {
   std::size_t bytes = 0;  // of a tile, for operands that are brought to it and partial results
 };
 
-// Of a phase: the sync, the route and the way to memory of its last word (ipu_model/chips). A compute set more.
+// Of a phase: the sync, the route and the way to memory of its last word (ipu_model/chips). Plus one compute set.
 constexpr double kPhase = 270, kComputeSet = 38;
 
 constexpr std::size_t ceilDivide(std::size_t a, std::size_t b) { return (a + b - 1) / b; }

@@ -13,7 +13,7 @@ namespace {
 
 using Main = ProductPlan::Main;
 
-// Whole blocks of the unit where there are several, ever more coarsely; or the block that is settled.
+// Whole blocks of the unit where there are several, in ever coarser steps; or the settled block.
 std::vector<std::size_t> blockSizes(std::size_t size, std::size_t tiles, std::size_t settled) {
   constexpr std::size_t kUnit = 8, kFine = 128, kSteps = 8;
   if (settled > 0) return {settled};
@@ -27,7 +27,7 @@ std::vector<std::size_t> blockSizes(std::size_t size, std::size_t tiles, std::si
   return {blocks.begin(), blocks.end()};
 }
 
-// Of one division: what travels, what is held, and what it takes.
+// One division: its traffic, its memory and its time.
 class Estimate {
  public:
   Estimate(const ProductSizes& sizes, const Machine& machine, ProductPlan plan)
@@ -47,13 +47,13 @@ class Estimate {
   bool lhsStays() const { return plan_.main == Main::Lhs && plan_.n_parts == 1; }
   bool rhsStays() const { return plan_.main == Main::Rhs && plan_.m_parts == 1; }
   bool addsUp() const { return plan_.k_parts > 1; }
-  // Sums go elsewhere, or change their type: a block of them is there besides the output.
+  // Sums move elsewhere or change type: a block of them is held beside the output.
   bool hasSums() const { return plan_.main != Main::Out || addsUp() || sizes_.halves; }
 
   std::size_t lhsElements() const { return lhsStays() ? 0 : plan_.m_block * plan_.k_step; }
   std::size_t rhsElements() const { return rhsStays() ? 0 : plan_.k_step * plan_.n_block; }
   std::size_t bytesOfOperands() const { return (lhsElements() + rhsElements()) * bytesOfElement(); }
-  // Those of the tile, and those that come to be added up.
+  // The tile's own, and those received to be added up.
   std::size_t bytesOfSums() const { return hasSums() ? plan_.m_block * plan_.n_block * 4 * (addsUp() ? 2 : 1) : 0; }
 
   // So many steps of the depth, in whole blocks of the unit, that operands fit beside the sums.
@@ -67,8 +67,7 @@ class Estimate {
           ceilDivide(ceilDivide(plan_.k_block, unit), ceilDivide(ceilDivide(plan_.k_block, unit), units)) * unit;
   }
 
-  // Words that come to a tile. Both tiles of a pair take what is meant for both in half the time: the operand that
-  // neighbours share.
+  // Words received by a tile. Both tiles of a pair receive the operand that they share in half the time.
   double exchange() const {
     const double steps = static_cast<double>(plan_.steps());
     const double bytes = static_cast<double>(bytesOfElement());
@@ -85,8 +84,8 @@ class Estimate {
     return steps * (kPhase + lhs + rhs - shared);
   }
 
-  // What stays is turned where it lies, what travels before it is multiplied by its receivers: a step of its own, for
-  // which each element goes to the tile that turns it (poplar_kernels/copy_cycles.hpp).
+  // The stationary matrix is transposed in place; what travels is transposed before it is sent, in a step of its own,
+  // for which each element goes to the tile that transposes it (poplar_kernels/copy_cycles.hpp).
   double turning() {
     double cycles = 0;
     const auto decide = [&](bool turned, bool stays, std::size_t elements, bool& here, bool& before) {
@@ -101,8 +100,8 @@ class Estimate {
     return cycles;
   }
 
-  // On the tile with the largest block. The unit holds what stays; of an output that stays, the operand which is
-  // better.
+  // On the tile with the largest block. The unit holds the stationary operand; if the output is stationary, the better
+  // operand.
   double products() {
     const auto product = [this](std::size_t rows, std::size_t columns) {
       return static_cast<double>(cycles::matrixProduct(rows, plan_.k_step, columns, sizes_.halves));
@@ -134,7 +133,7 @@ class Estimate {
   ProductPlan plan_;
 };
 
-// The largest matrix stays, or an output that is not much smaller: so weights stay where they are over a time loop.
+// The largest matrix is stationary, or an output that is not much smaller: so weights stay in place over a time loop.
 std::vector<Main> mainMatrices(const ProductSizes& sizes) {
   constexpr std::size_t kMuchSmaller = 4;
   const Main largest = largestMatrix(sizes);
@@ -212,7 +211,7 @@ Main largestMatrix(const ProductSizes& sizes) {
   return lhs >= rhs ? Main::Lhs : Main::Rhs;
 }
 
-// An output that stays can always be made in small steps.
+// A stationary output can always be computed in small steps.
 ProductPlan planProduct(const ProductSizes& sizes, const Machine& machine, const SettledBlocks& settled) {
   Search search(sizes, machine);
   const bool is_settled = settled.m + settled.k + settled.n > 0;

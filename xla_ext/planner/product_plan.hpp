@@ -13,13 +13,13 @@ namespace snnjax::planner {
 struct ProductSizes {
   std::size_t m = 1, k = 1, n = 1;
   bool halves = false;                          // operands of 16 bits; sums have 32
-  bool lhs_turned = false, rhs_turned = false;  // lies with its rows along the depth, and has to be turned
+  bool lhs_turned = false, rhs_turned = false;  // its rows run along the depth, so it must be transposed
 };
 
-// Each tile makes a block [m_block, n_block] of the sums over a part k_block of the depth. One of the three matrices,
-// the main one, stays where it lies: tiles are numbered along its blocks, and the parts of the third size are
-// neighbours. The others travel. Where that is too much at once for the tiles' memory, the output stays and the depth
-// comes in steps, one after the other.
+// Each tile computes a block [m_block, n_block] of the sums over a part k_block of the depth. One of the three
+// matrices, the main one, is stationary: tiles are numbered along its blocks, and the parts of the third size are
+// neighbours. The others travel. Where that exceeds the tiles' memory, the output is stationary and the depth is
+// processed in steps.
 struct ProductPlan {
   enum class Main { Lhs, Rhs, Out };
 
@@ -37,26 +37,26 @@ struct ProductPlan {
 
   std::size_t parts() const { return m_parts * k_parts * n_parts; }
   std::size_t thirdParts() const { return main == Main::Lhs ? n_parts : main == Main::Rhs ? m_parts : k_parts; }
-  // Tiles that work on one block of the main matrix, side by side. Partial sums of an output are made further apart, so
-  // that neighbours share an operand.
+  // Tiles that work on one block of the main matrix, side by side. Partial sums of an output are computed further
+  // apart, so that neighbours share an operand.
   std::size_t neighbours() const { return main == Main::Out ? 1 : thirdParts(); }
   std::size_t steps() const { return (k_block + k_step - 1) / k_step; }
-  // From the first tile to behind the last.
+  // From the first tile to one past the last.
   std::size_t tiles() const { return parts() / neighbours() * spacing; }
   // Of a group's blocks, counted from its first tile. `depth_first`: the rows of the main operand lie along the depth.
   std::size_t tile(std::size_t m, std::size_t k, std::size_t n, bool depth_first) const;
 };
 
-// The matrix that stays in a product where nothing else speaks for another: the largest.
+// The default stationary matrix of a product: the largest.
 ProductPlan::Main largestMatrix(const ProductSizes& sizes);
 
-// The blocks that the largest matrix has got already, as other products multiply it as well: those of its two sizes.
+// The blocks of the largest matrix, along its two sizes, if other products have already settled them.
 struct SettledBlocks {
   std::size_t m = 0, k = 0, n = 0;  // 0: not of the matrix
 };
 
-// The division with the least estimated time of those that keep the memory; if none does, the one that takes least.
-// Settled blocks bind where the memory allows it.
+// The division with the least estimated time among those that fit in memory; if none does, the one that takes least.
+// Settled blocks are kept where memory allows.
 ProductPlan planProduct(const ProductSizes& sizes, const Machine& machine, const SettledBlocks& settled = {});
 
 }  // namespace snnjax::planner

@@ -29,7 +29,7 @@ std::vector<std::size_t> partSizes(std::size_t size, std::size_t most) {
   return blocks;
 }
 
-// Of one division of a table: what a tile holds and what it takes.
+// One division of a table: the memory and time of a tile.
 class RowEstimate {
  public:
   RowEstimate(const RowSizes& sizes, const RowPlan& plan)
@@ -38,7 +38,7 @@ class RowEstimate {
         table_(plan.row_block * plan.column_block),
         found_(plan.lookup_block * plan.column_block) {}
 
-  // Numbers and a part of the table come, rows are looked up; what others found is joined.
+  // Numbers and a part of the table are received, rows are looked up, and the results are combined.
   RowPlan gather() const {
     const bool joins = plan_.row_parts > 1;
     RowPlan plan = plan_;
@@ -51,8 +51,8 @@ class RowEstimate {
     return plan;
   }
 
-  // Numbers and new values come, every worker goes through the numbers and takes those of its rows. The table comes and
-  // goes, or tables of each part of the numbers are joined where it lies.
+  // Numbers and new values are received; every worker goes through the numbers and takes those of its rows. The table
+  // is sent there and back, or the tables of each part of the numbers are combined in its place.
   RowPlan scatter() const {
     const bool joins = plan_.lookup_parts > 1;
     const std::size_t element = sizes_.element_bytes;
@@ -75,7 +75,7 @@ class RowEstimate {
 
  private:
   double words(std::size_t elements) const { return static_cast<double>(elements * sizes_.element_bytes) / 4; }
-  // Pieces of rows come one by one (ipu_model/chips: receive_control_cycles), whole rows at once.
+  // Pieces of rows are received one by one (ipu_model/chips: receive_control_cycles), whole rows at once.
   double messages(std::size_t pieces) const {
     constexpr double kMessage = 3;
     return plan_.column_parts > 1 ? kMessage * static_cast<double>(pieces) : 0;

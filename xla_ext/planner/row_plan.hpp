@@ -1,4 +1,4 @@
-// How rows of a table are gathered by their numbers, or changed: numbers alone, which the executor turns into graphs.
+// How rows of a table are gathered or updated by index: plain numbers, which the executor turns into graphs.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ struct RowSizes {
 };
 
 // Each tile has a block [row_block, column_block] of the table and goes through a part of the numbers. Where rows are
-// divided, what tiles gather is joined; where numbers are divided, each part of them changes a table of its own, and
-// these are joined.
+// divided, the gathered results are combined; where numbers are divided, each part updates its own table, and these are
+// combined.
 struct RowPlan {
   std::size_t row_block = 1, column_block = 1, lookup_block = 1;
   std::size_t row_parts = 1, column_parts = 1, lookup_parts = 1;
@@ -26,7 +26,7 @@ struct RowPlan {
   std::size_t parts() const { return row_parts * column_parts * lookup_parts; }
 };
 
-// The division with the least estimated time of those that keep the memory; if none does, the one that takes least.
+// The division with the least estimated time among those that fit in memory; if none does, the one that takes least.
 RowPlan planGather(const RowSizes& sizes, const Machine& machine);
 // `in_order`: no two tiles may change one element, so that the last number of a row wins.
 RowPlan planScatter(const RowSizes& sizes, const Machine& machine, bool in_order);

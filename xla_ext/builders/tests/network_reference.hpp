@@ -35,7 +35,7 @@ struct Network {
   unsigned neurons(std::size_t l) const { return isLeaky(l) ? options.outputs : options.layers[l].neurons; }
   unsigned inputs(std::size_t l) const { return l == 0 ? options.num_inputs : options.layers[l - 1].neurons; }
   bool isRecurrent(std::size_t l) const { return !recurrent[l].empty(); }
-  // A spiking output is not, except by itself.
+  // A spiking output is listed only if it is recurrent.
   bool isListed(std::size_t l) const { return l + 1 < count() || isRecurrent(l); }
 };
 

@@ -1,5 +1,5 @@
-// Where the elements of one shape lie on the tiles: a permutation of them, the memory order, of which
-// every tile holds one interval. So an operation on arrays of one shape takes one vertex and one piece a tile.
+// The layout of a shape on the tiles: a permutation of its elements, the memory order, of which every tile holds one
+// interval. So an operation on arrays of one shape needs one vertex and one piece per tile.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,15 @@ std::size_t productOf(const Shape& shape);
 inline std::size_t ceilDivide(std::size_t a, std::size_t b) { return b == 0 ? 0 : (a + b - 1) / b; }
 
 // A matrix {leading, rows, columns}: rows and columns are cut into blocks, each of which lies row-major on `spread`
-// neighbouring tiles. Of each of the `leading` slices a tile holds the same part, one after the other, so that a slice
-// chosen while the program runs never leaves its tile.
+// neighbouring tiles. A tile holds the same part of each of the `leading` slices, one after the other, so that a slice
+// chosen at run time never leaves its tile.
 struct Blocks {
   std::size_t leading = 1, rows = 1, columns = 1;
   std::size_t row_block = 1, column_block = 1;  // elements; the last block of each may be smaller
   std::size_t spread = 1;                       // tiles of a block
   std::size_t first_tile = 0;
-  std::size_t spare = 0;  // elements that each tile has behind its part, which are no value's: an own op may use them
-  bool columns_first = false;  // blocks lie one column after the other, not row by row
+  std::size_t spare = 0;       // spare elements after each tile's part, for the library's own ops
+  bool columns_first = false;  // blocks are ordered by column, not by row
 
   std::size_t rowParts() const { return ceilDivide(rows, row_block); }
   std::size_t columnParts() const { return ceilDivide(columns, column_block); }

@@ -9,21 +9,21 @@
 namespace snnjax::executor {
 namespace {
 
-// Tiles share a block in whole grains, so that their parts begin at 64 bits whatever the type.
+// Tiles share a block in whole grains, so that their parts are aligned to 64 bits for any type.
 constexpr std::size_t kGrain = 8;
 
 poplar::Tensor joined(const std::vector<poplar::Tensor>& pieces) {
   return pieces.size() == 1 ? pieces[0] : poplar::concat(pieces);
 }
 
-// Fewer elements on a tile cost more to bring there than they save.
+// Fewer elements per tile cost more to transfer than they save.
 constexpr std::size_t kLeastOnTile = 32;
-// What only travels goes in few long messages, which both tiles of a pair can take at once.
+// Data that only travels goes in few long messages, which both tiles of a pair can receive at once.
 constexpr std::size_t kLeastToSend = 512;
-// Elements of an array on a tile that all slices have a part of, where an even spread would not take as many.
+// Elements per tile of an array of which each tile holds a part of every slice, where an even spread would hold fewer.
 constexpr std::size_t kMostOnTile = 32768;
 
-// Small arrays begin on tiles all over the chip, by their shape.
+// Small arrays start on tiles all over the chip, chosen by their shape.
 std::size_t firstTile(const Shape& shape, std::size_t choices) {
   constexpr std::size_t kMix = 2654435761U;  // Knuth's multiplicative hash: 2^32 over the golden ratio
   std::size_t hash = 1;
@@ -31,7 +31,7 @@ std::size_t firstTile(const Shape& shape, std::size_t choices) {
   return hash % choices;
 }
 
-// Row-major over as many tiles as are worth it.
+// Row-major over as many tiles as pay off.
 Blocks spreadEvenly(const Shape& shape, std::size_t tiles, std::size_t least_on_tile) {
   const std::size_t elements = productOf(shape);
   Blocks blocks;
@@ -79,8 +79,8 @@ Layout::Layout(const Blocks& blocks, std::size_t tiles) : blocks_(blocks), cuts_
   while (tile < tiles) cuts_[++tile] = blocks.numElements();
 }
 
-// Of the blocks in a row {block rows, columns of all}, the rows: each goes through all blocks. Columns are cut evenly
-// but for the last block.
+// From consecutive blocks {block rows, columns of all} to rows, each across all blocks. Columns are divided evenly
+// except for the last block.
 poplar::Tensor Layout::rowsInOrder(const poplar::Tensor& blocks) const {
   if (blocks_.columns_first) return columnsSideBySide(blocks);
   const std::size_t width = blocks_.column_block, whole = blocks_.columns / width;
@@ -106,7 +106,7 @@ poplar::Tensor Layout::rowsInOrder(const poplar::Tensor& blocks) const {
   return joined(pieces);
 }
 
-// Blocks of one column lie one above the other, as their rows do.
+// Blocks of one column are stacked, like their rows.
 poplar::Tensor Layout::columnsSideBySide(const poplar::Tensor& blocks) const {
   std::vector<poplar::Tensor> columns;
   for (std::size_t column = 0; column < blocks_.columns; column += blocks_.column_block) {
@@ -117,7 +117,7 @@ poplar::Tensor Layout::columnsSideBySide(const poplar::Tensor& blocks) const {
   return poplar::concat(columns, 1).flatten();
 }
 
-// Of all tiles' parts {tile by tile: leading, elements of the tile}, the slices: each goes through all tiles.
+// From all tiles' parts {tile by tile: leading, elements of the tile} to slices, each across all tiles.
 poplar::Tensor Layout::slicesInOrder(const poplar::Tensor& memory) const {
   if (blocks_.leading == 1) return rowsInOrder(memory);
   std::vector<poplar::Tensor> slices;
@@ -178,7 +178,7 @@ void Layout::map(poplar::Graph& graph, const poplar::Tensor& memory) const {
 struct Layouts::Uses {
   std::map<Product, double> products;  // and how often they are made
   std::set<Shape> sliced;
-  std::set<Shape> worked_on;  // element by element, or summed up: the more tiles have some, the faster
+  std::set<Shape> worked_on;  // element by element, or summed: the more tiles hold some, the faster
 };
 
 double turnsOf(const Instruction& instruction) {
@@ -198,7 +198,7 @@ const Shape& stayingMatrix(const Product& product) {
   return product.out;
 }
 
-// Those of the staying matrix along its rows and its columns, as it lies; and back.
+// Those of the stationary matrix along its rows and columns, as stored; and back.
 std::pair<std::size_t, std::size_t> blocksOfMatrix(const Product& product, const ProductPlan& plan) {
   const bool is_lhs = plan.main == ProductPlan::Main::Lhs;
   if (plan.main == ProductPlan::Main::Out) return {plan.m_block, plan.n_block};
@@ -261,7 +261,7 @@ Layouts::Layouts(const Plan& plan, const poplar::Target& target, const std::vect
   }
 }
 
-// What a product may take of a tile: Poplar's default share, less where values need the memory.
+// The memory a product may use on a tile: Poplar's default share, less where values need it.
 planner::Machine Layouts::machineFor(const Product& product) const {
   constexpr double kShare = 0.6, kOfValues = 0.9;
   constexpr std::size_t kLeast = 32768;
@@ -279,7 +279,7 @@ planner::Machine Layouts::machineFor(const Product& product) const {
           std::max(kLeast, std::min(share, most > values ? most - values : 0))};
 }
 
-// Whether an operand has to be turned on the tiles. A matrix lies as its first product takes it; the unit wants the
+// Whether an operand must be transposed on the tiles. A matrix has the layout of its first product; the unit needs the
 // depth innermost.
 bool Layouts::isTurned(const Product& product, const Shape& shape, bool depth_first) const {
   const Shape key = withoutOnes(shape);
@@ -298,8 +298,8 @@ planner::ProductSizes Layouts::sizesOf(const Product& product) const {
           isTurned(product, product.rhs, product.rhsDepthFirst())};
 }
 
-// A matrix that stays in several products, as weights in those of a training step, has the blocks that suit them all:
-// of those that each of them would take the best ones.
+// A matrix that is stationary in several products, such as weights in a training step, gets the blocks that are best
+// overall among those that each would choose.
 void Layouts::settleShared(const Product& product, const std::vector<std::pair<double, const Product*>>& by_work) {
   const Shape& matrix = stayingMatrix(product);
   if (product.groups != 1 || withoutOnes(matrix).size() != 2 || shared_.contains(matrix)) return;
@@ -344,7 +344,7 @@ void Layouts::divide(const Product& product) {
   const bool lhs_deep = !product.lhsDepthFirst(), rhs_deep = !product.rhsDepthFirst();
   Blocks lhs = matrix(product.m, product.k, plan.m_block, depth, !lhs_deep);
   Blocks rhs = matrix(product.n, product.k, plan.n_block, depth, !rhs_deep);
-  // Neighbours take the same part of the depth, so that they share what travels.
+  // Neighbours take the same part of the depth, so that they share incoming data.
   lhs.columns_first = plan.main == Main::Lhs && plan.n_parts == 1 && lhs_deep;
   rhs.columns_first = plan.main == Main::Rhs && plan.m_parts == 1 && rhs_deep;
   deep_.emplace(withoutOnes(product.lhs), lhs_deep);
@@ -358,8 +358,8 @@ void Layouts::divide(const Product& product) {
     }
     return settle(product.out, matrix(product.m, product.n, plan.m_block, plan.n_block, false), out_stays, 1);
   };
-  // What stays comes first: another matrix may have its shape. Its blocks, if another product has settled them, may lie
-  // further apart, or in another order.
+  // The stationary matrix comes first: another may have its shape. If another product has settled its blocks, they may
+  // be further apart or in another order.
   const Blocks* const main = settleOne(plan.main);
   for (const Main other : {Main::Lhs, Main::Rhs, Main::Out}) settleOne(other);
   if (main == nullptr || (plan.main == Main::Out && plan.k_parts > 1)) return;
@@ -374,14 +374,15 @@ std::size_t Layouts::depthOfBlocks(const ProductPlan& plan) const {
   return std::min(plan.k_block, plan.k_step * ceilDivide(plan.steps(), std::max<std::size_t>(1, most)));
 }
 
-// The main matrix lies where it is used, the others spread over all tiles. What has been settled, if it has these
-// blocks.
+// The main matrix is stored where it is used, the others are spread over all tiles. Keeps a settled layout that has
+// these blocks.
 const Blocks* Layouts::settle(const Shape& shape, Blocks blocks, bool is_main, std::size_t spread) {
   const Shape key = withoutOnes(shape);
   if (key != withoutOnes({blocks.rows, blocks.columns}) || key.size() != 2) return nullptr;
   if (!is_main && sliced_.contains(key)) return nullptr;
   const std::size_t block = blocks.row_block * blocks.column_block;
-  const bool spread_wide = worked_on_.contains(key) || least_on_tile_.contains(key);  // slices lie as their history
+  const bool spread_wide =
+      worked_on_.contains(key) || least_on_tile_.contains(key);  // slices have the layout of their history
   const std::size_t least = spread_wide ? kLeastOnTile : kLeastToSend;
   blocks.spread = is_main ? spread : std::clamp<std::size_t>(tiles_ / blocks.parts(), 1, ceilDivide(block, least));
   const Blocks& known = matrices_.emplace(key, blocks).first->second;

@@ -1,6 +1,6 @@
-// Where values lie: a function of their shape within one program, so that operations over values of one shape need no
-// exchange. A product decides for the shapes of its operands and result, a slice in a loop for what it is cut from,
-// and other shapes are spread evenly. Own ops propose for single values.
+// The layouts of values: a function of their shape within one program, so that operations over values of one shape need
+// no exchange. A product determines the layouts of its operands and result, a slice in a loop that of the array it is
+// cut from; other shapes are spread evenly. The library's own ops propose layouts for single values.
 #pragma once
 
 #include <map>
@@ -16,19 +16,20 @@
 
 namespace snnjax::executor {
 
-// Where own ops want their operands and results to lie. A proposal for one value holds for all that lie with it: those
-// of the same elementwise operations and loops, views of the same order, and results in a parameter's memory; so
-// weights lie where the op multiplies with them, unless that costs their update more than the way there and back.
+// The layouts that own ops propose for operands and results. A proposal for one value holds for all that share its
+// layout: those of the same elementwise operations and loops, views of the same order, and results in a parameter's
+// memory. So weights stay where the op multiplies with them, unless that slows their update by more than the transfer
+// there and back.
 struct Proposal {
   ValueId value;
   Blocks blocks;
   double times = 1;  // that the op runs
 };
 
-// How often a loop runs its blocks; a guess where only its data know the end.
+// How often a loop runs its blocks; a guess where that depends on data.
 double turnsOf(const Instruction& instruction);
 
-// The layout that each value gets, if a proposal reaches it; of several the first.
+// The layout of each value that a proposal reaches; the first of several wins.
 std::unordered_map<ValueId, std::shared_ptr<const Layout>> spreadProposals(const Plan& plan,
                                                                            const std::vector<Proposal>& proposals,
                                                                            std::size_t tiles);
@@ -41,7 +42,7 @@ class Layouts {
  public:
   Layouts(const Plan& plan, const poplar::Target& target, const std::vector<Proposal>& proposals = {});
 
-  // Of a value: as an own op proposed, else that of its shape.
+  // The layout of a value: as an own op proposed, else that of its shape.
   const Layout& ofValue(ValueId value) const;
   // Dimensions of size 1 do not count.
   const Layout& of(const Shape& shape) const;
@@ -77,10 +78,10 @@ class Layouts {
   std::unordered_map<ValueId, std::shared_ptr<const Layout>> proposed_;
   std::map<Product, ProductPlan> products_;
   std::map<Shape, Blocks> matrices_;            // shapes of products, without dimensions of size 1; so are all below
-  std::map<Shape, bool> deep_;                  // whether the unit finds the depth innermost, as rows lie
+  std::map<Shape, bool> deep_;                  // whether the depth is innermost, as the unit needs it
   std::set<Shape> sliced_;                      // cut along their first dimension while the program runs
   std::set<Shape> worked_on_;                   // by elementwise operations and sums
-  std::map<Shape, std::size_t> least_on_tile_;  // elements, of slices of which tiles hold many
+  std::map<Shape, std::size_t> least_on_tile_;  // elements, for slices of which a tile holds many
   mutable std::map<Shape, Layout> layouts_;
 };
 

@@ -13,7 +13,7 @@ namespace snnjax::executor {
 
 using planner::ProductPlan;
 
-// out[g, m, n] = sum over k of lhs[g, m, k] * rhs[g, k, n], whatever the order of dimensions they lie in.
+// out[g, m, n] = sum over k of lhs[g, m, k] * rhs[g, k, n], in whatever order the dimensions are stored.
 struct Product {
   Shape lhs, rhs, out;
   std::vector<unsigned> lhs_batching, rhs_batching, lhs_contracting, rhs_contracting;
@@ -24,7 +24,7 @@ struct Product {
   // The dimensions of an operand that stay, in order.
   std::vector<unsigned> lhsFree() const;
   std::vector<unsigned> rhsFree() const;
-  // Whether an operand lies with the depth before the dimensions that stay.
+  // Whether an operand is stored with the depth before the dimensions that stay.
   bool lhsDepthFirst() const;
   bool rhsDepthFirst() const;
 

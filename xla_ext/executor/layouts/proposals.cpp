@@ -1,4 +1,4 @@
-// Where own ops want values to lie, and how far that goes.
+// The layouts that own ops propose, and how far they spread.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -8,7 +8,7 @@
 namespace snnjax::executor {
 namespace {
 
-// Sets of values that lie together, each named by one of its values.
+// Sets of values with a common layout, each represented by one of its values.
 class Together {
  public:
   explicit Together(const Plan& plan) : plan_(plan), parents_(plan.types.size()) {
@@ -23,7 +23,7 @@ class Together {
     while (parents_[value] != value) value = parents_[value] = parents_[parents_[value]];
     return value;
   }
-  // Values that elementwise instructions give, with how many operations on each element are run for them.
+  // Results of elementwise instructions, with the number of operations run per element.
   const std::vector<std::pair<ValueId, double>>& operations() const { return operations_; }
 
  private:
@@ -48,7 +48,7 @@ class Together {
     }
   }
 
-  // What a loop carries and what branches give has one place.
+  // A loop's carried values and the results of branches keep one place.
   void visitBlocks(const Instruction& instruction, double times) {
     const bool is_loop = instruction.op == "while" || instruction.op == "repeat";
     if (is_loop) joinEach(instruction.inputs, instruction.outputs);
@@ -64,15 +64,15 @@ class Together {
   std::vector<std::pair<ValueId, double>> operations_;
 };
 
-// A set of values that a proposal is made for, and what it would change, in cycles of the fullest tile.
+// A set of values with a proposal, and what that would change, in cycles of the fullest tile.
 struct Candidate {
   Blocks blocks;
   double ways = 0;     // to the op and back, which it saves
   double updates = 0;  // that work on fewer tiles than all
 };
 
-// Measured on steps of 512-512-512-10 with Adam, of 31 operations, with copies and without: 142 cycles more for each
-// element more that a tile updates, 1.3 less for each word that did not go to the op or back.
+// Measured on steps of 512-512-512-10 with Adam, of 31 operations, with and without copies: 142 cycles more for each
+// further element that a tile updates, 1.3 less for each word not moved to the op or back.
 void count(std::unordered_map<ValueId, Candidate>& candidates, Together& together,
            const std::vector<Proposal>& proposals, std::size_t tiles) {
   constexpr double kWay = 1.3, kOperation = 142.0 / 31;

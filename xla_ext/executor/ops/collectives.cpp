@@ -1,6 +1,6 @@
-// What IPUs exchange with each other. A reduction goes around a ring: each member adds its own to what comes from the
-// one before, so that every link carries each word once, and as often again on the way of the results. One half goes
-// around in one direction and the other half in the other, at the same time.
+// Exchanges between IPUs. A reduction goes around a ring: each member adds its own part to what the previous one sends,
+// so every link carries each word once, and once more for the results. One half goes around in one direction and the
+// other half in the other, at the same time.
 #include <bit>
 
 #include "executor/operations.hpp"
@@ -11,7 +11,7 @@
 namespace snnjax::executor::ops {
 namespace {
 
-// Groups of partitions, flat in list 0; list 1 says how many and of which size. The size of a group.
+// Returns the size of a group. Groups of partitions are flat in list 0; list 1 has their number and size.
 std::size_t checkGroups(const OperationCheck& op, std::size_t lists) {
   op.needCounts(1, 1, lists);
   op.needSameDtype(op.input(0), op.output());
@@ -110,7 +110,7 @@ void gatherFromOwn(Ring& ring, const TileTensors& rows) {
   }
 }
 
-// Few elements, or two members: everything goes to a partner, in as many rounds as the number of members has bits.
+// Few elements, or two members: everything goes to a partner, in log2(members) rounds.
 void reduceInRounds(Lowering& lowering, Ring& ring, const std::string& kind, const TileTensors& in,
                     const TileTensors& out) {
   const poplar::Type type = all(in).elementType();

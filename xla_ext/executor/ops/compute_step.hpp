@@ -39,7 +39,7 @@ class ComputeStep {
 // States of vertices are unsigned.
 inline unsigned asUnsigned(std::size_t value) { return static_cast<unsigned>(value); }
 
-// The unsigned integer of as many bits, for what only moves.
+// The unsigned integer of the same width, for data that is only moved.
 inline poplar::Type bitsOf(const poplar::Type& type) {
   return type.size() == 1 ? poplar::UNSIGNED_CHAR : type.size() == 2 ? poplar::UNSIGNED_SHORT : poplar::UNSIGNED_INT;
 }
@@ -49,7 +49,7 @@ inline void copy(Lowering& lowering, const poplar::Tensor& from, const poplar::T
   if (from.numElements() > 0) lowering.program().add(poplar::program::Copy(from, to, false, lowering.debug(part)));
 }
 
-// ---- Operations along one dimension: lines, each of which lies whole on one tile ----
+// ---- Operations along one dimension: lines, each whole on one tile ----
 
 // {lines, length}: the dimension last.
 inline poplar::Tensor asLines(const poplar::Tensor& tensor, std::size_t dimension) {
@@ -62,7 +62,7 @@ struct LinesOfTile {
   std::size_t tile, first, count;
 };
 
-// Spread evenly, at least so many on a tile.
+// Spread evenly, at least this many on a tile.
 inline std::vector<LinesOfTile> spreadLines(Lowering& lowering, std::size_t lines, std::size_t least) {
   const std::size_t tiles = std::min(lowering.layouts().tiles(), ceilDivide(lines, least));
   const std::size_t each = ceilDivide(lines, tiles);
@@ -73,7 +73,7 @@ inline std::vector<LinesOfTile> spreadLines(Lowering& lowering, std::size_t line
   return spread;
 }
 
-// As many lines as a tile has workers take no longer than one.
+// One line per worker takes no longer than a single line.
 inline std::vector<LinesOfTile> spreadLines(Lowering& lowering, std::size_t lines) {
   return spreadLines(lowering, lines, lowering.graph().getTarget().getNumWorkerContexts());
 }

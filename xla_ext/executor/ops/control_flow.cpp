@@ -54,8 +54,8 @@ void checkCallback(const OperationCheck& op) {
 
 using poplar::program::Sequence;
 
-// The loop's values get places that stay the same for all turns: those of the initial values where nothing else needs
-// them, else others into which they are copied.
+// The loop's values have fixed places in all iterations: those of the initial values where nothing else needs them,
+// else new ones into which they are copied.
 void placeCarried(Lowering& lowering, const Instruction& loop) {
   for (std::size_t i = 0; i < loop.inputs.size(); ++i) {
     if (lowering.takeOver(loop.outputs[i], loop.inputs[i])) continue;
@@ -63,7 +63,7 @@ void placeCarried(Lowering& lowering, const Instruction& loop) {
   }
 }
 
-// A body, or a branch: what it gives is brought to where the outputs lie, if it does not lie there.
+// A body or branch: its results are copied to the outputs' places if they are elsewhere.
 Sequence turn(Lowering& lowering, const Instruction& instruction, const Block& body) {
   lowering.carry(instruction.outputs, body, true);
   const Sequence sequence = lowering.lower(body, [&] { lowering.moveAll(body.results, instruction.outputs); });
@@ -74,7 +74,7 @@ Sequence turn(Lowering& lowering, const Instruction& instruction, const Block& b
 void whileLoop(Lowering& lowering, const Instruction& instruction) {
   placeCarried(lowering, instruction);
   const Block &condition = instruction.blocks[0], &body = instruction.blocks[1];
-  // Its place is the same for the condition before the first turn and after each.
+  // Its place is the same for the condition before the first iteration and after each.
   const poplar::Tensor goes_on = lowering.makeTemporary(poplar::BOOL, {});
   lowering.carry(instruction.outputs, condition, false);
   const Sequence test = lowering.lower(condition, [&] { lowering.copy(condition.results[0], goes_on); });

@@ -1,5 +1,5 @@
-// Running sums, products, maxima and minima along a dimension. Long lines are cut: the parts' totals run first, and
-// each part then goes on from the total of those before it.
+// Running sums, products, maxima and minima along a dimension. Long lines are divided: the running totals of the parts
+// come first, and each part then starts from the total of those before it.
 #include <poputil/VertexTemplates.hpp>
 
 #include "executor/operations.hpp"
@@ -37,7 +37,7 @@ class Running {
     addTotals(pieces, totals.flatten());
     const poplar::Tensor sums = lowering_.makeTemporary(wide_, {lines, parts});
     add(wide_, totals, sums, nullptr);
-    // What runs before each part; before the first there is nothing.
+    // The running total before each part; the neutral element before the first.
     poplar::Tensor none = neutral().reshape({1, 1}).broadcast(asUnsigned(lines), 0);
     const poplar::Tensor others = reverse_ ? sums.slice(1, parts, 1) : sums.slice(0, parts - 1, 1);
     const poplar::Tensor before = reverse_ ? poplar::concat(others, none, 1) : poplar::concat(none, others, 1);

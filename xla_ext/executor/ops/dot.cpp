@@ -1,5 +1,5 @@
 // Products of matrices, as the planner divides them: a compute set of blocks, or one for each step of the depth, and
-// where sums are made elsewhere than the output lies one that adds them up.
+// one that adds up partial sums computed away from the output.
 #include <algorithm>
 #include <poputil/VertexTemplates.hpp>
 
@@ -61,21 +61,21 @@ class ProductBlocks {
 
   poplar::Interval rows(std::size_t m) const { return part(m, plan_.m_block, product_.m); }
   poplar::Interval depth(std::size_t k) const { return part(k, plan_.k_block, product_.k); }
-  // Of a part of the depth, what is multiplied in one step; empty if there is none left.
+  // The range of a part of the depth that one step multiplies; empty if none is left.
   poplar::Interval depth(std::size_t k, std::size_t step) const {
     const poplar::Interval all = depth(k);
     const std::size_t begin = std::min(all.end(), all.begin() + step * plan_.k_step);
     return {begin, std::min(all.end(), begin + plan_.k_step)};
   }
   poplar::Interval columns(std::size_t n) const { return part(n, plan_.n_block, product_.n); }
-  // Whether an array of the product's output has these very blocks, in their order.
+  // Whether an array of the product's output has exactly these blocks, in their order.
   bool areThoseOf(const Blocks& layout) const;
 
   const Product& product() const { return product_; }
   const ProductPlan& plan() const { return plan_; }
 
  private:
-  // Groups lie side by side where there are tiles for all, else several share one.
+  // Groups are placed side by side if there are enough tiles, else several share one.
   std::size_t firstTile(std::size_t group) const {
     const bool side_by_side = product_.groups * plan_.tiles() <= tiles_;
     return side_by_side ? group * plan_.tiles() : group * tiles_ / product_.groups;
@@ -137,7 +137,7 @@ std::size_t PartialSums::index(const ProductBlock& block) const {
   return ((block.k * blocks_.product().groups + block.group) * plan.m_parts + block.m) * plan.n_parts + block.n;
 }
 
-// Of each part of the depth the sums in the memory order of the output's shape.
+// The sums of each part of the depth, in the memory order of the output's shape.
 std::vector<poplar::Tensor> PartialSums::inOrder(const Shape& shape) const {
   const Product& product = blocks_.product();
   const ProductPlan& plan = blocks_.plan();
@@ -193,11 +193,12 @@ poplar::Tensor asMatrices(const poplar::Tensor& operand, const std::vector<unsig
   return operand.dimShuffle(order).reshape({size(batching), size(rows), size(columns)});
 }
 
-// {groups, rows, columns} turned into {groups, columns, rows}, in a step of its own: of what travels to many tiles.
+// {groups, rows, columns} transposed to {groups, columns, rows} in its own step, for operands that travel to many
+// tiles.
 poplar::Tensor turned(Lowering& lowering, const poplar::Tensor& matrices) {
   const std::size_t groups = matrices.dim(0), rows = matrices.dim(1), columns = matrices.dim(2);
   const std::size_t tiles = lowering.layouts().tiles();
-  constexpr std::size_t kLeast = 8;  // elements in a row: a message for fewer costs more than they do
+  constexpr std::size_t kLeast = 8;  // contiguous elements: for fewer, the message costs more than the data
   const std::size_t width = std::max(std::min(kLeast, columns), ceilDivide(groups * columns, tiles));
   const std::size_t parts = ceilDivide(columns, width);
   const std::size_t row_parts = std::clamp<std::size_t>(tiles / (groups * parts), 1, ceilDivide(rows, kLeast));
@@ -237,7 +238,7 @@ poplar::Tensor turned(Lowering& lowering, const poplar::Tensor& matrices) {
   return poplar::concat(of_groups);
 }
 
-// Operands as stored, or turned.
+// Operands as stored, or transposed.
 struct Operands {
   poplar::Tensor lhs, rhs;  // {groups, rows, columns}
   bool lhs_depth_first, rhs_depth_first;
@@ -305,7 +306,7 @@ void fillZeros(Lowering& lowering, const poplar::Tensor& out) {
   copy(lowering, zero.broadcast(asUnsigned(out.numElements()), 0), out.flatten(), "zeros");
 }
 
-// Whether each block of the output lies whole on the tile that makes it.
+// Whether each block of the output is whole on the tile that computes it.
 bool isMadeWhereItLies(const ProductBlocks& blocks, const Blocks& layout) {
   const ProductPlan& plan = blocks.plan();
   return plan.main == ProductPlan::Main::Out && plan.k_parts == 1 && plan.spacing == 1 && layout.spread == 1 &&

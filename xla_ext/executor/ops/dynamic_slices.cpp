@@ -1,5 +1,5 @@
-// Windows whose place is known when the program runs. Every tile keeps its part of all rows along the sliced dimension,
-// so that a slice of the leading one, as loops over time make, never leaves its tile.
+// Windows at a position known only at run time. Every tile keeps its part of all rows along the sliced dimension, so
+// that a slice of the leading one, as in loops over time, never leaves its tile.
 #include <poputil/VertexTemplates.hpp>
 
 #include "executor/operations.hpp"
@@ -87,7 +87,7 @@ class Windows {
  private:
   using Parts = std::vector<poplar::Tensor>;
 
-  // Of each tile {size of the dimension, elements of the rest that the tile holds}, flat.
+  // For each tile {size of the dimension, elements of the rest that the tile holds}, flat.
   Parts partsOf(const poplar::Tensor& tensor, unsigned dimension) const {
     const Layouts& layouts = lowering_.layouts();
     const poplar::Tensor bits = asBits(tensor);
@@ -130,7 +130,7 @@ class Windows {
   bool is_signed_ = true;
 };
 
-// table[windows] = values: what lies in all but the last window is taken out, changed, and put back.
+// table[windows] = values: the part in all but the last window is taken out, changed and put back.
 void update(const Windows& all, const poplar::Tensor& table, const poplar::Tensor& values,
             std::span<const Window> windows) {
   if (windows.size() == 1) return all.move(table, values, windows[0], true);

@@ -64,7 +64,7 @@ Rows rowsOf(const ElementwiseProgram& program, const std::vector<ChainInput>& in
   return rows;
 }
 
-// The program, once on each tile that runs it: [tiles, words].
+// The program, one copy on each tile that runs it: [tiles, words].
 poplar::Tensor programOnTiles(poplar::Graph& graph, const std::vector<unsigned>& words,
                               const std::vector<unsigned>& tiles) {
   const std::size_t row = (words.size() + 1) / 2 * 2;  // rows begin at 64 bits
@@ -77,7 +77,7 @@ poplar::Tensor programOnTiles(poplar::Graph& graph, const std::vector<unsigned>&
   return programs;
 }
 
-// Elements [first, last) of the rows of one width. A field has a row at least, if an empty one.
+// Elements [first, last) of the rows of one width. A field has at least one row, possibly empty.
 void connectRows(poplar::Graph& graph, const poplar::VertexRef& vertex, const Rows& rows, std::size_t width,
                  const poplar::Tensor& none, poplar::Interval part) {
   std::vector<poplar::Tensor> in, out;
@@ -178,7 +178,7 @@ void checkElementwise(const OperationCheck& op) {
   op.need(wrong.empty(), wrong);
 }
 
-// Which input each output is written over; as many as inputs where none is.
+// The input that each output overwrites; the number of inputs if none.
 std::vector<std::size_t> chooseInPlace(Lowering& lowering, const Instruction& instruction,
                                        const ElementwiseProgram& program) {
   const std::vector<ValueId>& inputs = instruction.inputs;

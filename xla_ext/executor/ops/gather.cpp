@@ -1,5 +1,5 @@
-// Gathers: every tile has some rows and columns of the table, and finds those of the windows' rows that it has; where
-// rows are divided, what the others found are zeros, and the bits of all are joined.
+// Gathers: every tile holds some rows and columns of the table and looks up the windows' rows among them; where rows
+// are divided, it gives zeros for the others, and the bits of all tiles are combined.
 #include <optional>
 #include <poputil/VertexTemplates.hpp>
 

@@ -1,4 +1,4 @@
-// What gathers and scatters say of an array, its windows and the indices, checked.
+// The checked dimension numbers of a gather or scatter: of an array, its windows and the indices.
 #pragma once
 
 #include "executor/plan/operation_check.hpp"
@@ -8,9 +8,9 @@ namespace snnjax::executor::ops {
 struct IndexedWindows {
   Shape offset, collapsed, operand_batching, indices_batching, map;
   std::size_t vector_dim = 0;
-  Shape batch;  // sizes of the indices but for those of a vector
+  Shape batch;  // sizes of the indices, without the vector dimension
 
-  // Dimensions of the operand that windows have not.
+  // Dimensions of the operand that windows lack.
   Shape gone() const;
   // The shape of gather's result, of scatter's updates.
   Shape shapeOf(const Shape& window, std::size_t rank) const;

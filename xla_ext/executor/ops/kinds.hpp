@@ -1,4 +1,4 @@
-// The operations that reductions, running results and scatters are made with, as codelets name them.
+// The operations of reductions, running results and scatters, as codelets name them.
 #pragma once
 
 #include <poplar/Type.hpp>
@@ -9,7 +9,7 @@
 namespace snnjax::executor::ops {
 
 // What codelets of a kind work on, and their name for it: "snnjax::Sum" in FLOAT, "snnjax::BitAnd" in UNSIGNED_INT.
-// The name is empty where there is none.
+// The name is empty if there is none.
 struct Kind {
   std::string name;
   poplar::Type type;

@@ -1,6 +1,6 @@
 // Reductions. Each tile reduces what it holds, and partial results meet in stages (popops::reduce); sums of halves are
-// floats until they are stored. Where the largest or smallest number of a line stands: long lines are cut, and the best
-// of their parts compared.
+// floats until they are stored. For the position of a line's largest or smallest number, long lines are divided and the
+// best of their parts compared.
 #include <algorithm>
 #include <limits>
 #include <popops/Fill.hpp>
@@ -115,7 +115,7 @@ popops::Operation operationOf(const Kind& kind) {
   return kind.name == "snnjax::BitAnd" ? LOGICAL_AND : LOGICAL_OR;
 }
 
-// Slices along the leading dimension that all tiles have a part of are reduced where they lie.
+// Slices along the leading dimension, of which all tiles hold a part, are reduced in place.
 poplar::Tensor reduceLeading(Lowering& lowering, const Kind& kind, const poplar::Tensor& in,
                              const poplar::Tensor& out) {
   const Layouts& layouts = lowering.layouts();
@@ -136,7 +136,7 @@ poplar::Tensor reduceLeading(Lowering& lowering, const Kind& kind, const poplar:
   return out;
 }
 
-// In rows one after the other, evenly over all tiles.
+// Row by row, evenly over all tiles.
 poplar::Tensor spreadEvenly(Lowering& lowering, const poplar::Tensor& in) {
   const std::size_t tiles = lowering.layouts().tiles(), each = ceilDivide(in.numElements(), tiles);
   std::vector<std::size_t> counts(tiles);
@@ -165,8 +165,8 @@ struct Rest {
   Dimensions dimensions;
 };
 
-// The first dimension of more than one element, where the layout keeps its slices on the tiles: it is reduced where it
-// lies, straight into `out` if nothing else is to be done; if it stays, the array is spread evenly.
+// The first dimension of more than one element, where the layout keeps its slices on the tiles: it is reduced in place,
+// directly into `out` if nothing else is reduced; if it is kept, the array is spread evenly.
 Rest withoutLeading(Lowering& lowering, const Kind& kind, Rest rest, const poplar::Tensor& out) {
   if (lowering.layouts().of(rest.in.shape()).blocks().leading == 1) return rest;
   std::size_t leading = 0;
@@ -188,7 +188,7 @@ bool isOfBits(const Kind& kind) {
   return kind.name == "snnjax::BitXor" || (kind.type == poplar::UNSIGNED_INT && kind.name.starts_with("snnjax::Bit"));
 }
 
-// The parts of a line that has more numbers than it is worth to bring to one tile.
+// The parts of a line with more numbers than it pays to bring to one tile.
 std::size_t partsOfLine(std::size_t lines, std::size_t length, std::size_t tiles) {
   constexpr std::size_t kLeastPart = 256;
   return std::clamp<std::size_t>(std::min(length / kLeastPart, tiles / std::max<std::size_t>(1, lines)), 1, tiles);

@@ -77,7 +77,7 @@ TileTensors intoRows(Lowering& lowering, const TileTensors& parts, const TileTen
 }
 namespace {
 
-// Pairs of IPUs stand in a ladder: up one side and down the other every step is to a neighbour.
+// Pairs of IPUs form a ladder: up one side and down the other, every step is to a neighbour.
 std::vector<std::size_t> aroundTheLadder(const std::vector<std::int64_t>& group) {
   constexpr std::int64_t kBehindAll = std::int64_t{1} << 32;
   std::vector<std::size_t> places(group.size());
@@ -90,7 +90,7 @@ std::vector<std::size_t> aroundTheLadder(const std::vector<std::int64_t>& group)
   return places;
 }
 
-// Where a tile's elements are parted that go around in both directions.
+// Where a tile's elements are split between the two directions.
 std::size_t middleOf(std::size_t size) { return (size + 1) / 2; }
 
 }  // namespace
@@ -107,7 +107,7 @@ Ring::Ring(Lowering& lowering, const std::vector<std::int64_t>& members, const s
   lowering.graph().setTileMapping(replica_, 0);
 }
 
-// The number that a table of all partitions has for this one.
+// This partition's entry in a table of all partitions.
 poplar::Tensor Ring::lookUp(const std::vector<unsigned>& of_partition) {
   poplar::Graph& graph = lowering_.graph();
   const poplar::Tensor table = graph.addConstant(poplar::UNSIGNED_INT, {of_partition.size()},

@@ -1,5 +1,5 @@
-// Partitions that work together, as rings of neighbours. All run the same program, so what one of them calls part i is
-// counted from its own place: part i belongs to the member i places further on.
+// Partitions that work together, as rings of neighbours. All run the same program, so parts are numbered from a
+// member's own place: part i belongs to the member i places further on.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace snnjax::executor::ops {
 
-// ---- Arrays taken apart by the tiles on which they lie ----
+// ---- Arrays divided by tile ----
 
 // Elements on each tile, flat; of rows of equal size, one after the other. Not valid where a tile has none.
 using TileTensors = std::vector<poplar::Tensor>;
@@ -28,16 +28,16 @@ TileTensors onTiles(const Layout& layout, const std::vector<poplar::Tensor>& arr
 inline TileTensors onTiles(const Lowering& lowering, const std::vector<poplar::Tensor>& arrays) {
   return onTiles(lowering.layouts().of(arrays[0].shape()), arrays);
 }
-// A tile's part as rows of equal size, filled up with elements of its own.
+// A tile's part as rows of equal size, padded with scratch elements.
 TileTensors asRows(const TileTensors& parts, std::size_t rows);
-// Rows of which the first elements are a tile's part; what fills them up goes nowhere.
+// Rows that start with a tile's part; their padding is discarded.
 TileTensors intoRows(Lowering& lowering, const TileTensors& parts, const TileTensors& rows);
 
 // ---- Rings ----
 
 class Ring {
  public:
-  // `groups` as in the plan: members of all groups, then how many groups there are of how many members.
+  // `groups` as in the plan: members of all groups, then the number of groups and of members in each.
   Ring(Lowering& lowering, const std::vector<std::int64_t>& members, const std::vector<std::int64_t>& sizes);
 
   std::size_t size() const { return size_; }
@@ -59,7 +59,7 @@ class Ring {
 
   // Row `row` of all tiles.
   poplar::Tensor rowOf(const TileTensors& rows, std::size_t row) const;
-  // Of all tiles the first half of row `row`, and the other half of the row that is as far away on the other side.
+  // For all tiles, the first half of row `row` and the other half of the row equally far in the other direction.
   TileTensors bothWays(const TileTensors& rows, std::size_t row) const;
   TileTensors rowsOf(const TileTensors& rows, std::size_t row) const;
   // out = kind(a, b), element by element.

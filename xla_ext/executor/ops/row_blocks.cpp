@@ -22,7 +22,7 @@ planner::RowPlan planOf(const RowBlocks::Sizes& sizes, RowBlocks::Use use, std::
 
 RowBlocks::RowBlocks(Lowering& lowering, const Sizes& sizes, Use use)
     : lowering_(lowering), sizes_(sizes), chunks_(std::min(sizes.groups, lowering.layouts().tiles())) {
-  // Of a tile's memory; the rest is for what else lives, and for exchange.
+  // The share of a tile's memory; the rest is for other values and for exchange.
   constexpr double kShare = 0.4;
   const auto bytes =
       static_cast<std::size_t>(kShare * static_cast<double>(lowering.graph().getTarget().getBytesPerTile()));

@@ -21,7 +21,7 @@ struct RowBlock {
 class RowBlocks {
  public:
   enum class Use { Gather, Scatter, ScatterInOrder };
-  // Groups are neighbouring rows, and neighbouring numbers, which are of these rows.
+  // Groups are neighbouring rows, with neighbouring numbers that refer to them.
   struct Sizes {
     std::size_t groups, rows, columns, lookups, element_bytes;
     std::size_t share = 1;  // most elements of the table on one tile
@@ -30,7 +30,7 @@ class RowBlocks {
 
   const planner::RowPlan& plan() const { return plan_; }
   std::size_t mostLookups() const;  // of a block
-  // In order of tiles: blocks of the same numbers and columns are neighbours. None is without elements.
+  // In tile order: blocks of the same numbers and columns are neighbours. None is empty.
   void forEach(const std::function<void(const RowBlock&)>& body) const;
   // Memory for sizeOf(block) elements on each block's tile, by tiles.
   std::vector<poplar::Tensor> makeOnTiles(const poplar::Type& type,

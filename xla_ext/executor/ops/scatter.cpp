@@ -1,6 +1,6 @@
-// Scatters: every tile goes through windows' rows in their order and changes those that it has; a row outside of the
-// table changes nothing. Where the windows are divided, each part of them changes a table of its own that was neutral
-// before, and all are joined, part after part: so the result depends on the plan, and on no order of tiles.
+// Scatters: every tile goes through the windows' rows in order and updates those that it holds; a row outside the table
+// changes nothing. Where the windows are divided, each part updates its own table, initially neutral, and the tables
+// are combined part after part: so the result depends on the plan, not on the order of tiles.
 #include <algorithm>
 #include <poputil/VertexTemplates.hpp>
 
@@ -46,7 +46,7 @@ Indexing indexingOf(const Lowering& lowering, const Instruction& instruction) {
   return indexing;
 }
 
-// More words of numbers and values than this do not come to a tile at once.
+// At most this many words of numbers and values come to a tile at once.
 constexpr std::size_t kMostAtOnce = 32768;
 
 std::size_t mostOnTile(Lowering& lowering, const poplar::Tensor& table) {
@@ -134,7 +134,7 @@ class Scatter {
     }
   }
 
-  // Each tile joins what lies on it.
+  // Each tile combines the parts on it.
   void join(const std::vector<poplar::Tensor>& tables) const {
     const std::vector<poplar::Tensor> parts = blocks_.asTables(tables);
     const poplar::Tensor table = table_.flatten();

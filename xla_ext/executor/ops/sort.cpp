@@ -1,5 +1,5 @@
-// Sorts and the largest of each row: keys become unsigned numbers of the same order, places are sorted by them, and all
-// arrays are taken from their places.
+// Sort and top-k: keys become unsigned numbers of the same order, positions are sorted by them, and all arrays are
+// permuted accordingly.
 #include <numeric>
 #include <poputil/VertexTemplates.hpp>
 
@@ -57,7 +57,7 @@ class Sorting {
     ComputeStep order(lowering_, "keys");
     for (const LinesOfTile& lines : spread_) addKeys(order, lines, keys, bits);
     order.execute();
-    // Where a tile has fewer lines than workers, all of them sort parts of long ones first.
+    // Where a tile has fewer lines than workers, all workers first sort parts of long lines.
     const std::size_t parts = length_ >= kLongLine ? workers() / std::min(workers(), spread_[0].count) : 1;
     if (parts > 1) addSort(bits, scratch, keys.size(), parts, 1);
     addSort(bits, scratch, keys.size(), 1, parts > 1 ? ceilDivide(length_, parts) : 1);

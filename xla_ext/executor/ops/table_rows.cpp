@@ -155,7 +155,7 @@ poplar::Tensor startsOf(Lowering& lowering, const Indexing& indexing, ValueId in
       .reshape({indexing.numWindows(), indexing.start_index_map.size()});
 }
 
-// The largest start of each component, how many rows one more is, and what is added below 0.
+// For each component, the largest start, the rows that one step spans, and what is added below 0.
 struct Components {
   std::vector<unsigned> limits, strides, from_end;
 

@@ -1,6 +1,5 @@
-// Gathers and scatters in all their generality as rows of a table: dimensions that indices choose in are rows of the
-// table, the others its columns, and a window is a list of rows. Batching dimensions make groups: of neighbouring rows,
-// and of the windows that lie in them.
+// General gathers and scatters as rows of a table: indexed dimensions are the table's rows, the others its columns, and
+// a window is a list of rows. Batching dimensions form groups of neighbouring rows and of the windows in them.
 #pragma once
 
 #include <poplar/Tensor.hpp>
@@ -12,7 +11,7 @@ namespace snnjax::executor::ops {
 
 using Numbers = std::vector<std::int64_t>;
 
-// What a gather or scatter says about its dimensions, in the words of a gather.
+// The dimension numbers of a gather or scatter, in the terms of a gather.
 struct Indexing {
   Numbers offset_dims, collapsed_dims, operand_batching_dims, start_indices_batching_dims, start_index_map;
   std::int64_t index_vector_dim = 0;
@@ -42,8 +41,8 @@ struct Indexing {
   poplar::Tensor windowRows(const poplar::Tensor& gathered) const;
 };
 
-// Adds what works out the number of each row of each window, {windows * rows of a window} by groups; starts are moved
-// into the operand if `clamps`, else those outside have the number 0xffffffff.
+// Adds the computation of the number of each row of each window, {windows * rows of a window} by groups; starts are
+// moved into the operand if `clamps`, else those outside have the number 0xffffffff.
 poplar::Tensor rowNumbers(Lowering& lowering, const Indexing& indexing, ValueId indices, bool clamps);
 
 }  // namespace snnjax::executor::ops

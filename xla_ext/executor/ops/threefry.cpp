@@ -1,4 +1,4 @@
-// Random bits, element by element: one codelet, where XLA has two hundred small operations.
+// Random bits, element by element: one codelet in place of XLA's two hundred small operations.
 #include "executor/operations.hpp"
 #include "executor/ops/compute_step.hpp"
 

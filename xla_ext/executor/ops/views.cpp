@@ -1,5 +1,5 @@
-// Operations that only look at values in another way: none of them moves an element, but for a padding, which is
-// copied. What needs the elements elsewhere fetches them. Consecutive numbers are a view of one line of them.
+// Operations that only change the view of values: none moves an element, except padding, which is copied. Whoever needs
+// the elements elsewhere fetches them. An iota is a view of one line of numbers.
 #include <algorithm>
 #include <bit>
 #include <numeric>
@@ -128,7 +128,7 @@ poplar::Tensor padding(const poplar::Tensor& value, const poplar::Tensor& like, 
   return value.reshape({1}).broadcast(asUnsigned(productOf(shape)), 0).reshape(shape);
 }
 
-// Elements begin to end of a dimension, which may lie outside of the tensor.
+// Elements begin to end of a dimension, a range that may exceed the tensor.
 poplar::Tensor extended(poplar::Tensor tensor, const poplar::Tensor& value, unsigned dimension, std::int64_t low,
                         std::int64_t high) {
   const auto size = static_cast<std::int64_t>(tensor.dim(dimension));
@@ -183,7 +183,7 @@ void broadcastInDim(Lowering& lowering, const Instruction& instruction) {
   const Shape& shape = lowering.type(only(instruction.outputs)).shape;
   const std::vector<std::int64_t>& to = instruction.ints[0];
   poplar::Tensor tensor = lowering.get(only(instruction.inputs));
-  // The operand's dimensions in the order of their places, with ones where there is none.
+  // The operand's dimensions in output order, with ones where there is none.
   std::vector<unsigned> order(to.size());
   for (unsigned d = 0; d < order.size(); ++d) order[d] = d;
   std::sort(order.begin(), order.end(), [&](unsigned a, unsigned b) { return to[a] < to[b]; });

@@ -21,7 +21,7 @@ std::string nameOf(std::string_view name, std::string_view suffix) {
   return std::string(name) + (name == "convert" ? "_" : ".") + std::string(suffix);
 }
 
-// By the name in a plan; loads, stores and constants are not among them.
+// By the name in a plan; loads, stores and constants excluded.
 const std::unordered_map<std::string, Form>& forms() {
   static const std::unordered_map<std::string, Form> kForms = [] {
     std::unordered_map<std::string, Form> all = {{"select.u32", {Opcode::select, 3}}};
@@ -130,7 +130,7 @@ ElementwiseProgram::ElementwiseProgram(const Instruction& instruction) {
   aimStores();
 }
 
-// Where whole words are stored, the operation that gives them writes to the output at once.
+// Where whole words are stored, the operation that produces them writes directly to the output.
 void ElementwiseProgram::aimStores() {
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     if (steps_[i].opcode != Opcode::store_word) continue;
@@ -158,7 +158,7 @@ bool ElementwiseProgram::mayOverwrite(std::size_t input, std::size_t output) con
   std::array<bool, chain::kMaxSlots> holds{};  // slots that are the input's row itself
   bool overwritten = false, aimed = false;
   for (const Step& step : steps_) {
-    // What an aimed operation reads it reads before it writes.
+    // An aimed operation reads its operands before it writes.
     for (const unsigned slot : step.from) {
       if (overwritten && holds[slot]) return false;
     }
@@ -210,7 +210,7 @@ ElementwiseProgram::Code ElementwiseProgram::encoded(const std::vector<Operand>&
     const bool same_for_all =
         step.opcode == Opcode::constant ||
         (operand != nullptr && (operand->place == Place::kConstant || operand->place == Place::kSingle));
-    // What is the same for all elements fills its slot once, if nothing else is written there.
+    // A value common to all elements fills its slot once, if nothing else is written there.
     std::vector<unsigned>& code = same_for_all && writes[step.to] == 1 ? once : each;
     const std::vector<unsigned> of_step = words(step, operand, outputs);
     code.insert(code.end(), of_step.begin(), of_step.end());

@@ -17,10 +17,10 @@ class ElementwiseProgram {
   static std::string problem(const Instruction& instruction, const std::vector<Dtype>& inputs,
                              const std::vector<Dtype>& outputs);
 
-  // Of one that is right.
+  // For a valid program.
   explicit ElementwiseProgram(const Instruction& instruction);
 
-  // An operation on slots; loads and stores have the number of an input or output besides, constants their bits.
+  // An operation on slots; loads and stores also have the number of an input or output, constants their bits.
   struct Step {
     snnjax::chain::Opcode opcode;
     unsigned to = 0;
@@ -29,8 +29,8 @@ class ElementwiseProgram {
   };
   const std::vector<Step>& steps() const { return steps_; }
 
-  // Where inputs are found: in a row of their own, in that of an output which is written over them, as one element for
-  // all, or as a constant.
+  // Where inputs are found: in their own row, in that of an output that overwrites them, as one broadcast element, or
+  // as a constant.
   struct Operand {
     enum class Place { kRow, kOutput, kSingle, kConstant } place = Place::kRow;
     unsigned row = 0;  // among the inputs of the same width, or the outputs

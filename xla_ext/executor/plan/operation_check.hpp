@@ -1,4 +1,4 @@
-// What the checks of operations share: the parts of one instruction, which need not be there.
+// Shared by the checks of operations: the parts of one instruction, which may be missing.
 #pragma once
 
 #include <algorithm>

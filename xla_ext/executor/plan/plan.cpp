@@ -60,7 +60,7 @@ std::unordered_map<ValueId, std::size_t> lastUses(const Block& block) {
   for (std::size_t i = 0; i < block.instructions.size(); ++i) {
     const Instruction& instruction = block.instructions[i];
     const auto use = [&](ValueId value) {
-      // What blocks around this one define is theirs to count.
+      // Values defined by enclosing blocks are counted there.
       if (const auto own = last.find(value); own != last.end()) own->second = i;
     };
     for (const ValueId value : instruction.inputs) use(value);

@@ -1,5 +1,4 @@
-// A program for one or several IPUs, as snnjax/ipu/lowering writes it: what is to be computed, and nothing yet of
-// tiles.
+// A program for one or several IPUs, as snnjax/ipu/lowering writes it: what to compute, with nothing yet about tiles.
 #pragma once
 
 #include <cstddef>
@@ -54,7 +53,7 @@ struct Constant {
 
 struct Block;
 
-// What each op takes and gives, and what its ints and texts mean: README.md.
+// For the operands, results, ints and texts of each op see README.md.
 struct Instruction {
   std::string op;
   std::vector<ValueId> inputs, outputs;
@@ -83,8 +82,8 @@ struct Plan {
   Block main;
 };
 
-// Reads what serialise() of snnjax/ipu/lowering/plan.py wrote. Nothing in it is trusted: throws Error where it is
-// not a plan, or one whose shapes do not fit its operations.
+// Reads what serialise() of snnjax/ipu/lowering/plan.py wrote. The bytes are not trusted: throws Error if they are not
+// a plan, or one whose shapes do not fit its operations.
 Plan readPlan(std::span<const std::byte> bytes);
 
 inline constexpr std::size_t kAtTheEnd = std::numeric_limits<std::size_t>::max();

@@ -1,4 +1,4 @@
-// Bytes -> Plan. A count is never believed before there are bytes for what it counts, nor a plan before it makes sense.
+// Bytes -> Plan. No count is trusted until there are bytes for it, no plan until it is checked.
 #include <algorithm>
 #include <bit>
 #include <builders/error.hpp>
@@ -52,7 +52,7 @@ class Reader {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
 
-  // Each item of a list takes a number at least.
+  // Each item of a list takes at least one number.
   template <typename Item>
   auto list(Item&& item) {
     const std::size_t size = index();
@@ -83,7 +83,7 @@ ArrayType readType(Reader& reader) {
   if (type.shape.size() > kMaxRank) refuse("have arrays of rank up to 32", std::to_string(type.shape.size()));
   std::size_t elements = 1;
   for (const std::size_t size : type.shape) {
-    const std::size_t counted = std::max<std::size_t>(size, 1);  // sizes of 0 do not hide one that is absurd
+    const std::size_t counted = std::max<std::size_t>(size, 1);  // a size of 0 does not hide an absurd one
     if (counted > kMaxElements / elements) refuse("have arrays of up to 2^40 elements", type.toString());
     elements *= counted;
   }
@@ -120,9 +120,9 @@ Block readBlock(Reader& reader, std::size_t depth) {
   return block;
 }
 
-// ---- Whether it makes sense: what is used has been defined, and shapes and types fit operations ----
+// ---- Checks: values are defined before use, and shapes and types fit operations ----
 
-// Follows the order in which values are defined, and which of them blocks can see.
+// Tracks the order in which values are defined, and which of them blocks can see.
 class Definitions {
  public:
   explicit Definitions(const Plan& plan) : plan_(plan), states_(plan.types.size(), State::kUndefined) {}

@@ -25,7 +25,7 @@ class Results {
         plan_(network.plan),
         num_lif_(operands.fields.size()) {}
 
-  // Returns how many results there are in front of the record.
+  // Returns the number of results before the record.
   std::size_t run() {
     const std::size_t last = plan_.layers.size() - 1;
     give(operands_.has_readout ? membranes(last) : trueSpikes(last));
@@ -62,7 +62,7 @@ class Results {
   }
   Tensor membranes(std::size_t l) const { return afterSteps(l, network_.tensors.layers[l].membranes); }
 
-  // Read off the membranes, none past the end of a sequence: bool [num_steps, batch, neurons].
+  // Derived from the membranes, none past the end of a sequence: bool [num_steps, batch, neurons].
   Tensor trueSpikes(std::size_t l) {
     const LayerPlan& layer = plan_.layers[l];
     std::vector<unsigned> numbers(plan_.options.num_steps);
@@ -120,7 +120,7 @@ class Results {
                           2);
   }
 
-  // 1 for spikes, 0 for what is listed besides: [num_steps, batch, capacity].
+  // 1 for spikes, 0 for other listed neurons: [num_steps, batch, capacity].
   Tensor values(const ListPlan& list, const Tensor& history) {
     const Tensor all = builders::addHistory(lowering_.graph(), poplar::FLOAT, plan_, list, list.capacity, "values");
     const poplar::ComputeSet set = lowering_.graph().addComputeSet(lowering_.debug("values"));

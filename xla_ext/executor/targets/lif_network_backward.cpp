@@ -1,5 +1,5 @@
 // The target `snnjax_lif_network_backward`: operands, record and cotangents as _backward_leaves of
-// snnjax/ops/_lif_network/kernel.py, results as its `needs` say.
+// snnjax/ops/_lif_network/kernel.py, results as its `needs` says.
 #include <bit>
 #include <builders/loop.hpp>
 #include <builders/vertices.hpp>
@@ -58,7 +58,7 @@ struct CotangentOperands {
   std::vector<Layer> layers;
 };
 
-// Which results are gradients of weights, if somebody asks for them.
+// Which results are gradients of weights, if requested.
 struct WeightsResults {
   std::optional<std::size_t> weights, recurrent;
 };
@@ -80,7 +80,7 @@ std::vector<WeightsResults> weightsResults(const NetworkOperands& operands, cons
   return results;
 }
 
-// Of each layer, whether `needs` names one of its constants: behind the inputs, weights and biases, each behind its
+// Of each layer, whether `needs` names one of its constants: after the inputs, weights and biases, each after its
 // layer's recurrent weights.
 std::vector<bool> learningLayers(const Instruction& instruction, const NetworkOperands& operands) {
   const std::vector<long> needs = wholeNumbers(instruction, "needs");
@@ -133,7 +133,7 @@ class BackwardPass {
   }
 
  private:
-  // Gradients of weights are added up where they are to lie, if that is where the weights do.
+  // Gradients of weights are accumulated in place if they share the weights' layout.
   void findGradients() {
     const std::vector<WeightsResults> results = weightsResults(operands_, needs_);
     in_place_.resize(plan_.layers.size());
@@ -149,7 +149,7 @@ class BackwardPass {
   std::size_t batch() const { return plan_.options.batch; }
   std::size_t steps() const { return plan_.options.num_steps; }
 
-  // Gradients are added to what is there.
+  // Gradients are accumulated.
   void addZeros() {
     std::vector<Tensor> zero;
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
@@ -273,12 +273,12 @@ class BackwardPass {
   builders::NetworkPlan plan_;
   std::vector<long> needs_;
   std::size_t num_lif_;
-  std::vector<builders::LayerWeights> in_place_;  // gradients that are made where they lie
+  std::vector<builders::LayerWeights> in_place_;  // gradients computed in place
   builders::NetworkCotangents to_;
   std::size_t next_need_ = 0, given_ = 0;
 };
 
-// Whether a forward pass kept the second states that gradients of constants are made of.
+// Whether a forward pass kept the second states that gradients of constants need.
 bool keepsEnough(const NetworkOnTiles& network, const std::vector<bool>& learns) {
   for (std::size_t l = 0; l < learns.size(); ++l) {
     const bool reads_second = learns[l] && network.plan.layers[l].neuron.second_state;
@@ -287,7 +287,7 @@ bool keepsEnough(const NetworkOnTiles& network, const std::vector<bool>& learns)
   return true;
 }
 
-// The forward pass again, where its own network is out of reach or kept too little.
+// Runs the forward pass again, where its network is out of reach or kept too little.
 NetworkOnTiles recompute(Lowering& lowering, const Instruction& instruction, const NetworkOperands& operands,
                          const std::vector<bool>& learns) {
   builders::NetworkOptions options = optionsOf(lowering, instruction, operands, true);

@@ -12,7 +12,7 @@
 namespace snnjax::executor::targets {
 namespace {
 
-// Numbers a layer in the attribute `layers`; the last, whether cotangents may be rounded, is no use to the codelets.
+// Numbers a layer in the attribute `layers`; the codelets ignore the last, whether cotangents may be rounded.
 constexpr std::size_t kFields = 11;
 
 std::vector<LayerFields> fieldsOf(const Plan& plan, const Instruction& instruction) {
@@ -43,7 +43,7 @@ bool isZero(const Lowering& lowering, ValueId value) {
   return splat != nullptr && std::ranges::all_of(splat->bytes, [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-// Whether all values are 1, which is known of constants alone.
+// Whether all values are 1, which is known only for constants.
 bool isOne(const Lowering& lowering, ValueId value) {
   const Constant* const splat = lowering.splatOf(value);
   if (splat == nullptr) return false;
@@ -78,7 +78,7 @@ class Bringer {
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) bringLayer(l);
   }
 
-  // Those that do not lie on their tiles already.
+  // Those that are not already on their tiles.
   void bringWeights(std::size_t l) {
     const LayerPlan& layer = plan_.layers[l];
     const LayerTensors& tensors = network_.tensors.layers[l];
@@ -190,7 +190,7 @@ class Bringer {
   const builders::NetworkPlan& plan_;
 };
 
-// The weights that lie on the tiles of their layers.
+// The weights that are on the tiles of their layers.
 std::vector<builders::LayerWeights> inPlace(Lowering& lowering, const NetworkOperands& operands,
                                             const builders::NetworkPlan& plan) {
   std::vector<builders::LayerWeights> in_place(plan.layers.size());

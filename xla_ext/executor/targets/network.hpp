@@ -1,4 +1,4 @@
-// One call of `lif_network`, and how it comes to lie on tiles. Its operands as the targets get them: the leaves of
+// One call of `lif_network`, and its placement on tiles. Its operands as the targets get them: the leaves of
 // snnjax/ops/_lif_network/records.py, in order, and the attributes of snnjax/ops/_lif_network/kernel.py.
 #pragma once
 
@@ -65,18 +65,18 @@ builders::NetworkOptions optionsOf(const Plan& plan, const Instruction& instruct
                                    bool keeps_record);
 builders::NetworkOptions optionsOf(const Lowering& lowering, const Instruction& instruction,
                                    const NetworkOperands& operands, bool keeps_record);
-// How it lies on the tiles, as far as weights go.
+// Its placement on the tiles, as far as weights go.
 builders::NetworkPlan planOf(const Plan& plan, const Instruction& instruction, const NetworkOperands& operands,
                              bool keeps_record, const poplar::Target& target);
 // Weights on the tiles of their layers.
 std::vector<Proposal> proposalsFor(const NetworkOperands& operands, const builders::NetworkPlan& network);
 
-// One network on tiles: its plan and variables. What its backward pass needs of it stays there; the record that the
-// forward target yields to the program is a value without contents, with which this goes.
+// One network on tiles: its plan and variables. What its backward pass needs stays there; the record that the forward
+// target returns to the program is an empty value, to which this is attached.
 struct NetworkOnTiles : Record {
   builders::NetworkPlan plan;
   builders::NetworkTensors tensors;
-  std::vector<builders::LayerWeights> in_place;  // weights that are read where their values lie
+  std::vector<builders::LayerWeights> in_place;  // weights that are read in place
   // Of events: the slots that the sorted ones came from, unsigned [batch * num_steps * capacity] at the homes.
   poplar::Tensor event_slots;
 };
@@ -88,7 +88,7 @@ poplar::Tensor inTime(const builders::NetworkPlan& plan, const builders::ListPla
 // Adds variables and what fills them: operands, state and inputs.
 NetworkOnTiles bringNetwork(Lowering& lowering, const NetworkOperands& operands,
                             const builders::NetworkOptions& options);
-// Weights that were read in place are those of these operands from now on, wherever they lie.
+// Weights that were read in place are now those of these operands, wherever they are.
 void readWeightsOf(Lowering& lowering, const NetworkOperands& operands, NetworkOnTiles& network);
 
 }  // namespace snnjax::executor::targets

@@ -86,7 +86,7 @@ void bring(Lowering& lowering, const poplar::Tensor& from, const poplar::Tensor&
   if (!(from.elementType() == to.elementType())) {
     source = popops::cast(lowering.graph(), from, to.elementType(), lowering.program(), lowering.debug("cast"));
   }
-  if (source.numElements() != to.numElements()) {  // one number for all, or one row for all
+  if (source.numElements() != to.numElements()) {  // one number or one row for all
     const auto times = static_cast<unsigned>(to.numElements() / source.numElements());
     source = source.numElements() == 1 ? source.flatten().broadcast(times, 0)
                                        : source.flatten().expand({0}).broadcast(times, 0);

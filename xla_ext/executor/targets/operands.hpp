@@ -1,4 +1,5 @@
-// Between values of a plan and the tensors of builders, which lie in blocks of columns and may hold other numbers.
+// Converts between values of a plan and the tensors of builders, which are in blocks of columns and may have other
+// element types.
 #pragma once
 
 #include <builders/tiles_of_layers.hpp>
@@ -16,17 +17,17 @@ poplar::Tensor asRows(const poplar::Tensor& blocks, const builders::TileRange& t
 void zeroBeside(poplar::Graph& graph, const poplar::Tensor& blocks, const builders::TileRange& tiles, std::size_t rows,
                 std::size_t neurons, std::size_t extra_rows = 0);
 
-// How weights [rows, neurons] lie for ops on lists, row-major in blocks of columns, with a spare row of zeros behind
-// each block. Nothing where the last block has columns to spare, which no layout of an array has.
+// The layout of weights [rows, neurons] for ops on lists: row-major in blocks of columns, with a spare row of zeros
+// after each block. Empty if the last block has spare columns, which no array layout allows.
 std::optional<Blocks> blocksOf(const builders::TileRange& tiles, std::size_t rows, std::size_t neurons);
-// Such weights as the builders take them, [tiles, (rows + 1) * columns], of a value that lies so; else not valid.
+// Such weights as the builders take them, [tiles, (rows + 1) * columns], of a value in that layout; else not valid.
 poplar::Tensor weightsInPlace(Lowering& lowering, const builders::TileRange& tiles, std::size_t rows,
                               std::size_t neurons, ValueId value);
-// The same for a gradient, a result that is about to be made, of float32.
+// The same for a float32 gradient, a result about to be computed.
 poplar::Tensor gradientInPlace(Lowering& lowering, const builders::TileRange& tiles, std::size_t rows,
                                std::size_t neurons, ValueId result);
 
-// An operand without its groups axis, of which there is one.
+// An operand without its groups axis, which has length 1.
 poplar::Tensor operand(Lowering& lowering, const Instruction& instruction, std::size_t index);
 std::size_t dimension(const Plan& plan, ValueId value, std::size_t axis);
 inline std::size_t dimension(const Lowering& lowering, ValueId value, std::size_t axis) {

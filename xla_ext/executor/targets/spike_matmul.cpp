@@ -30,7 +30,7 @@ bool isEmpty(const builders::SpikeMatmulOptions& options) {
   return options.rows * options.capacity * options.outputs == 0;
 }
 
-// The variables of a product with weights: these where they lie, if on their tiles, else brought there.
+// The variables of a product with weights, used in place if on their tiles, else copied there.
 builders::SpikeMatmulTensors addTensors(Lowering& lowering, const builders::SpikeMatmulOptions& options,
                                         builders::SpikeMatmulUse use, ValueId weights) {
   const builders::TileRange tiles = builders::tilesOf(options, lowering.graph().getTarget().getNumTiles());

@@ -1,4 +1,4 @@
-// A run that fails half-way: whichever allocation of memory it is that fails, the next run is right.
+// A run that fails midway: whichever allocation fails, the next run is right.
 #include <cstdlib>
 #include <new>
 
@@ -11,7 +11,7 @@ thread_local std::size_t allocations_left = kNever;  // of this thread, until on
 
 }  // namespace
 
-// Not inlined: the compiler would take malloc and delete for a pair that does not fit.
+// Not inlined: the compiler would warn of mismatched malloc and delete.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   if (allocations_left != kNever && allocations_left-- == 0) {
     allocations_left = kNever;
@@ -33,7 +33,7 @@ using namespace plans;
 
 constexpr Dtype kFloat = Dtype::kFloat32;
 
-// The code of what `body` throws while its allocation of that number fails; nothing where it needs fewer.
+// The code of what `body` throws when its n-th allocation fails; nothing if it needs fewer.
 template <typename Body>
 std::optional<ErrorCode> failureAt(std::size_t number, Body&& body) {
   allocations_left = number;

@@ -1,4 +1,4 @@
-// Layouts: a permutation of the elements of which each tile holds one interval, and which arrays get which.
+// Layouts: permutations of the elements of which each tile holds one interval, and which arrays get which.
 #include <poplar/Graph.hpp>
 #include <poplar/IPUModel.hpp>
 
@@ -18,7 +18,7 @@ poplar::Target targetOf(unsigned tiles) {
   return model.createDevice().getTarget();
 }
 
-// Where each element of a flat view of one variable lies in it.
+// The position in a variable of each element of a flat view of it.
 std::vector<std::size_t> positions(const poplar::Tensor& tensor) {
   std::vector<std::size_t> result;
   for (const poplar::VariableInterval& part : tensor.flatten().getVarRegions()) {
@@ -119,7 +119,7 @@ void loopsOverTimeKeepTheirSlices() {
   CHECK_EQUAL(layouts.of({11, 300}).blocks().leading, 1U);
 }
 
-// So many slices that tiles would have too much of each: they are spread over more tiles, or the array evenly.
+// So many slices that tiles would hold too much: they are spread over more tiles, or the array evenly.
 void longHistoriesFit() {
   for (const auto& [steps, leading] : {std::pair<std::size_t, std::size_t>{1000, 1000}, {100000, 1}}) {
     Builder builder;

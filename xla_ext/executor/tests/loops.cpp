@@ -1,5 +1,5 @@
-// Random loops against the same loops on the host: whatever a body does with its values, each turn sees those of the
-// turn before, in whichever memory they lie.
+// Random loops against the same loops on the host: whatever a body does with its values, each iteration sees those of
+// the previous one, whatever their memory.
 #include <cstdint>
 
 #include "plans.hpp"
@@ -30,7 +30,7 @@ Row sum(const Row& a, const Row& b) {
   return result;
 }
 
-// Some of the first, then what the second has behind as many.
+// Some of the first, then the rest of the second.
 Row spliced(const Row& a, const Row& b, std::size_t at) {
   Row result = b;
   std::copy_n(a.begin(), at, result.begin());

@@ -1,4 +1,4 @@
-// Plans that are none: whatever the bytes, an Error and nothing else.
+// Invalid plans: whatever the bytes, an Error and nothing else.
 #include <algorithm>
 #include <functional>
 
@@ -63,7 +63,7 @@ void everyPartIsMissed() {
   CHECK(verdict(more).starts_with("Error: "));
 }
 
-// Any number in the stream may be anything; most changes are noticed, and none does harm.
+// Any number in the stream may take any value; most changes are detected, and none does harm.
 void hostileNumbersAreRefused() {
   const std::vector<std::byte> whole = bytesOf(example().plan);
   const std::int64_t hostile[] = {-1, 0, 1, 2, 5, 1000, INT64_MAX, INT64_MIN, std::int64_t{1} << 40, 0x7fffffff};
@@ -91,7 +91,7 @@ void blocksAreNotTooDeep() {
   CHECK(verdict(bytesOf(builder.plan)).find("64 deep") != std::string::npos);
 }
 
-// The plan with one thing wrong, and what is said of it.
+// The plan with one error, and the message for it.
 void wrong(const char* part, const std::function<void(Builder&)>& change) {
   Builder builder = example();
   change(builder);
@@ -124,7 +124,7 @@ void sensePlansMake() {
   wrong("fit the types", [](Builder& b) { b.plan.types[b.plan.main.instructions[2].outputs[0]].shape = {6, 4}; });
 }
 
-// Products of sizes are compared without being made: that of 2^32 and 2^32 would be 0.
+// Products of sizes are compared without overflow: that of 2^32 and 2^32 would be 0.
 void arraysThatAreAbsurdlyLargeAreRefused() {
   const std::size_t large = std::size_t{1} << 32, most = std::size_t{1} << 40;
   for (const Shape& shape : {Shape{large, large}, Shape{large, large, 0}, Shape{0, 2 * most}, Shape{most, 2},
@@ -183,7 +183,7 @@ void elementwiseProgramsAreChecked() {
   says(program({"load.f32", "store.f32", "store.f32"}, {{0, 0}, {0, 0}, {0, 0}}), "each output once");
 }
 
-// One right form of each operation that has numbers, and numbers that are wrong for it.
+// A valid form of each operation with numbers, and invalid numbers for it.
 struct Form {
   const char* op;
   std::vector<ArrayType> inputs, outputs;

@@ -149,8 +149,8 @@ void casesChooseABranch() {
   }
 }
 
-// Indices from outside reach nothing: gathers and slices move them in, scatters drop them, whatever they are. Run under
-// AddressSanitizer too.
+// Indices out of range reach nothing: gathers and slices clamp them, scatters drop them. Run under AddressSanitizer
+// too.
 constexpr std::int64_t kRows = 11, kWidth = 5;
 
 const std::vector<int> kHostile = {
@@ -387,7 +387,7 @@ void tooMuchMemoryIsAnError() {
   }
 }
 
-// Neither does the host make room for all of it first: here hundreds of gigabytes.
+// Nor does the host first allocate all of it: here hundreds of gigabytes.
 void farTooMuchIsRefusedAtOnce() {
   constexpr std::size_t kElements = std::size_t{1} << 38;
   for (const bool counts : {false, true}) {

@@ -1,4 +1,4 @@
-"""The platform ``ipu`` of JAX, which JAX looks for when a program asks for devices: the entry point `jax_plugins`.
+"""The JAX platform ``ipu``, which JAX looks up by the entry point `jax_plugins` when a program asks for devices.
 
 Every JAX program of an environment with snnjax in it pays for what happens here. Installed this is therefore a package
 beside snnjax (`wheel.packages`), which imports snnjax only when something is lowered or compiled for the platform; what
@@ -16,7 +16,7 @@ PLATFORM = "ipu"
 
 
 def initialize() -> None:
-    """Tell JAX of the platform and of the rules by which it lowers for it, or warn; once, and light."""
+    """Register the platform and its lowering rules with JAX, or warn; once, and cheaply."""
     try:
         from snnjax_jax_plugin import _jax_private, _rules
 
@@ -28,14 +28,14 @@ def initialize() -> None:
 
 
 def snnjax_obstacle() -> Any:
-    """What the codelets cannot take of the ops of snnjax, which asks when it first lowers one for the platform."""
+    """The limits of the codelets, which snnjax asks for when it first lowers one of its ops for the platform."""
     from snnjax.ipu.device import own_ops
 
     return own_ops.obstacle
 
 
 def make_client() -> Any:
-    """The client, or an error that JAX keeps for those who ask for the platform."""
+    """The client, or an error that JAX raises when the platform is requested."""
     from snnjax_jax_plugin import _jax_private, _library
 
     try:

@@ -20,12 +20,12 @@ DEBUG_PRIMITIVES = (debugging.debug_callback_p, debugging.debug_print_p)
 
 
 def is_known_platform(platform: str) -> bool:
-    """Whether somebody has registered the platform."""
+    """Whether the platform is registered."""
     return xla_bridge.is_known_platform(platform)
 
 
 def register_platform(platform: str, make_client: Callable[[], Any]) -> None:
-    """Let JAX make the client when it sets up its platforms; behind the CPU, and quietly where that fails."""
+    """Let JAX make the client when it sets up its platforms, after the CPU; failures are silent."""
     xla_bridge.register_backend_factory(
         platform, make_client, priority=-10, fail_quietly=True, experimental=False
     )
@@ -34,12 +34,12 @@ def register_platform(platform: str, make_client: Callable[[], Any]) -> None:
 
 
 def register_lowering(primitive: Any, rule: Callable[..., Any], platform: str) -> None:
-    """Let JAX lower a primitive by a rule of its own on a platform that it knows."""
+    """Register a lowering rule for a primitive on a registered platform."""
     _mlir.register_lowering(primitive, rule, platform=platform)
 
 
 def primitives_of_others(platform: str) -> list[Any]:
-    """The primitives that other platforms know how to lower, and this one does not."""
+    """The primitives that other platforms can lower and this one cannot."""
     rules = _mlir._platform_specific_lowerings
     known = {*_mlir._lowerings, *rules.get(platform, ())}
     return list({each: None for others in rules.values() for each in others if each not in known})

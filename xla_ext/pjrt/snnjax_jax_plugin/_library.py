@@ -47,7 +47,7 @@ _CallBack = ctypes.CFUNCTYPE(
 
 
 class NotBuilt(RuntimeError):
-    """There is no library in its place, and none was named."""
+    """No library was found, and none was named."""
 
 
 def path() -> Path:
@@ -59,17 +59,17 @@ def path() -> Path:
 
 
 def missing() -> str:
-    """One sentence that says that it is not there."""
+    """One sentence that says that it is missing."""
     return f"There is no {path()}: {_WAY_OUT}"
 
 
 def is_not_built() -> bool:
-    """Whether there is no library in its place, and none was named."""
+    """Whether no library was found, and none was named."""
     return not (os.environ.get(_VARIABLE) or path().exists())
 
 
 def client_options() -> dict[str, str | int]:
-    """What the environment says of the IPUs; raises ValueError for what they cannot be."""
+    """The IPUs that the environment asks for; raises ValueError for invalid settings."""
     options: dict[str, str | int] = {"num_devices": _number("SNNJAX_IPU_DEVICES", 1, _MAX_DEVICES)}
     options["num_tiles"] = _number("SNNJAX_IPU_TILES", 0)
     if version := os.environ.get("SNNJAX_IPU_VERSION"):
@@ -90,7 +90,7 @@ def _number(variable: str, default: int, most: int | None = None) -> int:
 
 
 def connect() -> None:
-    """Give the plugin what it calls in Python; raises RuntimeError with one sentence where there is none."""
+    """Give the plugin its Python functions; raises RuntimeError with one sentence if there is no plugin."""
     library = path()
     # With this interpreter the model compiles the codelets that a program adds from their sources.
     os.environ.setdefault("SNNJAX_PYTHON", sys.executable)

@@ -1,4 +1,4 @@
-// The queue: what comes first runs first, on one thread at a time, and nobody who asks waits for a run.
+// The queue: first in, first out, on one thread at a time, and queries never wait for a run.
 #include "pjrt/queue.hpp"
 
 #include <atomic>
@@ -109,7 +109,7 @@ void aQueueEndsAfterItsLastTask() {
   {
     Queue queue;
     for (int i = 0; i < 100; ++i) queue.push([&done] { ++done; }, Kind::kRun);
-    // A task that a task leaves behind, as a program that ends with its last run does.
+    // A task enqueued by a task, as by a program that is destroyed with its last run.
     queue.push([&queue, &done] { queue.push([&done] { ++done; }, Kind::kShort); }, Kind::kRun);
   }
   CHECK_EQUAL(done, 101);

@@ -1,5 +1,5 @@
-// Plans of random products: their blocks make up the product, memory is kept, tiles are told apart, and the time falls
-// as a machine grows.
+// Plans of random products: their blocks cover the product, fit in memory and use distinct tiles, and the time falls as
+// a machine grows.
 #include <algorithm>
 #include <random>
 #include <set>
@@ -54,7 +54,7 @@ void tilesAreToldApart(const ProductPlan& plan) {
   }
 }
 
-// Of a tile: what is brought to it, counted anew, and sums where the output is not written at once.
+// For a tile: what it receives, recounted, and sums where the output is not written directly.
 void memoryIsKept(const ProductSizes& sizes, const Machine& machine, const ProductPlan& plan) {
   using Main = ProductPlan::Main;
   const std::size_t element = sizes.halves ? 2 : 4;
@@ -64,7 +64,7 @@ void memoryIsKept(const ProductSizes& sizes, const Machine& machine, const Produ
   const bool at_once = plan.main == Main::Out && plan.k_parts == 1 && !sizes.halves;
   if (!at_once) bytes += plan.m_block * plan.n_block * 4 * (plan.k_parts > 1 ? 2 : 1);
   CHECK_EQUAL(plan.bytes, bytes);
-  // Such a share of all sums and one step's operands fits wherever the machine is large enough for the product at all.
+  // This share of all sums and one step's operands fits whenever the machine is large enough for the product.
   const std::size_t sums = 2 * 4 * (sizes.m * sizes.n / machine.tiles + sizes.m + sizes.n);
   if (4 * sums < machine.bytes) CHECK(plan.bytes <= machine.bytes);
 }
@@ -86,7 +86,7 @@ void settledBlocksBind() {
   CHECK(plan.main == ProductPlan::Main::Rhs && plan.k_block == 40 && plan.n_block == 32);
 }
 
-// What stays is turned on its tile, what travels once before: not by each tile that takes it.
+// The stationary matrix is transposed on its tile, what travels once beforehand: not by each receiver.
 void turnsWhatTravelsBefore() {
   const ProductPlan plan = planProduct({48, 2312, 1466, false, true, true}, {1472, 380000});
   CHECK(plan.main == ProductPlan::Main::Rhs);

@@ -1,4 +1,4 @@
-// Plans of random gathers and scatters: parts make up the table and the lookups, memory is kept, and the time does not
+// Plans of random gathers and scatters: parts cover the table and the lookups and fit in memory, and the time does not
 // rise as a machine grows.
 #include <random>
 
