@@ -23,7 +23,7 @@ from jax.sharding import PartitionSpec
 
 from snnjax import _platforms, _targets
 from snnjax._check import check, check_choice, fail
-from snnjax._jax_compat import DropVar, Primitive, ShapedArray, ad, batching, cache, dce_rules, mlir
+from snnjax._jax_compat import DropVar, Primitive, ShapedArray, ad, batching, cache, mlir, set_dce_rule
 
 # Marks an operand or a result without a batch axis, such as weights or their gradient.
 SHARED = -1
@@ -425,7 +425,7 @@ def _primitive(target: str) -> Primitive:
     primitive.def_impl(jax.jit(primitive.bind, static_argnames=_STATIC))
     batching.primitive_batchers[primitive] = functools.partial(_batch, primitive)
     ad.primitive_jvps[primitive] = _refuse_second_order
-    dce_rules[primitive] = _drop
+    set_dce_rule(primitive, _drop)
     mlir.register_lowering(primitive, _lower_elsewhere)
     mlir.register_lowering(primitive, _lower_on_cpu, platform="cpu")
     return primitive

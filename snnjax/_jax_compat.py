@@ -21,9 +21,17 @@ from jax.extend.mlir.dialects import stablehlo as stablehlo
 from jax.interpreters import ad as ad
 from jax.interpreters import batching as batching
 from jax.interpreters import mlir as mlir
-from jax.interpreters.partial_eval import dce_rules as dce_rules
+from jax.interpreters.partial_eval import dce_rules
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from jaxlib import xla_client
+
+
+def set_dce_rule(primitive: Primitive, rule: Callable[[Sequence[bool], Any], tuple[list[bool], Any]]) -> None:
+    """Set the dead-code rule of a primitive: `rule` takes which results are used, and the equation.
+
+    From 0.12.0.1 on, JAX says between the two which inputs are live, which matters for mutable arrays alone.
+    """
+    dce_rules[primitive] = lambda used, *arguments: rule(used, arguments[-1])
 
 
 def make_ir_context() -> Any:
