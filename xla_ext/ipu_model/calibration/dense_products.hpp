@@ -1,4 +1,4 @@
-// Dense products of poplin beside what they took on hardware.
+// Dense products of poplin compared with hardware.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace ipu_model::calibration {
 
-// Float and half apart; those of at most so many multiply-adds.
+// Float and half separately; those of at most this many multiply-adds.
 Table denseProducts(bool halves, double most_products);
 
 }  // namespace ipu_model::calibration

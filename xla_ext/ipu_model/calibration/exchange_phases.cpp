@@ -25,8 +25,7 @@ double transfer(const Chip& chip, std::uint64_t words, std::int32_t arrival) {
   return static_cast<double>(exchangeCycles(chip, std::array{to}));
 }
 
-// The busiest tile is all that decides: `sent` and `received` words, in so many runs. Its route is taken as the
-// longest.
+// Only the busiest tile matters: `sent` and `received` words, in so many runs. Its route is taken as the longest.
 double busiest(std::uint64_t sent, std::uint64_t sent_in, std::uint64_t received, std::uint64_t received_in) {
   const Chip& chip = chipNamed("c600");
   constexpr std::int32_t kFar = 170;

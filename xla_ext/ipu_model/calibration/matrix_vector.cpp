@@ -1,6 +1,6 @@
 // The tutorial's mappings: element i of the vector on tile i T / 1000; part p of row r, with its vertex, on tile
 // (10000 p + r) T / 70000; the sum of row r on tile r T / 10000. The matrix arrives in the order of its stream, spread
-// evenly, and goes home from there: a tile's 6,793 words are most of the measured 8,743 cycles of exchange. The vector
+// evenly, and moves home from there: a tile's 6,793 words are most of the measured 8,743 cycles of exchange. The vector
 // and the result are at home where they arrive.
 #include "calibration/matrix_vector.hpp"
 

@@ -109,7 +109,7 @@ struct Step {
     return phases.cycles();
   }
 
-  // calcLIFStateGrad_stateWise: every tile looks for its own neurons in the whole list of its layer.
+  // calcLIFStateGrad_stateWise: every tile searches the whole list of its layer for its own neurons.
   void stateGradient(Phases& phases) const {
     Loads loads;
     Kinds kinds;
@@ -207,7 +207,7 @@ StepCycles publishedStep(const Chip& chip, const PublishedNetwork& network, doub
   Step step{chip, {}, static_cast<double>(network.batch), fill};
   for (std::size_t i = 0; i + 1 < network.neurons.size(); ++i) {
     const double in = network.capacities[i], out = network.capacities[i + 1], neurons = network.neurons[i + 1];
-    // The lists of the inputs are full of events, whatever the activity within the network.
+    // The input lists are full, whatever the activity within the network.
     step.layers.push_back({static_cast<double>(network.neurons[i]), neurons, std::ceil(neurons / kNeurons), in, out,
                            i == 0 ? in : fill * in, fill * out, i == 0});
   }

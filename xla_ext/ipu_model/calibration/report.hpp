@@ -1,4 +1,4 @@
-// The tables that `make calibrate` prints: what the model predicts beside what was measured, as Markdown.
+// The tables that `make calibrate` prints: predictions beside measurements, as Markdown.
 #pragma once
 
 #include <iosfwd>
@@ -10,11 +10,11 @@ namespace ipu_model::calibration {
 struct Row {
   std::string what;
   double predicted = 0;
-  // Where the measured value lies: a log that counts whole milliseconds says no more than +-0.5.
+  // The interval of the measured value: a log in whole milliseconds is only good to +-0.5.
   double measured_low = 0, measured_high = 0;
 
   [[nodiscard]] double measured() const { return (measured_low + measured_high) / 2; }
-  // Of the prediction: against the middle, and how far it lies outside (0 inside).
+  // Errors of the prediction: against the middle, and outside the interval (0 inside).
   [[nodiscard]] double error() const { return predicted / measured() - 1; }
   [[nodiscard]] double errorOutside() const;
 };
@@ -30,7 +30,7 @@ struct Table {
   // Of the absolute values of error(), and of errorOutside().
   [[nodiscard]] double meanError() const;
   [[nodiscard]] double meanErrorOutside() const;
-  // Of the absolute values of error(), in order, the one so far from the first: 0.5 is the median.
+  // The quantile of the absolute values of error(): 0.5 is the median.
   [[nodiscard]] double errorAt(double share) const;
 };
 

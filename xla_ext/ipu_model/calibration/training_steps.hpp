@@ -14,11 +14,11 @@ struct StepRun {
   double build_seconds = 0;  // of this machine: graph, engine, first writes
   double run_seconds = 0;    // of this machine: the step itself
 
-  // On a chip with that clock; the host's streams take the same time beside any.
+  // On a chip with that clock; the host's streams take the same time with any.
   [[nodiscard]] double milliseconds(const Chip& chip) const;
 };
 
-// Where its layers lie, the read-out last.
+// The tiles of its layers, the read-out last.
 std::vector<snnjax::builders::TileRange> tilesOf(const Cell& cell);
 
 // With every list full; `codelets` is the snnjax.gp of poplar_kernels.
@@ -27,7 +27,7 @@ StepRun runTrainingStep(const Cell& cell, unsigned steps, const std::string& cod
 // Of all cells; takes a minute.
 std::vector<StepRun> runTrainingSteps(const std::string& codelets);
 
-// Those beside what another program, graphcore_snn, was measured to take.
+// Those beside the measurements of another program, graphcore_snn.
 Table trainingSteps(const Chip& chip, std::span<const StepRun> runs);
 
 }  // namespace ipu_model::calibration

@@ -1,4 +1,4 @@
-// What is known of each chip: one table, every figure with its source in chips.cpp. Cycles are those of a tile.
+// Facts about each chip: one table, every figure with its source in chips.cpp. Cycles are those of a tile.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,8 @@ struct Chip {
 
   // Exchange within the chip.
   std::uint32_t exchange_bytes_per_cycle;  // of one tile, in either direction
-  std::uint32_t paired_words_min;  // from here on the two tiles of a pair take one stream at twice the rate; 0: never
+  std::uint32_t
+      paired_words_min;  // from this length on the two tiles of a pair receive one stream at twice the rate; 0: never
   std::uint32_t exchange_setup_cycles;   // from the sync to the first word
   std::uint32_t send_control_cycles;     // for each further message: the sender's address set
   std::uint32_t receive_control_cycles;  // for each further message: source and pointer switched

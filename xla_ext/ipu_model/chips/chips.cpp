@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kKiB = 1024;
 
-// Mk2, of which the others say what differs.
+// Mk2, the base of the others.
 constexpr Chip kMk2 = {
     .name = "mk2",
     .architecture = "ipu2",

@@ -1,4 +1,4 @@
-// What popc.py puts in the place of what the vendor's compiler takes and the host's does not.
+// Replacements, inserted by popc.py, for constructs that the vendor's compiler accepts and the host's does not.
 //
 // reinterpret_cast as codelets for the IPU know it.
 // An Input's elements are const here, so that writing to them is an error. Poplar's are not, and codelets commonly read

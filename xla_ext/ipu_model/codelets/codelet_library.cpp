@@ -41,7 +41,7 @@ std::string contents(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// What a compilation depends on, but for the headers of the sources: they are taken as they were the first time.
+// The dependencies of a compilation, except the sources' headers, which are assumed not to change.
 std::string compilationKey(const std::vector<fs::path>& sources, const std::vector<std::string>& flags) {
   std::string key;
   for (const fs::path& source : sources) key += fs::absolute(source).string() + '\0' + contents(source) + '\0';

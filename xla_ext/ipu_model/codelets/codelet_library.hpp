@@ -15,7 +15,7 @@ namespace ipu_model {
 // The vertex classes of one .gp file, which live as long as the library does.
 class CodeletLibrary {
  public:
-  // Throws poplar::poplar_error where the file is missing or was not made by popc.py.
+  // Throws poplar::poplar_error if the file is missing or was not made by popc.py.
   static std::shared_ptr<const CodeletLibrary> load(const std::filesystem::path& gp);
 
   // Compiles C++ sources with popc.py and loads the result; the same text with the same flags once in a process.
@@ -33,7 +33,7 @@ class CodeletLibrary {
 
   const std::vector<VertexType>& vertexTypes() const { return types_; }
 
-  // The file that it was loaded from, to be kept elsewhere; empty of the built-in one, which is there already.
+  // The contents of the file, to be stored elsewhere; empty for the built-in library, which is always available.
   const std::string& contents() const { return contents_; }
 
   CodeletLibrary(std::shared_ptr<void> handle, std::vector<VertexType> types, std::string contents);

@@ -1,4 +1,4 @@
-// What the C++ type of a vertex's field says of it, and how a field is pointed at data. C++11, as codelets may be.
+// Deduces a vertex field's properties from its C++ type, and points fields at data. C++11, as codelets may be.
 #pragma once
 
 #include <cstring>
@@ -12,7 +12,7 @@
 
 namespace ipu_model {
 
-// The one place that reaches into fields.
+// The only place that accesses the internals of fields.
 struct FieldAccess {
   template <typename T>
   static void connect(poplar::detail::ScalarEdge<T>& edge, poplar::ArrayRef<EdgeData> rows) {

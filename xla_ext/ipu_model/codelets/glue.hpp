@@ -22,7 +22,7 @@ std::string typeName() {
   return text.substr(first, (last == text.npos ? text.size() - 1 : last) - first);
 }
 
-// What all fields of one C++ type share: constants that need no code of their own for each field.
+// Shared by all fields of one C++ type: constants, so that no field needs its own code.
 struct FieldRecord {
   Direction direction;
   poplar::Type type;
@@ -153,7 +153,7 @@ extern IPU_MODEL_THREAD_LOCAL std::uint64_t ipu_model_counted_slots;
 }
 
 #ifdef IPU_MODEL_COUNTS_SLOTS
-// What `run` was counted to take. By a volatile access, as the compiler does not see who adds to the counter.
+// The slots counted during `run`. Volatile, because the compiler does not see the code that adds to the counter.
 template <typename Run>
 std::uint64_t countSlots(const Run& run) {
   constexpr std::uint64_t kCall = 6;  // poplar_kernels/issue_slots.hpp
@@ -238,7 +238,7 @@ void describeVertex(std::vector<VertexType>& types, const char* source_name, uns
   Fields::add(description);
 }
 
-// A class that is no vertex, or one to be derived from, without compute().
+// A class that is not a vertex, or a base class without compute().
 template <typename V, typename Fields, bool has_constructor>
 void describeIf(std::vector<VertexType>&, const char*, unsigned long, std::false_type) {}
 template <typename V, typename Fields, bool has_constructor>

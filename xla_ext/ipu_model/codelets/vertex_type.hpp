@@ -1,7 +1,6 @@
-// What the model knows of a vertex class: described by the glue of a compiled codelet library (.gp), read by the graph
-// and the engine. A record of plain values and functions, so that a .gp needs no symbol of the model, and C++11, as
-// codelets may ask for any standard from there on.
-// codelet_library.hpp loads and compiles such libraries.
+// The model's description of a vertex class: written by the glue of a compiled codelet library (.gp), read by the graph
+// and the engine. A record of plain values and functions, so that a .gp needs no symbol of the model; in C++11, because
+// codelets may use any standard from there on. codelet_library.hpp loads and compiles such libraries.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +19,7 @@ enum class Direction {
   State,  // a plain member, or a Vector without a direction: set by Graph::setInitialValue, no edge
 };
 
-// Where a row of elements lies on the host.
+// The address of a row of elements on the host.
 struct EdgeData {
   void* data;
   std::size_t size;  // elements
@@ -33,7 +32,7 @@ struct FieldType {
   unsigned nesting;         // 0: scalar, 1: Vector, 2: Vector of Vectors or VectorList
   unsigned alignment;       // bytes that the start of each row must be a multiple of
   bool interleaved;         // rows must lie in interleaved memory
-  bool sized;               // false: ONE_PTR and scaled pointers, which know no size
+  bool sized;               // false: ONE_PTR and scaled pointers, which carry no size
   std::size_t offset;       // bytes from the start of the object on the host
   std::size_t size;         // bytes of one element
   unsigned tile_bytes;      // of the field in the vertex's record on a tile, where pointers have 4 bytes

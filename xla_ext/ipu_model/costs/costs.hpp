@@ -1,6 +1,6 @@
-// What things cost, in tile clock cycles: pure functions of a chip's table (chips/chip.hpp) and of plain numbers.
-// The engine counts the work (issue slots of vertices, words between tiles, bytes from the host), these functions price
-// it. Nothing here knows of graphs, tensors or engines.
+// Costs in tile clock cycles: pure functions of a chip's table (chips/chip.hpp) and of plain numbers. The engine counts
+// the work (issue slots of vertices, words between tiles, bytes from the host), these functions price it. Nothing here
+// knows of graphs, tensors or engines.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ namespace ipu_model {
 // ---- Compute: the vertices of one compute set on one tile (compute.cpp) ----
 
 // Vertices are added in the order in which the program added them to the compute set. A worker issues once every
-// `workers` (6) cycles, so a vertex of n issue slots takes 6 n cycles whoever else is running; a vertex goes to the
-// worker that is free first; a MultiVertex starts when all of them are free and ends with its slowest worker.
+// `workers` (6) cycles, so a vertex of n issue slots takes 6 n cycles whatever else runs; a vertex goes to the worker
+// that is free first; a MultiVertex starts when all of them are free and ends with its slowest worker.
 class TileSchedule {
  public:
   explicit TileSchedule(const Chip& chip);
@@ -31,7 +31,7 @@ class TileSchedule {
 
   // From the start of the compute set to the end of its slowest worker, with launch and rendezvous; 0 without vertices.
   [[nodiscard]] std::uint64_t cycles() const;
-  // Issue slots used, of cycles() that there were.
+  // Issue slots used, out of cycles().
   [[nodiscard]] std::uint64_t issuedSlots() const { return issued_slots_; }
 
  private:
@@ -61,7 +61,7 @@ struct TileTraffic {
       0;  // the longest arrivalCycles(chip, source, tile) of its sources; 0 if it receives nothing
 };
 
-// Cycles from the sync's end until the last word of the phase lies in memory; 0 if nobody sends.
+// Cycles from the sync's end until the last word of the phase is in memory; 0 if no tile sends.
 std::uint64_t exchangeCycles(const Chip& chip, std::span<const TileTraffic> tiles);
 
 // Of one run of `words` that both tiles of a pair take from the same source: how many travel 64 bits a cycle.
@@ -71,8 +71,8 @@ constexpr std::uint32_t pairedTile(std::uint32_t tile) { return tile ^ 1U; }
 
 // Cycles from a word's leaving a tile until the receiver's input has to be switched to it, -78 to 112.
 std::int32_t routeCycles(const Chip& chip, std::uint32_t source, std::uint32_t destination);
-// Cycles from the sync's end until the first word of an isolated transfer lies in memory: send instruction, route, way
-// to memory.
+// Cycles from the sync's end until the first word of an isolated transfer is in memory: send instruction, route, way to
+// memory.
 std::int32_t arrivalCycles(const Chip& chip, std::uint32_t source, std::uint32_t destination);
 
 // ---- Between IPUs (between.cpp) ----
@@ -89,10 +89,10 @@ std::uint64_t systemSyncCycles(const Chip& chip, std::uint32_t ipus);  // of sev
 
 // ---- Host (between.cpp) ----
 
-// A stream copy of `bytes` to or from one IPU in `requests` of the host: 0 for what goes along with another's. Each
-// begins and ends with a handshake.
+// A stream copy of `bytes` to or from one IPU in `requests` of the host: 0 if it shares another's request. Each begins
+// and ends with a handshake.
 std::uint64_t hostCycles(const Chip& chip, std::uint64_t bytes, std::uint64_t requests);
-// So many rows of a remote buffer, of `bytes` in all, which no host has to agree to.
+// This many rows of a remote buffer, `bytes` in all, without handshakes.
 std::uint64_t remoteCycles(const Chip& chip, std::uint64_t bytes, std::uint64_t rows);
 
 double seconds(const Chip& chip, std::uint64_t cycles);

@@ -31,7 +31,7 @@ std::uint64_t exchangeCycles(const Chip& chip, std::span<const TileTraffic> tile
     if (tile.words_received > 0) receivers = std::max(receivers, busy + route);
     senders = std::max(senders, busy);
   }
-  // The last word of the busiest sender travels too; where to is not known here: as far as any.
+  // The last word of the busiest sender travels too; its destination is unknown here, so the longest route is assumed.
   return senders == 0 ? 0 : std::max(receivers, senders + arrival);
 }
 

@@ -1,7 +1,7 @@
-// Where a logical tile lies on the chip, and how long a word travels between two of them. The closed form is a fact
-// about the IPU21 found by osmarks/ipu-stack (crates/ipu-target/src/ipu21/fabric.rs), written anew here; over all pairs
-// of the 1,472 tiles it gives the -78 to 112 cycles of ipu.md 3.6, and with the way to memory its 59 to 171 (median 87)
-// for one word. Other chips are assumed to be wired alike; Mk1 has 19 rows in place of 23.
+// The place of a logical tile on the chip, and the travel time of a word between two of them. The closed form is a fact
+// about the IPU21 found by osmarks/ipu-stack (crates/ipu-target/src/ipu21/fabric.rs), reimplemented here; over all
+// pairs of the 1,472 tiles it gives the -78 to 112 cycles of ipu.md 3.6, and with the way to memory its 59 to 171
+// (median 87) for one word. Other chips are assumed to be wired alike; Mk1 has 19 rows in place of 23.
 #include <cstdlib>
 
 #include "costs/costs.hpp"

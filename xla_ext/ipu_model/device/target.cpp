@@ -1,4 +1,4 @@
-// Poplar's Target, TargetType and Type: read off the chip's table.
+// Poplar's Target, TargetType and Type, from the chip's table.
 #include <cstring>
 #include <ostream>
 #include <poplar/Target.hpp>

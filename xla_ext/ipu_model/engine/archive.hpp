@@ -1,4 +1,4 @@
-// Values to and from a stream of bytes. One function for each structure, `transfer`, names its members for both ways.
+// Values to and from a stream of bytes. One function per structure, `transfer`, lists its members for both directions.
 #pragma once
 
 #include <cstddef>

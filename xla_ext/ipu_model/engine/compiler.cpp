@@ -48,7 +48,7 @@ std::shared_ptr<const Plan> Compiler::compile(std::span<const poplar::program::P
   return plan_;
 }
 
-// A node that stands in several places of a program is planned once.
+// A node that occurs several times in a program is planned once.
 BlockId Compiler::block(const Node& node) {
   const auto [known, is_new] = blocks_.emplace(node.get(), kInProgress);
   if (!is_new) return known->second;
@@ -139,7 +139,7 @@ std::uint32_t Compiler::hostPlan(const std::string& name, std::span<const Run> r
   return static_cast<std::uint32_t>(plan_->host.size() - 1);
 }
 
-// Stream copies in a row, all to the host or all from it, are one request.
+// Consecutive stream copies, all to the host or all from it, are one request.
 void Compiler::joinRequests(const Block& before, Step& next) {
   const auto* const last = before.empty() ? nullptr : std::get_if<StepStream>(&before.back());
   auto* const stream = std::get_if<StepStream>(&next);

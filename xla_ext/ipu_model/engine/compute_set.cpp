@@ -112,7 +112,7 @@ void ComputeSetPlanner::planVertex(std::uint32_t id) {
   memory_[vertex.tile].vertices += recordBytes(*vertex.type, edges);
 }
 
-// A row that is one piece of memory is used where it lies, unless another vertex writes to it meanwhile.
+// A row that is one piece of memory is used in place, unless another vertex writes to it in the same compute set.
 void ComputeSetPlanner::planRow(std::uint32_t id, const Edge& edge) {
   const FieldType& field = graph_.vertices[id].type->fields[edge.field];
   const std::span<const Run> runs = runsOf(graph_, edge);
@@ -151,10 +151,10 @@ std::size_t ComputeSetPlanner::gather(std::span<const Run> runs, const FieldType
   return address;
 }
 
-// Notes what has to travel for a row. Where part of it lies elsewhere, the part that lies here travels as well, back to
-// its own tile, to stand beside the rest (osmarks/ipu-stack, docs/EXCHANGE_INSTRUCTION_REFERENCE.md: multicast
-// loopback). A row of several variables that all lie here is copied on the tile; parts of one variable are taken to lie
-// on the tile as the vertex wants them.
+// Records what has to travel for a row. Where part of it is on other tiles, the local part travels too, back to its own
+// tile, to join the rest (osmarks/ipu-stack, docs/EXCHANGE_INSTRUCTION_REFERENCE.md: multicast loopback). A row of
+// several local variables is copied on the tile; parts of one variable are assumed to be stored as the vertex needs
+// them.
 void ComputeSetPlanner::addExchange(std::uint32_t tile, const Edge& edge, const FieldType& field) {
   std::vector<Span> spans;
   appendSpans(runsOf(graph_, edge), spans);

@@ -1,4 +1,4 @@
-// Plans one compute set: addresses of all edges, what has to be gathered for them, and what tiles exchange.
+// Plans one compute set: addresses of all edges, the data to gather for them, and the exchange between tiles.
 #pragma once
 
 #include <cstdint>

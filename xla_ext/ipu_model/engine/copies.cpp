@@ -43,7 +43,7 @@ std::vector<Span> spansOf(const std::vector<Run>& runs) {
   return spans;
 }
 
-// Walks both sides at once, in the parts that lie on one tile each.
+// Walks both sides at once, in parts that are each on one tile.
 std::vector<Transfer> transfersOf(const GraphData& graph, const Layout& layout, const CopyRuns& copy) {
   std::vector<Part> sources = partsOf(graph, layout, copy.from);
   std::vector<Part> destinations = partsOf(graph, layout, copy.to);

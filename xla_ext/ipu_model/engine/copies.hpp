@@ -24,9 +24,9 @@ std::vector<Span> spansOf(const std::vector<Run>& runs);
 // What a copy moves from tile to tile, in order of the elements.
 std::vector<Transfer> transfersOf(const GraphData& graph, const Layout& layout, const CopyRuns& copy);
 
-// A stream is read and written in the order of its elements, spread over all tiles of the IPU that holds them, and an
-// exchange brings them home, or from there (Poplar's API, createHostWrite and Copy: the rearrangement is on the device
-// unless the host is asked for it). Nothing moves where each tile's elements follow each other in the stream.
+// A stream is read and written in the order of its elements, spread over all tiles of their IPU, and an exchange moves
+// them to or from their own tiles (Poplar's API, createHostWrite and Copy: the rearrangement is on the device unless
+// the host is asked for it). Nothing moves where each tile's elements follow each other in the stream.
 ExchangeCost planRearrangement(const GraphData& graph, const Layout& layout, const std::vector<Run>& runs, bool to_host,
                                std::vector<TileBytes>& memory);
 
@@ -35,7 +35,7 @@ class CopyGroup {
   CopyGroup(const GraphData& graph, const Layout& layout);
 
   bool empty() const { return empty_; }
-  // Whether the order of the copy and of those in the group does not matter.
+  // Whether the copy is independent of those in the group.
   bool takes(const CopyRuns& copy) const;
   void add(const CopyRuns& copy, const std::string& name);
   // Bytes of the buffer that the group goes through, from Layout::bytes() on.

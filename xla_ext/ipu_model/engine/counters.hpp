@@ -1,4 +1,4 @@
-// What an engine counts while it runs, in whole numbers, so that the order in which threads add them does not matter.
+// The counters of a running engine: integers, so that the order in which threads add them does not matter.
 #pragma once
 
 #include <cstdint>

@@ -84,7 +84,7 @@ void ExchangePhase::countReceived() {
     ++tile.fragments_received;
     received_bytes_[transfer.destination] += (transfer.bytes + kBufferAlign - 1) / kBufferAlign * kBufferAlign;
     if (transfer.source / per_ipu != transfer.destination / per_ipu) continue;
-    // A program may use more tiles than the chip has: those beyond stand where the last ones do.
+    // A program may use more tiles than the chip has: the extra ones share the places of the last ones.
     const auto place = [&](std::uint32_t number) { return std::min(number % per_ipu, chip.tiles - 1); };
     tile.route_cycles =
         std::max(tile.route_cycles, arrivalCycles(chip, place(transfer.source), place(transfer.destination)));
@@ -124,7 +124,7 @@ void ExchangePhase::countPairs(std::span<const Transfer> same_words) {
   }
 }
 
-// A word crosses a link once for each IPU that wants it, and is spread to the tiles there.
+// A word crosses a link once for each IPU that needs it, and is distributed to the tiles there.
 std::uint64_t ExchangePhase::linkTime(ExchangeCost& cost) const {
   const std::uint32_t ipus = target_->getNumIPUs();
   if (ipus == 1) return 0;

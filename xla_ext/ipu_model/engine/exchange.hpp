@@ -11,8 +11,8 @@
 
 namespace ipu_model {
 
-// Bytes of one tile that another needs. Addresses are those of the tiles' own memory, where the elements of a variable
-// that a tile holds lie in a row, whatever lies between them elsewhere. A tile may send to itself.
+// Bytes of one tile that another needs. Addresses are in the tiles' own memory, where a tile's elements of a variable
+// are contiguous, even if others lie between them in the variable. A tile may send to itself.
 struct Transfer {
   std::uint32_t source;
   std::uint32_t destination;
@@ -21,7 +21,7 @@ struct Transfer {
   std::size_t bytes;
 };
 
-// Bytes that a tile copies within its own memory, in so many pieces.
+// Bytes that a tile copies within its own memory, in this many pieces.
 struct TileCopy {
   std::uint64_t bytes = 0;
   std::uint64_t pieces = 0;

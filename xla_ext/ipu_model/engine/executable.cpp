@@ -210,7 +210,7 @@ void readCodelets(Reader& archive, Plan& plan) {
   }
 }
 
-// FNV-1a, 64 bits. It finds damage, not malice: an executable holds code, and comes from whom one trusts with that.
+// FNV-1a, 64 bits. It detects damage, not malice: an executable holds code, and must come from a trusted source.
 std::uint64_t checksum(const std::string& text) {
   std::uint64_t state = 0xcbf29ce484222325;
   for (const char each : text) state = (state ^ static_cast<unsigned char>(each)) * 0x100000001b3;
@@ -225,9 +225,9 @@ void writeWhole(std::ostream& out, const std::string& text) {
   archive.bytes(text.data(), text.size());
 }
 
-// What `writeWhole` was given: what comes of it need not be checked again.
+// The bytes given to `writeWhole`: their contents need no further check.
 std::string readWhole(std::istream& in) {
-  constexpr std::uint64_t kPiece = 1U << 20U;  // bytes at a time: a wrong size takes no memory that is not there
+  constexpr std::uint64_t kPiece = 1U << 20U;  // bytes at a time: a wrong size allocates no more than the stream holds
   Reader archive(in);
   std::string magic(kMagic.size(), ' ');
   archive.bytes(magic.data(), magic.size());

@@ -22,8 +22,8 @@ Layout::Layout(const GraphData& graph) : graph_(&graph), pieces_(graph.variables
   }
 }
 
-// Addresses on a tile count from that of the variable here, so that no two variables share any; where exactly a tile
-// holds a variable changes no cost.
+// Addresses on a tile count from that of the variable here, so that no two variables share any; the exact place of a
+// variable on a tile affects no cost.
 void Layout::place(unsigned variable) {
   const std::size_t element = graph_->variables[variable].type.size();
   std::map<std::uint32_t, std::size_t> used;

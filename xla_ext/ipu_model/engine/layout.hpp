@@ -1,4 +1,4 @@
-// Where the elements of variables lie: on which tile, and where in that tile's memory.
+// The tile of each element of a variable, and its address in that tile's memory.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ class Layout {
   std::size_t bytes() const { return bytes_; }
 
   // Calls visit(begin, end, tile, address) for each part of a span, in order: elements begin to end lie on `tile`, from
-  // `address` of the tile's own memory on. Throws invalid_tile_mapping where elements lie on no tile; `user` names
-  // what needs them. Variables of vertices lie nowhere, and are passed over.
+  // `address` of the tile's own memory on. Throws invalid_tile_mapping if elements are on no tile; `user` names what
+  // needs them. Variables of vertices have no tile and are skipped.
   template <typename Visit>
   void forEach(const Span& span, const char* user, Visit&& visit) const {
     const std::vector<Piece>& pieces = pieces_[span.variable];

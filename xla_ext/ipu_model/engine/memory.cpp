@@ -1,4 +1,4 @@
-// What each tile has to hold.
+// The memory that each tile needs.
 #include <algorithm>
 #include <poplar/exceptions.hpp>
 #include <sstream>
@@ -24,7 +24,7 @@ void addOwnValues(Plan& plan) {
   }
 }
 
-// A class that several vertices of a tile share is there once.
+// A class that several vertices of a tile share counts once.
 void addCode(Plan& plan) {
   std::vector<std::unordered_set<const VertexType*>> classes(plan.memory.size());
   for (const ComputeSetPlan& compute_set : plan.compute_sets) {

@@ -29,7 +29,7 @@ struct Addresses {
 
 // Moves the elements of `from` to those of `to`, in order.
 std::vector<Move> movesBetween(std::span<const Run> from, std::span<const Run> to, const Addresses& addresses);
-// Moves between runs and a place where the elements lie in a row.
+// Moves between runs and contiguous elements.
 std::vector<Move> movesFromRow(std::size_t row, std::span<const Run> to, const Addresses& addresses);
 std::vector<Move> reversed(std::vector<Move> moves);
 

@@ -1,5 +1,5 @@
-// Programs as the engine runs them: every address, race and exchange has been worked out. Addresses are bytes into one
-// block of host memory, the engine's, that holds all variables and after them what compute sets gather.
+// Programs as the engine runs them, with every address, race and exchange resolved. Addresses are bytes into one block
+// of host memory, the engine's, that holds all variables and after them what compute sets gather.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ struct ExchangeCost {
 
 // ---- A compute set ----
 
-// Where a row of a field lies.
+// The address of a row of a field.
 struct RowPlan {
   std::uint32_t field;
   std::size_t address;
@@ -66,7 +66,7 @@ struct ComputeSetPlan {
 
 // ---- Copies ----
 
-// Copies in a row of which none reads or writes what another writes are one: they share an exchange.
+// Consecutive copies, none of which reads or writes what another writes, are one: they share an exchange.
 struct CopyPlan {
   std::string name;
   std::vector<Move> moves;
@@ -93,8 +93,8 @@ struct StepCompute {
 struct StepCopy {
   std::uint32_t copy;
 };
-// From one replica to another: `from` and `to` are host accesses of theirs, through which the elements go. Such copies
-// in a row of which none touches what another writes are one. The copy of the plan has no moves of its own.
+// From one replica to another: `from` and `to` are host accesses of theirs, through which the elements go. Consecutive
+// ones, none of which touches what another writes, are one. The plan's copy itself has no moves.
 struct StepCrossReplica {
   struct Part {
     std::uint32_t from, to;
@@ -181,7 +181,7 @@ struct InitialPlan {
   std::vector<std::byte> bytes;
 };
 
-// How much the graph holds.
+// The size of the graph.
 struct GraphSizes {
   std::uint64_t vertices = 0, edges = 0, variables = 0, compute_sets = 0;
 };

@@ -1,4 +1,4 @@
-// The profile of an engine: its counters beside what its plan knew beforehand.
+// The profile of an engine: its counters, and what its plan knew in advance.
 #include "ipu_model/profile.hpp"
 
 #include <algorithm>

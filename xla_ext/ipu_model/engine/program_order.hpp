@@ -1,4 +1,4 @@
-// In which order programs come to their steps: for a profile to tell them in the order in which they run.
+// The order in which programs reach their steps, so that a profile can list them in run order.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Who writes which elements in one compute set. The hardware runs all its vertices at once, so that an element has one
-// writer at most, and whoever else reads it sees what it was before.
+// Which vertices write which elements in one compute set. The hardware runs all its vertices at once, so an element has
+// at most one writer, and its other readers see the old value.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What tells replicas apart: their memory, where branches and loops take them, and copies from one to another.
+// What differs between replicas: their memory, their path through branches and loops, and copies from one to another.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -24,7 +24,7 @@ void checkReplicas(const nodes::CrossReplicaCopy& node, unsigned replicas) {
 
 }  // namespace
 
-// Replica r has the tiles behind those of replica r - 1: seen so, such a copy is an exchange between IPUs.
+// Replica r has the tiles after those of replica r - 1, so such a copy is an exchange between IPUs.
 void Compiler::appendCrossReplica(const nodes::CrossReplicaCopy& node, const std::string& name, Block& steps) {
   checkReplicas(node, graph_->replicas);
   const CopyRuns copy{viewOf(node.from).runs(), viewOf(node.to).runs(), node.from.elementType().size()};
@@ -52,7 +52,7 @@ void Compiler::appendCrossReplica(const nodes::CrossReplicaCopy& node, const std
   priceCrossing(step.copy);
 }
 
-// One exchange of all that crosses, in place of what was counted before.
+// One exchange of everything that crosses, replacing what was counted before.
 void Compiler::priceCrossing(std::uint32_t copy) {
   const poplar::Target& own = graph_->target;
   const unsigned tiles = own.getNumTiles();

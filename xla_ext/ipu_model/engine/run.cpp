@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMemoryAlign = 64;
 constexpr std::size_t kTasksPerThread = 8;         // so that threads end at about the same time
-constexpr std::size_t kVerticesWorthAThread = 64;  // fewer are run before another thread has woken up
+constexpr std::size_t kVerticesWorthAThread = 64;  // running fewer is faster than waking another thread
 constexpr std::size_t kMovesWorthAThread = 4096;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Runs what crosses between device and host.
+// Runs the transfers between device and host.
 #include <cstring>
 #include <poplar/exceptions.hpp>
 
@@ -67,7 +67,7 @@ void EngineData::pass(StreamEnd& end, std::size_t piece, bool to_host, std::span
       std::memcpy(place, all.data() + done, piece);
       if (end.callback != nullptr) end.callback->fetch(place);
     } else {
-      // What the callback has ready is not asked for again.
+      // Data that the callback has ready is not requested again.
       if (end.callback != nullptr && end.callback->prefetch(place) != poplar::StreamCallback::Result::Success) {
         end.callback->fetch(place);
       }

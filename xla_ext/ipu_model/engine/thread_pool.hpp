@@ -1,5 +1,5 @@
-// Threads of the host that share out numbered tasks. Which thread takes which task is left to chance, and no result
-// depends on it.
+// Threads of the host that share out numbered tasks. Which thread takes which task is arbitrary, and no result depends
+// on it.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ class ThreadPool {
 
   std::size_t threads() const { return helpers_.size() + 1; }
   // Returns when all tasks are done; throws the first exception that one of them threw. While another caller has the
-  // helpers, the calling thread does all by itself.
+  // helpers, the calling thread works alone.
   void run(std::size_t tasks, const Work& work);
 
  private:

@@ -24,7 +24,7 @@ void countUnknown(CodeletCounters& counters) {
   ++counters.unknown;
 }
 
-// Runs a vertex, then asks what that took: its estimate before its own function, and that before what was counted.
+// Runs a vertex, then determines its cost: its estimate if there is one, else its own function, else what was counted.
 void runOne(const VertexPlan& vertex, void* object, const Chip& chip, TileSchedule& schedule,
             CodeletCounters& counters) {
   const VertexType& type = *vertex.type;

@@ -32,7 +32,7 @@ std::vector<Run> renumbered(const std::vector<Run>& runs, const std::vector<Span
   return result;
 }
 
-// A variable whose elements lie in the order and on the tiles of those of `tensor`, seen as `tensor` sees them.
+// A variable with the memory order and tiles of `tensor`, viewed like `tensor`.
 Tensor cloneInOrder(GraphData& graph, const Type& type, const Tensor& tensor, const std::string& name) {
   const std::vector<Run> runs = viewOf(tensor).runs();
   std::vector<Span> spans;

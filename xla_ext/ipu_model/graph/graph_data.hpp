@@ -1,4 +1,4 @@
-// What a graph holds. Filled by poplar::Graph, read by the engine when it plans.
+// The contents of a graph. Filled by poplar::Graph, read by the engine when it plans.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct Variable {
   std::size_t elements = 0;
   TileMap tiles;
   bool constant = false;
-  bool of_vertex = false;  // values that a vertex was connected to: they lie where the vertex does, and have no mapping
+  bool of_vertex = false;  // values that a vertex was connected to: they are on the vertex's tile, and have no mapping
   std::shared_ptr<const Source> source;
 };
 
@@ -92,7 +92,7 @@ struct GraphData {
   std::vector<HostFunctionType> host_functions;
   std::unordered_map<std::string, HostTensor> host_writes, host_reads;
 
-  // A CPU, where nothing needs a mapping: what has none lies on tile 0.
+  // A CPU, where nothing needs a mapping: unmapped elements are on tile 0.
   bool onHost() const { return target.getTargetType() == poplar::TargetType::CPU; }
   // Copies what a name of a vertex class means from the libraries; throws unknown_vertex_type.
   const VertexType& vertexType(const std::string& name);

@@ -22,7 +22,7 @@ class TileMap {
   // Later calls win.
   void set(std::size_t begin, std::size_t end, std::uint32_t tile);
 
-  // In order, neighbours on one tile as one piece; parts of no tile are left out.
+  // In order, neighbours on one tile as one piece; unmapped parts are left out.
   std::vector<TilePiece> pieces() const;
 
   // Calls visit(begin, end, tile) for the parts of [begin, end), in order; tile is kNoTile where nothing is mapped.

@@ -1,4 +1,4 @@
-// Poplar's Graph: vertices, what their fields are connected to, and their initial values.
+// Poplar's Graph: vertices, the connections of their fields, and their initial values.
 #include <poplar/Graph.hpp>
 
 #include "graph/graph_data.hpp"
@@ -169,7 +169,7 @@ void Graph::setInitialValues(FieldRef field, const ipu_model::HostValues& values
     data_->vertices[field.vertex()].members.push_back({field.field(), ipu_model::encodeValues(values, type.type, 1)});
     return;
   }
-  // A Vector of the vertex's own: a variable that lies where the vertex does, and that it may write.
+  // A Vector of the vertex's own: a variable on the vertex's tile that it may write.
   const unsigned id = data_->addVariable(type.type, values.size(), nameOf(field));
   data_->variables[id].of_vertex = true;
   const Tensor own(ipu_model::viewOfRuns(data_.get(), type.type, {{id, 0, values.size(), 1}}, {values.size()}));

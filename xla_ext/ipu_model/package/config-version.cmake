@@ -1,4 +1,4 @@
-# The interface is that of Poplar 3.4, as far as it goes; what was written for earlier ones builds.
+# The interface is part of Poplar 3.4's; programs for earlier versions build too.
 set(PACKAGE_VERSION 3.4.0)
 if(PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION)
   set(PACKAGE_VERSION_COMPATIBLE FALSE)

@@ -1,4 +1,4 @@
-// What programs are made of. Nodes are never changed once a program holds them, so programs share them.
+// The nodes of programs. A node never changes once a program holds it, so programs share them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Poplar's programs: each a node that nothing changes any more.
+// Poplar's programs: each an immutable node.
 #include <poplar/CSRFunctions.hpp>
 #include <poplar/CycleCount.hpp>
 #include <poplar/Program.hpp>
@@ -69,7 +69,7 @@ Sequence::Sequence(std::initializer_list<Program> programs, const DebugContext& 
 
 void Sequence::add(const Program& program) {
   if (program.isEmpty()) return;
-  // Whoever else holds the node keeps what it was. A node nobody else holds is this sequence's own to lengthen.
+  // Copy on write: a shared node is copied, an unshared one is extended in place.
   std::shared_ptr<ProgramNode> longer;
   Node added = program.node();
   if (node_.use_count() == 1) {

@@ -1,4 +1,4 @@
-// What can be asked of a tensor: where its elements lie, and whether they are the same as others.
+// Queries of a tensor: where its elements are stored, and whether they alias others.
 #include <algorithm>
 #include <ostream>
 #include <poplar/Tensor.hpp>

@@ -1,4 +1,4 @@
-// Elements as sorted parts of variables, whatever order a tensor has them in.
+// Elements as sorted parts of variables, whatever their order in a tensor.
 #pragma once
 
 #include <compare>

@@ -1,4 +1,4 @@
-// Every rule of the hardware that the model enforces, with the message that says what to do.
+// Every hardware rule that the model enforces, with its error message.
 #include <poplar/DeviceManager.hpp>
 #include <sstream>
 

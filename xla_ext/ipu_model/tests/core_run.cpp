@@ -1,4 +1,4 @@
-// Programs on the model: vertices, copies and control flow, against what they must give.
+// Programs on the model: vertices, copies and control flow, against the expected results.
 #include <poplar/CycleCount.hpp>
 
 #include "on_model.hpp"

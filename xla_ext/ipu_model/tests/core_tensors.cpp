@@ -1,4 +1,4 @@
-// Tensors as views: what each operation sees, and where elements lie.
+// Tensors as views: what each operation views, and where elements are stored.
 #include <numeric>
 #include <poplar/OptionFlags.hpp>
 

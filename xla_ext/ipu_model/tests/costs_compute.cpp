@@ -38,7 +38,7 @@ void testMultiVertex() {
   TileSchedule tile(mk2());
   tile.addMultiVertex(slots);
   CHECK_EQUAL(tile.cycles(), kCall + 6 * 60);
-  tile.addMultiVertex(slots, 100);  // waits for the first, and is launched anew
+  tile.addMultiVertex(slots, 100);  // waits for the first, and is launched again
   CHECK_EQUAL(tile.cycles(), 2 * kCall + 100 + 2 * 6 * 60);
   tile.addVertex(7);
   CHECK_EQUAL(tile.cycles(), 2 * kCall + 100 + 2 * 6 * 60);  // worker 0 is free long before worker 5

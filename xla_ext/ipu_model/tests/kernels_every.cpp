@@ -8,7 +8,7 @@ namespace {
 using namespace kernels;
 using ipu_model::Direction;
 
-// All sizes are 1 and all data 0, but for what would make no sense.
+// All sizes are 1 and all data 0, except where that makes no sense.
 const std::map<std::string, unsigned> kStates = {
     {"delay", 0}, {"stride", 8}, {"stride_in", 8}, {"first", 0}, {"first_high", 0}, {"first_row", 0}, {"first_id", 0},
 };

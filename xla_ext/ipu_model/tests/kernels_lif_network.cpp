@@ -50,7 +50,7 @@ float afterReset(float v, int reset) {
   return reset == 1 && fires ? 0.0f : v;
 }
 
-// Connects what all forward vertices share, runs, and holds the results against the equations.
+// Connects the fields that all forward vertices share, runs, and compares the results with the equations.
 void testAdvance(Alone& vertex, Layer layer, const std::vector<float>& sum, int reset) {
   const unsigned n = layer.neurons;
   vertex.edge("bias", layer.bias).edge("decay", layer.decay).edge("gain", layer.gain);

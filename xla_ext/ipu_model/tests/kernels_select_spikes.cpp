@@ -135,7 +135,7 @@ void testSelection(const ipu_model::CodeletLibrary& library, unsigned parts, uns
   }
 }
 
-// Records whose counts lie: nothing is read or written outside.
+// Records with false counts: nothing is read or written outside.
 void testHostile(const ipu_model::CodeletLibrary& library) {
   Draw draw(5);
   constexpr unsigned kLists = 3, kSlots = 6, kStrideIn = 12, kCapacity = 5, kStride = 12;

@@ -1,4 +1,4 @@
-// What a training step needs besides: Adam, the loss, sums over rows, histories.
+// The other parts of a training step: Adam, the loss, sums over rows, histories.
 #include <poplar/HalfFloat.hpp>
 
 #include "kernels_alone.hpp"

@@ -1,4 +1,4 @@
-// What the tests of the core share: a graph on a few tiles with the codelets of codelets/core.cpp, and one program that
+// Shared by the tests of the core: a graph on a few tiles with the codelets of codelets/core.cpp, and one program that
 // is made, loaded and run between writing and reading tensors.
 #pragma once
 

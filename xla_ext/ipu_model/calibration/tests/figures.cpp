@@ -1,5 +1,5 @@
-// The calibration holds: what `make calibrate` prints stays as near to what was measured as README.md says. Two of
-// the twelve training steps of the log stand for them.
+// The calibration holds: what `make calibrate` prints stays as close to the measurements as README.md says. Two of the
+// twelve training steps of the log stand for them.
 #include <algorithm>
 
 #include "calibration/dense_products.hpp"

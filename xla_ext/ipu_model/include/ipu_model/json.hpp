@@ -1,4 +1,4 @@
-// Writes JSON: objects and lists nest by calls, commas come by themselves.
+// Writes JSON: objects and lists nest by calls, commas are automatic.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ struct CodeletProfile {
   std::uint64_t count = 0;     // times that one ran
   std::uint64_t cycles = 0;    // of all of them, each alone on its tile
   std::uint64_t max = 0;       // of the longest
-  std::uint64_t unknown = 0;   // times that one ran whose cost nobody knows: counted as nothing
+  std::uint64_t unknown = 0;   // runs of unknown cost, counted as nothing
   std::uint64_t counted = 0;   // times that one ran whose cost was counted in its compiled code: an estimate
 
   double mean() const {
@@ -69,7 +69,7 @@ struct CopyProfile {
   std::uint64_t executions = 0;
   std::uint64_t sync_cycles = 0;
   std::uint64_t host_cycles = 0;
-  ExchangeProfile exchange;  // of a stream: what puts its elements in order, and all its bytes
+  ExchangeProfile exchange;  // of a stream: its reordering, and all its bytes
 };
 
 struct TileProfile {
@@ -79,7 +79,7 @@ struct TileProfile {
   std::uint64_t memory() const { return variables + vertices + code + exchange_code + buffers; }
 };
 
-// What the graph holds of all replicas together.
+// The contents of the graph, for all replicas together.
 struct GraphCounts {
   std::uint64_t vertices = 0, edges = 0, variables = 0, compute_sets = 0;
 };

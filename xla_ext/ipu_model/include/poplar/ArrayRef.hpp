@@ -1,4 +1,4 @@
-// Elements in a row that somebody else holds: a vector, an array, an initializer list or one element.
+// A non-owning view of contiguous elements: of a vector, an array, an initializer list or one element.
 #pragma once
 
 #include <array>

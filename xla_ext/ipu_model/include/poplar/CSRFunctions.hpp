@@ -1,5 +1,5 @@
 // Control registers of the tiles. The model has one behaviour: rounding to nearest even, no exceptions, NaN where a
-// number is too large for half. Programs may set the same, and the model ignores the rest.
+// number is too large for half. Programs may request it; other settings are ignored.
 #pragma once
 
 #include <poplar/DebugContext.hpp>

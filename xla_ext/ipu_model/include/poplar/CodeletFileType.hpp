@@ -1,4 +1,4 @@
-// What a file of codelets holds. The model takes C++ and libraries of popc, by the names of files alone.
+// What a file of codelets holds. The model accepts C++ and libraries of popc, told apart by file name alone.
 #pragma once
 
 namespace poplar {

@@ -27,7 +27,7 @@ class DataStream {
   DataStreamType type() const { return type_; }
   Type elementType() const { return element_; }
   std::size_t numElements() const { return elements_; }
-  // Whether each replica of a graph has data of its own, or all get the same.
+  // Whether each replica of a graph has its own data, or all get the same.
   ReplicatedStreamMode replicatedMode() const { return mode_; }
   bool valid() const { return !handle_.empty(); }
   friend bool operator==(const DataStream& a, const DataStream& b) { return a.id_ == b.id_ && a.handle_ == b.handle_; }

@@ -8,7 +8,7 @@ namespace poplar {
 
 class DebugContext;
 
-// The path of names of an operation, to be handed to the operations that it calls.
+// The path of names of an operation, to be passed to the operations that it calls.
 class DebugNameAndId {
  public:
   DebugNameAndId() = default;

@@ -1,4 +1,4 @@
-// A modelled IPU, or several of them; always there, to be attached to by any number of programs.
+// A modelled IPU, or several; always available, to any number of programs.
 #pragma once
 
 #include <map>

@@ -1,6 +1,6 @@
 // Finds devices. Here every device is a model, whichever type a program asks for, so that programs written for hardware
-// run unchanged: SNNJAX_IPU_VERSION (mk1, mk2, bow, c600) says of which chip, SNNJAX_IPU_TILES with how many tiles,
-// SNNJAX_IPU_DEVICES how many IPUs there are (16).
+// run unchanged: SNNJAX_IPU_VERSION (mk1, mk2, bow, c600) chooses the chip, SNNJAX_IPU_TILES the number of tiles,
+// SNNJAX_IPU_DEVICES the number of IPUs (16).
 #pragma once
 
 #include <poplar/Device.hpp>

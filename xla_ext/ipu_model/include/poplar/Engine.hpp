@@ -33,7 +33,8 @@ class Executable {
   explicit Executable(std::shared_ptr<const ipu_model::Plan> plan) : plan_(std::move(plan)) {}
   const std::shared_ptr<const ipu_model::Plan>& plan() const { return plan_; }  // the model's own
 
-  // With all that an engine needs, codelets included; for this build of the model and this machine's kind of processor.
+  // With everything that an engine needs, codelets included; valid for this build of the model and this processor
+  // architecture.
   void serialize(std::ostream& out) const;
   static Executable deserialize(std::istream& in);
 
@@ -41,8 +42,8 @@ class Executable {
   std::shared_ptr<const ipu_model::Plan> plan_;
 };
 
-// Options are those of Poplar, which the model takes and ignores, and its own: "ipu_model.threads", how many threads of
-// the host run vertices (all cores, or SNNJAX_IPU_THREADS).
+// Accepts Poplar's options, which the model ignores, and its own: "ipu_model.threads", the number of host threads that
+// run vertices (all cores, or SNNJAX_IPU_THREADS).
 Executable compileGraph(const Graph& graph, ArrayRef<program::Program> programs, const OptionFlags& opt = {},
                         ProgressFunc progressCallBack = {}, const DebugContext& debugContext = {});
 

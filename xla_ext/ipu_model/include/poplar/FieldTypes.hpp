@@ -1,7 +1,7 @@
 // Vector and VectorList: the fields of a vertex that hold rows of elements.
 //
-// Layout and alignment say how a tile would store the field. The host holds a pointer and a size in any case; that
-// ONE_PTR and the scaled pointers know no size is kept.
+// Layout and alignment say how a tile would store the field. The host always holds a pointer and a size, but ONE_PTR
+// and the scaled pointers still offer no size.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ class InOut;
 namespace detail {
 
 // What an element of type T is on a tile, where a long, and so a size_t, has 32 bits. (A uint64_t cannot be told from a
-// size_t on a 64-bit host: fields of 64 bits are to be written as unsigned long long.)
+// size_t on a 64-bit host: write fields of 64 bits as unsigned long long.)
 template <typename T>
 struct TileType {
   using type = T;

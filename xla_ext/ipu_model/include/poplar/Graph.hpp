@@ -1,5 +1,5 @@
-// A program's variables, vertices and compute sets, and where on the tiles they lie. Programs rely on what the vendor's
-// header includes, more than is needed here.
+// A program's variables, vertices and compute sets, and their tile mapping. It includes more than it needs, because
+// programs rely on what the vendor's header includes.
 #pragma once
 
 #include <cassert>
@@ -69,7 +69,7 @@ class ConnectionDesc {
   ipu_model::HostValues value_;
 };
 
-// How many copies of a graph run at once, each on IPUs and data of its own.
+// The number of copies of a graph that run at once, each with its own IPUs and data.
 struct replication_factor {
   explicit replication_factor(unsigned number) : value(number) {}
   unsigned value;
@@ -102,7 +102,8 @@ class Graph {
   // The IPUs' tile that is tile `tile` of this graph.
   unsigned physicalTile(unsigned tile) const;
 
-  // Sources are compiled with popc.py and the host's compiler; a .gp is loaded. False: nothing, as the name is known.
+  // Sources are compiled with popc.py and the host's compiler; a .gp is loaded. False: nothing was added, because the
+  // name is known.
   bool addCodelets(StringRef src, CodeletFileType type = CodeletFileType::Auto, StringRef compileFlags = "",
                    StringRef targetName = "");
   // Several sources, compiled together.
@@ -193,8 +194,8 @@ class Graph {
   void setFieldSize(FieldRef field, std::size_t size);
   std::size_t getFieldSize(FieldRef field) const;
 
-  // In place of what the codelet's own cost function says: of a Vertex in issue slots of its worker, one every sixth
-  // cycle; of a MultiVertex or SupervisorVertex in tile cycles in all.
+  // Overrides the codelet's own cost function: of a Vertex in issue slots of its worker, one every sixth cycle; of a
+  // MultiVertex or SupervisorVertex in tile cycles in all.
   void setPerfEstimate(const VertexRef& vertex, std::uint64_t cycles, std::uint64_t flops = 0);
   void setPerfEstimate(const VertexRef& vertex, const VertexPerfEstimate& estimate) {
     setPerfEstimate(vertex, estimate.cycles, estimate.flops);
@@ -215,7 +216,7 @@ class Graph {
   // one contiguous part of memory.
   std::vector<std::vector<Interval>> getSortedContiguousRegions(const Tensor& tensor, ArrayRef<Interval> regions,
                                                                 bool removeAliasedIntervals = false) const;
-  // Puts elements of one-dimensional tensors of equal size in the order in which they lie in the first one's variables.
+  // Reorders one-dimensional tensors of equal size by the memory order of the first.
   void reorderToSimplify(Tensor* ref, ArrayRef<Tensor*> others, bool requireSimplestOrder = true) const;
   // Without what broadcast repeated.
   Tensor findUnbroadcastTensor(const Tensor& tensor) const;

@@ -1,4 +1,4 @@
-// Handles of what lies in a graph.
+// Handles of the elements of a graph.
 #pragma once
 
 #include <cstddef>

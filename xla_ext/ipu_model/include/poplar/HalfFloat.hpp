@@ -1,8 +1,8 @@
 // half: 16-bit IEEE floating point, as codelets know it.
 //
-// On the IPU `half` is a type of the compiler's own, in no namespace. The host's counterpart obeys the same rules: each
-// operation of two halves rounds to half, and a half with a float gives a float. What overflows becomes an infinity;
-// the tile's control register that may ask for the largest number or a NaN instead is not modelled.
+// On the IPU `half` is a built-in type of the compiler, in no namespace. The host's counterpart follows the same rules:
+// each operation of two halves rounds to half, and a half with a float gives a float. What overflows becomes an
+// infinity; the tile's control register that may ask for the largest number or a NaN instead is not modelled.
 #pragma once
 
 #ifndef __IPU__

@@ -1,4 +1,4 @@
-// The way to a device that says that it is a model, with the chip to be chosen and fewer tiles if wished.
+// Creates a device that reports itself as a model, with a choice of chip and, optionally, fewer tiles.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class IPUModel {
   unsigned tilesPerIPU = 0;
   std::uint64_t memoryBytesPerTile = 0;
 
-  // As the chip has them. The chip's table decides what things cost: createDevice throws where one was changed.
+  // The chip's own values. Costs come from the chip's table: createDevice throws if one was changed.
   unsigned numWorkerContexts = 0;
   double tileClockFrequency = 0;
   unsigned exchangeBytesPerCycle = 0;

@@ -1,7 +1,7 @@
 // Input, Output and InOut: the fields of a vertex that are connected to tensors.
 //
-// A scalar edge is used like a pointer (`*edge`) or like a value. An Input gives its elements for reading only. That
-// an Output is not read before it is written is a rule for the writer of a codelet; the compiler does not hold it.
+// A scalar edge is used like a pointer (`*edge`) or like a value. An Input gives its elements for reading only. An
+// Output must not be read before it is written; the compiler does not check this.
 #pragma once
 
 #include <poplar/FieldTypes.hpp>
@@ -9,7 +9,8 @@
 namespace poplar {
 namespace detail {
 
-// An edge to one element that may be written. As on a tile it is a pointer: being const says nothing of its element.
+// An edge to one element that may be written. As on a tile it is a pointer: its constness does not extend to its
+// element.
 template <typename T>
 class ScalarEdge {
  public:

@@ -20,7 +20,7 @@ class OptionFlags {
 
   OptionFlags& set(StringRef option, StringRef value);
   OptionFlags& set(initializer_list options);
-  // Throws invalid_option where there is no such option.
+  // Throws invalid_option if there is no such option.
   StringRef at(StringRef option) const;
   bool contains(StringRef option) const { return options_.count(std::string(option)) != 0; }
   void clear() { options_.clear(); }

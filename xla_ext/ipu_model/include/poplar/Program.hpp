@@ -1,5 +1,4 @@
-// Programs: what the device does, and in which order. Values: a copy does not see what is added to the original
-// later.
+// Programs: what the device does, in which order. They are values: a copy does not see later additions to the original.
 #pragma once
 
 #include <cstddef>
@@ -140,7 +139,7 @@ class PrintTensor : public Program {
   PrintTensor(StringRef title, Tensor tensor, const PrintTensorFmt& fmt, const DebugContext& debugContext = {});
 };
 
-// From here on the elements are taken to hold nothing of worth; the model leaves them as they are.
+// From here on the elements' values are considered dead; the model leaves them unchanged.
 class WriteUndef : public Program {
  public:
   explicit WriteUndef(Tensor tensor, const DebugContext& debugContext = {});

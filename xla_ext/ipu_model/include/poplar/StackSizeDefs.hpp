@@ -1,4 +1,4 @@
-// How much stack a function needs, told to the vendor's linker. The host's stack is large enough: nothing to say.
+// How much stack a function needs, told to the vendor's linker. The host's stack is large enough, so these do nothing.
 #pragma once
 
 #define DEF_STACK_USAGE(bytes, function) static_assert(true)

@@ -1,4 +1,4 @@
-// What the host does when a program asks for data, or brings it.
+// Called on the host when a program requests or delivers data.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// A string that somebody else holds.
+// A non-owning view of a string.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What programs may know of the machine they are built for.
+// The properties of the machine that a program is built for.
 #pragma once
 
 #include <cstddef>

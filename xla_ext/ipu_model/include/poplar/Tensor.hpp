@@ -77,7 +77,7 @@ class Tensor {
 
   // One run of elements of one variable, in order.
   bool isContiguous() const;
-  // Some element stands in more than one place.
+  // Some element occurs more than once.
   bool containsAliases() const;
   bool containsConstant() const;
   bool isParallelWriteable() const { return !containsAliases() && !containsConstant(); }

@@ -2,7 +2,7 @@
 
 namespace poplar {
 
-// Which of a tensor's properties its clone shares.
+// The properties of a tensor that its clone shares.
 enum class TensorCloneMethod {
   PRESERVE_ORDER_AND_ALIASES,  // elements lie in memory as in the original, and alias one another as there
   CREATE_NEW_ORDER,            // elements lie in the order of the tensor

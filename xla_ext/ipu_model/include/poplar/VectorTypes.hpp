@@ -3,8 +3,8 @@
 //
 // A codelet has two forms: scalar C++, and beside it, under `#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)`, one
 // over these types that lets the vendor's compiler emit 64-bit loads and two or four operations at once. popc.py
-// compiles the second with --vector-form, and the tests hold the results of both equal to the bit: for that, neither
-// may contract to fused operations (popc.py forbids it) or add in another order.
+// compiles the second with --vector-form, and the tests require bit-identical results: so neither may contract to fused
+// operations (popc.py forbids it) or add in another order.
 #pragma once
 
 #include <poplar/HalfFloat.hpp>

@@ -1,4 +1,4 @@
-// The base classes of codelets, and all that a codelet may use besides.
+// The base classes of codelets, and everything else that a codelet may use.
 //
 // A vertex class has fields (Input, Output, InOut, Vector, VectorList, plain members) and `compute`, which runs once
 // for each vertex and execution of its compute set; that of a MultiVertex runs once on each worker. The result,

@@ -21,7 +21,7 @@ struct type_error : poplar_error {
   using poplar_error::poplar_error;
 };
 
-// A graph is not what the hardware could execute.
+// A graph that the hardware could not execute.
 struct graph_connection_error : poplar_error {
   using poplar_error::poplar_error;
 };

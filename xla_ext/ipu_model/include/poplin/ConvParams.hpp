@@ -1,4 +1,4 @@
-// The shapes of a convolution, and what is done to its operands and its result.
+// The shapes of a convolution, and the transforms of its operands and result.
 #pragma once
 
 #include <cstddef>

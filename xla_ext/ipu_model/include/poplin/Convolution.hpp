@@ -21,8 +21,8 @@ poplar::Tensor createBiases(poplar::Graph& graph, const poplar::Tensor& activati
                             const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {});
 
 // The output {batch, groups * channels, field...}; the kernel is not reversed. With `transposeAndFlipWeights` the
-// channels of `weights` change places and the kernel is reversed, as the gradient of an input wants it. Options are
-// those of matMul.
+// channels of `weights` change places and the kernel is reversed, as the gradient of an input needs. Options are those
+// of matMul.
 poplar::Tensor convolution(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Tensor& weights,
                            const ConvParams& params, bool transposeAndFlipWeights, poplar::program::Sequence& prog,
                            const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {},

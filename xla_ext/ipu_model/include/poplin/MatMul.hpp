@@ -11,15 +11,15 @@
 
 namespace poplin {
 
-// Shared by calls in Poplar, to spare planning; planning is cheap here, so that it holds nothing.
+// In Poplar, shared by calls to save planning; planning is cheap here, so it holds nothing.
 class PlanningCache {};
 namespace matmul {
 using PlanningCache = poplin::PlanningCache;
 }
 
 // a {m, k} times b {k, n}. Options: "partialsType" ("float" or "half") and "availableMemoryProportion"
-// (0.6: of a tile's memory, what operands brought to it and partial sums may take); others of Poplar's are taken and
-// not needed.
+// (0.6: of a tile's memory, what operands brought to it and partial sums may take); Poplar's other options are accepted
+// and ignored.
 poplar::Tensor matMul(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b,
                       poplar::program::Sequence& prog, const poplar::Type& output_type,
                       const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {},
@@ -54,7 +54,7 @@ void matMulGroupedAcc(poplar::Graph& graph, const poplar::Tensor& c, const popla
                       const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {},
                       PlanningCache* cache = nullptr);
 
-// Operands that lie where the product of these shapes wants them.
+// Operands in the layout that the product of these shapes needs.
 poplar::Tensor createMatMulInputLHS(poplar::Graph& graph, const poplar::Type& input_type,
                                     const poplar::Type& output_type, const std::vector<std::size_t>& a_shape,
                                     const std::vector<std::size_t>& b_shape, const poplar::DebugContext& debug,

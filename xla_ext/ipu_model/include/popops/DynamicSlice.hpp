@@ -1,5 +1,5 @@
-// Slices whose place is known only when the program runs. Tensors made by createSliceableTensor have all elements of a
-// sliced dimension on one tile, so that a slice needs no exchange but that of its offset.
+// Slices at a position known only at run time. Tensors made by createSliceableTensor have all elements of a sliced
+// dimension on one tile, so that a slice needs no exchange except of its offset.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace popops {
 
-// How slices and updates are done. The model has one way, so that a plan holds nothing.
+// How slices and updates are done. The model has one way, so a plan holds nothing.
 class SlicePlan {
  public:
   friend bool operator==(const SlicePlan&, const SlicePlan&) noexcept { return true; }

@@ -1,4 +1,4 @@
-// Loops whose body reads a counter that lies on a tile.
+// Loops whose body reads a counter stored on a tile.
 #pragma once
 
 #include <functional>

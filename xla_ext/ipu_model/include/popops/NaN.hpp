@@ -1,4 +1,4 @@
-// Whether any element is no number, or no finite one.
+// Whether any element is NaN, or not finite.
 #pragma once
 
 #include <poplar/DebugContext.hpp>

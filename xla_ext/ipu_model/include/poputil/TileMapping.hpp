@@ -1,4 +1,4 @@
-// Which element of a tensor lies on which tile. A mapping holds, per tile, intervals of the flattened tensor.
+// The tile of each element of a tensor. A mapping holds, per tile, intervals of the flattened tensor.
 #pragma once
 
 #include <poplar/DebugContext.hpp>

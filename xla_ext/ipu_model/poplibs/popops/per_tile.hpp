@@ -1,4 +1,4 @@
-// What all operations share: tensors taken apart by the tiles they lie on, and mappings of new tensors.
+// Shared by all operations: tensors divided by tile, and mappings of new tensors.
 #pragma once
 
 #include <poplar/Graph.hpp>

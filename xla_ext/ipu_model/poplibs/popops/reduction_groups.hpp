@@ -1,4 +1,4 @@
-// How a reduction is divided: blocks of the input that lie on one tile, and partial results that await their sum.
+// How a reduction is divided: blocks of the input on one tile, and partial results still to be summed.
 #pragma once
 
 #include <cstddef>

@@ -13,7 +13,7 @@ namespace poplibs {
 poplar::Tensor asTable(const poplar::Tensor& t, std::size_t dim);
 poplar::Tensor fromTable(const poplar::Tensor& table, const std::vector<std::size_t>& shape, std::size_t dim);
 
-// Which columns lie on which tile, judged by the first row.
+// The columns on each tile, judged by the first row.
 std::vector<TilePart> columnsByTile(const poplar::Graph& graph, const poplar::Tensor& table);
 
 // A new table with these columns on each tile, where they form one contiguous [rows, columns of the tile].

@@ -1,4 +1,4 @@
-// Rows that are sorted where they lie: one tile holds a row as a whole.
+// Rows that are sorted in place: each row is whole on one tile.
 #pragma once
 
 #include <optional>

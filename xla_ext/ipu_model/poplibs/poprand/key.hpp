@@ -9,8 +9,8 @@
 
 namespace poplibs {
 
-// Two words that stay as they are until the next draw. Without a seed `prog` moves the graph's state on first, so that
-// no two draws see the same.
+// Two words that stay unchanged until the next draw. Without a seed `prog` moves the graph's state on first, so that no
+// two draws see the same.
 poplar::Tensor drawKey(poplar::Graph& graph, const poplar::Tensor* seed, std::uint32_t modifier,
                        poplar::program::Sequence& prog, const poplar::DebugContext& debug);
 

@@ -1,6 +1,5 @@
 // Vertices without an estimate and without a file of costs: the model counts what their compiled code would take. Each
-// cost is held against the instructions that an IPU needs, with room for what another version of the compiler makes of
-// a loop.
+// cost is compared with the instructions that an IPU needs, with a tolerance for other versions of the compiler.
 #include <poplar/Engine.hpp>
 #include <poplar/Graph.hpp>
 #include <poplar/IPUModel.hpp>
