@@ -1,7 +1,7 @@
-"""Checks of arguments that speak one language.
+"""Argument checks with messages of one form.
 
-Every message has the form ``op: `argument` must <expected>, got <actual>. <one way out>.`` so that a
-reader learns in one line what is wrong, where, and what to do.
+Every message has the form ``op: `argument` must <expected>, got <actual>. <one way out>.`` so that one line says what
+is wrong, where, and what to do.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ def check_integer(op: str, argument: str, value: object, least: int) -> None:
         argument,
         f"be an integer of at least {least}",
         repr(value),
-        "Pass a larger whole number",
+        "Pass a larger integer",
     )
 
 

@@ -81,9 +81,9 @@ def evaluate(
     `operand_axes` and `result_axes` are trees like the operands and the results that hold the position of each
     array's batch axis, or `SHARED`. `results` are the shapes and dtypes of the results in such a tree; without them the
     reference is traced for them, which a long one makes long. Results that are true in the tree `droppable` are yielded
-    without rows (axis 0) by a compiled program that does not use them. `implementation` is one of `IMPLEMENTATIONS` but
-    "composed", which does not come here: "reference" and "cpu" (the `kernel`) leave no choice, and "cpu" raises a
-    `ValueError` where the kernel cannot be had.
+    without rows (axis 0) by a compiled program that does not use them. `implementation` is one of `IMPLEMENTATIONS`
+    except "composed": "reference" and "cpu" (the `kernel`) force that path, and "cpu" raises a `ValueError` where the
+    kernel is unavailable.
     """
     leaves, tree = jax.tree.flatten(operands)
     axes, result_tree = jax.tree.flatten(result_axes)
@@ -164,7 +164,7 @@ def instruction_set() -> str | None:
 
 @functools.cache
 def _warn_once(sentence: str) -> None:
-    """Say once a process that the kernels are missing; nobody should take the references for all there is."""
+    """Warn once per process that the kernels are missing, so that nobody mistakes the references for the kernels."""
     text = f"snnjax runs without its compiled kernels, on references that are slower. {sentence}."
     warnings.warn(text, RuntimeWarning, stacklevel=2)
 

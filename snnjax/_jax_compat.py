@@ -1,7 +1,7 @@
-"""The one module that uses parts of JAX without a promise: a new version of JAX is adapted to here.
+"""The only module that uses unstable parts of JAX: adapt to a new version of JAX here.
 
 What makes the platform ``ipu`` known stands in `snnjax_jax_plugin`, for which nothing of snnjax is imported.
-``tests/ipu/device/test_jax_private.py`` holds that all of it is there.
+``tests/ipu/device/test_jax_private.py`` checks that all of it exists.
 """
 
 import re

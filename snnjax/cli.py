@@ -1,6 +1,6 @@
 """The command line: ``snnjax train``, ``snnjax evaluate``, ``snnjax results`` and ``snnjax info``.
 
-Results go to standard output, one line a fact; what went wrong goes to standard error in one line, with exit code 2.
+Results go to standard output, one line per fact; errors go to standard error in one line, with exit code 2.
 """
 
 import argparse
@@ -19,7 +19,7 @@ TASK_NAMES = ("digits", "vowels", "qtdb", "spar", "spoken", "fashion", "nmnist",
 _INTERRUPTED = 130
 # Samples of the test data that the overview of the layers is drawn from, and the first of them in full.
 _DRAWN_SAMPLES = 32
-# The form of the library's own messages; anything else is a mistake of ours, and keeps its traceback.
+# The form of the library's own messages; anything else is a bug, and keeps its traceback.
 _OUR_ERROR = re.compile(r"[\w.]+: `[^`]+` must .*, got ", re.DOTALL)
 
 
@@ -52,12 +52,12 @@ def _parser() -> argparse.ArgumentParser:
     evaluate = commands.add_parser("evaluate", help="run a trained network on the test data of its task")
     _add_places(evaluate)
     evaluate.set_defaults(run=_evaluate)
-    results = commands.add_parser("results", help="make one page of the runs that were trained")
-    results.add_argument("runs", type=Path, nargs="+", help="folders of runs, or that hold such folders")
+    results = commands.add_parser("results", help="write one page of results from trained runs")
+    results.add_argument("runs", type=Path, nargs="+", help="run folders, or folders that contain them")
     results.add_argument("--page", type=Path, help="file to write the page to (default: standard output)")
     results.set_defaults(run=_results)
-    info = commands.add_parser("info", help="say what is installed, what it runs on, and what data there are")
-    info.add_argument("--checkpoint", type=Path, help="also say what this checkpoint holds")
+    info = commands.add_parser("info", help="show versions, devices, kernels and data sets")
+    info.add_argument("--checkpoint", type=Path, help="also show the contents of this checkpoint")
     info.set_defaults(run=_info)
     return parser
 
@@ -84,27 +84,23 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     start.add_argument(
         "--resume",
         action="store_true",
-        help="go on from the checkpoint in the folder of the run, with its settings; more --epochs prolong it",
+        help="continue from the checkpoint in the run folder, with its settings; a larger --epochs extends the run",
     )
-    start.add_argument(
-        "--overwrite", action="store_true", help="replace a checkpoint in the folder of the run"
-    )
-    parser.add_argument("--epochs", type=int, help="how often to see all training data")
+    start.add_argument("--overwrite", action="store_true", help="overwrite the checkpoint in the run folder")
+    parser.add_argument("--epochs", type=int, help="number of passes over the training data")
     parser.add_argument("--batch-size", type=int, help="samples a step")
     parser.add_argument("--learning-rate", type=float, help="at its peak")
-    parser.add_argument("--seed", type=int, help="of first weights, splits, order and augmentation")
+    parser.add_argument("--seed", type=int, help="seed of initial weights, splits, order and augmentation")
     parser.add_argument("--hidden", type=int, nargs="+", help="width of each dense hidden layer")
     sparsity = parser.add_mutually_exclusive_group()
     sparsity.add_argument("--capacity", type=float, help="slots of the spike lists, as a share of the width")
     sparsity.add_argument(
-        "--dense", action="store_true", help="no lists: dense spikes, gradient at every neuron"
+        "--dense", action="store_true", help="no lists: dense spikes, and gradient at every neuron"
     )
-    parser.add_argument("--second-threshold", type=float, help="neurons above it receive gradient")
+    parser.add_argument("--second-threshold", type=float, help="neurons above it receive a gradient")
+    parser.add_argument("--activity-bound", type=float, help="upper bound on spikes per neuron and step")
     parser.add_argument(
-        "--activity-bound", type=float, help="spikes a neuron and step that training holds to"
-    )
-    parser.add_argument(
-        "--samples", type=int, help="train and test on so many samples at most, for a quick look"
+        "--samples", type=int, help="use at most this many training and test samples, for a quick look"
     )
     _add_devices(parser)
     parser.set_defaults(run=_train)
@@ -115,13 +111,16 @@ def _add_devices(parser: argparse.ArgumentParser) -> None:
         "--device", metavar="PLATFORM", help="train on cpu, gpu or ipu (default: JAX's choice)"
     )
     parser.add_argument(
-        "--devices", type=int, metavar="N", help="divide every batch among so many devices (of each process)"
+        "--devices",
+        type=int,
+        metavar="N",
+        help="divide every batch among this many devices (of each process)",
     )
     group = parser.add_argument_group("several processes", "each is started with the same other options")
     group.add_argument(
         "--distributed",
         action="store_true",
-        help="let JAX find the processes: in jobs of SLURM, Open MPI, Kubernetes",
+        help="let JAX find the processes, in jobs of SLURM, Open MPI or Kubernetes",
     )
     group.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 listens to the others")
     group.add_argument("--processes", type=int, metavar="N", help="how many there are")
@@ -231,7 +230,7 @@ def _devices(platform: str | None, wanted: int | None) -> Any:
     if wanted is not None:
         check_integer("train", "devices", wanted, 1)
         if platform in (None, "cpu"):
-            with contextlib.suppress(RuntimeError):  # JAX runs already, with the devices that it has
+            with contextlib.suppress(RuntimeError):  # JAX is already running with a fixed set of devices
                 jax.config.update("jax_num_cpu_devices", wanted)
     try:
         devices = jax.devices(platform)
@@ -329,7 +328,7 @@ def _info(options: argparse.Namespace) -> int:
 
 
 def _ipus() -> str:
-    """Which IPUs there are, or why there are none."""
+    """The available IPUs, or why there are none."""
     import jax
 
     try:
@@ -363,7 +362,7 @@ def _say_paths(header: dict[str, Any]) -> None:
 
 
 def _connection(spec: Any) -> str:
-    """What stands in front of a layer, in a few words."""
+    """The connection in front of a layer, in a few words."""
     connection, parts = spec.fitted.connection, []
     if spec.delays is not None:
         parts.append(f"delays of up to {spec.delays.max_delay} steps")

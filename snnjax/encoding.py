@@ -133,7 +133,7 @@ def delta_encode(
 ) -> Float[Array, "time batch 2*channels"]:
     """Level crossing: a spike whenever a channel has moved by `threshold` since its last one.
 
-    With ``reference = series[0]`` in the beginning, at each step
+    With ``reference = series[0]`` initially, at each step
     ``levels = trunc((series[t] - reference) / threshold)``, ``reference += threshold * levels``. Output ``[..., c]``
     is ``[levels >= 1]`` (on) and ``[..., channels + c]`` is ``[levels <= -1]`` (off); several levels crossed within
     one step give one spike. `threshold` is in units of `series`, a positive number or an array [channels].

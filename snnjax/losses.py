@@ -4,7 +4,8 @@ Every loss but `cross_entropy_steps` takes `outputs` either dense, ``[time, batc
 leading axes ``[time, batch]``. Lists are read entry by entry: no array of the dense size is made, forward or backward,
 and gradient reaches the listed entries. `lengths[batch]` excludes the steps after the end of each sequence; None counts
 all steps. Losses are scalars, the mean over the batch, in float32 (float64 for float64 outputs). All are safe under
-`jit`, `grad` and `vmap`. A label outside ``[0, classes)`` makes the loss NaN, for it cannot be checked inside `jit`.
+`jit`, `grad` and `vmap`. A label outside ``[0, classes)`` makes the loss NaN, because it cannot be checked inside
+`jit`.
 """
 
 from collections.abc import Sequence
@@ -126,7 +127,7 @@ def cross_entropy_steps(
     ``m[t, b] = [t < lengths[b] and labels[t, b] >= 0]`` and q as in `cross_entropy_sum`.
 
     Args:
-        outputs: membranes of the read-out, any floating dtype; dense, for every class counts in every step.
+        outputs: membranes of the read-out, any floating dtype; dense, because every class counts in every step.
         labels: class numbers; a negative one says that the step has none.
         lengths: steps of each sequence.
         label_smoothing: in ``[0, 1)``.
@@ -246,9 +247,9 @@ def activity_upper_bound(
     The rate is measured in units of the bound, so one strength serves all bounds: 0 below, 1 at twice the bound.
 
     Args:
-        activity: one array a layer, mean rates in spikes a step, as networks return them: true rates before the cap,
+        activity: one array per layer, mean rates in spikes per step, as networks return them: true, uncapped rates,
             whose gradient reaches every neuron above the second threshold.
-        bound: positive, in spikes a neuron and step, for instance 0.04.
+        bound: positive, in spikes per neuron and step, for instance 0.04.
         over: "population" or "neurons".
 
     Raises:
@@ -271,13 +272,13 @@ def activity_upper_bound(
 def activity_lower_bound(
     activity: Sequence[Float[Array, "batch _"]], bound: float, *, over: str = "neurons"
 ) -> Float[Array, ""]:
-    """Penalty on neurons or layers less active than `bound`, which wakes silent ones.
+    """Penalty on neurons or layers less active than `bound`, which revives silent ones.
 
     ``penalty = sum_layers mean_n max(0, 1 - mean_b activity[b, n] / bound)^2`` over "neurons", and
     ``sum_layers mean_b max(0, 1 - mean_n activity[b, n] / bound)^2`` over the "population".
 
     The penalty is 1 a layer where all are silent. Its gradient passes through the surrogate of neurons near threshold:
-    those below the second threshold at all steps have none, and stay asleep.
+    those below the second threshold at all steps have none, and stay silent.
 
     Args and errors are those of `activity_upper_bound`.
 
@@ -298,7 +299,7 @@ def _pooled(op: str, activity: Sequence[Array], bound: float, over: str) -> list
     """Each layer's mean rates over the population, ``[batch]``, or over the batch, ``[neurons]``."""
     check(bound > 0, op, "bound", "be positive", bound, "Try 0.04, four spikes in a hundred steps")
     check_choice(op, "over", over, ("population", "neurons"))
-    way_out = "Pass the activity that a network returns, one array a layer"
+    way_out = "Pass the activity that a network returns, one array per layer"
     check(len(activity) > 0, op, "activity", "hold at least one layer", len(activity), way_out)
     for layer, rate in enumerate(activity):
         check_float_array(op, f"activity[{layer}]", rate)

@@ -1,4 +1,4 @@
-"""Local plasticity: weights that change by the spikes on both of their sides, without a loss."""
+"""Local plasticity: weights change with presynaptic and postsynaptic spikes, without a loss."""
 
 from typing import NamedTuple
 
@@ -33,13 +33,13 @@ def stdp(
         x = decay_before x' + s,    y = decay_after y' + z
         weights[i, j] += rates[0] x'[i] z[j] - rates[1] y'[j] s[i],    kept within bounds
 
-    An input before a spike strengthens, one behind it weakens, and two in one step do neither. Only the rows of
-    inputs and the columns of neurons that spike are read and written: with few spikes nearly all weights stay where
-    they are. There is no derivative.
+    An input before a spike strengthens the weight, one after it weakens it, and one in the same step does neither. Only
+    the rows of inputs and the columns of neurons that spike are read and written: with few spikes, nearly all weights
+    stay untouched. There is no derivative.
 
     Args:
         weights: dense.
-        traces: from the step before; `stdp_traces` in the beginning.
+        traces: from the previous step; `stdp_traces` initially.
         before: the list of the inputs that spike, of one step and one network: ids ``[capacity]``.
         after: that of the neurons. Entries of value 0 and unused slots do nothing.
         decay: of the traces, one value or one for `before` and `after`.

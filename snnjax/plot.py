@@ -179,7 +179,7 @@ def activity(metrics: Metrics, bound: float | None = None) -> Any:
     """Draw each layer's activity and its share of dropped spikes over the epochs; returns the `Figure`.
 
     Args:
-        metrics: one mapping an epoch, with lists ``activity`` and ``dropped_share`` of one number a layer.
+        metrics: one mapping an epoch, with lists ``activity`` and ``dropped_share`` of one number per layer.
         bound: the upper bound that training holds activity to, drawn as a line.
 
     Raises:

@@ -26,7 +26,7 @@ class Quantised(NamedTuple):
 
 
 def quantise(weights: Float[Array, "*inputs outputs"], bits: int = 8) -> Quantised:
-    """Round weights to whole numbers of `bits` bits, symmetric, with one scale per output.
+    """Round weights to integers of `bits` bits, symmetric, with one scale per output.
 
     With ``most = 2^(bits - 1) - 1`` and ``scale[j] = max_i |weights[i, j]| / most``,
     ``values = round(weights / scale)`` lies in ``[-most, most]``. A channel of zeros has scale 1.
@@ -111,7 +111,7 @@ def straight_through(params: NetworkParams, bits: int = 8) -> NetworkParams:
 
 
 def to_fixed_point(tree: Any, fraction_bits: int, bits: int = 16) -> Any:
-    """A tree of float arrays, such as a state, as whole numbers of steps of ``2^-fraction_bits``.
+    """A tree of float arrays, such as a state, as integers in units of ``2^-fraction_bits``.
 
     ``round(value * 2^fraction_bits)``, kept within ``[-2^(bits - 1), 2^(bits - 1) - 1]``; NaN counts as 0. Other leaves
     stay as they are.

@@ -1,7 +1,7 @@
 """The table of ops that the property tests in `tests/ops` run over: one row per op, and each implementation of it.
 
 Arguments are dyadic (multiples of 1/16, decays and gains powers of 1/2), so every sum is exact in float32 whatever its
-order and results can be held against a reference to the bit, threshold crossings included.
+order and results can be held against a reference bit for bit, threshold crossings included.
 """
 
 import functools

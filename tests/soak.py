@@ -51,7 +51,7 @@ class Miss(NamedTuple):
 
 
 def check_values(form: int, draws: range) -> Iterator[tuple[int, str]]:
-    """Each op equals its definition, which is written in NumPy loops, to the bit."""
+    """Each op equals its definition, which is written in NumPy loops, bit for bit."""
     case = CASES[form % len(CASES)]
     function = jit(case.function)
     for draw in draws:
@@ -61,7 +61,7 @@ def check_values(form: int, draws: range) -> Iterator[tuple[int, str]]:
 
 
 def check_kernels(form: int, draws: range) -> Iterator[tuple[int, str]]:
-    """The kernels of a random network give the reference's results to the bit, and its gradients of all arguments.
+    """The kernels of a random network give the reference's results bit for bit, and its gradients of all arguments.
 
     Where gradients differ by more than the tolerance, which is relative to the largest entry, sums may have cancelled
     or an unstable state may have amplified rounding. Then the reference in float64 judges which of them is off.

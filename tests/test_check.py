@@ -32,7 +32,7 @@ def test_check_integer_refuses_all_else(value: Any) -> None:
     with pytest.raises(ValueError) as caught:
         _check.check_integer("op", "n", value, 2)
     assert str(caught.value) == (
-        f"op: `n` must be an integer of at least 2, got {value!r}. Pass a larger whole number."
+        f"op: `n` must be an integer of at least 2, got {value!r}. Pass a larger integer."
     )
 
 

@@ -280,7 +280,7 @@ FAILURES = {
     ),
     "setting": (
         ["train", "--epochs", "0"],
-        "TrainConfig: `epochs` must be an integer of at least 1, got 0. Pass a larger whole number.",
+        "TrainConfig: `epochs` must be an integer of at least 1, got 0. Pass a larger integer.",
     ),
 }
 
@@ -353,7 +353,7 @@ MISTAKES = {
     (
         "--devices",
         "0",
-    ): "train: `devices` must be an integer of at least 1, got 0. Pass a larger whole number.",
+    ): "train: `devices` must be an integer of at least 1, got 0. Pass a larger integer.",
 }
 
 

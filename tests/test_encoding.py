@@ -172,7 +172,7 @@ SERIES = jnp.zeros((1, 1, 2))
     [
         (
             lambda: rate_encode(jax.random.key(0), VALUES, -1),
-            "rate_encode: `num_steps` must be an integer of at least 0, got -1. Pass a larger whole number.",
+            "rate_encode: `num_steps` must be an integer of at least 0, got -1. Pass a larger integer.",
         ),
         (
             lambda: latency_encode(VALUES, 3, form="cubic"),
@@ -188,7 +188,7 @@ SERIES = jnp.zeros((1, 1, 2))
         ),
         (
             lambda: latency_spikes(VALUES, 3, -1),
-            "latency_spikes: `capacity` must be an integer of at least 0, got -1. Pass a larger whole number.",
+            "latency_spikes: `capacity` must be an integer of at least 0, got -1. Pass a larger integer.",
         ),
         (
             lambda: delta_encode(SERIES, 0.0),

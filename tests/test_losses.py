@@ -364,12 +364,12 @@ FAILURES = {
     "layers": (
         lambda: losses.activity_lower_bound([], 0.1),
         "activity_lower_bound: `activity` must hold at least one layer, got 0. "
-        "Pass the activity that a network returns, one array a layer.",
+        "Pass the activity that a network returns, one array per layer.",
     ),
     "activity": (
         lambda: losses.activity_upper_bound([jnp.zeros(3)], 0.1),
         "activity_upper_bound: `activity[0]` must have shape [batch, neurons], got [3]. "
-        "Pass the activity that a network returns, one array a layer.",
+        "Pass the activity that a network returns, one array per layer.",
     ),
 }
 

@@ -189,12 +189,12 @@ FAILURES = {
     "no layer": (
         lambda: metrics.mean_activity([]),
         "mean_activity: `activity` must hold at least one layer, got 0. "
-        "Pass the activity that a network returns, one array a layer.",
+        "Pass the activity that a network returns, one array per layer.",
     ),
     "rank": (
         lambda: metrics.silent_layers([jnp.zeros(3)]),
         "silent_layers: `activity[0]` must have shape [batch, neurons], got [3]. "
-        "Pass the activity that a network returns, one array a layer.",
+        "Pass the activity that a network returns, one array per layer.",
     ),
     "dropped": (
         lambda: metrics.dropped_share([], [ONES], jnp.array([1, 1])),

@@ -13,7 +13,7 @@ from tests.ops.common import jit
 
 STEPS, BATCH, INPUTS, OUTPUTS = 12, 3, 6, 2
 LEARNED: Any = {"learn_threshold": True}
-MEMORYLESS = 1e-9  # the decay of a read-out that forgets at once, to rounding
+MEMORYLESS = 1e-9  # the decay of a read-out that forgets at once, up to rounding
 RULES = {
     "e-prop": (online.eprop, [layer(5, neurons.adlif(**LEARNED))], leaky_readout(OUTPUTS)),
     "e-prop on lists": (
@@ -64,7 +64,7 @@ def weights_alone(params: Any) -> Any:
 
 @pytest.mark.parametrize("name", RULES)
 def test_rule_equals_back_propagation_through_time(name: str) -> None:
-    """In float64, to rounding: sums of a few hundred terms of order 1; a decay of 1e-9 is not 0."""
+    """In float64, up to rounding: sums of a few hundred terms of order 1; a decay of 1e-9 is not 0."""
     make, layers, readout = RULES[name]
     net = network(INPUTS, layers, readout)
     with jax.enable_x64(True):
@@ -138,7 +138,7 @@ def test_a_window_that_is_full_moves_on() -> None:
         ),
         (
             lambda: online.truncated(network(6, [layer(5)], spiking_readout(2)), squared, 0),
-            "online.truncated: `window` must be an integer of at least 1, got 0. Pass a larger whole number.",
+            "online.truncated: `window` must be an integer of at least 1, got 0. Pass a larger integer.",
         ),
     ],
 )

@@ -42,7 +42,7 @@ class Network:
     """A network: pure functions over parameters and state; made by `network`.
 
     **Numbers that are not finite.** A NaN membrane does not spike, so a NaN among the inputs silences its layer for
-    good while the output stays finite: a diverged run shows no NaN but in the state. ``metrics.diverged(state)`` finds
+    good while the output stays finite: a diverged run shows NaN only in the state. ``metrics.diverged(state)`` finds
     it, under `jax.jit` as well, and recorded membranes show where it began; JAX's ``jax_debug_nans`` sees it only in
     functions that return the state.
     """
@@ -70,7 +70,7 @@ class Network:
         target_activity: float = 0.05,
         dtype: Any = jnp.float32,
     ) -> NetworkParams:
-        """The first parameters: weights scaled to their fan-in and neuron model.
+        """The initial parameters: weights scaled to their fan-in and neuron model.
 
         With sample `inputs`, also scaled layer by layer until each layer's activity is `target_activity`, on the steps
         within `lengths`.
@@ -125,7 +125,7 @@ class Network:
         return tuple(None if own.delays is None else delays_of(spec, own) for spec, own in each)
 
     def spread(self, params: NetworkParams) -> NetworkParams:
-        """The parameters as `apply` computes with them: one constant a neuron, and masked weights."""
+        """The parameters as `apply` computes with them: one constant per neuron, and masked weights."""
         last = params.readout
         if self.readout is not None and last is not None:
             last = spread(self.readout, last)
@@ -155,13 +155,13 @@ class Network:
             inputs: ``[time, batch, inputs]``, an array or `SparseSpikes`.
             lengths: steps of each sequence.
             second_threshold: overrides those of the layers; it may be traced.
-            record: what else the `NetworkOutput` shall hold of every layer and step, "spikes" and "membranes";
+            record: what else the `NetworkOutput` holds for every layer and step, "spikes" and "membranes";
                 networks that record membranes are scanned.
             chunk: recompute the forward pass in pieces of so many steps to save memory.
-            implementation: that of every product, list and fused op on the way (neurons by themselves are plain JAX):
+            implementation: that of every product, list and fused op on the way (the neurons themselves are plain JAX):
                 "cpu" raises where one of them has no kernel. "composed" scans every layer in plain jnp, which has
-                forward mode (`jax.jvp`, `jax.jacfwd`) and derivatives of any order; the kernels have a first one, in
-                reverse.
+                forward mode (`jax.jvp`, `jax.jacfwd`) and derivatives of any order; the kernels have only the first,
+            in reverse mode.
 
         Raises:
             ValueError: for inputs, states, thresholds and implementations that do not fit.
@@ -269,7 +269,7 @@ def _nothing_pending(spec: LayerSpec, own: LayerParams, batch: int) -> Pending |
 
 
 def _without_rows(state: NetworkState) -> NetworkState:
-    """A first state that says of inputs under way that there are none, in place of rows of zeros."""
+    """An initial state without inputs in transit, marked as such instead of by rows of zeros."""
     pending = (None if own is None else own._replace(inputs=own.inputs[:0]) for own in state.pending)
     return state._replace(pending=tuple(pending))
 

@@ -98,7 +98,7 @@ class Fitted:
         return jnp.where(jnp.asarray(self.mask.entries), weights, jnp.zeros_like(weights))
 
     def spread(self, array: Any) -> Any:
-        """One value a neuron out of one a channel; other arrays are left as they are."""
+        """One value per neuron out of one per channel; other arrays are left as they are."""
         positions = math.prod(self.out_shape[:-1])
         is_per_channel = jnp.ndim(array) == 1 and array.shape[0] == self.out_shape[-1]
         return jnp.tile(array, positions) if is_per_channel and positions > 1 else array
@@ -109,7 +109,7 @@ def dense(num_neurons: int, *, mask: Any = None, cotangent_dtype: Any = None) ->
 
     Args:
         num_neurons: of the layer.
-        mask: bool ``[inputs, neurons]``; weights are 0 for good where it is False.
+        mask: bool ``[inputs, neurons]``; weights stay 0 where it is False.
         cotangent_dtype: ``jnp.bfloat16`` allows the product that carries cotangents back,
             ``g_spikes = g_current @ weights.T``, to round both factors to it where that is faster; sums stay float32.
             Each factor then has a relative error of at most 2^-8. None rounds nothing.

@@ -1,4 +1,4 @@
-"""Axonal delays of what a layer receives: their parameters, and what is still under way."""
+"""Axonal delays of what a layer receives: their parameters, and what is still in transit."""
 
 import math
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Axonal:
         return decay_to_raw(jnp.clip(share, _MARGIN, 1 - _MARGIN)).astype(dtype)
 
     def steps(self, raw: Array, shape: tuple[int, ...]) -> Array:
-        """The delays of neurons of `shape` in steps, ``max_delay * sigmoid(raw)``, in the dtype of sums."""
+        """The delays of neurons of `shape` in steps, ``max_delay * sigmoid(raw)``, in the accumulation dtype."""
         delays = self.max_delay * raw_to_decay(wide(raw))
         delays = delays if self.learn else jnp.round(jax.lax.stop_gradient(delays))
         return jnp.tile(delays, math.prod(shape) // delays.shape[0])
@@ -49,7 +49,7 @@ class Delays(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """What has been sent to a layer and has not arrived: rows of the last ``max_delay + 1`` steps, oldest first."""
+    """What has been sent to a layer but has not arrived: rows of the last ``max_delay + 1`` steps, oldest first."""
 
     inputs: Float[Array, "rows batch inputs"]  # no rows stand for rows of zeros
     recurrent: Float[Array, "rows batch neurons"] | None
@@ -64,7 +64,7 @@ def axonal(
 ) -> Axonal:
     """Delays of the spikes in front of a layer: what neuron i sends at t arrives at ``t + delay[i]``.
 
-    ``delay = max_delay * sigmoid(raw)``. A delay that is no whole number splits a spike between two steps
+    ``delay = max_delay * sigmoid(raw)``. A delay that is not an integer splits a spike between two steps
     (`snnjax.delay_spikes`), and its gradient is that of the split. In a recurrent layer the layer's own spikes are
     delayed likewise, beside the step that they take anyway; such a layer is scanned.
 
@@ -72,7 +72,7 @@ def axonal(
         max_delay: the longest delay, in steps.
         initial: delays at the beginning: a number, or a range (low, high) from which each is drawn; None is all of
             ``(0, max_delay)``.
-        learn: let gradient reach the delays; those that do not learn are whole numbers. A network of the same layers
+        learn: let gradient reach the delays; those that do not learn are integers. A network of the same layers
             with False takes the parameters of one with True, and rounds its delays: for inference, or to train on.
         per: whether each "neuron" owns a delay, each "channel" of an image, or the "layer" one.
 
@@ -117,7 +117,7 @@ def init_delays(
 
 
 def no_pending(spec: Axonal, batch: int, inputs: int, neurons: int | None, dtype: Any) -> Pending:
-    """Nothing is under way."""
+    """Nothing is in transit."""
 
     def rows(width: int) -> Array:
         return jnp.zeros((spec.max_delay + 1, batch, width), dtype)
@@ -128,7 +128,7 @@ def no_pending(spec: Axonal, batch: int, inputs: int, neurons: int | None, dtype
 def delayed(
     spec: Axonal, delays: Array, x: Any, pending: Array, lengths: Array | None, implementation: str | None
 ) -> tuple[Array, Array]:
-    """What arrives in each step ``[time, batch, neurons]``, and what is then under way."""
+    """What arrives in each step ``[time, batch, neurons]``, and what is then in transit."""
     before = pending if pending.shape[0] else None
     return delay_spikes(
         x, delays, before, max_delay=spec.max_delay, lengths=lengths, implementation=implementation

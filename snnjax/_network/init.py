@@ -44,7 +44,7 @@ def init_params(
 def _init_layer(key: Array, spec: LayerSpec | ReadoutSpec, dtype: Any) -> LayerParams:
     weight_key, recurrent_key, neuron_key, probe_key = jax.random.split(key, 4)
     fitted, spiking = spec.fitted, spec if isinstance(spec, LayerSpec) else None
-    # One constant a channel, and one bias, where the neurons of a channel share their weights.
+    # One constant per channel, and one bias, where the neurons of a channel share their weights.
     channels = fitted.out_shape[-1]
     neuron = spec.neuron.init(
         neuron_key, channels if spiking is None or spiking.per_channel else fitted.num_neurons, dtype

@@ -80,7 +80,7 @@ class Call(NamedTuple):
         return delays_of(self.layers[index], self.params.layers[index])
 
     def ends_with(self, own: range) -> bool:
-        """Whether nothing is left to do behind these layers, once they are computed together with the read-out."""
+        """Whether these layers, computed together with the read-out, end the network."""
         fits = self.readout is None or plain_integrator(self.readout.neuron) is not None
         return fits and own.stop == len(self.layers)
 
@@ -94,7 +94,7 @@ class _LayerResults(NamedTuple):
     membranes: Any
     neuron: Any  # its state
     carried: Any  # the last spikes of a recurrent layer
-    pending: Any  # what is under way to it
+    pending: Any  # what is in transit to it
 
 
 def run(
@@ -139,7 +139,7 @@ def _run_pieces(
 
 
 def delays_of(spec: LayerSpec, own: LayerParams) -> Delays:
-    """The delays in front of a layer, in steps, one a neuron."""
+    """The delays in front of a layer, in steps, one per neuron."""
     assert spec.delays is not None
     assert own.delays is not None
     inputs, recurrent = own.delays
@@ -150,7 +150,7 @@ def delays_of(spec: LayerSpec, own: LayerParams) -> Delays:
 def _delayed(
     call: Call, index: int, state: NetworkState, x: Any, lengths: Array | None
 ) -> tuple[Any, Pending | None]:
-    """What arrives at a layer, and what is then under way to it."""
+    """What arrives at a layer, and what is then in transit to it."""
     spec, pending = call.layers[index].delays, state.pending[index]
     if spec is None or pending is None:
         return x, None

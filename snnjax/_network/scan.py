@@ -1,4 +1,4 @@
-"""One layer of any neurons, scanned over all time steps; its products in the event kernels."""
+"""One layer of any neurons, scanned over all time steps; its products run in the event kernels."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ def steps_within(inputs: Any, lengths: Array | None) -> Array | None:
 
 
 def within(inputs: Any, valid: Array | None) -> Any:
-    """The inputs, 0 behind the end of each sequence: what stands there, NaN too, reaches no output and no gradient."""
+    """The inputs, 0 after the end of each sequence: what stands there, NaN too, reaches no output and no gradient."""
     if valid is None:
         return inputs
     if isinstance(inputs, SparseSpikes):
@@ -56,11 +56,11 @@ class Carry(NamedTuple):
 
     neuron: Any
     spikes: Array | None  # the last listed spikes of a recurrent layer, dense
-    pending: Array | None  # those before them that are under way, if they are delayed
+    pending: Array | None  # those before them that are in transit, if they are delayed
 
 
 def product(x: Any, connection: Connection, own: LayerParams, implementation: str | None) -> Array:
-    """The input currents of a layer for all its steps at once, in the dtype of sums."""
+    """The input currents of a layer for all its steps at once, in the accumulation dtype."""
     if not isinstance(x, SparseSpikes):
         x = x.astype(own.weights.dtype)
     if connection.pooling is not None:
@@ -129,7 +129,7 @@ def _fed_back(
     feedback: Feedback | None,
     implementation: str | None,
 ) -> tuple[Array, Array | None]:
-    """The current with that of the layer's own spikes, and which of these are then under way."""
+    """The current with that of the layer's own spikes, and which of these are then in transit."""
     arriving, pending = carry.spikes, carry.pending
     if own.recurrent is None or arriving is None:
         return current, pending
@@ -146,7 +146,7 @@ def _check_kept(neuron: Neuron, before: Any, after: Any) -> None:
         str(jax.tree.map(lambda leaf: f"{leaf.dtype.name}{list(leaf.shape)}", state))
         for state in (before, after)
     )
-    way_out = "Compute in the dtype of the state; inputs come in that of sums, float32 at least"
+    way_out = "Compute in the dtype of the state; inputs come in the accumulation dtype, float32 at least"
     check(returned == given, f"{neuron.name}.fire", "state", f"stay {given}", returned, way_out)
 
 
@@ -165,7 +165,7 @@ def fire(
     true_spikes = spike(membrane - threshold, surrogate).astype(dtype)
     if spec.capacity is None:
         return _choose(inside, true_spikes, jnp.zeros_like(true_spikes)), true_spikes
-    # Behind the end of a sequence nothing is listed.
+    # Nothing is listed after the end of a sequence.
     shown = _choose(inside, membrane, jnp.full_like(membrane, -jnp.inf))
     second = _moved(second, threshold, spec.neuron, own)
     options = {"capacity": spec.capacity, "surrogate": surrogate, "implementation": implementation}

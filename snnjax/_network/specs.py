@@ -35,7 +35,7 @@ class LayerSpec:
     neuron: Neuron
     recurrent: bool
     bias: bool
-    capacity: int | float | None  # a whole number in the layers of a network
+    capacity: int | float | None  # an integer in the layers of a network
     second_threshold: float | None  # None: nine tenths of the way from rest to the threshold
     delays: Axonal | None
     per_channel: bool
@@ -96,7 +96,7 @@ class NetworkState(NamedTuple):
     neurons: tuple[Any, ...]  # each layer's own state, arrays [batch, neurons]
     spikes: tuple[Float[Array, "batch neurons"] | None, ...]  # the last listed spikes of recurrent layers
     readout: Any  # the read-out's own state
-    pending: tuple[Pending | None, ...]  # of each layer with delays: what is under way to it
+    pending: tuple[Pending | None, ...]  # of each layer with delays: what is in transit to it
 
 
 class NetworkOutput(NamedTuple):
@@ -106,7 +106,7 @@ class NetworkOutput(NamedTuple):
     activity: tuple[Float[Array, "batch neurons"], ...]  # mean true spikes per step, before the cap
     dropped: tuple[Int[Array, " batch"], ...]  # spikes that did not fit into the lists
     spikes: tuple[SparseSpikes | Float[Array, "time batch neurons"], ...] | None = None  # if recorded
-    # If recorded: what the spikes of each step are taken from, before their reset; 0 behind the end of a sequence.
+    # If recorded: what the spikes of each step are taken from, before their reset; 0 after the end of a sequence.
     membranes: tuple[Float[Array, "time batch neurons"], ...] | None = None
 
 
@@ -126,9 +126,9 @@ def layer(
     Args:
         connection: the number of neurons, each with dense weights of all inputs; or from `dense`, `conv1d` or `conv2d`.
         neuron: from `snnjax.neurons`; `lif()` by default.
-        recurrent: also feed the layer its own spikes of the step before, through weights ``[neurons, neurons]``.
+        recurrent: also feed the layer its own spikes of the previous step, through weights ``[neurons, neurons]``.
         bias: add a learned bias to the current of every step, one per neuron; of a convolution, one per channel.
-        capacity: slots of its spike lists, a whole number, or a float below 1 for a share of the width; None lists all,
+        capacity: slots of its spike lists, an integer, or a float below 1 for a share of the width; None lists all,
             with the full surrogate gradient.
         second_threshold: membranes between it and the threshold are listed for their gradient, in the unit of the
             membrane. None lies nine tenths of the way from rest to each neuron's threshold, wherever that is: 0.9 for a
@@ -179,7 +179,7 @@ def _check_capacity(capacity: Any) -> None:
     if isinstance(capacity, float):
         good = 0 < capacity < 1
         way_out = "Pass a whole number of slots, or None for the full gradient"
-        check(good, "layer", "capacity", "be a share between 0 and 1 or a whole number", capacity, way_out)
+        check(good, "layer", "capacity", "be a share between 0 and 1 or an integer", capacity, way_out)
     elif capacity is not None:
         check_integer("layer", "capacity", capacity, 0)
 
@@ -259,7 +259,7 @@ def fit_layers(
 
 
 def spread(spec: LayerSpec | ReadoutSpec, own: LayerParams) -> LayerParams:
-    """The parameters as the ops take them: one bias and constant a neuron, and weights that are masked."""
+    """The parameters as the ops take them: one bias and constant per neuron, and weights that are masked."""
     fitted, neuron = spec.fitted, own.neuron
     if fitted.connection.convolution is not None and isinstance(spec, LayerSpec) and spec.per_channel:
         neuron = jax.tree.map(fitted.spread, neuron)

@@ -1,7 +1,7 @@
-"""The HDF5 library kept at arm's length: it crashes on some damaged files, and reads others for ever.
+"""The HDF5 library, isolated: it crashes on some damaged files and hangs on others.
 
-A file is read by `_hdf5_child.py`, in one process of its own for all samples or arrays, which is ended where it does
-not answer. The most frequent damage is found before, by a look at the global heaps.
+A file is read by `_hdf5_child.py`, in one separate process for all samples or arrays, which is killed if it does not
+answer. The most frequent damage is found before, by a look at the global heaps.
 
 Arrays of variable length lie in global heaps: "GCOL", version 1, three zero bytes, the size of the heap (uint64), then
 objects of a header (index and reference count uint16, four zero bytes, size uint64) and data padded to 8 bytes. An

@@ -1,4 +1,4 @@
-"""What runs in a process of its own: the HDF5 library, which some damaged files crash, and others hold for ever.
+"""What runs in a process of its own: the HDF5 library, which crashes on some damaged files and hangs on others.
 
 A script that imports nothing of snnjax, so that it starts in a fraction of a second. It writes messages to standard
 output: the length of an `.npz` as a uint64, and the `.npz`. That holds the arrays of some samples, or all arrays of the
@@ -42,7 +42,7 @@ def _blocks(path: str, time_limit: int) -> Iterator[dict[str, np.ndarray]]:
     """Times, units (of all samples behind one another, and how many each has) and labels of some samples at a time."""
     import h5py
 
-    # SIGALRM ends a process wherever it is, in compiled code too. A reader that takes its time is not waited for.
+    # SIGALRM ends a process anywhere, even in compiled code, so a slow reader does not block the child.
     signal.alarm(time_limit)
     with h5py.File(path, "r") as file:
         parts: Any = file

@@ -1,4 +1,4 @@
-"""Plain containers of a whole data set in NumPy arrays, from which batches are taken by index."""
+"""Containers that hold a whole data set in NumPy arrays and give batches by index."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class EventDataset:
-    """Samples as lists of event ids, one list a time step, padded with `num_neurons`.
+    """Samples as lists of event ids, one list per time step, padded with `num_neurons`.
 
     Errors: arrays that do not fit together, labels outside ``[0, num_classes)``.
 

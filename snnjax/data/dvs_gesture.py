@@ -27,7 +27,7 @@ _MAX_TIME = 2**62  # microseconds; the times of a file have 31 + 31 bits
 def read_gesture_labels(path: PathLike) -> np.ndarray:
     r"""The lines of one `_labels.csv`: class from 0 to 10, start and end in microseconds, int64 [gestures, 3].
 
-    Errors: a file that is missing or empty, has another first line, or a line that is not three whole numbers with
+    Errors: a file that is missing or empty, has another first line, or a line that is not three integers with
     a class from 1 to 11 and a start before its end.
 
     Example:
@@ -70,7 +70,7 @@ def load_dvs_gesture(
     Each gesture is one sample; its first `duration` microseconds become `num_steps` steps, binned as by `bin_events`.
     `downsample` merges squares of so many pixels a side; with ``size = ceil(128 / downsample)`` the
     ``2 * size * size`` inputs are numbered ``(polarity * size + y) * size + x``; for convolutions,
-    `EventDataset.channels_last` numbers them anew.
+    `EventDataset.channels_last` renumbers them.
 
     Errors: another split, missing files, and those of `read_aedat` and `read_gesture_labels`.
 

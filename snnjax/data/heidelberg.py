@@ -1,8 +1,8 @@
 """SHD and SSC: spoken digits and commands as the spikes of 700 channels of a model cochlea, one `.h5` file a split.
 
-The data sets `spikes/times` (seconds) and `spikes/units` hold one array of its own length a sample, `labels` its class.
-Damaged files are refused as by all readers, those too that crash the HDF5 library or that it would read for ever: it
-runs in a process of its own.
+The data sets `spikes/times` (seconds) and `spikes/units` hold one array of its own length per sample, `labels` its
+class. Damaged files are refused as by all readers, including those on which the HDF5 library crashes or hangs: it runs
+in a separate process.
 
 Source: Cramer, Stradmann, Schemmel, Zenke 2020, doi:10.1109/TNNLS.2020.3044364.
 """
@@ -76,7 +76,7 @@ def load_shd(
         >>> load_shd("shd_train.h5", downsample=0)
         Traceback (most recent call last):
         ...
-        ValueError: load_shd: `downsample` must be an integer of at least 1, got 0. Pass a larger whole number.
+        ValueError: load_shd: `downsample` must be an integer of at least 1, got 0. Pass a larger integer.
     """
     return load("load_shd", path, _SHD_CLASSES, num_steps, duration, downsample, capacity)
 
@@ -96,7 +96,7 @@ def load_ssc(
         >>> load_ssc("ssc_test.h5", downsample=0)
         Traceback (most recent call last):
         ...
-        ValueError: load_ssc: `downsample` must be an integer of at least 1, got 0. Pass a larger whole number.
+        ValueError: load_ssc: `downsample` must be an integer of at least 1, got 0. Pass a larger integer.
     """
     return load("load_ssc", path, _SSC_CLASSES, num_steps, duration, downsample, capacity)
 
@@ -154,7 +154,7 @@ def _samples(op: str, path: PathLike) -> Iterator[tuple[np.ndarray, np.ndarray, 
 
 
 def _blocks(op: str, path: PathLike) -> Iterator[tuple[list[np.ndarray], list[np.ndarray], np.ndarray]]:
-    """Times, units (an array a sample) and labels of some samples at a time."""
+    """Times, units (an array per sample) and labels of some samples at a time."""
     check_h5py(op)
     if not Path(path).is_file():
         fail(op, "path", "be a readable file", repr(str(path)), _WAY_OUT)
@@ -169,7 +169,7 @@ def _blocks(op: str, path: PathLike) -> Iterator[tuple[list[np.ndarray], list[np
             yield times, units, block["labels"]
     except Exception as error:  # a child that was hit by a damaged file may send anything
         reason = " ".join(str(error).split())
-        refuse(op, path, "be HDF5 with spikes/times, spikes/units and labels, one entry a sample", reason)
+        refuse(op, path, "be HDF5 with spikes/times, spikes/units and labels, one entry per sample", reason)
 
 
 def check_h5py(op: str) -> None:

@@ -61,7 +61,7 @@ def load_nmnist(
     """N-MNIST as downloaded and unpacked: ``root/Train/<digit>/*.bin`` and ``root/Test/<digit>/*.bin``.
 
     The 300 ms become `num_steps` steps, binned as by `bin_events`; later events are left out. 2312 inputs, numbered
-    ``(polarity * 34 + y) * 34 + x``; for convolutions, `EventDataset.channels_last` numbers them anew.
+    ``(polarity * 34 + y) * 34 + x``; for convolutions, `EventDataset.channels_last` renumbers them.
 
     Errors: another split, missing folders, and those of `read_nmnist`.
 

@@ -6,7 +6,7 @@ moves along a triangle in three straight saccades.
 
 Inputs are numbered as N-MNIST is usually flattened, [polarity, y, x]: ``id = (polarity * height + y) * width + x`` with
 polarity 0 = off, 1 = on; 34 x 34 pixels make 2312 inputs. Polarity comes first: for convolutions, whose images are
-(height, width, channels), `EventDataset.channels_last` numbers them anew.
+(height, width, channels), `EventDataset.channels_last` renumbers them.
 
 Source: Orchard, Jayawant, Cohen, Thakor 2015, doi:10.3389/fnins.2015.00437 (the triangle: their table of saccades).
 """

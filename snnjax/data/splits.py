@@ -32,7 +32,7 @@ def split_indices(
     labels = np.asarray(labels)
     good = labels.ndim == 1 and (labels.dtype.kind in "iu" or labels.size == 0)
     actual = f"{labels.dtype.name}{list(labels.shape)}"
-    check(good, "split_indices", "labels", "be integers [samples]", actual, "Pass one class id a sample")
+    check(good, "split_indices", "labels", "be integers [samples]", actual, "Pass one class id per sample")
     good = all(share > 0 for share in shares) and abs(sum(shares) - 1) < _SUM_TOLERANCE
     check(good, "split_indices", "shares", "be positive and add up to 1", list(shares), "Try (0.9, 0.1)")
     cuts = np.cumsum(shares)[:-1]

@@ -102,7 +102,7 @@ def make_spoken_digits(
         Traceback (most recent call last):
         ...
         ValueError: make_spoken_digits: `num_voices` must be an integer of at least 10, got 1. \
-Pass a larger whole number.
+Pass a larger integer.
     """
     if num_voices is not None:
         check_integer("make_spoken_digits", "num_voices", num_voices, _FEWEST_VOICES)

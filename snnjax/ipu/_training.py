@@ -44,7 +44,7 @@ class OptimiserState(NamedTuple):
 
 
 def cast_floats(tree: Any, dtype: Any) -> Any:
-    """Floating-point leaves in another dtype; whole numbers, keys and booleans as they are."""
+    """Floating-point leaves in another dtype; integers, keys and booleans as they are."""
 
     def cast(leaf: Any) -> Any:
         return leaf.astype(dtype) if jnp.issubdtype(jnp.result_type(leaf), jnp.floating) else leaf

@@ -1,6 +1,6 @@
 """How active a network is, whether lists overflow, and whether a layer has fallen silent.
 
-`activity` is what a network returns: one array ``[batch, neurons]`` a layer, true mean rates in spikes a step.
+`activity` is what a network returns: one array ``[batch, neurons]`` a layer, true mean rates in spikes per step.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Activity = Sequence[Float[Array, "batch _"]]
 
 
 def mean_activity(activity: Activity) -> Float[Array, " layers"]:
-    """The mean rate of each layer over batch and neurons, in spikes a neuron and step.
+    """The mean rate of each layer over batch and neurons, in spikes per neuron and step.
 
     Errors: activity of no layer, or not [batch, neurons].
 
@@ -74,7 +74,7 @@ def dropped_share(
     ``sum_b dropped[l][b] / sum_b lengths[b] * sum_n activity[l][b, n]``
 
     Args:
-        dropped: spikes beyond the capacity, one array a layer, as networks return them.
+        dropped: spikes beyond the capacity, one array per layer, as networks return them.
         activity: true rates, spikes beyond the capacity included.
         lengths: steps of each sequence.
 
@@ -104,13 +104,13 @@ def dropped_share(
     for lost, rates in zip(dropped, activity, strict=True):
         spikes = jnp.sum(wide(rates), axis=1)
         spikes = jnp.sum(spikes * lengths.astype(spikes.dtype))
-        # Rates times steps are spike counts, but for rounding: less than half a spike is none.
+        # Rates times steps are spike counts, up to rounding: less than half a spike is none.
         shares.append(jnp.where(spikes > 0.5, jnp.sum(lost).astype(spikes.dtype) / jnp.maximum(spikes, 1), 0))
     return jnp.stack(shares)
 
 
 def _check_activity(op: str, activity: Activity) -> None:
-    way_out = "Pass the activity that a network returns, one array a layer"
+    way_out = "Pass the activity that a network returns, one array per layer"
     check(len(activity) > 0, op, "activity", "hold at least one layer", len(activity), way_out)
     for layer, rates in enumerate(activity):
         check(

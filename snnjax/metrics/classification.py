@@ -28,7 +28,7 @@ def predictions(
 
     ``argmax_c z[b, c]`` with z the sum over time ("sum": membranes or spike counts), the maximum over time ("max"), or
     the earliest first spike ("first_spike"); among equals the lowest class number. The decoder "steps" names a class in
-    every step, ``argmax_c outputs[t, b, c]``, also behind the end of a sequence.
+    every step, ``argmax_c outputs[t, b, c]``, also after the end of a sequence.
 
     Args:
         outputs: dense ``[time, batch, classes]`` or `SparseSpikes`, as the losses take them; dense for "steps".

@@ -146,7 +146,7 @@ def first_spike_times(
 
     ``time = sum_t prod_{t' <= t} (1 - outputs[t'])``, the number of steps survived without a spike. Its derivative at
     spikes of 0 and 1: an additional spike at t before the first one, at f, brings it forward by ``f - t``; taking away
-    the first spike puts it off to the second (or the end); what follows the first spike changes nothing.
+    the first spike puts it off to the second (or the end); later spikes change nothing.
 
     Errors: those of `class_sums`.
 

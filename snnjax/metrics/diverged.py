@@ -1,4 +1,4 @@
-"""Whether a run has left the finite numbers, which its output does not show."""
+"""Whether a run has diverged, which its output does not show."""
 
 import functools
 from typing import Any

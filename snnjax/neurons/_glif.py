@@ -1,4 +1,4 @@
-"""`GLIF`: neuron models that the fused op `snnjax.lif_network` computes, and their pieces for everybody else."""
+"""`GLIF`: neuron models that the fused op `snnjax.lif_network` computes, and their pieces for other callers."""
 
 import functools
 from collections.abc import Callable
@@ -26,7 +26,7 @@ class GLIFConstants(NamedTuple):
 class GLIF(NamedTuple):
     """A neuron model in the form that `snnjax.lif_network` computes, with one or two linear states ``v`` and ``w``.
 
-    With a prime at the step before and ``s' = [v' > threshold + threshold_coupling w']``::
+    With a prime at the previous step and ``s' = [v' > threshold + threshold_coupling w']``::
 
         w = w_decay w' + w_membrane v' + w_gain current + w_jump s'
         v = decay reset(v', s') + gain current + v_coupling w
@@ -110,7 +110,7 @@ def glif_fire(
 
 
 def _advance(params: Any, state: Any, inputs: Array, form: GLIF) -> tuple[Array, Any, GLIFConstants]:
-    """Membrane and second state after the step, and the constants, aligned to the inputs: in the dtype of sums."""
+    """Membrane and second state after the step, and the constants, aligned to the inputs: in the accumulation dtype."""
     given = form.constants(params)
     check_inputs(form.name, given.threshold, state.v, inputs)
     constants = aligned(jax.tree.map(wide, given), inputs)

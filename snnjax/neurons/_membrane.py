@@ -47,7 +47,7 @@ class LIFConfig(NamedTuple):
 class Constants(NamedTuple):
     """The physical constants that the op takes, each ``[]`` or ``[neurons]``."""
 
-    decay: Array  # in the dtype of sums: rounded to bfloat16 it would be 1 near 1
+    decay: Array  # in the accumulation dtype: rounded to bfloat16 it would be 1 near 1
     threshold: Array
     gain: Array  # as the decay, which it is computed from
 
@@ -72,7 +72,7 @@ def step_membrane(
 ) -> tuple[Array, Array]:
     """The op `snnjax.lif_step`: the new membrane and the spikes.
 
-    In plain steps, which no kernel beats and which have derivatives of any mode, whatever a network is given.
+    In plain steps, which our own kernel did not beat and which have derivatives of any mode.
     """
     check_inputs(op, constants.threshold, v, inputs)
     return ops.lif_step(

@@ -44,7 +44,7 @@ class Neuron(NamedTuple):
     surrogate: Surrogate  # of the spikes
     rest: float = 0.0  # the membrane without input, in the unit of the threshold
     spikes: bool = True  # else its output is the membrane
-    # The surrogate of the spikes that the pieces take from the membrane of the step before, where they do.
+    # The surrogate of the spikes that the pieces take from the membrane of the previous step, where they do.
     inner_surrogate: Surrogate | None = None
 
     def step(self, params: Any, state: Any, inputs: Float[Array, "*batch neurons"]) -> tuple[Any, Array]:
@@ -154,7 +154,7 @@ def check_surrogates(op: str, neuron: Neuron) -> None:
 
 
 def at_zero(batch: int, like: Array) -> Array:
-    """A state ``[batch, neurons]`` at 0, of the neurons of `like`: states are carried in the dtype of sums."""
+    """A state ``[batch, neurons]`` at 0, of the neurons of `like`: states are carried in the accumulation dtype."""
     return jnp.zeros((batch, *like.shape), sum_dtype(like.dtype))
 
 

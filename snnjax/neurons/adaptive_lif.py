@@ -98,7 +98,7 @@ def adaptive_lif_init(
 
 
 def adaptive_lif_state(params: AdaptiveLIFParams, batch: int) -> AdaptiveLIFState:
-    """Everything at 0, in float32 at least.
+    """Everything at 0, in at least float32.
 
     Example:
         >>> adaptive_lif_state(adaptive_lif_init(jax.random.key(0), 3), batch=2).v.shape
@@ -126,7 +126,7 @@ def adaptive_lif(
 ) -> Neuron:
     """Adaptive leaky integrate-and-fire neurons: every spike raises the threshold for a while.
 
-    With the membrane ``v'``, the adaptation ``a'`` and the spikes ``s'`` of the step before::
+    With the membrane ``v'``, the adaptation ``a'`` and the spikes ``s'`` of the previous step::
 
         u = v' - (threshold + strength a') s' ("subtract"),  v' (1 - s') ("zero")  or  v' ("none")
         v = decay u + gain inputs,                 gain = 1 - decay if normalize else 1
@@ -234,7 +234,7 @@ def _fire_after_decay(
 
 
 def _before(constants: Any, state: AdaptiveLIFState, config: AdaptiveLIFConfig) -> tuple[Array, Array]:
-    """The threshold and the spikes of the step before."""
+    """The threshold and the spikes of the previous step."""
     threshold = constants.threshold + constants.second_state.threshold_coupling * state.adaptation
     return threshold, spike(state.v - threshold, config.surrogate)
 

@@ -53,7 +53,7 @@ class AdLIFParams(NamedTuple):
 
 
 class AdLIFState(NamedTuple):
-    """What `adlif` carries; the spikes of the step before are ``[v > threshold]``."""
+    """What `adlif` carries; the spikes of the previous step are ``[v > threshold]``."""
 
     v: Array  # [batch, neurons] membrane
     adaptation: Array  # [batch, neurons] current that the membrane loses
@@ -121,7 +121,7 @@ def adlif(
 ) -> Neuron:
     """AdLIF neurons: an adaptation current, driven by membrane and spikes, works against the inputs.
 
-    With the membrane ``v'``, the adaptation ``w'`` and the spikes ``s' = [v' > threshold]`` of the step before::
+    With the membrane ``v'``, the adaptation ``w'`` and the spikes ``s' = [v' > threshold]`` of the previous step::
 
         w = adaptation_decay w' + membrane_coupling v' + spike_coupling s'
         v = decay reset(v', s') + gain (inputs - w),    gain = 1 - decay if normalize else 1

@@ -47,7 +47,7 @@ class CurrentLIFParams(NamedTuple):
 
 
 class CurrentLIFState(NamedTuple):
-    """What `current_lif` carries; the spikes of the step before are ``[v > threshold]``."""
+    """What `current_lif` carries; the spikes of the previous step are ``[v > threshold]``."""
 
     v: Array  # [batch, neurons] membrane
     current: Array  # [batch, neurons] synaptic current
@@ -143,7 +143,7 @@ def current_lif(
 ) -> Neuron:
     """Current-based leaky integrate-and-fire neurons: inputs pass an exponential synapse.
 
-    With the spikes of the step before, ``s' = [v' > threshold]``::
+    With the spikes of the previous step, ``s' = [v' > threshold]``::
 
         current = synapse_decay current' + synapse_gain inputs,   synapse_gain = 1 - synapse_decay or 1
         v = decay reset(v', s') + gain current,                   gain = 1 - decay or 1

@@ -101,7 +101,7 @@ def integrate_and_fire(
 ) -> Neuron:
     """Integrate-and-fire neurons: LIF without the leak.
 
-    With the spikes of the step before, ``s' = [v' > threshold]``::
+    With the spikes of the previous step, ``s' = [v' > threshold]``::
 
         v = reset(v', s') + inputs
         spikes = [v > threshold]

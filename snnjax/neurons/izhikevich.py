@@ -22,7 +22,7 @@ from snnjax.neurons._neuron import (
 from snnjax.surrogates import Surrogate, as_surrogate, superspike
 
 PEAK = 30.0  # mV, where a spike is cut off
-REST = -65.0  # mV, the membrane in the beginning
+REST = -65.0  # mV, the membrane initially
 HALF_STEP = 0.5  # ms, of which a step of 1 ms takes two for the membrane
 # The surrogate's distance to the peak is in mV, so it is wider than for membranes of order 1.
 SURROGATE = superspike(slope=0.1)
@@ -145,7 +145,7 @@ def izhikevich(
 ) -> Neuron:
     """Izhikevich neurons, in steps of 1 ms, membranes in mV.
 
-    With the spikes ``s'`` of the step before; the membrane takes two half steps, as in the paper::
+    With the spikes ``s'`` of the previous step; the membrane takes two half steps, as in the paper::
 
         v = v' + (reset_voltage - v') s',    u = u' + reset_recovery s'
         v = v + 0.5 (0.04 v^2 + 5 v + 140 - u + inputs)        twice

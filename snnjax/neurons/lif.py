@@ -37,7 +37,7 @@ class LIFParams(NamedTuple):
 
 
 class LIFState(NamedTuple):
-    """What `lif` carries; the spikes of the step before are ``[v > threshold]``."""
+    """What `lif` carries; the spikes of the previous step are ``[v > threshold]``."""
 
     v: Array  # [batch, neurons] membrane
 
@@ -132,7 +132,7 @@ def lif(
 ) -> Neuron:
     """Leaky integrate-and-fire neurons.
 
-    With the spikes of the step before, ``s' = [v' > threshold]``::
+    With the spikes of the previous step, ``s' = [v' > threshold]``::
 
         u = v' - threshold s' ("subtract"),  v' (1 - s') ("zero")  or  v' ("none")
         v = decay u + gain inputs,    gain = 1 - decay if normalize else 1

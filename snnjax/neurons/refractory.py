@@ -54,7 +54,7 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
         free = state.remaining == 0
         membrane, threshold = neuron.integrate(params, state.neuron, inputs)
         threshold = jnp.broadcast_to(align(threshold, membrane), membrane.shape)
-        # Out of reach, and what is ignored has no gradient, whatever the surrogate.
+        # Out of reach, so that ignored inputs have no gradient, whatever the surrogate.
         membrane = jnp.where(free, membrane, jax.lax.stop_gradient(membrane))
         return membrane, jnp.where(free, threshold, jnp.inf)
 

@@ -1,4 +1,4 @@
-"""Resonate-and-fire neurons: a damped oscillation that inputs in its rhythm drive over the threshold."""
+"""Resonate-and-fire neurons: a damped oscillation that inputs at its frequency drive over the threshold."""
 
 import functools
 from typing import Any, NamedTuple
@@ -134,7 +134,7 @@ def resonate_and_fire(
 ) -> Neuron:
     """Resonate-and-fire neurons: the exact solution of ``dz/dt = (log(decay) + i frequency) z`` from step to step.
 
-    With the oscillation ``z'`` and the spikes ``s' = [Im z' > threshold]`` of the step before::
+    With the oscillation ``z'`` and the spikes ``s' = [Im z' > threshold]`` of the previous step::
 
         z = decay exp(i frequency) (z' - i threshold s') + inputs       (reset "none": without the subtraction)
         spikes = [Im z > threshold]

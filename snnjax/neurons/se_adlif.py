@@ -66,17 +66,17 @@ def se_adlif(
     learn_adaptation: bool = True,
     learn_threshold: bool = False,
 ) -> Neuron:
-    """SE-adLIF neurons: the adaptation follows the new membrane, which keeps oscillations stable in every step size.
+    """SE-adLIF neurons: the adaptation follows the new membrane, which keeps oscillations stable at any step size.
 
-    With the membrane ``v'``, the adaptation ``w'`` and the spikes ``s' = [v' > threshold]`` of the step before::
+    With the membrane ``v'``, the adaptation ``w'`` and the spikes ``s' = [v' > threshold]`` of the previous step::
 
         u = reset(v', s')
         w = adaptation_decay w' + (1 - adaptation_decay) (membrane_coupling u + spike_coupling s')
         v = decay u + gain (inputs - w),    gain = 1 - decay if normalize else 1
         spikes = [v > threshold]
 
-    Written like this, ``w`` is what the paper calls the adaptation of the step before. Its neurons reset to zero, these
-    by subtraction: then the equation is linear between spikes and across them.
+    Written like this, ``w`` is what the paper calls the adaptation of the previous step. Its neurons reset to zero,
+    these by subtraction: then the equation is linear between spikes and across them.
 
     Args:
         decay: of the membrane; a number, or a range (low, high) from which `init` draws.

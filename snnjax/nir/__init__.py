@@ -58,7 +58,7 @@ def to_nir(network: Network, params: NetworkParams, *, dt: float, method: str = 
         A `nir.NIRGraph`.
 
     Raises:
-        ValueError: for what NIR has no node for: other neurons, padding that differs in front and behind, pools of one
+        ValueError: for what NIR has no node for: other neurons, padding that differs before and after, pools of one
             dimension, recurrent layers of images; and for a `dt` that is not positive.
 
     Example:
@@ -93,12 +93,12 @@ def from_nir(
         v = decay v' + (1 - decay) (v_leak + r (weights s + bias)),    v' = v_reset where it spiked
 
     from `v_reset` on, or 0 without reset; Euler's gain is ``r dt / tau``. Through recurrent edges come the spikes of
-    the step before. Gains other than 1 and ``1 - decay``, Scale nodes, and weights behind weights become part of the
+    the previous step. Gains other than 1 and ``1 - decay``, Scale nodes, and weights behind weights become part of the
     weights, v_leak part of the bias. Neurons without spikes at the end are the read-out; a bare Affine there is a
     read-out that only passes on. An image is (height, width, channels) here and flat: bring data
     ``[time, batch, channels, height, width]`` in order by ``moveaxis(x, 2, -1).reshape(*x.shape[:2], -1)``.
 
-    A graph of `to_nir`, read with the `dt` and `method` that it says, gives the outputs of its network to the bit, in
+    A graph of `to_nir`, read with the `dt` and `method` that it says, gives the outputs of its network bit for bit, in
     every dtype; read with another `dt`, or changed, it follows its time constants.
 
     Args:

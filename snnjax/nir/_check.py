@@ -37,13 +37,13 @@ def numbers(name: str, node: Any, field: str) -> np.ndarray:
 
 
 def whole(name: str, node: Any, field: str, count: int, least: int) -> tuple[int, ...]:
-    """A field of whole numbers, one an axis; a number alone stands for all axes."""
+    """A field of integers, one an axis; a number alone stands for all axes."""
     array = numbers(name, node, field)
     good = (
         array.size in (1, count) and (array == array.round()).all() and (np.abs(array) <= MAX_NEURONS).all()
     )
     good = good and (array >= least).all()
-    expected = f"hold {count} whole numbers of at least {least} in {name}.{field}"
+    expected = f"hold {count} integers of at least {least} in {name}.{field}"
     require(good, expected, array.tolist(), "Write one an axis of space")
     each = np.broadcast_to(array.reshape(-1), (count,))
     return tuple(int(number) for number in each)

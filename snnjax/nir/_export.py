@@ -28,7 +28,7 @@ class _Graph:
         self.last = "input"
 
     def add(self, name: str, node: Any) -> None:
-        """Put a node behind the last one."""
+        """Put a node after the last one."""
         self.nodes[name] = node
         self.edges.append((self.last, name))
         self.last = name
@@ -193,5 +193,5 @@ def _padding(index: str, own: Any) -> Any:
     good = own.padding == same and all(stride == 1 for stride in own.strides)
     way_out = "Pad alike on both sides, or take an odd kernel"
     actual = f"{own.padding} in layer {index}"
-    check(good, "to_nir", "network", "pad alike in front and behind", actual, way_out)
+    check(good, "to_nir", "network", "pad alike before and after", actual, way_out)
     return "same"

@@ -1,4 +1,4 @@
-"""A file of NIR read at arm's length: hostile ones crash or hold the HDF5 library, and declare arrays of any size."""
+"""Reads a NIR file safely: a hostile one may crash or hang the HDF5 library, or declare arrays of any size."""
 
 from pathlib import Path
 from typing import Any

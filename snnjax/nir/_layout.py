@@ -20,7 +20,7 @@ def channels_last(shape: Shape) -> Shape:
 
 
 def from_channels_first(values: Any, shape: Shape) -> Num[np.ndarray, " neurons"] | None:
-    """One value a neuron in our order, of values in NIR's: of its shape, flat, or of axes that broadcast to it.
+    """One value per neuron in our order, of values in NIR's: of its shape, flat, or of axes that broadcast to it.
 
     None where they do not fit.
     """
@@ -35,7 +35,7 @@ def from_channels_first(values: Any, shape: Shape) -> Num[np.ndarray, " neurons"
 
 
 def to_channels_first(values: Any, shape: Shape) -> np.ndarray:
-    """One value a neuron in NIR's order and shape, of one value a neuron, a channel or a layer in ours."""
+    """One value per neuron in NIR's order and shape, of one value per neuron, channel or layer in ours."""
     full = np.broadcast_to(_spread(np.asarray(values), shape), shape)
     return np.ascontiguousarray(np.moveaxis(full, -1, 0))
 

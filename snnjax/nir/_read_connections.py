@@ -33,7 +33,7 @@ from snnjax.nir._time import raw_of_leak
 
 # Neurons without weights in front get those of the identity, as many squared.
 _MAX_IDENTITY = 2**14
-# Steps this near to a whole number are one: delays are times in float32.
+# Steps this near to an integer are one: delays are times in float32.
 _STEP_TOLERANCE = 1e-4
 # Raw delays lie this far from 0 and from the longest, as shares of it.
 _DELAY_MARGIN = 1e-7
@@ -52,13 +52,13 @@ class Front(NamedTuple):
     items: tuple[Pool | Flatten, ...]
     connection: Dense | Convolve
     weights: np.ndarray
-    bias: np.ndarray | None  # one a neuron, or one a channel of a convolution
+    bias: np.ndarray | None  # one per neuron, or one per channel of a convolution
     signal: Signal
     delays: Axonal | None = None
     raw_delays: np.ndarray | None = None
 
     def scaled(self, name: str, factor: np.ndarray | None, offset: np.ndarray | None) -> "Front":
-        """With its current times a factor, and plus a constant, each of one value a neuron."""
+        """With its current times a factor, and plus a constant, each of one value per neuron."""
         bias, weights, shape = self.bias, self.weights, self.signal.shape
         if isinstance(self.connection, Convolve):
             factor, offset = (self._of_channels(name, each) for each in (factor, offset))
@@ -333,7 +333,7 @@ def _values(step: Step, field: str, shape: Shape) -> np.ndarray:
     values = from_channels_first(given, shape)
     if values is None:
         expected = f"have {list(channels_first(shape))} values in {step.name}.{field}"
-        refuse(expected, list(given.shape), "Give one value a neuron, or one for all")
+        refuse(expected, list(given.shape), "Give one value per neuron, or one for all")
     return values
 
 

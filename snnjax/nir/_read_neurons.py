@@ -18,7 +18,7 @@ from snnjax.nir._time import leak_of, leak_of_raw, raw_of_leak, tau_of
 _GAIN_TOLERANCE = 1e-6
 # Likewise time constants, of raw decays that the metadata hold.
 _TAU_TOLERANCE = 3e-7
-# A network whose parameters are drawn anew starts with the mean decay, which must lie between 0 and 1.
+# A network whose parameters are redrawn starts with the mean decay, which must lie between 0 and 1.
 _DECAY_MARGIN = 1e-6
 
 
@@ -32,7 +32,7 @@ class Reading(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """Neurons of a layer or read-out, with arrays of one value a neuron, or of the shape that the metadata hold."""
+    """Neurons of a layer or read-out, with arrays of one value per neuron, or of the shape that the metadata hold."""
 
     neuron: Neuron
     params: Any
@@ -50,12 +50,12 @@ class _Fields(NamedTuple):
     facts: dict[str, Any]
 
     def get(self, field: str) -> np.ndarray:
-        """One value a neuron."""
+        """One value per neuron."""
         name, node = self.step.name, self.step.node
         values = numbers(name, node, field)
         fitting = from_channels_first(values, self.shape)
         if fitting is None:
-            way_out = "Give one value a neuron, or one for all"
+            way_out = "Give one value per neuron, or one for all"
             expected = f"have {list(channels_first(self.shape))} values in {name}.{field}"
             refuse(expected, list(values.shape), way_out)
         return fitting

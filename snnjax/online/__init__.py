@@ -1,4 +1,4 @@
-"""Learning while a sequence arrives: gradients of every step from traces, with memory that no step adds to.
+"""Online learning: gradients in every step from traces, in constant memory.
 
 A rule makes a `Learner` out of a network and the loss of one step, ``loss(output, targets)`` with
 ``output[batch, outputs]``: a pure function ``step(params, carry, inputs, targets) -> (carry, gradients, output)`` of
@@ -14,9 +14,9 @@ every step, a trace sums up::
 * `ottt`: traces of the inputs alone, ``[batch, inputs]``; the loss likewise.
 * `truncated`: the last inputs, ``[window, batch, inputs]``, and back-propagation through these steps.
 
-Summed over the steps of a sequence, the gradients equal back-propagation through time, to rounding, where nothing but a
-neuron's own states leads from step to step: `eprop` for one feed-forward layer of generalised LIF neurons below a leaky
-read-out of one decay, `ostl` for one below a read-out without memory or for a spiking read-out by itself, `ottt`
+Summed over the steps of a sequence, the gradients equal back-propagation through time, up to rounding, where nothing
+but a neuron's own states leads from step to step: `eprop` for one feed-forward layer of generalised LIF neurons below a
+leaky read-out of one decay, `ostl` for one below a read-out without memory or for a spiking read-out by itself, `ottt`
 likewise for LIF neurons of one decay with a detached reset; `truncated` wherever the window holds the sequence. Beyond
 this they are approximations: what recurrent spikes and deeper layers carry from step to step is left out.
 

@@ -14,7 +14,7 @@ from snnjax.sparse_spikes import SparseSpikes
 
 
 class Traces(NamedTuple):
-    """The traces of a layer in the dtype of sums; a state has components such as ``v`` and ``w``.
+    """The traces of a layer in the accumulation dtype; a state has components such as ``v`` and ``w``.
 
     The weights of all that a neuron sums stand in one axis `sources`: inputs, recurrent spikes, and 1 for a bias.
     """
@@ -50,7 +50,7 @@ def readout_decay(network: Network, params: NetworkParams, state: NetworkState) 
 
 
 def sources_of(own: LayerParams, x: Array, before: Array | None) -> Array:
-    """All that a neuron sums, in the dtype of sums: inputs, recurrent spikes, and 1 for a bias."""
+    """All that a neuron sums, in the accumulation dtype: inputs, recurrent spikes, and 1 for a bias."""
     parts = [wide(x.astype(own.weights.dtype))]
     if before is not None:
         parts.append(wide(before))

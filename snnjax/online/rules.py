@@ -19,7 +19,7 @@ class OnlineCarry(NamedTuple):
     """What a rule with traces carries from step to step."""
 
     state: NetworkState
-    traces: tuple[Any, ...]  # one a layer, and one of the read-out
+    traces: tuple[Any, ...]  # one per layer, and one of the read-out
 
 
 def eprop(network: Network, loss: StepLoss, *, feedback: tuple[Array, ...] | None = None) -> Learner:
@@ -103,7 +103,7 @@ def ottt(network: Network, loss: StepLoss) -> Learner:
 
 
 def random_feedback(key: Array, network: Network) -> tuple[Array, ...]:
-    """Random matrices ``[outputs, neurons]``, one a layer, by which `eprop` takes the error to the layers.
+    """Random matrices ``[outputs, neurons]``, one per layer, by which `eprop` takes the error to the layers.
 
     Normal numbers of variance 1 / neurons.
 

@@ -71,7 +71,7 @@ class Connection:
         return rows if self.pooling is None else self.pooling.pool(rows)
 
     def current(self, rows: Array, weights: Array) -> Array:
-        """The current of dense rows ``[rows, inputs]``, in the dtype of sums."""
+        """The current of dense rows ``[rows, inputs]``, in the accumulation dtype."""
         return self._product(self.pool(rows), weights)
 
     def _product(self, rows: Array, weights: Array) -> Array:
@@ -80,7 +80,7 @@ class Connection:
         return without_zeros(self.convolution.convolve, rows, weights)
 
     def backward(self, rows: Array, weights: Array, g: Array) -> tuple[Array, Array]:
-        """The cotangents of the rows and of the weights, in the dtype of sums, from that of the current."""
+        """The cotangents of the rows and of the weights, in the accumulation dtype, from that of the current."""
         pooled, dtype = self.pool(rows), sum_dtype(g.dtype)
         if self.convolution is None:
             carried = (g, weights)

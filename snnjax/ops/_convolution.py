@@ -28,7 +28,7 @@ class Convolution:
     shape: tuple[int, ...]  # (height, width, channels) or (length, channels)
     kernel: tuple[int, ...]  # one length an axis of space, as are strides and padding
     strides: tuple[int, ...]
-    padding: tuple[tuple[int, int], ...]  # zeros in front and behind
+    padding: tuple[tuple[int, int], ...]  # zeros before and after
     groups: int  # of channels, each convolved by itself
     channels_out: int
 
@@ -147,11 +147,11 @@ def _one_an_axis(space: int) -> str:
 
 
 def _lengths(op: str, argument: str, value: Any, counts: tuple[int, ...], form: str) -> tuple[int, ...]:
-    """Whole numbers of at least 1, so many of them; one number alone stands for all axes of space."""
+    """Integers of at least 1, so many of them; one number alone stands for all axes of space."""
     if argument == "strides" and isinstance(value, int | np.integer):
         value = (value,) * counts[0]
     good = isinstance(value, Sequence) and not isinstance(value, str) and len(value) in counts
-    check(good, op, argument, f"be {form}", repr(value), "Give whole numbers in a tuple")
+    check(good, op, argument, f"be {form}", repr(value), "Give integers in a tuple")
     for number in value:
         check_integer(op, argument, number, 1)
     return tuple(int(number) for number in value)
@@ -160,7 +160,7 @@ def _lengths(op: str, argument: str, value: Any, counts: tuple[int, ...], form: 
 def _pairs(
     op: str, padding: Any, lengths: Sequence[int], kernel: Sequence[int], strides: Sequence[int]
 ) -> tuple[tuple[int, int], ...]:
-    """Zeros in front and behind, an axis each; "same" gives ``ceil(length / stride)`` outputs, as XLA does."""
+    """Zeros before and after, an axis each; "same" gives ``ceil(length / stride)`` outputs, as XLA does."""
     if padding == "valid":
         return ((0, 0),) * len(lengths)
     if padding == "same":
@@ -169,8 +169,8 @@ def _pairs(
         return tuple((total // 2, total - total // 2) for total in totals)
     good = isinstance(padding, Sequence) and not isinstance(padding, str) and len(padding) == len(lengths)
     good = good and all(isinstance(pair, Sequence) and len(pair) == 2 for pair in padding)
-    expected = f"be 'same', 'valid' or {len(lengths)} pairs of whole numbers"
-    check(good, op, "padding", expected, repr(padding), "Give zeros in front and behind for each axis")
+    expected = f"be 'same', 'valid' or {len(lengths)} pairs of integers"
+    check(good, op, "padding", expected, repr(padding), "Give zeros before and after for each axis")
     for pair in padding:
         for number in pair:
             check_integer(op, "padding", number, 0)

@@ -1,4 +1,4 @@
-"""`delay_spikes`: axonal delays, one learnable and fractional delay a neuron."""
+"""`delay_spikes`: axonal delays, one learnable and fractional delay per neuron."""
 
 import functools
 from typing import Any
@@ -26,7 +26,7 @@ def delay_spikes(
     lengths: Int[ArrayLike, " batch"] | None = None,
     implementation: str | None = None,
 ) -> tuple[Float[Array, "time batch neurons"], Float[Array, "rows batch neurons"]]:
-    """Let what neuron n sends arrive ``delays[n]`` steps later, split between two steps if that is no whole number.
+    """Let what neuron n sends arrive ``delays[n]`` steps later, split between two steps if that is not an integer.
 
     With ``k = floor(delays[n])`` and ``f = delays[n] - k``,
     ``delayed[t, b, n] = (1 - f) spikes[t - k, b, n] + f spikes[t - k - 1, b, n]``, where `pending` holds the spikes of
@@ -51,11 +51,11 @@ def delay_spikes(
 
     Returns:
         `delayed` and the `pending` of the steps that follow, in the dtype of the spikes (of the delays where spikes
-        are whole numbers); sums run in float32 (float64 for float64).
+        are integers); sums run in float32 (float64 for float64).
 
     Raises:
         ValueError: for shapes that do not fit, delays that are not floating, lengths that are not integers, a negative
-            `max_delay`, and an implementation that is unknown or not to be had.
+            `max_delay`, and an implementation that is unknown or unavailable.
 
     Example:
         >>> import jax.numpy as jnp
@@ -86,7 +86,7 @@ def delay_spikes(
 
 
 def _spikes_and_delays(spikes: Any, delays: Any, max_delay: int) -> tuple[Array, Array]:
-    """The spikes as an array of floats, and the delays ``[neurons]`` within their bounds, in the dtype of sums."""
+    """The spikes as an array of floats, and the delays ``[neurons]`` within their bounds, in the accumulation dtype."""
     check_integer(_OP, "max_delay", max_delay, 0)
     check_float_array(_OP, "delays", delays)
     delays = jnp.asarray(delays)
@@ -118,7 +118,7 @@ def bounded(delays: Array, max_delay: int, neurons: int, dtype: Any) -> Array:
 
 
 def _ends(lengths: Any, num_steps: int, batch: int) -> Array:
-    """The step behind the last one of each sequence, int32 ``[batch]``."""
+    """The step after the last one of each sequence, int32 ``[batch]``."""
     lengths = jnp.asarray(lengths)
     check_shape(_OP, "lengths", lengths, (batch,), "batch", "Give each sequence its number of steps")
     whole = jnp.issubdtype(lengths.dtype, jnp.integer)
@@ -165,7 +165,7 @@ def _share(share: Array, rows: Array) -> Array:
 
 
 def _goes_on(ends: Array | None, rows: Array) -> Array:
-    """`rows` ``[time, ...]``, 0 behind the end of a sequence."""
+    """`rows` ``[time, ...]``, 0 after the end of a sequence."""
     if ends is None:
         return rows
     going = jnp.arange(rows.shape[0], dtype=jnp.int32)[:, None, None] < ends[None, :, None]
@@ -173,7 +173,7 @@ def _goes_on(ends: Array | None, rows: Array) -> Array:
 
 
 def delayed(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, Array]:
-    """The jnp reference: what arrives, and what is left under way, of spikes, pending, delays and ends."""
+    """The jnp reference: what arrives, and what is left in transit, of spikes, pending, delays and ends."""
     spikes, pending, delays, ends = operands
     num_steps, before = spikes.shape[0], max_delay + 1
     rows = jnp.concatenate([_pad(pending, before - pending.shape[0], 0), spikes])  # from step -before on

@@ -47,7 +47,7 @@ class LIFLayer(NamedTuple):
 
 
 class LeakyReadout(NamedTuple):
-    """The leaky integrators behind the last layer: ``v = decay * v + gain * (weights s + bias)``, no reset."""
+    """The leaky integrators after the last layer: ``v = decay * v + gain * (weights s + bias)``, no reset."""
 
     weights: Float[Array, "inputs outputs"]
     decay: Float[ArrayLike, "..."]  # scalar or [outputs]
@@ -63,7 +63,7 @@ class LIFNetworkState(NamedTuple):
     w: tuple[Float[Array, "batch neurons"] | None, ...]  # the second states of the layers that have one
     spikes: tuple[Float[Array, "batch neurons"] | None, ...]  # the last listed spikes of recurrent layers
     readout: Float[Array, "batch outputs"] | None  # the membranes of the read-out
-    # What is under way to the layers behind delays, as in `delay_spikes`; no rows stand for rows of zeros. None: there
+    # What is in transit to the layers behind delays, as in `delay_spikes`; no rows stand for rows of zeros. None: there
     # are no such layers.
     pending: tuple[Float[Array, "rows batch inputs"] | None, ...] | None = None
 
@@ -104,7 +104,7 @@ def lif_network(
         s       = [v > threshold + threshold_coupling * w]
         s_listed = the spikes in the layer's list of `capacity` (as in `select_spikes`)
 
-    where a prime marks the step before, ``s'`` are the true spikes, and ``x`` the inputs or the ``s_listed`` of the
+    where a prime marks the previous step, ``s'`` are the true spikes, and ``x`` the inputs or the ``s_listed`` of the
     layer below. The threshold that a reset subtracts is the raised one, and the second threshold is raised with it.
     The result equals the composition of the single ops; its derivative is back-propagation through time with the
     surrogate at the listed neurons, and through ``w_jump`` at all of them. Without capacity every neuron receives its
@@ -134,7 +134,7 @@ def lif_network(
 
     Raises:
         ValueError: for shapes that do not fit, integer weights, mixed dtypes, unknown switches, or a forced
-            implementation that cannot be had.
+            implementation that is unavailable.
 
     Example:
         >>> import jax.numpy as jnp
@@ -251,7 +251,7 @@ def lif_network_state(
 
 
 def _if_any(pending: tuple[Array | None, ...]) -> tuple[Array | None, ...] | None:
-    """What is under way to each layer; None where none has delays."""
+    """What is in transit to each layer; None where none has delays."""
     return None if all(rows is None for rows in pending) else pending
 
 

@@ -44,7 +44,7 @@ def lif_step(
 ) -> tuple[Float[Array, "*batch neurons"], Float[Array, "*batch neurons"]]:
     """Advance leaky integrate-and-fire neurons by one step.
 
-    With the spikes of the step before, ``s' = [v > threshold]``::
+    With the spikes of the previous step, ``s' = [v > threshold]``::
 
         u  = v - threshold * s'   (reset "subtract"),   v * (1 - s')   ("zero"),   v   ("none")
         v_new  = decay * u + gain * current
@@ -60,7 +60,7 @@ def lif_step(
     * ``inclusive=True``: every ``>`` above is ``>=``.
 
     Args:
-        v: membrane, 0 in the beginning, in units of the threshold's; of the dtype in which `current` adds up: float32,
+        v: membrane, 0 initially, in units of the threshold's; of the dtype in which `current` adds up: float32,
             or float64 for float64. In bfloat16 a small current would vanish beside it.
         current: input of this step, of any floating dtype.
         decay: share of the membrane kept per step, scalar or ``[neurons]``.

@@ -100,7 +100,7 @@ def pool_spikes(
         window: height and width of a window, or its length; one number for both.
 
     Raises:
-        ValueError: for shapes and windows that do not fit, and for the mean of whole numbers.
+        ValueError: for shapes and windows that do not fit, and for the mean of integers.
 
     Example:
         >>> import jax.numpy as jnp

@@ -60,7 +60,7 @@ def select_spikes(
 
     Raises:
         ValueError: for shapes that do not fit, integer dtypes, a negative capacity, an unknown surrogate, and an
-            implementation that is unknown or not to be had.
+            implementation that is unknown or unavailable.
 
     Example:
         >>> import jax.numpy as jnp

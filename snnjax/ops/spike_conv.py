@@ -44,7 +44,7 @@ def spike_conv(
         shape: (height, width, channels) of an image, or (length, channels) in one dimension.
         strides: one for all axes of space, or one for each.
         padding: "same" (as many outputs as inputs, over the stride), "valid" (no zeros), or for each axis of space a
-            pair of how many zeros stand in front and behind.
+            pair of how many zeros stand before and after.
         groups: of channels in and out, each convolved by itself.
         implementation: None chooses; "reference" takes the jnp reference, "cpu" the compiled kernel or raises, and
             "composed" has forward mode and second order, in plain jnp.
@@ -54,7 +54,7 @@ def spike_conv(
 
     Raises:
         ValueError: if the arguments do not fit together, the weights are not floating, and for an implementation that
-            is unknown or not to be had.
+            is unknown or unavailable.
 
     Example:
         >>> import jax.numpy as jnp

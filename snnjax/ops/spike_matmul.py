@@ -48,7 +48,7 @@ def spike_matmul(
 
     Raises:
         ValueError: if the weights do not fit the neurons of the spikes, or are not floating, and for an implementation
-            that is unknown or not to be had.
+            that is unknown or unavailable.
 
     Example:
         >>> import jax.numpy as jnp

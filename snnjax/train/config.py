@@ -28,7 +28,7 @@ class TrainConfig:
     warmup_epochs: float = 0.5
     weight_decay: float = 0.0  # of weights alone: biases, delays and constants of neurons do not shrink
     max_gradient_norm: float = 1.0  # larger gradients are scaled down to it
-    activity_bound: float = 0.04  # spikes a neuron and step; sparse lists need sparse activity
+    activity_bound: float = 0.04  # spikes per neuron and step; sparse lists need sparse activity
     activity_floor: float = (
         0.03  # below it a layer is penalised too: with few spikes, little gradient gets through
     )

@@ -35,9 +35,9 @@ _COLUMNS = (
 _HEAD = """# Results
 
 Made by `snnjax results` from the records of runs of `snnjax train`. Accuracy is that on test data, which the choice
-of the epoch does not see: the mean over seeds and the standard deviation between them. A seed decides first weights,
+of the epoch does not see: the mean over seeds and the standard deviation between them. A seed decides initial weights,
 the validation part, order and augmentation. The other numbers are means over the runs, their activity, dropped spikes
-and synaptic operations those of the test data: activity in spikes a neuron and step, by layer; operations that spikes
+and synaptic operations those of the test data: activity in spikes per neuron and step, by layer; operations that spikes
 cause, and their share of those of dense hardware. CPU time is that of the whole command, reading and testing
 included; peak memory is that of the process.
 

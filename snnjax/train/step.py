@@ -44,7 +44,7 @@ def make_train_step(
     threshold is a traced argument, so that a schedule does not compile anew. The old state is donated: use the new one.
 
     With a `mesh` (`data_mesh`) each of its devices runs the network on an equal share of the batch; the loss, the
-    totals and the new state are those of the whole batch, but for rounding.
+    totals and the new state are those of the whole batch, up to rounding.
 
     Example:
         >>> import jax, optax

@@ -22,7 +22,7 @@ from snnjax.train.tasks import TaskSettings, task_key
 FASHION_FOLDER = "/usr/share/datasets/fashion-mnist"
 # Of words that are varied, the channels that all spikes move by at most.
 _SHIFT = 5
-# Samples on which the first weights are scaled to an activity.
+# Samples on which the initial weights are scaled to an activity.
 _INIT_SAMPLES = 64
 
 
@@ -32,7 +32,7 @@ class TaskData(NamedTuple):
     train: Callable[[int], Any]  # epoch -> data set
     validation: Any
     test: Any
-    sample: Any  # a `Batch` of the training data, for the first weights
+    sample: Any  # a `Batch` of the training data, for the initial weights
     num_inputs: int
     num_classes: int
 

@@ -55,7 +55,7 @@ class TaskSettings:
     loss: str = "cross_entropy_sum"
     label_smoothing: float = 0.0
     initial_activity: float | None = (
-        0.05  # the first weights are scaled to it on sample inputs; None leaves them
+        0.05  # the initial weights are scaled to it on sample inputs; None leaves them
     )
     num_steps: int = 30
     input_capacity: int | None = None  # slots of the lists of input events; None fits the fullest step
@@ -303,7 +303,7 @@ def build_network(settings: TaskSettings, num_inputs: int, num_classes: int) -> 
 
 
 def init_params(settings: TaskSettings, net: Network, sample: Any) -> NetworkParams:
-    """The first parameters of a task, from its seed.
+    """The initial parameters of a task, from its seed.
 
     Example:
         >>> from snnjax.train import TASKS, build_network, init_params
@@ -320,5 +320,5 @@ def init_params(settings: TaskSettings, net: Network, sample: Any) -> NetworkPar
 
 
 def task_key(settings: TaskSettings, use: int) -> PRNGKeyArray:
-    """Keys for the first weights (0), the validation split (1) and the augmentation (2)."""
+    """Keys for the initial weights (0), the validation split (1) and the augmentation (2)."""
     return jax.random.split(jax.random.key(settings.training.seed), 3)[use]

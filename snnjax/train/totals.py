@@ -19,7 +19,7 @@ class Totals(NamedTuple):
     samples: Array  # []
     loss: Array  # []
     correct: Array  # []
-    answers: Array  # [] labels to be found: one a sample, or one in each step that has one
+    answers: Array  # [] labels to be found: one per sample, or one in each step that has one
     steps: Array  # [] time steps
     spikes: tuple[Array, ...]  # per layer [neurons]
     dropped: tuple[Array, ...]  # per layer []

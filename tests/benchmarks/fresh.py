@@ -72,7 +72,7 @@ def first_steps(workload: Workload, alternative: str, task: str) -> dict[str, An
 
     step = networks.compiled(alternative, task, workload.readout)
     layers, state, inputs, labels = jax.block_until_ready(networks.arguments(workload, alternative, task)())
-    # As in a training loop, nobody else holds the first parameters.
+    # As in a training loop, nobody else holds the initial parameters.
     networks.data.cache_clear()
     networks.optimiser_state.cache_clear()
     settled = settle()

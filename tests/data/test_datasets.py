@@ -160,7 +160,7 @@ LABELS, SERIES = np.zeros(3, int), np.zeros((3, 4, 2), np.float32)
         (
             lambda: EventDataset.from_events([], [], 1, 1, num_classes=1, capacity=0),
             "EventDataset.from_events: `capacity` must be an integer of at least 1, got 0. "
-            "Pass a larger whole number.",
+            "Pass a larger integer.",
         ),
         (
             lambda: SeriesDataset(SERIES, np.array([0, 4, 5]), LABELS, 1),
@@ -168,7 +168,7 @@ LABELS, SERIES = np.zeros(3, int), np.zeros((3, 4, 2), np.float32)
         ),
         (
             lambda: SeriesDataset(SERIES, LABELS, LABELS, 0),
-            "SeriesDataset: `num_classes` must be an integer of at least 1, got 0. Pass a larger whole number.",
+            "SeriesDataset: `num_classes` must be an integer of at least 1, got 0. Pass a larger integer.",
         ),
         (
             lambda: ImageDataset(SERIES, LABELS, 1),

@@ -134,5 +134,5 @@ def test_load_dvs_gesture_refuses(root):
     with pytest.raises(ValueError) as caught:
         load_dvs_gesture(root, downsample=0)
     assert str(caught.value) == (
-        "load_dvs_gesture: `downsample` must be an integer of at least 1, got 0. Pass a larger whole number."
+        "load_dvs_gesture: `downsample` must be an integer of at least 1, got 0. Pass a larger integer."
     )

@@ -103,17 +103,17 @@ def test_bin_events_of_large_times_does_not_wrap():
         (
             ([0], [0], 0, 2),
             {},
-            "`num_steps` must be an integer of at least 1, got 0. Pass a larger whole number.",
+            "`num_steps` must be an integer of at least 1, got 0. Pass a larger integer.",
         ),
         (
             ([0], [0], 1, 0),
             {},
-            "`num_neurons` must be an integer of at least 1, got 0. Pass a larger whole number.",
+            "`num_neurons` must be an integer of at least 1, got 0. Pass a larger integer.",
         ),
         (
             ([0], [0], 1, 2),
             {"capacity": 0},
-            "`capacity` must be an integer of at least 1, got 0. Pass a larger whole number.",
+            "`capacity` must be an integer of at least 1, got 0. Pass a larger integer.",
         ),
         (
             ([0], [0], 1, 2),

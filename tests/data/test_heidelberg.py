@@ -142,7 +142,7 @@ def test_read_heidelberg_refuses_damaged_heaps(path, folder, place, value, damag
     for relative in (0, 16, 40, 112):
         damage = damage.replace(f"{{{relative}}}", str(start + relative))
     assert error_of(lambda: read_heidelberg(damaged)) == (
-        "read_heidelberg: `path` must be HDF5 with spikes/times, spikes/units and labels, one entry a sample, "
+        "read_heidelberg: `path` must be HDF5 with spikes/times, spikes/units and labels, one entry per sample, "
         f"got {damage} in {str(damaged)!r}. Download or extract the file again."
     )
 
@@ -162,7 +162,7 @@ def test_read_heidelberg_outlives_the_hdf5_library(path, tmp_path, monkeypatch, 
     if "while" in library:
         monkeypatch.setattr(_hdf5, "TIME_LIMIT", 1)
     assert error_of(lambda: read_heidelberg(path)) == (
-        "read_heidelberg: `path` must be HDF5 with spikes/times, spikes/units and labels, one entry a sample, "
+        "read_heidelberg: `path` must be HDF5 with spikes/times, spikes/units and labels, one entry per sample, "
         f"got {LIBRARIES[library]} in {str(path)!r}. Download or extract the file again."
     )
 
@@ -216,7 +216,7 @@ def test_read_heidelberg_refuses_missing_parts(folder, drop):
     path = write(folder / "part.h5", SAMPLES, drop=drop)
     text = error_of(lambda: read_heidelberg(path))
     # The reason in the middle is h5py's.
-    expected = "be HDF5 with spikes/times, spikes/units and labels, one entry a sample"
+    expected = "be HDF5 with spikes/times, spikes/units and labels, one entry per sample"
     assert text.startswith(f"read_heidelberg: `path` must {expected}, got KeyError: ")
     assert text.endswith(f" in {str(path)!r}. Download or extract the file again.")
 

@@ -61,19 +61,19 @@ def test_batches_repeat_an_epoch_and_differ_between_epochs():
         ),
         (
             lambda: split_indices(jax.random.key(0), [[0.0]]),
-            "split_indices: `labels` must be integers [samples], got float64[1, 1]. Pass one class id a sample.",
+            "split_indices: `labels` must be integers [samples], got float64[1, 1]. Pass one class id per sample.",
         ),
         (
             lambda: batches(None, 5, 0),
-            "batches: `batch_size` must be an integer of at least 1, got 0. Pass a larger whole number.",
+            "batches: `batch_size` must be an integer of at least 1, got 0. Pass a larger integer.",
         ),
         (
             lambda: batches(None, -1, 2),
-            "batches: `num_samples` must be an integer of at least 0, got -1. Pass a larger whole number.",
+            "batches: `num_samples` must be an integer of at least 0, got -1. Pass a larger integer.",
         ),
         (
             lambda: batches(None, 5, 2, epoch=-1),
-            "batches: `epoch` must be an integer of at least 0, got -1. Pass a larger whole number.",
+            "batches: `epoch` must be an integer of at least 0, got -1. Pass a larger integer.",
         ),
     ],
 )

@@ -38,7 +38,7 @@ def with_gradients(apply: Callable[..., Any]) -> Callable[..., Any]:
 
         by_all = jax.value_and_grad(loss, (0, 1, 2), has_aux=True, allow_int=True)
         (value, results), gradients = by_all(params, state, inputs)
-        # Whole numbers, as in lists and refractory counters, have no gradient.
+        # Integers, as in lists and refractory counters, have no gradient.
         return results, (
             value,
             jax.tree.map(lambda g: None if g.dtype == jax.dtypes.float0 else g, gradients),

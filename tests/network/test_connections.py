@@ -1,4 +1,4 @@
-"""Connections: shapes, what is shared by a channel, masks, and delays whose spikes are under way between pieces."""
+"""Connections: shapes, what is shared by a channel, masks, and delays whose spikes are in transit between pieces."""
 
 from collections.abc import Callable
 from typing import Any
@@ -197,7 +197,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: conv2d(0, 3),
-        "conv2d: `channels` must be an integer of at least 1, got 0. Pass a larger whole number.",
+        "conv2d: `channels` must be an integer of at least 1, got 0. Pass a larger integer.",
     ),
     (
         lambda: dense(5, mask=np.ones((6, 5))),

@@ -129,7 +129,7 @@ def test_own_pieces_of_another_form_are_refused() -> None:
         (
             {"fire": coarse},
             f"lif.fire: `state` must stay LIFState(v='float32[{BATCH}, 8]'), got LIFState(v='float16[{BATCH}, 8]'). "
-            "Compute in the dtype of the state; inputs come in that of sums, float32 at least.",
+            "Compute in the dtype of the state; inputs come in the accumulation dtype, float32 at least.",
         ),
         (
             {"integrate": summed},

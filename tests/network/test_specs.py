@@ -16,7 +16,7 @@ X = jnp.zeros((5, 2, 4))
 STATE = NET.initial_state(PARAMS, 2)
 SLOTS = "Pass a whole number of slots, or None for the full gradient."
 AXES = "Time comes first; add a missing batch axis with inputs[:, None]."
-LARGER = "Pass a larger whole number."
+LARGER = "Pass a larger integer."
 MADE = "Make it with snnjax.layer(...)."
 CALLED = "Call one of snnjax.neurons, as in neurons.lif()."
 ATTACHED = neurons.lif(detach_reset=False)._replace(surrogate=surrogates.boxcar())
@@ -27,7 +27,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: layer(3, capacity=-1), f"layer: `capacity` must be an integer of at least 0, got -1. {LARGER}"),
     (
         lambda: layer(3, capacity=1.0),
-        f"layer: `capacity` must be a share between 0 and 1 or a whole number, got 1.0. {SLOTS}",
+        f"layer: `capacity` must be a share between 0 and 1 or an integer, got 1.0. {SLOTS}",
     ),
     (
         lambda: leaky_readout(0),

@@ -81,5 +81,5 @@ def test_number_of_neurons_is_checked() -> None:
     with pytest.raises(ValueError) as error:
         lif_init(KEY, -1)
     assert str(error.value) == (
-        "lif_init: `num_neurons` must be an integer of at least 0, got -1. Pass a larger whole number."
+        "lif_init: `num_neurons` must be an integer of at least 0, got -1. Pass a larger integer."
     )

@@ -127,5 +127,5 @@ def test_length_is_checked(steps: float) -> None:
     with pytest.raises(ValueError) as error:
         neurons.refractory(neurons.lif(), steps)  # type: ignore[arg-type]
     assert str(error.value) == (
-        f"refractory: `steps` must be an integer of at least 0, got {steps}. Pass a larger whole number."
+        f"refractory: `steps` must be an integer of at least 0, got {steps}. Pass a larger integer."
     )

@@ -163,7 +163,7 @@ def test_dt_is_asked_for() -> None:
         ),
         (
             snnjax.layer(snnjax.conv2d(2, 2, strides=2, padding=[(0, 1), (0, 1)])),
-            "pad alike in front and behind",
+            "pad alike before and after",
         ),
         (snnjax.layer(snnjax.conv2d(2, 1), recurrent=True), "feed back dense layers alone"),
     ],

@@ -53,7 +53,7 @@ def compiled(form: Form, implementation: str) -> Any:
 
 
 def check_kernel(form: Form, seed: int) -> None:
-    """The kernel on random arrays equals the reference: results to the bit, gradients within the tolerance."""
+    """The kernel on random arrays equals the reference: results bit for bit, gradients within the tolerance."""
     given = arguments(form, np.random.default_rng(seed))
     ours, theirs = (compiled(form, implementation)(*given) for implementation in ("cpu", "reference"))
     kinds = [[(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(each)] for each in (ours, theirs)]

@@ -47,7 +47,7 @@ class Form(NamedTuple):
     detach_reset: bool = True
     record_spikes: bool = True
     dtype: str = "float32"  # of the weights
-    per_neuron: bool = True  # constants: one a neuron, or one a layer
+    per_neuron: bool = True  # constants: one per neuron, or one per layer
     # Of each layer, None or which constants of a second state are there besides its decay; () is None for all.
     second_states: tuple[tuple[bool, ...] | None, ...] = ()
 
@@ -158,7 +158,7 @@ def _inputs(form: Form, rng: np.random.Generator) -> Any:
     dense = _sparse(rng, (*axes, form.inputs), -16, 16)
     if form.given in ("float32", "bfloat16"):
         return dense.astype(form.given)
-    return (jnp.abs(dense) * 16).astype(form.given)  # whole numbers, beyond 1 for other dtypes than bool
+    return (jnp.abs(dense) * 16).astype(form.given)  # integers, beyond 1 for other dtypes than bool
 
 
 def run(form: Form, implementation: str, *given: Any) -> Any:

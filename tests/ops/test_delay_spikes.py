@@ -1,4 +1,4 @@
-"""`delay_spikes`: where spikes arrive, that pieces equal the whole, and the kernel against the reference to the bit."""
+"""`delay_spikes`: where spikes arrive, pieces equal the whole, and the kernel against the reference bit for bit."""
 
 import functools
 from typing import Any, NamedTuple
@@ -211,7 +211,7 @@ def test_results_equal_loops(implementation: str, form: Form) -> None:
 @each_implementation
 @pytest.mark.parametrize("max_delay", [0, 5])
 def test_pieces_equal_the_whole(implementation: str, max_delay: int) -> None:
-    """Results to the bit and gradients, of sequences that end in each of the pieces, one of them before it begins."""
+    """Results bit for bit and gradients, of sequences that end in each of the pieces, one of them before it begins."""
     rng = np.random.default_rng(0)
     spikes, delays = dyadic(rng, -8, 8, 9, 6, 4), dyadic(rng, 0, 16 * max_delay, 4)
     lengths = jnp.array([9, 7, 4, 3, 1, 0])

@@ -1,4 +1,4 @@
-"""dtype in = dtype out, nothing is promoted on the way, and membranes are carried in the dtype of sums."""
+"""dtype in = dtype out, nothing is promoted on the way, and membranes are carried in the accumulation dtype."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ EACH_DTYPE = [
 ]
 
 
-# Float results in the dtype of sums: membranes, and the activity, which is a mean over time.
+# Float results in the accumulation dtype: membranes, and the activity, which is a mean over time.
 WIDE = {"lif_step": (0,), "lif_network": (1, 3, 5)}
 
 
@@ -52,7 +52,7 @@ def cast_arguments(case: Case, arguments: tuple[Any, ...], dtype: Any, wide: Any
 
 @pytest.mark.parametrize("case, dtype", EACH_DTYPE)
 def test_op_keeps_its_dtype(case: Case, dtype: Any) -> None:
-    """Values to the bit: sums are exact in float32, and only results are rounded."""
+    """Values bit for bit: sums are exact in float32, and only results are rounded."""
     with jax.enable_x64(dtype == jnp.float64):
         wide = jnp.float64 if dtype == jnp.float64 else jnp.float32
         arguments = cast_arguments(case, draws(case, 1, seed=3)[0], dtype, wide)

@@ -152,11 +152,11 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: select_spikes(V, 1.0, 0.9, capacity=-1),
-        "select_spikes: `capacity` must be an integer of at least 0, got -1. Pass a larger whole number.",
+        "select_spikes: `capacity` must be an integer of at least 0, got -1. Pass a larger integer.",
     ),
     (
         lambda: select_spikes(V, 1.0, 0.9, capacity=True),
-        "select_spikes: `capacity` must be an integer of at least 0, got True. Pass a larger whole number.",
+        "select_spikes: `capacity` must be an integer of at least 0, got True. Pass a larger integer.",
     ),
     (
         lambda: select_spikes(V, jnp.ones(2), 0.9, capacity=1),
@@ -225,7 +225,7 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: delay(max_delay=-1),
-        "delay_spikes: `max_delay` must be an integer of at least 0, got -1. Pass a larger whole number.",
+        "delay_spikes: `max_delay` must be an integer of at least 0, got -1. Pass a larger integer.",
     ),
     (
         lambda: delay(lengths=jnp.ones(3, int)),
@@ -237,11 +237,11 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: SparseSpikes.from_dense(V, -1),
-        "SparseSpikes.from_dense: `capacity` must be an integer of at least 0, got -1. Pass a larger whole number.",
+        "SparseSpikes.from_dense: `capacity` must be an integer of at least 0, got -1. Pass a larger integer.",
     ),
     (
         lambda: SparseSpikes.from_ids(jnp.zeros(2, int), 2.5),
-        "SparseSpikes.from_ids: `num_neurons` must be an integer of at least 0, got 2.5. Pass a larger whole number.",
+        "SparseSpikes.from_ids: `num_neurons` must be an integer of at least 0, got 2.5. Pass a larger integer.",
     ),
     (
         lambda: SparseSpikes.from_ids(V, 3),
@@ -278,11 +278,11 @@ CONV: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: conv(shape=(4,)),
         "spike_conv: `shape` must be (height, width, channels) or (length, channels), got (4,). "
-        "Give whole numbers in a tuple.",
+        "Give integers in a tuple.",
     ),
     (
         lambda: conv(shape=(4, 0)),
-        "spike_conv: `shape` must be an integer of at least 1, got 0. Pass a larger whole number.",
+        "spike_conv: `shape` must be an integer of at least 1, got 0. Pass a larger integer.",
     ),
     (
         lambda: conv(shape=(5, 1)),
@@ -291,11 +291,11 @@ CONV: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: conv(strides=(1, 2)),
-        "spike_conv: `strides` must be (one for the length,), got (1, 2). Give whole numbers in a tuple.",
+        "spike_conv: `strides` must be (one for the length,), got (1, 2). Give integers in a tuple.",
     ),
     (
         lambda: conv(strides=0),
-        "spike_conv: `strides` must be an integer of at least 1, got 0. Pass a larger whole number.",
+        "spike_conv: `strides` must be an integer of at least 1, got 0. Pass a larger integer.",
     ),
     (
         lambda: conv(groups=2),
@@ -304,12 +304,12 @@ CONV: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: conv(padding="full"),
-        "spike_conv: `padding` must be 'same', 'valid' or 1 pairs of whole numbers, got 'full'. "
-        "Give zeros in front and behind for each axis.",
+        "spike_conv: `padding` must be 'same', 'valid' or 1 pairs of integers, got 'full'. "
+        "Give zeros before and after for each axis.",
     ),
     (
         lambda: conv(padding=((-1, 0),)),
-        "spike_conv: `padding` must be an integer of at least 0, got -1. Pass a larger whole number.",
+        "spike_conv: `padding` must be an integer of at least 0, got -1. Pass a larger integer.",
     ),
     (
         lambda: conv(padding=((2**31, 0),)),
@@ -334,7 +334,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(chunk=0),
-        "lif_network: `chunk` must be an integer of at least 1, got 0. Pass a larger whole number.",
+        "lif_network: `chunk` must be an integer of at least 1, got 0. Pass a larger integer.",
     ),
     (
         lambda: net(x=X[0]),
@@ -426,7 +426,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(capacity=0.5),
-        "lif_network: `capacity` must be an integer of at least 0, got 0.5. Pass a larger whole number.",
+        "lif_network: `capacity` must be an integer of at least 0, got 0.5. Pass a larger integer.",
     ),
     (
         lambda: net(reset="hard"),

@@ -1,6 +1,6 @@
 """The kernels of `lif_network` equal the reference: all results, and the gradients of all arguments.
 
-Arrays are dyadic (`tests/ops/random_networks.py`), so results are the same to the bit, whatever the order of sums.
+Arrays are dyadic (`tests/ops/random_networks.py`), so results are the same bit for bit, whatever the order of sums.
 """
 
 import dataclasses

@@ -20,7 +20,7 @@ pytestmark = needs_kernels
 
 
 class Membranes(NamedTuple):
-    """The sizes of a selection; thresholds are one, one a neuron, or of the shape of the membranes."""
+    """The sizes of a selection; thresholds are one, one per neuron, or of the shape of the membranes."""
 
     rows: int
     neurons: int
@@ -61,7 +61,7 @@ def selection_and_gradients(capacity: int, surrogate: str, implementation: str) 
 @hypothesis.given(seed=st.integers(0, 2**32 - 1), lowest=st.sampled_from([-np.inf, -0.5, 0.5]))
 @hypothesis.settings(max_examples=4)
 def test_selection_equals_the_reference(sizes: Membranes, seed: int, lowest: float) -> None:
-    """Lists to the bit, ties and numbers that are not finite included."""
+    """Lists bit for bit, ties and numbers that are not finite included."""
     rng, m = np.random.default_rng(seed), sizes
     surrogate = SURROGATES[SELECTIONS.index(sizes) % len(SURROGATES)]
     shapes = {"one": (), "neurons": (m.neurons,), "rows": (m.rows, m.neurons)}

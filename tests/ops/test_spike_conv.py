@@ -79,7 +79,7 @@ def test_duplicates_add_and_strangers_do_nothing() -> None:
 
 @each_geometry
 def test_equals_convolution_of_jax(geometry: Convolution) -> None:
-    """Lists, rows, XLA's convolution of images and loops over the definition, to the bit: sums are exact."""
+    """Lists, rows, XLA's convolution of images and loops over the definition, bit for bit: sums are exact."""
     rng = np.random.default_rng(0)
     ids = jnp.asarray(rng.integers(-1, geometry.num_inputs + 1, (2, 9)), jnp.int32)
     spikes, weights = as_lists(ids, dyadic(rng, -16, 16, 2, 9), geometry.num_inputs), None

@@ -1,4 +1,4 @@
-"""The kernels of `spike_conv` over random geometries: every form of a row, to the bit, sums being exact."""
+"""The kernels of `spike_conv` over random geometries: every form of a row, bit for bit, sums being exact."""
 
 import functools
 from typing import Any

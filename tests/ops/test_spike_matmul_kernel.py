@@ -210,7 +210,7 @@ def test_product_with_weights_that_are_not_finite(product: Product) -> None:
 
 @pytest.mark.parametrize("mapped", [0, 1, 2, 3, None], ids=["ids", "values", "weights", "g", "all"])
 def test_groups_are_products_of_their_own(mapped: int | None) -> None:
-    """`vmap` over each argument: to the bit what the kernel yields for one."""
+    """`vmap` over each argument: bit for bit what the kernel yields for one."""
     rng, p = np.random.default_rng(0), Product(20, 100, 50, 30, ids="int32")
 
     def draw() -> tuple[Any, ...]:

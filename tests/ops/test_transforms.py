@@ -63,7 +63,7 @@ def test_jit_traces_once_for_new_values(case: Case) -> None:
 
 
 def assert_same_values_and_gradients(actual: Any, expected: Any) -> None:
-    """Values to the bit (their sums are exact), gradients up to the order of sums."""
+    """Values bit for bit (their sums are exact), gradients up to the order of sums."""
     assert_close(actual[0], expected[0])
     assert_close(actual[1], expected[1], **TOLERANCE)
 

@@ -329,7 +329,7 @@ FAILURES = {
     ),
     "epochs": (
         lambda: replace(CONFIG, epochs=0),
-        "TrainConfig: `epochs` must be an integer of at least 1, got 0. Pass a larger whole number.",
+        "TrainConfig: `epochs` must be an integer of at least 1, got 0. Pass a larger integer.",
     ),
     "learning rate": (
         lambda: replace(CONFIG, learning_rate=0.0),

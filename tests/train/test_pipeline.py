@@ -54,7 +54,7 @@ def value_and_gradients(run, stages, inputs, weights):
 
 
 def multiply(params, x):
-    """A stage whose values are whole numbers, so that all sums are exact."""
+    """A stage whose values are integers, so that all sums are exact."""
     return x @ params["weights"] + jnp.broadcast_to(params["bias"], x.shape)
 
 

@@ -12,7 +12,7 @@ DONE, INVALID_ARGUMENT, UNIMPLEMENTED, INTERNAL = 0, 3, 12, 13
 
 
 def missing() -> str | None:
-    """None where the platform can be had, else one sentence that says why not."""
+    """None where the platform is available, else one sentence that says why not."""
     try:
         plugin.connect()
     except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""How a program is refused."""
+"""How an unsupported program is refused."""
 
 from collections.abc import Iterable
 

@@ -40,7 +40,7 @@ from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
 
 
 def forward(operands: Operands, switches: Switches) -> tuple[Results, Record | None]:
-    """Run the network over all time steps; yields also the record if the switches ask for it."""
+    """Run the network over all time steps; also returns the record if the switches ask for it."""
     x = _dense_inputs(operands, switches)
     bits = (
         None
@@ -91,7 +91,7 @@ def _record(neurons: Neurons, ran: LayerRun, x: Array, current: Array, first: La
 
 
 def _dense_inputs(operands: Operands, switches: Switches) -> Array:
-    """The inputs ``[time, batch, inputs]`` in the weights' dtype, 0 behind the end of each sequence."""
+    """The inputs ``[time, batch, inputs]`` in the weights' dtype, 0 after the end of each sequence."""
     inputs = operands.inputs
     if isinstance(inputs, tuple):
         ids, values = inputs
@@ -117,21 +117,21 @@ def _valid(operands: Operands, num_steps: int) -> Array | None:
 def _delayed(
     operands: Operands, linear: Linear, x: Array, first: LayerState, connection: Connection
 ) -> tuple[Array, Any]:
-    """What arrives of `x` at a layer, and what is then under way to it."""
+    """What arrives of `x` at a layer, and what is then in transit to it."""
     if connection.max_delay is None:
         return x, None
     return delayed((x, first.pending, linear.delays, _ends(operands, x.shape[0])), connection.max_delay)
 
 
 def _ends(operands: Operands, num_steps: int) -> Array | None:
-    """The step behind the last one of each sequence."""
+    """The step after the last one of each sequence."""
     return None if operands.lengths is None else jnp.clip(operands.lengths, 0, num_steps)
 
 
 def _delayed_backward(
     operands: Operands, index: int, x: Array, g: Array, g_left: Any, connection: Connection
 ) -> tuple[Array, Any, Any]:
-    """The cotangents of what is sent to a layer, of its delays and of what is under way, from those of what arrives."""
+    """The cotangents of spikes sent to a layer, its delays and spikes in transit, from those of what arrives."""
     if connection.max_delay is None:
         return g, None, None
     delays, pending = operands.linears[index].delays, operands.first[index].pending
@@ -143,7 +143,7 @@ def _delayed_backward(
 
 
 def _apply(linear: Linear, x: Array, connection: Connection) -> Array:
-    """The input current, with its bias, for all steps at once, in the dtype of sums."""
+    """The input current, with its bias, for all steps at once, in the accumulation dtype."""
     rows = connection.current(rows_of(x), linear.weights)
     rows = rows if linear.bias is None else rows + wide(linear.bias)[None, :]
     return rows.reshape(*x.shape[:-1], rows.shape[-1])
@@ -226,7 +226,7 @@ def _linear_backward(
 
 
 def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Operands:
-    """The cotangents of the operands (those of second thresholds and whole numbers are None)."""
+    """The cotangents of the operands (those of second thresholds and integers are None)."""
     operands, results, record, g = arguments
     valid = _valid(operands, results.output.shape[0])
     each = list(zip(_neurons(operands, static[0]), record.layers, strict=True))
@@ -289,7 +289,7 @@ def _dense_cotangent(spikes: Any, g: Array) -> Array:
 
 
 def _inputs_as_given(g_x: Array, operands: Operands) -> Any:
-    """The cotangent of the inputs in their own form; None for whole numbers."""
+    """The cotangent of the inputs in their own form; None for integers."""
     inputs = operands.inputs
     if isinstance(inputs, tuple):
         ids, values = inputs

@@ -113,7 +113,7 @@ def one_per_layer(argument: str, value: Any, num_layers: int) -> tuple[Any, ...]
 
 
 def check_capacity(capacity: Any, num_layers: int) -> tuple[int | None, ...]:
-    """One capacity per layer, each None or a whole number."""
+    """One capacity per layer, each None or an integer."""
     each = (None,) * num_layers if capacity is None else one_per_layer("capacity", capacity, num_layers)
     for value in each:
         if value is not None:
@@ -188,7 +188,7 @@ def check_state(state: Any, batch: int, layers: tuple[Any, ...], readout: Any) -
 
 
 def _check_pending(pending: Any, batch: int, layers: tuple[Any, ...]) -> None:
-    """What is under way must be that of this network; no rows are as good as all."""
+    """What is in transit must be that of this network; no rows are as good as all."""
     pending = (None,) * len(layers) if pending is None else pending
     delayed = [layer.connection.max_delay is not None for layer in layers]
     given = [rows is not None for rows in pending]

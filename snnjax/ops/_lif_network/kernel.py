@@ -145,7 +145,7 @@ def _call_backward(
     operands = arguments.operands
     needed = differentiable(needs.operands, operands)
     parameters = jax.tree.leaves(needed[:4])
-    # Of whole numbers as inputs, too, the kernel is told that they need no cotangent; the states always have one.
+    # Of integers as inputs, too, the kernel is told that they need no cotangent; the states always have one.
     wanted = parameters if jax.tree.leaves(needed.inputs) else [False, *parameters]
     marks = [*parameters, *(True for _ in jax.tree.leaves(needed[4:]))]
     shapes = jax.tree.leaves(differentiable(_cotangents(operands, results[0].shape[0]), operands))

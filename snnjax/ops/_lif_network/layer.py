@@ -21,7 +21,7 @@ from snnjax.ops.spike_matmul import dense_product
 class LayerRun(NamedTuple):
     """A layer over all time steps, arrays ``[time, batch, neurons]``."""
 
-    v: Array  # the membranes after each step, in the dtype of sums
+    v: Array  # the membranes after each step, in the accumulation dtype
     w: Any  # the second states after each step, or None
     listed: Any  # bool, the neurons in the capped lists; None without capacity
 
@@ -36,7 +36,7 @@ class Neurons(NamedTuple):
     switches: LayerSwitches
 
     def threshold(self, state: Any) -> Array:
-        """The threshold, raised by the second state where it is coupled; in the dtype of sums."""
+        """The threshold, raised by the second state where it is coupled; in the accumulation dtype."""
         return self._raised(self.constants.threshold, state)
 
     def second_threshold(self, state: Any) -> Array:
@@ -50,7 +50,7 @@ class Neurons(NamedTuple):
         return along(constant, state.v) + along(second.threshold_coupling, state.v) * state.w
 
     def fire(self, state: Any) -> Array:
-        """The spikes, in the dtype of sums."""
+        """The spikes, in the accumulation dtype."""
         return spike(wide(state.v) - self.threshold(state), self.switches.surrogate)
 
     def slope(self, state: Any) -> Array:
@@ -113,7 +113,7 @@ class Neurons(NamedTuple):
         return spikes if valid is None else jnp.where(valid[..., None], spikes, 0)
 
     def counted_spikes(self, ran: LayerRun, true_spikes: Array) -> Array:
-        """The true spikes in the dtype of sums, with a gradient above the second threshold alone."""
+        """The true spikes in the accumulation dtype, with a gradient above the second threshold alone."""
         near = ran.v > self.second_threshold(ran)
         return wide(jnp.where(near, true_spikes, jax.lax.stop_gradient(true_spikes)))
 
@@ -124,12 +124,12 @@ def rows_of(array: Array) -> Array:
 
 
 def along(constant: Array, like: Array) -> Array:
-    """A constant ``[1 | neurons]`` with the leading axes of `like`, in the dtype of sums."""
+    """A constant ``[1 | neurons]`` with the leading axes of `like`, in the accumulation dtype."""
     return wide(constant).reshape((1,) * (like.ndim - 1) + (-1,))
 
 
 def _choose(valid: Array | None, inside: Any, after: Any) -> Any:
-    """Arrays of `inside` where a sequence has not ended yet, of `after` behind its end (valid ``[batch]``)."""
+    """Arrays of `inside` where a sequence has not ended yet, of `after` after its end (valid ``[batch]``)."""
     if valid is None:
         return inside
     return jax.tree.map(lambda new, old: jnp.where(valid[:, None], new, old), inside, after)
@@ -138,9 +138,9 @@ def _choose(valid: Array | None, inside: Any, after: Any) -> Any:
 def layer_forward(
     neurons: Neurons, current: Array, valid: Array | None, first: LayerState
 ) -> tuple[LayerRun, LayerState]:
-    """Run a layer from its first state; yields also the last one.
+    """Run a layer from its first state; also returns the last one.
 
-    States are carried in the dtype of sums: in bfloat16 a small current would vanish beside them.
+    States are carried in the accumulation dtype: in bfloat16 a small current would vanish beside them.
     """
     recurrent = neurons.constants.recurrent
 

@@ -94,7 +94,7 @@ def _shapes(operands: Operands, switches: Switches) -> tuple[Results, Record | N
 
 
 def _left(state: Any, layer: LayerSwitches) -> Any:
-    """The shapes of a state behind the last step: what is under way has all its rows."""
+    """The shapes of a state after the last step: what is in transit has all its rows."""
     longest = layer.connection.max_delay
     if longest is None:
         return state
@@ -131,7 +131,7 @@ def _forward(operands: Operands, switches: Switches) -> tuple[Results, Any]:
 
 
 def _droppable(shapes: tuple[Results, Record | None]) -> Any:
-    """Which results need not be there: what is under way at the end, if nobody goes on from there."""
+    """Which results need not be there: what is in transit at the end, if nobody goes on from there."""
     results, record = jax.tree.map(lambda _: False, shapes)
     last = [own._replace(pending=jax.tree.map(lambda _: True, own.pending)) for own in results.last]
     return results._replace(last=tuple(last)), record
@@ -191,7 +191,7 @@ def _is_zero(g: Any) -> bool:
 
 
 def _rows_of_cotangents(g: Any) -> Any:
-    """Those of what is left under way: no rows where nothing depends on it."""
+    """Those of what is left in transit: no rows where nothing depends on it."""
     return jnp.zeros((0, *g.aval.shape[1:]), g.aval.dtype) if _is_zero(g) else g
 
 

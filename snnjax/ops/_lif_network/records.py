@@ -41,11 +41,11 @@ class Linear(NamedTuple):
 
     weights: Array  # [inputs, neurons], or those of a convolution
     bias: Array | None  # [neurons]
-    delays: Any = None  # [inputs] in steps, in the dtype of sums; None without a `max_delay`
+    delays: Any = None  # [inputs] in steps, in the accumulation dtype; None without a `max_delay`
 
 
 class LayerConstants(NamedTuple):
-    """What a layer computes with besides its input current; in the dtype of sums but for the recurrent weights."""
+    """What a layer computes with besides its input current; in the accumulation dtype but for the recurrent weights."""
 
     recurrent: Array | None  # [neurons, neurons]
     decay: Array  # [1 | neurons], as the three below
@@ -56,7 +56,7 @@ class LayerConstants(NamedTuple):
 
 
 class Readout(NamedTuple):
-    """A leaky integrator behind the last layer."""
+    """A leaky integrator after the last layer."""
 
     linear: Linear
     decay: Array  # [1 | outputs]
@@ -66,7 +66,7 @@ class Readout(NamedTuple):
 class LayerState(NamedTuple):
     """What a layer carries from step to step, ``[batch, neurons]``."""
 
-    v: Array  # in the dtype of sums
+    v: Array  # in the accumulation dtype
     w: Any  # of layers with a second state, else None
     spikes: Any  # of recurrent layers, else None: the listed spikes
     # Of layers behind delays, else None: what was sent in the last max_delay + 1 steps, oldest first, ``[rows, batch,
@@ -82,7 +82,7 @@ class Operands(NamedTuple):
     constants: tuple[LayerConstants, ...]
     readout: Readout | None
     first: tuple[LayerState, ...]
-    first_readout: Any  # [batch, outputs] in the dtype of sums, or None
+    first_readout: Any  # [batch, outputs] in the accumulation dtype, or None
     lengths: Any  # int32 [batch], or None
 
     @property
@@ -95,7 +95,7 @@ class Results(NamedTuple):
     """What the target yields."""
 
     output: Array  # [time, batch, outputs]
-    counts: tuple[Any, ...]  # [batch, neurons], true spikes, in the dtype of sums
+    counts: tuple[Any, ...]  # [batch, neurons], true spikes, in the accumulation dtype
     dropped: tuple[Array, ...]  # int32 [batch]
     spikes: tuple[
         Any, ...
@@ -105,10 +105,10 @@ class Results(NamedTuple):
 
 
 class LayerRecord(NamedTuple):
-    """What the backward pass needs of the forward pass of a layer, marks as one bit a neuron (`packed`)."""
+    """What the backward pass needs of the forward pass of a layer, marks as one bit per neuron (`packed`)."""
 
     v: Array  # [time, batch, neurons], the membranes after each step (`recorded_membranes`)
-    current: Any  # [time, batch, neurons], in the dtype of sums, where `with_records` asks for it
+    current: Any  # [time, batch, neurons], in the accumulation dtype, where `with_records` asks for it
     spikes: Array  # uint8 [time, batch, ceil(neurons / 8)], the listed spikes
     listed: Any  # likewise, all listed neurons; None without capacity
 

@@ -30,7 +30,7 @@ def on(device: jax.Device, function: Callable[..., Any], *arguments: Any) -> lis
 def check(
     ipu: jax.Device, function: Callable[..., Any], *arguments: Any, rtol: float = 1e-5, atol: float = 1e-6
 ) -> None:
-    """Integers and Booleans are those of the CPU to the bit, others within the tolerance, NaN and inf alike."""
+    """Integers and Booleans are those of the CPU bit for bit, others within the tolerance, NaN and inf alike."""
     (cpu,) = jax.devices("cpu")[:1]
     for actual, expected in zip(on(ipu, function, *arguments), on(cpu, function, *arguments), strict=True):
         assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)

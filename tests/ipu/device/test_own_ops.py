@@ -1,6 +1,6 @@
 """The library's own ops on the device: their codelets yield what the references yield, and gradients likewise.
 
-Arguments are dyadic (tests/cases.py), so that sums are exact in any order and results are held equal to the bit;
+Arguments are dyadic (tests/cases.py), so that sums are exact in any order and results are held equal bit for bit;
 gradients go through divisions and cosines, which differ in their last bits.
 """
 

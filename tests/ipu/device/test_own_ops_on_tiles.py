@@ -24,7 +24,7 @@ HALF_ROUNDED = 2.0**-10
 def expect_equal(
     results: dict[str, Any], expected: dict[str, Any], tolerance: float = ROUNDED, place: object = ""
 ) -> None:
-    """Whole numbers and whatever has no surrogate in it to the bit."""
+    """Integers and whatever has no surrogate in it bit for bit."""
     for name in results.keys() & expected.keys():
         actual, wanted = results[name].astype(np.float64), expected[name].astype(np.float64)
         assert actual.shape == wanted.shape, name
@@ -278,7 +278,7 @@ def test_spike_matmul_of_any_size_equals_reference(data: st.DataObject) -> None:
 
 
 def expect_same(network: OnIpu, place: tuple[int, int], other: tuple[int, int]) -> None:
-    """Forward to the bit; gradients are sums of dot products, each in an order of its own."""
+    """Forward bit for bit; gradients are sums of dot products, each in an order of its own."""
     runs = [network.on(*each) for each in (place, other)]
     for name, array in runs[0].items():
         tolerance = 1e-5 * max(1.0, np.abs(array).max(initial=0.0)) if name.startswith("g_") else 0.0

@@ -37,7 +37,7 @@ def interpreted(function: Callable[..., Any], *arguments: Any) -> list[np.ndarra
 
 
 def check(function: Callable[..., Any], *arguments: Any, rtol: float = 2e-6, atol: float = 1e-6) -> None:
-    """The plan computes what the CPU does: integers to the bit, others within the tolerance, NaN and inf alike."""
+    """The plan computes what the CPU does: integers bit for bit, others within the tolerance, NaN and inf alike."""
     equal(interpreted(function, *arguments), jax.jit(function)(*arguments), rtol, atol)
 
 

@@ -25,7 +25,7 @@ def _attributes(operation: Operation) -> dict[str, Any]:
 
 
 def attribute_text(name: str, attribute: Any, types: Callable[[Any], Any]) -> str:
-    """``name:type=value``, arrays as ``name:type=value,value``, with numbers that read back to the bit."""
+    """``name:type=value``, arrays as ``name:type=value,value``, with numbers that read back bit for bit."""
     if isinstance(attribute, ir.BoolAttr):
         return f"{name}:bool={str(attribute.value).lower()}"
     if isinstance(attribute, ir.StringAttr):

@@ -134,7 +134,7 @@ def binary(builder: Builder, name: str, x: int, y: int) -> int:
 
 
 def _cheaper(builder: Builder, name: str, y: int) -> tuple[str, int]:
-    """The product that a quotient by a power of two is, to the bit."""
+    """The product that a quotient by a power of two is, bit for bit."""
     number = builder.number(y)
     if name != "divide" or number is None or builder.types[y].dtype != "f32" or not np.isfinite(number):
         return name, y

@@ -21,7 +21,7 @@ def lower_threefry(context: Any, *operands: Any) -> Any:
 
 
 def lower_unknown(primitive: Any, context: Any, *operands: Any) -> Any:
-    """A call of a target of the primitive's name, with no attributes, for none can be needed: `calls` refuses it.
+    """A call of a target of the primitive's name, without attributes, because none is needed: `calls` refuses it.
 
     One without results is there for its effect, and must not be taken for dead code.
     """
