@@ -53,8 +53,16 @@ def check_integer(op: str, argument: str, value: object, least: int) -> None:
     )
 
 
+def check_array(op: str, argument: str, value: Any) -> None:
+    """`value` must be an array, traced or not; lists and numbers of Python are not."""
+    good = all(hasattr(value, attribute) for attribute in ("shape", "dtype", "ndim"))
+    check(good, op, argument, "be an array", type(value).__name__, "Pass a JAX or NumPy array")
+
+
 def check_float_array(op: str, argument: str, value: Any) -> None:
-    """`value` must be an array of a floating-point dtype."""
+    """`value` must be an array of a floating-point dtype, or a number of Python."""
+    if not isinstance(value, float | int):
+        check_array(op, argument, value)
     dtype = jnp.result_type(value)
     check(
         jnp.issubdtype(dtype, jnp.floating),

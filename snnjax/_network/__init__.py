@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from snnjax._check import check, check_choice, check_integer
+from snnjax._check import check, check_array, check_choice, check_integer
 from snnjax._dispatch import IMPLEMENTATIONS
 from snnjax._network.connections import Between, Shape, Weighted
 from snnjax._network.delays import Delays, Pending, no_pending
@@ -32,6 +32,7 @@ from snnjax._network.specs import (
 from snnjax._types import wide
 from snnjax.ops._lif_network.checks import check_lengths, one_per_layer
 from snnjax.ops.lif_network import mean_activity
+from snnjax.sparse_spikes import SparseSpikes
 
 # What `apply` returns on request.
 RECORDS = ("spikes", "membranes")
@@ -166,6 +167,7 @@ class Network:
         Raises:
             ValueError: for inputs, states, thresholds and implementations that do not fit.
         """
+        _check_params(params, len(self.layers))
         _check_inputs(inputs, self.num_inputs)
         check_choice("network.apply", "implementation", implementation, IMPLEMENTATIONS)
         if state is None:
@@ -284,7 +286,17 @@ def _check_record(record: str | Sequence[str], implementation: str | None) -> tu
     return names
 
 
+def _check_params(params: Any, num_layers: int) -> None:
+    way_out = "Make them with network.init(key)"
+    good = isinstance(params, NetworkParams)
+    check(good, "network", "params", "be NetworkParams", type(params).__name__, way_out)
+    expected = f"hold {num_layers} layers"
+    check(len(params.layers) == num_layers, "network", "params", expected, len(params.layers), way_out)
+
+
 def _check_inputs(inputs: Any, num_inputs: int) -> None:
+    if not isinstance(inputs, SparseSpikes):
+        check_array("network", "inputs", inputs)
     axes_fit = len(inputs.shape) == 3 and inputs.shape[-1] == num_inputs
     expected = f"have shape [time, batch, inputs] = [any, any, {num_inputs}]"
     way_out = "Time comes first; add a missing batch axis with inputs[:, None]"

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Num
 
 from snnjax import _dispatch, _targets
-from snnjax._check import check, check_float_array
+from snnjax._check import check, check_array, check_float_array
 from snnjax._types import sum_dtype, wide
 from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter
@@ -96,13 +96,14 @@ def neurons_of(op: str, spikes: Any) -> int:
         check_spikes(op, "spikes", spikes)
         return spikes.num_neurons
     way_out = "Add the missing axis, for instance spikes[None]"
-    shape = np.shape(spikes)
-    check(len(shape) > 0, op, "spikes", "have an axis of neurons", "a number", way_out)
-    return shape[-1]
+    check_array(op, "spikes", spikes)
+    check(spikes.ndim > 0, op, "spikes", "have an axis of neurons", "a number", way_out)
+    return spikes.shape[-1]
 
 
 def _check_arguments(spikes: Any, weights: Array) -> None:
     num_neurons = neurons_of("spike_matmul", spikes)
+    check_array("spike_matmul", "weights", weights)
     check_float_array("spike_matmul", "weights", weights)
     fits = weights.ndim == 2 and weights.shape[0] == num_neurons
     check(

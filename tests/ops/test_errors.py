@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -13,9 +14,13 @@ from snnjax import (
     SparseSpikes,
     Surrogate,
     delay_spikes,
+    layer,
+    leaky_readout,
     lif_network,
     lif_network_state,
     lif_step,
+    network,
+    pool_spikes,
     select_spikes,
     spike,
     spike_conv,
@@ -342,7 +347,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
         "Add the missing axis, for instance inputs[:, None] for a batch of one.",
     ),
     (
-        lambda: net(x=[[0.0, 1.0]]),
+        lambda: net(x=jnp.zeros((1, 2))),
         "lif_network: `inputs` must have axes [time, batch, inputs], got shape [1, 2]. "
         "Add the missing axis, for instance inputs[:, None] for a batch of one.",
     ),
@@ -480,3 +485,56 @@ def test_wrong_argument_says_so(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError) as caught:
         call()
     assert str(caught.value) == message
+
+
+PARAMS = network(4, [layer(3)], leaky_readout(2)).init(jax.random.key(0))
+NOT_ARRAYS = {
+    "spike_matmul: `spikes`": lambda value: spike_matmul(value, jnp.ones((3, 2))),
+    "spike_matmul: `weights`": lambda value: spike_matmul(LISTS, value),
+    "spike_conv: `weights`": lambda value: conv(weights=value),
+    "spike_conv: `spikes`": lambda value: conv(spikes=value),
+    "pool_spikes: `spikes`": lambda value: pool_spikes(value, (4, 1), 2),
+    "select_spikes: `v`": lambda value: select_spikes(value, 1.0, 0.9, capacity=2),
+    "delay_spikes: `spikes`": lambda value: delay(spikes=value),
+    "delay_spikes: `delays`": lambda value: delay(delays=value),
+    "lif_step: `v`": lambda value: lif_step(value, V, 0.5, 1.0),
+    "lif_step: `current`": lambda value: lif_step(V, value, 0.5, 1.0),
+    "lif_step: `decay`": lambda value: lif_step(V, V, value, 1.0),
+    "lif_network: `inputs`": lambda value: net(x=value),
+    "lif_network: `layers[0].weights`": lambda value: net(LAYER._replace(weights=value)),
+    "lif_network: `layers[0].recurrent`": lambda value: net(LAYER._replace(recurrent=value)),
+    "network: `inputs`": lambda value: network(4, [layer(3)], leaky_readout(2)).apply(PARAMS, None, value),
+    "SparseSpikes.from_dense: `spikes`": lambda value: SparseSpikes.from_dense(value, 2),
+    "SparseSpikes.from_ids: `ids`": lambda value: SparseSpikes.from_ids(value, 3),
+}
+
+
+@pytest.mark.parametrize("value", [None, "spikes", [[1.0, 0.0]], {}], ids=["None", "text", "list", "dict"])
+@pytest.mark.parametrize("argument", NOT_ARRAYS)
+def test_what_is_not_an_array_is_named(argument: str, value: Any) -> None:
+    if value is None and argument.endswith("recurrent`"):
+        pytest.skip("None means no recurrent weights")
+    with pytest.raises(ValueError) as caught:
+        NOT_ARRAYS[argument](value)
+    assert (
+        str(caught.value)
+        == f"{argument} must be an array, got {type(value).__name__}. Pass a JAX or NumPy array."
+    )
+
+
+@pytest.mark.parametrize("value", [None, {}, [1.0]])
+def test_parameters_of_no_network_are_refused(value: Any) -> None:
+    with pytest.raises(ValueError) as caught:
+        network(4, [layer(3)], leaky_readout(2)).apply(value, None, X)
+    name = type(value).__name__
+    assert (
+        str(caught.value)
+        == f"network: `params` must be NetworkParams, got {name}. Make them with network.init(key)."
+    )
+
+
+def test_parameters_of_another_network_are_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"^network: `params` must hold 2 layers, got 1. Make them with network.init"
+    ):
+        network(4, [layer(3), layer(3)], leaky_readout(2)).apply(PARAMS, None, X)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from snnjax._check import check, check_choice, check_float_array, check_integer, check_shape
+from snnjax._check import check, check_array, check_choice, check_float_array, check_integer, check_shape
 from snnjax._types import RESETS, sum_dtype
 from snnjax.ops._connection import Connection
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
@@ -24,6 +24,7 @@ def check_network(inputs: Any, layers: tuple[Any, ...], readout: Any, chunk: int
     if chunk is not None:
         check_integer(_OP, "chunk", chunk, 1)
     width, batch = _check_inputs(inputs)
+    check_array(_OP, "layers[0].weights", layers[0].weights)
     dtype = layers[0].weights.dtype
     each: list[Any] = [*layers] if readout is None else [*layers, readout]
     for index, layer in enumerate(each):
@@ -90,7 +91,8 @@ def _check_inputs(inputs: Any) -> tuple[int, int]:
         good = inputs.ids.ndim == 3
         way_out = "Give the lists the leading axes [time, batch]"
     else:
-        good = np.ndim(inputs) == 3
+        check_array(_OP, "inputs", inputs)
+        good = inputs.ndim == 3
         way_out = "Add the missing axis, for instance inputs[:, None] for a batch of one"
     shape = inputs.shape if isinstance(inputs, SparseSpikes) else np.shape(inputs)
     check(good, _OP, "inputs", "have axes [time, batch, inputs]", f"shape {list(shape)}", way_out)
