@@ -25,7 +25,8 @@ poplar::Type poplarType(Dtype dtype) {
     case Dtype::kFloat32: return poplar::FLOAT;
     case Dtype::kInt64:
     case Dtype::kUint64:
-    case Dtype::kFloat64: break;
+    case Dtype::kFloat64:
+    case Dtype::kComplex64: break;
   }
   throw Error(ErrorCode::kUnimplemented, "compile: `dtype` must have at most 32 bits on the IPU, got " +
                                              toString(dtype) + ". Use float32 or int32.");

@@ -20,7 +20,6 @@ std::string nameOf(int type) {
     case 5: return "int64";
     case 9: return "uint64";
     case 12: return "float64";
-    case 14: return "complex64";
     case 15: return "complex128";
     default: return "a type of another kind (PJRT_Buffer_Type " + std::to_string(type) + ")";
   }
@@ -37,9 +36,10 @@ Dtype dtypeOf(int type) {
     case Dtype::kUint32:
     case Dtype::kFloat16:
     case Dtype::kFloat32:
-    case Dtype::kBfloat16: return static_cast<Dtype>(type);
+    case Dtype::kBfloat16:
+    case Dtype::kComplex64: return static_cast<Dtype>(type);
     default:
-      refuse("device_put", "x", "be bool, an integer or a float of at most 32 bits, or bfloat16", nameOf(type),
+      refuse("device_put", "x", "be bool, an integer or a float of at most 32 bits, bfloat16, or complex64", nameOf(type),
              "Cast it before it goes to the IPU");
   }
 }
@@ -91,7 +91,7 @@ void fromHost(ClientBufferFromHostBufferArgs& args) {
     const std::span strides(args.byte_strides, args.num_byte_strides);
     gather(bytes.data(), data, type.shape, strides, bytes.size() / type.numElements());
   }
-  auto array = std::make_shared<executor::Array>(device->client->system, type, std::move(bytes));
+  auto array = std::make_shared<executor::Array>(device->client->system, storedAs(type), std::move(bytes));
   auto value = std::make_shared<Value>(std::move(array), Completion::done());
   args.buffer = new Buffer(device, type, std::move(value));
   args.done_with_host_buffer = new Event{Completion::done()};

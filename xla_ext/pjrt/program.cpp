@@ -38,6 +38,14 @@ std::string assignmentProto(const std::vector<Device*>& devices) {
   return bytes;
 }
 
+std::vector<executor::ArrayType> typesOf(const executor::Plan& plan, const std::vector<executor::ValueId>& values,
+                                         const std::vector<std::size_t>& complex) {
+  std::vector<executor::ArrayType> types;
+  for (const executor::ValueId value : values) types.push_back(plan.types[value]);
+  for (const std::size_t place : complex) types[place] = executor::asComplex(plan.types[values[place]]);
+  return types;
+}
+
 std::vector<bool> donatedOf(const executor::Plan& plan) {
   std::vector<bool> donated(plan.main.parameters.size());
   for (const std::size_t parameter : plan.donated) donated.at(parameter) = true;
@@ -62,6 +70,8 @@ CompiledProgram::~CompiledProgram() {
 CompiledProgram::CompiledProgram(Client& owner, std::span<const std::byte> bytes, std::string unique_fingerprint)
     : client(owner),
       executable(owner.system, bytes),
+      parameters(typesOf(plan(), plan().main.parameters, plan().complex_parameters)),
+      results(typesOf(plan(), plan().main.results, plan().complex_results)),
       fingerprint(std::move(unique_fingerprint)),
       devices(devicesOf(plan(), owner)),
       device_assignment(assignmentProto(devices)),

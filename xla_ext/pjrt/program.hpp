@@ -29,15 +29,15 @@ struct CompiledProgram {
   ~CompiledProgram();
 
   const executor::Plan& plan() const { return executable.plan(); }
-  const executor::ArrayType& parameter(std::size_t number) const {
-    return plan().types[plan().main.parameters[number]];
-  }
-  const executor::ArrayType& result(std::size_t number) const { return plan().types[plan().main.results[number]]; }
-  std::size_t numParameters() const { return plan().main.parameters.size(); }
-  std::size_t numResults() const { return plan().main.results.size(); }
+  // Types as JAX knows them.
+  const executor::ArrayType& parameter(std::size_t number) const { return parameters[number]; }
+  const executor::ArrayType& result(std::size_t number) const { return results[number]; }
+  std::size_t numParameters() const { return parameters.size(); }
+  std::size_t numResults() const { return results.size(); }
 
   Client& client;
   executor::Executable executable;
+  std::vector<executor::ArrayType> parameters, results;
   std::string fingerprint;       // unique among the programs alive in this process
   std::vector<Device*> devices;  // of each partition
   std::vector<LogicalDeviceIds> logical_ids;

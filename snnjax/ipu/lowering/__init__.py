@@ -2,6 +2,7 @@
 
 `module` reads the program; `walk` goes through it and inlines calls; each operation is written down by its rule in
 `rules` through the `builder`, which knows constants (`folding`), equal instructions, and what loops do not change.
+Complex numbers are two values each (`pairs`), and their operations those of real ones (`rules.complex_numbers`).
 Then the `passes` take out what nothing needs (`cleanup`), put elementwise chains together (`fusion`) and write them
 (`slots`).
 """

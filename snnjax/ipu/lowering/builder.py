@@ -46,6 +46,7 @@ class Builder:
         self.types: list[ArrayType] = []
         self.constants: dict[int, np.ndarray] = {}
         self.definitions: dict[int, Instruction] = {}  # of values that instructions yield
+        self.parts: dict[int, tuple[int, int]] = {}  # of complex numbers: real and imaginary
         self.where = ""
         self.op = "compile"  # for refusals: the operation of the program
         self._blocks = [_OpenBlock(is_loop=False)]

@@ -5,6 +5,7 @@ from typing import Any
 
 from snnjax import _jax_compat
 from snnjax._jax_compat import ir
+from snnjax.ipu.lowering import pairs
 from snnjax.ipu.lowering.donation import donation
 from snnjax.ipu.lowering.errors import Unsupported
 from snnjax.ipu.lowering.passes.cleanup import drop_identities, prune, renumber
@@ -64,10 +65,18 @@ def lower_module(module: Any, compile_options: Any) -> Plan:
     builder = walk.builder
     layout = localise(walk, main, compile_options)
     _check_width("argument", layout.parameters)
-    block = builder.block(layout.parameters, lambda parameters: lower_main(walk, main, layout, parameters))
+    results: list[ArrayType] = []
+
+    def body(parameters: list[int]) -> list[int]:
+        values = pairs.from_host(builder, layout.parameters, parameters)
+        values = lower_main(walk, main, layout, values)
+        results.extend(builder.types[value] for value in values)
+        return pairs.to_host(builder, values)
+
+    block = builder.block(pairs.host_types(layout.parameters), body)
     block.instructions = builder.finish() + block.instructions
-    _check_width("result", [builder.types[value] for value in block.results])
-    aliases, donated = donation(main, layout.parameters, [builder.types[value] for value in block.results])
+    _check_width("result", results)
+    aliases, donated = donation(main, layout.parameters, results)
     finish(block, builder.types)
     types, constants = renumber(block, builder.types, builder.constants)
     return Plan(
@@ -82,6 +91,8 @@ def lower_module(module: Any, compile_options: Any) -> Plan:
         devices=layout.devices,
         parameter_shardings=layout.parameter_shardings,
         result_shardings=layout.result_shardings,
+        complex_parameters=pairs.complex_places(layout.parameters),
+        complex_results=pairs.complex_places(results),
     )
 
 

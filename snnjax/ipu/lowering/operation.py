@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Operation:
     """An operation with its operands' values and its results' types."""
 
-    __slots__ = ("attributes", "inputs", "name", "regions", "types", "walk")
+    __slots__ = ("attributes", "inputs", "name", "regions", "source", "types", "walk")
 
     def __init__(
         self, walk: "Walk", name: str, inputs: list[int], types: list[ArrayType], source: Any
@@ -25,6 +25,7 @@ class Operation:
         self.name = name
         self.inputs = inputs
         self.types = types
+        self.source = source
         self.attributes = source.attributes
         self.regions = source.regions
 
@@ -32,6 +33,10 @@ class Operation:
     def builder(self) -> Any:
         """Where instructions are written down."""
         return self.walk.builder
+
+    def on(self, inputs: Sequence[int], types: Sequence[ArrayType]) -> "Operation":
+        """The same operation on other values, which yields other types."""
+        return Operation(self.walk, self.name, list(inputs), list(types), self.source)
 
     def input_types(self) -> list[ArrayType]:
         """The types of the operands."""
@@ -95,6 +100,21 @@ def array_of(attribute: Any, type_: ArrayType) -> np.ndarray:
     else:
         return np.ascontiguousarray(np.array(dense).astype(dtype)).reshape(type_.shape)
     return np.broadcast_to(flat[0], type_.shape) if splat else flat.reshape(type_.shape)
+
+
+def complex_array(text: str, type_: ArrayType) -> np.ndarray:
+    """The elements in ``dense<[(1.0,2.0), (0x7FC00000,-1.0)]>``, or in ``dense<"0x0000803F...">`` of many."""
+    body = text[text.index("dense<") + len("dense<") : text.rindex(">", 0, text.rindex(" : "))]
+    if body.startswith('"0x'):
+        flat = np.frombuffer(bytes.fromhex(body[3:-1]), np.complex64)
+    else:
+        words = re.findall(r"0x[0-9A-Fa-f]+|[-+.\w]+", body)
+        numbers = [
+            np.uint32(int(word, 16)).view(np.float32) if word.startswith("0x") else np.float32(word)
+            for word in words
+        ]
+        flat = np.array(numbers, np.float32).view(np.complex64)
+    return np.broadcast_to(flat[0], type_.shape) if flat.size == 1 else flat.reshape(type_.shape)
 
 
 def _bfloat16s(text: str) -> np.ndarray:

@@ -63,6 +63,10 @@ class Plan:
     devices: list[int] = field(default_factory=list)  # of each partition
     parameter_shardings: list[bytes] = field(default_factory=list)  # xla.OpSharding
     result_shardings: list[bytes] = field(default_factory=list)
+    complex_parameters: list[int] = field(
+        default_factory=list
+    )  # complex64 to JAX; here their parts, f32[..., 2]
+    complex_results: list[int] = field(default_factory=list)
 
 
 class _Writer:
@@ -143,5 +147,7 @@ def serialise(plan: Plan) -> bytes:
     writer.integers(plan.devices)
     writer.texts(plan.parameter_shardings)
     writer.texts(plan.result_shardings)
+    writer.integers(plan.complex_parameters)
+    writer.integers(plan.complex_results)
     writer.block(plan.main)
     return b"".join(writer.parts)

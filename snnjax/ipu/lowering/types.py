@@ -7,13 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 
 # In the order of their numbers, from 1.
-_NAMES = ("bool", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "bf16")
+_NAMES = ("bool", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "bf16", "c64")
+# Two float32; no instruction knows it (``pairs.py``).
+COMPLEX = "c64"
 _NUMPY = {
     "bool": np.bool_,
     **{f"s{bits}": getattr(np, f"int{bits}") for bits in (8, 16, 32, 64)},
     **{f"u{bits}": getattr(np, f"uint{bits}") for bits in (8, 16, 32, 64)},
     **{f"f{bits}": getattr(np, f"float{bits}") for bits in (16, 32, 64)},
     "bf16": jnp.bfloat16,
+    COMPLEX: np.complex64,
 }
 _DTYPES = {name: np.dtype(type_) for name, type_ in _NUMPY.items()}
 _NAME_OF = {dtype: name for name, dtype in _DTYPES.items()}
@@ -23,6 +26,7 @@ _OF_MLIR = {
     **{f"i{bits}": f"s{bits}" for bits in (8, 16, 32, 64)},
     **{f"ui{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},
     **{name: name for name in ("f16", "f32", "f64", "bf16")},
+    "complex<f32>": COMPLEX,
 }
 # An IPU has no such registers; they may stand in a program where they can be computed when it is compiled.
 WIDE = frozenset({"s64", "u64", "f64"})

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from snnjax._jax_compat import ir
-from snnjax.ipu.lowering import views
+from snnjax.ipu.lowering import pairs
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.errors import Unsupported, refusal
 from snnjax.ipu.lowering.folding import fold
 from snnjax.ipu.lowering.locations import user_line
 from snnjax.ipu.lowering.operation import Operation
-from snnjax.ipu.lowering.rules import RULES
+from snnjax.ipu.lowering.rules import RULES, complex_numbers
 from snnjax.ipu.lowering.rules.sharding import Sharding, check_spread
 from snnjax.ipu.lowering.types import WIDE, ArrayType, of_mlir
 
@@ -53,7 +53,7 @@ class Walk:
         dtype = of_mlir(str(ranked.element_type))
         if dtype is None:
             raise self._refuse_type(
-                text, "is no type of the IPU", "Use float32, float16, bfloat16, or integers"
+                text, "is no type of the IPU", "Use float32, float16, bfloat16, complex64, or integers"
             )
         self._types[type_] = ArrayType(dtype, tuple(ranked.shape))
         return self._types[type_]
@@ -80,22 +80,27 @@ class Walk:
 
     def _lower(self, source: Any) -> Sequence[int]:
         inputs = [self._values[operand] for operand in source.operands]
-        known = RULES.get(source.name)
-        if known is None:
+        if source.name not in RULES:
             raise self.builder.refuse(inputs, "the IPU has no such operation", "Run this part on the CPU")
         results = (
             () if source.name == "func.call" else source.results
         )  # whose operations have types of their own
         types = [self.array_type(result.type) for result in results]
-        operation = Operation(self, source.name, inputs, types, source)
-        if source.name.startswith("stablehlo."):
+        return self.lower(Operation(self, source.name, inputs, types, source))
+
+    def lower(self, operation: Operation) -> Sequence[int]:
+        """The results of an operation whose values are known."""
+        is_complex = complex_numbers.is_complex(operation)
+        if not is_complex and operation.name.startswith("stablehlo."):
             folded = fold(operation)
             if folded is not None:
                 return folded
-            if types and source.name not in _WITH_BLOCKS and all(type_.size == 0 for type_ in types):
-                return [views.empty(self.builder, type_) for type_ in types]
+            types = operation.types
+            if types and operation.name not in _WITH_BLOCKS and all(type_.size == 0 for type_ in types):
+                return [pairs.empty(self.builder, type_) for type_ in types]
         if self.num_partitions > 1:
-            check_spread(self, operation, inputs)
+            check_spread(self, operation, operation.inputs)
+        known = complex_numbers.rule_of(operation) if is_complex else RULES[operation.name]
         results = known(operation)
         if self.num_partitions > 1:
             check_spread(self, operation, self.builder.yielded(results))

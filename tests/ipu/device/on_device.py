@@ -35,7 +35,8 @@ def check(
     for actual, expected in zip(on(ipu, function, *arguments), on(cpu, function, *arguments), strict=True):
         assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
         if jnp.issubdtype(actual.dtype, jnp.inexact):
-            np.testing.assert_allclose(actual.astype(np.float64), expected.astype(np.float64), rtol, atol)
+            wide = np.complex128 if jnp.iscomplexobj(actual) else np.float64
+            np.testing.assert_allclose(actual.astype(wide), expected.astype(wide), rtol, atol)
         else:
             np.testing.assert_array_equal(actual, expected)
 

@@ -66,9 +66,10 @@ def read(data: bytes) -> Plan:
     constants = dict(r.items(lambda: r.constant(types)))
     aliases, donated, devices = r.items(r.pair), r.ints(), r.ints()
     parameter_shardings, result_shardings = r.items(r.s), r.items(r.s)
+    complex_parameters, complex_results = r.ints(), r.ints()
     plan = Plan(
         name, num_partitions, options, types, constants, r.block(), aliases, donated, devices,
-        parameter_shardings, result_shardings,
+        parameter_shardings, result_shardings, complex_parameters, complex_results,
     )  # fmt: skip
     assert r.at == len(data)
     return plan

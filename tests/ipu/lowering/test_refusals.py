@@ -112,13 +112,21 @@ def test_what_jax_lowers_for_other_platforms_alone_is_refused():
     )
 
 
-def test_complex_numbers_are_refused():
-    message = refusal(lambda x: lax.complex(x, x).real, X)
-    assert message == f"complex of f32[4,4], f32[4,4]: {NONE}"
-    with pytest.raises(
-        Unsupported, match=r"compile: tensor<3xcomplex<f32>> is no type of the IPU. Use float32, "
+def test_complex_numbers_without_an_order_are_refused():
+    numbers = np.ones(3, np.complex64)
+    assert refusal(lambda x: lax.sort(x), numbers) == (
+        "sort of c64[3]: the IPU does not do this with complex numbers. Do it with their parts."
+    )
+    assert refusal(lambda x: jnp.max(x), numbers) == (
+        "reduce of c64[3], c64[]: complex numbers are reduced by sum and prod alone. Reduce their parts."
+    )
+    with (
+        jax.enable_x64(True),
+        pytest.raises(
+            Unsupported, match=r"compile: tensor<3xcomplex<f64>> is no type of the IPU. Use float32, "
+        ),
     ):
-        plan_of(lambda x: x, np.ones(3, np.complex64))
+        plan_of(lambda x: x, np.ones(3, np.complex128))
 
 
 def test_double_precision_is_refused():

@@ -25,7 +25,8 @@ constexpr std::array<DtypeFacts, kNumDtypes> kDtypes = {{{"bool", 1},
                                                          {"f16", 2},
                                                          {"f32", 4},
                                                          {"f64", 8},
-                                                         {"bf16", 2}}};
+                                                         {"bf16", 2},
+                                                         {"c64", 8}}};
 
 const DtypeFacts& factsOf(Dtype dtype) { return kDtypes[static_cast<std::size_t>(dtype) - 1]; }
 
@@ -47,6 +48,17 @@ std::size_t ArrayType::numElements() const {
 }
 
 std::size_t ArrayType::numBytes() const { return numElements() * factsOf(dtype).bytes; }
+
+ArrayType storedAs(const ArrayType& type) {
+  if (type.dtype != Dtype::kComplex64) return type;
+  ArrayType stored{Dtype::kFloat32, type.shape};
+  stored.shape.push_back(2);
+  return stored;
+}
+
+ArrayType asComplex(const ArrayType& stored) {
+  return {Dtype::kComplex64, {stored.shape.begin(), stored.shape.end() - 1}};
+}
 
 std::string ArrayType::toString() const {
   std::string text = std::string(factsOf(dtype).name) + "[";

@@ -26,9 +26,10 @@ enum class Dtype : std::int64_t {
   kFloat16,
   kFloat32,
   kFloat64,
-  kBfloat16
+  kBfloat16,
+  kComplex64  // of what JAX gives and takes; in plans it is two float32
 };
-inline constexpr std::size_t kNumDtypes = 13;
+inline constexpr std::size_t kNumDtypes = 14;
 
 std::size_t numBytes(Dtype dtype);  // of an element
 std::string toString(Dtype dtype);  // "f32"
@@ -42,6 +43,11 @@ struct ArrayType {
   std::string toString() const;  // "f32[48,10]"
   friend bool operator==(const ArrayType&, const ArrayType&) = default;
 };
+
+// How an array of complex numbers is kept: c64[3] as f32[3,2]; every other one as it is.
+ArrayType storedAs(const ArrayType& type);
+// The other way: what JAX calls complex numbers that are kept so.
+ArrayType asComplex(const ArrayType& stored);
 
 using ValueId = std::size_t;  // position in Plan::types
 
@@ -79,6 +85,7 @@ struct Plan {
   std::vector<std::size_t> donated;                                // parameters whose buffers end with the call
   std::vector<std::size_t> devices;                                // of each partition
   std::vector<std::string> parameter_shardings, result_shardings;  // xla.OpSharding; empty for one partition
+  std::vector<std::size_t> complex_parameters, complex_results;    // stored as storedAs says
   Block main;
 };
 

@@ -76,7 +76,7 @@ class Reader {
 
 ArrayType readType(Reader& reader) {
   const std::int64_t dtype = reader.integer();
-  if (dtype < 1 || dtype > static_cast<std::int64_t>(kNumDtypes)) {
+  if (dtype < 1 || dtype > static_cast<std::int64_t>(Dtype::kBfloat16)) {
     refuse("have element types of PJRT_Buffer_Type", std::to_string(dtype));
   }
   ArrayType type{static_cast<Dtype>(dtype), reader.indices()};
@@ -186,6 +186,17 @@ void checkAliases(const Plan& plan) {
   }
 }
 
+// Each is float32 whose last dimension holds the real and the imaginary part.
+void checkComplex(const Plan& plan, const std::vector<std::size_t>& places, const std::vector<ValueId>& values) {
+  for (const std::size_t place : places) {
+    if (place >= values.size()) refuse("name complex numbers among its own", std::to_string(place));
+    const ArrayType& type = plan.types[values[place]];
+    if (type.dtype != Dtype::kFloat32 || type.shape.empty() || type.shape.back() != 2) {
+      refuse("have complex numbers as pairs of f32", type.toString());
+    }
+  }
+}
+
 void checkPlan(const Plan& plan) {
   constexpr std::size_t kMaxPartitions = 1024;
   if (plan.num_partitions == 0 || plan.num_partitions > kMaxPartitions) {
@@ -206,6 +217,8 @@ void checkPlan(const Plan& plan) {
   }
   definitions.check(plan.main);
   checkAliases(plan);
+  checkComplex(plan, plan.complex_parameters, plan.main.parameters);
+  checkComplex(plan, plan.complex_results, plan.main.results);
 }
 
 }  // namespace
@@ -233,6 +246,8 @@ Plan readPlan(std::span<const std::byte> bytes) {
   plan.devices = reader.indices();
   plan.parameter_shardings = reader.list(text);
   plan.result_shardings = reader.list(text);
+  plan.complex_parameters = reader.indices();
+  plan.complex_results = reader.indices();
   plan.main = readBlock(reader, 0);
   if (!reader.atEnd()) refuse("end with its main block", "more bytes");
   checkPlan(plan);

@@ -116,6 +116,8 @@ void sensePlansMake() {
   wrong("bytes of its constants", [](Builder& b) { b.plan.constants[0].bytes.pop_back(); });
   wrong("of one type", [](Builder& b) { b.plan.aliases = {{1, 0}}; });
   wrong("once", [](Builder& b) { b.plan.aliases = {{0, 0}, {0, 0}}; });
+  wrong("complex numbers among its own", [](Builder& b) { b.plan.complex_results = {7}; });
+  wrong("as pairs of f32", [](Builder& b) { b.plan.complex_parameters = {0}; });
   wrong("its own parameters", [](Builder& b) { b.plan.donated = {7}; });
   wrong("operations of its README", [](Builder& b) { b.plan.main.instructions[0].op = "no_such_operation"; });
   wrong("(test.py:1)", [](Builder& b) { b.plan.main.instructions[3].ints[1] = {9, 6}; });

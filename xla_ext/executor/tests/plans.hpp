@@ -71,6 +71,7 @@ inline std::vector<std::byte> bytesOf(const Plan& plan) {
     out.number(static_cast<std::int64_t>(pair.first)).number(static_cast<std::int64_t>(pair.second));
   });
   out.numbers(plan.donated).numbers(plan.devices).texts(plan.parameter_shardings).texts(plan.result_shardings);
+  out.numbers(plan.complex_parameters).numbers(plan.complex_results);
   write(out, plan.main);
   return out.get();
 }

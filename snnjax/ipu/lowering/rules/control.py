@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from snnjax.ipu.lowering import views
+from snnjax.ipu.lowering import pairs
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.operation import Operation
 from snnjax.ipu.lowering.plan import Block
@@ -28,23 +28,25 @@ def _lower_while(operation: Operation) -> Sequence[int]:
     carried = zip(_returned(operation.regions[1]), body.arguments, operation.types, strict=True)
     unchanged = [result == argument or type_.size == 0 for result, argument, type_ in carried]
     places = [place for place, same in enumerate(unchanged) if not same]
-    types = [operation.types[place] for place in places]
+    whole = [operation.types[place] for place in places]
+    types = pairs.real_types(whole)
 
     def inside(source: Any, parameters: Sequence[int]) -> list[int]:
-        values = dict(zip(places, parameters, strict=True))
+        values = dict(zip(places, pairs.join(builder, whole, parameters), strict=True))
         return walk.block(source, [values.get(place, value) for place, value in enumerate(operation.inputs)])
 
     def next_values(parameters: Sequence[int]) -> list[int]:
         results = inside(body, parameters)
-        return [results[place] for place in places]
+        return pairs.split(builder, [results[place] for place in places])
 
-    initial = [operation.inputs[place] for place in places]
+    initial = pairs.split(builder, [operation.inputs[place] for place in places])
     blocks = [
         builder.block(types, lambda parameters: inside(condition, parameters)),
         builder.block(types, next_values, is_loop=True),
     ]
     count = _count(builder, blocks, initial)
-    results = dict(zip(places, _loop(builder, blocks, initial, count), strict=True))
+    last = pairs.join(builder, whole, _loop(builder, blocks, initial, count))
+    results = dict(zip(places, last, strict=True))
     return [results.get(place, value) for place, value in enumerate(operation.inputs)]
 
 
@@ -126,12 +128,13 @@ def _case(operation: Operation, index: int, regions: Sequence[Any]) -> Sequence[
 
     def results_of(source: Any, parameters: list[int]) -> list[int]:
         results = walk.block(source, parameters)
-        return [results[place] for place in kept]
+        return pairs.split(builder, [results[place] for place in kept])
 
     blocks = [builder.block((), functools.partial(results_of, source)) for source in branches]
-    outputs = builder.add("case", (index,), [operation.types[place] for place in kept], blocks=blocks)
-    results = dict(zip(kept, outputs, strict=True))
+    whole = [operation.types[place] for place in kept]
+    outputs = builder.add("case", (index,), pairs.real_types(whole), blocks=blocks)
+    results = dict(zip(kept, pairs.join(builder, whole, outputs), strict=True))
     return [
-        results[place] if place in results else views.empty(builder, type_)
+        results[place] if place in results else pairs.empty(builder, type_)
         for place, type_ in enumerate(operation.types)
     ]

@@ -13,6 +13,7 @@ import numpy as np
 
 from snnjax import _jax_compat
 from snnjax._jax_compat import ir, sdy
+from snnjax.ipu.lowering import pairs
 from snnjax.ipu.lowering.donation import attributes_of
 from snnjax.ipu.lowering.errors import refusal
 from snnjax.ipu.lowering.operation import Operation
@@ -127,8 +128,7 @@ def localise(walk: Any, main: Any, options: Any) -> Layout:
 
 def lower_main(walk: Any, main: Any, layout: Layout, parameters: Sequence[int]) -> list[int]:
     """The results of main on each IPU; their shardings go into `layout`."""
-    for value, sharding in zip(parameters, layout.shardings, strict=True):
-        _mark(walk, value, sharding)
+    parameters = [_mark(walk, *each) for each in zip(parameters, layout.shardings, strict=True)]
     results = walk.block(main.regions[0].blocks[0], parameters)
     if layout.num_partitions == 1:
         return results
@@ -157,7 +157,9 @@ def _mark(walk: Any, value: int, sharding: Sharding | None) -> int:
     known = walk.shardings.get(value)
     if known == wanted and (wanted is None or value not in walk.builder.constants):
         return value
-    if value in walk.builder.definitions or known is not None or value in walk.builder.constants:
+    if value in walk.builder.parts:
+        value = pairs.pair(walk.builder, *walk.builder.parts[value])
+    elif value in walk.builder.definitions or known is not None or value in walk.builder.constants:
         value = walk.builder.one("identity", (value,), walk.builder.types[value], ((len(walk.shardings),),))
     if wanted is not None:
         walk.shardings[value] = wanted
@@ -196,7 +198,12 @@ def _own_part(walk: Any, value: int, sharding: Sharding) -> int:
             scaled = elementwise.binary(builder, "multiply", start, builder.splat(sizes[axis], scalar))
             start = elementwise.binary(builder, "add", scaled, place[axis])
         starts.append(elementwise.binary(builder, "multiply", start, builder.splat(length, scalar)))
-    return builder.one("dynamic_slice", (value, *starts), local, (local.shape,))
+
+    def own(part: int) -> int:
+        type_ = sharding.local(builder.types[part])
+        return builder.one("dynamic_slice", (part, *starts), type_, (type_.shape,))
+
+    return pairs.map_parts(builder, own, value)
 
 
 def check_spread(walk: Any, operation: Operation, values: Iterable[int]) -> None:
