@@ -9,7 +9,7 @@ import numpy as np
 
 from snnjax.ipu.lowering.types import ArrayType, dtype_number
 
-MAGIC = 0x31414E4C504E4E53  # "SNNPLNA1"
+MAGIC = 0x32414E4C504E4E53  # "SNNPLNA2"
 
 
 class Step(NamedTuple):

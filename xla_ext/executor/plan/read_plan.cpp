@@ -10,7 +10,7 @@
 namespace snnjax::executor {
 namespace {
 
-constexpr std::int64_t kMagic = 0x31414e4c504e4e53;  // "SNNPLNA1"
+constexpr std::int64_t kMagic = 0x32414e4c504e4e53;  // "SNNPLNA2"
 constexpr std::size_t kMaxDepth = 64;                // of blocks in blocks
 constexpr std::size_t kMaxElements = std::size_t{1} << 40;
 constexpr std::size_t kMaxRank = 32;

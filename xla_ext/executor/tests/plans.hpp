@@ -59,7 +59,7 @@ inline void write(Bytes& out, const Block& block) {
 
 inline std::vector<std::byte> bytesOf(const Plan& plan) {
   Bytes out;
-  out.number(0x31414e4c504e4e53).text(plan.name).number(static_cast<std::int64_t>(plan.num_partitions));
+  out.number(0x32414e4c504e4e53).text(plan.name).number(static_cast<std::int64_t>(plan.num_partitions));
   out.list(plan.options, [&](const auto& option) { out.text(option.first).text(option.second); });
   out.list(plan.types,
            [&](const ArrayType& type) { out.number(static_cast<std::int64_t>(type.dtype)).numbers(type.shape); });
