@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "executor/operations.hpp"
 #include "executor/ops/elementwise.hpp"
@@ -34,6 +35,33 @@ void collect(const Plan& plan, const Block& block, double times, const poplar::T
     for (const Block& inner : instruction.blocks) {
       collect(plan, inner, times * turnsOf(instruction), target, proposals);
     }
+  }
+}
+
+using CountsBySize = std::map<std::size_t, std::vector<std::size_t>>;  // by the bytes of an element, by tile
+
+// Of an operation, all its calls together.
+CountsBySize scratchOf(const Plan& plan, const Layouts& layouts, const Instruction& instruction) {
+  CountsBySize sums;
+  const Scratch scratch = operationNamed(instruction.op).scratch;
+  if (scratch == nullptr) return sums;
+  for (const ScratchCall& call : scratch(plan, layouts, instruction)) {
+    std::vector<std::size_t>& of_size = sums.try_emplace(call.element_bytes, layouts.tiles()).first->second;
+    for (std::size_t tile = 0; tile < call.counts.size(); ++tile) {
+      of_size[tile] += roundedUp(call.counts[tile], call.element_bytes);
+    }
+  }
+  return sums;
+}
+
+// On each tile the most that any operation asks for: they run one after the other.
+void collectScratch(const Plan& plan, const Layouts& layouts, const Block& block, CountsBySize& most) {
+  for (const Instruction& instruction : block.instructions) {
+    for (const auto& [element_bytes, counts] : scratchOf(plan, layouts, instruction)) {
+      std::vector<std::size_t>& of_size = most.try_emplace(element_bytes, counts.size()).first->second;
+      for (std::size_t tile = 0; tile < counts.size(); ++tile) of_size[tile] = std::max(of_size[tile], counts[tile]);
+    }
+    for (const Block& inner : instruction.blocks) collectScratch(plan, layouts, inner, most);
   }
 }
 
@@ -381,8 +409,15 @@ void PlanLowering::keepResults() {
   moveAll(from, to);
 }
 
+void PlanLowering::reserveScratch() {
+  CountsBySize most;
+  collectScratch(plan_, layouts_, plan_.main, most);
+  for (const auto& [element_bytes, counts] : most) storages_.reserveScratch(element_bytes, counts, "scratch");
+}
+
 poplar::program::Sequence PlanLowering::lowerMain() {
   bindParameters();
+  reserveScratch();
   return lower(plan_.main, [this] { keepResults(); });
 }
 

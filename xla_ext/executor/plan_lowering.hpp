@@ -93,6 +93,7 @@ class PlanLowering final : public Lowering {
   void releaseUsed();
   void makeConstant(ValueId value);
   void bindParameters();
+  void reserveScratch();
   void keepResults();
   bool diesNow(ValueId value) const;
   std::size_t bytesOf(ValueId value) const { return numBytes(type(value).dtype); }

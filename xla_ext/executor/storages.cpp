@@ -7,13 +7,18 @@
 namespace snnjax::executor {
 namespace {
 
-// Pieces are aligned to 64 bits, as fields of vertices are.
+std::vector<std::size_t> cutsOf(const std::vector<std::size_t>& counts) {
+  std::vector<std::size_t> cuts(counts.size() + 1);
+  std::partial_sum(counts.begin(), counts.end(), cuts.begin() + 1);
+  return cuts;
+}
+
+}  // namespace
+
 std::size_t roundedUp(std::size_t elements, std::size_t element_bytes) {
   const std::size_t unit = 8 / element_bytes;
   return (elements + unit - 1) / unit * unit;
 }
-
-}  // namespace
 
 poplar::Type unsignedOf(std::size_t bytes) {
   return bytes == 1 ? poplar::UNSIGNED_CHAR : bytes == 2 ? poplar::UNSIGNED_SHORT : poplar::UNSIGNED_INT;
@@ -32,30 +37,44 @@ Storages::Storages(poplar::Graph& graph)
     : graph_(graph), live_(graph.getTarget().getNumTiles()), taken_(live_.size()) {}
 
 StorageId Storages::take(std::size_t element_bytes, const Layout& layout, const poplar::DebugContext& debug) {
-  return takePieces(element_bytes, layout.blocks(), layout.cuts(), debug);
+  Storage storage = storageOf(element_bytes, layout.blocks(), layout.cuts());
+  takeFree(storage, freePieces(element_bytes, false));
+  return takePieces(std::move(storage), debug);
 }
 
 StorageId Storages::takeScratch(std::size_t element_bytes, const std::vector<std::size_t>& counts,
                                 const poplar::DebugContext& debug) {
-  std::vector<std::size_t> cuts(counts.size() + 1);
-  std::partial_sum(counts.begin(), counts.end(), cuts.begin() + 1);
-  return takePieces(element_bytes, {}, cuts, debug);
+  Storage storage = storageOf(element_bytes, {}, cutsOf(counts));
+  for (const bool reserved : {true, false}) takeFree(storage, freePieces(element_bytes, reserved));
+  return takePieces(std::move(storage), debug);
 }
 
-Storages::FreePieces& Storages::freePieces(std::size_t element_bytes) {
-  return free_.try_emplace(element_bytes, live_.size()).first->second;
+void Storages::reserveScratch(std::size_t element_bytes, const std::vector<std::size_t>& counts,
+                              const poplar::DebugContext& debug) {
+  const StorageId id = takePieces(storageOf(element_bytes, {}, cutsOf(counts)), debug);
+  if (storages_[id].memory.numElements() == 0) return release(id);
+  reserved_.resize(variables_.size(), false);
+  reserved_.back() = true;
+  release(id);
+}
+
+Storages::Storage Storages::storageOf(std::size_t element_bytes, const Blocks& blocks,
+                                      const std::vector<std::size_t>& cuts) const {
+  return {element_bytes, blocks, cuts, std::vector<Piece>(live_.size()), {}, 1, 0};
+}
+
+Storages::FreePieces& Storages::freePieces(std::size_t element_bytes, bool reserved) {
+  return (reserved ? free_scratch_ : free_).try_emplace(element_bytes, live_.size()).first->second;
 }
 
 // The smallest free piece that is large enough; among equals, the one in the variable that the previous tile used, so
 // that an array of the same layout can reuse another's memory in one piece.
-StorageId Storages::takePieces(std::size_t element_bytes, const Blocks& blocks, const std::vector<std::size_t>& cuts,
-                               const poplar::DebugContext& debug) {
-  Storage storage{element_bytes, blocks, cuts, std::vector<Piece>(live_.size()), {}, 1, 0};
-  FreePieces& free = freePieces(element_bytes);
+void Storages::takeFree(Storage& storage, FreePieces& free) {
+  const std::vector<std::size_t>& cuts = storage.cuts;
   std::size_t last_variable = variables_.size();
   for (std::size_t tile = 0; tile < live_.size(); ++tile) {
-    if (cuts[tile] == cuts[tile + 1]) continue;
-    const std::size_t size = cuts[tile + 1] - cuts[tile] + blocks.spare, whole = roundedUp(size, element_bytes);
+    if (cuts[tile] == cuts[tile + 1] || storage.pieces[tile].size > 0) continue;
+    const std::size_t size = cuts[tile + 1] - cuts[tile] + storage.blocks.spare;
     auto best = free[tile].end();
     for (auto piece = free[tile].begin(); piece != free[tile].end(); ++piece) {
       if (piece->size < size) continue;
@@ -64,12 +83,16 @@ StorageId Storages::takePieces(std::size_t element_bytes, const Blocks& blocks, 
       if (better) best = piece;
     }
     if (best == free[tile].end()) continue;
-    const std::size_t taken = std::min(whole, best->size);
+    const std::size_t taken = std::min(roundedUp(size, storage.element_bytes), best->size);
     storage.pieces[tile] = {best->variable, best->begin, taken};
     last_variable = best->variable;
     *best = {best->variable, best->begin + taken, best->size - taken};
     if (best->size == 0) free[tile].erase(best);
   }
+}
+
+// New memory for what has none yet.
+StorageId Storages::takePieces(Storage storage, const poplar::DebugContext& debug) {
   addVariable(storage, debug);
   storage.memory = joined(storage, 0);
   count(storage, true);
@@ -140,10 +163,11 @@ void Storages::freeUnused(StorageId id) {
   Storage& storage = storages_[id];
   if (storage.users > 0 || storage.holds > 0) return;
   count(storage, false);
-  FreePieces& free = freePieces(storage.element_bytes);
   for (std::size_t tile = 0; tile < live_.size(); ++tile) {
     Piece piece = storage.pieces[tile];
     if (piece.size == 0) continue;
+    const bool reserved = piece.variable < reserved_.size() && reserved_[piece.variable];
+    FreePieces& free = freePieces(storage.element_bytes, reserved);
     std::erase_if(free[tile], [&piece](const Piece& other) {
       if (other.variable != piece.variable) return false;
       const bool before = other.begin + other.size == piece.begin, after = piece.begin + piece.size == other.begin;

@@ -22,6 +22,10 @@ class Storages {
   // Elements at any place: counts[t] on tile t.
   StorageId takeScratch(std::size_t element_bytes, const std::vector<std::size_t>& counts,
                         const poplar::DebugContext& debug);
+  // Reserves memory for scratch alone, which is taken from there first: operations that run one after the other share
+  // it, and no value splits it.
+  void reserveScratch(std::size_t element_bytes, const std::vector<std::size_t>& counts,
+                      const poplar::DebugContext& debug);
   // Whether the storage is one for such an array.
   bool fits(StorageId id, std::size_t element_bytes, const Layout& layout) const;
 
@@ -59,9 +63,11 @@ class Storages {
   };
   using FreePieces = std::vector<std::vector<Piece>>;  // by tile
 
-  StorageId takePieces(std::size_t element_bytes, const Blocks& blocks, const std::vector<std::size_t>& cuts,
-                       const poplar::DebugContext& debug);
-  FreePieces& freePieces(std::size_t element_bytes);
+  StorageId takePieces(Storage storage, const poplar::DebugContext& debug);
+  void takeFree(Storage& storage, FreePieces& free);
+  Storage storageOf(std::size_t element_bytes, const Blocks& blocks, const std::vector<std::size_t>& cuts) const;
+  // Those of values, or those that are reserved for scratch.
+  FreePieces& freePieces(std::size_t element_bytes, bool reserved);
   void addVariable(Storage& storage, const poplar::DebugContext& debug);
   poplar::Tensor joined(const Storage& storage, std::size_t spare) const;
   void freeUnused(StorageId id);
@@ -70,14 +76,19 @@ class Storages {
   poplar::Graph& graph_;
   std::vector<Storage> storages_;
   std::vector<poplar::Tensor> variables_;
-  std::map<std::size_t, FreePieces> free_;  // by bytes of an element: those of other sizes are other variables
-  std::vector<std::uint64_t> live_;         // bytes of each tile
-  std::vector<std::uint64_t> taken_;        // those of its variables
+  std::vector<bool> reserved_;                      // of variables: for scratch alone
+  std::map<std::size_t, FreePieces> free_;          // by bytes of an element: those of other sizes are other variables
+  std::map<std::size_t, FreePieces> free_scratch_;  // likewise, of reserved variables
+  std::vector<std::uint64_t> live_;                 // bytes of each tile
+  std::vector<std::uint64_t> taken_;                // those of its variables
 };
 
 // Throws if one tile would hold several times its capacity: the graph of such a program would take minutes and exhaust
 // the host's memory. The engine refuses slight excess, naming the largest variables.
 void checkTileMemory(const poplar::Graph& graph, std::uint64_t bytes, const poplar::DebugContext& debug);
+
+// Elements that a piece of memory takes: pieces are aligned to 64 bits, as fields of vertices are.
+std::size_t roundedUp(std::size_t elements, std::size_t element_bytes);
 
 // The unsigned integer of the same size, in which memory is kept whatever its type.
 poplar::Type unsignedOf(std::size_t bytes);

@@ -38,7 +38,9 @@ class Estimate {
     const std::size_t sums = bytesOfSums();
     if (plan_.main == Main::Out) serialise(sums);
     plan_.bytes = bytesOfOperands() + sums;
-    plan_.cycles = turning() + exchange() + products() + reduction();
+    plan_.cycles = turning();  // says what travels turned
+    plan_.cycles += exchange() + products() + reduction();
+    plan_.code = (plan_.steps() * messages() + messagesOfSums()) * kMessageCode;
     return plan_;
   }
 
@@ -67,6 +69,18 @@ class Estimate {
           ceilDivide(ceilDivide(plan_.k_block, unit), ceilDivide(ceilDivide(plan_.k_block, unit), units)) * unit;
   }
 
+  // Received by a tile in one step. Operands that are transposed before they travel are stored as they are used.
+  std::size_t messages() const {
+    const std::size_t lhs = lhsStays() ? 0 : sizes_.lhs_in_rows && !plan_.turns_lhs ? plan_.m_block : 1;
+    const std::size_t rhs = rhsStays() ? 0 : sizes_.rhs_in_rows && !plan_.turns_rhs ? plan_.k_step : 1;
+    return lhs + rhs;
+  }
+  // Rows of an output in another layout are cut where its tiles' parts begin.
+  std::size_t messagesOfSums() const {
+    if (!sizes_.out_in_rows || !hasSums()) return addsUp() ? plan_.k_parts : 0;
+    return 2 * plan_.m_block;
+  }
+
   // Words received by a tile. Both tiles of a pair receive the operand that they share in half the time.
   double exchange() const {
     const double steps = static_cast<double>(plan_.steps());
@@ -81,7 +95,7 @@ class Estimate {
     if (plan_.main == Main::Lhs) shared = plan_.n_parts > 1 ? saved(lhs, plan_.n_parts) : saved(rhs, plan_.m_parts);
     if (plan_.main == Main::Rhs) shared = plan_.m_parts > 1 ? saved(rhs, plan_.m_parts) : saved(lhs, plan_.n_parts);
     if (plan_.main == Main::Out) shared = saved(lhs, plan_.n_parts);
-    return steps * (kPhase + lhs + rhs - shared);
+    return steps * (kPhase + lhs + rhs - shared + kMessage * static_cast<double>(messages()));
   }
 
   // The stationary matrix is transposed in place; what travels is transposed before it is sent, in a step of its own,
@@ -120,7 +134,7 @@ class Estimate {
     const std::size_t block = plan_.m_block * plan_.n_block;
     if (addsUp()) {
       const std::size_t fours = ceilDivide(ceilDivide(block, plan_.k_parts), 4 * 6);
-      return kPhase + kComputeSet + static_cast<double>(block) +
+      return kPhase + kComputeSet + static_cast<double>(block) + kMessage * static_cast<double>(messagesOfSums()) +
              6 * static_cast<double>(cycles::sumPartials(fours, plan_.k_parts));
     }
     if (!hasSums()) return 0;
@@ -148,8 +162,8 @@ class Search {
 
   void tryBlocks(ProductPlan plan) {
     plan = Estimate(sizes_, machine_, plan).result();
-    const bool fits = plan.bytes <= machine_.bytes;
-    const bool better = fits == fits_ ? (fits ? plan.cycles < best_.cycles : plan.bytes < best_.bytes) : fits;
+    const bool fits = memory(plan) <= machine_.bytes;
+    const bool better = fits == fits_ ? (fits ? plan.cycles < best_.cycles : memory(plan) < memory(best_)) : fits;
     if (any_ && !better) return;
     any_ = true;
     fits_ = fits;
@@ -159,6 +173,9 @@ class Search {
   bool fits() const { return fits_; }
 
  private:
+  // Code of the exchange stays when operands and sums are gone.
+  static std::size_t memory(const ProductPlan& plan) { return plan.bytes + plan.code; }
+
   const ProductSizes& sizes_;
   const Machine& machine_;
   ProductPlan best_;

@@ -14,6 +14,8 @@ struct ProductSizes {
   std::size_t m = 1, k = 1, n = 1;
   bool halves = false;                          // operands of 16 bits; sums have 32
   bool lhs_turned = false, rhs_turned = false;  // its rows run along the depth, so it must be transposed
+  // Stored row by row, not in blocks of this product: each row of a block is a message.
+  bool lhs_in_rows = false, rhs_in_rows = false, out_in_rows = false;
 };
 
 // Each tile computes a block [m_block, n_block] of the sums over a part k_block of the depth. One of the three
@@ -34,6 +36,7 @@ struct ProductPlan {
   bool turns_lhs = false, turns_rhs = false;    // once, before it travels
   double cycles = 0;                            // estimated
   std::size_t bytes = 0;                        // of a tile, that operands brought to it and partial sums take
+  std::size_t code = 0;                         // of a tile, for the messages: all steps and the way of the sums
 
   std::size_t parts() const { return m_parts * k_parts * n_parts; }
   std::size_t thirdParts() const { return main == Main::Lhs ? n_parts : main == Main::Rhs ? m_parts : k_parts; }

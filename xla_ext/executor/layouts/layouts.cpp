@@ -246,15 +246,17 @@ Layouts::Layouts(const Plan& plan, const poplar::Target& target, const std::vect
   sliced_ = std::move(uses.sliced);
   worked_on_ = std::move(uses.worked_on);
   for (const Shape& shape : sliced_) {
-    constexpr std::size_t kLeast = 8;  // a grain of a layout
+    constexpr std::size_t kLeast = 8, kSlicesOnTile = 1024;  // a grain of a layout; elements of a long history
     std::size_t& least = least_on_tile_.try_emplace({shape.begin() + 1, shape.end()}, kLeastOnTile).first->second;
-    least = std::min(least, std::clamp(kMostOnTile / 2 / shape[0], kLeast, kLeastOnTile));
+    least = std::min(least, std::clamp(kSlicesOnTile / shape[0], kLeast, kLeastOnTile));
   }
   std::vector<std::pair<double, const Product*>> by_work;
   for (const auto& [product, times] : uses.products) {
     by_work.emplace_back(-times * static_cast<double>(product.groups * product.m * product.k * product.n), &product);
   }
   std::ranges::stable_sort(by_work, {}, &std::pair<double, const Product*>::first);
+  constexpr double kLight = 0.1;  // of the heaviest: what takes little memory
+  for (const auto& [work, product] : by_work) heavy_products_ += work <= kLight * by_work[0].first ? 1 : 0;
   for (const auto& [work, product] : by_work) {
     settleShared(*product, by_work);
     divide(*product);
@@ -263,7 +265,8 @@ Layouts::Layouts(const Plan& plan, const poplar::Target& target, const std::vect
 
 // The memory a product may use on a tile: Poplar's default share, less where values need it.
 planner::Machine Layouts::machineFor(const Product& product) const {
-  constexpr double kShare = 0.6, kOfValues = 0.9;
+  // Of several products, what is brought for one has memory besides the sums of another.
+  constexpr double kAlone = 0.6, kAmongOthers = 0.45, kOfValues = 0.9;
   constexpr std::size_t kLeast = 32768;
   const auto bytesOf = [this](const std::vector<ValueId>& values) {
     std::size_t bytes = 0;
@@ -273,7 +276,8 @@ planner::Machine Layouts::machineFor(const Product& product) const {
   const std::size_t operands =
       (productOf(product.lhs) + productOf(product.rhs) + productOf(product.out)) * numBytes(product.dtype);
   const std::size_t values = std::max(operands, bytesOf(plan_.main.parameters) + bytesOf(plan_.main.results)) / tiles_;
-  const auto share = static_cast<std::size_t>(kShare * static_cast<double>(tile_bytes_));
+  const auto share =
+      static_cast<std::size_t>((heavy_products_ > 1 ? kAmongOthers : kAlone) * static_cast<double>(tile_bytes_));
   const auto most = static_cast<std::size_t>(kOfValues * static_cast<double>(tile_bytes_));
   return {std::max<std::size_t>(1, tiles_ / std::max<std::size_t>(1, product.groups)),
           std::max(kLeast, std::min(share, most > values ? most - values : 0))};
@@ -285,8 +289,12 @@ bool Layouts::isTurned(const Product& product, const Shape& shape, bool depth_fi
   const Shape key = withoutOnes(shape);
   const auto known = deep_.find(key);
   if (known != deep_.end()) return known->second == depth_first;
-  const bool decides = product.groups == 1 && key.size() == 2 && !sliced_.contains(key);
-  return depth_first && !decides && key.size() > 1;
+  return depth_first && !decides(product, key) && key.size() > 1;
+}
+
+// Whether an array lies in blocks of the product that first takes it. Others lie as their dimensions follow each other.
+bool Layouts::decides(const Product& product, const Shape& key) const {
+  return product.groups == 1 && key.size() == 2 && !sliced_.contains(key);
 }
 
 planner::ProductSizes Layouts::sizesOf(const Product& product) const {
@@ -295,7 +303,10 @@ planner::ProductSizes Layouts::sizesOf(const Product& product) const {
           product.n,
           product.dtype == Dtype::kFloat16,
           isTurned(product, product.lhs, product.lhsDepthFirst()),
-          isTurned(product, product.rhs, product.rhsDepthFirst())};
+          isTurned(product, product.rhs, product.rhsDepthFirst()),
+          !decides(product, withoutOnes(product.lhs)),
+          !decides(product, withoutOnes(product.rhs)),
+          !decides(product, withoutOnes(product.out))};
 }
 
 // A matrix that is stationary in several products, such as weights in a training step, gets the blocks that are best
@@ -347,8 +358,11 @@ void Layouts::divide(const Product& product) {
   // Neighbours take the same part of the depth, so that they share incoming data.
   lhs.columns_first = plan.main == Main::Lhs && plan.n_parts == 1 && lhs_deep;
   rhs.columns_first = plan.main == Main::Rhs && plan.m_parts == 1 && rhs_deep;
-  deep_.emplace(withoutOnes(product.lhs), lhs_deep);
-  deep_.emplace(withoutOnes(product.rhs), rhs_deep);
+  const auto decide = [&](const Shape& key, bool deep) {
+    if (decides(product, key)) deep_.emplace(key, deep);
+  };
+  decide(withoutOnes(product.lhs), lhs_deep);
+  decide(withoutOnes(product.rhs), rhs_deep);
   const bool out_stays = plan.main == Main::Out && plan.k_parts == 1;
   const auto settleOne = [&](Main matrix_of) {
     switch (matrix_of) {

@@ -65,6 +65,7 @@ class Layouts {
   static void collect(const Plan& plan, const Block& block, double times, Uses& uses);
   planner::Machine machineFor(const Product& product) const;
   bool isTurned(const Product& product, const Shape& shape, bool depth_first) const;
+  bool decides(const Product& product, const Shape& key) const;
   planner::ProductSizes sizesOf(const Product& product) const;
   void settleShared(const Product& product, const std::vector<std::pair<double, const Product*>>& by_work);
   void divide(const Product& product);
@@ -75,6 +76,7 @@ class Layouts {
 
   const Plan& plan_;
   std::size_t tiles_, tile_bytes_;
+  std::size_t heavy_products_ = 0;
   std::unordered_map<ValueId, std::shared_ptr<const Layout>> proposed_;
   std::map<Product, ProductPlan> products_;
   std::map<Shape, Blocks> matrices_;            // shapes of products, without dimensions of size 1; so are all below

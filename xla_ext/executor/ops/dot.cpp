@@ -1,7 +1,9 @@
 // Products of matrices, as the planner divides them: a compute set of blocks, or one for each step of the depth, and
 // one that adds up partial sums computed away from the output.
 #include <algorithm>
+#include <numeric>
 #include <poputil/VertexTemplates.hpp>
+#include <tuple>
 
 #include "executor/operations.hpp"
 #include "executor/ops/compute_step.hpp"
@@ -68,17 +70,40 @@ class ProductBlocks {
     return {begin, std::min(all.end(), begin + plan_.k_step)};
   }
   poplar::Interval columns(std::size_t n) const { return part(n, plan_.n_block, product_.n); }
+  std::vector<poplar::Interval> allRows() const {
+    return all(plan_.m_parts, [this](std::size_t m) { return rows(m); });
+  }
+  std::vector<poplar::Interval> allColumns() const {
+    return all(plan_.n_parts, [this](std::size_t n) { return columns(n); });
+  }
+  // What is multiplied at once, all along the depth.
+  std::vector<poplar::Interval> depthSteps() const {
+    const std::size_t steps = plan_.steps();
+    return all(plan_.k_parts * steps, [=, this](std::size_t i) { return depth(i / steps, i % steps); });
+  }
+  std::size_t elements(const ProductBlock& block) const { return rows(block.m).size() * columns(block.n).size(); }
   // Whether an array of the product's output has exactly these blocks, in their order.
   bool areThoseOf(const Blocks& layout) const;
+  // Of the sums of all blocks, how many elements each tile makes.
+  std::vector<std::size_t> counts() const;
 
   const Product& product() const { return product_; }
   const ProductPlan& plan() const { return plan_; }
+  std::size_t tiles() const { return tiles_; }
 
  private:
   // Groups are placed side by side if there are enough tiles, else several share one.
   std::size_t firstTile(std::size_t group) const {
     const bool side_by_side = product_.groups * plan_.tiles() <= tiles_;
     return side_by_side ? group * plan_.tiles() : group * tiles_ / product_.groups;
+  }
+  template <class PartOf>
+  static std::vector<poplar::Interval> all(std::size_t count, PartOf&& part_of) {
+    std::vector<poplar::Interval> parts;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (part_of(i).size() > 0) parts.push_back(part_of(i));
+    }
+    return parts;
   }
   static poplar::Interval part(std::size_t part, std::size_t block, std::size_t size) {
     return {part * block, std::min(size, (part + 1) * block)};
@@ -88,6 +113,22 @@ class ProductBlocks {
   const ProductPlan& plan_;
   std::size_t tiles_;
 };
+
+// How many sums each tile makes, if partial ones should be added up on all tiles rather than on those that hold the
+// output: where one of these would take several times what it would otherwise. Else nothing.
+std::vector<std::size_t> evenShares(const ProductPlan& plan, const std::vector<std::size_t>& cuts) {
+  constexpr std::size_t kSeveral = 4, kLeast = 32, kGrain = 8;
+  const std::size_t tiles = cuts.size() - 1, elements = cuts.back();
+  std::size_t most = 0;
+  for (std::size_t tile = 0; tile < tiles; ++tile) most = std::max(most, cuts[tile + 1] - cuts[tile]);
+  const std::size_t share = std::max(kLeast, ceilDivide(ceilDivide(elements, tiles), kGrain) * kGrain);
+  if (plan.k_parts == 1 || most <= kSeveral * share) return {};
+  std::vector<std::size_t> counts(tiles, 0);
+  for (std::size_t tile = 0; tile * share < elements; ++tile) {
+    counts[tile] = std::min(share, elements - tile * share);
+  }
+  return counts;
+}
 
 class PartialSums {
  public:
@@ -100,7 +141,10 @@ class PartialSums {
 
  private:
   std::size_t index(const ProductBlock& block) const;
-  std::vector<poplar::Tensor> inOrder(const Shape& shape) const;
+  std::vector<poplar::Tensor> byPart() const;
+  poplar::Tensor inOrder(const poplar::Tensor& blocks, const Shape& shape) const;
+  void addParts(const std::vector<poplar::Tensor>& parts, const poplar::Tensor& to,
+                const std::vector<std::size_t>& cuts) const;
 
   Lowering& lowering_;
   const ProductBlocks& blocks_;
@@ -114,20 +158,22 @@ bool ProductBlocks::areThoseOf(const Blocks& layout) const {
          layout.first_tile == 0;
 }
 
+std::vector<std::size_t> ProductBlocks::counts() const {
+  std::vector<std::size_t> counts(tiles_, 0);
+  forEach([&](const ProductBlock& block) { counts[block.tile] += elements(block); });
+  return counts;
+}
+
 PartialSums::PartialSums(Lowering& lowering, const ProductBlocks& blocks, const poplar::Type& type)
     : lowering_(lowering), blocks_(blocks), type_(type), sums_(blocks.product().groups * blocks.plan().parts()) {
-  std::vector<std::size_t> counts(lowering.layouts().tiles(), 0);
-  const auto size = [&](const ProductBlock& block) {
-    return blocks.rows(block.m).size() * blocks.columns(block.n).size();
-  };
-  blocks.forEach([&](const ProductBlock& block) { counts[block.tile] += size(block); });
+  const std::vector<std::size_t> counts = blocks.counts();
   std::vector<std::size_t> next(counts.size() + 1, 0);
   for (std::size_t tile = 0; tile < counts.size(); ++tile) next[tile + 1] = next[tile] + counts[tile];
   const poplar::Tensor all = lowering.makeScratch(type, counts);
   blocks.forEach([&](const ProductBlock& block) {
     std::size_t& begin = next[block.tile];
-    sums_[index(block)] = all.slice(begin, begin + size(block));
-    begin += size(block);
+    sums_[index(block)] = all.slice(begin, begin + blocks.elements(block));
+    begin += blocks.elements(block);
   });
 }
 
@@ -137,41 +183,59 @@ std::size_t PartialSums::index(const ProductBlock& block) const {
   return ((block.k * blocks_.product().groups + block.group) * plan.m_parts + block.m) * plan.n_parts + block.n;
 }
 
-// The sums of each part of the depth, in the memory order of the output's shape.
-std::vector<poplar::Tensor> PartialSums::inOrder(const Shape& shape) const {
+// Of each part of the depth the sums of all blocks, one block after the other.
+std::vector<poplar::Tensor> PartialSums::byPart() const {
+  const auto of_part = static_cast<std::ptrdiff_t>(sums_.size() / blocks_.plan().k_parts);
+  std::vector<poplar::Tensor> parts;
+  for (auto next = sums_.begin(); next != sums_.end(); next += of_part) {
+    parts.push_back(poplar::concat(std::vector<poplar::Tensor>(next, next + of_part)));
+  }
+  return parts;
+}
+
+// Blocks one after the other, in the memory order of the output's shape.
+poplar::Tensor PartialSums::inOrder(const poplar::Tensor& blocks, const Shape& shape) const {
   const Product& product = blocks_.product();
   const ProductPlan& plan = blocks_.plan();
   const Layouts& layouts = lowering_.layouts();
-  const std::size_t of_group = plan.m_parts * plan.n_parts;
-  const Layout matrix({1, product.m, product.n, plan.m_block, plan.n_block}, of_group);
-  const bool same = blocks_.areThoseOf(layouts.of(shape).blocks());
-  std::vector<poplar::Tensor> results;
-  auto next = sums_.begin();
-  for (std::size_t k = 0; k < plan.k_parts; ++k) {
-    std::vector<poplar::Tensor> groups;
-    for (std::size_t group = 0; group < product.groups; ++group) {
-      const auto last = next + static_cast<std::ptrdiff_t>(of_group);
-      const poplar::Tensor memory = poplar::concat(std::vector<poplar::Tensor>(next, last));
-      groups.push_back(same ? memory : matrix.view(memory, {product.m, product.n}).flatten());
-      next = last;
-    }
-    results.push_back(same ? groups[0] : layouts.memoryOrder(poplar::concat(groups).reshape(shape)));
+  if (blocks_.areThoseOf(layouts.of(shape).blocks())) return blocks;
+  const Layout matrix({1, product.m, product.n, plan.m_block, plan.n_block}, plan.m_parts * plan.n_parts);
+  const std::size_t of_group = product.m * product.n;
+  std::vector<poplar::Tensor> groups;
+  for (std::size_t group = 0; group < product.groups; ++group) {
+    const poplar::Tensor memory = blocks.slice(group * of_group, (group + 1) * of_group);
+    groups.push_back(matrix.view(memory, {product.m, product.n}).flatten());
   }
-  return results;
+  return layouts.memoryOrder(poplar::concat(groups).reshape(shape));
 }
 
+// Where the output lies, or on all tiles first, if few of them hold it.
 void PartialSums::addUp(const poplar::Tensor& out) const {
   const Layouts& layouts = lowering_.layouts();
-  const std::vector<poplar::Tensor> sums = inOrder(out.shape());
   const poplar::Tensor to = layouts.memoryOrder(out);
   const std::vector<std::size_t>& cuts = layouts.cuts(out.shape());
+  std::vector<poplar::Tensor> parts = byPart();
+  if (const std::vector<std::size_t> counts = evenShares(blocks_.plan(), cuts); !counts.empty()) {
+    const poplar::Tensor sums = lowering_.makeScratch(out.elementType(), counts);
+    std::vector<std::size_t> even(counts.size() + 1, 0);
+    std::partial_sum(counts.begin(), counts.end(), even.begin() + 1);
+    addParts(parts, sums, even);
+    return copy(lowering_, inOrder(sums, out.shape()), to, "sums");
+  }
+  for (poplar::Tensor& part : parts) part = inOrder(part, out.shape());
+  addParts(parts, to, cuts);
+}
+
+// Tile t makes elements [cuts[t], cuts[t + 1]).
+void PartialSums::addParts(const std::vector<poplar::Tensor>& parts, const poplar::Tensor& to,
+                           const std::vector<std::size_t>& cuts) const {
   ComputeStep step(lowering_, "sum");
-  for (std::size_t tile = 0; tile < layouts.tiles(); ++tile) {
+  for (std::size_t tile = 0; tile + 1 < cuts.size(); ++tile) {
     if (cuts[tile] == cuts[tile + 1]) continue;
-    std::vector<poplar::Tensor> parts;
-    for (const poplar::Tensor& sum : sums) parts.push_back(sum.slice(cuts[tile], cuts[tile + 1]));
-    step.add(poputil::templateVertex("snnjax::SumPartials", type_, out.elementType()), tile,
-             {{"in", poplar::concat(parts)},
+    std::vector<poplar::Tensor> of_tile;
+    for (const poplar::Tensor& part : parts) of_tile.push_back(part.slice(cuts[tile], cuts[tile + 1]));
+    step.add(poputil::templateVertex("snnjax::SumPartials", type_, to.elementType()), tile,
+             {{"in", poplar::concat(of_tile)},
               {"out", to.slice(cuts[tile], cuts[tile + 1])},
               {"parts", asUnsigned(parts.size())},
               {"count", asUnsigned(cuts[tile + 1] - cuts[tile])}});
@@ -193,31 +257,89 @@ poplar::Tensor asMatrices(const poplar::Tensor& operand, const std::vector<unsig
   return operand.dimShuffle(order).reshape({size(batching), size(rows), size(columns)});
 }
 
+// How matrices {groups, rows, columns} are divided among the tiles to be transposed: their rows are cut as products use
+// them, so that each column of a part is one message.
+class Turning {
+ public:
+  Turning(std::size_t groups, const std::vector<poplar::Interval>& taken, std::size_t columns, std::size_t tiles)
+      : groups_(groups), columns_(columns), tiles_(tiles) {
+    constexpr std::size_t kLeast = 8;  // elements of a message: for fewer it costs more than they do
+    const std::size_t of_tiles = std::max<std::size_t>(1, tiles / (groups * taken.size()));
+    width_ = std::max(std::min(kLeast, columns), ceilDivide(columns, of_tiles));
+    const std::size_t parts = groups * taken.size() * ceilDivide(columns, width_);
+    for (const poplar::Interval& rows : taken) {
+      const std::size_t pieces = std::clamp<std::size_t>(tiles / parts, 1, ceilDivide(rows.size(), kLeast));
+      for (std::size_t i = 0; i < pieces; ++i) {
+        rows_.emplace_back(rows.begin() + i * rows.size() / pieces, rows.begin() + (i + 1) * rows.size() / pieces);
+      }
+    }
+  }
+
+  // body(tile, group, rows, columns)
+  template <class Body>
+  void forEach(Body&& body) const {
+    std::size_t tile = 0;
+    for (std::size_t group = 0; group < groups_; ++group) {
+      for (std::size_t column = 0; column < columns_; column += width_) {
+        const poplar::Interval columns(column, std::min(columns_, column + width_));
+        for (const poplar::Interval& rows : rows_) body(tile++ % tiles_, group, rows, columns);
+      }
+    }
+  }
+  std::vector<std::size_t> counts() const {
+    std::vector<std::size_t> counts(tiles_, 0);
+    forEach([&](std::size_t tile, std::size_t, const poplar::Interval& rows, const poplar::Interval& columns) {
+      counts[tile] += rows.size() * columns.size();
+    });
+    return counts;
+  }
+  // Of parts in order, each {columns, rows}: {groups, columns, rows}.
+  poplar::Tensor joined(const std::vector<poplar::Tensor>& made) const {
+    std::vector<poplar::Tensor> of_groups;
+    for (auto next = made.begin(); next != made.end();) {
+      std::vector<poplar::Tensor> of_columns;
+      for (std::size_t column = 0; column < columns_; column += width_) {
+        const auto after = next + std::ssize(rows_);
+        of_columns.push_back(poplar::concat(std::vector(next, after), 1));
+        next = after;
+      }
+      of_groups.push_back(poplar::concat(of_columns).expand({0}));
+    }
+    return poplar::concat(of_groups);
+  }
+
+ private:
+  std::size_t groups_, columns_, tiles_;
+  std::size_t width_ = 1;  // columns of a part
+  std::vector<poplar::Interval> rows_;
+};
+
+// The first dimension of an operand is the depth, or the one that stays, of which products use the intervals `free`.
+Turning turningOf(const ProductBlocks& blocks, bool depth_first, const std::vector<poplar::Interval>& free) {
+  const Product& product = blocks.product();
+  const std::vector<poplar::Interval> depth = blocks.depthSteps();
+  const auto& [taken, across] = depth_first ? std::tie(depth, free) : std::tie(free, depth);
+  return {product.groups, taken, across.back().end(), blocks.tiles()};
+}
+Turning turningOfLhs(const ProductBlocks& blocks) {
+  return turningOf(blocks, blocks.product().lhsDepthFirst(), blocks.allRows());
+}
+Turning turningOfRhs(const ProductBlocks& blocks) {
+  return turningOf(blocks, blocks.product().rhsDepthFirst(), blocks.allColumns());
+}
+
 // {groups, rows, columns} transposed to {groups, columns, rows} in its own step, for operands that travel to many
 // tiles.
-poplar::Tensor turned(Lowering& lowering, const poplar::Tensor& matrices) {
-  const std::size_t groups = matrices.dim(0), rows = matrices.dim(1), columns = matrices.dim(2);
-  const std::size_t tiles = lowering.layouts().tiles();
-  constexpr std::size_t kLeast = 8;  // contiguous elements: for fewer, the message costs more than the data
-  const std::size_t width = std::max(std::min(kLeast, columns), ceilDivide(groups * columns, tiles));
-  const std::size_t parts = ceilDivide(columns, width);
-  const std::size_t row_parts = std::clamp<std::size_t>(tiles / (groups * parts), 1, ceilDivide(rows, kLeast));
-  std::vector<std::size_t> counts(tiles, 0);
-  const auto forEach = [&](auto&& body) {
-    for (std::size_t i = 0; i < groups * parts * row_parts; ++i) {
-      const std::size_t part = i / row_parts % parts, row_part = i % row_parts;
-      const poplar::Interval of_rows(row_part * rows / row_parts, (row_part + 1) * rows / row_parts);
-      const poplar::Interval of_columns(part * width, std::min(columns, (part + 1) * width));
-      body(i % tiles, matrices[i / row_parts / parts].slice(of_rows, 0).slice(of_columns, 1));
-    }
-  };
-  forEach([&](std::size_t tile, const poplar::Tensor& part) { counts[tile] += part.numElements(); });
-  std::vector<std::size_t> next(tiles, 0);
-  for (std::size_t tile = 1; tile < tiles; ++tile) next[tile] = next[tile - 1] + counts[tile - 1];
+poplar::Tensor turned(Lowering& lowering, const Turning& turning, const poplar::Tensor& matrices) {
+  const std::vector<std::size_t> counts = turning.counts();
+  std::vector<std::size_t> next(counts.size() + 1, 0);
+  std::partial_sum(counts.begin(), counts.end(), next.begin() + 1);
   const poplar::Tensor all = lowering.makeScratch(matrices.elementType(), counts);
   std::vector<poplar::Tensor> made;
   ComputeStep step(lowering, "turn");
-  forEach([&](std::size_t tile, const poplar::Tensor& part) {
+  turning.forEach([&](std::size_t tile, std::size_t group, const poplar::Interval& rows,
+                      const poplar::Interval& columns) {
+    const poplar::Tensor part = matrices[group].slice(rows, 0).slice(columns, 1);
     const poplar::Tensor to = all.slice(next[tile], next[tile] + part.numElements());
     next[tile] += part.numElements();
     step.add(
@@ -226,16 +348,7 @@ poplar::Tensor turned(Lowering& lowering, const poplar::Tensor& matrices) {
     made.push_back(to.reshape({part.dim(1), part.dim(0)}));
   });
   step.execute();
-  std::vector<poplar::Tensor> of_groups;
-  for (std::size_t group = 0; group < groups; ++group) {
-    std::vector<poplar::Tensor> of_columns;
-    for (std::size_t part = 0; part < parts; ++part) {
-      const auto first = made.begin() + static_cast<std::ptrdiff_t>((group * parts + part) * row_parts);
-      of_columns.push_back(poplar::concat(std::vector(first, first + static_cast<std::ptrdiff_t>(row_parts)), 1));
-    }
-    of_groups.push_back(poplar::concat(of_columns).expand({0}));
-  }
-  return poplar::concat(of_groups);
+  return turning.joined(made);
 }
 
 // Operands as stored, or transposed.
@@ -243,21 +356,22 @@ struct Operands {
   poplar::Tensor lhs, rhs;  // {groups, rows, columns}
   bool lhs_depth_first, rhs_depth_first;
 
-  Operands(Lowering& lowering, const Product& product, const Instruction& instruction)
-      : lhs_depth_first(product.lhsDepthFirst()), rhs_depth_first(product.rhsDepthFirst()) {
+  Operands(Lowering& lowering, const ProductBlocks& blocks, const Instruction& instruction)
+      : lhs_depth_first(blocks.product().lhsDepthFirst()), rhs_depth_first(blocks.product().rhsDepthFirst()) {
+    const Product& product = blocks.product();
     const poplar::Tensor left = lowering.get(instruction.inputs[0]), right = lowering.get(instruction.inputs[1]);
     lhs = lhs_depth_first ? asMatrices(left, product.lhs_batching, product.lhs_contracting, product.lhsFree())
                           : asMatrices(left, product.lhs_batching, product.lhsFree(), product.lhs_contracting);
     rhs = rhs_depth_first ? asMatrices(right, product.rhs_batching, product.rhs_contracting, product.rhsFree())
                           : asMatrices(right, product.rhs_batching, product.rhsFree(), product.rhs_contracting);
-    const ProductPlan& plan = lowering.layouts().of(product);
-    if (plan.turns_lhs) turn(lowering, lhs, lhs_depth_first);
-    if (plan.turns_rhs) turn(lowering, rhs, rhs_depth_first);
-  }
-
-  static void turn(Lowering& lowering, poplar::Tensor& matrices, bool& depth_first) {
-    matrices = turned(lowering, matrices);
-    depth_first = !depth_first;
+    if (blocks.plan().turns_lhs) {
+      lhs = turned(lowering, turningOfLhs(blocks), lhs);
+      lhs_depth_first = !lhs_depth_first;
+    }
+    if (blocks.plan().turns_rhs) {
+      rhs = turned(lowering, turningOfRhs(blocks), rhs);
+      rhs_depth_first = !rhs_depth_first;
+    }
   }
 
   void addProduct(ComputeStep& step, const ProductBlocks& blocks, const ProductBlock& block, std::size_t part,
@@ -313,6 +427,28 @@ bool isMadeWhereItLies(const ProductBlocks& blocks, const Blocks& layout) {
          blocks.areThoseOf(layout);
 }
 
+poplar::Type typeOfSums(const Plan& plan, Dtype dtype) {
+  return dtype == Dtype::kFloat16 && halfPartials(plan) ? poplar::HALF : poplar::FLOAT;
+}
+
+// What dot() asks for: operands that are turned, and sums that are not made where the output lies.
+std::vector<ScratchCall> scratchOf(const Plan& plan, const Layouts& layouts, const Instruction& instruction) {
+  const Product product(plan, instruction);
+  if (product.groups * product.m * product.k * product.n == 0) return {};
+  const ProductPlan& division = layouts.of(product);
+  const ProductBlocks blocks(product, division, layouts.tiles());
+  const std::size_t of_operands = numBytes(product.dtype);
+  std::vector<ScratchCall> calls;
+  if (division.turns_lhs) calls.push_back({of_operands, turningOfLhs(blocks).counts()});
+  if (division.turns_rhs) calls.push_back({of_operands, turningOfRhs(blocks).counts()});
+  const poplar::Type type = typeOfSums(plan, product.dtype);
+  const poplar::Type out = poplarType(plan.types[instruction.outputs[0]].dtype);
+  if (type == out && isMadeWhereItLies(blocks, layouts.of(product.out).blocks())) return calls;
+  calls.push_back({type.size(), blocks.counts()});
+  calls.push_back({out.size(), evenShares(division, layouts.cuts(product.out))});
+  return calls;
+}
+
 void dot(Lowering& lowering, const Instruction& instruction) {
   const Dtype dtype = lowering.type(instruction.inputs[0]).dtype;
   if (dtype != lowering.type(instruction.inputs[1]).dtype || (dtype != Dtype::kFloat32 && dtype != Dtype::kFloat16)) {
@@ -322,11 +458,10 @@ void dot(Lowering& lowering, const Instruction& instruction) {
   const poplar::Tensor out = lowering.make(instruction.outputs[0]);
   if (out.numElements() == 0) return;
   if (product.k == 0) return fillZeros(lowering, out);
-  const Operands operands(lowering, product, instruction);
   const Layouts& layouts = lowering.layouts();
   const ProductBlocks blocks(product, layouts.of(product), layouts.tiles());
-  const bool halves = dtype == Dtype::kFloat16 && halfPartials(lowering.plan());
-  const poplar::Type type = halves ? poplar::HALF : poplar::FLOAT;
+  const Operands operands(lowering, blocks, instruction);
+  const poplar::Type type = typeOfSums(lowering.plan(), dtype);
   if (type == out.elementType() && isMadeWhereItLies(blocks, layouts.of(out.shape()).blocks())) {
     const poplar::Tensor matrix = out.reshape({product.m, product.n});
     return operands.addProducts(lowering, blocks, [&](const ProductBlock& block) {
@@ -340,6 +475,6 @@ void dot(Lowering& lowering, const Instruction& instruction) {
 
 }  // namespace
 
-extern const Operation kDot = {checkDot, dot};
+extern const Operation kDot = {checkDot, dot, nullptr, scratchOf};
 
 }  // namespace snnjax::executor::ops

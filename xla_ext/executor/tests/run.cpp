@@ -374,6 +374,26 @@ void memoryServesOtherShapes() {
   CHECK(many - few < 4000);  // bytes of a tile, where one array has 5,000 to 15,000
 }
 
+// Partial sums of products that are made one after the other lie in the same memory, whatever their sizes.
+void productsShareTheirScratch() {
+  const auto memoryOf = [](std::size_t products) {
+    Builder builder;
+    Block& main = builder.plan.main;
+    ValueId last = builder.parameter(kFloat, {40, 4000});
+    for (std::size_t i = 0; i < products; ++i) {
+      const std::size_t columns = 10 * (i + 1);
+      const ValueId weights = builder.add(main, "slice", {last}, {kFloat, {columns, 4000}},
+                                          {{0, 0}, {static_cast<std::int64_t>(columns), 4000}, {1, 1}});
+      const ValueId out = builder.add(main, "dot", {last, weights}, {kFloat, {40, columns}}, {{}, {}, {1}, {1}});
+      main.results.push_back(out);
+    }
+    return numberIn(builder.build(plans::system(64))->profile(), "variables");
+  };
+  const double one = memoryOf(1), four = memoryOf(4);
+  CHECK(one > 0);
+  CHECK(four <= 15360);  // bytes of the fullest tile: of one product 13,056, of four with sums of their own 18,816
+}
+
 void tooMuchMemoryIsAnError() {
   Builder builder;
   const ValueId x = builder.parameter(kFloat, {1000, 1000});
@@ -431,6 +451,7 @@ int main() {
       {"threads", threadsRunAtOnce},
       {"memory", memoryIsUsedAgain},
       {"other shapes", memoryServesOtherShapes},
+      {"scratch", productsShareTheirScratch},
       {"out of memory", tooMuchMemoryIsAnError},
       {"far too much", farTooMuchIsRefusedAtOnce},
       {"options", optionsChooseTheChip},

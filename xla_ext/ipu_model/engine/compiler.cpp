@@ -44,7 +44,7 @@ std::shared_ptr<const Plan> Compiler::compile(std::span<const poplar::program::P
       for (VertexPlan& vertex : compute_set.vertices) vertex.estimate.reset();
     }
   }
-  if (options.fail_out_of_memory && !graph_->onHost()) checkMemory(*plan_, layout_);
+  if (options.fail_out_of_memory && !graph_->onHost()) checkMemory(*plan_, layout_, largest_phases_);
   return plan_;
 }
 
@@ -93,8 +93,10 @@ std::uint32_t Compiler::computeSet(unsigned id) {
     throw poplar::control_program_error("Execute: `cs` must be of the engine's graph, got number " +
                                         std::to_string(id) + ". addComputeSet makes one.");
   }
+  const std::vector<TileBytes> before = plan_->memory;
   ComputeSetPlanner planner(*graph_, layout_, id, vertices_[id], plan_->memory);
   plan_->compute_sets.push_back(planner.plan());
+  largest_phases_.note(plan_->compute_sets.back().name, before, plan_->memory);
   plan_->scratch_bytes = std::max(plan_->scratch_bytes, planner.scratchBytes());
   const auto index = static_cast<std::uint32_t>(plan_->compute_sets.size() - 1);
   compute_sets_[id] = index;
@@ -114,7 +116,9 @@ void Compiler::appendCopy(const nodes::Copy& node, const std::string& name, Bloc
 void Compiler::closeCopies() {
   if (copies_.empty()) return;
   plan_->scratch_bytes = std::max(plan_->scratch_bytes, copies_.scratchBytes());
+  const std::vector<TileBytes> before = plan_->memory;
   plan_->copies.back() = copies_.finish(plan_->memory);
+  largest_phases_.note(plan_->copies.back().name, before, plan_->memory);
 }
 
 std::uint32_t Compiler::hostPlan(const std::string& name, const poplar::Tensor& tensor) {
@@ -149,8 +153,10 @@ void Compiler::joinRequests(const Block& before, Step& next) {
 Step Compiler::step(const nodes::StreamCopy& node, const std::string&) {
   const std::uint32_t host = hostPlan(node.stream.handle(), node.tensor);
   if (!node.host_rearranges) {
+    const std::vector<TileBytes> before = plan_->memory;
     plan_->host[host].rearrangement =
         planRearrangement(*graph_, layout_, runsOf(node.tensor), node.to_host, plan_->memory);
+    largest_phases_.note(plan_->host[host].name, before, plan_->memory);
   }
   return StepStream{node.stream.id(), host, node.to_host, false};
 }

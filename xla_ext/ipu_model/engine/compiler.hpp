@@ -4,6 +4,7 @@
 #include <memory>
 #include <poplar/Program.hpp>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -14,6 +15,21 @@
 #include "program/nodes.hpp"
 
 namespace ipu_model {
+
+// Which phases of the exchange take most of a tile's memory, for messages.
+class LargestPhases {
+ public:
+  // Of a phase that has been added to the account.
+  void note(const std::string& name, const std::vector<TileBytes>& before, const std::vector<TileBytes>& after);
+  struct OfTile {
+    std::uint64_t code = 0;  // bytes of the phase with most of it
+    std::string code_of, buffers_of;
+  };
+  const OfTile& of(std::size_t tile) const { return tiles_[tile]; }
+
+ private:
+  std::vector<OfTile> tiles_;
+};
 
 class Compiler {
  public:
@@ -61,6 +77,7 @@ class Compiler {
   std::vector<std::vector<std::uint32_t>> vertices_;          // of each compute set
   std::unordered_map<unsigned, std::uint32_t> compute_sets_;  // planned ones
   std::unordered_map<const ProgramNode*, BlockId> blocks_;
+  LargestPhases largest_phases_;
   CopyGroup copies_;  // the ones at the end of the block that is being planned
   struct Crossing {   // likewise of copies from replica to replica
     std::vector<Transfer> transfers;
@@ -74,6 +91,6 @@ class Compiler {
 // Adds variables, values of vertices and code to the plan's account.
 void addMemory(Plan& plan, const Layout& layout);
 // Throws graph_memory_allocation_error where a tile holds more than it can.
-void checkMemory(const Plan& plan, const Layout& layout);
+void checkMemory(const Plan& plan, const Layout& layout, const LargestPhases& phases);
 
 }  // namespace ipu_model

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::size_t kNamed = 4;  // variables that a message about memory names
 
+std::string quoted(const std::string& name) { return "`" + name + "`"; }
+
 // Values that vertices hold themselves: constants they were connected to, and Vectors of their own.
 void addOwnValues(Plan& plan) {
   for (const Vertex& vertex : plan.graph->vertices) {
@@ -48,7 +50,19 @@ void addMemory(Plan& plan, const Layout& layout) {
   addCode(plan);
 }
 
-void checkMemory(const Plan& plan, const Layout& layout) {
+void LargestPhases::note(const std::string& name, const std::vector<TileBytes>& before,
+                         const std::vector<TileBytes>& after) {
+  tiles_.resize(after.size());
+  for (std::size_t tile = 0; tile < after.size(); ++tile) {
+    OfTile& largest = tiles_[tile];
+    const std::uint64_t code = after[tile].exchange_code - before[tile].exchange_code;
+    if (code > largest.code) largest.code_of = name;
+    largest.code = std::max(largest.code, code);
+    if (after[tile].buffers > before[tile].buffers) largest.buffers_of = name;
+  }
+}
+
+void checkMemory(const Plan& plan, const Layout& layout, const LargestPhases& phases) {
   const auto fullest = std::max_element(plan.memory.begin(), plan.memory.end(),
                                         [](const auto& a, const auto& b) { return a.total() < b.total(); });
   const std::uint64_t limit = plan.target.getBytesPerTile();
@@ -59,8 +73,13 @@ void checkMemory(const Plan& plan, const Layout& layout) {
   std::ostringstream text;
   text << "Engine: `graph` must fit in " << limit << " bytes on each tile, got " << fullest->total() << " on tile "
        << tile << " (variables " << fullest->variables << ", vertices " << fullest->vertices << ", code "
-       << fullest->code << ", exchange code " << fullest->exchange_code << ", exchange buffers " << fullest->buffers
-       << "; the largest:";
+       << fullest->code << ", exchange code " << fullest->exchange_code;
+  if (fullest->exchange_code > 0) {
+    text << ", " << phases.of(tile).code << " of it for " << quoted(phases.of(tile).code_of);
+  }
+  text << ", exchange buffers " << fullest->buffers;
+  if (fullest->buffers > 0) text << " for " << quoted(phases.of(tile).buffers_of);
+  text << "; the largest:";
   for (std::size_t i = 0; i < std::min(kNamed, shares.size()); ++i) {
     text << (i == 0 ? " " : ", ") << plan.graph->variables[shares[i].variable].name << ' ' << shares[i].bytes;
   }

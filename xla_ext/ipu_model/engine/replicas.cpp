@@ -62,6 +62,7 @@ void Compiler::priceCrossing(std::uint32_t copy) {
   std::vector<TileBytes> memory(all.getNumTiles());
   plan_->copies[copy].cost = phase.finish(memory, false);
   crossing_.code.resize(tiles, 0);
+  const std::vector<TileBytes> before = plan_->memory;
   for (unsigned tile = 0; tile < tiles; ++tile) {
     std::uint64_t code = 0;
     for (unsigned replica = 0; replica < graph_->replicas; ++replica) {
@@ -70,6 +71,7 @@ void Compiler::priceCrossing(std::uint32_t copy) {
     plan_->memory[tile].exchange_code += code - crossing_.code[tile];
     crossing_.code[tile] = code;
   }
+  largest_phases_.note(plan_->copies[copy].name, before, plan_->memory);
 }
 
 void EngineData::runStep(const StepCrossReplica& step) {

@@ -116,6 +116,23 @@ void tilesHaveSoMuchMemory() {
   CHECK_EQUAL(model.profile().tiles[1].memory(), bytes + 4000);
 }
 
+// The phase with most code and the one with the largest buffers, of the tile that holds too much.
+void largestExchangesAreNamed() {
+  Model model(2);
+  const std::size_t bytes = IPUModel("ipu2").memoryBytesPerTile;
+  model.variable(FLOAT, {bytes / sizeof(float)}, "large", 1);
+  const Tensor in = model.variable(FLOAT, {300}, "in", 0), out = model.variable(FLOAT, {100}, "out", 1);
+  Sequence program;
+  program.add(model.one("Scale<float>", {{"in", in.slice(0, 100)}, {"out", out}}, 1, "whole"));
+  program.add(
+      model.one("Scale<float>",
+                {{"in", concat({in.slice(0, 20), in.slice(100, 120), in.slice(200, 220)})}, {"out", out.slice(0, 60)}},
+                1, "parts"));
+  const std::string message = refusal(model, program);
+  const std::string expected = "exchange code 48, 36 of it for `parts`, exchange buffers 400 for `whole`;";
+  check::that(message.find(expected) != message.npos, "names the phases", __FILE__, __LINE__, message);
+}
+
 void hostAccessFits() {
   Model model(1);
   const Tensor in = model.variable(FLOAT, {4}, "in", 0);
@@ -162,6 +179,7 @@ int main() {
     edgesFitTheirFields();
     codeletsOfTheModelAreKnown();
     tilesHaveSoMuchMemory();
+    largestExchangesAreNamed();
     hostAccessFits();
     devicesAreWhatTheChipsAre();
   });

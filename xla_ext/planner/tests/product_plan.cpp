@@ -102,6 +102,18 @@ void largeProductsComeInSteps() {
   CHECK(narrow.main == ProductPlan::Main::Rhs && narrow.m_parts == 1 && !narrow.holds_lhs);
 }
 
+// Each row of an operand that lies in rows is a message of a step: 20 bytes of code, which count as memory.
+void rowsTakeCode() {
+  const Machine machine{1472, 300000};
+  const ProductPlan blocks = planProduct({4800, 2312, 1466}, machine);
+  const ProductPlan rows =
+      planProduct({.m = 4800, .k = 2312, .n = 1466, .lhs_in_rows = true, .out_in_rows = true}, machine);
+  CHECK(rows.main == ProductPlan::Main::Out && rows.bytes + rows.code <= machine.bytes);
+  const std::size_t of_sums = rows.k_parts > 1 ? 2 * rows.m_block : 0;
+  CHECK_EQUAL(rows.code, 20 * (rows.steps() * (rows.m_block + 1) + of_sums));
+  CHECK(blocks.code < rows.code && blocks.cycles < rows.cycles);
+}
+
 void moreTilesAreFaster() {
   for (const bool halves : {false, true}) {
     const ProductSizes sizes{512, 2048, 1024, halves};
@@ -121,6 +133,7 @@ int main() {
   settledBlocksBind();
   turnsWhatTravelsBefore();
   largeProductsComeInSteps();
+  rowsTakeCode();
   moreTilesAreFaster();
   return check::failures;
 }
