@@ -55,9 +55,10 @@ void LargestPhases::note(const std::string& name, const std::vector<TileBytes>& 
   tiles_.resize(after.size());
   for (std::size_t tile = 0; tile < after.size(); ++tile) {
     OfTile& largest = tiles_[tile];
-    const std::uint64_t code = after[tile].exchange_code - before[tile].exchange_code;
-    if (code > largest.code) largest.code_of = name;
-    largest.code = std::max(largest.code, code);
+    if (after[tile].exchange_code > before[tile].exchange_code + largest.code) {
+      largest.code = after[tile].exchange_code - before[tile].exchange_code;
+      largest.code_of = name;
+    }
     if (after[tile].buffers > before[tile].buffers) largest.buffers_of = name;
   }
 }
