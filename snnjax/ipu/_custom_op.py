@@ -35,15 +35,15 @@ def custom_op(function: Callable[..., Any], *arguments: Any) -> CustomOp:
         arguments: arrays, or pytrees of them, or `jax.ShapeDtypeStruct`: shapes and types alone count.
 
     Raises:
-        ValueError: for bfloat16, for which Poplar has no type.
+        ValueError: for bfloat16 and complex numbers, for which Poplar has no types.
         Unsupported: of ``snnjax.ipu.lowering``, where the IPU does not run the function.
 
     Example:
-        >>> import jax.numpy as jnp
+        >>> import base64, jax.numpy as jnp
         >>> from snnjax.ipu import custom_op
         >>> square = custom_op(lambda x: x * x, jnp.ones(3))
-        >>> square.attributes[:11], square.attributes == square.gradient_attributes
-        ('U05OUExOQTE', False)
+        >>> base64.b64decode(square.attributes)[:7], square.attributes == square.gradient_attributes
+        (b'SNNPLNA', False)
 
     Source: ``custom_codelet.rst`` and ``user_op.cc`` of https://github.com/graphcore/tensorflow, API level 5.
     """
@@ -57,10 +57,9 @@ def custom_op(function: Callable[..., Any], *arguments: Any) -> CustomOp:
 
     outputs = jax.eval_shape(forward, *inputs)
     for leaf in (*inputs, *outputs):
-        if leaf.dtype == jnp.bfloat16:
-            fail(
-                "custom_op", "arguments", "have types that Poplar has", leaf.dtype, "Convert them to float16"
-            )
+        if leaf.dtype == jnp.bfloat16 or jnp.issubdtype(leaf.dtype, jnp.complexfloating):
+            way_out = "Convert them to float16" if leaf.dtype == jnp.bfloat16 else "Pass both parts"
+            fail("custom_op", "arguments", "have types that Poplar has", leaf.dtype, way_out)
     given = [leaf for leaf in outputs if _has_gradient(leaf)]
     backward = _backward(forward, inputs)
     return CustomOp(_attributes(forward, inputs), _attributes(backward, [*inputs, *given]))

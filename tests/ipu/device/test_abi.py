@@ -122,8 +122,23 @@ def test_numbers_of_types_are_those_of_pjrt() -> None:
     text = (ROOT / "xla_ext" / "executor" / "plan" / "plan.hpp").read_text()
     enum = re.search(r"enum class Dtype[^{]*\{(.*?)\};", text, re.DOTALL)
     assert enum is not None
-    ours = re.findall(r"k(\w+)", enum[1])
-    theirs = ["PRED", "S8", "S16", "S32", "S64", "U8", "U16", "U32", "U64", "F16", "F32", "F64", "BF16"]
+    ours = re.findall(r"^ *k(\w+)", enum[1], re.MULTILINE)
+    theirs = [
+        "PRED",
+        "S8",
+        "S16",
+        "S32",
+        "S64",
+        "U8",
+        "U16",
+        "U32",
+        "U64",
+        "F16",
+        "F32",
+        "F64",
+        "BF16",
+        "C64",
+    ]
     assert [getattr(tables, f"PJRT_Buffer_Type_{name}") for name in theirs] == list(range(1, len(ours) + 1))
     assert tables.PJRT_NamedValue_kInt64List == 2
 

@@ -140,8 +140,9 @@ def test_custom_op_says_what_its_plan_takes(tmp_path: Path) -> None:
     )
 
 
-def test_custom_op_refuses_types_that_poplar_lacks() -> None:
+@pytest.mark.parametrize("dtype", ["bfloat16", "complex64"])
+def test_custom_op_refuses_types_that_poplar_lacks(dtype: str) -> None:
     with pytest.raises(
-        ValueError, match=r"^custom_op: `arguments` must have types that Poplar has, got bfloat16\. "
+        ValueError, match=rf"^custom_op: `arguments` must have types that Poplar has, got {dtype}\. "
     ):
-        custom_op(lambda x: x, jnp.ones(3, jnp.bfloat16))
+        custom_op(lambda x: x, jnp.ones(3, dtype))
