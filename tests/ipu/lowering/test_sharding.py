@@ -243,7 +243,11 @@ def explicit():
 
 def test_sums_that_are_still_to_be_taken_pass_between_shard_maps(explicit):
     spread = P("a", unreduced={"b"})
-    begin = jax.shard_map(lambda x: jnp.sum(x, axis=1), in_specs=P("a", "b"), out_specs=spread)
+
+    def own_sum(x):
+        return lax.pcast(jnp.sum(x, axis=1), "b", to="unreduced")
+
+    begin = jax.shard_map(own_sum, in_specs=P("a", "b"), out_specs=spread)
     end = jax.shard_map(lambda x: lax.psum(x, "b"), in_specs=spread, out_specs=P("a"))
     x = numbers(np.float32, (4, 6))
     check(begin, explicit, [P("a", "b")], x)
