@@ -12,7 +12,7 @@ import pytest
 from jax.interpreters.partial_eval import dce_jaxpr
 from jax.sharding import PartitionSpec
 
-from snnjax import _dispatch, _targets
+from snnjax import _dispatch, _jax_compat, _targets
 from snnjax._dispatch import SHARED, Kernel, evaluate
 
 X = jnp.arange(12.0).reshape(4, 3)
@@ -375,3 +375,11 @@ def test_kernel_inside_shard_map(library: Any) -> None:
     )
     np.testing.assert_array_equal(jax.jit(sharded)(X, W), 2 * X @ W + MARK)
     assert marked.calls == [((1, 1, 3), (1, 3, 2), 1)]
+
+
+@pytest.mark.parametrize("live_inputs", [(), ([True, True],)], ids=["0.10.2", "0.12.0.1"])
+def test_dead_code_is_dropped_as_each_version_of_jax_asks(live_inputs: tuple[Any, ...]) -> None:
+    primitive = _jax_compat.Primitive("test")
+    _jax_compat.set_dce_rule(primitive, lambda used, equation: (used, equation))
+    rule = _jax_compat.dce_rules[primitive]
+    assert rule([True, False], *live_inputs, "equation") == ([True, False], "equation")
