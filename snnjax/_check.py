@@ -59,10 +59,15 @@ def check_array(op: str, argument: str, value: Any) -> None:
     check(good, op, argument, "be an array", type(value).__name__, "Pass a JAX or NumPy array")
 
 
-def check_float_array(op: str, argument: str, value: Any) -> None:
-    """`value` must be an array of a floating-point dtype, or a number of Python."""
+def check_number(op: str, argument: str, value: Any) -> None:
+    """`value` must be a Python number or an array."""
     if not isinstance(value, float | int):
         check_array(op, argument, value)
+
+
+def check_float(op: str, argument: str, value: Any) -> None:
+    """`value` must be a Python float, or an array of a floating-point dtype."""
+    check_number(op, argument, value)
     dtype = jnp.result_type(value)
     check(
         jnp.issubdtype(dtype, jnp.floating),
@@ -72,6 +77,12 @@ def check_float_array(op: str, argument: str, value: Any) -> None:
         dtype.name,
         f"Cast it, for instance {argument}.astype(jnp.float32)",
     )
+
+
+def check_float_array(op: str, argument: str, value: Any) -> None:
+    """`value` must be an array of a floating-point dtype."""
+    check_array(op, argument, value)
+    check_float(op, argument, value)
 
 
 def check_shape(

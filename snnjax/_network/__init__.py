@@ -162,7 +162,7 @@ class Network:
             implementation: that of every product, list and fused op on the way (the neurons themselves are plain JAX):
                 "cpu" raises where one of them has no kernel. "composed" scans every layer in plain jnp, which has
                 forward mode (`jax.jvp`, `jax.jacfwd`) and derivatives of any order; the kernels have only the first,
-            in reverse mode.
+                in reverse mode.
 
         Raises:
             ValueError: for inputs, states, thresholds and implementations that do not fit.

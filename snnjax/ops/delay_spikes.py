@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
 from snnjax import _dispatch, _targets
-from snnjax._check import check, check_array, check_float_array, check_integer, check_shape
+from snnjax._check import check, check_array, check_float, check_integer, check_shape
 from snnjax._types import sum_dtype, wide
 from snnjax.ops._kernel_operands import dtype_obstacle
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
@@ -88,7 +88,7 @@ def delay_spikes(
 def _spikes_and_delays(spikes: Any, delays: Any, max_delay: int) -> tuple[Array, Array]:
     """The spikes as an array of floats, and the delays ``[neurons]`` within their bounds, in the accumulation dtype."""
     check_integer(_OP, "max_delay", max_delay, 0)
-    check_float_array(_OP, "delays", delays)
+    check_float(_OP, "delays", delays)
     delays = jnp.asarray(delays)
     if isinstance(spikes, SparseSpikes):
         check_spikes(_OP, "spikes", spikes)

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from snnjax import _dispatch, _targets
-from snnjax._check import check, check_array, check_choice, check_float_array, check_shape
+from snnjax._check import check, check_array, check_choice, check_float_array, check_number, check_shape
 from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, sum_dtype, wide
 from snnjax.ops._kernel_operands import surrogate_attributes
 from snnjax.ops.spike import spike
@@ -111,8 +111,7 @@ def lif_step(
 
 def per_neuron(op: str, argument: str, value: ArrayLike, v: Array) -> Array:
     """`value` as an array ``[1]`` or ``[neurons]`` in the dtype of `v`."""
-    if not isinstance(value, float | int):
-        check_array(op, argument, value)
+    check_number(op, argument, value)
     array = jnp.asarray(value, v.dtype)
     array = array.reshape(1) if array.ndim == 0 else array
     good = array.shape in ((1,), (v.shape[-1],))
@@ -128,7 +127,6 @@ def per_neuron(op: str, argument: str, value: ArrayLike, v: Array) -> Array:
 
 
 def _check_arguments(v: Array, current: Array, convention: LIFConvention) -> None:
-    check_array("lif_step", "v", v)
     check_float_array("lif_step", "v", v)
     check(v.ndim > 0, "lif_step", "v", "have an axis of neurons", "a scalar", "Pass v[neurons]")
     check_array("lif_step", "current", current)

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from snnjax import _dispatch, _targets
-from snnjax._check import check, check_array, check_float_array, check_integer
+from snnjax._check import check, check_float_array, check_integer, check_number
 from snnjax._types import id_dtype, wide
 from snnjax.ops._kernel_operands import obstacle_of, surrogate_attributes
 from snnjax.ops.spike import spike
@@ -72,7 +72,6 @@ def select_spikes(
     Reference:
         Finkbeiner et al. 2024, arXiv:2311.04386 (two thresholds, capped lists).
     """
-    check_array("select_spikes", "v", v)
     check_float_array("select_spikes", "v", v)
     check(v.ndim > 0, "select_spikes", "v", "have an axis of neurons", "a scalar", "Pass v[neurons]")
     check_integer("select_spikes", "capacity", capacity, 0)
@@ -102,6 +101,7 @@ def usual_second_threshold(threshold: Array, rest: float = 0.0) -> Array:
 
 def _rows(argument: str, value: ArrayLike, v: Array) -> Array:
     """A threshold as ``[1]``, ``[neurons]`` or ``[rows, neurons]``, in the dtype of `v`."""
+    check_number("select_spikes", argument, value)
     array = jnp.asarray(value, v.dtype)
     good = array.shape in ((), (1,), v.shape[-1:], v.shape)
     check(

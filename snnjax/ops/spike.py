@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from snnjax._check import check_float_array
+from snnjax._check import check_float
 from snnjax.surrogates import Surrogate, as_surrogate
 
 
@@ -39,7 +39,7 @@ def spike(
     Reference:
         Neftci, Mostafa and Zenke 2019, doi:10.1109/MSP.2019.2931595.
     """
-    check_float_array("spike", "x", x)
+    check_float("spike", "x", x)
     x = jnp.asarray(x)
     return _spike(x, as_surrogate("spike", surrogate), inclusive)
 

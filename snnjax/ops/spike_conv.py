@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float, Num
 
 from snnjax import _dispatch, _targets
-from snnjax._check import check, check_array, check_float_array
+from snnjax._check import check, check_float_array
 from snnjax.ops._convolution import Convolution
 from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle
 from snnjax.ops.spike_matmul import neurons_of, without_zeros
@@ -100,7 +100,6 @@ def _geometry(
 ) -> Convolution:
     """The geometry of a call, once its arguments are checked."""
     num_neurons = neurons_of("spike_conv", spikes)
-    check_array("spike_conv", "weights", weights)
     check_float_array("spike_conv", "weights", weights)
     is_shape = isinstance(shape, tuple | list) and len(shape) in (2, 3)
     axes = len(shape) + 1 if is_shape else weights.ndim

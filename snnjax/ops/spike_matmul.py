@@ -103,7 +103,6 @@ def neurons_of(op: str, spikes: Any) -> int:
 
 def _check_arguments(spikes: Any, weights: Array) -> None:
     num_neurons = neurons_of("spike_matmul", spikes)
-    check_array("spike_matmul", "weights", weights)
     check_float_array("spike_matmul", "weights", weights)
     fits = weights.ndim == 2 and weights.shape[0] == num_neurons
     check(

@@ -7,7 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from snnjax._check import check, check_array, check_choice, check_float_array, check_integer, check_shape
+from snnjax._check import (
+    check,
+    check_array,
+    check_choice,
+    check_float,
+    check_float_array,
+    check_integer,
+    check_shape,
+)
 from snnjax._types import RESETS, sum_dtype
 from snnjax.ops._connection import Connection
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
@@ -63,7 +71,7 @@ def _check_delays(name: str, layer: Any) -> None:
     check((layer.delays is not None) == has_delays, _OP, argument, expected, actual, way_out)
     if layer.delays is None:
         return
-    check_float_array(_OP, argument, layer.delays)
+    check_float(_OP, argument, layer.delays)
     inputs = layer.connection.num_inputs(layer.weights.shape)
     good = np.shape(layer.delays) in ((), (inputs,))
     expected = f"be a scalar or have shape [inputs] = [{inputs}]"
