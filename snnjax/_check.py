@@ -40,17 +40,12 @@ def check_choice(op: str, argument: str, value: object, choices: Sequence[Any]) 
     )
 
 
-def check_integer(op: str, argument: str, value: object, least: int) -> None:
+def check_integer(op: str, argument: str, value: Any, least: int) -> None:
     """`value` must be a Python or NumPy integer of at least `least`."""
-    good = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
-    check(
-        bool(good),
-        op,
-        argument,
-        f"be an integer of at least {least}",
-        repr(value),
-        "Pass a larger integer",
-    )
+    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    way_out = "Pass a larger integer" if is_integer else "Pass an int"
+    good = is_integer and bool(value >= least)
+    check(good, op, argument, f"be an integer of at least {least}", repr(value), way_out)
 
 
 def check_array(op: str, argument: str, value: Any) -> None:

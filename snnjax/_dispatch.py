@@ -422,7 +422,13 @@ def _primitive(target: str) -> Primitive:
     primitive = Primitive(target)
     primitive.multiple_results = True
     primitive.def_abstract_eval(_abstract)
-    primitive.def_impl(jax.jit(primitive.bind, static_argnames=_STATIC))
+    compiled = jax.jit(primitive.bind, static_argnames=_STATIC)
+
+    def evaluated(*leaves: Any, **params: Any) -> Any:
+        with jax.disable_jit(False):  # else `bind` would come back here
+            return compiled(*leaves, **params)
+
+    primitive.def_impl(evaluated)
     batching.primitive_batchers[primitive] = functools.partial(_batch, primitive)
     ad.primitive_jvps[primitive] = _refuse_second_order
     set_dce_rule(primitive, _drop)

@@ -171,6 +171,10 @@ def layer(
 def _as_connection(op: str, connection: Any) -> Weighted:
     if isinstance(connection, Weighted):
         return connection
+    way_out = "Pools and `flatten` stand in the list of layers by themselves"
+    is_number = isinstance(connection, int | np.integer) and not isinstance(connection, bool)
+    expected = "be a number of neurons, or weights such as dense(...) and conv2d(...)"
+    check(is_number, op, "connection", expected, repr(connection), way_out)
     check_integer(op, "connection", connection, 1)
     return Dense(int(connection), None)
 

@@ -1,6 +1,5 @@
 """`GLIF`: neuron models that the fused op `snnjax.lif_network` computes, and their pieces for other callers."""
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -8,7 +7,7 @@ import jax
 from jaxtyping import Array, Float
 
 from snnjax._types import wide
-from snnjax.neurons._neuron import Neuron, aligned, check_inputs, reset_membrane
+from snnjax.neurons._neuron import Bound, Neuron, aligned, check_inputs, reset_membrane
 from snnjax.ops import SecondState, lif_step
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate
@@ -60,7 +59,7 @@ def glif_pieces(form: GLIF) -> tuple[Callable[..., Any], Callable[..., Any]]:
         >>> integrate((), neurons.LIFState(jnp.array([[1.5]])), jnp.array([[2.0]]))[0]
         Array([[1.25]], dtype=float32)
     """
-    return functools.partial(glif_integrate, form=form), functools.partial(glif_fire, form=form)
+    return Bound(glif_integrate, form=form), Bound(glif_fire, form=form)
 
 
 def glif_of(neuron: Neuron) -> GLIF | None:
@@ -74,10 +73,10 @@ def glif_of(neuron: Neuron) -> GLIF | None:
         True
     """
     own = neuron.integrate, neuron.fire
-    functions = tuple(piece.func for piece in own if isinstance(piece, functools.partial))
+    functions = tuple(piece.func for piece in own if isinstance(piece, Bound))
     if functions != (glif_integrate, glif_fire):
         return None
-    forms = [piece.keywords["form"] for piece in own if isinstance(piece, functools.partial)]
+    forms = [piece.keywords["form"] for piece in own if isinstance(piece, Bound)]
     return forms[0]._replace(surrogate=neuron.surrogate) if forms[0] == forms[1] else None
 
 

@@ -1,6 +1,5 @@
 """What the neurons around the op `snnjax.lif_step` share: its switches, and its step in pieces."""
 
-import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -10,7 +9,7 @@ from jaxtyping import Array
 from snnjax import ops
 from snnjax._check import check_choice
 from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, wide
-from snnjax.neurons._neuron import Neuron, check_inputs
+from snnjax.neurons._neuron import Bound, Neuron, check_inputs
 from snnjax.surrogates import Surrogate
 
 
@@ -55,7 +54,7 @@ class Constants(NamedTuple):
 def conventions_of(neuron: Neuron) -> dict[str, Any]:
     """`LIFConfig.conventions` of a neuron that is scanned because of them, none for any other neuron."""
     piece = neuron.integrate
-    config = piece.keywords.get("config") if isinstance(piece, functools.partial) else None
+    config = piece.keywords.get("config") if isinstance(piece, Bound) else None
     membrane = getattr(config, "membrane", config)
     return membrane.conventions if isinstance(membrane, LIFConfig) else {}
 

@@ -1,7 +1,6 @@
 """`Neuron`: a neuron model as a few pure functions, in pieces between which a network can put a list of spikes."""
 
 import functools
-import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -59,13 +58,18 @@ class Neuron(NamedTuple):
         return self.fire(params, state, inputs, membrane, spikes), spikes
 
 
+def own_threshold(params: Any) -> Array:
+    """The resting threshold of parameters that hold it under that name."""
+    return params.threshold
+
+
 def assemble(
     name: str,
     surrogate: str | Surrogate,
     init: Callable[..., Any],
     pieces: tuple[Callable[..., Any], ...],
     *,
-    threshold: Callable[[Any], Array] = operator.attrgetter("threshold"),
+    threshold: Callable[[Any], Array] = own_threshold,
     takes_spikes: bool = False,
 ) -> Neuron:
     """A `Neuron` out of a model's (initial_state, integrate, fire).
@@ -78,18 +82,34 @@ def assemble(
     return Neuron(name, init, initial_state, integrate, fire, threshold, shape, inner_surrogate=inner)
 
 
+class Bound(functools.partial[Any]):
+    """A `functools.partial` that equals any other of the same function and arguments.
+
+    Networks made by equal calls are thereby equal, in another process too, and JAX compiles for one static argument
+    what it has compiled for the other.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Bound):
+            return NotImplemented
+        return (self.func, self.args, self.keywords) == (other.func, other.args, other.keywords)
+
+    def __hash__(self) -> int:
+        return hash((self.func, len(self.args), *sorted(self.keywords)))
+
+
 def configured(config: Any, *pieces: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
     """The pieces of a model with its configuration."""
-    return tuple(functools.partial(piece, config=config) for piece in pieces)
+    return tuple(Bound(piece, config=config) for piece in pieces)
 
 
 def config_of(neuron: Neuron, integrate: Callable[..., Any], fire: Callable[..., Any]) -> Any:
     """The configuration of a neuron whose pieces `configured` made of these two, None for any other neuron."""
     own = neuron.integrate, neuron.fire
-    functions = tuple(piece.func for piece in own if isinstance(piece, functools.partial))
+    functions = tuple(piece.func for piece in own if isinstance(piece, Bound))
     if functions != (integrate, fire):
         return None
-    configs = [piece.keywords["config"] for piece in own if isinstance(piece, functools.partial)]
+    configs = [piece.keywords["config"] for piece in own if isinstance(piece, Bound)]
     return configs[0] if configs[0] == configs[1] else None
 
 

@@ -1,6 +1,5 @@
 """Adaptive leaky integrate-and-fire neurons: spikes raise the threshold."""
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from snnjax.neurons._constants import (
 )
 from snnjax.neurons._glif import GLIF, GLIFConstants, glif_pieces
 from snnjax.neurons._neuron import (
+    Bound,
     Neuron,
     aligned,
     assemble,
@@ -168,7 +168,7 @@ def adaptive_lif(
     config = AdaptiveLIFConfig(
         as_surrogate(op, surrogate), reset, detach_reset, normalize, *learn, reset_time
     )
-    init = functools.partial(
+    init = Bound(
         adaptive_lif_init,
         decay=decay,
         adaptation_decay=adaptation_decay,
@@ -183,7 +183,7 @@ def adaptive_lif(
 def _pieces(config: AdaptiveLIFConfig) -> tuple[Callable[..., Any], ...]:
     if config.reset_time == "after_decay":
         return configured(config, _integrate_after_decay, _fire_after_decay)
-    constants = functools.partial(adaptive_lif_constants, config=config)
+    constants = Bound(adaptive_lif_constants, config=config)
     surrogate = as_surrogate("adaptive_lif", config.surrogate)
     return glif_pieces(GLIF("adaptive_lif.step", constants, surrogate, config.reset, config.detach_reset))
 

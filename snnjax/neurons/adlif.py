@@ -1,6 +1,5 @@
 """adLIF neurons: an adaptation current that follows the membrane and the spikes."""
 
-import functools
 import math
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ from snnjax.neurons._constants import (
     raw_to_decay,
 )
 from snnjax.neurons._glif import GLIF, GLIFConstants, glif_pieces
-from snnjax.neurons._neuron import Neuron, assemble, at_zero, learned
+from snnjax.neurons._neuron import Bound, Neuron, assemble, at_zero, learned
 from snnjax.ops import SecondState
 from snnjax.surrogates import Surrogate, as_surrogate
 
@@ -168,13 +167,13 @@ def adlif(
     check_choice("adlif", "reset", reset, RESETS)
     learn = (learn_decay, learn_adaptation, learn_threshold)
     config = AdLIFConfig(as_surrogate("adlif", surrogate), reset, detach_reset, normalize, *learn)
-    init = functools.partial(adlif_init, **initial, per_neuron=per_neuron)
+    init = Bound(adlif_init, **initial, per_neuron=per_neuron)
     pieces = (adlif_state, *glif_pieces(_form(config)))
     return assemble("adlif", config.surrogate, init, pieces, takes_spikes=True)
 
 
 def _form(config: AdLIFConfig) -> GLIF:
-    constants = functools.partial(adlif_constants, config=config)
+    constants = Bound(adlif_constants, config=config)
     surrogate = as_surrogate("adlif", config.surrogate)
     return GLIF("adlif.step", constants, surrogate, config.reset, config.detach_reset)
 

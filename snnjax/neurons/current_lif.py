@@ -1,6 +1,5 @@
 """Current-based leaky integrate-and-fire neurons: a synaptic filter in front of the membrane."""
 
-import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -24,7 +23,7 @@ from snnjax.neurons._membrane import (
     fire_membrane,
     integrate_membrane,
 )
-from snnjax.neurons._neuron import Neuron, align, assemble, at_zero, check_inputs, configured, learned
+from snnjax.neurons._neuron import Bound, Neuron, align, assemble, at_zero, check_inputs, configured, learned
 from snnjax.neurons.lif import LIFParams, lif_constants
 from snnjax.ops import SecondState
 from snnjax.surrogates import Surrogate, as_surrogate
@@ -178,9 +177,9 @@ def current_lif(
     check_config("current_lif", membrane)
     config = CurrentLIFConfig(membrane, normalize_synapse, learn_synapse_decay)
     initial = {"decay": decay, "synapse_decay": synapse_decay, "threshold": threshold}
-    init = functools.partial(current_lif_init, **initial, per_neuron=per_neuron)
+    init = Bound(current_lif_init, **initial, per_neuron=per_neuron)
     if membrane.is_plain:
-        constants = functools.partial(current_lif_constants, config=config)
+        constants = Bound(current_lif_constants, config=config)
         form = GLIF(
             "current_lif.step", constants, as_surrogate("current_lif", surrogate), reset, detach_reset
         )

@@ -1,6 +1,5 @@
 """Integrate-and-fire neurons: no leak."""
 
-import functools
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -16,7 +15,7 @@ from snnjax.neurons._membrane import (
     fire_membrane,
     integrate_membrane,
 )
-from snnjax.neurons._neuron import Neuron, assemble, at_zero, configured, learned
+from snnjax.neurons._neuron import Bound, Neuron, assemble, at_zero, configured, learned
 from snnjax.surrogates import Surrogate, as_surrogate
 
 
@@ -130,8 +129,8 @@ def integrate_and_fire(
     switches = (reset, detach_reset, False, *learn, reset_time, spike_from, inclusive)
     config = LIFConfig(as_surrogate("integrate_and_fire", surrogate), *switches)
     check_config("integrate_and_fire", config)
-    init = functools.partial(integrate_and_fire_init, threshold=threshold)
-    op, constants = "integrate_and_fire.step", functools.partial(_glif_constants, config=config)
+    init = Bound(integrate_and_fire_init, threshold=threshold)
+    op, constants = "integrate_and_fire.step", Bound(_glif_constants, config=config)
     if config.is_plain:
         shape = as_surrogate("integrate_and_fire", surrogate)
         pieces = glif_pieces(GLIF(op, constants, shape, reset, detach_reset))

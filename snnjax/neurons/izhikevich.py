@@ -1,6 +1,5 @@
 """Izhikevich neurons: two equations that fire like most cortical cells."""
 
-import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -11,6 +10,7 @@ from snnjax._check import check_choice, check_integer
 from snnjax._types import wide
 from snnjax.neurons._constants import Constant, check_constants, draw
 from snnjax.neurons._neuron import (
+    Bound,
     Neuron,
     aligned,
     assemble,
@@ -190,7 +190,7 @@ def izhikevich(
     initial = dict(zip(IzhikevichParams._fields, values, strict=True))
     check_constants("izhikevich", **initial)
     config = IzhikevichConfig(as_surrogate("izhikevich", surrogate), detach_reset, learn)
-    init = functools.partial(izhikevich_init, **initial)
+    init = Bound(izhikevich_init, **initial)
     pieces = (izhikevich_state, *configured(config, izhikevich_integrate, izhikevich_fire))
     neuron = assemble("izhikevich", config.surrogate, init, pieces, threshold=izhikevich_threshold)
     return neuron._replace(rest=REST)

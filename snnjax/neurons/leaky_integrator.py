@@ -1,6 +1,5 @@
 """Leaky integrators: a membrane without spikes."""
 
-import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -10,6 +9,7 @@ from jaxtyping import Array, Float
 from snnjax._check import check_integer
 from snnjax.neurons._constants import Constant, check_decays, draw_raw_decay, raw_to_decay
 from snnjax.neurons._neuron import (
+    Bound,
     Neuron,
     align,
     assemble,
@@ -121,7 +121,7 @@ def leaky_integrator(decay: Constant = 0.95, *, normalize: bool = True, learn_de
     """
     check_decays("leaky_integrator", decay=decay)
     config = LeakyIntegratorConfig(normalize, learn_decay)
-    init = functools.partial(leaky_integrator_init, decay=decay)
+    init = Bound(leaky_integrator_init, decay=decay)
     own = configured(config, leaky_integrator_integrate, leaky_integrator_fire)
     pieces = (leaky_integrator_state, *own)
     threshold = leaky_integrator_threshold

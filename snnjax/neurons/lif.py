@@ -1,6 +1,5 @@
 """Leaky integrate-and-fire neurons."""
 
-import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -25,7 +24,7 @@ from snnjax.neurons._membrane import (
     fire_membrane,
     integrate_membrane,
 )
-from snnjax.neurons._neuron import Neuron, assemble, at_zero, configured, learned
+from snnjax.neurons._neuron import Bound, Neuron, assemble, at_zero, configured, learned
 from snnjax.surrogates import Surrogate, as_surrogate
 
 
@@ -173,8 +172,8 @@ def lif(
     switches = (reset, detach_reset, normalize, *learn, reset_time, spike_from, inclusive)
     config = LIFConfig(as_surrogate("lif", surrogate), *switches)
     check_config("lif", config)
-    init = functools.partial(lif_init, decay=decay, threshold=threshold, per_neuron=per_neuron)
-    constants, shape = functools.partial(_glif_constants, config=config), as_surrogate("lif", surrogate)
+    init = Bound(lif_init, decay=decay, threshold=threshold, per_neuron=per_neuron)
+    constants, shape = Bound(_glif_constants, config=config), as_surrogate("lif", surrogate)
     form = GLIF("lif.step", constants, shape, reset, detach_reset)
     pieces = glif_pieces(form) if config.is_plain else configured(config, lif_integrate, lif_fire)
     return assemble("lif", config.surrogate, init, (lif_state, *pieces), takes_spikes=config.takes_spikes)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from snnjax._check import check_integer
-from snnjax.neurons._neuron import Neuron, align, check_spiking
+from snnjax.neurons._neuron import Bound, Neuron, align, check_spiking
 
 
 class RefractoryState(NamedTuple):
@@ -44,38 +44,45 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
     check_integer("refractory", "steps", steps, 0)
     check_spiking("refractory", neuron)
 
-    def initial_state(params: Any, batch: int) -> RefractoryState:
-        remaining = jnp.zeros((batch, *neuron.threshold(params).shape), jnp.int32)
-        return RefractoryState(neuron.initial_state(params, batch), remaining)
-
-    def integrate(
-        params: Any, state: RefractoryState, inputs: Float[Array, "*batch neurons"]
-    ) -> tuple[Array, Array]:
-        free = state.remaining == 0
-        membrane, threshold = neuron.integrate(params, state.neuron, inputs)
-        threshold = jnp.broadcast_to(align(threshold, membrane), membrane.shape)
-        # Out of reach, so that ignored inputs have no gradient, whatever the surrogate.
-        membrane = jnp.where(free, membrane, jax.lax.stop_gradient(membrane))
-        return membrane, jnp.where(free, threshold, jnp.inf)
-
-    def fire(
-        params: Any,
-        state: RefractoryState,
-        inputs: Array,
-        membrane: Array,
-        spikes: Float[Array, "*batch neurons"],
-    ) -> RefractoryState:
-        free = state.remaining == 0
-        after = neuron.fire(params, state.neuron, inputs, membrane, spikes)
-        after = jax.tree.map(lambda new, old: jnp.where(free, new, old), after, state.neuron)
-        # A smooth spike counts from one half, its value at the threshold.
-        spiked = spikes > 0.5
-        remaining = jnp.where(spiked, steps, jnp.maximum(state.remaining - 1, 0))
-        return RefractoryState(after, remaining)
-
+    own = {"neuron": neuron}
     return neuron._replace(
         name=f"refractory {neuron.name}",
-        initial_state=initial_state,
-        integrate=integrate,
-        fire=fire,
+        initial_state=Bound(_initial_state, **own),
+        integrate=Bound(_integrate, **own),
+        fire=Bound(_fire, **own, steps=steps),
     )
+
+
+def _initial_state(params: Any, batch: int, *, neuron: Neuron) -> RefractoryState:
+    remaining = jnp.zeros((batch, *neuron.threshold(params).shape), jnp.int32)
+    return RefractoryState(neuron.initial_state(params, batch), remaining)
+
+
+def _integrate(
+    params: Any, state: RefractoryState, inputs: Float[Array, "*batch neurons"], *, neuron: Neuron
+) -> tuple[Array, Array]:
+    free = state.remaining == 0
+    membrane, threshold = neuron.integrate(params, state.neuron, inputs)
+    threshold = jnp.broadcast_to(align(threshold, membrane), membrane.shape)
+    # Out of reach, so that ignored inputs have no gradient, whatever the surrogate.
+    membrane = jnp.where(free, membrane, jax.lax.stop_gradient(membrane))
+    return membrane, jnp.where(free, threshold, jnp.inf)
+
+
+def _fire(
+    params: Any,
+    state: RefractoryState,
+    inputs: Array,
+    membrane: Array,
+    spikes: Float[Array, "*batch neurons"],
+    *,
+    neuron: Neuron,
+    steps: int,
+) -> RefractoryState:
+    free = state.remaining == 0
+    after = neuron.fire(params, state.neuron, inputs, membrane, spikes)
+    after = jax.tree.map(lambda new, old: jnp.where(free, new, old), after, state.neuron)
+    # A smooth spike counts from one half, its value at the threshold.
+    spiked = spikes > 0.5
+    remaining = jnp.where(spiked, steps, jnp.maximum(state.remaining - 1, 0))
+    return RefractoryState(after, remaining)

@@ -1,6 +1,5 @@
 """Resonate-and-fire neurons: a damped oscillation that inputs at its frequency drive over the threshold."""
 
-import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -18,7 +17,7 @@ from snnjax.neurons._constants import (
     raw_to_decay,
 )
 from snnjax.neurons._glif import GLIF, GLIFConstants, glif_pieces
-from snnjax.neurons._neuron import Neuron, assemble, at_zero, learned
+from snnjax.neurons._neuron import Bound, Neuron, assemble, at_zero, learned
 from snnjax.ops import SecondState
 from snnjax.surrogates import Surrogate, as_surrogate
 
@@ -171,12 +170,12 @@ def resonate_and_fire(
     learn = (learn_decay, learn_frequency, learn_threshold)
     config = ResonateAndFireConfig(as_surrogate(op, surrogate), reset, detach_reset, *learn)
     initial = {"decay": decay, "frequency": frequency, "threshold": threshold}
-    init = functools.partial(resonate_and_fire_init, **initial, per_neuron=per_neuron)
+    init = Bound(resonate_and_fire_init, **initial, per_neuron=per_neuron)
     pieces, takes_spikes = (resonate_and_fire_state, *glif_pieces(_form(config))), reset == "subtract"
     return assemble(op, config.surrogate, init, pieces, takes_spikes=takes_spikes)
 
 
 def _form(config: ResonateAndFireConfig) -> GLIF:
-    constants = functools.partial(resonate_and_fire_constants, config=config)
+    constants = Bound(resonate_and_fire_constants, config=config)
     surrogate = as_surrogate("resonate_and_fire", config.surrogate)
     return GLIF("resonate_and_fire.step", constants, surrogate, config.reset, config.detach_reset)

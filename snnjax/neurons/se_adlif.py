@@ -1,6 +1,5 @@
 """SE-adLIF neurons: adLIF, discretised by the symplectic Euler method."""
 
-import functools
 import math
 
 import jax.numpy as jnp
@@ -9,7 +8,7 @@ from snnjax._check import check_choice
 from snnjax._types import wide
 from snnjax.neurons._constants import Constant, check_constants, check_decays, raw_to_decay
 from snnjax.neurons._glif import GLIF, GLIFConstants, glif_pieces
-from snnjax.neurons._neuron import Neuron, assemble, learned
+from snnjax.neurons._neuron import Bound, Neuron, assemble, learned
 from snnjax.neurons.adlif import AdLIFConfig, AdLIFParams, adlif_init, adlif_state
 from snnjax.ops import SecondState
 from snnjax.surrogates import Surrogate, as_surrogate
@@ -111,12 +110,12 @@ def se_adlif(
     learn = (learn_decay, learn_adaptation, learn_threshold)
     config = AdLIFConfig(as_surrogate(op, surrogate), reset, detach_reset, normalize, *learn)
     initial = {"decay": decay, "adaptation_decay": adaptation_decay, "threshold": threshold, **couplings}
-    init = functools.partial(adlif_init, **initial, per_neuron=per_neuron)
+    init = Bound(adlif_init, **initial, per_neuron=per_neuron)
     pieces = (adlif_state, *glif_pieces(_form(config)))
     return assemble(op, config.surrogate, init, pieces, takes_spikes=True)
 
 
 def _form(config: AdLIFConfig) -> GLIF:
-    constants = functools.partial(se_adlif_constants, config=config)
+    constants = Bound(se_adlif_constants, config=config)
     surrogate = as_surrogate("se_adlif", config.surrogate)
     return GLIF("se_adlif.step", constants, surrogate, config.reset, config.detach_reset)

@@ -1,13 +1,28 @@
 """What specifications hold, and every message of networks, word for word."""
 
+import dataclasses
+import pickle
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
-from snnjax import layer, leaky_readout, network, neurons, spiking_readout, surrogates
+from snnjax import (
+    Network,
+    axonal,
+    conv2d,
+    dense,
+    flatten,
+    layer,
+    leaky_readout,
+    network,
+    neurons,
+    spiking_readout,
+    surrogates,
+)
 from tests.network.helpers import initial
 
 NET = network(4, [layer(3, neurons.lif(), recurrent=True)], leaky_readout(2))
@@ -23,6 +38,11 @@ ATTACHED = neurons.lif(detach_reset=False)._replace(surrogate=surrogates.boxcar(
 LEARN = "Try 0.05, one spike per neuron in 20 steps."
 
 ERRORS: list[tuple[Callable[[], Any], str]] = [
+    (
+        lambda: layer("64"),
+        "layer: `connection` must be a number of neurons, or weights such as dense(...) and conv2d(...), got '"
+        "64'. Pools and `flatten` stand in the list of layers by themselves.",
+    ),
     (lambda: layer(0), f"layer: `connection` must be an integer of at least 1, got 0. {LARGER}"),
     (lambda: layer(3, capacity=-1), f"layer: `capacity` must be an integer of at least 0, got -1. {LARGER}"),
     (
@@ -147,3 +167,28 @@ def test_a_spiking_readout_is_the_last_layer_and_fully_listed() -> None:
     assert net.readout is None
     assert [spec.capacity for spec in net.layers] == [1, None]
     assert net.layers[-1].num_neurons == 2
+
+
+def convolutional() -> Network:
+    mask = np.eye(18, 3, dtype=bool)
+    layers = [
+        layer(conv2d(2, 2), neurons.adlif(decay=(0.6, 0.9))),
+        flatten(),
+        layer(dense(3, mask=mask)),
+    ]
+    return network((3, 3, 1), layers, leaky_readout(2))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: network(4, [layer(3, delays=axonal(5), capacity=2)], spiking_readout(2)), convolutional],
+)
+def test_equal_calls_make_equal_networks(make: Callable[[], Network]) -> None:
+    """So that a function with a network as static argument is compiled once, in another process too."""
+    net, again = make(), pickle.loads(pickle.dumps(make()))
+    assert net == again
+    compiled = jax.jit(lambda network, params: network.initial_state(params, 2), static_argnums=0)
+    for each in (net, again):
+        compiled(each, initial(net))
+    assert compiled._cache_size() == 1
+    assert net != dataclasses.replace(net, layers=net.layers[1:])

@@ -1,6 +1,8 @@
 """What every neuron model promises, whatever its equations."""
 
+import copy
 import functools
+import pickle
 from typing import Any
 
 import jax
@@ -45,6 +47,17 @@ def test_scan_under_jit_equals_loop_of_steps(name: str) -> None:
     # Fused sums round otherwise (1e-7 a step); Izhikevich's spikes multiply a difference by up to 1e2.
     tolerance = 1e-4 if name == "izhikevich" else 1e-5
     assert_close(last, state, rtol=tolerance, atol=tolerance)
+
+
+@every_variant
+def test_equal_calls_make_equal_neurons(name: str) -> None:
+    """Also in another process: a neuron may be a static argument of `jax.jit`, and be pickled."""
+    neuron, again = VARIANTS[name].build(), VARIANTS[name].build()
+    for other in (again, pickle.loads(pickle.dumps(neuron)), copy.deepcopy(neuron)):
+        assert other == neuron
+        assert hash(other) == hash(neuron)
+    others = [model.build() for key, model in VARIANTS.items() if key != name]
+    assert neuron not in others
 
 
 @pytest.mark.parametrize("name", [name for name in VARIANTS if name != "refractory lif"])

@@ -122,10 +122,10 @@ def test_only_spiking_neurons_have_a_period() -> None:
     )
 
 
-@pytest.mark.parametrize("steps", [-1, 1.5])
-def test_length_is_checked(steps: float) -> None:
+@pytest.mark.parametrize("steps, way_out", [(-1, "Pass a larger integer"), (1.5, "Pass an int")])
+def test_length_is_checked(steps: float, way_out: str) -> None:
     with pytest.raises(ValueError) as error:
         neurons.refractory(neurons.lif(), steps)  # type: ignore[arg-type]
     assert str(error.value) == (
-        f"refractory: `steps` must be an integer of at least 0, got {steps}. Pass a larger integer."
+        f"refractory: `steps` must be an integer of at least 0, got {steps}. {way_out}."
     )

@@ -161,7 +161,7 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: select_spikes(V, 1.0, 0.9, capacity=True),
-        "select_spikes: `capacity` must be an integer of at least 0, got True. Pass a larger integer.",
+        "select_spikes: `capacity` must be an integer of at least 0, got True. Pass an int.",
     ),
     (
         lambda: select_spikes(V, jnp.ones(2), 0.9, capacity=1),
@@ -246,7 +246,7 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: SparseSpikes.from_ids(jnp.zeros(2, int), 2.5),
-        "SparseSpikes.from_ids: `num_neurons` must be an integer of at least 0, got 2.5. Pass a larger integer.",
+        "SparseSpikes.from_ids: `num_neurons` must be an integer of at least 0, got 2.5. Pass an int.",
     ),
     (
         lambda: SparseSpikes.from_ids(V, 3),
@@ -431,7 +431,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(capacity=0.5),
-        "lif_network: `capacity` must be an integer of at least 0, got 0.5. Pass a larger integer.",
+        "lif_network: `capacity` must be an integer of at least 0, got 0.5. Pass an int.",
     ),
     (
         lambda: net(reset="hard"),

@@ -150,6 +150,15 @@ def test_checkpoint_changes_nothing(case: Case) -> None:
     assert_same_values_and_gradients(again, compiled(case)(*arguments))
 
 
+@each_case
+def test_disabled_jit_changes_nothing(case: Case) -> None:
+    """As for a debugger: step by step, though each kernel is still one call."""
+    arguments = draws(case, 1)[0]
+    with jax.disable_jit():
+        values = case.function(*arguments)
+    assert_close(float_leaves(values), compiled(case)(*arguments)[0])
+
+
 @pytest.mark.parametrize(
     "case", [case for case in CASES if None in case.batch_axes], ids=lambda case: case.id
 )
