@@ -11,10 +11,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+_LONGEST = 60  # characters of a value in a message
+
 
 def message(op: str, argument: str, expected: str, actual: object, way_out: str) -> str:
     """The text of an error, ``op: `argument` must <expected>, got <actual>. <way_out>.``, from its parts."""
     return f"{op}: `{argument}` must {expected}, got {actual}. {way_out}."
+
+
+def shown(value: object) -> str:
+    """What a message says of a value: short, however large the value is."""
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape and dtype is not None:
+        return f"{dtype}{list(shape)}"
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def fail(op: str, argument: str, expected: str, actual: object, way_out: str) -> NoReturn:
@@ -35,7 +46,7 @@ def check_choice(op: str, argument: str, value: object, choices: Sequence[Any]) 
         op,
         argument,
         "be one of " + ", ".join(repr(c) for c in choices),
-        repr(value),
+        shown(value),
         "Choose one of these",
     )
 
@@ -45,7 +56,7 @@ def check_integer(op: str, argument: str, value: Any, least: int) -> None:
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
     way_out = "Pass a larger integer" if is_integer else "Pass an int"
     good = is_integer and bool(value >= least)
-    check(good, op, argument, f"be an integer of at least {least}", repr(value), way_out)
+    check(good, op, argument, f"be an integer of at least {least}", shown(value), way_out)
 
 
 def check_array(op: str, argument: str, value: Any) -> None:
@@ -58,6 +69,27 @@ def check_number(op: str, argument: str, value: Any) -> None:
     """`value` must be a Python number or an array."""
     if not isinstance(value, float | int):
         check_array(op, argument, value)
+
+
+def check_real_array(op: str, argument: str, value: Any) -> None:
+    """`value` must be an array of any dtype but a complex one."""
+    check_array(op, argument, value)
+    way_out = f"Pass {argument}.real, or its absolute value"
+    is_complex = jnp.issubdtype(value.dtype, jnp.complexfloating)
+    check(not is_complex, op, argument, "be real numbers", value.dtype.name, way_out)
+
+
+def check_dtype(op: str, dtype: Any) -> None:
+    """`dtype` must be a floating-point one."""
+    good = jnp.issubdtype(dtype, jnp.floating)
+    check(
+        good,
+        op,
+        "dtype",
+        "be a floating-point dtype",
+        jnp.dtype(dtype).name,
+        "Pass jnp.float32 or jnp.bfloat16",
+    )
 
 
 def check_float(op: str, argument: str, value: Any) -> None:

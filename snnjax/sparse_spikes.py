@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, Shaped
 
-from snnjax._check import check, check_array, check_integer, check_shape
+from snnjax._check import check, check_array, check_integer, check_real_array, check_shape
 from snnjax._types import id_dtype
 
 
@@ -86,7 +86,7 @@ class SparseSpikes:
         Meant for inputs. A network's own spikes are listed by `select_spikes`, which is fair to high ids.
         """
         check_integer("SparseSpikes.from_dense", "capacity", capacity, 0)
-        check_array("SparseSpikes.from_dense", "spikes", spikes)
+        check_real_array("SparseSpikes.from_dense", "spikes", spikes)
         spikes = jnp.asarray(spikes)
         if not jnp.issubdtype(spikes.dtype, jnp.floating):
             spikes = spikes.astype(jnp.float32)

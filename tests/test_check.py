@@ -32,7 +32,8 @@ def test_check_integer_refuses_all_else(value: Any) -> None:
     with pytest.raises(ValueError) as caught:
         _check.check_integer("op", "n", value, 2)
     way_out = "Pass a larger integer" if type(value) is int else "Pass an int"
-    assert str(caught.value) == f"op: `n` must be an integer of at least 2, got {value!r}. {way_out}."
+    actual = "int64[1]" if isinstance(value, np.ndarray) else repr(value)
+    assert str(caught.value) == f"op: `n` must be an integer of at least 2, got {actual}. {way_out}."
 
 
 def test_check_choice_lists_the_choices() -> None:
@@ -40,6 +41,12 @@ def test_check_choice_lists_the_choices() -> None:
     with pytest.raises(ValueError) as caught:
         _check.check_choice("op", "way", "left", ("up", "down"))
     assert str(caught.value) == "op: `way` must be one of 'up', 'down', got 'left'. Choose one of these."
+
+
+def test_values_are_shown_in_short() -> None:
+    shown = [_check.shown(value) for value in (3, "3", jnp.zeros((200, 3)), np.float32(2), list(range(99)))]
+    assert shown[:4] == ["3", "'3'", "float32[200, 3]", "np.float32(2.0)"]
+    assert shown[4].startswith("[0, 1, 2,") and shown[4].endswith("...") and len(shown[4]) < 70
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])

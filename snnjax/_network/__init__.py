@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from snnjax._check import check, check_array, check_choice, check_integer
+from snnjax._check import check, check_choice, check_dtype, check_integer, check_real_array, shown
 from snnjax._dispatch import IMPLEMENTATIONS
 from snnjax._network.connections import Between, Shape, Weighted
 from snnjax._network.delays import Delays, Pending, no_pending
@@ -79,6 +79,8 @@ class Network:
         Raises:
             ValueError: for inputs and lengths that do not fit, and an activity outside of (0, 1).
         """
+        _check_key(key)
+        check_dtype("network.init", dtype)
         params = init_params(key, self.layers, self.readout, dtype)
         if inputs is None:
             return params
@@ -238,17 +240,17 @@ def _check_specs(layers: Any, readout: Any) -> None:
     """Layers and read-out must be made by the functions for them, and stand in their places."""
     op = "network"
     good = isinstance(layers, Sequence) and not isinstance(layers, str)
-    check(good, op, "layers", "be a sequence of layers", repr(layers), "Write [snnjax.layer(...)]")
+    check(good, op, "layers", "be a sequence of layers", shown(layers), "Write [snnjax.layer(...)]")
     for index, spec in enumerate(layers):
         if isinstance(spec, ReadoutSpec):
             actual, way_out = "a leaky read-out", "Pass it as the argument `readout`, behind the layers"
         else:
-            actual, way_out = repr(spec), "Make it with snnjax.layer(...)"
+            actual, way_out = shown(spec), "Make it with snnjax.layer(...)"
         good = isinstance(spec, LayerSpec | Weighted | Between)
         check(good, op, f"layers[{index}]", "be a spiking layer", actual, way_out)
     way_out = "Make it with snnjax.leaky_readout(...) or snnjax.spiking_readout(...)"
     good = isinstance(readout, ReadoutSpec) or (isinstance(readout, LayerSpec) and readout.capacity is None)
-    check(good, op, "readout", "be a read-out", repr(readout), way_out)
+    check(good, op, "readout", "be a read-out", shown(readout), way_out)
 
 
 def _activity(spikes: Array, lengths: Array | None) -> Array:
@@ -277,6 +279,9 @@ def _without_rows(state: NetworkState) -> NetworkState:
 
 
 def _check_record(record: str | Sequence[str], implementation: str | None) -> tuple[str, ...]:
+    way_out = f"Try record={RECORDS[0]!r}"
+    good = isinstance(record, str | Sequence)
+    check(good, "network.apply", "record", "be a name or a sequence of names", shown(record), way_out)
     names = (record,) if isinstance(record, str) else tuple(record)
     for name in names:
         check_choice("network.apply", "record", name, RECORDS)
@@ -284,6 +289,14 @@ def _check_record(record: str | Sequence[str], implementation: str | None) -> tu
     expected = "be None or 'reference' where membranes are recorded"
     check(good, "network.apply", "implementation", expected, "'cpu'", "Leave it None")
     return names
+
+
+def _check_key(key: Any) -> None:
+    """Keys of either kind, and those under `jax.vmap`."""
+    good = hasattr(key, "dtype") and (
+        jnp.issubdtype(key.dtype, jax.dtypes.prng_key) or key.dtype == jnp.uint32
+    )
+    check(good, "network.init", "key", "be a PRNG key", shown(key), "Make one with jax.random.key(0)")
 
 
 def _check_params(params: Any, num_layers: int) -> None:
@@ -296,14 +309,17 @@ def _check_params(params: Any, num_layers: int) -> None:
 
 def _check_inputs(inputs: Any, num_inputs: int) -> None:
     if not isinstance(inputs, SparseSpikes):
-        check_array("network", "inputs", inputs)
+        check_real_array("network", "inputs", inputs)
     axes_fit = len(inputs.shape) == 3 and inputs.shape[-1] == num_inputs
     expected = f"have shape [time, batch, inputs] = [any, any, {num_inputs}]"
     way_out = "Time comes first; add a missing batch axis with inputs[:, None]"
     check(axes_fit, "network", "inputs", expected, list(inputs.shape), way_out)
 
 
-def _check_state(state: NetworkState, batch: int) -> None:
+def _check_state(state: Any, batch: int) -> None:
+    way_out = "Make it with network.initial_state(params, batch), or pass None"
+    good = isinstance(state, NetworkState)
+    check(good, "network.apply", "state", "be a NetworkState or None", type(state).__name__, way_out)
     have = {leaf.shape[0] for leaf in jax.tree.leaves(state._replace(pending=())) if leaf.ndim}
     have |= {rows.shape[1] for rows in jax.tree.leaves(state.pending)}
     way_out = "Make it with network.initial_state(params, batch)"

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from snnjax._check import check, check_integer, message
+from snnjax._check import check, check_integer, message, shown
 from snnjax._jax_compat import Tracer
 from snnjax._network.connections import Convolve, Dense, Fitted, Flatten, Pool, Shape, Weighted, fit
 from snnjax._network.delays import Axonal, Delays, Pending
@@ -174,7 +174,7 @@ def _as_connection(op: str, connection: Any) -> Weighted:
     way_out = "Pools and `flatten` stand in the list of layers by themselves"
     is_number = isinstance(connection, int | np.integer) and not isinstance(connection, bool)
     expected = "be a number of neurons, or weights such as dense(...) and conv2d(...)"
-    check(is_number, op, "connection", expected, repr(connection), way_out)
+    check(is_number, op, "connection", expected, shown(connection), way_out)
     check_integer(op, "connection", connection, 1)
     return Dense(int(connection), None)
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from snnjax._check import check, check_float_array, check_shape
+from snnjax._check import check, check_float_array, check_shape, fail
 from snnjax._types import wide
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range
 
@@ -24,6 +24,9 @@ def check_outputs(op: str, outputs: Outputs, lengths: Array | None) -> None:
     """`outputs` must be floating ``[time, batch, classes]`` of at least one step, and `lengths` must fit."""
     if isinstance(outputs, SparseSpikes):
         check_spikes(op, "outputs", outputs)
+    elif not hasattr(outputs, "shape"):
+        way_out = "Take the field `output` of what network.apply returns first"
+        fail(op, "outputs", "be an array or SparseSpikes", type(outputs).__name__, way_out)
     shape, axes = outputs.shape, "time, batch, classes"
     way_out = "Stack the outputs of all steps along a first axis, time"
     check(len(shape) == 3, op, "outputs", f"have shape [{axes}]", list(shape), way_out)

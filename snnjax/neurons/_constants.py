@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from snnjax._check import check
+from snnjax._check import check, shown
 from snnjax._types import sum_dtype
 
 # One value for all, or a range (low, high) from which each neuron draws its own, uniformly.
@@ -84,7 +84,14 @@ def check_constant(op: str, argument: str, value: Any) -> None:
     ends = value if isinstance(value, tuple) else (value, value)
     numeric = len(ends) == 2 and all(isinstance(end, numbers.Real) for end in ends)
     expected = "be a number or a range (low, high)"
-    check(bool(numeric and ends[0] <= ends[1]), op, argument, expected, value, f"Try {argument}=(0.5, 0.9)")
+    check(
+        bool(numeric and ends[0] <= ends[1]),
+        op,
+        argument,
+        expected,
+        shown(value),
+        f"Try {argument}=(0.5, 0.9)",
+    )
 
 
 def check_decay(op: str, argument: str, value: Any) -> None:

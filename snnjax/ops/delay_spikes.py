@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
 from snnjax import _dispatch, _targets
-from snnjax._check import check, check_array, check_float, check_integer, check_shape
+from snnjax._check import check, check_float, check_integer, check_real_array, check_shape
 from snnjax._types import sum_dtype, wide
 from snnjax.ops._kernel_operands import dtype_obstacle
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
@@ -93,7 +93,7 @@ def _spikes_and_delays(spikes: Any, delays: Any, max_delay: int) -> tuple[Array,
     if isinstance(spikes, SparseSpikes):
         check_spikes(_OP, "spikes", spikes)
     else:
-        check_array(_OP, "spikes", spikes)
+        check_real_array(_OP, "spikes", spikes)
     way_out = "Add the missing axes, for instance spikes[:, None]"
     check_shape(_OP, "spikes", spikes, (None,) * 3, "time, batch, neurons", way_out)
     neurons = spikes.shape[-1]

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Num
 
-from snnjax._check import check, check_array, check_integer
+from snnjax._check import check, check_integer, check_real_array
 from snnjax._types import id_dtype
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range
 
@@ -117,7 +117,7 @@ def pool_spikes(
     if lists:
         check_spikes("pool_spikes", "spikes", spikes)
     else:
-        check_array("pool_spikes", "spikes", spikes)
+        check_real_array("pool_spikes", "spikes", spikes)
     width = spikes.num_neurons if lists else (spikes.shape or (0,))[-1]
     way_out = "Give the shape of the image whose pixels the spikes are"
     expected = f"hold {pooling.num_inputs} neurons, those of the shape {pooling.shape}"

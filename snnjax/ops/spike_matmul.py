@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Num
 
 from snnjax import _dispatch, _targets
-from snnjax._check import check, check_array, check_float_array
+from snnjax._check import check, check_float_array, check_real_array
 from snnjax._types import sum_dtype, wide
 from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter
@@ -96,7 +96,7 @@ def neurons_of(op: str, spikes: Any) -> int:
         check_spikes(op, "spikes", spikes)
         return spikes.num_neurons
     way_out = "Add the missing axis, for instance spikes[None]"
-    check_array(op, "spikes", spikes)
+    check_real_array(op, "spikes", spikes)
     check(spikes.ndim > 0, op, "spikes", "have an axis of neurons", "a number", way_out)
     return spikes.shape[-1]
 

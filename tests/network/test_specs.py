@@ -39,6 +39,27 @@ LEARN = "Try 0.05, one spike per neuron in 20 steps."
 
 ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
+        lambda: NET.apply(PARAMS, X, X),  # type: ignore[arg-type]
+        "network.apply: `state` must be a NetworkState or None, got ArrayImpl. "
+        "Make it with network.initial_state(params, batch), or pass None.",
+    ),
+    (
+        lambda: NET.apply(PARAMS, STATE, X, record=3),  # type: ignore[arg-type]
+        "network.apply: `record` must be a name or a sequence of names, got 3. Try record='spikes'.",
+    ),
+    (
+        lambda: NET.apply(PARAMS, STATE, X.astype(jnp.complex64)),
+        "network: `inputs` must be real numbers, got complex64. Pass inputs.real, or its absolute value.",
+    ),
+    (
+        lambda: NET.init(0),  # type: ignore[arg-type]
+        "network.init: `key` must be a PRNG key, got 0. Make one with jax.random.key(0).",
+    ),
+    (
+        lambda: NET.init(jax.random.key(0), dtype=jnp.int32),
+        "network.init: `dtype` must be a floating-point dtype, got int32. Pass jnp.float32 or jnp.bfloat16.",
+    ),
+    (
         lambda: layer("64"),
         "layer: `connection` must be a number of neurons, or weights such as dense(...) and conv2d(...), got '"
         "64'. Pools and `flatten` stand in the list of layers by themselves.",

@@ -539,3 +539,24 @@ def test_parameters_of_another_network_are_refused() -> None:
         ValueError, match=r"^network: `params` must hold 2 layers, got 1. Make them with network.init"
     ):
         network(4, [layer(3), layer(3)], leaky_readout(2)).apply(PARAMS, None, X)
+
+
+COMPLEX: list[tuple[str, Callable[[], Any]]] = [
+    ("spike_matmul: `spikes`", lambda: spike_matmul(V.astype(jnp.complex64), jnp.zeros((3, 2)))),
+    ("spike_conv: `spikes`", lambda: conv(X[0].astype(jnp.complex64))),
+    ("delay_spikes: `spikes`", lambda: delay(X.astype(jnp.complex64))),
+    ("pool_spikes: `spikes`", lambda: pool_spikes(X[0].astype(jnp.complex64), (2, 2, 1), 2)),
+    ("lif_network: `inputs`", lambda: net(x=X.astype(jnp.complex64))),
+    ("SparseSpikes.from_dense: `spikes`", lambda: SparseSpikes.from_dense(V.astype(jnp.complex64), 2)),
+]
+
+
+@pytest.mark.parametrize("argument, call", COMPLEX, ids=[argument for argument, _ in COMPLEX])
+def test_complex_spikes_are_refused(argument: str, call: Callable[[], Any]) -> None:
+    """A cast would drop half of them in silence."""
+    with pytest.raises(ValueError) as caught:
+        call()
+    name = argument.split("`")[1]
+    assert str(caught.value) == (
+        f"{argument} must be real numbers, got complex64. Pass {name}.real, or its absolute value."
+    )

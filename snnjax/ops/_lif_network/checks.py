@@ -14,6 +14,7 @@ from snnjax._check import (
     check_float,
     check_float_array,
     check_integer,
+    check_real_array,
     check_shape,
 )
 from snnjax._types import RESETS, sum_dtype
@@ -99,7 +100,7 @@ def _check_inputs(inputs: Any) -> tuple[int, int]:
         good = inputs.ids.ndim == 3
         way_out = "Give the lists the leading axes [time, batch]"
     else:
-        check_array(_OP, "inputs", inputs)
+        check_real_array(_OP, "inputs", inputs)
         good = inputs.ndim == 3
         way_out = "Add the missing axis, for instance inputs[:, None] for a batch of one"
     shape = inputs.shape if isinstance(inputs, SparseSpikes) else np.shape(inputs)
