@@ -63,7 +63,8 @@ def axes_of(walk: Any, name: str) -> tuple[tuple[str, int], ...]:
     mesh = sdy.MeshAttr(walk.meshes[name])
     if list(mesh.device_ids):
         raise refusal("shard_map", (), "the devices of the mesh are not in order", "Sort them by id", "")
-    return tuple((axis.name, axis.size) for axis in map(sdy.MeshAxisAttr, mesh.axes))
+    axes = [sdy.MeshAxisAttr(axis) for axis in mesh.axes]
+    return tuple((axis.name, axis.size) for axis in axes)
 
 
 def sharding_of(walk: Any, attribute: Any) -> Sharding:
@@ -72,7 +73,7 @@ def sharding_of(walk: Any, attribute: Any) -> Sharding:
     sizes = axes_of(walk, ir.FlatSymbolRefAttr(sharding.mesh_or_ref).value)
 
     def names(axes: Any) -> tuple[str, ...]:
-        refs = list(map(sdy.AxisRefAttr, axes))
+        refs = [sdy.AxisRefAttr(axis) for axis in axes]
         if any(ref.sub_axis_info is not None for ref in refs):
             raise refusal("shard_map", (), f"{attribute} splits an axis of the mesh", WAY_OUT, "")
         return tuple(ref.name for ref in refs)
