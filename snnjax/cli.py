@@ -408,7 +408,7 @@ def _report(folder: Path, tested: dict[str, Any], best_epoch: int) -> None:
     effective = tested["effective_acs"] + tested["effective_macs"]
     share = effective / tested["dense_operations"]
     _say(
-        f"synaptic operations a sample: {_big(effective)} effective of {_big(tested['dense_operations'])} dense "
+        f"synaptic operations per sample: {_big(effective)} effective of {_big(tested['dense_operations'])} dense "
     )
     _say(f"({100 * share:.1f} %)\n")
     write_atomically(folder / "test.json", json.dumps(tested, indent=1).encode())

@@ -1,6 +1,6 @@
 """Pictures of spikes and of training, drawn with matplotlib.
 
-Colours are those of Okabe and Ito (2008, "Color Universal Design"), which readers with any colour vision tell apart.
+Colours are those of Okabe and Ito (2008, "Color Universal Design"), which are safe for all types of colour vision.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
-"""Weights of 8 or 4 bits, and states in fixed point.
+"""Quantised weights of 8 or 4 bits, and states in fixed point.
 
-Quantisation is symmetric and per channel: each output owns a scale, and 0 stays 0. `straight_through` rounds the
-weights of a network while it trains; `quantise` and `to_fixed_point` make what hardware stores.
+Quantisation is symmetric and per channel: each output has its own scale, and 0 stays 0. `straight_through` rounds the
+weights of a network during training; `quantise` and `to_fixed_point` compute what hardware stores.
 """
 
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ _STORED = {8: jnp.int8, 16: jnp.int16, 32: jnp.int32}
 
 
 class Quantised(NamedTuple):
-    """Quantised weights, ``weights = scale * values``; those of 4 bits are kept in int8 too."""
+    """Quantised weights, ``weights = scale * values``; 4-bit values are stored as int8 too."""
 
     values: Int8[Array, "*inputs outputs"]
     scale: Float[Array, " outputs"]
@@ -32,11 +32,11 @@ def quantise(weights: Float[Array, "*inputs outputs"], bits: int = 8) -> Quantis
     ``values = round(weights / scale)`` lies in ``[-most, most]``. A channel of zeros has scale 1.
 
     Args:
-        weights: outputs, or the channels of a convolution, on the last axis.
+        weights: weights with the outputs, or the channels of a convolution, on the last axis.
         bits: 8 or 4.
 
     Raises:
-        ValueError: for weights that are not floating and other numbers of bits.
+        ValueError: if the weights are not floating-point, or `bits` is neither 8 nor 4.
 
     Example:
         >>> import jax.numpy as jnp
@@ -61,7 +61,7 @@ def quantise(weights: Float[Array, "*inputs outputs"], bits: int = 8) -> Quantis
 
 
 def dequantise(quantised: Quantised) -> Float[Array, "*inputs outputs"]:
-    """The weights that quantised ones stand for, ``scale * values``.
+    """Reconstruct weights from quantised ones, ``scale * values``.
 
     Example:
         >>> import jax.numpy as jnp
@@ -74,13 +74,13 @@ def dequantise(quantised: Quantised) -> Float[Array, "*inputs outputs"]:
 
 
 def straight_through(params: NetworkParams, bits: int = 8) -> NetworkParams:
-    """The parameters of a network with all weights rounded, and a gradient as if they were not.
+    """Round all weights of a network, with the gradient of the identity.
 
     Call it inside the loss: ``network.apply(straight_through(params), ...)`` computes with rounded weights, and the
-    gradient reaches those that the optimiser holds. Biases and neurons stay as they are.
+    gradient reaches the full-precision weights of the optimiser. Biases and neuron parameters are unchanged.
 
     Raises:
-        ValueError: for numbers of bits other than 8 and 4.
+        ValueError: if `bits` is neither 8 nor 4.
 
     Example:
         >>> import jax
@@ -111,13 +111,13 @@ def straight_through(params: NetworkParams, bits: int = 8) -> NetworkParams:
 
 
 def to_fixed_point(tree: Any, fraction_bits: int, bits: int = 16) -> Any:
-    """A tree of float arrays, such as a state, as integers in units of ``2^-fraction_bits``.
+    """Convert a pytree of float arrays, such as a state, to integers in units of ``2^-fraction_bits``.
 
-    ``round(value * 2^fraction_bits)``, kept within ``[-2^(bits - 1), 2^(bits - 1) - 1]``; NaN counts as 0. Other leaves
-    stay as they are.
+    ``round(value * 2^fraction_bits)``, clipped to ``[-2^(bits - 1), 2^(bits - 1) - 1]``; NaN becomes 0. Other leaves
+    are unchanged.
 
     Raises:
-        ValueError: for other numbers of bits than 8, 16 and 32, and fractions that do not fit in them.
+        ValueError: if `bits` is not 8, 16 or 32, or `fraction_bits` does not fit in it.
 
     Example:
         >>> import jax.numpy as jnp
@@ -135,7 +135,7 @@ def to_fixed_point(tree: Any, fraction_bits: int, bits: int = 16) -> Any:
     def stored(leaf: Any) -> Any:
         if not jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating):
             return leaf
-        # In float64, which holds every whole number of 32 bits.
+        # In float64, which holds every 32-bit integer exactly.
         steps = np.round(np.nan_to_num(np.asarray(leaf, np.float64)) * 2.0**fraction_bits)
         return np.clip(steps, low, high).astype(_STORED[bits])
 

@@ -89,7 +89,7 @@ def test_folders_without_a_run_are_said_in_one_line(tmp_path, capsys) -> None:
     assert cli.main(["results", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
         f"snnjax: read_runs: `places` must hold records of runs, got {tmp_path}. "
-        "Train with `snnjax train`, and name the folder of --out.\n"
+        "Train with `snnjax train`, and pass the folder given as --out.\n"
     )
     (tmp_path / "run.json").write_text("[]")
     assert cli.main(["results", str(tmp_path)]) == 2
@@ -101,7 +101,7 @@ def test_used_folder_is_kept(run_folder, capsys) -> None:
     assert cli.main(["train", *TINY, "--out", str(run_folder)]) == 2
     assert capsys.readouterr().err == (
         f"snnjax: fit: `folder` must hold no checkpoint yet, got {run_folder / 'checkpoint.safetensors'}. "
-        "Go on from it with resume, replace it with overwrite, or name another folder.\n"
+        "Continue from it with resume, replace it with overwrite, or choose another folder.\n"
     )
     assert (run_folder / "checkpoint.safetensors").read_bytes() == before
 
@@ -112,7 +112,7 @@ def test_checkpoint_of_a_newer_version_is_one_line(run_folder, tmp_path, capsys)
     train.save_checkpoint(tmp_path / "checkpoint.safetensors", {}, header)
     assert cli.main(["evaluate", "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        "snnjax: TaskSettings: `header` must hold settings of this version alone, got dropout. "
+        "snnjax: TaskSettings: `header` must hold only settings of this version, got dropout. "
         "Use the version of snnjax that trained it.\n"
     )
 
@@ -276,7 +276,7 @@ FAILURES = {
     ),
     "no data": (
         ["train", "--task", "shd"],
-        "load_task: `folder` must hold the data, got None. Download shd and name its folder with --data.",
+        "load_task: `folder` must hold the data, got None. Download shd and pass its folder as --data.",
     ),
     "setting": (
         ["train", "--epochs", "0"],
@@ -296,7 +296,7 @@ def test_resume_with_other_settings_is_refused(run_folder, capsys) -> None:
     assert cli.main(["train", *TINY, "--seed", "1", "--out", str(run_folder), "--resume"]) == 2
     assert capsys.readouterr().err == (
         "snnjax: fit: `seed` must be 0 as in the checkpoint, got 1. "
-        "Resume with the settings of the checkpoint, or start anew in another folder.\n"
+        "Resume with the settings of the checkpoint, or start a new run in another folder.\n"
     )
 
 

@@ -1,6 +1,7 @@
-"""The IPU: its device, what a program would cost on it, and sessions.
+"""The IPU: its device, profiles of what a program would cost on it, and sessions.
 
-Today the IPU is a model of it (``xla_ext/ipu_model/README.md`` says what it covers): nothing has run on IPU hardware.
+For now the device is a model of the IPU (``xla_ext/ipu_model/README.md`` lists what it covers): nothing has run on IPU
+hardware.
 """
 
 from snnjax.ipu._custom_op import CustomOp as CustomOp

@@ -1,4 +1,4 @@
-"""A function of JAX as the attributes of one custom operation on an installed Poplar SDK."""
+"""A JAX function as the attributes of a custom operation for an installed Poplar SDK."""
 
 import base64
 from collections.abc import Callable, Sequence
@@ -13,30 +13,30 @@ from snnjax.ipu.lowering import lower
 
 
 class CustomOp(NamedTuple):
-    """What the functions `Build` and `Build_grad` of ``snnjax_custom_op.so`` are told, as text."""
+    """The attributes, as text, for the functions `Build` and `Build_grad` of ``snnjax_custom_op.so``."""
 
     attributes: str
     gradient_attributes: str
 
 
 def custom_op(function: Callable[..., Any], *arguments: Any) -> CustomOp:
-    r"""The attributes by which ``xla_ext/custom_op`` builds `function` into the graph of a framework on Poplar.
+    r"""Make the attributes with which ``xla_ext/custom_op`` builds `function` into the graph of a Poplar framework.
 
-    The operation takes the leaves of `arguments` in the order of `jax.tree.leaves` and gives the leaves of what
-    `function` returns; `Build_grad` gives :math:`g^T \partial y / \partial x`, where `g` are the gradients of all
-    floating-point outputs, for each floating-point input. It runs the forward pass again.
+    The operation takes the leaves of `arguments` in the order of `jax.tree.leaves` and returns the leaves of the result
+    of `function`; `Build_grad` returns :math:`g^T \partial y / \partial x` for each floating-point input, where `g` are
+    the gradients of all floating-point outputs. It recomputes the forward pass.
 
-    In TensorFlow for the IPU ``precompiled_user_op`` takes both texts, the library's path, and
-    ``separate_gradients=False``; in JAX for the IPU they are the attributes of a custom primitive. **Not run on
-    hardware, nor compiled by an SDK**: tests load the library on the IPU Model.
+    In TensorFlow for the IPU, pass both texts, the path of the library and ``separate_gradients=False`` to
+    ``precompiled_user_op``; in JAX for the IPU they are the attributes of a custom primitive. **Not run on hardware,
+    nor compiled by an SDK**: tests load the library on the IPU Model.
 
     Args:
-        function: of arrays, as `jax.jit` takes it; float32, float16, and integers of at most 32 bits.
-        arguments: arrays, or pytrees of them, or `jax.ShapeDtypeStruct`: shapes and types alone count.
+        function: a function that `jax.jit` accepts, of float32, float16, and integers of at most 32 bits.
+        arguments: arrays or `jax.ShapeDtypeStruct`, or pytrees of them; only shapes and dtypes matter.
 
     Raises:
-        ValueError: for bfloat16 and complex numbers, for which Poplar has no types.
-        Unsupported: of ``snnjax.ipu.lowering``, where the IPU does not run the function.
+        ValueError: if an argument is bfloat16 or complex, for which Poplar has no types.
+        Unsupported: from ``snnjax.ipu.lowering``, if the IPU cannot run the function.
 
     Example:
         >>> import base64, jax.numpy as jnp
@@ -66,7 +66,7 @@ def custom_op(function: Callable[..., Any], *arguments: Any) -> CustomOp:
 
 
 def _backward(forward: Callable[..., list[Any]], inputs: Sequence[Any]) -> Callable[..., list[Any]]:
-    """The gradients of those inputs that have one, of all inputs and the gradients of those outputs that have one."""
+    """A function of all inputs and the gradients of the differentiable outputs, to those of differentiable inputs."""
 
     def backward(*leaves: Any) -> list[Any]:
         values, given = leaves[: len(inputs)], leaves[len(inputs) :]
@@ -82,7 +82,7 @@ def _has_gradient(leaf: Any) -> bool:
 
 
 def _attributes(function: Callable[..., list[Any]], inputs: Sequence[Any]) -> str:
-    """The plan of a function, in base64: attributes are text."""
+    """The plan of a function, in base64 because attributes are text."""
     traced: Any = jax.jit(function, keep_unused=True).trace(*inputs)
     module = traced.lower(lowering_platforms=("ipu",)).compiler_ir("stablehlo")
     plan = lower(_jax_compat.mlir.module_to_bytecode(module), _jax_compat.default_compile_options())

@@ -1,4 +1,4 @@
-"""A step of training for a `Session`: precision, loss scaling, accumulation, and the mean over IPUs."""
+"""A training step for a `Session`: precision, loss scaling, gradient accumulation, and the mean over IPUs."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -7,20 +7,20 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-# Of the mixed precision of Micikevicius et al. 2018, arXiv:1710.03740: the scale is halved by an overflow, and doubled
-# after so many steps without one.
+# Mixed precision after Micikevicius et al. 2018, arXiv:1710.03740: an overflow halves the scale, and this many steps
+# without one double it.
 FIRST_SCALE = 2.0**15
 GROWTH_STEPS = 2000
 LARGEST_SCALE = 2.0**24
 
-# The axis of a mesh along which replicas differ.
+# The mesh axis of the replicas.
 REPLICAS = "replicas"
 
 Loss = Callable[..., Array]  # loss(params, *batch) -> []
 
 
 class Precision(NamedTuple):
-    """Of the weights that an optimiser updates, and of those that a program computes with."""
+    """The dtypes of the weights that the optimiser updates, and of those that the program computes with."""
 
     master: Any
     compute: Any
@@ -35,16 +35,16 @@ PRECISIONS = {
 
 
 class OptimiserState(NamedTuple):
-    """What a step changes."""
+    """The state that a step updates."""
 
     params: Any  # master weights
     optimiser: Any  # the state of the optax optimiser
     loss_scale: Array  # float32[]
-    good_steps: Array  # int32[], since the scale changed
+    good_steps: Array  # int32[], steps since the scale changed
 
 
 def cast_floats(tree: Any, dtype: Any) -> Any:
-    """Floating-point leaves in another dtype; integers, keys and booleans as they are."""
+    """Cast the floating-point leaves of a pytree; integers, keys and booleans are unchanged."""
 
     def cast(leaf: Any) -> Any:
         return leaf.astype(dtype) if jnp.issubdtype(jnp.result_type(leaf), jnp.floating) else leaf
@@ -64,14 +64,14 @@ def make_step(
 ) -> Callable[..., tuple[OptimiserState, Array]]:
     """``step(state, *batch) -> (state, loss)``, for one of `replicas` IPUs.
 
-    Where a gradient is not finite in any of them, the step changes nothing but the scale of the loss.
+    If a gradient is not finite on any of them, the step changes only the loss scale.
     """
     one = gradient_of(jax.checkpoint(loss) if recompute else loss, precision)
     many = one if micro_batches * replicas == 1 else accumulated(one)
 
     def step(state: OptimiserState, *batch: Any) -> tuple[OptimiserState, Array]:
         params = state.params
-        if replicas > 1:  # gradients of what differs between replicas are each replica's own
+        if replicas > 1:  # gradients of varying values are per replica
             params = jax.tree.map(lambda leaf: jax.lax.pcast(leaf, REPLICAS, to="varying"), params)
         value, gradients = many(params, state.loss_scale, *batch)
         if replicas > 1:
@@ -82,7 +82,7 @@ def make_step(
 
 
 def gradient_of(loss: Loss, precision: Precision) -> Callable[..., tuple[Array, Any]]:
-    """``gradient(params, scale, *batch) -> (loss, gradients)``, both in float32 and freed of the scale."""
+    """``gradient(params, scale, *batch) -> (loss, gradients)``, both in float32 and with the scale divided out."""
 
     def scaled(params: Any, scale: Array, *batch: Any) -> tuple[Array, Array]:
         value = loss(*cast_floats((params, *batch), precision.compute)).astype(jnp.float32)
@@ -114,8 +114,8 @@ def accumulated(gradient: Callable[..., tuple[Array, Any]]) -> Callable[..., tup
 
 
 def update(state: OptimiserState, gradients: Any, optimiser: Any, precision: Precision) -> OptimiserState:
-    """Parameters, optimiser and scale of the loss after a step."""
-    with jax.numpy_dtype_promotion("standard"):  # optax needs it, whatever the caller has set
+    """Parameters, optimiser state and loss scale after a step."""
+    with jax.numpy_dtype_promotion("standard"):  # optax needs it, whatever the caller's setting
         updates, new_optimiser = optimiser.update(
             cast_floats(gradients, precision.master), state.optimiser, state.params
         )
@@ -132,7 +132,7 @@ def update(state: OptimiserState, gradients: Any, optimiser: Any, precision: Pre
 
 
 def next_scale(scale: Array, good_steps: Array, finite: Array) -> tuple[Array, Array]:
-    """The scale of the loss for the next step, and how long it has been good."""
+    """The loss scale for the next step, and the number of steps without overflow."""
     grows = good_steps + 1 >= GROWTH_STEPS
     larger = jnp.where(grows, jnp.minimum(scale * 2, LARGEST_SCALE), scale)
     count = jnp.where(grows, 0, good_steps + 1)

@@ -1,4 +1,4 @@
-"""A session on IPUs: which of them, in which precision, with how much of their memory; a thin shell over JAX."""
+"""A session on IPUs, a thin layer over JAX: how many IPUs, which precision, how much of their memory."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,24 +16,24 @@ from snnjax.ipu._training import REPLICAS, Loss, OptimiserState
 from snnjax.ipu.device import PLATFORM
 from snnjax.ipu.profiles.measure import read_profile
 
-# Those that are open, the innermost last.
+# The open sessions, innermost last.
 _open: list["Session"] = []
-# What a message of JAX begins with where a program does not fit into memory.
+# The start of JAX's error message when a program does not fit into memory.
 _EXHAUSTED = "RESOURCE_EXHAUSTED"
 
 
 class OutOfTileMemory(RuntimeError):
-    """A program takes more of a tile's memory than its session allows."""
+    """A program needs more of a tile's memory than its session allows."""
 
 
 @dataclass(kw_only=True, eq=False)
 class Session:
-    """IPUs, and how programs are compiled for them; a context manager, inside which `get_session` gives it.
+    """IPUs, and how programs are compiled for them; a context manager inside which `get_session` returns it.
 
-    `optimize` trains. With ``k = num_ipus * gradient_accumulation`` above 1, each leaf of its batch has a first axis of
-    k micro-batches; the gradient is their mean, and each IPU works on its own share of them.
+    `optimize` trains. If ``k = num_ipus * gradient_accumulation`` is above 1, each leaf of its batch has a leading axis
+    of k micro-batches; the gradient is their mean, and each IPU works on its share of them.
 
-    Errors: options out of range; fewer IPUs than asked for; use outside of `initialize` and `finalize`.
+    Errors: an option is out of range; there are fewer IPUs than requested; use outside of `initialize` and `finalize`.
 
     Example:
         >>> import jax.numpy as jnp
@@ -46,12 +46,12 @@ class Session:
 
     num_ipus: int = 1
     precision: str = "float32"  # "float16"; "mixed": float16 with float32 master weights and loss scaling
-    memory_proportion: float = 1.0  # of each tile's memory, that a program may take
-    enable_half_partials: bool = False  # products of float16 are summed in float16: faster, less exact
-    compile_only: bool = False  # nothing runs: to learn what a program needs
-    recompute: bool = False  # the forward pass, instead of keeping what the backward pass needs
-    gradient_accumulation: int = 1  # micro-batches of an IPU for one step of the optimiser
-    platform: str = PLATFORM  # "cpu" compares the same session elsewhere
+    memory_proportion: float = 1.0  # share of each tile's memory that a program may use
+    enable_half_partials: bool = False  # float16 products are accumulated in float16: faster, less accurate
+    compile_only: bool = False  # nothing runs: to find out what a program needs
+    recompute: bool = False  # the forward pass in the backward pass, instead of storing residuals
+    gradient_accumulation: int = 1  # micro-batches per IPU in one optimiser step
+    platform: str = PLATFORM  # "cpu" runs the same session there, for comparison
     _devices: tuple[Any, ...] = field(default=(), init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -62,11 +62,11 @@ class Session:
             choices = f"be one of {', '.join(_training.PRECISIONS)}"
             fail("Session", "precision", choices, repr(self.precision), "Choose one of these")
         if not 0 < self.memory_proportion <= 1:
-            expected = "lie above 0 and be at most 1"
+            expected = "be above 0 and at most 1"
             fail("Session", "memory_proportion", expected, self.memory_proportion, "Pass 1.0 for all of it")
 
     def initialize(self) -> "Session":
-        """Take the IPUs, and become what `get_session` gives."""
+        """Acquire the IPUs, and become the current session."""
         devices = tuple(jax.devices(self.platform))
         if len(devices) < self.num_ipus:
             way_out = "Set SNNJAX_IPU_DEVICES before JAX starts"
@@ -76,13 +76,13 @@ class Session:
         return self
 
     def finalize(self) -> None:
-        """Give the IPUs back; the session around this one is the current one again."""
+        """Release the IPUs; the enclosing session becomes the current one again."""
         self._check_open("finalize")
         self._devices = ()
         _open.remove(self)
 
     def info(self) -> dict[str, Any]:
-        """Which IPUs there are, what they have, and how much of it is in use."""
+        """The IPUs, their resources, and how much of them is in use."""
         self._check_open("info")
         first = self._devices[0]
         known = ("chip", "num_tiles", "memory_per_tile", "clock_hz")
@@ -95,11 +95,11 @@ class Session:
         }
 
     def compile(self, function: Callable[..., Any], *args: Any) -> jax.stages.Compiled:
-        """A function compiled for arguments like these (arrays, or `jax.ShapeDtypeStruct`).
+        """Compile a function for arguments like these (arrays or `jax.ShapeDtypeStruct`).
 
         Raises:
-            OutOfTileMemory: where it takes more than `memory_proportion` of a tile.
-            jax.errors.JaxRuntimeError: where it does not fit at all, or holds what the IPU does not do.
+            OutOfTileMemory: if it needs more than `memory_proportion` of a tile's memory.
+            jax.errors.JaxRuntimeError: if it does not fit at all, or contains an unsupported operation.
         """
         self._check_open("compile")
         jitted: Any = function if hasattr(function, "lower") else jax.jit(function)
@@ -117,12 +117,12 @@ class Session:
     def optimize(
         self, loss: Loss, optimiser: Any, params: Any
     ) -> tuple[OptimiserState, Callable[[OptimiserState, Any], tuple[OptimiserState, jax.Array]]]:
-        """A training state and a jitted ``step(state, batch) -> (state, loss)`` that destroys the state it is given.
+        """Make a training state and a jitted ``step(state, batch) -> (state, loss)`` that donates its state.
 
         Args:
             loss: ``loss(params, batch) -> []``, the mean over a (micro-)batch.
-            optimiser: of optax.
-            params: to begin with.
+            optimiser: an optax optimiser.
+            params: initial parameters.
 
         Example:
             >>> import jax.numpy as jnp, optax
@@ -144,7 +144,7 @@ class Session:
             step = jax.shard_map(step, mesh=self.mesh, **specs)
         options = {"compiler_options": self._options(), "donate_argnums": 0}
         jitted = jax.jit(step, in_shardings=(everywhere, shared), **options)
-        state = jax.tree.map(jnp.copy, _training.begin(params, optimiser, precision))  # a step destroys it
+        state = jax.tree.map(jnp.copy, _training.begin(params, optimiser, precision))  # a step donates it
         return jax.device_put(state, everywhere), jitted
 
     def find_batch_size(
@@ -154,15 +154,15 @@ class Session:
         *,
         largest: int = 2**14,
     ) -> int:
-        """The largest power of two for which a function fits in tile memory; it is compiled, not run.
+        """Find the largest power of two as batch size with which a function fits in tile memory; nothing is run.
 
         Args:
-            function: to be compiled.
-            make_args: its arguments for a batch size, arrays or `jax.ShapeDtypeStruct`.
-            largest: to be tried.
+            function: the function to compile.
+            make_args: returns its arguments, arrays or `jax.ShapeDtypeStruct`, for a batch size.
+            largest: the largest batch size to try.
 
         Raises:
-            OutOfTileMemory: where not even one sample fits.
+            OutOfTileMemory: if not even one sample fits.
         """
         best, size = 0, 1
         while size <= largest:
@@ -181,7 +181,7 @@ class Session:
 
     @property
     def mesh(self) -> Mesh:
-        """The IPUs along one axis, for programs of several."""
+        """The IPUs as a mesh with one axis, for programs on several IPUs."""
         self._check_open("mesh")
         return Mesh(np.array(self._devices), (REPLICAS,), axis_types=(jax.sharding.AxisType.Auto,))
 
@@ -204,11 +204,11 @@ class Session:
         return NamedSharding(self.mesh, spec)
 
     def _options(self) -> dict[str, str] | None:
-        """Of the compiler."""
+        """The compiler options."""
         return {"ipu_half_partials": "true"} if self.enable_half_partials else None
 
     def _described(self, leaf: Any) -> Any:
-        """An argument's shape, dtype and place here, whatever it is and wherever it lies."""
+        """An argument's shape, dtype and sharding in this session, whatever its type and wherever it is."""
         if not hasattr(leaf, "shape"):
             return leaf
         weak = getattr(leaf, "weak_type", False)
@@ -239,10 +239,10 @@ class Session:
 
 
 def get_session() -> Session:
-    """The session that was initialized last and is still open.
+    """Return the most recently initialized session that is still open.
 
     Raises:
-        ValueError: when there is none.
+        ValueError: if there is none.
 
     Example:
         >>> from snnjax.ipu import Session, get_session

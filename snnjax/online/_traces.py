@@ -1,4 +1,4 @@
-"""Traces: the derivatives of a layer's states by its weights and constants, moved on by one step."""
+"""Traces: the derivatives of a layer's states with respect to its weights and constants, updated at each step."""
 
 from typing import Any, NamedTuple
 
@@ -16,28 +16,28 @@ from snnjax.sparse_spikes import SparseSpikes
 class Traces(NamedTuple):
     """The traces of a layer in the accumulation dtype; a state has components such as ``v`` and ``w``.
 
-    The weights of all that a neuron sums stand in one axis `sources`: inputs, recurrent spikes, and 1 for a bias.
+    The weights of everything that a neuron sums share one axis, `sources`: inputs, recurrent spikes, and 1 for a bias.
     """
 
-    weights: Array  # [components, batch, sources, neurons]; of `ottt` [batch, sources]
-    constants: Array  # [constants, components, batch, neurons]: of the neurons' own parameters
+    weights: Array  # [components, batch, sources, neurons]; for `ottt` [batch, sources]
+    constants: Array  # [constants, components, batch, neurons], for the neuron parameters
     filtered: (
         tuple[Array, Array] | None
-    )  # [batch, sources, neurons], [constants, batch, neurons], as spikes saw them
+    )  # [batch, sources, neurons], [constants, batch, neurons]: low-pass filtered spike derivatives
 
 
 class Ran(NamedTuple):
-    """A layer after one step."""
+    """The result of one step of a layer."""
 
     traces: Traces
-    by_weights: Array  # [batch, sources, neurons], d spikes / d weights; of `ottt` the trace of the sources
+    by_weights: Array  # [batch, sources, neurons], d spikes / d weights; for `ottt` the trace of the sources
     by_constants: Array  # [constants, batch, neurons]
     by_current: Array  # [batch, neurons], d spikes / d current in this step
     slope: Array  # [batch, neurons], d spikes / d distance to the threshold
 
 
 def readout_decay(network: Network, params: NetworkParams, state: NetworkState) -> Array:
-    """The share of its membrane that a read-out keeps, the mean over the outputs; 0 without read-out."""
+    """The decay of the read-out's membrane, the mean over the outputs; 0 without a leaky read-out."""
     spec, own = network.readout, params.readout
     if spec is None or own is None:
         return jnp.float32(0)
@@ -50,7 +50,7 @@ def readout_decay(network: Network, params: NetworkParams, state: NetworkState) 
 
 
 def sources_of(own: LayerParams, x: Array, before: Array | None) -> Array:
-    """All that a neuron sums, in the accumulation dtype: inputs, recurrent spikes, and 1 for a bias."""
+    """Everything that a neuron sums, in the accumulation dtype: inputs, recurrent spikes, and 1 for a bias."""
     parts = [wide(x.astype(own.weights.dtype))]
     if before is not None:
         parts.append(wide(before))
@@ -60,7 +60,7 @@ def sources_of(own: LayerParams, x: Array, before: Array | None) -> Array:
 
 
 def _weights(own: LayerParams) -> Array:
-    """What each source is multiplied with, ``[sources, neurons]``."""
+    """The weights of all sources, ``[sources, neurons]``."""
     parts = [own.weights, own.recurrent, None if own.bias is None else own.bias[None, :]]
     return jnp.concatenate([wide(part) for part in parts if part is not None])
 
@@ -95,7 +95,7 @@ def advance(
     kappa: Array,
     is_presynaptic: bool,
 ) -> tuple[Any, Array, Ran]:
-    """One layer by one step: its state, its spikes (a read-out's membrane), and its traces."""
+    """Advance a layer by one step: its state, its spikes (or a read-out's membrane), and its traces."""
 
     def move(constants: Any, components: Any, current: Array) -> tuple[tuple[Array, ...], Array, Array]:
         before = type(state)(*components)
@@ -133,7 +133,7 @@ def advance(
 def _fired(
     spec: LayerSpec | ReadoutSpec, own: LayerParams, membrane: Array, threshold: Array, second: Any
 ) -> tuple[Array, Array]:
-    """The listed spikes, dense, and their slope: 0 of neurons that are not listed."""
+    """The listed spikes as a dense array, and their slope, which is 0 for neurons that are not listed."""
     if isinstance(spec, ReadoutSpec):
         return membrane, jnp.ones_like(membrane)
 
@@ -146,7 +146,7 @@ def _fired(
 
 
 def _by_component(distance: Any, at: Any, component: int) -> tuple[tuple[Array, ...], Array]:
-    """The derivatives of states and distance by one component of the state before."""
+    """The derivatives of states and distance with respect to one component of the previous state."""
     units = tuple(
         jnp.ones_like(each) if place == component else jnp.zeros_like(each)
         for place, each in enumerate(at[1])
@@ -157,7 +157,7 @@ def _by_component(distance: Any, at: Any, component: int) -> tuple[tuple[Array, 
 def _trace_weights(
     distance: Any, at: Any, sources: Array, traces: Array, by_current: Any
 ) -> tuple[Array, Array]:
-    """The traces of the weights after the step, and the derivative of the distance by the weights."""
+    """The traces of the weights after the step, and the derivative of the distance with respect to the weights."""
     new = [each[:, None, :] * sources[:, :, None] for each in (*by_current[0], by_current[1])]
     for component, trace in enumerate(traces):
         after, by_distance = _by_component(distance, at, component)
@@ -168,7 +168,7 @@ def _trace_weights(
 
 
 def _trace_constants(distance: Any, at: Any, traces: Array) -> tuple[Array, Array]:
-    """The same for the neurons' own parameters: each neuron depends on its own ones alone."""
+    """The same for the neuron parameters: each neuron depends only on its own."""
     leaves, tree = jax.tree.flatten(at[0])
     new, distances = [], []
     for place, trace in enumerate(traces):

@@ -1,4 +1,4 @@
-"""What every online rule makes."""
+"""`Learner`, the interface of every online rule."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""The rules with traces: a layer's learning signal times its traces."""
+"""The trace-based rules: a layer's learning signal times its traces."""
 
 from typing import Any, NamedTuple
 
@@ -16,24 +16,24 @@ from snnjax.online.learner import Learner, StepLoss
 
 
 class OnlineCarry(NamedTuple):
-    """What a rule with traces carries from step to step."""
+    """What a trace-based rule carries from step to step."""
 
     state: NetworkState
-    traces: tuple[Any, ...]  # one per layer, and one of the read-out
+    traces: tuple[Any, ...]  # one per layer, and one for the read-out
 
 
 def eprop(network: Network, loss: StepLoss, *, feedback: tuple[Array, ...] | None = None) -> Learner:
-    """E-prop: eligibility traces, filtered as the read-out filters spikes, times a learning signal.
+    """E-prop: eligibility traces, filtered like the spikes by the read-out, times a learning signal.
 
     Args:
         network: dense layers of generalised LIF neurons, feed-forward or recurrent.
-        loss: of the output ``[batch, outputs]`` of one step and its targets, a scalar.
-        feedback: None takes the weights backwards (symmetric); or one matrix ``[outputs, neurons]`` a layer, as from
-            `random_feedback`, by which the error of the output reaches it.
+        loss: ``loss(output, targets)``, a scalar; the output of one step is ``[batch, outputs]``.
+        feedback: None back-propagates through the weights (symmetric feedback); otherwise one matrix ``[outputs,
+            neurons]`` per layer, as from `random_feedback`, which projects the error of the output to that layer.
 
     Raises:
-        ValueError: for layers that are not dense, not of generalised LIF neurons, or delayed, and for matrices that
-            do not fit.
+        ValueError: if a layer is not dense, has delays, or is not made of generalised LIF neurons, or if the matrices
+            do not have the right shapes.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -62,8 +62,8 @@ def eprop(network: Network, loss: StepLoss, *, feedback: tuple[Array, ...] | Non
 def ostl(network: Network, loss: StepLoss) -> Learner:
     """OSTL: traces of the neurons' states times the gradient of the loss within the step.
 
-    Arguments and errors are those of `eprop`. The two differ below a leaky read-out: OSTL leaves out what its membrane
-    remembers of earlier spikes.
+    Arguments and errors are as for `eprop`. The two differ below a leaky read-out: OSTL ignores that its membrane
+    remembers earlier spikes.
 
     Example:
         >>> import jax.numpy as jnp
@@ -81,10 +81,10 @@ def ostl(network: Network, loss: StepLoss) -> Learner:
 
 
 def ottt(network: Network, loss: StepLoss) -> Learner:
-    """OTTT: decayed traces of the inputs alone, times the gradient of the loss within the step.
+    """OTTT: decaying traces of the inputs only, times the gradient of the loss within the step.
 
-    Arguments and errors are those of `eprop`. The decay is the mean of that of a layer's membranes; second states and
-    resets are left out of the traces, and neurons' own parameters receive no gradient.
+    Arguments and errors are as for `eprop`. The decay is the mean membrane decay of a layer; the traces ignore second
+    states and resets, and neuron parameters receive no gradient.
 
     Example:
         >>> import jax.numpy as jnp
@@ -103,9 +103,9 @@ def ottt(network: Network, loss: StepLoss) -> Learner:
 
 
 def random_feedback(key: Array, network: Network) -> tuple[Array, ...]:
-    """Random matrices ``[outputs, neurons]``, one per layer, by which `eprop` takes the error to the layers.
+    """Draw random feedback matrices ``[outputs, neurons]``, one per layer, for `eprop`.
 
-    Normal numbers of variance 1 / neurons.
+    The entries are normal with variance 1 / neurons.
 
     Example:
         >>> import jax
@@ -131,7 +131,7 @@ def _num_outputs(network: Network) -> int:
 
 
 def _check_network(op: str, network: Network) -> None:
-    """Traces are known for dense products in front of generalised LIF neurons."""
+    """Check that every layer is a dense product followed by generalised LIF neurons, the only ones with traces."""
     for index, spec in enumerate(network.layers):
         form = spec.fitted.connection
         is_dense = not form.parts and spec.delays is None
@@ -156,7 +156,7 @@ def _learner(
     is_filtered: bool = False,
     is_presynaptic: bool = False,
 ) -> Learner:
-    """A rule with traces."""
+    """A trace-based rule."""
     specs = [*network.layers, *([] if network.readout is None else [network.readout])]
     filtered = [is_filtered and isinstance(spec, LayerSpec) for spec in specs]
 
@@ -168,7 +168,7 @@ def _learner(
     def step(
         params: NetworkParams, carry: OnlineCarry, inputs: Array, targets: Any
     ) -> tuple[OnlineCarry, NetworkParams, Array]:
-        # What masks and shared constants do to parameters is linear, and pulled back as such.
+        # Masks and shared constants act on parameters linearly, so gradients are pulled back through them.
         spread, pull_back = jax.vjp(network.spread, params)
         owns, kappa = _all(spread), readout_decay(network, spread, carry.state)
         second = network.second_thresholds(spread)
@@ -214,7 +214,7 @@ def _gradients(
     feedback: tuple[Array, ...] | None,
     is_presynaptic: bool,
 ) -> list[LayerParams]:
-    """From the last layer to the first: a layer's learning signal times its traces."""
+    """The gradients, from the last layer to the first: a layer's learning signal times its traces."""
     gradients: list[LayerParams] = []
     error = reaching = wide(signal)
     for index in reversed(range(len(owns))):
@@ -233,7 +233,7 @@ def _gradients(
 
 
 def _as_params(own: LayerParams, by_weights: Array, by_constants: Array) -> LayerParams:
-    """The gradients in the form of the parameters."""
+    """The gradients in the structure of the parameters."""
     inputs = own.weights.shape[0]
     recurrent = None
     if own.recurrent is not None:

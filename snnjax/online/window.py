@@ -1,4 +1,4 @@
-"""Truncated back-propagation through time: the last steps are kept, and run again in every step."""
+"""Truncated back-propagation through time: the last steps are stored, and run again at every step."""
 
 from typing import Any, NamedTuple
 
@@ -15,15 +15,15 @@ from snnjax.online.learner import Learner, StepLoss
 class Window(NamedTuple):
     """What truncated back-propagation carries from step to step."""
 
-    state: NetworkState  # before the oldest step of the window
-    inputs: Array  # [window, batch, inputs], those of the last steps first to last
-    steps: Array  # int32 [], how many of them there are
+    state: NetworkState  # state before the oldest step of the window
+    inputs: Array  # [window, batch, inputs], inputs of the last steps, oldest first
+    steps: Array  # int32 [], how many steps are filled
 
 
 def truncated(network: Network, loss: StepLoss, window: int) -> Learner:
     """Truncated back-propagation through time: the gradient of each step's loss through the last `window` steps.
 
-    Any network will do, and every kernel; the cost of a step grows with the window.
+    It works with any network and all kernels; the cost of a step grows with the window.
 
     Raises:
         ValueError: if `window` is not an integer of at least 1.
@@ -64,7 +64,7 @@ def truncated(network: Network, loss: StepLoss, window: int) -> Learner:
 
 
 def _shifted(network: Network, params: NetworkParams, carry: Window, inputs: Array, window: int) -> Window:
-    """The window with one more step; if it was full, the oldest one goes into its first state."""
+    """The window with one more step; if it was full, its oldest step advances the state before it."""
     is_full = carry.steps == window
 
     def advanced() -> NetworkState:

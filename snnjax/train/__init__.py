@@ -1,4 +1,4 @@
-"""A small training loop over the library, meant to be read and copied: the step, the epoch loop, the checkpoint."""
+"""A small training loop, meant to be read and copied: the training step, the epoch loop, and checkpoints."""
 
 from snnjax.train.checkpoint import load_checkpoint as load_checkpoint
 from snnjax.train.checkpoint import read_header as read_header

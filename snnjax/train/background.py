@@ -1,4 +1,4 @@
-"""What runs beside the training loop: the making of data, signals, the progress bar."""
+"""What runs alongside the training loop: data preparation, signal handling, and the progress bar."""
 
 import signal
 import threading
@@ -11,7 +11,7 @@ import jax
 
 
 class Prepared:
-    """The data of each epoch, made in a thread while the epoch before is trained on (XLA does not hold the GIL)."""
+    """The data of each epoch, prepared in a thread while the previous epoch trains (XLA does not hold the GIL)."""
 
     def __init__(self, source: Callable[[int], Any], first: int, epochs: int) -> None:
         self._source, self._epochs = source, epochs
@@ -19,7 +19,7 @@ class Prepared:
         self._pending = {first: self._thread.submit(source, first)} if first < epochs else {}
 
     def get(self, epoch: int) -> Any:
-        """The data of `epoch`; the next one's are begun."""
+        """The data of `epoch`; preparation of the next epoch's data starts."""
         for old in [each for each in self._pending if each < epoch]:
             del self._pending[old]
         dataset = self._pending[epoch].result()
@@ -36,9 +36,10 @@ class Prepared:
 
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set; a second signal acts as it did before.
+    """An event that SIGINT and SIGTERM set; a second signal has its original effect.
 
-    Of several processes (`jax.distributed`) none may stop at a batch that the others go on with: signals act as before.
+    With several processes (`jax.distributed`), none may stop at a batch that the others continue: signals are left
+    alone.
     """
     stop, previous = threading.Event(), {}
 
@@ -59,9 +60,9 @@ def stop_signals() -> Iterator[threading.Event]:
 
 @contextmanager
 def draw_bar(wanted: bool, total: int, done: int) -> Iterator[Callable[[], Any]]:
-    """A function to be called after each step, which draws a progress bar if it is wanted and tqdm is installed.
+    """A function to call after each step, which draws a progress bar if it is wanted and tqdm is installed.
 
-    Until the first call the bar says that the step is being compiled, which may take longer than many steps.
+    Until the first call the bar shows that the step is being compiled, which can take longer than many steps.
     """
     bar = _tqdm(total, done) if wanted else None
 
@@ -79,7 +80,7 @@ def draw_bar(wanted: bool, total: int, done: int) -> Iterator[Callable[[], Any]]
 
 @contextmanager
 def draw_words(wanted: bool) -> Iterator[Callable[[int, int], Any]]:
-    """A function of the words done and the words in all, which draws a bar while spoken words are made."""
+    """A function of the words done and the total, which draws a progress bar while spoken words are synthesised."""
     bar = _tqdm(0, 0, "word") if wanted else None
 
     def advance(done: int, total: int) -> None:

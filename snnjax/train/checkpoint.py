@@ -1,8 +1,8 @@
-"""Checkpoints: one file that is either the old one or the new one, whatever happens in between.
+"""Checkpoints: one file that holds either the old or the new state, whatever happens in between.
 
-A checkpoint is a safetensors file, which other programs read as well: arrays, named by their place in the tree, and as
-metadata a JSON text ``header`` that holds everything else and a checksum of it all. Nothing is pickled, so a checkpoint
-cannot run code. The .npz files that snnjax wrote before are read too.
+A checkpoint is a safetensors file, which other programs can also read: arrays, named by their path in the tree, and a
+JSON ``header`` in its metadata with everything else and a checksum of the whole. Nothing is pickled, so loading a
+checkpoint cannot run code. The .npz files of earlier versions of snnjax can be read too.
 """
 
 import contextlib
@@ -20,14 +20,14 @@ import numpy as np
 from snnjax._check import check, fail
 
 _FORMAT = "snnjax checkpoint 2"
-_OLD_FORMAT, _OLD_START = "snnjax checkpoint 1", b"PK"  # of .npz files, as every zip begins
+_OLD_FORMAT, _OLD_START = "snnjax checkpoint 1", b"PK"  # .npz files begin like any zip
 
 
 def write_atomically(path: Path | str, content: bytes) -> None:
-    """Write a file so that at no time a part of it stands under its name: not after a kill, not after a power cut.
+    """Write a file atomically: its name never refers to a partial file, even after a kill or a power cut.
 
-    Errors: a file that cannot be written, for instance on a full disk; what was written of it is removed, and the old
-    file stays.
+    Errors: the file cannot be written, for instance because the disk is full. The partial file is removed, and the old
+        file stays.
 
     Example:
         >>> import pathlib, tempfile
@@ -38,7 +38,7 @@ def write_atomically(path: Path | str, content: bytes) -> None:
         b'{}'
     """
     path = Path(path)
-    # In the same folder, hence on the same disk, where a rename is atomic; what a kill leaves is overwritten next time.
+    # In the same folder, hence on the same disk, where a rename is atomic; what a kill leaves is overwritten later.
     partial = path.with_name(path.name + ".partial")
     try:
         with partial.open("wb") as stream:
@@ -48,7 +48,7 @@ def write_atomically(path: Path | str, content: bytes) -> None:
         os.replace(partial, path)
     except BaseException as error:
         with contextlib.suppress(OSError):
-            partial.unlink()  # what lacks room is not left with less
+            partial.unlink()  # free the space that the partial file takes
         if isinstance(error, OSError):
             actual = f"{str(path)!r} ({error.strerror})"
             way_out = "Make room, or name another folder"
@@ -62,7 +62,7 @@ def write_atomically(path: Path | str, content: bytes) -> None:
 
 
 def save_checkpoint(path: Path | str, arrays: dict[str, Any], header: dict[str, Any]) -> None:
-    """Write a dictionary of trees of arrays, and a header of what JSON can hold, to one file, atomically.
+    """Write a dictionary of pytrees of arrays, and a JSON-compatible header, to one file, atomically.
 
     Example:
         >>> import pathlib, tempfile
@@ -86,9 +86,9 @@ def save_checkpoint(path: Path | str, arrays: dict[str, Any], header: dict[str, 
 
 
 def read_header(path: Path | str) -> dict[str, Any]:
-    """The header of a checkpoint alone.
+    """Read only the header of a checkpoint.
 
-    Errors: a file that is missing, incomplete, damaged, or no checkpoint.
+    Errors: the file is missing, incomplete, damaged, or not a checkpoint.
 
     Example:
         >>> import pathlib, tempfile
@@ -102,15 +102,15 @@ def read_header(path: Path | str) -> dict[str, Any]:
 
 
 def load_checkpoint(path: Path | str, like: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arrays of a checkpoint in the structure of `like`, and the header.
+    """Load the arrays of a checkpoint in the structure of `like`, and the header.
 
     Args:
-        path: of a file that `save_checkpoint` wrote.
-        like: trees of arrays, or of `jax.ShapeDtypeStruct`, under the names to be loaded; others are left out.
+        path: a file that `save_checkpoint` wrote.
+        like: pytrees of arrays or of `jax.ShapeDtypeStruct`, under the names to load; other names are not loaded.
 
     Raises:
-        ValueError: for a file that is missing, incomplete, damaged, no checkpoint, or of another structure, shape or
-            dtype than `like`.
+        ValueError: if the file is missing, incomplete, damaged, or not a checkpoint, or if its structure, shapes or
+            dtypes differ from those of `like`.
 
     Example:
         >>> import pathlib, tempfile
@@ -141,7 +141,7 @@ def load_checkpoint(path: Path | str, like: dict[str, Any]) -> tuple[dict[str, A
 def _read(
     op: str, path: Path, prefixes: tuple[str, ...]
 ) -> tuple[dict[str, np.ndarray], dict[str, Any], dict[str, Any]]:
-    """The arrays under `prefixes`, the header, and dtype and shape of these arrays."""
+    """The arrays under `prefixes`, the header, and the dtypes and shapes of these arrays."""
     way_out = "Train first, or correct the path"
     check(path.is_file(), op, "path", "be a checkpoint", f"no file at {path}", way_out)
     try:
@@ -152,10 +152,10 @@ def _read(
         form, header = content["format"], content["header"]
         kinds = {name: kind for name, kind in content["arrays"].items() if name.split(".")[0] in prefixes}
         members = {name: _array(stored[name], *kind) for name, kind in kinds.items()}
-    # A damaged file fails in a dozen ways, from BadZipFile over KeyError to SafetensorError: all mean the same.
+    # A damaged file fails in a dozen ways, from BadZipFile to KeyError to SafetensorError: all mean the same.
     except Exception as error:
         reason = f"{type(error).__name__} in {path}"
-        way_out = "Use a copy of it, or train anew without --resume"
+        way_out = "Use a copy of it, or train again without --resume"
         fail(op, "path", "be a complete checkpoint", reason, way_out)
     known = _OLD_FORMAT if is_old else _FORMAT
     way_out = "Load it with the version of snnjax that wrote it"
@@ -164,7 +164,7 @@ def _read(
 
 
 def _read_safetensors(path: Path) -> tuple[str, dict[str, bytes]]:
-    """The header's text and the bytes of each array, which have the checksum that was written with them."""
+    """The header's text and the bytes of each array, after checking them against the stored checksum."""
     from safetensors import deserialize, safe_open
 
     with safe_open(path, framework="np") as file:
@@ -176,14 +176,14 @@ def _read_safetensors(path: Path) -> tuple[str, dict[str, bytes]]:
 
 
 def _read_npz(path: Path) -> tuple[str, dict[str, bytes]]:
-    """The same of a file in the old format, a zip whose members have checksums of their own."""
+    """The same for a file in the old format, a zip file whose members have their own checksums."""
     with path.open("rb") as stream, np.load(stream) as archive:
         stored = {name: archive[name].tobytes() for name in archive.files}
     return stored["header"].decode(), stored
 
 
 def _digest(text: str, stored: Mapping[str, bytes]) -> str:
-    """A checksum of the header, which names every array with its dtype and shape, and of the arrays in its order."""
+    """A checksum of the header, which lists every array with its dtype and shape, and of the arrays in that order."""
     digest = hashlib.sha256(text.encode())
     for name in json.loads(text)["arrays"]:
         digest.update(stored[name])
@@ -195,6 +195,6 @@ def _array(content: bytes, dtype: str, shape: list[int]) -> np.ndarray:
 
 
 def _named_leaves(tree: dict[str, Any]) -> dict[str, Any]:
-    """The leaves by their place, such as ``params.layers.0.weights``, in the order of the tree."""
+    """The leaves by path, such as ``params.layers.0.weights``, in the order of the tree."""
     leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
     return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}

@@ -11,9 +11,9 @@ from snnjax._check import check, check_integer
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How a network is trained; every field is stored in the checkpoint, and must be the same to resume.
+    """How a network is trained. Every field is stored in the checkpoint and must be the same to resume.
 
-    Errors: numbers out of range.
+    Errors: a number is out of range.
 
     Example:
         >>> from snnjax.train import TrainConfig
@@ -24,19 +24,17 @@ class TrainConfig:
     epochs: int = 10
     batch_size: int = 128
     seed: int = 0
-    learning_rate: float = 2e-3  # the peak; a linear warm-up leads to it and a cosine from it to 0
+    learning_rate: float = 2e-3  # peak: a linear warm-up leads up to it, and a cosine from it down to 0
     warmup_epochs: float = 0.5
-    weight_decay: float = 0.0  # of weights alone: biases, delays and constants of neurons do not shrink
-    max_gradient_norm: float = 1.0  # larger gradients are scaled down to it
+    weight_decay: float = 0.0  # of weights only: biases, delays and neuron constants do not decay
+    max_gradient_norm: float = 1.0  # larger gradients are scaled down to this norm
     activity_bound: float = 0.04  # spikes per neuron and step; sparse lists need sparse activity
     activity_floor: float = (
-        0.03  # below it a layer is penalised too: with few spikes, little gradient gets through
+        0.03  # a layer below it is penalised too: with few spikes, little gradient gets through
     )
-    activity_strength: float = 1.0  # of the penalties on activity outside of the two; 0 leaves activity alone
-    second_threshold: float | None = None  # at the first epoch; None leaves those of the layers
-    final_second_threshold: float | None = (
-        None  # at the last epoch, straight in between; None keeps the first
-    )
+    activity_strength: float = 1.0  # weight of the penalties outside these two bounds; 0 turns them off
+    second_threshold: float | None = None  # in the first epoch; None keeps those of the layers
+    final_second_threshold: float | None = None  # in the last epoch, linear in between; None keeps the first
 
     def __post_init__(self) -> None:
         op = "TrainConfig"
@@ -77,7 +75,7 @@ def learning_rate_schedule(config: TrainConfig, steps_per_epoch: int) -> Callabl
 
 
 def make_optimiser(config: TrainConfig, steps_per_epoch: int) -> Any:
-    """AdamW behind a bound on the norm of the gradient: an optax `GradientTransformation`. Weights alone decay.
+    """AdamW after gradient-norm clipping: an optax `GradientTransformation`. Only weights decay.
 
     Example:
         >>> import jax.numpy as jnp
@@ -97,7 +95,7 @@ def make_optimiser(config: TrainConfig, steps_per_epoch: int) -> Any:
 
 
 def _shrinks(params: Any) -> Any:
-    """Which parameters decay. 0 means nothing to a neuron's constants, of which some are not even learned."""
+    """Which parameters decay. 0 is no natural value of a neuron's constants, some of which are not even learned."""
     kept = {"bias", "delays", "neuron"}
     return jax.tree_util.tree_map_with_path(
         lambda path, _: all(getattr(key, "name", None) not in kept for key in path), params
@@ -105,7 +103,7 @@ def _shrinks(params: Any) -> Any:
 
 
 def second_threshold_at(config: TrainConfig, epoch: int) -> float | None:
-    """The second threshold of an epoch, counted from 0; None leaves those of the layers.
+    """The second threshold of an epoch, counted from 0; None keeps those of the layers.
 
     Example:
         >>> from snnjax.train import TrainConfig, second_threshold_at

@@ -1,4 +1,4 @@
-"""The electrocardiograms as a task: the parts that train and validate, and excerpts that are new each epoch."""
+"""The electrocardiogram task: training and validation splits, and fresh augmentation in each epoch."""
 
 from dataclasses import replace
 
@@ -9,25 +9,25 @@ from jaxtyping import PRNGKeyArray
 from snnjax.data import SeriesDataset, load_qtdb
 from snnjax.data._random import generator
 
-# In every excerpt of the files the first steps have label 0 or none, whatever the heart does.
+# In every excerpt of the files the first steps have label 0 or none, whatever the signal.
 _LEAD_IN = 38
-# Of the variations: the logarithm of the largest stretch, the odds that leads change places and that a lead is turned
-# upside down, the largest shares of events that are lost, and of values that become events.
+# Augmentation: the logarithm of the largest time stretch, the probabilities that the leads are swapped and that a lead
+#     is inverted, the largest share of events that are dropped, and of values that become events.
 _STRETCH, _SWAP, _FLIP, _LOSS, _NOISE = 0.2, 0.5, 0.1, 0.2, 0.01
 
 
 def excerpts(split: str) -> SeriesDataset:
-    """The excerpts of a split, judged as in published figures: at all steps, those without a label as class 0."""
+    """The excerpts of a split, scored as in published results: at all steps, with unlabelled steps as class 0."""
     read = load_qtdb(split)
     all_steps = np.full_like(read.lengths, read.series.shape[1])
     return replace(read, labels=np.maximum(read.labels, 0), lengths=all_steps)
 
 
 def held_out(key: PRNGKeyArray, num_samples: int, share: float) -> tuple[np.ndarray, np.ndarray]:
-    """Ascending indices to train with and to validate with.
+    """Ascending indices of the training samples and of the validation samples.
 
-    Neighbours in the file resemble each other, and which record an excerpt is from is not known: what validates is a
-    run of neighbours, which begins anywhere and goes on at the start of the file.
+    Neighbours in the file resemble each other, and the files do not say which record an excerpt comes from: the
+    validation samples are therefore a contiguous run that starts anywhere and wraps around the end of the file.
     """
     first = int(jax.random.randint(key, (), 0, max(num_samples, 1)))
     turned = np.roll(np.arange(num_samples), -first)
@@ -36,10 +36,10 @@ def held_out(key: PRNGKeyArray, num_samples: int, share: float) -> tuple[np.ndar
 
 
 def varied(key: PRNGKeyArray, epoch: int, samples: SeriesDataset) -> SeriesDataset:
-    """The same hearts beating faster or slower, their leads changed or turned over, with events lost and added.
+    """The same heartbeats, faster or slower, with leads swapped or inverted and events dropped or added.
 
-    Time is stretched by a factor of ``exp(u)``, u even in [-0.2, 0.2], events and labels alike; what leaves the window
-    is cut off, and behind an end that moved inwards there is neither event nor beat (class 0).
+    Time is stretched by a factor of ``exp(u)``, u uniform in [-0.2, 0.2], for events and labels alike. Whatever leaves
+    the window is cut off; after an end that moved inwards there are no events, and the label is class 0.
     """
     random = generator(key, epoch)
     series, labels = np.zeros_like(samples.series), np.zeros_like(samples.labels)

@@ -1,4 +1,4 @@
-"""Smartwatch gestures as a task: people who are only tested, and watches that sit differently each epoch."""
+"""The smartwatch gesture task: splits by person, and watches worn differently in each epoch."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,16 +11,16 @@ from snnjax.data._random import generator
 
 SUBJECTS = range(1, 11)
 _FOLDS = 5  # of two people each
-# Of the variations: the deviation of the angle in radians that a watch is turned by about each axis, the logarithm of
-# the largest stretch in time and of the largest factor of all accelerations and of all velocities.
+# Augmentation: the standard deviation, in radians, of a watch's rotation about each axis, and the logarithms of the
+#     largest time stretch and of the largest factor on all accelerations and on all velocities.
 _TURN, _STRETCH, _SCALE = 0.2, 0.2, 0.15
 _WINDOW = 200  # steps of a sample, 4 s
-_LONGEST = 250  # steps of what a sample is cut from: exp(_STRETCH) windows, and some room to begin in
-_HOP = 50  # steps between samples that train; those that are judged do not overlap
+_LONGEST = 250  # steps that a sample is cut from: exp(_STRETCH) windows, plus a margin for the start
+_HOP = 50  # steps between training samples; validation and test samples do not overlap
 
 
 def people(seed: int) -> tuple[list[int], list[int], list[int]]:
-    """Who trains, who validates and who tests; five seeds in a row test everyone once."""
+    """The people to train, validate and test on; five consecutive seeds test everyone once."""
     folds = np.array(SUBJECTS).reshape(_FOLDS, -1)
     test, validation = seed % _FOLDS, (seed + 1) % _FOLDS
     train = np.delete(folds, [test, validation], axis=0)
@@ -28,7 +28,7 @@ def people(seed: int) -> tuple[list[int], list[int], list[int]]:
 
 
 def parts(path: Path | str | None, seed: int) -> tuple[SeriesDataset, SeriesDataset, SeriesDataset]:
-    """What trains, in samples longer than a window, and the windows that validate and test."""
+    """The training samples, which are longer than a window, and the validation and test windows."""
     train, validation, test = people(seed)
     longer = load_spar(path, subjects=train, window=_LONGEST, hop=_HOP)
     judged = [load_spar(path, subjects=each, window=_WINDOW, hop=_WINDOW) for each in (validation, test)]
@@ -42,11 +42,12 @@ def windows(samples: SeriesDataset) -> SeriesDataset:
 
 
 def varied(key: PRNGKeyArray, epoch: int, samples: SeriesDataset) -> SeriesDataset:
-    """The same gestures, faster or slower, stronger or weaker, from a watch that sits differently, on either wrist.
+    """The same gestures, faster or slower, stronger or weaker, from a watch worn differently, on either wrist.
 
-    Of each sample, which is longer than a window, a part is stretched by a factor of ``exp(u)``, u even in [-0.2, 0.2];
-    velocities change with it. Both vectors are turned by one rotation. Half of the samples are mirrored: accelerations
-    along x, which lies along the arm, change their sign, and of the velocities, which are axial, the two others.
+    Part of each sample, which is longer than a window, is stretched by a factor of ``exp(u)``, u uniform in [-0.2,
+    0.2]; velocities scale accordingly. Both vectors are turned by the same rotation. Half of the samples are mirrored:
+    the acceleration along x, the axis along the arm, changes sign, as do the velocities about the two other axes,
+    because angular velocities are axial vectors.
     """
     random = generator(key, epoch)
     count, length = samples.series.shape[:2]

@@ -1,4 +1,4 @@
-"""The training loop: epochs, the choice of the best one, checkpoints, and how to stop and go on."""
+"""The training loop: epochs, selection of the best one, checkpoints, stopping and resuming."""
 
 import functools
 import threading
@@ -34,11 +34,11 @@ from snnjax.train.totals import summarise
 
 
 class FitResult(NamedTuple):
-    """What training leaves."""
+    """The result of training."""
 
     params: NetworkParams  # of the epoch with the best validation accuracy
     best_epoch: int  # counted from 1
-    metrics: list[dict[str, Any]]  # one an epoch
+    metrics: list[dict[str, Any]]  # one per epoch
     interrupted: bool  # stopped before the last epoch
 
 
@@ -59,43 +59,44 @@ def fit(
     progress_bar: bool = False,
     devices: Sequence[Any] | None = None,
 ) -> FitResult:
-    """Train a network, and choose the epoch by its accuracy on the validation data, among equals by its loss there.
+    """Train a network and select the epoch with the best validation accuracy; ties go to the smaller validation loss.
 
-    After each epoch the checkpoint in `folder` is replaced: parameters, optimiser, key, the best epoch's parameters and
-    metrics; the order of the data and all schedules follow from the epoch and the key. Resumed training therefore
-    gives the same bits as training in one go, on the same machine and build. SIGINT and SIGTERM stop it at the next
-    batch; what is lost is the epoch under way.
+    After each epoch the checkpoint in `folder` is replaced: parameters, optimiser state, key, the best epoch's
+    parameters, and metrics. The order of the data and all schedules follow from the epoch and the key, so resumed
+    training gives bit-identical results to uninterrupted training on the same machine and build. SIGINT and SIGTERM
+    stop training at the next batch; the unfinished epoch is lost.
 
-    Several `devices` train in parallel, each on an equal share of every batch. They may be those of several processes
-    (`jax.distributed`), which all call `fit` with the same arguments, and a `folder` that all of them see: the first
-    process writes the checkpoint. A signal ends such a process at once; the others then fail, and all are to resume.
+    Several `devices` train in parallel, each on an equal share of every batch. They may belong to several processes
+    (`jax.distributed`), which must all call `fit` with the same arguments and a `folder` that all of them can access;
+    the first process writes the checkpoint. A signal ends such a process at once; the others then fail, and all must
+    resume.
 
     Args:
         network: from `snnjax.network`.
-        params: to begin with.
+        params: initial parameters.
         train: a data set of `snnjax.data`, or a function ``train(epoch)`` that makes one for each epoch (fresh
-            augmentation); it runs in a thread beside the epoch before and must depend on the epoch alone.
+            augmentation); it runs in a thread during the previous epoch and must depend on the epoch only.
         validation: a data set that shares no sample with `train`, nor with the test data.
         loss: one of `snnjax.losses`.
         config: the settings.
-        decoder: of `snnjax.metrics.predictions`, the one that belongs to the loss.
-        folder: for ``checkpoint.safetensors`` and ``metrics.jsonl``; None keeps nothing.
-        resume: go on from the checkpoint in `folder`. `config.epochs` may have changed, so that a finished run can be
-            prolonged: from there on the schedules are those of the new number.
-        overwrite: replace the checkpoint in `folder`, which is refused otherwise.
-        settings: of the caller, for JSON; stored in the checkpoint and compared with it when resumed.
+        decoder: the decoder of `snnjax.metrics.predictions` that matches the loss.
+        folder: where to write ``checkpoint.safetensors`` and ``metrics.jsonl``; None writes nothing.
+        resume: continue from the checkpoint in `folder`. `config.epochs` may differ, so that a finished run can be
+            extended; from then on the schedules are those of the new number of epochs.
+        overwrite: replace an existing checkpoint in `folder`, which is an error otherwise.
+        settings: the caller's own settings, JSON-compatible; stored in the checkpoint and compared on resuming.
         on_epoch: called with the metrics of each epoch, after its checkpoint.
-        progress_bar: draw one, if tqdm is installed.
-        devices: where the training steps run, such as ``jax.devices("ipu")[:1]``; None takes JAX's default device, or
-            all devices where there are several processes.
+        progress_bar: draw a progress bar, if tqdm is installed.
+        devices: where training steps run, such as ``jax.devices("ipu")[:1]``; None uses JAX's default device, or all
+            devices if there are several processes.
 
     Raises:
-        ValueError: to resume without a checkpoint, from one of other settings or of more epochs; for a folder that
-            holds a checkpoint, cannot be written to, or has no room for a checkpoint when an epoch begins; for a batch
-            that cannot be divided among the devices.
+        ValueError: if there is no checkpoint to resume from, or it has other settings or more epochs; if the folder
+            already holds a checkpoint, cannot be written to, or has no room for a checkpoint when an epoch begins; if a
+            batch cannot be divided among the devices.
 
     Warns:
-        RuntimeWarning: when a layer never spikes in an epoch.
+        RuntimeWarning: if a layer never spikes during an epoch.
 
     Example:
         >>> import jax
@@ -136,7 +137,7 @@ def fit(
 
 
 def _evaluation(network: Network, loss: Loss, decoder: str, config: TrainConfig) -> Callable[..., Any]:
-    """The evaluation of parameters on data, compiled once."""
+    """A function that evaluates parameters on data, compiled once."""
     step = make_evaluation_step(network, loss, decoder)
     return functools.partial(evaluate, network, loss=loss, batch_size=config.batch_size, step=step)
 
@@ -155,7 +156,7 @@ def _train_epoch(
     advance: Callable[[], Any],
     places: "_Places",
 ) -> tuple[TrainState, dict[str, Any] | None]:
-    """Train on each sample once (but for a last incomplete batch); no numbers if `stop` was set before the end."""
+    """Train on each sample once (except for a last incomplete batch); no metrics if `stop` was set before the end."""
     start, totals, epoch = time.perf_counter(), [], len(progress.metrics)
     second_threshold, key = second_threshold_at(config, epoch), jax.random.wrap_key_data(progress.key)
     state = places.send(progress.state)
@@ -166,19 +167,19 @@ def _train_epoch(
         totals.append(counted)
         advance()
     jax.block_until_ready(state)
-    if places.device is not None or places.mesh is not None:  # kept there, it would be in the way
+    if places.device is not None or places.mesh is not None:  # left there, it would occupy memory
         state = jax.tree.map(lambda leaf: jnp.asarray(np.array(leaf)), state)
     return state, summarise(totals, time.perf_counter() - start)
 
 
 class _Places(NamedTuple):
-    """Where training steps run: on one device, on those of a mesh, or by JAX's choice."""
+    """Where training steps run: on one device, on the devices of a mesh, or where JAX chooses."""
 
     device: Any
     mesh: Any
 
     def send(self, state: TrainState) -> TrainState:
-        """A copy of `state` there: a step destroys what it is given, which may be the caller's or the best so far."""
+        """A copy of `state` there: a step donates its state, which may belong to the caller or be the best so far."""
         if self.mesh is not None:
             return replicate(self.mesh, state)
         copy = jnp.copy if self.device is None else lambda leaf: jax.device_put(np.array(leaf), self.device)
@@ -215,7 +216,7 @@ def _keep(
     stored: dict[str, Any],
     on_epoch: Callable[[dict[str, Any]], None] | None,
 ) -> None:
-    """Save the progress, say so if a layer is silent, and tell the caller."""
+    """Save the progress, warn about silent layers, and call the caller's `on_epoch`."""
     if folder is not None and jax.process_index() == 0:
         save(folder, progress, stored)
     line = progress.metrics[-1]

@@ -1,8 +1,8 @@
 """Training in parallel: each device takes an equal share of every batch, and all hold the same parameters.
 
-`jax.shard_map` runs the network on the share of each device. JAX does the rest: the loss is that of the whole batch,
-and gradients of the shared parameters are added up. Devices may belong to several processes (`jax.distributed`), each
-of which reads only its own samples.
+`jax.shard_map` runs the network on each device's share. JAX does the rest: the loss is that of the whole batch, and
+gradients of the shared parameters are summed. Devices may belong to several processes (`jax.distributed`), each of
+which reads only its own samples.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,12 +17,12 @@ from snnjax._network.specs import NetworkOutput
 from snnjax.data import Batch
 
 AXIS = "batch"
-# Of arrays whose first axis is the batch, and of those in which time comes first.
+# For arrays whose first axis is the batch, and for arrays with time first.
 _ROWS, _COLUMNS = PartitionSpec(AXIS), PartitionSpec(None, AXIS)
 
 
 def data_mesh(devices: Sequence[Any] | None = None) -> Mesh:
-    """A mesh of one axis, "batch", over devices: all that JAX has, in all processes, unless they are given.
+    """A mesh with one axis, "batch", over the given devices, by default all devices of all processes.
 
     Example:
         >>> from snnjax.train import data_mesh
@@ -34,7 +34,7 @@ def data_mesh(devices: Sequence[Any] | None = None) -> Mesh:
 
 
 def forward(network: Network, mesh: Mesh | None) -> Callable[..., NetworkOutput]:
-    """What the network computes of a batch from state 0, ``(params, batch, second_threshold) -> NetworkOutput``."""
+    """The network's function from the initial state, ``(params, batch, second_threshold) -> NetworkOutput``."""
 
     def run(params: Any, inputs: Any, lengths: Any, second_threshold: Any) -> NetworkOutput:
         return network.apply(params, None, inputs, lengths=lengths, second_threshold=second_threshold)[0]
@@ -47,7 +47,7 @@ def forward(network: Network, mesh: Mesh | None) -> Callable[..., NetworkOutput]
 
 
 def take(mesh: Mesh | None, dataset: Any, indices: np.ndarray) -> Batch:
-    """The samples at `indices`, of which this process reads those of its own devices."""
+    """The samples at `indices`; this process reads only those of its own devices."""
     if mesh is None:
         return dataset.take(indices)
     shares = zip(mesh.devices.flat, np.split(indices, mesh.size), strict=True)
@@ -59,13 +59,13 @@ def take(mesh: Mesh | None, dataset: Any, indices: np.ndarray) -> Batch:
         put = jax.make_array_from_process_local_data
         return jax.tree.map(lambda leaf: put(sharding, np.asarray(leaf)), leaves)
 
-    # Labels of steps have time first, as inputs have.
+    # Labels per step have time first, like inputs.
     labels = place(batch.labels, _COLUMNS if batch.labels.ndim > 1 else _ROWS)
     return Batch(place(batch.inputs, _COLUMNS), labels, place(batch.lengths, _ROWS))
 
 
 def replicate(mesh: Mesh, tree: Any) -> Any:
-    """A copy of `tree`, which all processes have alike, on each device of the mesh."""
+    """A copy of `tree`, which is the same in all processes, on each device of the mesh."""
     sharding = NamedSharding(mesh, PartitionSpec())
 
     def copy(leaf: Any) -> Any:

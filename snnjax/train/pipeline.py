@@ -1,8 +1,8 @@
-"""Pipelines: the layers of a network lie on several devices, and pieces of each batch go from one to the next.
+"""Pipeline parallelism: layers are spread over several devices, and pieces of each batch pass from one to the next.
 
-The schedule is GPipe's (Huang et al. 2019, arXiv:1811.06965); with several stages on a device it is the interleaved one
-of Narayanan et al. (2021, arXiv:2104.04473). Every device runs the same program in lockstep, so that JAX differentiates
-it: the gradient is the pipeline in reverse.
+The schedule is that of GPipe (Huang et al. 2019, arXiv:1811.06965); with several stages per device it is the
+interleaved schedule of Narayanan et al. (2021, arXiv:2104.04473). Every device runs the same program in lockstep, so
+JAX can differentiate it: the gradient is the pipeline in reverse.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,39 +21,40 @@ _BATCH = 1  # time comes first
 def pipeline(
     stage: Callable[[Any, Any], Any], params: Any, inputs: Any, *, pieces: int, axis: str = "stage"
 ) -> Any:
-    r"""Apply all stages, which are spread over the devices of a mesh axis, to a batch; inside `jax.shard_map`.
+    r"""Apply stages that are spread over the devices of a mesh axis to a batch; call it inside `jax.shard_map`.
 
-    With the parameters ``params[k]`` of ``stages = devices * rounds`` stages, the result is that of one device, ::
+    With the parameters ``params[k]`` of ``stages = devices * rounds`` stages, the result is the same as on one device::
 
         for k in range(stages):
             inputs = stage(params[k], inputs)
 
-    Stage ``k`` runs on device ``k % devices``. The batch is cut into pieces; while a stage computes one, the stage
-    behind it computes the piece before. One piece after the other needs ``pieces * rounds`` turns of a stage on each
-    device, and filling and emptying the pipeline ``devices - 1`` more, forward and backward alike. This bubble is why
-    at most ``pieces * rounds / (pieces * rounds + devices - 1)`` of the devices' time is used: 73 % of 4 devices with 8
-    pieces, and 84 % with two rounds.
+    Stage ``k`` runs on device ``k % devices``. The batch is cut into pieces; while a stage computes one piece, the next
+    stage computes the previous piece. Each device runs ``pieces * rounds`` stage computations, and filling and draining
+    the pipeline takes the time of ``devices - 1`` more, forward and backward alike. Because of this bubble, utilisation
+    is at most ``pieces * rounds / (pieces * rounds + devices - 1)``: 73 % for 4 devices and 8 pieces, and 84 % with two
+    rounds.
 
-    Gradients reach `params` and `inputs` by `jax.grad`. Every device keeps what its backward pass needs of all pieces;
-    ``jax.checkpoint(stage)`` keeps their inputs alone, and computes the stage twice.
+    `jax.grad` differentiates with respect to `params` and `inputs`. Every device stores the residuals of all pieces for
+    its backward pass; ``jax.checkpoint(stage)`` stores only their inputs, and computes each stage twice.
 
     Args:
-        stage: ``stage(params[k], x) -> y``, of one stage and one piece; `y` has the structure, shapes and dtypes of
-            `x`. Samples must not depend on each other. In the bubble it is applied to zeros and to what stages make of
-            them, where its value and gradient must be finite.
-        params: the device's own part of what `stack_stages` makes; its leaves are ``[rounds, ...]``.
-        inputs: the device's own share of the batch, a tree whose leaves are ``[time, batch / devices, ...]``, such as
+        stage: ``stage(params[k], x) -> y`` for one stage and one piece; `y` has the structure, shapes and dtypes of
+            `x`. Samples must not depend on each other. In the bubble it is applied to zeros and to the outputs of
+            stages for zeros, where its value and gradient must be finite.
+        params: the device's shard of the result of `stack_stages`; its leaves are ``[rounds, ...]``.
+        inputs: the device's share of the batch, a pytree whose leaves are ``[time, batch / devices, ...]``, such as
             spikes as arrays or `SparseSpikes`.
-        pieces: into how many pieces the whole batch is cut; at least as many as devices where there are several rounds.
+        pieces: the number of pieces that the whole batch is cut into; with several rounds, at least the number of
+            devices.
         axis: the mesh axis of the devices.
 
     Returns:
-        The device's share of the last stage's results, with the shapes of `inputs`. So the layers in front of and
-        behind the pipeline, and the loss, work on shares of the batch, as in data-parallel training.
+        The device's share of the last stage's results, with the shapes of `inputs`. Layers before and after the
+        pipeline, and the loss, therefore work on shares of the batch, as in data-parallel training.
 
     Raises:
-        ValueError: for pieces that do not divide the batch or are too few, trees without leaves, leaves without time
-            and batch, and a stage that changes shapes or dtypes.
+        ValueError: if `pieces` does not divide the batch or is too small, a tree has no leaves, a leaf lacks time and
+            batch axes, or a stage changes shapes or dtypes.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -73,7 +74,7 @@ def pipeline(
     """
     devices, me = lax.axis_size(axis), lax.axis_index(axis)
     rounds = _check(params, inputs, pieces, devices)
-    # To the next device; from the last one to the first where another round begins.
+    # To the next device; from the last device to the first when another round begins.
     links = [(device, (device + 1) % devices) for device in range(devices if rounds > 1 else devices - 1)]
 
     def turn(carry: tuple[Any, Any], now: tuple[Array, Any]) -> tuple[tuple[Any, Any], Any]:
@@ -92,7 +93,7 @@ def pipeline(
     )
     entering = jax.tree.map(lambda leaf: _lengthened(leaf, turns), entering)
     nothing = jax.tree.map(lambda leaf: jnp.zeros_like(leaf[0]), entering)
-    # What comes back to device 0 before it is its turn again.
+    # Pieces that come back to device 0 and wait for their next round.
     waiting = jax.tree.map(lambda leaf: jnp.zeros_like(leaf[: pieces - devices + 1]), entering)
     _, left = lax.scan(turn, (nothing, waiting if rounds > 1 else None), (jnp.arange(turns), entering))
 
@@ -105,17 +106,17 @@ def pipeline(
 
 
 def stack_stages(stages: Sequence[Any], devices: int) -> Any:
-    """The parameters of all stages as `pipeline` takes them: device after device, each with its rounds in order.
+    """Stack the parameters of all stages for `pipeline`: device by device, each with its rounds in order.
 
     The leading axis of each leaf holds stages ``0, devices, 2 * devices, ...``, which belong to device 0, then those of
-    device 1. Spread it over the mesh axis: ``PartitionSpec("stage")``.
+    device 1, and so on. Shard it over the mesh axis: ``PartitionSpec("stage")``.
 
     Args:
-        stages: trees of the same structure, shapes and dtypes, in the order in which they are applied.
-        devices: of the mesh axis.
+        stages: pytrees of the same structure, shapes and dtypes, in the order in which they are applied.
+        devices: the size of the mesh axis.
 
     Raises:
-        ValueError: unless there are as many stages as devices, or a multiple of it.
+        ValueError: if the number of stages is not a multiple of the number of devices.
 
     Example:
         >>> import jax.numpy as jnp
@@ -126,7 +127,7 @@ def stack_stages(stages: Sequence[Any], devices: int) -> Any:
     check_integer("stack_stages", "devices", devices, 1)
     good, way_out = (
         len(stages) > 0 and len(stages) % devices == 0,
-        "Join layers to fewer stages, or split them",
+        "Merge layers into fewer stages, or split them",
     )
     check(good, "stack_stages", "stages", f"be a multiple of {devices} devices", len(stages), way_out)
     order = [stage for device in range(devices) for stage in stages[device::devices]]
@@ -134,10 +135,10 @@ def stack_stages(stages: Sequence[Any], devices: int) -> Any:
 
 
 def unstack_stages(params: Any, devices: int) -> list[Any]:
-    """The parameters of each stage, in the order in which they are applied: what `stack_stages` was given.
+    """Undo `stack_stages`: the parameters of each stage, in the order in which they are applied.
 
     Raises:
-        ValueError: unless the leading axis is a multiple of the devices.
+        ValueError: if the leading axis is not a multiple of the number of devices.
 
     Example:
         >>> import jax.numpy as jnp
@@ -169,7 +170,7 @@ def _joined(leaf: Array) -> Array:
 
 
 def _lengthened(leaf: Array, count: int) -> Array:
-    """So many pieces, zeros behind those that there are."""
+    """`leaf` padded with pieces of zeros to `count` pieces."""
     return jnp.concatenate([leaf, jnp.zeros_like(leaf, shape=(count - leaf.shape[0], *leaf.shape[1:]))])
 
 
@@ -182,7 +183,7 @@ def _choose(condition: Array, if_true: Any, if_false: Any) -> Any:
 
 
 def _wait(waiting: Any, arrived: Any, tick: Array, entering: Any, pieces: int) -> tuple[Any, Any]:
-    """What enters device 0: pieces of the batch, then what arrived ``pieces - devices`` turns ago; and what waits."""
+    """What enters device 0 (pieces of the batch, then what arrived ``pieces - devices`` turns ago) and what waits."""
     places = jax.tree.leaves(waiting)[0].shape[0]
 
     def keep(leaf: Array, new: Array) -> Array:
@@ -193,15 +194,15 @@ def _wait(waiting: Any, arrived: Any, tick: Array, entering: Any, pieces: int) -
 
 
 def _check(params: Any, inputs: Any, pieces: int, devices: int) -> int:
-    """How many rounds there are, for arguments that fit."""
+    """Check the arguments, and return the number of rounds."""
     op, leaves = "pipeline", jax.tree.leaves(inputs)
     check_integer(op, "pieces", pieces, 1)
     rounds = {leaf.shape[0] if leaf.ndim else 0 for leaf in jax.tree.leaves(params)}
-    way_out = "Make it with stack_stages, and spread it over the mesh axis"
+    way_out = "Make it with stack_stages, and shard it over the mesh axis"
     good = len(rounds) == 1 and min(rounds) > 0
     check(good, op, "params", "have leaves with one leading axis of rounds", sorted(rounds), way_out)
     (count,) = rounds
-    expected = f"be at least {devices}, the number of devices, where a device has several stages"
+    expected = f"be at least {devices}, the number of devices, if a device has several stages"
     check(count == 1 or pieces >= devices, op, "pieces", expected, pieces, "Cut the batch into more pieces")
     shapes = [list(leaf.shape) for leaf in leaves]
     sizes = {shape[_BATCH] if len(shape) > _BATCH else -1 for shape in shapes}
@@ -214,8 +215,8 @@ def _check(params: Any, inputs: Any, pieces: int, devices: int) -> int:
 
 
 def _check_stage(x: Any, y: Any) -> None:
-    """What a stage returns must fit the next one."""
-    op, way_out = "pipeline", "Put a layer of another width in front of the pipeline or behind it"
+    """Check that the output of a stage fits the next stage."""
+    op, way_out = "pipeline", "Put a layer of another width before or after the pipeline"
     before, after = jax.tree.structure(x), jax.tree.structure(y)
     check(before == after, op, "stage", f"return a tree like its input, {before}", after, way_out)
     forms, others = _forms(x), _forms(y)

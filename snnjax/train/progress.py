@@ -1,4 +1,4 @@
-"""What an epoch changes, and how it gets into a checkpoint and back."""
+"""The state that an epoch changes, and how it is saved to a checkpoint and restored."""
 
 import json
 import shutil
@@ -18,18 +18,18 @@ from snnjax.train.step import TrainState
 
 CHECKPOINT, METRICS = "checkpoint.safetensors", "metrics.jsonl"
 _OLD_CHECKPOINT = "checkpoint.npz"  # of earlier versions
-# Bytes for what is no array: the metrics of an epoch take about 1 kB, in the header and in their own file.
+# Bytes for everything but arrays: the metrics of an epoch take about 1 kB, in the header and in their own file.
 _ROOM_FOR_TEXT = 2**22
 
 
 class Progress(NamedTuple):
-    """All that an epoch changes, and so all that a checkpoint holds."""
+    """Everything that an epoch changes, and therefore everything that a checkpoint holds."""
 
     state: TrainState
-    key: Array  # of the order of the data, as plain numbers
+    key: Array  # for the order of the data, as plain numbers
     best_params: NetworkParams
     best_epoch: int  # counted from 1, 0 before the first
-    metrics: list[dict[str, Any]]  # one an epoch
+    metrics: list[dict[str, Any]]  # one per epoch
 
 
 def begin(params: NetworkParams, optimiser: Any, config: TrainConfig) -> Progress:
@@ -57,22 +57,22 @@ def after_epoch(
 
 
 def _score(line: dict[str, Any]) -> tuple[float, float]:
-    """What the best epoch has most of: accuracy on validation data; among equals, the smaller loss on them."""
+    """The score that selects the best epoch: validation accuracy; ties go to the smaller validation loss."""
     return line["validation_accuracy"], -line["validation_loss"]
 
 
 def find_checkpoint(folder: Path) -> Path:
-    """The checkpoint in the folder of a run; that of an earlier version where there is no other."""
+    """The checkpoint in the folder of a run, or one of an earlier version if there is no other."""
     old = folder / _OLD_CHECKPOINT
     return old if old.is_file() and not (folder / CHECKPOINT).is_file() else folder / CHECKPOINT
 
 
 def prepare_folder(folder: Path | str | None, *, resume: bool, overwrite: bool) -> Path | None:
-    """Make the folder of a run, which must be writable, and hold no checkpoint that is neither resumed nor replaced."""
-    op, way_out = "fit", "Name the folder of the run to be resumed"
+    """Make the folder of a run, which must be writable; a checkpoint in it must be resumed or overwritten."""
+    op, way_out = "fit", "Pass the folder of the run to resume"
     check(folder is not None or not resume, op, "folder", "be given to resume", folder, way_out)
     good = not (resume and overwrite)
-    check(good, op, "overwrite", "be left out to resume", overwrite, "Choose one of the two")
+    check(good, op, "overwrite", "be omitted to resume", overwrite, "Choose one of the two")
     if folder is None:
         return None
     folder = Path(folder)
@@ -82,21 +82,21 @@ def prepare_folder(folder: Path | str | None, *, resume: bool, overwrite: bool) 
         taken = find_checkpoint(folder).exists()
     except OSError as error:
         actual = f"{str(folder)!r} ({error.strerror})"
-        fail(op, "folder", "be a folder that can be written to", actual, "Name another folder")
-    way_out = "Go on from it with resume, replace it with overwrite, or name another folder"
+        fail(op, "folder", "be a folder that can be written to", actual, "Choose another folder")
+    way_out = "Continue from it with resume, replace it with overwrite, or choose another folder"
     good = resume or overwrite or not taken
     check(good, op, "folder", "hold no checkpoint yet", str(find_checkpoint(folder)), way_out)
     return folder
 
 
 def check_room(folder: Path | None, progress: Progress) -> None:
-    """The disk must have room for one more checkpoint, for the old one stays until the new one is whole."""
+    """Check that there is disk space for another checkpoint: the old one stays until the new one is complete."""
     if folder is None:
         return
     needed = sum(leaf.nbytes for leaf in jax.tree.leaves(_arrays(progress))) + _ROOM_FOR_TEXT
     free = shutil.disk_usage(folder).free
     actual = f"{free} in {str(folder)!r}"
-    way_out = "Make room, or name a folder on another disk"
+    way_out = "Free some space, or choose a folder on another disk"
     check(free >= needed, "fit", "folder", f"have {needed} free bytes for a checkpoint", actual, way_out)
 
 
@@ -110,19 +110,19 @@ def save(folder: Path, progress: Progress, stored: dict[str, Any]) -> None:
     header = {"epoch": len(progress.metrics), "best_epoch": progress.best_epoch, "metrics": progress.metrics}
     save_checkpoint(folder / CHECKPOINT, _arrays(progress), header | stored)
     lines = "".join(json.dumps(line) + "\n" for line in progress.metrics)
-    # Written whole, so that it fits the checkpoint wherever an earlier run has ended.
+    # Written in full, so that it matches the checkpoint wherever an earlier run ended.
     write_atomically(folder / METRICS, lines.encode())
 
 
 def as_stored(config: TrainConfig, settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings as they come back from JSON: tuples are lists there."""
+    """The settings as they come back from JSON, where tuples are lists."""
     return json.loads(json.dumps({"config": asdict(config), "settings": settings}))
 
 
 def read_run(path: Path | str) -> dict[str, Any]:
-    """The header of a checkpoint that `fit` wrote.
+    """Read the header of a checkpoint that `fit` wrote.
 
-    Errors: those of `read_header`, and a checkpoint that something else wrote.
+    Errors: those of `read_header`, and a checkpoint that `fit` did not write.
 
     Example:
         >>> import pathlib, tempfile
@@ -135,7 +135,7 @@ def read_run(path: Path | str) -> dict[str, Any]:
     """
     header = read_header(path)
     missing = sorted({"epoch", "best_epoch", "metrics", "config", "settings"} - header.keys())
-    way_out = "Name a checkpoint that `fit` or `snnjax train` wrote"
+    way_out = "Pass a checkpoint that `fit` or `snnjax train` wrote"
     actual = f"no {', '.join(missing)} in {path}"
     check(not missing, "read_run", "path", "be the checkpoint of a training run", actual, way_out)
     return header
@@ -144,17 +144,17 @@ def read_run(path: Path | str) -> dict[str, Any]:
 def read_progress(
     folder: Path, stored: dict[str, Any], params: NetworkParams, config: TrainConfig
 ) -> Progress:
-    """The progress in the checkpoint of `folder`, if it was made with the same settings but for the epochs."""
+    """The progress in the checkpoint of `folder`, if its settings are the same except for the number of epochs."""
     path = find_checkpoint(folder)
     header = read_run(path)
     for kind, values in stored.items():
         known = header[kind] | ({"epochs": config.epochs} if kind == "config" else {})
         for name in sorted(values.keys() | known.keys()):
             old, new = known.get(name), values.get(name)
-            way_out = "Resume with the settings of the checkpoint, or start anew in another folder"
+            way_out = "Resume with the settings of the checkpoint, or start a new run in another folder"
             check(old == new, "fit", name, f"be {old!r} as in the checkpoint", repr(new), way_out)
-    expected = f"be at least {header['epoch']}, which the checkpoint has behind it"
-    way_out = "Resume with more epochs, or start anew in another folder"
+    expected = f"be at least {header['epoch']}, the epochs that the checkpoint has completed"
+    way_out = "Resume with more epochs, or start a new run in another folder"
     check(config.epochs >= header["epoch"], "fit", "epochs", expected, config.epochs, way_out)
     # The structure of the optimiser's state does not depend on the number of steps.
     state = jax.eval_shape(lambda: begin(params, make_optimiser(config, 1), config).state)

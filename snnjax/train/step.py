@@ -23,7 +23,7 @@ Loss = Callable[..., Array]  # loss(outputs, labels, lengths=lengths) -> [], suc
 
 
 class TrainState(NamedTuple):
-    """What a step changes."""
+    """The state that a training step updates."""
 
     params: NetworkParams
     optimiser: Any  # the state of the optax optimiser
@@ -37,13 +37,13 @@ def make_train_step(
     decoder: str = "sum",
     mesh: Mesh | None = None,
 ) -> Callable[[TrainState, Batch, float | None], tuple[TrainState, Totals]]:
-    """One jitted step of training: ``train_step(state, batch, second_threshold) -> (state, totals)``.
+    """Make a jitted training step, ``train_step(state, batch, second_threshold) -> (state, totals)``.
 
     The objective is ``loss + activity_strength * penalty``, with the penalty of `activity_upper_bound` above
-    `activity_bound` and of `activity_lower_bound` below `activity_floor`, both of each layer's population. The second
-    threshold is a traced argument, so that a schedule does not compile anew. The old state is donated: use the new one.
+    `activity_bound` and of `activity_lower_bound` below `activity_floor`, both on each layer's mean activity. The
+    second threshold is a traced argument, so a schedule does not recompile. The old state is donated: use the new one.
 
-    With a `mesh` (`data_mesh`) each of its devices runs the network on an equal share of the batch; the loss, the
+    With a `mesh` (`data_mesh`), each of its devices runs the network on an equal share of the batch; the loss, the
     totals and the new state are those of the whole batch, up to rounding.
 
     Example:
@@ -62,7 +62,7 @@ def make_train_step(
         for spec in network.layers:
             if second is not None and spec.capacity is not None:
                 warn_unless_below("TrainConfig", second, spec.neuron)
-    # A spiking read-out may be as active as its task wants.
+    # A spiking read-out may be as active as its task requires.
     num_hidden = len(network.layers) - (network.readout is None)
     run = forward(network, mesh)
 
@@ -75,7 +75,7 @@ def make_train_step(
     def train_step(state: TrainState, batch: Batch, second_threshold: Any) -> tuple[TrainState, Totals]:
         compute = jax.value_and_grad(objective, has_aux=True)
         (_, (error, output)), gradients = compute(state.params, batch, second_threshold)
-        with jax.numpy_dtype_promotion("standard"):  # optax needs it, whatever the caller has set
+        with jax.numpy_dtype_promotion("standard"):  # optax needs it, whatever the caller's setting
             updates, optimiser_state = optimiser.update(gradients, state.optimiser, state.params)
         params = jax.tree.map(lambda old, update: old + update.astype(old.dtype), state.params, updates)
         lengths = _lengths(batch)
@@ -89,11 +89,11 @@ def make_train_step(
 
 
 def _activity_penalty(activity: tuple[Array, ...], config: TrainConfig) -> Array:
-    """What pushes the activity of hidden layers between floor and bound."""
+    """The penalty that keeps the activity of hidden layers between floor and bound."""
     if not activity:
         return jnp.zeros(())
     above = activity_upper_bound(activity, config.activity_bound)
-    floor = min(config.activity_floor, config.activity_bound)  # a bound below the floor stands for both
+    floor = min(config.activity_floor, config.activity_bound)  # a bound below the floor serves as both
     return above + activity_lower_bound(activity, floor, over="population")
 
 
@@ -108,16 +108,16 @@ def evaluate(
     second_threshold: float | None = None,
     step: Callable[..., Totals] | None = None,
 ) -> dict[str, Any]:
-    """Run a network over a data set once; the numbers are those of `summarise`.
+    """Run a network over a data set once, and return the metrics of `summarise`.
 
     Args:
-        network: and its `params`.
-        dataset: one of `snnjax.data`: ``len(dataset)``, ``dataset.take(indices)``.
-        loss: one of `snnjax.losses`.
-        decoder: of `snnjax.metrics.predictions`.
-        batch_size: the last batch is filled up with samples that do not count.
-        second_threshold: None leaves those of the layers; it decides about gradients alone.
-        step: from `make_evaluation_step`, to compile it once for many calls.
+        network: the network, with its `params`.
+        dataset: a data set of `snnjax.data`, with ``len(dataset)`` and ``dataset.take(indices)``.
+        loss: a loss of `snnjax.losses`.
+        decoder: the decoder of `snnjax.metrics.predictions`.
+        batch_size: samples per batch; the last batch is padded with samples that do not count.
+        second_threshold: None keeps those of the layers; it only affects gradients.
+        step: the result of `make_evaluation_step`, to compile once for many calls.
 
     Example:
         >>> import jax
@@ -139,7 +139,7 @@ def evaluate(
 
 
 def make_evaluation_step(network: Network, loss: Loss, decoder: str) -> Callable[..., Totals]:
-    """The jitted totals of a batch: ``step(params, batch, second_threshold) -> totals``."""
+    """Make a jitted function for the totals of a batch, ``step(params, batch, second_threshold) -> totals``."""
 
     def one_loss(output: Any, label: Array, length: Array) -> Array:
         one = jax.tree.map(lambda leaf: leaf[:, None], output)
@@ -159,6 +159,6 @@ def make_evaluation_step(network: Network, loss: Loss, decoder: str) -> Callable
 
 
 def _lengths(batch: Batch) -> Array:
-    """The steps of each sample, all where the batch does not say."""
+    """The number of valid steps of each sample; all steps if the batch has no lengths."""
     time_steps, size = batch.inputs.shape[0], batch.labels.shape[-1]
     return jnp.full(size, time_steps, jnp.int32) if batch.lengths is None else batch.lengths

@@ -1,4 +1,4 @@
-"""The data of the tasks of the command line: where they are from, how they are divided, what is new each epoch."""
+"""The data of the command-line tasks: where they come from, how they are split, how they are augmented."""
 
 import sys
 from collections.abc import Callable
@@ -18,11 +18,11 @@ from snnjax.train import electrocardiograms, gestures
 from snnjax.train.background import draw_words
 from snnjax.train.tasks import TaskSettings, task_key
 
-# Debian's package dataset-fashion-mnist installs the files here.
+# Debian's dataset-fashion-mnist package installs the files here.
 FASHION_FOLDER = "/usr/share/datasets/fashion-mnist"
-# Of words that are varied, the channels that all spikes move by at most.
+# Augmentation of words: the largest shift of all spikes, in channels.
 _SHIFT = 5
-# Samples on which the initial weights are scaled to an activity.
+# Number of samples used to scale the initial weights to a target activity.
 _INIT_SAMPLES = 64
 
 
@@ -38,16 +38,16 @@ class TaskData(NamedTuple):
 
 
 def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskData:
-    """The data of a task: train, validation and test kept apart.
+    """Load the data of a task, split into disjoint training, validation and test parts.
 
     Args:
-        settings: of `TASKS`, or changed from them.
-        folder: where the data were downloaded to; digits, vowels and qtdb come with the package, and spar is found
-            in the package seglearn where that is installed. The words of spoken are made where the folder (by default
-            ~/.cache/snnjax) has none, which takes minutes.
+        settings: an entry of `TASKS`, or a modified one.
+        folder: where the data were downloaded to. The digits, vowels and qtdb data come with the package, and spar is
+            found in the seglearn package if that is installed. The words of spoken are synthesised, in minutes, if the
+            folder (by default ~/.cache/snnjax) does not hold them yet.
 
     Raises:
-        ValueError: where data have to be downloaded first, and for files that cannot be read.
+        ValueError: if the data must be downloaded first, or a file cannot be read.
 
     Example:
         >>> from dataclasses import replace
@@ -70,7 +70,7 @@ def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskD
         return _gestures(settings, folder)
     if settings.task == "spoken":
         return _spoken(settings, default_folder() if folder is None else Path(folder))
-    way_out = f"Download {settings.task} and name its folder with --data"
+    way_out = f"Download {settings.task} and pass its folder as --data"
     if folder is None:
         check(False, "load_task", "folder", "hold the data", folder, way_out)
     train, validation, test = _recordings(settings, Path(str(folder)))
@@ -131,7 +131,7 @@ def _gestures(settings: TaskSettings, path: Path | str | None) -> TaskData:
 
 
 def _spoken(settings: TaskSettings, folder: Path) -> TaskData:
-    """Words of voices that are not the same in the three parts; they are made where the folder has none."""
+    """Words in voices that differ between the three parts; synthesised if the folder does not hold them yet."""
     if not all((folder / f"spoken_{split}.h5").is_file() for split in SPLITS):
         with draw_words(sys.stderr.isatty()) as on_words:
             data.make_spoken_digits(folder, on_words=on_words)
@@ -146,7 +146,7 @@ def _spoken(settings: TaskSettings, folder: Path) -> TaskData:
 
 
 def _other_voices(random: np.random.Generator, words: data.EventDataset) -> data.EventDataset:
-    """The same words with all sounds higher or lower by up to `_SHIFT` channels."""
+    """The same words, with all sounds up to `_SHIFT` channels higher or lower."""
     moves = random.integers(-_SHIFT, _SHIFT + 1, (len(words), 1, 1))
     ids = words.ids.astype(np.int32) + moves
     inside = (words.ids < words.num_neurons) & (ids >= 0) & (ids < words.num_neurons)
@@ -155,7 +155,7 @@ def _other_voices(random: np.random.Generator, words: data.EventDataset) -> data
 
 
 def _recordings(settings: TaskSettings, folder: Path) -> tuple[Any, Any, Any]:
-    """Train, validation (or None) and test of a data set that was downloaded."""
+    """The training, validation (or None) and test parts of a downloaded data set."""
     options: dict[str, Any] = {"num_steps": settings.num_steps, "capacity": settings.input_capacity}
     if settings.task == "nmnist":
         return data.load_nmnist(folder, "train", **options), None, data.load_nmnist(folder, "test", **options)
@@ -172,12 +172,12 @@ def _recordings(settings: TaskSettings, folder: Path) -> tuple[Any, Any, Any]:
 
 
 def _as_read(settings: TaskSettings, events: Any) -> Any:
-    """Events numbered as the first layer reads them: cameras number polarities first, convolutions last."""
+    """Events renumbered for the first layer: cameras put the polarity axis first, convolutions last."""
     return events if settings.image is None else events.channels_last(settings.image[-1])
 
 
 def _split_task(settings: TaskSettings, train: Any, validation: Any, test: Any, num_inputs: int) -> TaskData:
-    """A task of given data sets; the validation part is split off where there is none."""
+    """A task made from data sets; without a validation part, one is split off from the training part."""
     train, test = _cut(train, settings), _cut(test, settings)
     if validation is None:
         train, validation = _halves(settings, train)
@@ -196,7 +196,7 @@ def _cut(dataset: Any, settings: TaskSettings) -> Any:
 
 
 def _standardised(dataset: Any, like: Any) -> Any:
-    """Each channel with mean 0 and deviation 1 over the valid steps of `like`; padding stays 0."""
+    """Each channel standardised to mean 0 and deviation 1 over the valid steps of `like`; padding stays 0."""
     valid, known = (
         np.arange(each.series.shape[1]) < np.asarray(each.lengths)[:, None] for each in (dataset, like)
     )
@@ -206,7 +206,7 @@ def _standardised(dataset: Any, like: Any) -> Any:
 
 
 def _noisy(key: PRNGKeyArray, dataset: Any, deviation: float) -> Any:
-    """The series with Gaussian noise; padding stays 0."""
+    """The series plus Gaussian noise; padding stays 0."""
     valid = np.arange(dataset.series.shape[1]) < np.asarray(dataset.lengths)[:, None]
     noise = deviation * np.asarray(jax.random.normal(key, dataset.series.shape))
     return replace(dataset, series=dataset.series + np.where(valid[:, :, None], noise, 0))

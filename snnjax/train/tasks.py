@@ -1,4 +1,4 @@
-"""The tasks of the command line: `TASKS` holds every number that decides how each one is trained."""
+"""The command-line tasks: `TASKS` holds every setting of how each one is trained."""
 
 import inspect
 import math
@@ -24,7 +24,7 @@ NEURONS = {
     "adlif": neurons.adlif,
     "se_adlif": neurons.se_adlif,
 }
-# The loss, how predictions are decoded with it, and whether the read-out spikes.
+# The loss, the decoder of its predictions, and whether the read-out spikes.
 LOSSES = {
     "cross_entropy_sum": (losses.cross_entropy_sum, "sum", False),
     "cross_entropy_max": (losses.cross_entropy_max, "max", False),
@@ -32,42 +32,42 @@ LOSSES = {
     "cross_entropy_count": (losses.cross_entropy_count, "sum", True),
     "time_to_first_spike": (losses.time_to_first_spike, "first_spike", True),
 }
-# Pixels a side of the cameras, both with two polarities.
+# Pixels per side of the cameras, both with two polarities.
 _CAMERAS = {"digits": 34, "fashion": 34, "nmnist": 34, "dvs-gesture": 128}
 
 
 @dataclass(frozen=True)
 class TaskSettings:
-    """All that decides a run but the place of its data; stored in the checkpoint, which is rebuilt from it alone."""
+    """All settings of a run except where its data are; a checkpoint stores them to rebuild the network."""
 
     task: str
     hidden: tuple[int, ...] = (512, 256)
-    # In front of them: channels, length of the kernel and of the window that sums behind it, of each convolution.
+    # Before the hidden layers: each convolution's channels, kernel length, and length of the sum pooling after it.
     convolutions: tuple[tuple[int, int, int], ...] = ()
     neuron: str = "lif"
-    neuron_options: dict[str, Any] = field(default_factory=dict)  # of the neuron's factory
+    neuron_options: dict[str, Any] = field(default_factory=dict)  # keyword arguments of the neuron's factory
     recurrent: bool = False
-    max_delay: int = (
-        0  # steps; what each hidden layer receives is delayed by up to so many, which are learned
+    max_delay: int = 0  # steps; the inputs of each hidden layer have learned delays of up to this many
+    capacity: float | None = (
+        0.1  # slots of the spike lists, as a share of the layer's width; None means dense
     )
-    capacity: float | None = 0.1  # slots of the spike lists, as a share of the width; None is dense
     readout_decay: float = 0.95
     loss: str = "cross_entropy_sum"
     label_smoothing: float = 0.0
     initial_activity: float | None = (
-        0.05  # the initial weights are scaled to it on sample inputs; None leaves them
+        0.05  # the initial weights are scaled to it on sample inputs; None does not scale them
     )
     num_steps: int = 30
-    input_capacity: int | None = None  # slots of the lists of input events; None fits the fullest step
-    downsample: int = 1  # merges so many neighbouring pixels or channels into one input
+    input_capacity: int | None = None  # slots of the input event lists; None fits the fullest step
+    downsample: int = 1  # merges this many neighbouring pixels (per axis) or channels into one input
     augment: bool = (
-        False  # images: fresh small shifts, rotations and scales each epoch; qtdb, spar: fresh people
+        False  # images: new shifts, rotations and scales each epoch; qtdb, spar: as if from other people
     )
     noise: float = (
-        0.0  # series: deviation of fresh Gaussian noise each epoch, channels having a deviation of 1
+        0.0  # series: standard deviation of new Gaussian noise each epoch, relative to that of a channel
     )
-    validation_share: float = 0.1  # of the training data, where the data set has no validation part
-    samples: int | None = None  # so many training and test samples at most, for a quick look
+    validation_share: float = 0.1  # of the training data, if the data set has no validation part
+    samples: int | None = None  # use at most this many training and test samples, for a quick look
     training: TrainConfig = field(default_factory=TrainConfig)
 
     def __post_init__(self) -> None:
@@ -78,7 +78,7 @@ class TaskSettings:
         good = len(self.hidden) + len(self.convolutions) > 0
         check(good, op, "hidden", "hold at least one width", self.hidden, "Try (512, 256)")
         good = not self.convolutions or self.task in _CAMERAS
-        expected = f"be () for {self.task}, whose inputs are no images"
+        expected = f"be () for {self.task}, whose inputs are not images"
         check(good, op, "convolutions", expected, self.convolutions, "Train dense layers on it")
         known = inspect.signature(NEURONS[self.neuron]).parameters
         unknown = ", ".join(sorted(self.neuron_options.keys() - known.keys()))
@@ -87,7 +87,7 @@ class TaskSettings:
         check(not unknown, op, "neuron_options", expected, unknown, way_out)
 
     def as_dict(self) -> dict[str, Any]:
-        """What JSON can hold of it, but for `training`."""
+        """The fields as JSON, without `training`."""
         fields = asdict(self)
         del fields["training"]
         return fields | {
@@ -97,7 +97,7 @@ class TaskSettings:
 
     @property
     def image(self) -> tuple[int, int, int] | None:
-        """(height, width, polarities) of the inputs in front of convolutions; None in front of dense layers."""
+        """(height, width, polarities) of the inputs if the first layer is a convolution; None if it is dense."""
         if not self.convolutions:
             return None
         side = math.ceil(_CAMERAS[self.task] / self.downsample)
@@ -112,17 +112,17 @@ class TaskSettings:
             known = {each.name for each in fields(kind)} - {"training"}
             unknown = ", ".join(sorted(values.keys() - known))
             way_out = "Use the version of snnjax that trained it"
-            check(not unknown, op, "header", "hold settings of this version alone", unknown, way_out)
+            check(not unknown, op, "header", "hold only settings of this version", unknown, way_out)
         settings["hidden"] = tuple(settings.get("hidden", cls.hidden))
         settings["convolutions"] = tuple(tuple(each) for each in settings.get("convolutions", ()))
-        # JSON has no tuples, and an option that is a range is one.
+        # JSON has no tuples, and an option that is a range is a tuple.
         options = settings.get("neuron_options", {}).items()
         ranges = {name: tuple(value) if isinstance(value, list) else value for name, value in options}
         settings["neuron_options"] = ranges
         return cls(**settings, training=TrainConfig(**config))
 
 
-# Filled below the class that it is made of; `TaskSettings.task` is checked against it.
+# Filled after the class is defined; `TaskSettings.task` is checked against it.
 TASKS: dict[str, TaskSettings] = {}
 TASKS |= {
     "digits": TaskSettings(
@@ -134,8 +134,8 @@ TASKS |= {
         initial_activity=0.04,
         training=TrainConfig(epochs=20, batch_size=64, learning_rate=4e-3),
     ),
-    # Chosen on the training data alone, by the mean of the last fifth of the epochs: five times two fifths of the data,
-    # runs of neighbours of each speaker, trained and the others validated, 810 answers in all.
+    #  Tuned on the training data only, by the mean of the last fifth of the epochs: five times, two fifths of the data
+    # (contiguous runs of each speaker) trained and the rest validated, 810 predictions in all.
     "vowels": TaskSettings(
         task="vowels",
         hidden=(512,),
@@ -220,7 +220,7 @@ TASKS |= {
 }
 
 
-# Images have many neurons, most of them dark: half the activity of dense layers will do, and fewer samples a step.
+# Image layers have many neurons, most of them silent: half the activity of dense layers and smaller batches suffice.
 _SPARSE_IMAGES = {"batch_size": 32, "activity_bound": 0.02, "activity_floor": 0.01}
 
 
@@ -235,8 +235,8 @@ def _convolutional(task: str, *, hidden: tuple[int, ...] = (), kernels: Any, **t
     )
 
 
-# What convolutional networks are trained with: tried on validation data of the digits, which are in the package, and
-# handed on to the others.
+# Training settings of convolutional networks: tuned on validation data of the digits, which are in the package, and
+# used for the other tasks as well.
 _TWO_OF_FIVE = ((12, 5, 2), (32, 5, 2))
 _CONVOLUTIONAL = {
     "digits": replace(_convolutional("digits", kernels=_TWO_OF_FIVE, epochs=4), num_steps=10),
@@ -250,10 +250,11 @@ _DELAYED = {"spoken": replace(TASKS["spoken"], max_delay=10)}
 
 
 def task_settings(task: str, model: str = "dense") -> TaskSettings:
-    """The settings of a task with a network that `model` says: "dense" layers, "conv"olutions, or "delayed" layers.
+    """The settings of a task with the network given by `model`: "dense", "conv" (convolutional) or "delayed" layers.
 
     Raises:
-        ValueError: for tasks and models that there are not; convolutions need a camera, and "spoken" has delays.
+        ValueError: if the task or the model does not exist; "conv" needs a camera task, and "spoken" has delays
+            already.
 
     Example:
         >>> from snnjax.train import task_settings
@@ -268,7 +269,7 @@ def task_settings(task: str, model: str = "dense") -> TaskSettings:
 
 
 def loss_of(settings: TaskSettings) -> tuple[Callable[..., Any], str]:
-    """The loss of a task, and the decoder of its predictions.
+    """Look up the loss of a task, and the decoder of its predictions.
 
     Example:
         >>> from snnjax.train import TASKS, loss_of
@@ -280,7 +281,7 @@ def loss_of(settings: TaskSettings) -> tuple[Callable[..., Any], str]:
 
 
 def build_network(settings: TaskSettings, num_inputs: int, num_classes: int) -> Network:
-    """The network of a task.
+    """Build the network of a task.
 
     Example:
         >>> from snnjax.train import TASKS, build_network
@@ -291,7 +292,7 @@ def build_network(settings: TaskSettings, num_inputs: int, num_classes: int) -> 
     options = {"recurrent": settings.recurrent, "capacity": settings.capacity}
     layers: list[Any] = []
     for channels, kernel, window in settings.convolutions:
-        # Layers of images have no recurrent weights.
+        # Image layers have no recurrent weights.
         layers.append(layer(conv2d(channels, kernel), neuron, capacity=settings.capacity))
         layers += [sum_pool(window)] if window > 1 else []
     delays = axonal(settings.max_delay) if settings.max_delay else None
@@ -303,7 +304,7 @@ def build_network(settings: TaskSettings, num_inputs: int, num_classes: int) -> 
 
 
 def init_params(settings: TaskSettings, net: Network, sample: Any) -> NetworkParams:
-    """The initial parameters of a task, from its seed.
+    """Draw the initial parameters of a task from its seed.
 
     Example:
         >>> from snnjax.train import TASKS, build_network, init_params
@@ -320,5 +321,5 @@ def init_params(settings: TaskSettings, net: Network, sample: Any) -> NetworkPar
 
 
 def task_key(settings: TaskSettings, use: int) -> PRNGKeyArray:
-    """Keys for the initial weights (0), the validation split (1) and the augmentation (2)."""
+    """The key for the initial weights (0), the validation split (1) or the augmentation (2)."""
     return jax.random.split(jax.random.key(settings.training.seed), 3)[use]

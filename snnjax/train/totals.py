@@ -1,4 +1,4 @@
-"""What is counted while a network trains or is tested: sums over samples, and the numbers made of them."""
+"""Counts of a training or test pass: sums over samples, and the metrics computed from them."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -14,12 +14,12 @@ from snnjax._network.specs import NetworkOutput, NetworkParams
 
 
 class Totals(NamedTuple):
-    """Sums over the samples of a batch, float32; a sample of length 0 is padding and counts nowhere."""
+    """Sums over the samples of a batch, float32; a sample of length 0 is padding and does not count."""
 
     samples: Array  # []
     loss: Array  # []
     correct: Array  # []
-    answers: Array  # [] labels to be found: one per sample, or one in each step that has one
+    answers: Array  # [] number of labels: one per sample, or one for each labelled step
     steps: Array  # [] time steps
     spikes: tuple[Array, ...]  # per layer [neurons]
     dropped: tuple[Array, ...]  # per layer []
@@ -38,7 +38,7 @@ def count(
     loss: Array,
     answers: tuple[Array, Array],
 ) -> Totals:
-    """The totals of a batch with its `loss` ``[batch]`` and its answers, right ones and all, ``[batch]`` each."""
+    """The totals of a batch from its `loss`, its correct answers and its number of answers, ``[batch]`` each."""
     steps = lengths.astype(jnp.float32)
     real = (steps > 0).astype(jnp.float32)
     fitted = [spec.fitted for spec in network.layers]
@@ -71,13 +71,13 @@ def count(
 
 
 def summarise(totals: Sequence[Totals], seconds: float) -> dict[str, Any]:
-    """The numbers of a pass over data that took so many seconds, as plain Python numbers for JSON.
+    """Compute the metrics of a pass over data that took `seconds`, as plain Python numbers for JSON.
 
-    Keys: ``loss`` (mean over samples), ``accuracy`` (share of the labels that were found), ``activity`` (mean rate of
-    each layer), ``dropped_share`` (of each layer's spikes), ``silent_share`` (of each layer's neurons), ``samples``,
-    ``seconds``; per sample ``input_events``, ``effective_macs``, ``effective_acs``, ``dense_operations``;
-    ``events_per_second`` (inputs and spikes of all layers), ``synaptic_operations_per_second`` (effective ones of the
-    forward pass).
+    Keys: ``loss`` (mean over samples), ``accuracy`` (share of the labels that were predicted), ``activity`` (mean rate
+    of each layer), ``dropped_share`` (of each layer's spikes), ``silent_share`` (of each layer's neurons), ``samples``,
+    ``seconds``; per sample: ``input_events``, ``effective_macs``, ``effective_acs``, ``dense_operations``;
+    ``events_per_second`` (inputs and spikes of all layers), ``synaptic_operations_per_second`` (effective operations of
+    the forward pass).
 
     Example:
         >>> import numpy as np
@@ -87,7 +87,7 @@ def summarise(totals: Sequence[Totals], seconds: float) -> dict[str, Any]:
         >>> numbers["accuracy"], numbers["activity"], numbers["silent_share"], numbers["events_per_second"]
         (0.5, [0.05], [0.5], 32.0)
     """
-    # Sums of many batches go beyond what float32 holds exactly.
+    # Sums over many batches exceed the integers that float32 holds exactly.
     batches = [jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), each) for each in totals]
     total = jax.tree.map(lambda *leaves: np.sum(np.stack(leaves), axis=0), *batches)
     samples = max(float(total.samples), 1.0)
@@ -114,5 +114,5 @@ def summarise(totals: Sequence[Totals], seconds: float) -> dict[str, Any]:
 
 
 def _are_events(inputs: Any) -> bool:
-    """Whether inputs are lists of events or flags rather than real numbers."""
+    """Whether inputs are event lists or boolean flags rather than real numbers."""
     return not isinstance(inputs, jax.Array) or not jnp.issubdtype(inputs.dtype, jnp.floating)

@@ -370,11 +370,11 @@ def test_other_errors_of_compilation_are_not_about_memory() -> None:
         ({"precision": "bf16"}, "Session: `precision` must be one of float32, float16, mixed, got 'bf16'. "),
         (
             {"memory_proportion": 0.0},
-            "Session: `memory_proportion` must lie above 0 and be at most 1, got 0.0. ",
+            "Session: `memory_proportion` must be above 0 and at most 1, got 0.0. ",
         ),
         (
             {"memory_proportion": 1.5},
-            "Session: `memory_proportion` must lie above 0 and be at most 1, got 1.5. ",
+            "Session: `memory_proportion` must be above 0 and at most 1, got 1.5. ",
         ),
     ],
 )

@@ -143,7 +143,7 @@ def test_other_files_are_no_checkpoints(tmp_path) -> None:
     for name, error in (("c.npz", "KeyError"), ("c.safetensors", "TypeError")):
         text = (
             f"load_checkpoint: `path` must be a complete checkpoint, got {error} in {tmp_path}/{name}. "
-            "Use a copy of it, or train anew without --resume."
+            "Use a copy of it, or train again without --resume."
         )
         with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
             load_checkpoint(tmp_path / name, TREE)

@@ -150,8 +150,8 @@ def test_finished_run_is_prolonged(tmp_path) -> None:
     assert longer.metrics[0] == short.metrics[0]
     assert train.read_run(tmp_path / "checkpoint.safetensors")["config"]["epochs"] == 3
     text = (
-        "fit: `epochs` must be at least 3, which the checkpoint has behind it, got 2. "
-        "Resume with more epochs, or start anew in another folder."
+        "fit: `epochs` must be at least 3, the epochs that the checkpoint has completed, got 2. "
+        "Resume with more epochs, or start a new run in another folder."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         run(replace(CONFIG, epochs=2), resume=True, **options)
@@ -162,7 +162,7 @@ def test_checkpoint_of_another_run_is_replaced_on_request_only(tmp_path) -> None
     train.save_checkpoint(path, {}, {"note": "weeks of work"})
     text = (
         f"fit: `folder` must hold no checkpoint yet, got {path}. "
-        "Go on from it with resume, replace it with overwrite, or name another folder."
+        "Continue from it with resume, replace it with overwrite, or choose another folder."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         run(source=lambda epoch: 1 / 0, folder=tmp_path)
@@ -176,7 +176,7 @@ def test_checkpoint_that_no_run_wrote_is_named(tmp_path) -> None:
     train.save_checkpoint(path, {}, {"epoch": 1, "metrics": []})
     text = (
         f"read_run: `path` must be the checkpoint of a training run, got no best_epoch, config, settings in {path}. "
-        "Name a checkpoint that `fit` or `snnjax train` wrote."
+        "Pass a checkpoint that `fit` or `snnjax train` wrote."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         run(folder=tmp_path, resume=True)
@@ -187,7 +187,7 @@ def test_folder_that_cannot_be_written_is_named_before_an_epoch(tmp_path) -> Non
     folder = tmp_path / "file" / "run"
     text = (
         f"fit: `folder` must be a folder that can be written to, got {str(folder)!r} (Not a directory). "
-        "Name another folder."
+        "Choose another folder."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         run(source=lambda epoch: 1 / 0, folder=folder)
@@ -198,7 +198,7 @@ def test_read_only_folder_is_named_before_an_epoch(tmp_path, monkeypatch) -> Non
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
     monkeypatch.setattr(progress.tempfile, "TemporaryFile", refused)  # root may write anywhere
-    text = f"got {str(tmp_path)!r} (Read-only file system). Name another folder."
+    text = f"got {str(tmp_path)!r} (Read-only file system). Choose another folder."
     with pytest.raises(ValueError, match=f"{re.escape(text)}$"):
         run(source=lambda epoch: 1 / 0, folder=tmp_path)
 
@@ -317,11 +317,11 @@ def test_evaluate_equals_the_single_metrics() -> None:
 FAILURES = {
     "overwrite": (
         lambda: run(folder="none", resume=True, overwrite=True),
-        "fit: `overwrite` must be left out to resume, got True. Choose one of the two.",
+        "fit: `overwrite` must be omitted to resume, got True. Choose one of the two.",
     ),
     "folder": (
         lambda: run(resume=True),
-        "fit: `folder` must be given to resume, got None. Name the folder of the run to be resumed.",
+        "fit: `folder` must be given to resume, got None. Pass the folder of the run to resume.",
     ),
     "samples": (
         lambda: run(source=events(0, 7)),
@@ -353,7 +353,7 @@ def test_resuming_with_other_settings_is_refused(whole) -> None:
     options = {"folder": whole[1], "resume": True}
     text = (
         "fit: `learning_rate` must be 0.1 as in the checkpoint, got 0.01. "
-        "Resume with the settings of the checkpoint, or start anew in another folder."
+        "Resume with the settings of the checkpoint, or start a new run in another folder."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         run(replace(CONFIG, learning_rate=0.01), settings={"hidden": (16,)}, **options)

@@ -200,7 +200,7 @@ def double(params, x):
             [2.0] * 4,
             ONES,
             1,
-            "pipeline: `pieces` must be at least 2, the number of devices, where a device has several stages, got 1. "
+            "pipeline: `pieces` must be at least 2, the number of devices, if a device has several stages, got 1. "
             "Cut the batch into more pieces.",
         ),
         (
@@ -225,7 +225,7 @@ def double(params, x):
             ONES,
             2,
             "pipeline: `stage` must return arrays like its input, float32[3, 2, 4], got float32[3, 2, 2]. Put a layer "
-            "of another width in front of the pipeline or behind it.",
+            "of another width before or after the pipeline.",
         ),
         (
             lambda params, x: (x * params, x),
@@ -233,7 +233,7 @@ def double(params, x):
             ONES,
             2,
             "pipeline: `stage` must return a tree like its input, PyTreeDef(*), got PyTreeDef((*, *)). Put a layer of "
-            "another width in front of the pipeline or behind it.",
+            "another width before or after the pipeline.",
         ),
     ],
 )
@@ -253,7 +253,8 @@ def test_parameters_that_do_not_fit() -> None:
     with pytest.raises(
         ValueError,
         match=re.escape(
-            "stack_stages: `stages` must be a multiple of 2 devices, got 3. Join layers to fewer stages, or split them."
+            "stack_stages: `stages` must be a multiple of 2 devices, got 3. "
+            "Merge layers into fewer stages, or split them."
         ),
     ):
         train.stack_stages([1.0] * 3, devices=2)
@@ -274,7 +275,7 @@ def test_parameters_that_do_not_fit() -> None:
         ValueError,
         match=re.escape(
             "pipeline: `params` must have leaves with one leading axis of rounds, got [0]. Make it with stack_stages, "
-            "and spread it over the mesh axis."
+            "and shard it over the mesh axis."
         ),
     ):
         run(ONES)

@@ -227,7 +227,7 @@ def test_decoder_and_readout_fit_the_loss(loss: str, decoder: str, spikes: bool)
 FAILURES = {
     "newer setting": (
         lambda: TaskSettings.from_header({"settings": {"task": "digits"}, "config": {"momentum": 0.9}}),
-        "TaskSettings: `header` must hold settings of this version alone, got momentum. "
+        "TaskSettings: `header` must hold only settings of this version, got momentum. "
         "Use the version of snnjax that trained it.",
     ),
     "newer neuron option": (
@@ -246,7 +246,7 @@ FAILURES = {
     ),
     "convolutions": (
         lambda: replace(TASKS["vowels"], convolutions=((4, 3, 2),)),
-        "TaskSettings: `convolutions` must be () for vowels, whose inputs are no images, got ((4, 3, 2),). "
+        "TaskSettings: `convolutions` must be () for vowels, whose inputs are not images, got ((4, 3, 2),). "
         "Train dense layers on it.",
     ),
     "model": (
@@ -259,7 +259,7 @@ FAILURES = {
     ),
     "folder": (
         lambda: load_task(TASKS["ssc"]),
-        "load_task: `folder` must hold the data, got None. Download ssc and name its folder with --data.",
+        "load_task: `folder` must hold the data, got None. Download ssc and pass its folder as --data.",
     ),
 }
 

@@ -1,6 +1,6 @@
-"""The platform ``ipu`` of JAX, as far as it needs snnjax: its library, what the plugin calls, which own ops it takes.
+"""The part of JAX's ``ipu`` platform inside snnjax: its library, the functions the plugin calls, the ops it supports.
 
-`snnjax_jax_plugin`, which an installation has beside snnjax, makes it known to JAX.
+`snnjax_jax_plugin`, a second package of the same installation, registers the platform with JAX.
 """
 
 PLATFORM = "ipu"

@@ -1,4 +1,4 @@
-"""The library of the IPU Model, in which the plugin is, as far as snnjax calls it itself; not loaded on import."""
+"""The shared library of the IPU Model and the plugin, for direct calls from snnjax; not loaded on import."""
 
 import ctypes
 import functools
@@ -7,12 +7,12 @@ from typing import Any
 
 from snnjax_jax_plugin import _library as plugin
 
-# How calls end: an ErrorCode of ``xla_ext/error.hpp``, numbered as in absl::StatusCode.
+# Return codes of calls: an ErrorCode of ``xla_ext/error.hpp``, numbered as in absl::StatusCode.
 DONE, INVALID_ARGUMENT, UNIMPLEMENTED, INTERNAL = 0, 3, 12, 13
 
 
 def missing() -> str | None:
-    """None where the platform is available, else one sentence that says why not."""
+    """None if the platform is available, else a sentence that says why not."""
     try:
         plugin.connect()
     except RuntimeError as error:
@@ -21,9 +21,9 @@ def missing() -> str | None:
 
 
 def profile_of(fingerprint: str, *, reset: bool) -> str:
-    """What all runs of a loaded program have cost since it was last reset, as JSON; waits for those under way.
+    """The cost of all runs of a loaded program since the last reset, as JSON; waits for runs in progress.
 
-    Raises ValueError where no program has that fingerprint, and in a callback of a run, which it would wait for.
+    Raises ValueError if no program has that fingerprint, or if called in a callback of a run, which would deadlock.
     """
     given: list[bytes] = []
     give = plugin.Give(lambda _, text, size: given.append(ctypes.string_at(text, size)))
@@ -39,7 +39,7 @@ def profile_of(fingerprint: str, *, reset: bool) -> str:
 
 @functools.cache
 def _load() -> Any:
-    """The library, which a client has been made of."""
+    """The library, once a client has loaded it."""
     loaded = ctypes.CDLL(os.fspath(plugin.path()))
     text = (ctypes.c_char_p, ctypes.c_size_t)
     loaded.snnjax_ipu_profile.argtypes = (*text, ctypes.c_int32, ctypes.c_void_p, plugin.Give)

@@ -1,4 +1,4 @@
-"""What the codelets of the IPU take of the library's own ops; `snnjax._platforms` asks once it lowers one for it."""
+"""Which of snnjax's own ops the IPU's codelets support; `snnjax._platforms` asks when it lowers one for the IPU."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -7,12 +7,12 @@ from typing import Any
 from snnjax.surrogates import Surrogate
 
 _DTYPES = ("float32", "float16")
-# Ids of lists are 16 bits on the tiles, and the last of them marks an unused slot.
+# Ids in lists have 16 bits on the tiles, and the largest id marks an unused slot.
 _MAX_WIDTH = 65_534
 
 
 def obstacle(target: str, shapes: Any, static: Any) -> str | None:
-    """What the codelets of `target` cannot take of operands of these shapes (with a groups axis), or None."""
+    """Why the codelets of `target` do not support operands of these shapes (with a groups axis), or None."""
     op = target.removeprefix("snnjax_").removesuffix("_backward")
     if op not in _OBSTACLES:
         return "an op that it does not know"
@@ -56,7 +56,7 @@ def _arrays(shapes: Any) -> Iterator[Any]:
 
 
 def _of_network(target: str, shapes: Any, static: Any) -> str | None:
-    """The forward and the backward pass decide alike: what one records, the other reads."""
+    """The forward and the backward pass decide alike, because one reads what the other records."""
     is_backward = target.endswith("_backward")
     operands, switches = (shapes.operands, static[0]) if is_backward else (shapes, static)
     dtype = operands.linears[0].weights.dtype.name

@@ -1,6 +1,6 @@
-"""What the plugin in the library of the IPU Model calls in Python.
+"""The Python functions that the plugin in the IPU Model's library calls.
 
-`snnjax_jax_plugin` hands the calls over: every error becomes one of the codes of ``absl::StatusCode`` and a message.
+`snnjax_jax_plugin` forwards the calls; every error becomes an ``absl::StatusCode`` and a message.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ from snnjax.ipu.lowering.types import numbered
 
 
 def lower(program: bytes, options: bytes) -> tuple[int, bytes]:
-    """The plan of a program, or why there is none."""
+    """The plan of a program, or the reason why there is none."""
     try:
         return DONE, lowering.lower(program, options)
     except BaseException as error:
@@ -24,7 +24,7 @@ def lower(program: bytes, options: bytes) -> tuple[int, bytes]:
 
 
 def call_back(number: int, arrays: Iterable[Any]) -> tuple[int, bytes]:
-    """Call a function of the host. The arrays end with the call: it gets copies."""
+    """Call a function on the host. The arrays are only valid during the call, so the function gets copies."""
     try:
         lowering.call_back(number, [_copied(array) for array in arrays])
         return DONE, b""
@@ -41,7 +41,7 @@ def _copied(array: Any) -> np.ndarray:
 
 
 def _described(error: BaseException) -> tuple[int, bytes]:
-    """The code of an error of the lowering, and what it says."""
+    """The code and the message of an error in the lowering."""
     if isinstance(error, lowering.Unsupported):
         return UNIMPLEMENTED, str(error).encode()
     if isinstance(error, ValueError):

@@ -1,10 +1,9 @@
 """From StableHLO to the plan of the executor (``xla_ext/executor/README.md``), in one process with JAX.
 
-`module` reads the program; `walk` goes through it and inlines calls; each operation is written down by its rule in
-`rules` through the `builder`, which knows constants (`folding`), equal instructions, and what loops do not change.
-Complex numbers are two values each (`pairs`), and their operations those of real ones (`rules.complex_numbers`).
-Then the `passes` take out what nothing needs (`cleanup`), put elementwise chains together (`fusion`) and write them
-(`slots`).
+`module` reads the program; `walk` traverses it and inlines calls. Each operation is lowered by its rule in `rules`
+through the `builder`, which folds constants (`folding`), shares equal instructions, and hoists loop invariants. Complex
+numbers become pairs of real values (`pairs`), and their operations become real ones (`rules.complex_numbers`). Then the
+`passes` remove dead code (`cleanup`), fuse elementwise chains (`fusion`) and allocate their slots (`slots`).
 """
 
 from snnjax.ipu.lowering.errors import Unsupported as Unsupported

@@ -1,4 +1,4 @@
-"""Instructions as they are written down: values, constants, and one instruction for equal ones."""
+"""Building a plan: values, constants, and instructions, with one instruction for equal ones."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,26 +10,26 @@ from snnjax.ipu.lowering.errors import Unsupported, refusal
 from snnjax.ipu.lowering.plan import Block, Instruction, Step, is_splat
 from snnjax.ipu.lowering.types import WIDE, ArrayType, name_of, numpy_dtype, register_of
 
-# What happens as often as it is written, and in that order.
+# Operations with side effects: neither merged, nor moved, nor dropped.
 EFFECTS = frozenset({"callback"})
 
 
-# Larger constants would take tile memory for nothing.
+# Larger constants would waste tile memory.
 MAX_CONSTANT = 64
-# Of 64 bits, for which an IPU has no registers, constants are all there is: 128 MiB of the host's memory.
+# 64-bit values, for which an IPU has no registers, exist only as constants: at most 128 MiB of host memory.
 MAX_WIDE_CONSTANT = 2**24
-# What is this small may be computed before a loop, and wait in memory while it runs.
+# Values this small may be computed before a loop, and stay in memory while it runs.
 HOISTED_ELEMENTS = 2**14
 
 
 def is_small(size: int, *dtypes: str) -> bool:
-    """Whether so many elements may be a constant, where one of these dtypes is theirs or what they are made of."""
+    """Whether this many elements may be a constant, if its dtype or the dtype of an operand is among `dtypes`."""
     wide = any(dtype in WIDE for dtype in dtypes)
     return size <= (MAX_WIDE_CONSTANT if wide else MAX_CONSTANT)
 
 
 class _OpenBlock:
-    """A block that is being written down, and its instructions by what they are."""
+    """A block under construction, and its instructions by content."""
 
     __slots__ = ("instructions", "is_loop", "known")
 
@@ -40,7 +40,7 @@ class _OpenBlock:
 
 
 class Builder:
-    """The plan of a program while it grows: a stack of blocks, and what is known of every value."""
+    """A plan under construction: a stack of blocks, and what is known about every value."""
 
     def __init__(self) -> None:
         self.types: list[ArrayType] = []
@@ -48,9 +48,9 @@ class Builder:
         self.definitions: dict[int, Instruction] = {}  # of values that instructions yield
         self.parts: dict[int, tuple[int, int]] = {}  # of complex numbers: real and imaginary
         self.where = ""
-        self.op = "compile"  # for refusals: the operation of the program
+        self.op = "compile"  # the program's operation, for error messages
         self._blocks = [_OpenBlock(is_loop=False)]
-        self._levels: dict[int, int] = {}  # of values: how deep the block is that defines them
+        self._levels: dict[int, int] = {}  # value -> nesting depth of the block that defines it
 
     def value(self, type_: ArrayType) -> int:
         """A new value."""
@@ -58,7 +58,7 @@ class Builder:
         return len(self.types) - 1
 
     def constant(self, array: np.ndarray) -> int:
-        """A value known now; one element repeated is a broadcast view."""
+        """A value known at compile time; a repeated single element is a broadcast view."""
         key = None
         if array.size <= 16 or is_splat(array):
             first = array[(0,) * array.ndim] if is_splat(array) else array
@@ -85,7 +85,7 @@ class Builder:
         blocks: Sequence[Block] = (),
         steps: Sequence[Step] = (),
     ) -> tuple[int, ...]:
-        """The results of an instruction, which is written down unless an equal one is."""
+        """The results of an instruction, which is added unless an equal one exists."""
         numbers = tuple(map(tuple, ints))
         key = None if blocks or op in EFFECTS else (op, *inputs, None, *types, numbers, *texts, *steps)
         if key is not None:
@@ -107,14 +107,14 @@ class Builder:
         return outputs
 
     def yielded(self, values: Iterable[int]) -> Iterator[int]:
-        """What loops and branches that these values come from yield at the ends of their blocks."""
+        """The values that the loops and branches defining these values yield at the ends of their blocks."""
         for value in values:
             definition = self.definitions.get(value)
             for block in definition.blocks if definition is not None else ():
                 yield from block.results
 
     def _level(self, inputs: Sequence[int], types: Sequence[ArrayType]) -> int:
-        """Where an instruction goes: out of the loops that do not change its operands, if it takes little memory."""
+        """The nesting level of an instruction: outside the loops that do not change its operands, if it is small."""
         level = len(self._blocks) - 1
         defined = max((self._levels.get(value, 0) for value in inputs), default=level)
         written, read = (
@@ -132,15 +132,15 @@ class Builder:
         ints: Sequence[Sequence[int]] = (),
         texts: Sequence[str] = (),
     ) -> int:
-        """The result of an instruction that has one."""
+        """The result of an instruction with one result."""
         return self.add(op, inputs, (type_,), ints, texts)[0]
 
     def block(
         self, types: Sequence[ArrayType], body: Callable[[list[int]], Sequence[int]], *, is_loop: bool = False
     ) -> Block:
-        """What `body` writes down and yields, as a block with parameters of these types.
+        """The instructions that `body` adds and the values that it yields, as a block with parameters of these types.
 
-        What does not change in a loop's body is written down before the loop.
+        Instructions that do not change in a loop's body are hoisted out of it.
         """
         parameters = list(map(self.value, types))
         self._levels.update(dict.fromkeys(parameters, len(self._blocks)))
@@ -156,13 +156,13 @@ class Builder:
         return self._blocks[0].instructions
 
     def number(self, value: int) -> Any:
-        """The element of a constant of equal elements, or None where there is none."""
+        """The element of a constant of equal elements, or None if the value is not one."""
         array = self.constants.get(value)
         return None if array is None or not is_splat(array) else array[(0,) * array.ndim]
 
     @contextmanager
     def at(self, op: str, where: str) -> Iterator[None]:
-        """The operation and the line that what follows comes from."""
+        """Set the operation and the line that the following instructions come from."""
         before = self.op, self.where
         self.op, self.where = op, where or self.where
         try:
@@ -171,18 +171,18 @@ class Builder:
             self.op, self.where = before
 
     def refuse(self, inputs: Sequence[int], what: str, way_out: str) -> Unsupported:
-        """The refusal of the operation at hand."""
+        """The error that refuses the current operation."""
         return refusal(self.op, (self.types[value] for value in inputs), what, way_out, self.where)
 
 
 def bits(number: Any) -> int:
-    """What a slot holds for a number: its 32 bits as an int32."""
+    """The content of a slot for a number: its 32 bits as an int32."""
     register = register_of(name_of(np.asarray(number).dtype))
     return int(np.asarray(number).astype(numpy_dtype(register)).view(np.int32))
 
 
 class Expression:
-    """An elementwise program while it grows: steps on arrays of one shape and on single elements."""
+    """An elementwise program under construction: steps on arrays of one shape and on single elements."""
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
@@ -199,7 +199,7 @@ class Expression:
         return self.step(f"constant.{register_of(name_of(np.asarray(number).dtype))}", bits(number))
 
     def load(self, value: int) -> int:
-        """A step that holds the elements of a value; single ones are not read from a broadcast of them."""
+        """A step that holds the elements of a value; for a broadcast single element, the element itself is read."""
         builder = self.builder
         number = builder.number(value)
         if number is not None:
@@ -216,7 +216,7 @@ class Expression:
         return self.step(f"load.{builder.types[value].dtype}", self.inputs.index(value))
 
     def finish(self, type_: ArrayType) -> int:
-        """The value that the last step yields; of single elements alone it is computed once and broadcast."""
+        """The value of the last step; if it only depends on single elements, it is computed once and broadcast."""
         builder = self.builder
         single = all(builder.types[value].size == 1 for value in self.inputs)
         if not single or type_.size == 1:

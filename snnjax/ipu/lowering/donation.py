@@ -1,4 +1,4 @@
-"""Which parameters give their memory to which results."""
+"""Buffer donation: which parameters give their memory to which results."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,9 +19,9 @@ def attributes_of(function: Any, kind: str, count: int) -> list[Any]:
 def donation(
     function: Any, parameters: Sequence[ArrayType], results: Sequence[ArrayType]
 ) -> tuple[list[tuple[int, int]], list[int]]:
-    """Pairs (parameter, result) that share their memory, and the parameters that end with the call.
+    """Pairs (parameter, result) that share memory, and the parameters whose buffers end with the call.
 
-    JAX names the result of some parameters; the others are matched with what is left of the same type.
+    JAX names the result for some parameters; the others are matched with remaining results of the same type.
     """
     attributes = attributes_of(function, "arg_attrs", len(parameters))
     aliases = [

@@ -1,4 +1,4 @@
-"""How an unsupported program is refused."""
+"""The error for unsupported programs."""
 
 from collections.abc import Iterable
 

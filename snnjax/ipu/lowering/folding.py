@@ -1,6 +1,6 @@
-"""What is known when a program is compiled: operations on constants, in NumPy.
+"""Constant folding: operations on constants are evaluated in NumPy at compile time.
 
-Small results, equal elements, and all that an IPU has no registers for: threefry counts in uint64.
+It applies to small results, to equal elements, and to types without registers on an IPU: threefry counts in uint64.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ _COMPARISONS = {
 
 
 def _shift(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A shift that yields 0 where it moves every bit out."""
+    """A shift that yields 0 if it shifts every bit out."""
 
     def shifted(x: np.ndarray, by: np.ndarray) -> np.ndarray:
         unsigned = np.dtype(f"u{x.dtype.itemsize}")
@@ -75,7 +75,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def _convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Towards zero, saturating, NaN to 0, as XLA converts."""
+    """Convert as XLA does: towards zero, saturating, NaN to 0."""
     if dtype == np.bool_:
         return x != 0
     if x.dtype.kind in "fV" and dtype.kind in "iu":
@@ -88,7 +88,7 @@ def _convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def total_order(x: np.ndarray) -> np.ndarray:
-    """Integers in the order in which IEEE 754 puts all floating-point numbers."""
+    """Integers that sort like floating-point numbers in the total order of IEEE 754."""
     if x.dtype.kind in "iub":
         return x
     bits = x.view(np.dtype(f"i{x.dtype.itemsize}"))
@@ -113,7 +113,7 @@ def _function(operation: Any) -> Callable[..., Any] | None:
 
 
 def fold(operation: Any) -> list[int] | None:
-    """The results of an elementwise operation on constants, if it is one, and worth it."""
+    """The results of an operation, if it is elementwise, its operands are constants, and folding it is worthwhile."""
     builder = operation.builder
     arrays = [builder.constants.get(value) for value in operation.inputs]
     if not arrays or any(array is None for array in arrays) or len(operation.types) != 1:
@@ -130,13 +130,13 @@ def fold(operation: Any) -> list[int] | None:
 
 
 def _known(builder: Any, array: np.ndarray) -> int:
-    """A value of these elements; large ones are written down by the device where they can."""
+    """A value with these elements; if possible, the device generates large ones."""
     counted = counts(builder, array)
     return builder.constant(array) if counted is None else counted
 
 
 def _divides(arrays: Sequence[np.ndarray]) -> bool:
-    """Whether NumPy has the quotient that XLA has."""
+    """Whether NumPy yields the same quotient as XLA."""
     return arrays[0].dtype.kind not in "iu" or not np.any(arrays[1] == 0)
 
 

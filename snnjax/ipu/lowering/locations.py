@@ -12,13 +12,13 @@ _LIBRARY = str(Path(__file__).parents[2])
 
 
 def _is_library(file: str) -> bool:
-    """Not written by the user; the script that starts an installed command is not either."""
+    """Whether a file is not the user's own; the script that starts an installed command counts as library."""
     return file.startswith(_LIBRARY) or "site-packages" in file or Path(file).parent.name == "bin"
 
 
 @functools.lru_cache(maxsize=4096)
 def user_line(location: str) -> str:
-    """``model.py:12 (step)``: the innermost frame outside of libraries, or of all; empty where there is none."""
+    """``model.py:12 (step)``: the innermost frame outside libraries, else the innermost one; empty if there is none."""
     frames = _FRAME.findall(location)
     if not frames:
         return ""

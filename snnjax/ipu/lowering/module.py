@@ -1,4 +1,4 @@
-"""A program as PJRT hands it over, read and lowered: a StableHLO portable artifact, and compile options."""
+"""Read and lower a program from PJRT: a StableHLO portable artifact and compile options."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from snnjax.ipu.lowering.passes.fusion import fuse
 from snnjax.ipu.lowering.passes.slots import write_in_slots
 from snnjax.ipu.lowering.plan import Block, Plan, serialise
 
-# Each registers the rules of its operations.
+# Each module registers the rules of its operations.
 from snnjax.ipu.lowering.rules import calls as calls
 from snnjax.ipu.lowering.rules import collectives as collectives
 from snnjax.ipu.lowering.rules import control as control
@@ -29,7 +29,7 @@ from snnjax.ipu.lowering.types import WIDE, ArrayType
 from snnjax.ipu.lowering.walk import Walk
 
 _OPTION_PREFIX = "ipu_"
-# In the first bytes of a portable artifact.
+# Occurs in the first bytes of a portable artifact.
 _ARTIFACT, _HEAD = b"StableHLO", 64
 
 
@@ -37,7 +37,7 @@ def lower(program: bytes, options: bytes) -> bytes:
     """The plan of a program, as bytes for the executor (``xla_ext/executor/README.md``).
 
     `program` is a StableHLO portable artifact, `options` a serialised ``xla.CompileOptionsProto``. Raises
-    `Unsupported` where an IPU cannot run it, and a `ValueError` where it is no program. Threads may lower at once.
+    `Unsupported` if an IPU cannot run it, and `ValueError` if it is not a program. It is thread-safe.
     """
     compile_options = _jax_compat.compile_options(options)
     context = _jax_compat.make_ir_context()
@@ -54,7 +54,7 @@ def _read(context: Any, program: bytes) -> Any:
     except Exception as error:
         first, *_ = str(error).splitlines()
         raise ValueError(
-            f"compile: `program` must be a module of StableHLO, got what MLIR refuses: {first}. Compile with jax.jit."
+            f"compile: `program` must be a StableHLO module, got one that MLIR rejects: {first}. Compile with jax.jit."
         ) from error
 
 
@@ -106,7 +106,7 @@ def _check_width(what: str, types: Sequence[ArrayType]) -> None:
 
 
 def finish(block: Block, types: Sequence[Any]) -> None:
-    """Unneeded instructions taken out, elementwise ones fused and written in slots."""
+    """Remove dead instructions, fuse elementwise ones, and allocate their slots."""
     drop_identities(block, {})
     prune(block, set(block.results))
     fuse(block, types)

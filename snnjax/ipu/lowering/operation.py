@@ -1,4 +1,4 @@
-"""One StableHLO operation as the rules see it: values by their numbers, attributes as Python's."""
+"""A StableHLO operation as the rules see it: values as numbers, attributes as Python objects."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Operation:
-    """An operation with its operands' values and its results' types."""
+    """An operation with the values of its operands and the types of its results."""
 
     __slots__ = ("attributes", "inputs", "name", "regions", "source", "types", "walk")
 
@@ -31,11 +31,11 @@ class Operation:
 
     @property
     def builder(self) -> Any:
-        """Where instructions are written down."""
+        """The builder that receives the instructions."""
         return self.walk.builder
 
     def on(self, inputs: Sequence[int], types: Sequence[ArrayType]) -> "Operation":
-        """The same operation on other values, which yields other types."""
+        """The same operation on other values and with other result types."""
         return Operation(self.walk, self.name, list(inputs), list(types), self.source)
 
     def input_types(self) -> list[ArrayType]:
@@ -57,7 +57,7 @@ class Operation:
         return ir.IntegerAttr(self.attributes[name]).value if name in self.attributes else otherwise
 
     def flag(self, name: str) -> bool:
-        """An attribute ``true`` or ``false``; false where there is none."""
+        """An attribute ``true`` or ``false``; false if it is missing."""
         return name in self.attributes and ir.BoolAttr(self.attributes[name]).value
 
     def flags(self, name: str, otherwise: Sequence[bool] = ()) -> tuple[bool, ...]:
@@ -79,18 +79,18 @@ class Operation:
         return str(self.attributes[name]).rstrip(">").split()[-1] if name in self.attributes else otherwise
 
     def refuse(self, what: str, way_out: str) -> Exception:
-        """The refusal of this operation."""
+        """The error that refuses this operation."""
         return self.builder.refuse(self.inputs, what, way_out)
 
 
 def array_of(attribute: Any, type_: ArrayType) -> np.ndarray:
-    """The elements of a constant; one repeated is a broadcast view."""
+    """The elements of a constant; a repeated single element is a broadcast view."""
     dtype = numpy_dtype(type_.dtype)
     try:
         dense = ir.DenseElementsAttr(attribute)
     except ValueError:
         dense = None
-    if type_.dtype == "bf16":  # which buffers of Python do not know
+    if type_.dtype == "bf16":  # which Python's buffer protocol does not know
         flat = _bfloat16s(str(attribute))
         splat = flat.size == 1
     elif dense is None:
@@ -103,7 +103,7 @@ def array_of(attribute: Any, type_: ArrayType) -> np.ndarray:
 
 
 def complex_array(text: str, type_: ArrayType) -> np.ndarray:
-    """The elements in ``dense<[(1.0,2.0), (0x7FC00000,-1.0)]>``, or in ``dense<"0x0000803F...">`` of many."""
+    """The elements in ``dense<[(1.0,2.0), (0x7FC00000,-1.0)]>``, or in ``dense<"0x0000803F...">`` if there are many."""
     body = text[text.index("dense<") + len("dense<") : text.rindex(">", 0, text.rindex(" : "))]
     if body.startswith('"0x'):
         flat = np.frombuffer(bytes.fromhex(body[3:-1]), np.complex64)
@@ -118,7 +118,7 @@ def complex_array(text: str, type_: ArrayType) -> np.ndarray:
 
 
 def _bfloat16s(text: str) -> np.ndarray:
-    """The elements in ``dense<[1.0, 0x7FC0]>``, or in ``dense<"0x803F...">`` of many."""
+    """The elements in ``dense<[1.0, 0x7FC0]>``, or in ``dense<"0x803F...">`` if there are many."""
     body = text[text.index("<") + 1 : text.rindex(">", 0, text.rindex(":"))]
     if body.startswith('"0x'):
         return np.frombuffer(bytes.fromhex(body[3:-1]), numpy_dtype("bf16"))

@@ -1,6 +1,6 @@
-"""Complex numbers as pairs of float32: one value of the walk whose real and imaginary parts are values of the plan.
+"""Complex numbers as pairs of float32: one value while lowering, whose real and imaginary parts are values of the plan.
 
-No instruction knows them: the host's memory, where the parts of an element lie side by side, is an array f32[..., 2].
+No instruction handles them: in host memory, where the two parts of an element are adjacent, they are f32[..., 2].
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ def pair(builder: Builder, real: int, imaginary: int) -> int:
 
 
 def empty(builder: Builder, type_: ArrayType) -> int:
-    """The array without elements."""
+    """The empty array of a type."""
     if type_.dtype != COMPLEX:
         return views.empty(builder, type_)
     part = views.empty(builder, part_type(type_))
@@ -31,7 +31,7 @@ def empty(builder: Builder, type_: ArrayType) -> int:
 
 
 def map_parts(builder: Builder, function: Callable[[int], int], value: int) -> int:
-    """`function` of a value, or of both of its parts."""
+    """Apply `function` to a value, or to both of its parts."""
     if value not in builder.parts:
         return function(value)
     return pair(builder, *map(function, builder.parts[value]))
@@ -58,17 +58,17 @@ def join(builder: Builder, types: Sequence[ArrayType], parts: Sequence[int]) -> 
 
 
 def complex_places(types: Sequence[ArrayType]) -> list[int]:
-    """Where complex numbers stand."""
+    """The positions of complex types."""
     return [place for place, type_ in enumerate(types) if type_.dtype == COMPLEX]
 
 
 def host_types(types: Sequence[ArrayType]) -> list[ArrayType]:
-    """How arrays lie in the host's memory."""
+    """The types of the arrays in host memory."""
     return [ArrayType("f32", (*type_.shape, 2)) if type_.dtype == COMPLEX else type_ for type_ in types]
 
 
 def from_host(builder: Builder, types: Sequence[ArrayType], values: Sequence[int]) -> list[int]:
-    """Parameters as values of the walk."""
+    """Convert parameters to values of the lowering."""
 
     def part(value: int, place: int) -> int:
         shape = builder.types[value].shape
@@ -85,7 +85,7 @@ def from_host(builder: Builder, types: Sequence[ArrayType], values: Sequence[int
 
 
 def to_host(builder: Builder, values: Sequence[int]) -> list[int]:
-    """Values of the walk as results."""
+    """Convert values of the lowering to results."""
 
     def side_by_side(value: int) -> int:
         shape = builder.types[value].shape

@@ -1,4 +1,4 @@
-"""The plan: what a program computes, for the executor to say where (the format: ``xla_ext/executor/README.md``)."""
+"""The plan: what a program computes; the executor decides where. ``xla_ext/executor/README.md`` defines the format."""
 
 import struct
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,8 @@ MAGIC = 0x32414E4C504E4E53  # "SNNPLNA2"
 class Step(NamedTuple):
     """One operation of an elementwise program on the results of earlier steps.
 
-    The arguments are positions of steps, except that ``load.T`` takes the number of an input and ``constant.T`` bits.
+    The arguments are positions of steps, except that ``load.T`` takes the index of an input and ``constant.T`` takes
+    bits.
     """
 
     operation: str
@@ -24,7 +25,7 @@ class Step(NamedTuple):
 
 @dataclass(slots=True)
 class Instruction:
-    """One operation; `steps` and `results` are an elementwise program before it is written in slots."""
+    """One operation; `steps` and `results` hold an elementwise program before slot allocation."""
 
     op: str
     inputs: tuple[int, ...]
@@ -34,7 +35,7 @@ class Instruction:
     blocks: tuple["Block", ...] = ()
     where: str = ""
     steps: tuple[Step, ...] = ()
-    results: tuple[int, ...] = ()  # for each output the position of its step
+    results: tuple[int, ...] = ()  # for each output, the position of its step
 
 
 @dataclass(slots=True)
@@ -58,7 +59,7 @@ class Plan:
     main: Block
     aliases: list[tuple[int, int]] = field(
         default_factory=list
-    )  # (parameter, result) that share their memory
+    )  # (parameter, result) pairs that share memory
     donated: list[int] = field(default_factory=list)  # parameters whose buffers end with the call
     devices: list[int] = field(default_factory=list)  # of each partition
     parameter_shardings: list[bytes] = field(default_factory=list)  # xla.OpSharding
@@ -116,14 +117,14 @@ class _Writer:
 
 
 def is_splat(array: np.ndarray) -> bool:
-    """Whether one element tells all, as the strides say."""
+    """Whether the strides say that all elements are one."""
     return array.size > 0 and all(
         stride == 0 or length == 1 for stride, length in zip(array.strides, array.shape, strict=True)
     )
 
 
 def serialise(plan: Plan) -> bytes:
-    """The bytes of a plan whose elementwise programs are written in slots."""
+    """The bytes of a plan whose elementwise programs have slots."""
     writer = _Writer()
     writer.integer(MAGIC)
     writer.text(plan.name)

@@ -1,4 +1,4 @@
-"""Types of arrays: names as in plans, numbers as in ``PJRT_Buffer_Type``, and what they are in NumPy and in MLIR."""
+"""Array types: names as in plans, numbers as in ``PJRT_Buffer_Type``, and their NumPy and MLIR equivalents."""
 
 import math
 from typing import NamedTuple
@@ -8,7 +8,7 @@ import numpy as np
 
 # In the order of their numbers, from 1.
 _NAMES = ("bool", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "bf16", "c64")
-# Two float32; no instruction knows it (``pairs.py``).
+# Two float32 numbers; no instruction handles it (``pairs.py``).
 COMPLEX = "c64"
 _NUMPY = {
     "bool": np.bool_,
@@ -20,7 +20,7 @@ _NUMPY = {
 }
 _DTYPES = {name: np.dtype(type_) for name, type_ in _NUMPY.items()}
 _NAME_OF = {dtype: name for name, dtype in _DTYPES.items()}
-# What MLIR writes: i32 is signed, and i1 is a bool.
+# MLIR's names: i32 is signed, and i1 is a bool.
 _OF_MLIR = {
     "i1": "bool",
     **{f"i{bits}": f"s{bits}" for bits in (8, 16, 32, 64)},
@@ -28,7 +28,7 @@ _OF_MLIR = {
     **{name: name for name in ("f16", "f32", "f64", "bf16")},
     "complex<f32>": COMPLEX,
 }
-# An IPU has no such registers; they may stand in a program where they can be computed when it is compiled.
+# An IPU has no such registers; a program may contain these types if they can be folded at compile time.
 WIDE = frozenset({"s64", "u64", "f64"})
 
 
@@ -53,7 +53,7 @@ def dtype_number(name: str) -> int:
 
 
 def numbered(number: int) -> np.dtype:
-    """The NumPy dtype of a number in ``PJRT_Buffer_Type``."""
+    """The NumPy dtype with a number in ``PJRT_Buffer_Type``."""
     return _DTYPES[_NAMES[number - 1]]
 
 
@@ -63,22 +63,22 @@ def numpy_dtype(name: str) -> np.dtype:
 
 
 def name_of(dtype: np.dtype) -> str:
-    """The plan's name of a NumPy dtype."""
+    """The plan's name for a NumPy dtype."""
     return _NAME_OF[dtype]
 
 
 def of_mlir(element: str) -> str | None:
-    """The dtype of what MLIR calls `element`, or None where there is none."""
+    """The dtype that MLIR calls `element`, or None if it is unknown."""
     return _OF_MLIR.get(element)
 
 
 def is_floating(name: str) -> bool:
-    """Whether a dtype holds real numbers."""
+    """Whether a dtype is floating-point."""
     return name in ("f16", "f32", "f64", "bf16")
 
 
 def register_of(name: str) -> str:
-    """What a 32-bit slot of an elementwise program holds for a dtype: f32, s32 or u32."""
+    """The type of a 32-bit slot for a dtype in an elementwise program: f32, s32 or u32."""
     if is_floating(name):
         return "f32"
     return "s32" if name.startswith("s") else "u32"

@@ -1,4 +1,4 @@
-"""Arrays in other shapes: each function yields the shortest way to it, or a constant."""
+"""Views of arrays: each function takes the cheapest way to the result, or folds it to a constant."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from snnjax.ipu.lowering.types import ArrayType, name_of, numpy_dtype
 
 
 def _foldable(builder: Builder, value: int, size: int) -> np.ndarray | None:
-    """The elements of a constant of which a view may be a constant as well."""
+    """The elements of a constant if a view of it may be folded to a constant, else None."""
     array = builder.constants.get(value)
     if array is None:
         return None
@@ -19,7 +19,7 @@ def _foldable(builder: Builder, value: int, size: int) -> np.ndarray | None:
 
 
 def empty(builder: Builder, type_: ArrayType) -> int:
-    """The array without elements."""
+    """The empty array of a type."""
     return builder.constant(np.empty(type_.shape, numpy_dtype(type_.dtype)))
 
 
@@ -44,7 +44,7 @@ def reshape(builder: Builder, x: int, shape: Sequence[int]) -> int:
 
 
 def broadcast(builder: Builder, x: int, shape: Sequence[int], dimensions: Sequence[int]) -> int:
-    """`x` repeated along the dimensions that it lacks, or of which it has one element."""
+    """`x` repeated along dimensions that it lacks or that have size 1."""
     old = builder.types[x]
     type_ = ArrayType(old.dtype, tuple(shape))
     array = _foldable(builder, x, type_.size)
@@ -68,13 +68,15 @@ def broadcast(builder: Builder, x: int, shape: Sequence[int], dimensions: Sequen
     if definition is not None and definition.op == "reshape":
         inner = definition.inputs[0]
         longer = [d for d, n in enumerate(old.shape) if n > 1]
-        if builder.types[inner].shape == tuple(old.shape[d] for d in longer):  # ones were put between
+        if builder.types[inner].shape == tuple(
+            old.shape[d] for d in longer
+        ):  # only dimensions of size 1 were inserted
             return broadcast(builder, inner, shape, [dimensions[d] for d in longer])
     return builder.one("broadcast_in_dim", (x,), type_, (dimensions,))
 
 
 def splat_like(builder: Builder, scalar: int, shape: Sequence[int]) -> int:
-    """A single element, everywhere."""
+    """A single element repeated over `shape`."""
     return broadcast(builder, reshape(builder, scalar, ()), shape, ())
 
 
@@ -99,7 +101,7 @@ def transpose(builder: Builder, x: int, permutation: Sequence[int]) -> int:
 
 
 def reverse(builder: Builder, x: int, dimensions: Sequence[int]) -> int:
-    """The elements along these dimensions from the last to the first."""
+    """`x` reversed along these dimensions."""
     type_ = builder.types[x]
     longer = tuple(d for d in dimensions if type_.shape[d] > 1)
     if not longer or builder.number(x) is not None:
@@ -110,7 +112,7 @@ def reverse(builder: Builder, x: int, dimensions: Sequence[int]) -> int:
 def cut(
     builder: Builder, x: int, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int]
 ) -> int:
-    """The elements from `starts` to before `limits`, one in every `strides`."""
+    """The elements from `starts` up to, but excluding, `limits`, in steps of `strides`."""
     old = builder.types[x]
     places = tuple(slice(*each) for each in zip(starts, limits, strides, strict=True))
     shape = tuple(len(range(*each)) for each in zip(starts, limits, strides, strict=True))
@@ -128,7 +130,7 @@ def cut(
 
 
 def concatenate(builder: Builder, arrays: Sequence[int], dimension: int) -> int:
-    """One array behind the other."""
+    """The arrays concatenated along `dimension`."""
     arrays = [x for x in arrays if builder.types[x].shape[dimension] > 0] or list(arrays[:1])
     if len(arrays) == 1:
         return arrays[0]
@@ -166,7 +168,7 @@ def counts(builder: Builder, array: np.ndarray) -> int | None:
 def pad(
     builder: Builder, x: int, filler: int, low: Sequence[int], high: Sequence[int], interior: Sequence[int]
 ) -> int:
-    """`x` with the single element `filler` around it and between; what is padded by less than nothing is cut."""
+    """`x` with the single element `filler` around and between its elements; negative padding cuts elements off."""
     old = builder.types[x]
     if not any((*low, *high, *interior)):
         return x

@@ -1,4 +1,4 @@
-"""From the operations of a StableHLO module to instructions: functions inlined, each operation by its rule."""
+"""Lower the operations of a StableHLO module to instructions: functions are inlined, operations use their rules."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,20 +15,20 @@ from snnjax.ipu.lowering.rules.sharding import Sharding, check_spread
 from snnjax.ipu.lowering.types import WIDE, ArrayType, of_mlir
 
 _RETURNS = frozenset({"func.return", "stablehlo.return", "sdy.return"})
-# What is in their regions happens, whatever they yield.
+# Their regions are executed, whatever they yield.
 _WITH_BLOCKS = frozenset({"stablehlo.while", "stablehlo.case", "stablehlo.if"})
 
 
 class Walk:
-    """The walk through one module."""
+    """The traversal of one module."""
 
     def __init__(self, module: Any) -> None:
         self.builder = Builder()
         self.functions: dict[str, Any] = {}
         self.meshes: dict[str, Any] = {}
         self.num_partitions = 1
-        self.shardings: dict[int, Sharding] = {}  # of values that are spread over IPUs
-        self.is_manual = False  # inside of shard_map
+        self.shardings: dict[int, Sharding] = {}  # of values that are sharded over IPUs
+        self.is_manual = False  # inside shard_map
         self._values: dict[Any, int] = {}
         self._types: dict[Any, ArrayType] = {}
         for operation in module.body.operations:
@@ -47,13 +47,13 @@ class Walk:
         try:
             ranked = ir.RankedTensorType(type_)
         except ValueError:
-            raise self._refuse_type(text, "is no array", "Leave ordered effects out") from None
+            raise self._refuse_type(text, "is not an array", "Leave out ordered effects") from None
         if not ranked.has_static_shape:
-            raise self._refuse_type(text, "has no fixed shape", "Give every dimension a number")
+            raise self._refuse_type(text, "has no fixed shape", "Give every dimension a fixed size")
         dtype = of_mlir(str(ranked.element_type))
         if dtype is None:
             raise self._refuse_type(
-                text, "is no type of the IPU", "Use float32, float16, bfloat16, complex64, or integers"
+                text, "is not a type of the IPU", "Use float32, float16, bfloat16, complex64, or integers"
             )
         self._types[type_] = ArrayType(dtype, tuple(ranked.shape))
         return self._types[type_]
@@ -66,7 +66,7 @@ class Walk:
         return self.block(self.functions[name].regions[0].blocks[0], inputs)
 
     def block(self, block: Any, inputs: Sequence[int]) -> list[int]:
-        """The results of a block of the module, its operations written down where the builder stands."""
+        """The results of a block of the module, whose operations are added at the builder's current position."""
         for argument, value in zip(block.arguments, inputs, strict=True):
             self._values[argument] = value
         for view in block.operations:
@@ -84,12 +84,12 @@ class Walk:
             raise self.builder.refuse(inputs, "the IPU has no such operation", "Run this part on the CPU")
         results = (
             () if source.name == "func.call" else source.results
-        )  # whose operations have types of their own
+        )  # a block whose operations have their own types
         types = [self.array_type(result.type) for result in results]
         return self.lower(Operation(self, source.name, inputs, types, source))
 
     def lower(self, operation: Operation) -> Sequence[int]:
-        """The results of an operation whose values are known."""
+        """The results of an operation, given the values of its operands."""
         is_complex = complex_numbers.is_complex(operation)
         if not is_complex and operation.name.startswith("stablehlo."):
             folded = fold(operation)
@@ -109,10 +109,10 @@ class Walk:
 
 
 def _check_width(operation: Operation, results: Sequence[int]) -> None:
-    """Refuses what the IPU has no registers for, unless its elements are known already."""
+    """Refuse types that the IPU has no registers for, unless the values are constants."""
     builder = operation.builder
     for value in (*operation.inputs, *results):
         dtype = builder.types[value].dtype
         if dtype in WIDE and value not in builder.constants:
-            way_out = "Leave jax_enable_x64 off, or convert to 32 bits before"
+            way_out = "Leave jax_enable_x64 off, or convert to 32 bits first"
             raise operation.refuse(f"the IPU has no {dtype}", way_out)

@@ -1,1 +1,1 @@
-"""What a run would have cost, measured and written as text, tables, pictures and a page."""
+"""Profiles of modelled runs, as text, tables, figures and an HTML page."""

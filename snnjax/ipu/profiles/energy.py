@@ -1,34 +1,34 @@
-"""An estimate of energy: a board's power times the modelled time.
+"""An energy estimate: a board's power times the modelled time.
 
-Energies of single instructions, memory accesses or exchanged words have not been published for these chips, so a
-program that keeps its tiles idle is charged like a busy one.
+The energy of single instructions, memory accesses or exchanged words has not been published for these chips, so a
+program with idle tiles is charged like a busy one.
 """
 
 from typing import NamedTuple
 
 
 class Energy(NamedTuple):
-    """An estimate, and what it rests on."""
+    """An energy estimate, and its basis."""
 
     joules: float
-    watts: float  # of all IPUs
+    watts: float  # of all IPUs together
     source: str
 
 
-# Watts an IPU, with its share of the board.
+# Watts per IPU, including its share of the board.
 _POWER = {
-    "mk1": (157.5, "a C2 card of two takes 315 W (eeNews Europe on Dell's DSS 8440)"),
+    "mk1": (157.5, "a C2 card with two IPUs takes 315 W (eeNews Europe on Dell's DSS 8440)"),
     "mk2": (
         250.0,
-        "an IPU-M2000 of four typically takes 1 kW in training (S. Knowles at Hot Chips 33, eeNews Europe)",
+        "an IPU-M2000 with four IPUs typically takes 1 kW in training (S. Knowles at Hot Chips 33, eeNews Europe)",
     ),
-    "bow": (312.5, "a Bow-2000 of four takes 1.25 kW on average (eeNews Europe, 2022)"),
+    "bow": (312.5, "a Bow-2000 with four IPUs takes 1.25 kW on average (eeNews Europe, 2022)"),
     "c600": (185.0, "thermal design power of a card under typical workloads (Graphcore's C600 datasheet)"),
 }
 
 
 def estimate(chip: str, ipus: int, seconds: float) -> Energy:
-    """``joules = watts an IPU * ipus * seconds``.
+    """Estimate the energy: ``joules = watts_per_ipu * ipus * seconds``.
 
     Example:
         >>> from snnjax.ipu.profiles import energy

@@ -1,6 +1,6 @@
-"""A profile as pictures, drawn with matplotlib.
+"""A profile as figures, drawn with matplotlib.
 
-Colours are those of Okabe and Ito (2008, "Color Universal Design"), which readers with any colour vision tell apart.
+Colours are those of Okabe and Ito (2008, "Color Universal Design"), which are safe for all types of colour vision.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ _KIB = 1024
 
 
 def draw(profile: "Profile") -> dict[str, Any]:
-    """The figures by name; each says that nothing was measured on hardware."""
+    """The figures by name; each states that nothing was measured on hardware."""
     from matplotlib.figure import Figure
 
     pictures = {"phases": _phases, "operations": _operations, "tiles": _tiles, "memory": _memory}
@@ -33,7 +33,7 @@ def draw(profile: "Profile") -> dict[str, Any]:
 
 
 def _phases(figure: Any, profile: "Profile") -> None:
-    """Each step of the program in order: its width is its time, its colours the phases."""
+    """Each step of the program in order: its width shows its time, its colours the phases."""
     axes = figure.subplots()
     microseconds = 1e6 / profile.data["clock_hz"]
     begin = np.cumsum([0, *(step.cycles for step in profile.steps)])[:-1]
@@ -59,7 +59,7 @@ def _operations(figure: Any, profile: "Profile") -> None:
         begin += widths
     axes.set(xlabel="cycles")
     axes.set_yticks(range(len(shown)), names, fontsize="small")
-    axes.set_title("the costliest operations", fontsize="medium", loc="left")
+    axes.set_title("most expensive operations", fontsize="medium", loc="left")
     axes.legend(frameon=False, loc="lower right")
     axes.spines[["top", "right"]].set_visible(False)
 
@@ -77,7 +77,7 @@ def _tiles(figure: Any, profile: "Profile") -> None:
 
 
 def _memory(figure: Any, profile: "Profile") -> None:
-    """Of each tile by kind; and what is alive at each operation, where places are taken again."""
+    """Memory of each tile by kind, and live memory at each operation if memory is reused over time."""
     live = profile.live_memory
     axes = figure.subplots(1, 2 if live else 1, squeeze=False)[0]
     kinds = {kind.replace("_", " "): values / _KIB for kind, values in profile.tile_memory_by_kind.items()}
@@ -89,7 +89,7 @@ def _memory(figure: Any, profile: "Profile") -> None:
     if live:
         alive = [point.bytes / _KIB for point in live]
         axes[1].fill_between(range(len(live)), alive, step="mid", color=COLOURS["compute"])
-        axes[1].set(xlabel="operation of the program, in order", ylabel="KiB of all tiles", ylim=(0, None))
-        axes[1].set_title("variables that are alive", fontsize="medium", loc="left")
+        axes[1].set(xlabel="operation of the program, in order", ylabel="KiB, all tiles", ylim=(0, None))
+        axes[1].set_title("live variables", fontsize="medium", loc="left")
     for each in axes:
         each.spines[["top", "right"]].set_visible(False)

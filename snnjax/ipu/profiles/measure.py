@@ -11,18 +11,18 @@ from snnjax.ipu.profiles.profile import Profile
 
 
 def profile(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
-    """Compile a function for the IPU, run it once, and tell what that run would have cost; the result is dropped.
+    """Compile a function for the IPU, run it once, and report what that run would have cost; its result is dropped.
 
-    Arguments go to the first IPU, or are copied where they lie on IPUs: the run includes their way to the tiles, and
-    none of them is donated. For a step among many see `read_profile`.
+    Arguments are moved to the first IPU, or copied if they are on IPUs already: the run includes their transfer to the
+    tiles, and none of them is donated. For one step among many see `read_profile`.
 
     Args:
-        function: anything that `jax.jit` takes, or what it has returned.
-        args: its arguments.
-        kwargs: those by name.
+        function: anything that `jax.jit` accepts or returns.
+        args: positional arguments of the function.
+        kwargs: keyword arguments of the function.
 
     Raises:
-        RuntimeError: where there is no IPU, or the program does not fit.
+        RuntimeError: if there is no IPU, or the program does not fit.
 
     Example:
         >>> import jax.numpy as jnp
@@ -41,17 +41,17 @@ def profile(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
 
 
 def read_profile(compiled: Any, *, reset: bool = False) -> Profile:
-    """What all runs of a compiled program would have cost since it was compiled, or last reset: `Profile.runs` of them.
+    """Report the cost of all runs (`Profile.runs`) of a compiled program since it was compiled or last reset.
 
-    JAX compiles once for equal arguments: after some calls of ``step = jax.jit(...)``, ``step.lower(...).compile()`` is
-    the program that has run.
+    JAX compiles once for arguments of the same shapes and dtypes: after some calls of ``step = jax.jit(...)``,
+    ``step.lower(...).compile()`` is the program that has run.
 
     Args:
         compiled: ``jax.jit(function).lower(...).compile()`` for the IPU.
-        reset: count anew from here.
+        reset: restart the count from 0 afterwards.
 
     Raises:
-        ValueError: for a program of another platform.
+        ValueError: if the program is for another platform.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -74,7 +74,7 @@ def read_profile(compiled: Any, *, reset: bool = False) -> Profile:
 
 
 def _on_ipu(leaf: Any) -> Any:
-    """A copy that may be donated."""
+    """A copy that can be donated."""
     if not isinstance(leaf, jax.Array):
         return leaf
     if any(device.platform != PLATFORM for device in leaf.devices()):

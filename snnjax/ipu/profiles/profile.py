@@ -1,4 +1,4 @@
-"""What a run on the IPU Model would have cost on the chip."""
+"""The profile of a run on the IPU Model: what it would have cost on the chip."""
 
 import functools
 import json
@@ -14,13 +14,13 @@ from snnjax._check import fail
 from snnjax.ipu.profiles import energy, figures, page, text
 from snnjax.ipu.profiles.steps import Exchange, OperationCost, Phases, StepCost, join, operations_of, steps_of
 
-# Kinds of what lies in a tile's memory, as the model tells them apart.
+# The kinds of tile memory that the model distinguishes.
 MEMORY_KINDS = ("variables", "vertices", "code", "exchange_code", "buffers")
 
 
 @dataclass(frozen=True)
 class Codelet:
-    """The vertices of one class: how often one ran, and the cycles that it took alone on its tile."""
+    """The vertices of one class: the number of executions, and the cycles of one alone on its tile."""
 
     count: int
     mean: float
@@ -28,7 +28,7 @@ class Codelet:
 
 
 class LiveMemory(NamedTuple):
-    """What is alive while one operation of a program runs."""
+    """The live memory while one operation of a program runs."""
 
     name: str
     bytes: int  # of all tiles
@@ -37,9 +37,9 @@ class LiveMemory(NamedTuple):
 
 @dataclass(frozen=True)
 class Profile:
-    """What a run would have cost on the chip, as the model accounts for it; nothing was measured on hardware.
+    """The modelled cost of a run on the chip; nothing was measured on hardware.
 
-    The chip is in one phase at a time: ``cycles = compute + exchange + sync + host``, of a tile's clock.
+    The chip is in one phase at a time: ``cycles = compute + exchange + sync + host``, in cycles of the tile clock.
 
     Example:
         >>> import jax.numpy as jnp
@@ -56,13 +56,13 @@ class Profile:
         (True, True)
     """
 
-    # Everything known: the fields of xla_ext/ipu_model/include/ipu_model/profile.hpp, and of a jitted program its
-    # name (`program`), how often it ran (`runs`) and what is alive at each operation (`live_memory`).
+    #  All data: the fields of xla_ext/ipu_model/include/ipu_model/profile.hpp, and for a jitted program its name
+    # (`program`), its number of runs (`runs`) and the live memory at each operation (`live_memory`).
     json: str
 
     @functools.cached_property
     def data(self) -> dict[str, Any]:
-        """What the JSON says."""
+        """The decoded JSON."""
         return json.loads(self.json)
 
     @property
@@ -72,32 +72,32 @@ class Profile:
 
     @property
     def cycles(self) -> int:
-        """All cycles of a tile's clock from the first program's begin to the last one's end."""
+        """All cycles of the tile clock, from the start of the first run to the end of the last one."""
         return sum(self.phases)
 
     @property
     def runs(self) -> int:
-        """How many runs are counted together."""
+        """The number of runs in this profile."""
         return self.data.get("runs", 1)
 
     @property
     def seconds(self) -> float:
-        """The same on the clock of the chip."""
+        """The modelled time, `cycles` divided by the clock frequency."""
         return self.cycles / self.data["clock_hz"]
 
     @functools.cached_property
     def steps(self) -> tuple[StepCost, ...]:
-        """Compute sets, copies and streams in the order of the program; a loop's body stands there once."""
+        """Compute sets, copies and streams in program order; a loop's body appears once."""
         return steps_of(self.data)
 
     @functools.cached_property
     def operations(self) -> tuple[OperationCost, ...]:
-        """The steps of each operation of the program together, the costliest first; their cycles add up to all."""
+        """The steps of each operation combined, the most expensive first; their cycles add up to `cycles`."""
         return operations_of(self.steps, self.phases)
 
     @property
     def lines(self) -> dict[str, Phases]:
-        """Cycles by the line of the user's program, the costliest first; "" is what belongs to none."""
+        """Cycles by line of the user's program, the most expensive first; "" holds those that belong to no line."""
         by_line: dict[str, Phases] = {}
         for operation in self.operations:
             by_line[operation.where] = join(
@@ -107,29 +107,29 @@ class Profile:
 
     @property
     def exchange(self) -> Exchange:
-        """What went from tile to tile; streams of the host are not part of it."""
+        """The exchange between tiles, without host streams."""
         moved = (step.exchange for step in self.steps if step.kind != "stream")
         return functools.reduce(join, moved, Exchange(0, 0, 0))
 
     @property
     def host_bytes(self) -> int:
-        """What went from and to the host."""
+        """Bytes transferred from and to the host."""
         return sum(step.exchange.bytes for step in self.steps if step.kind == "stream")
 
     @property
     def codelets(self) -> dict[str, Codelet]:
-        """What each class of vertices took, the costliest first; not those of `unknown_codelets`."""
+        """The cost of each vertex class, the most expensive first, without `unknown_codelets`."""
         known = (each for each in self.data["codelets"] if each["name"] not in self.unknown_codelets)
         return {each["name"]: Codelet(each["count"], each["mean"], each["max"]) for each in known}
 
     @property
     def unknown_codelets(self) -> list[str]:
-        """Classes of vertices that ran without a known cost, and are counted as nothing."""
+        """Vertex classes that ran without a known cost and are counted as 0 cycles."""
         return self.data["unknown_codelets"]
 
     @property
     def counted_codelets(self) -> list[str]:
-        """Classes of vertices whose cost was counted in their compiled code: an estimate."""
+        """Vertex classes whose cost is estimated from their compiled code."""
         return self.data["counted_codelets"]
 
     @property
@@ -144,7 +144,7 @@ class Profile:
 
     @property
     def tile_memory_by_kind(self) -> dict[str, Int[np.ndarray, " tiles"]]:
-        """Bytes on each tile for variables, vertices, their code, and the code and buffers of the exchange."""
+        """Bytes on each tile for variables, vertices, their code, and exchange code and buffers."""
         tiles = self.data["tiles"]
         return {kind: np.array([tile[kind] for tile in tiles], np.int64) for kind in MEMORY_KINDS}
 
@@ -155,28 +155,28 @@ class Profile:
 
     @property
     def live_memory(self) -> tuple[LiveMemory, ...]:
-        """What is alive at each operation, in the program's order; empty where no memory is shared over time."""
+        """The live memory at each operation, in program order; empty if no memory is reused over time."""
         rows = self.data.get("live_memory", [])
         return tuple(LiveMemory(row["name"], row["bytes"], row["tile_bytes"]) for row in rows)
 
     @property
     def energy(self) -> energy.Energy:
-        """An estimate, the power that boards of this chip are said to take times the modelled time."""
+        """An estimate: the published power of boards with this chip times the modelled time."""
         return energy.estimate(self.data["chip"], self.data["ipus"], self.seconds)
 
     def html(self) -> str:
-        """One page that shows all of it, and asks for nothing from elsewhere."""
+        """The profile as a self-contained HTML page."""
         return page.render(self)
 
     def figures(self) -> dict[str, Any]:
-        """Pictures of it by name, as matplotlib's ``Figure``."""
+        """The figures by name, as matplotlib ``Figure`` objects."""
         return figures.draw(self)
 
     def save(self, path: str | Path) -> None:
-        """Write it to a file that ends in .html, .json or .txt.
+        """Write the profile to a .html, .json or .txt file.
 
         Raises:
-            ValueError: for another ending.
+            ValueError: if the file name has another suffix.
         """
         writers: dict[str, Callable[[], str]] = {
             ".html": self.html,
@@ -185,7 +185,7 @@ class Profile:
         }
         ending = Path(path).suffix
         if ending not in writers:
-            way_out = "Figures of figures() have a savefig of their own"
+            way_out = "Save the figures of figures() with their savefig"
             fail("Profile.save", "path", f"end in one of {', '.join(writers)}", repr(ending), way_out)
         Path(path).write_text(writers[ending](), encoding="utf-8")
 

@@ -1,6 +1,6 @@
-"""What a program does, step by step, and to which operation and line of the user's each step belongs.
+"""The steps of a program, and the operation and the user's line that each step belongs to.
 
-A step's name is ``operation/part (file.py:12)/part``; parts and the place may be missing.
+A step's name is ``operation/part (file.py:12)/part``; parts and the location may be missing.
 """
 
 import itertools
@@ -12,13 +12,13 @@ from typing import Any, NamedTuple, TypeVar
 _NAME = re.compile(r"(?P<operation>[^/()]*)(?:/.*?)?(?: \((?P<where>[^()]*:\d+)\)(?:/.*)?)?")
 # Copies that share an exchange are one step, with all their names.
 _BETWEEN_NAMES = ", "
-# What the library's own operations are called in a compiled program.
+# The names of snnjax's own operations in a compiled program.
 _OWN = "snnjax_"
 CONTROL = "control"
 
 
 class Phases(NamedTuple):
-    """Cycles of the tiles' clock; the chip is in one phase at a time."""
+    """Cycles of the tile clock by phase; the chip is in one phase at a time."""
 
     compute: int
     exchange: int  # between tiles, on the chip and over links
@@ -27,10 +27,10 @@ class Phases(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """What tiles received from one another; of a stream, what crossed between host and device."""
+    """What tiles received from one another, or for a stream, what was transferred between host and device."""
 
     bytes: int
-    link_bytes: int  # that crossed between IPUs
+    link_bytes: int  # transferred between IPUs
     messages: int
 
 
@@ -54,17 +54,17 @@ class StepCost:
     executions: int
     phases: Phases
     exchange: Exchange
-    tiles: int  # that compute
-    tile_cycles: int  # of all tiles of all executions
+    tiles: int  # number of tiles that compute
+    tile_cycles: int  # over all tiles and all executions
 
     @property
     def cycles(self) -> int:
-        """Of all phases."""
+        """The sum over all phases."""
         return sum(self.phases)
 
     @property
     def balance(self) -> float:
-        """How busy tiles with vertices are, beside the slowest: 1 when all take equally long."""
+        """Mean busy time of the tiles with vertices, relative to the slowest: 1 when all take equally long."""
         return (
             self.tile_cycles / (self.phases.compute * self.tiles)
             if self.phases.compute and self.tiles
@@ -80,32 +80,32 @@ class OperationCost:
     where: str
     steps: tuple[StepCost, ...]
     phases: Phases
-    exchange: Exchange  # streams of the host included
+    exchange: Exchange  # including host streams
 
     @property
     def cycles(self) -> int:
-        """Of all phases."""
+        """The sum over all phases."""
         return sum(self.phases)
 
     @property
     def executions(self) -> int:
-        """Of the step that ran most often."""
+        """The executions of the step that ran most often."""
         return max((step.executions for step in self.steps), default=0)
 
     @property
     def tiles(self) -> int:
-        """Of the compute set that is spread widest."""
+        """The tiles of the compute set on the most tiles."""
         return max((step.tiles for step in self.steps), default=0)
 
     @property
     def balance(self) -> float:
-        """How busy tiles with vertices are, beside the slowest of each compute set: 1 when all take equally long."""
+        """Mean busy time of the tiles with vertices, relative to the slowest of each compute set."""
         possible = sum(step.phases.compute * step.tiles for step in self.steps)
         return sum(step.tile_cycles for step in self.steps) / possible if possible else 1.0
 
 
 def parse(name: str) -> tuple[str, str]:
-    """The operation and the place of a step's name.
+    """Split a step's name into the operation and its location.
 
     Example:
         >>> from snnjax.ipu.profiles.steps import parse
@@ -127,7 +127,7 @@ def _parse_one(name: str) -> tuple[str, str]:
 
 
 def _adopted(steps: Iterable["StepCost"]) -> Iterator["StepCost"]:
-    """Steps of builders of own operations do not know the user's line: they belong to the operation beside them."""
+    """Steps of snnjax's own ops do not know the user's line: they belong to the neighbouring operation."""
     groups = [
         (known, list(group))
         for known, group in itertools.groupby(steps, lambda step: step.where != "" or step.kind == "stream")
@@ -147,7 +147,7 @@ def _adopted(steps: Iterable["StepCost"]) -> Iterator["StepCost"]:
 
 
 def steps_of(data: dict[str, Any]) -> tuple[StepCost, ...]:
-    """Those of a profile, in the order of the program."""
+    """The steps of a profile, in program order."""
     steps = [_compute_set(each) for each in data["compute_sets"]]
     for kind, name in (("copy", "copies"), ("stream", "streams")):
         steps += [_transfer(kind, each) for each in data[name]]
@@ -156,7 +156,7 @@ def steps_of(data: dict[str, Any]) -> tuple[StepCost, ...]:
 
 
 def operations_of(steps: Iterable[StepCost], total: Phases) -> tuple[OperationCost, ...]:
-    """Steps by operation and line; what of `total` belongs to no step is the program's own control."""
+    """Steps by operation and line; cycles of `total` that belong to no step are control flow."""
     groups: dict[tuple[str, str], list[StepCost]] = {}
     for step in steps:
         groups.setdefault((step.operation, step.where), []).append(step)

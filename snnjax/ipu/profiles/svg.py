@@ -1,4 +1,4 @@
-"""Pictures of a page: the program as a strip, bars, maps of tiles and a curve, each as one ``<svg>``."""
+"""The graphics of the page: a strip for the program, bars, tile maps and a curve, each as one ``<svg>``."""
 
 from collections.abc import Sequence
 from html import escape
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 # Classes h0, h1, ... of the style sheet.
 _HUES = 16
-# Units of a strip's width. Steps that are narrower than one are drawn, but not each for itself.
+# Units of a strip's width. Steps narrower than one unit are drawn together.
 _WIDTH = 1000
-# Of the width, so that a name has a place above its step.
+# The share of the width that a step needs for its name to fit above it.
 _LABELLED = 0.05
 
 
 def swatch(phase: str) -> str:
-    """A spot in the colour of a phase."""
+    """A swatch in the colour of a phase."""
     return f'<svg viewBox="0 0 1 1" aria-hidden="true"><rect class="{phase}" width="1" height="1"/></svg>'
 
 
@@ -34,7 +34,7 @@ def bar(phases: "Phases", most: int) -> str:
 
 
 def strip(steps: Sequence["StepCost"]) -> str:
-    """The steps in the program's order: as wide as they take long, below in the colours of their phases."""
+    """The steps in program order, with widths proportional to their times, and their phases in colour below."""
     scale = _WIDTH / max(sum(step.cycles for step in steps), 1)
     drawn, begin = [], 0.0
     for narrow, group in _groups(steps, scale):
@@ -53,7 +53,7 @@ def strip(steps: Sequence["StepCost"]) -> str:
 
 
 def _labels(steps: Sequence["StepCost"]) -> str:
-    """Names above the widest steps: text of the page, which does not stretch with the picture."""
+    """Names above the widest steps, as page text that does not stretch with the graphic."""
     total, begin, labels = max(sum(step.cycles for step in steps), 1), 0, ""
     for step in steps:
         if step.cycles > _LABELLED * total:
@@ -65,7 +65,7 @@ def _labels(steps: Sequence["StepCost"]) -> str:
 
 
 def tile_map(values: Num[np.ndarray, " tiles"], most: float, ipu: int) -> str:
-    """The tiles of one IPU, the darker (or lighter, on a dark page) the nearer to `most`."""
+    """The tiles of one IPU, darker (on a dark page lighter) the closer they are to `most`."""
     columns = columns_of(len(values))
     hues = np.minimum((values / max(most, 1e-30) * _HUES).astype(int), _HUES - 1)
     squares = [""] * _HUES
@@ -81,7 +81,7 @@ def tile_map(values: Num[np.ndarray, " tiles"], most: float, ipu: int) -> str:
 
 
 def memory_curve(points: Sequence["LiveMemory"]) -> str:
-    """Live bytes of all tiles together, one column an operation."""
+    """Live bytes of all tiles together, one column per operation."""
     most = max(point.bytes for point in points)
     columns = "".join(
         f'<rect class="area" x="{index}" y="{100 - 100 * point.bytes / max(most, 1):.2f}" width="1.02" '
@@ -96,7 +96,7 @@ def memory_curve(points: Sequence["LiveMemory"]) -> str:
 
 
 def _groups(steps: Sequence["StepCost"], scale: float) -> list[tuple[bool, list["StepCost"]]]:
-    """Each wide step alone, narrow ones in a row together."""
+    """Groups of steps: each wide step alone, consecutive narrow ones together."""
     groups: list[tuple[bool, list[StepCost]]] = []
     for step in steps:
         narrow = step.cycles * scale < 1

@@ -1,4 +1,4 @@
-"""The tables of a page. A cell holds what a person reads, and the number to sort by."""
+"""The tables of the page. A cell holds the text to show and the number to sort by."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 class Number(NamedTuple):
-    """A cell to read, and its value."""
+    """The text of a cell, and its value."""
 
     text: str
     value: float
 
 
-# Plain words, a number, or a number beside a picture that stands for it.
+# Text, a number, or a number with a graphic that represents it.
 Cell = str | Number
 
 
@@ -57,7 +57,7 @@ def lines(profile: "Profile") -> str:
     total, most = max(profile.cycles, 1), max(sum(phases) for phases in profile.lines.values())
     rows = [
         [
-            _code(where) if where else "of no line",
+            _code(where) if where else "no line",
             Number(svg.bar(phases, most), sum(phases)),
             Number(percent(sum(phases) / total), sum(phases)),
             *(_number(cycles) for cycles in phases),
@@ -68,7 +68,7 @@ def lines(profile: "Profile") -> str:
 
 
 def codelets(profile: "Profile") -> str:
-    """What vertices of each class took."""
+    """The cost of each vertex class."""
     rows = [
         [
             _code(name),
@@ -83,7 +83,7 @@ def codelets(profile: "Profile") -> str:
 
 
 def memory(profile: "Profile") -> str:
-    """What lies on the tiles."""
+    """The memory of the tiles by kind."""
     kinds = {**profile.tile_memory_by_kind, "all": profile.tile_memory}
     rows = [
         [
@@ -95,7 +95,7 @@ def memory(profile: "Profile") -> str:
         ]
         for kind, values in kinds.items()
     ]
-    return _table("memory", ("kind", "mean of a tile", "most of a tile", "on tile", "all tiles"), rows)
+    return _table("memory", ("kind", "mean per tile", "maximum per tile", "on tile", "all tiles"), rows)
 
 
 def _code(text: str) -> str:
@@ -111,7 +111,7 @@ def _bytes(number: int) -> Number:
 
 
 def _table(name: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    """Columns whose cells are words are sorted as words; the first row tells."""
+    """An HTML table; columns whose first cell is text are sorted as text."""
     rows = list(rows)
     words = [isinstance(cell, str) for cell in rows[0]] if rows else [True] * len(columns)
     head = "".join(

@@ -1,4 +1,4 @@
-"""A profile as a table to read."""
+"""A profile as plain text."""
 
 from typing import TYPE_CHECKING
 
@@ -9,13 +9,13 @@ from snnjax.ipu.profiles.units import percent, quantity, size
 if TYPE_CHECKING:
     from snnjax.ipu.profiles.profile import Profile
 
-# Operations and codelets beyond the costliest are summed up.
+# How many operations and codelets are listed; the rest are summed up.
 _SHOWN = 24
 _WIDTH = 44
 
 
 def summary(profile: "Profile") -> str:
-    """Time by phase, operation and codelet, tiles, memory and energy; the first line says that it is a model's."""
+    """Time by phase, operation and codelet, tiles, memory and energy; the first line says that it is modelled."""
     parts = (_head, _phases, _tiles, _operations, _codelets)
     return "".join(f"{line}\n" for part in parts for line in part(profile))
 
@@ -35,7 +35,7 @@ def _head(profile: "Profile") -> list[str]:
 
 
 def of_each_run(profile: "Profile") -> str:
-    """What to add to the time of several runs."""
+    """The addition to the time if there are several runs."""
     if profile.runs < 2:
         return ""
     return f"; {profile.runs:,} runs of {quantity(profile.seconds / profile.runs, 's')}"
@@ -58,7 +58,7 @@ def _tiles(profile: "Profile") -> list[str]:
         f"Exchange: {size(exchange.bytes)} in {exchange.messages:,} messages, {size(exchange.link_bytes)} over links; "
         f"host: {size(profile.host_bytes)}",
         f"Tiles compute {percent(busy.mean())} of the time on average, the busiest {percent(busy.max())}",
-        f"Memory of a tile: mean {size(memory.mean())}, most {size(memory[fullest])} (tile {fullest}) of {size(limit)}",
+        f"Memory per tile: mean {size(memory.mean())}, most {size(memory[fullest])} (tile {fullest}) of {size(limit)}",
         f"Energy (an estimate): {quantity(energy.joules, 'J')} at {energy.watts:g} W: {energy.source}",
     ]
 
@@ -77,10 +77,10 @@ def _operations(profile: "Profile") -> list[str]:
 
 
 def _codelets(profile: "Profile") -> list[str]:
-    lines = ["Codelets (count, mean and most cycles):"]
+    lines = ["Codelets (count, mean and maximum cycles):"]
     shown = list(profile.codelets.items())[:_SHOWN]
     lines += [f"  {name}: {each.count:,}, {each.mean:,.1f}, {each.max:,}" for name, each in shown]
     rest = len(profile.codelets) - len(shown)
     lines += [f"  and {rest} more"] if rest else []
-    lines += [f"  {name}: counted in its compiled code, an estimate" for name in profile.counted_codelets]
-    return lines + [f"  {name}: of unknown cost, counted as nothing" for name in profile.unknown_codelets]
+    lines += [f"  {name}: estimated from its compiled code" for name in profile.counted_codelets]
+    return lines + [f"  {name}: of unknown cost, counted as 0 cycles" for name in profile.unknown_codelets]

@@ -1,14 +1,14 @@
-"""Tiles in rows, as the maps of a report show them: by number, not as they lie on the chip."""
+"""The layout of tile maps in a report: rows by tile number, not by position on the chip."""
 
 import numpy as np
 from jaxtyping import Float, Shaped
 
-# Wider than high, as a page is.
+# Wider than high, like a page.
 _SHAPE = 1.45
 
 
 def columns_of(tiles: int) -> int:
-    """Tiles in a row.
+    """Choose the number of tiles in a row.
 
     Example:
         >>> from snnjax.ipu.profiles import tiles
@@ -19,7 +19,7 @@ def columns_of(tiles: int) -> int:
 
 
 def grid(values: Shaped[np.ndarray, " tiles"], ipus: int) -> Float[np.ndarray, "rows columns"]:
-    """One map of all IPUs, one below the other, an empty row between them; NaN where there is no tile.
+    """Arrange the tiles of all IPUs in one map, with an empty row between IPUs; NaN where there is no tile.
 
     Example:
         >>> import numpy as np

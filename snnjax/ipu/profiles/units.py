@@ -1,4 +1,4 @@
-"""Numbers as a person reads them."""
+"""Human-readable numbers."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ _BINARY = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
 def amount(number: float) -> str:
-    """With separators of thousands.
+    """Format a number with thousands separators.
 
     Example:
         >>> from snnjax.ipu.profiles import units
@@ -17,7 +17,7 @@ def amount(number: float) -> str:
 
 
 def size(count: float | np.integer) -> str:
-    """Bytes with a binary unit.
+    """Format a number of bytes with a binary unit.
 
     Example:
         >>> from snnjax.ipu.profiles import units
@@ -32,7 +32,7 @@ def size(count: float | np.integer) -> str:
 
 
 def quantity(number: float, unit: str) -> str:
-    """With a decimal prefix from nano on.
+    """Format a quantity with a decimal prefix from nano upwards.
 
     Example:
         >>> from snnjax.ipu.profiles import units
@@ -47,7 +47,7 @@ def quantity(number: float, unit: str) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of 1.
+    """Format a fraction as a percentage.
 
     Example:
         >>> from snnjax.ipu.profiles import units

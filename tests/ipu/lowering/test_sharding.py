@@ -170,7 +170,7 @@ def test_spread_arrays_outside_of_shard_map_are_refused(mesh):
         plan_of(lambda x: jnp.sum(x * 2), x)
     message, _, place = str(caught.value).rpartition(" (test_sharding.py:")
     assert message == (
-        "multiply of f32[2,3], f32[8,3]: an operand is spread over several IPUs, outside of shard_map. "
+        "multiply of f32[2,3], f32[8,3]: an operand is sharded over several IPUs outside shard_map. "
         "Write what each IPU computes with jax.shard_map, and all_gather or psum where it needs the others."
     )
     assert place.endswith(" (test_spread_arrays_outside_of_shard_map_are_refused.<locals>.<lambda>))")
@@ -192,7 +192,7 @@ def test_groups_of_different_sizes_are_refused(mesh):
     x = jax.device_put(numbers(np.float32, (4,)), NamedSharding(mesh, P("d")))
     with pytest.raises(
         Unsupported,
-        match=r"all_reduce of f32\[1\]: its groups of IPUs differ in size\. Give axis_index_groups of",
+        match=r"all_reduce of f32\[1\]: its groups of IPUs differ in size\. Pass axis_index_groups of",
     ):
         plan_of(function, x)
 
@@ -215,7 +215,7 @@ def test_loops_and_branches_around_shard_map_are_refused(mesh, name):
     i = jax.device_put(np.int32(1), NamedSharding(mesh, P()))
     with pytest.raises(
         Unsupported,
-        match=r"(case|while|add) of .*: an operand is spread over several IPUs, outside of shard_map\. Write what",
+        match=r"(case|while|add) of .*: an operand is sharded over several IPUs outside shard_map\. Write what",
     ):
         plan_of(lambda i, x: OUTSIDE[name](f, i, x), i, x)
 
@@ -281,7 +281,7 @@ def test_axes_left_to_a_partitioner_are_refused():
     function = jax.shard_map(lambda x: x * 2, mesh=mesh, in_specs=P("a"), out_specs=P("a"), axis_names={"a"})
     x = jax.device_put(numbers(np.float32, (8, 4)), NamedSharding(mesh, P("a")))
     with pytest.raises(
-        Unsupported, match=r"shard_map leaves axes of the mesh to a partitioner. Give it all axis_names"
+        Unsupported, match=r"shard_map leaves axes of the mesh to a partitioner. Pass all axis_names"
     ):
         plan_of(function, x)
 

@@ -81,7 +81,7 @@ def test_first_thing_said_is_that_nothing_was_measured() -> None:
     text = " ".join(of().words)
     assert "Nothing here was measured on hardware." in text
     assert text.index("Nothing here was measured") < text.index("modelled time")
-    assert "An estimate, not a measurement: 250 W for 1 ms make 250 mJ." in re.sub(r"\s+", " ", text)
+    assert "An estimate, not a measurement: 250 W for 1 ms is 250 mJ." in re.sub(r"\s+", " ", text)
 
 
 def test_operations_of_the_page_are_those_of_the_profile() -> None:
@@ -93,7 +93,7 @@ def test_operations_of_the_page_are_those_of_the_profile() -> None:
         *("dot", "net.py:3", "", "700 (70.0 %)", "500", "150", "50", "", "2", "96 bytes", "2", "75.0 %"),
     ]
     assert [row[0] for row in rows] == ["dot", "x", "add", "concatenate", "control"]
-    assert [row[0] for row in of().rows["lines"][1:]] == ["net.py:3", "net.py:4", "of no line"]
+    assert [row[0] for row in of().rows["lines"][1:]] == ["net.py:3", "net.py:4", "no line"]
 
 
 def test_codelets_and_memory_stand_there() -> None:
@@ -122,7 +122,7 @@ def test_live_memory_is_drawn_where_it_is_known() -> None:
     known, unknown = of(live_memory=rows), of()
     assert "op3 (a.py:3)" in known.words
     assert sum(each.get("class") == "area" for _, each in known.elements) == 4
-    assert "no two variables share memory over time" in " ".join(" ".join(unknown.words).split())
+    assert "No variables share memory over time" in " ".join(" ".join(unknown.words).split())
 
 
 def test_program_that_did_nothing_has_a_page() -> None:

@@ -96,14 +96,14 @@ def test_energy_is_power_times_time(chip: str, watts: float) -> None:
 def test_unknown_codelets_are_not_among_those_with_a_cost() -> None:
     profile = made.profile(unknown_codelets=["Add<float>"])
     assert list(profile.codelets) == ["Dot<float>"]
-    assert "Add<float>: of unknown cost, counted as nothing" in str(profile)
+    assert "Add<float>: of unknown cost, counted as 0 cycles" in str(profile)
 
 
 def test_counted_codelets_are_named_as_an_estimate() -> None:
     profile = made.profile(counted_codelets=["Add<float>"])
     assert "Add<float>" in profile.codelets
-    assert "Add<float>: counted in its compiled code, an estimate" in str(profile)
-    assert "Counted in their compiled code, an estimate: Add&lt;float&gt;." in profile.html()
+    assert "Add<float>: estimated from its compiled code" in str(profile)
+    assert "Estimated from their compiled code: Add&lt;float&gt;." in profile.html()
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_another_ending_is_refused(tmp_path: Path) -> None:
         made.profile().save(tmp_path / "run.pdf")
     assert str(error.value) == (
         "Profile.save: `path` must end in one of .html, .json, .txt, got '.pdf'. "
-        "Figures of figures() have a savefig of their own."
+        "Save the figures of figures() with their savefig."
     )
 
 

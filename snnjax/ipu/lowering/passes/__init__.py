@@ -1,1 +1,1 @@
-"""What is done to a whole block once its operations are written down."""
+"""Passes over a whole block, once its operations are lowered."""

@@ -1,4 +1,4 @@
-"""What nothing needs is taken out: instructions, values that loops carry, and numbers of values."""
+"""Dead-code elimination: unused instructions, unused values carried by loops, and renumbering of values."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,7 +13,7 @@ _LOOPS = frozenset({"while", "repeat"})
 
 
 def drop_identities(block: Block, same: dict[int, int]) -> None:
-    """Reads what an `identity` reads in place of what it yields; `same` grows by these."""
+    """Replace the results of `identity` instructions by their operands; the replacements are added to `same`."""
     kept = []
     for instruction in block.instructions:
         instruction.inputs = tuple(same.get(value, value) for value in instruction.inputs)
@@ -28,7 +28,7 @@ def drop_identities(block: Block, same: dict[int, int]) -> None:
 
 
 def prune(block: Block, needed: set[int]) -> None:
-    """Leaves what `needed` values come from; afterwards these include all that the block reads."""
+    """Remove the instructions that `needed` does not depend on, and add all values that the rest reads to it."""
     kept: list[Instruction] = []
     for instruction in reversed(block.instructions):
         if instruction.op in _LOOPS:
@@ -58,7 +58,7 @@ def _keep(items: Sequence[int], places: Iterable[int]) -> list[int]:
 
 
 def _prune_loop(loop: Instruction, needed: set[int]) -> None:
-    """Carries what is needed behind the loop, in its condition, or for what is carried."""
+    """Carry only what is needed after the loop, in its condition, or for other carried values."""
     body = loop.blocks[-1]
     carried = {place for place, output in enumerate(loop.outputs) if output in needed}
     if len(loop.blocks) == 2:
@@ -69,9 +69,7 @@ def _prune_loop(loop: Instruction, needed: set[int]) -> None:
     while True:
         trial = Block(body.parameters, list(body.instructions), _keep(body.results, sorted(carried)))
         inner = set(trial.results)
-        for instruction in reversed(
-            trial.instructions
-        ):  # an inner loop is pruned once it is known what it is for
+        for instruction in reversed(trial.instructions):  # an inner loop is pruned once its users are known
             if (
                 not inner.isdisjoint(instruction.outputs)
                 or instruction.op in EFFECTS
@@ -101,7 +99,7 @@ def _prune_case(case: Instruction, needed: set[int]) -> None:
 def renumber(
     main: Block, types: Sequence[ArrayType], constants: dict[int, np.ndarray]
 ) -> tuple[list[ArrayType], dict[int, np.ndarray]]:
-    """Numbers the values that are left from 0, in order of definition; yields their types and constants."""
+    """Renumber the remaining values from 0, in order of definition; return their types and constants."""
     numbers: dict[int, int] = {}
 
     def define(values: Iterable[int]) -> None:

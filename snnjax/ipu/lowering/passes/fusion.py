@@ -1,7 +1,7 @@
-"""Elementwise instructions of one shape put together, so that one pass over the elements does them all.
+"""Fusion of elementwise instructions of one shape, so that one pass over the elements computes them all.
 
-Two go together where one reads what the other yields, nothing between them depends on the first and feeds the second,
-and the program that they make fits into the slots. What is read by a fused program alone is never written to memory.
+Two are fused if one reads a result of the other, no instruction outside depends on the first and feeds the second, and
+the combined program fits into the slots. Results that only the fused program reads are never written to memory.
 """
 
 import heapq
@@ -13,28 +13,28 @@ from snnjax.ipu.lowering.plan import Block, Instruction, Step
 from snnjax.ipu.lowering.types import ArrayType
 
 MAX_SLOTS = 24
-# Longer programs gain nothing, and are slow to compile.
+# Longer programs gain nothing and are slow to compile.
 MAX_STEPS = 200
-# Arrays that one program reads and writes: each takes a row in tile memory while it runs.
+# Limit on the arrays that one program reads and writes: each takes a row in tile memory while it runs.
 MAX_ARRAYS = 16
 
 
 class _Cluster:
-    """Instructions that become one. Sets of instructions are the bits of integers."""
+    """Instructions to fuse into one. Sets of instructions are bit masks in integers."""
 
     __slots__ = ("after", "before", "mask", "members", "shape", "steps")
 
     def __init__(self, position: int, shape: tuple[int, ...] | None, before: int, steps: int) -> None:
         self.members = [position]
         self.mask = 1 << position
-        self.shape = shape  # None: not elementwise
+        self.shape = shape  # None if not elementwise
         self.steps = steps
-        self.before = before  # all instructions that come earlier
-        self.after = 0  # all that come later
+        self.before = before  # all instructions that must come before
+        self.after = 0  # all that must come after
 
 
 def reads(instruction: Instruction) -> Iterable[int]:
-    """The values that an instruction reads, those inside of its blocks included."""
+    """The values that an instruction reads, including those read inside its blocks."""
     yield from instruction.inputs
     for block in instruction.blocks:
         yield from block.results
@@ -57,12 +57,12 @@ class _Fusion:
         self.instructions = block.instructions
         self.clusters: list[_Cluster] = []
         self.cluster_of: list[_Cluster] = []
-        self.readers: dict[int, int] = {}  # value -> instructions that read it, as bits
+        self.readers: dict[int, int] = {}  # value -> instructions that read it, as a bit mask
         self.producer: dict[int, int] = {}
         self.kept = frozenset(block.results)
 
     def run(self) -> list[Instruction]:
-        """The instructions, fused and in order."""
+        """The fused instructions, in order."""
         inputs = [set(reads(instruction)) for instruction in self.instructions]
         for position, values in enumerate(inputs):
             for value in values:
@@ -78,7 +78,7 @@ class _Fusion:
         return [self._fused(cluster) for cluster in self._ordered()]
 
     def _place(self, position: int, instruction: Instruction, sources: set[int]) -> None:
-        """Gives an instruction its cluster: one of its own, or that of what it reads."""
+        """Put an instruction into a new cluster, or into that of an instruction it reads from."""
         before = 0
         neighbours = {id(self.cluster_of[source]): self.cluster_of[source] for source in sources}
         for neighbour in neighbours.values():
@@ -99,7 +99,7 @@ class _Fusion:
             cluster = self._merge(cluster, neighbour)
 
     def _beside(self, cluster: _Cluster, position: int) -> list[_Cluster]:
-        """Clusters that read an array that an instruction reads, and of which waiting for it costs no memory."""
+        """Clusters that share an operand with an instruction, and can be delayed until it without using more memory."""
         arrays = [value for value in self.instructions[position].inputs if self.types[value].size > 1]
         readers = 0
         for value in arrays:
@@ -120,7 +120,7 @@ class _Fusion:
         return type_.shape if type_.size != 1 else ()
 
     def _merge(self, cluster: _Cluster, other: _Cluster) -> _Cluster:
-        """The two in one if that can be, else the first alone."""
+        """The two clusters merged if possible, else the first one."""
         mask = cluster.mask | other.mask
         before = (cluster.before | other.before) & ~mask
         after = (cluster.after | other.after) & ~mask
@@ -146,13 +146,13 @@ class _Fusion:
         arrays = sum(self.types[value].size > 1 for value in (*inputs, *outputs))
         if arrays > MAX_ARRAYS:
             return False
-        if steps + len(inputs) <= MAX_SLOTS:  # each its own
+        if steps + len(inputs) <= MAX_SLOTS:  # even with a slot for each
             return True
         merged, results = self._program(members, inputs, outputs)
         return in_slots(merged, results, [self.types[value] for value in outputs])[2] <= MAX_SLOTS
 
     def _arrays(self, members: Sequence[int]) -> tuple[list[int], list[int]]:
-        """What the instructions read and yield together."""
+        """The arrays that the instructions together read and yield."""
         mask = sum(1 << member for member in members)
         inputs: dict[int, None] = {}
         outputs: list[int] = []
@@ -171,7 +171,7 @@ class _Fusion:
     def _program(
         self, members: Sequence[int], inputs: Sequence[int], outputs: Sequence[int]
     ) -> tuple[list[Step], list[int]]:
-        """The steps of the instructions together, equal ones once, and where the outputs are."""
+        """The combined steps of the instructions, without duplicates, and the positions of the outputs."""
         number = {value: position for position, value in enumerate(inputs)}
         known: dict[Step, int] = {}
         nodes: dict[int, int] = {}  # value -> position of its step
@@ -207,7 +207,7 @@ class _Fusion:
         )
 
     def _ordered(self) -> Iterable[_Cluster]:
-        """Each behind what it reads, and otherwise as late as its last instruction stood."""
+        """The clusters, each after those it reads from, otherwise in the order of their last instructions."""
         waiting = {id(cluster): self._direct_sources(cluster) for cluster in self.clusters}
         readers: dict[int, list[_Cluster]] = {}
         ready = []
@@ -225,7 +225,7 @@ class _Fusion:
                     heapq.heappush(ready, (reader.members[-1], id(reader), reader))
 
     def _direct_sources(self, cluster: _Cluster) -> set[int]:
-        """The clusters that one reads from."""
+        """The clusters that a cluster reads from."""
         sources = set()
         for member in cluster.members:
             sources |= {
@@ -240,7 +240,7 @@ class _Fusion:
 
 
 def fuse(block: Block, types: Sequence[ArrayType]) -> None:
-    """Fuses the elementwise instructions of a block and of the blocks in it."""
+    """Fuse the elementwise instructions of a block and of its inner blocks."""
     for instruction in block.instructions:
         for inner in instruction.blocks:
             fuse(inner, types)

@@ -1,4 +1,4 @@
-"""Elementwise programs written in slots: each step's result in one that nothing needs any more."""
+"""Slot allocation for elementwise programs: a step's result goes to a slot that is no longer needed."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ def _is_source(step: Step) -> bool:
 
 
 def _schedule(steps: Sequence[Step], results: Sequence[int]) -> list[int]:
-    """The positions of the steps that results need, in order, loads and constants just before their first use."""
+    """The positions of the steps that the results need, in order; loads and constants come just before their use."""
     needed = set(results)
     for position in range(len(steps) - 1, -1, -1):
         if position in needed and not _is_source(steps[position]):
@@ -31,7 +31,7 @@ def _schedule(steps: Sequence[Step], results: Sequence[int]) -> list[int]:
 
 
 def _last_uses(steps: Sequence[Step], order: Sequence[int]) -> dict[int, int]:
-    """For each step the place in the order at which it is read last."""
+    """For each step, the position in the order of its last use."""
     last = {}
     for place, position in enumerate(order):
         last[position] = place
@@ -43,7 +43,7 @@ def _last_uses(steps: Sequence[Step], order: Sequence[int]) -> dict[int, int]:
 def in_slots(
     steps: Sequence[Step], results: Sequence[int], types: Sequence[ArrayType]
 ) -> tuple[tuple[str, ...], tuple[tuple[int, ...], ...], int]:
-    """The operations with their types, their slots, and how many slots there are.
+    """The operations with their types, their slots, and the number of slots.
 
     `results` are the positions of the steps that the outputs hold, `types` the outputs' types.
     """
@@ -79,6 +79,6 @@ def in_slots(
 
 
 def write_in_slots(instruction: Instruction, types: Sequence[ArrayType]) -> None:
-    """Gives an elementwise instruction the form that plans have."""
+    """Convert an elementwise instruction to the form of plans."""
     outputs = [types[value] for value in instruction.outputs]
     instruction.texts, instruction.ints, _ = in_slots(instruction.steps, instruction.results, outputs)

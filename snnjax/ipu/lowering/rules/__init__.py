@@ -1,4 +1,4 @@
-"""The rules of the lowering, by the names of StableHLO's operations."""
+"""The lowering rules, by the name of the StableHLO operation."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ RULES: dict[str, Rule] = {}
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Registers a function from an `Operation` to its values as the rule of these operations."""
+    """Register a function from an `Operation` to its result values as the rule of these operations."""
 
     def register(function: Rule) -> Rule:
         RULES.update(dict.fromkeys(names, function))

@@ -1,6 +1,6 @@
-"""Indices of gathers and scatters that say "its own row" become batching dimensions.
+"""Gather and scatter indices that mean "the same row" become batching dimensions.
 
-``x[arange(rows)[:, None], columns]`` then needs `columns` alone, and each row is looked for where it lies.
+``x[arange(rows)[:, None], columns]`` then only needs `columns`, and each row is read on the tile that holds it.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from snnjax.ipu.lowering.rules.counting import counted_from_end, counts_along
 
 
 class Indices(NamedTuple):
-    """Where the elements of an operand are looked for, in the words of StableHLO."""
+    """The indices of a gather or scatter with their StableHLO dimension numbers."""
 
     value: int
     vector: int  # index_vector_dim
@@ -20,13 +20,13 @@ class Indices(NamedTuple):
     single: tuple[int, ...]  # collapsed_slice_dims or inserted_window_dims
     operand_batching: tuple[int, ...]
     indices_batching: tuple[int, ...]
-    from_end: tuple[int, ...] = ()  # what is added to starts below 0, for each component
+    from_end: tuple[int, ...] = ()  # added to negative starts, for each component
 
 
 def with_own_rows(builder: Builder, shape: Sequence[int], indices: Indices) -> Indices:
-    """The indices without the components that count along one of their own dimensions."""
+    """The indices without the components that are an iota along one of their dimensions."""
     parts = _components(builder, indices)
-    own: dict[int, int] = {}  # dimension of the operand -> of the indices
+    own: dict[int, int] = {}  # operand dimension -> indices dimension
     kept: list[int] = []
     for dimension, part in zip(indices.index_map, parts, strict=False):
         row = _own_row(builder, part, dimension, shape, indices, own)
@@ -45,7 +45,7 @@ def with_own_rows(builder: Builder, shape: Sequence[int], indices: Indices) -> I
 
 
 def with_starts_from_end(builder: Builder, shape: Sequence[int], indices: Indices) -> Indices:
-    """The indices before ``where(i < 0, i + n, i)``, which gathers and scatters do on their own."""
+    """The indices without ``where(i < 0, i + n, i)``, which gathers and scatters apply themselves."""
     of_indices = builder.types[indices.value].shape
     whole = len(indices.index_map) == 1 and (
         indices.vector >= len(of_indices) or of_indices[indices.vector] == 1
@@ -65,7 +65,7 @@ def with_starts_from_end(builder: Builder, shape: Sequence[int], indices: Indice
 
 
 def _components(builder: Builder, indices: Indices) -> list[int]:
-    """The indices for one dimension of the operand each, as arrays of one element along the index vector."""
+    """The indices of each operand dimension, as arrays with one element along the index vector."""
     shape = builder.types[indices.value].shape
     if indices.vector >= len(shape):
         return []
@@ -89,7 +89,7 @@ def _component(builder: Builder, indices: Indices, place: int) -> int:
 def _own_row(
     builder: Builder, part: int, dimension: int, shape: Sequence[int], indices: Indices, own: dict[int, int]
 ) -> int | None:
-    """The dimension of the indices along which a component counts all rows of the operand."""
+    """The dimension of the indices along which a component enumerates all rows of the operand."""
     lengths = builder.types[part].shape
     for row, length in enumerate(lengths):
         taken = row in (indices.vector, *indices.indices_batching, *own.values())

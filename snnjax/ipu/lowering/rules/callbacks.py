@@ -1,4 +1,4 @@
-"""Functions on the host that running programs call, by number: `jax.debug.print` and its like."""
+"""Host callbacks of running programs, by number: `jax.debug.print` and similar functions."""
 
 import collections
 import itertools
@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-# A program may still run after JAX has let it go: the newest callbacks stay.
+# A program may still run after JAX has released it: the most recent callbacks stay alive.
 _KEPT = 256
 
 
 class Callback:
-    """A function that one program calls; its number is valid while somebody holds it."""
+    """A function that one program calls; its number is valid while this object is alive."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -28,9 +28,9 @@ _NEWEST: collections.deque[Callback] = collections.deque(maxlen=_KEPT)
 
 
 def call_back(number: int, arrays: Sequence[np.ndarray]) -> None:
-    """Call the function of a `callback` instruction with what its operands hold.
+    """Call the function of a `callback` instruction with the contents of its operands.
 
-    Raises `LookupError` where there is none, as in another process than the one that compiled the program.
+    Raises `LookupError` if there is none, as in a process other than the one that compiled the program.
     """
     callback = _CALLBACKS.get(number)
     if callback is None:

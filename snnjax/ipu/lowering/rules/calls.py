@@ -1,4 +1,4 @@
-"""Rules of custom calls and composites: the library's own ops, callbacks, and what JAX marks for compilers."""
+"""Rules for custom calls and composites: snnjax's own ops, callbacks, and JAX's markers for compilers."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ CALLBACK = "snnjax_ipu_callback"
 
 
 def _attributes(operation: Operation) -> dict[str, Any]:
-    """The attributes of a call of XLA's FFI."""
+    """The attributes of an XLA FFI call."""
     name = "mhlo.backend_config"
     return (
         {each.name: each.attr for each in ir.DictAttr(operation.attributes[name])}
@@ -25,7 +25,7 @@ def _attributes(operation: Operation) -> dict[str, Any]:
 
 
 def attribute_text(name: str, attribute: Any, types: Callable[[Any], Any]) -> str:
-    """``name:type=value``, arrays as ``name:type=value,value``, with numbers that read back bit for bit."""
+    """``name:type=value``, arrays as ``name:type=value,value``, with numbers that round-trip exactly."""
     if isinstance(attribute, ir.BoolAttr):
         return f"{name}:bool={str(attribute.value).lower()}"
     if isinstance(attribute, ir.StringAttr):
@@ -50,7 +50,7 @@ def _lower_custom_call(operation: Operation) -> Sequence[int]:
     if known is not None:
         return known(operation)
     if not target.startswith(OWN_PREFIX):
-        raise operation.refuse(f"the IPU does not know the target {target!r}", "Run this part on the CPU")
+        raise operation.refuse(f"the IPU has no target {target!r}", "Run this part on the CPU")
     walk = operation.walk
     texts = [attribute_text(name, each, walk.array_type) for name, each in _attributes(operation).items()]
     return operation.builder.add("custom_call", operation.inputs, operation.types, texts=(target, *texts))
@@ -61,7 +61,7 @@ def _identity(operation: Operation) -> Sequence[int]:
 
 
 def _threefry(operation: Operation) -> Sequence[int]:
-    """Keys may be single elements, counts are arrays; operands are repeated along dimensions of one element."""
+    """Keys may be single elements, counts are arrays; operands are broadcast along dimensions of size 1."""
     builder, shape = operation.builder, operation.types[0].shape
 
     def whole(x: int) -> int:
@@ -102,7 +102,7 @@ def _largest(operation: Operation, k: int) -> Sequence[int]:
 
 @rule("stablehlo.composite")
 def _lower_composite(operation: Operation) -> Sequence[int]:
-    """`chlo.top_k` and the functions that registers know as one operation; all others by their decomposition."""
+    """`chlo.top_k` and functions with an elementwise instruction become one operation; others are decomposed."""
     name = operation.text("name")
     if name == "chlo.top_k":
         attributes = ir.DictAttr(operation.attributes["composite_attributes"])

@@ -1,4 +1,4 @@
-"""Rules of what IPUs exchange with each other."""
+"""Rules for collectives between IPUs."""
 
 import re
 from collections.abc import Sequence
@@ -16,15 +16,15 @@ Groups = tuple[tuple[int, ...], tuple[int, int]]
 
 
 def _groups(operation: Operation) -> Groups:
-    """The partitions that work together, flat, and how many groups there are of how many."""
+    """The partitions of each group, flat, with the number of groups and their size."""
     attribute = operation.attributes["replica_groups"]
     array = _along_axes(operation, str(attribute))
     if array is None:
         array = np.array(ir.DenseIntElementsAttr(attribute))
     if array.size == 0:
         array = np.arange(operation.walk.num_partitions)[None]
-    if (array < 0).any():  # what fills up the rows of shorter groups
-        raise operation.refuse("its groups of IPUs differ in size", "Give axis_index_groups of one size")
+    if (array < 0).any():  # padding of shorter groups
+        raise operation.refuse("its groups of IPUs differ in size", "Pass axis_index_groups of one size")
     return tuple(map(int, array.ravel())), (array.shape[0], array.shape[1])
 
 
@@ -50,13 +50,13 @@ def _kind(operation: Operation) -> str:
     kind = kind_of(operation.regions[0], operation.types[0].dtype)
     if kind is None:
         raise operation.refuse(
-            "IPUs combine elements by one operation, not by a function", "Use psum, pmax or pmin"
+            "IPUs combine elements with a single operation, not a function", "Use psum, pmax or pmin"
         )
     return kind
 
 
 def _computed(operation: Operation, x: int, op: str, type_: ArrayType, ints: Sequence[Sequence[int]]) -> int:
-    """A collective that computes, on a dtype that it takes."""
+    """A collective that computes, in a dtype that it supports."""
     builder, dtype = operation.builder, reductions.native(type_.dtype)
     wide = elementwise.convert(builder, x, dtype)
     result = builder.one(op, (wide,), type_._replace(dtype=dtype), ints, (_kind(operation),))
@@ -119,5 +119,5 @@ def _lower_partition_id(operation: Operation) -> list[int]:
 
 @rule("stablehlo.replica_id")
 def _lower_replica_id(operation: Operation) -> list[int]:
-    """There is one replica."""
+    """Always 0: there is one replica."""
     return [operation.builder.splat(0, operation.types[0])]

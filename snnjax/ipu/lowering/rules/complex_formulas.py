@@ -1,6 +1,6 @@
-"""Functions of complex numbers as formulas of real elementwise operations on both parts.
+"""Complex functions as formulas of real elementwise operations on both parts.
 
-Sources of the forms that stay accurate at both ends of the range: W. Kahan, "Branch cuts for complex elementary
+Sources of the forms that stay accurate at the extremes of the range: W. Kahan, "Branch cuts for complex elementary
 functions", 1987 (square root, logarithm, tanh); R. L. Smith, "Algorithm 116: Complex division", 1962
 (doi:10.1145/368637.368661).
 """
@@ -14,9 +14,9 @@ from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.rules import elementwise
 
 Parts = tuple["Real", "Real"]
-# Beyond it, tanh is 1 to the last bit of float32.
+# Beyond it, tanh rounds to 1 in float32.
 _TANH_IS_ONE = 15.0
-# Below this |z|, log(1 + z) uses the real log_plus_one, which keeps small numbers.
+# Below this |z|, log(1 + z) uses the real log_plus_one, which is accurate for small numbers.
 _NEAR_ONE = 0.5
 
 
@@ -27,21 +27,21 @@ class Real:
         self.builder, self.value = builder, value
 
     def of(self, name: str) -> "Real":
-        """An elementwise operation of it alone."""
+        """A unary elementwise operation."""
         return Real(self.builder, elementwise.unary(self.builder, name, self.value))
 
     def with_(self, name: str, other: "Real | float") -> "Real":
-        """An elementwise operation of it and another."""
+        """A binary elementwise operation with `other`."""
         return Real(self.builder, elementwise.binary(self.builder, name, self.value, self.like(other).value))
 
     def like(self, other: "Real | float") -> "Real":
-        """A number as a value of the same type."""
+        """`other` as a value of the same type."""
         if isinstance(other, Real):
             return other
         return Real(self.builder, self.builder.splat(other, self.builder.types[self.value]))
 
     def where(self, direction: str, limit: float, x: "Real | float", y: "Real | float") -> "Real":
-        """`x` where this compares so with `limit`, else `y`."""
+        """`x` where the comparison of this value with `limit` holds, else `y`."""
         condition = elementwise.compare(self.builder, direction, self.value, self.like(limit).value)
         chosen = elementwise.select(self.builder, condition, self.like(x).value, self.like(y).value)
         return Real(self.builder, chosen)
@@ -68,7 +68,7 @@ def multiply(x: Parts, y: Parts) -> Parts:
 
 
 def _divide(x: Parts, y: Parts) -> Parts:
-    """By the divisor scaled to 1, so that its square neither overflows nor vanishes."""
+    """Divide with the divisor scaled to about 1, so that its square neither overflows nor underflows."""
     scale = y[0].of("abs").with_("maximum", y[1].of("abs"))
     scale = scale.where("EQ", 0.0, 1.0, scale.where("EQ", np.inf, 1.0, scale))
     a, b = y[0] / scale, y[1] / scale
@@ -101,7 +101,7 @@ def _log(x: Parts) -> Parts:
 
 
 def _log_plus_one(x: Parts) -> Parts:
-    """|1 + z|^2 = 1 + a (2 + a) + b^2, of which the logarithm of what is added to 1 keeps small numbers."""
+    """|1 + z|^2 = 1 + a (2 + a) + b^2; log_plus_one of the part added to 1 is accurate for small numbers."""
     a, b = x
     near = (a * (a + 2.0) + b * b).of("log_plus_one") * 0.5
     far, angle = _log((a + 1.0, b))
@@ -109,7 +109,7 @@ def _log_plus_one(x: Parts) -> Parts:
 
 
 def _sqrt(x: Parts) -> Parts:
-    """The part that is a sum of two positive numbers, and the other from the product of both."""
+    """One part is a sum of two positive numbers; the other follows from the product of both parts."""
     a, b = x
     scale = a.of("abs").with_("maximum", b.of("abs"))
     safe = scale.where("EQ", 0.0, 1.0, scale.where("EQ", np.inf, 1.0, scale))
@@ -126,7 +126,7 @@ def _rsqrt(x: Parts) -> Parts:
 
 
 def _hyperbolic(x: Real) -> Parts:
-    """The functions cosh and sinh, from e^|x| - 1 where that is small."""
+    """The functions cosh and sinh, from e^|x| - 1 for small |x|."""
     size = x.of("abs")
     grown = size.of("exponential_minus_one")
     rest = grown / (grown + 1.0)  # 1 - e^-|x|
@@ -179,7 +179,7 @@ def _sign(x: Parts) -> Parts:
     return x[0] / safe, x[1] / safe
 
 
-# By the name of the operation in StableHLO.
+# By the name of the StableHLO operation.
 FORMULAS: dict[str, Callable[..., Any]] = {
     "abs": _abs,
     "complex": lambda real, imaginary: (real, imaginary),

@@ -1,4 +1,4 @@
-"""Rules of complex numbers, by the real rules: part by part, or by the formula of the operation."""
+"""Rules for complex numbers in terms of the real rules: part by part, or by a formula."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ def _by_formula(operation: Operation) -> list[int]:
 
 
 def _part_by_part(operation: Operation) -> list[int]:
-    """The real rule on the real parts, and on the imaginary ones; what is no complex number is for both."""
+    """The real rule on the real and on the imaginary parts; operands that are not complex go to both."""
     builder = operation.builder
     types = [pairs.part_type(type_) if type_.dtype == COMPLEX else type_ for type_ in operation.types]
     halves = [
@@ -46,7 +46,7 @@ def _part_by_part(operation: Operation) -> list[int]:
 
 
 def _bilinear(operation: Operation) -> list[int]:
-    """Four real products: three would lose small parts beside large ones."""
+    """Four real products: three would lose accuracy if one part is much smaller than the other."""
     builder = operation.builder
     type_ = pairs.part_type(operation.types[0])
     x, y = (
@@ -66,12 +66,12 @@ def _bilinear(operation: Operation) -> list[int]:
 
 
 def _reduce(operation: Operation) -> list[int]:
-    """A sum part by part; a product by halves, each a product of elements."""
+    """A sum part by part; a product by halving: each round multiplies the two halves elementwise."""
     kind = kind_of(operation.regions[0], COMPLEX) if len(operation.types) == 1 else None
     if kind == "add":
         return _part_by_part(operation)
     if kind != "multiply":
-        raise operation.refuse("complex numbers are reduced by sum and prod alone", "Reduce their parts")
+        raise operation.refuse("complex numbers can only be reduced by sum and prod", "Reduce their parts")
     builder, (x, start) = operation.builder, operation.inputs
     for dimension in operation.ints("dimensions"):
         x = _product_along(builder, x, dimension)
@@ -110,16 +110,16 @@ def _product_along(builder: Builder, x: int, dimension: int) -> int:
 
 
 def _only_sums(operation: Operation) -> list[int]:
-    """What combines elements: those that it adds or overwrites, part by part."""
+    """Operations that combine elements, part by part, if they add or overwrite."""
     for region in operation.regions:
         operations = [view.operation.name for view in region.blocks[0].operations]
         if operations not in (["stablehlo.add", "stablehlo.return"], ["stablehlo.return"]):
-            raise operation.refuse("complex numbers are combined by sums alone", "Combine their parts")
+            raise operation.refuse("complex numbers can only be combined by sums", "Combine their parts")
     return _part_by_part(operation)
 
 
 def _compare(operation: Operation) -> list[int]:
-    """Equal where both parts are."""
+    """Equal if both parts are equal."""
     direction = operation.enumeration("comparison_direction")
     if direction not in ("EQ", "NE"):
         raise operation.refuse("complex numbers have no order", "Compare their parts")
@@ -176,7 +176,7 @@ _RULES: dict[str, Rule] = {
     "stablehlo.constant": _constant,
     "stablehlo.composite": _composite,
 }
-# They hand values on, whatever these are.
+# They pass values on unchanged, whatever their type.
 _HANDS_ON = frozenset(
     {
         *("func.call", "stablehlo.while", "stablehlo.case", "stablehlo.if", "stablehlo.optimization_barrier"),
@@ -186,7 +186,7 @@ _HANDS_ON = frozenset(
 
 
 def is_complex(operation: Operation) -> bool:
-    """Whether an operation needs a rule of complex numbers."""
+    """Whether an operation needs a complex rule."""
     types = (*operation.types, *operation.input_types())
     return operation.name not in _HANDS_ON and any(type_.dtype == COMPLEX for type_ in types)
 
@@ -196,6 +196,6 @@ def rule_of(operation: Operation) -> Rule:
     return _RULES.get(operation.name, _refuse)
 
 
-# What has no meaning without complex numbers is known by its complex rule alone.
+# Operations without a real meaning have a complex rule only.
 for _name in ("complex", "real", "imag"):
     RULES[f"stablehlo.{_name}"] = _by_formula

@@ -1,4 +1,4 @@
-"""Rules of loops and branches."""
+"""Rules for loops and branches."""
 
 import functools
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ def _returned(region: Any) -> list[Any]:
 
 @rule("stablehlo.while")
 def _lower_while(operation: Operation) -> Sequence[int]:
-    """A loop; what it carries unchanged, or has no elements, is the value outside; one that counts is a `repeat`."""
+    """A loop, without carried values that never change or are empty; a loop with a known count is a `repeat`."""
     walk, builder = operation.walk, operation.builder
     condition, body = (region.blocks[0] for region in operation.regions)
     carried = zip(_returned(operation.regions[1]), body.arguments, operation.types, strict=True)
@@ -62,7 +62,7 @@ def _loop(
 
 
 def _count(builder: Builder, blocks: Sequence[Block], initial: Sequence[int]) -> int | None:
-    """How often a loop runs, if it counts from one constant to another in steps of a third."""
+    """The trip count of a loop that counts from a constant to a constant in constant steps, else None."""
     condition, body = blocks
     compared = _with_constant(builder, condition.results[0], condition.parameters)
     if compared is None:
@@ -77,7 +77,7 @@ def _count(builder: Builder, blocks: Sequence[Block], initial: Sequence[int]) ->
 
 
 def _with_constant(builder: Builder, value: int, parameters: Sequence[int]) -> tuple[int, str, int] | None:
-    """``parameter op constant``: the parameter's place, the operation, and the constant."""
+    """``parameter op constant``: the parameter's index, the operation, and the constant."""
     definition = builder.definitions.get(value)
     if definition is None or definition.op != "elementwise" or len(definition.steps) != 3:
         return None
@@ -115,7 +115,7 @@ def _lower_if(operation: Operation) -> Sequence[int]:
 
 
 def _case(operation: Operation, index: int, regions: Sequence[Any]) -> Sequence[int]:
-    """The branch that the index names; outside of them the last one."""
+    """The branch selected by the index, or the last branch if the index is out of range."""
     walk, builder = operation.walk, operation.builder
     branches = [region.blocks[0] for region in regions]
     known = builder.number(index)

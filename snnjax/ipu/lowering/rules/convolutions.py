@@ -1,7 +1,8 @@
-"""The rule of `convolution`: one product of the windows of the left operand, which are a view, and the kernel.
+"""The rule for `convolution`: one product of the kernel with the windows of the left operand, which are a view.
 
-Windows are cut in one dimension of space after the other. Each becomes two: the place of the window (``y0``) and the
-place within it (``k0``), so that the convolution is a product over the places within and the channels.
+Windows are formed in one spatial dimension after another. Each dimension becomes two: the position of the window
+(``y0``) and the position within it (``k0``), so the convolution is a product over the positions within and the
+channels.
 """
 
 from collections.abc import Sequence
@@ -16,23 +17,23 @@ from snnjax.ipu.lowering.types import ArrayType, is_floating
 
 
 class _Named(NamedTuple):
-    """A value with names of its dimensions: b(atch), c(hannel), o(utput channel), g(roup); x0, y0, k0 ... of space."""
+    """A value with named dimensions: b(atch), c(hannel), o(utput channel), g(roup); x0, y0, k0 ... are spatial."""
 
     value: int
     names: tuple[str, ...]
 
     def places(self, names: Sequence[str]) -> tuple[int, ...]:
-        """Where these dimensions are."""
+        """The positions of these dimensions."""
         return tuple(map(self.names.index, names))
 
 
 class _Window(NamedTuple):
-    """How windows lie along one dimension."""
+    """The windows along one dimension."""
 
     number: int
     length: int
-    stride: int  # from one window to the next
-    hole: int  # from one place within to the next
+    stride: int  # between windows
+    hole: int  # between positions within a window
 
 
 @rule("stablehlo.convolution")
@@ -58,7 +59,7 @@ def _names(count: int, letter: str) -> list[str]:
 
 
 def _in_order(places: Sequence[int], names: Sequence[str]) -> tuple[str, ...]:
-    """The names, each where it is."""
+    """The names, ordered by position."""
     return tuple(name for _, name in sorted(zip(places, names, strict=True)))
 
 
@@ -81,7 +82,7 @@ def _names_of_output(dimensions: Any) -> tuple[str, ...]:
 
 
 def _as_multiplied(builder: Builder, lhs: int, rhs: int) -> tuple[int, int]:
-    """Operands in the type of their product, before windows make more of them."""
+    """The operands converted to the type of their product, before windows repeat elements."""
     dtypes = {builder.types[lhs].dtype, builder.types[rhs].dtype}
     if dtypes == {"f16"} or not all(map(is_floating, dtypes)):
         return lhs, rhs
@@ -103,7 +104,7 @@ def _padded(operation: Operation, lhs: int, dimensions: Any) -> int:
 
 
 def _turned(operation: Operation, rhs: int, dimensions: Any) -> int:
-    """The kernel, reversed where the convolution says so."""
+    """The kernel, reversed where `window_reversal` is set."""
     space = dimensions.kernel_spatial_dimensions
     turned = operation.flags("window_reversal", (False,) * len(space))
     return views.reverse(
@@ -112,7 +113,7 @@ def _turned(operation: Operation, rhs: int, dimensions: Any) -> int:
 
 
 def _split(builder: Builder, array: _Named, name: str, count: int) -> _Named:
-    """A dimension cut into groups, which come before it."""
+    """A dimension split into groups, with the group dimension before it."""
     (d,) = array.places((name,))
     shape = builder.types[array.value].shape
     value = views.reshape(builder, array.value, (*shape[:d], count, shape[d] // count, *shape[d + 1 :]))
@@ -120,7 +121,7 @@ def _split(builder: Builder, array: _Named, name: str, count: int) -> _Named:
 
 
 def _windows(operation: Operation, x: _Named, kernel: _Named, dimensions: Any) -> _Named:
-    """The windows in all dimensions of space."""
+    """The windows in all spatial dimensions."""
     output, lengths = operation.types[0].shape, operation.builder.types[kernel.value].shape
     space = len(dimensions.input_spatial_dimensions)
     strides, holes = (operation.ints(name, (1,) * space) for name in ("window_strides", "rhs_dilation"))
@@ -132,7 +133,7 @@ def _windows(operation: Operation, x: _Named, kernel: _Named, dimensions: Any) -
 
 
 def _along(builder: Builder, x: _Named, axis: int, window: _Window) -> _Named:
-    """The windows along one dimension: all places of a window after the other, or all windows, whichever are fewer."""
+    """The windows along one dimension, cut by position within the window or by window, whichever are fewer."""
     (d,) = x.places((f"x{axis}",))
     shape = builder.types[x.value].shape
     slices, length, step, stride = window.length, window.number, window.hole, window.stride
@@ -151,7 +152,7 @@ def _along(builder: Builder, x: _Named, axis: int, window: _Window) -> _Named:
 
 
 def _product(operation: Operation, x: _Named, kernel: _Named, order: tuple[str, ...]) -> int:
-    """The product over channels and places within windows, with dimensions in this order."""
+    """The product over channels and positions within windows, with dimensions in this order."""
     builder, (type_,) = operation.builder, operation.types
     groups = ("g",) if "g" in x.names else ()
     summed = tuple(name for name in x.names if name[0] in "ck")

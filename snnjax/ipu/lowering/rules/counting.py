@@ -1,4 +1,4 @@
-"""Which arrays hold positions, 0, 1, 2 ... along one dimension, and which count those below 0 from the end."""
+"""Recognise arrays that are an iota along a dimension, and indices whose negative values count from the end."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from snnjax.ipu.lowering.plan import Instruction
 
 
 def counts_along(builder: Builder, value: int, dimension: int) -> bool:
-    """Whether a value holds the positions along `dimension`."""
+    """Whether a value is an iota along `dimension`."""
     shape = builder.types[value].shape
     array = builder.constants.get(value)
     if array is not None:
@@ -38,7 +38,7 @@ def counts_along(builder: Builder, value: int, dimension: int) -> bool:
 
 
 def _of_reshaped(builder: Builder, inner: int, shape: tuple[int, ...], dimension: int) -> bool:
-    """The same where dimensions of one element alone come and go."""
+    """The same through a reshape that only adds or removes dimensions of size 1."""
     longer = [d for d, n in enumerate(shape) if n > 1]
     of_inner = [d for d, n in enumerate(builder.types[inner].shape) if n > 1]
     lengths = [shape[d] for d in longer], [builder.types[inner].shape[d] for d in of_inner]
@@ -48,7 +48,7 @@ def _of_reshaped(builder: Builder, inner: int, shape: tuple[int, ...], dimension
 
 
 def _what_is_kept(builder: Builder, definition: Instruction) -> int | None:
-    """The numbers from 0 that a program leaves as they are: by conversions, or ``where(i < 0, i + n, i)``."""
+    """The operand that a program keeps if it is not negative: conversions, or ``where(i < 0, i + n, i)``."""
     operations = {step.operation.partition(".")[0] for step in definition.steps}
     if operations <= {"load", "wrap"}:
         return definition.inputs[0]
@@ -69,7 +69,7 @@ def _where_below_zero(builder: Builder, definition: Instruction) -> int | None:
 
 
 def counted_from_end(builder: Builder, value: int, size: int) -> tuple[int, int]:
-    """`i` and `size` of a view of ``where(i < 0, i + size, i)``, as JAX writes indices; else the value itself and 0."""
+    """`i` and `size` for a view of ``where(i < 0, i + size, i)``, JAX's form of indices; else the value and 0."""
     definition = builder.definitions.get(value)
     if definition is None:
         return value, 0
@@ -90,7 +90,7 @@ def counted_from_end(builder: Builder, value: int, size: int) -> tuple[int, int]
 
 
 def _adds(builder: Builder, value: int, to: int, size: int) -> bool:
-    """Whether a value is `to`, of int32, and `size` more."""
+    """Whether a value is ``to + size`` in int32."""
     definition = builder.definitions.get(value)
     if definition is None or definition.op != "elementwise" or definition.inputs != (to,):
         return False

@@ -1,6 +1,6 @@
 """Elementwise operations as steps on 32-bit registers: float32, int32 or uint32, and bools as 0 and 1.
 
-Halves and bytes are computed in such registers, and brought back to what their type holds by `round` and `wrap`.
+Narrower types are computed in these registers and converted back to the range of their type by `round` and `wrap`.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from snnjax.ipu.lowering.operation import Operation
 from snnjax.ipu.lowering.rules import rule
 from snnjax.ipu.lowering.types import WIDE, ArrayType, bits_of, is_floating, numpy_dtype, register_of
 
-# What cannot leave the numbers that a dtype holds needs no rounding after it.
+# Operations whose results are always representable in the dtype need no rounding.
 _EXACT = frozenset(
     (
         *("abs", "and", "ceil", "floor", "is_finite", "maximum", "minimum", "negate", "not", "or"),
@@ -49,22 +49,22 @@ _BINARY = (
     ),
     *("shift_right_arithmetic", "shift_right_logical", "subtract", "xor"),
 )
-# Powers of two within these have an inverse that is no subnormal number.
+# The inverses of powers of two within these limits are not subnormal.
 _MAX_EXPONENT = 100
-# Bools as numbers modulo 2.
+# Bools are integers modulo 2.
 _OF_BOOLS = {"add": "or", "maximum": "or", "multiply": "and", "minimum": "and"}
 _OF_BITS = frozenset({"and", "or", "xor", "shift_left", "shift_right_logical"})
 
 
 def settle(expression: Expression, node: int, dtype: str) -> int:
-    """What an element of `dtype` keeps of a register."""
+    """A register rounded or wrapped to an element of `dtype`."""
     if dtype in ("f16", "bf16"):
         return expression.step(f"round.{dtype}", node)
     return expression.step(f"wrap.{dtype}", node) if bits_of(dtype) < 32 and dtype != "bool" else node
 
 
 def _mask(expression: Expression, node: int, dtype: str) -> int:
-    """The bits of a narrow signed number alone, without those of its sign above them."""
+    """The bits of a narrow signed number, without its sign extension."""
     if not dtype.startswith("s") or bits_of(dtype) == 32:
         return node
     return expression.step("and.u32", node, expression.constant(np.uint32(2 ** bits_of(dtype) - 1)))
@@ -91,7 +91,7 @@ def _binary(expression: Expression, name: str, x: int, y: int, dtype: str) -> in
         name = _OF_BOOLS.get(name, name)
     if name == "shift_right_logical":
         x = _mask(expression, x, dtype)
-    if name == "shift_right_arithmetic":  # the highest bit is a sign, even where the type has none
+    if name == "shift_right_arithmetic":  # the highest bit counts as a sign, even for unsigned types
         x = expression.step(f"wrap.s{bits_of(dtype)}", x) if bits_of(dtype) < 32 and register == "u32" else x
         register = "s32"
     if name.startswith("shift") and bits_of(dtype) < 32:
@@ -100,15 +100,15 @@ def _binary(expression: Expression, name: str, x: int, y: int, dtype: str) -> in
 
 
 def _distance(expression: Expression, y: int, dtype: str) -> int:
-    """How far to shift 32 bits: a narrow type's own width moves everything out."""
+    """The distance to shift 32 bits: the width of a narrow type shifts everything out."""
     width = expression.constant(np.uint32(bits_of(dtype)))
     whole = expression.constant(np.uint32(32))
-    far = expression.step("ge.u32", y, width)  # negative distances as well
+    far = expression.step("ge.u32", y, width)  # true for negative distances as well
     return expression.step("select.u32", far, whole, y)
 
 
 def unary(builder: Builder, name: str, x: int) -> int:
-    """An operation of one array."""
+    """An operation on one array."""
     type_ = builder.types[x]
     expression = Expression(builder)
     node = _unary(expression, name, expression.load(x), type_.dtype)
@@ -120,7 +120,7 @@ def unary(builder: Builder, name: str, x: int) -> int:
 
 
 def binary(builder: Builder, name: str, x: int, y: int) -> int:
-    """An operation of two arrays of one type, or single elements."""
+    """An operation on two arrays of one type, or single elements."""
     type_ = max(builder.types[x], builder.types[y], key=lambda each: each.size)
     name, y = _cheaper(builder, name, y)
     expression = Expression(builder)
@@ -134,7 +134,7 @@ def binary(builder: Builder, name: str, x: int, y: int) -> int:
 
 
 def _cheaper(builder: Builder, name: str, y: int) -> tuple[str, int]:
-    """The product that a quotient by a power of two is, bit for bit."""
+    """The product that equals a division by a power of two bit for bit, if there is one."""
     number = builder.number(y)
     if name != "divide" or number is None or builder.types[y].dtype != "f32" or not np.isfinite(number):
         return name, y
@@ -169,7 +169,7 @@ def compare(builder: Builder, direction: str, x: int, y: int, total: bool = Fals
 
 
 def convert(builder: Builder, x: int, dtype: str) -> int:
-    """The elements as `dtype`: towards zero, saturating from floating point, modulo 2^n between integers."""
+    """Convert to `dtype`: towards zero and saturating from floating point, modulo 2^n between integers."""
     old = builder.types[x]
     if old.dtype == dtype:
         return x
@@ -231,7 +231,7 @@ def _lower_binary(operation: Operation) -> list[int]:
 
 
 def _without_identity(builder: Builder, name: str, x: int, y: int) -> int | None:
-    """The operand that is the result already: x * 1, x - 0, x & true; (x + 0 is not x, where x is -0)."""
+    """The operand that already is the result: x * 1, x - 0, x & true (but not x + 0, which differs for -0)."""
     x_number, y_number = builder.number(x), builder.number(y)
     neutral = {"multiply": 1, "divide": 1, "subtract": 0}.get(name)
     if y_number is not None and y_number == neutral and not np.signbit(np.float32(y_number)):
@@ -280,12 +280,12 @@ def _lower_bitcast(operation: Operation) -> list[int]:
     if new.dtype in WIDE:
         raise operation.refuse(
             f"the IPU has no {new.dtype}",
-            "Take random keys of threefry, JAX's own, and leave jax_enable_x64 off",
+            "Use threefry random keys, JAX's default, and leave jax_enable_x64 off",
         )
     if old.shape != new.shape:
         raise operation.refuse(
             f"a bit cast to {new} changes the size of the elements",
-            "Put elements together with shifts and conversions",
+            "Combine elements with shifts and conversions",
         )
     return [bitcast(operation.builder, operation.inputs[0], new)]
 
@@ -298,7 +298,7 @@ def _lower_reduce_precision(operation: Operation) -> list[int]:
         return list(operation.inputs)
     if kept not in ((8, 7), (5, 10)):
         raise operation.refuse(
-            f"{kept[0]} bits of exponent and {kept[1]} of mantissa are no dtype of the IPU",
+            f"{kept[0]} exponent bits and {kept[1]} mantissa bits are not a dtype of the IPU",
             "Round to bfloat16 (8, 7) or float16 (5, 10)",
         )
     expression = Expression(operation.builder)

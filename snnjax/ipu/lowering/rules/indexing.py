@@ -1,4 +1,4 @@
-"""Rules of gathers, scatters and slices whose place is computed."""
+"""Rules for gathers, scatters and dynamic slices."""
 
 from collections.abc import Sequence
 
@@ -50,10 +50,10 @@ def _lower_gather(operation: Operation) -> list[int]:
 
 @rule("stablehlo.scatter")
 def _lower_scatter(operation: Operation) -> Sequence[int]:
-    """One array, combined with its updates by one operation, or overwritten."""
+    """A scatter into one array, which is combined with its updates by a single operation, or overwritten."""
     if len(operation.types) != 1:
         raise operation.refuse(
-            "the IPU scatters into one array at a time", "Scatter into one after the other"
+            "the IPU scatters into one array at a time", "Scatter into one array after another"
         )
     builder, (x, indices, updates), (type_,) = operation.builder, operation.inputs, operation.types
     if builder.types[updates].size == 0:
@@ -61,7 +61,7 @@ def _lower_scatter(operation: Operation) -> Sequence[int]:
     kind = "set" if is_overwriting(operation.regions[0]) else kind_of(operation.regions[0], type_.dtype)
     if kind is None:
         raise operation.refuse(
-            "the IPU combines an element and its update by one operation, not by a function",
+            "the IPU combines an element and its update with a single operation, not a function",
             "Use .at[].set, add, multiply, max or min",
         )
     dtype = type_.dtype if kind == "set" else reductions.native(type_.dtype)
@@ -72,7 +72,7 @@ def _lower_scatter(operation: Operation) -> Sequence[int]:
 
 
 def _scatter_numbers(operation: Operation, indices: int) -> tuple[int, tuple[Sequence[int], ...]]:
-    """The indices, and the dimension numbers as a plan has them."""
+    """The indices, and the dimension numbers in the form of a plan."""
     numbers = stablehlo.ScatterDimensionNumbers(operation.attributes["scatter_dimension_numbers"])
     at = Indices(
         indices,
@@ -89,7 +89,7 @@ def _scatter_numbers(operation: Operation, indices: int) -> tuple[int, tuple[Seq
 
 
 def _known_starts(operation: Operation, starts: Sequence[int], sizes: Sequence[int]) -> list[int] | None:
-    """The starts, clamped, if all are constants, or the slice is whole."""
+    """The clamped starts, if all are constants or the slice is the whole array."""
     clamped = []
     for start, length, size in zip(starts, operation.input_types()[0].shape, sizes, strict=True):
         number = np.int64(0) if size == length else operation.builder.number(start)

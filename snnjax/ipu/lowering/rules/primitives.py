@@ -1,6 +1,6 @@
-"""How JAX lowers some of its primitives for the platform ipu: each to what the plan has one instruction for.
+"""JAX lowering rules for the platform ipu: primitives that map to one instruction of the plan.
 
-`snnjax_jax_plugin` registers them, and imports them when JAX lowers the first.
+`snnjax_jax_plugin` registers them, and imports this module when JAX lowers the first one.
 """
 
 import functools
@@ -21,17 +21,17 @@ def lower_threefry(context: Any, *operands: Any) -> Any:
 
 
 def lower_unknown(primitive: Any, context: Any, *operands: Any) -> Any:
-    """A call of a target of the primitive's name, without attributes, because none is needed: `calls` refuses it.
+    """A call to a target with the primitive's name, which `calls` refuses; it needs no attributes.
 
-    One without results is there for its effect, and must not be taken for dead code.
+    A primitive without results is there for its side effect and must not be removed as dead code.
     """
     return jax.ffi.ffi_lowering(primitive.name, has_side_effect=not context.avals_out)(context, *operands)
 
 
 def lower_check(*, debug: bool, **_: Any) -> list[Any]:
-    """`checkify.debug_check` does nothing unless it is functionalised, and `checkify.check` cannot do without.
+    """`checkify.debug_check` does nothing unless it is functionalised; `checkify.check` must be.
 
-    Where checkify is imported after the platform was registered, JAX has no rule for either, and says so.
+    If checkify is imported after the platform is registered, JAX has no rule for either, and says so.
     """
     if debug:
         return []
@@ -42,7 +42,7 @@ def lower_check(*, debug: bool, **_: Any) -> list[Any]:
 
 
 def lower_counters(context: Any, *, shape: Sequence[int]) -> Any:
-    """0, 1, 2 ... in two words: no IPU holds 2^32 elements, so that the high one is 0 and none needs 64 bits."""
+    """0, 1, 2 ... as two words: no IPU holds 2^32 elements, so the high word is 0 and 64 bits are not needed."""
     return _jax_compat.lower_function(functools.partial(_counters, shape), context)
 
 
@@ -52,7 +52,7 @@ def _counters(shape: Sequence[int]) -> tuple[jax.Array, jax.Array]:
 
 
 def lower_debug(primitive: Any, context: Any, *operands: Any, **parameters: Any) -> list[Any]:
-    """A call to what the primitive does with arrays at hand; programs of an IPU run one after the other."""
+    """A call to the primitive's implementation on the host; the programs of an IPU run one after another."""
     if parameters.get("ordered") or _jax_compat.is_ordered(parameters.get("effect")):
         raise NotImplementedError(
             f"{primitive.name}: `ordered` must be False on platform ipu, got True. "

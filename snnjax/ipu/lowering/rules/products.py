@@ -1,4 +1,4 @@
-"""The rule of `dot_general`: products of float16 or float32, others by conversion, without transposed operands."""
+"""The rule for `dot_general`: float16 or float32 products, others by conversion, without transposing operands."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from snnjax.ipu.lowering.types import ArrayType, bits_of, is_floating
 
 # Sums of products below 2^24 are exact in float32.
 EXACT_BITS = 24
-# Integers that are not: products are written down one by one.
+# Integer products that are not exact: one elementwise product each.
 MAX_PRODUCTS = 2**20
 
 Dimensions = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]
@@ -55,7 +55,7 @@ def dot(builder: Builder, operation: Operation, a: int, b: int, numbers: Dimensi
 
 
 def _is_exact(builder: Builder, a: int, b: int, contracted: int) -> bool:
-    """Whether float32 holds every sum of products of these integers."""
+    """Whether float32 represents every sum of products of these integers exactly."""
     dtypes = [builder.types[x].dtype for x in (a, b)]
     each = [1 if dtype == "bool" else bits_of(dtype) for dtype in dtypes]
     return sum(each) + int(contracted).bit_length() <= EXACT_BITS
@@ -64,7 +64,7 @@ def _is_exact(builder: Builder, a: int, b: int, contracted: int) -> bool:
 def _untransposed(
     builder: Builder, x: int, places: tuple[Sequence[int], Sequence[int]]
 ) -> tuple[int, tuple[tuple[int, ...], tuple[int, ...]]]:
-    """An operand without the transpose that made it, if its free dimensions keep their order."""
+    """An operand before the transpose that produced it, if its free dimensions keep their order."""
     batching, contracting = (tuple(each) for each in places)
     definition = builder.definitions.get(x)
     if definition is None or definition.op != "transpose":
@@ -80,7 +80,7 @@ def _untransposed(
 
 
 def transposed(builder: Builder, x: int, permutation: Sequence[int]) -> int | None:
-    """The product with its operands swapped, where that is what the transpose of a product is, or None."""
+    """The transpose of a product as the product with swapped operands, if possible, else None."""
     definition = builder.definitions.get(x)
     if definition is None or definition.op != "dot":
         return None
@@ -101,7 +101,7 @@ def transposed(builder: Builder, x: int, permutation: Sequence[int]) -> int | No
 def _of_integers(
     builder: Builder, operation: Operation, a: int, b: int, numbers: Dimensions, type_: ArrayType
 ) -> int:
-    """Every product as an integer, and their sums."""
+    """All products as integers, and their sums."""
     groups = [
         _in_groups(builder.types[x], batching, contracting)
         for x, batching, contracting in ((a, numbers[0], numbers[2]), (b, numbers[1], numbers[3]))
@@ -113,7 +113,7 @@ def _of_integers(
     shape = (*batch, *of_a, *of_b, *contracted)
     if np.prod(shape) > MAX_PRODUCTS:
         raise operation.refuse(
-            f"its {np.prod(shape)} products of integers are more than {MAX_PRODUCTS}",
+            f"its {np.prod(shape)} integer products exceed the limit of {MAX_PRODUCTS}",
             "Convert the operands to float32",
         )
     kept, own, summed = len(batch), (len(of_a), len(of_b)), len(contracted)
@@ -133,6 +133,6 @@ def _of_integers(
 def _in_groups(
     type_: ArrayType, batching: Sequence[int], contracting: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Dimensions of the batch, of the operand's own, and those that are summed over."""
+    """An operand with its dimensions grouped into batch, free and contracted ones."""
     own = tuple(d for d in range(len(type_.shape)) if d not in (*batching, *contracting))
     return tuple(batching), own, tuple(contracting)

@@ -1,4 +1,4 @@
-"""Rules of reductions: over dimensions, with the place of an extreme, and over windows."""
+"""Rules for reductions: over dimensions, with the position of an extreme, and over windows."""
 
 import itertools
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from snnjax.ipu.lowering.rules.counting import counts_along
 from snnjax.ipu.lowering.rules.regions import extreme_of, kind_of
 from snnjax.ipu.lowering.types import ArrayType, is_floating, numpy_dtype
 
-# Pooling over larger windows is refused: each element of a window is a slice of its own.
+# Pooling over larger windows is refused: each element of a window is a separate slice.
 MAX_WINDOW = 64
 _ONE_KIND = "Use sum, prod, max, min, any, all, argmax or argmin"
 
 
 def native(dtype: str, *, halves: bool = True) -> str:
-    """The dtype in which reductions, sorts and their like are computed."""
+    """The dtype in which reductions, sorts and similar operations are computed."""
     if dtype in ("f32", "s32", "u32", "bool") or (dtype == "f16" and halves):
         return dtype
     if is_floating(dtype):
@@ -29,7 +29,7 @@ def native(dtype: str, *, halves: bool = True) -> str:
 
 
 def zero_of(kind: str, dtype: str) -> Any:
-    """What changes nothing when it is combined by `kind`."""
+    """The identity element of `kind`."""
     if kind in ("add", "or", "xor"):
         return 0
     if kind == "multiply":
@@ -49,7 +49,7 @@ def _is_zero(builder: Builder, value: int, kind: str, dtype: str) -> bool:
 
 
 def reduce(builder: Builder, x: int, dimensions: Sequence[int], kind: str) -> int:
-    """The elements along `dimensions` combined, from the kind's own zero."""
+    """The reduction along `dimensions`, from the identity element."""
     old = builder.types[x]
     shape = tuple(n for d, n in enumerate(old.shape) if d not in dimensions)
     type_ = ArrayType(old.dtype, shape)
@@ -65,7 +65,7 @@ def reduce(builder: Builder, x: int, dimensions: Sequence[int], kind: str) -> in
 
 
 def with_start(builder: Builder, reduced: int, start: int, kind: str) -> int:
-    """A reduction that begins with `start`."""
+    """A reduction that starts from `start`."""
     type_ = builder.types[reduced]
     if _is_zero(builder, start, kind, type_.dtype):
         return reduced
@@ -79,19 +79,19 @@ def _lower_reduce(operation: Operation) -> Sequence[int]:
         return _arg_reduce(operation, dimensions)
     kind = kind_of(operation.regions[0], operation.types[0].dtype) if len(operation.types) == 1 else None
     if kind is None:
-        raise operation.refuse("the IPU combines elements by one operation, not by a function", _ONE_KIND)
+        raise operation.refuse("the IPU combines elements with a single operation, not a function", _ONE_KIND)
     x, start = operation.inputs
     return [with_start(operation.builder, reduce(operation.builder, x, dimensions, kind), start, kind)]
 
 
 def _arg_reduce(operation: Operation, dimensions: Sequence[int]) -> Sequence[int]:
-    """The extreme along one dimension, and where it is: a pair of an array and its positions."""
+    """The extreme along one dimension, and its position."""
     builder = operation.builder
     x, places = operation.inputs[:2]
     kind = extreme_of(operation.walk, operation.regions[0], operation.types)
     if kind is None or len(dimensions) != 1 or not counts_along(builder, places, dimensions[0]):
         raise operation.refuse(
-            "the IPU combines pairs only where they are extremes and their places", _ONE_KIND
+            "the IPU combines pairs only if they are extremes and their positions", _ONE_KIND
         )
     old, index = builder.types[x], builder.types[places]
     shape = operation.types[0].shape
@@ -109,7 +109,7 @@ def _lower_reduce_window(operation: Operation) -> Sequence[int]:
     (type_,) = operation.types[:1]
     kind = kind_of(operation.regions[0], type_.dtype) if len(operation.types) == 1 else None
     if kind is None:
-        raise operation.refuse("the IPU combines elements by one operation, not by a function", _ONE_KIND)
+        raise operation.refuse("the IPU combines elements with a single operation, not a function", _ONE_KIND)
     (old, _), (x, start) = operation.input_types(), operation.inputs
     ones = (1,) * len(old.shape)
     window = operation.ints("window_dimensions")
@@ -123,7 +123,7 @@ def _lower_reduce_window(operation: Operation) -> Sequence[int]:
             return [with_start(operation.builder, scanned, start, kind)]
     if np.prod(window) > MAX_WINDOW:
         raise operation.refuse(
-            f"a window of {np.prod(window)} elements is more than {MAX_WINDOW}", "Pool in two steps"
+            f"a window of {np.prod(window)} elements exceeds the limit of {MAX_WINDOW}", "Pool in two steps"
         )
     gaps = [dilation - 1 for dilation in base]
     padded = views.pad(operation.builder, x, start, padding[::2], padding[1::2], gaps)
@@ -134,7 +134,7 @@ def _lower_reduce_window(operation: Operation) -> Sequence[int]:
 def _cumulative(
     builder: Builder, x: int, window: Sequence[int], padding: Sequence[int], kind: str
 ) -> int | None:
-    """The reduction of all elements up to each, if that is what the windows hold."""
+    """The cumulative reduction, if that is what the windows describe."""
     type_ = builder.types[x]
     along = [d for d, n in enumerate(window) if n > 1]
     if len(along) != 1 or window[along[0]] != type_.shape[along[0]]:
@@ -155,7 +155,7 @@ def _cumulative(
 def _pool(
     builder: Builder, padded: int, type_: ArrayType, shape: tuple[Sequence[int], ...], kind: str
 ) -> int:
-    """Each place of the window as a slice, and these combined."""
+    """Combine slices, one for each position within the window."""
     window, strides, holes = shape
     pooled = None
     for place in itertools.product(*map(range, window)):

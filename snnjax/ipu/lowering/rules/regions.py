@@ -1,6 +1,6 @@
-"""What the small functions inside of operations do: a reduction's kind, a comparator's order.
+"""Analysis of the small functions inside operations: a reduction's kind, a comparator's order.
 
-Where there are many ways to write one, it is asked: lowered with constants for its arguments, it folds to its answers.
+A function that can be written in many ways is evaluated: lowered with constant arguments, it folds to its results.
 """
 
 import itertools
@@ -17,14 +17,14 @@ _OF_BOOLS = {"add": "or", "maximum": "or", "multiply": "and", "minimum": "and"}
 
 
 def _body(region: Any) -> tuple[list[Any], list[Any], list[Any]]:
-    """The arguments of a region, its operations, and what it returns."""
+    """The arguments of a region, its operations, and its results."""
     block = region.blocks[0]
     operations = [view.operation for view in block.operations]
     return list(block.arguments), operations[:-1], list(operations[-1].operands)
 
 
 def kind_of(region: Any, dtype: str) -> str | None:
-    """The kind of a reduction whose region combines two elements by one operation, or None."""
+    """The kind of a reduction whose region combines two elements with a single operation, or None."""
     arguments, operations, returned = _body(region)
     if len(operations) != 1 or len(arguments) != 2 or returned != list(operations[0].results):
         return None
@@ -41,7 +41,7 @@ def is_overwriting(region: Any) -> bool:
 
 
 def ask(walk: Any, region: Any, arguments: Sequence[np.ndarray]) -> list[np.ndarray] | None:
-    """What a region on scalars yields for each of the arguments' elements, or None if it does not fold."""
+    """The results of a scalar region for each element of the arguments, or None if it does not fold."""
     builder = walk.builder
     answers: list[int] = []
 
@@ -60,7 +60,7 @@ def ask(walk: Any, region: Any, arguments: Sequence[np.ndarray]) -> list[np.ndar
 
 
 def samples(dtype: str) -> list[Any]:
-    """A few numbers in order."""
+    """A few numbers in ascending order."""
     numpy = numpy_dtype(dtype)
     if dtype == "bool":
         return [False, True]
@@ -71,9 +71,9 @@ def samples(dtype: str) -> list[Any]:
 
 
 def extreme_of(walk: Any, region: Any, types: Sequence[ArrayType]) -> str | None:
-    """``maximum`` or ``minimum`` where a region keeps the extreme of two (element, place) pairs, or None.
+    """``maximum`` or ``minimum`` if a region keeps the extreme of two (element, position) pairs, or None.
 
-    A NaN comes before all, and the lower place among equals; of two NaNs any will do.
+    A NaN wins over numbers, and the lower position among equal elements; of two NaNs either may win.
     """
     value, place = (type_.dtype for type_ in types)
     numbers = samples(value) + ([np.nan] if is_floating(value) else [])

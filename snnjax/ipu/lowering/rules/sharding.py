@@ -1,7 +1,7 @@
-"""Programs for several IPUs: what `shard_map` leaves to each of them, taken as it stands.
+"""Programs for several IPUs: the body of `shard_map` is lowered as it is.
 
-Inside of `shard_map` (``sdy.manual_computation``) arrays are those of one IPU. Outside, an array that is spread over
-IPUs is only handed on; what would compute with it needs a partitioner, and is refused.
+Inside `shard_map` (``sdy.manual_computation``) arrays belong to one IPU. Outside, an array that is sharded over IPUs is
+only passed on; computing with it would need a partitioner, and is refused.
 """
 
 import re
@@ -25,30 +25,30 @@ WAY_OUT = "Write what each IPU computes with jax.shard_map, and all_gather or ps
 
 
 class Sharding(NamedTuple):
-    """Over which axes of the mesh each dimension is spread, and over which the sum is still to be taken."""
+    """The mesh axes that each dimension is sharded over, and those that a sum is still pending over."""
 
-    mesh: tuple[tuple[str, int], ...]  # names and sizes of its axes
-    axes: tuple[tuple[str, ...], ...]  # of each dimension, the slowest first
+    mesh: tuple[tuple[str, int], ...]  # names and sizes of the axes
+    axes: tuple[tuple[str, ...], ...]  # of each dimension, major to minor
     unreduced: frozenset[str] = frozenset()
 
     def parts(self) -> tuple[int, ...]:
-        """Into how many parts each dimension is cut."""
+        """The number of parts of each dimension."""
         sizes = dict(self.mesh)
         return tuple(int(np.prod([sizes[axis] for axis in axes], dtype=np.int64)) for axes in self.axes)
 
     def is_whole(self) -> bool:
-        """Whether every IPU has all of it."""
+        """Whether every IPU holds the whole array."""
         return not self.unreduced and all(part == 1 for part in self.parts())
 
     def local(self, type_: ArrayType) -> ArrayType:
-        """The type of one IPU's part."""
+        """The type of one IPU's shard."""
         shape = tuple(n // part for n, part in zip(type_.shape, self.parts(), strict=True))
         return ArrayType(type_.dtype, shape)
 
 
 @dataclass
 class Layout:
-    """What main takes and yields on each IPU."""
+    """The parameters and results of main on each IPU."""
 
     parameters: list[ArrayType]
     num_partitions: int
@@ -59,7 +59,7 @@ class Layout:
 
 
 def axes_of(walk: Any, name: str) -> tuple[tuple[str, int], ...]:
-    """Names and sizes of the axes of a mesh; its devices stand in order."""
+    """Names and sizes of the axes of a mesh, whose devices must be in order."""
     mesh = sdy.MeshAttr(walk.meshes[name])
     if list(mesh.device_ids):
         raise refusal("shard_map", (), "the devices of the mesh are not in order", "Sort them by id", "")
@@ -68,7 +68,7 @@ def axes_of(walk: Any, name: str) -> tuple[tuple[str, int], ...]:
 
 
 def sharding_of(walk: Any, attribute: Any) -> Sharding:
-    """What an ``sdy.sharding`` says."""
+    """Parse an ``sdy.sharding``."""
     sharding = sdy.TensorShardingAttr(attribute)
     sizes = axes_of(walk, ir.FlatSymbolRefAttr(sharding.mesh_or_ref).value)
 
@@ -83,7 +83,7 @@ def sharding_of(walk: Any, attribute: Any) -> Sharding:
 
 
 def _first_use(walk: Any, argument: Any) -> Sharding | None:
-    """How the one `shard_map` that uses an argument wants it."""
+    """The sharding that the only `shard_map` using an argument requires."""
     wanted = set()
     for use in argument.uses:
         owner = use.owner.operation
@@ -153,7 +153,7 @@ def _serialised(sharding: Sharding | None, type_: ArrayType) -> bytes:
 
 
 def _mark(walk: Any, value: int, sharding: Sharding | None) -> int:
-    """The value, known from now on to be spread; another one where it is something else as well."""
+    """The value, marked as sharded; a new value if it already has a different sharding."""
     wanted = None if sharding is None or sharding.is_whole() else sharding
     known = walk.shardings.get(value)
     if known == wanted and (wanted is None or value not in walk.builder.constants):
@@ -168,7 +168,7 @@ def _mark(walk: Any, value: int, sharding: Sharding | None) -> int:
 
 
 def _as_wanted(walk: Any, value: int, wanted: Sharding) -> int:
-    """The value as `wanted` spreads it: each IPU cuts its part from what it has whole."""
+    """The value with the sharding `wanted`: each IPU slices its shard from the whole array."""
     known = walk.shardings.get(value)
     if known is None and wanted.is_whole():
         return value
@@ -180,7 +180,7 @@ def _as_wanted(walk: Any, value: int, wanted: Sharding) -> int:
 
 
 def _own_part(walk: Any, value: int, sharding: Sharding) -> int:
-    """The part of this IPU, from its number and those of the mesh."""
+    """This IPU's shard, from its partition id and the mesh."""
     builder = walk.builder
     scalar = ArrayType("u32", ())
     number = builder.one("partition_id", (), scalar)
@@ -208,11 +208,11 @@ def _own_part(walk: Any, value: int, sharding: Sharding) -> int:
 
 
 def check_spread(walk: Any, operation: Operation, values: Iterable[int]) -> None:
-    """Refuses to compute with arrays that are spread over IPUs, outside of `shard_map`."""
+    """Refuse to compute with arrays that are sharded over IPUs outside `shard_map`."""
     if walk.is_manual or operation.name in _HANDS_ON:
         return
     if any(value in walk.shardings for value in values):
-        raise operation.refuse("an operand is spread over several IPUs, outside of shard_map", WAY_OUT)
+        raise operation.refuse("an operand is sharded over several IPUs outside shard_map", WAY_OUT)
 
 
 _HANDS_ON = frozenset(
@@ -234,7 +234,7 @@ def _lower_manual_computation(operation: Operation) -> list[int]:
     manual = set(re.findall(r'"([^"]+)"', str(operation.attributes["manual_axes"])))
     meshes = {axis for sharding in (*ins, *outs) for axis, size in sharding.mesh if size > 1}
     if walk.is_manual or not meshes <= manual:
-        raise operation.refuse("shard_map leaves axes of the mesh to a partitioner", "Give it all axis_names")
+        raise operation.refuse("shard_map leaves axes of the mesh to a partitioner", "Pass all axis_names")
     inputs = [_as_wanted(walk, *pair) for pair in zip(operation.inputs, ins, strict=True)]
     walk.is_manual = True
     try:

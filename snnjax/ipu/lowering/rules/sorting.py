@@ -1,4 +1,4 @@
-"""Rules of sorts: which arrays are keys, and which way each goes, is asked of the comparator."""
+"""Rules for sorts: evaluating the comparator shows which arrays are keys, and the direction of each."""
 
 import itertools
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ from snnjax.ipu.lowering.types import ArrayType, is_floating, numpy_dtype
 class _Key(NamedTuple):
     array: int  # position among the operands
     order: str  # ascending or descending
-    is_total: bool  # in the total order of IEEE 754; else -0 equals 0, and all NaN are one
+    is_total: bool  # in the total order of IEEE 754; else -0 equals 0, and all NaNs are equal
 
 
 def _asked(operation: Operation, pairs: Sequence[tuple[Any, Any]]) -> np.ndarray | None:
-    """What the comparator says of pairs of tuples, each with an element of every operand."""
+    """The comparator's results for pairs of tuples, each with an element of every operand."""
     columns = []
     for place, type_ in enumerate(operation.types):
         for side in (0, 1):
@@ -31,7 +31,7 @@ def _asked(operation: Operation, pairs: Sequence[tuple[Any, Any]]) -> np.ndarray
 
 
 def _keys(operation: Operation) -> list[_Key] | None:
-    """The keys of a comparator, the first one first, or None if it is no order by keys."""
+    """The keys of a comparator, most significant first, or None if it does not order by keys."""
     low = [samples(type_.dtype)[0] for type_ in operation.types]
     high = [samples(type_.dtype)[-1] for type_ in operation.types]
 
@@ -45,7 +45,7 @@ def _keys(operation: Operation) -> list[_Key] | None:
         return None
     up, down = answers[::2], answers[1::2]
     found = [k for k in places if up[k] != down[k]]
-    # of two keys the one decides that says so where they disagree
+    # the more significant of two keys decides if they disagree
 
     def beats(k: int, other: int) -> tuple[Any, Any]:
         x, y = list(low), list(low)
@@ -64,7 +64,7 @@ def _keys(operation: Operation) -> list[_Key] | None:
 
 
 def _is_total(operation: Operation, place: int, rest: Sequence[Any]) -> bool:
-    """Whether a comparator tells -0 from 0."""
+    """Whether a comparator distinguishes -0 from 0."""
     if not is_floating(operation.types[place].dtype):
         return False
     x, y = list(rest), list(rest)
@@ -74,7 +74,7 @@ def _is_total(operation: Operation, place: int, rest: Sequence[Any]) -> bool:
 
 
 def _agrees(operation: Operation, keys: Sequence[_Key]) -> bool:
-    """Whether the comparator says of many pairs what the keys say."""
+    """Whether the comparator agrees with the keys on many pairs."""
     rng = np.random.default_rng(0)
     choices = [samples(type_.dtype) for type_ in operation.types]
     tuples = [[each[rng.integers(len(each))] for each in choices] for _ in range(64)]
@@ -98,11 +98,11 @@ def _lower_sort(operation: Operation) -> Sequence[int]:
     keys = _keys(operation)
     if keys is None:
         raise operation.refuse(
-            "the IPU sorts by keys, ascending or descending, not by a function",
+            "the IPU sorts by ascending or descending keys, not by a function",
             "Use jnp.sort, jnp.argsort, jnp.lexsort or lax.sort with num_keys",
         )
     by = [_as_key(builder, operation.inputs[key.array], key.is_total) for key in keys]
-    # a key that is an operand as it stands comes out sorted; others are sorted behind the keys
+    # a key that is an unchanged operand comes out sorted; the other operands are sorted along with the keys
     own = [value for value in operation.inputs if value not in by]
     arrays = [*by, *dict.fromkeys(own)]
     types = [builder.types[value] for value in arrays]
@@ -113,7 +113,7 @@ def _lower_sort(operation: Operation) -> Sequence[int]:
 
 
 def _as_key(builder: Builder, x: int, is_total: bool) -> int:
-    """An array in whose order another one is sorted."""
+    """An array whose order gives the order of the sort."""
     type_ = builder.types[x]
     if not is_total:
         dtype = "u32" if type_.dtype == "bool" else reductions.native(type_.dtype)
@@ -126,7 +126,7 @@ def _as_key(builder: Builder, x: int, is_total: bool) -> int:
 
 
 def top_k(builder: Builder, x: int, k: int) -> list[int]:
-    """The `k` largest along the last dimension, and where they were."""
+    """The `k` largest elements along the last dimension, and their indices."""
     type_ = builder.types[x]
     shape = (*type_.shape[:-1], k)
     if 0 in shape:

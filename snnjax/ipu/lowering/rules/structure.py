@@ -1,4 +1,4 @@
-"""Rules of operations that move elements, and of constants."""
+"""Rules for constants and for operations that move elements."""
 
 from snnjax.ipu.lowering import views
 from snnjax.ipu.lowering.operation import Operation, array_of
@@ -61,7 +61,7 @@ def _lower_concatenate(operation: Operation) -> list[int]:
 
 @rule("stablehlo.pad")
 def _lower_pad(operation: Operation) -> list[int]:
-    """What is padded by less than nothing is cut first; interior padding stays between what is left."""
+    """Negative padding is cut off first; interior padding stays between the remaining elements."""
     x, filler = operation.inputs
     low, high, interior = map(operation.ints, ("edge_padding_low", "edge_padding_high", "interior_padding"))
     return [views.pad(operation.builder, x, filler, low, high, interior)]
