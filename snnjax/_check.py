@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 
@@ -57,6 +58,12 @@ def check_integer(op: str, argument: str, value: Any, least: int) -> None:
     way_out = "Pass a larger integer" if is_integer else "Pass an int"
     good = is_integer and bool(value >= least)
     check(good, op, argument, f"be an integer of at least {least}", shown(value), way_out)
+
+
+def check_size(op: str, argument: str, value: Any) -> None:
+    """`value` must be the length of an axis, which `jax.export` may leave open."""
+    if not jax.export.is_symbolic_dim(value):
+        check_integer(op, argument, value, 0)
 
 
 def check_array(op: str, argument: str, value: Any) -> None:

@@ -1,5 +1,6 @@
 """`SparseSpikes`: spikes as a short list of neuron ids instead of a long row of zeros."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,7 +76,7 @@ class SparseSpikes:
 
     def to_dense(self) -> Float[Array, "*axes neurons"]:
         """The dense array ``out[ids[k]] += values[k]``, differentiable with respect to `values`."""
-        rows = int(np.prod(self.ids.shape[:-1]))
+        rows = math.prod(self.ids.shape[:-1])
         ids, values = (jnp.asarray(leaf).reshape(rows, self.capacity) for leaf in (self.ids, self.values))
         return scatter(ids, values, self.num_neurons).reshape(self.shape)
 
@@ -157,7 +158,7 @@ def list_ids(active: Array, capacity: int, then: Array | None = None) -> Int[Arr
     Unused slots hold the row's length; int32.
     """
     num_neurons = active.shape[-1]
-    rows = int(np.prod(active.shape[:-1]))
+    rows = math.prod(active.shape[:-1])
     if num_neurons == 0 or capacity == 0 or rows == 0:
         return jnp.full((*active.shape[:-1], capacity), num_neurons, jnp.int32)
     slots = jnp.where(active, jnp.cumsum(active, axis=-1, dtype=jnp.int32) - 1, capacity)

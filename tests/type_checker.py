@@ -11,10 +11,13 @@ differ from plain beartype:
 from collections.abc import Callable
 from typing import Any
 
-from beartype import BeartypeConf, beartype
+from beartype import BeartypeConf, FrozenDict, beartype
+from jax import export
 
+# An int is also a length that `jax.export` leaves open.
+_lengths = FrozenDict({int: int | type(export.symbolic_shape("a")[0])})
 # The numeric tower lets an int stand where a float is annotated, as Python itself does.
-_beartype = beartype(conf=BeartypeConf(is_pep484_tower=True))
+_beartype = beartype(conf=BeartypeConf(is_pep484_tower=True, hint_overrides=_lengths))
 
 
 def check(function: Callable[..., Any]) -> Callable[..., Any]:

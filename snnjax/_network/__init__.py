@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from snnjax._check import check, check_choice, check_dtype, check_integer, check_real_array, shown
+from snnjax._check import check, check_choice, check_dtype, check_integer, check_real_array, check_size, shown
 from snnjax._dispatch import IMPLEMENTATIONS
 from snnjax._network.connections import Between, Shape, Weighted
 from snnjax._network.delays import Delays, Pending, no_pending
@@ -109,7 +109,7 @@ class Network:
         Raises:
             ValueError: if `batch` is not an integer of at least 0.
         """
-        check_integer("network.initial_state", "batch", batch, 0)
+        check_size("network.initial_state", "batch", batch)
         params = self.spread(params)
         last = None
         if self.readout is not None and params.readout is not None:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
 from snnjax import _dispatch
+from snnjax._check import check_size
 from snnjax._types import sum_dtype
 from snnjax.ops._chunks import in_chunks
 from snnjax.ops._connection import DENSE, Connection
@@ -220,12 +221,16 @@ def lif_network_state(
 ) -> LIFNetworkState:
     """The state before the first step: every membrane at 0, no spikes.
 
+    Raises:
+        ValueError: if `batch` is not an integer of at least 0.
+
     Example:
         >>> import jax.numpy as jnp
         >>> from snnjax import LIFLayer, lif_network_state
         >>> lif_network_state(2, [LIFLayer(weights=jnp.ones((4, 3)), decay=0.9)]).v[0].shape
         (2, 3)
     """
+    check_size("lif_network_state", "batch", batch)
 
     def zeros(layer: LIFLayer | LeakyReadout, dtype: Any) -> Array:
         return jnp.zeros((batch, layer.connection.num_outputs(layer.weights.shape)), dtype)

@@ -1,6 +1,7 @@
 """`lif_step`: one step of leaky integrate-and-fire neurons, dense."""
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -97,7 +98,7 @@ def lif_step(
     _check_arguments(v, current, convention)
     constants = [per_neuron("lif_step", n, c, v) for n, c in (("decay", decay), ("threshold", threshold))]
     constants.append(1 - constants[0] if gain is None else per_neuron("lif_step", "gain", gain, v))
-    flat = (int(np.prod(v.shape[:-1])), v.shape[-1])
+    flat = (math.prod(v.shape[:-1]), v.shape[-1])
     operands = _dispatch.vary_alike([v.reshape(flat), wide(current).reshape(flat), *constants])
     is_composed = implementation == "composed"
     results: Any = (

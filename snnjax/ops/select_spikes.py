@@ -1,6 +1,7 @@
 """`select_spikes`: from membranes to short lists of the neurons that spike, or nearly do."""
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -76,7 +77,7 @@ def select_spikes(
     check(v.ndim > 0, "select_spikes", "v", "have an axis of neurons", "a scalar", "Pass v[neurons]")
     check_integer("select_spikes", "capacity", capacity, 0)
     selection = Selection(int(capacity), as_surrogate("select_spikes", surrogate))
-    flat = v.reshape(int(np.prod(v.shape[:-1])), v.shape[-1])
+    flat = v.reshape(math.prod(v.shape[:-1]), v.shape[-1])
     thresholds = [
         _rows(name, value, v)
         for name, value in (("threshold", threshold), ("second_threshold", second_threshold))
@@ -114,7 +115,7 @@ def _rows(argument: str, value: ArrayLike, v: Array) -> Array:
     )
     if array.ndim == 0:
         return array.reshape(1)
-    return array if array.ndim == 1 else array.reshape(int(np.prod(v.shape[:-1])), v.shape[-1])
+    return array if array.ndim == 1 else array.reshape(math.prod(v.shape[:-1]), v.shape[-1])
 
 
 def candidates(v: Array, threshold: Array, second_threshold: Array) -> tuple[Array, Array]:

@@ -1,6 +1,7 @@
 """`spike_conv`: the convolution of spikes, in lists or in rows, with a kernel of weights."""
 
 import functools
+import math
 from typing import Any
 
 import jax
@@ -71,7 +72,7 @@ def spike_conv(
     geometry = _geometry(spikes, weights, shape, strides, padding, groups)
     if isinstance(spikes, SparseSpikes):
         axes = spikes.ids.shape[:-1]
-        rows = int(np.prod(axes))
+        rows = math.prod(axes)
         operands = (
             spikes.ids.reshape(rows, spikes.capacity),
             spikes.values.astype(weights.dtype).reshape(rows, spikes.capacity),
@@ -85,7 +86,7 @@ def spike_conv(
         )
     else:
         axes = spikes.shape[:-1]
-        operands = (spikes.astype(weights.dtype).reshape(int(np.prod(axes)), geometry.num_inputs), weights)
+        operands = (spikes.astype(weights.dtype).reshape(math.prod(axes), geometry.num_inputs), weights)
         operands = tuple(_dispatch.vary_alike(operands))
         out = (
             _rows_reference(operands, geometry)[0]

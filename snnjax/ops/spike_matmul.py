@@ -1,12 +1,12 @@
 """`spike_matmul`: the product of spikes, in lists or in rows, with dense weights."""
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Num
 
 from snnjax import _dispatch, _targets
@@ -66,7 +66,7 @@ def spike_matmul(
     num_neurons, num_outputs = weights.shape
     if isinstance(spikes, SparseSpikes):
         axes = spikes.ids.shape[:-1]
-        rows = int(np.prod(axes))
+        rows = math.prod(axes)
         operands = (
             spikes.ids.reshape(rows, spikes.capacity),
             spikes.values.astype(weights.dtype).reshape(rows, spikes.capacity),
@@ -80,7 +80,7 @@ def spike_matmul(
         )
     else:
         axes = spikes.shape[:-1]
-        operands = (spikes.astype(weights.dtype).reshape(int(np.prod(axes)), num_neurons), weights)
+        operands = (spikes.astype(weights.dtype).reshape(math.prod(axes), num_neurons), weights)
         operands = tuple(_dispatch.vary_alike(operands))
         out = (
             _rows_reference(operands, ())[0]

@@ -4,11 +4,11 @@ All time steps of a layer are known once the layer below has run, so products wi
 once and only the neurons themselves (and recurrent weights) run step by step. Arrays are ``[time, batch, neurons]``.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
 from snnjax._types import sum_dtype, wide
@@ -120,7 +120,7 @@ class Neurons(NamedTuple):
 
 def rows_of(array: Array) -> Array:
     """``[time, batch, neurons]`` as ``[time * batch, neurons]``."""
-    return array.reshape(int(np.prod(array.shape[:-1])), array.shape[-1])
+    return array.reshape(math.prod(array.shape[:-1]), array.shape[-1])
 
 
 def along(constant: Array, like: Array) -> Array:

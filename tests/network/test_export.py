@@ -1,0 +1,67 @@
+"""`jax.export` of networks, with the lengths of batch and time left open."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import export
+
+from snnjax import (
+    Network,
+    axonal,
+    conv2d,
+    dense,
+    layer,
+    leaky_readout,
+    losses,
+    network,
+    neurons,
+    spiking_readout,
+    sum_pool,
+)
+from tests.network.helpers import initial, random_spikes
+from tests.numbers import assert_close
+from tests.ops.common import jit
+
+INPUTS = 12
+KERNELS = ("lif_network", "lif_network_backward", "spike_matmul_rows", "spike_matmul_rows_backward")
+NETWORKS = {
+    "listed": network(INPUTS, [layer(8, capacity=3)], leaky_readout(4)),
+    "recurrent": network(INPUTS, [layer(8, neurons.adlif(), recurrent=True)], spiking_readout(4)),
+    "delayed": network(INPUTS, [layer(8, delays=axonal(3))], leaky_readout(4)),
+    "convolutional": network((2, 3, 2), [conv2d(4, 2), sum_pool(2), dense(6)], leaky_readout(4)),
+    "scanned": network(INPUTS, [layer(8, neurons.izhikevich())], leaky_readout(4)),
+}
+
+
+def gradients(net: Network, implementation: str | None, params: Any, inputs: Any, labels: Any) -> Any:
+    def loss(params: Any) -> jax.Array:
+        output, _ = net.apply(params, None, inputs, implementation=implementation)
+        return losses.cross_entropy_sum(output.output, labels)
+
+    return jax.value_and_grad(loss)(params)
+
+
+@pytest.mark.parametrize("implementation", [None, "reference"])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_loss_and_gradients_of_open_lengths_are_those_of_given_ones(
+    name: str, implementation: str | None
+) -> None:
+    net = NETWORKS[name]
+    params = initial(net)
+    time, batch = export.symbolic_shape("time, batch")
+    opened = (
+        jax.ShapeDtypeStruct((time, batch, INPUTS), jnp.float32),
+        jax.ShapeDtypeStruct((batch,), jnp.int32),
+    )
+    allowed = [export.DisabledSafetyCheck.custom_call(f"snnjax_{kernel}") for kernel in KERNELS]
+    compiled = jit(functools.partial(gradients, net, implementation))
+    exported = export.export(compiled, disabled_checks=allowed if implementation is None else ())(
+        params, *opened
+    )
+    for steps, sequences in ((7, 3), (1, 2)):
+        given = random_spikes(0.3, steps, sequences, INPUTS), jnp.arange(sequences, dtype=jnp.int32)
+        # The same sums, divided among threads by other bounds of the batch: a few ulp.
+        assert_close(exported.call(params, *given), compiled(params, *given), rtol=1e-5, atol=1e-5)
