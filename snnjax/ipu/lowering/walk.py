@@ -4,17 +4,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from snnjax._jax_compat import ir
-from snnjax.ipu.lowering import pairs
+from snnjax.ipu.lowering import pairs, views
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.errors import Unsupported, refusal
 from snnjax.ipu.lowering.folding import fold
 from snnjax.ipu.lowering.locations import user_line
 from snnjax.ipu.lowering.operation import Operation
-from snnjax.ipu.lowering.rules import RULES, complex_numbers
+from snnjax.ipu.lowering.rules import RULES, complex_formulas, complex_numbers, elementwise
 from snnjax.ipu.lowering.rules.sharding import Sharding, check_spread
 from snnjax.ipu.lowering.types import WIDE, ArrayType, of_mlir
 
 _RETURNS = frozenset({"func.return", "stablehlo.return", "sdy.return"})
+# Operations that a function of elements may consist of.
+_ELEMENTWISE = frozenset(
+    {f"stablehlo.{name}" for name in elementwise.NAMES | complex_formulas.FORMULAS.keys()}
+    | {f"stablehlo.{name}" for name in ("constant", "broadcast_in_dim", "reshape", "composite")}
+    | {"func.call", "stablehlo.optimization_barrier"}
+)
 # Their regions are executed, whatever they yield.
 _WITH_BLOCKS = frozenset({"stablehlo.while", "stablehlo.case", "stablehlo.if"})
 
@@ -29,6 +35,7 @@ class Walk:
         self.num_partitions = 1
         self.shardings: dict[int, Sharding] = {}  # of values that are sharded over IPUs
         self.is_manual = False  # inside shard_map
+        self._shape: tuple[int, ...] | None = None  # of the arrays to which a block of scalars is applied
         self._values: dict[Any, int] = {}
         self._types: dict[Any, ArrayType] = {}
         for operation in module.body.operations:
@@ -78,6 +85,28 @@ class Walk:
                     self._values[result] = value
         return []
 
+    def on_arrays(self, block: Any, arrays: Sequence[int]) -> list[int]:
+        """The results of a block of scalars for all elements of arrays of one shape."""
+        builder, outer = self.builder, self._shape
+        shape = self._shape = builder.types[arrays[0]].shape
+        try:
+            results = self.block(block, arrays)
+        finally:
+            self._shape = outer
+        return [
+            each
+            if builder.types[each].shape == shape
+            else pairs.map_parts(builder, lambda x: views.splat_like(builder, x, shape), each)
+            for each in results
+        ]
+
+    def _elements(self, source: Any, inputs: Sequence[int], types: Sequence[ArrayType]) -> list[ArrayType]:
+        """The types of a scalar operation that is done for all elements of arrays."""
+        if source.name not in _ELEMENTWISE or any(type_.shape for type_ in types):
+            way_out = "Combine elements by elementwise operations"
+            raise self.builder.refuse(inputs, "in a function of elements it is not elementwise", way_out)
+        return [type_._replace(shape=self._shape) for type_ in types]
+
     def _lower(self, source: Any) -> Sequence[int]:
         inputs = [self._values[operand] for operand in source.operands]
         if source.name not in RULES:
@@ -86,6 +115,8 @@ class Walk:
             () if source.name == "func.call" else source.results
         )  # a block whose operations have their own types
         types = [self.array_type(result.type) for result in results]
+        if self._shape is not None:
+            types = self._elements(source, inputs, types)
         return self.lower(Operation(self, source.name, inputs, types, source))
 
     def lower(self, operation: Operation) -> Sequence[int]:

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from snnjax.ipu.lowering import pairs, views
-from snnjax.ipu.lowering.builder import Builder
+from snnjax.ipu.lowering import pairs
 from snnjax.ipu.lowering.operation import Operation, complex_array
 from snnjax.ipu.lowering.rules import RULES, Rule, elementwise
-from snnjax.ipu.lowering.rules.complex_formulas import FORMULAS, Parts, Real, multiply
-from snnjax.ipu.lowering.rules.regions import kind_of
-from snnjax.ipu.lowering.types import COMPLEX, ArrayType
+from snnjax.ipu.lowering.rules.complex_formulas import FORMULAS, Parts, Real
+from snnjax.ipu.lowering.rules.regions import is_overwriting, kind_of
+from snnjax.ipu.lowering.types import COMPLEX
 
 
 def _by_formula(operation: Operation) -> list[int]:
@@ -65,56 +64,18 @@ def _bilinear(operation: Operation) -> list[int]:
     return [pairs.pair(builder, real.value, imaginary.value)]
 
 
-def _reduce(operation: Operation) -> list[int]:
-    """A sum part by part; a product by halving: each round multiplies the two halves elementwise."""
-    kind = kind_of(operation.regions[0], COMPLEX) if len(operation.types) == 1 else None
-    if kind == "add":
-        return _part_by_part(operation)
-    if kind != "multiply":
-        raise operation.refuse("complex numbers can only be reduced by sum and prod", "Reduce their parts")
-    builder, (x, start) = operation.builder, operation.inputs
-    for dimension in operation.ints("dimensions"):
-        x = _product_along(builder, x, dimension)
-    shape = operation.types[0].shape
-    reduced = pairs.map_parts(builder, lambda part: views.reshape(builder, part, shape), x)
-    whole = pairs.map_parts(builder, lambda part: views.splat_like(builder, part, shape), start)
-    return [_product(builder, reduced, whole)]
-
-
-def _product(builder: Builder, x: int, y: int) -> int:
-    parts = [[Real(builder, part) for part in builder.parts[value]] for value in (x, y)]
-    real, imaginary = multiply((parts[0][0], parts[0][1]), (parts[1][0], parts[1][1]))
-    return pairs.pair(builder, real.value, imaginary.value)
-
-
-def _product_along(builder: Builder, x: int, dimension: int) -> int:
-    shape = builder.types[x].shape
-
-    def cut(start: int, limit: int) -> int:
-        starts, limits = [0] * len(shape), list(shape)
-        starts[dimension], limits[dimension] = start, limit
-        return pairs.map_parts(
-            builder, lambda part: views.cut(builder, part, starts, limits, [1] * len(shape)), x
-        )
-
-    length = shape[dimension]
-    if length == 0:
-        type_ = ArrayType("f32", (*shape[:dimension], 1, *shape[dimension + 1 :]))
-        return pairs.pair(builder, builder.splat(1, type_), builder.splat(0, type_))
-    if length == 1:
-        return x
-    half = length // 2
-    product = _product(builder, cut(0, half), cut(half, 2 * half))
-    reduced = _product_along(builder, product, dimension)
-    return reduced if length % 2 == 0 else _product(builder, reduced, cut(length - 1, length))
+def _summed(operation: Operation) -> Sequence[int]:
+    """Sums and what overwrites part by part; all else by its function of complex numbers."""
+    real_kind = len(operation.types) == 1 and (
+        kind_of(operation.regions[0], COMPLEX) == "add" or is_overwriting(operation.regions[0])
+    )
+    return _part_by_part(operation) if real_kind else RULES[operation.name](operation)
 
 
 def _only_sums(operation: Operation) -> list[int]:
-    """Operations that combine elements, part by part, if they add or overwrite."""
-    for region in operation.regions:
-        operations = [view.operation.name for view in region.blocks[0].operations]
-        if operations not in (["stablehlo.add", "stablehlo.return"], ["stablehlo.return"]):
-            raise operation.refuse("complex numbers can only be combined by sums", "Combine their parts")
+    """What IPUs combine: sums, part by part."""
+    if kind_of(operation.regions[0], COMPLEX) != "add":
+        raise operation.refuse("complex numbers can only be combined by sums", "Combine their parts")
     return _part_by_part(operation)
 
 
@@ -166,11 +127,8 @@ _RULES: dict[str, Rule] = {
         )
     },
     **dict.fromkeys(("stablehlo.dot_general", "stablehlo.convolution"), _bilinear),
-    **{
-        f"stablehlo.{name}": _only_sums
-        for name in ("all_reduce", "reduce_scatter", "reduce_window", "scatter")
-    },
-    "stablehlo.reduce": _reduce,
+    **{f"stablehlo.{name}": _summed for name in ("reduce", "reduce_window", "scatter")},
+    **{f"stablehlo.{name}": _only_sums for name in ("all_reduce", "reduce_scatter")},
     "stablehlo.compare": _compare,
     "stablehlo.convert": _convert,
     "stablehlo.constant": _constant,

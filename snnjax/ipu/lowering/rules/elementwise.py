@@ -49,6 +49,10 @@ _BINARY = (
     ),
     *("shift_right_arithmetic", "shift_right_logical", "subtract", "xor"),
 )
+# All operations here, by their names in StableHLO.
+NAMES = frozenset(
+    (*_UNARY, *_BINARY, "select", "compare", "clamp", "convert", "bitcast_convert", "reduce_precision")
+)
 # The inverses of powers of two within these limits are not subnormal.
 _MAX_EXPONENT = 100
 # Bools are integers modulo 2.

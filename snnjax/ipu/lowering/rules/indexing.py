@@ -8,7 +8,7 @@ from snnjax._jax_compat import stablehlo
 from snnjax.ipu.lowering import views
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.operation import Operation
-from snnjax.ipu.lowering.rules import elementwise, reductions, rule
+from snnjax.ipu.lowering.rules import by_function, elementwise, reductions, rule
 from snnjax.ipu.lowering.rules.batching import Indices, with_own_rows, with_starts_from_end
 from snnjax.ipu.lowering.rules.regions import is_overwriting, kind_of
 
@@ -50,29 +50,31 @@ def _lower_gather(operation: Operation) -> list[int]:
 
 @rule("stablehlo.scatter")
 def _lower_scatter(operation: Operation) -> Sequence[int]:
-    """A scatter into one array, which is combined with its updates by a single operation, or overwritten."""
-    if len(operation.types) != 1:
-        raise operation.refuse(
-            "the IPU scatters into one array at a time", "Scatter into one array after another"
-        )
-    builder, (x, indices, updates), (type_,) = operation.builder, operation.inputs, operation.types
-    if builder.types[updates].size == 0:
-        return [x]
-    kind = "set" if is_overwriting(operation.regions[0]) else kind_of(operation.regions[0], type_.dtype)
+    """Arrays that are combined with their updates by one operation or by a function, or overwritten."""
+    builder, count = operation.builder, len(operation.types)
+    arrays, indices, updates = (
+        operation.inputs[:count],
+        operation.inputs[count],
+        operation.inputs[count + 1 :],
+    )
+    if builder.types[updates[0]].size == 0:
+        return arrays
+    dtype, region = operation.types[0].dtype, operation.regions[0]
+    kind = "set" if is_overwriting(region) else kind_of(region, dtype)
+    plain, window = _scatter_indices(operation, _index(builder, indices))
+    shape = operation.types[0].shape
+    at = with_starts_from_end(builder, shape, with_own_rows(builder, shape, plain))
     if kind is None:
-        raise operation.refuse(
-            "the IPU combines an element and its update with a single operation, not a function",
-            "Use .at[].set, add, multiply, max or min",
-        )
-    dtype = type_.dtype if kind == "set" else reductions.native(type_.dtype)
-    at, ints = _scatter_numbers(operation, _index(builder, indices))
-    x, updates = (elementwise.convert(builder, value, dtype) for value in (x, updates))
-    scattered = builder.one("scatter", (x, at, updates), builder.types[x], ints, (kind,))
-    return [elementwise.convert(builder, scattered, type_.dtype)]
+        return by_function.scatter(operation, arrays, by_function.Scatter(plain, window, updates), at)
+    wide = dtype if kind == "set" else reductions.native(dtype)
+    x, update = (elementwise.convert(builder, value, wide) for value in (arrays[0], updates[0]))
+    dims = (at.single, at.operand_batching, at.indices_batching, at.index_map, (at.vector,), at.from_end)
+    scattered = builder.one("scatter", (x, at.value, update), builder.types[x], (window, *dims), (kind,))
+    return [elementwise.convert(builder, scattered, dtype)]
 
 
-def _scatter_numbers(operation: Operation, indices: int) -> tuple[int, tuple[Sequence[int], ...]]:
-    """The indices, and the dimension numbers in the form of a plan."""
+def _scatter_indices(operation: Operation, indices: int) -> tuple[Indices, tuple[int, ...]]:
+    """The indices as the program has them, and the dimensions of windows in the updates."""
     numbers = stablehlo.ScatterDimensionNumbers(operation.attributes["scatter_dimension_numbers"])
     at = Indices(
         indices,
@@ -82,10 +84,7 @@ def _scatter_numbers(operation: Operation, indices: int) -> tuple[int, tuple[Seq
         tuple(numbers.input_batching_dims),
         tuple(numbers.scatter_indices_batching_dims),
     )
-    builder, shape = operation.builder, operation.types[0].shape
-    at = with_starts_from_end(builder, shape, with_own_rows(builder, shape, at))
-    ints = (numbers.update_window_dims, at.single, at.operand_batching, at.indices_batching, at.index_map)
-    return at.value, (*ints, (at.vector,), at.from_end)
+    return at, tuple(numbers.update_window_dims)
 
 
 def _known_starts(operation: Operation, starts: Sequence[int], sizes: Sequence[int]) -> list[int] | None:

@@ -1,6 +1,5 @@
 """Rules for reductions: over dimensions, with the position of an extreme, and over windows."""
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,14 +8,14 @@ import numpy as np
 from snnjax.ipu.lowering import views
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.operation import Operation
-from snnjax.ipu.lowering.rules import elementwise, rule
+from snnjax.ipu.lowering.rules import by_function, elementwise, rule
+from snnjax.ipu.lowering.rules.by_function import Windows
 from snnjax.ipu.lowering.rules.counting import counts_along
 from snnjax.ipu.lowering.rules.regions import extreme_of, kind_of
 from snnjax.ipu.lowering.types import ArrayType, is_floating, numpy_dtype
 
 # Pooling over larger windows is refused: each element of a window is a separate slice.
 MAX_WINDOW = 64
-_ONE_KIND = "Use sum, prod, max, min, any, all, argmax or argmin"
 
 
 def native(dtype: str, *, halves: bool = True) -> str:
@@ -74,25 +73,25 @@ def with_start(builder: Builder, reduced: int, start: int, kind: str) -> int:
 
 @rule("stablehlo.reduce")
 def _lower_reduce(operation: Operation) -> Sequence[int]:
-    dimensions = operation.ints("dimensions")
     if len(operation.types) == 2:
-        return _arg_reduce(operation, dimensions)
+        places = _arg_reduce(operation, operation.ints("dimensions"))
+        if places is not None:
+            return places
     kind = kind_of(operation.regions[0], operation.types[0].dtype) if len(operation.types) == 1 else None
     if kind is None:
-        raise operation.refuse("the IPU combines elements with a single operation, not a function", _ONE_KIND)
+        return by_function.reduce(operation)
     x, start = operation.inputs
-    return [with_start(operation.builder, reduce(operation.builder, x, dimensions, kind), start, kind)]
+    reduced = reduce(operation.builder, x, operation.ints("dimensions"), kind)
+    return [with_start(operation.builder, reduced, start, kind)]
 
 
-def _arg_reduce(operation: Operation, dimensions: Sequence[int]) -> Sequence[int]:
+def _arg_reduce(operation: Operation, dimensions: Sequence[int]) -> Sequence[int] | None:
     """The extreme along one dimension, and its position."""
     builder = operation.builder
     x, places = operation.inputs[:2]
     kind = extreme_of(operation.walk, operation.regions[0], operation.types)
     if kind is None or len(dimensions) != 1 or not counts_along(builder, places, dimensions[0]):
-        raise operation.refuse(
-            "the IPU combines pairs only if they are extremes and their positions", _ONE_KIND
-        )
+        return None
     old, index = builder.types[x], builder.types[places]
     shape = operation.types[0].shape
     if old.size == 0:
@@ -106,29 +105,37 @@ def _arg_reduce(operation: Operation, dimensions: Sequence[int]) -> Sequence[int
 
 @rule("stablehlo.reduce_window")
 def _lower_reduce_window(operation: Operation) -> Sequence[int]:
-    (type_,) = operation.types[:1]
+    """A window reduction with a single operation, or with a function of any number of arrays."""
+    (type_,), builder = operation.types[:1], operation.builder
     kind = kind_of(operation.regions[0], type_.dtype) if len(operation.types) == 1 else None
-    if kind is None:
-        raise operation.refuse("the IPU combines elements with a single operation, not a function", _ONE_KIND)
-    (old, _), (x, start) = operation.input_types(), operation.inputs
-    ones = (1,) * len(old.shape)
-    window = operation.ints("window_dimensions")
-    strides, base, holes = (
-        operation.ints(name, ones) for name in ("window_strides", "base_dilations", "window_dilations")
+    ones = (1,) * len(type_.shape)
+    windows = Windows(
+        operation.ints("window_dimensions"),
+        operation.ints("window_strides", ones),
+        operation.ints("base_dilations", ones),
+        operation.ints("window_dilations", ones),
+        operation.ints("padding", (0,) * (2 * len(ones))),
     )
-    padding = operation.ints("padding", (0,) * (2 * len(ones)))
-    if strides == base == holes == ones:
-        scanned = _cumulative(operation.builder, x, window, padding, kind)
+    if kind is not None and windows.strides == windows.base == windows.holes == ones:
+        x, start = operation.inputs
+        scanned = _cumulative(builder, x, windows.sizes, windows.padding, kind)
         if scanned is not None:
-            return [with_start(operation.builder, scanned, start, kind)]
-    if np.prod(window) > MAX_WINDOW:
+            return [with_start(builder, scanned, start, kind)]
+    if np.prod(windows.sizes) > MAX_WINDOW:
         raise operation.refuse(
-            f"a window of {np.prod(window)} elements exceeds the limit of {MAX_WINDOW}", "Pool in two steps"
+            f"a window of {np.prod(windows.sizes)} elements exceeds the limit of {MAX_WINDOW}",
+            "Pool in two steps",
         )
-    gaps = [dilation - 1 for dilation in base]
-    padded = views.pad(operation.builder, x, start, padding[::2], padding[1::2], gaps)
-    pooled = _pool(operation.builder, padded, type_, (window, strides, holes), kind)
-    return [with_start(operation.builder, pooled, start, kind)]
+    if kind is None:
+        combine = by_function.function_of(operation)
+        starts = by_function.everywhere(builder, operation.inputs[len(operation.types) :], type_.shape)
+        return combine(starts, by_function.pool(operation, windows, combine))
+
+    def combined(x: Sequence[int], y: Sequence[int]) -> list[int]:
+        return [elementwise.binary(builder, kind, x[0], y[0])]
+
+    (pooled,) = by_function.pool(operation, windows, combined)
+    return [with_start(builder, pooled, operation.inputs[1], kind)]
 
 
 def _cumulative(
@@ -150,20 +157,3 @@ def _cumulative(
     computed = ArrayType(native(type_.dtype), type_.shape)
     scanned = builder.one("cumulative", (wide,), computed, ((dimension, reverse),), (kind,))
     return elementwise.convert(builder, scanned, type_.dtype)
-
-
-def _pool(
-    builder: Builder, padded: int, type_: ArrayType, shape: tuple[Sequence[int], ...], kind: str
-) -> int:
-    """Combine slices, one for each position within the window."""
-    window, strides, holes = shape
-    pooled = None
-    for place in itertools.product(*map(range, window)):
-        starts = [position * hole for position, hole in zip(place, holes, strict=True)]
-        limits = [
-            start + (n - 1) * stride + 1
-            for start, n, stride in zip(starts, type_.shape, strides, strict=True)
-        ]
-        piece = views.cut(builder, padded, starts, limits, strides)
-        pooled = piece if pooled is None else elementwise.binary(builder, kind, pooled, piece)
-    return builder.splat(zero_of(kind, type_.dtype), type_) if pooled is None else pooled

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from snnjax.ipu.lowering.errors import Unsupported
-from snnjax.ipu.lowering.types import ArrayType, is_floating, numpy_dtype
+from snnjax.ipu.lowering.types import COMPLEX, ArrayType, is_floating, numpy_dtype
 
 KINDS = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
 _OF_BOOLS = {"add": "or", "maximum": "or", "multiply": "and", "minimum": "and"}
@@ -24,12 +24,15 @@ def _body(region: Any) -> tuple[list[Any], list[Any], list[Any]]:
 
 
 def kind_of(region: Any, dtype: str) -> str | None:
-    """The kind of a reduction whose region combines two elements with a single operation, or None."""
+    """The kind of a reduction whose region combines two elements with a single operation, or None.
+
+    For complex numbers it is the sum or nothing, because only the sum is that of the parts.
+    """
     arguments, operations, returned = _body(region)
     if len(operations) != 1 or len(arguments) != 2 or returned != list(operations[0].results):
         return None
     kind = operations[0].name.removeprefix("stablehlo.")
-    if kind not in KINDS or set(operations[0].operands) != set(arguments):
+    if kind not in (("add",) if dtype == COMPLEX else KINDS) or set(operations[0].operands) != set(arguments):
         return None
     return _OF_BOOLS.get(kind, kind) if dtype == "bool" else kind
 

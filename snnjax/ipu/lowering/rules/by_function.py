@@ -1,0 +1,247 @@
+"""Reductions, windows and scatters that combine elements by a function, applied to whole arrays at a time.
+
+The function is elementwise: each of its operations is lowered once on arrays. Reductions take neighbours together, and
+so keep their order, in as many steps as the length has bits.
+"""
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from snnjax.ipu.lowering import pairs, views
+from snnjax.ipu.lowering.builder import Builder
+from snnjax.ipu.lowering.operation import Operation
+from snnjax.ipu.lowering.rules import elementwise
+from snnjax.ipu.lowering.rules.batching import Indices
+from snnjax.ipu.lowering.types import ArrayType
+
+Combine = Callable[[Sequence[int], Sequence[int]], list[int]]
+
+
+def function_of(operation: Operation) -> Combine:
+    """The function in an operation's region, of two tuples of arrays of one shape."""
+    block = operation.regions[0].blocks[0]
+    return lambda x, y: operation.walk.on_arrays(block, [*x, *y])
+
+
+def _cut(builder: Builder, x: int, start: int, limit: int, stride: int = 1) -> int:
+    """Rows of an array, real or complex."""
+
+    def cut(part: int) -> int:
+        shape = builder.types[part].shape
+        starts, limits = (start, *(0 for _ in shape[1:])), (limit, *shape[1:])
+        return views.cut(builder, part, starts, limits, (stride, *(1 for _ in shape[1:])))
+
+    return pairs.map_parts(builder, cut, x)
+
+
+def _arranged(builder: Builder, x: int, order: Sequence[int], shape: Sequence[int]) -> int:
+    """The dimensions in another order, then seen as `shape`."""
+    return pairs.map_parts(
+        builder, lambda part: views.reshape(builder, views.transpose(builder, part, order), shape), x
+    )
+
+
+def everywhere(builder: Builder, starts: Sequence[int], shape: Sequence[int]) -> list[int]:
+    """Each start as an array of its own."""
+    return [
+        pairs.map_parts(builder, lambda part: views.splat_like(builder, part, shape), start)
+        for start in starts
+    ]
+
+
+def reduce(operation: Operation) -> list[int]:
+    """Any number of arrays along the same dimensions."""
+    builder, count = operation.builder, len(operation.types)
+    arrays, starts = operation.inputs[:count], operation.inputs[count:]
+    dimensions, old = operation.ints("dimensions"), builder.types[arrays[0]].shape
+    if not dimensions:
+        return arrays
+    kept = [d for d in range(len(old)) if d not in dimensions]
+    shape = tuple(old[d] for d in kept)
+    length = math.prod(old[d] for d in dimensions)
+    if length == 0:
+        return everywhere(builder, starts, shape)
+    rows = [_arranged(builder, x, (*dimensions, *kept), (length, *shape)) for x in arrays]
+    combine = function_of(operation)
+    reduced = combine(everywhere(builder, starts, (1, *shape)), _rows_combined(builder, combine, rows))
+    return [pairs.map_parts(builder, lambda part: views.reshape(builder, part, shape), x) for x in reduced]
+
+
+def _rows_combined(builder: Builder, combine: Combine, rows: Sequence[int]) -> Sequence[int]:
+    """All rows as one: every two neighbours first."""
+    length = builder.types[rows[0]].shape[0]
+    if length == 1:
+        return rows
+    even = length - length % 2
+    halves = [[_cut(builder, x, first, even, 2) for x in rows] for first in (0, 1)]
+    combined = _rows_combined(builder, combine, combine(*halves))
+    return combined if even == length else combine(combined, [_cut(builder, x, even, length) for x in rows])
+
+
+class Windows(NamedTuple):
+    """Where windows stand, a number for each dimension."""
+
+    sizes: Sequence[int]
+    strides: Sequence[int]
+    base: Sequence[int]  # dilation of the array
+    holes: Sequence[int]  # dilation of the window
+    padding: Sequence[int]  # before, after
+
+
+def pool(operation: Operation, windows: Windows, combine: Combine) -> list[int]:
+    """Each place of the window as a slice of every array, and these combined."""
+    builder, count = operation.builder, len(operation.types)
+    gaps = [dilation - 1 for dilation in windows.base]
+    edges = (windows.padding[::2], windows.padding[1::2], gaps)
+    padded = [
+        _padded(builder, x, start, edges)
+        for x, start in zip(operation.inputs[:count], operation.inputs[count:], strict=True)
+    ]
+    shape = operation.types[0].shape
+
+    def at(place: Sequence[int], x: int) -> int:
+        starts = [position * hole for position, hole in zip(place, windows.holes, strict=True)]
+        ends = zip(starts, shape, windows.strides, strict=True)
+        limits = [start + (n - 1) * stride + 1 for start, n, stride in ends]
+        return pairs.map_parts(
+            builder, lambda part: views.cut(builder, part, starts, limits, windows.strides), x
+        )
+
+    places = itertools.product(*map(range, windows.sizes))
+    slices = ([at(place, x) for x in padded] for place in places)
+    return functools.reduce(combine, slices)
+
+
+def _padded(builder: Builder, x: int, start: int, edges: tuple[Sequence[int], ...]) -> int:
+    if x not in builder.parts:
+        return views.pad(builder, x, start, *edges)
+    parts = zip(builder.parts[x], builder.parts[start], strict=True)
+    return pairs.pair(builder, *(views.pad(builder, part, filler, *edges) for part, filler in parts))
+
+
+class Scatter(NamedTuple):
+    """What a scatter writes where."""
+
+    at: Indices
+    window: tuple[int, ...]  # dimensions of the updates that are no dimensions of the indices
+    updates: Sequence[int]
+
+
+def scatter(operation: Operation, arrays: Sequence[int], scattered: Scatter, at: Indices) -> list[int]:
+    """The elements are gathered, combined, and written: at once where none is meant twice, else one by one.
+
+    `at` are the indices in the form that is fastest at once.
+    """
+    combine = function_of(operation)
+    if operation.flag("unique_indices") or _are_apart(operation.builder, scattered):
+        return _combined_at(operation.builder, arrays, scattered._replace(at=at), combine)
+    return _one_by_one(operation.builder, arrays, scattered, combine)
+
+
+def _are_apart(builder: Builder, scattered: Scatter) -> bool:
+    """Whether the indices are known, each window is one element where they point, and none comes twice."""
+    at, whole = scattered.at, builder.constants.get(scattered.at.value)
+    shape = builder.types[at.value].shape
+    if math.prod(n for d, n in enumerate(shape) if d != at.vector) == 1:
+        return True
+    if whole is None or at.operand_batching or not set(at.index_map) <= set(at.single):
+        return False
+    rows = np.moveaxis(whole, at.vector, -1) if at.vector < whole.ndim else whole[..., None]
+    rows = rows.reshape(-1, rows.shape[-1])
+    return len(np.unique(rows, axis=0)) == len(rows)
+
+
+def _combined_at(builder: Builder, arrays: Sequence[int], scattered: Scatter, combine: Combine) -> list[int]:
+    at, updates = scattered.at, scattered.updates
+    dims = (at.single, at.operand_batching, at.indices_batching, at.index_map, (at.vector,))
+    taken = iter(builder.types[updates[0]].shape[d] for d in scattered.window)
+    single = (*at.single, *at.operand_batching)
+    sizes = [1 if d in single else next(taken) for d in range(len(builder.types[arrays[0]].shape))]
+
+    def gathered(x: int) -> int:
+        type_ = ArrayType(builder.types[x].dtype, builder.types[updates[0]].shape)
+        return builder.one("gather", (x, at.value), type_, (scattered.window, *dims, sizes, at.from_end))
+
+    def written(x: int, y: int) -> int:
+        ints = (scattered.window, *dims, at.from_end)
+        return builder.one("scatter", (x, at.value, y), builder.types[x], ints, ("set",))
+
+    new = combine([pairs.map_parts(builder, gathered, x) for x in arrays], updates)
+    return [_both(builder, written, x, y) for x, y in zip(arrays, new, strict=True)]
+
+
+def _both(builder: Builder, function: Callable[[int, int], int], x: int, y: int) -> int:
+    """A function of two real arrays, on both parts of complex ones."""
+    if x not in builder.parts:
+        return function(x, y)
+    return pairs.pair(builder, *map(function, builder.parts[x], builder.parts[y]))
+
+
+def _one_by_one(builder: Builder, arrays: Sequence[int], scattered: Scatter, combine: Combine) -> list[int]:
+    """A loop over the updates, in their order."""
+    rows = _in_rows(builder, scattered)
+    whole = [builder.types[x] for x in arrays]
+    count, counter = builder.types[rows.at.value].shape[0], ArrayType("s32", ())
+
+    def body(parameters: Sequence[int]) -> list[int]:
+        number, zero = parameters[0], builder.splat(0, counter)
+
+        def row(x: int) -> int:
+            type_ = builder.types[x]
+            sizes = (1, *type_.shape[1:])
+            starts = (number, *(zero for _ in type_.shape[1:]))
+            return builder.one("dynamic_slice", (x, *starts), ArrayType(type_.dtype, sizes), (sizes,))
+
+        one = rows._replace(
+            at=rows.at._replace(value=row(rows.at.value)),
+            updates=[pairs.map_parts(builder, row, x) for x in rows.updates],
+        )
+        new = _combined_at(builder, pairs.join(builder, whole, parameters[1:]), one, combine)
+        following = elementwise.binary(builder, "add", number, builder.splat(1, counter))
+        return [following, *pairs.split(builder, new)]
+
+    types = [counter, *pairs.real_types(whole)]
+    block = builder.block(types, body, is_loop=True)
+    initial = [builder.splat(0, counter), *pairs.split(builder, arrays)]
+    return pairs.join(builder, whole, builder.add("repeat", initial, types, ((count,),), blocks=[block])[1:])
+
+
+def _in_rows(builder: Builder, scattered: Scatter) -> Scatter:
+    """Indices ``[updates, dimensions]`` without batching dimensions, updates ``[updates, *window]``."""
+    at = scattered.at
+    shape = builder.types[at.value].shape
+    outer = [d for d in range(len(shape)) if d != at.vector]
+    sizes = [shape[d] for d in outer]
+    count, depth = math.prod(sizes), len(at.index_map)
+    order = [*outer, at.vector] if at.vector < len(shape) else outer
+    value = elementwise.convert(builder, _arranged(builder, at.value, order, (count, depth)), "s32")
+    columns = [
+        views.reshape(
+            builder, views.iota(builder, ArrayType("s32", tuple(sizes)), outer.index(d)), (count, 1)
+        )
+        for d in at.indices_batching
+    ]
+    whole = Indices(
+        views.concatenate(builder, [value, *columns], 1),
+        1,
+        (*at.index_map, *at.operand_batching),
+        tuple(sorted((*at.single, *at.operand_batching))),
+        (),
+        (),
+        (0,) * (depth + len(columns)),
+    )
+    return Scatter(whole, *_updates_in_rows(builder, scattered, count))
+
+
+def _updates_in_rows(builder: Builder, scattered: Scatter, count: int) -> tuple[tuple[int, ...], Any]:
+    window = scattered.window
+    shape = builder.types[scattered.updates[0]].shape
+    order = [*(d for d in range(len(shape)) if d not in window), *window]
+    new = (count, *(shape[d] for d in window))
+    rows = [_arranged(builder, x, order, new) for x in scattered.updates]
+    return tuple(range(1, len(new))), rows
