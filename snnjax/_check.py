@@ -123,7 +123,7 @@ def check_shape(
     op: str, argument: str, value: Any, shape: Sequence[int | None], axes: str, way_out: str
 ) -> None:
     """`value` must have `shape`, in which None allows any length; `axes` names the axes."""
-    actual = np.shape(value) if not isinstance(value, jax.Array) else value.shape
+    actual = value.shape if hasattr(value, "shape") else np.shape(value)
     good = len(actual) == len(shape) and all(
         want in (None, have) for want, have in zip(shape, actual, strict=True)
     )

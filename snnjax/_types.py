@@ -7,7 +7,6 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 RESETS = ("subtract", "zero", "none")
 RESET_TIMES = ("before_decay", "after_decay", "immediate")
@@ -28,6 +27,6 @@ def sum_dtype(dtype: Any) -> Any:
     return jnp.float64 if dtype == jnp.float64 else jnp.float32
 
 
-def wide(array: Array) -> Array:
+def wide(array: Any) -> Any:
     """`array` in the dtype in which it accumulates."""
     return array.astype(sum_dtype(array.dtype))

@@ -91,6 +91,11 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch-size", type=int, help="samples a step")
     parser.add_argument("--learning-rate", type=float, help="at its peak")
     parser.add_argument("--seed", type=int, help="seed of initial weights, splits, order and augmentation")
+    parser.add_argument(
+        "--rule",
+        choices=("bptt", "eprop", "ostl", "ottt"),
+        help="where gradients come from: back-propagation through time, or an online rule (default: bptt)",
+    )
     parser.add_argument("--hidden", type=int, nargs="+", help="width of each dense hidden layer")
     sparsity = parser.add_mutually_exclusive_group()
     sparsity.add_argument("--capacity", type=float, help="slots of the spike lists, as a share of the width")
@@ -382,7 +387,7 @@ def _settings(options: argparse.Namespace) -> Any:
     settings = task_settings(options.task or "digits", options.model or "dense")
     if options.resume:
         settings = TaskSettings.from_header(read_run(find_checkpoint(options.out)))
-    names = ("epochs", "batch_size", "learning_rate", "seed", "second_threshold", "activity_bound")
+    names = ("epochs", "batch_size", "learning_rate", "seed", "rule", "second_threshold", "activity_bound")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     changes: dict[str, Any] = {"training": replace(settings.training, **given)}
     if options.task is not None:

@@ -1,28 +1,25 @@
 """Quantised weights of 8 or 4 bits, and states in fixed point.
 
 Quantisation is symmetric and per channel: each output has its own scale, and 0 stays 0. `straight_through` rounds the
-weights of a network during training; `quantise` and `to_fixed_point` compute what hardware stores.
+weights of a network during training; `quantise_network` then makes the network to run, on rows of int8; `quantise` and
+`to_fixed_point` compute what hardware stores.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int8
+from jaxtyping import Array, Float
 
 from snnjax._check import check, check_choice, check_float_array, check_integer
 from snnjax._network.specs import LayerParams, NetworkParams
+from snnjax._quantised import Quantised as Quantised
+from snnjax._quantised import dequantise as dequantise
 
 BITS = (8, 4)
 _STORED = {8: jnp.int8, 16: jnp.int16, 32: jnp.int32}
-
-
-class Quantised(NamedTuple):
-    """Quantised weights, ``weights = scale * values``; 4-bit values are stored as int8 too."""
-
-    values: Int8[Array, "*inputs outputs"]
-    scale: Float[Array, " outputs"]
 
 
 def quantise(weights: Float[Array, "*inputs outputs"], bits: int = 8) -> Quantised:
@@ -60,17 +57,32 @@ def quantise(weights: Float[Array, "*inputs outputs"], bits: int = 8) -> Quantis
     return Quantised(jnp.clip(rows, -most, most).astype(jnp.int8), scale)
 
 
-def dequantise(quantised: Quantised) -> Float[Array, "*inputs outputs"]:
-    """Reconstruct weights from quantised ones, ``scale * values``.
+def quantise_network(params: NetworkParams, bits: int = 8) -> NetworkParams:
+    """The parameters of a network with all weights quantised, to run it: `Network.apply` reads rows of int8.
+
+    It computes what ``straight_through(params, bits)`` computes, up to rounding: rows of spikes are summed as whole
+    numbers, which is exact, and scaled once. The CPU kernels read int8, and the references elsewhere convert it; a
+    convolution, whose weights are few, converts them first. Biases and neurons stay as they are. A gradient is refused.
+
+    Raises:
+        ValueError: for numbers of bits other than 8 and 4.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> from snnjax.quantisation import Quantised, dequantise
-        >>> dequantise(Quantised(jnp.array([[2, -1]], jnp.int8), jnp.array([0.5, 0.25])))
-        Array([[ 1.  , -0.25]], dtype=float32)
+        >>> import jax, jax.numpy as jnp
+        >>> import snnjax
+        >>> from snnjax.quantisation import quantise_network
+        >>> net = snnjax.network(4, [snnjax.layer(3)], snnjax.leaky_readout(2))
+        >>> params = quantise_network(net.init(jax.random.key(0)))
+        >>> params.layers[0].weights.values.dtype
+        dtype('int8')
+        >>> net.apply(params, None, jnp.ones((5, 1, 4)))[0].output.shape
+        (5, 1, 2)
+
+    Reference:
+        Krishnamoorthi 2018, arXiv:1806.08342.
     """
-    scale = quantised.scale.reshape((1,) * (quantised.values.ndim - 1) + (-1,))
-    return scale * quantised.values.astype(scale.dtype)
+    check_choice("quantise_network", "bits", bits, BITS)
+    return _with_weights(params, lambda weights: quantise(weights, bits))
 
 
 def straight_through(params: NetworkParams, bits: int = 8) -> NetworkParams:
@@ -97,14 +109,19 @@ def straight_through(params: NetworkParams, bits: int = 8) -> NetworkParams:
     """
     check_choice("straight_through", "bits", bits, BITS)
 
-    def rounded(weights: Array | None) -> Array | None:
-        if weights is None:
-            return None
+    def rounded(weights: Array) -> Array:
         change = dequantise(quantise(weights, bits)).astype(weights.dtype) - weights
         return weights + jax.lax.stop_gradient(change)
 
+    return _with_weights(params, rounded)
+
+
+def _with_weights(params: NetworkParams, change: Callable[[Any], Any]) -> NetworkParams:
+    """The parameters with all their weights changed."""
+
     def own(layer: LayerParams) -> LayerParams:
-        return layer._replace(weights=rounded(layer.weights), recurrent=rounded(layer.recurrent))
+        recurrent = None if layer.recurrent is None else change(layer.recurrent)
+        return layer._replace(weights=change(layer.weights), recurrent=recurrent)
 
     readout = None if params.readout is None else own(params.readout)
     return NetworkParams(tuple(own(layer) for layer in params.layers), readout)

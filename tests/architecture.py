@@ -17,7 +17,7 @@ LAYERS = (
     ("online", "quantisation", "_network", "losses", "encoding", "metrics"),
     ("neurons",),
     ("ops", "event_times", "plasticity"),
-    ("sparse_spikes", "surrogates"),
+    ("sparse_spikes", "surrogates", "_quantised"),
     ("_dispatch", "_platforms", "_targets"),
     ("_check",),
     ("_types", "_jax_compat"),

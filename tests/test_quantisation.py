@@ -1,17 +1,27 @@
-"""Rounded weights, their straight-through gradient, and states in fixed point."""
+"""Rounded weights, their straight-through gradient, products with rows of int8, and states in fixed point."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import layer, leaky_readout, network
-from snnjax.quantisation import dequantise, quantise, straight_through, to_fixed_point
+import snnjax
+from snnjax import LIFLayer, SparseSpikes, layer, leaky_readout, lif_network, network, neurons, spike_matmul
+from snnjax.quantisation import (
+    Quantised,
+    dequantise,
+    quantise,
+    quantise_network,
+    straight_through,
+    to_fixed_point,
+)
 from tests.network.helpers import INPUTS, initial, random_spikes
 from tests.numbers import assert_close
 from tests.ops.common import jit
+from tests.ops.kernel_checks import needs_kernels
 
 
 @pytest.mark.parametrize("bits, most", [(8, 127), (4, 7)])
@@ -55,3 +65,106 @@ def test_other_numbers_of_bits_are_refused() -> None:
         to_fixed_point(jnp.ones(2), 16)
     message = "to_fixed_point: `fraction_bits` must be less than 16, got 16. Leave one bit for the sign."
     assert str(caught.value) == message
+
+
+# Rows, inputs, outputs, density: in place and packed, outputs that fill no vector, one and several tiles with a rest,
+# more rows than 16 bits can sum, and none.
+PRODUCTS = [
+    (1, 300, 700, 0.02),
+    (3, 700, 33, 1.0),
+    (70, 40, 130, 0.3),
+    (9, 600, 5, 0.5),
+    (20, 300, 256, 0.05),
+    (4, 0, 3, 0.5),
+    (4, 5, 0, 0.5),
+]
+
+
+def random_weights(rng: np.random.Generator, inputs: int, outputs: int, dtype: Any) -> Quantised:
+    values = rng.integers(-128, 128, (inputs, outputs)).astype(np.int8)
+    values[:, :1] = 127  # whose sums are as large as they can be
+    return Quantised(jnp.asarray(values), jnp.asarray(rng.random(outputs), dtype))
+
+
+@needs_kernels
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+@pytest.mark.parametrize("rows, inputs, outputs, density", PRODUCTS)
+def test_kernel_sums_rows_of_int8_as_the_reference(
+    rows: int, inputs: int, outputs: int, density: float, dtype: Any
+) -> None:
+    """Bit for bit: the sums of whole numbers, and of their products with eighths, are exact, and are scaled once."""
+    rng = np.random.default_rng(rows)
+    weights = random_weights(rng, inputs, outputs, dtype)
+    spikes = (rng.random((rows, inputs)) < density) * 1.0
+    for factor in (1.0, rng.integers(-8, 9, spikes.shape) / 8):
+        dense = jnp.asarray(spikes * factor, jnp.float32)
+        lists = SparseSpikes.from_dense(dense, capacity=inputs)
+        ours, theirs = (
+            [spike_matmul(x, weights, implementation=which) for x in (dense, lists)]
+            for which in ("cpu", "reference")
+        )
+        assert ours[0].dtype == dtype
+        assert_close(ours, theirs)
+        rounding = 1e-5 if dtype == jnp.float32 else 0.02
+        floats = np.asarray(dense) @ np.asarray(dequantise(weights.astype(jnp.float32)))
+        assert_close(ours, [floats, floats], of_largest=rounding)
+
+
+NETWORKS = {
+    "recurrent": [layer(70, recurrent=True), layer(33, neurons.adlif(), capacity=9)],
+    "delayed and pooled": [snnjax.mean_pool(2), layer(17, delays=snnjax.axonal(3))],
+    "masked": [snnjax.dense(12, mask=np.arange(36 * 12).reshape(36, 12) % 3 > 0)],
+    "convolution": [snnjax.conv2d(3, 3), layer(6)],
+    "scanned": [layer(9, neurons.izhikevich(), recurrent=True)],
+}
+
+
+@needs_kernels
+@pytest.mark.parametrize("name", NETWORKS)
+def test_quantised_network_runs_as_the_rounded_one(name: str) -> None:
+    net = network((6, 6, 1), NETWORKS[name], leaky_readout(3))
+    inputs = random_spikes(0.3, inputs=36)
+    params = initial(net, inputs, target_activity=0.2)
+    apply = functools.partial(net.apply, state=None, inputs=inputs, lengths=jnp.array([20, 7, 0]))
+    want = apply(straight_through(params))[0]
+    assert float(want.activity[0][0].mean()) > 0
+    for implementation in (None, "reference", "composed"):
+        got = apply(quantise_network(params), implementation=implementation)[0]
+        assert_close((got.output, got.activity), (want.output, want.activity), rtol=1e-4, atol=1e-5)
+
+
+def test_rows_too_full_for_a_list_are_summed_likewise() -> None:
+    """From a copy in float32, which holds the sums of whole numbers exactly."""
+    rng = np.random.default_rng(0)
+    weights = random_weights(rng, 50, 20, jnp.float32)
+    inputs = jnp.asarray(rng.random((4, 16, 50)) < np.linspace(0, 1, 16)[None, :, None], jnp.float32)
+    run = functools.partial(lif_network, inputs, [LIFLayer(weights, decay=0.5, threshold=40.0, gain=1.0)])
+    outputs = [run(implementation=which)[1].v[0] for which in (None, "reference")]
+    assert_close(outputs[0], outputs[1], of_largest=1e-6)
+
+
+def test_gradient_with_int8_weights_is_refused() -> None:
+    weights, rows = quantise(jnp.ones((3, 2))), jnp.ones((1, 3))
+    way_out = "got int8 weights. Train with quantisation.straight_through(params)."
+    lists = SparseSpikes.from_dense(rows, capacity=2)
+    spiking = functools.partial(lif_network, layers=[LIFLayer(weights, decay=0.5)])
+    for op, function, at in (
+        ("spike_matmul", lambda rows: spike_matmul(rows, weights).sum(), rows),
+        ("spike_matmul", lambda lists: spike_matmul(lists, weights).sum(), lists),
+        ("lif_network", lambda inputs: spiking(inputs)[0].output.sum(), rows[None]),
+    ):
+        with pytest.raises(ValueError) as caught:
+            jax.grad(function, allow_int=True)(at)
+        assert str(caught.value) == f"{op}: `weights` must be floating where a gradient is taken, {way_out}"
+
+
+def test_weights_that_are_not_quantised_well_are_refused() -> None:
+    good = quantise(jnp.ones((3, 2)))
+    for bad, message in (
+        (good._replace(scale=jnp.ones(3)), "weights.scale` must have shape [outputs] = [2], got [3]"),
+        (good._replace(values=jnp.ones((3, 2))), "weights.values` must have dtype int8, got float32"),
+    ):
+        with pytest.raises(ValueError) as caught:
+            spike_matmul(jnp.ones((1, 3)), bad)
+        way_out = "Make them with quantisation.quantise(weights)"
+        assert str(caught.value) == f"spike_matmul: `{message}. {way_out}."

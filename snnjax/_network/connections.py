@@ -11,9 +11,10 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool
+from jaxtyping import Bool
 
 from snnjax._check import check, check_integer, fail
+from snnjax._quantised import Quantised
 from snnjax.ops._connection import Connection
 from snnjax.ops._convolution import Convolution
 from snnjax.ops.pool_spikes import Pooling, as_pooling
@@ -91,10 +92,12 @@ class Fitted:
         """Those behind the connection."""
         return math.prod(self.out_shape)
 
-    def masked(self, weights: Array) -> Array:
+    def masked(self, weights: Any) -> Any:
         """The weights, 0 where there are none; so is their gradient."""
         if self.mask is None:
             return weights
+        if isinstance(weights, Quantised):
+            return weights._replace(values=self.masked(weights.values))
         return jnp.where(jnp.asarray(self.mask.entries), weights, jnp.zeros_like(weights))
 
     def spread(self, array: Any) -> Any:

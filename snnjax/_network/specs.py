@@ -16,6 +16,7 @@ from snnjax._check import check, check_integer, message, shown
 from snnjax._jax_compat import Tracer
 from snnjax._network.connections import Convolve, Dense, Fitted, Flatten, Pool, Shape, Weighted, fit
 from snnjax._network.delays import Axonal, Delays, Pending
+from snnjax._quantised import Quantised, dequantise
 from snnjax.neurons import Neuron, leaky_integrator, lif
 from snnjax.neurons._neuron import check_spiking
 from snnjax.ops.select_spikes import usual_second_threshold
@@ -76,9 +77,10 @@ class ReadoutSpec:
 class LayerParams(NamedTuple):
     """The parameters of one layer or read-out; of a convolution, biases and neurons may be one per channel."""
 
-    weights: Float[Array, "..."]  # [inputs, neurons] or [*kernel, channels / groups, channels]
+    # [inputs, neurons] or [*kernel, channels / groups, channels]; `Quantised` in a network that only runs.
+    weights: Float[Array, "..."] | Any
     bias: Float[Array, " neurons"] | None
-    recurrent: Float[Array, "neurons neurons"] | None
+    recurrent: Float[Array, "neurons neurons"] | Any | None
     neuron: Any  # the neuron's own parameters
     delays: Delays | None = None
 
@@ -267,8 +269,11 @@ def spread(spec: LayerSpec | ReadoutSpec, own: LayerParams) -> LayerParams:
     fitted, neuron = spec.fitted, own.neuron
     if fitted.connection.convolution is not None and isinstance(spec, LayerSpec) and spec.per_channel:
         neuron = jax.tree.map(fitted.spread, neuron)
+    weights = own.weights
+    if fitted.connection.convolution is not None and isinstance(weights, Quantised):
+        weights = dequantise(weights)  # they are few, and every pixel meets them
     bias = None if own.bias is None else fitted.spread(own.bias)
-    return own._replace(weights=fitted.masked(own.weights), bias=bias, neuron=neuron)
+    return own._replace(weights=fitted.masked(weights), bias=bias, neuron=neuron)
 
 
 def second_thresholds(layers: Sequence[Any], params: Sequence[Any], given: Sequence[Any]) -> tuple[Any, ...]:

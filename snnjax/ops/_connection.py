@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._quantised import whole
 from snnjax._types import sum_dtype, wide
 from snnjax.ops._convolution import Convolution
 from snnjax.ops.pool_spikes import Pooling
@@ -52,9 +53,9 @@ class Connection:
         pairs = math.prod(weights) if self.convolution is None else self.convolution.num_pairs
         return pairs if self.pooling is None else pairs * math.prod(self.pooling.window)
 
-    def fan_out(self, weights: Array) -> Array:
+    def fan_out(self, weights: Any) -> Array:
         """How many weights other than 0 a spike of each input meets, float32 ``[inputs]``."""
-        there = (weights != 0).astype(jnp.float32)
+        there = (whole(weights) != 0).astype(jnp.float32)
         if self.convolution is None:
             fan_out = jnp.sum(there, axis=1)
         else:
@@ -70,11 +71,11 @@ class Connection:
         """What reaches the weights of dense rows ``[rows, inputs]``."""
         return rows if self.pooling is None else self.pooling.pool(rows)
 
-    def current(self, rows: Array, weights: Array) -> Array:
+    def current(self, rows: Array, weights: Any) -> Array:
         """The current of dense rows ``[rows, inputs]``, in the accumulation dtype."""
         return self._product(self.pool(rows), weights)
 
-    def _product(self, rows: Array, weights: Array) -> Array:
+    def _product(self, rows: Array, weights: Any) -> Array:
         if self.convolution is None:
             return dense_product(rows, weights)
         return without_zeros(self.convolution.convolve, rows, weights)

@@ -9,6 +9,7 @@ from jaxtyping import Array, ArrayLike, Float, Int, Num
 
 from snnjax import _dispatch
 from snnjax._check import check_size
+from snnjax._quantised import Quantised
 from snnjax._types import sum_dtype
 from snnjax.ops._chunks import in_chunks
 from snnjax.ops._connection import DENSE, Connection
@@ -35,12 +36,12 @@ from snnjax.surrogates import Surrogate, as_surrogate
 class LIFLayer(NamedTuple):
     """One layer of `lif_network`: weights and the constants of its neurons."""
 
-    weights: Float[Array, "..."]  # [inputs, neurons], or those of a convolution
+    weights: Float[Array, "..."] | Quantised  # [inputs, neurons], or those of a convolution
     decay: Float[ArrayLike, "..."]  # scalar or [neurons]
     threshold: Float[ArrayLike, "..."] = 1.0  # scalar or [neurons]
     gain: Float[ArrayLike, "..."] | None = None  # scalar or [neurons]; None is 1 - decay
     bias: Float[Array, " neurons"] | None = None
-    recurrent: Float[Array, "neurons neurons"] | None = None
+    recurrent: Float[Array, "neurons neurons"] | Quantised | None = None
     second_state: SecondState | None = None  # of neurons with a second linear state; plain LIF has none
     connection: Connection = DENSE  # delays, a pooling, a convolution, or several of them in front of it
     # In steps, a scalar or [inputs]; where `connection.max_delay` is given, and nowhere else.
@@ -50,7 +51,7 @@ class LIFLayer(NamedTuple):
 class LeakyReadout(NamedTuple):
     """The leaky integrators after the last layer: ``v = decay * v + gain * (weights s + bias)``, no reset."""
 
-    weights: Float[Array, "inputs outputs"]
+    weights: Float[Array, "inputs outputs"] | Quantised
     decay: Float[ArrayLike, "..."]  # scalar or [outputs]
     gain: Float[ArrayLike, "..."] | None = None  # scalar or [outputs]; None is 1 - decay
     bias: Float[Array, " outputs"] | None = None
@@ -115,7 +116,8 @@ def lif_network(
         inputs: spikes or currents ``[time, batch, inputs]`` of any numeric dtype, or `SparseSpikes` with the leading
             axes ``[time, batch]``. Time 0 returns the state unchanged.
         layers: `LIFLayer`\ s; the dtype of their weights is the dtype of the op. Constants and membranes are of
-            float32 at least: results alone are rounded to bfloat16.
+            float32 at least: results alone are rounded to bfloat16. Dense weights may be `quantisation.Quantised`,
+            whose rows of int8 are then read, and which refuse a gradient.
         readout: a `LeakyReadout`; None takes the spikes of the last layer, which is then fully listed.
         state: from an earlier call, to run a long sequence in pieces; None starts from 0.
         lengths: steps of each sequence. The state freezes behind the end, and padded steps count nowhere.

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
 from snnjax import _dispatch, _targets
-from snnjax._check import check, check_float_array, check_real_array
+from snnjax._check import check, check_real_array
+from snnjax._quantised import Quantised, check_weights, refuse_gradient, scaled
 from snnjax._types import sum_dtype, wide
 from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter
@@ -26,7 +27,7 @@ _MIN_BACKWARD_PRODUCTS = 4096
 
 def spike_matmul(
     spikes: SparseSpikes | Num[Array, "*axes neurons"],
-    weights: Float[Array, "neurons outputs"],
+    weights: Float[Array, "neurons outputs"] | Quantised,
     *,
     implementation: str | None = None,
 ) -> Float[Array, "*axes outputs"]:
@@ -42,13 +43,14 @@ def spike_matmul(
 
     Args:
         spikes: lists with any leading axes, or an array with the neurons on its last axis.
-        weights: row-major; their dtype is the dtype of the result, sums run in float32 (float64 for float64).
+        weights: row-major; their dtype is the dtype of the result, sums run in float32 (float64 for float64). Of
+            `quantisation.Quantised` ones rows of int8 are read, and sums scaled once; those of spikes are exact.
         implementation: None chooses; "reference" takes the jnp reference, "cpu" the compiled kernel or raises, and
             "composed" has forward mode and second order, in plain jnp.
 
     Raises:
         ValueError: if the weights do not fit the neurons of the spikes, or are not floating, and for an implementation
-            that is unknown or unavailable.
+            that is unknown or unavailable; for a gradient with quantised weights.
 
     Example:
         >>> import jax.numpy as jnp
@@ -72,7 +74,7 @@ def spike_matmul(
             spikes.values.astype(weights.dtype).reshape(rows, spikes.capacity),
             weights,
         )
-        operands = tuple(_dispatch.vary_alike(operands))
+        operands = _vary_alike(operands)
         out: Any = (
             _reference(operands, ())[0]
             if implementation == "composed"
@@ -81,13 +83,18 @@ def spike_matmul(
     else:
         axes = spikes.shape[:-1]
         operands = (spikes.astype(weights.dtype).reshape(math.prod(axes), num_neurons), weights)
-        operands = tuple(_dispatch.vary_alike(operands))
+        operands = _vary_alike(operands)
         out = (
             _rows_reference(operands, ())[0]
             if implementation == "composed"
             else _multiply_rows(*operands, implementation)
         )
     return out.reshape(*axes, num_outputs)
+
+
+def _vary_alike(operands: Any) -> Any:
+    leaves, tree = jax.tree.flatten(operands)
+    return jax.tree.unflatten(tree, _dispatch.vary_alike(leaves))
 
 
 def neurons_of(op: str, spikes: Any) -> int:
@@ -101,9 +108,9 @@ def neurons_of(op: str, spikes: Any) -> int:
     return spikes.shape[-1]
 
 
-def _check_arguments(spikes: Any, weights: Array) -> None:
+def _check_arguments(spikes: Any, weights: Any) -> None:
     num_neurons = neurons_of("spike_matmul", spikes)
-    check_float_array("spike_matmul", "weights", weights)
+    check_weights("spike_matmul", "weights", weights)
     fits = weights.ndim == 2 and weights.shape[0] == num_neurons
     check(
         fits,
@@ -121,8 +128,11 @@ def prefers_lists(ids: Array, num_neurons: int) -> bool:
     return rows <= _MAX_LIST_ROWS and capacity <= _MAX_LIST_SHARE * num_neurons
 
 
-def dense_product(dense: Array, weights: Array) -> Array:
+def dense_product(dense: Array, weights: Any) -> Array:
     """``dense @ weights`` over the last axis of `dense`, in which an entry of 0 adds nothing whatever its weights."""
+    if isinstance(weights, Quantised):
+        # Whole numbers up to 128 are the same in every dtype, and so are their sums in float32.
+        return scaled(dense_product(dense, weights.values.astype(dense.dtype)), wide(weights.scale))
     multiply = functools.partial(jnp.matmul, preferred_element_type=sum_dtype(weights.dtype))
     return without_zeros(multiply, dense, weights)
 
@@ -159,8 +169,12 @@ def _weight_rows(ids: Array, weights: Array) -> Array:
     return wide(weights)[jnp.where(in_range(ids, weights.shape[0]), ids.astype(jnp.int32), 0)]
 
 
-def _reference(operands: tuple[Array, Array, Array], _: tuple[()]) -> tuple[Array]:
+def _reference(operands: tuple[Array, Array, Any], _: tuple[()]) -> tuple[Array]:
     ids, values, weights = operands
+    if isinstance(weights, Quantised):
+        numbers = weights.values.astype(sum_dtype(weights.dtype))
+        (sums,) = _reference((ids, wide(values), numbers), ())
+        return (scaled(sums, wide(weights.scale)).astype(weights.dtype),)
     if not prefers_lists(ids, weights.shape[0]):
         return (dense_product(scatter(ids, values, weights.shape[0]), weights).astype(weights.dtype),)
     used = in_range(ids, weights.shape[0]) & (values != 0)
@@ -192,9 +206,9 @@ def _weights_backward(operands: tuple[Array, Array, Array], num_neurons: int) ->
     return (d_weights.astype(g.dtype),)
 
 
-def _call(operands: tuple[Array, Array, Array], _: tuple[()], results: Any) -> list[Array]:
+def _call(operands: tuple[Array, Array, Any], _: tuple[()], results: Any) -> list[Array]:
     ids, values, weights = operands
-    leaves = as_kernel_ids(ids, weights.shape[1]), values, weights
+    leaves = as_kernel_ids(ids, weights.shape[1]), values, *jax.tree.leaves(weights)
     return _targets.call("snnjax_spike_matmul", leaves, results)
 
 
@@ -227,8 +241,8 @@ _WEIGHTS_KERNEL = _dispatch.Kernel(_call_weights_backward, _obstacle, _backward_
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
-def _multiply_lists(ids: Array, values: Array, weights: Array, implementation: str | None) -> Array:
-    operands, axes = (ids, values, weights), (0, 0, _dispatch.SHARED)
+def _multiply_lists(ids: Array, values: Array, weights: Any, implementation: str | None) -> Array:
+    operands, axes = (ids, values, weights), (0, 0, _shared(weights))
     return _dispatch.evaluate(
         "snnjax_spike_matmul",
         _reference,
@@ -240,9 +254,15 @@ def _multiply_lists(ids: Array, values: Array, weights: Array, implementation: s
     )[0]
 
 
+def _shared(weights: Any) -> Any:
+    """That no array of the weights has a batch axis."""
+    return jax.tree.map(lambda _: _dispatch.SHARED, weights)
+
+
 def _fwd(
     ids: Array, values: Array, weights: Array, implementation: str | None
 ) -> tuple[Array, tuple[Array, Array, Array]]:
+    refuse_gradient("spike_matmul", weights)
     out: Any = _multiply_lists(ids, values, weights, implementation)
     return out, (ids, values, weights)
 
@@ -276,7 +296,7 @@ def _bwd(
 _multiply_lists.defvjp(_fwd, _bwd)
 
 
-def _rows_reference(operands: tuple[Array, Array], _: tuple[()]) -> tuple[Array]:
+def _rows_reference(operands: tuple[Array, Any], _: tuple[()]) -> tuple[Array]:
     rows, weights = operands
     return (dense_product(rows, weights).astype(weights.dtype),)
 
@@ -287,8 +307,8 @@ def _rows_backward(operands: tuple[Array, Array], _: tuple[()]) -> tuple[Array]:
     return (jnp.matmul(rows.T, g, preferred_element_type=sum_dtype(g.dtype)).astype(g.dtype),)
 
 
-def _call_rows(operands: tuple[Array, Array], _: tuple[()], results: Any) -> list[Array]:
-    return _targets.call("snnjax_spike_matmul_rows", operands, results)
+def _call_rows(operands: tuple[Array, Any], _: tuple[()], results: Any) -> list[Array]:
+    return _targets.call("snnjax_spike_matmul_rows", jax.tree.leaves(operands), results)
 
 
 def _call_rows_backward(operands: tuple[Array, Array], _: tuple[()], results: Any) -> list[Array]:
@@ -304,12 +324,12 @@ _ROWS_BACKWARD_KERNEL = _dispatch.Kernel(_call_rows_backward, _rows_obstacle)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
-def _multiply_rows(rows: Array, weights: Array, implementation: str | None) -> Array:
+def _multiply_rows(rows: Array, weights: Any, implementation: str | None) -> Array:
     return _dispatch.evaluate(
         "snnjax_spike_matmul_rows",
         _rows_reference,
         (rows, weights),
-        (0, _dispatch.SHARED),
+        (0, _shared(weights)),
         (0,),
         kernel=_ROWS_KERNEL,
         implementation=implementation,
@@ -317,6 +337,7 @@ def _multiply_rows(rows: Array, weights: Array, implementation: str | None) -> A
 
 
 def _rows_fwd(rows: Array, weights: Array, implementation: str | None) -> tuple[Array, tuple[Array, Array]]:
+    refuse_gradient("spike_matmul", weights)
     out: Any = _multiply_rows(rows, weights, implementation)
     return out, (rows, weights)
 

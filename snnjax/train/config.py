@@ -6,7 +6,8 @@ from typing import Any
 
 import jax
 
-from snnjax._check import check, check_integer
+from snnjax._check import check, check_choice, check_integer
+from snnjax.train.online import RULES
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class TrainConfig:
     epochs: int = 10
     batch_size: int = 128
     seed: int = 0
+    # Where gradients come from: back-propagation through time, or an online rule of `snnjax.online` in each step.
+    rule: str = "bptt"
     learning_rate: float = 2e-3  # peak: a linear warm-up leads up to it, and a cosine from it down to 0
     warmup_epochs: float = 0.5
     weight_decay: float = 0.0  # of weights only: biases, delays and neuron constants do not decay
@@ -38,6 +41,7 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         op = "TrainConfig"
+        check_choice(op, "rule", self.rule, ("bptt", *RULES))
         first, last = self.second_threshold, self.final_second_threshold
         way_out = "Set both, for instance second_threshold=0.8"
         check(
@@ -48,6 +52,9 @@ class TrainConfig:
             first,
             way_out,
         )
+        good = self.rule == "bptt" or first is None
+        way_out = "Leave it None: each layer has its own"
+        check(good, op, "second_threshold", f"be None with rule {self.rule!r}", first, way_out)
         for name, least in (("epochs", 1), ("batch_size", 1), ("seed", 0)):
             check_integer(op, name, getattr(self, name), least)
         for name in ("learning_rate", "max_gradient_norm", "activity_bound", "activity_floor"):

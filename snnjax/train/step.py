@@ -10,12 +10,14 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array
 
+from snnjax._check import check
 from snnjax._network import Network
 from snnjax._network.specs import NetworkParams, warn_unless_below
 from snnjax.data import Batch, batches
 from snnjax.losses import activity_lower_bound, activity_upper_bound
 from snnjax.metrics.classification import right_answers
 from snnjax.train.config import TrainConfig
+from snnjax.train.online import online_gradients
 from snnjax.train.parallel import forward
 from snnjax.train.totals import Totals, count, summarise
 
@@ -43,8 +45,13 @@ def make_train_step(
     `activity_bound` and of `activity_lower_bound` below `activity_floor`, both on each layer's mean activity. The
     second threshold is a traced argument, so a schedule does not recompile. The old state is donated: use the new one.
 
+    With an online `rule` the gradient is that of the loss of each step, the mean over the steps, and without penalties.
+
     With a `mesh` (`data_mesh`), each of its devices runs the network on an equal share of the batch; the loss, the
     totals and the new state are those of the whole batch, up to rounding.
+
+    Raises:
+        ValueError: for an online rule with a mesh, and for layers that it does not know.
 
     Example:
         >>> import jax, optax
@@ -58,10 +65,7 @@ def make_train_step(
         >>> float(totals.samples)
         4.0
     """
-    for second in (config.second_threshold, config.final_second_threshold):
-        for spec in network.layers:
-            if second is not None and spec.capacity is not None:
-                warn_unless_below("TrainConfig", second, spec.neuron)
+    _check_config(network, config, mesh)
     # A spiking read-out may be as active as its task requires.
     num_hidden = len(network.layers) - (network.readout is None)
     run = forward(network, mesh)
@@ -72,9 +76,17 @@ def make_train_step(
         penalty = _activity_penalty(output.activity[:num_hidden], config)
         return error + config.activity_strength * penalty.astype(error.dtype), (error, output)
 
+    def compute(params: NetworkParams, batch: Batch, second_threshold: Any) -> tuple[Any, NetworkParams]:
+        if config.rule == "bptt":
+            (_, shown), gradients = jax.value_and_grad(objective, has_aux=True)(
+                params, batch, second_threshold
+            )
+            return shown, gradients
+        shown = objective(params, batch, second_threshold)[1]
+        return shown, online_gradients(network, loss, config.rule)(params, batch, _lengths(batch))
+
     def train_step(state: TrainState, batch: Batch, second_threshold: Any) -> tuple[TrainState, Totals]:
-        compute = jax.value_and_grad(objective, has_aux=True)
-        (_, (error, output)), gradients = compute(state.params, batch, second_threshold)
+        (error, output), gradients = compute(state.params, batch, second_threshold)
         with jax.numpy_dtype_promotion("standard"):  # optax needs it, whatever the caller's setting
             updates, optimiser_state = optimiser.update(gradients, state.optimiser, state.params)
         params = jax.tree.map(lambda old, update: old + update.astype(old.dtype), state.params, updates)
@@ -86,6 +98,17 @@ def make_train_step(
         return TrainState(params, optimiser_state), totals
 
     return jax.jit(train_step, donate_argnums=0)
+
+
+def _check_config(network: Network, config: TrainConfig, mesh: Mesh | None) -> None:
+    """Warn of second thresholds without effect, and refuse an online rule on several devices."""
+    for second in (config.second_threshold, config.final_second_threshold):
+        for spec in network.layers:
+            if second is not None and spec.capacity is not None:
+                warn_unless_below("TrainConfig", second, spec.neuron)
+    good = config.rule == "bptt" or mesh is None
+    way_out = "Train on one device"
+    check(good, "fit", "rule", "be 'bptt' on several devices", repr(config.rule), way_out)
 
 
 def _activity_penalty(activity: tuple[Array, ...], config: TrainConfig) -> Array:

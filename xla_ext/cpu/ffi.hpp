@@ -119,6 +119,11 @@ class Arrays {
     return buffers_[next_ + ahead].dimensions()[axis + 1];
   }
 
+  // Whether that array has this type.
+  bool nextIs(ffi::DataType type, std::size_t ahead = 0) const {
+    return next_ + ahead < buffers_.size() && buffers_[next_ + ahead].element_type() == type;
+  }
+
   // After taking everything: nothing may be left.
   void finish() const {
     if (next_ == buffers_.size()) return;

@@ -2,6 +2,7 @@
 // name and with the compiler's flags for it.
 #include "kernels.hpp"
 
+#include "kernels/byte_products.hpp"
 #include "kernels/lists.hpp"
 #include "kernels/neuron.hpp"
 #include "kernels/patches.hpp"
@@ -27,6 +28,7 @@ const Kernels kKernels{
     .markSlopes = markSlopes,
     .sumRows = sumRows<float>,
     .sumRowsBfloat16 = sumRows<std::uint16_t>,
+    .sumRowsInt8 = sumRowsInt8,
     .addRows = addRows,
     .dotRows = dotRows,
     .multiplyRows = multiplyRows,

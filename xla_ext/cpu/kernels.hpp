@@ -226,6 +226,10 @@ struct Kernels {
   // The same with weights in bfloat16.
   void (*sumRowsBfloat16)(const SpikeRow* spikes, Index rows, Rows<const std::uint16_t> weights, Index columns,
                           Rows<const float> start, Rows<float> out);
+  // The same with weights in int8, times the scale of each column: out[r] = start[r] + scale * sum. Where all values
+  // are 1 the sum is one of whole numbers, and exact.
+  void (*sumRowsInt8)(const SpikeRow* spikes, Index rows, Rows<const std::int8_t> weights, Index columns,
+                      const float* scale, Rows<const float> start, Rows<float> out);
   // weights[ids[k]] += values[k] * g[r].
   void (*addRows)(const SpikeRow* spikes, Index rows, Rows<float> weights, Index columns, Rows<const float> g);
   // out[k] = <weights[ids[k]], g> of one row, over any number of columns; out has one element per id.

@@ -150,7 +150,10 @@ struct Layer {
 inline Index columnsOfTile(const Layer& layer, Index more = 0) {
   // After a convolution: few enough that the state of a block of samples stays in the second-level cache.
   constexpr Index kConvolved = 1024;
-  return layer.convolution != nullptr ? kConvolved : columnsOfTile(layer.neurons(), layer.weights.inputs + more);
+  if (layer.convolution != nullptr) return kConvolved;
+  // Four rows of int8 weights take the place of one of float32.
+  const Index rows = layer.weights.isInt8() ? roundUp(layer.weights.inputs, 4) / 4 : layer.weights.inputs;
+  return columnsOfTile(layer.neurons(), rows + more);
 }
 
 struct LayerForward {

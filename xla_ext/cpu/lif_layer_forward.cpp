@@ -15,7 +15,7 @@ struct Patch {
 
 // What a thread needs for a patch, kept for its next one.
 struct Scratch {
-  PackedWeights weights, recurrent;
+  WeightTile weights, recurrent;
   std::vector<float> dense;
 };
 
@@ -39,6 +39,9 @@ class PatchForward {
   }
 
   void run() {
+    const auto packInto = [&](WeightTile& tile, const Weights& weights) {
+      tile.pack(weights, patch_.first_column, patch_.columns, width_);
+    };
     if (convolution_ == nullptr) packInto(scratch_.weights, layer_.weights);
     if (layer_.isRecurrent()) packInto(scratch_.recurrent, layer_.recurrent);
     for (Index first = 0; first < patch_.samples; first += kForwardBlock) {
@@ -77,22 +80,17 @@ class PatchForward {
     }
   }
 
-  void packInto(PackedWeights& packed, const Weights& weights) {
-    packed.resize(weights.inputs, width_);
-    packColumns(weights, patch_.first_column, patch_.columns, packed);
-  }
-
   // The currents of a step.
   void drive(Index step) {
     const float* bias = layer_.constants.bias();
     const Rows<const float> start{bias == nullptr ? nullptr : bias + patch_.first_column, 0};
     const Index row = step * pass_.extent.batch + first_sample_;
     if (convolution_ != nullptr) return convolve(row, start.data);
-    multiply(pass_.inputs, row, samples_, asConst(scratch_.weights.rows()), width_, start, current(), scratch_.dense);
+    scratch_.weights.multiply(pass_.inputs, row, samples_, start, current(), scratch_.dense);
     if (!layer_.isRecurrent()) return;
     const SpikeRows& before = step == 0 ? static_cast<const SpikeRows&>(state_spikes_) : *pass_.lists;
-    multiply(before, step == 0 ? 0 : row - pass_.extent.batch, samples_, asConst(scratch_.recurrent.rows()), width_,
-             asConst(current()), current(), scratch_.dense);
+    scratch_.recurrent.multiply(before, step == 0 ? 0 : row - pass_.extent.batch, samples_, asConst(current()),
+                                current(), scratch_.dense);
   }
 
   void convolve(Index row, const float* bias) {

@@ -7,12 +7,21 @@ namespace {
 
 constexpr const char* kOp = "lif_network";
 
-// Weights and biases have the dtype of the first weights; a constant is one number or one a neuron.
+// Weights, or the scales of those in int8, and biases have the dtype of the first; a constant is one number or one a
+// neuron.
 struct OperandTake {
   Operands& from;
   Types of_weights = kFloating;
+  bool are_int8 = false, any_int8 = false;  // the weights taken last, or any
 
   Operand weights(const char* name, const Shape& shape) {
+    are_int8 = from.nextIs(ffi::S8);
+    any_int8 = any_int8 || are_int8;
+    return are_int8 ? from.take(name, shape, {ffi::S8}) : ofOp(name, shape);
+  }
+  Operand scale(Index outputs) { return are_int8 ? ofOp("scale", {outputs}) : Operand(); }
+  Operand bias(Index outputs) { return ofOp("bias", {outputs}); }
+  Operand ofOp(const char* name, const Shape& shape) {
     const Operand taken = from.take(name, shape, of_weights);
     of_weights = {taken.type()};
     return taken;
@@ -60,6 +69,9 @@ Index reachingOf(const ConnectionShape& shape, Index inputs) {
   }
   return reaching;
 }
+
+// How many operands the weights at this place are: with a scale, if they are int8.
+std::size_t widthOf(const Operands& operands, std::size_t place) { return operands.nextIs(ffi::S8, place) ? 2 : 1; }
 
 }  // namespace
 
@@ -139,12 +151,14 @@ NetworkSizes NetworkSizes::read(const NetworkFields& fields, const Operands& ope
     } else {
       sizes.weights.push_back({sizes.reaching[l], sizes.neurons[l]});
     }
-    place += (fields.layers[l].has_bias ? 2 : 1) + (fields.connections[l].delay_rows > 0 ? 1 : 0);
+    if (convolution && operands.nextIs(ffi::S8, place)) throw misfit(kOp, "weights", "be floating", "int8 taps");
+    place += widthOf(operands, place) + (fields.layers[l].has_bias ? 1 : 0);
+    place += fields.connections[l].delay_rows > 0 ? 1 : 0;
   }
   sizes.outputs = sizes.neurons.back();
   if (!fields.has_readout) return sizes;
   for (const LayerFields& layer : fields.layers) {  // behind the constants of all layers
-    place += (layer.is_recurrent ? 1 : 0) + 4;
+    place += (layer.is_recurrent ? widthOf(operands, place) : 0) + 4;
     for (std::size_t i = 0; i < kNumCouplings; ++i) place += layer.has(i) ? 1 : 0;
   }
   sizes.outputs = operands.nextLength(1, place);
@@ -164,6 +178,8 @@ Network::Network(const NetworkFields& fields, Operands& operands)
   }
   OperandTake take{operands};
   takeParameters(fields, sizes_, arrays_, take);
+  type_ = take.of_weights.front();
+  has_int8_ = take.any_int8;
   takeFirst(fields, sizes_, take.of_weights, arrays_, operands);
   if (fields.has_lengths) lengths_ = operands.take("lengths", {sizes_.batch}, {ffi::S32});
   for (const ConnectionShape& shape : fields.connections) {
@@ -189,8 +205,8 @@ Layer Network::layerOf(const LayerArrays<Operand>& arrays, std::size_t index, In
   }
   // A leaky integrator is a neuron that never reaches threshold.
   return {
-      .weights = {arrays.weights.numbers(group), sizes_.reaching[index], neurons},
-      .recurrent = {arrays.recurrent.numbers(group), neurons, neurons},
+      .weights = {arrays.weights.numbers(group), sizes_.reaching[index], neurons, arrays.scale.numbers(group)},
+      .recurrent = {arrays.recurrent.numbers(group), neurons, neurons, arrays.recurrent_scale.numbers(group)},
       .constants = {neurons, given, convolution.has_value()},
       .reset = Reset::None,
       .detach_reset = true,

@@ -53,8 +53,8 @@ struct NetworkSizes {
 // The arrays of a layer, or of the read-out: operands, or their cotangents.
 template <typename Item>
 struct LayerArrays {
-  Item weights, bias, delays, recurrent, second_threshold;
-  std::array<Item, kNumSummed> constants;  // by `Summed`
+  Item weights, scale, bias, delays, recurrent, recurrent_scale, second_threshold;  // scales: of int8 weights alone
+  std::array<Item, kNumSummed> constants;                                           // by `Summed`
 
   Item& of(Summed constant) { return constants[static_cast<std::size_t>(constant)]; }
   const Item& of(Summed constant) const { return constants[static_cast<std::size_t>(constant)]; }
@@ -92,14 +92,16 @@ struct NetworkArrays {
 inline constexpr std::array<const char*, kNumSummed> kConstantNames{
     "decay", "threshold", "gain", "w_decay", "w_membrane", "w_gain", "w_jump", "v_coupling", "threshold_coupling"};
 
-// The weights and constants: `take` has functions `weights(name, shape)`, `delays(inputs)`, `constant(name, neurons)`
-// and, for a constant without a cotangent, `fixed(name, neurons)`.
+// The weights and constants: `take` has functions `weights(name, shape)`, `scale(outputs)` behind them,
+// `bias(outputs)`, `delays(inputs)`, `constant(name, neurons)` and, for a constant without a cotangent, `fixed(name,
+// neurons)`.
 template <typename Item, typename Take>
 void takeParameters(const NetworkFields& fields, const NetworkSizes& sizes, NetworkArrays<Item>& arrays, Take& take) {
   const std::size_t size = fields.layers.size();
   const auto takeLinear = [&](LayerArrays<Item>& to, const Shape& weights, Index outputs, bool has_bias) {
     to.weights = take.weights("weights", weights);
-    if (has_bias) to.bias = take.weights("bias", {outputs});
+    to.scale = take.scale(outputs);
+    if (has_bias) to.bias = take.bias(outputs);
   };
   const auto takeConstant = [&](LayerArrays<Item>& to, Summed constant, Index neurons) {
     to.of(constant) = take.constant(kConstantNames[static_cast<std::size_t>(constant)], neurons);
@@ -112,7 +114,10 @@ void takeParameters(const NetworkFields& fields, const NetworkSizes& sizes, Netw
   for (std::size_t l = 0; l < size; ++l) {
     const Index neurons = sizes.neurons[l];
     LayerArrays<Item>& to = arrays.layers[l];
-    if (fields.layers[l].is_recurrent) to.recurrent = take.weights("recurrent", {neurons, neurons});
+    if (fields.layers[l].is_recurrent) {
+      to.recurrent = take.weights("recurrent", {neurons, neurons});
+      to.recurrent_scale = take.scale(neurons);
+    }
     for (const Summed constant : {Summed::kDecay, Summed::kThreshold, Summed::kGain}) {
       takeConstant(to, constant, neurons);
     }
@@ -182,7 +187,8 @@ class Network {
   const NetworkFields& fields() const { return fields_; }
   const NetworkSizes& sizes() const { return sizes_; }
   std::size_t size() const { return fields_.layers.size(); }
-  ffi::DataType type() const { return arrays_.layers[0].weights.type(); }
+  ffi::DataType type() const { return type_; }  // of the op
+  bool hasInt8() const { return has_int8_; }
 
   // Of one group of operands:
   Layer layer(std::size_t index, Index group) const;
@@ -201,6 +207,8 @@ class Network {
 
   NetworkFields fields_;
   NetworkSizes sizes_;
+  ffi::DataType type_;
+  bool has_int8_;
   Operand ids_, lengths_;
   NetworkArrays<Operand> arrays_;
   std::vector<std::shared_ptr<const Windows>> poolings_;  // by connection; may be absent

@@ -58,6 +58,8 @@ struct CotangentTake {
     return needs[next++] != 0 ? from.take(name, shape, types) : Result();
   }
   Result weights(const char* name, const Shape& shape) { return take(name, shape, of_weights); }
+  Result scale(Index) { return {}; }  // int8 weights have no gradient
+  Result bias(Index outputs) { return weights("bias", {outputs}); }
   Result delays(Index inputs) { return take("delays", {inputs}, kWide); }
   Result constant(const char* name, Index neurons) { return take(name, {neurons}, kWide); }
   Result fixed(const char*, Index) { return {}; }
@@ -379,6 +381,7 @@ ffi::Error lifNetworkBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands,
     Operands operand_arrays("lif_network", operands);
     Results result_arrays("lif_network", results);
     const Network network(fields, operand_arrays);
+    if (network.hasInt8()) throw misfit("lif_network", "weights", "be floating for a gradient", "int8");
     const bool has_g_counts = attributeOf<bool>("lif_network", attributes, "has_g_counts");
     const Recorded recorded(network, has_g_counts, operand_arrays);
     const auto needs = attributeOf<ffi::Span<const std::int64_t>>("lif_network", attributes, "needs");

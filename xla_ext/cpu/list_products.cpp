@@ -80,12 +80,17 @@ class Product {
         matrix_(matrix),
         out_(out),
         threads_(threads),
-        packed_(static_cast<std::size_t>(threads.count())) {}
+        packed_(static_cast<std::size_t>(threads.count())) {
+    if (!matrix.isInt8()) return;
+    scale_.resize(static_cast<std::size_t>(strideOf(matrix.outputs)));
+    matrix.scale.read(0, matrix.outputs, scale_.data());
+  }
 
   void run() {
     const auto entries = static_cast<double>(lists_.entries()), inputs = static_cast<double>(matrix_.inputs);
     const Index rows = std::min(lists_.rows(), lists_.width());
-    if (rows >= kLeastDenseRows && entries > kDenseEntries * static_cast<double>(lists_.rows()) * inputs) {
+    const bool is_whole = matrix_.isInt8() && !lists_.hasValues();  // sums of whole numbers: faster at any density
+    if (!is_whole && rows >= kLeastDenseRows && entries > kDenseEntries * static_cast<double>(lists_.rows()) * inputs) {
       runDense();
     } else if (entries > kUsesToPack * inputs) {
       runPacked();
@@ -98,6 +103,7 @@ class Product {
   // Some rows and columns of the matrix, close together as float32.
   struct Packed {
     PackedWeights weights;
+    Borrowed<std::int8_t> bytes;  // of int8 weights, instead
     Index first_column = -1;
 
     Rows<const float> rows() const { return {weights.rows().data, weights.columns()}; }
@@ -120,7 +126,8 @@ class Product {
   }
 
   void runInPlace() {
-    if (lists_.rows() == 1) return runOneRow();
+    // A sum in parts would round each of them.
+    if (lists_.rows() == 1 && !matrix_.isInt8()) return runOneRow();
     cut(0, lists_.rows(), kColumnsInPlace, [&](const Part& all, Packed&) {
       all.eachBlock([&](const Part& part) {
         Target target(out_, matrix_.outputs, part, part.columns);
@@ -150,7 +157,10 @@ class Product {
 
   void sumInPlace(const Part& part, const SpikeRow* rows, Rows<const float> start, Rows<float> out) const {
     const Numbers& numbers = matrix_.numbers;
-    if (numbers.is_bfloat16) {
+    if (matrix_.isInt8()) {
+      const std::int8_t* first = matrix_.int8() + part.first_column;
+      kernels().sumRowsInt8(rows, part.rows, {first, matrix_.outputs}, part.columns, scaleOf(part), start, out);
+    } else if (numbers.is_bfloat16) {
       const auto* first = numbers.bfloat16() + part.first_column;
       kernels().sumRowsBfloat16(rows, part.rows, {first, matrix_.outputs}, part.columns, start, out);
     } else {
@@ -159,14 +169,16 @@ class Product {
     }
   }
 
+  const float* scaleOf(const Part& part) const { return scale_.data() + part.first_column; }
+
   // Copies `count` rows of the matrix from `first` on.
   void pack(const Part& part, Index first, Index count, Packed& packed) const {
     packed.weights.resize(count, roundUp(part.columns, kernels().lanes));
-    const Numbers from = matrix_.numbers.from(first * matrix_.outputs);
-    packColumns({from, count, matrix_.outputs}, part.first_column, part.columns, packed.weights);
+    packColumns(matrix_.fromRow(first, count), part.first_column, part.columns, packed.weights);
   }
 
   void runPacked() {
+    if (matrix_.isInt8()) return runPackedInt8();
     cut(0, lists_.rows(), columnsOfTile(matrix_.outputs, matrix_.inputs), [&](const Part& all, Packed& packed) {
       if (packed.first_column != all.first_column) pack(all, 0, matrix_.inputs, packed);
       packed.first_column = all.first_column;
@@ -175,6 +187,25 @@ class Product {
         Target target(out_, matrix_.outputs, part, weights.stride);
         const Block block(lists_, part);
         kernels().sumRows(block.rows, part.rows, weights, weights.stride, kNoStart, target.rows(part.first_row));
+        target.finish();
+      });
+    });
+  }
+
+  void runPackedInt8() {
+    // Four rows of int8 take the place of one of float32.
+    const Index tile = columnsOfTile(matrix_.outputs, roundUp(matrix_.inputs, 4) / 4);
+    cut(0, lists_.rows(), tile, [&](const Part& all, Packed& packed) {
+      const Index width = roundUp(all.columns, kernels().lanes);
+      if (packed.first_column != all.first_column) {
+        packed.bytes = Borrowed<std::int8_t>(matrix_.inputs * width);
+        packInt8(matrix_, all.first_column, all.columns, width, packed.bytes.data());
+        packed.first_column = all.first_column;
+      }
+      all.eachBlock([&](const Part& part) {
+        Target target(out_, matrix_.outputs, part, width);
+        kernels().sumRowsInt8(Block(lists_, part).rows, part.rows, {packed.bytes.data(), width}, width, scaleOf(part),
+                              kNoStart, target.rows(part.first_row));
         target.finish();
       });
     });
@@ -211,6 +242,11 @@ class Product {
         all.eachBlock([&](const Part& part) {
           sumInPlace(part, Block(lists_, part).rows, kNoStart, target.rows(part.first_row));
         });
+      } else if (matrix_.isInt8()) {
+        const Rows<float> out = target.rows(all.first_row);
+        for (Index r = 0; r < all.rows; ++r) {
+          for (Index c = 0; c < all.columns; ++c) out.row(r)[c] *= scaleOf(all)[c];
+        }
       }
       target.finish();
     });
@@ -221,6 +257,7 @@ class Product {
   const WritableNumbers& out_;
   const Threads& threads_;
   std::vector<Packed> packed_;  // one a thread
+  std::vector<float> scale_;    // of int8 weights, padded to whole vectors
 };
 
 }  // namespace

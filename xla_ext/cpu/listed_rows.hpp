@@ -30,8 +30,9 @@ class ListedRows {
   Index count(Index row) const { return counts_[static_cast<std::size_t>(row)]; }
   const std::uint32_t* ids(Index row) const { return ids_.data() + start(row); }
   const std::uint32_t* slots(Index row) const { return slots_.data() + start(row); }
+  bool hasValues() const { return values_ && !all_ones_; }  // otherwise all are 1
   SpikeRow row(Index row) const {
-    const float* values = values_ && !all_ones_ ? values_.data() + start(row) : nullptr;
+    const float* values = hasValues() ? values_.data() + start(row) : nullptr;
     return {ids(row), values, counts_[static_cast<std::size_t>(row)], false};
   }
   // Adds `count` rows to `dense`, which holds zeros, `width()` apart.

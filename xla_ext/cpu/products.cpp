@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 namespace snnjax {
@@ -54,8 +55,15 @@ void PackedWeights::clear(Index rows) { std::fill_n(memory_.data(), rows * colum
 void packColumns(const Weights& weights, Index first, Index columns, PackedWeights& out) {
   for (Index k = 0; k < weights.inputs; ++k) {
     float* row = out.rows().row(k);
-    weights.numbers.read(k * weights.outputs + first, columns, row);
+    weights.read(k * weights.outputs + first, columns, row);
     std::fill(row + columns, row + out.columns(), 0.0F);
+  }
+}
+
+void packInt8(const Weights& weights, Index first, Index columns, Index width, std::int8_t* out) {
+  for (Index k = 0; k < weights.inputs; ++k, out += width) {
+    std::copy_n(weights.int8() + k * weights.outputs + first, columns, out);
+    std::fill(out + columns, out + width, std::int8_t{0});
   }
 }
 
@@ -103,6 +111,52 @@ void multiply(const SpikeRows& spikes, Index first_row, Index rows, Rows<const f
     const ListedRow row(spikes, first_row + r);
     const Rows<const float> own_start{again.data == nullptr ? nullptr : again.row(r), 0};
     kernels().sumRows(&row.row(), 1, weights, columns, own_start, {out.row(r), 0});
+  }
+}
+
+void WeightTile::pack(const Weights& weights, Index first, Index columns, Index width) {
+  weights_ = weights;
+  first_ = first;
+  columns_ = columns;
+  width_ = width;
+  has_floats_ = !weights.isInt8();
+  if (has_floats_) {
+    floats_.resize(weights.inputs, width);
+    return packColumns(weights, first, columns, floats_);
+  }
+  bytes_ = Borrowed<std::int8_t>(weights.inputs * width);
+  packInt8(weights, first, columns, width, bytes_.data());
+  scale_.assign(static_cast<std::size_t>(width), 0.0F);
+  weights.scale.read(first, columns, scale_.data());
+}
+
+void WeightTile::multiply(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> start,
+                          Rows<float> out, std::vector<float>& scratch) {
+  if (!weights_.isInt8()) {
+    return snnjax::multiply(spikes, first_row, rows, std::as_const(floats_).rows(), width_, start, out, scratch);
+  }
+  const SpikeRow* listed = spikes.row(first_row);
+  if (std::any_of(listed, listed + rows, [](const SpikeRow& row) { return row.is_dense; })) {
+    return multiplyFloats(spikes, first_row, rows, start, out, scratch);
+  }
+  kernels().sumRowsInt8(listed, rows, {bytes_.data(), width_}, width_, scale_.data(), start, out);
+}
+
+void WeightTile::multiplyFloats(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> start,
+                                Rows<float> out, std::vector<float>& scratch) {
+  if (!has_floats_) {
+    floats_.resize(weights_.inputs, width_);
+    packColumns(weights_, first_, columns_, floats_);
+    has_floats_ = true;
+  }
+  sums_.resize(std::max(sums_.size(), static_cast<std::size_t>(rows * width_)));
+  snnjax::multiply(spikes, first_row, rows, std::as_const(floats_).rows(), width_, {nullptr, 0}, {sums_.data(), width_},
+                   scratch);
+  for (Index r = 0; r < rows; ++r) {
+    for (Index c = 0; c < width_; ++c) {
+      const float scaled = scale_[static_cast<std::size_t>(c)] * sums_[static_cast<std::size_t>(r * width_ + c)];
+      out.row(r)[c] = start.data == nullptr ? scaled : start.row(r)[c] + scaled;
+    }
   }
 }
 

@@ -12,10 +12,25 @@
 
 namespace snnjax {
 
-// A weight matrix [inputs, outputs], row-major, as the user holds it.
+// A weight matrix [inputs, outputs], row-major, as the user holds it: numbers, or int8 times the scale of each output.
 struct Weights {
   Numbers numbers;
   Index inputs = 0, outputs = 0;
+  Numbers scale = {};  // [outputs]; absent: `numbers` are what they say, otherwise int8
+
+  bool isInt8() const { return static_cast<bool>(scale); }
+  const std::int8_t* int8() const { return static_cast<const std::int8_t*>(numbers.data); }
+  // Rows [first, first + count).
+  Weights fromRow(Index first, Index count) const {
+    const Index skipped = first * outputs;
+    if (isInt8()) return {{int8() + skipped}, count, outputs, scale};
+    return {numbers.from(skipped), count, outputs};
+  }
+  // `count` numbers from `first` on as float32; of int8 without their scale.
+  void read(Index first, Index count, float* out) const {
+    if (!isInt8()) return numbers.read(first, count, out);
+    for (Index i = 0; i < count; ++i) out[i] = static_cast<float>(int8()[first + i]);
+  }
 };
 
 inline Index roundUp(Index count, Index unit) { return (count + unit - 1) / unit * unit; }
@@ -47,6 +62,8 @@ class PackedWeights {
 
 // out[k] = weights[k][first : first + columns], padded.
 void packColumns(const Weights& weights, Index first, Index columns, PackedWeights& out);
+// The same as they are, of int8 weights: rows of `width` bytes.
+void packInt8(const Weights& weights, Index first, Index columns, Index width, std::int8_t* out);
 // In panels (see Kernels::multiplyPanels), out[n][k] = scale[n] * weights[first + k][n] for `rows` rows: what carries
 // cotangents back to these inputs.
 void packPanels(const Weights& weights, Index first, Index rows, const float* scale, PackedWeights& out);
@@ -57,6 +74,29 @@ void packRows(const Weights& weights, Index first, Index rows, const float* scal
 // of them is not listed. `scratch` is kept from call to call.
 void multiply(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> weights, Index columns,
               Rows<const float> start, Rows<float> out, std::vector<float>& scratch);
+
+// Some columns of the weights of a layer, packed for products with spikes: as float32, or as int8. The latter take a
+// quarter of the cache, and sums of theirs are exact and scaled once, so that rows of spikes that are too full for a
+// list yield the same from the float32 copy that is made for them.
+class WeightTile {
+ public:
+  // Columns [first, first + columns), padded with zeros to `width`.
+  void pack(const Weights& weights, Index first, Index columns, Index width);
+  // As `multiply` with the weights.
+  void multiply(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> start, Rows<float> out,
+                std::vector<float>& scratch);
+
+ private:
+  void multiplyFloats(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> start, Rows<float> out,
+                      std::vector<float>& scratch);
+
+  Weights weights_;
+  Index first_ = 0, columns_ = 0, width_ = 0;
+  PackedWeights floats_;
+  bool has_floats_ = false;
+  Borrowed<std::int8_t> bytes_;  // of int8 weights, [inputs, width], as the next two
+  std::vector<float> scale_, sums_;
+};
 
 // Some steps of some samples of an extent.
 struct Chunk {

@@ -6,6 +6,21 @@
 namespace snnjax {
 namespace {
 
+// The weights of a forward pass, [neurons, outputs] of the dtype of the spikes' values, or int8 with a scale of it.
+struct WeightOperands {
+  Index neurons, outputs;
+  Operand weights, scale;
+
+  WeightOperands(Operands& from, Index of_neurons, ffi::DataType type)
+      : neurons(of_neurons), outputs(from.nextLength(1)) {
+    const bool are_int8 = from.nextIs(ffi::S8);
+    weights = from.take("weights", {neurons, outputs}, {are_int8 ? ffi::S8 : type});
+    if (are_int8) scale = from.take("scale", {outputs}, {type});
+  }
+
+  Weights of(Index group) const { return {weights.numbers(group), neurons, outputs, scale.numbers(group)}; }
+};
+
 ffi::Error spikeMatmul(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results) {
   return guarded("spike_matmul", [&] {
     Operands from("spike_matmul", operands);
@@ -13,14 +28,13 @@ ffi::Error spikeMatmul(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::R
     ListOperands lists;
     lists.takeIds(from);
     lists.takeValues(from);
-    const Index neurons = from.nextLength(0), outputs = from.nextLength(1);
-    const Operand weights = from.take("weights", {neurons, outputs}, {lists.values.type()});
-    const Result out = to.take("out", {lists.rows, outputs}, {weights.type()});
+    const WeightOperands weights(from, from.nextLength(0), lists.values.type());
+    const Result out = to.take("out", {lists.rows, weights.outputs}, {lists.values.type()});
     finish(from, to);
     const Threads threads = threadsOf(pool);
     for (Index group = 0; group < to.groups(); ++group) {
-      const ListedRows rows(lists.source(group, neurons), lists.rows, neurons, threads);
-      multiplyLists(rows, {weights.numbers(group), neurons, outputs}, out.numbers(group), threads);
+      const ListedRows rows(lists.source(group, weights.neurons), lists.rows, weights.neurons, threads);
+      multiplyLists(rows, weights.of(group), out.numbers(group), threads);
     }
   });
 }
@@ -69,14 +83,12 @@ ffi::Error rowsProduct(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::R
     Operands from("spike_matmul", operands);
     Results to("spike_matmul", results);
     const RowOperands spikes(from);
-    const Index outputs = from.nextLength(1);
-    const Operand weights = from.take("weights", {spikes.neurons, outputs}, {spikes.values.type()});
-    const Result out = to.take("out", {spikes.rows, outputs}, {weights.type()});
+    const WeightOperands weights(from, spikes.neurons, spikes.values.type());
+    const Result out = to.take("out", {spikes.rows, weights.outputs}, {spikes.values.type()});
     finish(from, to);
     const Threads threads = threadsOf(pool);
     for (Index group = 0; group < to.groups(); ++group) {
-      multiplyLists(spikes.listed(group, threads), {weights.numbers(group), spikes.neurons, outputs},
-                    out.numbers(group), threads);
+      multiplyLists(spikes.listed(group, threads), weights.of(group), out.numbers(group), threads);
     }
   });
 }

@@ -4,9 +4,11 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from snnjax._quantised import Quantised
 from snnjax.surrogates import Surrogate
 
 _DTYPES = ("float32", "float16")
+_UNKNOWN = ("bfloat16", "float64", "int8")
 # Ids in lists have 16 bits on the tiles, and the largest id marks an unused slot.
 _MAX_WIDTH = 65_534
 
@@ -16,7 +18,7 @@ def obstacle(target: str, shapes: Any, static: Any) -> str | None:
     op = target.removeprefix("snnjax_").removesuffix("_backward")
     if op not in _OBSTACLES:
         return "an op that it does not know"
-    wrong = [array.dtype.name for array in _arrays(shapes) if array.dtype.name in ("bfloat16", "float64")]
+    wrong = [array.dtype.name for array in _arrays(shapes) if array.dtype.name in _UNKNOWN]
     return f"{wrong[0]} arrays" if wrong else _OBSTACLES[op](target, shapes, static)
 
 
@@ -48,7 +50,7 @@ def _of_sizes(shapes: Any) -> str | None:
 def _arrays(shapes: Any) -> Iterator[Any]:
     if shapes is None:
         return
-    if hasattr(shapes, "dtype"):
+    if hasattr(shapes, "dtype") and not isinstance(shapes, Quantised):
         yield shapes
         return
     for each in shapes:

@@ -12,11 +12,11 @@ from snnjax._check import (
     check_array,
     check_choice,
     check_float,
-    check_float_array,
     check_integer,
     check_real_array,
     check_shape,
 )
+from snnjax._quantised import Quantised, check_weights
 from snnjax._types import RESETS, sum_dtype
 from snnjax.ops._connection import Connection
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
@@ -56,7 +56,11 @@ def _check_connection(name: str, layer: Any, inputs: int, dtype: Any) -> int:
     check(good, _OP, f"{name}.connection", expected, repr(connection), way_out)
     shape = connection.weights_shape(inputs)
     axes = "inputs, neurons" if len(shape) == 2 else "*kernel, channels / groups, channels"
-    _check_array(f"{name}.weights", layer.weights, shape, axes, dtype)
+    is_dense, way_out = connection.convolution is None, "Pass quantisation.dequantise(weights)"
+    argument, actual = f"{name}.weights", "int8 weights"
+    good = is_dense or not isinstance(layer.weights, Quantised)
+    check(good, _OP, argument, "be floating in a convolution", actual, way_out)
+    _check_array(argument, layer.weights, shape, axes, dtype)
     width = connection.num_inputs(layer.weights.shape)
     expected, way_out = f"have the {inputs} inputs of the layer", "Make its shape that of what comes in"
     check(width == inputs, _OP, f"{name}.connection", expected, width, way_out)
@@ -80,7 +84,7 @@ def _check_delays(name: str, layer: Any) -> None:
 
 
 def _check_array(argument: str, array: Any, shape: tuple[int | None, ...], axes: str, dtype: Any) -> None:
-    check_float_array(_OP, argument, array)
+    check_weights(_OP, argument, array)
     check_shape(_OP, argument, array, shape, axes, "Make its shape fit the layer below and its own neurons")
     same = array.dtype == dtype
     check(

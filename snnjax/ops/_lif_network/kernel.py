@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array
 
 from snnjax import _dispatch, _targets
+from snnjax._quantised import Quantised
 from snnjax._types import RESETS, SURROGATES
 from snnjax.ops._connection import Connection
 from snnjax.ops._convolution import Convolution
@@ -110,8 +111,10 @@ def _leaves(operands: Operands, switches: Switches) -> list[Array]:
     return jax.tree.leaves(operands._replace(inputs=inputs, linears=linears))
 
 
-def _flat(weights: Array) -> Array:
+def _flat(weights: Any) -> Any:
     """Weights, of a convolution too, as rows of outputs."""
+    if isinstance(weights, Quantised):
+        return weights
     groups, *taps, outputs = weights.shape
     return weights.reshape(groups, math.prod(taps), outputs)
 

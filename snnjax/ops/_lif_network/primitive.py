@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax import _dispatch
+from snnjax._quantised import refuse_gradient
 from snnjax._types import id_dtype, sum_dtype
 from snnjax.ops._lif_network.chain import backward, forward
 from snnjax.ops._lif_network.kernel import BACKWARD_KERNEL, KERNEL
@@ -153,6 +154,7 @@ def _fwd(marked: Any, switches: Switches) -> tuple[Results, tuple[Any, ...]]:
     """The operands arrive with the mark whether a derivative is taken of them."""
     perturbed = jax.tree.map(lambda leaf: bool(leaf.perturbed), marked)
     operands = jax.tree.map(lambda leaf: leaf.value, marked)
+    refuse_gradient("lif_network", operands)
     results, record = _forward(operands, with_records(switches, operands, perturbed))
     return results, (Needs(perturbed, counts=True), operands, _residual(results), record)
 

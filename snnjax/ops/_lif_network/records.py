@@ -39,7 +39,7 @@ class SecondState(NamedTuple):
 class Linear(NamedTuple):
     """What makes a current of the spikes in front of a layer."""
 
-    weights: Array  # [inputs, neurons], or those of a convolution
+    weights: Any  # [inputs, neurons], an array or `Quantised`, or those of a convolution
     bias: Array | None  # [neurons]
     delays: Any = None  # [inputs] in steps, in the accumulation dtype; None without a `max_delay`
 
@@ -47,7 +47,7 @@ class Linear(NamedTuple):
 class LayerConstants(NamedTuple):
     """What a layer computes with besides its input current; in the accumulation dtype but for the recurrent weights."""
 
-    recurrent: Array | None  # [neurons, neurons]
+    recurrent: Any  # [neurons, neurons], an array or `Quantised`; or None
     decay: Array  # [1 | neurons], as the three below
     threshold: Array
     gain: Array

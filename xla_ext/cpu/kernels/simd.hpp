@@ -32,6 +32,8 @@ using Halves = std::uint16_t __attribute__((vector_size(2 * kLanes)));
 
 #if defined(__AVX512F__)
 using Mask = __mmask16;
+// For instructions whose forms without a mask GCC 12 takes to read what nobody has written.
+inline constexpr Mask kAllLanes = 0xffff;
 #else
 using Mask = Ints;
 #endif
@@ -77,6 +79,26 @@ inline Floats loadPart(const float* from, std::int64_t count) {
   }
   return x;
 #endif
+}
+
+// Whole numbers of 8 bits, as float32.
+inline Floats load(const std::int8_t* from) {
+#if defined(__AVX512F__)
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  const auto x = (Ints)_mm512_maskz_cvtepi8_epi32(kAllLanes, bytes);
+#elif defined(__AVX2__)
+  const auto x = (Ints)_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+#else
+  Ints x{};
+  for (int lane = 0; lane < kLanes; ++lane) x[lane] = from[lane];
+#endif
+  return __builtin_convertvector(x, Floats);
+}
+
+inline Floats loadPart(const std::int8_t* from, std::int64_t count) {
+  Ints x{};
+  for (int lane = 0; lane < static_cast<int>(count); ++lane) x[lane] = from[lane];
+  return __builtin_convertvector(x, Floats);
 }
 
 inline Floats loadPart(const std::uint16_t* from, std::int64_t count) {

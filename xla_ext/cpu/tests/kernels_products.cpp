@@ -81,6 +81,37 @@ void rowsAreSummed(const Case& of, Random& random) {
   }
 }
 
+// Whole numbers, scaled by eighths once they are summed: more rows than 16 bits can sum, of the largest numbers too.
+void rowsOfInt8AreSummed(const Case& of, Random& random) {
+  constexpr Index kRows = 3, kMany = 600;
+  const Index columns = of.size, stride = columns + 3;
+  std::vector<std::int8_t> weights;
+  for (Index i = 0; i < kMany * stride; ++i) {
+    weights.push_back(static_cast<std::int8_t>(i % stride == 0 ? -128 : random.below(256) - 128));
+  }
+  const Matrix own(random, kRows, columns);
+  const Floats scale = random.eighths(columns);
+  for (const bool weighted : {false, true}) {
+    const Spikes spikes(random, kRows, kMany, weighted);
+    for (const Start start : kStarts) {
+      Matrix want(random, kRows, columns), got = want;
+      for (Index r = 0; r < kRows; ++r) {
+        for (Index c = 0; c < columns; ++c) {
+          float sum = 0.0F;
+          for (std::size_t k = 0; k < spikes.ids[sizeOf(r)].size(); ++k) {
+            const std::int8_t weight = weights[sizeOf(static_cast<Index>(spikes.ids[sizeOf(r)][k]) * stride + c)];
+            sum += spikes.value(r, k) * static_cast<float>(weight);
+          }
+          want.at(r, c) = startAt(start, own, want, r, c) + scale[sizeOf(c)] * sum;
+        }
+      }
+      of.kernels.sumRowsInt8(spikes.rows.data(), kRows, {weights.data(), stride}, columns, scale.data(),
+                             startOf(start, own, got), got.toWrite());
+      expectSame(of, got.numbers, want.numbers);
+    }
+  }
+}
+
 void dotsAreTaken(const Case& of, Random& random) {
   const Matrix weights(random, kNeurons, of.size);
   const Floats g = random.eighths(of.size);
@@ -328,6 +359,7 @@ void patchesAreAddedAndDotted(const Case& of, Random& random) {
 
 int main() {
   forEachSet(rowsAreSummed);
+  forEachSet(rowsOfInt8AreSummed);
   forEachSet(dotsAreTaken);
   const std::vector<Index> vectors{0, 1, 2, 3, 5, 8, 13};
   forEachSet(rowsAreAddedTo, vectors);

@@ -1,0 +1,79 @@
+"""`Quantised`: weights as whole numbers of 8 bits, times one scale an output."""
+
+from typing import Any, NamedTuple
+
+import jax
+from jaxtyping import Array, Float, Int8
+
+from snnjax._check import check, check_float_array, check_shape, fail
+
+
+class Quantised(NamedTuple):
+    """Quantised weights, ``weights = scale * values``; 4-bit values are stored as int8 too.
+
+    They stand in the place of weights where nothing is trained. Their dtype is that of the scale.
+    """
+
+    values: Int8[Array, "*inputs outputs"]
+    scale: Float[Array, " outputs"]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of the weights."""
+        return self.values.shape
+
+    @property
+    def ndim(self) -> int:
+        """That of the weights."""
+        return self.values.ndim
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the weights that they stand for, and of products with them."""
+        return self.scale.dtype
+
+    def astype(self, dtype: Any) -> "Quantised":
+        """The same whole numbers, with a scale of this dtype."""
+        return self._replace(scale=self.scale.astype(dtype))
+
+
+def dequantise(quantised: Quantised) -> Float[Array, "*inputs outputs"]:
+    """Reconstruct weights from quantised ones, ``scale * values``.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.quantisation import Quantised, dequantise
+        >>> dequantise(Quantised(jnp.array([[2, -1]], jnp.int8), jnp.array([0.5, 0.25])))
+        Array([[ 1.  , -0.25]], dtype=float32)
+    """
+    return scaled(quantised.values.astype(quantised.dtype), quantised.scale)
+
+
+def scaled(sums: Array, scale: Array) -> Array:
+    """``scale * sums``, with the outputs on the last axis."""
+    return scale.reshape((1,) * (sums.ndim - 1) + (-1,)) * sums
+
+
+def whole(weights: Any) -> Array:
+    """The numbers of weights as they are stored: of quantised ones without their scale."""
+    return weights.values if isinstance(weights, Quantised) else weights
+
+
+def check_weights(op: str, argument: str, weights: Any) -> None:
+    """Weights must be an array of a floating-point dtype, or quantised."""
+    if not isinstance(weights, Quantised):
+        return check_float_array(op, argument, weights)
+    way_out = "Make them with quantisation.quantise(weights)"
+    name = weights.values.dtype.name
+    check(name == "int8", op, f"{argument}.values", "have dtype int8", name, way_out)
+    check_float_array(op, f"{argument}.scale", weights.scale)
+    outputs = weights.shape[-1:]
+    return check_shape(op, f"{argument}.scale", weights.scale, outputs, "outputs", way_out)
+
+
+def refuse_gradient(op: str, tree: Any) -> None:
+    """Quantised weights have no gradient, and nothing that is computed with them."""
+    leaves = jax.tree.leaves(tree, is_leaf=lambda leaf: isinstance(leaf, Quantised))
+    if any(isinstance(leaf, Quantised) for leaf in leaves):
+        way_out = "Train with quantisation.straight_through(params)"
+        fail(op, "weights", "be floating where a gradient is taken", "int8 weights", way_out)

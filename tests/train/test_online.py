@@ -1,0 +1,87 @@
+"""Training by an online rule: the gradient of the mean loss of each step, and what such a rule does not know."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import snnjax
+from snnjax import losses, train
+from snnjax.data import Batch
+from snnjax.train.online import online_gradients
+from tests.numbers import assert_close
+from tests.ops.common import jit
+
+STEPS, SIZE = 6, 3
+
+
+def setting(labels: Any) -> tuple[Any, Any, Batch]:
+    net = snnjax.network(5, [snnjax.layer(7)], snnjax.leaky_readout(4, decay=0.8))
+    rows = jax.random.bernoulli(jax.random.key(1), 0.4, (STEPS, SIZE, 5)).astype(jnp.float32)
+    events = snnjax.SparseSpikes.from_dense(rows, capacity=5)
+    params = net.init(jax.random.key(0), rows, target_activity=0.3)
+    return net, params, Batch(events, labels, jnp.array([6, 2, 4]))
+
+
+@pytest.mark.parametrize("of_steps", [False, True])
+def test_eprop_is_exact_for_one_layer(of_steps: bool) -> None:
+    """It equals back-propagation of the mean over the steps of the loss of each, where samples have not ended."""
+    labels = jnp.array([0, 1, 3])
+    labels = jnp.tile(labels, (STEPS, 1)) if of_steps else labels
+    loss = losses.cross_entropy_steps if of_steps else losses.cross_entropy_sum
+    net, params, batch = setting(labels)
+
+    lengths = batch.lengths
+    assert lengths is not None
+
+    def mean_loss(params: Any) -> jax.Array:
+        output = net.apply(params, None, batch.inputs, lengths=lengths)[0].output
+        rows = jnp.tile(labels, (STEPS, 1)) if labels.ndim == 1 else labels
+        error = optax.softmax_cross_entropy_with_integer_labels(output, rows)
+        inside = jnp.arange(STEPS)[:, None] < lengths[None, :]
+        return jnp.sum(jnp.where(inside, error, 0)) / (STEPS * SIZE)
+
+    with jax.numpy_dtype_promotion("standard"):  # as optax needs it
+        want = jit(jax.grad(mean_loss))(params)
+    got = jit(lambda params: online_gradients(net, loss, "eprop")(params, batch, lengths))(params)
+    assert_close(got, want, rtol=1e-3, atol=1e-7)
+    assert float(jnp.abs(got.layers[0].weights).max()) > 1e-4
+
+
+@pytest.mark.parametrize("rule", ["eprop", "ostl", "ottt"])
+def test_steps_of_a_rule_lower_the_loss(rule: str) -> None:
+    net, params, batch = setting(jnp.array([0, 1, 3]))
+    optimiser = optax.adam(0.1)
+    config = train.TrainConfig(rule=rule)
+    step = train.make_train_step(net, losses.cross_entropy_sum, optimiser, config)
+    state, errors = train.TrainState(params, optimiser.init(params)), []
+    for _ in range(20):
+        state, totals = step(state, batch, None)
+        errors.append(float(totals.loss))
+    assert errors[-1] < 0.5 * errors[0]
+    assert np.isfinite(errors).all()
+
+
+def test_what_a_rule_does_not_know_is_refused() -> None:
+    with pytest.raises(ValueError) as caught:
+        train.TrainConfig(rule="rtrl")
+    choices = "'bptt', 'eprop', 'ostl', 'ottt'"
+    assert str(caught.value) == (
+        f"TrainConfig: `rule` must be one of {choices}, got 'rtrl'. Choose one of these."
+    )
+    with pytest.raises(ValueError) as caught:
+        train.TrainConfig(rule="ottt", second_threshold=0.8)
+    assert str(caught.value) == (
+        "TrainConfig: `second_threshold` must be None with rule 'ottt', got 0.8. "
+        "Leave it None: each layer has its own."
+    )
+    net, _, _ = setting(jnp.array([0, 1, 3]))
+    config, mesh = train.TrainConfig(rule="ottt"), train.data_mesh(jax.devices()[:1])
+    with pytest.raises(ValueError) as caught:
+        train.make_train_step(net, losses.cross_entropy_sum, optax.sgd(0.1), config, mesh=mesh)
+    assert str(caught.value) == (
+        "fit: `rule` must be 'bptt' on several devices, got 'ottt'. Train on one device."
+    )
