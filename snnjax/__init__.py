@@ -1,5 +1,7 @@
 """snnjax: spiking networks as pure functions in JAX that pay only for the spikes."""
 
+from importlib.metadata import version as _version
+
 from snnjax import neurons as neurons
 from snnjax._network import Network as Network
 from snnjax._network import network as network
@@ -34,3 +36,5 @@ from snnjax.ops import spike_conv as spike_conv
 from snnjax.ops import spike_matmul as spike_matmul
 from snnjax.sparse_spikes import SparseSpikes as SparseSpikes
 from snnjax.surrogates import Surrogate as Surrogate
+
+__version__ = _version("snnjax")

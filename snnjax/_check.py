@@ -66,6 +66,13 @@ def check_size(op: str, argument: str, value: Any) -> None:
         check_integer(op, argument, value, 0)
 
 
+def check_key(op: str, key: Any) -> None:
+    """`key` must be a PRNG key of either kind, or an array of them."""
+    dtype = getattr(key, "dtype", None)
+    good = dtype is not None and (jnp.issubdtype(dtype, jax.dtypes.prng_key) or dtype == jnp.uint32)
+    check(good, op, "key", "be a PRNG key", shown(key), "Make one with jax.random.key(0)")
+
+
 def check_array(op: str, argument: str, value: Any) -> None:
     """`value` must be an array, traced or not; lists and numbers of Python are not."""
     good = all(hasattr(value, attribute) for attribute in ("shape", "dtype", "ndim"))

@@ -11,6 +11,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="snnjax", description="Train and run sparse spiking networks.")
+    parser.add_argument("--version", action="version", version=f"snnjax {version('snnjax')}")
     commands = parser.add_subparsers(required=True, metavar="command")
     _add_train(commands.add_parser("train", help="train a network on a task, test it, draw pictures"))
     evaluate = commands.add_parser("evaluate", help="run a trained network on the test data of its task")

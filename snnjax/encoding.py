@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from snnjax._check import check, check_choice, check_float_array, check_integer, check_shape
+from snnjax._check import check, check_choice, check_float_array, check_integer, check_key, check_shape
 from snnjax._types import id_dtype, wide
 from snnjax.sparse_spikes import SparseSpikes
 
@@ -38,6 +38,7 @@ def rate_encode(
                [0., 1.],
                [0., 1.]], dtype=float32)
     """
+    check_key("rate_encode", key)
     _check_values("rate_encode", values, num_steps)
     precise = wide(values)
     draws = jax.random.uniform(key, (num_steps, *values.shape), precise.dtype)

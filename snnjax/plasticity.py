@@ -98,6 +98,9 @@ def stdp_traces(weights: Float[Array, "inputs neurons"]) -> STDPTraces:
 
 
 def _check_list(argument: str, spikes: SparseSpikes, num_neurons: int) -> None:
+    good = isinstance(spikes, SparseSpikes)
+    way_out = "Build it with SparseSpikes.from_ids or from_dense"
+    check(good, "stdp", argument, "be SparseSpikes", type(spikes).__name__, way_out)
     way_out = "Take one step of one example, as in spikes[t, b], and vmap over a batch"
     check_shape("stdp", f"{argument}.ids", spikes.ids, (None,), "capacity", way_out)
     fits = spikes.num_neurons == num_neurons

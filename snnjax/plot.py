@@ -10,7 +10,9 @@ import jax
 import numpy as np
 
 from snnjax._check import check, check_integer
+from snnjax._network.specs import NetworkOutput
 from snnjax.metrics import dropped_share, mean_activity, silent_layers
+from snnjax.ops import LIFNetworkOutput
 from snnjax.sparse_spikes import SparseSpikes
 
 BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
@@ -115,6 +117,9 @@ def overview(output: Any, lengths: Any = None) -> Any:
         >>> [ax.get_title(loc="left") for ax in plot.overview(output).axes]
         ['activity', 'dropped spikes', 'silent neurons']
     """
+    good = isinstance(output, NetworkOutput | LIFNetworkOutput)
+    way_out = "Pass the first result of network.apply"
+    check(good, "overview", "output", "be what a network returned", type(output).__name__, way_out)
     steps, batch = output.output.shape[:2]
     lengths = np.full(batch, steps, np.int32) if lengths is None else np.asarray(lengths)
     dropped = dropped_share(output.dropped, output.activity, jax.numpy.asarray(lengths))

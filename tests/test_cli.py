@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import pytest
 
-from snnjax import axonal, cli, conv1d, dense, layer, leaky_readout, mean_pool, network, train
+from snnjax import __version__, axonal, cli, conv1d, dense, layer, leaky_readout, mean_pool, network, train
 from snnjax.ipu.device import library
 
 TINY = ("--task", "digits", "--hidden", "12", "--samples", "60", "--batch-size", "16", "--epochs", "2")
@@ -28,6 +28,13 @@ def run_folder(tmp_path_factory) -> Path:
 
 def line_with(text: str, start: str) -> str:
     return next(line for line in text.splitlines() if line.startswith(start))
+
+
+def test_version_is_that_of_the_package(capsys) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"snnjax {__version__}\n"
 
 
 def test_train_writes_pictures_metrics_and_checkpoint(run_folder) -> None:

@@ -112,6 +112,10 @@ def test_save_writes_a_picture_and_closes_it(tmp_path) -> None:
 
 
 FAILURES = {
+    "overview": (
+        lambda: plot.overview(None),
+        "overview: `output` must be what a network returned, got NoneType. Pass the first result of network.apply.",
+    ),
     "batch": (
         lambda: plot.raster(jnp.zeros((2, 3, 4))),
         "plot.raster: `spikes` must have shape [time, neurons], got [2, 3, 4]. "

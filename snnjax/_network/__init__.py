@@ -10,7 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from snnjax._check import check, check_choice, check_dtype, check_integer, check_real_array, check_size, shown
+from snnjax._check import (
+    check,
+    check_choice,
+    check_dtype,
+    check_integer,
+    check_key,
+    check_real_array,
+    check_size,
+    shown,
+)
 from snnjax._dispatch import IMPLEMENTATIONS
 from snnjax._network.connections import Between, Shape, Weighted
 from snnjax._network.delays import Delays, Pending, no_pending
@@ -58,6 +67,12 @@ class Network:
         return math.prod(self.input_shape)
 
     @property
+    def num_outputs(self) -> int:
+        """The width of the outputs: how many classes the network can tell apart."""
+        last = self.layers[-1] if self.readout is None else self.readout
+        return last.fitted.num_neurons
+
+    @property
     def paths(self) -> tuple[LayerPath, ...]:
         """How `apply` computes each layer, and why."""
         return tuple(layer_path(spec) for spec in self.layers)
@@ -79,7 +94,7 @@ class Network:
         Raises:
             ValueError: for inputs and lengths that do not fit, and an activity outside of (0, 1).
         """
-        _check_key(key)
+        check_key("network.init", key)
         check_dtype("network.init", dtype)
         params = init_params(key, self.layers, self.readout, dtype)
         if inputs is None:
@@ -289,14 +304,6 @@ def _check_record(record: str | Sequence[str], implementation: str | None) -> tu
     expected = "be None or 'reference' where membranes are recorded"
     check(good, "network.apply", "implementation", expected, "'cpu'", "Leave it None")
     return names
-
-
-def _check_key(key: Any) -> None:
-    """Keys of either kind, and those under `jax.vmap`."""
-    good = hasattr(key, "dtype") and (
-        jnp.issubdtype(key.dtype, jax.dtypes.prng_key) or key.dtype == jnp.uint32
-    )
-    check(good, "network.init", "key", "be a PRNG key", shown(key), "Make one with jax.random.key(0)")
 
 
 def _check_params(params: Any, num_layers: int) -> None:

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._check import check
+from snnjax._check import check, shown
 from snnjax._network import Network
 from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, NetworkState
 from snnjax._types import wide
@@ -52,7 +52,7 @@ def eprop(network: Network, loss: StepLoss, *, feedback: tuple[Array, ...] | Non
     """
     _check_network("online.eprop", network)
     if feedback is not None:
-        shapes = [(_num_outputs(network), spec.num_neurons) for spec in network.layers]
+        shapes = [(network.num_outputs, spec.num_neurons) for spec in network.layers]
         given = [matrix.shape for matrix in feedback]
         way_out = "Make them with online.random_feedback(key, network)"
         check(given == shapes, "online.eprop", "feedback", f"have shapes {shapes}", given, way_out)
@@ -120,14 +120,9 @@ def random_feedback(key: Array, network: Network) -> tuple[Array, ...]:
     """
     keys = jax.random.split(key, len(network.layers))
     return tuple(
-        jax.random.normal(own, (_num_outputs(network), spec.num_neurons), jnp.float32) / spec.num_neurons**0.5
+        jax.random.normal(own, (network.num_outputs, spec.num_neurons), jnp.float32) / spec.num_neurons**0.5
         for own, spec in zip(keys, network.layers, strict=True)
     )
-
-
-def _num_outputs(network: Network) -> int:
-    last = network.layers[-1] if network.readout is None else network.readout
-    return last.fitted.num_neurons
 
 
 def _check_network(op: str, network: Network) -> None:
@@ -136,7 +131,7 @@ def _check_network(op: str, network: Network) -> None:
         form = spec.fitted.connection
         is_dense = not form.parts and spec.delays is None
         expected, way_out = "be a dense layer without delays", "Use online.truncated for this network"
-        check(is_dense, op, f"network.layers[{index}]", expected, str(spec.connection), way_out)
+        check(is_dense, op, f"network.layers[{index}]", expected, shown(spec.connection), way_out)
         expected = "be of generalised LIF neurons"
         check(
             glif_of(spec.neuron) is not None,

@@ -1,6 +1,7 @@
 """The training loop: epochs, selection of the best one, checkpoints, stopping and resuming."""
 
 import functools
+import math
 import threading
 import time
 import warnings
@@ -12,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax._check import check
+from snnjax._check import check, shown
 from snnjax._network import Network
 from snnjax._network.specs import NetworkParams
 from snnjax.data import batches
@@ -93,10 +94,10 @@ def fit(
     Raises:
         ValueError: if there is no checkpoint to resume from, or it has other settings or more epochs; if the folder
             already holds a checkpoint, cannot be written to, or has no room for a checkpoint when an epoch begins; if a
-            batch cannot be divided among the devices.
+            batch cannot be divided among the devices; if the data have more classes than the network has outputs.
 
     Warns:
-        RuntimeWarning: if a layer never spikes during an epoch.
+        RuntimeWarning: if a layer never spikes during an epoch; if a training loss is not finite, which ends training.
 
     Example:
         >>> import jax
@@ -111,28 +112,28 @@ def fit(
         >>> result.best_epoch, len(result.metrics)
         (1, 1)
     """
+    _check_arguments(loss, config, network, validation)
     places = _places(devices, config)
     folder = prepare_folder(folder, resume=resume, overwrite=overwrite)
     stored = as_stored(config, settings or {})
     progress = read_progress(folder, stored, params, config) if resume and folder is not None else None
     first = 0 if progress is None else len(progress.metrics)
     source = train if callable(train) else lambda epoch: train
-    with Prepared(source, first, config.epochs) as datasets, stop_signals() as stop:
-        steps = _steps_per_epoch(datasets, first, config)
+    with Prepared(source, first, config.epochs) as parts, stop_signals() as stop:
+        steps = _steps_per_epoch(parts, first, config, network)
         optimiser = make_optimiser(config, steps)
         progress = begin(params, optimiser, config) if progress is None else progress
-        train_step = make_train_step(network, loss, optimiser, config, decoder, places.mesh)
+        step = make_train_step(network, loss, optimiser, config, decoder, places.mesh)
         test = _evaluation(network, loss, decoder, config)
         with draw_bar(progress_bar, config.epochs * steps, first * steps) as advance:
             for epoch in range(first, config.epochs):
                 check_room(folder, progress)
-                state, trained = _train_epoch(
-                    train_step, progress, datasets.get(epoch), config, stop, advance, places
-                )
+                state, trained = _train_epoch(step, progress, parts.get(epoch), config, stop, advance, places)
                 if trained is None:
                     break
                 progress = after_epoch(progress, state, trained, test(state.params, validation))
-                _keep(progress, folder, stored, on_epoch)
+                if not _keep(progress, folder, stored, on_epoch):
+                    break
     return _result(progress, config)
 
 
@@ -201,10 +202,28 @@ def _places(devices: Sequence[Any] | None, config: TrainConfig) -> _Places:
     return _Places(None, data_mesh(devices))
 
 
-def _steps_per_epoch(datasets: Prepared, first: int, config: TrainConfig) -> int:
+def _check_arguments(loss: Any, config: Any, network: Network, validation: Any) -> None:
+    way_out = "Pass one of snnjax.losses, as in loss=losses.cross_entropy_sum"
+    check(callable(loss), "fit", "loss", "be a function", shown(loss), way_out)
+    good, way_out = isinstance(config, TrainConfig), "Make it with train.TrainConfig(...)"
+    check(good, "fit", "config", "be a TrainConfig", type(config).__name__, way_out)
+    _check_classes("validation", validation, network)
+
+
+def _check_classes(argument: str, dataset: Any, network: Network) -> None:
+    """Labels beyond the outputs would make the loss NaN."""
+    classes = getattr(dataset, "num_classes", network.num_outputs)
+    expected = f"have at most {network.num_outputs} classes, the outputs of the network"
+    way_out = "Give the read-out one output for each class"
+    check(classes <= network.num_outputs, "fit", argument, expected, classes, way_out)
+
+
+def _steps_per_epoch(datasets: Prepared, first: int, config: TrainConfig, network: Network) -> int:
     if first == config.epochs:  # nothing left to do
         return 1
-    samples = len(datasets.get(first))
+    dataset = datasets.get(first)
+    _check_classes("train", dataset, network)
+    samples = len(dataset)
     way_out = "Pass more samples, or a smaller batch size"
     check(samples >= config.batch_size, "fit", "train", f"hold {config.batch_size} samples", samples, way_out)
     return samples // config.batch_size
@@ -215,11 +234,21 @@ def _keep(
     folder: Path | None,
     stored: dict[str, Any],
     on_epoch: Callable[[dict[str, Any]], None] | None,
-) -> None:
-    """Save the progress, warn about silent layers, and call the caller's `on_epoch`."""
+) -> bool:
+    """Save the progress, warn about losses and layers, and call `on_epoch`; returns whether to train on.
+
+    A loss that is not finite leaves parameters that no later epoch would mend.
+    """
     if folder is not None and jax.process_index() == 0:
         save(folder, progress, stored)
     line = progress.metrics[-1]
+    finite = math.isfinite(line["train_loss"])
+    if not finite:
+        text = (
+            f"fit: the training loss of epoch {line['epoch']} is {line['train_loss']}, so training stops. "
+            "Look for NaN in the inputs, or lower the learning rate."
+        )
+        warnings.warn(text, RuntimeWarning, stacklevel=4)
     for layer, share in enumerate(line["silent_share"]):
         if share == 1.0:
             text = (
@@ -229,3 +258,4 @@ def _keep(
             warnings.warn(text, RuntimeWarning, stacklevel=4)
     if on_epoch is not None:
         on_epoch(line)
+    return finite

@@ -1,6 +1,7 @@
 """The state that an epoch changes, and how it is saved to a checkpoint and restored."""
 
 import json
+import math
 import shutil
 import tempfile
 from dataclasses import asdict
@@ -57,7 +58,12 @@ def after_epoch(
 
 
 def _score(line: dict[str, Any]) -> tuple[float, float]:
-    """The score that selects the best epoch: validation accuracy; ties go to the smaller validation loss."""
+    """The score that selects the best epoch: validation accuracy; ties go to the smaller validation loss.
+
+    An epoch whose loss is not finite is worse than any other.
+    """
+    if not math.isfinite(line["validation_loss"]):
+        return -1.0, -math.inf
     return line["validation_accuracy"], -line["validation_loss"]
 
 

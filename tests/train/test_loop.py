@@ -3,6 +3,7 @@
 import errno
 import functools
 import json
+import math
 import os
 import re
 import signal
@@ -236,13 +237,13 @@ def test_errors_of_the_data_thread_reach_the_caller() -> None:
 def test_epoch_is_chosen_on_validation_data() -> None:
     params = first_params()
     reached = begin(params, _NoOptimiser(), CONFIG)
-    scores = ((0.5, 1.0), (0.9, 3.0), (0.9, 2.0), (0.9, 2.0), (0.7, 0.1))
+    scores = ((0.5, 1.0), (0.9, 3.0), (0.9, 2.0), (0.9, 2.0), (1.0, math.nan))
     for epoch, (accuracy, loss) in enumerate(scores, start=1):
         own = params.layers[0]._replace(bias=jnp.full(16, float(epoch)))
         state = train.TrainState(params._replace(layers=(own,)), ())
         trained = {"loss": 1.0, "accuracy": epoch / 4}
         reached = after_epoch(reached, state, trained, {"loss": loss, "accuracy": accuracy})
-    assert reached.best_epoch == 3  # among equals the smaller loss, then the earliest
+    assert reached.best_epoch == 3  # among equals the smaller loss, then the earliest; never without a loss
     assert reached.best_params.layers[0].bias[0] == 3
     assert [line["epoch"] for line in reached.metrics] == [1, 2, 3, 4, 5]
 
@@ -266,6 +267,20 @@ def test_silent_layer_is_reported() -> None:
     )
     with pytest.warns(RuntimeWarning, match=f"^{re.escape(text)}$"):
         run(replace(CONFIG, epochs=1, second_threshold=0.999), params=params)
+
+
+def test_training_ends_with_a_loss_that_is_not_finite() -> None:
+    def lost(outputs, labels, *, lengths=None):
+        return jnp.nan * losses.cross_entropy_sum(outputs, labels, lengths=lengths)
+
+    text = (
+        "fit: the training loss of epoch 1 is nan, so training stops. "
+        "Look for NaN in the inputs, or lower the learning rate."
+    )
+    with pytest.warns(RuntimeWarning, match=f"^{re.escape(text)}$"):
+        result = run(loss=lost)
+    assert len(result.metrics) == 1 < CONFIG.epochs
+    assert result.interrupted
 
 
 def test_second_threshold_moves_without_a_second_trace() -> None:
@@ -326,6 +341,20 @@ FAILURES = {
     "samples": (
         lambda: run(source=events(0, 7)),
         "fit: `train` must hold 8 samples, got 7. Pass more samples, or a smaller batch size.",
+    ),
+    "classes": (
+        lambda: run(source=replace(events(0), num_classes=CLASSES + 1)),
+        f"fit: `train` must have at most {CLASSES} classes, the outputs of the network, got {CLASSES + 1}. "
+        "Give the read-out one output for each class.",
+    ),
+    "loss": (
+        lambda: run(loss="cross_entropy"),
+        "fit: `loss` must be a function, got 'cross_entropy'. "
+        "Pass one of snnjax.losses, as in loss=losses.cross_entropy_sum.",
+    ),
+    "config": (
+        lambda: run({"epochs": 1}),
+        "fit: `config` must be a TrainConfig, got dict. Make it with train.TrainConfig(...).",
     ),
     "epochs": (
         lambda: replace(CONFIG, epochs=0),
