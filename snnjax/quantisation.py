@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from snnjax._check import check, check_choice, check_float_array, check_integer
-from snnjax._network.specs import LayerParams, NetworkParams
+from snnjax._network.specs import LayerParams, NetworkParams, check_params
 from snnjax._quantised import Quantised as Quantised
 from snnjax._quantised import dequantise as dequantise
 
@@ -26,7 +26,8 @@ def quantise(weights: Float[Array, "*inputs outputs"], bits: int = 8) -> Quantis
     """Round weights to integers of `bits` bits, symmetric, with one scale per output.
 
     With ``most = 2^(bits - 1) - 1`` and ``scale[j] = max_i |weights[i, j]| / most``,
-    ``values = round(weights / scale)`` lies in ``[-most, most]``. A channel of zeros has scale 1.
+    ``values = round(weights / scale)`` lies in ``[-most, most]``. A channel of zeros has scale 1,
+    one with an entry that is not finite the scale inf or NaN, so that it does not pass for numbers.
 
     Args:
         weights: weights with the outputs, or the channels of a convolution, on the last axis.
@@ -50,9 +51,11 @@ def quantise(weights: Float[Array, "*inputs outputs"], bits: int = 8) -> Quantis
     """
     check_float_array("quantise", "weights", weights)
     check_choice("quantise", "bits", bits, BITS)
+    way_out = "Add the missing axis, for instance weights[None]"
+    check(weights.ndim > 0, "quantise", "weights", "have an axis of outputs", "a number", way_out)
     most = 2 ** (bits - 1) - 1
     largest = jnp.max(jnp.abs(weights), axis=tuple(range(weights.ndim - 1)), initial=0)
-    scale = jnp.where(largest > 0, largest / most, jnp.ones_like(largest))
+    scale = jnp.where(largest == 0, jnp.ones_like(largest), largest / most)
     rows = jnp.round(weights / scale.reshape((1,) * (weights.ndim - 1) + (-1,)))
     return Quantised(jnp.clip(rows, -most, most).astype(jnp.int8), scale)
 
@@ -82,7 +85,7 @@ def quantise_network(params: NetworkParams, bits: int = 8) -> NetworkParams:
         Krishnamoorthi 2018, arXiv:1806.08342.
     """
     check_choice("quantise_network", "bits", bits, BITS)
-    return _with_weights(params, lambda weights: quantise(weights, bits))
+    return _with_weights("quantise_network", params, lambda weights: quantise(weights, bits))
 
 
 def straight_through(params: NetworkParams, bits: int = 8) -> NetworkParams:
@@ -113,11 +116,12 @@ def straight_through(params: NetworkParams, bits: int = 8) -> NetworkParams:
         change = dequantise(quantise(weights, bits)).astype(weights.dtype) - weights
         return weights + jax.lax.stop_gradient(change)
 
-    return _with_weights(params, rounded)
+    return _with_weights("straight_through", params, rounded)
 
 
-def _with_weights(params: NetworkParams, change: Callable[[Any], Any]) -> NetworkParams:
+def _with_weights(op: str, params: NetworkParams, change: Callable[[Any], Any]) -> NetworkParams:
     """The parameters with all their weights changed."""
+    check_params(op, params)
 
     def own(layer: LayerParams) -> LayerParams:
         recurrent = None if layer.recurrent is None else change(layer.recurrent)

@@ -1,6 +1,7 @@
 """Rounded weights, their straight-through gradient, products with rows of int8, and states in fixed point."""
 
 import functools
+import re
 from typing import Any
 
 import jax
@@ -168,3 +169,22 @@ def test_weights_that_are_not_quantised_well_are_refused() -> None:
             spike_matmul(jnp.ones((1, 3)), bad)
         way_out = "Make them with quantisation.quantise(weights)"
         assert str(caught.value) == f"spike_matmul: `{message}. {way_out}."
+
+
+def test_a_channel_that_is_not_finite_stays_so() -> None:
+    weights = jnp.array([[jnp.nan, 1.0, jnp.inf], [1.0, 2.0, 1.0]])
+    found = np.isfinite(dequantise(quantise(weights)))
+    np.testing.assert_array_equal(found.all(0), [False, True, False])
+
+
+def test_what_has_no_weights_to_quantise_is_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"^quantise: `weights` must have an axis of outputs, got a number\."
+    ):
+        quantise(jnp.float32(3))
+    for change in (quantise_network, straight_through):
+        text = (
+            f"{change.__name__}: `params` must be NetworkParams, got dict. Make them with network.init(key)."
+        )
+        with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+            change({})

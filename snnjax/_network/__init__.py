@@ -33,6 +33,7 @@ from snnjax._network.specs import (
     NetworkParams,
     NetworkState,
     ReadoutSpec,
+    check_params,
     fit_layers,
     second_thresholds,
     spread,
@@ -139,11 +140,13 @@ class Network:
 
     def delays(self, params: NetworkParams) -> tuple[Delays | None, ...]:
         """The delays in front of each layer, in steps ``[inputs]`` and ``[neurons]``; None where there are none."""
+        check_params("network", params, len(self.layers))
         each = zip(self.layers, params.layers, strict=True)
         return tuple(None if own.delays is None else delays_of(spec, own) for spec, own in each)
 
     def spread(self, params: NetworkParams) -> NetworkParams:
         """The parameters as `apply` computes with them: one constant per neuron, and masked weights."""
+        check_params("network", params, len(self.layers))
         last = params.readout
         if self.readout is not None and last is not None:
             last = spread(self.readout, last)
@@ -184,7 +187,6 @@ class Network:
         Raises:
             ValueError: for inputs, states, thresholds and implementations that do not fit.
         """
-        _check_params(params, len(self.layers))
         _check_inputs(inputs, self.num_inputs)
         check_choice("network.apply", "implementation", implementation, IMPLEMENTATIONS)
         if state is None:
@@ -304,14 +306,6 @@ def _check_record(record: str | Sequence[str], implementation: str | None) -> tu
     expected = "be None or 'reference' where membranes are recorded"
     check(good, "network.apply", "implementation", expected, "'cpu'", "Leave it None")
     return names
-
-
-def _check_params(params: Any, num_layers: int) -> None:
-    way_out = "Make them with network.init(key)"
-    good = isinstance(params, NetworkParams)
-    check(good, "network", "params", "be NetworkParams", type(params).__name__, way_out)
-    expected = f"hold {num_layers} layers"
-    check(len(params.layers) == num_layers, "network", "params", expected, len(params.layers), way_out)
 
 
 def _check_inputs(inputs: Any, num_inputs: int) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from snnjax._check import check, check_choice
 from snnjax._network import Network
-from snnjax._network.specs import NetworkParams
+from snnjax._network.specs import NetworkParams, check_params
 from snnjax._types import RESETS
 from snnjax.nir._chain import chain_of
 from snnjax.nir._check import require
@@ -70,6 +70,7 @@ def to_nir(network: Network, params: NetworkParams, *, dt: float, method: str = 
     """
     good = isinstance(network, Network)
     check(good, "to_nir", "network", "be a network", repr(network)[:60], "Make it with snnjax.network(...)")
+    check_params("to_nir", params, len(network.layers))
     _check_dt("to_nir", dt)
     check_choice("to_nir", "method", method, METHODS)
     dtype = params.layers[0].weights.dtype
