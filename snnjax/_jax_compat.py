@@ -6,7 +6,7 @@ What makes the platform ``ipu`` known stands in `snnjax_jax_plugin`, for which n
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from jax._src import effects
 from jax._src.core import DropVar as DropVar  # a result of a primitive that nobody uses
@@ -24,6 +24,7 @@ from jax.interpreters import mlir as mlir
 from jax.interpreters.partial_eval import dce_rules
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from jaxlib import xla_client
+from jaxlib.mlir.passmanager import PassManager
 
 
 def set_dce_rule(primitive: Primitive, rule: Callable[[Sequence[bool], Any], tuple[list[bool], Any]]) -> None:
@@ -85,3 +86,36 @@ def op_sharding(
     spec = PartitionSpec(*(each or None for each in axes), unreduced=unreduced)
     sharding = NamedSharding(abstract, spec)
     return sharding._to_xla_hlo_sharding(rank).to_proto().SerializeToString()
+
+
+class ShardingRule(NamedTuple):
+    """An ``sdy.op_sharding_rule``: the factors of each dimension of operands and results, major to minor."""
+
+    operands: tuple[tuple[tuple[int, ...], ...], ...]
+    results: tuple[tuple[tuple[int, ...], ...], ...]
+    sizes: tuple[int, ...]  # of the factors
+    reduced: frozenset[int]  # factors that the operation combines elements along
+    whole: frozenset[int]  # factors that it cannot compute in parts
+
+
+def sharding_rule(attribute: Any) -> ShardingRule:
+    """An ``sdy.op_sharding_rule``, read."""
+    rule = sdy.OpShardingRuleAttr(attribute)
+
+    def factors(mappings: Any) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        tensors = (sdy.TensorMappingAttr(each).dim_mappings for each in mappings)
+        return tuple(tuple(tuple(sdy.DimMappingAttr(dim).factor_indices) for dim in dims) for dims in tensors)
+
+    return ShardingRule(
+        factors(rule.operand_mappings),
+        factors(rule.result_mappings),
+        tuple(rule.factor_sizes),
+        frozenset(rule.reduction_factors),
+        frozenset((*rule.need_replication_factors, *rule.permutation_factors)),
+    )
+
+
+def run_passes(module: Any, pipeline: str) -> None:
+    """Run passes of MLIR over a module, in its context."""
+    with module.context:
+        PassManager.parse(pipeline).run(module.operation)

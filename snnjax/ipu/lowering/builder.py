@@ -1,6 +1,6 @@
 """Building a plan: values, constants, and instructions, with one instruction for equal ones."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -105,13 +105,6 @@ class Builder:
         if key is not None:
             self._blocks[level].known[key] = outputs
         return outputs
-
-    def yielded(self, values: Iterable[int]) -> Iterator[int]:
-        """The values that the loops and branches defining these values yield at the ends of their blocks."""
-        for value in values:
-            definition = self.definitions.get(value)
-            for block in definition.blocks if definition is not None else ():
-                yield from block.results
 
     def _level(self, inputs: Sequence[int], types: Sequence[ArrayType]) -> int:
         """The nesting level of an instruction: outside the loops that do not change its operands, if it is small."""

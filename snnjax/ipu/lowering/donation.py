@@ -29,8 +29,11 @@ def donation(
         for parameter, each in enumerate(attributes)
         if each is not None and _ALIASED in each
     ]
+    taken_away = [parameter for parameter, _ in aliases]
+    # one of them may be sharded, and the other one not
+    aliases = [each for each in aliases if parameters[each[0]] == results[each[1]]]
     donors = [parameter for parameter, each in enumerate(attributes) if each is not None and _DONATED in each]
-    donated = sorted([parameter for parameter, _ in aliases] + donors)
+    donated = sorted(taken_away + donors)
     taken = {result for _, result in aliases}
     for parameter in donors:
         for result, type_ in enumerate(results):

@@ -5,7 +5,7 @@ from typing import Any
 
 from snnjax import _jax_compat
 from snnjax._jax_compat import ir
-from snnjax.ipu.lowering import pairs
+from snnjax.ipu.lowering import pairs, partition
 from snnjax.ipu.lowering.donation import donation
 from snnjax.ipu.lowering.errors import Unsupported
 from snnjax.ipu.lowering.passes.cleanup import drop_identities, prune, renumber
@@ -60,6 +60,8 @@ def _read(context: Any, program: bytes) -> Any:
 
 def lower_module(module: Any, compile_options: Any) -> Plan:
     """The plan of a module."""
+    if compile_options.num_partitions > 1:
+        partition.add_rules(module)
     walk = Walk(module)
     main = walk.functions["main"]
     builder = walk.builder

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from snnjax._jax_compat import ir
-from snnjax.ipu.lowering import pairs, views
+from snnjax.ipu.lowering import pairs, partition, views
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.errors import Unsupported, refusal
 from snnjax.ipu.lowering.folding import fold
 from snnjax.ipu.lowering.locations import user_line
 from snnjax.ipu.lowering.operation import Operation
 from snnjax.ipu.lowering.rules import RULES, complex_formulas, complex_numbers, elementwise
-from snnjax.ipu.lowering.rules.sharding import Sharding, check_spread
+from snnjax.ipu.lowering.shards import Sharding
 from snnjax.ipu.lowering.types import WIDE, ArrayType, of_mlir
 
 _RETURNS = frozenset({"func.return", "stablehlo.return", "sdy.return"})
@@ -117,7 +117,10 @@ class Walk:
         types = [self.array_type(result.type) for result in results]
         if self._shape is not None:
             types = self._elements(source, inputs, types)
-        return self.lower(Operation(self, source.name, inputs, types, source))
+        operation = Operation(self, source.name, inputs, types, source)
+        if self.num_partitions == 1 or self.is_manual or self._shape is not None:
+            return self.lower(operation)
+        return partition.lower(self, operation)
 
     def lower(self, operation: Operation) -> Sequence[int]:
         """The results of an operation, given the values of its operands."""
@@ -129,12 +132,8 @@ class Walk:
             types = operation.types
             if types and operation.name not in _WITH_BLOCKS and all(type_.size == 0 for type_ in types):
                 return [pairs.empty(self.builder, type_) for type_ in types]
-        if self.num_partitions > 1:
-            check_spread(self, operation, operation.inputs)
         known = complex_numbers.rule_of(operation) if is_complex else RULES[operation.name]
         results = known(operation)
-        if self.num_partitions > 1:
-            check_spread(self, operation, self.builder.yielded(results))
         _check_width(operation, results)
         return results
 

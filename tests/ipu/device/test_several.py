@@ -79,8 +79,36 @@ def test_ahead_of_time_program_says_how_its_arrays_are_spread(mesh):
     assert compiled.output_shardings.is_equivalent_to(NamedSharding(mesh, SPREAD), 1)
 
 
-def test_automatic_sharding_is_refused_with_a_way_out(ipus):
-    mesh = Mesh(np.array(ipus[:2]), ("ipus",))
-    x = spread(np.arange(8, dtype=np.float32), mesh)
-    with pytest.raises(jax.errors.JaxRuntimeError, match=r"UNIMPLEMENTED: .*shard_map"):
-        jax.jit(jnp.sum)(x)
+def test_plain_jit_trains_over_batch_and_columns_in_parts(ipus):
+    mesh = Mesh(np.array(ipus[:4]).reshape(2, 2), ("batch", "columns"))
+    rng = np.random.default_rng(0)
+    shapes = {"w": (5, 6), "v": (6, 4), "x": (8, 5), "y": (8, 4)}
+    whole = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    specs = {
+        "w": PartitionSpec(None, "columns"),
+        "v": PartitionSpec("columns"),
+        "x": PartitionSpec("batch"),
+        "y": PartitionSpec("batch"),
+    }
+
+    def step(params, x, y):
+        def loss(params):
+            return jnp.mean((jax.nn.gelu(x @ params["w"]) @ params["v"] - y) ** 2)
+
+        value, gradients = jax.value_and_grad(loss)(params)
+        jax.debug.callback(lambda value: seen.append(float(value)), value)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, gradients), value
+
+    seen = []
+    arrays = {name: spread(array, mesh, specs[name]) for name, array in whole.items()}
+    params = {"w": arrays["w"], "v": arrays["v"]}
+    train = jax.jit(step, donate_argnums=0)
+    expected = {"w": whole["w"], "v": whole["v"]}
+    for _ in range(2):
+        params, value = train(params, arrays["x"], arrays["y"])
+        expected, loss = jax.jit(step)(expected, whole["x"], whole["y"])
+        jax.tree.map(lambda p, e: np.testing.assert_allclose(p, e, 1e-4, 1e-5), params, expected)
+        np.testing.assert_allclose(value, loss, rtol=1e-5)
+    jax.effects_barrier()
+    assert len(seen) == 4  # once a step, here and on the CPU
+    assert {name: array.sharding.spec for name, array in params.items()} == {"w": specs["w"], "v": specs["v"]}

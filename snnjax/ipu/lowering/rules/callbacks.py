@@ -17,6 +17,7 @@ class Callback:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
+        self.once: Callback | None = None  # the same for one partition of several
         self.number = next(_NUMBERS)
         _CALLBACKS[self.number] = self
         _NEWEST.append(self)
@@ -25,6 +26,21 @@ class Callback:
 _NUMBERS = itertools.count(1)
 _CALLBACKS: weakref.WeakValueDictionary[int, Callback] = weakref.WeakValueDictionary()
 _NEWEST: collections.deque[Callback] = collections.deque(maxlen=_KEPT)
+
+
+def of_first_partition(number: int) -> int:
+    """The number of a function that takes the number of a partition first, and calls that one for the first of them."""
+    callback = _CALLBACKS.get(number)
+    if callback is None:  # compiled in another process; the call will say so
+        return number
+    function = callback.function
+
+    def call(partition: np.ndarray, *arrays: np.ndarray) -> None:
+        if partition == 0:
+            function(*arrays)
+
+    callback.once = callback.once or Callback(call)
+    return callback.once.number
 
 
 def call_back(number: int, arrays: Sequence[np.ndarray]) -> None:

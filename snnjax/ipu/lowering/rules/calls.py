@@ -7,7 +7,9 @@ from snnjax._jax_compat import ir
 from snnjax.ipu.lowering import views
 from snnjax.ipu.lowering.operation import Operation, array_of
 from snnjax.ipu.lowering.rules import Rule, elementwise, rule
+from snnjax.ipu.lowering.rules.callbacks import of_first_partition
 from snnjax.ipu.lowering.rules.sorting import top_k
+from snnjax.ipu.lowering.types import ArrayType
 
 OWN_PREFIX = "snnjax_"
 THREEFRY = "snnjax_ipu_threefry2x32"
@@ -79,7 +81,11 @@ def _single(operation: Operation, key: int) -> int:
 
 def _callback(operation: Operation) -> Sequence[int]:
     number = ir.IntegerAttr(_attributes(operation)["number"]).value
-    return operation.builder.add("callback", operation.inputs, (), ((number,),))
+    walk, inputs = operation.walk, operation.inputs
+    if walk.num_partitions > 1 and not walk.is_manual:  # what all partitions compute alike happens once
+        inputs = [operation.builder.one("partition_id", (), ArrayType("u32", ())), *inputs]
+        number = of_first_partition(number)
+    return operation.builder.add("callback", inputs, (), ((number,),))
 
 
 def _top_k(operation: Operation) -> Sequence[int]:
@@ -100,6 +106,17 @@ def _largest(operation: Operation, k: int) -> Sequence[int]:
     return [values, elementwise.convert(operation.builder, places, operation.types[1].dtype)]
 
 
+# Composites that are one elementwise operation.
+POINTWISE = frozenset({"chlo.erf", "chlo.tan"})
+
+
+def is_decomposed(operation: Operation) -> bool:
+    """Whether an operation is a composite that is lowered through its decomposition."""
+    if operation.name != "stablehlo.composite":
+        return False
+    return operation.text("name") not in POINTWISE | {"chlo.top_k"}
+
+
 @rule("stablehlo.composite")
 def _lower_composite(operation: Operation) -> Sequence[int]:
     """`chlo.top_k` and functions with an elementwise instruction become one operation; others are decomposed."""
@@ -107,6 +124,6 @@ def _lower_composite(operation: Operation) -> Sequence[int]:
     if name == "chlo.top_k":
         attributes = ir.DictAttr(operation.attributes["composite_attributes"])
         return _largest(operation, ir.IntegerAttr(attributes["k"]).value)
-    if name in ("chlo.erf", "chlo.tan"):
+    if name in POINTWISE:
         return [elementwise.unary(operation.builder, name.removeprefix("chlo."), operation.inputs[0])]
     return operation.walk.call(operation.text("decomposition"), operation.inputs)

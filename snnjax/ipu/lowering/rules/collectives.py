@@ -10,17 +10,17 @@ from snnjax.ipu.lowering.operation import Operation
 from snnjax.ipu.lowering.rules import elementwise, reductions, rule
 from snnjax.ipu.lowering.rules.regions import kind_of
 from snnjax.ipu.lowering.rules.sharding import axes_of
+from snnjax.ipu.lowering.shards import Groups, groups_along
 from snnjax.ipu.lowering.types import ArrayType
-
-Groups = tuple[tuple[int, ...], tuple[int, int]]
 
 
 def _groups(operation: Operation) -> Groups:
     """The partitions of each group, flat, with the number of groups and their size."""
     attribute = operation.attributes["replica_groups"]
-    array = _along_axes(operation, str(attribute))
-    if array is None:
-        array = np.array(ir.DenseIntElementsAttr(attribute))
+    along = _along_axes(operation, str(attribute))
+    if along is not None:
+        return along
+    array = np.array(ir.DenseIntElementsAttr(attribute))
     if array.size == 0:
         array = np.arange(operation.walk.num_partitions)[None]
     if (array < 0).any():  # padding of shorter groups
@@ -28,18 +28,12 @@ def _groups(operation: Operation) -> Groups:
     return tuple(map(int, array.ravel())), (array.shape[0], array.shape[1])
 
 
-def _along_axes(operation: Operation, text: str) -> np.ndarray | None:
+def _along_axes(operation: Operation, text: str) -> Groups | None:
     """The groups in ``#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "d">]>``."""
     mesh = re.search(r"mesh = @(\w+)", text)
     if mesh is None:
         return None
-    sizes = dict(axes_of(operation.walk, mesh[1]))
-    chosen = re.findall(r'axis_ref<name = "([^"]+)">', text)
-    numbers = np.arange(np.prod(list(sizes.values()))).reshape(tuple(sizes.values()))
-    others = [place for place, name in enumerate(sizes) if name not in chosen]
-    order = [*others, *(list(sizes).index(name) for name in chosen)]
-    length = int(np.prod([sizes[name] for name in chosen]))
-    return numbers.transpose(order).reshape(-1, length)
+    return groups_along(axes_of(operation.walk, mesh[1]), re.findall(r'axis_ref<name = "([^"]+)">', text))
 
 
 def _are_alone(groups: Groups) -> bool:

@@ -11,6 +11,8 @@ from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.operation import Operation
 from snnjax.ipu.lowering.plan import Block
 from snnjax.ipu.lowering.rules import elementwise, rule
+from snnjax.ipu.lowering.shards import Shardings, carried, local_types, mark_new, place, shardings_of, yielded
+from snnjax.ipu.lowering.types import ArrayType
 
 _COUNTERS = frozenset({"s32", "u32"})
 
@@ -20,33 +22,66 @@ def _returned(region: Any) -> list[Any]:
     return list(list(block.operations)[-1].operands)
 
 
+class _Carried:
+    """The carried values of a loop, without those that never change or are empty, and how each is sharded."""
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation, self.walk, self.builder = operation, operation.walk, operation.builder
+        self.condition, self.body = (region.blocks[0] for region in operation.regions)
+        ends = zip(_returned(operation.regions[1]), self.body.arguments, operation.types, strict=True)
+        unchanged = [result == argument or type_.size == 0 for result, argument, type_ in ends]
+        self.places = [place for place, same in enumerate(unchanged) if not same]
+        self.initial = [operation.inputs[place] for place in self.places]
+        self.shardings = carried(self.walk, self.initial, self._trial)
+        self.types = self._types(self.shardings)
+
+    def _types(self, shardings: Shardings) -> list[ArrayType]:
+        return local_types([self.operation.types[place] for place in self.places], shardings)
+
+    def _trial(self, shardings: Shardings) -> Shardings:
+        """How the body yields its values, given how it gets them."""
+        ends: list[int] = []
+
+        def trial(parameters: Sequence[int]) -> list[int]:
+            ends.extend(self._inside(self.body, shardings, parameters))
+            return []
+
+        self.builder.block(pairs.real_types(self._types(shardings)), trial, is_loop=True)
+        return shardings_of(self.walk, [ends[place] for place in self.places])
+
+    def _inside(self, source: Any, shardings: Shardings, parameters: Sequence[int]) -> list[int]:
+        values = pairs.join(self.builder, self._types(shardings), parameters)
+        marked = [mark_new(self.walk, *each, 0) for each in zip(values, shardings, strict=True)]
+        known = dict(zip(self.places, marked, strict=True))
+        return self.walk.block(source, [known.get(n, x) for n, x in enumerate(self.operation.inputs)])
+
+    def holds(self, parameters: Sequence[int]) -> list[int]:
+        """The condition."""
+        return [place(self.walk, self._inside(self.condition, self.shardings, parameters)[0], None)]
+
+    def following(self, parameters: Sequence[int]) -> list[int]:
+        """What the body yields."""
+        results = self._inside(self.body, self.shardings, parameters)
+        return self.placed([results[place] for place in self.places])
+
+    def placed(self, values: Sequence[int]) -> list[int]:
+        """Values as the loop carries them."""
+        pairs_ = zip(values, self.shardings, strict=True)
+        return pairs.split(self.builder, [place(self.walk, *each) for each in pairs_])
+
+
 @rule("stablehlo.while")
 def _lower_while(operation: Operation) -> Sequence[int]:
-    """A loop, without carried values that never change or are empty; a loop with a known count is a `repeat`."""
-    walk, builder = operation.walk, operation.builder
-    condition, body = (region.blocks[0] for region in operation.regions)
-    carried = zip(_returned(operation.regions[1]), body.arguments, operation.types, strict=True)
-    unchanged = [result == argument or type_.size == 0 for result, argument, type_ in carried]
-    places = [place for place, same in enumerate(unchanged) if not same]
-    whole = [operation.types[place] for place in places]
-    types = pairs.real_types(whole)
-
-    def inside(source: Any, parameters: Sequence[int]) -> list[int]:
-        values = dict(zip(places, pairs.join(builder, whole, parameters), strict=True))
-        return walk.block(source, [values.get(place, value) for place, value in enumerate(operation.inputs)])
-
-    def next_values(parameters: Sequence[int]) -> list[int]:
-        results = inside(body, parameters)
-        return pairs.split(builder, [results[place] for place in places])
-
-    initial = pairs.split(builder, [operation.inputs[place] for place in places])
-    blocks = [
-        builder.block(types, lambda parameters: inside(condition, parameters)),
-        builder.block(types, next_values, is_loop=True),
-    ]
-    count = _count(builder, blocks, initial)
-    last = pairs.join(builder, whole, _loop(builder, blocks, initial, count))
-    results = dict(zip(places, last, strict=True))
+    """A loop; a loop with a known count is a `repeat`."""
+    loop, builder = _Carried(operation), operation.builder
+    types = pairs.real_types(loop.types)
+    initial = loop.placed(loop.initial)
+    blocks = [builder.block(types, loop.holds), builder.block(types, loop.following, is_loop=True)]
+    before = len(builder.types)
+    outputs = _loop(builder, blocks, initial, _count(builder, blocks, initial))
+    last = zip(pairs.join(builder, loop.types, outputs), loop.shardings, strict=True)
+    marked = [mark_new(operation.walk, *each, before) for each in last]
+    results = dict(zip(loop.places, marked, strict=True))
     return [results.get(place, value) for place, value in enumerate(operation.inputs)]
 
 
@@ -126,14 +161,22 @@ def _case(operation: Operation, index: int, regions: Sequence[Any]) -> Sequence[
 
     kept = [place for place, type_ in enumerate(operation.types) if type_.size > 0]
 
-    def results_of(source: Any, parameters: list[int]) -> list[int]:
-        results = walk.block(source, parameters)
-        return pairs.split(builder, [results[place] for place in kept])
+    def results_of(source: Any) -> list[int]:
+        results = walk.block(source, ())
+        return [results[place] for place in kept]
 
-    blocks = [builder.block((), functools.partial(results_of, source)) for source in branches]
-    whole = [operation.types[place] for place in kept]
+    shardings = yielded(walk, [functools.partial(results_of, source) for source in branches], len(kept))
+
+    def placed(source: Any, _: list[int]) -> list[int]:
+        each = zip(results_of(source), shardings, strict=True)
+        return pairs.split(builder, [place(walk, *pair) for pair in each])
+
+    blocks = [builder.block((), functools.partial(placed, source)) for source in branches]
+    whole = local_types([operation.types[place] for place in kept], shardings)
+    before = len(builder.types)
     outputs = builder.add("case", (index,), pairs.real_types(whole), blocks=blocks)
-    results = dict(zip(kept, pairs.join(builder, whole, outputs), strict=True))
+    values = zip(pairs.join(builder, whole, outputs), shardings, strict=True)
+    results = dict(zip(kept, [mark_new(walk, *each, before) for each in values], strict=True))
     return [
         results[place] if place in results else pairs.empty(builder, type_)
         for place, type_ in enumerate(operation.types)

@@ -42,7 +42,8 @@ def zero_of(kind: str, dtype: str) -> Any:
     return limits.min if low else limits.max
 
 
-def _is_zero(builder: Builder, value: int, kind: str, dtype: str) -> bool:
+def is_zero(builder: Builder, value: int, kind: str, dtype: str) -> bool:
+    """Whether a single element is the identity element of `kind`."""
     number = builder.number(value)
     return number is not None and bool(number == np.asarray(zero_of(kind, dtype)).astype(numpy_dtype(dtype)))
 
@@ -66,7 +67,7 @@ def reduce(builder: Builder, x: int, dimensions: Sequence[int], kind: str) -> in
 def with_start(builder: Builder, reduced: int, start: int, kind: str) -> int:
     """A reduction that starts from `start`."""
     type_ = builder.types[reduced]
-    if _is_zero(builder, start, kind, type_.dtype):
+    if is_zero(builder, start, kind, type_.dtype):
         return reduced
     return elementwise.binary(builder, kind, reduced, views.splat_like(builder, start, type_.shape))
 

@@ -1,49 +1,24 @@
-"""Programs for several IPUs: the body of `shard_map` is lowered as it is.
+"""Programs for several IPUs: how arguments and results are sharded, and the body of `shard_map`, lowered as it is.
 
-Inside `shard_map` (``sdy.manual_computation``) arrays belong to one IPU. Outside, an array that is sharded over IPUs is
-only passed on; computing with it would need a partitioner, and is refused.
+Inside `shard_map` (``sdy.manual_computation``) arrays belong to one IPU; outside, `partition` divides the work.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from snnjax import _jax_compat
 from snnjax._jax_compat import ir, sdy
-from snnjax.ipu.lowering import pairs
 from snnjax.ipu.lowering.donation import attributes_of
 from snnjax.ipu.lowering.errors import refusal
 from snnjax.ipu.lowering.operation import Operation
-from snnjax.ipu.lowering.rules import elementwise, rule
+from snnjax.ipu.lowering.rules import rule
+from snnjax.ipu.lowering.shards import Sharding, mark, mark_new, place
 from snnjax.ipu.lowering.types import ArrayType
 
 _SHARDING = "sdy.sharding"
 WAY_OUT = "Write what each IPU computes with jax.shard_map, and all_gather or psum where it needs the others"
-
-
-class Sharding(NamedTuple):
-    """The mesh axes that each dimension is sharded over, and those that a sum is still pending over."""
-
-    mesh: tuple[tuple[str, int], ...]  # names and sizes of the axes
-    axes: tuple[tuple[str, ...], ...]  # of each dimension, major to minor
-    unreduced: frozenset[str] = frozenset()
-
-    def parts(self) -> tuple[int, ...]:
-        """The number of parts of each dimension."""
-        sizes = dict(self.mesh)
-        return tuple(int(np.prod([sizes[axis] for axis in axes], dtype=np.int64)) for axes in self.axes)
-
-    def is_whole(self) -> bool:
-        """Whether every IPU holds the whole array."""
-        return not self.unreduced and all(part == 1 for part in self.parts())
-
-    def local(self, type_: ArrayType) -> ArrayType:
-        """The type of one IPU's shard."""
-        shape = tuple(n // part for n, part in zip(type_.shape, self.parts(), strict=True))
-        return ArrayType(type_.dtype, shape)
 
 
 @dataclass
@@ -129,7 +104,7 @@ def localise(walk: Any, main: Any, options: Any) -> Layout:
 
 def lower_main(walk: Any, main: Any, layout: Layout, parameters: Sequence[int]) -> list[int]:
     """The results of main on each IPU; their shardings go into `layout`."""
-    parameters = [_mark(walk, *each) for each in zip(parameters, layout.shardings, strict=True)]
+    parameters = [mark(walk, *each) for each in zip(parameters, layout.shardings, strict=True)]
     results = walk.block(main.regions[0].blocks[0], parameters)
     if layout.num_partitions == 1:
         return results
@@ -138,9 +113,8 @@ def lower_main(walk: Any, main: Any, layout: Layout, parameters: Sequence[int]) 
     for position, (value, each, source) in enumerate(zip(results, attributes, returned, strict=True)):
         sharding = walk.shardings.get(value)
         if each is not None and _SHARDING in each:
-            wanted = sharding_of(walk, each[_SHARDING])
-            results[position] = _as_wanted(walk, value, wanted)
-            sharding = wanted
+            sharding = _wanted(walk, value, each[_SHARDING])
+            results[position] = place(walk, value, sharding)
         layout.result_shardings.append(_serialised(sharding, walk.array_type(source.type)))
     return results
 
@@ -152,72 +126,28 @@ def _serialised(sharding: Sharding | None, type_: ArrayType) -> bytes:
     return _jax_compat.op_sharding(sharding.mesh, sharding.axes, len(type_.shape), sharding.unreduced)
 
 
-def _mark(walk: Any, value: int, sharding: Sharding | None) -> int:
-    """The value, marked as sharded; a new value if it already has a different sharding."""
-    wanted = None if sharding is None or sharding.is_whole() else sharding
-    known = walk.shardings.get(value)
-    if known == wanted and (wanted is None or value not in walk.builder.constants):
-        return value
-    if value in walk.builder.parts:
-        value = pairs.pair(walk.builder, *walk.builder.parts[value])
-    elif value in walk.builder.definitions or known is not None or value in walk.builder.constants:
-        value = walk.builder.one("identity", (value,), walk.builder.types[value], ((len(walk.shardings),),))
-    if wanted is not None:
-        walk.shardings[value] = wanted
-    return value
+def _wanted(walk: Any, value: int, attribute: Any) -> Sharding:
+    """What an ``sdy.sharding`` asks of a value; dimensions that it leaves open stay as they are."""
+    wanted, known = sharding_of(walk, attribute), walk.shardings.get(value)
+    dimensions = map(sdy.DimensionShardingAttr, sdy.TensorShardingAttr(attribute).dimension_shardings)
+    if known is None or known.mesh != wanted.mesh:
+        return wanted
+    taken = {axis for axes in wanted.axes for axis in axes}
+    axes = tuple(
+        wish if each.is_closed or wish or not taken.isdisjoint(old) else old
+        for each, wish, old in zip(dimensions, wanted.axes, known.axes, strict=True)
+    )
+    return wanted._replace(axes=axes)
 
 
-def _as_wanted(walk: Any, value: int, wanted: Sharding) -> int:
-    """The value with the sharding `wanted`: each IPU slices its shard from the whole array."""
-    known = walk.shardings.get(value)
-    if known is None and wanted.is_whole():
-        return value
-    if known is None and not wanted.unreduced:
-        return _own_part(walk, value, wanted)
-    if known is not None and known.parts() == wanted.parts() and known[1:] == wanted[1:]:
-        return value
-    raise walk.builder.refuse((value,), "an array would have to move from IPU to IPU", WAY_OUT)
-
-
-def _own_part(walk: Any, value: int, sharding: Sharding) -> int:
-    """This IPU's shard, from its partition id and the mesh."""
-    builder = walk.builder
-    scalar = ArrayType("u32", ())
-    number = builder.one("partition_id", (), scalar)
-    place: dict[str, int] = {}
-    stride = 1
-    for name, size in reversed(sharding.mesh):
-        divided = elementwise.binary(builder, "divide", number, builder.splat(stride, scalar))
-        place[name] = elementwise.binary(builder, "remainder", divided, builder.splat(size, scalar))
-        stride *= size
-    local = sharding.local(builder.types[value])
-    sizes = dict(sharding.mesh)
-    starts = []
-    for axes, length in zip(sharding.axes, local.shape, strict=True):
-        start = builder.splat(0, scalar)
-        for axis in axes:
-            scaled = elementwise.binary(builder, "multiply", start, builder.splat(sizes[axis], scalar))
-            start = elementwise.binary(builder, "add", scaled, place[axis])
-        starts.append(elementwise.binary(builder, "multiply", start, builder.splat(length, scalar)))
-
-    def own(part: int) -> int:
-        type_ = sharding.local(builder.types[part])
-        return builder.one("dynamic_slice", (part, *starts), type_, (type_.shape,))
-
-    return pairs.map_parts(builder, own, value)
-
-
-def check_spread(walk: Any, operation: Operation, values: Iterable[int]) -> None:
-    """Refuse to compute with arrays that are sharded over IPUs outside `shard_map`."""
-    if walk.is_manual or operation.name in _HANDS_ON:
-        return
-    if any(value in walk.shardings for value in values):
-        raise operation.refuse("an operand is sharded over several IPUs outside shard_map", WAY_OUT)
-
-
-_HANDS_ON = frozenset(
-    {"func.call", "sdy.manual_computation", "sdy.sharding_constraint", "stablehlo.optimization_barrier"}
-)
+@rule("sdy.sharding_constraint")
+def _lower_sharding_constraint(operation: Operation) -> list[int]:
+    walk, (value,) = operation.walk, operation.inputs
+    if walk.num_partitions == 1 or walk.is_manual:
+        return [value]
+    before = len(walk.builder.types)
+    wanted = _wanted(walk, value, operation.attributes["sharding"])
+    return [mark_new(walk, place(walk, value, wanted), wanted, before)]
 
 
 @rule("sdy.manual_computation")
@@ -235,10 +165,10 @@ def _lower_manual_computation(operation: Operation) -> list[int]:
     meshes = {axis for sharding in (*ins, *outs) for axis, size in sharding.mesh if size > 1}
     if walk.is_manual or not meshes <= manual:
         raise operation.refuse("shard_map leaves axes of the mesh to a partitioner", "Pass all axis_names")
-    inputs = [_as_wanted(walk, *pair) for pair in zip(operation.inputs, ins, strict=True)]
-    walk.is_manual = True
+    inputs = [place(walk, *pair) for pair in zip(operation.inputs, ins, strict=True)]
+    outer, walk.shardings, walk.is_manual = walk.shardings, {}, True  # shards are arrays like any other
     try:
         results = walk.block(operation.regions[0].blocks[0], inputs)
     finally:
-        walk.is_manual = False
-    return [_mark(walk, *pair) for pair in zip(results, outs, strict=True)]
+        walk.shardings, walk.is_manual = outer, False
+    return [mark(walk, *pair) for pair in zip(results, outs, strict=True)]

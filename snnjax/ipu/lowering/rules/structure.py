@@ -67,7 +67,7 @@ def _lower_pad(operation: Operation) -> list[int]:
     return [views.pad(operation.builder, x, filler, low, high, interior)]
 
 
-@rule("stablehlo.optimization_barrier", "sdy.sharding_constraint")
+@rule("stablehlo.optimization_barrier")
 def _lower_identity(operation: Operation) -> list[int]:
     return operation.inputs
 

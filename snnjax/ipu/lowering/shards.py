@@ -1,0 +1,236 @@
+"""Arrays that are sharded over IPUs: how each is, and how it becomes what an operation needs."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from snnjax.ipu.lowering import pairs, views
+from snnjax.ipu.lowering.rules import elementwise
+from snnjax.ipu.lowering.rules.reductions import native
+from snnjax.ipu.lowering.types import ArrayType
+
+
+class Sharding(NamedTuple):
+    """The mesh axes that each dimension is sharded over, and those that a sum is still pending over."""
+
+    mesh: tuple[tuple[str, int], ...]  # names and sizes of the axes
+    axes: tuple[tuple[str, ...], ...]  # of each dimension, major to minor
+    unreduced: frozenset[str] = frozenset()
+
+    def count(self, axes: Sequence[str]) -> int:
+        """The number of IPUs along these axes."""
+        sizes = dict(self.mesh)
+        return math.prod(sizes[axis] for axis in axes)
+
+    def parts(self) -> tuple[int, ...]:
+        """The number of parts of each dimension."""
+        return tuple(map(self.count, self.axes))
+
+    def is_whole(self) -> bool:
+        """Whether every IPU holds the whole array."""
+        return not self.unreduced and all(part == 1 for part in self.parts())
+
+    def local(self, type_: ArrayType) -> ArrayType:
+        """The type of one IPU's shard."""
+        shape = tuple(n // part for n, part in zip(type_.shape, self.parts(), strict=True))
+        return ArrayType(type_.dtype, shape)
+
+
+Groups = tuple[tuple[int, ...], tuple[int, int]]
+
+
+def groups_along(mesh: Sequence[tuple[str, int]], chosen: Sequence[str]) -> Groups:
+    """The partitions that differ along the chosen axes alone: flat, and how many groups of how many."""
+    sizes = dict(mesh)
+    numbers = np.arange(math.prod(sizes.values())).reshape(tuple(sizes.values()))
+    others = [place for place, name in enumerate(sizes) if name not in chosen]
+    order = [*others, *(list(sizes).index(name) for name in chosen)]
+    groups = numbers.transpose(order).reshape(-1, math.prod(sizes[name] for name in chosen))
+    return tuple(map(int, groups.ravel())), (groups.shape[0], groups.shape[1])
+
+
+def mark(walk: Any, value: int, sharding: Sharding | None) -> int:
+    """The value, known from now on to be sharded; a copy if it is used as something else as well."""
+    wanted = None if sharding is None or sharding.is_whole() else sharding
+    known = walk.shardings.get(value)
+    if known == wanted and (wanted is None or value not in walk.builder.constants):
+        return value
+    if value in walk.builder.parts:
+        value = pairs.pair(walk.builder, *walk.builder.parts[value])
+    elif value in walk.builder.definitions or known is not None or value in walk.builder.constants:
+        value = walk.builder.one("identity", (value,), walk.builder.types[value], ((len(walk.shardings),),))
+    if wanted is not None:
+        walk.shardings[value] = wanted
+    return value
+
+
+def mark_new(walk: Any, value: int, sharding: Sharding | None, before: int) -> int:
+    """As `mark`; values from `before` on are used as nothing else yet."""
+    wanted = None if sharding is None or sharding.is_whole() else sharding
+    if wanted is None or value < before or value in walk.builder.constants:
+        return mark(walk, value, sharding)
+    walk.shardings[value] = wanted
+    return value
+
+
+def place(walk: Any, value: int, wanted: Sharding | None) -> int:
+    """The shard that each IPU needs of a value: sums taken, parts gathered, what is not needed cut off."""
+    known = walk.shardings.get(value)
+    rank = len(walk.builder.types[value].shape)
+    if known is None:
+        if wanted is None or wanted.is_whole():
+            return value
+        known = Sharding(wanted.mesh, ((),) * rank)
+    if wanted is None:
+        wanted = Sharding(known.mesh, ((),) * rank)
+    if wanted.unreduced != known.unreduced and wanted.unreduced:
+        way_out = "Take it with lax.psum in jax.shard_map"
+        raise walk.builder.refuse((value,), "a sum over IPUs would have to be undone", way_out)
+    if known.unreduced and not wanted.unreduced:
+        groups = groups_along(known.mesh, _in_order(known.mesh, known.unreduced))
+        value = pairs.map_parts(walk.builder, lambda part: combined(walk.builder, part, "add", groups), value)
+    if known.mesh != wanted.mesh:  # another mesh over the same IPUs
+        value = _gathered(walk, value, known, [0] * rank)
+        known = Sharding(wanted.mesh, ((),) * rank)
+    kept = [_common(*each) for each in zip(known.axes, wanted.axes, strict=True)]
+    value = _gathered(walk, value, known, kept)
+    rest = tuple(axes[n:] for axes, n in zip(wanted.axes, kept, strict=True))
+    return _cut(walk, value, Sharding(wanted.mesh, rest))
+
+
+def _in_order(mesh: Sequence[tuple[str, int]], names: frozenset[str]) -> list[str]:
+    return [name for name, _ in mesh if name in names]
+
+
+def _common(first: Sequence[str], second: Sequence[str]) -> int:
+    """How many major axes two dimensions share."""
+    pairs_ = zip(first, second, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs_) if a != b), min(len(first), len(second)))
+
+
+def combined(builder: Any, x: int, kind: str, groups: Groups) -> int:
+    """The elementwise combination over the partitions of each group."""
+    type_ = builder.types[x]
+    wide = elementwise.convert(builder, x, native(type_.dtype))
+    result = builder.one("all_reduce", (wide,), builder.types[wide], groups, (kind,))
+    return elementwise.convert(builder, result, type_.dtype)
+
+
+def _gathered(walk: Any, value: int, known: Sharding, kept: Sequence[int]) -> int:
+    """The array with so many major axes of each dimension left, the others gathered."""
+    builder = walk.builder
+
+    def gather(part: int) -> int:
+        for d, (axes, n) in enumerate(zip(known.axes, kept, strict=True)):
+            groups = groups_along(known.mesh, axes[n:])
+            count = groups[1][1]
+            if count > 1:
+                type_ = builder.types[part]
+                shape = (*type_.shape[:d], type_.shape[d] * count, *type_.shape[d + 1 :])
+                part = builder.one("all_gather", (part,), ArrayType(type_.dtype, shape), (*groups, (d,)))
+        return part
+
+    return pairs.map_parts(builder, gather, value)
+
+
+def _cut(walk: Any, value: int, sharding: Sharding) -> int:
+    """The part of this IPU, from its number and those of the mesh."""
+    if sharding.is_whole():
+        return value
+    builder = walk.builder
+
+    def cut(part: int) -> int:
+        type_ = sharding.local(builder.types[part])
+        known = _cut_at_once(builder, part, type_)
+        if known is not None:
+            return known
+        return builder.one("dynamic_slice", (part, *_starts(builder, sharding, type_)), type_, (type_.shape,))
+
+    return pairs.map_parts(builder, cut, value)
+
+
+def _cut_at_once(builder: Any, x: int, type_: ArrayType) -> int | None:
+    """The part, where all parts are equal: of equal elements, and of what is repeated or counted along others."""
+    number = builder.number(x)
+    if number is not None:
+        return builder.splat(number, type_)
+    definition = builder.definitions.get(x)
+    if definition is None or definition.op not in ("iota", "broadcast_in_dim"):
+        return None
+    cut = [d for d, (n, old) in enumerate(zip(type_.shape, builder.types[x].shape, strict=True)) if n != old]
+    if any(d in definition.ints[0] for d in cut):
+        return None
+    if definition.op == "iota":
+        return views.iota(builder, type_, definition.ints[0][0])
+    return views.broadcast(builder, definition.inputs[0], type_.shape, definition.ints[0])
+
+
+def _starts(builder: Any, sharding: Sharding, local: ArrayType) -> list[int]:
+    """Where the part of this IPU begins, along each dimension."""
+    scalar = ArrayType("u32", ())
+    number = builder.one("partition_id", (), scalar)
+    place_: dict[str, int] = {}
+    stride = 1
+    for name, size in reversed(sharding.mesh):
+        divided = elementwise.binary(builder, "divide", number, builder.splat(stride, scalar))
+        place_[name] = elementwise.binary(builder, "remainder", divided, builder.splat(size, scalar))
+        stride *= size
+    sizes = dict(sharding.mesh)
+    starts = []
+    for axes, length in zip(sharding.axes, local.shape, strict=True):
+        start = builder.splat(0, scalar)
+        for axis in axes:
+            scaled = elementwise.binary(builder, "multiply", start, builder.splat(sizes[axis], scalar))
+            start = elementwise.binary(builder, "add", scaled, place_[axis])
+        starts.append(elementwise.binary(builder, "multiply", start, builder.splat(length, scalar)))
+    return starts
+
+
+Shardings = list[Sharding | None]
+
+
+def carried(walk: Any, values: Sequence[int], trial: Callable[[Shardings], Shardings]) -> Shardings:
+    """How a loop carries its values: as they begin, or as its body yields them where they begin whole.
+
+    `trial` says how the body yields what it is given. A value that changes again is carried whole.
+    """
+    now = shardings_of(walk, values)
+    settled: set[int] = set()
+    while walk.num_partitions > 1 and not walk.is_manual:
+        following = list(now)
+        for position, (before, after) in enumerate(zip(now, trial(now), strict=True)):
+            if before != after:
+                following[position] = after if before is None and position not in settled else None
+                settled.add(position)
+        if following == now:
+            break
+        now = following
+    return now
+
+
+def shardings_of(walk: Any, values: Sequence[int]) -> Shardings:
+    """How values are sharded."""
+    return [walk.shardings.get(value) for value in values]
+
+
+def local_types(types: Sequence[ArrayType], shardings: Shardings) -> list[ArrayType]:
+    """The types of one IPU's shards."""
+    pairs_ = zip(types, shardings, strict=True)
+    return [type_ if sharding is None else sharding.local(type_) for type_, sharding in pairs_]
+
+
+def yielded(walk: Any, branches: Sequence[Callable[[], Sequence[int]]], count: int) -> Shardings:
+    """How branches yield their results: as all of them do, else whole."""
+    if walk.num_partitions == 1 or walk.is_manual:
+        return [None] * count
+    ends: list[Shardings] = []
+
+    def trial(branch: Callable[[], Sequence[int]]) -> list[int]:
+        ends.append(shardings_of(walk, branch()))
+        return []
+
+    for branch in branches:
+        walk.builder.block((), lambda _, branch=branch: trial(branch))
+    return [each[0] if len(set(each)) == 1 else None for each in zip(*ends, strict=True)]
