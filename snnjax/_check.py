@@ -76,6 +76,7 @@ def check_key(op: str, key: Any) -> None:
 def check_array(op: str, argument: str, value: Any) -> None:
     """`value` must be an array, traced or not; lists and numbers of Python are not."""
     good = all(hasattr(value, attribute) for attribute in ("shape", "dtype", "ndim"))
+    good = good and not isinstance(value, tuple)  # such as weights of 8 bits with their scale
     check(good, op, argument, "be an array", type(value).__name__, "Pass a JAX or NumPy array")
 
 

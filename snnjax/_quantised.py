@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array, Float, Int8
 
-from snnjax._check import check, check_float_array, check_shape, fail
+from snnjax._check import check, check_float_array, check_shape
 
 
 class Quantised(NamedTuple):
@@ -71,9 +71,14 @@ def check_weights(op: str, argument: str, weights: Any) -> None:
     return check_shape(op, f"{argument}.scale", weights.scale, outputs, "outputs", way_out)
 
 
+def any_quantised(tree: Any) -> bool:
+    """Whether weights in a tree are quantised."""
+    leaves = jax.tree.leaves(tree, is_leaf=lambda leaf: isinstance(leaf, Quantised))
+    return any(isinstance(leaf, Quantised) for leaf in leaves)
+
+
 def refuse_gradient(op: str, tree: Any) -> None:
     """Quantised weights have no gradient, and nothing that is computed with them."""
-    leaves = jax.tree.leaves(tree, is_leaf=lambda leaf: isinstance(leaf, Quantised))
-    if any(isinstance(leaf, Quantised) for leaf in leaves):
-        way_out = "Train with quantisation.straight_through(params)"
-        fail(op, "weights", "be floating where a gradient is taken", "int8 weights", way_out)
+    way_out = "Train with quantisation.straight_through(params)"
+    expected = "be floating where a gradient is taken"
+    check(not any_quantised(tree), op, "weights", expected, "int8 weights", way_out)

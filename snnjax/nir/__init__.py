@@ -19,6 +19,7 @@ import numpy as np
 from snnjax._check import check, check_choice
 from snnjax._network import Network
 from snnjax._network.specs import NetworkParams, check_params
+from snnjax._quantised import any_quantised
 from snnjax._types import RESETS
 from snnjax.nir._chain import chain_of
 from snnjax.nir._check import require
@@ -59,7 +60,7 @@ def to_nir(network: Network, params: NetworkParams, *, dt: float, method: str = 
 
     Raises:
         ValueError: for what NIR has no node for: other neurons, padding that differs before and after, pools of one
-            dimension, recurrent layers of images; and for a `dt` that is not positive.
+            dimension, recurrent layers of images, weights of 8 bits; and for a `dt` that is not positive.
 
     Example:
         >>> import jax, snnjax
@@ -73,6 +74,8 @@ def to_nir(network: Network, params: NetworkParams, *, dt: float, method: str = 
     check_params("to_nir", params, len(network.layers))
     _check_dt("to_nir", dt)
     check_choice("to_nir", "method", method, METHODS)
+    way_out = "Pass those that quantise_network was given"
+    check(not any_quantised(params), "to_nir", "params", "have floating weights", "int8 weights", way_out)
     dtype = params.layers[0].weights.dtype
     wide = np.dtype(np.float64 if dtype == jnp.float64 else np.float32)
     return graph_of(network, params, Writing(float(dt), method, wide), {"dtype": jnp.dtype(dtype).name})

@@ -9,6 +9,7 @@ from jaxtyping import Array
 from snnjax._check import check, shown
 from snnjax._network import Network
 from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, NetworkState
+from snnjax._quantised import refuse_gradient
 from snnjax._types import wide
 from snnjax.neurons import glif_of
 from snnjax.online._traces import Ran, advance, no_traces, readout_decay, sources_of
@@ -156,6 +157,7 @@ def _learner(
     filtered = [is_filtered and isinstance(spec, LayerSpec) for spec in specs]
 
     def init(params: NetworkParams, batch: int) -> OnlineCarry:
+        refuse_gradient("online", params)
         state, owns = network.initial_state(params, batch), _all(network.spread(params))
         each = zip(owns, _states(state), filtered, strict=True)
         return OnlineCarry(state, tuple(no_traces(*own, is_presynaptic) for own in each))

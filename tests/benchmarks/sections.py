@@ -15,6 +15,7 @@ from tests.benchmarks import (
     neurons,
     peer_process,
     products,
+    stored,
     timing,
 )
 from tests.benchmarks.networks import DONATED, FORWARD, GRADIENT, INFERENCE, TRAINING
@@ -117,6 +118,14 @@ def delays(plan: Plan) -> Iterator[Table]:
     title = f"W8, axonal delays, {plan.delayed.name}"
     announce(title)
     yield Table(title, measure(plan, dict(delayed.timers(plan.delayed, plan.max_delay)), plan.rounds))
+
+
+def storage(plan: Plan) -> Iterator[Table]:
+    """W9."""
+    for workload in (plan.deep, plan.recurrent[0]):
+        title = f"W9, weights as they are stored, inference, {workload.name}"
+        announce(title)
+        yield Table(title, measure(plan, dict(stored.timers(workload)), plan.rounds))
 
 
 def product(plan: Plan) -> Iterator[Table]:
@@ -293,6 +302,7 @@ SECTIONS: dict[str, Callable[[Plan], Iterator[Table]]] = {
     "W6": mixtures,
     "W7": camera,
     "W8": delays,
+    "W9": storage,
     "convolution": convolution,
     "density": density,
     "scaling": scaling,

@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from snnjax._quantised import Quantised
+import jax
+
 from snnjax.surrogates import Surrogate
 
 _DTYPES = ("float32", "float16")
@@ -48,13 +49,7 @@ def _of_sizes(shapes: Any) -> str | None:
 
 
 def _arrays(shapes: Any) -> Iterator[Any]:
-    if shapes is None:
-        return
-    if hasattr(shapes, "dtype") and not isinstance(shapes, Quantised):
-        yield shapes
-        return
-    for each in shapes:
-        yield from _arrays(each)
+    return (leaf for leaf in jax.tree.leaves(shapes) if hasattr(leaf, "dtype"))
 
 
 def _of_network(target: str, shapes: Any, static: Any) -> str | None:

@@ -9,7 +9,6 @@ from jaxtyping import Array
 
 from snnjax._check import (
     check,
-    check_array,
     check_choice,
     check_float,
     check_integer,
@@ -33,7 +32,7 @@ def check_network(inputs: Any, layers: tuple[Any, ...], readout: Any, chunk: int
     if chunk is not None:
         check_integer(_OP, "chunk", chunk, 1)
     width, batch = _check_inputs(inputs)
-    check_array(_OP, "layers[0].weights", layers[0].weights)
+    check_weights(_OP, "layers[0].weights", layers[0].weights)
     dtype = layers[0].weights.dtype
     each: list[Any] = [*layers] if readout is None else [*layers, readout]
     for index, layer in enumerate(each):
