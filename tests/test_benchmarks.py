@@ -151,4 +151,4 @@ def test_command_line_takes_known_sections_only(capsys):
     assert benchmarks.arguments(["--only", "W3", "start"]).only == ["W3", "start"]
     with pytest.raises(SystemExit):
         benchmarks.arguments(["--only", "W99"])
-    assert "invalid choice: 'W9'" in capsys.readouterr().err
+    assert "invalid choice: 'W99'" in capsys.readouterr().err
