@@ -1,4 +1,4 @@
-"""Argument checks with messages of one form.
+"""Argument checks with uniform messages.
 
 Every message has the form ``op: `argument` must <expected>, got <actual>. <one way out>.`` so that one line says what
 is wrong, where, and what to do.
@@ -16,7 +16,7 @@ _LONGEST = 60  # characters of a value in a message
 
 
 def message(op: str, argument: str, expected: str, actual: object, way_out: str) -> str:
-    """The text of an error, ``op: `argument` must <expected>, got <actual>. <way_out>.``, from its parts."""
+    """Format the text of an error, ``op: `argument` must <expected>, got <actual>. <way_out>.``."""
     return f"{op}: `{argument}` must {expected}, got {actual}. {way_out}."
 
 
@@ -41,7 +41,7 @@ def check(condition: bool, op: str, argument: str, expected: str, actual: object
 
 
 def check_choice(op: str, argument: str, value: object, choices: Sequence[Any]) -> None:
-    """`value` must be one of `choices`."""
+    """Check that `value` is one of `choices`."""
     check(
         value in choices,
         op,
@@ -53,7 +53,7 @@ def check_choice(op: str, argument: str, value: object, choices: Sequence[Any]) 
 
 
 def check_integer(op: str, argument: str, value: Any, least: int) -> None:
-    """`value` must be a Python or NumPy integer of at least `least`."""
+    """Check that `value` is a Python or NumPy integer of at least `least`."""
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
     way_out = "Pass a larger integer" if is_integer else "Pass an int"
     good = is_integer and bool(value >= least)
@@ -74,14 +74,14 @@ def check_key(op: str, key: Any) -> None:
 
 
 def check_array(op: str, argument: str, value: Any) -> None:
-    """`value` must be an array, traced or not; lists and numbers of Python are not."""
+    """Check that `value` is an array, traced or not; Python lists and numbers are not arrays."""
     good = all(hasattr(value, attribute) for attribute in ("shape", "dtype", "ndim"))
     good = good and not isinstance(value, tuple)  # such as weights of 8 bits with their scale
     check(good, op, argument, "be an array", type(value).__name__, "Pass a JAX or NumPy array")
 
 
 def check_number(op: str, argument: str, value: Any) -> None:
-    """`value` must be a Python number or an array."""
+    """Check that `value` is a Python number or an array."""
     if not isinstance(value, float | int):
         check_array(op, argument, value)
 
@@ -108,7 +108,7 @@ def check_dtype(op: str, dtype: Any) -> None:
 
 
 def check_float(op: str, argument: str, value: Any) -> None:
-    """`value` must be a Python float, or an array of a floating-point dtype."""
+    """Check that `value` is a Python float or a floating-point array."""
     check_number(op, argument, value)
     dtype = jnp.result_type(value)
     check(
@@ -122,7 +122,7 @@ def check_float(op: str, argument: str, value: Any) -> None:
 
 
 def check_float_array(op: str, argument: str, value: Any) -> None:
-    """`value` must be an array of a floating-point dtype."""
+    """Check that `value` is a floating-point array."""
     check_array(op, argument, value)
     check_float(op, argument, value)
 
@@ -130,7 +130,7 @@ def check_float_array(op: str, argument: str, value: Any) -> None:
 def check_shape(
     op: str, argument: str, value: Any, shape: Sequence[int | None], axes: str, way_out: str
 ) -> None:
-    """`value` must have `shape`, in which None allows any length; `axes` names the axes."""
+    """Check that `value` has `shape`, in which None allows any length; `axes` names the axes."""
     actual = value.shape if hasattr(value, "shape") else np.shape(value)
     good = len(actual) == len(shape) and all(
         want in (None, have) for want, have in zip(shape, actual, strict=True)

@@ -1,15 +1,16 @@
-"""One primitive per target: the border between the ops and whatever evaluates them.
+"""One primitive per target: the interface between the ops and whatever evaluates them.
 
-An op hands `evaluate` the name of a target, its jnp reference, its CPU kernel if there is one, and its operands. Each
-target becomes one primitive, so that a program keeps the op whole until it is lowered, and so that `vmap` has one rule
-for all of them:
+An op calls `evaluate` with the name of a target, its jnp reference, its CPU kernel if there is one, and its operands.
+Each target becomes one primitive, so that an op stays whole until it is lowered, and `vmap` has one rule for all of
+them:
 
 * every operand has a leading ``groups`` axis of length 1 (shared) or G;
-* `vmap` over operands that all own a batch axis, with results that all own one too, folds into the batch;
+* `vmap` folds into the batch if all mapped operands and all results have a batch axis;
 * any other `vmap` folds into the groups: one result per example, as `vmap(grad)` needs for weights.
 
-Neither adds a loop. When a program is lowered for the CPU, the kernel takes the call if it can and pays; the reference
-takes all others. Another platform is asked (`snnjax._platforms`) whether it takes the target by its name.
+Neither adds a loop. When a program is lowered for the CPU, the kernel is called if it supports the operands and is
+faster; otherwise the reference is used. Other platforms say themselves (`snnjax._platforms`) whether they support a
+target.
 """
 
 import functools
@@ -28,8 +29,8 @@ from snnjax._jax_compat import DropVar, Primitive, ShapedArray, ad, batching, ca
 # Marks an operand or a result without a batch axis, such as weights or their gradient.
 SHARED = -1
 
-# None lets the platform, the shapes and the library choose. "composed" is no target: an op so asked returns its
-# definition as plain steps of jax.numpy, which is all that JAX can differentiate forward, and more than once.
+# None chooses by platform, shapes and available kernels. "composed" is not a target: the op is then plain jax.numpy,
+# which JAX can differentiate in forward mode and more than once.
 IMPLEMENTATIONS = (None, "reference", "cpu", "composed")
 
 _STATIC = (
@@ -47,17 +48,17 @@ _STATIC = (
 
 
 class Kernel(NamedTuple):
-    """How the compiled kernel of a target is called, and when.
+    """How and when the compiled kernel of a target is called.
 
-    Operands are trees as the reference takes them, but each array has a leading groups axis, of length 1 where the
-    groups share it; shapes are such trees of shapes and dtypes alone. Results are the leaves of those of the reference,
-    each with a leading axis of groups.
+    Operands are pytrees like those of the reference, but each array has a leading groups axis, of length 1 if the
+    groups share it; shapes are such trees of shapes and dtypes. Results are the leaves of the reference's results, each
+    with a leading groups axis.
     """
 
     # (operands, static, the shapes and dtypes of the reference's results) -> results
     call: Callable[[Any, Any, Sequence[jax.ShapeDtypeStruct]], Sequence[Any]]
-    # (shapes, static) -> what the CPU kernel cannot take, for instance "float64 weights", or None. None in its place:
-    # there is no CPU kernel, and the call is for the codelets of a device alone.
+    #  (shapes, static) -> what the CPU kernel does not support, for instance "float64 weights", or None. If this field
+    # is None, there is no CPU kernel, and the call is only for the codelets of a device.
     obstacle: Callable[[Any, Any], str | None] | None
     # (shapes, static) -> whether it is faster than the reference
     pays: Callable[[Any, Any], bool] = lambda shapes, static: True
@@ -76,14 +77,14 @@ def evaluate(
     kernel: Kernel | None = None,
     implementation: str | None = None,
 ) -> Any:
-    """The results of `reference(operands, static)`, as one primitive named `target`.
+    """Evaluate `reference(operands, static)` as one primitive named `target`.
 
-    `operand_axes` and `result_axes` are trees like the operands and the results that hold the position of each
+    `operand_axes` and `result_axes` are trees like the operands and results that hold the position of each
     array's batch axis, or `SHARED`. `results` are the shapes and dtypes of the results in such a tree; without them the
-    reference is traced for them, which a long one makes long. Results that are true in the tree `droppable` are yielded
-    without rows (axis 0) by a compiled program that does not use them. `implementation` is one of `IMPLEMENTATIONS`
-    except "composed": "reference" and "cpu" (the `kernel`) force that path, and "cpu" raises a `ValueError` where the
-    kernel is unavailable.
+    reference is traced to find them, which takes long if it is long. Results that are true in the tree `droppable` have
+    no rows (axis 0) in a compiled program that does not use them. `implementation` is one of `IMPLEMENTATIONS` except
+    "composed": "reference" and "cpu" (the `kernel`) force that path, and "cpu" raises a `ValueError` if the kernel is
+    unavailable.
     """
     leaves, tree = jax.tree.flatten(operands)
     axes, result_tree = jax.tree.flatten(result_axes)
@@ -102,26 +103,26 @@ def evaluate(
         "forced": implementation == "cpu",
     }
     if params["forced"]:
-        _takes_kernel([jax.typeof(leaf) for leaf in leaves], **params)  # raises where the caller can see it
+        _takes_kernel([jax.typeof(leaf) for leaf in leaves], **params)  # raises in the caller's stack frame
     results = _primitive(target).bind(*leaves, **params)
     return jax.tree.unflatten(result_tree, [jnp.squeeze(result, 0) for result in results])
 
 
 def _name(target: str) -> str:
-    """The op of a target, as users know it."""
+    """The name of a target's op for users."""
     return target.removeprefix("snnjax_")
 
 
 def _check_implementation(target: str, implementation: str | None, kernel: Kernel | None) -> None:
-    """Unknown names, and a kernel by name where there is none."""
+    """Check for unknown names, and for a forced kernel that does not exist."""
     op, argument = _name(target), "implementation"
     check_choice(op, argument, implementation, IMPLEMENTATIONS)
     if implementation != "cpu":
         return
     has_kernel = kernel is not None and kernel.obstacle is not None
     expected, way_out = (
-        "be None or 'reference' where there is no CPU kernel",
-        "Leave it None to have the reference",
+        "be None or 'reference' because there is no CPU kernel",
+        "Leave it None for the reference",
     )
     check(has_kernel, op, argument, expected, "'cpu'", way_out)
     sentence = _targets.missing()
@@ -132,7 +133,7 @@ def _check_implementation(target: str, implementation: str | None, kernel: Kerne
 def _takes_kernel(
     avals: Sequence[Any], target: str, kernel: Kernel, tree: Any, static: Any, forced: bool, **_: Any
 ) -> bool:
-    """Whether the kernel is the one to evaluate operands of these shapes on the CPU."""
+    """Whether to use the kernel for operands of these shapes on the CPU."""
     if kernel.obstacle is None:
         return False
     shapes = jax.tree.unflatten(tree, avals)
@@ -140,7 +141,7 @@ def _takes_kernel(
     if forced:
         expected, way_out = (
             f"be None or 'reference' for {obstacle}",
-            "Leave it None to have one chosen that fits",
+            "Leave it None for an automatic choice",
         )
         check(obstacle is None, _name(target), "implementation", expected, "'cpu'", way_out)
         return True
@@ -153,24 +154,24 @@ def _takes_kernel(
 
 
 def missing_kernels() -> str | None:
-    """None where the compiled kernels are there, else one sentence that says why not."""
+    """None if the compiled kernels are available, else a sentence that says why not."""
     return _targets.missing()
 
 
 def instruction_set() -> str | None:
-    """The name of what the compiled CPU kernels run with here, `avx2` for instance; None without them."""
+    """The instruction set of the compiled CPU kernels on this machine, such as `avx2`; None without kernels."""
     return _targets.instruction_set() if missing_kernels() is None else None
 
 
 @functools.cache
 def _warn_once(sentence: str) -> None:
-    """Warn once per process that the kernels are missing, so that nobody mistakes the references for the kernels."""
-    text = f"snnjax runs without its compiled kernels, on references that are slower. {sentence}."
+    """Warn once per process that the kernels are missing and the slower references are used."""
+    text = f"snnjax runs without its compiled kernels, on slower references. {sentence}."
     warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 def vary_alike(leaves: Sequence[Any]) -> list[Any]:
-    """The arrays cast to the union of the `shard_map` axes that they vary over (nothing outside of `shard_map`)."""
+    """The arrays cast to the union of the `shard_map` axes that they vary over (a no-op outside `shard_map`)."""
     varying = [jax.typeof(leaf).manual_axis_type.varying for leaf in leaves]
     union = frozenset().union(*varying)
     return [
@@ -181,7 +182,7 @@ def vary_alike(leaves: Sequence[Any]) -> list[Any]:
 
 @jax.custom_batching.custom_vmap
 def any_group(condition: jax.Array) -> jax.Array:
-    """True for every group if `condition` holds in one: keeps a `lax.cond` in a reference a branch, not a select."""
+    """True for every group if `condition` holds in one, so that `vmap` keeps a `lax.cond` in a reference a branch."""
     return jnp.any(condition)
 
 
@@ -208,7 +209,7 @@ def _grouped(
     yielded = jax.vmap(one_group, in_axes, 0, axis_size=groups)(*arrays)
     if results is None:
         return yielded
-    # Without the rows of those that were dropped.
+    # Dropped results have no rows.
     return [own[:, : shape[0]] if shape else own for own, (shape, _) in zip(yielded, results, strict=True)]
 
 
@@ -227,7 +228,7 @@ def _shapes(arrays: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _plain(aval: Any) -> ShapedArray:
-    """The shape and dtype of `aval` alone."""
+    """Only the shape and dtype of `aval`."""
     return ShapedArray(aval.shape, aval.dtype)
 
 
@@ -262,13 +263,13 @@ def _results_of(
 
 @cache()
 def _traced_shapes(shapes: Any, reference: Callable[..., Any], tree: Any, static: Hashable) -> list[Any]:
-    """A program binds the same shapes many times."""
+    """The cached shapes of the results: a program binds the same shapes many times."""
     leaves = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes]
     return jax.eval_shape(functools.partial(_grouped, reference=reference, tree=tree, static=static), *leaves)
 
 
 def _lower(function: Callable[..., Any], context: Any, *operands: Any, **params: Any) -> Any:
-    """Lower `function`; inside `shard_map` each shard is a plain array to it."""
+    """Lower `function`; inside `shard_map` it sees each shard as a plain array."""
     plain = context.replace(
         avals_in=[_plain(aval) for aval in context.avals_in],
         avals_out=[_plain(aval) for aval in context.avals_out],
@@ -277,13 +278,13 @@ def _lower(function: Callable[..., Any], context: Any, *operands: Any, **params:
 
 
 def _lower_on_cpu(context: Any, *operands: Any, **params: Any) -> Any:
-    """Lower to the kernel where it is there, can and pays, else to the reference."""
+    """Lower to the kernel if it is available, supports the operands and is faster, else to the reference."""
     takes_kernel = params["kernel"] is not None and _takes_kernel(context.avals_in, **params)
     return _lower(_called if takes_kernel else _grouped, context, *operands, **params)
 
 
 def _lower_elsewhere(context: Any, *operands: Any, **params: Any) -> Any:
-    """Lower to the target by its name where all platforms of the program take it, else to the reference."""
+    """Lower to the named target if all platforms of the program support it, else to the reference."""
     platforms = context.platforms or context.module_context.platforms
     if params["forced"]:
         way_out = "Leave it None, or run the program under jax.default_device of a CPU"
@@ -295,7 +296,7 @@ def _lower_elsewhere(context: Any, *operands: Any, **params: Any) -> Any:
 
 
 def _called_in_turn(*leaves: Any, **params: Any) -> list[Any]:
-    """The target on one group after the other: platforms beside the CPU know none."""
+    """The target on one group after another: platforms other than the CPU do not support groups."""
     groups = _groups(leaves)
     if groups == 1:
         return _called(*leaves, **params)
@@ -310,7 +311,7 @@ def _called_in_turn(*leaves: Any, **params: Any) -> list[Any]:
 
 
 def _drop(used: Sequence[bool], equation: Any) -> tuple[list[bool], Any]:
-    """The rule of programs that do not use all results: those that are droppable have no rows there."""
+    """The dead-code rule: unused results that are droppable get no rows."""
     if not any(used):
         return [False] * len(equation.invars), None
     params = dict(equation.params)
@@ -328,10 +329,8 @@ def _drop(used: Sequence[bool], equation: Any) -> tuple[list[bool], Any]:
 
 
 def _refuse_second_order(*_: Any, target: str, forced: bool, **params: Any) -> NoReturn:
-    """The derivative of a target, which is asked for inside of a derivative alone: the ops have first ones."""
-    expected = (
-        "be 'composed' for second derivatives and forward mode: kernels have a first derivative in reverse"
-    )
+    """The derivative of a target, which is only needed for second derivatives: the ops define the first ones."""
+    expected = "be 'composed' for second derivatives and forward mode: kernels have a first derivative in reverse mode"
     given = "'cpu'" if forced else "a kernel or its reference"
     fail(
         _name(target).removesuffix("_backward"),
@@ -343,7 +342,7 @@ def _refuse_second_order(*_: Any, target: str, forced: bool, **params: Any) -> N
 
 
 def _batch(primitive: Primitive, operands: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
-    """The rule of `vmap`: fold the new axis into the batch where possible, else into the groups."""
+    """The `vmap` rule: fold the new axis into the batch if possible, else into the groups."""
     axes = params["operand_axes"]
     mapped = zip(operands, dims, strict=True)
     size = next(operand.shape[dim] for operand, dim in mapped if dim is not None)
@@ -368,7 +367,7 @@ def _batch(primitive: Primitive, operands: Sequence[Any], dims: Sequence[Any], *
 
 
 def _none(primitive: Primitive, operands: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
-    """The results of `vmap` over no examples."""
+    """The results of `vmap` over zero examples."""
     shapes = [
         tuple(length for place, length in enumerate(operand.shape) if place != dim)
         for operand, dim in zip(operands, dims, strict=True)
@@ -379,7 +378,7 @@ def _none(primitive: Primitive, operands: Sequence[Any], dims: Sequence[Any], **
 
 
 def _with_batch(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
-    """The shape of a result of `size` times as many batches."""
+    """The shape of a result whose batch is `size` times as large."""
     return (*shape[:axis], size * shape[axis], *shape[axis + 1 :])
 
 
@@ -389,7 +388,7 @@ def _into_batch(operand: Any, dim: int | None, axis: int, size: int, groups: int
         return operand
     if dim is None:
         operand, dim = jnp.broadcast_to(operand[None], (size, *operand.shape)), 0
-    operand = jnp.moveaxis(operand, dim, axis + 1)  # just before the batch axis, behind the groups axis
+    operand = jnp.moveaxis(operand, dim, axis + 1)  # just before the batch axis, after the groups axis
     shape = operand.shape
     return operand.reshape(*shape[: axis + 1], size * shape[axis + 2], *shape[axis + 3 :])
 

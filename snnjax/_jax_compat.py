@@ -1,6 +1,6 @@
-"""The only module that uses unstable parts of JAX: adapt to a new version of JAX here.
+"""The only module that uses JAX's private API: adapt to new versions of JAX here.
 
-What makes the platform ``ipu`` known stands in `snnjax_jax_plugin`, for which nothing of snnjax is imported.
+The platform ``ipu`` is registered by `snnjax_jax_plugin`, which does not import snnjax.
 ``tests/ipu/device/test_jax_private.py`` checks that all of it exists.
 """
 
@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from jax._src import effects
-from jax._src.core import DropVar as DropVar  # a result of a primitive that nobody uses
-from jax._src.core import ShapedArray as ShapedArray  # results of a primitive carry their axes of shard_map
+from jax._src.core import DropVar as DropVar  # an unused result of a primitive
+from jax._src.core import ShapedArray as ShapedArray  # results of a primitive carry their shard_map axes
 from jax._src.interpreters import mlir as _mlir
-from jax._src.util import cache as cache  # keyed by what jax traces under, too (x64 for instance)
+from jax._src.util import cache as cache  # also keyed by JAX's trace context (x64, for instance)
 from jax.core import Tracer as Tracer
 from jax.extend.core import Primitive as Primitive
 from jax.extend.mlir import ir as ir
@@ -30,38 +30,38 @@ from jaxlib.mlir.passmanager import PassManager
 def set_dce_rule(primitive: Primitive, rule: Callable[[Sequence[bool], Any], tuple[list[bool], Any]]) -> None:
     """Set the dead-code rule of a primitive: `rule` takes which results are used, and the equation.
 
-    From 0.12.0.1 on, JAX says between the two which inputs are live, which matters for mutable arrays alone.
+    Since 0.12.0.1, JAX passes the live inputs between the two, which only matters for mutable arrays.
     """
     dce_rules[primitive] = lambda used, *arguments: rule(used, arguments[-1])
 
 
 def make_ir_context() -> Any:
-    """A context of MLIR that knows all dialects of JAX."""
+    """An MLIR context with all dialects of JAX."""
     return _mlir.make_ir_context()
 
 
 def compile_options(serialised: bytes) -> Any:
-    """An ``xla.CompileOptionsProto``, read."""
+    """Parse an ``xla.CompileOptionsProto``."""
     return xla_client.CompileOptions.ParseFromString(serialised)
 
 
 def default_compile_options() -> bytes:
-    """Those of a program for one device, as an ``xla.CompileOptionsProto``."""
+    """The ``xla.CompileOptionsProto`` of a program for one device."""
     return xla_client.CompileOptions().SerializeAsString()
 
 
 def is_ordered(effect: Any) -> bool:
-    """Whether what has this effect happens in the order of the program, over several programs."""
+    """Whether operations with this effect run in program order, across programs."""
     return effect is not None and effects.ordered_effects.contains(effect)
 
 
 def lower_function(function: Callable[..., Any], context: Any) -> Any:
-    """A function of no arguments in the words of `jax.numpy`, as the results of a rule."""
+    """Lower a `jax.numpy` function without arguments to the results of a lowering rule."""
     return _mlir.lower_fun(function, multiple_results=True)(context)
 
 
 def device_ids(compile_options: Any) -> list[int]:
-    """The devices of a program, by partition; empty where the options do not say."""
+    """The devices of a program, by partition; empty if the options do not specify them."""
     assignment = compile_options.device_assignment
     if assignment is None:
         return []
@@ -75,9 +75,9 @@ def op_sharding(
     rank: int,
     unreduced: frozenset[str] = frozenset(),
 ) -> bytes:
-    """An ``xla.OpSharding``: the axes of the mesh over which each dimension is spread; of no mesh, everywhere.
+    """An ``xla.OpSharding`` from the mesh axes that each dimension is sharded over; replicated without a mesh.
 
-    Over `unreduced` axes the sum is still to be taken.
+    Sums over `unreduced` axes are still pending.
     """
     if not mesh:
         return xla_client.HloSharding.replicate().to_proto().SerializeToString()

@@ -1,6 +1,6 @@
-"""The compiled kernels: one shared library of XLA FFI handlers, found, registered and called here alone.
+"""The compiled kernels: one shared library of XLA FFI handlers, which only this module loads and calls.
 
-Nothing is loaded on import: the first program that would use a kernel asks `missing`.
+Nothing is loaded on import: the first program that could use a kernel calls `missing`.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ from typing import Any
 import jax
 from jax import Array
 
-# Each is the name of a primitive, of the handler in the library, and of the custom call in the program.
+# Each name is that of a primitive, of the handler in the library, and of the custom call in the program.
 TARGETS = (
     "snnjax_spike_matmul",
     "snnjax_spike_matmul_values_backward",
@@ -35,26 +35,26 @@ TARGETS = (
     "snnjax_lif_network_backward",
 )
 
-# Another build of the library, for instance one with sanitizers.
+# The path of another build of the library, for instance one with sanitizers.
 _VARIABLE = "SNNJAX_CPU_KERNELS"
 _WAY_OUT = "build it with `make kernels`, or install snnjax where there is a C++ compiler"
 
 
 @functools.cache
 def missing() -> str | None:
-    """None when the library is loaded and its handlers are registered, else one sentence that says why not."""
+    """None if the library is loaded and its handlers are registered, else a sentence that says why not."""
     path = _path()
     if not path.exists():
         return f"There is no {path}: {_WAY_OUT}"
-    try:  # what is there may be no library, or that of another version of snnjax
+    try:  # the file may not be a library, or belong to another version of snnjax
         library = ctypes.CDLL(os.fspath(path))
         handlers = {target: jax.ffi.pycapsule(getattr(library, target)) for target in TARGETS}
         built = tuple((ctypes.c_int * 2).in_dll(library, "snnjax_api_version"))
     except (OSError, AttributeError, ValueError) as error:
         return f"{path} cannot be loaded ({error}): {_WAY_OUT}"
     newest = _api_version()
-    # An older handler runs in a newer jaxlib. A newer one must not even be registered: older jaxlibs then refuse to
-    # set up the CPU at all.
+    #  Older handlers run in a newer jaxlib. Newer ones must not even be registered: an older jaxlib then fails to set
+    # up the CPU at all.
     if built[0] != newest[0] or built > newest:
         versions = [".".join(map(str, version)) for version in (built, newest)]
         return f"{path} was built for XLA FFI {versions[0]}, and jaxlib has {versions[1]}: {_WAY_OUT}"
@@ -64,8 +64,8 @@ def missing() -> str | None:
 
 
 def instruction_set() -> str:
-    """The name of what the kernels run with on this machine, `avx2` for instance; nothing may be `missing`."""
-    named = ctypes.CDLL(os.fspath(_path())).snnjax_instruction_set  # the library that is loaded already
+    """The instruction set of the kernels on this machine, such as `avx2`; requires that nothing is `missing`."""
+    named = ctypes.CDLL(os.fspath(_path())).snnjax_instruction_set  # the library is loaded already
     named.restype = ctypes.c_char_p
     return named().decode()
 
@@ -75,7 +75,7 @@ def _path() -> Path:
 
 
 def _api_version() -> tuple[int, int]:
-    """The version of the FFI that jaxlib has, as its own header says: (major, minor)."""
+    """The FFI version of jaxlib according to its header: (major, minor)."""
     header = Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text()
     major, minor = (re.search(rf"#define XLA_FFI_API_{part} (\d+)", header) for part in ("MAJOR", "MINOR"))
     return (int(major[1]), int(minor[1])) if major and minor else (0, 0)

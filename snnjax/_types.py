@@ -1,6 +1,6 @@
-"""Dtypes and names that several layers share, each table once.
+"""Dtypes and names shared by several layers.
 
-Kernels and codelets know a name of a table by its place in it (poplar_kernels/conventions.hpp).
+Kernels and codelets identify a name by its position in its table (poplar_kernels/conventions.hpp).
 """
 
 from typing import Any
@@ -13,12 +13,12 @@ RESET_TIMES = ("before_decay", "after_decay", "immediate")
 SPIKE_SOURCES = ("new", "old")
 SURROGATES = ("superspike", "arctan", "triangle", "gaussian", "sigmoid", "boxcar", "straight_through")
 
-# uint16 ids halve the memory of a list; the pad id, the number of neurons, has to fit as well.
+# uint16 ids halve the memory of a list; the pad id, which is the number of neurons, must fit as well.
 MAX_UINT16_NEURONS = 65_535
 
 
 def id_dtype(num_neurons: int) -> np.dtype:
-    """The dtype of ids among `num_neurons`: uint16 where the pad id fits, int32 above."""
+    """The dtype of the ids of `num_neurons` neurons: uint16 if the pad id fits, else int32."""
     return np.dtype(np.uint16 if num_neurons <= MAX_UINT16_NEURONS else np.int32)
 
 
@@ -28,5 +28,5 @@ def sum_dtype(dtype: Any) -> Any:
 
 
 def wide(array: Any) -> Any:
-    """`array` in the dtype in which it accumulates."""
+    """`array` in its accumulation dtype."""
     return array.astype(sum_dtype(array.dtype))

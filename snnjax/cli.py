@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 TASK_NAMES = ("digits", "vowels", "qtdb", "spar", "spoken", "fashion", "nmnist", "shd", "ssc", "dvs-gesture")
-# The exit code of a shell for a program that SIGINT ended.
+# A shell's exit code for a program ended by SIGINT.
 _INTERRUPTED = 130
-# Samples of the test data that the overview of the layers is drawn from, and the first of them in full.
+# Number of test samples for the overview of the layers; the first of them is also drawn in full.
 _DRAWN_SAMPLES = 32
-# The form of the library's own messages; anything else is a bug, and keeps its traceback.
+# The form of snnjax's own messages; anything else is a bug, and keeps its traceback.
 _OUR_ERROR = re.compile(r"[\w.]+: `[^`]+` must .*, got ", re.DOTALL)
 
 
@@ -78,7 +78,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         choices=("dense", "conv", "delayed"),
-        help="dense layers, convolutions for the tasks of cameras, or learned delays for spoken (default: dense, or "
+        help="dense layers, convolutions for camera tasks, or learned delays for spoken (default: dense, or "
         "that of the resumed run)",
     )
     _add_places(parser)
@@ -90,8 +90,8 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     )
     start.add_argument("--overwrite", action="store_true", help="overwrite the checkpoint in the run folder")
     parser.add_argument("--epochs", type=int, help="number of passes over the training data")
-    parser.add_argument("--batch-size", type=int, help="samples a step")
-    parser.add_argument("--learning-rate", type=float, help="at its peak")
+    parser.add_argument("--batch-size", type=int, help="samples per step")
+    parser.add_argument("--learning-rate", type=float, help="peak learning rate")
     parser.add_argument("--seed", type=int, help="seed of initial weights, splits, order and augmentation")
     parser.add_argument(
         "--rule",
@@ -100,9 +100,11 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--hidden", type=int, nargs="+", help="width of each dense hidden layer")
     sparsity = parser.add_mutually_exclusive_group()
-    sparsity.add_argument("--capacity", type=float, help="slots of the spike lists, as a share of the width")
     sparsity.add_argument(
-        "--dense", action="store_true", help="no lists: dense spikes, and gradient at every neuron"
+        "--capacity", type=float, help="slots of the spike lists, as a fraction of the layer's width"
+    )
+    sparsity.add_argument(
+        "--dense", action="store_true", help="no lists: dense spikes, and a gradient for every neuron"
     )
     parser.add_argument("--second-threshold", type=float, help="neurons above it receive a gradient")
     parser.add_argument("--activity-bound", type=float, help="upper bound on spikes per neuron and step")
@@ -121,17 +123,19 @@ def _add_devices(parser: argparse.ArgumentParser) -> None:
         "--devices",
         type=int,
         metavar="N",
-        help="divide every batch among this many devices (of each process)",
+        help="split every batch over this many devices (per process)",
     )
-    group = parser.add_argument_group("several processes", "each is started with the same other options")
+    group = parser.add_argument_group("several processes", "start each with the same other options")
     group.add_argument(
         "--distributed",
         action="store_true",
-        help="let JAX find the processes, in jobs of SLURM, Open MPI or Kubernetes",
+        help="let JAX find the processes, in SLURM, Open MPI or Kubernetes jobs",
     )
-    group.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 listens to the others")
-    group.add_argument("--processes", type=int, metavar="N", help="how many there are")
-    group.add_argument("--process", type=int, metavar="I", help="which one this is, from 0")
+    group.add_argument(
+        "--coordinator", metavar="HOST:PORT", help="address at which process 0 listens to the others"
+    )
+    group.add_argument("--processes", type=int, metavar="N", help="number of processes")
+    group.add_argument("--process", type=int, metavar="I", help="index of this process, from 0")
 
 
 def _train(options: argparse.Namespace) -> int:
@@ -152,7 +156,7 @@ def _train(options: argparse.Namespace) -> int:
     if not leads:
         return 0
     if result.interrupted:
-        _say(f"stopped after {len(result.metrics)} epochs; go on with --resume\n")
+        _say(f"stopped after {len(result.metrics)} epochs; continue with --resume\n")
         return _INTERRUPTED
     tested = train.evaluate(net, result.params, parts.test, loss=loss, decoder=decoder)
     _report(options.out, tested, result.best_epoch)
@@ -190,7 +194,7 @@ def _fit(options: argparse.Namespace, settings: Any, net: Any, parts: Any, devic
 
 @contextlib.contextmanager
 def _in_memory(batch_size: int) -> Iterator[None]:
-    """Say which smaller batch to try where a device has too little memory for one."""
+    """Suggest a smaller batch if a device runs out of memory."""
     from jax.errors import JaxRuntimeError
 
     from snnjax._check import fail
@@ -201,10 +205,8 @@ def _in_memory(batch_size: int) -> Iterator[None]:
         if not str(error).startswith("RESOURCE_EXHAUSTED"):
             raise
         actual = f"{batch_size} ({str(error).rstrip('.')})"
-        way_out = (
-            f"Ask for --batch-size {batch_size // 2}" if batch_size > 1 else "Ask for fewer --hidden neurons"
-        )
-        fail("train", "batch_size", "be one that the memory of the device holds", actual, way_out)
+        way_out = f"Try --batch-size {batch_size // 2}" if batch_size > 1 else "Try fewer --hidden neurons"
+        fail("train", "batch_size", "fit into the memory of the device", actual, way_out)
 
 
 def _say_task(settings: Any, net: Any, parts: Any) -> None:
@@ -224,12 +226,12 @@ def _join(options: argparse.Namespace) -> None:
     try:
         jax.distributed.initialize(*given)
     except (RuntimeError, ValueError) as error:
-        way_out = "Give --coordinator, --processes and --process"
+        way_out = "Pass --coordinator, --processes and --process"
         fail("train", "processes", "be known to JAX", f"{str(error).rstrip('.')!r}", way_out)
 
 
 def _devices(platform: str | None, wanted: int | None) -> Any:
-    """The devices of a platform: the first, as many as are `wanted` of each process, or None for JAX's choice."""
+    """The devices of a platform: the first one, or the `wanted` number per process, or None for JAX's choice."""
     import jax
 
     from snnjax._check import check, check_integer, fail
@@ -242,20 +244,25 @@ def _devices(platform: str | None, wanted: int | None) -> Any:
     try:
         devices = jax.devices(platform)
     except RuntimeError as error:
-        fail("train", "device", "be a platform that JAX has here", f"{platform!r} ({error})", "Leave it out")
+        fail("train", "device", "be a platform that JAX has here", f"{platform!r} ({error})", "Omit it")
     if wanted is None:
         alone = jax.process_count() == 1
         return devices[:1] if alone and platform is not None else None if alone else devices
     shares = [[each for each in devices if each.process_index == n] for n in range(jax.process_count())]
     fewest = min(map(len, shares))
     check(
-        fewest >= wanted, "train", "devices", f"be at most {fewest}, which there are", wanted, "Ask for fewer"
+        fewest >= wanted,
+        "train",
+        "devices",
+        f"be at most {fewest}, the number available",
+        wanted,
+        "Choose fewer",
     )
     return [each for share in shares for each in share[:wanted]]
 
 
 def _profile(folder: Path, settings: Any, net: Any, params: Any, parts: Any, device: Any) -> None:
-    """Say what a step of training would cost on the chip, and write the whole profile."""
+    """Print what a training step would cost on the chip, and write the whole profile."""
     import jax
 
     from snnjax import ipu, train
@@ -267,7 +274,7 @@ def _profile(folder: Path, settings: Any, net: Any, params: Any, parts: Any, dev
     batch = parts.validation.take([n % len(parts.validation) for n in range(config.batch_size)])
     compiled = step.lower(state, batch, config.second_threshold).compile()
     state, _ = compiled(state, batch, config.second_threshold)
-    ipu.read_profile(compiled, reset=True)  # in the first step the parameters came from the host
+    ipu.read_profile(compiled, reset=True)  # in the first step the parameters come from the host
     jax.block_until_ready(compiled(state, batch, config.second_threshold))
     report = ipu.read_profile(compiled)
     report.save(folder / "profile.html")
@@ -335,7 +342,7 @@ def _info(options: argparse.Namespace) -> int:
 
 
 def _ipus() -> str:
-    """The available IPUs, or why there are none."""
+    """The available IPUs, or the reason why there are none."""
     import jax
 
     try:
@@ -358,18 +365,18 @@ def _say_checkpoint(header: dict[str, Any], path: Path) -> None:
 
 
 def _say_paths(header: dict[str, Any]) -> None:
-    """How each layer of the network is computed, and why."""
+    """Print the path of each layer of the network, with the reason."""
     from snnjax.train import TaskSettings, build_network
 
-    # The widths of flat inputs and of outputs do not matter here, and data to know them may not be there.
+    # The numbers of flat inputs and of outputs do not matter here, and the data that determine them may be missing.
     net = build_network(TaskSettings.from_header(header), 1, 1)
     for index, (spec, path) in enumerate(zip(net.layers, net.paths, strict=True)):
-        what = f"{_by(spec.fitted.out_shape)} {spec.neuron.name} behind {_connection(spec)}"
+        what = f"{_by(spec.fitted.out_shape)} {spec.neuron.name} after {_connection(spec)}"
         _say(f"  layer {index}: {what}; {'fused' if path.fused else 'scanned'}, {path.why}\n")
 
 
 def _connection(spec: Any) -> str:
-    """The connection in front of a layer, in a few words."""
+    """A short description of a layer's connection."""
     connection, parts = spec.fitted.connection, []
     if spec.delays is not None:
         parts.append(f"delays of up to {spec.delays.max_delay} steps")
@@ -380,7 +387,7 @@ def _connection(spec: Any) -> str:
 
 
 def _settings(options: argparse.Namespace) -> Any:
-    """The settings of the task, or of the run to be resumed, with what was asked for on the command line."""
+    """The settings of the task or of the run to resume, with the options of the command line applied."""
     from dataclasses import replace
 
     from snnjax.train import TaskSettings, read_run, task_settings
@@ -394,7 +401,7 @@ def _settings(options: argparse.Namespace) -> Any:
     changes: dict[str, Any] = {"training": replace(settings.training, **given)}
     if options.task is not None:
         changes["task"] = options.task
-    if options.model is not None:  # a run of the other model is not resumed
+    if options.model is not None:  # a run of another model is not resumed
         changes["convolutions"] = task_settings(settings.task, options.model).convolutions
     if options.hidden is not None:
         changes["hidden"] = tuple(options.hidden)
@@ -408,7 +415,9 @@ def _settings(options: argparse.Namespace) -> Any:
 def _report(folder: Path, tested: dict[str, Any], best_epoch: int) -> None:
     from snnjax.train import write_atomically
 
-    _say(f"test accuracy {100 * tested['accuracy']:.2f} % (epoch {best_epoch}, chosen on validation data)\n")
+    _say(
+        f"test accuracy {100 * tested['accuracy']:.2f} % (epoch {best_epoch}, selected on validation data)\n"
+    )
     _say(
         f"activity {_percent(tested['activity'])}, spikes dropped {_percent(tested['dropped_share'], 2)} (by layer)\n"
     )
@@ -455,7 +464,7 @@ def _draw(folder: Path, settings: Any, net: Any, result: Any, parts: Any) -> Non
 
 
 def _label(batch: Any) -> int | None:
-    """The label of the first sample, None where every step has its own."""
+    """The label of the first sample, None if labels are per step."""
     return int(batch.labels[0]) if batch.labels.ndim == 1 else None
 
 
@@ -471,7 +480,7 @@ def _epoch_line(line: dict[str, Any], epochs: int) -> str:
 
 
 def _widths(net: Any) -> str:
-    """The hidden layers as shapes; a spiking read-out is the last of the layers."""
+    """The shapes of the hidden layers; a spiking read-out is the last of the layers."""
     hidden = net.layers if net.readout is not None else net.layers[:-1]
     return " - ".join(_by(spec.fitted.out_shape) for spec in hidden)
 

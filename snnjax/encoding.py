@@ -1,7 +1,7 @@
-"""Encoders: numbers become spikes, time first.
+"""Encoders from numbers to spikes, time first.
 
-All are pure, take floating-point values and return spikes (0 or 1) of the same dtype; probabilities and times are
-computed in float32 (float64 for float64), so that bfloat16 values keep their rates.
+All are pure functions of floating-point values that return spikes (0 or 1) of the same dtype; probabilities and times
+are computed in float32 (float64 for float64), so that bfloat16 values keep their rates.
 """
 
 import math
@@ -15,7 +15,7 @@ from snnjax._check import check, check_choice, check_float_array, check_integer,
 from snnjax._types import id_dtype, wide
 from snnjax.sparse_spikes import SparseSpikes
 
-# A value this far above the threshold spikes in the last step where the log form is given no time constant.
+# In the log form without a time constant, a value this far above the threshold spikes in the last step.
 _LAST_STEP_EXCESS = 0.01
 # Knuth's multiplicative hash (TAOCP 3, 6.4): an odd number near 2**32 / golden ratio spreads consecutive ids.
 _HASH_FACTOR = 2_654_435_761
@@ -24,11 +24,11 @@ _HASH_FACTOR = 2_654_435_761
 def rate_encode(
     key: PRNGKeyArray, values: Float[Array, "batch inputs"], num_steps: int
 ) -> Float[Array, "time batch inputs"]:
-    """Spikes drawn at each step independently: ``P(spikes[t, b, i] = 1) = values[b, i]``.
+    """Draw spikes independently at each step: ``P(spikes[t, b, i] = 1) = values[b, i]``.
 
-    `values` are probabilities per step; below 0 or NaN never spikes, above 1 always does.
+    `values` are probabilities per step; a value below 0 or NaN never spikes, one above 1 always does.
 
-    Errors: `values` that are no float array [batch, inputs], negative `num_steps`.
+    Errors: `values` is not a float array [batch, inputs], or `num_steps` is negative.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -53,7 +53,7 @@ def latency_encode(
     threshold: float = 0.1,
     time_constant: float | None = None,
 ) -> Float[Array, "time batch inputs"]:
-    """At most one spike an input, the earlier the larger the value; values of 0 (or less, or NaN) never spike.
+    """Encode each input as at most one spike, earlier for larger values; values of 0 (or less, or NaN) never spike.
 
     Form "linear": ``step = round((1 - value) * (num_steps - 1))`` for values in (0, 1], those above 1 counting as 1.
 
@@ -62,7 +62,7 @@ def latency_encode(
     would spike after the last step, never spike. `time_constant` is in steps; None chooses it so that a
     value 1 % above `threshold` spikes in the last step.
 
-    Errors: as `rate_encode`, an unknown form, a threshold or time constant that is not positive.
+    Errors: those of `rate_encode`, an unknown form, or a threshold or time constant that is not positive.
 
     Example:
         >>> import jax.numpy as jnp
@@ -88,12 +88,12 @@ def latency_spikes(
     threshold: float = 0.1,
     time_constant: float | None = None,
 ) -> SparseSpikes:
-    """`latency_encode` as `SparseSpikes` ``[time, batch, capacity]``, without the dense array on the way.
+    """Do `latency_encode` to `SparseSpikes` ``[time, batch, capacity]``, without a dense array in between.
 
-    Where more than `capacity` inputs spike in one step, those of the largest values are listed, ties by a fixed
-    hash of the id; the others are counted in ``overflow``.
+    If more than `capacity` inputs spike in one step, those with the largest values are listed (ties are broken by a
+    fixed hash of the id), and the others are counted in ``overflow``.
 
-    Errors: as `latency_encode`, a negative capacity.
+    Errors: those of `latency_encode`, or a negative capacity.
 
     Example:
         >>> import jax.numpy as jnp
@@ -108,14 +108,14 @@ def latency_spikes(
     num_neurons = values.shape[-1]
     ids = jnp.broadcast_to(jnp.arange(num_neurons, dtype=jnp.int32)[None], step.shape)
     tie = ids.astype(jnp.uint32) * jnp.uint32(_HASH_FACTOR)
-    # One sort lines the inputs of each example up by step, so that each step's list is a run of `order`.
+    # One sort orders the inputs of each example by step, so that each step's list is a contiguous part of `order`.
     *_, order = jax.lax.sort((step, -wide(values), tie, ids), dimension=1, num_keys=3)
     steps = jnp.arange(num_steps + 1, dtype=jnp.int32)
     start = jax.vmap(lambda row: jnp.searchsorted(row, steps))(jnp.sort(step, axis=1)).astype(jnp.int32)
     count = (start[:, 1:] - start[:, :-1]).T  # [time, batch]
     slot = jnp.arange(capacity, dtype=jnp.int32)[None, None, :]
     used = slot < count[:, :, None]
-    # One more column holds the pad id, which unused slots point to.
+    # An extra column holds the pad id, to which unused slots point.
     padded = jnp.pad(order, ((0, 0), (0, 1)), constant_values=num_neurons)
     place = jnp.where(used, start[:, :-1].T[:, :, None] + slot, num_neurons)
     batch = jnp.arange(values.shape[0], dtype=jnp.int32)[None, :, None]
@@ -132,14 +132,15 @@ def latency_spikes(
 def delta_encode(
     series: Float[Array, "time batch channels"], threshold: float | Float[Array, "..."]
 ) -> Float[Array, "time batch 2*channels"]:
-    """Level crossing: a spike whenever a channel has moved by `threshold` since its last one.
+    """Encode level crossings: a spike whenever a channel has changed by `threshold` since its last one.
 
     With ``reference = series[0]`` initially, at each step
     ``levels = trunc((series[t] - reference) / threshold)``, ``reference += threshold * levels``. Output ``[..., c]``
     is ``[levels >= 1]`` (on) and ``[..., channels + c]`` is ``[levels <= -1]`` (off); several levels crossed within
     one step give one spike. `threshold` is in units of `series`, a positive number or an array [channels].
 
-    Errors: `series` that is no float array [time, batch, channels], a threshold of another shape or not positive.
+    Errors: `series` is not a float array [time, batch, channels], or the threshold has another shape or is not
+    positive.
 
     Example:
         >>> import jax.numpy as jnp
@@ -181,7 +182,7 @@ def delta_encode(
 def _latency_step(
     op: str, values: Array, num_steps: int, form: str, threshold: float, time_constant: float | None
 ) -> Int[Array, "batch inputs"]:
-    """The step at which each input spikes, `num_steps` where it never does (int32)."""
+    """The step at which each input spikes, `num_steps` if it never does (int32)."""
     _check_values(op, values, num_steps)
     check_choice(op, "form", form, ("linear", "log"))
     _check_positive(op, "threshold", threshold)
@@ -193,12 +194,12 @@ def _latency_step(
         time = jnp.round((1 - jnp.clip(precise, 0, 1)) * (num_steps - 1))
     else:
         if time_constant is None:
-            # In the middle of the last step, so that rounding cannot move it out.
+            # In the middle of the last step, so that rounding cannot move it to another step.
             time_constant = (num_steps - 0.5) / math.log((1 + _LAST_STEP_EXCESS) / _LAST_STEP_EXCESS)
         spikes = precise > threshold
-        # Where there is no spike a harmless pair keeps the logarithm finite.
+        # Without a spike, placeholder values keep the logarithm finite.
         charged = jnp.where(spikes, precise, 2 * threshold)
-        # log1p keeps large values apart: value / (value - threshold) = 1 + threshold / (value - threshold).
+        # log1p distinguishes large values: value / (value - threshold) = 1 + threshold / (value - threshold).
         time = jnp.floor(time_constant * jnp.log1p(threshold / (charged - threshold)))
     spikes = spikes & (time < num_steps)
     return jnp.where(spikes, time, num_steps).astype(jnp.int32)

@@ -1,8 +1,8 @@
-"""Spikes as times: exact gradients of neurons that spike once, without a surrogate.
+"""Spike times: exact gradients for neurons that spike once, without a surrogate.
 
-In a latency code each input spikes at most once, at ``times[batch, inputs]``, and infinity stands for never. Between
-two spikes a current-based LIF neuron follows a formula, so the time at which it first crosses its threshold is known to
-rounding, and so is the derivative of that time. No time step, and no surrogate.
+In a latency code each input spikes at most once, at ``times[batch, inputs]``; infinity means never. Between two inputs
+a current-based LIF neuron has a closed-form solution, so the time at which it first crosses its threshold, and the
+derivative of that time, are exact up to rounding. There is neither a time step nor a surrogate.
 """
 
 import functools
@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from snnjax._check import check, check_float_array, check_shape
 
-# Halvings of the interval in which a membrane crosses its threshold: more than the bits of a float64.
+# Bisection steps for the threshold crossing of a membrane: more than the bits of a float64.
 _HALVINGS = 60
 
 
@@ -27,12 +27,12 @@ class _Neuron(NamedTuple):
 
 
 class _Crossing(NamedTuple):
-    """Where a membrane first rises above its threshold, ``[neurons]`` each."""
+    """The first threshold crossing of each membrane, fields of shape ``[neurons]``."""
 
-    v: Array  # at the beginning of the interval between two inputs
+    v: Array  # at the start of the interval between two inputs
     current: Array
-    start: Array  # time of that beginning
-    length: Array  # from there to where the membrane is above the threshold
+    start: Array  # time of that start
+    length: Array  # from the start to a time at which the membrane is above the threshold
     found: Array  # bool
 
 
@@ -44,7 +44,7 @@ def first_spike_times(
     synapse_time: float = 5.0,
     threshold: float = 1.0,
 ) -> Float[Array, "batch neurons"]:
-    """The times at which current-based LIF neurons spike first, with the exact gradient of EventProp.
+    """Compute the first spike times of current-based LIF neurons, with the exact gradient of EventProp.
 
     With the inputs i that spike at ``times[i]``::
 
@@ -52,21 +52,20 @@ def first_spike_times(
         membrane_time dV/dt = -V + I,       V = I = 0 before the first input
         out = the first t with V(t) > threshold, infinity where there is none
 
-    The backward pass is the adjoint one of EventProp for one spike a neuron: where a neuron spikes, an error
-    ``lambda = g / V'(out)`` starts, and decays backwards as the membrane did forwards. With ``K(t)`` the membrane after
-    one input of weight 1, ``d weights[i] = -lambda K(out - times[i])`` and
-    ``d times[i] = lambda weights[i] K'(out - times[i])``. A neuron that does not spike has no gradient.
+    The backward pass is the adjoint equation of EventProp for one spike per neuron: at its spike, an error ``lambda = g
+    / V'(out)`` starts, and decays backwards in time as the membrane does forwards. If ``K(t)`` is the membrane after
+    one input with weight 1, then ``d weights[i] = -lambda K(out - times[i])`` and ``d times[i] = lambda weights[i]
+    K'(out - times[i])``. A neuron that does not spike has no gradient.
 
     Args:
-        times: of the inputs' only spikes, in any unit; infinity for none.
-        weights: of the dtype of the times.
-        membrane_time: the membrane's time constant, in that unit.
-        synapse_time: the current's, another one.
-        threshold: of all neurons.
+        times: spike times of the inputs, in any unit; infinity for no spike.
+        weights: weights with the dtype of the times.
+        membrane_time: time constant of the membrane, in the same unit.
+        synapse_time: time constant of the current, different from `membrane_time`.
+        threshold: threshold of all neurons.
 
     Raises:
-        ValueError: for shapes and dtypes that do not fit, and for constants that are not positive or time constants
-            that are equal.
+        ValueError: if shapes or dtypes do not match, a constant is not positive, or the time constants are equal.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -87,7 +86,7 @@ def first_spike_times(
     check_float_array(op, "times", times)
     check_shape(op, "times", times, (None, None), "batch, inputs", "Add the missing axis, as in times[None]")
     expected = (times.shape[1], None)
-    check_shape(op, "weights", weights, expected, "inputs, neurons", "Give every input a row of weights")
+    check_shape(op, "weights", weights, expected, "inputs, neurons", "Pass one row of weights per input")
     same = weights.dtype == times.dtype
     way_out = "Cast it, as in weights.astype(times.dtype)"
     check(same, op, "weights", f"have dtype {times.dtype.name}", weights.dtype.name, way_out)
@@ -96,27 +95,27 @@ def first_spike_times(
         ("synapse_time", synapse_time),
         ("threshold", threshold),
     ):
-        check(value > 0, op, name, "be positive", value, "Give it in the unit of the times")
-    way_out = "Move one of them by a percent"
+        check(value > 0, op, name, "be positive", value, "Use the unit of the times")
+    way_out = "Change one of them by a percent"
     differs = membrane_time != synapse_time
     check(differs, op, "synapse_time", "differ from membrane_time", synapse_time, way_out)
     return _first_spike_times(times, weights, _Neuron(membrane_time, synapse_time, threshold))
 
 
 def _split(v: Array, current: Array, neuron: _Neuron) -> tuple[Array, Array]:
-    """The parts of a membrane that decay with the membrane and with the current."""
+    """The parts of a membrane that decay with the membrane's and with the current's time constant."""
     of_current = current * neuron.synapse / (neuron.synapse - neuron.membrane)
     return v - of_current, of_current
 
 
 def _membrane(v: Array, current: Array, passed: Array, neuron: _Neuron) -> Array:
-    """The membrane when so much time has passed without an input."""
+    """The membrane after the time `passed` without input."""
     of_membrane, of_current = _split(v, current, neuron)
     return of_membrane * jnp.exp(-passed / neuron.membrane) + of_current * jnp.exp(-passed / neuron.synapse)
 
 
 def _peak(v: Array, current: Array, neuron: _Neuron) -> Array:
-    """When the membrane without inputs turns; 0 where it does not, and has its largest value at an end."""
+    """The time of the membrane's maximum without input, or 0 if the maximum is at an end of the interval."""
     of_membrane, of_current = _split(v, current, neuron)
     ratio = -of_current * neuron.membrane / (jnp.where(of_membrane == 0, 1, of_membrane) * neuron.synapse)
     turns = (of_membrane != 0) & (ratio > 0)
@@ -172,7 +171,7 @@ def _fwd(times: Array, weights: Array, neuron: _Neuron) -> tuple[Array, tuple[Ar
 
 
 def _bwd(neuron: _Neuron, residuals: tuple[Array, Array, Array], g: Array) -> tuple[Array, Array]:
-    """Example by example, so that nothing of ``[batch, inputs, neurons]`` is stored."""
+    """Example by example, so that no array ``[batch, inputs, neurons]`` is stored."""
     times, weights, out = residuals
 
     def one(own: Array, spikes: Array, g: Array) -> tuple[Array, Array]:

@@ -1,10 +1,10 @@
-"""Losses on the outputs of a network, and regularisers on the activity of its layers.
+"""Losses on the outputs of a network, and regularisers of the activity of its layers.
 
-Every loss but `cross_entropy_steps` takes `outputs` either dense, ``[time, batch, classes]``, or as `SparseSpikes` with
-leading axes ``[time, batch]``. Lists are read entry by entry: no array of the dense size is made, forward or backward,
-and gradient reaches the listed entries. `lengths[batch]` excludes the steps after the end of each sequence; None counts
-all steps. Losses are scalars, the mean over the batch, in float32 (float64 for float64 outputs). All are safe under
-`jit`, `grad` and `vmap`. A label outside ``[0, classes)`` makes the loss NaN, because it cannot be checked inside
+Every loss except `cross_entropy_steps` accepts `outputs` either dense, ``[time, batch, classes]``, or as `SparseSpikes`
+with leading axes ``[time, batch]``. Lists are read entry by entry: no array of the dense size is created, forward or
+backward, and the listed entries receive gradients. `lengths[batch]` excludes the steps after the end of each sequence;
+None counts all steps. Losses are scalars, means over the batch, in float32 (float64 for float64 outputs). All work
+under `jit`, `grad` and `vmap`. A label outside ``[0, classes)`` makes the loss NaN, because it cannot be checked inside
 `jit`.
 """
 
@@ -27,19 +27,19 @@ def cross_entropy_sum(
     lengths: Int[Array, " batch"] | None = None,
     label_smoothing: float = 0.0,
 ) -> Float[Array, ""]:
-    """Cross-entropy of the membranes summed over time.
+    """Compute the cross-entropy of the membranes summed over time.
 
     ``loss = -mean_b sum_c q[b, c] log softmax(z[b])[c]``, ``z[b] = sum_{t < lengths[b]} outputs[t, b]``,
     ``q = (1 - label_smoothing) one_hot(labels) + label_smoothing / classes``
 
     Args:
-        outputs: membranes of the read-out, any floating dtype.
-        labels: class numbers.
-        lengths: steps of each sequence.
+        outputs: membranes of the read-out, of any floating-point dtype.
+        labels: class indices.
+        lengths: number of steps of each sequence.
         label_smoothing: in ``[0, 1)``.
 
     Raises:
-        ValueError: for outputs of no time step, for shapes or dtypes that do not fit, for a smoothing out of range.
+        ValueError: if there is no time step, shapes or dtypes do not match, or the smoothing is out of range.
 
     Example:
         >>> import jax.numpy as jnp
@@ -62,12 +62,12 @@ def cross_entropy_count(
     lengths: Int[Array, " batch"] | None = None,
     label_smoothing: float = 0.0,
 ) -> Float[Array, ""]:
-    """Cross-entropy of the spike counts: `cross_entropy_sum` for a spiking read-out.
+    """Compute the cross-entropy of the spike counts: `cross_entropy_sum` for a spiking read-out.
 
-    ``z[b, c]`` is the number of spikes of class c. The gradient of the count with respect to each spike is 1, whatever
-    its step; behind it stands the surrogate of the layer that fired.
+    ``z[b, c]`` is the number of spikes of class c. The gradient of the count with respect to each spike is 1 in every
+    step; it continues through the surrogate of the layer that fired.
 
-    Args and errors are those of `cross_entropy_sum`; `outputs` are spikes.
+    Arguments and errors are as for `cross_entropy_sum`; `outputs` are spikes.
 
     Example:
         >>> import jax.numpy as jnp
@@ -93,12 +93,13 @@ def cross_entropy_max(
     lengths: Int[Array, " batch"] | None = None,
     label_smoothing: float = 0.0,
 ) -> Float[Array, ""]:
-    """Cross-entropy of the largest membrane that each class reaches.
+    """Compute the cross-entropy of the largest membrane that each class reaches.
 
     ``z[b, c] = max_{t < lengths[b]} outputs[t, b, c]``; the gradient reaches the step of the maximum, in equal shares
-    if there are several. In lists a class is at 0 in the steps that do not list it, and entries of one id and step add.
+    if there are several. In lists a class is 0 in steps that do not list it, and entries with the same id and step add
+    up.
 
-    Args and errors are those of `cross_entropy_sum`.
+    Arguments and errors are as for `cross_entropy_sum`.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -121,19 +122,20 @@ def cross_entropy_steps(
     lengths: Int[Array, " batch"] | None = None,
     label_smoothing: float = 0.0,
 ) -> Float[Array, ""]:
-    """Cross-entropy of the membranes of every step, where each step has a label.
+    """Compute the cross-entropy of the membranes of every step, for labels per step.
 
     ``loss = -mean_b sum_t m[t, b] sum_c q[t, b, c] log softmax(outputs[t, b])[c] / max(1, sum_t m[t, b])`` with
     ``m[t, b] = [t < lengths[b] and labels[t, b] >= 0]`` and q as in `cross_entropy_sum`.
 
     Args:
-        outputs: membranes of the read-out, any floating dtype; dense, because every class counts in every step.
-        labels: class numbers; a negative one says that the step has none.
-        lengths: steps of each sequence.
+        outputs: membranes of the read-out, of any floating-point dtype; dense, because every class counts in every
+            step.
+        labels: class indices; a negative one means that the step has no label.
+        lengths: number of steps of each sequence.
         label_smoothing: in ``[0, 1)``.
 
     Raises:
-        ValueError: as `cross_entropy_sum`, for lists, and for labels that are not integers [time, batch].
+        ValueError: as for `cross_entropy_sum`, and if outputs are lists, or labels are not integers [time, batch].
 
     Example:
         >>> import jax.numpy as jnp
@@ -165,12 +167,12 @@ def mean_square_rate(
     *,
     lengths: Int[Array, " batch"] | None = None,
 ) -> Float[Array, ""]:
-    """Mean square distance of each class's rate from a target rate.
+    """Compute the mean squared distance of each class's rate from a target rate.
 
     ``loss = mean_{b, c} (rate[b, c] - target[b, c])^2``, ``rate[b, c] = sum_t outputs[t, b, c] / lengths[b]`` in spikes
-    a step; the target is `correct_rate` for the label's class and `incorrect_rate` for all others.
+    per step; the target is `correct_rate` for the label's class and `incorrect_rate` for all others.
 
-    Errors are those of `cross_entropy_sum`; sequences of length 0 have rate 0.
+    Errors are as for `cross_entropy_sum`; sequences of length 0 have rate 0.
 
     Example:
         >>> import jax.numpy as jnp
@@ -198,25 +200,25 @@ def time_to_first_spike(
     lengths: Int[Array, " batch"] | None = None,
     label_smoothing: float = 0.0,
 ) -> Float[Array, ""]:
-    """Cross-entropy of the first spike times: the label's class shall spike before all others.
+    """Compute the cross-entropy of the first spike times: the labelled class should spike before all others.
 
     ``z[b, c] = -time[b, c] / time_scale`` with the step of the first spike,
     ``time[b, c] = sum_{t < lengths[b]} prod_{t' <= t} (1 - outputs[t', b, c])``, which is ``lengths[b]`` without one.
 
-    The gradient is that of the product, exact where `outputs` are 0 or 1, and passes on through the surrogate of each
+    The gradient is that of the product, exact where `outputs` are 0 or 1, and continues through the surrogate of each
     spike: with the first spike at f, ``dtime/doutputs[t]`` is ``-(f - t)`` before f (a spike there would come that much
-    earlier), ``-(g - f)`` at f, where g is the second spike or the end, and 0 afterwards. A silent class thus has
-    gradient at every step, in lists at every step that lists it.
+    earlier), ``-(g - f)`` at f, where g is the second spike or the end, and 0 afterwards. A silent class therefore has
+    a gradient at every step, or for lists at every step that lists it.
 
     Args:
         outputs: spikes of the read-out.
-        labels: class numbers.
-        time_scale: positive, in steps; so much earlier than a rival multiplies the odds by e.
-        lengths: steps of each sequence.
+        labels: class indices.
+        time_scale: in steps, positive; a lead of this many steps over a rival multiplies the odds by e.
+        lengths: number of steps of each sequence.
         label_smoothing: in ``[0, 1)``.
 
     Raises:
-        ValueError: as `cross_entropy_sum`, and for a `time_scale` that is not positive.
+        ValueError: as for `cross_entropy_sum`, and if `time_scale` is not positive.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -238,23 +240,23 @@ def time_to_first_spike(
 def activity_upper_bound(
     activity: Sequence[Float[Array, "batch _"]], bound: float, *, over: str = "population"
 ) -> Float[Array, ""]:
-    """Penalty on layers more active than `bound`, the regulariser that keeps sparse training sparse.
+    """Penalise layers more active than `bound`, the regulariser that keeps sparse training sparse.
 
-    ``penalty = sum_layers mean_b max(0, mean_n activity[b, n] / bound - 1)^2`` over the "population": every sequence's
-    share of active neurons is bounded, hence the length of its lists, while single neurons stay free to fire.
-    ``sum_layers mean_n max(0, mean_b activity[b, n] / bound - 1)^2`` over "neurons": every neuron's rate is bounded.
+    ``penalty = sum_layers mean_b max(0, mean_n activity[b, n] / bound - 1)^2`` over the "population": this bounds every
+    sequence's fraction of active neurons, and hence the length of its lists, while single neurons remain free to fire.
+    ``sum_layers mean_n max(0, mean_b activity[b, n] / bound - 1)^2`` over "neurons": this bounds every neuron's rate.
 
     The rate is measured in units of the bound, so one strength serves all bounds: 0 below, 1 at twice the bound.
 
     Args:
-        activity: one array per layer, mean rates in spikes per step, as networks return them: true, uncapped rates,
-            whose gradient reaches every neuron above the second threshold.
-        bound: positive, in spikes per neuron and step, for instance 0.04.
+        activity: one array per layer of mean rates in spikes per step, as returned by networks: true, uncapped rates,
+            with a gradient for every neuron above the second threshold.
+        bound: in spikes per neuron and step, positive, for instance 0.04.
         over: "population" or "neurons".
 
     Raises:
-        ValueError: for a bound that is not positive, an unknown `over`, no layer, or activity that is not floating
-            [batch, neurons].
+        ValueError: if the bound is not positive, `over` is unknown, there is no layer, or the activity is not
+            floating-point [batch, neurons].
 
     Example:
         >>> import jax.numpy as jnp
@@ -272,15 +274,15 @@ def activity_upper_bound(
 def activity_lower_bound(
     activity: Sequence[Float[Array, "batch _"]], bound: float, *, over: str = "neurons"
 ) -> Float[Array, ""]:
-    """Penalty on neurons or layers less active than `bound`, which revives silent ones.
+    """Penalise neurons or layers less active than `bound`, which revives silent ones.
 
     ``penalty = sum_layers mean_n max(0, 1 - mean_b activity[b, n] / bound)^2`` over "neurons", and
     ``sum_layers mean_b max(0, 1 - mean_n activity[b, n] / bound)^2`` over the "population".
 
-    The penalty is 1 a layer where all are silent. Its gradient passes through the surrogate of neurons near threshold:
-    those below the second threshold at all steps have none, and stay silent.
+    The penalty is 1 for a layer whose neurons are all silent. Its gradient passes through the surrogate of neurons near
+    threshold: those that stay below the second threshold at all steps have none, and remain silent.
 
-    Args and errors are those of `activity_upper_bound`.
+    Arguments and errors are as for `activity_upper_bound`.
 
     Example:
         >>> import jax.numpy as jnp
@@ -319,7 +321,7 @@ def _check(op: str, outputs: Outputs, labels: Array, lengths: Array | None) -> N
 
 
 def _one_hot(labels: Array, like: Array) -> Array:
-    """One-hot labels in the shape and dtype of `like` [..., classes]; NaN where a label is out of range."""
+    """One-hot labels in the shape and dtype of `like` [..., classes]; NaN for a label out of range."""
     classes = like.shape[-1]
     hot = jax.nn.one_hot(labels, classes, dtype=like.dtype)
     good = (labels >= 0) & (labels < classes)
@@ -329,7 +331,7 @@ def _one_hot(labels: Array, like: Array) -> Array:
 def _targets(op: str, labels: Array, logits: Array, label_smoothing: float) -> Array:
     """The smoothed labels in the shape of `logits` [..., classes]."""
     good = 0 <= label_smoothing < 1
-    check(good, op, "label_smoothing", "lie in [0, 1)", label_smoothing, "Try 0.1, or 0.0 for none")
+    check(good, op, "label_smoothing", "be in [0, 1)", label_smoothing, "Try 0.1, or 0.0 for none")
     return (1 - label_smoothing) * _one_hot(labels, logits) + label_smoothing / logits.shape[-1]
 
 

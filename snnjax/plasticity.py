@@ -1,4 +1,4 @@
-"""Local plasticity: weights change with presynaptic and postsynaptic spikes, without a loss."""
+"""Local plasticity: presynaptic and postsynaptic spikes change weights, without a loss."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from snnjax.sparse_spikes import SparseSpikes, in_range
 
 
 class STDPTraces(NamedTuple):
-    """What neurons remember of their spikes: ``trace = decay * trace' + s``."""
+    """The low-pass filtered spikes of neurons: ``trace = decay * trace' + s``."""
 
     before: Float[Array, " inputs"]
     after: Float[Array, " neurons"]
@@ -26,28 +26,28 @@ def stdp(
     rates: tuple[float, float] = (0.01, 0.012),
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> tuple[Float[Array, "inputs neurons"], STDPTraces]:
-    """One step of pair-based spike-timing-dependent plasticity, with all pairs, of one network.
+    """Do one step of pair-based spike-timing-dependent plasticity with all-to-all pairs.
 
-    With the spikes of this step in front of the weights, ``s``, and behind them, ``z``::
+    With the presynaptic spikes ``s`` and the postsynaptic spikes ``z`` of this step::
 
         x = decay_before x' + s,    y = decay_after y' + z
-        weights[i, j] += rates[0] x'[i] z[j] - rates[1] y'[j] s[i],    kept within bounds
+        weights[i, j] += rates[0] x'[i] z[j] - rates[1] y'[j] s[i],    clipped to bounds
 
-    An input before a spike strengthens the weight, one after it weakens it, and one in the same step does neither. Only
-    the rows of inputs and the columns of neurons that spike are read and written: with few spikes, nearly all weights
-    stay untouched. There is no derivative.
+    An input before a spike strengthens the weight, an input after it weakens it, and one in the same step does neither.
+    Only the rows of inputs and the columns of neurons that spike are read and written: with few spikes, nearly all
+    weights remain untouched. There is no derivative.
 
     Args:
-        weights: dense.
+        weights: dense weights.
         traces: from the previous step; `stdp_traces` initially.
-        before: the list of the inputs that spike, of one step and one network: ids ``[capacity]``.
-        after: that of the neurons. Entries of value 0 and unused slots do nothing.
-        decay: of the traces, one value or one for `before` and `after`.
-        rates: of strengthening and of weakening.
-        bounds: smallest and largest weight of those that are touched.
+        before: the inputs that spike in this step, a list with ids ``[capacity]``.
+        after: the neurons that spike, likewise. Entries with value 0 and unused slots have no effect.
+        decay: decay of the traces, one value or a pair for `before` and `after`.
+        rates: learning rates of strengthening and of weakening.
+        bounds: smallest and largest value of the updated weights.
 
     Raises:
-        ValueError: for lists that do not fit the weights.
+        ValueError: if the lists do not match the weights.
 
     Example:
         >>> import jax.numpy as jnp
@@ -72,7 +72,7 @@ def stdp(
     decays = decay if isinstance(decay, tuple) else (decay, decay)
     rows, columns = _ids(before), _ids(after)
     rise, fall = rates
-    # Both changes come of the traces before this step; an id out of range reads 0 and is dropped.
+    # Both changes use the traces before this step; an id out of range reads 0 and is dropped.
     stronger = jnp.broadcast_to(rise * traces.before[:, None], (weights.shape[0], len(columns)))
     weaker = -fall * jnp.broadcast_to(traces.after[None, :], (len(rows), weights.shape[1]))
     weights = weights.at[:, columns].add(stronger.astype(weights.dtype), mode="drop")
@@ -86,7 +86,7 @@ def stdp(
 
 
 def stdp_traces(weights: Float[Array, "inputs neurons"]) -> STDPTraces:
-    """The traces before the first spike, 0.
+    """Make the traces before the first spike, all 0.
 
     Example:
         >>> import jax.numpy as jnp
@@ -101,15 +101,17 @@ def _check_list(argument: str, spikes: SparseSpikes, num_neurons: int) -> None:
     good = isinstance(spikes, SparseSpikes)
     way_out = "Build it with SparseSpikes.from_ids or from_dense"
     check(good, "stdp", argument, "be SparseSpikes", type(spikes).__name__, way_out)
-    way_out = "Take one step of one example, as in spikes[t, b], and vmap over a batch"
+    way_out = "Pass one step of one example, as in spikes[t, b], and vmap over a batch"
     check_shape("stdp", f"{argument}.ids", spikes.ids, (None,), "capacity", way_out)
     fits = spikes.num_neurons == num_neurons
-    way_out = "Give one row of weights to every input, and one column to every neuron"
-    check(fits, "stdp", argument, f"hold {num_neurons} neurons, as the weights", spikes.num_neurons, way_out)
+    way_out = "Pass one row of weights per input, and one column per neuron"
+    check(
+        fits, "stdp", argument, f"hold {num_neurons} neurons, like the weights", spikes.num_neurons, way_out
+    )
 
 
 def _ids(spikes: SparseSpikes) -> Int[Array, " capacity"]:
-    """The ids of spikes, without repetition; others are out of range, above every neuron."""
+    """The ids of spikes, without repetition; all other slots hold ids above every neuron."""
     ids = spikes.ids.astype(jnp.int32)
     fires = in_range(ids, spikes.num_neurons) & (spikes.values != 0)
     ids = jnp.sort(jnp.where(fires, ids, spikes.num_neurons))

@@ -1,4 +1,4 @@
-"""Pictures of spikes and of training, drawn with matplotlib.
+"""Figures of spikes and of training, drawn with matplotlib.
 
 Colours are those of Okabe and Ito (2008, "Color Universal Design"), which are safe for all types of colour vision.
 """
@@ -18,8 +18,8 @@ from snnjax.sparse_spikes import SparseSpikes
 BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
 _LAYER_COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, RED)
 _GREY, _LIGHT_GREY = "#555555", "#AAAAAA"
-_MOSTLY = 2 / 3  # so many silent neurons make a layer's bars red
-# Inches; single panels fit into a column of text, pairs across a page.
+_MOSTLY = 2 / 3  # from this fraction of silent neurons on, a layer's bars are red
+# Inches; single panels fit into a text column, pairs across a page.
 _PANEL, _PAIR = (6.4, 3.2), (8.6, 3.2)
 
 Metrics = Sequence[Mapping[str, Any]]
@@ -29,25 +29,25 @@ def raster(spikes: Any, ax: Any = None, *, title: str = "", colour: str = BLUE) 
     """Draw a dot at the step and neuron of every spike of one sample; returns the matplotlib `Axes`.
 
     Args:
-        spikes: dense ``[time, neurons]``, or `SparseSpikes` of the leading axis ``[time]``.
-        ax: where to draw; None makes a figure.
-        title: above the picture.
+        spikes: dense ``[time, neurons]``, or `SparseSpikes` with the leading axis ``[time]``.
+        ax: the `Axes` to draw on; None makes a new figure.
+        title: title above the plot.
         colour: any matplotlib colour.
 
     Raises:
-        ValueError: for spikes of several samples.
+        ValueError: if there are spikes of several samples.
 
     Example:
         >>> import jax.numpy as jnp
         >>> from snnjax import plot
-        >>> plot.raster(jnp.eye(5), title="one spike a step").get_xlabel()
+        >>> plot.raster(jnp.eye(5), title="one spike per step").get_xlabel()
         'time step'
     """
     steps, neurons = _points(spikes)
     if ax is None:
         ax = _subplots(1, 1, _PANEL)[1]
     num_steps, num_neurons = spikes.shape
-    # A dot is as high as its row, within what can be seen and what can be told apart.
+    # A dot is as high as its row, within limits that keep dots visible and distinguishable.
     size = float(np.clip(900 / max(num_neurons, 1), 1.0, 30.0))
     ax.scatter(steps, neurons, s=size, c=colour, marker="|" if num_neurons < 40 else ".", linewidths=0.8)
     ax.set(xlim=(-0.5, num_steps - 0.5), ylim=(-0.5, num_neurons - 0.5), xlabel="time step", ylabel="neuron")
@@ -57,16 +57,16 @@ def raster(spikes: Any, ax: Any = None, *, title: str = "", colour: str = BLUE) 
 
 
 def sample(inputs: Any, output: Any, *, index: int = 0, label: int | None = None) -> Any:
-    """Draw one sample's way through a network: inputs, spikes of each layer, read-out; returns the `Figure`.
+    """Draw a network's response to one sample: inputs, spikes of each layer, read-out; returns the `Figure`.
 
     Args:
         inputs: ``[time, batch, inputs]``, an array or `SparseSpikes`.
-        output: what the network returned with ``record="spikes"``.
-        index: which sample of the batch.
-        label: its class, whose read-out is drawn in colour; None draws all alike.
+        output: the output of the network with ``record="spikes"``.
+        index: index of the sample in the batch.
+        label: class of the sample, whose read-out is highlighted; None draws all in the same way.
 
     Raises:
-        ValueError: for an output without recorded spikes.
+        ValueError: if the output has no recorded spikes.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -95,18 +95,18 @@ def sample(inputs: Any, output: Any, *, index: int = 0, label: int | None = None
 
 
 def overview(output: Any, lengths: Any = None) -> Any:
-    """Draw what each layer of a network does with a batch, at a glance; returns the `Figure`.
+    """Draw an overview of the layers of a network on a batch; returns the `Figure`.
 
-    Three panels, with a bar for each layer: the share of its neurons that spike in a step (the line spans from the
-    least to the most active tenth of the neurons), the share of its spikes that did not fit into its lists, and the
-    share of its neurons that never spike. A layer of which two thirds or more never spike is drawn in red.
+    Three panels have a bar for each layer: the fraction of its neurons that spike in a step (a line spans from the
+    least to the most active tenth of the neurons), the fraction of its spikes that did not fit into its lists, and the
+    fraction of its neurons that never spike. A layer is drawn in red if at least two thirds of its neurons never spike.
 
     Args:
-        output: what the network returned.
-        lengths: steps of each sequence ``[batch]``; None counts all.
+        output: the output of the network.
+        lengths: number of steps of each sequence, ``[batch]``; None counts all steps.
 
     Raises:
-        ValueError: for lengths that do not fit.
+        ValueError: if the lengths do not match.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -141,7 +141,7 @@ def overview(output: Any, lengths: Any = None) -> Any:
     axes[0].hlines(range(len(spans)), *(100 * spans.T), color=_GREY, linewidth=1.5)
     names = [f"layer {layer + 1}\n{rates.shape[1]} neurons" for layer, rates in enumerate(output.activity)]
     axes[0].set(yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.5, -0.5))
-    for ax, of in zip(axes, ("neurons a step", "spikes", "neurons"), strict=True):
+    for ax, of in zip(axes, ("neurons per step", "spikes", "neurons"), strict=True):
         ax.set_xlabel(f"% of {of}")
     return figure
 
@@ -150,10 +150,10 @@ def curves(metrics: Metrics) -> Any:
     """Draw accuracy and loss over the epochs; returns the `Figure`.
 
     Args:
-        metrics: one mapping an epoch, as `fit` returns them and writes them to ``metrics.jsonl``.
+        metrics: one mapping per epoch, as returned by `fit` and written to ``metrics.jsonl``.
 
     Raises:
-        ValueError: without an epoch.
+        ValueError: if there is no epoch.
 
     Example:
         >>> from snnjax import plot
@@ -173,7 +173,7 @@ def curves(metrics: Metrics) -> Any:
     style = {"xytext": (0, -18), "textcoords": "offset points", "ha": "center", "color": RED}
     left.annotate(f"{height:.1f} %", (best["epoch"], height), **style)
     left.set(ylabel="accuracy (%)")
-    right.set(ylabel="loss (nats a sample)", ylim=(0, None))
+    right.set(ylabel="loss (nats per sample)", ylim=(0, None))
     left.legend(frameon=False, loc="lower right")
     for ax in (left, right):
         _epoch_axis(ax, epochs)
@@ -181,14 +181,14 @@ def curves(metrics: Metrics) -> Any:
 
 
 def activity(metrics: Metrics, bound: float | None = None) -> Any:
-    """Draw each layer's activity and its share of dropped spikes over the epochs; returns the `Figure`.
+    """Draw each layer's activity and fraction of dropped spikes over the epochs; returns the `Figure`.
 
     Args:
-        metrics: one mapping an epoch, with lists ``activity`` and ``dropped_share`` of one number per layer.
-        bound: the upper bound that training holds activity to, drawn as a line.
+        metrics: one mapping per epoch, with lists ``activity`` and ``dropped_share`` of one number per layer.
+        bound: the upper bound on activity in training, drawn as a line.
 
     Raises:
-        ValueError: without an epoch.
+        ValueError: if there is no epoch.
 
     Example:
         >>> from snnjax import plot
@@ -201,7 +201,7 @@ def activity(metrics: Metrics, bound: float | None = None) -> Any:
     """
     epochs = _epochs("plot.activity", metrics)
     figure, axes = _subplots(1, 2, _PAIR)
-    labels = {"activity": "activity (% of neurons a step)", "dropped_share": "dropped spikes (% of spikes)"}
+    labels = {"activity": "activity (% of neurons per step)", "dropped_share": "dropped spikes (% of spikes)"}
     for ax, (name, label) in zip(axes, labels.items(), strict=True):
         for layer in range(len(metrics[0][name])):
             percent = [100 * line[name][layer] for line in metrics]
@@ -218,7 +218,7 @@ def activity(metrics: Metrics, bound: float | None = None) -> Any:
 
 
 def save(figure: Any, path: Any) -> None:
-    """Write a figure to a file, its format by the name, and close it.
+    """Write a figure to a file, in the format given by its suffix, and close it.
 
     Example:
         >>> import tempfile, pathlib
@@ -293,4 +293,4 @@ def _epoch_axis(ax: Any, epochs: list[int]) -> None:
 
 def _tidy(ax: Any) -> None:
     ax.spines[["top", "right"]].set_visible(False)
-    ax.xaxis.get_major_locator().set_params(integer=True)  # steps and epochs are whole
+    ax.xaxis.get_major_locator().set_params(integer=True)  # steps and epochs are integers

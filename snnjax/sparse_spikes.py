@@ -16,14 +16,14 @@ from snnjax._types import id_dtype
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class SparseSpikes:
-    """Lists of the neurons that spike, and of those near enough to spiking to receive gradient.
+    """Lists of the neurons that spike, and of those close enough to spiking to receive a gradient.
 
-    In each list the neurons that spike come first (``values`` 1), then those whose membrane lies between the second
-    threshold and the threshold (``values`` 0). Each group is sorted by id; unused slots hold the id ``num_neurons``.
-    A product with a list uses ``values[k] * weights[ids[k]]``: ids outside ``[0, num_neurons)`` contribute nothing,
-    duplicates add. ``values`` is a float array because it carries the gradient.
+    In each list the neurons that spike come first (``values`` 1), then those whose membrane is between the second
+    threshold and the threshold (``values`` 0). Each group is sorted by id; unused slots hold the id ``num_neurons``. A
+    product with a list uses ``values[k] * weights[ids[k]]``: ids outside ``[0, num_neurons)`` contribute nothing,
+    and duplicates add up. ``values`` is a float array because it carries the gradient.
 
-    Shapes: any leading axes, ``[time, batch]`` for a sequence of batches.
+    Shapes may have any leading axes, such as ``[time, batch]`` for a batch of sequences.
 
     Example:
         >>> import jax.numpy as jnp
@@ -37,7 +37,7 @@ class SparseSpikes:
 
     ids: Int[Array, "*axes capacity"]  # uint16 or int32
     values: Float[Array, "*axes capacity"]
-    num_spikes: Int[Array, "*axes"]  # int32, the true count, beyond the capacity too
+    num_spikes: Int[Array, "*axes"]  # int32, the true count, even beyond the capacity
     num_listed: Int[Array, "*axes"]  # int32, the slots in use
     num_neurons: int = field(metadata={"static": True})
 
@@ -48,7 +48,7 @@ class SparseSpikes:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """``[*axes, num_neurons]``, the shape of the dense array that this stands for."""
+        """``[*axes, num_neurons]``, the shape of the equivalent dense array."""
         return (*self.ids.shape[:-1], self.num_neurons)
 
     @property
@@ -58,13 +58,13 @@ class SparseSpikes:
 
     @property
     def overflow(self) -> Int[Array, "*axes"]:
-        """How many spikes did not fit into each list, int32 (0 while all fit)."""
+        """The number of spikes that did not fit into each list, int32."""
         return jnp.maximum(self.num_spikes - self.capacity, 0)
 
     def __getitem__(self, index: Any) -> "SparseSpikes":
         """The lists at `index` of the leading axes; neurons cannot be indexed."""
         index = index if isinstance(index, tuple) else (index,)
-        # An ellipsis stands for leading axes only: the axis of slots comes behind it.
+        # An ellipsis stands for leading axes only: the slot axis comes after it.
         slots = (slice(None),) if any(part is Ellipsis for part in index) else ()
         return SparseSpikes(
             self.ids[index + slots],
@@ -82,9 +82,9 @@ class SparseSpikes:
 
     @classmethod
     def from_dense(cls, spikes: Shaped[ArrayLike, "*axes neurons"], capacity: int) -> "SparseSpikes":
-        """List the non-zero entries of a dense array, in order of id; those beyond `capacity` are counted, not listed.
+        """List the non-zero entries of a dense array by id; those beyond `capacity` are counted but not listed.
 
-        Meant for inputs. A network's own spikes are listed by `select_spikes`, which is fair to high ids.
+        This is for inputs. `select_spikes` lists the spikes of neurons, without disadvantage for high ids.
         """
         check_integer("SparseSpikes.from_dense", "capacity", capacity, 0)
         check_real_array("SparseSpikes.from_dense", "spikes", spikes)
@@ -108,7 +108,7 @@ class SparseSpikes:
     def from_ids(
         cls, ids: Int[ArrayLike, "*axes capacity"], num_neurons: int, dtype: Any = jnp.float32
     ) -> "SparseSpikes":
-        """Spikes of value 1 at `ids`; slots with the id `num_neurons`, or any other outside the range, are unused."""
+        """Make spikes with value 1 at `ids`; slots with ids out of range, such as `num_neurons`, are unused."""
         check_integer("SparseSpikes.from_ids", "num_neurons", num_neurons, 0)
         check_array("SparseSpikes.from_ids", "ids", ids)
         ids = jnp.asarray(ids)
@@ -127,16 +127,16 @@ class SparseSpikes:
 
 
 def in_range(ids: Array, num_neurons: int) -> Array:
-    """True where an id names a neuron."""
-    if num_neurons > np.iinfo(ids.dtype).max:  # which would wrap in the dtype of the ids
+    """True where an id is that of a neuron."""
+    if num_neurons > np.iinfo(ids.dtype).max:  # `num_neurons` would wrap in the dtype of the ids
         return ids >= 0
     return (ids >= 0) & (ids < num_neurons)
 
 
 def scatter(ids: Array, values: Array, num_neurons: int) -> Array:
-    """``out[row, ids[row, k]] += values[row, k]`` for lists ``[rows, capacity]``; ids outside the range are dropped."""
+    """``out[row, ids[row, k]] += values[row, k]`` for lists ``[rows, capacity]``; ids out of range are dropped."""
     used = in_range(ids, num_neurons)
-    # One more column takes whatever is out of range, so that no id is clamped or wrapped onto a neuron.
+    # An extra column receives ids out of range, so that none is clamped or wrapped to a neuron.
     columns = jnp.where(used, ids.astype(jnp.int32), num_neurons)
     dense = jnp.zeros((ids.shape[0], num_neurons + 1), values.dtype)
     row = jnp.arange(ids.shape[0])[:, None]
@@ -144,7 +144,7 @@ def scatter(ids: Array, values: Array, num_neurons: int) -> Array:
 
 
 def gather(dense: Array, ids: Array) -> Array:
-    """``out[row, k] = dense[row, ids[row, k]]``, and 0 where an id is outside the range."""
+    """``out[row, k] = dense[row, ids[row, k]]``, and 0 where an id is out of range."""
     if dense.shape[-1] == 0:
         return jnp.zeros(ids.shape, dense.dtype)
     used = in_range(ids, dense.shape[-1])
@@ -153,9 +153,9 @@ def gather(dense: Array, ids: Array) -> Array:
 
 
 def list_ids(active: Array, capacity: int, then: Array | None = None) -> Int[Array, "*axes capacity"]:
-    """The ids of each row at which `active` is true, ascending, and behind them those of `then`, at most `capacity`.
+    """The ids of each row where `active` is true, ascending, followed by those of `then`, at most `capacity`.
 
-    Unused slots hold the row's length; int32.
+    Unused slots hold the row's length. The ids are int32.
     """
     num_neurons = active.shape[-1]
     rows = math.prod(active.shape[:-1])
@@ -173,7 +173,7 @@ def list_ids(active: Array, capacity: int, then: Array | None = None) -> Int[Arr
 
 
 def check_spikes(op: str, argument: str, spikes: SparseSpikes) -> None:
-    """The leaves of `spikes` must fit together."""
+    """Check that the leaves of `spikes` match."""
     way_out = "Build it with SparseSpikes.from_ids or from_dense"
     axes = spikes.ids.shape[:-1]
     check_shape(op, f"{argument}.values", spikes.values, spikes.ids.shape, "..., capacity", way_out)

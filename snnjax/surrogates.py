@@ -1,16 +1,16 @@
-r"""Surrogate derivatives of the spike, each beside its antiderivative.
+r"""Surrogate derivatives of the spike function, each with its antiderivative.
 
-A spike is ``s = [v > threshold]``. Its derivative is zero almost everywhere, so training replaces it by
-a named surrogate ``ds/dv = surrogate.derivative(v - threshold)``. The function whose exact derivative that is,
-``surrogate.relaxed``, is a smooth spike: a network run with `relaxed` as its forward pass has the surrogate
-gradient as its true gradient, which is how the tests hold the gradients against finite differences.
+A spike is ``s = [v > threshold]``. Its derivative is zero almost everywhere, so training replaces it by a named
+surrogate, ``ds/dv = surrogate.derivative(v - threshold)``. The antiderivative of the surrogate, ``surrogate.relaxed``,
+is a smooth spike: with `relaxed` as the forward pass, the surrogate gradient is the true gradient, which is how the
+tests compare gradients with finite differences.
 
-All functions take ``x = v - threshold`` of any shape and floating dtype and return the same shape and dtype.
+All functions take ``x = v - threshold`` of any shape and floating-point dtype and return the same shape and dtype.
 
-Neurons whose derivative is 0 need no cotangent of their spike, and the compiled kernels compute none where such neurons
-are most: with `triangle` and `boxcar` the gradient is exact and yet sparse. The tails of the other surrogates never
-end; `cutoff` ends them where the derivative is less than that share of its peak, which is then the largest error of any
-derivative.
+Neurons whose derivative is 0 need no cotangent of their spike, and the compiled kernels skip them if they are the
+majority: with `triangle` and `boxcar` the gradient is exact and yet sparse. The tails of the other surrogates are
+infinite; `cutoff` ends them where the derivative falls below that fraction of its peak, which is then the largest error
+of any derivative.
 """
 
 import math
@@ -30,7 +30,7 @@ from snnjax._types import SURROGATES
 
 @dataclass(frozen=True)
 class Surrogate:
-    """A surrogate derivative by name, with its steepness; hashable, so it may be a static argument.
+    """A named surrogate derivative with its slope; hashable, so it may be a static argument.
 
     Example:
         >>> import jax.numpy as jnp
@@ -41,8 +41,8 @@ class Surrogate:
 
     name: str
     slope: float
-    smooth: bool = False  # spikes are `relaxed` instead of steps: the surrogate gradient is then exact
-    # Where the derivative would be less than this share of its peak, it is 0, and costs nothing in sparse kernels.
+    smooth: bool = False  # spikes are `relaxed` instead of steps, so the surrogate gradient is exact
+    # Where the derivative would be less than this fraction of its peak, it is 0, and costs nothing in sparse kernels.
     cutoff: float = 0.0
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ class Surrogate:
 
     @property
     def reach(self) -> float:
-        """How far from the threshold `cutoff` ends the derivative; infinite without."""
+        """The distance from the threshold at which `cutoff` ends the derivative; infinite without a cutoff."""
         return _FORMS[self.name].reach(self.cutoff, self.slope) if self.cutoff > 0 else math.inf
 
     def relaxed(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -73,13 +73,13 @@ class Surrogate:
 
     @property
     def obstacle(self) -> str | None:
-        """Why compiled kernels, which know surrogates by name and slope, cannot compute this one; None if they can."""
+        """Why the compiled kernels, which know surrogates by name, do not support this one; None if they do."""
         if self.smooth:
             return "a smooth surrogate"
-        return None if type(self) is Surrogate else "a surrogate with a derivative of its own"
+        return None if type(self) is Surrogate else "a surrogate with a custom derivative"
 
     def fire(self, x: Float[Array, "..."], inclusive: bool = False) -> Float[Array, "..."]:
-        """The forward pass: ``[x > 0]`` (``[x >= 0]`` if `inclusive`), or `relaxed` where `smooth` is set.
+        """The forward pass: ``[x > 0]`` (``[x >= 0]`` if `inclusive`), or `relaxed` if `smooth` is set.
 
         Infinitely far below the threshold, as in a refractory period, a smooth spike is 0.
         """
@@ -90,7 +90,7 @@ class Surrogate:
 
 @dataclass(frozen=True)
 class CustomSurrogate(Surrogate):
-    """A surrogate of one's own; make it with `custom`."""
+    """A user-defined surrogate; made by `custom`."""
 
     own_derivative: Callable[[Any], Any] = jnp.ones_like
     own_relaxed: Callable[[Any], Any] | None = None
@@ -120,22 +120,22 @@ def custom(
     *,
     name: str = "custom",
 ) -> Surrogate:
-    """A surrogate of your own: ``ds/dv = derivative(v - threshold)``.
+    """Make a custom surrogate: ``ds/dv = derivative(v - threshold)``.
 
-    Both functions take and return a float array of any shape. They are part of what a jitted function is compiled
-    for: define them once, at the top of a module, since a new lambda is a new surrogate and is compiled anew.
+    Both functions take and return a float array of any shape. They are static for `jax.jit`: define them once, at the
+    top of a module, because a new lambda is a new surrogate and recompiles.
 
-    The compiled kernels know the named surrogates alone: layers with this one run on the jnp reference, on every
-    device, and ``implementation="cpu"`` is refused.
+    The compiled kernels only support named surrogates: layers with a custom one run on the jnp reference on every
+    device, and ``implementation="cpu"`` raises.
 
     Args:
-        derivative: at least as many times differentiable as you need; once is enough for `jax.grad`.
-        antiderivative: the smooth spike whose exact derivative it is, up to a constant; needed only where ``smooth`` is
-            set, as for holding gradients against finite differences.
-        name: for messages.
+        derivative: the derivative; for second-order gradients it must be differentiable itself.
+        antiderivative: the antiderivative, a smooth spike, up to a constant; only needed if ``smooth`` is set, for
+            instance to compare gradients with finite differences.
+        name: name for messages.
 
     Raises:
-        ValueError: for a function that changes shape or dtype, and for an antiderivative of something else.
+        ValueError: if a function changes shape or dtype, or the antiderivative does not match the derivative.
 
     Example:
         >>> import jax.numpy as jnp
@@ -157,20 +157,20 @@ def _check_function(argument: str, function: Any) -> None:
     given = jax.ShapeDtypeStruct((2, 3), jnp.float32)
     result = jax.eval_shape(function, given)
     good = (getattr(result, "shape", None), getattr(result, "dtype", None)) == (given.shape, given.dtype)
-    way_out = "Compute elementwise, with jnp alone"
+    way_out = "Compute elementwise, with jnp only"
     check(good, "surrogates.custom", argument, "return float32[2, 3] for float32[2, 3]", result, way_out)
 
 
 def _check_antiderivative(derivative: Callable[[Any], Any], antiderivative: Callable[[Any], Any]) -> None:
-    """Its increments must be the integrals of the derivative, here by trapezoids."""
+    """Check that its increments are the integrals of the derivative, by the trapezoidal rule."""
     with jax.ensure_compile_time_eval():
         x = jnp.linspace(-4, 4, 8001, dtype=jnp.float32)
         slopes, values = (np.asarray(f(x), np.float64) for f in (derivative, antiderivative))
     integrals = np.cumsum((slopes[1:] + slopes[:-1]) / 2) * (8 / 8000)
     worst = np.max(np.abs(values[1:] - values[0] - integrals))
-    # A thousandth of a kink or of a float32 sum is no mistake; a wrong factor or sign is.
+    # An error of a thousandth comes from a kink or from float32 sums; a wrong factor or sign exceeds it.
     good = worst <= 0.01 * max(np.max(np.abs(integrals)), np.max(np.abs(values - values[0])))
-    expected, way_out = "grow by the integral of `derivative`", "Check its factor and its sign"
+    expected, way_out = "grow by the integral of `derivative`", "Check its factor and sign"
     check(
         bool(good),
         "surrogates.custom",
@@ -252,7 +252,7 @@ def straight_through() -> Surrogate:
 
 
 def as_surrogate(op: str, surrogate: str | Surrogate) -> Surrogate:
-    """A `Surrogate` from itself or from its name, with that surrogate's default slope."""
+    """The surrogate itself, or the one with this name and its default slope."""
     if isinstance(surrogate, Surrogate):
         return surrogate
     check_choice(op, "surrogate", surrogate, SURROGATES)
@@ -283,13 +283,13 @@ def _sigmoid(x: Any, k: float) -> Any:
 
 
 class _Form(NamedTuple):
-    """A surrogate's functions; those of ``(x, slope)`` take arrays."""
+    """A surrogate's functions; functions of ``(x, slope)`` take arrays."""
 
     derivative: Callable[[Any, float], Any]
-    relaxed: Callable[[Any, float], Any]  # its antiderivative
+    relaxed: Callable[[Any, float], Any]  # antiderivative of `derivative`
     reach: Callable[
         [float, float], float
-    ]  # where the derivative is so large a share of its peak, and the slope
+    ]  # (fraction of the peak, slope) -> distance at which the derivative has fallen to that fraction
 
 
 _FORMS = {
@@ -324,5 +324,5 @@ _FORMS = {
     "straight_through": _Form(lambda x, k: jnp.ones_like(x), lambda x, k: x, lambda _, k: math.inf),
 }
 
-# As `SURROGATES` names them.
+# By the names in `SURROGATES`.
 _MAKERS = (superspike, arctan, triangle, gaussian, sigmoid, boxcar, straight_through)

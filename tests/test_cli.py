@@ -124,9 +124,7 @@ def test_checkpoint_of_a_newer_version_is_one_line(run_folder, tmp_path, capsys)
     )
 
 
-@pytest.mark.parametrize(
-    "batch, way_out", [(32, "Ask for --batch-size 16"), (1, "Ask for fewer --hidden neurons")]
-)
+@pytest.mark.parametrize("batch, way_out", [(32, "Try --batch-size 16"), (1, "Try fewer --hidden neurons")])
 def test_batch_that_no_tile_holds_is_said_with_a_way_out(
     tmp_path, capsys, monkeypatch, batch, way_out
 ) -> None:
@@ -138,7 +136,7 @@ def test_batch_that_no_tile_holds_is_said_with_a_way_out(
     monkeypatch.setattr(train, "fit", fit)
     options = ["--task", "digits", "--samples", "20", "--batch-size", str(batch), "--out", str(tmp_path)]
     assert cli.main(["train", *options]) == 2
-    expected = f"train: `batch_size` must be one that the memory of the device holds, got {batch} "
+    expected = f"train: `batch_size` must fit into the memory of the device, got {batch} "
     error = capsys.readouterr().err
     assert error.startswith(f"snnjax: {expected}(RESOURCE_EXHAUSTED: Engine: `graph` must fit). {way_out}.")
 
@@ -165,7 +163,7 @@ def test_device_that_is_not_there_is_said_in_one_line(tmp_path, capsys) -> None:
     assert cli.main(["train", *TINY, "--out", str(tmp_path), "--device", "abacus"]) == 2
     err = capsys.readouterr().err
     assert err.startswith("snnjax: train: `device` must be a platform that JAX has here, got 'abacus' (")
-    assert err.endswith("Leave it out.\n") and err.count("\n") == 1
+    assert err.endswith("Omit it.\n") and err.count("\n") == 1
 
 
 def test_evaluate_finds_the_accuracy_of_training(run_folder, capsys) -> None:
@@ -213,13 +211,13 @@ def test_model_of_convolutions_is_trained_and_described(tmp_path, capsys) -> Non
     assert cli.main(["info", "--checkpoint", str(tmp_path / "checkpoint.safetensors")]) == 0
     out = capsys.readouterr().out
     assert line_with(out, "  layer 0").startswith(
-        "  layer 0: 34x34x12 lif behind a convolution of 5x5; fused, "
+        "  layer 0: 34x34x12 lif after a convolution of 5x5; fused, "
     )
     assert line_with(out, "  layer 1").startswith(
-        "  layer 1: 17x17x32 lif behind sums over 2x2, a convolution of 5x5;"
+        "  layer 1: 17x17x32 lif after sums over 2x2, a convolution of 5x5;"
     )
     assert line_with(out, "  layer 2").startswith(
-        "  layer 2: 12 lif behind sums over 2x2, dense weights; fused"
+        "  layer 2: 12 lif after sums over 2x2, dense weights; fused"
     )
     assert cli.main(["train", "--model", "dense", "--resume", *tiny]) == 2
     assert "`convolutions` must be" in capsys.readouterr().err
@@ -356,7 +354,7 @@ def test_train_on_two_devices_learns_what_one_learns(run_folder, tmp_path) -> No
 
 
 MISTAKES = {
-    ("--devices", "9"): "train: `devices` must be at most 4, which there are, got 9. Ask for fewer.",
+    ("--devices", "9"): "train: `devices` must be at most 4, the number available, got 9. Choose fewer.",
     (
         "--devices",
         "0",
@@ -375,4 +373,4 @@ def test_processes_that_cannot_be_joined_are_said_in_one_line(tmp_path, capsys) 
     assert cli.main(["train", *TINY, "--out", str(tmp_path), "--processes", "2"]) == 2
     err = capsys.readouterr().err
     assert err.startswith("snnjax: train: `processes` must be known to JAX, got '") and err.count("\n") == 1
-    assert err.endswith("Give --coordinator, --processes and --process.\n")
+    assert err.endswith("Pass --coordinator, --processes and --process.\n")

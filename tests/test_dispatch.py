@@ -254,7 +254,7 @@ def test_kernel_that_does_not_pay_can_be_asked_for(library: Any) -> None:
 
 def test_library_that_is_missing_warns_once_and_leaves_the_references(library: Any) -> None:
     library(MISSING)
-    text = f"snnjax runs without its compiled kernels, on references that are slower. {MISSING}."
+    text = f"snnjax runs without its compiled kernels, on slower references. {MISSING}."
     with pytest.warns(RuntimeWarning) as record:
         np.testing.assert_array_equal(Marked()(X, W), 2 * X @ W)
     assert [str(warning.message) for warning in record] == [text]
@@ -288,7 +288,7 @@ def test_library_that_is_not_needed_is_not_missed(library: Any, marked: Marked, 
             Marked("float64 weights"),
             "cpu",
             None,
-            "be None or 'reference' for float64 weights, got 'cpu'. Leave it None to have one chosen that fits.",
+            "be None or 'reference' for float64 weights, got 'cpu'. Leave it None for an automatic choice.",
         ),
     ],
 )
@@ -308,8 +308,8 @@ def test_op_without_a_kernel_says_so(library: Any, kernel: Kernel | None) -> Non
     with pytest.raises(ValueError) as error:
         evaluate(*arguments, kernel=kernel, implementation="cpu")
     assert str(error.value) == (
-        "product: `implementation` must be None or 'reference' where there is no CPU kernel, got 'cpu'. "
-        "Leave it None to have the reference."
+        "product: `implementation` must be None or 'reference' because there is no CPU kernel, got 'cpu'. "
+        "Leave it None for the reference."
     )
 
 

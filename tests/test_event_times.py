@@ -64,7 +64,7 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
     times, weights = jnp.ones((1, 2)), jnp.ones((2, 3))
     message = (
         "first_spike_times: `synapse_time` must differ from membrane_time, got 20.0. "
-        "Move one of them by a percent."
+        "Change one of them by a percent."
     )
     with pytest.raises(ValueError) as caught:
         first_spike_times(times, weights, synapse_time=20.0)

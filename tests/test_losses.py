@@ -303,17 +303,17 @@ FAILURES = {
     "steps of lists": (
         lambda: losses.cross_entropy_steps(SparseSpikes.from_dense(SPIKES, capacity=2), LABELS),
         "cross_entropy_steps: `outputs` must be an array, got SparseSpikes. "
-        "Take the membranes of a leaky read-out, or call to_dense().",
+        "Use the membranes of a leaky read-out, or call to_dense().",
     ),
     "labels of steps": (
         lambda: losses.cross_entropy_steps(SPIKES, LABELS),
         "cross_entropy_steps: `labels` must have shape [time, batch] = [4, 2], got [2]. "
-        "Pass one class number for each step of each sequence.",
+        "Pass one class index per step of each sequence.",
     ),
     "time": (
         lambda: losses.cross_entropy_sum(jnp.zeros((0, 2, 3)), LABELS),
         "cross_entropy_sum: `outputs` must hold at least one time step, got [0, 2, 3]. "
-        "Run the network for a step or more.",
+        "Run the network for at least one step.",
     ),
     "axes": (
         lambda: losses.cross_entropy_max(jnp.zeros((2, 3)), LABELS),
@@ -332,7 +332,7 @@ FAILURES = {
     ),
     "labels": (
         lambda: RATES(SPIKES, jnp.array([1])),
-        "mean_square_rate: `labels` must have shape [batch] = [2], got [1]. Pass one class number for each sequence.",
+        "mean_square_rate: `labels` must have shape [batch] = [2], got [1]. Pass one class index per sequence.",
     ),
     "labels dtype": (
         lambda: losses.cross_entropy_sum(SPIKES, jnp.array([1.0, 2.0])),
@@ -346,7 +346,7 @@ FAILURES = {
     ),
     "smoothing": (
         lambda: losses.cross_entropy_sum(SPIKES, LABELS, label_smoothing=1.0),
-        "cross_entropy_sum: `label_smoothing` must lie in [0, 1), got 1.0. Try 0.1, or 0.0 for none.",
+        "cross_entropy_sum: `label_smoothing` must be in [0, 1), got 1.0. Try 0.1, or 0.0 for none.",
     ),
     "time_scale": (
         lambda: losses.time_to_first_spike(SPIKES, LABELS, time_scale=0.0),

@@ -176,7 +176,7 @@ ONES = jnp.ones((2, 2))
 FAILURES = {
     "outputs": (
         lambda: metrics.accuracy(jnp.zeros((0, 1, 2)), jnp.array([0])),
-        "accuracy: `outputs` must hold at least one time step, got [0, 1, 2]. Run the network for a step or more.",
+        "accuracy: `outputs` must hold at least one time step, got [0, 1, 2]. Run the network for at least one step.",
     ),
     "decoder": (
         lambda: metrics.predictions(OUTPUTS, decoder="mean"),
@@ -184,7 +184,7 @@ FAILURES = {
     ),
     "labels": (
         lambda: metrics.accuracy(OUTPUTS, jnp.array([0])),
-        "accuracy: `labels` must have shape [batch] = [2], got [1]. Pass one class number for each sequence.",
+        "accuracy: `labels` must have shape [batch] = [2], got [1]. Pass one class index per sequence.",
     ),
     "no layer": (
         lambda: metrics.mean_activity([]),
@@ -218,7 +218,7 @@ FAILURES = {
     "recurrent": (
         lambda: metrics.synaptic_operations([ONES], ONES, [], jnp.array([1, 1]), recurrent=[None]),
         "synaptic_operations: `recurrent` must hold 0 entries, got 1. "
-        "Pass one entry for every layer, None where it is not recurrent.",
+        "Pass one entry per layer, None if it is not recurrent.",
     ),
     "connections": (
         lambda: metrics.synaptic_operations([ONES], ONES, [], jnp.array([1, 1]), connections=[]),

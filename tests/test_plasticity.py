@@ -50,8 +50,8 @@ def test_lists_that_do_not_fit_are_refused() -> None:
     weights = jnp.ones((3, 2))
     list_of_two = SparseSpikes.from_ids(jnp.array([0]), 2)
     message = (
-        "stdp: `before` must hold 3 neurons, as the weights, got 2. "
-        "Give one row of weights to every input, and one column to every neuron."
+        "stdp: `before` must hold 3 neurons, like the weights, got 2. "
+        "Pass one row of weights per input, and one column per neuron."
     )
     with pytest.raises(ValueError) as caught:
         stdp(weights, stdp_traces(weights), list_of_two, list_of_two)

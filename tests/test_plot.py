@@ -77,7 +77,7 @@ def test_curves_mark_the_best_epoch_on_validation_data() -> None:
     left, right = plot.curves(LINES).axes
     assert [text.get_text() for text in left.texts] == ["87.5 %"]
     assert left.lines[-1].get_xdata() == [2]
-    assert (left.get_ylabel(), right.get_ylabel()) == ("accuracy (%)", "loss (nats a sample)")
+    assert (left.get_ylabel(), right.get_ylabel()) == ("accuracy (%)", "loss (nats per sample)")
 
 
 def test_activity_draws_percent_by_layer_and_the_bound() -> None:

@@ -144,7 +144,7 @@ def test_kernels_know_the_built_in_ones_alone() -> None:
 
     assert surrogates.boxcar().obstacle is None
     assert dataclasses.replace(surrogates.boxcar(), smooth=True).obstacle == "a smooth surrogate"
-    assert Own("boxcar", 1.0).obstacle == "a surrogate with a derivative of its own"
+    assert Own("boxcar", 1.0).obstacle == "a surrogate with a custom derivative"
 
 
 def test_spikes_of_ones_own_are_refused() -> None:
@@ -171,7 +171,7 @@ def sloped_bump(x: Any) -> Any:
 def test_custom_surrogate_is_the_derivative_of_its_relaxed_form() -> None:
     own = surrogates.custom(bump, sloped_bump, name="bump")
     assert own == surrogates.custom(bump, sloped_bump, name="bump")
-    assert own.obstacle == "a surrogate with a derivative of its own"
+    assert own.obstacle == "a surrogate with a custom derivative"
     x = jnp.linspace(-2.0, 2.0, 9)
     gradients = jax.grad(lambda x: dataclasses.replace(own, smooth=True).fire(x).sum())(x)
     np.testing.assert_allclose(gradients, own.derivative(x), rtol=1e-5)

@@ -1,4 +1,4 @@
-"""Networks as pure functions, `init` and `apply`, over plain trees of arrays."""
+"""Networks as pure functions, `init` and `apply`, of plain pytrees of arrays."""
 
 import dataclasses
 import math
@@ -44,27 +44,27 @@ from snnjax.ops._lif_network.checks import check_lengths, one_per_layer
 from snnjax.ops.lif_network import mean_activity
 from snnjax.sparse_spikes import SparseSpikes
 
-# What `apply` returns on request.
+# What `apply` can record.
 RECORDS = ("spikes", "membranes")
 
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-    """A network: pure functions over parameters and state; made by `network`.
+    """A network: pure functions of parameters and state; made by `network`.
 
-    **Numbers that are not finite.** A NaN membrane does not spike, so a NaN among the inputs silences its layer for
-    good while the output stays finite: a diverged run shows NaN only in the state. ``metrics.diverged(state)`` finds
-    it, under `jax.jit` as well, and recorded membranes show where it began; JAX's ``jax_debug_nans`` sees it only in
+    **Non-finite numbers.** A NaN membrane does not spike, so a NaN among the inputs permanently silences its layer
+    while the output stays finite: a diverged run shows NaN only in the state. ``metrics.diverged(state)`` detects it,
+    also under `jax.jit`, and recorded membranes show where it began; JAX's ``jax_debug_nans`` only detects it in
     functions that return the state.
     """
 
     input_shape: Shape
-    layers: tuple[LayerSpec, ...]  # a spiking read-out is the last of them
+    layers: tuple[LayerSpec, ...]  # including a spiking read-out as the last one
     readout: ReadoutSpec | None
 
     @property
     def num_inputs(self) -> int:
-        """The width of the inputs, all axes of their shape as one."""
+        """The number of inputs, over all axes of their shape."""
         return math.prod(self.input_shape)
 
     @property
@@ -75,7 +75,7 @@ class Network:
 
     @property
     def paths(self) -> tuple[LayerPath, ...]:
-        """How `apply` computes each layer, and why."""
+        """The path by which `apply` computes each layer, with the reason."""
         return tuple(layer_path(spec) for spec in self.layers)
 
     def init(
@@ -87,13 +87,13 @@ class Network:
         target_activity: float = 0.05,
         dtype: Any = jnp.float32,
     ) -> NetworkParams:
-        """The initial parameters: weights scaled to their fan-in and neuron model.
+        """Draw the initial parameters: weights are scaled to their fan-in and neuron model.
 
-        With sample `inputs`, also scaled layer by layer until each layer's activity is `target_activity`, on the steps
-        within `lengths`.
+        With sample `inputs`, they are also scaled layer by layer until each layer's activity is `target_activity`, over
+        the steps within `lengths`.
 
         Raises:
-            ValueError: for inputs and lengths that do not fit, and an activity outside of (0, 1).
+            ValueError: if inputs or lengths do not fit, or the activity is outside (0, 1).
         """
         check_key("network.init", key)
         check_dtype("network.init", dtype)
@@ -103,16 +103,16 @@ class Network:
         _check_inputs(inputs, self.num_inputs)
         if isinstance(target_activity, int | float):  # a traced value cannot be checked
             good, way_out = 0 < target_activity < 1, "Try 0.05, one spike per neuron in 20 steps"
-            check(good, "network.init", "target_activity", "lie between 0 and 1", target_activity, way_out)
+            check(good, "network.init", "target_activity", "be between 0 and 1", target_activity, way_out)
         batch = inputs.shape[1]
         lengths = None if lengths is None else check_lengths(lengths, batch)
         valid = steps_within(inputs, lengths)
 
         def run_alone(spec: LayerSpec, own: LayerParams, x: Any) -> tuple[Any, Array]:
-            # Delays move spikes and leave the activity as it is, or nearly so.
+            # Delays move spikes but hardly change the activity.
             own = spread(spec, own)
             start = Carry(spec.neuron.initial_state(own.neuron, batch), _no_spikes(own, batch), None)
-            # The activity that counts is the one before the cap.
+            # The relevant activity is the one before capping.
             full = dataclasses.replace(spec, capacity=None)
             steps = run_layer(full, own, start, x, None, valid, None)[1]
             return steps.listed, _activity(steps.counted, lengths)
@@ -120,7 +120,7 @@ class Network:
         return scale_to_activity(params, self.layers, within(inputs, valid), target_activity, run_alone)
 
     def initial_state(self, params: NetworkParams, batch: int) -> NetworkState:
-        """The state before the first step.
+        """Make the state before the first step.
 
         Raises:
             ValueError: if `batch` is not an integer of at least 0.
@@ -139,13 +139,13 @@ class Network:
         )
 
     def delays(self, params: NetworkParams) -> tuple[Delays | None, ...]:
-        """The delays in front of each layer, in steps ``[inputs]`` and ``[neurons]``; None where there are none."""
+        """The delays of each layer in steps, ``[inputs]`` and ``[neurons]``; None if it has none."""
         check_params("network", params, len(self.layers))
         each = zip(self.layers, params.layers, strict=True)
         return tuple(None if own.delays is None else delays_of(spec, own) for spec, own in each)
 
     def spread(self, params: NetworkParams) -> NetworkParams:
-        """The parameters as `apply` computes with them: one constant per neuron, and masked weights."""
+        """The parameters as `apply` uses them: one constant per neuron, and masked weights."""
         check_params("network", params, len(self.layers))
         last = params.readout
         if self.readout is not None and last is not None:
@@ -167,25 +167,25 @@ class Network:
     ) -> tuple[NetworkOutput, NetworkState]:
         """Run the network over all time steps, with the arguments and results of `lif_network`.
 
-        Each run of generalised LIF layers (`neurons.GLIF`) is one call of that op; the steps of other neurons are
-        scanned, layer by layer, with equal results. ``network.paths`` says which layer takes which path, and why.
+        Consecutive generalised LIF layers (`neurons.GLIF`) are one call of that op; other neurons are scanned step by
+        step, layer by layer, with equal results. ``network.paths`` says which path each layer takes, and why.
 
         Args:
             params: from `init`.
             state: from `initial_state` or an earlier call; None starts from 0.
             inputs: ``[time, batch, inputs]``, an array or `SparseSpikes`.
-            lengths: steps of each sequence.
+            lengths: number of steps of each sequence.
             second_threshold: overrides those of the layers; it may be traced.
-            record: what else the `NetworkOutput` holds for every layer and step, "spikes" and "membranes";
-                networks that record membranes are scanned.
-            chunk: recompute the forward pass in pieces of so many steps to save memory.
-            implementation: that of every product, list and fused op on the way (the neurons themselves are plain JAX):
-                "cpu" raises where one of them has no kernel. "composed" scans every layer in plain jnp, which has
-                forward mode (`jax.jvp`, `jax.jacfwd`) and derivatives of any order; the kernels have only the first,
-                in reverse mode.
+            record: what to add to the `NetworkOutput` for every layer and step: "spikes", "membranes" or both; networks
+                that record membranes are scanned.
+            chunk: recompute the forward pass in chunks of this many steps to save memory.
+            implementation: the implementation of every product, list and fused op (the neurons themselves are plain
+                JAX): "cpu" raises if one of them has no kernel. "composed" scans every layer in plain jnp, which
+                supports forward mode (`jax.jvp`, `jax.jacfwd`) and derivatives of any order; the kernels only support
+                first order in reverse mode.
 
         Raises:
-            ValueError: for inputs, states, thresholds and implementations that do not fit.
+            ValueError: if inputs, state, thresholds or implementation do not fit.
         """
         _check_inputs(inputs, self.num_inputs)
         check_choice("network.apply", "implementation", implementation, IMPLEMENTATIONS)
@@ -203,9 +203,9 @@ class Network:
         return run(call, inputs, state, lengths, chunk)
 
     def second_thresholds(self, params: NetworkParams, override: Any = None) -> Sequence[Any]:
-        """The second threshold of each layer that lists its spikes, for `spread` parameters; else None.
+        """The second threshold of each layer that lists its spikes, for `spread` parameters, else None.
 
-        Numbers that override those of the layers are looked at.
+        Overriding thresholds are checked.
         """
         if override is None:
             given = [spec.second_threshold for spec in self.layers]
@@ -223,17 +223,17 @@ def network(
     layers: Sequence[LayerSpec | Weighted | Between],
     readout: ReadoutSpec | LayerSpec,
 ) -> Network:
-    """Make a network out of spiking layers and a read-out.
+    """Make a network from spiking layers and a read-out.
 
     Args:
-        inputs: width of the inputs ``[time, batch, inputs]``, an array or `SparseSpikes`; or the shape of the image
-            whose pixels they are, (height, width, channels) or (length, channels), flat and row-major.
-        layers: from `layer`, or a connection by itself, in front of LIF neurons: `dense`, `conv1d`, `conv2d`; between
-            them `sum_pool`, `mean_pool` and `flatten`.
-        readout: from `leaky_readout` or `spiking_readout`.
+        inputs: number of inputs ``[time, batch, inputs]``, an array or `SparseSpikes`; or, if they are the flattened
+            pixels of an image (row-major), its shape (height, width, channels) or (length, channels).
+        layers: results of `layer`, or just a connection (`dense`, `conv1d`, `conv2d`), which makes a layer of LIF
+            neurons; between them `sum_pool`, `mean_pool` and `flatten`.
+        readout: result of `leaky_readout` or `spiking_readout`.
 
     Raises:
-        ValueError: without layers, and for what is no layer or no read-out.
+        ValueError: if there are no layers, or something is not a layer or a read-out.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -254,13 +254,13 @@ def network(
 
 
 def _check_specs(layers: Any, readout: Any) -> None:
-    """Layers and read-out must be made by the functions for them, and stand in their places."""
+    """Check that layers and read-out are made by their functions, and are in their places."""
     op = "network"
     good = isinstance(layers, Sequence) and not isinstance(layers, str)
     check(good, op, "layers", "be a sequence of layers", shown(layers), "Write [snnjax.layer(...)]")
     for index, spec in enumerate(layers):
         if isinstance(spec, ReadoutSpec):
-            actual, way_out = "a leaky read-out", "Pass it as the argument `readout`, behind the layers"
+            actual, way_out = "a leaky read-out", "Pass it as the argument `readout`"
         else:
             actual, way_out = shown(spec), "Make it with snnjax.layer(...)"
         good = isinstance(spec, LayerSpec | Weighted | Between)
@@ -271,7 +271,7 @@ def _check_specs(layers: Any, readout: Any) -> None:
 
 
 def _activity(spikes: Array, lengths: Array | None) -> Array:
-    """The mean activity of a layer, over the sequences that have steps."""
+    """The mean activity of a layer over the sequences with at least one step."""
     (rates,) = mean_activity([jnp.sum(wide(spikes), axis=0)], spikes.shape[0], lengths)
     return jnp.mean(rates, where=None if lengths is None else lengths[:, None] > 0)
 
@@ -290,7 +290,7 @@ def _nothing_pending(spec: LayerSpec, own: LayerParams, batch: int) -> Pending |
 
 
 def _without_rows(state: NetworkState) -> NetworkState:
-    """An initial state without inputs in transit, marked as such instead of by rows of zeros."""
+    """An initial state without inputs in transit, represented by no rows instead of rows of zeros."""
     pending = (None if own is None else own._replace(inputs=own.inputs[:0]) for own in state.pending)
     return state._replace(pending=tuple(pending))
 
@@ -303,7 +303,7 @@ def _check_record(record: str | Sequence[str], implementation: str | None) -> tu
     for name in names:
         check_choice("network.apply", "record", name, RECORDS)
     good = "membranes" not in names or implementation != "cpu"
-    expected = "be None or 'reference' where membranes are recorded"
+    expected = "be None or 'reference' if membranes are recorded"
     check(good, "network.apply", "implementation", expected, "'cpu'", "Leave it None")
     return names
 
@@ -324,4 +324,11 @@ def _check_state(state: Any, batch: int) -> None:
     have = {leaf.shape[0] for leaf in jax.tree.leaves(state._replace(pending=())) if leaf.ndim}
     have |= {rows.shape[1] for rows in jax.tree.leaves(state.pending)}
     way_out = "Make it with network.initial_state(params, batch)"
-    check(have <= {batch}, "network", "state", f"be of batch {batch}, as the inputs", sorted(have), way_out)
+    check(
+        have <= {batch},
+        "network",
+        "state",
+        f"have batch size {batch}, like the inputs",
+        sorted(have),
+        way_out,
+    )

@@ -1,6 +1,6 @@
-"""What stands in front of a layer: dense weights or a convolution, behind windows that pool.
+"""The connections of layers: dense weights or a convolution, optionally after pooling.
 
-A user writes down what a connection is; `network` fits it to the shape of what comes in (`Fitted`).
+A user specifies a connection; `network` fits it to the shape of its inputs (`Fitted`).
 """
 
 import functools
@@ -19,12 +19,12 @@ from snnjax.ops._connection import Connection
 from snnjax.ops._convolution import Convolution
 from snnjax.ops.pool_spikes import Pooling, as_pooling
 
-Shape = tuple[int, ...]  # of neurons: (neurons,), (length, channels) or (height, width, channels), row-major
+Shape = tuple[int, ...]  # (neurons,), (length, channels) or (height, width, channels), row-major
 
 
 @dataclass(frozen=True, eq=False)
 class Mask:
-    """Which of the dense weights there are; masks of the same entries are equal."""
+    """Which dense weights exist; masks with the same entries are equal."""
 
     entries: Bool[np.ndarray, "inputs neurons"]
 
@@ -41,7 +41,7 @@ class Mask:
 
 @dataclass(frozen=True)
 class Dense:
-    """Dense weights, each neuron with all inputs; made by `dense`."""
+    """Dense weights from all inputs to all neurons; made by `dense`."""
 
     num_neurons: int
     mask: Mask | None
@@ -61,7 +61,7 @@ class Convolve:
 
 @dataclass(frozen=True)
 class Pool:
-    """Sums or means over windows; made by `sum_pool` and `mean_pool`."""
+    """Sum or mean over windows; made by `sum_pool` and `mean_pool`."""
 
     window: int | Shape
     mean: bool
@@ -69,31 +69,31 @@ class Pool:
 
 @dataclass(frozen=True)
 class Flatten:
-    """The neurons of an image as one axis; made by `flatten`."""
+    """The neurons of an image flattened to one axis; made by `flatten`."""
 
 
-Weighted = Dense | Convolve  # what stands in front of a layer
-Between = Pool | Flatten  # what stands between layers, without weights
+Weighted = Dense | Convolve  # the connections of a layer
+Between = Pool | Flatten  # what may stand between layers, without weights
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A connection that knows the shape of what comes in."""
+    """A connection fitted to the shape of its inputs."""
 
     connection: Connection
     in_shape: Shape
     out_shape: Shape
     weights_shape: Shape
-    fan_in: float  # spikes that may meet in a neuron, each weighed by what it counts squared
+    fan_in: float  # inputs of a neuron, each weighted by its squared scale
     mask: Mask | None = None
 
     @property
     def num_neurons(self) -> int:
-        """Those behind the connection."""
+        """The number of neurons after the connection."""
         return math.prod(self.out_shape)
 
     def masked(self, weights: Any) -> Any:
-        """The weights, 0 where there are none; so is their gradient."""
+        """The weights with masked entries set to 0, which also makes their gradients 0."""
         if self.mask is None:
             return weights
         if isinstance(weights, Quantised):
@@ -101,24 +101,24 @@ class Fitted:
         return jnp.where(jnp.asarray(self.mask.entries), weights, jnp.zeros_like(weights))
 
     def spread(self, array: Any) -> Any:
-        """One value per neuron out of one per channel; other arrays are left as they are."""
+        """One value per neuron from one per channel; other arrays are unchanged."""
         positions = math.prod(self.out_shape[:-1])
         is_per_channel = jnp.ndim(array) == 1 and array.shape[0] == self.out_shape[-1]
         return jnp.tile(array, positions) if is_per_channel and positions > 1 else array
 
 
 def dense(num_neurons: int, *, mask: Any = None, cotangent_dtype: Any = None) -> Dense:
-    """A connection of dense weights, for `layer`: ``current = spikes @ weights``.
+    """Make a connection with dense weights, for `layer`: ``current = spikes @ weights``.
 
     Args:
-        num_neurons: of the layer.
+        num_neurons: number of neurons of the layer.
         mask: bool ``[inputs, neurons]``; weights stay 0 where it is False.
-        cotangent_dtype: ``jnp.bfloat16`` allows the product that carries cotangents back,
-            ``g_spikes = g_current @ weights.T``, to round both factors to it where that is faster; sums stay float32.
-            Each factor then has a relative error of at most 2^-8. None rounds nothing.
+        cotangent_dtype: ``jnp.bfloat16`` allows the backward product ``g_spikes = g_current @ weights.T`` to round both
+            factors to bfloat16 where that is faster; sums stay float32. Each factor then has a relative error of at
+            most 2^-8. None rounds nothing.
 
     Raises:
-        ValueError: for widths, masks and dtypes that make no sense.
+        ValueError: if the width, the mask or the dtype is invalid.
 
     Example:
         >>> import numpy as np
@@ -129,7 +129,7 @@ def dense(num_neurons: int, *, mask: Any = None, cotangent_dtype: Any = None) ->
     check_integer("dense", "num_neurons", num_neurons, 1)
     rounds = cotangent_dtype is not None
     good = not rounds or cotangent_dtype in (jnp.bfloat16, "bfloat16")
-    way_out = "Leave it out for float32"
+    way_out = "Omit it for float32"
     check(good, "dense", "cotangent_dtype", "be bfloat16 or None", repr(cotangent_dtype), way_out)
     if mask is None:
         return Dense(num_neurons, None, rounds)
@@ -150,9 +150,9 @@ def conv1d(
     padding: str | Sequence[tuple[int, int]] = "same",
     groups: int = 1,
 ) -> Convolve:
-    """A convolution along one axis, for `layer`; by itself in a list of layers, one of LIF neurons.
+    """Make a convolution along one axis, for `layer`; by itself in a list of layers it makes a LIF layer.
 
-    As `conv2d`, in front of neurons of the shape (length, channels).
+    It is like `conv2d`, for neurons of the shape (length, channels).
 
     Example:
         >>> from snnjax import conv1d, leaky_readout, network
@@ -170,20 +170,20 @@ def conv2d(
     padding: str | Sequence[tuple[int, int]] = "same",
     groups: int = 1,
 ) -> Convolve:
-    """A convolution over images, for `layer`; by itself in a list of layers, one of LIF neurons.
+    """Make a convolution over images, for `layer`; by itself in a list of layers it makes a LIF layer.
 
     ``current[y, x, o] = sum over (i, j, c) of spikes[y s + i - p, x s + j - p, c] weights[i, j, c, o]``, as in
-    `snnjax.spike_conv`: a spike adds a patch, and the gradients touch the patches of spikes alone.
+    `snnjax.spike_conv`: a spike adds a patch, and weight gradients only touch the patches of spikes.
 
     Args:
-        channels: of the layer.
-        kernel: its height and width, one number for both.
-        strides: likewise.
+        channels: number of channels of the layer.
+        kernel: height and width of the kernel, or one number for both.
+        strides: strides along height and width, or one number for both.
         padding: "same", "valid", or (before, after) for each axis.
-        groups: the channels of both sides are cut into so many groups, each connected to one.
+        groups: number of groups that the channels on both sides are split into; each group is connected to one.
 
     Raises:
-        ValueError: for lengths below 1. `network` checks what depends on the shape in front.
+        ValueError: if a length is below 1. `network` checks whatever depends on the shape of the inputs.
 
     Example:
         >>> from snnjax import conv2d, leaky_readout, network, sum_pool
@@ -195,9 +195,9 @@ def conv2d(
 
 
 def sum_pool(window: int | tuple[int, int]) -> Pool:
-    """Sum the spikes in each window, side by side, in front of the next layer: ids are mapped, no product is needed.
+    """Sum the spikes in each window before the next layer; windows do not overlap, and no product is needed.
 
-    As `snnjax.pool_spikes`. Pixels that are left over at the far edges are dropped.
+    See `snnjax.pool_spikes`. Pixels left over at the far edges are dropped.
 
     Example:
         >>> from snnjax import dense, leaky_readout, network, sum_pool
@@ -209,7 +209,7 @@ def sum_pool(window: int | tuple[int, int]) -> Pool:
 
 
 def mean_pool(window: int | tuple[int, int]) -> Pool:
-    """The mean of the spikes in each window, in front of the next layer, as `sum_pool`.
+    """Average the spikes in each window before the next layer, like `sum_pool`.
 
     Example:
         >>> from snnjax import mean_pool
@@ -220,7 +220,7 @@ def mean_pool(window: int | tuple[int, int]) -> Pool:
 
 
 def flatten() -> Flatten:
-    """Make one axis of the neurons of an image: what follows no longer sees pixels. Dense weights do so by themselves.
+    """Flatten the neurons of an image to one axis: later layers see no pixels. Dense weights need no `flatten`.
 
     Example:
         >>> from snnjax import dense, flatten, leaky_readout, network
@@ -251,7 +251,7 @@ def _pair(number: int | tuple[int, int]) -> tuple[int, int]:
 
 
 def fit(what: Weighted | Fitted, shape: Shape, pools: Sequence[Pool], is_flat: bool) -> Fitted:
-    """A connection behind pools, of neurons of `shape`; `is_flat`: behind them stands a `flatten`."""
+    """Fit a connection after pools to inputs of `shape`; `is_flat`: whether a `flatten` follows the pools."""
     assert not isinstance(what, Fitted)
     pooling, pooled = None, shape
     for pool in pools:
@@ -283,8 +283,8 @@ def fit(what: Weighted | Fitted, shape: Shape, pools: Sequence[Pool], is_flat: b
     lengths = len(what.kernel)
     pooled = (math.prod(pooled),) if is_flat else pooled
     axes = "height, width" if lengths == 2 else "length"
-    expected = f"have the shape ({axes}, channels) in front of a convolution"
-    way_out = "Give network the shape of its inputs, and no flatten() in front"
+    expected = f"have the shape ({axes}, channels) before a convolution"
+    way_out = "Pass the shape of the inputs to network, and no flatten() before"
     check(len(pooled) == lengths + 1, "network", "layers", expected, pooled, way_out)
     options = {"strides": what.strides, "padding": what.padding, "groups": what.groups}
     own = Convolution.of("network", pooled, what.kernel, what.channels, **options)
@@ -293,15 +293,15 @@ def fit(what: Weighted | Fitted, shape: Shape, pools: Sequence[Pool], is_flat: b
 
 
 def _share(pooling: Pooling | None) -> float:
-    """The variance of what a window passes on, beside that of one spike."""
+    """The variance of a window's output, relative to that of one spike."""
     return 1.0 if pooling is None else math.prod(pooling.window) * pooling.scale**2
 
 
 def _pooling_behind(before: Pooling | None, shape: Shape, pool: Pool) -> Pooling:
-    """This pool in front of a connection, as one pooling with those before it."""
+    """This pool before a connection, merged with the pooling before it."""
     good = len(shape) > 1
-    way_out = "Give network the shape of its inputs, and no flatten() in front"
-    check(good, "network", "layers", "have pixels and channels in front of a pool", shape, way_out)
+    way_out = "Pass the shape of the inputs to network, and no flatten() before"
+    check(good, "network", "layers", "have pixels and channels before a pool", shape, way_out)
     own = as_pooling("network", shape, pool.window, pool.mean)
     if before is None:
         return own
@@ -310,7 +310,7 @@ def _pooling_behind(before: Pooling | None, shape: Shape, pool: Pool) -> Pooling
         fail(
             "network",
             "layers",
-            "pool alike in front of one layer",
+            "use one kind of pooling before a layer",
             "a sum and a mean",
             "Put a layer between them",
         )

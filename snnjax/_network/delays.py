@@ -1,4 +1,4 @@
-"""Axonal delays of what a layer receives: their parameters, and what is still in transit."""
+"""Axonal delays of a layer's inputs: their parameters, and the spikes still in transit."""
 
 import math
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from snnjax._types import wide
 from snnjax.neurons import decay_to_raw, raw_to_decay
 from snnjax.ops.delay_spikes import delay_spikes
 
-# Where the raw parameter would be infinite: delays begin so far from 0 and from the longest, as shares of it.
+# Initial delays keep this distance (as a fraction of the longest) from 0 and the longest, where raw is infinite.
 _MARGIN = 1e-3
 _OWNERS = ("neuron", "channel", "layer")
 
@@ -28,7 +28,7 @@ class Axonal:
     per: str
 
     def init(self, key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
-        """The raw parameters of the delays of neurons of `shape`."""
+        """Draw the raw parameters of the delays of neurons of `shape`."""
         count = {"neuron": math.prod(shape), "channel": shape[-1], "layer": 1}[self.per]
         low, high = self.initial if isinstance(self.initial, tuple) else (self.initial, self.initial)
         share = jax.random.uniform(key, (count,), jnp.float32, low, max(high, low)) / max(self.max_delay, 1)
@@ -42,14 +42,14 @@ class Axonal:
 
 
 class Delays(NamedTuple):
-    """The raw parameters of the delays in front of a layer: ``delay = max_delay * sigmoid(raw)`` steps."""
+    """The raw parameters of the delays of a layer: ``delay = max_delay * sigmoid(raw)`` steps."""
 
     inputs: Float[Array, " inputs"]  # or one per channel, or one
-    recurrent: Float[Array, " neurons"] | None  # of the layer's own spikes on their way back
+    recurrent: Float[Array, " neurons"] | None  # of the layer's recurrent spikes
 
 
 class Pending(NamedTuple):
-    """What has been sent to a layer but has not arrived: rows of the last ``max_delay + 1`` steps, oldest first."""
+    """Spikes sent to a layer that have not arrived: rows of the last ``max_delay + 1`` steps, oldest first."""
 
     inputs: Float[Array, "rows batch inputs"]  # no rows stand for rows of zeros
     recurrent: Float[Array, "rows batch neurons"] | None
@@ -62,22 +62,23 @@ def axonal(
     learn: bool = True,
     per: str = "neuron",
 ) -> Axonal:
-    """Delays of the spikes in front of a layer: what neuron i sends at t arrives at ``t + delay[i]``.
+    """Specify axonal delays of a layer's inputs: a spike of neuron i at t arrives at ``t + delay[i]``.
 
     ``delay = max_delay * sigmoid(raw)``. A delay that is not an integer splits a spike between two steps
-    (`snnjax.delay_spikes`), and its gradient is that of the split. In a recurrent layer the layer's own spikes are
-    delayed likewise, beside the step that they take anyway; such a layer is scanned.
+    (`snnjax.delay_spikes`), and its gradient is that of the split. In a recurrent layer the recurrent spikes are
+    delayed too, in addition to the one step that they always take; such a layer is scanned.
 
     Args:
         max_delay: the longest delay, in steps.
-        initial: delays at the beginning: a number, or a range (low, high) from which each is drawn; None is all of
-            ``(0, max_delay)``.
-        learn: let gradient reach the delays; those that do not learn are integers. A network of the same layers
-            with False takes the parameters of one with True, and rounds its delays: for inference, or to train on.
-        per: whether each "neuron" owns a delay, each "channel" of an image, or the "layer" one.
+        initial: initial delays: a number, or a range (low, high) from which each is drawn; None is the range ``(0,
+            max_delay)``.
+        learn: whether the delays are learned; otherwise they are rounded to integers. A network of the same layers with
+            False accepts the parameters of one with True, and rounds its delays: for inference, or for further
+            training.
+        per: whether there is one delay per "neuron", per "channel" of an image, or per "layer".
 
     Raises:
-        ValueError: for delays outside of ``[0, max_delay]``.
+        ValueError: if a delay is outside ``[0, max_delay]``.
 
     Example:
         >>> import jax
@@ -100,9 +101,9 @@ def axonal(
         good,
         "axonal",
         "initial",
-        f"lie between 0 and {max_delay}",
+        f"be between 0 and {max_delay}",
         initial,
-        "Give steps, or a longer max_delay",
+        "Pass delays in steps, or a longer max_delay",
     )
     return Axonal(max_delay, initial, learn, per)
 
@@ -110,14 +111,14 @@ def axonal(
 def init_delays(
     spec: Axonal, key: Array, inputs: tuple[int, ...], neurons: tuple[int, ...] | None, dtype: Any
 ) -> Delays:
-    """The parameters of delays of inputs of a shape and, in a recurrent layer, of its neurons."""
+    """Draw the delay parameters of inputs of a shape and, in a recurrent layer, of its neurons."""
     input_key, recurrent_key = jax.random.split(key)
     recurrent = None if neurons is None else spec.init(recurrent_key, neurons, dtype)
     return Delays(spec.init(input_key, inputs, dtype), recurrent)
 
 
 def no_pending(spec: Axonal, batch: int, inputs: int, neurons: int | None, dtype: Any) -> Pending:
-    """Nothing is in transit."""
+    """A state without spikes in transit."""
 
     def rows(width: int) -> Array:
         return jnp.zeros((spec.max_delay + 1, batch, width), dtype)
@@ -128,7 +129,7 @@ def no_pending(spec: Axonal, batch: int, inputs: int, neurons: int | None, dtype
 def delayed(
     spec: Axonal, delays: Array, x: Any, pending: Array, lengths: Array | None, implementation: str | None
 ) -> tuple[Array, Array]:
-    """What arrives in each step ``[time, batch, neurons]``, and what is then in transit."""
+    """The spikes that arrive in each step, ``[time, batch, neurons]``, and those then in transit."""
     before = pending if pending.shape[0] else None
     return delay_spikes(
         x, delays, before, max_delay=spec.max_delay, lengths=lengths, implementation=implementation

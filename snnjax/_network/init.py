@@ -1,4 +1,4 @@
-"""Initial parameters that keep activity alive in depth."""
+"""Initial parameters that keep activity alive in deep layers."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -13,26 +13,26 @@ from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, Readout
 from snnjax._types import wide
 from snnjax.neurons import Neuron
 
-# Spikes per step and input for which weights are scaled, and at which the neurons then fire themselves: the activity
-# that sparse training aims at, alive in depth.
+# The spikes per step and input that weights are scaled for, and at which the neurons then fire: the activity that
+# sparse training aims for, kept alive in deep layers.
 _EXPECTED_RATE = 0.05
-# Probe of a neuron model's response to noise: steps, samples, and neurons, whose constants may be drawn at random.
+# The probe of a neuron model's response to noise: steps, samples, and neurons (with constants that may be random).
 _PROBE_STEPS, _PROBE_SAMPLES, _PROBE_NEURONS = 64, 8, 64
-# Membranes of a read-out start with this deviation from 0, so that the first predictions are undecided: summed over
-# time they are logits, and large random ones cost the first epochs.
+# The initial standard deviation of read-out membranes. It is small so that the first predictions are undecided: summed
+# over time they are logits, and large random logits would cost the first epochs.
 _READOUT_DEVIATION = 0.1
-# Recurrent weights start at this share of what would drive a layer as strongly as its input does.
+# Recurrent weights start at this fraction of the scale at which they would drive a layer as strongly as its input.
 _RECURRENT_SHARE = 0.5
-# Halvings of the interval in which the factor of a scale is sought, from 2^-8 to 2^8, for a probe from 2^-4 to 2^4.
+# Bisection steps of the search for a scale factor, from 2^-8 to 2^8, or for a probe from 2^-4 to 2^4.
 _HALVINGS, _LOG2_RANGE, _PROBE_LOG2_RANGE = 12, 8.0, 4.0
 
-LayerRun = Callable[[LayerSpec, LayerParams, Any], tuple[Any, Array]]  # its spikes, and its mean activity
+LayerRun = Callable[[LayerSpec, LayerParams, Any], tuple[Any, Array]]  # -> (spikes, mean activity)
 
 
 def init_params(
     key: Array, layers: Sequence[LayerSpec], readout: ReadoutSpec | None, dtype: Any
 ) -> NetworkParams:
-    """Normal weights, scaled to the number of inputs and to the response of each neuron model."""
+    """Draw normal weights, scaled to the number of inputs and to the response of each neuron model."""
     params = []
     for spec in layers:
         key, own = jax.random.split(key)
@@ -44,7 +44,7 @@ def init_params(
 def _init_layer(key: Array, spec: LayerSpec | ReadoutSpec, dtype: Any) -> LayerParams:
     weight_key, recurrent_key, neuron_key, probe_key = jax.random.split(key, 4)
     fitted, spiking = spec.fitted, spec if isinstance(spec, LayerSpec) else None
-    # One constant per channel, and one bias, where the neurons of a channel share their weights.
+    # One constant and one bias per channel if the neurons of a channel share their weights.
     channels = fitted.out_shape[-1]
     neuron = spec.neuron.init(
         neuron_key, channels if spiking is None or spiking.per_channel else fitted.num_neurons, dtype
@@ -68,7 +68,7 @@ def _init_layer(key: Array, spec: LayerSpec | ReadoutSpec, dtype: Any) -> LayerP
 
 @functools.partial(jax.jit, static_argnames=("neuron", "spikes"))  # compiled once for all layers of a neuron
 def _drive(key: Array, neuron: Neuron, spikes: bool) -> Array:
-    """The standard deviation of the current that weights should make of spikes at the expected rate."""
+    """The standard deviation of the current that weights should produce from spikes at the expected rate."""
     init_key, noise_key = jax.random.split(key)
     params = neuron.init(init_key, _PROBE_NEURONS, jnp.float32)
     noise = _noise(noise_key)
@@ -83,15 +83,15 @@ def _drive(key: Array, neuron: Neuron, spikes: bool) -> Array:
         return jnp.mean(fired[_PROBE_STEPS // 2 :])
 
     log2_factor = _log2_factor(activity, _EXPECTED_RATE, _PROBE_LOG2_RANGE)
-    # Weights cannot quiet a model that fires by itself.
+    # Weights cannot silence a model that fires spontaneously.
     restless = activity(jnp.float32(-_PROBE_LOG2_RANGE)) >= _EXPECTED_RATE
     return drive * jnp.exp2(jnp.where(restless, 0, log2_factor))
 
 
 def _noise(key: Array) -> Array:
-    """Currents ``[time, samples, neurons]`` of variance 1, as random spikes at the expected rate make them.
+    """Currents ``[time, samples, neurons]`` with variance 1, as produced by random spikes at the expected rate.
 
-    Noise in time, and for each neuron a constant: its mean input.
+    They are noise in time plus a constant for each neuron, its mean input.
     """
     noise_key, mean_key = jax.random.split(key)
     noise = jax.random.normal(noise_key, (_PROBE_STEPS, _PROBE_SAMPLES, _PROBE_NEURONS), jnp.float32)
@@ -100,7 +100,7 @@ def _noise(key: Array) -> Array:
 
 
 def _linear_drive(neuron: Neuron, params: Any, start: Any, noise: Array) -> Array:
-    """The drive under which membranes that never spike deviate from rest by as much as the threshold does."""
+    """The drive for which the deviation of non-spiking membranes from rest equals that of the threshold."""
 
     def step(state: Any, current: Array) -> tuple[Any, Array]:
         membrane, _ = neuron.integrate(params, state, current)
@@ -110,12 +110,12 @@ def _linear_drive(neuron: Neuron, params: Any, start: Any, noise: Array) -> Arra
     _, membranes = jax.lax.scan(step, start, noise)
     distance = jnp.abs(neuron.threshold(params) - rest[0])
     distance = jnp.where(jnp.isfinite(distance), distance, 1)  # a read-out has no threshold
-    # The median: single neurons may be drawn unstable.
+    # The median, because single neurons may be unstable.
     return jnp.median(distance / jnp.std(membranes[_PROBE_STEPS // 2 :], axis=(0, 1)))
 
 
 def _log2_factor(activity: Callable[[Array], Array], target: float, log2_range: float) -> Array:
-    """The factor at which a rising activity meets the target, as its logarithm."""
+    """The logarithm of the factor at which an increasing activity reaches the target."""
 
     def halve(_: Any, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds
@@ -130,9 +130,9 @@ def _log2_factor(activity: Callable[[Array], Array], target: float, log2_range: 
 def scale_to_activity(
     params: NetworkParams, layers: Sequence[LayerSpec], inputs: Any, target: float, run_layer: LayerRun
 ) -> NetworkParams:
-    """Scale the weights of one layer after the other until its mean activity on `inputs` is `target`.
+    """Scale the weights layer by layer until each layer's mean activity on `inputs` is `target`.
 
-    Layer-sequential, after Mishkin and Matas 2016 (arXiv:1511.06422), with the activity in the place of the variance.
+    Layer-sequential, after Mishkin and Matas 2016 (arXiv:1511.06422), with the activity instead of the variance.
     """
     scaled = []
     for spec, layer_params in zip(layers, params.layers, strict=True):
@@ -148,7 +148,7 @@ def scale_to_activity(
 
 
 def _scaled(params: LayerParams, log2_factor: Array) -> LayerParams:
-    """The layer with its weights, recurrent ones too, times ``2 ** log2_factor``."""
+    """The layer with all weights, including recurrent ones, times ``2 ** log2_factor``."""
     factor = jnp.exp2(log2_factor)
 
     def times(weights: Array) -> Array:

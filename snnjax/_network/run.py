@@ -1,4 +1,4 @@
-"""A network over all time steps: runs of generalised LIF layers each as one fused op, other layers scanned."""
+"""Running a network over all time steps: consecutive generalised LIF layers as one fused op, other layers scanned."""
 
 import dataclasses
 import functools
@@ -31,14 +31,14 @@ from snnjax.ops.lif_network import count_network, mean_activity, network_switche
 class LayerPath(NamedTuple):
     """How `Network.apply` computes a layer."""
 
-    fused: bool  # in the op `snnjax.lif_network`, else in a scan of the neurons' own functions
+    fused: bool  # in the op `snnjax.lif_network`, else in a scan of the neuron's functions
     why: str
 
 
 def layer_path(spec: LayerSpec) -> LayerPath:
-    """How a layer of these neurons is computed, and why."""
+    """The path of a layer, with the reason."""
     if spec.recurrent and spec.delays is not None:
-        return LayerPath(False, "its own spikes come back after delays: its step is scanned")
+        return LayerPath(False, "its recurrent spikes are delayed: its step is scanned")
     if glif_of(spec.neuron) is not None:
         return LayerPath(True, f"this {spec.neuron.name} is a generalised LIF neuron: one op over all steps")
     conventions = conventions_of(spec.neuron)
@@ -47,11 +47,11 @@ def layer_path(spec: LayerSpec) -> LayerPath:
         what = "a convention" if len(conventions) == 1 else "conventions"
         why = f"this {spec.neuron.name} has {switches}, {what} of other libraries: its step is scanned"
         return LayerPath(False, why)
-    return LayerPath(False, f"this {spec.neuron.name} is no generalised LIF neuron: its step is scanned")
+    return LayerPath(False, f"this {spec.neuron.name} is not a generalised LIF neuron: its step is scanned")
 
 
 class Call(NamedTuple):
-    """What a call of `Network.apply` computes with, at every time."""
+    """The arguments of a call of `Network.apply` that do not depend on time."""
 
     layers: Sequence[LayerSpec]
     readout: ReadoutSpec | None
@@ -61,7 +61,7 @@ class Call(NamedTuple):
     implementation: str | None  # of the ops
 
     def pieces(self) -> list[tuple[bool, range]]:
-        """Whether a piece is fused, and its layers: runs that are, and single layers that are not."""
+        """Whether each piece is fused, and its layers: runs of fused layers, and single scanned layers."""
         # The op does not return membranes.
         scans_all = self.implementation == "composed" or "membranes" in self.record
 
@@ -76,25 +76,25 @@ class Call(NamedTuple):
         return found
 
     def delays(self, index: int) -> Delays:
-        """The delays in front of a layer, in steps."""
+        """The delays of a layer, in steps."""
         return delays_of(self.layers[index], self.params.layers[index])
 
     def ends_with(self, own: range) -> bool:
-        """Whether these layers, computed together with the read-out, end the network."""
+        """Whether these layers are the last ones, and computed together with the read-out."""
         fits = self.readout is None or plain_integrator(self.readout.neuron) is not None
         return fits and own.stop == len(self.layers)
 
 
 class _LayerResults(NamedTuple):
-    """What a layer yields."""
+    """The results of a layer."""
 
     counts: Array
     dropped: Array
-    spikes: Any  # None where they are neither recorded nor passed on
+    spikes: Any  # None if they are neither recorded nor passed on
     membranes: Any
-    neuron: Any  # its state
+    neuron: Any  # the neuron state
     carried: Any  # the last spikes of a recurrent layer
-    pending: Any  # what is in transit to it
+    pending: Any  # spikes in transit to it
 
 
 def run(
@@ -113,7 +113,7 @@ def run(
 def _run_pieces(
     call: Call, inputs: Any, state: NetworkState, lengths: Array | None
 ) -> tuple[Any, Any, NetworkState]:
-    """All pieces in order; what is per step, what is summed over steps, and the new state."""
+    """All pieces in order; returns results per step, results summed over steps, and the new state."""
     valid, pieces = steps_within(inputs, lengths), call.pieces()
     x, output, last = inputs if pieces[0][0] else within(inputs, valid), None, None
     layers: list[_LayerResults] = []
@@ -139,7 +139,7 @@ def _run_pieces(
 
 
 def delays_of(spec: LayerSpec, own: LayerParams) -> Delays:
-    """The delays in front of a layer, in steps, one per neuron."""
+    """The delays of a layer, in steps, one per neuron."""
     assert spec.delays is not None
     assert own.delays is not None
     inputs, recurrent = own.delays
@@ -150,7 +150,7 @@ def delays_of(spec: LayerSpec, own: LayerParams) -> Delays:
 def _delayed(
     call: Call, index: int, state: NetworkState, x: Any, lengths: Array | None
 ) -> tuple[Any, Pending | None]:
-    """What arrives at a layer, and what is then in transit to it."""
+    """The delayed inputs of a layer, and the spikes then in transit to it."""
     spec, pending = call.layers[index].delays, state.pending[index]
     if spec is None or pending is None:
         return x, None
@@ -162,7 +162,7 @@ def _delayed(
 def _run_scanned(
     call: Call, index: int, state: NetworkState, x: Any, valid: Array | None, pending: Pending | None
 ) -> _LayerResults:
-    """One layer in a scan of its neurons' functions."""
+    """One layer, in a scan of its neuron's functions."""
     spec, own, second = call.layers[index], call.params.layers[index], call.second_threshold[index]
     feedback = None
     if pending is not None and pending.recurrent is not None and spec.delays is not None:
@@ -223,7 +223,7 @@ def _op_layer(call: Call, index: int, form: GLIF) -> LIFLayer:
 
 
 def _op_state(own: range, state: NetworkState, readout: Array | None) -> LIFNetworkState:
-    """The state of some layers, and that of a read-out, as the op takes them."""
+    """The state of some layers and of a read-out, in the form of the op."""
     neurons, pending = [state.neurons[i] for i in own], [state.pending[i] for i in own]
     return LIFNetworkState(
         v=tuple(each[0] for each in neurons),
@@ -243,14 +243,14 @@ def _form(spec: LayerSpec) -> GLIF:
 def _readout_of(
     call: Call, below: LIFLayer, state: NetworkState, is_end: bool
 ) -> tuple[LeakyReadout | None, Array | None]:
-    """The read-out that the op computes behind a run of layers, and its first membrane."""
+    """The read-out that the op computes after a run of layers, and its first membrane."""
     if is_end and call.readout is None:
         return None, None
     own, integrator = call.params.readout, None
     if call.readout is not None:
         integrator = plain_integrator(call.readout.neuron)
     if not is_end or own is None or integrator is None or call.readout is None:
-        # None would list the last layer in full: a read-out of no neurons keeps its lists, and costs nothing.
+        # None would list the last layer in full: a read-out with no neurons keeps the lists and costs nothing.
         width, dtype = below.connection.num_outputs(below.weights.shape), below.weights.dtype
         nothing = jnp.zeros((), dtype)
         return LeakyReadout(jnp.zeros((width, 0), dtype), nothing, nothing), _no_membranes(state)

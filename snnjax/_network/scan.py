@@ -35,7 +35,7 @@ def steps_within(inputs: Any, lengths: Array | None) -> Array | None:
 
 
 def within(inputs: Any, valid: Array | None) -> Any:
-    """The inputs, 0 after the end of each sequence: what stands there, NaN too, reaches no output and no gradient."""
+    """The inputs, 0 after the end of each sequence: padding, even NaN, does not affect outputs or gradients."""
     if valid is None:
         return inputs
     if isinstance(inputs, SparseSpikes):
@@ -45,18 +45,18 @@ def within(inputs: Any, valid: Array | None) -> Any:
 
 
 class Feedback(NamedTuple):
-    """The delays of a layer's own spikes on their way back."""
+    """The delays of a layer's recurrent spikes."""
 
     spec: Axonal
     steps: Array  # [neurons]
 
 
 class Carry(NamedTuple):
-    """What a layer carries from step to step."""
+    """The state that a layer carries from step to step."""
 
     neuron: Any
     spikes: Array | None  # the last listed spikes of a recurrent layer, dense
-    pending: Array | None  # those before them that are in transit, if they are delayed
+    pending: Array | None  # earlier ones in transit, if they are delayed
 
 
 def product(x: Any, connection: Connection, own: LayerParams, implementation: str | None) -> Array:
@@ -90,7 +90,7 @@ def run_layer(
     records_membranes: bool = False,
     feedback: Feedback | None = None,
 ) -> tuple[Carry, LayerSteps]:
-    """One layer over all steps; yields what it carries on, and what every step gives."""
+    """Run a layer over all steps; return the carried state and the results of every step."""
 
     def step(carry: Carry, xs: tuple[Array, Array | None]) -> tuple[Carry, LayerSteps]:
         neuron_state, before, _ = carry
@@ -116,7 +116,7 @@ def run_layer(
 
 
 def _varying_as(start: Any, others: Any) -> Any:
-    """A first carry that varies over all `shard_map` axes of what each step makes it of."""
+    """A first carry that varies over all `shard_map` axes of the values that later carries depend on."""
     leaves, form = jax.tree.flatten(start)
     return form.unflatten(vary_alike([*leaves, *jax.tree.leaves(others)])[: len(leaves)])
 
@@ -129,7 +129,7 @@ def _fed_back(
     feedback: Feedback | None,
     implementation: str | None,
 ) -> tuple[Array, Array | None]:
-    """The current with that of the layer's own spikes, and which of these are then in transit."""
+    """The current including the recurrent current, and the recurrent spikes then in transit."""
     arriving, pending = carry.spikes, carry.pending
     if own.recurrent is None or arriving is None:
         return current, pending
@@ -141,12 +141,12 @@ def _fed_back(
 
 
 def _check_kept(neuron: Neuron, before: Any, after: Any) -> None:
-    """A state must keep its form from step to step, which a user's own neuron may break."""
+    """Check that a state keeps its structure from step to step, which a user's neuron may violate."""
     given, returned = (
         str(jax.tree.map(lambda leaf: f"{leaf.dtype.name}{list(leaf.shape)}", state))
         for state in (before, after)
     )
-    way_out = "Compute in the dtype of the state; inputs come in the accumulation dtype, float32 at least"
+    way_out = "Compute in the dtype of the state; inputs have the accumulation dtype, at least float32"
     check(returned == given, f"{neuron.name}.fire", "state", f"stay {given}", returned, way_out)
 
 
@@ -174,7 +174,7 @@ def fire(
 
 
 def _moved(second: Any, threshold: Array, neuron: Neuron, own: LayerParams) -> Array:
-    """The second threshold, kept at its distance from a threshold that adapts, ``[batch, neurons]``."""
+    """The second threshold at its fixed distance from an adaptive threshold, ``[batch, neurons]``."""
     resting = jnp.broadcast_to(wide(neuron.threshold(own.neuron)), threshold.shape)
     second = jnp.broadcast_to(jnp.asarray(second, threshold.dtype), threshold.shape)
     return jax.lax.stop_gradient(second + (threshold - resting))
@@ -189,7 +189,7 @@ def _counted(
     own: LayerParams,
     inside: Array | None,
 ) -> Array:
-    """The true spikes as the activity counts them: with a gradient above the second threshold alone."""
+    """The true spikes as the activity counts them: with a gradient only above the second threshold."""
     if spec.capacity is not None:
         threshold = jnp.broadcast_to(wide(threshold), membrane.shape)
         near = membrane > _moved(second, threshold, spec.neuron, own)
@@ -202,7 +202,7 @@ def _choose(inside: Array | None, now: Array, otherwise: Array) -> Array:
 
 
 def overflow(x: Any) -> Array:
-    """Spikes of each sequence that were not listed, int32 ``[batch]``."""
+    """The number of spikes of each sequence that were not listed, int32 ``[batch]``."""
     if isinstance(x, SparseSpikes):
         return jnp.sum(x.overflow, axis=0, dtype=jnp.int32)
     return jnp.zeros(x.shape[1], jnp.int32)
@@ -211,7 +211,7 @@ def overflow(x: Any) -> Array:
 def run_readout(
     spec: ReadoutSpec, own: LayerParams, state: Any, x: Any, valid: Array | None, implementation: str | None
 ) -> tuple[Any, Array]:
-    """A read-out over all steps: its last state and its outputs ``[time, batch, outputs]``."""
+    """Run a read-out over all steps; return its last state and its outputs ``[time, batch, outputs]``."""
 
     def step(carry: tuple[Any, Array], xs: tuple[Array, Array | None]) -> tuple[tuple[Any, Array], Array]:
         before, last = carry

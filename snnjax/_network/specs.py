@@ -1,4 +1,4 @@
-"""What a network is made of: specifications of layers, and the trees of arrays that belong to them."""
+"""The building blocks of a network: specifications of layers, and the pytrees of their arrays."""
 
 import dataclasses
 import functools
@@ -22,22 +22,22 @@ from snnjax.neurons._neuron import check_spiking
 from snnjax.ops.select_spikes import usual_second_threshold
 from snnjax.sparse_spikes import SparseSpikes
 
-# Neurons whose thresholds are drawn to look at, where those of the parameters cannot be known yet.
+# Number of neurons whose thresholds are drawn for a check when those of the parameters are not known yet.
 _DRAWN = 64
-# One object for all layers, so that what is compiled for one of them serves all.
+# One object for all layers, so that they share compiled functions.
 _DEFAULT_NEURON = lif()
 
 
 @dataclass(frozen=True)
 class LayerSpec:
-    """A layer of spiking neurons, what stands in front of it, and how its spikes travel; made by `layer`."""
+    """A layer of spiking neurons, its connection, and how its spikes are passed on; made by `layer`."""
 
     connection: Weighted | Fitted  # fitted in the layers of a network
     neuron: Neuron
     recurrent: bool
     bias: bool
     capacity: int | float | None  # an integer in the layers of a network
-    second_threshold: float | None  # None: nine tenths of the way from rest to the threshold
+    second_threshold: float | None  # None means nine tenths of the way from rest to the threshold
     delays: Axonal | None
     per_channel: bool
 
@@ -49,7 +49,7 @@ class LayerSpec:
 
     @property
     def num_neurons(self) -> int:
-        """Its width; that of a convolution is known in a network."""
+        """The number of neurons; with a convolution it is only known inside a network."""
         assert not isinstance(self.connection, Convolve)
         return self.connection.num_neurons
 
@@ -75,40 +75,40 @@ class ReadoutSpec:
 
 
 class LayerParams(NamedTuple):
-    """The parameters of one layer or read-out; of a convolution, biases and neurons may be one per channel."""
+    """The parameters of a layer or read-out; with a convolution, biases and neurons may be per channel."""
 
     # [inputs, neurons] or [*kernel, channels / groups, channels]; `Quantised` in a network that only runs.
     weights: Float[Array, "..."] | Any
     bias: Float[Array, " neurons"] | None
     recurrent: Float[Array, "neurons neurons"] | Any | None
-    neuron: Any  # the neuron's own parameters
+    neuron: Any  # the neuron's parameters
     delays: Delays | None = None
 
 
 class NetworkParams(NamedTuple):
-    """The parameters of a network: a plain tree of arrays, for `jax.grad` and any optimiser."""
+    """The parameters of a network: a plain pytree of arrays, for `jax.grad` and any optimiser."""
 
     layers: tuple[LayerParams, ...]
     readout: LayerParams | None
 
 
 class NetworkState(NamedTuple):
-    """What a network carries from one piece of a sequence to the next."""
+    """The state that a network carries from one piece of a sequence to the next."""
 
-    neurons: tuple[Any, ...]  # each layer's own state, arrays [batch, neurons]
+    neurons: tuple[Any, ...]  # each layer's neuron state, arrays [batch, neurons]
     spikes: tuple[Float[Array, "batch neurons"] | None, ...]  # the last listed spikes of recurrent layers
-    readout: Any  # the read-out's own state
-    pending: tuple[Pending | None, ...]  # of each layer with delays: what is in transit to it
+    readout: Any  # the read-out's neuron state
+    pending: tuple[Pending | None, ...]  # for each layer with delays: the spikes in transit to it
 
 
 class NetworkOutput(NamedTuple):
-    """What a network computes, per layer in tuples."""
+    """The results of a network; tuples have one entry per layer."""
 
     output: Float[Array, "time batch outputs"]  # membranes of the read-out, or spikes of the last layer
-    activity: tuple[Float[Array, "batch neurons"], ...]  # mean true spikes per step, before the cap
+    activity: tuple[Float[Array, "batch neurons"], ...]  # mean true spikes per step, before capping
     dropped: tuple[Int[Array, " batch"], ...]  # spikes that did not fit into the lists
     spikes: tuple[SparseSpikes | Float[Array, "time batch neurons"], ...] | None = None  # if recorded
-    # If recorded: what the spikes of each step are taken from, before their reset; 0 after the end of a sequence.
+    # If recorded: the membranes of each step before the reset by its spikes; 0 after the end of a sequence.
     membranes: tuple[Float[Array, "time batch neurons"], ...] | None = None
 
 
@@ -123,24 +123,24 @@ def layer(
     delays: Axonal | None = None,
     per_channel: bool = True,
 ) -> LayerSpec:
-    """Specify a layer of spiking neurons, and the connection in front of it.
+    """Specify a layer of spiking neurons and its connection.
 
     Args:
-        connection: the number of neurons, each with dense weights of all inputs; or from `dense`, `conv1d` or `conv2d`.
-        neuron: from `snnjax.neurons`; `lif()` by default.
-        recurrent: also feed the layer its own spikes of the previous step, through weights ``[neurons, neurons]``.
-        bias: add a learned bias to the current of every step, one per neuron; of a convolution, one per channel.
-        capacity: slots of its spike lists, an integer, or a float below 1 for a share of the width; None lists all,
-            with the full surrogate gradient.
+        connection: the number of neurons, with dense weights from all inputs; or a result of `dense`, `conv1d`,
+            `conv2d`.
+        neuron: a neuron of `snnjax.neurons`; `lif()` by default.
+        recurrent: also feed the layer's spikes of the previous step back to it, through weights ``[neurons, neurons]``.
+        bias: add a learned bias to the current of every step, one per neuron, or per channel for a convolution.
+        capacity: slots of its spike lists, an integer, or a float below 1 for a fraction of the layer's width; None
+            lists all neurons, with the full surrogate gradient.
         second_threshold: membranes between it and the threshold are listed for their gradient, in the unit of the
-            membrane. None lies nine tenths of the way from rest to each neuron's threshold, wherever that is: 0.9 for a
-            threshold of 1. One that does not lie below the threshold leaves no gradient to neurons that do not spike,
-            and gives a warning.
-        delays: from `axonal`, of what the layer receives, its own spikes included.
-        per_channel: the neurons behind a convolution own constants one per channel, else one per neuron.
+            membrane. None means nine tenths of the way from rest to each neuron's threshold: 0.9 for a threshold of 1.
+            If it is not below the threshold, neurons that do not spike have no gradient, and a warning is issued.
+        delays: result of `axonal`, for all inputs of the layer, including its recurrent spikes.
+        per_channel: whether the neurons after a convolution have one set of constants per channel or one per neuron.
 
     Raises:
-        ValueError: for widths or capacities that make no sense, and for what is not a spiking neuron.
+        ValueError: if the width or the capacity is invalid, or `neuron` is not a spiking neuron.
 
     Example:
         >>> from snnjax import layer
@@ -185,7 +185,7 @@ def _check_capacity(capacity: Any) -> None:
     if isinstance(capacity, float):
         good = 0 < capacity < 1
         way_out = "Pass a whole number of slots, or None for the full gradient"
-        check(good, "layer", "capacity", "be a share between 0 and 1 or an integer", capacity, way_out)
+        check(good, "layer", "capacity", "be a fraction between 0 and 1 or an integer", capacity, way_out)
     elif capacity is not None:
         check_integer("layer", "capacity", capacity, 0)
 
@@ -205,14 +205,14 @@ def leaky_readout(
     """Specify a read-out of leaky integrators: ``v = decay * v + gain * (weights s + bias)``, without reset.
 
     Args:
-        num_outputs: its width.
-        decay: share of the membrane kept per step, between 0 and 1.
+        num_outputs: the number of outputs.
+        decay: fraction of the membrane kept per step, between 0 and 1.
         bias: add a learned bias to the current of every step.
         normalize: ``gain = 1 - decay``, else 1.
-        learn_decay: let gradient reach the decay.
+        learn_decay: whether the decay is learned.
 
     Raises:
-        ValueError: for a width below 1 or a decay outside of (0, 1).
+        ValueError: if the width is below 1, or the decay is outside (0, 1).
 
     Example:
         >>> from snnjax import leaky_readout
@@ -227,10 +227,10 @@ def leaky_readout(
 def spiking_readout(
     num_outputs: int, neuron: Neuron | None = None, *, recurrent: bool = False, bias: bool = True
 ) -> LayerSpec:
-    """Specify a spiking read-out: a layer that is always fully listed, so that a silent class still learns.
+    """Specify a spiking read-out: a layer that is always fully listed, so that a silent class can still learn.
 
     Raises:
-        ValueError: for a width below 1, and for what is not a spiking neuron.
+        ValueError: if the width is below 1, or `neuron` is not a spiking neuron.
 
     Example:
         >>> from snnjax import spiking_readout
@@ -245,7 +245,7 @@ def spiking_readout(
 def fit_layers(
     shape: Shape, items: Sequence[Any], readout: ReadoutSpec | LayerSpec
 ) -> tuple[tuple[LayerSpec, ...], ReadoutSpec | None]:
-    """The layers of a network, each fitted to the one in front of it; a spiking read-out is the last of them."""
+    """The layers of a network, each fitted to the one before it; a spiking read-out becomes the last one."""
     layers, pools, is_flat = [], [], False
     for item in (*items, readout):
         if isinstance(item, Pool):
@@ -265,7 +265,7 @@ def fit_layers(
 
 
 def spread(spec: LayerSpec | ReadoutSpec, own: LayerParams) -> LayerParams:
-    """The parameters as the ops take them: one bias and constant per neuron, and weights that are masked."""
+    """The parameters in the form of the ops: one bias and constant per neuron, and masked weights."""
     fitted, neuron = spec.fitted, own.neuron
     if fitted.connection.convolution is not None and isinstance(spec, LayerSpec) and spec.per_channel:
         neuron = jax.tree.map(fitted.spread, neuron)
@@ -287,10 +287,10 @@ def second_thresholds(layers: Sequence[Any], params: Sequence[Any], given: Seque
 
 
 def warn_unless_below(op: str, second: Any, neuron: Neuron, threshold: Array | None = None) -> None:
-    """Warn of a number that is not below the threshold: neurons that do not spike would have no gradient.
+    """Warn about a number that is not below the threshold: neurons that do not spike would have no gradient.
 
-    A traced number cannot be known. `threshold` is that of the parameters; without it, or where it is traced, the
-    thresholds count with which neurons start.
+    A traced number cannot be checked. `threshold` is that of the parameters; without it, or if it is traced, the
+    initial thresholds of the neurons are used.
     """
     if isinstance(second, Tracer) or np.ndim(second) > 0:
         return
@@ -299,14 +299,14 @@ def warn_unless_below(op: str, second: Any, neuron: Neuron, threshold: Array | N
     else:
         lowest = float(np.min(np.asarray(threshold)))
     if not float(second) < lowest:
-        way_out = "Leave it None to have nine tenths of the way from rest to the threshold"
-        text = message(op, "second_threshold", f"lie below the threshold, {lowest:g}", float(second), way_out)
+        way_out = "Leave it None for nine tenths of the way from rest to the threshold"
+        text = message(op, "second_threshold", f"be below the threshold, {lowest:g}", float(second), way_out)
         warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
 @functools.cache
 def _lowest_threshold(neuron: Neuron) -> float:
-    """The lowest of the thresholds with which neurons of this kind start."""
+    """The lowest initial threshold of neurons of this kind."""
     with jax.ensure_compile_time_eval():
         thresholds = jax.jit(lambda: neuron.threshold(neuron.init(jax.random.key(0), _DRAWN)))()
         return float(np.min(thresholds))

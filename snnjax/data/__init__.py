@@ -1,4 +1,4 @@
-"""Data sets, their readers, the simulated event camera, and the order in which samples are taken."""
+"""Data sets, their readers, a simulated event camera, splits, and batches."""
 
 from snnjax.data._files import CameraEvents as CameraEvents
 from snnjax.data.aedat import read_aedat as read_aedat

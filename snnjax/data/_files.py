@@ -1,4 +1,4 @@
-"""What all readers share: whole files as bytes, errors that name the file, camera events."""
+"""Code shared by all readers: reading files, errors that name the file, camera events."""
 
 import os
 from pathlib import Path
@@ -25,7 +25,7 @@ class CameraEvents(NamedTuple):
 
 
 def read_bytes(op: str, path: PathLike, way_out: str) -> bytes:
-    """The content of the file at `path`; empty, missing and unreadable files are refused."""
+    """The content of the file at `path`; empty, missing and unreadable files are errors."""
     try:
         content = Path(path).read_bytes()
     except (OSError, ValueError) as error:
@@ -37,12 +37,12 @@ def read_bytes(op: str, path: PathLike, way_out: str) -> bytes:
 
 
 def refuse(op: str, path: PathLike, expected: str, actual: object) -> NoReturn:
-    """Raise the error of a file whose content is not as `expected`."""
+    """Raise the error for a file whose content is not as `expected`."""
     fail(op, "path", expected, f"{actual} in {str(path)!r}", "Download or extract the file again")
 
 
 def list_folder(op: str, root: PathLike, folder: PathLike, pattern: str, way_out: str) -> list[Path]:
-    """The files of `folder` in `root` that match `pattern`, in order of name, at least one."""
+    """The files of `folder` in `root` that match `pattern`, at least one, sorted by name."""
     path = Path(root, folder)
     files = sorted(path.glob(pattern)) if path.is_dir() else []
     if not files:
@@ -51,11 +51,11 @@ def list_folder(op: str, root: PathLike, folder: PathLike, pattern: str, way_out
 
 
 def pooled(events: CameraEvents, downsample: int) -> CameraEvents:
-    """The events of a camera that has one pixel where `downsample` x `downsample` were."""
+    """The events of a camera with one pixel in place of `downsample` x `downsample`."""
     return events._replace(x=events.x // downsample, y=events.y // downsample)
 
 
 def check_downsample(op: str, downsample: int, size: int) -> int:
-    """`downsample` must be a positive integer; the pixels left of `size` (the last may be narrower) are returned."""
+    """Check that `downsample` is a positive integer, and return the size after downsampling, rounded up."""
     check_integer(op, "downsample", downsample, 1)
     return -(-size // downsample)

@@ -1,11 +1,11 @@
 """The HDF5 library, isolated: it crashes on some damaged files and hangs on others.
 
-A file is read by `_hdf5_child.py`, in one separate process for all samples or arrays, which is killed if it does not
-answer. The most frequent damage is found before, by a look at the global heaps.
+`_hdf5_child.py` reads a file in one separate process, which is killed if it does not respond. The most common damage is
+found beforehand, by checking the global heaps.
 
-Arrays of variable length lie in global heaps: "GCOL", version 1, three zero bytes, the size of the heap (uint64), then
-objects of a header (index and reference count uint16, four zero bytes, size uint64) and data padded to 8 bytes. An
-object of index 0 is free space, and its size, header included, reaches the end of the heap.
+Arrays of variable length are stored in global heaps: "GCOL", version 1, three zero bytes, the size of the heap
+(uint64), then objects of a header (index and reference count uint16, four zero bytes, size uint64) and data padded to 8
+bytes. An object of index 0 is free space, and its size, header included, reaches the end of the heap.
 
 Source: HDF5 File Format Specification 3.0, III.E "Global Heap"; the endless loop is known as HDFGroup/hdf5 1707.
 """
@@ -25,7 +25,7 @@ import numpy as np
 
 from snnjax.data import _hdf5_child
 
-# Seconds for one block of samples, which takes milliseconds from a disk.
+# Timeout in seconds for one block of samples, which takes milliseconds to read from a disk.
 TIME_LIMIT = 60
 
 _HEAP_HEADER, _OBJECT_HEADER = struct.Struct("<4sB3xQ"), struct.Struct("<HHIQ")
@@ -33,11 +33,11 @@ _SIGNATURE = b"GCOL\x01\0\0\0"
 
 
 def read_blocks(path: Path, what: str = "samples") -> Iterator[dict[str, np.ndarray]]:
-    """The arrays of some samples at a time, as `_hdf5_child` sends them; ValueError says what is wrong with a file.
+    """The arrays of a few samples at a time, as sent by `_hdf5_child`; a ValueError says what is wrong with a file.
 
     `what` is "samples", or "arrays" for all that the file holds, in one block.
     """
-    # The packages of this process, wherever it found them; "-P": the script's neighbours are none.
+    # Use the import path of this process; "-P" excludes the script's own folder from it.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-P", _hdf5_child.__file__, str(path), str(TIME_LIMIT), what]
     null, pipe = subprocess.DEVNULL, subprocess.PIPE
@@ -52,7 +52,7 @@ def read_blocks(path: Path, what: str = "samples") -> Iterator[dict[str, np.ndar
 
 
 def receive_blocks(stream: IO[bytes]) -> Iterator[dict[str, np.ndarray]]:
-    """The messages of `_hdf5_child` up to the last; EOFError where they end before it."""
+    """The messages of `_hdf5_child` up to the last one; EOFError if they end before it."""
     while True:
         header = stream.read(_hdf5_child.LENGTH.size)
         content = stream.read(*_hdf5_child.LENGTH.unpack(header)) if len(header) == 8 else b""
@@ -69,14 +69,14 @@ def receive_blocks(stream: IO[bytes]) -> Iterator[dict[str, np.ndarray]]:
 
 def _how_it_ended(status: int) -> str:
     if status == -signal.SIGALRM:
-        return f"no answer of the HDF5 library within {TIME_LIMIT} s"
+        return f"no answer from the HDF5 library within {TIME_LIMIT} s"
     if status < 0:
         return f"a crash of the HDF5 library ({signal.Signals(-status).name})"
-    return f"no answer of the HDF5 library (exit status {status})"
+    return f"no answer from the HDF5 library (exit status {status})"
 
 
 def heap_damage(path: Path) -> str | None:
-    """What is wrong with the first damaged global heap of the file at `path`, None where all are sound."""
+    """What is wrong with the first damaged global heap of the file at `path`, None if all are valid."""
     with path.open("rb") as stream:
         if path.stat().st_size == 0:
             return None

@@ -1,8 +1,8 @@
-"""What runs in a process of its own: the HDF5 library, which crashes on some damaged files and hangs on others.
+"""The HDF5 reader that runs in a separate process, because the library crashes or hangs on some damaged files.
 
-A script that imports nothing of snnjax, so that it starts in a fraction of a second. It writes messages to standard
-output: the length of an `.npz` as a uint64, and the `.npz`. That holds the arrays of some samples, or all arrays of the
-file, or the text `error`, or at the end nothing.
+This script does not import snnjax, so that it starts in a fraction of a second. It writes messages to standard output:
+the length of an `.npz` as a uint64, and the `.npz`. That holds the arrays of some samples, or all arrays of the file,
+or the text `error`; the last message is empty.
 """
 
 import io
@@ -16,33 +16,35 @@ from typing import IO, Any
 import numpy as np
 
 LENGTH = struct.Struct("<Q")
-# Samples read at once: one call into the file for each would dominate.
+# Number of samples read at once, because one call per sample would dominate the time.
 _BLOCK = 256
-# Deflate shrinks at most 1032 times (zlib's own figure): a file that declares more does not hold it. What has no chunks
-# is small.
+# Deflate compresses at most 1032 times (zlib's own figure): a file that declares more cannot hold it. Arrays without
+# chunks are small.
 _MAX_RATIO, _ALLOWANCE = 1032, 2**20
-# Of groups in one another, which may be links in a circle, and of arrays.
+# Limits on nested groups, which may be circular links, and on the number of arrays.
 _MAX_DEPTH, _MAX_ARRAYS = 64, 100_000
 
 
 def send_blocks(path: str, stream: IO[bytes], time_limit: int, what: str = "samples") -> None:
-    """Write the samples of the file at `path` to `stream`; the process is ended where it waits `time_limit` seconds.
+    """Write the samples of the file at `path` to `stream`; the process is killed after waiting `time_limit` seconds.
 
-    A `time_limit` of 0 is none. `what` is "samples", or "arrays": all that a file holds, of any kind, in one block.
+    A `time_limit` of 0 means none. `what` is "samples", or "arrays" for everything in a file, in one block.
     """
     try:
         for block in (_blocks if what == "samples" else _all_arrays)(path, time_limit):
             _send(stream, block)
         _send(stream, {})
-    except Exception as error:  # h5py answers damage with OSError, KeyError, RuntimeError, TypeError and more
+    except (
+        Exception
+    ) as error:  # for damaged files, h5py raises OSError, KeyError, RuntimeError, TypeError and more
         _send(stream, {"error": np.array(f"{type(error).__name__}: {error}")})
 
 
 def _blocks(path: str, time_limit: int) -> Iterator[dict[str, np.ndarray]]:
-    """Times, units (of all samples behind one another, and how many each has) and labels of some samples at a time."""
+    """Times, units (concatenated over samples, with the count of each) and labels of some samples at a time."""
     import h5py
 
-    # SIGALRM ends a process anywhere, even in compiled code, so a slow reader does not block the child.
+    # SIGALRM ends a process anywhere, even in compiled code, so a slow consumer does not block the child.
     signal.alarm(time_limit)
     with h5py.File(path, "r") as file:
         parts: Any = file
@@ -66,7 +68,7 @@ def _joined(name: str, samples: Any) -> dict[str, np.ndarray]:
 
 
 def _all_arrays(path: str, time_limit: int) -> Iterator[dict[str, np.ndarray]]:
-    """The names of all arrays, and the arrays by their number in these names."""
+    """The names of all arrays, and the arrays by the index of their name."""
     import h5py
 
     signal.alarm(time_limit)
@@ -87,7 +89,7 @@ def _all_arrays(path: str, time_limit: int) -> Iterator[dict[str, np.ndarray]]:
 
 
 def _datasets(group: Any, prefix: str, depth: int) -> Iterator[tuple[str, Any]]:
-    """The arrays of a group and of those in it; not those of other files."""
+    """The arrays of a group and its subgroups, without links to other files."""
     import h5py
 
     if depth > _MAX_DEPTH:
@@ -104,7 +106,7 @@ def _datasets(group: Any, prefix: str, depth: int) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(name: str, value: Any) -> np.ndarray:
-    """Numbers as they are, and texts as NumPy's own instead of Python objects."""
+    """Numbers unchanged, and text as NumPy strings instead of Python objects."""
     array = np.asarray(value)
     if array.dtype.kind in "OS":
         texts = [text.decode() if isinstance(text, bytes) else text for text in array.reshape(-1).tolist()]

@@ -1,10 +1,10 @@
 """AEDAT 3.1, the file format of DVS-Gesture: a text header, then packets of events, little-endian.
 
 The header's first line is ``#!AER-DAT3.1`` and its last ``#!END-HEADER``. A packet has a header of 28 bytes: the
-event type and source (int16 each), then six int32: bytes an event, offset of the time within an event, upper bits
+event type and source (int16 each), then six int32: bytes per event, offset of the time within an event, upper bits
 of all times, capacity, number of events, and number of valid ones. A polarity event (type 1) is a uint32
 (bit 0 valid, bit 1 polarity, bits 2 to 16 y, bits 17 to 31 x) and an int32 of microseconds, to which the upper
-bits add ``2**31`` each. Packets of other types are passed over.
+bits add ``2**31`` each. Packets of other types are skipped.
 
 Source: the format's public description, "AEDAT 3.1", inivation.github.io/inivation-docs.
 """
@@ -23,10 +23,10 @@ _WAY_OUT = "Download DVS-Gesture and unpack DvsGesture.tar.gz"
 
 
 def read_aedat(path: PathLike, size: int = 128) -> CameraEvents:
-    r"""The valid polarity events of one AEDAT 3.1 file of a camera of `size` x `size` pixels.
+    r"""Read the valid polarity events of an AEDAT 3.1 file from a camera with `size` x `size` pixels.
 
-    Errors: a file that is missing or empty, has another version, is cut anywhere, or whose packets contradict
-    themselves or hold pixels beyond `size`.
+    Errors: the file is missing or empty, has another version or is truncated, or its packets are inconsistent or hold
+    pixels beyond `size`.
 
     Example:
         >>> import pathlib, struct, tempfile
@@ -65,7 +65,7 @@ def _skip_header(content: bytes, path: PathLike) -> int:
 
 
 def _packet(content: bytes, offset: int, path: PathLike) -> tuple[int, int, int, int]:
-    """Where the events of the packet at `offset` start and stop, their type, and the base of their times."""
+    """The start and end of the events of the packet at `offset`, their type, and the base of their times."""
     start = offset + _PACKET_HEADER.size
     if start > len(content):
         actual = f"{len(content) - offset} at offset {offset}"

@@ -1,4 +1,4 @@
-"""Small random movements of images: shift, rotation and scale, by bilinear interpolation."""
+"""Small random transformations of images: shift, rotation and scale, with bilinear interpolation."""
 
 from typing import NamedTuple
 
@@ -8,16 +8,16 @@ from jaxtyping import PRNGKeyArray
 from snnjax._check import check
 from snnjax.data._random import generator
 
-# Images moved at once, so that the temporary arrays stay in the cache.
+# Images transformed at once, so that the temporary arrays stay in the cache.
 _BLOCK = 128
 
 
 class Augmentation(NamedTuple):
-    """How far an image may be moved; each amount is drawn uniformly from [-limit, limit]."""
+    """The limits of random transformations; each amount is drawn uniformly from [-limit, limit]."""
 
     shift: float = 2.0  # pixels, down and to the right
     rotation: float = 12.0  # degrees
-    scale: float = 0.1  # share of the size
+    scale: float = 0.1  # relative to the size
 
 
 DEFAULT_AUGMENTATION = Augmentation()
@@ -26,12 +26,12 @@ DEFAULT_AUGMENTATION = Augmentation()
 def augment_images(
     key: PRNGKeyArray, images: np.ndarray, augmentation: Augmentation = DEFAULT_AUGMENTATION
 ) -> np.ndarray:
-    """Images [samples, height, width], each shifted, rotated and scaled about its centre at random, uint8.
+    """Shift, rotate and scale each of the uint8 images [samples, height, width] about its centre at random.
 
     The pixel at offset ``d`` (y, x) from the centre shows the image at ``R(angle) (d - shift) / (1 + scale)``, bilinear
-    between pixels and 0 outside. What happens to an image depends on the key and its place in `images`.
+    between pixels and 0 outside. The transformation of an image depends on the key and its index in `images`.
 
-    Errors: images that are not uint8 [samples, height, width], limits that are negative, a scale from 1 on.
+    Errors: images are not uint8 [samples, height, width], a limit is negative, or the scale is 1 or more.
 
     Example:
         >>> import jax
@@ -58,15 +58,15 @@ def augment_images(
 
 
 def _warp(images: np.ndarray, matrix: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """The images seen through ``matrix (d - shift)``; matrix [samples, 4] row by row, shift [samples, 2] (y, x)."""
+    """The images sampled at ``matrix (d - shift)``; matrix [samples, 4] row by row, shift [samples, 2] (y, x)."""
     samples, height, width = images.shape
-    # A frame of zeros, two pixels wide, stands for everything outside.
+    # A border of zeros, two pixels wide, represents everything outside.
     canvas = np.pad(images, ((0, 0), (2, 2), (2, 2))).reshape(samples, -1)
     centre_y, centre_x = (height - 1) / 2, (width - 1) / 2
     y = np.arange(height, dtype=np.float32)[None, :, None] - centre_y - shift[:, 0, None, None]
     x = np.arange(width, dtype=np.float32)[None, None, :] - centre_x - shift[:, 1, None, None]
     a, b, c, d = (matrix[:, k, None, None] for k in range(4))
-    # Two further columns and rows than the image: from there on all is 0.
+    # Two columns and rows beyond the image: from there on everything is 0.
     source_y = np.clip(a * y + b * x + centre_y + 2, 0, height + 2)
     source_x = np.clip(c * y + d * x + centre_x + 2, 0, width + 2)
     top, left = source_y.astype(np.int32), source_x.astype(np.int32)
@@ -86,7 +86,7 @@ def _mixed(first: np.ndarray, second: np.ndarray, share: np.ndarray) -> np.ndarr
 
 
 def check_images(op: str, images: np.ndarray) -> None:
-    """`images` must be uint8 [samples, height, width]."""
+    """Check that `images` are uint8 [samples, height, width]."""
     good = images.ndim == 3 and images.dtype == np.uint8
     actual = f"{images.dtype.name}{list(images.shape)}"
     check(good, op, "images", "be uint8 [samples, height, width]", actual, "Scale them to 0 to 255")

@@ -1,12 +1,12 @@
-"""A model of the inner ear: sound becomes spikes of bushy cells, as in the data sets that `heidelberg` reads.
+"""A model of the inner ear that converts sound to spikes of bushy cells, as in the data sets of `heidelberg`.
 
-A wave in the shallow water of the cochlea moves the basilar membrane, which each sound moves most at a place of its
-own; hair cells let out transmitter where it moves; a bushy cell at each place spikes when many of their 40 nerve fibres
+A wave in the fluid of the cochlea moves the basilar membrane, most strongly at a place that depends on the frequency.
+Hair cells release transmitter where it moves, and a bushy cell at each place spikes when many of its 40 nerve fibres
 do. All quantities of the membrane are in cgs units, as in the paper; the other constants are in 1/s and s.
 
-Written from the papers, and compared with `lauscher`, the program of the first one's authors (tests/data). Sources:
-Cramer, Stradmann, Schemmel, Zenke 2020, doi:10.1109/TNNLS.2020.3044364 (the chain and its constants); Sieroka, Dosch,
-Rupp 2006, doi:10.1121/1.2204438 (membrane); Meddis 1988, doi:10.1121/1.396050 (hair cells).
+It is written from the papers and compared with `lauscher`, the program by the authors of the first one (tests/data).
+Sources: Cramer, Stradmann, Schemmel, Zenke 2020, doi:10.1109/TNNLS.2020.3044364 (the chain and its constants); Sieroka,
+Dosch, Rupp 2006, doi:10.1121/1.2204438 (membrane); Meddis 1988, doi:10.1121/1.396050 (hair cells).
 """
 
 import math
@@ -21,45 +21,45 @@ from jaxtyping import Array, PRNGKeyArray
 
 from snnjax._check import check, check_integer
 
-# Membrane: stiffness STIFFNESS exp(-DECAY x) - SOFTNESS, mass and damping at the place x, from 0 to LENGTH cm.
+# Membrane: stiffness STIFFNESS exp(-DECAY x) - SOFTNESS, mass and damping at position x, from 0 to LENGTH cm.
 _STIFFNESS, _SOFTNESS, _DECAY, _LENGTH = 1e9, 3500.0, 3.0, 3.5
 _MASS, _DEPTH, _DENSITY = 0.05, 0.1, 1.0
 _DAMPING = 0.15 * math.sqrt(_STIFFNESS * _MASS)
-# Hair cells: transmitter is made, let out (at most this often), lost, taken back, made ready; and fibres fire.
+# Hair cells: rates of replenishment, release (maximum), loss, reuptake and reprocessing of transmitter, and of firing.
 _MADE, _LET_OUT, _LOST, _TAKEN_BACK, _MADE_READY, _FIRED = 5.05, 2000.0, 2500.0, 6580.0, 66.3, 50000.0
-_REST, _HALF = 5.0, 300.0  # of the velocity at which gates are open: (v + REST) / (v + REST + HALF)
-# Bushy cells: fibres, seconds of membrane, synapses and pauses, and what a spike of each fibre adds in a second.
+_REST, _HALF = 5.0, 300.0  # of the velocity in the release probability: (v + REST) / (v + REST + HALF)
+# Bushy cells: fibres, time constants in s of membrane, synapses and pauses, and the weight of a fibre's spike in 1/s.
 _FIBRES, _MEMBRANE, _SYNAPSE, _PAUSE, _WEIGHT = 40, 1e-3, 5e-4, 1e-3, 13e3 / 40
 _LEVEL = 0.3  # root mean square of the sound
 _LOWEST_RATE = 8000
 
 
 class HairCells(NamedTuple):
-    """Transmitter of the hair cells, full pools being 1."""
+    """The transmitter pools of the hair cells; 1 is full."""
 
-    ready: Array  # [channels] to be let out
-    cleft: Array  # [channels] where it lets fibres fire
-    store: Array  # [channels] taken back
+    ready: Array  # [channels] available for release
+    cleft: Array  # [channels] in the cleft, where it makes fibres fire
+    store: Array  # [channels] after reuptake
 
 
 class BushyCells(NamedTuple):
-    """The fibres that end at each bushy cell, and the cell itself."""
+    """The state of the bushy cells and of the fibres that end at them."""
 
-    recent: Array  # [pause, channels] spikes of the fibres in the last steps, in a ring
-    pausing: Array  # [channels] fibres that have spiked in them
-    current: Array  # [channels] of the synapses
-    membrane: Array  # [channels], spiking at 1
-    pause: Array  # [channels] steps for which the cell does not listen
+    recent: Array  # [pause, channels] spikes of the fibres in the last steps, a ring buffer
+    pausing: Array  # [channels] number of fibres that spiked in these steps
+    current: Array  # [channels] synaptic current
+    membrane: Array  # [channels], spikes at 1
+    pause: Array  # [channels] remaining refractory steps of the cell
 
 
 def make_cochlea(sample_rate: int, num_samples: int, num_channels: int = 700) -> Callable[[Any, Any], Array]:
-    """A function from sounds to spikes: ``(waves [words, samples], keys [words]) -> spikes [words, steps, channels]``.
+    """Make a function from sound to spikes, ``(waves[words, samples], keys[words]) -> spikes[words, steps, channels]``.
 
-    There are ``num_samples // 2 + 1`` steps of ``2 / sample_rate`` seconds, spikes are boolean, and channel 0 hears the
-    highest sounds. A word depends on its key alone, not on the words beside it. Waves should be `conditioned`, and
-    ended by zeros where they are shorter. SciPy, which JAX brings along, computes the Hankel functions.
+    There are ``num_samples // 2 + 1`` steps of ``2 / sample_rate`` seconds, spikes are boolean, and channel 0 has the
+    highest frequency. The spikes of a word depend on its wave and key only, not on other words. Waves should be
+    `conditioned`, and padded with zeros if shorter. SciPy, a dependency of JAX, computes the Hankel functions.
 
-    Errors: rates below 8000 samples a second, fewer than 2 samples or channels.
+    Errors: a rate below 8000 samples per second, or fewer than 2 samples or channels.
 
     Example:
         >>> import jax, numpy as np
@@ -78,7 +78,7 @@ def make_cochlea(sample_rate: int, num_samples: int, num_channels: int = 700) ->
 
 
 def conditioned(wave: np.ndarray, sample_rate: int, ramp: float = 0.03) -> np.ndarray:
-    """A sound at the level that the model expects, faded in and out over `ramp` seconds (halves of a Hann window).
+    """Scale a sound to the level that the model expects, with fades of `ramp` seconds (halves of a Hann window).
 
     Errors: silence.
 
@@ -89,7 +89,7 @@ def conditioned(wave: np.ndarray, sample_rate: int, ramp: float = 0.03) -> np.nd
         [0.0, 0.3]
     """
     power = math.sqrt(np.mean(np.square(wave, dtype=np.float64)))
-    check(power > 0, "conditioned", "wave", "hold a sound", "silence", "Leave it out")
+    check(power > 0, "conditioned", "wave", "hold a sound", "silence", "Omit it")
     count = min(round(ramp * sample_rate), len(wave) // 2)
     rise = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(count) / max(2 * count - 1, 1))
     gain = np.ones(len(wave))
@@ -98,10 +98,10 @@ def conditioned(wave: np.ndarray, sample_rate: int, ramp: float = 0.03) -> np.nd
 
 
 def membrane_transfer(sample_rate: int, num_samples: int, places: np.ndarray) -> np.ndarray:
-    """What each frequency of a sound moves the membrane by: ``[places, num_samples // 2 + 1]`` complex128.
+    """Compute the membrane's transfer function, ``[places, num_samples // 2 + 1]`` complex128.
 
-    The velocity at the place x is ``2 w / xi(x) * p(x) / p(0) * z``, xi being what the membrane resists with, p the
-    pressure and z what the inlet resists with; ``p = sqrt(G / g) H(G)``, where H is the Hankel function of the first
+    The velocity at place x is ``2 w / xi(x) * p(x) / p(0) * z``, where xi is the impedance of the membrane, p the
+    pressure and z the impedance of the inlet; ``p = sqrt(G / g) H(G)``, where H is the Hankel function of the first
     kind, ``g = w sqrt(density / (depth xi))`` the wave number and G(x) is ``2 g(0) / DECAY`` and the integral of g from
     0 to x. The lowest frequency is 1 Hz, at which the model is finite.
 
@@ -142,7 +142,7 @@ def membrane_transfer(sample_rate: int, num_samples: int, places: np.ndarray) ->
 
 
 def membrane_velocity(transfer: Array | np.ndarray, wave: Array) -> Array:
-    """How fast the membrane moves, ``[places, steps]``: positive frequencies alone, so at half the sample rate.
+    """Compute the velocity of the membrane, ``[places, steps]``: positive frequencies only, so at half the sample rate.
 
     Example:
         >>> import jax.numpy as jnp, numpy as np
@@ -156,7 +156,7 @@ def membrane_velocity(transfer: Array | np.ndarray, wave: Array) -> Array:
 
 
 def resting(num_channels: int) -> HairCells:
-    """Hair cells in silence: each pool gains what it loses.
+    """Make hair cells in equilibrium without sound.
 
     Example:
         >>> from snnjax.data.cochlea import resting
@@ -171,7 +171,7 @@ def resting(num_channels: int) -> HairCells:
 
 
 def hair_cells(cells: HairCells, velocity: Array, dt: float | Array) -> tuple[HairCells, Array]:
-    """One step of `dt` seconds of the hair cells; with it the probability that a fibre fires, ``[channels]``.
+    """Advance the hair cells by `dt` seconds; also return the probability that a fibre fires, ``[channels]``.
 
     Example:
         >>> import jax.numpy as jnp
@@ -195,9 +195,9 @@ def hair_cells(cells: HairCells, velocity: Array, dt: float | Array) -> tuple[Ha
 def bushy_cells(
     cells: BushyCells, probability: Array, uniform: Array, step: Any, dt: float | Array
 ) -> tuple[BushyCells, Array]:
-    """One step of the fibres and bushy cells; with it their spikes, boolean ``[channels]``.
+    """Advance the fibres and bushy cells by one step; also return their spikes, boolean ``[channels]``.
 
-    The fibres of a cell are alike, so it is enough to draw how many of those that do not pause fire.
+    The fibres of a cell are identical, so it suffices to draw how many of the non-refractory ones fire.
 
     Example:
         >>> import jax.numpy as jnp
@@ -218,7 +218,7 @@ def bushy_cells(
 
 
 def silent(num_channels: int, dt: float) -> BushyCells:
-    """Bushy cells before any sound; fibres pause for less than a step fewer than cells do.
+    """Make bushy cells before any sound.
 
     Example:
         >>> from snnjax.data.cochlea import silent
@@ -231,7 +231,7 @@ def silent(num_channels: int, dt: float) -> BushyCells:
 
 
 def binomial(count: Array, probability: Array, uniform: Array) -> Array:
-    """How many of at most 40 chances come true, from one uniform number: the inverse of the distribution.
+    """Draw a binomial number of at most 40 trials from one uniform number, by inverting the distribution.
 
     Example:
         >>> import jax.numpy as jnp

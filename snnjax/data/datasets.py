@@ -1,4 +1,4 @@
-"""Containers that hold a whole data set in NumPy arrays and give batches by index."""
+"""Containers that hold a whole data set in NumPy arrays and return batches by index."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -15,18 +15,18 @@ from snnjax.sparse_spikes import SparseSpikes
 
 
 class Batch(NamedTuple):
-    """What a training step needs of some samples."""
+    """The inputs, labels and lengths of some samples, for a training step."""
 
     inputs: Any  # SparseSpikes [time, batch], a series [time, batch, channels] or images [batch, pixels]
     labels: Int[Array, " batch"] | Int[Array, "time batch"]  # int32
-    lengths: Int[Array, " batch"] | None  # int32 time steps, None where all are in use
+    lengths: Int[Array, " batch"] | None  # int32 number of valid time steps, None if all are valid
 
 
 @dataclass(frozen=True)
 class EventDataset:
     """Samples as lists of event ids, one list per time step, padded with `num_neurons`.
 
-    Errors: arrays that do not fit together, labels outside ``[0, num_classes)``.
+    Errors: arrays do not match, or labels are outside ``[0, num_classes)``.
 
     Example:
         >>> import numpy as np
@@ -40,7 +40,7 @@ class EventDataset:
     """
 
     ids: np.ndarray  # [samples, time, capacity] uint16, or int32 above 65,535 neurons
-    counts: np.ndarray  # [samples, time] int32, the true number of events, beyond the capacity too
+    counts: np.ndarray  # [samples, time] int32, the true number of events, even beyond the capacity
     labels: np.ndarray  # [samples] integer
     num_neurons: int
     num_classes: int
@@ -66,9 +66,9 @@ class EventDataset:
         duration: float | None = None,
         capacity: int | None = None,
     ) -> "EventDataset":
-        """The data set of recordings ``(times[events], ids[events])``, binned as by `bin_events`.
+        """Make a data set from recordings ``(times[events], ids[events])``, binned as in `bin_events`.
 
-        `recordings` may be a generator; `labels`, integers, are looked at after it has ended.
+        `recordings` may be a generator; the integer `labels` are read after it is exhausted.
         """
         op = "EventDataset.from_events"
         check_capacity(op, capacity)
@@ -94,7 +94,7 @@ class EventDataset:
 
     @property
     def dropped(self) -> float:
-        """The share of all events that did not fit into their lists."""
+        """The fraction of all events that did not fit into their lists."""
         lost = np.maximum(self.counts - self.capacity, 0).sum(dtype=np.int64)
         return float(lost / max(1, self.counts.sum(dtype=np.int64)))
 
@@ -103,12 +103,12 @@ class EventDataset:
         return replace(self, ids=self.ids[indices], counts=self.counts[indices], labels=self.labels[indices])
 
     def channels_last(self, channels: int = 2) -> "EventDataset":
-        """The same events, numbered as convolutions read an image, (height, width, channels).
+        """Renumber the events for convolutions, whose images are (height, width, channels).
 
-        The readers and the simulation of cameras number the polarity first, ``id = polarity * pixels + pixel``; here
-        ``id = pixel * channels + polarity``, and lists are sorted by it again.
+        The readers and the simulated camera put the polarity first, ``id = polarity * pixels + pixel``; the result has
+        ``id = pixel * channels + polarity``, and lists are sorted again.
 
-        Errors: a number of inputs that is no multiple of `channels`.
+        Errors: the number of inputs is not a multiple of `channels`.
 
         Example:
             >>> import numpy as np
@@ -123,9 +123,7 @@ class EventDataset:
         way_out = "Pass the number of polarities of the camera"
         good = self.num_neurons % channels == 0
         check(good, op, "channels", f"divide the {self.num_neurons} inputs", channels, way_out)
-        renumbered = np.arange(
-            self.num_neurons + 1, dtype=self.ids.dtype
-        )  # the last id is that of unused slots
+        renumbered = np.arange(self.num_neurons + 1, dtype=self.ids.dtype)  # the last id marks unused slots
         renumbered[:-1] = renumbered[:-1].reshape(-1, channels).T.ravel()
         return replace(self, ids=np.sort(renumbered[self.ids], axis=-1))
 
@@ -148,10 +146,10 @@ class EventDataset:
 
 @dataclass(frozen=True)
 class SeriesDataset:
-    """Samples as real-valued series of different length, padded with zeros, with a label each or one in every step.
+    """Samples as real-valued series of different lengths, padded with zeros, with one label per sample or per step.
 
-    Errors: arrays that do not fit together, labels outside ``[0, num_classes)`` (those of steps may be negative, which
-    says that the step has none), lengths outside ``[0, time]``.
+    Errors: arrays do not match, labels are outside ``[0, num_classes)`` (labels per step may be negative, for steps
+    without a label), or lengths are outside ``[0, time]``.
 
     Example:
         >>> from snnjax.data import load_japanese_vowels
@@ -201,15 +199,15 @@ class SeriesDataset:
     def take(self, indices: Any) -> Batch:
         """The samples at `indices` as a `Batch` whose inputs are ``[time, batch, channels]``."""
         series = np.ascontiguousarray(self.series[indices].swapaxes(0, 1))
-        labels = np.ascontiguousarray(self.labels[indices].T)  # those of steps as [time, batch]
+        labels = np.ascontiguousarray(self.labels[indices].T)  # labels per step become [time, batch]
         return Batch(jnp.asarray(series), _to_int32(labels), _to_int32(self.lengths[indices]))
 
 
 @dataclass(frozen=True)
 class ImageDataset:
-    """Grey images, to be shown to an encoder or to the simulated event camera (`saccade_events`).
+    """Grey-scale images, for an encoder or for the simulated event camera (`saccade_events`).
 
-    Errors: arrays that do not fit together, labels outside ``[0, num_classes)``.
+    Errors: arrays do not match, or labels are outside ``[0, num_classes)``.
 
     Example:
         >>> from snnjax.data import load_mnist_10k
@@ -247,7 +245,7 @@ def _to_int32(values: np.ndarray) -> Array:
 
 
 def _as_pair(op: str, number: int, recording: Any) -> Any:
-    """`recording` must be a pair; a structured array would come apart into its events."""
+    """Check that `recording` is a pair; a structured array would be unpacked into its events."""
     is_pair = isinstance(recording, tuple | list) and len(recording) == 2
     has_fields = any(np.asarray(part).dtype.names for part in (recording if is_pair else [recording]))
     expected = "be a pair (times, ids) of plain arrays"
@@ -259,7 +257,7 @@ def _as_pair(op: str, number: int, recording: Any) -> Any:
 
 
 def _check_shape(op: str, argument: str, value: np.ndarray, ndim: int, leading: tuple[int, ...] = ()) -> None:
-    """`value` must have `ndim` axes that begin with `leading`."""
+    """Check that `value` has `ndim` axes that begin with `leading`."""
     good = value.ndim == ndim and value.shape[: len(leading)] == leading
     expected = f"have {ndim} axes" + (f" that begin with {list(leading)}" if leading else "")
     check(good, op, argument, expected, f"shape {list(value.shape)}", "Samples come first, then time")

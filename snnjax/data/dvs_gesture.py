@@ -1,8 +1,8 @@
-"""DVS-Gesture: eleven gestures of the hands before a 128 x 128 event camera.
+"""DVS-Gesture: eleven hand gestures in front of a 128 x 128 event camera.
 
-A recording `userNN_light.aedat` holds one gesture after another; beside it, `userNN_light_labels.csv` says which from
-when to when: lines ``class,startTime_usec,endTime_usec`` with classes 1 to 11. The files `trials_to_train.txt` and
-`trials_to_test.txt` name the recordings of each split.
+A recording `userNN_light.aedat` holds one gesture after another; `userNN_light_labels.csv` lists them in lines
+``class,startTime_usec,endTime_usec`` with classes 1 to 11. The files `trials_to_train.txt` and `trials_to_test.txt`
+name the recordings of each split.
 
 Source: Amir et al. 2017, "A Low Power, Fully Event-Based Gesture Recognition System", doi:10.1109/CVPR.2017.781.
 """
@@ -25,10 +25,10 @@ _MAX_TIME = 2**62  # microseconds; the times of a file have 31 + 31 bits
 
 
 def read_gesture_labels(path: PathLike) -> np.ndarray:
-    r"""The lines of one `_labels.csv`: class from 0 to 10, start and end in microseconds, int64 [gestures, 3].
+    r"""Read a `_labels.csv` file: class from 0 to 10, start and end in microseconds, int64 [gestures, 3].
 
-    Errors: a file that is missing or empty, has another first line, or a line that is not three integers with
-    a class from 1 to 11 and a start before its end.
+    Errors: the file is missing or empty, has another first line, or a line is not three integers with a class from 1 to
+    11 and a start before the end.
 
     Example:
         >>> import pathlib, tempfile
@@ -46,7 +46,7 @@ def read_gesture_labels(path: PathLike) -> np.ndarray:
     gestures = [np.zeros((0, 3), np.int64)]
     for number, line in enumerate(lines, start=2):
         cells = [cell.strip() for cell in line.split(",")]
-        # Digits beyond ASCII are not decoded to begin with, and 20 of them would not fit into 64 bits.
+        # Only ASCII digits are accepted, and at most 19 of them, because 20 would not fit into 64 bits.
         values = [int(cell) for cell in cells if cell.isdigit() and len(cell) < 20]
         good = len(cells) == len(values) == 3 and 1 <= values[0] <= _NUM_CLASSES
         if not (good and values[1] < values[2] < _MAX_TIME):
@@ -65,14 +65,14 @@ def load_dvs_gesture(
     downsample: int = 1,
     capacity: int | None = None,
 ) -> EventDataset:
-    """DVS-Gesture as downloaded and unpacked: `root` holds the `.aedat`, `_labels.csv` and `trials_to_*.txt` files.
+    """Load DVS-Gesture from `root`, the unpacked folder of `.aedat`, `_labels.csv` and `trials_to_*.txt` files.
 
-    Each gesture is one sample; its first `duration` microseconds become `num_steps` steps, binned as by `bin_events`.
-    `downsample` merges squares of so many pixels a side; with ``size = ceil(128 / downsample)`` the
-    ``2 * size * size`` inputs are numbered ``(polarity * size + y) * size + x``; for convolutions,
-    `EventDataset.channels_last` renumbers them.
+    Each gesture is one sample; its first `duration` microseconds become `num_steps` steps, binned as in `bin_events`.
+    `downsample` merges squares of this many pixels per side; with ``size = ceil(128 / downsample)`` the ``2 * size *
+    size`` inputs are numbered ``(polarity * size + y) * size + x``; for convolutions, `EventDataset.channels_last`
+    renumbers them.
 
-    Errors: another split, missing files, and those of `read_aedat` and `read_gesture_labels`.
+    Errors: the split is unknown, files are missing, and those of `read_aedat` and `read_gesture_labels`.
 
     Example:
         >>> from snnjax.data import load_dvs_gesture
@@ -110,7 +110,7 @@ def load_dvs_gesture(
 
 
 def _gestures(path: Path) -> Iterator[tuple[int, CameraEvents]]:
-    """The class and the events of each gesture in a recording, timed from the start of the gesture."""
+    """The class and the events of each gesture in a recording, with times relative to its start."""
     labels = read_gesture_labels(path.with_name(path.stem + "_labels.csv"))
     events = read_aedat(path, _SIZE)
     for label, start, end in labels.tolist():

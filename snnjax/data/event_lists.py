@@ -1,4 +1,4 @@
-"""Raw events become one list of ids a time step: binning, merging of duplicates, fair lists of one capacity."""
+"""From raw events to one list of ids per time step: binning, merging duplicates, fair lists with one capacity."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -8,11 +8,11 @@ import numpy as np
 from snnjax._check import check, check_integer
 from snnjax._types import id_dtype
 
-# The finaliser of MurmurHash3 (Austin Appleby, public domain): every bit of the input moves every bit of the output.
+# The finaliser of MurmurHash3 (Austin Appleby, public domain): every bit of the input affects every bit of the output.
 _MIX_1, _MIX_2 = np.uint32(0x85EBCA6B), np.uint32(0xC2B2AE35)
 # 2**32 / golden ratio: unrelated hashes for consecutive steps.
 _STEP_FACTOR = np.uint32(0x9E3779B1)
-# Samples packed at once, so that the temporary arrays stay within some megabytes.
+# Samples packed at once, so that the temporary arrays take only a few megabytes.
 _PACK_BLOCK = 64
 
 
@@ -20,11 +20,11 @@ class EventLists(NamedTuple):
     """The distinct ids of each step, ascending, padded with `num_neurons`, and how many there were."""
 
     ids: np.ndarray  # [..., time, capacity] uint16, or int32 above 65,535 neurons
-    counts: np.ndarray  # [..., time] int32, the true number, beyond the capacity too
+    counts: np.ndarray  # [..., time] int32, the true number, even beyond the capacity
 
 
 class RaggedLists(NamedTuple):
-    """The same without padding: the ids of all rows (step by step, sample by sample) behind one another."""
+    """The same without padding: the concatenated ids of all rows (step by step, sample by sample)."""
 
     ids: np.ndarray  # [events] uint16 or int32, ascending within a row
     counts: np.ndarray  # [samples, time] int32
@@ -39,16 +39,16 @@ def bin_events(
     capacity: int | None = None,
     duration: float | None = None,
 ) -> EventLists:
-    """Lists of the neurons with an event in each time step: ``step = floor(time * num_steps / duration)``.
+    """List the neurons with an event in each time step, ``step = floor(time * num_steps / duration)``.
 
-    `times` [events] and `duration` share any unit, counted from the start of the sample; `times` need no order.
-    Events before 0 and from `duration` on are left out; None for `duration` means the time of the last event, which
-    then falls into the last step. Several events of one id within a step count once. `capacity` None makes
-    the lists as long as the fullest step; where a step has more distinct ids than `capacity`, those of the smallest
-    hash of (id, step) are listed, which favours no neuron, and `counts` holds the true number.
+    `times` [events] and `duration` have the same unit and count from the start of the sample; `times` need not be
+    sorted. Events before 0 and from `duration` on are dropped; None for `duration` means the time of the last event,
+    which then falls into the last step. Several events of one id within a step count once. `capacity` None makes the
+    lists as long as the fullest step; if a step has more distinct ids than `capacity`, those with the smallest hash of
+    (id, step) are listed, which favours no neuron, and `counts` holds the true number.
 
-    Errors: `times` and `ids` of different length or kind, non-finite times, ids outside ``[0, num_neurons)``, sizes
-    that are not positive.
+    Errors: `times` and `ids` do not match, times are not finite, ids are outside ``[0, num_neurons)``, or sizes are not
+    positive.
 
     Example:
         >>> from snnjax.data import bin_events
@@ -66,7 +66,7 @@ def bin_events(
 
 
 def check_capacity(op: str, capacity: int | None) -> None:
-    """`capacity` must be None or a positive integer."""
+    """Check that `capacity` is None or a positive integer."""
     if capacity is not None:
         check_integer(op, "capacity", capacity, 1)
 
@@ -74,18 +74,18 @@ def check_capacity(op: str, capacity: int | None) -> None:
 def bin_ragged(
     op: str, times: Any, ids: Any, num_steps: int, num_neurons: int, duration: float | None
 ) -> RaggedLists:
-    """One sample's events as ragged lists with ``counts[1, time]``; see `bin_events`."""
+    """Bin one sample's events to ragged lists with ``counts[1, time]``; see `bin_events`."""
     times, ids = _check_events(op, times, ids, num_steps, num_neurons, duration)
     inside = times >= 0 if duration is None else (times >= 0) & (times < duration)
     times, ids = times[inside], ids[inside]
     span = max(times.max(initial=0), 1e-300) if duration is None else duration
     whole = times.dtype.kind == "i" and float(span).is_integer()
-    # Integers are divided exactly, as long as the product fits into 64 bits.
+    # Integer division is exact if the product fits into 64 bits.
     if whole and int(span) * num_steps < 2**63:
         step = times * num_steps // int(span)
     else:
         step = np.floor(times / float(span) * num_steps).astype(np.int64)
-    # The last event of an open span, and quotients rounded up to 1, belong to the last step.
+    # The last event without a given duration, and quotients rounded up to 1, belong to the last step.
     step = np.minimum(step, num_steps - 1)
     code = np.unique(step * num_neurons + ids)
     row = code // num_neurons
@@ -94,14 +94,14 @@ def bin_ragged(
 
 
 def concatenate(samples: Sequence[RaggedLists], num_steps: int, num_neurons: int) -> RaggedLists:
-    """The samples of several ragged lists as one."""
+    """Concatenate the samples of several ragged lists."""
     ids = [np.zeros(0, id_dtype(num_neurons)), *(sample.ids for sample in samples)]
     counts = [np.zeros((0, num_steps), np.int32), *(sample.counts for sample in samples)]
     return RaggedLists(np.concatenate(ids), np.concatenate(counts))
 
 
 def pack(lists: RaggedLists, num_neurons: int, capacity: int | None) -> EventLists:
-    """Ragged lists as padded ones ``[samples, time, capacity]``; `capacity` None fits the fullest row."""
+    """Pad ragged lists to ``[samples, time, capacity]``; `capacity` None fits the fullest row."""
     if capacity is None:
         capacity = max(1, int(lists.counts.max(initial=0)))
     samples, num_steps = lists.counts.shape
@@ -130,7 +130,7 @@ def _pack_rows(out: np.ndarray, ids: np.ndarray, counts: np.ndarray, num_steps: 
 def _fair_choice(
     ids: np.ndarray, row: np.ndarray, counts: np.ndarray, capacity: int, num_steps: int
 ) -> np.ndarray:
-    """True for the `capacity` events of each row with the smallest hash of id and step, all where they fit."""
+    """True for the `capacity` events of each row with the smallest hash of id and step, or for all if they fit."""
     keep = np.ones(ids.size, bool)
     full = np.flatnonzero((counts > capacity)[row])
     code = ids[full].astype(np.uint32) + (row[full] % num_steps).astype(np.uint32) * _STEP_FACTOR
@@ -151,7 +151,7 @@ def _mix(code: np.ndarray) -> np.ndarray:
 def _check_events(
     op: str, times: Any, ids: Any, num_steps: int, num_neurons: int, duration: float | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`times` as int64 or float64 and `ids` as int64, both [events]."""
+    """Check `times` and `ids`, and convert them to int64 or float64, and int64, both [events]."""
     times, ids = np.asarray(times), np.asarray(ids)
     check_integer(op, "num_steps", num_steps, 1)
     check_integer(op, "num_neurons", num_neurons, 1)
@@ -164,10 +164,8 @@ def _check_events(
     numbers = times.dtype.kind in "iuf"
     check(numbers, op, "times", "be numbers", times.dtype.name, "Cast them to integers or floats")
     times = times.astype(np.float64 if times.dtype.kind == "f" else np.int64)
-    check(
-        bool(np.isfinite(times).all()), op, "times", "be finite", "NaN or infinity", "Leave such events out"
-    )
-    # An empty list has no dtype of its own.
+    check(bool(np.isfinite(times).all()), op, "times", "be finite", "NaN or infinity", "Remove such events")
+    # An empty list has no integer dtype.
     check(ids.dtype.kind in "iu" or ids.size == 0, op, "ids", "be integers", ids.dtype.name, "Cast them")
     wrong = ids[(ids < 0) | (ids >= num_neurons)]
     first = wrong[0] if wrong.size else 0

@@ -1,8 +1,7 @@
-"""SHD and SSC: spoken digits and commands as the spikes of 700 channels of a model cochlea, one `.h5` file a split.
+"""SHD and SSC: spoken digits and commands as spikes of 700 channels of a cochlea model, one `.h5` file per split.
 
-The data sets `spikes/times` (seconds) and `spikes/units` hold one array of its own length per sample, `labels` its
-class. Damaged files are refused as by all readers, including those on which the HDF5 library crashes or hangs: it runs
-in a separate process.
+The data sets `spikes/times` (seconds) and `spikes/units` hold one variable-length array per sample, and `labels` its
+class. Damaged files raise errors, even those on which the HDF5 library crashes or hangs: it runs in a separate process.
 
 Source: Cramer, Stradmann, Schemmel, Zenke 2020, doi:10.1109/TNNLS.2020.3044364.
 """
@@ -29,16 +28,16 @@ _WAY_OUT = "Download it and unpack the .h5 file"
 class CochleaRecordings(NamedTuple):
     """The samples of one file."""
 
-    times: list[np.ndarray]  # a sample each: [events] float64, seconds
-    units: list[np.ndarray]  # a sample each: [events] int64, channel from 0 to 699
+    times: list[np.ndarray]  # one array per sample: [events] float64, seconds
+    units: list[np.ndarray]  # one array per sample: [events] int64, channel from 0 to 699
     labels: np.ndarray  # [samples] int32
 
 
 def read_heidelberg(path: PathLike) -> CochleaRecordings:
-    """All samples of one `.h5` file of SHD or SSC.
+    """Read all samples of an `.h5` file of SHD or SSC.
 
-    Errors: a file that is missing or no HDF5 file, lacks a data set, or whose times, units or labels do not belong
-    together; ImportError where h5py is not installed.
+    Errors: the file is missing, is not HDF5 or lacks a data set, or its times, units and labels do not match;
+    ImportError if h5py is not installed.
 
     Example:
         >>> from snnjax.data import read_heidelberg
@@ -64,12 +63,12 @@ def load_shd(
     downsample: int = 1,
     capacity: int | None = None,
 ) -> EventDataset:
-    """Spiking Heidelberg Digits, `shd_train.h5` or `shd_test.h5`: 20 classes, 700 inputs.
+    """Load Spiking Heidelberg Digits, `shd_train.h5` or `shd_test.h5`: 20 classes, 700 inputs.
 
-    The first `duration` seconds become `num_steps` steps, binned as by `bin_events`; `downsample` merges so many
-    neighbouring channels into one input, ``ceil(700 / downsample)`` in all.
+    The first `duration` seconds become `num_steps` steps, binned as in `bin_events`; `downsample` merges this many
+    neighbouring channels into one input, which gives ``ceil(700 / downsample)`` inputs.
 
-    Errors: those of `read_heidelberg`, labels from 20 on.
+    Errors: those of `read_heidelberg`, or labels of 20 or more.
 
     Example:
         >>> from snnjax.data import load_shd
@@ -89,7 +88,7 @@ def load_ssc(
     downsample: int = 1,
     capacity: int | None = None,
 ) -> EventDataset:
-    """Spiking Speech Commands, `ssc_train.h5`, `ssc_valid.h5` or `ssc_test.h5`: 35 classes, else as `load_shd`.
+    """Load Spiking Speech Commands, `ssc_train.h5`, `ssc_valid.h5` or `ssc_test.h5`: 35 classes, else as `load_shd`.
 
     Example:
         >>> from snnjax.data import load_ssc
@@ -110,7 +109,7 @@ def load(
     downsample: int,
     capacity: int | None,
 ) -> EventDataset:
-    """What `load_shd` does for `op` with a file of any number of classes and any duration."""
+    """`load_shd` in the name of `op`, for any number of classes and any duration."""
     num_neurons = check_downsample(op, downsample, _NUM_UNITS)
     labels: list[int] = []
 
@@ -143,7 +142,7 @@ def _samples(op: str, path: PathLike) -> Iterator[tuple[np.ndarray, np.ndarray, 
             kinds = times.dtype.kind == "f" and units.dtype.kind in "iu"
             if not (kinds and times.ndim == 1 and times.shape == units.shape):
                 actual = f"{times.dtype.name}{list(times.shape)} and {units.dtype.name}{list(units.shape)}"
-                expected = "hold as many real times as whole units in each sample"
+                expected = "hold as many real times as integer units in each sample"
                 refuse(op, path, expected, f"{actual} in sample {number}")
             if not np.isfinite(times).all():
                 refuse(op, path, "hold finite times", f"NaN or infinity in sample {number}")
@@ -167,13 +166,13 @@ def _blocks(op: str, path: PathLike) -> Iterator[tuple[list[np.ndarray], list[np
                 np.split(block[name], np.cumsum(block[f"{name}_counts"])[:-1]) for name in ("times", "units")
             )
             yield times, units, block["labels"]
-    except Exception as error:  # a child that was hit by a damaged file may send anything
+    except Exception as error:  # a child process that reads a damaged file may send anything
         reason = " ".join(str(error).split())
         refuse(op, path, "be HDF5 with spikes/times, spikes/units and labels, one entry per sample", reason)
 
 
 def check_h5py(op: str) -> None:
-    """The package h5py, which only these files need, must be installed."""
+    """Check that the package h5py is installed, which only these files need."""
     if importlib.util.find_spec("h5py") is None:
         way_out = "Install it, for instance with pip install h5py"
         text = message(op, "h5py", "be installed to read .h5 files", ModuleNotFoundError.__name__, way_out)

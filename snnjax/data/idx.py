@@ -1,4 +1,4 @@
-"""The idx format of MNIST and Fashion-MNIST, plain or compressed by gzip.
+"""The idx format of MNIST and Fashion-MNIST, plain or compressed with gzip.
 
 Two zero bytes, the code of the type (8: uint8), the number of axes, the length of each axis as a big-endian uint32,
 then the values, last axis fastest.
@@ -24,9 +24,9 @@ _WAY_OUT = "Download the four idx files of the data set"
 
 
 def read_idx(path: PathLike) -> np.ndarray:
-    """The uint8 array in one idx file; gzip is recognised by its first bytes.
+    """Read the uint8 array in an idx file; gzip is recognised by its first bytes.
 
-    Errors: a file that is missing, empty, no idx file of uint8, shorter or longer than its header says; damaged gzip.
+    Errors: the file is missing, empty, damaged gzip, not an idx file of uint8, or its length does not match its header.
 
     Example:
         >>> import pathlib, tempfile
@@ -55,17 +55,17 @@ def read_idx(path: PathLike) -> np.ndarray:
     try:
         return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()
     except ValueError as error:
-        # More axes than NumPy has, or axes of length 0 beside enormous ones.
+        # More axes than NumPy supports, or axes of length 0 together with enormous ones.
         return refuse("read_idx", path, "have a shape that an array can take", f"{error}")
 
 
 def load_fashion_mnist(root: PathLike, split: str = "train") -> ImageDataset:
-    """Fashion-MNIST as downloaded: 60,000 images to train with and 10,000 to test, 28 x 28, ten kinds of clothes.
+    """Load downloaded Fashion-MNIST: 60,000 training and 10,000 test images, 28 x 28, ten kinds of clothes.
 
     `root` holds `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`, `t10k-images-...` and `t10k-labels-...`, with or
     without `.gz`.
 
-    Errors: another split, missing files, images and labels that do not belong together, and those of `read_idx`.
+    Errors: the split is unknown, files are missing, images and labels do not match, and those of `read_idx`.
 
     Example:
         >>> from snnjax.data import load_fashion_mnist
@@ -79,7 +79,7 @@ train-images-idx3-ubyte.gz, got neither in 'nowhere'. Download the four idx file
 
 
 def load_mnist(root: PathLike, split: str = "train") -> ImageDataset:
-    """MNIST as downloaded: 60,000 digits to train with and 10,000 to test, files and errors as `load_fashion_mnist`.
+    """Load downloaded MNIST: 60,000 training and 10,000 test digits; files and errors as for `load_fashion_mnist`.
 
     Example:
         >>> from snnjax.data import load_mnist

@@ -1,8 +1,8 @@
-"""N-MNIST: digits recorded by a moving event camera, one `.bin` file of 40-bit events a sample.
+"""N-MNIST: digits recorded by a moving event camera, one `.bin` file of 40-bit events per sample.
 
 An event has 5 bytes: x, y, and 24 bits, most significant first, of which the first is the polarity and the other
-23 the time in microseconds. An event with y = 240 is no event: the clock has overflown, and the times of all
-later events grow by 2**13 us.
+23 the time in microseconds. An entry with y = 240 is not an event but a clock overflow: the times of all later events
+increase by 2**13 us.
 
 Source: Orchard, Jayawant, Cohen, Thakor 2015, doi:10.3389/fnins.2015.00437, and the reader `Read_Ndataset.m`
 published with the data.
@@ -25,9 +25,9 @@ _WAY_OUT = "Download N-MNIST and unpack Train.zip and Test.zip"
 
 
 def read_nmnist(path: PathLike) -> CameraEvents:
-    """The events of one N-MNIST `.bin` file.
+    """Read the events of an N-MNIST `.bin` file.
 
-    Errors: a file that is missing, empty, cut within an event, or has pixels beyond 34 x 34.
+    Errors: the file is missing, empty, truncated within an event, or has pixels beyond 34 x 34.
 
     Example:
         >>> import pathlib, tempfile
@@ -58,12 +58,12 @@ def read_nmnist(path: PathLike) -> CameraEvents:
 def load_nmnist(
     root: PathLike, split: str = "train", *, num_steps: int = 30, capacity: int | None = None
 ) -> EventDataset:
-    """N-MNIST as downloaded and unpacked: ``root/Train/<digit>/*.bin`` and ``root/Test/<digit>/*.bin``.
+    """Load unpacked N-MNIST: ``root/Train/<digit>/*.bin`` and ``root/Test/<digit>/*.bin``.
 
-    The 300 ms become `num_steps` steps, binned as by `bin_events`; later events are left out. 2312 inputs, numbered
-    ``(polarity * 34 + y) * 34 + x``; for convolutions, `EventDataset.channels_last` renumbers them.
+    The 300 ms become `num_steps` steps, binned as in `bin_events`; later events are dropped. The 2312 inputs are
+    numbered ``(polarity * 34 + y) * 34 + x``; for convolutions, `EventDataset.channels_last` renumbers them.
 
-    Errors: another split, missing folders, and those of `read_nmnist`.
+    Errors: the split is unknown, folders are missing, and those of `read_nmnist`.
 
     Example:
         >>> import pathlib, tempfile

@@ -1,8 +1,8 @@
-"""A simulated event camera that looks at images with three saccades, as N-MNIST was recorded.
+"""A simulated event camera that looks at images with three saccades, like the recordings of N-MNIST.
 
-A pixel of an event camera sends an event whenever the logarithm of its light has changed by a threshold since its last
-event: "on" for brighter, "off" for darker. Images that stand still send nothing, so the camera (here: the image)
-moves along a triangle in three straight saccades.
+A pixel of an event camera sends an event whenever its log intensity has changed by a threshold since its last event:
+"on" for brighter, "off" for darker. Static images cause no events, so the camera (here: the image) moves along a
+triangle in three straight saccades.
 
 Inputs are numbered as N-MNIST is usually flattened, [polarity, y, x]: ``id = (polarity * height + y) * width + x`` with
 polarity 0 = off, 1 = on; 34 x 34 pixels make 2312 inputs. Polarity comes first: for convolutions, whose images are
@@ -24,9 +24,9 @@ from snnjax.data.datasets import EventDataset
 from snnjax.data.event_lists import RaggedLists, check_capacity, concatenate, pack
 from snnjax.sparse_spikes import SparseSpikes
 
-# Corners of the path in units of the amplitude, (y, x), the first and last being one: a triangle on its tip.
+# Corners of the path in units of the amplitude, (y, x): a triangle on its tip, with the same first and last corner.
 _CORNERS = np.array([[1.0, -1.0], [-1.0, 0.0], [1.0, 1.0], [1.0, -1.0]])
-# Images simulated at once: the working arrays (about 6 kB an image and array) stay in the second-level cache.
+# Images simulated at once: the working arrays (about 6 kB per image and array) stay in the second-level cache.
 _BLOCK = 32
 
 
@@ -36,12 +36,12 @@ class _View(NamedTuple):
     height: int  # of the view
     width: int
     margin: int  # of the image within the view
-    reach: int  # whole pixels the image may move by
-    path: np.ndarray  # [time + 1, 2] displacement (y, x) at the beginning and after each step
+    reach: int  # integer number of pixels that the image may move by
+    path: np.ndarray  # [time + 1, 2] displacement (y, x) at the start and after each step
 
     @property
     def pitch(self) -> int:
-        """The length of a row of the canvas: every shifted view is one contiguous run of it."""
+        """The length of a row of the canvas, in which every shifted view is contiguous."""
         return self.width + 2 * self.reach + 1
 
 
@@ -59,7 +59,7 @@ def saccade_events(
     key: PRNGKeyArray | None = None,
     augmentation: Augmentation = DEFAULT_AUGMENTATION,
 ) -> EventDataset:
-    """What an event camera sees of `images` (uint8 [samples, height, width]) during three saccades.
+    """Simulate an event camera that looks at `images` (uint8 [samples, height, width]) with three saccades.
 
     With ``light = log(dark + intensity)``, intensity in [0, 1], and ``reference = 0``, in each step and pixel
     ``levels = trunc((light - light at the start) / contrast_threshold - reference)``, an event on where
@@ -67,10 +67,10 @@ def saccade_events(
     along the triangle (y, x) = (1, -1), (-1, 0), (1, 1), (1, -1) times `amplitude` pixels, bilinear between pixels,
     in a view `margin` pixels larger on each side: 28 x 28 digits give 2 x 34 x 34 = 2312 inputs.
 
-    `capacity` None makes the lists as long as the fullest step; where more events happen than `capacity`, the
-    listed ones are chosen fairly, as by `bin_events`. With a `key` each image is first moved by `augment_images`.
+    `capacity` None makes the lists as long as the fullest step; if there are more events than `capacity`, the listed
+    ones are chosen fairly, as in `bin_events`. With a `key` each image is first transformed by `augment_images`.
 
-    Errors: images that are not uint8 [samples, height, width], labels that do not fit, sizes that are not positive.
+    Errors: images are not uint8 [samples, height, width], labels do not match, or sizes are not positive.
 
     Example:
         >>> from snnjax.data import load_mnist_10k, saccade_events
@@ -106,9 +106,9 @@ def saccade_events(
 
 
 def saccade_spikes(images: np.ndarray, **options: Any) -> SparseSpikes:
-    """`saccade_events` of some images at once, as `SparseSpikes` ``[time, samples, capacity]``.
+    """Do `saccade_events` for some images, as `SparseSpikes` ``[time, samples, capacity]``.
 
-    Options and errors are those of `saccade_events`.
+    Options and errors are as for `saccade_events`.
 
     Example:
         >>> from snnjax.data import load_mnist_10k, saccade_spikes
@@ -121,7 +121,7 @@ def saccade_spikes(images: np.ndarray, **options: Any) -> SparseSpikes:
 
 
 def _path(num_steps: int) -> np.ndarray:
-    """The displacement at the beginning and after each step, [time + 1, 2], for an amplitude of 1."""
+    """The displacement at the start and after each step, [time + 1, 2], for an amplitude of 1."""
     along = np.linspace(0, len(_CORNERS) - 1, num_steps + 1)
     return np.stack([np.interp(along, range(len(_CORNERS)), axis) for axis in _CORNERS.T], axis=1)
 
@@ -132,7 +132,7 @@ def _simulate(images: np.ndarray, view: _View, contrast_threshold: float, dark: 
     canvas = _canvas(images, view, dark)
     shape = (samples, view.height * pitch)
     start, light, levels = (np.empty(shape, np.float32) for _ in range(3))
-    # Whole levels since the start: a pixel that sees its first light again is where it was, without rounding.
+    # Integer levels since the start: a pixel that returns to its initial intensity returns to level 0 without rounding.
     reference = np.zeros(shape, np.float32)
     events = np.empty((samples, num_steps, 2, view.height, view.width), bool)
     seen = levels.reshape(samples, view.height, pitch)[:, :, : view.width]
@@ -157,9 +157,9 @@ def _simulate(images: np.ndarray, view: _View, contrast_threshold: float, dark: 
 
 
 def _canvas(images: np.ndarray, view: _View, dark: float) -> np.ndarray:
-    """The images in [dark, dark + 1] amid darkness, flat rows of length `pitch`, [samples, pixels] float32."""
+    """The images in [dark, dark + 1] on a dark background, flat rows of length `pitch`, [samples, pixels] float32."""
     samples, height, width = images.shape
-    # One row and one column more than the farthest view, for interpolation, and one row for the last run.
+    # One row and one column beyond the farthest view, for interpolation, and one row for the last contiguous view.
     rows = view.height + 2 * view.reach + 2
     canvas = np.full((samples, rows, view.pitch), dark, np.float32)
     edge = view.margin + view.reach
@@ -173,7 +173,7 @@ def _look(canvas: np.ndarray, view: _View, displacement: np.ndarray, out: np.nda
     whole = np.floor(corner).astype(int)
     down, right = (corner - whole).astype(np.float32)
     first, length = int(whole[0]) * view.pitch + int(whole[1]), out.shape[1]
-    # Interpolation within rows needs one row more than the view, for the interpolation between rows.
+    # Interpolation within rows covers one row more than the view, for the interpolation between rows.
     here = canvas[:, first : first + length + view.pitch]
     if right > 0:
         here = here + right * (canvas[:, first + 1 : first + 1 + length + view.pitch] - here)

@@ -1,4 +1,4 @@
-"""The real data that come with the package; `files/README.md` states where they are from."""
+"""The real data shipped with the package; `files/README.md` states their sources."""
 
 from importlib import resources
 
@@ -11,9 +11,9 @@ _SPLITS = ("train", "test")
 
 
 def load_mnist_10k(split: str = "train") -> ImageDataset:
-    """Ten thousand real handwritten digits, 28 x 28 uint8: 8,000 to train with, 2,000 to test.
+    """Load ten thousand real handwritten digits, 28 x 28 uint8: 8,000 for training, 2,000 for testing.
 
-    Errors: a split other than "train" and "test".
+    Errors: the split is neither "train" nor "test".
 
     Example:
         >>> from snnjax.data import load_mnist_10k
@@ -28,9 +28,9 @@ def load_mnist_10k(split: str = "train") -> ImageDataset:
 
 
 def load_japanese_vowels(split: str = "train") -> SeriesDataset:
-    """Utterances of nine speakers, 12 cepstrum channels, 7 to 29 frames: 270 to train with, 370 to test.
+    """Load utterances of nine speakers, 12 cepstrum channels, 7 to 29 frames: 270 for training, 370 for testing.
 
-    Errors: a split other than "train" and "test".
+    Errors: the split is neither "train" nor "test".
 
     Example:
         >>> from snnjax.data import load_japanese_vowels
@@ -45,13 +45,13 @@ def load_japanese_vowels(split: str = "train") -> SeriesDataset:
 
 
 def load_qtdb(split: str = "train") -> SeriesDataset:
-    """Electrocardiograms as level crossings, with a label in every step: 618 to train with, 141 to test.
+    """Load electrocardiograms as level crossings, with a label per step: 618 for training, 141 for testing.
 
     Four channels are 1 where one of two leads rises or falls by a level, else 0. The classes are the parts of a
-    heartbeat: P, PQ, QR, RS, ST and TP. Steps that the files leave unlabelled have -1; the longest of the samples
-    have 1,301 steps, and `lengths` ends each behind its last label.
+    heartbeat: P, PQ, QR, RS, ST and TP. Steps without a label in the files have -1; the longest samples have 1,301
+        steps, and `lengths` ends each sample after its last label.
 
-    Errors: a split other than "train" and "test".
+    Errors: the split is neither "train" nor "test".
 
     Example:
         >>> from snnjax.data import load_qtdb

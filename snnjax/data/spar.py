@@ -1,4 +1,4 @@
-"""SPAR: shoulder exercises recorded by a smartwatch, read from the file that the Python package `seglearn` installs."""
+"""SPAR: shoulder exercises recorded by a smartwatch, read from a file of the Python package `seglearn`."""
 
 import importlib.util
 import io
@@ -18,7 +18,7 @@ _NUM_CLASSES, _NUM_CHANNELS = 7, 6
 _WAY_OUT = (
     f"Install the package seglearn, without its dependencies if you like, or pass the path of its {_FILE}"
 )
-# The file is a pickle. What builds its arrays may be called, and nothing else.
+# The file is a pickle. Only the functions that build its arrays may be called.
 _ALLOWED = {
     ("_codecs", "encode"),
     ("numpy", "dtype"),
@@ -35,19 +35,19 @@ def load_spar(
     window: int = 200,
     hop: int = 100,
 ) -> SeriesDataset:
-    """Seven shoulder exercises of ten people, as windows of what a smartwatch on the wrist measured 50 times a second.
+    """Load seven shoulder exercises of ten people, as windows of measurements by a smartwatch 50 times per second.
 
     The six channels are accelerations (in g) and angular velocities (in rad/s) along x, y and z; the classes are
     pendulum, abduction, forward elevation, internal and external rotation, trapezius extension and upright row. A
-    window begins every `hop` steps of each of the 140 recordings, and lies within one.
+    window begins every `hop` steps of each of the 140 recordings, and is within one recording.
 
     Args:
-        path: of the file; None finds that of the installed package `seglearn`, of which no code runs.
-        subjects: numbers of the people, 1 to 10; None is all of them.
-        window: steps of a sample; 200 are 4 s.
+        path: path of the file; None finds that of the installed package `seglearn`, whose code is not run.
+        subjects: numbers of the people, 1 to 10; None means all of them.
+        window: steps per sample; 200 are 4 s.
         hop: steps between the starts of two windows.
 
-    Errors: a file that is missing or holds anything else, and subjects that it does not have.
+    Errors: the file is missing or holds anything else, or does not have the subjects.
 
     Example:
         >>> import pathlib, tempfile
@@ -72,7 +72,7 @@ def load_spar(
     chosen = np.unique(people) if subjects is None else np.array(sorted(subjects))
     unknown = np.setdiff1d(chosen, people)
     expected = f"be among {np.unique(people).tolist()}"
-    check(unknown.size == 0, op, "subjects", expected, unknown.tolist(), "Leave the others out")
+    check(unknown.size == 0, op, "subjects", expected, unknown.tolist(), "Omit the others")
     samples, classes = [np.zeros((0, window, _NUM_CHANNELS))], [np.zeros(0)]
     for recording, label, person in zip(recordings, labels, people, strict=True):
         if person in chosen and len(recording) >= window:
@@ -93,7 +93,7 @@ def _installed() -> Path:
 
 
 class _ArraysOnly(pickle.Unpickler):
-    """Builds arrays, and calls nothing else."""
+    """An unpickler that only builds arrays, and calls nothing else."""
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         if (module_name, global_name) not in _ALLOWED:
@@ -102,7 +102,7 @@ class _ArraysOnly(pickle.Unpickler):
 
 
 def _read(op: str, path: Path) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-    """Recordings ``[steps, channels]``, and for each its label and its subject."""
+    """Recordings ``[steps, channels]``, with their labels and subjects."""
     stream = io.BytesIO(read_bytes(op, path, _WAY_OUT))
     try:
         np.lib.format.read_magic(stream)
@@ -110,7 +110,7 @@ def _read(op: str, path: Path) -> tuple[list[np.ndarray], np.ndarray, np.ndarray
         content = _ArraysOnly(stream).load().item()
         recordings = [np.asarray(each, np.float64) for each in content["X"]]
         labels, people = (np.asarray(content[name], np.int64) for name in ("y", "subject"))
-    except Exception as error:  # of a damaged pickle anything may come
+    except Exception as error:  # a damaged pickle may raise anything
         refuse(op, path, "hold the recordings of SPAR", f"{error or type(error).__name__}")
     fits = all(each.ndim == 2 and each.shape[1] == _NUM_CHANNELS for each in recordings)
     same = len(recordings) == labels.size == people.size and labels.ndim == people.ndim == 1

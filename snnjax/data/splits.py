@@ -1,4 +1,4 @@
-"""Which samples: stratified splits, and the order of an epoch, both from a key."""
+"""Selection of samples: stratified splits, and the order of an epoch, both from a key."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,18 +9,18 @@ from jaxtyping import PRNGKeyArray
 from snnjax._check import check, check_integer
 from snnjax.data._random import generator
 
-# Shares are decimal numbers such as 0.1, whose sum is 1 up to rounding.
+# Shares are decimal numbers such as 0.1, which add up to 1 within rounding.
 _SUM_TOLERANCE = 1e-6
 
 
 def split_indices(
     key: PRNGKeyArray, labels: Any, shares: Sequence[float] = (0.9, 0.1)
 ) -> tuple[np.ndarray, ...]:
-    """Disjoint ascending indices of all samples, each class divided by `shares` (stratified) at random.
+    """Split all samples at random into disjoint ascending indices, with each class divided by `shares` (stratified).
 
     Of the n samples of a class the parts take ``round(n * cumulative share)`` in turn.
 
-    Errors: labels that are no integers [samples], shares that are not positive or do not add up to 1.
+    Errors: labels are not integers [samples], or shares are not positive or do not add up to 1.
 
     Example:
         >>> import jax
@@ -50,13 +50,13 @@ def split_indices(
 def batches(
     key: PRNGKeyArray | None, num_samples: int, batch_size: int, *, epoch: int = 0, drop_last: bool = False
 ) -> Iterator[np.ndarray]:
-    """The indices of each batch of one epoch, in an order that depends on `key` and `epoch` alone.
+    """Return the indices of each batch of one epoch, in an order that only depends on `key` and `epoch`.
 
-    A resumed run that asks for the same epoch gets the same batches. Key None keeps the samples in order.
-    The last batch is shorter where `batch_size` does not divide `num_samples`; `drop_last` leaves it out, so that all
-    batches have one shape and a jitted step is compiled once.
+    A resumed run gets the same batches for the same epoch. Key None keeps the samples in order. The last batch is
+    shorter if `batch_size` does not divide `num_samples`; `drop_last` drops it, so that all batches have one shape and
+    a jitted step is compiled once.
 
-    Errors: a negative number of samples or epoch, a batch size below 1.
+    Errors: the number of samples or the epoch is negative, or the batch size is below 1.
 
     Example:
         >>> from snnjax.data import batches

@@ -1,12 +1,12 @@
-"""Spoken digits in the shape of SHD: words of a speech synthesiser, heard by a model of the inner ear.
+"""Spoken digits in the format of SHD: synthesised words, heard by a model of the inner ear.
 
-The ten digits in German (classes 0 to 9) and English (10 to 19), spoken once by each voice of `espeak-ng` with a pitch,
-a speed and a loudness of their own, become spikes of 700 channels (`make_cochlea`). Voices that train, validate and
-test are not the same, nor do they differ by the number behind their name alone. These are not the recordings of SHD,
-which people spoke: figures on the one say nothing of the other.
+The ten digits in German (classes 0 to 9) and English (10 to 19), spoken once by each voice of `espeak-ng` with random
+pitch, speed and loudness, become spikes of 700 channels (`make_cochlea`). Training, validation and test voices are
+different, and never only numbered variants of the same voice. These are not the recordings of SHD, which people spoke:
+results on one say nothing about the other.
 
-Made here, and downloaded from nowhere: `make_spoken_digits` writes one `.h5` file a split, in the layout that
-`read_heidelberg` reads. Source of the chain: Cramer, Stradmann, Schemmel, Zenke 2020, doi:10.1109/TNNLS.2020.3044364.
+Nothing is downloaded: `make_spoken_digits` writes one `.h5` file per split, in the layout that `read_heidelberg` reads.
+Source of the model: Cramer, Stradmann, Schemmel, Zenke 2020, doi:10.1109/TNNLS.2020.3044364.
 """
 
 import io
@@ -34,15 +34,15 @@ _WORDS = {
     "en": ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"],
 }
 _NUM_CLASSES = 20
-# What each word is spoken with, from even chances: 0 to 99, words a minute, 0 to 200.
+# Uniform ranges of pitch (0 to 99), speed (words per minute) and loudness (0 to 200) for each word.
 _PITCH, _SPEED, _LOUDNESS = (30, 71), (150, 211), (60, 121)
-# Samples a second that espeak-ng speaks with; 0.61 s, longer than all but a few words, which are cut. The transform of
-# half as many is fast: 6720 has no prime factor above 7.
+# The sample rate of espeak-ng, and 0.61 s, longer than all but a few words, which are cut. The Fourier transform of
+# half as many samples is fast: 6720 has no prime factor above 7.
 _RATE, _NUM_SAMPLES = 22050, 13438
 _DURATION = _NUM_SAMPLES / _RATE
-_QUIET = 0.02  # what is quieter, beside the loudest sample, in front of a word and behind it is cut
-_SHARES = (0.7, 0.1, 0.2)  # of the voices, for the splits
-_FEWEST_VOICES = 10  # each split has one
+_QUIET = 0.02  # relative to the loudest sample; quieter samples before and after a word are cut
+_SHARES = (0.7, 0.1, 0.2)  # of the voices in each split
+_FEWEST_VOICES = 10  # so that each split has at least one
 _BLOCK = 8  # words heard at once: 200 MB of working arrays
 
 
@@ -54,11 +54,11 @@ def load_spoken_digits(
     downsample: int = 1,
     capacity: int | None = None,
 ) -> EventDataset:
-    """Spoken digits in the shape of SHD, "train", "valid" or "test", from the files that `make_spoken_digits` wrote.
+    """Load the "train", "valid" or "test" split from the files that `make_spoken_digits` wrote.
 
-    The 0.61 seconds become `num_steps` steps; else as `load_shd`.
+    The 0.61 seconds become `num_steps` steps; otherwise as for `load_shd`.
 
-    Errors: other splits, those of `read_heidelberg`.
+    Errors: the split is unknown, and those of `read_heidelberg`.
 
     Example:
         >>> from snnjax.data import load_spoken_digits
@@ -83,18 +83,18 @@ def make_spoken_digits(
     num_voices: int | None = None,
     on_words: Callable[[int, int], Any] = lambda done, total: None,
 ) -> None:
-    """Speak and hear all words, and write `spoken_train.h5`, `spoken_valid.h5` and `spoken_test.h5`.
+    """Synthesise and encode all words, and write `spoken_train.h5`, `spoken_valid.h5` and `spoken_test.h5`.
 
-    Needs espeak-ng and h5py. The same seed and version of espeak-ng yield the same words; 99 voices take about
-    12 minutes of CPU time.
+    It needs espeak-ng and h5py. The same seed and version of espeak-ng yield the same words; 99 voices take about 12
+    minutes of CPU time.
 
     Args:
-        folder: to write to, made if there is none.
-        seed: of the split of the voices, of how they speak, and of the spikes.
-        num_voices: so many voices at most, for a quick look.
-        on_words: called with the words done and the words in all.
+        folder: the folder to write to, created if it does not exist.
+        seed: seed of the split of the voices, of pitch, speed and loudness, and of the spikes.
+        num_voices: use at most this many voices, for a quick look.
+        on_words: called with the number of words done and the total.
 
-    Errors: no espeak-ng, fewer than 10 voices; ImportError where h5py is missing.
+    Errors: there is no espeak-ng, or fewer than 10 voices; ImportError if h5py is missing.
 
     Example:
         >>> from snnjax.data import make_spoken_digits
@@ -119,7 +119,7 @@ Pass a larger integer.
         words = [_spoken(random, voice, label) for voice in parts[number] for label in range(_NUM_CLASSES)]
         samples: list[tuple[np.ndarray, np.ndarray]] = []
         for first in range(0, len(words), _BLOCK):
-            # The last block is filled with silence: one shape, compiled once.
+            # The last block is padded with silence, so that there is one shape, compiled once.
             block = np.zeros((_BLOCK, _NUM_SAMPLES), np.float32)
             present = words[first : first + _BLOCK]
             block[: len(present)] = present
@@ -131,7 +131,7 @@ Pass a larger integer.
 
 
 def default_folder() -> Path:
-    """Where the words are kept, unless another place is named: `$XDG_CACHE_HOME/snnjax`, or `~/.cache/snnjax`.
+    """Return the default folder of the words: `$XDG_CACHE_HOME/snnjax`, or `~/.cache/snnjax`.
 
     Example:
         >>> from snnjax.data.spoken import default_folder
@@ -142,7 +142,7 @@ def default_folder() -> Path:
 
 
 def _voices() -> list[str]:
-    """The variants of espeak-ng, in order of name; of those that sound the same, the first."""
+    """The voice variants of espeak-ng, sorted by name; only the first of those that sound the same."""
     listed = re.findall(r"!v/(.+?)\s*(?:\(|$)", _espeak("--voices=variant").decode(), re.MULTILINE)
     sounds: dict[bytes, str] = {}
     for name in sorted(set(listed)):
@@ -151,7 +151,7 @@ def _voices() -> list[str]:
 
 
 def _split(random: np.random.Generator, voices: list[str]) -> list[list[str]]:
-    """The voices of each split; those that differ by the number behind their name are in one."""
+    """The voices of each split; voices that only differ by the number after their name are in the same one."""
     families: dict[str, list[str]] = {}
     for voice in voices:
         families.setdefault(voice.rstrip("0123456789").lower(), []).append(voice)
@@ -167,7 +167,7 @@ def _split(random: np.random.Generator, voices: list[str]) -> list[list[str]]:
 
 
 def _spoken(random: np.random.Generator, voice: str, label: int) -> np.ndarray:
-    """A word, without silence around it, conditioned, and padded to the length of all."""
+    """A word, without silence around it, conditioned, and padded to the common length."""
     language = "de" if label < _NUM_CLASSES // 2 else "en"
     pitch, speed, loudness = (str(random.integers(*bounds)) for bounds in (_PITCH, _SPEED, _LOUDNESS))
     manner = ("-v", f"{language}+{voice}", "-p", pitch, "-s", speed, "-a", loudness, "-z")
@@ -179,7 +179,7 @@ def _spoken(random: np.random.Generator, voice: str, label: int) -> np.ndarray:
 
 
 def _espeak(*arguments: str) -> bytes:
-    """What espeak-ng writes to standard output."""
+    """Run espeak-ng, and return its standard output."""
     program = shutil.which("espeak-ng")
     if program is None:
         way_out = "Install it, on Debian and Ubuntu with apt-get install espeak-ng"
@@ -188,13 +188,13 @@ def _espeak(*arguments: str) -> bytes:
 
 
 def _events(spikes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Times in seconds and units, in order of time."""
+    """Times in seconds and units, sorted by time."""
     steps, units = np.nonzero(spikes)
     return (steps * (2 / _RATE)).astype(np.float32), units.astype(np.uint16)
 
 
 def _write(path: Path, samples: Iterable[tuple[np.ndarray, np.ndarray]], voices: list[str]) -> None:
-    """One file, complete or not at all."""
+    """Write one file atomically."""
     import h5py
 
     samples, written = list(samples), path.with_suffix(".part")

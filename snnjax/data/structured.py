@@ -1,4 +1,4 @@
-"""Structured arrays of camera events, as Tonic and other loaders give them: one record ``(t, x, y, p)`` an event."""
+"""Structured arrays of camera events, as from Tonic and other loaders: one record ``(t, x, y, p)`` per event."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,7 +9,7 @@ from snnjax._check import check, check_integer, fail
 from snnjax.data._files import CameraEvents, check_downsample, pooled
 from snnjax.data.datasets import EventDataset
 
-# The fields, and what to do where one of their values is out of range.
+# The fields, and what to do if one of their values is out of range.
 _WAYS_OUT = {
     "t": "Count microseconds from the start of the sample",
     "x": "Pass the width of the camera",
@@ -19,13 +19,13 @@ _WAYS_OUT = {
 
 
 def camera_events(events: Any, *, height: int, width: int) -> CameraEvents:
-    """The events of a structured array with the fields t (microseconds), x (column), y (row) and p (polarity).
+    """Convert a structured array with the fields t (microseconds), x (column), y (row) and p (polarity) to events.
 
-    The fields may stand in any order, among others, and have any integer dtype; p may be bool. `height` and `width` are
+    The fields may be in any order, among others, and have any integer dtype; p may be bool. `height` and `width` are
     those of the camera, for instance 34 and 34: Tonic's ``sensor_size`` is ``(width, height, 2)``.
 
-    Errors: no structured array [events], a field that is missing or no integer, ``x`` outside ``[0, width)``, ``y``
-    outside ``[0, height)``, ``p`` other than 0 and 1.
+    Errors: `events` is not a structured array [events], a field is missing or not an integer, ``x`` is outside ``[0,
+    width)``, ``y`` is outside ``[0, height)``, or ``p`` is neither 0 nor 1.
 
     Example:
         >>> import numpy as np
@@ -49,14 +49,14 @@ def structured_events(
     downsample: int = 1,
     capacity: int | None = None,
 ) -> EventDataset:
-    """The data set of pairs ``(structured array, label)``, such as a data set of Tonic without a transform.
+    """Make a data set from pairs ``(structured array, label)``, such as a Tonic data set without a transform.
 
-    Times are binned as by `bin_events`, `duration` in microseconds. `downsample` merges squares of so many pixels a
-    side; inputs are numbered ``(polarity * rows + y) * columns + x`` with ``rows = ceil(height / downsample)`` and
-    columns alike, ``2 * rows * columns`` in all. `recordings` may be a generator.
+    Times are binned as in `bin_events`, with `duration` in microseconds. `downsample` merges squares of this many
+    pixels per side; the ``2 * rows * columns`` inputs are numbered ``(polarity * rows + y) * columns + x``, with ``rows
+    = ceil(height / downsample)`` and columns accordingly. `recordings` may be a generator.
 
-    Errors: those of `camera_events`, labels that are no integers or outside ``[0, num_classes)``, no recording, sizes
-    that are not positive.
+    Errors: those of `camera_events`, labels are not integers in ``[0, num_classes)``, there is no recording, or sizes
+    are not positive.
 
     Example:
         >>> import numpy as np
@@ -98,8 +98,8 @@ def _convert(op: str, argument: str, events: Any, height: int, width: int) -> Ca
     check_integer(op, "height", height, 1)
     check_integer(op, "width", width, 1)
     names = getattr(getattr(events, "dtype", None), "names", None)
-    way_out = "Pass a NumPy array whose dtype has these fields, as Tonic gives them without a transform"
-    expected = f"be a structured array [events] of the fields {', '.join(_WAYS_OUT)}"
+    way_out = "Pass a NumPy array whose dtype has these fields, as from Tonic without a transform"
+    expected = f"be a structured array [events] with the fields {', '.join(_WAYS_OUT)}"
     if names is None or events.ndim != 1:
         fail(op, argument, expected, type(events).__name__ if names is None else list(events.shape), way_out)
     missing = [name for name in _WAYS_OUT if name not in names]
@@ -109,7 +109,7 @@ def _convert(op: str, argument: str, events: Any, height: int, width: int) -> Ca
         column = events[name]
         good = column.dtype.kind in ("iub" if name == "p" else "iu")
         check(good, op, argument, f"have integers as {name}", column.dtype.name, "Cast the field")
-        # A negative time is that of an event before the start of the sample.
+        # A negative time means an event before the start of the sample.
         wrong = column[(column >= size) if name == "t" else (column < 0) | (column >= size)]
         first = wrong[0] if wrong.size else 0
         check(not wrong.size, op, argument, f"have {name} in [0, {size})", first, _WAYS_OUT[name])

@@ -1,6 +1,6 @@
-"""What a network does and what it costs: predictions, activity, and NeuroBench's complexity metrics.
+"""Metrics of a network: predictions, activity, and NeuroBench's complexity metrics.
 
-All are plain functions of the outputs, the activity and the parameters that a network returns.
+All are plain functions of a network's outputs, activity and parameters.
 """
 
 from snnjax.metrics.activity import activation_sparsity as activation_sparsity

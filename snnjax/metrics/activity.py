@@ -1,6 +1,6 @@
-"""How active a network is, whether lists overflow, and whether a layer has fallen silent.
+"""Activity of a network: how active it is, whether lists overflow, and whether a layer is silent.
 
-`activity` is what a network returns: one array ``[batch, neurons]`` a layer, true mean rates in spikes per step.
+`activity` is an output of a network: one array ``[batch, neurons]`` per layer, true mean rates in spikes per step.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ Activity = Sequence[Float[Array, "batch _"]]
 
 
 def mean_activity(activity: Activity) -> Float[Array, " layers"]:
-    """The mean rate of each layer over batch and neurons, in spikes per neuron and step.
+    """Compute the mean rate of each layer over batch and neurons, in spikes per neuron and step.
 
-    Errors: activity of no layer, or not [batch, neurons].
+    Errors: there is no layer, or the activity is not [batch, neurons].
 
     Example:
         >>> import jax.numpy as jnp
@@ -31,7 +31,7 @@ def mean_activity(activity: Activity) -> Float[Array, " layers"]:
 
 
 def silent_layers(activity: Activity) -> Float[Array, " layers"]:
-    """The share of each layer's neurons that never spike in the whole batch: 1 is a silent layer, which cannot learn.
+    """Compute the fraction of each layer's neurons that never spike in the batch: 1 is a silent layer.
 
     Errors: those of `mean_activity`.
 
@@ -46,7 +46,7 @@ def silent_layers(activity: Activity) -> Float[Array, " layers"]:
 
 
 def activation_sparsity(activity: Activity) -> Float[Array, ""]:
-    """NeuroBench's activation sparsity: the share of neuron outputs that are zero, over all layers, batch and steps.
+    """Compute NeuroBench's activation sparsity: the fraction of zero neuron outputs, over all layers, batch and steps.
 
     ``1 - sum_l sum_n mean_b activity[l][b, n] / sum_l neurons[l]``
 
@@ -69,17 +69,17 @@ def activation_sparsity(activity: Activity) -> Float[Array, ""]:
 def dropped_share(
     dropped: Sequence[Int[Array, " batch"]], activity: Activity, lengths: Int[Array, " batch"]
 ) -> Float[Array, " layers"]:
-    """The share of each layer's spikes that did not fit into its lists; 0 for a layer without spikes.
+    """Compute the fraction of each layer's spikes that did not fit into its lists; 0 for a layer without spikes.
 
     ``sum_b dropped[l][b] / sum_b lengths[b] * sum_n activity[l][b, n]``
 
     Args:
-        dropped: spikes beyond the capacity, one array per layer, as networks return them.
-        activity: true rates, spikes beyond the capacity included.
-        lengths: steps of each sequence.
+        dropped: number of spikes beyond the capacity, one array per layer, as returned by networks.
+        activity: true rates, including spikes beyond the capacity.
+        lengths: number of steps of each sequence.
 
     Raises:
-        ValueError: if these do not fit together.
+        ValueError: if these do not match.
 
     Example:
         >>> import jax.numpy as jnp
@@ -104,7 +104,7 @@ def dropped_share(
     for lost, rates in zip(dropped, activity, strict=True):
         spikes = jnp.sum(wide(rates), axis=1)
         spikes = jnp.sum(spikes * lengths.astype(spikes.dtype))
-        # Rates times steps are spike counts, up to rounding: less than half a spike is none.
+        # Rates times steps are spike counts up to rounding: less than half a spike means none.
         shares.append(jnp.where(spikes > 0.5, jnp.sum(lost).astype(spikes.dtype) / jnp.maximum(spikes, 1), 0))
     return jnp.stack(shares)
 

@@ -1,4 +1,4 @@
-"""Which class a read-out names, and how often it is the right one."""
+"""Predictions of a read-out, and their accuracy."""
 
 from typing import cast
 
@@ -24,19 +24,19 @@ DECODERS = ("sum", "max", "first_spike", "steps")
 def predictions(
     outputs: Outputs, *, lengths: Int[Array, " batch"] | None = None, decoder: str = "sum"
 ) -> Int[Array, " batch"] | Int[Array, "time batch"]:
-    """The class that the outputs name, int32.
+    """Decode the predicted class from the outputs, int32.
 
     ``argmax_c z[b, c]`` with z the sum over time ("sum": membranes or spike counts), the maximum over time ("max"), or
-    the earliest first spike ("first_spike"); among equals the lowest class number. The decoder "steps" names a class in
-    every step, ``argmax_c outputs[t, b, c]``, also after the end of a sequence.
+    the earliest first spike ("first_spike"); ties go to the lowest class index. The decoder "steps" predicts a class in
+    every step, ``argmax_c outputs[t, b, c]``, even after the end of a sequence.
 
     Args:
-        outputs: dense ``[time, batch, classes]`` or `SparseSpikes`, as the losses take them; dense for "steps".
-        lengths: steps of each sequence.
-        decoder: the one that belongs to the loss in use.
+        outputs: dense ``[time, batch, classes]`` or `SparseSpikes`, as for the losses; dense for "steps".
+        lengths: number of steps of each sequence.
+        decoder: the decoder that matches the loss.
 
     Raises:
-        ValueError: for outputs or lengths that do not fit, or an unknown decoder.
+        ValueError: if outputs or lengths do not match, or the decoder is unknown.
 
     Example:
         >>> import jax.numpy as jnp
@@ -63,11 +63,11 @@ def accuracy(
     lengths: Int[Array, " batch"] | None = None,
     decoder: str = "sum",
 ) -> Float[Array, ""]:
-    """The share of sequences whose `predictions` equal `labels`, float32; with "steps", of all steps that have a label.
+    """Compute the fraction of sequences (with "steps", of labelled steps) whose `predictions` equal `labels`, float32.
 
-    Labels of steps are ``[time, batch]``, a negative one where a step has none, and count within `lengths`.
+    Labels per step are ``[time, batch]``, negative where a step has no label, and count within `lengths`.
 
-    Errors: those of `predictions`, and labels that are not integers [batch], or [time, batch] for "steps".
+    Errors: those of `predictions`, or labels that are not integers [batch] ([time, batch] for "steps").
 
     Example:
         >>> import jax.numpy as jnp
@@ -83,7 +83,7 @@ def accuracy(
 def right_answers(
     op: str, outputs: Outputs, labels: Array, lengths: Array | None, decoder: str
 ) -> tuple[Array, Array]:
-    """How many labels of each sequence are found, and how many there are to find, int32 ``[batch]``."""
+    """The numbers of correctly predicted labels and of all labels of each sequence, int32 ``[batch]``."""
     check_outputs(op, outputs, lengths)
     named = predictions(outputs, lengths=lengths, decoder=decoder)
     if decoder == "steps":

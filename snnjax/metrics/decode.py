@@ -1,8 +1,8 @@
-"""What a read-out's outputs over time say of each class: its sum, its maximum, its first spike.
+"""Decoding of a read-out's outputs over time: the sum, maximum or first spike of each class.
 
-Losses and predictions share these. Outputs are dense ``[time, batch, classes]`` or `SparseSpikes` of ``[time, batch]``
-lists; lists are read entry by entry, so nothing of the size ``[time, batch, classes]`` is made, forward or backward.
-Results accumulate in float32 (float64 for float64) and steps from `lengths` on count nowhere.
+Losses and predictions share these functions. Outputs are dense ``[time, batch, classes]`` or `SparseSpikes` of ``[time,
+batch]`` lists; lists are read entry by entry, so no array ``[time, batch, classes]`` is created, forward or backward.
+Results accumulate in float32 (float64 for float64), and steps from `lengths` on are ignored.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ Outputs = Float[Array, "time batch classes"] | SparseSpikes
 
 
 def check_outputs(op: str, outputs: Outputs, lengths: Array | None) -> None:
-    """`outputs` must be floating ``[time, batch, classes]`` of at least one step, and `lengths` must fit."""
+    """Check that `outputs` are floating ``[time, batch, classes]`` with at least one step, and match `lengths`."""
     if isinstance(outputs, SparseSpikes):
         check_spikes(op, "outputs", outputs)
     elif not hasattr(outputs, "shape"):
@@ -38,49 +38,49 @@ def check_outputs(op: str, outputs: Outputs, lengths: Array | None) -> None:
         "outputs",
         "hold at least one time step",
         list(shape),
-        "Run the network for a step or more",
+        "Run the network for at least one step",
     )
     if lengths is not None:
         check_lengths(op, lengths, shape[1])
 
 
 def check_dense(op: str, outputs: Any, lengths: Array | None) -> None:
-    """`outputs` must be dense besides what `check_outputs` wants of them."""
-    way_out = "Take the membranes of a leaky read-out, or call to_dense()"
+    """Check that `outputs` are dense, and pass `check_outputs`."""
+    way_out = "Use the membranes of a leaky read-out, or call to_dense()"
     is_list = isinstance(outputs, SparseSpikes)
     check(not is_list, op, "outputs", "be an array", type(outputs).__name__, way_out)
     check_outputs(op, outputs, lengths)
 
 
 def check_lengths(op: str, lengths: Array, batch: int) -> None:
-    """`lengths` must be integers ``[batch]``."""
+    """Check that `lengths` are integers ``[batch]``."""
     way_out = "Pass the number of steps of each sequence of the batch"
     check_shape(op, "lengths", lengths, (batch,), "batch", way_out)
     check_integers(op, "lengths", lengths)
 
 
 def check_labels(op: str, labels: Array, batch: int) -> None:
-    """`labels` must be integers ``[batch]``."""
-    check_shape(op, "labels", labels, (batch,), "batch", "Pass one class number for each sequence")
+    """Check that `labels` are integers ``[batch]``."""
+    check_shape(op, "labels", labels, (batch,), "batch", "Pass one class index per sequence")
     check_integers(op, "labels", labels)
 
 
 def check_step_labels(op: str, labels: Array, shape: Sequence[int]) -> None:
-    """`labels` must be integers ``[time, batch]`` of outputs of that shape."""
-    way_out = "Pass one class number for each step of each sequence"
+    """Check that `labels` are integers ``[time, batch]`` for outputs of that shape."""
+    way_out = "Pass one class index per step of each sequence"
     check_shape(op, "labels", labels, tuple(shape[:2]), "time, batch", way_out)
     check_integers(op, "labels", labels)
 
 
 def check_integers(op: str, argument: str, value: Array) -> None:
-    """`value` must be of an integer dtype."""
+    """Check that `value` has an integer dtype."""
     good = jnp.issubdtype(value.dtype, jnp.integer)
     way_out = f"Cast it, for instance {argument}.astype(jnp.int32)"
     check(good, op, argument, "have an integer dtype", value.dtype.name, way_out)
 
 
 def num_valid_steps(outputs: Outputs, lengths: Array | None) -> Array:
-    """The number of steps that count of each sequence, int32 ``[batch]``."""
+    """The number of valid steps of each sequence, int32 ``[batch]``."""
     time, batch = outputs.shape[:2]
     if lengths is None:
         return jnp.full(batch, time, jnp.int32)
@@ -88,22 +88,22 @@ def num_valid_steps(outputs: Outputs, lengths: Array | None) -> Array:
 
 
 def _is_valid(outputs: Outputs, lengths: Array | None) -> Array:
-    """True at the steps that count, bool ``[time, batch]``."""
+    """True at valid steps, bool ``[time, batch]``."""
     steps = jnp.arange(outputs.shape[0], dtype=jnp.int32)
     return steps[:, None] < num_valid_steps(outputs, lengths)[None, :]
 
 
 def has_label(outputs: Outputs, labels: Array, lengths: Array | None) -> Array:
-    """True at the steps that count and whose label is not negative, bool ``[time, batch]``."""
+    """True at valid steps whose label is not negative, bool ``[time, batch]``."""
     return _is_valid(outputs, lengths) & (labels >= 0)
 
 
 def class_sums(
     outputs: Outputs, lengths: Int[Array, " batch"] | None = None
 ) -> Float[Array, "batch classes"]:
-    """The sum of each class over time: ``sum_{t < lengths[b]} outputs[t, b, c]``, a count where outputs are spikes.
+    """Sum the outputs of each class over time: ``sum_{t < lengths[b]} outputs[t, b, c]``, a count for spikes.
 
-    Errors: outputs that are not floating [time, batch, classes] of at least one step, lengths that do not fit them.
+    Errors: outputs are not floating-point [time, batch, classes] with at least one step, or lengths do not match.
 
     Example:
         >>> import jax.numpy as jnp
@@ -121,10 +121,10 @@ def class_sums(
 def class_maxima(
     outputs: Outputs, lengths: Int[Array, " batch"] | None = None
 ) -> Float[Array, "batch classes"]:
-    """The maximum of each class over time: ``max_{t < lengths[b]} outputs[t, b, c]``, 0 for a sequence of length 0.
+    """Take the maximum of each class over time: ``max_{t < lengths[b]} outputs[t, b, c]``, 0 for length 0.
 
-    The gradient is shared equally among the steps at the maximum. In lists a class is at 0 in the steps that do not
-    list it, and entries of one id and step add.
+    The gradient is shared equally among the steps at the maximum. In lists a class is 0 in steps that do not list it,
+    and entries with the same id and step add up.
 
     Errors: those of `class_sums`.
 
@@ -145,11 +145,11 @@ def class_maxima(
 def first_spike_times(
     outputs: Outputs, lengths: Int[Array, " batch"] | None = None
 ) -> Float[Array, "batch classes"]:
-    """The step of each class's first spike, and the sequence's length for a class that never spikes.
+    """Find the step of each class's first spike, or the sequence's length for a class that never spikes.
 
     ``time = sum_t prod_{t' <= t} (1 - outputs[t'])``, the number of steps survived without a spike. Its derivative at
-    spikes of 0 and 1: an additional spike at t before the first one, at f, brings it forward by ``f - t``; taking away
-    the first spike puts it off to the second (or the end); later spikes change nothing.
+    spikes of 0 and 1: an additional spike at t before the first one, at f, advances it by ``f - t``; removing the first
+    spike delays it to the second (or the end); later spikes change nothing.
 
     Errors: those of `class_sums`.
 
@@ -173,7 +173,7 @@ class _Lists:
     def __init__(self, spikes: SparseSpikes, valid: Array) -> None:
         used = in_range(spikes.ids, spikes.num_neurons) & valid[:, :, None]
         self.used = used
-        # The id one beyond the last class is dropped by every scatter below.
+        # The id just above the last class is dropped by every scatter below.
         self.ids = jnp.where(used, spikes.ids.astype(jnp.int32), spikes.num_neurons)
         self.rows = jnp.broadcast_to(jnp.arange(used.shape[1], dtype=jnp.int32)[None, :, None], used.shape)
         self.shape = (used.shape[1], spikes.num_neurons)
@@ -191,7 +191,7 @@ class _Lists:
 
 
 def _add_duplicates(spikes: SparseSpikes) -> SparseSpikes:
-    """The same lists with one entry for each id, which holds the sum of its entries, in float32 at least."""
+    """The same lists with one entry per id, the sum of its entries, in at least float32."""
     used = in_range(spikes.ids, spikes.num_neurons)
     ids = jnp.where(used, spikes.ids.astype(jnp.int32), spikes.num_neurons)
     ids, values = jax.lax.sort((ids, wide(spikes.values)), num_keys=1)
@@ -215,7 +215,7 @@ def _list_maxima(spikes: SparseSpikes, valid: Array, num_steps: Array) -> Array:
     best = jnp.where(jnp.isneginf(best), 0, best)
     is_best = (fixed == lists.of(best)).astype(fixed.dtype)
     ties = lists.add(is_best) + jnp.where(best == 0, unlisted, 0)
-    # A scatter of maxima has no derivative: the value comes from `best`, the gradient from a sum that is 0.
+    # A scatter of maxima has no derivative: the value is `best`, and the gradient comes from a sum that is 0.
     return best + lists.add(is_best * (values - fixed)) / jnp.maximum(ties, 1)
 
 
@@ -230,5 +230,5 @@ def _list_first_times(spikes: SparseSpikes, valid: Array, num_steps: Array) -> A
     second = jnp.minimum(lists.extreme(later, never, largest=False), end)
     until_first = jnp.maximum(lists.of(first) - step, 0)
     slope = jnp.where(step == lists.of(first), lists.of(second) - step, until_first)
-    # The value is `first`; the gradient comes from a sum that is 0 (see `first_spike_times` for its slope).
+    # The value is `first`, and the gradient comes from a sum that is 0 (see `first_spike_times` for its slope).
     return first - lists.add(slope * (values - jax.lax.stop_gradient(values)))

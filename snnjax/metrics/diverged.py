@@ -1,4 +1,4 @@
-"""Whether a run has diverged, which its output does not show."""
+"""Detection of diverged runs, which their output does not show."""
 
 import functools
 from typing import Any
@@ -11,16 +11,17 @@ from snnjax._check import check
 
 
 def diverged(state: Any) -> Bool[Array, " batch"]:
-    """Which sequences of a batch hold a number that is not finite, in any layer.
+    """Find the sequences of a batch with a non-finite number in any layer.
 
-    A membrane that is NaN stays NaN and does not spike: the layers above it, the output and the loss are finite, and
-    only the state that a network returns shows what happened.
+    A NaN membrane stays NaN and does not spike: the layers above it, the output and the loss are finite, and only the
+    state that a network returns shows what happened.
 
     Args:
-        state: what a network returned, ``NetworkState`` or `LIFNetworkState`, or any tree of arrays ``[batch, ...]``.
+        state: a state returned by a network, ``NetworkState`` or `LIFNetworkState`, or any pytree of arrays ``[batch,
+            ...]``.
 
     Raises:
-        ValueError: for a state without arrays.
+        ValueError: if the state has no arrays.
 
     Example:
         >>> import jax, jax.numpy as jnp

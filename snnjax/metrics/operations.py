@@ -1,4 +1,4 @@
-"""What a network costs, in NeuroBench's terms and under its names (Yik et al. 2025, doi:10.1038/s41467-025-56739-4)."""
+"""The cost of a network, in NeuroBench's metrics and names (Yik et al. 2025, doi:10.1038/s41467-025-56739-4)."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -15,24 +15,24 @@ from snnjax.sparse_spikes import SparseSpikes
 
 
 class SynapticOperations(NamedTuple):
-    """Operations of one sequence, mean over the batch, float32."""
+    """Operations per sequence, mean over the batch, float32."""
 
     effective_macs: Array  # [] multiply-accumulates: non-zero weight times non-zero, non-binary input
     effective_acs: Array  # [] accumulates: non-zero weight of a spike
-    dense: Array  # [] all pairs of weight and input, zeros included
+    dense: Array  # [] all pairs of weight and input, including zeros
 
 
 def input_counts(
     inputs: Shaped[Array, "time batch inputs"] | SparseSpikes, lengths: Int[Array, " batch"] | None = None
 ) -> Float[Array, "batch inputs"]:
-    """How many steps each input is not zero in, which is its number of spikes if inputs are spikes.
+    """Count the steps in which each input is not zero, which is its number of spikes if inputs are spikes.
 
     Args:
         inputs: dense ``[time, batch, inputs]`` of any dtype, or `SparseSpikes` without duplicates.
-        lengths: steps of each sequence.
+        lengths: number of steps of each sequence.
 
     Raises:
-        ValueError: for inputs without three axes or without a step, lengths that do not fit.
+        ValueError: if inputs do not have three axes and at least one step, or lengths do not match.
 
     Example:
         >>> import jax.numpy as jnp
@@ -60,24 +60,24 @@ def synaptic_operations(
     connections: Sequence[Connection] | None = None,
     binary_inputs: bool = True,
 ) -> SynapticOperations:
-    """Synaptic operations of a layered network: effective ones, on non-zero weights and inputs alone, and dense ones.
+    """Count the synaptic operations of a layered network: effective (non-zero weights and inputs only) and dense ones.
 
     ``effective = sum_l sum_i n[l, i] * fan_out[l, i]`` with ``n[0] = counts`` and
-    ``n[l + 1, i] = lengths * activity[l][:, i]``; `fan_out` is the number of weights other than 0 that a spike meets:
-    those of its row or, in a convolution, of the patch that it adds to, cut at the edges of the image. ``dense`` is the
-    same of a spike of every input in every step, through weights of 1. Operations on spikes are accumulates, those on
-    inputs that are not binary are multiply-accumulates. Biases are not counted, nor are pools: each spike passes
-    through them by itself, and costs nothing where no window holds it. The last step's spikes count for recurrent
-    weights too: they are part of the state handed on. A delayed spike counts once.
+    ``n[l + 1, i] = lengths * activity[l][:, i]``; `fan_out` is the number of nonzero weights that a spike is multiplied
+    by: those of its row or, for a convolution, of the patch that it adds to, cut off at the edges of the image.
+    ``dense`` is the count for a spike of every input in every step and nonzero weights. Operations on spikes are
+    accumulates; operations on non-binary inputs are multiply-accumulates. Biases and pooling are not counted: spikes
+    pass through pools one by one, and cost nothing outside all windows. The last step's spikes count for recurrent
+    weights too, as part of the returned state. A delayed spike counts once.
 
     Args:
-        weights: of every layer and of the read-out, in order; with 0 where a mask leaves none.
+        weights: weights of every layer and of the read-out, in order, with masked weights set to 0.
         counts: non-zero inputs of each sequence, from `input_counts`.
-        activity: mean rates of each hidden layer, and of a spiking read-out if it is one.
-        lengths: steps of each sequence.
-        recurrent: recurrent weights of each layer of `activity`, None where there are none.
-        connections: how the weights are met, from ``spec.fitted.connection`` of each of ``network.layers`` and of
-            ``network.readout``; None is dense weights alone.
+        activity: mean rates of each hidden layer, and of the read-out if it spikes.
+        lengths: number of steps of each sequence.
+        recurrent: recurrent weights of each layer in `activity`, None for a layer without.
+        connections: the connections, ``spec.fitted.connection`` for each of ``network.layers`` and for
+            ``network.readout``; None means dense weights only.
         binary_inputs: whether the inputs are spikes.
 
     Raises:
@@ -115,12 +115,12 @@ def synaptic_operations(
 
 
 def connection_sparsity(params: Any) -> Float[Array, ""]:
-    """The share of weights that are zero, over all arrays in `params` of two axes or more, float32.
+    """Compute the fraction of weights that are zero, over all arrays in `params` with two or more axes, float32.
 
-    A weight of a convolution counts once. Vectors (biases, decays, delays) are not connections. A masked weight counts
-    if it is 0 by itself: training leaves it as `init` made it, 0.
+    A convolution weight counts once. Vectors (biases, decays, delays) are not connections. Masked weights count because
+    their value is 0: `init` sets it, and training keeps it.
 
-    Errors: no matrix in `params`.
+    Errors: there is no matrix in `params`.
 
     Example:
         >>> import jax.numpy as jnp
@@ -139,7 +139,7 @@ def connection_sparsity(params: Any) -> Float[Array, ""]:
 
 
 def footprint(*trees: Any) -> int:
-    """Memory in bytes of all arrays in `trees`: the parameters, and the state as well if it is passed.
+    """Compute the memory in bytes of all arrays in `trees`: parameters, and the state if it is passed too.
 
     Example:
         >>> import jax.numpy as jnp
@@ -154,7 +154,7 @@ def footprint(*trees: Any) -> int:
 
 
 def parameter_count(params: Any) -> int:
-    """The number of parameters: the elements of all arrays in `params`.
+    """Count the parameters: the elements of all arrays in `params`.
 
     Example:
         >>> import jax.numpy as jnp
@@ -169,7 +169,7 @@ def parameter_count(params: Any) -> int:
 
 
 def _effective(connection: Connection, weights: Array, counts: Array) -> Array:
-    """Mean over the batch of the non-zero weights that the counted spikes meet."""
+    """The mean over the batch of the number of nonzero weights that the counted spikes are multiplied by."""
     fan_out = connection.fan_out(weights)
     return jnp.mean(jnp.sum(wide(counts) * fan_out[None, :], axis=1))
 
@@ -186,7 +186,7 @@ def _check_chain(
     good = len(weights) - layers in (0, 1) and len(weights) > 0
     expected = f"hold {layers + 1} arrays ({layers} with a spiking read-out)"
     check(good, op, "weights", expected, len(weights), way_out)
-    way_out = "Pass one entry for every layer, None where it is not recurrent"
+    way_out = "Pass one entry per layer, None if it is not recurrent"
     check(len(recurrent) == layers, op, "recurrent", f"hold {layers} entries", len(recurrent), way_out)
     good, way_out = len(connections) == len(weights), "Pass one for each of the weights, or None"
     check(good, op, "connections", f"hold {len(weights)} connections", len(connections), way_out)

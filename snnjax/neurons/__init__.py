@@ -1,4 +1,4 @@
-"""Neuron models, one per file: parameters, state and pure functions, gathered in a `Neuron`."""
+"""Neuron models, one per file: parameters, state and pure functions, combined in a `Neuron`."""
 
 from snnjax.neurons._constants import decay_to_raw as decay_to_raw
 from snnjax.neurons._constants import raw_to_decay as raw_to_decay

@@ -1,4 +1,4 @@
-"""The constants of neurons: drawn at the start, and decays in a parametrisation that can be learned freely."""
+"""The constants of neurons: initial values, and decays in an unconstrained parametrisation for learning."""
 
 import numbers
 from typing import Any, cast
@@ -10,16 +10,16 @@ from jaxtyping import Array, ArrayLike, Float
 from snnjax._check import check, shown
 from snnjax._types import sum_dtype
 
-# One value for all, or a range (low, high) from which each neuron draws its own, uniformly.
+# One value for all, or a range (low, high) from which each neuron's value is drawn uniformly.
 Constant = float | tuple[float, float]
 
 
 @jax.custom_jvp
 def raw_to_decay(raw: Float[Array, "..."]) -> Float[Array, "..."]:
-    """The decay between 0 and 1 of an unconstrained number: ``decay = 1 / (1 + exp(-raw))``.
+    """Map an unconstrained number to a decay between 0 and 1: ``decay = 1 / (1 + exp(-raw))``.
 
-    The derivative ``sigmoid(raw) sigmoid(-raw)`` is computed as this product, not as ``decay (1 - decay)``,
-    so it stays positive where `decay` rounds to 1: a learned decay cannot get stuck.
+    The derivative is computed as ``sigmoid(raw) sigmoid(-raw)`` instead of ``decay (1 - decay)``, so it stays positive
+    even if `decay` rounds to 1: a learned decay cannot get stuck.
 
     Example:
         >>> float(raw_to_decay(jnp.float32(0.0)))
@@ -36,7 +36,7 @@ def _raw_to_decay_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Ar
 
 
 def decay_to_raw(decay: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
-    """The inverse of `raw_to_decay`: ``raw = log(decay / (1 - decay))``, for ``0 < decay < 1``.
+    """Invert `raw_to_decay`: ``raw = log(decay / (1 - decay))``, for ``0 < decay < 1``.
 
     Example:
         >>> float(decay_to_raw(0.5))
@@ -47,7 +47,7 @@ def decay_to_raw(decay: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
 
 
 def time_constant_to_decay(time_constant: float | Array, dt: float = 1.0) -> Float[Array, "..."]:
-    """The decay per step of length `dt`: ``decay = exp(-dt / time_constant)``, both in one unit of time.
+    """Compute the decay per step of length `dt`: ``decay = exp(-dt / time_constant)``, both in the same unit of time.
 
     Raises:
         ValueError: if `dt`, or a `time_constant` given as a number, is not positive.
@@ -56,20 +56,20 @@ def time_constant_to_decay(time_constant: float | Array, dt: float = 1.0) -> Flo
         >>> round(float(time_constant_to_decay(20.0, dt=1.0)), 4)
         0.9512
     """
-    check(dt > 0, "time_constant_to_decay", "dt", "be positive", dt, "Give the length of a step")
+    check(dt > 0, "time_constant_to_decay", "dt", "be positive", dt, "Pass the length of a step")
     if isinstance(time_constant, numbers.Real):
-        way_out = "Give it in the unit of dt"
+        way_out = "Use the unit of dt"
         positive = cast(float, time_constant) > 0
         check(positive, "time_constant_to_decay", "time_constant", "be positive", time_constant, way_out)
     return jnp.exp(-dt / jnp.asarray(time_constant))
 
 
 def draw(key: Array, value: Constant, num_neurons: int | None, dtype: Any) -> Array:
-    """`value`, or draws from its range: ``[neurons]``, or ``[]`` where `num_neurons` is None."""
+    """`value`, or draws from its range: ``[neurons]``, or ``[]`` if `num_neurons` is None."""
     shape = () if num_neurons is None else (num_neurons,)
     if isinstance(value, tuple):
         low, high = value
-        # Drawn in float32 and rounded, so that all dtypes hold the same draws.
+        # Drawn in float32 and rounded, so that the draws are the same for all dtypes.
         return jax.random.uniform(key, shape, jnp.float32, low, high).astype(dtype)
     return jnp.full(shape, value, dtype)
 
@@ -80,7 +80,7 @@ def draw_raw_decay(key: Array, decay: Constant, num_neurons: int | None, dtype: 
 
 
 def check_constant(op: str, argument: str, value: Any) -> None:
-    """`value` must be a number or an ascending range of two."""
+    """Check that `value` is a number or a range (low, high)."""
     ends = value if isinstance(value, tuple) else (value, value)
     numeric = len(ends) == 2 and all(isinstance(end, numbers.Real) for end in ends)
     expected = "be a number or a range (low, high)"
@@ -95,21 +95,21 @@ def check_constant(op: str, argument: str, value: Any) -> None:
 
 
 def check_decay(op: str, argument: str, value: Any) -> None:
-    """`value` must be a number, or a range, between 0 and 1."""
+    """Check that `value` is a number or a range between 0 and 1."""
     check_constant(op, argument, value)
     ends = value if isinstance(value, tuple) else (value, value)
     good = ends[0] > 0 and ends[1] < 1
     way_out = "From a time constant it is exp(-dt / time_constant)"
-    check(good, op, argument, "lie strictly between 0 and 1", value, way_out)
+    check(good, op, argument, "be strictly between 0 and 1", value, way_out)
 
 
 def check_decays(op: str, **decays: Any) -> None:
-    """Every keyword must be a decay."""
+    """Check that every keyword argument is a decay."""
     for argument, value in decays.items():
         check_decay(op, argument, value)
 
 
 def check_constants(op: str, **constants: Any) -> None:
-    """Every keyword must be a constant."""
+    """Check that every keyword argument is a constant."""
     for argument, value in constants.items():
         check_constant(op, argument, value)

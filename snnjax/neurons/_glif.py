@@ -1,4 +1,4 @@
-"""`GLIF`: neuron models that the fused op `snnjax.lif_network` computes, and their pieces for other callers."""
+"""`GLIF`: neuron models that the fused op `snnjax.lif_network` supports, and their functions for other callers."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from snnjax.surrogates import Surrogate
 
 
 class GLIFConstants(NamedTuple):
-    """The constants of a generalised LIF neuron, each ``[]`` or ``[neurons]``; the equation stands at `GLIF`."""
+    """The constants of a generalised LIF neuron, each ``[]`` or ``[neurons]``; `GLIF` has the equation."""
 
     decay: Array
     threshold: Array
@@ -23,7 +23,7 @@ class GLIFConstants(NamedTuple):
 
 
 class GLIF(NamedTuple):
-    """A neuron model in the form that `snnjax.lif_network` computes, with one or two linear states ``v`` and ``w``.
+    """A neuron model in the form that `snnjax.lif_network` supports, with one or two linear states ``v`` and ``w``.
 
     With a prime at the previous step and ``s' = [v' > threshold + threshold_coupling w']``::
 
@@ -31,24 +31,24 @@ class GLIF(NamedTuple):
         v = decay reset(v', s') + gain current + v_coupling w
         s = [v > threshold + threshold_coupling w]
 
-    A reset subtracts the threshold as it is raised. `detach_reset` stops the gradient through the spikes of the reset
-    alone: through those that jump into ``w`` it always flows.
+    A reset subtracts the raised threshold. `detach_reset` stops only the gradient through the spikes in the reset; the
+    gradient through the spikes that add to ``w`` always flows.
 
     Reference:
         Teeter et al. 2018, doi:10.1038/s41467-017-02717-4.
     """
 
     name: str
-    constants: Callable[[Any], GLIFConstants]  # of the params, which receive the gradients
+    constants: Callable[[Any], GLIFConstants]  # params -> constants, through which the gradients flow
     surrogate: Surrogate
     reset: str = "subtract"  # or "zero" or "none"
     detach_reset: bool = True
 
 
 def glif_pieces(form: GLIF) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """`integrate` and `fire` of a `Neuron` in this form; its state holds ``v``, or ``v`` and ``w`` in this order.
+    """Make `integrate` and `fire` of a `Neuron` in this form; its state holds ``v``, or ``v`` and ``w`` in this order.
 
-    A network computes a neuron with these pieces in the fused op `snnjax.lif_network`.
+    A network runs a neuron with these functions in the fused op `snnjax.lif_network`.
 
     Example:
         >>> import jax.numpy as jnp
@@ -63,7 +63,7 @@ def glif_pieces(form: GLIF) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 def glif_of(neuron: Neuron) -> GLIF | None:
-    """The form in which the fused op computes a neuron, None for any other: what its pieces are decides.
+    """Return the form in which the fused op computes a neuron, or None if its functions are not those of a GLIF.
 
     Example:
         >>> from snnjax import neurons
@@ -109,7 +109,7 @@ def glif_fire(
 
 
 def _advance(params: Any, state: Any, inputs: Array, form: GLIF) -> tuple[Array, Any, GLIFConstants]:
-    """Membrane and second state after the step, and the constants, aligned to the inputs: in the accumulation dtype."""
+    """Membrane and second state after the step, and the constants aligned to the inputs, in the accumulation dtype."""
     given = form.constants(params)
     check_inputs(form.name, given.threshold, state.v, inputs)
     constants = aligned(jax.tree.map(wide, given), inputs)

@@ -1,4 +1,4 @@
-"""What the neurons around the op `snnjax.lif_step` share: its switches, and its step in pieces."""
+"""Code shared by the neurons based on the op `snnjax.lif_step`: its switches, and the parts of its step."""
 
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from snnjax.surrogates import Surrogate
 
 
 class LIFConfig(NamedTuple):
-    """The static switches of `lif`; those of the op `snnjax.lif_step` have its meaning."""
+    """The static switches of `lif`; those of the op `snnjax.lif_step` have the same meaning."""
 
     surrogate: str | Surrogate = "superspike"
     reset: str = "subtract"
@@ -28,7 +28,7 @@ class LIFConfig(NamedTuple):
 
     @property
     def conventions(self) -> dict[str, Any]:
-        """The switches set to conventions of other libraries, which the fused op `lif_network` does not compute."""
+        """The switches set to conventions of other libraries, which the fused op `lif_network` does not support."""
         names = ("reset_time", "spike_from", "inclusive")
         return {n: getattr(self, n) for n in names if getattr(self, n) != self._field_defaults[n]}
 
@@ -39,20 +39,20 @@ class LIFConfig(NamedTuple):
 
     @property
     def takes_spikes(self) -> bool:
-        """Whether the reset is differentiated through the spikes that it takes from the membrane."""
+        """Whether the reset is differentiated through the spikes that it computes from the membrane."""
         return not self.detach_reset and self.reset != "none"
 
 
 class Constants(NamedTuple):
-    """The physical constants that the op takes, each ``[]`` or ``[neurons]``."""
+    """The physical constants of the op, each ``[]`` or ``[neurons]``."""
 
-    decay: Array  # in the accumulation dtype: rounded to bfloat16 it would be 1 near 1
+    decay: Array  # in the accumulation dtype: bfloat16 would round 0.999 to 1
     threshold: Array
-    gain: Array  # as the decay, which it is computed from
+    gain: Array  # in the same dtype as the decay, from which it is computed
 
 
 def conventions_of(neuron: Neuron) -> dict[str, Any]:
-    """`LIFConfig.conventions` of a neuron that is scanned because of them, none for any other neuron."""
+    """`LIFConfig.conventions` of a neuron that is scanned because of them, empty for any other neuron."""
     piece = neuron.integrate
     config = piece.keywords.get("config") if isinstance(piece, Bound) else None
     membrane = getattr(config, "membrane", config)
@@ -60,7 +60,7 @@ def conventions_of(neuron: Neuron) -> dict[str, Any]:
 
 
 def check_config(op: str, config: LIFConfig) -> None:
-    """The switches with names must be known."""
+    """Check that the named switches are known."""
     check_choice(op, "reset", config.reset, RESETS)
     check_choice(op, "reset_time", config.reset_time, RESET_TIMES)
     check_choice(op, "spike_from", config.spike_from, SPIKE_SOURCES)
@@ -71,7 +71,7 @@ def step_membrane(
 ) -> tuple[Array, Array]:
     """The op `snnjax.lif_step`: the new membrane and the spikes.
 
-    In plain steps, which our own kernel did not beat and which have derivatives of any mode.
+    It uses plain JAX, which is as fast as our own kernel was and supports derivatives in any mode.
     """
     check_inputs(op, constants.threshold, v, inputs)
     return ops.lif_step(
@@ -105,7 +105,7 @@ def fire_membrane(
 ) -> Array:
     """The op's new membrane, given what `integrate_membrane` returned.
 
-    Resets take the true spikes, which follow from the membrane, so the spikes themselves are not needed.
+    Resets use the true spikes, which follow from the membrane, so the listed spikes are not needed.
     """
     if config.spike_from == "old" or config.reset_time == "immediate":
         return step_membrane(op, v, inputs, constants, config)[0]
@@ -113,6 +113,6 @@ def fire_membrane(
 
 
 def _just_below(threshold: Array) -> Array:
-    """The next smaller float, with the gradient of `threshold`: above it is at or above `threshold`."""
+    """The next smaller float, with the gradient of `threshold`: above it means at or above `threshold`."""
     fixed = jax.lax.stop_gradient(threshold)
     return threshold + (jnp.nextafter(fixed, jnp.full_like(fixed, -jnp.inf)) - fixed)

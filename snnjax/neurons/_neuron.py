@@ -1,4 +1,4 @@
-"""`Neuron`: a neuron model as a few pure functions, in pieces between which a network can put a list of spikes."""
+"""`Neuron`: a neuron model as pure functions, split so that a network can list the spikes in between."""
 
 import functools
 from collections.abc import Callable
@@ -15,11 +15,10 @@ from snnjax.surrogates import Surrogate, as_surrogate
 
 
 class Neuron(NamedTuple):
-    """A neuron model: pure functions over its own `params` and `state`, both NamedTuples of arrays.
+    """A neuron model: pure functions of its `params` and `state`, both NamedTuples of arrays.
 
     `step` is ``integrate``, then ``spikes = [membrane > threshold]`` with the surrogate derivative, then ``fire``.
-    A network that passes spikes on as lists calls the pieces itself, so a part that is replaced (``_replace``) counts
-    in both.
+    A network that passes spikes on as lists calls these functions itself, so replacing one (``_replace``) affects both.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -40,10 +39,10 @@ class Neuron(NamedTuple):
     ]  # (params, state, inputs[batch, neurons]) -> (membrane, threshold)
     fire: Callable[..., Any]  # (params, state, inputs, membrane, spikes[batch, neurons]) -> new state
     threshold: Callable[[Any], Array]  # (params) -> resting threshold [neurons]
-    surrogate: Surrogate  # of the spikes
-    rest: float = 0.0  # the membrane without input, in the unit of the threshold
-    spikes: bool = True  # else its output is the membrane
-    # The surrogate of the spikes that the pieces take from the membrane of the previous step, where they do.
+    surrogate: Surrogate  # surrogate of the spikes
+    rest: float = 0.0  # the membrane at rest without input, in the unit of the threshold
+    spikes: bool = True  # else the output is the membrane
+    # The surrogate of the spikes that these functions compute from the previous membrane, if they do.
     inner_surrogate: Surrogate | None = None
 
     def step(self, params: Any, state: Any, inputs: Float[Array, "*batch neurons"]) -> tuple[Any, Array]:
@@ -72,9 +71,9 @@ def assemble(
     threshold: Callable[[Any], Array] = own_threshold,
     takes_spikes: bool = False,
 ) -> Neuron:
-    """A `Neuron` out of a model's (initial_state, integrate, fire).
+    """Make a `Neuron` from a model's (initial_state, integrate, fire).
 
-    `takes_spikes`: the pieces differentiate spikes that they take from the membrane themselves.
+    `takes_spikes`: these functions differentiate spikes that they compute from the membrane themselves.
     """
     initial_state, integrate, fire = pieces
     shape = as_surrogate(name, surrogate)
@@ -99,12 +98,12 @@ class Bound(functools.partial[Any]):
 
 
 def configured(config: Any, *pieces: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
-    """The pieces of a model with its configuration."""
+    """Bind the configuration of a model to its functions."""
     return tuple(Bound(piece, config=config) for piece in pieces)
 
 
 def config_of(neuron: Neuron, integrate: Callable[..., Any], fire: Callable[..., Any]) -> Any:
-    """The configuration of a neuron whose pieces `configured` made of these two, None for any other neuron."""
+    """The configuration of a neuron whose functions `configured` made from these two, None for any other neuron."""
     own = neuron.integrate, neuron.fire
     functions = tuple(piece.func for piece in own if isinstance(piece, Bound))
     if functions != (integrate, fire):
@@ -114,9 +113,9 @@ def config_of(neuron: Neuron, integrate: Callable[..., Any], fire: Callable[...,
 
 
 def computed_wide(op: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate a piece: its inputs are checked, and it computes and yields membranes and states in float32 at least.
+    """Decorate a neuron function: check its inputs, and compute membranes and states in at least float32.
 
-    The first three arguments are params, state and inputs; a configuration comes by keyword.
+    The first three arguments are params, state and inputs; the configuration is a keyword argument.
     """
 
     def decorate(piece: Callable[..., Any]) -> Callable[..., Any]:
@@ -139,7 +138,7 @@ def reset_membrane(v: Array, spikes: Array, threshold: Array, reset: str, detach
 
 
 def align(constant: Array, like: Array) -> Array:
-    """A constant ``[]`` or ``[neurons]`` with the rank of `like`, so that it broadcasts by the last axis alone."""
+    """A constant ``[]`` or ``[neurons]`` with the rank of `like`, so that it broadcasts along the last axis."""
     return (
         constant.reshape((1,) * (like.ndim - constant.ndim) + constant.shape) if constant.ndim else constant
     )
@@ -156,30 +155,30 @@ def learned(constant: Array, learn: bool) -> Array:
 
 
 def check_spiking(op: str, neuron: Any) -> None:
-    """`neuron` must be a `Neuron`, and one that spikes."""
+    """Check that `neuron` is a `Neuron` that spikes."""
     actual = f"the function {neuron.__name__}" if hasattr(neuron, "__name__") else repr(neuron)
     expected, way_out = "be a Neuron", "Call one of snnjax.neurons, as in neurons.lif()"
     check(isinstance(neuron, Neuron), op, "neuron", expected, actual, way_out)
-    way_out = "Take it as the read-out, snnjax.leaky_readout, or choose another"
-    check(neuron.spikes, op, "neuron", "be one that spikes", neuron.name, way_out)
+    way_out = "Use it as the read-out, snnjax.leaky_readout, or choose another"
+    check(neuron.spikes, op, "neuron", "be a spiking neuron", neuron.name, way_out)
     check_surrogates(op, neuron)
 
 
 def check_surrogates(op: str, neuron: Neuron) -> None:
-    """A surrogate that was replaced must not leave the old one in the reset."""
+    """Check that a replaced surrogate also applies to the reset."""
     inner = neuron.inner_surrogate
-    expected = f"be that of its reset or adaptation, {inner}"
+    expected = f"equal that of its reset or adaptation, {inner}"
     way_out = "Pass surrogate=... to the function that makes the neuron"
     check(inner in (None, neuron.surrogate), op, "neuron.surrogate", expected, neuron.surrogate, way_out)
 
 
 def at_zero(batch: int, like: Array) -> Array:
-    """A state ``[batch, neurons]`` at 0, of the neurons of `like`: states are carried in the accumulation dtype."""
+    """A state ``[batch, neurons]`` of zeros for the neurons of `like`, in the accumulation dtype."""
     return jnp.zeros((batch, *like.shape), sum_dtype(like.dtype))
 
 
 def check_inputs(op: str, params: Any, v: Array, inputs: Array) -> None:
-    """`inputs` must have the shape of the membrane `v` and the dtype of `params`, or that of sums."""
+    """Check that `inputs` have the shape of the membrane `v` and the dtype of `params`, or the accumulation dtype."""
     check_float_array(op, "inputs", inputs)
     check_shape(op, "inputs", inputs, v.shape, "batch, neurons", "Give it the shape of the state")
     way_out = "Cast it, or call init with that dtype"

@@ -33,7 +33,7 @@ from snnjax.ops import SecondState
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, as_surrogate
 
-# At once with the spike would be the same as before the decay: the threshold moves only with the next step.
+# "immediate" would equal "before_decay": the threshold only changes in the next step.
 RESET_TIMES = ("before_decay", "after_decay")
 
 
@@ -45,25 +45,25 @@ class AdaptiveLIFConfig(NamedTuple):
     detach_reset: bool = True
     normalize: bool = True  # gain = 1 - decay, else 1
     learn_decay: bool = False  # else its gradient is stopped
-    learn_adaptation: bool = False  # its decay and its strength
+    learn_adaptation: bool = False  # its decay and strength
     learn_threshold: bool = False
     reset_time: str = "before_decay"
 
 
 class AdaptiveLIFParams(NamedTuple):
-    """What `adaptive_lif` holds; a constant that is not learned has gradient 0."""
+    """The parameters of `adaptive_lif`; a constant that is not learned has gradient 0."""
 
-    raw_decay: Array  # [neurons], or [] for one of the layer
-    raw_adaptation_decay: Array  # likewise
-    adaptation_strength: Array  # likewise
-    threshold: Array  # [neurons], at rest
+    raw_decay: Array  # [neurons], or [] for one per layer
+    raw_adaptation_decay: Array  # same shape
+    adaptation_strength: Array  # same shape
+    threshold: Array  # [neurons], threshold at rest
 
 
 class AdaptiveLIFState(NamedTuple):
-    """What `adaptive_lif` carries."""
+    """The state of `adaptive_lif`."""
 
     v: Array  # [batch, neurons] membrane
-    adaptation: Array  # [batch, neurons] filtered spikes, those of the last step not yet among them
+    adaptation: Array  # [batch, neurons] filtered spikes, without those of the last step
 
 
 def adaptive_lif_init(
@@ -77,7 +77,7 @@ def adaptive_lif_init(
     threshold: Constant = 1.0,
     per_neuron: bool = True,
 ) -> AdaptiveLIFParams:
-    """Parameters of adaptive LIF neurons; a constant given as a range (low, high) is drawn from it.
+    """Make the parameters of adaptive LIF neurons; a constant given as a range (low, high) is drawn from it.
 
     Raises:
         ValueError: if `num_neurons` is not an integer of at least 0.
@@ -98,7 +98,7 @@ def adaptive_lif_init(
 
 
 def adaptive_lif_state(params: AdaptiveLIFParams, batch: int) -> AdaptiveLIFState:
-    """Everything at 0, in at least float32.
+    """Make the initial state, all 0, in at least float32.
 
     Example:
         >>> adaptive_lif_state(adaptive_lif_init(jax.random.key(0), 3), batch=2).v.shape
@@ -124,7 +124,7 @@ def adaptive_lif(
     learn_threshold: bool = False,
     reset_time: str = "before_decay",
 ) -> Neuron:
-    """Adaptive leaky integrate-and-fire neurons: every spike raises the threshold for a while.
+    """Make adaptive leaky integrate-and-fire neurons: every spike raises the threshold for a while.
 
     With the membrane ``v'``, the adaptation ``a'`` and the spikes ``s'`` of the previous step::
 
@@ -134,17 +134,17 @@ def adaptive_lif(
         spikes = [v > threshold + strength a]
 
     Args:
-        decay: of the membrane; a number, or a range (low, high) from which `init` draws.
-        threshold: at rest, likewise.
-        adaptation_decay: of the threshold, likewise; it should outlast the membrane.
-        adaptation_strength: by how much lasting spikes in every step would raise the threshold, likewise.
-        learn_adaptation: let gradient reach both of these.
-        reset_time: "after_decay" takes the reset off the new membrane, as in the paper: ``v = decay v' + gain inputs -
-            (threshold + strength a') s'``.
-        per_neuron: with the remaining switches, as for `lif`. Gradient through `a` is never detached.
+        decay: decay of the membrane per step; a number, or a range (low, high) from which `init` draws.
+        threshold: threshold at rest, a number or a range.
+        adaptation_decay: decay of the raised threshold, a number or a range; usually slower than the membrane's.
+        adaptation_strength: by how much spiking in every step raises the threshold in the end, a number or a range.
+        learn_adaptation: whether both of these are learned.
+        reset_time: "after_decay" subtracts the reset from the new membrane, as in the paper: ``v = decay v' + gain
+            inputs - (threshold + strength a') s'``.
+        per_neuron: this and the remaining switches are as for `lif`. The gradient through `a` is never detached.
 
     Raises:
-        ValueError: for a decay outside (0, 1), or an unknown switch.
+        ValueError: if a decay is outside (0, 1), or a switch is unknown.
 
     Example:
         >>> from snnjax import neurons
@@ -208,7 +208,7 @@ def adaptive_lif_constants(params: AdaptiveLIFParams, config: AdaptiveLIFConfig)
 def _integrate_after_decay(
     params: AdaptiveLIFParams, state: AdaptiveLIFState, inputs: Array, *, config: AdaptiveLIFConfig
 ) -> tuple[Array, Array]:
-    """The membrane, from which the reset is taken last, and its threshold."""
+    """The membrane, from which the reset is subtracted last, and its threshold."""
     constants = aligned(adaptive_lif_constants(params, config), inputs)
     threshold, before = _before(constants, state, config)
     charged = constants.decay * state.v + constants.gain * inputs
@@ -227,7 +227,7 @@ def _fire_after_decay(
     *,
     config: AdaptiveLIFConfig,
 ) -> AdaptiveLIFState:
-    """The state after the step; `spikes` is unused, as the true spikes follow from the states."""
+    """The state after the step; `spikes` is unused, because the true spikes follow from the state."""
     del spikes
     constants = aligned(adaptive_lif_constants(params, config), inputs)
     return AdaptiveLIFState(membrane, _adapted(constants, state, _before(constants, state, config)[1]))

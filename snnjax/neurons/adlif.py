@@ -22,7 +22,7 @@ from snnjax.neurons._neuron import Bound, Neuron, assemble, at_zero, learned
 from snnjax.ops import SecondState
 from snnjax.surrogates import Surrogate, as_surrogate
 
-# The ranges from which Bittar and Garner 2022 draw: time constants of 5 to 25 and of 30 to 120 steps.
+# The ranges of Bittar and Garner 2022: time constants of 5 to 25 and of 30 to 120 steps.
 DECAY = (math.exp(-1 / 5), math.exp(-1 / 25))
 ADAPTATION_DECAY = (math.exp(-1 / 30), math.exp(-1 / 120))
 MEMBRANE_COUPLING = (-1.0, 1.0)
@@ -42,20 +42,20 @@ class AdLIFConfig(NamedTuple):
 
 
 class AdLIFParams(NamedTuple):
-    """What `adlif` holds; a constant that is not learned has gradient 0."""
+    """The parameters of `adlif`; a constant that is not learned has gradient 0."""
 
-    raw_decay: Array  # [neurons], or [] for one of the layer
-    raw_adaptation_decay: Array  # likewise
-    membrane_coupling: Array  # likewise, `a` of the paper
-    spike_coupling: Array  # likewise, `b` of the paper
+    raw_decay: Array  # [neurons], or [] for one per layer
+    raw_adaptation_decay: Array  # same shape
+    membrane_coupling: Array  # same shape, `a` in the paper
+    spike_coupling: Array  # same shape, `b` in the paper
     threshold: Array  # [neurons]
 
 
 class AdLIFState(NamedTuple):
-    """What `adlif` carries; the spikes of the previous step are ``[v > threshold]``."""
+    """The state of `adlif`; the spikes of the previous step are ``[v > threshold]``."""
 
     v: Array  # [batch, neurons] membrane
-    adaptation: Array  # [batch, neurons] current that the membrane loses
+    adaptation: Array  # [batch, neurons] current subtracted from the inputs
 
 
 def adlif_init(
@@ -70,7 +70,7 @@ def adlif_init(
     threshold: Constant = 1.0,
     per_neuron: bool = True,
 ) -> AdLIFParams:
-    """Parameters of adLIF neurons; a constant given as a range (low, high) is drawn from it.
+    """Make the parameters of adLIF neurons; a constant given as a range (low, high) is drawn from it.
 
     Raises:
         ValueError: if `num_neurons` is not an integer of at least 0.
@@ -92,7 +92,7 @@ def adlif_init(
 
 
 def adlif_state(params: AdLIFParams, batch: int) -> AdLIFState:
-    """Membrane and adaptation at 0, in float32 at least.
+    """Make the initial state, all 0, in at least float32.
 
     Example:
         >>> adlif_state(adlif_init(jax.random.key(0), 3), batch=2).v.shape
@@ -118,7 +118,7 @@ def adlif(
     learn_adaptation: bool = True,
     learn_threshold: bool = False,
 ) -> Neuron:
-    """AdLIF neurons: an adaptation current, driven by membrane and spikes, works against the inputs.
+    """Make adLIF neurons: an adaptation current, driven by membrane and spikes, counteracts the inputs.
 
     With the membrane ``v'``, the adaptation ``w'`` and the spikes ``s' = [v' > threshold]`` of the previous step::
 
@@ -126,24 +126,24 @@ def adlif(
         v = decay reset(v', s') + gain (inputs - w),    gain = 1 - decay if normalize else 1
         spikes = [v > threshold]
 
-    A negative membrane coupling excites, a positive one makes the membrane resonate. The defaults are the paper's, and
-    learned as there, but free to leave the ranges from which they are drawn.
+    A negative membrane coupling excites, a positive one makes the membrane resonate. The defaults are those of the
+    paper, and are learned as there, but may leave the ranges from which they are drawn.
 
     Below ``membrane_coupling = -(1 - decay) (1 - adaptation_decay) / gain`` a membrane under the threshold grows
-    without bound, to infinity within some hundred steps. For long sequences draw from a range above, say
-    ``(0.0, 1.0)``.
+    without bound, to infinity within some hundred steps. For long sequences choose a range above this, such as ``(0.0,
+    1.0)``.
 
     Args:
-        decay: of the membrane; a number, or a range (low, high) from which `init` draws.
-        threshold: likewise.
-        adaptation_decay: of the adaptation current, likewise.
-        membrane_coupling: what the current gains from the membrane (`a`), likewise.
-        spike_coupling: what the current gains from a spike (`b`), likewise.
-        learn_adaptation: let gradient reach these three.
-        per_neuron: with the remaining switches, as for `lif`. Gradient through `w` is never detached.
+        decay: decay of the membrane per step; a number, or a range (low, high) from which `init` draws.
+        threshold: a number or a range.
+        adaptation_decay: decay of the adaptation current, a number or a range.
+        membrane_coupling: coupling from the membrane to this current (`a`), a number or a range.
+        spike_coupling: increase of this current by a spike (`b`), a number or a range.
+        learn_adaptation: whether these three are learned.
+        per_neuron: this and the remaining switches are as for `lif`. The gradient through `w` is never detached.
 
     Raises:
-        ValueError: for a decay outside (0, 1), or an unknown switch.
+        ValueError: if a decay is outside (0, 1), or a switch is unknown.
 
     Example:
         >>> from snnjax import neurons

@@ -1,4 +1,4 @@
-"""Current-based leaky integrate-and-fire neurons: a synaptic filter in front of the membrane."""
+"""Current-based leaky integrate-and-fire neurons: a synaptic filter before the membrane."""
 
 from typing import Any, NamedTuple
 
@@ -33,20 +33,20 @@ class CurrentLIFConfig(NamedTuple):
     """The static switches of `current_lif`."""
 
     membrane: LIFConfig = LIFConfig()
-    normalize_synapse: bool = True  # its gain is 1 - synapse_decay, else 1
+    normalize_synapse: bool = True  # synapse_gain = 1 - synapse_decay, else 1
     learn_synapse_decay: bool = False
 
 
 class CurrentLIFParams(NamedTuple):
-    """What `current_lif` holds; a constant that is not learned has gradient 0."""
+    """The parameters of `current_lif`; a constant that is not learned has gradient 0."""
 
-    raw_decay: Array  # [neurons], or [] for one of the layer
-    raw_synapse_decay: Array  # likewise
+    raw_decay: Array  # [neurons], or [] for one per layer
+    raw_synapse_decay: Array  # same shape
     threshold: Array  # [neurons]
 
 
 class CurrentLIFState(NamedTuple):
-    """What `current_lif` carries; the spikes of the previous step are ``[v > threshold]``."""
+    """The state of `current_lif`; the spikes of the previous step are ``[v > threshold]``."""
 
     v: Array  # [batch, neurons] membrane
     current: Array  # [batch, neurons] synaptic current
@@ -62,7 +62,7 @@ def current_lif_init(
     threshold: Constant = 1.0,
     per_neuron: bool = True,
 ) -> CurrentLIFParams:
-    """Parameters of current-based LIF neurons; a constant given as a range (low, high) is drawn from it.
+    """Make the parameters of current-based LIF neurons; a constant given as a range (low, high) is drawn from it.
 
     Raises:
         ValueError: if `num_neurons` is not an integer of at least 0.
@@ -82,7 +82,7 @@ def current_lif_init(
 
 
 def current_lif_state(params: CurrentLIFParams, batch: int) -> CurrentLIFState:
-    """Membrane and current at 0, in float32 at least.
+    """Make the initial state, all 0, in at least float32.
 
     Example:
         >>> current_lif_state(current_lif_init(jax.random.key(0), 3), batch=2).v.shape
@@ -114,7 +114,7 @@ def current_lif_fire(
     *,
     config: CurrentLIFConfig,
 ) -> CurrentLIFState:
-    """The state after the step; `spikes` is unused, as the true spikes follow from the membrane."""
+    """The state after the step; `spikes` is unused, because the true spikes follow from the membrane."""
     del spikes
     current = _filter(params, state, inputs, config)
     constants = _constants(params, config)
@@ -140,7 +140,7 @@ def current_lif(
     spike_from: str = "new",
     inclusive: bool = False,
 ) -> Neuron:
-    """Current-based leaky integrate-and-fire neurons: inputs pass an exponential synapse.
+    """Make current-based leaky integrate-and-fire neurons: inputs pass through an exponential synapse.
 
     With the spikes of the previous step, ``s' = [v' > threshold]``::
 
@@ -149,14 +149,14 @@ def current_lif(
         spikes = [v > threshold]
 
     Args:
-        decay: of the membrane; a number, or a range (low, high) from which `init` draws.
-        synapse_decay: of the current, likewise.
-        threshold: likewise, in the unit of the membrane.
+        decay: decay of the membrane per step; a number, or a range (low, high) from which `init` draws.
+        synapse_decay: decay of the current per step, a number or a range.
+        threshold: a number or a range, in the unit of the membrane.
         normalize_synapse: scale inputs by ``1 - synapse_decay``.
-        per_neuron: with the remaining switches, as for `lif`.
+        per_neuron: this and the remaining switches are as for `lif`.
 
     Raises:
-        ValueError: for a decay outside (0, 1), or an unknown switch.
+        ValueError: if a decay is outside (0, 1), or a switch is unknown.
 
     Example:
         >>> from snnjax import neurons

@@ -1,4 +1,4 @@
-"""Integrate-and-fire neurons: no leak."""
+"""Integrate-and-fire neurons, without leak."""
 
 from typing import Any, NamedTuple
 
@@ -20,13 +20,13 @@ from snnjax.surrogates import Surrogate, as_surrogate
 
 
 class IntegrateAndFireParams(NamedTuple):
-    """What `integrate_and_fire` holds."""
+    """The parameters of `integrate_and_fire`."""
 
     threshold: Array  # [neurons]
 
 
 class IntegrateAndFireState(NamedTuple):
-    """What `integrate_and_fire` carries."""
+    """The state of `integrate_and_fire`."""
 
     v: Array  # [batch, neurons] membrane
 
@@ -34,7 +34,7 @@ class IntegrateAndFireState(NamedTuple):
 def integrate_and_fire_init(
     key: Array, num_neurons: int, dtype: Any = jnp.float32, *, threshold: Constant = 1.0
 ) -> IntegrateAndFireParams:
-    """Parameters of integrate-and-fire neurons; a threshold given as a range (low, high) is drawn from it.
+    """Make the parameters of integrate-and-fire neurons; a threshold given as a range (low, high) is drawn from it.
 
     Raises:
         ValueError: if `num_neurons` is not an integer of at least 0.
@@ -49,7 +49,7 @@ def integrate_and_fire_init(
 
 
 def integrate_and_fire_state(params: IntegrateAndFireParams, batch: int) -> IntegrateAndFireState:
-    """The membrane at 0, in float32 at least.
+    """Make the initial state, a membrane of 0, in at least float32.
 
     Example:
         >>> import jax
@@ -80,7 +80,7 @@ def integrate_and_fire_fire(
     *,
     config: LIFConfig,
 ) -> IntegrateAndFireState:
-    """The state after the step; `spikes` is unused, as the true spikes follow from the membrane."""
+    """The state after the step; `spikes` is unused, because the true spikes follow from the membrane."""
     del spikes
     constants = _constants(params, config)
     v = fire_membrane("integrate_and_fire.step", state.v, inputs, membrane, constants, config)
@@ -98,7 +98,7 @@ def integrate_and_fire(
     spike_from: str = "new",
     inclusive: bool = False,
 ) -> Neuron:
-    """Integrate-and-fire neurons: LIF without the leak.
+    """Make integrate-and-fire neurons: LIF without leak.
 
     With the spikes of the previous step, ``s' = [v' > threshold]``::
 
@@ -107,10 +107,10 @@ def integrate_and_fire(
 
     Args:
         threshold: a number, or a range (low, high) from which `init` draws one for each neuron.
-        surrogate: with the other switches, as for `lif`.
+        surrogate: this and the other switches are as for `lif`.
 
     Raises:
-        ValueError: for an unknown switch.
+        ValueError: if a switch is unknown.
 
     Example:
         >>> from snnjax import neurons

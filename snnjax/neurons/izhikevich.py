@@ -1,4 +1,4 @@
-"""Izhikevich neurons: two equations that fire like most cortical cells."""
+"""Izhikevich neurons: two equations that reproduce the firing patterns of most cortical cells."""
 
 from typing import Any, NamedTuple
 
@@ -21,9 +21,9 @@ from snnjax.neurons._neuron import (
 )
 from snnjax.surrogates import Surrogate, as_surrogate, superspike
 
-PEAK = 30.0  # mV, where a spike is cut off
-REST = -65.0  # mV, the membrane initially
-HALF_STEP = 0.5  # ms, of which a step of 1 ms takes two for the membrane
+PEAK = 30.0  # mV, at which a spike is cut off
+REST = -65.0  # mV, the initial membrane potential
+HALF_STEP = 0.5  # ms; the membrane takes two of these per step of 1 ms
 # The surrogate's distance to the peak is in mV, so it is wider than for membranes of order 1.
 SURROGATE = superspike(slope=0.1)
 
@@ -48,16 +48,16 @@ class IzhikevichConfig(NamedTuple):
 
 
 class IzhikevichParams(NamedTuple):
-    """What `izhikevich` holds; constants that are not learned have gradient 0."""
+    """The parameters of `izhikevich`; constants that are not learned have gradient 0."""
 
     recovery_rate: Array  # [neurons] `a`, 1/ms
-    sensitivity: Array  # [neurons] `b`, of the recovery to the membrane
+    sensitivity: Array  # [neurons] `b`, sensitivity of the recovery to the membrane
     reset_voltage: Array  # [neurons] `c`, mV
     reset_recovery: Array  # [neurons] `d`
 
 
 class IzhikevichState(NamedTuple):
-    """What `izhikevich` carries."""
+    """The state of `izhikevich`."""
 
     v: Array  # [batch, neurons] membrane, mV
     recovery: Array  # [batch, neurons] `u`
@@ -74,7 +74,7 @@ def izhikevich_init(
     reset_voltage: Constant = -65.0,
     reset_recovery: Constant = 8.0,
 ) -> IzhikevichParams:
-    """Parameters of Izhikevich neurons; a constant given as a range (low, high) is drawn from it for each neuron.
+    """Make the parameters of Izhikevich neurons; constants given as a range (low, high) are drawn per neuron.
 
     Raises:
         ValueError: if `num_neurons` is not an integer of at least 0.
@@ -90,7 +90,7 @@ def izhikevich_init(
 
 
 def izhikevich_state(params: IzhikevichParams, batch: int) -> IzhikevichState:
-    """The membrane at -65 mV and the recovery at ``sensitivity v``, as in the paper; no spikes.
+    """Make the initial state, as in the paper: membrane at -65 mV, recovery at ``sensitivity v``, no spikes.
 
     Example:
         >>> izhikevich_state(izhikevich_init(jax.random.key(0), 3), batch=2).v.shape
@@ -123,7 +123,7 @@ def izhikevich_fire(
     *,
     config: IzhikevichConfig,
 ) -> IzhikevichState:
-    """The state after the step, with its spikes."""
+    """The state after the step, including its spikes."""
     return IzhikevichState(membrane, _evolve(aligned(params, inputs), state, inputs, config)[1], spikes)
 
 
@@ -143,7 +143,7 @@ def izhikevich(
     detach_reset: bool = True,
     learn: bool = False,
 ) -> Neuron:
-    """Izhikevich neurons, in steps of 1 ms, membranes in mV.
+    """Make Izhikevich neurons, with steps of 1 ms and membranes in mV.
 
     With the spikes ``s'`` of the previous step; the membrane takes two half steps, as in the paper::
 
@@ -152,19 +152,19 @@ def izhikevich(
         u = u + recovery_rate (sensitivity v - u)
         spikes = [v > 30]
 
-    Inputs of about 4 and more make the presets fire. Precision below float32 is too coarse for membranes in mV.
+    The presets fire for inputs above about 4. Precision below float32 is too coarse for membranes in mV.
 
     Args:
         preset: "regular_spiking", "intrinsically_bursting", "chattering", "fast_spiking", "low_threshold_spiking",
             "thalamo_cortical" or "resonator".
-        recovery_rate: `a` of the paper, in place of the preset's; a number, or a range (low, high) from which
-            `init` draws. Likewise `sensitivity` (`b`), `reset_voltage` (`c`) and `reset_recovery` (`d`).
-        surrogate: of the spikes, over the distance to the peak in mV.
-        detach_reset: no gradient through the spikes of the reset.
-        learn: let gradient reach the four constants.
+        recovery_rate: `a` in the paper, instead of the preset's value; a number, or a range (low, high) from which
+            `init` draws. The same holds for `sensitivity` (`b`), `reset_voltage` (`c`) and `reset_recovery` (`d`).
+        surrogate: surrogate of the spikes, a function of the distance to the peak in mV.
+        detach_reset: no gradient through the spikes in the reset.
+        learn: whether the four constants are learned.
 
     Raises:
-        ValueError: for an unknown preset or surrogate.
+        ValueError: if the preset or the surrogate is unknown.
 
     Example:
         >>> from snnjax import neurons

@@ -1,4 +1,4 @@
-"""Leaky integrators: a membrane without spikes."""
+"""Leaky integrators: membranes without spikes."""
 
 from typing import Any, NamedTuple
 
@@ -29,13 +29,13 @@ class LeakyIntegratorConfig(NamedTuple):
 
 
 class LeakyIntegratorParams(NamedTuple):
-    """What `leaky_integrator` holds."""
+    """The parameters of `leaky_integrator`."""
 
     raw_decay: Array  # [neurons]; decay = raw_to_decay(raw_decay)
 
 
 class LeakyIntegratorState(NamedTuple):
-    """What `leaky_integrator` carries."""
+    """The state of `leaky_integrator`."""
 
     v: Array  # [batch, neurons] membrane
 
@@ -43,7 +43,7 @@ class LeakyIntegratorState(NamedTuple):
 def leaky_integrator_init(
     key: Array, num_neurons: int, dtype: Any = jnp.float32, *, decay: Constant = 0.95
 ) -> LeakyIntegratorParams:
-    """Parameters of leaky integrators; a decay given as a range (low, high) is drawn from it for each neuron.
+    """Make the parameters of leaky integrators; a decay given as a range (low, high) is drawn per neuron.
 
     Raises:
         ValueError: if `num_neurons` is not an integer of at least 0.
@@ -57,7 +57,7 @@ def leaky_integrator_init(
 
 
 def leaky_integrator_state(params: LeakyIntegratorParams, batch: int) -> LeakyIntegratorState:
-    """The membrane at 0, in float32 at least.
+    """Make the initial state, a membrane of 0, in at least float32.
 
     Example:
         >>> leaky_integrator_state(leaky_integrator_init(jax.random.key(0), 3), batch=2).v.shape
@@ -74,7 +74,7 @@ def leaky_integrator_integrate(
     *,
     config: LeakyIntegratorConfig,
 ) -> tuple[Float[Array, "*batch neurons"], Float[Array, " neurons"]]:
-    """The membrane, and a threshold out of its reach."""
+    """The membrane, and an infinite threshold."""
     decay = align(learned(raw_to_decay(params.raw_decay), config.learn_decay), inputs)
     driven = (1 - decay) * inputs if config.normalize else inputs
     return decay * state.v + driven, leaky_integrator_threshold(params)
@@ -95,22 +95,22 @@ def leaky_integrator_fire(
 
 
 def leaky_integrator_threshold(params: LeakyIntegratorParams) -> Float[Array, " neurons"]:
-    """Infinite: the membrane never spikes."""
+    """Return an infinite threshold: the membrane never spikes."""
     return jnp.full_like(jax.lax.stop_gradient(params.raw_decay), jnp.inf)
 
 
 def leaky_integrator(decay: Constant = 0.95, *, normalize: bool = True, learn_decay: bool = False) -> Neuron:
-    """Leaky integrators, for read-outs: ``v = decay v' + gain inputs``, no spikes and no reset.
+    """Make leaky integrators, for read-outs: ``v = decay v' + gain inputs``, without spikes or reset.
 
-    `step` returns the membrane in place of spikes.
+    `step` returns the membrane instead of spikes.
 
     Args:
-        decay: share of the membrane kept per step; a number, or a range (low, high) from which `init` draws.
+        decay: fraction of the membrane kept per step; a number, or a range (low, high) from which `init` draws.
         normalize: ``gain = 1 - decay``, else 1.
-        learn_decay: let gradient reach the decay.
+        learn_decay: whether the decay is learned.
 
     Raises:
-        ValueError: for a decay outside (0, 1).
+        ValueError: if the decay is outside (0, 1).
 
     Example:
         >>> from snnjax import neurons
@@ -130,7 +130,7 @@ def leaky_integrator(decay: Constant = 0.95, *, normalize: bool = True, learn_de
 
 
 def plain_integrator(neuron: Neuron) -> LeakyIntegratorConfig | None:
-    """The switches of a neuron that the read-out of `snnjax.lif_network` computes; None for any other.
+    """Return the switches of a neuron that the read-out of `snnjax.lif_network` supports, None for any other.
 
     Example:
         >>> from snnjax import neurons

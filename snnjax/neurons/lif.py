@@ -29,14 +29,14 @@ from snnjax.surrogates import Surrogate, as_surrogate
 
 
 class LIFParams(NamedTuple):
-    """What `lif` holds; a constant that is not learned has gradient 0."""
+    """The parameters of `lif`; a constant that is not learned has gradient 0."""
 
-    raw_decay: Array  # [neurons], or [] for one of the layer; decay = raw_to_decay(raw_decay)
+    raw_decay: Array  # [neurons], or [] for one per layer; decay = raw_to_decay(raw_decay)
     threshold: Array  # [neurons]
 
 
 class LIFState(NamedTuple):
-    """What `lif` carries; the spikes of the previous step are ``[v > threshold]``."""
+    """The state of `lif`; the spikes of the previous step are ``[v > threshold]``."""
 
     v: Array  # [batch, neurons] membrane
 
@@ -50,7 +50,7 @@ def lif_init(
     threshold: Constant = 1.0,
     per_neuron: bool = True,
 ) -> LIFParams:
-    """Parameters of LIF neurons; a constant given as a range (low, high) is drawn from it for each neuron.
+    """Make the parameters of LIF neurons; constants given as a range (low, high) are drawn per neuron.
 
     Raises:
         ValueError: if `num_neurons` is not an integer of at least 0.
@@ -66,7 +66,7 @@ def lif_init(
 
 
 def lif_state(params: LIFParams, batch: int) -> LIFState:
-    """The membrane at 0, in float32 at least.
+    """Make the initial state, a membrane of 0, in at least float32.
 
     Example:
         >>> lif_state(lif_init(jax.random.key(0), 3), batch=2).v.shape
@@ -76,10 +76,10 @@ def lif_state(params: LIFParams, batch: int) -> LIFState:
 
 
 def lif_constants(params: LIFParams, config: LIFConfig) -> Constants:
-    """The physical ``(decay, threshold, gain)`` that the ops take, of the shapes in `params`.
+    """Compute the physical ``(decay, threshold, gain)`` for the ops, with the shapes in `params`.
 
-    ``decay = sigmoid(raw_decay)``; ``gain = 1 - decay`` if `config.normalize`, else 1, both in float32 at least. The
-    gradient of what `config` does not learn is stopped.
+    ``decay = sigmoid(raw_decay)``; ``gain = 1 - decay`` if `config.normalize`, else 1, both in at least float32. The
+    gradients of constants that `config` does not learn are stopped.
 
     Example:
         >>> decay, threshold, gain = lif_constants(lif_init(jax.random.key(0), 1, decay=0.5), LIFConfig())
@@ -107,7 +107,7 @@ def lif_fire(
     *,
     config: LIFConfig,
 ) -> LIFState:
-    """The state after the step; `spikes` is unused, as the true spikes follow from the membrane."""
+    """The state after the step; `spikes` is unused, because the true spikes follow from the membrane."""
     del spikes
     return LIFState(
         fire_membrane("lif.step", state.v, inputs, membrane, lif_constants(params, config), config)
@@ -129,7 +129,7 @@ def lif(
     spike_from: str = "new",
     inclusive: bool = False,
 ) -> Neuron:
-    """Leaky integrate-and-fire neurons.
+    """Make leaky integrate-and-fire neurons.
 
     With the spikes of the previous step, ``s' = [v' > threshold]``::
 
@@ -138,20 +138,20 @@ def lif(
         spikes = [v > threshold]
 
     Args:
-        decay: share of the membrane kept per step, between 0 and 1: a number, or a range (low, high) from which
+        decay: fraction of the membrane kept per step, between 0 and 1: a number, or a range (low, high) from which
             `init` draws.
-        threshold: likewise, in the unit of the membrane.
-        per_neuron: whether each neuron owns a decay, or the layer one.
-        surrogate: stands for the derivative of the spikes.
+        threshold: a number or a range, in the unit of the membrane.
+        per_neuron: whether each neuron has its own decay, or the layer has one.
+        surrogate: replaces the derivative of the spikes.
         reset: "subtract", "zero" or "none".
-        detach_reset: no gradient through the spikes of the reset.
-        normalize: scale inputs by ``1 - decay``, so that a constant input is also the membrane it leads to.
-        learn_decay: let gradient reach the decay; likewise `learn_threshold`. Weight decay of an optimiser would move
-            them all the same: mask it, as for biases.
-        reset_time: with `spike_from` and `inclusive`, conventions of other libraries; see `snnjax.lif_step`.
+        detach_reset: no gradient through the spikes in the reset.
+        normalize: scale inputs by ``1 - decay``, so that the membrane converges to a constant input.
+        learn_decay: whether the decay is learned; `learn_threshold` is for the threshold. An optimiser's weight decay
+            would change them even if not learned: mask it, as for biases.
+        reset_time: this, `spike_from` and `inclusive` are conventions of other libraries; see `snnjax.lif_step`.
 
     Raises:
-        ValueError: for a decay outside (0, 1), or an unknown switch.
+        ValueError: if a decay is outside (0, 1), or a switch is unknown.
 
     Example:
         >>> from snnjax import neurons

@@ -11,21 +11,21 @@ from snnjax.neurons._neuron import Bound, Neuron, align, check_spiking
 
 
 class RefractoryState(NamedTuple):
-    """What `refractory` carries."""
+    """The state of `refractory`."""
 
-    neuron: Any  # the state of the neuron itself
-    remaining: Int[Array, "batch neurons"]  # int32, steps until it may spike again
+    neuron: Any  # the state of the wrapped neuron
+    remaining: Int[Array, "batch neurons"]  # int32, steps until the neuron may spike again
 
 
 def refractory(neuron: Neuron, steps: int) -> Neuron:
-    """`neuron`, silent for `steps` steps after each of its spikes.
+    """Make a neuron that is silent for `steps` steps after each of its spikes.
 
-    Time stands still for a refractory neuron: it ignores its inputs, and its state does not change. Its reset, which
-    belongs to the step after the spike, so takes place when the period is over.
+    During the refractory period the neuron ignores its inputs, and its state does not change. Its reset, which belongs
+    to the step after the spike, therefore happens when the period is over.
 
     Args:
-        neuron: any model.
-        steps: at least 0; the shortest time between two spikes is ``steps + 1``.
+        neuron: any spiking neuron.
+        steps: length of the period, at least 0; the shortest interval between two spikes is ``steps + 1``.
 
     Raises:
         ValueError: if `steps` is not an integer of at least 0, or the neuron does not spike.
@@ -64,7 +64,7 @@ def _integrate(
     free = state.remaining == 0
     membrane, threshold = neuron.integrate(params, state.neuron, inputs)
     threshold = jnp.broadcast_to(align(threshold, membrane), membrane.shape)
-    # Out of reach, so that ignored inputs have no gradient, whatever the surrogate.
+    # Infinite, so that ignored inputs have no gradient, whatever the surrogate.
     membrane = jnp.where(free, membrane, jax.lax.stop_gradient(membrane))
     return membrane, jnp.where(free, threshold, jnp.inf)
 
@@ -82,7 +82,7 @@ def _fire(
     free = state.remaining == 0
     after = neuron.fire(params, state.neuron, inputs, membrane, spikes)
     after = jax.tree.map(lambda new, old: jnp.where(free, new, old), after, state.neuron)
-    # A smooth spike counts from one half, its value at the threshold.
+    # A smooth spike counts if it is above one half, its value at the threshold.
     spiked = spikes > 0.5
     remaining = jnp.where(spiked, steps, jnp.maximum(state.remaining - 1, 0))
     return RefractoryState(after, remaining)

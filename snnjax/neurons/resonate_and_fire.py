@@ -1,4 +1,4 @@
-"""Resonate-and-fire neurons: a damped oscillation that inputs at its frequency drive over the threshold."""
+"""Resonate-and-fire neurons: a damped oscillation that inputs at its frequency drive above the threshold."""
 
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from snnjax.neurons._neuron import Bound, Neuron, assemble, at_zero, learned
 from snnjax.ops import SecondState
 from snnjax.surrogates import Surrogate, as_surrogate
 
-# Periods from 12 to 120 steps, which die away over some 50.
+# Periods from 12 to 120 steps, damped over some 50 steps.
 DECAY, FREQUENCY = 0.98, (0.05, 0.5)
 RESETS = ("subtract", "none")
 
@@ -38,15 +38,15 @@ class ResonateAndFireConfig(NamedTuple):
 
 
 class ResonateAndFireParams(NamedTuple):
-    """What `resonate_and_fire` holds; a constant that is not learned has gradient 0."""
+    """The parameters of `resonate_and_fire`; a constant that is not learned has gradient 0."""
 
-    raw_decay: Array  # [neurons], or [] for one of the layer; decay = raw_to_decay(raw_decay)
-    frequency: Array  # likewise, radians per step
+    raw_decay: Array  # [neurons], or [] for one per layer; decay = raw_to_decay(raw_decay)
+    frequency: Array  # same shape, radians per step
     threshold: Array  # [neurons]
 
 
 class ResonateAndFireState(NamedTuple):
-    """What `resonate_and_fire` carries of the oscillation z."""
+    """The state of `resonate_and_fire`, from the oscillation z."""
 
     v: Array  # [batch, neurons] Im z, the membrane
     w: Array  # [batch, neurons] sin(frequency) Re z + (1 - cos(frequency)) Im z
@@ -62,7 +62,7 @@ def resonate_and_fire_init(
     threshold: Constant = 1.0,
     per_neuron: bool = True,
 ) -> ResonateAndFireParams:
-    """Parameters of resonate-and-fire neurons; a constant given as a range (low, high) is drawn from it.
+    """Make the parameters of resonate-and-fire neurons; a constant given as a range (low, high) is drawn from it.
 
     Raises:
         ValueError: if `num_neurons` is not an integer of at least 0.
@@ -81,7 +81,7 @@ def resonate_and_fire_init(
 
 
 def resonate_and_fire_state(params: ResonateAndFireParams, batch: int) -> ResonateAndFireState:
-    """The oscillation at rest, in float32 at least.
+    """Make the initial state, all 0, in at least float32.
 
     Example:
         >>> resonate_and_fire_state(resonate_and_fire_init(jax.random.key(0), 3), batch=2).v.shape
@@ -94,7 +94,7 @@ def resonate_and_fire_state(params: ResonateAndFireParams, batch: int) -> Resona
 def resonate_and_fire_constants(
     params: ResonateAndFireParams, config: ResonateAndFireConfig
 ) -> GLIFConstants:
-    """The constants of the generalised LIF equation, in which no angle is special.
+    """The constants of the generalised LIF equation, well-defined for every angle.
 
     The state ``w = sin(f) Re z + (1 - cos(f)) Im z`` follows ``w = decay w' - 2 decay (1 - cos(f)) Im z' + sin(f)
     inputs``, and ``Im z = decay Im z' + w - sin(f) inputs``; a reset moves ``Im z'`` in both.
@@ -131,26 +131,27 @@ def resonate_and_fire(
     learn_frequency: bool = True,
     learn_threshold: bool = False,
 ) -> Neuron:
-    """Resonate-and-fire neurons: the exact solution of ``dz/dt = (log(decay) + i frequency) z`` from step to step.
+    """Make resonate-and-fire neurons: the exact solution of ``dz/dt = (log(decay) + i frequency) z`` at each step.
 
     With the oscillation ``z'`` and the spikes ``s' = [Im z' > threshold]`` of the previous step::
 
         z = decay exp(i frequency) (z' - i threshold s') + inputs       (reset "none": without the subtraction)
         spikes = [Im z > threshold]
 
-    Inputs move ``Re z``, so that the membrane ``Im z`` answers from the next step on.
+    Inputs change ``Re z``, so the membrane ``Im z`` responds from the next step on.
 
     Args:
-        decay: by which an oscillation shrinks per step, between 0 and 1: a number, or a range (low, high) from which
-            `init` draws.
-        frequency: radians per step, likewise; a period has ``2 pi / frequency`` steps.
-        threshold: likewise.
+        decay: factor by which the oscillation shrinks per step, between 0 and 1: a number, or a range (low, high) from
+            which `init` draws.
+        frequency: radians per step, a number or a range; a period has ``2 pi / frequency`` steps.
+        threshold: a number or a range.
         reset: "subtract" or "none".
-        learn_frequency: let gradient reach the frequency; likewise `learn_decay` and `learn_threshold`.
-        per_neuron: with the remaining switches, as for `lif`.
+        learn_frequency: whether the frequency is learned; `learn_decay` and `learn_threshold` are for decay and
+            threshold.
+        per_neuron: this and the remaining switches are as for `lif`.
 
     Raises:
-        ValueError: for a decay outside (0, 1), or an unknown switch.
+        ValueError: if a decay is outside (0, 1), or a switch is unknown.
 
     Example:
         >>> from snnjax import neurons

@@ -1,4 +1,4 @@
-"""SE-adLIF neurons: adLIF, discretised by the symplectic Euler method."""
+"""SE-adLIF neurons: adLIF discretised with the symplectic Euler method."""
 
 import math
 
@@ -13,19 +13,20 @@ from snnjax.neurons.adlif import AdLIFConfig, AdLIFParams, adlif_init, adlif_sta
 from snnjax.ops import SecondState
 from snnjax.surrogates import Surrogate, as_surrogate
 
-# Time constants of 5 to 25 and of 60 to 300 steps, and couplings with which the membrane rings with periods from some
-# 30 steps on.
+# Time constants of 5 to 25 and of 60 to 300 steps, and couplings for oscillations with periods of some 30 steps or
+# more.
 DECAY = (math.exp(-1 / 5), math.exp(-1 / 25))
 ADAPTATION_DECAY = (math.exp(-1 / 60), math.exp(-1 / 300))
 COUPLING = (0.0, 30.0)
-# A reset to zero would not be linear in the membrane, which the adaptation sees behind it.
+# The adaptation depends on the membrane after the reset, in which a reset to zero would not be linear.
 RESETS = ("subtract", "none")
 
 
 def se_adlif_constants(params: AdLIFParams, config: AdLIFConfig) -> GLIFConstants:
     """The constants of the generalised LIF equation: the adaptation is its second state.
 
-    It couples to the membrane ``v' - threshold s'`` behind the reset, whose second part joins the jump of a spike.
+    It couples to the membrane after the reset, ``v' - threshold s'``, whose second term is added to the jump of a
+    spike.
 
     Example:
         >>> import jax
@@ -65,7 +66,7 @@ def se_adlif(
     learn_adaptation: bool = True,
     learn_threshold: bool = False,
 ) -> Neuron:
-    """SE-adLIF neurons: the adaptation follows the new membrane, which keeps oscillations stable at any step size.
+    """Make SE-adLIF neurons, whose symplectic coupling keeps oscillations stable at any step size.
 
     With the membrane ``v'``, the adaptation ``w'`` and the spikes ``s' = [v' > threshold]`` of the previous step::
 
@@ -74,21 +75,21 @@ def se_adlif(
         v = decay u + gain (inputs - w),    gain = 1 - decay if normalize else 1
         spikes = [v > threshold]
 
-    Written like this, ``w`` is what the paper calls the adaptation of the previous step. Its neurons reset to zero,
-    these by subtraction: then the equation is linear between spikes and across them.
+    In this form, ``w`` is the paper's adaptation of the previous step. The paper resets to zero; these neurons reset by
+    subtraction, which keeps the equation linear between spikes and across them.
 
     Args:
-        decay: of the membrane; a number, or a range (low, high) from which `init` draws.
-        threshold: likewise.
-        adaptation_decay: of the adaptation current, likewise.
-        membrane_coupling: what the current gains from the membrane (`a`), likewise.
-        spike_coupling: what the current gains from a spike (`b`), likewise.
+        decay: decay of the membrane per step; a number, or a range (low, high) from which `init` draws.
+        threshold: a number or a range.
+        adaptation_decay: decay of the adaptation current, a number or a range.
+        membrane_coupling: coupling from the membrane to this current (`a`), a number or a range.
+        spike_coupling: increase of this current by a spike (`b`), a number or a range.
         reset: "subtract" or "none".
-        learn_adaptation: let gradient reach these three.
-        per_neuron: with the remaining switches, as for `lif`. Gradient through `w` is never detached.
+        learn_adaptation: whether these three are learned.
+        per_neuron: this and the remaining switches are as for `lif`. The gradient through `w` is never detached.
 
     Raises:
-        ValueError: for a decay outside (0, 1), or an unknown switch.
+        ValueError: if a decay is outside (0, 1), or a switch is unknown.
 
     Example:
         >>> import jax

@@ -74,7 +74,7 @@ class Front(NamedTuple):
         each = per_channel(values, self.signal.shape)
         if each is None:
             way_out = "Give all neurons of a channel the same, or put a Flatten and an Affine in front"
-            refuse(f"scale or shift {name} behind a convolution by channels", "neurons that differ", way_out)
+            refuse(f"scale or shift {name} after a convolution by channels", "neurons that differ", way_out)
         return each
 
 

@@ -1,4 +1,4 @@
-"""The ops: one file each, with its equation, its reference, its derivative and its targets."""
+"""The ops, one per file, each with its equation, reference, derivative and targets."""
 
 from snnjax.ops.delay_spikes import delay_spikes as delay_spikes
 from snnjax.ops.lif_network import LeakyReadout as LeakyReadout

@@ -1,4 +1,4 @@
-"""Recomputation of a run over time in pieces: only the state at the borders of the pieces is stored."""
+"""Checkpointing over time: only the state between chunks of steps is stored, and the steps are recomputed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ Run = Callable[[Any, Any, Array | None], tuple[Any, Any, Any]]
 
 
 def in_chunks(run: Run, inputs: Any, state: Any, lengths: Array | None, chunk: int) -> tuple[Any, Any, Any]:
-    """`run` over pieces of `chunk` steps and a shorter last one; in the backward pass each piece is run again."""
+    """`run` over chunks of `chunk` steps and a shorter last one; the backward pass runs each chunk again."""
     run = jax.checkpoint(run)
     num_steps = jax.tree.leaves(inputs)[0].shape[0]
     whole = num_steps // chunk

@@ -1,4 +1,4 @@
-"""How the spikes in front of a layer become its current: delayed, pooled, and then convolved or multiplied densely."""
+"""How spikes become the current of a layer: they are delayed, pooled, and then convolved or multiplied densely."""
 
 import dataclasses
 import math
@@ -19,42 +19,42 @@ from snnjax.ops.spike_matmul import dense_product, without_zeros
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class Connection:
-    """What is static about a connection; without pooling and convolution it is dense weights alone."""
+    """The static part of a connection; without pooling and convolution it is just dense weights."""
 
     pooling: Pooling | None = None
     convolution: Convolution | None = None
-    rounds_cotangents: bool = False  # to bfloat16, with the dense weights, before they are multiplied
-    max_delay: int | None = None  # of what comes in, in steps; None: it arrives at once
+    rounds_cotangents: bool = False  # to bfloat16, like the dense weights, before their product
+    max_delay: int | None = None  # of the inputs, in steps; None for no delays
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """The geometries that it is made of, in their order; dense weights have none."""
+        """The geometries of its parts, in order; dense weights have none."""
         fields = (getattr(self, field.name) for field in dataclasses.fields(self))
         return tuple(each for each in fields if dataclasses.is_dataclass(each))
 
     def num_inputs(self, weights: tuple[int, ...]) -> int:
-        """The width of what comes in, from the shape of the weights."""
+        """The number of inputs, from the shape of the weights."""
         if self.pooling is not None:
             return self.pooling.num_inputs
         return weights[0] if self.convolution is None else self.convolution.num_inputs
 
     def num_outputs(self, weights: tuple[int, ...]) -> int:
-        """The width of the current, from the shape of the weights."""
+        """The number of outputs, from the shape of the weights."""
         return weights[-1] if self.convolution is None else self.convolution.num_outputs
 
     def weights_shape(self, inputs: int) -> tuple[int | None, ...]:
-        """The shape that weights must have behind so many inputs; None is any length."""
+        """The shape that weights must have for this number of inputs; None is any length."""
         if self.convolution is not None:
             return self.convolution.weights_shape
         return inputs if self.pooling is None else self.pooling.num_outputs, None
 
     def num_pairs(self, weights: tuple[int, ...]) -> int:
-        """Inputs times the weights that each of them meets, from the shape of the weights."""
+        """The number of pairs of an input and a weight it is multiplied by, from the shape of the weights."""
         pairs = math.prod(weights) if self.convolution is None else self.convolution.num_pairs
         return pairs if self.pooling is None else pairs * math.prod(self.pooling.window)
 
     def fan_out(self, weights: Any) -> Array:
-        """How many weights other than 0 a spike of each input meets, float32 ``[inputs]``."""
+        """The number of nonzero weights that a spike of each input is multiplied by, float32 ``[inputs]``."""
         there = (whole(weights) != 0).astype(jnp.float32)
         if self.convolution is None:
             fan_out = jnp.sum(there, axis=1)
@@ -63,12 +63,12 @@ class Connection:
             fan_out = self.convolution.transpose_inputs(there, everywhere)[0]
         if self.pooling is None:
             return fan_out
-        # As many in front of a mean as in front of a sum; an input in no window meets none.
+        # The same for mean and sum pooling; an input outside all windows has none.
         rows = jax.ShapeDtypeStruct((self.pooling.num_inputs,), jnp.float32)
         return jax.linear_transpose(dataclasses.replace(self.pooling, mean=False).pool, rows)(fan_out)[0]
 
     def pool(self, rows: Array) -> Array:
-        """What reaches the weights of dense rows ``[rows, inputs]``."""
+        """Dense rows ``[rows, inputs]``, pooled as the weights receive them."""
         return rows if self.pooling is None else self.pooling.pool(rows)
 
     def current(self, rows: Array, weights: Any) -> Array:
@@ -81,7 +81,7 @@ class Connection:
         return without_zeros(self.convolution.convolve, rows, weights)
 
     def backward(self, rows: Array, weights: Array, g: Array) -> tuple[Array, Array]:
-        """The cotangents of the rows and of the weights, in the accumulation dtype, from that of the current."""
+        """The cotangents of the rows and the weights, in the accumulation dtype, from the cotangent of the current."""
         pooled, dtype = self.pool(rows), sum_dtype(g.dtype)
         if self.convolution is None:
             carried = (g, weights)

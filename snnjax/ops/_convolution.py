@@ -1,4 +1,4 @@
-"""`Convolution`: the geometry of a convolution over flat neurons, known when a program is traced."""
+"""`Convolution`: the static geometry of a convolution over flat neurons."""
 
 import math
 from collections.abc import Sequence
@@ -20,21 +20,21 @@ _MAX_NEURONS = 2**31 - 1
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class Convolution:
-    """What a convolution reads and writes, in one or two dimensions: cross-correlation, as in deep learning.
+    """The geometry of a convolution (cross-correlation, as in deep learning) in one or two dimensions.
 
-    Flat ids are row-major over the shapes. Made and checked by `Convolution.of`.
+    Flat ids are row-major over the shapes. `Convolution.of` makes and checks it.
     """
 
     shape: tuple[int, ...]  # (height, width, channels) or (length, channels)
-    kernel: tuple[int, ...]  # one length an axis of space, as are strides and padding
+    kernel: tuple[int, ...]  # one length per spatial axis, as for strides and padding
     strides: tuple[int, ...]
     padding: tuple[tuple[int, int], ...]  # zeros before and after
-    groups: int  # of channels, each convolved by itself
+    groups: int  # of channels, each convolved separately
     channels_out: int
 
     @property
     def words(self) -> str:
-        """What it is, for `snnjax info`."""
+        """A short description, for `snnjax info` and errors."""
         return f"a convolution of {'x'.join(map(str, self.kernel))}"
 
     @classmethod
@@ -49,7 +49,7 @@ class Convolution:
         padding: Any = "same",
         groups: Any = 1,
     ) -> "Convolution":
-        """The geometry from arguments as users give them; errors speak in the name of `op`."""
+        """Make the geometry from user arguments; errors are raised in the name of `op`."""
         shape = _lengths(op, "shape", shape, (2, 3), "(height, width, channels) or (length, channels)")
         space = len(shape) - 1
         kernel = _lengths(op, "kernel", kernel, (space,), _one_an_axis(space))
@@ -71,23 +71,23 @@ class Convolution:
         check(fits, op, "kernel", f"fit into the padded {padded}", list(self.kernel), way_out)
         for name, count in (("shape", self.num_inputs), ("padding", self.num_outputs)):
             expected = f"make at most {_MAX_NEURONS} neurons"
-            check(count <= _MAX_NEURONS, op, name, expected, count, "Cut the image into parts")
+            check(count <= _MAX_NEURONS, op, name, expected, count, "Split the image")
 
     @property
     def out_shape(self) -> tuple[int, ...]:
-        """(height, width, channels) or (length, channels) of the result."""
+        """The output shape, (height, width, channels) or (length, channels)."""
         axes = zip(self.shape[:-1], self.kernel, self.strides, self.padding, strict=True)
         space = ((length + sum(pair) - k) // stride + 1 for length, k, stride, pair in axes)
         return (*space, self.channels_out)
 
     @property
     def num_inputs(self) -> int:
-        """How many neurons it reads."""
+        """The number of input neurons."""
         return math.prod(self.shape)
 
     @property
     def num_outputs(self) -> int:
-        """How many neurons it writes."""
+        """The number of output neurons."""
         return math.prod(self.out_shape)
 
     @property
@@ -97,12 +97,12 @@ class Convolution:
 
     @property
     def fan_in(self) -> int:
-        """From how many neurons each output sums."""
+        """The number of inputs that each output sums."""
         return math.prod(self.weights_shape[:-1])
 
     @property
     def num_pairs(self) -> int:
-        """Inputs times the weights that each of them meets: taps that reach into the padding meet none."""
+        """The number of pairs of an input and a weight it is multiplied by, without taps in the padding."""
         pairs = math.prod(self.weights_shape[-2:])
         axes = zip(self.shape, self.out_shape[:-1], self.kernel, self.strides, self.padding, strict=False)
         for length, windows, taps, stride, (before, _) in axes:
@@ -112,14 +112,14 @@ class Convolution:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """As the kernels know it, in the order of `ConvolutionShape`: one axis of space is an image of height 1."""
+        """The form for the kernels, in the order of `ConvolutionShape`: one spatial axis is an image of height 1."""
         missing = 2 - len(self.kernel)
         ones, pairs = (1,) * missing, ((0, 0),) * missing + self.padding
         space = *ones, *self.shape, *ones, *self.kernel, *ones, *self.strides
         return *space, *(number for pair in pairs for number in pair), self.groups, self.channels_out
 
     def convolve(self, rows: Array, weights: Array) -> Array:
-        """``[rows, num_inputs]`` to ``[rows, num_outputs]`` in plain JAX, in the dtype in which sums accumulate."""
+        """Convolve ``[rows, num_inputs]`` to ``[rows, num_outputs]`` in plain JAX, in the accumulation dtype."""
         space = "HW"[-len(self.kernel) :]
         out = jax.lax.conv_general_dilated(
             wide(rows).reshape(-1, *self.shape),
@@ -132,12 +132,12 @@ class Convolution:
         return out.reshape(-1, self.num_outputs)
 
     def transpose_inputs(self, weights: Array, g: Array) -> Array:
-        """The cotangent of every input from ``g[rows, num_outputs]``, in the dtype in which sums accumulate."""
+        """The cotangent of every input from ``g[rows, num_outputs]``, in the accumulation dtype."""
         rows = jax.ShapeDtypeStruct((g.shape[0], self.num_inputs), wide(g).dtype)
         return jax.linear_transpose(lambda x: self.convolve(x, weights), rows)(wide(g))[0]
 
     def transpose_weights(self, rows: Array, g: Array) -> Array:
-        """The gradient of the weights, a sum over rows and places, in the dtype in which sums accumulate."""
+        """The gradient of the weights, a sum over rows and positions, in the accumulation dtype."""
         weights = jax.ShapeDtypeStruct(self.weights_shape, wide(g).dtype)
         return jax.linear_transpose(lambda w: self.convolve(rows, w), weights)(wide(g))[0]
 
@@ -147,11 +147,11 @@ def _one_an_axis(space: int) -> str:
 
 
 def _lengths(op: str, argument: str, value: Any, counts: tuple[int, ...], form: str) -> tuple[int, ...]:
-    """Integers of at least 1, so many of them; one number alone stands for all axes of space."""
+    """Check for a tuple of positive integers, or a single one for all spatial axes."""
     if argument == "strides" and isinstance(value, int | np.integer):
         value = (value,) * counts[0]
     good = isinstance(value, Sequence) and not isinstance(value, str) and len(value) in counts
-    check(good, op, argument, f"be {form}", repr(value), "Give integers in a tuple")
+    check(good, op, argument, f"be {form}", repr(value), "Pass a tuple of integers")
     for number in value:
         check_integer(op, argument, number, 1)
     return tuple(int(number) for number in value)
@@ -160,7 +160,7 @@ def _lengths(op: str, argument: str, value: Any, counts: tuple[int, ...], form: 
 def _pairs(
     op: str, padding: Any, lengths: Sequence[int], kernel: Sequence[int], strides: Sequence[int]
 ) -> tuple[tuple[int, int], ...]:
-    """Zeros before and after, an axis each; "same" gives ``ceil(length / stride)`` outputs, as XLA does."""
+    """Zeros before and after each axis; "same" gives ``ceil(length / stride)`` outputs, as in XLA."""
     if padding == "valid":
         return ((0, 0),) * len(lengths)
     if padding == "same":
@@ -170,7 +170,7 @@ def _pairs(
     good = isinstance(padding, Sequence) and not isinstance(padding, str) and len(padding) == len(lengths)
     good = good and all(isinstance(pair, Sequence) and len(pair) == 2 for pair in padding)
     expected = f"be 'same', 'valid' or {len(lengths)} pairs of integers"
-    check(good, op, "padding", expected, repr(padding), "Give zeros before and after for each axis")
+    check(good, op, "padding", expected, repr(padding), "Pass the zeros before and after each axis")
     for pair in padding:
         for number in pair:
             check_integer(op, "padding", number, 0)

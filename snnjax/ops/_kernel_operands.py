@@ -1,4 +1,4 @@
-"""What the compiled kernels of all ops have in common: the dtypes they take, and names as the numbers they know."""
+"""What the compiled kernels of all ops share: supported dtypes, and the numeric codes of names."""
 
 import math
 from typing import Any
@@ -13,17 +13,17 @@ from snnjax.surrogates import Surrogate
 
 
 def dtype_obstacle(what: str, array: Any) -> str | None:
-    """The kernels compute in float32, from float32 or bfloat16."""
+    """Why kernels do not support an array, or None: they compute in float32, from float32 or bfloat16."""
     return None if array.dtype in (jnp.float32, jnp.bfloat16) else f"{array.dtype.name} {what}"
 
 
 def obstacle_of(what: str, array: Any, surrogate: Surrogate) -> str | None:
-    """What a kernel with neurons cannot take: a dtype, or a surrogate that it does not know."""
+    """Why a kernel with neurons does not support a dtype or a surrogate, or None."""
     return surrogate.obstacle or dtype_obstacle(what, array)
 
 
 def surrogate_attributes(surrogate: Surrogate) -> dict[str, Any]:
-    """A surrogate as the kernels know it."""
+    """The kernel attributes of a surrogate."""
     return {
         "surrogate": np.int64(SURROGATES.index(surrogate.name)),
         "slope": np.float32(surrogate.slope),
@@ -32,12 +32,12 @@ def surrogate_attributes(surrogate: Surrogate) -> dict[str, Any]:
 
 
 def reach_of(surrogate: Surrogate) -> np.float32:
-    """How far from the threshold the derivative ends, as the kernels know it: 0 for one that does not."""
+    """The distance from the threshold at which the derivative ends, or 0 if it does not end."""
     return np.float32(0.0 if math.isinf(surrogate.reach) else surrogate.reach)
 
 
 def as_kernel_ids(ids: Array, num_neurons: int) -> Array:
-    """`ids` in a dtype that the kernels read; one that does not fit into it must not become another one."""
+    """`ids` in a dtype that the kernels read; an id that does not fit must not turn into a valid one."""
     if ids.dtype in (jnp.uint16, jnp.int32):
         return ids
     return jnp.where(in_range(ids, num_neurons), ids.astype(jnp.int32), -1)

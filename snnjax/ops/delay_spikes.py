@@ -26,36 +26,36 @@ def delay_spikes(
     lengths: Int[ArrayLike, " batch"] | None = None,
     implementation: str | None = None,
 ) -> tuple[Float[Array, "time batch neurons"], Float[Array, "rows batch neurons"]]:
-    """Let what neuron n sends arrive ``delays[n]`` steps later, split between two steps if that is not an integer.
+    """Delay the spikes of neuron n by ``delays[n]`` steps, split between two steps if that is not an integer.
 
     With ``k = floor(delays[n])`` and ``f = delays[n] - k``,
-    ``delayed[t, b, n] = (1 - f) spikes[t - k, b, n] + f spikes[t - k - 1, b, n]``, where `pending` holds the spikes of
-    the steps before the first. A share of 0 adds nothing whatever the spike, so a whole delay (round with
-    ``jnp.round``) moves bits as they are.
+    ``delayed[t, b, n] = (1 - f) spikes[t - k, b, n] + f spikes[t - k - 1, b, n]``, where `pending` holds the spikes
+    before the first step. A term with factor 0 adds nothing whatever the spike, so an integer delay (round with
+    ``jnp.round``) moves values unchanged.
 
-    The derivative is exact in `spikes` and `pending`, and in `delays` that of the split,
-    ``d delayed[t] / d delays = spikes[t - k - 1] - spikes[t - k]``; at a whole delay that is the one to its right. The
-    kernel's work for it, and for `delayed`, grows with the spikes.
+    The derivative is exact for `spikes` and `pending`; for `delays` it is that of the split,
+    ``d delayed[t] / d delays = spikes[t - k - 1] - spikes[t - k]``; at an integer delay this is the right-hand
+    derivative. The cost of the kernel, forward and backward, grows with the number of spikes.
 
     Args:
-        spikes: of any numeric dtype. Lists become an array: the split of an entry would take two.
-        delays: in steps, a scalar or ``[neurons]``. Those outside of ``[0, max_delay]`` are clipped, and have no
+        spikes: spikes of any numeric dtype. Lists become an array, because splitting an entry would take two.
+        delays: delays in steps, a scalar or ``[neurons]``. Those outside ``[0, max_delay]`` are clipped and have no
             gradient; NaN counts as 0.
         pending: spikes of the last ``max_delay + 1`` steps before these, oldest first, ``[max_delay + 1, batch,
-            neurons]``, as an earlier call returned them; None: there were none (in a scan, zeros).
-        max_delay: the longest delay there may be; fixes the shape of `pending`.
-        lengths: steps of each sequence. Behind the end `delayed` is 0, and `pending` holds the steps before it: pieces
-            yield what the whole does.
-        implementation: None chooses; "reference" takes the jnp reference, "cpu" the compiled kernel or raises, and
-            "composed" has forward mode and second order, in plain jnp.
+            neurons]``, from an earlier call; None if there were none (in a scan, pass zeros).
+        max_delay: the longest possible delay; it determines the shape of `pending`.
+        lengths: number of steps of each sequence. After its end `delayed` is 0, and `pending` holds the last steps
+            before it, so running in pieces equals running the whole.
+        implementation: None chooses automatically; "reference" forces the jnp reference; "cpu" forces the compiled
+            kernel or raises; "composed" is plain jnp with forward mode and second-order derivatives.
 
     Returns:
-        `delayed` and the `pending` of the steps that follow, in the dtype of the spikes (of the delays where spikes
-        are integers); sums run in float32 (float64 for float64).
+        `delayed` and the new `pending`, in the dtype of the spikes (or of the delays if spikes are integers); sums are
+        computed in float32 (float64 for float64).
 
     Raises:
-        ValueError: for shapes that do not fit, delays that are not floating, lengths that are not integers, a negative
-            `max_delay`, and an implementation that is unknown or unavailable.
+        ValueError: if shapes do not match, delays are not floating-point, lengths are not integers, `max_delay` is
+            negative, or the implementation is unknown or unavailable.
 
     Example:
         >>> import jax.numpy as jnp
@@ -67,15 +67,15 @@ def delay_spikes(
                [0.  , 0.  , 0.75, 0.25]], dtype=float32)
 
     Reference:
-        Hammouamri et al. 2023, arXiv:2306.17670 (learnt delays; there the split is a Gaussian that narrows).
+        Hammouamri et al. 2023, arXiv:2306.17670 (learned delays, split by a Gaussian of decreasing width).
     """
     rows, steps = _spikes_and_delays(spikes, delays, max_delay)
     num_steps, batch, neurons = rows.shape
     before = (max_delay + 1, batch, neurons)
-    if pending is None:  # no rows stand for rows of zeros, which nobody has to read
+    if pending is None:  # no rows stand for rows of zeros, which then need not be read
         pending = jnp.zeros((0, batch, neurons), rows.dtype)
     else:
-        way_out = "Take it from the call before, or leave it None"
+        way_out = "Pass that of the previous call, or None"
         check_shape(_OP, "pending", pending, before, "max_delay + 1, batch, neurons", way_out)
     ends = None if lengths is None else _ends(lengths, num_steps, batch)
     leaves, tree = jax.tree.flatten((rows, pending.astype(rows.dtype), steps, ends))
@@ -86,7 +86,7 @@ def delay_spikes(
 
 
 def _spikes_and_delays(spikes: Any, delays: Any, max_delay: int) -> tuple[Array, Array]:
-    """The spikes as an array of floats, and the delays ``[neurons]`` within their bounds, in the accumulation dtype."""
+    """The spikes as a float array, and the clipped delays ``[neurons]`` in the accumulation dtype."""
     check_integer(_OP, "max_delay", max_delay, 0)
     check_float(_OP, "delays", delays)
     delays = jnp.asarray(delays)
@@ -112,8 +112,8 @@ def _spikes_and_delays(spikes: Any, delays: Any, max_delay: int) -> tuple[Array,
 
 
 def bounded(delays: Array, max_delay: int, neurons: int, dtype: Any) -> Array:
-    """Delays ``[neurons]`` within their bounds; those outside have no gradient."""
-    # The bounds themselves are inside: a delay that begins at 0 learns.
+    """Delays ``[neurons]`` clipped to their bounds; those outside have no gradient."""
+    # The bounds are included: a delay that starts at 0 can learn.
     inside = (delays >= 0) & (delays <= max_delay)
     delays = jnp.where(inside, delays, jnp.where(delays > max_delay, max_delay, 0))
     return jnp.broadcast_to(delays.astype(dtype), (neurons,))
@@ -122,17 +122,18 @@ def bounded(delays: Array, max_delay: int, neurons: int, dtype: Any) -> Array:
 def _ends(lengths: Any, num_steps: int, batch: int) -> Array:
     """The step after the last one of each sequence, int32 ``[batch]``."""
     lengths = jnp.asarray(lengths)
-    check_shape(_OP, "lengths", lengths, (batch,), "batch", "Give each sequence its number of steps")
+    check_shape(_OP, "lengths", lengths, (batch,), "batch", "Pass the number of steps of each sequence")
     whole = jnp.issubdtype(lengths.dtype, jnp.integer)
     check(whole, _OP, "lengths", "be integers", lengths.dtype.name, "Cast with lengths.astype(jnp.int32)")
     return jnp.clip(lengths.astype(jnp.int32), 0, num_steps)
 
 
 def _shift(rows: Array, steps: Array, most: int, *, later: bool) -> Array:
-    """``out[r] = rows[r + most - steps]`` for `later`, else ``rows[r + steps]``, with `most` rows less than `rows`.
+    """``out[r] = rows[r + most - steps]`` for `later`, else ``rows[r + steps]``, with `most` rows fewer than `rows`.
 
-    `most` is ``2^n - 1``; `steps`, up to it, have the rank of `rows`. Rows move by one binary digit of `steps` after
-    the other: n selects of whole rows, which no platform is slow at, and no gather, which most are.
+    `most` is ``2^n - 1``; `steps` are at most that and have the rank of `rows`. Rows move by one binary digit of
+    `steps` after another: n selects of whole rows, which are fast on every platform, instead of a gather, which is slow
+    on most.
     """
     digit = (most + 1) // 2
     while digit > 0:
@@ -144,17 +145,17 @@ def _shift(rows: Array, steps: Array, most: int, *, later: bool) -> Array:
 
 
 def _reach(most: int) -> int:
-    """The least ``2^n - 1`` that is not below `most`."""
+    """The smallest ``2^n - 1`` that is at least `most`."""
     return (1 << most.bit_length()) - 1
 
 
 def _pad(rows: Array, before: int, behind: int) -> Array:
-    """With so many rows of zeros on both sides."""
+    """Pad with rows of zeros on both sides."""
     return jnp.pad(rows, ((before, behind), (0, 0), (0, 0)))
 
 
 def _split(delays: Array) -> tuple[Array, Array, Array]:
-    """The whole steps of delays, int32, and the shares that arrive then and one step later; ``[1, 1, neurons]``."""
+    """The integer parts of delays, int32, and the fractions that arrive then and a step later; ``[1, 1, neurons]``."""
     delays = delays[None, None, :]
     whole = jnp.floor(delays)
     fraction = delays - whole
@@ -162,8 +163,8 @@ def _split(delays: Array) -> tuple[Array, Array, Array]:
 
 
 def _share(share: Array, rows: Array) -> Array:
-    """The share of each neuron that arrives one step later, of which 0 is nothing whatever the row holds."""
-    return jnp.where((share == 0) & ~jnp.isfinite(rows), 0, share * rows)  # differentiable by a share of 0
+    """``share * rows``, in which a share of 0 yields 0 whatever the row holds."""
+    return jnp.where((share == 0) & ~jnp.isfinite(rows), 0, share * rows)  # differentiable at a share of 0
 
 
 def _goes_on(ends: Array | None, rows: Array) -> Array:
@@ -175,10 +176,10 @@ def _goes_on(ends: Array | None, rows: Array) -> Array:
 
 
 def delayed(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, Array]:
-    """The jnp reference: what arrives, and what is left in transit, of spikes, pending, delays and ends."""
+    """The jnp reference: the delayed and the new pending spikes, from spikes, pending, delays and ends."""
     spikes, pending, delays, ends = operands
     num_steps, before = spikes.shape[0], max_delay + 1
-    rows = jnp.concatenate([_pad(pending, before - pending.shape[0], 0), spikes])  # from step -before on
+    rows = jnp.concatenate([_pad(pending, before - pending.shape[0], 0), spikes])  # starting at step -before
     whole, now, next_step = _split(delays)
     reach = _reach(max_delay)
     # arriving[t + 1] is what neurons sent `whole` steps before t.
@@ -199,7 +200,7 @@ def delayed_backward(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, 
     missing = before - pending.shape[0]
     whole, now, next_step = _split(delays)
     reach = _reach(max_delay)
-    # The row of each step from -before on, and one more, is the cotangent `whole` steps later.
+    # The row of each step starting at -before, and one more, is the cotangent `whole` steps later.
     g_arriving = _shift(_pad(_goes_on(ends, wide(g)), before, reach + 1), whole, reach, later=False)
     soon, later = g_arriving[:-1], g_arriving[1:]
     g_rows = now * soon + _share(next_step, later)
@@ -216,7 +217,7 @@ def delayed_backward(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, 
 
 
 def _kernel_operands(operands: tuple[Any, ...]) -> tuple[Array, ...]:
-    """The kernel knows a length of every sequence."""
+    """The operands of the kernel, which needs the length of every sequence."""
     spikes, pending, delays, ends, *cotangents = operands
     if ends is None:
         ends = jnp.full((1, spikes.shape[2]), spikes.shape[1], jnp.int32)

@@ -36,15 +36,15 @@ from snnjax.surrogates import Surrogate, as_surrogate
 class LIFLayer(NamedTuple):
     """One layer of `lif_network`: weights and the constants of its neurons."""
 
-    weights: Float[Array, "..."] | Quantised  # [inputs, neurons], or those of a convolution
+    weights: Float[Array, "..."] | Quantised  # [inputs, neurons], or convolution weights
     decay: Float[ArrayLike, "..."]  # scalar or [neurons]
     threshold: Float[ArrayLike, "..."] = 1.0  # scalar or [neurons]
     gain: Float[ArrayLike, "..."] | None = None  # scalar or [neurons]; None is 1 - decay
     bias: Float[Array, " neurons"] | None = None
     recurrent: Float[Array, "neurons neurons"] | Quantised | None = None
-    second_state: SecondState | None = None  # of neurons with a second linear state; plain LIF has none
-    connection: Connection = DENSE  # delays, a pooling, a convolution, or several of them in front of it
-    # In steps, a scalar or [inputs]; where `connection.max_delay` is given, and nowhere else.
+    second_state: SecondState | None = None  # of neurons with a second linear state; None for plain LIF
+    connection: Connection = DENSE  # delays, pooling, a convolution, or several of them before the layer
+    # In steps, a scalar or [inputs]; required if and only if `connection.max_delay` is given.
     delays: Float[ArrayLike, "..."] | None = None
 
 
@@ -55,28 +55,28 @@ class LeakyReadout(NamedTuple):
     decay: Float[ArrayLike, "..."]  # scalar or [outputs]
     gain: Float[ArrayLike, "..."] | None = None  # scalar or [outputs]; None is 1 - decay
     bias: Float[Array, " outputs"] | None = None
-    connection: Connection = DENSE  # a pooling in front of it
+    connection: Connection = DENSE  # pooling before the read-out
 
 
 class LIFNetworkState(NamedTuple):
-    """What a network carries from one piece of a sequence to the next: membranes in float32 at least."""
+    """The state that a network carries from one piece of a sequence to the next; membranes are at least float32."""
 
     v: tuple[Float[Array, "batch neurons"], ...]  # the membranes of each layer
     w: tuple[Float[Array, "batch neurons"] | None, ...]  # the second states of the layers that have one
     spikes: tuple[Float[Array, "batch neurons"] | None, ...]  # the last listed spikes of recurrent layers
     readout: Float[Array, "batch outputs"] | None  # the membranes of the read-out
-    # What is in transit to the layers behind delays, as in `delay_spikes`; no rows stand for rows of zeros. None: there
-    # are no such layers.
+    #  Spikes in transit to layers with delays, as in `delay_spikes`; no rows stand for rows of zeros. None without such
+    # layers.
     pending: tuple[Float[Array, "rows batch inputs"] | None, ...] | None = None
 
 
 class LIFNetworkOutput(NamedTuple):
-    """What a network computes, per layer in tuples."""
+    """The results of a network; tuples have one entry per layer."""
 
     output: Float[Array, "time batch outputs"]  # membranes of the read-out, or spikes of the last layer
-    activity: tuple[Float[Array, "batch neurons"], ...]  # mean true spikes per step, before the cap
+    activity: tuple[Float[Array, "batch neurons"], ...]  # mean true spikes per step, before capping
     dropped: tuple[Int[Array, " batch"], ...]  # spikes that did not fit into the lists
-    # If recorded, else None; also None for single layers of which they are not.
+    # If recorded, else None; the entry of a layer that is not recorded is None as well.
     spikes: tuple[SparseSpikes | Float[Array, "time batch neurons"] | None, ...] | None
 
 
@@ -98,46 +98,45 @@ def lif_network(
 ) -> tuple[LIFNetworkOutput, LIFNetworkState]:
     r"""Run a network of generalised LIF (GLIF) layers over all time steps.
 
-    In every step the layers run in order, each one on the spikes that the layer below fires in the same step::
+    In every step the layers run in order, each on the spikes that the layer below fires in the same step::
 
         current = x @ weights + bias + s_listed' @ recurrent
-        w       = w_decay * w' + w_membrane * v' + w_gain * current + w_jump * s'       (with a `SecondState` alone)
+        w       = w_decay * w' + w_membrane * v' + w_gain * current + w_jump * s'       (with a `SecondState` only)
         v       = decay * reset(v', s') + gain * current + v_coupling * w               (as in `lif_step`)
         s       = [v > threshold + threshold_coupling * w]
         s_listed = the spikes in the layer's list of `capacity` (as in `select_spikes`)
 
     where a prime marks the previous step, ``s'`` are the true spikes, and ``x`` the inputs or the ``s_listed`` of the
-    layer below. The threshold that a reset subtracts is the raised one, and the second threshold is raised with it.
-    The result equals the composition of the single ops; its derivative is back-propagation through time with the
-    surrogate at the listed neurons, and through ``w_jump`` at all of them. Without capacity every neuron receives its
-    gradient.
+    layer below. A reset subtracts the raised threshold, and the second threshold is raised with it. The result equals
+    the composition of the single ops. Its derivative is back-propagation through time with the surrogate at the listed
+    neurons, and at all neurons through ``w_jump``. Without capacity every neuron receives its gradient.
 
     Args:
         inputs: spikes or currents ``[time, batch, inputs]`` of any numeric dtype, or `SparseSpikes` with the leading
             axes ``[time, batch]``. Time 0 returns the state unchanged.
-        layers: `LIFLayer`\ s; the dtype of their weights is the dtype of the op. Constants and membranes are of
-            float32 at least: results alone are rounded to bfloat16. Dense weights may be `quantisation.Quantised`,
-            whose rows of int8 are then read, and which refuse a gradient.
-        readout: a `LeakyReadout`; None takes the spikes of the last layer, which is then fully listed.
+        layers: a sequence of `LIFLayer`; the dtype of their weights is the dtype of the op. Constants and membranes are
+            at least float32: only results are rounded to bfloat16. Dense weights may be `quantisation.Quantised`, whose
+            rows of int8 are then read, and which refuse a gradient.
+        readout: a `LeakyReadout`; None returns the spikes of the last layer, which is then fully listed.
         state: from an earlier call, to run a long sequence in pieces; None starts from 0.
-        lengths: steps of each sequence. The state freezes behind the end, and padded steps count nowhere.
-        capacity: slots in the list of a layer, one value or one per layer; None lists all.
+        lengths: number of steps of each sequence. The state freezes after the end, and padded steps are not counted.
+        capacity: slots in the list of a layer, one value or one per layer; None lists all neurons.
         second_threshold: neurons between it and the threshold are listed for their gradient; one value or one per
-            layer. None is nine tenths of the threshold, ``threshold - 0.1 |threshold|``. It may be traced (a schedule)
-            and has no gradient. Without effect where capacity is None.
+            layer. None means ``threshold - 0.1 |threshold|``. It may be traced (for a schedule) and has no gradient. It
+            has no effect if capacity is None.
         surrogate, reset, detach_reset: as in `lif_step`; one value or one per layer.
         record_spikes: also return the spikes of each layer; one value or one per layer.
-        chunk: recompute the forward pass in pieces of so many steps to save memory; any length will do.
-        implementation: "reference" or "cpu" (the compiled kernels) force one; None chooses. "composed" has forward
-            mode and second order, in plain jnp.
+        chunk: recompute the forward pass in chunks of this many steps to save memory; any length works.
+        implementation: None chooses automatically; "reference" forces the jnp reference; "cpu" forces the compiled
+            kernels or raises; "composed" is plain jnp with forward mode and second-order derivatives.
 
     Returns:
         `LIFNetworkOutput` and the new `LIFNetworkState`. The backward pass of the activity is the surrogate at every
         neuron above the second threshold, listed or dropped.
 
     Raises:
-        ValueError: for shapes that do not fit, integer weights, mixed dtypes, unknown switches, or a forced
-            implementation that is unavailable.
+        ValueError: if shapes do not match, weights are integers, dtypes are mixed, a switch is unknown, or a forced
+            implementation is unavailable.
 
     Example:
         >>> import jax.numpy as jnp
@@ -171,10 +170,10 @@ def network_switches(
     record_spikes: Any,
     implementation: str | None,
 ) -> Switches:
-    """What is static about a network, each value given once or one per layer."""
+    """The static switches of a network, from values given once or per layer."""
     num_layers = len(layers)
     capacities = checks.check_capacity(capacity, num_layers)
-    if readout is None:  # a silent class still learns
+    if readout is None:  # so that a silent class can still learn
         capacities = (*capacities[:-1], *(None for _ in capacities[-1:]))
     surrogates = checks.switch_per_layer("surrogate", surrogate, num_layers)
     each = zip(
@@ -200,7 +199,7 @@ def count_network(
     switches: Switches,
     chunk: int | None = None,
 ) -> tuple[LIFNetworkOutput, LIFNetworkState]:
-    """`lif_network` with counts of spikes in the place of the activity."""
+    """`lif_network` with spike counts instead of the activity."""
     batch = checks.check_network(inputs, layers, readout, chunk)
     second = checks.one_per_layer("second_threshold", second_threshold, len(layers))
     if state is None:
@@ -221,7 +220,7 @@ def count_network(
 def lif_network_state(
     batch: int, layers: Sequence[LIFLayer], readout: LeakyReadout | None = None
 ) -> LIFNetworkState:
-    """The state before the first step: every membrane at 0, no spikes.
+    """Make the state before the first step: every membrane at 0, no spikes.
 
     Raises:
         ValueError: if `batch` is not an integer of at least 0.
@@ -258,7 +257,7 @@ def lif_network_state(
 
 
 def _if_any(pending: tuple[Array | None, ...]) -> tuple[Array | None, ...] | None:
-    """What is in transit to each layer; None where none has delays."""
+    """The spikes in transit to each layer; None if no layer has delays."""
     return None if all(rows is None for rows in pending) else pending
 
 
@@ -271,7 +270,7 @@ def _operands(
     second: tuple[Any, ...],
     switches: Switches,
 ) -> Operands:
-    """All arrays in the form that the target takes."""
+    """All arrays in the form of the target's operands."""
     given = (inputs.ids, inputs.values) if isinstance(inputs, SparseSpikes) else jnp.asarray(inputs)
     constants = []
     for layer, v, second_threshold, switch in zip(layers, state.v, second, switches.layers, strict=True):
@@ -303,7 +302,7 @@ def _operands(
 
 
 def _delays(layer: LIFLayer) -> Array | None:
-    """The delays in front of a layer as ``[inputs]``."""
+    """The delays of a layer's inputs as ``[inputs]``."""
     most = layer.connection.max_delay
     if most is None or layer.delays is None:
         return None
@@ -322,7 +321,7 @@ def _second_state(second: SecondState | None, v: Any) -> SecondState | None:
 
 
 def _constants(layer: LIFLayer | LeakyReadout, v: Any) -> tuple[Array, Array, Array]:
-    """Decay, threshold and gain as ``[1 | neurons]``, in the dtype of the membranes: a rounded decay near 1 is 1."""
+    """Decay, threshold and gain as ``[1 | neurons]``, in the dtype of the membranes, not rounded to bfloat16."""
     decay = per_neuron("lif_network", "decay", layer.decay, v)
     threshold = per_neuron("lif_network", "threshold", getattr(layer, "threshold", 0.0), v)
     gain = 1 - decay if layer.gain is None else per_neuron("lif_network", "gain", layer.gain, v)
@@ -330,7 +329,7 @@ def _constants(layer: LIFLayer | LeakyReadout, v: Any) -> tuple[Array, Array, Ar
 
 
 def _chunked(operands: Operands, switches: Switches, chunk: int) -> Results:
-    """The results, computed in pieces of `chunk` steps."""
+    """The results, computed in chunks of `chunk` steps."""
 
     def run(inputs: Any, state: Any, lengths: Array | None) -> tuple[Any, Any, Any]:
         piece = operands._replace(inputs=inputs, first=state[0], first_readout=state[1], lengths=lengths)
@@ -347,7 +346,7 @@ def _chunked(operands: Operands, switches: Switches, chunk: int) -> Results:
 def mean_activity(
     counts: Sequence[Array], num_steps: int, lengths: Int[Array, " batch"] | None
 ) -> tuple[Float[Array, "batch neurons"], ...]:
-    """Spike counts over the number of steps of each sequence."""
+    """Spike counts divided by the number of steps of each sequence."""
     if lengths is None:
         return tuple(count / max(num_steps, 1) for count in counts)
     steps = jnp.clip(lengths, 1, max(num_steps, 1))

@@ -57,28 +57,28 @@ def lif_step(
       ``(1 - s') * (decay * v + gain * current)`` ("zero").
     * ``reset_time="immediate"``: ``m = decay * v + gain * current``, ``spikes = [m > threshold]``, and
       ``v_new = m - threshold * spikes`` or ``m * (1 - spikes)``: the stored membrane is the one after the reset.
-    * ``spike_from="old"``: ``spikes = s'``, which are also those that reset.
+    * ``spike_from="old"``: ``spikes = s'``, the same spikes that reset the membrane.
     * ``inclusive=True``: every ``>`` above is ``>=``.
 
     Args:
-        v: membrane, 0 initially, in units of the threshold's; of the dtype in which `current` adds up: float32,
-            or float64 for float64. In bfloat16 a small current would vanish beside it.
-        current: input of this step, of any floating dtype.
-        decay: share of the membrane kept per step, scalar or ``[neurons]``.
+        v: membrane, initially 0, in the unit of the threshold. Its dtype is the accumulation dtype of `current`:
+            float32, or float64 for float64. In bfloat16 a small current would be rounded away.
+        current: input of this step, of any floating-point dtype.
+        decay: fraction of the membrane kept per step, scalar or ``[neurons]``.
         threshold: scalar or ``[neurons]``.
         gain: scalar or ``[neurons]``; None is ``1 - decay``.
-        surrogate: stands for ``ds/dv``.
+        surrogate: replaces ``ds/dv``.
         detach_reset: no gradient through ``s'`` in the reset; the threshold it subtracts keeps its gradient.
-        implementation: None or "reference"; "composed" has forward mode and second order as well. "cpu" raises, for
-            there is no compiled kernel: XLA fuses the few operations of a step with each other and with their
-            surroundings, which no kernel of ours was faster than.
+        implementation: None or "reference"; "composed" also has forward mode and second-order derivatives. "cpu"
+            raises, because there is no compiled kernel: XLA fuses the few operations of a step with their surroundings,
+            and none of our kernels was faster.
 
     Returns:
         The new membrane in the dtype of `v`, and the spikes (0 or 1) in that of `current`.
 
     Raises:
-        ValueError: for shapes that do not fit, integer dtypes, unknown switches, and an implementation that is unknown
-            or not to be had.
+        ValueError: if shapes do not match, a dtype is not floating-point, a switch is unknown, or the implementation is
+            unknown or unavailable.
 
     Example:
         >>> import jax.numpy as jnp
@@ -129,7 +129,7 @@ def per_neuron(op: str, argument: str, value: ArrayLike, v: Array) -> Array:
 
 def _check_arguments(v: Array, current: Array, convention: LIFConvention) -> None:
     check_float_array("lif_step", "v", v)
-    check(v.ndim > 0, "lif_step", "v", "have an axis of neurons", "a scalar", "Pass v[neurons]")
+    check(v.ndim > 0, "lif_step", "v", "have a neuron axis", "a scalar", "Pass v[neurons]")
     check_array("lif_step", "current", current)
     check_shape("lif_step", "current", current, v.shape, "..., neurons", "Give it the shape of v")
     dtype = jnp.dtype(sum_dtype(current.dtype))
@@ -137,7 +137,7 @@ def _check_arguments(v: Array, current: Array, convention: LIFConvention) -> Non
         v.dtype == dtype,
         "lif_step",
         "v",
-        f"have dtype {dtype.name}, in which a current of {current.dtype.name} adds up",
+        f"have dtype {dtype.name}, the accumulation dtype of {current.dtype.name}",
         v.dtype.name,
         f"Cast it with v.astype(jnp.{dtype.name})",
     )
@@ -149,7 +149,7 @@ def _check_arguments(v: Array, current: Array, convention: LIFConvention) -> Non
         not immediate_old,
         "lif_step",
         "spike_from",
-        "be 'new' where reset_time is 'immediate'",
+        "be 'new' if reset_time is 'immediate'",
         "'old'",
         "Use reset_time='after_decay' with the old membrane's spikes",
     )
@@ -180,20 +180,20 @@ def _definition(operands: tuple[Array, ...], convention: LIFConvention) -> tuple
     return v_new, before if convention.spike_from == "old" else fire(v_new)
 
 
-# One program outside of jit too, as the target is: op by op it would be slow, and round otherwise.
+# One program outside jit too, like the target: op by op it would be slow, and round differently.
 _composed = jax.jit(_definition, static_argnums=1)
 
 
 def _backward(
     operands: tuple[tuple[Array, ...], tuple[Array, Array]], convention: LIFConvention
 ) -> tuple[Array, ...]:
-    """The cotangents of the operands: the definition's own, in which only `spike` has a surrogate."""
+    """The cotangents of the operands: those of the definition, in which only `spike` has a surrogate."""
     inputs, cotangents = operands
     return jax.vjp(lambda *arrays: _definition(arrays, convention), *inputs)[1](cotangents)
 
 
 def _attributes(convention: LIFConvention) -> dict[str, Any]:
-    """The switches as the device knows them (see poplar_kernels/conventions.hpp)."""
+    """The switches in the form of the device (see poplar_kernels/conventions.hpp)."""
     return {
         **surrogate_attributes(convention.surrogate),
         "reset": np.int64(RESETS.index(convention.reset)),

@@ -1,4 +1,4 @@
-"""`pool_spikes`: sums or means of spikes over windows of an image, without a product."""
+"""`pool_spikes`: sum or mean of spikes over windows of an image, without a product."""
 
 import dataclasses
 import math
@@ -18,15 +18,15 @@ from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class Pooling:
-    """Windows that lie side by side in an image; what is left over at its far edges belongs to none."""
+    """Adjacent windows of an image; pixels left over at its far edges belong to none."""
 
     shape: tuple[int, ...]  # of the image: (height, width, channels) or (length, channels)
-    window: tuple[int, ...]  # its height and width, or its length
+    window: tuple[int, ...]  # height and width of a window, or its length
     mean: bool
 
     @property
     def out_shape(self) -> tuple[int, ...]:
-        """That of the windows, with the channels."""
+        """The output shape: windows per axis, and the channels."""
         lengths = zip(self.shape[:-1], self.window, strict=True)
         return (*(length // size for length, size in lengths), self.shape[-1])
 
@@ -42,23 +42,23 @@ class Pooling:
 
     @property
     def scale(self) -> float:
-        """What a spike counts."""
+        """The weight of one spike."""
         return 1 / math.prod(self.window) if self.mean else 1.0
 
     @property
     def words(self) -> str:
-        """What it is, for `snnjax info`."""
+        """A short description, for `snnjax info` and errors."""
         return f"{'means' if self.mean else 'sums'} over {'x'.join(map(str, self.window))}"
 
     def then(self, window: tuple[int, ...], mean: bool) -> "Pooling | None":
-        """This pooling and another one behind it as one, where both sum or both average."""
+        """This pooling followed by another one, as a single pooling if both sum or both average, else None."""
         if mean != self.mean:
             return None
         sizes = tuple(a * b for a, b in zip(self.window, window, strict=True))
         return dataclasses.replace(self, window=sizes)
 
     def map_ids(self, ids: Array) -> Array:
-        """The window of each id, int32; `num_outputs` for ids that belong to none."""
+        """The window of each id, int32; `num_outputs` for ids outside all windows."""
         is_used, rest = in_range(ids, self.num_inputs), ids.astype(jnp.int32)
         rest, channel = rest // self.shape[-1], rest % self.shape[-1]
         place, stride = channel, self.shape[-1]
@@ -70,7 +70,7 @@ class Pooling:
         return jnp.where(is_used, place, self.num_outputs)
 
     def pool(self, rows: Array) -> Array:
-        """The sums or means of dense ``[..., inputs]``, as ``[..., outputs]``."""
+        """The sum or mean over windows of dense ``[..., inputs]``, as ``[..., outputs]``."""
         axes, image = rows.shape[:-1], rows.reshape(-1 if rows.size else 0, *self.shape)
         kept = tuple(slice(n * size) for n, size in zip(self.out_shape[:-1], self.window, strict=True))
         split = [length for pair in zip(self.out_shape[:-1], self.window, strict=True) for length in pair]
@@ -87,20 +87,20 @@ def pool_spikes(
     *,
     mean: bool = False,
 ) -> SparseSpikes | Num[Array, "*axes outputs"]:
-    """Sum spikes over the windows of an image, or take their mean.
+    """Sum or average spikes over the windows of an image.
 
-    ``out[y, x, c] = sum of in[y h : y h + h, x w : x w + w, c]``, divided by ``h w`` if `mean`. Windows lie side by
-    side; pixels left over at the far edges are dropped. Lists stay lists: ids become those of their windows, two
-    spikes in one window are two entries, and entries of no window name no neuron. The counts of spikes stay as they
-    are. The derivative is exact.
+    ``out[y, x, c] = sum of in[y h : y h + h, x w : x w + w, c]``, divided by ``h w`` if `mean`. Windows are adjacent;
+    pixels left over at the far edges are dropped. Lists stay lists: ids are mapped to their windows, two spikes in one
+    window are two entries, and entries outside all windows get an id out of range. The spike counts are unchanged. The
+    derivative is exact.
 
     Args:
         spikes: lists or an array, with the pixels and channels of the image on one flat axis, row-major.
         shape: (height, width, channels) of the image, or (length, channels).
-        window: height and width of a window, or its length; one number for both.
+        window: height and width of a window (one number for both), or its length.
 
     Raises:
-        ValueError: for shapes and windows that do not fit, and for the mean of integers.
+        ValueError: if the shape or the window does not fit, or for the mean of integers.
 
     Example:
         >>> import jax.numpy as jnp
@@ -119,13 +119,13 @@ def pool_spikes(
     else:
         check_real_array("pool_spikes", "spikes", spikes)
     width = spikes.num_neurons if lists else (spikes.shape or (0,))[-1]
-    way_out = "Give the shape of the image whose pixels the spikes are"
-    expected = f"hold {pooling.num_inputs} neurons, those of the shape {pooling.shape}"
+    way_out = "Pass the shape of the image whose pixels spike"
+    expected = f"hold {pooling.num_inputs} neurons, as in the shape {pooling.shape}"
     check(width == pooling.num_inputs, "pool_spikes", "spikes", expected, width, way_out)
     dtype = spikes.values.dtype if lists else spikes.dtype
     good = not mean or jnp.issubdtype(dtype, jnp.floating)
     way_out = "Cast them, for instance spikes.astype(jnp.float32)"
-    check(good, "pool_spikes", "spikes", "be floating for a mean", dtype.name, way_out)
+    check(good, "pool_spikes", "spikes", "be floating-point for a mean", dtype.name, way_out)
     return pooled(pooling, spikes)
 
 
@@ -150,7 +150,7 @@ def as_pooling(op: str, shape: Sequence[int], window: int | Sequence[int], mean:
         "window",
         f"have {len(shape) - 1} lengths",
         list(sizes),
-        "Give one length per axis, or one for all",
+        "Pass one length per axis, or one for all",
     )
     for size, length in zip(sizes, shape[:-1], strict=True):
         check_integer(op, "window", size, 1)
@@ -160,13 +160,13 @@ def as_pooling(op: str, shape: Sequence[int], window: int | Sequence[int], mean:
             "window",
             f"fit into the image, {list(shape)}",
             list(sizes),
-            "Take a smaller one",
+            "Choose a smaller one",
         )
     return Pooling(shape, sizes, mean)
 
 
 def check_image(op: str, shape: Any) -> None:
-    """`shape` must be (height, width, channels) or (length, channels), of positive numbers."""
+    """Check that `shape` is (height, width, channels) or (length, channels), all positive."""
     good = len(shape) in (2, 3) and all(isinstance(n, int) and n > 0 for n in shape)
     expected = "be (height, width, channels) or (length, channels)"
-    check(good, op, "shape", expected, tuple(shape), "Name the axes of the image, its channels last")
+    check(good, op, "shape", expected, tuple(shape), "Pass the axes of the image, channels last")

@@ -1,4 +1,4 @@
-"""`select_spikes`: from membranes to short lists of the neurons that spike, or nearly do."""
+"""`select_spikes`: short lists of the neurons that spike, or nearly do, from their membranes."""
 
 import functools
 import math
@@ -17,7 +17,7 @@ from snnjax.ops.spike import spike
 from snnjax.sparse_spikes import SparseSpikes, gather, in_range, list_ids, scatter
 from snnjax.surrogates import Surrogate, as_surrogate
 
-# A second threshold lies by this share of the way to rest below the threshold, unless it is given.
+# The default second threshold lies below the threshold by this share of its distance from rest.
 _BAND = 0.1
 
 
@@ -40,28 +40,28 @@ def select_spikes(
     """List the neurons above the threshold, and those above the second threshold for their gradient.
 
     ``values`` is ``[v > threshold]`` at the listed ids: first the spikes, then the neurons with
-    ``second_threshold < v <= threshold``, each group sorted by id. Where there are more than `capacity`, spikes go
-    before the others, the largest membranes go first, and ties are broken by a fixed hash of the id, so that no neuron
-    is favoured for its place. The list of a row depends on that row alone. A NaN neither spikes nor is listed.
+    ``second_threshold < v <= threshold``, each group sorted by id. If there are more than `capacity`, spikes take
+    precedence, then larger membranes; ties are broken by a fixed hash of the id, so that no position is favoured. The
+    list of a row depends only on that row. A NaN neither spikes nor is listed.
 
     The gradient is ``dv[id] = surrogate.derivative(v - threshold) * dvalues`` at the listed ids and 0 elsewhere,
-    the threshold's its negative sum; the second threshold has none.
+    and its negative sum for the threshold; the second threshold has none.
 
     Args:
         v: membranes.
         threshold: scalar, ``[neurons]`` or the shape of `v`.
-        second_threshold: likewise; ``-inf`` lists everything that fits. May be traced.
-        capacity: slots in a list, 0 to neurons.
-        surrogate: stands for ``ds/dv``.
-        implementation: None chooses; "reference" takes the jnp reference, "cpu" the compiled kernel or raises, and
-            "composed" has forward mode and second order, in plain jnp.
+        second_threshold: of the same form; ``-inf`` lists everything that fits. It may be traced.
+        capacity: slots in a list, from 0 to the number of neurons.
+        surrogate: replaces ``ds/dv``.
+        implementation: None chooses automatically; "reference" forces the jnp reference; "cpu" forces the compiled
+            kernel or raises; "composed" is plain jnp with forward mode and second-order derivatives.
 
     Returns:
         `SparseSpikes` with the leading axes of `v`; its values have the dtype of `v`.
 
     Raises:
-        ValueError: for shapes that do not fit, integer dtypes, a negative capacity, an unknown surrogate, and an
-            implementation that is unknown or unavailable.
+        ValueError: if shapes do not match, a dtype is not floating-point, the capacity is negative, or the surrogate or
+            the implementation is unknown or unavailable.
 
     Example:
         >>> import jax.numpy as jnp
@@ -74,7 +74,7 @@ def select_spikes(
         Finkbeiner et al. 2024, arXiv:2311.04386 (two thresholds, capped lists).
     """
     check_float_array("select_spikes", "v", v)
-    check(v.ndim > 0, "select_spikes", "v", "have an axis of neurons", "a scalar", "Pass v[neurons]")
+    check(v.ndim > 0, "select_spikes", "v", "have a neuron axis", "a scalar", "Pass v[neurons]")
     check_integer("select_spikes", "capacity", capacity, 0)
     selection = Selection(int(capacity), as_surrogate("select_spikes", surrogate))
     flat = v.reshape(math.prod(v.shape[:-1]), v.shape[-1])
@@ -95,7 +95,7 @@ def select_spikes(
 
 
 def usual_second_threshold(threshold: Array, rest: float = 0.0) -> Array:
-    """``threshold - 0.1 |threshold - rest|``, nine tenths of the way from rest to a threshold; without gradient."""
+    """``threshold - 0.1 |threshold - rest|``, nine tenths of the way from rest to threshold; no gradient."""
     fixed = wide(jax.lax.stop_gradient(threshold))
     return (fixed - _BAND * jnp.abs(fixed - rest)).astype(threshold.dtype)
 
@@ -119,13 +119,13 @@ def _rows(argument: str, value: ArrayLike, v: Array) -> Array:
 
 
 def candidates(v: Array, threshold: Array, second_threshold: Array) -> tuple[Array, Array]:
-    """Which neurons spike, and which do not but lie above the second threshold: two bool masks of the shape of v."""
+    """Bool masks of the neurons that spike, and of those that do not but are above the second threshold."""
     spikes = v > threshold
     return spikes, (v > second_threshold) & ~spikes
 
 
 def cap(v: Array, spikes: Array, near: Array, capacity: int) -> tuple[Array, Array]:
-    """The two masks ``[rows, neurons]`` of `candidates`, cut to at most `capacity` neurons a row by the fair rule."""
+    """The masks ``[rows, neurons]`` of `candidates`, limited to `capacity` neurons per row as in `select_spikes`."""
     if capacity >= v.shape[-1]:
         return spikes, near
     spikes = _shorten(v, spikes, jnp.full(v.shape[:1], capacity, jnp.int32), capacity)
@@ -134,14 +134,14 @@ def cap(v: Array, spikes: Array, near: Array, capacity: int) -> tuple[Array, Arr
 
 
 def _shorten(v: Array, among: Array, slots: Array, capacity: int) -> Array:
-    """`among`, or where a row has more of them than ``slots[row]``, those with the largest membranes."""
+    """`among`, or the ones with the largest membranes in rows with more than ``slots[row]`` of them."""
     overflow = _dispatch.any_group(jnp.sum(among, axis=-1, dtype=jnp.int32) > slots)
     return jax.lax.cond(overflow, lambda: _largest(v, among, slots, capacity), lambda: among)
 
 
 def _largest(v: Array, among: Array, slots: Array, capacity: int) -> Array:
-    """The mask of the ``slots[row]`` largest membranes of each row `among` those given, ties by hash of the id."""
-    # top_k takes the first of equals, so the neurons are laid out in the order of their hash.
+    """The mask of the ``slots[row]`` largest membranes of each row within `among`; ties are broken by the id's hash."""
+    # top_k takes the first of equal elements, so the neurons are arranged in the order of their hash.
     order = jnp.asarray(_hash_order(v.shape[-1]))
     membranes = jnp.where(among, wide(v), -jnp.inf)
     top, places = jax.lax.top_k(membranes[:, order], capacity)
@@ -176,12 +176,12 @@ def spike_lists(
 
 def listed_values(v: Array, threshold: Array, ids: Array, surrogate: Surrogate) -> Array:
     """The spikes of the listed neurons, with their derivatives; all ``[rows, ...]``."""
-    distance = gather(wide(v) - wide(threshold), ids)  # of listed neurons, and so no NaN
+    distance = gather(wide(v) - wide(threshold), ids)  # of listed neurons, hence never NaN
     return jnp.where(in_range(ids, v.shape[-1]), spike(distance, surrogate), 0).astype(v.dtype)
 
 
 def _composed(operands: tuple[Array, ...], selection: Selection) -> tuple[Array, Array, Array, Array]:
-    """The reference, whose values carry derivatives of any mode and order."""
+    """The reference, whose values have derivatives of any mode and order."""
     ids, _, num_spikes, num_listed = _reference(jax.lax.stop_gradient(operands), selection)
     v, threshold = operands[:2]
     threshold = jnp.broadcast_to(threshold if threshold.ndim == 2 else threshold[None, :], v.shape)
@@ -204,7 +204,7 @@ def _backward(operands: tuple[Array, ...], selection: Selection) -> tuple[Array,
     wide_threshold = wide(threshold) if threshold.ndim == 2 else wide(threshold)[None, :]
     g_spikes = scatter(ids, wide(g), v.shape[-1])
     slope = selection.surrogate.derivative(wide(v) - wide_threshold)
-    g_v = jnp.where(g_spikes == 0, 0, g_spikes * slope)  # 0 also where a membrane is NaN
+    g_v = jnp.where(g_spikes == 0, 0, g_spikes * slope)  # 0 even if a membrane is NaN
     g_threshold = -g_v if threshold.ndim == 2 else -jnp.sum(g_v, axis=0)
     if threshold.shape == (1,):
         g_threshold = jnp.sum(g_threshold, keepdims=True)

@@ -1,4 +1,4 @@
-"""`spike`: the step function with a surrogate derivative, the seed of every gradient here."""
+"""`spike`: the step function with a surrogate derivative, the basis of every gradient in snnjax."""
 
 import functools
 
@@ -15,10 +15,10 @@ def spike(
 ) -> Float[Array, "..."]:
     """Spike where `x` is positive: ``s = [x > 0]``, with ``ds/dx = surrogate.derivative(x)``.
 
-    The derivative has both modes and any order: the second one is the derivative of ``surrogate.derivative``.
+    It has derivatives in both modes and of any order: the second is the derivative of ``surrogate.derivative``.
 
     Args:
-        x: membrane minus threshold, any shape, floating dtype.
+        x: membrane minus threshold, of any shape and floating-point dtype.
         surrogate: a name or a `Surrogate`; a smooth one (`Surrogate.smooth`) returns its relaxed form, not a step.
         inclusive: spike at ``x >= 0`` instead.
 
@@ -26,7 +26,7 @@ def spike(
         0 or 1 in the shape and dtype of `x`; a NaN does not spike.
 
     Raises:
-        ValueError: if `x` is not of a floating dtype, or the surrogate is unknown.
+        ValueError: if `x` is not floating-point, or the surrogate is unknown.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -53,6 +53,6 @@ def _spike(x: Array, surrogate: Surrogate, inclusive: bool) -> Array:
 def _jvp(
     surrogate: Surrogate, inclusive: bool, primals: tuple[Array], tangents: tuple[Array]
 ) -> tuple[Array, Array]:
-    """Linear in the tangent, so that JAX has both modes of it, and derivatives of the surrogate for higher orders."""
+    """Linear in the tangent, so JAX can transpose it, and differentiates the surrogate for higher orders."""
     ((x,), (tangent,)) = primals, tangents
     return _spike(x, surrogate, inclusive), tangent * surrogate.derivative(x)

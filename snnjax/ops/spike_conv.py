@@ -1,4 +1,4 @@
-"""`spike_conv`: the convolution of spikes, in lists or in rows, with a kernel of weights."""
+"""`spike_conv`: the convolution of spikes, as lists or dense rows, with a kernel of weights."""
 
 import functools
 import math
@@ -26,36 +26,36 @@ def spike_conv(
     groups: int = 1,
     implementation: str | None = None,
 ) -> Float[Array, "*axes outputs"]:
-    """Convolve spikes with a kernel of weights, patch of outputs by patch of outputs.
+    """Convolve spikes with a kernel of weights; each spike adds a patch of outputs.
 
     ``out[b, y, x, o] = sum of spikes[b, s y + i - p, s x + j - q, c] * weights[i, j, c, o]`` over ``i, j, c``, with
-    strides ``s`` and zeros ``p, q`` in front: `jax.lax.conv_general_dilated` of images ``[height, width, channels]``
-    and weights ``[*kernel, channels / groups, outputs]``. Without the axis y in one dimension.
+    strides ``s`` and leading zeros ``p, q``: `jax.lax.conv_general_dilated` of images ``[height, width, channels]`` and
+    weights ``[*kernel, channels / groups, outputs]``. In one dimension there is no axis y.
 
-    An entry of value 0 adds nothing whatever its weights, NaN and infinities included; in lists, ids outside
-    ``[0, neurons)`` contribute nothing and duplicates add. The backward pass is exact: every slot of a list whose id
-    is in the range receives its gradient, also one of value 0, and so does every entry of an array; the gradient of
-    the weights is a sum over the patches of spikes alone.
+    An entry with value 0 adds nothing whatever its weights, including NaN and infinities; in lists, ids outside ``[0,
+    neurons)`` contribute nothing and duplicates add up. The backward pass is exact: every list slot with an id in range
+    receives its gradient, even with value 0, and so does every entry of an array; the gradient of the weights is a sum
+    over the patches of spikes only.
 
     Args:
         spikes: lists with any leading axes, or an array with the neurons on its last axis; neurons are flat, row-major
             over `shape`.
-        weights: ``[*kernel, channels / groups, outputs]``; their dtype is the dtype of the result, sums run in float32
-            (float64 for float64).
+        weights: ``[*kernel, channels / groups, outputs]``; their dtype is the dtype of the result, and sums are
+            computed in float32 (float64 for float64).
         shape: (height, width, channels) of an image, or (length, channels) in one dimension.
-        strides: one for all axes of space, or one for each.
-        padding: "same" (as many outputs as inputs, over the stride), "valid" (no zeros), or for each axis of space a
-            pair of how many zeros stand before and after.
-        groups: of channels in and out, each convolved by itself.
-        implementation: None chooses; "reference" takes the jnp reference, "cpu" the compiled kernel or raises, and
-            "composed" has forward mode and second order, in plain jnp.
+        strides: one for all spatial axes, or one for each.
+        padding: "same" (``ceil(inputs / stride)`` outputs), "valid" (no zeros), or for each spatial axis a pair of
+            numbers of zeros before and after.
+        groups: number of channel groups, each convolved separately.
+        implementation: None chooses automatically; "reference" forces the jnp reference; "cpu" forces the compiled
+            kernel or raises; "composed" is plain jnp with forward mode and second-order derivatives.
 
     Returns:
         The outputs, flat and row-major over the (height, width, channels) or (length, channels) of the result.
 
     Raises:
-        ValueError: if the arguments do not fit together, the weights are not floating, and for an implementation that
-            is unknown or unavailable.
+        ValueError: if the arguments do not match, the weights are not floating-point, or the implementation is unknown
+            or unavailable.
 
     Example:
         >>> import jax.numpy as jnp
@@ -99,7 +99,7 @@ def spike_conv(
 def _geometry(
     spikes: Any, weights: Array, shape: Any, strides: Any, padding: Any, groups: Any
 ) -> Convolution:
-    """The geometry of a call, once its arguments are checked."""
+    """Check the arguments, and return the geometry of the call."""
     num_neurons = neurons_of("spike_conv", spikes)
     check_float_array("spike_conv", "weights", weights)
     is_shape = isinstance(shape, tuple | list) and len(shape) in (2, 3)
@@ -107,7 +107,7 @@ def _geometry(
     form = (
         "[length, channels / groups, outputs]" if axes == 3 else "[height, width, channels / groups, outputs]"
     )
-    way_out = "Give a number of axes of weights that fits `shape`"
+    way_out = "Match the number of axes of the weights to `shape`"
     fits = weights.ndim == axes and 0 not in weights.shape
     check(fits, "spike_conv", "weights", f"have axes {form}", list(weights.shape), way_out)
     *kernel, _, channels_out = weights.shape
@@ -120,7 +120,7 @@ def _geometry(
         "weights",
         f"have shape {form} = {list(geometry.weights_shape)}",
         list(weights.shape),
-        "Give weights for the channels of `shape`, over `groups`",
+        "Divide the channels of `shape` by `groups`",
     )
     check(
         num_neurons == geometry.num_inputs,
@@ -128,7 +128,7 @@ def _geometry(
         "shape",
         f"have the {num_neurons} neurons of `spikes`",
         f"{list(geometry.shape)}, which has {geometry.num_inputs}",
-        "Give (height, width, channels) or (length, channels)",
+        "Pass (height, width, channels) or (length, channels)",
     )
     return geometry
 
@@ -145,7 +145,7 @@ def _rows_reference(operands: tuple[Array, Array], geometry: Convolution) -> tup
 
 
 def _rows_backward(operands: tuple[Array, Array], geometry: Convolution) -> tuple[Array]:
-    """The gradient of the weights, a sum over rows and places."""
+    """The gradient of the weights, a sum over rows and positions."""
     rows, g = operands
     return (geometry.transpose_weights(rows, g).astype(g.dtype),)
 
@@ -171,7 +171,7 @@ def _geometry_attribute(geometry: Convolution) -> dict[str, Any]:
 
 
 def _as_kernel_weights(array: Any, geometry: Convolution) -> Any:
-    """Weights, or the shape of their gradient, with both axes of space behind the groups axis."""
+    """Weights, or the shape of their gradient, with both spatial axes after the groups axis."""
     missing = (1,) * (2 - len(geometry.kernel))
     shape = (array.shape[0], *missing, *array.shape[1:])
     return (
@@ -182,7 +182,7 @@ def _as_kernel_weights(array: Any, geometry: Convolution) -> Any:
 
 
 def _kernel(target: str, *forms: str) -> _dispatch.Kernel:
-    """The kernel of a target, of whose operands `forms` says which are ids or weights."""
+    """The kernel of a target; `forms` says which of its operands are ids or weights."""
 
     def call(operands: tuple[Array, ...], geometry: Convolution, results: Any) -> list[Array]:
         leaves = []
@@ -197,7 +197,7 @@ def _kernel(target: str, *forms: str) -> _dispatch.Kernel:
         return [each.reshape(result.shape) for each, result in zip(out, results, strict=True)]
 
     def obstacle(shapes: tuple[Any, ...], _: Convolution) -> str | None:
-        return dtype_obstacle("weights", shapes[-1])  # or their cotangents: all have one dtype
+        return dtype_obstacle("weights", shapes[-1])  # or their cotangents, which have the same dtype
 
     return _dispatch.Kernel(call, obstacle)
 

@@ -1,4 +1,4 @@
-"""`spike_matmul`: the product of spikes, in lists or in rows, with dense weights."""
+"""`spike_matmul`: the product of spikes, as lists or dense rows, with dense weights."""
 
 import functools
 import math
@@ -16,12 +16,12 @@ from snnjax._types import sum_dtype, wide
 from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter
 
-# Up to this many rows, and this share of neurons listed, gathering rows of the weights beats a dense product in jnp:
+# Up to this many rows, and this share of neurons listed, gathering weight rows is faster in jnp than a dense product:
 # measured on two CPU cores by the section "forms" of tests/benchmarks.
 _MAX_LIST_ROWS = 2
 _MAX_LIST_SHARE = 0.05
-# With fewer products of two numbers, a backward pass that is fused with its surroundings costs less than the call of a
-# kernel (0.5 us); the forward pass gains by its kernel at any size (steps of a scan, measured likewise).
+# With fewer multiplications than this, a backward pass that XLA fuses with its surroundings costs less than a kernel
+# call (0.5 us); the forward kernel is faster at any size (measured in the same way, in steps of a scan).
 _MIN_BACKWARD_PRODUCTS = 4096
 
 
@@ -31,22 +31,23 @@ def spike_matmul(
     *,
     implementation: str | None = None,
 ) -> Float[Array, "*axes outputs"]:
-    """Multiply spikes with a weight matrix, row of weights by row of weights.
+    """Multiply spikes by a weight matrix; each spike adds a row of weights.
 
-    ``out[b] = sum_k values[b, k] * weights[ids[b, k]]`` of lists, and ``out[b] = spikes[b] @ weights`` of an array.
+    ``out[b] = sum_k values[b, k] * weights[ids[b, k]]`` for lists, and ``out[b] = spikes[b] @ weights`` for an array.
 
-    An entry of value 0 adds nothing whatever its weights, NaN and infinities included; in lists, ids outside
-    ``[0, neurons)`` contribute nothing and duplicates add. The backward pass is exact. Of lists it is
-    ``dvalues[b, k] = <weights[ids[b, k]], g[b]>`` and ``dweights[ids[b, k]] += values[b, k] * g[b]``, so an entry of
-    value 0 still receives its gradient; of an array, the transposed products, and only that of the weights gains by
-    few spikes.
+    An entry with value 0 adds nothing whatever its weights, including NaN and infinities; in lists, ids outside ``[0,
+    neurons)`` contribute nothing and duplicates add up. The backward pass is exact. For lists it is ``dvalues[b, k] =
+    <weights[ids[b, k]], g[b]>`` and ``dweights[ids[b, k]] += values[b, k] * g[b]``, so an entry with value 0 still
+    receives its gradient. For an array it consists of the transposed products, of which only that for the weights
+    benefits from sparse spikes.
 
     Args:
         spikes: lists with any leading axes, or an array with the neurons on its last axis.
-        weights: row-major; their dtype is the dtype of the result, sums run in float32 (float64 for float64). Of
-            `quantisation.Quantised` ones rows of int8 are read, and sums scaled once; those of spikes are exact.
-        implementation: None chooses; "reference" takes the jnp reference, "cpu" the compiled kernel or raises, and
-            "composed" has forward mode and second order, in plain jnp.
+        weights: row-major; their dtype is the dtype of the result, and sums are computed in float32 (float64 for
+            float64). Of `quantisation.Quantised` ones rows of int8 are read, and sums scaled once; those of spikes are
+            exact.
+        implementation: None chooses automatically; "reference" forces the jnp reference; "cpu" forces the compiled
+            kernel or raises; "composed" is plain jnp with forward mode and second-order derivatives.
 
     Raises:
         ValueError: if the weights do not fit the neurons of the spikes, or are not floating, and for an implementation
@@ -98,13 +99,13 @@ def _vary_alike(operands: Any) -> Any:
 
 
 def neurons_of(op: str, spikes: Any) -> int:
-    """How many neurons lists or rows have, once they are checked."""
+    """Check lists or rows, and return their number of neurons."""
     if isinstance(spikes, SparseSpikes):
         check_spikes(op, "spikes", spikes)
         return spikes.num_neurons
     way_out = "Add the missing axis, for instance spikes[None]"
     check_real_array(op, "spikes", spikes)
-    check(spikes.ndim > 0, op, "spikes", "have an axis of neurons", "a number", way_out)
+    check(spikes.ndim > 0, op, "spikes", "have a neuron axis", "a number", way_out)
     return spikes.shape[-1]
 
 
@@ -118,18 +119,18 @@ def _check_arguments(spikes: Any, weights: Any) -> None:
         "weights",
         f"have shape [neurons, outputs] = [{num_neurons}, any]",
         list(weights.shape),
-        "Give one row of weights to every neuron of the spikes",
+        "Pass one row of weights for every neuron of the spikes",
     )
 
 
 def prefers_lists(ids: Array, num_neurons: int) -> bool:
-    """Whether the reference gathers rows rather than multiplies densely, chosen from the shapes alone."""
+    """Whether the reference gathers rows instead of multiplying densely, decided by the shapes only."""
     rows, capacity = ids.shape
     return rows <= _MAX_LIST_ROWS and capacity <= _MAX_LIST_SHARE * num_neurons
 
 
 def dense_product(dense: Array, weights: Any) -> Array:
-    """``dense @ weights`` over the last axis of `dense`, in which an entry of 0 adds nothing whatever its weights."""
+    """``dense @ weights`` over the last axis of `dense`, where an entry of 0 adds nothing whatever its weights."""
     if isinstance(weights, Quantised):
         # Whole numbers up to 128 are the same in every dtype, and so are their sums in float32.
         return scaled(dense_product(dense, weights.values.astype(dense.dtype)), wide(weights.scale))
@@ -138,9 +139,9 @@ def dense_product(dense: Array, weights: Any) -> Array:
 
 
 def without_zeros(multiply: Callable[[Array, Array], Array], dense: Array, weights: Array) -> Array:
-    """A sum of products of entries with weights, in which an entry of 0 adds nothing whatever its weights."""
+    """A sum of products of entries and weights, where an entry of 0 adds nothing whatever its weights."""
     out = multiply(dense, weights)
-    # A product with 0 is wrong only beside weights that are not finite, and then it shows in the result.
+    # A product with 0 is wrong only for weights that are not finite, and then the result shows it.
     suspect = _dispatch.any_group(~jnp.isfinite(out))
     by_parts = functools.partial(_without_zeros_not_finite, multiply)
     return jax.lax.cond(suspect, by_parts, lambda *_: out, dense, weights)
@@ -149,7 +150,7 @@ def without_zeros(multiply: Callable[[Array, Array], Array], dense: Array, weigh
 def _without_zeros_not_finite(
     multiply: Callable[[Array, Array], Array], dense: Array, weights: Array
 ) -> Array:
-    """The same for weights with infinities and NaNs: the finite part, and a count of each kind of the rest."""
+    """The same for weights with infinities and NaNs: the finite part, and counts of +inf, -inf and NaN."""
     dtype = sum_dtype(weights.dtype)
 
     def count(entries: Array, kind: Array) -> Array:
@@ -227,7 +228,7 @@ def _call_weights_backward(
 
 
 def _obstacle(shapes: tuple[Any, Any, Any], _: Any) -> str | None:
-    return dtype_obstacle("weights", shapes[2])  # or their cotangents: all have one dtype
+    return dtype_obstacle("weights", shapes[2])  # or their cotangents, which have the same dtype
 
 
 def _backward_pays(shapes: tuple[Any, Any, Any], _: Any) -> bool:
@@ -353,7 +354,7 @@ def _rows_bwd(implementation: str | None, residuals: tuple[Array, Array], g: Arr
         kernel=_ROWS_BACKWARD_KERNEL,
         implementation=implementation,
     )
-    # Every entry of `rows` has a cotangent, spike or not: a dense product, which XLA does well.
+    # Every entry of `rows` has a cotangent, spike or not: a dense product, at which XLA is good.
     d_rows = jnp.matmul(g, weights.T, preferred_element_type=sum_dtype(g.dtype)).astype(g.dtype)
     return d_rows, d_weights
 

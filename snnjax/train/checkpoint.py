@@ -27,7 +27,7 @@ def write_atomically(path: Path | str, content: bytes) -> None:
     """Write a file atomically: its name never refers to a partial file, even after a kill or a power cut.
 
     Errors: the file cannot be written, for instance because the disk is full. The partial file is removed, and the old
-        file stays.
+    file stays.
 
     Example:
         >>> import pathlib, tempfile

@@ -95,7 +95,7 @@ def test_bin_events_of_large_times_does_not_wrap():
             "`ids` must have one id for each time, got shape [2] for times of shape [1]. "
             "Pass two arrays [events].",
         ),
-        (([np.nan], [0], 1, 2), {}, "`times` must be finite, got NaN or infinity. Leave such events out."),
+        (([np.nan], [0], 1, 2), {}, "`times` must be finite, got NaN or infinity. Remove such events."),
         ((["a"], [0], 1, 2), {}, "`times` must be numbers, got str32. Cast them to integers or floats."),
         (([0], [0.5], 1, 2), {}, "`ids` must be integers, got float64. Cast them."),
         (([0], [2], 1, 2), {}, "`ids` must lie in [0, 2), got 2. Pass a larger num_neurons."),

@@ -150,8 +150,8 @@ def test_read_heidelberg_refuses_damaged_heaps(path, folder, place, value, damag
 # In place of h5py: a library that a file crashes, one that a file holds for ever, one that ends its process.
 LIBRARIES = {
     "import os, signal\ndef File(*_): os.kill(os.getpid(), signal.SIGSEGV)": "a crash of the HDF5 library (SIGSEGV)",
-    "def File(*_):\n  while True: pass": "no answer of the HDF5 library within 1 s",
-    "import os\ndef File(*_): os._exit(3)": "no answer of the HDF5 library (exit status 3)",
+    "def File(*_):\n  while True: pass": "no answer from the HDF5 library within 1 s",
+    "import os\ndef File(*_): os._exit(3)": "no answer from the HDF5 library (exit status 3)",
 }
 
 
@@ -176,7 +176,7 @@ def test_read_heidelberg_refuses_heaps_that_hold_the_hdf5_library_for_ever(path,
     )  # no free space, but no end
     monkeypatch.setattr(heidelberg, "heap_damage", lambda _: None)
     monkeypatch.setattr(_hdf5, "TIME_LIMIT", 2)
-    assert "got no answer of the HDF5 library within 2 s in " in error_of(lambda: read_heidelberg(damaged))
+    assert "got no answer from the HDF5 library within 2 s in " in error_of(lambda: read_heidelberg(damaged))
 
 
 def test_time_limit_is_that_of_the_file_not_of_the_reader(path, monkeypatch):
@@ -228,12 +228,12 @@ def test_read_heidelberg_refuses_missing_parts(folder, drop):
         (
             (np.array([0.1, 0.2]), np.array([1]), 0),
             (np.float32, np.int64),
-            "hold as many real times as whole units in each sample, got float32[2] and int64[1] in sample 1",
+            "hold as many real times as integer units in each sample, got float32[2] and int64[1] in sample 1",
         ),
         (
             (np.array([1.0]), np.array([1.0]), 0),
             (np.float32, np.float32),
-            "hold as many real times as whole units in each sample, got float32[3] and float32[3] in sample 0",
+            "hold as many real times as integer units in each sample, got float32[3] and float32[3] in sample 0",
         ),
         (
             (np.array([np.nan]), np.array([1]), 0),

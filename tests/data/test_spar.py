@@ -36,7 +36,7 @@ def test_load_spar_cuts_each_recording_into_windows(path, content):
 def test_load_spar_takes_the_people_asked_for(path):
     assert load_spar(path, subjects=[2]).labels.tolist() == [0, 0, 0]
     assert len(load_spar(path, subjects=[])) == 0
-    message = r"load_spar: `subjects` must be among \[1, 2\], got \[3, 4\]. Leave the others out."
+    message = r"load_spar: `subjects` must be among \[1, 2\], got \[3, 4\]. Omit the others."
     with pytest.raises(ValueError, match=message):
         load_spar(path, subjects=[4, 1, 3])
 

@@ -58,23 +58,23 @@ def read(events):
     return camera_events(events, height=HEIGHT, width=WIDTH)
 
 
-FIELDS = "Pass a NumPy array whose dtype has these fields, as Tonic gives them without a transform."
+FIELDS = "Pass a NumPy array whose dtype has these fields, as from Tonic without a transform."
 FAILURES = {
     "list": (
         lambda: read([(0, 0, 0, 0)]),
-        f"`events` must be a structured array [events] of the fields t, x, y, p, got list. {FIELDS}",
+        f"`events` must be a structured array [events] with the fields t, x, y, p, got list. {FIELDS}",
     ),
     "plain": (
         lambda: read(np.zeros((3, 4))),
-        f"`events` must be a structured array [events] of the fields t, x, y, p, got ndarray. {FIELDS}",
+        f"`events` must be a structured array [events] with the fields t, x, y, p, got ndarray. {FIELDS}",
     ),
     "axes": (
         lambda: read(array([(0, 0, 0, 0)])[None]),
-        f"`events` must be a structured array [events] of the fields t, x, y, p, got [1, 1]. {FIELDS}",
+        f"`events` must be a structured array [events] with the fields t, x, y, p, got [1, 1]. {FIELDS}",
     ),
     "field": (
         lambda: read(array([(0, 0, 0, 0)])[["t", "x", "p"]]),
-        f"`events` must be a structured array [events] of the fields t, x, y, p, got no y. {FIELDS}",
+        f"`events` must be a structured array [events] with the fields t, x, y, p, got no y. {FIELDS}",
     ),
     "dtype": (
         lambda: read(array([(0.5, 0, 0, 0)], t="f8")),

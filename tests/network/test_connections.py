@@ -42,7 +42,7 @@ def test_shapes_flow_from_the_inputs_to_the_readout() -> None:
         flatten(),
         dense(7),
     ]
-    with pytest.raises(ValueError, match="network: `layers` must pool alike"):
+    with pytest.raises(ValueError, match="network: `layers` must use one kind of pooling"):
         network((34, 34, 2), items, READOUT)
     del items[4]
     net = network((34, 34, 2), items, READOUT)
@@ -171,25 +171,24 @@ def test_delays_can_be_shared_and_fixed() -> None:
         assert_close(delays.inputs, jnp.round(delays.inputs))
 
 
-SHAPE = "Give network the shape of its inputs, and no flatten() in front."
+SHAPE = "Pass the shape of the inputs to network, and no flatten() before."
 ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: network(12, [conv2d(4, 3)], READOUT),
-        "network: `layers` must have the shape (height, width, channels) in front of a convolution, got (12,). "
+        "network: `layers` must have the shape (height, width, channels) before a convolution, got (12,). "
         + SHAPE,
     ),
     (
         lambda: network((4, 3, 1), [flatten(), conv1d(4, 3)], READOUT),
-        "network: `layers` must have the shape (length, channels) in front of a convolution, got (12,). "
-        + SHAPE,
+        "network: `layers` must have the shape (length, channels) before a convolution, got (12,). " + SHAPE,
     ),
     (
         lambda: network(12, [sum_pool(2), dense(4)], READOUT),
-        "network: `layers` must have pixels and channels in front of a pool, got (12,). " + SHAPE,
+        "network: `layers` must have pixels and channels before a pool, got (12,). " + SHAPE,
     ),
     (
         lambda: network((4, 4, 1), [sum_pool(5), dense(4)], READOUT),
-        "network: `window` must fit into the image, [4, 4, 1], got [5, 5]. Take a smaller one.",
+        "network: `window` must fit into the image, [4, 4, 1], got [5, 5]. Choose a smaller one.",
     ),
     (
         lambda: network((4, 4, 3), [conv2d(4, 3, groups=2)], READOUT),
@@ -206,7 +205,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: dense(5, cotangent_dtype=jnp.float16),
-        "dense: `cotangent_dtype` must be bfloat16 or None, got <class 'jax.numpy.float16'>. Leave it out for float32.",
+        "dense: `cotangent_dtype` must be bfloat16 or None, got <class 'jax.numpy.float16'>. Omit it for float32.",
     ),
     (
         lambda: network(7, [dense(5, mask=MASK)], READOUT),
@@ -214,7 +213,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: axonal(3, initial=(2, 5)),
-        "axonal: `initial` must lie between 0 and 3, got (2, 5). Give steps, or a longer max_delay.",
+        "axonal: `initial` must be between 0 and 3, got (2, 5). Pass delays in steps, or a longer max_delay.",
     ),
     (
         lambda: layer(3, delays=5),  # pyright: ignore[reportArgumentType]

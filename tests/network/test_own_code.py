@@ -110,8 +110,8 @@ def test_kernels_by_name_refuse_a_derivative_that_they_do_not_know(op: str) -> N
     with pytest.raises(ValueError) as error:
         FORCED[op](jnp.ones((2, 3)))
     assert str(error.value) == (
-        f"{op}: `implementation` must be None or 'reference' for a surrogate with a derivative of its own, got 'cpu'. "
-        "Leave it None to have one chosen that fits."
+        f"{op}: `implementation` must be None or 'reference' for a surrogate with a custom derivative, got 'cpu'. "
+        "Leave it None for an automatic choice."
     )
 
 
@@ -129,7 +129,7 @@ def test_own_pieces_of_another_form_are_refused() -> None:
         (
             {"fire": coarse},
             f"lif.fire: `state` must stay LIFState(v='float32[{BATCH}, 8]'), got LIFState(v='float16[{BATCH}, 8]'). "
-            "Compute in the dtype of the state; inputs come in the accumulation dtype, float32 at least.",
+            "Compute in the dtype of the state; inputs have the accumulation dtype, at least float32.",
         ),
         (
             {"integrate": summed},

@@ -157,7 +157,7 @@ def test_a_network_says_which_path_each_layer_takes() -> None:
     assert MIXED.paths[0].why == "this lif is a generalised LIF neuron: one op over all steps"
     convention = "a convention of other libraries: its step is scanned"
     assert MIXED.paths[1].why == f"this lif has reset_time='after_decay', {convention}"
-    assert MIXED.paths[3].why == "this refractory lif is no generalised LIF neuron: its step is scanned"
+    assert MIXED.paths[3].why == "this refractory lif is not a generalised LIF neuron: its step is scanned"
 
 
 @pytest.mark.parametrize("make", [neurons.lif, neurons.current_lif, neurons.integrate_and_fire])

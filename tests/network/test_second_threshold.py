@@ -68,8 +68,8 @@ def test_izhikevich_neurons_near_their_peak_receive_gradient() -> None:
 
 
 TEXT = (
-    "{}: `second_threshold` must lie below the threshold, 0.5, got 0.9. "
-    "Leave it None to have nine tenths of the way from rest to the threshold."
+    "{}: `second_threshold` must be below the threshold, 0.5, got 0.9. "
+    "Leave it None for nine tenths of the way from rest to the threshold."
 )
 
 

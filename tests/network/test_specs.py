@@ -68,7 +68,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: layer(3, capacity=-1), f"layer: `capacity` must be an integer of at least 0, got -1. {LARGER}"),
     (
         lambda: layer(3, capacity=1.0),
-        f"layer: `capacity` must be a share between 0 and 1 or an integer, got 1.0. {SLOTS}",
+        f"layer: `capacity` must be a fraction between 0 and 1 or an integer, got 1.0. {SLOTS}",
     ),
     (
         lambda: leaky_readout(0),
@@ -93,7 +93,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: network(4, [layer(3), leaky_readout(3)], leaky_readout(2)),  # type: ignore[list-item]
         "network: `layers[1]` must be a spiking layer, got a leaky read-out. "
-        "Pass it as the argument `readout`, behind the layers.",
+        "Pass it as the argument `readout`.",
     ),
     (
         lambda: network(4, 8, leaky_readout(2)),  # type: ignore[arg-type]
@@ -114,17 +114,17 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: layer(4, neurons.leaky_integrator()),
-        "layer: `neuron` must be one that spikes, got leaky_integrator. "
-        "Take it as the read-out, snnjax.leaky_readout, or choose another.",
+        "layer: `neuron` must be a spiking neuron, got leaky_integrator. "
+        "Use it as the read-out, snnjax.leaky_readout, or choose another.",
     ),
     (
         lambda: layer(4, ATTACHED),
-        f"layer: `neuron.surrogate` must be that of its reset or adaptation, {surrogates.superspike()}, "
+        f"layer: `neuron.surrogate` must equal that of its reset or adaptation, {surrogates.superspike()}, "
         f"got {surrogates.boxcar()}. Pass surrogate=... to the function that makes the neuron.",
     ),
     (
         lambda: NET.init(jax.random.key(0), X, lengths=jnp.zeros(3, jnp.int32)),
-        "lif_network: `lengths` must have shape [batch] = [2], got [3]. Give each sequence its number of steps.",
+        "lif_network: `lengths` must have shape [batch] = [2], got [3]. Pass the number of steps of each sequence.",
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, record=("spikes", "voltage")),
@@ -132,7 +132,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, record="membranes", implementation="cpu"),
-        "network.apply: `implementation` must be None or 'reference' where membranes are recorded, got 'cpu'. "
+        "network.apply: `implementation` must be None or 'reference' if membranes are recorded, got 'cpu'. "
         "Leave it None.",
     ),
     (
@@ -141,7 +141,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.init(jax.random.key(0), X, target_activity=1.5),
-        f"network.init: `target_activity` must lie between 0 and 1, got 1.5. {LEARN}",
+        f"network.init: `target_activity` must be between 0 and 1, got 1.5. {LEARN}",
     ),
     (
         lambda: NET.initial_state(PARAMS, -1),
@@ -153,7 +153,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X[:, :1]),
-        "network: `state` must be of batch 1, as the inputs, got [2]. "
+        "network: `state` must have batch size 1, like the inputs, got [2]. "
         "Make it with network.initial_state(params, batch).",
     ),
     (
@@ -167,7 +167,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, lengths=jnp.zeros(3, jnp.int32)),
-        "lif_network: `lengths` must have shape [batch] = [2], got [3]. Give each sequence its number of steps.",
+        "lif_network: `lengths` must have shape [batch] = [2], got [3]. Pass the number of steps of each sequence.",
     ),
 ]
 

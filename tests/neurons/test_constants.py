@@ -46,12 +46,12 @@ def test_time_constants_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ValueError) as error:
         time_constant_to_decay(0.0)
     assert str(error.value) == (
-        "time_constant_to_decay: `time_constant` must be positive, got 0.0. Give it in the unit of dt."
+        "time_constant_to_decay: `time_constant` must be positive, got 0.0. Use the unit of dt."
     )
     with pytest.raises(ValueError) as error:
         time_constant_to_decay(1.0, dt=-1.0)
     assert str(error.value) == (
-        "time_constant_to_decay: `dt` must be positive, got -1.0. Give the length of a step."
+        "time_constant_to_decay: `dt` must be positive, got -1.0. Pass the length of a step."
     )
 
 

@@ -262,7 +262,7 @@ def test_replaced_surrogate_that_the_pieces_do_not_see_is_refused(neuron: neuron
     with pytest.raises(ValueError) as error:
         neuron._replace(surrogate=boxcar()).step(params, state, jnp.ones((1, 1)))
     assert str(error.value) == (
-        f"Neuron.step: `neuron.surrogate` must be that of its reset or adaptation, {neuron.surrogate}, "
+        f"Neuron.step: `neuron.surrogate` must equal that of its reset or adaptation, {neuron.surrogate}, "
         f"got {boxcar()}. Pass surrogate=... to the function that makes the neuron."
     )
 
@@ -300,7 +300,7 @@ def test_decay_outside_its_range_is_refused(name: str) -> None:
         with pytest.raises(ValueError) as error:
             factory(decay=decay)
         assert str(error.value) == (
-            f"{name}: `decay` must lie strictly between 0 and 1, got {decay}. "
+            f"{name}: `decay` must be strictly between 0 and 1, got {decay}. "
             "From a time constant it is exp(-dt / time_constant)."
         )
 

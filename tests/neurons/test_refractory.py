@@ -117,8 +117,8 @@ def test_only_spiking_neurons_have_a_period() -> None:
     with pytest.raises(ValueError) as error:
         neurons.refractory(neurons.leaky_integrator(), 1)
     assert str(error.value) == (
-        "refractory: `neuron` must be one that spikes, got leaky_integrator. "
-        "Take it as the read-out, snnjax.leaky_readout, or choose another."
+        "refractory: `neuron` must be a spiking neuron, got leaky_integrator. "
+        "Use it as the read-out, snnjax.leaky_readout, or choose another."
     )
 
 

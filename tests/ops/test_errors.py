@@ -39,8 +39,8 @@ DELAYED = LAYER._replace(connection=Connection(max_delay=2), delays=0.5)
 RECURRENT = LAYER._replace(recurrent=jnp.zeros((3, 3)))
 READOUT = LeakyReadout(jnp.zeros((3, 2)), decay=0.5)
 STATE = lif_network_state(2, [LAYER], READOUT)
-FIT = "Make its shape fit the layer below and its own neurons."
-OWN = "Take it from lif_network_state or from an earlier call of the same network."
+FIT = "Match its shape to the layer below and to its neurons."
+OWN = "Use lif_network_state, or the state from an earlier call of the same network."
 NEURONS = "Pass one value, or one per neuron."
 FLOATS = "must have a floating-point dtype, got int32. Cast it, for instance"
 
@@ -83,7 +83,7 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     (lambda: lif_step(V.astype(int), V, 0.5, 1.0), f"lif_step: `v` {FLOATS} v.astype(jnp.float32)."),
     (
         lambda: lif_step(V[0, 0], V[0, 0], 0.5, 1.0),
-        "lif_step: `v` must have an axis of neurons, got a scalar. Pass v[neurons].",
+        "lif_step: `v` must have a neuron axis, got a scalar. Pass v[neurons].",
     ),
     (
         lambda: lif_step(V, V[0], 0.5, 1.0),
@@ -91,7 +91,7 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: lif_step(V.astype(jnp.bfloat16), V.astype(jnp.bfloat16), 0.5, 1.0),
-        "lif_step: `v` must have dtype float32, in which a current of bfloat16 adds up, got bfloat16. "
+        "lif_step: `v` must have dtype float32, the accumulation dtype of bfloat16, got bfloat16. "
         "Cast it with v.astype(jnp.float32).",
     ),
     (
@@ -125,13 +125,13 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: lif_step(V, V, 0.5, 1.0, reset_time="immediate", spike_from="old"),
-        "lif_step: `spike_from` must be 'new' where reset_time is 'immediate', got 'old'. "
+        "lif_step: `spike_from` must be 'new' if reset_time is 'immediate', got 'old'. "
         "Use reset_time='after_decay' with the old membrane's spikes.",
     ),
     (
         lambda: lif_step(V, V, 0.5, 1.0, implementation="cpu"),
-        "lif_step: `implementation` must be None or 'reference' where there is no CPU kernel, got 'cpu'. "
-        "Leave it None to have the reference.",
+        "lif_step: `implementation` must be None or 'reference' because there is no CPU kernel, got 'cpu'. "
+        "Leave it None for the reference.",
     ),
     *(
         (
@@ -153,7 +153,7 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: select_spikes(V[0, 0], 1.0, 0.9, capacity=1),
-        "select_spikes: `v` must have an axis of neurons, got a scalar. Pass v[neurons].",
+        "select_spikes: `v` must have a neuron axis, got a scalar. Pass v[neurons].",
     ),
     (
         lambda: select_spikes(V, 1.0, 0.9, capacity=-1),
@@ -195,18 +195,18 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: spike_matmul(jnp.float32(1.0), V),
-        "spike_matmul: `spikes` must have an axis of neurons, got a number. Add the missing axis, for instance "
+        "spike_matmul: `spikes` must have a neuron axis, got a number. Add the missing axis, for instance "
         "spikes[None].",
     ),
     (
         lambda: spike_matmul(V.T, V.T),
         "spike_matmul: `weights` must have shape [neurons, outputs] = [2, any], got [3, 2]. "
-        "Give one row of weights to every neuron of the spikes.",
+        "Pass one row of weights for every neuron of the spikes.",
     ),
     (
         lambda: spike_matmul(LISTS, V),
         "spike_matmul: `weights` must have shape [neurons, outputs] = [3, any], got [2, 3]. "
-        "Give one row of weights to every neuron of the spikes.",
+        "Pass one row of weights for every neuron of the spikes.",
     ),
     (
         lambda: delay(X[0]),
@@ -226,7 +226,7 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: delay(pending=jnp.zeros((2, 2, 4))),
         "delay_spikes: `pending` must have shape [max_delay + 1, batch, neurons] = [3, 2, 4], got [2, 2, 4]. "
-        "Take it from the call before, or leave it None.",
+        "Pass that of the previous call, or None.",
     ),
     (
         lambda: delay(max_delay=-1),
@@ -234,7 +234,7 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: delay(lengths=jnp.ones(3, int)),
-        "delay_spikes: `lengths` must have shape [batch] = [2], got [3]. Give each sequence its number of steps.",
+        "delay_spikes: `lengths` must have shape [batch] = [2], got [3]. Pass the number of steps of each sequence.",
     ),
     (
         lambda: delay(lengths=jnp.ones(2)),
@@ -258,7 +258,7 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
 CONV: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: conv(jnp.float32(1.0)),
-        "spike_conv: `spikes` must have an axis of neurons, got a number. Add the missing axis, for instance "
+        "spike_conv: `spikes` must have a neuron axis, got a number. Add the missing axis, for instance "
         "spikes[None].",
     ),
     (
@@ -268,22 +268,22 @@ CONV: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: conv(weights=W_CONV[None]),
         "spike_conv: `weights` must have axes [length, channels / groups, outputs], got [1, 3, 1, 2]. "
-        "Give a number of axes of weights that fits `shape`.",
+        "Match the number of axes of the weights to `shape`.",
     ),
     (
         lambda: conv(shape=(2, 2, 1)),
         "spike_conv: `weights` must have axes [height, width, channels / groups, outputs], got [3, 1, 2]. "
-        "Give a number of axes of weights that fits `shape`.",
+        "Match the number of axes of the weights to `shape`.",
     ),
     (
         lambda: conv(weights=jnp.zeros((3, 2, 2))),
         "spike_conv: `weights` must have shape [length, channels / groups, outputs] = [3, 1, 2], got [3, 2, 2]. "
-        "Give weights for the channels of `shape`, over `groups`.",
+        "Divide the channels of `shape` by `groups`.",
     ),
     (
         lambda: conv(shape=(4,)),
         "spike_conv: `shape` must be (height, width, channels) or (length, channels), got (4,). "
-        "Give integers in a tuple.",
+        "Pass a tuple of integers.",
     ),
     (
         lambda: conv(shape=(4, 0)),
@@ -292,11 +292,11 @@ CONV: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: conv(shape=(5, 1)),
         "spike_conv: `shape` must have the 4 neurons of `spikes`, got [5, 1], which has 5. "
-        "Give (height, width, channels) or (length, channels).",
+        "Pass (height, width, channels) or (length, channels).",
     ),
     (
         lambda: conv(strides=(1, 2)),
-        "spike_conv: `strides` must be (one for the length,), got (1, 2). Give integers in a tuple.",
+        "spike_conv: `strides` must be (one for the length,), got (1, 2). Pass a tuple of integers.",
     ),
     (
         lambda: conv(strides=0),
@@ -310,7 +310,7 @@ CONV: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: conv(padding="full"),
         "spike_conv: `padding` must be 'same', 'valid' or 1 pairs of integers, got 'full'. "
-        "Give zeros before and after for each axis.",
+        "Pass the zeros before and after each axis.",
     ),
     (
         lambda: conv(padding=((-1, 0),)),
@@ -318,8 +318,7 @@ CONV: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: conv(padding=((2**31, 0),)),
-        "spike_conv: `padding` must make at most 2147483647 neurons, got 4294967300. "
-        "Cut the image into parts.",
+        "spike_conv: `padding` must make at most 2147483647 neurons, got 4294967300. Split the image.",
     ),
     (
         lambda: conv(weights=jnp.zeros((5, 1, 2)), padding="valid"),
@@ -354,7 +353,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: net(x=LISTS),
         "lif_network: `inputs` must have axes [time, batch, inputs], got shape [2, 3]. "
-        "Give the lists the leading axes [time, batch].",
+        "Pass lists with leading axes [time, batch].",
     ),
     (
         lambda: net(x=lists_with(values=jnp.ones((2, 3)))),
@@ -382,7 +381,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(LAYER._replace(delays=0.5)),
-        "lif_network: `layers[0].delays` must be None without a `max_delay` of the connection, got delays. "
+        "lif_network: `layers[0].delays` must be None for a connection without `max_delay`, got delays. "
         "Give both or neither.",
     ),
     (
@@ -392,7 +391,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(DELAYED, state=STATE),
-        f"lif_network: `state.pending` must be there for delays [True], got [False]. {OWN}",
+        f"lif_network: `state.pending` must be present for the layers with delays [True], got [False]. {OWN}",
     ),
     (
         lambda: net(readout=READOUT._replace(weights=jnp.zeros((4, 2)))),
@@ -443,7 +442,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(lengths=[1, 2, 3]),
-        "lif_network: `lengths` must have shape [batch] = [2], got [3]. Give each sequence its number of steps.",
+        "lif_network: `lengths` must have shape [batch] = [2], got [3]. Pass the number of steps of each sequence.",
     ),
     (
         lambda: net(lengths=jnp.ones(2)),
@@ -451,7 +450,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(RECURRENT, state=STATE),
-        f"lif_network: `state.spikes` must be there for recurrent layers [True], got [False]. {OWN}",
+        f"lif_network: `state.spikes` must be present for the recurrent layers [True], got [False]. {OWN}",
     ),
     (
         lambda: net(state=STATE._replace(v=STATE.v * 2)),
@@ -467,7 +466,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(state=STATE._replace(readout=None)),
-        f"lif_network: `state.readout` must fit the read-out, got False. {OWN}",
+        f"lif_network: `state.readout` must match the read-out, got False. {OWN}",
     ),
     (
         lambda: net(state=STATE._replace(readout=jnp.zeros((2, 3)))),

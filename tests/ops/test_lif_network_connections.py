@@ -197,5 +197,5 @@ def test_the_kernels_say_what_they_cannot_take() -> None:
     params = initial(net)
     with pytest.raises(ValueError, match="got 'cpu'") as caught:
         net.apply(params, None, jnp.zeros((2, 1, 16)), implementation="cpu")
-    expected = "be None or 'reference' for recurrent layers behind a convolution"
+    expected = "be None or 'reference' for recurrent layers after a convolution"
     assert expected in str(caught.value)

@@ -28,8 +28,8 @@ def test_one_that_is_not_below_the_threshold_gives_a_warning(final: bool) -> Non
     with pytest.warns(RuntimeWarning) as caught:
         train.make_train_step(net, losses.cross_entropy_sum, optax.adam(1e-2), train.TrainConfig(**given))
     assert [str(each.message) for each in caught] == [
-        "TrainConfig: `second_threshold` must lie below the threshold, 0.5, got 0.9. "
-        "Leave it None to have nine tenths of the way from rest to the threshold."
+        "TrainConfig: `second_threshold` must be below the threshold, 0.5, got 0.9. "
+        "Leave it None for nine tenths of the way from rest to the threshold."
     ]
 
 

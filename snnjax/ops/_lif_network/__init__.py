@@ -1,1 +1,1 @@
-"""Behind `snnjax.ops.lif_network`: its records, one layer, the chain of layers, the kernels, the primitive, checks."""
+"""The parts of `snnjax.ops.lif_network`: records, one layer, the chain of layers, kernels, primitive, checks."""

@@ -1,4 +1,4 @@
-"""The jnp reference of `lif_network`: its layers one after the other, forward, and backward in reverse order."""
+"""The jnp reference of `lif_network`: its layers one after another, and backwards in reverse order."""
 
 from typing import Any, cast
 
@@ -40,7 +40,7 @@ from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
 
 
 def forward(operands: Operands, switches: Switches) -> tuple[Results, Record | None]:
-    """Run the network over all time steps; also returns the record if the switches ask for it."""
+    """Run the network over all time steps; also return the record if the switches require it."""
     x = _dense_inputs(operands, switches)
     bits = (
         None
@@ -77,7 +77,7 @@ def _neurons(operands: Operands, switches: Switches) -> list[Neurons]:
 
 
 def _record(neurons: Neurons, ran: LayerRun, x: Array, current: Array, first: LayerState) -> LayerRecord:
-    """What the backward pass needs of a layer whose listed spikes are `x`."""
+    """The record for the backward pass of a layer whose listed spikes are `x`."""
     constants, switches = neurons
     if switches.records_current and constants.recurrent is not None:
         before = jnp.concatenate([first.spikes[None], x])[:-1]
@@ -117,7 +117,7 @@ def _valid(operands: Operands, num_steps: int) -> Array | None:
 def _delayed(
     operands: Operands, linear: Linear, x: Array, first: LayerState, connection: Connection
 ) -> tuple[Array, Any]:
-    """What arrives of `x` at a layer, and what is then in transit to it."""
+    """The part of `x` that arrives at a layer, and the spikes then in transit to it."""
     if connection.max_delay is None:
         return x, None
     return delayed((x, first.pending, linear.delays, _ends(operands, x.shape[0])), connection.max_delay)
@@ -131,7 +131,7 @@ def _ends(operands: Operands, num_steps: int) -> Array | None:
 def _delayed_backward(
     operands: Operands, index: int, x: Array, g: Array, g_left: Any, connection: Connection
 ) -> tuple[Array, Any, Any]:
-    """The cotangents of spikes sent to a layer, its delays and spikes in transit, from those of what arrives."""
+    """The cotangents of a layer's undelayed inputs, delays and pending spikes, from those of its delayed inputs."""
     if connection.max_delay is None:
         return g, None, None
     delays, pending = operands.linears[index].delays, operands.first[index].pending
@@ -150,7 +150,7 @@ def _apply(linear: Linear, x: Array, connection: Connection) -> Array:
 
 
 def _dropped(true_spikes: Array, capacity: int | None) -> Array:
-    """How many spikes of each sequence were not listed, int32 ``[batch]``."""
+    """The number of spikes of each sequence that were not listed, int32 ``[batch]``."""
     if capacity is None:
         return jnp.zeros(true_spikes.shape[1], jnp.int32)
     count = jnp.sum(true_spikes > 0, axis=-1, dtype=jnp.int32)
@@ -158,7 +158,7 @@ def _dropped(true_spikes: Array, capacity: int | None) -> Array:
 
 
 def _as_result(neurons: Neurons, x: Array, true_spikes: Array, ran: LayerRun) -> Array | SparseSpikes:
-    """The spikes of a layer as the user gets them."""
+    """The spikes of a layer in the form returned to the user."""
     capacity = neurons.switches.capacity
     if capacity is None:
         return x
@@ -176,7 +176,7 @@ def _as_result(neurons: Neurons, x: Array, true_spikes: Array, ran: LayerRun) ->
 
 
 def _leaky_forward(current: Array, valid: Array | None, operands: Operands) -> tuple[Array, Array]:
-    """The leaky read-out ``v = decay * v + gain * current`` over time; yields all membranes and the last."""
+    """The leaky read-out ``v = decay * v + gain * current`` over time; returns all membranes and the last."""
     readout, first = cast(Readout, operands.readout), operands.first_readout
     decay, gain = along(readout.decay, first), along(readout.gain, first)
 
@@ -193,7 +193,7 @@ def _leaky_forward(current: Array, valid: Array | None, operands: Operands) -> t
 def _leaky_backward(
     g_output: Array, g_last: Any, output: Array, current: Any, valid: Array | None, operands: Operands
 ) -> tuple[Array, Array, Array, Array]:
-    """The cotangents of the read-out's current, decay and gain, and of its first membrane."""
+    """The cotangents of the read-out's current, decay, gain and first membrane."""
     readout, first = cast(Readout, operands.readout), operands.first_readout
     decay, gain = along(readout.decay, first), along(readout.gain, first)
 
@@ -205,7 +205,7 @@ def _leaky_backward(
         return jnp.where(inside[:, None], decay * g, g), jnp.where(inside[:, None], g, 0)
 
     g_first, g_v = jax.lax.scan(step, wide(g_last), (g_output, valid), reverse=True)
-    # The rounded output will do for the membranes: the gradient of the decay alone asks for them.
+    # The rounded output is accurate enough as membranes: only the gradient of the decay uses them.
     before = jnp.concatenate([first[None], wide(output)])[:-1]
     g_decay, g_gain = (
         reduced(jnp.sum(g_v * factor, axis=(0, 1))[None], like)
@@ -217,7 +217,7 @@ def _leaky_backward(
 def _linear_backward(
     x: Array, g_current: Array, linear: Linear, connection: Connection
 ) -> tuple[Array, Linear]:
-    """The cotangents of what comes in, ``[time, batch, inputs]``, and of weights and bias."""
+    """The cotangents of the inputs, ``[time, batch, inputs]``, and of weights and bias."""
     rows, weights = connection.backward(rows_of(x), linear.weights, rows_of(g_current))
     bias = linear.bias
     if bias is not None:
@@ -226,7 +226,7 @@ def _linear_backward(
 
 
 def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Operands:
-    """The cotangents of the operands (those of second thresholds and integers are None)."""
+    """The cotangents of the operands (None for second thresholds and integers)."""
     operands, results, record, g = arguments
     valid = _valid(operands, results.output.shape[0])
     each = list(zip(_neurons(operands, static[0]), record.layers, strict=True))
@@ -249,7 +249,7 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Op
             g_x = g_x + _dense_cotangent(results.spikes[index], g.spikes[index])
         g_left, own_first = g.last[index].pending, operands.first[index]._replace(pending=None)
         after, before = (g.counts[index], g.last[index]._replace(pending=None)), (runs[index], own_first)
-        current = _apply(linear, x, connection)  # for the gain; dropped where nobody asks
+        current = _apply(linear, x, connection)  # for the gain; XLA removes it if unused
         g_current, g_constants, g_first = layer_backward(neurons, g_x, *after, *before, current, valid)
         g_x, g_linear = _linear_backward(x, g_current, linear, connection)
         g_x, g_delays, g_pending = _delayed_backward(operands, index, sent, g_x, g_left, connection)
@@ -271,7 +271,7 @@ def _run_of(record: LayerRecord, neurons: Neurons, first: LayerState, valid: Arr
 def _readout_backward(
     x: Array, valid: Array | None, arguments: BackwardArguments, connection: Connection
 ) -> tuple[Array, Readout | None, Array | None]:
-    """The cotangents of the last layer's spikes, of the read-out's parameters and of its first membrane."""
+    """The cotangents of the last layer's spikes, the read-out's parameters and its first membrane."""
     operands, results, _, g = arguments
     if operands.readout is None:
         return g.output, None, None
@@ -284,12 +284,12 @@ def _readout_backward(
 
 
 def _dense_cotangent(spikes: Any, g: Array) -> Array:
-    """The dense cotangent ``[time, batch, neurons]`` that arrives through recorded spikes."""
+    """The dense cotangent ``[time, batch, neurons]`` of recorded spikes."""
     return _as_dense(spikes.ids, g, spikes.num_neurons) if isinstance(spikes, SparseSpikes) else g
 
 
 def _inputs_as_given(g_x: Array, operands: Operands) -> Any:
-    """The cotangent of the inputs in their own form; None for integers."""
+    """The cotangent of the inputs in their original form; None for integers."""
     inputs = operands.inputs
     if isinstance(inputs, tuple):
         ids, values = inputs

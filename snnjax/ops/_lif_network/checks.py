@@ -21,11 +21,11 @@ from snnjax.ops._connection import Connection
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
 
 _OP = "lif_network"
-_OWN_STATE = "Take it from lif_network_state or from an earlier call of the same network"
+_OWN_STATE = "Use lif_network_state, or the state from an earlier call of the same network"
 
 
 def check_network(inputs: Any, layers: tuple[Any, ...], readout: Any, chunk: int | None) -> int:
-    """Inputs, layers and read-out must fit together; returns the batch size."""
+    """Check that inputs, layers and read-out match, and return the batch size."""
     check(
         len(layers) > 0, _OP, "layers", "hold at least one layer", "none", "Pass [LIFLayer(weights, decay)]"
     )
@@ -48,7 +48,7 @@ def check_network(inputs: Any, layers: tuple[Any, ...], readout: Any, chunk: int
 
 
 def _check_connection(name: str, layer: Any, inputs: int, dtype: Any) -> int:
-    """Connection and weights must fit what comes in; returns the number of neurons."""
+    """Check that connection and weights match the inputs, and return the number of neurons."""
     connection = layer.connection
     good = isinstance(connection, Connection)
     expected, way_out = "be a Connection", "Leave it out for dense weights"
@@ -61,15 +61,15 @@ def _check_connection(name: str, layer: Any, inputs: int, dtype: Any) -> int:
     check(good, _OP, argument, "be floating in a convolution", actual, way_out)
     _check_array(argument, layer.weights, shape, axes, dtype)
     width = connection.num_inputs(layer.weights.shape)
-    expected, way_out = f"have the {inputs} inputs of the layer", "Make its shape that of what comes in"
+    expected, way_out = f"have the {inputs} inputs of the layer", "Give it the shape of the inputs"
     check(width == inputs, _OP, f"{name}.connection", expected, width, way_out)
     return connection.num_outputs(layer.weights.shape)
 
 
 def _check_delays(name: str, layer: Any) -> None:
-    """Delays stand where the connection has a longest one, one for all inputs or one each."""
+    """Check that delays are given if and only if the connection has a `max_delay`; one for all inputs or one each."""
     has_delays = layer.connection.max_delay is not None
-    expected = "be given" if has_delays else "be None without a `max_delay` of the connection"
+    expected = "be given" if has_delays else "be None for a connection without `max_delay`"
     argument, actual = f"{name}.delays", "None" if layer.delays is None else "delays"
     way_out = "Give both or neither"
     check((layer.delays is not None) == has_delays, _OP, argument, expected, actual, way_out)
@@ -84,7 +84,7 @@ def _check_delays(name: str, layer: Any) -> None:
 
 def _check_array(argument: str, array: Any, shape: tuple[int | None, ...], axes: str, dtype: Any) -> None:
     check_weights(_OP, argument, array)
-    check_shape(_OP, argument, array, shape, axes, "Make its shape fit the layer below and its own neurons")
+    check_shape(_OP, argument, array, shape, axes, "Match its shape to the layer below and to its neurons")
     same = array.dtype == dtype
     check(
         same,
@@ -101,7 +101,7 @@ def _check_inputs(inputs: Any) -> tuple[int, int]:
     if isinstance(inputs, SparseSpikes):
         check_spikes(_OP, "inputs", inputs)
         good = inputs.ids.ndim == 3
-        way_out = "Give the lists the leading axes [time, batch]"
+        way_out = "Pass lists with leading axes [time, batch]"
     else:
         check_real_array(_OP, "inputs", inputs)
         good = inputs.ndim == 3
@@ -155,28 +155,28 @@ def check_resets(reset: Any, num_layers: int) -> tuple[str, ...]:
 def check_lengths(lengths: Any, batch: int) -> Array:
     """`lengths` as int32 ``[batch]``."""
     lengths = jnp.asarray(lengths)
-    check_shape(_OP, "lengths", lengths, (batch,), "batch", "Give each sequence its number of steps")
+    check_shape(_OP, "lengths", lengths, (batch,), "batch", "Pass the number of steps of each sequence")
     whole = jnp.issubdtype(lengths.dtype, jnp.integer)
     check(whole, _OP, "lengths", "be integers", lengths.dtype.name, "Cast with lengths.astype(jnp.int32)")
     return lengths.astype(jnp.int32)
 
 
 def check_state(state: Any, batch: int, layers: tuple[Any, ...], readout: Any) -> None:
-    """`state` must be that of this network at this batch size."""
+    """Check that `state` belongs to this network and batch size."""
     recurrent = [layer.recurrent is not None for layer in layers]
     carried = [spikes is not None for spikes in state.spikes]
     check(
         carried == recurrent,
         _OP,
         "state.spikes",
-        f"be there for recurrent layers {recurrent}",
+        f"be present for the recurrent layers {recurrent}",
         carried,
         _OWN_STATE,
     )
     check(len(state.v) == len(layers), _OP, "state.v", f"hold {len(layers)} layers", len(state.v), _OWN_STATE)
     second = [layer.second_state is not None for layer in layers]
     given = [w is not None for w in state.w]
-    expected = f"be there for layers with a second state {second}"
+    expected = f"be present for the layers with a second state {second}"
     check(given == second, _OP, "state.w", expected, given, _OWN_STATE)
     _check_pending(state.pending, batch, layers)
     for layer, v, w, spikes in zip(layers, state.v, state.w, state.spikes, strict=True):
@@ -191,7 +191,7 @@ def check_state(state: Any, batch: int, layers: tuple[Any, ...], readout: Any) -
         has_readout == (readout is not None),
         _OP,
         "state.readout",
-        "fit the read-out",
+        "match the read-out",
         has_readout,
         _OWN_STATE,
     )
@@ -202,11 +202,18 @@ def check_state(state: Any, batch: int, layers: tuple[Any, ...], readout: Any) -
 
 
 def _check_pending(pending: Any, batch: int, layers: tuple[Any, ...]) -> None:
-    """What is in transit must be that of this network; no rows are as good as all."""
+    """Check that the spikes in transit belong to this network; there may be no rows."""
     pending = (None,) * len(layers) if pending is None else pending
     delayed = [layer.connection.max_delay is not None for layer in layers]
     given = [rows is not None for rows in pending]
-    check(given == delayed, _OP, "state.pending", f"be there for delays {delayed}", given, _OWN_STATE)
+    check(
+        given == delayed,
+        _OP,
+        "state.pending",
+        f"be present for the layers with delays {delayed}",
+        given,
+        _OWN_STATE,
+    )
     for layer, rows in zip(layers, pending, strict=True):
         if rows is None:
             continue

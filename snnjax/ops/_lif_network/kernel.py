@@ -1,6 +1,6 @@
-"""How `lif_network` calls its compiled kernels: which arrays and attributes they take, and what they yield.
+"""How `lif_network` calls its compiled kernels: their arrays, attributes and results.
 
-Every array has a leading groups axis here. What is static goes into attributes (see xla_ext/cpu/lif_network.hpp).
+Every array has a leading groups axis here. Static values become attributes (see xla_ext/cpu/lif_network.hpp).
 """
 
 import math
@@ -33,22 +33,22 @@ from snnjax.sparse_spikes import SparseSpikes
 
 
 def _obstacle(operands: Operands, switches: Switches) -> str | None:
-    """What the kernels cannot take."""
+    """Why the kernels do not support these operands, or None."""
     connections = (*(layer.connection for layer in switches.layers), switches.readout)
     parts = (part for connection in connections for part in connection.parts)
     if unknown := next((part for part in parts if not isinstance(part, Pooling | Convolution)), None):
         return unknown.words
     each = zip(switches.layers, operands.constants, strict=True)
     if any(layer.connection.convolution and own.recurrent is not None for layer, own in each):
-        return "recurrent layers behind a convolution"
+        return "recurrent layers after a convolution"
     if switches.readout.convolution is not None:
-        return "a read-out behind a convolution"
+        return "a read-out after a convolution"
     surrogates = (layer.surrogate.obstacle for layer in switches.layers)
     return dtype_obstacle("weights", operands) or next((each for each in surrogates if each), None)
 
 
 def _attributes(operands: Operands, switches: Switches) -> dict[str, Any]:
-    """What is static, as the kernels read it."""
+    """The static values as kernel attributes."""
     layers = [
         (
             linear.bias is not None,
@@ -82,7 +82,7 @@ def _attributes(operands: Operands, switches: Switches) -> dict[str, Any]:
 
 
 def _geometry(connection: Connection) -> tuple[int, ...]:
-    """The numbers of a connection as the kernels know them, 0 for none: of its delays, its pooling, its convolution."""
+    """The kernel's numbers for the delays, the pooling and the convolution of a connection; 0 if there is none."""
     pooling, convolution = connection.pooling, connection.convolution
     windows = (0,) * 6
     if pooling is not None:
@@ -94,12 +94,12 @@ def _geometry(connection: Connection) -> tuple[int, ...]:
 
 
 def _mask(second: SecondState | None) -> int:
-    """Which constants of a second state are there, a bit each, the decay's lowest; 0 is no second state."""
+    """A bit mask of the constants of a second state that are present, the decay lowest; 0 without second state."""
     return 0 if second is None else sum((each is not None) << place for place, each in enumerate(second))
 
 
 def _leaves(operands: Operands, switches: Switches) -> list[Array]:
-    """The operands with inputs of a dtype that the kernels read."""
+    """The operands, with inputs in a dtype that the kernels read."""
     inputs = operands.inputs
     if isinstance(inputs, tuple):
         ids, values = inputs
@@ -112,7 +112,7 @@ def _leaves(operands: Operands, switches: Switches) -> list[Array]:
 
 
 def _flat(weights: Any) -> Any:
-    """Weights, of a convolution too, as rows of outputs."""
+    """Weights, including those of a convolution, as rows of outputs."""
     if isinstance(weights, Quantised):
         return weights
     groups, *taps, outputs = weights.shape
@@ -126,7 +126,7 @@ def _call(operands: Operands, switches: Switches, results: Any) -> list[Array]:
 
 
 def _backward_leaves(arguments: BackwardArguments, switches: Switches, needs: Needs) -> list[Array]:
-    """The operands of the backward pass behind those of the forward pass."""
+    """The operands of the backward pass that follow those of the forward pass."""
     operands, results, record, g = arguments
     leaves = [*jax.tree.leaves(record), *([] if operands.readout is None else [results.output]), g.output]
     for index, last in enumerate(g.last):
@@ -143,12 +143,12 @@ def _backward_leaves(arguments: BackwardArguments, switches: Switches, needs: Ne
 def _call_backward(
     arguments: BackwardArguments, static: tuple[Switches, Needs], results: Sequence[jax.ShapeDtypeStruct]
 ) -> list[Array]:
-    """The backward pass: the cotangents that are needed, and zeros in the place of the others."""
+    """The backward pass: the cotangents that are needed, and zeros for the others."""
     switches, needs = static
     operands = arguments.operands
     needed = differentiable(needs.operands, operands)
     parameters = jax.tree.leaves(needed[:4])
-    # Of integers as inputs, too, the kernel is told that they need no cotangent; the states always have one.
+    # Integer inputs are also marked as needing no cotangent; the states always have one.
     wanted = parameters if jax.tree.leaves(needed.inputs) else [False, *parameters]
     marks = [*parameters, *(True for _ in jax.tree.leaves(needed[4:]))]
     shapes = jax.tree.leaves(differentiable(_cotangents(operands, results[0].shape[0]), operands))
@@ -169,7 +169,7 @@ def _call_backward(
 
 
 def _cotangents(operands: Operands, groups: int) -> Operands:
-    """The shapes of the kernel's cotangents: of the constants, one float32 for each neuron."""
+    """The shapes of the kernel's cotangents; those of constants are one float32 per neuron."""
 
     def own(tree: Any, dtype: Any = None) -> Any:
         return jax.tree.map(lambda a: jax.ShapeDtypeStruct((groups, *a.shape[1:]), dtype or a.dtype), tree)
@@ -197,7 +197,7 @@ def _cotangents(operands: Operands, groups: int) -> Operands:
 
 
 def _like(g: Array, result: jax.ShapeDtypeStruct) -> Array:
-    """A cotangent as its operand: summed for one constant of all neurons, in its shape, and rounded."""
+    """A cotangent in the form of its operand: summed for a shared constant, reshaped, and rounded."""
     if g.size != math.prod(result.shape):
         g = jnp.sum(g, axis=-1, keepdims=True)
     return g.reshape(result.shape).astype(result.dtype)

@@ -1,7 +1,7 @@
 """The jnp reference of one layer of generalised LIF neurons over all time steps, forward and backward.
 
-All time steps of a layer are known once the layer below has run, so products with weights are done for all steps at
-once and only the neurons themselves (and recurrent weights) run step by step. Arrays are ``[time, batch, neurons]``.
+All time steps of the inputs are known once the layer below has run, so products with weights are computed for all steps
+at once; only the neurons (and recurrent weights) run step by step. Arrays are ``[time, batch, neurons]``.
 """
 
 import math
@@ -19,7 +19,7 @@ from snnjax.ops.spike_matmul import dense_product
 
 
 class LayerRun(NamedTuple):
-    """A layer over all time steps, arrays ``[time, batch, neurons]``."""
+    """The run of a layer over all time steps; arrays are ``[time, batch, neurons]``."""
 
     v: Array  # the membranes after each step, in the accumulation dtype
     w: Any  # the second states after each step, or None
@@ -27,16 +27,16 @@ class LayerRun(NamedTuple):
 
 
 class Neurons(NamedTuple):
-    """The neurons of a layer, and their equation.
+    """The neurons of a layer, and their equations.
 
-    A `state` is a `LayerState` or a `LayerRun`, of one step or of several: ``[..., batch, neurons]``.
+    A `state` is a `LayerState` or a `LayerRun`, of one or several steps: ``[..., batch, neurons]``.
     """
 
     constants: LayerConstants
     switches: LayerSwitches
 
     def threshold(self, state: Any) -> Array:
-        """The threshold, raised by the second state where it is coupled; in the accumulation dtype."""
+        """The threshold, raised by the second state if coupled to it, in the accumulation dtype."""
         return self._raised(self.constants.threshold, state)
 
     def second_threshold(self, state: Any) -> Array:
@@ -54,11 +54,11 @@ class Neurons(NamedTuple):
         return spike(wide(state.v) - self.threshold(state), self.switches.surrogate)
 
     def slope(self, state: Any) -> Array:
-        """The derivative of the spikes by the membrane."""
+        """The derivative of the spikes with respect to the membrane."""
         return self.switches.surrogate.derivative(wide(state.v) - self.threshold(state))
 
     def reset(self, state: Any) -> Array:
-        """``u``: the membrane after the reset by its own spikes."""
+        """``u``: the membrane after the reset by its spikes."""
         v, spikes = wide(state.v), self.fire(state)
         spikes = jax.lax.stop_gradient(spikes) if self.switches.detach_reset else spikes
         if self.switches.reset == "subtract":
@@ -66,7 +66,7 @@ class Neurons(NamedTuple):
         return v * (1 - spikes) if self.switches.reset == "zero" else v
 
     def advance(self, state: LayerState, current: Array) -> tuple[Array, Any]:
-        """The membrane and the second state of the next step, whose current is `current`."""
+        """The membrane and the second state after a step with the current `current`."""
         constants, second = self.constants, self.constants.second_state
         v = along(constants.decay, current) * self.reset(state) + along(constants.gain, current) * current
         if second is None:
@@ -77,7 +77,7 @@ class Neurons(NamedTuple):
         return v, w
 
     def advance_second(self, state: LayerState, current: Any) -> Array:
-        """The second state of the next step; the current may be None where it does not reach it."""
+        """The second state after a step; the current may be None if it does not affect it."""
         second = self.constants.second_state
         assert second is not None
         w = along(second.w_decay, state.w) * state.w
@@ -106,14 +106,14 @@ class Neurons(NamedTuple):
         return (spikes | near).reshape(v.shape)
 
     def listed_spikes(self, ran: LayerRun, valid: Array | None, dtype: Any) -> Array:
-        """The spikes that reach other neurons, dense."""
+        """The listed spikes, which reach other neurons, as a dense array."""
         spikes = self.fire(ran).astype(dtype)
         if ran.listed is not None:
             return jnp.where(ran.listed, spikes, 0)
         return spikes if valid is None else jnp.where(valid[..., None], spikes, 0)
 
     def counted_spikes(self, ran: LayerRun, true_spikes: Array) -> Array:
-        """The true spikes in the accumulation dtype, with a gradient above the second threshold alone."""
+        """The true spikes in the accumulation dtype, with a gradient only above the second threshold."""
         near = ran.v > self.second_threshold(ran)
         return wide(jnp.where(near, true_spikes, jax.lax.stop_gradient(true_spikes)))
 
@@ -129,7 +129,7 @@ def along(constant: Array, like: Array) -> Array:
 
 
 def _choose(valid: Array | None, inside: Any, after: Any) -> Any:
-    """Arrays of `inside` where a sequence has not ended yet, of `after` after its end (valid ``[batch]``)."""
+    """Arrays from `inside` before the end of a sequence, from `after` after it (valid ``[batch]``)."""
     if valid is None:
         return inside
     return jax.tree.map(lambda new, old: jnp.where(valid[:, None], new, old), inside, after)
@@ -138,9 +138,9 @@ def _choose(valid: Array | None, inside: Any, after: Any) -> Any:
 def layer_forward(
     neurons: Neurons, current: Array, valid: Array | None, first: LayerState
 ) -> tuple[LayerRun, LayerState]:
-    """Run a layer from its first state; also returns the last one.
+    """Run a layer from its first state; also return the last one.
 
-    States are carried in the accumulation dtype: in bfloat16 a small current would vanish beside them.
+    States are carried in the accumulation dtype: in bfloat16 a small current would be rounded away.
     """
     recurrent = neurons.constants.recurrent
 
@@ -163,14 +163,14 @@ def layer_forward(
 
 
 def _of_spikes(neurons: Neurons, g_listed: Array, g_recurrent: Any, g_counts: Array, state: Any) -> Array:
-    """The cotangent of a step's spikes, from that of the listed ones and from that of their counts."""
+    """The cotangent of a step's spikes, from the cotangents of the listed spikes and of the counts."""
     g_s = wide(g_listed) if g_recurrent is None else wide(g_listed) + g_recurrent
     g_s = g_s if state.listed is None else jnp.where(state.listed, g_s, 0)
     return g_s + jnp.where(state.v > neurons.second_threshold(state), wide(g_counts), 0)
 
 
 def second_states(neurons: Neurons, v: Array, current: Any, valid: Array | None, first: LayerState) -> Array:
-    """The second states of a run once more, from its membranes and, where these reach them, its currents."""
+    """The second states of a run, recomputed from its membranes and, if they matter, its currents."""
     before = jnp.concatenate([first.v[None], v])[:-1]
 
     def step(w: Array, xs: tuple[Array, Any, Array | None]) -> tuple[Array, Array]:
@@ -182,7 +182,7 @@ def second_states(neurons: Neurons, v: Array, current: Any, valid: Array | None,
 
 
 def _through_reset(neurons: Neurons, g_u: Array, state: Any) -> tuple[Array, Array]:
-    """The cotangents of the membrane, and of the threshold as far as the reset holds it, from that of ``u``."""
+    """The cotangents of the membrane, and of the threshold in the reset, from that of ``u``."""
     switches, spikes = neurons.switches, neurons.fire(state)
     g_v = g_u * (1 - spikes) if switches.reset == "zero" else g_u
     g_threshold = -g_u * spikes if switches.reset == "subtract" else jnp.zeros_like(g_u)
@@ -198,8 +198,8 @@ def _through_state(
 ) -> tuple[Array, Any, Array]:
     """The cotangents of the membrane, the second state and the threshold of one step.
 
-    From those of its spikes as others see them, of the state itself, and of the step after it: of the membrane after
-    its reset and of the second state.
+    They follow from the cotangents of its outgoing spikes, of the state itself, and of the next step: of the membrane
+    after its reset, and of the second state.
     """
     second, (g_u, g_next_w) = neurons.constants.second_state, g_next
     if second is not None and second.w_jump is not None:
@@ -219,7 +219,7 @@ def _through_state(
 
 
 def _current_cotangent(constants: LayerConstants, g_v: Array, g_w: Array | None) -> Array:
-    """The cotangent of the current of one step or of several."""
+    """The cotangent of the current of one or several steps."""
     g, second = along(constants.gain, g_v) * g_v, constants.second_state
     if g_w is None or second is None or second.w_gain is None:
         return g
@@ -227,7 +227,7 @@ def _current_cotangent(constants: LayerConstants, g_v: Array, g_w: Array | None)
 
 
 def _add_threshold(sums: tuple[Array, Any], g_threshold: Array, w: Any) -> tuple[Array, Any]:
-    """The cotangents ``[batch, neurons]`` of threshold and threshold coupling, summed from the last step on."""
+    """The cotangents ``[batch, neurons]`` of threshold and threshold coupling, summed backwards from the last step."""
     coupling = None if sums[1] is None else sums[1] + g_threshold * w
     return sums[0] + g_threshold, coupling
 
@@ -256,7 +256,7 @@ def layer_backward(
     no_w = None if second is None else nothing
 
     def step(carry: Any, xs: tuple[Any, ...]) -> tuple[Any, Any]:
-        # A state's cotangent arrives directly (g_direct) or through the step after it (g_next), never both.
+        # A state's cotangent arrives directly (g_direct) or through the next step (g_next), never both.
         g_direct, g_next, sums = carry
         state, g_listed, inside = xs
         g_s = _of_spikes(neurons, g_listed, g_direct.spikes, g_counts, state)
@@ -293,7 +293,7 @@ def _constant_cotangents(
     current: Array,
     valid: Array | None,
 ) -> LayerConstants:
-    """The cotangents of the constants, from those of the states and of the current, all steps at once."""
+    """The cotangents of the constants, from those of the states and of the current, for all steps at once."""
     constants, second, (g_v, g_w) = neurons.constants, neurons.constants.second_state, g_states
     before = LayerRun(_before(first.v, ran.v), None if ran.w is None else _before(first.w, ran.w), None)
     recurrent = None
@@ -322,21 +322,21 @@ def _constant_cotangents(
 
 
 def _before(first: Array, after: Array) -> Array:
-    """What was before each step, ``[time, batch, neurons]``, from what was before the first and after each."""
+    """The values before each step, ``[time, batch, neurons]``, from the first one and those after each step."""
     return jnp.concatenate([first[None], after])[:-1]
 
 
 def _summed(g: Any, factor: Any, like: Array | None) -> Any:
-    """The cotangent of a constant that is multiplied with `factor`, over all steps; None for an absent one."""
+    """The cotangent of a constant that multiplies `factor`, summed over all steps; None for an absent one."""
     if like is None:
         return None
-    if factor is None:  # not recorded, for nobody needs this one
+    if factor is None:  # not recorded, because it is not needed
         return jnp.zeros_like(like)
     return reduced(jnp.sum(g * wide(factor), axis=0), like)
 
 
 def outer(spikes: Array, g: Array) -> Array:
-    """The weight gradient ``sum_{time, batch} spikes^T g``, summed wide."""
+    """The weight gradient ``sum_{time, batch} spikes^T g``, in the accumulation dtype."""
     return jnp.matmul(rows_of(spikes).T, rows_of(g), preferred_element_type=sum_dtype(g.dtype))
 
 

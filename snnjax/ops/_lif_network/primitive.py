@@ -1,4 +1,4 @@
-"""`lif_network` as one primitive with a derivative: where its operands have their batch axes, and what it records."""
+"""`lif_network` as one primitive with a derivative: the batch axes of its operands, and its record."""
 
 import functools
 from typing import Any
@@ -30,7 +30,7 @@ from snnjax.sparse_spikes import SparseSpikes
 
 
 def _axes(operands: Operands) -> Operands:
-    """Where each operand has its batch axis."""
+    """The batch axis of each operand."""
     shared = functools.partial(jax.tree.map, lambda _: _dispatch.SHARED)
     return Operands(
         jax.tree.map(lambda _: 1, operands.inputs),
@@ -42,7 +42,7 @@ def _axes(operands: Operands) -> Operands:
 
 
 def _state_axes(states: Any) -> Any:
-    """Where the states of layers have their batch axis."""
+    """The batch axes of the states of layers."""
     axes: Any = jax.tree.map(lambda _: 0, states)
     return tuple(own._replace(pending=None if own.pending is None else 1) for own in axes)
 
@@ -95,7 +95,7 @@ def _shapes(operands: Operands, switches: Switches) -> tuple[Results, Record | N
 
 
 def _left(state: Any, layer: LayerSwitches) -> Any:
-    """The shapes of a state after the last step: what is in transit has all its rows."""
+    """The shapes of a state after the last step, with all rows of the spikes in transit."""
     longest = layer.connection.max_delay
     if longest is None:
         return state
@@ -108,7 +108,7 @@ def _shape_of(array: Any) -> Any:
 
 
 def _result_axes(shapes: tuple[Results, Record | None]) -> Any:
-    """Where each result and each part of the record has its batch axis."""
+    """The batch axis of each result and each part of the record."""
     timed, record = jax.tree.map(lambda _: 1, shapes)
     per_sequence = jax.tree.map(lambda _: 0, shapes[0])
     last = _state_axes(shapes[0].last)
@@ -132,7 +132,7 @@ def _forward(operands: Operands, switches: Switches) -> tuple[Results, Any]:
 
 
 def _droppable(shapes: tuple[Results, Record | None]) -> Any:
-    """Which results need not be there: what is in transit at the end, if nobody goes on from there."""
+    """The results that may be dropped: spikes in transit at the end, if no further call continues from them."""
     results, record = jax.tree.map(lambda _: False, shapes)
     last = [own._replace(pending=jax.tree.map(lambda _: True, own.pending)) for own in results.last]
     return results._replace(last=tuple(last)), record
@@ -151,7 +151,7 @@ def _network_primitive(operands: Operands, switches: Switches) -> Results:
 
 
 def _fwd(marked: Any, switches: Switches) -> tuple[Results, tuple[Any, ...]]:
-    """The operands arrive with the mark whether a derivative is taken of them."""
+    """The operands are marked with whether they are differentiated."""
     perturbed = jax.tree.map(lambda leaf: bool(leaf.perturbed), marked)
     operands = jax.tree.map(lambda leaf: leaf.value, marked)
     refuse_gradient("lif_network", operands)
@@ -183,17 +183,17 @@ def _bwd(switches: Switches, residuals: tuple[Any, ...], g: Any) -> tuple[Operan
 
 
 def _residual(results: Results) -> Results:
-    """What the backward pass needs of the results."""
+    """The part of the results that the backward pass needs."""
     return results._replace(counts=(), dropped=(), last=(), last_readout=None)
 
 
 def _is_zero(g: Any) -> bool:
-    """Whether nothing depends on this result."""
+    """Whether a cotangent is zero because nothing depends on the result."""
     return isinstance(g, jax.custom_derivatives.SymbolicZero)
 
 
 def _rows_of_cotangents(g: Any) -> Any:
-    """Those of what is left in transit: no rows where nothing depends on it."""
+    """The cotangents of the spikes left in transit: no rows if nothing depends on them."""
     return jnp.zeros((0, *g.aval.shape[1:]), g.aval.dtype) if _is_zero(g) else g
 
 
