@@ -78,8 +78,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         choices=("dense", "conv", "delayed"),
-        help="dense layers, convolutions for camera tasks, or learned delays for spoken (default: dense, or "
-        "that of the resumed run)",
+        help="dense layers, convolutions (camera tasks) or learned delays (spoken); default: dense or as resumed",
     )
     _add_places(parser)
     start = parser.add_mutually_exclusive_group()
@@ -100,9 +99,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--hidden", type=int, nargs="+", help="width of each dense hidden layer")
     sparsity = parser.add_mutually_exclusive_group()
-    sparsity.add_argument(
-        "--capacity", type=float, help="slots of the spike lists, as a fraction of the layer's width"
-    )
+    sparsity.add_argument("--capacity", type=float, help="list slots, as a fraction of the layer's width")
     sparsity.add_argument(
         "--dense", action="store_true", help="no lists: dense spikes, and a gradient for every neuron"
     )
