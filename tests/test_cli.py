@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from snnjax import __version__, axonal, cli, conv1d, dense, layer, leaky_readout, mean_pool, network, train
+from snnjax.cli import _info, _text, _train
 from snnjax.ipu.device import library
 
 TINY = ("--task", "digits", "--hidden", "12", "--samples", "60", "--batch-size", "16", "--epochs", "2")
@@ -230,7 +231,7 @@ def test_connections_are_described() -> None:
         dense(4, mask=np.eye(6, 4, dtype=bool)),
     ]
     net = network((6, 2), layers, leaky_readout(2))
-    assert [cli._connection(spec) for spec in net.layers] == [
+    assert [_info.connection_of(spec) for spec in net.layers] == [
         "delays of up to 4 steps, a convolution of 5",
         "means over 3, masked weights",
     ]
@@ -239,7 +240,7 @@ def test_connections_are_described() -> None:
 def test_epoch_line_reads_well() -> None:
     line = {"epoch": 3, "train_loss": 0.5, "train_accuracy": 0.925, "validation_accuracy": 1.0}
     line |= {"activity": [0.031, 0.04], "dropped_share": [0.001, 0.0], "seconds": 2.5}
-    assert cli._epoch_line(line, 12) == (
+    assert _text.epoch_line(line, 12) == (
         "epoch  3/12  loss 0.500  accuracy  92.5 % train, 100.0 % validation  "
         "activity 3.1 % 4.0 %  dropped 0.10 % 0.00 %  2.5 s\n"
     )
@@ -247,11 +248,11 @@ def test_epoch_line_reads_well() -> None:
 
 @pytest.mark.parametrize("number, text", [(12, "12"), (1234, "1.23 k"), (5.678e6, "5.68 M"), (3e10, "30 G")])
 def test_big_numbers_have_units(number: float, text: str) -> None:
-    assert cli._big(number) == text
+    assert _text.big(number) == text
 
 
 def test_command_line_knows_every_task() -> None:
-    assert set(cli.TASK_NAMES) == set(train.TASKS)
+    assert set(_train.TASK_NAMES) == set(train.TASKS)
 
 
 def test_options_change_the_settings_of_the_task() -> None:
@@ -267,7 +268,7 @@ def test_options_change_the_settings_of_the_task() -> None:
         "5",
         "4",
     ]
-    settings = cli._settings(cli._parser().parse_args(["train", *options]))
+    settings = _train.settings_of(cli.command_line().parse_args(["train", *options]))
     expected = train.TASKS["digits"]
     training = replace(expected.training, seed=3, second_threshold=0.8)
     assert settings == replace(expected, capacity=None, hidden=(5, 4), training=training)

@@ -1,0 +1,53 @@
+"""The command line: ``snnjax train``, ``snnjax evaluate``, ``snnjax results`` and ``snnjax info``.
+
+Results go to standard output, one line per fact; errors go to standard error in one line, with exit code 2.
+"""
+
+import argparse
+import re
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from snnjax.cli import _info, _runs, _train
+from snnjax.cli._text import show_warning
+
+# The form of snnjax's own messages; anything else is a bug, and keeps its traceback.
+_OUR_ERROR = re.compile(r"[\w.]+: `[^`]+` must .*, got ", re.DOTALL)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code.
+
+    Example:
+        >>> from snnjax.cli import main
+        >>> main(["info"])  # doctest: +ELLIPSIS
+        snnjax...
+        0
+    """
+    options = command_line().parse_args(arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", RuntimeWarning)
+        warnings.showwarning = show_warning
+        try:
+            return options.run(options)
+        except (ValueError, OSError, ImportError) as error:
+            if isinstance(error, ValueError) and not _OUR_ERROR.match(str(error)):
+                raise
+            sys.stderr.write(f"snnjax: {str(error) or type(error).__name__}\n")
+            return 2
+
+
+def command_line() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    parser = argparse.ArgumentParser(prog="snnjax", description="Train and run sparse spiking networks.")
+    parser.add_argument("--version", action="version", version=f"snnjax {version('snnjax')}")
+    commands = parser.add_subparsers(required=True, metavar="command")
+    _train.add_options(commands.add_parser("train", help="train a network on a task, test it, draw pictures"))
+    _runs.add_evaluate(
+        commands.add_parser("evaluate", help="run a trained network on the test data of its task")
+    )
+    _runs.add_results(commands.add_parser("results", help="write one page of results from trained runs"))
+    _info.add_options(commands.add_parser("info", help="show versions, devices, kernels and data sets"))
+    return parser

@@ -1,0 +1,57 @@
+"""``snnjax evaluate`` and ``snnjax results``: what trained runs have reached."""
+
+import argparse
+from pathlib import Path
+
+from snnjax.cli._text import report, say
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """The options that say where a run and its data are."""
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the run (default: out)")
+    parser.add_argument(
+        "--data", type=Path, help="folder (spar: file) that holds the downloaded data of the task"
+    )
+
+
+def add_evaluate(parser: argparse.ArgumentParser) -> None:
+    """The options of ``snnjax evaluate``."""
+    add_places(parser)
+    parser.set_defaults(run=_evaluate)
+
+
+def add_results(parser: argparse.ArgumentParser) -> None:
+    """The options of ``snnjax results``."""
+    parser.add_argument("runs", type=Path, nargs="+", help="run folders, or folders that contain them")
+    parser.add_argument("--page", type=Path, help="file to write the page to (default: standard output)")
+    parser.set_defaults(run=_results)
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    import jax
+
+    from snnjax import train
+    from snnjax.train.progress import find_checkpoint
+
+    path = find_checkpoint(options.out)
+    header = train.read_run(path)
+    settings = train.TaskSettings.from_header(header)
+    parts = train.load_task(settings, options.data)
+    net = train.build_network(settings, parts.num_inputs, parts.num_classes)
+    like = {"best_params": jax.eval_shape(net.init, jax.random.key(0))}
+    params = train.load_checkpoint(path, like)[0]["best_params"]
+    loss, decoder = train.loss_of(settings)
+    tested = train.evaluate(net, params, parts.test, loss=loss, decoder=decoder)
+    report(options.out, tested, header["best_epoch"])
+    return 0
+
+
+def _results(options: argparse.Namespace) -> int:
+    from snnjax import train
+
+    page = train.results_page(train.read_runs(options.runs))
+    if options.page is None:
+        say(page)
+    else:
+        train.write_atomically(options.page, page.encode())
+    return 0

@@ -1,0 +1,92 @@
+"""What the commands write: lines to standard output, warnings to standard error, and numbers as text."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def say(text: str) -> None:
+    """Write to standard output, around a progress bar if one is drawn."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        sys.stdout.write(text)
+    else:
+        tqdm.write(text, file=sys.stdout, end="")
+    sys.stdout.flush()
+
+
+def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Write a warning as one line; stands in for `warnings.showwarning`."""
+    sys.stderr.write(f"snnjax: warning: {message}\n")
+
+
+def epoch_line(line: dict[str, Any], epochs: int) -> str:
+    """The metrics of an epoch as one line."""
+    scores = (
+        f"{100 * line['train_accuracy']:5.1f} % train, {100 * line['validation_accuracy']:5.1f} % validation"
+    )
+    activity, dropped = percent(line["activity"]), percent(line["dropped_share"], 2)
+    return (
+        f"epoch {line['epoch']:>{len(str(epochs))}}/{epochs}  loss {line['train_loss']:.3f}  accuracy {scores}  "
+        f"activity {activity}  dropped {dropped}  {line['seconds']:.1f} s\n"
+    )
+
+
+def report(folder: Path, tested: dict[str, Any], best_epoch: int) -> None:
+    """Print how a network did on the test data, and write its metrics to the folder of the run."""
+    from snnjax.train import write_atomically
+
+    say(f"test accuracy {100 * tested['accuracy']:.2f} % (epoch {best_epoch}, selected on validation data)\n")
+    say(
+        f"activity {percent(tested['activity'])}, spikes dropped {percent(tested['dropped_share'], 2)} (by layer)\n"
+    )
+    effective = tested["effective_acs"] + tested["effective_macs"]
+    share = effective / tested["dense_operations"]
+    say(
+        f"synaptic operations per sample: {big(effective)} effective of {big(tested['dense_operations'])} dense "
+    )
+    say(f"({100 * share:.1f} %)\n")
+    write_atomically(folder / "test.json", json.dumps(tested, indent=1).encode())
+
+
+def say_throughput(metrics: list[dict[str, Any]]) -> None:
+    """Print how fast training ran."""
+    # The first epoch includes compilation.
+    later = metrics[1:] or metrics
+    seconds = sum(line["seconds"] for line in later)
+    names = ("events_per_second", "synaptic_operations_per_second")
+    events, operations = (sum(line[name] * line["seconds"] for line in later) / seconds for name in names)
+    say(f"training ran at {big(events)} events/s and {big(operations)} effective synaptic operations/s\n")
+
+
+def widths(net: Any) -> str:
+    """The shapes of the hidden layers; a spiking read-out is the last of the layers."""
+    hidden = net.layers if net.readout is not None else net.layers[:-1]
+    return " - ".join(by(spec.fitted.out_shape) for spec in hidden)
+
+
+def by(shape: tuple[int, ...]) -> str:
+    """A shape as text, such as 34x34x2."""
+    return "x".join(map(str, shape))
+
+
+def lists(settings: Any) -> str:
+    """How the layers of a task pass spikes on."""
+    if settings.capacity is None:
+        return "dense spikes"
+    return f"spike lists of {100 * settings.capacity:g} % of the width"
+
+
+def percent(shares: list[float], digits: int = 1) -> str:
+    """Shares as percentages."""
+    return " ".join(f"{100 * share:.{digits}f} %" for share in shares)
+
+
+def big(number: float) -> str:
+    """A number with three significant digits and k, M or G for thousands, millions and billions."""
+    for factor, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if number >= factor:
+            return f"{number / factor:.3g}{unit}"
+    return f"{number:.3g}"

@@ -1,0 +1,284 @@
+"""``snnjax train``: train a network on a task, test it, draw pictures; on an IPU also say what a step would cost."""
+
+import argparse
+import contextlib
+import io
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from snnjax.cli._runs import add_places
+from snnjax.cli._text import by, epoch_line, lists, report, say, say_throughput, widths
+
+TASK_NAMES = ("digits", "vowels", "qtdb", "spar", "spoken", "fashion", "nmnist", "shd", "ssc", "dvs-gesture")
+# A shell's exit code for a program ended by SIGINT.
+_INTERRUPTED = 130
+# Number of test samples for the overview of the layers; the first of them is also drawn in full.
+_DRAWN_SAMPLES = 32
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of ``snnjax train``."""
+    parser.add_argument(
+        "--task", choices=TASK_NAMES, help="what to learn (default: digits, or that of the resumed run)"
+    )
+    parser.add_argument(
+        "--model",
+        choices=("dense", "conv", "delayed"),
+        help="dense layers, convolutions (camera tasks) or learned delays (spoken); default: dense or as resumed",
+    )
+    add_places(parser)
+    start = parser.add_mutually_exclusive_group()
+    start.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue from the checkpoint in the run folder, with its settings; a larger --epochs extends the run",
+    )
+    start.add_argument("--overwrite", action="store_true", help="overwrite the checkpoint in the run folder")
+    parser.add_argument("--epochs", type=int, help="number of passes over the training data")
+    parser.add_argument("--batch-size", type=int, help="samples per step")
+    parser.add_argument("--learning-rate", type=float, help="peak learning rate")
+    parser.add_argument("--seed", type=int, help="seed of initial weights, splits, order and augmentation")
+    parser.add_argument(
+        "--rule",
+        choices=("bptt", "eprop", "ostl", "ottt"),
+        help="where gradients come from: back-propagation through time, or an online rule (default: bptt)",
+    )
+    parser.add_argument("--hidden", type=int, nargs="+", help="width of each dense hidden layer")
+    sparsity = parser.add_mutually_exclusive_group()
+    sparsity.add_argument("--capacity", type=float, help="list slots, as a fraction of the layer's width")
+    sparsity.add_argument(
+        "--dense", action="store_true", help="no lists: dense spikes, and a gradient for every neuron"
+    )
+    parser.add_argument("--second-threshold", type=float, help="neurons above it receive a gradient")
+    parser.add_argument("--activity-bound", type=float, help="upper bound on spikes per neuron and step")
+    parser.add_argument(
+        "--samples", type=int, help="use at most this many training and test samples, for a quick look"
+    )
+    _add_devices(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_devices(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--device", metavar="PLATFORM", help="train on cpu, gpu or ipu (default: JAX's choice)"
+    )
+    parser.add_argument(
+        "--devices",
+        type=int,
+        metavar="N",
+        help="split every batch over this many devices (per process)",
+    )
+    group = parser.add_argument_group("several processes", "start each with the same other options")
+    group.add_argument(
+        "--distributed",
+        action="store_true",
+        help="let JAX find the processes, in SLURM, Open MPI or Kubernetes jobs",
+    )
+    group.add_argument(
+        "--coordinator", metavar="HOST:PORT", help="address at which process 0 listens to the others"
+    )
+    group.add_argument("--processes", type=int, metavar="N", help="number of processes")
+    group.add_argument("--process", type=int, metavar="I", help="index of this process, from 0")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Train, test and draw; returns the exit code."""
+    import jax
+
+    from snnjax import train
+
+    _join(options)
+    devices = _devices(options.device, options.devices)
+    settings = settings_of(options)
+    parts = train.load_task(settings, options.data)
+    net = train.build_network(settings, parts.num_inputs, parts.num_classes)
+    loss, decoder = train.loss_of(settings)
+    leads = jax.process_index() == 0  # the other processes are silent
+    if leads:
+        _say_task(settings, net, parts)
+    result = _fit(options, settings, net, parts, devices, leads)
+    if not leads:
+        return 0
+    if result.interrupted:
+        say(f"stopped after {len(result.metrics)} epochs; continue with --resume\n")
+        return _INTERRUPTED
+    tested = train.evaluate(net, result.params, parts.test, loss=loss, decoder=decoder)
+    report(options.out, tested, result.best_epoch)
+    record = {"validation_samples": len(parts.validation), "resumed": options.resume}
+    train.write_run(options.out, train.record_run(settings, net, result, tested, **record))
+    say_throughput(result.metrics)
+    _draw(options.out, settings, net, result, parts)
+    if options.device == "ipu":
+        _profile(options.out, settings, net, result.params, parts, devices[0])
+    return 0
+
+
+def settings_of(options: argparse.Namespace) -> Any:
+    """The settings of the task or of the run to resume, with the options of the command line applied."""
+    from dataclasses import replace
+
+    from snnjax.train import TaskSettings, read_run, task_settings
+    from snnjax.train.progress import find_checkpoint
+
+    settings = task_settings(options.task or "digits", options.model or "dense")
+    if options.resume:
+        settings = TaskSettings.from_header(read_run(find_checkpoint(options.out)))
+    names = ("epochs", "batch_size", "learning_rate", "seed", "rule", "second_threshold", "activity_bound")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    changes: dict[str, Any] = {"training": replace(settings.training, **given)}
+    if options.task is not None:
+        changes["task"] = options.task
+    if options.model is not None:  # a run of another model is not resumed
+        changes["convolutions"] = task_settings(settings.task, options.model).convolutions
+    if options.hidden is not None:
+        changes["hidden"] = tuple(options.hidden)
+    if options.capacity is not None or options.dense:
+        changes["capacity"] = options.capacity
+    if options.samples is not None:
+        changes["samples"] = options.samples
+    return replace(settings, **changes)
+
+
+def _fit(options: argparse.Namespace, settings: Any, net: Any, parts: Any, devices: Any, leads: bool) -> Any:
+    from snnjax import train
+
+    loss, decoder = train.loss_of(settings)
+    with _in_memory(settings.training.batch_size):
+        return train.fit(
+            net,
+            train.init_params(settings, net, parts.sample),
+            parts.train,
+            parts.validation,
+            loss=loss,
+            decoder=decoder,
+            config=settings.training,
+            folder=options.out,
+            resume=options.resume,
+            overwrite=options.overwrite,
+            settings=settings.as_dict(),
+            on_epoch=lambda line: say(epoch_line(line, settings.training.epochs)) if leads else None,
+            progress_bar=leads and sys.stderr.isatty(),
+            devices=devices,
+        )
+
+
+@contextlib.contextmanager
+def _in_memory(batch_size: int) -> Iterator[None]:
+    """Suggest a smaller batch if a device runs out of memory."""
+    from jax.errors import JaxRuntimeError
+
+    from snnjax._check import fail
+
+    try:
+        yield
+    except JaxRuntimeError as error:
+        if not str(error).startswith("RESOURCE_EXHAUSTED"):
+            raise
+        actual = f"{batch_size} ({str(error).rstrip('.')})"
+        way_out = f"Try --batch-size {batch_size // 2}" if batch_size > 1 else "Try fewer --hidden neurons"
+        fail("train", "batch_size", "fit into the memory of the device", actual, way_out)
+
+
+def _join(options: argparse.Namespace) -> None:
+    """Join the other processes, if there are any."""
+    import jax
+
+    from snnjax._check import fail
+
+    given = (options.coordinator, options.processes, options.process)
+    if not options.distributed and given == (None, None, None):
+        return
+    try:
+        jax.distributed.initialize(*given)
+    except (RuntimeError, ValueError) as error:
+        way_out = "Pass --coordinator, --processes and --process"
+        fail("train", "processes", "be known to JAX", f"{str(error).rstrip('.')!r}", way_out)
+
+
+def _devices(platform: str | None, wanted: int | None) -> Any:
+    """The devices of a platform: the first one, or the `wanted` number per process, or None for JAX's choice."""
+    import jax
+
+    from snnjax._check import check, check_integer, fail
+
+    if wanted is not None:
+        check_integer("train", "devices", wanted, 1)
+        if platform in (None, "cpu"):
+            with contextlib.suppress(RuntimeError):  # JAX is already running with a fixed set of devices
+                jax.config.update("jax_num_cpu_devices", wanted)
+    try:
+        devices = jax.devices(platform)
+    except RuntimeError as error:
+        fail("train", "device", "be a platform that JAX has here", f"{platform!r} ({error})", "Omit it")
+    if wanted is None:
+        alone = jax.process_count() == 1
+        return devices[:1] if alone and platform is not None else None if alone else devices
+    shares = [[each for each in devices if each.process_index == n] for n in range(jax.process_count())]
+    fewest = min(map(len, shares))
+    check(
+        fewest >= wanted,
+        "train",
+        "devices",
+        f"be at most {fewest}, the number available",
+        wanted,
+        "Choose fewer",
+    )
+    return [each for share in shares for each in share[:wanted]]
+
+
+def _say_task(settings: Any, net: Any, parts: Any) -> None:
+    say(f"task {settings.task}: {by(net.input_shape)} inputs, hidden layers {widths(net)}, ")
+    say(f"{parts.num_classes} classes, {lists(settings)}; {len(parts.validation)} validation samples\n")
+
+
+def _profile(folder: Path, settings: Any, net: Any, params: Any, parts: Any, device: Any) -> None:
+    """Print what a training step would cost on the chip, and write the whole profile."""
+    import jax
+
+    from snnjax import ipu, train
+
+    config, (loss, decoder) = settings.training, train.loss_of(settings)
+    optimiser = train.make_optimiser(config, steps_per_epoch=1)
+    step: Any = train.make_train_step(net, loss, optimiser, config, decoder)
+    state = jax.device_put(train.TrainState(params, optimiser.init(params)), device)
+    batch = parts.validation.take([n % len(parts.validation) for n in range(config.batch_size)])
+    compiled = step.lower(state, batch, config.second_threshold).compile()
+    state, _ = compiled(state, batch, config.second_threshold)
+    ipu.read_profile(compiled, reset=True)  # in the first step the parameters come from the host
+    jax.block_until_ready(compiled(state, batch, config.second_threshold))
+    report = ipu.read_profile(compiled)
+    report.save(folder / "profile.html")
+    say(str(report))
+    say(f"a step of {config.batch_size} samples would take {1e3 * report.seconds:.3g} ms (not measured on ")
+    say(f"hardware); the profile is in {folder / 'profile.html'}\n")
+
+
+def _draw(folder: Path, settings: Any, net: Any, result: Any, parts: Any) -> None:
+    from snnjax import plot
+    from snnjax.train import write_atomically
+
+    batch = parts.test.take(range(min(_DRAWN_SAMPLES, len(parts.test))))
+    output, _ = net.apply(result.params, None, batch.inputs, lengths=batch.lengths, record="spikes")
+    bound = settings.training.activity_bound
+    try:
+        pictures = {
+            "raster": plot.sample(batch.inputs, output, label=_label(batch)),
+            "overview": plot.overview(output, batch.lengths),
+            "curves": plot.curves(result.metrics),
+            "activity": plot.activity(result.metrics, bound),
+        }
+    except ImportError:
+        say("no pictures: install matplotlib (pip install 'snnjax[cli]')\n")
+        return
+    for name, figure in pictures.items():
+        content = io.BytesIO()
+        plot.save(figure, content)
+        write_atomically(folder / f"{name}.png", content.getvalue())
+    say(f"pictures, metrics and checkpoint are in {folder}/\n")
+
+
+def _label(batch: Any) -> int | None:
+    """The label of the first sample, None if labels are per step."""
+    return int(batch.labels[0]) if batch.labels.ndim == 1 else None
