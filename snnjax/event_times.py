@@ -44,13 +44,16 @@ def first_spike_times(
     synapse_time: float = 5.0,
     threshold: float = 1.0,
 ) -> Float[Array, "batch neurons"]:
-    """Compute the first spike times of current-based LIF neurons, with the exact gradient of EventProp.
+    r"""Compute the first spike times of current-based LIF neurons, with the exact gradient of EventProp.
 
-    With the inputs i that spike at ``times[i]``::
+    With the inputs :math:`i` that spike at `times` :math:`t_i`, `weights` :math:`w_i`, `synapse_time` :math:`\tau_I`,
+    `membrane_time` :math:`\tau_V` and `threshold` :math:`\theta`:
 
-        synapse_time  dI/dt = -I + synapse_time sum_i weights[i] delta(t - times[i])
-        membrane_time dV/dt = -V + I,       V = I = 0 before the first input
-        out = the first t with V(t) > threshold, infinity where there is none
+    .. math::
+
+        \tau_I \dot I &= -I + \tau_I \sum_i w_i \delta(t - t_i) \\
+        \tau_V \dot V &= -V + I, \qquad V = I = 0 \text{ before the first input} \\
+        t_\mathrm{out} &= \min \{t : V(t) > \theta\}, \quad \infty \text{ if there is none}
 
     The backward pass is the adjoint equation of EventProp for one spike per neuron: at its spike, an error ``lambda = g
     / V'(out)`` starts, and decays backwards in time as the membrane does forwards. If ``K(t)`` is the membrane after

@@ -26,12 +26,15 @@ def stdp(
     rates: tuple[float, float] = (0.01, 0.012),
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> tuple[Float[Array, "inputs neurons"], STDPTraces]:
-    """Do one step of pair-based spike-timing-dependent plasticity with all-to-all pairs.
+    r"""Do one step of pair-based spike-timing-dependent plasticity with all-to-all pairs.
 
-    With the presynaptic spikes ``s`` and the postsynaptic spikes ``z`` of this step::
+    With the presynaptic spikes :math:`s` and the postsynaptic spikes :math:`z` of this step, `decay`
+    :math:`(\alpha_s, \alpha_z)` and `rates` :math:`(\eta_+, \eta_-)`:
 
-        x = decay_before x' + s,    y = decay_after y' + z
-        weights[i, j] += rates[0] x'[i] z[j] - rates[1] y'[j] s[i],    clipped to bounds
+    .. math::
+
+        x &= \alpha_s x' + s, \qquad y = \alpha_z y' + z \\
+        W_{ij} &\leftarrow W_{ij} + \eta_+ x'_i z_j - \eta_- y'_j s_i, \quad \text{clipped to bounds}
 
     An input before a spike strengthens the weight, an input after it weakens it, and one in the same step does neither.
     Only the rows of inputs and the columns of neurons that spike are read and written: with few spikes, nearly all

@@ -23,13 +23,19 @@ class GLIFConstants(NamedTuple):
 
 
 class GLIF(NamedTuple):
-    """A neuron model in the form that `snnjax.lif_network` supports, with one or two linear states ``v`` and ``w``.
+    r"""A neuron model in the form that `snnjax.lif_network` supports, with one or two linear states ``v`` and ``w``.
 
-    With a prime at the previous step and ``s' = [v' > threshold + threshold_coupling w']``::
+    With the current :math:`I`, a prime for the previous step, and ``s' = [v' > threshold + threshold_coupling w']``:
 
-        w = w_decay w' + w_membrane v' + w_gain current + w_jump s'
-        v = decay reset(v', s') + gain current + v_coupling w
-        s = [v > threshold + threshold_coupling w]
+    .. math::
+
+        w &= \alpha_w w' + a v' + g_w I + b s' \\
+        v &= \alpha\, \mathrm{reset}(v', s') + g I + c w \\
+        s &= [v > \theta + \kappa w]
+
+    The constants are `decay` :math:`\alpha`, `gain` :math:`g`, `threshold` :math:`\theta`, and of the `SecondState`
+    `w_decay` :math:`\alpha_w`, `w_membrane` :math:`a`, `w_gain` :math:`g_w`, `w_jump` :math:`b`, `v_coupling`
+    :math:`c` and `threshold_coupling` :math:`\kappa`.
 
     A reset subtracts the raised threshold. `detach_reset` stops only the gradient through the spikes in the reset; the
     gradient through the spikes that add to ``w`` always flows.

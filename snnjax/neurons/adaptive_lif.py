@@ -124,14 +124,19 @@ def adaptive_lif(
     learn_threshold: bool = False,
     reset_time: str = "before_decay",
 ) -> Neuron:
-    """Make adaptive leaky integrate-and-fire neurons: every spike raises the threshold for a while.
+    r"""Make adaptive leaky integrate-and-fire neurons: every spike raises the threshold for a while.
 
-    With the membrane ``v'``, the adaptation ``a'`` and the spikes ``s'`` of the previous step::
+    With the membrane ``v'``, the adaptation ``a'`` and the spikes ``s'`` of the previous step, the inputs :math:`x`,
+    `decay` :math:`\alpha`, `adaptation_decay` :math:`\rho`, `adaptation_strength` :math:`\beta` and `threshold`
+    :math:`\theta`:
 
-        u = v' - (threshold + strength a') s' ("subtract"),  v' (1 - s') ("zero")  or  v' ("none")
-        v = decay u + gain inputs,                 gain = 1 - decay if normalize else 1
-        a = adaptation_decay a' + (1 - adaptation_decay) s'
-        spikes = [v > threshold + strength a]
+    .. math::
+
+        u &= v' - (\theta + \beta a') s' \text{ ("subtract")}, \quad v' (1 - s') \text{ ("zero")} \quad \text{or} \quad
+            v' \text{ ("none")} \\
+        v &= \alpha u + g x, \qquad g = 1 - \alpha \text{ if normalize, else } 1 \\
+        a &= \rho a' + (1 - \rho) s' \\
+        s &= [v > \theta + \beta a]
 
     Args:
         decay: decay of the membrane per step; a number, or a range (low, high) from which `init` draws.

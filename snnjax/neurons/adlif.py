@@ -118,13 +118,17 @@ def adlif(
     learn_adaptation: bool = True,
     learn_threshold: bool = False,
 ) -> Neuron:
-    """Make adLIF neurons: an adaptation current, driven by membrane and spikes, counteracts the inputs.
+    r"""Make adLIF neurons: an adaptation current, driven by membrane and spikes, counteracts the inputs.
 
-    With the membrane ``v'``, the adaptation ``w'`` and the spikes ``s' = [v' > threshold]`` of the previous step::
+    With the membrane ``v'``, the adaptation ``w'`` and the spikes ``s' = [v' > threshold]`` of the previous step, the
+    inputs :math:`x`, `decay` :math:`\alpha`, `adaptation_decay` :math:`\rho`, `membrane_coupling` :math:`a`,
+    `spike_coupling` :math:`b` and `threshold` :math:`\theta`:
 
-        w = adaptation_decay w' + membrane_coupling v' + spike_coupling s'
-        v = decay reset(v', s') + gain (inputs - w),    gain = 1 - decay if normalize else 1
-        spikes = [v > threshold]
+    .. math::
+
+        w &= \rho w' + a v' + b s' \\
+        v &= \alpha\, \mathrm{reset}(v', s') + g (x - w), \qquad g = 1 - \alpha \text{ if normalize, else } 1 \\
+        s &= [v > \theta]
 
     A negative membrane coupling excites, a positive one makes the membrane resonate. The defaults are those of the
     paper, and are learned as there, but may leave the ranges from which they are drawn.

@@ -140,13 +140,16 @@ def current_lif(
     spike_from: str = "new",
     inclusive: bool = False,
 ) -> Neuron:
-    """Make current-based leaky integrate-and-fire neurons: inputs pass through an exponential synapse.
+    r"""Make current-based leaky integrate-and-fire neurons: inputs pass through an exponential synapse.
 
-    With the spikes of the previous step, ``s' = [v' > threshold]``::
+    With the spikes of the previous step, ``s' = [v' > threshold]``, the inputs :math:`x`, `decay` :math:`\alpha`,
+    `synapse_decay` :math:`\beta` and `threshold` :math:`\theta`:
 
-        current = synapse_decay current' + synapse_gain inputs,   synapse_gain = 1 - synapse_decay or 1
-        v = decay reset(v', s') + gain current,                   gain = 1 - decay or 1
-        spikes = [v > threshold]
+    .. math::
+
+        I &= \beta I' + g_I x, \qquad g_I = 1 - \beta \text{ if normalize\_synapse, else } 1 \\
+        v &= \alpha\, \mathrm{reset}(v', s') + g I, \qquad g = 1 - \alpha \text{ if normalize, else } 1 \\
+        s &= [v > \theta]
 
     Args:
         decay: decay of the membrane per step; a number, or a range (low, high) from which `init` draws.

@@ -98,12 +98,15 @@ def integrate_and_fire(
     spike_from: str = "new",
     inclusive: bool = False,
 ) -> Neuron:
-    """Make integrate-and-fire neurons: LIF without leak.
+    r"""Make integrate-and-fire neurons: LIF without leak.
 
-    With the spikes of the previous step, ``s' = [v' > threshold]``::
+    With the spikes of the previous step, ``s' = [v' > threshold]``, the inputs :math:`x` and `threshold`
+    :math:`\theta`:
 
-        v = reset(v', s') + inputs
-        spikes = [v > threshold]
+    .. math::
+
+        v &= \mathrm{reset}(v', s') + x \\
+        s &= [v > \theta]
 
     Args:
         threshold: a number, or a range (low, high) from which `init` draws one for each neuron.

@@ -143,14 +143,18 @@ def izhikevich(
     detach_reset: bool = True,
     learn: bool = False,
 ) -> Neuron:
-    """Make Izhikevich neurons, with steps of 1 ms and membranes in mV.
+    r"""Make Izhikevich neurons, with steps of 1 ms and membranes in mV.
 
-    With the spikes ``s'`` of the previous step; the membrane takes two half steps, as in the paper::
+    With the spikes ``s'`` of the previous step, the inputs :math:`x`, and `recovery_rate` :math:`a`, `sensitivity`
+    :math:`b`, `reset_voltage` :math:`c` and `reset_recovery` :math:`d`; the membrane takes two half steps, as in the
+    paper:
 
-        v = v' + (reset_voltage - v') s',    u = u' + reset_recovery s'
-        v = v + 0.5 (0.04 v^2 + 5 v + 140 - u + inputs)        twice
-        u = u + recovery_rate (sensitivity v - u)
-        spikes = [v > 30]
+    .. math::
+
+        v &= v' + (c - v') s', \qquad u = u' + d s' \\
+        v &\leftarrow v + 0.5\, (0.04 v^2 + 5 v + 140 - u + x) \quad \text{twice} \\
+        u &\leftarrow u + a (b v - u) \\
+        s &= [v > 30]
 
     The presets fire for inputs above about 4. Precision below float32 is too coarse for membranes in mV.
 

@@ -129,13 +129,17 @@ def lif(
     spike_from: str = "new",
     inclusive: bool = False,
 ) -> Neuron:
-    """Make leaky integrate-and-fire neurons.
+    r"""Make leaky integrate-and-fire neurons.
 
-    With the spikes of the previous step, ``s' = [v' > threshold]``::
+    With the spikes of the previous step, ``s' = [v' > threshold]``, the inputs :math:`x`, `decay` :math:`\alpha` and
+    `threshold` :math:`\theta`:
 
-        u = v' - threshold s' ("subtract"),  v' (1 - s') ("zero")  or  v' ("none")
-        v = decay u + gain inputs,    gain = 1 - decay if normalize else 1
-        spikes = [v > threshold]
+    .. math::
+
+        u &= v' - \theta s' \text{ ("subtract")}, \quad v' (1 - s') \text{ ("zero")} \quad \text{or} \quad
+            v' \text{ ("none")} \\
+        v &= \alpha u + g x, \qquad g = 1 - \alpha \text{ if normalize, else } 1 \\
+        s &= [v > \theta]
 
     Args:
         decay: fraction of the membrane kept per step, between 0 and 1: a number, or a range (low, high) from which

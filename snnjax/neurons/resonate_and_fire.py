@@ -131,12 +131,16 @@ def resonate_and_fire(
     learn_frequency: bool = True,
     learn_threshold: bool = False,
 ) -> Neuron:
-    """Make resonate-and-fire neurons: the exact solution of ``dz/dt = (log(decay) + i frequency) z`` at each step.
+    r"""Make resonate-and-fire neurons: the exact solution of ``dz/dt = (log(decay) + i frequency) z`` at each step.
 
-    With the oscillation ``z'`` and the spikes ``s' = [Im z' > threshold]`` of the previous step::
+    With the oscillation ``z'`` and the spikes ``s' = [Im z' > threshold]`` of the previous step, the inputs :math:`x`,
+    `decay` :math:`\alpha`, `frequency` :math:`\omega` and `threshold` :math:`\theta` (the reset "none" leaves out
+    :math:`i \theta s'`):
 
-        z = decay exp(i frequency) (z' - i threshold s') + inputs       (reset "none": without the subtraction)
-        spikes = [Im z > threshold]
+    .. math::
+
+        z &= \alpha e^{i \omega} (z' - i \theta s') + x \\
+        s &= [\mathrm{Im}\, z > \theta]
 
     Inputs change ``Re z``, so the membrane ``Im z`` responds from the next step on.
 

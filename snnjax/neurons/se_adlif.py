@@ -66,14 +66,18 @@ def se_adlif(
     learn_adaptation: bool = True,
     learn_threshold: bool = False,
 ) -> Neuron:
-    """Make SE-adLIF neurons, whose symplectic coupling keeps oscillations stable at any step size.
+    r"""Make SE-adLIF neurons, whose symplectic coupling keeps oscillations stable at any step size.
 
-    With the membrane ``v'``, the adaptation ``w'`` and the spikes ``s' = [v' > threshold]`` of the previous step::
+    With the membrane ``v'``, the adaptation ``w'`` and the spikes ``s' = [v' > threshold]`` of the previous step, the
+    inputs :math:`x`, `decay` :math:`\alpha`, `adaptation_decay` :math:`\rho`, `membrane_coupling` :math:`a`,
+    `spike_coupling` :math:`b` and `threshold` :math:`\theta`:
 
-        u = reset(v', s')
-        w = adaptation_decay w' + (1 - adaptation_decay) (membrane_coupling u + spike_coupling s')
-        v = decay u + gain (inputs - w),    gain = 1 - decay if normalize else 1
-        spikes = [v > threshold]
+    .. math::
+
+        u &= \mathrm{reset}(v', s') \\
+        w &= \rho w' + (1 - \rho) (a u + b s') \\
+        v &= \alpha u + g (x - w), \qquad g = 1 - \alpha \text{ if normalize, else } 1 \\
+        s &= [v > \theta]
 
     In this form, ``w`` is the paper's adaptation of the previous step. The paper resets to zero; these neurons reset by
     subtraction, which keeps the equation linear between spikes and across them.

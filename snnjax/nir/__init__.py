@@ -1,7 +1,7 @@
-"""Exchange of networks with other libraries and with chips, by the neuromorphic intermediate representation (NIR).
+"""Exchange of networks with other libraries and chips through the neuromorphic intermediate representation (NIR).
 
-`to_nir` makes a graph of a network, `from_nir` a network of a graph; ``nir.write`` makes a file of it. The package
-`nir` comes with ``pip install snnjax[nir]``.
+`to_nir` converts a network to a graph, `from_nir` a graph to a network; ``nir.write`` writes a graph to a file. The
+package `nir` is installed with ``pip install snnjax[nir]``.
 
 Reference:
     Pedersen et al. 2024, doi:10.1038/s41467-024-52259-9.
@@ -36,31 +36,35 @@ _DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 
 def to_nir(network: Network, params: NetworkParams, *, dt: float, method: str = "euler") -> Any:
-    """The NIR graph of a network: what `from_nir` reads, and other libraries and chips.
+    r"""Convert a network to a NIR graph, for `from_nir` and for other libraries and chips.
 
-    NIR is in continuous time. A decay per step becomes a time constant, and gain 1 the resistance ``r`` that gives it::
+    NIR uses continuous time. A decay :math:`\alpha` per step becomes a time constant, and a gain of 1 a resistance:
 
-        tau = dt / (1 - decay) ("euler")  or  -dt / log(decay) ("exact"),    r = 1 if normalize else 1 / (1 - decay)
+    .. math::
 
-    Integrate-and-fire neurons get ``r = 1 / dt``, delays ``delay * dt``. Images are [channels, height, width] there,
-    and weights behind them follow. Neurons with the reset "none" are an integrator and a Threshold.
+        \tau &= dt / (1 - \alpha) \text{ ("euler")} \quad \text{or} \quad -dt / \log \alpha \text{ ("exact")} \\
+        r &= 1 \text{ if normalize, else } 1 / (1 - \alpha)
 
-    What NIR cannot say is metadata, which `from_nir` reads and others leave aside: `dt`; the reset "subtract" (NIR
-    knows the reset to a value alone); capacity, second threshold, surrogate by name, what is learned; raw decays and
-    delays, masks. A surrogate of one's own is a function: it comes back as the usual one.
+    Integrate-and-fire neurons get ``r = 1 / dt``, delays ``delay * dt``. Images become [channels, height, width], and
+    the weights after them are reordered accordingly. Neurons with the reset "none" become an integrator and a
+    Threshold.
+
+    What NIR cannot express is stored as metadata, which `from_nir` reads and others ignore: `dt`; the reset "subtract"
+    (NIR only knows the reset to a value); capacity, second threshold, named surrogate, what is learned; raw decays and
+    delays, masks. A custom surrogate is a function and is replaced by the default one.
 
     Args:
-        network: of `integrate_and_fire`, `lif` or `current_lif` layers.
+        network: a network of `integrate_and_fire`, `lif` or `current_lif` layers.
         params: its parameters.
-        dt: length of a step, in the unit of time that the reader expects: in most libraries seconds.
-        method: how the reader makes steps of time constants: "euler" (snnTorch, Norse, Spyx) or "exact" (Sinabs).
+        dt: length of a step, in the unit of time that the reader expects, which is seconds in most libraries.
+        method: how the reader discretises time constants: "euler" (snnTorch, Norse, Spyx) or "exact" (Sinabs).
 
     Returns:
         A `nir.NIRGraph`.
 
     Raises:
-        ValueError: for what NIR has no node for: other neurons, padding that differs before and after, pools of one
-            dimension, recurrent layers of images, weights of 8 bits; and for a `dt` that is not positive.
+        ValueError: if NIR has no node for something (other neurons, asymmetric padding, one-dimensional pooling,
+            recurrent layers of images, weights of 8 bits), or `dt` is not positive.
 
     Example:
         >>> import jax, snnjax
@@ -89,34 +93,38 @@ def from_nir(
     reset: str | None = None,
     writer: str = "nir",
 ) -> tuple[Network, NetworkParams]:
-    """The network of a NIR graph, and its parameters.
+    r"""Convert a NIR graph to a network and its parameters.
 
-    The nodes are one chain from Input to Output, with recurrence by edges and subgraphs inlined. In steps of `dt`::
+    The nodes must be one chain from Input to Output; recurrence is by edges, and subgraphs are inlined.
+    In steps of `dt`:
 
-        decay = 1 - dt / tau ("euler")  or  exp(-dt / tau) ("exact")
-        v = decay v' + (1 - decay) (v_leak + r (weights s + bias)),    v' = v_reset where it spiked
+    .. math::
 
-    from `v_reset` on, or 0 without reset; Euler's gain is ``r dt / tau``. Through recurrent edges come the spikes of
-    the previous step. Gains other than 1 and ``1 - decay``, Scale nodes, and weights behind weights become part of the
-    weights, v_leak part of the bias. Neurons without spikes at the end are the read-out; a bare Affine there is a
-    read-out that only passes on. An image is (height, width, channels) here and flat: bring data
-    ``[time, batch, channels, height, width]`` in order by ``moveaxis(x, 2, -1).reshape(*x.shape[:2], -1)``.
+        \alpha &= 1 - dt / \tau \text{ ("euler")} \quad \text{or} \quad e^{-dt / \tau} \text{ ("exact")} \\
+        v &= \alpha v' + (1 - \alpha) (v_\mathrm{leak} + r (W s + \mathrm{bias})),
+            \qquad v' = v_\mathrm{reset} \text{ after a spike}
 
-    A graph of `to_nir`, read with the `dt` and `method` that it says, gives the outputs of its network bit for bit, in
-    every dtype; read with another `dt`, or changed, it follows its time constants.
+    starting from `v_reset`, or 0 without reset; Euler's gain is ``r dt / tau``. Recurrent edges carry the spikes of the
+    previous step. Gains other than 1 and ``1 - decay``, Scale nodes, and consecutive weights are merged into the
+    weights, v_leak into the bias. Neurons without spikes at the end are the read-out; a bare Affine there is a read-out
+    that only passes on its current. An image is flat and (height, width, channels) here: reorder data ``[time, batch,
+    channels, height, width]`` with ``moveaxis(x, 2, -1).reshape(*x.shape[:2], -1)``.
+
+    A graph from `to_nir`, read with its stored `dt` and `method`, gives the outputs of its network bit for bit, in
+    every dtype; read with another `dt`, or modified, it follows its time constants.
 
     Args:
         graph: a `nir.NIRGraph`, or the path of a file.
-        dt: length of a step in the graph's unit of time; None where the metadata say it.
-        method: "euler" or "exact"; None is what the metadata say, else Euler's.
-        reset: "zero" or "subtract"; None is what the metadata say, else "zero", which NIR means.
-        writer: "snntorch", "norse", "spyx" or "sinabs": compute as the neurons of the library that wrote the graph do
-            by default, where that is not NIR (order of reset and spike, steps, gains that the file gets wrong).
+        dt: length of a step in the graph's unit of time; None if the metadata hold it.
+        method: "euler" or "exact"; None takes that of the metadata, else "euler".
+        reset: "zero" or "subtract"; None takes that of the metadata, else "zero", as defined by NIR.
+        writer: "snntorch", "norse", "spyx" or "sinabs": compute like the default neurons of the library that wrote the
+            graph, where these deviate from NIR (order of reset and spike, steps, gains that the file gets wrong).
 
     Raises:
-        ValueError: for files that are none, are damaged or declare more than they hold; for unknown nodes, cycles that
-            are no recurrence, shapes that do not fit, numbers that are not finite; for what networks here do not have;
-            and without `dt`.
+        ValueError: if the file is not a NIR file, is damaged or declares more than it holds; if there are unknown
+            nodes, cycles that are not recurrences, shapes that do not match, or non-finite numbers; if networks here do
+            not support something; or if `dt` is missing.
 
     Example:
         >>> import jax, nir, snnjax
@@ -137,8 +145,8 @@ def from_nir(
     require(good, "be a nir.NIRGraph or the path of a file", repr(graph)[:60], "Read it with nir.read")
     convention, about = CONVENTIONS[writer], graph.metadata if isinstance(graph.metadata, dict) else {}
     dt = about.get("dt", convention.dt) if dt is None else dt
-    way_out = "Give the length of a step in the graph's unit of time, as in dt=1e-4"
-    check(dt is not None, "from_nir", "dt", "be given for a graph that does not say it", None, way_out)
+    way_out = "Pass the length of a step in the graph's unit of time, as in dt=1e-4"
+    check(dt is not None, "from_nir", "dt", "be given for a graph that does not hold it", None, way_out)
     _check_dt("from_nir", dt)
     said = about.get("method", convention.method)
     check_choice("from_nir", "graph.metadata['method']", said, METHODS)
@@ -150,4 +158,4 @@ def from_nir(
 
 def _check_dt(op: str, dt: Any) -> None:
     good = isinstance(dt, numbers.Real) and 0 < float(dt) < math.inf
-    check(good, op, "dt", "be a positive number", repr(dt), "Give the length of a step, as in dt=1e-4")
+    check(good, op, "dt", "be a positive number", repr(dt), "Pass the length of a step, as in dt=1e-4")

@@ -1,4 +1,4 @@
-"""A graph as the chain that a network is: subgraphs inlined, cycles found, everything in order."""
+"""Convert a graph to the chain of a network: subgraphs are inlined, cycles found, nodes ordered."""
 
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ SPIKING = ("IF", "LIF", "CubaLIF", "Threshold")
 _DENSE = ("Affine", "Linear")
 _CONNECTIONS = (*_DENSE, "Scale", "Conv1d", "Conv2d", "SumPool2d", "AvgPool2d", "Flatten", "Delay")
 _ENDS = ("Input", "Output")
-# Of subgraphs in one another: a graph may also hold itself.
+# The limit on nested subgraphs: a graph may even contain itself.
 _MAX_DEPTH = 16
 
 Edge = tuple[str, str]
@@ -28,15 +28,15 @@ class Step(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """Neurons and what stands in front of them; the last stage may have none."""
+    """Neurons and the nodes before them; the last stage may have no neurons."""
 
     connections: tuple[Step, ...]
     neuron: Step | None
-    recurrent: tuple[Step, ...] | None  # the way of its spikes back to it; () is a bare edge
+    recurrent: tuple[Step, ...] | None  # the path of its spikes back to it; () is a bare edge
 
 
 class Chain(NamedTuple):
-    """A graph in order."""
+    """A graph as a chain of stages."""
 
     shape: Any  # of the input, as NIR writes it
     stages: tuple[Stage, ...]
@@ -48,11 +48,14 @@ def chain_of(graph: Any) -> Chain:
     for name, node in nodes.items():
         known = type(node).__name__ in (*NEURONS, *_CONNECTIONS, *_ENDS)
         way_out = f"Replace it by nodes that are: {', '.join((*NEURONS, *_CONNECTIONS))}"
-        require(known, "hold nodes that networks here have", f"{type(node).__name__} ({name})", way_out)
+        require(known, "hold nodes that networks here support", f"{type(node).__name__} ({name})", way_out)
     for edge in edges:
         for name in edge:
             require(
-                name in nodes, "connect nodes that it holds", f"an edge {edge}", "Add the node, or cut it"
+                name in nodes,
+                "connect nodes that it holds",
+                f"an edge {edge}",
+                "Add the node, or remove the edge",
             )
     starts, ends = ([name for name, node in nodes.items() if type(node).__name__ == kind] for kind in _ENDS)
     for kind, found in zip(_ENDS, (starts, ends), strict=True):
@@ -63,8 +66,8 @@ def chain_of(graph: Any) -> Chain:
 
 
 def _inlined(graph: Any, prefix: str, depth: int) -> tuple[dict[str, Any], list[Edge]]:
-    """All nodes and edges, those of subgraphs in the place of their node."""
-    require(depth < _MAX_DEPTH, f"nest at most {_MAX_DEPTH} subgraphs", "more", "Write it flat")
+    """All nodes and edges, with subgraphs replaced by their contents."""
+    require(depth < _MAX_DEPTH, f"nest at most {_MAX_DEPTH} subgraphs", "more", "Flatten it")
     nodes: dict[str, Any] = {}
     edges: list[Edge] = [(prefix + str(a), prefix + str(b)) for a, b in graph.edges]
     for name, node in graph.nodes.items():
@@ -96,7 +99,7 @@ def _walk(nodes: dict[str, Any], edges: list[Edge], start: str, end: str) -> tup
     before: dict[str, list[str]] = {name: [a for a, b in edges if b == name] for name in nodes}
     seen, stages, connections, name = {start}, [], [], _only(after[start], start)
     while name != end:
-        require(name not in seen, "have no cycle but from neurons to themselves", f"one at {name}", _CUT)
+        require(name not in seen, "have no cycles except from neurons to themselves", f"one at {name}", _CUT)
         seen.add(name)
         step, back, onward = Step(name, nodes[name]), None, after[name]
         if step.kind in NEURONS:
@@ -108,25 +111,23 @@ def _walk(nodes: dict[str, Any], edges: list[Edge], start: str, end: str) -> tup
             connections.append(step)
         came_back = (back[-1].name if back else name) if back is not None else None
         others = [a for a in before[name] if a != came_back]
-        way_out = "Write one way through, and recurrence as neurons, Linear, and back to the same neurons"
+        way_out = "Write one path, and recurrence as neurons, Linear, and back to the same neurons"
         require(len(others) == 1, "be one chain", f"{len(others)} edges to {name}, from {others}", way_out)
         name = _only(onward, name)
     seen.add(end)
     lost = [name for name in nodes if name not in seen]
     way_out = "Connect or remove them"
     require(not lost, "be one chain from Input to Output", f"{lost} beside it", way_out)
-    require(
-        len(before[end]) == 1, "be one chain", f"{len(before[end])} edges to {end}", "Write one way through"
-    )
+    require(len(before[end]) == 1, "be one chain", f"{len(before[end])} edges to {end}", "Write one path")
     return (*stages, Stage(tuple(connections), None, None)) if connections or not stages else tuple(stages)
 
 
-_CUT = "Cut the edge, or let it come from a Linear behind neurons to the same neurons"
+_CUT = "Remove the edge, or let it lead from a Linear after neurons to the same neurons"
 
 
 def _only(names: list[str], source: str) -> str:
     """The only successor."""
-    way_out = "Write one way through from Input to Output, and recurrence behind neurons alone"
+    way_out = "Write one path from Input to Output, and recurrence only after neurons"
     if len(names) != 1:
         refuse("be one chain", f"{len(names)} edges from {source}", way_out)
     return names[0]
@@ -135,7 +136,7 @@ def _only(names: list[str], source: str) -> str:
 def _recurrence(
     nodes: dict[str, Any], after: dict[str, list[str]], before: dict[str, list[str]], neuron: str
 ) -> tuple[tuple[Step, ...] | None, list[str]]:
-    """The way of a neuron's spikes back to it, None without; and its other successors."""
+    """The path of a neuron's spikes back to it, or None, and its other successors."""
     back, onward = None, []
     for branch in after[neuron]:
         way = _way_back(nodes, after, neuron, branch)
@@ -143,12 +144,12 @@ def _recurrence(
             onward.append(branch)
             continue
         where = f"two from {neuron} to itself"
-        require(back is None, "have one recurrent way a layer", where, "Add their weights")
+        require(back is None, "have one recurrent path per layer", where, "Add their weights")
         for step in way:
             alone = len(before[step.name]) == 1
-            expected = f"have recurrent weights of their own behind {neuron}"
+            expected = f"have separate recurrent weights after {neuron}"
             actual = f"other edges to {step.name}: {before[step.name]}"
-            require(alone, expected, actual, f"Let the input of {neuron} come to it, not to {step.name}")
+            require(alone, expected, actual, f"Connect the input of {neuron} to it, not to {step.name}")
         back = way
     return back, onward
 
@@ -156,7 +157,7 @@ def _recurrence(
 def _way_back(
     nodes: dict[str, Any], after: dict[str, list[str]], neuron: str, name: str
 ) -> tuple[Step, ...] | None:
-    """The nodes from a successor of a neuron back to it, None where the way leads elsewhere."""
+    """The nodes from a successor of a neuron back to it, None if the path leads elsewhere."""
     way: list[Step] = []
     while name != neuron:
         if type(nodes[name]).__name__ not in (*_DENSE, "Scale", "Delay") or len(after[name]) != 1:

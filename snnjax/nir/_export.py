@@ -1,4 +1,4 @@
-"""From a network and its parameters to a graph."""
+"""Convert a network and its parameters to a graph."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ _PARTS = (Pooling, Convolution)
 
 
 class _Graph:
-    """A graph as it grows, one node behind the other."""
+    """A graph under construction, a chain of nodes."""
 
     def __init__(self, first: Any) -> None:
         self.nodes: dict[str, Any] = {"input": first}
@@ -34,7 +34,7 @@ class _Graph:
         self.last = name
 
     def add_loop(self, neuron: str, way: list[tuple[str, Any]]) -> None:
-        """Let spikes of the last node come back to `neuron`."""
+        """Feed the spikes of the last node back to `neuron`."""
         before = self.last
         for name, node in way:
             self.nodes[name] = node
@@ -83,10 +83,8 @@ def _add_layer(graph: _Graph, index: str, spec: LayerSpec, own: LayerParams, wri
         graph.add(first if graph.last != first else f"threshold_{index}", node)
     if own.recurrent is None:
         return
-    way_out = "Make the layer dense, or feed it back through a layer of its own"
-    check(
-        len(shape) == 1, "to_nir", "network", "feed back dense layers alone", f"{shape} in {where}", way_out
-    )
+    way_out = "Make the layer dense, or feed it back through a separate layer"
+    check(len(shape) == 1, "to_nir", "network", "only feed back dense layers", f"{shape} in {where}", way_out)
     way: list[tuple[str, Any]] = []
     if spec.delays is not None and own.delays is not None and own.delays.recurrent is not None:
         way.append((f"recurrent_delay_{index}", _delay(spec.delays, own.delays.recurrent, shape, writing)))
@@ -113,14 +111,14 @@ def _delay(spec: Axonal, raw: Any, shape: Shape, writing: Writing) -> Any:
 def _add_connection(
     graph: _Graph, index: str, spec: LayerSpec | ReadoutSpec, own: LayerParams, writing: Writing
 ) -> None:
-    """Pools, and the weights behind them."""
+    """Add pooling, and the weights after it."""
     import nir
 
     fitted = spec.fitted
     _check_parts(fitted)
     pooling, shape = fitted.connection.pooling, fitted.in_shape
     if pooling is not None:
-        way_out = "Pool images alone"
+        way_out = "Pool only images"
         flat = len(pooling.window) == 2
         check(flat, "to_nir", "network", "pool in two dimensions, as NIR does", pooling.window, way_out)
         make = nir.AvgPool2d if pooling.mean else nir.SumPool2d
@@ -133,7 +131,7 @@ def _add_connection(
         graph.add(f"weights_{index}", _convolution(index, fitted, weights, bias))
         return
     if len(shape) > 1:
-        # Start and end are said: NIR's own default leaves the channels.
+        # Start and end are explicit: NIR's default does not flatten the channels.
         first = {"input": _axes(shape)}
         graph.add(f"flatten_{index}", nir.Flatten(input_type=first, start_dim=0, end_dim=-1))
     mask = None if fitted.mask is None else fitted.mask.entries.astype(np.uint8)
@@ -146,7 +144,7 @@ def _add_connection(
 
 
 def _check_parts(fitted: Fitted) -> None:
-    """A connection of a kind that is not written here must not be taken for dense weights."""
+    """Check that an unsupported kind of connection is not mistaken for dense weights."""
     way_out = "Replace it with dense weights or a convolution"
     for part in fitted.connection.parts:
         expected = "hold connections that are written as NIR"
@@ -180,18 +178,18 @@ def _convolution(index: str, fitted: Fitted, weights: np.ndarray, bias: np.ndarr
             dilation=(1, 1),
             **common,
         )
-    # NIR 1.0.8 takes kernels for square and channels for ungrouped.
+    # NIR 1.0.8 assumes square kernels and ungrouped channels.
     node.input_type, node.output_type = {"input": _axes(own.shape)}, {"output": _axes(own.out_shape)}
     return node
 
 
 def _padding(index: str, own: Any) -> Any:
-    """Zeros on each side, where they are as many in front as behind; else "same", where that says it."""
+    """Zeros on each side, if symmetric; else "same", if that is equivalent."""
     if all(low == high for low, high in own.padding):
         return tuple(low for low, _ in own.padding)
     same = tuple(((k - 1) // 2, k - 1 - (k - 1) // 2) for k in own.kernel)
     good = own.padding == same and all(stride == 1 for stride in own.strides)
-    way_out = "Pad alike on both sides, or take an odd kernel"
+    way_out = "Pad symmetrically, or use an odd kernel"
     actual = f"{own.padding} in layer {index}"
-    check(good, "to_nir", "network", "pad alike before and after", actual, way_out)
+    check(good, "to_nir", "network", "pad symmetrically", actual, way_out)
     return "same"

@@ -1,4 +1,4 @@
-"""Reads a NIR file safely: a hostile one may crash or hang the HDF5 library, or declare arrays of any size."""
+"""Read a NIR file safely: a malicious one may crash or hang the HDF5 library, or declare arrays of any size."""
 
 from pathlib import Path
 from typing import Any
@@ -12,26 +12,26 @@ _WAY_OUT = "Write it with nir.write"
 
 
 def read_graph(path: Path) -> Any:
-    """The graph that a file holds."""
+    """Read the graph in a file."""
     import nir
 
-    require(path.is_file(), "be the path of a .nir file", repr(str(path)), "Look where you saved it")
+    require(path.is_file(), "be the path of a .nir file", repr(str(path)), "Correct the path")
     damage = heap_damage(path)
-    require(damage is None, "be a sound .nir file", damage, _WAY_OUT)
+    require(damage is None, "be a valid .nir file", damage, _WAY_OUT)
     try:
         (block,) = read_blocks(path, "arrays")
         content = _nested(block)
     except ValueError as error:
-        refuse("be a sound .nir file", str(error), _WAY_OUT)
+        refuse("be a valid .nir file", str(error), _WAY_OUT)
     try:
         return nir.dict2NIRNode({**content["node"], "type_check": False})
-    except Exception as error:  # nir answers with AssertionError, KeyError, TypeError and more
+    except Exception as error:  # nir raises AssertionError, KeyError, TypeError and more
         text = f"{type(error).__name__}: {error}"[:200]
         refuse("hold nodes as nir writes them", text, "Write it with nir.write, of version 1.0.8 or newer")
 
 
 def _nested(block: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Dictionaries in one another, of arrays by their path."""
+    """Nested dictionaries of arrays, from their paths."""
     content: dict[str, Any] = {"node": {}}
     for number, name in enumerate(block["names"].tolist()):
         *folders, last = name.split("/")

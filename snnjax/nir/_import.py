@@ -1,4 +1,4 @@
-"""From a chain of nodes to a network and its parameters."""
+"""Convert a chain of nodes to a network and its parameters."""
 
 import contextlib
 import math
@@ -20,14 +20,14 @@ from snnjax.nir._read_connections import Front, Signal, delays_of, front_of
 from snnjax.nir._read_neurons import Cell, Reading, cell_of
 from snnjax.nir._time import raw_of_leak
 
-# How many axes the first node takes.
+# The number of axes that the first node expects.
 _AXES = {"Affine": 1, "Linear": 1, "Conv1d": 2}
-# The raw parameter of no delay: 0 where delays are rounded, next to 0 where they are learned.
+# The raw parameter of no delay: exactly 0 if delays are rounded, close to 0 if they are learned.
 _RAW_NO_DELAY = -16.0
 
 
 def network_of(chain: Chain, reading: Reading, dtype: Any) -> tuple[Network, NetworkParams]:
-    """The network that the stages are, and its parameters."""
+    """The network of the stages, and its parameters."""
     shape = _input_shape(chain)
     signal, items, params = Signal(shape), [], []
     stages = _with_thresholds(chain.stages)
@@ -38,8 +38,8 @@ def network_of(chain: Chain, reading: Reading, dtype: Any) -> tuple[Network, Net
         params.append(own[-1])
         items.append(spec)
     spikes = [isinstance(spec, LayerSpec) for spec in items]
-    way_out = "Put LIF neurons in front of the last ones"
-    require(any(spikes), "hold neurons that spike", "none", way_out)
+    way_out = "Put LIF neurons before the last ones"
+    require(any(spikes), "hold spiking neurons", "none", way_out)
     specs, readout = items[:-1], items[-1]
     made = network(shape, specs, readout)
     cast = jax.tree.map(lambda array: jnp.asarray(array, dtype), params)
@@ -49,7 +49,7 @@ def network_of(chain: Chain, reading: Reading, dtype: Any) -> tuple[Network, Net
 
 
 def _input_shape(chain: Chain) -> Shape:
-    """The shape of the inputs in our order, without axes of batch and time in front, which some libraries write."""
+    """The shape of the inputs in our order, without leading axes for batch and time, which some libraries write."""
     given = chain.shape
     shape: Shape = ()
     with contextlib.suppress(TypeError, ValueError, OverflowError):
@@ -60,12 +60,12 @@ def _input_shape(chain: Chain) -> Shape:
         shape = shape[1:]
     good = 1 <= len(shape) <= 3 and all(length > 0 for length in shape) and math.prod(shape) <= MAX_NEURONS
     expected = "have an Input of the shape [neurons], [channels, length] or [channels, height, width]"
-    require(good, expected, given, "Write its lengths, without batch and time")
+    require(good, expected, given, "Write it without batch and time")
     return channels_last(shape)
 
 
 def _with_thresholds(stages: tuple[Stage, ...]) -> list[tuple[Stage, Step | None]]:
-    """Each stage, with the Threshold right behind its integrators: together they are neurons without reset."""
+    """Each stage, with the Threshold directly after its integrators: together they are neurons without reset."""
     found: list[tuple[Stage, Step | None]] = []
     for stage in stages:
         before = found[-1][0] if found else None
@@ -88,7 +88,7 @@ def _with_thresholds(stages: tuple[Stage, ...]) -> list[tuple[Stage, Step | None
 def _stage(
     stage: Stage, threshold: Step | None, signal: Signal, reading: Reading, is_last: bool
 ) -> tuple[list[Any], LayerSpec | ReadoutSpec, Signal]:
-    """What stands in front of the layer in the network, with its parameters at the end; its specification."""
+    """The items before the layer in the network, and its parameters and specification."""
     name = "the Output" if stage.neuron is None else stage.neuron.name
     front = front_of(stage.connections, name, signal, reading.dt)
     if stage.neuron is None:
@@ -103,23 +103,23 @@ def _stage(
         params, spec = _layer(stage, front, cell, reading, is_last)
         return [*front.items, params], spec, front.signal
     good = is_last and stage.recurrent is None
-    way_out = "Write neurons that spike, or a Threshold right behind it"
-    require(good, "have neurons without spikes at its end alone, and none that feed back", name, way_out)
+    way_out = "Write spiking neurons, or a Threshold directly after it"
+    require(good, "have non-spiking neurons only at its end, and none that feed back", name, way_out)
     return [*front.items, _readout_params(front, cell)], _readout(front, cell, name), front.signal
 
 
 def _nothing(front: Front) -> Cell:
-    """A read-out that passes on its current: a leaky integrator that forgets everything in a step."""
+    """A read-out that passes on its current: a leaky integrator with decay 0."""
     raw: Any = raw_of_leak(np.ones(front.signal.shape[-1]))
     return Cell(leaky_integrator(normalize=False), LeakyIntegratorParams(raw))
 
 
 def _readout(front: Front, cell: Cell, name: str) -> ReadoutSpec:
     if isinstance(front.connection, Convolve):
-        way_out = "Put a Flatten and an Affine in front of it"
-        refuse(f"have dense weights in front of {name}, which does not spike", "a convolution", way_out)
+        way_out = "Put a Flatten and an Affine before it"
+        refuse(f"have dense weights before {name}, which does not spike", "a convolution", way_out)
     plain = front.delays is None
-    require(plain, f"have no delays in front of {name}", "a Delay", "Put neurons that spike behind it")
+    require(plain, f"have no delays before {name}", "a Delay", "Put spiking neurons after it")
     return ReadoutSpec(front.connection, cell.neuron, front.bias is not None)
 
 
@@ -172,7 +172,7 @@ def _of_neurons(array: np.ndarray, shape: Shape) -> np.ndarray:
 
 
 def _recurrence(stage: Stage, front: Front, cell: Cell, reading: Reading) -> Any:
-    """Recurrent weights, the bias with theirs, and the delays of both ways: raw recurrent ones, and what they are."""
+    """Recurrent weights, the bias including theirs, and the delays of both paths."""
     assert stage.neuron is not None
     way, name, delays = stage.recurrent, stage.neuron.name, front.delays
     if way is None:
@@ -181,17 +181,17 @@ def _recurrence(stage: Stage, front: Front, cell: Cell, reading: Reading) -> Any
     actual = list(front.signal.shape)
     require(
         flat,
-        f"feed back neurons of one axis alone at {name}",
+        f"only feed back neurons with one axis at {name}",
         actual,
-        "Write a Flatten and an Affine in front",
+        "Write a Flatten and an Affine before it",
     )
     raw_back = None
     if way and way[0].kind == "Delay":
         own, raw_back = delays_of(way[0], front.signal.shape, reading.dt)
         same = delays is None or delays == own
-        # One longest delay serves both ways.
+        # Both paths share one longest delay.
         require(
-            same, f"delay both ways to {name} alike", f"{way[0].name}", "Give both the same longest delay"
+            same, f"delay both paths to {name} alike", f"{way[0].name}", "Give both the same longest delay"
         )
         way, delays = way[1:], own
     elif delays is not None:

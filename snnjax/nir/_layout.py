@@ -10,19 +10,19 @@ Shape = tuple[int, ...]  # (neurons,), (length, channels) or (height, width, cha
 
 
 def channels_first(shape: Shape) -> Shape:
-    """The shape as NIR writes it."""
+    """The shape in NIR's order."""
     return (shape[-1], *shape[:-1])
 
 
 def channels_last(shape: Shape) -> Shape:
-    """The shape as networks here write it."""
+    """The shape in our order."""
     return (*shape[1:], shape[0])
 
 
 def from_channels_first(values: Any, shape: Shape) -> Num[np.ndarray, " neurons"] | None:
-    """One value per neuron in our order, of values in NIR's: of its shape, flat, or of axes that broadcast to it.
+    """One value per neuron in our order, from values in NIR's order: with its shape, flat, or broadcastable to it.
 
-    None where they do not fit.
+    None if they do not fit.
     """
     values, there = np.asarray(values), channels_first(shape)
     if values.size == math.prod(shape) and values.ndim == 1:
@@ -35,7 +35,7 @@ def from_channels_first(values: Any, shape: Shape) -> Num[np.ndarray, " neurons"
 
 
 def to_channels_first(values: Any, shape: Shape) -> np.ndarray:
-    """One value per neuron in NIR's order and shape, of one value per neuron, channel or layer in ours."""
+    """One value per neuron in NIR's order and shape, from one value per neuron, channel or layer in ours."""
     full = np.broadcast_to(_spread(np.asarray(values), shape), shape)
     return np.ascontiguousarray(np.moveaxis(full, -1, 0))
 
@@ -46,7 +46,7 @@ def _spread(values: np.ndarray, shape: Shape) -> np.ndarray:
 
 
 def rows_from_channels_first(weights: np.ndarray, shape: Shape) -> np.ndarray:
-    """Rows ``[inputs, ...]`` in our order, of rows that follow NIR's flattened image."""
+    """Rows ``[inputs, ...]`` in our order, from rows in the order of NIR's flattened image."""
     rows = weights.reshape(*channels_first(shape), -1)
     return np.moveaxis(rows, 0, len(shape) - 1).reshape(weights.shape)
 
@@ -58,6 +58,6 @@ def rows_to_channels_first(weights: np.ndarray, shape: Shape) -> np.ndarray:
 
 
 def per_channel(values: np.ndarray, shape: Shape) -> np.ndarray | None:
-    """The value of each channel, None where neurons of a channel differ."""
+    """The value of each channel, None if neurons of a channel differ."""
     rows = values.reshape(-1, shape[-1])
     return rows[0] if (rows == rows[0]).all() else None

@@ -1,7 +1,7 @@
-"""What networks here know and NIR does not say: kept beside it, so that a network comes back as it was.
+"""What NIR cannot express about our networks, stored as metadata, so that a network is restored unchanged.
 
-A node holds it under the key `snnjax`, a text in JSON, and exact parameters as arrays under keys of their own. Another
-library may change the node and leave the metadata: an array counts only where it still gives what the node says.
+A node holds JSON text under the key `snnjax`, and exact parameters as arrays under separate keys. Another library may
+change the node but not the metadata: an array is only used if it still agrees with the node.
 """
 
 import json
@@ -15,13 +15,13 @@ _KEY = "snnjax"
 
 
 def written(facts: dict[str, Any], **arrays: Any) -> dict[str, Any]:
-    """The metadata of a node; arrays that are None are left out, and numbers become arrays of one."""
+    """The metadata of a node, without arrays that are None; numbers become arrays with one element."""
     kept = {key: np.atleast_1d(np.asarray(value)) for key, value in arrays.items() if value is not None}
     return {_KEY: json.dumps(facts), **kept}
 
 
 def facts_of(name: str, node: Any) -> dict[str, Any]:
-    """What `to_nir` wrote of a node, nothing if another library did."""
+    """The facts that `to_nir` wrote about a node, empty if another library wrote it."""
     metadata = node.metadata if isinstance(node.metadata, dict) else {}
     text = metadata.get(_KEY)
     if text is None:
@@ -37,7 +37,7 @@ def facts_of(name: str, node: Any) -> dict[str, Any]:
 
 
 def array_of(node: Any, key: str) -> np.ndarray | None:
-    """An array that `to_nir` wrote beside a node; None where there is none, or not of finite numbers."""
+    """An array in the metadata that `to_nir` wrote; None if it is missing or not finite."""
     value = node.metadata.get(key) if isinstance(node.metadata, dict) else None
     if value is None:
         return None

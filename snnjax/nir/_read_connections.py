@@ -1,4 +1,4 @@
-"""What stands between two layers of a graph, as one connection here: pools, then weights or a convolution."""
+"""The nodes between two layers of a graph as one connection: pooling, then weights or a convolution."""
 
 import math
 from typing import Any, NamedTuple
@@ -31,34 +31,34 @@ from snnjax.nir._layout import (
 from snnjax.nir._metadata import array_of, facts_of
 from snnjax.nir._time import raw_of_leak
 
-# Neurons without weights in front get those of the identity, as many squared.
+# Neurons without weights get identity weights, whose number is quadratic.
 _MAX_IDENTITY = 2**14
-# Steps this near to an integer are one: delays are times in float32.
+# Delays this close to an integer number of steps are rounded: they are float32 times.
 _STEP_TOLERANCE = 1e-4
-# Raw delays lie this far from 0 and from the longest, as shares of it.
+# Raw delays keep this distance from 0 and from the longest, as a fraction of it.
 _DELAY_MARGIN = 1e-7
 
 
 class Signal(NamedTuple):
-    """What travels between nodes."""
+    """The shape of the signal between nodes."""
 
     shape: Shape  # ours
-    is_flat: bool = False  # in the graph it is one axis by now, in its own order
+    is_flat: bool = False  # in the graph it is flattened already, in NIR's order
 
 
 class Front(NamedTuple):
-    """A connection of the network, with its parameters in float64, and what leaves it."""
+    """A connection of the network, its parameters in float64, and its output signal."""
 
     items: tuple[Pool | Flatten, ...]
     connection: Dense | Convolve
     weights: np.ndarray
-    bias: np.ndarray | None  # one per neuron, or one per channel of a convolution
+    bias: np.ndarray | None  # one per neuron, or per channel of a convolution
     signal: Signal
     delays: Axonal | None = None
     raw_delays: np.ndarray | None = None
 
     def scaled(self, name: str, factor: np.ndarray | None, offset: np.ndarray | None) -> "Front":
-        """With its current times a factor, and plus a constant, each of one value per neuron."""
+        """The connection with its current multiplied by a factor plus a constant, each one value per neuron."""
         bias, weights, shape = self.bias, self.weights, self.signal.shape
         if isinstance(self.connection, Convolve):
             factor, offset = (self._of_channels(name, each) for each in (factor, offset))
@@ -73,24 +73,24 @@ class Front(NamedTuple):
             return None
         each = per_channel(values, self.signal.shape)
         if each is None:
-            way_out = "Give all neurons of a channel the same, or put a Flatten and an Affine in front"
+            way_out = "Use the same for all neurons of a channel, or put a Flatten and an Affine before"
             refuse(f"scale or shift {name} after a convolution by channels", "neurons that differ", way_out)
         return each
 
 
 class _Builder:
-    """A connection as it grows, node by node."""
+    """A connection under construction, node by node."""
 
     def __init__(self, signal: Signal, dt: float) -> None:
         self.signal, self.dt = signal, dt
         self.items: list[Pool | Flatten] = []
-        self.factor: np.ndarray | None = None  # of what reaches the weights
+        self.factor: np.ndarray | None = None  # scale of the inputs of the weights
         self.front: Front | None = None
         self.delays: Axonal | None = None
         self.raw_delays: np.ndarray | None = None
 
     def take(self, step: Step) -> None:
-        """Put a node behind what there is."""
+        """Append a node."""
         takers = {
             "Delay": self._delay,
             "Scale": self._scale,
@@ -105,15 +105,15 @@ class _Builder:
         takers[step.kind](step)
 
     def done(self, name: str) -> Front:
-        """The connection in front of neurons: the identity where there are no weights."""
+        """The connection before neurons: the identity if there are no weights."""
         front = self.front if self.front is not None else self._identity(name)
         raw = None if self.raw_delays is None else self.raw_delays
         return front._replace(delays=self.delays, raw_delays=raw)
 
     def _delay(self, step: Step) -> None:
         good = self.front is None and not self.items and self.factor is None and self.delays is None
-        way_out = "Put it right behind the neurons whose spikes it delays"
-        require(good, "delay spikes, before any weights or pools", f"{step.name} behind them", way_out)
+        way_out = "Put it directly after the neurons whose spikes it delays"
+        require(good, "delay spikes, before any weights or pools", f"{step.name} after them", way_out)
         self.delays, self.raw_delays = delays_of(step, self.signal.shape, self.dt)
 
     def _scale(self, step: Step) -> None:
@@ -139,7 +139,7 @@ class _Builder:
         window, strides = (_pair(step, field) for field in ("kernel_size", "stride"))
         padding = whole(step.name, step.node, "padding", 2, 0)
         good = window == strides and padding == (0, 0)
-        way_out = "Pool by windows side by side, or write a convolution"
+        way_out = "Pool adjacent windows, or write a convolution"
         actual = f"kernel_size={window}, stride={strides}, padding={padding}"
         require(good, f"pool windows that neither overlap nor are padded in {step.name}", actual, way_out)
         fits = all(size <= length for size, length in zip(window, shape, strict=False))
@@ -153,17 +153,15 @@ class _Builder:
         assert self.factor is not None
         each = per_channel(self.factor, shape)
         if each is None:
-            refuse(
-                f"scale by channels in front of {step.name}", "pixels that differ", "Scale behind the pool"
-            )
+            refuse(f"scale by channels before {step.name}", "pixels that differ", "Scale after the pool")
         return np.resize(each, math.prod(self.signal.shape))
 
     def _dense(self, step: Step) -> None:
         shape, is_flat = self.signal
-        way_out = "Put a Flatten with start_dim=0 in front"
+        way_out = "Put a Flatten with start_dim=0 before it"
         require(
             len(shape) == 1 or is_flat,
-            f"have one axis in front of {step.name}",
+            f"have one axis before {step.name}",
             list(channels_first(shape)),
             way_out,
         )
@@ -171,7 +169,7 @@ class _Builder:
         inputs = math.prod(shape)
         good = given.ndim == 2 and given.shape[1] == inputs and given.shape[0] > 0
         expected = f"have weights [outputs, inputs] = [any, {inputs}] in {step.name}"
-        require(good, expected, list(given.shape), "Make the shapes of its neighbours fit")
+        require(good, expected, list(given.shape), "Match the shapes of its neighbours")
         weights, bias = rows_from_channels_first(given.T, shape), _bias(step, given.shape[0])
         signal = Signal((given.shape[0],))
         if self.front is not None:
@@ -185,11 +183,11 @@ class _Builder:
         self.front = Front(tuple(self.items), connection, weights, bias, signal)
 
     def _compose(self, step: Step, weights: np.ndarray, bias: np.ndarray | None, signal: Signal) -> None:
-        """Weights behind weights are their product."""
+        """Consecutive weights are multiplied."""
         assert self.front is not None
         way_out = "Put neurons between them"
         good = isinstance(self.front.connection, Dense)
-        require(good, f"have neurons in front of {step.name}", "a convolution", way_out)
+        require(good, f"have neurons before {step.name}", "a convolution", way_out)
         before = self.front.bias
         total = None if before is None and bias is None else np.zeros(signal.shape)
         total = total if total is None or before is None else total + before @ weights
@@ -201,16 +199,14 @@ class _Builder:
     def _convolve(self, step: Step) -> None:
         space = int(step.kind[4])
         shape = self._image(step, space + 1)
-        require(
-            self.front is None, f"have neurons in front of {step.name}", "weights", "Put neurons between them"
-        )
+        require(self.front is None, f"have neurons before {step.name}", "weights", "Put neurons between them")
         weights = numbers(step.name, step.node, "weight")
         (groups,) = whole(step.name, step.node, "groups", 1, 1)
         good = weights.ndim == space + 2 and weights.shape[1] * groups == shape[-1]
         good = good and weights.size > 0 and weights.shape[0] % groups == 0
         axes = ", height, width" if space == 2 else ", length"
         expected = f"have weights [outputs, {shape[-1]} / {groups} groups{axes}] in {step.name}"
-        require(good, expected, list(weights.shape), "Make the shapes of its neighbours fit")
+        require(good, expected, list(weights.shape), "Match the shapes of its neighbours")
         strides = whole(step.name, step.node, "stride", space, 1)
         dilation = whole(step.name, step.node, "dilation", space, 1)
         dilated = all(number == 1 for number in dilation)
@@ -238,8 +234,8 @@ class _Builder:
         if self.factor is not None:
             each = per_channel(self.factor, self.signal.shape)
             if each is None or groups > 1:
-                way_out = "Scale behind the convolution"
-                refuse(f"scale by channels in front of {step.name}", "another Scale", way_out)
+                way_out = "Scale after the convolution"
+                refuse(f"scale by channels before {step.name}", "another Scale", way_out)
             own, self.factor = own * each[:, None], None
         options = {"padding": padding, "groups": groups}
         if len(kernel) == 1:
@@ -251,7 +247,7 @@ class _Builder:
         self.front = Front(tuple(self.items), connection, own, kept, Signal(shape))
 
     def _image(self, step: Step, axes: int) -> Shape:
-        """The shape in front of a node that sees pixels."""
+        """The shape before a node that needs pixels."""
         shape, is_flat = self.signal
         good = len(shape) == axes and not is_flat and self.front is None
         names = "[channels, height, width]" if axes == 3 else "[channels, length]"
@@ -260,8 +256,8 @@ class _Builder:
             if self.front is not None
             else list((math.prod(shape),) if is_flat else channels_first(shape))
         )
-        way_out = "Say it in the Input, and put neurons behind other weights"
-        require(good, f"have {names} in front of {step.name}", actual, way_out)
+        way_out = "Set it in the Input, and put neurons after other weights"
+        require(good, f"have {names} before {step.name}", actual, way_out)
         return shape
 
     def _identity(self, name: str) -> Front:
@@ -269,23 +265,23 @@ class _Builder:
         factor = np.ones(math.prod(shape)) if self.factor is None else self.factor
         each = per_channel(factor, shape)
         if len(shape) > 1 and each is not None:
-            # Each channel by itself: a convolution of one pixel.
+            # Each channel separately: a convolution with a kernel of one pixel.
             space = len(shape) - 1
             make = conv1d if space == 1 else conv2d
             connection = make(shape[-1], 1, groups=shape[-1])
             weights = each.reshape((1,) * space + (1, shape[-1]))
             return Front(tuple(self.items), connection, weights, None, self.signal)
-        way_out = "Put an Affine or a convolution in front"
-        expected = f"have weights in front of {name}, or at most {_MAX_IDENTITY} neurons"
+        way_out = "Put an Affine or a convolution before it"
+        expected = f"have weights before {name}, or at most {_MAX_IDENTITY} neurons"
         require(factor.size <= _MAX_IDENTITY, expected, factor.size, way_out)
         connection = dense(factor.size, mask=np.eye(factor.size, dtype=bool))
         items = (*self.items, flatten()) if len(shape) > 1 else tuple(self.items)
-        require(len(shape) == 1, f"scale by channels in front of {name}", "pixels that differ", way_out)
+        require(len(shape) == 1, f"scale by channels before {name}", "pixels that differ", way_out)
         return Front(items, connection, np.diag(factor), None, self.signal)
 
 
 def front_of(steps: tuple[Step, ...], name: str, signal: Signal, dt: float) -> Front:
-    """The connection that nodes make in front of the neurons of a name."""
+    """The connection that the nodes before some neurons form."""
     builder = _Builder(signal, dt)
     for step in steps:
         builder.take(step)
@@ -293,11 +289,11 @@ def front_of(steps: tuple[Step, ...], name: str, signal: Signal, dt: float) -> F
 
 
 def delays_of(step: Step, shape: Shape, dt: float) -> tuple[Axonal, np.ndarray]:
-    """The axonal delays of a node, and their raw parameters: as `to_nir` wrote them, else of every neuron."""
+    """The axonal delays of a node, and their raw parameters: as `to_nir` wrote them, else one per neuron."""
     steps = _values(step, "delay", shape) / dt
     good = bool((steps >= 0).all() and (steps <= MAX_NEURONS).all())
     require(
-        good, f"have delays from 0 on in {step.name}", float(np.min(steps)), "Give times in the unit of dt"
+        good, f"have delays of at least 0 in {step.name}", float(np.min(steps)), "Use times in the unit of dt"
     )
     is_whole = bool(np.allclose(steps, steps.round(), rtol=0, atol=_STEP_TOLERANCE))
     longest = max(math.ceil(float(np.max(steps)) - _STEP_TOLERANCE), 1)
@@ -308,7 +304,7 @@ def delays_of(step: Step, shape: Shape, dt: float) -> tuple[Axonal, np.ndarray]:
         if np.allclose(there, steps, rtol=0, atol=_STEP_TOLERANCE):
             return own, kept
     share = np.clip(steps / longest, _DELAY_MARGIN, 1 - _DELAY_MARGIN)
-    # What is whole here stays whole: learnable delays are never exactly 0.
+    # Integer delays stay fixed integers: learnable delays are never exactly 0.
     return axonal(longest, learn=not is_whole), raw_of_leak(1 - share)
 
 
@@ -333,7 +329,7 @@ def _values(step: Step, field: str, shape: Shape) -> np.ndarray:
     values = from_channels_first(given, shape)
     if values is None:
         expected = f"have {list(channels_first(shape))} values in {step.name}.{field}"
-        refuse(expected, list(given.shape), "Give one value per neuron, or one for all")
+        refuse(expected, list(given.shape), "Write one value per neuron, or one for all")
     return values
 
 
@@ -342,7 +338,7 @@ def _bias(step: Step, outputs: int) -> np.ndarray | None:
         return None
     bias = numbers(step.name, step.node, "bias")
     good = bias.shape == (outputs,)
-    require(good, f"have {outputs} values in {step.name}.bias", list(bias.shape), "Write one an output")
+    require(good, f"have {outputs} values in {step.name}.bias", list(bias.shape), "Write one per output")
     return bias
 
 
@@ -354,6 +350,6 @@ def _padding(step: Step, space: int, strides: tuple[int, ...]) -> Any:
         return tuple((number, number) for number in each)
     good = given == "valid" or (given == "same" and all(number == 1 for number in strides))
     actual = f"{given!r} with strides {strides}"
-    way_out = "Write how many zeros pad each axis"
+    way_out = "Write the number of zeros that pad each axis"
     require(good, f"be padded by 'valid', numbers, or 'same' without strides in {step.name}", actual, way_out)
     return "same" if given == "same" else ((0, 0),) * space

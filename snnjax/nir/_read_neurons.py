@@ -1,4 +1,4 @@
-"""Neurons of a graph as neurons here: their constants per step, and what their input is scaled by."""
+"""Convert the neurons of a graph: their constants per step, and the scale of their input."""
 
 import inspect
 from typing import Any, NamedTuple
@@ -14,35 +14,35 @@ from snnjax.nir._layout import Shape, channels_first, from_channels_first
 from snnjax.nir._metadata import array_of, facts_of
 from snnjax.nir._time import leak_of, leak_of_raw, raw_of_leak, tau_of
 
-# Gains this near to 1 are 1: writers compute them in float32 from time constants, which costs a few units of 1.2e-7.
+# Gains this close to 1 are 1: writers compute them in float32 from time constants, with errors of a few times 1.2e-7.
 _GAIN_TOLERANCE = 1e-6
-# Likewise time constants, of raw decays that the metadata hold.
+# The same for time constants computed from raw decays in the metadata.
 _TAU_TOLERANCE = 3e-7
-# A network whose parameters are redrawn starts with the mean decay, which must lie between 0 and 1.
+# A network whose parameters are redrawn starts with the mean decay, which must be between 0 and 1.
 _DECAY_MARGIN = 1e-6
 
 
 class Reading(NamedTuple):
-    """How a graph is read."""
+    """The options for reading a graph."""
 
     dt: float
     method: str
     convention: Convention
-    reset: str | None  # None: that of the metadata, else of the convention
+    reset: str | None  # None takes that of the metadata, else of the convention
 
 
 class Cell(NamedTuple):
-    """Neurons of a layer or read-out, with arrays of one value per neuron, or of the shape that the metadata hold."""
+    """The neurons of a layer or read-out, with arrays of one value per neuron, or of the shape in the metadata."""
 
     neuron: Neuron
     params: Any
-    scale: np.ndarray | None = None  # of their input
+    scale: np.ndarray | None = None  # scale of their input
     offset: np.ndarray | None = None  # a constant current
     facts: dict[str, Any] = {}  # noqa: RUF012  (a NamedTuple's default, never changed)
 
 
 class _Fields(NamedTuple):
-    """The fields of a node over the neurons of a layer."""
+    """The fields of a node for the neurons of a layer."""
 
     step: Step
     shape: Shape
@@ -55,16 +55,16 @@ class _Fields(NamedTuple):
         values = numbers(name, node, field)
         fitting = from_channels_first(values, self.shape)
         if fitting is None:
-            way_out = "Give one value per neuron, or one for all"
+            way_out = "Write one value per neuron, or one for all"
             expected = f"have {list(channels_first(self.shape))} values in {name}.{field}"
             refuse(expected, list(values.shape), way_out)
         return fitting
 
     def leak(self, field: str) -> np.ndarray:
-        """The share that a step loses, of a time constant."""
+        """The fraction lost per step, from a time constant."""
         tau, reading = self.get(field), self.reading
         where = f"{self.step.name}.{field}"
-        way_out = "Give time constants and dt in one unit"
+        way_out = "Use the same unit for time constants and dt"
         require((tau > 0).all(), f"have time constants above 0 in {where}", float(np.min(tau)), way_out)
         leak = leak_of(tau, reading.dt, reading.method)
         expected = f"have time constants of at least dt = {reading.dt:g} in {where}"
@@ -73,7 +73,7 @@ class _Fields(NamedTuple):
         return np.minimum(leak, 1.0)
 
     def raw(self, leak: np.ndarray, field: str, key: str) -> np.ndarray:
-        """The raw decays: those of the metadata where they still say the same."""
+        """The raw decays, from the metadata if they still agree with the node."""
         kept = array_of(self.step.node, key)
         if kept is not None and kept.ndim == 1 and kept.size in (1, self.shape[-1], leak.size):
             full = np.resize(kept, leak.shape)
@@ -88,7 +88,7 @@ class _Fields(NamedTuple):
         return arguments.get(name, default) if isinstance(arguments, dict) else default
 
     def switches(self, make: Any, **own: Any) -> Neuron:
-        """The neuron, with the switches that the metadata hold and those that the graph itself decides."""
+        """The neuron, with switches from the metadata and from the graph itself."""
         known = set(inspect.signature(make).parameters)
         held: Any = self.facts.get("arguments")
         held = held.items() if isinstance(held, dict) else ()
@@ -103,7 +103,7 @@ class _Fields(NamedTuple):
 
 
 def cell_of(step: Step, threshold: Step | None, shape: Shape, reading: Reading) -> Cell:
-    """The neurons of a node, or of an integrator and the Threshold behind it, that is neurons without reset."""
+    """The neurons of a node, or of an integrator and the Threshold after it, which are neurons without reset."""
     fields = _Fields(step, shape, reading, facts_of(step.name, step.node))
     behind = None if threshold is None else _Fields(threshold, shape, reading, {}).get("threshold")
     if step.kind in ("IF", "I"):
@@ -113,7 +113,7 @@ def cell_of(step: Step, threshold: Step | None, shape: Shape, reading: Reading) 
     if step.kind in ("CubaLIF", "CubaLI"):
         return _current_based(fields, behind)
     assert step.kind == "Threshold"
-    # A membrane that forgets everything in a step.
+    # A membrane with decay 0.
     nothing = np.ones(shape).reshape(-1)
     neuron = fields.switches(neurons.lif, **_resets(fields, "none"), normalize=False)
     return Cell(neuron, neurons.LIFParams(_array(raw_of_leak(nothing)), _array(fields.get("threshold"))))
@@ -151,7 +151,7 @@ def _leaky(fields: _Fields, threshold: np.ndarray | None) -> Cell:
         usual["threshold"] = _mean(threshold)
         neuron = fields.switches(neurons.lif, normalize=normalize, usual=usual, **resets)
         params = neurons.LIFParams(_array(raw), _array(threshold))
-    # Counted from the reset, the membrane leaks towards v_leak as under a constant current.
+    # Relative to the reset, the membrane leaks towards v_leak as if driven by a constant current.
     offset = (fields.get("v_leak") - base) * (1 if normalize else leak)
     return Cell(neuron, params, scale, offset if offset.any() else None, fields.facts)
 
@@ -173,8 +173,8 @@ def _current_based(fields: _Fields, threshold: np.ndarray | None) -> Cell:
         threshold = np.full(leak.shape, np.inf) if threshold is None else threshold
         resets = _resets(fields, "none")
     at_rest = bool((fields.get("v_leak") == base).all())
-    way_out = "Move v_leak, v_reset and v_threshold until v_leak is v_reset, or 0 without reset"
-    expected = f"have the v_leak of {fields.step.name} where its membrane starts"
+    way_out = "Shift v_leak, v_reset and v_threshold so that v_leak is v_reset, or 0 without reset"
+    expected = f"have a v_leak of {fields.step.name} equal to its initial membrane"
     require(at_rest, expected, fields.get("v_leak").tolist()[:4], way_out)
     usual["threshold"] = _mean(threshold)
     gains = {"normalize": normalize, "normalize_synapse": normalize_synapse}
@@ -187,7 +187,7 @@ def _current_based(fields: _Fields, threshold: np.ndarray | None) -> Cell:
 def _gain(
     fields: _Fields, factor: np.ndarray, leak: np.ndarray, wanted: Any
 ) -> tuple[bool, np.ndarray | None]:
-    """Whether the input has the gain ``1 - decay``, else 1, and what else it is scaled by.
+    """Whether the input has the gain ``1 - decay`` (else 1), and its remaining scale.
 
     Both together are ``factor * (1 - decay)``.
     """
@@ -202,7 +202,7 @@ def _gain(
 
 
 def _resets(fields: _Fields, only: str | None = None) -> dict[str, Any]:
-    """The switches that decide when a neuron spikes, where NIR leaves them open."""
+    """The switches for reset and spike that NIR leaves open."""
     convention, reading = fields.reading.convention, fields.reading
     with_synapse = fields.step.kind in ("CubaLIF", "CubaLI")
     usual = convention.reset_time_with_synapse if with_synapse else convention.reset_time
@@ -220,7 +220,7 @@ def _is_1(values: np.ndarray) -> bool:
 
 
 def _array(values: Any) -> Any:
-    return np.asarray(values)  # cast with all parameters, at the end
+    return np.asarray(values)  # cast at the end, with all parameters
 
 
 def _mean(values: np.ndarray) -> float:

@@ -1,10 +1,10 @@
-"""From continuous time to steps and back: how a time constant becomes a decay per step.
+"""Conversion between time constants and decays per step.
 
-"euler": ``v = v' + dt / tau (r I - v')``, that is ``decay = 1 - dt / tau``, as snnTorch, Norse and Spyx do, and NIR's
-published examples. "exact": ``decay = exp(-dt / tau)``, the solution of the equation for an input that is constant over
-the step, as Sinabs does. In both the input has the gain ``r (1 - decay)``.
+"euler": ``v = v' + dt / tau (r I - v')``, that is ``decay = 1 - dt / tau``, as in snnTorch, Norse and Spyx, and in
+NIR's published examples. "exact": ``decay = exp(-dt / tau)``, the solution of the equation for an input that is
+constant over the step, as in Sinabs. In both cases the input has the gain ``r (1 - decay)``.
 
-Here a decay is known by its ``leak = 1 - decay``, which keeps its digits where the decay is near 1.
+Decays are represented by ``leak = 1 - decay``, which is accurate even if the decay is close to 1.
 
 Source: Pedersen et al. 2024, doi:10.1038/s41467-024-52259-9.
 """
@@ -17,13 +17,13 @@ _RAW_OF_0, _RAW_OF_1 = -750.0, 40.0
 
 
 def leak_of(tau: np.ndarray, dt: float, method: str) -> np.ndarray:
-    """The share of the membrane that a step loses; above 1 where Euler's step is too long for the time constant."""
+    """The fraction of the membrane lost per step; above 1 if Euler's step is too long for the time constant."""
     ratio = dt / np.asarray(tau, np.float64)
     return np.asarray(ratio if method == "euler" else -np.expm1(-ratio))
 
 
 def tau_of(leak: np.ndarray, dt: float, method: str) -> np.ndarray:
-    """The inverse of `leak_of`; infinite without leak."""
+    """The inverse of `leak_of`; infinite for a leak of 0."""
     with np.errstate(divide="ignore"):
         return np.asarray(dt / leak if method == "euler" else dt / -np.log1p(-leak))
 
@@ -34,6 +34,6 @@ def leak_of_raw(raw: np.ndarray) -> np.ndarray:
 
 
 def raw_of_leak(leak: np.ndarray) -> np.ndarray:
-    """The inverse of `leak_of_raw`, finite for decays of 0 and 1 too."""
+    """The inverse of `leak_of_raw`, finite even for decays of 0 and 1."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.clip(np.log1p(-leak) - np.log(leak), _RAW_OF_0, _RAW_OF_1))

@@ -1,4 +1,4 @@
-"""Neurons of a network as nodes: time constants, gains, and what NIR does not say as metadata."""
+"""Convert the neurons of a network to nodes: time constants, gains, and metadata for what NIR cannot express."""
 
 import dataclasses
 import functools
@@ -21,22 +21,22 @@ _MAKERS = {
     "integrate_and_fire": neurons.integrate_and_fire,
     "leaky_integrator": neurons.leaky_integrator,
 }
-# A decay of 1 in float32: a leaky integrator that does not leak.
+# A decay that is 1 in float32: a leaky integrator without leak.
 _LEAK_OF_NONE = 2.0**-25
 
 
 class Writing(NamedTuple):
-    """How a network is written."""
+    """The options for writing a network."""
 
     dt: float
     method: str
-    dtype: Any  # of the arrays in the graph
+    dtype: Any  # dtype of the arrays in the graph
 
 
 class _Layer(NamedTuple):
     """The neurons of a layer."""
 
-    where: str  # for messages
+    where: str  # location, for messages
     params: Any
     shape: Shape
     writing: Writing
@@ -44,7 +44,7 @@ class _Layer(NamedTuple):
     arguments: dict[str, Any]
 
     def array(self, values: Any) -> np.ndarray:
-        """Values of neurons as NIR holds them."""
+        """Values of neurons in NIR's layout."""
         full = to_channels_first(np.asarray(values, np.float64), self.shape)
         return full.astype(self.writing.dtype)
 
@@ -52,9 +52,9 @@ class _Layer(NamedTuple):
         return self.array(0.0)
 
     def leak(self, raw: Any) -> np.ndarray:
-        """The share that a step loses; above 0."""
+        """The fraction lost per step, above 0."""
         leak = leak_of_raw(np.asarray(raw, np.float64))
-        way_out = "Take neurons.integrate_and_fire, or learn on from a smaller decay"
+        way_out = "Use neurons.integrate_and_fire, or a smaller decay"
         good = bool((leak > _LEAK_OF_NONE).all())
         check(good, "to_nir", "params", f"hold decays below 1 in {self.where}", "1", way_out)
         return leak
@@ -63,19 +63,19 @@ class _Layer(NamedTuple):
         """The time constant."""
         tau = tau_of(leak, self.writing.dt, self.writing.method)
         good = bool((tau > 0).all())
-        way_out = "Write it by method='euler'"
+        way_out = "Write it with method='euler'"
         check(good, "to_nir", "params", f"hold decays above 0 in {self.where}", "0", way_out)
         return self.array(tau)
 
     def gain(self, leak: np.ndarray, normalize: bool) -> np.ndarray:
-        """``r``, or ``w_in``: the input's gain over ``1 - decay``."""
+        """``r`` or ``w_in``: the input's gain divided by ``1 - decay``."""
         return self.array(np.ones(()) if normalize else 1 / leak)
 
 
 def nodes_of(
     where: str, neuron: Neuron, params: Any, shape: Shape, writing: Writing, facts: dict[str, Any]
 ) -> list[Any]:
-    """The node of a layer's neurons; two for neurons without reset, none for a read-out that only passes on."""
+    """The node of a layer's neurons; two for neurons without reset, none for a read-out that passes on its input."""
     config = _config(where, neuron)
     arguments = _arguments(neuron, config)
     arrays = {name: _plain(getattr(params, name, None)) for name in ("raw_decay", "raw_synapse_decay")}
@@ -91,7 +91,7 @@ def nodes_of(
 
 
 def _config(where: str, neuron: Neuron) -> Any:
-    """The switches of a neuron that NIR has."""
+    """The switches of a neuron that NIR supports."""
     form = glif_of(neuron)
     pieces = (neuron.integrate, neuron.fire) if form is None else (form.constants,)
     own = all(
@@ -100,9 +100,9 @@ def _config(where: str, neuron: Neuron) -> Any:
         and "config" in piece.keywords
         for piece in pieces
     )
-    way_out = "Replace them, or keep the network by snnjax.train's checkpoints"
+    way_out = "Replace them, or save the network in a checkpoint of snnjax.train"
     known = own and neuron.name in _MAKERS and isinstance(neuron.init, functools.partial)
-    expected = f"hold neurons that NIR has: {', '.join(_MAKERS)}"
+    expected = f"hold only neurons that NIR has: {', '.join(_MAKERS)}"
     check(known, "to_nir", "network", expected, f"{neuron.name} in {where}", way_out)
     piece = pieces[0]
     assert isinstance(piece, functools.partial)
@@ -110,7 +110,7 @@ def _config(where: str, neuron: Neuron) -> Any:
 
 
 def _arguments(neuron: Neuron, config: Any) -> dict[str, Any]:
-    """The arguments that make this neuron, but for a surrogate of one's own, which is a function."""
+    """The arguments that make this neuron, except for a custom surrogate, which is a function."""
     assert isinstance(neuron.init, functools.partial)
     membrane = getattr(config, "membrane", None)
     given = {**config._asdict(), **({} if membrane is None else membrane._asdict()), **neuron.init.keywords}
@@ -131,7 +131,7 @@ def _number(value: Any) -> Any:
 
 
 def _plain(array: Any) -> np.ndarray | None:
-    """As NumPy's own dtypes hold it: files have no bfloat16."""
+    """The array in a NumPy dtype: files do not support bfloat16."""
     return None if array is None else np.asarray(array, np.promote_types(np.float32, np.asarray(array).dtype))
 
 

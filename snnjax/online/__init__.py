@@ -1,12 +1,14 @@
-"""Online learning: gradients at every step, in constant memory.
+r"""Online learning: gradients at every step, in constant memory.
 
 A rule makes a `Learner` from a network and the loss of one step, ``loss(output, targets)`` with
 ``output[batch, outputs]``: a pure function ``step(params, carry, inputs, targets) -> (carry, gradients, output)`` of
 ``inputs[batch, inputs]``, for `jax.jit`, `jax.lax.scan` and any optimiser. Where back-propagation through time stores
-every step, a trace accumulates::
+every step, each neuron accumulates traces of its state :math:`h`, with weights :math:`W` and spikes :math:`s`:
 
-    trace[t] = d state[t] / d state[t-1] * trace[t-1] + d state[t] / d weights        (each neuron by itself)
-    gradient[t] = (d loss[t] / d spikes[t]) * (d spikes[t] / d state[t]) * trace[t]
+.. math::
+
+    \epsilon_t &= \frac{\partial h_t}{\partial h_{t-1}} \epsilon_{t-1} + \frac{\partial h_t}{\partial W} \\
+    \mathrm{gradient}_t &= \frac{\partial \mathrm{loss}_t}{\partial s_t} \frac{\partial s_t}{\partial h_t} \epsilon_t
 
 * `eprop`: traces of the neurons' states, ``[batch, inputs, neurons]``, filtered as the read-out filters spikes; the
   loss reaches a layer by back-propagation within the step, or through random matrices.

@@ -98,17 +98,20 @@ def lif_network(
 ) -> tuple[LIFNetworkOutput, LIFNetworkState]:
     r"""Run a network of generalised LIF (GLIF) layers over all time steps.
 
-    In every step the layers run in order, each on the spikes that the layer below fires in the same step::
+    In every step the layers run in order, each on the spikes that the layer below fires in the same step:
 
-        current = x @ weights + bias + s_listed' @ recurrent
-        w       = w_decay * w' + w_membrane * v' + w_gain * current + w_jump * s'       (with a `SecondState` only)
-        v       = decay * reset(v', s') + gain * current + v_coupling * w               (as in `lif_step`)
-        s       = [v > threshold + threshold_coupling * w]
-        s_listed = the spikes in the layer's list of `capacity` (as in `select_spikes`)
+    .. math::
 
-    where a prime marks the previous step, ``s'`` are the true spikes, and ``x`` the inputs or the ``s_listed`` of the
-    layer below. A reset subtracts the raised threshold, and the second threshold is raised with it. The result equals
-    the composition of the single ops. Its derivative is back-propagation through time with the surrogate at the listed
+        I &= x W + \mathrm{bias} + \bar s' W_\mathrm{recurrent} \\
+        w &= \alpha_w w' + a v' + g_w I + b s' \quad \text{(with a SecondState only)} \\
+        v &= \alpha\, \mathrm{reset}(v', s') + g I + c w \quad \text{(as in lif\_step)} \\
+        s &= [v > \theta + \kappa w] \\
+        \bar s &= \text{the spikes in the layer's list of capacity slots (as in select\_spikes)}
+
+    where a prime marks the previous step, :math:`s'` are the true spikes, :math:`x` the inputs or the :math:`\bar s` of
+    the layer below, :math:`\alpha` is `decay`, :math:`g` is `gain`, :math:`\theta` is `threshold`, and `SecondState`
+    names the other constants. A reset subtracts the raised threshold, and the second threshold is raised with it. The
+    result equals the composition of the single ops. Its derivative is back-propagation through time with the surrogate at the listed
     neurons, and at all neurons through ``w_jump``. Without capacity every neuron receives its gradient.
 
     Args:

@@ -43,13 +43,17 @@ def lif_step(
     inclusive: bool = False,
     implementation: str | None = None,
 ) -> tuple[Float[Array, "*batch neurons"], Float[Array, "*batch neurons"]]:
-    """Advance leaky integrate-and-fire neurons by one step.
+    r"""Advance leaky integrate-and-fire neurons by one step.
 
-    With the spikes of the previous step, ``s' = [v > threshold]``::
+    With the spikes of the previous step, ``s' = [v > threshold]``, `current` :math:`I`, `decay` :math:`\alpha`, `gain`
+    :math:`g` and `threshold` :math:`\theta`:
 
-        u  = v - threshold * s'   (reset "subtract"),   v * (1 - s')   ("zero"),   v   ("none")
-        v_new  = decay * u + gain * current
-        spikes = [v_new > threshold]
+    .. math::
+
+        u &= v - \theta s' \text{ ("subtract")}, \quad v (1 - s') \text{ ("zero")} \quad \text{or} \quad
+            v \text{ ("none")} \\
+        v_\mathrm{new} &= \alpha u + g I \\
+        s &= [v_\mathrm{new} > \theta]
 
     Other libraries differ in three places, each of which has a switch:
 

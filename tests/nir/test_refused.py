@@ -39,7 +39,10 @@ def refused_chains() -> dict[str, tuple[Any, str]]:
     return {
         "number": (3, "be a nir.NIRGraph or the path of a file, got 3. Read it with nir.read."),
         "empty": (nir.NIRGraph({}, []), "have one Input, got 0: []. Add one."),
-        "unknown": (graph_of(Unknown(np.ones(1))), "hold nodes that networks here have, got Unknown (n0)."),
+        "unknown": (
+            graph_of(Unknown(np.ones(1))),
+            "hold nodes that networks here support, got Unknown (n0).",
+        ),
         "no node": (
             without(graph_of(*chain), add=(("n1", "x"),)),
             "connect nodes that it holds, got an edge",
@@ -84,7 +87,7 @@ def refused_connections() -> dict[str, tuple[Any, str]]:
         "dilation": (graph_of(dilated, lif(), shape=(1, 4, 4)), "have a dilation of 1 in n0, got (2, 2)."),
         "no axis": (
             graph_of(identity(4), lif(4), shape=(1, 2, 2)),
-            "have one axis in front of n0, got [1, 2, 2].",
+            "have one axis before n0, got [1, 2, 2].",
         ),
     }
 
@@ -106,16 +109,16 @@ def refused_neurons() -> dict[str, tuple[Any, str]]:
         ),
         "middle": (
             graph_of(identity(), nir.LI(*np.ones((3, 1))), *chain),
-            "have neurons without spikes at its end alone, and none that feed back, got n1.",
+            "have non-spiking neurons only at its end, and none that feed back, got n1.",
         ),
-        "silent": (graph_of(identity(), nir.LI(*np.ones((3, 1)))), "hold neurons that spike, got none."),
+        "silent": (graph_of(identity(), nir.LI(*np.ones((3, 1)))), "hold spiking neurons, got none."),
         "delay": (
             graph_of(identity(), nir.Delay(np.ones(1)), lif()),
             "delay spikes, before any weights or pools",
         ),
         "rest": (
             graph_of(identity(), current),
-            "have the v_leak of n1 where its membrane starts, got [0.1].",
+            "have a v_leak of n1 equal to its initial membrane, got [0.1].",
         ),
         "metadata": (
             graph_of(identity(), odd),
@@ -139,8 +142,8 @@ def test_graph_is_refused(case: str) -> None:
 
 def test_dt_is_asked_for() -> None:
     expected = (
-        "from_nir: `dt` must be given for a graph that does not say it, got None. "
-        "Give the length of a step in the graph's unit of time, as in dt=1e-4."
+        "from_nir: `dt` must be given for a graph that does not hold it, got None. "
+        "Pass the length of a step in the graph's unit of time, as in dt=1e-4."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
         from_nir(graph_of(identity(), lif()))
@@ -152,20 +155,20 @@ def test_dt_is_asked_for() -> None:
 @pytest.mark.parametrize(
     "layer, text",
     [
-        (snnjax.layer(2, neurons.adlif()), "hold neurons that NIR has: lif, current_lif"),
+        (snnjax.layer(2, neurons.adlif()), "hold only neurons that NIR has: lif, current_lif"),
         (
             snnjax.layer(2, neurons.refractory(neurons.lif(), 2)),
-            "hold neurons that NIR has: lif, current_lif",
+            "hold only neurons that NIR has: lif, current_lif",
         ),
         (
             snnjax.layer(2, neurons.lif()._replace(fire=neurons.adlif().fire)),
-            "hold neurons that NIR has: lif, current_lif",
+            "hold only neurons that NIR has: lif, current_lif",
         ),
         (
             snnjax.layer(snnjax.conv2d(2, 2, strides=2, padding=[(0, 1), (0, 1)])),
-            "pad alike before and after",
+            "pad symmetrically",
         ),
-        (snnjax.layer(snnjax.conv2d(2, 1), recurrent=True), "feed back dense layers alone"),
+        (snnjax.layer(snnjax.conv2d(2, 1), recurrent=True), "only feed back dense layers"),
     ],
 )
 def test_network_is_refused(layer: Any, text: str) -> None:
@@ -239,12 +242,12 @@ def hostile(path: Path, kind: str) -> None:
     "kind, text",
     [
         ("missing", "be the path of a .nir file"),
-        ("text", "be a sound .nir file, got OSError"),
-        ("empty", "be a sound .nir file, got OSError"),
-        ("cut", "be a sound .nir file, got"),
-        ("huge", "be a sound .nir file, got ValueError: float32 [1048576, 1048576] declared at"),
-        ("circle", "be a sound .nir file, got ValueError: groups nested deeper than 64"),
-        ("elsewhere", "be a sound .nir file, got ValueError: a link out of its place at"),
+        ("text", "be a valid .nir file, got OSError"),
+        ("empty", "be a valid .nir file, got OSError"),
+        ("cut", "be a valid .nir file, got"),
+        ("huge", "be a valid .nir file, got ValueError: float32 [1048576, 1048576] declared at"),
+        ("circle", "be a valid .nir file, got ValueError: groups nested deeper than 64"),
+        ("elsewhere", "be a valid .nir file, got ValueError: a link out of its place at"),
         ("fields", "hold nodes as nir writes them, got"),
         ("type", "hold nodes as nir writes them, got"),
         ("no node", "hold nodes as nir writes them, got"),

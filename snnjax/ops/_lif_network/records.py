@@ -19,13 +19,18 @@ from snnjax.surrogates import Surrogate
 
 
 class SecondState(NamedTuple):
-    """The constants of the second state ``w`` of `lif_network`'s neurons; None means absent.
+    r"""The constants of the second state ``w`` of `lif_network`'s neurons; None means absent.
 
-    Each is one value or one per neuron::
+    Each is one value or one per neuron:
 
-        w = w_decay w' + w_membrane v' + w_gain current + w_jump s'
-        v = decay reset(v', s') + gain current + v_coupling w
-        s = [v > threshold + threshold_coupling w]
+    .. math::
+
+        w &= \alpha_w w' + a v' + g_w I + b s' \\
+        v &= \alpha\, \mathrm{reset}(v', s') + g I + c w \\
+        s &= [v > \theta + \kappa w]
+
+    with the current :math:`I`, `w_decay` :math:`\alpha_w`, `w_membrane` :math:`a`, `w_gain` :math:`g_w`, `w_jump`
+    :math:`b`, `v_coupling` :math:`c` and `threshold_coupling` :math:`\kappa`.
     """
 
     w_decay: Any
