@@ -111,8 +111,8 @@ def lif_network(
     where a prime marks the previous step, :math:`s'` are the true spikes, :math:`x` the inputs or the :math:`\bar s` of
     the layer below, :math:`\alpha` is `decay`, :math:`g` is `gain`, :math:`\theta` is `threshold`, and `SecondState`
     names the other constants. A reset subtracts the raised threshold, and the second threshold is raised with it. The
-    result equals the composition of the single ops. Its derivative is back-propagation through time with the surrogate at the listed
-    neurons, and at all neurons through ``w_jump``. Without capacity every neuron receives its gradient.
+    result equals the composition of the single ops. Its derivative is back-propagation through time with the surrogate
+    at the listed neurons, and at all neurons through ``w_jump``. Without capacity every neuron receives its gradient.
 
     Args:
         inputs: spikes or currents ``[time, batch, inputs]`` of any numeric dtype, or `SparseSpikes` with the leading
