@@ -15,10 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from snnjax import LIFLayer, lif_network, spike_matmul
+from snnjax.quantisation import Quantised
 from tests.architecture import ROOT
 from tests.ops import test_delay_spikes as of_delays
 from tests.ops import test_spike_conv_kernel as of_convolutions
-from tests.ops.common import is_float
+from tests.ops.common import is_float, jit
 from tests.ops.kernel_checks import compiled
 from tests.ops.random_networks import Form, arguments
 from tests.ops.test_spike_matmul_kernel import Product, compiled_product, lists
@@ -63,6 +65,23 @@ def product_arguments() -> dict[str, Any]:
     return {"exact": exact, "rounded": off_grid(exact)}
 
 
+def with_int8(implementation: str) -> Any:
+    """A product and a network with weights of 8 bits, whose scales are powers of 2: no sum rounds."""
+    rng = np.random.default_rng(0)
+
+    def weights(inputs: int, outputs: int) -> Quantised:
+        scale = jnp.asarray(0.5 ** rng.integers(6, 9, outputs), jnp.float32)
+        return Quantised(jnp.asarray(rng.integers(-128, 128, (inputs, outputs)), jnp.int8), scale)
+
+    def run(inputs: Any, layers: Any) -> Any:
+        product = spike_matmul(inputs[0], layers[0].weights, implementation=implementation)
+        return product, lif_network(inputs, layers, implementation=implementation)
+
+    layers = LIFLayer(weights(300, 200), 0.5, gain=1.0, recurrent=weights(200, 200))
+    inputs = jnp.asarray(rng.random((6, 40, 300)) < rng.random(40)[:, None] ** 3, jnp.float32)
+    return jit(run)(inputs, [layers, LIFLayer(weights(200, 130), 0.5, gain=1.0)])
+
+
 def results(implementation: str) -> dict[str, np.ndarray]:
     """All results and gradients by name."""
     trees = {}
@@ -78,6 +97,7 @@ def results(implementation: str) -> dict[str, np.ndarray]:
         trees[f"convolution {index} rounded"] = run(ids, *off_grid(exact))
     given = off_grid(of_delays.draw(DELAYED, np.random.default_rng(0), 0.3))
     trees["delays rounded"] = of_delays.compiled(DELAYED, implementation)(*given)
+    trees["int8 exact"] = with_int8(implementation)
     return {
         f"{name} {place}": np.asarray(leaf)
         for name, tree in trees.items()

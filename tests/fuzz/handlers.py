@@ -10,8 +10,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax import SparseSpikes, delay_spikes, select_spikes, spike_conv, spike_matmul
+from snnjax import (
+    LeakyReadout,
+    LIFLayer,
+    SparseSpikes,
+    delay_spikes,
+    lif_network,
+    select_spikes,
+    spike_conv,
+    spike_matmul,
+)
 from snnjax._targets import TARGETS
+from snnjax.quantisation import quantise
 from tests.fuzz import calls, values
 from tests.ops.common import with_gradient
 from tests.ops.random_networks import arguments, random_form, runner
@@ -38,6 +48,8 @@ def valid_calls(num_networks: int) -> list[calls.Call]:
     for batch, width in ((3, 5), (17, 65), (2, 300)):
         for function, given in single_ops(batch, width):
             found += calls.calls_of(with_gradient(function), *given)
+        for function, given in with_int8(batch, width):
+            found += calls.calls_of(function, *given)
     assert {call.target for call in found} == set(TARGETS)
     return found
 
@@ -65,6 +77,21 @@ def single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[A
         given = (jnp.ones((batch, 4 * width), dtype), jnp.ones((2, 2, 2, 7), dtype))
         found.append((_convolve(width), given))
     return found
+
+
+def with_int8(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """Forward passes with weights of 8 bits, which have no backward ones."""
+    rows, lists = jnp.ones((batch, width)), SparseSpikes.from_dense(jnp.ones((batch, width)), capacity=4)
+    weights, recurrent = quantise(jnp.ones((width, 7))), quantise(jnp.ones((7, 7)))
+    multiply = functools.partial(spike_matmul, implementation="cpu")
+
+    def run(inputs: Any, weights: Any, recurrent: Any) -> Any:
+        layers = [LIFLayer(weights, 0.9, recurrent=recurrent), LIFLayer(recurrent, 0.9)]
+        readout = LeakyReadout(recurrent, 0.9)
+        return lif_network(inputs, layers, readout, capacity=3, implementation="cpu")
+
+    network = run, (jnp.ones((5, batch, width)), weights, recurrent)
+    return [(multiply, (rows, weights)), (multiply, (lists, weights)), network]
 
 
 def _convolve(width: int) -> Callable[..., Any]:

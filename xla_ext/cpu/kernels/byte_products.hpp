@@ -80,16 +80,22 @@ inline void sumWholeNumbers(const SpikeRow& spikes, const std::int8_t* weights, 
   }
 }
 
-// One vector of columns in float32, whole or cut off after `left`; also of spikes with values.
-template <bool kWhole>
+// `kVectors` vectors of columns in float32, also of spikes with values; whole ones, or one cut off after `left`.
+template <int kVectors, bool kWhole>
 inline void sumAsFloats(const SpikeRow& spikes, const std::int8_t* weights, Index stride, const float* scale,
                         const float* start, float* out, Index left) {
-  Floats sum{};
+  Floats sums[kVectors]{};
   for (std::uint32_t k = 0; k < spikes.count; ++k) {
-    const Floats row = loadColumns<kWhole>(weights + static_cast<Index>(spikes.ids[k]) * stride, left);
-    sum += spikes.values == nullptr ? row : spikes.values[k] * row;
+    const std::int8_t* row = weights + static_cast<Index>(spikes.ids[k]) * stride;
+    const float value = spikes.values == nullptr ? 1.0F : spikes.values[k];
+    SNNJAX_UNROLL
+    for (int i = 0; i < kVectors; ++i) sums[i] += value * loadColumns<kWhole>(row + i * kLanes, left);
   }
-  finishSum<kWhole>(sum, scale, start, out, left);
+  SNNJAX_UNROLL
+  for (int i = 0; i < kVectors; ++i) {
+    finishSum<kWhole>(sums[i], scale + i * kLanes, start == nullptr ? nullptr : start + i * kLanes, out + i * kLanes,
+                      left);
+  }
 }
 
 // As many columns of a row as fill groups of `kVectors` vectors of 16 bits.
@@ -117,11 +123,14 @@ inline void sumRowsInt8(const SpikeRow* spikes, Index rows, Rows<const std::int8
       c = sumGroups<1>(spikes[r], weights, c, columns, scale, own_start, to);
     }
     const auto from = [&] { return own_start == nullptr ? nullptr : own_start + c; };
+    for (; c + 8 * kLanes <= columns; c += 8 * kLanes) {
+      sumAsFloats<8, true>(spikes[r], weights.data + c, weights.stride, scale + c, from(), to + c, kLanes);
+    }
     for (; c + kLanes <= columns; c += kLanes) {
-      sumAsFloats<true>(spikes[r], weights.data + c, weights.stride, scale + c, from(), to + c, kLanes);
+      sumAsFloats<1, true>(spikes[r], weights.data + c, weights.stride, scale + c, from(), to + c, kLanes);
     }
     if (c < columns) {
-      sumAsFloats<false>(spikes[r], weights.data + c, weights.stride, scale + c, from(), to + c, columns - c);
+      sumAsFloats<1, false>(spikes[r], weights.data + c, weights.stride, scale + c, from(), to + c, columns - c);
     }
   }
 }
