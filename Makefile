@@ -157,7 +157,7 @@ docs-fresh:  # forget the outputs of the notebooks, after a change of the librar
 	rm -rf out/docs
 	@$(MAKE) --no-print-directory docs
 
-docs-links: .venv/docs  ## ask for every address outside that the documentation links to (needs the network)
+docs-links: .venv/docs  ## check every external link of the documentation (needs the network)
 	$(BIN)/python -m sphinx --quiet -b linkcheck -D nb_execution_mode=off -c docs -d out/docs/doctrees-links . out/docs/links
 	@echo "All addresses answer. The list is out/docs/links/output.txt."
 
@@ -171,7 +171,7 @@ bench-peers: .venv/ready $(LIBRARY)  ## the same beside the other libraries that
 bench-compare: .venv/ready $(LIBRARY)  ## compare with the ratios kept for this instruction set (BENCH="--only W3")
 	$(BIN)/python -m tests.benchmarks --out out/bench --compare $(BENCH)
 
-bench-keep: .venv/ready $(LIBRARY)  ## measure the ratios to compare with anew (on an idle machine; GUARDED="--only W3")
+bench-keep: .venv/ready $(LIBRARY)  ## measure the reference ratios again (on an idle machine; GUARDED="--only W3")
 	$(BIN)/python -m tests.benchmarks --out out/bench --keep $(GUARDED)
 
 profile: .venv/ready $(LIBRARY)  ## the share of each phase of a training step and of inference, by perf (PROFILE=W3)

@@ -69,7 +69,7 @@ class Network:
 
     @property
     def num_outputs(self) -> int:
-        """The width of the outputs: how many classes the network can tell apart."""
+        """The number of outputs, which is the number of classes that the network can distinguish."""
         last = self.layers[-1] if self.readout is None else self.readout
         return last.fitted.num_neurons
 

@@ -49,7 +49,7 @@ def load_qtdb(split: str = "train") -> SeriesDataset:
 
     Four channels are 1 where one of two leads rises or falls by a level, else 0. The classes are the parts of a
     heartbeat: P, PQ, QR, RS, ST and TP. Steps without a label in the files have -1; the longest samples have 1,301
-        steps, and `lengths` ends each sample after its last label.
+    steps, and `lengths` ends each sample after its last label.
 
     Errors: the split is neither "train" nor "test".
 

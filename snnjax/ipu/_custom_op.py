@@ -36,7 +36,7 @@ def custom_op(function: Callable[..., Any], *arguments: Any) -> CustomOp:
 
     Raises:
         ValueError: if an argument is bfloat16 or complex, for which Poplar has no types.
-        Unsupported: from ``snnjax.ipu.lowering``, if the IPU cannot run the function.
+        Exception: ``snnjax.ipu.lowering.errors.Unsupported``, if the IPU cannot run the function.
 
     Example:
         >>> import base64, jax.numpy as jnp

@@ -55,7 +55,7 @@ def memory_mb(field: str) -> float:
 
 
 def settle() -> bool:
-    """Give freed memory back, and start to look for the peak anew; False where the system does not allow it."""
+    """Return freed memory, and reset the peak; False if the system does not allow it."""
     ctypes.CDLL(None).malloc_trim(0)
     try:
         Path("/proc/self/clear_refs").write_text(RESET_PEAK)

@@ -235,7 +235,7 @@ def start(plan: Plan) -> Iterator[Table]:
     for task, name in turns:
         answer = fresh.ask("first_steps", plan.deep, name, task)
         first[task, name].append(answer["seconds"])
-        if answer["growth"] is not None:  # where the system lets a process look for its peak anew
+        if answer["growth"] is not None:  # if the system lets a process reset its peak
             growth[task, name].append(answer["growth"])
     yield Table(f"{plan.deep.name}, first {TRAINING} with its compilation", first)
     if all(growth.values()):

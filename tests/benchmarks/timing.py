@@ -1,4 +1,4 @@
-"""Interleaved measurement: in each round every alternative runs once, in an order that is drawn anew."""
+"""Interleaved measurement: in each round every alternative runs once, in a new random order."""
 
 import math
 import os

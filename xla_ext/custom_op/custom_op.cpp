@@ -30,7 +30,7 @@ using Tensors = std::vector<poplar::Tensor>;
 
 [[noreturn]] void refuse(const std::string& argument, const std::string& expected, const std::string& actual) {
   throw Error(ErrorCode::kInvalidArgument, "custom_op: `" + argument + "` must " + expected + ", got " + actual +
-                                               ". Make them anew with snnjax.ipu.custom_op.");
+                                               ". Make them again with snnjax.ipu.custom_op.");
 }
 
 // Base64 without line breaks (RFC 4648): attributes are text in every framework.

@@ -161,7 +161,7 @@ class Profile:
 
     @property
     def energy(self) -> energy.Energy:
-        """An estimate: the published power of boards with this chip times the modelled time."""
+        """An estimate, the published power of boards with this chip times the modelled time."""
         return energy.estimate(self.data["chip"], self.data["ipus"], self.seconds)
 
     def html(self) -> str:

@@ -128,7 +128,7 @@ def test_custom_op_equals_the_references(tmp_path: Path) -> None:
 
 def test_custom_op_says_what_its_plan_takes(tmp_path: Path) -> None:
     put(tmp_path, Op(lambda x: x + 1, (normal(0, 3),)), [normal(1, 3)])
-    again = "Make them anew with snnjax.ipu.custom_op.\n"
+    again = "Make them again with snnjax.ipu.custom_op.\n"
     (tmp_path / "arrays").write_text("input float32 4\ngradient float32 3")
     expected = "custom_op: `inputs` must have float[3] at position 0, got float[4]. "
     assert run(tmp_path) == expected + again

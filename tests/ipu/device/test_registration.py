@@ -162,7 +162,7 @@ except jax.errors.JaxRuntimeError as error:
     output, _ = run(installed, program)
     expected = "INTERNAL: compile: `snnjax` must be a package that can be imported, got ModuleNotFoundError: "
     assert output.startswith(expected)
-    assert output.endswith(". Install it anew.\n")
+    assert output.endswith(". Install it again.\n")
 
 
 @pytest.mark.usefixtures("model")

@@ -11,7 +11,7 @@ void OperationCheck::need(bool holds, const std::string& expected) const {
   actual += " ->";
   for (const ValueId value : instruction_.outputs) actual += " " + type(value).toString();
   throw Error(ErrorCode::kInvalidArgument, "compile: `" + instruction_.op + "` of the plan must " + expected +
-                                               ", got " + actual + ". Compile the function anew." +
+                                               ", got " + actual + ". Compile the function again." +
                                                (instruction_.where.empty() ? "" : " (" + instruction_.where + ")"));
 }
 

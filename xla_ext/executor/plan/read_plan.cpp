@@ -17,7 +17,7 @@ constexpr std::size_t kMaxRank = 32;
 
 [[noreturn]] void refuse(const std::string& expected, const std::string& actual) {
   throw Error(ErrorCode::kInvalidArgument, "compile: `plan` must " + expected + ", got " + actual +
-                                               ". Compile the function anew with this version of snnjax.");
+                                               ". Compile the function again with this version of snnjax.");
 }
 
 class Reader {

@@ -213,9 +213,9 @@ def _with_zero(instruction: _Instruction) -> bool:
 
 
 def _moves_on(instruction: _Instruction) -> bool:
-    """Whether this moves a counter on, asks for the last round, or reads a pointer anew that another compiler keeps.
+    """Whether this moves a counter on, asks for the last round, or rereads a pointer that another compiler keeps.
 
-    The IPU's loads and stores move pointers on, and brnzdec a counter. That pointers are read anew is due to
+    The IPU's loads and stores move pointers on, and brnzdec a counter. That pointers are reread is due to
     -fno-strict-aliasing, and that bounds are compared in memory as well.
     """
     name, memory, operands = instruction.name, instruction.memory, instruction.operands
