@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from jax._src import effects
+import numpy as np
+from jax import dtypes
 from jax._src.core import DropVar as DropVar  # an unused result of a primitive
 from jax._src.core import ShapedArray as ShapedArray  # results of a primitive carry their shard_map axes
 from jax._src.interpreters import mlir as _mlir
@@ -50,9 +51,10 @@ def default_compile_options() -> bytes:
     return xla_client.CompileOptions().SerializeAsString()
 
 
-def is_ordered(effect: Any) -> bool:
-    """Whether operations with this effect run in program order, across programs."""
-    return effect is not None and effects.ordered_effects.contains(effect)
+def canonical(value: Any) -> np.ndarray:
+    """A value as an array of the dtype that JAX has for it."""
+    array = np.asarray(value)
+    return np.ascontiguousarray(array, dtypes.canonicalize_dtype(array.dtype)).reshape(array.shape)
 
 
 def lower_function(function: Callable[..., Any], context: Any) -> Any:

@@ -206,11 +206,29 @@ void DeviceProgram::download(const std::vector<std::size_t>& places, std::vector
   runAll(std::move(wanted), download_groups_, first_download_);
 }
 
+namespace {
+
+// Splits the bytes that a callback returned.
+void writeResults(const std::string& bytes, const std::vector<ArrayType>& types, poplar::ArrayRef<void*> outputs) {
+  std::size_t expected = 0;
+  for (const ArrayType& type : types) expected += type.numBytes();
+  if (bytes.size() != expected) {
+    throw Error(ErrorCode::kInternal, "callback: `results` must have " + std::to_string(expected) + " bytes, got " +
+                                          std::to_string(bytes.size()) + ". Compile the program again.");
+  }
+  const char* next = bytes.data();
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    std::memcpy(outputs[i], next, types[i].numBytes());
+    next += types[i].numBytes();
+  }
+}
+
+}  // namespace
+
 void DeviceProgram::connectCallbacks(const Callback& callback) {
   for (const PlanLowering::Callback& each : callbacks_) {
-    const auto call = [callback, number = each.number, types = each.types](poplar::ArrayRef<const void*> inputs,
-                                                                           poplar::ArrayRef<void*>) {
-      callback(number, types, inputs);
+    const auto call = [callback, each](poplar::ArrayRef<const void*> inputs, poplar::ArrayRef<void*> outputs) {
+      writeResults(callback(each.number, each.types, inputs), each.results, outputs);
     };
     engine_->connectHostFunction(each.handle, 0, call);
   }

@@ -36,7 +36,8 @@ class DeviceProgram {
   void keep(const std::vector<std::size_t>& pairs);
 
   // Called for callbacks, with arrays of one partition.
-  using Callback = std::function<void(std::int64_t, const std::vector<ArrayType>&, poplar::ArrayRef<const void*>)>;
+  using Callback =
+      std::function<std::string(std::int64_t, const std::vector<ArrayType>&, poplar::ArrayRef<const void*>)>;
   void connectCallbacks(const Callback& callback);
 
   std::string profile() const;

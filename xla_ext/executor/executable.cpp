@@ -27,7 +27,8 @@ class Executable::Impl {
                       std::to_string(system_->loaded_.size()) + ". Set SNNJAX_IPU_DEVICES to more.");
     }
     program_ = std::make_unique<DeviceProgram>(plan_, system_->options());
-    program_->connectCallbacks([this](auto number, const auto& types, auto inputs) { call(number, types, inputs); });
+    program_->connectCallbacks(
+        [this](auto number, const auto& types, auto inputs) { return call(number, types, inputs); });
     addSlots();
   }
   ~Impl() {
@@ -65,7 +66,7 @@ class Executable::Impl {
   void upload(const Arrays& arguments);
   void consume(const Arrays& arguments, const std::vector<bool>& donated);
   Arrays makeResults();
-  void call(std::int64_t number, const std::vector<ArrayType>& types, poplar::ArrayRef<const void*> inputs);
+  std::string call(std::int64_t number, const std::vector<ArrayType>& types, poplar::ArrayRef<const void*> inputs);
 
   Executable& owner_;
   std::shared_ptr<System> system_;
@@ -288,15 +289,15 @@ Executable::Arrays Executable::Impl::run(const Arrays& arguments, const std::vec
   return makeResults();
 }
 
-void Executable::Impl::call(std::int64_t number, const std::vector<ArrayType>& types,
-                            poplar::ArrayRef<const void*> inputs) {
+std::string Executable::Impl::call(std::int64_t number, const std::vector<ArrayType>& types,
+                                   poplar::ArrayRef<const void*> inputs) {
   std::vector<std::shared_ptr<Array>> arrays;
   for (std::size_t i = 0; i < types.size(); ++i) {
     const auto* begin = static_cast<const std::byte*>(inputs[i]);
     arrays.push_back(
         std::make_shared<Array>(system_, types[i], std::vector<std::byte>(begin, begin + types[i].numBytes())));
   }
-  if (system_->callback_) system_->callback_(number, arrays);
+  return system_->callback_ ? system_->callback_(number, arrays) : std::string();
 }
 
 // ---- Arrays ----

@@ -25,9 +25,9 @@ struct SystemOptions {
 
 class Array;
 
-// Called with the callback's number and arrays, for jax.debug.print and the like, during a run. It must not wait for
-// another run, which would wait for this one.
-using HostCallback = std::function<void(std::int64_t, std::span<const std::shared_ptr<Array>>)>;
+// Called with the callback's number and arrays, for jax.debug.print and the like, during a run. Returns the bytes of
+// its results, one array after the other, row-major. It must not wait for another run, which would wait for this one.
+using HostCallback = std::function<std::string(std::int64_t, std::span<const std::shared_ptr<Array>>)>;
 
 // Which executable is loaded on each IPU, and one lock for all: a run takes it whole.
 class System {

@@ -93,8 +93,10 @@ class Lowering {
   // Copies values into the memory of others, all at once: none is overwritten before it is read.
   virtual void moveAll(const std::vector<ValueId>& from, const std::vector<ValueId>& to) = 0;
 
-  // A function of the host that a program may call, for callbacks of this number with these arrays.
-  virtual poplar::HostFunction hostFunction(std::int64_t number, const std::vector<ValueId>& arrays) = 0;
+  // A function of the host that a program may call, for callbacks of this number with these arrays and
+  // results.
+  virtual poplar::HostFunction hostFunction(std::int64_t number, const std::vector<ValueId>& arrays,
+                                            const std::vector<ValueId>& results) = 0;
 
   [[noreturn]] void refuse(const Instruction& instruction, const std::string& what, const std::string& way_out) const {
     executor::refuse(plan(), instruction, what, way_out);

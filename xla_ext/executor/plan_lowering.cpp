@@ -421,17 +421,23 @@ poplar::program::Sequence PlanLowering::lowerMain() {
   return lower(plan_.main, [this] { keepResults(); });
 }
 
-poplar::HostFunction PlanLowering::hostFunction(std::int64_t number, const std::vector<ValueId>& arrays) {
-  Callback callback{"callback " + std::to_string(callbacks_.size()), number, {}};
-  std::vector<poplar::Type> types;
-  std::vector<std::size_t> sizes;
+poplar::HostFunction PlanLowering::hostFunction(std::int64_t number, const std::vector<ValueId>& arrays,
+                                                const std::vector<ValueId>& results) {
+  Callback callback{"callback " + std::to_string(callbacks_.size()), number, {}, {}};
+  std::vector<poplar::Type> types, result_types;
+  std::vector<std::size_t> sizes, result_sizes;
   for (const ValueId array : arrays) {
     callback.types.push_back(type(array));
     types.push_back(poplarType(type(array).dtype));
     sizes.push_back(type(array).numElements());
   }
+  for (const ValueId result : results) {
+    callback.results.push_back(type(result));
+    result_types.push_back(poplarType(type(result).dtype));
+    result_sizes.push_back(type(result).numElements());
+  }
   callbacks_.push_back(callback);
-  return graph_.addHostFunction(callback.handle, types, sizes, {}, {});
+  return graph_.addHostFunction(callback.handle, types, sizes, result_types, result_sizes);
 }
 
 }  // namespace snnjax::executor

@@ -25,6 +25,7 @@ class PlanLowering final : public Lowering {
     std::string handle;
     std::int64_t number;
     std::vector<ArrayType> types;
+    std::vector<ArrayType> results;
   };
   const std::vector<Callback>& callbacks() const { return callbacks_; }
 
@@ -59,7 +60,8 @@ class PlanLowering final : public Lowering {
   void carry(const std::vector<ValueId>& outputs, const Block& block, bool may_write) override;
   void endCarry(const std::vector<ValueId>& outputs) override;
   void moveAll(const std::vector<ValueId>& from, const std::vector<ValueId>& to) override;
-  poplar::HostFunction hostFunction(std::int64_t number, const std::vector<ValueId>& arrays) override;
+  poplar::HostFunction hostFunction(std::int64_t number, const std::vector<ValueId>& arrays,
+                                    const std::vector<ValueId>& results) override;
 
  private:
   struct Value {

@@ -13,7 +13,7 @@ std::atomic<SnnjaxIpuCallback> call_python = nullptr;
 
 }  // namespace
 
-void callHost(std::int64_t number, std::span<const std::shared_ptr<executor::Array>> arrays) {
+std::string callHost(std::int64_t number, std::span<const std::shared_ptr<executor::Array>> arrays) {
   const SnnjaxIpuCallback call = call_python;
   if (call == nullptr) {
     throw Failure(ErrorCode::kInvalidArgument,
@@ -24,9 +24,10 @@ void callHost(std::int64_t number, std::span<const std::shared_ptr<executor::Arr
     const auto& [dtype, shape] = array->type();
     given.push_back({static_cast<std::int64_t>(dtype), shape.size(), shape.data(), array->bytes().data()});
   }
-  std::string message;
-  const int code = call(number, given.data(), given.size(), &message, giveString);
-  if (code != 0) throw Failure(static_cast<ErrorCode>(code), message);
+  std::string text;
+  const int code = call(number, given.data(), given.size(), &text, giveString);
+  if (code != 0) throw Failure(static_cast<ErrorCode>(code), text);
+  return text;
 }
 
 }  // namespace snnjax::pjrt

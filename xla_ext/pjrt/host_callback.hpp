@@ -5,14 +5,16 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "executor/executable.hpp"
 #include "pjrt/compile.hpp"
 
 namespace snnjax::pjrt {
 
-// Called by the executor: passes the arrays to Python. Throws the error that Python reports.
-void callHost(std::int64_t number, std::span<const std::shared_ptr<executor::Array>> arrays);
+// Called by the executor: passes the arrays to Python, returns the bytes of the results. Throws the error that Python
+// reports.
+std::string callHost(std::int64_t number, std::span<const std::shared_ptr<executor::Array>> arrays);
 
 }  // namespace snnjax::pjrt
 
@@ -25,7 +27,8 @@ struct SnnjaxIpuArray {
   const std::size_t* shape;
   const void* data;
 };
-// `snnjax.ipu.lowering.call_back`: returns 0, or what absl::StatusCode has for errors; `give` takes the message.
+// `snnjax.ipu.lowering.call_back`: returns 0, or what absl::StatusCode has for errors; `give` takes the
+// bytes of the results, one array after the other, or the message.
 using SnnjaxIpuCallback = int (*)(std::int64_t number, const SnnjaxIpuArray* arrays, std::size_t num_arrays,
                                   void* result, SnnjaxIpuGive give);
 

@@ -26,8 +26,8 @@ def lower(program: bytes, options: bytes) -> tuple[int, bytes]:
 def call_back(number: int, arrays: Iterable[Any]) -> tuple[int, bytes]:
     """Call a function on the host. The arrays are only valid during the call, so the function gets copies."""
     try:
-        lowering.call_back(number, [_copied(array) for array in arrays])
-        return DONE, b""
+        results = lowering.call_back(number, [_copied(array) for array in arrays])
+        return DONE, b"".join(each.tobytes() for each in results)
     except BaseException as error:
         return INTERNAL, f"callback: the function raised {type(error).__name__}: {error}".encode()
 

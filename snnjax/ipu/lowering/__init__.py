@@ -9,6 +9,7 @@ numbers become pairs of real values (`pairs`), and their operations become real 
 from snnjax.ipu.lowering.errors import Unsupported as Unsupported
 from snnjax.ipu.lowering.module import lower as lower
 from snnjax.ipu.lowering.rules.callbacks import call_back as call_back
+from snnjax.ipu.lowering.rules.primitives import lower_callback as lower_callback
 from snnjax.ipu.lowering.rules.primitives import lower_check as lower_check
 from snnjax.ipu.lowering.rules.primitives import lower_counters as lower_counters
 from snnjax.ipu.lowering.rules.primitives import lower_debug as lower_debug

@@ -11,6 +11,7 @@ from snnjax.ipu.lowering.folding import fold
 from snnjax.ipu.lowering.locations import user_line
 from snnjax.ipu.lowering.operation import Operation
 from snnjax.ipu.lowering.rules import RULES, complex_formulas, complex_numbers, elementwise
+from snnjax.ipu.lowering.rules.calls import is_callback
 from snnjax.ipu.lowering.shards import Sharding
 from snnjax.ipu.lowering.types import WIDE, ArrayType, of_mlir
 
@@ -34,7 +35,8 @@ class Walk:
         self.meshes: dict[str, Any] = {}
         self.num_partitions = 1
         self.shardings: dict[int, Sharding] = {}  # of values that are sharded over IPUs
-        self.is_manual = False  # inside shard_map
+        self.manual: frozenset[str] = frozenset()  # the mesh axes of the `shard_map` around
+        self.is_manual = False  # inside one over all axes
         self._shape: tuple[int, ...] | None = None  # of the arrays to which a block of scalars is applied
         self._values: dict[Any, int] = {}
         self._types: dict[Any, ArrayType] = {}
@@ -51,10 +53,12 @@ class Walk:
         if known is not None:
             return known
         text = str(type_)
+        if text == "!stablehlo.token":  # the program's order is that of its callbacks: a token holds nothing
+            return ArrayType("bool", (0,))
         try:
             ranked = ir.RankedTensorType(type_)
         except ValueError:
-            raise self._refuse_type(text, "is not an array", "Leave out ordered effects") from None
+            raise self._refuse_type(text, "is not an array", "Use arrays alone") from None
         if not ranked.has_static_shape:
             raise self._refuse_type(text, "has no fixed shape", "Give every dimension a fixed size")
         dtype = of_mlir(str(ranked.element_type))
@@ -130,7 +134,8 @@ class Walk:
             if folded is not None:
                 return folded
             types = operation.types
-            if types and operation.name not in _WITH_BLOCKS and all(type_.size == 0 for type_ in types):
+            happens = operation.name in _WITH_BLOCKS or is_callback(operation)
+            if types and not happens and all(type_.size == 0 for type_ in types):
                 return [pairs.empty(self.builder, type_) for type_ in types]
         known = complex_numbers.rule_of(operation) if is_complex else RULES[operation.name]
         results = known(operation)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax._src import dispatch
-from jax.experimental import checkify
+from jax.experimental import checkify, io_callback
 
 from snnjax.ipu import read_profile
 from tests.ipu.device.placing import ARRAYS, cpu, ipu, put
@@ -47,6 +47,74 @@ def test_callback_gets_arrays_of_every_type():
     for array, expected in zip(given, arrays, strict=True):
         assert array.dtype == expected.dtype
         np.testing.assert_array_equal(array, expected)
+
+
+def test_ordered_callbacks_run_in_order_through_loops_and_programs(capsys):
+    @jax.jit
+    def f(x):
+        def body(i, x):
+            jax.debug.print("{i}: {x}", i=i, x=x, ordered=True)
+            return x + 1
+
+        x = jax.lax.fori_loop(0, 3, body, x)
+        return jax.lax.cond(x > 3, lambda: x, lambda: jax.debug.print("no", ordered=True) or x)
+
+    for start in (0, 7):
+        f(put(jnp.int32(start)))
+    jax.effects_barrier()
+    assert capsys.readouterr().out.split("\n")[:-1] == ["0: 0", "1: 1", "2: 2", "no", "0: 7", "1: 8", "2: 9"]
+
+
+def test_programs_go_on_with_what_callbacks_return():
+    calls = []
+
+    def on_host(x, counts):
+        calls.append(int(counts[0]))
+        return np.sort(np.asarray(x))[::-1], {"total": np.asarray(counts).sum(), "none": np.zeros((0, 2))}
+
+    types = (
+        jax.ShapeDtypeStruct((3,), np.float16),
+        {"total": jax.ShapeDtypeStruct((), np.int32), "none": jax.ShapeDtypeStruct((0, 2), np.float32)},
+    )
+
+    @jax.jit
+    def f(x, counts):
+        y, rest = jax.pure_callback(on_host, types, x, counts)
+        z, _ = io_callback(on_host, types, y * 2, counts + 1, ordered=True)
+        return y + 1, z, rest["total"], rest["none"]
+
+    x, counts = np.float16([1, 3, 2]), np.int32([4, 5])
+    y, z, total, none = f(put(x), put(counts))
+    np.testing.assert_array_equal(y, [4, 3, 2])
+    np.testing.assert_array_equal(z, [6, 4, 2])
+    assert (total, none.shape, sorted(calls)) == (9, (0, 2), [4, 5])
+
+
+def test_callback_that_returns_something_else_is_an_error():
+    @jax.jit
+    def f(x):
+        return jax.pure_callback(lambda x: np.zeros(3, np.float32), jax.ShapeDtypeStruct((2,), np.float32), x)
+
+    with pytest.raises(
+        jax.errors.JaxRuntimeError,
+        match=r"pure_callback: `callback` must return float32\[2\], got float32\[3\]\. Give `result_shape_dtypes`",
+    ):
+        jax.block_until_ready(f(put(jnp.ones(2))))
+
+
+def test_all_ipus_go_on_with_the_result_of_one_call(ipus):
+    calls = []
+    mesh = jax.sharding.Mesh(np.array(ipus[:2]), ("ipus",))
+    x = jax.device_put(np.arange(4.0, dtype=np.float32), jax.NamedSharding(mesh, jax.P("ipus")))
+
+    @jax.jit
+    def f(x):
+        return x + io_callback(
+            lambda x: calls.append(1) or np.sum(x), jax.ShapeDtypeStruct((), np.float32), x
+        )
+
+    np.testing.assert_array_equal(f(x), np.arange(4) + 6)
+    assert calls == [1]
 
 
 @pytest.mark.parametrize(

@@ -148,13 +148,6 @@ def test_sorts_by_functions_are_refused():
         lower(program.encode(), options())
 
 
-def test_ordered_callbacks_are_refused():
-    with pytest.raises(
-        NotImplementedError, match=r"debug_print: `ordered` must be False on platform ipu, got True"
-    ):
-        artifact(lambda x: jax.debug.print("{}", x, ordered=True), X)
-
-
 def test_what_is_no_program_is_refused():
     with pytest.raises(
         ValueError, match=r"compile: `program` must be a StableHLO module, got one that MLIR rejects: "

@@ -263,14 +263,28 @@ def test_replicas_are_refused():
     )
 
 
-def test_axes_left_to_a_partitioner_are_refused():
+def test_axes_that_shard_map_leaves_out_stay_sharded():
+    """In it arrays are sharded over the axes that it leaves out; sums over those are taken where they are needed."""
     mesh = Mesh(np.array(jax.devices("cpu")[:COUNT]).reshape(2, 2), ("a", "b"))
-    function = jax.shard_map(lambda x: x * 2, mesh=mesh, in_specs=P("a"), out_specs=P("a"), axis_names={"a"})
-    x = jax.device_put(numbers(np.float32, (8, 4)), NamedSharding(mesh, P("a")))
-    with pytest.raises(
-        Unsupported, match=r"shard_map leaves axes of the mesh to a partitioner. Pass all axis_names"
-    ):
-        plan_of(function, x)
+
+    def body(x, w):
+        return x @ w, lax.psum(jnp.sum(x, 1), "a"), lax.axis_index("a")[None]
+
+    function = jax.shard_map(
+        body, mesh=mesh, in_specs=(P("a"), P()), out_specs=(P("a"), P(), P("a")), axis_names={"a"}
+    )
+    x, w = numbers(np.float32, (8, 4)), numbers(np.float32, (4, 6), 1)
+    placed = [
+        jax.device_put(x, NamedSharding(mesh, P("a", "b"))),
+        jax.device_put(w, NamedSharding(mesh, P(None, "b"))),
+    ]
+    results = Interpreter(plan_of(function, *placed)).run(parts(placed))
+    for device, (product, sums, place) in enumerate(results):
+        a, b = divmod(device, 2)
+        columns = slice(None) if product.shape[1] == 6 else slice(3 * b, 3 * b + 3)
+        np.testing.assert_allclose(product, (x @ w)[4 * a : 4 * a + 4, columns], 1e-5)
+        np.testing.assert_allclose(sums, x.sum(1).reshape(2, 4).sum(0), 1e-5)
+        assert place == a
 
 
 def test_one_device_of_a_mesh_is_no_exchange():

@@ -48,7 +48,7 @@ void checkCase(const OperationCheck& op) {
 }
 
 void checkCallback(const OperationCheck& op) {
-  op.needCounts(op.numInputs(), 0, 1);
+  op.needCounts(op.numInputs(), op.numOutputs(), 1);
   op.need(op.ints(0).size() == 1, "have a number");
 }
 
@@ -105,8 +105,11 @@ void caseOf(Lowering& lowering, const Instruction& instruction) {
 void callback(Lowering& lowering, const Instruction& instruction) {
   std::vector<poplar::Tensor> arrays;
   for (const ValueId value : instruction.inputs) arrays.push_back(lowering.get(value).flatten());
-  const poplar::HostFunction function = lowering.hostFunction(instruction.ints[0][0], instruction.inputs);
-  lowering.program().add(poplar::program::Call(function, arrays, {}, lowering.debug()));
+  std::vector<poplar::Tensor> results;
+  for (const ValueId value : instruction.outputs) results.push_back(lowering.make(value).flatten());
+  const poplar::HostFunction function =
+      lowering.hostFunction(instruction.ints[0][0], instruction.inputs, instruction.outputs);
+  lowering.program().add(poplar::program::Call(function, arrays, results, lowering.debug()));
 }
 
 }  // namespace

@@ -287,14 +287,22 @@ void callbacksSeeArrays() {
   Builder builder;
   Block& main = builder.plan.main;
   const ValueId x = builder.parameter(kFloat, {4});
-  main.instructions.push_back(Builder::instruction("callback", {x}, {}, {{17}}));
-  main.results = {x};
+  const ValueId y = builder.value(kFloat, {2});
+  main.instructions.push_back(Builder::instruction("callback", {x}, {y}, {{17}}));
+  main.results = {x, y};
   const auto system = plans::system();
   float seen = 0;
-  system->setHostCallback(
-      [&](std::int64_t number, auto arrays) { seen = static_cast<float>(number) + valuesOf(*arrays[0])[2]; });
-  builder.build(system)->run({{array(system, kFloat, {4}, counting(4))}}, {});
+  system->setHostCallback([&](std::int64_t number, auto arrays) {
+    seen = static_cast<float>(number) + valuesOf(*arrays[0])[2];
+    const float results[] = {seen, seen + 1};
+    return std::string(reinterpret_cast<const char*>(results), sizeof results);
+  });
+  const auto program = builder.build(system);
+  const auto results = program->run({{array(system, kFloat, {4}, counting(4))}}, {})[0];
   CHECK_EQUAL(seen, 19.0f);
+  CHECK_EQUAL(valuesOf(*results[1])[1], 20.0f);
+  system->setHostCallback([](std::int64_t, auto) { return std::string(); });
+  CHECK_THROWS(program->run({{array(system, kFloat, {4}, counting(4))}}, {}), "must have 8 bytes, got 0");
 }
 
 // Each partition has its own arrays; results of one program go on in another.

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from jax._src import compiler, debugging, xla_bridge
+from jax._src import callback, compiler, debugging, xla_bridge
 from jax._src.interpreters import mlir as _mlir
 from jax._src.random.prng import iota_2x32_shape_p as iota_2x32_shape_p
 from jax._src.random.threefry2x32 import threefry2x32_p as threefry2x32_p
@@ -17,6 +17,11 @@ from jaxlib import xla_client
 
 # `jax.debug.callback` and `jax.debug.print`.
 DEBUG_PRIMITIVES = (debugging.debug_callback_p, debugging.debug_print_p)
+# `jax.pure_callback` and `jax.experimental.io_callback`, and what each does with arrays at hand.
+CALLBACK_PRIMITIVES = {
+    callback.pure_callback_p: callback.pure_callback_impl,
+    callback.io_callback_p: callback.io_callback_impl,
+}
 
 
 def is_known_platform(platform: str) -> bool:

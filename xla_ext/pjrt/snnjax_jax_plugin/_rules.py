@@ -11,6 +11,8 @@ def register(platform: str) -> None:
     private.register_lowering(private.iota_2x32_shape_p, _lower_counters, platform)
     for primitive in private.DEBUG_PRIMITIVES:
         private.register_lowering(primitive, _debug_rule(primitive), platform)
+    for primitive, implementation in private.CALLBACK_PRIMITIVES.items():
+        private.register_lowering(primitive, _callback_rule(primitive.name, implementation), platform)
     for primitive in private.primitives_of_others(platform):  # eigh and its like, to be refused
         rule = _lower_check if primitive.name == "check" else _refusal(primitive)
         private.register_lowering(primitive, rule, platform)
@@ -41,6 +43,15 @@ def _refusal(primitive: Any) -> Any:
         return lowering.lower_unknown(primitive, context, *operands)
 
     return lower_unknown
+
+
+def _callback_rule(name: str, implementation: Any) -> Any:
+    def lower_callback(context: Any, *operands: Any, **parameters: Any) -> list[Any]:
+        from snnjax.ipu import lowering
+
+        return lowering.lower_callback(name, implementation, context, *operands, **parameters)
+
+    return lower_callback
 
 
 def _debug_rule(primitive: Any) -> Any:

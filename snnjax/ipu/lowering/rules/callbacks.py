@@ -29,21 +29,23 @@ _NEWEST: collections.deque[Callback] = collections.deque(maxlen=_KEPT)
 
 
 def of_first_partition(number: int) -> int:
-    """The number of a function that takes the number of a partition first, and calls that one for the first of them."""
+    """The number of a function for all partitions, whose number it takes first: one call, and all get its results."""
     callback = _CALLBACKS.get(number)
     if callback is None:  # compiled in another process; the call will say so
         return number
     function = callback.function
+    results: list[np.ndarray] = []
 
-    def call(partition: np.ndarray, *arrays: np.ndarray) -> None:
+    def call(partition: np.ndarray, *arrays: np.ndarray) -> list[np.ndarray]:
         if partition == 0:
-            function(*arrays)
+            results[:] = function(*arrays) or ()
+        return results
 
     callback.once = callback.once or Callback(call)
     return callback.once.number
 
 
-def call_back(number: int, arrays: Sequence[np.ndarray]) -> None:
+def call_back(number: int, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Call the function of a `callback` instruction with the contents of its operands.
 
     Raises `LookupError` if there is none, as in a process other than the one that compiled the program.
@@ -53,4 +55,4 @@ def call_back(number: int, arrays: Sequence[np.ndarray]) -> None:
         raise LookupError(
             f"callback: `number` must be that of a function of this process, got {number}. Compile the program here."
         )
-    callback.function(*arrays)
+    return list(callback.function(*arrays) or ())

@@ -79,13 +79,22 @@ def _single(operation: Operation, key: int) -> int:
     return views.reshape(operation.builder, key, ())
 
 
+def is_callback(operation: Operation) -> bool:
+    """Whether an operation calls the host."""
+    is_call = operation.name == "stablehlo.custom_call"
+    return is_call and operation.text("call_target_name") == CALLBACK
+
+
 def _callback(operation: Operation) -> Sequence[int]:
+    """A call of the host; results without elements are known before."""
     number = ir.IntegerAttr(_attributes(operation)["number"]).value
-    walk, inputs = operation.walk, operation.inputs
-    if walk.num_partitions > 1 and not walk.is_manual:  # what all partitions compute alike happens once
-        inputs = [operation.builder.one("partition_id", (), ArrayType("u32", ())), *inputs]
+    walk, builder, inputs = operation.walk, operation.builder, operation.inputs
+    if walk.num_partitions > 1 and not walk.manual:  # what all partitions compute alike happens once
+        inputs = [builder.one("partition_id", (), ArrayType("u32", ())), *inputs]
         number = of_first_partition(number)
-    return operation.builder.add("callback", inputs, (), ((number,),))
+    types = [type_ for type_ in operation.types if type_.size]
+    results = iter(builder.add("callback", inputs, types, ((number,),)))
+    return [next(results) if type_.size else views.empty(builder, type_) for type_ in operation.types]
 
 
 def _top_k(operation: Operation) -> Sequence[int]:

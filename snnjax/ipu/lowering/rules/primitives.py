@@ -5,10 +5,11 @@
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 from snnjax import _jax_compat
 from snnjax.ipu.lowering.rules.callbacks import Callback
@@ -52,13 +53,43 @@ def _counters(shape: Sequence[int]) -> tuple[jax.Array, jax.Array]:
 
 
 def lower_debug(primitive: Any, context: Any, *operands: Any, **parameters: Any) -> list[Any]:
-    """A call to the primitive's implementation on the host; the programs of an IPU run one after another."""
-    if parameters.get("ordered") or _jax_compat.is_ordered(parameters.get("effect")):
-        raise NotImplementedError(
-            f"{primitive.name}: `ordered` must be False on platform ipu, got True. "
-            "Leave it out: the callbacks of one program run in order."
-        )
-    callback = Callback(functools.partial(primitive.impl, **parameters))
+    """A call to the primitive's implementation on the host."""
+    return _call_host(
+        context, functools.partial(primitive.impl, **parameters), operands, has_side_effect=True
+    )
+
+
+def lower_callback(
+    name: str, implementation: Callable[..., Any], context: Any, *operands: Any, **parameters: Any
+) -> list[Any]:
+    """A call of a function on the host whose results the program goes on with, checked for their types."""
+    call = functools.partial(implementation, **parameters)
+    expected = [(each.shape, each.dtype) for each in context.avals_out]
+
+    def checked(*arrays: np.ndarray) -> list[np.ndarray]:
+        results = [_jax_compat.canonical(each) for each in call(*arrays)]
+        actual = [(each.shape, each.dtype) for each in results]
+        if actual != expected:
+            raise ValueError(
+                f"{name}: `callback` must return {_described(expected)}, got {_described(actual)}. "
+                "Give `result_shape_dtypes` what it returns."
+            )
+        return results
+
+    return _call_host(context, checked, operands, has_side_effect=name != "pure_callback")
+
+
+def _described(types: Sequence[tuple[tuple[int, ...], Any]]) -> str:
+    return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in types) or "nothing"
+
+
+def _call_host(
+    context: Any, function: Callable[..., Any], operands: Sequence[Any], *, has_side_effect: bool
+) -> list[Any]:
+    """A call by number. Programs of an IPU run one after another, and their calls in order: tokens add nothing."""
+    callback = Callback(function)
     context.module_context.add_keepalive(callback)
-    jax.ffi.ffi_lowering(CALLBACK, has_side_effect=True)(context, *operands, number=callback.number)
-    return []
+    rule = jax.ffi.ffi_lowering(CALLBACK, has_side_effect=has_side_effect)
+    results = rule(context, *operands, number=callback.number)
+    context.set_tokens_out(context.tokens_in)
+    return list(results)

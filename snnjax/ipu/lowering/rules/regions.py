@@ -17,10 +17,12 @@ _OF_BOOLS = {"add": "or", "maximum": "or", "multiply": "and", "minimum": "and"}
 
 
 def _body(region: Any) -> tuple[list[Any], list[Any], list[Any]]:
-    """The arguments of a region, its operations, and its results."""
+    """The arguments of a region, its operations, and its results; constraints of their sharding say nothing here."""
     block = region.blocks[0]
     operations = [view.operation for view in block.operations]
-    return list(block.arguments), operations[:-1], list(operations[-1].operands)
+    computed = [each for each in operations[:-1] if each.name != "sdy.sharding_constraint"]
+    inner = {each.results[0]: each.operands[0] for each in operations[:-1] if each not in computed}
+    return list(block.arguments), computed, [inner.get(value, value) for value in operations[-1].operands]
 
 
 def kind_of(region: Any, dtype: str) -> str | None:

@@ -14,7 +14,7 @@ from snnjax.ipu.lowering.donation import attributes_of
 from snnjax.ipu.lowering.errors import refusal
 from snnjax.ipu.lowering.operation import Operation
 from snnjax.ipu.lowering.rules import rule
-from snnjax.ipu.lowering.shards import Sharding, mark, mark_new, place
+from snnjax.ipu.lowering.shards import Sharding, mark, mark_new, place, shardings_of
 from snnjax.ipu.lowering.types import ArrayType
 
 _SHARDING = "sdy.sharding"
@@ -152,7 +152,7 @@ def _lower_sharding_constraint(operation: Operation) -> list[int]:
 
 @rule("sdy.manual_computation")
 def _lower_manual_computation(operation: Operation) -> list[int]:
-    """The body of `shard_map`, inlined."""
+    """The body of `shard_map`, inlined. Over the axes that it leaves out, arrays stay sharded as they are."""
     walk = operation.walk
     ins, outs = (
         [
@@ -161,14 +161,43 @@ def _lower_manual_computation(operation: Operation) -> list[int]:
         ]
         for name in ("in_shardings", "out_shardings")
     )
-    manual = set(re.findall(r'"([^"]+)"', str(operation.attributes["manual_axes"])))
-    meshes = {axis for sharding in (*ins, *outs) for axis, size in sharding.mesh if size > 1}
-    if walk.is_manual or not meshes <= manual:
-        raise operation.refuse("shard_map leaves axes of the mesh to a partitioner", "Pass all axis_names")
-    inputs = [place(walk, *pair) for pair in zip(operation.inputs, ins, strict=True)]
-    outer, walk.shardings, walk.is_manual = walk.shardings, {}, True  # shards are arrays like any other
+    manual = frozenset(re.findall(r'"([^"]+)"', str(operation.attributes["manual_axes"])))
+    wanted = [_with_others(walk, *pair, manual) for pair in zip(operation.inputs, ins, strict=True)]
+    inputs = [place(walk, *pair) for pair in zip(operation.inputs, wanted, strict=True)]
+    axes = {axis for sharding in (*ins, *outs) for axis, size in sharding.mesh if size > 1}
+    outer = walk.shardings, walk.manual, walk.is_manual
+    walk.shardings, walk.manual = {}, walk.manual | manual  # shards are arrays like any other
+    walk.is_manual = axes <= walk.manual
     try:
-        results = walk.block(operation.regions[0].blocks[0], inputs)
+        inside = [each._replace(axes=_without(each.axes, manual)) for each in wanted]
+        marked = [mark(walk, *pair) for pair in zip(inputs, inside, strict=True)]
+        results = walk.block(operation.regions[0].blocks[0], marked)
+        others = shardings_of(walk, results)
     finally:
-        walk.shardings, walk.is_manual = outer, False
-    return [mark(walk, *pair) for pair in zip(results, outs, strict=True)]
+        walk.shardings, walk.manual, walk.is_manual = outer
+    whole = [_beside(*pair) for pair in zip(outs, others, strict=True)]
+    return [mark(walk, *pair) for pair in zip(results, whole, strict=True)]
+
+
+def _without(axes: Sequence[Sequence[str]], names: frozenset[str]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(axis for axis in each if axis not in names) for each in axes)
+
+
+def _beside(sharding: Sharding, other: Sharding | None) -> Sharding:
+    """A sharding, and behind it that of each part."""
+    if other is None:
+        return sharding
+    each = zip(sharding.axes, other.axes, strict=True)
+    return sharding._replace(axes=tuple((*major, *minor) for major, minor in each))
+
+
+def _with_others(walk: Any, value: int, wanted: Sharding, manual: frozenset[str]) -> Sharding:
+    """What a `shard_map` wants of a value, and how the value is sharded over the axes that it leaves out."""
+    wanted = wanted._replace(axes=_without(wanted.axes, frozenset(dict(wanted.mesh)) - manual))
+    known = walk.shardings.get(value)
+    if known is None or known.mesh != wanted.mesh:
+        return wanted
+    both = _beside(wanted, known._replace(axes=_without(known.axes, manual)))
+    whole = [n * part for n, part in zip(walk.builder.types[value].shape, known.parts(), strict=True)]
+    fits = all(n % part == 0 for n, part in zip(whole, both.parts(), strict=True))
+    return both if fits else wanted

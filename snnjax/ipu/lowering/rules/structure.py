@@ -67,6 +67,11 @@ def _lower_pad(operation: Operation) -> list[int]:
     return [views.pad(operation.builder, x, filler, low, high, interior)]
 
 
+@rule("stablehlo.create_token", "stablehlo.after_all")
+def _lower_token(operation: Operation) -> list[int]:
+    return [views.empty(operation.builder, type_) for type_ in operation.types]
+
+
 @rule("stablehlo.optimization_barrier")
 def _lower_identity(operation: Operation) -> list[int]:
     return operation.inputs
