@@ -1,4 +1,4 @@
-"""`Quantised`: weights as whole numbers of 8 bits, times one scale an output."""
+"""`Quantised`: weights as 8-bit integers times one scale per output."""
 
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from snnjax._check import check, check_float_array, check_shape
 class Quantised(NamedTuple):
     """Quantised weights, ``weights = scale * values``; 4-bit values are stored as int8 too.
 
-    They stand in the place of weights where nothing is trained. Their dtype is that of the scale.
+    They replace weights where nothing is trained. Their dtype is that of the scale.
     """
 
     values: Int8[Array, "*inputs outputs"]
@@ -19,21 +19,21 @@ class Quantised(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of the weights."""
+        """As for the weights."""
         return self.values.shape
 
     @property
     def ndim(self) -> int:
-        """That of the weights."""
+        """As for the weights."""
         return self.values.ndim
 
     @property
     def dtype(self) -> Any:
-        """The dtype of the weights that they stand for, and of products with them."""
+        """The dtype of the weights that they represent, and of products with them."""
         return self.scale.dtype
 
     def astype(self, dtype: Any) -> "Quantised":
-        """The same whole numbers, with a scale of this dtype."""
+        """The same integers, with a scale of this dtype."""
         return self._replace(scale=self.scale.astype(dtype))
 
 
@@ -55,12 +55,12 @@ def scaled(sums: Array, scale: Array) -> Array:
 
 
 def whole(weights: Any) -> Array:
-    """The numbers of weights as they are stored: of quantised ones without their scale."""
+    """The stored numbers of weights: for quantised ones, without their scale."""
     return weights.values if isinstance(weights, Quantised) else weights
 
 
 def check_weights(op: str, argument: str, weights: Any) -> None:
-    """Weights must be an array of a floating-point dtype, or quantised."""
+    """Check that weights are a floating-point array, or quantised."""
     if not isinstance(weights, Quantised):
         return check_float_array(op, argument, weights)
     way_out = "Make them with quantisation.quantise(weights)"
@@ -72,13 +72,13 @@ def check_weights(op: str, argument: str, weights: Any) -> None:
 
 
 def any_quantised(tree: Any) -> bool:
-    """Whether weights in a tree are quantised."""
+    """Whether any weights in a tree are quantised."""
     leaves = jax.tree.leaves(tree, is_leaf=lambda leaf: isinstance(leaf, Quantised))
     return any(isinstance(leaf, Quantised) for leaf in leaves)
 
 
 def refuse_gradient(op: str, tree: Any) -> None:
-    """Quantised weights have no gradient, and nothing that is computed with them."""
+    """Raise an error for gradients through quantised weights, which have none."""
     way_out = "Train with quantisation.straight_through(params)"
     expected = "be floating where a gradient is taken"
     check(not any_quantised(tree), op, "weights", expected, "int8 weights", way_out)

@@ -27,7 +27,7 @@ def quantise(weights: Float[Array, "*inputs outputs"], bits: int = 8) -> Quantis
 
     With ``most = 2^(bits - 1) - 1`` and ``scale[j] = max_i |weights[i, j]| / most``,
     ``values = round(weights / scale)`` lies in ``[-most, most]``. A channel of zeros has scale 1,
-    one with an entry that is not finite the scale inf or NaN, so that it does not pass for numbers.
+    and one with a non-finite entry has the scale inf or NaN, so that it is not mistaken for numbers.
 
     Args:
         weights: weights with the outputs, or the channels of a convolution, on the last axis.
@@ -52,7 +52,7 @@ def quantise(weights: Float[Array, "*inputs outputs"], bits: int = 8) -> Quantis
     check_float_array("quantise", "weights", weights)
     check_choice("quantise", "bits", bits, BITS)
     way_out = "Add the missing axis, for instance weights[None]"
-    check(weights.ndim > 0, "quantise", "weights", "have an axis of outputs", "a number", way_out)
+    check(weights.ndim > 0, "quantise", "weights", "have an output axis", "a number", way_out)
     most = 2 ** (bits - 1) - 1
     largest = jnp.max(jnp.abs(weights), axis=tuple(range(weights.ndim - 1)), initial=0)
     scale = jnp.where(largest == 0, jnp.ones_like(largest), largest / most)
@@ -61,14 +61,14 @@ def quantise(weights: Float[Array, "*inputs outputs"], bits: int = 8) -> Quantis
 
 
 def quantise_network(params: NetworkParams, bits: int = 8) -> NetworkParams:
-    """The parameters of a network with all weights quantised, to run it: `Network.apply` reads rows of int8.
+    """Quantise all weights of a network, to run it: `Network.apply` reads rows of int8.
 
-    It computes what ``straight_through(params, bits)`` computes, up to rounding: rows of spikes are summed as whole
-    numbers, which is exact, and scaled once. The CPU kernels read int8, and the references elsewhere convert it; a
-    convolution, whose weights are few, converts them first. Biases and neurons stay as they are. A gradient is refused.
+    The result is that of ``straight_through(params, bits)`` up to rounding: rows of spikes are summed as integers,
+    which is exact, and scaled once. The CPU kernels read int8, and the references elsewhere convert it; a convolution,
+    which has few weights, converts them first. Biases and neuron parameters are unchanged. Gradients raise an error.
 
     Raises:
-        ValueError: for numbers of bits other than 8 and 4.
+        ValueError: if `bits` is neither 8 nor 4.
 
     Example:
         >>> import jax, jax.numpy as jnp

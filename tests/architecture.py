@@ -1,4 +1,4 @@
-"""The rules of the project's form, each a function of a file's path and text that returns what breaks it."""
+"""The structural rules of the project, each a function of a file's path and text that returns the violations."""
 
 import ast
 import fnmatch
@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-# A module may import what stands in a lower row, or further right in its own.
+# A module may import modules of a lower row, or further right in its own row.
 LAYERS = (
     ("__init__", "__main__"),
     ("cli", "ipu", "nir", "train", "plot", "data"),
@@ -32,19 +32,19 @@ TOP_LEVEL = {
 
 # Slow to import, or not installed with the library: imported by the functions that use them.
 HEAVY = {"optax", "matplotlib", "h5py", "nir", "safetensors", "tqdm"}
-# Parts of JAX that change without notice, and the only layers that may know them.
+# Parts of JAX that change without notice, and the only layers that may use them.
 PRIVATE = ("jax._src", "jaxlib", "jax.core", "jax.interpreters", "jax.extend")
 KNOWS_PRIVATE = {"_jax_compat"}
-# The headers that any file of xla_ext/cpu may include: the standard library, those beside it, and the one that
-# it shares with the codelets.
+# The headers that any file of xla_ext/cpu may include: the standard library, those in its folder, and the one that it
+# shares with the codelets.
 COMMON_HEADER = re.compile(r'<[a-z_]+>|"[a-z_]+\.hpp"|"\.\./\.\./poplar_kernels/conventions\.hpp"')
-# Those for handlers: XLA's FFI, the error that all C++ throws, and what the operating system says of memory and caches.
+# Those for handlers: XLA's FFI, the error that all C++ throws, and system headers for memory and caches.
 HANDLER_HEADER = re.compile(r'"xla/ffi/api/ffi\.h"|"\.\./error\.hpp"|<sys/mman\.h>|<unistd\.h>')
-# Those for the files that are compiled once per instruction set.
+# Those for files that are compiled once per instruction set.
 KERNEL_HEADER = re.compile(r'<(immintrin|arm_neon)\.h>|"kernels/[a-z_]+\.hpp"|"\.\./kernels\.hpp"')
 
-# A room of xla_ext/ipu_model may include what stands in a lower row, or in its own. Tensors, graphs and programs refer
-# to one another, as they do in Poplar.
+# A folder of xla_ext/ipu_model may include headers of a lower row, or of its own. Tensors, graphs and programs refer to
+# one another, as they do in Poplar.
 MODEL_LAYERS = (
     ("calibration",),
     ("poplibs",),
@@ -62,20 +62,20 @@ BUILDER_HEADER = re.compile(
     r'|"\.\./\.\./poplar_kernels/conventions\.hpp"'
 )
 
-# The executor compiles against an SDK as well, but for the one file that knows the model; the plugin knows nothing of
+# The executor also compiles against an SDK, except for the one file that uses the model; the plugin does not use
 # graphs: it compiles, runs and holds arrays through the executor.
 EXECUTOR_HEADER = re.compile(
     r'<[a-z_]+>|<pop(lar|util|ops|lin|rand)/[A-Za-z]+\.hpp>|<builders/[a-z_]+\.hpp>|"(executor|planner)/[a-z_/]+\.hpp"'
     r'|"\.\./\.\./\.\./poplar_kernels/elementwise_chain_ops\.hpp"'  # the operations of an elementwise program
 )
-# The planner knows numbers alone: sizes, and what the codelets cost.
+# The planner only knows numbers: sizes, and the costs of codelets.
 PLANNER_HEADER = re.compile(
     r'<[a-z_]+>|"planner/[a-z_]+\.hpp"|"\.\./\.\./poplar_kernels/[a-z_]+_cycles\.hpp"'
 )
 PLUGIN_HEADER = re.compile(
     r'<[a-z_]+>|<poplar/Target\.hpp>|<builders/error\.hpp>|"pjrt/[a-z_]+\.hpp"|"executor/(executable|plan/plan)\.hpp"'
 )
-# The custom operation is what an SDK builds: Poplar's headers, and of the executor what makes a graph of a plan.
+# The custom operation is built with an SDK: Poplar's headers, and the part of the executor that builds graphs.
 CUSTOM_OP_HEADER = re.compile(
     r'<[a-z_]+>|<dlfcn\.h>|<pop(lar|util|ops)/[A-Za-z]+\.hpp>|"executor/(plan_lowering|plan/plan)\.hpp"'
 )
@@ -85,7 +85,7 @@ MAX_NAMES = 60
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 40
 
-# Put together from parts, so that this file does not hold them.
+# Assembled from parts, so that this file does not contain them.
 REGISTRY_HOSTS = tuple(
     ".".join(parts)
     for parts in (
@@ -106,14 +106,14 @@ def ignored_names() -> list[str]:
 
 
 def entries(folder: Path) -> list[Path]:
-    """What `folder` holds, but for what git ignores."""
+    """The entries of `folder` that git does not ignore."""
     patterns = ignored_names()
     paths = sorted(folder.iterdir())
     return [path for path in paths if not any(fnmatch.fnmatch(path.name, pattern) for pattern in patterns)]
 
 
 def tracked_files(folder: Path = ROOT) -> Iterator[Path]:
-    """All files of the project but those that git ignores."""
+    """All files of the project that git does not ignore."""
     for path in entries(folder):
         if path.is_dir():
             yield from tracked_files(path)
@@ -159,17 +159,17 @@ def starts_with(name: str, prefix: str) -> bool:
 
 
 def upward_imports(path: str, source: str) -> list[str]:
-    """Imports within snnjax of what does not stand below the file's own layer."""
+    """Imports within snnjax of modules that are not below the file's layer."""
     own = layer_of(module_of(path))
     if own not in ORDER:
-        return [f"{path}: {own} stands in no layer"]
+        return [f"{path}: {own} is in no layer"]
     found = []
     for name, line in imports(source):
         if name.startswith("."):
             found.append(f"{path}:{line}: relative import {name}")
         elif starts_with(name, "snnjax"):
             layer = layer_of(name)
-            # What `from snnjax import x` gives is a module, or a name of the index, which stands on top.
+            # `from snnjax import x` imports a module, or a name of the index, which is the top layer.
             layer = layer if layer in ORDER else "__init__"
             if layer != own and ORDER.index(layer) < ORDER.index(own):
                 found.append(f"{path}:{line}: {own} imports {name}")
@@ -177,7 +177,7 @@ def upward_imports(path: str, source: str) -> list[str]:
 
 
 def private_jax(path: str, source: str) -> list[str]:
-    """Names of JAX without a promise, imported or reached as attributes."""
+    """Private names of JAX, imported or used as attributes."""
     if layer_of(module_of(path)) in KNOWS_PRIVATE:
         return []
     nodes = ast.walk(ast.parse(source))
@@ -192,7 +192,7 @@ def private_jax(path: str, source: str) -> list[str]:
 
 
 def compiled_code(path: str, source: str) -> list[str]:
-    """What knows of compiled code but `_dispatch`, `_targets` and `ipu`: an op calls its kernels, nothing else."""
+    """Uses of compiled code outside `_dispatch`, `_targets` and `ipu`."""
     own = layer_of(module_of(path))
     if own in ("_dispatch", "_targets", "ipu"):
         return []
@@ -211,7 +211,7 @@ def compiled_code(path: str, source: str) -> list[str]:
 def foreign_includes(path: str, source: str) -> list[str]:
     """Headers that a file of `xla_ext/cpu` may not include.
 
-    The files that are compiled once per instruction set, `kernels.cpp` and `kernels/`, know nothing of XLA; they alone
+    The files that are compiled once per instruction set, `kernels.cpp` and `kernels/`, do not use XLA; only they
     include each other and the intrinsics.
     """
     name = path.removeprefix("xla_ext/cpu/")
@@ -225,14 +225,14 @@ def foreign_includes(path: str, source: str) -> list[str]:
 
 
 def beyond_the_sdk(path: str, source: str) -> list[str]:
-    """Headers of codelets and builders that only the model has: a Poplar SDK must be able to compile both."""
+    """Headers in codelets and builders that only the model has: a Poplar SDK must be able to compile both."""
     allowed = CODELET_HEADER if path.startswith("poplar_kernels/") else BUILDER_HEADER
     found = [(number, header) for number, header in includes(source) if not allowed.fullmatch(header)]
     return [f"{path}:{number}: {header}" for number, header in found]
 
 
 def beyond_the_executor(path: str, source: str) -> list[str]:
-    """Headers of plugin, custom operation, executor and planner above them or beside their way to the device."""
+    """Headers that plugin, custom operation, executor and planner must not include."""
     rooms = {
         "custom_op": CUSTOM_OP_HEADER,
         "executor": EXECUTOR_HEADER,
@@ -251,11 +251,11 @@ def beyond_the_executor(path: str, source: str) -> list[str]:
 
 
 def upward_includes(path: str, source: str) -> list[str]:
-    """Headers of rooms of the IPU Model that do not stand below the file's own."""
+    """Headers of folders of the IPU Model that are not below the file's own."""
     rows = {room: row for row, rooms in enumerate(MODEL_LAYERS) for room in rooms}
     own = path.removeprefix("xla_ext/ipu_model/").split("/")[0]
     if own not in rows:
-        return [f"{path}: {own} stands in no layer"]
+        return [f"{path}: {own} is in no layer"]
     found = []
     for number, header in includes(source):
         room = header.strip('"').split("/")[0]
@@ -286,7 +286,7 @@ def heavy_imports(path: str, source: str) -> list[str]:
 
 
 def more_than_an_index(path: str, source: str) -> list[str]:
-    """What the index holds beside its docstring, re-exports, `__all__` and `__version__`."""
+    """What the index contains besides its docstring, re-exports, `__all__` and `__version__`."""
     found = []
     for node in ast.parse(source).body:
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -297,7 +297,7 @@ def more_than_an_index(path: str, source: str) -> list[str]:
 
 
 def public_names(source: str) -> list[str]:
-    """The names that an index gives to its package: those imported as themselves, ``from a import b as b``."""
+    """The names that an index re-exports: those imported as themselves, ``from a import b as b``."""
     nodes = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
     return [alias.name for node in nodes for alias in node.names if alias.asname == alias.name]
 
@@ -309,7 +309,7 @@ def prints(path: str, source: str) -> list[str]:
 
 
 def long_file(path: str, source: str) -> list[str]:
-    """A file of more lines than can be read at one go."""
+    """A file with too many lines."""
     lines = len(source.splitlines())
     return [f"{path}: {lines} lines"] if lines > MAX_FILE_LINES else []
 
@@ -335,7 +335,7 @@ def code_lines(source: str) -> set[int]:
 
 
 def long_functions(path: str, source: str) -> list[str]:
-    """Functions of more lines of code, signature included, than the eye takes in."""
+    """Functions with too many lines of code, including the signature."""
     lines = code_lines(source)
     found = []
     for node in ast.walk(ast.parse(source)):
@@ -347,18 +347,18 @@ def long_functions(path: str, source: str) -> list[str]:
 
 
 def unfinished(path: str, text: str) -> list[str]:
-    """Marks of work left undone."""
+    """Marks of unfinished work."""
     lines = enumerate(text.splitlines(), 1)
     return [f"{path}:{number}: {line.strip()}" for number, line in lines if UNFINISHED.search(line)]
 
 
 def registry_hosts(path: str, text: str) -> list[str]:
-    """Addresses of package registries: how packages are fetched is the machine's own affair."""
+    """Addresses of package registries: where packages come from is configured on the machine."""
     return [f"{path}: {host}" for host in REGISTRY_HOSTS if host in text]
 
 
 def foreign_top_level(names: list[str]) -> list[str]:
-    """Entries that the top level should not have, or lacks."""
+    """Entries of the top level that are unexpected or missing."""
     return sorted(set(names) ^ TOP_LEVEL)
 
 
@@ -368,7 +368,7 @@ def ops() -> list[str]:
 
 
 def missing_for_op(op: str, files: list[str], cases: str) -> list[str]:
-    """What an op lacks among test `files` and in the text of the table of cases."""
+    """What an op lacks in test `files` and in the table of cases."""
     words = {
         node.value if isinstance(node, ast.Constant) else getattr(node, "attr", getattr(node, "id", None))
         for node in ast.walk(ast.parse(cases))

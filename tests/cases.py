@@ -1,7 +1,7 @@
 """The table of ops that the property tests in `tests/ops` run over: one row per op, and each implementation of it.
 
 Arguments are dyadic (multiples of 1/16, decays and gains powers of 1/2), so every sum is exact in float32 whatever its
-order and results can be held against a reference bit for bit, threshold crossings included.
+order and results can be compared with a reference bit for bit, including threshold crossings.
 """
 
 import functools
@@ -21,7 +21,7 @@ from tests.ops import references
 
 BATCH = 4  # divides over the four devices of the tests
 CAPACITY = 3
-# Images of three by four pixels and two channels, each convolved by itself.
+# Images of three by four pixels and two channels, each convolved separately.
 CONVOLUTION = Convolution.of("spike_conv", (3, 4, 2), (2, 3), 4, strides=(1, 2), groups=2)
 MAX_DELAY = 3
 SMOOTH = Surrogate("superspike", 3.0, smooth=True)
@@ -29,23 +29,23 @@ SMOOTH = Surrogate("superspike", 3.0, smooth=True)
 
 @dataclass(frozen=True)
 class Case:
-    """One op: everything but arrays is bound in `function`."""
+    """One op: everything except arrays is bound in `function`."""
 
     name: str
     function: Callable[..., Any]
     reference: Callable[..., Any]
     arguments: Callable[[np.random.Generator], tuple[Any, ...]]
-    batch_axes: tuple[int | None, ...]  # of each argument; None: shared by the batch
-    result_axes: Any  # likewise of the results, a prefix of their tree
+    batch_axes: tuple[int | None, ...]  # of each argument; None if shared by the batch
+    result_axes: Any  # the same for the results, a prefix of their tree
     relaxed: Callable[..., Any]  # the function whose true gradient is the op's
     tolerance: float  # relative, of the values
     reason: str
-    has_kernel: bool = False  # whether it is held against its reference in both implementations
+    has_kernel: bool = False  # whether it is compared with its reference in both implementations
     implementation: str | None = None  # which of them this is
 
     @property
     def id(self) -> str:
-        """A name that no other case has."""
+        """A unique name."""
         return self.name if self.implementation is None else f"{self.name}-{self.implementation}"
 
 
@@ -122,7 +122,7 @@ def pool(spikes: Any) -> Any:
 
 
 def _delay_spikes_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
-    """Delays that are whole and others, the bounds among them."""
+    """Integer and other delays, including the bounds."""
     rows = dyadic(rng, -16, 16, MAX_DELAY + 6, BATCH, 5)
     rows = jnp.where(rng.random(rows.shape) < 0.5, rows, 0.0)
     delays = jnp.concatenate([dyadic(rng, 0, 16 * MAX_DELAY, 3), jnp.array([0.0, MAX_DELAY], jnp.float32)])
@@ -131,7 +131,7 @@ def _delay_spikes_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
 
 
 def run_delays(spikes: Any, delays: Any, pending: Any, lengths: Any, **options: Any) -> Any:
-    """`delay_spikes` on arrays alone."""
+    """`delay_spikes` on arrays only."""
     return snnjax.delay_spikes(spikes, delays, pending, max_delay=MAX_DELAY, lengths=lengths, **options)
 
 
@@ -165,7 +165,7 @@ def network_arguments(rng: np.random.Generator, widths: tuple[int, ...] = (6,)) 
 def run_network(
     inputs: Any, layers: Any, readout: Any, state: Any, lengths: Any, second_threshold: Any, **options: Any
 ) -> Any:
-    """`lif_network` on arrays alone: output, activity, dropped, spikes and state."""
+    """`lif_network` on arrays only: output, activity, dropped, spikes and state."""
     options = {"capacity": CAPACITY, "second_threshold": second_threshold, **options}
     out, state = snnjax.lif_network(
         inputs, layers, readout, state, lengths=lengths, record_spikes=True, **options
@@ -174,9 +174,9 @@ def run_network(
 
 
 def relaxed_network(*arguments: Any, **options: Any) -> Any:
-    """With smooth spikes, an attached reset and, in place of the last argument, a second threshold below everything.
+    """With smooth spikes, an attached reset and, instead of the last argument, a second threshold below everything.
 
-    The activity's gradient reaches the neurons above it alone, and its relaxed form counts all of them.
+    The activity's gradient only reaches the neurons above it, and its relaxed form counts all of them.
     """
     return run_network(*arguments[:-1], -np.inf, **{"surrogate": SMOOTH, "detach_reset": False, **options})
 
@@ -298,7 +298,7 @@ OPS = (
 
 
 def _in_each_implementation(case: Case) -> Iterator[Case]:
-    """The case once for each implementation there is: without a compiler, there are no kernels to test."""
+    """The case once for each available implementation: without a compiler, there are no kernels to test."""
     if not case.has_kernel:
         yield case
         return

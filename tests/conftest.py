@@ -1,15 +1,17 @@
-"""What every test runs under: strict JAX, checked annotations, four CPUs, four IPUs, reproducible hypothesis."""
+"""The configuration of all tests: strict JAX, checked annotations, four CPUs, four IPUs, reproducible hypothesis."""
 
 import contextlib
 import importlib.metadata
 import os
 import unittest.mock
 
-# Before JAX is imported: `shard_map` is tested over four devices, which one CPU can play.
+# Before JAX is imported: `shard_map` is tested over four devices, which one CPU can emulate.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 FLAGS = "--xla_force_host_platform_device_count=4"
-if importlib.metadata.version("jaxlib").startswith("0.10."):  # another may not know the flag, and would abort
-    # Compiles in half the time, which is most of what tests take. Programs that tests start compile as users' do.
+if importlib.metadata.version("jaxlib").startswith(
+    "0.10."
+):  # other versions may not know the flag, and would abort
+    # Halves the compile time, which is most of the test time. Programs that tests start compile like users' programs.
     FLAGS += " --xla_cpu_use_fusion_emitters=false"
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FLAGS}".strip()
 # Pictures are written to files; no test needs a window.
@@ -26,11 +28,11 @@ import hypothesis
 import jax
 from snnjax_jax_plugin import _library
 
-# Of few tiles, so that programs compile and run fast. Programs that tests start see none of these settings.
+# With few tiles, so that programs compile and run fast. Programs that tests start see none of these settings.
 IPUS = {"SNNJAX_IPU_DEVICES": "4", "SNNJAX_IPU_TILES": "8"}
 if not _library.is_not_built():
     jax.config.update("jax_platforms", "cpu,ipu")
-    # Tests of the IPU say what is wrong with it (tests/ipu/conftest.py); the others go on.
+    # IPU tests report what is wrong with it (tests/ipu/conftest.py); the others continue.
     with unittest.mock.patch.dict(os.environ, IPUS), contextlib.suppress(RuntimeError, RuntimeWarning):
         jax.devices()
     jax.config.update("jax_platforms", "cpu")
@@ -38,8 +40,8 @@ if not _library.is_not_built():
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
-# A first example compiles for seconds, so time says nothing; the same examples everywhere, so that a failure
-# is the change's. `HYPOTHESIS_PROFILE=search` looks for new ones.
+# The first example compiles for seconds, so there is no deadline; the examples are the same everywhere, so that a
+# failure is due to the change. `HYPOTHESIS_PROFILE=search` looks for new ones.
 hypothesis.settings.register_profile(
     "repeatable",
     max_examples=15,

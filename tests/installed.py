@@ -1,4 +1,4 @@
-"""What `make test-wheel` runs where only the wheel is installed: a training step on the CPU, and one on an IPU."""
+"""The program of `make test-wheel`, with only the wheel installed: a training step on the CPU, and one on an IPU."""
 
 import time
 from pathlib import Path
@@ -42,7 +42,7 @@ print(f"trained a step on the CPU {time.perf_counter() - START:.1f} s after the 
 ipu = jax.devices("ipu")[0]
 on_ipu = jax.jit(train_step)(*jax.device_put(state, ipu))
 assert on_ipu[2].devices() == {ipu}
-# Sums in another order: the losses of the two agree to some ulp of float32.
+# Sums are in another order: the two losses agree within a few ulp of float32.
 assert abs(float(on_ipu[2]) - float(on_cpu[2])) < 1e-5 * float(on_cpu[2])
 print(f"trained a step on a modelled IPU after {time.perf_counter() - START:.1f} s")
 cycles = profile(lambda: network.apply(params, None, spikes)[0].output).cycles

@@ -1,4 +1,4 @@
-"""What the kernels compute in a process of its own: `python -m tests.kernel_program results.npz`.
+"""Run the kernels in a separate process: `python -m tests.kernel_program results.npz`.
 
 The environment chooses the number of threads (`NPROC`, which XLA reads) and the instruction set (`SNNJAX_CPU_ISA`).
 """
@@ -31,12 +31,12 @@ FORMS = (
     Form(6, 40, 130, (200,), recurrent=True, given="uint16 lists", slots=20, surrogate="arctan", capacity=40),
 )
 PRODUCT = Product(64, 500, 700, 60)
-# Convolutions with the share of inputs that are active: sparse, dense, in groups.
+# Convolutions with the fraction of active inputs: sparse, dense, in groups.
 CONVOLUTIONS = tuple(zip((0, 1, 4), (0.1, 0.45, 1.0), strict=True))
 CONVOLVED_ROWS = 300
 DELAYED = of_delays.Form(40, 30, 100, 12)
 NOISE = 1e-3
-LIMIT = 120  # seconds after which a process is taken for one that waits for ever; it needs about five
+LIMIT = 120  # seconds after which a process counts as hanging; it needs about five
 
 
 def off_grid(tree: Any) -> Any:
@@ -52,7 +52,7 @@ def off_grid(tree: Any) -> Any:
 
 
 def network_arguments(form: Form) -> dict[str, Any]:
-    """Arrays whose sums are exact, and such whose sums round."""
+    """Arrays whose sums are exact, and arrays whose sums round."""
     exact = arguments(form, np.random.default_rng(0))
     return {"exact": exact, "rounded": off_grid(exact)}
 
@@ -106,13 +106,13 @@ def results(implementation: str) -> dict[str, np.ndarray]:
 
 
 def threads_of_pool() -> int:
-    """How many threads XLA's pool has, by the name it gives them."""
+    """The number of threads in XLA's pool, by their names."""
     names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
     return names.count("tf_XLAEigen")
 
 
 def results_of_process(path: Path, *before: str, **environment: str) -> dict[str, np.ndarray]:
-    """The results that a process of its own writes to `path`; `before`: what the command begins with."""
+    """The results that a separate process writes to `path`; `before` is the start of the command."""
     command = [*before, sys.executable, "-m", "tests.kernel_program", str(path)]
     known = {**os.environ, "XLA_FLAGS": "", **environment}
     subprocess.run(command, cwd=ROOT, env=known, check=True, timeout=LIMIT)

@@ -1,4 +1,4 @@
-"""Numbers whose sums are exact, so that results can be held bit for bit, and how results are compared."""
+"""Numbers whose sums are exact, so that results can be compared bit for bit, and functions to compare results."""
 
 from typing import Any
 

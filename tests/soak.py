@@ -1,7 +1,7 @@
-"""Random checks of gradients and values for as long as one likes: `python -m tests.soak --checks 100000`.
+"""Random checks of gradients and values, for any length of time: `python -m tests.soak --checks 100000`.
 
-A check is one set of random arrays through one op or network, all results or all gradients. A form is what is compiled
-for many checks. Every miss is named with the command that repeats it.
+A check compares all results or all gradients of one op or network for one set of random arrays. A form is compiled once
+for many checks. Every miss is reported with the command that repeats it.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from tests.ops.random_networks import Form, arguments, random_form
 # Central differences in float64 along one random direction. Their error is about STEP^2 times a third derivative, or
 # 1e-16 / STEP times the sum; relative to the sizes of what is added up.
 STEP, TOLERANCE = 1e-5, 1e-5
-# Where a kink (a surrogate's edge) lies within the step, differences are no derivative: a thousandth of it decides.
+# If a kink (a surrogate's edge) is within the step, differences are not a derivative: a thousandth of the step decides.
 FINER, FINER_TOLERANCE = 1e-8, 1e-4
 # How much farther than the reference from an exact gradient the kernels may be where both are off by rounding: errors
 # of two orders of a sum are of one size, and rarely four times one another in the largest of some hundred entries.
@@ -42,7 +42,7 @@ MORE = 4
 
 
 class Miss(NamedTuple):
-    """A check that failed: what repeats it, and the first line of why."""
+    """A check that failed: how to repeat it, and the first line of the reason."""
 
     kind: str
     form: int
@@ -115,10 +115,10 @@ KINDS: dict[str, Callable[[int, range], Iterator[tuple[int, str]]]] = {
 
 
 def failure(check: Callable[..., None], *given: Any, **options: Any) -> str:
-    """Why a check fails, in one line; empty where it does not."""
+    """Why a check fails, in one line; empty if it does not."""
     try:
         check(*given, **options)
-    except Exception as error:  # of any kind: a refusal is a miss, too
+    except Exception as error:  # of any kind: an error is a miss, too
         return " ".join(str(error).split())[:200] or "differs"
     return ""
 
@@ -193,7 +193,7 @@ def check_form(kind: str, form: int, draws: range) -> tuple[int, list[Miss]]:
 def run(kind: str, forms: range, draws: range, workers: int) -> tuple[int, list[Miss]]:
     """All checks of a kind, divided over processes by form."""
     checks, misses = 0, []
-    # What is compiled stays in a process until it ends, so each lasts for some forms alone.
+    # Compiled programs stay in a process until it ends, so each process only runs a few forms.
     shares = [forms[start : start + 20 * workers] for start in range(0, len(forms), 20 * workers)]
     with tqdm(desc=kind, total=len(forms)) as progress:
         for share in shares:

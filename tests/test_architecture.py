@@ -1,4 +1,4 @@
-"""The project keeps its form: the rules of `architecture.py` hold, and each of them can fail."""
+"""The project keeps its structure: the rules of `architecture.py` hold, and each of them can fail."""
 
 import subprocess
 import sys
@@ -29,7 +29,7 @@ def read(path):
 
 
 def keep(rule, files):
-    """Fail with all that breaks `rule` in `files`, pairs of a path and a text."""
+    """Fail with all violations of `rule` in `files`, pairs of a path and a text."""
     found = [line for path, text in files for line in rule(path, text)]
     assert not found, "\n".join(found)
 

@@ -1,4 +1,4 @@
-"""The benchmarks run, and what they compare computes the same."""
+"""The benchmarks run, and the programs that they compare compute the same."""
 
 import json
 from dataclasses import replace
@@ -100,7 +100,7 @@ def test_layers_fire_at_their_rate(rate):
     spikes = workloads.bernoulli(workload.input_shape, rate)
     for layer, width in zip(workloads.layers(workload), workload.widths[1:], strict=True):
         spikes = workloads.fire(spikes @ layer.weights, layer.recurrent)
-        # Another sample than the one that the weights were scaled with.
+        # A different sample from the one that the weights were scaled with.
         assert np.mean(spikes) == pytest.approx(rate, rel=0.5)
         assert spikes.shape[-1] == width
 

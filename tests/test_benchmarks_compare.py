@@ -1,4 +1,4 @@
-"""The guard of the benchmarks finds what became slower, and says what it cannot compare."""
+"""The guard of the benchmarks finds slowdowns, and reports what it cannot compare."""
 
 import json
 
@@ -11,20 +11,20 @@ from tests.benchmarks.sections import Table
 MACHINE = {"processor": "made up", report.KERNELS: "avx2"}
 COLUMN, EVENTS = "training step", "snnjax, events"
 PLAIN_SECONDS = (4.0, 3.9, 4.1, 4.0, 4.2)
-# What they take as often: a ratio of 2, and of a tenth less and a little more.
+# Their times: a ratio of 2, and ratios a tenth lower and a little higher.
 KEPT, SLIGHTLY_SLOWER, SLOWER = 2.0, 2.1, 2.3
 
 
 @pytest.fixture(autouse=True)
 def expected(monkeypatch, tmp_path):
-    """The folder of kept ratios, empty."""
+    """The folder of stored ratios, empty."""
     folder = tmp_path / "expected"
     monkeypatch.setattr(compare, "EXPECTED", folder)
     return folder
 
 
 def results(seconds, name=EVENTS, section="W3", machine=MACHINE):
-    """Of a run in which one alternative of ours took so long."""
+    """The results of a run in which one of our alternatives took this long."""
     rounds = {"plain JAX, a": PLAIN_SECONDS, "plain JAX, b": [9.0] * 5, name: [seconds] * 5}
     cells = {(COLUMN, alternative): [*values] for alternative, values in rounds.items()}
     memory = Table("memory", cells, unit="MB", section=section)

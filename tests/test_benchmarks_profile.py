@@ -1,4 +1,4 @@
-"""The profile knows the functions of the kernels by name, and says what keeps it from sampling."""
+"""The profile identifies the functions of the kernels by name, and says what prevents sampling."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""The build of the compiled kernels: there wherever it can be, safe on any machine, and none but handlers in sight."""
+"""The build of the compiled kernels: always present if possible, safe on any machine, exporting only handlers."""
 
 import os
 import re
@@ -20,7 +20,7 @@ def output(*command, **environment):
 
 
 def too_large_instructions(disassembly):
-    """Functions that use registers of an instruction set that does not stand in their names."""
+    """Functions that use registers of an instruction set that is not in their names."""
     found, function = set(), ""
     for line in disassembly.splitlines():
         if header := re.fullmatch(r"[0-9a-f]+ <(.*)>:", line):
@@ -32,7 +32,7 @@ def too_large_instructions(disassembly):
     return sorted(found)
 
 
-if shutil.which("g++") and shutil.which("cmake"):  # elsewhere the references are all there is to test
+if shutil.which("g++") and shutil.which("cmake"):  # elsewhere only the references can be tested
 
     def test_library_is_there_where_it_can_be_built():
         """A build that fails falls back to the references in silence, but not here."""
@@ -53,7 +53,7 @@ if shutil.which("g++") and shutil.which("cmake"):  # elsewhere the references ar
         assert not [name for name in needed if re.match("libstdc|libgcc|libpython", name)]
 
     def test_larger_instructions_stay_in_their_namespaces():
-        """An inline function that were shared with them would fail on a machine without AVX."""
+        """An inline function shared with them would fail on a machine without AVX."""
         listing = output("objdump", "--disassemble", "--demangle", "--no-show-raw-insn", str(LIBRARY))
         assert too_large_instructions(listing) == []
 

@@ -1,4 +1,4 @@
-"""The error template, and the checks that speak it."""
+"""The error template, and the checks that use it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The command line: what it writes, what it returns, and how it says that something is wrong."""
+"""The command line: its output, its exit codes and its error messages."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""`_dispatch`: one primitive per target, its one rule of vmap, and the choice of who evaluates it."""
+"""`_dispatch`: one primitive per target, its `vmap` rule, and the choice of its implementation."""
 
 import functools
 import warnings
@@ -142,7 +142,7 @@ def branch(operands: Any, _: Any) -> tuple[Any]:
 
 
 def test_condition_of_any_group_stays_a_branch_under_vmap() -> None:
-    """A select would pay for both branches; all groups take the branch that one asks for."""
+    """A select would compute both branches; all groups take the branch that one requires."""
 
     def function(x: Any) -> Any:
         return evaluate("test_branch", branch, (x,), (SHARED,), (SHARED,))[0]
@@ -193,7 +193,7 @@ def test_shapes_of_results_are_derived_once() -> None:
         assert jax.make_jaxpr(bind)(np.zeros((4, 3))).out_avals[0].dtype == jnp.float64
 
 
-# What the kernel of the tests adds to the reference: it shows which of them was taken.
+# The test kernel adds this to the reference, to show which of them was used.
 MARK = 1000.0
 MISSING = "There is no library: build it"
 
@@ -314,7 +314,7 @@ def test_op_without_a_kernel_says_so(library: Any, kernel: Kernel | None) -> Non
 
 
 def test_obstacle_that_vmap_makes(library: Any) -> None:
-    """Left alone the reference steps in; asked for, the kernel refuses."""
+    """By default the reference is used; if forced, the kernel raises."""
     ws = stacked(W, 5)
     mapped = jax.vmap(Marked(max_groups=1), (None, 0))
     np.testing.assert_array_equal(mapped(X, ws), 2 * X @ ws)

@@ -1,4 +1,4 @@
-"""The documentation says what is there: every public name, Python that runs, links that lead somewhere."""
+"""The documentation is correct: every public name is listed, its Python runs, its links work."""
 
 import importlib
 import inspect
@@ -116,4 +116,4 @@ def test_each_of_thirty_wishes_has_an_answer_with_a_link():
     assert [int(number) for number, _ in answers] == list(range(1, 31))
     assert [number for number, answer in answers if not LINK.search(answer)] == [
         "23"
-    ]  # no is all there is to say
+    ]  # the answer is just "no"

@@ -1,4 +1,4 @@
-"""Every example in a docstring runs, and every public function says what a reader needs."""
+"""Every example in a docstring runs, and every public function has a complete docstring."""
 
 import ast
 import doctest
@@ -55,7 +55,7 @@ def missing_parts(function):
 
 
 def is_public(function):
-    """Whether users call it; what takes the name of an `op` first speaks for the function that calls it."""
+    """Whether users call it; a function whose first argument is `op` raises errors for its caller."""
     arguments = [argument.arg for argument in function.args.args]
     return not function.name.startswith("_") and arguments[:1] != ["op"]
 
@@ -82,7 +82,7 @@ def public_functions():
 
 
 def run_examples(text, name, globals_of_examples):
-    """The number of examples in `text`, and a report of those that do not give what they say."""
+    """The number of examples in `text`, and a report of those with a different result."""
     report = []
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     test = doctest.DocTestParser().get_doctest(text, dict(globals_of_examples), name, name, 0)

@@ -1,4 +1,4 @@
-"""Encoders: the stated equations, dtypes, and errors word for word."""
+"""Encoders: their equations, dtypes, and exact error messages."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The kernels for lesser machines than this one, in a process that is told to use them."""
+"""The kernels for smaller instruction sets, in a process that is configured to use them."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def reference() -> dict[str, np.ndarray]:
 
 
 def test_results_are_those_of_the_reference(computed, reference) -> None:
-    """Where no sum rounds; gradients within the tolerance of the kernels of this machine."""
+    """Exactly, because no sum rounds; gradients within the tolerance of this machine's kernels."""
     names = [name for name in reference if "exact" in name]
     assert len(names) > 30
     for name in names:
@@ -38,7 +38,7 @@ def test_results_are_those_of_the_reference(computed, reference) -> None:
 
 
 def test_environment_chooses_the_kernels(computed, instructions: str) -> None:
-    """Sums that round tell them apart: those for larger machines multiply and add at once."""
+    """Rounded sums distinguish them: larger instruction sets fuse multiplication and addition."""
     here = kernel_program.results("cpu")
     differ = any(here[name].tobytes() != computed[name].tobytes() for name in here)
     flags = Path("/proc/cpuinfo").read_text()

@@ -1,4 +1,4 @@
-"""Losses: values a reader can check, dense = lists, exact gradients, no dense detour, messages."""
+"""Losses: values a reader can check, dense = lists, exact gradients, no dense intermediates, messages."""
 
 import functools
 import itertools

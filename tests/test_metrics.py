@@ -1,4 +1,4 @@
-"""Metrics: numbers a reader can check by head, lists = dense, messages."""
+"""Metrics: numbers a reader can check by hand, lists = dense, messages."""
 
 import itertools
 import re

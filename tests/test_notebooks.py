@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom in a fresh process, and are kept without outputs."""
+"""The notebooks run from top to bottom in a fresh process, and are stored without outputs."""
 
 import os
 
@@ -29,7 +29,7 @@ def execute(notebook, folder):
     """Run all cells with `folder` as the working directory; raises what the first failing cell raises."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "IPYTHONDIR": str(folder)}
-    # The kernel draws its pictures inline, and has the devices that there are, not those of the tests.
+    # The kernel draws its plots inline, and uses the real devices, not those of the tests.
     for variable in ("MPLBACKEND", "JAX_PLATFORMS"):
         environment.pop(variable, None)
     client = NotebookClient(notebook, timeout=CELL_TIMEOUT, resources={"metadata": {"path": str(folder)}})

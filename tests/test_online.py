@@ -89,7 +89,7 @@ def test_rule_equals_back_propagation_through_time(name: str) -> None:
 
 
 def test_recurrent_layers_learn_by_random_feedback() -> None:
-    """A descent on one sequence, repeated: half of the loss goes, and only what feedback reaches has moved."""
+    """Gradient descent on one sequence halves the loss, and only changes parameters that feedback reaches."""
     net = network(INPUTS, [layer(8, neurons.adlif(), recurrent=True)], leaky_readout(OUTPUTS, decay=0.5))
     inputs, targets = stream()
     feedback = online.random_feedback(jax.random.key(1), net)

@@ -1,4 +1,4 @@
-"""Which switches reproduce which library, held against numbers that the libraries themselves produced.
+"""Which switches reproduce which library, compared with numbers that the libraries themselves produced.
 
 The numbers were made by `tests/golden/make_golden.py`, which states the versions. The cases are the rows of the table
 that users read, in `snnjax/neurons/README.md`: a class of a library, the neuron here that equals it, and what to

@@ -1,4 +1,4 @@
-"""Platforms say themselves what they take of the ops, and `import snnjax` loads nothing of them."""
+"""Platforms declare which ops they support, and `import snnjax` does not load them."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ TARGET = "snnjax_test_platforms"
 
 @pytest.fixture
 def abacus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A platform that takes a target by its name, where operands have one axis behind the groups."""
+    """A platform that supports a target if its operands have one axis after the groups."""
     info = tmp_path / "abacus-0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: abacus\nVersion: 0\n")

@@ -179,7 +179,7 @@ def test_a_channel_that_is_not_finite_stays_so() -> None:
 
 def test_what_has_no_weights_to_quantise_is_refused() -> None:
     with pytest.raises(
-        ValueError, match=r"^quantise: `weights` must have an axis of outputs, got a number\."
+        ValueError, match=r"^quantise: `weights` must have an output axis, got a number\."
     ):
         quantise(jnp.float32(3))
     for change in (quantise_network, straight_through):

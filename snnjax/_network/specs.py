@@ -313,7 +313,7 @@ def _lowest_threshold(neuron: Neuron) -> float:
 
 
 def check_params(op: str, params: Any, num_layers: int | None = None) -> None:
-    """`params` must be those of a network, of so many layers."""
+    """Check that `params` are those of a network with this many layers."""
     way_out = "Make them with network.init(key)"
     good = isinstance(params, NetworkParams)
     check(good, op, "params", "be NetworkParams", type(params).__name__, way_out)

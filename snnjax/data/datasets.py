@@ -174,7 +174,7 @@ class SeriesDataset:
         longest = self.series.shape[1]
         good = bool(np.all((self.lengths >= 0) & (self.lengths <= longest)))
         actual = f"{self.lengths.min(initial=0)} to {self.lengths.max(initial=0)}"
-        expected = f"lie in [0, {longest}]"
+        expected = f"be in [0, {longest}]"
         check(
             good,
             "SeriesDataset",
@@ -275,4 +275,4 @@ def _check_classes(op: str, labels: np.ndarray, num_classes: int) -> None:
     check(good or labels.size == 0, op, "labels", "be integers", labels.dtype.name, way_out)
     wrong = labels[(labels < 0) | (labels >= num_classes)]
     first = wrong[0] if wrong.size else 0
-    check(not wrong.size, op, "labels", f"lie in [0, {num_classes})", first, way_out)
+    check(not wrong.size, op, "labels", f"be in [0, {num_classes})", first, way_out)

@@ -169,5 +169,5 @@ def _check_events(
     check(ids.dtype.kind in "iu" or ids.size == 0, op, "ids", "be integers", ids.dtype.name, "Cast them")
     wrong = ids[(ids < 0) | (ids >= num_neurons)]
     first = wrong[0] if wrong.size else 0
-    check(not wrong.size, op, "ids", f"lie in [0, {num_neurons})", first, "Pass a larger num_neurons")
+    check(not wrong.size, op, "ids", f"be in [0, {num_neurons})", first, "Pass a larger num_neurons")
     return times, ids.astype(np.int64)

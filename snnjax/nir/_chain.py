@@ -117,7 +117,7 @@ def _walk(nodes: dict[str, Any], edges: list[Edge], start: str, end: str) -> tup
     seen.add(end)
     lost = [name for name in nodes if name not in seen]
     way_out = "Connect or remove them"
-    require(not lost, "be one chain from Input to Output", f"{lost} beside it", way_out)
+    require(not lost, "be one chain from Input to Output", f"{lost} outside it", way_out)
     require(len(before[end]) == 1, "be one chain", f"{len(before[end])} edges to {end}", "Write one path")
     return (*stages, Stage(tuple(connections), None, None)) if connections or not stages else tuple(stages)
 

@@ -48,7 +48,7 @@ class TrainConfig:
             first is not None or last is None,
             op,
             "second_threshold",
-            "be given beside a final one",
+            "be given together with a final one",
             first,
             way_out,
         )

@@ -111,7 +111,7 @@ def test_series_dataset_takes_labels_of_steps_time_first():
     batch = data.take([1, 0])
     assert batch.labels.tolist() == [[1, 0], [-1, 1], [-1, -1]] and batch.labels.dtype == jnp.int32
     with pytest.raises(
-        ValueError, match=r"^SeriesDataset: `labels` must lie in \[0, 1\), got 1\. Number the"
+        ValueError, match=r"^SeriesDataset: `labels` must be in \[0, 1\), got 1\. Number the"
     ):
         replace(data, num_classes=1)
     with pytest.raises(
@@ -151,7 +151,7 @@ LABELS, SERIES = np.zeros(3, int), np.zeros((3, 4, 2), np.float32)
         ),
         (
             lambda: EventDataset(IDS, COUNTS, LABELS + 2, 3, 2),
-            "EventDataset: `labels` must lie in [0, 2), got 2. Number the classes from 0.",
+            "EventDataset: `labels` must be in [0, 2), got 2. Number the classes from 0.",
         ),
         (
             lambda: EventDataset(IDS, COUNTS, LABELS + 0.5, 3, 2),
@@ -164,7 +164,7 @@ LABELS, SERIES = np.zeros(3, int), np.zeros((3, 4, 2), np.float32)
         ),
         (
             lambda: SeriesDataset(SERIES, np.array([0, 4, 5]), LABELS, 1),
-            "SeriesDataset: `lengths` must lie in [0, 4], got 0 to 5. Pass the number of valid steps of each sample.",
+            "SeriesDataset: `lengths` must be in [0, 4], got 0 to 5. Pass the number of valid steps of each sample.",
         ),
         (
             lambda: SeriesDataset(SERIES, LABELS, LABELS, 0),

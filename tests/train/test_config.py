@@ -16,7 +16,7 @@ def test_a_final_one_needs_a_first_one() -> None:
     with pytest.raises(ValueError) as error:
         train.TrainConfig(final_second_threshold=0.95)
     assert str(error.value) == (
-        "TrainConfig: `second_threshold` must be given beside a final one, got None. "
+        "TrainConfig: `second_threshold` must be given together with a final one, got None. "
         "Set both, for instance second_threshold=0.8."
     )
 

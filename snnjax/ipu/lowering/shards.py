@@ -1,4 +1,4 @@
-"""Arrays that are sharded over IPUs: how each is, and how it becomes what an operation needs."""
+"""Arrays sharded over IPUs: their shardings, and how they are resharded for an operation."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -42,7 +42,7 @@ Groups = tuple[tuple[int, ...], tuple[int, int]]
 
 
 def groups_along(mesh: Sequence[tuple[str, int]], chosen: Sequence[str]) -> Groups:
-    """The partitions that differ along the chosen axes alone: flat, and how many groups of how many."""
+    """The groups of partitions that only differ along the chosen axes: flat, with their number and size."""
     sizes = dict(mesh)
     numbers = np.arange(math.prod(sizes.values())).reshape(tuple(sizes.values()))
     others = [place for place, name in enumerate(sizes) if name not in chosen]
@@ -52,7 +52,7 @@ def groups_along(mesh: Sequence[tuple[str, int]], chosen: Sequence[str]) -> Grou
 
 
 def mark(walk: Any, value: int, sharding: Sharding | None) -> int:
-    """The value, known from now on to be sharded; a copy if it is used as something else as well."""
+    """The value, marked as sharded; a copy if it is already used with a different sharding."""
     wanted = None if sharding is None or sharding.is_whole() else sharding
     known = walk.shardings.get(value)
     if known == wanted and (wanted is None or value not in walk.builder.constants):
@@ -67,7 +67,7 @@ def mark(walk: Any, value: int, sharding: Sharding | None) -> int:
 
 
 def mark_new(walk: Any, value: int, sharding: Sharding | None, before: int) -> int:
-    """As `mark`; values from `before` on are used as nothing else yet."""
+    """Like `mark`; values from `before` on have no other use yet."""
     wanted = None if sharding is None or sharding.is_whole() else sharding
     if wanted is None or value < before or value in walk.builder.constants:
         return mark(walk, value, sharding)
@@ -76,7 +76,7 @@ def mark_new(walk: Any, value: int, sharding: Sharding | None, before: int) -> i
 
 
 def place(walk: Any, value: int, wanted: Sharding | None) -> int:
-    """The shard that each IPU needs of a value: sums taken, parts gathered, what is not needed cut off."""
+    """The shard of a value that each IPU needs: pending sums are computed, parts gathered, the rest sliced off."""
     known = walk.shardings.get(value)
     rank = len(walk.builder.types[value].shape)
     if known is None:
@@ -86,7 +86,7 @@ def place(walk: Any, value: int, wanted: Sharding | None) -> int:
     if wanted is None:
         wanted = Sharding(known.mesh, ((),) * rank)
     if wanted.unreduced != known.unreduced and wanted.unreduced:
-        way_out = "Take it with lax.psum in jax.shard_map"
+        way_out = "Compute it with lax.psum in jax.shard_map"
         raise walk.builder.refuse((value,), "a sum over IPUs would have to be undone", way_out)
     if known.unreduced and not wanted.unreduced:
         groups = groups_along(known.mesh, _in_order(known.mesh, known.unreduced))
@@ -105,7 +105,7 @@ def _in_order(mesh: Sequence[tuple[str, int]], names: frozenset[str]) -> list[st
 
 
 def _common(first: Sequence[str], second: Sequence[str]) -> int:
-    """How many major axes two dimensions share."""
+    """The number of major axes that two dimensions share."""
     pairs_ = zip(first, second, strict=False)
     return next((n for n, (a, b) in enumerate(pairs_) if a != b), min(len(first), len(second)))
 
@@ -119,7 +119,7 @@ def combined(builder: Any, x: int, kind: str, groups: Groups) -> int:
 
 
 def _gathered(walk: Any, value: int, known: Sharding, kept: Sequence[int]) -> int:
-    """The array with so many major axes of each dimension left, the others gathered."""
+    """The array with only `kept` major axes of each dimension left, and the others gathered."""
     builder = walk.builder
 
     def gather(part: int) -> int:
@@ -136,7 +136,7 @@ def _gathered(walk: Any, value: int, known: Sharding, kept: Sequence[int]) -> in
 
 
 def _cut(walk: Any, value: int, sharding: Sharding) -> int:
-    """The part of this IPU, from its number and those of the mesh."""
+    """This IPU's shard, from its partition id and the mesh."""
     if sharding.is_whole():
         return value
     builder = walk.builder
@@ -152,7 +152,7 @@ def _cut(walk: Any, value: int, sharding: Sharding) -> int:
 
 
 def _cut_at_once(builder: Any, x: int, type_: ArrayType) -> int | None:
-    """The part, where all parts are equal: of equal elements, and of what is repeated or counted along others."""
+    """The shard if all shards are equal: equal elements, or values repeated or counted along other dimensions."""
     number = builder.number(x)
     if number is not None:
         return builder.splat(number, type_)
@@ -168,7 +168,7 @@ def _cut_at_once(builder: Any, x: int, type_: ArrayType) -> int | None:
 
 
 def _starts(builder: Any, sharding: Sharding, local: ArrayType) -> list[int]:
-    """Where the part of this IPU begins, along each dimension."""
+    """The start of this IPU's shard along each dimension."""
     scalar = ArrayType("u32", ())
     number = builder.one("partition_id", (), scalar)
     place_: dict[str, int] = {}
@@ -192,9 +192,9 @@ Shardings = list[Sharding | None]
 
 
 def carried(walk: Any, values: Sequence[int], trial: Callable[[Shardings], Shardings]) -> Shardings:
-    """How a loop carries its values: as they begin, or as its body yields them where they begin whole.
+    """The shardings of a loop's values: the initial ones, or those that its body yields if they begin whole.
 
-    `trial` says how the body yields what it is given. A value that changes again is carried whole.
+    `trial` returns the shardings that the body yields. A value whose sharding changes again is carried whole.
     """
     now = shardings_of(walk, values)
     settled: set[int] = set()
@@ -211,7 +211,7 @@ def carried(walk: Any, values: Sequence[int], trial: Callable[[Shardings], Shard
 
 
 def shardings_of(walk: Any, values: Sequence[int]) -> Shardings:
-    """How values are sharded."""
+    """The shardings of values."""
     return [walk.shardings.get(value) for value in values]
 
 
@@ -222,7 +222,7 @@ def local_types(types: Sequence[ArrayType], shardings: Shardings) -> list[ArrayT
 
 
 def yielded(walk: Any, branches: Sequence[Callable[[], Sequence[int]]], count: int) -> Shardings:
-    """How branches yield their results: as all of them do, else whole."""
+    """The shardings of the results of branches: the common one, else whole."""
     if walk.num_partitions == 1 or walk.is_manual:
         return [None] * count
     ends: list[Shardings] = []

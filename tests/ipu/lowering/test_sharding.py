@@ -243,7 +243,7 @@ def test_sums_that_are_still_to_be_taken_pass_between_shard_maps(explicit):
 
 def test_sums_of_what_is_whole_are_refused(explicit):
     x = jax.device_put(numbers(np.float32, (4,)), NamedSharding(explicit, P()))
-    with pytest.raises(Unsupported, match=r"a sum over IPUs would have to be undone\. Take it with lax.psum"):
+    with pytest.raises(Unsupported, match=r"a sum over IPUs would have to be undone\. Compute it with lax.psum"):
         plan_of(lambda x: jax.reshard(x, P(unreduced={"a"})), x)
 
 

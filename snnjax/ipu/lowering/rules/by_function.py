@@ -1,7 +1,7 @@
-"""Reductions, windows and scatters that combine elements by a function, applied to whole arrays at a time.
+"""Reductions, windows and scatters that combine elements with a function, which is applied to whole arrays.
 
-The function is elementwise: each of its operations is lowered once on arrays. Reductions take neighbours together, and
-so keep their order, in as many steps as the length has bits.
+The function is elementwise: each of its operations is lowered once, on arrays. Reductions combine neighbours, which
+keeps their order, in as many steps as the length has bits.
 """
 
 import functools
@@ -40,14 +40,14 @@ def _cut(builder: Builder, x: int, start: int, limit: int, stride: int = 1) -> i
 
 
 def _arranged(builder: Builder, x: int, order: Sequence[int], shape: Sequence[int]) -> int:
-    """The dimensions in another order, then seen as `shape`."""
+    """The dimensions transposed, then reshaped to `shape`."""
     return pairs.map_parts(
         builder, lambda part: views.reshape(builder, views.transpose(builder, part, order), shape), x
     )
 
 
 def everywhere(builder: Builder, starts: Sequence[int], shape: Sequence[int]) -> list[int]:
-    """Each start as an array of its own."""
+    """Each start as a separate array."""
     return [
         pairs.map_parts(builder, lambda part: views.splat_like(builder, part, shape), start)
         for start in starts
@@ -55,7 +55,7 @@ def everywhere(builder: Builder, starts: Sequence[int], shape: Sequence[int]) ->
 
 
 def reduce(operation: Operation) -> list[int]:
-    """Any number of arrays along the same dimensions."""
+    """Reduce any number of arrays along the same dimensions."""
     builder, count = operation.builder, len(operation.types)
     arrays, starts = operation.inputs[:count], operation.inputs[count:]
     dimensions, old = operation.ints("dimensions"), builder.types[arrays[0]].shape
@@ -73,7 +73,7 @@ def reduce(operation: Operation) -> list[int]:
 
 
 def _rows_combined(builder: Builder, combine: Combine, rows: Sequence[int]) -> Sequence[int]:
-    """All rows as one: every two neighbours first."""
+    """All rows combined into one, pairs of neighbours first."""
     length = builder.types[rows[0]].shape[0]
     if length == 1:
         return rows
@@ -84,7 +84,7 @@ def _rows_combined(builder: Builder, combine: Combine, rows: Sequence[int]) -> S
 
 
 class Windows(NamedTuple):
-    """Where windows stand, a number for each dimension."""
+    """The geometry of windows, one number per dimension."""
 
     sizes: Sequence[int]
     strides: Sequence[int]
@@ -94,7 +94,7 @@ class Windows(NamedTuple):
 
 
 def pool(operation: Operation, windows: Windows, combine: Combine) -> list[int]:
-    """Each place of the window as a slice of every array, and these combined."""
+    """Combine slices of every array, one for each position within the window."""
     builder, count = operation.builder, len(operation.types)
     gaps = [dilation - 1 for dilation in windows.base]
     edges = (windows.padding[::2], windows.padding[1::2], gaps)
@@ -125,17 +125,17 @@ def _padded(builder: Builder, x: int, start: int, edges: tuple[Sequence[int], ..
 
 
 class Scatter(NamedTuple):
-    """What a scatter writes where."""
+    """The operands and dimension numbers of a scatter."""
 
     at: Indices
-    window: tuple[int, ...]  # dimensions of the updates that are no dimensions of the indices
+    window: tuple[int, ...]  # dimensions of the updates that are not dimensions of the indices
     updates: Sequence[int]
 
 
 def scatter(operation: Operation, arrays: Sequence[int], scattered: Scatter, at: Indices) -> list[int]:
-    """The elements are gathered, combined, and written: at once where none is meant twice, else one by one.
+    """Gather the elements, combine them, and write them: at once if no index repeats, else one by one.
 
-    `at` are the indices in the form that is fastest at once.
+    `at` holds the indices in the form that is fastest for doing all at once.
     """
     combine = function_of(operation)
     if operation.flag("unique_indices") or _are_apart(operation.builder, scattered):
@@ -144,7 +144,7 @@ def scatter(operation: Operation, arrays: Sequence[int], scattered: Scatter, at:
 
 
 def _are_apart(builder: Builder, scattered: Scatter) -> bool:
-    """Whether the indices are known, each window is one element where they point, and none comes twice."""
+    """Whether the indices are constants without repetition, and each window is one element."""
     at, whole = scattered.at, builder.constants.get(scattered.at.value)
     shape = builder.types[at.value].shape
     if math.prod(n for d, n in enumerate(shape) if d != at.vector) == 1:
@@ -176,7 +176,7 @@ def _combined_at(builder: Builder, arrays: Sequence[int], scattered: Scatter, co
 
 
 def _both(builder: Builder, function: Callable[[int, int], int], x: int, y: int) -> int:
-    """A function of two real arrays, on both parts of complex ones."""
+    """Apply a function of two real arrays, to both parts of complex ones."""
     if x not in builder.parts:
         return function(x, y)
     return pairs.pair(builder, *map(function, builder.parts[x], builder.parts[y]))

@@ -120,14 +120,14 @@ def lower_main(walk: Any, main: Any, layout: Layout, parameters: Sequence[int]) 
 
 
 def _serialised(sharding: Sharding | None, type_: ArrayType) -> bytes:
-    """As an ``xla.OpSharding``."""
+    """Serialise as an ``xla.OpSharding``."""
     if sharding is None or sharding.is_whole():
         return _jax_compat.op_sharding((), (), len(type_.shape))
     return _jax_compat.op_sharding(sharding.mesh, sharding.axes, len(type_.shape), sharding.unreduced)
 
 
 def _wanted(walk: Any, value: int, attribute: Any) -> Sharding:
-    """What an ``sdy.sharding`` asks of a value; dimensions that it leaves open stay as they are."""
+    """The sharding that an ``sdy.sharding`` requires of a value; open dimensions keep theirs."""
     wanted, known = sharding_of(walk, attribute), walk.shardings.get(value)
     dimensions = map(sdy.DimensionShardingAttr, sdy.TensorShardingAttr(attribute).dimension_shardings)
     if known is None or known.mesh != wanted.mesh:
