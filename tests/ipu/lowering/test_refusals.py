@@ -26,8 +26,17 @@ def refusal(function, *arguments):
     return message
 
 
-def test_fourier_transforms_are_refused():
-    assert refusal(lambda x: jnp.abs(jnp.fft.rfft(x)), X) == f"fft of f32[4,4]: {NONE}"
+def test_long_fourier_transforms_are_refused():
+    message = refusal(lambda x: jnp.abs(jnp.fft.rfft(x)), np.ones(4096, np.float32))
+    assert message == (
+        "fft of f32[4096]: a transform of 4096 elements exceeds the limit of 2048. "
+        "Transform shorter pieces, or run this part on the CPU."
+    )
+
+
+def test_operations_that_there_are_not_are_refused():
+    message = refusal(lambda x: lax.linalg.triangular_solve(x, x, left_side=True), X)
+    assert message == f"triangular_solve of f32[4,4], f32[4,4]: {NONE}"
 
 
 def test_other_random_generators_are_refused():
