@@ -57,7 +57,7 @@ def test_op_is_lowered_to_its_target_where_the_platform_takes_it(monkeypatch, ab
 
 
 def _translated(platform: str):
-    """`takes` that hears of `platform` in place of one that JAX has: JAX lowers for no other."""
+    """`takes` with `platform` in place of one that JAX has, because JAX lowers for no other."""
     takes = _platforms.takes
     return lambda _, *call: takes(platform, *call)
 

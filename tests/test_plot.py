@@ -1,4 +1,4 @@
-"""Pictures: what is drawn where, from dense spikes and from lists, and messages."""
+"""Plots: what is drawn where, from dense spikes and from lists, and messages."""
 
 import re
 
@@ -37,7 +37,7 @@ def points(axes) -> list[tuple[float, float]]:
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_raster_has_a_dot_for_every_spike(sparse: bool) -> None:
-    # a list with room for gradient-only entries, which are no spikes
+    # a list with room for gradient-only entries, which are not spikes
     spikes = SparseSpikes.from_dense(DENSE, capacity=3) if sparse else DENSE
     axes = plot.raster(spikes, title="some")
     assert points(axes) == [(0.0, 3.0), (2.0, 1.0), (4.0, 1.0)]

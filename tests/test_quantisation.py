@@ -39,7 +39,7 @@ def test_error_is_half_a_step_of_each_channel(bits: int, most: int) -> None:
 
 
 def test_gradient_passes_straight_through() -> None:
-    """It is that by the rounded weights, with which the network computes."""
+    """It is the gradient with respect to the rounded weights, with which the network computes."""
     net = network(INPUTS, [layer(8, recurrent=True)], leaky_readout(3))
     params, inputs = initial(net), random_spikes(0.3)
     apply = functools.partial(net.apply, implementation="composed")
@@ -93,7 +93,7 @@ def random_weights(rng: np.random.Generator, inputs: int, outputs: int, dtype: A
 def test_kernel_sums_rows_of_int8_as_the_reference(
     rows: int, inputs: int, outputs: int, density: float, dtype: Any
 ) -> None:
-    """Bit for bit: the sums of whole numbers, and of their products with eighths, are exact, and are scaled once."""
+    """Bit for bit: the sums of integers, and of their products with eighths, are exact, and are scaled once."""
     rng = np.random.default_rng(rows)
     weights = random_weights(rng, inputs, outputs, dtype)
     spikes = (rng.random((rows, inputs)) < density) * 1.0
@@ -135,7 +135,7 @@ def test_quantised_network_runs_as_the_rounded_one(name: str) -> None:
 
 
 def test_rows_too_full_for_a_list_are_summed_likewise() -> None:
-    """From a copy in float32, which holds the sums of whole numbers exactly."""
+    """From a copy in float32, which holds the sums of integers exactly."""
     rng = np.random.default_rng(0)
     weights = random_weights(rng, 50, 20, jnp.float32)
     inputs = jnp.asarray(rng.random((4, 16, 50)) < np.linspace(0, 1, 16)[None, :, None], jnp.float32)
@@ -178,9 +178,7 @@ def test_a_channel_that_is_not_finite_stays_so() -> None:
 
 
 def test_what_has_no_weights_to_quantise_is_refused() -> None:
-    with pytest.raises(
-        ValueError, match=r"^quantise: `weights` must have an output axis, got a number\."
-    ):
+    with pytest.raises(ValueError, match=r"^quantise: `weights` must have an output axis, got a number\."):
         quantise(jnp.float32(3))
     for change in (quantise_network, straight_through):
         text = (

@@ -1,4 +1,4 @@
-"""The random checks of `tests/soak.py`: right gradients and values pass, and wrong ones are named."""
+"""The random checks of `tests/soak.py`: right gradients and values pass, and wrong ones are reported."""
 
 import functools
 from typing import Any
@@ -12,7 +12,7 @@ from tests import soak
 from tests.ops.common import generic
 from tests.ops.random_networks import Form, arguments
 
-# Two steps: only then does a reset, whose gradient may be left out, act on what follows.
+# Two steps, so that a reset, whose gradient may be missing, affects a later step.
 FORM = Form(3, 1, 2, (2,), None, dtype="float64", lengths=False, bias=False)
 
 

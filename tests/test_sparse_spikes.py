@@ -1,4 +1,4 @@
-"""`SparseSpikes`: round trips, overflow, indexing, JAX transforms, ids that name no neuron."""
+"""`SparseSpikes`: round trips, overflow, indexing, JAX transforms, ids out of range."""
 
 import functools
 from typing import Any
@@ -80,7 +80,7 @@ def test_from_ids_to_dense_counts_each_id_in_range(ids: np.ndarray) -> None:
     [(np.uint8, 300, 255), (np.int8, 300, 127), (np.uint16, 70_000, 65_535), (np.uint32, 3, 2)],
 )
 def test_from_ids_takes_ids_of_any_dtype(dtype: Any, num_neurons: int, largest: int) -> None:
-    """More neurons than the dtype of the ids can name are no reason to lose some."""
+    """No ids are lost if there are more neurons than the dtype of the ids can represent."""
     beyond = np.iinfo(dtype).max
     spikes = SparseSpikes.from_ids(np.array([0, largest, beyond], dtype), num_neurons)
     assert spikes.ids.tolist() == [0, largest, min(beyond, num_neurons)]

@@ -42,7 +42,7 @@ def test_value_by_hand(name: str, slope: float, x: float, derivative: float, rel
 @each_name
 @pytest.mark.parametrize("slope", [0.3, 1.0, 25.0])
 def test_derivative_is_that_of_the_relaxed_form(name: str, slope: float) -> None:
-    """Central differences at many points but for those next to a kink of the relaxed form."""
+    """Central differences at many points, except next to a kink of the relaxed form."""
     surrogate, step = Surrogate(name, slope), 1e-6
     x = np.random.default_rng(0).uniform(-3, 3, 400)
     kink = {"boxcar": 0.5 / slope, "triangle": 1 / slope}.get(name, 10.0)
@@ -91,7 +91,7 @@ def test_cutoff_ends_the_derivative_where_it_is_that_share_of_its_peak(
     expected = jnp.where(tail, 0, whole.derivative(x))
     np.testing.assert_array_equal(cut.derivative(x)[inside], expected[inside])
     assert jnp.max(jnp.abs(whole.derivative(x) - cut.derivative(x))) <= cutoff * peak
-    # The relaxed form is that of the cut derivative: flat behind the end, and unchanged up to it.
+    # The relaxed form is that of the cut derivative: flat beyond the end, and unchanged up to it.
     ends = jnp.clip(x, -cut.reach, cut.reach)
     np.testing.assert_array_equal(cut.relaxed(x), whole.relaxed(ends))
 

@@ -17,7 +17,7 @@ WAY_OUT = "build it with `make kernels`, or install snnjax where there is a C++ 
 
 @pytest.fixture
 def looked_up(monkeypatch):
-    """Look for the library at a path, as a new process would."""
+    """Look for the library at a path, like a new process."""
 
     def look(path):
         monkeypatch.setenv("SNNJAX_CPU_KERNELS", str(path))
@@ -27,7 +27,7 @@ def looked_up(monkeypatch):
 
 
 def run(program: str, **environment: str) -> str:
-    """What a fresh interpreter writes."""
+    """The output of a fresh interpreter."""
     command = [sys.executable, "-c", program]
     known = {**os.environ, **environment}
     return subprocess.run(command, cwd=ROOT, env=known, capture_output=True, text=True, check=True).stdout

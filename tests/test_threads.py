@@ -1,4 +1,4 @@
-"""The kernels under threads: the same bits for any number of them, from run to run, beside other calls, when busy."""
+"""The kernels under threads: bit-identical for any number of threads, from run to run, with other calls, under load."""
 
 import functools
 import os
@@ -21,7 +21,7 @@ pytestmark = needs_kernels
 
 @pytest.fixture(scope="module")
 def computed(tmp_path_factory: pytest.TempPathFactory):
-    """The results of a process with so many threads, computed once."""
+    """The results of a process with this many threads, computed once."""
 
     @functools.cache
     def compute(threads: int) -> dict[str, np.ndarray]:
@@ -83,7 +83,7 @@ def test_calls_of_many_python_threads_at_once() -> None:
 
 @pytest.fixture
 def busy_core() -> Iterator[str]:
-    """The number of a core on which another process works without a pause."""
+    """The index of a core that another process keeps busy."""
     core = str(min(os.sched_getaffinity(0)))
     with subprocess.Popen(["taskset", "-c", core, sys.executable, "-c", "while True: pass"]) as other:
         yield core
@@ -91,6 +91,6 @@ def busy_core() -> Iterator[str]:
 
 
 def test_busy_machine_changes_no_bit(computed, busy_core: str, tmp_path: Path) -> None:
-    """Four threads share one core with another process: nobody waits for what does not run, so it comes to an end."""
+    """Four threads share one core with another process: no thread waits for one that is not running, so it finishes."""
     on_core = results_of_process(tmp_path / "results.npz", "taskset", "-c", busy_core, NPROC="4")
     assert_same_bits(arrays(on_core), arrays(computed(1)))

@@ -1,4 +1,4 @@
-"""The type checker that holds every annotation of snnjax against the values of a running test.
+"""The type checker that compares every annotation of snnjax with the values in a running test.
 
 `jaxtyping.install_import_hook("snnjax", "tests.type_checker.check")` decorates each function with it. Two things
 differ from plain beartype:
@@ -21,8 +21,9 @@ _beartype = beartype(conf=BeartypeConf(is_pep484_tower=True, hint_overrides=_len
 
 
 def check(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` with its annotations checked, or as it is where they must not be."""
-    # jaxtyping asks twice: for the arguments alone, recognised by the result Any, and for all of it after the call.
+    """`function` with its annotations checked, or unchanged if they must not be."""
+    #  jaxtyping calls this twice: for the arguments only, recognised by the result Any, and for everything after the
+    # call.
     arguments_only = function.__annotations__.get("return") is Any
     constructor = function.__name__ == "__init__"
     return function if arguments_only or constructor else _beartype(function)

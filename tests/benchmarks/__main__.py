@@ -1,4 +1,4 @@
-"""Measure speed, memory and start-up beside plain JAX and, on request, beside other libraries.
+"""Measure speed, memory and start-up against plain JAX and, on request, other libraries.
 
     python -m tests.benchmarks --out out/bench [--only W3 density] [--peers .venv/bin/python ...] [--quick]
     python -m tests.benchmarks --compare [--only W3 | --results out/bench/results.json]
@@ -74,7 +74,7 @@ def compared(plan: Plan, given: argparse.Namespace) -> int:
 
 
 def follow(given: argparse.Namespace) -> int:
-    """Do what the command line says; returns the exit status."""
+    """Run the command line; returns the exit status."""
     peers = tuple(given.peers)
     plan = quick(peers) if given.quick else Plan(peers=peers)
     if given.rounds is not None:

@@ -1,4 +1,4 @@
-"""Sparse networks on the modelled IPU beside dense ones whose products run on the chip's matrix unit.
+"""Sparse networks on the modelled IPU compared with dense ones, whose products run on the chip's matrix unit.
 
 Forward and backward, without an optimiser, which does not differ. A dense network is plain JAX: one product a layer
 for all time steps, and in each step that of the spikes before if it is recurrent. The sparse one lists as many spikes
@@ -32,7 +32,7 @@ def of_size(width: int, batch: int, recurrent: bool, steps: int) -> Workload:
 
 
 def cycles_of_a_step(workload: Workload, activities: tuple[float, ...]) -> dict[str, float]:
-    """Of each alternative, the modelled cycles a time step; without those that do not fit in the chip's memory."""
+    """The modelled cycles per time step of each alternative that fits in the chip's memory."""
     jax.config.update("jax_platforms", "cpu,ipu")
     found = {}
     for name, dtype in DENSE.items():

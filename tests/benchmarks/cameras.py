@@ -1,4 +1,4 @@
-"""W7, convolutional networks on the events of a camera: `Network.apply` beside plain JAX, written by hand.
+"""W7, convolutional networks on the events of a camera: `Network.apply` compared with hand-written plain JAX.
 
 Plain JAX has one `lax.conv` of all steps at once for each layer; only the neurons are scanned.
 """

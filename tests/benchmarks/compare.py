@@ -1,4 +1,4 @@
-"""A guard: the ratios of a run beside those that `expected/` keeps, in a file for each instruction set.
+"""A guard: compare the ratios of a run with those stored in `expected/`, in a file for each instruction set.
 
 Ratios are those of medians to the fastest plain JAX of the same interleaved run, so that a busier or slower machine of
 the same kind changes them little. Files hold, by section, what they were measured with and the ratios by title, column
@@ -14,7 +14,7 @@ from snnjax._check import message
 from tests.benchmarks.report import KERNELS, OWN
 
 EXPECTED = Path(__file__).with_name("expected")
-# A ratio that is so much lower than the one that is kept is a loss.
+# A ratio lower than the stored one by this much is a loss.
 LOSS = 0.1
 # Kept ratios are rounded, so that a new run changes few digits that mean nothing.
 DIGITS = 3
@@ -25,7 +25,7 @@ Kept = dict[str, Any]
 
 
 class Refusal(ValueError):
-    """What was asked for cannot be done here; the text says the way out."""
+    """The requested comparison is impossible here; the text says what to do."""
 
 
 def refuse(argument: str, expected: str, actual: str, way_out: str) -> NoReturn:

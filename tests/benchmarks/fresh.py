@@ -1,4 +1,4 @@
-"""What only a new process can show: import time, the first call, memory, and a given number of cores.
+"""Measurements that need a new process: import time, the first call, memory, and a given number of cores.
 
     python -m tests.benchmarks.fresh first_steps <workload> <alternative> <task>
     python -m tests.benchmarks.fresh on_cores <workload> <cores> <rounds> <alternative> ...
@@ -85,7 +85,7 @@ def first_steps(workload: Workload, alternative: str, task: str) -> dict[str, An
 
 
 def on_cores(workload: Workload, cores: str, rounds: str, *names: str) -> list[tuple[str, list[float]]]:
-    """Seconds of a training step on the first so many cores that this process may use."""
+    """Seconds of a training step on the first `cores` cores that this process may use."""
     own = sorted(os.sched_getaffinity(0))
     # Before JAX is imported: it starts a thread per core that it sees.
     os.sched_setaffinity(0, own[: int(cores)])

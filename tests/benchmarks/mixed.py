@@ -1,4 +1,4 @@
-"""A neuron that the fused op does not know behind layers that it does: what it costs these layers."""
+"""A neuron that the fused op does not support, after layers that it does: what it costs these layers."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The alternatives that compute W1 to W3, and what each of them is timed at: forward, gradient, training step."""
+"""The alternatives that compute W1 to W3, and their timed tasks: forward, gradient, training step."""
 
 import functools
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Recurrent networks of each neuron model: `Network.apply` beside a scan of the same equations, written by hand."""
+"""Recurrent networks of each neuron model: `Network.apply` compared with a hand-written scan of the same equations."""
 
 import functools
 from collections.abc import Callable, Iterator

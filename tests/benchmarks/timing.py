@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
-# Runs something so many times and says how many seconds it took each time.
+# Runs something a number of times and returns the seconds of each run.
 Timer = Callable[[int], float]
 Name = TypeVar("Name", bound=Hashable)
 
-# A turn is as many calls as take so long, so that a short one is neither the clock's nor a cold cache's.
+# A turn is as many calls as take this long, so that neither the clock nor a cold cache dominates short calls.
 MIN_SECONDS = 0.02
 MAX_CALLS = 500
 # Between two turns: threads that wait in a loop for their next task go to sleep.

@@ -1,4 +1,4 @@
-"""Damaged files: a reader gives a result or the error that names the file, and nothing else."""
+"""Damaged files: a reader returns a result or raises the error that names the file, and nothing else."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 
 def survives(op: str, read: Callable[[Path], Any], path: Path, content: bytes) -> Any | None:
-    """What `read` makes of a file with `content`; None where it refuses it in the words all errors have."""
+    """The result of `read` for a file with `content`; None if it raises a proper error."""
     path.write_bytes(content)
     try:
         return read(path)

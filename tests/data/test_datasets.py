@@ -1,4 +1,4 @@
-"""Containers: what they give, and that they refuse arrays that do not fit together."""
+"""Containers: their contents, and errors for arrays that do not match."""
 
 from dataclasses import replace
 
@@ -110,9 +110,7 @@ def test_series_dataset_takes_labels_of_steps_time_first():
     data = SeriesDataset(np.zeros((2, 3, 1), np.float32), np.array([2, 1]), labels, num_classes=2)
     batch = data.take([1, 0])
     assert batch.labels.tolist() == [[1, 0], [-1, 1], [-1, -1]] and batch.labels.dtype == jnp.int32
-    with pytest.raises(
-        ValueError, match=r"^SeriesDataset: `labels` must be in \[0, 1\), got 1\. Number the"
-    ):
+    with pytest.raises(ValueError, match=r"^SeriesDataset: `labels` must be in \[0, 1\), got 1\. Number the"):
         replace(data, num_classes=1)
     with pytest.raises(
         ValueError, match=r"^SeriesDataset: `labels` must have 2 axes that begin with \[2, 3\]"

@@ -1,4 +1,4 @@
-"""Feed the compiled kernels what nobody should: `python -m tests.fuzz --examples 1000`.
+"""Fuzz the compiled kernels: `python -m tests.fuzz --examples 1000`.
 
 Meant to run under sanitizers (`make fuzz`). The log holds the example at work: a crash leaves no time to name it.
 """

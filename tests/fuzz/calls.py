@@ -1,4 +1,4 @@
-"""The handlers called directly, past everything that checks: with what does not fit in shape, dtype, number or name."""
+"""Direct calls of the handlers, past all checks, with mismatched shapes, dtypes, numbers or names."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Makes `cochlea.npz`: what the program of the authors of SHD computes of the beginning of one spoken word.
+"""Make `cochlea.npz`: the results of the SHD authors' program for the beginning of one spoken word.
 
     python make_cochlea.py          # where lauscher (LGPL-2.1, not part of this project) and espeak-ng are installed
 

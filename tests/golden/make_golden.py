@@ -1,4 +1,4 @@
-"""Makes the golden files: what snnTorch, SpikingJelly, Norse and Spyx compute on one small input.
+"""Make the golden files: the results of snnTorch, SpikingJelly, Norse and Spyx for one small input.
 
     python make_golden.py snntorch spikingjelly norse    # where PyTorch and these are installed
     python make_golden.py spyx                           # where Spyx is installed

@@ -1,4 +1,4 @@
-"""Makes the golden files of NIR: graphs of other libraries with their outputs, and their outputs on graphs of ours.
+"""Make the golden files of NIR: graphs of other libraries with their outputs, and their outputs for our graphs.
 
     PYTHONPATH=../.. python make_nir.py          # where snnTorch, Norse, Spyx, Sinabs and JAX are installed
 

@@ -1,4 +1,4 @@
-"""What the tests of the IPU Model have in common: they need its library, which is built where there is a compiler."""
+"""The configuration of the IPU Model's tests: they need its library, which is built if there is a compiler."""
 
 import jax
 import pytest

@@ -1,4 +1,4 @@
-"""What the tests of networks share: small inputs, and one function that yields values and all gradients."""
+"""Code shared by the network tests: small inputs, and a function that returns values and all gradients."""
 
 from collections.abc import Callable
 from typing import Any

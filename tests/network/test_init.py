@@ -1,4 +1,4 @@
-"""Initial parameters: pure, alive in depth, and on request at a chosen activity."""
+"""Initial parameters: pure, alive in deep layers, and on request at a chosen activity."""
 
 from typing import Any
 

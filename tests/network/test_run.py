@@ -1,4 +1,4 @@
-"""The fused op and the way layer by layer compute the same; padded steps and other sequences have no influence."""
+"""The fused op and layer-by-layer scans compute the same; padded steps and other sequences have no influence."""
 
 import dataclasses
 import functools

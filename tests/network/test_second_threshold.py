@@ -1,4 +1,4 @@
-"""Second thresholds: relative to the neurons' own thresholds by default, and looked at where they are given."""
+"""Second thresholds: relative to the neurons' thresholds by default, and checked if they are given."""
 
 import functools
 import warnings

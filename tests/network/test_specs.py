@@ -1,4 +1,4 @@
-"""What specifications hold, and every message of networks, word for word."""
+"""The contents of specifications, and every error message of networks."""
 
 import dataclasses
 import pickle

@@ -1,4 +1,4 @@
-"""One table of the neuron models, and one with their variants, for the properties that all of them share."""
+"""A table of the neuron models, and one with their variants, for the properties that all of them share."""
 
 import dataclasses
 import inspect

@@ -1,4 +1,4 @@
-"""What every neuron model promises, whatever its equations."""
+"""Properties of every neuron model, whatever its equations."""
 
 import copy
 import functools

@@ -1,4 +1,4 @@
-"""The refractory period: counts, and time that stands still."""
+"""The refractory period: spike counts, and the frozen state."""
 
 import dataclasses
 import functools

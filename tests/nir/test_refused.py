@@ -1,4 +1,4 @@
-"""What NIR cannot say, what networks here cannot do, and files that lie: each refused with a way out."""
+"""What NIR cannot express, what networks here do not support, and invalid files: each error names a way out."""
 
 import dataclasses
 import json
@@ -32,7 +32,7 @@ class Unknown(nir.Scale):
 
 
 def refused_chains() -> dict[str, tuple[Any, str]]:
-    """Graphs that are no chain, and what is said of them."""
+    """Graphs that are not a chain, and their errors."""
     chain = [identity(), lif()]
     itself = graph_of(*chain)
     itself.nodes["n0"] = itself
@@ -62,7 +62,7 @@ def refused_chains() -> dict[str, tuple[Any, str]]:
 
 
 def refused_connections() -> dict[str, tuple[Any, str]]:
-    """Graphs with connections that no network here has, or that do not fit."""
+    """Graphs with connections that networks here do not support, or that do not fit."""
     overlapping = nir.SumPool2d(np.array([3, 3]), np.array([2, 2]), np.array([0, 0]))
     dilated = nir.Conv2d((4, 4), np.ones((1, 1, 2, 2)), 1, 0, 2, 1, np.zeros(1))
     return {
@@ -93,7 +93,7 @@ def refused_connections() -> dict[str, tuple[Any, str]]:
 
 
 def refused_neurons() -> dict[str, tuple[Any, str]]:
-    """Graphs with neurons that no network here has, or not there."""
+    """Graphs with neurons that networks here do not support, or not in that place."""
     chain = [identity(), lif()]
     odd = lif()
     odd.metadata = {"snnjax": json.dumps({"arguments": {"surrogate": {"name": "none", "slope": 1.0}}})}
@@ -183,7 +183,7 @@ def test_network_is_refused(layer: Any, text: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Upsampling:
-    """A geometry that nobody writes as NIR."""
+    """A geometry that cannot be written as NIR."""
 
     words: str = "upsampling by 2"
 
@@ -209,7 +209,7 @@ def test_connection_of_a_new_kind_is_not_taken_for_dense_weights() -> None:
 
 
 def hostile(path: Path, kind: str) -> None:
-    """A file that is none, or is damaged, or lies."""
+    """A file that is not NIR, is damaged, or has a false header."""
     network = NETWORKS["lif"]()
     nir.write(path, to_nir(network, params_of(network), dt=DT))
     content = path.read_bytes()

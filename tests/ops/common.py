@@ -1,4 +1,4 @@
-"""What the property tests share: the float leaves of arguments and results, losses, comparisons."""
+"""Code shared by the property tests: the float leaves of arguments and results, losses, comparisons."""
 
 import functools
 from collections import Counter
@@ -19,7 +19,7 @@ jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_lev
 # a few steps deep) plus 1e-16 / STEP.
 STEP, GRADIENT_TOLERANCE = 1e-5, 1e-6
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-# For what does not depend on the implementation.
+# For properties that do not depend on the implementation.
 each_op = pytest.mark.parametrize("case", OPS, ids=lambda case: case.id)
 
 
@@ -48,7 +48,7 @@ def of_floats(
 
 
 def weighted_sum(results: Any) -> jax.Array:
-    """A loss that sees every float entry of `results` with another weight, in float32 or wider."""
+    """A loss with a different weight for every float entry of `results`, in float32 or wider."""
     total: Any = 0.0
     for leaf in float_leaves(results):
         wide = leaf.astype(jnp.float32) if leaf.dtype.itemsize < 4 else leaf
@@ -58,7 +58,8 @@ def weighted_sum(results: Any) -> jax.Array:
 
 
 def with_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The float results, and the gradients of `weighted_sum` of them by the float leaves of the arguments."""
+    """The float results, and the gradients of their `weighted_sum` with respect to the float leaves of the
+    arguments."""
 
     def of(*arguments: Any) -> tuple[list[Any], list[Any]]:
         wrapped, floats = of_floats(function, arguments)
@@ -74,7 +75,7 @@ def with_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_gradient(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    """Hold the gradients by all float leaves against finite differences, in float64."""
+    """Compare the gradients with respect to all float leaves with finite differences, in float64."""
     wrapped, floats = of_floats(function, arguments)
     forward = jit(wrapped)
     pull_back = jit(lambda leaves, g: jax.vjp(wrapped, leaves)[1](g))

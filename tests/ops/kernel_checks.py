@@ -1,4 +1,4 @@
-"""What the tests of the kernels of `lif_network` share: all results and gradients, in either implementation."""
+"""Code shared by the tests of the kernels of `lif_network`: all results and gradients, in either implementation."""
 
 import functools
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def everything(
     seen: Callable[[Any], Any] = lambda results: results,
     by: Callable[[Any], Any] = lambda given: given,
 ) -> Callable[..., Any]:
-    """All results, and gradients of `weighted_sum` of those `seen` by the float leaves `by` which it is asked for."""
+    """All results, and gradients of the `weighted_sum` of those `seen` with respect to the float leaves `by`."""
 
     def of(*given: Any) -> Any:
         leaves, tree = jax.tree.flatten(given)

@@ -31,7 +31,7 @@ def make_network(
 ) -> tuple[Any, ...]:
     """Inputs, layers of `widths` (the first may be recurrent), a read-out and a state, all random.
 
-    `second_states` names the constants of each layer's second state, besides its decay, or holds None.
+    `second_states` lists the constants of each layer's second state, besides its decay, or None.
     """
     rng = np.random.default_rng(seed)
 

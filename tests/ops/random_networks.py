@@ -1,4 +1,4 @@
-"""Networks of any shape for `lif_network`: what is compiled (`Form`), and random arrays to go with it.
+"""Networks of any shape for `lif_network`: the compiled form (`Form`), and random arrays for it.
 
 Values are dyadic as in `tests/cases.py`: currents are exact sums, so no order of additions can make a neuron fire.
 """
@@ -16,7 +16,7 @@ from snnjax._types import RESETS, SURROGATES
 from snnjax.surrogates import as_surrogate
 from tests.numbers import dyadic, halves
 
-# Which constants of a second state are there besides its decay: w_membrane, w_gain, w_jump, v_coupling and
+# Which constants of a second state are present besides its decay: w_membrane, w_gain, w_jump, v_coupling and
 # threshold_coupling; those of adLIF, of adaptive thresholds, of a synaptic current, of resonance, and all.
 ADLIF = (True, False, True, True, False)
 ADAPTIVE = (False, False, True, False, True)
@@ -28,7 +28,7 @@ LIST_INPUTS = ("uint16 lists", "int32 lists")
 
 
 class Form(NamedTuple):
-    """What a network is compiled for."""
+    """The static configuration of a network."""
 
     steps: int
     batch: int
@@ -56,7 +56,7 @@ class Form(NamedTuple):
 
 
 def random_form(rng: np.random.Generator) -> Form:
-    """Any form; sizes are those at which kernels change their ways: 16 samples, 8 steps, words of 64 neurons."""
+    """Any form; sizes are around those at which kernels change strategy: 16 samples, 8 steps, words of 64 neurons."""
     pick = lambda *choices: choices[int(rng.integers(len(choices)))]  # noqa: E731
     widths = tuple(pick(0, 1, 5, 17, 63, 64, 65, 100, 130, 200) for _ in range(pick(1, 1, 2, 3)))
     return Form(
@@ -110,7 +110,7 @@ def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
 
 
 def _layer(form: Form, inputs: int, neurons: int, index: int, rng: np.random.Generator) -> LIFLayer:
-    level = int(rng.integers(-20, 12))  # from silent layers to such in which all fire
+    level = int(rng.integers(-20, 12))  # from silent layers to layers in which all neurons fire
     second_state = None
     if (there := form.second_state(index)) is not None:
         couplings = (_constant(form, _coupling(rng, neurons)) if is_there else None for is_there in there)
@@ -132,7 +132,7 @@ def _coupling(rng: np.random.Generator, neurons: int) -> jax.Array:
 
 
 def _constant(form: Form, values: jax.Array) -> jax.Array:
-    """One a neuron, or the first for all (1/2 where there is no neuron)."""
+    """One per neuron, or the first for all (1/2 if there is no neuron)."""
     if form.per_neuron:
         return values
     return values[0] if values.size else jnp.float32(0.5)
@@ -182,5 +182,5 @@ def run(form: Form, implementation: str, *given: Any) -> Any:
 
 
 def runner(form: Form, implementation: str) -> Any:
-    """`run` of a form as a function of arrays alone."""
+    """`run` of a form as a function of arrays only."""
     return functools.partial(run, form, implementation)

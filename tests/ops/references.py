@@ -1,4 +1,4 @@
-"""The ops once more, written down from their definitions in plain NumPy loops and sharing nothing with the library.
+"""The ops again, written from their definitions as plain NumPy loops that share nothing with the library.
 
 Sums run in float64 and are rounded where they are stored: membranes in their own dtype, results in that of the weights.
 """

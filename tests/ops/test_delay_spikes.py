@@ -124,7 +124,7 @@ def test_whole_numbers_take_the_dtype_of_the_delays(dtype: Any) -> None:
 @each_implementation
 @pytest.mark.parametrize("shape", [(0, 2, 3), (4, 0, 3), (4, 2, 0)])
 def test_nothing_in_nothing_out(implementation: str, shape: tuple[int, ...]) -> None:
-    """Without a step, what was pending is so still."""
+    """Without a step, pending spikes stay pending."""
     pending = jnp.ones((3, *shape[1:]))
     for given in (pending, None):
         out, left = compiled_op(implementation, 2)(jnp.ones(shape), 1.5, given)
@@ -145,7 +145,7 @@ class Form(NamedTuple):
     dtype: str = "float32"
 
 
-# Less and more than a block of columns, samples across blocks, delays longer than the sequence.
+# Fewer and more columns than a block, samples across blocks, delays longer than the sequence.
 FORMS = (
     Form(7, 2, 5, 3),
     Form(12, 3, 100, 6, pending=False, dtype="bfloat16"),
@@ -197,7 +197,7 @@ def test_kernel_equals_the_reference(form: Form, seed: int, density: float) -> N
 @each_implementation
 @each_form
 def test_results_equal_loops(implementation: str, form: Form) -> None:
-    """Those of the kernel's own sizes, which the table has not."""
+    """Sizes specific to the kernel, which are not in the table."""
     spikes, delays, pending, lengths = draw(form, np.random.default_rng(1), 0.3)
     results, _ = compiled(form, implementation)(spikes, delays, pending, lengths)
     if pending is None:
@@ -211,7 +211,7 @@ def test_results_equal_loops(implementation: str, form: Form) -> None:
 @each_implementation
 @pytest.mark.parametrize("max_delay", [0, 5])
 def test_pieces_equal_the_whole(implementation: str, max_delay: int) -> None:
-    """Results bit for bit and gradients, of sequences that end in each of the pieces, one of them before it begins."""
+    """Results bit for bit, and gradients, for sequences that end in each of the pieces, one before it begins."""
     rng = np.random.default_rng(0)
     spikes, delays = dyadic(rng, -8, 8, 9, 6, 4), dyadic(rng, 0, 16 * max_delay, 4)
     lengths = jnp.array([9, 7, 4, 3, 1, 0])
@@ -237,7 +237,7 @@ def test_pieces_equal_the_whole(implementation: str, max_delay: int) -> None:
 
 @each_implementation
 def test_behind_the_end_nothing_counts(implementation: str) -> None:
-    """Neither spikes behind the end, nor cotangents of results there."""
+    """Neither spikes after the end, nor cotangents of results there."""
     spikes = jnp.ones((4, 1, 1)).at[2:].set(jnp.nan)
 
     def loss(spikes: Any) -> Any:

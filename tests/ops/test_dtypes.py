@@ -40,7 +40,7 @@ def cast(tree: Any, dtype: Any) -> Any:
 
 
 def cast_arguments(case: Case, arguments: tuple[Any, ...], dtype: Any, wide: Any) -> tuple[Any, ...]:
-    """All in `dtype`, but for membranes."""
+    """Everything in `dtype`, except membranes."""
     narrow = list(cast(arguments, dtype))
     if case.name == "lif_step":
         narrow[0] = cast(arguments[0], wide)

@@ -1,4 +1,4 @@
-"""Every message of every op, word for word."""
+"""Every error message of every op."""
 
 from collections.abc import Callable
 from typing import Any
@@ -552,7 +552,7 @@ COMPLEX: list[tuple[str, Callable[[], Any]]] = [
 
 @pytest.mark.parametrize("argument, call", COMPLEX, ids=[argument for argument, _ in COMPLEX])
 def test_complex_spikes_are_refused(argument: str, call: Callable[[], Any]) -> None:
-    """A cast would drop half of them in silence."""
+    """A cast would silently drop half of them."""
     with pytest.raises(ValueError) as caught:
         call()
     name = argument.split("`")[1]

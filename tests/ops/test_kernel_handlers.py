@@ -76,7 +76,7 @@ def mistakes(target: str, kind: str) -> Iterator[tuple[str, Call]]:
 
 
 def refusal(call: Call) -> str:
-    """What a handler says to a call; nothing if it takes it."""
+    """The error of a handler for a call; empty if it accepts it."""
     try:
         execute(call, np.random.default_rng(0), lambda: "plain")
     except jax.errors.JaxRuntimeError as error:
@@ -98,7 +98,7 @@ def test_array_of_another_shape_is_refused(target: str, kind: str) -> None:
 
 
 def test_result_that_groups_share_is_refused() -> None:
-    """Each group writes its own: of one that all wrote at once, nobody could say what it holds."""
+    """Each group must write its own result: writing one result from all groups would be undefined."""
     form = NETWORKS[0]
     given = arguments(form, np.random.default_rng(0))
     stacked = (given[0], *jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), given[1:3]), *given[3:])

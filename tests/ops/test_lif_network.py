@@ -65,7 +65,7 @@ def two_layers(capacity: Any, reset: str) -> Any:
 
 @pytest.mark.parametrize("capacity, reset", [((3, 2), "subtract"), ((2, 9), "zero")])
 def test_two_layers_equal_loops(capacity: tuple[int, int], reset: str) -> None:
-    """To the bit, sums being exact; lists, dropped counts and activity included."""
+    """Bit for bit, because sums are exact, including lists, dropped counts and activity."""
     dropped = 0
     for seed in range(5):
         arguments = network_arguments(np.random.default_rng(seed), widths=(6, 4))
@@ -76,7 +76,7 @@ def test_two_layers_equal_loops(capacity: tuple[int, int], reset: str) -> None:
 
 
 def test_full_lists_have_the_spikes_of_the_dense_run() -> None:
-    """To the bit, on dyadic weights: capacity above the width, lists of all that spike, and no lists."""
+    """Bit for bit, on dyadic weights: capacity above the width, lists of all spikes, and no lists."""
     arguments = network_arguments(np.random.default_rng(0), widths=(6, 4))
     runs = [two_layers(capacity, "subtract")(*arguments) for capacity in (None, (6, 9))]
     dense = runs[0]

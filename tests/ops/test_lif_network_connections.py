@@ -1,4 +1,4 @@
-"""`lif_network` behind delays, convolutions and pools: the kernels against the reference, forward and backward."""
+"""`lif_network` with delays, convolutions and pooling: the kernels against the reference, forward and backward."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -36,7 +36,7 @@ ZERO = neurons.lif(0.8, reset="zero", detach_reset=False, surrogate="arctan")
 
 
 class Given(NamedTuple):
-    """A network, and what it is run on."""
+    """A network, and its arguments."""
 
     net: Network
     rate: float = 0.2

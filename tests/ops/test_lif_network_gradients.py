@@ -1,4 +1,4 @@
-"""Back-propagation through time against finite differences, and what capped lists and activity pass on."""
+"""Back-propagation through time against finite differences, and the gradients through capped lists and activity."""
 
 import functools
 from typing import Any
@@ -71,7 +71,7 @@ def frozen_network(inputs: Any, layers: Any, readout: Any, state: Any, masks: An
 
 
 def test_detached_reset_equals_finite_differences_with_its_spikes_given() -> None:
-    """The network written out, its reset by recorded numbers, is held against differences; then ours against it."""
+    """The network written out, with recorded resets, is compared with differences; then ours with it."""
     with jax.enable_x64(True):
         network = _, (layer,), _, state = make_network(ONE_LAYER, dtype=jnp.float64)
         out, _ = lif_network(*network, record_spikes=True, **SMOOTH_NETWORK)
@@ -133,7 +133,7 @@ def test_capped_gradient_is_the_dense_one_masked_to_the_listed_neurons() -> None
 def test_activity_gradient_is_the_surrogate_above_the_second_threshold(
     capacity: int, second_threshold: float
 ) -> None:
-    """At every neuron above it, be it listed or dropped; also of those that the list of 0 slots drops."""
+    """At every neuron above it, listed or dropped, including those that the list of 0 slots drops."""
     inputs, layers, _, _ = make_network(recurrent=False, seed=3)
     options = {"capacity": capacity, "second_threshold": second_threshold}
 

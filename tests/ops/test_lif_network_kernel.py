@@ -104,7 +104,7 @@ PARTIAL = Form(3, 17, 40, (65, 20), 3, recurrent=True, capacity=(12, None), surr
 
 @pytest.mark.parametrize("parts", [((0,), (1, 2, 3, 4)), ((1,), (0, 2, 3, 4)), ((3, 4), (0, 1, 2))])
 def test_gradient_of_results_apart_adds_up(parts: tuple[tuple[int, ...], ...]) -> None:
-    """The backward pass leaves out what has no cotangent."""
+    """The backward pass skips results without a cotangent."""
     given = arguments(PARTIAL, np.random.default_rng(0))
     apart = [
         jit(everything(PARTIAL, "cpu", seen=lambda results, part=part: [results[i] for i in part]))(*given)[1]
@@ -129,7 +129,7 @@ SOME = {
 
 @pytest.mark.parametrize("by", SOME.values(), ids=SOME)
 def test_gradient_by_some_arguments_is_that_by_all(by: Any) -> None:
-    """To the bit: the backward pass computes what is needed and nothing else."""
+    """Bit for bit: the backward pass computes only what is needed."""
     given = arguments(PARTIAL, np.random.default_rng(0))
     _, every = compiled(PARTIAL, "cpu")(*given)
     _, some = jit(everything(PARTIAL, "cpu", by=by))(*given)
@@ -205,7 +205,7 @@ def test_weights_of_float64_are_refused() -> None:
 @jax.tree_util.register_static
 @dataclasses.dataclass(frozen=True)
 class Upsampling:
-    """A geometry that the kernels do not know."""
+    """A geometry that the kernels do not support."""
 
     words: str = "upsampling by 2"
 

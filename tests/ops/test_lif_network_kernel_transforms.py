@@ -1,6 +1,6 @@
 """The kernels of `lif_network` under the transforms of JAX, with several blocks of samples and tiles of neurons.
 
-`test_transforms.py` and `test_sharding.py` hold for all ops what holds at any size; here results keep their bits.
+`test_transforms.py` and `test_sharding.py` test all ops at small sizes; here results are bit-identical.
 """
 
 import functools

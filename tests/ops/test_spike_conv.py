@@ -46,7 +46,7 @@ def as_lists(ids: Any, values: Any, num_neurons: int) -> SparseSpikes:
 
 
 def test_spike_adds_its_patch() -> None:
-    """In a cross-correlation the patch of a spike is the kernel turned around."""
+    """In a cross-correlation the patch of a spike is the reversed kernel."""
     weights = jnp.arange(1.0, 10.0).reshape(3, 3, 1, 1)
     spikes = SparseSpikes.from_ids(jnp.array([[5], [0], [15]]), 16)  # (1, 1), (0, 0) and (3, 3)
     out = spike_conv(spikes, weights, shape=(4, 4, 1)).reshape(3, 4, 4)
@@ -119,7 +119,7 @@ def test_value_of_zero_still_receives_its_gradient() -> None:
 
 @pytest.mark.parametrize("hole", [np.nan, np.inf, -np.inf])
 def test_weights_that_are_not_finite_reach_their_spikes_alone(hole: float) -> None:
-    """Zeros of the padding, unused slots and entries of value 0 do not meet them."""
+    """Zeros of the padding, unused slots and entries of value 0 are not multiplied by them."""
     weights = jnp.array([1.0, hole, 2.0]).reshape(3, 1, 1)
     for spikes in (as_lists([[1, 0, 9]], [[1, 0, 1]], 4), jnp.array([[0.0, 1.0, 0.0, 0.0]])):
         np.testing.assert_array_equal(spike_conv(spikes, weights, shape=(4, 1)), [[2, hole, 1, 0]])

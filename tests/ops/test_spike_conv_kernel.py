@@ -65,7 +65,7 @@ def all_of(geometry: Convolution, implementation: str) -> Any:
 
 
 def draw_arguments(rng: np.random.Generator, c: Convolution, rows: int, share: float) -> tuple[Any, ...]:
-    """Lists with strangers and duplicates and an array, of which that share is active, weights and cotangents."""
+    """Lists with ids out of range and duplicates, an array with this fraction active, weights and cotangents."""
     ids = rng.integers(0, c.num_inputs, (rows, c.num_inputs + 3))
     strange = rng.choice([-1, -(2**31), c.num_inputs, 2**31 - 1], ids.shape)
     ids = jnp.asarray(np.where(rng.random(ids.shape) < share, ids, strange), jnp.int32)

@@ -1,6 +1,6 @@
-"""The kernels of `spike_matmul` at sizes that reach all they do: rows in place, packed and dense, by row and by neuron.
+"""The kernels of `spike_matmul` at sizes that reach all code: rows in place, packed and dense, by row and by neuron.
 
-What does not depend on size is held by the table in `tests/cases.py`.
+The table in `tests/cases.py` covers what does not depend on size.
 """
 
 import functools

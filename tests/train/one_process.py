@@ -1,8 +1,8 @@
-"""One of several processes that train together, each with the devices of its own.
+"""One of several processes that train together, each with its own devices.
 
     python -m tests.train.one_process PORT PROCESSES INDEX FOLDER [EPOCH AFTER WHICH IT IS KILLED]
 
-It goes on from the checkpoint in FOLDER if there is one, and leaves the parameters in FOLDER/INDEX.npz.
+It continues from the checkpoint in FOLDER if there is one, and writes the parameters to FOLDER/INDEX.npz.
 """
 
 import os

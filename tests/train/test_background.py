@@ -1,4 +1,4 @@
-"""What runs beside training: the progress bar says what one waits for."""
+"""What runs alongside training: the progress bar says what it is waiting for."""
 
 import tqdm
 

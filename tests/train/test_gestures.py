@@ -1,4 +1,4 @@
-"""The task of the smartwatch: people kept apart, variations that a turned watch would show."""
+"""The smartwatch task: disjoint people, and augmentation that is consistent with a rotated watch."""
 
 from dataclasses import replace
 

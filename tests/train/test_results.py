@@ -1,4 +1,4 @@
-"""The page of results: what it says of several runs, and that the one in the documentation is theirs."""
+"""The results page: its content for several runs, and that the page in the documentation is up to date."""
 
 import json
 from pathlib import Path

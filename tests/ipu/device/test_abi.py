@@ -78,7 +78,7 @@ def assertions(own: str) -> list[str]:
 
 
 def compiles(lines: list[str], folder: Path) -> str:
-    """What the compiler says of a file that includes the headers and holds these lines."""
+    """The compiler's output for a file that includes the headers and contains these lines."""
     source = folder / "abi.cpp"
     includes = [f'#include "pjrt/{header}"' for header in HEADERS]
     source.write_text("\n".join([*includes, "using namespace snnjax::pjrt;", *lines]))

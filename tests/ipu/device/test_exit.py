@@ -1,4 +1,4 @@
-"""A process may end at any time: while a thread compiles for the device, too."""
+"""A process may end at any time, even while a thread compiles for the device."""
 
 import os
 import subprocess

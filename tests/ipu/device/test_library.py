@@ -1,4 +1,4 @@
-"""The library of the model: there wherever it can be built, and one sentence where it is not."""
+"""The library of the model: present wherever it can be built, else a sentence says why not."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ def lines_of(*command: str | Path) -> list[str]:
 
 @pytest.fixture
 def other_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """The path of a library that is looked for in place of the package's own."""
+    """The path of a library to load instead of the package's own."""
     monkeypatch.setenv("SNNJAX_IPU_MODEL", str(tmp_path / "other.so"))
     return tmp_path / "other.so"
 

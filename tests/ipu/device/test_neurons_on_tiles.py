@@ -1,4 +1,4 @@
-"""Networks of generalised LIF neurons on the device: codelets beside the reference, on few tiles and many.
+"""Networks of generalised LIF neurons on the device: codelets against the reference, on few tiles and many.
 
 Arguments are dyadic (tests/ops/random_networks.py), so that results are held equal bit for bit; gradients go through
 quotients and cosines, which differ in their last bits.

@@ -1,4 +1,4 @@
-"""Gathers and scatter-adds beside published cycles of a Bow; nothing of this project has run on one.
+"""Gathers and scatter-adds compared with published cycles of a Bow; nothing of this project has run on one.
 
 The points are mean cycles of PopTorch's operations in float32 (graphcore/Gradient-Pytorch-Geometric,
 ipu-speed-advantage): compute, exchange and sync, without the host.

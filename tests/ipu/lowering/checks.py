@@ -1,4 +1,4 @@
-"""A function lowered and interpreted, beside the same function on the CPU."""
+"""A function lowered and interpreted, compared with the same function on the CPU."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a plan holds beside its operations: options, donation, constants, bytes, and lowering from many threads."""
+"""What a plan holds besides its operations: options, donation, constants, bytes, and lowering from many threads."""
 
 import concurrent.futures
 import gc

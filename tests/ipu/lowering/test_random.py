@@ -1,4 +1,4 @@
-"""`jax.random`: the same numbers as on the CPU, by one operation a call of threefry."""
+"""`jax.random`: the same numbers as on the CPU, with one operation per call of threefry."""
 
 import jax
 import jax.numpy as jnp

@@ -35,7 +35,7 @@ def options(count: int = COUNT) -> bytes:
 
 
 def plan_of(function: Any, *arguments: Any) -> Any:
-    """As for IPUs in the place of the CPU's devices; Shardy's operations stay as PJRT hands them over."""
+    """Lower as if the CPU's devices were IPUs; Shardy's operations stay as PJRT passes them."""
     traced = jax.jit(function).trace(*arguments)
     module = traced.lower(lowering_platforms=("ipu",)).compiler_ir("stablehlo")
     return read(lower(mlir.module_to_bytecode(module), options()))
@@ -243,7 +243,9 @@ def test_sums_that_are_still_to_be_taken_pass_between_shard_maps(explicit):
 
 def test_sums_of_what_is_whole_are_refused(explicit):
     x = jax.device_put(numbers(np.float32, (4,)), NamedSharding(explicit, P()))
-    with pytest.raises(Unsupported, match=r"a sum over IPUs would have to be undone\. Compute it with lax.psum"):
+    with pytest.raises(
+        Unsupported, match=r"a sum over IPUs would have to be undone\. Compute it with lax.psum"
+    ):
         plan_of(lambda x: jax.reshard(x, P(unreduced={"a"})), x)
 
 
