@@ -21,7 +21,7 @@ def message(op: str, argument: str, expected: str, actual: object, way_out: str)
 
 
 def shown(value: object) -> str:
-    """What a message says of a value: short, however large the value is."""
+    """A short text for a value in a message, however large the value is."""
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape and dtype is not None:
         return f"{dtype}{list(shape)}"
@@ -61,13 +61,13 @@ def check_integer(op: str, argument: str, value: Any, least: int) -> None:
 
 
 def check_size(op: str, argument: str, value: Any) -> None:
-    """`value` must be the length of an axis, which `jax.export` may leave open."""
+    """Check that `value` is the length of an axis, which may be symbolic for `jax.export`."""
     if not jax.export.is_symbolic_dim(value):
         check_integer(op, argument, value, 0)
 
 
 def check_key(op: str, key: Any) -> None:
-    """`key` must be a PRNG key of either kind, or an array of them."""
+    """Check that `key` is a PRNG key of either kind, or an array of keys."""
     dtype = getattr(key, "dtype", None)
     good = dtype is not None and (jnp.issubdtype(dtype, jax.dtypes.prng_key) or dtype == jnp.uint32)
     check(good, op, "key", "be a PRNG key", shown(key), "Make one with jax.random.key(0)")
@@ -87,7 +87,7 @@ def check_number(op: str, argument: str, value: Any) -> None:
 
 
 def check_real_array(op: str, argument: str, value: Any) -> None:
-    """`value` must be an array of any dtype but a complex one."""
+    """Check that `value` is an array whose dtype is not complex."""
     check_array(op, argument, value)
     way_out = f"Pass {argument}.real, or its absolute value"
     is_complex = jnp.issubdtype(value.dtype, jnp.complexfloating)
@@ -95,7 +95,7 @@ def check_real_array(op: str, argument: str, value: Any) -> None:
 
 
 def check_dtype(op: str, dtype: Any) -> None:
-    """`dtype` must be a floating-point one."""
+    """Check that `dtype` is floating-point."""
     good = jnp.issubdtype(dtype, jnp.floating)
     check(
         good,

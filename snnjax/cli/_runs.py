@@ -1,4 +1,4 @@
-"""``snnjax evaluate`` and ``snnjax results``: what trained runs have reached."""
+"""``snnjax evaluate`` and ``snnjax results``: the results of trained runs."""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the commands write: lines to standard output, warnings to standard error, and numbers as text."""
+"""The output of the commands: lines to standard output, warnings to standard error, and numbers as text."""
 
 import json
 import sys

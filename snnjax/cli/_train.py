@@ -1,4 +1,4 @@
-"""``snnjax train``: train a network on a task, test it, draw pictures; on an IPU also say what a step would cost."""
+"""``snnjax train``: train a network on a task, test it, draw plots; on an IPU also report what a step would cost."""
 
 import argparse
 import contextlib

@@ -1,4 +1,4 @@
-"""Gradients of a batch by an online rule: one step after the other, in memory that does not grow with their number."""
+"""Gradients of a batch by an online rule, step by step, in constant memory."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,9 +20,9 @@ RULES = {"eprop": online.eprop, "ostl": online.ostl, "ottt": online.ottt}
 def online_gradients(
     network: Network, loss: Callable[..., Array], rule: str
 ) -> Callable[[NetworkParams, Batch, Array], NetworkParams]:
-    """The function ``(params, batch, lengths) -> gradients`` of the mean over the steps of the loss of each step.
+    """Make ``(params, batch, lengths) -> gradients`` for the loss of each step, averaged over the steps.
 
-    The loss of a step is `loss` of a sequence of that step alone; a sample that has ended has none.
+    The loss of a step is `loss` for a sequence of only that step; samples that have ended have none.
     """
 
     def loss_of_step(output: Array, targets: tuple[Array, Array]) -> Array:

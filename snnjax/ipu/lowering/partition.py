@@ -1,9 +1,9 @@
 """Operations on sharded arrays outside `shard_map`: each IPU computes its part of the result.
 
-What each dimension of an operation has to do with the others is Shardy's rule (``sdy.sharding_rule``), its factors. A
-factor is split as an operand has it, the first operand before the others; the operands are brought into that shape, and
-where a factor is summed over, the results are summed over the IPUs. So the batch of a training step stays where it is,
-and so do columns or rows of weights. What no rule covers is gathered, and computed by every IPU.
+Shardy's rule (``sdy.sharding_rule``) relates the dimensions of an operation through factors. A factor is sharded as in
+an operand, the first operand taking precedence; the other operands are resharded to match, and if a factor is summed
+over, the results are summed over the IPUs. The batch of a training step thus stays where it is, and so do columns or
+rows of weights. Operations without a rule are gathered and computed by every IPU.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from snnjax.ipu.lowering.rules.regions import kind_of
 from snnjax.ipu.lowering.shards import Sharding, combined, groups_along, mark_new, place
 from snnjax.ipu.lowering.types import ArrayType
 
-# They are inlined, or have rules that know of shards.
+# These are inlined, or have rules that handle shards.
 _INLINED = frozenset(
     {
         *("func.call", "sdy.manual_computation", "sdy.sharding_constraint", "sdy.sharding_group"),
@@ -51,7 +51,7 @@ class _Local(Operation):
 
 
 def add_rules(module: Any) -> None:
-    """Have Shardy say of each operation how its dimensions belong together."""
+    """Let Shardy annotate each operation with its sharding rule."""
     _jax_compat.run_passes(module, "builtin.module(func.func(sdy-populate-op-sharding-rules))")
 
 
@@ -91,7 +91,7 @@ def lower(walk: Any, operation: Operation) -> Sequence[int]:
 
 
 def _rule_of(operation: Operation) -> ShardingRule | None:
-    """Shardy's rule; of a convolution in groups none, as the groups are numbers of the whole."""
+    """Shardy's rule, or None for a grouped convolution, whose groups count channels of the whole array."""
     if operation.name == "stablehlo.composite" and operation.text("name") in POINTWISE:
         (shape,) = {type_.shape for type_ in operation.types}
         dimensions = tuple((d,) for d in range(len(shape)))
@@ -103,13 +103,13 @@ def _rule_of(operation: Operation) -> ShardingRule | None:
 
 
 def _kind(operation: Operation) -> str:
-    """How the results of parts of a summed factor are combined."""
+    """The reduction that combines the results of the parts of a summed factor."""
     regions = operation.regions
     return (kind_of(regions[0], operation.types[0].dtype) or "add") if len(regions) else "add"
 
 
 def _indexed(operation: Operation, rule: ShardingRule) -> frozenset[int]:
-    """The factors along which an update may begin anywhere: a part would have to know which of them it is."""
+    """The factors along which an update may start anywhere, which cannot be sharded."""
     shapes = [operation.walk.array_type(each.type).shape for each in operation.source.operands]
     if operation.name == "stablehlo.dynamic_update_slice":
         starts = {d for d, (n, update) in enumerate(zip(*shapes[:2], strict=True)) if n != update}
@@ -126,7 +126,7 @@ def _indexed(operation: Operation, rule: ShardingRule) -> frozenset[int]:
 
 
 def _may_be_summed(operation: Operation) -> bool:
-    """Whether the parts of a summed factor are computed each by itself, then combined."""
+    """Whether the parts of a summed factor can be computed separately and then combined."""
     if operation.name in ("stablehlo.dot_general", "stablehlo.convolution"):
         return True
     if operation.name != "stablehlo.reduce" or len(operation.types) != 1:

@@ -20,7 +20,7 @@ MAX_LENGTH = 2048
 
 @rule("stablehlo.fft")
 def lower_fft(operation: Operation) -> Sequence[int]:
-    """A transform along the last dimensions; a real one along the last of them, the others as complex ones."""
+    """A transform along the last dimensions; a real one is real along the last of them and complex along the others."""
     builder, (x,), (type_,) = operation.builder, operation.inputs, operation.types
     lengths, kind = operation.ints("fft_length"), operation.enumeration("fft_type")
     if max(lengths) > MAX_LENGTH:
@@ -72,7 +72,7 @@ def _complex(operation: Operation, x: Parts, dimension: int, n: int, inverse: bo
 
 
 def _from_real(operation: Operation, x: int, n: int) -> Parts:
-    """The frequencies that are not conjugates of others."""
+    """The non-redundant frequencies of a real transform."""
     builder = operation.builder
     cosine, sine = _roots(builder, n, n // 2 + 1, n)
     last, real = len(builder.types[x].shape) - 1, Real(builder, x)
