@@ -178,6 +178,12 @@ def test_constraints_move_shards(given, wanted):
     )
 
 
+def test_constraints_cut_into_equal_parts_alone():
+    sharding = NamedSharding(square(), P(("a", "b")))
+    check(lambda x: lax.with_sharding_constraint(jnp.sum(x, 1), sharding), square(), [P("a")], [P("a")],
+          numbers(FLOAT, (6, 4)))  # fmt: skip
+
+
 def test_what_is_left_open_stays():
     mesh = square()
     sharding = NamedSharding(mesh, P(P.UNCONSTRAINED, "b"))

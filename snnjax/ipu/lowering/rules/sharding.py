@@ -130,14 +130,23 @@ def _wanted(walk: Any, value: int, attribute: Any) -> Sharding:
     """The sharding that an ``sdy.sharding`` requires of a value; open dimensions keep theirs."""
     wanted, known = sharding_of(walk, attribute), walk.shardings.get(value)
     dimensions = map(sdy.DimensionShardingAttr, sdy.TensorShardingAttr(attribute).dimension_shardings)
-    if known is None or known.mesh != wanted.mesh:
-        return wanted
-    taken = {axis for axes in wanted.axes for axis in axes}
-    axes = tuple(
-        wish if each.is_closed or wish or not taken.isdisjoint(old) else old
-        for each, wish, old in zip(dimensions, wanted.axes, known.axes, strict=True)
-    )
-    return wanted._replace(axes=axes)
+    shape, axes = walk.builder.types[value].shape, wanted.axes
+    if known is not None:
+        shape = [n * part for n, part in zip(shape, known.parts(), strict=True)]
+    if known is not None and known.mesh == wanted.mesh:
+        taken = {axis for axes in wanted.axes for axis in axes}
+        axes = tuple(
+            wish if each.is_closed or wish or not taken.isdisjoint(old) else old
+            for each, wish, old in zip(dimensions, wanted.axes, known.axes, strict=True)
+        )
+    each = zip(shape, axes, strict=True)
+    return wanted._replace(axes=tuple(_that_divide(wanted, n, names) for n, names in each))
+
+
+def _that_divide(sharding: Sharding, length: int, axes: tuple[str, ...]) -> tuple[str, ...]:
+    """As many of a dimension's axes as cut it into equal parts."""
+    counts = (n for n in range(len(axes), -1, -1) if length % sharding.count(axes[:n]) == 0)
+    return axes[: next(counts)]
 
 
 @rule("sdy.sharding_constraint")
