@@ -55,8 +55,7 @@ _NOTES = {
     "spoken": "340 words in 17 voices of espeak-ng not used in training; 200 words in 10 others are for validation. "
     "The words have the format of SHD but are not its recordings: results on one say nothing about the other. "
     "Online rules (`--rule`) follow the loss of each step, without penalties on activity, with the settings of "
-    "backpropagation; OTTT alone has a learning rate of 0.02 and three times the epochs, chosen on the validation data "
-    "of seed 0.",
+    "backpropagation; OTTT also with 120 epochs at a learning rate of 0.02, chosen on the validation data of seed 0.",
 }
 
 

@@ -15,6 +15,7 @@ import pytest
 import snnjax
 from snnjax import SparseSpikes, _dispatch
 from snnjax.ipu import lowering, read_profile
+from snnjax.quantisation import quantise_network
 from tests import cases
 
 CASES = {case.name: case for case in cases.OPS}
@@ -278,3 +279,13 @@ def test_op_that_the_ipu_does_not_know_runs_on_its_reference(ipus):
         return _dispatch.evaluate("snnjax_made_up", lambda x, _: 2 * x, x, 0, 0, kernel=kernel)
 
     assert on_device(ipus[0], double, jnp.arange(3.0)).tolist() == [0.0, 2.0, 4.0]
+
+
+def test_weights_of_8_bits_run_on_the_references(ipus):
+    """The codelets do not take int8: the products convert it."""
+    net = snnjax.network(12, [snnjax.layer(9, recurrent=True)], snnjax.leaky_readout(3))
+    inputs = jnp.asarray(np.random.default_rng(0).random((4, 2, 12)) < 0.4, jnp.float32)
+    params = quantise_network(net.init(jax.random.key(0), inputs, target_activity=0.2))
+    run = jax.jit(lambda params, inputs: net.apply(params, None, inputs)[0].output)
+    there = run(*jax.device_put((params, inputs), ipus[0]))
+    np.testing.assert_allclose(there, run(params, inputs), rtol=1e-5, atol=1e-6)
