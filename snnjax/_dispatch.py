@@ -171,13 +171,25 @@ def _warn_once(sentence: str) -> None:
 
 
 def vary_alike(leaves: Sequence[Any]) -> list[Any]:
-    """The arrays cast to the union of the `shard_map` axes that they vary over (a no-op outside `shard_map`)."""
+    """The arrays cast to the union of the `shard_map` axes over which they vary (a no-op outside `shard_map`)."""
     varying = [jax.typeof(leaf).manual_axis_type.varying for leaf in leaves]
     union = frozenset().union(*varying)
     return [
         jax.lax.pcast(leaf, tuple(sorted(union - own)), to="varying") if union - own else leaf
         for leaf, own in zip(leaves, varying, strict=True)
     ]
+
+
+def gathered(tree: Any) -> Any:
+    """The arrays whole on every device: a target takes no array that is sharded over explicit axes of a mesh."""
+
+    def whole(leaf: Any) -> Any:
+        sharding = getattr(jax.typeof(leaf), "sharding", None) if isinstance(leaf, jax.Array) else None
+        if sharding is None or not any(sharding.spec):
+            return leaf
+        return jax.sharding.reshard(leaf, sharding.update(spec=PartitionSpec(*(None,) * leaf.ndim)))
+
+    return jax.tree.map(whole, tree)
 
 
 @jax.custom_batching.custom_vmap

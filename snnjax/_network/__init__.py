@@ -20,7 +20,7 @@ from snnjax._check import (
     check_size,
     shown,
 )
-from snnjax._dispatch import IMPLEMENTATIONS
+from snnjax._dispatch import IMPLEMENTATIONS, gathered
 from snnjax._network.connections import Between, Shape, Weighted
 from snnjax._network.delays import Delays, Pending, no_pending
 from snnjax._network.init import init_params, scale_to_activity
@@ -187,6 +187,7 @@ class Network:
         Raises:
             ValueError: if inputs, state, thresholds or implementation do not fit.
         """
+        params, state, inputs, lengths = gathered((params, state, inputs, lengths))
         _check_inputs(inputs, self.num_inputs)
         check_choice("network.apply", "implementation", implementation, IMPLEMENTATIONS)
         if state is None:

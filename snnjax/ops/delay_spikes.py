@@ -69,6 +69,7 @@ def delay_spikes(
     Reference:
         Hammouamri et al. 2023, arXiv:2306.17670 (learned delays, split by a Gaussian of decreasing width).
     """
+    spikes, delays, pending, lengths = _dispatch.gathered((spikes, delays, pending, lengths))
     rows, steps = _spikes_and_delays(spikes, delays, max_delay)
     num_steps, batch, neurons = rows.shape
     before = (max_delay + 1, batch, neurons)

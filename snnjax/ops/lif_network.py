@@ -203,6 +203,8 @@ def count_network(
     chunk: int | None = None,
 ) -> tuple[LIFNetworkOutput, LIFNetworkState]:
     """`lif_network` with spike counts instead of the activity."""
+    given = inputs, layers, readout, state, lengths
+    inputs, layers, readout, state, lengths = _dispatch.gathered(given)
     batch = checks.check_network(inputs, layers, readout, chunk)
     second = checks.one_per_layer("second_threshold", second_threshold, len(layers))
     if state is None:

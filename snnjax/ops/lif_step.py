@@ -100,6 +100,7 @@ def lif_step(
         as_surrogate("lif_step", surrogate), reset, detach_reset, reset_time, spike_from, inclusive
     )
     _check_arguments(v, current, convention)
+    v, current, decay, threshold, gain = _dispatch.gathered((v, current, decay, threshold, gain))
     constants = [per_neuron("lif_step", n, c, v) for n, c in (("decay", decay), ("threshold", threshold))]
     constants.append(1 - constants[0] if gain is None else per_neuron("lif_step", "gain", gain, v))
     flat = (math.prod(v.shape[:-1]), v.shape[-1])

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Num
 
 from snnjax._check import check, check_integer, check_real_array
+from snnjax._dispatch import gathered
 from snnjax._types import id_dtype
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range
 
@@ -126,7 +127,7 @@ def pool_spikes(
     good = not mean or jnp.issubdtype(dtype, jnp.floating)
     way_out = "Cast them, for instance spikes.astype(jnp.float32)"
     check(good, "pool_spikes", "spikes", "be floating-point for a mean", dtype.name, way_out)
-    return pooled(pooling, spikes)
+    return pooled(pooling, gathered(spikes))
 
 
 def pooled(pooling: Pooling, spikes: Any) -> Any:

@@ -76,6 +76,7 @@ def select_spikes(
     check_float_array("select_spikes", "v", v)
     check(v.ndim > 0, "select_spikes", "v", "have a neuron axis", "a scalar", "Pass v[neurons]")
     check_integer("select_spikes", "capacity", capacity, 0)
+    v, threshold, second_threshold = _dispatch.gathered((v, threshold, second_threshold))
     selection = Selection(int(capacity), as_surrogate("select_spikes", surrogate))
     flat = v.reshape(math.prod(v.shape[:-1]), v.shape[-1])
     thresholds = [

@@ -70,6 +70,7 @@ def spike_conv(
         Array([[0., 2., 0.]], dtype=float32)
     """
     geometry = _geometry(spikes, weights, shape, strides, padding, groups)
+    spikes, weights = _dispatch.gathered((spikes, weights))
     if isinstance(spikes, SparseSpikes):
         axes = spikes.ids.shape[:-1]
         rows = math.prod(axes)

@@ -66,6 +66,7 @@ def spike_matmul(
         Finkbeiner et al. 2024, arXiv:2311.04386.
     """
     _check_arguments(spikes, weights)
+    spikes, weights = _dispatch.gathered((spikes, weights))
     num_neurons, num_outputs = weights.shape
     if isinstance(spikes, SparseSpikes):
         axes = spikes.ids.shape[:-1]

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import snnjax
 from snnjax import Network, NetworkOutput, layer, leaky_readout, network
@@ -199,3 +200,18 @@ def test_bfloat16_parameters_keep_their_dtype(neuron: Any) -> None:
     assert (output.output.dtype, output.spikes[0].values.dtype) == (jnp.bfloat16, jnp.bfloat16)
     assert (output.activity[0].dtype, output.dropped[0].dtype) == (jnp.float32, jnp.int32)
     assert np.all(np.isfinite(output.output.astype(jnp.float32)))
+
+
+@pytest.mark.parametrize("name", ["lif", "izhikevich"])  # fused, and scanned
+def test_a_batch_over_explicit_axes_of_a_mesh_is_gathered(name: str) -> None:
+    net, (params, state, inputs) = build(name), arguments(name)
+    mesh = jax.make_mesh((BATCH,), ("data",), (AxisType.Explicit,), devices=jax.devices()[:BATCH])
+    lengths = jnp.arange(BATCH) + STEPS - BATCH
+    whole, rows = (NamedSharding(mesh, PartitionSpec(*axes)) for axes in ((), ("data",)))
+    columns = NamedSharding(mesh, PartitionSpec(None, "data"))
+    sharded = jax.device_put((params, state, inputs, lengths), (whole, rows, columns, rows))
+
+    def apply(params: Any, state: Any, inputs: Any, lengths: Any) -> Any:
+        return net.apply(params, state, inputs, lengths=lengths)
+
+    assert_close(jit(apply)(*sharded), jit(apply)(params, state, inputs, lengths))

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from tests.cases import BATCH, Case
 from tests.numbers import assert_close
@@ -27,7 +27,19 @@ def specs(axes: Any) -> Any:
 @pytest.fixture(name="mesh")
 def four_devices() -> Mesh:
     assert jax.device_count() == BATCH
-    return jax.make_mesh((BATCH,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+    return jax.make_mesh((BATCH,), ("data",), axis_types=(AxisType.Auto,))
+
+
+def with_gradient(function: Any, arguments: Any) -> Any:
+    """The results, and the gradient of their quadratic loss."""
+    wrapped, floats = of_floats(function, arguments)
+
+    def loss(leaves: Any) -> Any:
+        results = wrapped(leaves)
+        return quadratic(results), results
+
+    (_, results), gradients = jit(jax.value_and_grad(loss, has_aux=True))(floats)
+    return results, gradients
 
 
 def quadratic(results: Any) -> jax.Array:
@@ -43,18 +55,8 @@ def test_gradient_through_shard_map_equals_that_on_one_device(case: Case, mesh: 
         case.function, mesh=mesh, in_specs=specs(case.batch_axes), out_specs=specs(case.result_axes)
     )
 
-    def value_and_gradient(function: Any) -> Any:
-        wrapped, floats = of_floats(function, arguments)
-
-        def loss(leaves: Any) -> Any:
-            results = wrapped(leaves)
-            return quadratic(results), results
-
-        return jit(jax.value_and_grad(loss, has_aux=True))(floats)
-
-    ((_, ours), gradients), ((_, theirs), expected) = (
-        value_and_gradient(f) for f in (sharded, case.function)
-    )
+    ours, gradients = with_gradient(sharded, arguments)
+    theirs, expected = with_gradient(case.function, arguments)
     assert_close(ours, theirs)
     assert_close(gradients, expected, **TOLERANCE)
 
@@ -72,3 +74,16 @@ def test_gradient_inside_shard_map_is_summed_over_the_shards(case: Case, mesh: M
     out_specs = [spec for argument, spec in pairs for _ in float_leaves(argument)]
     inside = jax.shard_map(own_gradient, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
     assert_close(jit(inside)(*arguments), jit(own_gradient)(*arguments), **TOLERANCE)
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+@each_case
+def test_plain_jit_over_a_sharded_batch_equals_one_device(case: Case, kind: AxisType) -> None:
+    """As JAX users write it: `jax.device_put` with a `NamedSharding`, and no more."""
+    mesh = jax.make_mesh((BATCH,), ("data",), axis_types=(kind,))
+    arguments = draws(case, 1)[0]
+    shardings = tuple(NamedSharding(mesh, spec) for spec in specs(case.batch_axes))
+    sharded = jax.device_put(arguments, shardings)
+    (ours, gradients), (theirs, expected) = (with_gradient(case.function, a) for a in (sharded, arguments))
+    assert_close(ours, theirs)
+    assert_close(gradients, expected, **TOLERANCE)
