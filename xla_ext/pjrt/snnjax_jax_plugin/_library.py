@@ -143,4 +143,6 @@ def _call_back(number: int, arrays: Any, num_arrays: int, result: int, give: Any
 
 def _not_imported(op: str, error: BaseException) -> bytes:
     sentence = f"{type(error).__name__}: {error}".removesuffix(".")
-    return f"{op}: `snnjax` must be a package that can be imported, got {sentence}. Install it again.".encode()
+    return (
+        f"{op}: `snnjax` must be a package that can be imported, got {sentence}. Install it again.".encode()
+    )
