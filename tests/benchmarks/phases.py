@@ -49,7 +49,7 @@ PHASES = {
     "weights copied close together": ("pack*", "PackedWeights::*", "PackedConvolution::*", "PatchWeights::*"),
 }
 # Called by several, and by this one as its last act, so that it is not in the stack any more.
-SHARED = {SUMS: ("sumRow", "sumRows", "multiplyRows", "multiplyTile", "multiplyColumns")}
+SHARED = {SUMS: ("sumRow", "sumRows", "sumRowsInt8", "multiplyRows", "multiplyTile", "multiplyColumns")}
 OTHER_KERNELS = "all else in the kernels"
 PAGES = "new pages, cleared by the operating system"
 COMPILED = "Adam and all else that XLA compiles"

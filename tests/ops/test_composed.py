@@ -43,7 +43,7 @@ def test_kernels_refuse_second_derivatives_and_say_what_to_do() -> None:
 
     text = (
         "spike_matmul_rows: `implementation` must be 'composed' for second derivatives and forward mode: "
-        "kernels have a first derivative in reverse, got a kernel or its reference. "
+        "kernels have a first derivative in reverse mode, got a kernel or its reference. "
         "Pass implementation='composed'."
     )
     with pytest.raises(ValueError) as caught:
