@@ -170,14 +170,16 @@ def _warn_once(sentence: str) -> None:
     warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
-def vary_alike(leaves: Sequence[Any]) -> list[Any]:
-    """The arrays cast to the union of the `shard_map` axes over which they vary (a no-op outside `shard_map`)."""
+def vary_alike(arrays: Any) -> Any:
+    """Cast a tree of arrays to the union of the `shard_map` axes over which they vary (a no-op outside `shard_map`)."""
+    leaves, tree = jax.tree.flatten(arrays)
     varying = [jax.typeof(leaf).manual_axis_type.varying for leaf in leaves]
     union = frozenset().union(*varying)
-    return [
+    cast = [
         jax.lax.pcast(leaf, tuple(sorted(union - own)), to="varying") if union - own else leaf
         for leaf, own in zip(leaves, varying, strict=True)
     ]
+    return jax.tree.unflatten(tree, cast)
 
 
 def gathered(tree: Any) -> Any:

@@ -79,8 +79,7 @@ def delay_spikes(
         way_out = "Pass that of the previous call, or None"
         check_shape(_OP, "pending", pending, before, "max_delay + 1, batch, neurons", way_out)
     ends = None if lengths is None else _ends(lengths, num_steps, batch)
-    leaves, tree = jax.tree.flatten((rows, pending.astype(rows.dtype), steps, ends))
-    operands = jax.tree.unflatten(tree, _dispatch.vary_alike(leaves))
+    operands = _dispatch.vary_alike((rows, pending.astype(rows.dtype), steps, ends))
     if implementation == "composed":
         return delayed(operands, int(max_delay))
     return _delay_spikes(*operands, int(max_delay), implementation)

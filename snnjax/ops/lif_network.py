@@ -212,8 +212,7 @@ def count_network(
     checks.check_state(state, batch, layers, readout)
     lengths = None if lengths is None else checks.check_lengths(lengths, batch)
     operands = _operands(inputs, layers, readout, state, lengths, second, switches)
-    leaves, tree = jax.tree.flatten(operands)
-    operands = jax.tree.unflatten(tree, _dispatch.vary_alike(leaves))
+    operands = _dispatch.vary_alike(operands)
     results: Any = run_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
     records = any(layer.records_spikes for layer in switches.layers)
     spikes = results.spikes if records else None

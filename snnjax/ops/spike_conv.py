@@ -79,7 +79,7 @@ def spike_conv(
             spikes.values.astype(weights.dtype).reshape(rows, spikes.capacity),
             weights,
         )
-        operands = tuple(_dispatch.vary_alike(operands))
+        operands = _dispatch.vary_alike(operands)
         out: Any = (
             _reference(operands, geometry)[0]
             if implementation == "composed"
@@ -88,7 +88,7 @@ def spike_conv(
     else:
         axes = spikes.shape[:-1]
         operands = (spikes.astype(weights.dtype).reshape(math.prod(axes), geometry.num_inputs), weights)
-        operands = tuple(_dispatch.vary_alike(operands))
+        operands = _dispatch.vary_alike(operands)
         out = (
             _rows_reference(operands, geometry)[0]
             if implementation == "composed"

@@ -76,7 +76,7 @@ def spike_matmul(
             spikes.values.astype(weights.dtype).reshape(rows, spikes.capacity),
             weights,
         )
-        operands = _vary_alike(operands)
+        operands = _dispatch.vary_alike(operands)
         out: Any = (
             _reference(operands, ())[0]
             if implementation == "composed"
@@ -85,18 +85,13 @@ def spike_matmul(
     else:
         axes = spikes.shape[:-1]
         operands = (spikes.astype(weights.dtype).reshape(math.prod(axes), num_neurons), weights)
-        operands = _vary_alike(operands)
+        operands = _dispatch.vary_alike(operands)
         out = (
             _rows_reference(operands, ())[0]
             if implementation == "composed"
             else _multiply_rows(*operands, implementation)
         )
     return out.reshape(*axes, num_outputs)
-
-
-def _vary_alike(operands: Any) -> Any:
-    leaves, tree = jax.tree.flatten(operands)
-    return jax.tree.unflatten(tree, _dispatch.vary_alike(leaves))
 
 
 def neurons_of(op: str, spikes: Any) -> int:

@@ -143,7 +143,8 @@ def test_vmap_of_a_checkpointed_scan_over_pieces_equals_a_loop_of_whole_runs(nam
         )
         # Another program rounds elsewhere: a few times as much as one rounding of the parameters changes.
         of_largest = max(2e-5, 4 * largest_difference(nudged, expected))
-        assert of_largest < 5e-3  # 2e-3 for Izhikevich neurons in the newest JAX, far less for others
+        # The tolerance must stay small. Izhikevich neurons reach 2.2e-3 with JAX 0.12.
+        assert of_largest < (5e-3 if name == "izhikevich" else 2e-3)
         assert_close(pick(results, index), expected, rtol=1e-4, of_largest=of_largest)
 
 
