@@ -56,7 +56,7 @@ format: .venv/ready  ## format the code, mend what the linter can mend
 	@$(BIN)/clang-format -i $(CPP)
 
 .PHONY: kernels kernels-asan kernels-tsan
-kernels: build/release  ## compile what changed: the CPU kernels and the IPU Model (8 minutes at first on 2 cores)
+kernels: build/release  ## compile what changed: the CPU kernels and the IPU Model (4 minutes at first on 2 cores)
 kernels-asan: build/asan  # with the address and the undefined-behaviour sanitizer, in build/asan/
 kernels-tsan: build/tsan  # with the thread sanitizer, in build/tsan/
 
@@ -65,7 +65,7 @@ PRESETS := release asan tsan ipu-model-asan ipu-model-tsan aarch64
 $(PRESETS:%=build/%): .venv/ready
 	$(BIN)/cmake -S xla_ext --preset $(@F) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 		-DPython_EXECUTABLE=$(abspath $(BIN))/python
-	@echo "Compiling what changed; all of build/release takes about 8 minutes on 2 cores, the CPU kernels one."
+	@echo "Compiling what changed; all of build/release takes about 4 minutes on 2 cores, the CPU kernels one."
 	$(BIN)/cmake --build $@$(if $(ONLY), --target $(ONLY))
 
 .PHONY: ipu-model ipu-model-asan ipu-model-tsan calibrate
@@ -149,7 +149,7 @@ GUARDED ?= --only W1 W2 W3 W4 W5 W7
 PROFILE ?= W3
 
 .PHONY: docs docs-fresh docs-links
-docs: .venv/docs  ## the documentation as a site, in out/docs (5 minutes at first, for the notebooks)
+docs: .venv/docs  ## the documentation as a site, in out/docs (2 minutes at first, for the notebooks)
 	$(BIN)/python -m sphinx --quiet --fresh-env --fail-on-warning --keep-going -c docs -d out/docs/doctrees . out/docs/html
 	@echo "The documentation is out/docs/html/index.html."
 

@@ -13,6 +13,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from docutils.nodes import SkipNode
+from latex2mathml.converter import convert
+
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "out" / "docs"
 sys.path.insert(0, str(ROOT))
@@ -56,6 +59,7 @@ html_css_files = ["snnjax.css"]
 html_extra_path = ["redirect"]
 html_copy_source = False
 html_show_sphinx = False
+html_math_renderer = "mathml"  # browsers draw it themselves: no script, and no network
 html_theme_options = {"top_of_page_buttons": []}  # no links to sources, which are not on the pages
 pygments_style, pygments_dark_style = "default", "github-dark"
 
@@ -123,8 +127,24 @@ def unlink_folders(app: Any, name: str, source: list[str]) -> None:
     source[0] = re.sub(r"\[([^\]`]+)\]\(([\w./]+)\)", text_of, source[0])
 
 
+def inline_equation(writer: Any, node: Any) -> None:
+    """An equation within a sentence, as MathML."""
+    writer.body.append(convert(node.astext()))
+    raise SkipNode
+
+
+def displayed_equation(writer: Any, node: Any) -> None:
+    """An equation on lines of its own; several lines are aligned at their `&`, as by LaTeX's `split`."""
+    equation = node.astext()
+    split = rf"\begin{{split}}{equation}\end{{split}}" if r"\\" in equation or "&" in equation else equation
+    writer.body.append(writer.starttag(node, "div", CLASS="math"))
+    writer.body.append(convert(split, display="block") + "</div>\n")
+    raise SkipNode
+
+
 def setup(app: Any) -> None:
     """Called by Sphinx."""
+    app.add_html_math_renderer("mathml", (inline_equation, None), (displayed_equation, None))
     app.connect("autodoc-process-docstring", add_fields, priority=900)
     app.connect("autodoc-skip-member", skip_fields)
     app.connect("missing-reference", plain_code)

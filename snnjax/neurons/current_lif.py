@@ -147,7 +147,7 @@ def current_lif(
 
     .. math::
 
-        I &= \beta I' + g_I x, \qquad g_I = 1 - \beta \text{ if normalize\_synapse, else } 1 \\
+        I &= \beta I' + g_I x, \qquad g_I = 1 - \beta \text{ if the synapse is normalized, else } 1 \\
         v &= \alpha\, \mathrm{reset}(v', s') + g I, \qquad g = 1 - \alpha \text{ if normalize, else } 1 \\
         s &= [v > \theta]
 

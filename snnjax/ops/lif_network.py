@@ -104,12 +104,12 @@ def lif_network(
 
         I &= x W + \mathrm{bias} + \bar s' W_\mathrm{recurrent} \\
         w &= \alpha_w w' + a v' + g_w I + b s' \quad \text{(with a SecondState only)} \\
-        v &= \alpha\, \mathrm{reset}(v', s') + g I + c w \quad \text{(as in lif\_step)} \\
-        s &= [v > \theta + \kappa w] \\
-        \bar s &= \text{the spikes in the layer's list of capacity slots (as in select\_spikes)}
+        v &= \alpha\, \mathrm{reset}(v', s') + g I + c w \\
+        s &= [v > \theta + \kappa w]
 
-    where a prime marks the previous step, :math:`s'` are the true spikes, :math:`x` the inputs or the :math:`\bar s` of
-    the layer below, :math:`\alpha` is `decay`, :math:`g` is `gain`, :math:`\theta` is `threshold`, and `SecondState`
+    where a prime marks the previous step, :math:`s'` are the true spikes, :math:`\bar s` those in the layer's list of
+    `capacity` slots (see `select_spikes`), :math:`x` the inputs or the :math:`\bar s` of the layer below, the reset is
+    that of `lif_step`, :math:`\alpha` is `decay`, :math:`g` is `gain`, :math:`\theta` is `threshold`, and `SecondState`
     names the other constants. A reset subtracts the raised threshold, and the second threshold is raised with it. The
     result equals the composition of the single ops. Its derivative is back-propagation through time with the surrogate
     at the listed neurons, and at all neurons through ``w_jump``. Without capacity every neuron receives its gradient.

@@ -14,7 +14,7 @@ from tests.architecture import ROOT
 
 LIBRARY = ROOT / "snnjax" / "_ipu_model.so"
 CODELETS = ROOT / "snnjax" / "snnjax.gp"
-MINUTES = "about 8 minutes on 2 cores"
+MINUTES = "about 4 minutes on 2 cores"
 
 
 def lines_of(*command: str | Path) -> list[str]:
@@ -51,7 +51,7 @@ if shutil.which("g++") and shutil.which("cmake"):  # elsewhere there is nothing 
 def test_missing_library_is_said_in_one_sentence(other_library: Path) -> None:
     assert library.missing() == (
         f"There is no {other_library}: build it with `make kernels` "
-        "(about 8 minutes on 2 cores), or install snnjax where there is a C++ compiler"
+        "(about 4 minutes on 2 cores), or install snnjax where there is a C++ compiler"
     )
 
 
@@ -61,7 +61,7 @@ def test_library_that_is_none_is_said_in_one_sentence(other_library: Path) -> No
     assert sentence is not None
     assert sentence.startswith(f"{other_library} cannot be loaded (")
     assert sentence.endswith(
-        "): build it with `make kernels` (about 8 minutes on 2 cores), "
+        "): build it with `make kernels` (about 4 minutes on 2 cores), "
         "or install snnjax where there is a C++ compiler"
     )
 

@@ -184,7 +184,7 @@ print("done")
 
 
 NO_FILE = (
-    "There is no /nowhere.so: build it with `make kernels` (about 8 minutes on 2 cores), "
+    "There is no /nowhere.so: build it with `make kernels` (about 4 minutes on 2 cores), "
     "or install snnjax where there is a C++ compiler"
 )
 NUMBER = "ipu: `{}` must be an integer of at least 1{}, got '{}'. Unset it for {}"

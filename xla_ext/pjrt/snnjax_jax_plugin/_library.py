@@ -17,7 +17,7 @@ from snnjax_jax_plugin import PLATFORM, _ending
 
 # Another build of the library, for instance one with sanitizers.
 _VARIABLE = "SNNJAX_IPU_MODEL"
-_WAY_OUT = "build it with `make kernels` (about 8 minutes on 2 cores), or install snnjax where there is a C++ compiler"
+_WAY_OUT = "build it with `make kernels` (about 4 minutes on 2 cores), or install snnjax where there is a C++ compiler"
 _MAX_DEVICES = 64
 _INTERNAL = 13  # as in absl::StatusCode
 
