@@ -57,9 +57,9 @@ class MatrixProduct : public poplar::MultiVertex {
   InOut<Result> out;  // [rows, columns]
   unsigned rows, depth, columns;
   bool a_across, b_deep;
-  bool holds_a;      // which operand's blocks the unit holds; the other one's rows stream through it
-  unsigned turning;  // elements of operands that lack the unit's layout, depth innermost
-  bool accumulate;   // accumulates
+  bool holds_a;         // which operand's blocks the unit holds; the other one's rows stream through it
+  unsigned transposed;  // elements of operands that lack the unit's layout, depth innermost
+  bool accumulate;      // accumulates
 
   bool compute(unsigned worker) {
     const Range own = shareOf(rows, worker, columns % kPerWord<Result> == 0 ? 1 : kPerWord<Result>);
@@ -124,7 +124,7 @@ std::uint64_t workerCycles(const MatrixProduct<T, Result>& vertex, unsigned work
 template <class T, class Result>
 std::uint64_t supervisorCycles(const MatrixProduct<T, Result>& vertex) {
   constexpr bool kHalf = std::is_same_v<T, half>;
-  return cycles::unitSupervisor(vertex.held(), kHalf) + cycles::turned(vertex.turning, kHalf);
+  return cycles::unitSupervisor(vertex.held(), kHalf) + cycles::transposed(vertex.transposed, kHalf);
 }
 
 template <class T, class Result>

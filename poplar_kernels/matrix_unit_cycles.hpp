@@ -53,7 +53,7 @@ constexpr std::uint64_t unitSupervisor(UnitBlocks blocks, bool half) {
 
 // A transposed operand is first reordered on the tile: element by element in float, a load and a store each; halves in
 // 4 by 4 squares (PopLibs' Transpose2D).
-constexpr std::uint64_t turned(std::uint64_t elements, bool half) { return half ? elements : 2 * elements; }
+constexpr std::uint64_t transposed(std::uint64_t elements, bool half) { return half ? elements : 2 * elements; }
 
 // The total in tile cycles, without launch and synchronisation.
 constexpr std::uint64_t matrixProduct(std::uint64_t rows, std::uint64_t depth, std::uint64_t columns, bool half) {

@@ -33,7 +33,7 @@ void collect(const Plan& plan, const Block& block, double times, const poplar::T
       }
     }
     for (const Block& inner : instruction.blocks) {
-      collect(plan, inner, times * turnsOf(instruction), target, proposals);
+      collect(plan, inner, times * iterationsOf(instruction), target, proposals);
     }
   }
 }

@@ -38,7 +38,7 @@ class Estimate {
     const std::size_t sums = bytesOfSums();
     if (plan_.main == Main::Out) serialise(sums);
     plan_.bytes = bytesOfOperands() + sums;
-    plan_.cycles = turning();  // says what travels turned
+    plan_.cycles = transpositions();  // says which operands travel transposed
     plan_.cycles += exchange() + products() + reduction();
     plan_.code = (plan_.steps() * messages() + messagesOfSums()) * kMessageCode;
     return plan_;
@@ -71,8 +71,8 @@ class Estimate {
 
   // Received by a tile in one step. Operands that are transposed before they travel are stored as they are used.
   std::size_t messages() const {
-    const std::size_t lhs = lhsStays() ? 0 : sizes_.lhs_in_rows && !plan_.turns_lhs ? plan_.m_block : 1;
-    const std::size_t rhs = rhsStays() ? 0 : sizes_.rhs_in_rows && !plan_.turns_rhs ? plan_.k_step : 1;
+    const std::size_t lhs = lhsStays() ? 0 : sizes_.lhs_in_rows && !plan_.transposes_lhs ? plan_.m_block : 1;
+    const std::size_t rhs = rhsStays() ? 0 : sizes_.rhs_in_rows && !plan_.transposes_rhs ? plan_.k_step : 1;
     return lhs + rhs;
   }
   // Rows of an output in another layout are cut where its tiles' parts begin.
@@ -100,17 +100,17 @@ class Estimate {
 
   // The stationary matrix is transposed in place; what travels is transposed before it is sent, in a step of its own,
   // for which each element goes to the tile that transposes it (poplar_kernels/copy_cycles.hpp).
-  double turning() {
+  double transpositions() {
     double cycles = 0;
-    const auto decide = [&](bool turned, bool stays, std::size_t elements, bool& here, bool& before) {
-      here = turned && stays;
-      before = turned && !stays;
+    const auto decide = [&](bool transposed, bool stays, std::size_t elements, bool& here, bool& before) {
+      here = transposed && stays;
+      before = transposed && !stays;
       constexpr double kVertex = 300, kElement = 6 + 3;  // and its message
       const double on_tile = static_cast<double>(ceilDivide(elements, machine_.tiles));
       if (before) cycles += kPhase + kComputeSet + kVertex + kElement * on_tile;
     };
-    decide(sizes_.lhs_turned, lhsStays(), sizes_.m * sizes_.k, plan_.lhs_turned, plan_.turns_lhs);
-    decide(sizes_.rhs_turned, rhsStays(), sizes_.k * sizes_.n, plan_.rhs_turned, plan_.turns_rhs);
+    decide(sizes_.lhs_transposed, lhsStays(), sizes_.m * sizes_.k, plan_.lhs_transposed, plan_.transposes_lhs);
+    decide(sizes_.rhs_transposed, rhsStays(), sizes_.k * sizes_.n, plan_.rhs_transposed, plan_.transposes_rhs);
     return cycles;
   }
 
@@ -123,10 +123,10 @@ class Estimate {
     const double holding_lhs = product(plan_.n_block, plan_.m_block),
                  holding_rhs = product(plan_.m_block, plan_.n_block);
     plan_.holds_lhs = plan_.main == Main::Out ? holding_lhs < holding_rhs : plan_.main == Main::Lhs;
-    std::size_t turned = plan_.lhs_turned ? plan_.m_block * plan_.k_step : 0;
-    if (plan_.rhs_turned) turned += plan_.k_step * plan_.n_block;
+    std::size_t transposed = plan_.lhs_transposed ? plan_.m_block * plan_.k_step : 0;
+    if (plan_.rhs_transposed) transposed += plan_.k_step * plan_.n_block;
     return static_cast<double>(plan_.steps()) * (kComputeSet + (plan_.holds_lhs ? holding_lhs : holding_rhs) +
-                                                 static_cast<double>(cycles::turned(turned, sizes_.halves)));
+                                                 static_cast<double>(cycles::transposed(transposed, sizes_.halves)));
   }
 
   // Every tile adds up its share of the outputs.

@@ -12,8 +12,8 @@ namespace snnjax::planner {
 // [m, k] times [k, n]
 struct ProductSizes {
   std::size_t m = 1, k = 1, n = 1;
-  bool halves = false;                          // operands of 16 bits; sums have 32
-  bool lhs_turned = false, rhs_turned = false;  // its rows run along the depth, so it must be transposed
+  bool halves = false;                                  // operands of 16 bits; sums have 32
+  bool lhs_transposed = false, rhs_transposed = false;  // its rows run along the depth, so it must be transposed
   // Stored row by row, not in blocks of this product: each row of a block is a message.
   bool lhs_in_rows = false, rhs_in_rows = false, out_in_rows = false;
 };
@@ -32,11 +32,11 @@ struct ProductPlan {
   bool holds_lhs = false;      // the matrix unit holds blocks of the left operand, and rows of the right one stream
   std::size_t spacing = 1;     // tiles from one block of the main matrix to the next, at least the neighbours
   bool columns_first = false;  // blocks of the main matrix are numbered down its columns
-  bool lhs_turned = false, rhs_turned = false;  // on its tile, each time a block is multiplied
-  bool turns_lhs = false, turns_rhs = false;    // once, before it travels
-  double cycles = 0;                            // estimated
-  std::size_t bytes = 0;                        // of a tile, that operands brought to it and partial sums take
-  std::size_t code = 0;                         // of a tile, for the messages: all steps and the way of the sums
+  bool lhs_transposed = false, rhs_transposed = false;  // on its tile, each time a block is multiplied
+  bool transposes_lhs = false, transposes_rhs = false;  // once, before it travels
+  double cycles = 0;                                    // estimated
+  std::size_t bytes = 0;                                // of a tile, that operands brought to it and partial sums take
+  std::size_t code = 0;  // of a tile, for the messages: all steps and the way of the sums
 
   std::size_t parts() const { return m_parts * k_parts * n_parts; }
   std::size_t thirdParts() const { return main == Main::Lhs ? n_parts : main == Main::Rhs ? m_parts : k_parts; }

@@ -181,7 +181,7 @@ struct Layouts::Uses {
   std::set<Shape> worked_on;  // element by element, or summed: the more tiles hold some, the faster
 };
 
-double turnsOf(const Instruction& instruction) {
+double iterationsOf(const Instruction& instruction) {
   constexpr double kGuess = 10;
   if (instruction.op == "repeat") return static_cast<double>(instruction.ints[0][0]);
   return instruction.op == "while" ? kGuess : 1;
@@ -211,8 +211,9 @@ planner::SettledBlocks settledBlocks(const Product& product, const std::pair<std
   using Main = ProductPlan::Main;
   const Main main = planner::largestMatrix({product.m, product.k, product.n});
   if (main == Main::Out) return {blocks.first, 0, blocks.second};
-  const bool turned = main == Main::Lhs ? product.lhsDepthFirst() : product.rhsDepthFirst();
-  const std::size_t kept = turned ? blocks.second : blocks.first, depth = turned ? blocks.first : blocks.second;
+  const bool depth_first = main == Main::Lhs ? product.lhsDepthFirst() : product.rhsDepthFirst();
+  const std::size_t kept = depth_first ? blocks.second : blocks.first,
+                    depth = depth_first ? blocks.first : blocks.second;
   if (main == Main::Lhs) return {kept, depth, 0};
   return {0, depth, kept};
 }
@@ -232,7 +233,7 @@ void Layouts::collect(const Plan& plan, const Block& block, double times, Uses& 
       if (instruction.op == "elementwise" || instruction.op == "dot")
         uses.worked_on.insert(withoutOnes(plan.types[value].shape));
     }
-    for (const Block& inner : instruction.blocks) collect(plan, inner, times * turnsOf(instruction), uses);
+    for (const Block& inner : instruction.blocks) collect(plan, inner, times * iterationsOf(instruction), uses);
   }
 }
 
@@ -285,7 +286,7 @@ planner::Machine Layouts::machineFor(const Product& product) const {
 
 // Whether an operand must be transposed on the tiles. A matrix has the layout of its first product; the unit needs the
 // depth innermost.
-bool Layouts::isTurned(const Product& product, const Shape& shape, bool depth_first) const {
+bool Layouts::isTransposed(const Product& product, const Shape& shape, bool depth_first) const {
   const Shape key = withoutOnes(shape);
   const auto known = deep_.find(key);
   if (known != deep_.end()) return known->second == depth_first;
@@ -302,8 +303,8 @@ planner::ProductSizes Layouts::sizesOf(const Product& product) const {
           product.k,
           product.n,
           product.dtype == Dtype::kFloat16,
-          isTurned(product, product.lhs, product.lhsDepthFirst()),
-          isTurned(product, product.rhs, product.rhsDepthFirst()),
+          isTransposed(product, product.lhs, product.lhsDepthFirst()),
+          isTransposed(product, product.rhs, product.rhsDepthFirst()),
           !decides(product, withoutOnes(product.lhs)),
           !decides(product, withoutOnes(product.rhs)),
           !decides(product, withoutOnes(product.out))};
@@ -348,9 +349,9 @@ void Layouts::divide(const Product& product) {
   using Main = ProductPlan::Main;
   const std::size_t depth = depthOfBlocks(plan);
   const auto matrix = [](std::size_t rows, std::size_t columns, std::size_t row_block, std::size_t column_block,
-                         bool turned) {
-    return turned ? Blocks{1, columns, rows, column_block, row_block}
-                  : Blocks{1, rows, columns, row_block, column_block};
+                         bool depth_first) {
+    return depth_first ? Blocks{1, columns, rows, column_block, row_block}
+                       : Blocks{1, rows, columns, row_block, column_block};
   };
   const bool lhs_deep = !product.lhsDepthFirst(), rhs_deep = !product.rhsDepthFirst();
   Blocks lhs = matrix(product.m, product.k, plan.m_block, depth, !lhs_deep);

@@ -27,7 +27,7 @@ struct Proposal {
 };
 
 // How often a loop runs its blocks; a guess where that depends on data.
-double turnsOf(const Instruction& instruction);
+double iterationsOf(const Instruction& instruction);
 
 // The layout of each value that a proposal reaches; the first of several wins.
 std::unordered_map<ValueId, std::shared_ptr<const Layout>> spreadProposals(const Plan& plan,
@@ -64,7 +64,7 @@ class Layouts {
   struct Uses;
   static void collect(const Plan& plan, const Block& block, double times, Uses& uses);
   planner::Machine machineFor(const Product& product) const;
-  bool isTurned(const Product& product, const Shape& shape, bool depth_first) const;
+  bool isTransposed(const Product& product, const Shape& shape, bool depth_first) const;
   bool decides(const Product& product, const Shape& key) const;
   planner::ProductSizes sizesOf(const Product& product) const;
   void settleShared(const Product& product, const std::vector<std::pair<double, const Product*>>& by_work);

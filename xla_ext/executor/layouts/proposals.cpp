@@ -44,7 +44,7 @@ class Together {
       } else if (instruction.op == "all_reduce" || keepsOrder(plan_, instruction)) {
         join(instruction.inputs[0], instruction.outputs[0]);
       }
-      visitBlocks(instruction, times * turnsOf(instruction));
+      visitBlocks(instruction, times * iterationsOf(instruction));
     }
   }
 

@@ -30,10 +30,10 @@ void checkWhile(const OperationCheck& op) {
 }
 
 void checkRepeat(const OperationCheck& op) {
-  constexpr std::size_t kMostTurns = std::size_t{1} << 32;
+  constexpr std::size_t kMostIterations = std::size_t{1} << 32;
   const Instruction& loop = op.instruction();
   op.need(loop.blocks.size() == 1 && loop.ints.size() == 1, "have a body and a count");
-  op.number(0, kMostTurns);
+  op.number(0, kMostIterations);
   checkBody(op, loop.blocks[0]);
 }
 
@@ -64,7 +64,7 @@ void placeCarried(Lowering& lowering, const Instruction& loop) {
 }
 
 // A body or branch: its results are copied to the outputs' places if they are elsewhere.
-Sequence turn(Lowering& lowering, const Instruction& instruction, const Block& body) {
+Sequence lowered(Lowering& lowering, const Instruction& instruction, const Block& body) {
   lowering.carry(instruction.outputs, body, true);
   const Sequence sequence = lowering.lower(body, [&] { lowering.moveAll(body.results, instruction.outputs); });
   lowering.endCarry(instruction.outputs);
@@ -79,13 +79,13 @@ void whileLoop(Lowering& lowering, const Instruction& instruction) {
   lowering.carry(instruction.outputs, condition, false);
   const Sequence test = lowering.lower(condition, [&] { lowering.copy(condition.results[0], goes_on); });
   lowering.endCarry(instruction.outputs);
-  const Sequence once = turn(lowering, instruction, body);
+  const Sequence once = lowered(lowering, instruction, body);
   lowering.program().add(poplar::program::RepeatWhileTrue(test, goes_on, once, lowering.debug()));
 }
 
 void repeat(Lowering& lowering, const Instruction& instruction) {
   placeCarried(lowering, instruction);
-  const Sequence once = turn(lowering, instruction, instruction.blocks[0]);
+  const Sequence once = lowered(lowering, instruction, instruction.blocks[0]);
   const auto count = static_cast<unsigned>(instruction.ints[0][0]);
   if (count > 0) lowering.program().add(poplar::program::Repeat(count, once, lowering.debug()));
 }
@@ -96,9 +96,9 @@ void caseOf(Lowering& lowering, const Instruction& instruction) {
   for (const ValueId output : instruction.outputs) lowering.make(output);
   std::vector<poplar::program::Switch::Case> cases;
   for (std::size_t i = 0; i + 1 < branches.size(); ++i) {
-    cases.emplace_back(static_cast<std::int32_t>(i), turn(lowering, instruction, branches[i]));
+    cases.emplace_back(static_cast<std::int32_t>(i), lowered(lowering, instruction, branches[i]));
   }
-  const Sequence last = turn(lowering, instruction, branches.back());
+  const Sequence last = lowered(lowering, instruction, branches.back());
   lowering.program().add(poplar::program::Switch(index, cases, last, lowering.debug()));
 }
 

@@ -7,7 +7,7 @@
 #include "executor/ops/compute_step.hpp"
 #include "executor/ops/partial_sums.hpp"
 #include "executor/ops/product_blocks.hpp"
-#include "executor/ops/turning.hpp"
+#include "executor/ops/transposition.hpp"
 
 namespace snnjax::executor::ops {
 namespace {
@@ -64,12 +64,12 @@ struct Operands {
                           : asMatrices(left, product.lhs_batching, product.lhsFree(), product.lhs_contracting);
     rhs = rhs_depth_first ? asMatrices(right, product.rhs_batching, product.rhs_contracting, product.rhsFree())
                           : asMatrices(right, product.rhs_batching, product.rhsFree(), product.rhs_contracting);
-    if (blocks.plan().turns_lhs) {
-      lhs = turned(lowering, turningOfLhs(blocks), lhs);
+    if (blocks.plan().transposes_lhs) {
+      lhs = transposed(lowering, transpositionOfLhs(blocks), lhs);
       lhs_depth_first = !lhs_depth_first;
     }
-    if (blocks.plan().turns_rhs) {
-      rhs = turned(lowering, turningOfRhs(blocks), rhs);
+    if (blocks.plan().transposes_rhs) {
+      rhs = transposed(lowering, transpositionOfRhs(blocks), rhs);
       rhs_depth_first = !rhs_depth_first;
     }
   }
@@ -81,7 +81,8 @@ struct Operands {
     const poplar::Tensor a = lhs[block.group].slice(lhs_depth_first ? k : m, 0).slice(lhs_depth_first ? m : k, 1);
     const poplar::Tensor b = rhs[block.group].slice(rhs_depth_first ? k : n, 0).slice(rhs_depth_first ? n : k, 1);
     const ProductPlan& plan = blocks.plan();
-    const std::size_t turning = (plan.lhs_turned ? a.numElements() : 0) + (plan.rhs_turned ? b.numElements() : 0);
+    const std::size_t transposed =
+        (plan.lhs_transposed ? a.numElements() : 0) + (plan.rhs_transposed ? b.numElements() : 0);
     step.add(poputil::templateVertex("snnjax::MatrixProduct", lhs.elementType(), to.elementType()), block.tile,
              {{"a", a.flatten()},
               {"b", b.flatten()},
@@ -92,7 +93,7 @@ struct Operands {
               {"a_across", lhs_depth_first},
               {"b_deep", !rhs_depth_first},
               {"holds_a", plan.holds_lhs},
-              {"turning", asUnsigned(turning)},
+              {"transposed", asUnsigned(transposed)},
               {"accumulate", part > 0}});
   }
 
@@ -131,7 +132,7 @@ poplar::Type typeOfSums(const Plan& plan, Dtype dtype) {
   return dtype == Dtype::kFloat16 && halfPartials(plan) ? poplar::HALF : poplar::FLOAT;
 }
 
-// What dot() asks for: operands that are turned, and sums that are not made where the output lies.
+// What dot() asks for: operands that are transposed, and sums that are not made where the output lies.
 std::vector<ScratchCall> scratchOf(const Plan& plan, const Layouts& layouts, const Instruction& instruction) {
   const Product product(plan, instruction);
   if (product.groups * product.m * product.k * product.n == 0) return {};
@@ -139,8 +140,8 @@ std::vector<ScratchCall> scratchOf(const Plan& plan, const Layouts& layouts, con
   const ProductBlocks blocks(product, division, layouts.tiles());
   const std::size_t of_operands = numBytes(product.dtype);
   std::vector<ScratchCall> calls;
-  if (division.turns_lhs) calls.push_back({of_operands, turningOfLhs(blocks).counts()});
-  if (division.turns_rhs) calls.push_back({of_operands, turningOfRhs(blocks).counts()});
+  if (division.transposes_lhs) calls.push_back({of_operands, transpositionOfLhs(blocks).counts()});
+  if (division.transposes_rhs) calls.push_back({of_operands, transpositionOfRhs(blocks).counts()});
   const poplar::Type type = typeOfSums(plan, product.dtype);
   const poplar::Type out = poplarType(plan.types[instruction.outputs[0]].dtype);
   if (type == out && isMadeWhereItLies(blocks, layouts.of(product.out).blocks())) return calls;

@@ -23,12 +23,12 @@ class ProductBlocks {
 
   template <class Body>
   void forEach(Body&& body) const {
-    const bool turned = plan_.main == ProductPlan::Main::Lhs ? product_.lhsDepthFirst() : product_.rhsDepthFirst();
+    const bool depth_first = plan_.main == ProductPlan::Main::Lhs ? product_.lhsDepthFirst() : product_.rhsDepthFirst();
     for (std::size_t g = 0; g < product_.groups; ++g) {
       for (std::size_t m = 0; m < plan_.m_parts; ++m) {
         for (std::size_t k = 0; k < plan_.k_parts; ++k) {
           for (std::size_t n = 0; n < plan_.n_parts; ++n) {
-            body(ProductBlock{g, m, k, n, firstTile(g) + plan_.tile(m, k, n, turned)});
+            body(ProductBlock{g, m, k, n, firstTile(g) + plan_.tile(m, k, n, depth_first)});
           }
         }
       }

@@ -167,15 +167,15 @@ void proposalsHoldForWhatLiesTogether() {
   const ValueId apart = builder.parameter(kFloat, {6, 8}), carried = builder.parameter(kFloat, {6, 8});
   const ValueId updated = builder.binary(main, "add", weights, gradient);
   const ValueId view = builder.add(main, "reshape", {updated}, {kFloat, {1, 6, 8}});
-  const ValueId turned = builder.add(main, "transpose", {updated}, {kFloat, {8, 6}}, {{1, 0}});
-  main.results = {apart, turned, updated};
+  const ValueId transposed = builder.add(main, "transpose", {updated}, {kFloat, {8, 6}}, {{1, 0}});
+  main.results = {apart, transposed, updated};
   builder.plan.aliases = {{3, 2}};
   const Blocks blocks = {1, 6, 8, 6, 2, 1, 0, 2};
   const Layouts layouts(builder.plan, targetOf(4), {{view, blocks}});
   for (const ValueId value : {weights, gradient, carried, updated, view}) {
     CHECK(layouts.ofValue(value).blocks() == blocks);
   }
-  for (const ValueId value : {apart, turned}) CHECK(!(layouts.ofValue(value).blocks() == blocks));
+  for (const ValueId value : {apart, transposed}) CHECK(!(layouts.ofValue(value).blocks() == blocks));
   // On many tiles the update would leave most of them idle.
   CHECK(!(Layouts(builder.plan, targetOf(16), {{view, blocks}}).ofValue(weights).blocks() == blocks));
   CHECK(Layouts(builder.plan, targetOf(16), {{apart, blocks}}).ofValue(apart).blocks() == blocks);

@@ -64,7 +64,7 @@ struct Loop {
   std::size_t carried;
   std::vector<Operation> operations;  // on the carried values, two of outside, and what operations before gave
   std::vector<std::size_t> results;
-  std::size_t turns, inner_turns;
+  std::size_t iterations, inner_iterations;
   bool counted, nested;
 };
 
@@ -82,7 +82,7 @@ Loop drawn(std::uint32_t seed) {
   return loop;
 }
 
-void turnOnHost(const Loop& loop, std::vector<Row>& carried, const std::vector<Row>& outside) {
+void iterateOnHost(const Loop& loop, std::vector<Row>& carried, const std::vector<Row>& outside) {
   std::vector<Row> values = carried;
   values.insert(values.end(), outside.begin(), outside.end());
   for (const Operation& each : loop.operations) values.push_back(each.onHost(values));
@@ -107,17 +107,17 @@ Block bodyOf(Builder& builder, const Loop& loop, const std::vector<ValueId>& out
 
 // Adds a loop that is counted, or one that counts by itself.
 std::vector<ValueId> addLoop(Builder& builder, Block& block, const std::vector<ValueId>& initial, Block body,
-                             std::size_t turns, bool counted) {
+                             std::size_t iterations, bool counted) {
   std::vector<ValueId> inputs = initial, outputs = likeCarried(builder, initial.size());
   if (counted) {
-    block.instructions.push_back(
-        Builder::instruction("repeat", inputs, outputs, {{static_cast<std::int64_t>(turns)}}, {}, {std::move(body)}));
+    block.instructions.push_back(Builder::instruction(
+        "repeat", inputs, outputs, {{static_cast<std::int64_t>(iterations)}}, {}, {std::move(body)}));
     return outputs;
   }
   const auto number = [&](std::size_t value) {
     return builder.constant<std::int32_t>(kInt, {}, {static_cast<std::int32_t>(value)});
   };
-  const ValueId zero = number(0), one = number(1), last = number(turns);
+  const ValueId zero = number(0), one = number(1), last = number(iterations);
   Block condition;
   condition.parameters = likeCarried(builder, initial.size());
   condition.parameters.push_back(builder.value(kInt, {}));
@@ -173,17 +173,18 @@ void testLoop(std::uint32_t seed) {
   if (loop.nested) {
     Block outer;
     outer.parameters = likeCarried(builder, loop.carried);
-    outer.results = addLoop(builder, outer, outer.parameters, std::move(body), loop.inner_turns, !loop.counted);
+    outer.results = addLoop(builder, outer, outer.parameters, std::move(body), loop.inner_iterations, !loop.counted);
     body = std::move(outer);
   }
   Block& main = builder.plan.main;
-  main.results = addLoop(builder, main, values.initial, std::move(body), loop.turns, loop.counted);
+  main.results = addLoop(builder, main, values.initial, std::move(body), loop.iterations, loop.counted);
   main.results.push_back(values.initial[0]);  // is what it was
   const std::vector<bool> donated = seed % 3 == 0 ? donateCarried(builder, loop) : std::vector<bool>();
   const auto results = builder.build(system)->run({values.arguments}, donated)[0];
   const Row first = values.carried[0];
-  for (std::size_t turn = 0; turn < loop.turns * (loop.nested ? loop.inner_turns : 1); ++turn) {
-    turnOnHost(loop, values.carried, values.fixed);
+  for (std::size_t iteration = 0; iteration < loop.iterations * (loop.nested ? loop.inner_iterations : 1);
+       ++iteration) {
+    iterateOnHost(loop, values.carried, values.fixed);
   }
   values.carried.push_back(first);
   for (std::size_t i = 0; i < values.carried.size(); ++i) {

@@ -22,8 +22,8 @@ void addsAndViews() {
   Builder builder;
   Block& main = builder.plan.main;
   const ValueId x = builder.parameter(kFloat, {3, 40}), y = builder.parameter(kFloat, {40, 3});
-  const ValueId turned = builder.add(main, "transpose", {y}, {kFloat, {3, 40}}, {{1, 0}});
-  const ValueId sum = builder.binary(main, "add", x, turned);
+  const ValueId transposed = builder.add(main, "transpose", {y}, {kFloat, {3, 40}}, {{1, 0}});
+  const ValueId sum = builder.binary(main, "add", x, transposed);
   const ValueId half = builder.constant<float>(kFloat, {3, 40}, {0.5f});
   const ValueId product = builder.binary(main, "multiply", sum, half);
   const ValueId part = builder.add(main, "slice", {product}, {kFloat, {2, 10}}, {{1, 0}, {3, 40}, {1, 4}});
@@ -112,7 +112,7 @@ void loopsExchangeTheirValues() {
   for (const bool counted : {true, false}) {
     const auto system = plans::system();
     const auto executable = fibonacci(counted).build(system);
-    for (int turn = 0; turn < 2; ++turn) {
+    for (int round = 0; round < 2; ++round) {
       const auto results =
           executable->run({{array(system, kInt, {9}, std::vector<std::int32_t>(9, 0)),
                             array(system, kInt, {9}, std::vector<std::int32_t>{1, 2, 3, 4, 5, 6, 7, 8, 9})}},
@@ -328,7 +328,7 @@ void threadsRunAtOnce() {
     const ValueId x = builder.parameter(kFloat, {20000});
     builder.plan.main.results = {builder.binary(builder.plan.main, number % 2 == 0 ? "add" : "multiply", x, x)};
     const auto executable = builder.build(systems[number / 2]);
-    for (int turn = 0; turn < 20; ++turn) {
+    for (int round = 0; round < 20; ++round) {
       const auto argument = array(systems[number / 2], kFloat, {20000}, counting(20000));
       const std::vector<float> values = valuesOf(*executable->run({{argument}}, {})[0][0]);
       right += values[19999] == (number % 2 == 0 ? 2 * 19999.0f : 19999.0f * 19999.0f) ? 1 : 0;
@@ -349,8 +349,8 @@ void memoryIsUsedAgain() {
     ValueId last = x;
     for (int i = 0; i < length; ++i) {
       // Two are needed at the same time, never more.
-      const ValueId turned = builder.add(main, "reverse", {last}, {kFloat, {4000}}, {{0}});
-      last = builder.binary(main, "add", last, turned);
+      const ValueId reversed = builder.add(main, "reverse", {last}, {kFloat, {4000}}, {{0}});
+      last = builder.binary(main, "add", last, reversed);
     }
     main.results = {last};
     return numberIn(builder.build(plans::system())->profile(), "variables");

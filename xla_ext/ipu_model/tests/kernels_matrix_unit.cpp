@@ -65,7 +65,7 @@ void testProduct(const CodeletLibrary& library, const std::string& name, Shape s
   Alone product(library, "snnjax::MatrixProduct" + name);
   product.edge("a", a.elements).edge("b", b.elements).edge("out", before);
   product.state("rows", s.rows).state("depth", s.depth).state("columns", s.columns);
-  product.state("a_across", a_across).state("b_deep", b_deep).state("holds_a", b_deep).state("turning", 0U);
+  product.state("a_across", a_across).state("b_deep", b_deep).state("holds_a", b_deep).state("transposed", 0U);
   const std::vector<R> out = product.state("accumulate", accumulate).run(true).template get<R>("out");
   for (unsigned row = 0; row < s.rows; ++row) {
     for (unsigned column = 0; column < s.columns; ++column) {
@@ -95,7 +95,7 @@ void testNotANumber(const CodeletLibrary& library) {
   Alone product(library, "snnjax::MatrixProduct<float,float>");
   product.edge("a", a).edge("b", std::vector<float>(2 * 8, 1.0f)).edge("out", std::vector<float>(4 * 8));
   product.state("rows", 4U).state("depth", 2U).state("columns", 8U).state("accumulate", false);
-  product.state("a_across", false).state("b_deep", false).state("holds_a", false).state("turning", 0U);
+  product.state("a_across", false).state("b_deep", false).state("holds_a", false).state("transposed", 0U);
   const auto out = product.run().get<float>("out");
   for (unsigned i = 0; i < 8; ++i) CHECK(out[i] == 2.0f && out[16 + i] == 2.0f);
   CHECK(std::isnan(out[8]) && std::isnan(out[15]));

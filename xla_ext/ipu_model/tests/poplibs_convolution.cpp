@@ -93,7 +93,7 @@ void everyTransform() {
 // Weights with their channels swapped and the kernel reversed give what the swapped and reversed weights give; biases
 // are added to each channel; an output that is padded has zeros there.
 void weightsTurnedBiasesAndPadding() {
-  ConvParams p(poplar::FLOAT, 1, {4, 4}, {2, 2}, 1, 2, 1), turned(poplar::FLOAT, 1, {4, 4}, {2, 2}, 2, 1, 1);
+  ConvParams p(poplar::FLOAT, 1, {4, 4}, {2, 2}, 1, 2, 1), transposed(poplar::FLOAT, 1, {4, 4}, {2, 2}, 2, 1, 1);
   p.outputTransform.paddingLower = {1, 0};
   Run run(4);
   const Tensor x = run.input({1, 1, 4, 4}, std::vector<float>(16, 1.0F));
@@ -109,7 +109,7 @@ void weightsTurnedBiasesAndPadding() {
   const auto got = run.read<float>(name, 24);
   CHECK(got[0] == 0 && got[2] == 0 && got[12] == 0);
   CHECK(got[3] == 110 && got[11] == 110 && got[15] == 226);
-  CHECK_THROWS(poplin::convolution(run.graph, x, w, turned, false, run.prog), "`in, weights` must have the shapes");
+  CHECK_THROWS(poplin::convolution(run.graph, x, w, transposed, false, run.prog), "`in, weights` must have the shapes");
 }
 
 }  // namespace

@@ -81,13 +81,13 @@ void halvesTransposesAndSums() {
   CHECK(narrow.elementType() == poplar::HALF);
   const auto out_narrow = run.output(popops::cast(run.graph, narrow, poplar::FLOAT, run.prog));
   const Tensor fa = run.input({6, 40}, a), fb = run.input({40, 10}, b), fc = run.input({6, 10}, c);
-  const auto turned = run.output(poplin::matMul(run.graph, fb.transpose(), fa.transpose(), run.prog));
+  const auto transposed = run.output(poplin::matMul(run.graph, fb.transpose(), fa.transpose(), run.prog));
   poplin::matMulAcc(run.graph, fc, 2.0F, fa, fb, run.prog);
   const auto sum = run.output(fc);
   const Tensor ga = run.input({2, 3, 40}, a), gb = run.input({2, 40, 5}, b);
   const auto groups = run.output(poplin::matMulGrouped(run.graph, ga, gb, run.prog, poplar::FLOAT));
   run.run();
-  const auto expected = product(a, b, s), got = run.read<float>(turned, 60), got_sum = run.read<float>(sum, 60);
+  const auto expected = product(a, b, s), got = run.read<float>(transposed, 60), got_sum = run.read<float>(sum, 60);
   checkNear(run.read<float>(wide, 60), expected, 0.02F);
   checkNear(run.read<float>(out_narrow, 60), expected, 0.1F);
   for (std::size_t i = 0; i < 60; ++i) {

@@ -87,10 +87,10 @@ void settledBlocksBind() {
 }
 
 // The stationary matrix is transposed on its tile, what travels once beforehand: not by each receiver.
-void turnsWhatTravelsBefore() {
+void transposesWhatTravelsBefore() {
   const ProductPlan plan = planProduct({48, 2312, 1466, false, true, true}, {1472, 380000});
   CHECK(plan.main == ProductPlan::Main::Rhs);
-  CHECK(plan.turns_lhs && !plan.lhs_turned && plan.rhs_turned && !plan.turns_rhs);
+  CHECK(plan.transposes_lhs && !plan.lhs_transposed && plan.rhs_transposed && !plan.transposes_rhs);
 }
 
 void largeProductsComeInSteps() {
@@ -131,7 +131,7 @@ void moreTilesAreFaster() {
 int main() {
   randomProducts();
   settledBlocksBind();
-  turnsWhatTravelsBefore();
+  transposesWhatTravelsBefore();
   largeProductsComeInSteps();
   rowsTakeCode();
   moreTilesAreFaster();

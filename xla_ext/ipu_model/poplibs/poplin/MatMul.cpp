@@ -166,9 +166,9 @@ struct Operand {
   bool across;
 
   explicit Operand(const poplar::Tensor& block) {
-    const poplar::Tensor turned = block.transpose().flatten();
-    across = !block.flatten().isContiguous() && turned.isContiguous();
-    flat = across ? turned : block.flatten();
+    const poplar::Tensor transposed = block.transpose().flatten();
+    across = !block.flatten().isContiguous() && transposed.isContiguous();
+    flat = across ? transposed : block.flatten();
   }
 };
 
@@ -178,14 +178,14 @@ void addProduct(poplar::Graph& graph, const poplar::ComputeSet& cs, const Divisi
       graph.addVertex(cs, poputil::templateVertex("snnjax::MatrixProduct", a.flat.elementType(), to.elementType()),
                       {{"a", a.flat}, {"b", b.flat}, {"out", to.flatten()}});
   // The unit wants the depth innermost.
-  const std::size_t turning = (a.across ? a.flat.numElements() : 0) + (b.across ? 0 : b.flat.numElements());
+  const std::size_t transposed = (a.across ? a.flat.numElements() : 0) + (b.across ? 0 : b.flat.numElements());
   graph.setInitialValue(vertex["rows"], static_cast<unsigned>(to.dim(0)));
   graph.setInitialValue(vertex["depth"], static_cast<unsigned>(depth));
   graph.setInitialValue(vertex["columns"], static_cast<unsigned>(to.dim(1)));
   graph.setInitialValue(vertex["a_across"], a.across);
   graph.setInitialValue(vertex["b_deep"], b.across);
   graph.setInitialValue(vertex["holds_a"], division.plan.holds_lhs);
-  graph.setInitialValue(vertex["turning"], static_cast<unsigned>(depth > 1 ? turning : 0));
+  graph.setInitialValue(vertex["transposed"], static_cast<unsigned>(depth > 1 ? transposed : 0));
   graph.setInitialValue(vertex["accumulate"], accumulate);
   graph.setTileMapping(vertex, tile);
 }

@@ -101,16 +101,16 @@ std::size_t numRegions(const Mapping& mapping) {
   return regions;
 }
 
-// What lies on each tile, whichever way round it lies in fewer pieces.
+// What lies on each tile, by rows or by columns, whichever has fewer pieces.
 Plan planTiles(const poplar::Graph& graph, const poplar::Tensor& matrix) {
-  const poplar::Tensor turned = matrix.transpose();
-  const Mapping direct = graph.getTileMapping(matrix), transposed = graph.getTileMapping(turned);
-  const bool turn = numRegions(transposed) < numRegions(direct);
-  const poplar::Tensor& taken = turn ? turned : matrix;
+  const poplar::Tensor columns_first = matrix.transpose();
+  const Mapping direct = graph.getTileMapping(matrix), transposed = graph.getTileMapping(columns_first);
+  const bool swap = numRegions(transposed) < numRegions(direct);
+  const poplar::Tensor& taken = swap ? columns_first : matrix;
   Plan plan;
-  for (const TilePart& part : partsByTile(turn ? transposed : direct)) {
+  for (const TilePart& part : partsByTile(swap ? transposed : direct)) {
     for (const Block& block : blocksOf(part.regions, taken.dim(1))) {
-      addBlock(plan, part.tile, taken, block, turn, graph.getTarget().getNumWorkerContexts());
+      addBlock(plan, part.tile, taken, block, swap, graph.getTarget().getNumWorkerContexts());
     }
   }
   return plan;
@@ -127,7 +127,7 @@ poplar::Tensor rowsAt(const poplar::Tensor& partials, const Segment& segment, st
   return poplar::concat(partials.slices(rows));
 }
 
-// Brings `chunk` partial results of each output together, on tiles in turn.
+// Brings `chunk` partial results of each output together, on one tile after another.
 Plan planMeeting(const poplar::Graph& graph, const poplar::Tensor& partials, const std::vector<Segment>& segments,
                  std::size_t chunk) {
   const unsigned tiles = graph.getTarget().getNumTiles();

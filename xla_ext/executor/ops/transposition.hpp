@@ -12,9 +12,9 @@ namespace snnjax::executor::ops {
 
 // How matrices {groups, rows, columns} are divided among the tiles to be transposed: their rows are cut as products use
 // them, so that each column of a part is one message.
-class Turning {
+class Transposition {
  public:
-  Turning(std::size_t groups, const std::vector<poplar::Interval>& taken, std::size_t columns, std::size_t tiles);
+  Transposition(std::size_t groups, const std::vector<poplar::Interval>& taken, std::size_t columns, std::size_t tiles);
 
   // body(tile, group, rows, columns)
   template <class Body>
@@ -38,11 +38,11 @@ class Turning {
 };
 
 // How the operands of a product are transposed.
-Turning turningOfLhs(const ProductBlocks& blocks);
-Turning turningOfRhs(const ProductBlocks& blocks);
+Transposition transpositionOfLhs(const ProductBlocks& blocks);
+Transposition transpositionOfRhs(const ProductBlocks& blocks);
 
 // {groups, rows, columns} transposed to {groups, columns, rows} in its own step, for operands that travel to many
 // tiles.
-poplar::Tensor turned(Lowering& lowering, const Turning& turning, const poplar::Tensor& matrices);
+poplar::Tensor transposed(Lowering& lowering, const Transposition& transposition, const poplar::Tensor& matrices);
 
 }  // namespace snnjax::executor::ops

@@ -1,4 +1,4 @@
-#include "executor/ops/turning.hpp"
+#include "executor/ops/transposition.hpp"
 
 #include <numeric>
 #include <poputil/VertexTemplates.hpp>
@@ -10,7 +10,8 @@ namespace snnjax::executor::ops {
 namespace {
 
 // The first dimension of an operand is the depth, or the one that stays, of which products use the intervals `free`.
-Turning turningOf(const ProductBlocks& blocks, bool depth_first, const std::vector<poplar::Interval>& free) {
+Transposition transpositionOf(const ProductBlocks& blocks, bool depth_first,
+                              const std::vector<poplar::Interval>& free) {
   const Product& product = blocks.product();
   const std::vector<poplar::Interval> depth = blocks.depthSteps();
   const auto& [taken, across] = depth_first ? std::tie(depth, free) : std::tie(free, depth);
@@ -19,7 +20,8 @@ Turning turningOf(const ProductBlocks& blocks, bool depth_first, const std::vect
 
 }  // namespace
 
-Turning::Turning(std::size_t groups, const std::vector<poplar::Interval>& taken, std::size_t columns, std::size_t tiles)
+Transposition::Transposition(std::size_t groups, const std::vector<poplar::Interval>& taken, std::size_t columns,
+                             std::size_t tiles)
     : groups_(groups), columns_(columns), tiles_(tiles) {
   constexpr std::size_t kLeast = 8;  // elements of a message: for fewer it costs more than they do
   const std::size_t of_tiles = std::max<std::size_t>(1, tiles / (groups * taken.size()));
@@ -33,7 +35,7 @@ Turning::Turning(std::size_t groups, const std::vector<poplar::Interval>& taken,
   }
 }
 
-std::vector<std::size_t> Turning::counts() const {
+std::vector<std::size_t> Transposition::counts() const {
   std::vector<std::size_t> counts(tiles_, 0);
   forEach([&](std::size_t tile, std::size_t, const poplar::Interval& rows, const poplar::Interval& columns) {
     counts[tile] += rows.size() * columns.size();
@@ -41,7 +43,7 @@ std::vector<std::size_t> Turning::counts() const {
   return counts;
 }
 
-poplar::Tensor Turning::joined(const std::vector<poplar::Tensor>& made) const {
+poplar::Tensor Transposition::joined(const std::vector<poplar::Tensor>& made) const {
   std::vector<poplar::Tensor> of_groups;
   for (auto next = made.begin(); next != made.end();) {
     std::vector<poplar::Tensor> of_columns;
@@ -55,22 +57,22 @@ poplar::Tensor Turning::joined(const std::vector<poplar::Tensor>& made) const {
   return poplar::concat(of_groups);
 }
 
-Turning turningOfLhs(const ProductBlocks& blocks) {
-  return turningOf(blocks, blocks.product().lhsDepthFirst(), blocks.allRows());
+Transposition transpositionOfLhs(const ProductBlocks& blocks) {
+  return transpositionOf(blocks, blocks.product().lhsDepthFirst(), blocks.allRows());
 }
-Turning turningOfRhs(const ProductBlocks& blocks) {
-  return turningOf(blocks, blocks.product().rhsDepthFirst(), blocks.allColumns());
+Transposition transpositionOfRhs(const ProductBlocks& blocks) {
+  return transpositionOf(blocks, blocks.product().rhsDepthFirst(), blocks.allColumns());
 }
 
-poplar::Tensor turned(Lowering& lowering, const Turning& turning, const poplar::Tensor& matrices) {
-  const std::vector<std::size_t> counts = turning.counts();
+poplar::Tensor transposed(Lowering& lowering, const Transposition& transposition, const poplar::Tensor& matrices) {
+  const std::vector<std::size_t> counts = transposition.counts();
   std::vector<std::size_t> next(counts.size() + 1, 0);
   std::partial_sum(counts.begin(), counts.end(), next.begin() + 1);
   const poplar::Tensor all = lowering.makeScratch(matrices.elementType(), counts);
   std::vector<poplar::Tensor> made;
-  ComputeStep step(lowering, "turn");
-  turning.forEach([&](std::size_t tile, std::size_t group, const poplar::Interval& rows,
-                      const poplar::Interval& columns) {
+  ComputeStep step(lowering, "transpose");
+  transposition.forEach([&](std::size_t tile, std::size_t group, const poplar::Interval& rows,
+                            const poplar::Interval& columns) {
     const poplar::Tensor part = matrices[group].slice(rows, 0).slice(columns, 1);
     const poplar::Tensor to = all.slice(next[tile], next[tile] + part.numElements());
     next[tile] += part.numElements();
@@ -80,7 +82,7 @@ poplar::Tensor turned(Lowering& lowering, const Turning& turning, const poplar::
     made.push_back(to.reshape({part.dim(1), part.dim(0)}));
   });
   step.execute();
-  return turning.joined(made);
+  return transposition.joined(made);
 }
 
 }  // namespace snnjax::executor::ops
