@@ -75,7 +75,8 @@ def check_key(op: str, key: Any) -> None:
 
 def check_array(op: str, argument: str, value: Any) -> None:
     """Check that `value` is an array, traced or not; Python lists and numbers are not arrays."""
-    good = all(hasattr(value, attribute) for attribute in ("shape", "dtype", "ndim"))
+    # Neither the shape of an array (`jax.ShapeDtypeStruct`) nor the tensor of another library has `astype`.
+    good = all(hasattr(value, attribute) for attribute in ("shape", "dtype", "ndim", "astype"))
     good = good and not isinstance(value, tuple)  # such as weights of 8 bits with their scale
     check(good, op, argument, "be an array", type(value).__name__, "Pass a JAX or NumPy array")
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -73,3 +74,15 @@ def test_check_shape_takes_arrays_and_lists(value: Any) -> None:
             _check.check_shape("op", "x", value, shape, "rows, columns", "Transpose it")
         expected = f"op: `x` must have shape [rows, columns] = [{wanted}], got [2, 3]. Transpose it."
         assert str(caught.value) == expected
+
+
+class _Tensor:
+    """What a tensor of another library shares with an array."""
+
+    shape, dtype, ndim = (2,), np.dtype(np.float32), 1
+
+
+@pytest.mark.parametrize("value", [jax.ShapeDtypeStruct((2,), jnp.float32), _Tensor(), [1.0], 1.0, None])
+def test_check_array_refuses_what_only_has_the_shape_of_one(value: Any) -> None:
+    with pytest.raises(ValueError, match=f"`x` must be an array, got {type(value).__name__}. Pass a JAX or NumPy"):
+        _check.check_array("op", "x", value)
