@@ -84,5 +84,7 @@ class _Tensor:
 
 @pytest.mark.parametrize("value", [jax.ShapeDtypeStruct((2,), jnp.float32), _Tensor(), [1.0], 1.0, None])
 def test_check_array_refuses_what_only_has_the_shape_of_one(value: Any) -> None:
-    with pytest.raises(ValueError, match=f"`x` must be an array, got {type(value).__name__}. Pass a JAX or NumPy"):
+    with pytest.raises(
+        ValueError, match=f"`x` must be an array, got {type(value).__name__}. Pass a JAX or NumPy"
+    ):
         _check.check_array("op", "x", value)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from snnjax._check import check, check_integer
+from snnjax._check import check, check_array, check_integer
 from snnjax._types import id_dtype
 from snnjax.data.event_lists import bin_ragged, check_capacity, concatenate, pack
 from snnjax.sparse_spikes import SparseSpikes
@@ -258,6 +258,7 @@ def _as_pair(op: str, number: int, recording: Any) -> Any:
 
 def _check_shape(op: str, argument: str, value: np.ndarray, ndim: int, leading: tuple[int, ...] = ()) -> None:
     """Check that `value` has `ndim` axes that begin with `leading`."""
+    check_array(op, argument, value)
     good = value.ndim == ndim and value.shape[: len(leading)] == leading
     expected = f"have {ndim} axes" + (f" that begin with {list(leading)}" if leading else "")
     check(good, op, argument, expected, f"shape {list(value.shape)}", "Samples come first, then time")

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from snnjax._check import check, check_integer
+from snnjax._check import check, check_integer, fail
 from snnjax._types import id_dtype
 
 # The finaliser of MurmurHash3 (Austin Appleby, public domain): every bit of the input affects every bit of the output.
@@ -148,11 +148,18 @@ def _mix(code: np.ndarray) -> np.ndarray:
     return code ^ (code >> np.uint32(16))
 
 
+def _as_array(op: str, argument: str, value: Any) -> np.ndarray:
+    try:
+        return np.asarray(value)
+    except ValueError:  # a list of arrays of several lengths
+        fail(op, argument, "be one array", type(value).__name__, "Bin one sample at a time")
+
+
 def _check_events(
     op: str, times: Any, ids: Any, num_steps: int, num_neurons: int, duration: float | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Check `times` and `ids`, and convert them to int64 or float64, and int64, both [events]."""
-    times, ids = np.asarray(times), np.asarray(ids)
+    times, ids = (_as_array(op, *each) for each in (("times", times), ("ids", ids)))
     check_integer(op, "num_steps", num_steps, 1)
     check_integer(op, "num_neurons", num_neurons, 1)
     if duration is not None:
@@ -169,5 +176,6 @@ def _check_events(
     check(ids.dtype.kind in "iu" or ids.size == 0, op, "ids", "be integers", ids.dtype.name, "Cast them")
     wrong = ids[(ids < 0) | (ids >= num_neurons)]
     first = wrong[0] if wrong.size else 0
-    check(not wrong.size, op, "ids", f"be in [0, {num_neurons})", first, "Pass a larger num_neurons")
+    way_out = "Pass a larger num_neurons" if first >= 0 else "Number the neurons from 0"
+    check(not wrong.size, op, "ids", f"be in [0, {num_neurons})", first, way_out)
     return times, ids.astype(np.int64)

@@ -152,6 +152,10 @@ LABELS, SERIES = np.zeros(3, int), np.zeros((3, 4, 2), np.float32)
             "EventDataset: `labels` must be in [0, 2), got 2. Number the classes from 0.",
         ),
         (
+            lambda: replace(EVENTS, labels=[1, 0, 1]),
+            "EventDataset: `labels` must be an array, got list. Pass a JAX or NumPy array.",
+        ),
+        (
             lambda: EventDataset(IDS, COUNTS, LABELS + 0.5, 3, 2),
             "EventDataset: `labels` must be integers, got float64. Number the classes from 0.",
         ),
