@@ -106,7 +106,7 @@ def overview(output: Any, lengths: Any = None) -> Any:
         lengths: number of steps of each sequence, ``[batch]``; None counts all steps.
 
     Raises:
-        ValueError: if the lengths do not match.
+        ValueError: if the batch is empty, or the lengths do not match.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -121,6 +121,7 @@ def overview(output: Any, lengths: Any = None) -> Any:
     way_out = "Pass the first result of network.apply"
     check(good, "overview", "output", "be what a network returned", type(output).__name__, way_out)
     steps, batch = output.output.shape[:2]
+    check(batch > 0, "overview", "output", "hold at least one sequence", 0, "Run the network on a batch")
     lengths = np.full(batch, steps, np.int32) if lengths is None else np.asarray(lengths)
     dropped = dropped_share(output.dropped, output.activity, jax.numpy.asarray(lengths))
     shares = {"activity": mean_activity(output.activity), "dropped spikes": dropped}

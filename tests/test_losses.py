@@ -334,6 +334,10 @@ FAILURES = {
         lambda: RATES(SPIKES, jnp.array([1])),
         "mean_square_rate: `labels` must have shape [batch] = [2], got [1]. Pass one class index per sequence.",
     ),
+    "labels in a list": (
+        lambda: losses.cross_entropy_sum(SPIKES, [0, 1]),
+        "cross_entropy_sum: `labels` must be an array, got list. Pass a JAX or NumPy array.",
+    ),
     "labels dtype": (
         lambda: losses.cross_entropy_sum(SPIKES, jnp.array([1.0, 2.0])),
         "cross_entropy_sum: `labels` must have an integer dtype, got float32. "

@@ -116,6 +116,12 @@ FAILURES = {
         lambda: plot.overview(None),
         "overview: `output` must be what a network returned, got NoneType. Pass the first result of network.apply.",
     ),
+    "empty batch": (
+        lambda: plot.overview(
+            NetworkOutput(jnp.zeros((4, 0, 3)), (jnp.zeros((0, 5)),), (jnp.zeros(0, int),))
+        ),
+        "overview: `output` must hold at least one sequence, got 0. Run the network on a batch.",
+    ),
     "batch": (
         lambda: plot.raster(jnp.zeros((2, 3, 4))),
         "plot.raster: `spikes` must have shape [time, neurons], got [2, 3, 4]. "

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from snnjax._check import check, check_float_array, check_shape, fail
+from snnjax._check import check, check_array, check_float_array, check_shape, fail
 from snnjax._types import wide
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range
 
@@ -73,7 +73,8 @@ def check_step_labels(op: str, labels: Array, shape: Sequence[int]) -> None:
 
 
 def check_integers(op: str, argument: str, value: Array) -> None:
-    """Check that `value` has an integer dtype."""
+    """Check that `value` is an array with an integer dtype."""
+    check_array(op, argument, value)
     good = jnp.issubdtype(value.dtype, jnp.integer)
     way_out = f"Cast it, for instance {argument}.astype(jnp.int32)"
     check(good, op, argument, "have an integer dtype", value.dtype.name, way_out)
