@@ -57,9 +57,9 @@ def canonical(value: Any) -> np.ndarray:
     return np.ascontiguousarray(array, dtypes.canonicalize_dtype(array.dtype)).reshape(array.shape)
 
 
-def lower_function(function: Callable[..., Any], context: Any) -> Any:
-    """Lower a `jax.numpy` function without arguments to the results of a lowering rule."""
-    return _mlir.lower_fun(function, multiple_results=True)(context)
+def lower_function(function: Callable[..., Any], context: Any, *operands: Any) -> Any:
+    """Lower a `jax.numpy` function that returns a tuple to the results of a lowering rule."""
+    return _mlir.lower_fun(function, multiple_results=True)(context, *operands)
 
 
 def device_ids(compile_options: Any) -> list[int]:

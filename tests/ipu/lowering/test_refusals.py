@@ -35,8 +35,8 @@ def test_long_fourier_transforms_are_refused():
 
 
 def test_operations_that_there_are_not_are_refused():
-    message = refusal(lambda x: lax.linalg.triangular_solve(x, x, left_side=True), X)
-    assert message == f"triangular_solve of f32[4,4], f32[4,4]: {NONE}"
+    message = refusal(lambda x: lax.rng_uniform(x[0, 0], x[0, 1], (3,)), X)
+    assert message.endswith(NONE)
 
 
 def test_other_random_generators_are_refused():
@@ -96,8 +96,8 @@ def test_foreign_custom_calls_are_refused():
 
 
 def test_what_jax_lowers_for_other_platforms_alone_is_refused():
-    message = refusal(lambda x: jnp.linalg.eigh(x, symmetrize_input=False), X)
-    assert message == ("custom_call of f32[4,4]: the IPU has no target 'eigh'. Run this part on the CPU.")
+    message = refusal(lambda x: lax.linalg.schur(x)[0], X)
+    assert message == ("custom_call of f32[4,4]: the IPU has no target 'schur'. Run this part on the CPU.")
 
 
 def test_complex_numbers_without_an_order_are_refused():
@@ -173,8 +173,8 @@ def test_options_of_other_compilers_are_refused():
 
 
 def test_line_is_the_caller_s_where_a_library_computes():
-    message = refusal(lambda x: jax.nn.relu(jnp.linalg.cholesky(x)), X)
-    assert message.startswith("cholesky")
+    message = refusal(lambda x: jax.nn.relu(jax.scipy.linalg.schur(x)[0]), X)
+    assert message.startswith("custom_call")
 
 
 def test_checks_that_are_not_functionalised_are_refused_unless_they_are_for_debugging():

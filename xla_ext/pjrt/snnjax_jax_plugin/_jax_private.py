@@ -11,6 +11,7 @@ from typing import Any
 
 from jax._src import callback, compiler, debugging, xla_bridge
 from jax._src.interpreters import mlir as _mlir
+from jax._src.lax import linalg
 from jax._src.random.prng import iota_2x32_shape_p as iota_2x32_shape_p
 from jax._src.random.threefry2x32 import threefry2x32_p as threefry2x32_p
 from jaxlib import xla_client
@@ -22,6 +23,11 @@ CALLBACK_PRIMITIVES = {
     callback.pure_callback_p: callback.pure_callback_impl,
     callback.io_callback_p: callback.io_callback_impl,
 }
+# Those of `jax.lax.linalg` whose default rules call a library.
+LINEAR_ALGEBRA_PRIMITIVES = (
+    *(linalg.triangular_solve_p, linalg.cholesky_p),
+    *(linalg.geqrf_p, linalg.householder_product_p, linalg.eigh_p),
+)
 
 
 def is_known_platform(platform: str) -> bool:

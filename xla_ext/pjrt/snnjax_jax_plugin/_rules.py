@@ -13,7 +13,9 @@ def register(platform: str) -> None:
         private.register_lowering(primitive, _debug_rule(primitive), platform)
     for primitive, implementation in private.CALLBACK_PRIMITIVES.items():
         private.register_lowering(primitive, _callback_rule(primitive.name, implementation), platform)
-    for primitive in private.primitives_of_others(platform):  # eigh and its like, to be refused
+    for primitive in private.LINEAR_ALGEBRA_PRIMITIVES:
+        private.register_lowering(primitive, _linear_algebra_rule(primitive), platform)
+    for primitive in private.primitives_of_others(platform):  # eig and its like, to be refused
         rule = _lower_check if primitive.name == "check" else _refusal(primitive)
         private.register_lowering(primitive, rule, platform)
 
@@ -43,6 +45,15 @@ def _refusal(primitive: Any) -> Any:
         return lowering.lower_unknown(primitive, context, *operands)
 
     return lower_unknown
+
+
+def _linear_algebra_rule(primitive: Any) -> Any:
+    def lower_linear_algebra(context: Any, *operands: Any, **parameters: Any) -> Any:
+        from snnjax.ipu import lowering
+
+        return lowering.lower_linear_algebra(primitive, context, *operands, **parameters)
+
+    return lower_linear_algebra
 
 
 def _callback_rule(name: str, implementation: Any) -> Any:

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from snnjax import _jax_compat
+from snnjax.ipu.lowering.rules import linear_algebra
 from snnjax.ipu.lowering.rules.callbacks import Callback
 from snnjax.ipu.lowering.rules.calls import CALLBACK, THREEFRY
 
@@ -27,6 +28,18 @@ def lower_unknown(primitive: Any, context: Any, *operands: Any) -> Any:
     A primitive without results is there for its side effect and must not be removed as dead code.
     """
     return jax.ffi.ffi_lowering(primitive.name, has_side_effect=not context.avals_out)(context, *operands)
+
+
+def lower_linear_algebra(primitive: Any, context: Any, *operands: Any, **parameters: Any) -> Any:
+    """The function of `linear_algebra` with the primitive's name. Eigenvectors are those of all of a real matrix."""
+    if primitive.name == "eigh":
+        matrix, subset = context.avals_in[0], parameters["subset_by_index"]
+        if np.issubdtype(matrix.dtype, np.complexfloating) or subset not in (None, (0, matrix.shape[-1])):
+            return lower_unknown(primitive, context, *operands)
+        parameters = {"lower": parameters["lower"]}
+    function = functools.partial(getattr(linear_algebra, primitive.name), **parameters)
+    results = function if primitive.multiple_results else lambda *arrays: (function(*arrays),)
+    return _jax_compat.lower_function(results, context, *operands)
 
 
 def lower_check(*, debug: bool, **_: Any) -> list[Any]:
