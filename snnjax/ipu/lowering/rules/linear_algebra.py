@@ -85,7 +85,8 @@ def geqrf(a: jax.Array) -> tuple[jax.Array, jax.Array]:
 
     def step(k: jax.Array, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         a, taus = carry
-        column = lax.dynamic_index_in_dim(a, k, -1, keepdims=False)
+        own = columns == k  # columns are read and written by a mask: each part of `a` stays on its tile
+        column = jnp.sum(jnp.where(own, a, 0), axis=-1)
         alpha = lax.dynamic_slice_in_dim(column, k, 1, -1)
         below = jnp.where(rows > k, column, 0)
         done = jnp.all(below == 0, axis=-1, keepdims=True) & (jnp.imag(alpha) == 0)
@@ -97,7 +98,7 @@ def geqrf(a: jax.Array) -> tuple[jax.Array, jax.Array]:
         share = jnp.where(columns > k, jnp.conj(tau) * _product(jnp.conj(v)[..., None, :], a)[..., 0, :], 0)
         a = a - v[..., :, None] * share[..., None, :]
         column = jnp.where(rows > k, below, jnp.where(rows == k, beta, column))
-        a = lax.dynamic_update_index_in_dim(a, column, k, -1)
+        a = jnp.where(own, column[..., :, None], a)
         return a, lax.dynamic_update_slice_in_dim(taus, tau, k, -1)
 
     return _repeat(count, step, (a, jnp.zeros((*a.shape[:-2], count), a.dtype)))
@@ -106,11 +107,11 @@ def geqrf(a: jax.Array) -> tuple[jax.Array, jax.Array]:
 @_promoting
 def householder_product(a: jax.Array, taus: jax.Array) -> jax.Array:
     """The first columns of Q, the product of the reflectors whose v are below the diagonal of `a`."""
-    count, rows = taus.shape[-1], _range(a.shape[-2])
+    count, rows, columns = taus.shape[-1], _range(a.shape[-2]), _range(a.shape[-1])
 
     def step(done: jax.Array, q: jax.Array) -> jax.Array:
         k = count - 1 - done
-        column = lax.dynamic_index_in_dim(a, k, -1, keepdims=False)
+        column = jnp.sum(jnp.where(columns == k, a, 0), axis=-1)
         v = jnp.where(rows > k, column, (rows == k).astype(a.dtype))
         share = lax.dynamic_slice_in_dim(taus, k, 1, -1) * _product(jnp.conj(v)[..., None, :], q)[..., 0, :]
         return q - v[..., :, None] * share[..., None, :]
