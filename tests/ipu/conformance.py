@@ -154,9 +154,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.folder, options.out = options.folder.resolve(), options.out.resolve()
     if options.file is not None:
         return run_cases(options)
+    files = sorted((options.folder / "tests").glob("*_test.py"))
+    if not files:
+        parser.error(f"folder: {options.folder} must hold tests/*_test.py, got none. Pass a checkout of JAX.")
     options.out.mkdir(parents=True, exist_ok=True)
     total: collections.Counter[str] = collections.Counter()
-    for file in sorted((options.folder / "tests").glob("*_test.py")):
+    for file in files:
         if options.only and file.stem not in options.only:
             continue
         out = options.out / f"{file.stem}.jsonl"

@@ -41,6 +41,12 @@ def test_every_outcome_is_counted_and_a_dead_process_is_followed(tmp_path, capsy
     assert any("other error: tests/few_test.py::Cases::test_fails: KeyError: 'x'" in line for line in printed)
 
 
+def test_a_folder_without_tests_is_refused(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        conformance.main([str(tmp_path), "--out", str(tmp_path / "out")])
+    assert "must hold tests/*_test.py, got none. Pass a checkout of JAX." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
