@@ -209,7 +209,7 @@ def test_model_of_convolutions_is_trained_and_described(tmp_path, capsys) -> Non
     assert cli.main(["evaluate", "--out", str(tmp_path)]) == 0
     assert json.loads((tmp_path / "test.json").read_text())["loss"] == trained["loss"]
     capsys.readouterr()
-    assert cli.main(["info", "--checkpoint", str(tmp_path / "checkpoint.safetensors")]) == 0
+    assert cli.main(["info", "--checkpoint", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert line_with(out, "  layer 0").startswith(
         "  layer 0: 34x34x12 lif after a convolution of 5x5; fused, "

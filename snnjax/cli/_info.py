@@ -11,7 +11,9 @@ from snnjax.cli._text import by, say
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of ``snnjax info``."""
-    parser.add_argument("--checkpoint", type=Path, help="also show the contents of this checkpoint")
+    parser.add_argument(
+        "--checkpoint", type=Path, help="also show this checkpoint, or the one of this run folder"
+    )
     parser.set_defaults(run=_info)
 
 
@@ -19,6 +21,7 @@ def _info(options: argparse.Namespace) -> int:
     import jax
 
     from snnjax import _dispatch, train
+    from snnjax.train.progress import find_checkpoint
 
     for package in ("snnjax", "jax", "jaxlib", "numpy", "optax", "matplotlib", "tqdm", "h5py"):
         try:
@@ -37,7 +40,9 @@ def _info(options: argparse.Namespace) -> int:
     others = (name for name in train.TASKS if name not in (*shipped, "spar", "spoken"))
     say(f"{', '.join(others)} (with --data)\n")
     if options.checkpoint is not None:
-        _say_checkpoint(train.read_run(options.checkpoint), options.checkpoint)
+        path = options.checkpoint
+        path = find_checkpoint(path) if path.is_dir() else path
+        _say_checkpoint(train.read_run(path), path)
     return 0
 
 
