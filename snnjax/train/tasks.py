@@ -188,7 +188,7 @@ TASKS |= {
         num_steps=60,
         downsample=5,
         augment=True,
-        training=TrainConfig(epochs=40, batch_size=32, learning_rate=1e-2, activity_bound=0.2),
+        training=TrainConfig(epochs=160, batch_size=32, learning_rate=1e-2, activity_bound=0.2),
     ),
     "fashion": TaskSettings(
         task="fashion", input_capacity=512, training=TrainConfig(epochs=10, learning_rate=3e-3)

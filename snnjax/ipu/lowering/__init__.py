@@ -3,8 +3,9 @@
 `module` reads the program; `walk` traverses it and inlines calls. Each operation is lowered by its rule in `rules`
 through the `builder`, which folds constants (`folding`), shares equal instructions, and hoists loop invariants. Complex
 numbers become pairs of real values (`pairs`), and their operations become real ones (`rules.complex_numbers`). Some
-primitives of JAX become functions of others even before that (`rules.primitives`, `rules.linear_algebra`). Then the
-`passes` remove dead code (`cleanup`), fuse elementwise chains (`fusion`) and allocate their slots (`slots`).
+primitives of JAX become functions of others even before that (`rules.primitives`: `rules.linear_algebra`,
+`rules.pooling`). Then the `passes` remove dead code (`cleanup`), fuse elementwise chains (`fusion`) and allocate their
+slots (`slots`).
 """
 
 from snnjax.ipu.lowering.errors import Unsupported as Unsupported
@@ -15,5 +16,6 @@ from snnjax.ipu.lowering.rules.primitives import lower_check as lower_check
 from snnjax.ipu.lowering.rules.primitives import lower_counters as lower_counters
 from snnjax.ipu.lowering.rules.primitives import lower_debug as lower_debug
 from snnjax.ipu.lowering.rules.primitives import lower_linear_algebra as lower_linear_algebra
+from snnjax.ipu.lowering.rules.primitives import lower_pooling as lower_pooling
 from snnjax.ipu.lowering.rules.primitives import lower_threefry as lower_threefry
 from snnjax.ipu.lowering.rules.primitives import lower_unknown as lower_unknown

@@ -15,6 +15,7 @@ def register(platform: str) -> None:
         private.register_lowering(primitive, _callback_rule(primitive.name, implementation), platform)
     for primitive in private.LINEAR_ALGEBRA_PRIMITIVES:
         private.register_lowering(primitive, _linear_algebra_rule(primitive), platform)
+    private.register_lowering(private.select_and_scatter_add_p, _lower_pooling, platform)
     for primitive in private.primitives_of_others(platform):  # eig and its like, to be refused
         rule = _lower_check if primitive.name == "check" else _refusal(primitive)
         private.register_lowering(primitive, rule, platform)
@@ -45,6 +46,12 @@ def _refusal(primitive: Any) -> Any:
         return lowering.lower_unknown(primitive, context, *operands)
 
     return lower_unknown
+
+
+def _lower_pooling(context: Any, *operands: Any, **parameters: Any) -> Any:
+    from snnjax.ipu import lowering
+
+    return lowering.lower_pooling(private.select_and_scatter_add_p, context, *operands, **parameters)
 
 
 def _linear_algebra_rule(primitive: Any) -> Any:

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from snnjax import _jax_compat
-from snnjax.ipu.lowering.rules import linear_algebra
+from snnjax.ipu.lowering.rules import linear_algebra, pooling
 from snnjax.ipu.lowering.rules.callbacks import Callback
 from snnjax.ipu.lowering.rules.calls import CALLBACK, THREEFRY
 
@@ -38,6 +38,18 @@ def lower_linear_algebra(primitive: Any, context: Any, *operands: Any, **paramet
             return lower_unknown(primitive, context, *operands)
         parameters = {"lower": parameters["lower"]}
     function = functools.partial(getattr(linear_algebra, primitive.name), **parameters)
+    return _lower_function(primitive, function, context, *operands)
+
+
+def lower_pooling(primitive: Any, context: Any, *operands: Any, **parameters: Any) -> Any:
+    """The gradient of pooling by maxima, up to the windows that pooling itself may have."""
+    if not pooling.is_small(parameters["window_dimensions"]):
+        return lower_unknown(primitive, context, *operands)
+    function = functools.partial(pooling.select_and_scatter_add, **parameters)
+    return _lower_function(primitive, function, context, *operands)
+
+
+def _lower_function(primitive: Any, function: Callable[..., Any], context: Any, *operands: Any) -> Any:
     results = function if primitive.multiple_results else lambda *arrays: (function(*arrays),)
     return _jax_compat.lower_function(results, context, *operands)
 
