@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 from snnjax.ipu.device import library
 
@@ -54,6 +55,24 @@ def test_compiled_programs_leave_nothing_behind(ipus):
     before = bytes_in_use()
     compile_many(ipus[0], 3000)
     assert bytes_in_use() - before < BYTES_A_COMPILE * COMPILES
+
+
+def test_compiling_makes_no_reference_cycles(ipus):
+    """Such garbage, which stays until the collector runs, JAX makes none of."""
+
+    def function(x):
+        return lax.fori_loop(0, 3, lambda _, y: y * 2 + x.sum(), x)
+
+    x = jax.device_put(np.arange(3, dtype=np.float32), ipus[0])
+    gc.collect()
+    flags = gc.get_debug()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        jax.jit(function)(x).block_until_ready()
+        assert gc.collect() == 0, gc.garbage
+    finally:
+        gc.set_debug(flags)
+        gc.garbage.clear()
 
 
 def test_runs_leave_nothing_behind(ipus):

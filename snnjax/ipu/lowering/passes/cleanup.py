@@ -1,6 +1,6 @@
 """Dead-code elimination: unused instructions, unused values carried by loops, and renumbering of values."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -100,31 +100,28 @@ def renumber(
     main: Block, types: Sequence[ArrayType], constants: dict[int, np.ndarray]
 ) -> tuple[list[ArrayType], dict[int, np.ndarray]]:
     """Renumber the remaining values from 0, in order of definition; return their types and constants."""
-    numbers: dict[int, int] = {}
-
-    def define(values: Iterable[int]) -> None:
-        for value in values:
-            numbers.setdefault(value, len(numbers))
-
-    def visit(block: Block) -> None:
-        define(block.parameters)
-        for instruction in block.instructions:
-            define(value for value in reads(instruction) if value in constants)
-            for inner in instruction.blocks:
-                visit(inner)
-            define(instruction.outputs)
-        define(value for value in block.results if value in constants)
-
-    def rewrite(block: Block) -> None:
-        block.parameters = [numbers[value] for value in block.parameters]
-        for instruction in block.instructions:
-            instruction.inputs = tuple(numbers[value] for value in instruction.inputs)
-            instruction.outputs = tuple(numbers[value] for value in instruction.outputs)
-            for inner in instruction.blocks:
-                rewrite(inner)
-        block.results = [numbers[value] for value in block.results]
-
-    visit(main)
-    rewrite(main)
+    numbers = {value: number for number, value in enumerate(dict.fromkeys(_defined(main, constants)))}
+    _rewrite(main, numbers)
     kept = {numbers[value]: array for value, array in constants.items() if value in numbers}
     return [types[value] for value in numbers], kept
+
+
+def _defined(block: Block, constants: Mapping[int, np.ndarray]) -> Iterator[int]:
+    """The values in order of definition; a constant is defined where it is first read."""
+    yield from block.parameters
+    for instruction in block.instructions:
+        yield from (value for value in reads(instruction) if value in constants)
+        for inner in instruction.blocks:
+            yield from _defined(inner, constants)
+        yield from instruction.outputs
+    yield from (value for value in block.results if value in constants)
+
+
+def _rewrite(block: Block, numbers: Mapping[int, int]) -> None:
+    block.parameters = [numbers[value] for value in block.parameters]
+    for instruction in block.instructions:
+        instruction.inputs = tuple(numbers[value] for value in instruction.inputs)
+        instruction.outputs = tuple(numbers[value] for value in instruction.outputs)
+        for inner in instruction.blocks:
+            _rewrite(inner, numbers)
+    block.results = [numbers[value] for value in block.results]
