@@ -129,8 +129,8 @@ class Walk:
     def lower(self, operation: Operation) -> Sequence[int]:
         """The results of an operation, given the values of its operands."""
         is_complex = complex_numbers.is_complex(operation)
-        if not is_complex and operation.name.startswith("stablehlo."):
-            folded = fold(operation)
+        if operation.name.startswith("stablehlo."):
+            folded = None if is_complex else fold(operation)
             if folded is not None:
                 return folded
             types = operation.types

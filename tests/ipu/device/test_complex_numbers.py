@@ -42,7 +42,12 @@ def test_an_array_goes_there_and_back(ipus):
 
 
 def test_nothing_is_no_complex_number(ipus):
-    check(ipus[0], lambda x: (x + 1j, x.real), np.ones((3, 0), np.complex64))
+    nothing = np.ones((3, 0), np.complex64)
+    check(ipus[0], lambda x: (x + 1j, x.real, x == 1j, jnp.abs(x), x * x, x.sum(1)), nothing)
+
+
+def test_counting(ipus):
+    check(ipus[0], lambda x: jnp.arange(3, dtype=x.dtype) * x, complex_numbers(3, 1))
 
 
 def test_elementwise_functions(ipus):

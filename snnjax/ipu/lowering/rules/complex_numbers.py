@@ -101,6 +101,12 @@ def _convert(operation: Operation) -> list[int]:
     return [pairs.pair(builder, real, builder.splat(0, builder.types[real]))]
 
 
+def _iota(operation: Operation) -> list[int]:
+    builder = operation.builder
+    (real,) = operation.walk.lower(operation.on((), [pairs.part_type(operation.types[0])]))
+    return [pairs.pair(builder, real, builder.splat(0, builder.types[real]))]
+
+
 def _constant(operation: Operation) -> list[int]:
     (type_,) = operation.types
     array = complex_array(operation.source.get_asm(), type_)
@@ -133,6 +139,7 @@ _RULES: dict[str, Rule] = {
     "stablehlo.fft": lower_fft,
     "stablehlo.compare": _compare,
     "stablehlo.convert": _convert,
+    "stablehlo.iota": _iota,
     "stablehlo.constant": _constant,
     "stablehlo.composite": _composite,
 }
