@@ -149,6 +149,7 @@ def _mix(code: np.ndarray) -> np.ndarray:
 
 
 def _as_array(op: str, argument: str, value: Any) -> np.ndarray:
+    """`value` as an array, or an error."""
     try:
         return np.asarray(value)
     except ValueError:  # a list of arrays of several lengths

@@ -110,6 +110,16 @@ def test_eigenvectors_are_orthogonal_and_ascending(size: int, lower: bool) -> No
     assert (np.diff(w) >= 0).all()
 
 
+def test_rotations_end_before_the_last_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where rounding is all that is left, more of them would change nothing, but take their time."""
+    sweeps, repeat = [], linear_algebra._repeat
+    monkeypatch.setattr(linear_algebra, "_repeat", lambda *each: (sweeps.append(1), repeat(*each))[1])
+    a = matrices(32, 32)
+    with jax.disable_jit():
+        linear_algebra.eigh(jnp.asarray(a + adjoint(a)), lower=True)
+    assert 2 <= len(sweeps) <= linear_algebra._MOST_SWEEPS // 2
+
+
 def test_eigenvalues_of_a_diagonal_or_repeated_ones() -> None:
     for a in (np.diag([3.0, 1.0, 2.0]), np.ones((4, 4)), np.zeros((3, 3))):
         w = linear_algebra.eigh(jnp.asarray(a, jnp.float32), lower=True)[1]
