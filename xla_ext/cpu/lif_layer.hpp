@@ -162,17 +162,18 @@ struct LayerForward {
   Extent extent;
   Numbers first_v, first_w, first_spikes;  // [batch, neurons]
   // Results. Those marked * may be absent.
-  WritableNumbers record;       // * membranes [steps, batch, neurons]; in bfloat16, see originOf
-  float* record_current;        // * currents, likewise
-  WritableNumbers last_v;       // [batch, neurons]
-  WritableNumbers last_w;       // * likewise
-  WritableNumbers last_spikes;  // * likewise
-  float* counts;                // * true spikes [batch, neurons]
-  std::int32_t* dropped;        // * [batch]
-  std::int32_t* num_spikes;     // * true spikes of each row
-  Bits& spikes;                 // the listed spikes, one row per step and sample
-  Bits near;                    // of a layer with lists: the listed neurons that do not spike
-  SpikeLists* lists;            // of a recurrent layer: of `spikes`, a part for each block of samples
+  WritableNumbers record;         // * membranes [steps, batch, neurons]; in bfloat16, see originOf
+  WritableNumbers listed_record;  // * those of listed neurons by ascending id, then 0 [steps, batch, capacity]
+  float* record_current;          // * currents, likewise
+  WritableNumbers last_v;         // [batch, neurons]
+  WritableNumbers last_w;         // * likewise
+  WritableNumbers last_spikes;    // * likewise
+  float* counts;                  // * true spikes [batch, neurons]
+  std::int32_t* dropped;          // * [batch]
+  std::int32_t* num_spikes;       // * true spikes of each row
+  Bits& spikes;                   // the listed spikes, one row per step and sample
+  Bits near;                      // of a layer with lists: the listed neurons that do not spike
+  SpikeLists* lists;              // of a recurrent layer: of `spikes`, a part for each block of samples
 };
 
 void runForward(LayerForward& pass, const Threads& threads);
@@ -198,11 +199,12 @@ struct LayerBackward {
   const SpikeLists& inputs;
   const Delays* split;  // whose shares are separate in `inputs`, for their cotangents; may be absent
   Extent extent;
-  Numbers first_v, first_w, first_spikes, record;
-  const float* record_current;  // * [steps, batch, neurons]
-  bool needs_w;                 // whether the second states are: they are computed again
-  const GivenBits& spikes;      // the listed spikes
-  const GivenBits& listed;      // all listed neurons; empty: all
+  Numbers first_v, first_w, first_spikes;
+  Numbers record, listed_record;  // membranes as recorded: of all neurons, or only of those listed
+  const float* record_current;    // * [steps, batch, neurons]
+  bool needs_w;                   // whether the second states are: they are computed again
+  const GivenBits& spikes;        // the listed spikes
+  const GivenBits& listed;        // all listed neurons; empty: all
   Above above;
   SentBack sent;                                        // instead of `above`: what a pooling or convolution sends
   std::vector<Numbers> g_spikes;                        // further cotangents of the spikes [steps, batch, neurons]
@@ -219,6 +221,7 @@ struct LayerBackward {
   bool keeps_g_v;                                       // whether the layer below needs them
   Borrowed<float> g_v;                                  // of the membranes [rows, g_v_stride], 0 past the ends
   Index g_v_stride = 0;
+  Borrowed<std::int32_t> slots = {};  // where `listed_record` has the first neuron of each word of a row
 };
 
 inline const WritableNumbers& cotangentOf(const LayerBackward& pass, Summed constant) {

@@ -40,8 +40,9 @@ class BlockRecord {
   // Where a sample of the block begins in arrays [batch, neurons].
   Index place(Index sample) const { return (first_sample_ + sample) * pass_.layer.neurons() + patch_.first_column; }
 
-  // The membranes after a step.
+  // The membranes after a step; where only those of listed neurons are recorded, 0 elsewhere.
   Rows<const float> membranes(Index step, Place place) {
+    if (step >= 0 && pass_.listed_record) return listedMembranes(step, place);
     const Numbers& from = step < 0 ? pass_.first_v : pass_.record;
     const Index first = step < 0 ? first_sample_ : firstRow(step), neurons = pass_.layer.neurons();
     if (!from.is_bfloat16) return {from.float32() + first * neurons + patch_.first_column, neurons};
@@ -77,6 +78,29 @@ class BlockRecord {
     if (all == nullptr) return kNoRows;
     const Index neurons = pass_.layer.neurons();
     return {all + firstRow(step) * neurons + patch_.first_column, neurons};
+  }
+
+  Rows<const float> listedMembranes(Index step, Place place) {
+    const Index capacity = pass_.layer.capacity, first_word = patch_.first_column / 64;
+    const float* threshold = pass_.layer.constants.from(patch_.first_column).threshold;
+    const Numbers& from = pass_.listed_record;
+    float* out = v_.data() + static_cast<Index>(place) * block_ * width_;
+    for (Index r = 0; r < samples_; ++r) {
+      const Index own = firstRow(step) + r;
+      const std::uint64_t* listed = pass_.listed.row(own) + first_word;
+      Index slot = own * capacity + pass_.slots[own * pass_.listed.words() + first_word];
+      const Index end = (own + 1) * capacity;
+      float* row = out + r * width_;
+      std::fill_n(row, width_, 0.0F);
+      for (Index word = 0; word < wordsOf(patch_.columns); ++word) {
+        for (std::uint64_t rest = listed[word]; rest != 0 && slot < end; rest &= rest - 1, ++slot) {
+          const Index column = word * 64 + std::countr_zero(rest);
+          row[column] = from.is_bfloat16 ? fromBfloat16(from.bfloat16()[slot]) + originOf(threshold[column])
+                                         : from.float32()[slot];
+        }
+      }
+    }
+    return {out, width_};
   }
 
   // Forward from the first.

@@ -81,7 +81,7 @@ NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
   const auto slopes = attributeOf<ffi::Span<const float>>(kOp, attributes, "slopes");
   const auto reaches = attributeOf<ffi::Span<const float>>(kOp, attributes, "reaches");
   if (numbers.size() == 0 || numbers.size() != slopes.size() * LayerFields::kFields) {
-    throw misfit(kOp, "layers", "have eleven numbers for each of `slopes`", std::to_string(numbers.size()));
+    throw misfit(kOp, "layers", "have twelve numbers for each of `slopes`", std::to_string(numbers.size()));
   }
   if (reaches.size() != slopes.size()) {
     throw misfit(kOp, "reaches", "be as many as `slopes`", std::to_string(reaches.size()));
@@ -101,6 +101,7 @@ NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
         .records_current = numbers[i + 8] != 0,
         .records_spikes = numbers[i + 9] != 0,
         .rounds_cotangents = numbers[i + 10] != 0,
+        .records_listed = numbers[i + 11] != 0 && numbers[i + 5] >= 0,
     });
     LayerFields& own = fields.layers.back();
     // The second states cannot be recomputed without the currents that reach them.

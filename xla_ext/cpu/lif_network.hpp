@@ -12,7 +12,7 @@ namespace snnjax {
 
 // The static part of a layer, as the attribute `layers` holds it: kFields numbers a layer.
 struct LayerFields {
-  static constexpr std::size_t kFields = 11;
+  static constexpr std::size_t kFields = 12;
   bool has_bias, is_recurrent;
   Reset reset;
   bool detach_reset;
@@ -21,6 +21,7 @@ struct LayerFields {
   std::int64_t second_state;  // a bit for each constant of a second state that is there, by `Coupling`; 0: none
   bool needs_w, records_current, records_spikes;  // the backward pass needs the second states; recorded are
   bool rounds_cotangents;                         // to bfloat16, before they are multiplied with the weights
+  bool records_listed;                            // the membranes of listed neurons: forward too, backward alone
 
   bool hasSecondState() const { return second_state != 0; }
   bool has(std::size_t coupling) const { return ((second_state >> coupling) & 1) != 0; }
@@ -68,10 +69,11 @@ struct StateArrays {
   Index pending_rows = 0;  // as many as the delays have, or none
 };
 
-// What the forward pass records of a layer for the backward pass, [steps, batch, neurons].
+// What the forward pass records of a layer for the backward pass, [steps, batch, neurons]; `listed_v`, the membranes of
+// the listed neurons by ascending id, [steps, batch, capacity].
 template <typename Item>
 struct RecordArrays {
-  Item v, current, spikes, listed;
+  Item v, listed_v, current, spikes, listed;
 };
 
 // And of dense inputs.
@@ -171,11 +173,30 @@ struct NetworkRecord {
       const LayerFields& layer = fields.layers[l];
       const Shape all{steps, batch, sizes.neurons[l]}, bits{steps, batch, (sizes.neurons[l] + 7) / 8};
       RecordArrays<Item>& to = layers.emplace_back();
-      to.v = from.take("record.v", all, layer.hasSecondState() ? kWide : of_weights);
+      takeMembranes(layer, all, layer.hasSecondState() ? kWide : of_weights, to, from);
       if (layer.records_current) to.current = from.take("record.current", all, kWide);
       to.spikes = from.take("record.spikes", bits, {ffi::U8});
       if (layer.capacity >= 0) to.listed = from.take("record.listed", bits, {ffi::U8});
     }
+  }
+
+ private:
+  // Recorded twice, those that nobody reads have no rows.
+  static void takeMembranes(const LayerFields& layer, const Shape& all, const Types& types, RecordArrays<Item>& to,
+                            Arrays<Item>& from) {
+    constexpr bool kIsGiven = std::is_same_v<Item, Operand>;
+    if (!layer.records_listed) {
+      to.v = from.take("record.v", all, types);
+      return;
+    }
+    const auto takeRead = [&](const char* name, Shape shape) {
+      const bool is_dropped = !kIsGiven && from.nextLength(0) == 0;
+      if (is_dropped) shape[0] = 0;
+      const Item taken = from.take(name, shape, types);
+      return is_dropped ? Item() : taken;
+    };
+    if (!kIsGiven) to.v = takeRead("record.v", all);
+    to.listed_v = takeRead("record.listed_v", {all[0], all[1], layer.capacity});
   }
 };
 

@@ -247,6 +247,7 @@ class BackwardPass {
         .first_w = first.w.numbers(group_),
         .first_spikes = first.spikes.numbers(group_),
         .record = record.v.numbers(group_),
+        .listed_record = record.listed_v.numbers(group_),
         .record_current = record.current.at<float>(group_),
         .needs_w = network_.fields().layers[l].needs_w,
         .spikes = spikes_[l],

@@ -82,8 +82,13 @@ def _record(neurons: Neurons, ran: LayerRun, x: Array, current: Array, first: La
     if switches.records_current and constants.recurrent is not None:
         before = jnp.concatenate([first.spikes[None], x])[:-1]
         current = current + dense_product(rows_of(before), constants.recurrent).reshape(current.shape)
+    v, listed_v = recorded_membranes(ran.v, constants, x.dtype), None
+    if switches.capacity is not None and switches.records_listed:
+        ids = list_ids(ran.listed, switches.capacity)
+        listed_v = gather(rows_of(v), rows_of(ids)).reshape(ids.shape)
     return LayerRecord(
-        recorded_membranes(ran.v, constants, x.dtype),
+        v,
+        listed_v,
         current if switches.records_current else None,
         packed(x > 0),
         None if ran.listed is None else packed(ran.listed),
@@ -262,8 +267,12 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Op
 
 def _run_of(record: LayerRecord, neurons: Neurons, first: LayerState, valid: Array | None) -> LayerRun:
     """The layer over all time steps, as the forward pass recorded it."""
-    listed = None if record.listed is None else unpacked(record.listed, record.v.shape[-1])
-    v = membranes_of(record.v, neurons.constants.threshold)
+    num_neurons = first.v.shape[-1]
+    listed = None if record.listed is None else unpacked(record.listed, num_neurons)
+    v, capacity = record.v, neurons.switches.capacity
+    if listed is not None and capacity is not None and v is None:  # 0 elsewhere, where it has no effect
+        v = _as_dense(list_ids(listed, capacity), record.listed_v, num_neurons)
+    v = membranes_of(v, neurons.constants.threshold)
     w = second_states(neurons, v, record.current, valid, first) if neurons.switches.needs_w else None
     return LayerRun(v, w, listed)
 

@@ -62,6 +62,7 @@ def _attributes(operands: Operands, switches: Switches) -> dict[str, Any]:
             layer.records_current,
             layer.records_spikes,
             layer.connection.rounds_cotangents,
+            layer.records_listed,
         )
         for linear, constants, layer in zip(
             operands.linears, operands.constants, switches.layers, strict=True

@@ -22,6 +22,7 @@ from snnjax.ops._lif_network.records import (
     Record,
     Results,
     Switches,
+    as_read,
     differentiable,
     recorded_dtype,
     with_records,
@@ -67,8 +68,10 @@ def _shapes(operands: Operands, switches: Switches) -> tuple[Results, Record | N
         return SparseSpikes(timed(capacity, dtype=id_dtype(width)), slots, count, count, width)
 
     def record(width: int, constants: LayerConstants, layer: LayerSwitches) -> LayerRecord:
+        kept = recorded_dtype(constants, operands.dtype)
         return LayerRecord(
-            v=timed(width, dtype=recorded_dtype(constants, operands.dtype)),
+            v=timed(width, dtype=kept),
+            listed_v=timed(layer.capacity or 0, dtype=kept) if layer.records_listed else None,
             current=timed(width, dtype=wide) if layer.records_current else None,
             spikes=marks(width),
             listed=None if layer.capacity is None else marks(width),
@@ -125,16 +128,24 @@ def _forward(operands: Operands, switches: Switches) -> tuple[Results, Any]:
         _result_axes(shapes),
         switches,
         results=shapes,
-        droppable=_droppable(shapes),
+        droppable=_droppable(shapes, switches),
         kernel=KERNEL,
         implementation=switches.implementation,
     )
 
 
-def _droppable(shapes: tuple[Results, Record | None]) -> Any:
-    """The results that may be dropped: spikes in transit at the end, if no further call continues from them."""
+def _droppable(shapes: tuple[Results, Record | None], switches: Switches) -> Any:
+    """The results that may be dropped.
+
+    They are the spikes in transit at the end, if no further call continues from them, and of the membranes recorded
+    twice those that the backward pass does not read.
+    """
     results, record = jax.tree.map(lambda _: False, shapes)
     last = [own._replace(pending=jax.tree.map(lambda _: True, own.pending)) for own in results.last]
+    if record is not None:
+        twice = zip(record.layers, switches.layers, strict=True)
+        layers = [own._replace(v=True, listed_v=True) if by.records_listed else own for own, by in twice]
+        record = record._replace(layers=tuple(layers))
     return results._replace(last=tuple(last)), record
 
 
@@ -165,6 +176,8 @@ def _bwd(switches: Switches, residuals: tuple[Any, ...], g: Any) -> tuple[Operan
     axes, (result_axes, record_axes) = _axes(operands), _result_axes(_shapes(operands, switches))
     values = tuple(each.values if isinstance(each, SparseSpikes) else each for each in g.spikes)
     needs = Needs(needs.operands, any(not _is_zero(count) for count in g.counts))
+    _, record_axes = as_read(switches, record_axes, needs.counts)
+    switches, record = as_read(switches, record, needs.counts)
     last = tuple(own._replace(pending=_rows_of_cotangents(own.pending)) for own in g.last)
     g = jax.tree.map(_filled, g._replace(dropped=(), spikes=values, last=last))
     g_axes = result_axes._replace(dropped=(), spikes=jax.tree.map(lambda _: 1, values))

@@ -112,7 +112,10 @@ class Results(NamedTuple):
 class LayerRecord(NamedTuple):
     """What the backward pass needs from the forward pass of a layer; masks have one bit per neuron (`packed`)."""
 
-    v: Array  # [time, batch, neurons], the membranes after each step (`recorded_membranes`)
+    # [time, batch, neurons], the membranes after each step (`recorded_membranes`); None where `listed_v` replaces them
+    v: Any
+    # [time, batch, capacity], those of the listed neurons, ascending by id and then 0, if `with_records` requires them
+    listed_v: Any
     current: Any  # [time, batch, neurons], in the accumulation dtype, if `with_records` requires it
     spikes: Array  # uint8 [time, batch, ceil(neurons / 8)], the listed spikes
     listed: Any  # the same for all listed neurons; None without capacity
@@ -147,6 +150,9 @@ class LayerSwitches(NamedTuple):
     # What the backward pass needs besides the membranes (see `with_records`): the second states, and the currents.
     needs_w: bool = False
     records_current: bool = False
+    # Whether the membranes of the listed neurons may replace the others: forward both are recorded, backward those are
+    # all there is.
+    records_listed: bool = False
 
 
 class Switches(NamedTuple):
@@ -185,7 +191,8 @@ def with_records(switches: Switches, operands: Operands, needed: Operands) -> Sw
     states are needed if the threshold depends on them, or for the cotangents of the constants that multiply them. They
     are linear in membranes, spikes and currents, and are therefore recomputed instead of recorded. The currents are
     recorded if they reach both states and are needed by these or by the cotangents of the gains; otherwise the
-    cotangent of the gain follows from sums over the weights, except for a convolution.
+    cotangent of the gain follows from sums over the weights, except for a convolution. The membranes of the listed
+    neurons are recorded apart where they may be all that the backward pass reads (`_needs_listed_only`).
     """
 
     def with_own(layer: LayerSwitches, constants: LayerConstants, need: LayerConstants) -> LayerSwitches:
@@ -199,8 +206,40 @@ def with_records(switches: Switches, operands: Operands, needed: Operands) -> Sw
         current |= layer.connection.convolution is not None and bool(need.gain)
         return layer._replace(needs_w=bool(w), records_current=current)
 
-    each = zip(switches.layers, operands.constants, needed.constants, strict=True)
-    return switches._replace(layers=tuple(with_own(*own) for own in each), keeps_record=True)
+    layers = []
+    each = zip(switches.layers, operands.constants, needed.constants, operands.first, strict=True)
+    for layer, constants, need, first in each:
+        lists = _needs_listed_only(layer, constants, need, first.v.shape[-1])
+        layers.append(with_own(layer, constants, need)._replace(records_listed=lists))
+    return switches._replace(layers=tuple(layers), keeps_record=True)
+
+
+def _needs_listed_only(
+    layer: LayerSwitches, constants: LayerConstants, need: LayerConstants, num_neurons: int
+) -> bool:
+    """Whether the membranes of the listed neurons determine all cotangents but that of the counts.
+
+    Elsewhere the slope has no effect. A reset to zero, a reset that is not detached, the cotangents of decay and
+    threshold, and second states depend on all membranes. Lists of more than half of the neurons save too little.
+    """
+    if layer.capacity is None or 2 * layer.capacity > num_neurons or constants.second_state is not None:
+        return False
+    if need.decay or need.threshold:
+        return False
+    return layer.reset == "none" or (layer.reset == "subtract" and layer.detach_reset)
+
+
+def as_read(switches: Switches, record: Record, needs_counts: bool) -> tuple[Switches, Record]:
+    """The switches and the record of a backward pass: each layer's membranes once."""
+    layers, records = [], []
+    for layer, own in zip(switches.layers, record.layers, strict=True):
+        if layer.records_listed and needs_counts:
+            layers.append(layer._replace(records_listed=False))
+            records.append(own._replace(listed_v=None))
+        else:
+            layers.append(layer)
+            records.append(own._replace(v=None) if layer.records_listed else own)
+    return switches._replace(layers=tuple(layers)), record._replace(layers=tuple(records))
 
 
 def recorded_dtype(constants: LayerConstants, dtype: Any) -> Any:

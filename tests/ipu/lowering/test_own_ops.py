@@ -111,6 +111,6 @@ def test_network_s_attributes_are_those_of_the_cpu():
     instruction = plan_of(lambda x: network(x, layer(bias=jnp.ones(5))), X).main.instructions
     (call,) = (each for each in instruction if each.op == "custom_call")
     attributes = dict(text.split(":", 1) for text in call.texts[1:])
-    assert attributes["layers"] == "s64=1,0,0,1,0,-1,0,0,0,0,0"
+    assert attributes["layers"] == "s64=1,0,0,1,0,-1,0,0,0,0,0,0"
     assert attributes["has_readout"] == "bool=false"
     assert attributes["slopes"].startswith("f32=")

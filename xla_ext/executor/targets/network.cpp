@@ -13,12 +13,12 @@ namespace snnjax::executor::targets {
 namespace {
 
 // Numbers a layer in the attribute `layers`; the codelets ignore the last, whether cotangents may be rounded.
-constexpr std::size_t kFields = 11;
+constexpr std::size_t kFields = 12;
 
 std::vector<LayerFields> fieldsOf(const Plan& plan, const Instruction& instruction) {
   const std::vector<long> numbers = wholeNumbers(instruction, "layers");
   if (numbers.empty() || numbers.size() % kFields != 0) {
-    refuse(plan, instruction, "its attribute `layers` must hold 11 numbers a layer", "Call snnjax.lif_network");
+    refuse(plan, instruction, "its attribute `layers` must hold 12 numbers a layer", "Call snnjax.lif_network");
   }
   std::vector<LayerFields> fields;
   for (std::size_t i = 0; i < numbers.size(); i += kFields) {
