@@ -38,7 +38,7 @@ PHASES = {
     "steps of the neurons, forward": ("stepForward", "stepRow"),
     "steps of the neurons, backward": (
         *("stepBackward", "stepBackRow", "stepSecondState", "derivative"),
-        *("PatchBackward::advance", "runReadoutBackward"),
+        *("PatchBackward::advance", "runReadoutBackward", "BlockRecord::*"),
     ),
     "lists of spikes, and the same by neuron": (
         *("listNonZero", "listNonZeroBytes", "listBits", "listEntries", "expandBits", "mark", "listRows"),
