@@ -12,7 +12,7 @@
 namespace snnjax::executor::targets {
 namespace {
 
-// Numbers a layer in the attribute `layers`; the codelets ignore the last, whether cotangents may be rounded.
+// Numbers a layer in the attribute `layers`; the codelets ignore the last two, which are for the CPU.
 constexpr std::size_t kFields = 12;
 
 std::vector<LayerFields> fieldsOf(const Plan& plan, const Instruction& instruction) {
