@@ -13,6 +13,7 @@ from tests.benchmarks import (
     cameras,
     convolutions,
     fresh,
+    gradients,
     networks,
     neurons,
     products,
@@ -41,6 +42,27 @@ def test_alternatives_of_a_network_agree(workload):
         jax.tree.map(
             lambda x, y: np.testing.assert_allclose(x, y, **ROUNDING), value_and_gradient(name), expected
         )
+
+
+# Factors of 8 bits change each cotangent by at most 1 %, and there are three layers.
+@pytest.mark.parametrize("name", gradients.GRADIENTS)
+def test_alternatives_of_a_gradient_agree(name):
+    workload, gradient = PLAN.deep, gradients.GRADIENTS[name]
+    layers, inputs = networks.data(workload)
+    labels = jnp.asarray(workloads.labels(workload))
+
+    def leaves_of(alternative):
+        loss = networks.loss_of(alternative.forward, workload.readout)
+        return jax.tree.leaves(jax.grad(loss)(layers, inputs[alternative.inputs], labels))
+
+    expected, *others = (leaves_of(each) for each in gradients.alternatives(gradient).values())
+    assert all(jnp.any(leaf != 0) for leaf in expected)
+    for own in others:
+        for x, y in zip(own, expected, strict=True):
+            largest = float(jnp.max(jnp.abs(y)))
+            np.testing.assert_allclose(
+                x, y, rtol=0, atol=(0.03 if gradient.rounds_cotangents else 1e-5) * largest
+            )
 
 
 @pytest.mark.parametrize("task", products.TASKS)

@@ -10,12 +10,16 @@ import numpy as np
 import optax
 
 from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Surrogate, lif_network
+from snnjax.ops._connection import DENSE, Connection
 from tests.benchmarks import workloads
 from tests.benchmarks.timing import Timer, timer
 from tests.benchmarks.workloads import DECAY, SLOPE, THRESHOLD, Layer, Workload
 
+SUPERSPIKE = Surrogate("superspike", SLOPE)
+
 # (layers, inputs, whether the last layer is a read-out) -> outputs [time, batch, outputs]
 Forward = Callable[[list[Layer], Any, bool], jax.Array]
+Spike = Callable[[jax.Array], jax.Array]  # of the membranes' distances from the threshold
 
 
 @jax.custom_vjp
@@ -27,14 +31,14 @@ def spike(v: jax.Array) -> jax.Array:
 spike.defvjp(lambda v: (spike(v), v), lambda v, g: (g / (1 + SLOPE * jnp.abs(v)) ** 2,))
 
 
-def step_of_neurons(v: jax.Array, current: jax.Array) -> tuple[jax.Array, jax.Array]:
+def step_of_neurons(v: jax.Array, current: jax.Array, spike: Spike = spike) -> tuple[jax.Array, jax.Array]:
     """The membranes after the reset, and the spikes."""
     v = DECAY * v + current
     spikes = spike(v - THRESHOLD)
     return v - jax.lax.stop_gradient(spikes), spikes
 
 
-def scan_over_time(layers: list[Layer], inputs: jax.Array, readout: bool) -> jax.Array:
+def scan_over_time(layers: list[Layer], inputs: jax.Array, readout: bool, spike: Spike = spike) -> jax.Array:
     """As a user writes it in plain JAX: all layers, step by step."""
 
     def step(carry: Any, x: jax.Array) -> tuple[Any, jax.Array]:
@@ -46,7 +50,7 @@ def scan_over_time(layers: list[Layer], inputs: jax.Array, readout: bool) -> jax
             if readout and index == len(layers) - 1:
                 v = x = DECAY * v + current
             else:
-                v, x = step_of_neurons(v, current)
+                v, x = step_of_neurons(v, current, spike)
             after.append((v, x))
         return after, x
 
@@ -54,16 +58,16 @@ def scan_over_time(layers: list[Layer], inputs: jax.Array, readout: bool) -> jax
     return jax.lax.scan(step, [(v, v) for v in zeros], inputs)[1]
 
 
-def layer_by_layer(layers: list[Layer], inputs: jax.Array, readout: bool) -> jax.Array:
+def layer_by_layer(layers: list[Layer], inputs: jax.Array, readout: bool, spike: Spike = spike) -> jax.Array:
     """Plain JAX with one product per layer for all steps; only the neurons are scanned."""
     for index, layer in enumerate(layers):
         currents = inputs @ layer.weights
         is_readout = readout and index == len(layers) - 1
-        inputs = scan_neurons(currents, layer.recurrent, is_readout)
+        inputs = scan_neurons(currents, layer.recurrent, is_readout, spike)
     return inputs
 
 
-def scan_neurons(currents: jax.Array, recurrent: jax.Array | None, readout: bool) -> jax.Array:
+def scan_neurons(currents: jax.Array, recurrent: jax.Array | None, readout: bool, spike: Spike) -> jax.Array:
     def step(carry: tuple[jax.Array, jax.Array], current: jax.Array) -> tuple[Any, jax.Array]:
         v, spikes = carry
         if recurrent is not None:
@@ -71,7 +75,7 @@ def scan_neurons(currents: jax.Array, recurrent: jax.Array | None, readout: bool
         if readout:
             v = spikes = DECAY * v + current
         else:
-            v, spikes = step_of_neurons(v, current)
+            v, spikes = step_of_neurons(v, current, spike)
         return (v, spikes), spikes
 
     zeros = jnp.zeros_like(currents[0])
@@ -84,10 +88,15 @@ def through_snnjax(
     readout: bool,
     implementation: str | None = None,
     capacity_share: float | None = None,
+    surrogate: Surrogate = SUPERSPIKE,
+    connection: Connection = DENSE,
 ) -> jax.Array:
-    """Through `lif_network`; a share is that of each hidden layer."""
+    """Through `lif_network`; a share is that of each hidden layer, and the connection that into each layer."""
     spiking = layers[:-1] if readout else layers
-    network = [LIFLayer(each.weights, DECAY, THRESHOLD, 1.0, recurrent=each.recurrent) for each in spiking]
+    network = [
+        LIFLayer(each.weights, DECAY, THRESHOLD, 1.0, recurrent=each.recurrent, connection=connection)
+        for each in spiking
+    ]
     capacity = None
     if capacity_share is not None:  # a last layer that spikes is listed in full whatever its capacity
         capacity = [max(1, round(capacity_share * each.weights.shape[1])) for each in spiking]
@@ -97,7 +106,7 @@ def through_snnjax(
         LeakyReadout(layers[-1].weights, DECAY, 1.0) if readout else None,
         capacity=capacity,
         second_threshold=workloads.SECOND_THRESHOLD,
-        surrogate=Surrogate("superspike", SLOPE),
+        surrogate=surrogate,
         implementation=implementation,
     )
     return out.output

@@ -10,6 +10,7 @@ from tests.benchmarks import (
     convolutions,
     delayed,
     fresh,
+    gradients,
     mixed,
     networks,
     neurons,
@@ -126,6 +127,13 @@ def storage(plan: Plan) -> Iterator[Table]:
         title = f"W9, weights as they are stored, inference, {workload.name}"
         announce(title)
         yield Table(title, measure(plan, dict(stored.timers(workload)), plan.rounds))
+
+
+def of_gradients(plan: Plan) -> Iterator[Table]:
+    """W10."""
+    title = f"W10, training step with other gradients, {plan.deep.name}"
+    announce(title)
+    yield Table(title, measure(plan, dict(gradients.timers(plan.deep)), plan.rounds))
 
 
 def product(plan: Plan) -> Iterator[Table]:
@@ -303,6 +311,7 @@ SECTIONS: dict[str, Callable[[Plan], Iterator[Table]]] = {
     "W7": camera,
     "W8": delays,
     "W9": storage,
+    "W10": of_gradients,
     "convolution": convolution,
     "density": density,
     "scaling": scaling,

@@ -1,0 +1,88 @@
+"""W10, what the gradient costs: a training step of W3 with surrogates of unlimited and of bounded support."""
+
+import functools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from snnjax import Surrogate
+from snnjax.ops._connection import Connection
+from tests.benchmarks import networks, workloads
+from tests.benchmarks.networks import (
+    TRAINING,
+    Alternative,
+    Spike,
+    layer_by_layer,
+    scan_over_time,
+    through_snnjax,
+)
+from tests.benchmarks.timing import Timer, timer
+from tests.benchmarks.workloads import SLOPE, Workload
+
+STEEP = 5.0  # of a triangle that ends 0.2 from the threshold
+
+
+class Gradient(NamedTuple):
+    """A surrogate, and what a user may opt into."""
+
+    surrogate: Surrogate
+    rounds_cotangents: bool = False
+
+
+GRADIENTS = {
+    "superspike": Gradient(Surrogate("superspike", SLOPE)),
+    "superspike, cutoff 1 %": Gradient(Surrogate("superspike", SLOPE, cutoff=0.01)),
+    "superspike, cotangents in bfloat16": Gradient(Surrogate("superspike", SLOPE), rounds_cotangents=True),
+    "triangle, slope 1": Gradient(Surrogate("triangle", 1.0)),
+    f"triangle, slope {STEEP:g}": Gradient(Surrogate("triangle", STEEP)),
+}
+
+
+@functools.cache
+def spike_of(surrogate: Surrogate) -> Spike:
+    """``[x > 0]`` with the derivative of a surrogate."""
+    slope, cutoff = surrogate.slope, surrogate.cutoff
+
+    def fire(x: jax.Array) -> jax.Array:
+        return (x > 0).astype(x.dtype)
+
+    def backward(x: jax.Array, g: jax.Array) -> tuple[jax.Array]:
+        distance = slope * jnp.abs(x)
+        if surrogate.name == "triangle":
+            return (g * jnp.maximum(0, 1 - distance),)
+        derivative = 1 / (1 + distance) ** 2
+        return (g * (jnp.where(derivative < cutoff, 0, derivative) if cutoff > 0 else derivative),)
+
+    spike = jax.custom_vjp(fire)
+    spike.defvjp(lambda x: (fire(x), x), backward)
+    return spike
+
+
+def alternatives(gradient: Gradient) -> dict[str, Alternative]:
+    """Plain JAX and snnjax; only the latter rounds cotangents."""
+    plain = {"spike": spike_of(gradient.surrogate)}
+    ours = functools.partial(
+        through_snnjax,
+        surrogate=gradient.surrogate,
+        connection=Connection(rounds_cotangents=gradient.rounds_cotangents),
+    )
+    return {
+        "plain JAX, lax.scan": Alternative(functools.partial(scan_over_time, **plain), "dense"),
+        "plain JAX, layer by layer": Alternative(functools.partial(layer_by_layer, **plain), "dense"),
+        "snnjax, dense input": Alternative(ours, "dense"),
+        "snnjax, events": Alternative(ours, "events"),
+    }
+
+
+def timers(workload: Workload) -> Iterator[tuple[tuple[str, str], Timer]]:
+    """By gradient and alternative."""
+    layers, inputs = networks.data(workload)
+    labels = jnp.asarray(workloads.labels(workload))
+    for column, gradient in GRADIENTS.items():
+        for name, alternative in alternatives(gradient).items():
+            run = networks.jitted(alternative.forward, TRAINING, workload.readout)
+            given: tuple[Any, ...] = (layers, networks.optimiser_state(workload))
+            given += (inputs[alternative.inputs], labels)
+            yield (column, name), timer(run, lambda given=given: given)
