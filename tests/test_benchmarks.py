@@ -143,6 +143,13 @@ def test_first_steps_measure_time_and_memory():
     assert found["growth"] is None or found["growth"] > 0
 
 
+def test_processes_divide_a_step():
+    name = "snnjax, events"
+    one, two = (fresh.ask("in_processes", PLAN.deep, processes, 2, name) for processes in (1, 2))
+    assert len(two["seconds"]) == 2
+    assert two["loss"] == pytest.approx(one["loss"], rel=1e-5)
+
+
 def test_ratio_is_that_of_medians_to_the_fastest_plain_alternative():
     columns = {"plain JAX, a": [4.0, 9.0, 5.0], "plain JAX, b": [8.0], "snnjax": [2.0, 2.5, 9.0]}
     table = Table("title", {("column", name): values for name, values in columns.items()})

@@ -2,6 +2,7 @@
 
     python -m tests.benchmarks.fresh first_steps <workload> <alternative> <task>
     python -m tests.benchmarks.fresh on_cores <workload> <cores> <rounds> <alternative> ...
+    python -m tests.benchmarks.fresh in_processes <workload> <processes> <rounds> <alternative>
     python -m tests.benchmarks.fresh on_ipus <workload> <alternative> <IPUs> <tiles of each>
     python -m tests.benchmarks.fresh beside_dense <workload> <tiles> <activity> ...
 
@@ -11,6 +12,7 @@ Workloads are written in JSON, and so are the answers.
 import ctypes
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -40,11 +42,22 @@ def seconds_of(program: str) -> float:
     return time.perf_counter() - start
 
 
+def command(task: str, workload: Workload, *words: object) -> list[str]:
+    return [
+        sys.executable,
+        "-m",
+        "tests.benchmarks.fresh",
+        task,
+        workloads.as_json(workload),
+        *map(str, words),
+    ]
+
+
 def ask(task: str, workload: Workload, *words: object) -> Any:
     """What a new process prints for one of the tasks below."""
-    command = [sys.executable, "-m", __name__, task, workloads.as_json(workload), *map(str, words)]
-    done = subprocess.run(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, check=True, text=True)
-    return json.loads(done.stdout)
+    own = command(task, workload, *words)
+    done = subprocess.run(own, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, check=True, text=True)
+    return json.loads(done.stdout.splitlines()[-1])  # above it may stand what libraries print
 
 
 def memory_mb(field: str) -> float:
@@ -95,6 +108,43 @@ def on_cores(workload: Workload, cores: str, rounds: str, *names: str) -> list[t
     return [(name, seconds) for (_, name), seconds in times.items()]
 
 
+def in_processes(
+    workload: Workload, processes: str, rounds: str, name: str, port: str = "", index: str = "0"
+) -> dict[str, Any]:
+    """A data-parallel training step of so many processes; the first, which has no port, starts the others."""
+    number, own = int(processes), int(index)
+    port = port or free_port()
+    words = processes, rounds, name, port
+    others = [
+        subprocess.Popen(
+            command("in_processes", workload, *words, other), cwd=ROOT, stdout=subprocess.DEVNULL
+        )
+        for other in range(1, number if own == 0 else 1)
+    ]
+    cores = sorted(os.sched_getaffinity(0))
+    # Before JAX is imported: it starts a thread per core that it sees.
+    os.sched_setaffinity(0, cores[own::number] if number > 1 else cores)
+    import jax
+
+    if number > 1:
+        jax.distributed.initialize(f"127.0.0.1:{port}", number, own)
+    from tests.benchmarks import data_parallel
+
+    answer = data_parallel.measured(workload, name, int(rounds))
+    if number > 1:
+        jax.distributed.shutdown()  # waits for the others, which end only then
+    for other in others:
+        if other.wait() != 0:
+            raise RuntimeError("one of the processes failed; its error stands above")
+    return answer
+
+
+def free_port() -> str:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return str(free.getsockname()[1])
+
+
 def on_ipus(workload: Workload, alternative: str, ipus: str, tiles: str) -> dict[str, float]:
     """What a training step on modelled IPUs would take, and what the model takes."""
     os.environ.update(SNNJAX_IPU_DEVICES=ipus, SNNJAX_IPU_TILES=tiles, SNNJAX_IPU_VERSION=IPU_VERSION)
@@ -121,7 +171,7 @@ def pipelined(workload: Workload, tiles: str, ipus: str, pieces: str, rounds: st
 
 def main(arguments: Sequence[str]) -> None:
     task, workload, *words = arguments
-    known = (first_steps, on_cores, on_ipus, beside_dense, pipelined)
+    known = (first_steps, on_cores, in_processes, on_ipus, beside_dense, pipelined)
     tasks: dict[str, Any] = {each.__name__: each for each in known}
     sys.stdout.write(json.dumps(tasks[task](workloads.from_json(workload), *words)))
 

@@ -50,6 +50,7 @@ class Plan:
     batches: tuple[int, ...] = (1, 4, 16, 48, 128, 256)
     steps: tuple[int, ...] = (10, 50, 100, 200, 500)
     cores: tuple[int, ...] = (1, 2)
+    processes: tuple[int, ...] = (1, 2)
     forms: tuple[tuple[int, int], ...] = tuple(
         (n, b) for n in (1024, 4096) for b in (1, 2, 4, 8, 16, 48, 128)
     )

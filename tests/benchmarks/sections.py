@@ -227,6 +227,20 @@ def cores(plan: Plan) -> Iterator[Table]:
     yield Table(f"{plan.deep.name}, {TRAINING}, by cores", cells, "cores", picture=SCALING)
 
 
+def processes(plan: Plan) -> Iterator[Table]:
+    """A data-parallel training step of several processes, the cores divided among them, by their number."""
+    for workload in (plan.deep, plan.recurrent[0]):
+        title = f"{workload.name}, {TRAINING}, by processes"
+        announce(title)
+        cells: Cells = {(f"{count}", name): [] for name in networks.KERNELS for count in plan.processes}
+        turns = [*cells] * plan.fresh_rounds
+        random.Random(timing.SEED).shuffle(turns)
+        for count, name in turns:
+            answer = fresh.ask("in_processes", workload, count, plan.rounds, name)
+            cells[count, name].extend(answer["seconds"])
+        yield Table(title, cells, "processes")
+
+
 def start(plan: Plan) -> Iterator[Table]:
     """What new processes take to import, to make their first training step, and how far their memory grows."""
     announce("new processes")
@@ -316,6 +330,7 @@ SECTIONS: dict[str, Callable[[Plan], Iterator[Table]]] = {
     "density": density,
     "scaling": scaling,
     "cores": cores,
+    "processes": processes,
     "start": start,
     "forms": forms,
     "ipu": on_ipus,
