@@ -57,6 +57,13 @@ def test_a_folder_without_tests_is_refused(tmp_path, capsys):
             NotImplementedError("debug_print: `ordered` must be False, got True. Leave it out."),
             conformance.REFUSED,
         ),
+        (
+            RuntimeError(
+                "RESOURCE_EXHAUSTED: Engine: `graph` must fit in 638976 bytes on each tile, got 700000. Use more."
+            ),
+            conformance.REFUSED,
+        ),
+        (RuntimeError("RESOURCE_EXHAUSTED: out of memory"), conformance.OTHER),
         (NotImplementedError("not yet"), conformance.OTHER),
         (ValueError("unimplemented"), conformance.OTHER),
         (AssertionError(""), conformance.OTHER),

@@ -40,7 +40,7 @@ Dtype dtypeOf(int type) {
     case Dtype::kComplex64: return static_cast<Dtype>(type);
     default:
       refuse("device_put", "x", "be bool, an integer or a float of at most 32 bits, bfloat16, or complex64",
-             nameOf(type), "Cast it before it goes to the IPU");
+             nameOf(type), "Cast it before it goes to the IPU", ErrorCode::kUnimplemented);
   }
 }
 

@@ -44,7 +44,7 @@ def test_host_array_may_change_once_it_was_put():
 def test_dtype_that_the_ipu_lacks_is_refused(dtype):
     with pytest.raises(
         jax.errors.JaxRuntimeError,
-        match=r"device_put: `x` must be bool, an integer or a float of at most 32 bits, bfloat16, "
+        match=r"UNIMPLEMENTED: device_put: `x` must be bool, an integer or a float of at most 32 bits, bfloat16, "
         r"or complex64, got .*\. Cast it before it goes to the IPU\.",
     ):
         put(np.zeros(2, jnp.dtype(dtype)))
