@@ -84,4 +84,4 @@ sys.stdout.write(f"{_targets.missing()} {_targets.instruction_set()}")
 """
     least = "neon" if platform.machine() == "aarch64" else "portable"
     assert run(program, SNNJAX_CPU_ISA=least) == f"None {least}"
-    assert _targets.instruction_set() in (least, "avx2", "avx512")
+    assert _targets.instruction_set() in (least, "avx2", "avx512", "amx")

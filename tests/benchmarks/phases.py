@@ -17,9 +17,14 @@ PHASES = {
     "cotangents sent back densely": (
         *(
             "multiplyPanels",
-            "multiplyRounded",
-            "roundRows",
-            "roundPanels",
+            "multiplySplit",
+            "multiplyOnTiles",
+            "splitRows",
+            "splitPanels",
+            "pairRows",
+            "pairPanels",
+            "splitLength",
+            "PanelProduct::*",
             "sendThroughWeights",
             "SendThroughConvolution::*",
             "sendBack",

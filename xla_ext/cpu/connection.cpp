@@ -17,13 +17,12 @@ void sendThroughWeights(const SendBack& of, Index stride, float* out, const Thre
   const Index inputs = of.weights.inputs, tile = columnsOfTile(inputs, of.weights.outputs);
   threads.run((inputs + tile - 1) / tile, [&](Index task, Index) {
     const Index first = task * tile, columns = std::min(tile, inputs - first);
-    PackedWeights packed;
-    packed.resize(of.weights.outputs, roundUp(columns, kernels().lanes));
-    packPanels(of.weights, first, columns, of.gain, packed);
+    PanelProduct product;
+    PackedWeights scratch;
+    product.pack(of.weights, first, columns, roundUp(columns, kernels().lanes), of.gain);
     for (Index start = 0; start < of.rows; start += kRowsAtOnce) {
       const Index count = std::min(kRowsAtOnce, of.rows - start);
-      kernels().multiplyPanels({{of.g.row(start), of.g.stride}, count}, of.weights.outputs, packed.rows().data,
-                               packed.columns(), {nullptr, 0}, {out + start * stride + first, stride});
+      product.multiply({{of.g.row(start), of.g.stride}, count}, {out + start * stride + first, stride}, scratch);
     }
   });
 }

@@ -7,7 +7,8 @@
 #include "kernels/neuron.hpp"
 #include "kernels/patches.hpp"
 #include "kernels/products.hpp"
-#include "kernels/rounded_products.hpp"
+#include "kernels/split_products.hpp"
+#include "kernels/tile_products.hpp"
 
 #define SNNJAX_TEXT_OF(name) #name
 #define SNNJAX_TEXT(name) SNNJAX_TEXT_OF(name)
@@ -15,7 +16,7 @@
 namespace snnjax::SNNJAX_ISA {
 
 extern const Kernels kKernels;
-const Kernels kKernels{
+constexpr Kernels kKernels{
     .name = SNNJAX_TEXT(SNNJAX_ISA),
     .lanes = kLanes,
     .tile_rows = kTileRows,
@@ -33,9 +34,11 @@ const Kernels kKernels{
     .dotRows = dotRows,
     .multiplyRows = multiplyRows,
     .multiplyPanels = multiplyPanels,
-    .roundRows = roundRows,
-    .roundPanels = roundPanels,
-    .multiplyRounded = multiplyRounded,
+    .parts_of_float = 0,
+    .splitLength = splitLength,
+    .splitRows = splitRows,
+    .splitPanels = splitPanels,
+    .multiplySplit = multiplySplit,
     .addProducts = addProducts,
     .addPatches = addPatches,
     .addPatchGradients = addPatchGradients,
@@ -45,5 +48,23 @@ const Kernels kKernels{
     .stepBackward = stepBackward,
     .derivative = derivative,
 };
+
+#if defined(__AVX512F__)
+
+// With the matrix unit.
+constexpr Kernels withTiles(Kernels all) {
+  all.name = "amx";
+  all.parts_of_float = 3;
+  all.splitLength = pairedLength;
+  all.splitRows = pairRows;
+  all.splitPanels = pairPanels;
+  all.multiplySplit = multiplyOnTiles;
+  return all;
+}
+
+extern const Kernels kTileKernels;
+const Kernels kTileKernels = withTiles(kKernels);
+
+#endif
 
 }  // namespace snnjax::SNNJAX_ISA

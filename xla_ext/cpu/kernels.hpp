@@ -243,12 +243,17 @@ struct Kernels {
   // panel stays in the first-level cache, where rows of whole matrices would compete for a few sets.
   void (*multiplyPanels)(const RowBlocks& dense, Index depth, const float* panels, Index columns,
                          Rows<const float> start, Rows<float> out);
-  // The same for numbers rounded to bfloat16, with sums in float32: twice as fast where there are instructions for it.
-  // Rows (`depth` numbers each) and panels (in place) are first rounded into a layout specific to the instruction set.
-  void (*roundRows)(const RowBlocks& dense, Index depth, Rows<float> out);
-  void (*roundPanels)(float* panels, Index depth, Index columns);
-  void (*multiplyRounded)(Rows<const float> rounded, Index rows, Index depth, const float* panels, Index columns,
-                          Rows<float> out);
+  // The same for numbers split into bfloat16 parts, with sums in float32. One part is the number rounded, which is
+  // faster where there are instructions for it; three make up a float32, and `parts_of_float` is 3 where even their
+  // products are faster than those of `multiplyPanels`, else 0. Rows and panels are first split into a layout specific
+  // to the instruction set, of `splitLength` float32 numbers a row and a column. False if a result may not be that of
+  // float32 because something is not finite.
+  Index parts_of_float;
+  Index (*splitLength)(Index depth, Index parts);
+  void (*splitRows)(const RowBlocks& dense, Index depth, Index parts, Rows<float> out);
+  void (*splitPanels)(const float* panels, Index depth, Index columns, Index parts, float* out);
+  bool (*multiplySplit)(Rows<const float> split, Index rows, Index depth, Index parts, const float* panels,
+                        Index columns, Rows<float> out);
   // weights[k] += sum_r dense[r][k] * g[r].
   void (*addProducts)(Rows<const float> dense, Index rows, Index depth, Rows<float> weights, Index columns,
                       Rows<const float> g);

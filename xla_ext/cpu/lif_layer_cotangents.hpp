@@ -17,7 +17,8 @@ class SpikeCotangents {
  public:
   // What a thread needs, kept for its next patch.
   struct Scratch {
-    PackedWeights above, above_rows, recurrent, recurrent_rows, g, rounded;
+    PanelProduct above, recurrent;
+    PackedWeights above_rows, recurrent_rows, g, split;
   };
 
   SpikeCotangents(const LayerBackward& pass, const Patch& patch, BlockRecord& record, Scratch& scratch)
@@ -33,8 +34,7 @@ class SpikeCotangents {
       packRows(pass.above.weights, patch.first_column, patch.columns, pass.above.gain, scratch_.above_rows);
     }
     if (!layer.isRecurrent()) return;
-    scratch_.recurrent.resize(layer.neurons(), width_);
-    packPanels(layer.recurrent, 0, layer.neurons(), layer.constants.outerGain(), scratch_.recurrent);
+    scratch_.recurrent.pack(layer.recurrent, 0, layer.neurons(), width_, layer.constants.outerGain());
     if (choosesTakers()) {
       packRows(layer.recurrent, 0, layer.neurons(), layer.constants.outerGain(), scratch_.recurrent_rows);
     }
@@ -78,8 +78,7 @@ class SpikeCotangents {
     }
     const bool all_run = std::all_of(ends, ends + samples, [&](std::int32_t end) { return step < end; });
     const Rows<float> sent = all_run ? carried : scratch;
-    kernels().multiplyPanels({g, samples}, pass_.layer.neurons(), scratch_.recurrent.rows().data, width_, kNoRows,
-                             sent);
+    scratch_.recurrent.multiply({g, samples}, sent, scratch_.split);
     for (Index r = 0; !all_run && r < samples; ++r) {
       if (step < ends[r]) copy(sent.row(r), carried.row(r));
     }
@@ -153,23 +152,12 @@ class SpikeCotangents {
   void multiplyGroup() {
     const Above& above = pass_.above;
     if (!has_panels_) {
-      scratch_.above.resize(above.weights.outputs, width_);
-      packPanels(above.weights, patch_.first_column, patch_.columns, above.gain, scratch_.above);
-      if (above.rounds) kernels().roundPanels(scratch_.above.rows().data, above.weights.outputs, width_);
+      scratch_.above.pack(above.weights, patch_.first_column, patch_.columns, width_, above.gain, above.rounds);
       has_panels_ = true;
     }
-    const Index depth = above.weights.outputs;
     const Rows<const float> first{above.g_v.row(record_.firstRow(firstStep())), above.g_v.stride};
-    const RowBlocks rows{first, record_.samples(), steps(), pass_.extent.batch * above.g_v.stride};
-    const float* panels = scratch_.above.rows().data;
-    if (above.rounds) {
-      scratch_.rounded.resize(rows.count(), depth);
-      kernels().roundRows(rows, depth, scratch_.rounded.rows());
-      kernels().multiplyRounded(std::as_const(scratch_.rounded).rows(), rows.count(), depth, panels, width_,
-                                scratch_.g.rows());
-    } else {
-      kernels().multiplyPanels(rows, depth, panels, width_, kNoRows, scratch_.g.rows());
-    }
+    scratch_.above.multiply({first, record_.samples(), steps(), pass_.extent.batch * above.g_v.stride},
+                            scratch_.g.rows(), scratch_.split);
     is_multiplied_ = true;
   }
 

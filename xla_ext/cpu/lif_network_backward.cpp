@@ -308,14 +308,14 @@ class BackwardPass {
     for (Index i = 0; lists != nullptr && i < rows * width; ++i) to.write(i, 1, &kNone);
     threads_.run((inputs + tile - 1) / tile, [&](Index task, Index) {
       const Index first = task * tile, columns = std::min(tile, inputs - first);
-      PackedWeights packed, g;
-      packed.resize(weights.outputs, roundUp(columns, kernels().lanes));
-      packPanels(weights, first, columns, above_.gain, packed);
-      g.resize(kBackwardBlock, packed.columns());
+      const Index padded = roundUp(columns, kernels().lanes);
+      PanelProduct product;
+      product.pack(weights, first, columns, padded, above_.gain);
+      PackedWeights g, scratch;
+      g.resize(kBackwardBlock, padded);
       for (Index start = 0; start < rows; start += kBackwardBlock) {
         const Index count = std::min(kBackwardBlock, rows - start);
-        kernels().multiplyPanels({{above_.g_v.row(start), above_.g_v.stride}, count}, weights.outputs,
-                                 packed.rows().data, packed.columns(), {nullptr, 0}, g.rows());
+        product.multiply({{above_.g_v.row(start), above_.g_v.stride}, count}, g.rows(), scratch);
         for (Index r = 0; r < count; ++r) writeInputs(lists, start + r, width, first, columns, g.rows().row(r), to);
       }
     });

@@ -132,20 +132,19 @@ class Dots {
   // products[r][k] = <matrix[k], g[start + r]>: the rows of the matrix, in place, times g transposed.
   void multiplyAll(Index start, Index rows, float* products) const {
     const Index width = lists_.width(), outputs = matrix_.outputs;
-    std::vector<PackedWeights> columns(static_cast<std::size_t>((rows + kRowsAtOnce - 1) / kRowsAtOnce));
+    std::vector<PanelProduct> columns(static_cast<std::size_t>((rows + kRowsAtOnce - 1) / kRowsAtOnce));
     each(rows, kRowsAtOnce, [&](Index first, Index count) {
-      PackedWeights& own = columns[static_cast<std::size_t>(first / kRowsAtOnce)];
-      own.resize(outputs, roundUp(count, kernels().lanes));
       const Floats ones(static_cast<std::size_t>(outputs), 1.0F);
-      packPanels({g_, lists_.rows(), outputs}, start + first, count, ones.data(), own);
+      columns[static_cast<std::size_t>(first / kRowsAtOnce)].pack({g_, lists_.rows(), outputs}, start + first, count,
+                                                                  roundUp(count, kernels().lanes), ones.data());
     });
     each(width, kNeuronsAtOnce, [&](Index first, Index count) {
+      PackedWeights split;
       Floats scratch, memory(static_cast<std::size_t>(kNeuronsAtOnce * kRowsAtOnce));
       const Rows<const float> matrix{rowsOf(matrix_.numbers, first, count, scratch), outputs};
       const Rows<float> part{memory.data(), kRowsAtOnce};
       for (Index r = 0; r < rows; r += kRowsAtOnce) {
-        const PackedWeights& own = columns[static_cast<std::size_t>(r / kRowsAtOnce)];
-        kernels().multiplyPanels({matrix, count}, outputs, own.rows().data, own.columns(), {nullptr, 0}, part);
+        columns[static_cast<std::size_t>(r / kRowsAtOnce)].multiply({matrix, count}, part, split);
         for (Index i = 0; i < std::min(kRowsAtOnce, rows - r); ++i) {
           for (Index k = 0; k < count; ++k) products[(r + i) * width + first + k] = part.row(k)[i];
         }

@@ -31,6 +31,25 @@ std::vector<float> copyOf(Rows<const float> rows, Index count, Index columns) {
   return copy;
 }
 
+// In panels, out[n][k] = scale[n] * weights[first + k][n] for `rows` rows.
+void packPanels(const Weights& weights, Index first, Index rows, const float* scale, PackedWeights& out) {
+  const Index panel = 2 * kernels().lanes, columns = out.columns();
+  std::vector<float> patch(static_cast<std::size_t>(panel * weights.outputs));
+  for (Index start = 0; start < columns;) {
+    const Index width = columns - start >= panel ? panel : kernels().lanes;
+    const Index there = std::clamp<Index>(rows - start, 0, width);
+    if (there > 0) weights.numbers.read((first + start) * weights.outputs, there * weights.outputs, patch.data());
+    float* to = out.rows().data + start * weights.outputs;
+    for (Index n = 0; n < weights.outputs; ++n, to += width) {
+      for (Index k = 0; k < there; ++k) {
+        to[k] = scale[n] * patch[static_cast<std::size_t>(k * weights.outputs + n)];
+      }
+      std::fill(to + there, to + width, 0.0F);
+    }
+    start += width;
+  }
+}
+
 }  // namespace
 
 Index columnsOfTile(Index neurons, Index rows_of_weights) {
@@ -67,22 +86,32 @@ void packInt8(const Weights& weights, Index first, Index columns, Index width, s
   }
 }
 
-void packPanels(const Weights& weights, Index first, Index rows, const float* scale, PackedWeights& out) {
-  const Index panel = 2 * kernels().lanes, columns = out.columns();
-  std::vector<float> patch(static_cast<std::size_t>(panel * weights.outputs));
-  for (Index start = 0; start < columns;) {
-    const Index width = columns - start >= panel ? panel : kernels().lanes;
-    const Index there = std::clamp<Index>(rows - start, 0, width);
-    if (there > 0) weights.numbers.read((first + start) * weights.outputs, there * weights.outputs, patch.data());
-    float* to = out.rows().data + start * weights.outputs;
-    for (Index n = 0; n < weights.outputs; ++n, to += width) {
-      for (Index k = 0; k < there; ++k) {
-        to[k] = scale[n] * patch[static_cast<std::size_t>(k * weights.outputs + n)];
-      }
-      std::fill(to + there, to + width, 0.0F);
-    }
-    start += width;
+void PanelProduct::pack(const Weights& weights, Index first, Index rows, Index width, const float* scale, bool rounds) {
+  // Shorter sums are over before tiles of a matrix unit, 32 numbers deep, would pay.
+  constexpr Index kShortest = 32;
+  depth_ = weights.outputs;
+  width_ = width;
+  parts_ = rounds ? 1 : kernels().parts_of_float;
+  if (depth_ < kShortest && !rounds) parts_ = 0;
+  panels_.resize(depth_, width);
+  packPanels(weights, first, rows, scale, panels_);
+  if (parts_ == 0) return;
+  split_.resize(width, kernels().splitLength(depth_, parts_));
+  kernels().splitPanels(std::as_const(panels_).rows().data, depth_, width, parts_, split_.rows().data);
+}
+
+void PanelProduct::multiply(const RowBlocks& g, Rows<float> out, PackedWeights& scratch) const {
+  if (parts_ > 0) {
+    // An odd number of cache lines, so that rows do not compete for a few sets.
+    constexpr Index kFloatsOfLine = kCacheLine / sizeof(float);
+    const Index lines = roundUp(kernels().splitLength(depth_, parts_), kFloatsOfLine) / kFloatsOfLine;
+    scratch.resize(g.count(), (lines | 1) * kFloatsOfLine);
+    kernels().splitRows(g, depth_, parts_, scratch.rows());
+    const bool is_done = kernels().multiplySplit(std::as_const(scratch).rows(), g.count(), depth_, parts_,
+                                                 split_.rows().data, width_, out);
+    if (is_done || parts_ == 1) return;
   }
+  kernels().multiplyPanels(g, depth_, panels_.rows().data, width_, {nullptr, 0}, out);
 }
 
 void packRows(const Weights& weights, Index first, Index rows, const float* scale, PackedWeights& out) {

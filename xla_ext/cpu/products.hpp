@@ -64,11 +64,24 @@ class PackedWeights {
 void packColumns(const Weights& weights, Index first, Index columns, PackedWeights& out);
 // The same as they are, of int8 weights: rows of `width` bytes.
 void packInt8(const Weights& weights, Index first, Index columns, Index width, std::int8_t* out);
-// In panels (see Kernels::multiplyPanels), out[n][k] = scale[n] * weights[first + k][n] for `rows` rows: what carries
-// cotangents back to these inputs.
-void packPanels(const Weights& weights, Index first, Index rows, const float* scale, PackedWeights& out);
-// out[k][n] = scale[n] * weights[first + k][n] for `rows` rows: the same for single inputs.
+// out[k][n] = scale[n] * weights[first + k][n] for `rows` rows: what carries cotangents back to single inputs.
 void packRows(const Weights& weights, Index first, Index rows, const float* scale, PackedWeights& out);
+// What carries dense cotangents back to some inputs, out[r][k] = sum_n g[r][n] * scale[n] * weights[first + k][n]: the
+// weights packed once in panels (see Kernels::multiplyPanels), in parts where that is faster.
+class PanelProduct {
+ public:
+  // To inputs [first, first + rows), padded with zeros to `width`, of whole vectors. Where `rounds`, both factors may
+  // be rounded to bfloat16.
+  void pack(const Weights& weights, Index first, Index rows, Index width, const float* scale, bool rounds = false);
+  // `scratch` is kept from call to call.
+  void multiply(const RowBlocks& g, Rows<float> out, PackedWeights& scratch) const;
+
+ private:
+  Index depth_ = 0, width_ = 0;
+  Index parts_ = 0;  // 0: of float32 numbers as they are
+  PackedWeights panels_, split_;
+};
+
 // out[r] = start[r] + spikes[first_row + r] @ weights. An entry of 0 adds nothing, whatever its weights. `start` is
 // shared by all rows (stride 0), `out` itself, or absent. All rows of one call take the same path: dense as soon as one
 // of them is not listed. `scratch` is kept from call to call.

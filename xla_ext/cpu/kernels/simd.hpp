@@ -28,6 +28,7 @@ inline constexpr int kLanes = 4;  // SSE2 and NEON
 
 using Floats = float __attribute__((vector_size(4 * kLanes)));
 using Ints = std::int32_t __attribute__((vector_size(4 * kLanes)));
+using Unsigned = std::uint32_t __attribute__((vector_size(4 * kLanes)));
 using Halves = std::uint16_t __attribute__((vector_size(2 * kLanes)));
 
 #if defined(__AVX512F__)

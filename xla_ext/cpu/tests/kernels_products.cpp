@@ -1,6 +1,8 @@
 // Products of every instruction set of this machine compared with plain loops. The numbers are eighths, so that all
 // sums are exact, in any order and with any instructions.
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <initializer_list>
 #include <limits>
 #include <utility>
@@ -206,15 +208,24 @@ Matrix longNumbers(Random& random, Index rows, Index columns, int bits) {
   return made;
 }
 
+// The product of numbers split into so many parts; false where the kernel says that it may not be that of float32.
+bool multiplySplit(const Case& of, Random& random, const Matrix& dense, Index rows, Index depth, Index parts,
+                   const Matrix& weights, Matrix& out) {
+  const Index columns = of.size * of.kernels.lanes, length = of.kernels.splitLength(depth, parts);
+  const Floats panels = panelsOf(of, weights, depth, columns);
+  Floats split_panels(sizeOf(length * columns));
+  Matrix split(random, rows, length);
+  of.kernels.splitRows({dense.rows(), rows}, depth, parts, split.toWrite());
+  of.kernels.splitPanels(panels.data(), depth, columns, parts, split_panels.data());
+  return of.kernels.multiplySplit(std::as_const(split).rows(), rows, depth, parts, split_panels.data(), columns,
+                                  out.toWrite());
+}
+
 void multiplyRounded(const Case& of, Random& random, Index rows, Index depth, int bits) {
   const Index columns = of.size * of.kernels.lanes;
   const Matrix dense = longNumbers(random, rows, depth, bits);
   const Matrix weights = longNumbers(random, depth, columns, bits);
-  Floats panels = panelsOf(of, weights, depth, columns);
-  Matrix rounded(random, rows, roundUp(depth, of.kernels.lanes)), got(random, rows, columns);
-  of.kernels.roundRows({dense.rows(), rows}, depth, rounded.toWrite());
-  of.kernels.roundPanels(panels.data(), depth, columns);
-  Matrix want = got;
+  Matrix got(random, rows, columns), want = got;
   const auto nearest = [](float x) { return fromBfloat16(toBfloat16(x)); };
   for (Index r = 0; r < rows; ++r) {
     for (Index c = 0; c < columns; ++c) {
@@ -222,7 +233,7 @@ void multiplyRounded(const Case& of, Random& random, Index rows, Index depth, in
       for (Index k = 0; k < depth; ++k) want.at(r, c) += nearest(dense.at(r, k)) * nearest(weights.at(k, c));
     }
   }
-  of.kernels.multiplyRounded(std::as_const(rounded).rows(), rows, depth, panels.data(), columns, got.toWrite());
+  multiplySplit(of, random, dense, rows, depth, 1, weights, got);
   expectSame(of, got.numbers, want.numbers);
 }
 
@@ -231,7 +242,57 @@ void roundedAreMultiplied(const Case& of, Random& random) {
   for (Index rows = 0; rows <= of.kernels.tile_rows + 3; ++rows) {
     for (const Index depth : {0, 1, 7, 16, 33}) multiplyRounded(of, random, rows, depth, static_cast<int>(rows % 4));
   }
+  for (const Index rows : {15, 16, 17, 31, 32, 33, 70}) multiplyRounded(of, random, rows, 40, 0);
   multiplyRounded(of, random, 2 * of.kernels.tile_rows, 255, 0);
+}
+
+// Numbers of all 24 bits and of either sign. What is left out is at most 2^-24 of a product, and each of some roundings
+// of a sum as much of it; those of many terms add up like random steps.
+void multiplyParts(const Case& of, Random& random, Index rows, Index depth) {
+  constexpr int kBits = 16;  // behind those of a bfloat16
+  const Index columns = of.size * of.kernels.lanes;
+  Matrix dense = longNumbers(random, rows, depth, kBits), weights = longNumbers(random, depth, columns, kBits);
+  for (float& x : dense.numbers) x = random.happens(0.5) ? x : -x;
+  for (float& x : weights.numbers) x = random.happens(0.5) ? x : -x;
+  Matrix got(random, rows, columns);
+  expect(of, multiplySplit(of, random, dense, rows, depth, 3, weights, got));
+  for (Index r = 0; r < rows; ++r) {
+    for (Index c = 0; c < columns; ++c) {
+      double want = 0.0, size = 0.0;
+      for (Index k = 0; k < depth; ++k) {
+        want += double{dense.at(r, k)} * double{weights.at(k, c)};
+        size += std::abs(double{dense.at(r, k)} * double{weights.at(k, c)});
+      }
+      const double half_a_bit = std::ldexp(1.0, -24), roundings = 2.0 * std::sqrt(static_cast<double>(depth));
+      expect(of, std::abs(double{got.at(r, c)} - want) <= (1.0 + roundings) * half_a_bit * size);
+    }
+  }
+}
+
+void partsMakeUpFloats(const Case& of, Random& random) {
+  if (of.kernels.parts_of_float == 0) return;
+  for (const Index rows : {1, 5, 16, 17, 32, 45}) {
+    for (const Index depth : {1, 16, 33, 100}) multiplyParts(of, random, rows, depth);
+  }
+}
+
+// Whatever is not finite, or no longer when it is rounded, is told of wherever it stands.
+void partsThatAreNotFiniteAreTold(const Case& of, Random& random) {
+  const Index columns = of.size * of.kernels.lanes;
+  if (of.kernels.parts_of_float == 0 || columns == 0) return;
+  constexpr float kLimit = std::numeric_limits<float>::max(), kInfinity = std::numeric_limits<float>::infinity();
+  const float nan_of_all_bits = std::bit_cast<float>(0xffffffffU), nan_of_one_bit = std::bit_cast<float>(0x7f800001U);
+  for (const float odd : {std::nanf(""), nan_of_all_bits, nan_of_one_bit, kInfinity, -kInfinity, kLimit}) {
+    constexpr Index kRows = 19, kDepth = 40;
+    Matrix dense(random, kRows, kDepth), weights(random, kDepth, columns), out(random, kRows, columns);
+    for (float& x : dense.numbers) x = 1.0F;
+    for (float& x : weights.numbers) x = 1.0F;
+    dense.at(random.below(kRows), random.below(kDepth)) = odd;
+    expect(of, !multiplySplit(of, random, dense, kRows, kDepth, 3, weights, out));
+    for (float& x : dense.numbers) x = 1.0F;
+    weights.at(random.below(kDepth), random.below(columns)) = odd;
+    expect(of, !multiplySplit(of, random, dense, kRows, kDepth, 3, weights, out));
+  }
 }
 
 void productsAreAdded(const Case& of, Random& random) {
@@ -365,6 +426,8 @@ int main() {
   forEachSet(rowsAreAddedTo, vectors);
   forEachSet(densesAreMultiplied, vectors);
   forEachSet(roundedAreMultiplied, vectors);
+  forEachSet(partsMakeUpFloats, vectors);
+  forEachSet(partsThatAreNotFiniteAreTold, vectors);
   forEachSet(productsAreAdded, vectors);
   forEachSet(resultsThatAreNotFiniteAreTold, vectors);
   forEachSet(patchesAreAddedAndDotted, {0, 1, 3, 4, 6, 7, 15, 16, 32, 40, 64});
