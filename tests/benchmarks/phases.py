@@ -47,6 +47,7 @@ PHASES = {
     ),
     "lists of spikes, and the same by neuron": (
         *("listNonZero", "listNonZeroBytes", "listBits", "listEntries", "expandBits", "mark", "listRows"),
+        *("countMarks", "compressMarked", "expandMarked", "RowLister::*"),
         *("SpikeLists::*", "SpikeRows::*", "ListedRows::*", "*Source::*", "StepSpikes::*", "Selection::*"),
         *("TransposedSpikes::TransposedSpikes", "TransposedSpikes::fill", "ForwardPass::*"),
         *("Arrivals::*", "writeUnderWay"),

@@ -206,6 +206,12 @@ struct Kernels {
   std::uint32_t (*listBits)(const std::uint64_t* bits, Index width, std::uint32_t* ids);
   // 1 for each set bit of a row, 0 for the others.
   void (*expandBits)(const std::uint64_t* bits, Index width, float* out);
+  // The number of set bits.
+  Index (*countMarks)(const std::uint64_t* marks, Index words);
+  // The numbers of a row whose bits are set, side by side; the buffer holds kListSlack elements more than there are.
+  void (*compressMarked)(const std::uint64_t* marks, Index width, const float* from, float* out);
+  // And back: the next of `count` numbers for each set bit, 0 for the others and where there is no next one.
+  void (*expandMarked)(const std::uint64_t* marks, Index width, const float* from, Index count, float* out);
 
   // The entries of a row of lists whose ids name a neuron and whose values are not 0; the buffers hold `capacity`.
   std::uint32_t (*listEntries)(const EntryLists& from, Index row, std::uint32_t* ids, float* values, bool* all_ones);

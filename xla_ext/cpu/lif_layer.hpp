@@ -221,7 +221,7 @@ struct LayerBackward {
   bool keeps_g_v;                                       // whether the layer below needs them
   Borrowed<float> g_v;                                  // of the membranes [rows, g_v_stride], 0 past the ends
   Index g_v_stride = 0;
-  Borrowed<std::int32_t> slots = {};  // where `listed_record` has the first neuron of each word of a row
+  Borrowed<std::int32_t> slots = {};  // where `listed_record` has the first neuron of a word of a row [words, rows]
 };
 
 inline const WritableNumbers& cotangentOf(const LayerBackward& pass, Summed constant) {

@@ -374,13 +374,13 @@ void writeSums(const LayerBackward& pass, const Sums& sums, const double* sum_ga
 
 // A patch begins within a row: where its neurons' recorded membranes do follows from those listed before them.
 void countSlots(LayerBackward& pass, const Threads& threads) {
-  const Index words = pass.listed.words(), batch = pass.extent.batch;
-  pass.slots = Borrowed<std::int32_t>(pass.extent.rows() * words);
+  const Index words = pass.listed.words(), batch = pass.extent.batch, rows = pass.extent.rows();
+  pass.slots = Borrowed<std::int32_t>(rows * words);
   threads.run(pass.extent.steps, [&](Index step, Index) {
     for (Index row = step * batch; row < (step + 1) * batch; ++row) {
       Index count = 0;
       for (Index word = 0; word < words; ++word) {
-        pass.slots[row * words + word] = static_cast<std::int32_t>(std::min(count, pass.layer.capacity));
+        pass.slots[word * rows + row] = static_cast<std::int32_t>(std::min(count, pass.layer.capacity));
         count += countBits(pass.listed.row(row)[word]);
       }
     }

@@ -1,9 +1,7 @@
 #include <algorithm>
-#include <bit>
-#include <functional>
 #include <memory>
 
-#include "lif_layer.hpp"
+#include "lif_layer_lists.hpp"
 
 namespace snnjax {
 namespace {
@@ -21,90 +19,6 @@ struct Scratch {
   std::vector<float> dense;
 };
 
-// The membranes above the second threshold, which lists are cut by: those of a word of neurons side by side where the
-// word begins. Few are, so that most of this memory is never touched.
-class ReachedMembranes {
- public:
-  ReachedMembranes() = default;
-  ReachedMembranes(Index rows, Index words) : words_(words), memory_(rows * words * 64) {}
-
-  explicit operator bool() const { return static_cast<bool>(memory_); }
-
-  // Those of the neurons `reached` of a word, whose membranes begin at `v`.
-  void put(Index row, Index word, std::uint64_t reached, const float* v) {
-    float* out = memory_.data() + (row * words_ + word) * 64;
-    for (std::uint64_t rest = reached; rest != 0; rest &= rest - 1) *out++ = v[std::countr_zero(rest)];
-  }
-
-  // Those of a word of a row.
-  const float* at(Index row, Index word) const { return memory_.data() + (row * words_ + word) * 64; }
-
-  // That of a neuron of a row; `reached` are the row's.
-  float at(Index row, Index id, const std::uint64_t* reached) const {
-    const std::uint64_t before = reached[id / 64] & ((std::uint64_t{1} << (id % 64)) - 1);
-    return memory_[(row * words_ + id / 64) * 64 + countBits(before)];
-  }
-
- private:
-  Index words_ = 0;
-  Borrowed<float> memory_;
-};
-
-// Records the membranes of the listed neurons of a row, if they are asked for.
-class ListedRecord {
- public:
-  explicit ListedRecord(const LayerForward& pass)
-      : pass_(pass), row_(pass.listed_record ? static_cast<std::size_t>(pass.layer.capacity) : 0) {}
-
-  // From all membranes of the row.
-  void write(Index row, const float* v) {
-    if (row_.empty()) return;
-    Index slot = 0;
-    for (Index word = 0; word < pass_.spikes.words(); ++word) {
-      for (std::uint64_t rest = listed(row, word); rest != 0; rest &= rest - 1) {
-        const Index id = word * 64 + std::countr_zero(rest);
-        put(slot++, id, v[id]);
-      }
-    }
-    finish(row, slot);
-  }
-
-  // From those above the second threshold, which `reached` marks.
-  void write(Index row, const ReachedMembranes& membranes, const std::vector<std::uint64_t>& reached) {
-    if (row_.empty()) return;
-    Index slot = 0;
-    for (Index word = 0; word < pass_.spikes.words(); ++word) {
-      const std::uint64_t listed_here = listed(row, word);
-      const float* v = membranes.at(row, word);
-      for (std::uint64_t rest = reached[static_cast<std::size_t>(word)]; rest != 0; rest &= rest - 1, ++v) {
-        const Index bit = std::countr_zero(rest);
-        if ((listed_here >> bit & 1) != 0) put(slot++, word * 64 + bit, *v);
-      }
-    }
-    finish(row, slot);
-  }
-
-  // Of a row after the end of its sample.
-  void writeNone(Index row) {
-    if (!row_.empty()) finish(row, 0);
-  }
-
- private:
-  std::uint64_t listed(Index row, Index word) const { return pass_.spikes.row(row)[word] | pass_.near.row(row)[word]; }
-  void put(Index slot, Index id, float v) {
-    const bool is_distance = pass_.listed_record.is_bfloat16;
-    const float origin = is_distance ? originOf(pass_.layer.constants.from(id).threshold[0]) : 0.0F;
-    row_[static_cast<std::size_t>(slot)] = v - origin;
-  }
-  void finish(Index row, Index slot) {
-    std::fill(row_.begin() + slot, row_.end(), 0.0F);
-    pass_.listed_record.write(row * pass_.layer.capacity, pass_.layer.capacity, row_.data());
-  }
-
-  const LayerForward& pass_;
-  std::vector<float> row_;
-};
-
 class PatchForward {
  public:
   PatchForward(LayerForward& pass, ReachedMembranes& reached, const Patch& patch, Scratch& scratch)
@@ -120,6 +34,7 @@ class PatchForward {
         counts_(kForwardBlock * width_),
         current_(kForwardBlock * width_),
         state_spikes_(layer_.isRecurrent() ? kForwardBlock : 0, layer_.neurons()) {
+    if (layer_.isRecurrent()) lister_ = std::make_unique<RowLister>(pass, reached);
     if (layer_.convolution == nullptr) return;
     convolution_ = std::make_unique<ConvolutionColumns>(*layer_.convolution, patch.first_column, patch.columns);
   }
@@ -220,39 +135,22 @@ class PatchForward {
   }
 
   void keepReached(Index step) {
-    const Index row = step * pass_.extent.batch + first_sample_, first_word = patch_.first_column / 64;
+    const Index row = step * pass_.extent.batch + first_sample_, word = patch_.first_column / 64;
+    marks_.resize(static_cast<std::size_t>(wordsOf(patch_.columns)));
     for (Index r = 0; r < samples_; ++r) {
-      for (Index word = 0; word < wordsOf(patch_.columns); ++word) {
-        const Index at = first_word + word;
-        reached_.put(row + r, at, pass_.spikes.row(row + r)[at] | near_.row(row + r)[at], v().row(r) + word * 64);
-      }
+      const std::uint64_t *spikes = pass_.spikes.row(row + r) + word, *near = near_.row(row + r) + word;
+      for (std::size_t i = 0; i < marks_.size(); ++i) marks_[i] = spikes[i] | near[i];
+      reached_.put(row + r, patch_.first_column, patch_.columns, marks_.data(), v().row(r));
     }
   }
 
   // The spikes of a recurrent layer that the next step sees.
   void list(Index step) {
-    Selection selection(layer_.capacity, pass_.spikes.words());
-    ListedRecord record(pass_);
     for (Index r = 0; r < samples_; ++r) {
-      const Index sample = first_sample_ + r, row = step * pass_.extent.batch + sample;
-      if (step >= pass_.extent.ends[sample]) {
-        record.writeNone(row);
-        continue;
-      }
-      if (pass_.num_spikes != nullptr) pass_.num_spikes[row] = static_cast<std::int32_t>(countOf(row));
-      if (layer_.hasLists()) {
-        if (pass_.dropped != nullptr) {
-          pass_.dropped[sample] += static_cast<std::int32_t>(std::max<Index>(countOf(row) - layer_.capacity, 0));
-        }
-        selection.cut(pass_.spikes.row(row), near_.row(row), [&](Index id) { return v().row(r)[id]; });
-        record.write(row, v().row(r));
-      }
+      const Index row = step * pass_.extent.batch + first_sample_ + r;
+      lister_->list(row, v().row(r));
       pass_.lists->list(first_sample_ / kForwardBlock, row);
     }
-  }
-
-  Index countOf(Index row) const {
-    return Selection(layer_.capacity, pass_.spikes.words()).count(pass_.spikes.row(row));
   }
 
   void end() {
@@ -283,14 +181,21 @@ class PatchForward {
   const Index width_;
   Index first_sample_ = 0, samples_ = 0;    // of the block
   Buffer<float> v_, w_, counts_, current_;  // [samples of a block, width]
+  std::vector<std::uint64_t> marks_;        // of a row's neurons
   StepSpikes state_spikes_;                 // of the state before the first step
+  std::unique_ptr<RowLister> lister_;       // of a recurrent layer
   std::unique_ptr<ConvolutionColumns> convolution_;
 };
+
+// The columns of a patch.
+Index tileOf(const Layer& layer) {
+  return layer.isRecurrent() ? std::max<Index>(layer.neurons(), 1) : columnsOfTile(layer);
+}
 
 // The patches of a layer. Samples are cut at whole blocks of rows.
 std::vector<Patch> patchesOf(const LayerForward& pass, const Threads& threads) {
   const Index neurons = pass.layer.neurons(), batch = pass.extent.batch;
-  const Index tile = pass.layer.isRecurrent() ? std::max<Index>(neurons, 1) : columnsOfTile(pass.layer);
+  const Index tile = tileOf(pass.layer);
   const Index tiles = std::max<Index>((neurons + tile - 1) / tile, 1);
   const Index shares = std::max<Index>(threads.count() / tiles, 1);
   const Index samples = roundUp(std::max<Index>((batch + shares - 1) / shares, 1), kForwardBlock);
@@ -306,27 +211,13 @@ std::vector<Patch> patchesOf(const LayerForward& pass, const Threads& threads) {
 // The lists of a feed-forward layer: a row is whole only when all its columns are done.
 void listRows(LayerForward& pass, const ReachedMembranes& reached, const Threads& threads) {
   const Layer& layer = pass.layer;
-  threads.run(pass.extent.batch, [&](Index sample, Index) {
-    Selection selection(layer.capacity, pass.spikes.words());
-    ListedRecord record(pass);
-    std::vector<std::uint64_t> before_cut(static_cast<std::size_t>(pass.spikes.words()));
-    for (Index step = 0; step < pass.extent.steps; ++step) {
-      const Index row = step * pass.extent.batch + sample;
-      if (step >= pass.extent.ends[sample]) {
-        record.writeNone(row);
-        continue;
-      }
-      const Index count = selection.count(pass.spikes.row(row));
-      if (pass.num_spikes != nullptr) pass.num_spikes[row] = static_cast<std::int32_t>(count);
-      if (!layer.hasLists()) continue;
-      if (pass.dropped != nullptr) {
-        pass.dropped[sample] += static_cast<std::int32_t>(std::max<Index>(count - layer.capacity, 0));
-      }
-      std::uint64_t *spikes = pass.spikes.row(row), *near = pass.near.row(row);
-      std::transform(spikes, spikes + pass.spikes.words(), near, before_cut.begin(), std::bit_or<>());
-      const float* all = reached ? nullptr : pass.record.float32() + row * layer.neurons();
-      selection.cut(spikes, near, [&](Index id) { return reached ? reached.at(row, id, before_cut.data()) : all[id]; });
-      reached ? record.write(row, reached, before_cut) : record.write(row, all);
+  const Index batch = pass.extent.batch;
+  const bool are_recorded = layer.hasLists() && !reached;
+  threads.run(pass.extent.steps, [&](Index step, Index) {
+    RowLister lister(pass, reached);
+    for (Index row = step * batch; row < (step + 1) * batch; ++row) {
+      if (reached && row + 1 < (step + 1) * batch) reached.fetch(row + 1);
+      lister.list(row, are_recorded ? pass.record.float32() + row * layer.neurons() : nullptr);
     }
   });
 }
@@ -339,8 +230,8 @@ void runForward(LayerForward& pass, const Threads& threads) {
   if (layer.hasLists()) pass.near = Bits(rows, layer.neurons());
   ReachedMembranes reached;
   const bool are_recorded = pass.record && !pass.record.is_bfloat16;
-  if (layer.hasLists() && !layer.isRecurrent() && !are_recorded) {
-    reached = ReachedMembranes(rows, wordsOf(layer.neurons()));
+  if (layer.hasLists() && !layer.isRecurrent() && !are_recorded && layer.neurons() > 0) {
+    reached = ReachedMembranes(rows, layer.neurons(), tileOf(layer));
   }
   const std::vector<Patch> patches = patchesOf(pass, threads);
   std::vector<Scratch> scratch(static_cast<std::size_t>(threads.count()));

@@ -25,7 +25,12 @@ class BlockRecord {
         width_(roundUp(patch.columns, kernels().lanes)),
         block_(std::min(kBackwardBlock, patch.samples)),
         v_(kPlaces * block_ * width_),
-        w_(hasSecondStates() ? (pass.extent.steps + 1) * block_ * width_ : 0) {}
+        w_(hasSecondStates() ? (pass.extent.steps + 1) * block_ * width_ : 0) {
+    if (!pass.listed_record || !pass.listed_record.is_bfloat16) return;
+    const float* threshold = pass.layer.constants.from(patch.first_column).threshold;
+    origins_.resize(static_cast<std::size_t>(patch.columns));
+    std::transform(threshold, threshold + patch.columns, origins_.begin(), originOf);
+  }
 
   void begin(Index first_sample, Index samples) {
     first_sample_ = first_sample;
@@ -82,25 +87,38 @@ class BlockRecord {
 
   Rows<const float> listedMembranes(Index step, Place place) {
     const Index capacity = pass_.layer.capacity, first_word = patch_.first_column / 64;
-    const float* threshold = pass_.layer.constants.from(patch_.first_column).threshold;
     const Numbers& from = pass_.listed_record;
     float* out = v_.data() + static_cast<Index>(place) * block_ * width_;
     for (Index r = 0; r < samples_; ++r) {
-      const Index own = firstRow(step) + r;
+      const Index own = firstRow(step) + r, slot = slotOf(own);
       const std::uint64_t* listed = pass_.listed.row(own) + first_word;
-      Index slot = own * capacity + pass_.slots[own * pass_.listed.words() + first_word];
-      const Index end = (own + 1) * capacity;
-      float* row = out + r * width_;
-      std::fill_n(row, width_, 0.0F);
-      for (Index word = 0; word < wordsOf(patch_.columns); ++word) {
-        for (std::uint64_t rest = listed[word]; rest != 0 && slot < end; rest &= rest - 1, ++slot) {
-          const Index column = word * 64 + std::countr_zero(rest);
-          row[column] = from.is_bfloat16 ? fromBfloat16(from.bfloat16()[slot]) + originOf(threshold[column])
-                                         : from.float32()[slot];
-        }
-      }
+      const Index left = capacity - slot, place_of_first = own * capacity + slot;
+      const float* v = from.is_bfloat16 ? widened(listed, place_of_first, left) : from.float32() + place_of_first;
+      kernels().expandMarked(listed, width_, v, left, out + r * width_);
+      if (step > 0) fetchListed(own - pass_.extent.batch);
     }
     return {out, width_};
+  }
+
+  // The slot of a row in which the patch's first listed neuron is.
+  Index slotOf(Index row) const { return pass_.slots[patch_.first_column / 64 * pass_.extent.rows() + row]; }
+
+  // Prefetches what a row has recorded: the patch's part of it is too short for the hardware prefetcher.
+  void fetchListed(Index row) const {
+    const Numbers from = pass_.listed_record.from(row * pass_.layer.capacity + slotOf(row));
+    __builtin_prefetch(from.data);
+    __builtin_prefetch(static_cast<const char*>(from.data) + kCacheLine);
+  }
+
+  // Those of listed neurons that a record in bfloat16 has from a place on, at most `left`.
+  const float* widened(const std::uint64_t* listed, Index first, Index left) {
+    const Index count = std::min(kernels().countMarks(listed, wordsOf(patch_.columns)), left);
+    widened_.resize(static_cast<std::size_t>(patch_.columns + kListSlack));
+    own_origins_.resize(widened_.size());
+    kernels().compressMarked(listed, patch_.columns, origins_.data(), own_origins_.data());
+    pass_.listed_record.read(first, count, widened_.data());
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) widened_[i] += own_origins_[i];
+    return widened_.data();
   }
 
   // Forward from the first.
@@ -127,8 +145,9 @@ class BlockRecord {
   const Index width_;
   const Index block_;  // samples of a block, of the last one fewer
   Index first_sample_ = 0, samples_ = 0;
-  Buffer<float> v_;    // [places, block, width]
-  Borrowed<float> w_;  // [steps + 1, block, width], first that before the first step
+  Buffer<float> v_;                                     // [places, block, width]
+  std::vector<float> origins_, own_origins_, widened_;  // of a listed record in bfloat16
+  Borrowed<float> w_;                                   // [steps + 1, block, width], first that before the first step
 };
 
 }  // namespace snnjax

@@ -98,17 +98,21 @@ class Selection {
  public:
   Selection(Index capacity, Index words) : capacity_(capacity), words_(words) {}
 
-  // Cuts one row of spikes and of neurons near the threshold to at most `capacity` neurons, spikes before the others.
-  // `membrane` returns that of an id; it is called only where the row is cut.
-  template <typename ReadMembrane>
-  void cut(std::uint64_t* spikes, std::uint64_t* near, ReadMembrane membrane) {
-    const Index num_spikes = count(spikes), num_near = count(near);
-    if (num_spikes > capacity_) shorten(spikes, capacity_, membrane);
-    const Index left = num_spikes > capacity_ ? 0 : capacity_ - num_spikes;
-    if (num_near > left) shorten(near, left, membrane);
+  // How many of each there are in a row.
+  struct Counts {
+    Index spikes, near;
+  };
+  Counts count(const std::uint64_t* spikes, const std::uint64_t* near) const {
+    return {kernels().countMarks(spikes, words_), kernels().countMarks(near, words_)};
   }
 
-  Index count(const std::uint64_t* bits) const { return countBits(bits, words_); }
+  // Cuts one row of spikes and of neurons near the threshold to at most `capacity` neurons, spikes before the others;
+  // of `v`, the membranes, only those of the marked neurons are read.
+  void cut(const Counts& counts, std::uint64_t* spikes, std::uint64_t* near, const float* v) {
+    if (counts.spikes > capacity_) shorten(spikes, capacity_, v);
+    const Index left = std::max<Index>(capacity_ - counts.spikes, 0);
+    if (counts.near > left) shorten(near, left, v);
+  }
 
  private:
   struct Candidate {
@@ -118,13 +122,12 @@ class Selection {
     bool isBefore(const Candidate& other) const { return v > other.v || (v == other.v && hash < other.hash); }
   };
 
-  template <typename ReadMembrane>
-  void shorten(std::uint64_t* bits, Index slots, ReadMembrane membrane) {
+  void shorten(std::uint64_t* bits, Index slots, const float* v) {
     candidates_.clear();
     for (Index word = 0; word < words_; ++word) {
       for (std::uint64_t rest = bits[word]; rest != 0; rest &= rest - 1) {
         const auto id = static_cast<std::uint32_t>(word * 64 + __builtin_ctzll(rest));
-        candidates_.push_back({membrane(static_cast<Index>(id)), hashOf(id), id});
+        candidates_.push_back({v[id], hashOf(id), id});
       }
       bits[word] = 0;
     }

@@ -57,6 +57,15 @@ struct BasicNumbers {
     for (Index i = 0; i < count; ++i) bfloat16()[first + i] = toBfloat16(from[i]);
   }
 
+  void clear(Index first, Index count) const
+    requires kIsWritable
+  {
+    if (count <= 0) return;
+    const auto size = static_cast<std::size_t>(is_bfloat16 ? sizeof(std::uint16_t) : sizeof(float));
+    std::memset(static_cast<char*>(data) + static_cast<std::size_t>(first) * size, 0,
+                static_cast<std::size_t>(count) * size);
+  }
+
   // The array of the same kind that begins `count` elements further on.
   BasicNumbers from(Index count) const {
     if (data == nullptr) return *this;

@@ -114,8 +114,9 @@ class Forward {
         second_threshold = second_threshold_.read(group, row, second_scratch);
       }
       kernels().mark(v, threshold, second_threshold, neurons_, spikes.data(), near.data());
-      num_spikes_.at<std::int32_t>(group)[row] = static_cast<std::int32_t>(selection.count(spikes.data()));
-      selection.cut(spikes.data(), near.data(), [v](Index id) { return v[id]; });
+      const Selection::Counts counts = selection.count(spikes.data(), near.data());
+      num_spikes_.at<std::int32_t>(group)[row] = static_cast<std::int32_t>(counts.spikes);
+      selection.cut(counts, spikes.data(), near.data(), v);
       const Index listed = writeList(spikes.data(), near.data(), neurons_, capacity_, row, {ids_.at(group), neurons_},
                                      values_.numbers(group));
       num_listed_.at<std::int32_t>(group)[row] = static_cast<std::int32_t>(listed);

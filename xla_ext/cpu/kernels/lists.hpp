@@ -132,6 +132,107 @@ inline void expandBits(const std::uint64_t* bits, Index width, float* out) {
   }
 }
 
+inline Index countMarks(const std::uint64_t* marks, Index words) {
+  Index count = 0;
+  for (Index word = 0; word < words; ++word) count += __builtin_popcountll(marks[word]);
+  return count;
+}
+
+#if defined(__AVX2__) && !defined(__AVX512F__)
+// For eight marks, which lane each of eight lanes takes its number from, a byte each.
+struct LaneTable {
+  std::uint64_t lanes[256];
+};
+
+// The marked lanes, side by side.
+constexpr LaneTable markedLanes() {
+  LaneTable table{};
+  for (std::uint32_t marks = 0; marks < 256; ++marks) {
+    int place = 0;
+    for (std::uint64_t lane = 0; lane < 8; ++lane) {
+      if ((marks >> lane & 1) != 0) table.lanes[marks] |= lane << (8 * place++);
+    }
+  }
+  return table;
+}
+
+// For each lane, the number of marked ones before it.
+constexpr LaneTable lanesBefore() {
+  LaneTable table{};
+  for (std::uint32_t marks = 0; marks < 256; ++marks) {
+    std::uint64_t before = 0;
+    for (int lane = 0; lane < 8; ++lane) {
+      table.lanes[marks] |= before << (8 * lane);
+      before += marks >> lane & 1;
+    }
+  }
+  return table;
+}
+
+inline Floats moveLanes(Floats x, const std::uint64_t& lanes) {
+  return (Floats)_mm256_permutevar8x32_ps(
+      (__m256)x, _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(&lanes))));
+}
+#endif
+
+// The marked lanes, side by side; a whole vector is written.
+inline void putMarked(float* to, std::uint32_t marks, Floats x) {
+#if defined(__AVX512F__)
+  store(to, (Floats)_mm512_maskz_compress_ps(maskOf(marks), (__m512)x));
+#elif defined(__AVX2__)
+  static constexpr LaneTable kMarked = markedLanes();
+  store(to, moveLanes(x, kMarked.lanes[marks]));
+#else
+  for (int lane = 0; lane < kLanes; ++lane) {  // what is not marked is overwritten by the next
+    *to = x[lane];
+    to += marks >> lane & 1;
+  }
+#endif
+}
+
+// The first lanes, moved to the marked ones; 0 in the others.
+inline Floats spreadMarked(std::uint32_t marks, Floats x) {
+#if defined(__AVX512F__)
+  return (Floats)_mm512_maskz_expand_ps(maskOf(marks), (__m512)x);
+#elif defined(__AVX2__)
+  static constexpr LaneTable kBefore = lanesBefore();
+  return select(maskOf(marks), moveLanes(x, kBefore.lanes[marks]), Floats{});
+#else
+  Floats out{};
+  int next = 0;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if ((marks >> lane & 1) != 0) out[lane] = x[next++];
+  }
+  return out;
+#endif
+}
+
+// The marks of the lanes from `first` on.
+inline std::uint32_t marksAt(const std::uint64_t* marks, Index first) {
+  return static_cast<std::uint32_t>(marks[first / 64] >> (first % 64)) & ((1U << kLanes) - 1U);
+}
+
+inline void compressMarked(const std::uint64_t* marks, Index width, const float* from, float* out) {
+  for (Index first = 0; first < width; first += kLanes) {
+    const Index left = width - first;
+    const std::uint32_t own = marksAt(marks, first);
+    putMarked(out, own, left >= kLanes ? load(from + first) : loadPart(from + first, left));
+    out += __builtin_popcount(own);
+  }
+}
+
+inline void expandMarked(const std::uint64_t* marks, Index width, const float* from, Index count, float* out) {
+  for (Index first = 0; first < width; first += kLanes) {
+    const Index left = width - first;
+    const std::uint32_t own = marksAt(marks, first);
+    const Floats x = spreadMarked(own, count >= kLanes ? load(from) : loadPart(from, count));
+    left >= kLanes ? store(out + first, x) : storePart(out + first, x, left);
+    const Index used = __builtin_popcount(own);
+    from += used < count ? used : count;
+    count -= used < count ? used : count;
+  }
+}
+
 inline float valueOf(float x) { return x; }
 inline float valueOf(std::uint16_t bits) { return __builtin_bit_cast(float, std::uint32_t{bits} << 16); }
 

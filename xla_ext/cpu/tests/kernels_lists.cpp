@@ -90,6 +90,31 @@ void bitsAreListedAndExpanded(const Case& of, Random& random) {
   }
 }
 
+// Whatever the share of marks; the numbers to expand may be fewer than those.
+void markedNumbersAreCompressedAndExpanded(const Case& of, Random& random) {
+  for (const double share : {0.0, 0.05, 0.5, 1.0}) {
+    const std::vector<std::uint32_t> ids = random.ids(of.size, share);
+    Words marks(sizeOf(wordsOf(of.size)));
+    for (const std::uint32_t id : ids) marks[id / 64] |= std::uint64_t{1} << (id % 64);
+    expect(of, of.kernels.countMarks(marks.data(), wordsOf(of.size)) == static_cast<Index>(ids.size()));
+    const Floats row = random.eighths(of.size);
+    Floats want, got(ids.size() + sizeOf(kListSlack), kUnwritten);
+    for (const std::uint32_t id : ids) want.push_back(row[id]);
+    of.kernels.compressMarked(marks.data(), of.size, row.data(), got.data());
+    got.resize(ids.size());
+    expectSame(of, got, want);
+    for (const std::size_t count : {ids.size(), ids.size() / 2, std::size_t{0}}) {
+      // Exactly as many numbers as are told: the address sanitizer sees reads past them.
+      const Floats numbers(want.begin(), want.begin() + static_cast<std::ptrdiff_t>(count));
+      Floats want_row(row.size()), got_row(row.size() + 1, kUnwritten);
+      for (std::size_t k = 0; k < count; ++k) want_row[ids[k]] = numbers[k];
+      want_row.push_back(kUnwritten);
+      of.kernels.expandMarked(marks.data(), of.size, numbers.data(), static_cast<Index>(count), got_row.data());
+      expectSame(of, got_row, want_row);
+    }
+  }
+}
+
 // Lists of `of.size` slots. `unused`: the share of slots whose id names no neuron; the last ones where `at_end`.
 template <typename Id, typename Value>
 void entriesAreListed(const Case& of, Random& random, double unused, bool at_end, bool odd) {
@@ -162,6 +187,7 @@ void neuronsAreMarked(const Case& of, Random& random) {
 int main() {
   forEachSet(rowsAreListed);
   forEachSet(bitsAreListedAndExpanded);
+  forEachSet(markedNumbersAreCompressedAndExpanded);
   forEachSet(entriesOfEveryTypeAreListed);
   forEachSet(neuronsAreMarked);
   return check::failures;
