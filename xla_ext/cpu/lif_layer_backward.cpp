@@ -85,7 +85,6 @@ class PatchBackward {
       convolution_ = std::make_unique<ConvolutionColumns>(*layer_.convolution, patch.first_column, patch.columns);
     } else if (sumsWeights()) {
       scratch_.sums.resize(inputs_.width(), width_);
-      scratch_.sums.clear(inputs_.width());
     }
   }
 
@@ -95,6 +94,7 @@ class PatchBackward {
       runBlock();
     }
     if (sumsWeights() && convolution_ == nullptr) {
+      if (!has_sums_) scratch_.sums.clear(inputs_.width());
       finishWeightGradient(scratch_.sums, patch_.first_column, patch_.columns,
                            weightGradientOf(pass_, inputs_, sums_of_weights_));
     }
@@ -129,8 +129,9 @@ class PatchBackward {
         continue;
       }
       if (step % chunk_steps_ != 0) continue;
-      inputs_.accumulate(inputs_.chunking().indexOf(step, record_.firstSample()), scratch_.sums.rows(), width_,
-                         asConst(g_v(step)));
+      inputs_.accumulate(inputs_.chunking().indexOf(step, record_.firstSample()), !has_sums_, scratch_.sums.rows(),
+                         width_, asConst(g_v(step)));
+      has_sums_ = true;
     }
     end();
   }
@@ -297,6 +298,7 @@ class PatchBackward {
   float* sum_patches_;  // the gradient of a convolution, packed
   const Index width_;
   const Index chunk_steps_;
+  bool has_sums_ = false;                                   // of a chunk of rows at least
   Buffer<float> g_u_, carried_, sent_, g_counts_, g_last_;  // [samples of a block, width]
   Buffer<float> g_w_, g_last_w_;                            // likewise, of layers with a second state
   Buffer<float> step_sums_;                                 // [Sums::kKinds, width]

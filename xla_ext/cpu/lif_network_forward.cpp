@@ -1,6 +1,7 @@
 // The target `snnjax_lif_network`.
 #include <algorithm>
 #include <deque>
+#include <functional>
 
 #include "lif_network.hpp"
 
@@ -197,9 +198,15 @@ class ForwardPass {
     if (to.ids) writeLists(pass, neurons, layer.capacity, to);
     if (record.spikes) pass.spikes.writeTo(record.spikes.at<std::uint8_t>(group_), rows, neurons);
     if (!record.listed) return;
-    Bits listed(rows, neurons);
-    for (Index i = 0; i < rows * listed.words(); ++i) listed.row(0)[i] = pass.spikes.row(0)[i] | pass.near.row(0)[i];
-    listed.writeTo(record.listed.at<std::uint8_t>(group_), rows, neurons);
+    auto* bytes = record.listed.at<std::uint8_t>(group_);
+    Bits listed = Bits::over(bytes, rows, neurons);
+    const Index numbers = extent_.batch * listed.words();
+    threads_.run(extent_.steps, [&](Index step, Index) {
+      const std::uint64_t* spikes = pass.spikes.row(step * extent_.batch);
+      std::transform(spikes, spikes + numbers, pass.near.row(step * extent_.batch), listed.row(step * extent_.batch),
+                     std::bit_or<>());
+    });
+    listed.writeTo(bytes, rows, neurons);
   }
 
   void writeLists(const LayerForward& pass, Index neurons, Index capacity, const ForwardResults::LayerArrays& to) {

@@ -159,16 +159,10 @@ void WeightTile::pack(const Weights& weights, Index first, Index columns, Index 
   weights.scale.read(first, columns, scale_.data());
 }
 
-void WeightTile::multiply(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> start,
-                          Rows<float> out, std::vector<float>& scratch) {
-  if (!weights_.isInt8()) {
-    return snnjax::multiply(spikes, first_row, rows, std::as_const(floats_).rows(), width_, start, out, scratch);
-  }
-  const SpikeRow* listed = spikes.row(first_row);
-  if (std::any_of(listed, listed + rows, [](const SpikeRow& row) { return row.is_dense; })) {
-    return multiplyFloats(spikes, first_row, rows, start, out, scratch);
-  }
-  kernels().sumRowsInt8(listed, rows, {bytes_.data(), width_}, width_, scale_.data(), start, out);
+void WeightTile::multiplyDense(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> start,
+                               Rows<float> out, std::vector<float>& scratch) {
+  if (weights_.isInt8()) return multiplyFloats(spikes, first_row, rows, start, out, scratch);
+  snnjax::multiply(spikes, first_row, rows, std::as_const(floats_).rows(), width_, start, out, scratch);
 }
 
 void WeightTile::multiplyFloats(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> start,
@@ -205,36 +199,29 @@ void TransposedSpikes::visitRows(Index index, Visit visit) const {
 TransposedSpikes::TransposedSpikes(const SpikeLists& spikes, const Chunking& chunking, Layout layout,
                                    const Threads& threads)
     : spikes_(spikes), chunking_(chunking), layout_(layout), chunks_(static_cast<std::size_t>(chunking.count())) {
-  std::vector<Index> starts(chunks_.size() + 1, 0);
-  bool all_ones = true;
-  for (std::size_t c = 0; c < chunks_.size(); ++c) {
-    Index entries = 0;
-    visitRows(static_cast<Index>(c), [&](const SpikeRow& row, Index, std::uint32_t) {
-      entries += row.is_dense ? 0 : row.count;
-      all_ones = all_ones && (row.values == nullptr || row.count == 0);
-    });
-    starts[c + 1] = starts[c] + entries;
-  }
-  row_ids_ = Borrowed<std::uint32_t>(starts.back());
-  if (!all_ones) values_ = Borrowed<float>(starts.back());
-  threads.run(chunking.count(), [&](Index chunk, Index) {
-    const Index start = starts[static_cast<std::size_t>(chunk)];
-    fill(chunk, row_ids_.data() + start, all_ones ? nullptr : values_.data() + start);
-  });
+  threads.run(chunking.count(), [&](Index chunk, Index) { fill(chunk); });
 }
 
 // A counting sort by neuron.
-void TransposedSpikes::fill(Index index, std::uint32_t* rows, float* values) {
+void TransposedSpikes::fill(Index index) {
   Lists& lists = chunks_[static_cast<std::size_t>(index)];
   std::vector<std::uint32_t> next(static_cast<std::size_t>(spikes_.width()) + 1, 0);
+  Index entries = 0;
+  bool all_ones = true;
   visitRows(index, [&](const SpikeRow& row, Index spikes, std::uint32_t r) {
     if (row.is_dense) {
       lists.dense_rows.push_back(r);
       lists.dense_spikes.push_back(spikes);
-    } else {
-      for (std::uint32_t k = 0; k < row.count; ++k) ++next[row.ids[k] + 1];
+      return;
     }
+    for (std::uint32_t k = 0; k < row.count; ++k) ++next[row.ids[k] + 1];
+    entries += row.count;
+    all_ones = all_ones && (row.values == nullptr || row.count == 0);
   });
+  lists.rows = Borrowed<std::uint32_t>(entries);
+  if (!all_ones) lists.values = Borrowed<float>(entries);
+  std::uint32_t* rows = lists.rows.data();
+  float* values = lists.values.data();
   lists.neurons.resize(static_cast<std::size_t>(spikes_.width()));
   for (std::size_t k = 0; k < lists.neurons.size(); ++k) {
     lists.neurons[k] = {rows + next[k], values == nullptr ? nullptr : values + next[k], next[k + 1], false};
@@ -249,9 +236,11 @@ void TransposedSpikes::fill(Index index, std::uint32_t* rows, float* values) {
   });
 }
 
-void TransposedSpikes::accumulate(Index chunk, Rows<float> weights, Index columns, Rows<const float> g) const {
+void TransposedSpikes::accumulate(Index chunk, bool is_first, Rows<float> weights, Index columns,
+                                  Rows<const float> g) const {
   const Lists& lists = chunks_[static_cast<std::size_t>(chunk)];
-  kernels().sumRows(lists.neurons.data(), spikes_.width(), g, columns, {weights.data, weights.stride}, weights);
+  const Rows<const float> start{is_first ? nullptr : weights.data, weights.stride};
+  kernels().sumRows(lists.neurons.data(), spikes_.width(), g, columns, start, weights);
   if (!lists.dense_rows.empty()) addDense(lists, weights, columns, g);
 }
 
@@ -332,11 +321,11 @@ void computeWeightGradient(const WeightGradient& of, const Threads& threads) {
     const Index padded = roundUp(columns, kernels().lanes);
     PackedWeights& sums = scratch[static_cast<std::size_t>(worker)];
     sums.resize(of.spikes.width(), padded);
-    sums.clear(of.spikes.width());
     const Chunking& chunking = of.spikes.chunking();
+    if (chunking.count() == 0) sums.clear(of.spikes.width());
     for (Index chunk = 0; chunk < chunking.count(); ++chunk) {
       const float* g_v = of.g_v.row(chunking.at(chunk).firstRow(chunking.extent)) + first;
-      of.spikes.accumulate(chunk, sums.rows(), padded, {g_v, of.g_v.stride});
+      of.spikes.accumulate(chunk, chunk == 0, sums.rows(), padded, {g_v, of.g_v.stride});
     }
     finishWeightGradient(sums, first, columns, of);
   });

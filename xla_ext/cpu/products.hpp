@@ -2,6 +2,8 @@
 // density.
 #pragma once
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "delays.hpp"
@@ -95,11 +97,21 @@ class WeightTile {
  public:
   // Columns [first, first + columns), padded with zeros to `width`.
   void pack(const Weights& weights, Index first, Index columns, Index width);
-  // As `multiply` with the weights.
+  // As `multiply` with the weights. Inline: a caller's arguments, once more copied, would wait for its stores.
   void multiply(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> start, Rows<float> out,
-                std::vector<float>& scratch);
+                std::vector<float>& scratch) {
+    const SpikeRow* listed = spikes.row(first_row);
+    const bool any_dense = std::any_of(listed, listed + rows, [](const SpikeRow& row) { return row.is_dense; });
+    if (any_dense) return multiplyDense(spikes, first_row, rows, start, out, scratch);
+    if (weights_.isInt8()) {
+      return kernels().sumRowsInt8(listed, rows, {bytes_.data(), width_}, width_, scale_.data(), start, out);
+    }
+    kernels().sumRows(listed, rows, std::as_const(floats_).rows(), width_, start, out);
+  }
 
  private:
+  void multiplyDense(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> start, Rows<float> out,
+                     std::vector<float>& scratch);
   void multiplyFloats(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> start, Rows<float> out,
                       std::vector<float>& scratch);
 
@@ -151,27 +163,28 @@ class TransposedSpikes {
   const Chunking& chunking() const { return chunking_; }
   Index width() const { return spikes_.width(); }
 
-  // weights[k] += sum over the chunk's rows r of spikes[r][k] * g[r]; `g` begins with the chunk's first row.
-  void accumulate(Index chunk, Rows<float> weights, Index columns, Rows<const float> g) const;
+  // weights[k] += sum over the chunk's rows r of spikes[r][k] * g[r]; `g` begins with the chunk's first row. The first
+  // chunk overwrites what was in `weights`.
+  void accumulate(Index chunk, bool is_first, Rows<float> weights, Index columns, Rows<const float> g) const;
 
  private:
   struct Lists {
     std::vector<SpikeRow> neurons;          // of each neuron, the rows of g of the chunk in which it fired
     std::vector<std::uint32_t> dense_rows;  // rows of g whose spikes are not listed
     std::vector<Index> dense_spikes;        // and which spikes they belong to
+    Borrowed<std::uint32_t> rows;           // what `neurons` point to
+    Borrowed<float> values;                 // likewise, where some value is not 1
   };
 
   template <typename Visit>
   void visitRows(Index chunk, Visit visit) const;
-  void fill(Index chunk, std::uint32_t* rows, float* values);
+  void fill(Index chunk);
   void addDense(const Lists& lists, Rows<float> weights, Index columns, Rows<const float> g) const;
 
   const SpikeLists& spikes_;
   const Chunking chunking_;
   const Layout layout_;
   std::vector<Lists> chunks_;
-  Borrowed<std::uint32_t> row_ids_;
-  Borrowed<float> values_;
 };
 
 // The cotangents of delays, as sums over the columns of each tile.
