@@ -39,6 +39,7 @@ PHASES = {
         *("TransposedSpikes::accumulate", "TransposedSpikes::addDense", "ConvolutionColumns::addGradient"),
         *("DenseConvolution::addGradient", "addProducts", "addPatchGradients", "addRows"),
         *("computeWeightGradient", "finishWeightGradient", "convolveToWeights", "DelayGradient::*"),
+        "streamRows",
     ),
     "steps of the neurons, forward": ("stepForward", "stepRow"),
     "steps of the neurons, backward": (

@@ -8,6 +8,7 @@
 #include "kernels/patches.hpp"
 #include "kernels/products.hpp"
 #include "kernels/split_products.hpp"
+#include "kernels/stream.hpp"
 #include "kernels/tile_products.hpp"
 
 #define SNNJAX_TEXT_OF(name) #name
@@ -27,6 +28,7 @@ constexpr Kernels kKernels{
     .countMarks = countMarks,
     .compressMarked = compressMarked,
     .expandMarked = expandMarked,
+    .streamRows = streamRows,
     .listEntries = listEntries,
     .mark = mark,
     .markSlopes = markSlopes,

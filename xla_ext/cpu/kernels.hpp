@@ -213,6 +213,9 @@ struct Kernels {
   // And back: the next of `count` numbers for each set bit, 0 for the others and where there is no next one.
   void (*expandMarked)(const std::uint64_t* marks, Index width, const float* from, Index count, float* out);
 
+  // to[r] = from[r], or scale * from[r], where aligned rows are written past the caches.
+  void (*streamRows)(Rows<const float> from, Index rows, Index columns, const float* scale, Rows<float> to);
+
   // The entries of a row of lists whose ids name a neuron and whose values are not 0; the buffers hold `capacity`.
   std::uint32_t (*listEntries)(const EntryLists& from, Index row, std::uint32_t* ids, float* values, bool* all_ones);
 

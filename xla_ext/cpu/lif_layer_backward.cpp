@@ -5,6 +5,9 @@
 namespace snnjax {
 namespace {
 
+// Cotangents above this size have left the second-level cache by the time the layer below reads them.
+constexpr Index kStreamedBytes = Index{4} << 20;
+
 // What a thread needs for a patch, kept for its next one.
 struct PatchScratch {
   SpikeCotangents::Scratch of_spikes;
@@ -234,10 +237,11 @@ class PatchBackward {
     if (is_step && layer_.constants.takesGainInside()) takeGain(g_v(step));
     addStepSums(step);
     if (!is_step || pass_.g_v.data() == nullptr || layer_.isRecurrent()) return;
-    for (Index r = 0; r < samples(); ++r) {
-      float* to = pass_.g_v.data() + (row + r) * pass_.g_v_stride + patch_.first_column;
-      std::copy_n(g_v(step).row(r), patch_.columns, to);
+    const Rows<float> to{pass_.g_v.data() + row * pass_.g_v_stride + patch_.first_column, pass_.g_v_stride};
+    if (pass_.extent.rows() * pass_.g_v_stride * 4 > kStreamedBytes) {
+      return kernels().streamRows(asConst(g_v(step)), samples(), patch_.columns, nullptr, to);
     }
+    for (Index r = 0; r < samples(); ++r) std::copy_n(g_v(step).row(r), patch_.columns, to.row(r));
   }
 
   void takeGain(Rows<float> g) const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -294,21 +295,36 @@ void DelayGradient::write(const WritableNumbers& to) const {
   }
 }
 
+namespace {
+
+// What the products of some columns, summed without the gain, add to its gradient.
+void addToGain(Rows<const float> sums, Index first, Index columns, const WeightGradient& of) {
+  std::vector<float> weights(static_cast<std::size_t>(columns));
+  for (Index k = 0; k < of.weights.inputs; ++k) {
+    const float* sum = sums.row(k);
+    of.weights.numbers.read(k * of.weights.outputs + first, columns, weights.data());
+    for (Index c = 0; c < columns; ++c) {
+      if (sum[c] != 0.0F) of.sum_gain[first + c] += double{weights[static_cast<std::size_t>(c)]} * double{sum[c]};
+    }
+  }
+}
+
+}  // namespace
+
 void finishWeightGradient(PackedWeights& sums, Index first, Index columns, const WeightGradient& of) {
   if (of.delays != nullptr) of.delays->fold(sums, first, columns, of.weights, of.gain);
-  std::vector<float> weights(static_cast<std::size_t>(columns)), g(weights.size());
-  for (Index k = 0; k < of.weights.inputs; ++k) {
-    const float* sum = sums.rows().row(k);
-    const Index place = k * of.weights.outputs + first;
-    if (of.sum_gain != nullptr) {
-      of.weights.numbers.read(place, columns, weights.data());
-      for (std::size_t c = 0; c < weights.size(); ++c) {
-        if (sum[c] != 0.0F) of.sum_gain[first + static_cast<Index>(c)] += double{weights[c]} * double{sum[c]};
-      }
-    }
-    if (!of.g_weights) continue;
-    for (std::size_t c = 0; c < g.size(); ++c) g[c] = of.gain[first + static_cast<Index>(c)] * sum[c];
-    of.g_weights.write(place, columns, g.data());
+  const Rows<const float> from = std::as_const(sums).rows();
+  if (of.sum_gain != nullptr) addToGain(from, first, columns, of);
+  if (!of.g_weights) return;
+  const Index inputs = of.weights.inputs, outputs = of.weights.outputs;
+  const float* gain = of.gain + first;
+  if (!of.g_weights.is_bfloat16) {
+    return kernels().streamRows(from, inputs, columns, gain, {of.g_weights.float32() + first, outputs});
+  }
+  std::vector<float> g(static_cast<std::size_t>(columns));
+  for (Index k = 0; k < inputs; ++k) {
+    std::transform(gain, gain + columns, from.row(k), g.begin(), std::multiplies<>());
+    of.g_weights.write(k * outputs + first, columns, g.data());
   }
 }
 
