@@ -40,7 +40,6 @@ inline void* allocateAligned(std::size_t alignment, std::size_t bytes) {
 // Asks for huge pages in memory not written yet; the system may ignore it.
 inline void wishHugePages(void* data, std::size_t bytes) {
 #if defined(MADV_HUGEPAGE)
-  if (bytes < 2 * kHugePage) return;
   const auto first = (reinterpret_cast<std::uintptr_t>(data) + kHugePage - 1) / kHugePage * kHugePage;
   const auto end = (reinterpret_cast<std::uintptr_t>(data) + bytes) / kHugePage * kHugePage;
   if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
