@@ -107,7 +107,7 @@ def pipeline_loss(
     )
     *given, _ = vary_alike((own, loss_params, parts, target_parts, lax.axis_index(axis)))
 
-    def run(given: Any, gradients: bool, of_inputs: bool) -> tuple[Array, Any]:
+    def run(given: tuple[Any, Any, Any, Any], gradients: bool, of_inputs: bool) -> tuple[Array, Any]:
         return _Pipeline(stage, loss, pieces, axis, *given, gradients, of_inputs).run()
 
     @jax.custom_vjp
