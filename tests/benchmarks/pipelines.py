@@ -22,7 +22,7 @@ from tests.benchmarks.workloads import Workload
 
 ONE, BOUND = "one IPU", "what the bubble leaves"
 GPIPE, CHECKPOINTED, FLUSH = "GPipe", "GPipe, computed twice", "PipeDream-flush"
-CYCLES, MEMORY, SHARES_OF_TIME = "cycles", "MB in use on an IPU", "share of the time"
+CYCLES, MEMORY, SHARES_OF_TIME = "cycles", "kB in use on an IPU", "% of the time"
 # Of the time of all IPUs: what one IPU would take, and what IPUs wait for each other.
 IDEAL, WAITING = "ideal", "waiting"
 AXIS = "stage"
@@ -34,7 +34,7 @@ SHARES, STAGES = PartitionSpec(None, AXIS), PartitionSpec(AXIS)
 
 class Measured(NamedTuple):
     cycles: int  # all but the host's
-    memory: float  # megabytes of an IPU's tiles
+    memory: float  # kilobytes of an IPU's tiles
     waiting: float  # for other IPUs, of the cycles, the mean over the IPUs
 
 
@@ -125,7 +125,7 @@ def measured(step: Callable[..., Any], arguments: Any) -> tuple[Measured, float]
     profile = read_profile(compiled)
     cycles = sum(each.cycles - each.phases.host for each in profile.steps)
     memory = float(profile.tile_memory.sum()) / profile.data["ipus"]
-    return Measured(cycles, 1e-6 * memory, float(profile.waiting.mean()) / cycles), float(value)
+    return Measured(cycles, 1e-3 * memory, float(profile.waiting.mean()) / cycles), float(value)
 
 
 def of_a_step(workload: Workload, count: int, pieces: int, rounds: int) -> dict[str, dict[str, float]]:
@@ -161,5 +161,5 @@ def of_a_step(workload: Workload, count: int, pieces: int, rounds: int) -> dict[
     return {
         CYCLES: {name: each.cycles for name, each in found.items()},
         MEMORY: {name: each.memory for name, each in found.items()},
-        SHARES_OF_TIME: shares,
+        SHARES_OF_TIME: {name: 100 * share for name, share in shares.items()},
     }
