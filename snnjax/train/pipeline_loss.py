@@ -50,10 +50,13 @@ def pipeline_loss(
         loss(loss_params, inputs, targets)
 
     This equals the loss of the whole batch if `loss` is a mean over samples. `jax.grad` and `jax.value_and_grad`
-    differentiate with respect to `params`, `loss_params` and `inputs`; the gradients are those of one device. They are
-    computed along with the value: a device computes the backward pass of a piece as soon as the next device has, and
-    therefore stores the stage inputs of at most ``2 * (devices - 1)`` pieces, where `pipeline` stores the residuals of
-    all pieces. The backward pass computes the stage's forward pass again, as with ``jax.checkpoint(stage)``.
+    differentiate once with respect to `params`, `loss_params` and `inputs`; the gradients are those of one device. What
+    is learnt must be an argument: `stage` and `loss` may close over other values only. Gradients are always computed
+    along with the value, so evaluate with `pipeline`.
+
+    A device computes the backward pass of a piece as soon as the next device has. Therefore it stores the stage inputs
+    of at most ``2 * (devices - 1)`` pieces, where `pipeline` stores the residuals of all pieces. The backward pass
+    computes the stage's forward pass again, as with ``jax.checkpoint(stage)``.
 
     A step takes the time of ``pieces + devices - 1`` forward and backward passes of a piece, as with `pipeline`, and
     each device computes `pieces` of them. In the bubble a device computes nothing. Only the last device computes the
@@ -103,32 +106,34 @@ def pipeline_loss(
     own = jax.tree.map(lambda leaf: leaf[0], params)
     parts, target_parts = (
         jax.tree.map(lambda leaf: cut(leaf, pieces, min(leaf.ndim - 1, BATCH)), tree)
-        for tree in (inputs, lax.stop_gradient(targets))
+        for tree in (inputs, targets)
     )
     *given, _ = vary_alike((own, loss_params, parts, target_parts, lax.axis_index(axis)))
 
-    def run(given: tuple[Any, Any, Any, Any], gradients: bool, of_inputs: bool) -> tuple[Array, Any]:
-        return _Pipeline(stage, loss, pieces, axis, *given, gradients, of_inputs).run()
+    value, gradients = _Pipeline(stage, loss, pieces, axis, *map(lax.stop_gradient, given)).run()
+    # The last device has computed it.
+    return lax.psum(_with_gradients(tuple(given[:-1]), value, gradients), axis)
 
-    @jax.custom_vjp
-    def total(*given: Any) -> Array:
-        return run(given, False, False)[0]
 
-    def forward(*given: Any) -> tuple[Array, Any]:
-        of_inputs = any(leaf.perturbed for leaf in jax.tree.leaves(given[2], is_leaf=_is_primal))
-        return run(jax.tree.map(lambda leaf: leaf.value, given, is_leaf=_is_primal), True, of_inputs)
+@jax.custom_vjp
+def _with_gradients(given: Any, value: Array, gradients: Any) -> Array:
+    """`value`, whose gradient with respect to the leaves of floating point of `given` is known."""
+    del given, gradients
+    return value
 
-    def backward(gradients: Any, cotangent: Array) -> tuple[Any, ...]:
-        def of(tree: Any, floats: list[Array]) -> Any:
-            # None for integers, and for what is not differentiated.
-            tree = _with_floats(tree, floats, lambda _: None)
-            return jax.tree.map(lambda leaf: cotangent.astype(leaf.dtype) * leaf, tree)
 
-        return (*map(of, given[:-1], gradients), None)
+def _with_gradients_forward(given: Any, value: Array, gradients: Any) -> tuple[Array, Any]:
+    # None for integers, which have no gradient.
+    pairs = zip(given, gradients, strict=True)
+    return value, tuple(_with_floats(tree, floats, lambda _: None) for tree, floats in pairs)
 
-    total.defvjp(forward, backward, symbolic_zeros=True)
-    # Compiled, as `shard_map` outside of `jax.jit` does not evaluate functions with symbolic zeros.
-    return lax.psum(jax.jit(total)(*given), axis)  # the last device has computed it
+
+def _with_gradients_backward(gradients: Any, cotangent: Array) -> tuple[Any, Array, None]:
+    # That of `value` is for what the stage or the loss close over.
+    return jax.tree.map(lambda leaf: cotangent.astype(leaf.dtype) * leaf, gradients), cotangent, None
+
+
+_with_gradients.defvjp(_with_gradients_forward, _with_gradients_backward)
 
 
 class _Sums(NamedTuple):
@@ -150,7 +155,7 @@ class _Carry(NamedTuple):
 
 @dataclass(frozen=True)
 class _Pipeline:
-    """One run over a batch; with `gradients`, or without backward passes."""
+    """One run over a batch."""
 
     stage: Callable[[Any, Any], Any]
     loss: Callable[[Any, Any, Any], Any]
@@ -160,8 +165,6 @@ class _Pipeline:
     loss_params: Any
     inputs: Any  # each leaf [pieces, time, a device's part of a piece, ...]
     targets: Any  # the same, or [pieces, a device's part]
-    gradients: bool
-    of_inputs: bool
 
     @property
     def distance(self) -> int:
@@ -185,11 +188,11 @@ class _Pipeline:
         return jax.tree.map(gathered, read(tree, jnp.clip(piece, 0, self.pieces - 1)))
 
     def run(self) -> tuple[Array, tuple[list[Array], list[Array], list[Array]]]:
-        """The loss on the last device, 0 elsewhere; and gradients, each device's own, if they are wanted."""
-        turns = self.pieces + (2 if self.gradients else 1) * self.distance
+        """The loss on the last device, 0 elsewhere; and gradients, each device's own."""
+        turns = self.pieces + 2 * self.distance
         carry, left = lax.scan(self.turn, self.start(), jnp.arange(turns))
         sums = jax.tree.map(lambda leaf: leaf / self.pieces, carry.sums)
-        like = (_floats(self.params), _floats(self.loss_params)) if self.gradients else ([], [])
+        like = (_floats(self.params), _floats(self.loss_params))
         of_params, of_loss_params = (
             [each.astype(leaf.dtype) for each, leaf in zip(own, leaves, strict=True)]
             for own, leaves in zip(sums[1:], like, strict=True)
@@ -201,15 +204,15 @@ class _Pipeline:
         """Before the first turn."""
         x, loss = jax.eval_shape(self.one)
         _check_loss(loss)
-        slots = max(2 * self.distance, 1) if self.gradients else 1
-        trees = (self.params, self.loss_params) if self.gradients else ((), ())
+        slots = max(2 * self.distance, 1)
         of_params, of_loss_params = (
-            [jnp.zeros(leaf.shape, sum_dtype(leaf.dtype)) for leaf in _floats(tree)] for tree in trees
+            [jnp.zeros(leaf.shape, sum_dtype(leaf.dtype)) for leaf in _floats(tree)]
+            for tree in (self.params, self.loss_params)
         )
         sums = _Sums(jnp.zeros((), sum_dtype(loss.dtype)), of_params, of_loss_params)
         held = jax.tree.map(lambda leaf: jnp.zeros((slots, *leaf.shape), leaf.dtype), x)
         arrived = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), x)
-        return self.alike(_Carry(held, arrived, _floats(arrived) if self.gradients else [], sums))
+        return self.alike(_Carry(held, arrived, _floats(arrived), sums))
 
     def one(self) -> tuple[Any, Any]:
         """One piece through one stage, for its shapes."""
@@ -230,9 +233,8 @@ class _Pipeline:
         piece = tick - 2 * distance + self.me
         slots = jax.tree.leaves(held)[0].shape[0]
         x = choose(is_last, entering, read(held, piece % slots))
-        works = (piece >= 0) & (piece < self.pieces) & (is_last | self.gradients)
-        back = self.backward if self.gradients else self.end
-        sums, cotangents = lax.cond(works, back, lambda *same: same[:2], sums, cotangents, x, target)
+        works = (piece >= 0) & (piece < self.pieces)
+        sums, cotangents = lax.cond(works, self.backward, lambda *same: same[:2], sums, cotangents, x, target)
 
         piece = tick - self.me
         held = jax.tree.map(
@@ -240,7 +242,7 @@ class _Pipeline:
         )
         works = (piece >= 0) & (piece < self.pieces) & ~is_last
         y = lax.cond(works, lambda x: self.alike(self.stage(self.params, x)), lambda x: x, entering)
-        left = [self.to_shares(each) for each in cotangents] if self.of_inputs else []
+        left = [self.to_shares(each) for each in cotangents]
         links = [(device, device + 1) for device in range(distance)]
         arrived = jax.tree.map(lambda leaf: lax.ppermute(leaf, self.axis, links), y)
         links = [(after, before) for before, after in links]
@@ -274,19 +276,10 @@ class _Pipeline:
         of_params, of_x = pull(cotangents)
         return self.alike((_Sums(value, _added(sums.params, _floats(of_params)), of_loss_params), of_x))
 
-    def end(self, sums: _Sums, cotangents: list[Array], x: Any, target: Any) -> tuple[_Sums, list[Array]]:
-        """The forward pass of the last stage and the loss, without gradients."""
-        value = self.loss(self.loss_params, self.stage(self.params, x), target)
-        return self.alike((sums._replace(loss=sums.loss + wide(value)), cotangents))
-
     def to_shares(self, leaf: Array) -> Array:
         """Of what leaves the first device, each device's part."""
         mine = jnp.where(self.me == 0, leaf, jnp.zeros_like(leaf))
         return lax.psum_scatter(mine, self.axis, scatter_dimension=BATCH, tiled=True)
-
-
-def _is_primal(leaf: Any) -> bool:
-    return isinstance(leaf, jax.custom_derivatives.CustomVJPPrimal)
 
 
 def _is_float(leaf: Any) -> bool:
@@ -298,9 +291,9 @@ def _floats(tree: Any) -> list[Any]:
 
 
 def _with_floats(tree: Any, floats: list[Array], other: Callable[[Any], Any]) -> Any:
-    """`tree` with `floats` for its leaves of floating point, or None, and `other(leaf)` for the rest."""
+    """`tree` with `floats` for its leaves of floating point, and `other(leaf)` for the rest."""
     rest = iter(floats)
-    return jax.tree.map(lambda leaf: next(rest, None) if _is_float(leaf) else other(leaf), tree)
+    return jax.tree.map(lambda leaf: next(rest) if _is_float(leaf) else other(leaf), tree)
 
 
 def _added(sums: list[Array], new: list[Array]) -> list[Array]:
