@@ -14,6 +14,7 @@ from snnjax.train.parallel import data_mesh as data_mesh
 from snnjax.train.pipeline import pipeline as pipeline
 from snnjax.train.pipeline import stack_stages as stack_stages
 from snnjax.train.pipeline import unstack_stages as unstack_stages
+from snnjax.train.pipeline_loss import pipeline_loss as pipeline_loss
 from snnjax.train.progress import read_run as read_run
 from snnjax.train.results import read_runs as read_runs
 from snnjax.train.results import record_run as record_run

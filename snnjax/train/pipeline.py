@@ -14,8 +14,7 @@ from jax import lax
 from jaxtyping import Array
 
 from snnjax._check import check, check_integer
-
-_BATCH = 1  # time comes first
+from snnjax.train.pieces import BATCH, batch_of, check_stage, choose, cut, joined, lengthened, read
 
 
 def pipeline(
@@ -82,16 +81,16 @@ def pipeline(
         tick, entering = now
         if rounds > 1:
             entering, waiting = _wait(waiting, arrived, tick, entering, pieces)
-        x = _choose(me == 0, entering, arrived)
-        y = stage(_read(params, jnp.clip((tick - me) // pieces, 0, rounds - 1) if rounds > 1 else 0), x)
-        _check_stage(x, y)
+        x = choose(me == 0, entering, arrived)
+        y = stage(read(params, jnp.clip((tick - me) // pieces, 0, rounds - 1) if rounds > 1 else 0), x)
+        check_stage("pipeline", x, y)
         return (jax.tree.map(lambda leaf: lax.ppermute(leaf, axis, links), y), waiting), y
 
     turns = pieces * rounds + devices - 1
     entering = jax.tree.map(
-        lambda leaf: _cut(lax.all_gather(leaf, axis, axis=_BATCH, tiled=True), pieces), inputs
+        lambda leaf: cut(lax.all_gather(leaf, axis, axis=BATCH, tiled=True), pieces), inputs
     )
-    entering = jax.tree.map(lambda leaf: _lengthened(leaf, turns), entering)
+    entering = jax.tree.map(lambda leaf: lengthened(leaf, turns), entering)
     nothing = jax.tree.map(lambda leaf: jnp.zeros_like(leaf[0]), entering)
     # Pieces that come back to device 0 and wait for their next round.
     waiting = jax.tree.map(lambda leaf: jnp.zeros_like(leaf[: pieces - devices + 1]), entering)
@@ -99,8 +98,8 @@ def pipeline(
 
     def share(leaf: Array) -> Array:
         last = leaf[turns - pieces :]
-        whole = _joined(jnp.where(me == devices - 1, last, jnp.zeros_like(last)))
-        return lax.psum_scatter(whole, axis, scatter_dimension=_BATCH, tiled=True)
+        whole = joined(jnp.where(me == devices - 1, last, jnp.zeros_like(last)))
+        return lax.psum_scatter(whole, axis, scatter_dimension=BATCH, tiled=True)
 
     return jax.tree.map(share, left)
 
@@ -157,31 +156,6 @@ def unstack_stages(params: Any, devices: int) -> list[Any]:
     return [jax.tree.map(lambda leaf, place=place: leaf[place], params) for place in places]
 
 
-def _cut(leaf: Array, pieces: int) -> Array:
-    """Pieces of the batch, [pieces, time, samples of a piece, ...]."""
-    shape = (leaf.shape[0], pieces, leaf.shape[1] // pieces, *leaf.shape[2:])
-    return jnp.moveaxis(leaf.reshape(shape), 1, 0)
-
-
-def _joined(leaf: Array) -> Array:
-    """The whole batch, [time, batch, ...]: undoes `_cut`."""
-    pieces, steps, size, *others = leaf.shape
-    return jnp.moveaxis(leaf, 0, 1).reshape(steps, pieces * size, *others)
-
-
-def _lengthened(leaf: Array, count: int) -> Array:
-    """`leaf` padded with pieces of zeros to `count` pieces."""
-    return jnp.concatenate([leaf, jnp.zeros_like(leaf, shape=(count - leaf.shape[0], *leaf.shape[1:]))])
-
-
-def _read(tree: Any, place: Any) -> Any:
-    return jax.tree.map(lambda leaf: lax.dynamic_index_in_dim(leaf, place, keepdims=False), tree)
-
-
-def _choose(condition: Array, if_true: Any, if_false: Any) -> Any:
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), if_true, if_false)
-
-
 def _wait(waiting: Any, arrived: Any, tick: Array, entering: Any, pieces: int) -> tuple[Any, Any]:
     """What enters device 0 (pieces of the batch, then what arrived ``pieces - devices`` turns ago) and what waits."""
     places = jax.tree.leaves(waiting)[0].shape[0]
@@ -190,12 +164,12 @@ def _wait(waiting: Any, arrived: Any, tick: Array, entering: Any, pieces: int) -
         return lax.dynamic_update_index_in_dim(leaf, new, tick % places, 0)
 
     waiting = jax.tree.map(keep, waiting, arrived)
-    return _choose(tick < pieces, entering, _read(waiting, (tick + 1) % places)), waiting
+    return choose(tick < pieces, entering, read(waiting, (tick + 1) % places)), waiting
 
 
 def _check(params: Any, inputs: Any, pieces: int, devices: int) -> int:
     """Check the arguments, and return the number of rounds."""
-    op, leaves = "pipeline", jax.tree.leaves(inputs)
+    op = "pipeline"
     check_integer(op, "pieces", pieces, 1)
     rounds = {leaf.shape[0] if leaf.ndim else 0 for leaf in jax.tree.leaves(params)}
     way_out = "Make it with stack_stages, and shard it over the mesh axis"
@@ -204,24 +178,7 @@ def _check(params: Any, inputs: Any, pieces: int, devices: int) -> int:
     (count,) = rounds
     expected = f"be at least {devices}, the number of devices, if a device has several stages"
     check(count == 1 or pieces >= devices, op, "pieces", expected, pieces, "Cut the batch into more pieces")
-    shapes = [list(leaf.shape) for leaf in leaves]
-    sizes = {shape[_BATCH] if len(shape) > _BATCH else -1 for shape in shapes}
-    expected, way_out = "have leaves [time, batch, ...] of one batch", "Time comes first, then the batch"
-    check(len(sizes) == 1 and min(sizes) >= 0, op, "inputs", expected, shapes, way_out)
-    batch = devices * sizes.pop()
+    batch = devices * batch_of(op, inputs)
     actual, way_out = f"{pieces} pieces of {batch} samples", "Choose a number that divides it"
     check(batch % pieces == 0, op, "pieces", "divide the batch", actual, way_out)
     return count
-
-
-def _check_stage(x: Any, y: Any) -> None:
-    """Check that the output of a stage fits the next stage."""
-    op, way_out = "pipeline", "Put a layer of another width before or after the pipeline"
-    before, after = jax.tree.structure(x), jax.tree.structure(y)
-    check(before == after, op, "stage", f"return a tree like its input, {before}", after, way_out)
-    forms, others = _forms(x), _forms(y)
-    check(forms == others, op, "stage", f"return arrays like its input, {forms}", others, way_out)
-
-
-def _forms(tree: Any) -> str:
-    return ", ".join(f"{leaf.dtype}{list(leaf.shape)}" for leaf in jax.tree.leaves(tree))

@@ -161,12 +161,14 @@ def beside_dense(workload: Workload, tiles: str, *activities: str) -> dict[str, 
     return measured.cycles_of_a_step(workload, tuple(map(float, activities)))
 
 
-def pipelined(workload: Workload, tiles: str, ipus: str, pieces: str, rounds: str) -> dict[str, float]:
-    """Modelled cycles of a training step on one IPU and in a pipeline, and what of the ideal that is."""
+def pipelined(
+    workload: Workload, tiles: str, ipus: str, pieces: str, rounds: str
+) -> dict[str, dict[str, float]]:
+    """Modelled cycles and memory of a training step on one IPU and in pipelines, and what of the ideal that is."""
     os.environ.update(SNNJAX_IPU_DEVICES=ipus, SNNJAX_IPU_TILES=tiles, SNNJAX_IPU_VERSION=IPU_VERSION)
     from tests.benchmarks import pipelines as measured
 
-    return measured.cycles_of_a_step(workload, int(ipus), int(pieces), int(rounds))
+    return measured.of_a_step(workload, int(ipus), int(pieces), int(rounds))
 
 
 def main(arguments: Sequence[str]) -> None:

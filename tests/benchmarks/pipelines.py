@@ -1,4 +1,4 @@
-"""A training step as a pipeline over modelled IPUs, beside the same step on one of them.
+"""A training step as a pipeline over modelled IPUs by several schedules, beside the same step on one of them.
 
 Layers of one width with dense products, which pass lists from stage to stage, and stochastic gradient descent. The one
 IPU takes the same pieces of the batch one after the other, and adds up their gradients: the whole batch at once, and of
@@ -7,7 +7,7 @@ IPU takes the same pieces of the batch one after the other, and adds up their gr
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,17 +20,22 @@ from snnjax.ipu import read_profile
 from tests.benchmarks import ipus
 from tests.benchmarks.workloads import Workload
 
-ONE, PIPELINE, IDEAL, BOUND = (
-    "cycles on one IPU",
-    "cycles in the pipeline",
-    "share of the ideal",
-    "what the bubble leaves of it",
-)
+ONE, BOUND = "one IPU", "what the bubble leaves"
+GPIPE, CHECKPOINTED, FLUSH = "GPipe", "GPipe, computed twice", "PipeDream-flush"
+CYCLES, MEMORY, SHARES_OF_TIME = "cycles", "kB in use on an IPU", "% of the time"
+# Of the time of all IPUs: what one IPU would take, and what IPUs wait for each other.
+IDEAL, WAITING = "ideal", "waiting"
 AXIS = "stage"
 DECAY, THRESHOLD, SECOND_THRESHOLD, LEARNING_RATE = 0.9, 1.0, 0.9, 0.01
 # Of the sum of a neuron's inputs: wide enough that all layers stay active, with about as many spikes as lists hold.
 SPREAD = 5.0
 SHARES, STAGES = PartitionSpec(None, AXIS), PartitionSpec(AXIS)
+
+
+class Measured(NamedTuple):
+    cycles: int  # all but the host's
+    memory: float  # kilobytes of an IPU's tiles
+    waiting: float  # for other IPUs, of the cycles, the mean over the IPUs
 
 
 def membranes(weights: jax.Array, spikes: jax.Array) -> jax.Array:
@@ -87,42 +92,74 @@ def on_one(pieces: int, weights: Any, inputs: Any, targets: Any) -> tuple[Any, j
     return updated(weights, gradients), value
 
 
-def in_pipeline(pieces: int, weights: Any, inputs: Any, targets: Any) -> tuple[Any, jax.Array]:
-    """The same step over the devices of `AXIS`."""
+def in_pipeline(
+    of_stage: Callable[..., Any], pieces: int, weights: Any, inputs: Any, targets: Any
+) -> tuple[Any, jax.Array]:
+    """The same step over the devices of `AXIS`, by the schedule of GPipe, also with several stages on a device."""
 
     def loss(weights: Any) -> jax.Array:
-        return jnp.sum(train.pipeline(stage, weights, inputs, pieces=pieces, axis=AXIS).values * targets)
+        y = train.pipeline(of_stage, weights, inputs, pieces=pieces, axis=AXIS)
+        return jnp.sum(y.values * targets)
 
     value, gradients = jax.value_and_grad(loss)(weights)
     return updated(weights, gradients), jax.lax.psum(value, AXIS)
 
 
-def cycles(step: Callable[..., Any], arguments: Any) -> tuple[int, float]:
-    """Of a step, all but the host's; and its loss."""
+def in_flush(pieces: int, weights: Any, inputs: Any, targets: Any) -> tuple[Any, jax.Array]:
+    """The same step by the schedule of PipeDream-flush."""
+
+    def loss(_: Any, y: Any, targets: Any) -> jax.Array:
+        return jnp.sum(y.values * targets) * pieces  # of which the mean is taken
+
+    def total(weights: Any) -> jax.Array:
+        return train.pipeline_loss(stage, loss, weights, (), inputs, targets, pieces=pieces, axis=AXIS)
+
+    value, gradients = jax.value_and_grad(total)(weights)
+    return updated(weights, gradients), value
+
+
+def measured(step: Callable[..., Any], arguments: Any) -> tuple[Measured, float]:
+    """A step on the IPUs, and its loss."""
     compiled: Any = jax.jit(step, donate_argnums=0).lower(*arguments).compile()
     _, value = jax.block_until_ready(compiled(*arguments))
-    return sum(each.cycles - each.phases.host for each in read_profile(compiled).steps), float(value)
+    profile = read_profile(compiled)
+    cycles = sum(each.cycles - each.phases.host for each in profile.steps)
+    memory = float(profile.tile_memory.sum()) / profile.data["ipus"]
+    return Measured(cycles, 1e-3 * memory, float(profile.waiting.mean()) / cycles), float(value)
 
 
-def cycles_of_a_step(workload: Workload, count: int, pieces: int, rounds: int) -> dict[str, float]:
-    """Modelled cycles on one IPU and on `count`, and ``one / (count * pipeline)`` beside its bound."""
+def of_a_step(workload: Workload, count: int, pieces: int, rounds: int) -> dict[str, dict[str, float]]:
+    """By what is measured and by schedule, on one modelled IPU and on `count`."""
     jax.config.update("jax_platforms", "cpu,ipu")
     devices = jax.devices("ipu")[:count]
     weights, inputs, targets = data(workload, count * rounds)
     placed = ipus.placed_as((weights, inputs, targets), devices[0])
-    one, expected = cycles(functools.partial(on_one, pieces), placed)
+    one, expected = measured(functools.partial(on_one, pieces), placed)
+    schedules: dict[str, Callable[..., Any]] = {
+        GPIPE: functools.partial(in_pipeline, stage, pieces),
+        CHECKPOINTED: functools.partial(in_pipeline, jax.checkpoint(stage), pieces),
+    }
+    if rounds == 1:
+        schedules[FLUSH] = functools.partial(in_flush, pieces)
 
     mesh = jax.make_mesh((count,), (AXIS,), (AxisType.Auto,), devices=devices)
     specs = (STAGES, SHARES, SHARES)
-    step = jax.shard_map(
-        functools.partial(in_pipeline, pieces), mesh=mesh, in_specs=specs, out_specs=(STAGES, PartitionSpec())
-    )
     stacked = np.asarray(train.stack_stages(list(weights), count))
-    spread = [
-        ipus.placed_as(tree, NamedSharding(mesh, spec))
-        for tree, spec in zip((stacked, inputs, targets), specs, strict=True)
-    ]
-    several, value = cycles(step, spread)
-    np.testing.assert_allclose(value, expected, rtol=1e-3)  # sums of many spikes, in another order
     turns = pieces * rounds
-    return {ONE: one, PIPELINE: several, IDEAL: one / (count * several), BOUND: turns / (turns + count - 1)}
+    found = {ONE: one}
+    shares = {BOUND: turns / (turns + count - 1)}
+    for name, schedule in schedules.items():
+        step = jax.shard_map(schedule, mesh=mesh, in_specs=specs, out_specs=(STAGES, PartitionSpec()))
+        spread = [
+            ipus.placed_as(tree, NamedSharding(mesh, spec))
+            for tree, spec in zip((stacked, inputs, targets), specs, strict=True)
+        ]
+        found[name], value = measured(step, spread)
+        np.testing.assert_allclose(value, expected, rtol=1e-3)  # sums of many spikes, in another order
+        shares[f"{name}, {IDEAL}"] = one.cycles / (count * found[name].cycles)
+        shares[f"{name}, {WAITING}"] = found[name].waiting
+    return {
+        CYCLES: {name: each.cycles for name, each in found.items()},
+        MEMORY: {name: each.memory for name, each in found.items()},
+        SHARES_OF_TIME: {name: 100 * share for name, share in shares.items()},
+    }

@@ -72,6 +72,7 @@ class Plan:
     # Pipelines there: IPUs, pieces of the batch, stages on an IPU.
     pipelines: tuple[tuple[Workload, int, int, int], ...] = (
         (Workload("eight layers of 1024, batch 1024", (1024,) * 9, 8, 1024, 0.05, (0.05,) * 8), 4, 8, 1),
+        (Workload("eight layers of 1024, batch 1024", (1024,) * 9, 8, 1024, 0.05, (0.05,) * 8), 4, 16, 1),
         (Workload("eight layers of 1024, batch 1024", (1024,) * 9, 8, 1024, 0.05, (0.05,) * 8), 4, 8, 2),
         (Workload("sixteen layers of 1024, batch 512", (1024,) * 17, 8, 512, 0.05, (0.05,) * 16), 4, 8, 2),
     )

@@ -309,10 +309,10 @@ def pipelines(plan: Plan) -> Iterator[Table]:
         announce(f"{workload.name}, pipeline over {ipus} IPUs, {pieces} pieces, on the IPU Model")
         answer = fresh.ask("pipelined", workload, plan.tiles, ipus, pieces, rounds)
         column = f"{ipus} IPUs, {pieces} pieces, {rounds} rounds"
-        cells: Cells = {(column, name): [value] for name, value in answer.items()}
-        yield Table(
-            f"{workload.name}, pipeline, IPU Model ({fresh.IPU_VERSION})", cells, unit="cycles, and shares"
-        )
+        for what, values in answer.items():
+            cells: Cells = {(column, name): [value] for name, value in values.items()}
+            title = f"{workload.name}, pipeline, IPU Model ({fresh.IPU_VERSION}), {what}"
+            yield Table(title, cells, unit=what)
 
 
 SECTIONS: dict[str, Callable[[Plan], Iterator[Table]]] = {

@@ -91,6 +91,11 @@ def _cards(profile: "Profile") -> str:
         ),
         ("energy, an estimate", quantity(energy.joules, "J"), f"{energy.watts:g} W for the modelled time"),
     )
+    if len(profile.waiting) > 1:
+        shares = profile.waiting / max(profile.cycles, 1)
+        cards += (
+            ("partitions wait", percent(shares.mean()), f"for others; the longest {percent(shares.max())}"),
+        )
     inner = "".join(
         f"<div><dt>{name}</dt><dd>{value}<small>{more}</small></dd></div>\n" for name, value, more in cards
     )

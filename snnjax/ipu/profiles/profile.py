@@ -133,6 +133,16 @@ class Profile:
         return self.data["counted_codelets"]
 
     @property
+    def waiting(self) -> Int[np.ndarray, " partitions"]:
+        """Cycles in which each partition of the program (as a rule one IPU) has nothing to do while others work.
+
+        All run one program at the same time. A partition waits while others take a branch that it does not take, go
+        through a loop more often, or compute longer, for instance because their lists hold more spikes. So it waits in
+        the bubble of `snnjax.train.pipeline_loss`.
+        """
+        return np.array(self.data["waiting"], np.int64)
+
+    @property
     def tile_cycles(self) -> Int[np.ndarray, " tiles"]:
         """Cycles in which each tile computed."""
         return np.array([tile["cycles"] for tile in self.data["tiles"]], np.int64)

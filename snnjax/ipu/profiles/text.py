@@ -16,7 +16,7 @@ _WIDTH = 44
 
 def summary(profile: "Profile") -> str:
     """Time by phase, operation and codelet, tiles, memory and energy; the first line says that it is modelled."""
-    parts = (_head, _phases, _tiles, _operations, _codelets)
+    parts = (_head, _phases, _waiting, _tiles, _operations, _codelets)
     return "".join(f"{line}\n" for part in parts for line in part(profile))
 
 
@@ -47,6 +47,16 @@ def _phases(profile: "Profile") -> list[str]:
         f"  {name:<10}{cycles:>16,} cycles {quantity(cycles / hertz, 's'):>10} {percent(cycles / total):>8}"
         for name, cycles in zip(profile.phases._fields, profile.phases, strict=True)
     ]
+
+
+def _waiting(profile: "Profile") -> list[str]:
+    """Nothing if there is nobody to wait for."""
+    shares = profile.waiting / max(profile.cycles, 1)
+    if len(shares) < 2:
+        return []
+    each = ", ".join(percent(share) for share in shares[:_SHOWN])
+    more = f" and {len(shares) - _SHOWN} more" if len(shares) > _SHOWN else ""
+    return [f"Partitions wait for others {percent(shares.mean())} of the time on average: {each}{more}"]
 
 
 def _tiles(profile: "Profile") -> list[str]:

@@ -80,6 +80,19 @@ def test_tiles_and_their_memory() -> None:
     assert profile.live_memory == ()
 
 
+def test_partitions_that_wait_are_told_where_there_are_several() -> None:
+    profile = made.profile(ipus=2, waiting=[100, 300])
+    assert profile.waiting.tolist() == [100, 300]
+    assert "Partitions wait for others 20.0 % of the time on average: 10.0 %, 30.0 %\n" in str(profile)
+    assert (
+        "<dt>partitions wait</dt><dd>20.0 %<small>for others; the longest 30.0 %</small></dd>"
+        in profile.html()
+    )
+    many = str(made.profile(waiting=[500] * 26))
+    assert f"on average: {', '.join(['50.0 %'] * 24)} and 2 more\n" in many
+    assert "wait" not in str(made.profile()) and "partitions wait" not in made.profile().html()
+
+
 def test_live_memory_is_told_where_it_is_known() -> None:
     rows = [{"name": "dot (net.py:3)", "bytes": 96, "tile_bytes": 64}]
     assert made.profile(live_memory=rows).live_memory == (("dot (net.py:3)", 96, 64),)

@@ -25,8 +25,8 @@ struct CodeletCounters {
 // Of the tiles that one thread ran in one execution.
 struct alignas(64) ThreadCounters {
   std::vector<CodeletCounters> codelets;
-  std::uint64_t slowest = 0;      // tile
-  std::uint64_t tile_cycles = 0;  // of all its tiles
+  std::vector<std::uint64_t> slowest;  // tile of each active replica
+  std::uint64_t tile_cycles = 0;       // of all its tiles
 };
 
 struct ComputeSetCounters {
@@ -48,6 +48,7 @@ struct Counters {
   std::vector<CopyCounters> copies;
   std::vector<CopyCounters> streams;  // by the plan's host access
   std::vector<std::uint64_t> tile_cycles;
+  std::vector<std::uint64_t> busy;  // by replica: cycles in which it takes part in what the clock counts
   std::uint64_t compute = 0, exchange = 0, sync = 0, host = 0;
 
   std::uint64_t clock() const { return compute + exchange + sync + host; }

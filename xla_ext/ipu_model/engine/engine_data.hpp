@@ -80,6 +80,8 @@ class EngineData {
   void runStep(const StepStamp& step);
 
   void runTiles(std::size_t compute_set);
+  std::uint64_t slowestOfActive();
+  void countBusy(std::uint64_t cycles);
   void countExchange(const ExchangeCost& cost);
   void countRequests(std::uint32_t host, std::uint64_t requests);
   void countHost(std::uint32_t host, std::uint64_t cycles, std::uint64_t sync);

@@ -88,6 +88,7 @@ Profile profileOf(const poplar::Engine& engine) {
   profile.memory_per_tile = plan.target.getBytesPerTile();
   const ProgramOrder order(plan);
   profile.cycles = {counters.compute, counters.exchange, counters.sync, counters.host};
+  for (const std::uint64_t busy : counters.busy) profile.waiting.push_back(profile.cycles.total() - busy);
   for (std::size_t i = 0; i < plan.compute_sets.size(); ++i) {
     profile.compute_sets.push_back(profileOf(plan.compute_sets[i], counters.compute_sets[i]));
     profile.compute_sets.back().position = order.compute_sets[i];

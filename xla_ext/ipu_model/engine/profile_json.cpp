@@ -78,6 +78,7 @@ void write(JsonWriter& json, const CopyProfile& copy) {
 void write(JsonWriter& json, const ComputeSetProfile& compute_set);
 void write(JsonWriter& json, const TileProfile& tile);
 void write(JsonWriter& json, const std::string& text) { json.value(text); }
+void write(JsonWriter& json, std::uint64_t number) { json.value(number); }
 
 template <typename T>
 void writeAll(JsonWriter& json, const std::string& name, const std::vector<T>& all) {
@@ -111,6 +112,7 @@ void writeFields(JsonWriter& json, const Profile& profile, bool tiles) {
   json.key("cycles").open('{').field("compute", profile.cycles.compute).field("exchange", profile.cycles.exchange);
   json.field("sync", profile.cycles.sync).field("host", profile.cycles.host);
   json.field("total", profile.cycles.total()).close('}');
+  writeAll(json, "waiting", profile.waiting);
   writeAll(json, "compute_sets", profile.compute_sets);
   writeAll(json, "copies", profile.copies);
   writeAll(json, "streams", profile.streams);

@@ -52,6 +52,7 @@ void EngineData::resetCounters() {
   counters_.copies.resize(plan_->copies.size());
   counters_.streams.resize(plan_->host.size());
   counters_.tile_cycles.resize(std::size_t{plan_->replicas} * plan_->target.getNumTiles());
+  counters_.busy.resize(plan_->replicas);
 }
 
 void EngineData::load() {
@@ -110,7 +111,8 @@ void EngineData::runTiles(std::size_t compute_set) {
   const ComputeSetPlan& plan = plan_->compute_sets[compute_set];
   for (ThreadCounters& counters : thread_counters_) {
     counters.codelets.assign(plan.codelets.size(), {});
-    counters.slowest = counters.tile_cycles = 0;
+    counters.slowest.assign(active_.size(), 0);
+    counters.tile_cycles = 0;
   }
   const std::size_t tiles = plan.tiles.size(), total = tiles * active_.size();
   const bool alone = plan.vertices.size() * active_.size() < kVerticesWorthAThread;
@@ -118,13 +120,14 @@ void EngineData::runTiles(std::size_t compute_set) {
   threads_->run(tasks, [&](std::size_t task, std::size_t thread) {
     for (std::size_t i = total * task / tasks; i < total * (task + 1) / tasks; ++i) {
       const Replica& replica = *active_[i / tiles];
-      const std::uint64_t cycles = replica.compute_sets[compute_set].runTile(i % tiles, thread_counters_[thread]);
+      ThreadCounters& own = thread_counters_[thread];
+      const std::uint64_t cycles = replica.compute_sets[compute_set].runTile(i % tiles, own);
+      own.slowest[i / tiles] = std::max(own.slowest[i / tiles], cycles);
       const std::size_t tile = std::size_t{replica.number} * plan_->target.getNumTiles() + plan.tiles[i % tiles].tile;
       if (counting_) counters_.tile_cycles[tile] += cycles;
     }
   });
-  std::uint64_t slowest = 0;
-  for (const ThreadCounters& counters : thread_counters_) slowest = std::max(slowest, counters.slowest);
+  const std::uint64_t slowest = slowestOfActive();
   clock_ += slowest;
   if (!counting_) return;
   ComputeSetCounters& counters = counters_.compute_sets[compute_set];
@@ -138,11 +141,28 @@ void EngineData::runTiles(std::size_t compute_set) {
   counters_.compute += slowest;
 }
 
+// Of the compute set that has run: each replica is busy until its own slowest tile ends, then waits for the others.
+std::uint64_t EngineData::slowestOfActive() {
+  std::uint64_t slowest = 0;
+  for (std::size_t i = 0; i < active_.size(); ++i) {
+    std::uint64_t own = 0;
+    for (const ThreadCounters& counters : thread_counters_) own = std::max(own, counters.slowest[i]);
+    if (counting_) counters_.busy[active_[i]->number] += own;
+    slowest = std::max(slowest, own);
+  }
+  return slowest;
+}
+
+void EngineData::countBusy(std::uint64_t cycles) {
+  for (const Replica* replica : active_) counters_.busy[replica->number] += cycles;
+}
+
 void EngineData::countExchange(const ExchangeCost& cost) {
   clock_ += cost.cycles + cost.sync_cycles;
   if (!counting_) return;
   counters_.exchange += cost.cycles;
   counters_.sync += cost.sync_cycles;
+  countBusy(cost.cycles + cost.sync_cycles);
 }
 
 void EngineData::runStep(const StepCopy& step) {

@@ -88,6 +88,7 @@ void EngineData::countHost(std::uint32_t host, std::uint64_t cycles, std::uint64
   if (!counting_) return;
   counters_.host += cycles;
   counters_.sync += sync;
+  countBusy(cycles + sync);
   ++counters_.streams[host].executions;
   counters_.streams[host].host_cycles += cycles;
   counters_.streams[host].sync_cycles += sync;

@@ -127,7 +127,6 @@ std::uint64_t LiveComputeSet::runTile(std::size_t index, ThreadCounters& counter
     }
   }
   const std::uint64_t cycles = schedule.cycles();
-  counters.slowest = std::max(counters.slowest, cycles);
   counters.tile_cycles += cycles;
   return cycles;
 }

@@ -122,6 +122,39 @@ void loopsAndBranchesEachByItself() {
   CHECK((model.read<int>("left", 3) == std::vector<int>{0, 0, 0}));
 }
 
+// Who does not take a branch waits while the others do; together none waits.
+void waitsWhileOthersBranch() {
+  const auto profileOf = [](bool alone) {
+    Model model(2, kReplicas, kReplicas);
+    const Tensor in = model.variable(FLOAT, {64}, "in", 0), out = model.variable(FLOAT, {64}, "out", 1);
+    const Tensor number = model.graph.addReplicationIndexConstant();
+    model.graph.setTileMapping(number, 0);
+    const Program work = Sequence({scaled(model, in, out, 2), Copy(out, in)});
+    model.engine(alone ? Program(If(number, Sequence(), work)) : work);
+    model.write("in", Floats(64 * kReplicas, 1));
+    model.run();
+    return model.profile();
+  };
+  const ipu_model::Profile together = profileOf(false), alone = profileOf(true);
+  CHECK((together.waiting == std::vector<std::uint64_t>(kReplicas, 0)));
+  CHECK_EQUAL(alone.cycles.total(), together.cycles.total());
+  CHECK((alone.waiting == std::vector<std::uint64_t>{0, alone.cycles.total(), alone.cycles.total()}));
+}
+
+void waitsWhileOthersIterate() {
+  Model model(1, 2, 2);
+  const Tensor left = model.variable(INT, {}, "left", 0);
+  const Tensor more = model.variable(BOOL, {}, "more", 0);
+  const Tensor a = model.variable(FLOAT, {1}, "a", 0), other = model.variable(FLOAT, {1}, "other", 0);
+  const Program count = model.one("Countdown", {{"left", left}, {"more", more}}, 0);
+  model.engine(RepeatWhileTrue(count, more, model.one("AddShared", {{"data", a}, {"other", other}}, 0)));
+  model.write("left", std::vector<int>{3, 1});
+  model.run();
+  const ipu_model::Profile profile = model.profile();
+  CHECK_EQUAL(profile.waiting[0], 0U);
+  CHECK(profile.waiting[1] > 0 && profile.waiting[1] < profile.cycles.total());
+}
+
 void streamsToEachOrToAll() {
   Model model(1, kReplicas, kReplicas);
   const Tensor own = model.variable(FLOAT, {2}, "own", 0), all = model.variable(FLOAT, {2}, "all", 0);
@@ -161,6 +194,8 @@ void everything() {
   swapsInPlace();
   knowsItsNumber();
   loopsAndBranchesEachByItself();
+  waitsWhileOthersBranch();
+  waitsWhileOthersIterate();
   streamsToEachOrToAll();
   refusesWhatReplicasCannotDo();
 }

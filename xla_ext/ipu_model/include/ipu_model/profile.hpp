@@ -93,6 +93,7 @@ struct Profile {
   std::uint64_t memory_per_tile = 0;  // bytes that a tile has
   GraphCounts graph;
   PhaseCycles cycles;
+  std::vector<std::uint64_t> waiting;  // by replica: cycles in which others work and it does not
   std::vector<ComputeSetProfile> compute_sets;
   std::vector<CopyProfile> copies;
   std::vector<CopyProfile> streams;
