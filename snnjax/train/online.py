@@ -18,22 +18,26 @@ RULES = {"eprop": online.eprop, "ostl": online.ostl, "ottt": online.ottt}
 
 
 def online_gradients(
-    network: Network, loss: Callable[..., Array], rule: str
+    network: Network,
+    loss: Callable[..., Array],
+    rule: str,
+    penalty: Callable[[tuple[Array, ...]], Array] | None = None,
 ) -> Callable[[NetworkParams, Batch, Array], NetworkParams]:
-    """Make ``(params, batch, lengths) -> gradients`` for the loss of each step, averaged over the steps.
+    """Make ``(params, batch, lengths) -> gradients`` for the loss and penalty of each step, averaged over the steps.
 
-    The loss of a step is `loss` for a sequence of only that step; samples that have ended have none.
+    The loss of a step is `loss` for a sequence of only that step; samples that have ended have none. Its penalty is
+    ``penalty(rates)`` of each neuron's mean rate so far, in which samples that have ended count as silent.
     """
 
     def loss_of_step(output: Array, targets: tuple[Array, Array]) -> Array:
         labels, inside = targets
         return loss(output[None], labels, lengths=inside)
 
-    learner = RULES[rule](network, loss_of_step)
-
     def gradients(params: NetworkParams, batch: Batch, lengths: Array) -> NetworkParams:
         num_steps, size = batch.inputs.shape[:2]
         has_labels_of_steps = batch.labels.ndim > 1
+        on_rates = None if penalty is None else _within(penalty)
+        learner = RULES[rule](network, loss_of_step, penalty=on_rates, rate_window=num_steps)
 
         def step(carry: Any, xs: tuple[Any, Array, Array]) -> tuple[Any, None]:
             state, total = carry
@@ -51,3 +55,13 @@ def online_gradients(
         return jax.tree.map(lambda own: own / num_steps, total)
 
     return gradients
+
+
+def _within(penalty: Callable[[tuple[Array, ...]], Array]) -> Callable[..., Array]:
+    """The penalty as an online rule calls it, without samples that have ended."""
+
+    def penalty_of_step(rates: tuple[Array, ...], targets: tuple[Array, Array]) -> Array:
+        inside = targets[1][:, None]
+        return penalty(tuple(each * inside.astype(each.dtype) for each in rates))
+
+    return penalty_of_step

@@ -51,6 +51,49 @@ def test_eprop_is_exact_for_one_layer(of_steps: bool) -> None:
     assert float(jnp.abs(got.layers[0].weights).max()) > 1e-4
 
 
+def test_penalty_ignores_what_follows_the_end_of_a_sample() -> None:
+    """The gradients are those of a batch whose inputs are silent after the end, and the penalty is part of them."""
+    net, params, batch = setting(jnp.array([0, 1, 3]))
+    lengths, events = batch.lengths, batch.inputs
+    assert lengths is not None and isinstance(events, snnjax.SparseSpikes)
+    inside = jnp.arange(STEPS)[:, None] < lengths[None, :]
+    silent = snnjax.SparseSpikes.from_dense(jnp.where(inside[:, :, None], events.to_dense(), 0), capacity=5)
+
+    def penalty(rates: Any) -> jax.Array:
+        return losses.activity_upper_bound(rates, 0.05)
+
+    def gradients(batch: Batch, penalty: Any) -> Any:
+        learn = online_gradients(net, losses.cross_entropy_sum, "eprop", penalty)
+        return jit(lambda params: learn(params, batch, lengths))(params)
+
+    got = gradients(batch, penalty)
+    assert_close(got, gradients(batch._replace(inputs=silent), penalty), rtol=1e-5, atol=1e-7)
+    apart = got.layers[0].weights - gradients(batch, None).layers[0].weights
+    assert float(jnp.abs(apart).max()) > 1e-2
+
+
+def rates_of(rule: str, strength: float) -> Any:
+    """The activity of the layer in each of 20 steps."""
+    net, params, batch = setting(jnp.array([0, 1, 3]))
+    optimiser, rates = optax.adam(0.1), []
+    config = train.TrainConfig(rule=rule, activity_bound=0.05, activity_strength=strength)
+    step = train.make_train_step(net, losses.cross_entropy_sum, optimiser, config)
+    state = train.TrainState(params, optimiser.init(params))
+    for _ in range(20):
+        state, totals = step(state, batch, None)
+        rates.append(float(totals.spikes[0].sum() / totals.steps) / net.layers[0].num_neurons)
+    return np.array(rates)
+
+
+def test_penalty_lowers_activity_as_in_back_propagation() -> None:
+    """Within 2 of the 84 places for spikes in every step, where it falls by 5; without penalty it rises."""
+    expected = rates_of("bptt", 1.0)
+    assert expected[-1] < expected[0] - 4 / 84
+    for rule in ("eprop", "ostl", "ottt"):
+        assert_close(rates_of(rule, 1.0), expected, rtol=0, atol=2.1 / 84)
+        assert rates_of(rule, 0.0)[-1] > expected[0]
+
+
 @pytest.mark.parametrize("rule", ["eprop", "ostl", "ottt"])
 def test_steps_of_a_rule_lower_the_loss(rule: str) -> None:
     net, params, batch = setting(jnp.array([0, 1, 3]))
