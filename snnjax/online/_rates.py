@@ -22,13 +22,16 @@ def no_rates(neurons: tuple[Any, ...]) -> Rates:
     return Rates(tuple(jnp.zeros_like(state.v) for state in neurons), jnp.int32(0))
 
 
-def counted_in(rates: Rates, spikes: list[Array], window: int) -> Rates:
-    """The estimates with one more step: ``r += (s - r) / n`` with ``n = min(steps + 1, window)``."""
+def pulled(
+    penalty: RatePenalty | None, rates: Rates | None, spikes: list[Array], window: int, targets: Any
+) -> tuple[Rates | None, list[Array]]:
+    """The estimates with one more step, and the derivative of the penalty with respect to each, ``[batch, neurons]``.
+
+    ``r += (s - r) / n`` with ``n = min(steps + 1, window)``. Without a penalty there is nothing to keep.
+    """
+    if penalty is None or rates is None:
+        return rates, []
     steps = jnp.minimum(rates.steps + 1, window)
     each = zip(rates.means, spikes, strict=True)
-    return Rates(tuple(mean + (now - mean) / steps.astype(mean.dtype) for mean, now in each), steps)
-
-
-def pulls_of(penalty: RatePenalty, rates: Rates, targets: Any) -> list[Array]:
-    """The derivative of the penalty with respect to each rate, ``[batch, neurons]`` per layer."""
-    return [wide(each) for each in jax.grad(penalty)(rates.means, targets)]
+    means = tuple(mean + (now - mean) / steps.astype(mean.dtype) for mean, now in each)
+    return Rates(means, steps), [wide(each) for each in jax.grad(penalty)(means, targets)]

@@ -12,7 +12,7 @@ from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, Network
 from snnjax._quantised import refuse_gradient
 from snnjax._types import wide
 from snnjax.neurons import glif_of
-from snnjax.online._rates import Rates, counted_in, no_rates, pulls_of
+from snnjax.online._rates import Rates, no_rates, pulled
 from snnjax.online._traces import Ran, advance, no_traces, readout_decay, sources_of
 from snnjax.online.learner import Learner, RatePenalty, StepLoss
 
@@ -210,11 +210,8 @@ def _learner(
             after, ran = advance(*given, (*second, None)[index], kappa, is_presynaptic)
             x, rans, states = ran.fired.listed, [*rans, ran], [*states, after]
         output = x.astype(params.layers[0].weights.dtype)
-        rates, pulls = carry.rates, []
-        if penalty is not None and rates is not None:
-            spikes = [ran.fired.counted for ran in rans[: len(network.layers)]]
-            rates = counted_in(rates, spikes, rate_window)
-            pulls = pulls_of(penalty, rates, targets)
+        spikes = [ran.fired.counted for ran in rans[: len(network.layers)]]
+        rates, pulls = pulled(penalty, carry.rates, spikes, rate_window, targets)
         gradients = _gradients(owns, rans, jax.grad(loss)(output, targets), pulls, feedback)
         has_readout = network.readout is not None
         tree = NetworkParams(tuple(gradients[: len(network.layers)]), gradients[-1] if has_readout else None)
