@@ -36,7 +36,8 @@ each step
 with traces that the read-out does not filter (Bellec et al. 2020, firing rate regularisation). Each layer's penalty
 reaches its own weights. If the estimate is the rate of the sequence, the mean over its steps is the gradient of the
 penalty by back-propagation through time, for the layers named above; otherwise it differs by as much as the estimate
-does. `truncated` has no penalty.
+does. The first steps of a sequence estimate it badly, so let a new carry start with the `rates` of the carry before.
+`truncated` has no penalty.
 """
 
 from snnjax.online.learner import Learner as Learner

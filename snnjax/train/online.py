@@ -17,27 +17,25 @@ from snnjax.sparse_spikes import SparseSpikes
 RULES = {"eprop": online.eprop, "ostl": online.ostl, "ottt": online.ottt}
 
 
-def online_gradients(
-    network: Network,
-    loss: Callable[..., Array],
-    rule: str,
-    penalty: Callable[[tuple[Array, ...]], Array] | None = None,
-) -> Callable[[NetworkParams, Batch, Array], NetworkParams]:
-    """Make ``(params, batch, lengths) -> gradients`` for the loss and penalty of each step, averaged over the steps.
+def online_gradients(network: Network, loss: Callable[..., Array], rule: str) -> Callable[..., NetworkParams]:
+    """Make ``(params, batch, lengths, pulls=None) -> gradients`` for the loss of each step, averaged over the steps.
 
-    The loss of a step is `loss` for a sequence of only that step; samples that have ended have none. Its penalty is
-    ``penalty(rates)`` of each neuron's mean rate so far, in which samples that have ended count as silent.
+    The loss of a step is `loss` for a sequence of only that step; samples that have ended have none. `pulls` are the
+    derivatives of a penalty on activity with respect to the activity, ``[batch, neurons]`` per layer; the gradients
+    then include that of the penalty. The activity is known here: the forward pass that measures the loss has it.
     """
 
     def loss_of_step(output: Array, targets: tuple[Array, Array]) -> Array:
         labels, inside = targets
         return loss(output[None], labels, lengths=inside)
 
-    def gradients(params: NetworkParams, batch: Batch, lengths: Array) -> NetworkParams:
+    def gradients(
+        params: NetworkParams, batch: Batch, lengths: Array, pulls: tuple[Array, ...] | None = None
+    ) -> NetworkParams:
         num_steps, size = batch.inputs.shape[:2]
         has_labels_of_steps = batch.labels.ndim > 1
-        on_rates = None if penalty is None else _within(penalty)
-        learner = RULES[rule](network, loss_of_step, penalty=on_rates, rate_window=num_steps)
+        penalty = None if pulls is None else _linear(pulls, lengths, num_steps)
+        learner = RULES[rule](network, loss_of_step, penalty=penalty)
 
         def step(carry: Any, xs: tuple[Any, Array, Array]) -> tuple[Any, None]:
             state, total = carry
@@ -57,11 +55,16 @@ def online_gradients(
     return gradients
 
 
-def _within(penalty: Callable[[tuple[Array, ...]], Array]) -> Callable[..., Array]:
-    """The penalty as an online rule calls it, without samples that have ended."""
+def _linear(pulls: tuple[Array, ...], lengths: Array, num_steps: int) -> Callable[..., Array]:
+    """A penalty on rates with these derivatives, whatever the rates, until a sample ends.
 
-    def penalty_of_step(rates: tuple[Array, ...], targets: tuple[Array, Array]) -> Array:
-        inside = targets[1][:, None]
-        return penalty(tuple(each * inside.astype(each.dtype) for each in rates))
+    The gradients are averaged over all steps, but the activity over those before the end.
+    """
 
-    return penalty_of_step
+    def penalty(rates: tuple[Array, ...], targets: tuple[Array, Array]) -> Array:
+        share = targets[1] * num_steps / jnp.maximum(lengths, 1)
+        each = zip(pulls, rates, strict=True)
+        terms = [jnp.sum(pull * share[:, None].astype(rate.dtype) * rate) for pull, rate in each]
+        return jnp.sum(jnp.stack(terms))
+
+    return penalty

@@ -45,8 +45,8 @@ def make_train_step(
     `activity_bound` and of `activity_lower_bound` below `activity_floor`, both on each layer's mean activity. The
     second threshold is a traced argument, so a schedule does not recompile. The old state is donated: use the new one.
 
-    With an online `rule` the gradient is that of the loss of each step, and of the penalty on the rates up to it, the
-    mean over the steps.
+    With an online `rule` the gradient is that of the loss of each step, the mean over the steps, and of the same
+    penalty, on the activity of the forward pass that measures the loss.
 
     With a `mesh` (`data_mesh`), each of its devices runs the network on an equal share of the batch; the loss, the
     totals and the new state are those of the whole batch, up to rounding.
@@ -86,10 +86,9 @@ def make_train_step(
             )
             return shown, gradients
         shown = objective(params, batch, second_threshold)[1]
-        # Without a penalty, rates need no estimates.
-        on_rates = penalty if config.activity_strength > 0 else None
-        learn = online_gradients(network, loss, config.rule, on_rates)
-        return shown, learn(params, batch, _lengths(batch))
+        pulls = jax.grad(penalty)(shown[1].activity) if config.activity_strength > 0 else None
+        learn = online_gradients(network, loss, config.rule)
+        return shown, learn(params, batch, _lengths(batch), pulls)
 
     def train_step(state: TrainState, batch: Batch, second_threshold: Any) -> tuple[TrainState, Totals]:
         (error, output), gradients = compute(state.params, batch, second_threshold)
