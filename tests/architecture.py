@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 # A module may import modules of a lower row, or further right in its own row.
 LAYERS = (
     ("__init__", "__main__"),
-    ("cli", "ipu", "nir", "train", "plot", "data"),
+    ("cli", "ipu", "nir", "neurobench", "train", "plot", "data"),
     ("online", "quantisation", "_network", "losses", "encoding", "metrics"),
     ("neurons",),
     ("ops", "event_times", "plasticity"),
@@ -31,7 +31,7 @@ TOP_LEVEL = {
 }
 
 # Slow to import, or not installed with the library: imported by the functions that use them.
-HEAVY = {"optax", "matplotlib", "h5py", "nir", "safetensors", "tqdm"}
+HEAVY = {"optax", "matplotlib", "h5py", "nir", "neurobench", "safetensors", "torch", "tqdm"}
 # Parts of JAX that change without notice, and the only layers that may use them.
 PRIVATE = ("jax._src", "jaxlib", "jax.core", "jax.interpreters", "jax.extend")
 KNOWS_PRIVATE = {"_jax_compat"}

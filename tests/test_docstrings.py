@@ -3,6 +3,7 @@
 import ast
 import doctest
 import importlib
+import importlib.util
 
 import pytest
 
@@ -24,6 +25,7 @@ PUBLIC = (
     "metrics",
     "train",
     "nir",
+    "neurobench",
     "plot",
     "data",
     "ipu",
@@ -102,6 +104,8 @@ EXAMPLES = [
 def test_example_runs(module, text, tmp_path, monkeypatch):
     if module.startswith("snnjax.ipu") and (sentence := library.missing()):
         pytest.skip(sentence)
+    if module == "snnjax.neurobench" and importlib.util.find_spec("neurobench") is None:
+        pytest.skip("NeuroBench is not installed")
     monkeypatch.chdir(tmp_path)
     count, report = run_examples(text, module, vars(importlib.import_module(module)))
     assert count > 0

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import conv1d, layer, leaky_readout, network, neurons, online, spiking_readout
+from snnjax import conv1d, layer, leaky_readout, losses, network, neurons, online, spiking_readout
 from tests.numbers import assert_close
 from tests.ops.common import jit
 
@@ -33,6 +33,8 @@ RULES = {
         leaky_readout(OUTPUTS, learn_decay=True),
     ),
 }
+
+RULES_OF_TRACES = [name for name in RULES if name != "truncated"]
 
 
 def squared(output: Any, targets: Any) -> Any:
@@ -88,6 +90,105 @@ def test_rule_equals_back_propagation_through_time(name: str) -> None:
     assert_close(gradients, expected, rtol=1e-8, atol=1e-8)
 
 
+def penalty(rates: Any, targets: Any) -> Any:
+    """Of neurons below and above bounds, and of the population; the targets scale it, so they must arrive."""
+    above = losses.activity_upper_bound(rates, 0.2, over="neurons") + losses.activity_upper_bound(rates, 0.1)
+    return (above + losses.activity_lower_bound(rates, 0.3)) * jnp.sum(targets)
+
+
+def pull_of(rates: Any, targets: Any) -> Any:
+    return jax.lax.stop_gradient(jax.grad(lambda each: penalty((each,), targets))(rates))
+
+
+@pytest.mark.parametrize("name", RULES_OF_TRACES)
+@pytest.mark.parametrize("window", [5, STEPS])
+def test_penalty_equals_back_propagation_from_spikes_weighted_by_its_derivative(
+    name: str, window: int
+) -> None:
+    """Of ``sum_t <dpenalty/drates at the estimate of step t, held fixed; spikes_t>``, besides the loss.
+
+    The estimate is computed anew here, from the activity of single steps. Tolerance: see above.
+    """
+    make, layers, readout = RULES[name]
+    net = network(INPUTS, layers, readout)
+    with jax.enable_x64(True):
+        inputs, targets = stream(jnp.float64)
+        params = net.init(jax.random.key(0), dtype=jnp.float64)
+
+        def objective(params: Any) -> tuple[Any, Any]:
+            def step(carry: Any, xs: Any) -> Any:
+                state, rates, number = carry
+                x, target = xs
+                output, state = net.apply(params, state, x[None])
+                spikes = output.activity[0]
+                rates = rates + (spikes - rates) / jnp.minimum(number + 1, window)
+                pulled = jnp.sum(pull_of(rates, target) * spikes)
+                return (state, rates, number + 1), squared(output.output[0], target) + pulled
+
+            start = net.initial_state(params, BATCH), jnp.zeros((BATCH, 5)), 0.0
+            (_, rates, _), terms = jax.lax.scan(step, start, (inputs, targets))
+            return jnp.sum(terms), rates
+
+        expected, rates = jit(jax.grad(objective, has_aux=True))(params)
+        learner = make(net, squared, penalty=penalty, rate_window=window)
+        carry, gradients, _ = jit(lambda p: summed(learner, p, inputs, targets))(params)
+        _, plain, _ = jit(lambda p: summed(make(net, squared), p, inputs, targets))(params)
+        results = jax.tree.map(np.asarray, (gradients, expected, plain, carry.rates, rates))
+    gradients, expected, plain, estimated, rates = results
+    if name == "ottt":
+        gradients, expected = weights_alone(gradients), weights_alone(expected)
+        plain = weights_alone(plain)
+    assert_close(gradients, expected, rtol=1e-8, atol=1e-8)
+    assert_close(estimated.means[0], rates, rtol=1e-12, atol=1e-12)
+    assert int(estimated.steps) == window
+    assert (
+        max(np.abs(a - b).max() for a, b in zip(*map(jax.tree.leaves, (gradients, plain)), strict=True)) > 1
+    )
+
+
+@pytest.mark.parametrize("name", RULES_OF_TRACES)
+def test_penalty_is_exact_if_the_estimates_are_the_rates(name: str) -> None:
+    """The mean gradient is then that of the penalty on the activity of the whole sequence, as in `TrainConfig`.
+
+    The carry starts with these rates, and so many steps that 12 more change them by parts in 1e8.
+    """
+    make, layers, readout = RULES[name]
+    net = network(INPUTS, layers, readout)
+    many = 2**30
+    with jax.enable_x64(True):
+        inputs, targets = stream(jnp.float64)
+        params, targets = net.init(jax.random.key(0), dtype=jnp.float64), jnp.ones_like(targets)
+
+        def whole(params: Any) -> tuple[Any, Any]:
+            activity = net.apply(params, None, inputs)[0].activity
+            return penalty(activity, targets[0]), activity
+
+        expected, activity = jit(jax.grad(whole, has_aux=True))(params)
+        learner = make(net, lambda *_: 0.0, penalty=penalty, rate_window=many)
+
+        def init(params: Any, batch: int) -> Any:
+            carry = learner.init(params, batch)
+            return carry._replace(rates=carry.rates._replace(means=activity, steps=jnp.int32(many)))
+
+        known = online.Learner(init, learner.step)
+        _, gradients, _ = jit(lambda p: summed(known, p, inputs, targets))(params)
+        gradients, expected = jax.tree.map(np.asarray, (gradients, expected))
+    gradients = jax.tree.map(lambda each: each / STEPS, gradients)
+    if name == "ottt":
+        gradients, expected = weights_alone(gradients), weights_alone(expected)
+    assert_close(gradients, expected, rtol=1e-6, atol=1e-6)
+    largest = max(np.abs(leaf).max() for leaf in jax.tree.leaves(expected))
+    assert largest > 0.1
+
+
+def test_only_a_penalty_keeps_rates() -> None:
+    net = network(INPUTS, [layer(5), layer(4)], leaky_readout(OUTPUTS))
+    params = net.init(jax.random.key(0))
+    assert online.eprop(net, squared).init(params, BATCH).rates is None
+    rates = online.eprop(net, squared, penalty=penalty).init(params, BATCH).rates
+    assert [each.shape for each in rates.means] == [(BATCH, 5), (BATCH, 4)]
+
+
 def test_recurrent_layers_learn_by_random_feedback() -> None:
     """Gradient descent on one sequence halves the loss, and only changes parameters that feedback reaches."""
     net = network(INPUTS, [layer(8, neurons.adlif(), recurrent=True)], leaky_readout(OUTPUTS, decay=0.5))
@@ -139,6 +240,10 @@ def test_a_window_that_is_full_moves_on() -> None:
         (
             lambda: online.truncated(network(6, [layer(5)], spiking_readout(2)), squared, 0),
             "online.truncated: `window` must be an integer of at least 1, got 0. Pass a larger integer.",
+        ),
+        (
+            lambda: online.ostl(network(6, [layer(5)], spiking_readout(2)), squared, rate_window=0),
+            "online.ostl: `rate_window` must be an integer of at least 1, got 0. Pass a larger integer.",
         ),
     ],
 )

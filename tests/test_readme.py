@@ -1,5 +1,6 @@
 """The README's Python runs from top to bottom, and its commands exist."""
 
+import importlib.util
 import re
 import shlex
 import textwrap
@@ -26,6 +27,8 @@ def run_python(text, name):
     code = blocks(text, "python")
     if _library.is_not_built():  # tests/ipu/device/test_library.py holds that there is a reason
         code = [block for block in code if "snnjax.ipu" not in block]
+    if importlib.util.find_spec("neurobench") is None:
+        code = [block for block in code if "neurobench" not in block]
     namespace = {"__name__": "page"}
     # As a reader runs it: optax mixes dtypes, which the strict rules of the other tests forbid.
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):

@@ -107,9 +107,9 @@ def run_layer(
             before = _choose(
                 inside, listed.to_dense() if isinstance(listed, SparseSpikes) else listed, before
             )
-        counted = _counted(spec, true_spikes, membrane, threshold, second, own, inside)
+        in_activity = counted(spec, true_spikes, membrane, threshold, second, own, inside)
         shown = _choose(inside, membrane, jnp.zeros_like(membrane)) if records_membranes else None
-        return Carry(after, before, pending), LayerSteps(listed, counted, shown)
+        return Carry(after, before, pending), LayerSteps(listed, in_activity, shown)
 
     currents = product(x, spec.fitted.connection, own, implementation)
     return jax.lax.scan(step, _varying_as(start, (own, currents, second, valid)), (currents, valid))
@@ -180,7 +180,7 @@ def _moved(second: Any, threshold: Array, neuron: Neuron, own: LayerParams) -> A
     return jax.lax.stop_gradient(second + (threshold - resting))
 
 
-def _counted(
+def counted(
     spec: LayerSpec,
     true_spikes: Array,
     membrane: Array,

@@ -24,6 +24,20 @@ the window holds the whole sequence. Otherwise they are approximations, which ig
 layers carry from step to step.
 
 In layers with a `capacity`, only listed neurons affect the loss, as in `Network.apply`.
+
+A penalty on rates, such as `snnjax.losses.activity_upper_bound`, depends on all spikes of a sequence. The first three
+rules therefore carry a running estimate :math:`r_t` of each neuron's rate, its mean so far, and add to the gradient of
+each step
+
+.. math::
+
+    \frac{\partial \mathrm{penalty}}{\partial r}(r_t) \frac{\partial s_t}{\partial h_t} \epsilon_t
+
+with traces that the read-out does not filter (Bellec et al. 2020, firing rate regularisation). Each layer's penalty
+reaches its own weights. If the estimate is the rate of the sequence, the mean over its steps is the gradient of the
+penalty by back-propagation through time, for the layers named above; otherwise it differs by as much as the estimate
+does. The first steps of a sequence estimate it badly, so let a new carry start with the `rates` of the carry before.
+`truncated` has no penalty.
 """
 
 from snnjax.online.learner import Learner as Learner

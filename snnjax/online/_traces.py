@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._network import Network
-from snnjax._network.scan import fire
+from snnjax._network.scan import counted, fire
 from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, NetworkState, ReadoutSpec
 from snnjax._types import wide
 from snnjax.sparse_spikes import SparseSpikes
@@ -26,14 +26,28 @@ class Traces(NamedTuple):
     )  # [batch, sources, neurons], [constants, batch, neurons]: low-pass filtered spike derivatives
 
 
+class Fired(NamedTuple):
+    """The spikes of one step, ``[batch, neurons]``, and their derivatives by the distance to the threshold."""
+
+    listed: Array  # the spikes that reach other neurons; a read-out's membrane
+    slope: Array
+    counted: Array  # the true spikes, as the activity counts them
+    counted_slope: Array
+
+
 class Ran(NamedTuple):
-    """The result of one step of a layer."""
+    """The result of one step of a layer: its traces, its spikes, and the derivatives of the distance to the threshold.
+
+    For a read-out, the distance is its membrane.
+    """
 
     traces: Traces
-    by_weights: Array  # [batch, sources, neurons], d spikes / d weights; for `ottt` the trace of the sources
+    by_weights: (
+        Array  # [batch, sources, neurons]; for `ottt` [batch, sources], to be multiplied by `by_current`
+    )
     by_constants: Array  # [constants, batch, neurons]
-    by_current: Array  # [batch, neurons], d spikes / d current in this step
-    slope: Array  # [batch, neurons], d spikes / d distance to the threshold
+    by_current: Array  # [batch, neurons], the current of this step
+    fired: Fired
 
 
 def readout_decay(network: Network, params: NetworkParams, state: NetworkState) -> Array:
@@ -94,8 +108,8 @@ def advance(
     second: Any,
     kappa: Array,
     is_presynaptic: bool,
-) -> tuple[Any, Array, Ran]:
-    """Advance a layer by one step: its state, its spikes (or a read-out's membrane), and its traces."""
+) -> tuple[Any, Ran]:
+    """Advance a layer by one step: its new state, and everything that its gradient needs."""
 
     def move(constants: Any, components: Any, current: Array) -> tuple[tuple[Array, ...], Array, Array]:
         before = type(state)(*components)
@@ -110,39 +124,43 @@ def advance(
 
     at = (own.neuron, tuple(state), sources @ _weights(own))
     after, membrane, threshold = move(*at)
-    spikes, slope = _fired(spec, own, membrane, threshold, second)
+    fired = _fired(spec, own, membrane, threshold, second)
     unit = jnp.ones_like(membrane)
     by_current = jax.jvp(lambda current: distance(*at[:2], current), (at[2],), (unit,))[1]
     if is_presynaptic:
         kept = jnp.mean(_by_component(distance, at, 0)[0][0])
         trace = kept * traces.weights + sources
-        ran = Ran(traces._replace(weights=trace), trace, traces.constants[:, 0], by_current[1], slope)
-        return type(state)(*after), spikes, ran
+        traces = traces._replace(weights=trace)
+        ran = Ran(traces, trace, traces.constants[:, 0], by_current[1], fired)
+        return type(state)(*after), ran
     weights, by_weights = _trace_weights(distance, at, sources, traces.weights, by_current)
     constants, by_constants = _trace_constants(distance, at, traces.constants)
-    by_weights, by_constants = slope[:, None, :] * by_weights, slope[None] * by_constants
     last = None
     if traces.filtered is not None:
-        by_weights = kappa * traces.filtered[0] + by_weights
-        by_constants = kappa * traces.filtered[1] + by_constants
-        last = (by_weights, by_constants)
-    ran = Ran(Traces(weights, constants, last), by_weights, by_constants, by_current[1], slope)
-    return type(state)(*after), spikes, ran
+        last = (
+            kappa * traces.filtered[0] + fired.slope[:, None, :] * by_weights,
+            kappa * traces.filtered[1] + fired.slope[None] * by_constants,
+        )
+    ran = Ran(Traces(weights, constants, last), by_weights, by_constants, by_current[1], fired)
+    return type(state)(*after), ran
 
 
 def _fired(
     spec: LayerSpec | ReadoutSpec, own: LayerParams, membrane: Array, threshold: Array, second: Any
-) -> tuple[Array, Array]:
-    """The listed spikes as a dense array, and their slope, which is 0 for neurons that are not listed."""
+) -> Fired:
+    """The spikes of one step and their slopes; the slope of the listed ones is 0 for neurons that are not listed."""
     if isinstance(spec, ReadoutSpec):
-        return membrane, jnp.ones_like(membrane)
+        unit = jnp.ones_like(membrane)
+        return Fired(membrane, unit, membrane, unit)
 
-    def listed(membrane: Array) -> Array:
-        spikes = fire(spec, own, membrane, threshold, second, None, "composed")[0]
-        return wide(spikes.to_dense() if isinstance(spikes, SparseSpikes) else spikes)
+    def both(membrane: Array) -> tuple[Array, Array]:
+        listed, true_spikes = fire(spec, own, membrane, threshold, second, None, "composed")
+        listed = listed.to_dense() if isinstance(listed, SparseSpikes) else listed
+        return wide(listed), wide(counted(spec, true_spikes, membrane, threshold, second, own, None))
 
-    spikes, pull_back = jax.vjp(listed, membrane)
-    return spikes, pull_back(jnp.ones_like(spikes))[0]
+    (listed, true_spikes), pull_back = jax.vjp(both, membrane)
+    unit, zero = jnp.ones_like(listed), jnp.zeros_like(listed)
+    return Fired(listed, pull_back((unit, zero))[0], true_spikes, pull_back((zero, unit))[0])
 
 
 def _by_component(distance: Any, at: Any, component: int) -> tuple[tuple[Array, ...], Array]:

@@ -9,6 +9,8 @@ from snnjax._network.specs import NetworkParams
 
 # (output[batch, outputs], targets) -> scalar
 StepLoss = Callable[[Array, Any], Array]
+# (rates, targets) -> scalar, with one array [batch, neurons] of rates in spikes per step for each layer
+RatePenalty = Callable[[tuple[Array, ...], Any], Array]
 
 
 class Learner(NamedTuple):

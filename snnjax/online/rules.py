@@ -6,14 +6,18 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._check import check, shown
+from snnjax._check import check, check_integer, shown
 from snnjax._network import Network
 from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, NetworkState
 from snnjax._quantised import refuse_gradient
 from snnjax._types import wide
 from snnjax.neurons import glif_of
+from snnjax.online._rates import Rates, no_rates, pulled
 from snnjax.online._traces import Ran, advance, no_traces, readout_decay, sources_of
-from snnjax.online.learner import Learner, StepLoss
+from snnjax.online.learner import Learner, RatePenalty, StepLoss
+
+# Steps after which an estimate of a rate forgets the oldest: at a rate of 0.04, four spikes of a neuron.
+_RATE_WINDOW = 100
 
 
 class OnlineCarry(NamedTuple):
@@ -21,9 +25,17 @@ class OnlineCarry(NamedTuple):
 
     state: NetworkState
     traces: tuple[Any, ...]  # one per layer, and one for the read-out
+    rates: Rates | None = None  # with a penalty on rates
 
 
-def eprop(network: Network, loss: StepLoss, *, feedback: tuple[Array, ...] | None = None) -> Learner:
+def eprop(
+    network: Network,
+    loss: StepLoss,
+    *,
+    feedback: tuple[Array, ...] | None = None,
+    penalty: RatePenalty | None = None,
+    rate_window: int = _RATE_WINDOW,
+) -> Learner:
     """E-prop: eligibility traces, filtered like the spikes by the read-out, times a learning signal.
 
     Args:
@@ -31,10 +43,14 @@ def eprop(network: Network, loss: StepLoss, *, feedback: tuple[Array, ...] | Non
         loss: ``loss(output, targets)``, a scalar; the output of one step is ``[batch, outputs]``.
         feedback: None back-propagates through the weights (symmetric feedback); otherwise one matrix ``[outputs,
             neurons]`` per layer, as from `random_feedback`, which projects the error of the output to that layer.
+        penalty: ``penalty(rates, targets)``, a scalar of the running estimates of the neurons' rates, one array
+            ``[batch, neurons]`` per layer in spikes per step, such as `snnjax.losses.activity_upper_bound`.
+        rate_window: an estimate is the mean over all steps so far, and from this number of steps on an exponential mean
+            over about as many.
 
     Raises:
-        ValueError: if a layer is not dense, has delays, or is not made of generalised LIF neurons, or if the matrices
-            do not have the right shapes.
+        ValueError: if a layer is not dense, has delays, or is not made of generalised LIF neurons, if the matrices do
+            not have the right shapes, or if `rate_window` is not an integer of at least 1.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -51,16 +67,23 @@ def eprop(network: Network, loss: StepLoss, *, feedback: tuple[Array, ...] | Non
     Reference:
         Bellec et al. 2020, doi:10.1038/s41467-020-17236-y.
     """
-    _check_network("online.eprop", network)
+    _check("online.eprop", network, rate_window)
     if feedback is not None:
         shapes = [(network.num_outputs, spec.num_neurons) for spec in network.layers]
         given = [matrix.shape for matrix in feedback]
         way_out = "Make them with online.random_feedback(key, network)"
         check(given == shapes, "online.eprop", "feedback", f"have shapes {shapes}", given, way_out)
-    return _learner(network, loss, feedback=feedback, is_filtered=network.readout is not None)
+    is_filtered = network.readout is not None
+    return _learner(network, loss, penalty, rate_window, feedback=feedback, is_filtered=is_filtered)
 
 
-def ostl(network: Network, loss: StepLoss) -> Learner:
+def ostl(
+    network: Network,
+    loss: StepLoss,
+    *,
+    penalty: RatePenalty | None = None,
+    rate_window: int = _RATE_WINDOW,
+) -> Learner:
     """OSTL: traces of the neurons' states times the gradient of the loss within the step.
 
     Arguments and errors are as for `eprop`. The two differ below a leaky read-out: OSTL ignores that its membrane
@@ -77,11 +100,17 @@ def ostl(network: Network, loss: StepLoss) -> Learner:
     Reference:
         Bohnstingl et al. 2023, doi:10.1109/TNNLS.2022.3153985.
     """
-    _check_network("online.ostl", network)
-    return _learner(network, loss)
+    _check("online.ostl", network, rate_window)
+    return _learner(network, loss, penalty, rate_window)
 
 
-def ottt(network: Network, loss: StepLoss) -> Learner:
+def ottt(
+    network: Network,
+    loss: StepLoss,
+    *,
+    penalty: RatePenalty | None = None,
+    rate_window: int = _RATE_WINDOW,
+) -> Learner:
     """OTTT: decaying traces of the inputs only, times the gradient of the loss within the step.
 
     Arguments and errors are as for `eprop`. The decay is the mean membrane decay of a layer; the traces ignore second
@@ -99,8 +128,8 @@ def ottt(network: Network, loss: StepLoss) -> Learner:
     Reference:
         Xiao et al. 2022, arXiv:2210.04195.
     """
-    _check_network("online.ottt", network)
-    return _learner(network, loss, is_presynaptic=True)
+    _check("online.ottt", network, rate_window)
+    return _learner(network, loss, penalty, rate_window, is_presynaptic=True)
 
 
 def random_feedback(key: Array, network: Network) -> tuple[Array, ...]:
@@ -126,8 +155,9 @@ def random_feedback(key: Array, network: Network) -> tuple[Array, ...]:
     )
 
 
-def _check_network(op: str, network: Network) -> None:
+def _check(op: str, network: Network, rate_window: int) -> None:
     """Check that every layer is a dense product followed by generalised LIF neurons, the only ones with traces."""
+    check_integer(op, "rate_window", rate_window, 1)
     for index, spec in enumerate(network.layers):
         form = spec.fitted.connection
         is_dense = not form.parts and spec.delays is None
@@ -147,6 +177,8 @@ def _check_network(op: str, network: Network) -> None:
 def _learner(
     network: Network,
     loss: StepLoss,
+    penalty: RatePenalty | None,
+    rate_window: int,
     *,
     feedback: tuple[Array, ...] | None = None,
     is_filtered: bool = False,
@@ -160,7 +192,8 @@ def _learner(
         refuse_gradient("online", params)
         state, owns = network.initial_state(params, batch), _all(network.spread(params))
         each = zip(owns, _states(state), filtered, strict=True)
-        return OnlineCarry(state, tuple(no_traces(*own, is_presynaptic) for own in each))
+        traces = tuple(no_traces(*own, is_presynaptic) for own in each)
+        return OnlineCarry(state, traces, None if penalty is None else no_rates(state.neurons))
 
     def step(
         params: NetworkParams, carry: OnlineCarry, inputs: Array, targets: Any
@@ -169,20 +202,21 @@ def _learner(
         spread, pull_back = jax.vjp(network.spread, params)
         owns, kappa = _all(spread), readout_decay(network, spread, carry.state)
         second = network.second_thresholds(spread)
-        x, rans, states, fired = inputs, [], [], []
+        x, rans, states = inputs, [], []
         for index, (spec, own) in enumerate(zip(specs, owns, strict=True)):
             before = None if index == len(network.layers) else carry.state.spikes[index]
             sources = sources_of(own, x, before)
             given = (spec, own, _states(carry.state)[index], sources, carry.traces[index])
-            after, x, ran = advance(*given, (*second, None)[index], kappa, is_presynaptic)
-            rans, states, fired = [*rans, ran], [*states, after], [*fired, x]
+            after, ran = advance(*given, (*second, None)[index], kappa, is_presynaptic)
+            x, rans, states = ran.fired.listed, [*rans, ran], [*states, after]
         output = x.astype(params.layers[0].weights.dtype)
-        signal = jax.grad(loss)(output, targets)
-        gradients = _gradients(owns, rans, signal, feedback, is_presynaptic)
+        spikes = [ran.fired.counted for ran in rans[: len(network.layers)]]
+        rates, pulls = pulled(penalty, carry.rates, spikes, rate_window, targets)
+        gradients = _gradients(owns, rans, jax.grad(loss)(output, targets), pulls, feedback)
         has_readout = network.readout is not None
         tree = NetworkParams(tuple(gradients[: len(network.layers)]), gradients[-1] if has_readout else None)
-        carry = OnlineCarry(_next_state(carry.state, states, fired), tuple(ran.traces for ran in rans))
-        return carry, pull_back(tree)[0], output
+        state = _next_state(carry.state, states, [ran.fired.listed for ran in rans])
+        return OnlineCarry(state, tuple(ran.traces for ran in rans), rates), pull_back(tree)[0], output
 
     return Learner(init, step)
 
@@ -208,25 +242,48 @@ def _gradients(
     owns: list[LayerParams],
     rans: list[Ran],
     signal: Array,
+    pulls: list[Array],
     feedback: tuple[Array, ...] | None,
-    is_presynaptic: bool,
 ) -> list[LayerParams]:
-    """The gradients, from the last layer to the first: a layer's learning signal times its traces."""
+    """The gradients, from the last layer to the first; `pulls` are those of the layers, or empty."""
     gradients: list[LayerParams] = []
     error = reaching = wide(signal)
     for index in reversed(range(len(owns))):
         own, ran = owns[index], rans[index]
         if feedback is not None and index < len(feedback):
             reaching = error @ wide(feedback[index])
-        through = reaching * ran.slope * ran.by_current
-        if is_presynaptic:
-            by_weights = ran.by_weights.T @ through
-        else:
-            by_weights = jnp.einsum("bn,bsn->sn", reaching, ran.by_weights)
-        by_constants = jnp.sum(reaching[None] * ran.by_constants, axis=1)
-        gradients.insert(0, _as_params(own, by_weights, by_constants))
-        reaching = through @ wide(own.weights).T
+        pull = pulls[index] if index < len(pulls) else None
+        gradients.insert(0, _as_params(own, *_times_traces(ran, reaching, pull)))
+        reaching = (reaching * ran.fired.slope * ran.by_current) @ wide(own.weights).T
     return gradients
+
+
+def _times_traces(ran: Ran, reaching: Array, pull: Array | None) -> tuple[Array, Array]:
+    """A layer's gradient: the learning signal of the loss, and the pull of the penalty, times its traces.
+
+    The read-out remembers earlier spikes, so the loss of this step depends on them by the filtered traces. The penalty
+    weighs each spike in its own step, so it needs the traces as they are.
+    """
+    direct = None if pull is None else pull * ran.fired.counted_slope
+    if ran.traces.filtered is None:
+        through = reaching * ran.fired.slope
+        return _product(ran, through if direct is None else through + direct)
+    by_weights = jnp.einsum("bn,bsn->sn", reaching, ran.traces.filtered[0])
+    by_constants = jnp.sum(reaching[None] * ran.traces.filtered[1], axis=1)
+    if direct is None:
+        return by_weights, by_constants
+    more_weights, more_constants = _product(ran, direct)
+    return by_weights + more_weights, by_constants + more_constants
+
+
+def _product(ran: Ran, through: Array) -> tuple[Array, Array]:
+    """A signal at the distance to the threshold, ``[batch, neurons]``, times the unfiltered traces."""
+    is_presynaptic = ran.by_weights.ndim == 2
+    if is_presynaptic:
+        by_weights = ran.by_weights.T @ (through * ran.by_current)
+    else:
+        by_weights = jnp.einsum("bn,bsn->sn", through, ran.by_weights)
+    return by_weights, jnp.sum(through[None] * ran.by_constants, axis=1)
 
 
 def _as_params(own: LayerParams, by_weights: Array, by_constants: Array) -> LayerParams:

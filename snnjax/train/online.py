@@ -17,23 +17,25 @@ from snnjax.sparse_spikes import SparseSpikes
 RULES = {"eprop": online.eprop, "ostl": online.ostl, "ottt": online.ottt}
 
 
-def online_gradients(
-    network: Network, loss: Callable[..., Array], rule: str
-) -> Callable[[NetworkParams, Batch, Array], NetworkParams]:
-    """Make ``(params, batch, lengths) -> gradients`` for the loss of each step, averaged over the steps.
+def online_gradients(network: Network, loss: Callable[..., Array], rule: str) -> Callable[..., NetworkParams]:
+    """Make ``(params, batch, lengths, pulls=None) -> gradients`` for the loss of each step, averaged over the steps.
 
-    The loss of a step is `loss` for a sequence of only that step; samples that have ended have none.
+    The loss of a step is `loss` for a sequence of only that step; samples that have ended have none. `pulls` are the
+    derivatives of a penalty on activity with respect to the activity, ``[batch, neurons]`` per layer; the gradients
+    then include that of the penalty. The activity is known here: the forward pass that measures the loss has it.
     """
 
     def loss_of_step(output: Array, targets: tuple[Array, Array]) -> Array:
         labels, inside = targets
         return loss(output[None], labels, lengths=inside)
 
-    learner = RULES[rule](network, loss_of_step)
-
-    def gradients(params: NetworkParams, batch: Batch, lengths: Array) -> NetworkParams:
+    def gradients(
+        params: NetworkParams, batch: Batch, lengths: Array, pulls: tuple[Array, ...] | None = None
+    ) -> NetworkParams:
         num_steps, size = batch.inputs.shape[:2]
         has_labels_of_steps = batch.labels.ndim > 1
+        penalty = None if pulls is None else _linear(pulls, lengths, num_steps)
+        learner = RULES[rule](network, loss_of_step, penalty=penalty)
 
         def step(carry: Any, xs: tuple[Any, Array, Array]) -> tuple[Any, None]:
             state, total = carry
@@ -51,3 +53,18 @@ def online_gradients(
         return jax.tree.map(lambda own: own / num_steps, total)
 
     return gradients
+
+
+def _linear(pulls: tuple[Array, ...], lengths: Array, num_steps: int) -> Callable[..., Array]:
+    """A penalty on rates with these derivatives, whatever the rates, until a sample ends.
+
+    The gradients are averaged over all steps, but the activity over those before the end.
+    """
+
+    def penalty(rates: tuple[Array, ...], targets: tuple[Array, Array]) -> Array:
+        share = targets[1] * num_steps / jnp.maximum(lengths, 1)
+        each = zip(pulls, rates, strict=True)
+        terms = [jnp.sum(pull * share[:, None].astype(rate.dtype) * rate) for pull, rate in each]
+        return jnp.sum(jnp.stack(terms))
+
+    return penalty
