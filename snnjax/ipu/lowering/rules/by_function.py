@@ -1,7 +1,7 @@
 """Reductions, windows and scatters that combine elements with a function, which is applied to whole arrays.
 
-The function is elementwise: each of its operations is lowered once, on arrays. Reductions combine neighbours, which
-keeps their order, in as many steps as the length has bits.
+The function is elementwise, with branches and loops (`control_of_elements`): each of its operations is lowered once, on
+arrays. Reductions combine neighbours, which keeps their order, in as many steps as the length has bits.
 """
 
 import functools
