@@ -3,10 +3,11 @@
 The IPU has no instruction for these primitives of `jax.lax.linalg`: JAX lowers the functions below in their place. All
 take any leading axes. Triangular systems and Cholesky work through diagonal blocks of `_BLOCK` rows alone row by row;
 the rest is products of blocks, as in LAPACK (Anderson et al., LAPACK Users' Guide, 3rd edition, 1999, section
-"Block-Partitioned Algorithms"). QR applies one reflector at a time.
+"Block-Partitioned Algorithms"). QR applies one reflector at a time, LU eliminates one column.
 """
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -76,6 +77,102 @@ def cholesky(a: jax.Array) -> jax.Array:
     factor = _repeat(a.shape[-1] // block, step, jnp.zeros_like(a))[..., :size, :size]
     definite = jnp.all(jnp.isfinite(_diagonal(factor)), axis=-1)
     return jnp.where(definite[..., None, None], factor, jnp.nan)
+
+
+@_promoting
+def lu(a: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """L (without its diagonal of ones) and U of ``P a = L U`` in one matrix, pivots, and P as the rows of `a` in order.
+
+    Row k changes places with row ``pivots[k]``, which has the largest element, as in LAPACK's ``getrf``.
+    """
+    if not a.size:
+        rows = jnp.broadcast_to(_range(a.shape[-2]), a.shape[:-1])
+        return a, rows[..., : min(a.shape[-2:])], rows
+    return jnp.vectorize(_lu_of_matrix, signature="(m,n)->(m,n),(k),(m)")(a)
+
+
+def _lu_of_matrix(a: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    (height, width), count = a.shape, min(a.shape)
+    block = min(_BLOCK, count)
+    a = jnp.pad(a, [(0, -height % block), (0, -width % block)])
+    rows, columns = _range(a.shape[0])[:, None], _range(a.shape[1])
+
+    def step(number: jax.Array, carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        a, pivots, order = carry
+        first, behind = number * block, (number + 1) * block
+        panel, own_pivots, moved = _lu_of_panel(lax.dynamic_slice_in_dim(a, first, block, 1), first, count)
+        a, order, panel = (x.at[moved].get(mode="promise_in_bounds") for x in (a, order, panel))
+        own, top = (lax.dynamic_slice_in_dim(x, first, block, 0) for x in (panel, a))
+        right = _product(_inverse_of_block(jnp.tril(own, -1) + jnp.eye(block, dtype=a.dtype)), top)
+        right = jnp.where(columns >= behind, right, 0)
+        a = a - _product(jnp.where(rows >= behind, panel, 0), right)
+        a = lax.dynamic_update_slice_in_dim(a, jnp.where(columns >= behind, right, top), first, 0)
+        a = lax.dynamic_update_slice_in_dim(a, panel, first, 1)
+        return a, _with(pivots, number, own_pivots), order
+
+    blocks = -(-count // block)
+    a, pivots, order = _repeat(blocks, step, (a, jnp.zeros((blocks, block), "int32"), rows[:, 0]))
+    return a[:height, :width], pivots.reshape(-1)[:count], order[:height]
+
+
+def _lu_of_panel(panel: jax.Array, first: jax.Array, count: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """LU of the columns from `first` on of a matrix of so many pivots: the columns, pivots and rows in order.
+
+    Rows stay where they are; `swaps` holds the order that LAPACK would have them in, and behind it the place of each
+    row in that order. Rows and columns are taken by products with unit vectors: of what is spread over tiles, these
+    are faster than slices. A vector that is sliced lies on one tile (`xla_ext/executor`): those with as many elements
+    as there are rows are not.
+    """
+    (height, block), dtype = panel.shape, panel.dtype
+    rows, columns = _range(height), _range(block)
+    # In which step a row was chosen: before these, or not yet.
+    start = jnp.where(rows < first, -1, block).astype("float32")
+
+    def step(j: jax.Array, carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        panel, when, values, pivots, swaps = carry
+        k, unit = first + j, (columns == j).astype(dtype)
+        column = _product(panel, unit[:, None])[:, 0]
+        size = (
+            jnp.abs(jnp.real(column)) + jnp.abs(jnp.imag(column))
+            if jnp.iscomplexobj(column)
+            else jnp.abs(column)
+        )
+        place = _place_of_largest(jnp.where(when == block, size, -1))
+        chosen = (rows == place) & (k < count)
+        row = _product(chosen.astype(dtype)[None], panel)
+        value = _product(row, unit[:, None])
+        when = jnp.where(chosen, j.astype("float32"), when)
+        factor = jnp.where(
+            (when == block) & (value[0] != 0), column / jnp.where(value[0] == 0, 1, value[0]), 0
+        )
+        panel = panel - factor[:, None] * jnp.where(columns > j, row, 0)
+        values = jnp.where(columns == j, value[0], values)
+        other = _at(swaps, k)
+        place = jnp.where(k < count, place, other)
+        there = _at(swaps, height + place)
+        for where, what in ((there, other), (k, place), (height + other, there), (height + place, k)):
+            swaps = _with(swaps, where, what)
+        return panel, when, values, _with(pivots, j, there), swaps
+
+    carry = (panel, start, jnp.zeros(block, dtype), columns, jnp.concatenate([rows, rows]))
+    panel, when, values, pivots, swaps = _repeat(block, step, carry)
+    below = (when[:, None] > columns) & (values != 0)
+    return jnp.where(below, panel / jnp.where(values == 0, 1, values), panel), pivots, swaps[:height]
+
+
+def _place_of_largest(x: jax.Array) -> jax.Array:
+    """Where a vector is largest: line by line first, so that tiles share the search."""
+    lines = x.reshape(-1, math.gcd(x.size, _BLOCK))
+    line = lax.argmax(jnp.max(lines, axis=1), 0, jnp.int32)
+    return line * lines.shape[1] + _at(lax.argmax(lines, 1, jnp.int32), line)
+
+
+def _at(x: jax.Array, place: jax.Array) -> jax.Array:
+    return lax.dynamic_index_in_dim(x, place, 0, keepdims=False)
+
+
+def _with(x: jax.Array, place: jax.Array, value: jax.Array) -> jax.Array:
+    return lax.dynamic_update_index_in_dim(x, value, place, 0)
 
 
 @_promoting
