@@ -1,4 +1,4 @@
-"""Windows of more elements than are slices of their own: as on the CPU, in few steps."""
+"""Windows that are combined axis by axis: as on the CPU, in few steps."""
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax import lax
 
+from snnjax.ipu.lowering.rules.windows import SMALL_WINDOW
 from tests.ipu.lowering.arrays import numbers
 from tests.ipu.lowering.checks import check, equal, interpreted, plan_of
 from tests.ipu.lowering.test_by_function import after, last_largest
@@ -18,7 +19,7 @@ from tests.ipu.lowering.test_control_of_elements import greatest_divisor
 def geometries(draw):
     """Windows over two dimensions, whose product of sizes is large, and a shape that holds some."""
     small, large = draw(st.integers(1, 9)), draw(st.integers(1, 90))
-    window = (small, max(large, 64 // small + 1))
+    window = (small, max(large, SMALL_WINDOW // small + 1))
     strides, holes, base = (draw(st.tuples(st.integers(1, top), st.integers(1, top))) for top in (4, 2, 2))
     strides = draw(st.sampled_from([strides, window]))
     padding = [(draw(st.integers(0, 3)), draw(st.integers(0, 3))) for _ in window]

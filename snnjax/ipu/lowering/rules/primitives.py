@@ -42,7 +42,7 @@ def lower_linear_algebra(primitive: Any, context: Any, *operands: Any, **paramet
 
 
 def lower_pooling(primitive: Any, context: Any, *operands: Any, **parameters: Any) -> Any:
-    """The gradient of pooling by maxima, up to the windows that pooling itself may have."""
+    """The gradient of pooling by maxima of small windows."""
     if not pooling.is_small(parameters["window_dimensions"]):
         return lower_unknown(primitive, context, *operands)
     function = functools.partial(pooling.select_and_scatter_add, **parameters)

@@ -1,4 +1,4 @@
-"""Windows over arrays whose elements are combined: element by element of small windows, axis by axis of large ones.
+"""Windows of arrays: small ones are combined element by element, large ones axis by axis.
 
 Along an axis, neighbours are combined until each place holds a power of two of them; a window is made of those that its
 size is the sum of. That takes twice as many steps as the size has bits, and keeps the order.
@@ -14,8 +14,10 @@ from snnjax.ipu.lowering import pairs, views
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.rules.by_function import Combine
 
-# The elements of the largest window of which each is a slice of its own.
-SMALL_WINDOW = 64
+# The most elements of windows that are combined one by one. Of maxima over float32[8, 64, 64, 16], on 1472 modelled
+# tiles without the host, windows of 3 by 3 take 19 thousand cycles so and 18 axis by axis, of 2 by 2 side by side 6
+# and 10, of 5 by 5 45 and 26.
+SMALL_WINDOW = 9
 
 
 class Windows(NamedTuple):
