@@ -283,17 +283,20 @@ def _forward_substitution(a: jax.Array, b: jax.Array) -> jax.Array:
     a = _padded(a, block)
     count = a.shape[-1] // block
     b = jnp.pad(b, [(0, 0)] * (b.ndim - 2) + [(0, a.shape[-1] - size), (0, 0)])
+    whole = b.shape
     blocks = a.reshape(*a.shape[:-2], count, block, count, block)
     inverses = _inverse_of_block(jnp.moveaxis(jnp.diagonal(blocks, axis1=-4, axis2=-2), -1, -3))
 
-    def step(number: jax.Array, x: jax.Array) -> jax.Array:
-        first = number * block
-        known = _product(lax.dynamic_slice_in_dim(a, first, block, -2), x)
-        rest = lax.dynamic_slice_in_dim(b, first, block, -2) - known
-        inverse = lax.dynamic_index_in_dim(inverses, number, -3, keepdims=False)
-        return lax.dynamic_update_slice_in_dim(x, _product(inverse, rest), first, -2)
+    # A single column would lie on one tile if it were sliced (`xla_ext/executor`); blocks of it do not.
+    b = b.reshape(*b.shape[:-2], count, block, b.shape[-1])
 
-    return _repeat(count, step, jnp.zeros_like(b))[..., :size, :]
+    def step(number: jax.Array, x: jax.Array) -> jax.Array:
+        known = _product(lax.dynamic_slice_in_dim(a, number * block, block, -2), x.reshape(whole))
+        rest = lax.dynamic_index_in_dim(b, number, -3, keepdims=False) - known
+        inverse = lax.dynamic_index_in_dim(inverses, number, -3, keepdims=False)
+        return lax.dynamic_update_index_in_dim(x, _product(inverse, rest), number, -3)
+
+    return _repeat(count, step, jnp.zeros_like(b)).reshape(whole)[..., :size, :]
 
 
 def _inverse_of_block(a: jax.Array) -> jax.Array:
