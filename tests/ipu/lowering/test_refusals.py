@@ -89,10 +89,10 @@ def test_what_jax_lowers_for_other_platforms_alone_is_refused():
     assert message == ("custom_call of f32[4,4]: the IPU has no target 'schur'. Run this part on the CPU.")
 
 
-def test_complex_numbers_without_an_order_are_refused():
-    numbers = np.ones(3, np.complex64)
-    assert refusal(lambda x: lax.sort(x), numbers) == (
-        "sort of c64[3]: the IPU does not do this with complex numbers. Do it with their parts."
+def test_what_complex_numbers_lack_is_refused():
+    numbers = np.ones((3, 3), np.complex64)
+    assert refusal(lambda x: jnp.linalg.eigh(x)[0], numbers) == (
+        "custom_call of c64[3,3]: the IPU does not do this with complex numbers. Do it with their parts."
     )
     with (
         jax.enable_x64(True),
