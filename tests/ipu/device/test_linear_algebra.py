@@ -110,6 +110,8 @@ def test_lu_of_singular_and_of_integer_matrices() -> None:
     assert not packed.any()
     assert (np.asarray(pivots) == np.arange(35)).all()
     assert (np.asarray(order) == np.arange(40)).all()
+    infinite = np.float32([[1, np.inf], [0, 1]])
+    assert np.isnan(linear_algebra.lu(jnp.asarray(infinite))[0]).any()
     a = np.float32([[0, 2, 4], [8, 0, 2], [4, 4, 5]])
     for each in (a, a * [1, 0, 1], a[:, ::-1], a[::-1]):
         for actual, expected in zip(linear_algebra.lu(jnp.asarray(each)), lax.linalg.lu(each), strict=True):
@@ -132,10 +134,11 @@ def test_reflectors_are_those_of_lapack(shape: tuple[int, int], dtype: Any) -> N
     assert is_close(q[0], expected_q[0], 4 * shape[0])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("size", SIZES)
-def test_eigenvectors_are_orthogonal_and_ascending(size: int, lower: bool) -> None:
-    a = matrices(2, size, size)
+def test_eigenvectors_are_orthogonal_and_ascending(size: int, lower: bool, dtype: Any) -> None:
+    a = matrices(2, size, size, dtype=dtype)
     a = a + adjoint(a)
     unread = (np.triu if lower else np.tril)(np.ones_like(a), 1 if lower else -1) == 1
     v, w = jax.jit(lambda a: linear_algebra.eigh(a, lower=lower))(np.where(unread, np.float32(7), a))
@@ -143,6 +146,7 @@ def test_eigenvectors_are_orthogonal_and_ascending(size: int, lower: bool) -> No
     assert is_close(adjoint(v) @ v, np.eye(size), size)
     assert is_close(a @ v, v * w[:, None, :], size)
     assert (np.diff(w) >= 0).all()
+    assert w.dtype == np.float32
 
 
 def test_rotations_end_before_the_last_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,6 +205,14 @@ def test_complex_systems_on_the_device(ipus: list[jax.Device]) -> None:
     check(ipus[0], jnp.linalg.solve, matrices(4, 4, dtype=np.complex64), b, rtol=1e-4, atol=1e-5)
 
 
-def test_complex_eigenvectors_are_refused(ipus: list[jax.Device]) -> None:
-    with pytest.raises(Exception, match="the IPU does not do this with complex numbers"):
-        check(ipus[0], jnp.linalg.eigh, definite(3, np.complex64))
+def test_complex_eigenvalues_on_the_device(ipus: list[jax.Device]) -> None:
+    a = definite(3, np.complex64)
+    close = {"rtol": 1e-4, "atol": 1e-5}
+    check(ipus[0], jnp.linalg.eigvalsh, a, **close)
+    check(ipus[0], lambda a: jnp.linalg.svd(a, compute_uv=False), matrices(6, 3, dtype=np.complex64), **close)
+    check(ipus[0], jnp.linalg.pinv, matrices(4, 3, dtype=np.complex64), **close)
+
+
+def test_some_of_the_eigenvectors_are_refused(ipus: list[jax.Device]) -> None:
+    with pytest.raises(Exception, match="the IPU has no target 'eigh'"):
+        check(ipus[0], lambda a: lax.linalg.eigh(a, subset_by_index=(0, 2))[1], definite(3))

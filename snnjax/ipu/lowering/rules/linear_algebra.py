@@ -83,7 +83,8 @@ def cholesky(a: jax.Array) -> jax.Array:
 def lu(a: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """L (without its diagonal of ones) and U of ``P a = L U`` in one matrix, pivots, and P as the rows of `a` in order.
 
-    Row k changes places with row ``pivots[k]``, which has the largest element, as in LAPACK's ``getrf``.
+    Row k changes places with row ``pivots[k]``, which has the largest element, as in LAPACK's ``getrf``; where several
+    are as large, perhaps with another of them. Infinities become NaN.
     """
     if not a.size:
         rows = jnp.broadcast_to(_range(a.shape[-2]), a.shape[:-1])
@@ -219,24 +220,24 @@ def householder_product(a: jax.Array, taus: jax.Array) -> jax.Array:
 
 @_promoting
 def eigh(a: jax.Array, *, lower: bool) -> tuple[jax.Array, jax.Array]:
-    """The eigenvectors, in columns, and ascending eigenvalues of symmetric matrices, of which one triangle is read.
+    """The eigenvectors, in columns, and ascending eigenvalues of Hermitian matrices, of which one triangle is read.
 
     Jacobi rotations of half as many pairs as there are rows at a time, in the order of a tournament (Brent and Luk
     1985, doi:10.1137/0906007).
     """
     size = a.shape[-1]
-    triangle = jnp.tril(a) if lower else _transposed(jnp.triu(a))
-    a = triangle + _transposed(jnp.tril(triangle, -1))
+    triangle = jnp.tril(a) if lower else _adjoint(jnp.triu(a))
+    a = triangle + _adjoint(jnp.tril(triangle, -1))
     a = jnp.pad(a, [(0, 0)] * (a.ndim - 2) + [(0, size % 2)] * 2)  # a row of zeros is never rotated
     even = a.shape[-1]
     identity = jnp.eye(even, dtype=a.dtype)
     # Rounding leaves about a third of this off the diagonal, however many sweeps follow.
-    small = jnp.finfo(a.dtype).eps * even**0.5 * jnp.sqrt(jnp.sum(a * a, axis=(-2, -1)))
+    small = jnp.finfo(a.dtype).eps * even**0.5 * jnp.sqrt(_sum_of_squares(a))
 
     def goes_on(carry: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
         done, a, _ = carry
         rest = jnp.where(identity == 1, 0, a)
-        return (done < _MOST_SWEEPS) & jnp.any(jnp.sqrt(jnp.sum(rest * rest, axis=(-2, -1))) > small)
+        return (done < _MOST_SWEEPS) & jnp.any(jnp.sqrt(_sum_of_squares(rest)) > small)
 
     def sweep(carry: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
         done, a, v = carry
@@ -245,7 +246,7 @@ def eigh(a: jax.Array, *, lower: bool) -> tuple[jax.Array, jax.Array]:
 
     start = (jnp.int32(0), a, jnp.broadcast_to(identity, a.shape))
     _, a, v = lax.while_loop(goes_on, sweep, start)
-    values, v = _diagonal(a)[..., :size], v[..., :size, :size]
+    values, v = jnp.real(_diagonal(a))[..., :size], v[..., :size, :size]
     order = lax.broadcasted_iota("int32", values.shape, values.ndim - 1)
     values, order = lax.sort((values, order), num_keys=1)
     return jnp.take_along_axis(v, order[..., None, :], -1), values
@@ -258,8 +259,13 @@ def _rotated(a: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
     other rows, each has met each, and all are in their first places.
     """
     half = a.shape[-1] // 2
-    p, q = _diagonal(a[..., :half, :half]), _diagonal(a[..., half:, half:])
+    p, q = jnp.real(_diagonal(a[..., :half, :half])), jnp.real(_diagonal(a[..., half:, half:]))
     crossing = _diagonal(a[..., :half, half:])
+    phase = None
+    if jnp.iscomplexobj(a):  # by which the second of each pair is turned first, so that the crossing is real
+        size = jnp.abs(crossing)
+        phase = jnp.where(size == 0, 1, jnp.conj(crossing) / jnp.where(size == 0, 1, size))
+        crossing = size
     ratio = (q - p) / jnp.where(crossing == 0, 1, 2 * crossing)
     tangent = jnp.where(ratio < 0, -1, 1) / (jnp.abs(ratio) + jnp.sqrt(1 + ratio * ratio))
     tangent = jnp.where(crossing == 0, 0, tangent)
@@ -268,13 +274,14 @@ def _rotated(a: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
 
     def columns(x: jax.Array) -> jax.Array:
         first, second, c, s = x[..., :half], x[..., half:], cosine[..., None, :], sine[..., None, :]
+        second = second if phase is None else second * phase[..., None, :]
         first, second = c * first - s * second, s * first + c * second
         if half == 1:
             return jnp.concatenate([first, second], -1)
         moved = [first[..., :1], second[..., :1], first[..., 1:-1], second[..., 1:], first[..., -1:]]
         return jnp.concatenate(moved, -1)
 
-    return columns(_transposed(columns(_transposed(a)))), columns(v)
+    return columns(_adjoint(columns(_adjoint(a)))), columns(v)
 
 
 def _forward_substitution(a: jax.Array, b: jax.Array) -> jax.Array:
@@ -362,6 +369,10 @@ def _diagonal(a: jax.Array) -> jax.Array:
 
 def _transposed(a: jax.Array) -> jax.Array:
     return jnp.swapaxes(a, -2, -1)
+
+
+def _sum_of_squares(a: jax.Array) -> jax.Array:
+    return jnp.sum(jnp.real(a * jnp.conj(a)), axis=(-2, -1))
 
 
 def _adjoint(a: jax.Array) -> jax.Array:
