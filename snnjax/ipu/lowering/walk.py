@@ -16,14 +16,15 @@ from snnjax.ipu.lowering.shards import Sharding
 from snnjax.ipu.lowering.types import WIDE, ArrayType, of_mlir
 
 _RETURNS = frozenset({"func.return", "stablehlo.return", "sdy.return"})
+# Their regions are executed, whatever they yield.
+_WITH_BLOCKS = frozenset({"stablehlo.while", "stablehlo.case", "stablehlo.if"})
 # Operations that a function of elements may consist of.
 _ELEMENTWISE = frozenset(
     {f"stablehlo.{name}" for name in elementwise.NAMES | complex_formulas.FORMULAS.keys()}
     | {f"stablehlo.{name}" for name in ("constant", "broadcast_in_dim", "reshape", "composite")}
     | {"func.call", "stablehlo.optimization_barrier"}
+    | _WITH_BLOCKS
 )
-# Their regions are executed, whatever they yield.
-_WITH_BLOCKS = frozenset({"stablehlo.while", "stablehlo.case", "stablehlo.if"})
 
 
 class Walk:
@@ -37,7 +38,8 @@ class Walk:
         self.shardings: dict[int, Sharding] = {}  # of values that are sharded over IPUs
         self.manual: frozenset[str] = frozenset()  # the mesh axes of the `shard_map` around
         self.is_manual = False  # inside one over all axes
-        self._shape: tuple[int, ...] | None = None  # of the arrays to which a block of scalars is applied
+        self.shape: tuple[int, ...] | None = None  # of the arrays to which a block of scalars is applied
+        self.mask: int | None = None  # their elements that a branch or loop is for, if not all
         self._values: dict[Any, int] = {}
         self._types: dict[Any, ArrayType] = {}
         for operation in module.body.operations:
@@ -91,25 +93,25 @@ class Walk:
 
     def on_arrays(self, block: Any, arrays: Sequence[int]) -> list[int]:
         """The results of a block of scalars for all elements of arrays of one shape."""
-        builder, outer = self.builder, self._shape
-        shape = self._shape = builder.types[arrays[0]].shape
+        outer, self.shape = self.shape, self.builder.types[arrays[0]].shape
         try:
-            results = self.block(block, arrays)
+            return list(map(self.for_all, self.block(block, arrays)))
         finally:
-            self._shape = outer
-        return [
-            each
-            if builder.types[each].shape == shape
-            else pairs.map_parts(builder, lambda x: views.splat_like(builder, x, shape), each)
-            for each in results
-        ]
+            self.shape = outer
+
+    def for_all(self, value: int) -> int:
+        """A value for all elements of the arrays to which a block of scalars is applied."""
+        builder, shape = self.builder, self.shape
+        if shape is None or builder.types[value].shape == shape:
+            return value
+        return pairs.map_parts(builder, lambda x: views.splat_like(builder, x, shape), value)
 
     def _elements(self, source: Any, inputs: Sequence[int], types: Sequence[ArrayType]) -> list[ArrayType]:
         """The types of a scalar operation that is done for all elements of arrays."""
         if source.name not in _ELEMENTWISE or any(type_.shape for type_ in types):
-            way_out = "Combine elements by elementwise operations"
+            way_out = "Combine elements by elementwise operations, branches and loops"
             raise self.builder.refuse(inputs, "in a function of elements it is not elementwise", way_out)
-        return [type_._replace(shape=self._shape) for type_ in types]
+        return [type_._replace(shape=self.shape) for type_ in types]
 
     def _lower(self, source: Any) -> Sequence[int]:
         inputs = [self._values[operand] for operand in source.operands]
@@ -119,10 +121,10 @@ class Walk:
             () if source.name == "func.call" else source.results
         )  # a block whose operations have their own types
         types = [self.array_type(result.type) for result in results]
-        if self._shape is not None:
+        if self.shape is not None:
             types = self._elements(source, inputs, types)
         operation = Operation(self, source.name, inputs, types, source)
-        if self.num_partitions == 1 or self.is_manual or self._shape is not None:
+        if self.num_partitions == 1 or self.is_manual or self.shape is not None:
             return self.lower(operation)
         return partition.lower(self, operation)
 

@@ -117,6 +117,13 @@ def test_pooling_equals_cpu(window, stride, padding, dtype):
     )
 
 
+def test_pooling_from_another_start_equals_cpu():
+    """Padding adds nothing to a window."""
+    x = numbers(np.float32, (6, 5))
+    check(lambda x: lax.reduce_window(x, 0.5, lax.add, (2, 3), (1, 2), "SAME", (2, 1)), x)
+    check(lambda x: lax.reduce_window(x, np.float32(1), lax.max, (3, 3), (1, 2), "SAME"), x)
+
+
 def test_pooling_with_dilations_equals_cpu():
     def pooled(x):
         return lax.reduce_window(x, 0.0, lax.add, (2, 3), (1, 2), ((1, 0), (2, 2)), (2, 1), (1, 2))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax import lax
 
-from tests.ipu.lowering.arrays import DTYPES, FLOATS, edges, numbers, seeds
+from tests.ipu.lowering.arrays import DTYPES, FLOATS, edges, numbers, pairs, seeds
 from tests.ipu.lowering.checks import check, plan_of
 
 dtypes = pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: np.dtype(dtype).name)
@@ -32,6 +32,23 @@ def test_sorts_equal_cpu(dtype):
 def test_sorts_of_edges_equal_cpu(dtype):
     x = np.concatenate([edges(dtype), -edges(dtype)])
     check(lambda x: (jnp.sort(x), jnp.argsort(x), lax.sort((x, jnp.arange(26)), num_keys=1)[1]), x)
+
+
+def test_sorts_of_complex_numbers_equal_cpu():
+    """By the real part, then by the imaginary one; also of edges, and with other arrays and keys."""
+    x, y = (each[np.random.default_rng(0).permutation(each.size)] for each in pairs(np.float32))
+    shape = (13, 13)
+
+    def parts(z):
+        return jnp.real(z), jnp.imag(z)
+
+    def sorts(x, y):
+        z = lax.complex(x, y)
+        by_two = lax.sort((jnp.round(x[:9]), z[:9], y[:9]), num_keys=2)
+        rows = jnp.sort(z.reshape(shape), 0, descending=True)
+        return parts(jnp.sort(z)), jnp.argsort(z), parts(rows), parts(by_two[1]), by_two[2]
+
+    check(sorts, x, y, rtol=0, atol=0)
 
 
 @given(st.integers(1, 3), seeds)

@@ -24,9 +24,9 @@ CALLBACK_PRIMITIVES = {
     callback.pure_callback_p: callback.pure_callback_impl,
     callback.io_callback_p: callback.io_callback_impl,
 }
-# Those of `jax.lax.linalg` whose default rules call a library.
+# Those of `jax.lax.linalg` whose default rules call a library, or do not fit on tiles.
 LINEAR_ALGEBRA_PRIMITIVES = (
-    *(linalg.triangular_solve_p, linalg.cholesky_p),
+    *(linalg.triangular_solve_p, linalg.cholesky_p, linalg.lu_p),
     *(linalg.geqrf_p, linalg.householder_product_p, linalg.eigh_p),
 )
 

@@ -1,11 +1,9 @@
-"""Reductions, windows and scatters that combine elements with a function, which is applied to whole arrays.
+"""Reductions and scatters that combine elements with a function, which is applied to whole arrays.
 
-The function is elementwise: each of its operations is lowered once, on arrays. Reductions combine neighbours, which
-keeps their order, in as many steps as the length has bits.
+The function is elementwise, with branches and loops (`control_of_elements`): each of its operations is lowered once, on
+arrays. Reductions combine neighbours, which keeps their order, in as many steps as the length has bits.
 """
 
-import functools
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -81,47 +79,6 @@ def _rows_combined(builder: Builder, combine: Combine, rows: Sequence[int]) -> S
     halves = [[_cut(builder, x, first, even, 2) for x in rows] for first in (0, 1)]
     combined = _rows_combined(builder, combine, combine(*halves))
     return combined if even == length else combine(combined, [_cut(builder, x, even, length) for x in rows])
-
-
-class Windows(NamedTuple):
-    """The geometry of windows, one number per dimension."""
-
-    sizes: Sequence[int]
-    strides: Sequence[int]
-    base: Sequence[int]  # dilation of the array
-    holes: Sequence[int]  # dilation of the window
-    padding: Sequence[int]  # before, after
-
-
-def pool(operation: Operation, windows: Windows, combine: Combine) -> list[int]:
-    """Combine slices of every array, one for each position within the window."""
-    builder, count = operation.builder, len(operation.types)
-    gaps = [dilation - 1 for dilation in windows.base]
-    edges = (windows.padding[::2], windows.padding[1::2], gaps)
-    padded = [
-        _padded(builder, x, start, edges)
-        for x, start in zip(operation.inputs[:count], operation.inputs[count:], strict=True)
-    ]
-    shape = operation.types[0].shape
-
-    def at(place: Sequence[int], x: int) -> int:
-        starts = [position * hole for position, hole in zip(place, windows.holes, strict=True)]
-        ends = zip(starts, shape, windows.strides, strict=True)
-        limits = [start + (n - 1) * stride + 1 for start, n, stride in ends]
-        return pairs.map_parts(
-            builder, lambda part: views.cut(builder, part, starts, limits, windows.strides), x
-        )
-
-    places = itertools.product(*map(range, windows.sizes))
-    slices = ([at(place, x) for x in padded] for place in places)
-    return functools.reduce(combine, slices)
-
-
-def _padded(builder: Builder, x: int, start: int, edges: tuple[Sequence[int], ...]) -> int:
-    if x not in builder.parts:
-        return views.pad(builder, x, start, *edges)
-    parts = zip(builder.parts[x], builder.parts[start], strict=True)
-    return pairs.pair(builder, *(views.pad(builder, part, filler, *edges) for part, filler in parts))
 
 
 class Scatter(NamedTuple):

@@ -143,10 +143,11 @@ _RULES: dict[str, Rule] = {
     "stablehlo.constant": _constant,
     "stablehlo.composite": _composite,
 }
-# They pass values on unchanged, whatever their type.
+# They pass values on unchanged, whatever their type, or in another order.
 _HANDS_ON = frozenset(
     {
         *("func.call", "stablehlo.while", "stablehlo.case", "stablehlo.if", "stablehlo.optimization_barrier"),
+        "stablehlo.sort",
         *("sdy.manual_computation", "sdy.sharding_constraint", "sdy.sharding_group"),
     }
 )

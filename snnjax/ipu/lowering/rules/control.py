@@ -4,17 +4,14 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from snnjax.ipu.lowering import pairs
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.operation import Operation
 from snnjax.ipu.lowering.plan import Block
-from snnjax.ipu.lowering.rules import elementwise, rule
+from snnjax.ipu.lowering.rules import control_of_elements, elementwise, rule
+from snnjax.ipu.lowering.rules.trip_counts import trip_count
 from snnjax.ipu.lowering.shards import Shardings, carried, local_types, mark_new, place, shardings_of, yielded
 from snnjax.ipu.lowering.types import ArrayType
-
-_COUNTERS = frozenset({"s32", "u32"})
 
 
 def _returned(region: Any) -> list[Any]:
@@ -73,12 +70,14 @@ class _Carried:
 @rule("stablehlo.while")
 def _lower_while(operation: Operation) -> Sequence[int]:
     """A loop; a loop with a known count is a `repeat`."""
+    if operation.walk.shape is not None:
+        return control_of_elements.loop(operation)
     loop, builder = _Carried(operation), operation.builder
     types = pairs.real_types(loop.types)
     initial = loop.placed(loop.initial)
     blocks = [builder.block(types, loop.holds), builder.block(types, loop.following, is_loop=True)]
     before = len(builder.types)
-    outputs = _loop(builder, blocks, initial, _count(builder, blocks, initial))
+    outputs = _loop(builder, blocks, initial, trip_count(builder, blocks, initial))
     last = zip(pairs.join(builder, loop.types, outputs), loop.shardings, strict=True)
     marked = [mark_new(operation.walk, *each, before) for each in last]
     results = dict(zip(loop.places, marked, strict=True))
@@ -94,48 +93,6 @@ def _loop(
     if count is not None:
         return builder.add("repeat", initial, types, ((count,),), blocks=blocks[1:])
     return builder.add("while", initial, types, blocks=blocks)
-
-
-def _count(builder: Builder, blocks: Sequence[Block], initial: Sequence[int]) -> int | None:
-    """The trip count of a loop that counts from a constant to a constant in constant steps, else None."""
-    condition, body = blocks
-    compared = _with_constant(builder, condition.results[0], condition.parameters)
-    if compared is None:
-        return None
-    place, direction, limit = compared
-    stepped = _with_constant(builder, body.results[place], body.parameters)
-    start = builder.number(initial[place])
-    if stepped is None or start is None or stepped[0] != place or stepped[1] not in ("add", "subtract"):
-        return None
-    step = stepped[2] if stepped[1] == "add" else -stepped[2]
-    return _trips(int(start), limit, step, direction)
-
-
-def _with_constant(builder: Builder, value: int, parameters: Sequence[int]) -> tuple[int, str, int] | None:
-    """``parameter op constant``: the parameter's index, the operation, and the constant."""
-    definition = builder.definitions.get(value)
-    if definition is None or definition.op != "elementwise" or len(definition.steps) != 3:
-        return None
-    load, constant, combine = definition.steps
-    if constant.operation.startswith("load"):
-        load, constant = constant, load
-    name, _, dtype = combine.operation.partition(".")
-    straight = combine.arguments == (definition.steps.index(load), definition.steps.index(constant))
-    if not constant.operation.startswith("constant") or dtype not in _COUNTERS:
-        return None
-    if definition.inputs[0] not in parameters or not (straight or name == "add"):
-        return None
-    number = int(np.int32(constant.arguments[0]).view(np.uint32 if dtype == "u32" else np.int32))
-    return parameters.index(definition.inputs[0]), name, number
-
-
-def _trips(start: int, limit: int, step: int, direction: str) -> int | None:
-    if direction in ("le", "ge"):
-        limit += 1 if direction == "le" else -1
-    rises = direction in ("lt", "le")
-    if direction not in ("lt", "le", "gt", "ge") or (step > 0) != rises or step == 0:
-        return None
-    return len(range(start, limit, step))
 
 
 @rule("stablehlo.case")
@@ -158,6 +115,8 @@ def _case(operation: Operation, index: int, regions: Sequence[Any]) -> Sequence[
         known = len(branches) - 1
     if known is not None or len(branches) == 1:
         return walk.block(branches[int(known or 0)], ())
+    if walk.shape is not None:
+        return control_of_elements.case(operation, index, branches)
 
     kept = [place for place, type_ in enumerate(operation.types) if type_.size > 0]
 

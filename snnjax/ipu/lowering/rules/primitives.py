@@ -31,10 +31,10 @@ def lower_unknown(primitive: Any, context: Any, *operands: Any) -> Any:
 
 
 def lower_linear_algebra(primitive: Any, context: Any, *operands: Any, **parameters: Any) -> Any:
-    """The function of `linear_algebra` with the primitive's name. Eigenvectors are those of all of a real matrix."""
+    """The function of `linear_algebra` with the primitive's name. Eigenvectors are all of those of a matrix."""
     if primitive.name == "eigh":
         matrix, subset = context.avals_in[0], parameters["subset_by_index"]
-        if np.issubdtype(matrix.dtype, np.complexfloating) or subset not in (None, (0, matrix.shape[-1])):
+        if subset not in (None, (0, matrix.shape[-1])):
             return lower_unknown(primitive, context, *operands)
         parameters = {"lower": parameters["lower"]}
     function = functools.partial(getattr(linear_algebra, primitive.name), **parameters)
@@ -42,7 +42,7 @@ def lower_linear_algebra(primitive: Any, context: Any, *operands: Any, **paramet
 
 
 def lower_pooling(primitive: Any, context: Any, *operands: Any, **parameters: Any) -> Any:
-    """The gradient of pooling by maxima, up to the windows that pooling itself may have."""
+    """The gradient of pooling by maxima of small windows."""
     if not pooling.is_small(parameters["window_dimensions"]):
         return lower_unknown(primitive, context, *operands)
     function = functools.partial(pooling.select_and_scatter_add, **parameters)

@@ -8,14 +8,10 @@ import numpy as np
 from snnjax.ipu.lowering import views
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.operation import Operation
-from snnjax.ipu.lowering.rules import by_function, elementwise, rule
-from snnjax.ipu.lowering.rules.by_function import Windows
+from snnjax.ipu.lowering.rules import by_function, elementwise, rule, windows
 from snnjax.ipu.lowering.rules.counting import counts_along
 from snnjax.ipu.lowering.rules.regions import extreme_of, kind_of
 from snnjax.ipu.lowering.types import ArrayType, is_floating, numpy_dtype
-
-# Pooling over larger windows is refused: each element of a window is a separate slice.
-MAX_WINDOW = 64
 
 
 def native(dtype: str, *, halves: bool = True) -> str:
@@ -110,33 +106,60 @@ def _lower_reduce_window(operation: Operation) -> Sequence[int]:
     (type_,), builder = operation.types[:1], operation.builder
     kind = kind_of(operation.regions[0], type_.dtype) if len(operation.types) == 1 else None
     ones = (1,) * len(type_.shape)
-    windows = Windows(
+    geometry = windows.Windows(
         operation.ints("window_dimensions"),
         operation.ints("window_strides", ones),
         operation.ints("base_dilations", ones),
         operation.ints("window_dilations", ones),
         operation.ints("padding", (0,) * (2 * len(ones))),
     )
-    if kind is not None and windows.strides == windows.base == windows.holes == ones:
-        x, start = operation.inputs
-        scanned = _cumulative(builder, x, windows.sizes, windows.padding, kind)
+    if kind is not None:
+        return [_of_kind(operation, geometry, kind)]
+    count, combine = len(operation.types), by_function.function_of(operation)
+    starting = zip(operation.inputs[:count], operation.inputs[count:], strict=True)
+    padded = [windows.padded(builder, x, start, geometry) for x, start in starting]
+    starts = by_function.everywhere(builder, operation.inputs[count:], type_.shape)
+    return combine(starts, windows.pool(builder, padded, geometry, type_.shape, combine))
+
+
+def _of_kind(operation: Operation, geometry: windows.Windows, kind: str) -> int:
+    """Windows whose elements a single operation combines. Sums of large ones are rounded once."""
+    builder, (x, start), (type_,) = operation.builder, operation.inputs, operation.types
+    if all(n == 1 for n in (*geometry.strides, *geometry.base, *geometry.holes)):
+        scanned = _cumulative(builder, x, geometry.sizes, geometry.padding, kind)
         if scanned is not None:
-            return [with_start(builder, scanned, start, kind)]
-    if np.prod(windows.sizes) > MAX_WINDOW:
-        raise operation.refuse(
-            f"a window of {np.prod(windows.sizes)} elements exceeds the limit of {MAX_WINDOW}",
-            "Pool in two steps",
-        )
-    if kind is None:
-        combine = by_function.function_of(operation)
-        starts = by_function.everywhere(builder, operation.inputs[len(operation.types) :], type_.shape)
-        return combine(starts, by_function.pool(operation, windows, combine))
+            return with_start(builder, scanned, start, kind)
+    if geometry.is_large:
+        wide = native(type_.dtype, halves=False)
+        x, start = (elementwise.convert(builder, value, wide) for value in (x, start))
+    filler = builder.splat(zero_of(kind, builder.types[x].dtype), builder.types[start])
+    padded = windows.padded(builder, x, filler, geometry)
+    if geometry.is_large:
+        padded, geometry = _reduced(builder, padded, geometry, type_.shape, kind)
 
     def combined(x: Sequence[int], y: Sequence[int]) -> list[int]:
         return [elementwise.binary(builder, kind, x[0], y[0])]
 
-    (pooled,) = by_function.pool(operation, windows, combined)
-    return [with_start(builder, pooled, operation.inputs[1], kind)]
+    (pooled,) = windows.pool(builder, [padded], geometry, type_.shape, combined)
+    return elementwise.convert(builder, with_start(builder, pooled, start, kind), type_.dtype)
+
+
+def _reduced(
+    builder: Builder, x: int, geometry: windows.Windows, counts: Sequence[int], kind: str
+) -> tuple[int, windows.Windows]:
+    """What is left where windows that lie side by side, or of which there is one, have been reduced."""
+    sizes, strides, old = list(geometry.sizes), list(geometry.strides), builder.types[x].shape
+    limits, shape, inner = list(old), [], []
+    for d, count in enumerate(counts):
+        shape.append(old[d])
+        if sizes[d] > 1 and geometry.holes[d] == 1 and (strides[d] == sizes[d] or count == 1):
+            limits[d] = count * sizes[d]
+            shape[-1:] = [count, sizes[d]]
+            inner.append(len(shape) - 1)
+            sizes[d] = strides[d] = 1
+    whole = views.cut(builder, x, (0,) * len(old), limits, (1,) * len(old))
+    reduced = reduce(builder, views.reshape(builder, whole, shape), inner, kind) if inner else x
+    return reduced, geometry._replace(sizes=sizes, strides=strides)
 
 
 def _cumulative(

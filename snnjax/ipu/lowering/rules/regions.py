@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from snnjax.ipu.lowering import pairs
 from snnjax.ipu.lowering.errors import Unsupported
 from snnjax.ipu.lowering.types import COMPLEX, ArrayType, is_floating, numpy_dtype
 
@@ -46,12 +47,17 @@ def is_overwriting(region: Any) -> bool:
 
 
 def ask(walk: Any, region: Any, arguments: Sequence[np.ndarray]) -> list[np.ndarray] | None:
-    """The results of a scalar region for each element of the arguments, or None if it does not fold."""
-    builder = walk.builder
+    """The results of a scalar region for each element of the arguments, or None if it does not fold.
+
+    Of a complex argument these are its real and its imaginary part.
+    """
+    builder, block = walk.builder, region.blocks[0]
+    types = [walk.array_type(argument.type) for argument in block.arguments]
     answers: list[int] = []
 
     def body(_: list[int]) -> list[int]:
-        answers.extend(walk.block(region.blocks[0], [builder.constant(array) for array in arguments]))
+        values = [builder.constant(array) for array in arguments]
+        answers.extend(walk.block(block, pairs.join(builder, types, values)))
         return answers
 
     try:

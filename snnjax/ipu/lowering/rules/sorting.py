@@ -1,4 +1,7 @@
-"""Rules for sorts: evaluating the comparator shows which arrays are keys, and the direction of each."""
+"""Rules for sorts: evaluating the comparator shows which arrays are keys, and the direction of each.
+
+The real and the imaginary part of complex numbers are two arrays.
+"""
 
 import itertools
 from collections.abc import Sequence
@@ -8,37 +11,40 @@ import numpy as np
 
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.operation import Operation
+from snnjax.ipu.lowering.pairs import join, real_types, split
 from snnjax.ipu.lowering.rules import elementwise, reductions, rule
 from snnjax.ipu.lowering.rules.regions import ask, samples
 from snnjax.ipu.lowering.types import ArrayType, is_floating, numpy_dtype
 
 
 class _Key(NamedTuple):
-    array: int  # position among the operands
+    array: int  # position among the arrays
     order: str  # ascending or descending
     is_total: bool  # in the total order of IEEE 754; else -0 equals 0, and all NaNs are equal
 
 
 def _asked(operation: Operation, pairs: Sequence[tuple[Any, Any]]) -> np.ndarray | None:
-    """The comparator's results for pairs of tuples, each with an element of every operand."""
-    columns = []
-    for place, type_ in enumerate(operation.types):
-        for side in (0, 1):
-            elements = [pair[side][place] for pair in pairs]
-            columns.append(np.array(elements, numpy_dtype(type_.dtype)))
+    """The comparator's results for pairs of tuples, each with an element of every array."""
+    columns, place = [], 0
+    for type_ in operation.types:
+        parts = list(enumerate(real_types([type_]), place))
+        for side, (part, of_part) in itertools.product((0, 1), parts):
+            elements = [pair[side][part] for pair in pairs]
+            columns.append(np.array(elements, numpy_dtype(of_part.dtype)))
+        place += len(parts)
     answers = ask(operation.walk, operation.regions[0], columns)
     return None if answers is None else answers[0]
 
 
 def _keys(operation: Operation) -> list[_Key] | None:
     """The keys of a comparator, most significant first, or None if it does not order by keys."""
-    low = [samples(type_.dtype)[0] for type_ in operation.types]
-    high = [samples(type_.dtype)[-1] for type_ in operation.types]
+    types = real_types(operation.types)
+    low, high = ([samples(type_.dtype)[end] for type_ in types] for end in (0, -1))
 
     def with_(place: int, tuple_: Sequence[Any], element: Any) -> list[Any]:
         return [element if k == place else each for k, each in enumerate(tuple_)]
 
-    places = range(len(operation.types))
+    places = range(len(types))
     pairs = [pair for k in places for pair in ((low, with_(k, low, high[k])), (with_(k, low, high[k]), low))]
     answers = _asked(operation, pairs)
     if answers is None:
@@ -65,7 +71,7 @@ def _keys(operation: Operation) -> list[_Key] | None:
 
 def _is_total(operation: Operation, place: int, rest: Sequence[Any]) -> bool:
     """Whether a comparator distinguishes -0 from 0."""
-    if not is_floating(operation.types[place].dtype):
+    if not is_floating(real_types(operation.types)[place].dtype):
         return False
     x, y = list(rest), list(rest)
     x[place], y[place] = -0.0, 0.0
@@ -76,7 +82,7 @@ def _is_total(operation: Operation, place: int, rest: Sequence[Any]) -> bool:
 def _agrees(operation: Operation, keys: Sequence[_Key]) -> bool:
     """Whether the comparator agrees with the keys on many pairs."""
     rng = np.random.default_rng(0)
-    choices = [samples(type_.dtype) for type_ in operation.types]
+    choices = [samples(type_.dtype) for type_ in real_types(operation.types)]
     tuples = [[each[rng.integers(len(each))] for each in choices] for _ in range(64)]
     pairs = list(zip(tuples[::2], tuples[1::2], strict=True))
     answers = _asked(operation, pairs)
@@ -101,15 +107,16 @@ def _lower_sort(operation: Operation) -> Sequence[int]:
             "the IPU sorts by ascending or descending keys, not by a function",
             "Use jnp.sort, jnp.argsort, jnp.lexsort or lax.sort with num_keys",
         )
-    by = [_as_key(builder, operation.inputs[key.array], key.is_total) for key in keys]
-    # a key that is an unchanged operand comes out sorted; the other operands are sorted along with the keys
-    own = [value for value in operation.inputs if value not in by]
+    parts = split(builder, operation.inputs)
+    by = [_as_key(builder, parts[key.array], key.is_total) for key in keys]
+    # a key that is an unchanged array comes out sorted; the other arrays are sorted along with the keys
+    own = [value for value in parts if value not in by]
     arrays = [*by, *dict.fromkeys(own)]
     types = [builder.types[value] for value in arrays]
     ints = ((dimension, int(operation.flag("is_stable"))),)
     results = builder.add("sort", arrays, types, ints, [key.order for key in keys])
     sorted_ = dict(zip(arrays, results, strict=True))
-    return [sorted_[value] for value in operation.inputs]
+    return join(builder, operation.types, [sorted_[value] for value in parts])
 
 
 def _as_key(builder: Builder, x: int, is_total: bool) -> int:

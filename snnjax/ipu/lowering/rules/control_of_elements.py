@@ -1,0 +1,121 @@
+"""Branches and loops in functions of elements, which are applied to whole arrays: each element goes its own way.
+
+All branches are computed, and their results selected. A loop goes on until it has ended for each element; those for
+which it has keep their values. The mask of the walk holds which elements a branch or loop is for: the loops inside
+wait for no others, for which they might never end.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from snnjax.ipu.lowering import pairs
+from snnjax.ipu.lowering.builder import Builder
+from snnjax.ipu.lowering.operation import Operation
+from snnjax.ipu.lowering.rules import elementwise, reductions
+from snnjax.ipu.lowering.rules.trip_counts import trip_count
+
+
+def case(operation: Operation, index: int, branches: Sequence[Any]) -> list[int]:
+    """The branch that each element's index selects, or the last one if it is out of range."""
+    walk, builder = operation.walk, operation.builder
+    *others, last = branches
+    results, is_last = [], builder.splat(True, builder.types[index]._replace(dtype="bool"))
+    for number, branch in enumerate(others):
+        number_of_all = builder.splat(number, builder.types[index])
+        chosen = elementwise.compare(builder, "EQ", index, number_of_all)
+        is_last = elementwise.binary(builder, "and", is_last, elementwise.unary(builder, "not", chosen))
+        with _among(walk, _both(builder, walk.mask, chosen)):
+            results.append((chosen, walk.block(branch, ())))
+    with _among(walk, _both(builder, walk.mask, is_last)):
+        selected = walk.block(last, ())
+    for chosen, values in results:
+        selected = [_selected(builder, chosen, *each) for each in zip(values, selected, strict=True)]
+    return selected
+
+
+class _Loop:
+    """A loop with the values that it carries, without those that never change."""
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation, self.walk, self.builder = operation, operation.walk, operation.builder
+        self.condition, self.body = (region.blocks[0] for region in operation.regions)
+        yielded = list(list(self.body.operations)[-1].operands)
+        ends = enumerate(zip(yielded, self.body.arguments, strict=True))
+        self.places = [place for place, (result, argument) in ends if result != argument]
+        self.types = [operation.types[place] for place in self.places]
+        self.initial = self.carried(operation.inputs)
+
+    def carried(self, values: Sequence[int]) -> list[int]:
+        """The parts of the values that the loop carries."""
+        return pairs.split(self.builder, [self.walk.for_all(values[place]) for place in self.places])
+
+    def _block(self, source: Any, parameters: Sequence[int]) -> list[int]:
+        values = dict(zip(self.places, pairs.join(self.builder, self.types, parameters), strict=True))
+        return self.walk.block(source, [values.get(n, x) for n, x in enumerate(self.operation.inputs)])
+
+    def holds(self, parameters: Sequence[int]) -> list[int]:
+        """The condition, for each element."""
+        return [self.walk.for_all(self._block(self.condition, parameters)[0])]
+
+    def following(self, parameters: Sequence[int]) -> list[int]:
+        """What the body yields, for each element."""
+        return self.carried(self._block(self.body, parameters))
+
+    def masked(self, parameters: Sequence[int]) -> list[int]:
+        """The elements for which the loop goes on, and their new values; the others keep theirs."""
+        mask, *old = parameters
+        with _among(self.walk, mask):
+            both = zip(self.following(old), old, strict=True)
+            new = [elementwise.select(self.builder, mask, *each) for each in both]
+            return [_both(self.builder, mask, self.holds(new)[0]), *new]
+
+
+def loop(operation: Operation) -> list[int]:
+    """A loop; one with a known count is a `repeat`, which is the same for all elements."""
+    whole, builder = _Loop(operation), operation.builder
+    types = pairs.real_types(whole.types)
+    blocks = [builder.block(types, whole.holds), builder.block(types, whole.following, is_loop=True)]
+    count = trip_count(builder, blocks, whole.initial)
+    if count is None:
+        mask = _both(builder, operation.walk.mask, whole.holds(whole.initial)[0])
+        last = _while_any(builder, whole, mask)
+    elif count == 0:
+        last = whole.initial
+    else:
+        last = builder.add("repeat", whole.initial, types, ((count,),), blocks=blocks[1:])
+    known = dict(zip(whole.places, pairs.join(builder, whole.types, last), strict=True))
+    return [known.get(place, value) for place, value in enumerate(operation.inputs)]
+
+
+def _while_any(builder: Builder, whole: _Loop, mask: int) -> Sequence[int]:
+    """The loop, as long as it goes on for any element of the mask."""
+
+    def goes_on(parameters: Sequence[int]) -> list[int]:
+        dimensions = range(len(builder.types[mask].shape))
+        return [reductions.reduce(builder, parameters[0], dimensions, "or")]
+
+    types = [builder.types[mask], *pairs.real_types(whole.types)]
+    blocks = [builder.block(types, goes_on), builder.block(types, whole.masked, is_loop=True)]
+    return builder.add("while", [mask, *whole.initial], types, blocks=blocks)[1:]
+
+
+@contextmanager
+def _among(walk: Any, mask: int) -> Iterator[None]:
+    """Inside a branch or loop that is for these elements."""
+    outer, walk.mask = walk.mask, mask
+    try:
+        yield
+    finally:
+        walk.mask = outer
+
+
+def _both(builder: Builder, mask: int | None, condition: int) -> int:
+    return condition if mask is None else elementwise.binary(builder, "and", mask, condition)
+
+
+def _selected(builder: Builder, condition: int, x: int, y: int) -> int:
+    if x not in builder.parts:
+        return elementwise.select(builder, condition, x, y)
+    parts = zip(builder.parts[x], builder.parts[y], strict=True)
+    return pairs.pair(builder, *(elementwise.select(builder, condition, *part) for part in parts))

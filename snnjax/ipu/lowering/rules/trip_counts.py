@@ -1,0 +1,55 @@
+"""Loops whose number of rounds is known when they are compiled."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from snnjax.ipu.lowering.builder import Builder
+from snnjax.ipu.lowering.plan import Block
+
+_COUNTERS = frozenset({"s32", "u32"})
+
+
+def trip_count(builder: Builder, blocks: Sequence[Block], initial: Sequence[int]) -> int | None:
+    """The trip count of a loop that counts from a constant to a constant in constant steps, else None.
+
+    `blocks` are its condition and its body, `initial` what it carries.
+    """
+    condition, body = blocks
+    compared = _with_constant(builder, condition.results[0], condition.parameters)
+    if compared is None:
+        return None
+    place, direction, limit = compared
+    stepped = _with_constant(builder, body.results[place], body.parameters)
+    start = builder.number(initial[place])
+    if stepped is None or start is None or stepped[0] != place or stepped[1] not in ("add", "subtract"):
+        return None
+    step = stepped[2] if stepped[1] == "add" else -stepped[2]
+    return _trips(int(start), limit, step, direction)
+
+
+def _with_constant(builder: Builder, value: int, parameters: Sequence[int]) -> tuple[int, str, int] | None:
+    """``parameter op constant``: the parameter's index, the operation, and the constant."""
+    definition = builder.definitions.get(value)
+    if definition is None or definition.op != "elementwise" or len(definition.steps) != 3:
+        return None
+    load, constant, combine = definition.steps
+    if constant.operation.startswith("load"):
+        load, constant = constant, load
+    name, _, dtype = combine.operation.partition(".")
+    straight = combine.arguments == (definition.steps.index(load), definition.steps.index(constant))
+    if not constant.operation.startswith("constant") or dtype not in _COUNTERS:
+        return None
+    if definition.inputs[0] not in parameters or not (straight or name == "add"):
+        return None
+    number = int(np.int32(constant.arguments[0]).view(np.uint32 if dtype == "u32" else np.int32))
+    return parameters.index(definition.inputs[0]), name, number
+
+
+def _trips(start: int, limit: int, step: int, direction: str) -> int | None:
+    if direction in ("le", "ge"):
+        limit += 1 if direction == "le" else -1
+    rises = direction in ("lt", "le")
+    if direction not in ("lt", "le", "gt", "ge") or (step > 0) != rises or step == 0:
+        return None
+    return len(range(start, limit, step))
