@@ -46,6 +46,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="where gradients come from: back-propagation through time, or an online rule (default: bptt)",
     )
     parser.add_argument("--hidden", type=int, nargs="+", help="width of each dense hidden layer")
+    _add_sparsity(parser)
+    parser.add_argument(
+        "--samples", type=int, help="use at most this many training and test samples, for a quick look"
+    )
+    _add_devices(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_sparsity(parser: argparse.ArgumentParser) -> None:
+    """Lists, thresholds and activity."""
     sparsity = parser.add_mutually_exclusive_group()
     sparsity.add_argument("--capacity", type=float, help="list slots, as a fraction of the layer's width")
     sparsity.add_argument(
@@ -54,10 +64,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--second-threshold", type=float, help="neurons above it receive a gradient")
     parser.add_argument("--activity-bound", type=float, help="upper bound on spikes per neuron and step")
     parser.add_argument(
-        "--samples", type=int, help="use at most this many training and test samples, for a quick look"
+        "--activity-strength",
+        type=float,
+        help="weight of the penalty beyond it; by default 1, or 0 with an online rule",
     )
-    _add_devices(parser)
-    parser.set_defaults(run=run)
 
 
 def _add_devices(parser: argparse.ArgumentParser) -> None:
@@ -125,7 +135,8 @@ def settings_of(options: argparse.Namespace) -> Any:
     settings = task_settings(options.task or "digits", options.model or "dense")
     if options.resume:
         settings = TaskSettings.from_header(read_run(find_checkpoint(options.out)))
-    names = ("epochs", "batch_size", "learning_rate", "seed", "rule", "second_threshold", "activity_bound")
+    names = ("epochs", "batch_size", "learning_rate", "seed", "rule", "second_threshold")
+    names += ("activity_bound", "activity_strength")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     changes: dict[str, Any] = {"training": replace(settings.training, **given)}
     if options.task is not None:

@@ -35,7 +35,9 @@ class TrainConfig:
     activity_floor: float = (
         0.03  # a layer below it is penalised too: with few spikes, little gradient gets through
     )
-    activity_strength: float = 1.0  # weight of the penalties outside these two bounds; 0 turns them off
+    # Weight of the penalties outside these two bounds; 0 turns them off. None is 1 for back-propagation, and 0 for
+    # online rules, whose accuracy they can cost.
+    activity_strength: float | None = None
     second_threshold: float | None = None  # in the first epoch; None keeps those of the layers
     final_second_threshold: float | None = None  # in the last epoch, linear in between; None keeps the first
 
@@ -62,7 +64,14 @@ class TrainConfig:
             check(value > 0, op, name, "be positive", value, f"Leave out {name} for its default")
         for name in ("warmup_epochs", "weight_decay", "activity_strength"):
             value = getattr(self, name)
-            check(value >= 0, op, name, "be at least 0", value, f"Leave out {name} for its default")
+            good = value is None or value >= 0
+            check(good, op, name, "be at least 0", value, f"Leave out {name} for its default")
+
+    @property
+    def penalty_weight(self) -> float:
+        """The weight of the penalties on activity, `activity_strength` or its default."""
+        default = 1.0 if self.rule == "bptt" else 0.0
+        return default if self.activity_strength is None else self.activity_strength
 
 
 def learning_rate_schedule(config: TrainConfig, steps_per_epoch: int) -> Callable[[Any], Any]:

@@ -54,9 +54,9 @@ _NOTES = {
     "only ten are public.",
     "spoken": "340 words in 17 voices of espeak-ng not used in training; 200 words in 10 others are for validation. "
     "The words have the format of SHD but are not its recordings: results on one say nothing about the other. "
-    "Online rules (`--rule`) followed the loss of each step, without the penalties on activity that they have since, "
-    "otherwise with the settings of backpropagation, for 40 epochs as in its last row; OTTT also for 120 epochs at a "
-    "learning rate of 0.02, chosen on the validation data of seed 0.",
+    "Online rules (`--rule`) follow the loss of each step, without penalties on activity, otherwise with the settings "
+    "of backpropagation, for 40 epochs as in its last row; OTTT also for 120 epochs at a learning rate of 0.02, chosen "
+    "on the validation data of seed 0.",
 }
 
 

@@ -45,8 +45,8 @@ def make_train_step(
     `activity_bound` and of `activity_lower_bound` below `activity_floor`, both on each layer's mean activity. The
     second threshold is a traced argument, so a schedule does not recompile. The old state is donated: use the new one.
 
-    With an online `rule` the gradient is that of the loss of each step, the mean over the steps, and of the same
-    penalty, on the activity of the forward pass that measures the loss.
+    With an online `rule` the gradient is that of the loss of each step, the mean over the steps. An `activity_strength`
+    adds the gradient of the same penalty, on the activity of the forward pass that measures the loss.
 
     With a `mesh` (`data_mesh`), each of its devices runs the network on an equal share of the batch; the loss, the
     totals and the new state are those of the whole batch, up to rounding.
@@ -72,7 +72,7 @@ def make_train_step(
     run = forward(network, mesh)
 
     def penalty(activity: tuple[Array, ...]) -> Array:
-        return config.activity_strength * _activity_penalty(activity[:num_hidden], config)
+        return config.penalty_weight * _activity_penalty(activity[:num_hidden], config)
 
     def objective(params: NetworkParams, batch: Batch, second_threshold: Any) -> tuple[Array, Any]:
         output = run(params, batch, second_threshold)
@@ -86,7 +86,7 @@ def make_train_step(
             )
             return shown, gradients
         shown = objective(params, batch, second_threshold)[1]
-        pulls = jax.grad(penalty)(shown[1].activity) if config.activity_strength > 0 else None
+        pulls = jax.grad(penalty)(shown[1].activity) if config.penalty_weight > 0 else None
         learn = online_gradients(network, loss, config.rule)
         return shown, learn(params, batch, _lengths(batch), pulls)
 

@@ -72,6 +72,12 @@ def rates_of(rule: str, strength: float) -> Any:
     return np.array(rates)
 
 
+def test_penalty_is_off_for_online_rules_unless_it_is_given() -> None:
+    assert train.TrainConfig().penalty_weight == 1
+    assert train.TrainConfig(rule="ottt").penalty_weight == 0
+    assert train.TrainConfig(rule="ottt", activity_strength=0.5).penalty_weight == 0.5
+
+
 def test_penalty_lowers_activity_as_in_back_propagation() -> None:
     """Within 2 of the 84 places for spikes in every step, where it falls by 5; without penalty it rises."""
     expected = rates_of("bptt", 1.0)
