@@ -67,11 +67,8 @@ def _along(
         return [_cut(builder, x, dimension, (start, limit, stride)) for x in xs]
 
     whole: Sequence[int] = []
-    powers, power, done = (
-        arrays,
-        1,
-        0,
-    )  # each place of `powers` holds `power` elements, each of `whole` the first `done`
+    # Each place of `powers` holds `power` elements, each of `whole` the first `done`.
+    powers, power, done = arrays, 1, 0
     while True:
         if size & power:
             start = done * hole
