@@ -37,17 +37,12 @@ inline void* allocateAligned(std::size_t alignment, std::size_t bytes) {
   return data;
 }
 
-// From so many bytes on, memory lies in huge pages.
-inline constexpr std::size_t kLeastHuge = kHugePage / 4;
-
-// Asks for huge pages in memory not written yet; the system may ignore it. Results lie side by side, so that the pages
-// at both ends, which are their neighbours' as well, are included.
+// Asks for huge pages in memory not written yet; the system may ignore it.
 inline void wishHugePages(void* data, std::size_t bytes) {
 #if defined(MADV_HUGEPAGE)
-  if (bytes < kLeastHuge) return;
-  const auto first = reinterpret_cast<std::uintptr_t>(data) / kHugePage * kHugePage;
-  const auto end = (reinterpret_cast<std::uintptr_t>(data) + bytes + kHugePage - 1) / kHugePage * kHugePage;
-  madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
+  const auto first = (reinterpret_cast<std::uintptr_t>(data) + kHugePage - 1) / kHugePage * kHugePage;
+  const auto end = (reinterpret_cast<std::uintptr_t>(data) + bytes) / kHugePage * kHugePage;
+  if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
 #else
   static_cast<void>(data), static_cast<void>(bytes);
 #endif
