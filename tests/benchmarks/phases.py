@@ -11,7 +11,8 @@ LIBRARY = "_cpu_kernels.so"
 SUMS = "sums of rows of weights"
 PHASES = {
     SUMS: (
-        *("multiply", "Product::*", "addPatches", "convolve"),
+        # What is compiled into `runForward` are products, but for little.
+        *("multiply", "Product::*", "addPatches", "convolve", "runForward"),
         *("ConvolutionColumns::add", "ConvolutionColumns::addDense"),
     ),
     "cotangents sent back densely": (
