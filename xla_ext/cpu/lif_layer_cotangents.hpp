@@ -114,7 +114,7 @@ class SpikeCotangents {
     if (pass_.layer.surrogate.isBounded()) markSlopes();
     Index count = 0;
     for (Index own = firstStep(); own < firstStep() + steps(); ++own) {
-      for (Index r = 0; r < record_.samples(); ++r) count += countBits(takers(own, r), words());
+      for (Index r = 0; r < record_.samples(); ++r) count += kernels().countMarks(takers(own, r), words());
     }
     const Index all = steps() * record_.samples() * patch_.columns;
     are_few_ = static_cast<double>(count) < kDotShare * static_cast<double>(all);

@@ -14,12 +14,6 @@ namespace snnjax {
 
 inline Index wordsOf(Index neurons) { return (neurons + 63) / 64; }
 
-inline Index countBits(const std::uint64_t* bits, Index words) {
-  Index count = 0;
-  for (Index word = 0; word < words; ++word) count += countBits(bits[word]);
-  return count;
-}
-
 // Arrays of operands and results have rows of (neurons + 7) / 8 bytes, the lowest bit first. A row of them is the
 // beginning of a row of words, on machines that store the lowest byte first.
 static_assert(std::endian::native == std::endian::little);

@@ -36,7 +36,7 @@ inline Index pairedLength(Index depth, Index parts) { return parts * pairsOf(dep
 inline Floats takePart(Floats* left, Index part, Index parts) {
   if (parts == 1) return roundToBfloat16(*left);
   if (part + 1 == parts) return *left;
-  const auto nearest = (Floats)(((Ints)*left + 0x8000) & static_cast<std::int32_t>(0xffff0000));
+  const auto nearest = (Floats)(((Unsigned)*left + 0x8000U) & 0xffff0000U);
   *left -= nearest;
   return nearest;
 }
@@ -166,10 +166,6 @@ inline void multiplyPairedPanels(Rows<const float> rounded, Index rows, Index de
     multiplyPairedPanel<1>(rounded, rows, pairs, panels + column * pairs, {out.data + column, out.stride});
   }
 }
-
-#else
-
-inline constexpr bool hasPairs() { return false; }
 
 #endif
 
