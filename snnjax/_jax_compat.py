@@ -58,8 +58,12 @@ def canonical(value: Any) -> np.ndarray:
 
 
 def lower_function(function: Callable[..., Any], context: Any, *operands: Any) -> Any:
-    """Lower a `jax.numpy` function that returns a tuple to the results of a lowering rule."""
-    return _mlir.lower_fun(function, multiple_results=True)(context, *operands)
+    """Lower a `jax.numpy` function that returns a tuple to the results of a lowering rule.
+
+    It does not see over which axes of a `shard_map` its operands vary, so its loops need not begin with arrays that do.
+    """
+    types = [ShapedArray(aval.shape, aval.dtype) for aval in context.avals_in]
+    return _mlir.lower_fun(function, multiple_results=True)(context.replace(avals_in=types), *operands)
 
 
 def device_ids(compile_options: Any) -> list[int]:

@@ -321,6 +321,7 @@ Executable::Executable(std::shared_ptr<System> system, std::span<const std::byte
 Executable::~Executable() = default;
 
 const Plan& Executable::plan() const { return impl_->plan(); }
+Cost Executable::cost() const { return costOf(impl_->plan()); }
 const std::vector<std::byte>& Executable::serialised() const { return impl_->bytes(); }
 Executable::Arrays Executable::run(const Arrays& arguments, const std::vector<bool>& donated) {
   return impl_->run(arguments, donated);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/plan/cost.hpp"
 #include "executor/plan/plan.hpp"
 
 namespace snnjax::executor {
@@ -71,6 +72,7 @@ class Executable {
   Executable(std::shared_ptr<System> system, std::span<const std::byte> plan);
   ~Executable();
   const Plan& plan() const;
+  Cost cost() const;
   // The bytes from which another process makes the same executable.
   const std::vector<std::byte>& serialised() const;
 

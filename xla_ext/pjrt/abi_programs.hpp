@@ -55,6 +55,11 @@ struct ExecutableFingerprintArgs : Arguments {
   const char* executable_fingerprint;
   std::size_t executable_fingerprint_size;
 };
+struct ExecutableGetCostAnalysisArgs : Arguments {
+  Executable* executable;
+  std::size_t num_properties;
+  const NamedValue* properties;
+};
 struct ExecutableGetCompiledMemoryStatsArgs : Arguments {
   Executable* executable;
   std::int64_t generated_code_size_in_bytes, argument_size_in_bytes, output_size_in_bytes, alias_size_in_bytes,

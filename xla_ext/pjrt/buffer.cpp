@@ -101,6 +101,10 @@ void addBufferFunctions(Table& table) {
   table.add("Buffer_Memory", [](BufferMemoryArgs& args) { args.memory = &args.buffer->device->memory; });
   table.add("Buffer_Delete", [](BufferDeleteArgs& args) { args.buffer->take(); });
   table.add("Buffer_IsDeleted", [](BufferIsDeletedArgs& args) { args.is_deleted = args.buffer->isDeleted(); });
+  // Tiles have no common addresses: this one tells whether two buffers share an array, and nothing may be read there.
+  table.add("Buffer_UnsafePointer", [](BufferUnsafePointerArgs& args) {
+    args.buffer_pointer = reinterpret_cast<std::uintptr_t>(args.buffer->value().get());
+  });
   table.add("Buffer_IsOnCpu", [](BufferIsOnCpuArgs& args) { args.is_on_cpu = false; });
   table.add("Buffer_ReadyEvent", [](BufferReadyEventArgs& args) { args.event = new Event{readyOf(*args.buffer)}; });
   table.add("Buffer_CopyToDevice",

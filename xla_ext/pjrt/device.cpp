@@ -4,34 +4,13 @@
 #include <poplar/Target.hpp>
 #include <string_view>
 
+#include "pjrt/named_value.hpp"
 #include "pjrt/table.hpp"
 
 namespace snnjax::pjrt {
 namespace {
 
 constexpr std::string_view kMemoryName = "tile memory";
-
-NamedValue named(std::string_view name, NamedValueType type, std::size_t size) {
-  NamedValue value{};
-  value.struct_size = sizeof(NamedValue);
-  value.name = name.data();
-  value.name_size = name.size();
-  value.type = type;
-  value.value_size = size;
-  return value;
-}
-
-NamedValue named(std::string_view name, std::string_view text) {
-  NamedValue value = named(name, kString, text.size());
-  value.string_value = text.data();
-  return value;
-}
-
-NamedValue named(std::string_view name, std::int64_t number) {
-  NamedValue value = named(name, kInt64, 1);
-  value.int64_value = number;
-  return value;
-}
 
 // A program is one allocation, and the tiles of an IPU count as one block of memory; nothing else is reserved.
 // Structures of newer callers have more statistics than the plugin knows; each says whether it is set.
@@ -103,7 +82,7 @@ Device::Device(Client* owner, int id, const std::string& chip, const poplar::Tar
   description.to_string = "IpuDevice(id=" + number + ")";
   description.attributes = {
       named("chip", chip),
-      named("num_tiles", target.getNumTiles()),
+      named("num_tiles", std::int64_t{target.getNumTiles()}),
       named("memory_per_tile", static_cast<std::int64_t>(target.getBytesPerTile())),
       named("clock_hz", static_cast<std::int64_t>(target.getTileClockFrequency())),
   };

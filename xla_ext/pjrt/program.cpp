@@ -1,5 +1,6 @@
 #include "pjrt/program.hpp"
 
+#include "pjrt/named_value.hpp"
 #include "pjrt/registry.hpp"
 
 namespace snnjax::pjrt {
@@ -46,6 +47,12 @@ std::vector<executor::ArrayType> typesOf(const executor::Plan& plan, const std::
   return types;
 }
 
+std::vector<NamedValue> propertiesOf(const executor::Cost& cost) {
+  return {named("flops", static_cast<float>(cost.flops)),
+          named("transcendentals", static_cast<float>(cost.transcendentals)),
+          named("bytes accessed", static_cast<float>(cost.bytes_accessed))};
+}
+
 std::vector<bool> donatedOf(const executor::Plan& plan) {
   std::vector<bool> donated(plan.main.parameters.size());
   for (const std::size_t parameter : plan.donated) donated.at(parameter) = true;
@@ -77,6 +84,7 @@ CompiledProgram::CompiledProgram(Client& owner, std::span<const std::byte> bytes
       device_assignment(assignmentProto(devices)),
       donated(donatedOf(plan())),
       tile_memory(static_cast<std::int64_t>(executable.tileMemory() / devices.size())),
+      cost(propertiesOf(executable.cost())),
       memory_kinds({}),
       parameter_shardings(plan().parameter_shardings),
       result_shardings(plan().result_shardings) {

@@ -44,6 +44,7 @@ struct CompiledProgram {
   std::string device_assignment;  // a serialised xla.DeviceAssignmentProto
   std::vector<bool> donated;      // of each parameter
   std::int64_t tile_memory;       // bytes of one IPU
+  std::vector<NamedValue> cost;   // under XLA's names
   std::vector<int> result_dtypes;
   std::vector<std::int64_t> result_dims;
   std::vector<std::size_t> result_ranks;

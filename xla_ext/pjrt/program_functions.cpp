@@ -49,6 +49,10 @@ void addExecutableFunctions(Table& table) {
     args.executable_fingerprint = fingerprint.data();
     args.executable_fingerprint_size = fingerprint.size();
   });
+  table.add("Executable_GetCostAnalysis", [](ExecutableGetCostAnalysisArgs& args) {
+    args.properties = args.executable->program->cost.data();
+    args.num_properties = args.executable->program->cost.size();
+  });
   table.add("Executable_GetCompiledMemoryStats", [](ExecutableGetCompiledMemoryStatsArgs& args) { memoryStats(args); });
 }
 

@@ -14,6 +14,7 @@ from snnjax.ipu.lowering.passes.slots import write_in_slots
 from snnjax.ipu.lowering.plan import Block, Plan, serialise
 
 # Each module registers the rules of its operations.
+from snnjax.ipu.lowering.rules import bit_casts as bit_casts
 from snnjax.ipu.lowering.rules import calls as calls
 from snnjax.ipu.lowering.rules import collectives as collectives
 from snnjax.ipu.lowering.rules import control as control
@@ -132,8 +133,10 @@ def _options(compile_options: Any) -> list[tuple[str, str]]:
     """The options meant for the IPU, without their prefix."""
     options = [(key, str(value)) for key, value in compile_options.env_option_overrides]
     for key, _ in options:
+        wrong = f"compile: `compiler_options` must begin with {_OPTION_PREFIX!r}, got {key!r}. Leave it out on an IPU"
+        if key.startswith("xla_"):
+            raise Unsupported(f"{wrong}.")
         if not key.startswith(_OPTION_PREFIX):
-            raise ValueError(
-                f"compile: `compiler_options` must begin with {_OPTION_PREFIX!r}, got {key!r}. Leave it out on an IPU."
-            )
+            # In parentheses are XLA's words, which programs look for.
+            raise ValueError(f"{wrong} (No such compile option: {key!r}).")
     return sorted((key.removeprefix(_OPTION_PREFIX), value) for key, value in options)

@@ -129,7 +129,12 @@ def _gathered(walk: Any, value: int, known: Sharding, kept: Sequence[int]) -> in
             if count > 1:
                 type_ = builder.types[part]
                 shape = (*type_.shape[:d], type_.shape[d] * count, *type_.shape[d + 1 :])
-                part = builder.one("all_gather", (part,), ArrayType(type_.dtype, shape), (*groups, (d,)))
+                whole = ArrayType(type_.dtype, shape)
+                part = (
+                    builder.one("all_gather", (part,), whole, (*groups, (d,)))
+                    if whole.size
+                    else views.empty(builder, whole)
+                )
         return part
 
     return pairs.map_parts(builder, gather, value)
@@ -153,6 +158,8 @@ def _cut(walk: Any, value: int, sharding: Sharding) -> int:
 
 def _cut_at_once(builder: Any, x: int, type_: ArrayType) -> int | None:
     """The shard if all shards are equal: equal elements, or values repeated or counted along other dimensions."""
+    if type_.size == 0:
+        return views.empty(builder, type_)
     number = builder.number(x)
     if number is not None:
         return builder.splat(number, type_)

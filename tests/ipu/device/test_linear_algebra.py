@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from snnjax.ipu.lowering.rules import linear_algebra
 from tests.ipu.device.on_device import check, examples
@@ -176,6 +177,22 @@ def test_primitives_on_the_device(ipus: list[jax.Device]) -> None:
     check(ipus[0], jax.vmap(jnp.linalg.inv), a, **close)
     check(ipus[0], lambda a: jax.vmap(jax.lax.linalg.lu)(a), matrices(2, 6, 4), **close)
     check(ipus[0], jnp.linalg.slogdet, matrices(3, 5, 5), **close)
+
+
+def test_each_ipu_solves_its_own(ipus: list[jax.Device]) -> None:
+    """In a `shard_map`, whose types tell over which axes an array varies."""
+    mesh, spec = Mesh(np.array(ipus[:2]), ("ipus",)), PartitionSpec("ipus")
+    a, b = definite(5), matrices(len(definite(5)), 5, 2)
+
+    def solved(a: jax.Array, b: jax.Array) -> jax.Array:
+        w, v = jnp.linalg.eigh(a)
+        return (
+            jnp.linalg.solve(a, b) + jnp.linalg.inv(jnp.linalg.cholesky(a)) @ b + (v * w[:, None]) @ v.mT @ b
+        )
+
+    sharded = [jax.device_put(each[:2], NamedSharding(mesh, spec)) for each in (a, b)]
+    each = jax.jit(jax.shard_map(solved, mesh=mesh, in_specs=spec, out_specs=spec))(*sharded)
+    np.testing.assert_allclose(each, jax.jit(solved)(a[:2], b[:2]), rtol=1e-3, atol=1e-4)
 
 
 def test_gradients_on_the_device(ipus: list[jax.Device]) -> None:

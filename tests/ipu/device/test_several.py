@@ -31,6 +31,17 @@ def test_program_runs_on_the_ipus_of_its_arrays(mesh):
     np.testing.assert_array_equal(result, array * 2 + 1)
 
 
+def test_arrays_without_elements_are_divided_and_gathered(mesh):
+    x = spread(np.ones((12, 3), np.float32), mesh)
+    nothing = jax.jit(lambda x: x[:, 5:])(x)
+    assert nothing.shape == (12, 0)
+    gathered = on_each(
+        lambda x: (jax.lax.all_gather(x, "ipus"), jax.lax.psum(x, "ipus")), mesh, SPREAD, (SPREAD, SPREAD)
+    )
+    many = len(mesh.devices)
+    assert [each.shape for each in gathered(nothing)] == [(many**2, 12 // many, 0), (12, 0)]
+
+
 def test_operands_may_be_whole_on_each_ipu(mesh):
     x, w = np.arange(24, dtype=np.float32).reshape(12, 2), np.float32([[3, 5]])
     f = on_each(lambda x, w: (x + w, w * 2), mesh, (SPREAD, PartitionSpec()), (SPREAD, PartitionSpec()))

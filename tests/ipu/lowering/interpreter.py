@@ -114,7 +114,7 @@ def iota(instruction: Instruction, inputs: Arrays, types: Any) -> Arrays:
 
 @op
 def bitcast(instruction: Instruction, inputs: Arrays, types: Any) -> Arrays:
-    return [np.ascontiguousarray(inputs[0]).view(numpy_dtype(types[instruction.outputs[0]].dtype))]
+    return [np.asarray(inputs[0], order="C").view(numpy_dtype(types[instruction.outputs[0]].dtype))]
 
 
 def _native(array: np.ndarray) -> np.ndarray:

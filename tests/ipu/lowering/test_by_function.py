@@ -63,6 +63,22 @@ def test_windows_equal_cpu():
     check(pooled, x, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("size", [(2, 1), (2, 7)])
+@pytest.mark.parametrize("start", [0, 3])
+def test_windows_leave_out_places_without_an_element(start, size):
+    """A start that changes what it is combined with counts once for each window, and for none of its gaps."""
+    x = numbers(np.float32, (4, 9)) / 4
+    args = size, (1, 1), ((0, 3), (1, 2))
+
+    def pooled(x):
+        function = lambda x, y: (either(x[0], y[0]), x[1] + y[1])  # noqa: E731
+        starts = np.float32(start), np.complex64(start)
+        y, z = lax.reduce_window((x, lax.complex(x, 2 * x)), starts, function, *args, (2, 3))
+        return y, z.real, z.imag
+
+    check(pooled, x, rtol=1e-5, atol=1e-5)
+
+
 def test_scatters_equal_cpu():
     y, i = numbers(np.float32, (6, 4)), np.array([1, 2, 1, -1, 9], np.int32)
 

@@ -113,6 +113,26 @@ def test_bit_casts_equal_cpu(dtype, other):
     check_both(lambda x: lax.bitcast_convert_type(x, dtype) + 0, numbers(other, (7,)) + np.asarray(3, other))
 
 
+@pytest.mark.parametrize(
+    "wide, narrow",
+    [
+        (np.float32, np.uint8),
+        (np.uint32, np.int16),
+        (np.int32, jnp.bfloat16),
+        (np.float16, np.int8),
+        (jnp.bfloat16, np.uint8),
+    ],
+)
+def test_bit_casts_between_sizes_equal_cpu(wide, narrow):
+    """Into a new last dimension, the lowest bits first, and back; of one number too."""
+    x = edges(wide)[:-1]
+    check_both(lambda x: lax.bitcast_convert_type(x, narrow), x)
+    check_both(lambda x: lax.bitcast_convert_type(x[0], narrow), x)
+    ratio = np.dtype(wide).itemsize // np.dtype(narrow).itemsize
+    parts = numbers(narrow, (3, 5, ratio))
+    check_both(lambda x: lax.bitcast_convert_type(x.reshape(parts.shape), wide), parts)
+
+
 @of_all
 def test_select_and_clamp_equal_cpu(dtype):
     x, y = pairs(dtype)

@@ -92,6 +92,12 @@ def test_empty_updates_change_nothing():
     )
 
 
+def test_slices_without_elements_equal_cpu():
+    x, i = np.ones((4, 0), np.float32), np.array([1, 0], np.int32)
+    check(lambda x, i: lax.dynamic_slice(x, i, (4, 0)), x, i)
+    check(lambda x, i: lax.dynamic_slice(x, i, (0, 3)), numbers(np.float32, (4, 3)), i)
+
+
 def test_slice_at_a_constant_is_a_slice():
     plan = plan_of(lambda x: lax.dynamic_slice(x, (1, 0), (2, 3)), numbers(np.float32, (4, 3)))
     assert [instruction.op for instruction in plan.main.instructions] == ["slice"]

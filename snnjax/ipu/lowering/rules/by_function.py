@@ -37,6 +37,14 @@ def _cut(builder: Builder, x: int, start: int, limit: int, stride: int = 1) -> i
     return pairs.map_parts(builder, cut, x)
 
 
+def selected(builder: Builder, condition: int, x: int, y: int) -> int:
+    """Elements of `x` where the condition holds, else of `y`; real or complex."""
+    if x not in builder.parts:
+        return elementwise.select(builder, condition, x, y)
+    parts = zip(builder.parts[x], builder.parts[y], strict=True)
+    return pairs.pair(builder, *(elementwise.select(builder, condition, *part) for part in parts))
+
+
 def _arranged(builder: Builder, x: int, order: Sequence[int], shape: Sequence[int]) -> int:
     """The dimensions transposed, then reshaped to `shape`."""
     return pairs.map_parts(

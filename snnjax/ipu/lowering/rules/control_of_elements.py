@@ -12,7 +12,7 @@ from typing import Any
 from snnjax.ipu.lowering import pairs
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.operation import Operation
-from snnjax.ipu.lowering.rules import elementwise, reductions
+from snnjax.ipu.lowering.rules import by_function, elementwise, reductions
 from snnjax.ipu.lowering.rules.trip_counts import trip_count
 
 
@@ -30,7 +30,9 @@ def case(operation: Operation, index: int, branches: Sequence[Any]) -> list[int]
     with _among(walk, _both(builder, walk.mask, is_last)):
         selected = walk.block(last, ())
     for chosen, values in results:
-        selected = [_selected(builder, chosen, *each) for each in zip(values, selected, strict=True)]
+        selected = [
+            by_function.selected(builder, chosen, *each) for each in zip(values, selected, strict=True)
+        ]
     return selected
 
 
@@ -112,10 +114,3 @@ def _among(walk: Any, mask: int) -> Iterator[None]:
 
 def _both(builder: Builder, mask: int | None, condition: int) -> int:
     return condition if mask is None else elementwise.binary(builder, "and", mask, condition)
-
-
-def _selected(builder: Builder, condition: int, x: int, y: int) -> int:
-    if x not in builder.parts:
-        return elementwise.select(builder, condition, x, y)
-    parts = zip(builder.parts[x], builder.parts[y], strict=True)
-    return pairs.pair(builder, *(elementwise.select(builder, condition, *part) for part in parts))

@@ -10,7 +10,7 @@ import numpy as np
 from snnjax.ipu.lowering.builder import Builder, Expression
 from snnjax.ipu.lowering.operation import Operation
 from snnjax.ipu.lowering.rules import rule
-from snnjax.ipu.lowering.types import WIDE, ArrayType, bits_of, is_floating, numpy_dtype, register_of
+from snnjax.ipu.lowering.types import ArrayType, bits_of, is_floating, numpy_dtype, register_of
 
 # Operations whose results are always representable in the dtype need no rounding.
 _EXACT = frozenset(
@@ -213,7 +213,7 @@ def bitcast(builder: Builder, x: int, type_: ArrayType) -> int:
         return x
     array = builder.constants.get(x)
     if array is not None:
-        return builder.constant(np.ascontiguousarray(array).view(numpy_dtype(type_.dtype)))
+        return builder.constant(np.asarray(array, order="C").view(numpy_dtype(type_.dtype)))
     if {bits_of(type_.dtype), bits_of(builder.types[x].dtype)} == {32}:
         expression = Expression(builder)
         expression.load(x)
@@ -276,22 +276,6 @@ def _lower_clamp(operation: Operation) -> list[int]:
 @rule("stablehlo.convert")
 def _lower_convert(operation: Operation) -> list[int]:
     return [convert(operation.builder, operation.inputs[0], operation.types[0].dtype)]
-
-
-@rule("stablehlo.bitcast_convert")
-def _lower_bitcast(operation: Operation) -> list[int]:
-    (old,), (new,) = operation.input_types(), operation.types
-    if new.dtype in WIDE:
-        raise operation.refuse(
-            f"the IPU has no {new.dtype}",
-            "Use threefry random keys, JAX's default, and leave jax_enable_x64 off",
-        )
-    if old.shape != new.shape:
-        raise operation.refuse(
-            f"a bit cast to {new} changes the size of the elements",
-            "Combine elements with shifts and conversions",
-        )
-    return [bitcast(operation.builder, operation.inputs[0], new)]
 
 
 @rule("stablehlo.reduce_precision")

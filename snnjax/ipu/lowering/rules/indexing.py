@@ -101,6 +101,8 @@ def _known_starts(operation: Operation, starts: Sequence[int], sizes: Sequence[i
 @rule("stablehlo.dynamic_slice")
 def _lower_dynamic_slice(operation: Operation) -> list[int]:
     builder, (x, *starts), (type_,) = operation.builder, operation.inputs, operation.types
+    if type_.size == 0:
+        return [views.empty(builder, type_)]
     sizes = operation.ints("slice_sizes")
     known = _known_starts(operation, starts, sizes)
     if known is not None:

@@ -116,10 +116,8 @@ def _lower_reduce_window(operation: Operation) -> Sequence[int]:
     if kind is not None:
         return [_of_kind(operation, geometry, kind)]
     count, combine = len(operation.types), by_function.function_of(operation)
-    starting = zip(operation.inputs[:count], operation.inputs[count:], strict=True)
-    padded = [windows.padded(builder, x, start, geometry) for x, start in starting]
-    starts = by_function.everywhere(builder, operation.inputs[count:], type_.shape)
-    return combine(starts, windows.pool(builder, padded, geometry, type_.shape, combine))
+    arrays, starts = operation.inputs[:count], operation.inputs[count:]
+    return windows.pool_from(builder, arrays, starts, geometry, type_.shape, combine)
 
 
 def _of_kind(operation: Operation, geometry: windows.Windows, kind: str) -> int:

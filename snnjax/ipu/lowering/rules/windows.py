@@ -10,9 +10,12 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from snnjax.ipu.lowering import pairs, views
 from snnjax.ipu.lowering.builder import Builder
-from snnjax.ipu.lowering.rules.by_function import Combine
+from snnjax.ipu.lowering.rules import elementwise
+from snnjax.ipu.lowering.rules.by_function import Combine, everywhere, selected
 
 # The most elements of windows that are combined one by one. Of maxima over float32[8, 64, 64, 16], on 1472 modelled
 # tiles without the host, windows of 3 by 3 take 19 thousand cycles so and 18 axis by axis, of 2 by 2 side by side 6
@@ -33,6 +36,11 @@ class Windows(NamedTuple):
     def is_large(self) -> bool:
         """Whether the windows are combined axis by axis."""
         return math.prod(self.sizes) > SMALL_WINDOW
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether windows hold places without an element: around the array, or between its elements."""
+        return any(n > 0 for n in self.padding) or any(n > 1 for n in self.base)
 
 
 def pool(
@@ -55,6 +63,38 @@ def pool(
     places = itertools.product(*map(range, windows.sizes))
     slices = ([at(place, x) for x in arrays] for place in places)
     return functools.reduce(combine, slices)
+
+
+def pool_from(
+    builder: Builder,
+    arrays: Sequence[int],
+    starts: Sequence[int],
+    windows: Windows,
+    shape: Sequence[int],
+    combine: Combine,
+) -> Sequence[int]:
+    """The elements of each window, combined with the starts.
+
+    As in XLA's compilers, a place without an element does not count, even where a start changes what it is combined
+    with; so each place carries whether there is an element.
+    """
+    beside = [padded(builder, x, start, windows) for x, start in zip(arrays, starts, strict=True)]
+    starts = everywhere(builder, starts, shape)
+    if not windows.has_gaps:
+        return combine(starts, pool(builder, beside, windows, shape, combine))
+
+    def combine_elements(x: Sequence[int], y: Sequence[int]) -> list[int]:
+        (*x, is_x), (*y, is_y) = x, y
+        both = combine(x, y)
+        one = [selected(builder, is_x, *each) for each in zip(x, y, strict=True)]
+        is_both = elementwise.binary(builder, "and", is_x, is_y)
+        chosen = [selected(builder, is_both, *each) for each in zip(both, one, strict=True)]
+        return [*chosen, elementwise.binary(builder, "or", is_x, is_y)]
+
+    yes, no = (builder.constant(np.array(each)) for each in (True, False))
+    there = padded(builder, views.splat_like(builder, yes, builder.types[arrays[0]].shape), no, windows)
+    pooled = pool(builder, [*beside, there], windows, shape, combine_elements)
+    return combine_elements([*starts, views.splat_like(builder, yes, shape)], pooled)[:-1]
 
 
 def _along(
