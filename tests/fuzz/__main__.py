@@ -5,6 +5,7 @@ Meant to run under sanitizers (`make fuzz`). The log holds the example at work: 
 
 import argparse
 import os
+import secrets
 import sys
 import time
 from collections import Counter
@@ -21,10 +22,11 @@ from tests.fuzz import handlers, ops
 PARTS = {"ops": ops.Fuzz, "handlers": handlers.Fuzz}
 
 
-def run(fuzz: ops.Fuzz | handlers.Fuzz, examples: int, log: Path | None) -> Counter[str]:
-    """Check so many examples; yields what was counted."""
+def run(fuzz: ops.Fuzz | handlers.Fuzz, examples: int, seed: int, log: Path | None) -> Counter[str]:
+    """Check so many examples, the same for the same seed; yields what was counted."""
     counted: Counter[str] = Counter()
 
+    @hypothesis.seed(seed)
     @hypothesis.settings(
         max_examples=examples,
         deadline=None,
@@ -46,17 +48,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
     parser.add_argument("--examples", type=int, default=300, help="of each part")
     parser.add_argument("--networks", type=int, default=6, help="how many forms of networks there are")
+    parser.add_argument("--rounds", type=int, default=3, help="calls of an example, each with other numbers")
+    parser.add_argument("--seed", type=int, help="of the examples; left out, it is drawn")
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
     parser.add_argument("--log", type=Path, help="where the example at work is written")
     arguments = parser.parse_args()
     sentence = _targets.missing()
     if sentence is not None:
         parser.error(sentence)
+    seed = secrets.randbits(32) if arguments.seed is None else arguments.seed
+    sys.stdout.write(f"seed {seed}\n")
+    sys.stdout.flush()
     for part in arguments.parts:
         started = time.monotonic()
-        counted = run(PARTS[part](arguments.networks), arguments.examples, arguments.log)
+        fuzz = PARTS[part](arguments.networks, arguments.rounds)
+        counted = run(fuzz, arguments.examples, seed, arguments.log)
         text = ", ".join(f"{number} {what}" for what, number in counted.items())
-        sys.stdout.write(f"{text} in {time.monotonic() - started:.0f} s\n")
+        sys.stdout.write(f"{part}, seed {seed}: {text} in {time.monotonic() - started:.0f} s\n")
+        sys.stdout.flush()
 
 
 main()

@@ -45,12 +45,18 @@ def calls_of(function: Callable[..., Any], *arguments: Any) -> list[Call]:
     return found
 
 
-def execute(call: Call, rng: np.random.Generator, kinds: Callable[[], str]) -> list[np.ndarray]:
-    """The results of a call with operands full of `kinds`."""
-    operands = [values.array(rng, kinds(), *operand) for operand in call.operands]
+def compiled(call: Call) -> Callable[..., Any]:
+    """A call as a function of its operands, compiled at its first use."""
     results = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in call.results)
-    outputs = jax.ffi.ffi_call(call.target, results)(*operands, **call.attributes)
-    return [np.asarray(output) for output in outputs]
+    return jax.jit(lambda *operands: jax.ffi.ffi_call(call.target, results)(*operands, **call.attributes))
+
+
+def execute(
+    run: Callable[..., Any], call: Call, rng: np.random.Generator, kinds: Callable[[], str]
+) -> list[np.ndarray]:
+    """The results of a compiled call with operands full of `kinds`."""
+    operands = [values.array(rng, kinds(), *operand) for operand in call.operands]
+    return [np.asarray(output) for output in run(*operands)]
 
 
 @st.composite

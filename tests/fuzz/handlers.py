@@ -26,8 +26,7 @@ from tests.fuzz import calls, values
 from tests.ops.common import with_gradient
 from tests.ops.random_networks import arguments, random_form, runner
 
-FORGET = 300  # calls after which compiled programs are dropped, for memory
-ROUNDS = 3  # of a valid call, each with other numbers
+FORGET = 300  # examples after which compiled programs are dropped, for memory
 # What a handler says when it refuses; anything else is a mistake of its own.
 REFUSALS = ("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED")
 
@@ -102,7 +101,9 @@ def _convolve(width: int) -> Callable[..., Any]:
 class Fuzz:
     """Examples are a call with the number of its mistakes, a seed for its arrays, and what is in them."""
 
-    def __init__(self, num_networks: int) -> None:
+    def __init__(self, num_networks: int, rounds: int) -> None:
+        self.rounds = rounds  # of an example, each with other numbers: one compilation for all
+        self.num_examples = 0
         mistaken = calls.mistaken(valid_calls(num_networks))
         self.strategy = st.tuples(mistaken, st.integers(0, 2**32 - 1), st.sampled_from(values.KINDS))
 
@@ -110,12 +111,14 @@ class Fuzz:
         """A valid call succeeds and writes all of its results; any other one may be refused, in words."""
         (call, mistakes), seed, kind = example
         rng = np.random.default_rng(seed)
-        counted["calls of handlers"] += 1
-        if counted["calls of handlers"] % FORGET == 0:
+        self.num_examples += 1
+        if self.num_examples % FORGET == 0:
             jax.clear_caches()
         try:
-            for _ in range(1 if mistakes else ROUNDS):
-                results = calls.execute(call, rng, lambda: kind if rng.random() < 0.7 else "plain")
+            run = calls.compiled(call)
+            for _ in range(self.rounds):
+                counted["calls of handlers"] += 1
+                results = calls.execute(run, call, rng, lambda: kind if rng.random() < 0.7 else "plain")
                 assert not any(values.is_unwritten(result) for result in results)
         except jax.errors.JaxRuntimeError as error:
             if not mistakes or not str(error).startswith(REFUSALS):
