@@ -1,7 +1,9 @@
 // A chain of operations on elements in one pass: a small program (elementwise_chain_ops.hpp), interpreted over blocks
-// of elements. Each result is kept in a slot, one block of 32-bit elements on the worker's stack, until others read it;
-// rows of 32-bit elements are read and written in place. An operation is dispatched once per block, so that a tile
-// spends its time on arithmetic and the host can vectorise it.
+// of elements. It stands for the codelet that is generated from the program and compiled when a graph is built for
+// hardware, as PopLibs does with fused expressions (popops::map); the model does without a compiler. Each result is
+// kept in a slot, one block of 32-bit elements on the worker's stack, until others read it; rows of 32-bit elements are
+// read and written in place. An operation is dispatched once per block, so that a tile spends its time on arithmetic
+// and the host can vectorise it.
 #include "elementwise_chain_cycles.hpp"
 #include "elementwise_chain_ops.hpp"
 #include "fields.hpp"
@@ -181,15 +183,16 @@ void runNarrow(const chain::Instruction& instruction, const NarrowRows& rows, un
   }
 }
 
-// Calls run(instruction) for the operations in words [first, last) of a program, constants excepted.
+// Calls run(instruction) for the operations in words [first, last) of a program, constants excepted, which fill `count`
+// elements.
 template <class Run>
-void interpret(const unsigned* program, unsigned first, unsigned last, Slots& slots, Run&& run) {
+void interpret(const unsigned* program, unsigned first, unsigned last, unsigned count, Slots& slots, Run&& run) {
   for (unsigned i = first; i < last; ++i) {
     const chain::Instruction instruction = chain::decoded(program[i]);
     if (instruction.opcode == Opcode::constant) {
       unsigned* const to = slots.written(instruction.to);
       const unsigned value = program[++i];
-      for (unsigned element = 0; element < chain::kBlock; ++element) to[element] = value;
+      for (unsigned element = 0; element < count; ++element) to[element] = value;
     } else {
       run(instruction);
     }
@@ -199,14 +202,16 @@ void interpret(const unsigned* program, unsigned first, unsigned last, Slots& sl
 // Words before `once` fill slots that all blocks read; the others run for each block.
 template <class V, class Run>
 void runBlocks(const V& vertex, unsigned worker, unsigned unit, Run&& run) {
-  const Range share = shareOf(vertex.count, worker, unit);
+  const Range share = workOf(vertex.count, worker, unit);
   if (share.first == share.last) return;
   Slots slots;
   const unsigned* const program = &vertex.program[0];
-  interpret(program, 0, vertex.once, slots, [&](const auto& each) { run(each, share.first, chain::kBlock, slots); });
+  const unsigned most = smaller(chain::kBlock, share.last - share.first);
+  interpret(program, 0, vertex.once, most, slots, [&](const auto& each) { run(each, share.first, most, slots); });
   for (unsigned first = share.first; first < share.last; first += chain::kBlock) {
     const unsigned count = smaller(chain::kBlock, share.last - first);
-    interpret(program, vertex.once, vertex.words, slots, [&](const auto& each) { run(each, first, count, slots); });
+    interpret(program, vertex.once, vertex.words, count, slots,
+              [&](const auto& each) { run(each, first, count, slots); });
   }
 }
 
@@ -222,6 +227,7 @@ class ElementwiseChain : public poplar::MultiVertex {
   InRows<unsigned> in;    // [inputs][count], or [1] where the program says so
   OutRows<unsigned> out;  // [outputs][count]; some are inputs too, and overwritten
   unsigned count, once, words;
+  unsigned pointers, four, two, one;  // issue slots of the code it stands for (elementwise_chain_cycles.hpp)
 
   bool compute(unsigned worker) {
     runBlocks(*this, worker, kWordUnit, [this](const auto& each, unsigned first, unsigned size, Slots& slots) {
@@ -242,6 +248,7 @@ class MixedElementwiseChain : public poplar::MultiVertex {
   OutRows<unsigned short> out_halves;  // alike
   OutRows<unsigned char> out_bytes;    // alike
   unsigned count, once, words;
+  unsigned pointers, four, two, one;  // issue slots of the code it stands for (elementwise_chain_cycles.hpp)
 
   bool compute(unsigned worker) {
     runBlocks(*this, worker, kNarrowUnit, [this](const auto& each, unsigned first, unsigned size, Slots& slots) {
@@ -254,66 +261,10 @@ class MixedElementwiseChain : public poplar::MultiVertex {
 
 namespace {
 
-template <class From, class To>
-constexpr Kind chainKind() {
-  return std::is_same_v<From, float> && std::is_same_v<To, float> ? Kind::Float : Kind::Integer;
-}
-
-// Of one operation on the elements of a block.
-std::uint64_t operationCycles(const chain::Instruction& instruction, unsigned count) {
-  using namespace cycles;
-  switch (instruction.opcode) {
-    case Opcode::nothing: return kChainDispatch;
-    case Opcode::constant: return chainConstant(chain::kBlock);
-    case Opcode::load_word:
-      if ((instruction.row() & chain::kSingleRow) != 0) return chainConstant(count);
-      return kChainDispatch + kChainAddress;
-    case Opcode::aim: return kChainDispatch + kChainAddress;
-    case Opcode::store_word: return kChainDispatch + std::uint64_t{3} * ((count + 1) / 2);
-    case Opcode::load_f16:
-    case Opcode::load_bf16: return chainOperation(count, Work::Simple, Kind::Float, 1);
-    case Opcode::store_f16:
-    case Opcode::store_bf16: return chainOperation(count, Work::Simple, Kind::Float, 1);
-#define SNNJAX_CHAIN_CASE(type, width, Element)                                           \
-  case Opcode::load_##type: return chainOperation(count, Work::Simple, Kind::Integer, 1); \
-  case Opcode::store_##type: return chainOperation(count, Work::Simple, Kind::Integer, 1) + kChainMerge * count;
-      SNNJAX_CHAIN_NARROW(SNNJAX_CHAIN_CASE)
-#undef SNNJAX_CHAIN_CASE
-#define SNNJAX_CHAIN_CASE(name, suffix, From, To, work, expression) \
-  case Opcode::name##_##suffix: return chainOperation(count, Work::work, chainKind<From, To>(), 1);
-      SNNJAX_CHAIN_UNARY(SNNJAX_CHAIN_CASE)
-#undef SNNJAX_CHAIN_CASE
-#define SNNJAX_CHAIN_CASE(name, suffix, From, To, work, expression) \
-  case Opcode::name##_##suffix: return chainOperation(count, Work::work, chainKind<From, To>(), 2);
-      SNNJAX_CHAIN_BINARY(SNNJAX_CHAIN_CASE)
-#undef SNNJAX_CHAIN_CASE
-    case Opcode::select: return chainOperation(count, Work::Simple, Kind::Integer, 3);
-  }
-  return kChainDispatch;
-}
-
-std::uint64_t wordsCycles(const unsigned* program, unsigned first, unsigned last, unsigned count) {
-  std::uint64_t slots = 0;
-  for (unsigned i = first; i < last; ++i) {
-    const chain::Instruction instruction = chain::decoded(program[i]);
-    slots += operationCycles(instruction, count);
-    if (instruction.opcode == Opcode::constant) ++i;
-  }
-  return slots;
-}
-
 template <class V>
 std::uint64_t chainCycles(const V& vertex, unsigned worker, unsigned unit) {
   const Range share = shareOf(vertex.count, worker, unit);
-  const unsigned elements = share.last - share.first;
-  if (elements == 0) return cycles::kChainPrologue;
-  const unsigned* const program = &vertex.program[0];
-  const auto blockCycles = [&](unsigned count) {
-    return cycles::kChainBlock + wordsCycles(program, vertex.once, vertex.words, count);
-  };
-  const unsigned whole = elements / chain::kBlock, rest = elements % chain::kBlock;
-  return cycles::kChainPrologue + wordsCycles(program, 0, vertex.once, chain::kBlock) +
-         whole * blockCycles(chain::kBlock) + (rest > 0 ? blockCycles(rest) : 0);
+  return cycles::chain(share.last - share.first, vertex.pointers, vertex.four, vertex.two, vertex.one);
 }
 
 }  // namespace

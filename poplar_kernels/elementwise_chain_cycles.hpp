@@ -1,27 +1,19 @@
-// What the codelets of elementwise_chain.cpp cost a worker, in issue slots.
-//
-// The interpreter, for each word and block: the word's load, four shifts and masks for its fields, three table look-ups
-// of a slot's address, the jump by a table of addresses and the branch back: 16. A load or an aim of whole words sets
-// an address: 3 more. The block itself: the number of its elements, the program's start, the branch: 6.
-// Operations run over a block as the loops of elementwise.cpp do, two floats or one integer at a time: a load for each
-// operand, the arithmetic, and 3 for store, counter and branch. So do loads and stores of narrow elements, of which
-// halves and bfloats are widened two at a time (a shift or a conversion), and narrow stores merge into a word: 4.
+// What the codelets of elementwise_chain.cpp cost a worker, in issue slots: what the code costs that is generated from
+// their programs, not what interpreting them would. The executor counts the bundles of its loop for each program
+// (xla_ext/executor/plan/chain_cost.cpp says what the code is, and by which rules they are counted). The loop takes
+// four elements at a time; of what remains, two are taken together.
 #pragma once
 
-#include "elementwise_cycles.hpp"
+#include "issue_slots.hpp"
 
 namespace snnjax::cycles {
 
-constexpr std::uint64_t kChainPrologue = 40;  // fields, share of the worker, address of each slot: counted
-constexpr std::uint64_t kChainBlock = 6, kChainDispatch = 16, kChainAddress = 3, kChainMerge = 4;
+// The call; the count and the tables of rows; the worker's share, whose divisor is a constant; which loops run.
+constexpr Slots kChainPrologue = kCall + 3 + 14 + 4;
 
-// One operation over the elements of a block.
-constexpr std::uint64_t chainOperation(std::uint64_t elements, Work work, Kind kind, unsigned loads) {
-  constexpr std::uint64_t kStoreAndLoop = 3;
-  const std::uint64_t vectors = (elements + vectorWidth(kind) - 1) / vectorWidth(kind);
-  return kChainDispatch + vectors * (loads + arithmetic(work, kind) + kStoreAndLoop);
+// `rows` are the slots that get pointers and constants into registers.
+constexpr Slots chain(Slots elements, Slots rows, Slots four, Slots two, Slots one) {
+  return kChainPrologue + rows + elements / 4 * four + elements % 4 / 2 * two + elements % 2 * one;
 }
-
-constexpr std::uint64_t chainConstant(std::uint64_t elements) { return kChainDispatch + 2 + (elements + 1) / 2 * 2; }
 
 }  // namespace snnjax::cycles

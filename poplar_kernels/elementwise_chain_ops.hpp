@@ -133,8 +133,8 @@
 
 namespace snnjax::chain {
 
-constexpr unsigned kBlock = 32;     // elements of a slot
-constexpr unsigned kMaxSlots = 24;  // 3 KiB of a worker's stack
+constexpr unsigned kBlock = 128;    // elements of a slot
+constexpr unsigned kMaxSlots = 24;  // 12 KiB of the stack
 
 enum class Opcode : unsigned char {
   nothing,

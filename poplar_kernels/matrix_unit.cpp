@@ -5,6 +5,7 @@
 // unit.
 #include "matrix_unit_cycles.hpp"
 
+#include <cstring>
 #include <type_traits>
 
 #include "fields.hpp"
@@ -16,34 +17,50 @@ namespace snnjax {
 namespace {
 
 constexpr unsigned kAtOnce = 32;  // columns that are summed side by side
+constexpr unsigned kRows = 2;     // rows likewise
 constexpr unsigned kDeep = 64;    // of the depth, at a time
 
-// Part of an operand as floats, [depth, kAtOnce].
+using Lanes = float __attribute__((vector_size(64)));
+constexpr unsigned kLanes = sizeof(Lanes) / sizeof(float), kVectors = kAtOnce / kLanes;
+
+// Part of an operand as floats, [depth, width].
+template <unsigned kWidth>
 struct Part {
-  float numbers[kDeep * kAtOnce];
+  alignas(Lanes) float numbers[kDeep * kWidth];
 
   template <class T>
-  void load(const T* from, unsigned deep_step, unsigned column_step, unsigned depth, unsigned columns) {
+  void load(const T* from, unsigned deep_step, unsigned step, unsigned depth, unsigned width) {
     for (unsigned k = 0; k < depth; ++k) {
-      for (unsigned j = 0; j < columns; ++j) {
-        numbers[k * kAtOnce + j] = toFloat(from[k * deep_step + j * column_step]);
-      }
-      for (unsigned j = columns; j < kAtOnce; ++j) numbers[k * kAtOnce + j] = 0.0f;
+      for (unsigned j = 0; j < width; ++j) numbers[k * kWidth + j] = toFloat(from[k * deep_step + j * step]);
+      for (unsigned j = width; j < kWidth; ++j) numbers[k * kWidth + j] = 0.0f;
     }
   }
 };
 
-// to[j] (+)= sum over k of a[k * step] * b[k, j], in the order of k.
-template <class T, class Result>
-inline void addRow(const T* a, unsigned step, const Part& b, unsigned depth, Result* to, unsigned columns,
-                   bool accumulate) {
-  float sums[kAtOnce] = {};
-  for (unsigned j = 0; accumulate && j < columns; ++j) sums[j] = toFloat(to[j]);
+struct Sums {
+  alignas(Lanes) float numbers[kRows][kAtOnce];
+};
+
+// A host's wider vectors add in the same order and do not fuse: the same bits.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
+#define SNNJAX_ANY_HOST __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define SNNJAX_ANY_HOST
+#endif
+
+// sums[i, j] += sum over k of a[k, i] * b[k, j], in the order of k.
+SNNJAX_ANY_HOST void addProducts(const Part<kRows>& a, const Part<kAtOnce>& b, unsigned depth, Sums& to) {
+  Lanes sums[kRows][kVectors];
+  std::memcpy(sums, to.numbers, sizeof sums);
   for (unsigned k = 0; k < depth; ++k) {
-    const float x = toFloat(a[k * step]);
-    for (unsigned j = 0; j < kAtOnce; ++j) sums[j] += x * b.numbers[k * kAtOnce + j];
+    for (unsigned v = 0; v < kVectors; ++v) {
+      Lanes columns;
+      std::memcpy(&columns, &b.numbers[k * kAtOnce + v * kLanes], sizeof columns);
+      for (unsigned i = 0; i < kRows; ++i) sums[i][v] += a.numbers[k * kRows + i] * columns;
+    }
   }
-  for (unsigned j = 0; j < columns; ++j) to[j] = static_cast<Result>(sums[j]);
+  std::memcpy(to.numbers, sums, sizeof sums);
 }
 
 }  // namespace
@@ -62,7 +79,7 @@ class MatrixProduct : public poplar::MultiVertex {
   bool accumulate;      // accumulates
 
   bool compute(unsigned worker) {
-    const Range own = shareOf(rows, worker, columns % kPerWord<Result> == 0 ? 1 : kPerWord<Result>);
+    const Range own = workOf(rows, worker, columns % kPerWord<Result> == 0 ? 1 : kPerWord<Result>);
     for (unsigned first = 0; first < columns && own.first < own.last; first += kAtOnce) {
       for (unsigned k = 0; k < depth || k == 0; k += kStep) addPart(own, first, k);
     }
@@ -83,10 +100,22 @@ class MatrixProduct : public poplar::MultiVertex {
     const unsigned deep = smaller(kStep, depth - k), wide = smaller(kAtOnce, columns - first);
     const unsigned deep_step = b_deep ? 1 : columns, column_step = b_deep ? depth : 1;
     const unsigned row_step = a_across ? 1 : depth, step = a_across ? rows : 1;
-    Part part;
-    part.load(&b[k * deep_step + first * column_step], deep_step, column_step, deep, wide);
-    for (unsigned row = own.first; row < own.last; ++row) {
-      addRow(&a[row * row_step + k * step], step, part, deep, &out[row * columns + first], wide, accumulate || k > 0);
+    Part<kAtOnce> of_b;
+    of_b.load(&b[k * deep_step + first * column_step], deep_step, column_step, deep, wide);
+    for (unsigned row = own.first; row < own.last; row += kRows) {
+      const unsigned high = smaller(kRows, own.last - row);
+      Part<kRows> of_a;
+      of_a.load(&a[row * row_step + k * step], step, row_step, deep, high);
+      Sums sums = {};
+      for (unsigned i = 0; i < high && (accumulate || k > 0); ++i) {
+        for (unsigned j = 0; j < wide; ++j) sums.numbers[i][j] = toFloat(out[(row + i) * columns + first + j]);
+      }
+      addProducts(of_a, of_b, deep, sums);
+      for (unsigned i = 0; i < high; ++i) {
+        for (unsigned j = 0; j < wide; ++j) {
+          out[(row + i) * columns + first + j] = static_cast<Result>(sums.numbers[i][j]);
+        }
+      }
     }
   }
 };
@@ -100,7 +129,7 @@ class SumPartials : public poplar::MultiVertex {
   unsigned parts, count;
 
   bool compute(unsigned worker) {
-    const Range own = shareOf(count, worker, kFour);
+    const Range own = workOf(count, worker, kFour);
     for (unsigned first = own.first; first < own.last; first += kAtOnce) {
       const unsigned width = smaller(kAtOnce, own.last - first);
       float sums[kAtOnce] = {};

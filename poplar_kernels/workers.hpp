@@ -27,6 +27,17 @@ inline Range shareOf(unsigned count, unsigned worker, unsigned unit = 1) {
   return shareAmong(poplar::MultiVertex::numWorkers(), count, worker, unit);
 }
 
+// What a worker does where it does not matter who does it. A host runs the workers of a vertex one after the other, so
+// there the first does all, and what comes before the work is done once. Costs go by shareOf() everywhere.
+inline Range workOf(unsigned count, unsigned worker, unsigned unit = 1) {
+#ifdef __IPU__
+  return shareOf(count, worker, unit);
+#else
+  static_cast<void>(unit);
+  return worker == 0 ? Range{0, count} : Range{count, count};
+#endif
+}
+
 // The work on `rows` rows: a row each while there are enough of them, else several workers to a row.
 struct RowShares {
   unsigned rows, shares;  // shares of each row

@@ -7,6 +7,7 @@
 
 #include "executor/operations.hpp"
 #include "executor/ops/compute_step.hpp"
+#include "executor/plan/chain_cost.hpp"
 #include "executor/storages.hpp"
 
 namespace snnjax::executor {
@@ -36,6 +37,7 @@ struct Rows {
   std::array<std::vector<poplar::Tensor>, 3> in, out;
   std::array<std::vector<bool>, 3> single;
   ElementwiseProgram::Code code;
+  ChainCost cost;
 
   bool mixed() const { return in[1].size() + in[2].size() + out[1].size() + out[2].size() > 0; }
 };
@@ -61,6 +63,7 @@ Rows rowsOf(const ElementwiseProgram& program, const std::vector<ChainInput>& in
     rows.single[width].push_back(input.place == Place::kSingle);
   }
   rows.code = program.encoded(operands, numbers);
+  rows.cost = chainCost(program.steps(), operands);
   return rows;
 }
 
@@ -126,6 +129,10 @@ void runChain(Lowering& lowering, const ElementwiseProgram& program, const std::
     graph.setInitialValue(vertex["count"], static_cast<unsigned>(part.size()));
     graph.setInitialValue(vertex["once"], rows.code.once);
     graph.setInitialValue(vertex["words"], static_cast<unsigned>(rows.code.words.size()));
+    graph.setInitialValue(vertex["pointers"], rows.cost.pointers);
+    graph.setInitialValue(vertex["four"], rows.cost.four);
+    graph.setInitialValue(vertex["two"], rows.cost.two);
+    graph.setInitialValue(vertex["one"], rows.cost.one);
   }
   lowering.program().add(poplar::program::Execute(set, debug));
 }
