@@ -1,9 +1,8 @@
 // A chain of operations on elements in one pass: a small program (elementwise_chain_ops.hpp), interpreted over blocks
-// of elements. It stands for the codelet that is generated from the program and compiled when a graph is built for
-// hardware, as PopLibs does with fused expressions (popops::map); the model does without a compiler. Each result is
-// kept in a slot, one block of 32-bit elements on the worker's stack, until others read it; rows of 32-bit elements are
-// read and written in place. An operation is dispatched once per block, so that a tile spends its time on arithmetic
-// and the host can vectorise it.
+// of elements. It stands for C++ that is generated from the program and compiled when a graph is built, as PopLibs does
+// with fused expressions (popops::map), and costs what that would; this project has no such generator. Each result is
+// kept in a slot, one block of 32-bit elements on the stack, until others read it; rows of 32-bit elements are read and
+// written in place. An operation is dispatched once per block, so that the host can vectorise it.
 #include "elementwise_chain_cycles.hpp"
 #include "elementwise_chain_ops.hpp"
 #include "fields.hpp"

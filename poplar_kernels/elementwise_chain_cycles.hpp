@@ -1,5 +1,5 @@
-// What the codelets of elementwise_chain.cpp cost a worker, in issue slots: what the code costs that is generated from
-// their programs, not what interpreting them would. The executor counts the bundles of its loop for each program
+// What the codelets of elementwise_chain.cpp cost a worker, in issue slots: what code would that is generated from
+// their programs, not what interpreting them takes. The executor counts the bundles of its loop for each program
 // (xla_ext/executor/plan/chain_cost.cpp says what the code is, and by which rules they are counted). The loop takes
 // four elements at a time; of what remains, two are taken together.
 #pragma once

@@ -30,9 +30,14 @@ struct Part {
 
   template <class T>
   void load(const T* from, unsigned deep_step, unsigned step, unsigned depth, unsigned width) {
-    for (unsigned k = 0; k < depth; ++k) {
-      for (unsigned j = 0; j < width; ++j) numbers[k * kWidth + j] = toFloat(from[k * deep_step + j * step]);
-      for (unsigned j = width; j < kWidth; ++j) numbers[k * kWidth + j] = 0.0f;
+    for (unsigned k = 0; k < depth; ++k, from += deep_step) {
+      float* const to = numbers + k * kWidth;
+      if (step == 1 && width == kWidth) {
+        for (unsigned j = 0; j < kWidth; ++j) to[j] = toFloat(from[j]);
+        continue;
+      }
+      for (unsigned j = 0; j < width; ++j) to[j] = toFloat(from[j * step]);
+      for (unsigned j = width; j < kWidth; ++j) to[j] = 0.0f;
     }
   }
 };
@@ -106,15 +111,14 @@ class MatrixProduct : public poplar::MultiVertex {
       const unsigned high = smaller(kRows, own.last - row);
       Part<kRows> of_a;
       of_a.load(&a[row * row_step + k * step], step, row_step, deep, high);
+      Result* const to = &out[row * columns + first];
       Sums sums = {};
       for (unsigned i = 0; i < high && (accumulate || k > 0); ++i) {
-        for (unsigned j = 0; j < wide; ++j) sums.numbers[i][j] = toFloat(out[(row + i) * columns + first + j]);
+        for (unsigned j = 0; j < wide; ++j) sums.numbers[i][j] = toFloat(to[i * columns + j]);
       }
       addProducts(of_a, of_b, deep, sums);
       for (unsigned i = 0; i < high; ++i) {
-        for (unsigned j = 0; j < wide; ++j) {
-          out[(row + i) * columns + first + j] = static_cast<Result>(sums.numbers[i][j]);
-        }
+        for (unsigned j = 0; j < wide; ++j) to[i * columns + j] = static_cast<Result>(sums.numbers[i][j]);
       }
     }
   }

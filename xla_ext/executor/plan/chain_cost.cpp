@@ -1,10 +1,10 @@
 // What an elementwise program costs a worker as C++ code of its own.
 //
-// On hardware a program is not interpreted: as PopLibs does with fused expressions (popops::map, which generates a
-// codelet), C++ is written for it and compiled by popc when the graph is built. Its loop takes four elements at a time,
-// all values in registers: two float2, one half4, four integers. So rows are read and written once, and independent
-// instructions fill each other's bundles. The bundles are counted here by the rules of issue_slots.hpp: one main and
-// one aux instruction each, brnzdec closes the loop, no hardware loops and no dual loads. Per instruction:
+// The codelet interprets a program; what counts is C++ generated for it and compiled by popc when the graph is built,
+// as PopLibs does with fused expressions (popops::map). Its loop takes four elements at a time, all values in
+// registers: two float2, one half4, four integers. So rows are read and written once, and independent instructions fill
+// each other's bundles. The bundles are counted here by the rules of issue_slots.hpp: one main and one aux instruction
+// each, brnzdec closes the loop, no hardware loops and no dual loads. Per instruction:
 //   - float2: load and store 1 main; sums, products, maxima, roundings, comparisons (all bits of a lane set or clear),
 //     and, or 1 aux; select by such a mask 3 aux (and, andc, or), 1 if one side is 0; functions as PopLibs estimates
 //     them (elementwise_cycles.hpp);
