@@ -68,7 +68,7 @@ BUILDER_HEADER = re.compile(
 # graphs: it compiles, runs and holds arrays through the executor.
 EXECUTOR_HEADER = re.compile(
     r'<[a-z_]+>|<pop(lar|util|ops|lin|rand)/[A-Za-z]+\.hpp>|<builders/[a-z_]+\.hpp>|"(executor|planner)/[a-z_/]+\.hpp"'
-    r'|"\.\./\.\./\.\./poplar_kernels/(elementwise_chain_ops|issue_slots)\.hpp"'  # elementwise programs, and what they cost
+    r'|"\.\./\.\./\.\./poplar_kernels/(elementwise_chain_ops|issue_slots)\.hpp"'  # elementwise programs, their cost
 )
 # The planner only knows numbers: sizes, and the costs of codelets.
 PLANNER_HEADER = re.compile(

@@ -1,8 +1,8 @@
 """Elementwise chains: compared with published cycles of a Bow, and with what vectorised loops take.
 
 The published points are tile cycles around one vertex, the 45 of two cycle counters included
-(graphcore-research/tessellate-ipu). Those vertices are assembly, in part with dual loads; ours are what a compiler makes
-of C++. Nothing of this project has run on an IPU.
+(graphcore-research/tessellate-ipu). Those vertices are assembly, in part with dual loads; ours are what a compiler
+makes of C++. Nothing of this project has run on an IPU.
 """
 
 import jax
