@@ -51,10 +51,15 @@ def compiled(call: Call) -> Callable[..., Any]:
     return jax.jit(lambda *operands: jax.ffi.ffi_call(call.target, results)(*operands, **call.attributes))
 
 
-def execute(
+def execute(call: Call, rng: np.random.Generator, kinds: Callable[[], str]) -> list[np.ndarray]:
+    """The results of a call with operands full of `kinds`."""
+    return results_of(compiled(call), call, rng, kinds)
+
+
+def results_of(
     run: Callable[..., Any], call: Call, rng: np.random.Generator, kinds: Callable[[], str]
 ) -> list[np.ndarray]:
-    """The results of a compiled call with operands full of `kinds`."""
+    """The results of a compiled call."""
     operands = [values.array(rng, kinds(), *operand) for operand in call.operands]
     return [np.asarray(output) for output in run(*operands)]
 

@@ -118,7 +118,7 @@ class Fuzz:
             run = calls.compiled(call)
             for _ in range(self.rounds):
                 counted["calls of handlers"] += 1
-                results = calls.execute(run, call, rng, lambda: kind if rng.random() < 0.7 else "plain")
+                results = calls.results_of(run, call, rng, lambda: kind if rng.random() < 0.7 else "plain")
                 assert not any(values.is_unwritten(result) for result in results)
         except jax.errors.JaxRuntimeError as error:
             if not mistakes or not str(error).startswith(REFUSALS):
