@@ -17,6 +17,8 @@
 //   - bfloat16, which the tile does not have: widened 1 aux a pair, rounded as integers, 8 main each.
 // Seven pairs of float registers (of 16 registers two are zero) hold what is live; what does not fit is stored and
 // loaded, 2 main a pair, constants only loaded. Eight rows have their pointers in registers, each further one loads it.
+// No source of this project gives masks, atom, moves between the two kinds of registers, conversions of halves and the
+// seven pairs: they are assumed.
 #include "executor/plan/chain_cost.hpp"
 
 #include <cstdint>
