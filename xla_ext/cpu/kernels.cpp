@@ -24,6 +24,8 @@ constexpr Kernels kKernels{
     .listNonZero = listNonZero,
     .listNonZeroBytes = listNonZeroBytes,
     .listBits = listBits,
+    .markOnes = markOnes,
+    .markIds = markIds,
     .expandBits = expandBits,
     .countMarks = countMarks,
     .compressMarked = compressMarked,

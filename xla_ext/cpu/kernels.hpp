@@ -204,6 +204,12 @@ struct Kernels {
                                     bool* all_ones);
   // The ids of the set bits of a row of `width` bits; the buffer holds `width` + kListSlack elements.
   std::uint32_t (*listBits)(const std::uint64_t* bits, Index width, std::uint32_t* ids);
+  // Bits of the ones of a row, in whole words; false if it holds other numbers than 0 and 1.
+  bool (*markOnes)(const float* row, Index width, std::uint64_t* bits);
+  // Bits of the neurons that a list names, in `words` words; false if it names one twice. `scratch` holds 64 bytes a
+  // word.
+  bool (*markIds)(const std::uint32_t* ids, std::uint32_t count, Index words, std::uint8_t* scratch,
+                  std::uint64_t* bits);
   // 1 for each set bit of a row, 0 for the others.
   void (*expandBits)(const std::uint64_t* bits, Index width, float* out);
   // The number of set bits.

@@ -97,28 +97,19 @@ class ForwardPass {
     auto* is_binary = results_.record.inputs.is_binary.at<std::uint8_t>(group_);
     Bits bits = Bits::over(results_.record.inputs.bits.at<std::uint8_t>(group_), extent_.rows(), inputs_);
     threads_.run(extent_.steps, [&](Index step, Index) {
-      std::fill_n(bits.row(step * extent_.batch), extent_.batch * bits.words(), std::uint64_t{0});
-      std::vector<float> dense(static_cast<std::size_t>(inputs_));
+      std::vector<float> dense;
+      std::vector<std::uint8_t> marks(static_cast<std::size_t>(bits.words() * 64));
       for (Index row = step * extent_.batch; row < (step + 1) * extent_.batch; ++row) {
         const SpikeRow& listed = *inputs.row(row);
         is_binary[row] = listed.values == nullptr;
-        if (listed.is_dense) is_binary[row] = is_binary[row] && setDense(inputs, row, dense.data(), bits.row(row));
-        for (std::uint32_t k = 0; k < listed.count; ++k) {
-          bits.row(row)[listed.ids[k] / 64] |= std::uint64_t{1} << (listed.ids[k] % 64);
+        if (listed.is_dense) {
+          is_binary[row] = kernels().markOnes(inputs.dense(row, 1, dense).data, inputs_, bits.row(row));
+        } else {
+          kernels().markIds(listed.ids, listed.count, bits.words(), marks.data(), bits.row(row));
         }
       }
     });
     bits.writeTo(results_.record.inputs.bits.at<std::uint8_t>(group_), extent_.rows(), inputs_);
-  }
-
-  // The bits of a row that is too full for a list; false if not all its entries are 0 or 1.
-  bool setDense(const SpikeLists& inputs, Index row, float* dense, std::uint64_t* bits) const {
-    inputs.expand(row, 1, dense);
-    for (Index i = 0; i < inputs_; ++i) {
-      if (dense[i] != 0.0F && dense[i] != 1.0F) return false;
-      if (dense[i] != 0.0F) bits[i / 64] |= std::uint64_t{1} << (i % 64);
-    }
-    return true;
   }
 
   void runLayer(std::size_t l) {

@@ -151,13 +151,9 @@ void SpikeLists::list(Index part, Index row) {
 
 const std::uint64_t* SpikeLists::bitsOf(Part& part, const std::uint32_t* ids, std::uint32_t count) const {
   const Index words = (width_ + 63) / 64;
+  part.marks.resize(static_cast<std::size_t>(words * 64));
   std::uint64_t* bits = part.bits.room(words);
-  std::fill_n(bits, words, std::uint64_t{0});
-  for (std::uint32_t k = 0; k < count; ++k) {
-    const std::uint64_t bit = std::uint64_t{1} << (ids[k] % 64);
-    if ((bits[ids[k] / 64] & bit) != 0) return nullptr;  // twice: it counts twice
-    bits[ids[k] / 64] |= bit;
-  }
+  if (!kernels().markIds(ids, count, words, part.marks.data(), bits)) return nullptr;  // one counts twice
   part.bits.use(words);
   return bits;
 }

@@ -186,6 +186,7 @@ class SpikeLists : public SpikeRows {
     Blocks<float> values;  // where some value is not 1
     Blocks<std::uint64_t> bits;
     std::vector<float> scratch;
+    std::vector<std::uint8_t> marks;
   };
 
   const std::uint64_t* bitsOf(Part& part, const std::uint32_t* ids, std::uint32_t count) const;

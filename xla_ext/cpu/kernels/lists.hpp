@@ -83,6 +83,14 @@ inline std::uint64_t nonZeroBytes(const std::uint8_t* from) {
   const uint8x16_t low = vpaddq_u8(marks(from), marks(from + 16)), high = vpaddq_u8(marks(from + 32), marks(from + 48));
   const uint8x16_t sums = vpaddq_u8(low, high);  // of four bytes each, and next of eight
   return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(sums, sums)), 0);
+#elif defined(__SSE2__)
+  std::uint64_t zero = 0;
+  for (int i = 0; i < 64; i += 16) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
+    const int marks = _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_setzero_si128()));
+    zero |= static_cast<std::uint64_t>(static_cast<std::uint32_t>(marks)) << i;
+  }
+  return ~zero;
 #else
   std::uint64_t bits = 0;
   for (int eight = 0; eight < 64; eight += 8) {
@@ -121,6 +129,29 @@ inline std::uint32_t listBits(const std::uint64_t* bits, Index width, std::uint3
     count += listWord(bits[word], static_cast<std::uint32_t>(word * 64), ids + count);
   }
   return count;
+}
+
+inline bool markOnes(const float* row, Index width, std::uint64_t* bits) {
+  std::uint64_t others = 0;
+  for (Index first = 0; first < width; first += 64) {
+    std::uint64_t own_others;
+    bits[first / 64] = nonZero(row + first, width - first < 64 ? width - first : 64, &own_others);
+    others |= own_others;
+  }
+  return others == 0;
+}
+
+// Through bytes: a bit would be set in the word that the bit before it has just been written to.
+inline bool markIds(const std::uint32_t* ids, std::uint32_t count, Index words, std::uint8_t* scratch,
+                    std::uint64_t* bits) {
+  __builtin_memset(scratch, 0, static_cast<std::size_t>(words * 64));
+  for (std::uint32_t k = 0; k < count; ++k) scratch[ids[k]] = 1;
+  std::uint32_t distinct = 0;
+  for (Index word = 0; word < words; ++word) {
+    bits[word] = nonZeroBytes(scratch + word * 64);
+    distinct += static_cast<std::uint32_t>(__builtin_popcountll(bits[word]));
+  }
+  return distinct == count;
 }
 
 inline void expandBits(const std::uint64_t* bits, Index width, float* out) {

@@ -1,5 +1,6 @@
 // Lists of what is not 0 and marks of neurons, of every instruction set of this machine, compared with plain loops: no
 // number is computed, so all of it is exact.
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>
@@ -87,6 +88,39 @@ void bitsAreListedAndExpanded(const Case& of, Random& random) {
     expectSame(of, got, want);
     of.kernels.expandBits(bits.data(), of.size, got_numbers.data());
     expectSame(of, got_numbers, numbers);
+  }
+}
+
+// Whatever the order of ids; a list that names a neuron twice says so, and so does a row of other numbers.
+void onesAndIdsAreMarked(const Case& of, Random& random) {
+  for (const double share : {0.0, 0.05, 0.5, 1.0}) {
+    std::vector<std::uint32_t> ids = random.ids(of.size, share);
+    Words want(sizeOf(wordsOf(of.size))), got(want.size());
+    Floats row(sizeOf(of.size), -0.0F);
+    for (const std::uint32_t id : ids) {
+      want[id / 64] |= std::uint64_t{1} << (id % 64);
+      row[id] = 1.0F;
+    }
+    expect(of, of.kernels.markOnes(row.data(), of.size, got.data()));
+    expectSame(of, got, want);
+    std::vector<std::uint8_t> scratch(want.size() * 64, 1);
+    const auto areDistinct = [&] {
+      got.assign(got.size(), ~std::uint64_t{0});
+      return of.kernels.markIds(ids.data(), static_cast<std::uint32_t>(ids.size()), wordsOf(of.size), scratch.data(),
+                                got.data());
+    };
+    std::reverse(ids.begin(), ids.end());
+    expect(of, areDistinct());
+    expectSame(of, got, want);
+    if (ids.empty()) continue;
+    ids.push_back(ids[sizeOf(random.below(static_cast<Index>(ids.size())))]);
+    expect(of, !areDistinct());
+    expectSame(of, got, want);
+    for (const float other : {2.0F, kNaN, 1.0F + 0x1p-23F, std::numeric_limits<float>::denorm_min()}) {
+      Floats spoilt = row;
+      spoilt[sizeOf(random.below(of.size))] = other;
+      expect(of, !of.kernels.markOnes(spoilt.data(), of.size, got.data()));
+    }
   }
 }
 
@@ -187,6 +221,7 @@ void neuronsAreMarked(const Case& of, Random& random) {
 int main() {
   forEachSet(rowsAreListed);
   forEachSet(bitsAreListedAndExpanded);
+  forEachSet(onesAndIdsAreMarked);
   forEachSet(markedNumbersAreCompressedAndExpanded);
   forEachSet(entriesOfEveryTypeAreListed);
   forEachSet(neuronsAreMarked);
