@@ -198,7 +198,9 @@ struct Kernels {
   // The entries of a dense row that are not 0; the buffers hold `width` + kListSlack elements. Values are written only
   // where not all are 1.
   std::uint32_t (*listNonZero)(const float* row, Index width, std::uint32_t* ids, float* values, bool* all_ones);
-
+  // The same for bfloat16.
+  std::uint32_t (*listNonZeroBfloat16)(const std::uint16_t* row, Index width, std::uint32_t* ids, float* values,
+                                       bool* all_ones);
   // The same for whole numbers of one byte.
   std::uint32_t (*listNonZeroBytes)(const std::uint8_t* row, Index width, std::uint32_t* ids, float* values,
                                     bool* all_ones);

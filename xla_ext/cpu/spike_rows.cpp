@@ -12,24 +12,15 @@ constexpr Index kUsualBlock = 1 << 13;  // entries
 }  // namespace
 
 std::uint32_t DenseSource::list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const {
-  const Index first = row * width_;
-  if (type_ == Type::kFloat32) {
-    return kernels().listNonZero(static_cast<const float*>(data_) + first, width_, ids, values, all_ones);
+  const auto list = [&](auto kernel, const auto* rows) {
+    return kernel(rows + row * width_, width_, ids, values, all_ones);
+  };
+  switch (type_) {
+    case Type::kFloat32: return list(kernels().listNonZero, static_cast<const float*>(data_));
+    case Type::kBfloat16: return list(kernels().listNonZeroBfloat16, static_cast<const std::uint16_t*>(data_));
+    case Type::kUint8: break;
   }
-  if (type_ == Type::kUint8) {
-    return kernels().listNonZeroBytes(static_cast<const std::uint8_t*>(data_) + first, width_, ids, values, all_ones);
-  }
-  const auto* from = static_cast<const std::uint16_t*>(data_) + first;
-  std::uint32_t count = 0;
-  *all_ones = true;
-  for (Index i = 0; i < width_; ++i) {
-    if ((from[i] & 0x7fff) == 0) continue;  // 0, of either sign
-    ids[count] = static_cast<std::uint32_t>(i);
-    values[count] = fromBfloat16(from[i]);
-    *all_ones = *all_ones && values[count] == 1.0F;
-    ++count;
-  }
-  return count;
+  return list(kernels().listNonZeroBytes, static_cast<const std::uint8_t*>(data_));
 }
 
 void DenseSource::expand(Index row, float* dense) const {

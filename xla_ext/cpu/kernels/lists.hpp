@@ -39,8 +39,12 @@ inline std::uint32_t listWord(std::uint64_t word, std::uint32_t first, std::uint
   return count;
 }
 
+inline float valueOf(float x) { return x; }
+inline float valueOf(std::uint16_t bits) { return __builtin_bit_cast(float, std::uint32_t{bits} << 16); }
+
 // Which of up to 64 numbers are not 0, a bit each; `others` gets those that are not 1 either.
-inline std::uint64_t nonZero(const float* from, Index count, std::uint64_t* others) {
+template <typename T>
+inline std::uint64_t nonZero(const T* from, Index count, std::uint64_t* others) {
   std::uint64_t bits = 0;
   *others = 0;
   for (Index i = 0; i < count; i += kLanes) {
@@ -53,7 +57,8 @@ inline std::uint64_t nonZero(const float* from, Index count, std::uint64_t* othe
   return bits;
 }
 
-inline std::uint32_t listNonZero(const float* row, Index width, std::uint32_t* ids, float* values, bool* all_ones) {
+template <typename T>
+inline std::uint32_t listNonZero(const T* row, Index width, std::uint32_t* ids, float* values, bool* all_ones) {
   std::uint32_t count = 0;
   std::uint64_t others = 0;
   for (Index first = 0; first < width; first += 64) {
@@ -65,7 +70,7 @@ inline std::uint32_t listNonZero(const float* row, Index width, std::uint32_t* i
     count += listWord(bits, static_cast<std::uint32_t>(first), ids + count);
   }
   *all_ones = others == 0;
-  for (std::uint32_t k = 0; others != 0 && k < count; ++k) values[k] = row[ids[k]];
+  for (std::uint32_t k = 0; others != 0 && k < count; ++k) values[k] = valueOf(row[ids[k]]);
   return count;
 }
 
@@ -105,20 +110,19 @@ inline std::uint64_t nonZeroBytes(const std::uint8_t* from) {
 
 inline std::uint32_t listNonZeroBytes(const std::uint8_t* row, Index width, std::uint32_t* ids, float* values,
                                       bool* all_ones) {
-  std::uint32_t count = 0, others = 0;
-  const auto list = [&](Index first, std::uint64_t bits) {
-    for (; bits != 0; bits &= bits - 1) {
-      const Index id = first + __builtin_ctzll(bits);
-      ids[count] = static_cast<std::uint32_t>(id);
-      others |= row[id] ^ 1U;
-      values[count++] = static_cast<float>(row[id]);
-    }
-  };
+  std::uint32_t count = 0;
   Index first = 0;
-  for (; first + 64 <= width; first += 64) list(first, nonZeroBytes(row + first));
+  for (; first + 64 <= width; first += 64) {
+    count += listWord(nonZeroBytes(row + first), static_cast<std::uint32_t>(first), ids + count);
+  }
   std::uint64_t rest = 0;
   for (Index i = first; i < width; ++i) rest |= static_cast<std::uint64_t>(row[i] != 0) << (i - first);
-  list(first, rest);
+  count += listWord(rest, static_cast<std::uint32_t>(first), ids + count);
+  std::uint32_t others = 0;
+  for (std::uint32_t k = 0; k < count; ++k) {
+    others |= row[ids[k]] ^ 1U;
+    values[k] = static_cast<float>(row[ids[k]]);
+  }
   *all_ones = others == 0;
   return count;
 }
@@ -263,9 +267,6 @@ inline void expandMarked(const std::uint64_t* marks, Index width, const float* f
     count -= used < count ? used : count;
   }
 }
-
-inline float valueOf(float x) { return x; }
-inline float valueOf(std::uint16_t bits) { return __builtin_bit_cast(float, std::uint32_t{bits} << 16); }
 
 inline Ints loadIds(const std::int32_t* from) {
   Ints x;

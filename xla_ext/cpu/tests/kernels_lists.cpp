@@ -1,6 +1,7 @@
 // Lists of what is not 0 and marks of neurons, of every instruction set of this machine, compared with plain loops: no
 // number is computed, so all of it is exact.
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>
@@ -66,6 +67,17 @@ void rowsAreListed(const Case& of, Random& random) {
       std::uint32_t count =
           of.kernels.listNonZero(row.data(), of.size, got.ids.data(), got.values.data(), &got.all_ones);
       expectList(of, got, count, want);
+      List got_halves(of.size + kListSlack), want_halves(0);
+      std::vector<std::uint16_t> halves(row.size());
+      for (Index i = 0; i < of.size; ++i) {
+        const auto id = static_cast<std::uint32_t>(i);
+        halves[id] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(row[id]) >> 16);
+        const float half = std::bit_cast<float>(std::uint32_t{halves[id]} << 16);
+        if (half != 0.0F) want_halves.add(id, half);
+      }
+      const std::uint32_t count_halves = of.kernels.listNonZeroBfloat16(halves.data(), of.size, got_halves.ids.data(),
+                                                                        got_halves.values.data(), &got_halves.all_ones);
+      expectList(of, got_halves, count_halves, want_halves);
       // Values are written only where not all are 1.
       if (!odd) expectSame(of, got.values, Floats(got.values.size(), kUnwritten));
       count = of.kernels.listNonZeroBytes(bytes.data(), of.size, got.ids.data(), got.values.data(), &got.all_ones);
