@@ -41,15 +41,6 @@ void mapBlock(unsigned count, unsigned* slot, Op op, const From*... from) {
   for (; i < count; ++i) to[i] = static_cast<To>(op(from[i]...));
 }
 
-#define SNNJAX_CHAIN_FUNCTION(name, suffix, From, To, work, expression) \
-  inline auto name##Of##suffix = [](From x) { return static_cast<To>(expression); };
-SNNJAX_CHAIN_UNARY(SNNJAX_CHAIN_FUNCTION)
-#undef SNNJAX_CHAIN_FUNCTION
-#define SNNJAX_CHAIN_FUNCTION(name, suffix, From, To, work, expression) \
-  inline auto name##Of##suffix = [](From a, From b) { return static_cast<To>(expression); };
-SNNJAX_CHAIN_BINARY(SNNJAX_CHAIN_FUNCTION)
-#undef SNNJAX_CHAIN_FUNCTION
-
 // The addresses of a worker's slots while it steps through blocks.
 struct Slots {
   alignas(8) unsigned memory[chain::kMaxSlots][chain::kBlock];
@@ -119,18 +110,18 @@ bool runWord(const chain::Instruction& instruction, const Rows<unsigned>& words,
       for (unsigned i = 0; i < count; ++i) row[i] = slots.read[to][i];
       return true;
     }
-#define SNNJAX_CHAIN_CASE(name, suffix, From, To, work, expression) \
-  case Opcode::name##_##suffix: {                                   \
-    const From* const x = typed<From>(slots.read[a]);               \
-    mapBlock<To>(count, slots.written(to), name##Of##suffix, x);    \
-    return true;                                                    \
+#define SNNJAX_CHAIN_CASE(name, suffix, From, To, work, expression)               \
+  case Opcode::name##_##suffix: {                                                 \
+    const From* const x = typed<From>(slots.read[a]);                             \
+    mapBlock<To>(count, slots.written(to), chain::functions::name##_##suffix, x); \
+    return true;                                                                  \
   }
       SNNJAX_CHAIN_UNARY(SNNJAX_CHAIN_CASE)
 #undef SNNJAX_CHAIN_CASE
 #define SNNJAX_CHAIN_CASE(name, suffix, From, To, work, expression)                          \
   case Opcode::name##_##suffix: {                                                            \
     const From *const x = typed<From>(slots.read[a]), *const y = typed<From>(slots.read[b]); \
-    mapBlock<To>(count, slots.written(to), name##Of##suffix, x, y);                          \
+    mapBlock<To>(count, slots.written(to), chain::functions::name##_##suffix, x, y);         \
     return true;                                                                             \
   }
       SNNJAX_CHAIN_BINARY(SNNJAX_CHAIN_CASE)

@@ -63,7 +63,7 @@ Rows rowsOf(const ElementwiseProgram& program, const std::vector<ChainInput>& in
     rows.single[width].push_back(input.place == Place::kSingle);
   }
   rows.code = program.encoded(operands, numbers);
-  rows.cost = chainCost(program.steps(), operands);
+  rows.cost = chainCost(program.steps(), operands, numbers);
   return rows;
 }
 
