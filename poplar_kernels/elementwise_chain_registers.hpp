@@ -256,14 +256,24 @@ V chosen(Truth<V> where, V yes, V no) {
   return bitsOf<V>((where & bitsOf<Truth<V>>(yes)) | (~where & bitsOf<Truth<V>>(no)));
 }
 template <class V>
-V keptVector(Truth<V> where, V x) {
+V kept(Truth<V> where, V x) {
   return bitsOf<V>(where & bitsOf<Truth<V>>(x));
+}
+template <class V>
+V cleared(Truth<V> where, V x) {
+  return bitsOf<V>(~where & bitsOf<Truth<V>>(x));
+}
+template <class V>
+V filled(float x) {
+  V all;
+  for (unsigned i = 0; i < sizeof(V) / sizeof(all[0]); ++i) all[i] = static_cast<std::decay_t<decltype(all[0])>>(x);
+  return all;
 }
 // A NaN is passed on, and +0 is more than -0, as maximum() of elementwise_chain_ops.hpp has it.
 template <class V>
 V maximumVector(V a, V b) {
   const V larger = chosen((a > b) | (a != a), a, b);
-  return keptVector(bitsOf<Truth<V>>(a) | (a != b), larger);
+  return kept(bitsOf<Truth<V>>(a) | (a != b), larger);
 }
 template <class V>
 V minimumVector(V a, V b) {
@@ -291,12 +301,7 @@ R negate(const R& a) {
 // The sign is cleared, also that of a NaN.
 template <class R>
 R absolute(const R& a) {
-  return pairwise(
-      [](auto x) {
-        using V = decltype(x);
-        return keptVector<V>(~bitsOf<Truth<V>>(-V{}), x);
-      },
-      a);
+  return pairwise([](auto x) { return cleared(bitsOf<Truth<decltype(x)>>(filled<decltype(x)>(-0.0f)), x); }, a);
 }
 template <class R>
 R maximum(const R& a, const R& b) {
@@ -317,19 +322,19 @@ R atMost(const R& a, const R& bound) {
 }
 template <class R>
 R atLeastZero(const R& a) {
-  return pairwise([](auto x) { return keptVector(~(x <= decltype(x){}), x); }, a);
+  return pairwise([](auto x) { return cleared(x <= decltype(x){}, x); }, a);
 }
 template <class R>
 R atMostZero(const R& a) {
-  return pairwise([](auto x) { return keptVector(~(x > decltype(x){}), x); }, a);
+  return pairwise([](auto x) { return cleared(x > decltype(x){}, x); }, a);
 }
+// 1, -1, or what is neither above nor below 0.
 template <unsigned n>
 Floats<n> sign(const Floats<n>& a) {
   return pairwise(
       [](float2 x) {
-        const float2 one = {1.0f, 1.0f};
         const int2 above = x > float2{}, below = x < float2{};
-        const int2 ones = (above & bitsOf<int2>(one)) | (below & bitsOf<int2>(-one));
+        const int2 ones = (above & bitsOf<int2>(filled<float2>(1.0f))) | (below & bitsOf<int2>(filled<float2>(-1.0f)));
         return bitsOf<float2>(ones | (~below & (~above & bitsOf<int2>(x))));
       },
       a);
@@ -362,8 +367,7 @@ Masks<n> ge(const Floats<n>& a, const Floats<n>& b) {
 template <unsigned n>
 Masks<n> isFinite(const Floats<n>& a) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const float2 infinity = {kInfinity, kInfinity};
-  return truths([infinity](float2 x) { return x < infinity; }, Count<n>{}, absolute(a));
+  return truths([](float2 x) { return x < filled<float2>(kInfinity); }, Count<n>{}, absolute(a));
 }
 template <unsigned n>
 Masks<n> both(const Masks<n>& a, const Masks<n>& b) {
@@ -385,11 +389,11 @@ Floats<n> select(const Masks<n>& where, const Floats<n>& yes, const Floats<n>& n
 }
 template <unsigned n>
 Floats<n> keepWhere(const Masks<n>& where, const Floats<n>& x) {
-  return pairwise([](float2 y, int2 m) { return keptVector(m, y); }, x, where);
+  return pairwise([](float2 y, int2 m) { return kept(m, y); }, x, where);
 }
 template <unsigned n>
 Floats<n> clearWhere(const Masks<n>& where, const Floats<n>& x) {
-  return pairwise([](float2 y, int2 m) { return keptVector(~m, y); }, x, where);
+  return pairwise([](float2 y, int2 m) { return cleared(m, y); }, x, where);
 }
 template <unsigned n>
 Masks<n> select(const Masks<n>& where, const Masks<n>& yes, const Masks<n>& no) {

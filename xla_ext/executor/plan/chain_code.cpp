@@ -22,7 +22,6 @@
 #include <cmath>
 #include <map>
 #include <sstream>
-#include <tuple>
 
 #include "../../../poplar_kernels/elementwise_chain_ops.hpp"
 #include "../../../poplar_kernels/issue_slots.hpp"
@@ -117,17 +116,17 @@ struct Value {
   std::array<std::optional<Argument>, kForms> forms;
   Opcode load = Opcode::nothing;  // what brings it into registers,
   std::string pointer;            // from where
-  std::string shared;             // its name before the loop
   std::optional<unsigned> constant;
+  bool shared = false;                // by all elements: a constant, or a row of one element
   bool half = false, bfloat = false;  // what these types hold
   bool truth = false;                 // 0 or 1
 
   // Which form the operations that wrote it left it in.
   bool isMask() const { return forms[kMask] && !forms[kInteger]; }
-  bool isFloat() const { return forms[kFloat] || forms[kHalf] || !shared.empty() || half || bfloat; }
+  bool isFloat() const { return forms[kFloat] || forms[kHalf] || shared || half || bfloat; }
   bool isInteger() const {
     const bool narrow = isLoad(load) && load != Opcode::load_word && !half && !bfloat;
-    return shared.empty() && !forms[kFloat] && (forms[kInteger] || narrow);
+    return !shared && !forms[kFloat] && (forms[kInteger] || narrow);
   }
   bool holdsHalves() const {
     const float number = chain::bitsOf<float>(constant.value_or(0));
@@ -201,23 +200,26 @@ class Body {
                                            : "") +
                              std::to_string(row);
     auto at = std::find_if(code_.fields.begin(), code_.fields.end(), [&](const auto& f) { return f.name == name; });
-    if (at == code_.fields.end()) at = code_.fields.insert(at, {name, width});
+    if (at == code_.fields.end()) at = code_.fields.insert(at, {name, output, width, row});
     (writes ? at->is_written : at->is_read) = true;
     return "p" + std::to_string(at - code_.fields.begin());
   }
 
-  std::string sharedName(const Step& step, const Value& value) {
-    const auto key = std::tuple(value.constant.has_value(), value.load, value.constant.value_or(step.number));
-    const auto [at, is_new] = shared_.emplace(key, "k" + std::to_string(shared_.size()));
-    if (!is_new) return at->second;
-    std::ostringstream text;
-    if (value.constant) {
-      text << "constexpr unsigned " << at->second << " = 0x" << std::hex << *value.constant << "u;";
-    } else {
-      text << "const unsigned " << at->second << " = " << accessOf(value.load).shared << "(" << value.pointer << ");";
-    }
-    code_.before.push_back(text.str());
+  // The name of what all elements share, which is there before the loop.
+  std::string sharedName(const Value& value) {
+    std::ostringstream bits;
+    if (value.constant) bits << "0x" << std::hex << *value.constant << "u";
+    const std::string from = value.constant ? bits.str() : accessOf(value.load).shared + ("(" + value.pointer) + ")";
+    const auto [at, is_new] = shared_.emplace(from, "k" + std::to_string(shared_.size()));
+    const std::string type = value.constant ? "constexpr unsigned " : "const unsigned ";
+    if (is_new) code_.before.push_back(type + at->second + " = " + from + ";");
     return at->second;
+  }
+  Argument constant(float number) {
+    Value value;
+    value.constant = chain::bitsOf<unsigned>(number);
+    value.shared = true;
+    return as(value, kFloat);
   }
 
   Value loaded(const Step& step) {
@@ -235,7 +237,7 @@ class Body {
     value.truth = value.constant ? *value.constant <= 1 : step.opcode == Opcode::load_u8;
     value.half = step.opcode == Opcode::load_f16;
     value.bfloat = step.opcode == Opcode::load_bf16;
-    if (isShared(step, inputs_)) value.shared = sharedName(step, value);
+    value.shared = isShared(step, inputs_);
     // A row that will be overwritten is read now, except words: they are not used after that (mayOverwrite).
     const bool overwritten = isLoad(value.load) && inputs_[step.number].place == Operand::Place::kOutput;
     if (overwritten && value.load != Opcode::load_word) as(value, accessOf(value.load).form);
@@ -253,7 +255,7 @@ class Body {
 
   Argument made(Value& value, RegisterForm form) {
     static const char* const kNames[] = {"floats", "halves", "masks", "integers"};
-    if (!value.shared.empty()) return {kNames[form] + ("(n, " + value.shared) + ")", {}};
+    if (value.shared) return {kNames[form] + ("(n, " + sharedName(value)) + ")", {}};
     const auto has = [&value](RegisterForm other) { return value.forms[other].has_value(); };
     const bool in_memory = !has(kFloat) && !has(kHalf) && !has(kMask) && !has(kInteger);
     if (in_memory) {
@@ -275,7 +277,7 @@ class Body {
   Argument as(Value& value, RegisterForm form) {
     if (!value.forms[form]) {
       const Argument argument = made(value, form);
-      if (!value.shared.empty()) return argument;
+      if (value.shared) return argument;
       value.forms[form] = argument;
     }
     return *value.forms[form];
@@ -377,7 +379,7 @@ class Body {
   Value ofFloats(Opcode opcode, const Function& function, const std::vector<Value*>& from) {
     std::vector<Argument> arguments = allAs(from, kFloat);
     if (opcode == Opcode::convert_f32_bool) {
-      arguments.push_back({"floats(n, 0u)", {}});
+      arguments.push_back(constant(0.0f));
       return of(kMask, computed(kMask, "ne", arguments, {{Pipe::kAux, 1, 2}}));
     }
     arguments.insert(arguments.begin(), {function.name, {}});
@@ -396,8 +398,8 @@ class Body {
     const bool truths = std::all_of(from.begin(), from.end(), [](const Value* value) { return value->truth; });
     if (function.to == Number::kFloat) {
       if (masks) {
-        const Argument one{"floats(n, 0x3f800000u)", {}};
-        return of(kFloat, computed(kFloat, "keepWhere", {as(*from[0], kMask), one}, {{Pipe::kAux, 1, 2}}));
+        const std::vector<Argument> arguments = {as(*from[0], kMask), constant(1.0f)};
+        return of(kFloat, computed(kFloat, "keepWhere", arguments, {{Pipe::kAux, 1, 2}}));
       }
       return of(kFloat,
                 computed(kFloat, "eachOfBits", {{function.name, {}}, as(*from[0], kFloat)}, {{Pipe::kAux, 1, 1}}));
@@ -494,7 +496,7 @@ class Body {
   const std::vector<unsigned>& outputs_;
   unsigned elements_;
   ChainCode code_;
-  std::map<std::tuple<bool, Opcode, unsigned>, std::string> shared_;
+  std::map<std::string, std::string> shared_;
   std::array<Value, chain::kMaxSlots> slots_;
   std::optional<unsigned> aimed_;
 };

@@ -27,8 +27,10 @@ struct ChainLine {
 
 // A row that the code reads or writes.
 struct ChainField {
-  std::string name;  // the field: in0, out_halves1; its number is the row's among those of its width
+  std::string name;  // in0, out_halves1
+  bool is_output;    // the row belongs to an output, and may be an input as well
   unsigned width;    // bytes of an element
+  unsigned row;      // among those of its width
   bool is_read = false, is_written = false;
 };
 

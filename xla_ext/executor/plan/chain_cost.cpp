@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 
 #include "executor/plan/bundles.hpp"
 #include "executor/plan/chain_code.hpp"
@@ -55,38 +54,30 @@ unsigned bundlesOf(const ChainCode& code, unsigned elements, unsigned more) {
   return bundles.closed();
 }
 
-// What needs registers at the same time: pairs of elements, and values that all elements share.
-struct Live {
-  unsigned values = 0, shared = 0;
-};
-
-Live liveIn(const std::vector<Step>& steps, const std::vector<Operand>& inputs) {
-  std::set<std::pair<bool, unsigned>> shared;
-  std::array<bool, chain::kMaxSlots> needed{}, is_shared{};
-  std::vector<bool> of_step(steps.size());
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    of_step[i] = isShared(steps[i], inputs);
-    if (of_step[i]) shared.emplace(isLoad(steps[i].opcode), steps[i].number);
-  }
-  unsigned most = 0;
+// How many values are needed at the same time, beside those that all elements share.
+unsigned liveIn(const std::vector<Step>& steps, const std::vector<Operand>& inputs) {
+  std::array<bool, chain::kMaxSlots> needed{}, shared{};
+  std::size_t most = 0;
   for (std::size_t i = steps.size(); i-- > 0;) {
     const Step& step = steps[i];
     const bool writes = !isStore(step.opcode) && step.opcode != Opcode::aim && step.opcode != Opcode::nothing;
-    if (writes && of_step[i]) is_shared[step.to] = true;
-    if (writes) needed[step.to] = false;
+    if (writes) {
+      needed[step.to] = false;
+      shared[step.to] = shared[step.to] || isShared(step, inputs);
+    }
     for (const unsigned slot : step.from) needed[slot] = true;
-    const auto live = static_cast<unsigned>(std::count(needed.begin(), needed.end(), true));
-    most = std::max(most, live);
+    most = std::max(most, static_cast<std::size_t>(std::count(needed.begin(), needed.end(), true)));
   }
-  const auto taken = static_cast<unsigned>(std::count(is_shared.begin(), is_shared.end(), true));
-  return {most > taken ? most - taken : std::min(most, 1u), static_cast<unsigned>(shared.size())};
+  const auto taken = static_cast<std::size_t>(std::count(shared.begin(), shared.end(), true));
+  return static_cast<unsigned>(most > taken ? most - taken : std::min(most, std::size_t{1}));
 }
 
-// Main instructions that bring back what registers cannot hold; `at_once` pairs of elements are under way.
-unsigned spills(const Live& live, unsigned at_once) {
-  const unsigned needed = live.values * at_once + live.shared;
+// Main instructions that bring back what registers cannot hold: `values` for each of `at_once` pairs of elements, and
+// what is `shared`.
+unsigned spills(unsigned values, unsigned shared, unsigned at_once) {
+  const unsigned needed = values * at_once + shared;
   const unsigned over = needed > kRegisterPairs ? needed - kRegisterPairs : 0;
-  const unsigned constants = std::min(over, live.shared);
+  const unsigned constants = std::min(over, shared);
   return constants * at_once + 2 * (over - constants);
 }
 
@@ -94,16 +85,15 @@ unsigned spills(const Live& live, unsigned at_once) {
 
 ChainCost chainCost(const std::vector<Step>& steps, const std::vector<Operand>& inputs,
                     const std::vector<unsigned>& outputs) {
-  const Live live = liveIn(steps, inputs);
+  const unsigned live = liveIn(steps, inputs);
+  ChainCost cost;
   const auto slots = [&](unsigned elements) {
     const ChainCode code = chainCode(steps, inputs, outputs, elements);
-    const auto rows = static_cast<unsigned>(code.fields.size());
+    const auto rows = static_cast<unsigned>(code.fields.size()), shared = static_cast<unsigned>(code.before.size());
+    cost.pointers = 2 * (rows + shared);
     const unsigned pointers = rows > kPointers ? rows - kPointers : 0;
-    return bundlesOf(code, elements, spills(live, (elements + 1) / 2) + pointers);
+    return bundlesOf(code, elements, spills(live, shared, (elements + 1) / 2) + pointers);
   };
-  const auto rows = static_cast<unsigned>(chainCode(steps, inputs, outputs, kMostElements).fields.size());
-  ChainCost cost;
-  cost.pointers = 2 * (rows + live.shared);
   cost.one = slots(1);
   cost.two = slots(2);
   cost.four = slots(kMostElements);

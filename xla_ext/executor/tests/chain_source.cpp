@@ -183,9 +183,93 @@ void generatedCodeYieldsTheBitsOfTheInterpreter() {
   }
 }
 
+std::size_t occurrences(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// What is printed is what chainCost() counts: each line once, and the same lines for 4, 2 and 1 elements.
+void printedLinesAreThoseThatCount() {
+  for (unsigned seed = 0; seed < 10 * kChains; ++seed) {
+    const Chain chain = chains::RandomChain(seed).make();
+    const std::string text = chain.source().text;
+    std::size_t at = text.find("inFours<"), lines = 0;
+    const auto steps = chain.program().steps();
+    for (const unsigned elements : {2u, 1u, 4u}) {
+      const ChainCode code = chainCode(steps, chain.inputs, chain.outputs, elements);
+      std::size_t next = at;
+      for (const ChainLine& line : code.lines) {
+        next = text.find("\n      " + line.text + "\n", next);
+        CHECK(next != text.npos);
+        CHECK(!line.stages.empty());
+      }
+      lines = code.lines.size();
+    }
+    CHECK_EQUAL(occurrences(text.substr(at), "\n      "), lines);
+  }
+}
+
+// Each row is read once, if at all, and written once.
+void rowsAreReadAndWrittenOnce() {
+  for (unsigned seed = 0; seed < 10 * kChains; ++seed) {
+    const Chain chain = chains::RandomChain(seed).make();
+    const ChainSource source = chain.source();
+    for (std::size_t i = 0; i < source.fields.size(); ++i) {
+      const std::string pointer = "p" + std::to_string(i);
+      const std::size_t loads = occurrences(source.text, "(n, " + pointer + " + i)"),
+                        all = occurrences(source.text, ", " + pointer + " + i)");
+      CHECK(loads <= 1);
+      CHECK_EQUAL(all - loads, source.fields[i].is_written ? 1u : 0u);
+    }
+  }
+}
+
+Chain chainOf(const std::vector<std::pair<std::string, std::vector<std::int64_t>>>& lines,
+              const std::vector<ElementwiseProgram::Operand>& inputs, const std::vector<unsigned>& outputs) {
+  Chain chain;
+  for (const auto& [text, slots] : lines) {
+    chain.instruction.texts.push_back(text);
+    chain.instruction.ints.push_back(slots);
+  }
+  chain.inputs = inputs;
+  chain.outputs = outputs;
+  return chain;
+}
+
+// The examples of the executor's README.
+void theReadmeShowsWhatIsGenerated() {
+  std::ifstream file("../../executor/README.md");
+  const std::string readme(std::istreambuf_iterator<char>(file), {});
+  const Chain sum = chainOf({{"load.f32", {0, 0}}, {"load.f32", {1, 1}}, {"add.f32", {2, 0, 1}}, {"store.f32", {0, 2}}},
+                            {{Place::kRow, 0, 0}, {Place::kRow, 1, 0}}, {0});
+  CHECK(readme.find("```cpp\n" + sum.source().text + "```") != readme.npos);
+  // s = [v > 1], then v = 0.9 (v - s) + 0.1 current, which overwrites v; both are written, and s as floats.
+  const Chain lif = chainOf({{"load.f32", {0, 0}},
+                             {"load.f32", {1, 1}},
+                             {"constant.f32", {2, 0x3f800000}},
+                             {"gt.f32", {3, 0, 2}},
+                             {"convert_s32_f32", {3, 3}},
+                             {"subtract.f32", {0, 0, 3}},
+                             {"constant.f32", {4, 0x3f666666}},
+                             {"multiply.f32", {0, 4, 0}},
+                             {"constant.f32", {5, 0x3dcccccd}},
+                             {"multiply.f32", {1, 5, 1}},
+                             {"add.f32", {0, 0, 1}},
+                             {"store.f32", {0, 0}},
+                             {"store.f32", {1, 3}}},
+                            {{Place::kOutput, 0, 0}, {Place::kRow, 0, 0}}, {0, 1});
+  const std::string text = lif.source().text;
+  const std::size_t first = text.find("  bool compute"), last = text.find("};", first);
+  CHECK(readme.find("```cpp\n" + text.substr(first, last - first) + "```") != readme.npos);
+}
+
 }  // namespace
 
 int main() {
   generatedCodeYieldsTheBitsOfTheInterpreter();
+  printedLinesAreThoseThatCount();
+  rowsAreReadAndWrittenOnce();
+  theReadmeShowsWhatIsGenerated();
   return check::failures == 0 ? 0 : 1;
 }
