@@ -143,7 +143,7 @@ struct MemoryForm {
   std::vector<Stage> stages;
 };
 
-MemoryForm accessOf(Opcode opcode) {
+MemoryForm memoryFormOf(Opcode opcode) {
   const Stage whole{Pipe::kMain, 1, kMostElements}, pair{Pipe::kMain, 1, 2}, single{Pipe::kMain, 1, 1};
   const Stage widened{Pipe::kAux, 2, 2};
   switch (opcode) {
@@ -159,6 +159,12 @@ MemoryForm accessOf(Opcode opcode) {
 #undef SNNJAX_CHAIN_CASE
     default: return {"loadFloats", "shared", kFloat, 4, {pair}};
   }
+}
+
+// Of a field's name, by the bytes of its elements.
+std::string suffixOf(unsigned width) {
+  if (width == 2) return "_halves";
+  return width == 1 ? "_bytes" : "";
 }
 
 class Body {
@@ -194,11 +200,7 @@ class Body {
 
   // The pointer to a row.
   std::string pointer(bool output, unsigned width, unsigned row, bool writes) {
-    const std::string name = std::string(output ? "out" : "in") +
-                             (width == 2   ? "_halves"
-                              : width == 1 ? "_bytes"
-                                           : "") +
-                             std::to_string(row);
+    const std::string name = (output ? "out" : "in") + suffixOf(width) + std::to_string(row);
     auto at = std::find_if(code_.fields.begin(), code_.fields.end(), [&](const auto& f) { return f.name == name; });
     if (at == code_.fields.end()) at = code_.fields.insert(at, {name, output, width, row});
     (writes ? at->is_written : at->is_read) = true;
@@ -209,7 +211,8 @@ class Body {
   std::string sharedName(const Value& value) {
     std::ostringstream bits;
     if (value.constant) bits << "0x" << std::hex << *value.constant << "u";
-    const std::string from = value.constant ? bits.str() : accessOf(value.load).shared + ("(" + value.pointer) + ")";
+    const std::string from =
+        value.constant ? bits.str() : memoryFormOf(value.load).shared + ("(" + value.pointer) + ")";
     const auto [at, is_new] = shared_.emplace(from, "k" + std::to_string(shared_.size()));
     const std::string type = value.constant ? "constexpr unsigned " : "const unsigned ";
     if (is_new) code_.before.push_back(type + at->second + " = " + from + ";");
@@ -232,7 +235,7 @@ class Body {
       value.load = step.opcode;
       const Operand& input = inputs_[step.number];
       const bool own = input.place == Operand::Place::kOutput;
-      value.pointer = pointer(own, accessOf(step.opcode).width, input.row, false);
+      value.pointer = pointer(own, memoryFormOf(step.opcode).width, input.row, false);
     }
     value.truth = value.constant ? *value.constant <= 1 : step.opcode == Opcode::load_u8;
     value.half = step.opcode == Opcode::load_f16;
@@ -240,7 +243,7 @@ class Body {
     value.shared = isShared(step, inputs_);
     // A row that will be overwritten is read now, except words: they are not used after that (mayOverwrite).
     const bool overwritten = isLoad(value.load) && inputs_[step.number].place == Operand::Place::kOutput;
-    if (overwritten && value.load != Opcode::load_word) as(value, accessOf(value.load).form);
+    if (overwritten && value.load != Opcode::load_word) as(value, memoryFormOf(value.load).form);
     return value;
   }
 
@@ -249,8 +252,8 @@ class Body {
     if (value.load == Opcode::load_word && form == kInteger) {
       return computed(form, "loadIntegers<unsigned>", from, {{Pipe::kMain, 1, 1}});
     }
-    const MemoryForm access = accessOf(value.load);
-    return computed(form, access.load, from, access.stages);
+    const MemoryForm memory = memoryFormOf(value.load);
+    return computed(form, memory.load, from, memory.stages);
   }
 
   Argument made(Value& value, RegisterForm form) {
@@ -260,13 +263,15 @@ class Body {
     const bool in_memory = !has(kFloat) && !has(kHalf) && !has(kMask) && !has(kInteger);
     if (in_memory) {
       const bool word = value.load == Opcode::load_word;
-      const RegisterForm native = word && (form == kInteger || form == kMask) ? kInteger : accessOf(value.load).form;
+      const RegisterForm native =
+          word && (form == kInteger || form == kMask) ? kInteger : memoryFormOf(value.load).form;
       value.forms[native] = brought(value, native);
       if (native == form) return *value.forms[native];
     }
     if (form == kFloat && has(kHalf)) return computed(form, "floats", {as(value, kHalf)}, {{Pipe::kAux, 1, 2}});
-    if (form == kFloat)
+    if (form == kFloat) {
       return computed(form, "floats", {as(value, kInteger)}, {{Pipe::kMain, 1, 1}, {Pipe::kMain, 1, 2}});
+    }
     if (form == kHalf) return computed(form, "halves", {as(value, kFloat)}, {{Pipe::kAux, 1, 2}});
     if (form == kMask) {
       return computed(form, "masks", {as(value, kInteger)}, {{Pipe::kMain, 2, 1}, {Pipe::kMain, 1, 2}});
@@ -452,7 +457,7 @@ class Body {
   }
 
   void store(Opcode opcode, unsigned output, Value& value) {
-    const std::string to = pointer(true, accessOf(opcode).width, outputs_[output], true);
+    const std::string to = pointer(true, memoryFormOf(opcode).width, outputs_[output], true);
     // A lone one is merged into a word of memory.
     const auto whole = [this](unsigned at_once) {
       const bool lone = elements_ < at_once;
@@ -477,15 +482,17 @@ class Body {
     }
   }
   void storeWord(Value& value, const std::string& to) {
-    if (value.isInteger() || value.isMask())
+    if (value.isInteger() || value.isMask()) {
       return store("storeIntegers", as(value, kInteger), to, {{Pipe::kMain, 1, 1}});
+    }
     store("storeFloats", as(value, kFloat), to, {{Pipe::kMain, 1, 2}});
   }
   // Three merge four. Of masks, which are moved before, all bits but one are cleared in the merged word.
   void storeBytes(Value& value, const std::string& to, Stage stored) {
     std::vector<Stage> stages;
-    if (value.isMask())
+    if (value.isMask()) {
       stages = {{Pipe::kMain, 1, 1}, {Pipe::kMain, 1, elements_ == kMostElements ? kMostElements : 1}};
+    }
     if (elements_ == kMostElements) stages.push_back({Pipe::kMain, 3, kMostElements});
     stages.push_back(stored);
     store("storeBytes", as(value, value.isMask() ? kMask : kInteger), to, std::move(stages));
