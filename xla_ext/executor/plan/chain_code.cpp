@@ -401,14 +401,7 @@ class Body {
   Value ofIntegers(Opcode opcode, const Function& function, const std::vector<Value*>& from) {
     const bool masks = std::any_of(from.begin(), from.end(), [](const Value* value) { return value->isMask(); });
     const bool truths = std::all_of(from.begin(), from.end(), [](const Value* value) { return value->truth; });
-    if (function.to == Number::kFloat) {
-      if (masks) {
-        const std::vector<Argument> arguments = {as(*from[0], kMask), constant(1.0f)};
-        return of(kFloat, computed(kFloat, "keepWhere", arguments, {{Pipe::kAux, 1, 2}}));
-      }
-      return of(kFloat,
-                computed(kFloat, "eachOfBits", {{function.name, {}}, as(*from[0], kFloat)}, {{Pipe::kAux, 1, 1}}));
-    }
+    if (function.to == Number::kFloat) return convertedToFloat(function, *from[0]);
     if (masks && truths && isOneOf(opcode, {Opcode::and_u32, Opcode::or_u32, Opcode::not_bool})) {
       const char* const name = opcode == Opcode::and_u32 ? "both" : opcode == Opcode::or_u32 ? "either" : "neither";
       return of(kMask, computed(kMask, name, allAs(from, kMask), {{Pipe::kAux, 1, 2}}));
@@ -421,6 +414,14 @@ class Body {
     const bool logical = isOneOf(opcode, {Opcode::and_u32, Opcode::or_u32, Opcode::xor_u32, Opcode::not_bool});
     const bool compares = function.work == Work::Comparison && opcode != Opcode::sign_s32;
     value.truth = compares || (truths && logical);
+    return value;
+  }
+  Value convertedToFloat(const Function& function, Value& from) {
+    const bool mask = from.isMask();
+    Value value = of(
+        kFloat, mask ? computed(kFloat, "keepWhere", {as(from, kMask), constant(1.0f)}, {{Pipe::kAux, 1, 2}})
+                     : computed(kFloat, "eachOfBits", {{function.name, {}}, as(from, kFloat)}, {{Pipe::kAux, 1, 1}}));
+    value.half = from.truth;
     return value;
   }
   static unsigned integerCount(Opcode opcode, const Function& function) {
@@ -442,10 +443,15 @@ class Body {
       return of(kInteger, computed(kInteger, "select", allAs(from, kInteger), {{Pipe::kMain, kMove, 1}}));
     }
     const Argument where = as(condition, kMask);
+    Value value = of(kFloat, chosen(where, yes, no));
+    value.half = yes.holdsHalves() && no.holdsHalves();
+    return value;
+  }
+  Argument chosen(const Argument& where, Value& yes, Value& no) {
     const std::vector<Stage> one = {{Pipe::kAux, 1, 2}};
-    if (no.constant == 0u) return of(kFloat, computed(kFloat, "keepWhere", {where, as(yes, kFloat)}, one));
-    if (yes.constant == 0u) return of(kFloat, computed(kFloat, "clearWhere", {where, as(no, kFloat)}, one));
-    return of(kFloat, computed(kFloat, "select", {where, as(yes, kFloat), as(no, kFloat)}, {{Pipe::kAux, kSelect, 2}}));
+    if (no.constant == 0u) return computed(kFloat, "keepWhere", {where, as(yes, kFloat)}, one);
+    if (yes.constant == 0u) return computed(kFloat, "clearWhere", {where, as(no, kFloat)}, one);
+    return computed(kFloat, "select", {where, as(yes, kFloat), as(no, kFloat)}, {{Pipe::kAux, kSelect, 2}});
   }
 
   Value roundedToBfloat(Value& from) {
