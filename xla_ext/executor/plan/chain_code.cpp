@@ -14,7 +14,8 @@
 //   - bytes: load 1 main each; four are merged by 3 main and stored as a word. Alone, 16 and 8 bits take kShortStore;
 //   - bfloat16, which the tile does not have: halves beside zeros, 2 aux a pair, rounded as integers.
 // Functions take what PopLibs estimates (elementwise_cycles.hpp). Assumed, because no source of this project gives
-// them: what integers take beyond one instruction, and conversions to integers, which saturate.
+// them: that masks stay in the registers for floats until they are stored or meet integers, what integers take beyond
+// one instruction, and conversions to integers, which saturate.
 #include "executor/plan/chain_code.hpp"
 
 #include <algorithm>
