@@ -18,6 +18,40 @@ using Place = ElementwiseProgram::Operand::Place;
 
 inline const std::vector<std::string> kTypes = {"f32", "f16", "bf16", "s32", "u32", "bool", "s8", "u8", "s16", "u16"};
 
+// Operations on real numbers, on integers, and on the bits of integers.
+inline const std::vector<std::string> kRealUnary = {"abs",
+                                                    "negate",
+                                                    "sign",
+                                                    "square",
+                                                    "ceil",
+                                                    "floor",
+                                                    "round_nearest_even",
+                                                    "round_nearest_afz",
+                                                    "trunc",
+                                                    "rsqrt",
+                                                    "sqrt",
+                                                    "cbrt",
+                                                    "exponential",
+                                                    "exponential_minus_one",
+                                                    "log",
+                                                    "log_plus_one",
+                                                    "tanh",
+                                                    "logistic",
+                                                    "sine",
+                                                    "cosine",
+                                                    "tan",
+                                                    "erf"};
+inline const std::vector<std::string> kRealBinary = {"add",      "subtract", "multiply", "add",       "subtract",
+                                                     "multiply", "maximum",  "minimum",  "remainder", "maximum",
+                                                     "minimum",  "divide",   "power",    "atan2"};
+inline const std::vector<std::string> kIntegerBinary = {"add",       "subtract", "multiply", "divide",
+                                                        "remainder", "maximum",  "minimum",  "power"};
+inline const std::vector<std::string> kBits = {"and.u32", "or.u32", "xor.u32", "shift_left.u32",
+                                               "shift_right_logical.u32"};
+inline const std::vector<std::string> kSigned = {"abs.s32", "negate.s32", "sign.s32", "square.s32", "not.s32"};
+inline const std::vector<std::string> kUnsigned = {"negate.u32", "not.u32", "popcnt.u32", "count_leading_zeros.u32"};
+inline const std::vector<std::string> kComparisons = {"eq.", "ne.", "lt.", "le.", "gt.", "ge."};
+
 inline bool isReal(const std::string& type) { return type == "f32" || type == "f16" || type == "bf16"; }
 inline unsigned widthOf(const std::string& type) {
   if (type == "bool" || type == "s8" || type == "u8") return 1;
@@ -32,7 +66,7 @@ inline unsigned elementOf(const std::string& type, kernels::Draw& draw) {
   static const std::vector<float> edges = {0.0f, -0.0f, 1.0f,     -1.0f,    0.5f,  2.5f,   -2.5f,  kInfinity,
                                            kNan, -3.0f, 65504.0f, 65520.0f, 1e-7f, 1e-40f, -1e30f, -kInfinity};
   static const std::vector<unsigned> integers = {0, 1, 2, 3, 7, 31, 32, 127, 128, 0xffff, 0x7fffffff, 0x80000000, ~0u};
-  const bool edge = draw.below(3) == 0;
+  const bool edge = draw.below(2) == 0;
   if (type == "bool") return draw.below(2);
   if (!isReal(type)) {
     const unsigned bits = edge ? integers[draw.below(unsigned(integers.size()))] : draw.below(200) - 100;
@@ -72,6 +106,21 @@ class RandomChain {
     for (unsigned i = 0; i < inputs; ++i) load();
     for (unsigned i = 0; i < operations && slots_.size() + 3 <= snnjax::chain::kMaxSlots; ++i) operate();
     for (unsigned i = 0; i < outputs; ++i) store();
+    place();
+    return chain_;
+  }
+  // One operation on rows of these types, rounded to what `to` holds.
+  Chain only(const std::string& operation, const std::vector<std::string>& from, const std::string& to) {
+    std::vector<std::int64_t> slots = {std::int64_t(from.size())};
+    for (const std::string& type : from) {
+      slots.push_back(std::int64_t(chain_.in.size()));
+      step("load." + type, {slots.back(), slots.back()});
+      chain_.in.push_back(type);
+    }
+    step(operation, slots);
+    rounded(slots[0], to);
+    step("store." + to, {0, slots[0]});
+    chain_.out.push_back(to);
     place();
     return chain_;
   }
@@ -120,8 +169,11 @@ class RandomChain {
     slot.type = type;
     const unsigned to = slot.number;
     step(operation, {to, from...});
-    if (type == "f16" || type == "bf16") step("round." + type, {to, to});
-    if (!isReal(type) && type != "bool" && widthOf(type) < 4) step("wrap." + type, {to, to});
+    rounded(to, type);
+  }
+  void rounded(std::int64_t slot, const std::string& type) {
+    if (type == "f16" || type == "bf16") step("round." + type, {slot, slot});
+    if (!isReal(type) && type != "bool" && widthOf(type) < 4) step("wrap." + type, {slot, slot});
   }
   void operate() {
     const Slot from = any();
@@ -135,10 +187,9 @@ class RandomChain {
     integer(from);
   }
   void compare(const Slot& from) {
-    static const std::vector<std::string> names = {"eq.", "ne.", "lt.", "le.", "gt.", "ge."};
     if (isReal(from.type) && draw_.below(5) == 0) return write("is_finite.f32", "bool", from.number);
     const std::string total = isReal(from.type) && draw_.below(4) == 0 ? "_total" : "";
-    const std::string name = pick(names);
+    const std::string name = pick(kComparisons);
     const std::string text = total.empty() ? name : name.substr(0, 2) + "_total.";
     write(text + workOf(from.type), "bool", from.number, like(from.type));
   }
@@ -158,47 +209,15 @@ class RandomChain {
     write(std::vector<std::string>{"and.u32", "or.u32", "xor.u32"}[choice - 1], "bool", from.number, like("bool"));
   }
   void real(const Slot& from) {
-    static const std::vector<std::string> unary = {"abs",
-                                                   "negate",
-                                                   "sign",
-                                                   "square",
-                                                   "ceil",
-                                                   "floor",
-                                                   "round_nearest_even",
-                                                   "round_nearest_afz",
-                                                   "trunc",
-                                                   "rsqrt",
-                                                   "sqrt",
-                                                   "cbrt",
-                                                   "exponential",
-                                                   "exponential_minus_one",
-                                                   "log",
-                                                   "log_plus_one",
-                                                   "tanh",
-                                                   "logistic",
-                                                   "sine",
-                                                   "cosine",
-                                                   "tan",
-                                                   "erf"};
-    static const std::vector<std::string> binary = {"add",      "subtract", "multiply", "add",       "subtract",
-                                                    "multiply", "maximum",  "minimum",  "remainder", "maximum",
-                                                    "minimum",  "divide",   "power",    "atan2"};
-    if (draw_.below(3) == 0) return write(pick(unary) + ".f32", from.type, from.number);
-    write(pick(binary) + ".f32", from.type, from.number, like(from.type));
+    if (draw_.below(3) == 0) return write(pick(kRealUnary) + ".f32", from.type, from.number);
+    write(pick(kRealBinary) + ".f32", from.type, from.number, like(from.type));
   }
   void integer(const Slot& from) {
-    static const std::vector<std::string> binary = {"add",       "subtract", "multiply", "divide",
-                                                    "remainder", "maximum",  "minimum",  "power"};
-    static const std::vector<std::string> bits = {"and.u32", "or.u32", "xor.u32", "shift_left.u32",
-                                                  "shift_right_logical.u32"};
     const std::string work = workOf(from.type);
     const unsigned choice = draw_.below(4);
-    if (choice == 0) return write(pick(bits), from.type, from.number, like(from.type));
-    if (choice > 1) return write(pick(binary) + "." + work, from.type, from.number, like(from.type));
-    static const std::vector<std::string> of_signed = {"abs.s32", "negate.s32", "sign.s32", "square.s32", "not.s32"};
-    static const std::vector<std::string> of_unsigned = {"negate.u32", "not.u32", "popcnt.u32",
-                                                         "count_leading_zeros.u32"};
-    write(pick(work == "s32" ? of_signed : of_unsigned), from.type, from.number);
+    if (choice == 0) return write(pick(kBits), from.type, from.number, like(from.type));
+    if (choice > 1) return write(pick(kIntegerBinary) + "." + work, from.type, from.number, like(from.type));
+    write(pick(work == "s32" ? kSigned : kUnsigned), from.type, from.number);
   }
   void store() {
     const Slot from = draw_.below(2) == 0 ? slots_.back() : any();
@@ -235,5 +254,33 @@ class RandomChain {
   Chain chain_;
   std::vector<Slot> slots_;
 };
+
+// Each operation alone, on each type that is computed in its own way.
+inline std::vector<Chain> everyOperation() {
+  std::vector<Chain> all;
+  const auto add = [&](const std::string& operation, const std::vector<std::string>& from, const std::string& to) {
+    all.push_back(RandomChain(unsigned(all.size())).only(operation, from, to));
+  };
+  for (const std::string type : {"f32", "f16"}) {
+    for (const std::string& name : kRealUnary) add(name + ".f32", {type}, type);
+    for (const std::string& name : kRealBinary) add(name + ".f32", {type, type}, type);
+    for (const std::string to : {"s32", "u32", "bool"}) add("convert_f32_" + to, {type}, to);
+    add("is_finite.f32", {type}, "bool");
+    add("select.u32", {"bool", type, type}, type);
+    for (const std::string& name : kComparisons) add(name + "f32", {type, type}, "bool");
+  }
+  for (const std::string& name : kComparisons) add(name.substr(0, 2) + "_total.f32", {"f32", "f32"}, "bool");
+  for (const std::string work : {"s32", "u32"}) {
+    for (const std::string& name : kIntegerBinary) add(name + "." + work, {work, work}, work);
+    for (const std::string& name : kComparisons) add(name + work, {work, work}, "bool");
+    for (const std::string& name : work == "s32" ? kSigned : kUnsigned) add(name, {work}, work);
+    for (const std::string& name : kBits) add(name, {work, work}, work);
+    add("convert_" + work + "_f32", {work}, "f32");
+  }
+  add("shift_right_arithmetic.s32", {"s32", "s32"}, "s32");
+  for (const std::string type : {"bf16", "s8", "u8", "s16", "u16"}) add("add." + workOf(type), {type, type}, type);
+  for (const std::string name : {"and.u32", "or.u32", "xor.u32"}) add(name, {"bool", "bool"}, "bool");
+  return all;
+}
 
 }  // namespace chains
