@@ -1,6 +1,6 @@
 // A chain of operations on elements in one pass: a small program (elementwise_chain_ops.hpp), interpreted over blocks
-// of elements. It stands for C++ that is generated from the program and compiled when a graph is built, as PopLibs does
-// with fused expressions (popops::map), and costs what that would; this project has no such generator. Each result is
+// of elements. Where graphs are built with an SDK, C++ generated from the program runs instead
+// (xla_ext/executor/plan/chain_source.cpp); this codelet yields the same bits, and costs what that does. Each result is
 // kept in a slot, one block of 32-bit elements on the stack, until others read it; rows of 32-bit elements are read and
 // written in place. An operation is dispatched once per block, so that the host can vectorise it.
 #include "elementwise_chain_cycles.hpp"
@@ -40,15 +40,6 @@ void mapBlock(unsigned count, unsigned* slot, Op op, const From*... from) {
 #endif
   for (; i < count; ++i) to[i] = static_cast<To>(op(from[i]...));
 }
-
-#define SNNJAX_CHAIN_FUNCTION(name, suffix, From, To, work, expression) \
-  inline auto name##Of##suffix = [](From x) { return static_cast<To>(expression); };
-SNNJAX_CHAIN_UNARY(SNNJAX_CHAIN_FUNCTION)
-#undef SNNJAX_CHAIN_FUNCTION
-#define SNNJAX_CHAIN_FUNCTION(name, suffix, From, To, work, expression) \
-  inline auto name##Of##suffix = [](From a, From b) { return static_cast<To>(expression); };
-SNNJAX_CHAIN_BINARY(SNNJAX_CHAIN_FUNCTION)
-#undef SNNJAX_CHAIN_FUNCTION
 
 // The addresses of a worker's slots while it steps through blocks.
 struct Slots {
@@ -119,18 +110,18 @@ bool runWord(const chain::Instruction& instruction, const Rows<unsigned>& words,
       for (unsigned i = 0; i < count; ++i) row[i] = slots.read[to][i];
       return true;
     }
-#define SNNJAX_CHAIN_CASE(name, suffix, From, To, work, expression) \
-  case Opcode::name##_##suffix: {                                   \
-    const From* const x = typed<From>(slots.read[a]);               \
-    mapBlock<To>(count, slots.written(to), name##Of##suffix, x);    \
-    return true;                                                    \
+#define SNNJAX_CHAIN_CASE(name, suffix, From, To, work, expression)               \
+  case Opcode::name##_##suffix: {                                                 \
+    const From* const x = typed<From>(slots.read[a]);                             \
+    mapBlock<To>(count, slots.written(to), chain::functions::name##_##suffix, x); \
+    return true;                                                                  \
   }
       SNNJAX_CHAIN_UNARY(SNNJAX_CHAIN_CASE)
 #undef SNNJAX_CHAIN_CASE
 #define SNNJAX_CHAIN_CASE(name, suffix, From, To, work, expression)                          \
   case Opcode::name##_##suffix: {                                                            \
     const From *const x = typed<From>(slots.read[a]), *const y = typed<From>(slots.read[b]); \
-    mapBlock<To>(count, slots.written(to), name##Of##suffix, x, y);                          \
+    mapBlock<To>(count, slots.written(to), chain::functions::name##_##suffix, x, y);         \
     return true;                                                                             \
   }
       SNNJAX_CHAIN_BINARY(SNNJAX_CHAIN_CASE)

@@ -1,7 +1,6 @@
-// What the codelets of elementwise_chain.cpp cost a worker, in issue slots: what code would that is generated from
-// their programs, not what interpreting them takes. The executor counts the bundles of its loop for each program
-// (xla_ext/executor/plan/chain_cost.cpp says what the code is, and by which rules they are counted). The loop takes
-// four elements at a time; of what remains, two are taken together.
+// What an elementwise chain costs a worker, in issue slots: as code generated from its program, also where the codelets
+// of elementwise_chain.cpp interpret it. The executor counts the bundles of the code's loop (xla_ext/executor/plan/
+// chain_cost.cpp says by which rules). The loop takes four elements at a time; of what remains, two are taken together.
 #pragma once
 
 #include "issue_slots.hpp"

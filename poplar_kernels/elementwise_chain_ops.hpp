@@ -236,4 +236,18 @@ inline int power(int base, int exponent) {
 // Bits of floats as integers in the same order: NaN, infinity, numbers, -0, +0, numbers, infinity, NaN.
 inline int inOrder(int bits) { return bits ^ static_cast<int>(unsigned(bits >> 31) >> 1); }
 
+// The operations as functions of one element: exponential_f32(x), add_s32(a, b).
+namespace functions {
+
+#define SNNJAX_CHAIN_FUNCTION(name, suffix, From, To, work, expression) \
+  inline constexpr auto name##_##suffix = [](From x) { return static_cast<To>(expression); };
+SNNJAX_CHAIN_UNARY(SNNJAX_CHAIN_FUNCTION)
+#undef SNNJAX_CHAIN_FUNCTION
+#define SNNJAX_CHAIN_FUNCTION(name, suffix, From, To, work, expression) \
+  inline constexpr auto name##_##suffix = [](From a, From b) { return static_cast<To>(expression); };
+SNNJAX_CHAIN_BINARY(SNNJAX_CHAIN_FUNCTION)
+#undef SNNJAX_CHAIN_FUNCTION
+
+}  // namespace functions
+
 }  // namespace snnjax::chain

@@ -81,6 +81,9 @@ class Lowering {
   virtual void attach(ValueId output, std::shared_ptr<const Record> record) = 0;
   virtual const Record* recordOf(ValueId value) const = 0;
 
+  // Adds a codelet to the graph from its source, compiled with these flags; once, if it is asked for again.
+  virtual void addCodelet(const std::string& name, const std::string& source, const std::string& flags) = 0;
+
   // ---- Blocks ----
 
   // Lowers a block, whose parameters are bound, into a sequence of its own. At its end `then` may add steps, while the

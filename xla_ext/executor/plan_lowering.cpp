@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <sstream>
 
 #include "executor/operations.hpp"
 #include "executor/ops/elementwise.hpp"
@@ -254,6 +255,12 @@ void PlanLowering::release(ValueId id) {
   if (!value.live) return;
   for (const StorageId storage : value.storages) storages_.release(storage);
   value = {};
+}
+
+void PlanLowering::addCodelet(const std::string& name, const std::string& source, const std::string& flags) {
+  if (!codelets_.insert(name).second) return;
+  std::stringstream text(source);
+  graph_.addCodelets(text, flags);
 }
 
 // ---- Blocks ----

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 #include "executor/lowering.hpp"
@@ -56,6 +57,7 @@ class PlanLowering final : public Lowering {
   poplar::Tensor memoryIn(const Blocks& blocks, ValueId value) override;
   void attach(ValueId output, std::shared_ptr<const Record> record) override;
   const Record* recordOf(ValueId value) const override { return values_[value].record.get(); }
+  void addCodelet(const std::string& name, const std::string& source, const std::string& flags) override;
   poplar::program::Sequence lower(const Block& block, const std::function<void()>& then) override;
   void carry(const std::vector<ValueId>& outputs, const Block& block, bool may_write) override;
   void endCarry(const std::vector<ValueId>& outputs) override;
@@ -113,6 +115,7 @@ class PlanLowering final : public Lowering {
   std::vector<poplar::Tensor> results_;
   std::vector<Callback> callbacks_;
   std::vector<LiveMemory> live_memory_;
+  std::set<std::string> codelets_;  // that addCodelet() added
 };
 
 }  // namespace snnjax::executor

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <poputil/VertexTemplates.hpp>
 
 #include "executor/operations.hpp"
 #include "executor/ops/compute_step.hpp"
 #include "executor/plan/chain_cost.hpp"
+#include "executor/plan/chain_source.hpp"
 #include "executor/storages.hpp"
 
 namespace snnjax::executor {
@@ -32,10 +35,23 @@ poplar::Tensor asUnsigned(const poplar::Tensor& tensor) {
   return tensor.reinterpret(unsignedOf(tensor.elementType().size()));
 }
 
-// Rows of all widths, and the program that reads and writes them.
+// The folder with the headers of poplar_kernels, if chains are compiled to code of their own. An SDK's build does so;
+// the model, where compiling one takes seconds, interprets them at that code's cost, unless the environment names the
+// folder.
+std::optional<std::string> kernelHeaders() {
+  if (const char* const folder = std::getenv("SNNJAX_IPU_GENERATE")) return folder;
+#ifdef SNNJAX_KERNEL_HEADERS
+  return SNNJAX_KERNEL_HEADERS;
+#else
+  return {};
+#endif
+}
+
+// Rows of all widths, and the program that reads and writes them: as code of its own, or as words to be interpreted.
 struct Rows {
   std::array<std::vector<poplar::Tensor>, 3> in, out;
   std::array<std::vector<bool>, 3> single;
+  std::optional<ChainSource> source;
   ElementwiseProgram::Code code;
   ChainCost cost;
 
@@ -62,8 +78,9 @@ Rows rowsOf(const ElementwiseProgram& program, const std::vector<ChainInput>& in
     rows.in[width].push_back(asUnsigned(input.memory));
     rows.single[width].push_back(input.place == Place::kSingle);
   }
+  if (kernelHeaders()) rows.source = chainSource(program.steps(), operands, numbers);
   rows.code = program.encoded(operands, numbers);
-  rows.cost = chainCost(program.steps(), operands);
+  rows.cost = chainCost(program.steps(), operands, numbers);
   return rows;
 }
 
@@ -78,6 +95,16 @@ poplar::Tensor programOnTiles(poplar::Graph& graph, const std::vector<unsigned>&
       graph.addConstant(poplar::UNSIGNED_INT, {tiles.size(), row}, poplar::ArrayRef<unsigned>(all), "program");
   for (std::size_t i = 0; i < tiles.size(); ++i) graph.setTileMapping(programs[i], tiles[i]);
   return programs;
+}
+
+// Elements [first, last) of the rows that the generated code reads and writes.
+void connectGenerated(poplar::Graph& graph, const poplar::VertexRef& vertex, const Rows& rows, poplar::Interval part) {
+  for (const ChainField& field : rows.source->fields) {
+    const std::size_t width = field.width == 4 ? 0 : field.width == 2 ? 1 : 2;
+    const poplar::Tensor& whole = (field.is_output ? rows.out : rows.in)[width][field.row];
+    const bool single = !field.is_output && rows.single[width][field.row];
+    graph.connect(vertex[field.name], single ? whole : whole.slice(part));
+  }
 }
 
 // Elements [first, last) of the rows of one width. A field has at least one row, possibly empty.
@@ -103,17 +130,25 @@ std::vector<unsigned> tilesOf(const std::vector<std::size_t>& cuts) {
   return tiles;
 }
 
-}  // namespace
-
-void runChain(Lowering& lowering, const ElementwiseProgram& program, const std::vector<ChainInput>& inputs,
-              const std::vector<poplar::Tensor>& outputs, const Layout& layout, const poplar::DebugContext& debug) {
+// One vertex of the code of its own on each tile.
+void addGenerated(Lowering& lowering, const poplar::ComputeSet& set, const Rows& rows,
+                  const std::vector<unsigned>& tiles, const std::vector<std::size_t>& cuts) {
   poplar::Graph& graph = lowering.graph();
-  const std::vector<std::size_t>& cuts = layout.cuts();
-  const std::vector<unsigned> tiles = tilesOf(cuts);
-  if (tiles.empty()) return;
-  const Rows rows = rowsOf(program, inputs, outputs);
+  lowering.addCodelet(rows.source->name, rows.source->text, "-O3 -std=c++20 -I" + kernelHeaders().value());
+  for (const unsigned tile : tiles) {
+    const poplar::Interval part(cuts[tile], cuts[tile + 1]);
+    const poplar::VertexRef vertex = graph.addVertex(set, "snnjax::" + rows.source->name);
+    graph.setTileMapping(vertex, tile);
+    connectGenerated(graph, vertex, rows, part);
+    graph.setInitialValue(vertex["count"], static_cast<unsigned>(part.size()));
+  }
+}
+
+// One vertex that interprets the program on each tile.
+void addInterpreted(Lowering& lowering, const poplar::ComputeSet& set, const Rows& rows,
+                    const std::vector<unsigned>& tiles, const std::vector<std::size_t>& cuts) {
+  poplar::Graph& graph = lowering.graph();
   const poplar::Tensor programs = programOnTiles(graph, rows.code.words, tiles);
-  const poplar::ComputeSet set = graph.addComputeSet(debug);
   const std::size_t widths = rows.mixed() ? kWidths.size() : 1;
   std::array<poplar::Tensor, 3> none;
   for (std::size_t width = 0; width < widths; ++width) {
@@ -134,6 +169,17 @@ void runChain(Lowering& lowering, const ElementwiseProgram& program, const std::
     graph.setInitialValue(vertex["two"], rows.cost.two);
     graph.setInitialValue(vertex["one"], rows.cost.one);
   }
+}
+
+}  // namespace
+
+void runChain(Lowering& lowering, const ElementwiseProgram& program, const std::vector<ChainInput>& inputs,
+              const std::vector<poplar::Tensor>& outputs, const Layout& layout, const poplar::DebugContext& debug) {
+  const std::vector<unsigned> tiles = tilesOf(layout.cuts());
+  if (tiles.empty()) return;
+  const Rows rows = rowsOf(program, inputs, outputs);
+  const poplar::ComputeSet set = lowering.graph().addComputeSet(debug);
+  (rows.source ? addGenerated : addInterpreted)(lowering, set, rows, tiles, layout.cuts());
   lowering.program().add(poplar::program::Execute(set, debug));
 }
 

@@ -1,4 +1,4 @@
-// What the code that an elementwise program stands for costs a worker; chain_cost.cpp says what that code is.
+// What the code of an elementwise program costs a worker; chain_code.cpp says what that code is.
 #pragma once
 
 #include <vector>
@@ -11,10 +11,11 @@ namespace snnjax::executor {
 struct ChainCost {
   unsigned pointers = 0;                // to bring pointers and constants into registers
   unsigned four = 0, two = 0, one = 0;  // the body of the loop for so many elements, its branch included
+  unsigned at_once = 4;                 // how many elements of four are processed together
 };
 
-// `inputs` says where the inputs lie.
+// `inputs` says where the inputs lie, `outputs` which rows the outputs are among those of their width.
 ChainCost chainCost(const std::vector<ElementwiseProgram::Step>& steps,
-                    const std::vector<ElementwiseProgram::Operand>& inputs);
+                    const std::vector<ElementwiseProgram::Operand>& inputs, const std::vector<unsigned>& outputs);
 
 }  // namespace snnjax::executor

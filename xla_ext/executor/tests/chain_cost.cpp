@@ -27,7 +27,7 @@ ElementwiseProgram programOf(const std::vector<Line>& lines) {
 ChainCost costOf(const std::vector<Line>& lines, const std::vector<Place>& places) {
   std::vector<ElementwiseProgram::Operand> inputs;
   for (const Place place : places) inputs.push_back({place, static_cast<unsigned>(inputs.size()), 0x40000000});
-  return chainCost(programOf(lines).steps(), inputs);
+  return chainCost(programOf(lines).steps(), inputs, {0});
 }
 
 constexpr Place kRow = Place::kRow;
@@ -87,11 +87,11 @@ void halvesAreAddedFourAtATime() {
   CHECK(costOf(wide, {kRow, kRow}).four > 7u);
 }
 
-// PopLibs estimates 14 for four floats: the same instructions, one bundle less.
+// What PopLibs estimates for four floats: four loads, four moves, three merges, and, store, branch.
 void comparisonsAreMergedToWords() {
   const ChainCost cost =
       costOf({{"load.f32", {0, 0}}, {"load.f32", {1, 1}}, {"gt.f32", {2, 0, 1}}, {"store.bool", {0, 2}}}, {kRow, kRow});
-  CHECK_EQUAL(cost.four, 15u);
+  CHECK_EQUAL(cost.four, 14u);
 }
 
 // Aux instructions cannot be hidden: 6 for each pair, and the store and the branch after the last.
