@@ -108,7 +108,8 @@ def _convert(op: str, argument: str, events: Any, height: int, width: int) -> Ca
     for name, size in sizes.items():
         column = events[name]
         good = column.dtype.kind in ("iub" if name == "p" else "iu")
-        check(good, op, argument, f"have integers as {name}", column.dtype.name, "Cast the field")
+        way_out = "Convert it to whole microseconds" if name == "t" else "Cast the field"
+        check(good, op, argument, f"have integers as {name}", column.dtype.name, way_out)
         # A negative time means an event before the start of the sample.
         wrong = column[(column >= size) if name == "t" else (column < 0) | (column >= size)]
         first = wrong[0] if wrong.size else 0

@@ -78,7 +78,11 @@ FAILURES = {
     ),
     "dtype": (
         lambda: read(array([(0.5, 0, 0, 0)], t="f8")),
-        "`events` must have integers as t, got float64. Cast the field.",
+        "`events` must have integers as t, got float64. Convert it to whole microseconds.",
+    ),
+    "column": (
+        lambda: read(array([(0, 0.5, 0, 0)], x="f8")),
+        "`events` must have integers as x, got float64. Cast the field.",
     ),
     "time": (
         lambda: read(array([(2**63, 0, 0, 0)], t="u8")),
@@ -126,6 +130,7 @@ def test_wrong_recording_is_named_by_its_number():
         (array([(0, 0, 0, 0)] * 3), "a structured array"),
         ((array([(0, 0, 0, 0)] * 3), 1), "a structured array"),
         (np.zeros((2, 4)), "ndarray"),
+        ((np.zeros(3), np.zeros(3, int), 1), "a tuple of 3"),
     ],
 )
 def test_from_events_says_where_structured_arrays_are_read(recording, actual):
