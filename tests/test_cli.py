@@ -187,6 +187,14 @@ def test_info_names_versions_devices_and_a_checkpoint(run_folder, capsys) -> Non
     assert "  hidden: [12]\n" in out
 
 
+def test_info_shows_a_run_of_the_callers_own_network(tmp_path, capsys) -> None:
+    header = {"epoch": 1, "best_epoch": 1, "metrics": [{"validation_accuracy": 0.5}]}
+    header |= {"config": {"epochs": 2}, "settings": {"sensor": "left"}}
+    train.save_checkpoint(tmp_path / "checkpoint.safetensors", {}, header)
+    assert cli.main(["info", "--checkpoint", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.endswith("50.00 % on validation data\n  sensor: left\n")
+
+
 def test_model_of_convolutions_is_trained_and_described(tmp_path, capsys) -> None:
     tiny = (
         "--samples",
@@ -287,6 +295,14 @@ FAILURES = {
     "setting": (
         ["train", "--epochs", "0"],
         "TrainConfig: `epochs` must be an integer of at least 1, got 0. Pass a larger integer.",
+    ),
+    "samples": (
+        ["train", "--samples", "-5"],
+        "TaskSettings: `samples` must be an integer of at least 1, got -5. Pass a larger integer.",
+    ),
+    "seed": (
+        ["train", "--seed", str(10**20)],
+        "TrainConfig: `seed` must be below 2**63, got 100000000000000000000. Pass a smaller integer.",
     ),
 }
 
