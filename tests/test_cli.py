@@ -331,6 +331,15 @@ def test_mistakes_of_ours_keep_their_traceback(monkeypatch) -> None:
         cli.main(["evaluate"])
 
 
+def test_interrupt_before_training_is_one_line(monkeypatch, capsys) -> None:
+    def interrupted(folder):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train, "read_run", interrupted)
+    assert cli.main(["evaluate"]) == 130
+    assert capsys.readouterr().err == "snnjax: interrupted\n"
+
+
 def test_wrong_options_are_named_by_the_parser(capsys) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(["train", "--capacity", "0.1", "--dense"])

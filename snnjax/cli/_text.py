@@ -5,6 +5,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+# A shell's exit code for a program ended by SIGINT.
+INTERRUPTED = 130
+
 
 def say(text: str) -> None:
     """Write to standard output, around a progress bar if one is drawn."""
