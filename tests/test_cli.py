@@ -340,6 +340,18 @@ def test_interrupt_before_training_is_one_line(monkeypatch, capsys) -> None:
     assert capsys.readouterr().err == "snnjax: interrupted\n"
 
 
+@pytest.mark.parametrize(
+    "losses, text",
+    [
+        ([], "stopped in the first epoch; nothing is saved before its end\n"),
+        ([0.5, 0.4], "stopped after 2 epochs; continue with --resume\n"),
+        ([0.5, float("nan")], "stopped after 2 epochs; start again with other settings and --overwrite\n"),
+    ],
+)
+def test_training_that_ended_early_says_how_to_go_on(losses, text) -> None:
+    assert _text.stopped_line([{"train_loss": loss} for loss in losses]) == text
+
+
 def test_wrong_options_are_named_by_the_parser(capsys) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(["train", "--capacity", "0.1", "--dense"])

@@ -9,7 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from snnjax.cli._runs import add_places
-from snnjax.cli._text import INTERRUPTED, by, epoch_line, lists, report, say, say_throughput, widths
+from snnjax.cli._text import (
+    INTERRUPTED,
+    by,
+    epoch_line,
+    lists,
+    report,
+    say,
+    say_throughput,
+    stopped_line,
+    widths,
+)
 
 TASK_NAMES = ("digits", "vowels", "qtdb", "spar", "spoken", "fashion", "nmnist", "shd", "ssc", "dvs-gesture")
 # Number of test samples for the overview of the layers; the first of them is also drawn in full.
@@ -110,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
     if not leads:
         return 0
     if result.interrupted:
-        say(f"stopped after {len(result.metrics)} epochs; continue with --resume\n")
+        say(stopped_line(result.metrics))
         return INTERRUPTED
     tested = train.evaluate(net, result.params, parts.test, loss=loss, decoder=decoder)
     report(options.out, tested, result.best_epoch)
