@@ -95,7 +95,11 @@ FAILURES = {
     ),
     "y": (
         lambda: read(array([(0, 0, -1, 0)])),
-        "`events` must have y in [0, 3), got -1. Pass the height of the camera.",
+        "`events` must have y in [0, 3), got -1. Count it from 0.",
+    ),
+    "height": (
+        lambda: read(array([(0, 0, 3, 0)])),
+        "`events` must have y in [0, 3), got 3. Pass the height of the camera.",
     ),
     "p": (
         lambda: read(array([(0, 0, 0, -1)])),
@@ -122,6 +126,22 @@ def test_wrong_recording_is_named_by_its_number():
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         structured_events([], **options)
+
+
+@pytest.mark.parametrize(
+    "pair, actual",
+    [
+        (array([(0, 0, 0, 0)] * 2), "ndarray"),
+        ((array([(0, 0, 0, 0)]), 0, 1), "a tuple of 3"),
+    ],
+)
+def test_structured_events_takes_pairs(pair, actual):
+    text = (
+        f"structured_events: `recordings[0]` must be a pair (structured array, label), got {actual}. "
+        "Pass pairs, as zip(arrays, labels) makes them."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        structured_events([pair], height=HEIGHT, width=WIDTH, num_steps=1, num_classes=1)
 
 
 @pytest.mark.parametrize(
