@@ -187,6 +187,14 @@ def test_info_names_versions_devices_and_a_checkpoint(run_folder, capsys) -> Non
     assert "  hidden: [12]\n" in out
 
 
+def test_info_shows_a_run_of_the_callers_own_network(tmp_path, capsys) -> None:
+    header = {"epoch": 1, "best_epoch": 1, "metrics": [{"validation_accuracy": 0.5}]}
+    header |= {"config": {"epochs": 2}, "settings": {"sensor": "left"}}
+    train.save_checkpoint(tmp_path / "checkpoint.safetensors", {}, header)
+    assert cli.main(["info", "--checkpoint", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.endswith("50.00 % on validation data\n  sensor: left\n")
+
+
 def test_model_of_convolutions_is_trained_and_described(tmp_path, capsys) -> None:
     tiny = (
         "--samples",
@@ -288,6 +296,14 @@ FAILURES = {
         ["train", "--epochs", "0"],
         "TrainConfig: `epochs` must be an integer of at least 1, got 0. Pass a larger integer.",
     ),
+    "samples": (
+        ["train", "--samples", "-5"],
+        "TaskSettings: `samples` must be an integer of at least 1, got -5. Pass a larger integer.",
+    ),
+    "seed": (
+        ["train", "--seed", str(10**20)],
+        "TrainConfig: `seed` must be below 2**63, got 100000000000000000000. Pass a smaller integer.",
+    ),
 }
 
 
@@ -313,6 +329,27 @@ def test_mistakes_of_ours_keep_their_traceback(monkeypatch) -> None:
     monkeypatch.setattr(train, "read_run", broken)
     with pytest.raises(ValueError, match=r"^shapes do not match$"):
         cli.main(["evaluate"])
+
+
+def test_interrupt_before_training_is_one_line(monkeypatch, capsys) -> None:
+    def interrupted(folder):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train, "read_run", interrupted)
+    assert cli.main(["evaluate"]) == 130
+    assert capsys.readouterr().err == "snnjax: interrupted\n"
+
+
+@pytest.mark.parametrize(
+    "losses, text",
+    [
+        ([], "stopped in the first epoch; nothing is saved before its end\n"),
+        ([0.5, 0.4], "stopped after 2 epochs; continue with --resume\n"),
+        ([0.5, float("nan")], "stopped after 2 epochs; start again with other settings and --overwrite\n"),
+    ],
+)
+def test_training_that_ended_early_says_how_to_go_on(losses, text) -> None:
+    assert _text.stopped_line([{"train_loss": loss} for loss in losses]) == text
 
 
 def test_wrong_options_are_named_by_the_parser(capsys) -> None:

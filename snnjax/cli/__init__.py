@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from snnjax.cli import _info, _runs, _train
-from snnjax.cli._text import show_warning
+from snnjax.cli._text import INTERRUPTED, show_warning
 
 # The form of snnjax's own messages; anything else is a bug, and keeps its traceback.
 _OUR_ERROR = re.compile(r"[\w.]+: `[^`]+` must .*, got ", re.DOTALL)
@@ -37,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 raise
             sys.stderr.write(f"snnjax: {str(error) or type(error).__name__}\n")
             return 2
+        except KeyboardInterrupt:
+            sys.stderr.write("snnjax: interrupted\n")
+            return INTERRUPTED
 
 
 def command_line() -> argparse.ArgumentParser:

@@ -61,12 +61,13 @@ def _ipus() -> str:
 def _say_checkpoint(header: dict[str, Any], path: Path) -> None:
     metrics, best = header["metrics"], header["best_epoch"]
     say(f"{'checkpoint':<12}{path}\n")
-    say(f"{'  epochs':<12}{header['epoch']} of {header['config']['epochs']}, best {best}\n")
+    say(f"{'  epochs':<12}{header['epoch']} of {header['config'].get('epochs')}, best {best}\n")
     accuracy = metrics[best - 1]["validation_accuracy"] if best else float("nan")
     say(f"{'  accuracy':<12}{100 * accuracy:.2f} % on validation data\n")
     for name, value in header["settings"].items():
         say(f"  {name}: {value}\n")
-    _say_paths(header)
+    if "task" in header["settings"]:  # a network of the caller's own cannot be rebuilt
+        _say_paths(header)
 
 
 def _say_paths(header: dict[str, Any]) -> None:

@@ -1,9 +1,13 @@
 """The output of the commands: lines to standard output, warnings to standard error, and numbers as text."""
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any
+
+# A shell's exit code for a program ended by SIGINT.
+INTERRUPTED = 130
 
 
 def say(text: str) -> None:
@@ -32,6 +36,15 @@ def epoch_line(line: dict[str, Any], epochs: int) -> str:
         f"epoch {line['epoch']:>{len(str(epochs))}}/{epochs}  loss {line['train_loss']:.3f}  accuracy {scores}  "
         f"activity {activity}  dropped {dropped}  {line['seconds']:.1f} s\n"
     )
+
+
+def stopped_line(metrics: list[dict[str, Any]]) -> str:
+    """How to go on after training that ended early: only a finished epoch whose loss is finite can be resumed."""
+    if not metrics:
+        return "stopped in the first epoch; nothing is saved before its end\n"
+    finite = math.isfinite(metrics[-1]["train_loss"])
+    way_out = "continue with --resume" if finite else "start again with other settings and --overwrite"
+    return f"stopped after {len(metrics)} epochs; {way_out}\n"
 
 
 def report(folder: Path, tested: dict[str, Any], best_epoch: int) -> None:

@@ -9,11 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from snnjax.cli._runs import add_places
-from snnjax.cli._text import by, epoch_line, lists, report, say, say_throughput, widths
+from snnjax.cli._text import (
+    INTERRUPTED,
+    by,
+    epoch_line,
+    lists,
+    report,
+    say,
+    say_throughput,
+    stopped_line,
+    widths,
+)
 
 TASK_NAMES = ("digits", "vowels", "qtdb", "spar", "spoken", "fashion", "nmnist", "shd", "ssc", "dvs-gesture")
-# A shell's exit code for a program ended by SIGINT.
-_INTERRUPTED = 130
 # Number of test samples for the overview of the layers; the first of them is also drawn in full.
 _DRAWN_SAMPLES = 32
 
@@ -112,8 +120,8 @@ def run(options: argparse.Namespace) -> int:
     if not leads:
         return 0
     if result.interrupted:
-        say(f"stopped after {len(result.metrics)} epochs; continue with --resume\n")
-        return _INTERRUPTED
+        say(stopped_line(result.metrics))
+        return INTERRUPTED
     tested = train.evaluate(net, result.params, parts.test, loss=loss, decoder=decoder)
     report(options.out, tested, result.best_epoch)
     record = {"validation_samples": len(parts.validation), "resumed": options.resume}

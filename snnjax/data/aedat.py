@@ -13,9 +13,11 @@ import struct
 
 import numpy as np
 
+from snnjax._check import fail
 from snnjax.data._files import CameraEvents, PathLike, read_bytes, refuse
 
 _FIRST_LINE, _LAST_LINE = b"#!AER-DAT3.1", b"#!END-HEADER"
+_ANY_VERSION = b"#!AER-DAT"
 _PACKET_HEADER = struct.Struct("<hhiiiiii")
 _POLARITY_TYPE, _EVENT_BYTES = 1, 8
 _TIME_BITS, _ADDRESS_MASK = 31, 0x7FFF
@@ -53,7 +55,11 @@ def _skip_header(content: bytes, path: PathLike) -> int:
     first = content.split(b"\n", 1)[0].rstrip(b"\r")
     if first != _FIRST_LINE:
         expected = f"begin with the line {_FIRST_LINE.decode()!r}"
-        refuse("read_aedat", path, expected, repr(first[: len(_FIRST_LINE)]))
+        actual = repr(first[: len(_FIRST_LINE)])
+        if not first.startswith(_ANY_VERSION):
+            refuse("read_aedat", path, expected, actual)
+        way_out = "Convert it to AEDAT 3.1, or read it with another package and use structured_events"
+        fail("read_aedat", "path", expected, f"{actual} in {str(path)!r}", way_out)
     offset = 0
     while (end := content.find(b"\n", offset)) >= 0 and content[offset : offset + 1] == b"#":
         line = content[offset:end].rstrip(b"\r")

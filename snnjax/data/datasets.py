@@ -1,5 +1,6 @@
 """Containers that hold a whole data set in NumPy arrays and return batches by index."""
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from snnjax._check import check, check_array, check_integer
+from snnjax._check import check, check_array, check_integer, fail
 from snnjax._types import id_dtype
 from snnjax.data.event_lists import bin_ragged, check_capacity, concatenate, pack
 from snnjax.sparse_spikes import SparseSpikes
@@ -68,12 +69,20 @@ class EventDataset:
     ) -> "EventDataset":
         """Make a data set from recordings ``(times[events], ids[events])``, binned as in `bin_events`.
 
-        `recordings` may be a generator; the integer `labels` are read after it is exhausted.
+        `recordings` may be a generator; the integer `labels` are read after it is exhausted. A recording with more than
+        99 % of its events outside `duration` causes a RuntimeWarning.
         """
         op = "EventDataset.from_events"
         check_capacity(op, capacity)
-        pairs = (_as_pair(op, number, each) for number, each in enumerate(recordings))
-        samples = [bin_ragged(op, times, ids, num_steps, num_neurons, duration) for times, ids in pairs]
+        samples, misplaced = [], []
+        for number, recording in enumerate(recordings):
+            times, ids = _as_pair(op, number, recording)
+            of = f" of recordings[{number}]"
+            lists, mostly_outside = bin_ragged(op, times, ids, num_steps, num_neurons, duration, of)
+            samples.append(lists)
+            misplaced += [number] if mostly_outside else []
+        if misplaced:
+            _warn_of_misplaced(op, misplaced, len(samples), duration)
         ragged = concatenate(samples, num_steps, num_neurons)
         ids, counts = pack(ragged, num_neurons, capacity)
         labels = np.asarray(labels) if len(samples) else np.zeros(len(labels), np.int32)
@@ -148,8 +157,8 @@ class EventDataset:
 class SeriesDataset:
     """Samples as real-valued series of different lengths, padded with zeros, with one label per sample or per step.
 
-    Errors: arrays do not match, labels are outside ``[0, num_classes)`` (labels per step may be negative, for steps
-    without a label), or lengths are outside ``[0, time]``.
+    Errors: arrays do not match, a number is NaN or infinite, labels are outside ``[0, num_classes)`` (labels per step
+    may be negative, for steps without a label), or lengths are outside ``[0, time]``.
 
     Example:
         >>> from snnjax.data import load_japanese_vowels
@@ -158,14 +167,18 @@ class SeriesDataset:
         ((29, 3, 12), Array([19, 17, 19], dtype=int32))
     """
 
-    series: np.ndarray  # [samples, time, channels] float
+    series: np.ndarray  # [samples, time, channels] finite numbers
     lengths: np.ndarray  # [samples] integer
     labels: np.ndarray  # [samples] or [samples, time] integer
     num_classes: int
 
     def __post_init__(self) -> None:
         _check_shape("SeriesDataset", "series", self.series, 3)
+        _check_numbers("SeriesDataset", "series", self.series)
         _check_shape("SeriesDataset", "lengths", self.lengths, 1, self.series.shape[:1])
+        whole = self.lengths.dtype.kind in "iu" or self.lengths.size == 0
+        check(whole, "SeriesDataset", "lengths", "be integers", self.lengths.dtype.name, "Cast them")
+        check_array("SeriesDataset", "labels", self.labels)
         if self.labels.ndim == 2:
             _check_shape("SeriesDataset", "labels", self.labels, 2, self.series.shape[:2])
             _check_classes("SeriesDataset", np.maximum(self.labels, 0), self.num_classes)
@@ -244,12 +257,24 @@ def _to_int32(values: np.ndarray) -> Array:
     return jnp.asarray(values.astype(np.int32))
 
 
+def _warn_of_misplaced(op: str, misplaced: list[int], total: int, duration: Any) -> None:
+    text = (
+        f"{op}: {len(misplaced)} of {total} recordings have nearly all of their events outside [0, {duration}) and "
+        f"lose them, the first of them recordings[{misplaced[0]}]. Count times from the start of the recording, in the "
+        "unit of duration."
+    )
+    warnings.warn(text, RuntimeWarning, stacklevel=3)
+
+
 def _as_pair(op: str, number: int, recording: Any) -> Any:
     """Check that `recording` is a pair; a structured array would be unpacked into its events."""
     is_pair = isinstance(recording, tuple | list) and len(recording) == 2
-    has_fields = any(np.asarray(part).dtype.names for part in (recording if is_pair else [recording]))
+    dtypes = [getattr(part, "dtype", None) for part in (recording if is_pair else [recording])]
+    has_fields = any(getattr(dtype, "names", None) for dtype in dtypes)
     expected = "be a pair (times, ids) of plain arrays"
-    actual = "a structured array" if has_fields else type(recording).__name__
+    kind = type(recording).__name__
+    actual = f"a {kind} of {len(recording)}" if isinstance(recording, tuple | list) else kind
+    actual = "a structured array" if has_fields else actual
     way_out = "Read structured arrays with structured_events"
     good = is_pair and not has_fields
     check(good, op, f"recordings[{number}]", expected, actual, way_out)
@@ -262,6 +287,17 @@ def _check_shape(op: str, argument: str, value: np.ndarray, ndim: int, leading: 
     good = value.ndim == ndim and value.shape[: len(leading)] == leading
     expected = f"have {ndim} axes" + (f" that begin with {list(leading)}" if leading else "")
     check(good, op, argument, expected, f"shape {list(value.shape)}", "Samples come first, then time")
+
+
+def _check_numbers(op: str, argument: str, value: np.ndarray) -> None:
+    """Check that `value` holds real numbers: a NaN would silence the neurons of its sample, and no score shows that."""
+    real = any(jnp.issubdtype(value.dtype, kind) for kind in (jnp.floating, jnp.integer, jnp.bool_))
+    check(real, op, argument, "be numbers", value.dtype.name, "Cast it to float32")
+    finite = np.isfinite(value)
+    if not finite.all():
+        sample = np.argwhere(~finite)[0, 0]
+        way_out = "Fill what is missing, or remove the sample"
+        fail(op, argument, "be finite", f"NaN or infinity in sample {sample}", way_out)
 
 
 def _check_labels(op: str, labels: np.ndarray, samples: int, num_classes: int) -> None:

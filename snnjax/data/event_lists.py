@@ -5,13 +5,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from snnjax._check import check, check_integer, fail
+from snnjax._check import check, check_integer, fail, shown
 from snnjax._types import id_dtype
 
 # The finaliser of MurmurHash3 (Austin Appleby, public domain): every bit of the input affects every bit of the output.
 _MIX_1, _MIX_2 = np.uint32(0x85EBCA6B), np.uint32(0xC2B2AE35)
 # 2**32 / golden ratio: unrelated hashes for consecutive steps.
 _STEP_FACTOR = np.uint32(0x9E3779B1)
+# The share of the events of a recording that its duration should hold: a mistaken unit, such as milliseconds for
+# seconds, leaves at most about a thousandth.
+_LEAST_INSIDE = 0.01
 # Samples packed at once, so that the temporary arrays take only a few megabytes.
 _PACK_BLOCK = 64
 
@@ -42,13 +45,14 @@ def bin_events(
     """List the neurons with an event in each time step, ``step = floor(time * num_steps / duration)``.
 
     `times` [events] and `duration` have the same unit and count from the start of the sample; `times` need not be
-    sorted. Events before 0 and from `duration` on are dropped; None for `duration` means the time of the last event,
-    which then falls into the last step. Several events of one id within a step count once. `capacity` None makes the
-    lists as long as the fullest step; if a step has more distinct ids than `capacity`, those with the smallest hash of
-    (id, step) are listed, which favours no neuron, and `counts` holds the true number.
+    sorted. Events before 0 and from `duration` on are dropped. With None for `duration`, the steps divide the time from
+    the first event to the last, which falls into the last step, and no event is dropped. Several events of one id
+    within a step count once. `capacity` None makes the lists as long as the fullest step; if a step has more distinct
+    ids than `capacity`, those with the smallest hash of (id, step) are listed, which favours no neuron, and `counts`
+    holds the true number.
 
-    Errors: `times` and `ids` do not match, times are not finite, ids are outside ``[0, num_neurons)``, or sizes are not
-    positive.
+    Errors: `times` and `ids` do not match, times are not finite or not below 2**63, ids are outside ``[0,
+    num_neurons)``, or sizes are not positive.
 
     Example:
         >>> from snnjax.data import bin_events
@@ -60,7 +64,7 @@ def bin_events(
         array([2, 1], dtype=int32)
     """
     check_capacity("bin_events", capacity)
-    ragged = bin_ragged("bin_events", times, ids, num_steps, num_neurons, duration)
+    ragged, _ = bin_ragged("bin_events", times, ids, num_steps, num_neurons, duration)
     packed = pack(ragged, num_neurons, capacity)
     return EventLists(packed.ids[0], packed.counts[0])
 
@@ -72,17 +76,27 @@ def check_capacity(op: str, capacity: int | None) -> None:
 
 
 def bin_ragged(
-    op: str, times: Any, ids: Any, num_steps: int, num_neurons: int, duration: float | None
-) -> RaggedLists:
-    """Bin one sample's events to ragged lists with ``counts[1, time]``; see `bin_events`."""
-    times, ids = _check_events(op, times, ids, num_steps, num_neurons, duration)
-    inside = times >= 0 if duration is None else (times >= 0) & (times < duration)
-    times, ids = times[inside], ids[inside]
+    op: str, times: Any, ids: Any, num_steps: int, num_neurons: int, duration: float | None, of: str = ""
+) -> tuple[RaggedLists, bool]:
+    """Bin one sample's events to ragged lists with ``counts[1, time]``; see `bin_events`.
+
+    Errors name the arguments with `of` after them. Also returned: whether nearly all events were outside `duration`.
+    """
+    times, ids = _check_events(op, times, ids, num_steps, num_neurons, duration, of)
+    mostly_outside = False
+    if duration is not None:
+        inside = (times >= 0) & (times < duration)
+        mostly_outside = bool(np.count_nonzero(inside) < _LEAST_INSIDE * times.size)
+        times, ids = times[inside], ids[inside]
+    elif times.size:
+        times = times - times.min()
+        # The difference of two integers of 64 bits needs all of them.
+        times = times.view(np.uint64) if times.dtype.kind == "i" else times
     span = max(times.max(initial=0), 1e-300) if duration is None else duration
-    whole = times.dtype.kind == "i" and float(span).is_integer()
+    whole = times.dtype.kind in "iu" and float(span).is_integer()
     # Integer division is exact if the product fits into 64 bits.
     if whole and int(span) * num_steps < 2**63:
-        step = times * num_steps // int(span)
+        step = (times * num_steps // int(span)).astype(np.int64)
     else:
         step = np.floor(times / float(span) * num_steps).astype(np.int64)
     # The last event without a given duration, and quotients rounded up to 1, belong to the last step.
@@ -90,7 +104,8 @@ def bin_ragged(
     code = np.unique(step * num_neurons + ids)
     row = code // num_neurons
     counts = np.bincount(row, minlength=num_steps).astype(np.int32)
-    return RaggedLists((code - row * num_neurons).astype(id_dtype(num_neurons)), counts[None])
+    lists = RaggedLists((code - row * num_neurons).astype(id_dtype(num_neurons)), counts[None])
+    return lists, mostly_outside
 
 
 def concatenate(samples: Sequence[RaggedLists], num_steps: int, num_neurons: int) -> RaggedLists:
@@ -157,26 +172,32 @@ def _as_array(op: str, argument: str, value: Any) -> np.ndarray:
 
 
 def _check_events(
-    op: str, times: Any, ids: Any, num_steps: int, num_neurons: int, duration: float | None
+    op: str, times: Any, ids: Any, num_steps: int, num_neurons: int, duration: float | None, of: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Check `times` and `ids`, and convert them to int64 or float64, and int64, both [events]."""
-    times, ids = (_as_array(op, *each) for each in (("times", times), ("ids", ids)))
+    times, ids = (_as_array(op, *each) for each in ((f"times{of}", times), (f"ids{of}", ids)))
     check_integer(op, "num_steps", num_steps, 1)
     check_integer(op, "num_neurons", num_neurons, 1)
     if duration is not None:
-        good = bool(np.isfinite(duration)) and duration > 0
-        check(good, op, "duration", "be a positive number", repr(duration), "Pass it in the unit of times")
+        good = np.ndim(duration) == 0 and np.asarray(duration).dtype.kind in "iuf"
+        good = good and bool(np.isfinite(duration)) and duration > 0
+        check(good, op, "duration", "be a positive number", shown(duration), "Pass it in the unit of times")
     same = times.ndim == 1 and times.shape == ids.shape
     shapes = f"shape {list(ids.shape)} for times of shape {list(times.shape)}"
-    check(same, op, "ids", "have one id for each time", shapes, "Pass two arrays [events]")
+    check(same, op, f"ids{of}", "have one id for each time", shapes, "Pass two arrays [events]")
     numbers = times.dtype.kind in "iuf"
-    check(numbers, op, "times", "be numbers", times.dtype.name, "Cast them to integers or floats")
+    check(numbers, op, f"times{of}", "be numbers", times.dtype.name, "Cast them to integers or floats")
+    last = int(times.max(initial=0)) if times.dtype.kind == "u" else 0
+    way_out = "Count them from the start of the recording"
+    check(last < 2**63, op, f"times{of}", "be below 2**63", last, way_out)
     times = times.astype(np.float64 if times.dtype.kind == "f" else np.int64)
-    check(bool(np.isfinite(times).all()), op, "times", "be finite", "NaN or infinity", "Remove such events")
+    check(
+        bool(np.isfinite(times).all()), op, f"times{of}", "be finite", "NaN or infinity", "Remove such events"
+    )
     # An empty list has no integer dtype.
-    check(ids.dtype.kind in "iu" or ids.size == 0, op, "ids", "be integers", ids.dtype.name, "Cast them")
+    check(ids.dtype.kind in "iu" or ids.size == 0, op, f"ids{of}", "be integers", ids.dtype.name, "Cast them")
     wrong = ids[(ids < 0) | (ids >= num_neurons)]
     first = wrong[0] if wrong.size else 0
     way_out = "Pass a larger num_neurons" if first >= 0 else "Number the neurons from 0"
-    check(not wrong.size, op, "ids", f"be in [0, {num_neurons})", first, way_out)
+    check(not wrong.size, op, f"ids{of}", f"be in [0, {num_neurons})", first, way_out)
     return times, ids.astype(np.int64)

@@ -70,7 +70,8 @@ def structured_events(
     op = "structured_events"
     rows, columns = (check_downsample(op, downsample, size) for size in (height, width))
     samples, labels = [], []
-    for number, (events, label) in enumerate(recordings):
+    for number, pair in enumerate(recordings):
+        events, label = _as_pair(op, number, pair)
         converted = _convert(op, f"recordings[{number}]", events, height, width)
         converted = pooled(converted, downsample)
         samples.append((converted.times, converted.ids(rows, columns)))
@@ -94,6 +95,17 @@ def structured_events(
     )
 
 
+def _as_pair(op: str, number: int, pair: Any) -> Any:
+    """Check that `pair` is one; a structured array of two events would be unpacked into them."""
+    good = isinstance(pair, tuple | list) and len(pair) == 2
+    actual = (
+        f"a {type(pair).__name__} of {len(pair)}" if isinstance(pair, tuple | list) else type(pair).__name__
+    )
+    expected, way_out = "be a pair (structured array, label)", "Pass pairs, as zip(arrays, labels) makes them"
+    check(good, op, f"recordings[{number}]", expected, actual, way_out)
+    return pair
+
+
 def _convert(op: str, argument: str, events: Any, height: int, width: int) -> CameraEvents:
     check_integer(op, "height", height, 1)
     check_integer(op, "width", width, 1)
@@ -108,9 +120,11 @@ def _convert(op: str, argument: str, events: Any, height: int, width: int) -> Ca
     for name, size in sizes.items():
         column = events[name]
         good = column.dtype.kind in ("iub" if name == "p" else "iu")
-        check(good, op, argument, f"have integers as {name}", column.dtype.name, "Cast the field")
+        way_out = "Convert it to whole microseconds" if name == "t" else "Cast the field"
+        check(good, op, argument, f"have integers as {name}", column.dtype.name, way_out)
         # A negative time means an event before the start of the sample.
         wrong = column[(column >= size) if name == "t" else (column < 0) | (column >= size)]
         first = wrong[0] if wrong.size else 0
-        check(not wrong.size, op, argument, f"have {name} in [0, {size})", first, _WAYS_OUT[name])
+        way_out = "Count it from 0" if name in "xy" and first < 0 else _WAYS_OUT[name]
+        check(not wrong.size, op, argument, f"have {name} in [0, {size})", first, way_out)
     return CameraEvents(*(events[name].astype(np.int64) for name in sizes))

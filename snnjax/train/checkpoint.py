@@ -149,7 +149,7 @@ def _read(
             is_old = stream.read(len(_OLD_START)) == _OLD_START
         text, stored = (_read_npz if is_old else _read_safetensors)(path)
         content = json.loads(text)
-        form, header = content["format"], content["header"]
+        form, header = content["format"], dict(content["header"])
         kinds = {name: kind for name, kind in content["arrays"].items() if name.split(".")[0] in prefixes}
         members = {name: _array(stored[name], *kind) for name, kind in kinds.items()}
     # A damaged file fails in a dozen ways, from BadZipFile to KeyError to SafetensorError: all mean the same.

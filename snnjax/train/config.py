@@ -1,12 +1,14 @@
 """The settings of a training run, and what follows from them: the optimiser and the schedules."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import jax
+import numpy as np
 
-from snnjax._check import check, check_choice, check_integer
+from snnjax._check import check, check_choice, check_integer, shown
 from snnjax.train.online import RULES
 
 
@@ -59,19 +61,32 @@ class TrainConfig:
         check(good, op, "second_threshold", f"be None with rule {self.rule!r}", first, way_out)
         for name, least in (("epochs", 1), ("batch_size", 1), ("seed", 0)):
             check_integer(op, name, getattr(self, name), least)
+        # The seed of a key is an int64.
+        check(self.seed < 2**63, op, "seed", "be below 2**63", self.seed, "Pass a smaller integer")
         for name in ("learning_rate", "max_gradient_norm", "activity_bound", "activity_floor"):
             value = getattr(self, name)
-            check(value > 0, op, name, "be positive", value, f"Leave out {name} for its default")
+            good = _is_number(value) and bool(value > 0)  # an infinite one turns a bound off
+            check(good, op, name, "be a positive number", shown(value), f"Leave out {name} for its default")
         for name in ("warmup_epochs", "weight_decay", "activity_strength"):
+            value = self.penalty_weight if name == "activity_strength" else getattr(self, name)
+            good = _is_number(value) and bool(0 <= value < math.inf)
+            expected = "be a finite number of at least 0"
+            check(good, op, name, expected, shown(value), f"Leave out {name} for its default")
+        for name in ("second_threshold", "final_second_threshold"):
             value = getattr(self, name)
-            good = value is None or value >= 0
-            check(good, op, name, "be at least 0", value, f"Leave out {name} for its default")
+            good = value is None or _is_number(value)
+            check(good, op, name, "be a number", shown(value), f"Leave out {name} for its default")
 
     @property
     def penalty_weight(self) -> float:
         """The weight of the penalties on activity, `activity_strength` or its default."""
         default = 1.0 if self.rule == "bptt" else 0.0
         return default if self.activity_strength is None else self.activity_strength
+
+
+def _is_number(value: Any) -> bool:
+    """Whether `value` is a real number of Python or NumPy; text such as "1e-3", as YAML reads it, is not."""
+    return isinstance(value, float | int | np.floating | np.integer) and not math.isnan(value)
 
 
 def learning_rate_schedule(config: TrainConfig, steps_per_epoch: int) -> Callable[[Any], Any]:

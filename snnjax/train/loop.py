@@ -30,7 +30,14 @@ from snnjax.train.progress import (
     read_progress,
     save,
 )
-from snnjax.train.step import Loss, TrainState, evaluate, make_evaluation_step, make_train_step
+from snnjax.train.step import (
+    Loss,
+    TrainState,
+    check_dataset,
+    evaluate,
+    make_evaluation_step,
+    make_train_step,
+)
 from snnjax.train.totals import summarise
 
 
@@ -85,7 +92,8 @@ def fit(
         resume: continue from the checkpoint in `folder`. `config.epochs` may differ, so that a finished run can be
             extended; from then on the schedules are those of the new number of epochs.
         overwrite: replace an existing checkpoint in `folder`, which is an error otherwise.
-        settings: the caller's own settings, JSON-compatible; stored in the checkpoint and compared on resuming.
+        settings: the caller's own settings, numbers, text, arrays, lists and dictionaries of them; stored in the
+            checkpoint and compared on resuming.
         on_epoch: called with the metrics of each epoch, after its checkpoint.
         progress_bar: draw a progress bar, if tqdm is installed.
         devices: where training steps run, such as ``jax.devices("ipu")[:1]``; None uses JAX's default device, or all
@@ -94,7 +102,8 @@ def fit(
     Raises:
         ValueError: if there is no checkpoint to resume from, or it has other settings or more epochs; if the folder
             already holds a checkpoint, cannot be written to, or has no room for a checkpoint when an epoch begins; if a
-            batch cannot be divided among the devices; if the data have more classes than the network has outputs.
+            batch cannot be divided among the devices; if a data set has no samples, or more classes than the network
+            has outputs.
 
     Warns:
         RuntimeWarning: if a layer never spikes during an epoch; if a training loss is not finite, which ends training.
@@ -207,22 +216,14 @@ def _check_arguments(loss: Any, config: Any, network: Network, validation: Any) 
     check(callable(loss), "fit", "loss", "be a function", shown(loss), way_out)
     good, way_out = isinstance(config, TrainConfig), "Make it with train.TrainConfig(...)"
     check(good, "fit", "config", "be a TrainConfig", type(config).__name__, way_out)
-    _check_classes("validation", validation, network)
-
-
-def _check_classes(argument: str, dataset: Any, network: Network) -> None:
-    """Labels beyond the outputs would make the loss NaN."""
-    classes = getattr(dataset, "num_classes", network.num_outputs)
-    expected = f"have at most {network.num_outputs} classes, the outputs of the network"
-    way_out = "Give the read-out one output for each class"
-    check(classes <= network.num_outputs, "fit", argument, expected, classes, way_out)
+    check_dataset("fit", "validation", validation, network)
 
 
 def _steps_per_epoch(datasets: Prepared, first: int, config: TrainConfig, network: Network) -> int:
     if first == config.epochs:  # nothing left to do
         return 1
     dataset = datasets.get(first)
-    _check_classes("train", dataset, network)
+    check_dataset("fit", "train", dataset, network)
     samples = len(dataset)
     way_out = "Pass more samples, or a smaller batch size"
     check(samples >= config.batch_size, "fit", "train", f"hold {config.batch_size} samples", samples, way_out)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array
 
-from snnjax._check import check, fail
+from snnjax._check import check, fail, shown
 from snnjax._network.specs import NetworkParams
 from snnjax.train.checkpoint import load_checkpoint, read_header, save_checkpoint, write_atomically
 from snnjax.train.config import TrainConfig, make_optimiser
@@ -19,6 +19,8 @@ from snnjax.train.step import TrainState
 
 CHECKPOINT, METRICS = "checkpoint.safetensors", "metrics.jsonl"
 _OLD_CHECKPOINT = "checkpoint.npz"  # of earlier versions
+# What the header of a checkpoint holds.
+_HEADER = {"best_epoch": int, "config": dict, "epoch": int, "metrics": list, "settings": dict}
 # Bytes for everything but arrays: the metrics of an epoch take about 1 kB, in the header and in their own file.
 _ROOM_FOR_TEXT = 2**22
 
@@ -121,8 +123,15 @@ def save(folder: Path, progress: Progress, stored: dict[str, Any]) -> None:
 
 
 def as_stored(config: TrainConfig, settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings as they come back from JSON, where tuples are lists."""
-    return json.loads(json.dumps({"config": asdict(config), "settings": settings}))
+    """The settings as they come back from JSON, where tuples and arrays are lists."""
+    return json.loads(json.dumps({"config": asdict(config), "settings": settings}, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    """A number or an array of NumPy or JAX as Python's numbers."""
+    way_out = "Pass numbers, text, and lists and dictionaries of them"
+    check(hasattr(value, "tolist"), "fit", "settings", "be stored as JSON", shown(value), way_out)
+    return value.tolist()
 
 
 def read_run(path: Path | str) -> dict[str, Any]:
@@ -134,16 +143,20 @@ def read_run(path: Path | str) -> dict[str, Any]:
         >>> import pathlib, tempfile
         >>> from snnjax.train import read_run, save_checkpoint
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "checkpoint.safetensors"
-        >>> run = {"epoch": 3, "best_epoch": 2, "metrics": [], "config": {}, "settings": {}}
+        >>> run = {"epoch": 1, "best_epoch": 1, "metrics": [{}], "config": {}, "settings": {}}
         >>> save_checkpoint(path, {}, run)
         >>> read_run(path)["best_epoch"]
-        2
+        1
     """
-    header = read_header(path)
-    missing = sorted({"epoch", "best_epoch", "metrics", "config", "settings"} - header.keys())
+    op, expected = "read_run", "be the checkpoint of a training run"
     way_out = "Pass a checkpoint that `fit` or `snnjax train` wrote"
-    actual = f"no {', '.join(missing)} in {path}"
-    check(not missing, "read_run", "path", "be the checkpoint of a training run", actual, way_out)
+    header = read_header(path)
+    # A header of other types was written by hand.
+    wrong = [name for name, kind in _HEADER.items() if not isinstance(header.get(name), kind)]
+    check(not wrong, op, "path", expected, f"no {', '.join(wrong)} in {path}", way_out)
+    best, epochs = header["best_epoch"], len(header["metrics"])
+    actual = f"best epoch {best} of {epochs} in {path}"
+    check(0 <= best <= epochs == header["epoch"], op, "path", expected, actual, way_out)
     return header
 
 

@@ -147,6 +147,9 @@ def evaluate(
         second_threshold: None keeps those of the layers; it only affects gradients.
         step: the result of `make_evaluation_step`, to compile once for many calls.
 
+    Raises:
+        ValueError: if there are no samples, or more classes than the network has outputs.
+
     Example:
         >>> import jax
         >>> import snnjax
@@ -156,14 +159,28 @@ def evaluate(
         >>> train.evaluate(net, net.init(jax.random.key(0)), vowels, loss=losses.cross_entropy_sum)["samples"]
         10.0
     """
+    check_dataset("evaluate", "dataset", dataset, network)
     run = make_evaluation_step(network, loss, decoder) if step is None else step
-    size, totals, start = min(batch_size, max(len(dataset), 1)), [], time.perf_counter()
+    size, totals, start = min(batch_size, len(dataset)), [], time.perf_counter()
     for indices in batches(None, len(dataset), size):
         batch = dataset.take(np.resize(indices, size))
         lengths = jnp.where(jnp.arange(size) < len(indices), _lengths(batch), 0)
         totals.append(run(params, batch._replace(lengths=lengths), second_threshold))
     jax.block_until_ready(totals)
     return summarise(totals, time.perf_counter() - start)
+
+
+def check_dataset(op: str, argument: str, dataset: Any, network: Network) -> None:
+    """Check that `dataset` is a data set with samples. Labels beyond the outputs would make the loss NaN."""
+    good = hasattr(dataset, "take") and hasattr(dataset, "__len__")
+    way_out = "Make one with snnjax.data, such as an EventDataset"
+    check(good, op, argument, "be a data set", type(dataset).__name__, way_out)
+    samples = len(dataset)
+    check(samples > 0, op, argument, "hold at least one sample", samples, "Split off a larger part for it")
+    classes = getattr(dataset, "num_classes", network.num_outputs)
+    expected = f"have at most {network.num_outputs} classes, the outputs of the network"
+    way_out = "Give the read-out one output for each class"
+    check(classes <= network.num_outputs, op, argument, expected, classes, way_out)
 
 
 def make_evaluation_step(network: Network, loss: Loss, decoder: str) -> Callable[..., Totals]:

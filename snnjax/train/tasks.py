@@ -11,7 +11,7 @@ import jax
 from jaxtyping import PRNGKeyArray
 
 from snnjax import losses, neurons
-from snnjax._check import check, check_choice
+from snnjax._check import check, check_choice, check_integer
 from snnjax._network import Network, network
 from snnjax._network.connections import conv2d, sum_pool
 from snnjax._network.delays import axonal
@@ -77,6 +77,8 @@ class TaskSettings:
         check_choice(op, "loss", self.loss, tuple(LOSSES))
         good = len(self.hidden) + len(self.convolutions) > 0
         check(good, op, "hidden", "hold at least one width", self.hidden, "Try (512, 256)")
+        if self.samples is not None:
+            check_integer(op, "samples", self.samples, 1)
         good = not self.convolutions or self.task in _CAMERAS
         expected = f"be () for {self.task}, whose inputs are not images"
         check(good, op, "convolutions", expected, self.convolutions, "Train dense layers on it")

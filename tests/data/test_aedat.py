@@ -71,7 +71,7 @@ START = len(HEADER) + 28
 @pytest.mark.parametrize(
     "content, message",
     [
-        (b"#!AER-DAT2.0\r\n", "begin with the line '#!AER-DAT3.1', got b'#!AER-DAT2.0'"),
+        (b"#!aer-dat3.1\r\n", "begin with the line '#!AER-DAT3.1', got b'#!aer-dat3.1'"),
         (
             b"#!AER-DAT3.1\n#!END\n",
             "have header lines that begin with '#' up to '#!END-HEADER', got another line or the end at offset 19",
@@ -107,6 +107,18 @@ def test_read_aedat_refuses(path, content, message):
     assert str(caught.value) == (
         f"read_aedat: `path` must {message} in {str(path)!r}. Download or extract the file again."
     )
+
+
+@pytest.mark.parametrize("version", ["2.0", "4.0"])
+def test_read_aedat_names_another_version(path, version):
+    path.write_bytes(f"#!AER-DAT{version}\r\n".encode())
+    text = (
+        f"read_aedat: `path` must begin with the line '#!AER-DAT3.1', got b'#!AER-DAT{version}' in {str(path)!r}. "
+        "Convert it to AEDAT 3.1, or read it with another package and use structured_events."
+    )
+    with pytest.raises(ValueError) as caught:
+        read_aedat(path)
+    assert str(caught.value) == text
 
 
 def test_read_aedat_ids_are_polarity_row_column(path):

@@ -1,5 +1,6 @@
 """Containers: their contents, and errors for arrays that do not match."""
 
+import re
 from dataclasses import replace
 
 import jax.numpy as jnp
@@ -94,6 +95,32 @@ def test_event_dataset_from_many_recordings_equals_each_alone():
         assert np.array_equal(data.counts[k], alone.counts[0])
 
 
+@pytest.mark.parametrize(
+    "start, scale",
+    [
+        (1.7e15, 1e6),  # microseconds since 1970
+        (1.7e9, 1),  # seconds since 1970
+        (100, 1),  # seconds since the camera was switched on
+        (0, 1e3),  # milliseconds
+        (0, 1e6),  # microseconds
+        (-5, 1),
+    ],
+)
+def test_event_dataset_warns_of_times_outside_the_duration(start, scale):
+    times, ids = np.linspace(0, 0.5, 400, endpoint=False), np.arange(400) % 9
+    recordings = [(times, ids), (start + scale * times, ids), ([], [])]
+    text = (
+        "EventDataset.from_events: 1 of 3 recordings have nearly all of their events outside [0, 0.5) and lose them, "
+        "the first of them recordings[1]. Count times from the start of the recording, in the unit of duration."
+    )
+    with pytest.warns(RuntimeWarning, match=f"^{re.escape(text)}$"):
+        data = EventDataset.from_events(recordings, [0, 0, 0], 5, 9, num_classes=1, duration=0.5)
+    assert data.counts.sum(axis=1).tolist() == [45, 1 if start == 0 else 0, 0]
+    # Without a duration nothing is lost.
+    data = EventDataset.from_events(recordings, [0, 0, 0], 5, 9, num_classes=1)
+    assert data.counts.sum(axis=1).tolist() == [45, 45, 0]
+
+
 def test_series_dataset_takes_time_first():
     series = np.arange(12, dtype=np.float32).reshape(2, 3, 2)
     data = SeriesDataset(series, np.array([3, 1], np.uint8), np.array([0, 1], np.uint8), num_classes=2)
@@ -163,6 +190,32 @@ LABELS, SERIES = np.zeros(3, int), np.zeros((3, 4, 2), np.float32)
             lambda: EventDataset.from_events([], [], 1, 1, num_classes=1, capacity=0),
             "EventDataset.from_events: `capacity` must be an integer of at least 1, got 0. "
             "Pass a larger integer.",
+        ),
+        (
+            lambda: EventDataset.from_events([([0.0], [1]), ([np.nan], [0])], [0, 0], 1, 3, num_classes=1),
+            "EventDataset.from_events: `times of recordings[1]` must be finite, got NaN or infinity. "
+            "Remove such events.",
+        ),
+        (
+            lambda: EventDataset.from_events([([0.0], [3])], [0], 1, 3, num_classes=1),
+            "EventDataset.from_events: `ids of recordings[0]` must be in [0, 3), got 3. Pass a larger num_neurons.",
+        ),
+        (
+            lambda: SeriesDataset(SERIES, LABELS, [0, 0, 0], 1),
+            "SeriesDataset: `labels` must be an array, got list. Pass a JAX or NumPy array.",
+        ),
+        (
+            lambda: SeriesDataset(SERIES, LABELS + 0.5, LABELS, 1),
+            "SeriesDataset: `lengths` must be integers, got float64. Cast them.",
+        ),
+        (
+            lambda: SeriesDataset(np.array(SERIES, object), LABELS, LABELS, 1),
+            "SeriesDataset: `series` must be numbers, got object. Cast it to float32.",
+        ),
+        (
+            lambda: SeriesDataset(np.array([SERIES[0], SERIES[1], SERIES[2] - np.inf]), LABELS, LABELS, 1),
+            "SeriesDataset: `series` must be finite, got NaN or infinity in sample 2. "
+            "Fill what is missing, or remove the sample.",
         ),
         (
             lambda: SeriesDataset(SERIES, np.array([0, 4, 5]), LABELS, 1),

@@ -58,10 +58,23 @@ def test_bin_events_overflow_does_not_depend_on_order():
     assert np.array_equal(*(each.ids for each in lists))
 
 
-def test_bin_events_open_span_ends_with_last_event():
+def test_bin_events_without_duration_spans_all_events():
     assert bin_events([0, 5, 10], [0, 1, 2], 2, 3).ids.tolist() == [[0, 3], [1, 2]]
     assert bin_events([0.0, 4.9, 10.0], [0, 1, 2], 2, 3).ids.tolist() == [[0, 1], [2, 3]]
     assert bin_events([0, 0], [1, 2], 3, 3).counts.tolist() == [2, 0, 0]
+
+
+@given(EVENTS, st.integers(1, 7), st.integers(-(2**60), 2**60))
+def test_bin_events_without_duration_does_not_depend_on_where_times_count_from(events, num_steps, start):
+    times, ids = np.array(events, np.int64).reshape(-1, 2).T
+    lists = bin_events(times, ids, num_steps, 10)
+    assert set().union(*listed(lists)) == set(ids.tolist())  # no event is lost
+    assert np.array_equal(bin_events(times + start, ids, num_steps, 10).ids, lists.ids)
+
+
+def test_bin_events_without_duration_spans_the_whole_range_of_integers():
+    limits = np.iinfo(np.int64)
+    assert bin_events([limits.min, 0, limits.max], [0, 1, 2], 2, 3).ids.tolist() == [[0, 3], [1, 2]]
 
 
 def test_bin_events_of_nothing_are_empty():
@@ -120,6 +133,21 @@ def test_bin_events_of_large_times_does_not_wrap():
             ([0], [0], 1, 2),
             {"duration": 0.0},
             "`duration` must be a positive number, got 0.0. Pass it in the unit of times.",
+        ),
+        (
+            (np.array([2**63], np.uint64), [0], 1, 2),
+            {},
+            "`times` must be below 2**63, got 9223372036854775808. Count them from the start of the recording.",
+        ),
+        (
+            ([0], [0], 1, 2),
+            {"duration": "0.5"},
+            "`duration` must be a positive number, got '0.5'. Pass it in the unit of times.",
+        ),
+        (
+            ([0], [0], 1, 2),
+            {"duration": np.ones(2)},
+            "`duration` must be a positive number, got float64[2]. Pass it in the unit of times.",
         ),
         (
             ([0], [0], 1, 2),

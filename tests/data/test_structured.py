@@ -78,7 +78,11 @@ FAILURES = {
     ),
     "dtype": (
         lambda: read(array([(0.5, 0, 0, 0)], t="f8")),
-        "`events` must have integers as t, got float64. Cast the field.",
+        "`events` must have integers as t, got float64. Convert it to whole microseconds.",
+    ),
+    "column": (
+        lambda: read(array([(0, 0.5, 0, 0)], x="f8")),
+        "`events` must have integers as x, got float64. Cast the field.",
     ),
     "time": (
         lambda: read(array([(2**63, 0, 0, 0)], t="u8")),
@@ -91,7 +95,11 @@ FAILURES = {
     ),
     "y": (
         lambda: read(array([(0, 0, -1, 0)])),
-        "`events` must have y in [0, 3), got -1. Pass the height of the camera.",
+        "`events` must have y in [0, 3), got -1. Count it from 0.",
+    ),
+    "height": (
+        lambda: read(array([(0, 0, 3, 0)])),
+        "`events` must have y in [0, 3), got 3. Pass the height of the camera.",
     ),
     "p": (
         lambda: read(array([(0, 0, 0, -1)])),
@@ -121,11 +129,28 @@ def test_wrong_recording_is_named_by_its_number():
 
 
 @pytest.mark.parametrize(
+    "pair, actual",
+    [
+        (array([(0, 0, 0, 0)] * 2), "ndarray"),
+        ((array([(0, 0, 0, 0)]), 0, 1), "a tuple of 3"),
+    ],
+)
+def test_structured_events_takes_pairs(pair, actual):
+    text = (
+        f"structured_events: `recordings[0]` must be a pair (structured array, label), got {actual}. "
+        "Pass pairs, as zip(arrays, labels) makes them."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        structured_events([pair], height=HEIGHT, width=WIDTH, num_steps=1, num_classes=1)
+
+
+@pytest.mark.parametrize(
     "recording, actual",
     [
         (array([(0, 0, 0, 0)] * 3), "a structured array"),
         ((array([(0, 0, 0, 0)] * 3), 1), "a structured array"),
         (np.zeros((2, 4)), "ndarray"),
+        ((np.zeros(3), np.zeros(3, int), 1), "a tuple of 3"),
     ],
 )
 def test_from_events_says_where_structured_arrays_are_read(recording, actual):

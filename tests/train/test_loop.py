@@ -59,7 +59,8 @@ def first_params():
 def run(config=CONFIG, source=None, **options):
     source = events(0) if source is None else source
     options = {"loss": losses.cross_entropy_sum, "config": config} | options
-    return train.fit(NET, options.pop("params", first_params()), source, VALIDATION, **options)
+    params, validation = options.pop("params", first_params()), options.pop("validation", VALIDATION)
+    return train.fit(NET, params, source, validation, **options)
 
 
 def without_clock(lines):
@@ -181,6 +182,29 @@ def test_checkpoint_that_no_run_wrote_is_named(tmp_path) -> None:
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         run(folder=tmp_path, resume=True)
+
+
+@pytest.mark.parametrize(
+    "changes, actual",
+    [
+        ({"config": None}, "no config"),
+        ({"settings": [1]}, "no settings"),
+        ({"epoch": "2", "metrics": {}}, "no epoch, metrics"),
+        ({"metrics": []}, "best epoch 1 of 0"),
+        ({"best_epoch": 3}, "best epoch 3 of 2"),
+        ({"best_epoch": -1}, "best epoch -1 of 2"),
+    ],
+)
+def test_checkpoint_with_an_edited_header_is_named(tmp_path, changes, actual) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    header = {"epoch": 2, "best_epoch": 1, "metrics": [{}, {}], "config": {}, "settings": {}}
+    train.save_checkpoint(path, {}, header | changes)
+    text = (
+        f"read_run: `path` must be the checkpoint of a training run, got {actual} in {path}. "
+        "Pass a checkpoint that `fit` or `snnjax train` wrote."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        train.read_run(path)
 
 
 def test_folder_that_cannot_be_written_is_named_before_an_epoch(tmp_path) -> None:
@@ -362,11 +386,62 @@ FAILURES = {
     ),
     "learning rate": (
         lambda: replace(CONFIG, learning_rate=0.0),
-        "TrainConfig: `learning_rate` must be positive, got 0.0. Leave out learning_rate for its default.",
+        "TrainConfig: `learning_rate` must be a positive number, got 0.0. Leave out learning_rate for its default.",
     ),
     "strength": (
         lambda: replace(CONFIG, activity_strength=-1.0),
-        "TrainConfig: `activity_strength` must be at least 0, got -1.0. Leave out activity_strength for its default.",
+        "TrainConfig: `activity_strength` must be a finite number of at least 0, got -1.0. "
+        "Leave out activity_strength for its default.",
+    ),
+    "text": (
+        lambda: replace(CONFIG, learning_rate="1e-3"),
+        "TrainConfig: `learning_rate` must be a positive number, got '1e-3'. Leave out learning_rate for its default.",
+    ),
+    "warm-up": (
+        lambda: replace(CONFIG, warmup_epochs=math.inf),
+        "TrainConfig: `warmup_epochs` must be a finite number of at least 0, got inf. "
+        "Leave out warmup_epochs for its default.",
+    ),
+    "threshold": (
+        lambda: replace(CONFIG, second_threshold=math.nan),
+        "TrainConfig: `second_threshold` must be a number, got nan. Leave out second_threshold for its default.",
+    ),
+    "seed": (
+        lambda: replace(CONFIG, seed=2**63),
+        "TrainConfig: `seed` must be below 2**63, got 9223372036854775808. Pass a smaller integer.",
+    ),
+    "settings": (
+        lambda: run(settings={"of": {1, 2}}),
+        "fit: `settings` must be stored as JSON, got {1, 2}. "
+        "Pass numbers, text, and lists and dictionaries of them.",
+    ),
+    "no training data": (
+        lambda: run(source=events(0).select([])),
+        "fit: `train` must hold at least one sample, got 0. Split off a larger part for it.",
+    ),
+    "no validation data": (
+        lambda: run(validation=VALIDATION.select([])),
+        "fit: `validation` must hold at least one sample, got 0. Split off a larger part for it.",
+    ),
+    "validation left out": (
+        lambda: run(validation=None),
+        "fit: `validation` must be a data set, got NoneType. "
+        "Make one with snnjax.data, such as an EventDataset.",
+    ),
+    "batch for data": (
+        lambda: run(source=events(0).take(range(8))),
+        "fit: `train` must be a data set, got Batch. Make one with snnjax.data, such as an EventDataset.",
+    ),
+    "nothing to evaluate": (
+        lambda: train.evaluate(NET, first_params(), VALIDATION.select([]), loss=losses.cross_entropy_sum),
+        "evaluate: `dataset` must hold at least one sample, got 0. Split off a larger part for it.",
+    ),
+    "classes to evaluate": (
+        lambda: train.evaluate(
+            NET, first_params(), replace(VALIDATION, num_classes=CLASSES + 1), loss=losses.cross_entropy_sum
+        ),
+        f"evaluate: `dataset` must have at most {CLASSES} classes, the outputs of the network, got {CLASSES + 1}. "
+        "Give the read-out one output for each class.",
     ),
 }
 
@@ -376,6 +451,16 @@ def test_wrong_arguments_are_named(case: str) -> None:
     call, text = FAILURES[case]
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         call()
+
+
+def test_numbers_of_numpy_are_stored_as_numbers(tmp_path) -> None:
+    config = replace(CONFIG, epochs=1, learning_rate=np.float32(0.125))
+    settings = {"hidden": np.array([16]), "of": jnp.float32(0.5)}
+    run(config, folder=tmp_path, settings=settings)
+    header = train.read_run(tmp_path / "checkpoint.safetensors")
+    assert header["settings"] == {"hidden": [16], "of": 0.5}
+    assert header["config"]["learning_rate"] == 0.125
+    assert len(run(config, folder=tmp_path, settings=settings, resume=True).metrics) == 1
 
 
 def test_resuming_with_other_settings_is_refused(whole) -> None:
