@@ -1,6 +1,7 @@
 """`SparseSpikes`: spikes as a short list of neuron ids instead of a long row of zeros."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,6 +74,11 @@ class SparseSpikes:
             self.num_listed[index],
             self.num_neurons,
         )
+
+    def __iter__(self) -> Iterator["SparseSpikes"]:
+        """The lists at each index of the first axis, such as those of each time step."""
+        # Without this, Python would index until an IndexError, which JAX does not raise.
+        return (self[index] for index in range(len(self.num_spikes)))
 
     def to_dense(self) -> Float[Array, "*axes neurons"]:
         """The dense array ``out[ids[k]] += values[k]``, differentiable with respect to `values`."""

@@ -126,6 +126,15 @@ def test_index_by_an_array_picks_a_batch() -> None:
     )
 
 
+def test_iteration_ends_with_the_leading_axis() -> None:
+    spikes = SparseSpikes.from_dense(DENSE, capacity=3)
+    for step, dense in zip(spikes, DENSE, strict=True):
+        np.testing.assert_array_equal(step.to_dense(), dense)
+    assert list(spikes[:0]) == []
+    with pytest.raises(TypeError):  # as of an array without axes
+        iter(spikes[0, 0])
+
+
 def test_index_of_a_neuron_is_refused() -> None:
     with pytest.raises(IndexError):
         SparseSpikes.from_dense(DENSE, capacity=2)[0, 0, 0]
