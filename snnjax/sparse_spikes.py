@@ -129,7 +129,8 @@ class SparseSpikes:
         used = in_range(ids, num_neurons)
         count = jnp.sum(used, axis=-1, dtype=jnp.int32)
         ids = jnp.where(used, ids.astype(jnp.int32), num_neurons)
-        return cls(ids.astype(id_dtype(num_neurons)), used.astype(dtype), count, count, num_neurons)
+        listed = jnp.copy(count)  # in a buffer of its own, so that both can be donated
+        return cls(ids.astype(id_dtype(num_neurons)), used.astype(dtype), count, listed, num_neurons)
 
 
 def in_range(ids: Array, num_neurons: int) -> Array:

@@ -162,6 +162,16 @@ def test_lists_pass_through_jit_vmap_scan_and_tree_map() -> None:
     assert len(jax.tree.leaves(spikes)) == len(LEAVES)
 
 
+@pytest.mark.parametrize("capacity", [2, 4])
+def test_lists_can_be_donated(capacity: int) -> None:
+    """No two leaves share a buffer, which JAX refuses to donate twice."""
+    listed = SparseSpikes.from_dense(DENSE, capacity)
+    for spikes in (listed, SparseSpikes.from_ids(listed.ids, listed.num_neurons)):
+        kept = spikes.to_dense()
+        donated = jax.jit(lambda given: given, donate_argnums=0)(spikes)
+        np.testing.assert_array_equal(donated.to_dense(), kept)
+
+
 def test_building_traces_under_jit_and_vmap() -> None:
     built = jax.jit(jax.vmap(lambda row: SparseSpikes.from_dense(row, 3)))(DENSE)
     for name in LEAVES:
