@@ -1,6 +1,7 @@
 """`SparseSpikes`: spikes as a short list of neuron ids instead of a long row of zeros."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,6 +75,11 @@ class SparseSpikes:
             self.num_neurons,
         )
 
+    def __iter__(self) -> Iterator["SparseSpikes"]:
+        """The lists at each index of the first axis, such as those of each time step."""
+        # Without this, Python would index until an IndexError, which JAX does not raise.
+        return (self[index] for index in range(len(self.num_spikes)))
+
     def to_dense(self) -> Float[Array, "*axes neurons"]:
         """The dense array ``out[ids[k]] += values[k]``, differentiable with respect to `values`."""
         rows = math.prod(self.ids.shape[:-1])
@@ -123,7 +129,8 @@ class SparseSpikes:
         used = in_range(ids, num_neurons)
         count = jnp.sum(used, axis=-1, dtype=jnp.int32)
         ids = jnp.where(used, ids.astype(jnp.int32), num_neurons)
-        return cls(ids.astype(id_dtype(num_neurons)), used.astype(dtype), count, count, num_neurons)
+        listed = jnp.copy(count)  # in a buffer of its own, so that both can be donated
+        return cls(ids.astype(id_dtype(num_neurons)), used.astype(dtype), count, listed, num_neurons)
 
 
 def in_range(ids: Array, num_neurons: int) -> Array:

@@ -126,6 +126,15 @@ def test_index_by_an_array_picks_a_batch() -> None:
     )
 
 
+def test_iteration_ends_with_the_leading_axis() -> None:
+    spikes = SparseSpikes.from_dense(DENSE, capacity=3)
+    for step, dense in zip(spikes, DENSE, strict=True):
+        np.testing.assert_array_equal(step.to_dense(), dense)
+    assert list(spikes[:0]) == []
+    with pytest.raises(TypeError):  # as of an array without axes
+        iter(spikes[0, 0])
+
+
 def test_index_of_a_neuron_is_refused() -> None:
     with pytest.raises(IndexError):
         SparseSpikes.from_dense(DENSE, capacity=2)[0, 0, 0]
@@ -151,6 +160,16 @@ def test_lists_pass_through_jit_vmap_scan_and_tree_map() -> None:
     assert doubled.shape == (4, 2, 4)
     assert [getattr(spikes, name) is leaf for name, leaf in zip(LEAVES, jax.tree.leaves(spikes), strict=True)]
     assert len(jax.tree.leaves(spikes)) == len(LEAVES)
+
+
+@pytest.mark.parametrize("capacity", [2, 4])
+def test_lists_can_be_donated(capacity: int) -> None:
+    """No two leaves share a buffer, which JAX refuses to donate twice."""
+    listed = SparseSpikes.from_dense(DENSE, capacity)
+    for spikes in (listed, SparseSpikes.from_ids(listed.ids, listed.num_neurons)):
+        kept = spikes.to_dense()
+        donated = jax.jit(lambda given: given, donate_argnums=0)(spikes)
+        np.testing.assert_array_equal(donated.to_dense(), kept)
 
 
 def test_building_traces_under_jit_and_vmap() -> None:

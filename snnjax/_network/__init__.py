@@ -55,7 +55,8 @@ class Network:
     **Non-finite numbers.** A NaN membrane does not spike, so a NaN among the inputs permanently silences its layer
     while the output stays finite: a diverged run shows NaN only in the state. ``metrics.diverged(state)`` detects it,
     also under `jax.jit`, and recorded membranes show where it began; JAX's ``jax_debug_nans`` only detects it in
-    functions that return the state.
+    functions that return the state. ``jax_debug_infs`` is of use under `jax.jit` only: elsewhere it raises at
+    infinities that are meant, such as the second threshold of a layer without capacity, -inf.
     """
 
     input_shape: Shape
@@ -148,6 +149,16 @@ class Network:
         """The parameters as `apply` uses them: one constant per neuron, and masked weights."""
         check_params("network", params, len(self.layers))
         last = params.readout
+        expected = "be None for a spiking read-out" if self.readout is None else "hold those of the read-out"
+        good = (last is None) == (self.readout is None)
+        check(
+            good,
+            "network",
+            "params.readout",
+            expected,
+            type(last).__name__,
+            "Make them with network.init(key)",
+        )
         if self.readout is not None and last is not None:
             last = spread(self.readout, last)
         each = zip(self.layers, params.layers, strict=True)

@@ -173,7 +173,10 @@ def check_surrogates(op: str, neuron: Neuron) -> None:
 
 
 def at_zero(batch: int, like: Array) -> Array:
-    """A state ``[batch, neurons]`` of zeros for the neurons of `like`, in the accumulation dtype."""
+    """A state ``[batch, neurons]`` of zeros for the neurons of `like`, in the accumulation dtype.
+
+    Each part of a state needs its own: JAX does not donate one buffer twice.
+    """
     return jnp.zeros((batch, *like.shape), sum_dtype(like.dtype))
 
 

@@ -104,8 +104,7 @@ def adaptive_lif_state(params: AdaptiveLIFParams, batch: int) -> AdaptiveLIFStat
         >>> adaptive_lif_state(adaptive_lif_init(jax.random.key(0), 3), batch=2).v.shape
         (2, 3)
     """
-    zeros = at_zero(batch, params.threshold)
-    return AdaptiveLIFState(zeros, zeros)
+    return AdaptiveLIFState(at_zero(batch, params.threshold), at_zero(batch, params.threshold))
 
 
 def adaptive_lif(

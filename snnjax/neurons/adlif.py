@@ -98,8 +98,7 @@ def adlif_state(params: AdLIFParams, batch: int) -> AdLIFState:
         >>> adlif_state(adlif_init(jax.random.key(0), 3), batch=2).v.shape
         (2, 3)
     """
-    zeros = at_zero(batch, params.threshold)
-    return AdLIFState(zeros, zeros)
+    return AdLIFState(at_zero(batch, params.threshold), at_zero(batch, params.threshold))
 
 
 def adlif(

@@ -88,8 +88,7 @@ def current_lif_state(params: CurrentLIFParams, batch: int) -> CurrentLIFState:
         >>> current_lif_state(current_lif_init(jax.random.key(0), 3), batch=2).v.shape
         (2, 3)
     """
-    zeros = at_zero(batch, params.threshold)
-    return CurrentLIFState(zeros, zeros)
+    return CurrentLIFState(at_zero(batch, params.threshold), at_zero(batch, params.threshold))
 
 
 def current_lif_integrate(

@@ -87,8 +87,7 @@ def resonate_and_fire_state(params: ResonateAndFireParams, batch: int) -> Resona
         >>> resonate_and_fire_state(resonate_and_fire_init(jax.random.key(0), 3), batch=2).v.shape
         (2, 3)
     """
-    zeros = at_zero(batch, params.threshold)
-    return ResonateAndFireState(zeros, zeros)
+    return ResonateAndFireState(at_zero(batch, params.threshold), at_zero(batch, params.threshold))
 
 
 def resonate_and_fire_constants(

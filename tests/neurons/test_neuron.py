@@ -60,6 +60,14 @@ def test_equal_calls_make_equal_neurons(name: str) -> None:
     assert neuron not in others
 
 
+@every_variant
+def test_params_and_state_can_be_donated(name: str) -> None:
+    """No two arrays share a buffer, which JAX refuses to donate twice."""
+    _, params, state, _ = tiny(name)
+    kept = copy.deepcopy((params, state))
+    assert_close(jax.jit(lambda *given: given, donate_argnums=(0, 1))(params, state), kept)
+
+
 @pytest.mark.parametrize("name", [name for name in VARIANTS if name != "refractory lif"])
 def test_spikes_are_where_the_membrane_of_the_pieces_is_above_the_threshold(name: str) -> None:
     neuron, params, state, inputs = tiny(name)

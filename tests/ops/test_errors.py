@@ -25,6 +25,7 @@ from snnjax import (
     spike,
     spike_conv,
     spike_matmul,
+    spiking_readout,
 )
 from snnjax.ops._connection import Connection
 
@@ -538,6 +539,25 @@ def test_parameters_of_another_network_are_refused() -> None:
         ValueError, match=r"^network: `params` must hold 2 layers, got 1. Make them with network.init"
     ):
         network(4, [layer(3), layer(3)], leaky_readout(2)).apply(PARAMS, None, X)
+
+
+def test_parameters_of_another_readout_are_refused() -> None:
+    leaky, spiking = (network(4, [layer(3)], last) for last in (leaky_readout(2), spiking_readout(2)))
+    params = PARAMS._replace(layers=PARAMS.layers[:1])
+    for net, given, expected in (
+        (leaky, params._replace(readout=None), "hold those of the read-out, got NoneType"),
+        (
+            spiking,
+            params._replace(layers=2 * params.layers),
+            "be None for a spiking read-out, got LayerParams",
+        ),
+    ):
+        with pytest.raises(ValueError) as caught:
+            net.apply(given, None, X)
+        assert (
+            str(caught.value)
+            == f"network: `params.readout` must {expected}. Make them with network.init(key)."
+        )
 
 
 COMPLEX: list[tuple[str, Callable[[], Any]]] = [
