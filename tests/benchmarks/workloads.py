@@ -41,9 +41,8 @@ class Workload:
     steps: int
     batch: int
     rate: float  # spikes per input and step
-    rates: tuple[
-        float, ...
-    ]  # spikes per neuron and step, of each spiking layer: the weights are scaled to that
+    # Spikes per neuron and step, of each spiking layer: the weights are scaled to that.
+    rates: tuple[float, ...]
     recurrent: bool = False  # all spiking layers
     readout: bool = False  # the last layer is a leaky integrator
 
