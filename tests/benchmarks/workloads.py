@@ -96,6 +96,12 @@ N_MNIST = Workload(
 )
 
 
+def stacked(layers: int, width: int, batch: int, steps: int = 8, rate: float = 0.05) -> Workload:
+    """Layers of one width, as many inputs, and one activity of them all, for pipelines."""
+    name = f"{layers} layers of {width}, batch {batch}"
+    return Workload(name, (width,) * (layers + 1), steps, batch, rate, (rate,) * layers)
+
+
 def as_json(workload: Workload) -> str:
     return json.dumps(asdict(workload))
 
