@@ -138,3 +138,12 @@ def check_shape(
     )
     wanted = ", ".join("any" if n is None else str(n) for n in shape)
     check(good, op, argument, f"have shape [{axes}] = [{wanted}]", list(actual), way_out)
+
+
+def as_lengths(op: str, lengths: Any, batch: int) -> jax.Array:
+    """The number of steps of each sequence as int32 ``[batch]``, after checking its shape and dtype."""
+    lengths = jnp.asarray(lengths)
+    check_shape(op, "lengths", lengths, (batch,), "batch", "Pass the number of steps of each sequence")
+    whole = jnp.issubdtype(lengths.dtype, jnp.integer)
+    check(whole, op, "lengths", "be integers", lengths.dtype.name, "Cast with lengths.astype(jnp.int32)")
+    return lengths.astype(jnp.int32)

@@ -57,7 +57,7 @@ class Kernel(NamedTuple):
 
     # (operands, static, the shapes and dtypes of the reference's results) -> results
     call: Callable[[Any, Any, Sequence[jax.ShapeDtypeStruct]], Sequence[Any]]
-    #  (shapes, static) -> what the CPU kernel does not support, for instance "float64 weights", or None. If this field
+    # (shapes, static) -> what the CPU kernel does not support, for instance "float64 weights", or None. If this field
     # is None, there is no CPU kernel, and the call is only for the codelets of a device.
     obstacle: Callable[[Any, Any], str | None] | None
     # (shapes, static) -> whether it is faster than the reference

@@ -53,7 +53,7 @@ def missing() -> str | None:
     except (OSError, AttributeError, ValueError) as error:
         return f"{path} cannot be loaded ({error}): {_WAY_OUT}"
     newest = _api_version()
-    #  Older handlers run in a newer jaxlib. Newer ones must not even be registered: an older jaxlib then fails to set
+    # Older handlers run in a newer jaxlib. Newer ones must not even be registered: an older jaxlib then fails to set
     # up the CPU at all.
     if built[0] != newest[0] or built > newest:
         versions = [".".join(map(str, version)) for version in (built, newest)]

@@ -88,7 +88,7 @@ def latency_spikes(
     threshold: float = 0.1,
     time_constant: float | None = None,
 ) -> SparseSpikes:
-    """Do `latency_encode` to `SparseSpikes` ``[time, batch, capacity]``, without a dense array in between.
+    """Encode as `latency_encode` does, as `SparseSpikes` ``[time, batch, capacity]`` and without a dense array.
 
     If more than `capacity` inputs spike in one step, those with the largest values are listed (ties are broken by a
     fixed hash of the id), and the others are counted in ``overflow``.

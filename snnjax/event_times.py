@@ -77,9 +77,8 @@ def first_spike_times(
         >>> out = first_spike_times(times, weights)
         >>> bool(2 < out[0, 0] < 4), bool(jnp.isinf(out[0, 1]))
         (True, True)
-        >>> jax.grad(lambda w: first_spike_times(times, w)[0, 0])(weights)[
-        ...     :, 0
-        ... ] < 0  # more weight, an earlier spike
+        >>> gradient = jax.grad(lambda w: first_spike_times(times, w)[0, 0])(weights)
+        >>> gradient[:, 0] < 0  # more weight, an earlier spike
         Array([ True,  True], dtype=bool)
 
     Reference:
@@ -177,13 +176,15 @@ def _bwd(neuron: _Neuron, residuals: tuple[Array, Array, Array], g: Array) -> tu
     """Example by example, so that no array ``[batch, inputs, neurons]`` is stored."""
     times, weights, out = residuals
 
+    def response(passed: Array) -> Array:
+        """The membrane after one input with weight 1."""
+        return _membrane(jnp.zeros_like(passed), jnp.ones_like(passed), passed, neuron)
+
     def one(own: Array, spikes: Array, g: Array) -> tuple[Array, Array]:
         passed = spikes[None, :] - own[:, None]
         acts = jnp.isfinite(passed) & (passed > 0)
         passed = jnp.where(acts, passed, 0)
-        one_input = jnp.ones_like(passed)
-        kernel = lambda t: _membrane(jnp.zeros_like(t), one_input, t, neuron)  # noqa: E731
-        value, slope = jax.jvp(kernel, (passed,), (one_input,))
+        value, slope = jax.jvp(response, (passed,), (jnp.ones_like(passed),))
         slope = jnp.where(acts, slope, 0)
         rise = jnp.sum(weights * slope, axis=0)
         error = jnp.where(jnp.isfinite(spikes) & (rise > 0), g / jnp.where(rise > 0, rise, 1), 0)

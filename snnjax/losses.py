@@ -73,9 +73,8 @@ def cross_entropy_count(
         >>> import jax.numpy as jnp
         >>> from snnjax import SparseSpikes
         >>> from snnjax.losses import cross_entropy_count
-        >>> spikes = SparseSpikes.from_ids(
-        ...     jnp.array([[[1]], [[1]], [[0]]]), num_neurons=2
-        ... )  # class 1 twice, 0 once
+        >>> ids = jnp.array([[[1]], [[1]], [[0]]])  # class 1 twice, class 0 once
+        >>> spikes = SparseSpikes.from_ids(ids, num_neurons=2)
         >>> float(cross_entropy_count(spikes, jnp.array([1]))).__round__(3)
         0.313
 
@@ -140,9 +139,7 @@ def cross_entropy_steps(
     Example:
         >>> import jax.numpy as jnp
         >>> from snnjax.losses import cross_entropy_steps
-        >>> outputs = jnp.array(
-        ...     [[[0.0, 9.0]], [[9.0, 0.0]]]
-        ... )  # class 1 in the first step, class 0 in the second
+        >>> outputs = jnp.array([[[0.0, 9.0]], [[9.0, 0.0]]])  # class 1, then class 0
         >>> float(cross_entropy_steps(outputs, jnp.array([[1], [-1]]))) < 0.001
         True
 

@@ -18,11 +18,11 @@ _OP = "to_neurobench"
 
 
 def to_neurobench(network: Network, params: NetworkParams, *, decoder: str | None = "sum") -> Any:
-    """Make a model for NeuroBench's `Benchmark` of a network with dense layers.
+    """Turn a network with dense layers into a model for NeuroBench's `Benchmark`.
 
-    snnjax runs the network. NeuroBench counts by hooks on modules of torch, so the model has one `Linear` for each
-    matrix of weights and one `Identity` for each layer of neurons, and passes to them what the network passed on in
-    that batch: inputs and spikes to the weights, and each layer's spikes to its neurons. NeuroBench's own code then
+    snnjax runs the network. NeuroBench counts with hooks on the modules of torch, so the model has one `Linear` for
+    each matrix of weights and one `Identity` for each layer of neurons, and passes to them what the network passed on
+    in that batch: inputs and spikes to the weights, and each layer's spikes to its neurons. NeuroBench's own code then
     yields its metrics of accuracy, activation sparsity, synaptic operations, connection sparsity, parameters and
     footprint. `MembraneUpdates` and `NeuronOperations` only know the neurons of snnTorch: what they report has no
     meaning here.

@@ -287,9 +287,8 @@ class _Form(NamedTuple):
 
     derivative: Callable[[Any, float], Any]
     relaxed: Callable[[Any, float], Any]  # antiderivative of `derivative`
-    reach: Callable[
-        [float, float], float
-    ]  # (fraction of the peak, slope) -> distance at which the derivative has fallen to that fraction
+    # (fraction of the peak, slope) -> distance at which the derivative has fallen to that fraction
+    reach: Callable[[float, float], float]
 
 
 _FORMS = {

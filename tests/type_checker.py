@@ -22,7 +22,7 @@ _beartype = beartype(conf=BeartypeConf(is_pep484_tower=True, hint_overrides=_len
 
 def check(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` with its annotations checked, or unchanged if they must not be."""
-    #  jaxtyping calls this twice: for the arguments only, recognised by the result Any, and for everything after the
+    # jaxtyping calls this twice: for the arguments only, recognised by the result Any, and for everything after the
     # call.
     arguments_only = function.__annotations__.get("return") is Any
     constructor = function.__name__ == "__init__"

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array
 
 from snnjax._check import (
+    as_lengths,
     check,
     check_choice,
     check_dtype,
@@ -40,7 +41,7 @@ from snnjax._network.specs import (
     warn_unless_below,
 )
 from snnjax._types import wide
-from snnjax.ops._lif_network.checks import check_lengths, one_per_layer
+from snnjax.ops._lif_network.checks import one_per_layer
 from snnjax.ops.lif_network import mean_activity
 from snnjax.sparse_spikes import SparseSpikes
 
@@ -106,7 +107,7 @@ class Network:
             good, way_out = 0 < target_activity < 1, "Try 0.05, one spike per neuron in 20 steps"
             check(good, "network.init", "target_activity", "be between 0 and 1", target_activity, way_out)
         batch = inputs.shape[1]
-        lengths = None if lengths is None else check_lengths(lengths, batch)
+        lengths = None if lengths is None else as_lengths("lif_network", lengths, batch)
         valid = steps_within(inputs, lengths)
 
         def run_alone(spec: LayerSpec, own: LayerParams, x: Any) -> tuple[Any, Array]:
@@ -207,7 +208,7 @@ class Network:
         params = self.spread(params)
         _check_state(state, inputs.shape[1])
         second = self.second_thresholds(params, second_threshold)
-        lengths = None if lengths is None else check_lengths(lengths, inputs.shape[1])
+        lengths = None if lengths is None else as_lengths("lif_network", lengths, inputs.shape[1])
         if chunk is not None:
             check_integer("network.apply", "chunk", chunk, 1)
         records = _check_record(record, implementation)

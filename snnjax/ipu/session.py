@@ -66,7 +66,11 @@ class Session:
             fail("Session", "memory_proportion", expected, self.memory_proportion, "Pass 1.0 for all of it")
 
     def initialize(self) -> "Session":
-        """Acquire the IPUs, and become the current session."""
+        """Acquire the IPUs, and become the current session.
+
+        Raises:
+            ValueError: if there are fewer IPUs than `num_ipus`.
+        """
         devices = tuple(jax.devices(self.platform))
         if len(devices) < self.num_ipus:
             way_out = "Set SNNJAX_IPU_DEVICES before JAX starts"
@@ -108,7 +112,11 @@ class Session:
         return compiled
 
     def execute(self, compiled: jax.stages.Compiled, *args: Any) -> Any:
-        """Run what `compile` returned."""
+        """Run what `compile` returned.
+
+        Raises:
+            ValueError: if the session only compiles.
+        """
         self._check_open("execute")
         if self.compile_only:
             fail("Session.execute", "compile_only", "be False to run", True, "Open a session without it")
@@ -122,7 +130,7 @@ class Session:
         Args:
             loss: ``loss(params, batch) -> []``, the mean over a (micro-)batch.
             optimiser: an optax optimiser.
-            params: initial parameters.
+            params: initial parameters; floats become float32, or float16 with precision "float16".
 
         Example:
             >>> import jax.numpy as jnp, optax

@@ -71,7 +71,7 @@ def dropped_share(
 ) -> Float[Array, " layers"]:
     """Compute the fraction of each layer's spikes that did not fit into its lists; 0 for a layer without spikes.
 
-    ``sum_b dropped[l][b] / sum_b lengths[b] * sum_n activity[l][b, n]``
+    ``sum_b dropped[l][b] / sum_b (lengths[b] * sum_n activity[l][b, n])``
 
     Args:
         dropped: number of spikes beyond the capacity, one array per layer, as returned by networks.
@@ -84,9 +84,8 @@ def dropped_share(
     Example:
         >>> import jax.numpy as jnp
         >>> from snnjax.metrics import dropped_share
-        >>> dropped_share(
-        ...     [jnp.array([2])], [jnp.full((1, 8), 0.5)], lengths=jnp.array([10])
-        ... )  # 2 of 40 spikes
+        >>> activity, lengths = [jnp.full((1, 8), 0.5)], jnp.array([10])  # 40 spikes
+        >>> dropped_share([jnp.array([2])], activity, lengths)
         Array([0.05], dtype=float32)
     """
     _check_activity("dropped_share", activity)

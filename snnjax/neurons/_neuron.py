@@ -34,9 +34,8 @@ class Neuron(NamedTuple):
     name: str
     init: Callable[..., Any]  # (key, num_neurons, dtype=float32) -> params
     initial_state: Callable[..., Any]  # (params, batch) -> state of arrays [batch, neurons]
-    integrate: Callable[
-        ..., tuple[Array, Array]
-    ]  # (params, state, inputs[batch, neurons]) -> (membrane, threshold)
+    # (params, state, inputs[batch, neurons]) -> (membrane, threshold)
+    integrate: Callable[..., tuple[Array, Array]]
     fire: Callable[..., Any]  # (params, state, inputs, membrane, spikes[batch, neurons]) -> new state
     threshold: Callable[[Any], Array]  # (params) -> resting threshold [neurons]
     surrogate: Surrogate  # surrogate of the spikes

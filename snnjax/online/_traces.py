@@ -21,9 +21,8 @@ class Traces(NamedTuple):
 
     weights: Array  # [components, batch, sources, neurons]; for `ottt` [batch, sources]
     constants: Array  # [constants, components, batch, neurons], for the neuron parameters
-    filtered: (
-        tuple[Array, Array] | None
-    )  # [batch, sources, neurons], [constants, batch, neurons]: low-pass filtered spike derivatives
+    # Low-pass filtered spike derivatives, [batch, sources, neurons] and [constants, batch, neurons].
+    filtered: tuple[Array, Array] | None
 
 
 class Fired(NamedTuple):
@@ -42,9 +41,8 @@ class Ran(NamedTuple):
     """
 
     traces: Traces
-    by_weights: (
-        Array  # [batch, sources, neurons]; for `ottt` [batch, sources], to be multiplied by `by_current`
-    )
+    # [batch, sources, neurons]; for `ottt` [batch, sources], to be multiplied by `by_current`
+    by_weights: Array
     by_constants: Array  # [constants, batch, neurons]
     by_current: Array  # [batch, neurons], the current of this step
     fired: Fired
@@ -180,7 +178,7 @@ def _trace_weights(
     for component, trace in enumerate(traces):
         after, by_distance = _by_component(distance, at, component)
         new = [
-            sum_ + slope[:, None, :] * trace for sum_, slope in zip(new, (*after, by_distance), strict=True)
+            total + slope[:, None, :] * trace for total, slope in zip(new, (*after, by_distance), strict=True)
         ]
     return jnp.stack(new[:-1]), new[-1]
 

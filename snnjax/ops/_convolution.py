@@ -12,7 +12,6 @@ from jaxtyping import Array
 from snnjax._check import check, check_integer
 from snnjax._types import wide
 
-PADDINGS = ("same", "valid")
 # Flat ids are int32.
 _MAX_NEURONS = 2**31 - 1
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
 from snnjax import _dispatch, _targets
-from snnjax._check import check, check_float, check_integer, check_real_array, check_shape
+from snnjax._check import as_lengths, check, check_float, check_integer, check_real_array, check_shape
 from snnjax._types import sum_dtype, wide
 from snnjax.ops._kernel_operands import dtype_obstacle
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
@@ -121,11 +121,7 @@ def bounded(delays: Array, max_delay: int, neurons: int, dtype: Any) -> Array:
 
 def _ends(lengths: Any, num_steps: int, batch: int) -> Array:
     """The step after the last one of each sequence, int32 ``[batch]``."""
-    lengths = jnp.asarray(lengths)
-    check_shape(_OP, "lengths", lengths, (batch,), "batch", "Pass the number of steps of each sequence")
-    whole = jnp.issubdtype(lengths.dtype, jnp.integer)
-    check(whole, _OP, "lengths", "be integers", lengths.dtype.name, "Cast with lengths.astype(jnp.int32)")
-    return jnp.clip(lengths.astype(jnp.int32), 0, num_steps)
+    return jnp.clip(as_lengths(_OP, lengths, batch), 0, num_steps)
 
 
 def _shift(rows: Array, steps: Array, most: int, *, later: bool) -> Array:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
 from snnjax import _dispatch
-from snnjax._check import check_size
+from snnjax._check import as_lengths, check_size
 from snnjax._quantised import Quantised
 from snnjax._types import sum_dtype
 from snnjax.ops._chunks import in_chunks
@@ -65,8 +65,8 @@ class LIFNetworkState(NamedTuple):
     w: tuple[Float[Array, "batch neurons"] | None, ...]  # the second states of the layers that have one
     spikes: tuple[Float[Array, "batch neurons"] | None, ...]  # the last listed spikes of recurrent layers
     readout: Float[Array, "batch outputs"] | None  # the membranes of the read-out
-    #  Spikes in transit to layers with delays, as in `delay_spikes`; no rows stand for rows of zeros. None without such
-    # layers.
+    # Spikes in transit to layers with delays, as in `delay_spikes`; no rows stand for rows of zeros. None without
+    # such layers.
     pending: tuple[Float[Array, "rows batch inputs"] | None, ...] | None = None
 
 
@@ -159,7 +159,7 @@ def lif_network(
     switches = network_switches(layers, readout, capacity, *options)
     output, end = count_network(inputs, layers, readout, state, lengths, second_threshold, switches, chunk)
     num_steps, batch = output.output.shape[:2]
-    lengths = None if lengths is None else checks.check_lengths(lengths, batch)
+    lengths = None if lengths is None else as_lengths("lif_network", lengths, batch)
     return output._replace(activity=mean_activity(output.activity, num_steps, lengths)), end
 
 
@@ -210,7 +210,7 @@ def count_network(
     if state is None:
         state = lif_network_state(batch, layers, readout)
     checks.check_state(state, batch, layers, readout)
-    lengths = None if lengths is None else checks.check_lengths(lengths, batch)
+    lengths = None if lengths is None else as_lengths("lif_network", lengths, batch)
     operands = _operands(inputs, layers, readout, state, lengths, second, switches)
     operands = _dispatch.vary_alike(operands)
     results: Any = run_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)

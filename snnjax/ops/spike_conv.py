@@ -60,9 +60,8 @@ def spike_conv(
     Example:
         >>> import jax.numpy as jnp
         >>> from snnjax import SparseSpikes, spike_conv
-        >>> weights = jnp.array([1.0, 2.0, 3.0]).reshape(
-        ...     3, 1, 1
-        ... )  # a kernel of length 3, one channel in and out
+        >>> # A kernel of length 3, one channel in and out.
+        >>> weights = jnp.array([1.0, 2.0, 3.0]).reshape(3, 1, 1)
         >>> spikes = SparseSpikes.from_ids(jnp.array([[2]]), num_neurons=5)
         >>> spike_conv(spikes, weights, shape=(5, 1))
         Array([[0., 3., 2., 1., 0.]], dtype=float32)

@@ -136,7 +136,7 @@ TASKS |= {
         initial_activity=0.04,
         training=TrainConfig(epochs=20, batch_size=64, learning_rate=4e-3),
     ),
-    #  Tuned on the training data only, by the mean of the last fifth of the epochs: five times, two fifths of the data
+    # Tuned on the training data only, by the mean of the last fifth of the epochs: five times, two fifths of the data
     # (contiguous runs of each speaker) trained and the rest validated, 810 predictions in all.
     "vowels": TaskSettings(
         task="vowels",

@@ -17,7 +17,8 @@ from tests.benchmarks import networks, workloads
 from tests.benchmarks.networks import DONATED
 from tests.benchmarks.workloads import Workload
 
-DENSE, SPARSE = "plain JAX, lax.scan, dense", "snnjax, lists as long as the layers are active"
+DENSE = {f"{name}, dense": alternative.forward for name, alternative in networks.PLAIN.items()}
+SPARSE = "snnjax, lists as long as the layers are active"
 MODELLED, COMPILATION, MODEL, CPU = (
     "modelled time of a step",
     "compilation",
@@ -32,8 +33,8 @@ AXIS = "data"
 
 def forward_of(workload: Workload, alternative: str) -> tuple[networks.Forward, str]:
     """How the network is computed, and the form of its inputs."""
-    if alternative == DENSE:
-        return networks.scan_over_time, "dense"
+    if alternative in DENSE:
+        return DENSE[alternative], "dense"
     return functools.partial(networks.through_snnjax, capacity_share=workload.rates[0]), "events"
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from tests.benchmarks import networks, neurons, timing
 from tests.benchmarks.cameras import Camera
 from tests.benchmarks.convolutions import Convolved
-from tests.benchmarks.workloads import N_MNIST, W3, Workload, w1, w2
+from tests.benchmarks.workloads import N_MNIST, W3, Workload, stacked, w1, w2
 
 DELAYED = neurons.Shape(recurrent=False)
 MIXED = neurons.Shape(700, (256, 256, 256), 256, recurrent=False)
@@ -71,10 +71,10 @@ class Plan:
 
     # Pipelines there: IPUs, pieces of the batch, stages on an IPU.
     pipelines: tuple[tuple[Workload, int, int, int], ...] = (
-        (Workload("eight layers of 1024, batch 1024", (1024,) * 9, 8, 1024, 0.05, (0.05,) * 8), 4, 8, 1),
-        (Workload("eight layers of 1024, batch 1024", (1024,) * 9, 8, 1024, 0.05, (0.05,) * 8), 4, 16, 1),
-        (Workload("eight layers of 1024, batch 1024", (1024,) * 9, 8, 1024, 0.05, (0.05,) * 8), 4, 8, 2),
-        (Workload("sixteen layers of 1024, batch 512", (1024,) * 17, 8, 512, 0.05, (0.05,) * 16), 4, 8, 2),
+        (stacked(8, 1024, batch=1024), 4, 8, 1),
+        (stacked(8, 1024, batch=1024), 4, 8, 2),
+        (stacked(16, 1024, batch=512), 4, 8, 2),
+        *((stacked(8, 512, batch=64 * pieces), 4, pieces, 1) for pieces in (8, 16, 32)),
     )
 
     exact: tuple[str, ...] = tuple(networks.EXACT)
@@ -118,7 +118,7 @@ def quick(peers: tuple[str, ...] = ()) -> Plan:
         beside=((24, 2),),
         beside_steps=4,
         beside_activities=(0.1,),
-        pipelines=((Workload("three layers of 16", (16,) * 3, 3, 8, 0.25, (0.25,) * 2), 2, 4, 1),),
+        pipelines=((stacked(2, 16, batch=8, steps=3, rate=0.25), 2, 4, 1),),
         exact=names,
         swept=names,
         capped=("snnjax, events, capacity 10 %",),

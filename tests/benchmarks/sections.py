@@ -271,7 +271,7 @@ def on_ipus(plan: Plan) -> Iterator[Table]:
     announce(f"{plan.on_ipu.name} on the IPU Model")
     measured: dict[str, Cells] = {what: {} for what in ipus.UNITS}
     for rate in plan.activities:
-        for name in (ipus.DENSE, ipus.SPARSE):
+        for name in (*ipus.DENSE, ipus.SPARSE):
             answer = fresh.ask("on_ipus", plan.on_ipu.at_activity(rate), name, 1, plan.tiles)
             for what, value in answer.items():
                 measured[what][percent(rate), name] = [value]

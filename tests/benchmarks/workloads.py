@@ -41,9 +41,8 @@ class Workload:
     steps: int
     batch: int
     rate: float  # spikes per input and step
-    rates: tuple[
-        float, ...
-    ]  # spikes per neuron and step, of each spiking layer: the weights are scaled to that
+    # Spikes per neuron and step, of each spiking layer: the weights are scaled to that.
+    rates: tuple[float, ...]
     recurrent: bool = False  # all spiking layers
     readout: bool = False  # the last layer is a leaky integrator
 
@@ -95,6 +94,12 @@ W3 = Workload("W3", (2312, 1024, 512, 256, 10), 100, 48, 0.02, (0.020, 0.022, 0.
 N_MNIST = Workload(
     "N-MNIST, 1466-1466-10", (2312, 1466, 1466, 10), 100, 48, 32 / 2312, (0.01, 0.01), readout=True
 )
+
+
+def stacked(layers: int, width: int, batch: int, steps: int = 8, rate: float = 0.05) -> Workload:
+    """Layers of one width, as many inputs, and one activity of them all, for pipelines."""
+    name = f"{layers} layers of {width}, batch {batch}"
+    return Workload(name, (width,) * (layers + 1), steps, batch, rate, (rate,) * layers)
 
 
 def as_json(workload: Workload) -> str:

@@ -70,6 +70,29 @@ Index reachingOf(const ConnectionShape& shape, Index inputs) {
   return reaching;
 }
 
+// The static values of a layer, from its numbers in the order of `LayerFields`.
+LayerFields layerOf(const std::int64_t* numbers, float slope, float reach) {
+  // Without its decay there is no second state, whatever its other constants.
+  const bool has_second = (numbers[6] & 1) != 0;
+  LayerFields layer{
+      .has_bias = numbers[0] != 0,
+      .is_recurrent = numbers[1] != 0,
+      .reset = static_cast<Reset>(std::clamp<std::int64_t>(numbers[2], Subtract, None)),
+      .detach_reset = numbers[3] != 0,
+      .surrogate = surrogateOf(numbers[4], slope, reach),
+      .capacity = std::max<Index>(numbers[5], -1),
+      .second_state = has_second ? numbers[6] : 0,
+      .needs_w = has_second && numbers[7] != 0,
+      .records_current = numbers[8] != 0,
+      .records_spikes = numbers[9] != 0,
+      .rounds_cotangents = numbers[10] != 0,
+      .records_listed = numbers[11] != 0 && numbers[5] >= 0,
+  };
+  // The second states cannot be recomputed without the currents that reach them.
+  if (layer.needs_w && layer.has(static_cast<std::size_t>(Coupling::kWGain))) layer.records_current = true;
+  return layer;
+}
+
 // How many operands the weights at this place are: with a scale, if they are int8.
 std::size_t widthOf(const Operands& operands, std::size_t place) { return operands.nextIs(ffi::S8, place) ? 2 : 1; }
 
@@ -88,24 +111,7 @@ NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
   }
   for (std::size_t i = 0; i < numbers.size(); i += LayerFields::kFields) {
     const std::size_t layer = i / LayerFields::kFields;
-    fields.layers.push_back({
-        .has_bias = numbers[i] != 0,
-        .is_recurrent = numbers[i + 1] != 0,
-        .reset = static_cast<Reset>(std::clamp<std::int64_t>(numbers[i + 2], Subtract, None)),
-        .detach_reset = numbers[i + 3] != 0,
-        .surrogate = surrogateOf(numbers[i + 4], slopes[layer], reaches[layer]),
-        .capacity = std::max<Index>(numbers[i + 5], -1),
-        // Without its decay there is no second state, whatever its other constants.
-        .second_state = (numbers[i + 6] & 1) != 0 ? numbers[i + 6] : 0,
-        .needs_w = (numbers[i + 6] & 1) != 0 && numbers[i + 7] != 0,
-        .records_current = numbers[i + 8] != 0,
-        .records_spikes = numbers[i + 9] != 0,
-        .rounds_cotangents = numbers[i + 10] != 0,
-        .records_listed = numbers[i + 11] != 0 && numbers[i + 5] >= 0,
-    });
-    LayerFields& own = fields.layers.back();
-    // The second states cannot be recomputed without the currents that reach them.
-    if (own.needs_w && own.has(static_cast<std::size_t>(Coupling::kWGain))) own.records_current = true;
+    fields.layers.push_back(layerOf(numbers.begin() + i, slopes[layer], reaches[layer]));
   }
   const auto connections = attributeOf<ffi::Span<const std::int64_t>>(kOp, attributes, "connections");
   fields.connections = connectionsOf(connections, fields.layers.size() + 1);

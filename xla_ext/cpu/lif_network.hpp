@@ -19,9 +19,11 @@ struct LayerFields {
   SurrogateForm surrogate;
   Index capacity;             // -1: none
   std::int64_t second_state;  // a bit for each constant of a second state that is there, by `Coupling`; 0: none
-  bool needs_w, records_current, records_spikes;  // the backward pass needs the second states; recorded are
-  bool rounds_cotangents;                         // to bfloat16, before they are multiplied with the weights
-  bool records_listed;                            // the membranes of listed neurons: forward too, backward alone
+  bool needs_w;               // whether the backward pass needs the second states
+  bool records_current;       // for the backward pass
+  bool records_spikes;        // as a result
+  bool rounds_cotangents;     // to bfloat16, before they are multiplied with the weights
+  bool records_listed;        // the membranes of listed neurons: forward beside those of all, backward instead of them
 
   bool hasSecondState() const { return second_state != 0; }
   bool has(std::size_t coupling) const { return ((second_state >> coupling) & 1) != 0; }

@@ -57,16 +57,14 @@ class Plan:
     types: list[ArrayType]
     constants: dict[int, np.ndarray]
     main: Block
-    aliases: list[tuple[int, int]] = field(
-        default_factory=list
-    )  # (parameter, result) pairs that share memory
+    # (parameter, result) pairs that share memory
+    aliases: list[tuple[int, int]] = field(default_factory=list)
     donated: list[int] = field(default_factory=list)  # parameters whose buffers end with the call
     devices: list[int] = field(default_factory=list)  # of each partition
     parameter_shardings: list[bytes] = field(default_factory=list)  # xla.OpSharding
     result_shardings: list[bytes] = field(default_factory=list)
-    complex_parameters: list[int] = field(
-        default_factory=list
-    )  # complex64 to JAX; here their parts, f32[..., 2]
+    # complex64 to JAX; here their parts, f32[..., 2]
+    complex_parameters: list[int] = field(default_factory=list)
     complex_results: list[int] = field(default_factory=list)
 
 

@@ -117,9 +117,8 @@ class Walk:
         inputs = [self._values[operand] for operand in source.operands]
         if source.name not in RULES:
             raise self.builder.refuse(inputs, "the IPU has no such operation", "Run this part on the CPU")
-        results = (
-            () if source.name == "func.call" else source.results
-        )  # a block whose operations have their own types
+        # The operations of a called block have their own types.
+        results = () if source.name == "func.call" else source.results
         types = [self.array_type(result.type) for result in results]
         if self.shape is not None:
             types = self._elements(source, inputs, types)

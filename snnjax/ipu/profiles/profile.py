@@ -56,7 +56,7 @@ class Profile:
         (True, True)
     """
 
-    #  All data: the fields of xla_ext/ipu_model/include/ipu_model/profile.hpp, and for a jitted program its name
+    # All data: the fields of xla_ext/ipu_model/include/ipu_model/profile.hpp, and for a jitted program its name
     # (`program`), its number of runs (`runs`) and the live memory at each operation (`live_memory`).
     json: str
 

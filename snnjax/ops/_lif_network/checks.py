@@ -5,7 +5,6 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 from snnjax._check import (
     check,
@@ -150,15 +149,6 @@ def check_resets(reset: Any, num_layers: int) -> tuple[str, ...]:
     for own in each:
         check_choice(_OP, "reset", own, RESETS)
     return each
-
-
-def check_lengths(lengths: Any, batch: int) -> Array:
-    """`lengths` as int32 ``[batch]``."""
-    lengths = jnp.asarray(lengths)
-    check_shape(_OP, "lengths", lengths, (batch,), "batch", "Pass the number of steps of each sequence")
-    whole = jnp.issubdtype(lengths.dtype, jnp.integer)
-    check(whole, _OP, "lengths", "be integers", lengths.dtype.name, "Cast with lengths.astype(jnp.int32)")
-    return lengths.astype(jnp.int32)
 
 
 def check_state(state: Any, batch: int, layers: tuple[Any, ...], readout: Any) -> None:

@@ -74,8 +74,8 @@ class LayerState(NamedTuple):
     v: Array  # in the accumulation dtype
     w: Any  # for layers with a second state, else None
     spikes: Any  # the listed spikes of recurrent layers, else None
-    #  For layers with delays, else None: the undelayed inputs of the last max_delay + 1 steps, oldest first, ``[rows,
-    # batch, inputs]``. No rows stand for rows of zeros.
+    # For layers with delays, else None: the undelayed inputs of the last max_delay + 1 steps, oldest first,
+    # ``[rows, batch, inputs]``. No rows stand for rows of zeros.
     pending: Any = None
 
 
@@ -102,9 +102,8 @@ class Results(NamedTuple):
     output: Array  # [time, batch, outputs]
     counts: tuple[Any, ...]  # [batch, neurons], true spikes, in the accumulation dtype
     dropped: tuple[Array, ...]  # int32 [batch]
-    spikes: tuple[
-        Any, ...
-    ]  # `SparseSpikes` or dense [time, batch, neurons] of each layer; None unless recorded
+    # `SparseSpikes` or dense [time, batch, neurons] of each layer; None unless recorded
+    spikes: tuple[Any, ...]
     last: tuple[LayerState, ...]
     last_readout: Any
 

@@ -56,6 +56,20 @@ def test_operations_sum_their_steps_and_leave_the_rest_to_control() -> None:
     assert operations["control"].phases == Phases(0, 0, 20, 0)
 
 
+def test_copies_compute_on_no_tile() -> None:
+    profile = made.profile()
+    assert [(step.tiles, step.tile_cycles) for step in profile.steps if step.kind != "compute set"] == [
+        (0, 0)
+    ] * 2
+    assert {each.name: each.tiles for each in profile.operations} == {
+        "dot": 2,
+        "add": 2,
+        "x": 0,
+        "concatenate": 0,
+        "control": 0,
+    }
+
+
 def test_lines_sum_the_operations_on_them() -> None:
     lines = made.profile().lines
     assert {where: sum(phases) for where, phases in lines.items()} == {
