@@ -100,14 +100,13 @@ def _dense_inputs(operands: Operands, switches: Switches) -> Array:
 
     They have the weights' dtype, but those of lists are sums and have the accumulation dtype.
     """
-    inputs = operands.inputs
-    if isinstance(inputs, tuple):
-        ids, values = inputs
+    x, are_lists = operands.inputs, isinstance(operands.inputs, tuple)
+    if are_lists:
+        ids, values = x
         width = switches.layers[0].connection.num_inputs(operands.linears[0].weights.shape)
         x = _as_dense(ids, wide(values.astype(operands.dtype)), width)
-    else:
-        x = inputs.astype(operands.dtype)
     valid = _valid(operands, x.shape[0])
+    x = x if are_lists else x.astype(operands.dtype)
     return x if valid is None else jnp.where(valid[:, :, None], x, 0)
 
 
