@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, Shaped
 
 from snnjax._check import check, check_array, check_integer, check_real_array, check_shape
-from snnjax._types import id_dtype
+from snnjax._types import id_dtype, wide
 
 
 @jax.tree_util.register_dataclass
@@ -84,7 +84,7 @@ class SparseSpikes:
         """The dense array ``out[ids[k]] += values[k]``, differentiable with respect to `values`."""
         rows = math.prod(self.ids.shape[:-1])
         ids, values = (jnp.asarray(leaf).reshape(rows, self.capacity) for leaf in (self.ids, self.values))
-        return scatter(ids, values, self.num_neurons).reshape(self.shape)
+        return scatter(ids, wide(values), self.num_neurons).astype(values.dtype).reshape(self.shape)
 
     @classmethod
     def from_dense(cls, spikes: Shaped[ArrayLike, "*axes neurons"], capacity: int) -> "SparseSpikes":
@@ -141,7 +141,10 @@ def in_range(ids: Array, num_neurons: int) -> Array:
 
 
 def scatter(ids: Array, values: Array, num_neurons: int) -> Array:
-    """``out[row, ids[row, k]] += values[row, k]`` for lists ``[rows, capacity]``; ids out of range are dropped."""
+    """``out[row, ids[row, k]] += values[row, k]`` for lists ``[rows, capacity]``; ids out of range are dropped.
+
+    Sums have the dtype of the values, so where ids may repeat these are in the accumulation dtype.
+    """
     used = in_range(ids, num_neurons)
     # An extra column receives ids out of range, so that none is clamped or wrapped to a neuron.
     columns = jnp.where(used, ids.astype(jnp.int32), num_neurons)

@@ -61,8 +61,10 @@ class Carry(NamedTuple):
 
 def product(x: Any, connection: Connection, own: LayerParams, implementation: str | None) -> Array:
     """The input currents of a layer for all its steps at once, in the accumulation dtype."""
-    if not isinstance(x, SparseSpikes):
-        x = x.astype(own.weights.dtype)
+    if isinstance(x, SparseSpikes):
+        x = dataclasses.replace(x, values=wide(x.values))
+    else:
+        x = wide(x.astype(own.weights.dtype))
     if connection.pooling is not None:
         x = pooled(connection.pooling, x)
     weights, form = wide(own.weights), connection.convolution

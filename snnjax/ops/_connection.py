@@ -13,7 +13,7 @@ from snnjax._quantised import whole
 from snnjax._types import sum_dtype, wide
 from snnjax.ops._convolution import Convolution
 from snnjax.ops.pool_spikes import Pooling
-from snnjax.ops.spike_matmul import dense_product, without_zeros
+from snnjax.ops.spike_matmul import dense_product, wide_product, without_zeros
 
 
 @jax.tree_util.register_static
@@ -68,8 +68,8 @@ class Connection:
         return jax.linear_transpose(dataclasses.replace(self.pooling, mean=False).pool, rows)(fan_out)[0]
 
     def pool(self, rows: Array) -> Array:
-        """Dense rows ``[rows, inputs]``, pooled as the weights receive them."""
-        return rows if self.pooling is None else self.pooling.pool(rows)
+        """Dense rows ``[rows, inputs]`` as the weights receive them: pooled, in the accumulation dtype."""
+        return rows if self.pooling is None else self.pooling.pool(wide(rows))
 
     def current(self, rows: Array, weights: Any) -> Array:
         """The current of dense rows ``[rows, inputs]``, in the accumulation dtype."""
@@ -88,7 +88,7 @@ class Connection:
             if self.rounds_cotangents:
                 carried = (g.astype(jnp.bfloat16), weights.astype(jnp.bfloat16))
             g_pooled = jnp.matmul(carried[0], carried[1].T, preferred_element_type=dtype)
-            g_weights = jnp.matmul(pooled.T, g, preferred_element_type=dtype)
+            g_weights = wide_product(pooled.T, g)
         else:
             g_pooled = self.convolution.transpose_inputs(weights, g)
             g_weights = self.convolution.transpose_weights(pooled, g)

@@ -173,6 +173,12 @@ def _goes_on(ends: Array | None, rows: Array) -> Array:
 
 def delayed(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, Array]:
     """The jnp reference: the delayed and the new pending spikes, from spikes, pending, delays and ends."""
+    arrived, left = arrivals(operands, max_delay)
+    return arrived.astype(left.dtype), left
+
+
+def arrivals(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, Array]:
+    """The same, with the delayed spikes in the accumulation dtype."""
     spikes, pending, delays, ends = operands
     num_steps, before = spikes.shape[0], max_delay + 1
     rows = jnp.concatenate([_pad(pending, before - pending.shape[0], 0), spikes])  # starting at step -before
@@ -186,7 +192,7 @@ def delayed(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, Array]:
     else:
         reach = _reach(num_steps)
         left = _shift(_pad(rows, 0, reach - num_steps), ends[None, :, None], reach, later=False)
-    return arrived.astype(spikes.dtype), left
+    return arrived, left
 
 
 def delayed_backward(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, Array, Array]:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Num
 
 from snnjax._check import check, check_integer, check_real_array
 from snnjax._dispatch import gathered
-from snnjax._types import id_dtype
+from snnjax._types import id_dtype, wide
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range
 
 
@@ -93,7 +93,7 @@ def pool_spikes(
     ``out[y, x, c] = sum of in[y h : y h + h, x w : x w + w, c]``, divided by ``h w`` if `mean`. Windows are adjacent;
     pixels left over at the far edges are dropped. Lists stay lists: ids are mapped to their windows, two spikes in one
     window are two entries, and entries outside all windows get an id out of range. The spike counts are unchanged. The
-    derivative is exact.
+    derivative is exact. Sums and means are computed in float32 (float64 for float64).
 
     Args:
         spikes: lists or an array, with the pixels and channels of the image on one flat axis, row-major.
@@ -133,7 +133,8 @@ def pool_spikes(
 def pooled(pooling: Pooling, spikes: Any) -> Any:
     """Lists or an array, pooled."""
     if not isinstance(spikes, SparseSpikes):
-        return pooling.pool(spikes)
+        is_float = jnp.issubdtype(spikes.dtype, jnp.floating)
+        return pooling.pool(wide(spikes) if is_float else spikes).astype(spikes.dtype)
     values = spikes.values * jnp.asarray(pooling.scale, spikes.values.dtype)
     ids = pooling.map_ids(spikes.ids).astype(id_dtype(pooling.num_outputs))
     return dataclasses.replace(spikes, ids=ids, values=values, num_neurons=pooling.num_outputs)

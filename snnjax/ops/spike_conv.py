@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Num
 
 from snnjax import _dispatch, _targets
 from snnjax._check import check, check_float_array
+from snnjax._types import wide
 from snnjax.ops._convolution import Convolution
 from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle
 from snnjax.ops.spike_matmul import neurons_of, without_zeros
@@ -152,7 +153,7 @@ def _rows_backward(operands: tuple[Array, Array], geometry: Convolution) -> tupl
 
 def _reference(operands: tuple[Array, Array, Array], geometry: Convolution) -> tuple[Array]:
     ids, values, weights = operands
-    return _rows_reference((scatter(ids, values, geometry.num_inputs), weights), geometry)
+    return _rows_reference((scatter(ids, wide(values), geometry.num_inputs), weights), geometry)
 
 
 def _values_backward(operands: tuple[Array, Array, Array], geometry: Convolution) -> tuple[Array]:
@@ -163,7 +164,7 @@ def _values_backward(operands: tuple[Array, Array, Array], geometry: Convolution
 
 def _weights_backward(operands: tuple[Array, Array, Array], geometry: Convolution) -> tuple[Array]:
     ids, values, g = operands
-    return _rows_backward((scatter(ids, values, geometry.num_inputs), g), geometry)
+    return _rows_backward((scatter(ids, wide(values), geometry.num_inputs), g), geometry)
 
 
 def _geometry_attribute(geometry: Convolution) -> dict[str, Any]:

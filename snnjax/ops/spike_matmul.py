@@ -126,12 +126,25 @@ def prefers_lists(ids: Array, num_neurons: int) -> bool:
 
 
 def dense_product(dense: Array, weights: Any) -> Array:
-    """``dense @ weights`` over the last axis of `dense`, where an entry of 0 adds nothing whatever its weights."""
+    """``dense @ weights`` as in `wide_product`, where an entry of 0 adds nothing whatever its weights."""
     if isinstance(weights, Quantised):
         # Whole numbers up to 128 are the same in every dtype, and so are their sums in float32.
-        return scaled(dense_product(dense, weights.values.astype(dense.dtype)), wide(weights.scale))
-    multiply = functools.partial(jnp.matmul, preferred_element_type=sum_dtype(weights.dtype))
-    return without_zeros(multiply, dense, weights)
+        return scaled(dense_product(dense, weights.values.astype(weights.dtype)), wide(weights.scale))
+    return without_zeros(wide_product, dense, weights)
+
+
+def wide_product(entries: Array, matrix: Array) -> Array:
+    """``entries @ matrix`` in the accumulation dtype, which entries that are sums may have already.
+
+    Few sums have more digits than the matrix. If none has, they are multiplied in its dtype: faster on most platforms,
+    and the matrix need not be converted.
+    """
+    multiply = functools.partial(jnp.matmul, preferred_element_type=sum_dtype(matrix.dtype))
+    if entries.dtype == matrix.dtype:
+        return multiply(entries, matrix)
+    narrow = entries.astype(matrix.dtype)
+    is_longer = _dispatch.any_group(narrow.astype(entries.dtype) != entries)
+    return jax.lax.cond(is_longer, lambda: multiply(entries, wide(matrix)), lambda: multiply(narrow, matrix))
 
 
 def without_zeros(multiply: Callable[[Array, Array], Array], dense: Array, weights: Array) -> Array:
@@ -173,10 +186,12 @@ def _reference(operands: tuple[Array, Array, Any], _: tuple[()]) -> tuple[Array]
         (sums,) = _reference((ids, wide(values), numbers), ())
         return (scaled(sums, wide(weights.scale)).astype(weights.dtype),)
     if not prefers_lists(ids, weights.shape[0]):
-        return (dense_product(scatter(ids, values, weights.shape[0]), weights).astype(weights.dtype),)
-    used = in_range(ids, weights.shape[0]) & (values != 0)
-    terms = wide(values)[:, :, None] * _weight_rows(ids, weights)
-    return (jnp.sum(jnp.where(used[:, :, None], terms, 0), axis=1).astype(weights.dtype),)
+        dense = scatter(ids, wide(values), weights.shape[0])
+        return (dense_product(dense, weights).astype(weights.dtype),)
+    entries, rows = wide(values)[:, :, None], _weight_rows(ids, weights)
+    # A value of 0 adds nothing whatever its weights, but has a derivative.
+    used = in_range(ids, weights.shape[0])[:, :, None] & ((entries != 0) | jnp.isfinite(rows))
+    return (jnp.sum(jnp.where(used, entries * rows, 0), axis=1).astype(weights.dtype),)
 
 
 def _values_backward(operands: tuple[Array, Array, Array], _: tuple[()]) -> tuple[Array]:
@@ -198,8 +213,7 @@ def _weights_backward(operands: tuple[Array, Array, Array], num_neurons: int) ->
         updates = wide(values)[:, :, None] * wide(g)[:, None, :]
         d_weights = jnp.zeros((num_neurons, g.shape[-1]), updates.dtype).at[rows].add(updates, mode="drop")
     else:
-        dense = scatter(ids, values, num_neurons)
-        d_weights = jnp.matmul(dense.T, g, preferred_element_type=sum_dtype(g.dtype))
+        d_weights = wide_product(scatter(ids, wide(values), num_neurons).T, g)
     return (d_weights.astype(g.dtype),)
 
 

@@ -37,7 +37,7 @@ def run(fuzz: ops.Fuzz | handlers.Fuzz, examples: int, seed: int, log: Path | No
     @hypothesis.given(fuzz.strategy)
     def each(example: Any) -> None:
         if log is not None:
-            log.write_text(f"{example!r}\n")
+            log.write_text(f"{dict(counted)}\n{example!r}\n")
         fuzz.check(example, counted)
 
     each()
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="calls of an example, each with other numbers")
     parser.add_argument("--seed", type=int, help="of the examples; left out, it is drawn")
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--log", type=Path, help="where the example at work is written")
+    parser.add_argument("--log", type=Path, help="where the example at work and the counts go")
     arguments = parser.parse_args()
     sentence = _targets.missing()
     if sentence is not None:

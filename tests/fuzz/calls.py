@@ -60,7 +60,7 @@ def results_of(
     run: Callable[..., Any], call: Call, rng: np.random.Generator, kinds: Callable[[], str]
 ) -> list[np.ndarray]:
     """The results of a compiled call."""
-    operands = [values.array(rng, kinds(), *operand) for operand in call.operands]
+    operands = [values.piece(rng, kinds(), *operand) for operand in call.operands]
     return [np.asarray(output) for output in run(*operands)]
 
 

@@ -47,8 +47,6 @@ def _network(number: int) -> Subject:
         form = form._replace(capacity=ABSURD, record_spikes=False)
     # The reference resets to v * 0, which is NaN for an infinite v, and adds up duplicate ids before it multiplies.
     incomparable = (0, 1, 3) if form.reset == "zero" else (1,) if form.given in LIST_INPUTS else ()
-    if form.given in LIST_INPUTS and form.dtype == "bfloat16":  # it adds them up in 8 digits
-        incomparable = tuple({0, *incomparable})
     run = lambda implementation, *given: runner(form, implementation)(*given)  # noqa: E731
     return Subject(f"lif_network {form}", run, functools.partial(arguments, form), incomparable)
 

@@ -106,6 +106,16 @@ def test_value_of_zero_still_receives_its_gradient(form: str) -> None:
 
 
 @each_form
+def test_value_of_zero_has_a_derivative_in_plain_jax(form: str) -> None:
+    weights, ids = jnp.asarray(weights_for(form)), [[1, 2, 3, -1]]
+
+    def total(values: Any) -> Any:
+        return jnp.sum(spike_matmul(lists(ids, values, len(weights)), weights, implementation="composed"))
+
+    assert jax.grad(total)(jnp.zeros((1, 4)))[0].tolist() == [*weights[1:4].sum(-1).tolist(), 0.0]
+
+
+@each_form
 def test_gradient_equals_finite_differences(form: str) -> None:
     ids = np.int32([[1, 2, 2, -1], [0, 4, NEURONS[form], 1]])
     with jax.enable_x64(True):

@@ -34,7 +34,7 @@ from snnjax.ops._lif_network.records import (
     recorded_membranes,
     unpacked,
 )
-from snnjax.ops.delay_spikes import delayed, delayed_backward
+from snnjax.ops.delay_spikes import arrivals, delayed_backward
 from snnjax.ops.spike_matmul import dense_product
 from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
 
@@ -96,14 +96,17 @@ def _record(neurons: Neurons, ran: LayerRun, x: Array, current: Array, first: La
 
 
 def _dense_inputs(operands: Operands, switches: Switches) -> Array:
-    """The inputs ``[time, batch, inputs]`` in the weights' dtype, 0 after the end of each sequence."""
-    inputs = operands.inputs
-    if isinstance(inputs, tuple):
-        ids, values = inputs
+    """The inputs ``[time, batch, inputs]``, 0 after the end of each sequence.
+
+    They have the weights' dtype, but those of lists are sums and have the accumulation dtype.
+    """
+    x, are_lists = operands.inputs, isinstance(operands.inputs, tuple)
+    if are_lists:
+        ids, values = x
         width = switches.layers[0].connection.num_inputs(operands.linears[0].weights.shape)
-        inputs = _as_dense(ids, values.astype(operands.dtype), width)
-    valid = _valid(operands, inputs.shape[0])
-    x = inputs.astype(operands.dtype)
+        x = _as_dense(ids, wide(values.astype(operands.dtype)), width)
+    valid = _valid(operands, x.shape[0])
+    x = x if are_lists else x.astype(operands.dtype)
     return x if valid is None else jnp.where(valid[:, :, None], x, 0)
 
 
@@ -122,10 +125,12 @@ def _valid(operands: Operands, num_steps: int) -> Array | None:
 def _delayed(
     operands: Operands, linear: Linear, x: Array, first: LayerState, connection: Connection
 ) -> tuple[Array, Any]:
-    """The part of `x` that arrives at a layer, and the spikes then in transit to it."""
+    """The part of `x` that arrives at a layer, in the accumulation dtype, and the spikes then in transit to it."""
     if connection.max_delay is None:
         return x, None
-    return delayed((x, first.pending, linear.delays, _ends(operands, x.shape[0])), connection.max_delay)
+    given = (x, first.pending.astype(x.dtype), linear.delays, _ends(operands, x.shape[0]))
+    arrived, left = arrivals(given, connection.max_delay)
+    return arrived, left.astype(first.pending.dtype)
 
 
 def _ends(operands: Operands, num_steps: int) -> Array | None:
@@ -142,9 +147,9 @@ def _delayed_backward(
     delays, pending = operands.linears[index].delays, operands.first[index].pending
     if g_left.shape[0] == 0:
         g_left = jnp.zeros((connection.max_delay + 1, *g_left.shape[1:]), g_left.dtype)
-    given = (x, pending, delays, _ends(operands, x.shape[0]), g, g_left)
+    given = (x, pending.astype(x.dtype), delays, _ends(operands, x.shape[0]), g, g_left)
     g_x, g_pending, g_delays = delayed_backward(given, connection.max_delay)
-    return g_x, g_delays, g_pending
+    return g_x, g_delays, g_pending.astype(pending.dtype)
 
 
 def _apply(linear: Linear, x: Array, connection: Connection) -> Array:

@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import sum_dtype, wide
+from snnjax._types import wide
 from snnjax.ops._lif_network.records import LayerConstants, LayerState, LayerSwitches, SecondState
 from snnjax.ops.select_spikes import candidates, cap
 from snnjax.ops.spike import spike
-from snnjax.ops.spike_matmul import dense_product
+from snnjax.ops.spike_matmul import dense_product, wide_product
 
 
 class LayerRun(NamedTuple):
@@ -266,7 +266,7 @@ def layer_backward(
         g_before = None
         if recurrent is not None:
             g_current = _current_cotangent(constants, g_v, g_w).astype(g_listed.dtype)
-            g_before = wide(jnp.matmul(g_current, recurrent.T))
+            g_before = wide_product(g_current, recurrent.T)
         g_before = LayerState(nothing, no_w, g_before)
         g_next = along(constants.decay, g_v) * g_v, g_w
         kept = _choose(inside, (g_before, g_next, _add_threshold(sums, g_threshold, state.w)), carry)
@@ -337,7 +337,7 @@ def _summed(g: Any, factor: Any, like: Array | None) -> Any:
 
 def outer(spikes: Array, g: Array) -> Array:
     """The weight gradient ``sum_{time, batch} spikes^T g``, in the accumulation dtype."""
-    return jnp.matmul(rows_of(spikes).T, rows_of(g), preferred_element_type=sum_dtype(g.dtype))
+    return wide_product(rows_of(spikes).T, rows_of(g))
 
 
 def reduced(g: Array, like: Array) -> Array:
