@@ -4,6 +4,8 @@ from snnjax.data._files import CameraEvents as CameraEvents
 from snnjax.data.aedat import read_aedat as read_aedat
 from snnjax.data.augment import Augmentation as Augmentation
 from snnjax.data.augment import augment_images as augment_images
+from snnjax.data.augment_events import EventAugmentation as EventAugmentation
+from snnjax.data.augment_events import augment_events as augment_events
 from snnjax.data.cochlea import make_cochlea as make_cochlea
 from snnjax.data.datasets import Batch as Batch
 from snnjax.data.datasets import EventDataset as EventDataset
