@@ -4,8 +4,6 @@ from snnjax.data._files import CameraEvents as CameraEvents
 from snnjax.data.aedat import read_aedat as read_aedat
 from snnjax.data.augment import Augmentation as Augmentation
 from snnjax.data.augment import augment_images as augment_images
-from snnjax.data.augment_events import EventAugmentation as EventAugmentation
-from snnjax.data.augment_events import augment_events as augment_events
 from snnjax.data.cochlea import make_cochlea as make_cochlea
 from snnjax.data.datasets import Batch as Batch
 from snnjax.data.datasets import EventDataset as EventDataset
@@ -13,6 +11,8 @@ from snnjax.data.datasets import ImageDataset as ImageDataset
 from snnjax.data.datasets import SeriesDataset as SeriesDataset
 from snnjax.data.dvs_gesture import load_dvs_gesture as load_dvs_gesture
 from snnjax.data.dvs_gesture import read_gesture_labels as read_gesture_labels
+from snnjax.data.event_augment import EventAugmentation as EventAugmentation
+from snnjax.data.event_augment import augment_events as augment_events
 from snnjax.data.event_lists import EventLists as EventLists
 from snnjax.data.event_lists import bin_events as bin_events
 from snnjax.data.heidelberg import CochleaRecordings as CochleaRecordings
