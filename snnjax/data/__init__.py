@@ -11,6 +11,8 @@ from snnjax.data.datasets import ImageDataset as ImageDataset
 from snnjax.data.datasets import SeriesDataset as SeriesDataset
 from snnjax.data.dvs_gesture import load_dvs_gesture as load_dvs_gesture
 from snnjax.data.dvs_gesture import read_gesture_labels as read_gesture_labels
+from snnjax.data.event_augment import EventAugmentation as EventAugmentation
+from snnjax.data.event_augment import augment_events as augment_events
 from snnjax.data.event_lists import EventLists as EventLists
 from snnjax.data.event_lists import bin_events as bin_events
 from snnjax.data.heidelberg import CochleaRecordings as CochleaRecordings

@@ -12,7 +12,6 @@ from jaxtyping import PRNGKeyArray
 
 from snnjax import data
 from snnjax._check import check
-from snnjax.data._random import generator
 from snnjax.data.spoken import SPLITS, default_folder
 from snnjax.train import electrocardiograms, gestures
 from snnjax.train.background import draw_words
@@ -20,8 +19,10 @@ from snnjax.train.tasks import TaskSettings, task_key
 
 # Debian's dataset-fashion-mnist package installs the files here.
 FASHION_FOLDER = "/usr/share/datasets/fashion-mnist"
-# Augmentation of words: the largest shift of all spikes, in channels.
-_SHIFT = 5
+# Augmentation of words, as if from other voices.
+_OTHER_VOICES = data.EventAugmentation(
+    shift=6.0, channel_warp=1.5, stretch=0.1, time_warp=1.0, lost=0.2, added=0.01
+)
 # Number of samples used to scale the initial weights to a target activity.
 _INIT_SAMPLES = 64
 
@@ -142,16 +143,9 @@ def _spoken(settings: TaskSettings, folder: Path) -> TaskData:
     if not settings.augment:
         return task
     calm = task.train(0)
-    return task._replace(train=lambda epoch: _other_voices(generator(key, epoch), calm))
-
-
-def _other_voices(random: np.random.Generator, words: data.EventDataset) -> data.EventDataset:
-    """The same words, with all sounds up to `_SHIFT` channels higher or lower."""
-    moves = random.integers(-_SHIFT, _SHIFT + 1, (len(words), 1, 1))
-    ids = words.ids.astype(np.int32) + moves
-    inside = (words.ids < words.num_neurons) & (ids >= 0) & (ids < words.num_neurons)
-    ids = np.sort(np.where(inside, ids, words.num_neurons), axis=-1).astype(words.ids.dtype)
-    return replace(words, ids=ids, counts=inside.sum(axis=-1, dtype=np.int32))
+    return task._replace(
+        train=lambda epoch: data.augment_events(jax.random.fold_in(key, epoch), calm, _OTHER_VOICES)
+    )
 
 
 def _recordings(settings: TaskSettings, folder: Path) -> tuple[Any, Any, Any]:

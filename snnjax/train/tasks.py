@@ -179,10 +179,13 @@ TASKS |= {
         noise=0.5,
         training=TrainConfig(epochs=30, batch_size=64, learning_rate=5e-3, activity_bound=0.2),
     ),
+    # Tuned on validation data and on the words of the last 20 training voices, without training on these: 600 words of
+    # 30 voices, by the mean accuracy of the last fifth of the epochs.
     "spoken": TaskSettings(
         task="spoken",
         hidden=(128, 128),
         neuron="adlif",
+        neuron_options={"decay": (0.5, 0.95)},
         capacity=None,
         loss="cross_entropy_sum",
         label_smoothing=0.1,
@@ -190,7 +193,9 @@ TASKS |= {
         num_steps=60,
         downsample=5,
         augment=True,
-        training=TrainConfig(epochs=160, batch_size=32, learning_rate=1e-2, activity_bound=0.2),
+        training=TrainConfig(
+            epochs=120, batch_size=32, learning_rate=1.5e-2, weight_decay=0.03, activity_bound=0.2
+        ),
     ),
     "fashion": TaskSettings(
         task="fashion", input_capacity=512, training=TrainConfig(epochs=10, learning_rate=3e-3)

@@ -1,0 +1,111 @@
+"""Small random changes of events on a line of channels, such as those of a cochlea: shift, warp, stretch, noise."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, PRNGKeyArray
+
+from snnjax._check import check
+from snnjax.data._random import generator
+from snnjax.data.datasets import EventDataset
+from snnjax.data.event_lists import RaggedLists, pack
+
+# Evenly spaced places of each axis that are displaced independently.
+_KNOTS = 4
+# Samples changed at once, so that the temporary arrays stay in the cache.
+_BLOCK = 16
+
+
+class EventAugmentation(NamedTuple):
+    """The limits of random changes; each amount is drawn uniformly for every sample."""
+
+    shift: float = 5.0  # channels, up or down, of all events alike
+    channel_warp: float = 4.0  # channels, at four places independently, and linear between them
+    stretch: float = 0.2  # logarithm of the factor by which events come sooner or later
+    time_warp: float = 2.0  # steps, at four places independently, and linear between them
+    lost: float = 0.0  # share of the events that are dropped
+    added: float = 0.0  # share of the empty places that get an event
+
+
+DEFAULT_EVENT_AUGMENTATION = EventAugmentation()
+
+
+def augment_events(
+    key: PRNGKeyArray,
+    events: EventDataset,
+    augmentation: EventAugmentation = DEFAULT_EVENT_AUGMENTATION,
+) -> EventDataset:
+    """Move the events of each sample in time and along the channels, and drop and add some, all at random.
+
+    There is an event at step t of channel c of the result if there was one at step ``stretch t + time_warp(t)`` of
+    channel ``c + shift + channel_warp(c)``, both rounded; outside there is none. Lists keep their capacity; where they
+    overflow, events are dropped as in `bin_events`.
+
+    Errors: a limit is negative, or a share is above 1.
+
+    Example:
+        >>> import jax
+        >>> import numpy as np
+        >>> from snnjax.data import EventAugmentation, EventDataset, augment_events
+        >>> word = np.array([0.0, 1.0]), np.array([70, 72])
+        >>> words = EventDataset.from_events([word], [3], 2, 140, num_classes=20)
+        >>> higher = augment_events(jax.random.key(0), words, EventAugmentation(shift=5.0, channel_warp=0.0))
+        >>> higher.ids.shape, higher.labels
+        ((1, 2, 1), array([3]))
+
+    Reference: Jaitly and Hinton 2013 (vocal tract length perturbation); Cramer et al. 2022,
+        doi:10.1109/TNNLS.2020.3044364 (shifts along the channels).
+    """
+    op, way_out = "augment_events", "Try EventAugmentation()"
+    good = min(augmentation) >= 0 and max(augmentation.lost, augmentation.added) <= 1
+    expected = "have limits of at least 0 and shares of at most 1"
+    check(good, op, "augmentation", expected, augmentation, way_out)
+    random, ids, counts = generator(key), events.ids.copy(), events.counts.copy()
+    for first in range(0, len(events), _BLOCK):
+        block = slice(first, first + _BLOCK)
+        changed = _changed(random, _grid(events.select(block)), augmentation)
+        lists = RaggedLists(np.nonzero(changed)[2].astype(ids.dtype), changed.sum(axis=-1, dtype=np.int32))
+        ids[block], counts[block] = pack(lists, events.num_neurons, events.capacity)
+    return replace(events, ids=ids, counts=counts)
+
+
+def _grid(events: EventDataset) -> Bool[np.ndarray, "samples time channels"]:
+    """Where there is an event."""
+    grid = np.zeros((len(events), events.num_steps, events.num_neurons + 1), bool)
+    np.put_along_axis(grid, events.ids.astype(np.int64), True, axis=-1)
+    return grid[:, :, :-1]  # without the id of unused slots
+
+
+def _changed(
+    random: np.random.Generator, grid: Bool[np.ndarray, "samples time channels"], limits: EventAugmentation
+) -> Bool[np.ndarray, "samples time channels"]:
+    samples, num_steps, num_channels = grid.shape
+    factors = np.exp(random.uniform(-limits.stretch, limits.stretch, (samples, 1)))
+    steps = factors * np.arange(num_steps) + _warp(random, samples, num_steps, limits.time_warp)
+    shifts = random.uniform(-limits.shift, limits.shift, (samples, 1))
+    channels = np.arange(num_channels) + shifts + _warp(random, samples, num_channels, limits.channel_warp)
+    sources, inside = [], []
+    for places, size in ((steps, num_steps), (channels, num_channels)):
+        rounded = np.rint(places).astype(np.int64)
+        inside.append((rounded >= 0) & (rounded < size))
+        sources.append(np.clip(rounded, 0, size - 1))
+    rows = np.arange(samples)[:, None, None]
+    moved = grid[rows, sources[0][:, :, None], sources[1][:, None, :]]
+    moved &= inside[0][:, :, None] & inside[1][:, None, :]
+    if limits.lost == limits.added == 0:
+        return moved
+    lost, added = (random.uniform(0, most, (samples, 1, 1)) for most in (limits.lost, limits.added))
+    chance = random.random(grid.shape, np.float32)
+    return np.where(moved, chance >= lost, chance < added)
+
+
+def _warp(
+    random: np.random.Generator, samples: int, size: int, limit: float
+) -> Float[np.ndarray, "samples places"]:
+    """Displacements of the places 0 to ``size - 1``, linear between those of the knots."""
+    knots = random.uniform(-limit, limit, (samples, _KNOTS))
+    places = np.linspace(0, _KNOTS - 1, size)
+    before = np.minimum(places.astype(np.int64), _KNOTS - 2)
+    share = places - before
+    return (1 - share) * knots[:, before] + share * knots[:, before + 1]
