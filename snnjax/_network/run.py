@@ -4,14 +4,14 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._network.delays import Delays, Pending, delayed
-from snnjax._network.scan import Carry, Feedback, overflow, run_layer, run_readout, steps_within, within
+from snnjax._network.scan import Carry, overflow, run_layer, run_readout, steps_within, within
 from snnjax._network.specs import (
     LayerParams,
     LayerSpec,
@@ -166,7 +166,7 @@ def _run_scanned(
     spec, own, second = call.layers[index], call.params.layers[index], call.second_threshold[index]
     feedback = None
     if pending is not None and pending.recurrent is not None and spec.delays is not None:
-        feedback = Feedback(spec.delays, cast(Array, call.delays(index).recurrent))
+        feedback = call.delays(index).recurrent
     start = Carry(state.neurons[index], state.spikes[index], None if pending is None else pending.recurrent)
     options = (valid, call.implementation, "membranes" in call.record, feedback)
     end, steps = run_layer(spec, own, start, x, second, *options)

@@ -1,6 +1,7 @@
 """One layer of any neurons, scanned over all time steps; its products run in the event kernels."""
 
 import dataclasses
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -44,13 +45,6 @@ def within(inputs: Any, valid: Array | None) -> Any:
     return jnp.where(valid[:, :, None], inputs, jnp.zeros_like(inputs))
 
 
-class Feedback(NamedTuple):
-    """The delays of a layer's recurrent spikes."""
-
-    spec: Axonal
-    steps: Array  # [neurons]
-
-
 class Carry(NamedTuple):
     """The state that a layer carries from step to step."""
 
@@ -81,6 +75,8 @@ def product(x: Any, connection: Connection, own: LayerParams, implementation: st
     return currents if own.bias is None else currents + wide(own.bias)[None, None, :]
 
 
+# A scan of a new function is a new program: without `jit`, each call outside of one would compile it again.
+@functools.partial(jax.jit, static_argnames=("spec", "implementation", "records_membranes"), inline=True)
 def run_layer(
     spec: LayerSpec,
     own: LayerParams,
@@ -90,14 +86,17 @@ def run_layer(
     valid: Array | None,
     implementation: str | None,
     records_membranes: bool = False,
-    feedback: Feedback | None = None,
+    feedback: Array | None = None,
 ) -> tuple[Carry, LayerSteps]:
-    """Run a layer over all steps; return the carried state and the results of every step."""
+    """Run a layer over all steps; return the carried state and the results of every step.
+
+    `feedback` holds the delays of the recurrent spikes, ``[neurons]``, if they have any.
+    """
 
     def step(carry: Carry, xs: tuple[Array, Array | None]) -> tuple[Carry, LayerSteps]:
         neuron_state, before, _ = carry
         current, inside = xs
-        current, pending = _fed_back(own, carry, current, inside, feedback, implementation)
+        current, pending = _fed_back(spec.delays, own, carry, current, inside, feedback, implementation)
         membrane, threshold = spec.neuron.integrate(own.neuron, neuron_state, current)
         op, way_out = f"{spec.neuron.name}.integrate", "Give the membrane the shape of the inputs"
         check_shape(op, "membrane", membrane, current.shape, "batch, neurons", way_out)
@@ -124,21 +123,22 @@ def _varying_as(start: Any, others: Any) -> Any:
 
 
 def _fed_back(
+    delays: Axonal | None,
     own: LayerParams,
     carry: Carry,
     current: Array,
     inside: Array | None,
-    feedback: Feedback | None,
+    feedback: Array | None,
     implementation: str | None,
 ) -> tuple[Array, Array | None]:
     """The current including the recurrent current, and the recurrent spikes then in transit."""
     arriving, pending = carry.spikes, carry.pending
     if own.recurrent is None or arriving is None:
         return current, pending
-    if feedback is not None and pending is not None:
+    if delays is not None and feedback is not None and pending is not None:
         lengths = None if inside is None else inside.astype(jnp.int32)
         sent = arriving[None], pending, lengths
-        (arriving,), pending = delayed(feedback.spec, feedback.steps, *sent, implementation)
+        (arriving,), pending = delayed(delays, feedback, *sent, implementation)
     return current + spike_matmul(arriving, wide(own.recurrent), implementation=implementation), pending
 
 
@@ -210,6 +210,7 @@ def overflow(x: Any) -> Array:
     return jnp.zeros(x.shape[1], jnp.int32)
 
 
+@functools.partial(jax.jit, static_argnames=("spec", "implementation"), inline=True)
 def run_readout(
     spec: ReadoutSpec, own: LayerParams, state: Any, x: Any, valid: Array | None, implementation: str | None
 ) -> tuple[Any, Array]:

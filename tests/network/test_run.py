@@ -325,6 +325,25 @@ def test_kernels_by_name_layer_by_layer(name: str) -> None:
     assert_close(forced, reference, **TOLERANCE)
 
 
+def test_a_scanned_layer_is_traced_once_for_all_calls_outside_of_jit() -> None:
+    """Else each call would compile it again."""
+    traced, given = [], neurons.izhikevich()
+
+    def integrate(*arguments: Any) -> Any:
+        traced.append(arguments)
+        return given.integrate(*arguments)
+
+    net = network(INPUTS, [layer(4, given._replace(integrate=integrate))], leaky_readout(3))
+    params, inputs = initial(net), random_spikes(0.3, steps=2)
+    traced.clear()
+    first, _ = net.apply(params, None, inputs)
+    assert traced
+    traced.clear()
+    again, _ = net.apply(params, None, 1 - inputs)
+    assert not traced
+    assert np.any(first.output != again.output)
+
+
 def test_scanned_layers_run_on_shares_of_a_batch() -> None:
     """Their first states are zeros, which do not vary over the devices as the inputs do."""
     net = network(
