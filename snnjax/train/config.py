@@ -34,9 +34,8 @@ class TrainConfig:
     weight_decay: float = 0.0  # of weights only: biases, delays and neuron constants do not decay
     max_gradient_norm: float = 1.0  # larger gradients are scaled down to this norm
     activity_bound: float = 0.04  # spikes per neuron and step; sparse lists need sparse activity
-    activity_floor: float = (
-        0.03  # a layer below it is penalised too: with few spikes, little gradient gets through
-    )
+    # A layer below it is penalised too: with few spikes, little gradient gets through.
+    activity_floor: float = 0.03
     # Weight of the penalties outside these two bounds; 0 turns them off. None is 1 for back-propagation, and 0 for
     # online rules, whose accuracy they can cost.
     activity_strength: float | None = None

@@ -48,24 +48,20 @@ class TaskSettings:
     neuron_options: dict[str, Any] = field(default_factory=dict)  # keyword arguments of the neuron's factory
     recurrent: bool = False
     max_delay: int = 0  # steps; the inputs of each hidden layer have learned delays of up to this many
-    capacity: float | None = (
-        0.1  # slots of the spike lists, as a share of the layer's width; None means dense
-    )
+    # Slots of the spike lists, as a share of the layer's width; None means dense.
+    capacity: float | None = 0.1
     readout_decay: float = 0.95
     loss: str = "cross_entropy_sum"
     label_smoothing: float = 0.0
-    initial_activity: float | None = (
-        0.05  # the initial weights are scaled to it on sample inputs; None does not scale them
-    )
+    # The initial weights are scaled to it on sample inputs; None does not scale them.
+    initial_activity: float | None = 0.05
     num_steps: int = 30
     input_capacity: int | None = None  # slots of the input event lists; None fits the fullest step
     downsample: int = 1  # merges this many neighbouring pixels (per axis) or channels into one input
-    augment: bool = (
-        False  # images: new shifts, rotations and scales each epoch; qtdb, spar: as if from other people
-    )
-    noise: float = (
-        0.0  # series: standard deviation of new Gaussian noise each epoch, relative to that of a channel
-    )
+    # Images: new shifts, rotations and scales each epoch; qtdb, spar, spoken: as if from other people.
+    augment: bool = False
+    # Series: standard deviation of new Gaussian noise each epoch, relative to that of a channel.
+    noise: float = 0.0
     validation_share: float = 0.1  # of the training data, if the data set has no validation part
     samples: int | None = None  # use at most this many training and test samples, for a quick look
     training: TrainConfig = field(default_factory=TrainConfig)
