@@ -48,7 +48,8 @@ PHASES = {
         *("PatchBackward::advance", "runReadoutBackward", "BlockRecord::*"),
     ),
     "lists of spikes, and the same by neuron": (
-        *("listNonZero", "listNonZeroBytes", "listBits", "listEntries", "expandBits", "mark", "listRows"),
+        *("listNonZero", "listNonZeroBytes", "listBits", "listEntries", "markOnes", "markIds", "expandBits"),
+        *("mark", "listRows"),
         *("countMarks", "compressMarked", "expandMarked", "RowLister::*"),
         *("SpikeLists::*", "SpikeRows::*", "ListedRows::*", "*Source::*", "StepSpikes::*", "Selection::*"),
         *("TransposedSpikes::TransposedSpikes", "TransposedSpikes::fill", "ForwardPass::*"),
