@@ -55,10 +55,9 @@ _NOTES = {
     "spoken": "340 words in 17 voices of espeak-ng not used in training; 200 words in 10 others are for validation. "
     "The words have the format of SHD but are not its recordings: results on one say nothing about the other. "
     "The settings were chosen with seed 0 on these 200 words and 400 of training voices, 20 of them, which were not "
-    "trained on for that. The rows of online rules (`--rule`) and of 40 epochs are older than these "
-    "settings: membranes with decays from 0.82 to 0.96, a learning rate of 0.01, no weight decay, and words that only "
-    "move along the channels. Online rules follow the loss of each step, without penalties on activity; OTTT for 240 "
-    "epochs has a learning rate of 0.02, chosen on the validation data of seed 0.",
+    "trained on for that. Online rules (`--rule`) follow the loss of each step, without penalties on activity, "
+    "otherwise with these settings; OTTT for 240 epochs has a learning rate of 0.01, chosen on the validation data of "
+    "seed 0.",
 }
 
 

@@ -24,7 +24,7 @@ RUNS |= {"digits-conv": ("--task", "digits", "--model", "conv"), "spar": ("--tas
 _SPOKEN = ("--task", "spoken")
 # Online rules beside back-propagation, both for a third of the usual epochs; OTTT for more as well, at a rate that was
 # chosen on the validation data of seed 0.
-_OTTT = ("--rule", "ottt", "--epochs", "240", "--learning-rate", "0.02")
+_OTTT = ("--rule", "ottt", "--epochs", "240", "--learning-rate", "0.01")
 RUNS |= {"spoken": _SPOKEN, "spoken-delayed": (*_SPOKEN, "--model", "delayed")}
 RUNS |= {"spoken-short": (*_SPOKEN, "--epochs", "40"), "spoken-ottt": (*_SPOKEN, *_OTTT)}
 RUNS |= {f"spoken-{rule}-short": (*_SPOKEN, "--rule", rule, "--epochs", "40") for rule in ("eprop", "ottt")}
