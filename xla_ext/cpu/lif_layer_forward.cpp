@@ -240,12 +240,11 @@ void listRows(LayerForward& pass, const ReachedMembranes& reached, const Threads
 
 void runForward(LayerForward& pass, const Threads& threads) {
   const Layer& layer = pass.layer;
-  const Index rows = pass.extent.rows();
-  if (layer.hasLists()) pass.near = Bits(rows, layer.neurons());
+  if (layer.hasLists()) pass.near = Bits(pass.extent.rows(), layer.neurons());
   ReachedMembranes reached;
   const bool are_recorded = pass.record && !pass.record.is_bfloat16;
   if (layer.hasLists() && !layer.isRecurrent() && !are_recorded && layer.neurons() > 0) {
-    reached = ReachedMembranes(rows, layer.neurons(), tileOf(layer));
+    reached = ReachedMembranes(pass.extent, layer.neurons(), tileOf(layer));
   }
   const std::vector<Patch> patches = patchesOf(pass, threads);
   std::vector<Scratch> scratch(static_cast<std::size_t>(threads.count()));

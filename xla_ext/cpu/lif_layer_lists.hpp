@@ -11,30 +11,41 @@
 
 namespace snnjax {
 
-// The membranes above the second threshold, which lists are cut by: those of a tile of columns side by side where the
-// tile begins. Few are, so that most of this memory is never touched.
+// The membranes above the second threshold, which lists are cut by. Few are above it: they are kept one after another,
+// in the order in which a tile of columns of a block of samples computes them, so that little memory is touched.
 class ReachedMembranes {
  public:
   ReachedMembranes() = default;
   // A tile is one of whole words, unless it has all neurons.
-  ReachedMembranes(Index rows, Index neurons, Index tile)
-      : neurons_(neurons),
+  ReachedMembranes(const Extent& extent, Index neurons, Index tile)
+      : batch_(extent.batch),
+        rows_(extent.rows()),
+        neurons_(neurons),
         tile_(std::min(tile, roundUp(neurons, 64))),
         tiles_((neurons + tile_ - 1) / tile_),
-        memory_(rows * tiles_ * tile_) {}
+        blocks_((batch_ + kForwardBlock - 1) / kForwardBlock),
+        starts_(tiles_ * rows_),
+        kept_(static_cast<std::size_t>(tiles_ * blocks_)) {}
 
-  explicit operator bool() const { return static_cast<bool>(memory_); }
+  explicit operator bool() const { return static_cast<bool>(starts_); }
 
-  // Those of some neurons of a tile: `reached`, from its first one on, whose membranes begin at `v`.
+  // Those of a tile's neurons: `reached`, from its first one on, whose membranes begin at `v`. The rows of a block of
+  // samples are put by one thread.
   void put(Index row, Index first, Index neurons, const std::uint64_t* reached, const float* v) {
-    kernels().compressMarked(reached, neurons, v, memory_.data() + placeOf(row, first / tile_));
+    const Index tile = first / tile_;
+    Kept& kept = kept_[keptOf(row, tile)];
+    const auto needed = static_cast<std::size_t>(kept.count + neurons + kListSlack);
+    if (needed > kept.values.size()) kept.values.resize(std::max(needed, 2 * kept.values.size()));
+    starts_[tile * rows_ + row] = kept.count;
+    kernels().compressMarked(reached, neurons, v, kept.values.data() + kept.count);
+    kept.count += kernels().countMarks(reached, wordsOf(neurons));
   }
 
   // Those of a row at the places of their neurons, 0 in between.
   void expand(Index row, const std::uint64_t* reached, float* out) const {
     for (Index tile = 0; tile < tiles_; ++tile) {
       const Index first = tile * tile_, neurons = std::min(tile_, neurons_ - first);
-      kernels().expandMarked(reached + first / 64, neurons, at(row, tile), tile_, out + first);
+      kernels().expandMarked(reached + first / 64, neurons, at(row, tile), neurons, out + first);
     }
   }
 
@@ -49,17 +60,28 @@ class ReachedMembranes {
     }
   }
 
-  // Prefetches a row: its tiles were written by several threads.
+  // Prefetches a row: its tiles were computed by several threads.
   void fetch(Index row) const {
     for (Index tile = 0; tile < tiles_; ++tile) __builtin_prefetch(at(row, tile));
   }
 
  private:
-  Index placeOf(Index row, Index tile) const { return (row * tiles_ + tile) * tile_; }
-  const float* at(Index row, Index tile) const { return memory_.data() + placeOf(row, tile); }
+  // What a tile keeps of a block of samples.
+  struct Kept {
+    std::vector<float> values;
+    Index count = 0;
+  };
 
-  Index neurons_ = 0, tile_ = 0, tiles_ = 0;
-  Borrowed<float> memory_;
+  std::size_t keptOf(Index row, Index tile) const {
+    return static_cast<std::size_t>(tile * blocks_ + row % batch_ / kForwardBlock);
+  }
+  const float* at(Index row, Index tile) const {
+    return kept_[keptOf(row, tile)].values.data() + starts_[tile * rows_ + row];
+  }
+
+  Index batch_ = 0, rows_ = 0, neurons_ = 0, tile_ = 0, tiles_ = 0, blocks_ = 0;
+  Borrowed<Index> starts_;  // [tiles, rows], where a row begins in what is kept
+  std::vector<Kept> kept_;  // [tiles, blocks]
 };
 
 // Records the membranes of the listed neurons of a row, if they are asked for.
