@@ -1,6 +1,8 @@
 #include "list_products.hpp"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace snnjax {
@@ -100,10 +102,10 @@ class Product {
   }
 
  private:
-  // Some rows and columns of the matrix, close together as float32.
+  // Some rows and columns of the matrix, close together as float32, or as they are.
   struct Packed {
     PackedWeights weights;
-    Borrowed<std::int8_t> bytes;  // of int8 weights, instead
+    std::tuple<Borrowed<std::uint16_t>, Borrowed<std::int8_t>> as_they_are;  // bfloat16, int8
     Index first_column = -1;
 
     Rows<const float> rows() const { return {weights.rows().data, weights.columns()}; }
@@ -157,16 +159,24 @@ class Product {
 
   void sumInPlace(const Part& part, const SpikeRow* rows, Rows<const float> start, Rows<float> out) const {
     const Numbers& numbers = matrix_.numbers;
-    if (matrix_.isInt8()) {
-      const std::int8_t* first = matrix_.int8() + part.first_column;
-      kernels().sumRowsInt8(rows, part.rows, {first, matrix_.outputs}, part.columns, scaleOf(part), start, out);
-    } else if (numbers.is_bfloat16) {
-      const auto* first = numbers.bfloat16() + part.first_column;
-      kernels().sumRowsBfloat16(rows, part.rows, {first, matrix_.outputs}, part.columns, start, out);
-    } else {
-      const float* first = numbers.float32() + part.first_column;
-      kernels().sumRows(rows, part.rows, {first, matrix_.outputs}, part.columns, start, out);
-    }
+    const auto sumOf = [&](const auto* all) {
+      sum(part, rows, Rows{all + part.first_column, matrix_.outputs}, part.columns, start, out);
+    };
+    if (matrix_.isInt8()) return sumOf(matrix_.int8());
+    numbers.is_bfloat16 ? sumOf(numbers.bfloat16()) : sumOf(numbers.float32());
+  }
+
+  void sum(const Part& part, const SpikeRow* rows, Rows<const float> weights, Index columns, Rows<const float> start,
+           Rows<float> out) const {
+    kernels().sumRows(rows, part.rows, weights, columns, start, out);
+  }
+  void sum(const Part& part, const SpikeRow* rows, Rows<const std::uint16_t> weights, Index columns,
+           Rows<const float> start, Rows<float> out) const {
+    kernels().sumRowsBfloat16(rows, part.rows, weights, columns, start, out);
+  }
+  void sum(const Part& part, const SpikeRow* rows, Rows<const std::int8_t> weights, Index columns,
+           Rows<const float> start, Rows<float> out) const {
+    kernels().sumRowsInt8(rows, part.rows, weights, columns, scaleOf(part), start, out);
   }
 
   const float* scaleOf(const Part& part) const { return scale_.data() + part.first_column; }
@@ -178,36 +188,37 @@ class Product {
   }
 
   void runPacked() {
-    if (matrix_.isInt8()) return runPackedInt8();
+    if (matrix_.isInt8()) return runPackedAsTheyAre<std::int8_t>();
+    if (matrix_.numbers.is_bfloat16) return runPackedAsTheyAre<std::uint16_t>();
     cut(0, lists_.rows(), columnsOfTile(matrix_.outputs, matrix_.inputs), [&](const Part& all, Packed& packed) {
       if (packed.first_column != all.first_column) pack(all, 0, matrix_.inputs, packed);
       packed.first_column = all.first_column;
-      const Rows<const float> weights = packed.rows();
-      all.eachBlock([&](const Part& part) {
-        Target target(out_, matrix_.outputs, part, weights.stride);
-        const Block block(lists_, part);
-        kernels().sumRows(block.rows, part.rows, weights, weights.stride, kNoStart, target.rows(part.first_row));
-        target.finish();
-      });
+      sumBlocks(all, packed.rows(), packed.weights.columns());
     });
   }
 
-  void runPackedInt8() {
-    // Four rows of int8 take the place of one of float32.
-    const Index tile = columnsOfTile(matrix_.outputs, roundUp(matrix_.inputs, 4) / 4);
+  template <typename T>
+  void runPackedAsTheyAre() {
+    constexpr Index kShare = sizeof(float) / sizeof(T);  // so many rows take the place of one of float32
+    const Index tile = columnsOfTile(matrix_.outputs, roundUp(matrix_.inputs, kShare) / kShare);
     cut(0, lists_.rows(), tile, [&](const Part& all, Packed& packed) {
+      auto& own = std::get<Borrowed<T>>(packed.as_they_are);
       const Index width = roundUp(all.columns, kernels().lanes);
       if (packed.first_column != all.first_column) {
-        packed.bytes = Borrowed<std::int8_t>(matrix_.inputs * width);
-        packInt8(matrix_, all.first_column, all.columns, width, packed.bytes.data());
+        own = Borrowed<T>(matrix_.inputs * width);
+        packAsTheyAre(matrix_, all.first_column, all.columns, width, own.data());
         packed.first_column = all.first_column;
       }
-      all.eachBlock([&](const Part& part) {
-        Target target(out_, matrix_.outputs, part, width);
-        kernels().sumRowsInt8(Block(lists_, part).rows, part.rows, {packed.bytes.data(), width}, width, scaleOf(part),
-                              kNoStart, target.rows(part.first_row));
-        target.finish();
-      });
+      sumBlocks(all, Rows{std::as_const(own).data(), width}, width);
+    });
+  }
+
+  template <typename T>
+  void sumBlocks(const Part& all, Rows<const T> weights, Index width) const {
+    all.eachBlock([&](const Part& part) {
+      Target target(out_, matrix_.outputs, part, width);
+      sum(part, Block(lists_, part).rows, weights, width, kNoStart, target.rows(part.first_row));
+      target.finish();
     });
   }
 

@@ -80,13 +80,6 @@ void packColumns(const Weights& weights, Index first, Index columns, PackedWeigh
   }
 }
 
-void packInt8(const Weights& weights, Index first, Index columns, Index width, std::int8_t* out) {
-  for (Index k = 0; k < weights.inputs; ++k, out += width) {
-    std::copy_n(weights.int8() + k * weights.outputs + first, columns, out);
-    std::fill(out + columns, out + width, std::int8_t{0});
-  }
-}
-
 void PanelProduct::pack(const Weights& weights, Index first, Index rows, Index width, const float* scale, bool rounds) {
   // Shorter sums are over before tiles of a matrix unit, 32 numbers deep, would pay.
   constexpr Index kShortest = 32;
@@ -149,30 +142,37 @@ void WeightTile::pack(const Weights& weights, Index first, Index columns, Index 
   first_ = first;
   columns_ = columns;
   width_ = width;
-  has_floats_ = !weights.isInt8();
-  if (has_floats_) {
-    floats_.resize(weights.inputs, width);
-    return packColumns(weights, first, columns, floats_);
+  has_floats_ = false;
+  if (weights.isInt8()) {
+    bytes_ = Borrowed<std::int8_t>(weights.inputs * width);
+    packAsTheyAre(weights, first, columns, width, bytes_.data());
+    scale_.assign(static_cast<std::size_t>(width), 0.0F);
+    weights.scale.read(first, columns, scale_.data());
+  } else if (weights.numbers.is_bfloat16) {
+    halves_ = Borrowed<std::uint16_t>(weights.inputs * width);
+    packAsTheyAre(weights, first, columns, width, halves_.data());
+  } else {
+    packFloats();
   }
-  bytes_ = Borrowed<std::int8_t>(weights.inputs * width);
-  packInt8(weights, first, columns, width, bytes_.data());
-  scale_.assign(static_cast<std::size_t>(width), 0.0F);
-  weights.scale.read(first, columns, scale_.data());
+}
+
+void WeightTile::packFloats() {
+  if (has_floats_) return;
+  floats_.resize(weights_.inputs, width_);
+  packColumns(weights_, first_, columns_, floats_);
+  has_floats_ = true;
 }
 
 void WeightTile::multiplyDense(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> start,
                                Rows<float> out, std::vector<float>& scratch) {
-  if (weights_.isInt8()) return multiplyFloats(spikes, first_row, rows, start, out, scratch);
+  packFloats();
+  if (weights_.isInt8()) return multiplyScaled(spikes, first_row, rows, start, out, scratch);
   snnjax::multiply(spikes, first_row, rows, std::as_const(floats_).rows(), width_, start, out, scratch);
 }
 
-void WeightTile::multiplyFloats(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> start,
+// The sums are scaled once, and then added to the start.
+void WeightTile::multiplyScaled(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> start,
                                 Rows<float> out, std::vector<float>& scratch) {
-  if (!has_floats_) {
-    floats_.resize(weights_.inputs, width_);
-    packColumns(weights_, first_, columns_, floats_);
-    has_floats_ = true;
-  }
   sums_.resize(std::max(sums_.size(), static_cast<std::size_t>(rows * width_)));
   snnjax::multiply(spikes, first_row, rows, std::as_const(floats_).rows(), width_, {nullptr, 0}, {sums_.data(), width_},
                    scratch);

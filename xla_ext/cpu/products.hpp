@@ -64,8 +64,14 @@ class PackedWeights {
 
 // out[k] = weights[k][first : first + columns], padded.
 void packColumns(const Weights& weights, Index first, Index columns, PackedWeights& out);
-// The same as they are, of int8 weights: rows of `width` bytes.
-void packInt8(const Weights& weights, Index first, Index columns, Index width, std::int8_t* out);
+// The same as they are, of numbers of type T: rows of `width`.
+template <typename T>
+void packAsTheyAre(const Weights& weights, Index first, Index columns, Index width, T* out) {
+  for (Index k = 0; k < weights.inputs; ++k, out += width) {
+    std::copy_n(static_cast<const T*>(weights.numbers.data) + k * weights.outputs + first, columns, out);
+    std::fill(out + columns, out + width, T{0});
+  }
+}
 // out[k][n] = scale[n] * weights[first + k][n] for `rows` rows: what carries cotangents back to single inputs.
 void packRows(const Weights& weights, Index first, Index rows, const float* scale, PackedWeights& out);
 // What carries dense cotangents back to some inputs, out[r][k] = sum_n g[r][n] * scale[n] * weights[first + k][n]: the
@@ -90,9 +96,9 @@ class PanelProduct {
 void multiply(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> weights, Index columns,
               Rows<const float> start, Rows<float> out, std::vector<float>& scratch);
 
-// Some columns of the weights of a layer, packed for products with spikes: as float32, or as int8. The latter take a
-// quarter of the cache, and sums of theirs are exact and scaled once, so that rows of spikes that are too full for a
-// list yield the same from the float32 copy that is made for them.
+// Some columns of the weights of a layer, packed as they are for products with spikes: int8 takes a quarter of the
+// cache of float32, bfloat16 half. Sums of int8 are exact and scaled once. Rows of spikes that are too full for a list
+// yield the same from a float32 copy, which is made for them.
 class WeightTile {
  public:
   // Columns [first, first + columns), padded with zeros to `width`.
@@ -106,20 +112,25 @@ class WeightTile {
     if (weights_.isInt8()) {
       return kernels().sumRowsInt8(listed, rows, {bytes_.data(), width_}, width_, scale_.data(), start, out);
     }
+    if (weights_.numbers.is_bfloat16) {
+      return kernels().sumRowsBfloat16(listed, rows, {halves_.data(), width_}, width_, start, out);
+    }
     kernels().sumRows(listed, rows, std::as_const(floats_).rows(), width_, start, out);
   }
 
  private:
+  void packFloats();
   void multiplyDense(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> start, Rows<float> out,
                      std::vector<float>& scratch);
-  void multiplyFloats(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> start, Rows<float> out,
+  void multiplyScaled(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> start, Rows<float> out,
                       std::vector<float>& scratch);
 
   Weights weights_;
   Index first_ = 0, columns_ = 0, width_ = 0;
   PackedWeights floats_;
   bool has_floats_ = false;
-  Borrowed<std::int8_t> bytes_;  // of int8 weights, [inputs, width], as the next two
+  Borrowed<std::uint16_t> halves_;  // of bfloat16 weights, [inputs, width]
+  Borrowed<std::int8_t> bytes_;     // of int8 weights, likewise, as the next two
   std::vector<float> scale_, sums_;
 };
 

@@ -23,41 +23,78 @@ inline Floats loadColumns(const T* from, Index left) {
   }
 }
 
+// Sums of vectors of columns in registers, whose weights are of type T. Of bfloat16, two vectors hold the even and the
+// odd columns of two: a shift and a mask widen them, where widening one after another takes four instructions.
+template <int kVectors, bool kWhole, typename T>
+struct ColumnSums {
+  static constexpr bool kIsSplit = sizeof(T) == sizeof(std::uint16_t) && kWhole && kVectors % 2 == 0;
+
+  // From nullptr: 0.
+  void start(const float* from, Index left) {
+    SNNJAX_UNROLL
+    for (int i = 0; i < kVectors; ++i) {
+      sums[i] = from == nullptr ? Floats{} : loadColumns<kWhole>(from + i * kLanes, left);
+    }
+    if constexpr (!kIsSplit) return;
+    SNNJAX_UNROLL
+    for (int i = 0; i < kVectors; i += 2) {
+      const Floats first = sums[i], second = sums[i + 1];
+      sums[i] = evenLanes(first, second);
+      sums[i + 1] = oddLanes(first, second);
+    }
+  }
+
+  // Adds the weights of one id, times their value.
+  template <bool kWeighted>
+  void add(const SpikeRow& spikes, std::uint32_t k, const T* weights, Index stride, Index left) {
+    const T* from = weights + static_cast<Index>(spikes.ids[k]) * stride;
+    const Floats value = kWeighted ? splat(spikes.values[k]) : splat(1.0F);
+    SNNJAX_UNROLL
+    for (int i = 0; i < kVectors; i += kIsSplit ? 2 : 1) {
+      if constexpr (kIsSplit) {
+        const Ints both = loadPairs(from + i * kLanes);
+        const auto even = (Floats)(both << 16), odd = (Floats)(both & static_cast<std::int32_t>(0xffff0000));
+        sums[i] += kWeighted ? value * even : even;
+        sums[i + 1] += kWeighted ? value * odd : odd;
+      } else {
+        const Floats own = loadColumns<kWhole>(from + i * kLanes, left);
+        sums[i] += kWeighted ? value * own : own;
+      }
+    }
+  }
+
+  void add(const ColumnSums& more) {
+    SNNJAX_UNROLL
+    for (int i = 0; i < kVectors; ++i) sums[i] += more.sums[i];
+  }
+
+  void finish(float* out, Index left) const {
+    SNNJAX_UNROLL
+    for (int i = 0; i < kVectors; ++i) {
+      Floats own = sums[i];
+      if constexpr (kIsSplit) own = i % 2 == 0 ? firstPairs(own, sums[i + 1]) : secondPairs(sums[i - 1], own);
+      kWhole ? store(out + i * kLanes, own) : storePart(out, own, left);
+    }
+  }
+
+  Floats sums[kVectors];
+};
+
 // The sums of `kVectors` vectors of columns stay in registers over all ids of a row. If there are enough registers, ids
 // at even and odd places are summed separately, which keeps two additions per vector in flight.
 template <int kVectors, bool kWeighted, bool kWhole, typename T>
 inline void sumRow(const SpikeRow& spikes, const T* weights, Index stride, const float* start, float* out, Index left) {
-  Floats even[kVectors], odd[kVectors];
-  SNNJAX_UNROLL
-  for (int i = 0; i < kVectors; ++i) {
-    even[i] = start == nullptr ? Floats{} : loadColumns<kWhole>(start + i * kLanes, left);
-    odd[i] = Floats{};
-  }
+  ColumnSums<kVectors, kWhole, T> even, odd;
+  even.start(start, left);
+  odd.start(nullptr, left);
   std::uint32_t k = 0;
   for (; kVectors <= kPairedVectors && k + 2 <= spikes.count; k += 2) {
-    const T* first = weights + static_cast<Index>(spikes.ids[k]) * stride;
-    const T* second = weights + static_cast<Index>(spikes.ids[k + 1]) * stride;
-    SNNJAX_UNROLL
-    for (int i = 0; i < kVectors; ++i) {
-      if constexpr (kWeighted) {
-        even[i] += spikes.values[k] * loadColumns<kWhole>(first + i * kLanes, left);
-        odd[i] += spikes.values[k + 1] * loadColumns<kWhole>(second + i * kLanes, left);
-      } else {
-        even[i] += loadColumns<kWhole>(first + i * kLanes, left);
-        odd[i] += loadColumns<kWhole>(second + i * kLanes, left);
-      }
-    }
+    even.template add<kWeighted>(spikes, k, weights, stride, left);
+    odd.template add<kWeighted>(spikes, k + 1, weights, stride, left);
   }
-  for (; k < spikes.count; ++k) {
-    const T* last = weights + static_cast<Index>(spikes.ids[k]) * stride;
-    const float value = kWeighted ? spikes.values[k] : 1.0F;
-    SNNJAX_UNROLL
-    for (int i = 0; i < kVectors; ++i) even[i] += value * loadColumns<kWhole>(last + i * kLanes, left);
-  }
-  SNNJAX_UNROLL
-  for (int i = 0; i < kVectors; ++i) {
-    kWhole ? store(out + i * kLanes, even[i] + odd[i]) : storePart(out, even[i] + odd[i], left);
-  }
+  for (; k < spikes.count; ++k) even.template add<kWeighted>(spikes, k, weights, stride, left);
+  even.add(odd);
+  even.finish(out, left);
 }
 
 template <int kVectors, bool kWhole, typename T>

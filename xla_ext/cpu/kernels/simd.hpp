@@ -66,6 +66,24 @@ inline Floats load(const std::uint16_t* from) {
 #endif
 }
 
+// Two bfloat16 numbers a lane, the first in its lower half.
+inline Ints loadPairs(const std::uint16_t* from) {
+  Ints x;
+  __builtin_memcpy(&x, from, sizeof x);
+  return x;
+}
+
+// Of 2 * kLanes numbers in two vectors, those at even and at odd places.
+inline Floats evenLanes(Floats first, Floats second) { return __builtin_shuffle(first, second, 2 * lanesOf(0)); }
+inline Floats oddLanes(Floats first, Floats second) { return __builtin_shuffle(first, second, 2 * lanesOf(0) + 1); }
+// The converse: of numbers at even and odd places, the first and the second half.
+inline Floats firstPairs(Floats even, Floats odd) {
+  return __builtin_shuffle(even, odd, lanesOf(0) / 2 + (lanesOf(0) & 1) * kLanes);
+}
+inline Floats secondPairs(Floats even, Floats odd) {
+  return __builtin_shuffle(even, odd, (lanesOf(0) + kLanes) / 2 + (lanesOf(0) & 1) * kLanes);
+}
+
 // The first `count` lanes from memory, 0 in the others; nothing behind them is touched.
 inline Floats loadPart(const float* from, std::int64_t count) {
 #if defined(__AVX512F__)
