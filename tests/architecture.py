@@ -226,6 +226,14 @@ def foreign_includes(path: str, source: str) -> list[str]:
     ]
 
 
+def dropped_prefetches(path: str, source: str) -> list[str]:
+    """Prefetches in a file of `xla_ext/cpu` that GCC may drop: outside of kernels, `prefetch` keeps them."""
+    if path == "xla_ext/cpu/memory.hpp" or path.startswith("xla_ext/cpu/kernels/"):
+        return []
+    lines = enumerate(source.splitlines(), 1)
+    return [f"{path}:{number}: {line.strip()}" for number, line in lines if "__builtin_prefetch" in line]
+
+
 def beyond_the_sdk(path: str, source: str) -> list[str]:
     """Headers in codelets and builders that only the model has: a Poplar SDK must be able to compile both."""
     allowed = CODELET_HEADER if path.startswith("poplar_kernels/") else BUILDER_HEADER

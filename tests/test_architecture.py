@@ -68,7 +68,11 @@ def test_tests_keep(rule):
     keep(rule, contents(TESTS))
 
 
-@pytest.mark.parametrize("rule", [rules.long_file, rules.foreign_includes], ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize(
+    "rule",
+    [rules.long_file, rules.foreign_includes, rules.dropped_prefetches],
+    ids=lambda rule: rule.__name__,
+)
 def test_kernels_keep(rule):
     assert KERNELS
     keep(rule, contents(path for path in KERNELS if not path.startswith(BESIDES)))
@@ -158,6 +162,7 @@ LONG = "\n".join(f"    x = {n}" for n in range(rules.MAX_FUNCTION_LINES))
         (rules.foreign_includes, "xla_ext/cpu/kernels.cpp", '#include "xla/ffi/api/ffi.h"'),
         (rules.foreign_includes, "xla_ext/cpu/kernels/rows.hpp", "#include <Python.h>"),
         (rules.foreign_includes, "xla_ext/cpu/kernels/rows.hpp", "#include <unistd.h>"),
+        (rules.dropped_prefetches, "xla_ext/cpu/delays.cpp", "  __builtin_prefetch(row);"),
         (rules.beyond_the_sdk, "poplar_kernels/dot.cpp", "#include <poplar/ipu/Model.hpp>"),
         (rules.beyond_the_sdk, "poplar_kernels/dot.cpp", "#include <popops/Reduce.hpp>"),
         (rules.beyond_the_sdk, "xla_ext/builders/loop.cpp", '#include "graph/graph_data.hpp"'),

@@ -70,7 +70,7 @@ struct Block {
 void fetch(Numbers numbers, Index count) {
   const auto* const bytes = static_cast<const char*>(numbers.data);
   const auto size = static_cast<std::size_t>(count) * (numbers.is_bfloat16 ? sizeof(std::uint16_t) : sizeof(float));
-  for (std::size_t at = 0; at < size; at += kCacheLine) __builtin_prefetch(bytes + at);
+  for (std::size_t at = 0; at < size; at += kCacheLine) prefetch(bytes + at);
 }
 
 // The arrays of a sequence that both forward and backward read.

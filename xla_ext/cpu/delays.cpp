@@ -14,7 +14,7 @@ std::size_t index(Index count) { return static_cast<std::size_t>(count); }
 // Asks for numbers that are read soon: the hardware foresees no row of another page.
 void fetch(const float* numbers, Index count) {
   constexpr Index kFloatsPerLine = static_cast<Index>(kCacheLine / sizeof(float));
-  for (Index i = 0; i < count; i += kFloatsPerLine) __builtin_prefetch(numbers + i);
+  for (Index i = 0; i < count; i += kFloatsPerLine) prefetch(numbers + i);
 }
 
 // Samples that are sorted together: their rows are adjacent.

@@ -183,7 +183,7 @@ class SpikeCotangents {
     if (row < 0) return;
     constexpr Index kFloatsPerLine = static_cast<Index>(kCacheLine / sizeof(float));
     const float* from = pass_.above.g_v.row(row);
-    for (Index n = 0; n < pass_.above.weights.outputs; n += kFloatsPerLine) __builtin_prefetch(from + n);
+    for (Index n = 0; n < pass_.above.weights.outputs; n += kFloatsPerLine) prefetch(from + n);
   }
 
   const LayerBackward& pass_;

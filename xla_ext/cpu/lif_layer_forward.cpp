@@ -87,25 +87,11 @@ class PatchForward {
     const Rows<const float> start{bias == nullptr ? nullptr : bias + patch_.first_column, 0};
     const Index row = step * pass_.extent.batch + first_sample_;
     if (convolution_ != nullptr) return convolve(row, start.data);
-    fetchLists(step);
     scratch_.weights.multiply(pass_.inputs, row, samples_, start, current(), scratch_.dense);
     if (!layer_.isRecurrent()) return;
     const SpikeRows& before = step == 0 ? static_cast<const SpikeRows&>(state_spikes_) : *pass_.lists;
     scratch_.recurrent.multiply(before, step == 0 ? 0 : row - pass_.extent.batch, samples_, asConst(current()),
                                 current(), scratch_.dense);
-  }
-
-  // Prefetches the lists of the next step: those of a block are too short for the hardware prefetcher.
-  void fetchLists(Index step) const {
-    const Index next = (step + 1) * pass_.extent.batch + first_sample_, after = next + pass_.extent.batch;
-    constexpr std::uint32_t kIdsPerLine = static_cast<std::uint32_t>(kCacheLine / sizeof(std::uint32_t));
-    for (Index r = 0; step + 1 < pass_.extent.steps && r < samples_; ++r) {
-      const SpikeRow& row = *pass_.inputs.row(next + r);
-      for (std::uint32_t k = 0; k < row.count; k += kIdsPerLine) __builtin_prefetch(row.ids + k);
-    }
-    for (Index r = 0; step + 2 < pass_.extent.steps && r < samples_; ++r) {
-      __builtin_prefetch(pass_.inputs.row(after + r));
-    }
   }
 
   void convolve(Index row, const float* bias) {

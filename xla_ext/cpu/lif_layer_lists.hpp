@@ -62,7 +62,7 @@ class ReachedMembranes {
 
   // Prefetches a row: its tiles were computed by several threads.
   void fetch(Index row) const {
-    for (Index tile = 0; tile < tiles_; ++tile) __builtin_prefetch(at(row, tile));
+    for (Index tile = 0; tile < tiles_; ++tile) prefetch(at(row, tile));
   }
 
  private:

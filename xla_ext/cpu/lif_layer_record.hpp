@@ -106,8 +106,8 @@ class BlockRecord {
   // Prefetches what a row has recorded: the patch's part of it is too short for the hardware prefetcher.
   void fetchListed(Index row) const {
     const Numbers from = pass_.listed_record.from(row * pass_.layer.capacity + slotOf(row));
-    __builtin_prefetch(from.data);
-    __builtin_prefetch(static_cast<const char*>(from.data) + kCacheLine);
+    prefetch(from.data);
+    prefetch(static_cast<const char*>(from.data) + kCacheLine);
   }
 
   // Those of listed neurons that a record in bfloat16 has from a place on, at most `left`.
