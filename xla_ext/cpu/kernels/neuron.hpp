@@ -302,46 +302,63 @@ struct StepSums {
   }
 };
 
+// What reaches the spikes of a vector of neurons: of the listed ones from above, from the counts, and through the jump
+// of the second state.
+template <bool kSecond>
+[[gnu::always_inline]] inline Floats reachingSpikes(const StepBackward& step, Index r, Index column, Floats v, Floats w,
+                                                    Floats g_w_next) {
+  const NeuronConstants& constants = step.constants;
+  Floats g_s = load(step.g_spikes.row(r) + column);
+  if (step.listed.data != nullptr) {
+    const std::uint64_t word = step.listed.row(r)[column / 64] >> (column % 64);
+    g_s = select(maskOf(static_cast<std::uint32_t>(word)), g_s, Floats{});
+  }
+  if (step.g_counts.data != nullptr) {
+    const Mask reached = greater(v, raised<kSecond>(constants, constants.second_threshold, column, w));
+    g_s += select(reached, load(step.g_counts.row(r) + column), Floats{});
+  }
+  if constexpr (kSecond) {
+    if (constants.w_jump != nullptr) g_s += load(constants.w_jump + column) * g_w_next;
+  }
+  return g_s;
+}
+
+// The cotangents of a vector of second states.
+[[gnu::always_inline]] inline Floats stepSecondStateBack(const StepBackward& step, Index column, Floats g_w_next,
+                                                         Floats g_v, Floats g_threshold, const float* g_last_w) {
+  const NeuronConstants& constants = step.constants;
+  Floats g_w = load(constants.w_decay + column) * g_w_next;
+  if (constants.threshold_coupling != nullptr) g_w += load(constants.threshold_coupling + column) * g_threshold;
+  if (g_last_w != nullptr) g_w += load(g_last_w + column);
+  if (constants.v_coupling != nullptr) g_w += load(constants.v_coupling + column) * g_v;
+  return g_w;
+}
+
 // One row. `kPlain`: a detached reset that subtracts, no sums, no counts, every neuron listed, no second state.
 template <Surrogate kKind, bool kPlain, bool kSecond>
 inline void stepBackRow(const StepBackward& step, Index r, [[maybe_unused]] bool has_sums) {
   const NeuronConstants constants = step.constants;
   const Index columns = step.columns;
-  const float* membranes = step.v.row(r);
-  const float* g_spikes = step.g_spikes.row(r);
-  const float* next_v = step.next_v.data == nullptr ? nullptr : step.next_v.row(r);
-  const float* next_g_spikes = step.next_g_spikes.data == nullptr ? nullptr : step.next_g_spikes.row(r);
+  const auto rowOf = [r](const auto& rows) { return rows.data == nullptr ? nullptr : rows.row(r); };
+  const float *membranes = step.v.row(r), *w_row = rowOf(step.w), *g_spikes = step.g_spikes.row(r);
+  const float *next_v = rowOf(step.next_v), *next_g_spikes = rowOf(step.next_g_spikes);
   const bool is_last = step.step + 1 == step.ends[r];
-  const float* g_last = step.g_last.data != nullptr && is_last ? step.g_last.row(r) : nullptr;
-  const float* g_last_w = step.g_last_w.data != nullptr && is_last ? step.g_last_w.row(r) : nullptr;
-  float* state = step.g_u.row(r);
-  float* g_v_row = step.g_v.row(r);
-  const float* w_row = step.w.data == nullptr ? nullptr : step.w.row(r);
+  const float* g_last = is_last ? rowOf(step.g_last) : nullptr;
+  const float* g_last_w = is_last ? rowOf(step.g_last_w) : nullptr;
+  float *state = step.g_u.row(r), *g_v_row = step.g_v.row(r);
   for (Index column = 0; column < columns; column += kLanes) {
     if (next_v != nullptr) __builtin_prefetch(next_v + column);
     if (next_g_spikes != nullptr) __builtin_prefetch(next_g_spikes + column);
     const Index left = columns - column;
     const Floats v = part(membranes, column, left);
-    Floats w{}, g_w_next{};
-    if constexpr (kSecond) {
-      if (w_row != nullptr) w = part(w_row, column, left);
-      g_w_next = load(step.g_w.row(r) + column);
-    }
+    const Floats w = kSecond && w_row != nullptr ? part(w_row, column, left) : Floats{};
+    const Floats g_w_next = kSecond ? load(step.g_w.row(r) + column) : Floats{};
     const Floats threshold = raised<kSecond>(constants, constants.threshold, column, w);
-    Floats g_s = load(g_spikes + column), g_threshold{};
-    Floats g_v = load(state + column);
-    if constexpr (!kPlain) {
-      if (step.listed.data != nullptr) {
-        const std::uint64_t word = step.listed.row(r)[column / 64] >> (column % 64);
-        g_s = select(maskOf(static_cast<std::uint32_t>(word)), g_s, Floats{});
-      }
-      if (step.g_counts.data != nullptr) {
-        const Mask reached = greater(v, raised<kSecond>(constants, constants.second_threshold, column, w));
-        g_s += select(reached, load(step.g_counts.row(r) + column), Floats{});
-      }
-      if constexpr (kSecond) {
-        if (constants.w_jump != nullptr) g_s += load(constants.w_jump + column) * g_w_next;
-      }
+    Floats g_s, g_threshold{}, g_v = load(state + column);
+    if constexpr (kPlain) {
+      g_s = load(g_spikes + column);
+    } else {
+      g_s = reachingSpikes<kSecond>(step, r, column, v, w, g_w_next);
       g_v = throughReset<kKind>(step, g_v, v, threshold, &g_threshold);
     }
     // A cotangent of 0 stays 0 whatever the slope, NaN included.
@@ -353,10 +370,7 @@ inline void stepBackRow(const StepBackward& step, Index r, [[maybe_unused]] bool
     Floats g_current = g_v, g_w{};
     if constexpr (kSecond) {
       if (constants.w_membrane != nullptr) g_v += load(constants.w_membrane + column) * g_w_next;
-      g_w = load(constants.w_decay + column) * g_w_next;
-      if (constants.threshold_coupling != nullptr) g_w += load(constants.threshold_coupling + column) * g_threshold;
-      if (g_last_w != nullptr) g_w += load(g_last_w + column);
-      if (constants.v_coupling != nullptr) g_w += load(constants.v_coupling + column) * g_v;
+      g_w = stepSecondStateBack(step, column, g_w_next, g_v, g_threshold, g_last_w);
       store(step.g_w.row(r) + column, g_w);
       g_current = g_v;
       if (constants.w_gain != nullptr) {
