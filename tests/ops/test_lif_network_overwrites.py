@@ -37,6 +37,7 @@ def overwritten(form: Form) -> int:
         (FORMS[2], 1),
         (FORMS[0]._replace(widths=(48, 200, 64)), 1),  # rows of 12 and a half vectors
         (FORMS[0]._replace(dtype="bfloat16"), 0),
+        (FORMS[0]._replace(rounds_record=(False, True, False)), 1),
     ],
 )
 def test_which_membranes_are_overwritten(form: Form, expected: int) -> None:
