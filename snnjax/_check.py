@@ -34,6 +34,13 @@ def fail(op: str, argument: str, expected: str, actual: object, way_out: str) ->
     raise ValueError(message(op, argument, expected, actual, way_out))
 
 
+def check_rounding(op: str, argument: str, dtype: Any) -> bool:
+    """Whether `dtype` asks for rounding to bfloat16; None does not, and no other is known."""
+    good = dtype is None or dtype in (jnp.bfloat16, "bfloat16")
+    check(good, op, argument, "be bfloat16 or None", repr(dtype), "Omit it for float32")
+    return dtype is not None
+
+
 def check(condition: bool, op: str, argument: str, expected: str, actual: object, way_out: str) -> None:
     """Raise a `ValueError` with the text of `message` unless `condition` holds."""
     if not condition:

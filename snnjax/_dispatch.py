@@ -62,6 +62,8 @@ class Kernel(NamedTuple):
     obstacle: Callable[[Any, Any], str | None] | None
     # (shapes, static) -> whether it is faster than the reference
     pays: Callable[[Any, Any], bool] = lambda shapes, static: True
+    # `call` on the CPU, if it differs there
+    call_on_cpu: Callable[[Any, Any, Sequence[jax.ShapeDtypeStruct]], Sequence[Any]] | None = None
 
 
 def evaluate(
@@ -237,6 +239,10 @@ def _called(*leaves: Any, kernel: Kernel, tree: Any, static: Hashable, **params:
     return list(kernel.call(jax.tree.unflatten(tree, leaves), static, results))
 
 
+def _called_on_cpu(*leaves: Any, kernel: Kernel, **params: Any) -> list[Any]:
+    return _called(*leaves, kernel=kernel._replace(call=kernel.call_on_cpu or kernel.call), **params)
+
+
 def _shapes(arrays: Sequence[Any]) -> tuple[Any, ...]:
     return tuple((array.shape, array.dtype) for array in arrays)
 
@@ -294,7 +300,7 @@ def _lower(function: Callable[..., Any], context: Any, *operands: Any, **params:
 def _lower_on_cpu(context: Any, *operands: Any, **params: Any) -> Any:
     """Lower to the kernel if it is available, supports the operands and is faster, else to the reference."""
     takes_kernel = params["kernel"] is not None and _takes_kernel(context.avals_in, **params)
-    return _lower(_called if takes_kernel else _grouped, context, *operands, **params)
+    return _lower(_called_on_cpu if takes_kernel else _grouped, context, *operands, **params)
 
 
 def _lower_elsewhere(context: Any, *operands: Any, **params: Any) -> Any:

@@ -7,7 +7,7 @@ import ctypes
 import functools
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,17 @@ def _api_version() -> tuple[int, int]:
     return (int(major[1]), int(minor[1])) if major and minor else (0, 0)
 
 
-def call(target: str, operands: Sequence[Array], results: Sequence[Any], **attributes: Any) -> list[Array]:
-    """The results of a handler, shaped as `results`; `attributes` are NumPy scalars and arrays, bools and strings."""
-    return list(jax.ffi.ffi_call(target, tuple(results))(*operands, **attributes))
+def call(
+    target: str,
+    operands: Sequence[Array],
+    results: Sequence[Any],
+    aliases: Mapping[int, int] | None = None,
+    **attributes: Any,
+) -> list[Array]:
+    """The results of a handler, shaped as `results`; `attributes` are NumPy scalars and arrays, bools and strings.
+
+    `aliases` gives, by operand, the result of the same shape that may be written over it: XLA passes a copy of the
+    operand if it is needed afterwards.
+    """
+    called = jax.ffi.ffi_call(target, tuple(results), input_output_aliases=dict(aliases or {}))
+    return list(called(*operands, **attributes))

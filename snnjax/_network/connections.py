@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool
 
-from snnjax._check import check, check_integer, fail
+from snnjax._check import check, check_integer, check_rounding, fail
 from snnjax._quantised import Quantised
 from snnjax.ops._connection import Connection
 from snnjax.ops._convolution import Convolution
@@ -127,10 +127,7 @@ def dense(num_neurons: int, *, mask: Any = None, cotangent_dtype: Any = None) ->
         4
     """
     check_integer("dense", "num_neurons", num_neurons, 1)
-    rounds = cotangent_dtype is not None
-    good = not rounds or cotangent_dtype in (jnp.bfloat16, "bfloat16")
-    way_out = "Omit it for float32"
-    check(good, "dense", "cotangent_dtype", "be bfloat16 or None", repr(cotangent_dtype), way_out)
+    rounds = check_rounding("dense", "cotangent_dtype", cotangent_dtype)
     if mask is None:
         return Dense(num_neurons, None, rounds)
     entries = np.array(mask)

@@ -192,6 +192,7 @@ def _run_fused(
         [form.reset for form in forms],
         [form.detach_reset for form in forms],
         [records or (i + 1 == own.stop and not is_end) for i in own],
+        [jnp.bfloat16 if call.layers[i].rounds_record else None for i in own],
         call.implementation,
     )
     second = tuple(call.second_threshold[i] for i in own)

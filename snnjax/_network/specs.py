@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from snnjax._check import check, check_integer, message, shown
+from snnjax._check import check, check_integer, check_rounding, message, shown
 from snnjax._jax_compat import Tracer
 from snnjax._network.connections import Convolve, Dense, Fitted, Flatten, Pool, Shape, Weighted, fit
 from snnjax._network.delays import Axonal, Delays, Pending
@@ -40,6 +40,7 @@ class LayerSpec:
     second_threshold: float | None  # None means nine tenths of the way from rest to the threshold
     delays: Axonal | None
     per_channel: bool
+    rounds_record: bool = False  # whether the backward pass reads membranes in bfloat16
 
     @property
     def fitted(self) -> Fitted:
@@ -122,6 +123,7 @@ def layer(
     second_threshold: float | None = None,
     delays: Axonal | None = None,
     per_channel: bool = True,
+    record_dtype: Any = None,
 ) -> LayerSpec:
     """Specify a layer of spiking neurons and its connection.
 
@@ -138,9 +140,11 @@ def layer(
             If it is not below the threshold, neurons that do not spike have no gradient, and a warning is issued.
         delays: result of `axonal`, for all inputs of the layer, including its recurrent spikes.
         per_channel: whether the neurons after a convolution have one set of constants per channel or one per neuron.
+        record_dtype: ``jnp.bfloat16`` halves the memory of the membranes recorded for the backward pass, as in
+            `lif_network`: of neurons without a second state that `lif_network` runs; others ignore it.
 
     Raises:
-        ValueError: if the width or the capacity is invalid, or `neuron` is not a spiking neuron.
+        ValueError: if the width, the capacity or the dtype is invalid, or `neuron` is not a spiking neuron.
 
     Example:
         >>> from snnjax import layer
@@ -167,7 +171,9 @@ def layer(
         warn_unless_below("layer", second_threshold, neuron)
     if isinstance(connection, Dense):
         capacity = _slots(connection.num_neurons, capacity)
-    return LayerSpec(connection, neuron, recurrent, bias, capacity, second_threshold, delays, per_channel)
+    rounds = check_rounding("layer", "record_dtype", record_dtype)
+    options = (capacity, second_threshold, delays, per_channel, rounds)
+    return LayerSpec(connection, neuron, recurrent, bias, *options)
 
 
 def _as_connection(op: str, connection: Any) -> Weighted:

@@ -33,12 +33,12 @@ def calls_of(function: Callable[..., Any], *arguments: Any) -> list[Call]:
     found = []
     original = _targets.call
 
-    def record(target: str, operands: Any, results: Any, **attributes: Any) -> Any:
+    def record(target: str, operands: Any, results: Any, aliases: Any = None, **attributes: Any) -> Any:
         shapes = [
             tuple((tuple(a.shape), jnp.dtype(a.dtype).name) for a in each) for each in (operands, results)
         ]
         found.append(Call(target, *shapes, attributes))
-        return original(target, operands, results, **attributes)
+        return original(target, operands, results, aliases, **attributes)
 
     with mock.patch.object(_targets, "call", record):
         jax.jit(function).lower(*arguments)

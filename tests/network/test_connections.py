@@ -208,6 +208,10 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "dense: `cotangent_dtype` must be bfloat16 or None, got <class 'jax.numpy.float16'>. Omit it for float32.",
     ),
     (
+        lambda: layer(5, record_dtype=jnp.float16),
+        "layer: `record_dtype` must be bfloat16 or None, got <class 'jax.numpy.float16'>. Omit it for float32.",
+    ),
+    (
         lambda: network(7, [dense(5, mask=MASK)], READOUT),
         "network: `mask` must have one row for each of 7 inputs, got [6, 5]. Make it fit the layer.",
     ),

@@ -50,6 +50,7 @@ class Form(NamedTuple):
     per_neuron: bool = True  # constants: one per neuron, or one per layer
     # Of each layer, None or which constants of a second state are there besides its decay; () is None for all.
     second_states: tuple[tuple[bool, ...] | None, ...] = ()
+    rounds_record: tuple[bool, ...] = ()  # of each layer; () is False for all
 
     def second_state(self, layer: int) -> tuple[bool, ...] | None:
         return self.second_states[layer] if self.second_states else None
@@ -79,6 +80,7 @@ def random_form(rng: np.random.Generator) -> Form:
         dtype=pick("float32", "float32", "bfloat16"),
         per_neuron=pick(True, False),
         second_states=tuple(pick(None, None, ADLIF, ADAPTIVE, SYNAPSE, RESONANCE, ALL) for _ in widths),
+        rounds_record=tuple(pick(False, False, True) for _ in widths),
     )
 
 
@@ -175,6 +177,7 @@ def run(form: Form, implementation: str, *given: Any) -> Any:
         reset=form.reset,
         detach_reset=form.detach_reset,
         record_spikes=form.record_spikes,
+        record_dtype=[jnp.bfloat16 if own else None for own in form.rounds_record] or None,
         implementation=implementation,
     )
     return out.output, out.activity, out.dropped, out.spikes, tuple(last)

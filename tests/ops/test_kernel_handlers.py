@@ -22,6 +22,7 @@ pytestmark = needs_kernels
 NETWORKS = (
     Form(3, 2, 5, (6,), 3, recurrent=True, capacity=2),
     Form(2, 3, 7, (5,), None, given="uint16 lists", slots=4),
+    Form(2, 3, 7, (5, 16), None),
 )
 # Lists do not say how many neurons there are, the weights do: (target, number of the call, operand or result).
 FREE = {

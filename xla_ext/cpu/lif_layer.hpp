@@ -178,14 +178,28 @@ struct LayerForward {
 
 void runForward(LayerForward& pass, const Threads& threads);
 
-// Rows of `neurons` numbers, padded with zeros to whole vectors; the numbers are whatever was there before.
-inline Borrowed<float> borrowRows(Index rows, Index neurons, Index stride) {
-  Borrowed<float> memory(rows * stride);
-  for (Index r = 0; stride > neurons && r < rows; ++r) {
-    std::fill(memory.data() + r * stride + neurons, memory.data() + (r + 1) * stride, 0.0F);
+// Rows of numbers, padded with zeros to whole vectors, in memory of their own or in that of a result.
+class KeptRows {
+ public:
+  KeptRows() = default;
+  explicit KeptRows(Rows<float> given) : rows_(given) {}
+  // Whatever was there before.
+  KeptRows(Index rows, Index numbers) : KeptRows(Borrowed<float>(rows * strideOf(numbers)), strideOf(numbers)) {
+    for (Index r = 0; rows_.stride > numbers && r < rows; ++r) {
+      std::fill(rows_.row(r) + numbers, rows_.row(r + 1), 0.0F);
+    }
   }
-  return memory;
-}
+  KeptRows(Borrowed<float> memory, Index stride) : memory_(std::move(memory)), rows_{memory_.data(), stride} {}
+
+  Rows<float> rows() const { return rows_; }
+  Rows<const float> asConst() const { return {rows_.data, rows_.stride}; }
+  explicit operator bool() const { return rows_.data != nullptr; }
+
+ private:
+  Borrowed<float> memory_;
+  Rows<float> rows_{nullptr, 0};
+};
+
 // What the layer above, or a read-out, sends back: g @ (weights * gain)^T.
 struct Above {
   Weights weights;
@@ -219,8 +233,7 @@ struct LayerBackward {
   WritableNumbers g_first_w;                            // * likewise
   WritableNumbers g_first_spikes;                       // * likewise
   bool keeps_g_v;                                       // whether the layer below needs them
-  Borrowed<float> g_v;                                  // of the membranes [rows, g_v_stride], 0 past the ends
-  Index g_v_stride = 0;
+  KeptRows g_v;                                         // of the membranes [rows, neurons], 0 past the ends
   Borrowed<std::int32_t> slots = {};  // where `listed_record` has the first neuron of a word of a row [words, rows]
 };
 

@@ -11,7 +11,9 @@ constexpr Index kStreamedBytes = Index{4} << 20;
 // What a thread needs for a patch, kept for its next one.
 struct PatchScratch {
   SpikeCotangents::Scratch of_spikes;
-  PackedWeights sums, g_v;
+  // The cotangents of a chunk of steps and, behind them, the sums of the weights' gradient: in one block they share
+  // their huge pages.
+  PackedWeights rows;
 };
 
 // Sums over all steps of each block of samples, in float64. Blocks are finally added in order, so the result does not
@@ -51,7 +53,7 @@ struct SumsOfWeights {
 
 WeightGradient weightGradientOf(const LayerBackward& pass, const TransposedSpikes& inputs, SumsOfWeights& sums) {
   return {.spikes = inputs,
-          .g_v = {pass.g_v.data(), pass.g_v_stride},
+          .g_v = pass.g_v.asConst(),
           .weights = pass.layer.weights,
           .g_weights = pass.g_weights,
           .gain = pass.layer.constants.outerGain(),
@@ -83,12 +85,10 @@ class PatchBackward {
         g_w_(hasSecondState() ? kBackwardBlock * width_ : 0),
         g_last_w_(hasSecondState() ? kBackwardBlock * width_ : 0),
         step_sums_(Sums::kKinds * width_) {
-    scratch_.g_v.resize((sumsWeights() ? chunk_steps_ : 1) * kBackwardBlock, width_);
     if (layer_.convolution != nullptr) {
       convolution_ = std::make_unique<ConvolutionColumns>(*layer_.convolution, patch.first_column, patch.columns);
-    } else if (sumsWeights()) {
-      scratch_.sums.resize(inputs_.width(), width_);
     }
+    scratch_.rows.resize(rowsOfChunk() + (sumsDense() ? inputs_.width() : 0), width_);
   }
 
   void run() {
@@ -96,11 +96,10 @@ class PatchBackward {
       record_.begin(patch_.first_sample + first, std::min(kBackwardBlock, patch_.samples - first));
       runBlock();
     }
-    if (sumsWeights() && convolution_ == nullptr) {
-      if (!has_sums_) scratch_.sums.clear(inputs_.width());
-      finishWeightGradient(scratch_.sums, patch_.first_column, patch_.columns,
-                           weightGradientOf(pass_, inputs_, sums_of_weights_));
-    }
+    if (!sumsDense()) return;
+    if (!has_sums_) std::fill_n(sums().data, inputs_.width() * width_, 0.0F);
+    finishWeightGradient(sums(), patch_.first_column, patch_.columns,
+                         weightGradientOf(pass_, inputs_, sums_of_weights_));
   }
 
  private:
@@ -110,15 +109,18 @@ class PatchBackward {
   Rows<float> rowsOf(Buffer<float>& memory) const { return {memory.data(), width_}; }
   // The weight gradient of a recurrent layer waits for the samples of all threads.
   bool sumsWeights() const { return !layer_.isRecurrent() && needsWeights(pass_); }
+  bool sumsDense() const { return sumsWeights() && convolution_ == nullptr; }
   bool hasSecondState() const { return layer_.constants.hasSecondState(); }
 
+  Index rowsOfChunk() const { return (sumsWeights() ? chunk_steps_ : 1) * kBackwardBlock; }
+  Rows<float> sums() const { return {scratch_.rows.rows().row(rowsOfChunk()), width_}; }
   // The cotangents of a step's membranes: in their final place, or those of a chunk of steps one after another.
   Rows<float> g_v(Index step) const {
     if (layer_.isRecurrent() && step >= 0) {
-      return {pass_.g_v.data() + record_.firstRow(step) * pass_.g_v_stride, pass_.g_v_stride};
+      return {pass_.g_v.rows().row(record_.firstRow(step)), pass_.g_v.rows().stride};
     }
     const Index place = sumsWeights() ? std::max<Index>(step, 0) % chunk_steps_ : 0;
-    return {scratch_.g_v.rows().row(place * samples()), width_};
+    return {scratch_.rows.rows().row(place * samples()), width_};
   }
 
   void runBlock() {
@@ -132,8 +134,8 @@ class PatchBackward {
         continue;
       }
       if (step % chunk_steps_ != 0) continue;
-      inputs_.accumulate(inputs_.chunking().indexOf(step, record_.firstSample()), !has_sums_, scratch_.sums.rows(),
-                         width_, asConst(g_v(step)));
+      inputs_.accumulate(inputs_.chunking().indexOf(step, record_.firstSample()), !has_sums_, sums(), width_,
+                         asConst(g_v(step)));
       has_sums_ = true;
     }
     end();
@@ -236,9 +238,9 @@ class PatchBackward {
     kernels().stepBackward(call);
     if (is_step && layer_.constants.takesGainInside()) takeGain(g_v(step));
     addStepSums(step);
-    if (!is_step || pass_.g_v.data() == nullptr || layer_.isRecurrent()) return;
-    const Rows<float> to{pass_.g_v.data() + row * pass_.g_v_stride + patch_.first_column, pass_.g_v_stride};
-    if (pass_.extent.rows() * pass_.g_v_stride * 4 > kStreamedBytes) {
+    if (!is_step || !pass_.g_v || layer_.isRecurrent()) return;
+    const Rows<float> to{pass_.g_v.rows().row(row) + patch_.first_column, pass_.g_v.rows().stride};
+    if (pass_.extent.rows() * to.stride * 4 > kStreamedBytes) {
       return kernels().streamRows(asConst(g_v(step)), samples(), patch_.columns, nullptr, to);
     }
     for (Index r = 0; r < samples(); ++r) std::copy_n(g_v(step).row(r), patch_.columns, to.row(r));
@@ -345,13 +347,8 @@ void finishRecurrent(const LayerBackward& pass, const TransposedSpikes& inputs, 
   const ChainedSource source(first, batch, then);
   const SpikeLists spikes(source, rows, neurons, batch, pass.extent.ends, threads);
   const TransposedSpikes transposed(spikes, chunksOf(pass.extent), TransposedSpikes::Layout::kInPlace, threads);
-  computeWeightGradient({transposed,
-                         {pass.g_v.data(), pass.g_v_stride},
-                         layer.recurrent,
-                         pass.g_recurrent,
-                         layer.constants.outerGain(),
-                         sumsGain(pass) ? sums.gain : nullptr,
-                         nullptr},
+  computeWeightGradient({transposed, pass.g_v.asConst(), layer.recurrent, pass.g_recurrent, layer.constants.outerGain(),
+                         sumsGain(pass) ? sums.gain : nullptr, nullptr},
                         threads);
 }
 
@@ -398,10 +395,7 @@ void countSlots(LayerBackward& pass, const Threads& threads) {
 void runBackward(LayerBackward& pass, const Threads& threads) {
   const Index neurons = pass.layer.neurons();
   if (pass.listed_record) countSlots(pass, threads);
-  if (pass.keeps_g_v || pass.layer.isRecurrent()) {
-    pass.g_v_stride = strideOf(neurons);
-    pass.g_v = borrowRows(pass.extent.rows(), neurons, pass.g_v_stride);
-  }
+  if (!pass.g_v && (pass.keeps_g_v || pass.layer.isRecurrent())) pass.g_v = KeptRows(pass.extent.rows(), neurons);
   Sums sums(pass.extent.batch, neurons);
   Buffer<double> sum_gain(neurons);
   SumsOfWeights sums_of_weights{sum_gain.data(), {}};

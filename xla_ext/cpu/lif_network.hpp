@@ -167,6 +167,8 @@ struct NetworkRecord {
   NetworkRecord() = default;
   NetworkRecord(const NetworkFields& fields, const NetworkSizes& sizes, const Types& of_weights, Arrays<Item>& from) {
     const Index steps = sizes.steps, batch = sizes.batch;
+    Types of_membranes = of_weights;
+    of_membranes.push_back(ffi::BF16);
     if (!fields.has_lists) {
       inputs.bits = from.take("record.inputs", {steps, batch, (sizes.inputs + 7) / 8}, {ffi::U8});
       inputs.is_binary = from.take("record.is_binary", {steps, batch}, {ffi::PRED});
@@ -175,7 +177,7 @@ struct NetworkRecord {
       const LayerFields& layer = fields.layers[l];
       const Shape all{steps, batch, sizes.neurons[l]}, bits{steps, batch, (sizes.neurons[l] + 7) / 8};
       RecordArrays<Item>& to = layers.emplace_back();
-      takeMembranes(layer, all, layer.hasSecondState() ? kWide : of_weights, to, from);
+      takeMembranes(layer, all, layer.hasSecondState() ? kWide : of_membranes, to, from);
       if (layer.records_current) to.current = from.take("record.current", all, kWide);
       to.spikes = from.take("record.spikes", bits, {ffi::U8});
       if (layer.capacity >= 0) to.listed = from.take("record.listed", bits, {ffi::U8});

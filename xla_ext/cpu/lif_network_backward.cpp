@@ -76,13 +76,35 @@ NetworkArrays<Result> takeCotangents(const Network& network, ffi::Span<const std
   return arrays;
 }
 
+// The cotangents of the membranes of those layers that `overwrites` marks, [steps, batch, neurons], float32: results,
+// which may lie in the memory of the recorded membranes, since each of these is read before its cotangent is written.
+std::vector<Result> takeOverwritten(const Network& network, ffi::Dictionary attributes, Results& results) {
+  const auto marks = attributes.get<ffi::Span<const std::int64_t>>("overwrites");
+  std::vector<Result> all(network.size());
+  if (marks.has_error()) return all;  // as from other platforms: no layer is marked
+  if (marks->size() != all.size()) {
+    throw misfit(results.op(), "overwrites", "have a number for each layer", std::to_string(marks->size()));
+  }
+  const NetworkSizes& sizes = network.sizes();
+  for (std::size_t l = 0; l < all.size(); ++l) {
+    if (marks->begin()[l] == 0) continue;
+    const Index neurons = sizes.neurons[l];
+    if (strideOf(neurons) != neurons) {
+      throw misfit(results.op(), "overwrites", "mark layers of whole vectors", std::to_string(neurons));
+    }
+    all[l] = results.take("g.v", {sizes.steps, sizes.batch, neurons}, kWide);
+  }
+  return all;
+}
+
 class BackwardPass {
  public:
-  BackwardPass(const Network& network, const Recorded& recorded, const NetworkArrays<Result>& to, Index group,
-               const Threads& threads)
+  BackwardPass(const Network& network, const Recorded& recorded, const NetworkArrays<Result>& to,
+               const std::vector<Result>& overwritten, Index group, const Threads& threads)
       : network_(network),
         recorded_(recorded),
         to_(to),
+        overwritten_(overwritten),
         group_(group),
         threads_(threads),
         ends_(network.ends(group)),
@@ -98,47 +120,64 @@ class BackwardPass {
                                                           record.is_binary.at<std::uint8_t>(group_), num_inputs);
     }
     const RowSource& inputs = recorded_inputs_ ? *recorded_inputs_ : *source_;
-    const RowSource* spiking = &inputs;
     for (std::size_t l = 0; l < network_.size(); ++l) {
       layers_.push_back(network_.layer(l, group_));
-      list(l, *spiking);
       const Index neurons = network_.sizes().neurons[l];
       const RecordArrays<Operand>& own = recorded_.record.layers[l];
       spikes_.emplace_back(own.spikes.at<std::uint8_t>(group_), rows, neurons);
       listed_.push_back(own.listed ? GivenBits(own.listed.at<std::uint8_t>(group_), rows, neurons) : GivenBits());
       sources_.emplace_back(spikes_.back().row(0), neurons);
-      spiking = &sources_.back();
     }
     if (network_.fields().has_readout) {
       layers_.push_back(network_.readout(group_));
-      list(network_.size(), *spiking);
+      list(network_.size(), sources_.back());
       runReadout();
     }
-    for (std::size_t l = network_.size(); l-- > 0;) runLayer(l);
+    for (std::size_t l = network_.size(); l-- > 0;) {
+      list(l, l == 0 ? inputs : sources_[l - 1]);
+      runLayer(l);
+    }
     if (to_.inputs) writeInputs();
   }
 
  private:
-  // The lists of what reaches the weights of a layer, and of what was sent to it after delays.
+  // What reaches the weights of a layer or of the read-out, and how it comes there.
+  struct Reaching {
+    std::unique_ptr<const SpikeLists> sent;  // after delays, as the next two; otherwise absent
+    std::unique_ptr<const Arrivals> arrivals;
+    std::unique_ptr<const RowSource> arriving;
+    std::unique_ptr<const RowSource> pooled;  // may be absent
+    std::unique_ptr<const SpikeLists> lists;
+  };
+
+  // Makes that of a layer in the memory of the layer before.
   void list(std::size_t l, const RowSource& spiking) {
     const Layer& layer = layers_[l];
     const Index rows = extent_.rows(), batch = extent_.batch;
     const RowSource* source = &spiking;
-    arrivals_.push_back(nullptr);
+    reaching_ = {};
+    const auto listOf = [&](const RowSource& from, Index width, const std::int32_t* ends) {
+      return std::make_unique<const SpikeLists>(from, rows, width, batch, ends, threads_);
+    };
     if (layer.delays != nullptr) {
       const Index inputs = layer.delays->inputs();
-      const SpikeLists& sent = sent_lists_.emplace_back(spiking, rows, inputs, batch, ends_.data(), threads_);
-      arrivals_[l] = std::make_unique<const Arrivals>(sent, network_.pending(l, group_), extent_, *layer.delays,
-                                                      static_cast<bool>(to_.layers[l].delays), threads_);
+      reaching_.sent = listOf(spiking, inputs, ends_.data());
+      reaching_.arrivals =
+          std::make_unique<const Arrivals>(*reaching_.sent, network_.pending(l, group_), extent_, *layer.delays,
+                                           static_cast<bool>(to_.layers[l].delays), threads_);
       if (isSplit(l)) {
-        source = &split_.emplace_back(*arrivals_[l]);
-        lists_.emplace_back(*source, rows, 2 * inputs, batch, nullptr, threads_);
+        reaching_.arriving = std::make_unique<const SplitSource>(*reaching_.arrivals);
+        reaching_.lists = listOf(*reaching_.arriving, 2 * inputs, nullptr);
         return;
       }
-      source = &arriving_.emplace_back(*arrivals_[l]);
+      reaching_.arriving = std::make_unique<const ArrivingSource>(*reaching_.arrivals);
+      source = reaching_.arriving.get();
     }
-    if (layer.pooling != nullptr) source = &pooled_.emplace_back(*source, *layer.pooling);
-    lists_.emplace_back(*source, rows, layer.weights.inputs, batch, l == 0 ? ends_.data() : nullptr, threads_);
+    if (layer.pooling != nullptr) {
+      reaching_.pooled = std::make_unique<const PooledSource>(*source, *layer.pooling);
+      source = reaching_.pooled.get();
+    }
+    reaching_.lists = listOf(*source, layer.weights.inputs, l == 0 ? ends_.data() : nullptr);
   }
 
   // Whether the cotangents of delays come with those of dense weights.
@@ -157,7 +196,7 @@ class BackwardPass {
   void runReadout() {
     ReadoutBackward pass{
         .layer = layers_.back(),
-        .inputs = lists_.back(),
+        .inputs = *reaching_.lists,
         .extent = extent_,
         .first_v = network_.firstReadout(group_),
         .output = recorded_.output.numbers(group_),
@@ -171,13 +210,13 @@ class BackwardPass {
         .g_v = {},
     };
     runReadoutBackward(pass, threads_);
-    sendDown(network_.size(), std::move(pass.g_v), pass.g_v_stride);
+    sendDown(network_.size(), std::move(pass.g_v));
   }
 
   // Dense weights send back while the layer below runs; poolings and convolutions, before.
-  void sendDown(std::size_t l, Borrowed<float> g_v, Index stride) {
+  void sendDown(std::size_t l, KeptRows g_v) {
     const Layer& layer = layers_[l];
-    const Rows<const float> g{g_v.data(), stride};
+    const Rows<const float> g = g_v.asConst();
     if (layer.delays == nullptr && layer.pooling == nullptr && layer.convolution == nullptr) {
       g_above_ = std::move(g_v);
       const bool rounds = l < network_.size() && network_.fields().layers[l].rounds_cotangents;
@@ -191,31 +230,37 @@ class BackwardPass {
     static const GivenBits kAll;
     const GivenBits& listed = l == 0 || layer.delays != nullptr ? kAll : listed_[l - 1];
     const Index rows_behind = layer.delays == nullptr ? 0 : layer.delays->rows() * extent_.batch;
-    g_above_ = sendBack({g, extent_.rows(), layer.constants.outerGain(), layer.weights, layer.convolution.get(),
-                         layer.pooling.get(), listed, rows_behind},
-                        threads_);
-    sent_ = {{g_above_.data(), strideOf(layer.weights.inputs)}, layer.pooling};
+    const SendBack of{g,
+                      extent_.rows(),
+                      layer.constants.outerGain(),
+                      layer.weights,
+                      layer.convolution.get(),
+                      layer.pooling.get(),
+                      listed,
+                      rows_behind};
+    g_above_ = {sendBack(of, threads_), strideOf(layer.weights.inputs)};
+    sent_ = {g_above_.asConst(), layer.pooling};
     if (layer.delays != nullptr) sendThroughDelays(l, *layer.delays);
   }
 
   // From the cotangents of what arrived to those of what was sent.
   void sendThroughDelays(std::size_t l, const Delays& delays) {
     if (sent_.pooling != nullptr) {
-      const Index stride = strideOf(delays.inputs()), rows = extent_.rows() + delays.rows() * extent_.batch;
-      Borrowed<float> spread(rows * stride);
+      const Index rows = extent_.rows() + delays.rows() * extent_.batch;
+      KeptRows spread(rows, delays.inputs());
       threads_.run(rows, [&](Index row, Index) {
-        std::fill_n(spread.data() + row * stride, stride, 0.0F);
-        sent_.addTo(row, 0, delays.inputs(), spread.data() + row * stride);
+        std::fill_n(spread.rows().row(row), delays.inputs(), 0.0F);
+        sent_.addTo(row, 0, delays.inputs(), spread.rows().row(row));
       });
       g_above_ = std::move(spread);
-      sent_ = {{g_above_.data(), stride}, nullptr};
+      sent_ = {g_above_.asConst(), nullptr};
     }
     const StateArrays<Operand>& left = recorded_.layers[l].g_last;
     delayed_ = std::make_unique<const DelayedCotangents>(delays, extent_, sent_.g,
                                                          UnderWay{left.pending.numbers(group_), left.pending_rows});
     sent_.delayed = delayed_.get();
     if (to_.layers[l].delays && !isSplit(l)) {
-      delayed_->sumDelays(*arrivals_[l], to_.layers[l].delays.numbers(group_), threads_);
+      delayed_->sumDelays(*reaching_.arrivals, to_.layers[l].delays.numbers(group_), threads_);
     }
     writePending(delays, to_.first[l]);
   }
@@ -240,7 +285,7 @@ class BackwardPass {
     const StateArrays<Operand>& first = network_.first(l);
     LayerBackward pass{
         .layer = layers_[l],
-        .inputs = lists_[l],
+        .inputs = *reaching_.lists,
         .split = isSplit(l) ? layers_[l].delays.get() : nullptr,
         .extent = extent_,
         .first_v = first.v.numbers(group_),
@@ -268,11 +313,11 @@ class BackwardPass {
         .g_first_w = to_.first[l].w.numbers(group_),
         .g_first_spikes = to_.first[l].spikes.numbers(group_),
         .keeps_g_v = sendsDown(l),
-        .g_v = {},
+        .g_v = KeptRows({overwritten_[l].at<float>(group_), network_.sizes().neurons[l]}),
     };
     for (std::size_t i = 0; i < to.constants.size(); ++i) pass.g_constants[i] = to.constants[i].numbers(group_);
     runBackward(pass, threads_);
-    sendDown(l, std::move(pass.g_v), pass.g_v_stride);
+    sendDown(l, std::move(pass.g_v));
   }
 
   // The cotangents that reach a layer's spikes past the layer above: of the output, and of recorded spikes.
@@ -351,6 +396,7 @@ class BackwardPass {
   const Network& network_;
   const Recorded& recorded_;
   const NetworkArrays<Result>& to_;
+  const std::vector<Result>& overwritten_;
   const Index group_;
   const Threads& threads_;
   const std::vector<std::int32_t> ends_;
@@ -358,17 +404,12 @@ class BackwardPass {
   const std::unique_ptr<RowSource> source_;
   GivenBits input_bits_;
   std::unique_ptr<RowSource> recorded_inputs_;
-  // Deques, because layers, lists and bits must keep their addresses.
+  // Deques, because layers and bits must keep their addresses.
   std::deque<Layer> layers_;
   std::deque<GivenBits> spikes_, listed_;  // of each layer
   std::deque<BitSource> sources_;
-  std::vector<std::unique_ptr<const Arrivals>> arrivals_;  // of each layer; of one without delays nullptr
-  std::deque<ArrivingSource> arriving_;
-  std::deque<SplitSource> split_;
-  std::deque<PooledSource> pooled_;
-  std::deque<SpikeLists> sent_lists_;  // to layers after delays
-  std::deque<SpikeLists> lists_;       // of what reaches the weights of each layer and of the read-out
-  Borrowed<float> g_above_;
+  Reaching reaching_;  // of the current layer
+  KeptRows g_above_;
   Buffer<float> g_recorded_;
   Above above_{{}, nullptr, {nullptr, 0}};
   SentBack sent_{{nullptr, 0}, nullptr};
@@ -387,10 +428,11 @@ ffi::Error lifNetworkBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands,
     const Recorded recorded(network, has_g_counts, operand_arrays);
     const auto needs = attributeOf<ffi::Span<const std::int64_t>>("lif_network", attributes, "needs");
     const NetworkArrays<Result> to = takeCotangents(network, needs, result_arrays);
+    const std::vector<Result> overwritten = takeOverwritten(network, attributes, result_arrays);
     finish(operand_arrays, result_arrays);
     const Threads threads = threadsOf(pool);
     for (Index group = 0; group < result_arrays.groups(); ++group) {
-      BackwardPass(network, recorded, to, group, threads).run();
+      BackwardPass(network, recorded, to, overwritten, group, threads).run();
     }
   });
 }

@@ -151,11 +151,25 @@ class ForwardPass {
     if (pass.num_spikes != nullptr) std::fill_n(pass.num_spikes, extent_.rows(), 0);
     runForward(pass, threads_);
     write(l, layer, pass);
-    const bool is_last = l + 1 == network_.size() && !network_.fields().has_readout;
-    if (layer.isRecurrent() || is_last) return;
-    const ConnectionShape& next = network_.fields().connections[l + 1];
-    if (next.pooling && next.delay_rows == 0) return;
-    lists_.emplace_back(sources_.back(), rows, neurons, extent_.batch, nullptr, threads_);
+    if (!layer.isRecurrent() && isListedFor(l + 1)) {
+      lists_.emplace_back(sources_.back(), rows, neurons, extent_.batch, nullptr, threads_);
+    }
+    forget();
+  }
+
+  // Whether a layer, or the read-out, reads lists of the spikes below it.
+  bool isListedFor(std::size_t l) const {
+    if (l == network_.size() && !network_.fields().has_readout) return false;
+    const ConnectionShape& connection = network_.fields().connections[l];
+    return !connection.pooling || connection.delay_rows > 0;
+  }
+
+  // What has reached a layer is not read after it: its memory serves the next one.
+  void forget() {
+    while (lists_.size() > 1) lists_.pop_front();
+    pooled_.clear();
+    arriving_.clear();
+    arrivals_.clear();
   }
 
   // From the lists of what is sent to a layer, those of what arrives; what is under way at the end is written.
@@ -241,9 +255,10 @@ class ForwardPass {
   const std::vector<std::int32_t> ends_;
   const Extent extent_;
   const Index inputs_;
-  // The spikes of each layer and their lists; deques, because a list keeps a reference to what it was made from.
+  // The spikes of each layer; deques, because a list keeps a reference to what it was made from.
   std::deque<Bits> spikes_;
   std::deque<BitSource> sources_;
+  // What reaches the current layer.
   std::deque<Arrivals> arrivals_;
   std::deque<ArrivingSource> arriving_;
   std::deque<PooledSource> pooled_;

@@ -6,6 +6,10 @@
 #include <mutex>
 #include <vector>
 
+#if defined(__GLIBC__)
+extern "C" int malloc_trim(std::size_t kept) noexcept;  // of glibc alone, as its malloc.h declares it
+#endif
+
 namespace snnjax {
 namespace {
 
@@ -31,6 +35,15 @@ class Spares {
     return data;
   }
 
+  // Counts a new block; true whenever all that were counted have doubled.
+  bool doubleBy(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    counted_ += bytes;
+    if (counted_ < 2 * last_) return false;
+    last_ = counted_;
+    return true;
+  }
+
   void keep(void* data, std::size_t bytes) {
     Spare spare{bytes, std::unique_ptr<void, Free>(data)};
     std::vector<Spare> gone;  // freed without the lock
@@ -54,11 +67,20 @@ class Spares {
   std::mutex mutex_;
   std::vector<Spare> spares_;  // most recently used last
   std::size_t kept_ = 0;
+  std::size_t counted_ = 0, last_ = 0;
 };
 
 Spares& spares() {
   static Spares all;
   return all;
+}
+
+// Gives the free pages of the heap back to the system. The compilation of a training step leaves 40 MB of them, which
+// blocks of megabytes cannot use.
+void trimHeap() {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
 }
 
 }  // namespace
@@ -77,6 +99,7 @@ SpareMemory::Block SpareMemory::take(std::size_t bytes) {
   if (data == nullptr) {
     data = allocateAligned(is_huge ? kHugePage : kCacheLine, size);
     if (is_huge) wishHugePages(data, size);
+    if (is_huge && spares().doubleBy(size)) trimHeap();
   }
   return Block(data, GiveBack{size});
 }

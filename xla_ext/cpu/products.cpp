@@ -269,12 +269,12 @@ void TransposedSpikes::addDense(const Lists& lists, Rows<float> weights, Index c
   if (count > 0) flush();
 }
 
-void DelayGradient::fold(PackedWeights& sums, Index first, Index columns, const Weights& weights, const float* gain) {
+void DelayGradient::fold(Rows<float> sums, Index first, Index columns, const Weights& weights, const float* gain) {
   double* const to = sums_.data() + first / kTile * delays_->inputs();
   std::vector<float> row(static_cast<std::size_t>(columns));
   for (Index i = 0; i < delays_->inputs(); ++i) {
-    float* const soon = sums.rows().row(i);
-    const float *const later = sums.rows().row(delays_->inputs() + i), now = delays_->now()[i];
+    float* const soon = sums.row(i);
+    const float *const later = sums.row(delays_->inputs() + i), now = delays_->now()[i];
     const float next = delays_->next()[i];
     weights.numbers.read(i * weights.outputs + first, columns, row.data());
     double change = 0.0;
@@ -311,9 +311,9 @@ void addToGain(Rows<const float> sums, Index first, Index columns, const WeightG
 
 }  // namespace
 
-void finishWeightGradient(PackedWeights& sums, Index first, Index columns, const WeightGradient& of) {
+void finishWeightGradient(Rows<float> sums, Index first, Index columns, const WeightGradient& of) {
   if (of.delays != nullptr) of.delays->fold(sums, first, columns, of.weights, of.gain);
-  const Rows<const float> from = std::as_const(sums).rows();
+  const Rows<const float> from{sums.data, sums.stride};
   if (of.sum_gain != nullptr) addToGain(from, first, columns, of);
   if (!of.g_weights) return;
   const Index inputs = of.weights.inputs, outputs = of.weights.outputs;
@@ -343,7 +343,7 @@ void computeWeightGradient(const WeightGradient& of, const Threads& threads) {
       const float* g_v = of.g_v.row(chunking.at(chunk).firstRow(chunking.extent)) + first;
       of.spikes.accumulate(chunk, chunk == 0, sums.rows(), padded, {g_v, of.g_v.stride});
     }
-    finishWeightGradient(sums, first, columns, of);
+    finishWeightGradient(sums.rows(), first, columns, of);
   });
 }
 

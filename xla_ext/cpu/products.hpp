@@ -208,7 +208,7 @@ class DelayGradient {
   explicit operator bool() const { return delays_ != nullptr; }
   // Combines the sums of both shares (see SplitSource) into those of what arrived, and adds to the cotangents of the
   // delays.
-  void fold(PackedWeights& sums, Index first, Index columns, const Weights& weights, const float* gain);
+  void fold(Rows<float> sums, Index first, Index columns, const Weights& weights, const float* gain);
   void write(const WritableNumbers& to) const;
 
  private:
@@ -231,6 +231,6 @@ struct WeightGradient {
 };
 void computeWeightGradient(const WeightGradient& of, const Threads& threads);
 // Of columns [first, first + columns), from the products summed without the gain.
-void finishWeightGradient(PackedWeights& sums, Index first, Index columns, const WeightGradient& of);
+void finishWeightGradient(Rows<float> sums, Index first, Index columns, const WeightGradient& of);
 
 }  // namespace snnjax

@@ -17,7 +17,7 @@ void runSample(ReadoutBackward& pass, Index sample, double* sum_g_v, double* sum
     const Index row = step * batch + sample;
     pass.g_output.read(row * outputs, outputs, g_now.data());
     for (std::size_t n = 0; n < size; ++n) g[n] += g_now[n];
-    float* to = pass.g_v.data() + row * pass.g_v_stride;
+    float* to = pass.g_v.rows().row(row);
     if (step >= pass.extent.ends[sample]) {  // the frozen membrane is that of the last step
       std::fill_n(to, outputs, 0.0F);
       continue;
@@ -38,8 +38,7 @@ void runSample(ReadoutBackward& pass, Index sample, double* sum_g_v, double* sum
 
 void runReadoutBackward(ReadoutBackward& pass, const Threads& threads) {
   const Index outputs = pass.layer.neurons(), batch = pass.extent.batch;
-  pass.g_v_stride = strideOf(outputs);
-  pass.g_v = borrowRows(pass.extent.rows(), outputs, pass.g_v_stride);
+  pass.g_v = KeptRows(pass.extent.rows(), outputs);
   Buffer<double> sums(2 * batch * outputs);  // of each sample, added up in their order below
   threads.run(batch, [&](Index sample, Index) {
     double* own = sums.data() + 2 * sample * outputs;
@@ -48,13 +47,8 @@ void runReadoutBackward(ReadoutBackward& pass, const Threads& threads) {
   Buffer<double> sum_gain(outputs);
   const Weights& weights = pass.layer.weights;
   const TransposedSpikes inputs(pass.inputs, chunksOf(pass.extent), TransposedSpikes::Layout::kInPlace, threads);
-  computeWeightGradient({inputs,
-                         {pass.g_v.data(), pass.g_v_stride},
-                         weights,
-                         pass.g_weights,
-                         pass.layer.constants.outerGain(),
-                         pass.g_gain ? sum_gain.data() : nullptr,
-                         nullptr},
+  computeWeightGradient({inputs, pass.g_v.asConst(), weights, pass.g_weights, pass.layer.constants.outerGain(),
+                         pass.g_gain ? sum_gain.data() : nullptr, nullptr},
                         threads);
   for (Index n = 0; n < outputs; ++n) {
     double g_v = 0.0, decay = 0.0;

@@ -20,8 +20,7 @@ struct ReadoutBackward {
   // Results; those marked * may be absent.
   WritableNumbers g_weights, g_bias, g_decay, g_gain;  // *; the last three are [outputs]
   WritableNumbers g_first_v;                           // [batch, outputs]
-  Borrowed<float> g_v;                                 // [rows, g_v_stride], 0 past the ends
-  Index g_v_stride = 0;
+  KeptRows g_v;                                        // [rows, outputs], 0 past the ends
 };
 
 void runReadoutBackward(ReadoutBackward& pass, const Threads& threads);

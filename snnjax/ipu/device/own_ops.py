@@ -65,6 +65,8 @@ def _of_network(target: str, shapes: Any, static: Any) -> str | None:
     for layer in switches.layers:
         if wrong := _of_surrogate(layer.surrogate):
             return wrong
+    if any(layer.rounds_record for layer in switches.layers) and (is_backward or switches.keeps_record):
+        return "membranes recorded in bfloat16"
     if any(layer.records_spikes for layer in switches.layers) and (is_backward or switches.keeps_record):
         return "recorded spikes in a gradient"
     return _of_widths(operands)

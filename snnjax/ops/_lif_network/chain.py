@@ -82,7 +82,7 @@ def _record(neurons: Neurons, ran: LayerRun, x: Array, current: Array, first: La
     if switches.records_current and constants.recurrent is not None:
         before = jnp.concatenate([first.spikes[None], x])[:-1]
         current = current + dense_product(rows_of(before), constants.recurrent).reshape(current.shape)
-    v, listed_v = recorded_membranes(ran.v, constants, x.dtype), None
+    v, listed_v = recorded_membranes(ran.v, constants, x.dtype, switches.rounds_record), None
     if switches.capacity is not None and switches.records_listed:
         ids = list_ids(ran.listed, switches.capacity)
         listed_v = gather(rows_of(v), rows_of(ids)).reshape(ids.shape)

@@ -12,6 +12,7 @@ from snnjax._check import (
     check_float,
     check_integer,
     check_real_array,
+    check_rounding,
     check_shape,
 )
 from snnjax._quantised import Quantised, check_weights
@@ -149,6 +150,12 @@ def check_resets(reset: Any, num_layers: int) -> tuple[str, ...]:
     for own in each:
         check_choice(_OP, "reset", own, RESETS)
     return each
+
+
+def check_record_dtypes(record_dtype: Any, num_layers: int) -> tuple[bool, ...]:
+    """Whether each layer rounds its recorded membranes."""
+    each = switch_per_layer("record_dtype", record_dtype, num_layers)
+    return tuple(check_rounding(_OP, "record_dtype", own) for own in each)
 
 
 def check_state(state: Any, batch: int, layers: tuple[Any, ...], readout: Any) -> None:

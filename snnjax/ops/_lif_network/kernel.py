@@ -3,6 +3,7 @@
 Every array has a leading groups axis here. Static values become attributes (see xla_ext/cpu/lif_network.hpp).
 """
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -30,6 +31,9 @@ from snnjax.ops._lif_network.records import (
 )
 from snnjax.ops.pool_spikes import Pooling
 from snnjax.sparse_spikes import SparseSpikes
+
+# Rows of cotangents are read in whole vectors of so many numbers (`strideOf` in xla_ext/cpu/products.hpp).
+_WIDEST_VECTOR = 16
 
 
 def _obstacle(operands: Operands, switches: Switches) -> str | None:
@@ -142,9 +146,15 @@ def _backward_leaves(arguments: BackwardArguments, switches: Switches, needs: Ne
 
 
 def _call_backward(
-    arguments: BackwardArguments, static: tuple[Switches, Needs], results: Sequence[jax.ShapeDtypeStruct]
+    arguments: BackwardArguments,
+    static: tuple[Switches, Needs],
+    results: Sequence[jax.ShapeDtypeStruct],
+    overwrites: bool = False,
 ) -> list[Array]:
-    """The backward pass: the cotangents that are needed, and zeros for the others."""
+    """The backward pass: the cotangents that are needed, and zeros for the others.
+
+    If it `overwrites`, the cotangents of the membranes are further results, in the memory of the recorded membranes.
+    """
     switches, needs = static
     operands = arguments.operands
     needed = differentiable(needs.operands, operands)
@@ -153,19 +163,46 @@ def _call_backward(
     wanted = parameters if jax.tree.leaves(needed.inputs) else [False, *parameters]
     marks = [*parameters, *(True for _ in jax.tree.leaves(needed[4:]))]
     shapes = jax.tree.leaves(differentiable(_cotangents(operands, results[0].shape[0]), operands))
-    yielded = iter(
-        _targets.call(
-            "snnjax_lif_network_backward",
-            [*_leaves(operands, switches), *_backward_leaves(arguments, switches, needs)],
-            [shape for shape, is_needed in zip(shapes, marks, strict=True) if is_needed],
-            has_g_counts=needs.counts,
-            needs=np.array(wanted, np.int64),
-            **_attributes(operands, switches),
-        )
+    leaves = [*_leaves(operands, switches), *_backward_leaves(arguments, switches, needs)]
+    needed_shapes = [shape for shape, is_needed in zip(shapes, marks, strict=True) if is_needed]
+    attributes = _attributes(operands, switches)
+    spent: list[Array] = []
+    if overwrites:
+        spent = _overwritten(arguments, results[0].shape[0])
+        marked = [any(own.v is v for v in spent) for own in arguments.record.layers]
+        attributes["overwrites"] = np.array(marked, np.int64)
+    places = {id(leaf): place for place, leaf in enumerate(leaves)}
+    aliases = {places[id(v)]: len(needed_shapes) + number for number, v in enumerate(spent)}
+    called = _targets.call(
+        "snnjax_lif_network_backward",
+        leaves,
+        [*needed_shapes, *(jax.ShapeDtypeStruct(v.shape, v.dtype) for v in spent)],
+        aliases,
+        has_g_counts=needs.counts,
+        needs=np.array(wanted, np.int64),
+        **attributes,
     )
+    yielded = iter(called[: len(needed_shapes)])
     return [
         _like(next(yielded), result) if is_needed else jnp.zeros(result.shape, result.dtype)
         for result, is_needed in zip(results, marks, strict=True)
+    ]
+
+
+def _overwritten(arguments: BackwardArguments, groups: int) -> list[Array]:
+    """The recorded membranes that the kernel replaces by their cotangents.
+
+    They are those of layers whose cotangents it keeps, in float32 as these are, in rows of whole vectors.
+    """
+    each = zip(arguments.record.layers, arguments.operands.constants, strict=True)
+    kept = [own.v for index, (own, of) in enumerate(each) if index > 0 or of.recurrent is not None]
+    return [
+        v
+        for v in kept
+        if v is not None
+        and v.dtype == jnp.float32
+        and v.shape[0] == groups
+        and v.shape[-1] % _WIDEST_VECTOR == 0
     ]
 
 
@@ -206,5 +243,7 @@ def _like(g: Array, result: jax.ShapeDtypeStruct) -> Array:
 
 KERNEL = _dispatch.Kernel(_call, _obstacle)
 BACKWARD_KERNEL = _dispatch.Kernel(
-    _call_backward, lambda arguments, static: _obstacle(arguments.operands, static[0])
+    _call_backward,
+    lambda arguments, static: _obstacle(arguments.operands, static[0]),
+    call_on_cpu=functools.partial(_call_backward, overwrites=True),
 )

@@ -68,7 +68,7 @@ def _shapes(operands: Operands, switches: Switches) -> tuple[Results, Record | N
         return SparseSpikes(timed(capacity, dtype=id_dtype(width)), slots, count, count, width)
 
     def record(width: int, constants: LayerConstants, layer: LayerSwitches) -> LayerRecord:
-        kept = recorded_dtype(constants, operands.dtype)
+        kept = recorded_dtype(constants, operands.dtype, layer.rounds_record)
         return LayerRecord(
             v=timed(width, dtype=kept),
             listed_v=timed(layer.capacity or 0, dtype=kept) if layer.records_listed else None,

@@ -146,6 +146,9 @@ class LayerSwitches(NamedTuple):
     reset: str
     detach_reset: bool
     records_spikes: bool = False  # as a result
+    rounds_record: bool = (
+        False  # of the membranes to bfloat16, whatever the weights are (`recorded_membranes`)
+    )
     # What the backward pass needs besides the membranes (see `with_records`): the second states, and the currents.
     needs_w: bool = False
     records_current: bool = False
@@ -241,20 +244,22 @@ def as_read(switches: Switches, record: Record, needs_counts: bool) -> tuple[Swi
     return switches._replace(layers=tuple(layers)), record._replace(layers=tuple(records))
 
 
-def recorded_dtype(constants: LayerConstants, dtype: Any) -> Any:
+def recorded_dtype(constants: LayerConstants, dtype: Any, rounds: bool = False) -> Any:
     """The dtype of the membranes recorded for the backward pass of a network of `dtype` (`recorded_membranes`)."""
-    return dtype if dtype == jnp.bfloat16 and constants.second_state is None else sum_dtype(dtype)
+    sums = sum_dtype(dtype)
+    rounded = dtype == jnp.bfloat16 or (rounds and sums == jnp.float32)
+    return jnp.dtype(jnp.bfloat16) if rounded and constants.second_state is None else sums
 
 
-def recorded_membranes(v: Array, constants: LayerConstants, dtype: Any) -> Array:
+def recorded_membranes(v: Array, constants: LayerConstants, dtype: Any, rounds: bool = False) -> Array:
     """The membranes as recorded for the backward pass of a network of this dtype.
 
-    A bfloat16 network records their distance to the threshold in bfloat16, half the memory of float32 membranes.
-    Rounding the membrane itself could move it across the threshold, and so change resets and spikes. The rounded
-    distance keeps its sign, and the surrogate and the second threshold see it to 8 bits. If a second state may move the
-    threshold, membranes are recorded unchanged.
+    A bfloat16 network, or a layer that `rounds` them, records their distance to the threshold in bfloat16, half the
+    memory of float32 membranes. Rounding the membrane itself could move it across the threshold, and so change resets
+    and spikes. The rounded distance keeps its sign, and the surrogate and the second threshold see it to 8 bits. If a
+    second state may move the threshold, or in a float64 network, membranes are recorded unchanged.
     """
-    kept = recorded_dtype(constants, dtype)
+    kept = recorded_dtype(constants, dtype, rounds)
     return (v - _origin(constants.threshold, v)).astype(kept) if kept == jnp.bfloat16 else v
 
 

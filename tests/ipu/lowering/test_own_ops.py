@@ -52,6 +52,7 @@ def test_ops_reach_their_codelets():
     assert targets(lambda v: snnjax.lif_step(v, v, 0.9, 1.0), V) == ["lif_step"]
     assert targets(lambda v: snnjax.select_spikes(v, 1.0, 0.5, capacity=3), V) == ["select_spikes"]
     assert targets(lambda x: network(x, layer()), X) == ["lif_network"]
+    assert targets(lambda x: network(x, layer(), record_dtype=jnp.bfloat16), X) == ["lif_network"]
     assert targets(lambda x: gradient(x, layer()), X) == ["lif_network", "lif_network_backward"]
 
 
@@ -71,6 +72,7 @@ def test_narrow_currents_reach_their_codelets(dtype):
         (lambda x: network(x, layer(), surrogate=Surrogate("superspike", 3.0, smooth=True)), X),
         (lambda x: network(x, layer()), X[:0]),
         (lambda x: gradient(x, layer(), record_spikes=True), X),
+        (lambda x: gradient(x, layer(), record_dtype=jnp.bfloat16), X),
         (lambda x: network(x, layer(connection=CONVOLVED, weights=jnp.ones((3, 2, 2)))), X),
         (lambda x: network(x.astype(jnp.bfloat16), layer(weights=jnp.asarray(W, jnp.bfloat16))), X),
     ],
@@ -81,6 +83,7 @@ def test_narrow_currents_reach_their_codelets(dtype):
         "smooth network",
         "no time",
         "recorded",
+        "rounded record",
         "convolved",
         "bfloat16 network",
     ],
