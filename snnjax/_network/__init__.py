@@ -2,15 +2,15 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
 from snnjax._check import (
+    MAX_SIZE,
     as_lengths,
     check,
     check_choice,
@@ -257,9 +257,11 @@ def network(
         >>> output.output.shape, output.activity[0].shape
         ((5, 2, 3), (2, 32))
     """
-    shape = (inputs,) if isinstance(inputs, int | np.integer) else tuple(inputs)
+    shape = tuple(inputs) if isinstance(inputs, Iterable) else (inputs,)
     for length in shape:
         check_integer("network", "inputs", length, 0 if len(shape) == 1 else 1)
+    count = math.prod(shape)
+    check(count <= MAX_SIZE, "network", "inputs", f"be at most {MAX_SIZE}", count, "Split the image")
     _check_specs(layers, readout)
     specs, last = fit_layers(shape, layers, readout)
     check(len(specs) > 0, "network", "layers", "hold at least one layer", "none", "Add a snnjax.layer(...)")
