@@ -106,20 +106,10 @@ class Network:
         if isinstance(target_activity, int | float):  # a traced value cannot be checked
             good, way_out = 0 < target_activity < 1, "Try 0.05, one spike per neuron in 20 steps"
             check(good, "network.init", "target_activity", "be between 0 and 1", target_activity, way_out)
-        batch = inputs.shape[1]
-        lengths = None if lengths is None else as_lengths("lif_network", lengths, batch)
+        lengths = None if lengths is None else as_lengths("lif_network", lengths, inputs.shape[1])
         valid = steps_within(inputs, lengths)
-
-        def run_alone(spec: LayerSpec, own: LayerParams, x: Any) -> tuple[Any, Array]:
-            # Delays move spikes but hardly change the activity.
-            own = spread(spec, own)
-            start = Carry(spec.neuron.initial_state(own.neuron, batch), _no_spikes(own, batch), None)
-            # The relevant activity is the one before capping.
-            full = dataclasses.replace(spec, capacity=None)
-            steps = run_layer(full, own, start, x, None, valid, None)[1]
-            return steps.listed, _activity(steps.counted, lengths)
-
-        return scale_to_activity(params, self.layers, within(inputs, valid), target_activity, run_alone)
+        start = within(inputs, valid), lengths
+        return scale_to_activity(params, self.layers, *start, target_activity, _run_alone)
 
     def initial_state(self, params: NetworkParams, batch: int) -> NetworkState:
         """Make the state before the first step.
@@ -283,6 +273,15 @@ def _check_specs(layers: Any, readout: Any) -> None:
     way_out = "Make it with snnjax.leaky_readout(...) or snnjax.spiking_readout(...)"
     good = isinstance(readout, ReadoutSpec) or (isinstance(readout, LayerSpec) and readout.capacity is None)
     check(good, op, "readout", "be a read-out", shown(readout), way_out)
+
+
+def _run_alone(spec: LayerSpec, own: LayerParams, x: Any, lengths: Array | None) -> tuple[Any, Array]:
+    """The spikes of a layer and its mean activity before capping; delays move spikes but hardly change it."""
+    own, batch = spread(spec, own), x.shape[1]
+    start = Carry(spec.neuron.initial_state(own.neuron, batch), _no_spikes(own, batch), None)
+    full = dataclasses.replace(spec, capacity=None)
+    steps = run_layer(full, own, start, x, None, steps_within(x, lengths), None)[1]
+    return steps.listed, _activity(steps.counted, lengths)
 
 
 def _activity(spikes: Array, lengths: Array | None) -> Array:
