@@ -12,6 +12,8 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 
+# The largest size: ids, lengths and counts are int32, and so is the id that pads a list, the number of neurons.
+MAX_SIZE = 2**31 - 1
 _LONGEST = 60  # characters of a value in a message
 
 
@@ -59,12 +61,13 @@ def check_choice(op: str, argument: str, value: object, choices: Sequence[Any]) 
     )
 
 
-def check_integer(op: str, argument: str, value: Any, least: int) -> None:
-    """Check that `value` is a Python or NumPy integer of at least `least`."""
+def check_integer(op: str, argument: str, value: Any, least: int, bits: int = 31) -> None:
+    """Check that `value` is a Python or NumPy integer of at least `least` that fits into this many bits."""
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
     way_out = "Pass a larger integer" if is_integer else "Pass an int"
     good = is_integer and bool(value >= least)
     check(good, op, argument, f"be an integer of at least {least}", shown(value), way_out)
+    check(int(value) < 2**bits, op, argument, f"be below 2**{bits}", shown(value), "Pass a smaller integer")
 
 
 def check_size(op: str, argument: str, value: Any) -> None:

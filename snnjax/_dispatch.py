@@ -289,12 +289,17 @@ def _traced_shapes(shapes: Any, reference: Callable[..., Any], tree: Any, static
 
 
 def _lower(function: Callable[..., Any], context: Any, *operands: Any, **params: Any) -> Any:
-    """Lower `function`; inside `shard_map` it sees each shard as a plain array."""
+    """Lower `function` in a scope named after the target; inside `shard_map` it sees each shard as a plain array."""
+
+    def named(*operands: Any, **params: Any) -> Any:
+        with jax.named_scope(params["target"]):
+            return function(*operands, **params)
+
     plain = context.replace(
         avals_in=[_plain(aval) for aval in context.avals_in],
         avals_out=[_plain(aval) for aval in context.avals_out],
     )
-    return mlir.lower_fun(function, multiple_results=True)(plain, *operands, **params)
+    return mlir.lower_fun(named, multiple_results=True)(plain, *operands, **params)
 
 
 def _lower_on_cpu(context: Any, *operands: Any, **params: Any) -> Any:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, Shaped
 
-from snnjax._check import check, check_array, check_integer, check_real_array, check_shape
+from snnjax._check import check, check_array, check_integer, check_real_array, check_shape, check_size
 from snnjax._types import id_dtype, wide
 
 
@@ -41,6 +41,9 @@ class SparseSpikes:
     num_spikes: Int[Array, "*axes"]  # int32, the true count, even beyond the capacity
     num_listed: Int[Array, "*axes"]  # int32, the slots in use
     num_neurons: int = field(metadata={"static": True})
+
+    def __post_init__(self) -> None:
+        check_size("SparseSpikes", "num_neurons", self.num_neurons)
 
     @property
     def capacity(self) -> int:

@@ -38,6 +38,43 @@ def test_version_is_that_of_the_package(capsys) -> None:
     assert capsys.readouterr().out == f"snnjax {__version__}\n"
 
 
+# A program that is interrupted while XLA compiles, which takes seconds.
+INTERRUPTED_PROGRAM = """
+import argparse, atexit, os, signal, sys, threading
+import jax, jax.numpy as jnp
+from snnjax import cli
+
+def rows(x):
+    for number in range(60):
+        x = jnp.sort(jnp.sin(x @ x) + number)
+    return x
+
+def run(_):
+    print("begun")
+    traced = jax.jit(rows).lower(jnp.ones((64, 64)))
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    traced.compile()
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+cli.command_line = argparse.ArgumentParser
+argparse.ArgumentParser.parse_args = lambda *_: argparse.Namespace(run=run)
+cli.program()
+"""
+
+
+def test_a_program_interrupted_while_it_compiles_ends_in_one_line() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED_PROGRAM], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "begun\n", "snnjax: interrupted\n")
+
+
+@pytest.mark.parametrize("code", [0, 2])
+def test_a_program_ends_with_the_code_of_its_command(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "main", lambda: code)
+    with pytest.raises(SystemExit) as ended:
+        cli.program()
+    assert ended.value.code == code
+
+
 def test_train_writes_pictures_metrics_and_checkpoint(run_folder) -> None:
     pictures = {"raster.png", "overview.png", "curves.png", "activity.png"}
     names = pictures | {"checkpoint.safetensors", "metrics.jsonl", "test.json", "run.json"}

@@ -54,6 +54,13 @@ def test_target_is_its_reference_eager_and_compiled() -> None:
     np.testing.assert_array_equal(results["product"], X @ W)
 
 
+def test_programs_name_the_targets_in_their_metadata_only() -> None:
+    for function, x in ((product, X), (jax.vmap(product, (0, None)), stacked(X, 2))):
+        lowered = jax.jit(function).lower(x, W)
+        assert "/test_product/" in lowered.as_text(debug_info=True)
+        assert "test_product" not in lowered.as_text()
+
+
 def test_target_is_one_primitive_with_a_groups_axis() -> None:
     assert call_shapes(product, X, W) == [[(1, 4, 3), (1, 3, 2), (1, 4, 2)]]
 

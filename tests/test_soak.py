@@ -39,11 +39,10 @@ def test_gradients_are_the_differences_and_wrong_ones_are_not(monkeypatch: pytes
 
 
 def test_misses_are_counted_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    done, misses = soak.check_form("values", 0, range(3))
-    assert (done, misses) == (3, [])
+    assert soak.check_form("values", 0, range(3)) == (3, 0, [])
     wrong = functools.partial(soak.assert_close, np.ones(1))
     monkeypatch.setattr(soak, "assert_close", lambda *given, **options: wrong(np.zeros(1)))
-    done, misses = soak.check_form("values", 0, range(3))
+    done, _, misses = soak.check_form("values", 0, range(3))
     assert (done, [(miss.form, miss.draw) for miss in misses]) == (3, [(0, 0), (0, 1), (0, 2)])
     assert "Not equal" in misses[0].why
 
@@ -51,6 +50,21 @@ def test_misses_are_counted_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
 # A neuron whose bias has no effect: its gradient is a sum of 40 terms of up to 900, whose cancelling leaves rounding of
 # 1e-3. That of the reference is 8e-5 there, by luck.
 CANCELLING, BIAS, NEURON = (30054, 364), 15, 2
+# A network whose gradients pass two layers of huge weights, 2^100 each.
+HUGE = Form(2, 3, 4, (5, 6), 2, bias=False, lengths=False, record_spikes=False)
+SCALED_GRADIENTS = soak.scaled_gradients
+
+
+def mistaken(change: Any) -> Any:
+    """`soak.scaled_gradients` with a `change` of those of the kernels: by factor of the loss and gradients."""
+
+    def of(form: Form, implementation: str) -> Any:
+        run = SCALED_GRADIENTS(form, implementation)
+        return (
+            run if implementation == "reference" else lambda scale, *given: change(scale, run(scale, *given))
+        )
+
+    return of
 
 
 @needs_kernels
@@ -60,22 +74,39 @@ def test_kernels_may_round_terms_that_cancel_and_not_err(monkeypatch: pytest.Mon
     with pytest.raises(AssertionError):
         check_kernel(form, seed)
     soak.check_as_exact(form, seed)
-    original = soak.scaled_gradients
-
-    def mistaken(change: Any) -> Any:
-        def of(form: Form, implementation: str) -> Any:
-            run = original(form, implementation)
-            if implementation == "reference":
-                return run
-            return lambda scale, *given: (found := run(scale, *given)) | {BIAS: change(scale, found[BIAS])}
-
-        return of
-
     # A mistake ten times as large as this neuron's rounding; and one in 2000 of those that are only a sum of few terms.
     for change in (
-        lambda scale, gradient: gradient.at[NEURON].add(1e-2 * scale),
-        lambda _, gradient: gradient.at[0].multiply(1.0005),
+        lambda scale, found: found | {BIAS: found[BIAS].at[NEURON].add(1e-2 * scale)},
+        lambda _, found: found | {BIAS: found[BIAS].at[0].multiply(1.0005)},
     ):
         monkeypatch.setattr(soak, "scaled_gradients", mistaken(change))
         with pytest.raises(AssertionError, match=f"argument {BIAS}: off by"):
             soak.check_as_exact(form, seed)
+
+
+def silent(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
+    """Arguments of a network without a spike, whose last weights are huge."""
+    inputs, (first, second), readout, state, *rest = arguments(form, rng)
+    huge = lambda part: part._replace(weights=2.0**100 * part.weights)  # noqa: E731
+    zero = jax.tree.map(jnp.zeros_like, (inputs, state))
+    return zero[0], (first, huge(second)), huge(readout), zero[1], *rest
+
+
+@needs_kernels
+def test_gradients_beyond_float32_are_counted_and_all_others_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(soak, "arguments", silent)
+    beyond = soak.check_as_exact(HUGE, 1)
+    in_first_layer = 4 * 5 + 3 * 5  # the weights and constants
+    assert beyond >= in_first_layer
+    # Beyond, any number will do.
+    zeroed = lambda _, found: jax.tree.map(lambda g: jnp.where(jnp.isfinite(g), g, 0), found)  # noqa: E731
+    infinite = lambda _, found: jax.tree.map(lambda g: jnp.where(jnp.isfinite(g), jnp.inf, g), found)  # noqa: E731
+    inexact = lambda _, found: jax.tree.map(lambda g: jnp.where(jnp.isfinite(g), 1.01 * g, g), found)  # noqa: E731
+    monkeypatch.setattr(soak, "scaled_gradients", mistaken(zeroed))
+    assert soak.check_as_exact(HUGE, 1) == beyond
+    for change in (infinite, inexact):
+        monkeypatch.setattr(soak, "scaled_gradients", mistaken(change))
+        with pytest.raises(AssertionError, match="off by"):
+            soak.check_as_exact(HUGE, 1)

@@ -2,15 +2,15 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
 from snnjax._check import (
+    MAX_SIZE,
     as_lengths,
     check,
     check_choice,
@@ -106,20 +106,10 @@ class Network:
         if isinstance(target_activity, int | float):  # a traced value cannot be checked
             good, way_out = 0 < target_activity < 1, "Try 0.05, one spike per neuron in 20 steps"
             check(good, "network.init", "target_activity", "be between 0 and 1", target_activity, way_out)
-        batch = inputs.shape[1]
-        lengths = None if lengths is None else as_lengths("lif_network", lengths, batch)
+        lengths = None if lengths is None else as_lengths("lif_network", lengths, inputs.shape[1])
         valid = steps_within(inputs, lengths)
-
-        def run_alone(spec: LayerSpec, own: LayerParams, x: Any) -> tuple[Any, Array]:
-            # Delays move spikes but hardly change the activity.
-            own = spread(spec, own)
-            start = Carry(spec.neuron.initial_state(own.neuron, batch), _no_spikes(own, batch), None)
-            # The relevant activity is the one before capping.
-            full = dataclasses.replace(spec, capacity=None)
-            steps = run_layer(full, own, start, x, None, valid, None)[1]
-            return steps.listed, _activity(steps.counted, lengths)
-
-        return scale_to_activity(params, self.layers, within(inputs, valid), target_activity, run_alone)
+        start = within(inputs, valid), lengths
+        return scale_to_activity(params, self.layers, *start, target_activity, _run_alone)
 
     def initial_state(self, params: NetworkParams, batch: int) -> NetworkState:
         """Make the state before the first step.
@@ -257,9 +247,11 @@ def network(
         >>> output.output.shape, output.activity[0].shape
         ((5, 2, 3), (2, 32))
     """
-    shape = (inputs,) if isinstance(inputs, int | np.integer) else tuple(inputs)
+    shape = tuple(inputs) if isinstance(inputs, Iterable) else (inputs,)
     for length in shape:
         check_integer("network", "inputs", length, 0 if len(shape) == 1 else 1)
+    count = math.prod(shape)
+    check(count <= MAX_SIZE, "network", "inputs", f"be at most {MAX_SIZE}", count, "Split the image")
     _check_specs(layers, readout)
     specs, last = fit_layers(shape, layers, readout)
     check(len(specs) > 0, "network", "layers", "hold at least one layer", "none", "Add a snnjax.layer(...)")
@@ -281,6 +273,15 @@ def _check_specs(layers: Any, readout: Any) -> None:
     way_out = "Make it with snnjax.leaky_readout(...) or snnjax.spiking_readout(...)"
     good = isinstance(readout, ReadoutSpec) or (isinstance(readout, LayerSpec) and readout.capacity is None)
     check(good, op, "readout", "be a read-out", shown(readout), way_out)
+
+
+def _run_alone(spec: LayerSpec, own: LayerParams, x: Any, lengths: Array | None) -> tuple[Any, Array]:
+    """The spikes of a layer and its mean activity before capping; delays move spikes but hardly change it."""
+    own, batch = spread(spec, own), x.shape[1]
+    start = Carry(spec.neuron.initial_state(own.neuron, batch), _no_spikes(own, batch), None)
+    full = dataclasses.replace(spec, capacity=None)
+    steps = run_layer(full, own, start, x, None, steps_within(x, lengths), None)[1]
+    return steps.listed, _activity(steps.counted, lengths)
 
 
 def _activity(spikes: Array, lengths: Array | None) -> Array:

@@ -16,7 +16,7 @@ from jaxtyping import Bool
 from snnjax._check import check, check_integer, check_rounding, fail
 from snnjax._quantised import Quantised
 from snnjax.ops._connection import Connection
-from snnjax.ops._convolution import Convolution
+from snnjax.ops._convolution import Convolution, checked_padding
 from snnjax.ops.pool_spikes import Pooling, as_pooling
 
 Shape = tuple[int, ...]  # (neurons,), (length, channels) or (height, width, channels), row-major
@@ -233,8 +233,7 @@ def _convolve(op: str, channels: int, kernel: Shape, strides: Shape, padding: An
         for length in lengths:
             check_integer(op, name, length, 1)
     check_integer(op, "groups", groups, 1)
-    padding = padding if isinstance(padding, str) else tuple(tuple(pair) for pair in padding)
-    return Convolve(channels, kernel, strides, padding, groups)
+    return Convolve(channels, kernel, strides, checked_padding(op, padding, len(kernel)), groups)
 
 
 def _pool(op: str, window: int | tuple[int, int], mean: bool) -> Pool:
@@ -243,7 +242,7 @@ def _pool(op: str, window: int | tuple[int, int], mean: bool) -> Pool:
     return Pool(window, mean)
 
 
-def _pair(number: int | tuple[int, int]) -> tuple[int, int]:
+def _pair(number: Any) -> Any:
     return number if isinstance(number, tuple) else (number, number)
 
 

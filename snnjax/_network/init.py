@@ -26,7 +26,8 @@ _RECURRENT_SHARE = 0.5
 # Bisection steps of the search for a scale factor, from 2^-8 to 2^8, or for a probe from 2^-4 to 2^4.
 _HALVINGS, _LOG2_RANGE, _PROBE_LOG2_RANGE = 12, 8.0, 4.0
 
-LayerRun = Callable[[LayerSpec, LayerParams, Any], tuple[Any, Array]]  # -> (spikes, mean activity)
+# (layer, its parameters, inputs, lengths) -> (spikes, mean activity)
+LayerRun = Callable[[LayerSpec, LayerParams, Any, Array | None], tuple[Any, Array]]
 
 
 def init_params(
@@ -114,7 +115,7 @@ def _linear_drive(neuron: Neuron, params: Any, start: Any, noise: Array) -> Arra
     return jnp.median(distance / jnp.std(membranes[_PROBE_STEPS // 2 :], axis=(0, 1)))
 
 
-def _log2_factor(activity: Callable[[Array], Array], target: float, log2_range: float) -> Array:
+def _log2_factor(activity: Callable[[Array], Array], target: Any, log2_range: float) -> Array:
     """The logarithm of the factor at which an increasing activity reaches the target."""
 
     def halve(_: Any, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -128,23 +129,32 @@ def _log2_factor(activity: Callable[[Array], Array], target: float, log2_range: 
 
 
 def scale_to_activity(
-    params: NetworkParams, layers: Sequence[LayerSpec], inputs: Any, target: float, run_layer: LayerRun
+    params: NetworkParams,
+    layers: Sequence[LayerSpec],
+    inputs: Any,
+    lengths: Array | None,
+    target: float,
+    run_layer: LayerRun,
 ) -> NetworkParams:
     """Scale the weights layer by layer until each layer's mean activity on `inputs` is `target`.
 
     Layer-sequential, after Mishkin and Matas 2016 (arXiv:1511.06422), with the activity instead of the variance.
     """
     scaled = []
-    for spec, layer_params in zip(layers, params.layers, strict=True):
-
-        def activity(
-            log2_factor: Array, spec: LayerSpec = spec, own: LayerParams = layer_params, x: Any = inputs
-        ) -> Array:
-            return run_layer(spec, _scaled(own, log2_factor), x)[1]
-
-        scaled.append(_scaled(layer_params, _log2_factor(activity, target, _LOG2_RANGE)))
-        inputs, _ = run_layer(spec, scaled[-1], inputs)
+    for spec, own in zip(layers, params.layers, strict=True):
+        scaled.append(_scaled(own, _factor_of_layer(own, inputs, lengths, target, spec, run_layer)))
+        inputs, _ = run_layer(spec, scaled[-1], inputs, lengths)
     return params._replace(layers=tuple(scaled))
+
+
+@functools.partial(jax.jit, static_argnames=("spec", "run_layer"))  # compiled once, not in each call
+def _factor_of_layer(
+    own: LayerParams, x: Any, lengths: Array | None, target: Any, spec: LayerSpec, run_layer: LayerRun
+) -> Array:
+    def activity(log2_factor: Array) -> Array:
+        return run_layer(spec, _scaled(own, log2_factor), x, lengths)[1]
+
+    return _log2_factor(activity, target, _LOG2_RANGE)
 
 
 def _scaled(params: LayerParams, log2_factor: Array) -> LayerParams:

@@ -24,6 +24,8 @@ from snnjax.sparse_spikes import SparseSpikes
 
 # Number of neurons whose thresholds are drawn for a check when those of the parameters are not known yet.
 _DRAWN = 64
+# A process has 2^48 addresses, and XLA ends one that describes an array of 2^60 entries.
+_LOG2_WEIGHTS = 48
 # One object for all layers, so that they share compiled functions.
 _DEFAULT_NEURON = lif()
 
@@ -262,12 +264,20 @@ def fit_layers(
             continue
         spec = layer(item) if isinstance(item, Weighted) else item
         fitted = fit(spec.connection, shape, pools, is_flat)
+        _check_weights(fitted, isinstance(spec, LayerSpec) and spec.recurrent)
         if isinstance(spec, ReadoutSpec):
             return tuple(layers), dataclasses.replace(spec, connection=fitted)
         slots = _slots(fitted.num_neurons, spec.capacity)
         layers.append(dataclasses.replace(spec, connection=fitted, capacity=slots))
         shape, pools, is_flat = fitted.out_shape, [], False
     return tuple(layers), None
+
+
+def _check_weights(fitted: Fitted, recurrent: bool) -> None:
+    """Check that the weights of a layer can be addressed."""
+    count = max(math.prod(fitted.weights_shape), fitted.num_neurons**2 if recurrent else 0)
+    expected = f"have at most 2**{_LOG2_WEIGHTS} weights each"
+    check(count <= 2**_LOG2_WEIGHTS, "network", "layers", expected, count, "Use fewer neurons")
 
 
 def spread(spec: LayerSpec | ReadoutSpec, own: LayerParams) -> LayerParams:

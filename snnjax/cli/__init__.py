@@ -4,17 +4,33 @@ Results go to standard output, one line per fact; errors go to standard error in
 """
 
 import argparse
+import os
 import re
 import sys
 import warnings
 from collections.abc import Sequence
 from importlib.metadata import version
+from typing import NoReturn
 
 from snnjax.cli import _info, _runs, _train
 from snnjax.cli._text import INTERRUPTED, show_warning
 
 # The form of snnjax's own messages; anything else is a bug, and keeps its traceback.
 _OUR_ERROR = re.compile(r"[\w.]+: `[^`]+` must .*, got ", re.DOTALL)
+
+
+def program() -> NoReturn:
+    """Run the command line, and end the process with the exit code.
+
+    After an interrupt it ends at once, without the cleaning up of JAX: a thread of XLA may still be compiling, and
+    crashes when the client of jaxlib is freed meanwhile.
+    """
+    code = main()
+    if code == INTERRUPTED:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

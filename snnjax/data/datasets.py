@@ -11,7 +11,7 @@ from jaxtyping import Array, Int
 
 from snnjax._check import check, check_array, check_integer, fail
 from snnjax._types import id_dtype
-from snnjax.data.event_lists import bin_ragged, check_capacity, concatenate, pack
+from snnjax.data.event_lists import bin_ragged, check_sizes, concatenate, pack
 from snnjax.sparse_spikes import SparseSpikes
 
 
@@ -47,6 +47,7 @@ class EventDataset:
     num_classes: int
 
     def __post_init__(self) -> None:
+        check_integer("EventDataset", "num_neurons", self.num_neurons, 0)
         _check_shape("EventDataset", "ids", self.ids, 3)
         _check_shape("EventDataset", "counts", self.counts, 2, self.ids.shape[:2])
         _check_labels("EventDataset", self.labels, len(self.ids), self.num_classes)
@@ -73,7 +74,7 @@ class EventDataset:
         99 % of its events outside `duration` causes a RuntimeWarning.
         """
         op = "EventDataset.from_events"
-        check_capacity(op, capacity)
+        check_sizes(op, num_steps, num_neurons, capacity)
         samples, misplaced = [], []
         for number, recording in enumerate(recordings):
             times, ids = _as_pair(op, number, recording)

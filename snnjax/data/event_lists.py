@@ -63,10 +63,17 @@ def bin_events(
         >>> lists.counts
         array([2, 1], dtype=int32)
     """
-    check_capacity("bin_events", capacity)
+    check_sizes("bin_events", num_steps, num_neurons, capacity)
     ragged, _ = bin_ragged("bin_events", times, ids, num_steps, num_neurons, duration)
     packed = pack(ragged, num_neurons, capacity)
     return EventLists(packed.ids[0], packed.counts[0])
+
+
+def check_sizes(op: str, num_steps: int, num_neurons: int, capacity: int | None) -> None:
+    """Check the sizes of lists."""
+    check_integer(op, "num_steps", num_steps, 1)
+    check_integer(op, "num_neurons", num_neurons, 1)
+    check_capacity(op, capacity)
 
 
 def check_capacity(op: str, capacity: int | None) -> None:
@@ -78,11 +85,11 @@ def check_capacity(op: str, capacity: int | None) -> None:
 def bin_ragged(
     op: str, times: Any, ids: Any, num_steps: int, num_neurons: int, duration: float | None, of: str = ""
 ) -> tuple[RaggedLists, bool]:
-    """Bin one sample's events to ragged lists with ``counts[1, time]``; see `bin_events`.
+    """Bin one sample's events to ragged lists with ``counts[1, time]``; see `bin_events`. Sizes are checked before.
 
     Errors name the arguments with `of` after them. Also returned: whether nearly all events were outside `duration`.
     """
-    times, ids = _check_events(op, times, ids, num_steps, num_neurons, duration, of)
+    times, ids = _check_events(op, times, ids, num_neurons, duration, of)
     mostly_outside = False
     if duration is not None:
         inside = (times >= 0) & (times < duration)
@@ -172,12 +179,10 @@ def _as_array(op: str, argument: str, value: Any) -> np.ndarray:
 
 
 def _check_events(
-    op: str, times: Any, ids: Any, num_steps: int, num_neurons: int, duration: float | None, of: str
+    op: str, times: Any, ids: Any, num_neurons: int, duration: float | None, of: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Check `times` and `ids`, and convert them to int64 or float64, and int64, both [events]."""
     times, ids = (_as_array(op, *each) for each in ((f"times{of}", times), (f"ids{of}", ids)))
-    check_integer(op, "num_steps", num_steps, 1)
-    check_integer(op, "num_neurons", num_neurons, 1)
     if duration is not None:
         good = np.ndim(duration) == 0 and np.asarray(duration).dtype.kind in "iuf"
         good = good and bool(np.isfinite(duration)) and duration > 0

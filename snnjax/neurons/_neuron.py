@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from snnjax._check import check, check_float_array, check_shape
+from snnjax._check import check, check_float_array, check_shape, check_size
 from snnjax._types import sum_dtype, wide
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, as_surrogate
@@ -176,6 +176,7 @@ def at_zero(batch: int, like: Array) -> Array:
 
     Each part of a state needs its own: JAX does not donate one buffer twice.
     """
+    check_size("Neuron.initial_state", "batch", batch)
     return jnp.zeros((batch, *like.shape), sum_dtype(like.dtype))
 
 

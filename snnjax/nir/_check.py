@@ -7,7 +7,7 @@ import numpy as np
 from snnjax import _check
 
 # A file may declare any length: sizes beyond any machine are rejected before allocation.
-MAX_NEURONS = 2**31 - 1
+MAX_NEURONS = _check.MAX_SIZE
 
 
 def refuse(expected: str, actual: object, way_out: str) -> NoReturn:

@@ -9,11 +9,8 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from snnjax._check import check, check_integer
+from snnjax._check import MAX_SIZE, check, check_integer
 from snnjax._types import wide
-
-# Flat ids are int32.
-_MAX_NEURONS = 2**31 - 1
 
 
 @jax.tree_util.register_static
@@ -69,8 +66,7 @@ class Convolution:
         way_out = "Pad more, or choose a smaller kernel"
         check(fits, op, "kernel", f"fit into the padded {padded}", list(self.kernel), way_out)
         for name, count in (("shape", self.num_inputs), ("padding", self.num_outputs)):
-            expected = f"make at most {_MAX_NEURONS} neurons"
-            check(count <= _MAX_NEURONS, op, name, expected, count, "Split the image")
+            check(count <= MAX_SIZE, op, name, f"make at most {MAX_SIZE} neurons", count, "Split the image")
 
     @property
     def out_shape(self) -> tuple[int, ...]:
@@ -160,15 +156,23 @@ def _pairs(
     op: str, padding: Any, lengths: Sequence[int], kernel: Sequence[int], strides: Sequence[int]
 ) -> tuple[tuple[int, int], ...]:
     """Zeros before and after each axis; "same" gives ``ceil(length / stride)`` outputs, as in XLA."""
+    padding = checked_padding(op, padding, len(lengths))
     if padding == "valid":
         return ((0, 0),) * len(lengths)
     if padding == "same":
         axes = zip(lengths, kernel, strides, strict=True)
         totals = [max((-(-length // stride) - 1) * stride + k - length, 0) for length, k, stride in axes]
         return tuple((total // 2, total - total // 2) for total in totals)
-    good = isinstance(padding, Sequence) and not isinstance(padding, str) and len(padding) == len(lengths)
+    return padding
+
+
+def checked_padding(op: str, padding: Any, space: int) -> Any:
+    """The padding of so many axes, "same", "valid" or a tuple of pairs, after checking it."""
+    if isinstance(padding, str) and padding in ("same", "valid"):
+        return padding
+    good = isinstance(padding, Sequence) and not isinstance(padding, str) and len(padding) == space
     good = good and all(isinstance(pair, Sequence) and len(pair) == 2 for pair in padding)
-    expected = f"be 'same', 'valid' or {len(lengths)} pairs of integers"
+    expected = f"be 'same', 'valid' or {space} pairs of integers"
     check(good, op, "padding", expected, repr(padding), "Pass the zeros before and after each axis")
     for pair in padding:
         for number in pair:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,11 +140,11 @@ def pooled(pooling: Pooling, spikes: Any) -> Any:
     return dataclasses.replace(spikes, ids=ids, values=values, num_neurons=pooling.num_outputs)
 
 
-def as_pooling(op: str, shape: Sequence[int], window: int | Sequence[int], mean: bool) -> Pooling:
+def as_pooling(op: str, shape: Sequence[int], window: Any, mean: bool) -> Pooling:
     """The checked geometry."""
     shape = tuple(shape)
     check_image(op, shape)
-    sizes = (window,) * (len(shape) - 1) if isinstance(window, int) else tuple(window)
+    sizes = tuple(window) if isinstance(window, Iterable) else (window,) * (len(shape) - 1)
     good = len(sizes) == len(shape) - 1
     check(
         good,
@@ -154,8 +154,10 @@ def as_pooling(op: str, shape: Sequence[int], window: int | Sequence[int], mean:
         list(sizes),
         "Pass one length per axis, or one for all",
     )
-    for size, length in zip(sizes, shape[:-1], strict=True):
+    for size in sizes:
         check_integer(op, "window", size, 1)
+    sizes = tuple(int(size) for size in sizes)
+    for size, length in zip(sizes, shape[:-1], strict=True):
         check(
             size <= length,
             op,

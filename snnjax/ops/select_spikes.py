@@ -181,6 +181,7 @@ def listed_values(v: Array, threshold: Array, ids: Array, surrogate: Surrogate) 
     return jnp.where(in_range(ids, v.shape[-1]), spike(distance, surrogate), 0).astype(v.dtype)
 
 
+@functools.partial(jax.jit, static_argnums=1)  # compiled once, not in each call outside jit
 def _composed(operands: tuple[Array, ...], selection: Selection) -> tuple[Array, Array, Array, Array]:
     """The reference, whose values have derivatives of any mode and order."""
     ids, _, num_spikes, num_listed = _reference(jax.lax.stop_gradient(operands), selection)

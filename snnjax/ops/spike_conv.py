@@ -81,7 +81,7 @@ def spike_conv(
         )
         operands = _dispatch.vary_alike(operands)
         out: Any = (
-            _reference(operands, geometry)[0]
+            _composed(operands, geometry)[0]
             if implementation == "composed"
             else _convolve_lists(*operands, geometry, implementation)
         )
@@ -90,7 +90,7 @@ def spike_conv(
         operands = (spikes.astype(weights.dtype).reshape(math.prod(axes), geometry.num_inputs), weights)
         operands = _dispatch.vary_alike(operands)
         out = (
-            _rows_reference(operands, geometry)[0]
+            _rows_composed(operands, geometry)[0]
             if implementation == "composed"
             else _convolve_rows(*operands, geometry, implementation)
         )
@@ -154,6 +154,10 @@ def _rows_backward(operands: tuple[Array, Array], geometry: Convolution) -> tupl
 def _reference(operands: tuple[Array, Array, Array], geometry: Convolution) -> tuple[Array]:
     ids, values, weights = operands
     return _rows_reference((scatter(ids, wide(values), geometry.num_inputs), weights), geometry)
+
+
+# Compiled once, not in each call outside jit.
+_composed, _rows_composed = (jax.jit(each, static_argnums=1) for each in (_reference, _rows_reference))
 
 
 def _values_backward(operands: tuple[Array, Array, Array], geometry: Convolution) -> tuple[Array]:

@@ -78,7 +78,7 @@ def spike_matmul(
         )
         operands = _dispatch.vary_alike(operands)
         out: Any = (
-            _reference(operands, ())[0]
+            _composed(operands, ())[0]
             if implementation == "composed"
             else _multiply_lists(*operands, implementation)
         )
@@ -87,7 +87,7 @@ def spike_matmul(
         operands = (spikes.astype(weights.dtype).reshape(math.prod(axes), num_neurons), weights)
         operands = _dispatch.vary_alike(operands)
         out = (
-            _rows_reference(operands, ())[0]
+            _rows_composed(operands, ())[0]
             if implementation == "composed"
             else _multiply_rows(*operands, implementation)
         )
@@ -192,6 +192,10 @@ def _reference(operands: tuple[Array, Array, Any], _: tuple[()]) -> tuple[Array]
     # A value of 0 adds nothing whatever its weights, but has a derivative.
     used = in_range(ids, weights.shape[0])[:, :, None] & ((entries != 0) | jnp.isfinite(rows))
     return (jnp.sum(jnp.where(used, entries * rows, 0), axis=1).astype(weights.dtype),)
+
+
+# Compiled once, not in each call outside jit.
+_composed = jax.jit(_reference, static_argnums=1)
 
 
 def _values_backward(operands: tuple[Array, Array, Array], _: tuple[()]) -> tuple[Array]:
@@ -310,6 +314,9 @@ _multiply_lists.defvjp(_fwd, _bwd)
 def _rows_reference(operands: tuple[Array, Any], _: tuple[()]) -> tuple[Array]:
     rows, weights = operands
     return (dense_product(rows, weights).astype(weights.dtype),)
+
+
+_rows_composed = jax.jit(_rows_reference, static_argnums=1)
 
 
 def _rows_backward(operands: tuple[Array, Array], _: tuple[()]) -> tuple[Array]:

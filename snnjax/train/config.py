@@ -58,10 +58,9 @@ class TrainConfig:
         good = self.rule == "bptt" or first is None
         way_out = "Leave it None: each layer has its own"
         check(good, op, "second_threshold", f"be None with rule {self.rule!r}", first, way_out)
-        for name, least in (("epochs", 1), ("batch_size", 1), ("seed", 0)):
-            check_integer(op, name, getattr(self, name), least)
-        # The seed of a key is an int64.
-        check(self.seed < 2**63, op, "seed", "be below 2**63", self.seed, "Pass a smaller integer")
+        for name in ("epochs", "batch_size"):
+            check_integer(op, name, getattr(self, name), 1)
+        check_integer(op, "seed", self.seed, 0, bits=63)  # that of a key is an int64
         for name in ("learning_rate", "max_gradient_norm", "activity_bound", "activity_floor"):
             value = getattr(self, name)
             good = _is_number(value) and bool(value > 0)  # an infinite one turns a bound off

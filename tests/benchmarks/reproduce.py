@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, seed in missing:
         asked = [*RUNS[name], "--seed", str(seed), "--out", str(_folder(options.out, name, seed))]
         # A process each, whose CPU time and memory are those of one run.
-        code = "import sys; from snnjax.cli import main; sys.exit(main())"
+        code = "from snnjax.cli import program; program()"
         done = subprocess.run([sys.executable, "-c", code, "train", *asked, "--overwrite"], check=False)
         if done.returncode != 0:
             return done.returncode

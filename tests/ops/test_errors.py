@@ -318,7 +318,7 @@ CONV: list[tuple[Callable[[], Any], str]] = [
         "spike_conv: `padding` must be an integer of at least 0, got -1. Pass a larger integer.",
     ),
     (
-        lambda: conv(padding=((2**31, 0),)),
+        lambda: conv(padding=((2**31 - 1, 1),)),
         "spike_conv: `padding` must make at most 2147483647 neurons, got 4294967300. Split the image.",
     ),
     (

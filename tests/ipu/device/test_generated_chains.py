@@ -62,3 +62,15 @@ def test_generated_code_yields_bits_and_cycles_of_the_interpreter(
     assert generated.phases.compute == interpreted.phases.compute
     assert any(name.startswith("snnjax::Chain") for name in generated.codelets)
     assert not any("ElementwiseChain" in name for name in generated.codelets)
+
+
+def test_a_folder_without_the_headers_is_refused(
+    ipus: list[jax.Device], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SNNJAX_IPU_GENERATE", str(tmp_path))
+    with pytest.raises(jax.errors.JaxRuntimeError) as caught:
+        jax.jit(lambda x: 2 * x + 1)(jax.device_put(numbers((ELEMENTS,), "float32", 0), ipus[0]))
+    assert str(caught.value) == (
+        "INVALID_ARGUMENT: compile: `SNNJAX_IPU_GENERATE` must name the folder poplar_kernels of snnjax's sources, "
+        f'got "{tmp_path}". Unset it: results and cycles are the same.'
+    )

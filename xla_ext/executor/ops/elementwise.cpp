@@ -4,8 +4,10 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <poputil/VertexTemplates.hpp>
+#include <system_error>
 
 #include "executor/operations.hpp"
 #include "executor/ops/compute_step.hpp"
@@ -39,7 +41,13 @@ poplar::Tensor asUnsigned(const poplar::Tensor& tensor) {
 // the model, where compiling one takes seconds, interprets them at that code's cost, unless the environment names the
 // folder.
 std::optional<std::string> kernelHeaders() {
-  if (const char* const folder = std::getenv("SNNJAX_IPU_GENERATE")) return folder;
+  if (const char* const folder = std::getenv("SNNJAX_IPU_GENERATE")) {
+    std::error_code ignored;
+    if (std::filesystem::exists(std::filesystem::path(folder) / kChainHeader, ignored)) return folder;
+    throw Error(ErrorCode::kInvalidArgument,
+                "compile: `SNNJAX_IPU_GENERATE` must name the folder poplar_kernels of snnjax's sources, got \"" +
+                    std::string(folder) + "\". Unset it: results and cycles are the same.");
+  }
 #ifdef SNNJAX_KERNEL_HEADERS
   return SNNJAX_KERNEL_HEADERS;
 #else

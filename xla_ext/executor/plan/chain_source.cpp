@@ -58,7 +58,7 @@ ChainSource chainSource(const std::vector<ElementwiseProgram::Step>& steps,
   const std::string fields = fieldsText(code), compute = computeText(code, cost, unit);
   const std::string name = nameOf(fields + compute);
   std::ostringstream text;
-  text << "#include \"elementwise_chain_registers.hpp\"\n\nnamespace snnjax {\n\nclass " << name
+  text << "#include \"" << kChainHeader << "\"\n\nnamespace snnjax {\n\nclass " << name
        << " : public poplar::MultiVertex {\n public:\n"
        << fields << "  unsigned count;\n\n"
        << compute << "};\n\n#ifndef __IPU__\ninline std::uint64_t workerCycles(const " << name

@@ -10,9 +10,12 @@
 
 namespace snnjax::executor {
 
+// What every source includes, of poplar_kernels/.
+inline constexpr const char* kChainHeader = "elementwise_chain_registers.hpp";
+
 struct ChainSource {
   std::string name;                // of the class, in namespace snnjax: the same code has the same name
-  std::string text;                // a source file; it includes headers of poplar_kernels/
+  std::string text;                // a source file
   std::vector<ChainField> fields;  // of the class, beside `count`, its number of elements
 };
 
