@@ -40,7 +40,7 @@ KNOWS_PRIVATE = {"_jax_compat"}
 COMMON_HEADER = re.compile(r'<[a-z_]+>|"[a-z_]+\.hpp"|"\.\./\.\./poplar_kernels/conventions\.hpp"')
 # Those for handlers: XLA's FFI, the error that all C++ throws, and system headers for memory, caches and instructions.
 HANDLER_HEADER = re.compile(
-    r'"xla/ffi/api/ffi\.h"|"\.\./error\.hpp"|<sys/(mman|syscall)\.h>|<unistd\.h>|<cpuid\.h>'
+    r'"xla/ffi/api/ffi\.h"|"\.\./error\.hpp"|<sys/(mman|syscall)\.h>|<(malloc|unistd|cpuid)\.h>'
 )
 # Those for files that are compiled once per instruction set.
 KERNEL_HEADER = re.compile(r'<(immintrin|arm_neon)\.h>|"kernels/[a-z_]+\.hpp"|"\.\./kernels\.hpp"')

@@ -1,14 +1,14 @@
 #include "memory.hpp"
 
+#if __has_include(<malloc.h>)
+#include <malloc.h>
+#endif
+
 #include <algorithm>
 #include <bit>
 #include <iterator>
 #include <mutex>
 #include <vector>
-
-#if defined(__GLIBC__)
-extern "C" int malloc_trim(std::size_t kept) noexcept;  // of glibc alone, as its malloc.h declares it
-#endif
 
 namespace snnjax {
 namespace {
