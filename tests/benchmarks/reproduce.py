@@ -28,6 +28,9 @@ _OTTT = ("--rule", "ottt", "--epochs", "240", "--learning-rate", "0.01")
 RUNS |= {"spoken": _SPOKEN, "spoken-delayed": (*_SPOKEN, "--model", "delayed")}
 RUNS |= {"spoken-short": (*_SPOKEN, "--epochs", "40"), "spoken-ottt": (*_SPOKEN, *_OTTT)}
 RUNS |= {f"spoken-{rule}-short": (*_SPOKEN, "--rule", rule, "--epochs", "40") for rule in ("eprop", "ottt")}
+# OTTT gains more from wide layers.
+_WIDE = (*_SPOKEN, "--hidden", "384", "384")
+RUNS |= {"spoken-wide": _WIDE, "spoken-wide-ottt": (*_WIDE, *_OTTT)}
 # Of the others the data are in the package.
 _WANTS_DATA = {"spar", *(name for name in RUNS if name.startswith("spoken"))}
 
