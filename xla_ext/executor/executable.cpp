@@ -73,7 +73,7 @@ class Executable::Impl {
   std::vector<std::byte> bytes_;
   Plan plan_;
   std::unique_ptr<DeviceProgram> program_;
-  std::vector<Slot> slots_;
+  std::vector<Slot> slots_;  // of parameters, then of results that share none with one
   std::vector<std::size_t> parameter_slots_, result_slots_;
 };
 
@@ -235,6 +235,8 @@ void Executable::Impl::upload(const Arrays& arguments) {
                       " that was donated. Donated arrays are gone: use the results in their place.");
     }
   }
+  // Results of the last run may lie in the memory of donated arguments.
+  for (std::size_t slot = parameter_slots_.size(); slot < slots_.size(); ++slot) clear(slots_[slot]);
   std::vector<DeviceProgram::Sources> sources(missing.size());
   for (std::size_t k = 0; k < missing.size(); ++k) {
     clear(slots_[parameter_slots_[missing[k]]]);
