@@ -12,7 +12,7 @@ extern const Operation kElementwise, kBroadcastInDim, kReshape, kTranspose, kSli
     kCollectivePermute, kPartitionId;
 }  // namespace ops
 
-// Each has a file in targets/ with its lowering and its proposals. They check as they lower.
+// Each has a file in targets/ with its check, its lowering and its proposals.
 namespace targets {
 extern const Operation kSpikeMatmul, kSpikeMatmulValuesBackward, kSpikeMatmulWeightsBackward, kSelectSpikes,
     kSelectSpikesBackward, kLifStep, kLifStepBackward, kLifNetwork, kLifNetworkBackward;
@@ -39,7 +39,10 @@ const Operation* findTarget(const std::string& name) {
   return found == kTargets.end() ? nullptr : found->second;
 }
 
-void checkCustomCall(const OperationCheck& op) { op.need(!op.instruction().texts.empty(), "have a target"); }
+void checkCustomCall(const OperationCheck& op) {
+  op.need(!op.instruction().texts.empty(), "have a target");
+  if (const Operation* const own = findTarget(op.instruction().texts[0])) own->check(op);
+}
 
 void lowerCustomCall(Lowering& lowering, const Instruction& instruction) {
   const Operation* const target = findTarget(instruction.texts[0]);
@@ -113,6 +116,11 @@ const Operation& operationNamed(const std::string& name) {
   if (found != operations().end()) return *found->second;
   throw Error(ErrorCode::kUnimplemented, "compile: `plan` must hold operations of its README, got \"" + name +
                                              "\". Use an snnjax of one version throughout.");
+}
+
+RecordPlaces recordPlacesOf(const Instruction& instruction) {
+  const Operation* const own = instruction.op == "custom_call" ? findTarget(instruction.texts[0]) : nullptr;
+  return own == nullptr || own->records == nullptr ? RecordPlaces{} : own->records(instruction);
 }
 
 void checkInstruction(const Plan& plan, const Instruction& instruction) {

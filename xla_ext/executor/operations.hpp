@@ -5,6 +5,7 @@
 
 #include "executor/lowering.hpp"
 #include "executor/plan/operation_check.hpp"
+#include "executor/plan/records.hpp"
 
 namespace snnjax::executor {
 
@@ -20,18 +21,21 @@ struct ScratchCall {
 using Scratch = std::vector<ScratchCall> (*)(const Plan&, const Layouts&, const Instruction&);
 
 struct Operation {
-  // Checks an instruction; the library's own ops check as they are lowered.
+  // Throws unless a lowering can take the instruction: nothing in it is trusted before.
   void (*check)(const OperationCheck&);
   Lower lower;
   Propose propose = nullptr;
   Scratch scratch = nullptr;  // where it is so much that operations should share it
+  RecordPlaces (*records)(const Instruction&) = nullptr;
 };
 
 // By its name in the plan; throws if there is none.
 const Operation& operationNamed(const std::string& name);
 
-// Checks the shapes and element types of an instruction's inputs and outputs. Own targets (custom_call) check theirs
-// themselves.
+// Of an own op that leaves a record, or reads one; of any other instruction none.
+RecordPlaces recordPlacesOf(const Instruction& instruction);
+
+// Checks the shapes and element types of an instruction's inputs and outputs, and its numbers and texts.
 void checkInstruction(const Plan& plan, const Instruction& instruction);
 
 }  // namespace snnjax::executor

@@ -3,6 +3,7 @@
 import gc
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -265,24 +266,60 @@ def test_serialised_program_gives_the_same_bits():
     np.testing.assert_array_equal(np.asarray(loaded(x, y)), np.asarray(compiled(x, y)))
 
 
+def in_another_process(program, *arguments):
+    """What a program writes that puts `x`, 0 to 1 in 6 steps, on an IPU of the same kind."""
+    before = """
+import pickle, sys
+import jax, numpy as np
+from jax.experimental import serialize_executable
+import snnjax
+ipu = jax.devices("ipu")[0]
+x = jax.device_put(np.linspace(0, 1, 6, dtype=np.float32), ipu)
+"""
+    command = (sys.executable, "-c", before + program, *map(str, arguments))
+    settings = {**os.environ, "JAX_PLATFORMS": "cpu,ipu", "SNNJAX_IPU_TILES": str(ipu().num_tiles)}
+    done = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
 def test_serialised_program_runs_in_another_process(tmp_path):
     x = np.linspace(0, 1, 6, dtype=np.float32)
     compiled = jax.jit(lambda x: jnp.exp(x).sum() + x).lower(put(x)).compile()
     (tmp_path / "program").write_bytes(pickle.dumps(serialize_executable.serialize(compiled)))
     program = """
-import pickle, sys
-import jax, numpy as np
-from jax.experimental import serialize_executable
-import snnjax
 loaded = pickle.load(open(sys.argv[1], "rb"))
 compiled = serialize_executable.deserialize_and_load(*loaded, backend="ipu")
-x = jax.device_put(np.linspace(0, 1, 6, dtype=np.float32), jax.devices("ipu")[0])
 sys.stdout.write(np.asarray(compiled(x)).tobytes().hex())
 """
-    command = (sys.executable, "-c", program, str(tmp_path / "program"))
-    settings = {**os.environ, "JAX_PLATFORMS": "cpu,ipu", "SNNJAX_IPU_TILES": str(ipu().num_tiles)}
-    done = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, check=True)
-    assert done.stdout == np.asarray(compiled(put(x))).tobytes().hex()
+    written = in_another_process(program, tmp_path / "program")
+    assert written == np.asarray(compiled(put(x))).tobytes().hex()
+
+
+def test_serialised_program_calls_no_function_of_another_process(tmp_path):
+    """Whatever the other process has called back before."""
+
+    def doubled(x):
+        return jax.pure_callback(lambda x: 2 * x, jax.typeof(x), x)
+
+    compiled = jax.jit(doubled).lower(put(np.zeros(6, np.float32))).compile()
+    (tmp_path / "program").write_bytes(compiled.runtime_executable().serialize())
+    program = """
+def negated(x):
+    return jax.pure_callback(lambda x: -x, jax.typeof(x), x)
+for each in range(300):
+    jax.jit(negated).lower(x)
+jax.block_until_ready(jax.jit(negated)(x))
+loaded = ipu.client.deserialize_executable(open(sys.argv[1], "rb").read(), jax._src.lib.xla_client.DeviceList((ipu,)))
+try:
+    print(np.asarray(loaded.execute_sharded([x]).disassemble_into_single_device_arrays()[0][0]))
+except jax.errors.JaxRuntimeError as error:
+    print(error)
+"""
+    written = in_another_process(program, tmp_path / "program")
+    expected = (
+        r"LookupError: callback: `number` must be that of a function of this process, got \d+\. Compile"
+    )
+    assert re.search(expected, written), written
 
 
 def test_memory_is_that_of_tiles():

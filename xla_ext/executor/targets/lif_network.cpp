@@ -5,6 +5,7 @@
 #include <poputil/VertexTemplates.hpp>
 
 #include "executor/targets/network.hpp"
+#include "executor/targets/network_check.hpp"
 #include "executor/targets/operands.hpp"
 
 namespace snnjax::executor::targets {
@@ -25,8 +26,7 @@ class Results {
         plan_(network.plan),
         num_lif_(operands.fields.size()) {}
 
-  // Returns the number of results before the record.
-  std::size_t run() {
+  void run() {
     const std::size_t last = plan_.layers.size() - 1;
     give(operands_.has_readout ? membranes(last) : trueSpikes(last));
     for (std::size_t l = 0; l < num_lif_; ++l) give(inBatch(l, network_.tensors.layers[l].counts));
@@ -42,7 +42,6 @@ class Results {
       }
       if (tensors.last_spikes.valid()) give(tensors.last_spikes);
     }
-    return given_;
   }
 
  private:
@@ -145,6 +144,21 @@ class Results {
   std::size_t given_ = 0;
 };
 
+// Of the results: those of Results::run(), and the record behind them.
+RecordPlaces recordsOf(const Instruction& instruction) {
+  Taker taker(instruction.inputs);
+  const NetworkOperands operands(instruction, taker);
+  RecordPlaces places;
+  places.first_output = 1 + 2 * operands.fields.size();
+  for (const LayerFields& fields : operands.fields) {
+    if (fields.records_spikes) places.first_output += fields.capacity ? 4 : 1;
+  }
+  for (const LayerOperands& layer : operands.layers) {
+    places.first_output += 1 + (layer.first_w ? 1 : 0) + (layer.first_spikes ? 1 : 0);
+  }
+  return places;
+}
+
 // The results from `first` on are the record: values without contents.
 void giveRecord(Lowering& lowering, const Instruction& instruction, std::size_t first, const NetworkOnTiles& network) {
   const auto record = std::make_shared<const NetworkOnTiles>(network);
@@ -164,22 +178,50 @@ bool keepsRecord(const Instruction& instruction, const NetworkOperands& operands
 
 void lifNetwork(Lowering& lowering, const Instruction& instruction) {
   Taker taker(instruction.inputs);
-  const NetworkOperands operands(lowering.plan(), instruction, taker);
+  const NetworkOperands operands(instruction, taker);
   const NetworkOnTiles network =
       bringNetwork(lowering, operands, optionsOf(lowering, instruction, operands, keepsRecord(instruction, operands)));
   lowering.program().add(builders::addForward(lowering.graph(), network.plan, network.tensors));
-  const std::size_t results = Results(lowering, instruction, operands, network).run();
-  if (flag(instruction, "records")) giveRecord(lowering, instruction, results, network);
+  Results(lowering, instruction, operands, network).run();
+  giveRecord(lowering, instruction, recordsOf(instruction).first_output, network);
 }
 
 std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
   Taker taker(instruction.inputs);
-  const NetworkOperands operands(plan, instruction, taker);
+  const NetworkOperands operands(instruction, taker);
   return proposalsFor(operands, planOf(plan, instruction, operands, keepsRecord(instruction, operands), target));
+}
+
+void checkSpikes(const NetworkCheck& check, std::size_t l, Taker& results) {
+  const LayerFields& fields = check.operands().fields[l];
+  const std::size_t neurons = check.neurons(l);
+  if (!fields.capacity) return check.needTimed(results.next(), Numbers::kAny, {neurons});
+  // A spiking output fires no lists; a recurrent one lists all of its neurons.
+  const bool is_output = !check.operands().has_readout && l + 1 == check.operands().fields.size();
+  check.op().need(!is_output || (fields.is_recurrent && *fields.capacity >= neurons), "list what it records");
+  check.needTimed(results.next(), Numbers::kIds, {*fields.capacity});
+  check.needTimed(results.next(), Numbers::kFloats, {*fields.capacity});
+  for (int count = 0; count < 2; ++count) check.needTimed(results.next(), Numbers::kCounts, {});
+}
+
+void checkLifNetwork(const OperationCheck& op) {
+  Taker taker(op.instruction().inputs), results(op.instruction().outputs);
+  const NetworkOperands operands(op.instruction(), taker);
+  const NetworkCheck check(op, operands);
+  op.need(taker.done(), "have as many operands as its attributes say");
+  check.needTimed(results.next(), Numbers::kAny, {check.neurons(operands.layers.size() - 1)});
+  const std::size_t count = operands.fields.size();
+  for (std::size_t l = 0; l < count; ++l) check.needSequences(results.next(), Numbers::kFloats, {check.neurons(l)});
+  for (std::size_t l = 0; l < count; ++l) check.needSequences(results.next(), Numbers::kCounts, {});
+  for (std::size_t l = 0; l < count; ++l) {
+    if (operands.fields[l].records_spikes) checkSpikes(check, l, results);
+  }
+  check.needStates(results);
+  op.need(results.done() || flag(op.instruction(), "records"), "have as many results as its attributes say");
 }
 
 }  // namespace
 
-extern const Operation kLifNetwork = {nullptr, lifNetwork, propose};
+extern const Operation kLifNetwork = {checkLifNetwork, lifNetwork, propose, nullptr, recordsOf};
 
 }  // namespace snnjax::executor::targets

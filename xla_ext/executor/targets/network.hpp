@@ -18,6 +18,7 @@ class Taker {
   ValueId next();
   std::optional<ValueId> nextIf(bool is_there);
   bool done() const { return taken_ == values_->size(); }
+  std::size_t taken() const { return taken_; }
 
  private:
   const std::vector<ValueId>* values_;
@@ -47,7 +48,7 @@ struct LayerOperands {
 
 // Of one call; the read-out, if there is one, is the last layer.
 struct NetworkOperands {
-  NetworkOperands(const Plan& plan, const Instruction& instruction, Taker& taker);
+  NetworkOperands(const Instruction& instruction, Taker& taker);
 
   bool recordSpikes() const;  // whether those of any layer are asked for
 
