@@ -26,7 +26,7 @@ from snnjax._network.connections import Between, Shape, Weighted
 from snnjax._network.delays import Delays, Pending, no_pending
 from snnjax._network.init import init_params, scale_to_activity
 from snnjax._network.run import Call, LayerPath, delays_of, layer_path, run
-from snnjax._network.scan import Carry, run_layer, steps_within, within
+from snnjax._network.scan import Carry, rounded, run_layer, steps_within, widened, within
 from snnjax._network.specs import (
     LayerParams,
     LayerSpec,
@@ -278,8 +278,10 @@ def _check_specs(layers: Any, readout: Any) -> None:
 def _run_alone(spec: LayerSpec, own: LayerParams, x: Any, lengths: Array | None) -> tuple[Any, Array]:
     """The spikes of a layer and its mean activity before capping; delays move spikes but hardly change it."""
     own, batch = spread(spec, own), x.shape[1]
-    start = Carry(spec.neuron.initial_state(own.neuron, batch), _no_spikes(own, batch), None)
+    before = jax.tree.map(wide, _no_spikes(own, batch))
+    start = Carry(spec.neuron.initial_state(own.neuron, batch), before, None)
     full = dataclasses.replace(spec, capacity=None)
+    x = widened(rounded(x, own.weights.dtype))
     steps = run_layer(full, own, start, x, None, steps_within(x, lengths), None)[1]
     return steps.listed, _activity(steps.counted, lengths)
 
