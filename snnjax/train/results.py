@@ -137,7 +137,7 @@ def read_runs(places: Sequence[Path | str]) -> list[dict[str, Any]]:
     """
     runs = []
     for place in map(Path, places):
-        files = [place] if place.is_file() else sorted([*place.rglob(RUN), *place.glob("*-[0-9]*.json")])
+        files = [place] if place.is_file() else sorted([*place.rglob(RUN), *place.glob("[!.]*-[0-9]*.json")])
         way_out = "Train with `snnjax train`, and pass the folder given as --out"
         check(len(files) > 0, "read_runs", "places", "hold records of runs", str(place), way_out)
         runs += [_read(file) for file in files]
