@@ -13,7 +13,7 @@ import jax
 from snnjax import _dispatch, metrics
 from snnjax._check import check, fail
 from snnjax._network import Network
-from snnjax.train.checkpoint import write_atomically
+from snnjax._write import write_atomically
 from snnjax.train.loop import FitResult
 from snnjax.train.tasks import TaskSettings
 
