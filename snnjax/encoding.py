@@ -17,6 +17,11 @@ from snnjax.sparse_spikes import SparseSpikes
 
 # In the log form without a time constant, a value this far above the threshold spikes in the last step.
 _LAST_STEP_EXCESS = 0.01
+# How far a value may be below a level by rounding: half a unit in the last place of its own, one of a product with a
+# rounded step, half of the threshold.
+_ROUNDING_UNITS = 2
+# Less than half, or a constant value would cross the same level up and down for ever.
+_MOST_OF_A_LEVEL = 0.25
 # Knuth's multiplicative hash (TAOCP 3, 6.4): an odd number near 2**32 / golden ratio spreads consecutive ids.
 _HASH_FACTOR = 2_654_435_761
 
@@ -134,10 +139,11 @@ def delta_encode(
 ) -> Float[Array, "time batch 2*channels"]:
     """Encode level crossings: a spike whenever a channel has changed by `threshold` since its last one.
 
-    With ``reference = series[0]`` initially, at each step
-    ``levels = trunc((series[t] - reference) / threshold)``, ``reference += threshold * levels``. Output ``[..., c]``
-    is ``[levels >= 1]`` (on) and ``[..., channels + c]`` is ``[levels <= -1]`` (off); several levels crossed within
-    one step give one spike. `threshold` is in units of `series`, a positive number or an array [channels].
+    With ``reference = 0`` initially, at each step ``levels = trunc((series[t] - series[0]) / threshold - reference)``,
+    ``reference += levels``. Output ``[..., c]`` is ``[levels >= 1]`` (on) and ``[..., channels + c]`` is ``[levels <=
+    -1]`` (off); several levels crossed within one step give one spike. `threshold` is in units of `series`, a positive
+    number or an array [channels]. A level counts as crossed if no more than rounding is missing: two units in the last
+    place (of the dtype of `series`) of ``series[t]`` and of ``series[0]``, and at most a quarter of the threshold.
 
     Errors: `series` is not a float array [time, batch, channels], or the threshold has another shape or is not
     positive.
@@ -170,13 +176,19 @@ def delta_encode(
     precise = wide(series)
     step_size = jnp.broadcast_to(jnp.asarray(threshold).astype(precise.dtype), (num_channels,))[None]
 
-    def step(reference: Array, frame: Array) -> tuple[Array, Array]:
-        levels = jnp.trunc((frame - reference) / step_size)
-        spikes = jnp.concatenate([levels >= 1, levels <= -1], axis=-1)
-        return reference + step_size * levels, spikes.astype(series.dtype)
-
     start = precise[0] if num_steps > 0 else jnp.zeros(series.shape[1:], precise.dtype)
-    return jax.lax.scan(step, start, precise)[1]
+    rounding = _ROUNDING_UNITS * float(jnp.finfo(series.dtype).eps)
+
+    def step(reference: Array, frame: Array) -> tuple[Array, Array]:
+        missing = (frame - start) / step_size - reference
+        tolerance = rounding * (jnp.abs(frame) + jnp.abs(start)) / step_size
+        tolerance = jnp.minimum(tolerance, _MOST_OF_A_LEVEL)
+        levels = jnp.trunc(missing + jnp.copysign(tolerance, missing))
+        spikes = jnp.concatenate([levels >= 1, levels <= -1], axis=-1)
+        # An integer number of levels, which does not drift as a sum of thresholds does.
+        return reference + levels, spikes.astype(series.dtype)
+
+    return jax.lax.scan(step, jnp.zeros_like(start), precise)[1]
 
 
 def _latency_step(

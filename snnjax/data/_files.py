@@ -6,22 +6,43 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from snnjax._check import check_integer, fail
+from snnjax._check import check, check_integer, fail
 
 PathLike = str | os.PathLike[str]
+
+_WAYS_OUT = {
+    "polarity": "Map polarities to 0 and 1",
+    "y": "Pass the height of the camera",
+    "x": "Pass the width of the camera",
+}
 
 
 class CameraEvents(NamedTuple):
     """The events of one recording of an event camera, in the order of the file."""
 
-    times: np.ndarray  # [events] int64, microseconds
-    x: np.ndarray  # [events] int64, column
-    y: np.ndarray  # [events] int64, row
-    polarity: np.ndarray  # [events] int64, 0 off (darker), 1 on (brighter)
+    times: np.ndarray  # [events] integer, microseconds
+    x: np.ndarray  # [events] integer, column
+    y: np.ndarray  # [events] integer, row
+    polarity: np.ndarray  # [events] integer or bool, 0 off (darker), 1 on (brighter)
 
     def ids(self, height: int, width: int) -> np.ndarray:
-        """The input ids ``(polarity * height + y) * width + x``, int64 [events]."""
-        return (self.polarity * height + self.y) * width + self.x
+        """The input ids ``(polarity * height + y) * width + x``, int64 [events].
+
+        Errors: a column, a row or a polarity is not a whole number below `width`, `height` or 2.
+        """
+        op, columns = "CameraEvents.ids", []
+        sizes = {"polarity": 2, "y": height, "x": width}
+        for name, size in sizes.items():
+            column = np.asarray(getattr(self, name))
+            good = column.dtype.kind in "iub" or column.size == 0
+            check(good, op, name, "be integers", column.dtype.name, "Cast them to integers")
+            wrong = column[(column < 0) | (column >= size)]
+            first = wrong[0] if wrong.size else 0
+            check(not wrong.size, op, name, f"be in [0, {size})", first, _WAYS_OUT[name])
+            # Files have integers of 8 or 16 bits, which products with the sizes would overflow.
+            columns.append(column.astype(np.int64))
+        polarity, y, x = columns
+        return (polarity * height + y) * width + x
 
 
 def read_bytes(op: str, path: PathLike, way_out: str) -> bytes:
@@ -44,14 +65,15 @@ def refuse(op: str, path: PathLike, expected: str, actual: object) -> NoReturn:
 def list_folder(op: str, root: PathLike, folder: PathLike, pattern: str, way_out: str) -> list[Path]:
     """The files of `folder` in `root` that match `pattern`, at least one, sorted by name."""
     path = Path(root, folder)
-    files = sorted(path.glob(pattern)) if path.is_dir() else []
+    # macOS writes a hidden file ``._*`` beside each file on a disk or in an archive of another system.
+    files = sorted(file for file in path.glob(pattern) if file.name[0] != ".") if path.is_dir() else []
     if not files:
         fail(op, "root", f"hold files {Path(folder, pattern)}", f"none in {str(root)!r}", way_out)
     return files
 
 
 def pooled(events: CameraEvents, downsample: int) -> CameraEvents:
-    """The events of a camera with one pixel in place of `downsample` x `downsample`."""
+    """The events (int64) of a camera with one pixel in place of `downsample` x `downsample`."""
     return events._replace(x=events.x // downsample, y=events.y // downsample)
 
 

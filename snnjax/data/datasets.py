@@ -1,8 +1,7 @@
 """Containers that hold a whole data set in NumPy arrays and return batches by index."""
 
-import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -11,7 +10,15 @@ from jaxtyping import Array, Int
 
 from snnjax._check import check, check_array, check_integer, fail
 from snnjax._types import id_dtype
-from snnjax.data.event_lists import bin_ragged, check_sizes, concatenate, pack
+from snnjax.data.event_lists import (
+    MOST_OUTSIDE,
+    Binned,
+    bin_ragged,
+    check_sizes,
+    concatenate,
+    pack,
+    warn_of_outside,
+)
 from snnjax.sparse_spikes import SparseSpikes
 
 
@@ -45,11 +52,20 @@ class EventDataset:
     labels: np.ndarray  # [samples] integer
     num_neurons: int
     num_classes: int
+    # [samples] int64, the number of events outside `duration`, which are in no list; a scalar is that of each sample
+    outside: np.ndarray = field(default_factory=lambda: np.zeros((), np.int64))
 
     def __post_init__(self) -> None:
         check_integer("EventDataset", "num_neurons", self.num_neurons, 0)
         _check_shape("EventDataset", "ids", self.ids, 3)
         _check_shape("EventDataset", "counts", self.counts, 2, self.ids.shape[:2])
+        good = self.counts.dtype == np.int32
+        way_out = "Cast them, for instance counts.astype(np.int32)"
+        check(good, "EventDataset", "counts", "be int32", self.counts.dtype.name, way_out)
+        check_array("EventDataset", "outside", self.outside)
+        if self.outside.ndim == 0:
+            object.__setattr__(self, "outside", np.full(len(self.ids), self.outside))
+        _check_shape("EventDataset", "outside", self.outside, 1, self.ids.shape[:1])
         _check_labels("EventDataset", self.labels, len(self.ids), self.num_classes)
         expected = id_dtype(self.num_neurons)
         way_out = f"Cast them, for instance ids.astype(np.{expected.name})"
@@ -70,24 +86,12 @@ class EventDataset:
     ) -> "EventDataset":
         """Make a data set from recordings ``(times[events], ids[events])``, binned as in `bin_events`.
 
-        `recordings` may be a generator; the integer `labels` are read after it is exhausted. A recording with more than
-        99 % of its events outside `duration` causes a RuntimeWarning.
+        `recordings` may be a generator; the integer `labels` are read after it is exhausted. ``outside`` counts the
+        events outside `duration` of each recording; a RuntimeWarning says so if they are more than 5 % of all, or
+        nearly all of one recording.
         """
-        op = "EventDataset.from_events"
-        check_sizes(op, num_steps, num_neurons, capacity)
-        samples, misplaced = [], []
-        for number, recording in enumerate(recordings):
-            times, ids = _as_pair(op, number, recording)
-            of = f" of recordings[{number}]"
-            lists, mostly_outside = bin_ragged(op, times, ids, num_steps, num_neurons, duration, of)
-            samples.append(lists)
-            misplaced += [number] if mostly_outside else []
-        if misplaced:
-            _warn_of_misplaced(op, misplaced, len(samples), duration)
-        ragged = concatenate(samples, num_steps, num_neurons)
-        ids, counts = pack(ragged, num_neurons, capacity)
-        labels = np.asarray(labels) if len(samples) else np.zeros(len(labels), np.int32)
-        return cls(ids, counts, labels, num_neurons, num_classes)
+        binning = num_steps, num_neurons, duration
+        return binned_dataset("EventDataset.from_events", recordings, labels, *binning, num_classes, capacity)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -110,7 +114,8 @@ class EventDataset:
 
     def select(self, indices: Any) -> "EventDataset":
         """The data set of the samples at `indices`."""
-        return replace(self, ids=self.ids[indices], counts=self.counts[indices], labels=self.labels[indices])
+        names = ("ids", "counts", "labels", "outside")
+        return replace(self, **{name: getattr(self, name)[indices] for name in names})
 
     def channels_last(self, channels: int = 2) -> "EventDataset":
         """Renumber the events for convolutions, whose images are (height, width, channels).
@@ -181,6 +186,9 @@ class SeriesDataset:
         check(whole, "SeriesDataset", "lengths", "be integers", self.lengths.dtype.name, "Cast them")
         check_array("SeriesDataset", "labels", self.labels)
         if self.labels.ndim == 2:
+            one_hot = len(self.series), self.num_classes
+            if one_hot != self.series.shape[:2]:
+                _check_one_hot("SeriesDataset", self.labels, one_hot, "[samples] or [samples, time]")
             _check_shape("SeriesDataset", "labels", self.labels, 2, self.series.shape[:2])
             _check_classes("SeriesDataset", np.maximum(self.labels, 0), self.num_classes)
         else:
@@ -258,13 +266,32 @@ def _to_int32(values: np.ndarray) -> Array:
     return jnp.asarray(values.astype(np.int32))
 
 
-def _warn_of_misplaced(op: str, misplaced: list[int], total: int, duration: Any) -> None:
-    text = (
-        f"{op}: {len(misplaced)} of {total} recordings have nearly all of their events outside [0, {duration}) and "
-        f"lose them, the first of them recordings[{misplaced[0]}]. Count times from the start of the recording, in the "
-        "unit of duration."
+def binned_dataset(
+    op: str,
+    recordings: Iterable[Any],
+    labels: Any,
+    num_steps: int,
+    num_neurons: int,
+    duration: float | None,
+    num_classes: int,
+    capacity: int | None,
+    most_outside: float = MOST_OUTSIDE,
+) -> EventDataset:
+    """`EventDataset.from_events` in the name of `op`, which warns from any share of events outside `duration` on."""
+    check_sizes(op, num_steps, num_neurons, capacity)
+    samples: list[Binned] = []
+    for number, recording in enumerate(recordings):
+        times, ids = _as_pair(op, number, recording)
+        of = f" of recordings[{number}]"
+        samples.append(bin_ragged(op, times, ids, num_steps, num_neurons, duration, of))
+    outside, totals = (
+        np.array([getattr(each, name) for each in samples], np.int64) for name in ("outside", "total")
     )
-    warnings.warn(text, RuntimeWarning, stacklevel=3)
+    warn_of_outside(op, outside, totals, duration, most_outside)
+    ragged = concatenate([sample.lists for sample in samples], num_steps, num_neurons)
+    ids, counts = pack(ragged, num_neurons, capacity)
+    labels = np.asarray(labels) if len(samples) else np.zeros(len(labels), np.int32)
+    return EventDataset(ids, counts, labels, num_neurons, num_classes, outside)
 
 
 def _as_pair(op: str, number: int, recording: Any) -> Any:
@@ -282,11 +309,11 @@ def _as_pair(op: str, number: int, recording: Any) -> Any:
     return recording
 
 
-def _check_shape(op: str, argument: str, value: np.ndarray, ndim: int, leading: tuple[int, ...] = ()) -> None:
-    """Check that `value` has `ndim` axes that begin with `leading`."""
+def _check_shape(op: str, argument: str, value: np.ndarray, ndim: int, shape: tuple[int, ...] = ()) -> None:
+    """Check that `value` has `ndim` axes, and these lengths if they are given."""
     check_array(op, argument, value)
-    good = value.ndim == ndim and value.shape[: len(leading)] == leading
-    expected = f"have {ndim} axes" + (f" that begin with {list(leading)}" if leading else "")
+    good = value.shape == shape if shape else value.ndim == ndim
+    expected = f"have shape {list(shape)}" if shape else f"have {ndim} axes"
     check(good, op, argument, expected, f"shape {list(value.shape)}", "Samples come first, then time")
 
 
@@ -303,8 +330,17 @@ def _check_numbers(op: str, argument: str, value: np.ndarray) -> None:
 
 def _check_labels(op: str, labels: np.ndarray, samples: int, num_classes: int) -> None:
     check_integer(op, "num_classes", num_classes, 1)
-    _check_shape(op, "labels", labels, 1, (samples,))
+    check_array(op, "labels", labels)
+    _check_one_hot(op, labels, (samples, num_classes), "[samples]")
+    expected, way_out = f"have one entry for each of {samples} samples", "Pass one class number per sample"
+    check(labels.shape == (samples,), op, "labels", expected, f"shape {list(labels.shape)}", way_out)
     _check_classes(op, labels, num_classes)
+
+
+def _check_one_hot(op: str, labels: np.ndarray, shape: tuple[int, int], axes: str) -> None:
+    actual = f"shape {list(labels.shape)}, which looks one-hot"
+    good = labels.shape != shape
+    check(good, op, "labels", f"be class numbers {axes}", actual, "Pass labels.argmax(axis=1)")
 
 
 def _check_classes(op: str, labels: np.ndarray, num_classes: int) -> None:

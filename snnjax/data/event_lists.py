@@ -1,5 +1,6 @@
 """From raw events to one list of ids per time step: binning, merging duplicates, fair lists with one capacity."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -12,22 +13,29 @@ from snnjax._types import id_dtype
 _MIX_1, _MIX_2 = np.uint32(0x85EBCA6B), np.uint32(0xC2B2AE35)
 # 2**32 / golden ratio: unrelated hashes for consecutive steps.
 _STEP_FACTOR = np.uint32(0x9E3779B1)
-# The share of the events of a recording that its duration should hold: a mistaken unit, such as milliseconds for
-# seconds, leaves at most about a thousandth.
-_LEAST_INSIDE = 0.01
-# Samples packed at once, so that the temporary arrays take only a few megabytes.
-_PACK_BLOCK = 64
+# The share of all events outside the duration from which on a warning is due.
+MOST_OUTSIDE = 0.05
+# The same for one recording: a mistaken unit, such as milliseconds for seconds, leaves about a thousandth inside.
+_MOST_OUTSIDE_OF_ONE = 0.99
+# A time on the border of two steps may be this many units in the last place below it: half a unit for its rounding, and
+# one and a half for a product with a rounded length of a step, such as ``number * np.float32(0.001)``.
+_UNITS = 2
+# Even where these units are longer than a step, as in float16 with very many steps.
+_MOST_OF_A_STEP = 0.5
+# Events packed at once, but at least one sample, so that the temporary arrays take only some megabytes.
+_PACK_BLOCK = 2**18
 
 
 class EventLists(NamedTuple):
     """The distinct ids of each step, ascending, padded with `num_neurons`, and how many there were."""
 
-    ids: np.ndarray  # [..., time, capacity] uint16, or int32 above 65,535 neurons
-    counts: np.ndarray  # [..., time] int32, the true number, even beyond the capacity
+    ids: np.ndarray  # [time, capacity] uint16, or int32 above 65,535 neurons
+    counts: np.ndarray  # [time] int32, the true number, even beyond the capacity
+    outside: int  # the number of events outside the duration, which are in no list
 
 
 class RaggedLists(NamedTuple):
-    """The same without padding: the concatenated ids of all rows (step by step, sample by sample)."""
+    """Lists without padding: the concatenated ids of all rows (step by step, sample by sample)."""
 
     ids: np.ndarray  # [events] uint16 or int32, ascending within a row
     counts: np.ndarray  # [samples, time] int32
@@ -45,9 +53,13 @@ def bin_events(
     """List the neurons with an event in each time step, ``step = floor(time * num_steps / duration)``.
 
     `times` [events] and `duration` have the same unit and count from the start of the sample; `times` need not be
-    sorted. Events before 0 and from `duration` on are dropped. With None for `duration`, the steps divide the time from
-    the first event to the last, which falls into the last step, and no event is dropped. Several events of one id
-    within a step count once. `capacity` None makes the lists as long as the fullest step; if a step has more distinct
+    sorted. A time at most two units in the last place of its dtype below the border of two steps counts as on it, since
+    binary numbers cannot hold most decimal fractions: in float32, 29 / 1000 is below 0.029. Integers are exact.
+
+    Events before 0 and from `duration` on are left out; ``outside`` is their number, and a RuntimeWarning says so if
+    they are more than 5 % of all. With None for `duration`, the steps divide the time from the first event to the last,
+    which falls into the last step, and no event is left out. Several events of one id within a step count once.
+    `capacity` None makes the lists as long as the fullest step; if a step has more distinct
     ids than `capacity`, those with the smallest hash of (id, step) are listed, which favours no neuron, and `counts`
     holds the true number.
 
@@ -64,9 +76,37 @@ def bin_events(
         array([2, 1], dtype=int32)
     """
     check_sizes("bin_events", num_steps, num_neurons, capacity)
-    ragged, _ = bin_ragged("bin_events", times, ids, num_steps, num_neurons, duration)
-    packed = pack(ragged, num_neurons, capacity)
-    return EventLists(packed.ids[0], packed.counts[0])
+    ragged, outside, total = bin_ragged("bin_events", times, ids, num_steps, num_neurons, duration)
+    if outside > MOST_OUTSIDE * total:
+        what = (
+            f"bin_events: {_percent(outside, total)} of the events are outside [0, {duration}) and left out."
+        )
+        _warn(what, 3)
+    packed, counts = pack(ragged, num_neurons, capacity)
+    return EventLists(packed[0], counts[0], outside)
+
+
+def warn_of_outside(
+    op: str, outside: np.ndarray, totals: np.ndarray, duration: float | None, most_outside: float
+) -> None:
+    """Warn if more than `most_outside` of all events are outside `duration`, or nearly all of one recording."""
+    shares = outside / np.maximum(totals, 1)
+    worst = int(np.argmax(shares)) if shares.size else 0
+    if outside.sum() > most_outside * totals.sum() or shares.max(initial=0.0) > _MOST_OUTSIDE_OF_ONE:
+        _warn(
+            f"{op}: {_percent(outside.sum(), totals.sum())} of the events are outside [0, {duration}) and left out, "
+            f"the largest part in recordings[{worst}] with {_percent(outside[worst], totals[worst])}.",
+            5,
+        )
+
+
+def _percent(part: Any, total: Any) -> str:
+    return f"{100 * int(part) / int(total):.3g} %"
+
+
+def _warn(what: str, stacklevel: int) -> None:
+    way_out = "Count times from the start of the recording, in the unit of duration, or pass a longer one."
+    warnings.warn(f"{what} {way_out}", RuntimeWarning, stacklevel=stacklevel)
 
 
 def check_sizes(op: str, num_steps: int, num_neurons: int, capacity: int | None) -> None:
@@ -82,37 +122,57 @@ def check_capacity(op: str, capacity: int | None) -> None:
         check_integer(op, "capacity", capacity, 1)
 
 
+class Binned(NamedTuple):
+    """One sample in ragged lists."""
+
+    lists: RaggedLists  # counts[1, time]
+    outside: int  # the number of events outside the duration
+    total: int  # the number of all events
+
+
 def bin_ragged(
     op: str, times: Any, ids: Any, num_steps: int, num_neurons: int, duration: float | None, of: str = ""
-) -> tuple[RaggedLists, bool]:
-    """Bin one sample's events to ragged lists with ``counts[1, time]``; see `bin_events`. Sizes are checked before.
-
-    Errors name the arguments with `of` after them. Also returned: whether nearly all events were outside `duration`.
-    """
-    times, ids = _check_events(op, times, ids, num_neurons, duration, of)
-    mostly_outside = False
+) -> Binned:
+    """Bin one sample's events; see `bin_events`. Sizes are checked before. Errors name the arguments with `of`."""
+    times, ids, unit = _check_events(op, times, ids, num_neurons, duration, of)
+    total = times.size
     if duration is not None:
         inside = (times >= 0) & (times < duration)
-        mostly_outside = bool(np.count_nonzero(inside) < _LEAST_INSIDE * times.size)
-        times, ids = times[inside], ids[inside]
+        times, ids, unit = times[inside], ids[inside], unit[inside]
     elif times.size:
-        times = times - times.min()
+        # A difference is as uncertain as the larger of the two.
+        times, unit = times - times.min(), unit.max(keepdims=True)
         # The difference of two integers of 64 bits needs all of them.
         times = times.view(np.uint64) if times.dtype.kind == "i" else times
     span = max(times.max(initial=0), 1e-300) if duration is None else duration
-    whole = times.dtype.kind in "iu" and float(span).is_integer()
-    # Integer division is exact if the product fits into 64 bits.
-    if whole and int(span) * num_steps < 2**63:
-        step = (times * num_steps // int(span)).astype(np.int64)
-    else:
-        step = np.floor(times / float(span) * num_steps).astype(np.int64)
-    # The last event without a given duration, and quotients rounded up to 1, belong to the last step.
-    step = np.minimum(step, num_steps - 1)
+    step = _steps(times, unit, span, num_steps)
     code = np.unique(step * num_neurons + ids)
     row = code // num_neurons
     counts = np.bincount(row, minlength=num_steps).astype(np.int32)
     lists = RaggedLists((code - row * num_neurons).astype(id_dtype(num_neurons)), counts[None])
-    return lists, mostly_outside
+    return Binned(lists, total - times.size, total)
+
+
+def _steps(times: np.ndarray, unit: np.ndarray, span: Any, num_steps: int) -> np.ndarray:
+    """The step of each time in [0, span]; `unit` is what the last place of each, or of all, is worth."""
+    whole = times.dtype.kind in "iu" and float(span).is_integer()
+    # Integer division is exact if the product fits into 64 bits.
+    if whole and int(span) * num_steps < 2**63:
+        steps = (times * num_steps // int(span)).astype(np.int64)
+    else:
+        places = times / float(span) * num_steps
+        # Quotient and product round as well, in float64.
+        tolerance = _UNITS * (unit / float(span) * num_steps + _last_place(places, np.float64))
+        steps = np.floor(places + np.minimum(tolerance, _MOST_OF_A_STEP)).astype(np.int64)
+    # The last event without a given duration, and those just before its end, belong to the last step.
+    return np.minimum(steps, num_steps - 1)
+
+
+def _last_place(values: np.ndarray, dtype: Any) -> np.ndarray:
+    """What the last place of each value is worth in a floating-point `dtype`, float64."""
+    limits = np.finfo(dtype)
+    place = np.ldexp(np.float64(limits.eps), np.frexp(values)[1] - 1)
+    return np.maximum(place, limits.smallest_subnormal)
 
 
 def concatenate(samples: Sequence[RaggedLists], num_steps: int, num_neurons: int) -> RaggedLists:
@@ -122,18 +182,21 @@ def concatenate(samples: Sequence[RaggedLists], num_steps: int, num_neurons: int
     return RaggedLists(np.concatenate(ids), np.concatenate(counts))
 
 
-def pack(lists: RaggedLists, num_neurons: int, capacity: int | None) -> EventLists:
-    """Pad ragged lists to ``[samples, time, capacity]``; `capacity` None fits the fullest row."""
+def pack(lists: RaggedLists, num_neurons: int, capacity: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """Ragged lists padded to ``[samples, time, capacity]``, and counts; `capacity` None fits the fullest row."""
     if capacity is None:
         capacity = max(1, int(lists.counts.max(initial=0)))
     samples, num_steps = lists.counts.shape
     ids = np.full((samples, num_steps, capacity), num_neurons, id_dtype(num_neurons))
     ends = np.concatenate([[0], np.cumsum(lists.counts.sum(axis=1, dtype=np.int64))])
-    for first in range(0, samples, _PACK_BLOCK):
-        block = slice(first, min(first + _PACK_BLOCK, samples))
+    first = 0
+    while first < samples:
+        last = int(np.searchsorted(ends, ends[first] + _PACK_BLOCK, "right")) - 1
+        block = slice(first, max(last, first + 1))
+        first = block.stop
         events = lists.ids[ends[block.start] : ends[block.stop]]
         _pack_rows(ids[block].reshape(-1, capacity), events, lists.counts[block].ravel(), num_steps)
-    return EventLists(ids, lists.counts)
+    return ids, lists.counts
 
 
 def _pack_rows(out: np.ndarray, ids: np.ndarray, counts: np.ndarray, num_steps: int) -> None:
@@ -180,8 +243,11 @@ def _as_array(op: str, argument: str, value: Any) -> np.ndarray:
 
 def _check_events(
     op: str, times: Any, ids: Any, num_neurons: int, duration: float | None, of: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Check `times` and `ids`, and convert them to int64 or float64, and int64, both [events]."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Check `times` and `ids`, and convert them to int64 or float64, and int64, both [events].
+
+    Also returned: what the last place of each time is worth, 0 for integers.
+    """
     times, ids = (_as_array(op, *each) for each in ((f"times{of}", times), (f"ids{of}", ids)))
     if duration is not None:
         good = np.ndim(duration) == 0 and np.asarray(duration).dtype.kind in "iuf"
@@ -195,7 +261,8 @@ def _check_events(
     last = int(times.max(initial=0)) if times.dtype.kind == "u" else 0
     way_out = "Count them from the start of the recording"
     check(last < 2**63, op, f"times{of}", "be below 2**63", last, way_out)
-    times = times.astype(np.float64 if times.dtype.kind == "f" else np.int64)
+    real, dtype = times.dtype.kind == "f", times.dtype
+    times = times.astype(np.float64 if real else np.int64)
     check(
         bool(np.isfinite(times).all()), op, f"times{of}", "be finite", "NaN or infinity", "Remove such events"
     )
@@ -205,4 +272,5 @@ def _check_events(
     first = wrong[0] if wrong.size else 0
     way_out = "Pass a larger num_neurons" if first >= 0 else "Number the neurons from 0"
     check(not wrong.size, op, f"ids{of}", f"be in [0, {num_neurons})", first, way_out)
-    return times, ids.astype(np.int64)
+    unit = _last_place(times, dtype) if real else np.broadcast_to(0.0, times.shape)
+    return times, ids.astype(np.int64), unit

@@ -16,7 +16,7 @@ import numpy as np
 from snnjax._check import fail, message
 from snnjax.data._files import PathLike, check_downsample, refuse
 from snnjax.data._hdf5 import heap_damage, read_blocks
-from snnjax.data.datasets import EventDataset
+from snnjax.data.datasets import EventDataset, binned_dataset
 
 _NUM_UNITS = 700
 _SHD_CLASSES, _SSC_CLASSES = 20, 35
@@ -28,7 +28,7 @@ _WAY_OUT = "Download it and unpack the .h5 file"
 class CochleaRecordings(NamedTuple):
     """The samples of one file."""
 
-    times: list[np.ndarray]  # one array per sample: [events] float64, seconds
+    times: list[np.ndarray]  # one array per sample: [events] float32 or float64, seconds
     units: list[np.ndarray]  # one array per sample: [events] int64, channel from 0 to 699
     labels: np.ndarray  # [samples] int32
 
@@ -121,15 +121,7 @@ def load(
             yield times, units // downsample
 
     # The labels are complete once the recordings have been read, which happens first.
-    return EventDataset.from_events(
-        recordings(),
-        labels,
-        num_steps,
-        num_neurons,
-        num_classes=num_classes,
-        duration=duration,
-        capacity=capacity,
-    )
+    return binned_dataset(op, recordings(), labels, num_steps, num_neurons, duration, num_classes, capacity)
 
 
 def _samples(op: str, path: PathLike) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
@@ -149,7 +141,8 @@ def _samples(op: str, path: PathLike) -> Iterator[tuple[np.ndarray, np.ndarray, 
             if units.max(initial=0) >= _NUM_UNITS or units.min(initial=0) < 0:
                 actual = f"{units.min()} to {units.max()} in sample {number}"
                 refuse(op, path, f"hold units in [0, {_NUM_UNITS})", actual)
-            yield times.astype(np.float64), units.astype(np.int64), int(label)
+            # Rounded as in the file. The ticks of float16 (1 ms at 1 s) are not rounded steps, but exact.
+            yield times.astype(np.result_type(times, np.float32)), units.astype(np.int64), int(label)
 
 
 def _blocks(op: str, path: PathLike) -> Iterator[tuple[list[np.ndarray], list[np.ndarray], np.ndarray]]:

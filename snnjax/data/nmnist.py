@@ -14,7 +14,7 @@ import numpy as np
 
 from snnjax._check import check_choice
 from snnjax.data._files import CameraEvents, PathLike, list_folder, read_bytes, refuse
-from snnjax.data.datasets import EventDataset
+from snnjax.data.datasets import EventDataset, binned_dataset
 
 _EVENT_BYTES = 5
 _SIZE = 34  # pixels in each direction
@@ -82,12 +82,6 @@ def load_nmnist(
         files += found
         labels += [digit] * len(found)
     recordings = (read_nmnist(file) for file in files)
-    return EventDataset.from_events(
-        ((events.times, events.ids(_SIZE, _SIZE)) for events in recordings),
-        np.array(labels, np.int32),
-        num_steps,
-        2 * _SIZE * _SIZE,
-        num_classes=10,
-        duration=_DURATION,
-        capacity=capacity,
-    )
+    binning = num_steps, 2 * _SIZE * _SIZE, _DURATION
+    pairs = ((events.times, events.ids(_SIZE, _SIZE)) for events in recordings)
+    return binned_dataset("load_nmnist", pairs, np.array(labels, np.int32), *binning, 10, capacity)

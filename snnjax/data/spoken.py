@@ -23,6 +23,7 @@ import jax
 import numpy as np
 
 from snnjax._check import check_choice, check_integer, fail
+from snnjax._write import write_atomically
 from snnjax.data import heidelberg
 from snnjax.data._files import PathLike
 from snnjax.data.cochlea import conditioned, make_cochlea
@@ -197,8 +198,8 @@ def _write(path: Path, samples: Iterable[tuple[np.ndarray, np.ndarray]], voices:
     """Write one file atomically."""
     import h5py
 
-    samples, written = list(samples), path.with_suffix(".part")
-    with h5py.File(written, "w") as file:
+    samples, content = list(samples), io.BytesIO()
+    with h5py.File(content, "w") as file:
         for name, which, kind in (("times", 0, np.float32), ("units", 1, np.uint16)):
             rows = file.create_dataset(f"spikes/{name}", (len(samples),), h5py.vlen_dtype(kind))
             for number, sample in enumerate(samples):
@@ -206,4 +207,4 @@ def _write(path: Path, samples: Iterable[tuple[np.ndarray, np.ndarray]], voices:
         file["labels"] = np.tile(np.arange(_NUM_CLASSES, dtype=np.uint16), len(voices))
         file["extra/speaker"] = np.repeat(np.arange(len(voices), dtype=np.uint16), _NUM_CLASSES)
         file["extra/voices"] = [voice.encode() for voice in voices]
-    written.replace(path)
+    write_atomically(path, content.getvalue())

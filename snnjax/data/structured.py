@@ -1,13 +1,13 @@
 """Structured arrays of camera events, as from Tonic and other loaders: one record ``(t, x, y, p)`` per event."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from snnjax._check import check, check_integer, fail
 from snnjax.data._files import CameraEvents, check_downsample, pooled
-from snnjax.data.datasets import EventDataset
+from snnjax.data.datasets import EventDataset, binned_dataset
 
 # The fields, and what to do if one of their values is out of range.
 _WAYS_OUT = {
@@ -69,30 +69,22 @@ def structured_events(
     """
     op = "structured_events"
     rows, columns = (check_downsample(op, downsample, size) for size in (height, width))
-    samples, labels = [], []
-    for number, pair in enumerate(recordings):
-        events, label = _as_pair(op, number, pair)
-        converted = _convert(op, f"recordings[{number}]", events, height, width)
-        converted = pooled(converted, downsample)
-        samples.append((converted.times, converted.ids(rows, columns)))
-        labels.append(label)
-    check(
-        len(samples) > 0,
-        op,
-        "recordings",
-        "hold at least one",
-        0,
-        "Pass pairs (structured array, label)",
-    )
-    return EventDataset.from_events(
-        samples,
-        np.asarray(labels),
-        num_steps,
-        2 * rows * columns,
-        num_classes=num_classes,
-        duration=duration,
-        capacity=capacity,
-    )
+    labels: list[Any] = []
+
+    def samples() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for number, pair in enumerate(recordings):
+            events, label = _as_pair(op, number, pair)
+            converted = _convert(op, f"recordings[{number}]", events, height, width)
+            converted = pooled(converted, downsample)
+            labels.append(label)
+            yield converted.times, converted.ids(rows, columns)
+
+    # The labels are complete once the recordings have been read, one by one, which happens first.
+    binning = num_steps, 2 * rows * columns, duration
+    dataset = binned_dataset(op, samples(), labels, *binning, num_classes, capacity)
+    way_out = "Pass pairs (structured array, label)"
+    check(len(dataset) > 0, op, "recordings", "hold at least one", 0, way_out)
+    return dataset
 
 
 def _as_pair(op: str, number: int, pair: Any) -> Any:

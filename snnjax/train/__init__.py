@@ -1,9 +1,9 @@
 """A small training loop, meant to be read and copied: the training step, the epoch loop, and checkpoints."""
 
+from snnjax._write import write_atomically as write_atomically
 from snnjax.train.checkpoint import load_checkpoint as load_checkpoint
 from snnjax.train.checkpoint import read_header as read_header
 from snnjax.train.checkpoint import save_checkpoint as save_checkpoint
-from snnjax.train.checkpoint import write_atomically as write_atomically
 from snnjax.train.config import TrainConfig as TrainConfig
 from snnjax.train.config import learning_rate_schedule as learning_rate_schedule
 from snnjax.train.config import make_optimiser as make_optimiser

@@ -13,7 +13,8 @@ from jaxtyping import Array
 
 from snnjax._check import check, fail, shown
 from snnjax._network.specs import NetworkParams
-from snnjax.train.checkpoint import load_checkpoint, read_header, save_checkpoint, write_atomically
+from snnjax._write import remove_partial_files, write_atomically
+from snnjax.train.checkpoint import load_checkpoint, read_header, save_checkpoint
 from snnjax.train.config import TrainConfig, make_optimiser
 from snnjax.train.step import TrainState
 
@@ -94,6 +95,7 @@ def prepare_folder(folder: Path | str | None, *, resume: bool, overwrite: bool) 
     way_out = "Continue from it with resume, replace it with overwrite, or choose another folder"
     good = resume or overwrite or not taken
     check(good, op, "folder", "hold no checkpoint yet", str(find_checkpoint(folder)), way_out)
+    remove_partial_files(folder)
     return folder
 
 

@@ -13,7 +13,7 @@ import jax
 from snnjax import _dispatch, metrics
 from snnjax._check import check, fail
 from snnjax._network import Network
-from snnjax.train.checkpoint import write_atomically
+from snnjax._write import write_atomically
 from snnjax.train.loop import FitResult
 from snnjax.train.tasks import TaskSettings
 
@@ -137,7 +137,7 @@ def read_runs(places: Sequence[Path | str]) -> list[dict[str, Any]]:
     """
     runs = []
     for place in map(Path, places):
-        files = [place] if place.is_file() else sorted([*place.rglob(RUN), *place.glob("*-[0-9]*.json")])
+        files = [place] if place.is_file() else sorted([*place.rglob(RUN), *place.glob("[!.]*-[0-9]*.json")])
         way_out = "Train with `snnjax train`, and pass the folder given as --out"
         check(len(files) > 0, "read_runs", "places", "hold records of runs", str(place), way_out)
         runs += [_read(file) for file in files]

@@ -1,6 +1,7 @@
 """Containers: their contents, and errors for arrays that do not match."""
 
 import re
+import warnings
 from dataclasses import replace
 
 import jax.numpy as jnp
@@ -109,16 +110,41 @@ def test_event_dataset_from_many_recordings_equals_each_alone():
 def test_event_dataset_warns_of_times_outside_the_duration(start, scale):
     times, ids = np.linspace(0, 0.5, 400, endpoint=False), np.arange(400) % 9
     recordings = [(times, ids), (start + scale * times, ids), ([], [])]
+    share, all_of_one = ("49.9", "99.8") if start == 0 else ("50", "100")
     text = (
-        "EventDataset.from_events: 1 of 3 recordings have nearly all of their events outside [0, 0.5) and lose them, "
-        "the first of them recordings[1]. Count times from the start of the recording, in the unit of duration."
+        f"EventDataset.from_events: {share} % of the events are outside [0, 0.5) and left out, the largest part in "
+        f"recordings[1] with {all_of_one} %. Count times from the start of the recording, in the unit of duration, "
+        "or pass a longer one."
     )
     with pytest.warns(RuntimeWarning, match=f"^{re.escape(text)}$"):
         data = EventDataset.from_events(recordings, [0, 0, 0], 5, 9, num_classes=1, duration=0.5)
     assert data.counts.sum(axis=1).tolist() == [45, 1 if start == 0 else 0, 0]
+    assert data.outside.tolist() == [0, 399 if start == 0 else 400, 0]
+    assert data.select([2, 1]).outside.tolist() == [0, data.outside[1]]
     # Without a duration nothing is lost.
     data = EventDataset.from_events(recordings, [0, 0, 0], 5, 9, num_classes=1)
     assert data.counts.sum(axis=1).tolist() == [45, 45, 0]
+    assert data.outside.tolist() == [0, 0, 0]
+
+
+def recordings_of(outside, total=100):
+    """Recordings of events within and beyond a duration of 1, with so many outside."""
+    return [(np.where(np.arange(total) < number, 1.5, 0.5), np.zeros(total, int)) for number in outside]
+
+
+@pytest.mark.parametrize("outside, warns", [([5, 5, 5], False), ([5, 6, 5], True), ([0] * 99 + [100], True)])
+def test_event_dataset_warns_from_a_twentieth_on_or_of_a_whole_recording(outside, warns):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        labels = np.zeros(len(outside), int)
+        data = EventDataset.from_events(recordings_of(outside), labels, 2, 1, num_classes=1, duration=1.0)
+    assert data.outside.tolist() == outside
+    assert len(caught) == warns
+
+
+def test_event_dataset_counts_nothing_outside_of_own_lists():
+    assert EVENTS.outside.tolist() == [0, 0, 0]
+    assert replace(EVENTS, outside=np.array([1, 0, 2])).select(slice(1, 3)).outside.tolist() == [0, 2]
 
 
 def test_series_dataset_takes_time_first():
@@ -139,10 +165,8 @@ def test_series_dataset_takes_labels_of_steps_time_first():
     assert batch.labels.tolist() == [[1, 0], [-1, 1], [-1, -1]] and batch.labels.dtype == jnp.int32
     with pytest.raises(ValueError, match=r"^SeriesDataset: `labels` must be in \[0, 1\), got 1\. Number the"):
         replace(data, num_classes=1)
-    with pytest.raises(
-        ValueError, match=r"^SeriesDataset: `labels` must have 2 axes that begin with \[2, 3\]"
-    ):
-        replace(data, labels=labels[:, :2])
+    with pytest.raises(ValueError, match=r"^SeriesDataset: `labels` must have shape \[2, 3\]"):
+        replace(data, labels=labels[:, :1])
 
 
 def test_image_dataset_takes_intensities():
@@ -167,12 +191,44 @@ LABELS, SERIES = np.zeros(3, int), np.zeros((3, 4, 2), np.float32)
         ),
         (
             lambda: EventDataset(IDS, COUNTS[:2], LABELS, 3, 2),
-            "EventDataset: `counts` must have 2 axes that begin with [3, 2], got shape [2, 2]. "
-            "Samples come first, then time.",
+            "EventDataset: `counts` must have shape [3, 2], got shape [2, 2]. Samples come first, then time.",
         ),
         (
             lambda: EventDataset(IDS.astype(np.int32), COUNTS, LABELS, 3, 2),
             "EventDataset: `ids` must be uint16, got int32. Cast them, for instance ids.astype(np.uint16).",
+        ),
+        (
+            lambda: EventDataset(IDS, COUNTS.astype(np.uint8), LABELS, 3, 2),
+            "EventDataset: `counts` must be int32, got uint8. Cast them, for instance counts.astype(np.int32).",
+        ),
+        (
+            lambda: replace(EVENTS, outside=np.zeros(2, int)),
+            "EventDataset: `outside` must have shape [3], got shape [2]. Samples come first, then time.",
+        ),
+        (
+            lambda: EventDataset(IDS, COUNTS, np.eye(3, 2), 3, 2),
+            "EventDataset: `labels` must be class numbers [samples], got shape [3, 2], which looks one-hot. "
+            "Pass labels.argmax(axis=1).",
+        ),
+        (
+            lambda: EventDataset.from_events([([0.0], [0])] * 3, np.eye(3), 1, 1, num_classes=3),
+            "EventDataset: `labels` must be class numbers [samples], got shape [3, 3], which looks one-hot. "
+            "Pass labels.argmax(axis=1).",
+        ),
+        (
+            lambda: SeriesDataset(SERIES, LABELS + 1, np.eye(3, 5, dtype=int), 5),
+            "SeriesDataset: `labels` must be class numbers [samples] or [samples, time], got shape [3, 5], which looks "
+            "one-hot. Pass labels.argmax(axis=1).",
+        ),
+        (
+            lambda: ImageDataset(np.zeros((3, 1, 1), np.uint8), np.eye(3, 5), 5),
+            "ImageDataset: `labels` must be class numbers [samples], got shape [3, 5], which looks one-hot. "
+            "Pass labels.argmax(axis=1).",
+        ),
+        (
+            lambda: EventDataset(IDS, COUNTS, LABELS[:2], 3, 2),
+            "EventDataset: `labels` must have one entry for each of 3 samples, got shape [2]. "
+            "Pass one class number per sample.",
         ),
         (
             lambda: EventDataset(IDS, COUNTS, LABELS + 2, 3, 2),

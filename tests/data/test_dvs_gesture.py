@@ -104,6 +104,18 @@ def test_load_dvs_gesture_cuts_recordings_into_gestures(root):
     ]
 
 
+def test_load_dvs_gesture_counts_what_is_after_the_duration(root):
+    # Gestures last longer than what is taken of them, which is no cause for a warning, unless nothing is left.
+    assert load_dvs_gesture(root, num_steps=2, duration=99).outside.tolist() == [1, 0, 1, 0]
+    (root / "user01_led.aedat").write_bytes(
+        HEADER + packet([(5, 9, 1, time) for time in range(190, 200)] * 20)
+    )
+    with pytest.warns(
+        RuntimeWarning, match=r"^load_dvs_gesture: 99 % of the events are outside \[0, 1\) and"
+    ):
+        assert load_dvs_gesture(root, num_steps=2, duration=1).outside.tolist() == [200, 0, 1, 0]
+
+
 def test_load_dvs_gesture_downsamples(root):
     data = load_dvs_gesture(root, num_steps=2, duration=100, downsample=3)
     # 43 x 43 pixels, the last 2 wide.

@@ -1,5 +1,7 @@
 """Binning of raw events, and the packing of lists."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,6 +20,7 @@ def listed(lists):
     return [set(row) for row in rows]
 
 
+@pytest.mark.filterwarnings("ignore:bin_events")
 @given(EVENTS, st.integers(1, 7), st.booleans())
 def test_bin_events_lists_each_id_once_a_step(events, num_steps, real):
     times, ids = np.array(events, np.int64).reshape(-1, 2).T
@@ -30,6 +33,7 @@ def test_bin_events_lists_each_id_once_a_step(events, num_steps, real):
     assert lists.ids.dtype == np.uint16
 
 
+@pytest.mark.filterwarnings("ignore:bin_events")
 @given(EVENTS, st.integers(1, 4))
 def test_bin_events_overflow_is_counted(events, capacity):
     times, ids = np.array(events, np.int64).reshape(-1, 2).T
@@ -75,6 +79,75 @@ def test_bin_events_without_duration_does_not_depend_on_where_times_count_from(e
 def test_bin_events_without_duration_spans_the_whole_range_of_integers():
     limits = np.iinfo(np.int64)
     assert bin_events([limits.min, 0, limits.max], [0, 1, 2], 2, 3).ids.tolist() == [[0, 3], [1, 2]]
+
+
+# How programs make the times of steps. Each may be half a unit in the last place off, or one and a half.
+TIMES = {
+    "divided": lambda steps, rate, dtype: steps / dtype(rate),
+    "multiplied": lambda steps, rate, dtype: steps * dtype(1 / rate),
+    "cast": lambda steps, rate, dtype: (steps.astype(np.float64) / rate).astype(dtype),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("made", TIMES)
+@given(st.integers(1, 3000), st.sampled_from([1.0, 3.0, 10.0, 22050.0]), st.integers(1, 4))
+def test_bin_events_on_the_borders_of_steps(made, dtype, num_steps, rate, each):
+    # Units in the last place that are much shorter than a step, and no step below the least normal number.
+    num_steps, rate = (min(num_steps, 200), min(rate, 10.0)) if dtype == np.float16 else (num_steps, rate)
+    steps = np.arange(0, num_steps * each, each, dtype=np.int32)
+    times = TIMES[made](steps.astype(dtype), rate, dtype)
+    lists = bin_events(times, np.zeros(num_steps, int), num_steps, 1, duration=num_steps * each / rate)
+    # The last step's beginning is a whole step before the end.
+    assert (lists.counts.tolist(), lists.outside) == ([1] * num_steps, 0)
+    # Without a duration, from the first to the last border, which is in the last step.
+    lists = bin_events(times, np.zeros(num_steps, int), max(1, num_steps - 1), 1)
+    assert lists.counts.tolist() == [1] * max(1, num_steps - 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_bin_events_between_the_borders_of_steps(dtype):
+    # Two units in the last place, and in float64 two of the product as well, which may be twice as large.
+    borders = np.arange(1, 20).astype(dtype)
+    lists = bin_events(borders - 8 * np.spacing(borders), np.zeros(19, int), 20, 1, duration=20.0)
+    assert lists.counts.tolist() == [1] * 19 + [0]
+    lists = bin_events(borders + np.spacing(borders), np.zeros(19, int), 20, 1, duration=20.0)
+    assert lists.counts.tolist() == [0] + [1] * 19
+
+
+@pytest.mark.filterwarnings("ignore:bin_events")
+def test_bin_events_keeps_what_is_just_before_the_end():
+    for dtype in (np.float16, np.float32, np.float64):
+        last = np.nextafter(dtype(1), dtype(0))
+        lists = bin_events(np.array([last, 1], dtype), [0, 1], 10, 2, duration=1.0)
+        assert (lists.ids[-1].tolist(), lists.outside) == ([0], 1)
+
+
+def test_bin_events_in_steps_shorter_than_a_unit_moves_no_event_by_more_than_half_a_step():
+    times = np.arange(1024, 2048).astype(np.float16)  # one apart
+    lists = bin_events(times, np.zeros(1024, int), 20480, 1, duration=2048)
+    assert np.flatnonzero(lists.counts).tolist() == [10 * int(time) for time in times]
+
+
+def test_bin_events_of_stamps_of_a_clock_without_duration():
+    # Seconds since 1970 in float64 have a resolution of 2^-22.
+    times = 1.7e9 + np.arange(1001) / 1000
+    assert bin_events(times, np.zeros(1001, int), 1000, 1).counts.tolist() == [1] * 1000
+
+
+@pytest.mark.parametrize("outside, warns", [(5, False), (6, True), (100, True)])
+def test_bin_events_counts_and_warns_of_events_outside(outside, warns):
+    times = np.where(np.arange(100) < outside, [-0.5, 1.0] * 50, 0.5)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        lists = bin_events(times, np.arange(100), 2, 100, duration=1.0)
+    assert (lists.outside, lists.counts.sum()) == (outside, 100 - outside)
+    text = (
+        f"bin_events: {outside} % of the events are outside [0, 1.0) and left out. Count times from the start of the "
+        "recording, in the unit of duration, or pass a longer one."
+    )
+    assert [str(each.message) for each in caught] == [text] * warns
+    assert bin_events(times, np.arange(100), 2, 100).outside == 0
 
 
 def test_bin_events_of_nothing_are_empty():

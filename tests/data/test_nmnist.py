@@ -102,6 +102,12 @@ def test_load_nmnist_makes_data_set(tmp_path):
     ]
 
 
+def test_load_nmnist_skips_what_macos_puts_beside_files(tmp_path):
+    write_data_set(tmp_path)
+    (tmp_path / "Train" / "3" / "._00001.bin").write_bytes(b"\0\5\26\7Mac OS X")
+    assert len(load_nmnist(tmp_path)) == 20
+
+
 def test_load_nmnist_refuses(tmp_path):
     write_data_set(tmp_path)
     (tmp_path / "Train" / "4" / "00001.bin").unlink()

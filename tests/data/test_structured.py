@@ -1,13 +1,14 @@
 """Structured arrays as Tonic gives them, written out by the test."""
 
 import re
+import weakref
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snnjax.data import EventDataset, bin_events, camera_events, structured_events
+from snnjax.data import CameraEvents, EventDataset, bin_events, camera_events, structured_events
 
 HEIGHT, WIDTH = 3, 5
 EVENTS = st.lists(
@@ -31,6 +32,7 @@ def test_camera_events_round_trip(events, t, x, y, p, order):
     assert list(zip(*(column.tolist() for column in read), strict=True)) == events
 
 
+@pytest.mark.filterwarnings("ignore:(structured|bin)_events")
 def test_structured_events_are_binned_as_any_others():
     recordings = [
         ([(0, 4, 2, 1), (6, 0, 0, 0)], 1),
@@ -52,6 +54,53 @@ def test_structured_events_merges_pixels():
     options = {"num_steps": 1, "num_classes": 1, "duration": 1, "downsample": 2}
     dataset = structured_events(recordings, height=HEIGHT, width=WIDTH, **options)  # 2 rows of 3
     assert (dataset.num_neurons, dataset.ids.tolist()) == (12, [[[10, 11]]])
+
+
+def test_structured_events_holds_one_recording_at_a_time():
+    made = []
+
+    def recordings():
+        for number in range(5):
+            events = array([(number, 1, 2, 1)] * 3)
+            made.append(weakref.ref(events))
+            yield events, 0
+            # The last one may live on until the next one is taken.
+            del events
+            assert sum(each() is not None for each in made) <= 1
+
+    options = {"num_steps": 1, "num_classes": 1}
+    assert len(structured_events(recordings(), height=HEIGHT, width=WIDTH, **options)) == 5
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.uint8, np.int8, np.uint16, np.int16, np.int32, np.uint32, np.uint64, bool]
+)
+def test_camera_events_number_pixels_in_wide_integers(dtype):
+    camera = CameraEvents(np.zeros(2), *np.array([[1279, 0], [719, 1], [1, 0]], np.uint16))
+    assert camera.ids(720, 1280).tolist() == [1843199, 1280]
+    camera = camera._replace(
+        x=camera.x.astype(np.uint8), y=camera.y.astype(np.uint8), polarity=np.array([1, 0], dtype)
+    )
+    assert camera.ids(720, 1280).tolist() == [(720 + 719 % 256) * 1280 + 255, 1280]
+    assert camera.ids(720, 1280).dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"x": np.array([34], np.uint8)}, "`x` must be in [0, 34), got 34. Pass the width of the camera."),
+        ({"y": np.array([-1], np.int8)}, "`y` must be in [0, 20), got -1. Pass the height of the camera."),
+        (
+            {"polarity": np.array([-1], np.int8)},
+            "`polarity` must be in [0, 2), got -1. Map polarities to 0 and 1.",
+        ),
+        ({"x": np.array([0.0])}, "`x` must be integers, got float64. Cast them to integers."),
+    ],
+)
+def test_camera_events_refuse_pixels_of_another_camera(change, message):
+    zero = np.zeros(1, np.int64)
+    with pytest.raises(ValueError, match=f"^{re.escape(f'CameraEvents.ids: {message}')}$"):
+        CameraEvents(zero, zero, zero, zero)._replace(**change).ids(20, 34)
 
 
 def read(events):

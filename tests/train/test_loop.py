@@ -90,8 +90,10 @@ def test_interrupted_and_resumed_training_equals_training_in_one_go(whole, tmp_p
     assert part.interrupted and len(part.metrics) == 2
     assert signal.getsignal(signal.SIGINT) is handler
     # what a kill in the middle of the next write would leave
-    (tmp_path / "checkpoint.safetensors.partial").write_bytes(b"half a checkpoint")
+    left = tmp_path / ".0123456789abcdef.partial"
+    left.write_bytes(b"half a checkpoint")
     resumed = run(resume=True, **options)
+    assert not left.exists()
     assert_same_bits(resumed.params, whole.params)
     assert resumed.best_epoch == whole.best_epoch and not resumed.interrupted
     assert without_clock(resumed.metrics) == without_clock(whole.metrics)

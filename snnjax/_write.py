@@ -1,0 +1,58 @@
+"""Writing files: all of a file or nothing, through a new file beside it that nobody else can have prepared."""
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+
+from snnjax._check import fail
+
+_TOKEN_BYTES = 8
+
+
+def write_atomically(path: Path | str, content: bytes) -> None:
+    """Write a file atomically: its name never refers to a partial file, even after a kill or a power cut.
+
+    A link in place of the file is replaced, not followed.
+
+    Errors: the file cannot be written, for instance because the disk is full. The partial file is removed, and the old
+    file stays.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from snnjax.train import write_atomically
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "metrics.jsonl"
+        >>> write_atomically(path, b"{}")
+        >>> path.read_bytes()
+        b'{}'
+    """
+    path = Path(path)
+    # In the same folder, hence on the same disk, where a rename is atomic. In a folder that others can write to, a name
+    # that can be guessed may be a link to any file by now; a kill leaves a hidden file.
+    partial = path.with_name(f".{secrets.token_hex(_TOKEN_BYTES)}.partial")
+    try:
+        with partial.open("xb") as stream:  # "x": only if there is no such file or link
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(partial, path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            partial.unlink()  # free the space that the partial file takes
+        if isinstance(error, OSError):
+            actual = f"{str(path)!r} ({error.strerror})"
+            way_out = "Make room, or name another folder"
+            fail("write_atomically", "path", "be a file that can be written", actual, way_out)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the rename itself reaches the disk
+    finally:
+        os.close(folder)
+
+
+def remove_partial_files(folder: Path) -> None:
+    """Remove what a kill in the middle of `write_atomically` left in a folder that nobody else writes to."""
+    for partial in folder.glob("." + "[0-9a-f]" * 2 * _TOKEN_BYTES + ".partial"):
+        with contextlib.suppress(OSError):
+            partial.unlink()
