@@ -110,6 +110,10 @@ threads-tsan: kernels-tsan  ## many threads at once under the thread sanitizer
 soak: .venv/ready $(LIBRARY)  ## random checks of values and gradients, for a night (SOAK="--checks 1000000 --first-form 500")
 	$(BIN)/python -m tests.soak $(SOAK)
 
+.PHONY: ipu-programs
+ipu-programs: .venv/ready $(LIBRARY)  ## random programs on the modelled IPU beside the CPU, 10,000 of them (PROGRAMS="--first-seed 10000")
+	$(BIN)/python -m tests.ipu.device.random_programs $(PROGRAMS)
+
 .PHONY: ipu-conformance
 ipu-conformance: .venv/ready $(LIBRARY)  ## JAX's own tests on the modelled IPU, for hours (JAX=../jax CONFORMANCE="--cases 30 --only lax_test")
 	$(BIN)/python -m tests.ipu.conformance $(JAX) $(CONFORMANCE)

@@ -101,6 +101,10 @@ def matrix(type_: Type, *_: Type) -> bool:
     return type_.dtype == "float32" and len(type_.shape) == 2 and type_.shape[1] <= MOST_TERMS
 
 
+def index_for_each(type_: Type, first: Type) -> bool:
+    return type_ == Type("int32", first.shape[:1])
+
+
 def updates(type_: Type, first: Type, indices: Type) -> bool:
     return type_ == Type(first.dtype, indices.shape + first.shape[1:])
 
@@ -199,7 +203,9 @@ OPERATIONS: dict[str, Operation] = {
     "copies": Operation((anything,), lambda k, x: jnp.broadcast_to(x, (1 + k % 5, *x.shape))),
     "sort": Operation((of(*NUMBERS, least=1),), lambda k, x: jnp.sort(x, axis_of(k, x))),
     "running sum": Operation((few_terms,), lambda k, x: tidy(jnp.cumsum(x, axis_of(k, x), dtype=x.dtype))),
-    "running maximum": Operation((of("float32", "int32", least=1),), lambda k, x: lax.cummax(x, axis_of(k, x))),
+    "running maximum": Operation(
+        (of("float32", "int32", least=1),), lambda k, x: lax.cummax(x, axis_of(k, x))
+    ),
     "sum": Operation((few_terms,), summed),
     "largest": Operation((of(*NUMBERS, least=1),), lambda k, x: jnp.max(x, axis_of(k, x))),
     "place of largest": Operation(
@@ -227,11 +233,10 @@ OPERATIONS: dict[str, Operation] = {
     "row at": Operation((array, INDEX), lambda _, x, i: lax.dynamic_index_in_dim(x, i, 0, keepdims=False)),
     "window": Operation((array, INDEX), window),
     "update": Operation((array, same_dtype, INDEX), update),
-    "update itself": Operation(
-        (array, INDEX), lambda k, x, i: update(k, x, jnp.flip(x, axis_of(k, x)), i)
-    ),
+    "update itself": Operation((array, INDEX), lambda k, x, i: update(k, x, jnp.flip(x, axis_of(k, x)), i)),
     "put": Operation((array, INDEX, lambda t, x, _: row(t, x)), lambda _, x, i, y: x.at[i].set(y)),
     "scatter": Operation((array, INDICES, updates), scatter),
+    "scatter itself": Operation((array, index_for_each), lambda k, x, i: scatter(k, x, i, x)),
 }
 
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from tests.ipu.device.program_operations import OPERATIONS, Type, drawn_numbers, result_type
+from tests.ipu.device.program_operations import OPERATIONS, Type, anything, drawn_numbers, result_type
 
 MOST_ELEMENTS = 400  # of a value
 DEPTH = 3  # of nested blocks
@@ -138,6 +138,7 @@ class Draw:
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
         self.types: list[Type] = []
+        self.starts: list[int] = []  # what the innermost loop carries at first
 
     def below(self, limit: int) -> int:
         return int(self.rng.integers(limit))
@@ -149,26 +150,31 @@ class Draw:
         return [place for place, type_ in enumerate(self.types) if accepts(type_)]
 
     def place(self, accepts: Callable[[Type], bool]) -> int | None:
-        """A value that an operation accepts: often a late one, or None if there is none."""
+        """A value that is accepted: often a late one, or one that a loop starts from; None if there is none."""
         found = self.places(accepts)
         if not found:
             return None
-        return self.one_of(found[-3:] if self.below(2) else found)
+        started = [place for place in found if place in self.starts]
+        return self.one_of((found, found[-3:], found[-3:], started or found)[self.below(4)])
 
-    def block(self, depth: int, parameters: Sequence[Type], results: Sequence[Type]) -> Block:
-        """A block with results of these types; a type that it cannot compute is never asked for."""
-        outside = len(self.types)
+    def block(
+        self, depth: int, parameters: Sequence[Type], results: Sequence[Type], starts: Sequence[int] = ()
+    ) -> Block:
+        """A block with results of these types, of each of which there is a value; `starts` as above."""
+        outside, starts_outside = len(self.types), self.starts
         self.types += parameters
+        self.starts = [*starts]
         statements = self.statements(depth)
-        places = [self.result(type_, outside) for type_ in results]
+        places = [self.result(type_, outside + len(parameters)) for type_ in results]
         del self.types[outside:]
+        self.starts = starts_outside
         return Block(statements, tuple(places))
 
-    def result(self, type_: Type, outside: int) -> int:
-        """A value of this type, more often one of this block than one of outside."""
+    def result(self, type_: Type, first: int) -> int:
+        """A value of this type, more often one that the block computes, which come from the `first`, than another."""
         found = self.places(lambda each: each == type_)
-        inside = [place for place in found if place >= outside]
-        return self.one_of(inside if inside and self.below(4) else found)
+        computed = [place for place in found if place >= first]
+        return self.one_of(computed if computed and self.below(4) else found)
 
     def statements(self, depth: int) -> tuple[Statement, ...]:
         statements = []
@@ -197,7 +203,7 @@ class Draw:
 
     def structure(self, depth: int) -> tuple[Statement, list[Type]] | None:
         kind = self.one_of(list(STRUCTURES))
-        carried = [self.below(len(self.types)) for _ in range(1 + self.below(4))]
+        carried = [self.place(anything) or 0 for _ in range(1 + self.below(4))]
         carried += [self.one_of(carried)] * (self.below(4) == 0)
         types = [self.types[place] for place in carried]
         if kind == "branch":
@@ -216,7 +222,7 @@ class Draw:
             stacked += [INDEX] * (INDEX in self.types)
         if kind == "repeat as often as":
             first = [self.places(lambda each: each == INDEX)[0]]
-        blocks = (self.block(depth + 1, [parameter, *types], [*types, *stacked]),)
+        blocks = (self.block(depth + 1, [parameter, *types], [*types, *stacked], carried),)
         if kind == "repeat while":
             blocks = (self.block(depth + 1, [parameter, *types], [CONDITION]), *blocks)
         length = self.types[first[0]].shape[:1] if kind == "scan" else ()
@@ -237,8 +243,10 @@ def drawn_parameters(rng: np.random.Generator) -> tuple[Type, ...]:
     shapes = ((n,), (n,), (m,), (m, n), (n, m), (m, m), (m, n), ())
     dtypes = ("float32", "float32", "float32", "int32", "int32", "uint32", "float16", "int8", "bool")
     types = [INDEX, CONDITION, Type("int32", (int(rng.choice((n, m))),))]
-    for _ in range(2 + int(rng.integers(4))):
-        types.append(Type(dtypes[int(rng.integers(len(dtypes)))], shapes[int(rng.integers(len(shapes)))]))
+    types += [
+        Type(dtypes[int(rng.integers(len(dtypes)))], shapes[int(rng.integers(len(shapes)))])
+        for _ in range(2 + int(rng.integers(4)))
+    ]
     return tuple(types[place] for place in rng.permutation(len(types)))
 
 
@@ -248,8 +256,7 @@ def drawn_program(seed: int) -> Program:
     draw = Draw(rng)
     draw.types += parameters
     statements = draw.statements(0)
-    results = [draw.below(len(draw.types)) for _ in range(1 + draw.below(6))]
-    results += [len(draw.types) - 1]
+    results = [draw.place(anything) or 0 for _ in range(1 + draw.below(6))]
     types = [draw.types[place] for place in results]
     donated = tuple(place for place in range(len(parameters)) if draw.below(3) == 0)
     fed: list[int | None] = []

@@ -5,7 +5,6 @@ the command that repeats it.
 """
 
 import argparse
-import concurrent.futures
 import multiprocessing
 import os
 import sys
@@ -91,13 +90,14 @@ def check_all(seeds: range, tiles: int, workers: int) -> list[Miss]:
     """The programs that fail, as they are found."""
     shares = [seeds[start : start + SHARE] for start in range(0, len(seeds), SHARE)]
     missed: list[Miss] = []
-    with concurrent.futures.ProcessPoolExecutor(
-        workers, multiprocessing.get_context("spawn"), set_up, (tiles,), max_tasks_per_child=1
-    ) as pool:
-        for done, found in enumerate(pool.map(check_share, shares), 1):
+    spawn = multiprocessing.get_context("spawn")
+    with spawn.Pool(workers, set_up, (tiles,), maxtasksperchild=1) as pool:
+        for done, found in enumerate(pool.imap(check_share, shares, chunksize=1), 1):
             missed += found
             for miss in found:
-                command = f"python -m tests.ipu.device.random_programs --tiles {tiles} --programs 1 --first-seed"
+                command = (
+                    f"python -m tests.ipu.device.random_programs --tiles {tiles} --programs 1 --first-seed"
+                )
                 sys.stdout.write(f"{command} {miss.seed}: {miss.why}\n")
             checked = min(done * SHARE, len(seeds))
             sys.stdout.write(f"{checked:,} programs on {tiles} tiles, {len(missed)} misses\n")

@@ -193,6 +193,17 @@ def test_chain_of_donations_equals_the_sum():
     np.testing.assert_allclose(state["v"], np.full(3, 2 - 2.0**-19), rtol=1e-6)
 
 
+def test_unread_results_outlive_the_donated_arguments_of_the_next_call():
+    """A result that gives its memory to no argument may lie where a donated argument did."""
+    step = jax.jit(lambda x, y: (x[:3] + 1, y * 2), donate_argnums=0)
+    with warnings.catch_warnings():  # that no result takes the argument's place
+        warnings.simplefilter("ignore", UserWarning)
+        results = [step(put(jnp.full(6, float(i))), put(jnp.full((2, 3), float(i)))) for i in range(3)]
+    for i, (first, second) in enumerate(results):
+        np.testing.assert_array_equal(first, np.full(3, i + 1))
+        np.testing.assert_array_equal(second, np.full((2, 3), 2 * i))
+
+
 def test_arrays_are_copied_while_a_run_is_under_way():
     """Copies wait for the run that makes what they copy."""
     f = jax.jit(lambda x: jax.lax.fori_loop(0, 50, lambda _, y: y * 1.01 + 1, x))
