@@ -201,7 +201,10 @@ def _change_dtype(plan: Plan, rng: random.Random) -> None:
     """One dtype wherever it occurs."""
     old, new = rng.choice(plan.types).dtype, rng.choice(_NAMES)
     plan.types = [ArrayType(new if t.dtype == old else t.dtype, t.shape) for t in plan.types]
-    plan.constants = {value: _as(array, plan.types[value]) for value, array in plan.constants.items()}
+    plan.constants = {
+        value: _as(array, plan.types[value]) if 0 <= value < len(plan.types) else array
+        for value, array in plan.constants.items()
+    }
 
 
 def _as(array: np.ndarray, type_: ArrayType) -> np.ndarray:
@@ -219,8 +222,7 @@ def _change_constant(plan: Plan, rng: random.Random) -> None:
         case 1:
             plan.constants[_value(plan, rng)] = plan.constants[value]
         case _:
-            type_ = plan.types[value]
-            size = min(type_.size, 100) * numpy_dtype(type_.dtype).itemsize
+            size = min(plan.constants[value].nbytes, 400)
             plan.constants[value] = np.frombuffer(rng.randbytes(size), np.uint8)
 
 

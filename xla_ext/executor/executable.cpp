@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "executor/device_program.hpp"
-#include "executor/plan/records.hpp"
 
 namespace snnjax::executor {
 
@@ -20,11 +19,7 @@ void System::setHostCallback(HostCallback callback) {
 class Executable::Impl {
  public:
   Impl(Executable& owner, std::shared_ptr<System> system, std::span<const std::byte> bytes)
-      : owner_(owner),
-        system_(std::move(system)),
-        bytes_(bytes.begin(), bytes.end()),
-        plan_(readPlan(bytes)),
-        own_records_(recordsAmongResults(plan_, {})) {
+      : owner_(owner), system_(std::move(system)), bytes_(bytes.begin(), bytes.end()), plan_(readPlan(bytes)) {
     for (const std::size_t device : plan_.devices) {
       if (device < system_->loaded_.size()) continue;
       throw Error(ErrorCode::kInvalidArgument,
@@ -70,15 +65,13 @@ class Executable::Impl {
   void keep(const Arrays& arguments);
   void upload(const Arrays& arguments);
   void consume(const Arrays& arguments, const std::vector<bool>& donated);
-  Arrays makeResults(const std::vector<bool>& records);
-  std::vector<bool> recordsFrom(const Arrays& arguments) const;
+  Arrays makeResults();
   std::string call(std::int64_t number, const std::vector<ArrayType>& types, poplar::ArrayRef<const void*> inputs);
 
   Executable& owner_;
   std::shared_ptr<System> system_;
   std::vector<std::byte> bytes_;
   Plan plan_;
-  std::vector<bool> own_records_;  // results that are of a record, whatever the arguments are
   std::unique_ptr<DeviceProgram> program_;
   std::vector<Slot> slots_;  // of parameters, then of results that share none with one
   std::vector<std::size_t> parameter_slots_, result_slots_;
@@ -272,23 +265,12 @@ void Executable::Impl::consume(const Arrays& arguments, const std::vector<bool>&
   }
 }
 
-// Which results are of the record of a forward pass: the program's own, or an argument's.
-std::vector<bool> Executable::Impl::recordsFrom(const Arrays& arguments) const {
-  std::vector<bool> records(parameter_slots_.size(), false);
-  for (const auto& of_partition : arguments) {
-    for (std::size_t i = 0; i < records.size(); ++i) records[i] = records[i] || of_partition[i]->is_record_;
-  }
-  const bool any = std::ranges::count(records, true) > 0;
-  return any ? recordsAmongResults(plan_, records) : own_records_;
-}
-
-Executable::Arrays Executable::Impl::makeResults(const std::vector<bool>& records) {
+Executable::Arrays Executable::Impl::makeResults() {
   Arrays results(plan_.num_partitions);
   for (std::size_t r = 0; r < result_slots_.size(); ++r) {
     for (std::size_t p = 0; p < plan_.num_partitions; ++p) {
       const ArrayType& type = plan_.types[plan_.main.results[r]];
       const auto array = std::make_shared<Array>(system_, type, std::vector<std::byte>());
-      array->is_record_ = records[r];
       array->on_host_ = false;
       array->resident_in_ = &owner_;
       array->place_ = r;
@@ -302,12 +284,11 @@ Executable::Arrays Executable::Impl::makeResults(const std::vector<bool>& record
 Executable::Arrays Executable::Impl::run(const Arrays& arguments, const std::vector<bool>& donated) {
   const std::lock_guard lock(system_->mutex_);
   check(arguments);
-  const std::vector<bool> records = recordsFrom(arguments);
   enter();
   upload(arguments);
   consume(arguments, donated);
   program_->run();
-  return makeResults(records);
+  return makeResults();
 }
 
 std::string Executable::Impl::call(std::int64_t number, const std::vector<ArrayType>& types,
@@ -327,20 +308,6 @@ Array::Array(std::shared_ptr<System> system, ArrayType type, std::vector<std::by
     : system_(std::move(system)), type_(std::move(type)), bytes_(std::move(bytes)) {}
 
 const std::vector<std::byte>& Array::bytes() {
-  if (!is_record_) return onHost();
-  throw Error(ErrorCode::kUnimplemented,
-              "array: `buffer` must hold elements, got " + type_.toString() +
-                  " of the record of a forward pass, which stays on its tiles. Pull the gradient back on the IPU, or "
-                  "take it inside one jax.jit.");
-}
-
-std::shared_ptr<Array> Array::copy() {
-  auto copy = std::make_shared<Array>(system_, type_, onHost());
-  copy->is_record_ = is_record_;
-  return copy;
-}
-
-const std::vector<std::byte>& Array::onHost() {
   const std::lock_guard lock(system_->mutex_);
   if (!on_host_ && resident_in_ != nullptr) resident_in_->impl_->fetch(place_);
   if (on_host_) return bytes_;

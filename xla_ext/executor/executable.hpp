@@ -52,20 +52,14 @@ class Array {
  public:
   Array(std::shared_ptr<System> system, ArrayType type, std::vector<std::byte> bytes);
   const ArrayType& type() const { return type_; }
-  // The elements, row-major, in the host's memory. Throws Error where the array has been donated, or is part of the
-  // record of a forward pass (plan/records.hpp).
+  // The elements, row-major, in the host's memory. Throws Error where the array has been donated.
   const std::vector<std::byte>& bytes();
-  // One with the same elements, for another IPU.
-  std::shared_ptr<Array> copy();
 
  private:
   friend class Executable;
-  const std::vector<std::byte>& onHost();
-
   std::shared_ptr<System> system_;
   ArrayType type_;
   std::vector<std::byte> bytes_;
-  bool is_record_ = false;             // the elements mean nothing, but for backward passes
   bool on_host_ = true;                // bytes_ are the elements
   Executable* resident_in_ = nullptr;  // the executable on whose tiles they are as well
   std::size_t place_ = 0;              // there (device_program.hpp): a result, or a parameter that it was kept in

@@ -118,11 +118,6 @@ const Operation& operationNamed(const std::string& name) {
                                              "\". Use an snnjax of one version throughout.");
 }
 
-RecordPlaces recordPlacesOf(const Instruction& instruction) {
-  const Operation* const own = instruction.op == "custom_call" ? findTarget(instruction.texts[0]) : nullptr;
-  return own == nullptr || own->records == nullptr ? RecordPlaces{} : own->records(instruction);
-}
-
 void checkInstruction(const Plan& plan, const Instruction& instruction) {
   const Operation& operation = operationNamed(instruction.op);
   const OperationCheck op(plan, instruction);

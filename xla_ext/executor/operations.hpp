@@ -5,7 +5,6 @@
 
 #include "executor/lowering.hpp"
 #include "executor/plan/operation_check.hpp"
-#include "executor/plan/records.hpp"
 
 namespace snnjax::executor {
 
@@ -26,14 +25,10 @@ struct Operation {
   Lower lower;
   Propose propose = nullptr;
   Scratch scratch = nullptr;  // where it is so much that operations should share it
-  RecordPlaces (*records)(const Instruction&) = nullptr;
 };
 
 // By its name in the plan; throws if there is none.
 const Operation& operationNamed(const std::string& name);
-
-// Of an own op that leaves a record, or reads one; of any other instruction none.
-RecordPlaces recordPlacesOf(const Instruction& instruction);
 
 // Checks the shapes and element types of an instruction's inputs and outputs, and its numbers and texts.
 void checkInstruction(const Plan& plan, const Instruction& instruction);

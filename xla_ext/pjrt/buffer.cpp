@@ -49,9 +49,10 @@ Buffer* copyTo(Device& device, const Buffer& source) {
   auto to = std::make_shared<Value>(nullptr, std::make_shared<Completion>());
   auto from = source.value();
   const auto kind = from->ready->isReady() ? Queue::Kind::kNext : Queue::Kind::kRun;
-  auto task = [from = std::move(from), to] {
+  auto task = [from = std::move(from), to, system = client.system] {
     try {
-      to->array = from->get().copy();
+      executor::Array& array = from->get();
+      to->array = std::make_shared<executor::Array>(system, array.type(), array.bytes());
       to->ready->finish();
     } catch (const std::exception& exception) {
       to->ready->finish(errorOf(exception));

@@ -26,7 +26,8 @@ class Results {
         plan_(network.plan),
         num_lif_(operands.fields.size()) {}
 
-  void run() {
+  // Returns the number of results before the record.
+  std::size_t run() {
     const std::size_t last = plan_.layers.size() - 1;
     give(operands_.has_readout ? membranes(last) : trueSpikes(last));
     for (std::size_t l = 0; l < num_lif_; ++l) give(inBatch(l, network_.tensors.layers[l].counts));
@@ -42,6 +43,7 @@ class Results {
       }
       if (tensors.last_spikes.valid()) give(tensors.last_spikes);
     }
+    return given_;
   }
 
  private:
@@ -144,30 +146,21 @@ class Results {
   std::size_t given_ = 0;
 };
 
-// Of the results: those of Results::run(), and the record behind them.
-RecordPlaces recordsOf(const Instruction& instruction) {
-  Taker taker(instruction.inputs);
-  const NetworkOperands operands(instruction, taker);
-  RecordPlaces places;
-  places.first_output = 1 + 2 * operands.fields.size();
-  for (const LayerFields& fields : operands.fields) {
-    if (fields.records_spikes) places.first_output += fields.capacity ? 4 : 1;
-  }
-  for (const LayerOperands& layer : operands.layers) {
-    places.first_output += 1 + (layer.first_w ? 1 : 0) + (layer.first_spikes ? 1 : 0);
-  }
-  return places;
-}
-
-// The results from `first` on are the record: values without contents.
+// The results from `first` on are the record, which stays on the tiles: what leaves instead marks itself.
 void giveRecord(Lowering& lowering, const Instruction& instruction, std::size_t first, const NetworkOnTiles& network) {
   const auto record = std::make_shared<const NetworkOnTiles>(network);
+  const auto marked = [&](const poplar::Type& type) {  // bits are all set
+    const bool is_float = type == poplar::FLOAT;
+    const unsigned bits = is_float ? kLeftOnTiles : type == poplar::BOOL ? 1 : 0xff;
+    const poplar::Type stored = is_float ? poplar::UNSIGNED_INT : type;
+    const Tensor one = lowering.graph().addConstant(stored, {1}, bits, lowering.debug("record"));
+    lowering.graph().setTileMapping(one, network.plan.layers.front().tiles.first);
+    return is_float ? one.reinterpret(type) : one;
+  };
   for (std::size_t i = first; i < instruction.outputs.size(); ++i) {
     const ArrayType& type = lowering.type(instruction.outputs[i]);
-    const Tensor zero = lowering.graph().addConstant(poplarType(type.dtype), {1}, 0, lowering.debug("record"));
-    lowering.graph().setTileMapping(zero, network.plan.layers.front().tiles.first);
     const auto elements = static_cast<unsigned>(type.numElements());
-    lowering.bind(instruction.outputs[i], zero.broadcast(elements, 0).reshape(type.shape));
+    lowering.bind(instruction.outputs[i], marked(poplarType(type.dtype)).broadcast(elements, 0).reshape(type.shape));
     lowering.attach(instruction.outputs[i], record);
   }
 }
@@ -182,8 +175,8 @@ void lifNetwork(Lowering& lowering, const Instruction& instruction) {
   const NetworkOnTiles network =
       bringNetwork(lowering, operands, optionsOf(lowering, instruction, operands, keepsRecord(instruction, operands)));
   lowering.program().add(builders::addForward(lowering.graph(), network.plan, network.tensors));
-  Results(lowering, instruction, operands, network).run();
-  giveRecord(lowering, instruction, recordsOf(instruction).first_output, network);
+  const std::size_t results = Results(lowering, instruction, operands, network).run();
+  if (flag(instruction, "records")) giveRecord(lowering, instruction, results, network);
 }
 
 std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
@@ -222,6 +215,6 @@ void checkLifNetwork(const OperationCheck& op) {
 
 }  // namespace
 
-extern const Operation kLifNetwork = {checkLifNetwork, lifNetwork, propose, nullptr, recordsOf};
+extern const Operation kLifNetwork = {checkLifNetwork, lifNetwork, propose};
 
 }  // namespace snnjax::executor::targets

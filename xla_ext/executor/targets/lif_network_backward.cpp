@@ -31,7 +31,6 @@ struct CotangentOperands {
   };
 
   CotangentOperands(const Instruction& instruction, const NetworkOperands& operands, Taker& taker) {
-    record.first_input = taker.taken();
     if (!operands.has_lists) {
       for (int leaf = 0; leaf < 2; ++leaf) taker.next();  // the record of dense inputs
     }
@@ -42,7 +41,6 @@ struct CotangentOperands {
       taker.next();
       taker.nextIf(operands.fields[l].capacity.has_value());
     }
-    record.last_input = taker.taken();
     taker.nextIf(operands.has_readout);  // the output
     g_output = taker.next();
     const bool has_g_counts = flag(instruction, "has_g_counts");
@@ -56,7 +54,6 @@ struct CotangentOperands {
     if (operands.has_readout) layers.emplace_back().g_last = taker.next();
   }
 
-  RecordPlaces record;
   ValueId mark;  // of the record
   ValueId g_output;
   std::vector<Layer> layers;
@@ -396,14 +393,8 @@ void checkLifNetworkBackward(const OperationCheck& op) {
   op.need(results.done(), "have as many results as its attributes say");
 }
 
-RecordPlaces recordsOf(const Instruction& instruction) {
-  Taker taker(instruction.inputs);
-  const NetworkOperands operands(instruction, taker);
-  return CotangentOperands(instruction, operands, taker).record;
-}
-
 }  // namespace
 
-extern const Operation kLifNetworkBackward = {checkLifNetworkBackward, lifNetworkBackward, propose, nullptr, recordsOf};
+extern const Operation kLifNetworkBackward = {checkLifNetworkBackward, lifNetworkBackward, propose};
 
 }  // namespace snnjax::executor::targets

@@ -18,7 +18,6 @@ class Taker {
   ValueId next();
   std::optional<ValueId> nextIf(bool is_there);
   bool done() const { return taken_ == values_->size(); }
-  std::size_t taken() const { return taken_; }
 
  private:
   const std::vector<ValueId>* values_;
@@ -73,7 +72,7 @@ builders::NetworkPlan planOf(const Plan& plan, const Instruction& instruction, c
 std::vector<Proposal> proposalsFor(const NetworkOperands& operands, const builders::NetworkPlan& network);
 
 // One network on tiles: its plan and variables. What its backward pass needs stays there; the record that the forward
-// target returns to the program is an empty value, to which this is attached.
+// target returns to the program says so (kLeftOnTiles), and this is attached to it.
 struct NetworkOnTiles : Record {
   builders::NetworkPlan plan;
   builders::NetworkTensors tensors;
