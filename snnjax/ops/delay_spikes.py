@@ -122,7 +122,7 @@ def bounded(delays: Array, max_delay: int, neurons: int, dtype: Any) -> Array:
 
 def _ends(lengths: Any, num_steps: int, batch: int) -> Array:
     """The step after the last one of each sequence, int32 ``[batch]``."""
-    return jnp.clip(as_lengths(_OP, lengths, batch), 0, num_steps)
+    return as_lengths(_OP, lengths, num_steps, batch)
 
 
 def _shift(rows: Array, steps: Array, most: int, *, later: bool) -> Array:
