@@ -79,9 +79,9 @@ def axonal(
         max_delay: the longest delay, in steps; at most 4,194,304.
         initial: initial delays: a number, or a range (low, high) from which each is drawn; None is the range ``(0,
             max_delay)``. Learned delays start at least ``min(max_delay / 1000, 1 / 4)`` steps from both ends.
-        learn: whether the delays are learned; otherwise they are rounded to integers, exactly those asked for. A network of the same layers with
-            False accepts the parameters of one with True, and rounds its delays: for inference, or for further
-            training.
+        learn: whether the delays are learned; otherwise they are rounded to integers, and integers asked for are
+            exact. A network of the same layers with False accepts the parameters of one with True, and rounds its
+            delays: for inference, or for further training.
         per: whether there is one delay per "neuron", per "channel" of an image, or per "layer".
 
     Raises:
