@@ -7,7 +7,6 @@ or the text `error`; the last message is empty.
 
 import io
 import os
-import resource
 import signal
 import struct
 import sys
@@ -140,10 +139,12 @@ def _send(stream: IO[bytes], arrays: dict[str, np.ndarray]) -> None:
     stream.flush()
 
 
-def _limit_memory() -> None:
+def limit_memory() -> None:
     """Let this process take `_MOST_MEMORY` more than it has, where the system says how much that is."""
     statistics = Path("/proc/self/statm")
     if statistics.exists():
+        import resource  # not on Windows
+
         used = int(statistics.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         _, most = resource.getrlimit(resource.RLIMIT_AS)
         limit = used + _MOST_MEMORY
@@ -151,5 +152,5 @@ def _limit_memory() -> None:
 
 
 if __name__ == "__main__":
-    _limit_memory()
+    limit_memory()
     send_blocks(sys.argv[1], sys.stdout.buffer, int(sys.argv[2]), *sys.argv[3:])
