@@ -6,6 +6,7 @@ or the text `error`; the last message is empty.
 """
 
 import io
+import os
 import signal
 import struct
 import sys
@@ -19,8 +20,12 @@ LENGTH = struct.Struct("<Q")
 # Number of samples read at once, because one call per sample would dominate the time.
 _BLOCK = 256
 # Deflate compresses at most 1032 times (zlib's own figure): a file that declares more cannot hold it. Arrays without
-# chunks are small.
-_MAX_RATIO, _ALLOWANCE = 1032, 2**20
+# chunks are small. Whatever the ratio, all arrays together are no longer than half a billion numbers in float32.
+_MAX_RATIO, _ALLOWANCE, _MOST_BYTES = 1032, 2**20, 2**31
+# A row of arrays of variable length has one reference of this many bytes for each.
+_REFERENCE_BYTES = 16
+# The memory that reading may take, for what cannot be known beforehand: rows may refer to one long array many times.
+_MOST_MEMORY = 4 * _MOST_BYTES
 # Limits on nested groups, which may be circular links, and on the number of arrays.
 _MAX_DEPTH, _MAX_ARRAYS = 64, 100_000
 
@@ -50,12 +55,19 @@ def _blocks(path: str, time_limit: int) -> Iterator[dict[str, np.ndarray]]:
         parts: Any = file
         times, units, labels = (parts[name] for name in ("spikes/times", "spikes/units", "labels"))
         shapes = [times.shape, units.shape, labels.shape]
+        size = Path(path).stat().st_size
+        if times.size * _REFERENCE_BYTES > _MAX_RATIO * size + _ALLOWANCE:
+            raise ValueError(f"{times.size} samples declared, more than the file holds")
         if len(times.shape) != 1 or len(set(shapes)) != 1 or labels.dtype.kind not in "iu":
             raise ValueError(f"times, units and {labels.dtype} labels of shapes {shapes}")
         for first in range(0, len(labels), _BLOCK):
             block = slice(first, first + _BLOCK)
             arrays = _joined("times", times[block]) | _joined("units", units[block])
             arrays["labels"] = labels[block]
+            # The arrays themselves are not compressed, and each belongs to one sample.
+            size -= arrays["times"].nbytes + arrays["units"].nbytes
+            if size < 0:
+                raise ValueError("longer arrays than the file holds")
             signal.alarm(0)
             yield arrays
             signal.alarm(time_limit)
@@ -74,13 +86,14 @@ def _all_arrays(path: str, time_limit: int) -> Iterator[dict[str, np.ndarray]]:
     signal.alarm(time_limit)
     names: list[str] = []
     arrays: dict[str, np.ndarray] = {}
-    room = _MAX_RATIO * Path(path).stat().st_size + _ALLOWANCE
+    room = min(_MAX_RATIO * Path(path).stat().st_size + _ALLOWANCE, _MOST_BYTES)
     with h5py.File(path, "r") as file:
         for name, dataset in _datasets(file, "", 0):
             room -= dataset.nbytes
             if room < 0 or len(names) >= _MAX_ARRAYS:
                 raise ValueError(
-                    f"{dataset.dtype} {list(dataset.shape)} declared at {name}, more than the file holds"
+                    f"{dataset.dtype} {list(dataset.shape)} declared at {name}, more than the file holds, or than "
+                    f"{_MOST_BYTES} bytes or {_MAX_ARRAYS} arrays in all"
                 )
             arrays[str(len(names))] = _plain(name, dataset[()])
             names.append(name)
@@ -126,5 +139,18 @@ def _send(stream: IO[bytes], arrays: dict[str, np.ndarray]) -> None:
     stream.flush()
 
 
+def limit_memory() -> None:
+    """Let this process take `_MOST_MEMORY` more than it has, where the system says how much that is."""
+    statistics = Path("/proc/self/statm")
+    if statistics.exists():
+        import resource  # not on Windows
+
+        used = int(statistics.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        limit = used + _MOST_MEMORY
+        resource.setrlimit(resource.RLIMIT_AS, (limit if most < 0 else min(limit, most), most))
+
+
 if __name__ == "__main__":
+    limit_memory()
     send_blocks(sys.argv[1], sys.stdout.buffer, int(sys.argv[2]), *sys.argv[3:])

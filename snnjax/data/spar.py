@@ -2,14 +2,13 @@
 
 import importlib.util
 import io
-import pickle
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from snnjax._check import check, check_integer, fail
+from snnjax.data import _pickled_arrays
 from snnjax.data._files import PathLike, read_bytes, refuse
 from snnjax.data.datasets import SeriesDataset
 
@@ -18,14 +17,6 @@ _NUM_CLASSES, _NUM_CHANNELS = 7, 6
 _WAY_OUT = (
     f"Install the package seglearn, without its dependencies if you like, or pass the path of its {_FILE}"
 )
-# The file is a pickle. Only the functions that build its arrays may be called.
-_ALLOWED = {
-    ("_codecs", "encode"),
-    ("numpy", "dtype"),
-    ("numpy", "ndarray"),
-    ("numpy.core.multiarray", "_reconstruct"),
-    ("numpy._core.multiarray", "_reconstruct"),
-}
 
 
 def load_spar(
@@ -92,24 +83,16 @@ def _installed() -> Path:
     return Path(found.origin).parent / "data" / _FILE
 
 
-class _ArraysOnly(pickle.Unpickler):
-    """An unpickler that only builds arrays, and calls nothing else."""
-
-    def find_class(self, module_name: str, global_name: str, /) -> Any:
-        if (module_name, global_name) not in _ALLOWED:
-            raise pickle.UnpicklingError(f"a pickle that calls {module_name}.{global_name}")
-        return super().find_class(module_name, global_name)
-
-
 def _read(op: str, path: Path) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
     """Recordings ``[steps, channels]``, with their labels and subjects."""
     stream = io.BytesIO(read_bytes(op, path, _WAY_OUT))
     try:
         np.lib.format.read_magic(stream)
         np.lib.format.read_array_header_1_0(stream)
-        content = _ArraysOnly(stream).load().item()
-        recordings = [np.asarray(each, np.float64) for each in content["X"]]
-        labels, people = (np.asarray(content[name], np.int64) for name in ("y", "subject"))
+        (content,) = _pickled_arrays.load(stream.read()).objects()
+        rows = content["X"] if isinstance(content["X"], list) else content["X"].objects()
+        recordings = [each.numbers().astype(np.float64) for each in rows]
+        labels, people = (content[name].numbers().astype(np.int64) for name in ("y", "subject"))
     except Exception as error:  # a damaged pickle may raise anything
         refuse(op, path, "hold the recordings of SPAR", f"{error or type(error).__name__}")
     fits = all(each.ndim == 2 and each.shape[1] == _NUM_CHANNELS for each in recordings)

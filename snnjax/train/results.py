@@ -11,13 +11,24 @@ from typing import Any
 import jax
 
 from snnjax import _dispatch, metrics
-from snnjax._check import check, fail
+from snnjax._check import check, fail, shown
 from snnjax._network import Network
 from snnjax._write import write_atomically
 from snnjax.train.loop import FitResult
 from snnjax.train.tasks import TaskSettings
 
 RUN = "run.json"
+# What the page needs of a record, and of the results on the test data in it.
+_RECORD = {
+    **dict.fromkeys(("task", "network", "kernels"), (str,)),
+    **dict.fromkeys(("epochs", "validation_samples", "parameters", "seed"), (int,)),
+    **dict.fromkeys(("cpu_seconds", "peak_memory"), (int, float, type(None))),
+    "test": (dict,),
+}
+_TEST = {
+    **dict.fromkeys(("accuracy", "effective_acs", "effective_macs", "dense_operations"), (int, float)),
+    **dict.fromkeys(("activity", "dropped_share"), (list,)),
+}
 _COLUMNS = (
     "task",
     "network",
@@ -147,6 +158,8 @@ def read_runs(places: Sequence[Path | str]) -> list[dict[str, Any]]:
 def results_page(runs: Iterable[dict[str, Any]]) -> str:
     """Make a Markdown page with one row for each task and network, over all seeds.
 
+    Errors: a record lacks what `record_run` puts into it, or has it as another type.
+
     Example:
         >>> from snnjax.train import results_page
         >>> test = {"accuracy": 0.9, "activity": [0.02], "dropped_share": [0.0]}
@@ -159,12 +172,28 @@ def results_page(runs: Iterable[dict[str, Any]]) -> str:
     """
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for run in runs:
+        _check_record(run)
         alike = ("task", "network", "epochs", "parameters", "kernels")
         groups.setdefault(tuple(run[name] for name in alike), []).append(run)
     rows = [_COLUMNS, ["---"] * len(_COLUMNS), *(_row(group) for group in groups.values())]
     tasks = dict.fromkeys(key[0] for key in groups)
     notes = [f"\n**{task}**: {_NOTES[task]}\n" for task in tasks if task in _NOTES]
     return "".join([_HEAD, *(f"| {' | '.join(row)} |\n" for row in rows), *notes])
+
+
+def _check_record(run: dict[str, Any]) -> None:
+    op, way_out = "results_page", f"Pass {RUN} files that `snnjax train` wrote"
+    for holder, kinds in ((run, _RECORD), (run.get("test"), _TEST)):
+        for name, kind in kinds.items():
+            assert isinstance(holder, dict)  # the last thing that the record was checked for
+            value = holder.get(name)
+            good = name in holder and isinstance(value, kind) and not isinstance(value, bool)
+            if isinstance(value, list):
+                good = good and all(type(each) in (int, float) for each in value)
+            expected = f"have {name} as {' or '.join(each.__name__ for each in kind)}"
+            check(good, op, "runs", expected, shown(value) if name in holder else "none", way_out)
+    positive = run["test"]["dense_operations"] > 0
+    check(positive, op, "runs", "have positive dense_operations", run["test"]["dense_operations"], way_out)
 
 
 def _row(runs: list[dict[str, Any]]) -> list[str]:

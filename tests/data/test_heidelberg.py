@@ -275,3 +275,37 @@ def test_read_heidelberg_says_how_to_get_h5py(path, monkeypatch):
         "read_heidelberg: `h5py` must be installed to read .h5 files, got ModuleNotFoundError. "
         "Install it, for instance with pip install h5py."
     )
+
+
+def test_read_heidelberg_reads_no_more_than_a_file_can_hold(folder):
+    # Every row refers to the one array of 100,000 numbers.
+    path, places = folder / "shared.h5", []
+    with h5py.File(path, "w") as file:
+        for name, kind in (("times", np.float32), ("units", np.uint16)):
+            rows = file.create_dataset(f"spikes/{name}", (5000,), h5py.vlen_dtype(kind))
+            rows[0] = np.zeros(100_000, kind)
+            references = rows.id.get_offset()
+            places.append(references)
+        file["labels"] = np.zeros(5000, np.uint16)
+    content = bytearray(path.read_bytes())
+    for place in places:
+        content[place : place + 16 * 5000] = content[place : place + 16] * 5000
+    path.write_bytes(content)
+    assert "got ValueError: longer arrays than the file holds in " in error_of(lambda: read_heidelberg(path))
+
+
+@pytest.mark.usefixtures("at_home")
+def test_read_heidelberg_refuses_more_samples_than_a_file_can_hold(folder):
+    path = folder / "declared.h5"
+    with h5py.File(path, "w") as file:
+        for name, kind in (("times", np.float32), ("units", np.uint16)):
+            file.create_dataset(f"spikes/{name}", (2**30,), h5py.vlen_dtype(kind), chunks=(1024,))
+        file.create_dataset("labels", (2**30,), np.uint16, chunks=(1024,))
+    expected = "got ValueError: 1073741824 samples declared, more than the file holds in "
+    assert expected in error_of(lambda: read_heidelberg(path))
+
+
+def test_hdf5_library_gets_no_more_memory_than_it_may(path, tmp_path, monkeypatch):
+    (tmp_path / "h5py.py").write_text("def File(*_): bytearray(2**34)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "got MemoryError: in " in error_of(lambda: read_heidelberg(path))

@@ -17,12 +17,14 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import hypothesis
 
 from snnjax import _targets
-from tests.fuzz import handlers, ops
+from tests.fuzz import files, handlers, ops
 
-PARTS = {"ops": ops.Fuzz, "handlers": handlers.Fuzz}
+PARTS = {"ops": ops.Fuzz, "handlers": handlers.Fuzz, "files": files.Fuzz}
 
 
-def run(fuzz: ops.Fuzz | handlers.Fuzz, examples: int, seed: int, log: Path | None) -> Counter[str]:
+def run(
+    fuzz: ops.Fuzz | handlers.Fuzz | files.Fuzz, examples: int, seed: int, log: Path | None
+) -> Counter[str]:
     """Check so many examples, the same for the same seed; yields what was counted."""
     counted: Counter[str] = Counter()
 

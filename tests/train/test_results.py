@@ -1,6 +1,7 @@
 """The results page: its content for several runs, and that the page in the documentation is up to date."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,25 @@ def test_runs_that_are_not_alike_are_not_averaged() -> None:
 def test_parts_that_differ_between_seeds_are_given_as_a_range() -> None:
     (row,) = rows([RUN, OTHER | {"validation_samples": 12}])
     assert "| 85.00 ± 7.07 % | 2 | best of 2 epochs on 9 to 12 validation samples |" in row
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"kernels": None}, "have kernels as str, got None"),
+        ({"seed": 0.5}, "have seed as int, got 0.5"),
+        ({"seed": True}, "have seed as int, got True"),
+        ({"peak_memory": "much"}, "have peak_memory as int or float or NoneType, got 'much'"),
+        ({"test": [0.9]}, "have test as dict, got [0.9]"),
+        ({"test": {}}, "have accuracy as int or float, got none"),
+        ({"test": RUN["test"] | {"activity": [0.1, "a"]}}, "have activity as list, got [0.1, 'a']"),
+        ({"test": RUN["test"] | {"dense_operations": 0}}, "have positive dense_operations, got 0"),
+    ],
+)
+def test_damaged_records_are_refused(change: dict[str, Any], message: str) -> None:
+    text = f"results_page: `runs` must {message}. Pass run.json files that `snnjax train` wrote."
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        results_page([RUN | change])
 
 
 def test_what_a_run_does_not_know_is_not_measured() -> None:
