@@ -32,6 +32,30 @@ def too_large_instructions(disassembly):
     return sorted(found)
 
 
+# Types of static objects that have no destructor.
+STAYING = (
+    r"(?:const )?(?:bool|Index|std::mutex|NamedValue|ShardingsExtension|FieldRecord|snnjax::pjrt::Table)$"
+)
+
+
+def mortal_objects(code):
+    """Static objects within functions whose destructors run while other threads may still use them."""
+    declared = re.findall(r"^ +static (?!constexpr)([^()&*=;{\n]+) (\w+)(?:;| =|\{)", code, re.MULTILINE)
+    return [name for kind, name in declared if not re.match(STAYING, kind)]
+
+
+def test_static_objects_outlive_all_threads():
+    """Those of a pool, or of a queue of programs, may still run when the process ends: `static auto& x = *new X`."""
+    assert mortal_objects("  static Spares all;\n") == ["all"]
+    assert mortal_objects("  static const std::map<int, int> all = {\n") == ["all"]
+    assert mortal_objects("  static auto& all = *new Spares;\n  static const bool has = true;\n") == []
+    sources = [
+        path for path in (ROOT / "xla_ext").rglob("*.?pp") if not {"tests", "calibration"} & {*path.parts}
+    ]
+    assert len(sources) > 100
+    assert {path.name: found for path in sources if (found := mortal_objects(path.read_text()))} == {}
+
+
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 

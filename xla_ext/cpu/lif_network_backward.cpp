@@ -228,7 +228,7 @@ class BackwardPass {
     above_ = {{}, nullptr, {nullptr, 0}};
     sent_ = {{nullptr, 0}, nullptr};
     if (g.data == nullptr || !sendsDown(l)) return;
-    static const GivenBits kAll;
+    static const auto& kAll = *new GivenBits;  // never destroyed: threads may outlive everything else
     const GivenBits& listed = l == 0 || layer.delays != nullptr ? kAll : listed_[l - 1];
     const Index rows_behind = layer.delays == nullptr ? 0 : layer.delays->rows() * extent_.batch;
     const SendBack of{g,

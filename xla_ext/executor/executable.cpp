@@ -33,7 +33,11 @@ class Executable::Impl {
   }
   ~Impl() {
     const std::lock_guard lock(system_->mutex_);
-    leave();
+    try {
+      leave();
+    } catch (const std::exception&) {
+      lose();
+    }
   }
 
   const Plan& plan() const { return plan_; }
@@ -55,6 +59,7 @@ class Executable::Impl {
   void addSlots();
   void enter();
   void leave();
+  void lose();
   void clear(Slot& slot);
   void bringToHost(Array& array);
   void check(const Arrays& arguments) const;
@@ -104,6 +109,19 @@ void Executable::Impl::enter() {
 
 void Executable::Impl::leave() {
   for (Slot& slot : slots_) clear(slot);
+  std::replace(system_->loaded_.begin(), system_->loaded_.end(), &owner_, static_cast<Executable*>(nullptr));
+}
+
+// The same without memory: what is only on the tiles is lost.
+void Executable::Impl::lose() {
+  for (const Slot& slot : slots_) {
+    for (const std::weak_ptr<Array>& holder : slot.holders) {
+      const std::shared_ptr<Array> array = holder.lock();
+      if (array == nullptr || array->resident_in_ != &owner_) continue;
+      array->resident_in_ = nullptr;
+      array->is_lost_ = !array->on_host_;
+    }
+  }
   std::replace(system_->loaded_.begin(), system_->loaded_.end(), &owner_, static_cast<Executable*>(nullptr));
 }
 
@@ -311,6 +329,11 @@ const std::vector<std::byte>& Array::bytes() {
   const std::lock_guard lock(system_->mutex_);
   if (!on_host_ && resident_in_ != nullptr) resident_in_->impl_->fetch(place_);
   if (on_host_) return bytes_;
+  if (is_lost_) {
+    throw Error(ErrorCode::kResourceExhausted, "array: `buffer` must hold elements, got " + type_.toString() +
+                                                   " for which there was no memory when its program was deleted. "
+                                                   "Read it before, or use smaller arrays.");
+  }
   throw Error(ErrorCode::kInvalidArgument,
               "array: `buffer` must hold elements, got " + type_.toString() +
                   " that was donated. Donated arrays are gone: use the results in their place.");

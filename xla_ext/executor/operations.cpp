@@ -24,7 +24,8 @@ using Table = std::unordered_map<std::string, const Operation*>;
 
 // The library's own ops, by the target of a custom_call.
 const Operation* findTarget(const std::string& name) {
-  static const Table kTargets = {
+  // Never destroyed: threads may outlive everything else.
+  static const auto& kTargets = *new Table{
       {"snnjax_spike_matmul", &targets::kSpikeMatmul},
       {"snnjax_spike_matmul_values_backward", &targets::kSpikeMatmulValuesBackward},
       {"snnjax_spike_matmul_weights_backward", &targets::kSpikeMatmulWeightsBackward},
@@ -59,7 +60,8 @@ std::vector<Proposal> proposeCustomCall(const Plan& plan, const Instruction& ins
 constexpr Operation kCustomCall = {checkCustomCall, lowerCustomCall, proposeCustomCall};
 
 const Table& operations() {
-  static const Table kOperations = {
+  // Never destroyed, as kTargets.
+  static const auto& kOperations = *new Table{
       {"elementwise", &ops::kElementwise},
       {"broadcast_in_dim", &ops::kBroadcastInDim},
       {"reshape", &ops::kReshape},
