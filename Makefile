@@ -20,6 +20,8 @@ FUZZ ?= --examples 2000 --networks 24
 # The same with the thread sanitizer's, of which only the kernels know.
 SANITIZED_THREADS = LD_PRELOAD="$$(c++ -print-file-name=libtsan.so)" \
 	TSAN_OPTIONS=ignore_noninstrumented_modules=1 SNNJAX_CPU_KERNELS=build/tsan/_cpu_kernels.so
+# Plans of the IPU with mistakes: many, since each takes a few milliseconds.
+FUZZ_PLANS ?= --examples 100000 --rounds 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -95,9 +97,15 @@ cross-compiler:
 		{ echo "This takes aarch64-linux-gnu-g++ and qemu-aarch64, and one is missing." \
 			"On Debian or Ubuntu: apt-get install g++-aarch64-linux-gnu qemu-user"; exit 1; }
 
-.PHONY: fuzz fuzz-short
-fuzz: kernels-asan  ## hostile input under the sanitizers, for minutes (FUZZ="--examples 2000 --networks 24")
+.PHONY: fuzz fuzz-plans fuzz-short
+fuzz: kernels-asan fuzz-plans  ## hostile input under the sanitizers, for an hour (FUZZ="--examples 2000 --networks 24")
 	$(SANITIZED) $(BIN)/python -m tests.fuzz $(FUZZ)
+
+# Programs saved for the IPU; the library that reads them takes a quarter of an hour to compile. `make test` tries some
+# with that of the release (tests/ipu/device/test_hostile_plans.py).
+fuzz-plans: kernels-asan
+	@$(MAKE) --no-print-directory build/ipu-model-asan ONLY=_ipu_model
+	$(SANITIZED) SNNJAX_IPU_MODEL=build/ipu-model-asan/_ipu_model.so $(BIN)/python -m tests.fuzz --parts plans $(FUZZ_PLANS)
 
 fuzz-short: kernels-asan  # the same for seconds
 	$(SANITIZED) $(BIN)/python -m tests.fuzz --examples 60 --networks 2

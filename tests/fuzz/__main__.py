@@ -1,4 +1,4 @@
-"""Fuzz the compiled kernels: `python -m tests.fuzz --examples 1000`.
+"""Fuzz the compiled kernels, the readers of files and the reader of the IPU's plans: `python -m tests.fuzz --examples 1000`.
 
 Meant to run under sanitizers (`make fuzz`). The log holds the example at work: a crash leaves no time to name it.
 """
@@ -17,14 +17,18 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import hypothesis
 
 from snnjax import _targets
-from tests.fuzz import files, handlers, ops
+from tests.fuzz import files, handlers, ops, plans
 
-PARTS = {"ops": ops.Fuzz, "handlers": handlers.Fuzz, "files": files.Fuzz}
+Fuzz = ops.Fuzz | handlers.Fuzz | files.Fuzz | plans.Fuzz
+PARTS: dict[str, type[Fuzz]] = {
+    "ops": ops.Fuzz,
+    "handlers": handlers.Fuzz,
+    "files": files.Fuzz,
+    "plans": plans.Fuzz,
+}
 
 
-def run(
-    fuzz: ops.Fuzz | handlers.Fuzz | files.Fuzz, examples: int, seed: int, log: Path | None
-) -> Counter[str]:
+def run(fuzz: Fuzz, examples: int, seed: int, log: Path | None) -> Counter[str]:
     """Check so many examples, the same for the same seed; yields what was counted."""
     counted: Counter[str] = Counter()
 
@@ -52,7 +56,7 @@ def main() -> None:
     parser.add_argument("--networks", type=int, default=6, help="how many forms of networks there are")
     parser.add_argument("--rounds", type=int, default=3, help="calls of an example, each with other numbers")
     parser.add_argument("--seed", type=int, help="of the examples; left out, it is drawn")
-    parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=["ops", "handlers", "files"])
     parser.add_argument("--log", type=Path, help="where the example at work and the counts go")
     arguments = parser.parse_args()
     sentence = _targets.missing()

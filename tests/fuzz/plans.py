@@ -28,6 +28,7 @@ from tests.ops.random_networks import ADAPTIVE, ADLIF, ALL, Form, arguments, run
 TILES, DEVICES = 4, 2
 # What the executor says when it refuses, as absl::StatusCode; anything else is a mistake of its own.
 REFUSALS = (3, 8, 12)
+TABLE = np.random.default_rng(0).normal(size=(10, 10)).astype(np.float32)
 X, Y, I = jnp.linspace(-1, 1, 24).reshape(4, 6), jnp.ones((6, 5)), jnp.arange(6, dtype=jnp.int32)  # noqa: E741
 
 
@@ -63,19 +64,20 @@ def _operations() -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
         (lambda x: (x.sum(0), x.max(), jnp.argmax(x, 1), jnp.cumsum(x, 0), lax.cummax(x, 1)), (X,)),
         (lambda x: (x.T[::2], x[:, ::-1], jnp.pad(x, 1), jnp.concatenate([x, x], 1), x.reshape(3, 8)), (X,)),
         (lambda x, i: (x[:, i % 3], x.at[:, i].add(1.0), x.at[i % 4].set(0.0)), (X, I)),
-        (lambda x, i, j: (lax.dynamic_slice(x, (i, j), (2, 3)), lax.dynamic_update_slice(x, x[:2, :2], (i, j))), (X, *at)),
+        (lambda x, i, j: lax.dynamic_slice(x, (i, j), (2, 3)), (X, *at)),
+        (lambda x, i, j: lax.dynamic_update_slice(x, x[:2, :2], (i, j)), (X, *at)),
         (lambda x: (lax.sort(x), lax.top_k(x, 2), jnp.argsort(x, 0)), (X,)),
         (lambda: (jax.random.normal(key, (3, 5)), jax.random.bits(key, (7,))), ()),
-        (lambda x: lax.fori_loop(0, 3, lambda i, x: x * 0.5 + i, x), (X,)),
-        (lambda x: lax.while_loop(lambda c: c[0] < 3.0, lambda c: (c[0] + jnp.sum(c[1]), c[1] * 2), (x[0, 0], x)), (X,)),
+        (lambda x: lax.fori_loop(0, 3, lambda i, x: x * 0.5 + i.astype(jnp.float32), x), (X,)),
+        (lambda x: lax.while_loop(lambda c: c[0] < 3.0, lambda c: (c[0] + c[1][0, 0], c[1] * 2), (x[0, 0], x)), (X,)),
         (lambda x, i: lax.switch(i[0], [lambda: x, lambda: x * 2, lambda: jnp.flip(x)]), (X, I)),
         (lambda x: lax.scan(lambda c, row: (c + row, c * row), jnp.zeros(6), x), (X,)),
         (lambda x: [jax.debug.callback(print, x), jax.pure_callback(np.sort, jax.typeof(x), x)][1], (X,)),
-        (lambda x: (jnp.fft.fft(x), jnp.conj(x + 1j), lax.bitcast_convert_type(x, jnp.int32)), (X,)),
+        (lambda x: (jnp.fft.fft(x), jnp.conj(lax.complex(x, x)), lax.bitcast_convert_type(x, jnp.int32)), (X,)),
         (lambda x: lax.bitcast_convert_type(x, jnp.uint8), (X,)),
         (lambda x: jnp.linalg.inv(x[:, :4] + 3 * jnp.eye(4)), (X,)),
         (lambda x: lax.conv_general_dilated(x[None, None], x[None, None, :2, :2], (1, 1), "SAME"), (X,)),
-        (lambda: jnp.arange(100).reshape(10, 10) * 1.5 + jnp.asarray(np.random.default_rng(0).normal(size=(10, 10)), "f"), ()),
+        (lambda: jnp.arange(100.0).reshape(10, 10) * 1.5 + jnp.asarray(TABLE), ()),
     ]  # fmt: skip
 
 
@@ -99,7 +101,7 @@ def _of_two_ipus() -> Iterator[bytes]:
     def body(x: jax.Array) -> Any:
         ring = lax.ppermute(x, "d", [(0, 1), (1, 0)])
         spread = lax.psum_scatter(x.T, "d", tiled=True), lax.all_to_all(x, "d", 1, 0, tiled=True)
-        return lax.psum(x, "d"), lax.all_gather(x, "d"), ring, spread, x * lax.axis_index("d")
+        return lax.psum(x, "d"), lax.all_gather(x, "d"), ring, spread, x + lax.axis_index("d").astype(x.dtype)
 
     mapped = jax.shard_map(
         body, mesh=mesh, in_specs=PartitionSpec("d"), out_specs=PartitionSpec("d"), check_vma=False
@@ -132,8 +134,12 @@ class Fuzz:
     def load(self, data: bytes, counted: Counter[str]) -> None:
         counted["plans"] += 1
         try:
-            self.client.deserialize_executable(self.header + data).close()
+            self.read(data)
         except self.errors.PjrtError as error:
             if error.code not in REFUSALS:
                 raise
             counted["refused"] += 1
+
+    def read(self, data: bytes) -> None:
+        """Load a saved program of this plan, and drop it."""
+        self.client.deserialize_executable(self.header + data).close()

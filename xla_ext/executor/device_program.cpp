@@ -1,6 +1,7 @@
 #include "executor/device_program.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <iterator>
 #include <poplar/IPUModel.hpp>
@@ -25,9 +26,17 @@ unsigned numberOption(const Plan& plan, std::string_view name, std::size_t other
                                                "\". Leave the option out for the device's own.");
 }
 
+std::string versionOption(const Plan& plan, const std::string& otherwise) {
+  constexpr std::array kVersions = {"mk1", "mk2", "bow", "c600", "ipu1", "ipu2"};
+  const std::string version = option(plan, "version", otherwise);
+  if (std::ranges::find(kVersions, version) != kVersions.end()) return version;
+  throw Error(ErrorCode::kInvalidArgument, "compile: `version` must be one of mk1, mk2, bow, c600, got \"" + version +
+                                               "\". Leave the option out for the device's own.");
+}
+
 poplar::Device createDevice(const Plan& plan, const SystemOptions& options) {
   constexpr std::size_t kMostIpus = 64;  // of a partition
-  poplar::IPUModel model(option(plan, "version", options.version).c_str());
+  poplar::IPUModel model(versionOption(plan, options.version).c_str());
   const unsigned tiles = numberOption(plan, "tiles", options.num_tiles, model.tilesPerIPU);
   if (tiles > 0) model.tilesPerIPU = tiles;
   const unsigned ipus = numberOption(plan, "ipus", 1, kMostIpus);

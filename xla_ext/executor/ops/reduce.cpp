@@ -66,6 +66,7 @@ void checkArgReduce(const OperationCheck& op) {
   const Shape result = without(shape, {op.number(0, shape.size())});
   op.needOutput(result, 0);
   op.needOutput(result, 1);
+  op.needNumbers(op.input(0));
   op.needSameDtype(op.input(0), op.output(0));
   op.need(op.output(1).dtype == Dtype::kInt32, "give indices of int32");
   const auto& texts = op.instruction().texts;

@@ -20,12 +20,16 @@ void checkSort(const OperationCheck& op) {
   }
   const auto& keys = op.instruction().texts;
   op.need(!keys.empty() && keys.size() <= op.numInputs(), "have a key and an array for each");
-  for (const std::string& key : keys) op.need(key == "ascending" || key == "descending", "go up or down");
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    op.need(keys[i] == "ascending" || keys[i] == "descending", "go up or down");
+    op.needNumbers(op.input(i));
+  }
 }
 
 void checkTopK(const OperationCheck& op) {
   op.needCounts(1, 2, 1);
   op.need(!op.input(0).shape.empty(), "have a dimension to choose from");
+  op.needNumbers(op.input(0));
   Shape shape = op.input(0).shape;
   shape.back() = op.number(0, shape.back() + 1);
   op.needOutput(shape, 0);

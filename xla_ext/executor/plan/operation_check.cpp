@@ -69,4 +69,9 @@ void OperationCheck::needKind(std::size_t text) const {
        "have a kind of reduction");
 }
 
+void OperationCheck::needNumbers(const ArrayType& type) const {
+  constexpr std::array kTypes = {Dtype::kFloat32, Dtype::kFloat16, Dtype::kInt32, Dtype::kUint32};
+  need(std::ranges::find(kTypes, type.dtype) != kTypes.end(), "work on float32, float16, int32 or uint32");
+}
+
 }  // namespace snnjax::executor

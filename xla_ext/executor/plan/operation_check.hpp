@@ -43,6 +43,8 @@ class OperationCheck {
   void needIndex(const ArrayType& type) const;  // int32 or uint32
   void needWithin(const Shape& part, const Shape& whole) const;
   void needKind(std::size_t text) const;
+  // What numbers are ordered by: float32, float16, int32 or uint32.
+  void needNumbers(const ArrayType& type) const;
 
  private:
   const Plan& plan_;
