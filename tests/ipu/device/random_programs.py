@@ -92,7 +92,7 @@ def check_all(seeds: range, tiles: int, workers: int) -> list[Miss]:
     missed: list[Miss] = []
     spawn = multiprocessing.get_context("spawn")
     with spawn.Pool(workers, set_up, (tiles,), maxtasksperchild=1) as pool:
-        for done, found in enumerate(pool.imap(check_share, shares, chunksize=1), 1):
+        for done, found in enumerate(pool.imap_unordered(check_share, shares), 1):
             missed += found
             for miss in found:
                 command = (
