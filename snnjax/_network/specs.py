@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from snnjax._check import check, check_integer, check_rounding, message, shown
+from snnjax._check import check, check_integer, check_rounding, check_switches, message, shown
 from snnjax._jax_compat import Tracer
 from snnjax._network.connections import Convolve, Dense, Fitted, Flatten, Pool, Shape, Weighted, fit
 from snnjax._network.delays import Axonal, Delays, Pending
@@ -133,7 +133,8 @@ def layer(
         connection: the number of neurons, with dense weights from all inputs; or a result of `dense`, `conv1d`,
             `conv2d`.
         neuron: a neuron of `snnjax.neurons`; `lif()` by default.
-        recurrent: also feed the layer's spikes of the previous step back to it, through weights ``[neurons, neurons]``.
+        recurrent: also feed the layer's spikes of the previous step back to it, through weights ``[neurons, neurons]``;
+            not behind a convolution.
         bias: add a learned bias to the current of every step, one per neuron, or per channel for a convolution.
         capacity: slots of its spike lists, an integer, or a float below 1 for a fraction of the layer's width; None
             lists all neurons, with the full surrogate gradient.
@@ -146,7 +147,7 @@ def layer(
             `lif_network`: of neurons without a second state that `lif_network` runs; others ignore it.
 
     Raises:
-        ValueError: if the width, the capacity or the dtype is invalid, or `neuron` is not a spiking neuron.
+        ValueError: if the width, the capacity, a switch or the dtype is invalid, or `neuron` is not a spiking neuron.
 
     Example:
         >>> from snnjax import layer
@@ -159,6 +160,10 @@ def layer(
     connection = _as_connection("layer", connection)
     neuron = _DEFAULT_NEURON if neuron is None else neuron
     check_spiking("layer", neuron)
+    check_switches("layer", recurrent=recurrent, bias=bias, per_channel=per_channel)
+    way_out = "Feed it back through dense(...), or leave it False"
+    good = not (recurrent and isinstance(connection, Convolve))
+    check(good, "layer", "recurrent", "be False behind a convolution", recurrent, way_out)
     _check_capacity(capacity)
     way_out = "Make it with snnjax.axonal(max_delay=...)"
     check(
@@ -190,16 +195,18 @@ def _as_connection(op: str, connection: Any) -> Weighted:
 
 
 def _check_capacity(capacity: Any) -> None:
-    if isinstance(capacity, float):
-        good = 0 < capacity < 1
+    if isinstance(capacity, float | np.floating):
+        good = bool(0 < capacity < 1)
         way_out = "Pass a whole number of slots, or None for the full gradient"
         check(good, "layer", "capacity", "be a fraction between 0 and 1 or an integer", capacity, way_out)
     elif capacity is not None:
-        check_integer("layer", "capacity", capacity, 0)
+        check_integer("layer", "capacity", capacity, 1)
 
 
-def _slots(num_neurons: int, capacity: int | float | None) -> int | None:
-    return math.ceil(capacity * num_neurons) if isinstance(capacity, float) else capacity
+def _slots(num_neurons: int, capacity: Any) -> int | None:
+    if isinstance(capacity, float | np.floating):
+        return math.ceil(capacity * num_neurons)
+    return None if capacity is None else int(capacity)
 
 
 def leaky_readout(
@@ -228,6 +235,7 @@ def leaky_readout(
         10
     """
     check_integer("leaky_readout", "num_outputs", num_outputs, 1)
+    check_switches("leaky_readout", bias=bias)
     neuron = leaky_integrator(decay=decay, normalize=normalize, learn_decay=learn_decay)
     return ReadoutSpec(Dense(num_outputs, None), neuron, bias)
 
