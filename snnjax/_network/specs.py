@@ -121,7 +121,7 @@ def layer(
     *,
     recurrent: bool = False,
     bias: bool = True,
-    capacity: int | float | None = None,
+    capacity: int | float | np.integer[Any] | np.floating[Any] | None = None,
     second_threshold: float | None = None,
     delays: Axonal | None = None,
     per_channel: bool = True,
@@ -164,7 +164,7 @@ def layer(
     way_out = "Feed it back through dense(...), or leave it False"
     good = not (recurrent and isinstance(connection, Convolve))
     check(good, "layer", "recurrent", "be False behind a convolution", recurrent, way_out)
-    _check_capacity(capacity)
+    share = _checked_capacity(capacity)
     way_out = "Make it with snnjax.axonal(max_delay=...)"
     check(
         isinstance(delays, Axonal | None),
@@ -174,12 +174,11 @@ def layer(
         repr(delays),
         way_out,
     )
-    if capacity is not None and second_threshold is not None:
+    if share is not None and second_threshold is not None:
         warn_unless_below("layer", second_threshold, neuron)
-    if isinstance(connection, Dense):
-        capacity = _slots(connection.num_neurons, capacity)
+    slots = _slots(connection.num_neurons, share) if isinstance(connection, Dense) else share
     rounds = check_rounding("layer", "record_dtype", record_dtype)
-    options = (capacity, second_threshold, delays, per_channel, rounds)
+    options = (slots, second_threshold, delays, per_channel, rounds)
     return LayerSpec(connection, neuron, recurrent, bias, *options)
 
 
@@ -194,19 +193,21 @@ def _as_connection(op: str, connection: Any) -> Weighted:
     return Dense(int(connection), None)
 
 
-def _check_capacity(capacity: Any) -> None:
+def _checked_capacity(capacity: Any) -> int | float | None:
+    """A capacity, as a number of Python."""
+    if capacity is None:
+        return None
     if isinstance(capacity, float | np.floating):
         good = bool(0 < capacity < 1)
         way_out = "Pass a whole number of slots, or None for the full gradient"
         check(good, "layer", "capacity", "be a fraction between 0 and 1 or an integer", capacity, way_out)
-    elif capacity is not None:
-        check_integer("layer", "capacity", capacity, 1)
+        return float(str(capacity))  # 0.1 in float32 means 0.1, not the next larger number of float64
+    check_integer("layer", "capacity", capacity, 1)
+    return int(capacity)
 
 
-def _slots(num_neurons: int, capacity: Any) -> int | None:
-    if isinstance(capacity, float | np.floating):
-        return math.ceil(capacity * num_neurons)
-    return None if capacity is None else int(capacity)
+def _slots(num_neurons: int, capacity: int | float | None) -> int | None:
+    return math.ceil(capacity * num_neurons) if isinstance(capacity, float) else capacity
 
 
 def leaky_readout(

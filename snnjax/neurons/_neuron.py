@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from snnjax._check import check, check_float_array, check_shape, check_size, check_switches
+from snnjax._check import check, check_float_array, check_shape, check_size, check_switches, shown
 from snnjax._types import sum_dtype, wide
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, as_surrogate
@@ -165,7 +165,7 @@ def integrated(neuron: Neuron, params: Any, state: Any, inputs: Array) -> tuple[
     """The membrane and the threshold of a neuron, which may be a user's own."""
     found: Any = neuron.integrate(params, state, inputs)
     good = isinstance(found, tuple) and len(found) == 2
-    actual = f"{len(found)} values" if isinstance(found, tuple) else type(found).__name__
+    actual = f"{len(found)} values" if isinstance(found, tuple) else shown(found)
     op, way_out = f"{neuron.name}.integrate", "Return both, such as (membrane, params.threshold)"
     check(good, op, "membrane, threshold", "be what it returns", actual, way_out)
     return found

@@ -173,7 +173,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.init(jax.random.key(0), X, lengths=jnp.zeros(3, jnp.int32)),
-        "lif_network: `lengths` must have shape [batch] = [2], got [3]. Pass the number of steps of each sequence.",
+        "network.init: `lengths` must have shape [batch] = [2], got [3]. Pass the number of steps of each sequence.",
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, record=("spikes", "voltage")),
@@ -216,7 +216,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, lengths=jnp.zeros(3, jnp.int32)),
-        "lif_network: `lengths` must have shape [batch] = [2], got [3]. Pass the number of steps of each sequence.",
+        "network.apply: `lengths` must have shape [batch] = [2], got [3]. Pass the number of steps of each sequence.",
     ),
 ]
 
@@ -229,11 +229,12 @@ def test_errors_say_what_is_wrong_and_a_way_out(call: Callable[[], Any], text: s
 
 
 def test_a_share_of_the_width_is_rounded_up_to_slots() -> None:
-    assert [layer(512, capacity=c).capacity for c in (0.1, 0.001, 7, 0, None)] == [52, 1, 7, 0, None]
+    assert [layer(512, capacity=c).capacity for c in (0.1, 0.001, 7, None)] == [52, 1, 7, None]
 
 
 def test_a_share_is_a_float_of_numpy_too() -> None:
-    assert layer(30, capacity=np.float32(0.1)).capacity == layer(30, capacity=0.1).capacity == 3
+    for width, slots in ((10, 1), (30, 3), (1000, 100)):
+        assert layer(width, capacity=np.float32(0.1)).capacity == slots
     assert layer(30, capacity=np.int64(3)) == layer(30, capacity=3)
 
 
