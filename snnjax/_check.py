@@ -63,6 +63,13 @@ def check_choice(op: str, argument: str, value: object, choices: Sequence[Any]) 
     )
 
 
+def check_switches(op: str, **switches: Any) -> None:
+    """Check that every keyword argument is True or False: anything else would be read as one of them."""
+    for argument, value in switches.items():
+        good = isinstance(value, bool | np.bool_)
+        check(good, op, argument, "be True or False", shown(value), "Choose one of these")
+
+
 def check_integer(op: str, argument: str, value: Any, least: int, bits: int = 31) -> None:
     """Check that `value` is a Python or NumPy integer of at least `least` that fits into this many bits."""
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)

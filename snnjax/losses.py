@@ -4,8 +4,9 @@ Every loss except `cross_entropy_steps` accepts `outputs` either dense, ``[time,
 with leading axes ``[time, batch]``. Lists are read entry by entry: no array of the dense size is created, forward or
 backward, and the listed entries receive gradients. `lengths[batch]` excludes the steps after the end of each sequence;
 None counts all steps. Losses are scalars, means over the batch, in float32 (float64 for float64 outputs). All work
-under `jit`, `grad` and `vmap`. A label outside ``[0, classes)`` makes the loss NaN, because it cannot be checked inside
-`jit`.
+under `jit`, `grad` and `vmap`. A label outside ``[0, classes)`` is refused. Inside `jit` it cannot be checked: it makes
+the loss NaN, and with it the gradients, so that it never trains silently. Lengths beyond the steps are refused too;
+inside `jit` they count as all steps.
 """
 
 from collections.abc import Sequence
@@ -314,7 +315,7 @@ def _total(penalties: list[Array]) -> Array:
 
 def _check(op: str, outputs: Outputs, labels: Array, lengths: Array | None) -> None:
     decode.check_outputs(op, outputs, lengths)
-    decode.check_labels(op, labels, outputs.shape[1])
+    decode.check_labels(op, labels, outputs.shape)
 
 
 def _one_hot(labels: Array, like: Array) -> Array:

@@ -29,14 +29,25 @@ CALLS: dict[str, Callable[[], Any]] = {
 }
 
 
+def compilations(call: Callable[[], Any], caplog: pytest.LogCaptureFixture) -> int:
+    """The number of programs that a call compiles."""
+    caplog.clear()
+    with jax.log_compiles():
+        jax.block_until_ready(call())
+    return sum("Finished XLA compilation" in record.getMessage() for record in caplog.records)
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_a_second_call_compiles_nothing(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    def compilations() -> int:
-        caplog.clear()
-        with jax.log_compiles():
-            jax.block_until_ready(CALLS[name]())
-        return sum("Finished XLA compilation" in record.getMessage() for record in caplog.records)
-
     jax.clear_caches()
-    assert compilations() > 0
-    assert compilations() == 0
+    assert compilations(CALLS[name], caplog) > 0
+    assert compilations(CALLS[name], caplog) == 0
+
+
+def test_init_compiles_one_program_for_each_network(caplog: pytest.LogCaptureFixture) -> None:
+    """And once for all networks the currents that probe neurons, and the response of each neuron model to them."""
+    jax.clear_caches()
+    assert compilations(lambda: NETWORK.init(KEY, ROWS), caplog) == 4
+    deeper = [snnjax.layer(5, capacity=3), snnjax.layer(7, recurrent=True)]
+    other = snnjax.network(8, deeper, snnjax.leaky_readout(3))
+    assert compilations(lambda: other.init(KEY, ROWS, lengths=[5, 3]), caplog) == 1

@@ -83,7 +83,7 @@ def test_cross_entropy_steps_equals_the_formula_written_out(lengths: Any, smooth
 def test_cross_entropy_steps_is_0_without_a_label_and_nan_for_an_unknown_one() -> None:
     outputs = jnp.ones((4, 2, 3))
     assert losses.cross_entropy_steps(outputs, jnp.full((4, 2), -1)) == 0
-    assert jnp.isnan(losses.cross_entropy_steps(outputs, jnp.full((4, 2), 3)))
+    assert jnp.isnan(jax.jit(losses.cross_entropy_steps)(outputs, jnp.full((4, 2), 3)))
 
 
 def test_mean_square_rate_counts_each_class() -> None:
@@ -242,8 +242,21 @@ def test_label_smoothing_mixes_the_label_with_all_classes() -> None:
     np.testing.assert_allclose(smooth, 0.8 * plain + 0.2 * uniform, rtol=1e-6)
 
 
-def test_label_out_of_range_is_nan_not_a_silent_zero() -> None:
-    assert np.isnan(losses.cross_entropy_sum(SPIKES, jnp.array([0, 3])))
+def test_label_out_of_range_is_nan_inside_jit_not_a_silent_zero() -> None:
+    value, slope = jax.jit(jax.value_and_grad(losses.cross_entropy_sum))(SPIKES, jnp.array([0, 3]))
+    assert np.isnan(value)
+    assert np.all(np.isnan(slope[:, 1]))
+
+
+@pytest.mark.parametrize("label", [-1, 3])
+@pytest.mark.parametrize("name", LOSSES)
+def test_label_out_of_range_is_refused_where_it_is_known(name: str, label: int) -> None:
+    text = (
+        f"`labels` must be between 0 and 2, got {label}. "
+        "Number the classes from 0, and give the read-out one output for each."
+    )
+    with pytest.raises(ValueError, match=re.escape(text)):
+        jax.grad(LOSSES[name])(SPIKES, labels=jnp.array([0, label]))
 
 
 @pytest.mark.parametrize("name", sorted(LOSSES))

@@ -2,8 +2,9 @@
 
 import dataclasses
 import math
+import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,9 @@ from snnjax._check import (
     check_key,
     check_real_array,
     check_size,
+    concrete,
+    fail,
+    message,
     shown,
 )
 from snnjax._dispatch import IMPLEMENTATIONS, gathered
@@ -48,6 +52,8 @@ from snnjax.sparse_spikes import SparseSpikes
 
 # What `apply` can record.
 RECORDS = ("spikes", "membranes")
+# Above it, inputs are taken for the bytes of images: counts of events in a step are smaller, and so are currents.
+_LARGEST_INPUT = 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,6 +87,11 @@ class Network:
         """The path by which `apply` computes each layer, with the reason."""
         return tuple(layer_path(spec) for spec in self.layers)
 
+    def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
+        """A network is run by `apply`: it holds no parameters."""
+        way_out = "Write network.apply(params, state, inputs)"
+        fail("network", "network", "be run by its function apply", "a call of the network", way_out)
+
     def init(
         self,
         key: Array,
@@ -97,12 +108,16 @@ class Network:
 
         Raises:
             ValueError: if inputs or lengths do not fit, or the activity is outside (0, 1).
+
+        Warns:
+            RuntimeWarning: if sample inputs are as large as the bytes of an image.
         """
         check_key("network.init", key)
         check_dtype("network.init", dtype)
         sample = None
         if inputs is not None:
             _check_inputs(inputs, self.num_inputs)
+            _warn_of_bytes(inputs)
             if isinstance(target_activity, int | float):  # a traced value cannot be checked
                 good, way_out = 0 < target_activity < 1, "Try 0.05, one spike per neuron in 20 steps"
                 check(good, "network.init", "target_activity", "be between 0 and 1", target_activity, way_out)
@@ -167,8 +182,8 @@ class Network:
             inputs: ``[time, batch, inputs]``, an array or `SparseSpikes`.
             lengths: number of steps of each sequence.
             second_threshold: overrides those of the layers; it may be traced.
-            record: what to add to the `NetworkOutput` for every layer and step: "spikes", "membranes" or both; networks
-                that record membranes are scanned.
+            record: what to add to the `NetworkOutput` for every layer and step: "spikes", "membranes", or the tuple
+                ``("spikes", "membranes")``; networks that record membranes are scanned.
             chunk: recompute the forward pass in chunks of this many steps to save memory.
             implementation: the implementation of every product, list and fused op (the neurons themselves are plain
                 JAX): "cpu" raises if one of them has no kernel. "composed" scans every layer in plain jnp, which
@@ -303,12 +318,13 @@ def _without_rows(state: NetworkState) -> NetworkState:
 
 
 def _check_record(record: str | Sequence[str], implementation: str | None) -> tuple[str, ...]:
-    way_out = f"Try record={RECORDS[0]!r}"
+    way_out = f"Try record={RECORDS[0]!r}, or record={RECORDS} for both"
     good = isinstance(record, str | Sequence)
     check(good, "network.apply", "record", "be a name or a sequence of names", shown(record), way_out)
     names = (record,) if isinstance(record, str) else tuple(record)
     for name in names:
-        check_choice("network.apply", "record", name, RECORDS)
+        expected = f"be {' or '.join(map(repr, RECORDS))}, or a sequence of them"
+        check(name in RECORDS, "network.apply", "record", expected, shown(name), way_out)
     good = "membranes" not in names or implementation != "cpu"
     expected = "be None or 'reference' if membranes are recorded"
     check(good, "network.apply", "implementation", expected, "'cpu'", "Leave it None")
@@ -322,6 +338,16 @@ def _check_inputs(inputs: Any, num_inputs: int) -> None:
     expected = f"have shape [time, batch, inputs] = [any, any, {num_inputs}]"
     way_out = "Time comes first; add a missing batch axis with inputs[:, None]"
     check(axes_fit, "network", "inputs", expected, list(inputs.shape), way_out)
+
+
+def _warn_of_bytes(inputs: Any) -> None:
+    """Warn about inputs that are the bytes of an image: they would drive all neurons at once."""
+    known = concrete(inputs.values if isinstance(inputs, SparseSpikes) else inputs)
+    if known is not None and known.size > 0 and known.max() > _LARGEST_INPUT:
+        way_out = "Divide the bytes of images by 255, and clip counts of events"
+        expected = f"be of the order of 1, spikes or currents of at most {_LARGEST_INPUT}"
+        text = message("network.init", "inputs", expected, f"values up to {known.max():g}", way_out)
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
 def _check_batch(state: Any, steps: int, batch: int) -> None:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from snnjax._check import check, check_choice, check_integer
+from snnjax._check import check, check_choice, check_integer, check_switches
 from snnjax._types import sum_dtype, wide
 from snnjax.neurons import decay_to_raw, raw_to_decay
 from snnjax.ops.delay_spikes import delay_spikes
@@ -109,6 +109,7 @@ def axonal(
         "Use longer steps",
     )
     check_choice("axonal", "per", per, _OWNERS)
+    check_switches("axonal", learn=learn)
     initial = (0.0, float(max_delay)) if initial is None else initial
     low, high = initial if isinstance(initial, tuple) else (initial, initial)
     good = 0 <= low <= high <= max_delay

@@ -24,8 +24,9 @@ def describe(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return _named(_CLASS, type(value), fields)
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return _named(_CLASS, type(value), value._asdict())
+    names = getattr(value, "_fields", None)
+    if isinstance(value, tuple) and names is not None:
+        return _named(_CLASS, type(value), dict(zip(names, value, strict=True)))
     if isinstance(value, functools.partial):
         bound = {f"argument {place}": own for place, own in enumerate(value.args)} | value.keywords
         return _named(_FUNCTION, value.func, bound)

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from snnjax._check import check, check_integer, check_rounding, message, shown
+from snnjax._check import check, check_integer, check_rounding, check_switches, message, shown
 from snnjax._jax_compat import Tracer
 from snnjax._network.connections import Convolve, Dense, Fitted, Flatten, Pool, Shape, Weighted, fit
 from snnjax._network.delays import Axonal, Delays, Pending
@@ -121,7 +121,7 @@ def layer(
     *,
     recurrent: bool = False,
     bias: bool = True,
-    capacity: int | float | None = None,
+    capacity: int | float | np.integer[Any] | np.floating[Any] | None = None,
     second_threshold: float | None = None,
     delays: Axonal | None = None,
     per_channel: bool = True,
@@ -133,7 +133,8 @@ def layer(
         connection: the number of neurons, with dense weights from all inputs; or a result of `dense`, `conv1d`,
             `conv2d`.
         neuron: a neuron of `snnjax.neurons`; `lif()` by default.
-        recurrent: also feed the layer's spikes of the previous step back to it, through weights ``[neurons, neurons]``.
+        recurrent: also feed the layer's spikes of the previous step back to it, through weights ``[neurons, neurons]``;
+            not behind a convolution.
         bias: add a learned bias to the current of every step, one per neuron, or per channel for a convolution.
         capacity: slots of its spike lists, an integer, or a float below 1 for a fraction of the layer's width; None
             lists all neurons, with the full surrogate gradient.
@@ -146,7 +147,7 @@ def layer(
             `lif_network`: of neurons without a second state that `lif_network` runs; others ignore it.
 
     Raises:
-        ValueError: if the width, the capacity or the dtype is invalid, or `neuron` is not a spiking neuron.
+        ValueError: if the width, the capacity, a switch or the dtype is invalid, or `neuron` is not a spiking neuron.
 
     Example:
         >>> from snnjax import layer
@@ -159,7 +160,11 @@ def layer(
     connection = _as_connection("layer", connection)
     neuron = _DEFAULT_NEURON if neuron is None else neuron
     check_spiking("layer", neuron)
-    _check_capacity(capacity)
+    check_switches("layer", recurrent=recurrent, bias=bias, per_channel=per_channel)
+    way_out = "Feed it back through dense(...), or leave it False"
+    good = not (recurrent and isinstance(connection, Convolve))
+    check(good, "layer", "recurrent", "be False behind a convolution", recurrent, way_out)
+    share = _checked_capacity(capacity)
     way_out = "Make it with snnjax.axonal(max_delay=...)"
     check(
         isinstance(delays, Axonal | None),
@@ -169,12 +174,11 @@ def layer(
         repr(delays),
         way_out,
     )
-    if capacity is not None and second_threshold is not None:
+    if share is not None and second_threshold is not None:
         warn_unless_below("layer", second_threshold, neuron)
-    if isinstance(connection, Dense):
-        capacity = _slots(connection.num_neurons, capacity)
+    slots = _slots(connection.num_neurons, share) if isinstance(connection, Dense) else share
     rounds = check_rounding("layer", "record_dtype", record_dtype)
-    options = (capacity, second_threshold, delays, per_channel, rounds)
+    options = (slots, second_threshold, delays, per_channel, rounds)
     return LayerSpec(connection, neuron, recurrent, bias, *options)
 
 
@@ -189,13 +193,17 @@ def _as_connection(op: str, connection: Any) -> Weighted:
     return Dense(int(connection), None)
 
 
-def _check_capacity(capacity: Any) -> None:
-    if isinstance(capacity, float):
-        good = 0 < capacity < 1
+def _checked_capacity(capacity: Any) -> int | float | None:
+    """A capacity, as a number of Python."""
+    if capacity is None:
+        return None
+    if isinstance(capacity, float | np.floating):
+        good = bool(0 < capacity < 1)
         way_out = "Pass a whole number of slots, or None for the full gradient"
         check(good, "layer", "capacity", "be a fraction between 0 and 1 or an integer", capacity, way_out)
-    elif capacity is not None:
-        check_integer("layer", "capacity", capacity, 0)
+        return float(str(capacity))  # 0.1 in float32 means 0.1, not the next larger number of float64
+    check_integer("layer", "capacity", capacity, 1)
+    return int(capacity)
 
 
 def _slots(num_neurons: int, capacity: int | float | None) -> int | None:
@@ -228,6 +236,7 @@ def leaky_readout(
         10
     """
     check_integer("leaky_readout", "num_outputs", num_outputs, 1)
+    check_switches("leaky_readout", bias=bias)
     neuron = leaky_integrator(decay=decay, normalize=normalize, learn_decay=learn_decay)
     return ReadoutSpec(Dense(num_outputs, None), neuron, bias)
 

@@ -98,7 +98,7 @@ def dropped_share(
         len(dropped),
         way_out,
     )
-    check_lengths("dropped_share", lengths, activity[0].shape[0])
+    check_lengths("dropped_share", lengths, None, activity[0].shape[0])
     shares = []
     for lost, rates in zip(dropped, activity, strict=True):
         spikes = jnp.sum(wide(rates), axis=1)

@@ -91,6 +91,6 @@ def right_answers(
         asked = has_label(outputs, labels, lengths)
         right = asked & (named == labels.astype(jnp.int32))
         return jnp.sum(right, axis=0, dtype=jnp.int32), jnp.sum(asked, axis=0, dtype=jnp.int32)
-    check_labels(op, labels, outputs.shape[1])
+    check_labels(op, labels, outputs.shape)
     right = (named == labels.astype(jnp.int32)).astype(jnp.int32)
     return right, jnp.ones_like(right)

@@ -13,9 +13,20 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from snnjax._check import check, check_array, check_float_array, check_shape, fail
+from snnjax._check import (
+    MAX_SIZE,
+    batch_way_out,
+    check,
+    check_array,
+    check_float_array,
+    check_shape,
+    check_within,
+    fail,
+)
 from snnjax._types import wide
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range
+
+_CLASSES = "Number the classes from 0, and give the read-out one output for each"
 
 Outputs = Float[Array, "time batch classes"] | SparseSpikes
 
@@ -41,7 +52,7 @@ def check_outputs(op: str, outputs: Outputs, lengths: Array | None) -> None:
         "Run the network for at least one step",
     )
     if lengths is not None:
-        check_lengths(op, lengths, shape[1])
+        check_lengths(op, lengths, *shape[:2])
 
 
 def check_dense(op: str, outputs: Any, lengths: Array | None) -> None:
@@ -52,24 +63,34 @@ def check_dense(op: str, outputs: Any, lengths: Array | None) -> None:
     check_outputs(op, outputs, lengths)
 
 
-def check_lengths(op: str, lengths: Array, batch: int) -> None:
-    """Check that `lengths` are integers ``[batch]``."""
+def check_lengths(op: str, lengths: Array, steps: int | None, batch: int) -> None:
+    """Check that `lengths` are integers ``[batch]``, and no more than the steps if their number is known."""
     way_out = "Pass the number of steps of each sequence of the batch"
-    check_shape(op, "lengths", lengths, (batch,), "batch", way_out)
-    check_integers(op, "lengths", lengths)
+    _check_entries(op, "lengths", lengths, steps, batch, way_out)
+    check_within(op, "lengths", lengths, MAX_SIZE if steps is None else steps, way_out)
 
 
-def check_labels(op: str, labels: Array, batch: int) -> None:
-    """Check that `labels` are integers ``[batch]``."""
-    check_shape(op, "labels", labels, (batch,), "batch", "Pass one class index per sequence")
-    check_integers(op, "labels", labels)
+def check_labels(op: str, labels: Array, shape: Sequence[int]) -> None:
+    """Check that `labels` are classes ``[batch]`` for outputs of that shape."""
+    steps, batch, classes = shape
+    _check_entries(op, "labels", labels, steps, batch, "Pass one class index per sequence")
+    check_within(op, "labels", labels, classes - 1, _CLASSES)
+
+
+def _check_entries(op: str, argument: str, value: Array, steps: int | None, batch: int, way_out: str) -> None:
+    """Check that `value` holds an integer for each sequence of a batch."""
+    if steps is not None and hasattr(value, "shape"):
+        way_out = batch_way_out(value.shape, steps, batch, way_out)
+    check_shape(op, argument, value, (batch,), "batch", way_out)
+    check_integers(op, argument, value)
 
 
 def check_step_labels(op: str, labels: Array, shape: Sequence[int]) -> None:
-    """Check that `labels` are integers ``[time, batch]`` for outputs of that shape."""
+    """Check that `labels` are classes ``[time, batch]``, or negative for none, for outputs of that shape."""
     way_out = "Pass one class index per step of each sequence"
     check_shape(op, "labels", labels, tuple(shape[:2]), "time, batch", way_out)
     check_integers(op, "labels", labels)
+    check_within(op, "labels", labels, shape[2] - 1, _CLASSES, least=-MAX_SIZE)
 
 
 def check_integers(op: str, argument: str, value: Array) -> None:

@@ -98,7 +98,7 @@ def synaptic_operations(
     recurrent = [None] * len(activity) if recurrent is None else list(recurrent)
     connections = [DENSE] * len(weights) if connections is None else list(connections)
     _check_chain(weights, counts, activity, recurrent, connections)
-    check_lengths("synaptic_operations", lengths, counts.shape[0])
+    check_lengths("synaptic_operations", lengths, None, counts.shape[0])
     steps = lengths.astype(jnp.float32)
     spikes = [rates.astype(jnp.float32) * steps[:, None] for rates in activity]
     ways = list(zip(connections, weights, strict=True))

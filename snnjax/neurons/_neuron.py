@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from snnjax._check import check, check_float_array, check_shape, check_size
+from snnjax._check import check, check_float_array, check_shape, check_size, check_switches, shown
 from snnjax._types import sum_dtype, wide
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, as_surrogate
@@ -47,7 +47,7 @@ class Neuron(NamedTuple):
     def step(self, params: Any, state: Any, inputs: Float[Array, "*batch neurons"]) -> tuple[Any, Array]:
         """The state after one step, and the spikes in it."""
         check_surrogates("Neuron.step", self)
-        membrane, threshold = self.integrate(params, state, inputs)
+        membrane, threshold = integrated(self, params, state, inputs)
         if not self.spikes:
             after = self.fire(params, state, inputs, membrane, jnp.zeros_like(membrane))
             return after, membrane.astype(inputs.dtype)
@@ -151,6 +151,24 @@ def aligned(constants: Any, like: Array) -> Any:
 def learned(constant: Array, learn: bool) -> Array:
     """`constant`, with its gradient stopped unless it is to be learned."""
     return constant if learn else jax.lax.stop_gradient(constant)
+
+
+def check_flags(op: str, config: Any, **others: Any) -> None:
+    """Check that the switches of a configuration that are True or False, and `others`, are one of them."""
+    flags = {
+        name: getattr(config, name) for name, kind in type(config).__annotations__.items() if kind is bool
+    }
+    check_switches(op, **flags, **others)
+
+
+def integrated(neuron: Neuron, params: Any, state: Any, inputs: Array) -> tuple[Array, Array]:
+    """The membrane and the threshold of a neuron, which may be a user's own."""
+    found: Any = neuron.integrate(params, state, inputs)
+    good = isinstance(found, tuple) and len(found) == 2
+    actual = f"{len(found)} values" if isinstance(found, tuple) else shown(found)
+    op, way_out = f"{neuron.name}.integrate", "Return both, such as (membrane, params.threshold)"
+    check(good, op, "membrane, threshold", "be what it returns", actual, way_out)
+    return found
 
 
 def check_spiking(op: str, neuron: Any) -> None:

@@ -24,6 +24,7 @@ from snnjax.neurons._neuron import (
     aligned,
     assemble,
     at_zero,
+    check_flags,
     computed_wide,
     configured,
     learned,
@@ -172,6 +173,7 @@ def adaptive_lif(
     config = AdaptiveLIFConfig(
         as_surrogate(op, surrogate), reset, detach_reset, normalize, *learn, reset_time
     )
+    check_flags(op, config, per_neuron=per_neuron)
     init = Bound(
         adaptive_lif_init,
         decay=decay,

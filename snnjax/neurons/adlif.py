@@ -18,7 +18,7 @@ from snnjax.neurons._constants import (
     raw_to_decay,
 )
 from snnjax.neurons._glif import GLIF, GLIFConstants, glif_pieces
-from snnjax.neurons._neuron import Bound, Neuron, assemble, at_zero, learned
+from snnjax.neurons._neuron import Bound, Neuron, assemble, at_zero, check_flags, learned
 from snnjax.ops import SecondState
 from snnjax.surrogates import Surrogate, as_surrogate
 
@@ -170,6 +170,7 @@ def adlif(
     check_choice("adlif", "reset", reset, RESETS)
     learn = (learn_decay, learn_adaptation, learn_threshold)
     config = AdLIFConfig(as_surrogate("adlif", surrogate), reset, detach_reset, normalize, *learn)
+    check_flags("adlif", config, per_neuron=per_neuron)
     init = Bound(adlif_init, **initial, per_neuron=per_neuron)
     pieces = (adlif_state, *glif_pieces(_form(config)))
     return assemble("adlif", config.surrogate, init, pieces, takes_spikes=True)

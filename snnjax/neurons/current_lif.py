@@ -23,7 +23,17 @@ from snnjax.neurons._membrane import (
     fire_membrane,
     integrate_membrane,
 )
-from snnjax.neurons._neuron import Bound, Neuron, align, assemble, at_zero, check_inputs, configured, learned
+from snnjax.neurons._neuron import (
+    Bound,
+    Neuron,
+    align,
+    assemble,
+    at_zero,
+    check_flags,
+    check_inputs,
+    configured,
+    learned,
+)
 from snnjax.neurons.lif import LIFParams, lif_constants
 from snnjax.ops import SecondState
 from snnjax.surrogates import Surrogate, as_surrogate
@@ -178,6 +188,8 @@ def current_lif(
     membrane = LIFConfig(as_surrogate("current_lif", surrogate), *switches)
     check_config("current_lif", membrane)
     config = CurrentLIFConfig(membrane, normalize_synapse, learn_synapse_decay)
+    check_flags("current_lif", membrane, per_neuron=per_neuron)
+    check_flags("current_lif", config)
     initial = {"decay": decay, "synapse_decay": synapse_decay, "threshold": threshold}
     init = Bound(current_lif_init, **initial, per_neuron=per_neuron)
     if membrane.is_plain:

@@ -15,7 +15,7 @@ from snnjax.neurons._membrane import (
     fire_membrane,
     integrate_membrane,
 )
-from snnjax.neurons._neuron import Bound, Neuron, assemble, at_zero, configured, learned
+from snnjax.neurons._neuron import Bound, Neuron, assemble, at_zero, check_flags, configured, learned
 from snnjax.surrogates import Surrogate, as_surrogate
 
 
@@ -132,6 +132,7 @@ def integrate_and_fire(
     switches = (reset, detach_reset, False, *learn, reset_time, spike_from, inclusive)
     config = LIFConfig(as_surrogate("integrate_and_fire", surrogate), *switches)
     check_config("integrate_and_fire", config)
+    check_flags("integrate_and_fire", config)
     init = Bound(integrate_and_fire_init, threshold=threshold)
     op, constants = "integrate_and_fire.step", Bound(_glif_constants, config=config)
     if config.is_plain:

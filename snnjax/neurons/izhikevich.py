@@ -15,6 +15,7 @@ from snnjax.neurons._neuron import (
     aligned,
     assemble,
     at_zero,
+    check_flags,
     computed_wide,
     configured,
     learned,
@@ -194,6 +195,7 @@ def izhikevich(
     initial = dict(zip(IzhikevichParams._fields, values, strict=True))
     check_constants("izhikevich", **initial)
     config = IzhikevichConfig(as_surrogate("izhikevich", surrogate), detach_reset, learn)
+    check_flags("izhikevich", config)
     init = Bound(izhikevich_init, **initial)
     pieces = (izhikevich_state, *configured(config, izhikevich_integrate, izhikevich_fire))
     neuron = assemble("izhikevich", config.surrogate, init, pieces, threshold=izhikevich_threshold)

@@ -14,6 +14,7 @@ from snnjax.neurons._neuron import (
     align,
     assemble,
     at_zero,
+    check_flags,
     computed_wide,
     config_of,
     configured,
@@ -121,6 +122,7 @@ def leaky_integrator(decay: Constant = 0.95, *, normalize: bool = True, learn_de
     """
     check_decays("leaky_integrator", decay=decay)
     config = LeakyIntegratorConfig(normalize, learn_decay)
+    check_flags("leaky_integrator", config)
     init = Bound(leaky_integrator_init, decay=decay)
     own = configured(config, leaky_integrator_integrate, leaky_integrator_fire)
     pieces = (leaky_integrator_state, *own)

@@ -24,7 +24,7 @@ from snnjax.neurons._membrane import (
     fire_membrane,
     integrate_membrane,
 )
-from snnjax.neurons._neuron import Bound, Neuron, assemble, at_zero, configured, learned
+from snnjax.neurons._neuron import Bound, Neuron, assemble, at_zero, check_flags, configured, learned
 from snnjax.surrogates import Surrogate, as_surrogate
 
 
@@ -176,6 +176,7 @@ def lif(
     switches = (reset, detach_reset, normalize, *learn, reset_time, spike_from, inclusive)
     config = LIFConfig(as_surrogate("lif", surrogate), *switches)
     check_config("lif", config)
+    check_flags("lif", config, per_neuron=per_neuron)
     init = Bound(lif_init, decay=decay, threshold=threshold, per_neuron=per_neuron)
     constants, shape = Bound(_glif_constants, config=config), as_surrogate("lif", surrogate)
     form = GLIF("lif.step", constants, shape, reset, detach_reset)

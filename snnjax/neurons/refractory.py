@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from snnjax._check import check_integer
-from snnjax.neurons._neuron import Bound, Neuron, align, check_spiking
+from snnjax.neurons._neuron import Bound, Neuron, align, check_spiking, integrated
 
 
 class RefractoryParams(NamedTuple):
@@ -82,7 +82,7 @@ def _integrate(
     neuron: Neuron,
 ) -> tuple[Array, Array]:
     free = state.remaining == 0
-    membrane, threshold = neuron.integrate(params.neuron, state.neuron, inputs)
+    membrane, threshold = integrated(neuron, params.neuron, state.neuron, inputs)
     threshold = jnp.broadcast_to(align(threshold, membrane), membrane.shape)
     # Infinite, so that ignored inputs have no gradient, whatever the surrogate.
     membrane = jnp.where(free, membrane, jax.lax.stop_gradient(membrane))

@@ -17,7 +17,7 @@ from snnjax.neurons._constants import (
     raw_to_decay,
 )
 from snnjax.neurons._glif import GLIF, GLIFConstants, glif_pieces
-from snnjax.neurons._neuron import Bound, Neuron, assemble, at_zero, learned
+from snnjax.neurons._neuron import Bound, Neuron, assemble, at_zero, check_flags, learned
 from snnjax.ops import SecondState
 from snnjax.surrogates import Surrogate, as_surrogate
 
@@ -173,6 +173,7 @@ def resonate_and_fire(
     check_choice(op, "reset", reset, RESETS)
     learn = (learn_decay, learn_frequency, learn_threshold)
     config = ResonateAndFireConfig(as_surrogate(op, surrogate), reset, detach_reset, *learn)
+    check_flags(op, config, per_neuron=per_neuron)
     initial = {"decay": decay, "frequency": frequency, "threshold": threshold}
     init = Bound(resonate_and_fire_init, **initial, per_neuron=per_neuron)
     pieces, takes_spikes = (resonate_and_fire_state, *glif_pieces(_form(config))), reset == "subtract"

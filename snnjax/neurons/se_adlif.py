@@ -10,7 +10,7 @@ from snnjax._check import check_choice
 from snnjax._types import wide
 from snnjax.neurons._constants import Constant, check_constants, check_decays, raw_to_decay
 from snnjax.neurons._glif import GLIF, GLIFConstants, glif_pieces
-from snnjax.neurons._neuron import Bound, Neuron, assemble, at_zero, learned
+from snnjax.neurons._neuron import Bound, Neuron, assemble, at_zero, check_flags, learned
 from snnjax.neurons.adlif import AdLIFConfig, adlif_init
 from snnjax.ops import SecondState
 from snnjax.surrogates import Surrogate, as_surrogate
@@ -173,6 +173,7 @@ def se_adlif(
     check_choice(op, "reset", reset, RESETS)
     learn = (learn_decay, learn_adaptation, learn_threshold)
     config = AdLIFConfig(as_surrogate(op, surrogate), reset, detach_reset, normalize, *learn)
+    check_flags(op, config, per_neuron=per_neuron)
     initial = {"decay": decay, "adaptation_decay": adaptation_decay, "threshold": threshold, **couplings}
     init = Bound(se_adlif_init, **initial, per_neuron=per_neuron)
     pieces = (se_adlif_state, *glif_pieces(_form(config)))

@@ -83,8 +83,6 @@ def _add_layer(graph: _Graph, index: str, spec: LayerSpec, own: LayerParams, wri
         graph.add(first if graph.last != first else f"threshold_{index}", node)
     if own.recurrent is None:
         return
-    way_out = "Make the layer dense, or feed it back through a separate layer"
-    check(len(shape) == 1, "to_nir", "network", "only feed back dense layers", f"{shape} in {where}", way_out)
     way: list[tuple[str, Any]] = []
     if spec.delays is not None and own.delays is not None and own.delays.recurrent is not None:
         way.append((f"recurrent_delay_{index}", _delay(spec.delays, own.delays.recurrent, shape, writing)))

@@ -203,8 +203,7 @@ def _learner(
         # Masks and shared constants act on parameters linearly, so gradients are pulled back through them.
         spread, pull_back = jax.vjp(network.spread, params)
         owns, kappa = _all(spread), readout_decay(network, spread, carry.state)
-        second = network.second_thresholds(spread)
-        x, rans, states = inputs, [], []
+        second, x, rans, states = network.second_thresholds(spread), inputs, [], []
         for index, (spec, own) in enumerate(zip(specs, owns, strict=True)):
             before = None if index == len(network.layers) else carry.state.spikes[index]
             sources = sources_of(own, x, before)

@@ -127,9 +127,7 @@ def fit(
     places = _places(devices, config)
     folder = prepare_folder(folder, resume=resume, overwrite=overwrite)
     stored = as_stored(config, settings or {})
-    progress = (
-        read_progress(folder, network, stored, params, config) if resume and folder is not None else None
-    )
+    progress = read_progress(folder, network, stored, params, config) if resume and folder else None
     first = 0 if progress is None else len(progress.metrics)
     source = train if callable(train) else lambda epoch: train
     with Prepared(source, first, config.epochs) as parts, stop_signals() as stop:

@@ -125,7 +125,17 @@ def test_own_pieces_of_another_form_are_refused() -> None:
         membrane, threshold = plain.integrate(*given)
         return membrane.sum(axis=-1), threshold
 
+    def without_threshold(*given: Any) -> Any:
+        return plain.integrate(*given)[0]
+
+    def three(*given: Any) -> Any:
+        return (*plain.integrate(*given), 0)
+
+    both = "lif.integrate: `membrane, threshold` must be what it returns, got "
+    way_out = ". Return both, such as (membrane, params.threshold)."
     cases = (
+        ({"integrate": without_threshold}, f"{both}float32[{BATCH}, 8]{way_out}"),
+        ({"integrate": three}, f"{both}3 values{way_out}"),
         (
             {"fire": coarse},
             f"lif.fire: `state` must stay LIFState(v='float32[{BATCH}, 8]'), got LIFState(v='float16[{BATCH}, 8]'). "

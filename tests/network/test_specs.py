@@ -2,6 +2,7 @@
 
 import dataclasses
 import pickle
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,9 @@ LARGER = "Pass a larger integer."
 MADE = "Make it with snnjax.layer(...)."
 CALLED = "Call one of snnjax.neurons, as in neurons.lif()."
 ATTACHED = neurons.lif(detach_reset=False)._replace(surrogate=surrogates.boxcar())
+RECORD = "Try record='spikes', or record=('spikes', 'membranes') for both."
+ONE_OF = "must be True or False, got 'yes'. Choose one of these."
+FIRST = "Is the batch axis first? Time comes first: swap the two with jnp.swapaxes(x, 0, 1)."
 LEARN = "Try 0.05, one spike per neuron in 20 steps."
 
 ERRORS: list[tuple[Callable[[], Any], str]] = [
@@ -45,7 +49,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, record=3),  # type: ignore[arg-type]
-        "network.apply: `record` must be a name or a sequence of names, got 3. Try record='spikes'.",
+        f"network.apply: `record` must be a name or a sequence of names, got 3. {RECORD}",
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X.astype(jnp.complex64)),
@@ -65,7 +69,52 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "64'. Pools and `flatten` stand in the list of layers by themselves.",
     ),
     (lambda: layer(0), f"layer: `connection` must be an integer of at least 1, got 0. {LARGER}"),
-    (lambda: layer(3, capacity=-1), f"layer: `capacity` must be an integer of at least 0, got -1. {LARGER}"),
+    *(
+        (
+            lambda capacity=capacity: layer(3, capacity=capacity),
+            f"layer: `capacity` must be an integer of at least 1, got {capacity}. {LARGER}",
+        )
+        for capacity in (-1, 0)
+    ),
+    (
+        lambda: NET.apply(PARAMS, STATE, X, record="both"),
+        f"network.apply: `record` must be 'spikes' or 'membranes', or a sequence of them, got 'both'. {RECORD}",
+    ),
+    (
+        lambda: NET(PARAMS, STATE, X),
+        "network: `network` must be run by its function apply, got a call of the network. "
+        "Write network.apply(params, state, inputs).",
+    ),
+    *(
+        (
+            lambda name=name: layer(3, **{name: "yes"}),
+            f"layer: `{name}` {ONE_OF}",
+        )
+        for name in ("recurrent", "bias", "per_channel")
+    ),
+    (lambda: leaky_readout(3, bias="yes"), f"leaky_readout: `bias` {ONE_OF}"),  # type: ignore[arg-type]
+    (lambda: axonal(3, learn="yes"), f"axonal: `learn` {ONE_OF}"),  # type: ignore[arg-type]
+    (
+        lambda: layer(conv2d(4, 3), recurrent=True),
+        "layer: `recurrent` must be False behind a convolution, got True. "
+        "Feed it back through dense(...), or leave it False.",
+    ),
+    (
+        lambda: NET.apply(PARAMS, STATE, X, lengths=[5, 6]),
+        "network.apply: `lengths` must be between 0 and 5, got 6. Pass the number of steps of each sequence.",
+    ),
+    (
+        lambda: NET.init(jax.random.key(0), X, lengths=[-1, 5]),
+        "network.init: `lengths` must be between 0 and 5, got -1. Pass the number of steps of each sequence.",
+    ),
+    (
+        lambda: NET.apply(PARAMS, None, X, lengths=[5, 5, 5, 5, 5]),
+        f"network.apply: `lengths` must have shape [batch] = [2], got [5]. {FIRST}",
+    ),
+    (
+        lambda: NET.apply(PARAMS, NET.initial_state(PARAMS, 5), X),
+        f"network: `state` must have batch size 2, like the inputs, got [5]. {FIRST}",
+    ),
     (
         lambda: layer(3, capacity=1.0),
         f"layer: `capacity` must be a fraction between 0 and 1 or an integer, got 1.0. {SLOTS}",
@@ -124,11 +173,11 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.init(jax.random.key(0), X, lengths=jnp.zeros(3, jnp.int32)),
-        "lif_network: `lengths` must have shape [batch] = [2], got [3]. Pass the number of steps of each sequence.",
+        "network.init: `lengths` must have shape [batch] = [2], got [3]. Pass the number of steps of each sequence.",
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, record=("spikes", "voltage")),
-        "network.apply: `record` must be one of 'spikes', 'membranes', got 'voltage'. Choose one of these.",
+        f"network.apply: `record` must be 'spikes' or 'membranes', or a sequence of them, got 'voltage'. {RECORD}",
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, record="membranes", implementation="cpu"),
@@ -167,7 +216,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, lengths=jnp.zeros(3, jnp.int32)),
-        "lif_network: `lengths` must have shape [batch] = [2], got [3]. Pass the number of steps of each sequence.",
+        "network.apply: `lengths` must have shape [batch] = [2], got [3]. Pass the number of steps of each sequence.",
     ),
 ]
 
@@ -180,7 +229,31 @@ def test_errors_say_what_is_wrong_and_a_way_out(call: Callable[[], Any], text: s
 
 
 def test_a_share_of_the_width_is_rounded_up_to_slots() -> None:
-    assert [layer(512, capacity=c).capacity for c in (0.1, 0.001, 7, 0, None)] == [52, 1, 7, 0, None]
+    assert [layer(512, capacity=c).capacity for c in (0.1, 0.001, 7, None)] == [52, 1, 7, None]
+
+
+def test_a_share_is_a_float_of_numpy_too() -> None:
+    for width, slots in ((10, 1), (30, 3), (1000, 100)):
+        assert layer(width, capacity=np.float32(0.1)).capacity == slots
+    assert layer(30, capacity=np.int64(3)) == layer(30, capacity=3)
+
+
+def test_lengths_beyond_the_steps_are_all_steps_inside_jit() -> None:
+    def apply(lengths: Any) -> Any:
+        return NET.apply(PARAMS, STATE, X + 1, lengths=lengths)
+
+    beyond, within = (jax.jit(apply)(jnp.array([n, 2])) for n in (9, 5))
+    jax.tree.map(np.testing.assert_array_equal, beyond, within)
+
+
+@pytest.mark.parametrize("inputs", [np.full((5, 2, 4), 255, np.uint8), jnp.full((5, 2, 4), 255.0)])
+def test_init_warns_of_the_bytes_of_images(inputs: Any) -> None:
+    text = (
+        "network.init: `inputs` must be of the order of 1, spikes or currents of at most 64, got values up to 255. "
+        "Divide the bytes of images by 255, and clip counts of events."
+    )
+    with pytest.warns(RuntimeWarning, match=f"^{re.escape(text)}$"):
+        NET.init(jax.random.key(0), inputs)
 
 
 def test_a_spiking_readout_is_the_last_layer_and_fully_listed() -> None:

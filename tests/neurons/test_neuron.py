@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import inspect
 import pickle
 from typing import Any
 
@@ -311,6 +312,16 @@ def test_decay_outside_its_range_is_refused(name: str) -> None:
             f"{name}: `decay` must be strictly between 0 and 1, got {decay}. "
             "From a time constant it is exp(-dt / time_constant)."
         )
+
+
+@pytest.mark.parametrize("name", FACTORIES)
+def test_switches_that_are_not_true_or_false_are_refused(name: str) -> None:
+    factory = getattr(neurons, name)
+    given = inspect.signature(factory).parameters.values()
+    for switch in (each.name for each in given if isinstance(each.default, bool)):
+        with pytest.raises(ValueError) as error:
+            factory(**{switch: "no"})
+        assert str(error.value) == f"{name}: `{switch}` must be True or False, got 'no'. Choose one of these."
 
 
 @pytest.mark.parametrize("name", [name for name in FACTORIES if "reset" in FACTORIES[name]])

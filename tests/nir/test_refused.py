@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import h5py
-import jax.numpy as jnp
+import jax
 import nir
 import numpy as np
 import pytest
 
 import snnjax
 from snnjax import neurons
-from snnjax._network.specs import LayerParams
 from snnjax.nir import from_nir, to_nir
 from snnjax.ops._connection import Connection
 from tests.nir.graphs import DT, NETWORKS, graph_of, identity, lif, params_of
@@ -168,17 +167,13 @@ def test_dt_is_asked_for() -> None:
             snnjax.layer(snnjax.conv2d(2, 2, strides=2, padding=[(0, 1), (0, 1)])),
             "pad symmetrically",
         ),
-        (snnjax.layer(snnjax.conv2d(2, 1), recurrent=True), "only feed back dense layers"),
     ],
 )
 def test_network_is_refused(layer: Any, text: str) -> None:
     network = snnjax.network((2, 2, 1), [layer], snnjax.leaky_readout(1))
-    fitted = network.layers[0].fitted
-    own = LayerParams(
-        jnp.zeros(fitted.weights_shape), None, jnp.zeros((1, 1)), neurons.LIFParams(*jnp.ones((2, 2)))
-    )
+    params = network.init(jax.random.key(0))
     with pytest.raises(ValueError, match=re.escape(f"to_nir: `network` must {text}")):
-        to_nir(network, snnjax.NetworkParams((own,), None), dt=DT)
+        to_nir(network, params, dt=DT)
 
 
 @dataclasses.dataclass(frozen=True)

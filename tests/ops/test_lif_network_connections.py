@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from snnjax import (
+    LIFLayer,
     Network,
     SparseSpikes,
     axonal,
@@ -17,6 +18,7 @@ from snnjax import (
     conv2d,
     layer,
     leaky_readout,
+    lif_network,
     mean_pool,
     network,
     neurons,
@@ -193,9 +195,11 @@ def test_inputs_that_are_not_finite_reach_the_patches_of_their_own_alone() -> No
 
 @needs_kernels
 def test_the_kernels_say_what_they_cannot_take() -> None:
-    net = network((4, 4, 1), [layer(conv2d(2, 3), recurrent=True)], leaky_readout(3))
-    params = initial(net)
+    net = network((4, 4, 1), [layer(conv2d(2, 3))], leaky_readout(3))
+    fitted = net.layers[0].fitted
+    weights, back = jnp.zeros(fitted.weights_shape), jnp.zeros((fitted.num_neurons, fitted.num_neurons))
+    own = LIFLayer(weights, 0.5, recurrent=back, connection=fitted.connection)
     with pytest.raises(ValueError, match="got 'cpu'") as caught:
-        net.apply(params, None, jnp.zeros((2, 1, 16)), implementation="cpu")
+        lif_network(jnp.zeros((2, 1, 16)), [own], implementation="cpu")
     expected = "be None or 'reference' for recurrent layers after a convolution"
     assert expected in str(caught.value)

@@ -460,3 +460,32 @@ def test_resuming_with_other_settings_is_refused(whole) -> None:
     text = text.replace("`learning_rate` must be 0.1", "`hidden` must be [16]").replace("0.01", "[8]")
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         run(settings={"hidden": (8,)}, **options)
+
+
+OTHERS = {
+    "reset": (
+        snnjax.layer(16, snnjax.neurons.lif(reset="zero"), capacity=8),
+        "reset",
+        "'subtract'",
+        "'zero'",
+    ),
+    "gain": (snnjax.layer(16, snnjax.neurons.lif(normalize=False), capacity=8), "normalize", "True", "False"),
+    "surrogate": (
+        snnjax.layer(16, snnjax.neurons.lif(surrogate="arctan"), capacity=8),
+        "surrogate.name",
+        "'superspike'",
+        "'arctan'",
+    ),
+    "capacity": (snnjax.layer(16, capacity=9), "capacity", "8", "9"),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_resuming_another_network_is_refused(whole, case: str) -> None:
+    layer, name, old, new = OTHERS[case]
+    other = snnjax.network(INPUTS, [layer], snnjax.leaky_readout(CLASSES))
+    options = {"loss": losses.cross_entropy_sum, "config": CONFIG, "settings": {"hidden": (16,)}}
+    path = whole[1] / "checkpoint.safetensors"
+    text = f"{name}` must be {old} as in {path}, got {new}. Build the network with the settings"
+    with pytest.raises(ValueError, match=rf"^load_checkpoint: `network\.layers\[0\]\..*{re.escape(text)}"):
+        train.fit(other, first_params(), None, VALIDATION, folder=whole[1], resume=True, **options)

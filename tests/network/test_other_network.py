@@ -1,0 +1,354 @@
+"""Parameters, states and checkpoints of another network are refused, over all neurons, connections and switches."""
+
+import itertools
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import snnjax
+import snnjax.nir
+from snnjax import (
+    axonal,
+    conv1d,
+    dense,
+    layer,
+    leaky_readout,
+    losses,
+    network,
+    neurons,
+    online,
+    spiking_readout,
+    sum_pool,
+    train,
+)
+from snnjax._network.describe import describe, first_difference
+from snnjax._network.specs import NetworkOutput
+from snnjax.quantisation import Quantised, quantise_network
+from snnjax.train import load_checkpoint, save_checkpoint
+from tests.network.helpers import initial
+
+INPUTS, STEPS, BATCH = 6, 3, 2
+KEY = jax.random.key(0)
+MASK = np.arange(INPUTS * 8).reshape(INPUTS, 8) % 3 > 0
+
+
+def one(
+    neuron: Any = None,
+    *,
+    outputs: int = 3,
+    shape: Any = INPUTS,
+    before: Any = (),
+    at: Any = 8,
+    **options: Any,
+):
+    return network(shape, [*before, layer(at, neuron, **options)], leaky_readout(outputs))
+
+
+def image(*items: Any) -> snnjax.Network:
+    return network((3, 2), items, leaky_readout(3))
+
+
+# Networks by their parameters: those of one row differ only in switches and initial values, which parameters do not
+# show, so that one may be trained and another one run.
+ALIKE: dict[str, dict[str, snnjax.Network]] = {
+    "lif": {
+        "lif": one(),
+        "decay": one(neurons.lif(0.8)),
+        "threshold": one(neurons.lif(threshold=0.5)),
+        "reset": one(neurons.lif(reset="zero")),
+        "detach_reset": one(neurons.lif(detach_reset=False)),
+        "normalize": one(neurons.lif(normalize=False)),
+        "learn_decay": one(neurons.lif(learn_decay=True)),
+        "learn_threshold": one(neurons.lif(learn_threshold=True)),
+        "surrogate": one(neurons.lif(surrogate="arctan")),
+        "slope": one(neurons.lif(surrogate=snnjax.surrogates.superspike(slope=3.0))),
+        "inclusive": one(neurons.lif(inclusive=True)),
+        "reset_time": one(neurons.lif(reset_time="immediate")),
+        "spike_from": one(neurons.lif(spike_from="old")),
+        "capacity": one(capacity=3),
+        "other capacity": one(capacity=4),
+        "second_threshold": one(capacity=3, second_threshold=0.5),
+        "record_dtype": one(record_dtype=jnp.bfloat16),
+        "mask": one(at=dense(8, mask=MASK)),
+        "other mask": one(at=dense(8, mask=~MASK)),
+        "cotangents": one(at=dense(8, cotangent_dtype=jnp.bfloat16)),
+        "readout decay": network(INPUTS, [layer(8)], leaky_readout(3, decay=0.9)),
+        "readout gain": network(INPUTS, [layer(8)], leaky_readout(3, normalize=False)),
+        "learned readout": network(INPUTS, [layer(8)], leaky_readout(3, learn_decay=True)),
+        "image": network((3, 2), [layer(8)], leaky_readout(3)),
+    },
+    "one decay": {"one decay": one(neurons.lif(per_neuron=False))},
+    "integrate_and_fire": {"integrate_and_fire": one(neurons.integrate_and_fire())},
+    "current_lif": {
+        "current_lif": one(neurons.current_lif()),
+        "normalize_synapse": one(neurons.current_lif(normalize_synapse=False)),
+    },
+    "adaptive_lif": {
+        "adaptive_lif": one(neurons.adaptive_lif()),
+        "after_decay": one(neurons.adaptive_lif(reset_time="after_decay")),
+    },
+    "adlif": {"adlif": one(neurons.adlif())},
+    "se_adlif": {"se_adlif": one(neurons.se_adlif())},
+    "resonate_and_fire": {"resonate_and_fire": one(neurons.resonate_and_fire())},
+    "izhikevich": {
+        "izhikevich": one(neurons.izhikevich()),
+        "preset": one(neurons.izhikevich("chattering")),
+    },
+    "refractory": {
+        "refractory": one(neurons.refractory(neurons.lif(), 2)),
+        "refractory time": one(neurons.refractory(neurons.lif(), 3)),
+    },
+    "refractory adlif": {"refractory adlif": one(neurons.refractory(neurons.adlif(), 2))},
+    "wider": {"wider": one(at=16)},
+    "more outputs": {"more outputs": one(outputs=4)},
+    "more inputs": {"more inputs": one(shape=12)},
+    "no bias": {"no bias": one(bias=False)},
+    "no readout bias": {"no readout bias": network(INPUTS, [layer(8)], leaky_readout(3, bias=False))},
+    "recurrent": {"recurrent": one(recurrent=True)},
+    "deeper": {"deeper": network(INPUTS, [layer(8), layer(8)], leaky_readout(3))},
+    "spiking": {"spiking": network(INPUTS, [layer(8)], spiking_readout(3))},
+    "delays": {
+        "delays": one(delays=axonal(3)),
+        "fixed delays": one(delays=axonal(3, learn=False)),
+        "max_delay": one(delays=axonal(4)),
+        "initial delays": one(delays=axonal(3, initial=1.0)),
+    },
+    "one delay": {"one delay": one(delays=axonal(3, per="layer"))},
+    "recurrent delays": {"recurrent delays": one(recurrent=True, delays=axonal(3))},
+    "pool": {"pool": network((4, 2), [sum_pool(2), layer(8)], leaky_readout(3))},
+    "conv": {
+        "conv": image(layer(conv1d(4, 3))),
+        "padding": image(layer(conv1d(4, 3, padding=((2, 0),)))),
+    },
+    "grouped conv": {"grouped conv": image(layer(conv1d(4, 3, groups=2)))},
+    "strided conv": {"strided conv": image(layer(conv1d(4, 3, strides=2)))},
+    "kernel": {"kernel": image(layer(conv1d(4, 2)))},
+    "per neuron": {"per neuron": image(layer(conv1d(4, 3), per_channel=False))},
+}
+NETWORKS = {name: net for row in ALIKE.values() for name, net in row.items()}
+ROW = {name: row for row, own in ALIKE.items() for name in own}
+# Rows whose states are alike: membranes of as many neurons of one model, and as many sources of spikes in transit.
+ALIKE_STATES = (
+    {"lif", "one decay", "more inputs", "no bias", "no readout bias", "pool", "strided conv"},
+    {"delays", "one delay"},
+    {"conv", "grouped conv", "kernel", "per neuron"},
+)
+# The row of a network, of which it is the first one, receives the parameters and states of all networks.
+FIRST = {row: next(iter(own)) for row, own in ALIKE.items()}
+
+
+def state_of(name: str) -> str:
+    """What networks of one kind of state share."""
+    if name == "max_delay":
+        return name
+    return min(next((rows for rows in ALIKE_STATES if ROW[name] in rows), {ROW[name]}))
+
+
+def shapes(net: snnjax.Network) -> Any:
+    return jax.eval_shape(net.init, KEY)
+
+
+def state_shapes(net: snnjax.Network) -> Any:
+    return jax.eval_shape(lambda params: net.initial_state(params, BATCH), shapes(net))
+
+
+@pytest.fixture
+def only_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What passes the checks of `apply` is not run."""
+    nothing = NetworkOutput(jnp.zeros((STEPS, BATCH, 3)), (), ())
+    monkeypatch.setattr(snnjax._network, "run", lambda call, inputs, state, *_: (nothing, state))
+
+
+def refusal_of(net: snnjax.Network, params: Any, state: Any) -> str | None:
+    """What `apply` says of these, without computing anything; None if it runs."""
+    inputs = jax.ShapeDtypeStruct((STEPS, BATCH, net.num_inputs), jnp.float32)
+    try:
+        jax.eval_shape(lambda *given: net.apply(*given), params, state, inputs)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.usefixtures("only_checks")
+def test_parameters_of_another_network_never_run() -> None:
+    given = {name: shapes(net) for name, net in NETWORKS.items()}
+    for (row, first), name in itertools.product(FIRST.items(), NETWORKS):
+        refusal = refusal_of(NETWORKS[first], given[name], None)
+        if ROW[name] == row:
+            assert refusal is None, (first, name, refusal)
+        else:
+            form = r"network: `params[^`]*` must .*, got .*\. Make them with init of this network\."
+            assert re.fullmatch(form, refusal or "it runs"), (first, name, refusal)
+
+
+@pytest.mark.usefixtures("only_checks")
+def test_states_of_another_network_never_run() -> None:
+    given = {name: state_shapes(net) for name, net in NETWORKS.items()}
+    for first, name in itertools.product((*FIRST.values(), "max_delay"), NETWORKS):
+        refusal = refusal_of(NETWORKS[first], shapes(NETWORKS[first]), given[name])
+        if state_of(first) == state_of(name):
+            assert refusal is None, (first, name, refusal)
+        else:
+            form = (
+                r"network.apply: `state[^`]*` must .*, got .*\. Make it with initial_state of this network\."
+            )
+            assert re.fullmatch(form, refusal or "it runs"), (first, name, refusal)
+
+
+def test_checkpoints_of_another_network_are_never_loaded(tmp_path: Path) -> None:
+    descriptions = {name: json.loads(json.dumps(describe(net))) for name, net in NETWORKS.items()}
+    for (name, own), (other, its) in itertools.product(descriptions.items(), repeat=2):
+        assert (first_difference(own, its, "network") is None) == (name == other), (name, other)
+    array = {"array": jnp.ones(1)}
+    for (name, net), other in zip(
+        NETWORKS.items(), [*[*NETWORKS.values()][1:], NETWORKS["lif"]], strict=True
+    ):
+        save_checkpoint(tmp_path / name, array, {}, net)
+        load_checkpoint(tmp_path / name, array, net)
+        with pytest.raises(ValueError, match=r"^load_checkpoint: `network[^`]*` must be .* as in .*, got "):
+            load_checkpoint(tmp_path / name, array, other)
+
+
+LIF, ADLIF, DELAYS = shapes(NETWORKS["lif"]), shapes(NETWORKS["adlif"]), shapes(NETWORKS["delays"])
+MESSAGES = {
+    "recurrence": (
+        "recurrent",
+        LIF,
+        None,
+        "params.layers[0].recurrent",
+        "be floating-point [8, 8], got None",
+    ),
+    "bias": ("no bias", LIF, None, "params.layers[0].bias", "be None, got float32[8]"),
+    "outputs": (
+        "more outputs",
+        LIF,
+        None,
+        "params.readout.weights",
+        "be floating-point [8, 4], got float32[8, 3]",
+    ),
+    "neuron": ("se_adlif", ADLIF, None, "params.layers[0].neuron", "be SEAdLIFParams, got AdLIFParams"),
+    "delays": ("delays", LIF, None, "params.layers[0].delays", "be Delays, got None"),
+    "layers": ("deeper", LIF, None, "params.layers", "have 2 entries, got 1 entry"),
+    "integers": (
+        "lif",
+        jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, jnp.int32), LIF),
+        None,
+        "params.layers[0].weights",
+        "be floating-point [6, 8], got int32[6, 8]",
+    ),
+    "a number": ("lif", LIF._replace(readout=0.5), None, "params.readout", "be LayerParams, got 0.5"),
+    "quantised with another scale": (
+        "lif",
+        LIF._replace(
+            readout=LIF.readout._replace(
+                weights=Quantised(
+                    jax.ShapeDtypeStruct((8, 3), jnp.int8), jax.ShapeDtypeStruct((4,), jnp.float32)
+                )
+            )
+        ),
+        None,
+        "params.readout.weights",
+        "be floating-point [8, 3], got int8[8, 3] of quantised weights",
+    ),
+    "state of a neuron": (
+        "current_lif",
+        shapes(NETWORKS["current_lif"]),
+        state_shapes(NETWORKS["adaptive_lif"]),
+        "state.neurons[0]",
+        "be CurrentLIFState, got AdaptiveLIFState",
+    ),
+    "rows in transit": (
+        "delays",
+        DELAYS,
+        state_shapes(NETWORKS["max_delay"]),
+        "state.pending[0].inputs",
+        "be float32[4, 2, 6], got float32[5, 2, 6]",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MESSAGES)
+def test_what_differs_first_is_named(case: str) -> None:
+    name, params, state, path, found = MESSAGES[case]
+    net = NETWORKS[name]
+    if state is None:
+        text = f"network: `{path}` must {found}. Make them with init of this network."
+        with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+            net.spread(params)
+    else:
+        text = f"network.apply: `{path}` must {found}. Make it with initial_state of this network."
+        assert refusal_of(net, params, state) == text
+
+
+def squared(output: jax.Array, target: jax.Array) -> jax.Array:
+    return jnp.mean((output - target) ** 2)
+
+
+RULES = {"eprop": online.eprop, "ostl": online.ostl, "ottt": online.ottt}
+RULES["truncated"] = lambda net, loss: online.truncated(net, loss, window=2)
+ENTRANCES: dict[str, Callable[[snnjax.Network, Any], Any]] = {
+    "initial_state": lambda net, params: net.initial_state(params, BATCH),
+    "spread": lambda net, params: net.spread(params),
+    "delays": lambda net, params: net.delays(params),
+    "to_nir": lambda net, params: snnjax.nir.to_nir(net, params, dt=1e-3),
+    "fit": lambda net, params: train.fit(
+        net, params, None, None, loss=losses.cross_entropy_sum, config=train.TrainConfig()
+    ),
+    **{
+        name: lambda net, params, rule=rule: rule(net, squared).init(params, BATCH)
+        for name, rule in RULES.items()
+    },
+}
+
+
+@pytest.mark.parametrize("name", ENTRANCES)
+def test_every_function_refuses_parameters_of_another_network(name: str) -> None:
+    text = r"`params.layers\[0\].neuron` must be SEAdLIFParams, got AdLIFParams. Make them with init of this network\.$"
+    with pytest.raises(ValueError, match=text):
+        ENTRANCES[name](NETWORKS["se_adlif"], ADLIF)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_online_rules_refuse_the_carry_of_another_network(name: str) -> None:
+    nets = [NETWORKS[each] for each in ("lif", "adlif")]
+    learners = [RULES[name](net, squared) for net in nets]
+
+    def step(params: Any, other: Any) -> Any:
+        carry = learners[1].init(other, BATCH)
+        return learners[0].step(params, carry, jnp.ones((BATCH, INPUTS)), jnp.ones((BATCH, 3)))
+
+    with pytest.raises(
+        ValueError, match=r"^online: `carry\.state\.neurons\[0\]` must be LIFState, got AdLIFState\. "
+    ):
+        jax.eval_shape(step, LIF, ADLIF)
+
+
+def test_parameters_in_other_forms_run() -> None:
+    """Quantised, of another dtype, of a batch of networks, or of one with the same parameters."""
+    net, x = NETWORKS["recurrent"], jnp.ones((STEPS, BATCH, INPUTS))
+    params = initial(net)
+    low = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), params)
+    for own in (params, quantise_network(params), low):
+        out, state = net.apply(own, None, x)
+        net.apply(own, state, x)  # a state that it returns is one of its own
+        assert out.output.shape == (STEPS, BATCH, 3)
+    batch = jax.vmap(net.init)(jax.random.split(KEY, 2))
+    assert jax.vmap(lambda own: net.apply(own, None, x)[0].output)(batch).shape == (2, STEPS, BATCH, 3)
+    text = "`params.layers[0].weights` must be floating-point [6, 8], got float32[2, 6, 8]. "
+    with pytest.raises(ValueError, match=re.escape(text)):
+        net.apply(batch, None, x)
+
+
+def test_state_without_rows_in_transit_is_one_of_zeros() -> None:
+    """As `apply` returns it after no steps."""
+    net = NETWORKS["delays"]
+    params = initial(net)
+    state = net.apply(params, None, jnp.ones((0, BATCH, INPUTS)))[1]
+    net.apply(params, state, jnp.ones((STEPS, BATCH, INPUTS)))
