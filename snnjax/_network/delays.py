@@ -17,7 +17,7 @@ from snnjax.ops.delay_spikes import delay_spikes
 # most a quarter of a step, so that they round to what was asked for.
 _MARGIN, _MARGIN_STEPS = 1e-3, 0.25
 # Up to this delay float32 computes ``max_delay * sigmoid(raw)`` to a quarter of a step (all integers were tried).
-_LONGEST = 2**22
+LONGEST_DELAY = 2**22
 _OWNERS = ("neuron", "channel", "layer")
 
 
@@ -101,10 +101,10 @@ def axonal(
     """
     check_integer("axonal", "max_delay", max_delay, 1)
     check(
-        max_delay <= _LONGEST,
+        max_delay <= LONGEST_DELAY,
         "axonal",
         "max_delay",
-        f"be at most {_LONGEST}, up to which float32 is exact",
+        f"be at most {LONGEST_DELAY}, up to which float32 is exact",
         max_delay,
         "Use longer steps",
     )

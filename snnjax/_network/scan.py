@@ -123,7 +123,14 @@ def run_layer(
         return Carry(after, before, pending), LayerSteps(listed, in_activity, shown)
 
     currents = product(x, spec.fitted.connection, own, implementation)
+    own = _widened_constants(own)
     return jax.lax.scan(step, _varying_as(start, (own, currents, second, valid)), (currents, valid))
+
+
+def _widened_constants(own: LayerParams) -> LayerParams:
+    """The parameters that each step reads, in the accumulation dtype, in which a scan adds up their cotangents."""
+    recurrent = None if own.recurrent is None else wide(own.recurrent)
+    return own._replace(recurrent=recurrent, neuron=jax.tree.map(wide, own.neuron))
 
 
 def _varying_as(start: Any, others: Any) -> Any:
@@ -149,7 +156,7 @@ def _fed_back(
         lengths = None if inside is None else inside.astype(jnp.int32)
         sent = arriving[None], pending, lengths
         (arriving,), pending = delayed(delays, feedback, *sent, implementation)
-    return current + spike_matmul(arriving, wide(own.recurrent), implementation=implementation), pending
+    return current + spike_matmul(arriving, own.recurrent, implementation=implementation), pending
 
 
 def _check_kept(neuron: Neuron, before: Any, after: Any) -> None:
@@ -233,6 +240,7 @@ def run_readout(
         return (jax.tree.map(lambda new, old: _choose(inside, new, old), after, before), output), output
 
     currents = product(x, spec.fitted.connection, own, implementation)
+    own = _widened_constants(own)
     start = _varying_as((state, state.v), (own, currents, valid))
     (end, _), outputs = jax.lax.scan(step, start, (currents, valid))
     return end, outputs.astype(own.weights.dtype)

@@ -1,5 +1,6 @@
 """The nodes between two layers of a graph as one connection: pooling, then weights or a convolution."""
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from snnjax._network.connections import (
     mean_pool,
     sum_pool,
 )
-from snnjax._network.delays import Axonal, axonal
+from snnjax._network.delays import LONGEST_DELAY, Axonal, axonal
 from snnjax.nir._chain import Step
 from snnjax.nir._check import MAX_NEURONS, numbers, refuse, require, whole
 from snnjax.nir._layout import (
@@ -33,8 +34,9 @@ from snnjax.nir._time import raw_of_leak
 
 # Neurons without weights get identity weights, whose number is quadratic.
 _MAX_IDENTITY = 2**14
-# Delays this close to an integer number of steps are rounded: they are float32 times.
-_STEP_TOLERANCE = 1e-4
+# Delays this close to an integer number of steps, or to others, count as equal: they are float32 times, which long ones
+# round by more.
+_STEP_TOLERANCE, _RELATIVE_TOLERANCE = 1e-4, 2 * float(np.finfo(np.float32).eps)
 # Raw delays keep this distance from 0 and from the longest, as a fraction of it.
 _DELAY_MARGIN = 1e-7
 
@@ -291,19 +293,21 @@ def front_of(steps: tuple[Step, ...], name: str, signal: Signal, dt: float) -> F
 def delays_of(step: Step, shape: Shape, dt: float) -> tuple[Axonal, np.ndarray]:
     """The axonal delays of a node, and their raw parameters: as `to_nir` wrote them, else one per neuron."""
     steps = _values(step, "delay", shape) / dt
-    good = bool((steps >= 0).all() and (steps <= MAX_NEURONS).all())
-    require(
-        good, f"have delays of at least 0 in {step.name}", float(np.min(steps)), "Use times in the unit of dt"
-    )
-    is_whole = bool(np.allclose(steps, steps.round(), rtol=0, atol=_STEP_TOLERANCE))
-    longest = max(math.ceil(float(np.max(steps)) - _STEP_TOLERANCE), 1)
+    good, way_out = bool((steps >= 0).all()), "Use times in the unit of dt"
+    require(good, f"have delays of at least 0 in {step.name}", float(np.min(steps)), way_out)
+    close = functools.partial(np.isclose, rtol=_RELATIVE_TOLERANCE, atol=_STEP_TOLERANCE)
+    is_whole = bool(close(steps, steps.round()).all())
+    last = float(np.max(steps))
+    longest = max(round(last) if close(last, round(last)) else math.ceil(last), 1)
+    expected = f"have delays of at most {LONGEST_DELAY} steps in {step.name}"
+    require(longest <= LONGEST_DELAY, expected, longest, "Choose a longer dt")
     facts, kept = facts_of(step.name, step.node), array_of(step.node, "raw_delay")
     own = _axonal(facts)
     if own is not None and kept is not None and kept.size in (1, shape[-1], steps.size):
         there = np.asarray(own.steps(jnp.asarray(kept, jnp.float32), shape), np.float64)
-        if np.allclose(there, steps, rtol=0, atol=_STEP_TOLERANCE):
+        if close(there, steps).all():
             return own, kept
-    share = np.clip(steps / longest, _DELAY_MARGIN, 1 - _DELAY_MARGIN)
+    share = np.clip((steps.round() if is_whole else steps) / longest, _DELAY_MARGIN, 1 - _DELAY_MARGIN)
     # Integer delays stay fixed integers: learnable delays are never exactly 0.
     return axonal(longest, learn=not is_whole), raw_of_leak(1 - share)
 

@@ -9,7 +9,7 @@ from jaxtyping import Array
 
 from snnjax import online
 from snnjax._network import Network
-from snnjax._network.scan import steps_within, within
+from snnjax._network.scan import within
 from snnjax._network.specs import NetworkParams
 from snnjax._types import wide
 from snnjax.data import Batch
@@ -39,7 +39,7 @@ def online_gradients(network: Network, loss: Callable[..., Array], rule: str) ->
         num_steps, size = batch.inputs.shape[:2]
         has_labels_of_steps = batch.labels.ndim > 1
         learner = RULES[rule](network, loss_of_step, penalty=None if pulls is None else _linear(pulls))
-        valid = steps_within(batch.inputs, lengths)
+        valid = jnp.arange(num_steps, dtype=jnp.int32)[:, None] < lengths[None, :]
         asked = has_label(batch.inputs, batch.labels, lengths) if has_labels_of_steps else valid
         weights = tuple(1 / jnp.maximum(jnp.sum(each, axis=0), 1) for each in (asked, valid))
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import hypothesis
+import hypothesis.strategies as st
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -171,6 +173,33 @@ def test_delays_can_be_shared_and_fixed() -> None:
         assert_close(delays.inputs, jnp.round(delays.inputs))
 
 
+@hypothesis.given(share=st.floats(0, 1), most=st.integers(1, 2**22) | st.integers(1, 3000))
+@hypothesis.example(share=0.5, most=1000)
+@hypothesis.example(share=0.9, most=2**22)
+def test_fixed_delays_are_those_asked_for(share: float, most: int) -> None:
+    """Any integer up to the longest, in every dtype; learned ones start within a third of a step of them."""
+    for steps in {0, 1, round(share * most), most - 1, most}:
+        for dtype in (jnp.float32, jnp.bfloat16, jnp.float16):
+            for learn in (False, True):
+                spec = axonal(most, initial=float(steps), learn=learn, per="layer")
+                raw = spec.init(jax.random.key(0), (2,), dtype)
+                assert_close(spec.steps(raw, (2,)), np.full(2, steps), atol=0.3 if learn else 0)
+                found = jnp.round(spec.steps(raw, (2,)))
+                assert_close(found, np.full(2, steps))
+
+
+def test_a_network_in_half_precision_keeps_long_delays() -> None:
+    """A spike sent at 0 arrives after 1,999 steps of at most 2,000."""
+    net = network(
+        1, [layer(1, neurons.lif(0.5, 1e6), delays=axonal(2000, initial=1999.0, learn=False))], READOUT
+    )
+    params = net.init(jax.random.key(0), dtype=jnp.bfloat16)
+    inputs = jnp.zeros((2001, 1, 1), jnp.bfloat16).at[0].set(1)
+    membranes = net.apply(params, None, inputs, record="membranes")[0].membranes
+    assert membranes is not None
+    assert jnp.flatnonzero(membranes[0])[0] == 1999
+
+
 SHAPE = "Pass the shape of the inputs to network, and no flatten() before."
 ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
@@ -218,6 +247,10 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: axonal(3, initial=(2, 5)),
         "axonal: `initial` must be between 0 and 3, got (2, 5). Pass delays in steps, or a longer max_delay.",
+    ),
+    (
+        lambda: axonal(2**22 + 1),
+        "axonal: `max_delay` must be at most 4194304, up to which float32 is exact, got 4194305. Use longer steps.",
     ),
     (
         lambda: layer(3, delays=5),  # pyright: ignore[reportArgumentType]

@@ -265,6 +265,19 @@ def test_delays_become_steps() -> None:
         assert network.layers[0].delays.learn == learn
 
 
+def test_long_delays_stay_whole_steps() -> None:
+    """Times in float32, of up to 200,000 steps of 0.1 ms, which round them by up to a hundredth of a step."""
+    steps = np.array([0, 1, 4_999, 5_000, 123_457, 199_999, 200_000])
+    times = (steps * 1e-4).astype(np.float32)
+    graph = graph_of(nir.Delay(times), identity(7), lif(7), shape=(7,))
+    network, params = from_nir(graph, dt=1e-4)
+    assert network.layers[0].delays.learn is False
+    close(network.delays(params)[0].inputs, steps)
+    written = to_nir(network, params, dt=1e-4)
+    again, own = from_nir(written)
+    close(again.delays(own)[0].inputs, steps)
+
+
 def test_integrators_with_a_threshold_are_neurons_without_reset() -> None:
     one, node = np.ones(1), nir.Threshold(np.array([0.5]))
     integrators = {

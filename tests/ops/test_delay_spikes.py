@@ -30,6 +30,20 @@ def one_spike(steps: int, at: int = 0, value: float = 1.0) -> jax.Array:
 
 
 @each_implementation
+def test_bounds_are_exact_in_bfloat16(implementation: str) -> None:
+    """In which 1003, the longest delay, would be 1004: a spike in transit for 1003 steps arrives now."""
+    pending = jnp.zeros((1004, 1, 1)).at[1].set(1.0)
+    arrived, _ = delay_spikes(
+        jnp.zeros((3, 1, 1)),
+        jnp.full(1, 1004, jnp.bfloat16),
+        pending,
+        max_delay=1003,
+        implementation=implementation,
+    )
+    assert arrived.ravel().tolist() == [1.0, 0.0, 0.0]
+
+
+@each_implementation
 @pytest.mark.parametrize(
     "delay, expected",
     [

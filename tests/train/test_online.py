@@ -73,7 +73,7 @@ LOSSES: Any = {
 }
 
 
-@pytest.mark.parametrize("rule, name", zip(("eprop", "ostl", "ottt") * 2, LOSSES, strict=True))
+@pytest.mark.parametrize("rule, name", [*zip(("eprop", "ostl", "ottt") * 2, LOSSES, strict=True)])
 def test_padding_changes_nothing(rule: str, name: str) -> None:
     """Of steps that hold NaN, and of each sample by itself: a short one counts as much as a long one.
 
