@@ -19,7 +19,7 @@ import hypothesis
 from snnjax import _targets
 from tests.fuzz import files, handlers, ops
 
-PARTS = {"ops": ops.Fuzz, "handlers": handlers.Fuzz, "files": files.Fuzz}
+PARTS = {"ops": ops.Fuzz, "handlers": handlers.Fuzz, "files": files.Fuzz, "hdf5": files.HDF5Fuzz}
 
 
 def run(

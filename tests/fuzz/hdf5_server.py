@@ -9,9 +9,8 @@ import os
 import signal
 import sys
 
+import _hdf5_child  # pyright: ignore[reportMissingImports]  (its folder is in the path, so that forks stay small)
 import h5py  # noqa: F401  (the children are to have it)
-
-from snnjax.data import _hdf5_child
 
 
 def serve(line: str) -> None:
