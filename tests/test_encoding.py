@@ -145,6 +145,31 @@ def test_delta_encode_reference_stays_within_threshold(levels):
         assert abs(value - reference) < 0.25
 
 
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
+@pytest.mark.parametrize("start", [0.0, -0.7, 3.0])
+@pytest.mark.parametrize("slope", [0.1, -0.3])
+def test_delta_encode_finds_every_level_of_a_ramp(dtype, start, slope):
+    # As many levels as the dtype tells apart: each is at least eight units in the last place.
+    steps = 200 if dtype == jnp.float32 else 40 if dtype == jnp.float16 else 4
+    ramp = (start + slope * np.arange(steps)).astype(dtype)
+    spikes = np.asarray(delta_encode(jnp.asarray(ramp)[:, None, None], abs(slope)))[:, 0]
+    found, other = (spikes[:, 0], spikes[:, 1]) if slope > 0 else (spikes[:, 1], spikes[:, 0])
+    assert found.astype(int).tolist() == [0] + [1] * (steps - 1)
+    assert not other.any()
+
+
+def test_delta_encode_of_values_that_stay_does_not_repeat():
+    # Where the rounding of large values is longer than the threshold, a level is crossed once and not back.
+    series = jnp.asarray([1000.0, *[1008.0] * 9], jnp.bfloat16)[:, None, None]  # the next number after 1000
+    spikes = np.asarray(delta_encode(series, 16 / 3))
+    assert spikes.sum(axis=0).tolist() == [[1, 0]]
+
+
+def test_delta_encode_does_not_cross_levels_that_are_not_reached():
+    spikes = delta_encode(jnp.array([0.0, 0.0999, 0.1998, 0.2997, 0.2001])[:, None, None], 0.1)
+    assert np.asarray(spikes)[:, 0, 0].tolist() == [0, 0, 1, 1, 0]
+
+
 def test_encoders_allow_no_steps_and_no_batch():
     assert rate_encode(jax.random.key(0), jnp.zeros((2, 3)), 0).shape == (0, 2, 3)
     assert latency_encode(jnp.zeros((0, 3)), 4).shape == (4, 0, 3)

@@ -24,6 +24,7 @@ PARTS: dict[str, type[Fuzz]] = {
     "ops": ops.Fuzz,
     "handlers": handlers.Fuzz,
     "files": files.Fuzz,
+    "hdf5": files.HDF5Fuzz,
     "plans": plans.Fuzz,
 }
 
@@ -56,7 +57,7 @@ def main() -> None:
     parser.add_argument("--networks", type=int, default=6, help="how many forms of networks there are")
     parser.add_argument("--rounds", type=int, default=3, help="calls of an example, each with other numbers")
     parser.add_argument("--seed", type=int, help="of the examples; left out, it is drawn")
-    parser.add_argument("--parts", nargs="*", choices=PARTS, default=["ops", "handlers", "files"])
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=[each for each in PARTS if each != "plans"])
     parser.add_argument("--log", type=Path, help="where the example at work and the counts go")
     arguments = parser.parse_args()
     sentence = _targets.missing()

@@ -9,15 +9,15 @@ import os
 import signal
 import sys
 
+import _hdf5_child  # pyright: ignore[reportMissingImports]  (its folder is in the path, so that forks stay small)
 import h5py  # noqa: F401  (the children are to have it)
-
-from snnjax.data import _hdf5_child
 
 
 def serve(line: str) -> None:
     path, time_limit, what, pipe = json.loads(line)
     number = os.fork()
     if number == 0:
+        signal.alarm(60)  # the other end may be gone, and nobody reads the pipe
         with open(pipe, "wb") as stream:
             _hdf5_child.limit_memory()
             _hdf5_child.send_blocks(path, stream, time_limit, what)
