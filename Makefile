@@ -17,9 +17,6 @@ CTEST ?= --output-on-failure --parallel 2
 SANITIZED = LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0 SNNJAX_CPU_KERNELS=build/asan/_cpu_kernels.so
 FUZZ ?= --examples 2000 --networks 24
-# The same with the thread sanitizer's, of which only the kernels know.
-SANITIZED_THREADS = LD_PRELOAD="$$(c++ -print-file-name=libtsan.so)" \
-	TSAN_OPTIONS=ignore_noninstrumented_modules=1 SNNJAX_CPU_KERNELS=build/tsan/_cpu_kernels.so
 # Plans of the IPU with mistakes: many, since each takes a few milliseconds.
 FUZZ_PLANS ?= --examples 100000 --rounds 1
 
@@ -111,8 +108,8 @@ fuzz-short: kernels-asan  # the same for seconds
 	$(SANITIZED) $(BIN)/python -m tests.fuzz --examples 60 --networks 2
 
 .PHONY: threads-tsan
-threads-tsan: kernels-tsan  ## many threads at once under the thread sanitizer
-	$(SANITIZED_THREADS) $(BIN)/python -m pytest -n0 tests/test_threads.py
+threads-tsan: build/tsan  ## test the CPU kernels by themselves under the thread sanitizer
+	$(BIN)/ctest --test-dir $< $(CTEST)
 
 .PHONY: soak
 soak: .venv/ready $(LIBRARY)  ## random checks of values and gradients, for a night (SOAK="--checks 1000000 --first-form 500")

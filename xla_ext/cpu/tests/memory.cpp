@@ -11,6 +11,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "check.hpp"
@@ -77,6 +78,23 @@ void noBlockHasTwoOwners() {
   }
 }
 
+void manyThreadsShareTheBlocks() {
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (std::size_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&wrong, thread] {
+      for (std::size_t round = 0; round < 1000; ++round) {
+        Borrowed<std::size_t> block(static_cast<Index>(1000 + 5000 * (round % 5)));
+        block[0] = thread;
+        std::this_thread::yield();
+        wrong += block[0] == thread ? 0 : 1;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK_EQUAL(wrong.load(), 0);
+}
+
 void absurdCountsAreOutOfMemory() {
   for (const Index count : {Index{-1}, Index{1} << 62, (Index{1} << 62) + 1, std::numeric_limits<Index>::max()}) {
     CHECK_THROWS(Borrowed<std::uint32_t>(count), "bad_alloc");
@@ -132,6 +150,7 @@ int main() {
   blocksAreGivenBackWithoutAllocating();
   theBlockUsedLastComesFirst();
   noBlockHasTwoOwners();
+  manyThreadsShareTheBlocks();
   absurdCountsAreOutOfMemory();
   wishesForOthersEndWithTheirMemory();
   return check::failures;

@@ -104,6 +104,12 @@ void mistakesAreNamed() {
   const Tensor a = run.input({2, 3}, randomFloats(6, 1)), h = run.input(poplar::HALF, {3, 2}, randomFloats(6, 1));
   CHECK_THROWS(poplin::matMul(run.graph, a, a, run.prog), "`a, b` must be {m, k} and {k, n}, got {2,3} and {2,3}");
   CHECK_THROWS(poplin::matMul(run.graph, a, h, run.prog), "must be both float or both half");
+  for (const char* share : {"-1", "1.5", "1e30", "nan", "half", "0.5x", ""}) {
+    const poplar::OptionFlags options{{"availableMemoryProportion", share}};
+    const Tensor b = a.transpose();
+    CHECK_THROWS(poplin::matMul(run.graph, a, b, run.prog, poplar::FLOAT, {}, options),
+                 "`availableMemoryProportion` must be a number from 0 to 1, got " + std::string(share) + ".");
+  }
 }
 
 }  // namespace

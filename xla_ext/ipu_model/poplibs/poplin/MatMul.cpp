@@ -1,5 +1,6 @@
 // Matrix products, divided as the planner says (planner/product_plan.hpp), on the matrix units of the tiles.
 #include <algorithm>
+#include <cstdlib>
 #include <poplin/MatMul.hpp>
 #include <popops/Cast.hpp>
 #include <popops/ScaledAdd.hpp>
@@ -18,6 +19,20 @@ namespace {
 using snnjax::planner::ProductPlan;
 using Shape = std::vector<std::size_t>;
 
+constexpr const char* kShare = "availableMemoryProportion";
+
+// The share of a tile's memory that a product may take.
+double shareOf(const poplar::OptionFlags& options, const char* function) {
+  constexpr double kUsualShare = 0.6;  // Poplar's
+  if (!options.contains(kShare)) return kUsualShare;
+  const std::string text = options.at(kShare);
+  char* end = nullptr;
+  const double share = std::strtod(text.c_str(), &end);
+  if (end != text.c_str() && *end == '\0' && share >= 0 && share <= 1) return share;
+  throw poputil::poplibs_error("poplin::" + std::string(function) + ": `" + kShare +
+                               "` must be a number from 0 to 1, got " + text + ". Leave it out for 0.6.");
+}
+
 // One product and its blocks.
 class Division {
  public:
@@ -30,8 +45,8 @@ class Division {
                                    ". Reshape or transpose one.");
     }
     const poplar::Target& target = graph.getTarget();
-    const double share = options.contains(kShare) ? std::stod(options.at(kShare)) : kUsualShare;
-    const auto bytes = static_cast<std::size_t>(share * static_cast<double>(target.getBytesPerTile()));
+    const auto bytes =
+        static_cast<std::size_t>(shareOf(options, function) * static_cast<double>(target.getBytesPerTile()));
     plan = snnjax::planner::planProduct({m, k, n, type == poplar::HALF}, {target.getNumTiles(), bytes});
   }
 
@@ -52,9 +67,6 @@ class Division {
   ProductPlan plan;
 
  private:
-  static constexpr const char* kShare = "availableMemoryProportion";
-  static constexpr double kUsualShare = 0.6;  // Poplar's
-
   static poplar::Interval cut(std::size_t part, std::size_t block, std::size_t size) {
     return {std::min(size, part * block), std::min(size, (part + 1) * block)};
   }
