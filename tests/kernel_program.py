@@ -3,6 +3,7 @@
 The environment chooses the number of threads (`NPROC`, which XLA reads) and the instruction set (`SNNJAX_CPU_ISA`).
 """
 
+import itertools
 import os
 import subprocess
 import sys
@@ -35,6 +36,7 @@ PRODUCT = Product(64, 500, 700, 60)
 CONVOLUTIONS = tuple(zip((0, 1, 4), (0.1, 0.45, 1.0), strict=True))
 CONVOLVED_ROWS = 300
 DELAYED = of_delays.Form(40, 30, 100, 12)
+MANY = 80  # samples, whose steps use each row of the weights so often that packing pays
 NOISE = 1e-3
 LIMIT = 120  # seconds after which a process counts as hanging; it needs about five
 
@@ -82,6 +84,34 @@ def with_int8(implementation: str) -> Any:
     return jit(run)(inputs, [layers, LIFLayer(weights(200, 130), 0.5, gain=1.0)])
 
 
+def of_the_first(samples: int, dtype: str, recurrent: bool, implementation: str) -> Any:
+    """What a network yields for the first sample of a batch: its steps use rows of the weights rarely, or often.
+
+    Widths end in vectors of every number of columns, and no row of spikes is so full that it is multiplied densely.
+    """
+    rng = np.random.default_rng(0)
+
+    def weights(inputs: int, outputs: int, size: float = 0.25) -> Any:
+        if dtype == "int8":
+            scale = jnp.asarray(size * rng.uniform(0.5, 1.5, outputs) / 75, jnp.float32)
+            return Quantised(jnp.asarray(rng.integers(-128, 128, (inputs, outputs)), jnp.int8), scale)
+        return jnp.asarray(size * rng.normal(size=(inputs, outputs)), dtype)
+
+    layers = [
+        LIFLayer(weights(n, m), 0.5, gain=1.0, recurrent=weights(m, m, 0.05) if recurrent else None)
+        for n, m in zip((150, 250, 127), (250, 127, 61), strict=True)
+    ]
+    spikes = rng.random((8, MANY, 150)) < 0.04
+    inputs = jnp.asarray(spikes * rng.normal(size=spikes.shape), jnp.float32)[:, :samples]
+
+    def run(inputs: Any, layers: Any) -> Any:
+        out, state = lif_network(inputs, layers, record_spikes=True, implementation=implementation)
+        dense = [each.to_dense() if hasattr(each, "to_dense") else each for each in out.spikes]
+        return [each[:, :1] for each in (out.output, *dense)], [each[:1] for each in state.v]
+
+    return jit(run)(inputs, layers)
+
+
 def results(implementation: str) -> dict[str, np.ndarray]:
     """All results and gradients by name."""
     trees = {}
@@ -98,6 +128,10 @@ def results(implementation: str) -> dict[str, np.ndarray]:
     given = off_grid(of_delays.draw(DELAYED, np.random.default_rng(0), 0.3))
     trees["delays rounded"] = of_delays.compiled(DELAYED, implementation)(*given)
     trees["int8 exact"] = with_int8(implementation)
+    for dtype, recurrent in itertools.product(("float32", "bfloat16", "int8"), (False, True)):
+        for name, samples in (("alone", 1), ("together", MANY)):
+            tree = of_the_first(samples, dtype, recurrent, implementation)
+            trees[f"{name} {dtype} {'recurrent' if recurrent else 'forward'}"] = tree
     return {
         f"{name} {place}": np.asarray(leaf)
         for name, tree in trees.items()

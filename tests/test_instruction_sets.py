@@ -38,6 +38,15 @@ def test_results_are_those_of_the_reference(computed, reference) -> None:
         np.testing.assert_allclose(computed[name], reference[name], rtol=0, atol=atol, err_msg=name)
 
 
+def test_a_sample_does_not_depend_on_its_batch(computed) -> None:
+    """To the bit: whether weights are read in place or packed, no sum is another one."""
+    alone = [name for name in computed if name.startswith("alone")]
+    assert len(alone) >= 6 * 3
+    for name in alone:
+        np.testing.assert_array_equal(computed[name], computed[name.replace("alone", "together")], name)
+        assert np.any(computed[name]), name
+
+
 def test_environment_chooses_the_kernels(computed, instructions: str) -> None:
     """Rounded sums distinguish them: larger sets fuse multiplication and addition, and AMX adds parts of products."""
     here = kernel_program.results("cpu")

@@ -104,21 +104,28 @@ ConvolutionPatches::ConvolutionPatches(const PatchWeights& weights, Index first,
   const Index first_row = first / row_length, end_row = (first + columns + row_length - 1) / row_length;
   // The part of the patch along one axis that counts: from which row (column) on, how many, and the first output.
   struct Part {
-    Index from, count, out;
+    Index from = 0, count = 0, out = 0;
   };
   const auto partOf = [](Index place, Index stride, Index length, Index least, Index end) {
     const Index out = place / stride - length + 1, from = std::max<Index>(0, least - out);
     return Part{from, std::max<Index>(0, std::min(length, end - out) - from), out + from};
   };
+  std::vector<Part> columns_of(static_cast<std::size_t>(s.width));
+  for (Index x = 0; x < s.width; ++x) {
+    const Index phase = (x + s.left) % s.stride_x;
+    if (phase >= weights.phases_x_) continue;  // met by no weight
+    columns_of[static_cast<std::size_t>(x)] = partOf(x + s.left, s.stride_x, weights.pixels(phase), 0, s.outWidth());
+  }
   for (Index y = 0; y < s.height; ++y) {
     const Index phase_y = (y + s.top) % s.stride_y;
+    if (phase_y >= weights.phases_y_) continue;
+    const Index rows = weights.rows(phase_y);
+    const Part own_rows = partOf(y + s.top, s.stride_y, rows, first_row, end_row);
+    if (own_rows.count == 0) continue;  // most rows of an image are far from a few columns
     for (Index x = 0; x < s.width; ++x) {
-      const Index phase_x = (x + s.left) % s.stride_x;
-      if (phase_y >= weights.phases_y_ || phase_x >= weights.phases_x_) continue;
-      const Index rows = weights.rows(phase_y), pixels = weights.pixels(phase_x);
-      const Part own_rows = partOf(y + s.top, s.stride_y, rows, first_row, end_row);
-      const Part own_pixels = partOf(x + s.left, s.stride_x, pixels, 0, s.outWidth());
-      if (own_rows.count == 0 || own_pixels.count == 0) continue;
+      const Part& own_pixels = columns_of[static_cast<std::size_t>(x)];
+      if (own_pixels.count == 0) continue;
+      const Index phase_x = (x + s.left) % s.stride_x, pixels = weights.pixels(phase_x);
       of_pixel_[static_cast<std::size_t>(y * s.width + x)] = {
           static_cast<std::uint32_t>(weights.start(phase_y, phase_x) +
                                      (own_rows.from * pixels + own_pixels.from) * run),

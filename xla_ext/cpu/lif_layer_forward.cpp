@@ -21,30 +21,33 @@ struct Scratch {
 
 class PatchForward {
  public:
-  PatchForward(LayerForward& pass, ReachedMembranes& reached, const Patch& patch, Scratch& scratch)
+  // `uses`, of each row of the weights, is that of `usesOfWeights`.
+  PatchForward(LayerForward& pass, double uses, ReachedMembranes& reached, const Patch& patch, Scratch& scratch)
       : pass_(pass),
         layer_(pass.layer),
+        uses_(uses * static_cast<double>(patch.samples) / static_cast<double>(pass.extent.batch)),
         reached_(reached),
         near_(pass.near),
         patch_(patch),
         scratch_(scratch),
         width_(roundUp(patch.columns, kernels().lanes)),
-        v_(kForwardBlock * width_),
-        w_(layer_.constants.hasSecondState() ? kForwardBlock * width_ : 0),
-        counts_(kForwardBlock * width_),
-        current_(kForwardBlock * width_),
-        state_spikes_(layer_.isRecurrent() ? kForwardBlock : 0, layer_.neurons()) {
+        block_(std::min(kForwardBlock, patch.samples)),
+        v_(block_ * width_),
+        w_(layer_.constants.hasSecondState() ? block_ * width_ : 0),
+        counts_(block_ * width_),
+        current_(block_ * width_),
+        state_spikes_(layer_.isRecurrent() ? block_ : 0, layer_.neurons()) {
     if (layer_.isRecurrent()) lister_ = std::make_unique<RowLister>(pass, reached);
     if (layer_.convolution == nullptr) return;
     convolution_ = std::make_unique<ConvolutionColumns>(*layer_.convolution, patch.first_column, patch.columns);
   }
 
   void run() {
-    const auto packInto = [&](WeightTile& tile, const Weights& weights) {
-      tile.pack(weights, patch_.first_column, patch_.columns, width_);
+    const auto takeInto = [&](WeightTile& tile, const Weights& weights, double uses) {
+      tile.take(weights, patch_.first_column, patch_.columns, width_, uses);
     };
-    if (convolution_ == nullptr) packInto(scratch_.weights, layer_.weights);
-    if (layer_.isRecurrent()) packInto(scratch_.recurrent, layer_.recurrent);
+    if (convolution_ == nullptr) takeInto(scratch_.weights, layer_.weights, uses_);
+    if (layer_.isRecurrent()) takeInto(scratch_.recurrent, layer_.recurrent, 0.0);  // as often as its neurons fire
     for (Index first = 0; first < patch_.samples; first += kForwardBlock) {
       first_sample_ = patch_.first_sample + first;
       samples_ = std::min(kForwardBlock, patch_.samples - first);
@@ -174,11 +177,12 @@ class PatchForward {
 
   LayerForward& pass_;
   const Layer& layer_;
+  const double uses_;          // of each row of the weights by the patch
   ReachedMembranes& reached_;  // may be absent
   Bits& near_;
   const Patch patch_;
   Scratch& scratch_;
-  const Index width_;
+  const Index width_, block_;               // columns of whole vectors, samples of a block, of the last one fewer
   Index first_sample_ = 0, samples_ = 0;    // of the block
   Buffer<float> v_, w_, counts_, current_;  // [samples of a block, width]
   std::vector<std::uint64_t> marks_;        // of a row's neurons
@@ -208,6 +212,16 @@ std::vector<Patch> patchesOf(const LayerForward& pass, const Threads& threads) {
   return patches;
 }
 
+// How often the inputs use each row of the weights on average; counted until tiles are packed at once, for any number
+// of samples of a patch.
+double usesOfWeights(const LayerForward& pass, Index patches) {
+  const double inputs = static_cast<double>(std::max<Index>(pass.layer.weights.inputs, 1));
+  const double enough = WeightTile::kUsesToPack * inputs * static_cast<double>(patches);
+  double entries = 0.0;
+  for (Index row = 0; row < pass.extent.rows() && entries < enough; ++row) entries += pass.inputs.row(row)->count;
+  return entries / inputs;
+}
+
 // The lists of a feed-forward layer: a row is whole only when all its columns are done.
 void listRows(LayerForward& pass, const ReachedMembranes& reached, const Threads& threads) {
   const Layer& layer = pass.layer;
@@ -233,9 +247,11 @@ void runForward(LayerForward& pass, const Threads& threads) {
     reached = ReachedMembranes(pass.extent, layer.neurons(), tileOf(layer));
   }
   const std::vector<Patch> patches = patchesOf(pass, threads);
+  const double uses = usesOfWeights(pass, static_cast<Index>(patches.size()));
   std::vector<Scratch> scratch(static_cast<std::size_t>(threads.count()));
   threads.run(static_cast<Index>(patches.size()), [&](Index task, Index worker) {
-    PatchForward(pass, reached, patches[static_cast<std::size_t>(task)], scratch[static_cast<std::size_t>(worker)])
+    PatchForward(pass, uses, reached, patches[static_cast<std::size_t>(task)],
+                 scratch[static_cast<std::size_t>(worker)])
         .run();
   });
   if (!layer.isRecurrent() && (layer.hasLists() || pass.num_spikes != nullptr)) listRows(pass, reached, threads);

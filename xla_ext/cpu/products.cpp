@@ -137,23 +137,44 @@ void multiply(const SpikeRows& spikes, Index first_row, Index rows, Rows<const f
   }
 }
 
-void WeightTile::pack(const Weights& weights, Index first, Index columns, Index width) {
+void WeightTile::take(const Weights& weights, Index first, Index columns, Index width, double uses) {
   weights_ = weights;
   first_ = first;
-  columns_ = columns;
+  columns_ = read_ = columns;
   width_ = width;
-  has_floats_ = false;
+  stride_ = weights.outputs;
+  is_packed_ = has_floats_ = false;
+  left_ = kUsesToPack * static_cast<double>(weights.inputs);
   if (weights.isInt8()) {
-    bytes_ = Borrowed<std::int8_t>(weights.inputs * width);
-    packAsTheyAre(weights, first, columns, width, bytes_.data());
     scale_.assign(static_cast<std::size_t>(width), 0.0F);
     weights.scale.read(first, columns, scale_.data());
-  } else if (weights.numbers.is_bfloat16) {
-    halves_ = Borrowed<std::uint16_t>(weights.inputs * width);
-    packAsTheyAre(weights, first, columns, width, halves_.data());
+    data_ = weights.int8() + first;
+  } else {
+    data_ = weights.numbers.from(first).data;
+  }
+  if (uses >= kUsesToPack) pack();
+}
+
+void WeightTile::count(const SpikeRow* listed, Index rows) {
+  for (Index r = 0; r < rows; ++r) left_ -= listed[r].count;
+  if (left_ < 0.0) pack();
+}
+
+void WeightTile::pack() {
+  if (weights_.isInt8()) {
+    bytes_ = Borrowed<std::int8_t>(weights_.inputs * width_);
+    packAsTheyAre(weights_, first_, columns_, width_, bytes_.data());
+    data_ = bytes_.data();
+  } else if (weights_.numbers.is_bfloat16) {
+    halves_ = Borrowed<std::uint16_t>(weights_.inputs * width_);
+    packAsTheyAre(weights_, first_, columns_, width_, halves_.data());
+    data_ = halves_.data();
   } else {
     packFloats();
+    data_ = std::as_const(floats_).rows().data;
   }
+  read_ = stride_ = width_;
+  is_packed_ = true;
 }
 
 void WeightTile::packFloats() {

@@ -96,29 +96,42 @@ class PanelProduct {
 void multiply(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> weights, Index columns,
               Rows<const float> start, Rows<float> out, std::vector<float>& scratch);
 
-// Some columns of the weights of a layer, packed as they are for products with spikes: int8 takes a quarter of the
-// cache of float32, bfloat16 half. Sums of int8 are exact and scaled once. Rows of spikes that are too full for a list
-// yield the same from a float32 copy, which is made for them.
+// Some columns of the weights of a layer, for products with spikes. They are packed as they are, once their rows have
+// been used so often that this pays: int8 takes a quarter of the cache of float32, bfloat16 half. Sums of int8 are
+// exact and scaled once. Rows of spikes that are too full for a list yield the same from a float32 copy, which is made
+// for them. No sum depends on where the weights are read.
 class WeightTile {
  public:
-  // Columns [first, first + columns), padded with zeros to `width`.
-  void pack(const Weights& weights, Index first, Index columns, Index width);
+  // From this many uses of each row, packing pays off: measured, see xla_ext/README.md.
+  static constexpr double kUsesToPack = 3.0;
+
+  // Columns [first, first + columns), padded with zeros to `width` where they are packed: at once if each row is known
+  // to be used so often.
+  void take(const Weights& weights, Index first, Index columns, Index width, double uses);
   // As `multiply` with the weights. Inline: a caller's arguments, once more copied, would wait for its stores.
   void multiply(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> start, Rows<float> out,
                 std::vector<float>& scratch) {
     const SpikeRow* listed = spikes.row(first_row);
     const bool any_dense = std::any_of(listed, listed + rows, [](const SpikeRow& row) { return row.is_dense; });
     if (any_dense) return multiplyDense(spikes, first_row, rows, start, out, scratch);
+    if (!is_packed_) count(listed, rows);
     if (weights_.isInt8()) {
-      return kernels().sumRowsInt8(listed, rows, {bytes_.data(), width_}, width_, scale_.data(), start, out);
+      return kernels().sumRowsInt8(listed, rows, rowsAs<std::int8_t>(), read_, scale_.data(), start, out);
     }
     if (weights_.numbers.is_bfloat16) {
-      return kernels().sumRowsBfloat16(listed, rows, {halves_.data(), width_}, width_, start, out);
+      return kernels().sumRowsBfloat16(listed, rows, rowsAs<std::uint16_t>(), read_, start, out);
     }
-    kernels().sumRows(listed, rows, std::as_const(floats_).rows(), width_, start, out);
+    kernels().sumRows(listed, rows, rowsAs<float>(), read_, start, out);
   }
 
  private:
+  template <typename T>
+  Rows<const T> rowsAs() const {
+    return {static_cast<const T*>(data_), stride_};
+  }
+  // Counts the uses of rows that are read in place, and packs them when they have become many.
+  void count(const SpikeRow* listed, Index rows);
+  void pack();
   void packFloats();
   void multiplyDense(const SpikeRows& spikes, Index first_row, Index rows, Rows<const float> start, Rows<float> out,
                      std::vector<float>& scratch);
@@ -127,8 +140,11 @@ class WeightTile {
 
   Weights weights_;
   Index first_ = 0, columns_ = 0, width_ = 0;
+  const void* data_ = nullptr;  // the numbers, in place or packed: columns that are read, and from row to row
+  Index read_ = 0, stride_ = 0;
+  double left_ = 0.0;  // entries until they are packed
   PackedWeights floats_;
-  bool has_floats_ = false;
+  bool is_packed_ = false, has_floats_ = false;
   Borrowed<std::uint16_t> halves_;  // of bfloat16 weights, [inputs, width]
   Borrowed<std::int8_t> bytes_;     // of int8 weights, likewise, as the next two
   std::vector<float> scale_, sums_;

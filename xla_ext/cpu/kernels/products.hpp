@@ -23,18 +23,23 @@ inline Floats loadColumns(const T* from, Index left) {
   }
 }
 
-// Sums of vectors of columns in registers, whose weights are of type T. Of bfloat16, two vectors hold the even and the
-// odd columns of two: a shift and a mask widen them, where widening one after another takes four instructions.
+// Sums of vectors of columns in registers, whose weights are of type T. Unless they are whole, the last vector is cut
+// off after `left` columns. Of bfloat16, two vectors hold the even and the odd columns of two: a shift and a mask widen
+// them, where widening one after another takes four instructions.
 template <int kVectors, bool kWhole, typename T>
 struct ColumnSums {
   static constexpr bool kIsSplit = sizeof(T) == sizeof(std::uint16_t) && kWhole && kVectors % 2 == 0;
 
+  static bool isWhole(int vector) { return kWhole || vector + 1 < kVectors; }
+  template <typename From>
+  static Floats loadVector(const From* from, int vector, Index left) {
+    return isWhole(vector) ? load(from + vector * kLanes) : loadPart(from + vector * kLanes, left);
+  }
+
   // From nullptr: 0.
   void start(const float* from, Index left) {
     SNNJAX_UNROLL
-    for (int i = 0; i < kVectors; ++i) {
-      sums[i] = from == nullptr ? Floats{} : loadColumns<kWhole>(from + i * kLanes, left);
-    }
+    for (int i = 0; i < kVectors; ++i) sums[i] = from == nullptr ? Floats{} : loadVector(from, i, left);
     if constexpr (!kIsSplit) return;
     SNNJAX_UNROLL
     for (int i = 0; i < kVectors; i += 2) {
@@ -57,7 +62,7 @@ struct ColumnSums {
         sums[i] += kWeighted ? value * even : even;
         sums[i + 1] += kWeighted ? value * odd : odd;
       } else {
-        const Floats own = loadColumns<kWhole>(from + i * kLanes, left);
+        const Floats own = loadVector(from, i, left);
         sums[i] += kWeighted ? value * own : own;
       }
     }
@@ -73,7 +78,7 @@ struct ColumnSums {
     for (int i = 0; i < kVectors; ++i) {
       Floats own = sums[i];
       if constexpr (kIsSplit) own = i % 2 == 0 ? firstPairs(own, sums[i + 1]) : secondPairs(sums[i - 1], own);
-      kWhole ? store(out + i * kLanes, own) : storePart(out, own, left);
+      isWhole(i) ? store(out + i * kLanes, own) : storePart(out + i * kLanes, own, left);
     }
   }
 
@@ -111,26 +116,30 @@ inline void sumColumns(const SpikeRow* spikes, Index rows, Rows<const T> weights
   }
 }
 
+// As many columns of all rows as fill groups of `kVectors` vectors, of which the last may be cut off.
+template <int kVectors, typename T>
+inline Index sumGroups(const SpikeRow* spikes, Index rows, Rows<const T> weights, Index column, Index columns,
+                       Rows<const float> start, Rows<float> out) {
+  constexpr Index kGroup = kVectors * kLanes;
+  for (; column + kGroup <= columns; column += kGroup) {
+    sumColumns<kVectors, true>(spikes, rows, weights, column, start, out, 0);
+  }
+  const Index left = columns - column - (kGroup - kLanes);
+  if (left <= 0) return column;
+  sumColumns<kVectors, false>(spikes, rows, weights, column, start, out, left);
+  return columns;
+}
+
+// Groups of vectors are the same whether the last vector is cut off or padded, and so are the bits of each sum.
 template <typename T>
 inline void sumRows(const SpikeRow* spikes, Index rows, Rows<const T> weights, Index columns, Rows<const float> start,
                     Rows<float> out) {
   Index column = 0;
-  for (; kPairedVectors == 8 && column + 16 * kLanes <= columns; column += 16 * kLanes) {
-    sumColumns<16, true>(spikes, rows, weights, column, start, out, 0);
-  }
-  for (; column + 8 * kLanes <= columns; column += 8 * kLanes) {
-    sumColumns<8, true>(spikes, rows, weights, column, start, out, 0);
-  }
-  for (; column + 4 * kLanes <= columns; column += 4 * kLanes) {
-    sumColumns<4, true>(spikes, rows, weights, column, start, out, 0);
-  }
-  for (; column + 2 * kLanes <= columns; column += 2 * kLanes) {
-    sumColumns<2, true>(spikes, rows, weights, column, start, out, 0);
-  }
-  for (; column + kLanes <= columns; column += kLanes) {
-    sumColumns<1, true>(spikes, rows, weights, column, start, out, 0);
-  }
-  if (column < columns) sumColumns<1, false>(spikes, rows, weights, column, start, out, columns - column);
+  if (kPairedVectors == 8) column = sumGroups<16>(spikes, rows, weights, column, columns, start, out);
+  column = sumGroups<8>(spikes, rows, weights, column, columns, start, out);
+  column = sumGroups<4>(spikes, rows, weights, column, columns, start, out);
+  column = sumGroups<2>(spikes, rows, weights, column, columns, start, out);
+  sumGroups<1>(spikes, rows, weights, column, columns, start, out);
 }
 
 template <int kVectors, bool kWeighted>
