@@ -5,6 +5,8 @@
 #include <iterator>
 #include <poplar/IPUModel.hpp>
 
+#include "executor/plan/options.hpp"
+
 namespace snnjax::executor {
 namespace {
 
@@ -12,30 +14,15 @@ namespace {
 constexpr std::size_t kRequest = 2'500'000;
 constexpr std::size_t kSmall = 16384;  // bytes, which take less than a hundredth of that
 
-std::string option(const Plan& plan, std::string_view name, const std::string& otherwise) {
-  for (const auto& [key, value] : plan.options) {
-    if (key == name) return value;
+poplar::Device createDevice(const Plan& plan, const SystemOptions& system) {
+  const PlanOptions options = optionsOf(plan);
+  poplar::IPUModel model((options.version.empty() ? system.version : options.version).c_str());
+  const std::size_t tiles = options.tiles > 0 ? options.tiles : system.num_tiles;
+  if (tiles > model.tilesPerIPU) {
+    refuseOption("tiles", "be an integer from 1 to " + std::to_string(model.tilesPerIPU), std::to_string(tiles));
   }
-  return otherwise;
-}
-
-unsigned numberOption(const Plan& plan, std::string_view name, std::size_t otherwise, std::size_t most) {
-  const std::string text = option(plan, name, std::to_string(otherwise));
-  const bool digits = !text.empty() && text.size() < 9 && text.find_first_not_of("0123456789") == text.npos;
-  const std::size_t number = digits ? std::stoul(text) : most + 1;
-  if (number <= most) return static_cast<unsigned>(number);
-  throw Error(ErrorCode::kInvalidArgument, "compile: `" + std::string(name) + "` must be a number up to " +
-                                               std::to_string(most) + ", got \"" + text +
-                                               "\". Leave the option out for the device's own.");
-}
-
-poplar::Device createDevice(const Plan& plan, const SystemOptions& options) {
-  constexpr std::size_t kMostIpus = 64;  // of a partition
-  poplar::IPUModel model(option(plan, "version", options.version).c_str());
-  const unsigned tiles = numberOption(plan, "tiles", options.num_tiles, model.tilesPerIPU);
-  if (tiles > 0) model.tilesPerIPU = tiles;
-  const unsigned ipus = numberOption(plan, "ipus", 1, kMostIpus);
-  model.numIPUs = static_cast<unsigned>(plan.num_partitions) * std::max(ipus, 1U);
+  if (tiles > 0) model.tilesPerIPU = static_cast<unsigned>(tiles);
+  model.numIPUs = static_cast<unsigned>(plan.num_partitions) * options.ipus;
   return model.createDevice();
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "executor/plan/cost.hpp"
+#include "executor/plan/options.hpp"
 #include "executor/plan/plan.hpp"
 
 namespace snnjax::executor {
@@ -19,7 +20,7 @@ class Executable;
 
 // The IPUs of a process.
 struct SystemOptions {
-  std::string version = "mk2";  // mk1, mk2, bow, c600
+  std::string version = "mk2";  // one of kVersions
   std::size_t num_devices = 1;
   std::size_t num_tiles = 0;  // of each IPU; 0: all that the chip has
 };

@@ -93,7 +93,7 @@ def test_repeated_steps_count_alike_however_long_their_results_are_held() -> Non
     counted = set()
     for repetition in range(6):
         read_profile(program, reset=True)
-        held, value = [], None
+        held, value = [], jnp.zeros(())
         for _ in range(10):
             state, value = program(state, batch)
             held += [value] * (repetition % 2)
@@ -181,6 +181,17 @@ def test_page_of_a_jitted_program() -> None:
     html = profile(jax.jit(lambda x: jnp.cumsum(jnp.exp(x))), jnp.ones(20)).html()
     assert "jit__lambda" in html
     assert "test_measure.py:" in html
+
+
+@pytest.mark.parametrize(
+    "given, name", [(jax.jit(jnp.sin), "PjitFunction"), (jax.jit(jnp.sin).lower(1.0), "Lowered")]
+)
+def test_what_is_not_compiled_has_no_profile(given: Any, name: str) -> None:
+    sentence = (
+        rf"read_profile: `compiled` must be a compiled program, got {name}\. Pass jax\.jit\(function\)\.lower"
+    )
+    with pytest.raises(ValueError, match=sentence):
+        read_profile(given)
 
 
 def test_program_of_another_platform_has_no_profile() -> None:

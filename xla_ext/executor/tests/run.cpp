@@ -504,8 +504,21 @@ void optionsChooseTheChip() {
   const std::string profile = builder.build(plans::system())->profile();
   CHECK(profile.find("bow") != std::string::npos || profile.find("Bow") != std::string::npos);
   CHECK_EQUAL(numberIn(profile, "tiles_per_ipu"), 7.0);
-  builder.plan.options = {{"tiles", "many"}};
-  CHECK_THROWS(builder.build(plans::system()), "`tiles` must be a number");
+  const std::string leave = ". Leave it out for the device's own.";
+  const auto refused = [&](const std::string& name, const std::string& value, const std::string& expected) {
+    builder.plan.options = {{name, value}};
+    CHECK_THROWS(builder.build(plans::system()),
+                 "compile: `ipu_" + name + "` must " + expected + ", got \"" + value + "\"" + leave);
+  };
+  for (const char* text : {"many", "0", "-1", "7x", "", "1.5"}) refused("tiles", text, "be an integer of at least 1");
+  refused("tiles", "1473", "be an integer from 1 to 1472");
+  for (const char* text : {"0", "65", "two"}) refused("ipus", text, "be an integer from 1 to 64");
+  for (const char* text : {"ipu21", "mk3", ""}) refused("version", text, "be mk1, mk2, bow or c600");
+  for (const char* text : {"maybe", "True", "1", ""}) refused("half_partials", text, "be true or false");
+  builder.plan.options = {{"tile", "7"}};
+  CHECK_THROWS(builder.build(plans::system()),
+               "compile: `compiler_options` must be among ipu_version, ipu_tiles, ipu_ipus and ipu_half_partials, got "
+               "ipu_tile. Leave it out.");
 }
 
 }  // namespace
