@@ -1,6 +1,7 @@
 """A session on IPUs, a thin layer over JAX: how many IPUs, which precision, how much of their memory."""
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -10,20 +11,42 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from snnjax._check import fail
+from snnjax._check import check, check_choice, check_integer, fail
 from snnjax.ipu import _training
 from snnjax.ipu._training import REPLICAS, Loss, OptimiserState
 from snnjax.ipu.device import PLATFORM
 from snnjax.ipu.profiles.measure import read_profile
 
-# The open sessions, innermost last.
-_open: list["Session"] = []
+# The sessions that were opened in this thread, innermost last.
+_opened: ContextVar[tuple["Session", ...]] = ContextVar("opened", default=())
 # The start of JAX's error message when a program does not fit into memory.
 _EXHAUSTED = "RESOURCE_EXHAUSTED"
 
 
 class OutOfTileMemory(RuntimeError):
     """A program needs more of a tile's memory than its session allows."""
+
+
+@dataclass(eq=False)
+class _Step:
+    """A jitted step that obeys its session: each program's memory is checked before its first run."""
+
+    jitted: Any
+    session: "Session"
+    _checked: set[Any] = field(default_factory=set)
+
+    def lower(self, state: Any, batch: Any) -> Any:
+        return self.jitted.lower(state, batch)
+
+    def __call__(self, state: Any, batch: Any) -> Any:
+        self.session.check_runs("optimize")
+        if self.session.limits_memory:
+            leaves, structure = jax.tree.flatten((state, batch))
+            kind = (structure, *((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves))
+            if kind not in self._checked:
+                self.session.check_memory("optimize", self.lower(state, batch).compile())
+                self._checked.add(kind)
+        return self.jitted(state, batch)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -56,34 +79,38 @@ class Session:
 
     def __post_init__(self) -> None:
         for name in ("num_ipus", "gradient_accumulation"):
-            if getattr(self, name) < 1:
-                fail("Session", name, "be at least 1", getattr(self, name), "Pass a larger number")
-        if self.precision not in _training.PRECISIONS:
-            choices = f"be one of {', '.join(_training.PRECISIONS)}"
-            fail("Session", "precision", choices, repr(self.precision), "Choose one of these")
-        if not 0 < self.memory_proportion <= 1:
-            expected = "be above 0 and at most 1"
-            fail("Session", "memory_proportion", expected, self.memory_proportion, "Pass 1.0 for all of it")
+            check_integer("Session", name, getattr(self, name), 1)
+        check_choice("Session", "precision", self.precision, tuple(_training.PRECISIONS))
+        share = self.memory_proportion
+        good = isinstance(share, int | float) and 0 < share <= 1
+        expected = "be above 0 and at most 1"
+        check(good, "Session", "memory_proportion", expected, repr(share), "Pass 1.0 for all of it")
+        for name in ("enable_half_partials", "compile_only", "recompute"):
+            value = getattr(self, name)
+            check(isinstance(value, bool), "Session", name, "be True or False", repr(value), "Choose one")
 
     def initialize(self) -> "Session":
-        """Acquire the IPUs, and become the current session.
+        """Acquire the IPUs, and become the current session of this thread.
 
         Raises:
-            ValueError: if there are fewer IPUs than `num_ipus`.
+            ValueError: if there are fewer IPUs than `num_ipus`, or it is initialized already.
         """
+        if self.is_open:
+            way_out = "Call finalize first, or open another session"
+            fail("Session.initialize", "session", "not be initialized", "one that is", way_out)
         devices = tuple(jax.devices(self.platform))
         if len(devices) < self.num_ipus:
             way_out = "Set SNNJAX_IPU_DEVICES before JAX starts"
             fail("Session", "num_ipus", f"be at most {len(devices)}", self.num_ipus, way_out)
         self._devices = devices[: self.num_ipus]
-        _open.append(self)
+        _opened.set((*_opened.get(), self))
         return self
 
     def finalize(self) -> None:
         """Release the IPUs; the enclosing session becomes the current one again."""
         self._check_open("finalize")
         self._devices = ()
-        _open.remove(self)
+        _opened.set(tuple(each for each in _opened.get() if each is not self))
 
     def info(self) -> dict[str, Any]:
         """The IPUs, their resources, and how much of them is in use."""
@@ -108,7 +135,7 @@ class Session:
         self._check_open("compile")
         jitted: Any = function if hasattr(function, "lower") else jax.jit(function)
         compiled = jitted.lower(*jax.tree.map(self._described, args)).compile(self._options())
-        self._check_memory(compiled)
+        self.check_memory("compile", compiled)
         return compiled
 
     def execute(self, compiled: jax.stages.Compiled, *args: Any) -> Any:
@@ -118,14 +145,19 @@ class Session:
             ValueError: if the session only compiles.
         """
         self._check_open("execute")
-        if self.compile_only:
-            fail("Session.execute", "compile_only", "be False to run", True, "Open a session without it")
+        self.check_runs("execute")
         return compiled(*jax.tree.map(self._placed, args))
 
     def optimize(
         self, loss: Loss, optimiser: Any, params: Any
     ) -> tuple[OptimiserState, Callable[[OptimiserState, Any], tuple[OptimiserState, jax.Array]]]:
         """Make a training state and a jitted ``step(state, batch) -> (state, loss)`` that donates its state.
+
+        A step raises `OutOfTileMemory` before it runs where its program needs more than `memory_proportion`, and
+        ValueError if the session only compiles: ``session.compile(step, state, batch)`` then gives its program.
+
+        With precision "float16" the optimiser computes in float16, in which the ``eps=1e-8`` of `optax.adam` is 0
+        and parameters become NaN: pass ``eps=1e-4``.
 
         Args:
             loss: ``loss(params, batch) -> []``, the mean over a (micro-)batch.
@@ -153,7 +185,7 @@ class Session:
         options = {"compiler_options": self._options(), "donate_argnums": 0}
         jitted = jax.jit(step, in_shardings=(everywhere, shared), **options)
         state = jax.tree.map(jnp.copy, _training.begin(params, optimiser, precision))  # a step donates it
-        return jax.device_put(state, everywhere), jitted
+        return jax.device_put(state, everywhere), _Step(jitted, self)
 
     def find_batch_size(
         self,
@@ -188,6 +220,11 @@ class Session:
         return best
 
     @property
+    def is_open(self) -> bool:
+        """Whether it is initialized and not finalized."""
+        return bool(self._devices)
+
+    @property
     def mesh(self) -> Mesh:
         """The IPUs as a mesh with one axis, for programs on several IPUs."""
         self._check_open("mesh")
@@ -202,7 +239,7 @@ class Session:
         self.finalize()
 
     def _check_open(self, method: str) -> None:
-        if self not in _open:
+        if not self.is_open:
             way_out = "Use it as a context manager"
             fail(f"Session.{method}", "session", "be initialized", "one that is not", way_out)
 
@@ -231,8 +268,19 @@ class Session:
             return known
         return self._sharding(PartitionSpec())
 
-    def _check_memory(self, compiled: jax.stages.Compiled) -> None:
-        if self.memory_proportion == 1:
+    def check_runs(self, method: str) -> None:
+        """Raise a `ValueError` if the session only compiles."""
+        if self.compile_only:
+            fail(f"Session.{method}", "compile_only", "be False to run", True, "Open a session without it")
+
+    @property
+    def limits_memory(self) -> bool:
+        """Whether programs must leave memory of their tiles; the CPU has none."""
+        return self.memory_proportion < 1 and self.platform == PLATFORM
+
+    def check_memory(self, method: str, compiled: jax.stages.Compiled) -> None:
+        """Raise `OutOfTileMemory` if a program needs more than `memory_proportion` of a tile's memory."""
+        if not self.limits_memory:
             return
         profile = read_profile(compiled)
         memory, limit = profile.tile_memory, profile.data["memory_per_tile"]
@@ -240,14 +288,14 @@ class Session:
         if most > self.memory_proportion * limit:
             tile = int(memory.argmax())
             raise OutOfTileMemory(
-                f"Session.compile: `memory_proportion` must be at least {most / limit:.3f} for this program, got "
+                f"Session.{method}: `memory_proportion` must be at least {most / limit:.3f} for this program, got "
                 f"{self.memory_proportion} ({most} of {limit} bytes on tile {tile}). Pass a larger one, or a smaller "
                 "batch."
             )
 
 
 def get_session() -> Session:
-    """Return the most recently initialized session that is still open.
+    """Return the session that this thread initialized last and that is still open.
 
     Raises:
         ValueError: if there is none.
@@ -258,6 +306,8 @@ def get_session() -> Session:
         ...     get_session().mesh.shape["replicas"]
         2
     """
-    if not _open:
-        fail("get_session", "session", "be open", "none", "Call it inside `with Session(...)`")
-    return _open[-1]
+    still_open = [session for session in _opened.get() if session.is_open]
+    if not still_open:
+        expected = "be open in this thread"
+        fail("get_session", "session", expected, "none", "Call it inside `with Session(...)`")
+    return still_open[-1]

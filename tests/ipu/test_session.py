@@ -5,6 +5,7 @@ The arithmetic of a step is that of any device: it is tested on the CPU, and on 
 
 import itertools
 import re
+import threading
 from typing import Any
 
 import jax
@@ -218,7 +219,7 @@ def test_next_scale(scale: float, good: int, finite: bool, expected: tuple[float
 
 
 def test_session_is_the_current_one_inside_alone() -> None:
-    with pytest.raises(ValueError, match=r"get_session: `session` must be open, got none\."):
+    with pytest.raises(ValueError, match=r"get_session: `session` must be open in this thread, got none\."):
         get_session()
     with Session(platform="cpu") as outer:
         assert get_session() is outer
@@ -229,6 +230,51 @@ def test_session_is_the_current_one_inside_alone() -> None:
             inner.info()
     with pytest.raises(ValueError, match=r"Session\.compile: `session` must be initialized"):
         outer.compile(jnp.sin, 1.0)
+
+
+def test_threads_have_sessions_of_their_own() -> None:
+    seen: dict[str, Any] = {}
+
+    def work() -> None:
+        try:
+            get_session()
+        except ValueError as error:
+            seen["message"] = str(error)
+        with Session(platform="cpu") as own:
+            seen["own"] = get_session() is own
+        seen["shared"] = session.execute(session.compile(jnp.sin, 0.0), 0.0)
+
+    with Session(platform="cpu") as session:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert get_session() is session
+    sentence = (
+        "get_session: `session` must be open in this thread, got none. Call it inside `with Session(...)`."
+    )
+    assert seen == {"message": sentence, "own": True, "shared": 0.0}
+
+
+def test_session_ended_in_another_thread_is_not_current() -> None:
+    session = Session(platform="cpu").initialize()
+    thread = threading.Thread(target=session.finalize)
+    thread.start()
+    thread.join()
+    with pytest.raises(ValueError, match=r"get_session: `session` must be open in this thread, got none"):
+        get_session()
+
+
+def test_session_is_initialized_once() -> None:
+    sentence = (
+        r"Session\.initialize: `session` must not be initialized, got one that is\. Call finalize first"
+    )
+    with Session(platform="cpu") as session:
+        with pytest.raises(ValueError, match=sentence):
+            session.initialize()
+        assert get_session() is session
+    session.initialize().finalize()
+    with pytest.raises(ValueError, match=r"Session\.finalize: `session` must be initialized"):
+        session.finalize()
 
 
 def test_compile_and_execute() -> None:
@@ -246,6 +292,51 @@ def test_compile_only_runs_nothing() -> None:
             ValueError, match=r"Session\.execute: `compile_only` must be False to run, got True\."
         ):
             session.execute(compiled, 1.0)
+
+
+def test_step_of_a_session_that_only_compiles_does_not_run() -> None:
+    params, batch = example()
+    with Session(platform="cpu", compile_only=True) as session:
+        state, step = session.optimize(loss, optax.sgd(0.1), params)
+        assert session.compile(step, state, batch).cost_analysis()
+        with pytest.raises(
+            ValueError, match=r"Session\.optimize: `compile_only` must be False to run, got True\."
+        ):
+            step(state, batch)
+
+
+@pytest.mark.usefixtures("ipus")
+def test_step_may_take_its_share_of_a_tile() -> None:
+    params, batch = example()
+    with Session(memory_proportion=0.001) as session:
+        state, step = session.optimize(loss, optax.sgd(0.1), params)
+        for _ in range(2):
+            with pytest.raises(
+                OutOfTileMemory, match=r"Session\.optimize: `memory_proportion` must be at least 0\."
+            ):
+                step(state, batch)
+        assert not state.params["in"].is_deleted()
+    with Session(memory_proportion=0.9) as session:
+        state, step = session.optimize(loss, optax.sgd(0.1), params)
+        state, first = step(state, batch)
+        _, second = step(state, batch)
+        assert float(second) < float(first)
+
+
+@pytest.mark.usefixtures("ipus")
+def test_adam_in_float16_needs_an_eps_that_float16_has() -> None:
+    """1e-8 is 0 in float16, and an entry without gradient becomes 0 / 0."""
+    params, batch = example()
+    params["in"] = params["in"].at[0].set(0.0)
+    batch = (batch[0].at[:, 0].set(0.0), batch[1])  # so that one row of the weights has no gradient
+    finite = {}
+    for eps in (1e-8, 1e-4):
+        with Session(precision="float16") as session:
+            state, step = session.optimize(loss, optax.adam(0.05, eps=eps), params)
+            for _ in range(3):
+                state, _ = step(state, batch)
+            finite[eps] = bool(jnp.isfinite(jax.device_get(state.params["in"])).all())
+    assert finite == {1e-8: False, 1e-4: True}
 
 
 def test_several_devices_share_a_mesh() -> None:
@@ -266,7 +357,7 @@ def test_info_tells_devices_and_precision() -> None:
 def test_info_of_ipus_tells_the_chip() -> None:
     with Session() as session:
         sine = session.compile(jnp.sin, jnp.ones(100))
-        held = session.execute(sine, jnp.ones(100))
+        held = jax.block_until_ready(session.execute(sine, jnp.ones(100)))
         info = session.info()
     assert (info["chip"], info["num_tiles"], info["memory_per_tile"]) == ("mk2", 8, 624 * 1024)
     assert info["clock_hz"] == 1_330_000_000
@@ -365,9 +456,33 @@ def test_other_errors_of_compilation_are_not_about_memory() -> None:
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"num_ipus": 0}, "Session: `num_ipus` must be at least 1, got 0. Pass a larger number."),
-        ({"gradient_accumulation": 0}, "Session: `gradient_accumulation` must be at least 1, got 0. "),
-        ({"precision": "bf16"}, "Session: `precision` must be one of float32, float16, mixed, got 'bf16'. "),
+        (
+            {"num_ipus": 0},
+            "Session: `num_ipus` must be an integer of at least 1, got 0. Pass a larger integer.",
+        ),
+        ({"num_ipus": 1.5}, "Session: `num_ipus` must be an integer of at least 1, got 1.5. Pass an int."),
+        (
+            {"gradient_accumulation": 0},
+            "Session: `gradient_accumulation` must be an integer of at least 1, got 0. ",
+        ),
+        (
+            {"gradient_accumulation": "2"},
+            "Session: `gradient_accumulation` must be an integer of at least 1, got '2'. Pass an int.",
+        ),
+        (
+            {"precision": "bf16"},
+            "Session: `precision` must be one of 'float32', 'float16', 'mixed', got 'bf16'. ",
+        ),
+        (
+            {"memory_proportion": "half"},
+            "Session: `memory_proportion` must be above 0 and at most 1, got 'half'. ",
+        ),
+        ({"compile_only": "no"}, "Session: `compile_only` must be True or False, got 'no'. Choose one."),
+        ({"recompute": 1}, "Session: `recompute` must be True or False, got 1. Choose one."),
+        (
+            {"enable_half_partials": None},
+            "Session: `enable_half_partials` must be True or False, got None. Choose one.",
+        ),
         (
             {"memory_proportion": 0.0},
             "Session: `memory_proportion` must be above 0 and at most 1, got 0.0. ",

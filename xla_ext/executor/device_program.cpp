@@ -6,41 +6,24 @@
 #include <iterator>
 #include <poplar/IPUModel.hpp>
 
+#include "executor/plan/options.hpp"
+
 namespace snnjax::executor {
 namespace {
 
-std::string option(const Plan& plan, std::string_view name, const std::string& otherwise) {
-  for (const auto& [key, value] : plan.options) {
-    if (key == name) return value;
+// Bytes that take as long as a request: its handshakes of 124 us at 20.2 GB/s (ipu_model/README.md).
+constexpr std::size_t kRequest = 2'500'000;
+constexpr std::size_t kSmall = 16384;  // bytes, which take less than a hundredth of that
+
+poplar::Device createDevice(const Plan& plan, const SystemOptions& system) {
+  const PlanOptions options = optionsOf(plan);
+  poplar::IPUModel model((options.version.empty() ? system.version : options.version).c_str());
+  const std::size_t tiles = options.tiles > 0 ? options.tiles : system.num_tiles;
+  if (tiles > model.tilesPerIPU) {
+    refuseOption("tiles", "be an integer from 1 to " + std::to_string(model.tilesPerIPU), std::to_string(tiles));
   }
-  return otherwise;
-}
-
-unsigned numberOption(const Plan& plan, std::string_view name, std::size_t otherwise, std::size_t most) {
-  const std::string text = option(plan, name, std::to_string(otherwise));
-  const bool digits = !text.empty() && text.size() < 9 && text.find_first_not_of("0123456789") == text.npos;
-  const std::size_t number = digits ? std::stoul(text) : most + 1;
-  if (number <= most) return static_cast<unsigned>(number);
-  throw Error(ErrorCode::kInvalidArgument, "compile: `" + std::string(name) + "` must be a number up to " +
-                                               std::to_string(most) + ", got \"" + text +
-                                               "\". Leave the option out for the device's own.");
-}
-
-std::string versionOption(const Plan& plan, const std::string& otherwise) {
-  constexpr std::array kVersions = {"mk1", "mk2", "bow", "c600", "ipu1", "ipu2"};
-  const std::string version = option(plan, "version", otherwise);
-  if (std::ranges::find(kVersions, version) != kVersions.end()) return version;
-  throw Error(ErrorCode::kInvalidArgument, "compile: `version` must be one of mk1, mk2, bow, c600, got \"" + version +
-                                               "\". Leave the option out for the device's own.");
-}
-
-poplar::Device createDevice(const Plan& plan, const SystemOptions& options) {
-  constexpr std::size_t kMostIpus = 64;  // of a partition
-  poplar::IPUModel model(versionOption(plan, options.version).c_str());
-  const unsigned tiles = numberOption(plan, "tiles", options.num_tiles, model.tilesPerIPU);
-  if (tiles > 0) model.tilesPerIPU = tiles;
-  const unsigned ipus = numberOption(plan, "ipus", 1, kMostIpus);
-  model.numIPUs = static_cast<unsigned>(plan.num_partitions) * std::max(ipus, 1U);
+  if (tiles > 0) model.tilesPerIPU = static_cast<unsigned>(tiles);
+  model.numIPUs = static_cast<unsigned>(plan.num_partitions) * options.ipus;
   return model.createDevice();
 }
 
@@ -115,7 +98,6 @@ void DeviceProgram::addUploads(PlanLowering& lowering, Programs& programs) {
 }
 
 void DeviceProgram::addDownloads(PlanLowering& lowering, Programs& programs) {
-  constexpr std::size_t kSmall = 16384;  // bytes, which take a thousandth of the time of a request
   poplar::Graph& graph = lowering.graph();
   Programs singles;
   const auto add = [&](const poplar::Tensor& tensor, const std::string& name) {
@@ -127,14 +109,35 @@ void DeviceProgram::addDownloads(PlanLowering& lowering, Programs& programs) {
     add(lowering.result(i).flatten(), "result " + std::to_string(i));
     const bool replaces = std::ranges::any_of(plan_.aliases, [i](const auto& pair) { return pair.second == i; });
     const std::size_t bytes = downloads_.back().bytes;
-    if (!replaces && bytes > 0 && bytes <= kSmall) together_.push_back(i);
+    if (bytes > 0) (!replaces && bytes <= kSmall ? small_ : others_).push_back(i);
   }
   for (const Kept& pair : kept_) {
     add(lowering.parameter(pair.parameter).flatten(), "kept argument " + std::to_string(pair.parameter));
   }
   first_download_ = static_cast<unsigned>(programs.size());
   programs.insert(programs.end(), singles.begin(), singles.end());
-  if (together_.size() > 1) download_groups_.push_back(addGroup(programs, singles, together_));
+  for (const std::vector<std::size_t>& members : {small_, others_}) {
+    if (members.size() > 1) download_groups_.push_back(addGroup(programs, singles, members));
+  }
+}
+
+std::size_t DeviceProgram::bytesOf(const std::vector<std::size_t>& results) const {
+  std::size_t bytes = 0;
+  for (const std::size_t each : results) bytes += downloads_[each].bytes;
+  return bytes;
+}
+
+std::vector<std::size_t> DeviceProgram::together(std::vector<std::size_t> results) const {
+  std::ranges::sort(results);
+  results.erase(std::unique(results.begin(), results.end()), results.end());
+  std::vector<std::size_t> of_small, of_others, all;
+  std::ranges::set_intersection(results, small_, std::back_inserter(of_small));
+  std::ranges::set_intersection(results, others_, std::back_inserter(of_others));
+  if (!of_small.empty()) of_small = small_;
+  const std::size_t more = bytesOf(others_) - bytesOf(of_others);
+  if (of_others.size() > 1 && more < (of_others.size() - 1) * kRequest) of_others = others_;
+  std::ranges::merge(of_small, of_others, std::back_inserter(all));
+  return all;
 }
 
 // All copies of a group share one exchange, if they need any: values of one shape have one layout.
@@ -203,7 +206,7 @@ void DeviceProgram::resetProfile() {
   runs_ = 0;
 }
 
-void DeviceProgram::download(const std::vector<std::size_t>& places, std::vector<Targets> to) {
+void DeviceProgram::download(const std::vector<std::size_t>& places, std::vector<Targets> to, bool counted) {
   std::vector<std::size_t> wanted;
   for (std::size_t i = 0; i < places.size(); ++i) {
     Transfer& transfer = downloads_[places[i]];
@@ -212,7 +215,9 @@ void DeviceProgram::download(const std::vector<std::size_t>& places, std::vector
     transfer.next = 0;
     wanted.push_back(places[i]);
   }
+  if (!counted) engine_->disableExecutionProfiling();
   runAll(std::move(wanted), download_groups_, first_download_);
+  if (!counted) engine_->enableExecutionProfiling();
 }
 
 namespace {

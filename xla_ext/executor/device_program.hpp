@@ -22,10 +22,11 @@ class DeviceProgram {
   // Of parameters in ascending order. All of them are one request, and so are those that no result replaces.
   void upload(const std::vector<std::size_t>& parameters, std::vector<Sources> from);
   void run();
-  // From places, in ascending order: results are the first, then the parameters of kept().
-  void download(const std::vector<std::size_t>& places, std::vector<Targets> to);
-  // Small results that come to the host in one request, made when just these are downloaded.
-  const std::vector<std::size_t>& together() const { return together_; }
+  // From places, in ascending order: results are the first, then the parameters of kept(). `counted`: in the profile.
+  void download(const std::vector<std::size_t>& places, std::vector<Targets> to, bool counted);
+  // The results that come to the host when these are wanted: with a small one all small ones, and with several of the
+  // others all others, if that is faster than a request each.
+  std::vector<std::size_t> together(std::vector<std::size_t> results) const;
 
   // A result and a parameter of the same type, such as the state of a step: the result can move to the parameter's
   // place without the host.
@@ -58,6 +59,7 @@ class DeviceProgram {
     unsigned program = 0;
   };
   Group addGroup(Programs& programs, const Programs& singles, std::vector<std::size_t> members);
+  std::size_t bytesOf(const std::vector<std::size_t>& results) const;
   // The whole group if all of it is wanted, the rest one by one.
   void runAll(std::vector<std::size_t> wanted, const std::vector<Group>& groups, unsigned first_single);
   void addUploads(PlanLowering& lowering, Programs& programs);
@@ -70,7 +72,7 @@ class DeviceProgram {
   std::unique_ptr<poplar::Engine> engine_;
   std::size_t runs_ = 0;                       // since the profile was reset
   std::vector<Transfer> uploads_, downloads_;  // by parameter, by place
-  std::vector<std::size_t> together_;
+  std::vector<std::size_t> small_, others_;    // results, in ascending order
   std::vector<Kept> kept_;
   std::vector<Group> upload_groups_, download_groups_, keep_groups_;
   unsigned first_upload_ = 0, first_download_ = 0, first_keep_ = 0, main_ = 0;  // programs of the engine

@@ -16,6 +16,11 @@ void System::setHostCallback(HostCallback callback) {
 
 // ---- The program and its residents ----
 
+struct Requests {
+  std::shared_ptr<Executable::Impl*> program;
+  std::vector<bool> counted;  // of each result
+};
+
 class Executable::Impl {
  public:
   Impl(Executable& owner, std::shared_ptr<System> system, std::span<const std::byte> bytes)
@@ -38,6 +43,7 @@ class Executable::Impl {
     } catch (const std::exception&) {
       lose();
     }
+    *self_ = nullptr;
   }
 
   const Plan& plan() const { return plan_; }
@@ -46,8 +52,11 @@ class Executable::Impl {
   System& system() { return *system_; }
 
   Arrays run(const Arrays& arguments, const std::vector<bool>& donated);
-  // Brings the arrays of a place, of all partitions, to the host; small results come together.
-  void fetch(std::size_t place);
+  // The program wants these in the host's memory: brings and counts what has not come yet, of each run together. Those
+  // that were donated stay without elements.
+  static void request(std::span<Array* const> arrays);
+  // Brings one to the host, uncounted: the program may never read it.
+  static void save(Array& array);
 
  private:
   // The place on the tiles of a parameter, a result or both, and the arrays held there, one per partition.
@@ -61,7 +70,7 @@ class Executable::Impl {
   void leave();
   void lose();
   void clear(Slot& slot);
-  void bringToHost(Array& array);
+  void download(const std::vector<std::size_t>& places, bool counted);
   void check(const Arrays& arguments) const;
   bool lies(const Arrays& arguments, std::size_t parameter) const;
   Slot& slotOf(std::size_t place);
@@ -80,6 +89,7 @@ class Executable::Impl {
   std::unique_ptr<DeviceProgram> program_;
   std::vector<Slot> slots_;  // of parameters, then of results that share none with one
   std::vector<std::size_t> parameter_slots_, result_slots_;
+  std::shared_ptr<Impl*> self_ = std::make_shared<Impl*>(this);  // null once it is gone
 };
 
 void Executable::Impl::addSlots() {
@@ -125,21 +135,38 @@ void Executable::Impl::lose() {
   std::replace(system_->loaded_.begin(), system_->loaded_.end(), &owner_, static_cast<Executable*>(nullptr));
 }
 
-// Arrays held only there are first brought to the host.
+// Arrays held only there are first saved.
 void Executable::Impl::clear(Slot& slot) {
   for (std::weak_ptr<Array>& holder : slot.holders) {
     if (const std::shared_ptr<Array> array = holder.lock()) {
       const bool lies_here = array->resident_in_ == &owner_ && &slotOf(array->place_) == &slot;
-      if (lies_here) bringToHost(*array);
+      if (lies_here) save(*array);
       if (lies_here) array->resident_in_ = nullptr;
     }
     holder.reset();
   }
 }
 
-void Executable::Impl::bringToHost(Array& array) {
+void Executable::Impl::save(Array& array) {
   if (array.on_host_ || array.resident_in_ == nullptr) return;
-  array.resident_in_->impl_->fetch(array.place_);
+  array.resident_in_->impl_->download({array.place_}, false);
+}
+
+void Executable::Impl::request(std::span<Array* const> arrays) {
+  std::vector<std::pair<Requests*, std::vector<std::size_t>>> wanted;
+  for (const Array* array : arrays) {
+    Requests* const requests = array->requests_.get();
+    if (requests == nullptr || *requests->program == nullptr || requests->counted[array->result_]) continue;
+    if (wanted.empty() || wanted.back().first != requests) wanted.push_back({requests, {}});
+    wanted.back().second.push_back(array->result_);
+  }
+  for (auto& [requests, results] : wanted) {
+    Impl& impl = **requests->program;
+    const std::vector<std::size_t> places = impl.program_->together(std::move(results));
+    for (const std::size_t place : places) requests->counted[place] = true;
+    impl.download(places, true);  // of results that were saved, only to be counted
+  }
+  for (Array* array : arrays) save(*array);
 }
 
 Executable::Impl::Slot& Executable::Impl::slotOf(std::size_t place) {
@@ -164,14 +191,12 @@ DeviceProgram::Targets Executable::Impl::targetsOf(std::size_t place, std::vecto
   return targets;
 }
 
-void Executable::Impl::fetch(std::size_t place) {
-  const std::vector<std::size_t>& together = program_->together();
-  const bool in_company = std::ranges::count(together, place) > 0;
-  const std::vector<std::size_t> places = in_company ? together : std::vector<std::size_t>{place};
+// Brings the arrays of places, of all partitions, to the host, as far as they lie there.
+void Executable::Impl::download(const std::vector<std::size_t>& places, bool counted) {
   std::vector<std::vector<std::byte>> nobody(places.size());
   std::vector<DeviceProgram::Targets> targets;
   for (std::size_t i = 0; i < places.size(); ++i) targets.push_back(targetsOf(places[i], nobody[i]));
-  program_->download(places, std::move(targets));
+  program_->download(places, std::move(targets), counted);
   for (const std::size_t each : places) {
     for (const std::weak_ptr<Array>& holder : slotOf(each).holders) {
       const std::shared_ptr<Array> array = holder.lock();
@@ -243,15 +268,16 @@ void Executable::Impl::upload(const Arrays& arguments) {
     if (!lies(arguments, i)) missing.push_back(i);
   }
   // Saves all before filling any: a place to fill may hold another argument.
+  std::vector<Array*> wanted;
   for (const std::size_t i : missing) {
-    for (const auto& of_partition : arguments) {
-      Array& array = *of_partition[i];
-      bringToHost(array);
-      if (array.on_host_) continue;
-      throw Error(ErrorCode::kInvalidArgument,
-                  "run: `arguments` must hold elements, got " + array.type().toString() +
-                      " that was donated. Donated arrays are gone: use the results in their place.");
-    }
+    for (const auto& of_partition : arguments) wanted.push_back(of_partition[i].get());
+  }
+  request(wanted);
+  for (const Array* array : wanted) {
+    if (array->on_host_) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                "run: `arguments` must hold elements, got " + array->type().toString() +
+                    " that was donated. Donated arrays are gone: use the results in their place.");
   }
   // Results of the last run may lie in the memory of donated arguments.
   for (std::size_t slot = parameter_slots_.size(); slot < slots_.size(); ++slot) clear(slots_[slot]);
@@ -274,6 +300,7 @@ void Executable::Impl::consume(const Arrays& arguments, const std::vector<bool>&
       Array& array = *of_partition[i];
       array.on_host_ = false;
       array.resident_in_ = nullptr;
+      array.requests_ = nullptr;
       array.bytes_ = {};
     }
     for (std::weak_ptr<Array>& holder : slots_[parameter_slots_[i]].holders) holder.reset();
@@ -285,13 +312,15 @@ void Executable::Impl::consume(const Arrays& arguments, const std::vector<bool>&
 
 Executable::Arrays Executable::Impl::makeResults() {
   Arrays results(plan_.num_partitions);
+  const auto requests = std::make_shared<Requests>(self_, std::vector<bool>(result_slots_.size(), false));
   for (std::size_t r = 0; r < result_slots_.size(); ++r) {
     for (std::size_t p = 0; p < plan_.num_partitions; ++p) {
       const ArrayType& type = plan_.types[plan_.main.results[r]];
       const auto array = std::make_shared<Array>(system_, type, std::vector<std::byte>());
       array->on_host_ = false;
       array->resident_in_ = &owner_;
-      array->place_ = r;
+      array->place_ = array->result_ = r;
+      array->requests_ = requests;
       slots_[result_slots_[r]].holders[p] = array;
       results[p].push_back(array);
     }
@@ -327,7 +356,19 @@ Array::Array(std::shared_ptr<System> system, ArrayType type, std::vector<std::by
 
 const std::vector<std::byte>& Array::bytes() {
   const std::lock_guard lock(system_->mutex_);
-  if (!on_host_ && resident_in_ != nullptr) resident_in_->impl_->fetch(place_);
+  request();
+  return saved();
+}
+
+void Array::request() {
+  const std::lock_guard lock(system_->mutex_);
+  Array* const self = this;
+  Executable::Impl::request({&self, 1});
+}
+
+const std::vector<std::byte>& Array::saved() {
+  const std::lock_guard lock(system_->mutex_);
+  Executable::Impl::save(*this);
   if (on_host_) return bytes_;
   if (is_lost_) {
     throw Error(ErrorCode::kResourceExhausted, "array: `buffer` must hold elements, got " + type_.toString() +

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "executor/plan/cost.hpp"
+#include "executor/plan/options.hpp"
 #include "executor/plan/plan.hpp"
 
 namespace snnjax::executor {
@@ -19,7 +20,7 @@ class Executable;
 
 // The IPUs of a process.
 struct SystemOptions {
-  std::string version = "mk2";  // mk1, mk2, bow, c600
+  std::string version = "mk2";  // one of kVersions
   std::size_t num_devices = 1;
   std::size_t num_tiles = 0;  // of each IPU; 0: all that the chip has
 };
@@ -46,24 +47,34 @@ class System {
   HostCallback callback_;
 };
 
+// Of one run: which of its results have been counted as requests of the host.
+struct Requests;
+
 // One array of one device. Its elements are in the host's memory, on the tiles of the executable that made it, or both;
-// an array on tiles is brought to the host on demand, or before something else is loaded there.
+// an array on tiles is brought to the host on demand, or saved before something else is written there. A request of the
+// host is counted where the program asks for the elements, not where they are saved: whether an array that nobody reads
+// is still held then depends on the time that its owner took.
 class Array {
  public:
   Array(std::shared_ptr<System> system, ArrayType type, std::vector<std::byte> bytes);
   const ArrayType& type() const { return type_; }
   // The elements, row-major, in the host's memory. Throws Error where the array has been donated.
   const std::vector<std::byte>& bytes();
+  // The same in two parts: what is counted, in the order of the program, and the elements, which may come earlier.
+  void request();
+  const std::vector<std::byte>& saved();
 
  private:
   friend class Executable;
   std::shared_ptr<System> system_;
   ArrayType type_;
   std::vector<std::byte> bytes_;
-  bool on_host_ = true;                // bytes_ are the elements
-  bool is_lost_ = false;               // they are nowhere: there was no memory to bring them to
-  Executable* resident_in_ = nullptr;  // the executable on whose tiles they are as well
-  std::size_t place_ = 0;              // there (device_program.hpp): a result, or a parameter that it was kept in
+  bool on_host_ = true;                 // bytes_ are the elements
+  bool is_lost_ = false;                // they are nowhere: there was no memory to bring them to
+  Executable* resident_in_ = nullptr;   // the executable on whose tiles they are as well
+  std::size_t place_ = 0;               // there (device_program.hpp): a result, or a parameter that it was kept in
+  std::shared_ptr<Requests> requests_;  // of the run that made it; none for arrays from the host
+  std::size_t result_ = 0;              // of that run
 };
 
 class Executable {
@@ -90,6 +101,7 @@ class Executable {
 
  private:
   friend class Array;
+  friend struct Requests;
   class Impl;
   std::unique_ptr<Impl> impl_;
 };

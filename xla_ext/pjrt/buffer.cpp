@@ -40,25 +40,34 @@ bool Buffer::isDeleted() const {
   return value_ == nullptr;
 }
 
+void pushCopy(const Buffer& from, Copy copy, std::shared_ptr<Completion> done) {
+  Queue& queue = from.device->client->queue;
+  const std::shared_ptr<Value> value = from.value();
+  const bool is_ready = value->ready->isReady(), goes_ahead = is_ready && !queue.isIdle();
+  const auto task = [value, copy = std::move(copy), done = std::move(done), goes_ahead] {
+    try {
+      executor::Array& array = value->get();
+      copy(array.type(), goes_ahead ? array.saved() : array.bytes());
+      done->finish();
+    } catch (const std::exception& exception) {
+      done->finish(errorOf(exception));
+    }
+  };
+  queue.push(task, is_ready ? Queue::Kind::kNext : Queue::Kind::kRun);
+  if (!goes_ahead || value->ready->failure()) return;
+  queue.push([value] { value->array->request(); }, Queue::Kind::kRun);
+}
+
 namespace {
 
 // A copy goes through the host's memory, and costs nothing on the modelled links: only programs are accounted for.
 Buffer* copyTo(Device& device, const Buffer& source) {
   Queue::refuseInside("device_put");
-  Client& client = *device.client;
   auto to = std::make_shared<Value>(nullptr, std::make_shared<Completion>());
-  auto from = source.value();
-  const auto kind = from->ready->isReady() ? Queue::Kind::kNext : Queue::Kind::kRun;
-  auto task = [from = std::move(from), to, system = client.system] {
-    try {
-      executor::Array& array = from->get();
-      to->array = std::make_shared<executor::Array>(system, array.type(), array.bytes());
-      to->ready->finish();
-    } catch (const std::exception& exception) {
-      to->ready->finish(errorOf(exception));
-    }
+  const auto copy = [to, system = device.client->system](const auto& type, const auto& bytes) {
+    to->array = std::make_shared<executor::Array>(system, type, bytes);
   };
-  client.queue.push(std::move(task), kind);
+  pushCopy(source, copy, to->ready);
   return new Buffer(&device, source.type, std::move(to));
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -41,6 +42,11 @@ struct Buffer {
   mutable std::mutex mutex_;
   std::shared_ptr<Value> value_;
 };
+
+// Gives the elements to `copy` in a task of the queue, and then `done`. If they are ready, they go ahead of runs that
+// have not begun, but are counted in the order of the program, so that a profile does not depend on how fast runs are.
+using Copy = std::function<void(const executor::ArrayType&, const std::vector<std::byte>&)>;
+void pushCopy(const Buffer& from, Copy copy, std::shared_ptr<Completion> done);
 
 class Table;
 void addBufferFunctions(Table& table);

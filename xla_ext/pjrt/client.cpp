@@ -1,7 +1,6 @@
 #include "pjrt/client.hpp"
 
 #include <algorithm>
-#include <array>
 #include <mutex>
 #include <poplar/Target.hpp>
 #include <set>
@@ -18,7 +17,6 @@ constexpr std::string_view kPlatformName = "ipu";
 // A pod of 64; larger ones have several hosts.
 constexpr std::int64_t kMostDevices = 64;
 constexpr std::int64_t kMostTiles = 1 << 16;
-constexpr std::array<std::string_view, 4> kVersions = {"mk1", "mk2", "bow", "c600"};
 
 struct Clients {
   std::mutex mutex;
@@ -59,7 +57,7 @@ executor::SystemOptions optionsFrom(const NamedValue* values, std::size_t size) 
 
 // One IPU of the client.
 poplar::Target targetOf(const executor::SystemOptions& options) {
-  if (std::ranges::find(kVersions, options.version) == kVersions.end()) {
+  if (std::ranges::find(executor::kVersions, options.version) == executor::kVersions.end()) {
     refuse("ipu", "version", "be mk1, mk2, bow or c600", options.version, "Set SNNJAX_IPU_VERSION to one of them");
   }
   const auto whole = poplar::Target::createIPUTarget(1, options.version);

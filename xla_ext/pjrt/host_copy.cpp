@@ -110,19 +110,11 @@ void toHost(BufferToHostBufferArgs& args) {
   }
   Queue::refuseInside("device_get");
   auto done = std::make_shared<Completion>();
-  auto value = args.src->value();
-  const auto kind = value->ready->isReady() ? Queue::Kind::kNext : Queue::Kind::kRun;
-  auto copy = [from = std::move(value), to = args.dst, done] {
-    try {
-      const auto& bytes = from->get().bytes();
-      std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(to));
-      done->finish();
-    } catch (const std::exception& exception) {
-      done->finish(errorOf(exception));
-    }
+  const auto copy = [to = static_cast<std::byte*>(args.dst)](const auto&, const auto& bytes) {
+    std::ranges::copy(bytes, to);
   };
-  args.event = new Event{done};
-  args.src->device->client->queue.push(std::move(copy), kind);
+  pushCopy(*args.src, copy, done);
+  args.event = new Event{std::move(done)};
 }
 
 }  // namespace

@@ -49,6 +49,11 @@ void Queue::push(Task task, Kind kind) {
   finished();
 }
 
+bool Queue::isIdle() {
+  const std::lock_guard lock(mutex_);
+  return tasks_.empty() && !is_busy_;
+}
+
 void Queue::drain() {
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [this] { return tasks_.empty() && !is_busy_; });

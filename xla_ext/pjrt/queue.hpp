@@ -28,6 +28,8 @@ class Queue {
   ~Queue();  // after the last task
 
   void push(Task task, Kind kind);
+  // Whether a task pushed now would be the next one.
+  bool isIdle();
   // Waits until nothing is left to do.
   void drain();
   // Throws if the caller is a callback of a run, and so a task: what it waits for would come after it.

@@ -51,7 +51,7 @@ def read_profile(compiled: Any, *, reset: bool = False) -> Profile:
         reset: restart the count from 0 afterwards.
 
     Raises:
-        ValueError: if the program is for another platform.
+        ValueError: if it is not a compiled program, or one for another platform.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -63,6 +63,9 @@ def read_profile(compiled: Any, *, reset: bool = False) -> Profile:
         >>> read_profile(double, reset=True).cycles > 0, read_profile(double).cycles
         (True, 0)
     """
+    if not hasattr(compiled, "runtime_executable"):
+        way_out = "Pass jax.jit(function).lower(...).compile()"
+        fail("read_profile", "compiled", "be a compiled program", type(compiled).__name__, way_out)
     executable = compiled.runtime_executable()
     platform = executable.local_devices()[0].platform
     if platform != PLATFORM:

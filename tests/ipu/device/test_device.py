@@ -89,6 +89,30 @@ def test_refusal_of_the_lowering_is_an_exception_that_names_op_and_line():
         jax.jit(lambda x: jax.lax.rng_uniform(x[0], x[1], (3,)))(put(np.arange(2, dtype=np.float32)))
 
 
+@pytest.mark.parametrize(
+    "option, value, message",
+    [
+        (
+            "ipu_tile",
+            "4",
+            "`compiler_options` must be among ipu_version, ipu_tiles, ipu_ipus and ipu_half_partials, ",
+        ),
+        ("ipu_tiles", "0", '`ipu_tiles` must be an integer of at least 1, got "0". Leave it out'),
+        ("ipu_tiles", 1473, '`ipu_tiles` must be an integer from 1 to 1472, got "1473". Leave it out'),
+        ("ipu_ipus", "65", '`ipu_ipus` must be an integer from 1 to 64, got "65". Leave it out'),
+        (
+            "ipu_half_partials",
+            "maybe",
+            '`ipu_half_partials` must be true or false, got "maybe". Leave it out',
+        ),
+        ("ipu_version", "ipu21", '`ipu_version` must be mk1, mk2, bow or c600, got "ipu21". Leave it out'),
+    ],
+)
+def test_compiler_option_that_the_ipu_lacks_is_refused(option, value, message):
+    with pytest.raises(jax.errors.JaxRuntimeError, match="INVALID_ARGUMENT: compile: " + re.escape(message)):
+        jax.jit(lambda x: x + 1, compiler_options={option: value})(put(np.ones(3, np.float32)))
+
+
 @pytest.mark.parametrize("function", [jax.lax.linalg.hessenberg, jnp.linalg.eigvals, jax.scipy.linalg.schur])
 def test_what_jax_knows_for_other_platforms_alone_is_refused_likewise(function):
     with pytest.raises(

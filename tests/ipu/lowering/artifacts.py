@@ -21,7 +21,7 @@ def artifact(function: Callable[..., Any], *arguments: Any, **jit_options: Any) 
     return _jax.mlir.serialize_portable_artifact(mlir.module_to_bytecode(module), VERSION)
 
 
-def options(overrides: dict[str, str] | None = None) -> bytes:
+def options(overrides: dict[str, Any] | None = None) -> bytes:
     """Compile options as JAX serialises them."""
     compile_options = xla_client.CompileOptions()
     compile_options.env_option_overrides = list((overrides or {}).items())

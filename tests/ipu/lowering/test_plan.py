@@ -33,6 +33,11 @@ def test_plan_says_what_it_is_of():
     assert "elementwise" in describe(plan)
 
 
+def test_options_may_be_numbers_and_bools():
+    plan = read(lower(artifact(lambda x: x, X), options({"ipu_tiles": 64, "ipu_half_partials": True})))
+    assert plan.options == [("half_partials", "true"), ("tiles", "64")]
+
+
 def test_donated_parameters_give_their_memory_to_results_of_their_type():
     def step(params, state, x):
         return {"w": params["w"] - x.sum(), "b": params["b"] * 2.0}, state + 1, x

@@ -80,6 +80,57 @@ def test_all_runs_are_counted_until_the_next_reset() -> None:
     assert read_profile(double).cycles == 0
 
 
+def test_repeated_steps_count_alike_however_long_their_results_are_held() -> None:
+    """Python may drop an unread result before or after the next run overwrites it."""
+    state, batch = jax.device_put((jnp.ones((8, 8)), jnp.ones(8)), jax.devices("ipu")[0])
+
+    def step(state: Any, batch: Any) -> Any:
+        after = state - 0.1 * jnp.outer(batch, batch @ state)
+        return after, after.sum()
+
+    program: Any = jax.jit(step, donate_argnums=0).lower(state, batch).compile()
+    state, _ = program(state, batch)
+    counted = set()
+    for repetition in range(6):
+        read_profile(program, reset=True)
+        held, value = [], jnp.zeros(())
+        for _ in range(10):
+            state, value = program(state, batch)
+            held += [value] * (repetition % 2)
+        float(value)
+        report = read_profile(program)
+        counted.add((report.runs, report.phases.host, report.cycles))
+        for each in held[:3]:  # read late, each is a request as the last one was
+            float(each)
+        assert read_profile(program).phases.host == report.phases.host * (1 + min(len(held), 3))
+    assert len(counted) == 1
+
+
+def test_copies_count_in_the_order_of_the_program() -> None:
+    """An array is read while another program, which takes it with others, waits to run or has run."""
+    state = jax.device_put((jnp.ones(64), jnp.ones(64), jnp.ones(64)), jax.devices("ipu")[0])
+
+    def halve(state: Any) -> Any:
+        return jax.tree.map(lambda leaf: leaf / 2, state)
+
+    def loop(state: Any) -> Any:
+        return jax.lax.fori_loop(0, 3000, lambda _, y: y * 1.5 - y, sum(state))
+
+    program: Any = jax.jit(halve, donate_argnums=0).lower(state).compile()
+    other: Any = jax.jit(loop).lower(state).compile()
+    counted = set()
+    for waits in (False, True, False):
+        state = jax.block_until_ready(program(state))
+        read_profile(program, reset=True)
+        result = other(state)
+        if waits:
+            jax.block_until_ready(result)
+        np.asarray(state[1])
+        counted.add(read_profile(program).phases.host)
+    assert len(counted) == 1
+    assert counted.pop() > 0
+
+
 def test_donated_arguments_are_copied_first() -> None:
     x = jax.device_put(jnp.arange(16.0), jax.devices("ipu")[0])
     step = jax.jit(lambda x: x + 1, donate_argnums=0)
@@ -130,6 +181,17 @@ def test_page_of_a_jitted_program() -> None:
     html = profile(jax.jit(lambda x: jnp.cumsum(jnp.exp(x))), jnp.ones(20)).html()
     assert "jit__lambda" in html
     assert "test_measure.py:" in html
+
+
+@pytest.mark.parametrize(
+    "given, name", [(jax.jit(jnp.sin), "PjitFunction"), (jax.jit(jnp.sin).lower(1.0), "Lowered")]
+)
+def test_what_is_not_compiled_has_no_profile(given: Any, name: str) -> None:
+    sentence = (
+        rf"read_profile: `compiled` must be a compiled program, got {name}\. Pass jax\.jit\(function\)\.lower"
+    )
+    with pytest.raises(ValueError, match=sentence):
+        read_profile(given)
 
 
 def test_program_of_another_platform_has_no_profile() -> None:

@@ -1,6 +1,5 @@
 // Products of matrices, as the planner divides them: a compute set of blocks, or one for each step of the depth, and
 // one that adds up partial sums computed away from the output.
-#include <algorithm>
 #include <poputil/VertexTemplates.hpp>
 
 #include "executor/operations.hpp"
@@ -8,6 +7,7 @@
 #include "executor/ops/partial_sums.hpp"
 #include "executor/ops/product_blocks.hpp"
 #include "executor/ops/transposition.hpp"
+#include "executor/plan/options.hpp"
 
 namespace snnjax::executor::ops {
 namespace {
@@ -108,13 +108,6 @@ struct Operands {
   }
 };
 
-// Whether sums of halves are halves, on a tile and between tiles, as Poplar's option partialsType says.
-bool halfPartials(const Plan& plan) {
-  return std::ranges::any_of(plan.options, [](const auto& option) {
-    return option.first.ends_with("half_partials") && (option.second == "true" || option.second == "1");
-  });
-}
-
 void fillZeros(Lowering& lowering, const poplar::Tensor& out) {
   const poplar::Tensor zero = lowering.graph().addConstant(out.elementType(), {1}, 0.0F, lowering.debug("zero"));
   lowering.graph().setTileMapping(zero, 0);
@@ -129,7 +122,7 @@ bool isMadeWhereItLies(const ProductBlocks& blocks, const Blocks& layout) {
 }
 
 poplar::Type typeOfSums(const Plan& plan, Dtype dtype) {
-  return dtype == Dtype::kFloat16 && halfPartials(plan) ? poplar::HALF : poplar::FLOAT;
+  return dtype == Dtype::kFloat16 && optionsOf(plan).half_partials ? poplar::HALF : poplar::FLOAT;
 }
 
 // What dot() asks for: operands that are transposed, and sums that are not made where the output lies.

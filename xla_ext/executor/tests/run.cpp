@@ -282,6 +282,71 @@ void unreadResultsOutliveTheNextArguments() {
   CHECK_EQUAL(valuesOf(*second)[10], 18.0f);
 }
 
+// A state of some leaves, donated, and a result beside it.
+Builder trainingStep(std::size_t leaves, std::size_t size) {
+  Builder builder;
+  Block& main = builder.plan.main;
+  for (std::size_t i = 0; i < leaves; ++i) {
+    const ValueId leaf = builder.parameter(kFloat, {size});
+    main.results.push_back(builder.binary(main, "add", leaf, leaf));
+    builder.plan.aliases.push_back({i, i});
+    builder.plan.donated.push_back(i);
+  }
+  main.results.push_back(builder.binary(main, "multiply", main.results[0], main.results[0]));
+  return builder;
+}
+
+// What is counted does not depend on whether an unread result is still held when the next run overwrites it.
+void unreadResultsCountNothing() {
+  std::vector<double> counted;
+  for (const bool held : {false, true}) {
+    const auto system = plans::system();
+    const auto executable = trainingStep(2, 10).build(system);
+    std::vector<std::shared_ptr<Array>> state = {array(system, kFloat, {10}, counting(10)),
+                                                 array(system, kFloat, {10}, counting(10))};
+    std::vector<std::shared_ptr<Array>> losses;
+    for (int step = 0; step < 5; ++step) {
+      if (step == 1) executable->resetProfile();
+      const auto results = executable->run({state}, {true, true})[0];
+      state = {results[0], results[1]};
+      if (held || step == 4) losses.push_back(results[2]);
+    }
+    CHECK_EQUAL(numberIn(executable->profile(), "host"), 0.0);
+    CHECK_EQUAL(valuesOf(*losses.back())[1], 1024.0f);  // (2^5)^2
+    counted.push_back(numberIn(executable->profile(), "host"));
+    if (!held) continue;
+    CHECK_EQUAL(valuesOf(*losses.front())[1], 4.0f);  // overwritten since, and read only now
+    CHECK_EQUAL(numberIn(executable->profile(), "host"), 2 * counted.front());
+    CHECK_EQUAL(valuesOf(*losses.front())[1], 4.0f);  // it is there already
+    CHECK_EQUAL(numberIn(executable->profile(), "host"), 2 * counted.front());
+  }
+  CHECK(counted[0] > 0);
+  CHECK_EQUAL(counted[0], counted[1]);
+}
+
+// Leaves that another program takes leave in one request, unless that brings far more bytes than are wanted.
+void stateLeavesInOneRequest() {
+  const auto hostCycles = [](std::size_t leaves, std::size_t taken, std::size_t size) {
+    const auto system = plans::system(1472);
+    const auto step = trainingStep(leaves, size).build(system);
+    Builder builder;
+    for (std::size_t i = 0; i < taken; ++i) {
+      const ValueId leaf = builder.parameter(kFloat, {size});
+      builder.plan.main.results.push_back(builder.binary(builder.plan.main, "add", leaf, leaf));
+    }
+    const auto evaluation = builder.build(system);
+    const std::vector state(leaves, array(system, kFloat, {size}, counting(size)));
+    const auto results = step->run({state}, std::vector<bool>(leaves, false))[0];
+    step->resetProfile();
+    evaluation->run({{results.begin(), results.begin() + static_cast<std::ptrdiff_t>(taken)}}, {});
+    return numberIn(step->profile(), "host");
+  };
+  const double one = hostCycles(2, 1, 20);
+  CHECK(one > 0);
+  CHECK(hostCycles(8, 7, 20) < 1.01 * one);
+  CHECK(hostCycles(3, 2, 1'000'000) < hostCycles(3, 3, 1'000'000));  // the third takes longer than a request
+}
+
 // Another program on the same IPU, and the end of a program, leave arrays readable.
 void arraysOutliveTheirPlace() {
   const auto system = plans::system();
@@ -458,8 +523,21 @@ void optionsChooseTheChip() {
   const std::string profile = builder.build(plans::system())->profile();
   CHECK(profile.find("bow") != std::string::npos || profile.find("Bow") != std::string::npos);
   CHECK_EQUAL(numberIn(profile, "tiles_per_ipu"), 7.0);
-  builder.plan.options = {{"tiles", "many"}};
-  CHECK_THROWS(builder.build(plans::system()), "`tiles` must be a number");
+  const std::string leave = ". Leave it out for the device's own.";
+  const auto refused = [&](const std::string& name, const std::string& value, const std::string& expected) {
+    builder.plan.options = {{name, value}};
+    CHECK_THROWS(builder.build(plans::system()),
+                 "compile: `ipu_" + name + "` must " + expected + ", got \"" + value + "\"" + leave);
+  };
+  for (const char* text : {"many", "0", "-1", "7x", "", "1.5"}) refused("tiles", text, "be an integer of at least 1");
+  refused("tiles", "1473", "be an integer from 1 to 1472");
+  for (const char* text : {"0", "65", "two"}) refused("ipus", text, "be an integer from 1 to 64");
+  for (const char* text : {"ipu21", "mk3", ""}) refused("version", text, "be mk1, mk2, bow or c600");
+  for (const char* text : {"maybe", "True", "1", ""}) refused("half_partials", text, "be true or false");
+  builder.plan.options = {{"tile", "7"}};
+  CHECK_THROWS(builder.build(plans::system()),
+               "compile: `compiler_options` must be among ipu_version, ipu_tiles, ipu_ipus and ipu_half_partials, got "
+               "ipu_tile. Leave it out.");
 }
 
 }  // namespace
@@ -473,6 +551,8 @@ int main() {
       {"indices", indicesFromOutsideReachNothing},
       {"donation", donatedArraysStay},
       {"results where donated arguments were", unreadResultsOutliveTheNextArguments},
+      {"unread results", unreadResultsCountNothing},
+      {"state", stateLeavesInOneRequest},
       {"residency", arraysOutliveTheirPlace},
       {"callbacks", callbacksSeeArrays},
       {"partitions", partitionsRunSideBySide},

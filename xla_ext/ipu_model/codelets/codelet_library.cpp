@@ -2,8 +2,10 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <mutex>
 #include <poplar/exceptions.hpp>
@@ -41,12 +43,33 @@ std::string contents(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+constexpr std::size_t kMostKept = 64;  // libraries of a process; a graph holds its own besides
+
 // The dependencies of a compilation, except the sources' headers, which are assumed not to change.
 std::string compilationKey(const std::vector<fs::path>& sources, const std::vector<std::string>& flags) {
   std::string key;
   for (const fs::path& source : sources) key += fs::absolute(source).string() + '\0' + contents(source) + '\0';
   for (const std::string& flag : flags) key += flag + '\0';
   return key;
+}
+
+using Make = std::function<std::shared_ptr<const CodeletLibrary>()>;
+
+// The library of a key, made if it is not among those used last.
+std::shared_ptr<const CodeletLibrary> kept(std::string key, const Make& make) {
+  using Libraries = std::vector<std::pair<std::string, std::shared_ptr<const CodeletLibrary>>>;
+  static std::mutex mutex;
+  // The latest at the end. Never destroyed: a program may still run when the process ends.
+  static auto& libraries = *new Libraries;
+  const std::lock_guard lock(mutex);
+  const auto found = std::ranges::find(libraries, key, &Libraries::value_type::first);
+  if (found == libraries.end()) {
+    libraries.emplace_back(std::move(key), make());
+    if (libraries.size() > kMostKept) libraries.erase(libraries.begin());
+  } else {
+    std::rotate(found, found + 1, libraries.end());
+  }
+  return libraries.back().second;
 }
 
 std::shared_ptr<const CodeletLibrary> runPopc(const std::vector<fs::path>& sources,
@@ -97,20 +120,24 @@ std::shared_ptr<const CodeletLibrary> CodeletLibrary::load(const fs::path& gp) {
 
 std::shared_ptr<const CodeletLibrary> CodeletLibrary::compile(const std::vector<fs::path>& sources,
                                                               const std::vector<std::string>& flags) {
-  static std::mutex mutex;
-  // Never destroyed: a program may still run when the process ends.
-  static auto& compiled = *new std::map<std::string, std::shared_ptr<const CodeletLibrary>>;
   for (const fs::path& source : sources) {
     if (fs::exists(source)) continue;
     throw poplar::graph_object_load_error("addCodelets: `" + source.string() +
                                           "` must be a file, got none of that name. Give a path from the folder " +
                                           fs::current_path().string() + ".");
   }
-  const std::string key = compilationKey(sources, flags);
-  const std::lock_guard lock(mutex);
-  std::shared_ptr<const CodeletLibrary>& library = compiled[key];
-  if (library == nullptr) library = runPopc(sources, flags);
-  return library;
+  return kept(compilationKey(sources, flags), [&] { return runPopc(sources, flags); });
+}
+
+// The key has no file: it is another one each time.
+std::shared_ptr<const CodeletLibrary> CodeletLibrary::compileText(const std::string& text,
+                                                                  const std::vector<std::string>& flags) {
+  return kept(compilationKey({}, flags) + '\0' + text, [&] {
+    const TemporaryFolder folder("snnjax-codelets");
+    const fs::path path = folder.path() / "codelets.cpp";
+    std::ofstream(path) << text;
+    return runPopc({path}, flags);
+  });
 }
 
 std::shared_ptr<const CodeletLibrary> CodeletLibrary::builtIn() {

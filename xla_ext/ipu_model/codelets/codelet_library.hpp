@@ -18,12 +18,16 @@ class CodeletLibrary {
   // Throws poplar::poplar_error if the file is missing or was not made by popc.py.
   static std::shared_ptr<const CodeletLibrary> load(const std::filesystem::path& gp);
 
-  // Compiles C++ sources with popc.py and loads the result; the same text with the same flags once in a process.
+  // Compiles C++ sources with popc.py and loads the result; the same text with the same flags once, while a
+  // process uses few others.
   // `flags` go to the compiler. Throws poplar::poplar_error with the compiler's message.
   // SNNJAX_POPC and SNNJAX_PYTHON in the environment say which popc.py runs in which Python; by default the one beside
   // the running library (or else of the source tree), and `python3`.
   static std::shared_ptr<const CodeletLibrary> compile(const std::vector<std::filesystem::path>& sources,
                                                        const std::vector<std::string>& flags = {});
+  // The same with the text of a source instead of a file.
+  static std::shared_ptr<const CodeletLibrary> compileText(const std::string& text,
+                                                           const std::vector<std::string>& flags = {});
 
   // The codelets of poplar_kernels: the file that SNNJAX_IPU_CODELETS names, else snnjax.gp beside the running library.
   static std::shared_ptr<const CodeletLibrary> builtIn();

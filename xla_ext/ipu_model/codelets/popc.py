@@ -11,6 +11,7 @@ import hashlib
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -90,15 +91,24 @@ def vector_of_bytes(found: "re.Match[str]") -> str:
     return f"using {name} = {element} __attribute__((vector_size(({size}) * sizeof({element}))));"
 
 
+def compiler_words(command: str) -> list[str]:
+    """The words of a compiler's command, split as a shell splits them: it may be ``ccache g++``."""
+    try:
+        return shlex.split(command) or ["g++"]
+    except ValueError as error:
+        raise PopcError(
+            f"popc: `CXX` must be words of a shell, got {command!r} ({error}). Quote paths that have spaces."
+        ) from None
+
+
 class Compiler:
     """The host's compiler with the flags of one call of popc."""
 
     def __init__(self, flags: Sequence[str], cache: Path | None) -> None:
-        self.command = [os.environ.get("CXX", "g++"), *FLAGS, *INCLUDES, *flags]
+        compiler = compiler_words(os.environ.get("CXX", ""))
+        self.command = [*compiler, *FLAGS, *INCLUDES, *flags]
         self.cache = cache
-        version = run(
-            [self.command[0], "--version"], "the compiler must say its version", "Name another in CXX."
-        )
+        version = run([*compiler, "--version"], "the compiler must say its version", "Name another in CXX.")
         self.is_gcc = "clang" not in version
         # What count_slots.py reads is GCC's assembly for x86-64; checks of a sanitizer are not the codelet's.
         is_checked = any(flag.startswith("-fsanitize") for flag in flags)

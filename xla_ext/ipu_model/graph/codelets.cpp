@@ -1,8 +1,6 @@
 // Poplar's Graph: where vertex classes come from.
-#include <unistd.h>
-
+#include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <poplar/Graph.hpp>
 #include <sstream>
 
@@ -42,44 +40,22 @@ std::vector<std::string> words(StringRef text) {
   return result;
 }
 
-// A source file that lives as long as this does.
-class TemporarySource {
- public:
-  explicit TemporarySource(const std::string& text) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "codelets-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) {
-      throw graph_object_load_error("addCodelets: `source` must be written to a temporary file, got no folder " +
-                                    pattern + ". Make TMPDIR a folder that can be written.");
-    }
-    folder_ = pattern;
-    std::ofstream(path()) << text;
-  }
-  ~TemporarySource() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  TemporarySource(const TemporarySource&) = delete;
-  TemporarySource& operator=(const TemporarySource&) = delete;
-  std::filesystem::path path() const { return folder_ / "codelets.cpp"; }
-
- private:
-  std::filesystem::path folder_;
-};
-
 bool isLibrary(StringRef src) { return std::filesystem::path(src.cloneAsString()).extension() == ".gp"; }
+
+// Whether the graph does not have it yet.
+bool add(ipu_model::GraphData& graph, std::shared_ptr<const ipu_model::CodeletLibrary> library) {
+  if (std::ranges::find(graph.libraries, library) != graph.libraries.end()) return false;
+  graph.libraries.push_back(std::move(library));
+  graph.vertex_types.clear();
+  return true;
+}
 
 }  // namespace
 
 bool Graph::addCodelets(StringRef src, CodeletFileType, StringRef compileFlags, StringRef) {
   const std::filesystem::path path(src.cloneAsString());
-  auto library = isLibrary(src) ? ipu_model::CodeletLibrary::load(path)
-                                : ipu_model::CodeletLibrary::compile({path}, words(compileFlags));
-  for (const auto& known : data_->libraries) {
-    if (known == library) return false;
-  }
-  data_->libraries.push_back(std::move(library));
-  data_->vertex_types.clear();
-  return true;
+  return add(*data_, isLibrary(src) ? ipu_model::CodeletLibrary::load(path)
+                                    : ipu_model::CodeletLibrary::compile({path}, words(compileFlags)));
 }
 
 void Graph::addCodelets(const std::vector<std::string>& sources, StringRef compileFlags, StringRef) {
@@ -91,15 +67,11 @@ void Graph::addCodelets(const std::vector<std::string>& sources, StringRef compi
       paths.emplace_back(source);
     }
   }
-  if (paths.empty()) return;
-  data_->libraries.push_back(ipu_model::CodeletLibrary::compile(paths, words(compileFlags)));
-  data_->vertex_types.clear();
+  if (!paths.empty()) add(*data_, ipu_model::CodeletLibrary::compile(paths, words(compileFlags)));
 }
 
 void Graph::addCodelets(std::stringstream& source, StringRef compileFlags, CodeletFileType, StringRef) {
-  const TemporarySource file(source.str());
-  data_->libraries.push_back(ipu_model::CodeletLibrary::compile({file.path()}, words(compileFlags)));
-  data_->vertex_types.clear();
+  add(*data_, ipu_model::CodeletLibrary::compileText(source.str(), words(compileFlags)));
 }
 
 }  // namespace poplar

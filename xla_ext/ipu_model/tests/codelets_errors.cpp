@@ -89,6 +89,37 @@ void testFlags(const TemporaryFolder& folder) {
   CHECK(CodeletLibrary::compile({path}, {"-DNUMBER=4"})->find("A<4>") != nullptr);
 }
 
+// A text is compiled once, whatever file it is written to.
+void testTexts() {
+  const auto text = [](int number) {
+    return "#include <poplar/Vertex.hpp>\nstruct A : poplar::Vertex { void compute() {} };\n// " +
+           std::to_string(number) + "\n";
+  };
+  const auto first = CodeletLibrary::compileText(text(0));
+  CHECK(first->find("A") != nullptr);
+  CHECK_EQUAL(CodeletLibrary::compileText(text(0)), first);
+  CHECK(CodeletLibrary::compileText(text(0), {"-DB"}) != first);
+  CHECK(CodeletLibrary::compileText(text(1)) != first);
+}
+
+// A process keeps the libraries that it used last. A popc that only copies stands in for the compiler.
+void testLibrariesKept(const TemporaryFolder& folder) {
+  const std::string text = "#include <poplar/Vertex.hpp>\nstruct A : poplar::Vertex { void compute() {} };\n";
+  std::ofstream(folder.path() / "made.gp", std::ios::binary) << CodeletLibrary::compileText(text)->contents();
+  std::ofstream(folder.path() / "copy.py")
+      << "import shutil, sys\nshutil.copy(" << folder.path() / "made.gp" << ", sys.argv[sys.argv.index('-o') + 1])\n";
+  setenv("SNNJAX_POPC", (folder.path() / "copy.py").c_str(), 1);
+  const std::weak_ptr<const CodeletLibrary> first = CodeletLibrary::compileText("0"),
+                                            other = CodeletLibrary::compileText("1");
+  for (int number = 2; number <= 64; ++number) {
+    CodeletLibrary::compileText(std::to_string(number));
+    CHECK_EQUAL(CodeletLibrary::compileText("0"), first.lock());
+  }
+  CHECK(!first.expired());
+  CHECK(other.expired());
+  unsetenv("SNNJAX_POPC");
+}
+
 void testNames() {
   CHECK_EQUAL(normalVertexName("Foo< unsigned,::half, 3u >"), "Foo<unsigned int,half,3>");
   CHECK_EQUAL(normalVertexName("a::{anonymous}::B<unsigned long, long int, unsigned short int, _Float16>"),
@@ -107,6 +138,8 @@ int main() {
   testTools(folder);
   testPlaces(folder);
   testFlags(folder);
+  testTexts();
+  testLibrariesKept(folder);
   testNames();
   return check::failures;
 }

@@ -1,5 +1,6 @@
 """The command line of popc.py: forms, flags, cache and exit status."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -94,6 +95,33 @@ def test_cache_serves_the_same_text_and_flags(tmp_path: Path):
     for flag in ("-DNUMBER=4", "-std=c++14"):
         assert popc(tmp_path, "-o", "a.gp", "scalar.cpp", "-DNUMBER=3", flag).returncode == 0
     assert len(written(tmp_path) - objects) == 2
+
+
+@pytest.mark.parametrize("command", ["env {}", "env 'A VARIABLE=1' {} -DUNUSED='1 2'", ""])
+def test_compiler_is_split_into_words_as_by_a_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+):
+    monkeypatch.setenv("CXX", command.format(os.environ.get("CXX", "g++")))
+    (tmp_path / "scalar.cpp").write_text(SCALAR)
+    built = popc(tmp_path, "-o", "a.gp", "scalar.cpp", "-DNUMBER=3")
+    assert (built.returncode, built.stderr) == (0, "")
+    assert (tmp_path / "a.gp").exists()
+
+
+def test_compiler_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("CXX", "no-such-compiler -O1")
+    (tmp_path / "scalar.cpp").write_text(SCALAR)
+    failed = popc(tmp_path, "-o", "a.gp", "scalar.cpp", "-DNUMBER=3")
+    assert failed.stderr.startswith("popc: `no-such-compiler` must be installed, got no such program.")
+
+
+def test_compiler_with_an_open_quotation_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("CXX", "'g++")
+    (tmp_path / "scalar.cpp").write_text(SCALAR)
+    failed = popc(tmp_path, "-o", "a.gp", "scalar.cpp", "-DNUMBER=3")
+    assert failed.stderr.startswith(
+        'popc: `CXX` must be words of a shell, got "\'g++" (No closing quotation). '
+    )
 
 
 def test_failure_leaves_no_library(tmp_path: Path):

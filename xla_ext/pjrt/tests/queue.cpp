@@ -44,7 +44,9 @@ void tasksRunInTheirOrder() {
 void whatWorksOnThingsAtHandComesNext() {
   Queue queue;
   std::vector<int> order;
+  CHECK(queue.isIdle());
   Gate gate(queue);
+  CHECK(!queue.isIdle());
   queue.push([&order] { order.push_back(1); }, Kind::kRun);
   queue.push([&order] { order.push_back(2); }, Kind::kShort);
   queue.push([&order] { order.push_back(0); }, Kind::kNext);

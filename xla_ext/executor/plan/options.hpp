@@ -1,0 +1,28 @@
+// The options of a plan: `compiler_options` of jax.jit, which begin with `ipu_` there.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "executor/plan/plan.hpp"
+
+namespace snnjax::executor {
+
+// The chips that programs can be compiled for.
+constexpr std::array<std::string_view, 4> kVersions = {"mk1", "mk2", "bow", "c600"};
+
+struct PlanOptions {
+  std::string version;         // empty: the device's own
+  unsigned tiles = 0;          // of each IPU; 0: as many as the device has
+  unsigned ipus = 1;           // of each partition
+  bool half_partials = false;  // sums of halves are halves, on a tile and between tiles: Poplar's partialsType
+};
+
+// Throws Error where there is no such option, or no such value.
+PlanOptions optionsOf(const Plan& plan);
+
+// An option that must be `expected`.
+[[noreturn]] void refuseOption(std::string_view name, const std::string& expected, const std::string& actual);
+
+}  // namespace snnjax::executor
