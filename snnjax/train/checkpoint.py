@@ -5,10 +5,8 @@ JSON ``header`` in its metadata with everything else and a checksum of the whole
 checkpoint cannot run code. The .npz files of earlier versions of snnjax can be read too.
 """
 
-import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,47 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax._check import check, fail
+from snnjax._write import write_atomically
 
 _FORMAT = "snnjax checkpoint 2"
 _OLD_FORMAT, _OLD_START = "snnjax checkpoint 1", b"PK"  # .npz files begin like any zip
-
-
-def write_atomically(path: Path | str, content: bytes) -> None:
-    """Write a file atomically: its name never refers to a partial file, even after a kill or a power cut.
-
-    Errors: the file cannot be written, for instance because the disk is full. The partial file is removed, and the old
-    file stays.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> from snnjax.train import write_atomically
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "metrics.jsonl"
-        >>> write_atomically(path, b"{}")
-        >>> path.read_bytes()
-        b'{}'
-    """
-    path = Path(path)
-    # In the same folder, hence on the same disk, where a rename is atomic; what a kill leaves is overwritten later.
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(partial, path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()  # free the space that the partial file takes
-        if isinstance(error, OSError):
-            actual = f"{str(path)!r} ({error.strerror})"
-            way_out = "Make room, or name another folder"
-            fail("write_atomically", "path", "be a file that can be written", actual, way_out)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # the rename itself reaches the disk
-    finally:
-        os.close(folder)
 
 
 def save_checkpoint(path: Path | str, arrays: dict[str, Any], header: dict[str, Any]) -> None:
