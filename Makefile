@@ -17,6 +17,9 @@ CTEST ?= --output-on-failure --parallel 2
 SANITIZED = LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0 SNNJAX_CPU_KERNELS=build/asan/_cpu_kernels.so
 FUZZ ?= --examples 2000 --networks 24
+# The same with the thread sanitizer's, of which only the kernels know.
+SANITIZED_THREADS = LD_PRELOAD="$$(c++ -print-file-name=libtsan.so)" \
+	TSAN_OPTIONS=ignore_noninstrumented_modules=1 SNNJAX_CPU_KERNELS=build/tsan/_cpu_kernels.so
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -99,9 +102,17 @@ fuzz: kernels-asan  ## hostile input under the sanitizers, for minutes (FUZZ="--
 fuzz-short: kernels-asan  # the same for seconds
 	$(SANITIZED) $(BIN)/python -m tests.fuzz --examples 60 --networks 2
 
+.PHONY: threads-tsan
+threads-tsan: kernels-tsan  ## many threads at once under the thread sanitizer
+	$(SANITIZED_THREADS) $(BIN)/python -m pytest -n0 tests/test_threads.py
+
 .PHONY: soak
 soak: .venv/ready $(LIBRARY)  ## random checks of values and gradients, for a night (SOAK="--checks 1000000 --first-form 500")
 	$(BIN)/python -m tests.soak $(SOAK)
+
+.PHONY: ipu-programs
+ipu-programs: .venv/ready $(LIBRARY)  ## random programs on the modelled IPU beside the CPU, 10,000 of them (PROGRAMS="--first-seed 10000")
+	$(BIN)/python -m tests.ipu.device.random_programs $(PROGRAMS)
 
 .PHONY: ipu-conformance
 ipu-conformance: .venv/ready $(LIBRARY)  ## JAX's own tests on the modelled IPU, for hours (JAX=../jax CONFORMANCE="--cases 30 --only lax_test")

@@ -12,6 +12,8 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 
+from snnjax._jax_compat import Tracer
+
 # The largest size: ids, lengths and counts are int32, and so is the id that pads a list, the number of neurons.
 MAX_SIZE = 2**31 - 1
 _LONGEST = 60  # characters of a value in a message
@@ -150,10 +152,40 @@ def check_shape(
     check(good, op, argument, f"have shape [{axes}] = [{wanted}]", list(actual), way_out)
 
 
-def as_lengths(op: str, lengths: Any, batch: int) -> jax.Array:
-    """The number of steps of each sequence as int32 ``[batch]``, after checking its shape and dtype."""
+def concrete(value: Any) -> np.ndarray | None:
+    """The numbers of an array; None while it is traced, or if other processes hold a part of it."""
+    if isinstance(value, Tracer) or not getattr(value, "is_fully_addressable", True):
+        return None
+    return np.asarray(value)
+
+
+def check_within(op: str, argument: str, value: Any, most: int, way_out: str, least: int = 0) -> None:
+    """Check that integers are between `least` and `most`; traced ones cannot be checked."""
+    known = concrete(value)
+    if known is None or known.size == 0:
+        return
+    low, high = int(known.min()), int(known.max())
+    expected, actual = f"be between {least} and {most}", low if low < least else high
+    check(least <= low and high <= most, op, argument, expected, actual, way_out)
+
+
+def batch_way_out(actual: Sequence[int], steps: int, batch: int, way_out: str) -> str:
+    """The way out for a value that should have one entry for each sequence: another one if it has one for each step."""
+    if steps != batch and len(actual) == 1 and actual[0] == steps:
+        return "Is the batch axis first? Time comes first: swap the two with jnp.swapaxes(x, 0, 1)"
+    return way_out
+
+
+def as_lengths(op: str, lengths: Any, steps: int, batch: int) -> jax.Array:
+    """The number of steps of each sequence as int32 ``[batch]``, after checking its shape, dtype and values.
+
+    Traced values cannot be checked: those beyond the steps count as all steps, and negative ones as none.
+    """
     lengths = jnp.asarray(lengths)
-    check_shape(op, "lengths", lengths, (batch,), "batch", "Pass the number of steps of each sequence")
+    way_out = batch_way_out(lengths.shape, steps, batch, "Pass the number of steps of each sequence")
+    check_shape(op, "lengths", lengths, (batch,), "batch", way_out)
     whole = jnp.issubdtype(lengths.dtype, jnp.integer)
     check(whole, op, "lengths", "be integers", lengths.dtype.name, "Cast with lengths.astype(jnp.int32)")
-    return lengths.astype(jnp.int32)
+    check_within(op, "lengths", lengths, steps, "Pass the number of steps of each sequence")
+    lengths = lengths.astype(jnp.int32)
+    return jnp.clip(lengths, 0, steps) if isinstance(lengths, Tracer) else lengths

@@ -64,11 +64,11 @@ def first_spike_times(
         times: spike times of the inputs, in any unit; infinity for no spike.
         weights: weights with the dtype of the times.
         membrane_time: time constant of the membrane, in the same unit.
-        synapse_time: time constant of the current, different from `membrane_time`.
+        synapse_time: time constant of the current, in the same unit; it may be that of the membrane.
         threshold: threshold of all neurons.
 
     Raises:
-        ValueError: if shapes or dtypes do not match, a constant is not positive, or the time constants are equal.
+        ValueError: if shapes or dtypes do not match, or a constant is not positive.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -98,32 +98,34 @@ def first_spike_times(
         ("threshold", threshold),
     ):
         check(value > 0, op, name, "be positive", value, "Use the unit of the times")
-    way_out = "Change one of them by a percent"
-    differs = membrane_time != synapse_time
-    check(differs, op, "synapse_time", "differ from membrane_time", synapse_time, way_out)
     return _first_spike_times(times, weights, _Neuron(membrane_time, synapse_time, threshold))
 
 
-def _split(v: Array, current: Array, neuron: _Neuron) -> tuple[Array, Array]:
-    """The parts of a membrane that decay with the membrane's and with the current's time constant."""
-    of_current = current * neuron.synapse / (neuron.synapse - neuron.membrane)
-    return v - of_current, of_current
+def _rate(neuron: _Neuron) -> float:
+    """The difference of the decay rates, ``1 / membrane - 1 / synapse``, without cancelling where they are close."""
+    return (neuron.synapse - neuron.membrane) / (neuron.synapse * neuron.membrane)
 
 
 def _membrane(v: Array, current: Array, passed: Array, neuron: _Neuron) -> Array:
-    """The membrane after the time `passed` without input."""
-    of_membrane, of_current = _split(v, current, neuron)
-    return of_membrane * jnp.exp(-passed / neuron.membrane) + of_current * jnp.exp(-passed / neuron.synapse)
+    """The membrane after the time `passed` without input.
+
+    The response to a current of 1 is ``exp(-t / slow) (1 - exp(-rate t)) / (rate membrane)``, where `slow` is the
+    longer time constant, and ``t exp(-t / slow) / membrane``, the alpha function, if both are equal.
+    """
+    rate, slow = abs(_rate(neuron)), max(neuron.membrane, neuron.synapse)
+    area = -jnp.expm1(-rate * passed) / rate if rate else passed
+    response = jnp.exp(-passed / slow) * area / neuron.membrane
+    return v * jnp.exp(-passed / neuron.membrane) + current * response
 
 
 def _peak(v: Array, current: Array, neuron: _Neuron) -> Array:
     """The time of the membrane's maximum without input, or 0 if the maximum is at an end of the interval."""
-    of_membrane, of_current = _split(v, current, neuron)
-    ratio = -of_current * neuron.membrane / (jnp.where(of_membrane == 0, 1, of_membrane) * neuron.synapse)
-    turns = (of_membrane != 0) & (ratio > 0)
-    return jnp.where(turns, jnp.log(jnp.where(turns, ratio, 1)), 0) / (
-        1 / neuron.synapse - 1 / neuron.membrane
-    )
+    rate, there = _rate(neuron), current != 0
+    # The slope is 0 where ``(exp(rate t) - 1) / rate``, or t if the rate is 0, has this value.
+    grown = neuron.synapse * (1 - v / jnp.where(there, current, 1))
+    turns = there & (1 + rate * grown > 0)
+    grown = jnp.where(turns, grown, 0)
+    return jnp.log1p(rate * grown) / rate if rate else grown
 
 
 def _find(times: Array, weights: Array, neuron: _Neuron) -> Array:

@@ -11,6 +11,7 @@ from jaxtyping import Array
 from snnjax import metrics
 from snnjax._check import check, message, shown
 from snnjax._network import Network
+from snnjax._network.compare import check_params
 from snnjax._network.specs import LayerParams, NetworkOutput, NetworkParams
 from snnjax.sparse_spikes import SparseSpikes
 
@@ -84,6 +85,7 @@ def to_neurobench(network: Network, params: NetworkParams, *, decoder: str | Non
 
 
 def _check(network: Network, params: NetworkParams) -> None:
+    check_params(_OP, params, network.layers, network.readout)
     for place, spec in enumerate(network.layers):
         form = spec.fitted.connection
         is_dense = form.pooling is None and form.convolution is None

@@ -14,7 +14,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from snnjax._check import check, check_choice, check_float_array, check_integer
-from snnjax._network.specs import LayerParams, NetworkParams, check_params
+from snnjax._network.compare import check_is_params
+from snnjax._network.specs import LayerParams, NetworkParams
 from snnjax._quantised import Quantised as Quantised
 from snnjax._quantised import dequantise as dequantise
 
@@ -121,7 +122,7 @@ def straight_through(params: NetworkParams, bits: int = 8) -> NetworkParams:
 
 def _with_weights(op: str, params: NetworkParams, change: Callable[[Any], Any]) -> NetworkParams:
     """The parameters with all their weights changed."""
-    check_params(op, params)
+    check_is_params(op, params)
 
     def own(layer: LayerParams) -> LayerParams:
         recurrent = None if layer.recurrent is None else change(layer.recurrent)

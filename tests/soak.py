@@ -25,11 +25,13 @@ from tqdm import tqdm
 
 from snnjax import _targets, lif_network
 from snnjax.surrogates import as_surrogate
+from tests import random_online
 from tests.cases import CASES, as_numpy
+from tests.network import random_networks
 from tests.numbers import assert_close
 from tests.ops.common import float_leaves, generic, is_float, jit, stack
 from tests.ops.kernel_checks import TOLERANCE as TOLERANCE_OF
-from tests.ops.kernel_checks import check_kernel, compiled, everything
+from tests.ops.kernel_checks import check_kernel, compiled, everything, is_narrow
 from tests.ops.random_networks import Form, arguments, random_form
 
 # Central differences in float64 along one random direction. Their error is about STEP^2 times a third derivative, or
@@ -100,15 +102,18 @@ def check_as_exact(form: Form, seed: int) -> int:
         drawn = arguments(form._replace(dtype="float64"), np.random.default_rng(seed))
         in_full = jax.tree.map(lambda leaf: leaf.astype(jnp.float64) if is_float(leaf) else leaf, drawn)
         exact = compiled(form._replace(dtype="float64"), "reference")(*in_full)[1]
+        most = largest_of(given)
         at_the_end = scaled_gradients(form._replace(dtype="float64"), "reference")(
             jnp.float64(TO_THE_END), *in_full
         )
     error, allowed = (rounding_errors(form, each, given, exact) for each in ("cpu", "reference"))
     beyond = 0
     for place, gradient in exact.items():
-        inside = np.isfinite(at_the_end[place])
+        inside = np.isfinite(at_the_end[place]) & (abs(np.asarray(gradient)) < most[place] / MORE)
         beyond += int(np.count_nonzero(~inside))
-        floor = TOLERANCE_OF[form.dtype] * np.max(abs(np.asarray(gradient)), initial=1, where=inside)
+        floor = TOLERANCE_OF["bfloat16" if is_narrow(form) else "float32"] * np.max(
+            abs(np.asarray(gradient)), initial=1, where=inside
+        )
         # Of numbers that are not finite inside, none is right: neither comparison holds for a NaN.
         good = (error[place] <= MORE * allowed[place] + floor) & (allowed[place] < np.inf)
         wrong = np.flatnonzero(inside & ~good)
@@ -117,6 +122,11 @@ def check_as_exact(form: Form, seed: int) -> int:
             f"the reference by {allowed[place].flat[wrong[0]]}"
         )
     return beyond
+
+
+def largest_of(given: tuple[Any, ...]) -> list[float]:
+    """The largest number of the dtype of each argument: float16 ends at 65504."""
+    return [float(jnp.finfo(leaf.dtype).max) if is_float(leaf) else 0.0 for leaf in jax.tree.leaves(given)]
 
 
 def rounding_errors(
@@ -159,10 +169,26 @@ def check_differences(form: int, draws: range) -> Iterator[Checked]:
         yield Checked(draw, "" if good else f"differs by {error} and {finer} of {scale}")
 
 
+def check_networks(form: int, draws: range) -> Iterator[Checked]:
+    """Every path of a network in low precision equals single steps in float64, in values and gradients."""
+    drawn = random_networks.random_form(np.random.default_rng(form))
+    for draw in draws:
+        yield Checked(draw, *outcome(random_networks.check_paths, drawn, form * 1_000_000 + draw))
+
+
+def check_online(form: int, draws: range) -> Iterator[Checked]:
+    """An online rule, and a batch of padded sequences, equal back-propagation where they do in theory."""
+    drawn = random_online.random_form(np.random.default_rng(form))
+    for draw in draws:
+        yield Checked(draw, *outcome(random_online.check_online, drawn, form * 1_000_000 + draw))
+
+
 KINDS: dict[str, Callable[[int, range], Iterator[Checked]]] = {
     "values": check_values,
     "kernels": check_kernels,
     "differences": check_differences,
+    "networks": check_networks,
+    "online": check_online,
 }
 
 

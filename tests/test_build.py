@@ -32,6 +32,66 @@ def too_large_instructions(disassembly):
     return sorted(found)
 
 
+# Types of static objects that have no destructor.
+STAYING = (
+    r"(?:const )?(?:bool|Index|std::mutex|NamedValue|ShardingsExtension|FieldRecord|snnjax::pjrt::Table)$"
+)
+
+
+def mortal_objects(code):
+    """Static objects within functions whose destructors run while other threads may still use them."""
+    declared = re.findall(r"^ +static (?!constexpr)([^()&*=;{\n]+) (\w+)(?:;| =|\{)", code, re.MULTILINE)
+    return [name for kind, name in declared if not re.match(STAYING, kind)]
+
+
+def test_static_objects_outlive_all_threads():
+    """Those of a pool, or of a queue of programs, may still run when the process ends: `static auto& x = *new X`."""
+    assert mortal_objects("  static Spares all;\n") == ["all"]
+    assert mortal_objects("  static const std::map<int, int> all = {\n") == ["all"]
+    assert mortal_objects("  static auto& all = *new Spares;\n  static const bool has = true;\n") == []
+    sources = [
+        path for path in (ROOT / "xla_ext").rglob("*.?pp") if not {"tests", "calibration"} & {*path.parts}
+    ]
+    assert len(sources) > 100
+    assert {path.name: found for path in sources if (found := mortal_objects(path.read_text()))} == {}
+
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def unsafe_steps(workflow):
+    """The steps of jobs that hold a token which run a command, or an action that may change."""
+    jobs = re.split(r"^  (?=[a-z-]+:$)", workflow.partition("\njobs:\n")[2], flags=re.MULTILINE)
+    steps = [
+        line
+        for job in jobs
+        if "id-token: write" in job
+        for line in re.findall(r"^ +(?:- )?((?:run|uses):.*)", job, flags=re.MULTILINE)
+    ]
+    return [line for line in steps if not re.fullmatch(r"uses: \S+@[0-9a-f]{40} # v[0-9.]+", line)]
+
+
+def test_jobs_that_hold_a_token_run_fixed_actions_alone():
+    """A package installed there, or a tag that somebody moves, could publish in our name."""
+    tool = "\njobs:\n  publish:\n    permissions:\n      id-token: write\n    steps:\n      - "
+    assert unsafe_steps(tool + "run: pip install uv\n") == ["run: pip install uv"]
+    assert unsafe_steps(tool + "uses: actions/checkout@v4\n") == ["uses: actions/checkout@v4"]
+    assert any("id-token: write" in path.read_text() for path in WORKFLOWS)
+    assert [step for path in WORKFLOWS for step in unsafe_steps(path.read_text())] == []
+
+
+def test_what_workflows_make_is_there():
+    makefile = (ROOT / "Makefile").read_text()
+    targets = {
+        name for names in re.findall(r"^([a-z0-9 -]+):", makefile, re.MULTILINE) for name in names.split()
+    }
+    made = {name for path in WORKFLOWS for name in re.findall(r"run: make ([a-z-]+)", path.read_text())}
+    for names in re.findall(r"target: \[(.*)\]", (ROOT / ".github/workflows/nightly.yml").read_text()):
+        made |= set(names.split(", "))
+    assert {"test", "test-wheel", "fuzz", "ipu-model-tsan"} <= made
+    assert made <= targets
+
+
 if shutil.which("g++") and shutil.which("cmake"):  # elsewhere only the references can be tested
 
     def test_library_is_there_where_it_can_be_built():

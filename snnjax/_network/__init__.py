@@ -12,6 +12,7 @@ from jaxtyping import Array
 from snnjax._check import (
     MAX_SIZE,
     as_lengths,
+    batch_way_out,
     check,
     check_choice,
     check_dtype,
@@ -22,11 +23,12 @@ from snnjax._check import (
     shown,
 )
 from snnjax._dispatch import IMPLEMENTATIONS, gathered
+from snnjax._network.compare import check_params, check_state
 from snnjax._network.connections import Between, Shape, Weighted
 from snnjax._network.delays import Delays, Pending, no_pending
-from snnjax._network.init import init_params, scale_to_activity
+from snnjax._network.init import Sample, init_params
 from snnjax._network.run import Call, LayerPath, delays_of, layer_path, run
-from snnjax._network.scan import Carry, run_layer, steps_within, within
+from snnjax._network.scan import Carry, rounded, run_layer, steps_within, widened, within
 from snnjax._network.specs import (
     LayerParams,
     LayerSpec,
@@ -34,7 +36,6 @@ from snnjax._network.specs import (
     NetworkParams,
     NetworkState,
     ReadoutSpec,
-    check_params,
     fit_layers,
     second_thresholds,
     spread,
@@ -99,17 +100,15 @@ class Network:
         """
         check_key("network.init", key)
         check_dtype("network.init", dtype)
-        params = init_params(key, self.layers, self.readout, dtype)
-        if inputs is None:
-            return params
-        _check_inputs(inputs, self.num_inputs)
-        if isinstance(target_activity, int | float):  # a traced value cannot be checked
-            good, way_out = 0 < target_activity < 1, "Try 0.05, one spike per neuron in 20 steps"
-            check(good, "network.init", "target_activity", "be between 0 and 1", target_activity, way_out)
-        lengths = None if lengths is None else as_lengths("lif_network", lengths, inputs.shape[1])
-        valid = steps_within(inputs, lengths)
-        start = within(inputs, valid), lengths
-        return scale_to_activity(params, self.layers, *start, target_activity, _run_alone)
+        sample = None
+        if inputs is not None:
+            _check_inputs(inputs, self.num_inputs)
+            if isinstance(target_activity, int | float):  # a traced value cannot be checked
+                good, way_out = 0 < target_activity < 1, "Try 0.05, one spike per neuron in 20 steps"
+                check(good, "network.init", "target_activity", "be between 0 and 1", target_activity, way_out)
+            lengths = None if lengths is None else as_lengths("network.init", lengths, *inputs.shape[:2])
+            sample = Sample(inputs, lengths, target_activity)
+        return init_params(key, self.layers, self.readout, dtype, sample, _run_alone)
 
     def initial_state(self, params: NetworkParams, batch: int) -> NetworkState:
         """Make the state before the first step.
@@ -132,26 +131,16 @@ class Network:
 
     def delays(self, params: NetworkParams) -> tuple[Delays | None, ...]:
         """The delays of each layer in steps, ``[inputs]`` and ``[neurons]``; None if it has none."""
-        check_params("network", params, len(self.layers))
+        check_params("network", params, self.layers, self.readout)
         each = zip(self.layers, params.layers, strict=True)
         return tuple(None if own.delays is None else delays_of(spec, own) for spec, own in each)
 
     def spread(self, params: NetworkParams) -> NetworkParams:
         """The parameters as `apply` uses them: one constant per neuron, and masked weights."""
-        check_params("network", params, len(self.layers))
-        last = params.readout
-        expected = "be None for a spiking read-out" if self.readout is None else "hold those of the read-out"
-        good = (last is None) == (self.readout is None)
-        check(
-            good,
-            "network",
-            "params.readout",
-            expected,
-            type(last).__name__,
-            "Make them with network.init(key)",
-        )
-        if self.readout is not None and last is not None:
-            last = spread(self.readout, last)
+        check_params("network", params, self.layers, self.readout)
+        last = None
+        if self.readout is not None and params.readout is not None:
+            last = spread(self.readout, params.readout)
         each = zip(self.layers, params.layers, strict=True)
         return NetworkParams(tuple(spread(*own) for own in each), last)
 
@@ -195,10 +184,12 @@ class Network:
         if state is None:
             state = self.initial_state(params, inputs.shape[1])
             state = state if chunk is not None else _without_rows(state)
+        else:
+            _check_batch(state, *inputs.shape[:2])
+            check_state("network.apply", "state", state, self.initial_state, params, inputs.shape[1])
         params = self.spread(params)
-        _check_state(state, inputs.shape[1])
         second = self.second_thresholds(params, second_threshold)
-        lengths = None if lengths is None else as_lengths("lif_network", lengths, inputs.shape[1])
+        lengths = None if lengths is None else as_lengths("network.apply", lengths, *inputs.shape[:2])
         if chunk is not None:
             check_integer("network.apply", "chunk", chunk, 1)
         records = _check_record(record, implementation)
@@ -277,10 +268,12 @@ def _check_specs(layers: Any, readout: Any) -> None:
 
 def _run_alone(spec: LayerSpec, own: LayerParams, x: Any, lengths: Array | None) -> tuple[Any, Array]:
     """The spikes of a layer and its mean activity before capping; delays move spikes but hardly change it."""
-    own, batch = spread(spec, own), x.shape[1]
-    start = Carry(spec.neuron.initial_state(own.neuron, batch), _no_spikes(own, batch), None)
+    own, batch, valid = spread(spec, own), x.shape[1], steps_within(x, lengths)
+    before = jax.tree.map(wide, _no_spikes(own, batch))
+    start = Carry(spec.neuron.initial_state(own.neuron, batch), before, None)
     full = dataclasses.replace(spec, capacity=None)
-    steps = run_layer(full, own, start, x, None, steps_within(x, lengths), None)[1]
+    x = widened(rounded(within(x, valid), own.weights.dtype))
+    steps = run_layer(full, own, start, x, None, valid, None)[1]
     return steps.listed, _activity(steps.counted, lengths)
 
 
@@ -331,18 +324,13 @@ def _check_inputs(inputs: Any, num_inputs: int) -> None:
     check(axes_fit, "network", "inputs", expected, list(inputs.shape), way_out)
 
 
-def _check_state(state: Any, batch: int) -> None:
+def _check_batch(state: Any, steps: int, batch: int) -> None:
+    """Check that a state has the batch size of the inputs."""
     way_out = "Make it with network.initial_state(params, batch), or pass None"
     good = isinstance(state, NetworkState)
     check(good, "network.apply", "state", "be a NetworkState or None", type(state).__name__, way_out)
     have = {leaf.shape[0] for leaf in jax.tree.leaves(state._replace(pending=())) if leaf.ndim}
     have |= {rows.shape[1] for rows in jax.tree.leaves(state.pending)}
-    way_out = "Make it with network.initial_state(params, batch)"
-    check(
-        have <= {batch},
-        "network",
-        "state",
-        f"have batch size {batch}, like the inputs",
-        sorted(have),
-        way_out,
-    )
+    way_out = batch_way_out(sorted(have), steps, batch, "Make it with network.initial_state(params, batch)")
+    expected = f"have batch size {batch}, like the inputs"
+    check(have <= {batch}, "network", "state", expected, sorted(have), way_out)

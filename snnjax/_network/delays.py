@@ -9,12 +9,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from snnjax._check import check, check_choice, check_integer
-from snnjax._types import wide
+from snnjax._types import sum_dtype, wide
 from snnjax.neurons import decay_to_raw, raw_to_decay
 from snnjax.ops.delay_spikes import delay_spikes
 
-# Initial delays keep this distance (as a fraction of the longest) from 0 and the longest, where raw is infinite.
-_MARGIN = 1e-3
+# Initial delays keep this distance (as a fraction of the longest) from 0 and the longest, where raw is infinite; at
+# most a quarter of a step, so that they round to what was asked for.
+_MARGIN, _MARGIN_STEPS = 1e-3, 0.25
+# Up to this delay float32 computes ``max_delay * sigmoid(raw)`` to a quarter of a step (all integers were tried).
+_LONGEST = 2**22
 _OWNERS = ("neuron", "channel", "layer")
 
 
@@ -28,11 +31,15 @@ class Axonal:
     per: str
 
     def init(self, key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
-        """Draw the raw parameters of the delays of neurons of `shape`."""
+        """Draw the raw parameters of the delays of neurons of `shape`, in the accumulation dtype of `dtype`.
+
+        In bfloat16 or float16 long delays would be off by steps.
+        """
         count = {"neuron": math.prod(shape), "channel": shape[-1], "layer": 1}[self.per]
         low, high = self.initial if isinstance(self.initial, tuple) else (self.initial, self.initial)
-        share = jax.random.uniform(key, (count,), jnp.float32, low, max(high, low)) / max(self.max_delay, 1)
-        return decay_to_raw(jnp.clip(share, _MARGIN, 1 - _MARGIN)).astype(dtype)
+        share = jax.random.uniform(key, (count,), jnp.float32, low, max(high, low)) / self.max_delay
+        margin = min(_MARGIN, _MARGIN_STEPS / self.max_delay)
+        return decay_to_raw(jnp.clip(share, margin, 1 - margin)).astype(sum_dtype(dtype))
 
     def steps(self, raw: Array, shape: tuple[int, ...]) -> Array:
         """The delays of neurons of `shape` in steps, ``max_delay * sigmoid(raw)``, in the accumulation dtype."""
@@ -69,16 +76,16 @@ def axonal(
     delayed too, in addition to the one step that they always take; such a layer is scanned.
 
     Args:
-        max_delay: the longest delay, in steps.
+        max_delay: the longest delay, in steps; at most 4,194,304.
         initial: initial delays: a number, or a range (low, high) from which each is drawn; None is the range ``(0,
-            max_delay)``.
-        learn: whether the delays are learned; otherwise they are rounded to integers. A network of the same layers with
-            False accepts the parameters of one with True, and rounds its delays: for inference, or for further
-            training.
+            max_delay)``. Learned delays start at least ``min(max_delay / 1000, 1 / 4)`` steps from both ends.
+        learn: whether the delays are learned; otherwise they are rounded to integers, and integers asked for are
+            exact. A network of the same layers with False accepts the parameters of one with True, and rounds its
+            delays: for inference, or for further training.
         per: whether there is one delay per "neuron", per "channel" of an image, or per "layer".
 
     Raises:
-        ValueError: if a delay is outside ``[0, max_delay]``.
+        ValueError: if a delay is outside ``[0, max_delay]``, or `max_delay` too long.
 
     Example:
         >>> import jax
@@ -93,6 +100,14 @@ def axonal(
         Hammouamri, Khalfaoui-Hassani and Masquelier 2024, arXiv:2306.17670.
     """
     check_integer("axonal", "max_delay", max_delay, 1)
+    check(
+        max_delay <= _LONGEST,
+        "axonal",
+        "max_delay",
+        f"be at most {_LONGEST}, up to which float32 is exact",
+        max_delay,
+        "Use longer steps",
+    )
     check_choice("axonal", "per", per, _OWNERS)
     initial = (0.0, float(max_delay)) if initial is None else initial
     low, high = initial if isinstance(initial, tuple) else (initial, initial)
@@ -129,7 +144,10 @@ def no_pending(spec: Axonal, batch: int, inputs: int, neurons: int | None, dtype
 def delayed(
     spec: Axonal, delays: Array, x: Any, pending: Array, lengths: Array | None, implementation: str | None
 ) -> tuple[Array, Array]:
-    """The spikes that arrive in each step, ``[time, batch, neurons]``, and those then in transit."""
+    """The spikes that arrive in each step, ``[time, batch, neurons]``, and those then in transit.
+
+    All are in the accumulation dtype: a share of a spike has more digits than the spike.
+    """
     before = pending if pending.shape[0] else None
     return delay_spikes(
         x, delays, before, max_delay=spec.max_delay, lengths=lengths, implementation=implementation

@@ -11,7 +11,16 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._network.delays import Delays, Pending, delayed
-from snnjax._network.scan import Carry, overflow, run_layer, run_readout, steps_within, within
+from snnjax._network.scan import (
+    Carry,
+    overflow,
+    rounded,
+    run_layer,
+    run_readout,
+    steps_within,
+    widened,
+    within,
+)
 from snnjax._network.specs import (
     LayerParams,
     LayerSpec,
@@ -114,25 +123,25 @@ def _run_pieces(
     call: Call, inputs: Any, state: NetworkState, lengths: Array | None
 ) -> tuple[Any, Any, NetworkState]:
     """All pieces in order; returns results per step, results summed over steps, and the new state."""
-    valid, pieces = steps_within(inputs, lengths), call.pieces()
-    x, output, last = inputs if pieces[0][0] else within(inputs, valid), None, None
+    valid, pieces, dtype = steps_within(inputs, lengths), call.pieces(), call.params.layers[0].weights.dtype
+    x, output, last = inputs if pieces[0][0] else rounded(within(inputs, valid), dtype), None, None
     layers: list[_LayerResults] = []
     for fused, own in pieces:
         if fused:
             ran, output, last = _run_fused(call, own, state, x, lengths)
         else:
-            x, pending = _delayed(call, own.start, state, x, lengths)
+            x, pending = _delayed(call, own.start, state, widened(x), lengths)
             ran = [_run_scanned(call, own.start, state, x, valid, pending)]
         x = ran[-1].spikes
         layers += ran
     if call.readout is not None and call.params.readout is not None and last is None:
-        options = (call.params.readout, state.readout, x, valid, call.implementation)
+        options = (call.params.readout, state.readout, widened(x), valid, call.implementation)
         last, output = run_readout(call.readout, *options)
-    output = x if output is None else output
+    output = rounded(x, dtype) if output is None else output
     counts, dropped, spikes, membranes, neurons, carried, pending = zip(*layers, strict=True)
     timed = (
         output,
-        spikes if "spikes" in call.record else None,
+        tuple(rounded(own, dtype) for own in spikes) if "spikes" in call.record else None,
         membranes if "membranes" in call.record else None,
     )
     return timed, (counts, dropped), NetworkState(neurons, carried, last, pending)
@@ -155,8 +164,8 @@ def _delayed(
     if spec is None or pending is None:
         return x, None
     steps = call.delays(index).inputs
-    x, left = delayed(spec, steps, x, pending.inputs, lengths, call.implementation)
-    return x, pending._replace(inputs=left)
+    x, left = delayed(spec, steps, x, wide(pending.inputs), lengths, call.implementation)
+    return x, pending._replace(inputs=left.astype(pending.inputs.dtype))
 
 
 def _run_scanned(
@@ -167,13 +176,15 @@ def _run_scanned(
     feedback = None
     if pending is not None and pending.recurrent is not None and spec.delays is not None:
         feedback = call.delays(index).recurrent
-    start = Carry(state.neurons[index], state.spikes[index], None if pending is None else pending.recurrent)
+    carried = state.spikes[index], None if pending is None else pending.recurrent
+    start = Carry(state.neurons[index], *jax.tree.map(wide, carried))
     options = (valid, call.implementation, "membranes" in call.record, feedback)
     end, steps = run_layer(spec, own, start, x, second, *options)
     counts = jnp.sum(wide(steps.counted), axis=0)
-    pending = None if pending is None else pending._replace(recurrent=end.pending)
+    last, left = jax.tree.map(lambda new, old: new.astype(old.dtype), (end.spikes, end.pending), carried)
+    pending = None if pending is None else pending._replace(recurrent=left)
     shown = (counts, overflow(steps.listed), steps.listed, steps.membranes)
-    return _LayerResults(*shown, end.neuron, end.spikes, pending)
+    return _LayerResults(*shown, end.neuron, last, pending)
 
 
 def _run_fused(

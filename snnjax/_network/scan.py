@@ -12,7 +12,7 @@ from snnjax._check import check, check_shape
 from snnjax._dispatch import vary_alike
 from snnjax._network.delays import Axonal, delayed
 from snnjax._network.specs import LayerParams, LayerSpec, ReadoutSpec
-from snnjax._types import wide
+from snnjax._types import sum_dtype, wide
 from snnjax.neurons import Neuron
 from snnjax.ops import select_spikes, spike, spike_conv, spike_matmul
 from snnjax.ops._connection import Connection
@@ -45,8 +45,20 @@ def within(inputs: Any, valid: Array | None) -> Any:
     return jnp.where(valid[:, :, None], inputs, jnp.zeros_like(inputs))
 
 
+def rounded(x: Any, dtype: Any) -> Any:
+    """Spikes, an array or `SparseSpikes`, in another dtype."""
+    if isinstance(x, SparseSpikes):
+        return dataclasses.replace(x, values=x.values.astype(dtype))
+    return x.astype(dtype)
+
+
+def widened(x: Any) -> Any:
+    """Spikes in their accumulation dtype, so that nothing between two layers rounds their cotangents."""
+    return rounded(x, sum_dtype((x.values if isinstance(x, SparseSpikes) else x).dtype))
+
+
 class Carry(NamedTuple):
-    """The state that a layer carries from step to step."""
+    """The state that a layer carries from step to step, in the accumulation dtype."""
 
     neuron: Any
     spikes: Array | None  # the last listed spikes of a recurrent layer, dense
@@ -54,11 +66,7 @@ class Carry(NamedTuple):
 
 
 def product(x: Any, connection: Connection, own: LayerParams, implementation: str | None) -> Array:
-    """The input currents of a layer for all its steps at once, in the accumulation dtype."""
-    if isinstance(x, SparseSpikes):
-        x = dataclasses.replace(x, values=wide(x.values))
-    else:
-        x = wide(x.astype(own.weights.dtype))
+    """The input currents of a layer for all its steps at once, in the accumulation dtype, which `x` has."""
     if connection.pooling is not None:
         x = pooled(connection.pooling, x)
     weights, form = wide(own.weights), connection.convolution
@@ -90,6 +98,7 @@ def run_layer(
 ) -> tuple[Carry, LayerSteps]:
     """Run a layer over all steps; return the carried state and the results of every step.
 
+    Everything is in the accumulation dtype, `start` and `x` included: only results of a network are rounded.
     `feedback` holds the delays of the recurrent spikes, ``[neurons]``, if they have any.
     """
 
@@ -161,18 +170,17 @@ def fire(
     inside: Array | None,
     implementation: str | None,
 ) -> tuple[Any, Array]:
-    """The listed and the true spikes of one step."""
+    """The listed and the true spikes of one step, in the accumulation dtype."""
     threshold = jnp.broadcast_to(wide(threshold), membrane.shape)
-    surrogate, dtype = spec.neuron.surrogate, own.weights.dtype
-    true_spikes = spike(membrane - threshold, surrogate).astype(dtype)
+    surrogate = spec.neuron.surrogate
+    true_spikes = spike(membrane - threshold, surrogate)
     if spec.capacity is None:
         return _choose(inside, true_spikes, jnp.zeros_like(true_spikes)), true_spikes
     # Nothing is listed after the end of a sequence.
     shown = _choose(inside, membrane, jnp.full_like(membrane, -jnp.inf))
     second = _moved(second, threshold, spec.neuron, own)
     options = {"capacity": spec.capacity, "surrogate": surrogate, "implementation": implementation}
-    listed = select_spikes(shown, threshold, second, **options)
-    return dataclasses.replace(listed, values=listed.values.astype(dtype)), true_spikes
+    return select_spikes(shown, threshold, second, **options), true_spikes
 
 
 def _moved(second: Any, threshold: Array, neuron: Neuron, own: LayerParams) -> Array:
@@ -214,7 +222,7 @@ def overflow(x: Any) -> Array:
 def run_readout(
     spec: ReadoutSpec, own: LayerParams, state: Any, x: Any, valid: Array | None, implementation: str | None
 ) -> tuple[Any, Array]:
-    """Run a read-out over all steps; return its last state and its outputs ``[time, batch, outputs]``."""
+    """Run a read-out over all steps of inputs in the accumulation dtype; return its last state and its outputs."""
 
     def step(carry: tuple[Any, Array], xs: tuple[Array, Array | None]) -> tuple[tuple[Any, Array], Array]:
         before, last = carry

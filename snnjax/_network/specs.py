@@ -326,13 +326,3 @@ def _lowest_threshold(neuron: Neuron) -> float:
     with jax.ensure_compile_time_eval():
         thresholds = jax.jit(lambda: neuron.threshold(neuron.init(jax.random.key(0), _DRAWN)))()
         return float(np.min(thresholds))
-
-
-def check_params(op: str, params: Any, num_layers: int | None = None) -> None:
-    """Check that `params` are those of a network with this many layers."""
-    way_out = "Make them with network.init(key)"
-    good = isinstance(params, NetworkParams)
-    check(good, op, "params", "be NetworkParams", type(params).__name__, way_out)
-    if num_layers is not None:
-        fits = len(params.layers) == num_layers
-        check(fits, op, "params", f"hold {num_layers} layers", len(params.layers), way_out)

@@ -21,7 +21,7 @@ def _info(options: argparse.Namespace) -> int:
     import jax
 
     from snnjax import _dispatch, train
-    from snnjax.train.progress import find_checkpoint
+    from snnjax.train.progress import CHECKPOINT
 
     for package in ("snnjax", "jax", "jaxlib", "numpy", "optax", "matplotlib", "tqdm", "h5py"):
         try:
@@ -41,7 +41,7 @@ def _info(options: argparse.Namespace) -> int:
     say(f"{', '.join(others)} (with --data)\n")
     if options.checkpoint is not None:
         path = options.checkpoint
-        path = find_checkpoint(path) if path.is_dir() else path
+        path = path / CHECKPOINT if path.is_dir() else path
         _say_checkpoint(train.read_run(path), path)
     return 0
 

@@ -31,15 +31,15 @@ def _evaluate(options: argparse.Namespace) -> int:
     import jax
 
     from snnjax import train
-    from snnjax.train.progress import find_checkpoint
+    from snnjax.train.progress import CHECKPOINT
 
-    path = find_checkpoint(options.out)
+    path = options.out / CHECKPOINT
     header = train.read_run(path)
     settings = train.TaskSettings.from_header(header)
     parts = train.load_task(settings, options.data)
     net = train.build_network(settings, parts.num_inputs, parts.num_classes)
     like = {"best_params": jax.eval_shape(net.init, jax.random.key(0))}
-    params = train.load_checkpoint(path, like)[0]["best_params"]
+    params = train.load_checkpoint(path, like, net)[0]["best_params"]
     loss, decoder = train.loss_of(settings)
     tested = train.evaluate(net, params, parts.test, loss=loss, decoder=decoder)
     report(options.out, tested, header["best_epoch"])

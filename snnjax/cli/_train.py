@@ -138,11 +138,11 @@ def settings_of(options: argparse.Namespace) -> Any:
     from dataclasses import replace
 
     from snnjax.train import TaskSettings, read_run, task_settings
-    from snnjax.train.progress import find_checkpoint
+    from snnjax.train.progress import CHECKPOINT
 
     settings = task_settings(options.task or "digits", options.model or "dense")
     if options.resume:
-        settings = TaskSettings.from_header(read_run(find_checkpoint(options.out)))
+        settings = TaskSettings.from_header(read_run(options.out / CHECKPOINT))
     names = ("epochs", "batch_size", "learning_rate", "seed", "rule", "second_threshold")
     names += ("activity_bound", "activity_strength")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}

@@ -51,6 +51,7 @@ from snnjax.neurons.lif import lif as lif
 from snnjax.neurons.lif import lif_constants as lif_constants
 from snnjax.neurons.lif import lif_init as lif_init
 from snnjax.neurons.lif import lif_state as lif_state
+from snnjax.neurons.refractory import RefractoryParams as RefractoryParams
 from snnjax.neurons.refractory import RefractoryState as RefractoryState
 from snnjax.neurons.refractory import refractory as refractory
 from snnjax.neurons.resonate_and_fire import ResonateAndFireConfig as ResonateAndFireConfig
@@ -59,4 +60,8 @@ from snnjax.neurons.resonate_and_fire import ResonateAndFireState as ResonateAnd
 from snnjax.neurons.resonate_and_fire import resonate_and_fire as resonate_and_fire
 from snnjax.neurons.resonate_and_fire import resonate_and_fire_init as resonate_and_fire_init
 from snnjax.neurons.resonate_and_fire import resonate_and_fire_state as resonate_and_fire_state
+from snnjax.neurons.se_adlif import SEAdLIFParams as SEAdLIFParams
+from snnjax.neurons.se_adlif import SEAdLIFState as SEAdLIFState
 from snnjax.neurons.se_adlif import se_adlif as se_adlif
+from snnjax.neurons.se_adlif import se_adlif_init as se_adlif_init
+from snnjax.neurons.se_adlif import se_adlif_state as se_adlif_state

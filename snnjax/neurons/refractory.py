@@ -10,6 +10,12 @@ from snnjax._check import check_integer
 from snnjax.neurons._neuron import Bound, Neuron, align, check_spiking
 
 
+class RefractoryParams(NamedTuple):
+    """The parameters of `refractory`."""
+
+    neuron: Any  # the parameters of the wrapped neuron
+
+
 class RefractoryState(NamedTuple):
     """The state of `refractory`."""
 
@@ -47,22 +53,36 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
     own = {"neuron": neuron}
     return neuron._replace(
         name=f"refractory {neuron.name}",
+        init=Bound(_init, **own),
         initial_state=Bound(_initial_state, **own),
         integrate=Bound(_integrate, **own),
         fire=Bound(_fire, **own, steps=steps),
+        threshold=Bound(_threshold, **own),
     )
 
 
-def _initial_state(params: Any, batch: int, *, neuron: Neuron) -> RefractoryState:
-    remaining = jnp.zeros((batch, *neuron.threshold(params).shape), jnp.int32)
-    return RefractoryState(neuron.initial_state(params, batch), remaining)
+def _init(key: Array, num_neurons: int, dtype: Any = jnp.float32, *, neuron: Neuron) -> RefractoryParams:
+    return RefractoryParams(neuron.init(key, num_neurons, dtype))
+
+
+def _threshold(params: RefractoryParams, *, neuron: Neuron) -> Array:
+    return neuron.threshold(params.neuron)
+
+
+def _initial_state(params: RefractoryParams, batch: int, *, neuron: Neuron) -> RefractoryState:
+    remaining = jnp.zeros((batch, *neuron.threshold(params.neuron).shape), jnp.int32)
+    return RefractoryState(neuron.initial_state(params.neuron, batch), remaining)
 
 
 def _integrate(
-    params: Any, state: RefractoryState, inputs: Float[Array, "*batch neurons"], *, neuron: Neuron
+    params: RefractoryParams,
+    state: RefractoryState,
+    inputs: Float[Array, "*batch neurons"],
+    *,
+    neuron: Neuron,
 ) -> tuple[Array, Array]:
     free = state.remaining == 0
-    membrane, threshold = neuron.integrate(params, state.neuron, inputs)
+    membrane, threshold = neuron.integrate(params.neuron, state.neuron, inputs)
     threshold = jnp.broadcast_to(align(threshold, membrane), membrane.shape)
     # Infinite, so that ignored inputs have no gradient, whatever the surrogate.
     membrane = jnp.where(free, membrane, jax.lax.stop_gradient(membrane))
@@ -70,7 +90,7 @@ def _integrate(
 
 
 def _fire(
-    params: Any,
+    params: RefractoryParams,
     state: RefractoryState,
     inputs: Array,
     membrane: Array,
@@ -80,7 +100,7 @@ def _fire(
     steps: int,
 ) -> RefractoryState:
     free = state.remaining == 0
-    after = neuron.fire(params, state.neuron, inputs, membrane, spikes)
+    after = neuron.fire(params.neuron, state.neuron, inputs, membrane, spikes)
     after = jax.tree.map(lambda new, old: jnp.where(free, new, old), after, state.neuron)
     # A smooth spike counts if it is above one half, its value at the threshold.
     spiked = spikes > 0.5

@@ -1,15 +1,17 @@
 """SE-adLIF neurons: adLIF discretised with the symplectic Euler method."""
 
 import math
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+from jaxtyping import Array
 
 from snnjax._check import check_choice
 from snnjax._types import wide
 from snnjax.neurons._constants import Constant, check_constants, check_decays, raw_to_decay
 from snnjax.neurons._glif import GLIF, GLIFConstants, glif_pieces
-from snnjax.neurons._neuron import Bound, Neuron, assemble, learned
-from snnjax.neurons.adlif import AdLIFConfig, AdLIFParams, adlif_init, adlif_state
+from snnjax.neurons._neuron import Bound, Neuron, assemble, at_zero, learned
+from snnjax.neurons.adlif import AdLIFConfig, adlif_init
 from snnjax.ops import SecondState
 from snnjax.surrogates import Surrogate, as_surrogate
 
@@ -22,7 +24,62 @@ COUPLING = (0.0, 30.0)
 RESETS = ("subtract", "none")
 
 
-def se_adlif_constants(params: AdLIFParams, config: AdLIFConfig) -> GLIFConstants:
+class SEAdLIFParams(NamedTuple):
+    """The parameters of `se_adlif`; a constant that is not learned has gradient 0."""
+
+    raw_decay: Array  # [neurons], or [] for one per layer
+    raw_adaptation_decay: Array  # same shape
+    membrane_coupling: Array  # same shape, `a` in the paper
+    spike_coupling: Array  # same shape, `b` in the paper
+    threshold: Array  # [neurons]
+
+
+class SEAdLIFState(NamedTuple):
+    """The state of `se_adlif`; the spikes of the previous step are ``[v > threshold]``."""
+
+    v: Array  # [batch, neurons] membrane
+    adaptation: Array  # [batch, neurons] current subtracted from the inputs
+
+
+def se_adlif_init(
+    key: Array,
+    num_neurons: int,
+    dtype: Any = jnp.float32,
+    *,
+    decay: Constant = DECAY,
+    adaptation_decay: Constant = ADAPTATION_DECAY,
+    membrane_coupling: Constant = COUPLING,
+    spike_coupling: Constant = COUPLING,
+    threshold: Constant = 1.0,
+    per_neuron: bool = True,
+) -> SEAdLIFParams:
+    """Make the parameters of SE-adLIF neurons; a constant given as a range (low, high) is drawn from it.
+
+    Raises:
+        ValueError: if `num_neurons` is not an integer of at least 0.
+
+    Example:
+        >>> import jax
+        >>> se_adlif_init(jax.random.key(0), 3).threshold.shape
+        (3,)
+    """
+    couplings = {"membrane_coupling": membrane_coupling, "spike_coupling": spike_coupling}
+    constants = {"decay": decay, "adaptation_decay": adaptation_decay, "threshold": threshold, **couplings}
+    return SEAdLIFParams(*adlif_init(key, num_neurons, dtype, **constants, per_neuron=per_neuron))
+
+
+def se_adlif_state(params: SEAdLIFParams, batch: int) -> SEAdLIFState:
+    """Make the initial state, all 0, in at least float32.
+
+    Example:
+        >>> import jax
+        >>> se_adlif_state(se_adlif_init(jax.random.key(0), 3), batch=2).v.shape
+        (2, 3)
+    """
+    return SEAdLIFState(at_zero(batch, params.threshold), at_zero(batch, params.threshold))
+
+
+def se_adlif_constants(params: SEAdLIFParams, config: AdLIFConfig) -> GLIFConstants:
     """The constants of the generalised LIF equation: the adaptation is its second state.
 
     It couples to the membrane after the reset, ``v' - threshold s'``, whose second term is added to the jump of a
@@ -30,7 +87,9 @@ def se_adlif_constants(params: AdLIFParams, config: AdLIFConfig) -> GLIFConstant
 
     Example:
         >>> import jax
-        >>> params = adlif_init(jax.random.key(0), 1, decay=0.5, adaptation_decay=0.5, membrane_coupling=4.0)
+        >>> params = se_adlif_init(
+        ...     jax.random.key(0), 1, decay=0.5, adaptation_decay=0.5, membrane_coupling=4.0
+        ... )
         >>> se_adlif_constants(params, AdLIFConfig()).second_state.w_membrane
         Array([2.], dtype=float32)
     """
@@ -100,9 +159,9 @@ def se_adlif(
         >>> from snnjax import neurons
         >>> half = {"decay": 0.5, "adaptation_decay": 0.5, "membrane_coupling": 0.5, "spike_coupling": 1.0}
         >>> neuron = neurons.se_adlif(**half)
-        >>> state = neurons.AdLIFState(v=jnp.array([[2.0]]), adaptation=jnp.array([[0.0]]))
+        >>> state = SEAdLIFState(v=jnp.array([[2.0]]), adaptation=jnp.array([[0.0]]))
         >>> neuron.step(neuron.init(jax.random.key(0), 1), state, jnp.array([[4.0]]))[0]
-        AdLIFState(v=Array([[2.125]], dtype=float32), adaptation=Array([[0.75]], dtype=float32))
+        SEAdLIFState(v=Array([[2.125]], dtype=float32), adaptation=Array([[0.75]], dtype=float32))
 
     Reference:
         Baronig et al. 2025, arXiv:2408.07517.
@@ -115,8 +174,8 @@ def se_adlif(
     learn = (learn_decay, learn_adaptation, learn_threshold)
     config = AdLIFConfig(as_surrogate(op, surrogate), reset, detach_reset, normalize, *learn)
     initial = {"decay": decay, "adaptation_decay": adaptation_decay, "threshold": threshold, **couplings}
-    init = Bound(adlif_init, **initial, per_neuron=per_neuron)
-    pieces = (adlif_state, *glif_pieces(_form(config)))
+    init = Bound(se_adlif_init, **initial, per_neuron=per_neuron)
+    pieces = (se_adlif_state, *glif_pieces(_form(config)))
     return assemble(op, config.surrogate, init, pieces, takes_spikes=True)
 
 

@@ -18,7 +18,8 @@ import numpy as np
 
 from snnjax._check import check, check_choice
 from snnjax._network import Network
-from snnjax._network.specs import NetworkParams, check_params
+from snnjax._network.compare import check_params
+from snnjax._network.specs import NetworkParams
 from snnjax._quantised import any_quantised
 from snnjax._types import RESETS
 from snnjax.nir._chain import chain_of
@@ -75,7 +76,7 @@ def to_nir(network: Network, params: NetworkParams, *, dt: float, method: str = 
     """
     good = isinstance(network, Network)
     check(good, "to_nir", "network", "be a network", repr(network)[:60], "Make it with snnjax.network(...)")
-    check_params("to_nir", params, len(network.layers))
+    check_params("to_nir", params, network.layers, network.readout)
     _check_dt("to_nir", dt)
     check_choice("to_nir", "method", method, METHODS)
     way_out = "Pass those that quantise_network was given"

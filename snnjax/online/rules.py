@@ -8,6 +8,7 @@ from jaxtyping import Array
 
 from snnjax._check import check, check_integer, shown
 from snnjax._network import Network
+from snnjax._network.compare import check_state
 from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, NetworkState
 from snnjax._quantised import refuse_gradient
 from snnjax._types import wide
@@ -198,6 +199,7 @@ def _learner(
     def step(
         params: NetworkParams, carry: OnlineCarry, inputs: Array, targets: Any
     ) -> tuple[OnlineCarry, NetworkParams, Array]:
+        check_state("online", "carry", carry, init, params, inputs.shape[0])
         # Masks and shared constants act on parameters linearly, so gradients are pulled back through them.
         spread, pull_back = jax.vjp(network.spread, params)
         owns, kappa = _all(spread), readout_decay(network, spread, carry.state)

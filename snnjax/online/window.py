@@ -8,6 +8,7 @@ from jaxtyping import Array
 
 from snnjax._check import check_integer
 from snnjax._network import Network
+from snnjax._network.compare import check_state
 from snnjax._network.specs import NetworkParams, NetworkState
 from snnjax.online.learner import Learner, StepLoss
 
@@ -49,6 +50,7 @@ def truncated(network: Network, loss: StepLoss, window: int) -> Learner:
     def step(
         params: NetworkParams, carry: Window, inputs: Array, targets: Any
     ) -> tuple[Window, NetworkParams, Array]:
+        check_state("online", "carry", carry, init, params, inputs.shape[0])
         carry = _shifted(network, params, carry, inputs, window)
         lengths = jnp.full(inputs.shape[:1], carry.steps)
 

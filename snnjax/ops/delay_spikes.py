@@ -113,15 +113,16 @@ def _spikes_and_delays(spikes: Any, delays: Any, max_delay: int) -> tuple[Array,
 
 def bounded(delays: Array, max_delay: int, neurons: int, dtype: Any) -> Array:
     """Delays ``[neurons]`` clipped to their bounds; those outside have no gradient."""
+    delays = delays.astype(dtype)  # in which the bounds are exact
     # The bounds are included: a delay that starts at 0 can learn.
     inside = (delays >= 0) & (delays <= max_delay)
     delays = jnp.where(inside, delays, jnp.where(delays > max_delay, max_delay, 0))
-    return jnp.broadcast_to(delays.astype(dtype), (neurons,))
+    return jnp.broadcast_to(delays, (neurons,))
 
 
 def _ends(lengths: Any, num_steps: int, batch: int) -> Array:
     """The step after the last one of each sequence, int32 ``[batch]``."""
-    return jnp.clip(as_lengths(_OP, lengths, batch), 0, num_steps)
+    return as_lengths(_OP, lengths, num_steps, batch)
 
 
 def _shift(rows: Array, steps: Array, most: int, *, later: bool) -> Array:

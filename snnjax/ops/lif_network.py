@@ -164,7 +164,7 @@ def lif_network(
     switches = network_switches(layers, readout, capacity, *options)
     output, end = count_network(inputs, layers, readout, state, lengths, second_threshold, switches, chunk)
     num_steps, batch = output.output.shape[:2]
-    lengths = None if lengths is None else as_lengths("lif_network", lengths, batch)
+    lengths = None if lengths is None else as_lengths("lif_network", lengths, num_steps, batch)
     return output._replace(activity=mean_activity(output.activity, num_steps, lengths)), end
 
 
@@ -217,7 +217,7 @@ def count_network(
     if state is None:
         state = lif_network_state(batch, layers, readout)
     checks.check_state(state, batch, layers, readout)
-    lengths = None if lengths is None else as_lengths("lif_network", lengths, batch)
+    lengths = None if lengths is None else as_lengths("lif_network", lengths, inputs.shape[0], batch)
     operands = _operands(inputs, layers, readout, state, lengths, second, switches)
     operands = _dispatch.vary_alike(operands)
     results: Any = run_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)

@@ -1,8 +1,8 @@
 """Checkpoints: one file that holds either the old or the new state, whatever happens in between.
 
 A checkpoint is a safetensors file, which other programs can also read: arrays, named by their path in the tree, and a
-JSON ``header`` in its metadata with everything else and a checksum of the whole. Nothing is pickled, so loading a
-checkpoint cannot run code. The .npz files of earlier versions of snnjax can be read too.
+JSON ``header`` in its metadata with everything else, a description of the network and a checksum of the whole. Nothing
+is pickled, so loading a checkpoint cannot run code.
 """
 
 import hashlib
@@ -15,30 +15,61 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax._check import check, fail
+from snnjax._check import check, fail, shown
+from snnjax._network import Network
+from snnjax._network.describe import describe, first_difference
+from snnjax._network.specs import NetworkParams, NetworkState
 from snnjax._write import write_atomically
 
-_FORMAT = "snnjax checkpoint 2"
-_OLD_FORMAT, _OLD_START = "snnjax checkpoint 1", b"PK"  # .npz files begin like any zip
+_FORMAT = "snnjax checkpoint 3"
+_RESERVED = "__metadata__"  # the one name that safetensors does not give to an array
+# Those that safetensors, NumPy and JAX have.
+_DTYPES = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "bfloat16", "float32", "float64", "complex64"),
+)
+_REBUILD = "Build the network with the settings that the checkpoint was trained with"
 
 
-def save_checkpoint(path: Path | str, arrays: dict[str, Any], header: dict[str, Any]) -> None:
-    """Write a dictionary of pytrees of arrays, and a JSON-compatible header, to one file, atomically.
+def save_checkpoint(
+    path: Path | str, arrays: Any, header: dict[str, Any], network: Network | None = None
+) -> None:
+    """Write a dictionary of pytrees of arrays, and a header, to one file, atomically.
+
+    Args:
+        path: the file.
+        arrays: a dictionary of pytrees of arrays.
+        header: anything that JSON returns unchanged: numbers, text, lists, and dictionaries with text as keys.
+        network: the network of the parameters and states among the arrays. The file describes it, and
+            `load_checkpoint` refuses another one.
+
+    Raises:
+        ValueError: if something is not an array, or could not be loaded as it is; if parameters or a state have no
+            network; if the file cannot be written.
 
     Example:
         >>> import pathlib, tempfile
         >>> import jax.numpy as jnp
         >>> from snnjax.train import load_checkpoint, save_checkpoint
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "checkpoint.safetensors"
-        >>> save_checkpoint(path, {"params": {"weights": jnp.ones(2)}}, {"epoch": 3})
-        >>> load_checkpoint(path, {"params": {"weights": jnp.zeros(2)}})
-        ({'params': {'weights': Array([1., 1.], dtype=float32)}}, {'epoch': 3})
+        >>> save_checkpoint(path, {"mean": {"of_inputs": jnp.ones(2)}}, {"epoch": 3})
+        >>> load_checkpoint(path, {"mean": {"of_inputs": jnp.zeros(2)}})
+        ({'mean': {'of_inputs': Array([1., 1.], dtype=float32)}}, {'epoch': 3})
     """
     from safetensors.numpy import save
 
-    named = {name: np.asarray(leaf, order="C") for name, leaf in _named_leaves(arrays).items()}
-    kinds = {name: [array.dtype.name, list(array.shape)] for name, array in named.items()}
-    text = json.dumps({"format": _FORMAT, "arrays": kinds, "header": header}, allow_nan=True)
+    op = "save_checkpoint"
+    way_out = "Put the tree under a name, as in {'params': params}"
+    check(isinstance(arrays, dict), op, "arrays", "be a dictionary of trees", type(arrays).__name__, way_out)
+    _check_network(op, arrays, network)
+    leaves = _named_leaves(op, arrays)
+    kinds = {name: _kind(op, name, leaf) for name, leaf in leaves.items()}
+    named = {name: np.asarray(leaf, order="C") for name, leaf in leaves.items()}
+    way_out = "Convert it, for instance tuples to lists and arrays with tolist()"
+    expected = "hold numbers, text, lists, and dictionaries with text as keys"
+    check(_is_json(header), op, "header", expected, shown(header), way_out)
+    content = {"format": _FORMAT, "network": describe(network), "arrays": kinds, "header": header}
+    text = json.dumps(content, allow_nan=True)
     metadata = {
         "header": text,
         "sha256": _digest(text, {name: each.tobytes() for name, each in named.items()}),
@@ -59,69 +90,101 @@ def read_header(path: Path | str) -> dict[str, Any]:
         >>> read_header(path)
         {'epoch': 3}
     """
-    return _read("read_header", Path(path), ())[1]
+    return _read("read_header", Path(path), ())[1]["header"]
 
 
-def load_checkpoint(path: Path | str, like: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def load_checkpoint(
+    path: Path | str, like: dict[str, Any], network: Network | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Load the arrays of a checkpoint in the structure of `like`, and the header.
 
     Args:
         path: a file that `save_checkpoint` wrote.
         like: pytrees of arrays or of `jax.ShapeDtypeStruct`, under the names to load; other names are not loaded.
+        network: the network of the parameters and states to load, made with the arguments that it was made with when
+            they were saved: another neuron, reset, capacity or initial value is refused. To run them in a network that
+            differs on purpose, load them with the one that was saved, and pass them to the other.
 
     Raises:
-        ValueError: if the file is missing, incomplete, damaged, or not a checkpoint, or if its structure, shapes or
-            dtypes differ from those of `like`.
+        ValueError: if the file is missing, incomplete, damaged, or not a checkpoint; if its structure, shapes or dtypes
+            differ from those of `like`, or its network from `network`.
 
     Example:
         >>> import pathlib, tempfile
-        >>> import jax.numpy as jnp
+        >>> import jax
+        >>> import snnjax
         >>> from snnjax.train import load_checkpoint, save_checkpoint
+        >>> net = snnjax.network(4, [snnjax.layer(3)], snnjax.leaky_readout(2))
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "checkpoint.safetensors"
-        >>> save_checkpoint(path, {"params": jnp.ones(2), "optimiser": jnp.zeros(3)}, {})
-        >>> load_checkpoint(path, {"params": jnp.zeros(2)})
-        ({'params': Array([1., 1.], dtype=float32)}, {})
+        >>> save_checkpoint(path, {"params": net.init(jax.random.key(0))}, {}, net)
+        >>> like = {"params": jax.eval_shape(net.init, jax.random.key(0))}
+        >>> load_checkpoint(path, like, net)[0]["params"].readout.weights.shape
+        (3, 2)
     """
     op, path = "load_checkpoint", Path(path)
-    members, header, kinds = _read(op, path, tuple(like))
-    wanted = {
-        name: [jnp.dtype(leaf.dtype).name, list(leaf.shape)] for name, leaf in _named_leaves(like).items()
-    }
-    way_out = "Build the network with the settings that the checkpoint was trained with"
+    _check_network(op, like, network)
+    likes = _named_leaves(op, like)
+    members, content = _read(op, path, tuple(_text(jax.tree_util.DictKey(name)) for name in like))
+    if network is not None:
+        _check_same(op, path, content["network"], network)
+    wanted = {name: _kind(op, name, leaf) for name, leaf in likes.items()}
+    kinds = content["arrays"]
     for name in sorted(wanted.keys() ^ kinds.keys()):
         expected = "have" if name in wanted else "not have"
         actual = "none" if name in wanted else "one"
-        fail(op, "path", f"{expected} an array {name}", f"{actual} in {path}", way_out)
+        fail(op, "path", f"{expected} an array {name}", f"{actual} in {path}", _REBUILD)
     for name, (dtype, shape) in wanted.items():
         actual = f"{kinds[name][0]}{kinds[name][1]} in {path}"
-        check([dtype, shape] == kinds[name], op, "path", f"have {name} as {dtype}{shape}", actual, way_out)
+        check(
+            [dtype, shape] == list(kinds[name]),
+            op,
+            "path",
+            f"have {name} as {dtype}{shape}",
+            actual,
+            _REBUILD,
+        )
     leaves = [jnp.asarray(members[name]) for name in wanted]
-    return jax.tree.unflatten(jax.tree.structure(like), leaves), header
+    return jax.tree.unflatten(jax.tree.structure(like), leaves), content["header"]
 
 
-def _read(
-    op: str, path: Path, prefixes: tuple[str, ...]
-) -> tuple[dict[str, np.ndarray], dict[str, Any], dict[str, Any]]:
-    """The arrays under `prefixes`, the header, and the dtypes and shapes of these arrays."""
+def _check_network(op: str, arrays: Any, network: Network | None) -> None:
+    """Check that the parameters and states of a network are not handled without it."""
+    kinds = NetworkParams | NetworkState
+    leaves = jax.tree.leaves(arrays, is_leaf=lambda leaf: isinstance(leaf, kinds))
+    good = isinstance(network, Network) or (
+        network is None and not any(isinstance(each, kinds) for each in leaves)
+    )
+    expected, way_out = "be the network of the parameters", f"Write {op}(..., network)"
+    check(good, op, "network", expected, type(network).__name__, way_out)
+
+
+def _check_same(op: str, path: Path, stored: Any, network: Network) -> None:
+    """Check that the description of a network in a file is that of `network`."""
+    found = first_difference(stored, json.loads(json.dumps(describe(network))), "network")
+    if found is not None:
+        where, old, new = found
+        fail(op, where, f"be {shown(old)} as in {path}", shown(new), _REBUILD)
+
+
+def _read(op: str, path: Path, prefixes: tuple[str, ...]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays under `prefixes`, and everything else: the header, the network, and the kinds of all arrays."""
     way_out = "Train first, or correct the path"
     check(path.is_file(), op, "path", "be a checkpoint", f"no file at {path}", way_out)
     try:
-        with path.open("rb") as stream:
-            is_old = stream.read(len(_OLD_START)) == _OLD_START
-        text, stored = (_read_npz if is_old else _read_safetensors)(path)
+        text, stored = _read_safetensors(path)
         content = json.loads(text)
-        form, header = content["format"], dict(content["header"])
+        form = content["format"]
         kinds = {name: kind for name, kind in content["arrays"].items() if name.split(".")[0] in prefixes}
         members = {name: _array(stored[name], *kind) for name, kind in kinds.items()}
-    # A damaged file fails in a dozen ways, from BadZipFile to KeyError to SafetensorError: all mean the same.
+        content = {"header": dict(content["header"]), "network": content.get("network"), "arrays": kinds}
+    # A damaged file fails in a dozen ways, from KeyError to SafetensorError: all mean the same.
     except Exception as error:
         reason = f"{type(error).__name__} in {path}"
         way_out = "Use a copy of it, or train again without --resume"
         fail(op, "path", "be a complete checkpoint", reason, way_out)
-    known = _OLD_FORMAT if is_old else _FORMAT
     way_out = "Load it with the version of snnjax that wrote it"
-    check(form == known, op, "path", f"be of the format {known}", form, way_out)
-    return members, header, kinds
+    check(form == _FORMAT, op, "path", f"be of the format {_FORMAT}", form, way_out)
+    return members, content
 
 
 def _read_safetensors(path: Path) -> tuple[str, dict[str, bytes]]:
@@ -136,13 +199,6 @@ def _read_safetensors(path: Path) -> tuple[str, dict[str, bytes]]:
     return metadata["header"], stored
 
 
-def _read_npz(path: Path) -> tuple[str, dict[str, bytes]]:
-    """The same for a file in the old format, a zip file whose members have their own checksums."""
-    with path.open("rb") as stream, np.load(stream) as archive:
-        stored = {name: archive[name].tobytes() for name in archive.files}
-    return stored["header"].decode(), stored
-
-
 def _digest(text: str, stored: Mapping[str, bytes]) -> str:
     """A checksum of the header, which lists every array with its dtype and shape, and of the arrays in that order."""
     digest = hashlib.sha256(text.encode())
@@ -155,7 +211,42 @@ def _array(content: bytes, dtype: str, shape: list[int]) -> np.ndarray:
     return np.frombuffer(content, jnp.dtype(dtype)).reshape(shape)
 
 
-def _named_leaves(tree: dict[str, Any]) -> dict[str, Any]:
-    """The leaves by path, such as ``params.layers.0.weights``, in the order of the tree."""
-    leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
-    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
+def _kind(op: str, name: str, leaf: Any) -> tuple[str, list[int]]:
+    """The dtype and the shape of an array; anything that would come back as something else is refused."""
+    dtype = getattr(leaf, "dtype", None)
+    text = type(leaf).__name__ if dtype is None else str(dtype)
+    way_out = "Convert it, for instance a number with jnp.asarray and a key with jax.random.key_data"
+    good = text in _DTYPES and hasattr(leaf, "shape")
+    check(good, op, name, f"be an array of one of the dtypes {', '.join(_DTYPES)}", text, way_out)
+    kept = jax.dtypes.canonicalize_dtype(text).name
+    way_out = f"Cast it to {kept}, or set jax_enable_x64"
+    check(kept == text, op, name, "have a dtype that JAX would keep on loading it", text, way_out)
+    return text, list(leaf.shape)
+
+
+def _named_leaves(op: str, arrays: Any) -> dict[str, Any]:
+    """The leaves by path, such as ``params.layers.0.weights``, in the order of the tree; dots in keys are escaped."""
+    argument = "arrays" if op == "save_checkpoint" else "like"
+    leaves = jax.tree_util.tree_flatten_with_path(arrays)[0]
+    named = {".".join(map(_text, path)): leaf for path, leaf in leaves}
+    good = len(named) == len(leaves)
+    check(good, op, argument, "have keys of different text", "two of one text", "Rename one of them")
+    for name in named:
+        is_text = name.encode("utf-8", "ignore").decode() == name
+        check(is_text, op, argument, "have keys that UTF-8 can encode", repr(name), "Rename it")
+    return named
+
+
+def _text(key: Any) -> str:
+    """A key of a path, without the dot that joins them; safetensors gives no array the name `_RESERVED`."""
+    text = jax.tree_util.keystr((key,), simple=True).replace("%", "%25").replace(".", "%2E")
+    return text.replace("_", "%5F", 1) if text == _RESERVED else text
+
+
+def _is_json(value: Any) -> bool:
+    """Whether JSON returns a value unchanged; it would turn tuples into lists and other keys into text."""
+    if isinstance(value, dict):
+        return all(isinstance(name, str) and _is_json(own) for name, own in value.items())
+    if isinstance(value, list):
+        return all(map(_is_json, value))
+    return value is None or isinstance(value, bool | int | float | str)

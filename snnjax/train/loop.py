@@ -15,6 +15,7 @@ import numpy as np
 
 from snnjax._check import check, shown
 from snnjax._network import Network
+from snnjax._network.compare import check_params
 from snnjax._network.specs import NetworkParams
 from snnjax.data import batches
 from snnjax.train.background import Prepared, draw_bar, stop_signals
@@ -100,7 +101,8 @@ def fit(
             devices if there are several processes.
 
     Raises:
-        ValueError: if there is no checkpoint to resume from, or it has other settings or more epochs; if the folder
+        ValueError: if there is no checkpoint to resume from, or it is of another network, or has other
+            settings or more epochs; if `params` are those of another network; if the folder
             already holds a checkpoint, cannot be written to, or has no room for a checkpoint when an epoch begins; if a
             batch cannot be divided among the devices; if a data set has no samples, or more classes than the network
             has outputs.
@@ -121,11 +123,13 @@ def fit(
         >>> result.best_epoch, len(result.metrics)
         (1, 1)
     """
-    _check_arguments(loss, config, network, validation)
+    _check_arguments(loss, config, network, params, validation)
     places = _places(devices, config)
     folder = prepare_folder(folder, resume=resume, overwrite=overwrite)
     stored = as_stored(config, settings or {})
-    progress = read_progress(folder, stored, params, config) if resume and folder is not None else None
+    progress = (
+        read_progress(folder, network, stored, params, config) if resume and folder is not None else None
+    )
     first = 0 if progress is None else len(progress.metrics)
     source = train if callable(train) else lambda epoch: train
     with Prepared(source, first, config.epochs) as parts, stop_signals() as stop:
@@ -141,7 +145,7 @@ def fit(
                 if trained is None:
                     break
                 progress = after_epoch(progress, state, trained, test(state.params, validation))
-                if not _keep(progress, folder, stored, on_epoch):
+                if not _keep(network, progress, folder, stored, on_epoch):
                     break
     return _result(progress, config)
 
@@ -211,11 +215,12 @@ def _places(devices: Sequence[Any] | None, config: TrainConfig) -> _Places:
     return _Places(None, data_mesh(devices))
 
 
-def _check_arguments(loss: Any, config: Any, network: Network, validation: Any) -> None:
+def _check_arguments(loss: Any, config: Any, network: Network, params: Any, validation: Any) -> None:
     way_out = "Pass one of snnjax.losses, as in loss=losses.cross_entropy_sum"
     check(callable(loss), "fit", "loss", "be a function", shown(loss), way_out)
     good, way_out = isinstance(config, TrainConfig), "Make it with train.TrainConfig(...)"
     check(good, "fit", "config", "be a TrainConfig", type(config).__name__, way_out)
+    check_params("fit", params, network.layers, network.readout)
     check_dataset("fit", "validation", validation, network)
 
 
@@ -231,6 +236,7 @@ def _steps_per_epoch(datasets: Prepared, first: int, config: TrainConfig, networ
 
 
 def _keep(
+    network: Network,
     progress: Progress,
     folder: Path | None,
     stored: dict[str, Any],
@@ -241,7 +247,7 @@ def _keep(
     A loss that is not finite leaves parameters that no later epoch would mend.
     """
     if folder is not None and jax.process_index() == 0:
-        save(folder, progress, stored)
+        save(folder, network, progress, stored)
     line = progress.metrics[-1]
     finite = math.isfinite(line["train_loss"])
     if not finite:

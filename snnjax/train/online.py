@@ -9,8 +9,11 @@ from jaxtyping import Array
 
 from snnjax import online
 from snnjax._network import Network
+from snnjax._network.scan import steps_within, within
 from snnjax._network.specs import NetworkParams
+from snnjax._types import wide
 from snnjax.data import Batch
+from snnjax.metrics.decode import has_label
 from snnjax.sparse_spikes import SparseSpikes
 
 # By the names of `TrainConfig.rule`; "bptt" is back-propagation through time.
@@ -20,51 +23,56 @@ RULES = {"eprop": online.eprop, "ostl": online.ostl, "ottt": online.ottt}
 def online_gradients(network: Network, loss: Callable[..., Array], rule: str) -> Callable[..., NetworkParams]:
     """Make ``(params, batch, lengths, pulls=None) -> gradients`` for the loss of each step, averaged over the steps.
 
-    The loss of a step is `loss` for a sequence of only that step; samples that have ended have none. `pulls` are the
-    derivatives of a penalty on activity with respect to the activity, ``[batch, neurons]`` per layer; the gradients
-    then include that of the penalty. The activity is known here: the forward pass that measures the loss has it.
+    The loss of a step is `loss` for a sequence of only that step. The average is over each sample's own steps, those
+    before its end, or for labels of steps those that have a label: padding changes nothing. `pulls` are the derivatives
+    of a penalty on activity with respect to the activity, ``[batch, neurons]`` per layer; the gradients then include
+    that of the penalty. The activity is known here: the forward pass that measures the loss has it.
     """
 
-    def loss_of_step(output: Array, targets: tuple[Array, Array]) -> Array:
-        labels, inside = targets
-        return loss(output[None], labels, lengths=inside)
+    def loss_of_step(output: Array, targets: tuple[Array, ...]) -> Array:
+        labels, inside, share, _ = targets
+        return loss(_weighted(output, share)[None], labels, lengths=inside)
 
     def gradients(
         params: NetworkParams, batch: Batch, lengths: Array, pulls: tuple[Array, ...] | None = None
     ) -> NetworkParams:
         num_steps, size = batch.inputs.shape[:2]
         has_labels_of_steps = batch.labels.ndim > 1
-        penalty = None if pulls is None else _linear(pulls, lengths, num_steps)
-        learner = RULES[rule](network, loss_of_step, penalty=penalty)
+        learner = RULES[rule](network, loss_of_step, penalty=None if pulls is None else _linear(pulls))
+        valid = steps_within(batch.inputs, lengths)
+        asked = has_label(batch.inputs, batch.labels, lengths) if has_labels_of_steps else valid
+        weights = tuple(1 / jnp.maximum(jnp.sum(each, axis=0), 1) for each in (asked, valid))
 
         def step(carry: Any, xs: tuple[Any, Array, Array]) -> tuple[Any, None]:
             state, total = carry
-            x, labels, number = xs
+            x, labels, inside = xs
             x = x.to_dense() if isinstance(x, SparseSpikes) else x
             labels = labels[None] if has_labels_of_steps else batch.labels
-            inside = (number < lengths).astype(jnp.int32)
-            state, own, _ = learner.step(params, state, x, (labels, inside))
-            return (state, jax.tree.map(jnp.add, total, own)), None
+            targets = labels, inside.astype(jnp.int32), *(jnp.where(inside, weight, 0) for weight in weights)
+            state, own, _ = learner.step(params, state, x, targets)
+            return (state, jax.tree.map(lambda before, new: before + wide(new), total, own)), None
 
         each = batch.labels if has_labels_of_steps else jnp.zeros((num_steps, 0), jnp.int32)
-        start = learner.init(params, size), jax.tree.map(jnp.zeros_like, params)
-        xs = batch.inputs, each, jnp.arange(num_steps, dtype=jnp.int32)
-        (_, total), _ = jax.lax.scan(step, start, xs)
-        return jax.tree.map(lambda own: own / num_steps, total)
+        start = learner.init(params, size), jax.tree.map(lambda leaf: jnp.zeros_like(wide(leaf)), params)
+        (_, total), _ = jax.lax.scan(step, start, (within(batch.inputs, valid), each, valid))
+        return jax.tree.map(lambda own, like: own.astype(like.dtype), total, params)
 
     return gradients
 
 
-def _linear(pulls: tuple[Array, ...], lengths: Array, num_steps: int) -> Callable[..., Array]:
-    """A penalty on rates with these derivatives, whatever the rates, until a sample ends.
+def _weighted(output: Array, weights: Array) -> Array:
+    """The output in the accumulation dtype, whose cotangent is multiplied by a weight for each sample."""
+    output = wide(output)
+    fixed = jax.lax.stop_gradient(output)
+    return fixed + weights[:, None].astype(output.dtype) * (output - fixed)
 
-    The gradients are averaged over all steps, but the activity over those before the end.
-    """
 
-    def penalty(rates: tuple[Array, ...], targets: tuple[Array, Array]) -> Array:
-        share = targets[1] * num_steps / jnp.maximum(lengths, 1)
+def _linear(pulls: tuple[Array, ...]) -> Callable[..., Array]:
+    """A penalty on rates with these derivatives, whatever the rates, averaged over the steps of each sample."""
+
+    def penalty(rates: tuple[Array, ...], targets: tuple[Array, ...]) -> Array:
         each = zip(pulls, rates, strict=True)
-        terms = [jnp.sum(pull * share[:, None].astype(rate.dtype) * rate) for pull, rate in each]
+        terms = [jnp.sum(pull * targets[-1][:, None].astype(rate.dtype) * rate) for pull, rate in each]
         return jnp.sum(jnp.stack(terms))
 
     return penalty

@@ -12,6 +12,7 @@ import jax
 from jaxtyping import Array
 
 from snnjax._check import check, fail, shown
+from snnjax._network import Network
 from snnjax._network.specs import NetworkParams
 from snnjax._write import remove_partial_files, write_atomically
 from snnjax.train.checkpoint import load_checkpoint, read_header, save_checkpoint
@@ -19,7 +20,6 @@ from snnjax.train.config import TrainConfig, make_optimiser
 from snnjax.train.step import TrainState
 
 CHECKPOINT, METRICS = "checkpoint.safetensors", "metrics.jsonl"
-_OLD_CHECKPOINT = "checkpoint.npz"  # of earlier versions
 # What the header of a checkpoint holds.
 _HEADER = {"best_epoch": int, "config": dict, "epoch": int, "metrics": list, "settings": dict}
 # Bytes for everything but arrays: the metrics of an epoch take about 1 kB, in the header and in their own file.
@@ -70,12 +70,6 @@ def _score(line: dict[str, Any]) -> tuple[float, float]:
     return line["validation_accuracy"], -line["validation_loss"]
 
 
-def find_checkpoint(folder: Path) -> Path:
-    """The checkpoint in the folder of a run, or one of an earlier version if there is no other."""
-    old = folder / _OLD_CHECKPOINT
-    return old if old.is_file() and not (folder / CHECKPOINT).is_file() else folder / CHECKPOINT
-
-
 def prepare_folder(folder: Path | str | None, *, resume: bool, overwrite: bool) -> Path | None:
     """Make the folder of a run, which must be writable; a checkpoint in it must be resumed or overwritten."""
     op, way_out = "fit", "Pass the folder of the run to resume"
@@ -88,13 +82,13 @@ def prepare_folder(folder: Path | str | None, *, resume: bool, overwrite: bool) 
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
-        taken = find_checkpoint(folder).exists()
+        taken = (folder / CHECKPOINT).exists()
     except OSError as error:
         actual = f"{str(folder)!r} ({error.strerror})"
         fail(op, "folder", "be a folder that can be written to", actual, "Choose another folder")
     way_out = "Continue from it with resume, replace it with overwrite, or choose another folder"
     good = resume or overwrite or not taken
-    check(good, op, "folder", "hold no checkpoint yet", str(find_checkpoint(folder)), way_out)
+    check(good, op, "folder", "hold no checkpoint yet", str(folder / CHECKPOINT), way_out)
     remove_partial_files(folder)
     return folder
 
@@ -115,10 +109,10 @@ def _arrays(progress: Progress) -> dict[str, Any]:
     return {**progress.state._asdict(), "best_params": progress.best_params, "key": progress.key}
 
 
-def save(folder: Path, progress: Progress, stored: dict[str, Any]) -> None:
+def save(folder: Path, network: Network, progress: Progress, stored: dict[str, Any]) -> None:
     """Replace the checkpoint and the metrics in `folder`, each atomically."""
     header = {"epoch": len(progress.metrics), "best_epoch": progress.best_epoch, "metrics": progress.metrics}
-    save_checkpoint(folder / CHECKPOINT, _arrays(progress), header | stored)
+    save_checkpoint(folder / CHECKPOINT, _arrays(progress), header | stored, network)
     lines = "".join(json.dumps(line) + "\n" for line in progress.metrics)
     # Written in full, so that it matches the checkpoint wherever an earlier run ended.
     write_atomically(folder / METRICS, lines.encode())
@@ -163,10 +157,10 @@ def read_run(path: Path | str) -> dict[str, Any]:
 
 
 def read_progress(
-    folder: Path, stored: dict[str, Any], params: NetworkParams, config: TrainConfig
+    folder: Path, network: Network, stored: dict[str, Any], params: NetworkParams, config: TrainConfig
 ) -> Progress:
-    """The progress in the checkpoint of `folder`, if its settings are the same except for the number of epochs."""
-    path = find_checkpoint(folder)
+    """The progress in the checkpoint of `folder`, if network and settings are the same except for `config.epochs`."""
+    path = folder / CHECKPOINT
     header = read_run(path)
     for kind, values in stored.items():
         known = header[kind] | ({"epochs": config.epochs} if kind == "config" else {})
@@ -180,6 +174,6 @@ def read_progress(
     # The structure of the optimiser's state does not depend on the number of steps.
     state = jax.eval_shape(lambda: begin(params, make_optimiser(config, 1), config).state)
     like = {**state._asdict(), "best_params": params, "key": jax.random.key_data(jax.random.key(0))}
-    arrays, header = load_checkpoint(path, like)
+    arrays, header = load_checkpoint(path, like, network)
     state = TrainState(arrays["params"], arrays["optimiser"])
     return Progress(state, arrays["key"], arrays["best_params"], header["best_epoch"], header["metrics"])

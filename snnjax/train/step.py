@@ -45,8 +45,9 @@ def make_train_step(
     `activity_bound` and of `activity_lower_bound` below `activity_floor`, both on each layer's mean activity. The
     second threshold is a traced argument, so a schedule does not recompile. The old state is donated: use the new one.
 
-    With an online `rule` the gradient is that of the loss of each step, the mean over the steps. An `activity_strength`
-    adds the gradient of the same penalty, on the activity of the forward pass that measures the loss.
+    With an online `rule` the gradient is that of the loss of each step, the mean over the steps of each sample: its
+    padding changes nothing. An `activity_strength` adds the gradient of the same penalty, on the activity of the
+    forward pass that measures the loss.
 
     With a `mesh` (`data_mesh`), each of its devices runs the network on an equal share of the batch; the loss, the
     totals and the new state are those of the whole batch, up to rounding.

@@ -249,7 +249,8 @@ class Fuzz:
         self.readers = [each for each in readers(self.folder) if each.name.endswith(_HDF5) == self.hdf5]
         (self.folder / "user01.aedat").write_bytes(_aedat())
         (self.folder / "user01_labels.csv").write_bytes(_GESTURES)
-        self.cleanup.enter_context(forked(self.folder))
+        if self.hdf5:
+            self.cleanup.enter_context(forked(self.folder))
         signal.signal(signal.SIGPROF, _stop)
         for reader in self.readers:
             refusal = self.try_one(reader, reader.content)

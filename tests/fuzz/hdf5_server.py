@@ -17,6 +17,7 @@ def serve(line: str) -> None:
     path, time_limit, what, pipe = json.loads(line)
     number = os.fork()
     if number == 0:
+        signal.alarm(60)  # the other end may be gone, and nobody reads the pipe
         with open(pipe, "wb") as stream:
             _hdf5_child.limit_memory()
             _hdf5_child.send_blocks(path, stream, time_limit, what)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from snnjax import neurons
-from snnjax.neurons import AdLIFState
+from snnjax.neurons import SEAdLIFState
 from tests.neurons.models import unroll
 
 KEY = jax.random.key(0)
@@ -16,7 +16,7 @@ def test_step_of_known_numbers() -> None:
     """Behind the reset the membrane is 2 - 1: w = 0.5 * 4 + 0.5 (0.5 * 1 + 1 * 1), v = 0.5 * 1 + 6 - w."""
     half = {"decay": 0.5, "adaptation_decay": 0.5, "membrane_coupling": 0.5, "spike_coupling": 1.0}
     neuron = neurons.se_adlif(**half, normalize=False)
-    state = AdLIFState(v=jnp.array([[2.0]]), adaptation=jnp.array([[4.0]]))
+    state = SEAdLIFState(v=jnp.array([[2.0]]), adaptation=jnp.array([[4.0]]))
     state, spikes = neuron.step(neuron.init(KEY, 1), state, jnp.array([[6.0]]))
     assert float(state.adaptation[0, 0]) == 2.75
     assert float(state.v[0, 0]) == 3.75

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax import LeakyReadout, LIFLayer, LIFNetworkState, SecondState, SparseSpikes, lif_network
-from snnjax._types import RESETS, SURROGATES
+from snnjax._types import RESETS, SURROGATES, sum_dtype
+from snnjax.ops._connection import Connection
 from snnjax.surrogates import as_surrogate
 from tests.numbers import dyadic, halves
 
@@ -23,6 +24,8 @@ ADAPTIVE = (False, False, True, False, True)
 SYNAPSE = (False, True, False, True, False)
 RESONANCE = (True, True, False, True, False)
 ALL = (True,) * 5
+# The longest delay, that of large arrays, and the size that makes one large. And the share of delays beyond the bounds.
+_LONG_DELAY, _MIDDLE_DELAY, _MOST_ENTRIES, _BEYOND = 1000, 40, 300, 0.05
 DENSE_INPUTS = ("float32", "uint8", "bool", "int32", "bfloat16")
 LIST_INPUTS = ("uint16 lists", "int32 lists")
 
@@ -38,7 +41,7 @@ class Form(NamedTuple):
     recurrent: bool = False  # the first layer
     bias: bool = True
     capacity: Any = None  # one value or one per layer
-    given: str = "float32"  # the inputs: one of DENSE_INPUTS or LIST_INPUTS
+    given: str = "float32"  # the inputs: one of DENSE_INPUTS, "float16", or LIST_INPUTS
     slots: int = 8  # of lists given as inputs
     lengths: bool = True
     surrogate: str = "superspike"
@@ -51,6 +54,11 @@ class Form(NamedTuple):
     # Of each layer, None or which constants of a second state are there besides its decay; () is None for all.
     second_states: tuple[tuple[bool, ...] | None, ...] = ()
     rounds_record: tuple[bool, ...] = ()  # of each layer; () is False for all
+    max_delays: tuple[int | None, ...] = ()  # of each layer, None without delays; () is None for all
+    has_pending: bool = True  # whether spikes are in transit in the beginning
+
+    def max_delay(self, layer: int) -> int | None:
+        return self.max_delays[layer] if self.max_delays else None
 
     def second_state(self, layer: int) -> tuple[bool, ...] | None:
         return self.second_states[layer] if self.second_states else None
@@ -60,7 +68,7 @@ def random_form(rng: np.random.Generator) -> Form:
     """Any form; sizes are around those at which kernels change strategy: 16 samples, 8 steps, words of 64 neurons."""
     pick = lambda *choices: choices[int(rng.integers(len(choices)))]  # noqa: E731
     widths = tuple(pick(0, 1, 5, 17, 63, 64, 65, 100, 130, 200) for _ in range(pick(1, 1, 2, 3)))
-    return Form(
+    form = Form(
         steps=pick(0, 1, 3, 6, 19),
         batch=pick(0, 1, 2, 15, 16, 17, 20, 33),
         inputs=pick(0, 1, 7, 40, 65, 200),
@@ -82,6 +90,17 @@ def random_form(rng: np.random.Generator) -> Form:
         second_states=tuple(pick(None, None, ADLIF, ADAPTIVE, SYNAPSE, RESONANCE, ALL) for _ in widths),
         rounds_record=tuple(pick(False, False, True) for _ in widths),
     )
+    # Drawn last, so that the rest of a form of a number stays what it was.
+    most = [pick(None, None, None, 0, 1, 3, 12, 40, _LONG_DELAY) for _ in widths]
+    entries = [form.batch * inputs for inputs in (form.inputs, *widths)]
+    return form._replace(
+        max_delays=tuple(
+            _MIDDLE_DELAY if own == _LONG_DELAY and size > _MOST_ENTRIES else own
+            for own, size in zip(most, entries, strict=False)
+        ),
+        has_pending=pick(True, False),
+        given="float16" if form.given == "bfloat16" and pick(True, False) else form.given,
+    )
 
 
 def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
@@ -102,10 +121,16 @@ def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
         None if form.second_state(index) is None else dyadic(rng, -8, 8, form.batch, width)
         for index, width in enumerate(form.widths)
     )
-    layers, readout, spikes = jax.tree.map(
-        lambda leaf: leaf.astype(form.dtype), (layers, readout, tuple(spikes))
+    pending = _pending(form, [inputs for inputs, _ in pairs], rng)
+    layers, readout, spikes, pending = jax.tree.map(
+        lambda leaf: leaf.astype(form.dtype), (layers, readout, tuple(spikes), pending)
     )
-    parameters = layers, readout, LIFNetworkState(membranes, second, spikes, last)
+    # Delays keep their digits: exact ones are to be computed from the same.
+    layers = tuple(
+        own if own.delays is None else own._replace(delays=_delays(form, index, own, rng))
+        for index, own in enumerate(layers)
+    )
+    parameters = layers, readout, LIFNetworkState(membranes, second, spikes, last, pending)
     lengths = jnp.asarray(rng.integers(-1, form.steps + 2, form.batch), jnp.int32) if form.lengths else None
     second = [float(rng.choice([-np.inf, 0.0, 0.25, 0.5, np.inf])) for _ in form.widths]
     return (_inputs(form, rng), *parameters, lengths, jnp.array(second, form.dtype))
@@ -125,7 +150,32 @@ def _layer(form: Form, inputs: int, neurons: int, index: int, rng: np.random.Gen
         bias=dyadic(rng, -8, 16, neurons) if form.bias else None,
         recurrent=dyadic(rng, -16, 12, neurons, neurons) if form.recurrent and index == 0 else None,
         second_state=second_state,
+        connection=Connection(max_delay=form.max_delay(index)),
+        delays=None if form.max_delay(index) is None else jnp.zeros(()),
     )
+
+
+def _delays(form: Form, index: int, layer: LIFLayer, rng: np.random.Generator) -> jax.Array:
+    """Whole steps, eighths of steps, and a few beyond the bounds; one per input, or one for all."""
+    most = form.max_delay(index)
+    assert most is not None
+    shape = (layer.weights.shape[0],) if form.per_neuron else ()
+    steps = rng.integers(0, 8 * most + 1, shape) / 8
+    steps = np.where(rng.random(shape) < rng.choice([0.0, 0.5, 1.0]), np.floor(steps), steps)
+    steps = np.where(rng.random(shape) < _BEYOND, rng.choice([-1.0, most + 1.5], shape), steps)
+    return jnp.asarray(steps, sum_dtype(jnp.dtype(form.dtype)))
+
+
+def _pending(form: Form, inputs: list[int], rng: np.random.Generator) -> tuple[Any, ...] | None:
+    """The spikes in transit to each layer."""
+    if all(form.max_delay(index) is None for index in range(len(inputs))):
+        return None
+    rows: list[Any] = [None for _ in inputs]
+    for index, width in enumerate(inputs):
+        if (most := form.max_delay(index)) is not None:
+            shape = (most + 1 if form.has_pending else 0, form.batch, width)
+            rows[index] = _sparse(rng, shape, low=-8, high=16)
+    return tuple(rows)
 
 
 def _coupling(rng: np.random.Generator, neurons: int) -> jax.Array:
@@ -157,7 +207,7 @@ def _inputs(form: Form, rng: np.random.Generator) -> Any:
         values = _sparse(rng, ids.shape, -16, 16).astype(form.dtype)
         return SparseSpikes(ids, values, counts, counts, form.inputs)
     dense = _sparse(rng, (*axes, form.inputs), -16, 16)
-    if form.given in ("float32", "bfloat16"):
+    if form.given in ("float32", "bfloat16", "float16"):
         return dense.astype(form.given)
     return (jnp.abs(dense) * 16).astype(form.given)  # integers, beyond 1 for other dtypes than bool
 

@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from safetensors import safe_open
 from safetensors.numpy import load_file
 
 import snnjax
@@ -129,21 +128,6 @@ def test_resuming_a_finished_run_returns_its_result(whole) -> None:
     again = run(folder=folder, settings={"hidden": (16,)}, resume=True, source=lambda epoch: 1 / 0)
     assert_same_bits(again.params, result.params)
     assert again.metrics == result.metrics
-
-
-def test_run_of_an_earlier_version_is_resumed(whole, tmp_path) -> None:
-    result, folder = whole
-    with safe_open(folder / "checkpoint.safetensors", framework="np") as file:
-        header = file.metadata()["header"].replace("snnjax checkpoint 2", "snnjax checkpoint 1")
-    arrays = load_file(folder / "checkpoint.safetensors")
-    np.savez(tmp_path / "checkpoint.npz", header=np.frombuffer(header.encode(), np.uint8), **arrays)
-    options = {"folder": tmp_path, "settings": {"hidden": (16,)}}
-    again = run(resume=True, source=lambda epoch: 1 / 0, **options)
-    assert_same_bits(again.params, result.params)
-    assert again.metrics == result.metrics
-    text = f"fit: `folder` must hold no checkpoint yet, got {tmp_path}/checkpoint.npz. "
-    with pytest.raises(ValueError, match=re.escape(text)):
-        run(**options)
 
 
 def test_finished_run_is_prolonged(tmp_path) -> None:

@@ -30,33 +30,92 @@ def penalty(activity: Any) -> Any:
     return losses.activity_upper_bound(activity, 0.05) + losses.activity_lower_bound(activity, 0.5)
 
 
+def mean_loss(net: Any, params: Any, batch: Batch, of_steps: bool) -> tuple[jax.Array, Any]:
+    """The mean over the samples of the mean loss over each one's steps, or over those of them that have a label."""
+    lengths = batch.lengths
+    run = net.apply(params, None, batch.inputs, lengths=lengths)[0]
+    steps = batch.inputs.shape[0]
+    rows = batch.labels if of_steps else jnp.tile(batch.labels, (steps, 1))
+    inside = (jnp.arange(steps)[:, None] < lengths[None, :]) & (rows >= 0)
+    error = optax.softmax_cross_entropy_with_integer_labels(run.output, jnp.maximum(rows, 0))
+    counts = jnp.maximum(jnp.sum(inside, axis=0), 1)
+    return jnp.mean(jnp.sum(jnp.where(inside, error, 0), axis=0) / counts), run.activity
+
+
 @pytest.mark.parametrize("of_steps, is_penalised", [(False, False), (True, False), (False, True)])
 def test_eprop_is_exact_for_one_layer(of_steps: bool, is_penalised: bool) -> None:
-    """It equals back-propagation of the mean over the steps of the loss of each, where samples have not ended, and of
-    the penalty on the activity of each sample.
-    """
+    """It equals back-propagation of the mean loss of each sample's steps, and of the penalty on its activity."""
     labels = jnp.array([0, 1, 3])
-    labels = jnp.tile(labels, (STEPS, 1)) if of_steps else labels
+    labels = jnp.tile(labels, (STEPS, 1)).at[1, 0].set(-1) if of_steps else labels
     loss = losses.cross_entropy_steps if of_steps else losses.cross_entropy_sum
     net, params, batch = setting(labels)
 
-    lengths = batch.lengths
-    assert lengths is not None
-
-    def mean_loss(params: Any) -> tuple[jax.Array, Any]:
-        run = net.apply(params, None, batch.inputs, lengths=lengths)[0]
-        rows = jnp.tile(labels, (STEPS, 1)) if labels.ndim == 1 else labels
-        error = optax.softmax_cross_entropy_with_integer_labels(run.output, rows)
-        inside = jnp.arange(STEPS)[:, None] < lengths[None, :]
-        error = jnp.sum(jnp.where(inside, error, 0)) / (STEPS * SIZE)
-        return error + penalty(run.activity) if is_penalised else error, run.activity
+    def objective(params: Any) -> tuple[jax.Array, Any]:
+        error, activity = mean_loss(net, params, batch, of_steps)
+        return error + penalty(activity) if is_penalised else error, activity
 
     with jax.numpy_dtype_promotion("standard"):  # as optax needs it
-        want, activity = jit(jax.grad(mean_loss, has_aux=True))(params)
+        want, activity = jit(jax.grad(objective, has_aux=True))(params)
     pulls = jax.grad(penalty)(activity) if is_penalised else None
-    got = jit(lambda params: online_gradients(net, loss, "eprop")(params, batch, lengths, pulls))(params)
+    learn = online_gradients(net, loss, "eprop")
+    got = jit(lambda params: learn(params, batch, batch.lengths, pulls))(params)
     assert_close(got, want, rtol=1e-3, atol=1e-6 if is_penalised else 1e-7)
     assert float(jnp.abs(got.layers[0].weights).max()) > (0.1 if is_penalised else 1e-4)
+
+
+LOSSES: Any = {
+    "sum": losses.cross_entropy_sum,
+    "max": losses.cross_entropy_max,
+    "count": losses.cross_entropy_count,
+    "rate": lambda *given, **lengths: losses.mean_square_rate(*given, 0.8, 0.1, **lengths),
+    "first": losses.time_to_first_spike,
+    "steps": losses.cross_entropy_steps,
+}
+
+
+@pytest.mark.parametrize("rule, name", zip(("eprop", "ostl", "ottt") * 2, LOSSES, strict=True))
+def test_padding_changes_nothing(rule: str, name: str) -> None:
+    """Of steps that hold NaN, and of each sample by itself: a short one counts as much as a long one.
+
+    Tolerance: sums of other numbers of zeros, in another order.
+    """
+    labels = jnp.array([0, 1, 3])
+    labels = jnp.tile(labels, (STEPS, 1)) if name == "steps" else labels
+    net, params, batch = setting(labels)
+    rows, lengths = batch.inputs.to_dense(), jnp.array([6, 2, 4])
+    learn, pulls = online_gradients(net, LOSSES[name], rule), (jnp.cos(jnp.arange(21.0)).reshape(3, 7),)
+
+    @jit
+    def run(rows: Any, labels: Any, lengths: Any, pulls: Any) -> Any:
+        return learn(params, Batch(rows, labels, lengths), lengths, pulls)
+
+    expected = run(rows, labels, lengths, pulls)
+    assert float(jnp.abs(expected.layers[0].weights).max()) > 1e-3
+    longer = jnp.concatenate([rows, jnp.full((2, SIZE, 5), jnp.nan)])
+    own = jnp.concatenate([labels, jnp.full((2, SIZE), -1)]) if name == "steps" else labels
+    assert_close(run(longer, own, lengths, pulls), expected, of_largest=1e-6)
+
+    only = [run(rows, labels, jnp.where(jnp.arange(SIZE) == own, lengths, 0), pulls) for own in range(SIZE)]
+    assert_close(jax.tree.map(lambda *each: sum(each), *only), expected, of_largest=1e-5)
+    short = labels[:2, 1:2] if name == "steps" else labels[1:2]
+    alone = run(rows[:2, 1:2], short, lengths[1:2], (SIZE * pulls[0][1:2],))
+    assert_close(jax.tree.map(lambda leaf: SIZE * leaf, only[1]), alone, of_largest=1e-5)
+
+
+def test_gradients_in_bfloat16_are_summed_in_float32() -> None:
+    """300 steps of one gradient: in bfloat16 their sum would stop at 256 of them."""
+    net, params, batch = setting(jnp.array([0, 1, 3]))
+    rows = jnp.ones((300, SIZE, 5))
+    lengths = jnp.full(SIZE, 300)
+    given = Batch(rows, batch.labels, lengths)
+    learn = jit(
+        lambda params: online_gradients(net, losses.cross_entropy_sum, "ostl")(params, given, lengths)
+    )
+    narrow = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), params)
+    own = learn(narrow)
+    exact = learn(jax.tree.map(lambda leaf: leaf.astype(jnp.float32), narrow))
+    assert own.readout.bias.dtype == jnp.bfloat16
+    assert_close(own.readout, exact.readout, of_largest=0.02)
 
 
 def rates_of(rule: str, strength: float) -> Any:

@@ -1,7 +1,6 @@
 #include "delays.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace snnjax {
 namespace {
@@ -25,12 +24,11 @@ constexpr Index kBlock = 8;
 Delays::Delays(Index rows, const float* delays, Index inputs)
     : rows_(rows), whole_(static_cast<std::size_t>(inputs)), shares_(2 * whole_.size()) {
   for (std::size_t i = 0; i < whole_.size(); ++i) {
-    const float delay = delays[i] > 0.0F ? std::min(delays[i], static_cast<float>(rows - 1)) : 0.0F;  // 0 also for NaN
-    const float whole = std::floor(delay);
-    whole_[i] = static_cast<std::int32_t>(whole);
-    shares_[i] = 1.0F - (delay - whole);
-    shares_[whole_.size() + i] = delay - whole;
-    are_split_ = are_split_ || delay != whole;
+    const SplitDelay delay = splitDelay(delays[i], rows - 1);
+    whole_[i] = static_cast<std::int32_t>(delay.whole);
+    shares_[i] = 1.0F - delay.later;
+    shares_[whole_.size() + i] = delay.later;
+    are_split_ = are_split_ || delay.later != 0.0F;
   }
 }
 
@@ -95,9 +93,12 @@ void Arrivals::sort(Index first, Index end) {
   for (Index sample = first; sample < end; ++sample) {
     Sample& own = samples_[index(sample)];
     std::uint32_t earlier = 0;  // shares of the step before arrive once more
+    Index all = 0;
     for (std::size_t step = 1; step < own.starts.size(); ++step) {
       const std::uint32_t count = own.starts[step];
-      own.starts[step] = own.starts[step - 1] + count + earlier;
+      all += Index{count} + earlier;
+      require32Bits(all);
+      own.starts[step] = static_cast<std::uint32_t>(all);
       earlier = has_later_ ? count : 0;
     }
     own.ids = Borrowed<std::uint32_t>(own.starts.back());

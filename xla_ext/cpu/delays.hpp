@@ -4,6 +4,8 @@
 // input i has the id i, the later one the id inputs + i.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "memory.hpp"
@@ -13,10 +15,23 @@
 
 namespace snnjax {
 
+// A delay as whole steps and the share that arrives one step later.
+struct SplitDelay {
+  Index whole;
+  float later;
+};
+
+// One outside of [0, longest] is clipped; NaN counts as 0. In float64: float32 rounds a longest delay from 2^24 on.
+inline SplitDelay splitDelay(float delay, Index longest) {
+  const double clipped = delay > 0.0F ? std::min(double{delay}, static_cast<double>(longest)) : 0.0;
+  const double whole = std::floor(clipped);
+  return {static_cast<Index>(whole), static_cast<float>(clipped - whole)};
+}
+
 // The delays of the inputs of a layer.
 class Delays {
  public:
-  // `rows` is the longest delay and 1. Delays outside of [0, longest] are clipped; NaN counts as 0.
+  // `rows` is the longest delay and 1.
   Delays(Index rows, const float* delays, Index inputs);
 
   Index rows() const { return rows_; }  // of steps in which something was sent that is still under way

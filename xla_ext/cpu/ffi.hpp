@@ -87,7 +87,7 @@ class Arrays {
       : op_(std::move(op)) {
     for (std::size_t i = 0; i < results.size(); ++i) {
       buffers_.push_back(*results.get<ffi::AnyBuffer>(i).value());
-      wishHugePages(buffers_.back().untyped_data(), buffers_.back().size_bytes());
+      wishHugePagesUntilFreed(buffers_.back().untyped_data(), buffers_.back().size_bytes());
     }
     countGroups();
   }
@@ -180,18 +180,31 @@ inline Threads threadsOf(ffi::ThreadPool pool) {
   return {[pool](Threads::Task task) mutable { pool.Schedule(std::move(task)); }, count};
 }
 
-// The body of a handler: exceptions become XLA errors.
-template <typename Body>
-ffi::Error guarded(const char* op, Body body) {
+// The exception at work as an error of XLA.
+inline ffi::Error currentError(const char* op) {
   try {
-    body();
-    return ffi::Error::Success();
+    throw;
   } catch (const Error& error) {
     return ffi::Error(static_cast<ffi::ErrorCode>(error.code()), error.what());
   } catch (const std::bad_alloc&) {
     return ffi::Error(ffi::ErrorCode::kResourceExhausted, std::string(op) + ": out of memory. Use a smaller batch.");
   } catch (const std::exception& error) {
     return ffi::Error::Internal(std::string(op) + ": " + error.what());
+  }
+}
+
+// The body of a handler: exceptions become XLA errors. None may leave it, also if there is no memory for a message.
+template <typename Body>
+ffi::Error guarded(const char* op, Body body) {
+  try {
+    body();
+    return ffi::Error::Success();
+  } catch (...) {
+    try {
+      return currentError(op);
+    } catch (...) {
+      return ffi::Error(ffi::ErrorCode::kResourceExhausted, "out of memory");  // short enough to need none
+    }
   }
 }
 

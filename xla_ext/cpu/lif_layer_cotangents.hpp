@@ -136,8 +136,9 @@ class SpikeCotangents {
     marks_.resize(static_cast<std::size_t>(steps() * record_.samples() * words()));
     const NeuronConstants constants = pass_.layer.constants.from(patch_.first_column);
     for (Index step = firstStep(); step < firstStep() + steps(); ++step) {
-      const Rows<const float> v = record_.membranes(step, BlockRecord::Place::kMarked), w = record_.secondStates(step);
-      const Rows<const float> next = record_.inPlace(pass_.record, step - steps_of_group_);
+      const Index next_step = step - steps_of_group_;
+      const Rows<const float> v = record_.membranes(step, BlockRecord::Place::kMarked, next_step);
+      const Rows<const float> next = record_.inPlace(pass_.record, next_step), w = record_.secondStates(step);
       for (Index r = 0; r < record_.samples(); ++r) {
         std::uint64_t* marks = marks_.data() + markPlace(step, r);
         const float* own_w = w.data == nullptr ? nullptr : w.row(r);

@@ -45,9 +45,11 @@ class BlockRecord {
   // Where a sample of the block begins in arrays [batch, neurons].
   Index place(Index sample) const { return (first_sample_ + sample) * pass_.layer.neurons() + patch_.first_column; }
 
-  // The membranes after a step; where only those of listed neurons are recorded, 0 elsewhere.
-  Rows<const float> membranes(Index step, Place place) {
-    if (step >= 0 && pass_.listed_record) return listedMembranes(step, place);
+  // The membranes after a step; where only those of listed neurons are recorded, 0 elsewhere. Those of the step that is
+  // read `next`, where there is one, are fetched meanwhile: rows are too short and too far apart for the hardware
+  // prefetcher. Float32 is read in place, and fetched by the kernels that do so.
+  Rows<const float> membranes(Index step, Place place, Index next) {
+    if (step >= 0 && pass_.listed_record) return listedMembranes(step, place, next);
     const Numbers& from = step < 0 ? pass_.first_v : pass_.record;
     const Index first = step < 0 ? first_sample_ : firstRow(step), neurons = pass_.layer.neurons();
     if (!from.is_bfloat16) return {from.float32() + first * neurons + patch_.first_column, neurons};
@@ -57,6 +59,7 @@ class BlockRecord {
       float* row = out + r * width_;
       from.read((first + r) * neurons + patch_.first_column, patch_.columns, row);
       for (Index c = 0; c < patch_.columns; ++c) row[c] += originOf(threshold[c]);
+      if (step >= 0 && next >= 0) fetchRow(firstRow(next) + r);
     }
     return {out, width_};
   }
@@ -85,7 +88,7 @@ class BlockRecord {
     return {all + firstRow(step) * neurons + patch_.first_column, neurons};
   }
 
-  Rows<const float> listedMembranes(Index step, Place place) {
+  Rows<const float> listedMembranes(Index step, Place place, Index next) {
     const Index capacity = pass_.layer.capacity, first_word = patch_.first_column / 64;
     const Numbers& from = pass_.listed_record;
     float* out = v_.data() + static_cast<Index>(place) * block_ * width_;
@@ -95,7 +98,7 @@ class BlockRecord {
       const Index left = capacity - slot, place_of_first = own * capacity + slot;
       const float* v = from.is_bfloat16 ? widened(listed, place_of_first, left) : from.float32() + place_of_first;
       kernels().expandMarked(listed, width_, v, left, out + r * width_);
-      if (step > 0) fetchListed(own - pass_.extent.batch);
+      if (next >= 0) fetchListed(firstRow(next) + r);
     }
     return {out, width_};
   }
@@ -103,7 +106,14 @@ class BlockRecord {
   // The slot of a row in which the patch's first listed neuron is.
   Index slotOf(Index row) const { return pass_.slots[patch_.first_column / 64 * pass_.extent.rows() + row]; }
 
-  // Prefetches what a row has recorded: the patch's part of it is too short for the hardware prefetcher.
+  // The patch's part of a row of membranes in bfloat16.
+  void fetchRow(Index row) const {
+    constexpr Index kNumbersOfLine = kCacheLine / sizeof(std::uint16_t);
+    const std::uint16_t* from = pass_.record.bfloat16() + row * pass_.layer.neurons() + patch_.first_column;
+    for (Index c = 0; c < patch_.columns; c += kNumbersOfLine) prefetch(from + c);
+  }
+
+  // And of those of listed neurons.
   void fetchListed(Index row) const {
     const Numbers from = pass_.listed_record.from(row * pass_.layer.capacity + slotOf(row));
     prefetch(from.data);
@@ -132,7 +142,7 @@ class BlockRecord {
           .constants = pass_.layer.constants.from(patch_.first_column),
           .step = step,
           .ends = pass_.extent.ends + first_sample_,
-          .v_before = membranes(step - 1, Place::kNow),
+          .v_before = membranes(step - 1, Place::kNow, step),
           .w_before = secondStates(step - 1),
           .current = currents(step),
           .w = {w_.data() + (step + 1) * block_ * width_, width_},

@@ -1,5 +1,6 @@
 // The target `snnjax_lif_network_backward`.
 #include <algorithm>
+#include <bit>
 #include <deque>
 
 #include "lif_network.hpp"
@@ -227,7 +228,7 @@ class BackwardPass {
     above_ = {{}, nullptr, {nullptr, 0}};
     sent_ = {{nullptr, 0}, nullptr};
     if (g.data == nullptr || !sendsDown(l)) return;
-    static const GivenBits kAll;
+    static const auto& kAll = *new GivenBits;  // never destroyed: threads may outlive everything else
     const GivenBits& listed = l == 0 || layer.delays != nullptr ? kAll : listed_[l - 1];
     const Index rows_behind = layer.delays == nullptr ? 0 : layer.delays->rows() * extent_.batch;
     const SendBack of{g,
@@ -416,6 +417,23 @@ class BackwardPass {
   std::unique_ptr<const DelayedCotangents> delayed_;
 };
 
+// Membranes that an IPU kept on its tiles do not tell the gradient.
+void refuseLeftOnTiles(const Network& network, const Recorded& recorded, Index groups) {
+  const Index rows = network.sizes().steps * network.sizes().batch;
+  for (std::size_t l = 0; l < network.size(); ++l) {
+    const RecordArrays<Operand>& record = recorded.record.layers[l];
+    const Operand& v = record.v ? record.v : record.listed_v;
+    const Index width = record.v ? network.sizes().neurons[l] : network.fields().layers[l].capacity;
+    if (v.type() != ffi::F32 || rows * width == 0) continue;
+    for (Index group = 0; group < groups; ++group) {
+      if (std::bit_cast<std::uint32_t>(*v.at<float>(group)) != kLeftOnTiles) continue;
+      throw Error(ErrorCode::kInvalidArgument,
+                  "lif_network: `pull-back` must be called where the forward pass ran, got one of an IPU, which keeps "
+                  "the record on its tiles. Call it there, or take the gradient inside one jax.jit.");
+    }
+  }
+}
+
 ffi::Error lifNetworkBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results,
                               ffi::Dictionary attributes) {
   return guarded("lif_network", [&] {
@@ -430,6 +448,7 @@ ffi::Error lifNetworkBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands,
     const NetworkArrays<Result> to = takeCotangents(network, needs, result_arrays);
     const std::vector<Result> overwritten = takeOverwritten(network, attributes, result_arrays);
     finish(operand_arrays, result_arrays);
+    refuseLeftOnTiles(network, recorded, result_arrays.groups());
     const Threads threads = threadsOf(pool);
     for (Index group = 0; group < result_arrays.groups(); ++group) {
       BackwardPass(network, recorded, to, overwritten, group, threads).run();

@@ -70,7 +70,10 @@ ListedRows ListedRows::transposed(Borrowed<std::uint32_t>* places) const {
   out.starts_.resize(size(width_));
   out.ids_ = Borrowed<std::uint32_t>(entries_);
   if (values_ && !all_ones_) out.values_ = Borrowed<float>(entries_);
-  if (places != nullptr) *places = Borrowed<std::uint32_t>(rows_ == 0 ? 0 : start(rows_ - 1) + count(rows_ - 1));
+  if (places != nullptr) {
+    require32Bits(entries_);
+    *places = Borrowed<std::uint32_t>(rows_ == 0 ? 0 : start(rows_ - 1) + count(rows_ - 1));
+  }
   for (Index r = 0; r < rows_; ++r) {
     for (const std::uint32_t* id = ids(r); id != ids(r) + count(r); ++id) ++out.counts_[*id];
   }

@@ -45,7 +45,7 @@ class Bits {
 
   // To an array of results; a no-op where the bits alias it.
   void writeTo(std::uint8_t* bytes, Index rows, Index neurons) const {
-    if (static_cast<const void*>(first_) == bytes) return;
+    if (static_cast<const void*>(first_) == bytes || neurons == 0) return;
     const Index stride = (neurons + 7) / 8;
     for (Index r = 0; r < rows; ++r) std::memcpy(bytes + r * stride, row(r), static_cast<std::size_t>(stride));
   }
@@ -67,6 +67,7 @@ class GivenBits {
     }
     copy_ = Bits(rows, neurons);
     first_ = copy_.row(0);
+    if (neurons == 0) return;
     const Index stride = (neurons + 7) / 8, rest = neurons % 64;
     for (Index r = 0; r < rows; ++r) {
       std::uint64_t* row = copy_.row(r);

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <iterator>
 #include <mutex>
-#include <vector>
+#include <new>
+#include <utility>
 
 namespace snnjax {
 namespace {
@@ -16,23 +16,19 @@ namespace {
 constexpr std::size_t kMostKept = std::size_t{256} << 20;  // bytes in all
 constexpr std::size_t kSmallest = std::size_t{4} << 10;
 
-struct Free {
-  void operator()(void* data) const { std::free(data); }
-};
-
 // Block sizes are eighths of powers of two, so that a block fits the next call of similar size. The most recently used
-// blocks are kept; those of a network no longer in use make room.
+// blocks are kept; those of a network no longer in use make room. The list of them lies in the blocks themselves: a
+// block is given back by a destructor, which must not fail for want of memory.
 class Spares {
  public:
   void* take(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    const auto found =
-        std::find_if(spares_.rbegin(), spares_.rend(), [&](const Spare& it) { return it.bytes == bytes; });
-    if (found == spares_.rend()) return nullptr;
-    void* data = found->data.release();
-    kept_ -= bytes;
-    spares_.erase(std::next(found).base());
-    return data;
+    for (Spare* spare = newest_; spare != nullptr; spare = spare->older) {
+      if (spare->bytes != bytes) continue;
+      remove(spare);
+      return spare;
+    }
+    return nullptr;
   }
 
   // Counts a new block; true whenever all that were counted have doubled.
@@ -44,34 +40,52 @@ class Spares {
     return true;
   }
 
-  void keep(void* data, std::size_t bytes) {
-    Spare spare{bytes, std::unique_ptr<void, Free>(data)};
-    std::vector<Spare> gone;  // freed without the lock
-    const std::lock_guard lock(mutex_);
-    if (kExactBlocks || bytes > kMostKept) return;
-    std::size_t number = 0;
-    for (; kept_ + bytes > kMostKept; ++number) kept_ -= spares_[number].bytes;
-    const auto end = spares_.begin() + static_cast<std::ptrdiff_t>(number);
-    gone.assign(std::make_move_iterator(spares_.begin()), std::make_move_iterator(end));
-    spares_.erase(spares_.begin(), end);
-    spares_.push_back(std::move(spare));
-    kept_ += bytes;
+  void keep(void* data, std::size_t bytes) noexcept {
+    if (kExactBlocks || bytes > kMostKept) return std::free(data);
+    Spare* gone = nullptr;  // freed without the lock
+    {
+      const std::lock_guard lock(mutex_);
+      while (kept_ + bytes > kMostKept) {
+        Spare* const oldest = oldest_;
+        remove(oldest);
+        oldest->older = gone;
+        gone = oldest;
+      }
+      add(new (data) Spare{bytes, newest_, nullptr});
+    }
+    while (gone != nullptr) std::free(std::exchange(gone, gone->older));
   }
 
  private:
+  // The first bytes of a block that is kept.
   struct Spare {
     std::size_t bytes;
-    std::unique_ptr<void, Free> data;
+    Spare* older;
+    Spare* newer;
   };
+  static_assert(sizeof(Spare) <= kSmallest);
+
+  void add(Spare* spare) {
+    (newest_ == nullptr ? oldest_ : newest_->newer) = spare;
+    newest_ = spare;
+    kept_ += spare->bytes;
+  }
+
+  void remove(Spare* spare) {
+    (spare->older == nullptr ? oldest_ : spare->older->newer) = spare->newer;
+    (spare->newer == nullptr ? newest_ : spare->newer->older) = spare->older;
+    kept_ -= spare->bytes;
+  }
 
   std::mutex mutex_;
-  std::vector<Spare> spares_;  // most recently used last
+  Spare* newest_ = nullptr;  // used last
+  Spare* oldest_ = nullptr;
   std::size_t kept_ = 0;
   std::size_t counted_ = 0, last_ = 0;
 };
 
 Spares& spares() {
-  static Spares all;
+  static auto& all = *new Spares;  // never destroyed: the threads of a pool may outlive everything else
   return all;
 }
 
@@ -88,7 +102,6 @@ void trimHeap() {
 void SpareMemory::GiveBack::operator()(void* data) const { spares().keep(data, bytes); }
 
 SpareMemory::Block SpareMemory::take(std::size_t bytes) {
-  if (bytes > SIZE_MAX / 4) throw std::bad_alloc();
   const std::size_t unit = std::bit_ceil(std::max(bytes, kSmallest)) / 8;
   // The scratch of a tile is read row by row in any order: in huge pages it competes for no sets of the second-level
   // cache and takes one entry of the address cache, which makes a training step 4 to 10 % faster.

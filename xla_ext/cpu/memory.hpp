@@ -55,6 +55,27 @@ inline void wishHugePages(void* data, std::size_t bytes) {
 #endif
 }
 
+// The same for memory of another owner, XLA's results, if it is so large that the heap maps and unmaps it by itself: in
+// the heap the wish would outlive the memory, and hold for whatever comes to lie there. From so many bytes on glibc
+// does so always (DEFAULT_MMAP_THRESHOLD_MAX). A training step with results of 50 MiB takes a quarter less core time by
+// it.
+inline constexpr std::size_t kOwnMapping = std::size_t{32} << 20;
+inline void wishHugePagesUntilFreed(void* data, std::size_t bytes) {
+  if (bytes >= kOwnMapping) wishHugePages(data, bytes);
+}
+
+// The size of so many numbers, or of whatever else; counts that no memory holds are out of memory.
+template <typename T>
+std::size_t bytesOf(Index count) {
+  if (count < 0 || static_cast<std::size_t>(count) > SIZE_MAX / (4 * sizeof(T))) throw std::bad_alloc();
+  return static_cast<std::size_t>(count) * sizeof(T);
+}
+
+// Whether so many entries can be counted in 32 bits, as their places are: else they are out of memory.
+inline void require32Bits(Index entries) {
+  if (entries > Index{UINT32_MAX}) throw std::bad_alloc();
+}
+
 // An array of numbers, zero initially. Pages that are never touched take no memory.
 template <typename T>
 class Buffer {
@@ -75,8 +96,7 @@ class Buffer {
   using Owner = std::unique_ptr<T, Release>;
 
   static Owner allocate(Index count) {
-    if (count < 0 || static_cast<std::size_t>(count) > SIZE_MAX / (2 * sizeof(T))) throw std::bad_alloc();
-    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T) + (kExactBlocks ? 0 : kCacheLine);
+    const std::size_t bytes = bytesOf<T>(count) + (kExactBlocks ? 0 : kCacheLine);
     if (kExactBlocks || bytes < kHugePage / 2) {
       return Owner(static_cast<T*>(std::memset(allocateAligned(kCacheLine, bytes), 0, bytes)), Release{});
     }
@@ -108,7 +128,7 @@ template <typename T>
 class Borrowed {
  public:
   Borrowed() = default;
-  explicit Borrowed(Index count) : block_(SpareMemory::take(static_cast<std::size_t>(count) * sizeof(T))) {}
+  explicit Borrowed(Index count) : block_(SpareMemory::take(bytesOf<T>(count))) {}
 
   T* data() { return static_cast<T*>(block_.get()); }
   const T* data() const { return static_cast<const T*>(block_.get()); }

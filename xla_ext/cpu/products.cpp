@@ -219,6 +219,7 @@ void TransposedSpikes::fill(Index index) {
     entries += row.count;
     all_ones = all_ones && (row.values == nullptr || row.count == 0);
   });
+  require32Bits(entries);
   lists.rows = Borrowed<std::uint32_t>(entries);
   if (!all_ones) lists.values = Borrowed<float>(entries);
   std::uint32_t* rows = lists.rows.data();

@@ -33,7 +33,11 @@ class Executable::Impl {
   }
   ~Impl() {
     const std::lock_guard lock(system_->mutex_);
-    leave();
+    try {
+      leave();
+    } catch (const std::exception&) {
+      lose();
+    }
   }
 
   const Plan& plan() const { return plan_; }
@@ -55,6 +59,7 @@ class Executable::Impl {
   void addSlots();
   void enter();
   void leave();
+  void lose();
   void clear(Slot& slot);
   void bringToHost(Array& array);
   void check(const Arrays& arguments) const;
@@ -73,7 +78,7 @@ class Executable::Impl {
   std::vector<std::byte> bytes_;
   Plan plan_;
   std::unique_ptr<DeviceProgram> program_;
-  std::vector<Slot> slots_;
+  std::vector<Slot> slots_;  // of parameters, then of results that share none with one
   std::vector<std::size_t> parameter_slots_, result_slots_;
 };
 
@@ -104,6 +109,19 @@ void Executable::Impl::enter() {
 
 void Executable::Impl::leave() {
   for (Slot& slot : slots_) clear(slot);
+  std::replace(system_->loaded_.begin(), system_->loaded_.end(), &owner_, static_cast<Executable*>(nullptr));
+}
+
+// The same without memory: what is only on the tiles is lost.
+void Executable::Impl::lose() {
+  for (const Slot& slot : slots_) {
+    for (const std::weak_ptr<Array>& holder : slot.holders) {
+      const std::shared_ptr<Array> array = holder.lock();
+      if (array == nullptr || array->resident_in_ != &owner_) continue;
+      array->resident_in_ = nullptr;
+      array->is_lost_ = !array->on_host_;
+    }
+  }
   std::replace(system_->loaded_.begin(), system_->loaded_.end(), &owner_, static_cast<Executable*>(nullptr));
 }
 
@@ -235,6 +253,8 @@ void Executable::Impl::upload(const Arrays& arguments) {
                       " that was donated. Donated arrays are gone: use the results in their place.");
     }
   }
+  // Results of the last run may lie in the memory of donated arguments.
+  for (std::size_t slot = parameter_slots_.size(); slot < slots_.size(); ++slot) clear(slots_[slot]);
   std::vector<DeviceProgram::Sources> sources(missing.size());
   for (std::size_t k = 0; k < missing.size(); ++k) {
     clear(slots_[parameter_slots_[missing[k]]]);
@@ -309,6 +329,11 @@ const std::vector<std::byte>& Array::bytes() {
   const std::lock_guard lock(system_->mutex_);
   if (!on_host_ && resident_in_ != nullptr) resident_in_->impl_->fetch(place_);
   if (on_host_) return bytes_;
+  if (is_lost_) {
+    throw Error(ErrorCode::kResourceExhausted, "array: `buffer` must hold elements, got " + type_.toString() +
+                                                   " for which there was no memory when its program was deleted. "
+                                                   "Read it before, or use smaller arrays.");
+  }
   throw Error(ErrorCode::kInvalidArgument,
               "array: `buffer` must hold elements, got " + type_.toString() +
                   " that was donated. Donated arrays are gone: use the results in their place.");

@@ -61,6 +61,7 @@ class Array {
   ArrayType type_;
   std::vector<std::byte> bytes_;
   bool on_host_ = true;                // bytes_ are the elements
+  bool is_lost_ = false;               // they are nowhere: there was no memory to bring them to
   Executable* resident_in_ = nullptr;  // the executable on whose tiles they are as well
   std::size_t place_ = 0;              // there (device_program.hpp): a result, or a parameter that it was kept in
 };

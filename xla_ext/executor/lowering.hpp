@@ -63,8 +63,9 @@ class Lowering {
   virtual void bind(ValueId output, const poplar::Tensor& tensor, const std::vector<ValueId>& views_of = {}) = 0;
   // An output that is its one input with other dimensions of size 1, or as another type: it shares the input's memory.
   virtual void rename(ValueId output, ValueId input, const poplar::Tensor& tensor) = 0;
-  // Whether the output may be written over the input: nothing needs the input later, and no other value shares its
-  // memory. If so the output is bound to the input's tensor, which both get() then.
+  // Whether the output may be written over the input: nothing needs the input later, the instruction reads it as one
+  // operand and not in its blocks, and no other value shares its memory. If so the output has its tensor from then on,
+  // and the input none.
   virtual bool takeOver(ValueId output, ValueId input) = 0;
   // Whether the output is best placed where the input is, because a loop carries both there.
   virtual bool wants(ValueId output, ValueId input) const = 0;

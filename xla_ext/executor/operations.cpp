@@ -12,7 +12,7 @@ extern const Operation kElementwise, kBroadcastInDim, kReshape, kTranspose, kSli
     kCollectivePermute, kPartitionId;
 }  // namespace ops
 
-// Each has a file in targets/ with its lowering and its proposals. They check as they lower.
+// Each has a file in targets/ with its check, its lowering and its proposals.
 namespace targets {
 extern const Operation kSpikeMatmul, kSpikeMatmulValuesBackward, kSpikeMatmulWeightsBackward, kSelectSpikes,
     kSelectSpikesBackward, kLifStep, kLifStepBackward, kLifNetwork, kLifNetworkBackward;
@@ -24,7 +24,8 @@ using Table = std::unordered_map<std::string, const Operation*>;
 
 // The library's own ops, by the target of a custom_call.
 const Operation* findTarget(const std::string& name) {
-  static const Table kTargets = {
+  // Never destroyed: threads may outlive everything else.
+  static const auto& kTargets = *new Table{
       {"snnjax_spike_matmul", &targets::kSpikeMatmul},
       {"snnjax_spike_matmul_values_backward", &targets::kSpikeMatmulValuesBackward},
       {"snnjax_spike_matmul_weights_backward", &targets::kSpikeMatmulWeightsBackward},
@@ -39,7 +40,10 @@ const Operation* findTarget(const std::string& name) {
   return found == kTargets.end() ? nullptr : found->second;
 }
 
-void checkCustomCall(const OperationCheck& op) { op.need(!op.instruction().texts.empty(), "have a target"); }
+void checkCustomCall(const OperationCheck& op) {
+  op.need(!op.instruction().texts.empty(), "have a target");
+  if (const Operation* const own = findTarget(op.instruction().texts[0])) own->check(op);
+}
 
 void lowerCustomCall(Lowering& lowering, const Instruction& instruction) {
   const Operation* const target = findTarget(instruction.texts[0]);
@@ -56,7 +60,8 @@ std::vector<Proposal> proposeCustomCall(const Plan& plan, const Instruction& ins
 constexpr Operation kCustomCall = {checkCustomCall, lowerCustomCall, proposeCustomCall};
 
 const Table& operations() {
-  static const Table kOperations = {
+  // Never destroyed, as kTargets.
+  static const auto& kOperations = *new Table{
       {"elementwise", &ops::kElementwise},
       {"broadcast_in_dim", &ops::kBroadcastInDim},
       {"reshape", &ops::kReshape},

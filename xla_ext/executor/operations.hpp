@@ -20,7 +20,7 @@ struct ScratchCall {
 using Scratch = std::vector<ScratchCall> (*)(const Plan&, const Layouts&, const Instruction&);
 
 struct Operation {
-  // Checks an instruction; the library's own ops check as they are lowered.
+  // Throws unless a lowering can take the instruction: nothing in it is trusted before.
   void (*check)(const OperationCheck&);
   Lower lower;
   Propose propose = nullptr;
@@ -30,8 +30,7 @@ struct Operation {
 // By its name in the plan; throws if there is none.
 const Operation& operationNamed(const std::string& name);
 
-// Checks the shapes and element types of an instruction's inputs and outputs. Own targets (custom_call) check theirs
-// themselves.
+// Checks the shapes and element types of an instruction's inputs and outputs, and its numbers and texts.
 void checkInstruction(const Plan& plan, const Instruction& instruction);
 
 }  // namespace snnjax::executor

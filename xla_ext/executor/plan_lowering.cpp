@@ -225,10 +225,16 @@ bool PlanLowering::wants(ValueId output, ValueId input) const {
   return wanted != wanted_.end() && storages.size() == 1 && storages[0] == wanted->second;
 }
 
+// Whether the present instruction reads the value as one operand, and not in its blocks, which run later.
+bool PlanLowering::isOnlyOperand(ValueId value) const {
+  const std::vector<ValueId>& operands = instruction_->inputs;
+  return std::count(operands.begin(), operands.end(), value) == 1 && !frames_.back().read_inside.contains(value);
+}
+
 bool PlanLowering::takeOver(ValueId output, ValueId input) {
   const Value& old = values_[input];
   if (!old.whole || old.read_only || old.storages.size() != 1 || storages_.users(old.storages[0]) != 1) return false;
-  if (!diesNow(input) || type(output).shape != type(input).shape) return false;
+  if (!diesNow(input) || !isOnlyOperand(input) || type(output).shape != type(input).shape) return false;
   if (!storages_.fits(old.storages[0], bytesOf(output), layouts_.ofValue(output))) return false;
   const auto wanted = wanted_.find(output);
   const bool better = wanted != wanted_.end() && wanted->second != old.storages[0] &&
@@ -236,7 +242,7 @@ bool PlanLowering::takeOver(ValueId output, ValueId input) {
                       storages_.fits(wanted->second, bytesOf(output), layouts_.ofValue(output));
   if (better) return false;
   const StorageId storage = old.storages[0];
-  storages_.addUser(storage);
+  values_[input] = {};  // the output uses the storage in its place
   place(output, storage);
   return true;
 }
@@ -292,9 +298,10 @@ void PlanLowering::releaseUsed() {
 }
 
 poplar::program::Sequence PlanLowering::lower(const Block& block, const std::function<void()>& then) {
-  frames_.push_back({block, lastUses(block), 0, poplar::program::Sequence()});
+  frames_.push_back({block, lastUses(block), 0, {}, poplar::program::Sequence()});
   for (std::size_t i = 0; i < block.instructions.size(); ++i) {
     frames_.back().position = i;
+    frames_.back().read_inside = readInside(block.instructions[i]);
     lower(block.instructions[i]);
     releaseUsed();
   }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "executor/lowering.hpp"
 #include "executor/storages.hpp"
@@ -86,6 +87,7 @@ class PlanLowering final : public Lowering {
     const Block& block;
     std::unordered_map<ValueId, std::size_t> last_uses;
     std::size_t position = 0;
+    std::unordered_set<ValueId> read_inside;  // by the blocks of the present instruction
     poplar::program::Sequence program;
   };
 
@@ -100,6 +102,7 @@ class PlanLowering final : public Lowering {
   void reserveScratch();
   void keepResults();
   bool diesNow(ValueId value) const;
+  bool isOnlyOperand(ValueId value) const;
   std::size_t bytesOf(ValueId value) const { return numBytes(type(value).dtype); }
 
   const Plan& plan_;

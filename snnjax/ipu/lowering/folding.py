@@ -36,9 +36,18 @@ def _shift(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    if np.issubdtype(x.dtype, np.integer):
-        return (np.sign(x) * np.sign(y) * (np.abs(x) // np.abs(y))).astype(x.dtype)
-    return x / y
+    """Towards zero as in XLA: an integer divided by 0 has all bits set, and the least one divided by -1 is itself."""
+    if x.dtype.kind not in "iu":
+        return x / y
+    by = np.where(y == 0, y.dtype.type(1), y)
+    rounded = x // by  # down
+    quotient = rounded + ((x % by != 0) & ((x < 0) != (by < 0))).astype(x.dtype)
+    return np.where(y == 0, ~np.zeros_like(x), quotient)
+
+
+def _remainder(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """With the sign of `x`; of an integer divided by 0, the integer."""
+    return np.fmod(x, y) if x.dtype.kind not in "iu" else np.where(y == 0, x, np.fmod(x, y))
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -61,7 +70,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "negate": np.negative,
     "not": np.invert,
     "or": np.bitwise_or,
-    "remainder": np.fmod,
+    "remainder": _remainder,
     "rsqrt": lambda x: x.dtype.type(1) / np.sqrt(x),
     "select": lambda condition, x, y: np.where(condition, x, y),
     "shift_left": _shift(np.left_shift),
@@ -80,10 +89,10 @@ def _convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return x != 0
     if x.dtype.kind in "fV" and dtype.kind in "iu":
         limits = np.iinfo(dtype)
-        wide = np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
-        inside = np.clip(wide, float(limits.min), float(limits.max))
-        exact = np.where(wide >= float(limits.max), limits.max, np.where(np.isfinite(inside), inside, 0))
-        return exact.astype(dtype)
+        wide = x.astype(np.float64)
+        low, high = wide <= limits.min, wide >= float(limits.max + 1)  # powers of two, exact in float64
+        inside = np.where(low | high | np.isnan(wide), 0, wide).astype(dtype)
+        return np.where(low, dtype.type(limits.min), np.where(high, dtype.type(limits.max), inside))
     return x.astype(dtype)
 
 
@@ -124,7 +133,7 @@ def fold(operation: Any) -> list[int] | None:
     if not splat and not is_small(type_.size, *(each.dtype for each in types)):
         return None
     function = _function(operation)
-    if function is None or (operation.name.endswith(("divide", "remainder")) and not _divides(arrays)):
+    if function is None:
         return None
     return [_known(builder, _apply(function, arrays, type_, splat))]
 
@@ -133,11 +142,6 @@ def _known(builder: Any, array: np.ndarray) -> int:
     """A value with these elements; if possible, the device generates large ones."""
     counted = counts(builder, array)
     return builder.constant(array) if counted is None else counted
-
-
-def _divides(arrays: Sequence[np.ndarray]) -> bool:
-    """Whether NumPy yields the same quotient as XLA."""
-    return arrays[0].dtype.kind not in "iu" or not np.any(arrays[1] == 0)
 
 
 def _apply(
@@ -149,6 +153,12 @@ def _apply(
         result = np.asarray(function(*arrays)).astype(numpy_dtype(type_.dtype))
     if splat:
         return np.broadcast_to(result.reshape(()), type_.shape)
-    if type_.dtype not in WIDE and result.size > MAX_CONSTANT and np.all(result == result.flat[0]):
+    if type_.dtype not in WIDE and result.size > MAX_CONSTANT and _is_uniform(result):
         return np.broadcast_to(result.flat[0], type_.shape)
     return result
+
+
+def _is_uniform(array: np.ndarray) -> bool:
+    """Whether all elements have the same bits: -0 is not 0."""
+    bits = array.view(np.dtype(f"u{array.dtype.itemsize}"))
+    return bool(np.all(bits == bits.flat[0]))

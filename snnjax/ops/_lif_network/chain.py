@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import id_dtype, wide
+from snnjax._types import LEFT_ON_TILES, id_dtype, wide
 from snnjax.ops._connection import Connection
 from snnjax.ops._lif_network.layer import (
     LayerRun,
@@ -238,6 +238,7 @@ def _linear_backward(
 def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Operands:
     """The cotangents of the operands (None for second thresholds and integers)."""
     operands, results, record, g = arguments
+    arguments = arguments._replace(g=g._replace(output=_known(g.output, record)))
     valid = _valid(operands, results.output.shape[0])
     each = list(zip(_neurons(operands, static[0]), record.layers, strict=True))
     runs = [
@@ -268,6 +269,15 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Op
         first.insert(0, g_first._replace(pending=g_pending))
     inputs = _inputs_as_given(g_x, operands)
     return Operands(inputs, tuple(linears), tuple(constants), readout, tuple(first), g_first_readout, None)
+
+
+def _known(g: Array, record: Record) -> Array:
+    """The cotangent of the output, or NaN where the record stayed on the tiles of an IPU: it tells no gradient here."""
+    v = record.layers[0].v if record.layers[0].v is not None else record.layers[0].listed_v
+    if v.dtype != jnp.float32 or v.size == 0:
+        return g
+    first = jax.lax.bitcast_convert_type(v[0, 0, 0], jnp.uint32)
+    return jnp.where(first == jnp.uint32(LEFT_ON_TILES), jnp.asarray(jnp.nan, g.dtype), g)
 
 
 def _run_of(record: LayerRecord, neurons: Neurons, first: LayerState, valid: Array | None) -> LayerRun:

@@ -3,6 +3,7 @@
 import gc
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -192,6 +193,17 @@ def test_chain_of_donations_equals_the_sum():
     np.testing.assert_allclose(state["v"], np.full(3, 2 - 2.0**-19), rtol=1e-6)
 
 
+def test_unread_results_outlive_the_donated_arguments_of_the_next_call():
+    """A result that gives its memory to no argument may lie where a donated argument did."""
+    step = jax.jit(lambda x, y: (x[:3] + 1, y * 2), donate_argnums=0)
+    with warnings.catch_warnings():  # that no result takes the argument's place
+        warnings.simplefilter("ignore", UserWarning)
+        results = [step(put(jnp.full(6, float(i))), put(jnp.full((2, 3), float(i)))) for i in range(3)]
+    for i, (first, second) in enumerate(results):
+        np.testing.assert_array_equal(first, np.full(3, i + 1))
+        np.testing.assert_array_equal(second, np.full((2, 3), 2 * i))
+
+
 def test_arrays_are_copied_while_a_run_is_under_way():
     """Copies wait for the run that makes what they copy."""
     f = jax.jit(lambda x: jax.lax.fori_loop(0, 50, lambda _, y: y * 1.01 + 1, x))
@@ -265,24 +277,60 @@ def test_serialised_program_gives_the_same_bits():
     np.testing.assert_array_equal(np.asarray(loaded(x, y)), np.asarray(compiled(x, y)))
 
 
+def in_another_process(program, *arguments):
+    """What a program writes that puts `x`, 0 to 1 in 6 steps, on an IPU of the same kind."""
+    before = """
+import pickle, sys
+import jax, numpy as np
+from jax.experimental import serialize_executable
+import snnjax
+ipu = jax.devices("ipu")[0]
+x = jax.device_put(np.linspace(0, 1, 6, dtype=np.float32), ipu)
+"""
+    command = (sys.executable, "-c", before + program, *map(str, arguments))
+    settings = {**os.environ, "JAX_PLATFORMS": "cpu,ipu", "SNNJAX_IPU_TILES": str(ipu().num_tiles)}
+    done = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
 def test_serialised_program_runs_in_another_process(tmp_path):
     x = np.linspace(0, 1, 6, dtype=np.float32)
     compiled = jax.jit(lambda x: jnp.exp(x).sum() + x).lower(put(x)).compile()
     (tmp_path / "program").write_bytes(pickle.dumps(serialize_executable.serialize(compiled)))
     program = """
-import pickle, sys
-import jax, numpy as np
-from jax.experimental import serialize_executable
-import snnjax
 loaded = pickle.load(open(sys.argv[1], "rb"))
 compiled = serialize_executable.deserialize_and_load(*loaded, backend="ipu")
-x = jax.device_put(np.linspace(0, 1, 6, dtype=np.float32), jax.devices("ipu")[0])
 sys.stdout.write(np.asarray(compiled(x)).tobytes().hex())
 """
-    command = (sys.executable, "-c", program, str(tmp_path / "program"))
-    settings = {**os.environ, "JAX_PLATFORMS": "cpu,ipu", "SNNJAX_IPU_TILES": str(ipu().num_tiles)}
-    done = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, check=True)
-    assert done.stdout == np.asarray(compiled(put(x))).tobytes().hex()
+    written = in_another_process(program, tmp_path / "program")
+    assert written == np.asarray(compiled(put(x))).tobytes().hex()
+
+
+def test_serialised_program_calls_no_function_of_another_process(tmp_path):
+    """Whatever the other process has called back before."""
+
+    def doubled(x):
+        return jax.pure_callback(lambda x: 2 * x, jax.typeof(x), x)
+
+    compiled = jax.jit(doubled).lower(put(np.zeros(6, np.float32))).compile()
+    (tmp_path / "program").write_bytes(compiled.runtime_executable().serialize())
+    program = """
+def negated(x):
+    return jax.pure_callback(lambda x: -x, jax.typeof(x), x)
+for each in range(300):
+    jax.jit(negated).lower(x)
+jax.block_until_ready(jax.jit(negated)(x))
+loaded = ipu.client.deserialize_executable(open(sys.argv[1], "rb").read(), jax._src.lib.xla_client.DeviceList((ipu,)))
+try:
+    print(np.asarray(loaded.execute_sharded([x]).disassemble_into_single_device_arrays()[0][0]))
+except jax.errors.JaxRuntimeError as error:
+    print(error)
+"""
+    written = in_another_process(program, tmp_path / "program")
+    expected = (
+        r"LookupError: callback: `number` must be that of a function of this process, got \d+\. Compile"
+    )
+    assert re.search(expected, written), written
 
 
 def test_memory_is_that_of_tiles():

@@ -106,6 +106,17 @@ def test_many_updates_of_few_rows_are_joined(ipus, dtype):
         check(ipus[0], lambda t, i, u: t.at[i].max(u), table != 0, ids, updates != 0)
 
 
+@pytest.mark.parametrize("kind", ["set", "add", "max"])
+def test_scatter_of_a_computed_table_into_itself(ipus, kind):
+    """The updates are those before the scatter, wherever the table is written."""
+
+    def scatter(x, i):
+        table, order = 2 * x, 11 - i
+        return getattr(table.at[i], kind)(table), getattr(order.at[order], kind)(order)
+
+    check(ipus[0], scatter, numbers((12, 3), "float32", 1), jnp.arange(12, dtype=jnp.int32)[::-1])
+
+
 def test_gradient_of_a_gather_adds_what_repeats(ipus):
     def loss(table, ids):
         return jnp.sum(jnp.sin(table[ids]) * jnp.arange(12.0)[:, None])

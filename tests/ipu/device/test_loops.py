@@ -6,9 +6,12 @@ import hypothesis
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
+import pytest
 from hypothesis import strategies as st
 from jax import lax
 
+from snnjax.ipu import read_profile
 from tests.ipu.device.on_device import check, examples
 
 
@@ -22,6 +25,93 @@ def test_loop_that_cuts_and_joins_what_it_carries(ipus):
         return lax.fori_loop(0, 3, turn, (a, b, both))
 
     check(ipus[0], loop, jnp.zeros(2), jnp.ones(2), jnp.arange(4.0))
+
+
+def kept_beside(y):
+    return lax.fori_loop(0, 5, lambda _, s: (s[0] / 2 + s[1], s[1]), (y, y))
+
+
+def product_of_what_it_starts_from(y):
+    m = jnp.outer(y, y) / 8
+    return lax.fori_loop(0, 3, lambda _, s: s @ m, m)
+
+
+def scan_over_what_it_starts_from(y):
+    return lax.scan(lambda s, row: (s / 2 + y, s * row), y, y)
+
+
+def while_less_than_what_it_starts_from(y):
+    n = jnp.floor(y[0]).astype(jnp.int32) - 4
+    return lax.while_loop(lambda s: s < 3 - 2 * n, lambda s: s - n, n), y
+
+
+def nested(y):
+    def turn(_, s):
+        s = s / 2
+        return lax.fori_loop(0, 2, lambda _, t: t / 2 + s, s)
+
+    return lax.fori_loop(0, 3, turn, y)
+
+
+def in_a_branch_of_the_body(y):
+    def turn(i, s):
+        return lax.cond(i % 2 == 0, lambda: s / 2 + y, lambda: y)
+
+    return lax.fori_loop(0, 3, turn, y)
+
+
+def loop_in_a_branch(y):
+    return lax.cond(y[0] > 0, lambda: lax.fori_loop(0, 3, lambda _, s: s / 2 + y, y), lambda: y)
+
+
+STARTS = {
+    "fori": lambda y: lax.fori_loop(0, 5, lambda _, s: s / 2 + y, y),
+    "while": lambda y: lax.while_loop(lambda s: s[0] < 9 * y[0], lambda s: s / 2 + y * 6, y),
+    "view": lambda y: lax.fori_loop(0, 5, lambda _, s: s / 2 + y[::-1], y),
+    "two": lambda y: lax.fori_loop(0, 5, lambda _, s: (s[0] / 2 + y, s[0] - s[1]), (y, y)),
+} | {
+    each.__name__: each
+    for each in (
+        kept_beside,
+        product_of_what_it_starts_from,
+        scan_over_what_it_starts_from,
+        while_less_than_what_it_starts_from,
+        nested,
+        in_a_branch_of_the_body,
+        loop_in_a_branch,
+    )
+}
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_body_reads_the_computed_value_that_its_loop_starts_from(ipus, name):
+    check(ipus[0], lambda x: STARTS[name](2 * x), jnp.arange(1.0, 5.0), rtol=0, atol=0)
+
+
+def test_loop_in_place_of_the_computed_value_that_it_starts_from(ipus):
+    """Nothing else reads it: a body that changes one row copies no more than if it started from an argument."""
+
+    def rows(x):
+        return lax.fori_loop(0, 50, lambda i, s: lax.dynamic_update_index_in_dim(s, s[0] + 1, i, 0), x)
+
+    x = jax.device_put(jnp.ones((50, 40)), ipus[0])
+    compiled = [jax.jit(each).lower(x).compile() for each in (lambda x: rows(2 * x), rows)]
+    for each in compiled:
+        each(x)
+    computed, given = (read_profile(each).phases.exchange for each in compiled)
+    assert computed <= given
+
+
+def test_search_along_a_line_takes_the_steps_of_the_cpu(ipus):
+    def step(x):
+        solver = optax.lbfgs(linesearch=optax.scale_by_backtracking_linesearch(10))
+        loss = lambda x: jnp.sum((x - 1) ** 2 * jnp.array([1.0, 8.0]))  # noqa: E731
+        value, gradient = jax.value_and_grad(loss)(x)
+        update, _ = solver.update(gradient, solver.init(x), x, value=value, grad=gradient, value_fn=loss)
+        return update
+
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        check(ipus[0], step, jnp.array([3.0, -2.0]))
 
 
 @st.composite

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jax import lax
 
 from tests.ipu.lowering.arrays import numbers
-from tests.ipu.lowering.checks import check, plan_of
+from tests.ipu.lowering.checks import check, interpreted, plan_of
 
 X = numbers(np.float32, (4, 3))
 
@@ -44,6 +44,30 @@ def test_loop_in_steps_is_repeated(step, limit):
 def test_loop_that_never_ends_by_counting_is_no_repeat():
     plan = plan_of(lambda x: lax.while_loop(lambda i: i < 5, lambda i: i - 1, x * 0), np.int32(1))
     assert "while" in ops(plan.main)
+
+
+@pytest.mark.parametrize(
+    "start, limit, step, dtype",
+    [
+        (5, 10, 2**32 - 1, np.uint32),  # counts down to 0, and the largest number follows
+        (4_000_000_000, 4_100_000_000, 1_500_000_000, np.uint32),
+        (1_900_000_000, 1_950_000_000, 1_000_000_000, np.int32),
+        (-1_900_000_000, -1_950_000_000, -1_000_000_000, np.int32),
+    ],
+)
+def test_counter_that_wraps_around_goes_on(start, limit, step, dtype):
+    """Compared with NumPy: XLA counts one round of the first on the CPU."""
+
+    def more(carry):
+        return carry[0] < dtype(limit) if step > 0 else carry[0] > dtype(limit)
+
+    def loop(x):
+        return lax.while_loop(more, lambda carry: (carry[0] + dtype(step), carry[1] + 1), (dtype(start), x))
+
+    counter, rounds = np.array(start, dtype), 0
+    while more((counter,)):
+        counter, rounds = np.add(counter, np.array(step, dtype)), rounds + 1
+    assert interpreted(loop, np.int32(0)) == [counter, rounds]
 
 
 def test_scans_equal_cpu():

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax import lax
 
+from snnjax.ipu.lowering import folding
 from snnjax.ipu.lowering.builder import MAX_CONSTANT
 from tests.ipu.lowering.arrays import DTYPES, FLOATS, INTEGERS, SIGNED, edges, numbers, pairs, seeds, shapes
 from tests.ipu.lowering.checks import check, equal, interpreted
@@ -36,17 +37,23 @@ OF_TWO_INTEGERS = {
     "and": lax.bitwise_and, "or": lax.bitwise_or, "xor": lax.bitwise_xor, "shl": lax.shift_left,
     "shr": lax.shift_right_logical, "sar": lax.shift_right_arithmetic,
 }  # fmt: skip
+OF_TWO_FOLDED = {
+    "add": lax.add, "subtract": lax.sub, "multiply": lax.mul, "divide": lax.div, "remainder": lax.rem,
+    "maximum": lax.max, "minimum": lax.min, "and": lax.bitwise_and, "or": lax.bitwise_or, "xor": lax.bitwise_xor,
+    "shift_left": lax.shift_left, "shift_right_logical": lax.shift_right_logical,
+}  # fmt: skip
 COMPARISONS = {"eq": lax.eq, "ne": lax.ne, "lt": lax.lt, "le": lax.le, "gt": lax.gt, "ge": lax.ge}
 
 
 def check_both(function, *arguments, **tolerances):
     """With the arguments as parameters of the program, and as constants that are known when it is compiled."""
-    short = [np.reshape(argument, -1)[:MAX_CONSTANT] for argument in arguments]
     expected = jax.jit(function)(*arguments)
     equal(interpreted(function, *arguments), expected, **tolerances)
-    constants = list(map(jnp.asarray, short))
-    expected = jax.tree.map(lambda x: x[: len(short[0])], expected)
-    equal(interpreted(lambda: function(*constants)), expected, **tolerances)
+    for first in range(0, len(arguments[0]), MAX_CONSTANT):  # as many as are folded at once
+        own = slice(first, first + MAX_CONSTANT)
+        constants = [jnp.asarray(argument[own]) for argument in arguments]
+        part = jax.tree.map(lambda x, own=own: x[own], expected)
+        equal(interpreted(lambda constants=constants: function(*constants)), part, **tolerances)
 
 
 def all_of(functions):
@@ -177,3 +184,61 @@ def test_signed_edges_divide_without_an_exception():
         limits = np.iinfo(dtype)
         x = np.array([limits.min, limits.min, 5], dtype)
         check(lax.div, x, np.array([-1, 1, 0], dtype))
+
+
+def extremes(dtype):
+    """More numbers at the edges of an integer dtype than pairs of them fit in a constant."""
+    limits = np.iinfo(dtype)
+    bits = limits.bits
+    near = {
+        limits.min,
+        limits.min + 1,
+        limits.min // 2,
+        limits.min // 3,
+        limits.max,
+        limits.max - 1,
+        limits.max // 3,
+    }
+    signed = {-1, -2, -3, -7, -bits} if limits.min < 0 else set()
+    return np.array(sorted(near | signed | {0, 1, 2, 3, 7, bits - 1, bits, bits + 1}), dtype)
+
+
+# Those of 64 bits, which an IPU has no registers for, may only be constants.
+of_every_width = pytest.mark.parametrize(
+    "dtype", (*INTEGERS, np.int64, np.uint64), ids=lambda d: np.dtype(d).name
+)
+
+
+@of_every_width
+def test_folded_operations_of_extremes_equal_cpu(dtype):
+    values = extremes(dtype)
+    x, y = np.repeat(values, values.size), np.tile(values, values.size)
+    with jax.enable_x64(True), np.errstate(all="ignore"):
+        expected = jax.jit(all_of(OF_TWO_FOLDED))(x, y)
+        folded = [folding._FUNCTIONS[name](x, y) for name in expected]
+    equal(folded, expected)
+
+
+@of_every_width
+def test_folded_conversions_of_extremes_equal_cpu(dtype):
+    limits = [
+        float(edge) * by for edge in (2**7, 2**8, 2**15, 2**16, 2**31, 2**32, 2**63, 2**64) for by in (1, -1)
+    ]
+    with jax.enable_x64(True), np.errstate(all="ignore"):
+        for source in (np.float64, np.float32, np.float16, jnp.bfloat16):
+            edges = np.array([*limits, *np.nextafter(limits, 0), np.inf, -np.inf, np.nan, 0.5, -0.5]).astype(
+                source
+            )
+            expected = np.asarray(jax.jit(lambda x: lax.convert_element_type(x, dtype))(edges))
+            np.testing.assert_array_equal(folding._convert(edges, np.dtype(dtype)), expected)
+        for source in (*INTEGERS, np.int64, np.uint64):
+            expected = np.asarray(jax.jit(lambda x: lax.convert_element_type(x, dtype))(extremes(source)))
+            np.testing.assert_array_equal(folding._convert(extremes(source), np.dtype(dtype)), expected)
+
+
+def test_zeros_of_both_signs_are_not_one_number():
+    """Narrowed from more elements than a constant may have, unless all are alike."""
+    with jax.enable_x64(True):
+        wide = np.where(np.arange(100) % 2 == 0, -0.0, 0.0)
+        (result,) = interpreted(lambda: lax.convert_element_type(jnp.asarray(wide), np.float32))
+    np.testing.assert_array_equal(np.signbit(result), np.signbit(wide))

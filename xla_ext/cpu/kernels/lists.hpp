@@ -148,6 +148,7 @@ inline bool markOnes(const float* row, Index width, std::uint64_t* bits) {
 // Through bytes: a bit would be set in the word that the bit before it has just been written to.
 inline bool markIds(const std::uint32_t* ids, std::uint32_t count, Index words, std::uint8_t* scratch,
                     std::uint64_t* bits) {
+  if (words == 0) return true;  // no neurons, and perhaps no scratch
   __builtin_memset(scratch, 0, static_cast<std::size_t>(words * 64));
   for (std::uint32_t k = 0; k < count; ++k) scratch[ids[k]] = 1;
   std::uint32_t distinct = 0;

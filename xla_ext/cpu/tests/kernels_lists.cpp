@@ -230,6 +230,9 @@ void neuronsAreMarked(const Case& of, Random& random) {
 
 }  // namespace
 
+// A network of no inputs: nothing is where they would be.
+void noNeuronsAreMarked(const Case& of, Random&) { expect(of, of.kernels.markIds(nullptr, 0, 0, nullptr, nullptr)); }
+
 int main() {
   forEachSet(rowsAreListed);
   forEachSet(bitsAreListedAndExpanded);
@@ -237,5 +240,6 @@ int main() {
   forEachSet(markedNumbersAreCompressedAndExpanded);
   forEachSet(entriesOfEveryTypeAreListed);
   forEachSet(neuronsAreMarked);
+  forEachSet(noNeuronsAreMarked, {0});
   return check::failures;
 }

@@ -245,18 +245,12 @@ std::vector<std::size_t> chooseInPlace(Lowering& lowering, const Instruction& in
   const std::vector<ValueId>& inputs = instruction.inputs;
   std::vector<std::size_t> chosen(instruction.outputs.size(), inputs.size());
   for (std::size_t output = 0; output < chosen.size(); ++output) {
-    const auto readsInTime = [&](ValueId value) {
-      for (std::size_t i = 0; i < inputs.size(); ++i) {
-        if (inputs[i] == value && !program.mayOverwrite(i, output)) return false;
-      }
-      return true;
-    };
     std::vector<std::size_t> order(inputs.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     const ValueId value = instruction.outputs[output];
     std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return lowering.wants(value, inputs[i]); });
     for (const std::size_t i : order) {
-      if (!readsInTime(inputs[i]) || !lowering.takeOver(value, inputs[i])) continue;
+      if (!program.mayOverwrite(i, output) || !lowering.takeOver(value, inputs[i])) continue;
       chosen[output] = i;
       break;
     }
@@ -284,13 +278,13 @@ void lower(Lowering& lowering, const Instruction& instruction) {
   const std::vector<std::size_t> over = chooseInPlace(lowering, instruction, program);
   std::vector<poplar::Tensor> outputs;
   for (std::size_t i = 0; i < over.size(); ++i) {
-    if (over[i] == values.size()) lowering.make(instruction.outputs[i]);
-    outputs.push_back(lowering.memory(instruction.outputs[i]));
-    for (std::size_t k = 0; over[i] != values.size() && k < values.size(); ++k) {
-      if (values[k] != values[over[i]] || inputs[k].place == Place::kConstant) continue;
-      inputs[k].place = Place::kOutput;
-      inputs[k].output = i;
+    if (over[i] == values.size()) {
+      lowering.make(instruction.outputs[i]);
+    } else {
+      inputs[over[i]].place = Place::kOutput;
+      inputs[over[i]].output = i;
     }
+    outputs.push_back(lowering.memory(instruction.outputs[i]));
   }
   runChain(lowering, program, inputs, outputs, lowering.layouts().ofValue(instruction.outputs[0]), lowering.debug());
 }

@@ -23,7 +23,7 @@ std::string nameOf(std::string_view name, std::string_view suffix) {
 
 // By the name in a plan; loads, stores and constants excluded.
 const std::unordered_map<std::string, Form>& forms() {
-  static const std::unordered_map<std::string, Form> kForms = [] {
+  static const auto& kForms = *new std::unordered_map<std::string, Form>([] {  // never destroyed, as kAccesses
     std::unordered_map<std::string, Form> all = {{"select.u32", {Opcode::select, 3}}};
 #define SNNJAX_CHAIN_FORM(name, suffix, From, To, work, expression) \
   all[nameOf(#name, #suffix)] = {Opcode::name##_##suffix, 1};
@@ -34,7 +34,7 @@ const std::unordered_map<std::string, Form>& forms() {
     SNNJAX_CHAIN_BINARY(SNNJAX_CHAIN_FORM)
 #undef SNNJAX_CHAIN_FORM
     return all;
-  }();
+  }());
   return kForms;
 }
 
@@ -45,7 +45,8 @@ struct Access {
 
 // By the type of the elements in memory.
 const std::unordered_map<std::string, Access>& accesses() {
-  static const std::unordered_map<std::string, Access> kAccesses = {
+  // Never destroyed: threads may outlive everything else.
+  static const auto& kAccesses = *new std::unordered_map<std::string, Access>{
       {"bool", {Opcode::load_u8, Opcode::store_u8, 1}},     {"s8", {Opcode::load_s8, Opcode::store_s8, 1}},
       {"u8", {Opcode::load_u8, Opcode::store_u8, 1}},       {"s16", {Opcode::load_s16, Opcode::store_s16, 2}},
       {"u16", {Opcode::load_u16, Opcode::store_u16, 2}},    {"f16", {Opcode::load_f16, Opcode::store_f16, 2}},

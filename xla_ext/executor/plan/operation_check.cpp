@@ -10,8 +10,10 @@ void OperationCheck::need(bool holds, const std::string& expected) const {
   for (const ValueId value : instruction_.inputs) actual += (actual.empty() ? "" : ", ") + type(value).toString();
   actual += " ->";
   for (const ValueId value : instruction_.outputs) actual += " " + type(value).toString();
-  throw Error(ErrorCode::kInvalidArgument, "compile: `" + instruction_.op + "` of the plan must " + expected +
-                                               ", got " + actual + ". Compile the function again." +
+  const bool own = instruction_.op == "custom_call" && !instruction_.texts.empty();
+  const std::string& name = own ? instruction_.texts[0] : instruction_.op;
+  throw Error(ErrorCode::kInvalidArgument, "compile: `" + name + "` of the plan must " + expected + ", got " + actual +
+                                               ". Compile the function again." +
                                                (instruction_.where.empty() ? "" : " (" + instruction_.where + ")"));
 }
 

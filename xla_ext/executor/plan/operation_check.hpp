@@ -17,6 +17,7 @@ class OperationCheck {
  public:
   OperationCheck(const Plan& plan, const Instruction& instruction) : plan_(plan), instruction_(instruction) {}
 
+  const Plan& plan() const { return plan_; }
   const Instruction& instruction() const { return instruction_; }
   std::size_t numInputs() const { return instruction_.inputs.size(); }
   std::size_t numOutputs() const { return instruction_.outputs.size(); }

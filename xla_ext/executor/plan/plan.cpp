@@ -66,6 +66,14 @@ std::string ArrayType::toString() const {
   return text + "]";
 }
 
+std::unordered_set<ValueId> readInside(const Instruction& instruction) {
+  std::unordered_set<ValueId> values;
+  for (const Block& block : instruction.blocks) {
+    forEachUse(block, [&values](ValueId value) { values.insert(value); });
+  }
+  return values;
+}
+
 std::unordered_map<ValueId, std::size_t> lastUses(const Block& block) {
   std::unordered_map<ValueId, std::size_t> last;
   for (const ValueId value : block.parameters) last[value] = 0;

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -98,5 +99,8 @@ inline constexpr std::size_t kAtTheEnd = std::numeric_limits<std::size_t>::max()
 // For each value that a block defines, the position of the instruction that uses it last, in its own blocks or theirs;
 // kAtTheEnd for results of the block. A value that nothing uses has the instruction that defines it (parameters: 0).
 std::unordered_map<ValueId, std::size_t> lastUses(const Block& block);
+
+// The values that the blocks of an instruction read, those of enclosing blocks among them.
+std::unordered_set<ValueId> readInside(const Instruction& instruction);
 
 }  // namespace snnjax::executor

@@ -5,6 +5,7 @@
 #include <poputil/VertexTemplates.hpp>
 
 #include "executor/targets/network.hpp"
+#include "executor/targets/network_check.hpp"
 #include "executor/targets/operands.hpp"
 
 namespace snnjax::executor::targets {
@@ -145,15 +146,21 @@ class Results {
   std::size_t given_ = 0;
 };
 
-// The results from `first` on are the record: values without contents.
+// The results from `first` on are the record, which stays on the tiles: what leaves instead marks itself.
 void giveRecord(Lowering& lowering, const Instruction& instruction, std::size_t first, const NetworkOnTiles& network) {
   const auto record = std::make_shared<const NetworkOnTiles>(network);
+  const auto marked = [&](const poplar::Type& type) {  // bits are all set
+    const bool is_float = type == poplar::FLOAT;
+    const unsigned bits = is_float ? kLeftOnTiles : type == poplar::BOOL ? 1 : 0xff;
+    const poplar::Type stored = is_float ? poplar::UNSIGNED_INT : type;
+    const Tensor one = lowering.graph().addConstant(stored, {1}, bits, lowering.debug("record"));
+    lowering.graph().setTileMapping(one, network.plan.layers.front().tiles.first);
+    return is_float ? one.reinterpret(type) : one;
+  };
   for (std::size_t i = first; i < instruction.outputs.size(); ++i) {
     const ArrayType& type = lowering.type(instruction.outputs[i]);
-    const Tensor zero = lowering.graph().addConstant(poplarType(type.dtype), {1}, 0, lowering.debug("record"));
-    lowering.graph().setTileMapping(zero, network.plan.layers.front().tiles.first);
     const auto elements = static_cast<unsigned>(type.numElements());
-    lowering.bind(instruction.outputs[i], zero.broadcast(elements, 0).reshape(type.shape));
+    lowering.bind(instruction.outputs[i], marked(poplarType(type.dtype)).broadcast(elements, 0).reshape(type.shape));
     lowering.attach(instruction.outputs[i], record);
   }
 }
@@ -164,7 +171,7 @@ bool keepsRecord(const Instruction& instruction, const NetworkOperands& operands
 
 void lifNetwork(Lowering& lowering, const Instruction& instruction) {
   Taker taker(instruction.inputs);
-  const NetworkOperands operands(lowering.plan(), instruction, taker);
+  const NetworkOperands operands(instruction, taker);
   const NetworkOnTiles network =
       bringNetwork(lowering, operands, optionsOf(lowering, instruction, operands, keepsRecord(instruction, operands)));
   lowering.program().add(builders::addForward(lowering.graph(), network.plan, network.tensors));
@@ -174,12 +181,40 @@ void lifNetwork(Lowering& lowering, const Instruction& instruction) {
 
 std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
   Taker taker(instruction.inputs);
-  const NetworkOperands operands(plan, instruction, taker);
+  const NetworkOperands operands(instruction, taker);
   return proposalsFor(operands, planOf(plan, instruction, operands, keepsRecord(instruction, operands), target));
+}
+
+void checkSpikes(const NetworkCheck& check, std::size_t l, Taker& results) {
+  const LayerFields& fields = check.operands().fields[l];
+  const std::size_t neurons = check.neurons(l);
+  if (!fields.capacity) return check.needTimed(results.next(), Numbers::kAny, {neurons});
+  // A spiking output fires no lists; a recurrent one lists all of its neurons.
+  const bool is_output = !check.operands().has_readout && l + 1 == check.operands().fields.size();
+  check.op().need(!is_output || (fields.is_recurrent && *fields.capacity >= neurons), "list what it records");
+  check.needTimed(results.next(), Numbers::kIds, {*fields.capacity});
+  check.needTimed(results.next(), Numbers::kFloats, {*fields.capacity});
+  for (int count = 0; count < 2; ++count) check.needTimed(results.next(), Numbers::kCounts, {});
+}
+
+void checkLifNetwork(const OperationCheck& op) {
+  Taker taker(op.instruction().inputs), results(op.instruction().outputs);
+  const NetworkOperands operands(op.instruction(), taker);
+  const NetworkCheck check(op, operands);
+  op.need(taker.done(), "have as many operands as its attributes say");
+  check.needTimed(results.next(), Numbers::kAny, {check.neurons(operands.layers.size() - 1)});
+  const std::size_t count = operands.fields.size();
+  for (std::size_t l = 0; l < count; ++l) check.needSequences(results.next(), Numbers::kFloats, {check.neurons(l)});
+  for (std::size_t l = 0; l < count; ++l) check.needSequences(results.next(), Numbers::kCounts, {});
+  for (std::size_t l = 0; l < count; ++l) {
+    if (operands.fields[l].records_spikes) checkSpikes(check, l, results);
+  }
+  check.needStates(results);
+  op.need(results.done() || flag(op.instruction(), "records"), "have as many results as its attributes say");
 }
 
 }  // namespace
 
-extern const Operation kLifNetwork = {nullptr, lifNetwork, propose};
+extern const Operation kLifNetwork = {checkLifNetwork, lifNetwork, propose};
 
 }  // namespace snnjax::executor::targets

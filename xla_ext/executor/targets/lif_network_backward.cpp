@@ -6,6 +6,7 @@
 #include <popops/Reduce.hpp>
 
 #include "executor/targets/network.hpp"
+#include "executor/targets/network_check.hpp"
 #include "executor/targets/operands.hpp"
 
 namespace snnjax::executor::targets {
@@ -299,10 +300,7 @@ NetworkOnTiles recompute(Lowering& lowering, const Instruction& instruction, con
 
 void lifNetworkBackward(Lowering& lowering, const Instruction& instruction) {
   Taker taker(instruction.inputs);
-  const NetworkOperands operands(lowering.plan(), instruction, taker);
-  if (operands.recordSpikes()) {
-    lowering.refuse(instruction, "it must not record spikes where there is a gradient", "Leave record_spikes out");
-  }
+  const NetworkOperands operands(instruction, taker);
   const CotangentOperands cotangents(instruction, operands, taker);
   const auto* const found = dynamic_cast<const NetworkOnTiles*>(lowering.recordOf(cotangents.mark));
   const std::vector<bool> learns = learningLayers(instruction, operands);
@@ -314,7 +312,7 @@ void lifNetworkBackward(Lowering& lowering, const Instruction& instruction) {
 
 std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
   Taker taker(instruction.inputs);
-  const NetworkOperands operands(plan, instruction, taker);
+  const NetworkOperands operands(instruction, taker);
   const builders::NetworkPlan network = planOf(plan, instruction, operands, true, target);
   std::vector<Proposal> proposals = proposalsFor(operands, network);
   const std::vector<WeightsResults> results = weightsResults(operands, wholeNumbers(instruction, "needs"));
@@ -330,8 +328,73 @@ std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, 
   return proposals;
 }
 
+void checkCotangents(const NetworkCheck& check, const CotangentOperands& cotangents) {
+  const std::size_t last = cotangents.layers.size() - 1;
+  check.needTimed(cotangents.g_output, Numbers::kFloats, {check.neurons(last)});
+  for (std::size_t l = 0; l <= last; ++l) {
+    const CotangentOperands::Layer& layer = cotangents.layers[l];
+    for (const std::optional<ValueId>& each :
+         {layer.g_counts, std::optional(layer.g_last), layer.g_last_w, layer.g_last_spikes}) {
+      if (each) check.needSequences(*each, Numbers::kFloats, {check.neurons(l)});
+    }
+  }
+}
+
+// The results that `needs` asks for, in its order.
+class NeededResults {
+ public:
+  NeededResults(const NetworkCheck& check, Taker& results)
+      : check_(check), results_(results), needs_(wholeNumbers(check.op().instruction(), "needs")) {}
+
+  void next(const Shape& sizes) {
+    check_.op().need(at_ < needs_.size(), "have as many `needs` as its attributes say");
+    if (needs_[at_++] != 0) check_.need(results_.next(), Numbers::kFloats, sizes);
+  }
+  void end() { check_.op().need(at_ == needs_.size(), "have as many `needs` as its attributes say"); }
+
+ private:
+  const NetworkCheck& check_;
+  Taker& results_;
+  std::vector<long> needs_;
+  std::size_t at_ = 0;
+};
+
+void checkNeeded(const NetworkCheck& check, Taker& results) {
+  const NetworkOperands& operands = check.operands();
+  NeededResults needed(check, results);
+  const auto linear = [&](std::size_t l) {
+    needed.next({check.inputs(l), check.neurons(l)});
+    if (operands.layers[l].bias) needed.next({check.neurons(l)});
+  };
+  needed.next(check.sizesOfInputs());
+  for (std::size_t l = 0; l < operands.fields.size(); ++l) linear(l);
+  for (std::size_t l = 0; l < operands.fields.size(); ++l) {
+    const std::size_t neurons = check.neurons(l);
+    if (operands.layers[l].recurrent) needed.next({neurons, neurons});
+    for (std::size_t i = 0; i < numConstants(operands.fields[l]); ++i) needed.next({neurons});
+  }
+  if (operands.has_readout) {
+    const std::size_t last = operands.fields.size();
+    linear(last);
+    for (int constant = 0; constant < 2; ++constant) needed.next({check.neurons(last)});
+  }
+  needed.end();
+}
+
+void checkLifNetworkBackward(const OperationCheck& op) {
+  Taker taker(op.instruction().inputs), results(op.instruction().outputs);
+  const NetworkOperands operands(op.instruction(), taker);
+  op.need(!operands.recordSpikes(), "record no spikes");
+  const NetworkCheck check(op, operands);
+  checkCotangents(check, CotangentOperands(op.instruction(), operands, taker));
+  op.need(taker.done(), "have as many operands as its attributes say");
+  checkNeeded(check, results);
+  check.needStates(results);
+  op.need(results.done(), "have as many results as its attributes say");
+}
+
 }  // namespace
 
-extern const Operation kLifNetworkBackward = {nullptr, lifNetworkBackward, propose};
+extern const Operation kLifNetworkBackward = {checkLifNetworkBackward, lifNetworkBackward, propose};
 
 }  // namespace snnjax::executor::targets

@@ -4,6 +4,7 @@
 
 #include "executor/operations.hpp"
 #include "executor/targets/operands.hpp"
+#include "executor/targets/target_check.hpp"
 
 namespace snnjax::executor::targets {
 namespace {
@@ -58,9 +59,8 @@ void yieldConstant(Lowering& lowering, const Instruction& instruction, std::size
 
 // (v, current, decay, threshold, gain) -> v_new, spikes
 void lifStep(Lowering& lowering, const Instruction& instruction) {
-  checkCounts(lowering.plan(), instruction, kOperands, 2);
   const auto options = optionsOf(lowering, instruction);
-  if (options.rows * options.neurons == 0) return yieldZeros(lowering, instruction);
+  if (isAnyEmpty({options.rows, options.neurons})) return yieldZeros(lowering, instruction);
   const auto tensors = bringOperands(lowering, instruction, options);
   lowering.program().add(builders::addLifStep(lowering.graph(), options, tensors));
   yield(lowering, instruction, 0, asRows(tensors.v_new, tensors.tiles, options.rows, options.neurons));
@@ -69,9 +69,8 @@ void lifStep(Lowering& lowering, const Instruction& instruction) {
 
 // The same operands, then the cotangents of both results -> those of the operands
 void lifStepBackward(Lowering& lowering, const Instruction& instruction) {
-  checkCounts(lowering.plan(), instruction, kOperands + 2, kOperands);
   const auto options = optionsOf(lowering, instruction);
-  if (options.rows * options.neurons == 0) return yieldZeros(lowering, instruction);
+  if (isAnyEmpty({options.rows, options.neurons})) return yieldZeros(lowering, instruction);
   const auto tensors = bringOperands(lowering, instruction, options);
   const auto cotangents = builders::addLifStepCotangents(lowering.graph(), options, tensors);
   const builders::TileRange& tiles = tensors.tiles;
@@ -87,9 +86,47 @@ void lifStepBackward(Lowering& lowering, const Instruction& instruction) {
   yieldConstant(lowering, instruction, 4, tiles, cotangents.g_gain, options.neurons);
 }
 
+void checkConvention(const TargetCheck& check) {
+  check.needNumber("reset", Reset::None + 1);
+  check.needNumber("reset_time", ResetTime::Immediate + 1);
+  for (const char* name : {"detach_reset", "takes_old_spikes", "inclusive"}) flag(check.op().instruction(), name);
+  check.needSurrogate();
+}
+
+// v and current, then decay, threshold and gain, or their cotangents.
+template <class Arrays>
+void checkArrays(const TargetCheck& check, const Shape& rows, const Arrays& arrays) {
+  for (std::size_t i = 0; i < kOperands; ++i) {
+    if (i < 2) {
+      check.need(arrays(i), Numbers::kFloats, rows);
+    } else {
+      check.needConstant(arrays(i), rows[1]);
+    }
+  }
+}
+
+void checkLifStep(const OperationCheck& op) {
+  const TargetCheck check(op);
+  check.needCounts(kOperands, 2);
+  const Shape rows = check.sizes(op.input(0), 2);
+  checkArrays(check, rows, [&](std::size_t i) { return op.input(i); });
+  for (std::size_t i = 0; i < 2; ++i) check.need(op.output(i), Numbers::kFloats, rows);
+  checkConvention(check);
+}
+
+void checkLifStepBackward(const OperationCheck& op) {
+  const TargetCheck check(op);
+  check.needCounts(kOperands + 2, kOperands);
+  const Shape rows = check.sizes(op.input(0), 2);
+  checkArrays(check, rows, [&](std::size_t i) { return op.input(i); });
+  checkArrays(check, rows, [&](std::size_t i) { return op.output(i); });
+  for (std::size_t i = kOperands; i < op.numInputs(); ++i) check.need(op.input(i), Numbers::kFloats, rows);
+  checkConvention(check);
+}
+
 }  // namespace
 
-extern const Operation kLifStep = {nullptr, lifStep};
-extern const Operation kLifStepBackward = {nullptr, lifStepBackward};
+extern const Operation kLifStep = {checkLifStep, lifStep};
+extern const Operation kLifStepBackward = {checkLifStepBackward, lifStepBackward};
 
 }  // namespace snnjax::executor::targets

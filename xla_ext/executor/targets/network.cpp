@@ -15,24 +15,33 @@ namespace {
 // Numbers a layer in the attribute `layers`; the codelets ignore the last two, which are for the CPU.
 constexpr std::size_t kFields = 12;
 
-std::vector<LayerFields> fieldsOf(const Plan& plan, const Instruction& instruction) {
+std::vector<LayerFields> fieldsOf(const Instruction& instruction) {
+  const auto check = [&](bool holds, const std::string& attribute, const std::string& expected) {
+    if (holds) return;
+    throw Error(ErrorCode::kInvalidArgument, "compile: `" + attribute + "` of " + instruction.texts[0] + " must " +
+                                                 expected + ". Compile the function again.");
+  };
   const std::vector<long> numbers = wholeNumbers(instruction, "layers");
-  if (numbers.empty() || numbers.size() % kFields != 0) {
-    refuse(plan, instruction, "its attribute `layers` must hold 12 numbers a layer", "Call snnjax.lif_network");
-  }
+  check(!numbers.empty() && numbers.size() % kFields == 0, "layers", "hold 12 numbers a layer");
+  check(realNumbers(instruction, "slopes").size() == numbers.size() / kFields, "slopes", "hold a number a layer");
   std::vector<LayerFields> fields;
   for (std::size_t i = 0; i < numbers.size(); i += kFields) {
+    const auto known = [&](std::size_t field, long limit) {
+      const long number = numbers[i + field];
+      check(number >= 0 && number < limit, "layers", "hold numbers that it knows");
+      return static_cast<unsigned>(number);
+    };
     LayerFields layer{numbers[i] != 0,
                       numbers[i + 1] != 0,
-                      static_cast<unsigned>(numbers[i + 2]),
+                      known(2, Reset::None + 1),
                       numbers[i + 3] != 0,
-                      static_cast<unsigned>(numbers[i + 4]),
+                      known(4, Surrogate::StraightThrough + 1),
                       std::nullopt,
-                      static_cast<unsigned>(numbers[i + 6]),
+                      known(6, 1L << kSecondConstants),
                       numbers[i + 7] != 0,
                       numbers[i + 8] != 0,
                       numbers[i + 9] != 0};
-    if (numbers[i + 5] >= 0) layer.capacity = static_cast<unsigned>(numbers[i + 5]);
+    if (numbers[i + 5] >= 0) layer.capacity = known(5, std::numeric_limits<int>::max());
     fields.push_back(layer);
   }
   return fields;
@@ -216,8 +225,8 @@ ValueId Taker::next() {
 
 std::optional<ValueId> Taker::nextIf(bool is_there) { return is_there ? std::optional(next()) : std::nullopt; }
 
-NetworkOperands::NetworkOperands(const Plan& plan, const Instruction& instruction, Taker& taker)
-    : fields(fieldsOf(plan, instruction)),
+NetworkOperands::NetworkOperands(const Instruction& instruction, Taker& taker)
+    : fields(fieldsOf(instruction)),
       has_lists(flag(instruction, "has_lists")),
       has_readout(flag(instruction, "has_readout")) {
   ids = taker.nextIf(has_lists);
@@ -283,11 +292,7 @@ builders::NetworkOptions optionsOf(const Plan& plan, const Instruction& instruct
     options.first_spikes = options.first_spikes || fields.is_recurrent;
   }
   if (operands.has_readout) options.outputs = size(operands.layers.back().weights, 2);
-  const Dtype dtype = plan.types[operands.layers.front().weights].dtype;
-  if (dtype != Dtype::kFloat16 && dtype != Dtype::kFloat32) {
-    refuse(plan, instruction, "its weights must be float16 or float32", "Cast them");
-  }
-  options.half_weights = dtype == Dtype::kFloat16;
+  options.half_weights = plan.types[operands.layers.front().weights].dtype == Dtype::kFloat16;
   options.keeps_record = keeps_record;
   return options;
 }

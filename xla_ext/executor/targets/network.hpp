@@ -47,7 +47,7 @@ struct LayerOperands {
 
 // Of one call; the read-out, if there is one, is the last layer.
 struct NetworkOperands {
-  NetworkOperands(const Plan& plan, const Instruction& instruction, Taker& taker);
+  NetworkOperands(const Instruction& instruction, Taker& taker);
 
   bool recordSpikes() const;  // whether those of any layer are asked for
 
@@ -72,7 +72,7 @@ builders::NetworkPlan planOf(const Plan& plan, const Instruction& instruction, c
 std::vector<Proposal> proposalsFor(const NetworkOperands& operands, const builders::NetworkPlan& network);
 
 // One network on tiles: its plan and variables. What its backward pass needs stays there; the record that the forward
-// target returns to the program is an empty value, to which this is attached.
+// target returns to the program says so (kLeftOnTiles), and this is attached to it.
 struct NetworkOnTiles : Record {
   builders::NetworkPlan plan;
   builders::NetworkTensors tensors;

@@ -1,7 +1,8 @@
 #include "executor/targets/operands.hpp"
 
+#include <charconv>
+#include <limits>
 #include <popops/Cast.hpp>
-#include <sstream>
 
 namespace snnjax::executor::targets {
 namespace {
@@ -15,12 +16,30 @@ void setZero(poplar::Graph& graph, const poplar::Tensor& tensor) {
   if (tensor.numElements() > 0) graph.setInitialValue(tensor, 0.0F);
 }
 
+[[noreturn]] void refuseAttribute(const Instruction& instruction, const std::string& name, const std::string& expected,
+                                  const std::string& actual) {
+  throw Error(ErrorCode::kInvalidArgument, "compile: `" + name + "` of " + instruction.texts[0] + " must " + expected +
+                                               ", got \"" + actual + "\". Compile the function again.");
+}
+
+template <class Number>
+Number parsed(const Instruction& instruction, const char* name, std::string_view text, const char* expected) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size()) return number;
+  refuseAttribute(instruction, name, expected, std::string(text));
+}
+
 // "1,2,3"
-template <class Number, class Parse>
-std::vector<Number> parts(const std::string& text, Parse&& parse) {
+template <class Number>
+std::vector<Number> parts(const Instruction& instruction, const char* name, const char* expected) {
+  const std::string text = attribute(instruction, name);
   std::vector<Number> numbers;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, ',');) numbers.push_back(parse(part));
+  for (std::size_t first = 0; first < text.size();) {
+    const std::size_t comma = std::min(text.find(',', first), text.size());
+    numbers.push_back(parsed<Number>(instruction, name, std::string_view(text).substr(first, comma - first), expected));
+    first = comma + 1;
+  }
   return numbers;
 }
 
@@ -66,18 +85,9 @@ poplar::Tensor gradientInPlace(Lowering& lowering, const builders::TileRange& ti
   return weightsInPlace(lowering, tiles, rows, neurons, result);
 }
 
-std::size_t dimension(const Plan& plan, ValueId value, std::size_t axis) {
-  const std::vector<std::size_t>& shape = plan.types[value].shape;
-  if (axis >= shape.size() || shape[0] != 1) {
-    throw Error(ErrorCode::kInvalidArgument, "custom_call: `operands` must have one group, and an axis " +
-                                                 std::to_string(axis) + ", got " + plan.types[value].toString() +
-                                                 ". snnjax/ipu calls a target once a group.");
-  }
-  return shape[axis];
-}
+std::size_t dimension(const Plan& plan, ValueId value, std::size_t axis) { return plan.types[value].shape[axis]; }
 
 poplar::Tensor operand(Lowering& lowering, const Instruction& instruction, std::size_t index) {
-  (void)dimension(lowering, instruction.inputs[index], 0);
   return lowering.get(instruction.inputs[index])[0];
 }
 
@@ -87,6 +97,12 @@ void bring(Lowering& lowering, const poplar::Tensor& from, const poplar::Tensor&
     source = popops::cast(lowering.graph(), from, to.elementType(), lowering.program(), lowering.debug("cast"));
   }
   if (source.numElements() != to.numElements()) {  // one number or one row for all
+    const bool repeats = source.numElements() > 0 && to.numElements() % source.numElements() == 0;
+    if (!repeats) {
+      throw Error(ErrorCode::kInternal, "custom_call: `operand` must fill " + std::to_string(to.numElements()) +
+                                            " elements, got " + std::to_string(source.numElements()) +
+                                            ". Report this program to snnjax.");
+    }
     const auto times = static_cast<unsigned>(to.numElements() / source.numElements());
     source = source.numElements() == 1 ? source.flatten().broadcast(times, 0)
                                        : source.flatten().expand({0}).broadcast(times, 0);
@@ -110,44 +126,42 @@ void yieldZeros(Lowering& lowering, const Instruction& instruction) {
   }
 }
 
+bool isAnyEmpty(std::initializer_list<std::size_t> sizes) {
+  return std::ranges::any_of(sizes, [](std::size_t size) { return size == 0; });
+}
+
 bool isHalf(const Plan& plan, const Instruction& instruction, std::size_t index) {
-  const Dtype dtype = plan.types[instruction.inputs[index]].dtype;
-  if (dtype == Dtype::kFloat16) return true;
-  if (dtype == Dtype::kFloat32) return false;
-  refuse(plan, instruction, "its numbers must be float16 or float32", "Cast them");
+  return plan.types[instruction.inputs[index]].dtype == Dtype::kFloat16;
 }
 
 bool isLong(const Plan& plan, const Instruction& instruction, std::size_t index) {
-  const Dtype dtype = plan.types[instruction.inputs[index]].dtype;
-  if (dtype == Dtype::kInt32) return true;
-  if (dtype == Dtype::kUint16) return false;
-  refuse(plan, instruction, "its ids must be uint16 or int32", "Cast them");
+  return plan.types[instruction.inputs[index]].dtype == Dtype::kInt32;
 }
 
 unsigned number(const Instruction& instruction, const char* name) {
-  return static_cast<unsigned>(std::stoul(attribute(instruction, name)));
+  return parsed<unsigned>(instruction, name, attribute(instruction, name), "be a number from 0 on");
 }
 
 bool flag(const Instruction& instruction, const char* name) {
   const std::string value = attribute(instruction, name);
-  return value == "true" || value == "1";
+  const bool is_true = value == "true" || value == "1";
+  if (!is_true && value != "false" && value != "0") refuseAttribute(instruction, name, "be true or false", value);
+  return is_true;
 }
 
-float real(const Instruction& instruction, const char* name) { return std::stof(attribute(instruction, name)); }
+float real(const Instruction& instruction, const char* name) {
+  return static_cast<float>(parsed<double>(instruction, name, attribute(instruction, name), "be a number"));
+}
 
 std::vector<long> wholeNumbers(const Instruction& instruction, const char* name) {
-  return parts<long>(attribute(instruction, name), [](const std::string& part) { return std::stol(part); });
+  return parts<long>(instruction, name, "hold whole numbers");
 }
 
 std::vector<float> realNumbers(const Instruction& instruction, const char* name) {
-  return parts<float>(attribute(instruction, name), [](const std::string& part) { return std::stof(part); });
-}
-
-void checkCounts(const Plan& plan, const Instruction& instruction, std::size_t inputs, std::size_t outputs) {
-  if (instruction.inputs.size() == inputs && instruction.outputs.size() == outputs) return;
-  refuse(plan, instruction,
-         "it must have " + std::to_string(inputs) + " operands and " + std::to_string(outputs) + " results",
-         "Call it by the op of snnjax");
+  const std::vector<double> numbers = parts<double>(instruction, name, "hold numbers");
+  std::vector<float> narrow;
+  for (const double each : numbers) narrow.push_back(static_cast<float>(each));
+  return narrow;
 }
 
 }  // namespace snnjax::executor::targets

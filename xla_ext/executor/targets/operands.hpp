@@ -3,6 +3,7 @@
 #pragma once
 
 #include <builders/tiles_of_layers.hpp>
+#include <initializer_list>
 #include <optional>
 
 #include "executor/lowering.hpp"
@@ -42,19 +43,19 @@ void yield(Lowering& lowering, const Instruction& instruction, std::size_t index
 
 // Zeros in all results, for operands without elements.
 void yieldZeros(Lowering& lowering, const Instruction& instruction);
+// Whether one of the sizes is 0. Their product would wrap around.
+bool isAnyEmpty(std::initializer_list<std::size_t> sizes);
 
-// Whether floating operands are half; refuses what is neither half nor float.
+// Whether floating operands are half; else they are float.
 bool isHalf(const Plan& plan, const Instruction& instruction, std::size_t index);
-// Whether ids are int32; refuses what is neither that nor uint16.
+// Whether ids are int32; else they are uint16.
 bool isLong(const Plan& plan, const Instruction& instruction, std::size_t index);
 
+// Attributes; each throws unless its text is such numbers.
 unsigned number(const Instruction& instruction, const char* attribute);
 bool flag(const Instruction& instruction, const char* attribute);
 float real(const Instruction& instruction, const char* attribute);
 std::vector<long> wholeNumbers(const Instruction& instruction, const char* attribute);
 std::vector<float> realNumbers(const Instruction& instruction, const char* attribute);
-
-// Throws unless the instruction has as many operands and results.
-void checkCounts(const Plan& plan, const Instruction& instruction, std::size_t inputs, std::size_t outputs);
 
 }  // namespace snnjax::executor::targets

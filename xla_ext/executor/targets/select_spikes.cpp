@@ -5,19 +5,15 @@
 
 #include "executor/operations.hpp"
 #include "executor/targets/operands.hpp"
+#include "executor/targets/target_check.hpp"
 
 namespace snnjax::executor::targets {
 namespace {
 
 builders::SelectSpikesOptions optionsOf(const Lowering& lowering, const Instruction& instruction, ValueId ids) {
-  const ArrayType& v = lowering.type(instruction.inputs[0]);
-  if (v.shape.size() != 3 || lowering.type(instruction.inputs[1]).shape.size() != 2) {
-    lowering.refuse(instruction, "it takes membranes [1, rows, neurons] and thresholds [1, 1] or [1, neurons]",
-                    "Give one threshold to all rows");
-  }
   builders::SelectSpikesOptions options;
   options.rows = static_cast<unsigned>(dimension(lowering, instruction.inputs[0], 1));
-  options.neurons = static_cast<unsigned>(v.shape[2]);
+  options.neurons = static_cast<unsigned>(dimension(lowering, instruction.inputs[0], 2));
   options.capacity = static_cast<unsigned>(dimension(lowering, ids, 2));
   options.half_membranes = isHalf(lowering.plan(), instruction, 0);
   options.long_ids = lowering.type(ids).dtype == Dtype::kInt32;
@@ -32,9 +28,8 @@ void yieldCounts(Lowering& lowering, const Instruction& instruction, std::size_t
 
 // (v, threshold, second_threshold) -> ids, values, num_spikes, num_listed
 void selectSpikes(Lowering& lowering, const Instruction& instruction) {
-  checkCounts(lowering.plan(), instruction, 3, 4);
   const auto options = optionsOf(lowering, instruction, instruction.outputs[0]);
-  if (options.rows * options.neurons == 0) return yieldZeros(lowering, instruction);
+  if (isAnyEmpty({options.rows, options.neurons})) return yieldZeros(lowering, instruction);
   const auto tensors = builders::addSelectSpikesTensors(lowering.graph(), options);
   bring(lowering, operand(lowering, instruction, 0), tensors.v);
   bring(lowering, operand(lowering, instruction, 1), tensors.threshold);
@@ -49,11 +44,10 @@ void selectSpikes(Lowering& lowering, const Instruction& instruction) {
 
 // (v, threshold, ids, cotangent of the values) -> cotangents of v and threshold
 void selectSpikesBackward(Lowering& lowering, const Instruction& instruction) {
-  checkCounts(lowering.plan(), instruction, 4, 2);
   auto options = optionsOf(lowering, instruction, instruction.inputs[2]);
   options.surrogate = static_cast<Surrogate>(number(instruction, "surrogate"));
   options.slope = real(instruction, "slope");
-  if (options.rows * options.neurons * options.capacity == 0) return yieldZeros(lowering, instruction);
+  if (isAnyEmpty({options.rows, options.neurons, options.capacity})) return yieldZeros(lowering, instruction);
   const auto tensors = builders::addSelectSpikesTensors(lowering.graph(), options);
   const auto cotangents = builders::addSelectSpikesCotangents(lowering.graph(), options, tensors);
   const std::size_t first = kListHeader;
@@ -71,9 +65,38 @@ void selectSpikesBackward(Lowering& lowering, const Instruction& instruction) {
   yield(lowering, instruction, 1, g_threshold);
 }
 
+// [rows, capacity], for membranes [rows, neurons].
+Shape listsOf(const TargetCheck& check, const Shape& rows, const ArrayType& ids) {
+  return {rows[0], check.sizes(ids, 2)[1]};
+}
+
+void checkSelectSpikes(const OperationCheck& op) {
+  const TargetCheck check(op);
+  check.needCounts(3, 4);
+  const Shape rows = check.sizes(op.input(0), 2), lists = listsOf(check, rows, op.output(0));
+  check.need(op.input(0), Numbers::kFloats, rows);
+  for (const std::size_t threshold : {1U, 2U}) check.needConstant(op.input(threshold), rows[1]);
+  check.need(op.output(0), Numbers::kIds, lists);
+  check.need(op.output(1), Numbers::kFloats, lists);
+  for (const std::size_t count : {2U, 3U}) check.need(op.output(count), Numbers::kCounts, {rows[0]});
+}
+
+void checkSelectSpikesBackward(const OperationCheck& op) {
+  const TargetCheck check(op);
+  check.needCounts(4, 2);
+  const Shape rows = check.sizes(op.input(0), 2), lists = listsOf(check, rows, op.input(2));
+  check.need(op.input(0), Numbers::kFloats, rows);
+  check.needConstant(op.input(1), rows[1]);
+  check.need(op.input(2), Numbers::kIds, lists);
+  check.need(op.input(3), Numbers::kFloats, lists);
+  check.need(op.output(0), Numbers::kFloats, rows);
+  check.needConstant(op.output(1), rows[1]);
+  check.needSurrogate();
+}
+
 }  // namespace
 
-extern const Operation kSelectSpikes = {nullptr, selectSpikes};
-extern const Operation kSelectSpikesBackward = {nullptr, selectSpikesBackward};
+extern const Operation kSelectSpikes = {checkSelectSpikes, selectSpikes};
+extern const Operation kSelectSpikesBackward = {checkSelectSpikesBackward, selectSpikesBackward};
 
 }  // namespace snnjax::executor::targets

@@ -4,6 +4,7 @@
 
 #include "executor/operations.hpp"
 #include "executor/targets/operands.hpp"
+#include "executor/targets/target_check.hpp"
 
 namespace snnjax::executor::targets {
 namespace {
@@ -27,7 +28,7 @@ builders::SpikeMatmulOptions optionsOf(const Plan& plan, const Instruction& inst
 }
 
 bool isEmpty(const builders::SpikeMatmulOptions& options) {
-  return options.rows * options.capacity * options.outputs == 0;
+  return isAnyEmpty({options.rows, options.capacity, options.outputs});
 }
 
 // The variables of a product with weights, used in place if on their tiles, else copied there.
@@ -60,7 +61,6 @@ builders::SpikeMatmulCotangents bringCotangents(Lowering& lowering, const builde
 
 // (ids, values, weights) -> out
 void spikeMatmul(Lowering& lowering, const Instruction& instruction) {
-  checkCounts(lowering.plan(), instruction, 3, 1);
   const ValueId weights = instruction.inputs[2];
   const auto options = optionsOf(lowering.plan(), instruction, {0, 2}, dimension(lowering, weights, 1));
   if (isEmpty(options)) return yieldZeros(lowering, instruction);
@@ -73,7 +73,6 @@ void spikeMatmul(Lowering& lowering, const Instruction& instruction) {
 
 // (ids, weights, g) -> d_values
 void spikeMatmulValuesBackward(Lowering& lowering, const Instruction& instruction) {
-  checkCounts(lowering.plan(), instruction, 3, 1);
   const ValueId weights = instruction.inputs[1];
   const auto options = optionsOf(lowering.plan(), instruction, {0, 2}, dimension(lowering, weights, 1));
   if (isEmpty(options)) return yieldZeros(lowering, instruction);
@@ -87,7 +86,6 @@ void spikeMatmulValuesBackward(Lowering& lowering, const Instruction& instructio
 
 // (ids, values, g) -> d_weights
 void spikeMatmulWeightsBackward(Lowering& lowering, const Instruction& instruction) {
-  checkCounts(lowering.plan(), instruction, 3, 1);
   const std::size_t num_inputs = dimension(lowering, instruction.outputs[0], 1);
   const auto options = optionsOf(lowering.plan(), instruction, {0, 2}, num_inputs);
   if (isEmpty(options)) return yieldZeros(lowering, instruction);
@@ -115,23 +113,54 @@ std::vector<Proposal> proposalFor(const Plan& plan, const builders::SpikeMatmulO
 
 template <std::size_t Weights>
 std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
-  checkCounts(plan, instruction, 3, 1);
   const ValueId weights = instruction.inputs[Weights];
   const auto options = optionsOf(plan, instruction, {0, 2}, dimension(plan, weights, 1));
   return proposalFor(plan, options, weights, target);
 }
 
 std::vector<Proposal> proposeGradient(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
-  checkCounts(plan, instruction, 3, 1);
   const ValueId gradient = instruction.outputs[0];
   const auto options = optionsOf(plan, instruction, {0, 2}, dimension(plan, gradient, 1));
   return proposalFor(plan, options, gradient, target);
 }
 
+// ids [rows, capacity] and an array [.., outputs]; what they are multiplied with or give: values, rows, weights.
+struct Arrays {
+  const ArrayType &ids, &values, &rows, &weights;
+};
+
+void checkArrays(const TargetCheck& check, const Arrays& arrays) {
+  const Shape ids = check.sizes(arrays.ids, 2), weights = check.sizes(arrays.weights, 2);
+  check.need(arrays.ids, Numbers::kIds, ids);
+  check.need(arrays.values, Numbers::kFloats, ids);
+  check.need(arrays.weights, Numbers::kFloats, weights);
+  check.need(arrays.rows, Numbers::kFloats, {ids[0], weights[1]});
+}
+
+void checkSpikeMatmul(const OperationCheck& op) {
+  const TargetCheck check(op);
+  check.needCounts(3, 1);
+  checkArrays(check, {op.input(0), op.input(1), op.output(), op.input(2)});
+}
+
+void checkSpikeMatmulValuesBackward(const OperationCheck& op) {
+  const TargetCheck check(op);
+  check.needCounts(3, 1);
+  checkArrays(check, {op.input(0), op.output(), op.input(2), op.input(1)});
+}
+
+void checkSpikeMatmulWeightsBackward(const OperationCheck& op) {
+  const TargetCheck check(op);
+  check.needCounts(3, 1);
+  checkArrays(check, {op.input(0), op.input(1), op.input(2), op.output()});
+}
+
 }  // namespace
 
-extern const Operation kSpikeMatmul = {nullptr, spikeMatmul, propose<2>};
-extern const Operation kSpikeMatmulValuesBackward = {nullptr, spikeMatmulValuesBackward, propose<1>};
-extern const Operation kSpikeMatmulWeightsBackward = {nullptr, spikeMatmulWeightsBackward, proposeGradient};
+extern const Operation kSpikeMatmul = {checkSpikeMatmul, spikeMatmul, propose<2>};
+extern const Operation kSpikeMatmulValuesBackward = {checkSpikeMatmulValuesBackward, spikeMatmulValuesBackward,
+                                                     propose<1>};
+extern const Operation kSpikeMatmulWeightsBackward = {checkSpikeMatmulWeightsBackward, spikeMatmulWeightsBackward,
+                                                      proposeGradient};
 
 }  // namespace snnjax::executor::targets

@@ -69,10 +69,32 @@ void runsAfterOneThatFailedAreRight() {
   CHECK(number > 10);
 }
 
+// A destructor brings results to the host, and must not throw where there is no memory for them.
+void programsAreDeletedWithoutMemory() {
+  Builder builder;
+  const ValueId x = builder.parameter(kFloat, {4});
+  builder.plan.main.results = {builder.binary(builder.plan.main, "add", x, x)};
+  const auto system = plans::system();
+  std::size_t lost = 0;
+  for (std::size_t number = 0, kept = 0; kept == 0; ++number) {
+    auto executable = builder.build(system);
+    const auto result = executable->run({{plans::array<float>(system, kFloat, {4}, {0, 1, 2, 3})}}, {false})[0][0];
+    allocations_left = number;
+    executable.reset();
+    allocations_left = kNever;
+    const std::string message = check::messageOf([&] { kept = valuesOf(*result) == std::vector<float>{0, 2, 4, 6}; });
+    CHECK(kept == 1 || message.find("for which there was no memory when its program was deleted") != message.npos);
+    lost += kept == 1 ? 0 : 1;
+  }
+  CHECK(lost > 0);
+}
+
 }  // namespace
 
 int main() {
-  const std::string error = check::messageOf(runsAfterOneThatFailedAreRight);
-  check::that(error.empty(), "no other exception", __FILE__, __LINE__, error);
+  for (const auto& test : {runsAfterOneThatFailedAreRight, programsAreDeletedWithoutMemory}) {
+    const std::string error = check::messageOf(test);
+    check::that(error.empty(), "no other exception", __FILE__, __LINE__, error);
+  }
   return check::failures == 0 ? 0 : 1;
 }

@@ -66,11 +66,14 @@ struct Loop {
   std::vector<std::size_t> results;
   std::size_t iterations, inner_iterations;
   bool counted, nested;
+  // The loop starts from values that are computed, the body reads some of these, and nothing reads them afterwards.
+  bool computed;
 };
 
 Loop drawn(std::uint32_t seed) {
   Draw draw(seed);
-  Loop loop{1 + draw.below(4), {}, {}, draw.below(4), 1 + draw.below(3), draw.below(2) == 0, draw.below(3) == 0};
+  Loop loop{1 + draw.below(4), {}, {}, draw.below(4), 1 + draw.below(3), draw.below(2) == 0, draw.below(3) == 0,
+            draw.below(2) == 0};
   std::size_t known = loop.carried + 2;
   for (std::size_t i = draw.below(6); i > 0; --i) {
     constexpr Kind kKinds[] = {Kind::kSum, Kind::kReverse, Kind::kSplice, Kind::kSplice};
@@ -164,11 +167,24 @@ std::vector<bool> donateCarried(Builder& builder, const Loop& loop) {
   return donated;
 }
 
+// The loop starts from the double of each value, and two of these doubles are the values of outside.
+std::vector<ValueId> doubled(Builder& builder, Values& values) {
+  std::vector<ValueId> starts;
+  for (const ValueId value : values.initial) starts.push_back(builder.binary(builder.plan.main, "add", value, value));
+  for (Row& row : values.carried) row = sum(row, row);
+  values.outside = {starts.front(), starts.back()};
+  values.fixed = {values.carried.front(), values.carried.back()};
+  return starts;
+}
+
 void testLoop(std::uint32_t seed) {
   const Loop loop = drawn(seed);
   const auto system = plans::system(3);
   Builder builder;
   Values values = valuesFor(builder, loop, seed, system);
+  const Row first = values.carried[0];
+  Block& main = builder.plan.main;
+  const std::vector<ValueId> starts = loop.computed ? doubled(builder, values) : values.initial;
   Block body = bodyOf(builder, loop, values.outside);
   if (loop.nested) {
     Block outer;
@@ -176,12 +192,10 @@ void testLoop(std::uint32_t seed) {
     outer.results = addLoop(builder, outer, outer.parameters, std::move(body), loop.inner_iterations, !loop.counted);
     body = std::move(outer);
   }
-  Block& main = builder.plan.main;
-  main.results = addLoop(builder, main, values.initial, std::move(body), loop.iterations, loop.counted);
+  main.results = addLoop(builder, main, starts, std::move(body), loop.iterations, loop.counted);
   main.results.push_back(values.initial[0]);  // is what it was
   const std::vector<bool> donated = seed % 3 == 0 ? donateCarried(builder, loop) : std::vector<bool>();
   const auto results = builder.build(system)->run({values.arguments}, donated)[0];
-  const Row first = values.carried[0];
   for (std::size_t iteration = 0; iteration < loop.iterations * (loop.nested ? loop.inner_iterations : 1);
        ++iteration) {
     iterateOnHost(loop, values.carried, values.fixed);

@@ -263,6 +263,25 @@ void donatedArraysStay() {
   CHECK_EQUAL(valuesOf(*next)[10], 14.0f);
 }
 
+// A result that shares its memory with no parameter may lie where a donated one was, which the next run fills.
+void unreadResultsOutliveTheNextArguments() {
+  Builder builder;
+  Block& main = builder.plan.main;
+  const ValueId x = builder.parameter(kFloat, {100}), y = builder.parameter(kFloat, {100});
+  const ValueId sum = builder.binary(main, "add", x, x);
+  main.results = {builder.binary(main, "multiply", y, sum)};
+  builder.plan.donated = {0, 1};
+  const auto system = plans::system();
+  const auto executable = builder.build(system);
+  const auto squares = [&](float number) {
+    const auto argument = [&] { return array(system, kFloat, {100}, std::vector<float>(100, number)); };
+    return executable->run({{argument(), argument()}}, {true, true})[0][0];
+  };
+  const auto first = squares(2), second = squares(3);
+  CHECK_EQUAL(valuesOf(*first)[10], 8.0f);
+  CHECK_EQUAL(valuesOf(*second)[10], 18.0f);
+}
+
 // Another program on the same IPU, and the end of a program, leave arrays readable.
 void arraysOutliveTheirPlace() {
   const auto system = plans::system();
@@ -453,6 +472,7 @@ int main() {
       {"cases", casesChooseABranch},
       {"indices", indicesFromOutsideReachNothing},
       {"donation", donatedArraysStay},
+      {"results where donated arguments were", unreadResultsOutliveTheNextArguments},
       {"residency", arraysOutliveTheirPlace},
       {"callbacks", callbacksSeeArrays},
       {"partitions", partitionsRunSideBySide},

@@ -98,7 +98,8 @@ std::shared_ptr<const CodeletLibrary> CodeletLibrary::load(const fs::path& gp) {
 std::shared_ptr<const CodeletLibrary> CodeletLibrary::compile(const std::vector<fs::path>& sources,
                                                               const std::vector<std::string>& flags) {
   static std::mutex mutex;
-  static std::map<std::string, std::shared_ptr<const CodeletLibrary>> compiled;
+  // Never destroyed: a program may still run when the process ends.
+  static auto& compiled = *new std::map<std::string, std::shared_ptr<const CodeletLibrary>>;
   for (const fs::path& source : sources) {
     if (fs::exists(source)) continue;
     throw poplar::graph_object_load_error("addCodelets: `" + source.string() +
@@ -113,8 +114,8 @@ std::shared_ptr<const CodeletLibrary> CodeletLibrary::compile(const std::vector<
 }
 
 std::shared_ptr<const CodeletLibrary> CodeletLibrary::builtIn() {
-  static const std::shared_ptr<const CodeletLibrary> library =
-      open(environment("SNNJAX_IPU_CODELETS", ownFolder() / "snnjax.gp"), {});
+  static const auto& library = *new std::shared_ptr<const CodeletLibrary>(  // never destroyed, as those of `compile`
+      open(environment("SNNJAX_IPU_CODELETS", ownFolder() / "snnjax.gp"), {}));
   return library;
 }
 

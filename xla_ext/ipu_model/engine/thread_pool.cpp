@@ -7,7 +7,8 @@ namespace ipu_model {
 
 std::shared_ptr<ThreadPool> ThreadPool::shared(std::size_t threads) {
   static std::mutex mutex;
-  static std::map<std::size_t, std::weak_ptr<ThreadPool>> pools;
+  // Never destroyed: threads may outlive it.
+  static auto& pools = *new std::map<std::size_t, std::weak_ptr<ThreadPool>>;
   const std::lock_guard lock(mutex);
   std::shared_ptr<ThreadPool> pool = pools[threads].lock();
   if (pool == nullptr) pools[threads] = pool = std::make_shared<ThreadPool>(threads);

@@ -1,13 +1,16 @@
 """Host callbacks of running programs, by number: `jax.debug.print` and similar functions."""
 
 import collections
-import itertools
+import secrets
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+# A program may be saved and loaded by another process, where a number must not be that of another function: each is
+# drawn from so many that no two processes ever draw the same one.
+_NUMBER_BITS = 63
 # A program may still run after JAX has released it: the most recent callbacks stay alive.
 _KEPT = 256
 
@@ -18,12 +21,11 @@ class Callback:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.once: Callback | None = None  # the same for one partition of several
-        self.number = next(_NUMBERS)
+        self.number = secrets.randbits(_NUMBER_BITS)
         _CALLBACKS[self.number] = self
         _NEWEST.append(self)
 
 
-_NUMBERS = itertools.count(1)
 _CALLBACKS: weakref.WeakValueDictionary[int, Callback] = weakref.WeakValueDictionary()
 _NEWEST: collections.deque[Callback] = collections.deque(maxlen=_KEPT)
 

@@ -25,7 +25,7 @@ def trip_count(builder: Builder, blocks: Sequence[Block], initial: Sequence[int]
     if stepped is None or start is None or stepped[0] != place or stepped[1] not in ("add", "subtract"):
         return None
     step = stepped[2] if stepped[1] == "add" else -stepped[2]
-    return _trips(int(start), limit, step, direction)
+    return _trips(int(start), limit, step, direction, np.iinfo(start.dtype))
 
 
 def _with_constant(builder: Builder, value: int, parameters: Sequence[int]) -> tuple[int, str, int] | None:
@@ -46,10 +46,12 @@ def _with_constant(builder: Builder, value: int, parameters: Sequence[int]) -> t
     return parameters.index(definition.inputs[0]), name, number
 
 
-def _trips(start: int, limit: int, step: int, direction: str) -> int | None:
+def _trips(start: int, limit: int, step: int, direction: str, held: np.iinfo) -> int | None:
+    """None also if the counter wraps around, outside the numbers that it holds: such a loop goes on."""
     if direction in ("le", "ge"):
         limit += 1 if direction == "le" else -1
     rises = direction in ("lt", "le")
     if direction not in ("lt", "le", "gt", "ge") or (step > 0) != rises or step == 0:
         return None
-    return len(range(start, limit, step))
+    trips = len(range(start, limit, step))
+    return trips if held.min <= start + trips * step <= held.max else None

@@ -16,7 +16,8 @@ constexpr unsigned kFirstKey[] = {0x243f6a88U, 0U};  // the first binary digits 
 poplar::Tensor stateOf(poplar::Graph& graph) {
   using Owner = std::weak_ptr<ipu_model::GraphData>;
   static std::mutex mutex;
-  static std::map<Owner, poplar::Tensor, std::owner_less<Owner>> states;
+  // Never destroyed: threads may outlive it.
+  static auto& states = *new std::map<Owner, poplar::Tensor, std::owner_less<Owner>>;
   const std::lock_guard lock(mutex);
   std::erase_if(states, [](const auto& entry) { return entry.first.expired(); });
   const auto [entry, is_new] = states.try_emplace(graph.data());

@@ -1,0 +1,172 @@
+"""Random networks in low precision: every path against the composition of single steps in float64.
+
+Constants, weights and states are dyadic and runs short, so that all sums are exact, whatever their order: a result in
+bfloat16 is the exact one, rounded. Learned delays are halves of steps; fixed ones are as long as 1,000 steps.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from snnjax import SparseSpikes, axonal, layer, leaky_readout, network, neurons, spiking_readout
+from snnjax._types import SURROGATES
+from tests.numbers import assert_close, dyadic
+from tests.ops.common import float_leaves, is_float, jit
+
+# By the dtype of the weights: of the largest entry of a gradient. Half an ulp of the result; the fused reference and
+# the borders of ops round cotangents to that dtype, too, in each layer and step.
+TOLERANCE = {"float32": 1e-5, "bfloat16": 0.04, "float16": 0.005}
+# Of the largest entry of a result: the longest runs need a few digits more than float32 has.
+ROUNDING = 1e-6
+# Gradients beyond half of what float16 holds are not compared.
+LARGEST = {"float16": 3e4}
+PATHS = None, "reference", "composed"
+
+
+class Form(NamedTuple):
+    """The static configuration of a network and of what it is given."""
+
+    net: Any
+    dtype: str  # of the weights
+    given: str  # of the inputs
+    steps: int
+    batch: int
+    has_lengths: bool
+    chunk: int | None
+    record: tuple[str, ...]
+
+
+def random_form(rng: np.random.Generator) -> Form:
+    """Any form, in which low precision, delays and scanned neurons are frequent."""
+    pick = lambda *choices: choices[int(rng.integers(len(choices)))]  # noqa: E731
+    widths = [pick(1, 3, 17, 65) for _ in range(pick(1, 1, 2))]
+    outputs = pick(
+        leaky_readout(3, decay=0.5), leaky_readout(3, decay=0.5, normalize=False), spiking_readout(2)
+    )
+    return Form(
+        net=network(pick(1, 7, 40), [_layer(pick, width) for width in widths], outputs),
+        dtype=pick("bfloat16", "bfloat16", "float16", "float32"),
+        given=pick("float32", "bfloat16", "float16", "uint8", "bool", "lists"),
+        steps=pick(1, 3, 6),
+        batch=pick(1, 3, 17),
+        has_lengths=pick(True, False),
+        chunk=pick(None, None, 2),
+        record=pick((), ("spikes",), ("membranes", "spikes")),
+    )
+
+
+def _layer(pick: Any, width: int) -> Any:
+    switches: Any = {"surrogate": pick(*SURROGATES), "reset": pick("subtract", "zero", "none")}
+    lif = neurons.lif(0.5, 1.0, **switches, detach_reset=pick(True, False), normalize=pick(True, False))
+    neuron = pick(
+        lif,
+        lif,
+        neurons.refractory(lif, steps=2),
+        neurons.current_lif(0.5, 0.5, **switches),
+        neurons.integrate_and_fire(1.0, **switches),
+    )
+    most = pick(None, 1, 3, 7, 40, 1000)
+    delays = None
+    if most is not None:
+        learn, owner = most < 1000 and pick(True, False), pick("neuron", "layer")
+        delays = axonal(most, learn=learn, per=owner, initial=most / 2 if learn else (0, most))
+    capacity = pick(None, None, 1, width)
+    return layer(width, neuron, recurrent=pick(True, False), delays=delays, capacity=capacity)
+
+
+def arguments(form: Form, seed: int) -> tuple[Any, ...]:
+    """Parameters, state, inputs and lengths in the dtypes of the form."""
+    rng, net = np.random.default_rng(seed), form.net
+    params = net.init(jax.random.key(seed), dtype=jnp.dtype(form.dtype))
+    level = int(rng.integers(-4, 12))
+
+    def drawn(own: Any) -> Any:
+        each = own._replace(neuron=None, delays=None)
+        each = jax.tree.map(lambda old: dyadic(rng, -16, 16 + level, *old.shape).astype(old.dtype), each)
+        return each._replace(neuron=own.neuron, delays=own.delays)
+
+    params = params._replace(
+        layers=tuple(map(drawn, params.layers)),
+        readout=None if params.readout is None else drawn(params.readout),
+    )
+    state = net.initial_state(params, form.batch)
+    here = lambda rows: jnp.asarray(rng.random(rows.shape) < 0.3, rows.dtype)  # noqa: E731
+    state = state._replace(spikes=jax.tree.map(here, state.spikes), pending=jax.tree.map(here, state.pending))
+    lengths = (
+        jnp.asarray(rng.integers(0, form.steps + 1, form.batch), jnp.int32) if form.has_lengths else None
+    )
+    return params, state, _inputs(form, rng), lengths
+
+
+def _inputs(form: Form, rng: np.random.Generator) -> Any:
+    shape = (form.steps, form.batch, form.net.num_inputs)
+    active = rng.random(shape) < rng.choice([0.05, 0.3, 1.0])
+    if form.given == "lists":
+        return SparseSpikes.from_dense(jnp.asarray(active, jnp.float32), capacity=shape[-1])
+    numbers = rng.integers(1, 5, shape) / (1 if form.given == "uint8" else 4)
+    return jnp.asarray(np.where(active, numbers, 0)).astype(form.given)
+
+
+def results(form: Form, path: str | None, *given: Any) -> Any:
+    """Outputs, activity, spikes and state, and the gradients of a loss that sees them, by all parameters and inputs."""
+    params, state, inputs, lengths = given
+    floats, fixed = (
+        (inputs, None) if is_float(jax.tree.leaves(inputs)[-1]) and form.given != "lists" else (None, inputs)
+    )
+
+    def loss(floats: Any) -> Any:
+        params, dense = floats
+        out, last = form.net.apply(
+            params,
+            state,
+            fixed if dense is None else dense,
+            lengths=lengths,
+            chunk=form.chunk,
+            record=form.record,
+            implementation=path,
+        )
+        seen = out.output, out.activity, out.membranes, last
+        return _weighted(seen), (out.output, out.activity, out.spikes, out.membranes, last)
+
+    return jax.grad(loss, has_aux=True)((params, floats))[::-1]
+
+
+def _weighted(seen: Any) -> jax.Array:
+    """A sum whose cotangents are exact in every dtype."""
+    total: Any = 0.0
+    for leaf in float_leaves(seen):
+        weights = (jnp.arange(leaf.size, dtype=jnp.int32) * 7 % 5 - 2).reshape(leaf.shape)
+        wide = leaf.astype(jnp.float64 if leaf.dtype == jnp.float64 else jnp.float32)
+        total = total + jnp.sum(weights.astype(wide.dtype) * wide)
+    return total
+
+
+@functools.cache
+def compiled(form: Form, path: str | None) -> Any:
+    return jit(functools.partial(results, form, path))
+
+
+def check_paths(form: Form, seed: int) -> int:
+    """Each path yields the exact results, rounded, and gradients within the tolerance; count those out of range."""
+    given = arguments(form, seed)
+    with jax.enable_x64(True):
+        whole = jax.tree.map(lambda leaf: leaf.astype(jnp.float64) if is_float(leaf) else leaf, given)
+        values, gradients = jax.tree.map(np.asarray, compiled(form, "composed")(*whole))
+    most, beyond = LARGEST.get(form.dtype, np.inf), 0
+    if form.given == "float16":
+        most = LARGEST["float16"]
+    for path in PATHS:
+        ours, own = compiled(form, path)(*given)
+        for found, expected in zip(jax.tree.leaves(ours), jax.tree.leaves(values), strict=True):
+            half_ulp = float(jnp.finfo(found.dtype).eps) / 2 if is_float(found) else 0.0
+            assert_close(found, expected, rtol=1.001 * half_ulp, of_largest=ROUNDING)
+        for found, expected in zip(jax.tree.leaves(own), jax.tree.leaves(gradients), strict=True):
+            inside = np.abs(expected) < most
+            beyond += int(np.sum(~inside))
+            kept = [np.where(inside, np.asarray(each).astype(np.float64), 0) for each in (found, expected)]
+            kind = min((str(found.dtype), form.dtype), key=["bfloat16", "float16", "float32"].index)
+            assert_close(*kept, of_largest=TOLERANCE[kind])
+    return beyond

@@ -1,0 +1,188 @@
+"""Random online learning in float64: each rule against back-propagation where the two are equal in theory."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from snnjax import layer, leaky_readout, losses, network, neurons, online, spiking_readout
+from snnjax._types import SURROGATES
+from snnjax.data import Batch
+from snnjax.train.online import online_gradients
+from tests.numbers import assert_close
+from tests.ops.common import jit
+
+# Relative to the largest entry of a gradient: sums of a few hundred terms in float64.
+TOLERANCE = 1e-9
+PADDING = 3  # steps
+RULES = ("eprop", "ostl", "ottt", "truncated", "recurrent", "padded eprop", "padded ostl", "padded ottt")
+
+
+class Form(NamedTuple):
+    """The static configuration: a rule, and a network for which it is exact."""
+
+    rule: str
+    net: Any
+    given: str  # the dtype of the inputs
+    steps: int
+    batch: int
+    readout: Any = None  # before it was fitted to a network
+
+
+def random_form(rng: np.random.Generator) -> Form:
+    """Any form."""
+    pick = lambda *choices: choices[int(rng.integers(len(choices)))]  # noqa: E731
+    rule = pick(*RULES)
+    name = rule.removeprefix("padded ")
+    # OSTL and OTTT know no memory of the read-out; its membrane is then the last layer.
+    readout = leaky_readout(2, decay=pick(0.3, 0.9)) if name != "ostl" and name != "ottt" else None
+    capacity = pick(None, None, 2)
+    if readout is None:
+        layers, readout = [], spiking_readout(4, _neuron(pick, name), bias=pick(True, False))
+    else:
+        own = {"recurrent": name == "recurrent", "capacity": capacity, "bias": pick(True, False)}
+        layers = [layer(pick(1, 4, 7), _neuron(pick, name), **own)]
+        if name == "truncated":
+            layers.append(layer(3, _neuron(pick, name), recurrent=pick(True, False)))
+    given = pick("float64", "float32", "bfloat16", "float16", "uint8", "bool")
+    return Form(rule, network(pick(1, 5), layers, readout), given, pick(1, 4, 9), pick(1, 3), readout)
+
+
+def _neuron(pick: Any, rule: str) -> Any:
+    switches: Any = {
+        "surrogate": pick(*SURROGATES),
+        "reset": pick("subtract", "zero", "none"),
+        "learn_threshold": pick(True, False),
+    }
+    if rule == "ottt":
+        return neurons.lif(pick(0.2, 0.9), **switches)
+    switches["detach_reset"] = pick(True, False)
+    lif = functools.partial(neurons.lif, (0.3, 0.95), learn_decay=pick(True, False))
+    adaptive = neurons.adaptive_lif if pick(True, False) else neurons.current_lif
+    model = pick(lif, neurons.adlif, neurons.se_adlif, adaptive)
+    if model is neurons.se_adlif and switches["reset"] == "zero":  # which it does not have
+        switches["reset"] = "none"
+    return model(**switches)
+
+
+def squared(output: Any, targets: Any) -> Any:
+    return jnp.mean((output - targets) ** 2)
+
+
+def arguments(form: Form, seed: int) -> tuple[Any, ...]:
+    """Parameters, inputs, targets, lengths, labels and derivatives of a penalty."""
+    rng, net = np.random.default_rng(seed), form.net
+    params = net.init(jax.random.key(seed), dtype=jnp.float64)
+    scale = rng.choice([0.5, 2.0, 6.0])
+    params = params._replace(layers=tuple(own._replace(weights=scale * own.weights) for own in params.layers))
+    inputs = rng.integers(1, 4, (form.steps, form.batch, net.num_inputs))
+    inputs = np.where(rng.random(inputs.shape) < 0.5, inputs, 0)
+    targets = rng.random((form.steps, form.batch, net.num_outputs))
+    lengths = rng.integers(0, form.steps + 1, form.batch)
+    pulls = tuple(jnp.asarray(rng.normal(size=(form.batch, spec.num_neurons))) for spec in net.layers)
+    labels = rng.integers(0, net.num_outputs, form.batch)
+    return (
+        params,
+        jnp.asarray(inputs).astype(form.given),
+        jnp.asarray(targets),
+        jnp.asarray(lengths, jnp.int32),
+        jnp.asarray(labels, jnp.int32),
+        pulls,
+    )
+
+
+def _online(form: Form, params: Any, inputs: Any, targets: Any) -> Any:
+    """The sum of the gradients of all steps, and the outputs."""
+    make: Any = {
+        "truncated": lambda net, loss: online.truncated(net, loss, form.steps),
+        "recurrent": online.eprop,
+    }
+    learner = make.get(form.rule, getattr(online, form.rule, None))(form.net, squared)
+
+    def step(carry: Any, xs: Any) -> Any:
+        carry, gradients, output = learner.step(params, carry, *xs)
+        return carry, (gradients, output)
+
+    _, (gradients, outputs) = jax.lax.scan(step, learner.init(params, form.batch), (inputs, targets))
+    return jax.tree.map(lambda each: jnp.sum(each, axis=0), gradients), outputs
+
+
+def _backwards(form: Form, params: Any, inputs: Any, targets: Any) -> Any:
+    """The same by back-propagation through time."""
+
+    def loss(params: Any) -> Any:
+        outputs = form.net.apply(params, None, inputs)[0].output
+        return sum(squared(*each) for each in zip(outputs, targets, strict=True)), outputs
+
+    return jax.grad(loss, has_aux=True)(params)
+
+
+def _without_feedback(form: Form, params: Any, inputs: Any, targets: Any) -> Any:
+    """e-prop's definition in a recurrent layer: its own earlier spikes are inputs that do not depend on parameters."""
+    (own,), (spec,) = params.layers, form.net.layers
+    sent = form.net.apply(params, None, inputs, record=("spikes",))[0].spikes[0]
+    sent = sent.to_dense() if spec.capacity is not None else sent
+    sent = jnp.concatenate([jnp.zeros_like(sent[:1]), sent[:-1]])
+    count = form.net.num_inputs
+    bias = {"capacity": spec.capacity, "bias": own.bias is not None}
+    forward = network(count + spec.num_neurons, [layer(spec.num_neurons, spec.neuron, **bias)], form.readout)
+    merged = own._replace(weights=jnp.concatenate([own.weights, own.recurrent]), recurrent=None)
+    all_inputs = jnp.concatenate([inputs.astype(sent.dtype), sent], axis=-1)
+    found, outputs = _backwards(
+        form._replace(net=forward), params._replace(layers=(merged,)), all_inputs, targets
+    )
+    (both,) = found.layers
+    split = both._replace(weights=both.weights[:count], recurrent=both.weights[count:])
+    return found._replace(layers=(split,)), outputs
+
+
+def _padded(form: Form, given: tuple[Any, ...]) -> Any:
+    """The gradient of a batch whose steps past the end hold 100, by the rule and by back-propagation of means."""
+    params, inputs, _, lengths, labels, pulls = given
+    rule = form.rule.removeprefix("padded ")
+    inside = jnp.arange(form.steps)[:, None] < lengths[None, :]
+    rows = jnp.where(inside[..., None], inputs, jnp.ones_like(inputs))
+    rows = jnp.concatenate([rows, jnp.ones((PADDING, *rows.shape[1:]), rows.dtype)])
+    learn = online_gradients(form.net, losses.cross_entropy_sum, rule)
+    ours = learn(params, Batch(rows, labels, lengths), lengths, pulls)
+
+    def loss(params: Any) -> Any:
+        out = form.net.apply(params, None, inputs, lengths=lengths)[0]
+        each = -jax.nn.log_softmax(out.output)[:, jnp.arange(form.batch), labels]
+        means = jnp.sum(jnp.where(inside, each, 0), axis=0) / jnp.maximum(lengths, 1)
+        pulled = [jnp.sum(pull * rates) for pull, rates in zip(pulls, out.activity, strict=True)]
+        return jnp.mean(means) + sum(pulled)
+
+    return ours, jax.grad(loss)(params)
+
+
+@functools.cache
+def compiled(form: Form) -> Any:
+    """Two results that are to be equal, of `arguments`."""
+
+    def both(*given: Any) -> Any:
+        if form.rule.startswith("padded"):
+            return _padded(form, given)
+        exact = _without_feedback if form.rule == "recurrent" else _backwards
+        return _online(form, *given[:3]), exact(form, *given[:3])
+
+    return jit(both)
+
+
+def check_online(form: Form, seed: int) -> None:
+    """The rule's gradients are those of back-propagation; OTTT has none of neurons."""
+    with jax.enable_x64(True):
+        ours, theirs = jax.tree.map(np.asarray, compiled(form)(*arguments(form, seed)))
+    if form.rule.endswith("ottt"):
+        ours, theirs = (_weights_alone(each) for each in (ours, theirs))
+    assert_close(ours, theirs, of_largest=TOLERANCE)
+
+
+def _weights_alone(found: Any) -> Any:
+    """The gradients without those of neurons."""
+    if isinstance(found, tuple) and not hasattr(found, "layers"):
+        return _weights_alone(found[0]), found[1]
+    owns = [*found.layers, *([] if found.readout is None else [found.readout])]
+    return [(own.weights, own.bias, own.recurrent) for own in owns]

@@ -1,0 +1,138 @@
+// Memory that is kept from call to call: given back by destructors, which must not fail, and by threads that may
+// outlive the objects of the process.
+#include "cpu/memory.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "check.hpp"
+
+namespace {
+
+std::atomic<bool> is_heap_empty = false;
+
+}  // namespace
+
+// Not inlined, or the compiler takes the pair of them for a mistake.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  void* memory = is_heap_empty ? nullptr : std::malloc(size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace {
+
+using snnjax::Borrowed;
+using snnjax::Index;
+using snnjax::SpareMemory;
+
+constexpr std::size_t kMebibyte = std::size_t{1} << 20;
+
+// Were anything allocated there, std::terminate would end the process.
+void blocksAreGivenBackWithoutAllocating() {
+  std::vector<SpareMemory::Block> blocks;
+  for (std::size_t i = 0; i < 100; ++i) blocks.push_back(SpareMemory::take((i % 8 + 1) * kMebibyte));  // 450 MiB
+  is_heap_empty = true;
+  for (SpareMemory::Block& block : blocks) block.reset();  // the first ones make room for the last
+  is_heap_empty = false;
+}
+
+void theBlockUsedLastComesFirst() {
+  if (snnjax::kExactBlocks) return;  // none is used twice
+  SpareMemory::Block first = SpareMemory::take(5 * kMebibyte), second = SpareMemory::take(5 * kMebibyte);
+  const void *const a = first.get(), *const b = second.get();
+  first.reset();
+  second.reset();
+  CHECK(SpareMemory::take(5 * kMebibyte).get() == b);  // and back again, at once
+  first = SpareMemory::take(5 * kMebibyte);
+  second = SpareMemory::take(5 * kMebibyte);
+  CHECK(first.get() == b);
+  CHECK(second.get() == a);
+}
+
+// Every order of giving back and taking leaves the list whole: each block belongs to one owner.
+void noBlockHasTwoOwners() {
+  std::vector<SpareMemory::Block> blocks(64);
+  std::uint32_t state = 1;
+  for (int round = 0; round < 2'000; ++round) {
+    state = state * 1664525U + 1013904223U;  // Numerical Recipes' generator
+    const std::size_t place = (state >> 8) % blocks.size();
+    if (blocks[place]) {
+      CHECK_EQUAL(*static_cast<std::size_t*>(blocks[place].get()), place);
+      blocks[place].reset();
+    } else {
+      blocks[place] = SpareMemory::take(kMebibyte << ((state >> 16) % 6));  // 1 to 32 MiB: some make others go
+      *static_cast<std::size_t*>(blocks[place].get()) = place;
+    }
+  }
+}
+
+void absurdCountsAreOutOfMemory() {
+  for (const Index count : {Index{-1}, Index{1} << 62, (Index{1} << 62) + 1, std::numeric_limits<Index>::max()}) {
+    CHECK_THROWS(Borrowed<std::uint32_t>(count), "bad_alloc");
+    CHECK_THROWS(snnjax::Buffer<std::uint32_t>(count), "bad_alloc");
+  }
+  CHECK_THROWS(snnjax::require32Bits(Index{1} << 32), "bad_alloc");
+  snnjax::require32Bits((Index{1} << 32) - 1);
+}
+
+// Whether huge pages are wished for where this lies, as Linux reports it.
+bool isWished(const void* address) {
+  const auto place = reinterpret_cast<std::uintptr_t>(address);
+  std::ifstream maps("/proc/self/smaps");
+  bool is_here = false;
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t first = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &first, &end) == 2) is_here = first <= place && place < end;
+    if (is_here && line.starts_with("VmFlags:")) return line.find(" hg") != line.npos;
+  }
+  return false;
+}
+
+// Memory of XLA in the heap is left as it is: what comes to lie there later has not asked for huge pages.
+void wishesForOthersEndWithTheirMemory() {
+  using Memory = std::unique_ptr<char, decltype([](char* data) { std::free(data); })>;
+  const auto wish = [](std::size_t bytes) {
+    Memory memory(static_cast<char*>(std::malloc(bytes)));
+    snnjax::wishHugePagesUntilFreed(memory.get(), bytes);
+    return memory;
+  };
+  const snnjax::Buffer<float> own(snnjax::kOwnMapping);
+  if (snnjax::kExactBlocks || !isWished(own.data())) return;  // nobody wishes, or nobody reports it
+  const Memory in_heap = wish(snnjax::kOwnMapping - 1), mapped = wish(2 * snnjax::kOwnMapping);
+  CHECK(!isWished(in_heap.get() + snnjax::kOwnMapping / 2));
+  CHECK(isWished(mapped.get() + snnjax::kOwnMapping));
+}
+
+// Runs after the destructors of what was made after it was registered.
+void memoryOutlivesStaticObjects() {
+  for (int round = 0; round < 2; ++round) {
+    Borrowed<float> late(1 << 18);
+    late[0] = 1.0F;
+    late[(1 << 18) - 1] = 1.0F;
+  }
+  noBlockHasTwoOwners();
+  if (check::failures > 0) std::_Exit(check::failures);
+}
+
+}  // namespace
+
+int main() {
+  std::atexit(memoryOutlivesStaticObjects);
+  blocksAreGivenBackWithoutAllocating();
+  theBlockUsedLastComesFirst();
+  noBlockHasTwoOwners();
+  absurdCountsAreOutOfMemory();
+  wishesForOthersEndWithTheirMemory();
+  return check::failures;
+}
