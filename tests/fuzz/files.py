@@ -38,7 +38,6 @@ FORM = re.compile(r"\w+(\.\w+)*: `[^`]+` must .+, got .+\. .+\.", re.DOTALL)
 CPU_SECONDS = 20  # of one file; they take milliseconds
 SECONDS = 2  # that the HDF5 library may take, which never comes back from some files
 MOST_MEMORY = 2**30  # of this process, in one call
-OLD_CHECKPOINT = Path(__file__).parents[1] / "golden/checkpoint_1.npz"
 CHUNK = 16  # bytes that are dropped, repeated or overwritten at most
 _TREE = {"params": {"weights": jnp.arange(6.0).reshape(2, 3), "bias": jnp.ones(3, jnp.bfloat16)}}
 
@@ -58,7 +57,6 @@ class TooLong(BaseException):
 def readers(folder: Path) -> list[Reader]:
     plain = struct.pack(">HBB3I", 0, 8, 3, 2, 3, 4) + bytes(range(24))
     run = _written(folder, lambda path: save_checkpoint(path, _TREE, _run()))
-    old_like = {"params": {"weights": jnp.zeros((2, 3)), "layers": (jnp.zeros(2),)}}
     return [
         Reader("a.aedat", data.read_aedat, _aedat()),
         Reader("a.bin", data.read_nmnist, bytes([3, 7, 0x80, 1, 0, 0, 240, 0, 0, 0, 33, 33, 5, 255, 255])),
@@ -76,7 +74,6 @@ def readers(folder: Path) -> list[Reader]:
         Reader("network.nir", from_nir, _network(folder)),
         Reader("a.safetensors", lambda path: load_checkpoint(path, _TREE), run),
         Reader("run.safetensors", lambda path: (read_header(path), read_run(path)), run),
-        Reader("a.npz", lambda path: load_checkpoint(path, old_like), OLD_CHECKPOINT.read_bytes()),
         Reader("run.json", lambda path: results_page(read_runs([path])), json.dumps(_RESULT).encode()),
     ]
 
