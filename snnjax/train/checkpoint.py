@@ -5,10 +5,8 @@ JSON ``header`` in its metadata with everything else, a description of the netwo
 is pickled, so loading a checkpoint cannot run code.
 """
 
-import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from snnjax._check import check, fail, shown
 from snnjax._network import Network
 from snnjax._network.describe import describe, first_difference
 from snnjax._network.specs import NetworkParams, NetworkState
+from snnjax._write import write_atomically
 
 _FORMAT = "snnjax checkpoint 3"
 _RESERVED = "__metadata__"  # the one name that safetensors does not give to an array
@@ -30,44 +29,6 @@ _DTYPES = (
     *("float16", "bfloat16", "float32", "float64", "complex64"),
 )
 _REBUILD = "Build the network with the settings that the checkpoint was trained with"
-
-
-def write_atomically(path: Path | str, content: bytes) -> None:
-    """Write a file atomically: its name never refers to a partial file, even after a kill or a power cut.
-
-    Errors: the file cannot be written, for instance because the disk is full. The partial file is removed, and the old
-    file stays.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> from snnjax.train import write_atomically
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "metrics.jsonl"
-        >>> write_atomically(path, b"{}")
-        >>> path.read_bytes()
-        b'{}'
-    """
-    path = Path(path)
-    # In the same folder, hence on the same disk, where a rename is atomic; what a kill leaves is overwritten later.
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(partial, path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()  # free the space that the partial file takes
-        if isinstance(error, OSError):
-            actual = f"{str(path)!r} ({error.strerror})"
-            way_out = "Make room, or name another folder"
-            fail("write_atomically", "path", "be a file that can be written", actual, way_out)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # the rename itself reaches the disk
-    finally:
-        os.close(folder)
 
 
 def save_checkpoint(
