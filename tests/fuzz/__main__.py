@@ -1,4 +1,4 @@
-"""Fuzz the compiled kernels, the readers of files and the reader of the IPU's plans: `python -m tests.fuzz --examples 1000`.
+"""Fuzz the compiled kernels and the readers of files and of plans: `python -m tests.fuzz --examples 1000`.
 
 Meant to run under sanitizers (`make fuzz`). The log holds the example at work: a crash leaves no time to name it.
 """
@@ -57,7 +57,9 @@ def main() -> None:
     parser.add_argument("--networks", type=int, default=6, help="how many forms of networks there are")
     parser.add_argument("--rounds", type=int, default=3, help="calls of an example, each with other numbers")
     parser.add_argument("--seed", type=int, help="of the examples; left out, it is drawn")
-    parser.add_argument("--parts", nargs="*", choices=PARTS, default=[each for each in PARTS if each != "plans"])
+    parser.add_argument(
+        "--parts", nargs="*", choices=PARTS, default=[each for each in PARTS if each != "plans"]
+    )
     parser.add_argument("--log", type=Path, help="where the example at work and the counts go")
     arguments = parser.parse_args()
     sentence = _targets.missing()
