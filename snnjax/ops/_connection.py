@@ -10,10 +10,10 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._quantised import whole
-from snnjax._types import sum_dtype, wide
+from snnjax._types import wide
 from snnjax.ops._convolution import Convolution
 from snnjax.ops.pool_spikes import Pooling
-from snnjax.ops.spike_matmul import dense_product, wide_product, without_zeros
+from snnjax.ops.spike_matmul import dense_product, without_zeros
 
 
 @jax.tree_util.register_static
@@ -81,14 +81,14 @@ class Connection:
         return without_zeros(self.convolution.convolve, rows, weights)
 
     def backward(self, rows: Array, weights: Array, g: Array) -> tuple[Array, Array]:
-        """The cotangents of the rows and the weights, in the accumulation dtype, from the cotangent of the current."""
-        pooled, dtype = self.pool(rows), sum_dtype(g.dtype)
+        """The cotangents of the rows and the weights from that of the current, all in the accumulation dtype."""
+        pooled = self.pool(rows)
         if self.convolution is None:
-            carried = (g, weights)
+            carried = (g, wide(weights))
             if self.rounds_cotangents:
                 carried = (g.astype(jnp.bfloat16), weights.astype(jnp.bfloat16))
-            g_pooled = jnp.matmul(carried[0], carried[1].T, preferred_element_type=dtype)
-            g_weights = wide_product(pooled.T, g)
+            g_pooled = jnp.matmul(carried[0], carried[1].T, preferred_element_type=g.dtype)
+            g_weights = wide(pooled).T @ g
         else:
             g_pooled = self.convolution.transpose_inputs(weights, g)
             g_weights = self.convolution.transpose_weights(pooled, g)

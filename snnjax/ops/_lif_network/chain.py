@@ -147,7 +147,7 @@ def _delayed_backward(
     delays, pending = operands.linears[index].delays, operands.first[index].pending
     if g_left.shape[0] == 0:
         g_left = jnp.zeros((connection.max_delay + 1, *g_left.shape[1:]), g_left.dtype)
-    given = (x, pending.astype(x.dtype), delays, _ends(operands, x.shape[0]), g, g_left)
+    given = (wide(x), wide(pending), delays, _ends(operands, x.shape[0]), g, g_left)
     g_x, g_pending, g_delays = delayed_backward(given, connection.max_delay)
     return g_x, g_delays, g_pending.astype(pending.dtype)
 
@@ -221,7 +221,7 @@ def _leaky_backward(
         reduced(jnp.sum(g_v * factor, axis=(0, 1))[None], like)
         for factor, like in ((before, readout.decay), (current, readout.gain))
     )
-    return (gain[None] * g_v).astype(output.dtype), g_decay, g_gain, g_first.astype(first.dtype)
+    return gain[None] * g_v, g_decay, g_gain, g_first.astype(first.dtype)
 
 
 def _linear_backward(
@@ -232,7 +232,7 @@ def _linear_backward(
     bias = linear.bias
     if bias is not None:
         bias = jnp.sum(wide(g_current), axis=(0, 1)).astype(bias.dtype)
-    return rows.astype(g_current.dtype).reshape(x.shape), Linear(weights.astype(linear.weights.dtype), bias)
+    return rows.reshape(x.shape), Linear(weights.astype(linear.weights.dtype), bias)
 
 
 def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Operands:
@@ -257,7 +257,7 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Op
         connection = neurons.switches.connection
         x, _ = _delayed(operands, linear, sent, operands.first[index], connection)
         if neurons.switches.records_spikes:
-            g_x = g_x + _dense_cotangent(results.spikes[index], g.spikes[index])
+            g_x = g_x + wide(_dense_cotangent(results.spikes[index], g.spikes[index]))
         g_left, own_first = g.last[index].pending, operands.first[index]._replace(pending=None)
         after, before = (g.counts[index], g.last[index]._replace(pending=None)), (runs[index], own_first)
         current = _apply(linear, x, connection)  # for the gain; XLA removes it if unused
@@ -298,7 +298,7 @@ def _readout_backward(
     """The cotangents of the last layer's spikes, the read-out's parameters and its first membrane."""
     operands, results, _, g = arguments
     if operands.readout is None:
-        return g.output, None, None
+        return wide(g.output), None, None
     linear = operands.readout.linear
     g_current, g_decay, g_gain, g_first = _leaky_backward(
         g.output, g.last_readout, results.output, _apply(linear, x, connection), valid, operands

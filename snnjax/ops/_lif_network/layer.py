@@ -15,7 +15,7 @@ from snnjax._types import wide
 from snnjax.ops._lif_network.records import LayerConstants, LayerState, LayerSwitches, SecondState
 from snnjax.ops.select_spikes import candidates, cap
 from snnjax.ops.spike import spike
-from snnjax.ops.spike_matmul import dense_product, wide_product
+from snnjax.ops.spike_matmul import dense_product
 
 
 class LayerRun(NamedTuple):
@@ -245,7 +245,7 @@ def layer_backward(
     """Back-propagation through time: the cotangents of the current, of the constants and of the first state.
 
     Args:
-        g_spikes: cotangent of the listed spikes ``[time, batch, neurons]``.
+        g_spikes: cotangent of the listed spikes ``[time, batch, neurons]``, in the accumulation dtype.
         g_counts: cotangent of the spike counts ``[batch, neurons]``.
         g_last: cotangents of the last state.
         first: the state before the first step.
@@ -265,8 +265,7 @@ def layer_backward(
             g_w = g_w + along(second.v_coupling, g_v) * g_v
         g_before = None
         if recurrent is not None:
-            g_current = _current_cotangent(constants, g_v, g_w).astype(g_listed.dtype)
-            g_before = wide_product(g_current, recurrent.T)
+            g_before = _current_cotangent(constants, g_v, g_w) @ wide(recurrent).T
         g_before = LayerState(nothing, no_w, g_before)
         g_next = along(constants.decay, g_v) * g_v, g_w
         kept = _choose(inside, (g_before, g_next, _add_threshold(sums, g_threshold, state.w)), carry)
@@ -277,9 +276,9 @@ def layer_backward(
     (g_direct, g_next, sums), g_states = jax.lax.scan(step, start, (ran, g_spikes, valid), reverse=True)
     g_v, g_w, g_threshold = _through_state(neurons, jnp.zeros_like(first.v), g_direct, g_next, first)
     sums = _add_threshold(sums, g_threshold, first.w)
-    g_current = _current_cotangent(constants, *g_states).astype(g_spikes.dtype)
+    g_current = _current_cotangent(constants, *g_states)
     g_constants = _constant_cotangents(neurons, g_states, g_current, sums, ran, first, current, valid)
-    spikes = None if g_direct.spikes is None else g_direct.spikes.astype(g_spikes.dtype)
+    spikes = None if g_direct.spikes is None else g_direct.spikes.astype(first.spikes.dtype)
     return g_current, g_constants, LayerState(g_v, g_w, spikes)
 
 
@@ -298,7 +297,7 @@ def _constant_cotangents(
     before = LayerRun(_before(first.v, ran.v), None if ran.w is None else _before(first.w, ran.w), None)
     recurrent = None
     if constants.recurrent is not None:
-        spikes = _before(first.spikes, neurons.listed_spikes(ran, valid, g_current.dtype))
+        spikes = _before(first.spikes, neurons.listed_spikes(ran, valid, first.spikes.dtype))
         recurrent = outer(spikes, g_current).astype(constants.recurrent.dtype)
         current = current + dense_product(rows_of(spikes), constants.recurrent).reshape(current.shape)
     if second is not None:
@@ -337,7 +336,7 @@ def _summed(g: Any, factor: Any, like: Array | None) -> Any:
 
 def outer(spikes: Array, g: Array) -> Array:
     """The weight gradient ``sum_{time, batch} spikes^T g``, in the accumulation dtype."""
-    return wide_product(rows_of(spikes).T, rows_of(g))
+    return wide(rows_of(spikes)).T @ rows_of(g)
 
 
 def reduced(g: Array, like: Array) -> Array:
