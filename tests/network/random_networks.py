@@ -16,8 +16,8 @@ from snnjax._types import SURROGATES
 from tests.numbers import assert_close, dyadic
 from tests.ops.common import float_leaves, is_float, jit
 
-# Of the largest entry of a gradient, by the dtype of the weights, where the fused reference, and the borders of ops and
-# chunks, round cotangents to that dtype in each layer and step; and where results alone are rounded.
+# Of the largest entry of a gradient, by the dtype of the weights, where the borders of fused ops and of chunks round
+# cotangents to that dtype; and where results alone are rounded.
 TOLERANCE = {"float32": 1e-5, "bfloat16": 0.04, "float16": 0.005}
 ROUNDED_ONCE = 1e-5
 # Of the largest entry of a result: the longest runs need a few digits more than float32 has.
@@ -164,6 +164,7 @@ def check_paths(form: Form, seed: int) -> int:
         for found, expected in zip(jax.tree.leaves(ours), jax.tree.leaves(values), strict=True):
             half_ulp = float(jnp.finfo(found.dtype).eps) / 2 if is_float(found) else 0.0
             assert_close(found, expected, rtol=1.001 * half_ulp, of_largest=ROUNDING)
+        largest = max(float(np.max(np.abs(each), initial=1)) for each in jax.tree.leaves(gradients))
         for found, expected in zip(jax.tree.leaves(own), jax.tree.leaves(gradients), strict=True):
             inside = np.abs(expected) < most
             beyond += int(np.sum(~inside))
@@ -172,7 +173,9 @@ def check_paths(form: Form, seed: int) -> int:
                 # Inputs are rounded to the dtype of the weights, and so are their cotangents.
                 dtypes = [found.dtype] if found is not own[1] else [found.dtype, form.dtype]
                 half_ulp = max(float(jnp.finfo(each).eps) for each in dtypes) / 2
-                assert_close(*kept, rtol=1.001 * half_ulp, of_largest=ROUNDED_ONCE)
+                # One number of a whole layer is a sum whose terms cancel: float32 rounds them, not it.
+                scale = largest if expected.size == 1 else 1.0
+                assert_close(*kept, rtol=1.001 * half_ulp, of_largest=scale * ROUNDED_ONCE)
             else:
                 kind = min((str(found.dtype), form.dtype), key=["bfloat16", "float16", "float32"].index)
                 assert_close(*kept, of_largest=TOLERANCE[kind])
