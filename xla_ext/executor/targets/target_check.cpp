@@ -1,7 +1,5 @@
 #include "executor/targets/target_check.hpp"
 
-#include "../../poplar_kernels/conventions.hpp"
-
 namespace snnjax::executor::targets {
 namespace {
 
