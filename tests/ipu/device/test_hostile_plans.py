@@ -94,7 +94,7 @@ def test_own_ops_trust_no_attribute(fuzz, value):
 def test_a_version_of_no_chip_is_refused(fuzz):
     plan = fuzz.plans[0]
     plan.options.append(("version", "mk9"))
-    expected = 'compile: `version` must be one of mk1, mk2, bow, c600, got "mk9". Leave the option out'
+    expected = 'compile: `ipu_version` must be mk1, mk2, bow or c600, got "mk9". Leave it out'
     with pytest.raises(fuzz.errors.InvalidArgument, match=re.escape(expected)):
         fuzz.read(serialise(plan))
     plan.options.pop()

@@ -214,9 +214,9 @@ def test_program_that_outgrows_its_tiles_names_a_way_out(op: str) -> None:
 
 
 @pytest.mark.parametrize("options, message", [
-    ({"tiles": "1473"}, 'compile: `tiles` must be a number up to 1472, got "1473". Leave the option out'),
-    ({"tiles": "all"}, 'compile: `tiles` must be a number up to 1472, got "all". Leave the option out'),
-    ({"ipus": "65"}, 'compile: `ipus` must be a number up to 64, got "65". Leave the option out'),
+    ({"tiles": "1473"}, 'compile: `ipu_tiles` must be an integer from 1 to 1472, got "1473". Leave it out'),
+    ({"tiles": "all"}, 'compile: `ipu_tiles` must be an integer of at least 1, got "all". Leave it out'),
+    ({"ipus": "65"}, 'compile: `ipu_ipus` must be an integer from 1 to 64, got "65". Leave it out'),
     ({"version": "mk3"}, "mk3"),
 ])  # fmt: skip
 def test_option_that_cannot_be_is_refused(options: dict[str, str], message: str) -> None:
