@@ -133,10 +133,15 @@ def results(implementation: str) -> dict[str, np.ndarray]:
             tree = of_the_first(samples, dtype, recurrent, implementation)
             trees[f"{name} {dtype} {'recurrent' if recurrent else 'forward'}"] = tree
     return {
-        f"{name} {place}": np.asarray(leaf)
+        f"{name} {place}": _storable(np.asarray(leaf))
         for name, tree in trees.items()
         for place, leaf in enumerate(jax.tree.leaves(tree))
     }
+
+
+def _storable(array: np.ndarray) -> np.ndarray:
+    """The same numbers in a dtype that NumPy's files know: they have no bfloat16."""
+    return array.astype(np.float32) if array.dtype == jnp.bfloat16 else array
 
 
 def threads_of_pool() -> int:

@@ -13,10 +13,11 @@ KEY = jax.random.key(0)
 ROWS = jax.random.bernoulli(KEY, 0.3, (5, 2, 8)).astype(jnp.float32)
 LISTS = snnjax.SparseSpikes.from_dense(ROWS, 2)
 WEIGHTS, KERNEL = jnp.ones((8, 3)), jnp.ones((3, 2, 4))
+LENGTHS = jnp.array([5, 3])
 NETWORK = snnjax.network(8, [snnjax.layer(6, capacity=3)], snnjax.leaky_readout(2))
 CALLS: dict[str, Callable[[], Any]] = {
     "init": lambda: NETWORK.init(KEY, ROWS),
-    "init with lengths": lambda: NETWORK.init(KEY, LISTS, lengths=[5, 3]),
+    "init with lengths": lambda: NETWORK.init(KEY, LISTS, lengths=LENGTHS),
     "select_spikes": lambda: snnjax.select_spikes(ROWS, 0.5, 0.4, capacity=2, implementation="composed"),
     **{
         f"{op} of {form}": lambda call=call, spikes=spikes: call(spikes)
@@ -50,4 +51,4 @@ def test_init_compiles_one_program_for_each_network(caplog: pytest.LogCaptureFix
     assert compilations(lambda: NETWORK.init(KEY, ROWS), caplog) == 4
     deeper = [snnjax.layer(5, capacity=3), snnjax.layer(7, recurrent=True)]
     other = snnjax.network(8, deeper, snnjax.leaky_readout(3))
-    assert compilations(lambda: other.init(KEY, ROWS, lengths=[5, 3]), caplog) == 1
+    assert compilations(lambda: other.init(KEY, ROWS, lengths=LENGTHS), caplog) == 1

@@ -158,7 +158,7 @@ def test_shapes_and_dtypes_are_kept(name: str, batch: int, width: int, dtype: st
     neuron = VARIANTS[name].build()
     with jax.enable_x64(dtype == "float64"):
         params = jax.eval_shape(lambda: neuron.init(KEY, width, jnp.dtype(dtype)))
-        assert {leaf.dtype.name for leaf in params} == {dtype}
+        assert {leaf.dtype.name for leaf in jax.tree.leaves(params)} == {dtype}
         state = jax.eval_shape(lambda p: neuron.initial_state(p, batch), params)
         after, spikes = jax.eval_shape(
             neuron.step, params, state, jax.ShapeDtypeStruct((batch, width), dtype)

@@ -57,7 +57,8 @@ def test_zero_steps_change_nothing() -> None:
     neuron = neurons.refractory(plain, 0)
     params = plain.init(KEY, 3)
     inputs = 3 * jax.random.normal(KEY, (20, 2, 3))
-    last, spikes = unroll(neuron, params, neuron.initial_state(params, 2), inputs)
+    own = neurons.RefractoryParams(params)
+    last, spikes = unroll(neuron, own, neuron.initial_state(own, 2), inputs)
     wanted = unroll(plain, params, plain.initial_state(params, 2), inputs)
     assert np.sum(spikes) > 5
     np.testing.assert_array_equal(spikes, wanted[1])

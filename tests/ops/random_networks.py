@@ -131,7 +131,7 @@ def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
         for index, own in enumerate(layers)
     )
     parameters = layers, readout, LIFNetworkState(membranes, second, spikes, last, pending)
-    lengths = jnp.asarray(rng.integers(-1, form.steps + 2, form.batch), jnp.int32) if form.lengths else None
+    lengths = jnp.asarray(rng.integers(0, form.steps + 1, form.batch), jnp.int32) if form.lengths else None
     second = [float(rng.choice([-np.inf, 0.0, 0.25, 0.5, np.inf])) for _ in form.widths]
     return (_inputs(form, rng), *parameters, lengths, jnp.array(second, form.dtype))
 
