@@ -30,8 +30,18 @@ def check_program(seed: int, ipu: jax.Device) -> None:
     """The results of all rounds on the IPU are those on the CPU."""
     program = drawn_program(seed)
     (cpu,) = jax.devices("cpu")[:1]
-    expected = results_on(cpu, program, seed, ())
     actual = results_on(ipu, program, seed, program.donated)
+    try:
+        compare(actual, results_on(cpu, program, seed, ()))
+    except AssertionError:
+        # XLA's compiler for the CPU errs at times: it takes |x * x| for x * x in int32, which overflows. Where the two
+        # differ, operations one by one decide.
+        with jax.disable_jit():
+            compare(actual, results_on(cpu, program, seed, ()))
+
+
+def compare(actual: list[dict[int, Any]], expected: list[dict[int, Any]]) -> None:
+    """Check that the results of all rounds are the same, to the bit."""
     for round_, (ours, theirs) in enumerate(zip(actual, expected, strict=True)):
         for place, array in ours.items():
             got, other = np.asarray(array), np.asarray(theirs[place])
