@@ -22,25 +22,23 @@ from snnjax import (
     sum_pool,
     surrogates,
 )
-from snnjax.metrics.gradient_share import spike_gradients
+from snnjax.metrics.gradient_share import in_full, spike_gradients
 from tests.network.helpers import INPUTS, initial, random_spikes
 from tests.ops.common import jit
 
 LABELS = jnp.array([0, 2, 1])
 LENGTHS = jnp.array([6, 4, 0], jnp.int32)
 BANDS = jnp.array([0.1, 0.3, 1.0, jnp.inf])
-SECONDS = jnp.array([0.9, 0.5, -jnp.inf])
 
 
-def share(net: Any, params: Any, inputs: Any, labels: Any = LABELS, **options: Any) -> metrics.GradientShare:
-    """Compiled as one program, with the candidates above unless others are given."""
-    traced = {"bands": BANDS, "second_thresholds": SECONDS} | {
-        name: options.pop(name)
-        for name in ("bands", "second_thresholds", "lengths", "state")
-        if name in options
-    }
-    fixed = {"loss": losses.cross_entropy_sum} | options
-    return jit(functools.partial(metrics.gradient_share, net, **fixed))(params, inputs, labels, **traced)
+@functools.cache
+def compiled(net: Any, **options: Any) -> Any:
+    return jit(functools.partial(metrics.gradient_share, net, **options))
+
+
+def tiny(*arguments: Any, **options: Any) -> jax.Array:
+    """A loss whose gradients are far within the range of float32, but not their squares."""
+    return 1e-25 * losses.cross_entropy_sum(*arguments, **options)
 
 
 def test_two_neurons_by_hand() -> None:
@@ -49,35 +47,29 @@ def test_two_neurons_by_hand() -> None:
     params = initial(net)
     hidden = params.layers[0]._replace(weights=jnp.array([[1.25, 0.5]]))
     readout = params.readout._replace(weights=jnp.array([[1.0, 0.0], [1.0, 0.0]]))
-    params = params._replace(layers=(hidden,), readout=readout)
-    candidates = {"bands": jnp.array([0.2, 0.3, 0.6]), "second_thresholds": jnp.array([0.9, 0.5, 0.25])}
-    found = share(net, params, jnp.ones((1, 1, 1)), jnp.array([1]), keep=0.5, **candidates)
+    measure = compiled(net, loss=losses.cross_entropy_sum, keep=0.5)
+    batch = params._replace(layers=(hidden,), readout=readout), jnp.ones((1, 1, 1)), jnp.array([1])
+    bands, seconds = jnp.array([0.6, 0.2, 0.3]), jnp.array([0.25, 0.9, 0.5])
+    found = measure(*batch, bands=bands, second_thresholds=seconds)
     # At distances of 0.25 and -0.5 the triangle is 0.75 and 0.5; its squares are 9 and 4 sixteenths.
-    np.testing.assert_allclose(found.neurons_within, [[0, 0.5, 1]])
-    np.testing.assert_allclose(found.gradient_within, [[0, 9 / 13, 1]], rtol=1e-6)
-    np.testing.assert_allclose(found.cutoffs, [[0.8, 0.7, 0.4]], rtol=1e-6)
-    np.testing.assert_allclose(found.neurons_above, [[0.5, 0.5, 1]])
-    np.testing.assert_allclose(found.gradient_above, [[9 / 13, 9 / 13, 1]], rtol=1e-6)
-    assert found.capacities.tolist() == [[1, 1, 2]]
+    np.testing.assert_allclose(found.neurons_within, [[1, 0, 0.5]])
+    np.testing.assert_allclose(found.gradient_within, [[1, 0, 9 / 13]], rtol=1e-6)
+    np.testing.assert_allclose(found.cutoffs, [[0.4, 0.8, 0.7]], rtol=1e-6)
+    np.testing.assert_allclose(found.neurons_above, [[1, 0.5, 0.5]])
+    np.testing.assert_allclose(found.gradient_above, [[1, 9 / 13, 9 / 13]], rtol=1e-6)
+    assert found.capacities.tolist() == [[2, 1, 1]]
     chosen = float(found.cutoff[0]), float(found.second_threshold[0]), int(found.capacity[0])
     np.testing.assert_allclose(chosen, [0.7, 0.9, 1], rtol=1e-6)
-
-
-def test_settings_that_keep_enough_are_those_with_the_fewest_neurons() -> None:
-    net = network(INPUTS, [layer(32), layer(16)], leaky_readout(3))
-    params, inputs = initial(net), random_spikes(0.5)
-    found = share(net, params, inputs, keep=0.95, second_thresholds=jnp.array([-1.0, 0.8, 0.5, 0.95]))
-    for index in range(2):
-        good = np.flatnonzero(found.gradient_within[index] >= 0.95)
-        assert found.cutoff[index] == np.max(found.cutoffs[index][good])
-        good = np.flatnonzero(found.gradient_above[index] >= 0.95)
-        best = good[np.argmax(found.second_thresholds[good])]
-        assert found.second_threshold[index] == found.second_thresholds[best]
-        assert found.capacity[index] == found.capacities[index, best]
-    none = share(net, params, inputs, bands=jnp.array([1e-6]), second_thresholds=jnp.array([0.999999]))
-    assert none.cutoff.tolist() == [0, 0]
-    assert none.second_threshold.tolist() == [-np.inf, -np.inf]
-    assert none.capacity.tolist() == [32, 16]
+    # No band reaches a neuron, and no list the gradient of a silent one: nothing can be left out.
+    silent = hidden._replace(weights=jnp.array([[0.5, 0.5]]))
+    batch = batch[0]._replace(layers=(silent,)), *batch[1:]
+    found = measure(*batch, bands=bands / 6, second_thresholds=seconds / 3 + 0.6)
+    assert not np.any(found.gradient_within) and not np.any(found.gradient_above)
+    assert (found.cutoff.tolist(), found.second_threshold.tolist()) == ([0], [-np.inf])
+    assert (found.capacity.tolist(), found.capacities.tolist()) == ([2], [[0, 0, 0]])
+    # No gradient at all.
+    none = batch[0]._replace(readout=readout._replace(weights=jnp.zeros((2, 2)))), *batch[1:]
+    assert not np.any(measure(*none, bands=bands, second_thresholds=seconds).gradient_within)
 
 
 def by_definition(net: Any, params: Any, inputs: Any, lengths: Any, state: Any) -> Any:
@@ -116,7 +108,7 @@ def by_definition(net: Any, params: Any, inputs: Any, lengths: Any, state: Any) 
 DEFINED = {
     "recurrent and adaptive": [
         layer(9, neurons.lif(0.7), recurrent=True),
-        layer(7, neurons.adaptive_lif(0.7, adaptation_decay=0.5)),
+        layer(7, neurons.adaptive_lif(0.7, adaptation_decay=0.5, surrogate="triangle")),
     ],
     "own reset": [
         layer(9, neurons.refractory(neurons.lif(0.7), steps=2)),
@@ -134,7 +126,8 @@ def test_shares_are_those_of_the_definition(kind: str) -> None:
     each = zip(net.layers, params.layers, strict=True)
     resting = [np.asarray(spec.neuron.threshold(own.neuron)) for spec, own in each]
     seconds = jnp.array([0.9, 0.5, -100.0, -jnp.inf])
-    found = share(net, params, inputs[4:], lengths=LENGTHS, state=state, second_thresholds=seconds)
+    measure, options = compiled(net, loss=tiny), {"lengths": LENGTHS, "state": state}
+    found = measure(params, inputs[4:], LABELS, bands=BANDS, second_thresholds=seconds, **options)
     expected = by_definition(net, params, inputs[4:], LENGTHS, state)
     inside = np.arange(6)[:, None] < np.asarray(LENGTHS)
     for index, (x, g) in enumerate(zip(*expected, strict=True)):
@@ -151,6 +144,9 @@ def test_shares_are_those_of_the_definition(kind: str) -> None:
             # Gradients of float32, whose sums were in another order.
             np.testing.assert_allclose(kept[index], shares, rtol=1e-4, atol=1e-6)
         assert found.capacities[index].tolist() == [np.max(np.sum(mask, -1)) for mask in above]
+        if net.layers[index].neuron.surrogate.name == "triangle":  # it ends at 1
+            assert found.gradient_within[index].tolist()[2:] == [1, 1]
+            assert found.cutoffs[index].tolist()[2:] == [0, 0]
 
 
 # No reset: the threshold then only enters through the distance of the spikes.
@@ -211,7 +207,8 @@ def test_shares_are_what_networks_with_these_settings_keep() -> None:
 
     params = initial(build(), random_spikes(0.5))
     candidates = {"bands": jnp.array([0.2]), "second_thresholds": jnp.array([0.8])}
-    found = share(build(), params, inputs, LABELS[:1], **candidates)
+    measure = compiled(build(), loss=losses.cross_entropy_sum)
+    found = measure(params, inputs, LABELS[:1], **candidates)
     full, slots = squared_norm(build()), int(found.capacities[0, 0])
     cut = squared_norm(build(float(found.cutoffs[0, 0])))
     listed = squared_norm(build(capacity=slots, second_threshold=0.8))
@@ -220,36 +217,22 @@ def test_shares_are_what_networks_with_these_settings_keep() -> None:
     np.testing.assert_allclose(listed / full, found.gradient_above[0, 0], rtol=1e-5)
 
 
-def test_cutoffs_and_capacities_are_left_out() -> None:
-    def build(cutoff: float, capacity: int | None) -> Any:
-        surrogate = surrogates.gaussian(cutoff=cutoff)
-        first = neurons.refractory(neurons.lif(surrogate=surrogate), steps=1)
-        layers = [layer(9, first), layer(8, neurons.adlif(surrogate=surrogate), capacity=capacity)]
-        return network(INPUTS, layers, leaky_readout(3))
-
-    params, inputs = initial(build(0.0, None), random_spikes(0.5)), random_spikes(0.5)
-    full, cut = (share(build(*options), params, inputs) for options in ((0.0, None), (0.9, 2)))
-    jax.tree.map(np.testing.assert_array_equal, full, cut)
-
-
-def test_a_gradient_that_is_tiny_or_absent_has_shares() -> None:
-    def tiny(*arguments: Any, **options: Any) -> jax.Array:
-        return 1e-25 * losses.cross_entropy_count(*arguments, **options)
-
-    # No membrane is within 0.01 of the read-out's threshold, where its box ends.
-    readout = spiking_readout(3, neurons.lif(threshold=100.0, surrogate=surrogates.boxcar(50.0)))
-    net = network(INPUTS, [layer(9, neurons.lif(surrogate="triangle"))], spiking_readout(3))
-    params, inputs = initial(net), random_spikes(0.5)
-    found = share(net, params, inputs, loss=losses.cross_entropy_count)
-    # A float32 of 1e-25 keeps its 24 bits; its square would be 0.
-    jax.tree.map(
-        functools.partial(np.testing.assert_allclose, rtol=1e-5), share(net, params, inputs, loss=tiny), found
-    )
-    assert found.gradient_within[:, -2].tolist()[:1] == [1.0]  # the triangle ends at 1
-    silent = network(INPUTS, [layer(9, neurons.lif(surrogate="triangle"))], readout)
-    found = share(silent, initial(silent), inputs, loss=losses.cross_entropy_count)
-    assert not np.any(found.gradient_within) and not np.any(found.gradient_above)
-    assert found.cutoff.tolist() == [0, 0] and found.capacity.tolist() == [9, 3]
+@pytest.mark.parametrize("kind", [neurons.lif, neurons.adlif, "refractory"])
+def test_cutoff_and_capacity_are_left_out(kind: Any) -> None:
+    surrogate = surrogates.gaussian(cutoff=0.9)
+    if kind == "refractory":
+        neuron = neurons.refractory(neurons.lif(surrogate=surrogate), steps=1)
+    else:
+        neuron = kind(surrogate=surrogate)
+    full = in_full(0, layer(8, neuron, capacity=2))
+    assert full.capacity is None
+    assert full.neuron.surrogate == surrogates.gaussian()
+    assert full.neuron.inner_surrogate in (None, surrogates.gaussian())
+    if kind != "refractory":  # whose own functions hold the cutoff, but take no derivative of spikes
+        forms = [piece.keywords["form"] for piece in (full.neuron.integrate, full.neuron.fire)]
+        assert [form.surrogate for form in forms] == [surrogates.gaussian()] * 2
+        assert neurons.glif_of(full.neuron) is not None
+    assert in_full(0, full) == full
 
 
 ADLIF = neurons.adlif(surrogate=surrogates.superspike(cutoff=0.1))

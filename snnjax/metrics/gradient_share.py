@@ -110,7 +110,7 @@ def gradient_share(
     good = isinstance(keep, int | float) and 0 < keep <= 1
     check(good, _OP, "keep", "be a number in (0, 1]", shown(keep), "Try 0.99")
     check(callable(loss), _OP, "loss", "be a function", shown(loss), "Pass one of snnjax.losses")
-    full = dataclasses.replace(network, layers=tuple(_in_full(*each) for each in enumerate(network.layers)))
+    full = dataclasses.replace(network, layers=tuple(in_full(*each) for each in enumerate(network.layers)))
     params, state, inputs, lengths = full.checked(params, state, inputs, lengths)
     valid = steps_within(inputs, lengths)
     valid = jnp.ones(inputs.shape[:2], bool) if valid is None else valid
@@ -135,16 +135,29 @@ def spike_gradients(
     """
     dtype = sum_dtype(params.layers[0].weights.dtype)
     offsets = [jnp.zeros((*inputs.shape[:2], spec.fitted.num_neurons), dtype) for spec in network.layers]
-    call = Call(network.layers, network.readout, params, (None,) * len(offsets), ("membranes",), None)
-
-    def cost(offsets: list[Array]) -> tuple[Array, Any]:
-        output, _ = run(call._replace(offsets=offsets), inputs, state, lengths, None)
-        return loss(output.output, labels, lengths=lengths), output.membranes
-
-    gradients, distances = jax.grad(cost, has_aux=True)(offsets)
+    scan = functools.partial(_scan, network, params, state, inputs, lengths)
+    output, pull_back, distances = jax.vjp(scan, offsets, has_aux=True)
+    (gradients,) = pull_back(jax.grad(lambda output: loss(output, labels, lengths=lengths))(output))
     # Infinite in a refractory period, which no gradient passes.
     kept = (jnp.where(jnp.isinf(x), 0, g) for x, g in zip(distances, gradients, strict=True))
     return distances, tuple(kept)
+
+
+@functools.partial(jax.jit, static_argnames="network")  # compiled once, not in each call outside jit
+def _scan(
+    network: Network,
+    params: NetworkParams,
+    state: NetworkState,
+    inputs: Any,
+    lengths: Array | None,
+    offsets: Sequence[Array],
+) -> tuple[Array, tuple[Array, ...]]:
+    """The output of a network without lists, and each layer's distances from the threshold."""
+    nothing = (None,) * len(offsets)
+    call = Call(network.layers, network.readout, params, nothing, ("membranes",), None, offsets)
+    output, _ = run(call, inputs, state, lengths, None)
+    assert output.membranes is not None
+    return output.output, output.membranes
 
 
 def _candidates(argument: str, values: Any) -> Array:
@@ -154,7 +167,7 @@ def _candidates(argument: str, values: Any) -> Array:
     return array.astype(jnp.float32)
 
 
-def _in_full(index: int, spec: LayerSpec) -> LayerSpec:
+def in_full(index: int, spec: LayerSpec) -> LayerSpec:
     """The layer without capacity and cutoff."""
     neuron, surrogate = spec.neuron, spec.neuron.surrogate
     if surrogate.cutoff > 0:
@@ -170,7 +183,7 @@ def _in_full(index: int, spec: LayerSpec) -> LayerSpec:
     return dataclasses.replace(spec, neuron=neuron, capacity=None)
 
 
-@functools.partial(jax.jit, static_argnames=("spec", "keep"))  # compiled once, not in each call outside jit
+@functools.partial(jax.jit, static_argnames=("spec", "keep"))
 def _of_layer(
     spec: LayerSpec,
     constants: Any,
