@@ -31,17 +31,11 @@ class GradientShare(NamedTuple):
     bands: Array  # [bands] candidates
     second_thresholds: Array  # [thresholds] candidates
     neurons_within: Array  # [layers, bands] share of the neurons with |v - threshold| < band
-    gradient_within: (
-        Array  # [layers, bands] their share of the gradient; a cutoff at the band discards the rest
-    )
-    cutoffs: Array  # [layers, bands] the derivative at the band as a fraction of its peak: the `cutoff` of a surrogate
-    neurons_above: (
-        Array  # [layers, thresholds] share of the neurons that spike or are above the second threshold
-    )
-    gradient_above: Array  # [layers, thresholds] their share of the gradient; a list discards the rest
-    capacities: (
-        Array  # [layers, thresholds] int32, the most such neurons of a sequence in a step: no list is longer
-    )
+    gradient_within: Array  # [layers, bands] their share of the gradient; a cutoff discards the rest
+    cutoffs: Array  # [layers, bands] that end there: the derivative as a fraction of its peak
+    neurons_above: Array  # [layers, thresholds] share that spikes or is above the second threshold
+    gradient_above: Array  # [layers, thresholds] their share of the gradient; lists discard the rest
+    capacities: Array  # [layers, thresholds] int32, slots that the longest list of the batch needs
     # Of the candidates that keep enough of the gradient, the one with the fewest neurons.
     cutoff: Array  # [layers], 0 if no band keeps enough
     second_threshold: Array  # [layers], -inf if no second threshold does
@@ -69,8 +63,7 @@ def gradient_share(
     reset and adaptation add to ``dloss/dspike`` is not counted: lists do not affect it, and a cutoff ends it at the
     same distance.
 
-    Layers are scanned in plain JAX, which takes several times the memory of a training step. For `jax.jit`, bind
-    `network`, `loss` and `keep` with `functools.partial`.
+    For `jax.jit`, bind `network`, `loss` and `keep` with `functools.partial`.
 
     Args:
         network: any network; to compare slopes, pass networks whose surrogates have other slopes, trained alike.
