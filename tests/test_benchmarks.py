@@ -22,7 +22,7 @@ from tests.benchmarks import (
     workloads,
 )
 from tests.benchmarks.plan import quick
-from tests.benchmarks.sections import Table
+from tests.benchmarks.tables import Table
 
 PLAN = quick()
 # Sums of some tens of float32 numbers of order 1, in another order.
