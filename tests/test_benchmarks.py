@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -235,6 +236,12 @@ def test_process_that_fails_is_said(capfd):
 def test_what_a_program_prints_is_no_answer(capfd):
     assert process.ask(functools.partial(print, "loaded")) is None
     assert capfd.readouterr() == ("", "loaded\n")
+
+
+def test_peers_need_no_jax():
+    """Nor anything else that imports it: their interpreters may lack it."""
+    program = "import sys, tests.benchmarks.peers, tests.benchmarks.process; sys.exit('jax' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=process.ROOT)
 
 
 def test_peers_are_looked_for_in_each_interpreter(monkeypatch, capsys):

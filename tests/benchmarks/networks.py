@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Surrogate, lif_network
+from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Surrogate, compiler_options, lif_network
 from snnjax.ops._connection import DENSE, Connection
 from tests.benchmarks import workloads
 from tests.benchmarks.timing import Program, Timer, timer
@@ -149,9 +149,10 @@ ALTERNATIVES = {**EXACT, **CAPPED}
 FORWARD, INFERENCE, GRADIENT = "forward", "inference", "forward + backward"
 TRAINING, DONATED = "training step", "training step, donated"
 
-# What a user's own loop on the CPU is compiled with, ours and plain JAX alike.
-OPTIONS: dict[str, Any] = {"xla_multiheap_size_constraint_per_heap": 24 * 2**20}
-jit = functools.partial(jax.jit, compiler_options=OPTIONS)
+
+def jit(function: Callable[..., Any], donate_argnums: tuple[int, ...] = ()) -> Any:
+    """With the options that a user should give, ours and plain JAX alike."""
+    return jax.jit(function, donate_argnums=donate_argnums, compiler_options=compiler_options())
 
 
 @functools.cache

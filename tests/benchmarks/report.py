@@ -9,8 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from snnjax import _targets
-from tests.benchmarks.networks import OPTIONS
+from snnjax import _targets, compiler_options
 from tests.benchmarks.tables import SECONDS, Table
 from tests.benchmarks.timing import quartiles
 
@@ -31,7 +30,7 @@ def machine() -> dict[str, str]:
         "cores": str(len(os.sched_getaffinity(0))),
         "python": platform.python_version(),
         **{package: version_of(package) for package in PACKAGES},
-        "compiler options": ", ".join(f"{name}={value}" for name, value in OPTIONS.items()),
+        "compiler options": ", ".join(f"{name}={value}" for name, value in compiler_options().items()),
         "XLA_FLAGS": os.environ.get("XLA_FLAGS", ""),  # which may limit the instructions of plain JAX
         KERNELS: _targets.missing() or _targets.instruction_set(),
     }
