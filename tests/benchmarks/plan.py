@@ -113,7 +113,6 @@ def quick(peers: tuple[str, ...] = ()) -> Plan:
         neurons=(single,),
         batches=(deep.batch,),
         steps=(deep.steps,),
-        cores=(1,),
         forms=((64, 2),),
         form_densities=(0.1,),
         on_ipu=deep,

@@ -1,4 +1,4 @@
-"""What is measured: the workloads W1 to W4, which others vary, with their inputs and weights, in numpy alone, so that peers can have them.
+"""What is measured: the workloads W1 to W4 with their inputs and weights, in numpy alone, so that peers can have them.
 
 All in float32, inputs are Bernoulli spikes, and every spiking neuron is LIF::
 
