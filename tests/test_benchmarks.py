@@ -72,7 +72,7 @@ def test_alternatives_of_a_gradient_agree(name):
         for x, y in zip(own, expected, strict=True):
             largest = float(jnp.max(jnp.abs(y)))
             np.testing.assert_allclose(
-                x, y, rtol=0, atol=(0.03 if gradient.rounds_cotangents else 1e-5) * largest
+                x, y, rtol=0, atol=(0.03 if gradient.connection.rounds_cotangents else 1e-5) * largest
             )
 
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from snnjax import Surrogate
-from snnjax.ops._connection import Connection
+from snnjax.ops._connection import DENSE, Connection
 from tests.benchmarks import networks
 from tests.benchmarks.networks import (
     DONATED,
@@ -23,22 +23,23 @@ from tests.benchmarks.timing import Program, Timer, timer
 from tests.benchmarks.workloads import SLOPE, Workload
 
 STEEP = 5.0  # of a triangle that ends 0.2 from the threshold
+ROUNDED = Connection(rounds_cotangents=True)
 
 
 class Gradient(NamedTuple):
     """A surrogate, and what a user may opt into."""
 
     surrogate: Surrogate
-    rounds_cotangents: bool = False
+    connection: Connection = DENSE
     record_dtype: Any = None
 
 
 GRADIENTS = {
     "superspike": Gradient(Surrogate("superspike", SLOPE)),
     "superspike, cutoff 1 %": Gradient(Surrogate("superspike", SLOPE, cutoff=0.01)),
-    "superspike, cotangents in bfloat16": Gradient(Surrogate("superspike", SLOPE), rounds_cotangents=True),
+    "superspike, cotangents in bfloat16": Gradient(Surrogate("superspike", SLOPE), ROUNDED),
     "superspike, cotangents and records in bfloat16": Gradient(
-        Surrogate("superspike", SLOPE), rounds_cotangents=True, record_dtype=jnp.bfloat16
+        Surrogate("superspike", SLOPE), ROUNDED, record_dtype=jnp.bfloat16
     ),
     "triangle, slope 1": Gradient(Surrogate("triangle", 1.0)),
     f"triangle, slope {STEEP:g}": Gradient(Surrogate("triangle", STEEP)),
@@ -71,7 +72,7 @@ def alternatives(gradient: Gradient) -> dict[str, Alternative]:
     ours = functools.partial(
         through_snnjax,
         surrogate=gradient.surrogate,
-        connection=Connection(rounds_cotangents=gradient.rounds_cotangents),
+        connection=gradient.connection,
         record_dtype=gradient.record_dtype,
     )
     return {
