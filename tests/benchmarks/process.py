@@ -21,9 +21,14 @@ ROOT = Path(__file__).parents[2]
 Answer = TypeVar("Answer")
 
 
+# Only errors of XLA: with `snnjax.compiler_options` it warns, many times, of each array above the size of a block.
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
+
+
 def environment() -> dict[str, str]:
     """Without a compilation cache, which would make the first call look fast."""
-    return {name: text for name, text in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
+    own = {name: text for name, text in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
+    return {**QUIET, **own}
 
 
 class Process:
