@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = (
     ("__init__", "__main__"),
     ("cli", "ipu", "nir", "neurobench", "train", "plot", "data"),
-    ("online", "quantisation", "_network", "losses", "encoding", "metrics"),
+    ("online", "quantisation", "losses", "metrics", "_network", "encoding"),
     ("neurons",),
     ("ops", "event_times", "plasticity"),
     ("sparse_spikes", "surrogates", "_quantised"),

@@ -193,23 +193,30 @@ class Network:
         Raises:
             ValueError: if inputs, state, thresholds or implementation do not fit.
         """
-        params, state, inputs, lengths = gathered((params, state, inputs, lengths))
-        _check_inputs(inputs, self.num_inputs)
         check_choice("network.apply", "implementation", implementation, IMPLEMENTATIONS)
-        if state is None:
-            state = self.initial_state(params, inputs.shape[1])
-            state = state if chunk is not None else _without_rows(state)
-        else:
-            _check_batch(state, *inputs.shape[:2])
-            check_state("network.apply", "state", state, self.initial_state, params, inputs.shape[1])
-        params = self.spread(params)
-        second = self.second_thresholds(params, second_threshold)
-        lengths = None if lengths is None else as_lengths("network.apply", lengths, *inputs.shape[:2])
         if chunk is not None:
             check_integer("network.apply", "chunk", chunk, 1)
         records = _check_record(record, implementation)
+        is_new = state is None
+        params, state, inputs, lengths = self.checked(params, state, inputs, lengths)
+        state = _without_rows(state) if is_new and chunk is None else state
+        second = self.second_thresholds(params, second_threshold)
         call = Call(self.layers, self.readout, params, second, records, implementation)
         return run(call, inputs, state, lengths, chunk)
+
+    def checked(
+        self, params: NetworkParams, state: NetworkState | None, inputs: Any, lengths: Any
+    ) -> tuple[NetworkParams, NetworkState, Any, Array | None]:
+        """The arguments of `apply`, checked, in the form in which the layers run: `spread`, and with a state."""
+        params, state, inputs, lengths = gathered((params, state, inputs, lengths))
+        _check_inputs(inputs, self.num_inputs)
+        if state is None:
+            state = self.initial_state(params, inputs.shape[1])
+        else:
+            _check_batch(state, *inputs.shape[:2])
+            check_state("network.apply", "state", state, self.initial_state, params, inputs.shape[1])
+        lengths = None if lengths is None else as_lengths("network.apply", lengths, *inputs.shape[:2])
+        return self.spread(params), state, inputs, lengths
 
     def second_thresholds(self, params: NetworkParams, override: Any = None) -> Sequence[Any]:
         """The second threshold of each layer that lists its spikes, for `spread` parameters, else None.

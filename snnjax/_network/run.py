@@ -68,6 +68,9 @@ class Call(NamedTuple):
     second_threshold: Sequence[Any]
     record: Sequence[str]
     implementation: str | None  # of the ops
+    # For each layer, added to the distances from the threshold at which neurons spike, [time, batch, neurons]; then
+    # these distances are recorded instead of membranes.
+    offsets: Sequence[Array] | None = None
 
     def pieces(self) -> list[tuple[bool, range]]:
         """Whether each piece is fused, and its layers: runs of fused layers, and single scanned layers."""
@@ -178,7 +181,8 @@ def _run_scanned(
         feedback = call.delays(index).recurrent
     carried = state.spikes[index], None if pending is None else pending.recurrent
     start = Carry(state.neurons[index], *jax.tree.map(wide, carried))
-    options = (valid, call.implementation, "membranes" in call.record, feedback)
+    offsets = None if call.offsets is None else call.offsets[index]
+    options = (valid, call.implementation, "membranes" in call.record, feedback, offsets)
     end, steps = run_layer(spec, own, start, x, second, *options)
     counts = jnp.sum(wide(steps.counted), axis=0)
     last, left = jax.tree.map(lambda new, old: new.astype(old.dtype), (end.spikes, end.pending), carried)
