@@ -293,11 +293,14 @@ TARGETS = [
         "adLIF, training step",
         "snnjax",
     ),
-    (
-        "W10",
-        "W10, training step with other gradients, W3",
-        "superspike, cotangents and records in bfloat16, donated",
-        "snnjax, events",
+    *(
+        (
+            "W10",
+            "W10, training step with other gradients, W3",
+            f"superspike, cotangents {how}, donated",
+            "snnjax, events",
+        )
+        for how in ("and records in bfloat16", "in bfloat16, exact within 0.5")
     ),
     *(
         ("W11", "W11, a few time steps a call, 2312-1024-512-256-10", column, "snnjax, events")

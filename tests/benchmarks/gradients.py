@@ -1,5 +1,6 @@
 """W10, what the gradient costs: a training step of W3 with other surrogates, and with less precision."""
 
+import dataclasses
 import functools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from tests.benchmarks.timing import Program, Timer, timer
 from tests.benchmarks.workloads import SLOPE, Workload
 
 STEEP = 5.0  # of a triangle that ends 0.2 from the threshold
+NEAR = 0.5  # from the threshold
 ROUNDED = Connection(rounds_cotangents=True)
 
 
@@ -40,6 +42,9 @@ GRADIENTS = {
     "superspike, cotangents in bfloat16": Gradient(Surrogate("superspike", SLOPE), ROUNDED),
     "superspike, cotangents and records in bfloat16": Gradient(
         Surrogate("superspike", SLOPE), ROUNDED, record_dtype=jnp.bfloat16
+    ),
+    f"superspike, cotangents in bfloat16, exact within {NEAR:g}": Gradient(
+        Surrogate("superspike", SLOPE), dataclasses.replace(ROUNDED, exact_within=NEAR)
     ),
     "triangle, slope 1": Gradient(Surrogate("triangle", 1.0)),
     f"triangle, slope {STEEP:g}": Gradient(Surrogate("triangle", STEEP)),
