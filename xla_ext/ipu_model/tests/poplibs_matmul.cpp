@@ -85,6 +85,9 @@ void halvesTransposesAndSums() {
   poplin::matMulAcc(run.graph, fc, 2.0F, fa, fb, run.prog);
   const auto sum = run.output(fc);
   const Tensor ga = run.input({2, 3, 40}, a), gb = run.input({2, 40, 5}, b);
+  const Tensor gc = run.input({2, 3, 5}, std::vector<float>(30, 1));
+  poplin::matMulGroupedAcc(run.graph, gc, 2.0F, ga, gb, run.prog);
+  const auto group_sums = run.output(gc);
   const auto groups = run.output(poplin::matMulGrouped(run.graph, ga, gb, run.prog, poplar::FLOAT));
   run.run();
   const auto expected = product(a, b, s), got = run.read<float>(transposed, 60), got_sum = run.read<float>(sum, 60);
@@ -95,7 +98,8 @@ void halvesTransposesAndSums() {
     CHECK_NEAR(got_sum[i], c[i] + 2 * expected[i], 1e-4F);
   }
   const auto second = product({a.begin() + 120, a.end()}, {b.begin() + 200, b.end()}, {3, 40, 5});
-  const auto got_groups = run.read<float>(groups, 30);
+  const auto got_groups = run.read<float>(groups, 30), got_group_sums = run.read<float>(group_sums, 30);
+  for (std::size_t i = 0; i < 30; ++i) CHECK_NEAR(got_group_sums[i], 1 + 2 * got_groups[i], 1e-4F);
   checkNear({got_groups.begin() + 15, got_groups.end()}, second, 1e-4F);
 }
 

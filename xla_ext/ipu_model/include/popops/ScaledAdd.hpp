@@ -1,4 +1,4 @@
-// a += scale * b and its relatives, in place, with one pass over the data.
+// a += scale * b in place, with one pass over the data.
 #pragma once
 
 #include <poplar/DebugContext.hpp>
@@ -16,21 +16,5 @@ void scaledAddTo(poplar::Graph& graph, poplar::Tensor a, poplar::Tensor b, float
 void scaledAddTo(poplar::Graph& graph, poplar::Tensor a, poplar::Tensor b, poplar::Tensor scale_b,
                  poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},
                  const poplar::OptionFlags& options = {});
-
-// a = scale_a * a + scale_b * b
-void scaledAddTo(poplar::Graph& graph, poplar::Tensor a, float scale_a, poplar::Tensor b, float scale_b,
-                 poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},
-                 const poplar::OptionFlags& options = {});
-void scaledAddTo(poplar::Graph& graph, poplar::Tensor a, poplar::Tensor scale_a, poplar::Tensor b,
-                 poplar::Tensor scale_b, poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},
-                 const poplar::OptionFlags& options = {});
-
-// a -= scale_b * b
-void scaledSubtractFrom(poplar::Graph& graph, poplar::Tensor a, poplar::Tensor b, float scale_b,
-                        poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},
-                        const poplar::OptionFlags& options = {});
-void scaledSubtractFrom(poplar::Graph& graph, poplar::Tensor a, poplar::Tensor b, poplar::Tensor scale_b,
-                        poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},
-                        const poplar::OptionFlags& options = {});
 
 }  // namespace popops

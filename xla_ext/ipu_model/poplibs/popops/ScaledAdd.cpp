@@ -1,5 +1,4 @@
 #include <popops/Cast.hpp>
-#include <popops/ElementWise.hpp>
 #include <popops/ScaledAdd.hpp>
 #include <poputil/Broadcast.hpp>
 #include <poputil/VertexTemplates.hpp>
@@ -69,30 +68,6 @@ void scaledAddTo(poplar::Graph& graph, poplar::Tensor a, poplar::Tensor b, float
 void scaledAddTo(poplar::Graph& graph, poplar::Tensor a, poplar::Tensor b, poplar::Tensor scale_b,
                  poplar::program::Sequence& prog, const poplar::DebugContext& debug, const poplar::OptionFlags&) {
   scaledAdd(graph, a, {}, b, fromTensor(graph, scale_b, prog), prog, debug);
-}
-
-void scaledAddTo(poplar::Graph& graph, poplar::Tensor a, float scale_a, poplar::Tensor b, float scale_b,
-                 poplar::program::Sequence& prog, const poplar::DebugContext& debug, const poplar::OptionFlags&) {
-  scaledAdd(graph, a, {scale_a, {}}, b, {scale_b, {}}, prog, debug);
-}
-
-void scaledAddTo(poplar::Graph& graph, poplar::Tensor a, poplar::Tensor scale_a, poplar::Tensor b,
-                 poplar::Tensor scale_b, poplar::program::Sequence& prog, const poplar::DebugContext& debug,
-                 const poplar::OptionFlags&) {
-  scaledAdd(graph, a, fromTensor(graph, scale_a, prog), b, fromTensor(graph, scale_b, prog), prog, debug);
-}
-
-void scaledSubtractFrom(poplar::Graph& graph, poplar::Tensor a, poplar::Tensor b, float scale_b,
-                        poplar::program::Sequence& prog, const poplar::DebugContext& debug,
-                        const poplar::OptionFlags& options) {
-  scaledAddTo(graph, a, b, -scale_b, prog, debug, options);
-}
-
-void scaledSubtractFrom(poplar::Graph& graph, poplar::Tensor a, poplar::Tensor b, poplar::Tensor scale_b,
-                        poplar::program::Sequence& prog, const poplar::DebugContext& debug,
-                        const poplar::OptionFlags&) {
-  const poplar::Tensor negative = neg(graph, fromTensor(graph, scale_b, prog).tensor, prog, debug);
-  scaledAdd(graph, a, {}, b, {1, negative}, prog, debug);
 }
 
 }  // namespace popops
