@@ -32,7 +32,7 @@ from snnjax._network.connections import Between, Shape, Weighted
 from snnjax._network.delays import Delays, Pending, no_pending
 from snnjax._network.init import Sample, init_params
 from snnjax._network.run import Call, LayerPath, delays_of, layer_path, run
-from snnjax._network.scan import Carry, rounded, run_layer, steps_within, widened, within
+from snnjax._network.scan import Carry, rounded, run_layer, widened, within
 from snnjax._network.specs import (
     LayerParams,
     LayerSpec,
@@ -45,7 +45,7 @@ from snnjax._network.specs import (
     spread,
     warn_unless_below,
 )
-from snnjax._types import wide
+from snnjax._types import steps_within, wide
 from snnjax.ops._lif_network.checks import one_per_layer
 from snnjax.ops.lif_network import mean_activity
 from snnjax.sparse_spikes import SparseSpikes
@@ -290,7 +290,7 @@ def _check_specs(layers: Any, readout: Any) -> None:
 
 def _run_alone(spec: LayerSpec, own: LayerParams, x: Any, lengths: Array | None) -> tuple[Any, Array]:
     """The spikes of a layer and its mean activity before capping; delays move spikes but hardly change it."""
-    own, batch, valid = spread(spec, own), x.shape[1], steps_within(x, lengths)
+    own, batch, valid = spread(spec, own), x.shape[1], steps_within(x.shape[0], lengths)
     before = jax.tree.map(wide, _no_spikes(own, batch))
     start = Carry(spec.neuron.initial_state(own.neuron, batch), before, None)
     full = dataclasses.replace(spec, capacity=None)

@@ -17,7 +17,6 @@ from snnjax._network.scan import (
     rounded,
     run_layer,
     run_readout,
-    steps_within,
     widened,
     within,
 )
@@ -29,7 +28,7 @@ from snnjax._network.specs import (
     NetworkState,
     ReadoutSpec,
 )
-from snnjax._types import wide
+from snnjax._types import steps_within, wide
 from snnjax.neurons import GLIF, glif_of, plain_integrator, raw_to_decay
 from snnjax.neurons._membrane import conventions_of
 from snnjax.ops import LeakyReadout, LIFLayer, LIFNetworkState
@@ -126,7 +125,11 @@ def _run_pieces(
     call: Call, inputs: Any, state: NetworkState, lengths: Array | None
 ) -> tuple[Any, Any, NetworkState]:
     """All pieces in order; returns results per step, results summed over steps, and the new state."""
-    valid, pieces, dtype = steps_within(inputs, lengths), call.pieces(), call.params.layers[0].weights.dtype
+    valid, pieces, dtype = (
+        steps_within(inputs.shape[0], lengths),
+        call.pieces(),
+        call.params.layers[0].weights.dtype,
+    )
     x, output, last = inputs if pieces[0][0] else rounded(within(inputs, valid), dtype), None, None
     layers: list[_LayerResults] = []
     for fused, own in pieces:

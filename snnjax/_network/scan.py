@@ -29,13 +29,6 @@ class LayerSteps(NamedTuple):
     membranes: Array | None  # if recorded; with offsets their distances from the threshold
 
 
-def steps_within(inputs: Any, lengths: Array | None) -> Array | None:
-    """True where a sequence has not ended yet, bool ``[time, batch]``; None without lengths."""
-    return (
-        None if lengths is None else jnp.arange(inputs.shape[0], dtype=jnp.int32)[:, None] < lengths[None, :]
-    )
-
-
 def within(inputs: Any, valid: Array | None) -> Any:
     """The inputs, 0 after the end of each sequence: padding, even NaN, does not affect outputs or gradients."""
     if valid is None:
