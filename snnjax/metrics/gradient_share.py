@@ -12,9 +12,8 @@ from jaxtyping import Array, Float, Int
 from snnjax._check import check, concrete, shown
 from snnjax._network import Network
 from snnjax._network.run import Call, run
-from snnjax._network.scan import steps_within
 from snnjax._network.specs import LayerSpec, NetworkParams, NetworkState
-from snnjax._types import sum_dtype, wide
+from snnjax._types import steps_within, sum_dtype, wide
 from snnjax.neurons import glif_of, glif_pieces
 from snnjax.sparse_spikes import SparseSpikes
 
@@ -105,8 +104,8 @@ def gradient_share(
     check(callable(loss), _OP, "loss", "be a function", shown(loss), "Pass one of snnjax.losses")
     full = dataclasses.replace(network, layers=tuple(in_full(*each) for each in enumerate(network.layers)))
     params, state, inputs, lengths = full.checked(params, state, inputs, lengths)
-    valid = steps_within(inputs, lengths)
-    valid = jnp.ones(inputs.shape[:2], bool) if valid is None else valid
+    steps, batch = inputs.shape[:2]
+    valid = steps_within(steps, jnp.full(batch, steps) if lengths is None else lengths)
     measured = zip(*spike_gradients(full, params, state, inputs, lengths, loss, labels), strict=True)
     each = zip(full.layers, params.layers, measured, strict=True)
     rows = [_of_layer(spec, own.neuron, arrays, valid, sets, keep) for spec, own, arrays in each]
