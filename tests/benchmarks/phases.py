@@ -24,6 +24,7 @@ PHASES = {
             "splitPanels",
             "pairRows",
             "pairPanels",
+            "roundingPays",
             "splitLength",
             "PanelProduct::*",
             "sendThroughWeights",

@@ -103,19 +103,19 @@ def test_interrupted_and_resumed_training_equals_training_in_one_go(whole, tmp_p
 
 def test_training_on_another_device_gives_the_same_bits_at_home(whole) -> None:
     device = jax.devices()[-1]
-    used = set()
+    used, programs = set(), train.loop._programs
 
     def watching(*args):
-        made = train.make_train_step(*args)
+        step, test = programs(*args)
 
         def run_step(state, *rest):
             used.update(state.params.layers[0].weights.devices())
-            return made(state, *rest)
+            return step(state, *rest)
 
-        return run_step
+        return run_step, test
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train.loop, "make_train_step", watching)
+        patch.setattr(train.loop, "_programs", watching)
         result = run(devices=[device])
     assert used == {device}
     assert_same_bits(result.params, whole[0].params)
