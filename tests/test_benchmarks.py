@@ -300,7 +300,7 @@ TARGETS = [
             f"superspike, cotangents {how}, donated",
             "snnjax, events",
         )
-        for how in ("and records in bfloat16", "in bfloat16, exact within 0.5")
+        for how in ("and records in bfloat16", "in bfloat16, exact within 0.2")
     ),
     *(
         ("W11", "W11, a few time steps a call, 2312-1024-512-256-10", column, "snnjax, events")

@@ -121,7 +121,8 @@ def dense(
             most 2^-8. None rounds nothing.
         exact_within: with `cotangent_dtype`, neurons of the layer below whose membrane is nearer than this to their
             threshold, ``|v - threshold| < exact_within``, get their ``g_spikes`` from factors that are not rounded.
-            There a surrogate is steep, so that these few carry most of the gradient. None rounds all.
+            There a surrogate is steep, so that these few carry most of the gradient. Where rounding is not faster, and
+            on the references, nothing is rounded then. None rounds all.
 
     Raises:
         ValueError: if the width, the mask, the dtype or the distance is invalid.
@@ -152,9 +153,11 @@ def _checked_distance(exact_within: float | None, rounds: bool) -> float:
         return 0.0
     way_out = "Pass cotangent_dtype=jnp.bfloat16 as well"
     check(rounds, "dense", "exact_within", "come with a `cotangent_dtype`", shown(exact_within), way_out)
-    good = isinstance(exact_within, int | float) and 0 < exact_within < math.inf
+    is_number = isinstance(exact_within, int | float) and not isinstance(exact_within, bool)
+    limits = np.finfo(np.float32)
+    good = is_number and float(limits.tiny) <= exact_within <= float(limits.max)
     way_out = "Omit it to round all cotangents"
-    check(good, "dense", "exact_within", "be a finite number above 0", shown(exact_within), way_out)
+    check(good, "dense", "exact_within", "be a finite float32 above 0", shown(exact_within), way_out)
     return float(exact_within)
 
 

@@ -135,7 +135,7 @@ def fit(
         steps = _steps_per_epoch(parts, first, config, network)
         optimiser = make_optimiser(config, steps)
         progress = begin(params, optimiser, config) if progress is None else progress
-        step, test = _programs(network, params, loss, optimiser, config, decoder, places)
+        step, test = _programs(network, progress.state.params, loss, optimiser, config, decoder, places)
         with draw_bar(progress_bar, config.epochs * steps, first * steps) as advance:
             for epoch in range(first, config.epochs):
                 check_room(folder, progress)
@@ -214,7 +214,7 @@ class _Places(NamedTuple):
         return jax.tree.map(copy, state)
 
     def first(self, params: NetworkParams) -> Any:
-        """One of the devices; where JAX chooses, that of the caller's parameters."""
+        """One of the devices; where JAX chooses, that of the parameters."""
         if self.device is not None:
             return self.device
         if self.mesh is not None:

@@ -26,9 +26,9 @@ QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
 def environment() -> dict[str, str]:
-    """Without a compilation cache, which would make the first call look fast."""
+    """Without a compilation cache, which would make the first call look fast; quiet, whatever level JAX has set."""
     own = {name: text for name, text in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
-    return {**QUIET, **own}
+    return {**own, **QUIET}
 
 
 class Process:

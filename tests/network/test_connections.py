@@ -1,5 +1,7 @@
 """Connections: shapes, what is shared by a channel, masks, and delays whose spikes are in transit between pieces."""
 
+import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -241,9 +243,12 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "dense: `exact_within` must come with a `cotangent_dtype`, got 0.5. "
         "Pass cotangent_dtype=jnp.bfloat16 as well.",
     ),
-    (
-        lambda: dense(5, cotangent_dtype=jnp.bfloat16, exact_within=0.0),
-        "dense: `exact_within` must be a finite number above 0, got 0.0. Omit it to round all cotangents.",
+    *(
+        (
+            functools.partial(dense, 5, cotangent_dtype=jnp.bfloat16, exact_within=wrong),
+            f"dense: `exact_within` must be a finite float32 above 0, got {wrong}. Omit it to round all cotangents.",
+        )
+        for wrong in (0.0, -1.0, 1e-60, math.nan, math.inf, True)
     ),
     (
         lambda: layer(5, record_dtype=jnp.float16),
