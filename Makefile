@@ -159,8 +159,8 @@ notebooks: .venv/ready $(LIBRARY)  ## execute the notebooks
 # Where the other libraries are looked for; each may have an environment of its own.
 PEERS ?= $(BIN)/python
 
-# What bench-keep measures: whole networks, and the products that they are made of.
-GUARDED ?= --only W1 W2 W3 W4 W5 W7
+# What bench-keep measures: whole networks, their gradients, a few time steps, and the products that they are made of.
+GUARDED ?= --only W1 W2 W3 W4 W5 W7 W10 W11
 # The workload that is sampled: W1, W2, W3 or W7.
 PROFILE ?= W3
 

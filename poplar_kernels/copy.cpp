@@ -76,23 +76,16 @@ class Transpose : public poplar::MultiVertex {
   }
 };
 
-// out[i] = first + i * step
-template <class T>
+// out[i] = first + i * step, and wraps around
 class Iota : public poplar::MultiVertex {
  public:
-  Out<T> out;  // [count]
+  Out<unsigned> out;  // [count]
   unsigned count;
-  T first, step;
+  unsigned first, step;
 
   bool compute(unsigned worker) {
-    const Range share = shareOf(count, worker, kPerVector<T>);
-    for (unsigned i = share.first; i < share.last; ++i) {
-      if constexpr (std::is_integral_v<T>) {
-        out[i] = static_cast<T>(unsigned(first) + i * unsigned(step));  // wraps around
-      } else {
-        out[i] = static_cast<T>(float(first) + float(i) * float(step));
-      }
-    }
+    const Range share = shareOf(count, worker, kPerVector<unsigned>);
+    for (unsigned i = share.first; i < share.last; ++i) out[i] = first + i * step;
     return true;
   }
 };
@@ -113,10 +106,9 @@ std::uint64_t workerCycles(const Transpose<T>& vertex, unsigned worker) {
   return cycles::transpose(share.last - share.first, kPerWord<T>);
 }
 
-template <class T>
-std::uint64_t workerCycles(const Iota<T>& vertex, unsigned worker) {
-  const Range share = shareOf(vertex.count, worker, kPerVector<T>);
-  return cycles::iota(share.last - share.first, kPerWord<T>);
+inline std::uint64_t workerCycles(const Iota& vertex, unsigned worker) {
+  const Range share = shareOf(vertex.count, worker, kPerVector<unsigned>);
+  return cycles::iota(share.last - share.first);
 }
 
 // Every element type that a tensor may have.
@@ -135,10 +127,5 @@ SNNJAX_COPY(signed char)
 SNNJAX_COPY(unsigned char)
 SNNJAX_COPY(bool)
 #undef SNNJAX_COPY
-template class Iota<float>;
-template class Iota<half>;
-template class Iota<int>;
-template class Iota<unsigned>;
-template class Iota<unsigned short>;
 
 }  // namespace snnjax

@@ -60,13 +60,6 @@ void mapElements(Range share, Op op, Result* out, Operands... operands) {
   for (; i < share.last; ++i) out[i] = op.of(operands[i]...);
 }
 
-// a * x + b * y, rounded once.
-template <class T>
-struct Scaled {
-  Wide<T> a, b;
-  T of(T x, T y) const { return static_cast<T>(a * static_cast<Wide<T>>(x) + b * static_cast<Wide<T>>(y)); }
-};
-
 }  // namespace
 
 // out = op(in)
@@ -129,23 +122,6 @@ class Select : public poplar::MultiVertex {
   }
 };
 
-// data = scale_data * data + scale_other * other
-template <class T>
-class ScaledAdd : public poplar::MultiVertex {
- public:
-  InOut<T> data;  // [count]
-  In<T> other;    // [count]
-  poplar::Input<float> scale_data;
-  poplar::Input<float> scale_other;
-  unsigned count;
-
-  bool compute(unsigned worker) {
-    const Scaled<T> op = {static_cast<Wide<T>>(*scale_data), static_cast<Wide<T>>(*scale_other)};
-    mapElements<T>(shareOf(count, worker, kUnit<T, T>), op, &data[0], &data[0], &other[0]);
-    return true;
-  }
-};
-
 namespace {
 
 template <class V>
@@ -172,13 +148,6 @@ std::uint64_t workerCycles(const Binary<Op, T>& vertex, unsigned worker) {
 template <class T>
 std::uint64_t workerCycles(const Select<T>& vertex, unsigned worker) {
   return cycles::select(shareSize(vertex, worker, kUnit<T, T>));
-}
-
-template <class T>
-std::uint64_t workerCycles(const ScaledAdd<T>& vertex, unsigned worker) {
-  // A product and a fused multiply-add; the two loads are those of a binary operation.
-  const std::uint64_t vectors = shareSize(vertex, worker, kUnit<T, T>) / cycles::vectorWidth(kKindOf<T>);
-  return cycles::elementwise(shareSize(vertex, worker, kUnit<T, T>), Work::Simple, kKindOf<T>, 2) + vectors;
 }
 
 #define SNNJAX_UNARY_REAL(Op)      \
@@ -268,8 +237,5 @@ template class Select<half>;
 template class Select<int>;
 template class Select<unsigned>;
 template class Select<bool>;
-template class ScaledAdd<float>;
-template class ScaledAdd<half>;
-template class ScaledAdd<int>;
 
 }  // namespace snnjax

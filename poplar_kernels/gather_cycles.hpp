@@ -1,4 +1,4 @@
-// What the codelets of gather.cpp and those of scatter_add.cpp that only copy cost a worker, in issue slots.
+// What the codelets of gather.cpp and those of scatter_rows.cpp that only copy cost a worker, in issue slots.
 //
 // As PopLibs counts MultiSlice and DynamicSlice1D (ipu.md 3.5): 59 around the loop over ids, 19 for an id; and for each
 // vector of its row a load, a store and the branch: 3, where PopLibs' hardware loop takes 2. Vectors have 64 bits, or

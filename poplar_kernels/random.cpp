@@ -1,9 +1,8 @@
 // Random numbers from a key and the element's index: independent of the mapping to tiles, and made from the same bits
 // as JAX's. In [0, 1) they equal jax.random.uniform bit for bit; scaled ones round product and sum separately, where
-// XLA may fuse them; the normal distribution is JAX's formula, up to a few roundings.
+// XLA may fuse them.
 #include "random_cycles.hpp"
 
-#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -40,21 +39,6 @@ T uniformOf(std::uint32_t bits, T low, T high) {
   }
 }
 
-// The inverse of the error function, by M. Giles, "Approximating the erfinv function" (GPU Computing Gems, 2012),
-// single precision.
-float inverseErrorFunction(float x) {
-  constexpr float kNear[] = {2.81022636e-08f, 3.43273939e-07f, -3.5233877e-06f, -4.39150654e-06f, 0.00021858087f,
-                             -0.00125372503f, -0.00417768164f, 0.246640727f,    1.50140941f};
-  constexpr float kFar[] = {-0.000200214257f, 0.000100950558f, 0.00134934322f, -0.00367342844f, 0.00573950773f,
-                            -0.0076224613f,   0.00943887047f,  1.00167406f,    2.83297682f};
-  float w = -std::log1p(-x * x);
-  const bool near = w < 5.0f;
-  w = near ? w - 2.5f : std::sqrt(w) - 3.0f;
-  float p = near ? kNear[0] : kFar[0];
-  for (unsigned i = 1; i < 9; ++i) p = (near ? kNear[i] : kFar[i]) + p * w;
-  return p * x;
-}
-
 template <class T>
 constexpr unsigned kUnit = kPerWord<T>;
 
@@ -87,76 +71,22 @@ class Threefry : public poplar::MultiVertex {
   }
 };
 
-// What the codelets below share: elements [first, first + count) of an array, of which this tile holds these.
-class RandomElements : public poplar::MultiVertex {
+// out ~ U[low, high): elements [first, first + count) of an array, of which this tile holds these.
+template <class T>
+class RandomUniform : public poplar::MultiVertex {
  public:
   In<unsigned> key;  // [2]
+  Out<T> out;        // [count]
   unsigned count;
   unsigned first, first_high;  // low and high words of the first element's index
-
- protected:
-  // Calls body(i, bits) for each of the worker's elements.
-  template <class Body>
-  void forEach(unsigned worker, unsigned unit, Body&& body) const {
-    const Range share = shareOf(count, worker, unit);
-    const std::uint64_t start = static_cast<std::uint64_t>(first_high) << 32 | first;
-    for (unsigned i = share.first; i < share.last; ++i) body(i, randomBits({key[0], key[1]}, start + i));
-  }
-};
-
-// out = bits
-class RandomBits : public RandomElements {
- public:
-  Out<unsigned> out;  // [count]
-
-  bool compute(unsigned worker) {
-    forEach(worker, 1, [this](unsigned i, std::uint32_t bits) { out[i] = bits; });
-    return true;
-  }
-};
-
-// out ~ U[low, high)
-template <class T>
-class RandomUniform : public RandomElements {
- public:
-  Out<T> out;  // [count]
   T low, high;
 
   bool compute(unsigned worker) {
-    forEach(worker, kUnit<T>, [this](unsigned i, std::uint32_t bits) { out[i] = uniformOf<T>(bits, low, high); });
-    return true;
-  }
-};
-
-// out = mean + deviation * sqrt(2) * erfinv(u), u ~ U[low, high): the normal distribution for low just above -1 and
-// high 1, a truncated one for the error function of its limits divided by sqrt(2).
-template <class T>
-class RandomNormal : public RandomElements {
- public:
-  Out<T> out;  // [count]
-  float low, high, mean, deviation;
-
-  bool compute(unsigned worker) {
-    constexpr float kRootOfTwo = 1.41421356f;
-    forEach(worker, kUnit<T>, [this](unsigned i, std::uint32_t bits) {
-      const float uniform = uniformOf<float>(bits, low, high);
-      out[i] = static_cast<T>(mean + deviation * (kRootOfTwo * inverseErrorFunction(uniform)));
-    });
-    return true;
-  }
-};
-
-// out = 1 with the given probability, else 0
-template <class T>
-class RandomBernoulli : public RandomElements {
- public:
-  Out<T> out;  // [count]
-  float probability;
-
-  bool compute(unsigned worker) {
-    forEach(worker, kUnit<T>, [this](unsigned i, std::uint32_t bits) {
-      out[i] = static_cast<T>(uniformOf<float>(bits, 0.0f, 1.0f) < probability);
-    });
+    const Range share = shareOf(count, worker, kUnit<T>);
+    const std::uint64_t start = static_cast<std::uint64_t>(first_high) << 32 | first;
+    for (unsigned i = share.first; i < share.last; ++i) {
+      out[i] = uniformOf<T>(randomBits({key[0], key[1]}, start + i), low, high);
+    }
     return true;
   }
 };
@@ -165,35 +95,13 @@ inline std::uint64_t workerCycles(const Threefry& vertex, unsigned worker) {
   return cycles::random(numbersOf(vertex, worker, 1), cycles::kLoadAndStorePair);
 }
 
-inline std::uint64_t workerCycles(const RandomBits& vertex, unsigned worker) {
-  return cycles::random(numbersOf(vertex, worker, 1), cycles::kStoreBits);
-}
-
 template <class T>
 std::uint64_t workerCycles(const RandomUniform<T>& vertex, unsigned worker) {
   return cycles::random(numbersOf(vertex, worker, kUnit<T>), cycles::kUniform);
 }
 
-template <class T>
-std::uint64_t workerCycles(const RandomNormal<T>& vertex, unsigned worker) {
-  return cycles::random(numbersOf(vertex, worker, kUnit<T>), cycles::kUniform + cycles::kInverseErrorFunction);
-}
-
-template <class T>
-std::uint64_t workerCycles(const RandomBernoulli<T>& vertex, unsigned worker) {
-  return cycles::random(numbersOf(vertex, worker, kUnit<T>), cycles::kUniform + cycles::kCompare);
-}
-
 template class RandomUniform<float>;
 template class RandomUniform<half>;
 template class RandomUniform<int>;
-template class RandomUniform<unsigned>;
-template class RandomNormal<float>;
-template class RandomNormal<half>;
-template class RandomBernoulli<float>;
-template class RandomBernoulli<half>;
-template class RandomBernoulli<int>;
-template class RandomBernoulli<unsigned>;
-template class RandomBernoulli<bool>;
 
 }  // namespace snnjax

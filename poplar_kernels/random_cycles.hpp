@@ -2,10 +2,8 @@
 //
 // Threefry: 20 rounds of a sum, two shifts, an `or` and an `xor` (the tile has no rotation of a word): 5; two sums with
 // the key before them, and three after each 4 rounds: 2 + 5 * 3. The integer pipeline does all of it, nothing beside
-// it. Then what is made of the bits; all counted: pairs take 3 loads, 2 stores and the loop 2; bits the `xor`, the
-// store and the loop 4; a uniform number shift, `or`, difference, product, sum, comparison and choice, store and
-// loop 10. The inverse of the error function: product, logarithm 12 and root 10 for two (ipu.md 3.5), 8 products and
-// sums as 2 each with the load of a coefficient beside them, choice of the branch 3.
+// it. Then what is made of the bits; all counted: pairs take 3 loads, 2 stores and the loop 2; a uniform
+// number shift, `or`, difference, product, sum, comparison and choice, store and loop 10.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +13,7 @@ namespace snnjax::cycles {
 constexpr std::uint64_t kRandomPrologue = 40;  // fields, key, first index and share of the worker: counted
 constexpr std::uint64_t kThreefry = 20 * 5 + 2 + 5 * 3;
 constexpr std::uint64_t kLoadAndStorePair = 3 + 2 + 2;
-constexpr std::uint64_t kStoreBits = 4;
 constexpr std::uint64_t kUniform = 10;
-constexpr std::uint64_t kInverseErrorFunction = 2 + 12 + 10 + 8 * 2 + 3;
-constexpr std::uint64_t kCompare = 2;
 
 constexpr std::uint64_t random(std::uint64_t numbers, std::uint64_t each) {
   return kRandomPrologue + numbers * (kThreefry + each);

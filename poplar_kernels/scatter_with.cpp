@@ -1,4 +1,4 @@
-// Table rows combined with others by index. As in scatter_add.cpp, every worker goes through all indices and takes
+// Table rows combined with others by index. As in scatter_rows.cpp, every worker goes through all indices and takes
 // those of its own rows, in their order.
 #include "scatter_with_cycles.hpp"
 

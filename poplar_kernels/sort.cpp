@@ -1,4 +1,4 @@
-// Sorted rows, alone or with values that move along: a stable merge sort of each row. NaN is larger than any number.
+// Sorted rows with values that move along: a stable merge sort of each row. NaN is larger than any number.
 #include "sort_cycles.hpp"
 
 #include "fields.hpp"
@@ -22,12 +22,6 @@ struct Pairs {
     keys[to] = from.keys[i];
     values[to] = from.values[i];
   }
-};
-
-template <class K>
-struct Keys {
-  K* keys;
-  void take(unsigned to, const Keys& from, unsigned i) { keys[to] = from.keys[i]; }
 };
 
 // Merges [first, middle) and [middle, last) of `from`; of equal keys the one from the left goes first.
@@ -60,27 +54,7 @@ void mergeSort(Row row, Row scratch, unsigned length, unsigned sorted, bool desc
 
 }  // namespace
 
-// Workers share the rows. They sort one long row together: first as six rows, each a sixth, then as one with `sorted`
-// of that length.
-template <class K>
-class SortRows : public poplar::MultiVertex {
- public:
-  InOut<K> keys;   // [rows, length]
-  Out<K> scratch;  // [rows, length]
-  unsigned rows, length;
-  unsigned sorted;  // runs of this many elements are already in order: 1 if nothing is known
-  bool descending;
-
-  bool compute(unsigned worker) {
-    const Range own = shareOf(rows, worker, rowsPerUnit<K>(length));
-    for (unsigned row = own.first; row < own.last; ++row) {
-      const unsigned first = row * length;
-      mergeSort(Keys<K>{&keys[first]}, Keys<K>{&scratch[first]}, length, sorted, descending);
-    }
-    return true;
-  }
-};
-
+// Workers share the rows.
 template <class K, class V>
 class SortRowsWithValues : public poplar::MultiVertex {
  public:
@@ -89,7 +63,7 @@ class SortRowsWithValues : public poplar::MultiVertex {
   Out<K> scratch;         // [rows, length]
   Out<V> scratch_values;  // [rows, length]
   unsigned rows, length;
-  unsigned sorted;  // as for SortRows
+  unsigned sorted;  // runs of this many elements are already in order: 1 if nothing is known
   bool descending;
 
   bool compute(unsigned worker) {
@@ -103,28 +77,15 @@ class SortRowsWithValues : public poplar::MultiVertex {
   }
 };
 
-template <class K>
-std::uint64_t workerCycles(const SortRows<K>& vertex, unsigned worker) {
-  const Range own = shareOf(vertex.rows, worker, rowsPerUnit<K>(vertex.length));
-  return cycles::sortRows(own.last - own.first, vertex.length, vertex.sorted, false);
-}
-
 template <class K, class V>
 std::uint64_t workerCycles(const SortRowsWithValues<K, V>& vertex, unsigned worker) {
   const Range own = shareOf(vertex.rows, worker, larger(rowsPerUnit<K>(vertex.length), rowsPerUnit<V>(vertex.length)));
-  return cycles::sortRows(own.last - own.first, vertex.length, vertex.sorted, true);
+  return cycles::sortRows(own.last - own.first, vertex.length, vertex.sorted);
 }
 
-#define SNNJAX_SORT(K)                         \
-  template class SortRows<K>;                  \
-  template class SortRowsWithValues<K, float>; \
-  template class SortRowsWithValues<K, half>;  \
-  template class SortRowsWithValues<K, int>;   \
-  template class SortRowsWithValues<K, unsigned>;
-SNNJAX_SORT(float)
-SNNJAX_SORT(half)
-SNNJAX_SORT(int)
-SNNJAX_SORT(unsigned)
-#undef SNNJAX_SORT
+template class SortRowsWithValues<float, unsigned>;
+template class SortRowsWithValues<half, unsigned>;
+template class SortRowsWithValues<int, unsigned>;
+template class SortRowsWithValues<unsigned, unsigned>;
 
 }  // namespace snnjax

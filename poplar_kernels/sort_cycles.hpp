@@ -11,15 +11,15 @@
 
 namespace snnjax::cycles {
 
-constexpr std::uint64_t sortRows(std::uint64_t rows, std::uint64_t length, std::uint64_t sorted, bool values) {
+constexpr std::uint64_t sortRows(std::uint64_t rows, std::uint64_t length, std::uint64_t sorted) {
   constexpr std::uint64_t kPrologue = 40, kRow = 12, kKey = 12, kValue = 2, kRun = 10, kCopy = 3;
   std::uint64_t row = kRow;
   bool odd = false;
   for (std::uint64_t run = sorted > 0 ? sorted : 1; run < length; run *= 2) {
-    row += length * (kKey + (values ? kValue : 0)) + (length + 2 * run - 1) / (2 * run) * kRun;
+    row += length * (kKey + kValue) + (length + 2 * run - 1) / (2 * run) * kRun;
     odd = !odd;
   }
-  return kPrologue + rows * (row + (odd ? length * (kCopy + (values ? kValue : 0)) : 0));
+  return kPrologue + rows * (row + (odd ? length * (kCopy + kValue) : 0));
 }
 
 }  // namespace snnjax::cycles

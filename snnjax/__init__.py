@@ -3,6 +3,7 @@
 from importlib.metadata import version as _version
 
 from snnjax import neurons as neurons
+from snnjax._compiler_options import compiler_options as compiler_options
 from snnjax._network import Network as Network
 from snnjax._network import network as network
 from snnjax._network.connections import conv1d as conv1d

@@ -3,10 +3,11 @@
 Kernels and codelets identify a name by its position in its table (poplar_kernels/conventions.hpp).
 """
 
-from typing import Any
+from typing import Any, overload
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 RESETS = ("subtract", "zero", "none")
 RESET_TIMES = ("before_decay", "after_decay", "immediate")
@@ -34,3 +35,21 @@ def sum_dtype(dtype: Any) -> Any:
 def wide(array: Any) -> Any:
     """`array` in its accumulation dtype."""
     return array.astype(sum_dtype(array.dtype))
+
+
+@overload
+def steps_within(num_steps: int, lengths: None) -> None: ...
+@overload
+def steps_within(num_steps: int, lengths: Array) -> Array: ...
+def steps_within(num_steps: int, lengths: Array | None) -> Array | None:
+    """True where a sequence has not ended yet, bool ``[time, batch]``; None without lengths."""
+    if lengths is None:
+        return None
+    return jnp.arange(num_steps, dtype=jnp.int32)[:, None] < lengths.astype(jnp.int32)[None, :]
+
+
+def hash_of(codes: np.ndarray) -> np.ndarray:
+    """The 32-bit finaliser of MurmurHash3 (Appleby 2011) of uint32 codes: a bijection, so that no two of them tie."""
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
+        codes = (codes ^ (codes >> np.uint32(shift))) * np.uint32(factor)
+    return codes

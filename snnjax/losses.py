@@ -328,9 +328,11 @@ def _one_hot(labels: Array, like: Array) -> Array:
 
 def _targets(op: str, labels: Array, logits: Array, label_smoothing: float) -> Array:
     """The smoothed labels in the shape of `logits` [..., classes]."""
+    import optax
+
     good = 0 <= label_smoothing < 1
     check(good, op, "label_smoothing", "be in [0, 1)", label_smoothing, "Try 0.1, or 0.0 for none")
-    return (1 - label_smoothing) * _one_hot(labels, logits) + label_smoothing / logits.shape[-1]
+    return optax.smooth_labels(_one_hot(labels, logits), label_smoothing)
 
 
 def _cross_entropy(op: str, logits: Array, labels: Array, label_smoothing: float) -> Array:

@@ -1,8 +1,8 @@
-"""Quantised weights of 8 or 4 bits, and states in fixed point.
+"""Quantised weights of 8 or 4 bits.
 
 Quantisation is symmetric and per channel: each output has its own scale, and 0 stays 0. `straight_through` rounds the
-weights of a network during training; `quantise_network` then makes the network to run, on rows of int8; `quantise` and
-`to_fixed_point` compute what hardware stores.
+weights of a network during training; `quantise_network` then makes the network to run, on rows of int8; `quantise`
+computes what hardware stores.
 """
 
 from collections.abc import Callable
@@ -10,17 +10,15 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-from snnjax._check import check, check_choice, check_float_array, check_integer
+from snnjax._check import check, check_choice, check_float_array
 from snnjax._network.compare import check_is_params
 from snnjax._network.specs import LayerParams, NetworkParams
 from snnjax._quantised import Quantised as Quantised
 from snnjax._quantised import dequantise as dequantise
 
 BITS = (8, 4)
-_STORED = {8: jnp.int8, 16: jnp.int16, 32: jnp.int32}
 
 
 def quantise(weights: Float[Array, "*inputs outputs"], bits: int = 8) -> Quantised:
@@ -130,35 +128,3 @@ def _with_weights(op: str, params: NetworkParams, change: Callable[[Any], Any]) 
 
     readout = None if params.readout is None else own(params.readout)
     return NetworkParams(tuple(own(layer) for layer in params.layers), readout)
-
-
-def to_fixed_point(tree: Any, fraction_bits: int, bits: int = 16) -> Any:
-    """Convert a pytree of float arrays, such as a state, to integers in units of ``2^-fraction_bits``.
-
-    ``round(value * 2^fraction_bits)``, clipped to ``[-2^(bits - 1), 2^(bits - 1) - 1]``; NaN becomes 0. Other leaves
-    are unchanged.
-
-    Raises:
-        ValueError: if `bits` is not 8, 16 or 32, or `fraction_bits` does not fit in it.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> from snnjax.quantisation import to_fixed_point
-        >>> to_fixed_point(jnp.array([0.5, -1.25, 1e9]), fraction_bits=8)
-        array([  128,  -320, 32767], dtype=int16)
-    """
-    check_choice("to_fixed_point", "bits", bits, tuple(_STORED))
-    check_integer("to_fixed_point", "fraction_bits", fraction_bits, 0)
-    way_out = "Leave one bit for the sign"
-    fits = fraction_bits < bits
-    check(fits, "to_fixed_point", "fraction_bits", f"be less than {bits}", fraction_bits, way_out)
-    low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
-
-    def stored(leaf: Any) -> Any:
-        if not jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating):
-            return leaf
-        # In float64, which holds every 32-bit integer exactly.
-        steps = np.round(np.nan_to_num(np.asarray(leaf, np.float64)) * 2.0**fraction_bits)
-        return np.clip(steps, low, high).astype(_STORED[bits])
-
-    return jax.tree.map(stored, tree)

@@ -14,11 +14,11 @@ ROOT = Path(__file__).parents[1]
 LAYERS = (
     ("__init__", "__main__"),
     ("cli", "ipu", "nir", "neurobench", "train", "plot", "data"),
-    ("online", "quantisation", "_network", "losses", "encoding", "metrics"),
+    ("online", "quantisation", "losses", "metrics", "_network", "encoding"),
     ("neurons",),
     ("ops", "event_times", "plasticity"),
     ("sparse_spikes", "surrogates", "_quantised"),
-    ("_dispatch", "_platforms", "_targets", "_write"),
+    ("_compiler_options", "_dispatch", "_platforms", "_targets", "_write"),
     ("_check",),
     ("_types", "_jax_compat"),
 )

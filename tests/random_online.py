@@ -53,7 +53,8 @@ def random_form(rng: np.random.Generator) -> Form:
 def _neuron(pick: Any, rule: str) -> Any:
     switches: Any = {
         "surrogate": pick(*SURROGATES),
-        "reset": pick("subtract", "zero", "none"),
+        # What OTTT's traces ignore: a reset to zero ends the influence of earlier inputs.
+        "reset": pick("subtract", "none") if rule == "ottt" else pick("subtract", "zero", "none"),
         "learn_threshold": pick(True, False),
     }
     if rule == "ottt":

@@ -142,7 +142,7 @@ LONG = "\n".join(f"    x = {n}" for n in range(rules.MAX_FUNCTION_LINES))
         (rules.upward_imports, "snnjax/ops/spike.py", "from snnjax import lif_step"),
         (rules.upward_imports, "snnjax/neurons/lif.py", "import snnjax"),
         (rules.upward_imports, "snnjax/neurons/lif.py", "from . import adlif"),
-        (rules.upward_imports, "snnjax/metrics.py", "import snnjax._network"),
+        (rules.upward_imports, "snnjax/_network.py", "import snnjax.metrics"),
         (rules.upward_imports, "snnjax/_check.py", "from snnjax.sparse_spikes import SparseSpikes"),
         (rules.upward_imports, "snnjax/helpers.py", ""),
         (rules.private_jax, "snnjax/ops/spike.py", "from jax._src import core"),

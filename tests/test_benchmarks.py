@@ -1,6 +1,10 @@
 """The benchmarks run, and the programs that they compare compute the same."""
 
+import functools
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import jax
@@ -8,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tests import counting_program
 from tests.benchmarks import __main__ as benchmarks
 from tests.benchmarks import (
     cameras,
@@ -16,13 +21,19 @@ from tests.benchmarks import (
     gradients,
     networks,
     neurons,
+    peers,
+    process,
     products,
     report,
+    streaming,
+    tables,
     timing,
     workloads,
 )
 from tests.benchmarks.plan import quick
-from tests.benchmarks.sections import Table
+from tests.benchmarks.process import Held
+from tests.benchmarks.tables import Table
+from tests.benchmarks.timing import Turn
 
 PLAN = quick()
 # Sums of some tens of float32 numbers of order 1, in another order.
@@ -61,7 +72,7 @@ def test_alternatives_of_a_gradient_agree(name):
         for x, y in zip(own, expected, strict=True):
             largest = float(jnp.max(jnp.abs(y)))
             np.testing.assert_allclose(
-                x, y, rtol=0, atol=(0.03 if gradient.rounds_cotangents else 1e-5) * largest
+                x, y, rtol=0, atol=(0.03 if gradient.connection.rounds_cotangents else 1e-5) * largest
             )
 
 
@@ -132,10 +143,6 @@ def test_listed_ids_hold_every_spike():
     np.testing.assert_array_equal(workloads.listed_ids(dense), [[1, 3], [0, 2], [3, 3]])
 
 
-def test_workload_survives_json():
-    assert workloads.from_json(workloads.as_json(workloads.W3)) == workloads.W3
-
-
 def test_first_steps_measure_time_and_memory():
     with jax.numpy_dtype_promotion("standard"):  # which optax needs
         found = fresh.first_steps(PLAN.deep, "plain JAX, lax.scan", networks.TRAINING)
@@ -145,7 +152,10 @@ def test_first_steps_measure_time_and_memory():
 
 def test_processes_divide_a_step():
     name = "snnjax, events"
-    one, two = (fresh.ask("in_processes", PLAN.deep, processes, 2, name) for processes in (1, 2))
+    one, two = (
+        process.ask(functools.partial(fresh.in_processes, PLAN.deep, processes, 2, name))
+        for processes in (1, 2)
+    )
     assert len(two["seconds"]) == 2
     assert two["loss"] == pytest.approx(one["loss"], rel=1e-5)
 
@@ -157,23 +167,194 @@ def test_ratio_is_that_of_medians_to_the_fastest_plain_alternative():
     assert "| snnjax | 2500 (2.00x) |" in report.as_markdown(table)
 
 
+def test_cpu_time_is_the_minimum_of_the_rounds():
+    columns = {"plain JAX, a": [4.0, 9.0], "plain JAX, b": [3.0, 20.0], "snnjax": [2.0, 6.0]}
+    cpu = {("column", name): values for name, values in columns.items()}
+    table = Table("title", {key: [10.0, 10.0] for key in cpu}, cpu=cpu)
+    said = report.as_markdown(table)
+    assert "| snnjax | 10000 (1.00x) |" in said
+    assert "| milliseconds of CPU, all threads, minimum | column |" in said
+    assert "| snnjax | 2000 (1.50x) |" in said
+    *_, own = report.as_json(table)["cells"]
+    assert (own["CPU median"], own["CPU minimum"], own["CPU ratio"]) == (4.0, 2.0, 1.5)
+    assert own["CPU rounds"] == [2.0, 6.0]
+    without = report.as_json(table._replace(cpu={}))["cells"][-1]
+    assert not any(name.startswith("CPU") for name in without)
+
+
 def test_measure_runs_every_timer_in_every_round():
-    calls = []
-    timers = {name: lambda n, name=name: calls.append((name, n)) or 0.01 for name in "ab"}
-    assert timing.measure(timers, rounds=3, min_seconds=0.03) == {"a": [0.01] * 3, "b": [0.01] * 3}
-    assert sorted(calls) == sorted([("a", 1), ("b", 1)] * 2 + [("a", 3), ("b", 3)] * 3)
+    calls, turn = [], Turn(0.01, 0.02)
+    timers = {name: lambda n, name=name: calls.append((name, n)) or turn for name in "ab"}
+    assert timing.measure(timers, rounds=3, min_seconds=0.03) == {"a": [turn] * 3, "b": [turn] * 3}
+    assert sorted(calls) == sorted([("a", 1), ("b", 1)] + [("a", 3), ("b", 3)] * 3)
+    assert {name for name, _ in calls[:2]} == {name for name, _ in calls[2:4]} == {"a", "b"}
 
 
-def test_quick_run_writes_table_and_pictures(tmp_path):
+def test_first_call_of_a_turn_is_not_timed(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(timing.time, "process_time", lambda: 2 * clock[0])
+
+    def call(seconds):
+        clock[0] += seconds
+
+    calls = [functools.partial(call, seconds) for seconds in (100.0, 1.0, 3.0)]
+    assert timing.turn(calls) == Turn(2.0, 4.0)
+
+
+def processes_of(turns):
+    """The one that ran each program."""
+    found = {key: {turn.wall for turn in values} for key, values in turns.items()}
+    assert all(len(each) == 1 for each in found.values())
+    return {key: each.pop() for key, each in found.items()}
+
+
+COUNTED = {(column, name): counting_program.made for column in ("1 %", "10 %") for name in "ab"}
+
+
+def test_each_program_has_a_process_of_its_own():
+    turns = tables.measure(PLAN, COUNTED, 3)
+    assert [*turns] == [*COUNTED]
+    assert len({os.getpid(), *processes_of(turns).values()}) == 1 + len(COUNTED)
+    # One turn compiles, one says how long a call takes; then there are three rounds.
+    assert all([turn.cpu for turn in values] == [3, 4, 5] for values in turns.values())
+
+
+def test_sweep_keeps_the_process_of_an_alternative():
+    turns = tables.sweep(PLAN, COUNTED, 3)
+    found = processes_of(turns)
+    assert found["1 %", "a"] == found["10 %", "a"] != found["1 %", "b"] == found["10 %", "b"]
+    assert all([turn.cpu for turn in values] == [3, 4, 5] for values in turns.values())
+
+
+def test_process_that_fails_is_said(capfd):
+    with pytest.raises(RuntimeError, match="ended early; its error stands above"):
+        process.ask(functools.partial(int, "seven"))
+    assert "invalid literal for int() with base 10: 'seven'" in capfd.readouterr().err
+
+
+def test_what_a_program_prints_is_no_answer(capfd):
+    assert process.ask(functools.partial(print, "loaded")) is None
+    assert capfd.readouterr() == ("", "loaded\n")
+
+
+def test_peers_need_no_jax():
+    """Nor anything else that imports it: their interpreters may lack it."""
+    program = "import sys, tests.benchmarks.peers, tests.benchmarks.process; sys.exit('jax' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=process.ROOT)
+
+
+def test_peers_are_looked_for_in_each_interpreter(monkeypatch, capsys):
+    peer = peers.Peer("numpy", lambda workload, layers: {peers.INFERENCE: lambda: None})
+    monkeypatch.setattr(peers, "PEERS", {"NumPy": peer, "other": peer._replace(package="no_such_package")})
+    assert [*peers.labelled(())] == []
+    assert [*peers.labelled(("false", sys.executable))] == [(f"NumPy {np.__version__}", sys.executable)]
+    assert capsys.readouterr().out == (
+        f"skipped other: no_such_package is not installed in false or {sys.executable}\n"
+    )
+    assert {*peers.programs(PLAN.deep, ["NumPy 2"])} == {
+        (task, "NumPy 2") for task in (peers.INFERENCE, peers.TRAINING)
+    }
+    turn = peers.timed("NumPy", PLAN.deep, peers.INFERENCE)(2)
+    assert turn.wall > 0
+
+
+@pytest.mark.parametrize("workload", PLAN.streamed, ids=lambda workload: f"{workload.steps} steps")
+def test_alternatives_of_a_stream_agree(workload):
+    """From the state of a call before, so that neurons do not start at rest."""
+
+    def two_calls(name):
+        run, (layers, state, inputs) = streaming.program(workload, name)
+        state, _ = run(layers, state, inputs)
+        state, outputs = run(layers, state, inputs)
+        membranes = (
+            [jnp.where(v > workloads.THRESHOLD, v - 1, v) for v in state.v] if hasattr(state, "v") else state
+        )
+        return [*membranes, jnp.reshape(jnp.asarray(outputs), (-1, workload.batch, workload.widths[-1]))]
+
+    expected, *others = map(two_calls, streaming.ALTERNATIVES)
+    assert all(jnp.any(each != 0) for each in expected[:-1])
+    for own in others:
+        jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, **ROUNDING), own, expected)
+
+
+# What a target is stated for: the section, the title, and the column and alternative that hold it.
+TARGETS = [
+    ("W3", "W3", networks.TRAINING, "snnjax, events"),
+    ("W3", "W3", networks.DONATED, "snnjax, events"),
+    ("W3", "W3", networks.TRAINING, "snnjax, events, capacity 10 %"),
+    ("W3", "W3", networks.INFERENCE, "snnjax, dense input"),
+    ("W3", "W3", networks.INFERENCE, "snnjax, events"),
+    ("W2", "W2, batch 128", networks.TRAINING, "snnjax, events"),
+    ("W2", "W2, batch 128", networks.TRAINING, "snnjax, events, capacity 10 %"),
+    (
+        "W5",
+        "W5, 700-256 (recurrent)-256 (recurrent)-20, 100 steps, batch 64",
+        "adLIF, training step",
+        "snnjax",
+    ),
+    *(
+        (
+            "W10",
+            "W10, training step with other gradients, W3",
+            f"superspike, cotangents {how}, donated",
+            "snnjax, events",
+        )
+        for how in ("and records in bfloat16", "in bfloat16, exact within 0.5")
+    ),
+    *(
+        ("W11", "W11, a few time steps a call, 2312-1024-512-256-10", column, "snnjax, events")
+        for column in (*(f"batch {each}, 1 step" for each in (1, 4, 16, 48)), "batch 1, 10 steps")
+    ),
+]
+
+
+def test_every_target_has_a_row_beside_plain_jax(monkeypatch):
+    """Nothing is measured here: all turns take as long."""
+    sections = benchmarks.sections
+    same = [Turn(1.0, 1.0)]
+    monkeypatch.setattr(sections, "measure", lambda plan, programs, *_: dict.fromkeys(programs, same))
+    made = {
+        (section, table.title): table
+        for section in dict.fromkeys(section for section, *_ in TARGETS)
+        for table in sections.SECTIONS[section](benchmarks.Plan())
+    }
+    for section, title, column, name in TARGETS:
+        assert report.ratio(made[section, title], column, name) == 1.0
+
+
+class Here:
+    """Stands in for a process: measures in this one, which starts and compiles nothing twice."""
+
+    def __init__(self, python):
+        self._held, self._answer = Held(), None
+
+    def send(self, method, argument):
+        self._answer = method(self._held, argument)
+
+    def answer(self):
+        return self._answer
+
+    def time(self, calls):
+        return self._held.time(calls)
+
+    def close(self):
+        pass
+
+
+def test_quick_run_writes_table_and_pictures(tmp_path, monkeypatch):
+    monkeypatch.setattr(process, "Process", Here)
     plan = replace(PLAN, recurrent=(), deep=PLAN.single[0][0])  # few layers compile fast
     with jax.numpy_dtype_promotion("standard"):
-        benchmarks.run(plan, ["W1", "W3", "W4", "convolution", "density", "scaling"], tmp_path)
+        benchmarks.run(plan, ["W1", "W3", "W4", "W11", "convolution", "density", "scaling"], tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
         *("results.md", "results.json"),
         *("speed.png", "products.png", "density.png", "scaling.png"),
     }
-    tables = json.loads((tmp_path / "results.json").read_text())["tables"]
-    assert all(cell["median"] > 0 for table in tables for cell in table["cells"])
+    written = json.loads((tmp_path / "results.json").read_text())["tables"]
+    cells = [cell for table in written for cell in table["cells"]]
+    assert all(cell["median"] >= cell["minimum"] > 0 for cell in cells)
+    assert all(cell["CPU median"] >= cell["CPU minimum"] > 0 for cell in cells)
 
 
 def test_command_line_takes_known_sections_only(capsys):

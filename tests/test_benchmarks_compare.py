@@ -6,7 +6,7 @@ import pytest
 
 from tests.benchmarks import __main__ as benchmarks
 from tests.benchmarks import compare, report
-from tests.benchmarks.sections import Table
+from tests.benchmarks.tables import Table
 
 MACHINE = {"processor": "made up", report.KERNELS: "avx2"}
 COLUMN, EVENTS = "training step", "snnjax, events"

@@ -17,7 +17,6 @@ from snnjax.quantisation import (
     quantise,
     quantise_network,
     straight_through,
-    to_fixed_point,
 )
 from tests.network.helpers import INPUTS, initial, random_spikes
 from tests.numbers import assert_close
@@ -50,22 +49,10 @@ def test_gradient_passes_straight_through() -> None:
     assert float(through[0]) != float(loss(params))
 
 
-def test_states_in_fixed_point_saturate() -> None:
-    tree = {"v": jnp.array([1.0, -300.0, jnp.nan]), "steps": jnp.array([3], jnp.int32)}
-    stored = to_fixed_point(tree, fraction_bits=4, bits=8)
-    np.testing.assert_array_equal(stored["v"], np.array([16, -128, 0], np.int8))
-    assert stored["v"].dtype == np.int8
-    assert stored["steps"] is tree["steps"]
-
-
 def test_other_numbers_of_bits_are_refused() -> None:
     with pytest.raises(ValueError) as caught:
         quantise(jnp.ones((2, 2)), 3)
     assert str(caught.value) == "quantise: `bits` must be one of 8, 4, got 3. Choose one of these."
-    with pytest.raises(ValueError) as caught:
-        to_fixed_point(jnp.ones(2), 16)
-    message = "to_fixed_point: `fraction_bits` must be less than 16, got 16. Leave one bit for the sign."
-    assert str(caught.value) == message
 
 
 # Rows, inputs, outputs, density: in place and packed, outputs that fill no vector, one and several tiles with a rest,

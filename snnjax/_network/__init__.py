@@ -32,7 +32,7 @@ from snnjax._network.connections import Between, Shape, Weighted
 from snnjax._network.delays import Delays, Pending, no_pending
 from snnjax._network.init import Sample, init_params
 from snnjax._network.run import Call, LayerPath, delays_of, layer_path, run
-from snnjax._network.scan import Carry, rounded, run_layer, steps_within, widened, within
+from snnjax._network.scan import Carry, rounded, run_layer, widened, within
 from snnjax._network.specs import (
     LayerParams,
     LayerSpec,
@@ -45,7 +45,7 @@ from snnjax._network.specs import (
     spread,
     warn_unless_below,
 )
-from snnjax._types import wide
+from snnjax._types import steps_within, wide
 from snnjax.ops._lif_network.checks import one_per_layer
 from snnjax.ops.lif_network import mean_activity
 from snnjax.sparse_spikes import SparseSpikes
@@ -193,23 +193,30 @@ class Network:
         Raises:
             ValueError: if inputs, state, thresholds or implementation do not fit.
         """
-        params, state, inputs, lengths = gathered((params, state, inputs, lengths))
-        _check_inputs(inputs, self.num_inputs)
         check_choice("network.apply", "implementation", implementation, IMPLEMENTATIONS)
-        if state is None:
-            state = self.initial_state(params, inputs.shape[1])
-            state = state if chunk is not None else _without_rows(state)
-        else:
-            _check_batch(state, *inputs.shape[:2])
-            check_state("network.apply", "state", state, self.initial_state, params, inputs.shape[1])
-        params = self.spread(params)
-        second = self.second_thresholds(params, second_threshold)
-        lengths = None if lengths is None else as_lengths("network.apply", lengths, *inputs.shape[:2])
         if chunk is not None:
             check_integer("network.apply", "chunk", chunk, 1)
         records = _check_record(record, implementation)
+        is_new = state is None
+        params, state, inputs, lengths = self.checked(params, state, inputs, lengths)
+        state = _without_rows(state) if is_new and chunk is None else state
+        second = self.second_thresholds(params, second_threshold)
         call = Call(self.layers, self.readout, params, second, records, implementation)
         return run(call, inputs, state, lengths, chunk)
+
+    def checked(
+        self, params: NetworkParams, state: NetworkState | None, inputs: Any, lengths: Any
+    ) -> tuple[NetworkParams, NetworkState, Any, Array | None]:
+        """The arguments of `apply`, checked, in the form in which the layers run: `spread`, and with a state."""
+        params, state, inputs, lengths = gathered((params, state, inputs, lengths))
+        _check_inputs(inputs, self.num_inputs)
+        if state is None:
+            state = self.initial_state(params, inputs.shape[1])
+        else:
+            _check_batch(state, *inputs.shape[:2])
+            check_state("network.apply", "state", state, self.initial_state, params, inputs.shape[1])
+        lengths = None if lengths is None else as_lengths("network.apply", lengths, *inputs.shape[:2])
+        return self.spread(params), state, inputs, lengths
 
     def second_thresholds(self, params: NetworkParams, override: Any = None) -> Sequence[Any]:
         """The second threshold of each layer that lists its spikes, for `spread` parameters, else None.
@@ -283,7 +290,7 @@ def _check_specs(layers: Any, readout: Any) -> None:
 
 def _run_alone(spec: LayerSpec, own: LayerParams, x: Any, lengths: Array | None) -> tuple[Any, Array]:
     """The spikes of a layer and its mean activity before capping; delays move spikes but hardly change it."""
-    own, batch, valid = spread(spec, own), x.shape[1], steps_within(x, lengths)
+    own, batch, valid = spread(spec, own), x.shape[1], steps_within(x.shape[0], lengths)
     before = jax.tree.map(wide, _no_spikes(own, batch))
     start = Carry(spec.neuron.initial_state(own.neuron, batch), before, None)
     full = dataclasses.replace(spec, capacity=None)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool
 
-from snnjax._check import check, check_integer, check_rounding, fail
+from snnjax._check import check, check_integer, check_rounding, fail, shown
 from snnjax._quantised import Quantised
 from snnjax.ops._connection import Connection
 from snnjax.ops._convolution import Convolution, checked_padding
@@ -46,6 +46,7 @@ class Dense:
     num_neurons: int
     mask: Mask | None
     rounds_cotangents: bool = False
+    exact_within: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,9 @@ class Fitted:
         return jnp.tile(array, positions) if is_per_channel and positions > 1 else array
 
 
-def dense(num_neurons: int, *, mask: Any = None, cotangent_dtype: Any = None) -> Dense:
+def dense(
+    num_neurons: int, *, mask: Any = None, cotangent_dtype: Any = None, exact_within: float | None = None
+) -> Dense:
     """Make a connection with dense weights, for `layer`: ``current = spikes @ weights``.
 
     Args:
@@ -116,9 +119,12 @@ def dense(num_neurons: int, *, mask: Any = None, cotangent_dtype: Any = None) ->
         cotangent_dtype: ``jnp.bfloat16`` allows the backward product ``g_spikes = g_current @ weights.T`` to round both
             factors to bfloat16 where that is faster; sums stay float32. Each factor then has a relative error of at
             most 2^-8. None rounds nothing.
+        exact_within: with `cotangent_dtype`, neurons of the layer below whose membrane is nearer than this to their
+            threshold, ``|v - threshold| < exact_within``, get their ``g_spikes`` from factors that are not rounded.
+            There a surrogate is steep, so that these few carry most of the gradient. None rounds all.
 
     Raises:
-        ValueError: if the width, the mask or the dtype is invalid.
+        ValueError: if the width, the mask, the dtype or the distance is invalid.
 
     Example:
         >>> import numpy as np
@@ -128,15 +134,28 @@ def dense(num_neurons: int, *, mask: Any = None, cotangent_dtype: Any = None) ->
     """
     check_integer("dense", "num_neurons", num_neurons, 1)
     rounds = check_rounding("dense", "cotangent_dtype", cotangent_dtype)
+    distance = _checked_distance(exact_within, rounds)
     if mask is None:
-        return Dense(num_neurons, None, rounds)
+        return Dense(num_neurons, None, rounds, distance)
     entries = np.array(mask)
     good = entries.ndim == 2 and entries.shape[1] == num_neurons and entries.dtype == bool
     actual = f"{entries.dtype.name} {list(entries.shape)}"
     expected = f"be bool [inputs, neurons] = [any, {num_neurons}]"
     check(good, "dense", "mask", expected, actual, "Compare the weights with 0, or cast it")
     entries.setflags(write=False)
-    return Dense(num_neurons, Mask(entries), rounds)
+    return Dense(num_neurons, Mask(entries), rounds, distance)
+
+
+def _checked_distance(exact_within: float | None, rounds: bool) -> float:
+    """The distance from the threshold, 0 for None, which must be above 0 and comes with rounding."""
+    if exact_within is None:
+        return 0.0
+    way_out = "Pass cotangent_dtype=jnp.bfloat16 as well"
+    check(rounds, "dense", "exact_within", "come with a `cotangent_dtype`", shown(exact_within), way_out)
+    good = isinstance(exact_within, int | float) and 0 < exact_within < math.inf
+    way_out = "Omit it to round all cotangents"
+    check(good, "dense", "exact_within", "be a finite number above 0", shown(exact_within), way_out)
+    return float(exact_within)
 
 
 def conv1d(
@@ -269,7 +288,7 @@ def fit(what: Weighted | Fitted, shape: Shape, pools: Sequence[Pool], is_flat: b
             )
         fan_in = inputs * _share(pooling)
         return Fitted(
-            Connection(pooling, None, what.rounds_cotangents),
+            Connection(pooling, None, what.rounds_cotangents, what.exact_within),
             shape,
             (what.num_neurons,),
             weights,

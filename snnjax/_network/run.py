@@ -17,7 +17,6 @@ from snnjax._network.scan import (
     rounded,
     run_layer,
     run_readout,
-    steps_within,
     widened,
     within,
 )
@@ -29,7 +28,7 @@ from snnjax._network.specs import (
     NetworkState,
     ReadoutSpec,
 )
-from snnjax._types import wide
+from snnjax._types import steps_within, wide
 from snnjax.neurons import GLIF, GLIFConstants
 from snnjax.ops import LeakyReadout, LIFLayer, LIFNetworkState
 from snnjax.ops._chunks import in_chunks
@@ -67,6 +66,9 @@ class Call(NamedTuple):
     second_threshold: Sequence[Any]
     record: Sequence[str]
     implementation: str | None  # of the ops
+    # For each layer, added to the distances from the threshold at which neurons spike, [time, batch, neurons]; then
+    # these distances are recorded instead of membranes.
+    offsets: Sequence[Array] | None = None
 
     def pieces(self) -> list[tuple[bool, range]]:
         """Whether each piece is fused, and its layers: runs of fused layers, and single scanned layers."""
@@ -131,7 +133,11 @@ def _run_pieces(
     call: Call, inputs: Any, state: NetworkState, lengths: Array | None
 ) -> tuple[Any, Any, NetworkState]:
     """All pieces in order; returns results per step, results summed over steps, and the new state."""
-    valid, pieces, dtype = steps_within(inputs, lengths), call.pieces(), call.params.layers[0].weights.dtype
+    valid, pieces, dtype = (
+        steps_within(inputs.shape[0], lengths),
+        call.pieces(),
+        call.params.layers[0].weights.dtype,
+    )
     x, output, last = inputs if pieces[0][0] else rounded(within(inputs, valid), dtype), None, None
     layers: list[_LayerResults] = []
     for fused, own in pieces:
@@ -186,7 +192,8 @@ def _run_scanned(
         feedback = call.delays(index).recurrent
     carried = state.spikes[index], None if pending is None else pending.recurrent
     start = Carry(state.neurons[index], *jax.tree.map(wide, carried))
-    options = (valid, call.implementation, "membranes" in call.record, feedback)
+    offsets = None if call.offsets is None else call.offsets[index]
+    options = (valid, call.implementation, "membranes" in call.record, feedback, offsets)
     end, steps = run_layer(spec, own, start, x, second, *options)
     counts = jnp.sum(wide(steps.counted), axis=0)
     last, left = jax.tree.map(lambda new, old: new.astype(old.dtype), (end.spikes, end.pending), carried)

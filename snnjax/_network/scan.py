@@ -25,14 +25,7 @@ class LayerSteps(NamedTuple):
 
     listed: Any  # the spikes that reach other neurons, an array or `SparseSpikes`
     counted: Array  # the true spikes, as the activity counts them
-    membranes: Array | None  # if recorded
-
-
-def steps_within(inputs: Any, lengths: Array | None) -> Array | None:
-    """True where a sequence has not ended yet, bool ``[time, batch]``; None without lengths."""
-    return (
-        None if lengths is None else jnp.arange(inputs.shape[0], dtype=jnp.int32)[:, None] < lengths[None, :]
-    )
+    membranes: Array | None  # if recorded; with offsets their distances from the threshold
 
 
 def within(inputs: Any, valid: Array | None) -> Any:
@@ -95,20 +88,26 @@ def run_layer(
     implementation: str | None,
     records_membranes: bool = False,
     feedback: Array | None = None,
+    offsets: Array | None = None,
 ) -> tuple[Carry, LayerSteps]:
     """Run a layer over all steps; return the carried state and the results of every step.
 
     Everything is in the accumulation dtype, `start` and `x` included: only results of a network are rounded.
-    `feedback` holds the delays of the recurrent spikes, ``[neurons]``, if they have any.
+    `feedback` holds the delays of the recurrent spikes, ``[neurons]``, if they have any. `offsets`, ``[time, batch,
+    neurons]``, are added to the distances from the threshold at which neurons spike, and to nothing else.
     """
 
-    def step(carry: Carry, xs: tuple[Array, Array | None]) -> tuple[Carry, LayerSteps]:
+    def step(carry: Carry, xs: tuple[Array, Array | None, Array | None]) -> tuple[Carry, LayerSteps]:
         neuron_state, before, _ = carry
-        current, inside = xs
+        current, inside, offset = xs
         current, pending = _fed_back(spec.delays, own, carry, current, inside, feedback, implementation)
         membrane, threshold, after = spec.neuron.advance(own.neuron, neuron_state, current)
         op, way_out = f"{spec.neuron.name}.integrate", "Give the membrane the shape of the inputs"
         check_shape(op, "membrane", membrane, current.shape, "batch, neurons", way_out)
+        shown = membrane
+        if offset is not None:
+            threshold = jnp.broadcast_to(wide(threshold), membrane.shape) - offset
+            shown = membrane - threshold
         listed, true_spikes = fire(spec, own, membrane, threshold, second, inside, implementation)
         after = spec.neuron.finish(after, true_spikes)
         _check_kept(spec.neuron, neuron_state, after)
@@ -118,12 +117,13 @@ def run_layer(
                 inside, listed.to_dense() if isinstance(listed, SparseSpikes) else listed, before
             )
         in_activity = counted(spec, true_spikes, membrane, threshold, second, own, inside)
-        shown = _choose(inside, membrane, jnp.zeros_like(membrane)) if records_membranes else None
+        shown = _choose(inside, shown, jnp.zeros_like(shown)) if records_membranes else None
         return Carry(after, before, pending), LayerSteps(listed, in_activity, shown)
 
     currents = product(x, spec.fitted.connection, own, implementation)
     own = _widened_constants(own)
-    return jax.lax.scan(step, _varying_as(start, (own, currents, second, valid)), (currents, valid))
+    start = _varying_as(start, (own, currents, second, valid, offsets))
+    return jax.lax.scan(step, start, (currents, valid, offsets))
 
 
 def _widened_constants(own: LayerParams) -> LayerParams:

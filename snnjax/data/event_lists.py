@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from snnjax._check import check, check_integer, fail, shown
-from snnjax._types import id_dtype
+from snnjax._types import hash_of, id_dtype
 
-# The finaliser of MurmurHash3 (Austin Appleby, public domain): every bit of the input affects every bit of the output.
-_MIX_1, _MIX_2 = np.uint32(0x85EBCA6B), np.uint32(0xC2B2AE35)
 # 2**32 / golden ratio: unrelated hashes for consecutive steps.
 _STEP_FACTOR = np.uint32(0x9E3779B1)
 # The share of all events outside the duration from which on a warning is due.
@@ -219,18 +217,11 @@ def _fair_choice(
     keep = np.ones(ids.size, bool)
     full = np.flatnonzero((counts > capacity)[row])
     code = ids[full].astype(np.uint32) + (row[full] % num_steps).astype(np.uint32) * _STEP_FACTOR
-    order = np.lexsort((_mix(code), row[full]))
+    order = np.lexsort((hash_of(code), row[full]))
     lengths = counts[counts > capacity]
     rank = np.arange(full.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     keep[full[order[rank >= capacity]]] = False
     return keep
-
-
-def _mix(code: np.ndarray) -> np.ndarray:
-    """A hash of uint32 codes, uint32 (arithmetic modulo 2**32)."""
-    code = (code ^ (code >> np.uint32(16))) * _MIX_1
-    code = (code ^ (code >> np.uint32(13))) * _MIX_2
-    return code ^ (code >> np.uint32(16))
 
 
 def _as_array(op: str, argument: str, value: Any) -> np.ndarray:

@@ -115,11 +115,13 @@ def accumulated(gradient: Callable[..., tuple[Array, Any]]) -> Callable[..., tup
 
 def update(state: OptimiserState, gradients: Any, optimiser: Any, precision: Precision) -> OptimiserState:
     """Parameters, optimiser state and loss scale after a step."""
+    import optax
+
     with jax.numpy_dtype_promotion("standard"):  # optax needs it, whatever the caller's setting
         updates, new_optimiser = optimiser.update(
             cast_floats(gradients, precision.master), state.optimiser, state.params
         )
-    params = jax.tree.map(lambda old, change: old + change.astype(old.dtype), state.params, updates)
+        params = optax.apply_updates(state.params, updates)
     if not precision.scaled:
         return state._replace(params=params, optimiser=new_optimiser)
     finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(gradients)]))

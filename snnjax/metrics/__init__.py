@@ -1,6 +1,6 @@
 """Metrics of a network: predictions, activity, and NeuroBench's complexity metrics.
 
-All are plain functions of a network's outputs, activity and parameters.
+All but `gradient_share`, which runs the network, are plain functions of its outputs, activity and parameters.
 """
 
 from snnjax.metrics.activity import activation_sparsity as activation_sparsity
@@ -13,6 +13,8 @@ from snnjax.metrics.decode import class_maxima as class_maxima
 from snnjax.metrics.decode import class_sums as class_sums
 from snnjax.metrics.decode import first_spike_times as first_spike_times
 from snnjax.metrics.diverged import diverged as diverged
+from snnjax.metrics.gradient_share import GradientShare as GradientShare
+from snnjax.metrics.gradient_share import gradient_share as gradient_share
 from snnjax.metrics.operations import SynapticOperations as SynapticOperations
 from snnjax.metrics.operations import connection_sparsity as connection_sparsity
 from snnjax.metrics.operations import footprint as footprint

@@ -23,7 +23,7 @@ from snnjax._check import (
     check_within,
     fail,
 )
-from snnjax._types import wide
+from snnjax._types import steps_within, wide
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range
 
 _CLASSES = "Number the classes from 0, and give the read-out one output for each"
@@ -111,8 +111,7 @@ def num_valid_steps(outputs: Outputs, lengths: Array | None) -> Array:
 
 def _is_valid(outputs: Outputs, lengths: Array | None) -> Array:
     """True at valid steps, bool ``[time, batch]``."""
-    steps = jnp.arange(outputs.shape[0], dtype=jnp.int32)
-    return steps[:, None] < num_valid_steps(outputs, lengths)[None, :]
+    return steps_within(outputs.shape[0], num_valid_steps(outputs, lengths))
 
 
 def has_label(outputs: Outputs, labels: Array, lengths: Array | None) -> Array:

@@ -19,9 +19,9 @@ every step, each neuron accumulates traces of its state :math:`h`, with weights 
 Summed over the steps of a sequence, the gradients equal those of back-propagation through time, up to rounding, if only
 a neuron's own states carry information from step to step: `eprop` for one feed-forward layer of generalised LIF neurons
 below a leaky read-out with a single decay; `ostl` for one such layer below a read-out without memory, or for a spiking
-read-out by itself; `ottt` for the same networks of LIF neurons with a single decay and a detached reset; `truncated` if
-the window holds the whole sequence. Otherwise they are approximations, which ignore what recurrent spikes and deeper
-layers carry from step to step.
+read-out by itself; `ottt` for the same networks of LIF neurons with a single decay and a detached reset other than
+"zero", which ends the influence of earlier inputs; `truncated` if the window holds the whole sequence. Otherwise they
+are approximations, which ignore what recurrent spikes and deeper layers carry from step to step.
 
 In layers with a `capacity`, only listed neurons affect the loss, as in `Network.apply`.
 

@@ -24,6 +24,7 @@ class Connection:
     pooling: Pooling | None = None
     convolution: Convolution | None = None
     rounds_cotangents: bool = False  # to bfloat16, like the dense weights, before their product
+    exact_within: float = 0.0  # but not where the membrane of the input is nearer than this to its threshold
     max_delay: int | None = None  # of the inputs, in steps; None for no delays
 
     @property
@@ -85,7 +86,7 @@ class Connection:
         pooled = self.pool(rows)
         if self.convolution is None:
             carried = (g, wide(weights))
-            if self.rounds_cotangents:
+            if self.rounds_cotangents and self.exact_within == 0:
                 carried = (g.astype(jnp.bfloat16), weights.astype(jnp.bfloat16))
             g_pooled = jnp.matmul(carried[0], carried[1].T, preferred_element_type=g.dtype)
             g_weights = wide(pooled).T @ g

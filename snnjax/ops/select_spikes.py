@@ -11,7 +11,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from snnjax import _dispatch, _targets
 from snnjax._check import check, check_float_array, check_integer, check_number
-from snnjax._types import id_dtype, wide
+from snnjax._types import hash_of, id_dtype, wide
 from snnjax.ops._kernel_operands import obstacle_of, surrogate_attributes
 from snnjax.ops.spike import spike
 from snnjax.sparse_spikes import SparseSpikes, gather, in_range, list_ids, scatter
@@ -154,11 +154,8 @@ def _largest(v: Array, among: Array, slots: Array, capacity: int) -> Array:
 
 @functools.cache
 def _hash_order(num_neurons: int) -> np.ndarray:
-    """The ids in ascending order of their hash: the 32-bit finaliser of MurmurHash3 (Appleby 2011), a bijection."""
-    x = np.arange(num_neurons, dtype=np.uint32)
-    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
-        x = (x ^ (x >> np.uint32(shift))) * np.uint32(factor)
-    return np.argsort(x).astype(np.int32)
+    """The ids in ascending order of their hash."""
+    return np.argsort(hash_of(np.arange(num_neurons, dtype=np.uint32))).astype(np.int32)
 
 
 def spike_lists(

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax._check import check, shown
+from snnjax._compiler_options import compiler_options
 from snnjax._network import Network
 from snnjax._network.compare import check_params
 from snnjax._network.specs import NetworkParams
@@ -134,8 +135,7 @@ def fit(
         steps = _steps_per_epoch(parts, first, config, network)
         optimiser = make_optimiser(config, steps)
         progress = begin(params, optimiser, config) if progress is None else progress
-        step = make_train_step(network, loss, optimiser, config, decoder, places.mesh)
-        test = _evaluation(network, loss, decoder, config)
+        step, test = _programs(network, params, loss, optimiser, config, decoder, places)
         with draw_bar(progress_bar, config.epochs * steps, first * steps) as advance:
             for epoch in range(first, config.epochs):
                 check_room(folder, progress)
@@ -148,10 +148,26 @@ def fit(
     return _result(progress, config)
 
 
-def _evaluation(network: Network, loss: Loss, decoder: str, config: TrainConfig) -> Callable[..., Any]:
-    """A function that evaluates parameters on data, compiled once."""
-    step = make_evaluation_step(network, loss, decoder)
-    return functools.partial(evaluate, network, loss=loss, batch_size=config.batch_size, step=step)
+def _programs(
+    network: Network,
+    params: NetworkParams,
+    loss: Loss,
+    optimiser: Any,
+    config: TrainConfig,
+    decoder: str,
+    places: "_Places",
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """A function that trains on a batch, and one that evaluates parameters on data, each compiled once."""
+    step = make_train_step(network, loss, optimiser, config, decoder, places.mesh)
+    options = compiler_options(places.first(params))
+    test = functools.partial(
+        evaluate,
+        network,
+        loss=loss,
+        batch_size=config.batch_size,
+        step=make_evaluation_step(network, loss, decoder),
+    )
+    return jax.jit(step, donate_argnums=0, compiler_options=options), test
 
 
 def _result(progress: Progress, config: TrainConfig) -> FitResult:
@@ -196,6 +212,14 @@ class _Places(NamedTuple):
             return replicate(self.mesh, state)
         copy = jnp.copy if self.device is None else lambda leaf: jax.device_put(np.array(leaf), self.device)
         return jax.tree.map(copy, state)
+
+    def first(self, params: NetworkParams) -> Any:
+        """One of the devices; where JAX chooses, that of the caller's parameters."""
+        if self.device is not None:
+            return self.device
+        if self.mesh is not None:
+            return self.mesh.devices.flat[0]
+        return next(iter(jnp.asarray(jax.tree.leaves(params)[0]).devices()))
 
 
 def _places(devices: Sequence[Any] | None, config: TrainConfig) -> _Places:

@@ -11,7 +11,7 @@ from snnjax import online
 from snnjax._network import Network
 from snnjax._network.scan import within
 from snnjax._network.specs import NetworkParams
-from snnjax._types import wide
+from snnjax._types import steps_within, wide
 from snnjax.data import Batch
 from snnjax.metrics.decode import has_label
 from snnjax.sparse_spikes import SparseSpikes
@@ -39,7 +39,7 @@ def online_gradients(network: Network, loss: Callable[..., Array], rule: str) ->
         num_steps, size = batch.inputs.shape[:2]
         has_labels_of_steps = batch.labels.ndim > 1
         learner = RULES[rule](network, loss_of_step, penalty=None if pulls is None else _linear(pulls))
-        valid = jnp.arange(num_steps, dtype=jnp.int32)[:, None] < lengths[None, :]
+        valid = steps_within(num_steps, lengths)
         asked = has_label(batch.inputs, batch.labels, lengths) if has_labels_of_steps else valid
         weights = tuple(1 / jnp.maximum(jnp.sum(each, axis=0), 1) for each in (asked, valid))
 

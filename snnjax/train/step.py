@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -67,6 +67,8 @@ def make_train_step(
         >>> float(totals.samples)
         4.0
     """
+    import optax
+
     _check_config(network, config, mesh)
     # A spiking read-out may be as active as its task requires.
     num_hidden = len(network.layers) - (network.readout is None)
@@ -95,13 +97,13 @@ def make_train_step(
         (error, output), gradients = compute(state.params, batch, second_threshold)
         with jax.numpy_dtype_promotion("standard"):  # optax needs it, whatever the caller's setting
             updates, optimiser_state = optimiser.update(gradients, state.optimiser, state.params)
-        params = jax.tree.map(lambda old, update: old + update.astype(old.dtype), state.params, updates)
+            params = optax.apply_updates(state.params, updates)  # pyright: ignore[reportArgumentType]
         lengths = _lengths(batch)
         found = right_answers("fit", output.output, batch.labels, batch.lengths, decoder)
         totals = count(
             network, state.params, output, batch, lengths, jnp.broadcast_to(error, lengths.shape), found
         )
-        return TrainState(params, optimiser_state), totals
+        return TrainState(cast(NetworkParams, params), optimiser_state), totals
 
     return jax.jit(train_step, donate_argnums=0)
 

@@ -191,16 +191,18 @@ def _cut(dataset: Any, settings: TaskSettings) -> Any:
 
 def _standardised(dataset: Any, like: Any) -> Any:
     """Each channel standardised to mean 0 and deviation 1 over the valid steps of `like`; padding stays 0."""
-    valid, known = (
-        np.arange(each.series.shape[1]) < np.asarray(each.lengths)[:, None] for each in (dataset, like)
-    )
+    valid, known = _valid(dataset), _valid(like)
     values = like.series[known]
     series = (dataset.series - values.mean(axis=0)) / values.std(axis=0)
     return replace(dataset, series=np.where(valid[:, :, None], series, 0).astype(np.float32))
 
 
+def _valid(dataset: Any) -> np.ndarray:
+    """True at the steps before the end of a series, bool ``[samples, time]``."""
+    return np.arange(dataset.series.shape[1]) < np.asarray(dataset.lengths)[:, None]
+
+
 def _noisy(key: PRNGKeyArray, dataset: Any, deviation: float) -> Any:
     """The series plus Gaussian noise; padding stays 0."""
-    valid = np.arange(dataset.series.shape[1]) < np.asarray(dataset.lengths)[:, None]
     noise = deviation * np.asarray(jax.random.normal(key, dataset.series.shape))
-    return replace(dataset, series=dataset.series + np.where(valid[:, :, None], noise, 0))
+    return replace(dataset, series=dataset.series + np.where(_valid(dataset)[:, :, None], noise, 0))

@@ -108,13 +108,14 @@ class TaskSettings:
         check("task" in settings, op, "header", "name a task", settings, "Train with `snnjax train`")
         for kind, values in ((cls, settings), (TrainConfig, config)):
             known = {each.name for each in fields(kind)} - {"training"}
-            unknown = ", ".join(sorted(values.keys() - known))
+            absent = [f"no {name}" for name in sorted(known - values.keys())]
+            differences = ", ".join(sorted(values.keys() - known) + absent)
             way_out = "Use the version of snnjax that trained it"
-            check(not unknown, op, "header", "hold only settings of this version", unknown, way_out)
-        settings["hidden"] = tuple(settings.get("hidden", cls.hidden))
-        settings["convolutions"] = tuple(tuple(each) for each in settings.get("convolutions", ()))
+            check(not differences, op, "header", "hold the settings of this version", differences, way_out)
+        settings["hidden"] = tuple(settings["hidden"])
+        settings["convolutions"] = tuple(tuple(each) for each in settings["convolutions"])
         # JSON has no tuples, and an option that is a range is a tuple.
-        options = settings.get("neuron_options", {}).items()
+        options = settings["neuron_options"].items()
         ranges = {name: tuple(value) if isinstance(value, list) else value for name, value in options}
         settings["neuron_options"] = ranges
         return cls(**settings, training=TrainConfig(**config))

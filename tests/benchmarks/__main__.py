@@ -4,8 +4,9 @@
     python -m tests.benchmarks --compare [--only W3 | --results out/bench/results.json]
     python -m tests.benchmarks --keep [--only W3 | --results out/bench/results.json]
 
-All of it takes the better part of an hour on two cores, which should have nothing else to do. `--compare` exits with 1
-if a ratio lost more than 10 % of what `expected/` keeps, and with 2 if there is nothing to compare with.
+Every program has a process of its own. All of it takes more than an hour on two cores, which should have nothing else
+to do. `--compare` exits with 1 if a ratio lost more than 10 % of what `expected/` keeps, and with 2 if there is nothing
+to compare with.
 """
 
 import argparse

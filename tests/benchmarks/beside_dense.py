@@ -54,7 +54,7 @@ def cycles(
     forward: networks.Forward, workload: Workload, arguments: Any
 ) -> tuple[float | None, float | None]:
     """Compute, exchange and sync of a time step: in all, and of dense products; None if the program does not fit."""
-    step: Any = networks.jitted(forward, GRADIENT, workload.readout)
+    step: Any = jax.jit(networks.task_of(forward, GRADIENT, workload.readout))
     placed = ipus.placed_as(arguments, jax.devices("ipu")[0])
     try:
         compiled: Any = step.lower(*placed).compile()

@@ -4,7 +4,7 @@ Plain JAX has one `lax.conv` of all steps at once for each layer; only the neuro
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -16,9 +16,9 @@ from snnjax import SparseSpikes, conv2d, layer, leaky_readout, network, sum_pool
 from snnjax.data import load_mnist_10k, saccade_spikes
 from tests.benchmarks import workloads
 from tests.benchmarks.convolutions import convolve
-from tests.benchmarks.networks import INFERENCE, TRAINING
+from tests.benchmarks.networks import INFERENCE, TRAINING, jit
 from tests.benchmarks.neurons import scan_neurons, scan_readout, tasks
-from tests.benchmarks.timing import Timer, timer
+from tests.benchmarks.timing import Program, Timer, timer
 
 BYTES_PER_MB = 1e6
 DIGIT_PIXELS = 28  # each way
@@ -125,21 +125,31 @@ def program(camera: Camera, alternative: str, task: str) -> tuple[Any, tuple[Any
     if task == TRAINING:
         given = (params, optax.adam(workloads.LEARNING_RATE).init(params), inputs, labels)
     run = tasks(outputs_of(camera, alternative), optax.adam(workloads.LEARNING_RATE))[task]
-    return jax.jit(run).lower(*given).compile(), given
+    return jit(run).lower(*given).compile(), given
 
 
-def timers(camera: Camera) -> tuple[dict[tuple[str, str], Timer], dict[tuple[str, str], float]]:
-    """One timer per task and alternative, and MB that the program of each takes beside arguments and results.
+def timed(camera: Camera, alternative: str, task: str) -> Timer:
+    run, given = program(camera, alternative, task)
+    return timer(run, lambda: given)
+
+
+def measured() -> Iterator[tuple[str, str]]:
+    """Tasks and alternatives."""
+    for task in (TRAINING, INFERENCE):
+        for name, alternative in ALTERNATIVES.items():
+            if task == TRAINING or not alternative.capped:  # lists matter to gradients
+                yield task, name
+
+
+def programs(camera: Camera) -> dict[tuple[str, str], Program]:
+    """By task and alternative."""
+    return {(task, name): functools.partial(timed, camera, name, task) for task, name in measured()}
+
+
+def memory(camera: Camera) -> dict[tuple[str, str], list[float]]:
+    """MB that the program of each task and alternative takes beside arguments and results.
 
     What a kernel takes by itself is not part of a program: scratch, up to 256 MiB of which stay from call to call.
     """
-    made: dict[tuple[str, str], Timer] = {}
-    memory: dict[tuple[str, str], float] = {}
-    for task in (TRAINING, INFERENCE):
-        for name, alternative in ALTERNATIVES.items():
-            if task == INFERENCE and alternative.capped:  # lists matter to gradients
-                continue
-            run, given = program(camera, name, task)
-            made[task, name] = timer(run, lambda given=given: given)
-            memory[task, name] = run.memory_analysis().temp_size_in_bytes / BYTES_PER_MB
-    return made, memory
+    made = {(task, name): program(camera, name, task)[0] for task, name in measured()}
+    return {key: [run.memory_analysis().temp_size_in_bytes / BYTES_PER_MB] for key, run in made.items()}

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 
 from snnjax import SparseSpikes, spike_conv
 from tests.benchmarks import workloads
+from tests.benchmarks.networks import jit
 from tests.benchmarks.products import FORWARD, TASKS, VALUES
-from tests.benchmarks.timing import Timer, timer
+from tests.benchmarks.timing import Program, Timer, timer
 
 PLAIN, ROWS, LISTS = "plain JAX, lax.conv", "snnjax, rows", "snnjax, lists"
 ALTERNATIVES = (PLAIN, ROWS, LISTS)
@@ -71,23 +72,27 @@ def program(
     images, spikes, weights, g = data(of, density)
     conv: Callable[[Any, Any], jax.Array] = functools.partial(spike_conv, shape=of.shape)
     if alternative == PLAIN:
-        return jax.jit(task_of(convolve, task)), (images, weights, g)
+        return jit(task_of(convolve, task)), (images, weights, g)
     flat_g = g.reshape(of.rows, -1)
     if alternative == ROWS:
-        return jax.jit(task_of(conv, task)), (images.reshape(of.rows, -1), weights, flat_g)
+        return jit(task_of(conv, task)), (images.reshape(of.rows, -1), weights, flat_g)
 
     def of_lists(values: jax.Array, weights: jax.Array) -> jax.Array:
         counts = (spikes.num_spikes, spikes.num_listed, spikes.num_neurons)
         return conv(SparseSpikes(spikes.ids, values, *counts), weights)
 
-    return jax.jit(task_of(of_lists, task)), (spikes.values, weights, flat_g)
+    return jit(task_of(of_lists, task)), (spikes.values, weights, flat_g)
 
 
-def timers(of: Convolved, density: float) -> dict[tuple[str, str], Timer]:
-    """One timer per task and alternative."""
-    made = {}
-    for task in TASKS:
-        for name in ALTERNATIVES:
-            run, operands = program(of, density, name, task)
-            made[task, name] = timer(run, lambda operands=operands: operands)
-    return made
+def timed(of: Convolved, density: float, alternative: str, task: str) -> Timer:
+    run, operands = program(of, density, alternative, task)
+    return timer(run, lambda: operands)
+
+
+def programs(of: Convolved, density: float) -> dict[tuple[str, str], Program]:
+    """By task and alternative."""
+    return {
+        (task, name): functools.partial(timed, of, density, name, task)
+        for task in TASKS
+        for name in ALTERNATIVES
+    }

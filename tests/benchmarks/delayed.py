@@ -1,5 +1,6 @@
 """W8, learnable axonal delays: what they cost a network."""
 
+import functools
 from collections.abc import Iterator
 
 import jax
@@ -7,22 +8,28 @@ import optax
 
 from snnjax import axonal, layer, leaky_readout, network
 from tests.benchmarks import workloads
-from tests.benchmarks.networks import INFERENCE, TRAINING
+from tests.benchmarks.networks import INFERENCE, TRAINING, jit
 from tests.benchmarks.neurons import Shape, sample, tasks
-from tests.benchmarks.timing import Timer, timer
+from tests.benchmarks.timing import Program, Timer, timer
 
 WITHOUT = "snnjax, without delays"
 
 
-def timers(shape: Shape, max_delay: int) -> Iterator[tuple[tuple[str, str], Timer]]:
-    """By column and alternative."""
+def timed(shape: Shape, max_delay: int, task: str) -> Timer:
+    """Without delays if the longest is 0."""
     inputs, labels = sample(shape)
     optimiser = optax.adam(workloads.LEARNING_RATE)
-    for name, delays in ((WITHOUT, None), (f"snnjax, delays of up to {max_delay} steps", axonal(max_delay))):
-        layers = [layer(each, recurrent=shape.recurrent, delays=delays) for each in shape.hidden]
-        net = network(shape.inputs, layers, leaky_readout(shape.outputs))
-        params = net.init(jax.random.key(workloads.SEED), inputs, target_activity=shape.rate)
-        each = tasks(lambda params, inputs, net=net: net.apply(params, None, inputs)[0].output, optimiser)
-        training, inference = (params, optimiser.init(params), inputs, labels), (params, inputs)
-        yield (TRAINING, name), timer(jax.jit(each[TRAINING]), lambda given=training: given)
-        yield (INFERENCE, name), timer(jax.jit(each[INFERENCE]), lambda given=inference: given)
+    delays = axonal(max_delay) if max_delay else None
+    layers = [layer(each, recurrent=shape.recurrent, delays=delays) for each in shape.hidden]
+    net = network(shape.inputs, layers, leaky_readout(shape.outputs))
+    params = net.init(jax.random.key(workloads.SEED), inputs, target_activity=shape.rate)
+    run = jit(tasks(lambda params, inputs: net.apply(params, None, inputs)[0].output, optimiser)[task])
+    given = (params, inputs) if task == INFERENCE else (params, optimiser.init(params), inputs, labels)
+    return timer(run, lambda: given)
+
+
+def programs(shape: Shape, max_delay: int) -> Iterator[tuple[tuple[str, str], Program]]:
+    """By task and alternative."""
+    for task in (TRAINING, INFERENCE):
+        for name, longest in ((WITHOUT, 0), (f"snnjax, delays of up to {max_delay} steps", max_delay)):
+            yield (task, name), functools.partial(timed, shape, longest, task)

@@ -1,16 +1,10 @@
-"""Measurements that need a new process: import time, the first call, memory, and a given number of cores.
+"""What only a new process can measure: import time, the first call, memory, and a given number of cores or IPUs.
 
-    python -m tests.benchmarks.fresh first_steps <workload> <alternative> <task>
-    python -m tests.benchmarks.fresh on_cores <workload> <cores> <rounds> <alternative> ...
-    python -m tests.benchmarks.fresh in_processes <workload> <processes> <rounds> <alternative>
-    python -m tests.benchmarks.fresh on_ipus <workload> <alternative> <IPUs> <tiles of each>
-    python -m tests.benchmarks.fresh beside_dense <workload> <tiles> <activity> ...
-
-Workloads are written in JSON, and so are the answers.
+All but `seconds_of` run in such a process, by `process.ask` or as its program.
 """
 
 import ctypes
-import json
+import functools
 import os
 import socket
 import subprocess
@@ -20,19 +14,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks import workloads
+from tests.benchmarks.process import ROOT, Held, Process, environment
+from tests.benchmarks.timing import Timer
 from tests.benchmarks.workloads import Workload
 
-ROOT = Path(__file__).parents[2]
 TRAINING_STEPS = 3
 IPU_VERSION = "bow"
 KIB_PER_MB = 1e6 / 1024
 RESET_PEAK = "5"  # proc(5), /proc/pid/clear_refs: sets VmHWM back to VmRSS
-
-
-def environment() -> dict[str, str]:
-    """Without a compilation cache, which would make the first call look fast."""
-    return {name: text for name, text in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
 
 
 def seconds_of(program: str) -> float:
@@ -40,24 +29,6 @@ def seconds_of(program: str) -> float:
     start = time.perf_counter()
     subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT, env=environment())
     return time.perf_counter() - start
-
-
-def command(task: str, workload: Workload, *words: object) -> list[str]:
-    return [
-        sys.executable,
-        "-m",
-        "tests.benchmarks.fresh",
-        task,
-        workloads.as_json(workload),
-        *map(str, words),
-    ]
-
-
-def ask(task: str, workload: Workload, *words: object) -> Any:
-    """What a new process prints for one of the tasks below."""
-    own = command(task, workload, *words)
-    done = subprocess.run(own, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, check=True, text=True)
-    return json.loads(done.stdout.splitlines()[-1])  # above it may stand what libraries print
 
 
 def memory_mb(field: str) -> float:
@@ -97,45 +68,41 @@ def first_steps(workload: Workload, alternative: str, task: str) -> dict[str, An
     return {"seconds": first, "growth": memory_mb("VmHWM") - before if settled else None}
 
 
-def on_cores(workload: Workload, cores: str, rounds: str, *names: str) -> list[tuple[str, list[float]]]:
-    """Seconds of a training step on the first `cores` cores that this process may use."""
-    own = sorted(os.sched_getaffinity(0))
-    # Before JAX is imported: it starts a thread per core that it sees.
-    os.sched_setaffinity(0, own[: int(cores)])
-    from tests.benchmarks import networks, timing
+def use_cores(cores: Sequence[int]) -> None:
+    """Before JAX is imported: it starts a thread per core that it sees."""
+    os.sched_setaffinity(0, cores)
 
-    times = timing.measure(networks.timers(workload, names, [networks.TRAINING]), int(rounds))
-    return [(name, seconds) for (_, name), seconds in times.items()]
+
+def on_cores(workload: Workload, cores: int, name: str) -> Timer:
+    """Of a training step on the first `cores` cores that this process may use."""
+    use_cores(sorted(os.sched_getaffinity(0))[:cores])
+    from tests.benchmarks import networks
+
+    return networks.timed(workload, name, networks.TRAINING)
 
 
 def in_processes(
-    workload: Workload, processes: str, rounds: str, name: str, port: str = "", index: str = "0"
+    workload: Workload, number: int, rounds: int, name: str, port: str = "", own: int = 0
 ) -> dict[str, Any]:
     """A data-parallel training step of so many processes; the first, which has no port, starts the others."""
-    number, own = int(processes), int(index)
     port = port or free_port()
-    words = processes, rounds, name, port
-    others = [
-        subprocess.Popen(
-            command("in_processes", workload, *words, other), cwd=ROOT, stdout=subprocess.DEVNULL
-        )
-        for other in range(1, number if own == 0 else 1)
-    ]
+    others = [Process() for _ in range(1, number if own == 0 else 1)]
+    for index, other in enumerate(others, 1):
+        other.send(Held.ask, functools.partial(in_processes, workload, number, rounds, name, port, index))
     cores = sorted(os.sched_getaffinity(0))
-    # Before JAX is imported: it starts a thread per core that it sees.
-    os.sched_setaffinity(0, cores[own::number] if number > 1 else cores)
+    use_cores(cores[own::number] if number > 1 else cores)
     import jax
 
     if number > 1:
         jax.distributed.initialize(f"127.0.0.1:{port}", number, own)
     from tests.benchmarks import data_parallel
 
-    answer = data_parallel.measured(workload, name, int(rounds))
+    answer = data_parallel.measured(workload, name, rounds)
     if number > 1:
         jax.distributed.shutdown()  # waits for the others, which end only then
     for other in others:
-        if other.wait() != 0:
-            raise RuntimeError("one of the processes failed; its error stands above")
+        other.answer()
+        other.close()
     return answer
 
 
@@ -145,38 +112,33 @@ def free_port() -> str:
         return str(free.getsockname()[1])
 
 
-def on_ipus(workload: Workload, alternative: str, ipus: str, tiles: str) -> dict[str, float]:
+def use_ipus(number: int, tiles: int) -> None:
+    """Before JAX is imported: it looks for devices when it is first used."""
+    settings = {"DEVICES": f"{number}", "TILES": f"{tiles}", "VERSION": IPU_VERSION}
+    os.environ.update({f"SNNJAX_IPU_{name}": value for name, value in settings.items()})
+
+
+def on_ipus(workload: Workload, alternative: str, ipus: int, tiles: int) -> dict[str, float]:
     """What a training step on modelled IPUs would take, and what the model takes."""
-    os.environ.update(SNNJAX_IPU_DEVICES=ipus, SNNJAX_IPU_TILES=tiles, SNNJAX_IPU_VERSION=IPU_VERSION)
-    from tests.benchmarks import ipus as measured  # JAX looks for devices when it is first used
+    use_ipus(ipus, tiles)
+    from tests.benchmarks import ipus as measured
 
-    return measured.training(workload, alternative, int(ipus))
+    return measured.training(workload, alternative, ipus)
 
 
-def beside_dense(workload: Workload, tiles: str, *activities: str) -> dict[str, float]:
+def beside_dense(workload: Workload, tiles: int, activities: tuple[float, ...]) -> dict[str, float]:
     """Modelled cycles of a time step, dense and sparse at each activity."""
-    os.environ.update(SNNJAX_IPU_DEVICES="1", SNNJAX_IPU_TILES=tiles, SNNJAX_IPU_VERSION=IPU_VERSION)
+    use_ipus(1, tiles)
     from tests.benchmarks import beside_dense as measured
 
-    return measured.cycles_of_a_step(workload, tuple(map(float, activities)))
+    return measured.cycles_of_a_step(workload, activities)
 
 
 def pipelined(
-    workload: Workload, tiles: str, ipus: str, pieces: str, rounds: str
+    workload: Workload, tiles: int, ipus: int, pieces: int, rounds: int
 ) -> dict[str, dict[str, float]]:
     """Modelled cycles and memory of a training step on one IPU and in pipelines, and what of the ideal that is."""
-    os.environ.update(SNNJAX_IPU_DEVICES=ipus, SNNJAX_IPU_TILES=tiles, SNNJAX_IPU_VERSION=IPU_VERSION)
+    use_ipus(ipus, tiles)
     from tests.benchmarks import pipelines as measured
 
-    return measured.of_a_step(workload, int(ipus), int(pieces), int(rounds))
-
-
-def main(arguments: Sequence[str]) -> None:
-    task, workload, *words = arguments
-    known = (first_steps, on_cores, in_processes, on_ipus, beside_dense, pipelined)
-    tasks: dict[str, Any] = {each.__name__: each for each in known}
-    sys.stdout.write(json.dumps(tasks[task](workloads.from_json(workload), *words)))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+    return measured.of_a_step(workload, ipus, pieces, rounds)

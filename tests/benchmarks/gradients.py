@@ -1,5 +1,6 @@
-"""W10, what the gradient costs: a training step of W3 with surrogates of unlimited and of bounded support."""
+"""W10, what the gradient costs: a training step of W3 with other surrogates, and with less precision."""
 
+import dataclasses
 import functools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -8,9 +9,10 @@ import jax
 import jax.numpy as jnp
 
 from snnjax import Surrogate
-from snnjax.ops._connection import Connection
-from tests.benchmarks import networks, workloads
+from snnjax.ops._connection import DENSE, Connection
+from tests.benchmarks import networks
 from tests.benchmarks.networks import (
+    DONATED,
     TRAINING,
     Alternative,
     Spike,
@@ -18,23 +20,32 @@ from tests.benchmarks.networks import (
     scan_over_time,
     through_snnjax,
 )
-from tests.benchmarks.timing import Timer, timer
+from tests.benchmarks.timing import Program, Timer, timer
 from tests.benchmarks.workloads import SLOPE, Workload
 
 STEEP = 5.0  # of a triangle that ends 0.2 from the threshold
+NEAR = 0.5  # from the threshold
+ROUNDED = Connection(rounds_cotangents=True)
 
 
 class Gradient(NamedTuple):
     """A surrogate, and what a user may opt into."""
 
     surrogate: Surrogate
-    rounds_cotangents: bool = False
+    connection: Connection = DENSE
+    record_dtype: Any = None
 
 
 GRADIENTS = {
     "superspike": Gradient(Surrogate("superspike", SLOPE)),
     "superspike, cutoff 1 %": Gradient(Surrogate("superspike", SLOPE, cutoff=0.01)),
-    "superspike, cotangents in bfloat16": Gradient(Surrogate("superspike", SLOPE), rounds_cotangents=True),
+    "superspike, cotangents in bfloat16": Gradient(Surrogate("superspike", SLOPE), ROUNDED),
+    "superspike, cotangents and records in bfloat16": Gradient(
+        Surrogate("superspike", SLOPE), ROUNDED, record_dtype=jnp.bfloat16
+    ),
+    f"superspike, cotangents in bfloat16, exact within {NEAR:g}": Gradient(
+        Surrogate("superspike", SLOPE), dataclasses.replace(ROUNDED, exact_within=NEAR)
+    ),
     "triangle, slope 1": Gradient(Surrogate("triangle", 1.0)),
     f"triangle, slope {STEEP:g}": Gradient(Surrogate("triangle", STEEP)),
 }
@@ -61,12 +72,13 @@ def spike_of(surrogate: Surrogate) -> Spike:
 
 
 def alternatives(gradient: Gradient) -> dict[str, Alternative]:
-    """Plain JAX and snnjax; only the latter rounds cotangents."""
+    """Plain JAX and snnjax; only the latter rounds cotangents and records."""
     plain = {"spike": spike_of(gradient.surrogate)}
     ours = functools.partial(
         through_snnjax,
         surrogate=gradient.surrogate,
-        connection=Connection(rounds_cotangents=gradient.rounds_cotangents),
+        connection=gradient.connection,
+        record_dtype=gradient.record_dtype,
     )
     return {
         "plain JAX, lax.scan": Alternative(functools.partial(scan_over_time, **plain), "dense"),
@@ -76,13 +88,16 @@ def alternatives(gradient: Gradient) -> dict[str, Alternative]:
     }
 
 
-def timers(workload: Workload) -> Iterator[tuple[tuple[str, str], Timer]]:
-    """By gradient and alternative."""
-    layers, inputs = networks.data(workload)
-    labels = jnp.asarray(workloads.labels(workload))
+def timed(workload: Workload, gradient: str, name: str, task: str) -> Timer:
+    alternative = alternatives(GRADIENTS[gradient])[name]
+    inputs = networks.data(workload)[1][alternative.inputs]
+    run = networks.jitted(alternative.forward, task, workload.readout)
+    return timer(run, networks.of_step(workload, inputs, task))
+
+
+def programs(workload: Workload) -> Iterator[tuple[tuple[str, str], Program]]:
+    """By gradient, whether the parameters are donated, and alternative."""
     for column, gradient in GRADIENTS.items():
-        for name, alternative in alternatives(gradient).items():
-            run = networks.jitted(alternative.forward, TRAINING, workload.readout)
-            given: tuple[Any, ...] = (layers, networks.optimiser_state(workload))
-            given += (inputs[alternative.inputs], labels)
-            yield (column, name), timer(run, lambda given=given: given)
+        for task, end in ((TRAINING, ""), (DONATED, ", donated")):
+            for name in alternatives(gradient):
+                yield (f"{column}{end}", name), functools.partial(timed, workload, column, name, task)

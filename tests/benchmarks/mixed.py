@@ -1,5 +1,6 @@
 """A neuron that the fused op does not support, after layers that it does: what it costs these layers."""
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -8,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax import layer, network, neurons, spiking_readout
-from tests.benchmarks.networks import TRAINING
+from tests.benchmarks.networks import TRAINING, jit
 from tests.benchmarks.neurons import Shape
-from tests.benchmarks.timing import Timer, timer
+from tests.benchmarks.timing import Program, Timer, timer
 
 MIXED, FUSED, SCANNED = "LIF layers and Izhikevich", "LIF layers alone", "Izhikevich alone"
 # The activity that `init` scales the LIF layers to.
@@ -35,16 +36,21 @@ def made(shape: Shape) -> tuple[dict[str, Any], Any, jax.Array]:
     return nets, params._replace(layers=(*first.layers, params.layers[-1])), inputs
 
 
-def timers(shape: Shape) -> Iterator[tuple[tuple[str, str], Timer]]:
-    """The gradient of the whole, and of each part fed with what it gets there."""
+def timed(shape: Shape, name: str) -> Timer:
+    """The gradient of the whole, or of a part fed with what it gets there."""
     nets, params, inputs = made(shape)
     below, above = (params._replace(layers=part) for part in (params.layers[:-1], params.layers[-1:]))
-    spikes = jax.jit(lambda params, x: nets[FUSED].apply(params, None, x)[0].output)(below, inputs)
-    given = {MIXED: (params, inputs), FUSED: (below, inputs), SCANNED: (above, spikes)}
-    for name, net in nets.items():
-        # Spikes that come from a layer have a gradient, inputs from outside have none.
-        step = jax.jit(jax.grad(summed(net), argnums=(0, 1) if name == SCANNED else 0))
-        yield (f"{shape.name}, {TRAINING}", name), timer(step, lambda given=given[name]: given)
+    given = (below if name == FUSED else params, inputs)
+    if name == SCANNED:
+        given = above, jit(lambda params, x: nets[FUSED].apply(params, None, x)[0].output)(below, inputs)
+    # Spikes that come from a layer have a gradient, inputs from outside have none.
+    step = jit(jax.grad(summed(nets[name]), argnums=(0, 1) if name == SCANNED else 0))
+    return timer(step, lambda: given)
+
+
+def programs(shape: Shape) -> Iterator[tuple[tuple[str, str], Program]]:
+    for name in (MIXED, FUSED, SCANNED):
+        yield (f"{shape.name}, {TRAINING}", name), functools.partial(timed, shape, name)
 
 
 def summed(net: Any) -> Callable[[Any, Any], jax.Array]:

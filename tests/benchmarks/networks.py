@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Surrogate, lif_network
+from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Surrogate, compiler_options, lif_network
 from snnjax.ops._connection import DENSE, Connection
 from tests.benchmarks import workloads
-from tests.benchmarks.timing import Timer, timer
+from tests.benchmarks.timing import Program, Timer, timer
 from tests.benchmarks.workloads import DECAY, SLOPE, THRESHOLD, Layer, Workload
 
 SUPERSPIKE = Surrogate("superspike", SLOPE)
@@ -90,6 +90,7 @@ def through_snnjax(
     capacity_share: float | None = None,
     surrogate: Surrogate = SUPERSPIKE,
     connection: Connection = DENSE,
+    record_dtype: Any = None,
 ) -> jax.Array:
     """Through `lif_network`; a share is that of each hidden layer, and the connection that into each layer."""
     spiking = layers[:-1] if readout else layers
@@ -107,6 +108,7 @@ def through_snnjax(
         capacity=capacity,
         second_threshold=workloads.SECOND_THRESHOLD,
         surrogate=surrogate,
+        record_dtype=record_dtype,
         implementation=implementation,
     )
     return out.output
@@ -148,6 +150,11 @@ FORWARD, INFERENCE, GRADIENT = "forward", "inference", "forward + backward"
 TRAINING, DONATED = "training step", "training step, donated"
 
 
+def jit(function: Callable[..., Any], donate_argnums: tuple[int, ...] = ()) -> Any:
+    """With the options that a user should give, ours and plain JAX alike."""
+    return jax.jit(function, donate_argnums=donate_argnums, compiler_options=compiler_options())
+
+
 @functools.cache
 def compiled(alternative: str, task: str, readout: bool) -> Callable[..., Any]:
     """The jitted task; `arguments` says what it takes."""
@@ -171,6 +178,16 @@ def updated(layers: list[Layer], state: Any, gradients: list[Layer]) -> tuple[li
 
 
 def jitted(forward: Forward, task: str, readout: bool) -> Callable[..., Any]:
+    """The task of any network on the CPU."""
+    return jit(task_of(forward, task, readout), donate_argnums=donated(task))
+
+
+def donated(task: str) -> tuple[int, ...]:
+    """The arguments that a task gives away."""
+    return (0, 1) if task == DONATED else ()
+
+
+def task_of(forward: Forward, task: str, readout: bool) -> Callable[..., Any]:
     """The task of any network."""
 
     def outputs(layers: list[Layer], inputs: Any) -> jax.Array:
@@ -186,14 +203,13 @@ def jitted(forward: Forward, task: str, readout: bool) -> Callable[..., Any]:
         value, gradients = jax.value_and_grad(loss_of(forward, readout))(layers, inputs, labels)
         return (*updated(layers, state, gradients), value)
 
-    tasks = {
+    return {
         FORWARD: outputs,
         INFERENCE: logits,
         GRADIENT: jax.value_and_grad(weighted),
         TRAINING: train,
         DONATED: train,
-    }
-    return jax.jit(tasks[task], donate_argnums=(0, 1) if task == DONATED else ())
+    }[task]
 
 
 @functools.lru_cache(maxsize=1)
@@ -228,19 +244,28 @@ def arguments(workload: Workload, alternative: str, task: str) -> Callable[[], t
     if task == GRADIENT:
         weights = output_weights(workload)
         return lambda: (layers, inputs, weights)
-    parameters = layers, optimiser_state(workload)
+    return of_step(workload, inputs, task)
+
+
+def of_step(workload: Workload, inputs: Any, task: str) -> Callable[[], tuple[Any, ...]]:
+    """What makes the arguments of a training step."""
+    parameters = data(workload)[0], optimiser_state(workload)
     labels = jnp.asarray(workloads.labels(workload))
     if task == TRAINING:
         return lambda: (*parameters, inputs, labels)
     return lambda: (*jax.tree.map(jnp.copy, parameters), inputs, labels)
 
 
-def timers(
+def timed(workload: Workload, alternative: str, task: str) -> Timer:
+    return timer(compiled(alternative, task, workload.readout), arguments(workload, alternative, task))
+
+
+def programs(
     workload: Workload, alternatives: Sequence[str], tasks: Sequence[str]
-) -> dict[tuple[str, str], Timer]:
-    """One timer per task and alternative."""
+) -> dict[tuple[str, str], Program]:
+    """By task and alternative."""
     return {
-        (task, name): timer(compiled(name, task, workload.readout), arguments(workload, name, task))
+        (task, name): functools.partial(timed, workload, name, task)
         for task in tasks
         for name in alternatives
     }

@@ -10,8 +10,8 @@ import numpy as np
 import optax
 
 from snnjax import layer, leaky_readout, network, neurons
-from tests.benchmarks.networks import INFERENCE, TRAINING
-from tests.benchmarks.timing import Timer, timer
+from tests.benchmarks.networks import INFERENCE, TRAINING, jit
+from tests.benchmarks.timing import Program, Timer, timer
 
 PLAIN, FULL, CAPPED = "plain JAX, lax.scan", "snnjax", "snnjax, lists of 10 %"
 MODELS: dict[str, Callable[[], neurons.Neuron]] = {
@@ -122,17 +122,20 @@ def outputs_of(name: str, net: Any) -> Callable[[Any, Any], jax.Array]:
     return lambda params, inputs: net.apply(params, None, inputs)[0].output
 
 
-def timers(shape: Shape, model: str) -> Iterator[tuple[tuple[str, str], Timer]]:
-    """By column and alternative."""
+def timed(shape: Shape, model: str, name: str, task: str) -> Timer:
     optimiser = optax.adam(LEARNING_RATE)
-    for name in (PLAIN, FULL, CAPPED):
-        net, params, inputs, labels = made(shape, model, name == CAPPED)
-        each = tasks(outputs_of(name, net), optimiser)
-        given = (params, optimiser.init(params), inputs, labels)
-        yield (f"{model}, {TRAINING}", name), timer(jax.jit(each[TRAINING]), lambda given=given: given)
-        if name != CAPPED:
-            predict = jax.jit(each[INFERENCE])
-            yield (f"{model}, {INFERENCE}", name), timer(predict, lambda p=params, x=inputs: (p, x))
+    net, params, inputs, labels = made(shape, model, name == CAPPED)
+    run = jit(tasks(outputs_of(name, net), optimiser)[task])
+    given = (params, inputs) if task == INFERENCE else (params, optimiser.init(params), inputs, labels)
+    return timer(run, lambda: given)
+
+
+def programs(shape: Shape) -> Iterator[tuple[tuple[str, str], Program]]:
+    """By model, task and alternative."""
+    for model in MODELS:
+        for task, names in ((TRAINING, (PLAIN, FULL, CAPPED)), (INFERENCE, (PLAIN, FULL))):
+            for name in names:
+                yield (f"{model}, {task}", name), functools.partial(timed, shape, model, name, task)
 
 
 def loss_of(forward: Callable[[Any, Any], jax.Array]) -> Callable[[Any, Any, Any], jax.Array]:

@@ -1,21 +1,20 @@
 """W2 and W3 through other libraries, each as its own documentation writes such a network.
 
-Every peer runs in a process of its own, which waits while others are measured, so that it may have an environment of
-its own too: this file and `workloads` need numpy alone. SpikingJelly and Norse compute the workload's equations;
-snnTorch and Spyx subtract the threshold after the decay, and spike a little less for it.
-
-    python -m tests.benchmarks.peers <peer> <workload>     # then a line "<task> <calls>" each, answered with seconds
+Their processes may have an interpreter of their own: this file and `workloads` need numpy alone. SpikingJelly and Norse
+compute the workload's equations; snnTorch and Spyx subtract the threshold after the decay, and spike a little less for
+it.
 """
 
-import importlib.metadata
+import functools
 import os
-import sys
-import time
-from collections.abc import Callable, Sequence
+import subprocess
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from tests.benchmarks import workloads
+from tests.benchmarks import timing, workloads
+from tests.benchmarks.timing import Program, Timer, say
 from tests.benchmarks.workloads import DECAY, LEARNING_RATE, SLOPE, Layer, Workload
 
 INFERENCE, TRAINING = "inference", "training step"
@@ -214,21 +213,38 @@ PEERS = {
 }
 
 
-def serve(name: str, workload: Workload) -> None:
-    """Answer each line "<task>, <calls>" of the input with the seconds per call; the version first."""
-    # What a library prints goes elsewhere.
-    answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)
-    peer = PEERS[name]
-    tasks = peer.tasks(workload, workloads.layers(workload))
-    answers.write(importlib.metadata.version(peer.package) + "\n")
-    for line in sys.stdin:
-        task, calls = line.rsplit(",", 1)
-        start = time.perf_counter()
-        for _ in range(int(calls)):
-            tasks[task]()
-        answers.write(f"{(time.perf_counter() - start) / int(calls)}\n")
+def timed(name: str, workload: Workload, task: str) -> Timer:
+    warnings.simplefilter("ignore")
+    run = PEERS[name].tasks(workload, workloads.layers(workload))[task]
+    return lambda calls: timing.turn([run] * (calls + 1))
 
 
-if __name__ == "__main__":
-    serve(sys.argv[1], workloads.from_json(sys.argv[2]))
+@functools.cache
+def installed(package: str, interpreters: tuple[str, ...]) -> tuple[str, str] | None:
+    """The first interpreter in which a package is installed, and its version."""
+    program = f"from importlib.metadata import version; print(version({package!r}))"
+    for python in interpreters:
+        done = subprocess.run([python, "-c", program], check=False, capture_output=True, text=True)
+        if done.returncode == 0:
+            return python, done.stdout.strip()
+    return None
+
+
+def labelled(interpreters: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The peers that are installed, with their versions, and the interpreter of each."""
+    for name, peer in PEERS.items() if interpreters else ():
+        found = installed(peer.package, tuple(interpreters))
+        if found is None:
+            say(f"skipped {name}: {peer.package} is not installed in {' or '.join(interpreters)}")
+        else:
+            python, version = found
+            yield f"{name} {version}", python
+
+
+def programs(workload: Workload, labels: Iterable[str]) -> dict[tuple[str, str], Program]:
+    """By task and peer."""
+    return {
+        (task, label): functools.partial(timed, label.split()[0], workload, task)
+        for task in (INFERENCE, TRAINING)
+        for label in labels
+    }

@@ -13,7 +13,7 @@ from tests.benchmarks import networks
 from tests.benchmarks.networks import DONATED
 from tests.benchmarks.peers import PEERS
 from tests.benchmarks.report import OWN, alternatives, columns, ratio
-from tests.benchmarks.sections import DENSITY, PRODUCTS, SCALING, SPEED, Table
+from tests.benchmarks.tables import DENSITY, PRODUCTS, SCALING, SPEED, Table
 
 PANELS_ACROSS, PANEL_INCHES = 3, (4.2, 2.9)
 SPEED_INCHES, BAR_INCHES = 8.0, 0.15

@@ -38,6 +38,10 @@ class Plan:
     cameras: tuple[Camera, ...] = (Camera(steps=20), Camera(steps=100))
     delayed: neurons.Shape = DELAYED
     max_delay: int = 30
+    # W11: a few time steps a call.
+    streamed: tuple[Workload, ...] = tuple(
+        replace(W3, batch=batch, steps=steps) for batch, steps in ((1, 1), (4, 1), (16, 1), (48, 1), (1, 10))
+    )
     product_densities: tuple[float, ...] = (0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1)
 
     # Convolutions of the network for a camera.
@@ -98,6 +102,7 @@ def quick(peers: tuple[str, ...] = ()) -> Plan:
         cameras=(Camera(steps=6, batch=2, channels=(3, 4), kernel=3, pixels=7, margin=1, rate=0.1),),
         delayed=neurons.Shape(12, (8,), 3, steps=4, batch=2, recurrent=False),
         max_delay=2,
+        streamed=(replace(deep, batch=1, steps=1), replace(deep, batch=1, steps=2)),
         recurrent=(replace(w2(2), widths=(40, 24, 10), steps=8),),
         deep=deep,
         products=((64, 2),),
@@ -108,7 +113,6 @@ def quick(peers: tuple[str, ...] = ()) -> Plan:
         neurons=(single,),
         batches=(deep.batch,),
         steps=(deep.steps,),
-        cores=(1,),
         forms=((64, 2),),
         form_densities=(0.1,),
         on_ipu=deep,

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 
 from snnjax import SparseSpikes, spike_matmul
 from tests.benchmarks import workloads
-from tests.benchmarks.timing import Timer, timer
+from tests.benchmarks.networks import jit
+from tests.benchmarks.timing import Program, Timer, timer
 from tests.benchmarks.workloads import Product
 
 FORWARD, VALUES, WEIGHTS = "forward", "backward to spikes", "backward to weights"
@@ -32,8 +33,8 @@ OP = importlib.import_module("snnjax.ops.spike_matmul")
 def compiled(alternative: str, task: str) -> Callable[..., jax.Array]:
     """The jitted task, for any size."""
     if alternative == PLAIN:
-        return jax.jit(dense_task(task))
-    return jax.jit(listed_task(task, LISTED[alternative]))
+        return jit(dense_task(task))
+    return jit(listed_task(task, LISTED[alternative]))
 
 
 def dense_task(task: str) -> Callable[..., jax.Array]:
@@ -69,7 +70,7 @@ def compiled_form(task: str, gathers: bool, operands: tuple[Any, ...]) -> Callab
     own = OP.prefers_lists
     OP.prefers_lists = lambda *_: gathers
     try:
-        return jax.jit(listed_task(task, "reference")).lower(*operands).compile()
+        return jit(listed_task(task, "reference")).lower(*operands).compile()
     finally:
         OP.prefers_lists = own
 
@@ -95,16 +96,20 @@ def program(
     return compiled(alternative, task), operands
 
 
-def timers(
-    product: Product, alternatives: Sequence[str], tasks: Sequence[str]
-) -> dict[tuple[str, str], Timer]:
-    """One timer per task and alternative, but for gathers that are out of proportion."""
-    capacity = data(product)[1].capacity
+def timed(product: Product, alternative: str, task: str) -> Timer:
+    run, operands = program(product, alternative, task)
+    return timer(run, lambda: operands)
+
+
+def programs(product: Product, alternatives: Sequence[str]) -> dict[tuple[str, str], Program]:
+    """By task and alternative, but for gathers that are out of proportion."""
+    capacity = workloads.listed_ids(
+        workloads.bernoulli((product.batch, product.neurons), product.density)
+    ).shape[1]
     too_much = product.batch * capacity * product.neurons > MAX_GATHERED
-    made = {}
-    for task in tasks:
-        for name in alternatives:
-            if not (too_much and FORMS.get(name, False)):
-                run, operands = program(product, name, task)
-                made[task, name] = timer(run, lambda operands=operands: operands)
-    return made
+    return {
+        (task, name): functools.partial(timed, product, name, task)
+        for task in TASKS
+        for name in alternatives
+        if not (too_much and FORMS.get(name, False))
+    }

@@ -9,8 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from snnjax import _targets
-from tests.benchmarks.sections import SECONDS, Table
+from snnjax import _targets, compiler_options
+from tests.benchmarks.tables import SECONDS, Table
 from tests.benchmarks.timing import quartiles
 
 # Ratios are those of the fastest plain alternative's median to an alternative's own.
@@ -30,6 +30,7 @@ def machine() -> dict[str, str]:
         "cores": str(len(os.sched_getaffinity(0))),
         "python": platform.python_version(),
         **{package: version_of(package) for package in PACKAGES},
+        "compiler options": ", ".join(f"{name}={value}" for name, value in compiler_options().items()),
         "XLA_FLAGS": os.environ.get("XLA_FLAGS", ""),  # which may limit the instructions of plain JAX
         KERNELS: _targets.missing() or _targets.instruction_set(),
     }
@@ -74,6 +75,12 @@ def ratio_quartiles(table: Table, column: str, name: str) -> tuple[float, float]
     return quartiles([theirs / ours for theirs, ours in zip(plain, own, strict=True)])
 
 
+def cpu_of(table: Table) -> Table:
+    """The same in the CPU time of all threads: the minimum, which other programs of the machine change least."""
+    cells = {key: [min(values)] for key, values in table.cpu.items()}
+    return table._replace(cells=cells, cpu={})
+
+
 def text(table: Table, column: str, name: str) -> str:
     """The median, and the ratio where there is one."""
     values = table.cells.get((column, name))
@@ -107,22 +114,25 @@ def lowest_ratios(table: Table) -> list[str]:
     return lines
 
 
-def as_markdown(table: Table) -> str:
-    """The table, alternatives down and columns across."""
+def grid(table: Table, unit: str) -> list[str]:
+    """Alternatives down and columns across."""
     across = columns(table)
-    unit = "milliseconds" if table.unit == SECONDS else table.unit
-    lines = [
-        f"### {table.title}",
-        "",
-        f"| {unit} | {' | '.join(across)} |",
-        "| --- |" + " ---: |" * len(across),
-    ]
+    lines = [f"| {unit} | {' | '.join(across)} |", "| --- |" + " ---: |" * len(across)]
     for name in alternatives(table):
         cells = " | ".join(text(table, column, name) for column in across)
         lines.append(f"| {name} | {cells} |")
+    return [*lines, ""]
+
+
+def as_markdown(table: Table) -> str:
+    """The table, and below it that of the CPU time where it is known."""
+    unit = "milliseconds" if table.unit == SECONDS else table.unit
+    lines = [f"### {table.title}", "", *grid(table, unit)]
+    if table.cpu:
+        lines += grid(cpu_of(table), "milliseconds of CPU, all threads, minimum")
     notes = [*lowest_ratios(table)] if table.across.startswith("density") else []
     notes.append(f"- Widest spread between quartiles: {100 * widest_spread(table):.0f} % of the median.")
-    return "\n".join([*lines, "", *notes, ""])
+    return "\n".join([*lines, *notes, ""])
 
 
 def as_json(table: Table) -> dict[str, Any]:
@@ -131,10 +141,12 @@ def as_json(table: Table) -> dict[str, Any]:
             "column": column,
             "alternative": name,
             "median": statistics.median(values),
+            "minimum": min(values),
             "quartiles": quartiles(values),
             "ratio": ratio(table, column, name),
             "ratio quartiles": ratio_quartiles(table, column, name),
             "rounds": values,
+            **cpu_as_json(table, column, name),
         }
         for (column, name), values in table.cells.items()
     ]
@@ -145,6 +157,19 @@ def as_json(table: Table) -> dict[str, Any]:
         "unit": unit,
         "across": table.across,
         "cells": cells,
+    }
+
+
+def cpu_as_json(table: Table, column: str, name: str) -> dict[str, Any]:
+    """Nothing where it is not known."""
+    values = table.cpu.get((column, name))
+    if values is None:
+        return {}
+    return {
+        "CPU median": statistics.median(values),
+        "CPU minimum": min(values),
+        "CPU ratio": ratio(cpu_of(table), column, name),  # of the minima
+        "CPU rounds": values,
     }
 
 
@@ -159,7 +184,8 @@ def write(folder: Path, tables: Sequence[Table]) -> None:
     written = content(tables)
     (folder / "results.json").write_text(json.dumps(written, indent=1) + "\n")
     head = (
-        "Medians; in brackets how many times faster than the fastest plain JAX of the same interleaved run."
+        "Medians; in brackets how many times faster than the fastest plain JAX of the same interleaved run. Where the "
+        "CPU time is given, every program has a process of its own."
     )
     facts = ", ".join(f"{name} {value}" for name, value in written["machine"].items() if value)
     parts = ["## Benchmarks", "", head, "", facts + ".", "", *map(as_markdown, tables)]

@@ -1,9 +1,9 @@
 """The sections of the benchmark, each of which yields its tables."""
 
-import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any
 
 from tests.benchmarks import (
     cameras,
@@ -14,36 +14,29 @@ from tests.benchmarks import (
     mixed,
     networks,
     neurons,
-    peer_process,
+    peers,
+    process,
     products,
     stored,
-    timing,
+    streaming,
 )
 from tests.benchmarks.networks import DONATED, FORWARD, GRADIENT, INFERENCE, TRAINING
 from tests.benchmarks.plan import Plan
-from tests.benchmarks.timing import Timer, announce
+from tests.benchmarks.tables import (
+    DENSITY,
+    MEGABYTES,
+    PRODUCTS,
+    SCALING,
+    SPEED,
+    Cells,
+    Programs,
+    Table,
+    measure,
+    sweep,
+    table_of,
+)
+from tests.benchmarks.timing import Program, announce, shuffled
 from tests.benchmarks.workloads import Product, Workload
-
-SECONDS, MEGABYTES = "seconds", "MB"
-# The pictures that a table can be part of.
-SPEED, DENSITY, PRODUCTS, SCALING = "speed", "density", "products", "scaling"
-# By column and alternative, the value of every round.
-Cells = dict[tuple[str, str], list[float]]
-
-
-class Table(NamedTuple):
-    """A column, or all of them, is one interleaved run."""
-
-    title: str
-    cells: Cells  # in seconds or MB
-    across: str = ""  # what the numbers are that the columns begin with
-    unit: str = SECONDS
-    picture: str = ""
-    section: str = ""  # which yielded it
-
-
-def measure(plan: Plan, timers: Mapping[tuple[str, str], Timer], rounds: int) -> Cells:
-    return timing.measure(timers, rounds, plan.min_seconds)
 
 
 def percent(share: float) -> str:
@@ -55,22 +48,25 @@ def single(plan: Plan) -> Iterator[Table]:
     for workloads in plan.single:
         title = workloads[0].name
         announce(title)
-        cells: Cells = {}
-        for workload in workloads:
-            timers = networks.timers(workload, plan.exact, (FORWARD, GRADIENT))
-            for (task, name), values in measure(plan, timers, plan.rounds).items():
-                cells[f"{percent(workload.rate)}, {task}", name] = values
-        yield Table(title, cells, picture=SPEED)
+        programs = {
+            (f"{percent(workload.rate)}, {task}", name): program
+            for workload in workloads
+            for (task, name), program in networks.programs(workload, plan.exact, (FORWARD, GRADIENT)).items()
+        }
+        yield table_of(title, measure(plan, programs, plan.rounds), picture=SPEED)
 
 
 def network(plan: Plan, workload: Workload) -> Table:
     """Inference and training, which with a capacity computes another gradient."""
     announce(workload.name)
-    timers = networks.timers(workload, plan.exact, (INFERENCE, TRAINING, DONATED))
-    timers |= networks.timers(workload, plan.capped, (TRAINING, DONATED))
-    with peer_process.timers(workload, plan.peers) as of_peers:
-        cells = measure(plan, {**timers, **of_peers}, plan.rounds)
-    return Table(workload.name, cells, picture=SPEED)
+    interpreters = dict(peers.labelled(plan.peers))
+    programs = {
+        **networks.programs(workload, plan.exact, (INFERENCE, TRAINING, DONATED)),
+        **networks.programs(workload, plan.capped, (TRAINING, DONATED)),
+        **peers.programs(workload, interpreters),
+    }
+    turns = measure(plan, programs, plan.rounds, interpreters)
+    return table_of(workload.name, turns, picture=SPEED)
 
 
 def recurrent(plan: Plan) -> Iterator[Table]:
@@ -84,98 +80,101 @@ def deep(plan: Plan) -> Iterator[Table]:
     yield network(plan, plan.deep)
 
 
+def run(plan: Plan, title: str, programs: Iterable[tuple[tuple[str, str], Program]]) -> Iterator[Table]:
+    """One table."""
+    announce(title)
+    yield table_of(title, measure(plan, dict(programs), plan.rounds))
+
+
 def models(plan: Plan) -> Iterator[Table]:
     """W5."""
     for shape in plan.models:
-        announce(f"W5, {shape.name}")
-        cells: Cells = {}
-        for model in neurons.MODELS:
-            for (task, name), values in measure(
-                plan, dict(neurons.timers(shape, model)), plan.rounds
-            ).items():
-                cells[task, name] = values
-        yield Table(f"W5, {shape.name}", cells)
+        yield from run(plan, f"W5, {shape.name}", neurons.programs(shape))
 
 
 def mixtures(plan: Plan) -> Iterator[Table]:
     """W6."""
-    title = "W6, one Izhikevich layer behind LIF layers"
-    announce(title)
-    yield Table(title, measure(plan, dict(mixed.timers(plan.mixed)), plan.rounds))
+    yield from run(plan, "W6, one Izhikevich layer behind LIF layers", mixed.programs(plan.mixed))
 
 
 def camera(plan: Plan) -> Iterator[Table]:
     """W7."""
     for each in plan.cameras:
         announce(each.name)
-        timers, memory = cameras.timers(each)
-        yield Table(each.name, measure(plan, timers, min(plan.rounds, plan.sweep_rounds)))
-        cells = {key: [value] for key, value in memory.items()}
-        yield Table(f"{each.name}, temporary memory of the program", cells, unit=MEGABYTES)
+        yield table_of(each.name, measure(plan, cameras.programs(each), min(plan.rounds, plan.sweep_rounds)))
+        memory = process.ask(functools.partial(cameras.memory, each))
+        yield Table(f"{each.name}, temporary memory of the program", memory, unit=MEGABYTES)
 
 
 def delays(plan: Plan) -> Iterator[Table]:
     """W8."""
-    title = f"W8, axonal delays, {plan.delayed.name}"
-    announce(title)
-    yield Table(title, measure(plan, dict(delayed.timers(plan.delayed, plan.max_delay)), plan.rounds))
+    yield from run(
+        plan, f"W8, axonal delays, {plan.delayed.name}", delayed.programs(plan.delayed, plan.max_delay)
+    )
 
 
 def storage(plan: Plan) -> Iterator[Table]:
     """W9."""
     for workload in (plan.deep, plan.recurrent[0]):
         title = f"W9, weights as they are stored, inference, {workload.name}"
-        announce(title)
-        yield Table(title, measure(plan, dict(stored.timers(workload)), plan.rounds))
+        yield from run(plan, title, stored.programs(workload))
 
 
 def of_gradients(plan: Plan) -> Iterator[Table]:
     """W10."""
     title = f"W10, training step with other gradients, {plan.deep.name}"
-    announce(title)
-    yield Table(title, measure(plan, dict(gradients.timers(plan.deep)), plan.rounds))
+    yield from run(plan, title, gradients.programs(plan.deep))
+
+
+def streams(plan: Plan) -> Iterator[Table]:
+    """W11."""
+    widths = "-".join(map(str, plan.streamed[0].widths))
+    yield from run(plan, f"W11, a few time steps a call, {widths}", streaming.programs(plan.streamed))
 
 
 def product(plan: Plan) -> Iterator[Table]:
     """W4."""
     for shape in plan.products:
-        for table in by_density(plan, shape, plan.product_densities, products.ALTERNATIVES):
+        for table in products_by_density(plan, shape, plan.product_densities, products.ALTERNATIVES):
             yield table._replace(picture=PRODUCTS)
 
 
 def forms(plan: Plan) -> Iterator[Table]:
     """Both forms of the reference of `spike_matmul`: gathered rows and a dense product."""
     for shape in plan.forms:
-        for table in by_density(plan, shape, plan.form_densities, [*products.FORMS]):
+        for table in products_by_density(plan, shape, plan.form_densities, [*products.FORMS]):
             yield table._replace(title=f"{table.title}, forms of the reference")
 
 
-def by_density(
+def products_by_density(
     plan: Plan, shape: tuple[int, int], densities: Sequence[float], names: Sequence[str]
 ) -> Iterator[Table]:
     """The product and its backward passes, a table each."""
-    title = Product(*shape, 0).name
-    announce(title)
-    cells: dict[str, Cells] = {task: {} for task in products.TASKS}
-    for density in densities:
-        timers = products.timers(Product(*shape, density), names, products.TASKS)
-        for (task, name), values in measure(plan, timers, plan.sweep_rounds).items():
-            cells[task][percent(density), name] = values
-    for task in products.TASKS:
-        yield Table(f"{title}, {task}", cells[task], "density of the spikes, %")
+    programs = {each: products.programs(Product(*shape, each), names) for each in densities}
+    yield from by_density(plan, Product(*shape, 0).name, products.TASKS, programs)
 
 
 def convolution(plan: Plan) -> Iterator[Table]:
     """`spike_conv` and its backward passes, a table each."""
     for of in plan.convolutions:
-        announce(of.name)
-        cells: dict[str, Cells] = {task: {} for task in products.TASKS}
-        for density in plan.convolved_densities:
-            timers = convolutions.timers(of, density)
-            for (task, name), values in measure(plan, timers, plan.sweep_rounds).items():
-                cells[task][percent(density), name] = values
-        for task in products.TASKS:
-            yield Table(f"{of.name}, {task}", cells[task], "density of the spikes, %")
+        programs = {each: convolutions.programs(of, each) for each in plan.convolved_densities}
+        yield from by_density(plan, of.name, products.TASKS, programs)
+
+
+def by_density(
+    plan: Plan, title: str, tasks: Sequence[str], programs: Mapping[float, Programs], **rest: Any
+) -> Iterator[Table]:
+    """A sweep for each task, of programs by task and alternative at each density."""
+    announce(f"{title}, by density")
+    across = rest.pop("across", "density of the spikes, %")
+    for task in tasks:
+        swept = {
+            (percent(density), name): program
+            for density, own in programs.items()
+            for (of_task, name), program in own.items()
+            if of_task == task
+        }
+        yield table_of(f"{title}, {task}", sweep(plan, swept, plan.sweep_rounds), across=across, **rest)
 
 
 def density(plan: Plan) -> Iterator[Table]:
@@ -183,18 +182,17 @@ def density(plan: Plan) -> Iterator[Table]:
     swept = [(workloads[0], (FORWARD, GRADIENT), ()) for workloads in plan.single]
     swept += [(workload, (INFERENCE, TRAINING), ()) for workload in plan.recurrent]
     swept += [(plan.deep, (INFERENCE, TRAINING), plan.capped)]
+    across = "density of inputs and spikes, %"
     for workload, tasks, capped in swept:
-        announce(f"{workload.name}, by density")
-        cells: dict[str, Cells] = {task: {} for task in tasks}
-        for share in plan.densities:
-            at_share = workload.at_density(share)
-            timers = networks.timers(at_share, plan.swept, tasks)
-            timers |= networks.timers(at_share, capped, (TRAINING,))
-            for (task, name), values in measure(plan, timers, plan.sweep_rounds).items():
-                cells[task][percent(share), name] = values
-        for task in tasks:
-            title = f"{workload.name}, {task}, by density"
-            yield Table(title, cells[task], "density of inputs and spikes, %", picture=DENSITY)
+        programs = {
+            share: {
+                **networks.programs(workload.at_density(share), plan.swept, tasks),
+                **networks.programs(workload.at_density(share), capped, (TRAINING,)),
+            }
+            for share in plan.densities
+        }
+        for table in by_density(plan, workload.name, tasks, programs, across=across, picture=DENSITY):
+            yield table._replace(title=f"{table.title}, by density")
 
 
 def scaling(plan: Plan) -> Iterator[Table]:
@@ -209,22 +207,25 @@ def scaling(plan: Plan) -> Iterator[Table]:
         first = next(iter(sizes.values()))
         what = f"W1, {first.steps} steps" if across == "neurons" else deep.name
         announce(f"{what}, by {across}")
-        cells: Cells = {}
-        for size, workload in sizes.items():
-            timers = networks.timers(workload, plan.swept, (task,))
-            for (_, name), values in measure(plan, timers, plan.sweep_rounds).items():
-                cells[f"{size}", name] = values
-        yield Table(f"{what}, {task}, by {across}", cells, across, picture=SCALING)
+        programs = {
+            (f"{size}", name): program
+            for size, workload in sizes.items()
+            for (_, name), program in networks.programs(workload, plan.swept, (task,)).items()
+        }
+        turns = sweep(plan, programs, plan.sweep_rounds)
+        yield table_of(f"{what}, {task}, by {across}", turns, across=across, picture=SCALING)
 
 
 def cores(plan: Plan) -> Iterator[Table]:
     """A training step on one core and on more."""
     announce(f"{plan.deep.name}, by cores")
-    cells: Cells = {}
-    for count in plan.cores:
-        times = fresh.ask("on_cores", plan.deep, count, plan.rounds, *plan.swept)
-        cells |= {(f"{count}", name): values for name, values in times}
-    yield Table(f"{plan.deep.name}, {TRAINING}, by cores", cells, "cores", picture=SCALING)
+    programs = {
+        (f"{count}", name): functools.partial(fresh.on_cores, plan.deep, count, name)
+        for count in plan.cores
+        for name in plan.swept
+    }
+    turns = measure(plan, programs, plan.rounds)
+    yield table_of(f"{plan.deep.name}, {TRAINING}, by cores", turns, across="cores", picture=SCALING)
 
 
 def processes(plan: Plan) -> Iterator[Table]:
@@ -233,10 +234,10 @@ def processes(plan: Plan) -> Iterator[Table]:
         title = f"{workload.name}, {TRAINING}, by processes"
         announce(title)
         cells: Cells = {(f"{count}", name): [] for name in networks.KERNELS for count in plan.processes}
-        turns = [*cells] * plan.fresh_rounds
-        random.Random(timing.SEED).shuffle(turns)
-        for count, name in turns:
-            answer = fresh.ask("in_processes", workload, count, plan.rounds, name)
+        for count, name in shuffled([*cells], plan.fresh_rounds):
+            answer = process.ask(
+                functools.partial(fresh.in_processes, workload, int(count), plan.rounds, name)
+            )
             cells[count, name].extend(answer["seconds"])
         yield Table(title, cells, "processes")
 
@@ -245,17 +246,17 @@ def start(plan: Plan) -> Iterator[Table]:
     """What new processes take to import, to make their first training step, and how far their memory grows."""
     announce("new processes")
     programs = {name: f"import {name}" for name in ("jax", "jax, jaxtyping", "snnjax")}
-    imports = {
-        ("import", name): lambda _, p=program: fresh.seconds_of(p) for name, program in programs.items()
-    }
-    yield Table("Import, in a new process", measure(plan, imports, plan.fresh_rounds))
+    for program in programs.values():  # reads the files from the disk
+        fresh.seconds_of(program)
+    imports: Cells = {("import", name): [] for name in programs}
+    for column, name in shuffled([*imports], plan.fresh_rounds):
+        imports[column, name].append(fresh.seconds_of(programs[name]))
+    yield Table("Import, in a new process", imports)
     keys = [(task, name) for name in (*plan.swept, *plan.capped) for task in (TRAINING, DONATED)]
     first: Cells = {key: [] for key in keys}
     growth: Cells = {key: [] for key in keys}
-    turns = keys * plan.fresh_rounds
-    random.Random(timing.SEED).shuffle(turns)
-    for task, name in turns:
-        answer = fresh.ask("first_steps", plan.deep, name, task)
+    for task, name in shuffled(keys, plan.fresh_rounds):
+        answer = process.ask(functools.partial(fresh.first_steps, plan.deep, name, task))
         first[task, name].append(answer["seconds"])
         if answer["growth"] is not None:  # if the system lets a process reset its peak
             growth[task, name].append(answer["growth"])
@@ -272,7 +273,9 @@ def on_ipus(plan: Plan) -> Iterator[Table]:
     measured: dict[str, Cells] = {what: {} for what in ipus.UNITS}
     for rate in plan.activities:
         for name in (*ipus.DENSE, ipus.SPARSE):
-            answer = fresh.ask("on_ipus", plan.on_ipu.at_activity(rate), name, 1, plan.tiles)
+            answer = process.ask(
+                functools.partial(fresh.on_ipus, plan.on_ipu.at_activity(rate), name, 1, plan.tiles)
+            )
             for what, value in answer.items():
                 measured[what][percent(rate), name] = [value]
     for what, unit in ipus.UNITS.items():
@@ -281,7 +284,7 @@ def on_ipus(plan: Plan) -> Iterator[Table]:
     for count in plan.ipus:
         workload = plan.on_ipu.at_activity(plan.activities[0])
         of_all = replace(workload, batch=count * workload.batch)
-        answer = fresh.ask("on_ipus", of_all, ipus.SPARSE, count, plan.tiles)
+        answer = process.ask(functools.partial(fresh.on_ipus, of_all, ipus.SPARSE, count, plan.tiles))
         cells[f"{count}", ipus.SPARSE] = [answer[ipus.MODELLED]]
     yield Table(
         f"{plan.on_ipu.name}, {ipus.MODELLED}, a batch an IPU", cells, "IPUs", unit=ipus.UNITS[ipus.MODELLED]
@@ -297,7 +300,9 @@ def beside(plan: Plan) -> Iterator[Table]:
         for width, batch in plan.beside:
             announce(f"sparse beside dense, {kind}, {width}, batch {batch}, on the IPU Model")
             workload = beside_dense.of_size(width, batch, kind == "recurrent", plan.beside_steps)
-            answer = fresh.ask("beside_dense", workload, plan.tiles, *plan.beside_activities)
+            answer = process.ask(
+                functools.partial(fresh.beside_dense, workload, plan.tiles, plan.beside_activities)
+            )
             cells.update({(workload.name, name): [value] for name, value in answer.items()})
         title = f"Sparse beside dense, {kind}, IPU Model ({fresh.IPU_VERSION}), forward and backward"
         yield Table(title, cells, "width, batch", unit="cycles of a time step")
@@ -307,7 +312,7 @@ def pipelines(plan: Plan) -> Iterator[Table]:
     """The IPU Model: a training step as a pipeline."""
     for workload, ipus, pieces, rounds in plan.pipelines:
         announce(f"{workload.name}, pipeline over {ipus} IPUs, {pieces} pieces, on the IPU Model")
-        answer = fresh.ask("pipelined", workload, plan.tiles, ipus, pieces, rounds)
+        answer = process.ask(functools.partial(fresh.pipelined, workload, plan.tiles, ipus, pieces, rounds))
         column = f"{ipus} IPUs, {pieces} pieces, {rounds} rounds"
         for what, values in answer.items():
             cells: Cells = {(column, name): [value] for name, value in values.items()}
@@ -326,6 +331,7 @@ SECTIONS: dict[str, Callable[[Plan], Iterator[Table]]] = {
     "W8": delays,
     "W9": storage,
     "W10": of_gradients,
+    "W11": streams,
     "convolution": convolution,
     "density": density,
     "scaling": scaling,

@@ -1,5 +1,6 @@
 """W9, weights as they are stored: inference with rows of float32, of bfloat16 and of int8."""
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 from snnjax.quantisation import quantise
 from tests.benchmarks import networks
 from tests.benchmarks.networks import INFERENCE
-from tests.benchmarks.timing import Timer, timer
+from tests.benchmarks.timing import Program, Timer, timer
 from tests.benchmarks.workloads import Layer, Workload
 
 FORMS = ("events", "uint8", "dense")
@@ -21,18 +22,19 @@ STORED: dict[str, tuple[Callable[[Any], Any], Any]] = {
 }
 
 
-def timers(workload: Workload) -> Iterator[tuple[tuple[str, str], Timer]]:
-    """By form of the inputs and alternative."""
+def timed(workload: Workload, form: str, name: str) -> Timer:
     layers, inputs = networks.data(workload)
-    run = networks.jitted(networks.through_snnjax, INFERENCE, workload.readout)
+    change, dtype = STORED[name]
+    own = [Layer(*(None if weights is None else change(weights) for weights in layer)) for layer in layers]
+    given = own, jax.tree.map(lambda x: in_dtype(x, dtype), inputs[form])
+    return timer(networks.jitted(networks.through_snnjax, INFERENCE, workload.readout), lambda: given)
+
+
+def programs(workload: Workload) -> Iterator[tuple[tuple[str, str], Program]]:
+    """By form of the inputs and alternative."""
     for form in FORMS:
-        for name, (change, dtype) in STORED.items():
-            own = [
-                Layer(*(None if weights is None else change(weights) for weights in layer))
-                for layer in layers
-            ]
-            given = own, jax.tree.map(lambda x, dtype=dtype: in_dtype(x, dtype), inputs[form])
-            yield (form, name), timer(run, lambda given=given: given)
+        for name in STORED:
+            yield (form, name), functools.partial(timed, workload, form, name)
 
 
 def in_dtype(array: Any, dtype: Any) -> Any:

@@ -5,9 +5,8 @@ All in float32, inputs are Bernoulli spikes, and every spiking neuron is LIF::
     v = 0.9 v + I,   s = [v > 1],   v = v - s (detached),   ds/dv = 1 / (1 + 25 |v - 1|)^2
 """
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -100,15 +99,6 @@ def stacked(layers: int, width: int, batch: int, steps: int = 8, rate: float = 0
     """Layers of one width, as many inputs, and one activity of them all, for pipelines."""
     name = f"{layers} layers of {width}, batch {batch}"
     return Workload(name, (width,) * (layers + 1), steps, batch, rate, (rate,) * layers)
-
-
-def as_json(workload: Workload) -> str:
-    return json.dumps(asdict(workload))
-
-
-def from_json(text: str) -> Workload:
-    fields = json.loads(text)
-    return Workload(**{name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()})
 
 
 def bernoulli(shape: Sequence[int], rate: float, seed: int = SEED) -> np.ndarray:

@@ -13,6 +13,7 @@ import numpy as np
 
 from snnjax import SparseSpikes, axonal, layer, leaky_readout, network, neurons, spiking_readout
 from snnjax._types import SURROGATES
+from snnjax.neurons import decay_to_raw, raw_to_decay
 from tests.numbers import assert_close, dyadic
 from tests.ops.common import float_leaves, is_float, jit
 
@@ -84,13 +85,15 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
     params = net.init(jax.random.key(seed), dtype=jnp.dtype(form.dtype))
     level = int(rng.integers(-4, 12))
 
-    def drawn(own: Any) -> Any:
+    def drawn(own: Any, spec: Any = None) -> Any:
         each = own._replace(neuron=None, delays=None)
         each = jax.tree.map(lambda old: dyadic(rng, -16, 16 + level, *old.shape).astype(old.dtype), each)
-        return each._replace(neuron=own.neuron, delays=own.delays)
+        is_fixed = spec is not None and spec.delays is not None and not spec.delays.learn
+        whole = functools.partial(_whole_delays, spec.delays.max_delay) if is_fixed else lambda raw: raw
+        return each._replace(neuron=own.neuron, delays=jax.tree.map(whole, own.delays))
 
     params = params._replace(
-        layers=tuple(map(drawn, params.layers)),
+        layers=tuple(map(drawn, params.layers, net.layers)),
         readout=None if params.readout is None else drawn(params.readout),
     )
     state = net.initial_state(params, form.batch)
@@ -100,6 +103,13 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
         jnp.asarray(rng.integers(0, form.steps + 1, form.batch), jnp.int32) if form.has_lengths else None
     )
     return params, state, _inputs(form, rng), lengths
+
+
+def _whole_delays(most: int, raw: Any) -> Any:
+    """The raw parameters of the nearest whole delays: between two of them, float64 may round to the other one."""
+    quarter = 0.25 / most
+    share = jnp.round(most * raw_to_decay(raw)) / most
+    return decay_to_raw(jnp.clip(share, quarter, 1 - quarter)).astype(raw.dtype)
 
 
 def _inputs(form: Form, rng: np.random.Generator) -> Any:

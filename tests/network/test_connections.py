@@ -237,6 +237,15 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "dense: `cotangent_dtype` must be bfloat16 or None, got <class 'jax.numpy.float16'>. Omit it for float32.",
     ),
     (
+        lambda: dense(5, exact_within=0.5),
+        "dense: `exact_within` must come with a `cotangent_dtype`, got 0.5. "
+        "Pass cotangent_dtype=jnp.bfloat16 as well.",
+    ),
+    (
+        lambda: dense(5, cotangent_dtype=jnp.bfloat16, exact_within=0.0),
+        "dense: `exact_within` must be a finite number above 0, got 0.0. Omit it to round all cotangents.",
+    ),
+    (
         lambda: layer(5, record_dtype=jnp.float16),
         "layer: `record_dtype` must be bfloat16 or None, got <class 'jax.numpy.float16'>. Omit it for float32.",
     ),
@@ -266,23 +275,43 @@ def test_errors_say_what_is_wrong_and_a_way_out(call: Callable[[], Network], tex
     assert str(caught.value) == text
 
 
+def gradient_of_rounded(implementation: str, capacity: int | None = None, **options: Any) -> Any:
+    """The gradients of the weights of two layers, of which the second sends back cotangents with these options."""
+    inputs = random_spikes(0.3, batch=17, inputs=40)
+    layers = [layer(dense(130), capacity=capacity), layer(dense(65, **options), recurrent=True)]
+    net = network(40, layers, leaky_readout(3))
+    params = net.init(jax.random.key(0))
+
+    def loss(params: Any) -> Any:
+        output, _ = net.apply(params, None, inputs, implementation=implementation)
+        return jnp.sum(jnp.square(output.output))
+
+    return [own.weights for own in jit(jax.grad(loss))(params).layers]
+
+
+def distance(gradient: Any, exact: Any) -> float:
+    return float(jnp.linalg.norm(gradient - exact) / jnp.linalg.norm(exact))
+
+
 @pytest.mark.parametrize("implementation", ["reference", pytest.param("cpu", marks=needs_kernels)])
 def test_cotangents_in_bfloat16_change_the_gradient_below_by_as_much(implementation: str) -> None:
     """Terms are rounded by 2^-8 twice; so is the sum, at most, and in the norm over many numbers it is less."""
-    inputs = random_spikes(0.3, batch=17, inputs=40)
-
-    def gradient(cotangent_dtype: Any) -> Any:
-        layers = [layer(dense(130)), layer(dense(65, cotangent_dtype=cotangent_dtype), recurrent=True)]
-        net = network(40, layers, leaky_readout(3))
-        params = net.init(jax.random.key(0))
-
-        def loss(params: Any) -> Any:
-            output, _ = net.apply(params, None, inputs, implementation=implementation)
-            return jnp.sum(jnp.square(output.output))
-
-        return [own.weights for own in jit(jax.grad(loss))(params).layers]
-
-    (below, own), (below_rounded, own_rounded) = gradient(None), gradient(jnp.bfloat16)
+    below, own = gradient_of_rounded(implementation)
+    below_rounded, own_rounded = gradient_of_rounded(implementation, cotangent_dtype=jnp.bfloat16)
     assert_close(own_rounded, own)
-    difference = jnp.linalg.norm(below_rounded - below) / jnp.linalg.norm(below)
-    assert 1e-5 < difference < 2**-7
+    assert 1e-5 < distance(below_rounded, below) < 2**-7
+
+
+@pytest.mark.parametrize("capacity", [None, 90])
+@pytest.mark.parametrize("implementation", ["reference", pytest.param("cpu", marks=needs_kernels)])
+def test_cotangents_near_the_threshold_are_exact(implementation: str, capacity: int | None) -> None:
+    """The nearer neurons are left exact, the more of the error goes; with all of them, what remains is float32's."""
+
+    def error(within: float | None) -> float:
+        options = {"cotangent_dtype": jnp.bfloat16, "exact_within": within}
+        return distance(gradient_of_rounded(implementation, capacity, **options)[0], below)
+
+    below, _ = gradient_of_rounded(implementation, capacity)
+    rounded, near, all_of_them = error(None), error(0.5), error(1e9)
+    assert all_of_them < 1e-6
+    assert near < rounded / 5

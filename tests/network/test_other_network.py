@@ -79,6 +79,7 @@ ALIKE: dict[str, dict[str, snnjax.Network]] = {
         "mask": one(at=dense(8, mask=MASK)),
         "other mask": one(at=dense(8, mask=~MASK)),
         "cotangents": one(at=dense(8, cotangent_dtype=jnp.bfloat16)),
+        "exact cotangents": one(at=dense(8, cotangent_dtype=jnp.bfloat16, exact_within=0.5)),
         "readout decay": network(INPUTS, [layer(8)], leaky_readout(3, decay=0.9)),
         "readout gain": network(INPUTS, [layer(8)], leaky_readout(3, normalize=False)),
         "learned readout": network(INPUTS, [layer(8)], leaky_readout(3, learn_decay=True)),

@@ -15,6 +15,7 @@ from snnjax.data import EventDataset
 from snnjax.train import (
     TASKS,
     TaskSettings,
+    TrainConfig,
     build_network,
     electrocardiograms,
     load_task,
@@ -204,8 +205,7 @@ MODELS = [*((task, "dense") for task in sorted(TASKS)), ("digits", "conv"), ("sp
 @pytest.mark.parametrize("task, model", MODELS)
 def test_settings_come_back_from_a_checkpoint(task: str, model: str) -> None:
     settings = task_settings(task, model)
-    header = {"settings": settings.as_dict(), "config": asdict(settings.training)}
-    assert TaskSettings.from_header(json.loads(json.dumps(header))) == settings
+    assert TaskSettings.from_header(json.loads(json.dumps(header_of(settings)))) == settings
 
 
 @pytest.mark.parametrize(
@@ -224,11 +224,24 @@ def test_decoder_and_readout_fit_the_loss(loss: str, decoder: str, spikes: bool)
     assert (build_network(settings, 8, 3).readout is None) == spikes
 
 
+def header_of(settings: TaskSettings) -> dict[str, Any]:
+    """What a checkpoint says of its settings."""
+    return {"settings": settings.as_dict(), "config": asdict(settings.training)}
+
+
 FAILURES = {
     "newer setting": (
-        lambda: TaskSettings.from_header({"settings": {"task": "digits"}, "config": {"momentum": 0.9}}),
-        "TaskSettings: `header` must hold only settings of this version, got momentum. "
+        lambda: TaskSettings.from_header(
+            header_of(DIGITS) | {"config": {**asdict(TrainConfig()), "momentum": 0.9}}
+        ),
+        "TaskSettings: `header` must hold the settings of this version, got momentum. "
         "Use the version of snnjax that trained it.",
+    ),
+    "setting that an older one had not": (
+        lambda: TaskSettings.from_header({"settings": {"task": "digits"}, "config": asdict(TrainConfig())}),
+        "TaskSettings: `header` must hold the settings of this version, got "
+        + ", ".join(f"no {name}" for name in sorted(DIGITS.as_dict().keys() - {"task"}))
+        + ". Use the version of snnjax that trained it.",
     ),
     "newer neuron option": (
         lambda: replace(DIGITS, neuron_options={"delay": 1, "reset": "zero"}),

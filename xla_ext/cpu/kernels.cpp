@@ -42,6 +42,7 @@ constexpr Kernels kKernels{
     .dotRows = dotRows,
     .multiplyRows = multiplyRows,
     .multiplyPanels = multiplyPanels,
+    .roundingPays = roundingPays,
     .parts_of_float = 0,
     .splitLength = splitLength,
     .splitRows = splitRows,
@@ -62,6 +63,7 @@ constexpr Kernels kKernels{
 // With the matrix unit.
 constexpr Kernels withTiles(Kernels all) {
   all.name = "amx";
+  all.roundingPays = [] { return true; };
   all.parts_of_float = 3;
   all.splitLength = pairedLength;
   all.splitRows = pairRows;

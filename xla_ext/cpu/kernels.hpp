@@ -261,10 +261,11 @@ struct Kernels {
   void (*multiplyPanels)(const RowBlocks& dense, Index depth, const float* panels, Index columns,
                          Rows<const float> start, Rows<float> out);
   // The same for numbers split into bfloat16 parts, with sums in float32. One part is the number rounded, which is
-  // faster where there are instructions for it; three make up a float32, and `parts_of_float` is 3 where even their
-  // products are faster than those of `multiplyPanels`, else 0. Rows and panels are first split into a layout specific
-  // to the instruction set, of `splitLength` float32 numbers a row and a column. False if a result may not be that of
-  // float32 because something is not finite.
+  // faster where there are instructions for it (`roundingPays`); three make up a float32, and `parts_of_float` is 3
+  // where even their products are faster than those of `multiplyPanels`, else 0. Rows and panels are first split into a
+  // layout specific to the instruction set, of `splitLength` float32 numbers a row and a column. False if a result may
+  // not be that of float32 because something is not finite.
+  bool (*roundingPays)();
   Index parts_of_float;
   Index (*splitLength)(Index depth, Index parts);
   void (*splitRows)(const RowBlocks& dense, Index depth, Index parts, Rows<float> out);

@@ -206,6 +206,8 @@ struct Above {
   const float* gain;
   Rows<const float> g_v;  // [rows, neurons of the layer above]; data nullptr: nothing above
   bool rounds = false;    // both may be rounded to bfloat16 before they are multiplied
+  // But not for neurons whose membrane is nearer than this to the threshold; 0: for all.
+  float exact_within = 0.0F;
 };
 
 struct LayerBackward {

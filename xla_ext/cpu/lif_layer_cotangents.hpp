@@ -30,7 +30,7 @@ class SpikeCotangents {
         steps_of_group_(std::clamp<Index>(kGroupNumbers / (kBackwardBlock * width_), 1, kGroupSteps)) {
     const Layer& layer = pass.layer;
     scratch_.g.resize(steps_of_group_ * kBackwardBlock, width_);
-    if (pass.above.g_v.data != nullptr && choosesTakers()) {
+    if (pass.above.g_v.data != nullptr && (choosesTakers() || pass.above.exact_within > 0.0F)) {
       packRows(pass.above.weights, patch.first_column, patch.columns, pass.above.gain, scratch_.above_rows);
     }
     if (!layer.isRecurrent()) return;
@@ -111,7 +111,7 @@ class SpikeCotangents {
     group_ = step / steps_of_group_;
     is_multiplied_ = are_few_ = false;
     if (!choosesTakers()) return;
-    if (pass_.layer.surrogate.isBounded()) markSlopes();
+    if (pass_.layer.surrogate.isBounded()) markSlopes(pass_.layer.surrogate, marks_);
     Index count = 0;
     for (Index own = firstStep(); own < firstStep() + steps(); ++own) {
       for (Index r = 0; r < record_.samples(); ++r) count += kernels().countMarks(takers(own, r), words());
@@ -132,18 +132,19 @@ class SpikeCotangents {
     return ((step - firstStep()) * record_.samples() + sample) * words();
   }
 
-  void markSlopes() {
-    marks_.resize(static_cast<std::size_t>(steps() * record_.samples() * words()));
+  // Marks the listed neurons for which this surrogate has a slope.
+  void markSlopes(SurrogateForm surrogate, std::vector<std::uint64_t>& to) {
+    to.resize(static_cast<std::size_t>(steps() * record_.samples() * words()));
     const NeuronConstants constants = pass_.layer.constants.from(patch_.first_column);
     for (Index step = firstStep(); step < firstStep() + steps(); ++step) {
       const Index next_step = step - steps_of_group_;
       const Rows<const float> v = record_.membranes(step, BlockRecord::Place::kMarked, next_step);
       const Rows<const float> next = record_.inPlace(pass_.record, next_step), w = record_.secondStates(step);
       for (Index r = 0; r < record_.samples(); ++r) {
-        std::uint64_t* marks = marks_.data() + markPlace(step, r);
+        std::uint64_t* marks = to.data() + markPlace(step, r);
         const float* own_w = w.data == nullptr ? nullptr : w.row(r);
-        kernels().markSlopes(pass_.layer.surrogate, constants, v.row(r), own_w,
-                             next.data == nullptr ? nullptr : next.row(r), patch_.columns, marks);
+        kernels().markSlopes(surrogate, constants, v.row(r), own_w, next.data == nullptr ? nullptr : next.row(r),
+                             patch_.columns, marks);
         for (Index word = 0; pass_.listed && word < words(); ++word) marks[word] &= listed(step, r)[word];
       }
     }
@@ -159,7 +160,22 @@ class SpikeCotangents {
     const Rows<const float> first{above.g_v.row(record_.firstRow(firstStep())), above.g_v.stride};
     scratch_.above.multiply({first, record_.samples(), steps(), pass_.extent.batch * above.g_v.stride},
                             scratch_.g.rows(), scratch_.split);
+    if (above.exact_within > 0.0F) setNear();
     is_multiplied_ = true;
+  }
+
+  // In float32 for the neurons near the threshold, after rounded products for all of them.
+  void setNear() {
+    // A boxcar is as wide as its height is small.
+    markSlopes({Surrogate::Boxcar, 0.5F / pass_.above.exact_within, std::numeric_limits<float>::infinity()}, near_);
+    for (Index step = firstStep(); step < firstStep() + steps(); ++step) {
+      for (Index r = 0; r < record_.samples(); ++r) {
+        float* out = scratch_.g.rows().row((step - firstStep()) * record_.samples() + r);
+        const std::uint32_t count = dots(near_.data() + markPlace(step, r), scratch_.above_rows,
+                                         pass_.above.g_v.row(record_.firstRow(step) + r));
+        for (std::uint32_t k = 0; k < count; ++k) out[ids_[k]] = dots_[k];
+      }
+    }
   }
 
   // The same for the neurons of a row that take any.
@@ -172,11 +188,17 @@ class SpikeCotangents {
 
   // out[k] += <weights[k], g> for the neurons k that take any.
   void addDots(const std::uint64_t* takers, const PackedWeights& weights, const float* g, float* out) {
+    const std::uint32_t count = dots(takers, weights, g);
+    for (std::uint32_t k = 0; k < count; ++k) out[ids_[k]] += dots_[k];
+  }
+
+  // <weights[k], g> for the neurons k that are marked, in `ids_` and `dots_`; returns how many there are.
+  std::uint32_t dots(const std::uint64_t* marks, const PackedWeights& weights, const float* g) {
     ids_.resize(static_cast<std::size_t>(roundUp(patch_.columns, 64)) + kListSlack);
     dots_.resize(ids_.size());
-    const std::uint32_t count = kernels().listBits(takers, patch_.columns, ids_.data());
+    const std::uint32_t count = kernels().listBits(marks, patch_.columns, ids_.data());
     kernels().dotRows(ids_.data(), count, weights.rows(), weights.columns(), g, dots_.data());
-    for (std::uint32_t k = 0; k < count; ++k) out[ids_[k]] += dots_[k];
+    return count;
   }
 
   // Prefetches a row of the cotangents above, which are too far apart for the hardware prefetcher.
@@ -194,7 +216,7 @@ class SpikeCotangents {
   const Index width_, steps_of_group_;
   Index group_ = kNoGroup;
   bool has_panels_ = false, is_multiplied_ = false, are_few_ = false;
-  std::vector<std::uint64_t> marks_;  // [steps of the group, samples, words]
+  std::vector<std::uint64_t> marks_, near_;  // [steps of the group, samples, words]
   std::vector<std::uint32_t> ids_;
   std::vector<float> dots_;
 };

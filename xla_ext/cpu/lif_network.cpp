@@ -71,7 +71,7 @@ Index reachingOf(const ConnectionShape& shape, Index inputs) {
 }
 
 // The static values of a layer, from its numbers in the order of `LayerFields`.
-LayerFields layerOf(const std::int64_t* numbers, float slope, float reach) {
+LayerFields layerOf(const std::int64_t* numbers, float slope, float reach, float exact_within) {
   // Without its decay there is no second state, whatever its other constants.
   const bool has_second = (numbers[6] & 1) != 0;
   LayerFields layer{
@@ -86,6 +86,7 @@ LayerFields layerOf(const std::int64_t* numbers, float slope, float reach) {
       .records_current = numbers[8] != 0,
       .records_spikes = numbers[9] != 0,
       .rounds_cotangents = numbers[10] != 0,
+      .exact_within = exact_within > 0.0F ? exact_within : 0.0F,  // NaN: for none
       .records_listed = numbers[11] != 0 && numbers[5] >= 0,
   };
   // The second states cannot be recomputed without the currents that reach them.
@@ -103,15 +104,19 @@ NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
   const auto numbers = attributeOf<ffi::Span<const std::int64_t>>(kOp, attributes, "layers");
   const auto slopes = attributeOf<ffi::Span<const float>>(kOp, attributes, "slopes");
   const auto reaches = attributeOf<ffi::Span<const float>>(kOp, attributes, "reaches");
+  const auto exact_within = attributeOf<ffi::Span<const float>>(kOp, attributes, "exact_within");
   if (numbers.size() == 0 || numbers.size() != slopes.size() * LayerFields::kFields) {
     throw misfit(kOp, "layers", "have twelve numbers for each of `slopes`", std::to_string(numbers.size()));
   }
   if (reaches.size() != slopes.size()) {
     throw misfit(kOp, "reaches", "be as many as `slopes`", std::to_string(reaches.size()));
   }
+  if (exact_within.size() != slopes.size()) {
+    throw misfit(kOp, "exact_within", "be as many as `slopes`", std::to_string(exact_within.size()));
+  }
   for (std::size_t i = 0; i < numbers.size(); i += LayerFields::kFields) {
     const std::size_t layer = i / LayerFields::kFields;
-    fields.layers.push_back(layerOf(numbers.begin() + i, slopes[layer], reaches[layer]));
+    fields.layers.push_back(layerOf(numbers.begin() + i, slopes[layer], reaches[layer], exact_within[layer]));
   }
   const auto connections = attributeOf<ffi::Span<const std::int64_t>>(kOp, attributes, "connections");
   fields.connections = connectionsOf(connections, fields.layers.size() + 1);

@@ -23,6 +23,7 @@ struct LayerFields {
   bool records_current;       // for the backward pass
   bool records_spikes;        // as a result
   bool rounds_cotangents;     // to bfloat16, before they are multiplied with the weights
+  float exact_within;         // but not those of neurons below that are nearer than this to their threshold
   bool records_listed;        // the membranes of listed neurons: forward beside those of all, backward instead of them
 
   bool hasSecondState() const { return second_state != 0; }

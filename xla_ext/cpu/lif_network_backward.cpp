@@ -220,8 +220,13 @@ class BackwardPass {
     const Rows<const float> g = g_v.asConst();
     if (layer.delays == nullptr && layer.pooling == nullptr && layer.convolution == nullptr) {
       g_above_ = std::move(g_v);
-      const bool rounds = l < network_.size() && network_.fields().layers[l].rounds_cotangents;
-      above_ = {layer.weights, layer.constants.outerGain(), g, rounds};
+      above_ = {layer.weights, layer.constants.outerGain(), g};
+      if (l < network_.size()) {
+        const LayerFields& fields = network_.fields().layers[l];
+        // Where rounding gains nothing, numbers that are partly exact may as well be wholly so.
+        above_.rounds = fields.rounds_cotangents && (fields.exact_within == 0.0F || kernels().roundingPays());
+        above_.exact_within = above_.rounds ? fields.exact_within : 0.0F;
+      }
       sent_ = {{nullptr, 0}, nullptr};
       return;
     }

@@ -122,8 +122,6 @@ def _operations(profile: "Profile") -> str:
 
 def _codelets(profile: "Profile") -> str:
     text = "Vertex classes, and the cycles that one vertex took alone on its tile."
-    if profile.counted_codelets:
-        text += f" Estimated from their compiled code: {escape(', '.join(profile.counted_codelets))}."
     if profile.unknown_codelets:
         text += f" Of unknown cost and counted as 0 cycles: {escape(', '.join(profile.unknown_codelets))}."
     return _section("Codelets", text, codelets(profile))

@@ -128,11 +128,6 @@ class Profile:
         return self.data["unknown_codelets"]
 
     @property
-    def counted_codelets(self) -> list[str]:
-        """Vertex classes whose cost is estimated from their compiled code."""
-        return self.data["counted_codelets"]
-
-    @property
     def waiting(self) -> Int[np.ndarray, " partitions"]:
         """Cycles in which each partition of the program (as a rule one IPU) has nothing to do while others work.
 

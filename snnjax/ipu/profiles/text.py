@@ -92,5 +92,4 @@ def _codelets(profile: "Profile") -> list[str]:
     lines += [f"  {name}: {each.count:,}, {each.mean:,.1f}, {each.max:,}" for name, each in shown]
     rest = len(profile.codelets) - len(shown)
     lines += [f"  and {rest} more"] if rest else []
-    lines += [f"  {name}: estimated from its compiled code" for name in profile.counted_codelets]
     return lines + [f"  {name}: of unknown cost, counted as 0 cycles" for name in profile.unknown_codelets]

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import LEFT_ON_TILES, id_dtype, wide
+from snnjax._types import LEFT_ON_TILES, id_dtype, steps_within, wide
 from snnjax.ops._connection import Connection
 from snnjax.ops._lif_network.layer import (
     LayerRun,
@@ -47,7 +47,7 @@ def forward(operands: Operands, switches: Switches) -> tuple[Results, Record | N
         if isinstance(operands.inputs, tuple)
         else (packed(x != 0), jnp.all((x == 0) | (x == 1), axis=-1))
     )
-    valid = _valid(operands, x.shape[0])
+    valid = steps_within(x.shape[0], operands.lengths)
     counts, dropped, spikes, last, records = [], [], [], [], []
     for linear, neurons, first in zip(
         operands.linears, _neurons(operands, switches), operands.first, strict=True
@@ -105,7 +105,7 @@ def _dense_inputs(operands: Operands, switches: Switches) -> Array:
         ids, values = x
         width = switches.layers[0].connection.num_inputs(operands.linears[0].weights.shape)
         x = _as_dense(ids, wide(values.astype(operands.dtype)), width)
-    valid = _valid(operands, x.shape[0])
+    valid = steps_within(x.shape[0], operands.lengths)
     x = x if are_lists else x.astype(operands.dtype)
     return x if valid is None else jnp.where(valid[:, :, None], x, 0)
 
@@ -113,13 +113,6 @@ def _dense_inputs(operands: Operands, switches: Switches) -> Array:
 def _as_dense(ids: Array, values: Array, num_neurons: int) -> Array:
     """``[time, batch, neurons]`` from lists."""
     return scatter(rows_of(ids), rows_of(values), num_neurons).reshape(*ids.shape[:-1], num_neurons)
-
-
-def _valid(operands: Operands, num_steps: int) -> Array | None:
-    """True where a sequence has not ended yet, bool ``[time, batch]``; None without lengths."""
-    if operands.lengths is None:
-        return None
-    return jnp.arange(num_steps, dtype=jnp.int32)[:, None] < operands.lengths[None, :]
 
 
 def _delayed(
@@ -239,7 +232,7 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Op
     """The cotangents of the operands (None for second thresholds and integers)."""
     operands, results, record, g = arguments
     arguments = arguments._replace(g=g._replace(output=_known(g.output, record)))
-    valid = _valid(operands, results.output.shape[0])
+    valid = steps_within(results.output.shape[0], operands.lengths)
     each = list(zip(_neurons(operands, static[0]), record.layers, strict=True))
     runs = [
         _run_of(own, neurons, first, valid)

@@ -78,6 +78,7 @@ def _attributes(operands: Operands, switches: Switches) -> dict[str, Any]:
         "connections": np.array([_geometry(each) for each in connections], np.int64).reshape(-1),
         "layers": np.array(layers, np.int64).reshape(-1),
         "slopes": np.array([layer.surrogate.slope for layer in switches.layers], np.float32),
+        "exact_within": np.array([layer.connection.exact_within for layer in switches.layers], np.float32),
         "reaches": np.array([reach_of(layer.surrogate) for layer in switches.layers], np.float32),
         "has_lists": isinstance(operands.inputs, tuple),
         "has_readout": readout is not None,

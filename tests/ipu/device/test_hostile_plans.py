@@ -46,6 +46,21 @@ def changed(plan: Plan, own: Instruction, **fields) -> bytes:
             setattr(own, name, value)
 
 
+def test_gathers_drop_no_window_of_nothing(fuzz):
+    """Unless the result is empty, too: there would be nothing to fill it with."""
+    tried = 0
+    for plan in fuzz.plans:
+        for own in instructions(plan.main):
+            if own.op != "gather":
+                continue
+            for dropped in own.ints[1]:
+                sizes = tuple(0 if d == dropped else size for d, size in enumerate(own.ints[6]))
+                with pytest.raises(fuzz.errors.InvalidArgument, match="drop dimensions of one element only"):
+                    fuzz.read(changed(plan, own, ints=(*own.ints[:6], sizes, *own.ints[7:])))
+                tried += 1
+    assert tried > 0
+
+
 def own_calls(fuzz):
     for plan in fuzz.plans:
         yield from ((plan, each) for each in instructions(plan.main) if each.op == "custom_call")

@@ -25,7 +25,7 @@ def attribute(text: str) -> tuple[str, Any]:
         return name, {"true": True, "false": False}[value]
     numbers = np.array([float(n) if dtype.startswith("f") else int(n) for n in value.split(",") if n])
     array = numbers.astype(numpy_dtype(dtype))
-    is_array = name in ("connections", "layers", "slopes", "reaches", "needs")
+    is_array = name in ("connections", "layers", "slopes", "reaches", "exact_within", "needs")
     return name, array if is_array else array[0]
 
 

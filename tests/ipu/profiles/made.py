@@ -35,7 +35,7 @@ def data(**changes: Any) -> dict[str, Any]:
     tiles.append(dict.fromkeys(MEMORY, 0) | {"cycles": 250, "variables": 512, "buffers": 512})
     made: dict[str, Any] = {"chip": "mk2", "clock_hz": 1e6, "ipus": 1, "tiles_per_ipu": 2}
     made |= {"memory_per_tile": 4096, "seconds": 1e-3, "tiles": tiles}
-    made |= {"unknown_codelets": [], "counted_codelets": [], "waiting": [0]}
+    made |= {"unknown_codelets": [], "waiting": [0]}
     made["cycles"] = {"compute": 600, "exchange": 200, "sync": 100, "host": 100, "total": 1000}
     made["compute_sets"] = [
         compute_set("dot/products (net.py:3)", 2, 400, exchange=exchange(150, 96, 32, 6), sync_cycles=40),

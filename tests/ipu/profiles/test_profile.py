@@ -126,13 +126,6 @@ def test_unknown_codelets_are_not_among_those_with_a_cost() -> None:
     assert "Add<float>: of unknown cost, counted as 0 cycles" in str(profile)
 
 
-def test_counted_codelets_are_named_as_an_estimate() -> None:
-    profile = made.profile(counted_codelets=["Add<float>"])
-    assert "Add<float>" in profile.codelets
-    assert "Add<float>: estimated from its compiled code" in str(profile)
-    assert "Estimated from their compiled code: Add&lt;float&gt;." in profile.html()
-
-
 @pytest.mark.parametrize(
     "name, expected",
     [

@@ -175,6 +175,15 @@ inline void roundNumbers(const float* from, Index count, float* to) {
   if (i < count) storePart(to + i, roundToBfloat16(loadPart(from + i, count - i)), count - i);
 }
 
+// Whether a product of rounded numbers is faster than one of float32.
+inline bool roundingPays() {
+#if defined(__AVX512F__)
+  return hasPairs();
+#else
+  return false;
+#endif
+}
+
 // Of one part, as these sets of instructions take no more.
 inline Index splitLength(Index depth, [[maybe_unused]] Index parts) {
 #if defined(__AVX512F__)

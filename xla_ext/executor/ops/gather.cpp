@@ -21,7 +21,11 @@ void checkGather(const OperationCheck& op) {
   const IndexedWindows windows = windowsOf(op, operand, op.input(1).shape, rank, 7);
   const Shape sizes = op.sizes(6, operand.size());
   op.needWithin(sizes, operand);
-  for (const std::size_t d : windows.gone()) op.need(sizes[d] <= 1, "drop dimensions of one element only");
+  // A window of nothing has no element for a result that holds any.
+  const bool is_empty = holds(op.output().shape, 0);
+  for (const std::size_t d : windows.gone()) {
+    op.need(sizes[d] == 1 || (sizes[d] == 0 && is_empty), "drop dimensions of one element only");
+  }
   op.needOutput(windows.shapeOf(without(sizes, windows.gone()), rank));
 }
 

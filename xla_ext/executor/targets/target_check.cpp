@@ -1,5 +1,7 @@
 #include "executor/targets/target_check.hpp"
 
+#include <builders/network_plan.hpp>
+
 namespace snnjax::executor::targets {
 namespace {
 

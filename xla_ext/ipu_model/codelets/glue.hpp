@@ -145,33 +145,6 @@ struct Has {
   static std::false_type supervisor(long);
 };
 
-// The counter of a thread, which the code of count_slots.py adds to. A fixed place in the thread's own memory: found
-// without a call.
-#define IPU_MODEL_THREAD_LOCAL __attribute__((tls_model("initial-exec"), visibility("hidden"))) __thread
-extern "C" {
-extern IPU_MODEL_THREAD_LOCAL std::uint64_t ipu_model_counted_slots;
-}
-
-#ifdef IPU_MODEL_COUNTS_SLOTS
-// The slots counted during `run`. Volatile, because the compiler does not see the code that adds to the counter.
-template <typename Run>
-std::uint64_t countSlots(const Run& run) {
-  constexpr std::uint64_t kCall = 6;  // poplar_kernels/issue_slots.hpp
-  volatile std::uint64_t& slots = ipu_model_counted_slots;
-  slots = 0;
-  run();
-  return slots + kCall;
-}
-constexpr bool kCounts = true;
-#else
-template <typename Run>
-std::uint64_t countSlots(const Run& run) {
-  run();
-  return 0;
-}
-constexpr bool kCounts = false;
-#endif
-
 // What VertexType points to, for one class.
 template <typename V>
 struct VertexFunctions {
@@ -180,12 +153,8 @@ struct VertexFunctions {
   static void clear(void* place) { std::memset(place, 0, sizeof(V)); }
   static void destroy(void* vertex) { static_cast<V*>(vertex)->~V(); }
 
-  static std::uint64_t compute(void* vertex, unsigned) {
-    return countSlots([=] { static_cast<V*>(vertex)->compute(); });
-  }
-  static std::uint64_t computeOnWorker(void* vertex, unsigned worker) {
-    return countSlots([=] { static_cast<V*>(vertex)->compute(worker); });
-  }
+  static void compute(void* vertex, unsigned) { static_cast<V*>(vertex)->compute(); }
+  static void computeOnWorker(void* vertex, unsigned worker) { static_cast<V*>(vertex)->compute(worker); }
 
   static std::uint64_t worker(const void* vertex, unsigned worker) {
     return workerCycles(*static_cast<const V*>(vertex), worker);
@@ -227,7 +196,6 @@ void describeVertex(std::vector<VertexType>& types, const char* source_name, uns
   type.multi = Multi::value;
   type.supervisor = std::is_base_of<poplar::SupervisorVertex, V>::value;
   type.source_bytes = source_bytes;
-  type.counts = kCounts;
   type.destroy = VertexFunctions<V>::destroy;
   Choice<V>::construct(type,
                        std::integral_constant<bool, has_constructor && std::is_default_constructible<V>::value>());

@@ -2,14 +2,12 @@
 
 The model's counterpart of the vendor's tool of this name. A .gp is a shared library here: each source is included by a
 glue file, written from what find_vertices.py finds, which describes its vertex classes (vertex_type.hpp). Beside
-`<name>.cpp` may stand `<name>_cycles.hpp`, which is included after it: the costs of its vertices. Without it they are
-counted while they run (count_slots.py), if the compiler is GCC for x86-64.
+`<name>.cpp` may stand `<name>_cycles.hpp`, which is included after it: the costs of its vertices.
 """
 
 import argparse
 import hashlib
 import os
-import platform
 import re
 import shlex
 import shutil
@@ -110,9 +108,6 @@ class Compiler:
         self.cache = cache
         version = run([*compiler, "--version"], "the compiler must say its version", "Name another in CXX.")
         self.is_gcc = "clang" not in version
-        # What count_slots.py reads is GCC's assembly for x86-64; checks of a sanitizer are not the codelet's.
-        is_checked = any(flag.startswith("-fsanitize") for flag in flags)
-        self.can_count = self.is_gcc and platform.machine() in ("x86_64", "AMD64") and not is_checked
 
     def preprocess(self, source: Path, *flags: str) -> str:
         """The text of a source after the preprocessor, with line markers."""
@@ -127,35 +122,24 @@ class Compiler:
 
         GCC says besides which classes it saw: a vertex class among them that was not `found` is an error.
         """
-        import count_slots
-
-        counts = self.can_count and not cycles_of(source).exists()
-        command = [*self.command, *GLUE_FLAGS, *(count_slots.FLAGS if counts else [])]
+        command = [*self.command, *GLUE_FLAGS]
         text = for_the_host(self.preprocess(glue, *command[len(self.command) :]))
         text = text.replace(f"{glue.parent}/", "")  # a folder of another name at each call
-        rules = Path(count_slots.__file__).read_text() if counts else ""
-        key = hashlib.sha256("\0".join([*command, text, rules]).encode()).hexdigest()
+        key = hashlib.sha256("\0".join([*command, text]).encode()).hexdigest()
         built = (self.cache or glue.parent) / f"{key}.o"
         if not built.exists():
             preprocessed, dump = glue.with_suffix(".ii"), glue.with_suffix(".classes")
-            assembly, compiled = glue.with_suffix(".s"), glue.with_suffix(".o")
+            compiled = glue.with_suffix(".o")
             preprocessed.write_text(text)
             dumps = [f"-fdump-lang-class={dump}"] if self.is_gcc else []
             run(
-                [*command, *dumps, "-S", "-o", str(assembly), str(preprocessed)],
+                [*command, *dumps, "-c", "-o", str(compiled), str(preprocessed)],
                 f"`{source.name}` must compile",
                 "Codelets are C++ for the host here, C++20 unless -std says otherwise; "
                 "what only an IPU has belongs within #ifdef __IPU__.",
             )
             if self.is_gcc:
                 found.check_against(dump.read_text())
-            if counts:
-                assembly.write_text(count_slots.count_slots(assembly.read_text()))
-            run(
-                [*command, "-c", "-o", str(compiled), str(assembly)],
-                f"the assembly of `{source.name}` must be valid",
-                "Report it with the source; a file of costs beside it, `<name>_cycles.hpp`, avoids the counting.",
-            )
             copied = built.with_suffix(f".{os.getpid()}.o")
             shutil.copy(compiled, copied)
             copied.replace(built)  # whole at once: others may be linking it
@@ -237,7 +221,6 @@ def entry_text(sources: int) -> str:
     )
     calls = "\n  ".join(f"{function}(types);" for function in functions)
     return f"""{declarations}
-extern "C" {{ IPU_MODEL_THREAD_LOCAL std::uint64_t ipu_model_counted_slots = 0; }}
 extern "C" __attribute__((visibility("default"))) void {ENTRY}(std::vector<ipu_model::VertexType>& types) {{
   {calls}
 }}

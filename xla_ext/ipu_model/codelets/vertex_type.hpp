@@ -61,10 +61,8 @@ struct VertexType {
   unsigned long source_bytes;     // of the class in the preprocessed source: a measure of how much code it is
   void (*construct)(void* place);
   void (*destroy)(void* vertex);
-  // worker: 0 unless `multi`. Returns the issue slots that were counted on the way; 0 unless `counts`.
-  std::uint64_t (*compute)(void* vertex, unsigned worker);
-  bool counts;  // compiled with the counting of count_slots.py
-  // In worker instruction issue slots; reads the fields after compute() ran. Null: what was counted, or unknown.
+  void (*compute)(void* vertex, unsigned worker);  // worker: 0 unless `multi`
+  // In worker instruction issue slots; reads the fields after compute() ran. Null: unknown.
   std::uint64_t (*worker_cycles)(const void* vertex, unsigned worker);
   // In tile cycles: what the supervisor does besides launching workers. Null: nothing.
   std::uint64_t (*supervisor_cycles)(const void* vertex);

@@ -37,7 +37,7 @@ class Compiler {
 
   struct Options {
     bool fail_out_of_memory = true;
-    bool ignore_estimates = false;  // of setPerfEstimate: vertices cost what their own functions say, or their code
+    bool ignore_estimates = false;  // of setPerfEstimate: vertices cost what their own functions say
   };
   // Throws where a program breaks a rule of the hardware; too little memory is one unless the options say otherwise.
   std::shared_ptr<const Plan> compile(std::span<const poplar::program::Program> programs, const Options& options);

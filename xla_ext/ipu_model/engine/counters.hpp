@@ -9,14 +9,12 @@ namespace ipu_model {
 struct CodeletCounters {
   std::uint64_t count = 0;
   std::uint64_t unknown = 0;
-  std::uint64_t counted = 0;
   std::uint64_t cycles = 0;
   std::uint64_t max = 0;
 
   void add(const CodeletCounters& other) {
     count += other.count;
     unknown += other.unknown;
-    counted += other.counted;
     cycles += other.cycles;
     max = max > other.max ? max : other.max;
   }

@@ -36,7 +36,7 @@ ComputeSetProfile profileOf(const ComputeSetPlan& plan, const ComputeSetCounters
   for (std::size_t i = 0; i < plan.codelets.size(); ++i) {
     const CodeletCounters& codelet = counters.codelets[i];
     profile.codelets.push_back(
-        {plan.codelets[i]->name, 0, codelet.count, codelet.cycles, codelet.max, codelet.unknown, codelet.counted});
+        {plan.codelets[i]->name, 0, codelet.count, codelet.cycles, codelet.max, codelet.unknown});
   }
   for (const VertexPlan& vertex : plan.vertices) ++profile.codelets[vertex.codelet].vertices;
   return profile;
@@ -54,7 +54,6 @@ std::vector<CodeletProfile> merged(const std::vector<ComputeSetProfile>& compute
       sum.cycles += codelet.cycles;
       sum.max = std::max(sum.max, codelet.max);
       sum.unknown += codelet.unknown;
-      sum.counted += codelet.counted;
     }
   }
   std::vector<CodeletProfile> result;
@@ -112,7 +111,6 @@ Profile profileOf(const poplar::Engine& engine) {
   profile.codelets = merged(profile.compute_sets);
   for (const CodeletProfile& codelet : profile.codelets) {
     if (codelet.unknown > 0) profile.unknown_codelets.push_back(codelet.name);
-    if (codelet.counted > 0) profile.counted_codelets.push_back(codelet.name);
   }
   profile.tiles = tilesOf(plan, counters);
   return profile;

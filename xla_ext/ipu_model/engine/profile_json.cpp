@@ -60,7 +60,7 @@ namespace {
 void write(JsonWriter& json, const CodeletProfile& codelet) {
   json.open('{').field("name", codelet.name).field("vertices", codelet.vertices).field("count", codelet.count);
   json.field("cycles", codelet.cycles).field("mean", codelet.mean()).field("max", codelet.max);
-  json.field("unknown", codelet.unknown).field("counted", codelet.counted).close('}');
+  json.field("unknown", codelet.unknown).close('}');
 }
 
 void write(JsonWriter& json, const ExchangeProfile& exchange) {
@@ -118,7 +118,6 @@ void writeFields(JsonWriter& json, const Profile& profile, bool tiles) {
   writeAll(json, "streams", profile.streams);
   writeAll(json, "codelets", profile.codelets);
   writeAll(json, "unknown_codelets", profile.unknown_codelets);
-  writeAll(json, "counted_codelets", profile.counted_codelets);
   if (tiles) writeAll(json, "tiles", profile.tiles);
 }
 

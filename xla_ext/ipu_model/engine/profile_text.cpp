@@ -115,10 +115,7 @@ void printExecution(const Profile& profile, std::ostream& stream) {
   for (const CodeletProfile& codelet : profile.codelets) {
     stream << "    " << padded(codelet.name, width) << leftPadded("(" + std::to_string(codelet.vertices), 10)
            << " instances):" << leftPadded(withCommas(codelet.cycles), 15)
-           << (codelet.unknown > 0   ? ", of unknown cost"
-               : codelet.counted > 0 ? ", counted in its code"
-                                     : "")
-           << '\n';
+           << (codelet.unknown > 0 ? ", of unknown cost" : "") << '\n';
   }
 }
 

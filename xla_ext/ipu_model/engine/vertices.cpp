@@ -24,47 +24,45 @@ void countUnknown(CodeletCounters& counters) {
   ++counters.unknown;
 }
 
-// Runs a vertex, then determines its cost: its estimate if there is one, else its own function, else what was counted.
+// What a vertex costs: its estimate if there is one, else what its own function says, if it has one.
+template <typename Function, typename... Arguments>
+std::optional<std::uint64_t> costOf(const VertexPlan& vertex, Function* function, Arguments... arguments) {
+  if (vertex.estimate || function == nullptr) return vertex.estimate;
+  return function(arguments...);
+}
+
 void runOne(const VertexPlan& vertex, void* object, const Chip& chip, TileSchedule& schedule,
             CodeletCounters& counters) {
   const VertexType& type = *vertex.type;
-  const std::uint64_t counted = type.compute(object, 0);
+  type.compute(object, 0);
   if (type.supervisor) {
-    const bool known = vertex.estimate.has_value() || type.supervisor_cycles != nullptr;
-    const std::uint64_t cycles = vertex.estimate.value_or(known ? type.supervisor_cycles(object) : 0);
-    schedule.addSupervisorVertex(cycles);
-    known ? count(counters, cycles) : countUnknown(counters);
-    return;
+    const auto cycles = costOf(vertex, type.supervisor_cycles, object);
+    schedule.addSupervisorVertex(cycles.value_or(0));
+    return cycles ? count(counters, *cycles) : countUnknown(counters);
   }
-  const bool known = vertex.estimate.has_value() || type.worker_cycles != nullptr;
-  std::uint64_t slots = counted;
-  if (known) slots = vertex.estimate ? *vertex.estimate : type.worker_cycles(object, 0);
-  schedule.addVertex(slots);
-  if (!known && !type.counts) return countUnknown(counters);
-  count(counters, slots * chip.workers);
-  if (!known) ++counters.counted;
+  const auto slots = costOf(vertex, type.worker_cycles, object, 0U);
+  schedule.addVertex(slots.value_or(0));
+  return slots ? count(counters, *slots * chip.workers) : countUnknown(counters);
 }
 
 void runMulti(const VertexPlan& vertex, void* object, const Chip& chip, TileSchedule& schedule,
               CodeletCounters& counters) {
   const VertexType& type = *vertex.type;
-  std::array<std::uint64_t, kMaxWorkers> slots{};
-  for (unsigned worker = 0; worker < chip.workers; ++worker) slots[worker] = type.compute(object, worker);
+  for (unsigned worker = 0; worker < chip.workers; ++worker) type.compute(object, worker);
   if (vertex.estimate) {
     schedule.addSupervisorVertex(*vertex.estimate);
     return count(counters, *vertex.estimate);
   }
+  std::array<std::uint64_t, kMaxWorkers> slots{};
   if (type.worker_cycles != nullptr) {
     for (unsigned worker = 0; worker < chip.workers; ++worker) slots[worker] = type.worker_cycles(object, worker);
   }
   std::optional<std::uint64_t> supervisor;
   if (type.supervisor_cycles != nullptr) supervisor = type.supervisor_cycles(object);
   schedule.addMultiVertex(std::span(slots).first(chip.workers), supervisor);
-  const bool known = type.worker_cycles != nullptr;
-  if (!known && !type.counts) return countUnknown(counters);
+  if (type.worker_cycles == nullptr) return countUnknown(counters);
   const std::uint64_t longest = *std::max_element(slots.begin(), slots.end());
   count(counters, longest * chip.workers + chip.launch_cycles + supervisor.value_or(0));
-  if (!known) ++counters.counted;
 }
 
 }  // namespace

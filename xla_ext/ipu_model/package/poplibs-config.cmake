@@ -1,7 +1,7 @@
 # find_package(poplibs): the libraries on top of Poplar, by their names. All are in the one library of the IPU Model.
 include(CMakeFindDependencyMacro)
 find_dependency(poplar HINTS "${CMAKE_CURRENT_LIST_DIR}/../poplar")
-foreach(_library poputil popops poplin popnn poprand)
+foreach(_library poputil popops poplin poprand)
   if(NOT TARGET ${_library})
     add_library(${_library} INTERFACE IMPORTED)
     set_target_properties(${_library} PROPERTIES INTERFACE_LINK_LIBRARIES poplar)

@@ -1,6 +1,5 @@
 // The model knows its codelets from the start.
 #include <poplin/codelets.hpp>
-#include <popnn/codelets.hpp>
 #include <popops/codelets.hpp>
 #include <poprand/codelets.hpp>
 
@@ -10,9 +9,6 @@ void addCodelets(poplar::Graph&) {}
 namespace poprand {
 void addCodelets(poplar::Graph&) {}
 }  // namespace poprand
-namespace popnn {
-void addCodelets(poplar::Graph&) {}
-}  // namespace popnn
 namespace poplin {
 void addCodelets(poplar::Graph&) {}
 }  // namespace poplin

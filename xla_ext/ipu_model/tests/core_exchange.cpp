@@ -261,6 +261,24 @@ void takesEstimatesAndReportsTheUnknown() {
   CHECK_EQUAL(model.profile().codelets[0].unknown, 1U);
 }
 
+// An estimate of theirs is in tile cycles.
+void reportsUnknownCostsOfAnyKindOfVertex() {
+  for (const char* name : {"CountdownOfWorkers", "CountdownOfSupervisor"}) {
+    Model model(1);
+    const Tensor left = model.variable(INT, {}, "left", 0);
+    const ComputeSet set = model.graph.addComputeSet("set");
+    const VertexRef vertex = model.graph.addVertex(set, name, {{"left", left}});
+    model.graph.setTileMapping(vertex, 0);
+    model.run(Execute(set));
+    CHECK((model.profile().unknown_codelets == std::vector<std::string>{name}));
+    CHECK_EQUAL(model.profile().codelets[0].cycles, 0U);
+    model.graph.setPerfEstimate(vertex, 601);
+    model.run(Execute(set));
+    CHECK(model.profile().unknown_codelets.empty());
+    CHECK_EQUAL(model.profile().codelets[0].cycles, 601U);
+  }
+}
+
 void givesTheSameForAnyThreads() {
   std::string first;
   for (const char* threads : {"1", "2", "5"}) {
@@ -327,6 +345,7 @@ int main() {
     crossesLinksOnce();
     countsWhatVerticesCost();
     takesEstimatesAndReportsTheUnknown();
+    reportsUnknownCostsOfAnyKindOfVertex();
     givesTheSameForAnyThreads();
     writesTheProfile();
   });

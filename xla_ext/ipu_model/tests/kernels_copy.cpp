@@ -31,11 +31,10 @@ void testTranspose(const CodeletLibrary& library, const std::string& type) {
   for (unsigned i = 0; i < in.size(); ++i) CHECK(out[i % kColumns * kRows + i / kColumns] == in[i]);
 }
 
-template <typename T>
-void testIota(const CodeletLibrary& library, const std::string& type, T first, T step, std::vector<T> expected) {
-  Alone iota(library, "snnjax::Iota<" + type + ">");
-  iota.edge("out", std::vector<T>(expected.size())).state("count", unsigned(expected.size()));
-  CHECK(iota.state("first", first).state("step", step).run().template get<T>("out") == expected);
+void testIota(const CodeletLibrary& library) {
+  Alone iota(library, "snnjax::Iota");
+  iota.edge("out", std::vector<unsigned>(9)).state("count", 9U).state("first", 4294967293U).state("step", 2U).run();
+  CHECK((iota.get<unsigned>("out") == std::vector<unsigned>{4294967293U, 4294967295U, 1, 3, 5, 7, 9, 11, 13}));
 }
 
 void testCycles() {
@@ -43,7 +42,7 @@ void testCycles() {
   static_assert(cycles::fill(0) == 23 && cycles::fill(100) == 23 + 200);
   static_assert(cycles::copyElements(100) == 25 + 300);
   static_assert(cycles::transpose(10, 1) == 125 && cycles::transpose(10, 2) == 165);
-  static_assert(cycles::iota(10, 1) == 65);
+  static_assert(cycles::iota(10) == 65);
 }
 
 void test(const CodeletLibrary& library) {
@@ -53,9 +52,7 @@ void test(const CodeletLibrary& library) {
   testTranspose<float>(library, "float");
   testTranspose<half>(library, "half");
   testTranspose<signed char>(library, "signed char");
-  testIota<int>(library, "int", 2147483647, 1, {2147483647, -2147483647 - 1});
-  testIota<unsigned>(library, "unsigned", 3, 2, {3, 5, 7, 9, 11, 13, 15, 17, 19});
-  testIota<half>(library, "half", half(1), half(0.5f), {half(1), half(1.5f), half(2)});
+  testIota(library);
   testCycles();
 }
 

@@ -216,21 +216,6 @@ void testSelect(const CodeletLibrary& library, const std::string& type, bool sin
   for (unsigned i = 0; i < kCount; ++i) CHECK(out[i] == (in3[i] ? in1[single ? 0 : i] : in2[i]));
 }
 
-template <typename T>
-void testScaledAdd(const CodeletLibrary& library, const std::string& type) {
-  for (const unsigned count : kCounts) {
-    Draw draw(count);
-    const auto data = draw.row<T>(count), other = draw.row<T>(count);
-    Alone vertex(library, "snnjax::ScaledAdd<" + type + ">");
-    vertex.edge("data", data).edge("other", other).edge("scale_data", std::vector<float>{2.0f});
-    vertex.edge("scale_other", std::vector<float>{-3.0f}).state("count", count);
-    const auto out = vertex.run(true).template get<T>("data");
-    for (unsigned i = 0; i < count; ++i) {
-      checkNear(out[i], 2 * static_cast<double>(data[i]) - 3 * static_cast<double>(other[i]), "ScaledAdd " + type);
-    }
-  }
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -247,8 +232,5 @@ int main(int argc, char** argv) {
       testSelect<half>(library, "half", single);
       testSelect<int>(library, "int", single);
     }
-    testScaledAdd<float>(library, "float");
-    testScaledAdd<half>(library, "half");
-    testScaledAdd<int>(library, "int");
   });
 }

@@ -7,7 +7,7 @@
 #include "../poplar_kernels/lif_constants_gradient_cycles.hpp"
 #include "../poplar_kernels/random_cycles.hpp"
 #include "../poplar_kernels/reduce_cycles.hpp"
-#include "../poplar_kernels/scatter_add_cycles.hpp"
+#include "../poplar_kernels/scatter_rows_cycles.hpp"
 #include "../poplar_kernels/sort_cycles.hpp"
 #include "../poplar_kernels/sort_record_cycles.hpp"
 #include "check.hpp"
@@ -73,19 +73,13 @@ void testRows() {
   checkMonotone("filled", [](unsigned n) { return snnjax::cycles::fill(n); });
   checkMonotone("copied", [](unsigned n) { return copyElements(n); });
   checkMonotone("transposed", [](unsigned n) { return transpose(n, 2); });
-  checkMonotone("consecutive", [](unsigned n) { return iota(n, 2); });
+  checkMonotone("consecutive", [](unsigned n) { return iota(n); });
   checkMonotone("gathered", [](unsigned n) { return gatherRows(n, 24); });
   checkMonotone("sliced", [](unsigned n) { return sliceRows(n, 24); });
   checkMonotone("updated", [](unsigned n) { return updateRows(n, 24); });
-  checkMonotone("ids", [](unsigned n) { return scatterAdd(n, 0, 8, 4, false); });
-  for (const bool integers : {false, true}) {
-    for (const unsigned bytes : {2U, 4U}) {
-      checkMonotone("own ids", [=](unsigned n) { return scatterAdd(200, n, 8, bytes, integers); });
-      checkMonotone("width", [=](unsigned n) { return scatterAdd(20, 9, n, bytes, integers); }, 2);
-    }
-  }
+  checkMonotone("ids", [](unsigned n) { return scatterRows(n, 0, 24); });
   checkMonotone("own rows", [](unsigned n) { return scatterRows(200, n, 24); });
-  checkMonotone("sorted", [](unsigned n) { return sortRows(3, n, 1, true); });
+  checkMonotone("sorted", [](unsigned n) { return sortRows(3, n, 1); });
   checkMonotone("listed", [](unsigned n) { return sortedRecord(n, 200 - n, 2); });
   checkMonotone("numbers", [](unsigned n) { return random(n, kUniform); });
 }

@@ -28,11 +28,10 @@ void testSort(const CodeletLibrary& library, const std::string& type, const std:
     vertex.edge("keys", keys).edge("scratch", keys).state("rows", rows).state("length", length);
     return vertex.state("sorted", 1u).state("descending", descending);
   };
-  Alone alone(library, "snnjax::SortRows<" + type + ">");
   Alone pairs(library, "snnjax::SortRowsWithValues<" + type + ",unsigned>");
-  const std::vector<K> sorted = set(alone).run(true).template get<K>("keys");
-  const std::vector<unsigned> sorted_places =
-      set(pairs).edge("values", places).edge("scratch_values", places).run(true).template get<unsigned>("values");
+  set(pairs).edge("values", places).edge("scratch_values", places).run(true);
+  const std::vector<K> sorted = pairs.get<K>("keys");
+  const std::vector<unsigned> sorted_places = pairs.get<unsigned>("values");
 
   const auto before = [&](unsigned a, unsigned b) {
     return descending ? isLess(keys[b], keys[a]) : isLess(keys[a], keys[b]);
@@ -49,7 +48,8 @@ void testSort(const CodeletLibrary& library, const std::string& type, const std:
 void testLongRow(const CodeletLibrary& library) {
   std::vector<float> keys = Draw(5).row(100);
   const auto sorted = [&](unsigned rows, unsigned length, unsigned known) {
-    Alone sort(library, "snnjax::SortRows<float>");
+    Alone sort(library, "snnjax::SortRowsWithValues<float,unsigned>");
+    sort.edge("values", std::vector<unsigned>(100)).edge("scratch_values", std::vector<unsigned>(100));
     sort.edge("keys", keys).edge("scratch", keys).state("rows", rows).state("length", length);
     sort.state("sorted", known).state("descending", false).run();
     return sort.get<float>("keys");
@@ -70,10 +70,10 @@ void test(const CodeletLibrary& library) {
     testSort<float>(library, "float", {1}, 1, descending);
   }
   testLongRow(library);
-  static_assert(snnjax::cycles::sortRows(0, 100, 1, false) == 40);
-  static_assert(snnjax::cycles::sortRows(1, 1, 1, false) == 52);
-  static_assert(snnjax::cycles::sortRows(1, 4, 1, false) == 40 + 12 + 2 * 4 * 12 + 3 * 10);
-  static_assert(snnjax::cycles::sortRows(1, 4, 2, true) == 40 + 12 + 4 * 14 + 10 + 4 * 5);
+  static_assert(snnjax::cycles::sortRows(0, 100, 1) == 40);
+  static_assert(snnjax::cycles::sortRows(1, 1, 1) == 52);
+  static_assert(snnjax::cycles::sortRows(1, 4, 1) == 40 + 12 + 2 * 4 * 14 + 3 * 10);
+  static_assert(snnjax::cycles::sortRows(1, 4, 2) == 40 + 12 + 4 * 14 + 10 + 4 * 5);
 }
 
 }  // namespace

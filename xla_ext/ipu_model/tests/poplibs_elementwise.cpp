@@ -2,7 +2,6 @@
 #include <cmath>
 #include <popops/Cast.hpp>
 #include <popops/ElementWise.hpp>
-#include <popops/ScaledAdd.hpp>
 #include <poputil/exceptions.hpp>
 
 #include "poplibs_program.hpp"
@@ -202,19 +201,6 @@ void halvesAndCasts() {
   CHECK(run.read<int>(whole, 5) == std::vector<int>({3, 6, -9, 3000, 0}));
 }
 
-void scaledAdditionsAreInPlace() {
-  Run run(7);
-  const std::vector<float> a = randomFloats(30, 1), b = randomFloats(30, 2);
-  const Tensor ta = run.input({30}, a), tb = run.input({30}, b), scale = run.input({}, std::vector<float>{3});
-  popops::scaledAddTo(run.graph, ta, tb, 0.5F, run.prog);
-  popops::scaledAddTo(run.graph, ta, 2.0F, tb, -1.0F, run.prog);
-  popops::scaledSubtractFrom(run.graph, ta, tb, scale, run.prog);
-  const auto out = run.output(ta);
-  run.run();
-  const auto got = run.read<float>(out, 30);
-  for (std::size_t i = 0; i < 30; ++i) CHECK_NEAR(got[i], 2 * (a[i] + 0.5F * b[i]) - b[i] - 3 * b[i], 1e-4F);
-}
-
 void mistakesAreNamed() {
   Run run(2);
   const Tensor f = run.graph.addVariable(poplar::FLOAT, {4}), h = run.graph.addVariable(poplar::HALF, {4}),
@@ -241,7 +227,6 @@ int main() {
   expressionsAreChains();
   inPlaceOperationsMayReadWhatTheyWrite();
   halvesAndCasts();
-  scaledAdditionsAreInPlace();
   mistakesAreNamed();
   return check::failures;
 }

@@ -28,7 +28,6 @@ struct CodeletProfile {
   std::uint64_t cycles = 0;    // of all of them, each alone on its tile
   std::uint64_t max = 0;       // of the longest
   std::uint64_t unknown = 0;   // runs of unknown cost, counted as nothing
-  std::uint64_t counted = 0;   // times that one ran whose cost was counted in its compiled code: an estimate
 
   double mean() const {
     return count > unknown ? static_cast<double>(cycles) / static_cast<double>(count - unknown) : 0;
@@ -99,7 +98,6 @@ struct Profile {
   std::vector<CopyProfile> streams;
   std::vector<CodeletProfile> codelets;       // over all compute sets, the costliest first
   std::vector<std::string> unknown_codelets;  // whose vertices ran and have no known cost
-  std::vector<std::string> counted_codelets;  // whose cost was counted in their compiled code: an estimate
   std::vector<TileProfile> tiles;
 
   double seconds() const { return static_cast<double>(cycles.total()) / clock_hz; }

@@ -31,29 +31,6 @@ void matMulWithOutput(poplar::Graph& graph, const poplar::Tensor& a, const popla
                       poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},
                       const poplar::OptionFlags& options = {}, PlanningCache* cache = nullptr);
 
-// c += scale * a * b
-void matMulAcc(poplar::Graph& graph, const poplar::Tensor& c, float scale, const poplar::Tensor& a,
-               const poplar::Tensor& b, poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},
-               const poplar::OptionFlags& options = {}, PlanningCache* cache = nullptr);
-void matMulAcc(poplar::Graph& graph, const poplar::Tensor& c, const poplar::Tensor& scale, const poplar::Tensor& a,
-               const poplar::Tensor& b, poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},
-               const poplar::OptionFlags& options = {}, PlanningCache* cache = nullptr);
-
-// a {g, m, k} times b {g, k, n}, for each g.
-poplar::Tensor matMulGrouped(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b,
-                             poplar::program::Sequence& prog, const poplar::Type& output_type,
-                             const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {},
-                             PlanningCache* cache = nullptr);
-
-// c {g, m, n} += scale * a * b
-void matMulGroupedAcc(poplar::Graph& graph, const poplar::Tensor& c, float scale, const poplar::Tensor& a,
-                      const poplar::Tensor& b, poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},
-                      const poplar::OptionFlags& options = {}, PlanningCache* cache = nullptr);
-void matMulGroupedAcc(poplar::Graph& graph, const poplar::Tensor& c, const poplar::Tensor& scale,
-                      const poplar::Tensor& a, const poplar::Tensor& b, poplar::program::Sequence& prog,
-                      const poplar::DebugContext& debug = {}, const poplar::OptionFlags& options = {},
-                      PlanningCache* cache = nullptr);
-
 // Operands in the layout that the product of these shapes needs.
 poplar::Tensor createMatMulInputLHS(poplar::Graph& graph, const poplar::Type& input_type,
                                     const poplar::Type& output_type, const std::vector<std::size_t>& a_shape,

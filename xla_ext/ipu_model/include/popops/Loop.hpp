@@ -17,13 +17,4 @@ poplar::program::Sequence countedLoop(poplar::Graph& graph, std::size_t begin, s
 poplar::program::Sequence countedLoop(poplar::Graph& graph, std::size_t count, const CountedLoopBodyType& body,
                                       const poplar::DebugContext& debug = {});
 
-// for (count = initial; count != limit; count += step) body: the limit is a scalar tensor, INT or UNSIGNED_INT, read
-// when the program runs.
-poplar::program::Sequence countedForLoop(poplar::Graph& graph, const poplar::Tensor& count, int initial_count,
-                                         const poplar::Tensor& count_limit, int count_step,
-                                         const poplar::program::Program& body, const poplar::DebugContext& debug = {});
-poplar::program::Sequence countedForLoop(poplar::Graph& graph, int initial_count, const poplar::Tensor& count_limit,
-                                         int count_step, const poplar::program::Program& body,
-                                         const poplar::DebugContext& debug = {});
-
 }  // namespace popops

@@ -24,19 +24,6 @@ struct TopKParams {
 
 std::ostream& operator<<(std::ostream& stream, const TopKParams& params);
 
-// A tensor with each row on one tile, as topK needs it.
-poplar::Tensor createTopKInput(poplar::Graph& graph, const poplar::Type& type, const std::vector<std::size_t>& shape,
-                               const TopKParams& params, const poplar::DebugContext& debug = {});
-
-poplar::Tensor topK(poplar::Graph& graph, poplar::program::Sequence& prog, const poplar::Tensor& t,
-                    const TopKParams& params, const poplar::DebugContext& debug = {});
-
-// The k keys, and the values at their places.
-std::pair<poplar::Tensor, poplar::Tensor> topKKeyValue(poplar::Graph& graph, poplar::program::Sequence& prog,
-                                                       const poplar::Tensor& keys, const poplar::Tensor& values,
-                                                       const TopKParams& params,
-                                                       const poplar::DebugContext& debug = {});
-
 // The k values and their indices (UNSIGNED_INT) in the last dimension.
 std::pair<poplar::Tensor, poplar::Tensor> topKWithPermutation(poplar::Graph& graph, poplar::program::Sequence& prog,
                                                               const poplar::Tensor& t, const TopKParams& params,

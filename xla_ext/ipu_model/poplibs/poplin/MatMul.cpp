@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <poplin/MatMul.hpp>
 #include <popops/Cast.hpp>
-#include <popops/ScaledAdd.hpp>
 #include <popops/Zero.hpp>
 #include <poputil/Util.hpp>
 #include <poputil/VertexTemplates.hpp>
@@ -291,50 +290,6 @@ void matMulWithOutput(poplar::Graph& graph, const poplar::Tensor& a, const popla
                       const poplar::OptionFlags& options, PlanningCache* cache) {
   const poplar::Tensor product = matMul(graph, a, b, prog, out.elementType(), debug, options, cache);
   prog.add(poplar::program::Copy(product, out, false, debug));
-}
-
-void matMulAcc(poplar::Graph& graph, const poplar::Tensor& c, float scale, const poplar::Tensor& a,
-               const poplar::Tensor& b, poplar::program::Sequence& prog, const poplar::DebugContext& debug,
-               const poplar::OptionFlags& options, PlanningCache* cache) {
-  const poplar::Tensor product = matMul(graph, a, b, prog, c.elementType(), debug, options, cache);
-  popops::scaledAddTo(graph, c, product, scale, prog, debug);
-}
-
-void matMulAcc(poplar::Graph& graph, const poplar::Tensor& c, const poplar::Tensor& scale, const poplar::Tensor& a,
-               const poplar::Tensor& b, poplar::program::Sequence& prog, const poplar::DebugContext& debug,
-               const poplar::OptionFlags& options, PlanningCache* cache) {
-  const poplar::Tensor product = matMul(graph, a, b, prog, c.elementType(), debug, options, cache);
-  popops::scaledAddTo(graph, c, product, scale, prog, debug);
-}
-
-poplar::Tensor matMulGrouped(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b,
-                             poplar::program::Sequence& prog, const poplar::Type& output_type,
-                             const poplar::DebugContext& debug, const poplar::OptionFlags& options,
-                             PlanningCache* cache) {
-  if (a.rank() != 3 || b.rank() != 3 || a.dim(0) != b.dim(0)) {
-    throw poputil::poplibs_error("poplin::matMulGrouped: `a, b` must be {g, m, k} and {g, k, n}, got " +
-                                 poplibs::toString(a.shape()) + " and " + poplibs::toString(b.shape()) +
-                                 ". Reshape them.");
-  }
-  std::vector<poplar::Tensor> products;
-  for (std::size_t g = 0; g < a.dim(0); ++g) {
-    products.push_back(matMul(graph, a[g], b[g], prog, output_type, debug, options, cache).expand({0}));
-  }
-  return poplar::concat(products);
-}
-
-void matMulGroupedAcc(poplar::Graph& graph, const poplar::Tensor& c, float scale, const poplar::Tensor& a,
-                      const poplar::Tensor& b, poplar::program::Sequence& prog, const poplar::DebugContext& debug,
-                      const poplar::OptionFlags& options, PlanningCache* cache) {
-  const poplar::Tensor products = matMulGrouped(graph, a, b, prog, c.elementType(), debug, options, cache);
-  popops::scaledAddTo(graph, c, products, scale, prog, debug);
-}
-
-void matMulGroupedAcc(poplar::Graph& graph, const poplar::Tensor& c, const poplar::Tensor& scale,
-                      const poplar::Tensor& a, const poplar::Tensor& b, poplar::program::Sequence& prog,
-                      const poplar::DebugContext& debug, const poplar::OptionFlags& options, PlanningCache* cache) {
-  const poplar::Tensor products = matMulGrouped(graph, a, b, prog, c.elementType(), debug, options, cache);
-  popops::scaledAddTo(graph, c, products, scale, prog, debug);
 }
 
 poplar::Tensor createMatMulInputLHS(poplar::Graph& graph, const poplar::Type& input_type, const poplar::Type&,

@@ -1,4 +1,3 @@
-#include <popops/Cast.hpp>
 #include <popops/DynamicSlice.hpp>
 #include <poputil/TileMapping.hpp>
 #include <poputil/VertexTemplates.hpp>
@@ -88,23 +87,6 @@ bool isEmpty(const poplar::Tensor& t, const Shape& sizes) {
   return t.numElements() == 0;
 }
 
-// For multiSlice and its kind: the one sliced dimension, and the ids in one row.
-std::size_t oneDim(const poplar::Tensor& t, const poplar::Tensor& offsets, const Shape& dims, const Shape& sizes,
-                   const char* function) {
-  checkSlice(t.shape(), dims, sizes, 1, function);
-  if (dims.size() != 1 || sizes[0] != 1 || offsets.numElements() != offsets.dim(0)) {
-    throw poputil::poplibs_error("popops::" + std::string(function) +
-                                 ": `dims, sizes` must be one dimension and 1, with offsets {n, 1}, got " +
-                                 std::to_string(dims.size()) + " dimensions. Slice further dimensions afterwards.");
-  }
-  return dims[0];
-}
-
-// {n, ... 1 ...} as a table [n, columns] like that of the sliced tensor.
-poplar::Tensor slicesAsTable(const poplar::Tensor& slices) {
-  return slices.reshape({slices.dim(0), slices.dim(0) == 0 ? 0 : slices.numElements() / slices.dim(0)});
-}
-
 }  // namespace
 
 poplar::Tensor dynamicSlice(poplar::Graph& graph, const poplar::Tensor& t, const poplar::Tensor& offset,
@@ -152,49 +134,6 @@ void dynamicUpdate(poplar::Graph& graph, const poplar::Tensor& t, const poplar::
   }
   parts.push_back(s);
   for (std::size_t i = dims.size(); i-- > 0;) vertices.update(parts[i], parts[i + 1], offsets[i], dims[i]);
-}
-
-poplar::Tensor multiSlice(poplar::Graph& graph, const poplar::Tensor& t, const poplar::Tensor& offsets,
-                          const Shape& dims, const Shape& sizes, poplar::program::Sequence& prog, const SlicePlan&,
-                          const poplar::OptionFlags&, const poplar::DebugContext& debug) {
-  const std::size_t dim = oneDim(t, offsets, dims, sizes, "multiSlice");
-  const poplar::Tensor table = poplibs::asTable(t, dim);
-  const poplar::Tensor out = poplibs::addTable(graph, t.elementType(), offsets.dim(0),
-                                               poplibs::columnsByTile(graph, table), {debug, "slices"});
-  Vertices{graph, prog, debug}.add(poputil::templateVertex("snnjax::Gather", t.elementType(), poplar::UNSIGNED_INT),
-                                   table, "out", out, {{"ids", offsets.flatten().reinterpret(poplar::UNSIGNED_INT)}},
-                                   true);
-  Shape shape = withDim(t.shape(), dim, 1);
-  shape.insert(shape.begin(), offsets.dim(0));
-  return out.reshape(shape);
-}
-
-void multiUpdate(poplar::Graph& graph, const poplar::Tensor& t, const poplar::Tensor& s, const poplar::Tensor& offsets,
-                 const Shape& dims, const Shape& sizes, poplar::program::Sequence& prog, const SlicePlan&,
-                 const poplar::OptionFlags&, const poplar::DebugContext& debug) {
-  const std::size_t dim = oneDim(t, offsets, dims, sizes, "multiUpdate");
-  Vertices{graph, prog, debug}.add(
-      poputil::templateVertex("snnjax::ScatterRows", t.elementType(), poplar::UNSIGNED_INT), poplibs::asTable(t, dim),
-      "values", slicesAsTable(s), {{"ids", offsets.flatten().reinterpret(poplar::UNSIGNED_INT)}}, true);
-}
-
-void multiUpdateAdd(poplar::Graph& graph, const poplar::Tensor& t, const poplar::Tensor& s,
-                    const poplar::Tensor& offsets, const poplar::Tensor& scale, const Shape& dims, const Shape& sizes,
-                    poplar::program::Sequence& prog, const SlicePlan&, const poplar::OptionFlags&,
-                    const poplar::DebugContext& debug) {
-  const std::size_t dim = oneDim(t, offsets, dims, sizes, "multiUpdateAdd");
-  const poplar::Tensor scalar = scale.reshape({});
-  const poplar::Tensor factor =
-      scalar.elementType() == poplar::FLOAT ? scalar : cast(graph, scalar, poplar::FLOAT, prog, debug);
-  Vertices{graph, prog, debug}.add(poputil::templateVertex("snnjax::ScatterAdd", t.elementType(), poplar::UNSIGNED_INT),
-                                   poplibs::asTable(t, dim), "values", slicesAsTable(s),
-                                   {{"ids", offsets.flatten().reinterpret(poplar::UNSIGNED_INT)}, {"scale", factor}},
-                                   true);
-}
-
-SlicePlan embedding::plan(const poplar::Graph&, const poplar::Type&, std::size_t, std::size_t, const Shape&,
-                          const poplar::OptionFlags&) {
-  return {};
 }
 
 }  // namespace popops

@@ -1,5 +1,4 @@
 #include <popops/ElementWise.hpp>
-#include <popops/ElementWiseUtil.hpp>
 #include <poputil/Util.hpp>
 #include <poputil/exceptions.hpp>
 
@@ -31,15 +30,6 @@ void mapWithOutput(poplar::Graph& graph, const expr::Expr& expr, const std::vect
                    const poplar::Tensor& out, poplar::program::Sequence& prog, const poplar::DebugContext& debug,
                    const poplar::OptionFlags&) {
   poplibs::Evaluator(graph, prog, ts, debug).evaluate(expr, out);
-}
-
-poplar::Tensor createOutputForElementWiseOp(poplar::Graph& graph, const std::vector<poplar::Tensor>& inputs,
-                                            const poplar::Type& output_type, const poplar::DebugContext& debug) {
-  if (inputs.empty()) {
-    throw poputil::poplibs_error(
-        "popops::createOutputForElementWiseOp: `inputs` must hold a tensor, got none. Give the operands.");
-  }
-  return poplibs::outputLike(graph, inputs, output_type, debug);
 }
 
 }  // namespace popops

@@ -14,7 +14,7 @@ struct Rows {
 
 Rows rowsOf(const poplar::Tensor& t, const TopKParams& params) {
   if (t.rank() == 0 || params.k > t.dim(t.rank() - 1)) {
-    throw poputil::poplibs_error("popops::topK: `k` must be at most the size of the last dimension of " +
+    throw poputil::poplibs_error("popops::topKWithPermutation: `k` must be at most the size of the last dimension of " +
                                  poplibs::toString(t.shape()) + ", got " + std::to_string(params.k) +
                                  ". Take fewer elements.");
   }
@@ -48,35 +48,6 @@ std::ostream& operator<<(std::ostream& stream, const SortOrder& order) {
 std::ostream& operator<<(std::ostream& stream, const TopKParams& params) {
   return stream << "{k=" << params.k << ", largest=" << (params.largest ? "true" : "false")
                 << ", sortOrder=" << params.sortOrder << "}";
-}
-
-poplar::Tensor createTopKInput(poplar::Graph& graph, const poplar::Type& type, const std::vector<std::size_t>& shape,
-                               const TopKParams&, const poplar::DebugContext& debug) {
-  std::size_t rows = 1;
-  for (std::size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d];
-  return poplibs::addRows(graph, type, rows, shape.empty() ? 1 : shape.back(), debug).reshape(shape);
-}
-
-poplar::Tensor topK(poplar::Graph& graph, poplar::program::Sequence& prog, const poplar::Tensor& t,
-                    const TopKParams& params, const poplar::DebugContext& debug) {
-  const poplar::Tensor keys = keyRows(graph, t, rowsOf(t, params), prog, debug);
-  poplibs::sortRows(graph, keys, std::nullopt, params.largest, prog, debug);
-  return firstOf(keys, t, params);
-}
-
-std::pair<poplar::Tensor, poplar::Tensor> topKKeyValue(poplar::Graph& graph, poplar::program::Sequence& prog,
-                                                       const poplar::Tensor& keys, const poplar::Tensor& values,
-                                                       const TopKParams& params, const poplar::DebugContext& debug) {
-  if (keys.shape() != values.shape()) {
-    throw poputil::poplibs_error("popops::topKKeyValue: `values` must have the keys' shape " +
-                                 poplibs::toString(keys.shape()) + ", got " + poplibs::toString(values.shape()) +
-                                 ". Give one value for each key.");
-  }
-  const Rows rows = rowsOf(keys, params);
-  const poplar::Tensor sorted = keyRows(graph, keys, rows, prog, debug);
-  const poplar::Tensor along = keyRows(graph, values, rows, prog, debug);
-  poplibs::sortRows(graph, sorted, along, params.largest, prog, debug);
-  return {firstOf(sorted, keys, params), firstOf(along, keys, params)};
 }
 
 std::pair<poplar::Tensor, poplar::Tensor> topKWithPermutation(poplar::Graph& graph, poplar::program::Sequence& prog,

@@ -62,12 +62,6 @@ poplar::Tensor createSliceableTensor(poplar::Graph& graph, const poplar::Type& t
   return arrange(poplibs::addTable(graph, type, rows, parts, debug), shape, dims);
 }
 
-poplar::Tensor createSliceableTensor(poplar::Graph& graph, const poplar::Type& type, const Shape& shape,
-                                     const Shape& dims, const Shape& sizes, const SlicePlan&,
-                                     const poplar::OptionFlags&, const poplar::DebugContext& debug) {
-  return createSliceableTensor(graph, type, shape, dims, sizes, 0, debug);
-}
-
 poplar::Tensor createSliceTensor(poplar::Graph& graph, const poplar::Tensor& t, const Shape& dims, const Shape& sizes,
                                  std::size_t num_indices, const poplar::DebugContext& debug) {
   const std::size_t rows = numRows(t.shape(), dims);
@@ -83,49 +77,6 @@ poplar::Tensor createSliceTensor(poplar::Graph& graph, const poplar::Tensor& t, 
     each.push_back(arrange(slices.slice(i * slice_rows, (i + 1) * slice_rows), shape, dims).expand({0}));
   }
   return poplar::concat(each);
-}
-
-poplar::Tensor createSliceTensor(poplar::Graph& graph, const poplar::Type& type, const Shape& shape, const Shape& dims,
-                                 const Shape& sizes, std::size_t num_indices, const SlicePlan&,
-                                 const poplar::OptionFlags&, const poplar::DebugContext& debug) {
-  Shape slice = shape;
-  for (std::size_t i = 0; i < dims.size(); ++i) slice.at(dims[i]) = sizes.at(i);
-  Shape stacked = slice, shifted = dims;
-  stacked.insert(stacked.begin(), num_indices);
-  for (std::size_t& d : shifted) ++d;
-  shifted.insert(shifted.begin(), 0);
-  return createSliceableTensor(graph, type, stacked, shifted, {}, 0, debug);
-}
-
-poplar::Tensor createIndicesTensor(poplar::Graph& graph, const Shape& dims, std::size_t num_indices, const SlicePlan&,
-                                   const poplar::OptionFlags&, const poplar::DebugContext& debug) {
-  const poplar::Tensor indices = graph.addVariable(poplar::UNSIGNED_INT, {num_indices, dims.size()}, debug);
-  poputil::mapTensorLinearly(graph, indices);
-  return indices;
-}
-
-poplar::Tensor createSliceableTensorFromSlice(poplar::Graph& graph, const poplar::Tensor& s, const Shape& dims,
-                                              const Shape& num_slices, const poplar::DebugContext& debug) {
-  if (dims.size() != num_slices.size()) {
-    throw poputil::poplibs_error("popops::createSliceableTensorFromSlice: `num_slices` must have one entry per dim (" +
-                                 std::to_string(dims.size()) + "), got " + std::to_string(num_slices.size()) +
-                                 ". Give 1 for a dimension that is not sliced.");
-  }
-  std::size_t count = 1;
-  for (const std::size_t n : num_slices) count *= n;
-  std::vector<poplar::Tensor> copies;
-  for (std::size_t i = 0; i < count; ++i) copies.push_back(graph.clone(s, debug));
-  // Copies are joined along the last of the dimensions first, so that they keep the order of their slices.
-  for (std::size_t i = dims.size(); i-- > 0;) {
-    std::vector<poplar::Tensor> joined;
-    for (std::size_t first = 0; first < copies.size(); first += num_slices[i]) {
-      const std::vector<poplar::Tensor> run(copies.begin() + static_cast<std::ptrdiff_t>(first),
-                                            copies.begin() + static_cast<std::ptrdiff_t>(first + num_slices[i]));
-      joined.push_back(poplar::concat(run, static_cast<unsigned>(dims[i])));
-    }
-    copies = std::move(joined);
-  }
-  return copies.front();
 }
 
 }  // namespace popops

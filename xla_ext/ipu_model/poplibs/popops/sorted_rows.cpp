@@ -15,30 +15,23 @@ poplar::Tensor addRows(poplar::Graph& graph, const poplar::Type& type, std::size
   return t;
 }
 
-void sortRows(poplar::Graph& graph, const poplar::Tensor& keys, const std::optional<poplar::Tensor>& values,
-              bool descending, poplar::program::Sequence& prog, const poplar::DebugContext& debug) {
+void sortRows(poplar::Graph& graph, const poplar::Tensor& keys, const poplar::Tensor& values, bool descending,
+              poplar::program::Sequence& prog, const poplar::DebugContext& debug) {
   const poplar::ComputeSet cs = graph.addComputeSet({debug, "sort"});
   const poplar::Type type = keys.elementType();
-  const std::string codelet = values
-                                  ? poputil::templateVertex("snnjax::SortRowsWithValues", type, values->elementType())
-                                  : poputil::templateVertex("snnjax::SortRows", type);
+  const std::string codelet = poputil::templateVertex("snnjax::SortRowsWithValues", type, values.elementType());
   const poplar::Tensor scratch = cloneOnTiles(graph, type, keys, {debug, "scratch"});
   const auto length = static_cast<unsigned>(keys.dim(1));
   const auto parts = partsByTile(graph.getTileMapping(keys));
   const auto key_rows = rowsOf(keys, parts), scratch_rows = rowsOf(scratch, parts);
-  std::vector<poplar::Tensor> value_rows, scratch_value_rows;
-  if (values) {
-    value_rows = rowsOf(*values, parts);
-    scratch_value_rows = rowsOf(cloneOnTiles(graph, values->elementType(), keys, {debug, "scratch"}), parts);
-  }
+  const auto value_rows = rowsOf(values, parts);
+  const auto scratch_value_rows = rowsOf(cloneOnTiles(graph, values.elementType(), keys, {debug, "scratch"}), parts);
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const poplar::VertexRef vertex = graph.addVertex(cs, codelet);
     graph.connect(vertex["keys"], key_rows[p]);
     graph.connect(vertex["scratch"], scratch_rows[p]);
-    if (values) {
-      graph.connect(vertex["values"], value_rows[p]);
-      graph.connect(vertex["scratch_values"], scratch_value_rows[p]);
-    }
+    graph.connect(vertex["values"], value_rows[p]);
+    graph.connect(vertex["scratch_values"], scratch_value_rows[p]);
     graph.setInitialValue(vertex["rows"], static_cast<unsigned>(key_rows[p].numElements()) / length);
     graph.setInitialValue(vertex["length"], length);
     graph.setInitialValue(vertex["sorted"], 1U);
@@ -51,16 +44,15 @@ void sortRows(poplar::Graph& graph, const poplar::Tensor& keys, const std::optio
 void numberRows(poplar::Graph& graph, const poplar::Tensor& rows, poplar::program::Sequence& prog,
                 const poplar::DebugContext& debug) {
   const poplar::ComputeSet cs = graph.addComputeSet({debug, "indices"});
-  const std::string codelet = poputil::templateVertex("snnjax::Iota", rows.elementType());
   const std::size_t length = rows.dim(1);
   for (const TilePart& part : partsByTile(graph.getTileMapping(rows))) {
     for (const poplar::Interval& region : part.regions) {
       for (std::size_t begin = region.begin(); begin < region.end(); begin += length) {
-        const poplar::VertexRef vertex = graph.addVertex(cs, codelet);
+        const poplar::VertexRef vertex = graph.addVertex(cs, "snnjax::Iota");
         graph.connect(vertex["out"], rows[begin / length]);
         graph.setInitialValue(vertex["count"], static_cast<unsigned>(length));
-        graph.setInitialValue(vertex["first"], 0);
-        graph.setInitialValue(vertex["step"], 1);
+        graph.setInitialValue(vertex["first"], 0U);
+        graph.setInitialValue(vertex["step"], 1U);
         graph.setTileMapping(vertex, part.tile);
       }
     }

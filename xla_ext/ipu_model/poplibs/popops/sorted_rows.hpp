@@ -1,7 +1,6 @@
 // Rows that are sorted in place: each row is whole on one tile.
 #pragma once
 
-#include <optional>
 #include <poplar/DebugContext.hpp>
 #include <poplar/Graph.hpp>
 #include <poplar/Program.hpp>
@@ -15,8 +14,8 @@ poplar::Tensor addRows(poplar::Graph& graph, const poplar::Type& type, std::size
                        const poplar::DebugContext& debug);
 
 // Each row of `keys` in order, and of `values` along with them. Both come from addRows.
-void sortRows(poplar::Graph& graph, const poplar::Tensor& keys, const std::optional<poplar::Tensor>& values,
-              bool descending, poplar::program::Sequence& prog, const poplar::DebugContext& debug);
+void sortRows(poplar::Graph& graph, const poplar::Tensor& keys, const poplar::Tensor& values, bool descending,
+              poplar::program::Sequence& prog, const poplar::DebugContext& debug);
 
 // Every row becomes 0, 1, 2, ...
 void numberRows(poplar::Graph& graph, const poplar::Tensor& rows, poplar::program::Sequence& prog,

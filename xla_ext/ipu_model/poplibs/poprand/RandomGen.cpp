@@ -52,17 +52,6 @@ void checkType(const poplar::Type& type, bool integers, const char* function) {
                                ". Cast the result.");
 }
 
-// Numbers of the inverse error function's argument lie in [-limit, limit).
-Tensor normalWithin(Draw draw, float limit, double mean, double deviation) {
-  return draw("snnjax::RandomNormal", [&](const poplar::VertexRef& vertex) {
-    // At -1 itself the function is infinite.
-    draw.graph.setInitialValue(vertex["low"], limit == 1.0F ? std::nextafter(-1.0F, 0.0F) : -limit);
-    draw.graph.setInitialValue(vertex["high"], limit);
-    draw.graph.setInitialValue(vertex["mean"], mean);
-    draw.graph.setInitialValue(vertex["deviation"], deviation);
-  });
-}
-
 }  // namespace
 
 Tensor uniform(poplar::Graph& graph, const Tensor* master_seed, std::uint32_t seed_modifier, const Tensor& reference,
@@ -80,46 +69,6 @@ Tensor uniform(poplar::Graph& graph, const Tensor* master_seed, std::uint32_t se
       graph.setInitialValue(vertex["high"], max_value);
     }
   });
-}
-
-Tensor bernoulli(poplar::Graph& graph, const Tensor* master_seed, std::uint32_t seed_modifier, const Tensor& reference,
-                 const poplar::Type& out_type, double probability, Sequence& prog, const poplar::DebugContext& debug) {
-  checkType(out_type, true, "bernoulli");
-  Draw draw{graph, master_seed, seed_modifier, reference, out_type, prog, debug};
-  return draw("snnjax::RandomBernoulli",
-              [&](const poplar::VertexRef& vertex) { graph.setInitialValue(vertex["probability"], probability); });
-}
-
-Tensor normal(poplar::Graph& graph, const Tensor* master_seed, std::uint32_t seed_modifier, const Tensor& reference,
-              const poplar::Type& out_type, double mean, double standard_deviation, Sequence& prog,
-              const poplar::DebugContext& debug) {
-  checkType(out_type, false, "normal");
-  return normalWithin({graph, master_seed, seed_modifier, reference, out_type, prog, debug}, 1.0F, mean,
-                      standard_deviation);
-}
-
-Tensor truncatedNormal(poplar::Graph& graph, const Tensor* master_seed, std::uint32_t seed_modifier,
-                       const Tensor& reference, const poplar::Type& out_type, double mean, double standard_deviation,
-                       double alpha, Sequence& prog, const poplar::DebugContext& debug) {
-  checkType(out_type, false, "truncatedNormal");
-  const auto limit = static_cast<float>(std::erf(alpha / std::sqrt(2.0)));
-  return normalWithin({graph, master_seed, seed_modifier, reference, out_type, prog, debug}, limit, mean,
-                      standard_deviation);
-}
-
-Tensor dropout(poplar::Graph& graph, const Tensor* seed, std::uint32_t seed_modifier, const Tensor& input,
-               const Tensor& reference, double keep_probability, double scale, Sequence& prog,
-               const poplar::DebugContext& debug) {
-  const Tensor mask =
-      bernoulli(graph, seed, seed_modifier, reference, input.elementType(), keep_probability, prog, debug);
-  namespace expr = popops::expr;
-  popops::mapInPlace(graph, expr::_1 * (expr::_2 * scale), {mask, input}, prog, debug);
-  return mask;
-}
-
-void setSeed(poplar::Graph& graph, const Tensor& master_seed, std::uint32_t seed_modifier, Sequence& prog,
-             const poplar::DebugContext& debug) {
-  poplibs::setKeyState(graph, master_seed, seed_modifier, prog, debug);
 }
 
 }  // namespace poprand

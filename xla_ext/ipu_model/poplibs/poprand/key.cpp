@@ -57,10 +57,4 @@ poplar::Tensor drawKey(poplar::Graph& graph, const poplar::Tensor* seed, std::ui
   return state;
 }
 
-void setKeyState(poplar::Graph& graph, const poplar::Tensor& seed, std::uint32_t modifier,
-                 poplar::program::Sequence& prog, const poplar::DebugContext& debug) {
-  const poplar::Tensor key = modified(graph, seed, modifier, prog, debug);
-  prog.add(poplar::program::Copy(key, stateOf(graph), false, debug));
-}
-
 }  // namespace poplibs

@@ -14,8 +14,4 @@ namespace poplibs {
 poplar::Tensor drawKey(poplar::Graph& graph, const poplar::Tensor* seed, std::uint32_t modifier,
                        poplar::program::Sequence& prog, const poplar::DebugContext& debug);
 
-// Sets the graph's state.
-void setKeyState(poplar::Graph& graph, const poplar::Tensor& seed, std::uint32_t modifier,
-                 poplar::program::Sequence& prog, const poplar::DebugContext& debug);
-
 }  // namespace poplibs

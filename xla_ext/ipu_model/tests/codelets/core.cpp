@@ -62,3 +62,24 @@ class Countdown : public Vertex {
     return true;
   }
 };
+
+// Nor what these two cost.
+class CountdownOfWorkers : public MultiVertex {
+ public:
+  InOut<int> left;
+
+  bool compute(unsigned worker) {
+    if (worker == 0) *left = *left - 1;
+    return true;
+  }
+};
+
+class CountdownOfSupervisor : public SupervisorVertex {
+ public:
+  InOut<int> left;
+
+  __attribute__((target("supervisor"))) bool compute() {
+    *left = *left - 1;
+    return true;
+  }
+};

@@ -7,7 +7,6 @@
 #include <poplar/Program.hpp>
 #include <poplar/Target.hpp>
 #include <popops/ElementWise.hpp>
-#include <popops/ElementWiseUtil.hpp>
 #include <poputil/DebugInfo.hpp>
 #include <sstream>
 #include <string>
@@ -48,8 +47,7 @@ int main() {
   graph.addVertex(sums, "RowSum", {{"row", values.slice(0, 3)}, {"sum", totals[2]}});
 
   Sequence steps = Repeat(2, Execute(sums));
-  Tensor doubled = popops::createOutputForElementWiseOp(graph, {totals}, FLOAT, "doubled");
-  popops::addWithOutput(graph, totals, totals, doubled, steps);
+  Tensor doubled = popops::add(graph, totals, totals, steps, "doubled");
   graph.createHostRead("doubled", doubled);
   graph.createHostWrite("two", values.slice(0, 2));
 

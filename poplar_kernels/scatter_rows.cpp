@@ -1,61 +1,13 @@
-// Updates of table rows by index: sums, new values, and a window of rows.
+// New values for table rows by index, and for a window of rows.
 //
-// Every worker goes through all ids and takes those of its own rows, in their order: so sums are the same for any
-// number of workers, and of several new values for one row the last wins.
-#include "scatter_add_cycles.hpp"
-
-#include <type_traits>
+// Every worker goes through all ids and takes those of its own rows, in their order: so of several new values for one
+// row the last wins, for any number of workers.
+#include "scatter_rows_cycles.hpp"
 
 #include "fields.hpp"
-#include "numbers.hpp"
 #include "workers.hpp"
 
 namespace snnjax {
-
-namespace {
-
-// The type a sum is computed in; integers wrap around.
-template <class T>
-using Sum = std::conditional_t<std::is_integral_v<T>, unsigned, float>;
-
-}  // namespace
-
-// table[ids[k] - first_row] += scale * values[k] where there is such a row.
-template <class T, class Id>
-class ScatterAdd : public poplar::MultiVertex {
- public:
-  InOut<T> table;              // [rows, width]
-  In<Id> ids;                  // [count]
-  In<T> values;                // [count, width]
-  poplar::Input<float> scale;  // for integers, its integer part
-  unsigned rows, width, count;
-  unsigned first_row;  // the number of the table's first row
-
-  bool compute(unsigned worker) {
-    const Range own = shareOf(rows, worker, rowsPerUnit<T>(width));
-    const Sum<T> factor = static_cast<Sum<T>>(static_cast<Factor>(*scale));
-    forEachOwnRow(ids, count, first_row, own,
-                  [&](unsigned k, unsigned row) { addRow(&values[k * width], &table[row * width], factor); });
-    return true;
-  }
-
- private:
-  using Factor = std::conditional_t<std::is_integral_v<T>, int, float>;
-
-  // to += factor * from
-  void addRow(const T* from, T* to, Sum<T> factor) const {
-    unsigned i = 0;
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-    if constexpr (!std::is_integral_v<T>) {
-      using Of = Numbers<float2>;
-      for (; width % 2 == 0 && i < width; i += 2) Of::store(to + i, Of::load(to + i) + factor * Of::load(from + i));
-    }
-#endif
-    for (; i < width; ++i) {
-      to[i] = static_cast<T>(static_cast<Sum<T>>(to[i]) + factor * static_cast<Sum<T>>(from[i]));
-    }
-  }
-};
 
 // table[ids[k] - first_row] = values[k] where there is such a row.
 template <class T, class Id>
@@ -98,13 +50,6 @@ class DynamicUpdate : public poplar::MultiVertex {
 };
 
 template <class T, class Id>
-std::uint64_t workerCycles(const ScatterAdd<T, Id>& vertex, unsigned worker) {
-  const Range own = shareOf(vertex.rows, worker, rowsPerUnit<T>(vertex.width));
-  const unsigned found = countOwnRows(vertex.ids, vertex.count, vertex.first_row, own);
-  return cycles::scatterAdd(vertex.count, found, vertex.width, sizeof(T), std::is_integral_v<T>);
-}
-
-template <class T, class Id>
 std::uint64_t workerCycles(const ScatterRows<T, Id>& vertex, unsigned worker) {
   const Range own = shareOf(vertex.rows, worker, rowsPerUnit<T>(vertex.width));
   const unsigned found = countOwnRows(vertex.ids, vertex.count, vertex.first_row, own);
@@ -133,15 +78,5 @@ SNNJAX_SCATTER(unsigned char)
 SNNJAX_SCATTER(char)
 SNNJAX_SCATTER(bool)
 #undef SNNJAX_SCATTER
-
-#define SNNJAX_SCATTER_ADD(T)             \
-  template class ScatterAdd<T, int>;      \
-  template class ScatterAdd<T, unsigned>; \
-  template class ScatterAdd<T, unsigned short>;
-SNNJAX_SCATTER_ADD(float)
-SNNJAX_SCATTER_ADD(half)
-SNNJAX_SCATTER_ADD(int)
-SNNJAX_SCATTER_ADD(unsigned)
-#undef SNNJAX_SCATTER_ADD
 
 }  // namespace snnjax

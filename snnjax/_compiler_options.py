@@ -1,0 +1,61 @@
+"""Options of XLA's compiler that make programs faster."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from snnjax._check import check, shown
+
+# glibc maps a block above 32 MiB anew in every call, and the system clears its pages; smaller ones stay in the process.
+# XLA divides the temporaries of a program into blocks of at most this many bytes.
+_LARGEST_BLOCK = {"xla_multiheap_size_constraint_per_heap": 24 * 2**20}
+
+
+def compiler_options(device: Any = None) -> dict[str, int]:
+    """The options that make a program for a device faster, for `jax.jit`; ``{}`` where there are none.
+
+    On the CPU they keep the memory of temporary arrays from call to call. Without them a program takes it from the
+    system in each call, which has to clear it first. Results stay the same, and options that the installed JAX does not
+    know are left out. Give them to the outermost `jax.jit`: JAX refuses options of a function that is called by another
+    traced function. `train.fit` passes them by itself. For single arrays above 24 MiB they gain nothing, and XLA logs a
+    warning for each when it compiles, unless ``TF_CPP_MIN_LOG_LEVEL=2`` is in the environment.
+
+    Args:
+        device: where the program will run; None is JAX's default device.
+
+    Raises:
+        ValueError: if `device` is not a device.
+
+    Example:
+        >>> import jax
+        >>> import snnjax
+        >>> step = jax.jit(lambda x: 2 * x, compiler_options=snnjax.compiler_options())
+        >>> float(step(3.0))
+        6.0
+    """
+    way_out = "Pass one of jax.devices(), or None"
+    good = device is None or isinstance(device, jax.Device)
+    check(good, "compiler_options", "device", "be a device of JAX", shown(device), way_out)
+    return dict(_LARGEST_BLOCK) if _platform(device) == "cpu" and _is_known() else {}
+
+
+def _platform(device: Any) -> str:
+    if device is not None:
+        return device.platform
+    with jax.ensure_compile_time_eval():  # also while JAX traces a program
+        (default,) = jnp.zeros(()).devices()
+    return default.platform
+
+
+@functools.cache
+def _is_known() -> bool:
+    """Whether the installed compiler takes the option: it refuses those that it does not know."""
+    cpu = jax.local_devices(backend="cpu")[0]
+    try:
+        with jax.default_device(cpu):
+            jax.jit(lambda: 0, compiler_options=_LARGEST_BLOCK).lower().compile()
+    except jax.errors.JaxRuntimeError:
+        return False
+    return True

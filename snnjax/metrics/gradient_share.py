@@ -1,0 +1,220 @@
+"""How much of a network's gradient is near the threshold: what a `cutoff` or a second threshold would keep of it."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from snnjax._check import check, concrete, shown
+from snnjax._network import Network
+from snnjax._network.run import Call, run
+from snnjax._network.specs import LayerSpec, NetworkParams, NetworkState
+from snnjax._types import steps_within, sum_dtype, wide
+from snnjax.neurons import glif_of, glif_pieces
+from snnjax.sparse_spikes import SparseSpikes
+
+_OP = "gradient_share"
+
+
+class GradientShare(NamedTuple):
+    """The shares of neurons and of their gradient near the threshold, and the settings that keep enough of it.
+
+    A share of neurons is one of all neurons of a layer in all steps of all sequences; a share of the gradient is one of
+    its squared norm, and 0 in a layer without any gradient.
+    """
+
+    bands: Array  # [bands] candidates
+    second_thresholds: Array  # [thresholds] candidates
+    neurons_within: Array  # [layers, bands] share of the neurons with |v - threshold| < band
+    gradient_within: Array  # [layers, bands] their share of the gradient; a cutoff discards the rest
+    cutoffs: Array  # [layers, bands] that end there: the derivative as a fraction of its peak
+    neurons_above: Array  # [layers, thresholds] share that spikes or is above the second threshold
+    gradient_above: Array  # [layers, thresholds] their share of the gradient; lists discard the rest
+    capacities: Array  # [layers, thresholds] int32, slots that the longest list of the batch needs
+    # Of the candidates that keep enough of the gradient, the one with the fewest neurons.
+    cutoff: Array  # [layers], 0 if no band keeps enough
+    second_threshold: Array  # [layers], -inf if no second threshold does
+    capacity: Array  # [layers] int32 for this second threshold
+
+
+def gradient_share(
+    network: Network,
+    params: NetworkParams,
+    inputs: Float[Array, "time batch inputs"] | SparseSpikes,
+    labels: Int[Array, "..."],
+    *,
+    loss: Callable[..., Array],
+    lengths: Int[Array, " batch"] | None = None,
+    state: NetworkState | None = None,
+    bands: Sequence[float] | Float[Array, " bands"] = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0),
+    second_thresholds: Sequence[float] | Float[Array, " thresholds"] = (0.95, 0.9, 0.8, 0.7, 0.5, 0.0),
+    keep: float = 0.99,
+) -> GradientShare:
+    """Measure how much of the gradient reaches neurons near the threshold, layer by layer.
+
+    The gradient is the one that reaches a membrane through its spike in a step, ``g = surrogate.derivative(v -
+    threshold) * dloss/dspike``, and the share of it within a band is ``sum [|v - threshold| < band] g^2 / sum g^2``.
+    It is the full gradient: the `network` may have capacities and cutoffs, which are left out. What a neuron's own
+    reset and adaptation add to ``dloss/dspike`` is not counted: lists do not affect it, and a cutoff ends it at the
+    same distance.
+
+    For `jax.jit`, bind `network`, `loss` and `keep` with `functools.partial`.
+
+    Args:
+        network: any network; to compare slopes, pass networks whose surrogates have other slopes, trained alike.
+        params: its parameters, best after some training.
+        inputs: this, `labels`, `lengths` and `state` are a batch, as for training.
+        labels: what `loss` takes.
+        loss: one of `snnjax.losses`, called with the outputs, the labels and `lengths`.
+        bands: distances from the threshold, in the unit of the membrane. The default suits thresholds of about 1.
+        second_thresholds: in the unit of the membrane; an adaptive threshold moves them, as in a layer.
+        keep: the share of the gradient that `cutoff`, or `second_threshold` with `capacity`, of the result keeps.
+
+    Raises:
+        ValueError: if the batch does not fit, there are no candidates, a band is not positive, `keep` is outside (0,
+            1], or a cutoff cannot be left out because a neuron's own functions contain it.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> import snnjax
+        >>> from snnjax import losses, metrics, neurons, surrogates
+        >>> net = snnjax.network(
+        ...     4, [snnjax.layer(8, neurons.lif(surrogate="triangle"))], snnjax.leaky_readout(2)
+        ... )
+        >>> params, labels = net.init(jax.random.key(0)), jnp.array([0, 1])
+        >>> found = metrics.gradient_share(
+        ...     net, params, jnp.ones((5, 2, 4)), labels, loss=losses.cross_entropy_sum
+        ... )
+        >>> found.gradient_within[0, -1]  # this triangle ends at a distance of 1
+        Array(1., dtype=float32)
+
+    Reference:
+        Finkbeiner et al. 2024, arXiv:2311.04386, for the second threshold.
+    """
+    sets = _candidates("bands", bands), _candidates("second_thresholds", second_thresholds)
+    known = concrete(sets[0])
+    good = known is None or bool((known > 0).all())
+    check(good, _OP, "bands", "be distances above 0", shown(bands), "Try 0.1, a tenth of a threshold of 1")
+    good = isinstance(keep, int | float) and 0 < keep <= 1
+    check(good, _OP, "keep", "be a number in (0, 1]", shown(keep), "Try 0.99")
+    check(callable(loss), _OP, "loss", "be a function", shown(loss), "Pass one of snnjax.losses")
+    full = dataclasses.replace(network, layers=tuple(in_full(*each) for each in enumerate(network.layers)))
+    params, state, inputs, lengths = full.checked(params, state, inputs, lengths)
+    steps, batch = inputs.shape[:2]
+    valid = steps_within(steps, jnp.full(batch, steps) if lengths is None else lengths)
+    measured = zip(*spike_gradients(full, params, state, inputs, lengths, loss, labels), strict=True)
+    each = zip(full.layers, params.layers, measured, strict=True)
+    rows = [_of_layer(spec, own.neuron, arrays, valid, sets, keep) for spec, own, arrays in each]
+    return GradientShare(*sets, *(jnp.stack(column) for column in zip(*rows, strict=True)))
+
+
+def spike_gradients(
+    network: Network,
+    params: NetworkParams,
+    state: NetworkState,
+    inputs: Any,
+    lengths: Array | None,
+    loss: Callable[..., Array],
+    labels: Array,
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """Each layer's distances from the threshold and their gradients through the spikes, ``[time, batch, neurons]``.
+
+    The arguments are those that `Network.checked` returns.
+    """
+    dtype = sum_dtype(params.layers[0].weights.dtype)
+    offsets = [jnp.zeros((*inputs.shape[:2], spec.fitted.num_neurons), dtype) for spec in network.layers]
+    scan = functools.partial(_scan, network, params, state, inputs, lengths)
+    output, pull_back, distances = jax.vjp(scan, offsets, has_aux=True)
+    (gradients,) = pull_back(jax.grad(lambda output: loss(output, labels, lengths=lengths))(output))
+    # Infinite in a refractory period, which no gradient passes.
+    kept = (jnp.where(jnp.isinf(x), 0, g) for x, g in zip(distances, gradients, strict=True))
+    return distances, tuple(kept)
+
+
+@functools.partial(jax.jit, static_argnames="network")  # compiled once, not in each call outside jit
+def _scan(
+    network: Network,
+    params: NetworkParams,
+    state: NetworkState,
+    inputs: Any,
+    lengths: Array | None,
+    offsets: Sequence[Array],
+) -> tuple[Array, tuple[Array, ...]]:
+    """The output of a network without lists, and each layer's distances from the threshold."""
+    nothing = (None,) * len(offsets)
+    call = Call(network.layers, network.readout, params, nothing, ("membranes",), None, offsets)
+    output, _ = run(call, inputs, state, lengths, None)
+    assert output.membranes is not None
+    return output.output, output.membranes
+
+
+def _candidates(argument: str, values: Any) -> Array:
+    array = jnp.asarray(values)
+    good = array.ndim == 1 and array.size > 0
+    check(good, _OP, argument, "be one or more numbers", shown(values), "Pass a list such as [0.5, 0.2, 0.1]")
+    return array.astype(jnp.float32)
+
+
+def in_full(index: int, spec: LayerSpec) -> LayerSpec:
+    """The layer without capacity and cutoff."""
+    neuron, surrogate = spec.neuron, spec.neuron.surrogate
+    if surrogate.cutoff > 0:
+        form, has_own = glif_of(neuron), neuron.inner_surrogate is not None
+        expected, way_out = "be one whose cutoff can be left out", "Make it without: the same parameters fit"
+        good = form is not None or not has_own
+        check(good, _OP, f"network.layers[{index}].neuron", expected, repr(neuron.name), way_out)
+        surrogate = dataclasses.replace(surrogate, cutoff=0.0)
+        if form is not None:
+            integrate, fire = glif_pieces(form._replace(surrogate=surrogate))
+            neuron = neuron._replace(integrate=integrate, fire=fire)
+        neuron = neuron._replace(surrogate=surrogate, inner_surrogate=surrogate if has_own else None)
+    return dataclasses.replace(spec, neuron=neuron, capacity=None)
+
+
+@functools.partial(jax.jit, static_argnames=("spec", "keep"))
+def _of_layer(
+    spec: LayerSpec,
+    constants: Any,
+    measured: tuple[Array, Array],
+    valid: Array,
+    candidates: tuple[Array, Array],
+    keep: float,
+) -> tuple[Array, ...]:
+    """The fields of `GradientShare` for a layer, after the candidates."""
+    (distances, gradients), (bands, second_thresholds) = measured, candidates
+    largest = jnp.max(jnp.abs(gradients))
+    squares = (gradients / jnp.where(largest == 0, 1, largest)) ** 2  # those of tiny gradients would be 0
+    dtype, num_neurons = squares.dtype, spec.fitted.num_neurons
+    num_steps = jnp.maximum(jnp.sum(valid, dtype=jnp.int32), 1).astype(dtype)
+    resting = jnp.broadcast_to(wide(spec.neuron.threshold(constants)), (1, 1, num_neurons))
+
+    def shares(near: Array) -> tuple[Array, Array, Array]:
+        near = near & valid[:, :, None]
+        counts = jnp.sum(near, axis=-1, dtype=jnp.int32)
+        neurons = jnp.sum(counts.astype(dtype)) / (num_steps * num_neurons)
+        kept, lost = jnp.sum(jnp.where(near, squares, 0)), jnp.sum(jnp.where(near, 0, squares))
+        total = kept + lost  # of rounded sums, so that exactly 0 and 1 are possible
+        return neurons, kept / jnp.where(total == 0, 1, total), jnp.max(counts)
+
+    def above(second: Array) -> tuple[Array, Array, Array]:
+        return shares((distances > second - resting) | (distances > 0))
+
+    within, kept_within, _ = jax.lax.map(lambda band: shares(jnp.abs(distances) < band), bands.astype(dtype))
+    listed, kept_above, capacities = jax.lax.map(above, second_thresholds.astype(dtype))
+    slope = spec.neuron.surrogate.derivative
+    cutoffs = slope(bands) / slope(jnp.zeros_like(bands))
+    table = (within, kept_within, cutoffs, listed, kept_above, capacities)
+    best = functools.partial(_fewest, listed, kept_above, keep)
+    cutoff = _fewest(within, kept_within, keep, cutoffs, 0.0)
+    return (*table, cutoff, best(second_thresholds, -jnp.inf), best(capacities, num_neurons))
+
+
+def _fewest(neurons: Array, kept: Array, keep: float, settings: Array, otherwise: float) -> Array:
+    """The setting of the candidate with the fewest neurons that keeps enough, `otherwise` if none does."""
+    enough = kept >= keep
+    best = jnp.argmin(jnp.where(enough, neurons, jnp.inf))
+    return jnp.where(jnp.any(enough), settings[best], otherwise)
