@@ -96,7 +96,7 @@ def _one_state(
 
     The op is composed of plain JAX here: as fast as our own kernel was, and with derivatives in any mode.
     """
-    switches: dict[str, Any] = form._asdict() | {"surrogate": surrogate, "implementation": "composed"}
+    switches: Any = form._asdict() | {"surrogate": surrogate, "implementation": "composed"}
     del switches["constants"]
     if form.reset_time != "immediate":
         new, _ = lif_step(v, inputs, *given[:3], **switches)
