@@ -90,9 +90,18 @@ def select_spikes(
         else _select_spikes(tuple(operands), selection, implementation)
     )
     axes = v.shape[:-1]
-    ids, values = (array.reshape(*axes, capacity) for array in lists[:2])
-    num_spikes, num_listed = (array.reshape(axes) for array in lists[2:])
+    ids, values = _constant(lists[0]).reshape(*axes, capacity), lists[1].reshape(*axes, capacity)
+    num_spikes, num_listed = (_constant(array).reshape(axes) for array in lists[2:])
     return SparseSpikes(ids, values, num_spikes, num_listed, v.shape[-1])
+
+
+def _constant(numbers: Array) -> Array:
+    """The same integers, which JAX then knows to have no derivative.
+
+    Those of a function with a rule of its own have a tangent without numbers, whose cotangent JAX does not divide into
+    steps in the backward pass of a scan: it fails where a scan over steps returns lists that something else reads.
+    """
+    return jax.lax.bitcast_convert_type(numbers, numbers.dtype)
 
 
 def usual_second_threshold(threshold: Array, rest: float = 0.0) -> Array:

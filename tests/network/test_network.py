@@ -13,7 +13,7 @@ import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import snnjax
-from snnjax import Network, NetworkOutput, layer, leaky_readout, network
+from snnjax import Network, NetworkOutput, axonal, layer, leaky_readout, network, neurons
 from tests.network.helpers import BATCH, INPUTS, STEPS, initial, random_spikes, with_gradients
 from tests.neurons.models import MODELS
 from tests.numbers import assert_close
@@ -216,3 +216,25 @@ def test_a_batch_over_explicit_axes_of_a_mesh_is_gathered(name: str) -> None:
         return net.apply(params, state, inputs, lengths=lengths)
 
     assert_close(jit(apply)(*sharded), jit(apply)(params, state, inputs, lengths))
+
+
+@pytest.mark.parametrize("implementation", [None, "reference"])
+@pytest.mark.parametrize(
+    "first",
+    [layer(7, neurons.izhikevich(), capacity=2), layer(7, capacity=2, recurrent=True, delays=axonal(3))],
+    ids=["izhikevich", "recurrent delays"],
+)
+def test_lists_of_a_scanned_layer_have_gradients_in_a_fused_one(
+    first: Any, implementation: str | None
+) -> None:
+    net = network(5, [first, layer(4)], leaky_readout(3))
+    assert [path.fused for path in net.paths] == [False, True]
+    params, inputs = net.init(jax.random.key(0)), random_spikes(0.4, steps=6, batch=3, inputs=5)
+
+    def gradient(implementation: str | None) -> Any:
+        def loss(params: Any) -> Any:
+            return jnp.sum(net.apply(params, None, inputs, implementation=implementation)[0].output ** 2)
+
+        return jit(jax.grad(loss))(params)
+
+    assert_close(gradient(implementation), gradient("composed"), of_largest=1e-5)

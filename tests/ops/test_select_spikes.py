@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import Surrogate, select_spikes
+from snnjax import Surrogate, select_spikes, spike_matmul
 from tests.cases import as_numpy
 from tests.numbers import assert_close
 from tests.ops import references
@@ -170,3 +170,24 @@ def test_gradient_of_a_membrane_that_is_not_a_number_is_zero() -> None:
     v = jnp.array([jnp.nan, 2.0, jnp.inf, -jnp.inf])
     gradient = jax.grad(lambda v: jnp.sum(select_spikes(v, 1.0, -jnp.inf, capacity=4).values))(v)
     np.testing.assert_allclose(gradient, [0.0, 1 / 121, 0.0, 0.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("implementation", [None, "reference", "composed"])
+def test_lists_of_a_scan_have_gradients_behind_it(implementation: str | None) -> None:
+    """As if each step were read at once."""
+    v, weights = (
+        jnp.asarray(np.random.default_rng(0).normal(1, 0.3, (5, 2, 7)), jnp.float32),
+        jnp.ones((7, 3)),
+    )
+
+    def select(row: Any) -> Any:
+        return select_spikes(row, 1.0, 0.8, capacity=4, implementation=implementation)
+
+    def behind(v: Any) -> Any:
+        _, spikes = jax.lax.scan(lambda carry, row: (carry, select(row)), None, v)
+        return jnp.sum(spike_matmul(spikes, weights, implementation=implementation) ** 2)
+
+    def at_once(v: Any) -> Any:
+        return jnp.sum(spike_matmul(select(v), weights, implementation=implementation) ** 2)
+
+    assert_close(jit(jax.grad(behind))(v), jax.grad(at_once)(v), rtol=1e-6)
