@@ -63,8 +63,11 @@ class Neuron(NamedTuple):
     def advance(self, params: Any, state: Any, inputs: Array) -> tuple[Array, Array, Any]:
         """The membrane after the inputs, its threshold, and the state, which `finish` completes with the spikes."""
         if self.integrate is None:
-            way_out = "Pass integrate=... or glif=... to Neuron"
-            check(self.glif is not None, "Neuron", "integrate", "be a function without a glif", None, way_out)
+            expected, way_out = (
+                "be a function unless `glif` is given",
+                "Pass integrate=... or glif=... to Neuron",
+            )
+            check(self.glif is not None, "Neuron", "integrate", expected, None, way_out)
             assert self.glif is not None
             return advance(f"{self.name}.step", self.glif, self.surrogate, params, state, inputs)
         found: Any = self.integrate(params, state, inputs)

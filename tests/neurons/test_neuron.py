@@ -280,6 +280,30 @@ def test_replaced_surrogate_that_a_wrapped_neuron_does_not_see_is_refused() -> N
     )
 
 
+def test_neuron_without_an_equation_is_refused() -> None:
+    neuron, params, state, inputs = tiny("lif")
+    with pytest.raises(ValueError) as error:
+        neuron._replace(glif=None).step(params, state, inputs[0])
+    assert str(error.value) == (
+        "Neuron: `integrate` must be a function unless `glif` is given, got None. "
+        "Pass integrate=... or glif=... to Neuron."
+    )
+
+
+@pytest.mark.parametrize("name", ["lif", "lif immediate", "lif old", "adaptive_lif after decay", "adlif"])
+def test_step_computes_its_constants_once(name: str) -> None:
+    neuron, params, state, inputs = tiny(name)
+    form, calls = neuron.glif, []
+    assert form is not None
+
+    def constants(params: Any) -> neurons.GLIFConstants:
+        calls.append(params)
+        return form.constants(params)
+
+    neuron._replace(glif=form._replace(constants=constants)).step(params, state, inputs[0])
+    assert len(calls) == 1
+
+
 def test_names_are_those_of_the_factories() -> None:
     for name in FACTORIES:
         assert getattr(neurons, name)().name == name
