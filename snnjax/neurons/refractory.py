@@ -9,6 +9,7 @@ from jaxtyping import Array, Int
 from snnjax._check import check_integer
 from snnjax.neurons._neuron import Neuron, check_spiking
 from snnjax.neurons._step import Bound, align
+from snnjax.surrogates import Surrogate
 
 
 class RefractoryParams(NamedTuple):
@@ -52,8 +53,6 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
     check_spiking("refractory", neuron)
 
     own = {"neuron": neuron}
-    # The surrogate of the wrapped neuron, which is not replaced with that of this one.
-    inner = neuron.inner_surrogate if neuron.glif is None else neuron.surrogate
     return Neuron(
         f"refractory {neuron.name}",
         Bound(_init, **own),
@@ -63,8 +62,19 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
         Bound(_threshold, **own),
         neuron.surrogate,
         neuron.rest,
-        inner_surrogate=inner,
+        inner_surrogate=_inner_surrogate(neuron),
     )
+
+
+def _inner_surrogate(neuron: Neuron) -> Surrogate | None:
+    """The surrogate of the spikes by which the wrapped neuron resets or adapts, if gradients flow through them."""
+    form = neuron.glif
+    if neuron.integrate is not None or form is None:
+        return neuron.inner_surrogate
+    second = jax.eval_shape(lambda: form.constants(neuron.init(jax.random.key(0), 1))).second_state
+    resets = form.reset != "none" and not form.detach_reset
+    adapts = second is not None and second.w_jump is not None
+    return neuron.surrogate if resets or adapts else None
 
 
 class _Between(NamedTuple):

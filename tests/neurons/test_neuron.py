@@ -254,6 +254,7 @@ def test_full_list_between_the_pieces_equals_step(name: str) -> None:
         ("current_lif", {}),
         ("adlif", {}),
         ("izhikevich", {}),
+        ("refractory lif", {}),
     ],
 )
 def test_replaced_surrogate_is_the_one_of_the_gradient(name: str, config: dict[str, bool]) -> None:
@@ -268,8 +269,13 @@ def test_replaced_surrogate_is_the_one_of_the_gradient(name: str, config: dict[s
     assert np.any(built != gradient(neuron))
 
 
-def test_replaced_surrogate_that_a_wrapped_neuron_does_not_see_is_refused() -> None:
-    neuron = neurons.refractory(neurons.lif(detach_reset=False), 2)
+@pytest.mark.parametrize(
+    "wrapped",
+    [neurons.lif(detach_reset=False), neurons.adlif()],
+    ids=["attached reset", "adaptation by spikes"],
+)
+def test_replaced_surrogate_that_a_wrapped_neuron_does_not_see_is_refused(wrapped: neurons.Neuron) -> None:
+    neuron = neurons.refractory(wrapped, 2)
     params = neuron.init(KEY, 1)
     state = neuron.initial_state(params, 1)
     with pytest.raises(ValueError) as error:
