@@ -85,10 +85,10 @@ def by_definition(net: Any, params: Any, inputs: Any, lengths: Any, state: Any) 
             for now, away in zip(x, offset, strict=True):
                 current = now @ own.weights + own.bias[None]
                 current = current if before is None else current + before @ own.recurrent
-                membrane, threshold = spec.neuron.integrate(own.neuron, neuron_state, current)
+                membrane, threshold, after = spec.neuron.advance(own.neuron, neuron_state, current)
                 found.append(membrane - jnp.broadcast_to(threshold, membrane.shape))
                 before_or_none = spike(found[-1] + away, spec.neuron.surrogate)
-                neuron_state = spec.neuron.fire(own.neuron, neuron_state, current, membrane, before_or_none)
+                neuron_state = spec.neuron.finish(after, before_or_none)
                 before = None if before is None else before_or_none
                 spikes.append(before_or_none)
             x = jnp.stack(spikes)
@@ -229,9 +229,7 @@ def test_cutoff_and_capacity_are_left_out(kind: Any) -> None:
     assert full.neuron.surrogate == surrogates.gaussian()
     assert full.neuron.inner_surrogate in (None, surrogates.gaussian())
     if kind != "refractory":  # whose own functions hold the cutoff, but take no derivative of spikes
-        forms = [piece.keywords["form"] for piece in (full.neuron.integrate, full.neuron.fire)]
-        assert [form.surrogate for form in forms] == [surrogates.gaussian()] * 2
-        assert neurons.glif_of(full.neuron) is not None
+        assert full.neuron.fused == neuron.glif
     assert in_full(0, full) == full
 
 

@@ -14,7 +14,6 @@ from snnjax._network.delays import init_delays
 from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, ReadoutSpec
 from snnjax._types import wide
 from snnjax.neurons import Neuron
-from snnjax.neurons._neuron import integrated
 
 # The spikes per step and input that weights are scaled for, and at which the neurons then fire: the activity that
 # sparse training aims for, kept alive in deep layers.
@@ -164,10 +163,10 @@ def _linear_drive(neuron: Neuron, params: Any, start: Any, noise: Array) -> Arra
     """The drive for which the deviation of non-spiking membranes from rest equals that of the threshold."""
 
     def step(state: Any, current: Array) -> tuple[Any, Array]:
-        membrane, _ = integrated(neuron, params, state, current)
-        return neuron.fire(params, state, current, membrane, jnp.zeros_like(membrane)), membrane
+        membrane, _, after = neuron.advance(params, state, current)
+        return neuron.finish(after, jnp.zeros_like(membrane)), membrane
 
-    rest, _ = integrated(neuron, params, start, jnp.zeros_like(noise[0]))
+    rest, *_ = neuron.advance(params, start, jnp.zeros_like(noise[0]))
     _, membranes = jax.lax.scan(step, start, noise)
     distance = jnp.abs(neuron.threshold(params) - rest[0])
     distance = jnp.where(jnp.isfinite(distance), distance, 1)  # a read-out has no threshold

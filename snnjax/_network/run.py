@@ -29,8 +29,7 @@ from snnjax._network.specs import (
     ReadoutSpec,
 )
 from snnjax._types import steps_within, wide
-from snnjax.neurons import GLIF, glif_of, plain_integrator, raw_to_decay
-from snnjax.neurons._membrane import conventions_of
+from snnjax.neurons import GLIF, GLIFConstants
 from snnjax.ops import LeakyReadout, LIFLayer, LIFNetworkState
 from snnjax.ops._chunks import in_chunks
 from snnjax.ops.lif_network import count_network, mean_activity, network_switches
@@ -47,15 +46,15 @@ def layer_path(spec: LayerSpec) -> LayerPath:
     """The path of a layer, with the reason."""
     if spec.recurrent and spec.delays is not None:
         return LayerPath(False, "its recurrent spikes are delayed: its step is scanned")
-    if glif_of(spec.neuron) is not None:
-        return LayerPath(True, f"this {spec.neuron.name} is a generalised LIF neuron: one op over all steps")
-    conventions = conventions_of(spec.neuron)
-    if conventions:
-        switches = " and ".join(f"{name}={value!r}" for name, value in conventions.items())
-        what = "a convention" if len(conventions) == 1 else "conventions"
-        why = f"this {spec.neuron.name} has {switches}, {what} of other libraries: its step is scanned"
-        return LayerPath(False, why)
-    return LayerPath(False, f"this {spec.neuron.name} is not a generalised LIF neuron: its step is scanned")
+    neuron, form = spec.neuron, spec.neuron.glif
+    if neuron.fused is not None:
+        return LayerPath(True, f"this {neuron.name} is a generalised LIF neuron: one op over all steps")
+    if form is None or neuron.integrate is not None or not form.conventions:
+        return LayerPath(False, f"this {neuron.name} is not a generalised LIF neuron: its step is scanned")
+    switches = " and ".join(f"{name}={value!r}" for name, value in form.conventions.items())
+    what = "a convention" if len(form.conventions) == 1 else "conventions"
+    why = f"this {neuron.name} has {switches}, {what} of other libraries: its step is scanned"
+    return LayerPath(False, why)
 
 
 class Call(NamedTuple):
@@ -92,8 +91,17 @@ class Call(NamedTuple):
 
     def ends_with(self, own: range) -> bool:
         """Whether these layers are the last ones, and computed together with the read-out."""
-        fits = self.readout is None or plain_integrator(self.readout.neuron) is not None
+        fits = self.readout is None or self.integrator() is not None
         return fits and own.stop == len(self.layers)
+
+    def integrator(self) -> GLIFConstants | None:
+        """The constants of a read-out that the op computes, a leaky integrator of one state."""
+        form = None if self.readout is None else self.readout.neuron.fused
+        if form is None or form.reset != "none" or self.readout is None or self.params.readout is None:
+            return None
+        constants = form.constants(self.params.readout.neuron)
+        is_leaky = not self.readout.neuron.spikes and constants.second_state is None
+        return constants if is_leaky else None
 
 
 class _LayerResults(NamedTuple):
@@ -206,7 +214,7 @@ def _run_fused(
         layers,
         readout,
         [call.layers[i].capacity for i in own],
-        [form.surrogate for form in forms],
+        [call.layers[i].neuron.surrogate for i in own],
         [form.reset for form in forms],
         [form.detach_reset for form in forms],
         [records or (i + 1 == own.stop and not is_end) for i in own],
@@ -254,7 +262,7 @@ def _op_state(own: range, state: NetworkState, readout: Array | None) -> LIFNetw
 
 
 def _form(spec: LayerSpec) -> GLIF:
-    form = glif_of(spec.neuron)
+    form = spec.neuron.fused
     assert form is not None  # the piece is fused
     return form
 
@@ -265,18 +273,14 @@ def _readout_of(
     """The read-out that the op computes after a run of layers, and its first membrane."""
     if is_end and call.readout is None:
         return None, None
-    own, integrator = call.params.readout, None
-    if call.readout is not None:
-        integrator = plain_integrator(call.readout.neuron)
+    own, integrator = call.params.readout, call.integrator()
     if not is_end or own is None or integrator is None or call.readout is None:
         # None would list the last layer in full: a read-out with no neurons keeps the lists and costs nothing.
         width, dtype = below.connection.num_outputs(below.weights.shape), below.weights.dtype
         nothing = jnp.zeros((), dtype)
         return LeakyReadout(jnp.zeros((width, 0), dtype), nothing, nothing), _no_membranes(state)
-    decay = raw_to_decay(wide(own.neuron.raw_decay))
-    decay = decay if integrator.learn_decay else jax.lax.stop_gradient(decay)
-    gain, connection = None if integrator.normalize else 1.0, call.readout.fitted.connection
-    return LeakyReadout(own.weights, decay, gain, own.bias, connection), state.readout.v
+    decay, _, gain, _ = integrator
+    return LeakyReadout(own.weights, decay, gain, own.bias, call.readout.fitted.connection), state.readout.v
 
 
 def _no_membranes(state: NetworkState) -> Array:

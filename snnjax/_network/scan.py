@@ -14,7 +14,6 @@ from snnjax._network.delays import Axonal, delayed
 from snnjax._network.specs import LayerParams, LayerSpec, ReadoutSpec
 from snnjax._types import sum_dtype, wide
 from snnjax.neurons import Neuron
-from snnjax.neurons._neuron import integrated
 from snnjax.ops import select_spikes, spike, spike_conv, spike_matmul
 from snnjax.ops._connection import Connection
 from snnjax.ops.pool_spikes import pooled
@@ -102,7 +101,7 @@ def run_layer(
         neuron_state, before, _ = carry
         current, inside, offset = xs
         current, pending = _fed_back(spec.delays, own, carry, current, inside, feedback, implementation)
-        membrane, threshold = integrated(spec.neuron, own.neuron, neuron_state, current)
+        membrane, threshold, after = spec.neuron.advance(own.neuron, neuron_state, current)
         op, way_out = f"{spec.neuron.name}.integrate", "Give the membrane the shape of the inputs"
         check_shape(op, "membrane", membrane, current.shape, "batch, neurons", way_out)
         shown = membrane
@@ -110,7 +109,7 @@ def run_layer(
             threshold = jnp.broadcast_to(wide(threshold), membrane.shape) - offset
             shown = membrane - threshold
         listed, true_spikes = fire(spec, own, membrane, threshold, second, inside, implementation)
-        after = spec.neuron.fire(own.neuron, neuron_state, current, membrane, true_spikes)
+        after = spec.neuron.finish(after, true_spikes)
         _check_kept(spec.neuron, neuron_state, after)
         after = jax.tree.map(lambda new, old: _choose(inside, new, old), after, neuron_state)
         if before is not None:

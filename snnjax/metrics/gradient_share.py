@@ -14,7 +14,6 @@ from snnjax._network import Network
 from snnjax._network.run import Call, run
 from snnjax._network.specs import LayerSpec, NetworkParams, NetworkState
 from snnjax._types import steps_within, sum_dtype, wide
-from snnjax.neurons import glif_of, glif_pieces
 from snnjax.sparse_spikes import SparseSpikes
 
 _OP = "gradient_share"
@@ -163,14 +162,11 @@ def in_full(index: int, spec: LayerSpec) -> LayerSpec:
     """The layer without capacity and cutoff."""
     neuron, surrogate = spec.neuron, spec.neuron.surrogate
     if surrogate.cutoff > 0:
-        form, has_own = glif_of(neuron), neuron.inner_surrogate is not None
+        has_own = neuron.inner_surrogate is not None
         expected, way_out = "be one whose cutoff can be left out", "Make it without: the same parameters fit"
-        good = form is not None or not has_own
+        good = neuron.integrate is None or not has_own
         check(good, _OP, f"network.layers[{index}].neuron", expected, repr(neuron.name), way_out)
         surrogate = dataclasses.replace(surrogate, cutoff=0.0)
-        if form is not None:
-            integrate, fire = glif_pieces(form._replace(surrogate=surrogate))
-            neuron = neuron._replace(integrate=integrate, fire=fire)
         neuron = neuron._replace(surrogate=surrogate, inner_surrogate=surrogate if has_own else None)
     return dataclasses.replace(spec, neuron=neuron, capacity=None)
 

@@ -101,15 +101,3 @@ def check_decay(op: str, argument: str, value: Any) -> None:
     good = ends[0] > 0 and ends[1] < 1
     way_out = "From a time constant it is exp(-dt / time_constant)"
     check(good, op, argument, "be strictly between 0 and 1", value, way_out)
-
-
-def check_decays(op: str, **decays: Any) -> None:
-    """Check that every keyword argument is a decay."""
-    for argument, value in decays.items():
-        check_decay(op, argument, value)
-
-
-def check_constants(op: str, **constants: Any) -> None:
-    """Check that every keyword argument is a constant."""
-    for argument, value in constants.items():
-        check_constant(op, argument, value)

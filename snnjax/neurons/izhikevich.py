@@ -1,25 +1,17 @@
 """Izhikevich neurons: two equations that reproduce the firing patterns of most cortical cells."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
-from snnjax._check import check_choice, check_integer
+from snnjax._check import check_choice, check_switches
 from snnjax._types import wide
-from snnjax.neurons._constants import Constant, check_constants, draw
-from snnjax.neurons._neuron import (
-    Bound,
-    Neuron,
-    aligned,
-    assemble,
-    at_zero,
-    check_flags,
-    computed_wide,
-    configured,
-    learned,
-)
+from snnjax.neurons._constants import Constant
+from snnjax.neurons._model import Parameter, initialiser, learned_alone
+from snnjax.neurons._neuron import Neuron
+from snnjax.neurons._step import Bound, aligned, at_zero, check_inputs
 from snnjax.surrogates import Surrogate, as_surrogate, superspike
 
 PEAK = 30.0  # mV, at which a spike is cut off
@@ -40,14 +32,6 @@ PRESETS = {
 }
 
 
-class IzhikevichConfig(NamedTuple):
-    """The static switches of `izhikevich`."""
-
-    surrogate: str | Surrogate = SURROGATE
-    detach_reset: bool = True
-    learn: bool = False  # all four constants; else their gradient is stopped
-
-
 class IzhikevichParams(NamedTuple):
     """The parameters of `izhikevich`; constants that are not learned have gradient 0."""
 
@@ -65,72 +49,7 @@ class IzhikevichState(NamedTuple):
     spikes: Array  # [batch, neurons] of the last step
 
 
-def izhikevich_init(
-    key: Array,
-    num_neurons: int,
-    dtype: Any = jnp.float32,
-    *,
-    recovery_rate: Constant = 0.02,
-    sensitivity: Constant = 0.2,
-    reset_voltage: Constant = -65.0,
-    reset_recovery: Constant = 8.0,
-) -> IzhikevichParams:
-    """Make the parameters of Izhikevich neurons; constants given as a range (low, high) are drawn per neuron.
-
-    Raises:
-        ValueError: if `num_neurons` is not an integer of at least 0.
-
-    Example:
-        >>> izhikevich_init(jax.random.key(0), 3).sensitivity.shape
-        (3,)
-    """
-    check_integer("izhikevich_init", "num_neurons", num_neurons, 0)
-    constants = (recovery_rate, sensitivity, reset_voltage, reset_recovery)
-    keys = jax.random.split(key, len(constants))
-    return IzhikevichParams(*(draw(k, c, num_neurons, dtype) for k, c in zip(keys, constants, strict=True)))
-
-
-def izhikevich_state(params: IzhikevichParams, batch: int) -> IzhikevichState:
-    """Make the initial state, as in the paper: membrane at -65 mV, recovery at ``sensitivity v``, no spikes.
-
-    Example:
-        >>> izhikevich_state(izhikevich_init(jax.random.key(0), 3), batch=2).v.shape
-        (2, 3)
-    """
-    silent = at_zero(batch, params.sensitivity)
-    v = jnp.full_like(silent, REST)
-    return IzhikevichState(v, jax.lax.stop_gradient(wide(params.sensitivity))[None, :] * v, silent)
-
-
-@computed_wide("izhikevich.step")
-def izhikevich_integrate(
-    params: IzhikevichParams,
-    state: IzhikevichState,
-    inputs: Float[Array, "*batch neurons"],
-    *,
-    config: IzhikevichConfig,
-) -> tuple[Float[Array, "*batch neurons"], Float[Array, " neurons"]]:
-    """The membrane and the peak: spikes are ``[membrane > peak]``."""
-    return _evolve(aligned(params, inputs), state, inputs, config)[0], izhikevich_threshold(params)
-
-
-@computed_wide("izhikevich.step")
-def izhikevich_fire(
-    params: IzhikevichParams,
-    state: IzhikevichState,
-    inputs: Float[Array, "*batch neurons"],
-    membrane: Float[Array, "*batch neurons"],
-    spikes: Float[Array, "*batch neurons"],
-    *,
-    config: IzhikevichConfig,
-) -> IzhikevichState:
-    """The state after the step, including its spikes."""
-    return IzhikevichState(membrane, _evolve(aligned(params, inputs), state, inputs, config)[1], spikes)
-
-
-def izhikevich_threshold(params: IzhikevichParams) -> Float[Array, " neurons"]:
-    """The peak of 30 mV at which a spike is cut off."""
-    return jnp.full_like(jax.lax.stop_gradient(params.sensitivity), PEAK)
+_PARAMETERS = tuple(Parameter(name, "learn", per_neuron=True) for name in IzhikevichParams._fields)
 
 
 def izhikevich(
@@ -193,25 +112,48 @@ def izhikevich(
     given = (recovery_rate, sensitivity, reset_voltage, reset_recovery)
     values = (usual if own is None else own for own, usual in zip(given, PRESETS[preset], strict=True))
     initial = dict(zip(IzhikevichParams._fields, values, strict=True))
-    check_constants("izhikevich", **initial)
-    config = IzhikevichConfig(as_surrogate("izhikevich", surrogate), detach_reset, learn)
-    check_flags("izhikevich", config)
-    init = Bound(izhikevich_init, **initial)
-    pieces = (izhikevich_state, *configured(config, izhikevich_integrate, izhikevich_fire))
-    neuron = assemble("izhikevich", config.surrogate, init, pieces, threshold=izhikevich_threshold)
-    return neuron._replace(rest=REST)
-
-
-def _evolve(
-    params: IzhikevichParams, state: IzhikevichState, inputs: Array, config: IzhikevichConfig
-) -> tuple[Array, Array]:
-    """Membrane and recovery after reset and 1 ms; `params` are aligned."""
-    rate, sensitivity, reset_voltage, reset_recovery = (
-        learned(constant, config.learn) for constant in params
+    check_switches("izhikevich", detach_reset=detach_reset, learn=learn)
+    return Neuron(
+        "izhikevich",
+        initialiser("izhikevich", IzhikevichParams, _PARAMETERS, initial),
+        _initial_state,
+        Bound(_integrate, detach_reset=detach_reset, learn=learn),
+        _fire,
+        threshold=_threshold,
+        surrogate=as_surrogate("izhikevich", surrogate),
+        rest=REST,
     )
-    before = jax.lax.stop_gradient(state.spikes) if config.detach_reset else state.spikes
+
+
+def _initial_state(params: IzhikevichParams, batch: int) -> IzhikevichState:
+    """As in the paper: membrane at -65 mV, recovery at ``sensitivity v``, no spikes."""
+    silent = at_zero(batch, params.sensitivity)
+    v = jnp.full_like(silent, REST)
+    return IzhikevichState(v, jax.lax.stop_gradient(wide(params.sensitivity))[None, :] * v, silent)
+
+
+def _threshold(params: IzhikevichParams) -> Array:
+    """The peak of 30 mV at which a spike is cut off."""
+    return jnp.full_like(jax.lax.stop_gradient(params.sensitivity), PEAK)
+
+
+def _integrate(
+    params: IzhikevichParams, state: IzhikevichState, inputs: Array, *, detach_reset: bool, learn: bool
+) -> tuple[Array, Array, IzhikevichState]:
+    """Reset and 1 ms, in at least float32."""
+    check_inputs("izhikevich.step", params, state.v, inputs)
+    params, state, inputs = jax.tree.map(wide, (params, state, inputs))
+    rate, sensitivity, reset_voltage, reset_recovery = aligned(
+        learned_alone(params, (learn,) * len(params)), inputs
+    )
+    before = jax.lax.stop_gradient(state.spikes) if detach_reset else state.spikes
     v = state.v + (reset_voltage - state.v) * before
     recovery = state.recovery + reset_recovery * before
     for _ in range(2):
         v = v + HALF_STEP * (0.04 * v**2 + 5 * v + 140 - recovery + inputs)
-    return v, recovery + rate * (sensitivity * v - recovery)
+    recovery = recovery + rate * (sensitivity * v - recovery)
+    return v, _threshold(params), IzhikevichState(v, recovery, before)
+
+
+def _fire(state: IzhikevichState, spikes: Array) -> IzhikevichState:
+    return state._replace(spikes=spikes.astype(state.spikes.dtype))

@@ -1,31 +1,14 @@
 """Leaky integrate-and-fire neurons."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
-from snnjax._check import check_integer
-from snnjax._types import wide
-from snnjax.neurons._constants import (
-    Constant,
-    check_constants,
-    check_decays,
-    draw,
-    draw_raw_decay,
-    raw_to_decay,
-)
-from snnjax.neurons._glif import GLIF, GLIFConstants, glif_pieces
-from snnjax.neurons._membrane import (
-    Constants,
-    LIFConfig,
-    check_config,
-    fire_membrane,
-    integrate_membrane,
-)
-from snnjax.neurons._neuron import Bound, Neuron, assemble, at_zero, check_flags, configured, learned
-from snnjax.surrogates import Surrogate, as_surrogate
+from snnjax.neurons._constants import Constant
+from snnjax.neurons._glif import GLIFConstants
+from snnjax.neurons._model import DECAY, THRESHOLD, Model, gain_of, glif_neuron
+from snnjax.neurons._neuron import Neuron
+from snnjax.surrogates import Surrogate
 
 
 class LIFParams(NamedTuple):
@@ -41,77 +24,11 @@ class LIFState(NamedTuple):
     v: Array  # [batch, neurons] membrane
 
 
-def lif_init(
-    key: Array,
-    num_neurons: int,
-    dtype: Any = jnp.float32,
-    *,
-    decay: Constant = 0.9,
-    threshold: Constant = 1.0,
-    per_neuron: bool = True,
-) -> LIFParams:
-    """Make the parameters of LIF neurons; constants given as a range (low, high) are drawn per neuron.
-
-    Raises:
-        ValueError: if `num_neurons` is not an integer of at least 0.
-
-    Example:
-        >>> lif_init(jax.random.key(0), 3, decay=0.5).raw_decay
-        Array([0., 0., 0.], dtype=float32)
-    """
-    check_integer("lif_init", "num_neurons", num_neurons, 0)
-    keys = jax.random.split(key, 2)
-    raw_decay = draw_raw_decay(keys[0], decay, num_neurons if per_neuron else None, dtype)
-    return LIFParams(raw_decay, draw(keys[1], threshold, num_neurons, dtype))
+def _constants(decay: Array, threshold: Array, *, normalize: bool) -> GLIFConstants:
+    return GLIFConstants(decay, threshold, gain_of(decay, normalize))
 
 
-def lif_state(params: LIFParams, batch: int) -> LIFState:
-    """Make the initial state, a membrane of 0, in at least float32.
-
-    Example:
-        >>> lif_state(lif_init(jax.random.key(0), 3), batch=2).v.shape
-        (2, 3)
-    """
-    return LIFState(at_zero(batch, params.threshold))
-
-
-def lif_constants(params: LIFParams, config: LIFConfig) -> Constants:
-    """Compute the physical ``(decay, threshold, gain)`` for the ops, with the shapes in `params`.
-
-    ``decay = sigmoid(raw_decay)``; ``gain = 1 - decay`` if `config.normalize`, else 1, both in at least float32. The
-    gradients of constants that `config` does not learn are stopped.
-
-    Example:
-        >>> decay, threshold, gain = lif_constants(lif_init(jax.random.key(0), 1, decay=0.5), LIFConfig())
-        >>> float(gain[0])
-        0.5
-    """
-    decay = learned(raw_to_decay(wide(params.raw_decay)), config.learn_decay)
-    gain = 1 - decay if config.normalize else jnp.ones_like(decay)
-    return Constants(decay, learned(params.threshold, config.learn_threshold), gain)
-
-
-def lif_integrate(
-    params: LIFParams, state: LIFState, inputs: Float[Array, "*batch neurons"], *, config: LIFConfig
-) -> tuple[Float[Array, "*batch neurons"], Float[Array, " neurons"]]:
-    """The membrane whose spikes are ``[membrane > threshold]``, and that threshold."""
-    return integrate_membrane("lif.step", state.v, inputs, lif_constants(params, config), config)
-
-
-def lif_fire(
-    params: LIFParams,
-    state: LIFState,
-    inputs: Float[Array, "*batch neurons"],
-    membrane: Float[Array, "*batch neurons"],
-    spikes: Float[Array, "*batch neurons"],
-    *,
-    config: LIFConfig,
-) -> LIFState:
-    """The state after the step; `spikes` is unused, because the true spikes follow from the membrane."""
-    del spikes
-    return LIFState(
-        fire_membrane("lif.step", state.v, inputs, membrane, lif_constants(params, config), config)
-    )
+_MODEL = Model("lif", LIFParams, LIFState, (DECAY, THRESHOLD), _constants, ("normalize",))
 
 
 def lif(
@@ -158,6 +75,7 @@ def lif(
         ValueError: if a decay is outside (0, 1), or a switch is unknown.
 
     Example:
+        >>> import jax, jax.numpy as jnp
         >>> from snnjax import neurons
         >>> neuron = neurons.lif(decay=(0.8, 0.95), learn_decay=True)
         >>> neuron.init(jax.random.key(0), 100).raw_decay.shape
@@ -170,19 +88,4 @@ def lif(
     Reference:
         Neftci, Mostafa and Zenke 2019, doi:10.1109/MSP.2019.2931595.
     """
-    check_decays("lif", decay=decay)
-    check_constants("lif", threshold=threshold)
-    learn = (learn_decay, learn_threshold)
-    switches = (reset, detach_reset, normalize, *learn, reset_time, spike_from, inclusive)
-    config = LIFConfig(as_surrogate("lif", surrogate), *switches)
-    check_config("lif", config)
-    check_flags("lif", config, per_neuron=per_neuron)
-    init = Bound(lif_init, decay=decay, threshold=threshold, per_neuron=per_neuron)
-    constants, shape = Bound(_glif_constants, config=config), as_surrogate("lif", surrogate)
-    form = GLIF("lif.step", constants, shape, reset, detach_reset)
-    pieces = glif_pieces(form) if config.is_plain else configured(config, lif_integrate, lif_fire)
-    return assemble("lif", config.surrogate, init, (lif_state, *pieces), takes_spikes=config.takes_spikes)
-
-
-def _glif_constants(params: LIFParams, config: LIFConfig) -> GLIFConstants:
-    return GLIFConstants(*lif_constants(params, config))
+    return glif_neuron(_MODEL, locals())

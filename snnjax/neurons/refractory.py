@@ -4,10 +4,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
 from snnjax._check import check_integer
-from snnjax.neurons._neuron import Bound, Neuron, align, check_spiking, integrated
+from snnjax.neurons._neuron import Neuron, check_spiking
+from snnjax.neurons._step import Bound, align
+from snnjax.surrogates import Surrogate
 
 
 class RefractoryParams(NamedTuple):
@@ -51,14 +53,35 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
     check_spiking("refractory", neuron)
 
     own = {"neuron": neuron}
-    return neuron._replace(
-        name=f"refractory {neuron.name}",
-        init=Bound(_init, **own),
-        initial_state=Bound(_initial_state, **own),
-        integrate=Bound(_integrate, **own),
-        fire=Bound(_fire, **own, steps=steps),
-        threshold=Bound(_threshold, **own),
+    return Neuron(
+        f"refractory {neuron.name}",
+        Bound(_init, **own),
+        Bound(_initial_state, **own),
+        Bound(_integrate, **own),
+        Bound(_fire, **own, steps=steps),
+        Bound(_threshold, **own),
+        neuron.surrogate,
+        neuron.rest,
+        inner_surrogate=_inner_surrogate(neuron),
     )
+
+
+def _inner_surrogate(neuron: Neuron) -> Surrogate | None:
+    """The surrogate of the spikes by which the wrapped neuron resets or adapts, if gradients flow through them."""
+    form = neuron.glif
+    if neuron.integrate is not None or form is None:
+        return neuron.inner_surrogate
+    second = jax.eval_shape(lambda: form.constants(neuron.init(jax.random.key(0), 1))).second_state
+    resets = form.reset != "none" and not form.detach_reset
+    adapts = second is not None and second.w_jump is not None
+    return neuron.surrogate if resets or adapts else None
+
+
+class _Between(NamedTuple):
+    """The state of a step before its spikes are known."""
+
+    before: RefractoryState
+    after: Any  # of the wrapped neuron, without regard to the period
 
 
 def _init(key: Array, num_neurons: int, dtype: Any = jnp.float32, *, neuron: Neuron) -> RefractoryParams:
@@ -75,34 +98,20 @@ def _initial_state(params: RefractoryParams, batch: int, *, neuron: Neuron) -> R
 
 
 def _integrate(
-    params: RefractoryParams,
-    state: RefractoryState,
-    inputs: Float[Array, "*batch neurons"],
-    *,
-    neuron: Neuron,
-) -> tuple[Array, Array]:
+    params: RefractoryParams, state: RefractoryState, inputs: Array, *, neuron: Neuron
+) -> tuple[Array, Array, _Between]:
     free = state.remaining == 0
-    membrane, threshold = integrated(neuron, params.neuron, state.neuron, inputs)
+    membrane, threshold, after = neuron.advance(params.neuron, state.neuron, inputs)
     threshold = jnp.broadcast_to(align(threshold, membrane), membrane.shape)
     # Infinite, so that ignored inputs have no gradient, whatever the surrogate.
     membrane = jnp.where(free, membrane, jax.lax.stop_gradient(membrane))
-    return membrane, jnp.where(free, threshold, jnp.inf)
+    return membrane, jnp.where(free, threshold, jnp.inf), _Between(state, after)
 
 
-def _fire(
-    params: RefractoryParams,
-    state: RefractoryState,
-    inputs: Array,
-    membrane: Array,
-    spikes: Float[Array, "*batch neurons"],
-    *,
-    neuron: Neuron,
-    steps: int,
-) -> RefractoryState:
-    free = state.remaining == 0
-    after = neuron.fire(params.neuron, state.neuron, inputs, membrane, spikes)
-    after = jax.tree.map(lambda new, old: jnp.where(free, new, old), after, state.neuron)
+def _fire(state: _Between, spikes: Array, *, neuron: Neuron, steps: int) -> RefractoryState:
+    before, after = state.before, neuron.finish(state.after, spikes)
+    free = before.remaining == 0
+    after = jax.tree.map(lambda new, old: jnp.where(free, new, old), after, before.neuron)
     # A smooth spike counts if it is above one half, its value at the threshold.
     spiked = spikes > 0.5
-    remaining = jnp.where(spiked, steps, jnp.maximum(state.remaining - 1, 0))
-    return RefractoryState(after, remaining)
+    return RefractoryState(after, jnp.where(spiked, steps, jnp.maximum(before.remaining - 1, 0)))

@@ -1,119 +1,71 @@
 """SE-adLIF neurons: adLIF discretised with the symplectic Euler method."""
 
 import math
-from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._check import check_choice
 from snnjax._types import wide
-from snnjax.neurons._constants import Constant, check_constants, check_decays, raw_to_decay
-from snnjax.neurons._glif import GLIF, GLIFConstants, glif_pieces
-from snnjax.neurons._neuron import Bound, Neuron, assemble, at_zero, check_flags, learned
-from snnjax.neurons.adlif import AdLIFConfig, adlif_init
+from snnjax.neurons._constants import Constant
+from snnjax.neurons._glif import GLIFConstants
+from snnjax.neurons._model import Model, gain_of, glif_neuron
+from snnjax.neurons._neuron import Neuron
+from snnjax.neurons.adlif import PARAMETERS, AdLIFParams, AdLIFState
 from snnjax.ops import SecondState
-from snnjax.surrogates import Surrogate, as_surrogate
+from snnjax.surrogates import Surrogate
 
 # Time constants of 5 to 25 and of 60 to 300 steps, and couplings for oscillations with periods of some 30 steps or
 # more.
-DECAY = (math.exp(-1 / 5), math.exp(-1 / 25))
-ADAPTATION_DECAY = (math.exp(-1 / 60), math.exp(-1 / 300))
+DECAY_RANGE = (math.exp(-1 / 5), math.exp(-1 / 25))
+ADAPTATION_DECAY_RANGE = (math.exp(-1 / 60), math.exp(-1 / 300))
 COUPLING = (0.0, 30.0)
-# The adaptation depends on the membrane after the reset, in which a reset to zero would not be linear.
-RESETS = ("subtract", "none")
 
 
-class SEAdLIFParams(NamedTuple):
-    """The parameters of `se_adlif`; a constant that is not learned has gradient 0."""
+class SEAdLIFParams(AdLIFParams):
+    """The parameters of `se_adlif`, those of `adlif`."""
 
-    raw_decay: Array  # [neurons], or [] for one per layer
-    raw_adaptation_decay: Array  # same shape
-    membrane_coupling: Array  # same shape, `a` in the paper
-    spike_coupling: Array  # same shape, `b` in the paper
-    threshold: Array  # [neurons]
+    __slots__ = ()
 
 
-class SEAdLIFState(NamedTuple):
-    """The state of `se_adlif`; the spikes of the previous step are ``[v > threshold]``."""
+class SEAdLIFState(AdLIFState):
+    """The state of `se_adlif`, that of `adlif`."""
 
-    v: Array  # [batch, neurons] membrane
-    adaptation: Array  # [batch, neurons] current subtracted from the inputs
-
-
-def se_adlif_init(
-    key: Array,
-    num_neurons: int,
-    dtype: Any = jnp.float32,
-    *,
-    decay: Constant = DECAY,
-    adaptation_decay: Constant = ADAPTATION_DECAY,
-    membrane_coupling: Constant = COUPLING,
-    spike_coupling: Constant = COUPLING,
-    threshold: Constant = 1.0,
-    per_neuron: bool = True,
-) -> SEAdLIFParams:
-    """Make the parameters of SE-adLIF neurons; a constant given as a range (low, high) is drawn from it.
-
-    Raises:
-        ValueError: if `num_neurons` is not an integer of at least 0.
-
-    Example:
-        >>> import jax
-        >>> se_adlif_init(jax.random.key(0), 3).threshold.shape
-        (3,)
-    """
-    couplings = {"membrane_coupling": membrane_coupling, "spike_coupling": spike_coupling}
-    constants = {"decay": decay, "adaptation_decay": adaptation_decay, "threshold": threshold, **couplings}
-    return SEAdLIFParams(*adlif_init(key, num_neurons, dtype, **constants, per_neuron=per_neuron))
+    __slots__ = ()
 
 
-def se_adlif_state(params: SEAdLIFParams, batch: int) -> SEAdLIFState:
-    """Make the initial state, all 0, in at least float32.
-
-    Example:
-        >>> import jax
-        >>> se_adlif_state(se_adlif_init(jax.random.key(0), 3), batch=2).v.shape
-        (2, 3)
-    """
-    return SEAdLIFState(at_zero(batch, params.threshold), at_zero(batch, params.threshold))
-
-
-def se_adlif_constants(params: SEAdLIFParams, config: AdLIFConfig) -> GLIFConstants:
-    """The constants of the generalised LIF equation: the adaptation is its second state.
+def _constants(
+    decay: Array, w_decay: Array, a: Array, b: Array, threshold: Array, *, normalize: bool, reset: str
+) -> GLIFConstants:
+    """The adaptation is the second state.
 
     It couples to the membrane after the reset, ``v' - threshold s'``, whose second term is added to the jump of a
     spike.
-
-    Example:
-        >>> import jax
-        >>> params = se_adlif_init(
-        ...     jax.random.key(0), 1, decay=0.5, adaptation_decay=0.5, membrane_coupling=4.0
-        ... )
-        >>> se_adlif_constants(params, AdLIFConfig()).second_state.w_membrane
-        Array([2.], dtype=float32)
     """
-    decay = learned(raw_to_decay(wide(params.raw_decay)), config.learn_decay)
-    gain = 1 - decay if config.normalize else jnp.ones_like(decay)
-    threshold = learned(params.threshold, config.learn_threshold)
-    couplings = (
-        raw_to_decay(wide(params.raw_adaptation_decay)),
-        params.membrane_coupling,
-        params.spike_coupling,
-    )
-    w_decay, a, b = (wide(learned(each, config.learn_adaptation)) for each in couplings)
-    removed = a * wide(threshold) if config.reset == "subtract" else jnp.zeros_like(a)
+    gain, a, b = gain_of(decay, normalize), wide(a), wide(b)
+    removed = a * wide(threshold) if reset == "subtract" else jnp.zeros_like(a)
     second = SecondState(
         w_decay, w_membrane=(1 - w_decay) * a, w_jump=(1 - w_decay) * (b - removed), v_coupling=-gain
     )
     return GLIFConstants(decay, threshold, gain, second)
 
 
+_MODEL = Model(
+    "se_adlif",
+    SEAdLIFParams,
+    SEAdLIFState,
+    PARAMETERS,
+    _constants,
+    ("normalize", "reset"),
+    # The adaptation depends on the membrane after the reset, in which a reset to zero would not be linear.
+    resets=("subtract", "none"),
+)
+
+
 def se_adlif(
-    decay: Constant = DECAY,
+    decay: Constant = DECAY_RANGE,
     threshold: Constant = 1.0,
     *,
-    adaptation_decay: Constant = ADAPTATION_DECAY,
+    adaptation_decay: Constant = ADAPTATION_DECAY_RANGE,
     membrane_coupling: Constant = COUPLING,
     spike_coupling: Constant = COUPLING,
     per_neuron: bool = True,
@@ -166,21 +118,4 @@ def se_adlif(
     Reference:
         Baronig et al. 2025, arXiv:2408.07517.
     """
-    op = "se_adlif"
-    check_decays(op, decay=decay, adaptation_decay=adaptation_decay)
-    couplings = {"membrane_coupling": membrane_coupling, "spike_coupling": spike_coupling}
-    check_constants(op, **couplings, threshold=threshold)
-    check_choice(op, "reset", reset, RESETS)
-    learn = (learn_decay, learn_adaptation, learn_threshold)
-    config = AdLIFConfig(as_surrogate(op, surrogate), reset, detach_reset, normalize, *learn)
-    check_flags(op, config, per_neuron=per_neuron)
-    initial = {"decay": decay, "adaptation_decay": adaptation_decay, "threshold": threshold, **couplings}
-    init = Bound(se_adlif_init, **initial, per_neuron=per_neuron)
-    pieces = (se_adlif_state, *glif_pieces(_form(config)))
-    return assemble(op, config.surrogate, init, pieces, takes_spikes=True)
-
-
-def _form(config: AdLIFConfig) -> GLIF:
-    constants = Bound(se_adlif_constants, config=config)
-    surrogate = as_surrogate("se_adlif", config.surrogate)
-    return GLIF("se_adlif.step", constants, surrogate, config.reset, config.detach_reset)
+    return glif_neuron(_MODEL, locals())

@@ -1,15 +1,13 @@
 """Convert the neurons of a network to nodes: time constants, gains, and metadata for what NIR cannot express."""
 
 import dataclasses
-import functools
-import inspect
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from snnjax import neurons
 from snnjax._check import check
-from snnjax.neurons import Neuron, glif_of
+from snnjax.neurons import Neuron
 from snnjax.nir._layout import Shape, to_channels_first
 from snnjax.nir._metadata import written
 from snnjax.nir._time import leak_of_raw, tau_of
@@ -76,8 +74,7 @@ def nodes_of(
     where: str, neuron: Neuron, params: Any, shape: Shape, writing: Writing, facts: dict[str, Any]
 ) -> list[Any]:
     """The node of a layer's neurons; two for neurons without reset, none for a read-out that passes on its input."""
-    config = _config(where, neuron)
-    arguments = _arguments(neuron, config)
+    arguments = _arguments(where, neuron)
     arrays = {name: _plain(getattr(params, name, None)) for name in ("raw_decay", "raw_synapse_decay")}
     metadata = written({**facts, "arguments": arguments}, **arrays)
     layer = _Layer(where, params, shape, writing, metadata, arguments)
@@ -90,37 +87,18 @@ def nodes_of(
     return writers[neuron.name](layer, neuron.spikes)
 
 
-def _config(where: str, neuron: Neuron) -> Any:
-    """The switches of a neuron that NIR supports."""
-    form = glif_of(neuron)
-    pieces = (neuron.integrate, neuron.fire) if form is None else (form.constants,)
-    own = all(
-        isinstance(piece, functools.partial)
-        and piece.func.__module__ == f"snnjax.neurons.{neuron.name}"
-        and "config" in piece.keywords
-        for piece in pieces
-    )
+def _arguments(where: str, neuron: Neuron) -> dict[str, Any]:
+    """The arguments that make this neuron, except for a custom surrogate, which is a function."""
+    given, make = dict(neuron.arguments), _MAKERS.get(neuron.name)
+    # Its surrogate, and for a read-out whether it spikes, may be others than those of the function.
+    own = {"surrogate": neuron.surrogate, "spikes": neuron.spikes}
+    known = make is not None and bool(given) and make(**given)._replace(**own) == neuron
     way_out = "Replace them, or save the network in a checkpoint of snnjax.train"
-    known = own and neuron.name in _MAKERS and isinstance(neuron.init, functools.partial)
     expected = f"hold only neurons that NIR has: {', '.join(_MAKERS)}"
     check(known, "to_nir", "network", expected, f"{neuron.name} in {where}", way_out)
-    piece = pieces[0]
-    assert isinstance(piece, functools.partial)
-    return piece.keywords["config"]
-
-
-def _arguments(neuron: Neuron, config: Any) -> dict[str, Any]:
-    """The arguments that make this neuron, except for a custom surrogate, which is a function."""
-    assert isinstance(neuron.init, functools.partial)
-    membrane = getattr(config, "membrane", None)
-    given = {**config._asdict(), **({} if membrane is None else membrane._asdict()), **neuron.init.keywords}
-    known = inspect.signature(_MAKERS[neuron.name]).parameters
-    given = {name: value for name, value in given.items() if name in known}
-    given.pop("surrogate", None)
-    numbers = {name: _number(value) for name, value in given.items()}
-    if "surrogate" in known and type(neuron.surrogate) is Surrogate:
-        shape = neuron.surrogate
-        numbers["surrogate"] = dataclasses.asdict(shape)
+    numbers = {name: _number(value) for name, value in given.items() if name != "surrogate"}
+    if "surrogate" in given and type(neuron.surrogate) is Surrogate:
+        numbers["surrogate"] = dataclasses.asdict(neuron.surrogate)
     return numbers
 
 

@@ -56,7 +56,7 @@ def readout_decay(network: Network, params: NetworkParams, state: NetworkState) 
     nothing = jnp.zeros_like(state.readout.v)
 
     def kept(v: Array) -> Array:
-        return spec.neuron.integrate(own.neuron, state.readout._replace(v=v), nothing)[0]
+        return spec.neuron.advance(own.neuron, state.readout._replace(v=v), nothing)[0]
 
     return jnp.mean(jax.jvp(kept, (nothing,), (jnp.ones_like(nothing),))[1])
 
@@ -111,8 +111,8 @@ def advance(
 
     def move(constants: Any, components: Any, current: Array) -> tuple[tuple[Array, ...], Array, Array]:
         before = type(state)(*components)
-        membrane, threshold = spec.neuron.integrate(constants, before, current)
-        after = spec.neuron.fire(constants, before, current, membrane, jnp.zeros_like(membrane))
+        membrane, threshold, after = spec.neuron.advance(constants, before, current)
+        after = spec.neuron.finish(after, jnp.zeros_like(membrane))
         threshold = jnp.broadcast_to(wide(threshold), membrane.shape)
         return tuple(after), membrane, threshold
 

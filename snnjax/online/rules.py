@@ -12,7 +12,6 @@ from snnjax._network.compare import check_state
 from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, NetworkState
 from snnjax._quantised import refuse_gradient
 from snnjax._types import wide
-from snnjax.neurons import glif_of
 from snnjax.online._rates import Rates, no_rates, pulled
 from snnjax.online._traces import Ran, advance, no_traces, readout_decay, sources_of
 from snnjax.online.learner import Learner, RatePenalty, StepLoss
@@ -166,7 +165,7 @@ def _check(op: str, network: Network, rate_window: int) -> None:
         check(is_dense, op, f"network.layers[{index}]", expected, shown(spec.connection), way_out)
         expected = "be of generalised LIF neurons"
         check(
-            glif_of(spec.neuron) is not None,
+            spec.neuron.fused is not None,
             op,
             f"network.layers[{index}]",
             expected,

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from snnjax import SparseSpikes, conv2d, layer, leaky_readout, network, neurons, sum_pool
+from snnjax import SparseSpikes, conv2d, layer, leaky_readout, network, sum_pool
 from snnjax.data import load_mnist_10k, saccade_spikes
 from tests.benchmarks import workloads
 from tests.benchmarks.convolutions import convolve
@@ -99,7 +99,7 @@ def by_hand(net: Any, pool: int, params: Any, inputs: jax.Array) -> jax.Array:
     """The output, of the same parameters."""
     x = inputs.reshape(-1, *net.input_shape)  # all steps are one batch
     for spec, own in zip(net.layers, params.layers, strict=True):
-        form = neurons.glif_of(spec.neuron)
+        form = spec.neuron.glif
         assert form is not None
         images = convolve(x, own.weights) + own.bias
         currents = images.reshape(*inputs.shape[:2], *images.shape[1:])

@@ -74,7 +74,7 @@ def by_hand(net: Any, params: Any, inputs: jax.Array) -> jax.Array:
     """The output; the products with the inputs of a layer are one for all steps."""
     x = inputs
     for spec, own in zip(net.layers, params.layers, strict=True):
-        form = neurons.glif_of(spec.neuron)
+        form = spec.neuron.glif
         assert form is not None
         x = scan_neurons(form.constants(own.neuron), x @ own.weights + own.bias, own.recurrent)
     return scan_readout(params.readout, x)

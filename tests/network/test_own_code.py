@@ -57,10 +57,10 @@ def test_own_integrate_and_fire_are_called() -> None:
     plain = neurons.lif()
 
     def integrate(params: Any, state: Any, inputs: jax.Array) -> Any:
-        return plain.integrate(params, state, inputs + 100)
+        return plain.advance(params, state, inputs + 100)
 
-    def fire(params: Any, state: Any, inputs: jax.Array, membrane: jax.Array, spikes: jax.Array) -> Any:
-        return plain.fire(params, state, inputs, membrane, spikes)._replace(v=jnp.full_like(membrane, -1e6))
+    def fire(state: Any, spikes: jax.Array) -> Any:
+        return state._replace(v=jnp.full_like(spikes, -1e6))
 
     always = run(plain._replace(integrate=integrate))[0][0]
     np.testing.assert_array_equal(always.activity[0], 1)
@@ -72,7 +72,7 @@ def test_own_integrate_and_fire_are_called() -> None:
 def test_own_readout_is_called() -> None:
     given = leaky_readout(3, normalize=False)
     doubled = given.neuron._replace(
-        integrate=lambda params, state, inputs: given.neuron.integrate(params, state, 2 * inputs)
+        integrate=lambda params, state, inputs: given.neuron.advance(params, state, 2 * inputs)
     )
     twice = run(neurons.lif(), dataclasses.replace(given, neuron=doubled))[0][0].output
     np.testing.assert_allclose(twice, 2 * run(neurons.lif(), given)[0][0].output, rtol=1e-5, atol=1e-6)
@@ -118,24 +118,24 @@ def test_kernels_by_name_refuse_a_derivative_that_they_do_not_know(op: str) -> N
 def test_own_pieces_of_another_form_are_refused() -> None:
     plain = neurons.lif()
 
-    def coarse(*given: Any) -> Any:
-        return jax.tree.map(lambda leaf: leaf.astype(jnp.float16), plain.fire(*given))
+    def coarse(state: Any, spikes: Any) -> Any:
+        return jax.tree.map(lambda leaf: leaf.astype(jnp.float16), state)
 
     def summed(*given: Any) -> Any:
-        membrane, threshold = plain.integrate(*given)
-        return membrane.sum(axis=-1), threshold
+        membrane, threshold, state = plain.advance(*given)
+        return membrane.sum(axis=-1), threshold, state
 
     def without_threshold(*given: Any) -> Any:
-        return plain.integrate(*given)[0]
+        return plain.advance(*given)[0]
 
-    def three(*given: Any) -> Any:
-        return (*plain.integrate(*given), 0)
+    def without_state(*given: Any) -> Any:
+        return plain.advance(*given)[:2]
 
-    both = "lif.integrate: `membrane, threshold` must be what it returns, got "
-    way_out = ". Return both, such as (membrane, params.threshold)."
+    three = "lif.integrate: `membrane, threshold, state` must be what it returns, got "
+    way_out = ". Return all three, such as (v, params.threshold, state._replace(v=v))."
     cases = (
-        ({"integrate": without_threshold}, f"{both}float32[{BATCH}, 8]{way_out}"),
-        ({"integrate": three}, f"{both}3 values{way_out}"),
+        ({"integrate": without_threshold}, f"{three}float32[{BATCH}, 8]{way_out}"),
+        ({"integrate": without_state}, f"{three}2 values{way_out}"),
         (
             {"fire": coarse},
             f"lif.fire: `state` must stay LIFState(v='float32[{BATCH}, 8]'), got LIFState(v='float16[{BATCH}, 8]'). "

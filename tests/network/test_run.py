@@ -331,7 +331,7 @@ def test_a_scanned_layer_is_traced_once_for_all_calls_outside_of_jit() -> None:
 
     def integrate(*arguments: Any) -> Any:
         traced.append(arguments)
-        return given.integrate(*arguments)
+        return given.advance(*arguments)
 
     net = network(INPUTS, [layer(4, given._replace(integrate=integrate))], leaky_readout(3))
     params, inputs = initial(net), random_spikes(0.3, steps=2)

@@ -35,7 +35,7 @@ AXES = "Time comes first; add a missing batch axis with inputs[:, None]."
 LARGER = "Pass a larger integer."
 MADE = "Make it with snnjax.layer(...)."
 CALLED = "Call one of snnjax.neurons, as in neurons.lif()."
-ATTACHED = neurons.lif(detach_reset=False)._replace(surrogate=surrogates.boxcar())
+ATTACHED = neurons.refractory(neurons.lif(detach_reset=False), 1)._replace(surrogate=surrogates.boxcar())
 RECORD = "Try record='spikes', or record=('spikes', 'membranes') for both."
 ONE_OF = "must be True or False, got 'yes'. Choose one of these."
 FIRST = "Is the batch axis first? Time comes first: swap the two with jnp.swapaxes(x, 0, 1)."

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snnjax.neurons import decay_to_raw, lif_init, raw_to_decay, time_constant_to_decay
+from snnjax.neurons import decay_to_raw, lif, raw_to_decay, time_constant_to_decay
 
 KEY = jax.random.key(0)
 
@@ -57,7 +57,7 @@ def test_time_constants_that_make_no_sense_are_refused() -> None:
 
 @given(st.floats(0.1, 0.4), st.floats(0.5, 0.9))
 def test_range_spreads_constants_over_neurons(low: float, high: float) -> None:
-    params = lif_init(KEY, 50, decay=(low, high), threshold=(low, high))
+    params = lif((low, high), (low, high)).init(KEY, 50)
     for values in (np.asarray(raw_to_decay(params.raw_decay)), np.asarray(params.threshold)):
         assert values.shape == (50,)
         assert np.all((values > low - 1e-6) & (values < high + 1e-6))
@@ -67,19 +67,19 @@ def test_range_spreads_constants_over_neurons(low: float, high: float) -> None:
 
 
 def test_one_constant_of_a_layer_has_no_axis() -> None:
-    params = lif_init(KEY, 4, decay=(0.5, 0.9), per_neuron=False)
+    params = lif((0.5, 0.9), per_neuron=False).init(KEY, 4)
     assert params.raw_decay.shape == ()
     assert params.threshold.shape == (4,)
 
 
 def test_both_kinds_of_keys_draw_alike() -> None:
-    draws = [lif_init(key, 3, decay=(0.5, 0.9)).raw_decay for key in (KEY, jax.random.PRNGKey(0))]
+    draws = [lif((0.5, 0.9)).init(key, 3).raw_decay for key in (KEY, jax.random.PRNGKey(0))]
     np.testing.assert_array_equal(*draws)
 
 
 def test_number_of_neurons_is_checked() -> None:
     with pytest.raises(ValueError) as error:
-        lif_init(KEY, -1)
+        lif().init(KEY, -1)
     assert str(error.value) == (
-        "lif_init: `num_neurons` must be an integer of at least 0, got -1. Pass a larger integer."
+        "Neuron.init: `num_neurons` must be an integer of at least 0, got -1. Pass a larger integer."
     )

@@ -25,6 +25,6 @@ def test_output_is_the_membrane(normalize: bool, wanted: list[float]) -> None:
 def test_no_membrane_reaches_the_threshold() -> None:
     neuron = neurons.leaky_integrator()
     params = neuron.init(KEY, 2)
-    membrane, threshold = neuron.integrate(params, neuron.initial_state(params, 1), jnp.full((1, 2), 1e30))
+    membrane, threshold, _ = neuron.advance(params, neuron.initial_state(params, 1), jnp.full((1, 2), 1e30))
     assert np.all(np.isinf(threshold))
     assert not np.any(membrane > threshold[None, :])

@@ -10,7 +10,7 @@ import pytest
 
 import snnjax
 from snnjax import neurons
-from snnjax.neurons import LIFConfig, LIFParams, LIFState
+from snnjax.neurons import LIFParams, LIFState
 from snnjax.surrogates import boxcar
 
 KEY = jax.random.key(0)
@@ -51,7 +51,8 @@ def test_step_equals_op_to_the_bit(reset: str, normalize: bool) -> None:
     neuron = neurons.lif(decay=(0.5, 0.95), threshold=(0.5, 1.5), reset=reset, normalize=normalize)
     params = neuron.init(KEY, 5)
     v, x = jax.random.normal(KEY, (2, 3, 5)) * 2
-    decay, threshold, gain = neurons.lif_constants(params, LIFConfig(reset=reset, normalize=normalize))
+    assert neuron.glif is not None
+    decay, threshold, gain, _ = neuron.glif.constants(params)
     wanted = snnjax.lif_step(v, x, decay, threshold, gain, reset=reset)
     state, spikes = neuron.step(params, LIFState(v), x)
     np.testing.assert_array_equal(state.v, wanted[0])
@@ -59,15 +60,18 @@ def test_step_equals_op_to_the_bit(reset: str, normalize: bool) -> None:
 
 
 def test_constants_are_physical() -> None:
-    params = neurons.lif_init(KEY, 2, decay=0.75, threshold=2.0)
-    constants = neurons.lif_constants(params, LIFConfig())
-    np.testing.assert_allclose(constants, [[0.75] * 2, [2.0] * 2, [0.25] * 2], rtol=1e-6)
-    assert float(neurons.lif_constants(params, LIFConfig(normalize=False)).gain[0]) == 1.0
+    neuron, plain = (neurons.lif(0.75, 2.0, normalize=normalize) for normalize in (True, False))
+    params = neuron.init(KEY, 2)
+    assert neuron.glif is not None and plain.glif is not None
+    constants = neuron.glif.constants(params)
+    np.testing.assert_allclose(constants[:3], [[0.75] * 2, [2.0] * 2, [0.25] * 2], rtol=1e-6)
+    assert float(plain.glif.constants(params).gain[0]) == 1.0
 
 
 def test_decay_that_bfloat16_would_round_to_one_stays_below() -> None:
-    params = neurons.lif_init(KEY, 1, jnp.bfloat16, decay=0.999)
-    decay, _, gain = neurons.lif_constants(params, LIFConfig())
+    neuron = neurons.lif(0.999)
+    assert neuron.glif is not None
+    decay, _, gain, _ = neuron.glif.constants(neuron.init(KEY, 1, jnp.bfloat16))
     assert float(decay[0].astype(jnp.bfloat16)) == 1.0
     assert float(decay[0]) + float(gain[0]) == 1.0
     np.testing.assert_allclose(float(gain[0]), 1e-3, rtol=0.02)  # the raw value is rounded to 2^-6
@@ -82,21 +86,20 @@ def test_learned_decay_moves_at_extreme_values() -> None:
         np.testing.assert_allclose(gradient.raw_decay, [0.5 * np.exp(-20.0)], rtol=1e-5)
 
 
-def test_only_neurons_of_this_form_are_glif() -> None:
+def test_only_neurons_of_this_form_are_fused() -> None:
     plain = neurons.lif()
-    form = neurons.glif_of(neurons.lif(reset="zero", detach_reset=False, normalize=False))
+    form = neurons.lif(reset="zero", detach_reset=False, normalize=False).fused
     assert form is not None
     assert (form.reset, form.detach_reset) == ("zero", False)
     for other in ({"reset_time": "after_decay"}, {"spike_from": "old"}, {"inclusive": True}):
-        assert neurons.glif_of(neurons.lif(**other)) is None
-    for neuron in (neurons.refractory(plain, 1), neurons.izhikevich(), neurons.leaky_integrator()):
-        assert neurons.glif_of(neuron) is None
-    zero = neurons.lif(reset="zero")
-    for parts in ({"integrate": zero.integrate}, {"fire": zero.fire}, {"fire": lambda *_: None}):
-        assert neurons.glif_of(plain._replace(**parts)) is None
-    replaced = neurons.glif_of(plain._replace(surrogate=boxcar(), name="mine"))
-    assert replaced is not None
-    assert replaced.surrogate == boxcar()
+        neuron = neurons.lif(**other)
+        assert neuron.fused is None
+        assert neuron.glif is not None and neuron.glif.conventions == other
+    for neuron in (neurons.refractory(plain, 1), neurons.izhikevich()):
+        assert neuron.fused is None
+    for parts in ({"integrate": plain.advance}, {"fire": lambda state, _: state}):
+        assert plain._replace(**parts).fused is None
+    assert plain._replace(surrogate=boxcar(), name="mine").fused == plain.glif
 
 
 def test_unknown_conventions_are_refused() -> None:

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from jax.test_util import check_grads
 
 from snnjax import neurons
-from snnjax.neurons._membrane import step_membrane
-from snnjax.ops import select_spikes
+from snnjax.ops import lif_step, select_spikes
 from snnjax.surrogates import boxcar
 from tests.neurons.models import FACTORIES, MODELS, SPIKING, VARIANTS, smooth, unroll
 from tests.numbers import assert_close
@@ -72,9 +71,9 @@ def test_params_and_state_can_be_donated(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in VARIANTS if name != "refractory lif"])
 def test_spikes_are_where_the_membrane_of_the_pieces_is_above_the_threshold(name: str) -> None:
     neuron, params, state, inputs = tiny(name)
-    integrate, step = jax.jit(neuron.integrate), jax.jit(neuron.step)
+    advance, step = jax.jit(neuron.advance), jax.jit(neuron.step)
     for x in inputs:
-        membrane, threshold = integrate(params, state, x)
+        membrane, threshold, _ = advance(params, state, x)
         assert threshold.shape[-1] == 3
         above = membrane > threshold.reshape((1,) * (2 - threshold.ndim) + threshold.shape)
         state, spikes = step(params, state, x)
@@ -87,11 +86,13 @@ def test_spikes_are_where_the_membrane_of_the_pieces_is_above_the_threshold(name
 @pytest.mark.parametrize("name", [name for name in VARIANTS if name.split()[0] == "lif"])
 def test_step_out_of_the_pieces_equals_the_op(name: str) -> None:
     neuron, params, state, inputs = tiny(name)
-    form = neuron.integrate.keywords.get("form")
-    config = (neuron.integrate.keywords if form is None else form.constants.keywords)["config"]
+    form = neuron.glif
+    assert form is not None
+    switches = {name: getattr(form, name) for name in form._fields if name != "constants"}
 
     def of_the_op(v: Any, x: Any) -> Any:
-        return step_membrane("lif", v, x, neurons.lif_constants(params, config), config)
+        constants = form.constants(params)[:3]
+        return lif_step(v, x, *constants, **switches, implementation="composed")
 
     step, op = jax.jit(neuron.step), jax.jit(of_the_op)
     for x in inputs:
@@ -105,7 +106,7 @@ def test_step_out_of_the_pieces_equals_the_op(name: str) -> None:
 def test_threshold_is_that_of_rest(name: str) -> None:
     neuron, params, state, inputs = tiny(name)
     assert neuron.threshold(params).shape == (3,)
-    raised = neuron.integrate(params, state, inputs[0])[1]
+    raised = neuron.advance(params, state, inputs[0])[1]
     # One float below, where spikes include the threshold itself.
     np.testing.assert_allclose(jnp.broadcast_to(raised, (2, 3))[0], neuron.threshold(params), rtol=2e-7)
 
@@ -232,7 +233,7 @@ def test_full_list_between_the_pieces_equals_step(name: str) -> None:
         return jnp.sum(spikes * weights), spikes
 
     def listed(x: jax.Array) -> tuple[jax.Array, jax.Array]:
-        membrane, threshold = neuron.integrate(params, state, x)
+        membrane, threshold, _ = neuron.advance(params, state, x)
         second = jnp.full_like(jax.lax.stop_gradient(threshold), -jnp.inf)
         spikes = select_spikes(membrane, threshold, second, capacity=3, surrogate=neuron.surrogate).to_dense()
         return jnp.sum(spikes * weights), spikes
@@ -244,28 +245,37 @@ def test_full_list_between_the_pieces_equals_step(name: str) -> None:
     np.testing.assert_allclose(gradient, wanted, rtol=1e-5, atol=1e-6)  # float32, a few roundings
 
 
-@pytest.mark.parametrize("name", ["lif", "integrate_and_fire", "current_lif", "izhikevich"])
-def test_replaced_surrogate_is_the_one_of_the_gradient(name: str) -> None:
-    neuron, params, state, inputs = tiny(name)
+@pytest.mark.parametrize(
+    "name, config",
+    [
+        ("lif", {}),
+        ("lif", {"detach_reset": False}),
+        ("lif old", {"detach_reset": False}),
+        ("current_lif", {}),
+        ("adlif", {}),
+        ("izhikevich", {}),
+        ("refractory lif", {}),
+    ],
+)
+def test_replaced_surrogate_is_the_one_of_the_gradient(name: str, config: dict[str, bool]) -> None:
+    """Also of the spikes in the reset and in an adaptation."""
+    neuron, params, state, inputs = tiny(name, **config)
 
     def gradient(neuron: neurons.Neuron) -> Any:
         return jax.jit(jax.grad(lambda x: jnp.sum(unroll(neuron, params, state, x)[1] ** 2)))(inputs)
 
-    built = gradient(VARIANTS[name].build(surrogate=boxcar(0.5)))
+    built = gradient(VARIANTS[name].build(surrogate=boxcar(0.5), **config))
     np.testing.assert_array_equal(gradient(neuron._replace(surrogate=boxcar(0.5))), built)
     assert np.any(built != gradient(neuron))
 
 
 @pytest.mark.parametrize(
-    "neuron",
-    [
-        neurons.lif(detach_reset=False),
-        neurons.adlif(),
-        neurons.refractory(neurons.lif(detach_reset=False), 2),
-    ],
-    ids=["attached reset", "adaptation by spikes", "refractory"],
+    "wrapped",
+    [neurons.lif(detach_reset=False), neurons.adlif()],
+    ids=["attached reset", "adaptation by spikes"],
 )
-def test_replaced_surrogate_that_the_pieces_do_not_see_is_refused(neuron: neurons.Neuron) -> None:
+def test_replaced_surrogate_that_a_wrapped_neuron_does_not_see_is_refused(wrapped: neurons.Neuron) -> None:
+    neuron = neurons.refractory(wrapped, 2)
     params = neuron.init(KEY, 1)
     state = neuron.initial_state(params, 1)
     with pytest.raises(ValueError) as error:
@@ -274,6 +284,30 @@ def test_replaced_surrogate_that_the_pieces_do_not_see_is_refused(neuron: neuron
         f"Neuron.step: `neuron.surrogate` must equal that of its reset or adaptation, {neuron.surrogate}, "
         f"got {boxcar()}. Pass surrogate=... to the function that makes the neuron."
     )
+
+
+def test_neuron_without_an_equation_is_refused() -> None:
+    neuron, params, state, inputs = tiny("lif")
+    with pytest.raises(ValueError) as error:
+        neuron._replace(glif=None).step(params, state, inputs[0])
+    assert str(error.value) == (
+        "Neuron: `integrate` must be a function unless `glif` is given, got None. "
+        "Pass integrate=... or glif=... to Neuron."
+    )
+
+
+@pytest.mark.parametrize("name", ["lif", "lif immediate", "lif old", "adaptive_lif after decay", "adlif"])
+def test_step_computes_its_constants_once(name: str) -> None:
+    neuron, params, state, inputs = tiny(name)
+    form, calls = neuron.glif, []
+    assert form is not None
+
+    def constants(params: Any) -> neurons.GLIFConstants:
+        calls.append(params)
+        return form.constants(params)
+
+    neuron._replace(glif=form._replace(constants=constants)).step(params, state, inputs[0])
+    assert len(calls) == 1
 
 
 def test_names_are_those_of_the_factories() -> None:

@@ -143,18 +143,13 @@ def layer_of(graph: Any, **options: Any) -> tuple[Any, Any]:
     return network.layers[0], params.layers[0]
 
 
-def config_of(spec: Any) -> Any:
-    form = neurons.glif_of(spec.neuron)
-    return form.constants.keywords["config"]
-
-
 def test_gain_is_applied() -> None:
     spec, own = layer_of(graph_of(identity(), lif(r=np.array([3.0]))))
-    assert config_of(spec).normalize
+    assert dict(spec.neuron.arguments)["normalize"]
     close(own.weights, [[3.0]])
     close(neurons.raw_to_decay(own.neuron.raw_decay), [0.75], rtol=1e-6)
     spec, own = layer_of(graph_of(identity(), lif(r=np.array([4.0]))))  # tau / dt: a gain of 1
-    assert not config_of(spec).normalize
+    assert not dict(spec.neuron.arguments)["normalize"]
     close(own.weights, [[1.0]])
 
 
@@ -204,10 +199,10 @@ def test_bias_may_be_missing() -> None:
 def test_reset_is_kept_or_said() -> None:
     network = NETWORKS["lif"]()
     graph = to_nir(network, params_of(network), dt=DT)
-    assert neurons.glif_of(from_nir(graph)[0].layers[0].neuron).reset == "subtract"
+    assert from_nir(graph)[0].layers[0].neuron.glif.reset == "subtract"
     other = graph_of(identity(), lif())
-    assert neurons.glif_of(layer_of(other)[0].neuron).reset == "zero"
-    assert neurons.glif_of(layer_of(other, reset="subtract")[0].neuron).reset == "subtract"
+    assert layer_of(other)[0].neuron.glif.reset == "zero"
+    assert layer_of(other, reset="subtract")[0].neuron.glif.reset == "subtract"
 
 
 def test_numbers_stand_for_arrays() -> None:
@@ -287,7 +282,7 @@ def test_integrators_with_a_threshold_are_neurons_without_reset() -> None:
     }
     for name, integrator in integrators.items():
         spec, _ = layer_of(graph_of(identity(), integrator, node))
-        assert (spec.neuron.name, neurons.glif_of(spec.neuron).reset) == (name, "none")
+        assert (spec.neuron.name, spec.neuron.glif.reset) == (name, "none")
     spec, own = layer_of(graph_of(identity(), node))
     close(neurons.raw_to_decay(own.neuron.raw_decay), [0.0])
 

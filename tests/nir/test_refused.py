@@ -160,7 +160,7 @@ def test_dt_is_asked_for() -> None:
             "hold only neurons that NIR has: lif, current_lif",
         ),
         (
-            snnjax.layer(2, neurons.lif()._replace(fire=neurons.adlif().fire)),
+            snnjax.layer(2, neurons.lif()._replace(glif=neurons.lif(reset="zero").glif)),
             "hold only neurons that NIR has: lif, current_lif",
         ),
         (

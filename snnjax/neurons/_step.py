@@ -1,0 +1,72 @@
+"""What the steps of neurons share: checks of their inputs, aligned constants, and resets."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from snnjax._check import check, check_float_array, check_shape, check_size
+from snnjax._types import sum_dtype
+
+
+class Bound(functools.partial[Any]):
+    """A `functools.partial` that equals any other of the same function and arguments.
+
+    Networks made by equal calls are thereby equal, in another process too, and JAX compiles for one static argument
+    what it has compiled for the other.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Bound):
+            return NotImplemented
+        return (self.func, self.args, self.keywords) == (other.func, other.args, other.keywords)
+
+    def __hash__(self) -> int:
+        return hash((self.func, len(self.args), *sorted(self.keywords)))
+
+
+def check_inputs(op: str, params: Any, v: Array, inputs: Array) -> None:
+    """Check that `inputs` have the shape of the membrane `v` and the dtype of `params`, or the accumulation dtype."""
+    check_float_array(op, "inputs", inputs)
+    check_shape(op, "inputs", inputs, v.shape, "batch, neurons", "Give it the shape of the state")
+    way_out = "Cast it, or call init with that dtype"
+    dtype = jax.tree.leaves(params)[0].dtype
+    fits = inputs.dtype in (dtype, sum_dtype(dtype))
+    check(fits, op, "inputs", f"have dtype {dtype.name}", inputs.dtype.name, way_out)
+
+
+def at_zero(batch: int, like: Array) -> Array:
+    """A state ``[batch, neurons]`` of zeros for the neurons of `like`, in the accumulation dtype.
+
+    Each part of a state needs its own: JAX does not donate one buffer twice.
+    """
+    check_size("Neuron.initial_state", "batch", batch)
+    return jnp.zeros((batch, *like.shape), sum_dtype(like.dtype))
+
+
+def align(constant: Array, like: Array) -> Array:
+    """A constant ``[]`` or ``[neurons]`` with the rank of `like`, so that it broadcasts along the last axis."""
+    return (
+        constant.reshape((1,) * (like.ndim - constant.ndim) + constant.shape) if constant.ndim else constant
+    )
+
+
+def aligned(constants: Any, like: Array) -> Any:
+    """Every array of `constants`, aligned."""
+    return jax.tree.map(lambda constant: align(constant, like), constants)
+
+
+def reset_membrane(v: Array, spikes: Array, threshold: Array, reset: str, detach: bool) -> Array:
+    """The membrane after the reset: ``v - threshold * spikes``, ``v * (1 - spikes)`` or ``v``."""
+    spikes = jax.lax.stop_gradient(spikes) if detach else spikes
+    if reset == "subtract":
+        return v - threshold * spikes
+    return v * (1 - spikes) if reset == "zero" else v
+
+
+def just_below(threshold: Array) -> Array:
+    """The next smaller float, with the gradient of `threshold`: above it means at or above `threshold`."""
+    fixed = jax.lax.stop_gradient(threshold)
+    return threshold + (jnp.nextafter(fixed, jnp.full_like(fixed, -jnp.inf)) - fixed)
