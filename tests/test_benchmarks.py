@@ -344,6 +344,7 @@ class Here:
 
 def test_quick_run_writes_table_and_pictures(tmp_path, monkeypatch):
     monkeypatch.setattr(process, "Process", Here)
+    monkeypatch.setattr(process, "WARM_UP_SECONDS", 0.0)
     plan = replace(PLAN, recurrent=(), deep=PLAN.single[0][0])  # few layers compile fast
     with jax.numpy_dtype_promotion("standard"):
         benchmarks.run(plan, ["W1", "W3", "W4", "W11", "convolution", "density", "scaling"], tmp_path)

@@ -11,6 +11,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +21,9 @@ from tests.benchmarks.timing import Program, Timer, Turn
 ROOT = Path(__file__).parents[2]
 Answer = TypeVar("Answer")
 
+
+# The allocator keeps a heap for each thread; a block is reused once all of them have held one, after some 20 calls.
+WARM_UP_SECONDS = 1.0
 
 # Only errors of XLA: with `snnjax.compiler_options` it warns, many times, of each array above the size of a block.
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
@@ -88,9 +92,12 @@ class Held:
         return function()
 
     def hold(self, program: Program) -> None:
-        """Make the timer of a program and compile it, in place of the one before."""
+        """Make the timer of a program, in place of the one before; compile it and run it until its heap has grown."""
         self.timer = program()
         self.timer(1)
+        start = time.perf_counter()
+        while time.perf_counter() - start < WARM_UP_SECONDS:
+            self.timer(1)
 
     def time(self, calls: int) -> Turn:
         return self.timer(calls)
