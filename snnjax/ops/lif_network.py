@@ -18,14 +18,13 @@ from snnjax.ops._lif_network.primitive import run_network
 from snnjax.ops._lif_network.records import (
     LayerConstants,
     LayerState,
-    LayerSwitches,
     Linear,
     Operands,
     Readout,
     Results,
-    Switches,
 )
 from snnjax.ops._lif_network.records import SecondState as SecondState
+from snnjax.ops._lif_network.switches import LayerSwitches, Switches
 from snnjax.ops.delay_spikes import bounded
 from snnjax.ops.lif_step import per_neuron
 from snnjax.ops.select_spikes import usual_second_threshold
@@ -282,7 +281,7 @@ def _operands(
     switches: Switches,
 ) -> Operands:
     """All arrays in the form of the target's operands."""
-    given = (inputs.ids, inputs.values) if isinstance(inputs, SparseSpikes) else jnp.asarray(inputs)
+    given = inputs if isinstance(inputs, SparseSpikes) else jnp.asarray(inputs)
     constants = []
     for layer, v, second_threshold, switch in zip(layers, state.v, second, switches.layers, strict=True):
         decay, threshold, gain = _constants(layer, v)

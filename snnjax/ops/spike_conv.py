@@ -172,7 +172,7 @@ def _weights_backward(operands: tuple[Array, Array, Array], geometry: Convolutio
 
 
 def _geometry_attribute(geometry: Convolution) -> dict[str, Any]:
-    return {"geometry": np.array(geometry.numbers, np.int64)}
+    return {"geometry": np.array(list(geometry.numbers.values()), np.int64)}
 
 
 def _as_kernel_weights(array: Any, geometry: Convolution) -> Any:

@@ -17,7 +17,8 @@ from snnjax import (
     lif_step,
     spike_matmul,
 )
-from snnjax.ops._lif_network.records import LayerConstants, membranes_of, recorded_membranes
+from snnjax.ops._lif_network.recorded import membranes_of, recorded_membranes
+from snnjax.ops._lif_network.records import LayerConstants
 from tests.cases import CASES, Case, as_numpy
 from tests.numbers import assert_close
 from tests.ops.common import draws, float_leaves, is_float, jit, of_floats, with_gradient

@@ -1,5 +1,6 @@
 """The jnp reference of `lif_network`: its layers one after another, and backwards in reverse order."""
 
+import dataclasses
 from typing import Any, cast
 
 import jax
@@ -18,33 +19,30 @@ from snnjax.ops._lif_network.layer import (
     rows_of,
     second_states,
 )
+from snnjax.ops._lif_network.recorded import membranes_of, packed, recorded_membranes, unpacked
 from snnjax.ops._lif_network.records import (
     BackwardArguments,
+    ForwardResults,
     LayerRecord,
     LayerState,
     Linear,
-    Needs,
     Operands,
     Readout,
     Record,
     Results,
-    Switches,
-    membranes_of,
-    packed,
-    recorded_membranes,
-    unpacked,
 )
+from snnjax.ops._lif_network.switches import Needs, Switches
 from snnjax.ops.delay_spikes import arrivals, delayed_backward
 from snnjax.ops.spike_matmul import dense_product
 from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
 
 
-def forward(operands: Operands, switches: Switches) -> tuple[Results, Record | None]:
+def forward(operands: Operands, switches: Switches) -> ForwardResults:
     """Run the network over all time steps; also return the record if the switches require it."""
     x = _dense_inputs(operands, switches)
     bits = (
         None
-        if isinstance(operands.inputs, tuple)
+        if isinstance(operands.inputs, SparseSpikes)
         else (packed(x != 0), jnp.all((x == 0) | (x == 1), axis=-1))
     )
     valid = steps_within(x.shape[0], operands.lengths)
@@ -69,7 +67,8 @@ def forward(operands: Operands, switches: Switches) -> tuple[Results, Record | N
             _apply(operands.readout.linear, x, switches.readout), valid, operands
         )
     results = Results(output, tuple(counts), tuple(dropped), tuple(spikes), tuple(last), last_readout)
-    return results, Record(*(bits or (None, None)), tuple(records)) if switches.keeps_record else None
+    record = Record(*(bits or (None, None)), tuple(records)) if switches.keeps_record else None
+    return ForwardResults(results, record)
 
 
 def _neurons(operands: Operands, switches: Switches) -> list[Neurons]:
@@ -100,9 +99,9 @@ def _dense_inputs(operands: Operands, switches: Switches) -> Array:
 
     They have the weights' dtype, but those of lists are sums and have the accumulation dtype.
     """
-    x, are_lists = operands.inputs, isinstance(operands.inputs, tuple)
+    x, are_lists = operands.inputs, isinstance(operands.inputs, SparseSpikes)
     if are_lists:
-        ids, values = x
+        ids, values = x.ids, x.values
         width = switches.layers[0].connection.num_inputs(operands.linears[0].weights.shape)
         x = _as_dense(ids, wide(values.astype(operands.dtype)), width)
     valid = steps_within(x.shape[0], operands.lengths)
@@ -308,7 +307,8 @@ def _dense_cotangent(spikes: Any, g: Array) -> Array:
 def _inputs_as_given(g_x: Array, operands: Operands) -> Any:
     """The cotangent of the inputs in their original form; None for integers."""
     inputs = operands.inputs
-    if isinstance(inputs, tuple):
-        ids, values = inputs
-        return None, gather(rows_of(g_x), rows_of(ids)).reshape(values.shape).astype(values.dtype)
+    if isinstance(inputs, SparseSpikes):
+        values = gather(rows_of(g_x), rows_of(inputs.ids)).reshape(inputs.values.shape)
+        values = values.astype(inputs.dtype)
+        return dataclasses.replace(inputs, ids=None, values=values, num_spikes=None, num_listed=None)
     return g_x.astype(inputs.dtype) if jnp.issubdtype(inputs.dtype, jnp.floating) else None

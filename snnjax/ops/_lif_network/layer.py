@@ -12,7 +12,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._types import wide
-from snnjax.ops._lif_network.records import LayerConstants, LayerState, LayerSwitches, SecondState
+from snnjax.ops._lif_network.records import LayerConstants, LayerState, SecondState
+from snnjax.ops._lif_network.switches import LayerSwitches
 from snnjax.ops.select_spikes import candidates, cap
 from snnjax.ops.spike import spike
 from snnjax.ops.spike_matmul import dense_product
