@@ -232,26 +232,16 @@ Types Network::typesOf(lif_network::Numbers numbers, std::size_t layer) const {
 }
 
 void Network::checkCotangents(const lif_network::BackwardResults<Result>& to, const Results& from) const {
-  using enum lif_network::Gradient;
-  for (std::size_t number = 0; number < to.kLeaves.size(); ++number) {
-    const lif_network::Leaf& leaf = to.kLeaves[number];
-    const bool is_cotangent = number < arrays_.kLeaves.size();  // the operands are the first field of the results
-    for (std::size_t l = leaf.is_layered ? 0 : size(); l < (leaf.is_layered ? size() : size() + 1); ++l) {
-      const Operand of = is_cotangent ? arrays_.at(number, l) : Operand();
-      const Result& g = to.at(number, l);
-      const std::string name(leaf.name);
-      if (!g && of && leaf.gradient == kAlways) refuse(name, "be given", "nothing");
-      if (!g) continue;
-      if (is_cotangent && (!of || leaf.gradient == kNone)) refuse(name, "have no cotangent", "one");
-      Shape shape;
-      for (std::size_t i = 0; i < leaf.rank; ++i) {
-        const bool is_constant = leaf.axes[i] == Axis::kNeuronsOr1;
-        shape.push_back(is_cotangent && !is_constant ? of.length(i) : lengthOf(leaf.axes[i], l));
-      }
-      const bool is_input = leaf.numbers == lif_network::Numbers::kInputs;
-      from.need(name, g, shape, is_input ? kFloating : typesOf(leaf.numbers, l));
+  const auto visit = [&](const lif_network::Leaf& leaf, std::size_t layer, const Operand* operand, const Result& g) {
+    Shape shape;
+    for (std::size_t i = 0; i < leaf.rank; ++i) {
+      const bool is_alike = operand != nullptr && leaf.axes[i] != Axis::kNeuronsOr1;
+      shape.push_back(is_alike ? operand->length(i) : lengthOf(leaf.axes[i], layer));
     }
-  }
+    const bool is_input = leaf.numbers == lif_network::Numbers::kInputs;
+    from.need(std::string(leaf.name), g, shape, is_input ? kFloating : typesOf(leaf.numbers, layer));
+  };
+  schema::checkCotangents(arrays_, to, size(), visit, refuse);
 }
 
 Layer Network::layerOf(const lif_network::Linear<Operand>& linear,
