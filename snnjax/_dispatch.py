@@ -122,11 +122,11 @@ def _check_implementation(target: str, implementation: str | None, kernel: Kerne
     if implementation != "cpu":
         return
     has_kernel = kernel is not None and kernel.obstacle is not None
-    expected, way_out = (
+    expected, hint = (
         "be None or 'reference' because there is no CPU kernel",
         "Leave it None for the reference",
     )
-    check(has_kernel, op, argument, expected, "'cpu'", way_out)
+    check(has_kernel, op, argument, expected, "'cpu'", hint)
     sentence = _targets.missing()
     if sentence is not None:
         fail(op, argument, "be None or 'reference' without the compiled kernels", "'cpu'", sentence)
@@ -141,11 +141,11 @@ def _takes_kernel(
     shapes = jax.tree.unflatten(tree, avals)
     obstacle = kernel.obstacle(shapes, static)
     if forced:
-        expected, way_out = (
+        expected, hint = (
             f"be None or 'reference' for {obstacle}",
             "Leave it None for an automatic choice",
         )
-        check(obstacle is None, _name(target), "implementation", expected, "'cpu'", way_out)
+        check(obstacle is None, _name(target), "implementation", expected, "'cpu'", hint)
         return True
     if obstacle is not None or not kernel.pays(shapes, static):
         return False
@@ -312,9 +312,9 @@ def _lower_elsewhere(context: Any, *operands: Any, **params: Any) -> Any:
     """Lower to the named target if all platforms of the program support it, else to the reference."""
     platforms = context.platforms or context.module_context.platforms
     if params["forced"]:
-        way_out = "Leave it None, or run the program under jax.default_device of a CPU"
+        hint = "Leave it None, or run the program under jax.default_device of a CPU"
         expected = f"be None or 'reference' on platform {'/'.join(platforms)}"
-        fail(_name(params["target"]), "implementation", expected, "'cpu'", way_out)
+        fail(_name(params["target"]), "implementation", expected, "'cpu'", hint)
     call = params["target"], jax.tree.unflatten(params["tree"], context.avals_in), params["static"]
     takes = params["kernel"] is not None and all(_platforms.takes(platform, *call) for platform in platforms)
     return _lower(_called_in_turn if takes else _grouped, context, *operands, **params)
