@@ -128,14 +128,14 @@ def _forced_kernel(call: _Call, avals: Sequence[Any]) -> Kernel:
     op, argument = call.target.op, "implementation"
     kernel = call.target.kernels.get("cpu")
     if kernel is None:
-        way_out = "Leave it None for the reference"
-        fail(op, argument, "be None or 'reference' because there is no CPU kernel", "'cpu'", way_out)
+        hint = "Leave it None for the reference"
+        fail(op, argument, "be None or 'reference' because there is no CPU kernel", "'cpu'", hint)
     sentence = _targets.missing()
     if sentence is not None:
         fail(op, argument, "be None or 'reference' without the compiled kernels", "'cpu'", sentence)
     obstacle = kernel.obstacle(jax.tree.unflatten(call.tree, avals), call.static)
-    expected, way_out = f"be None or 'reference' for {obstacle}", "Leave it None for an automatic choice"
-    check(obstacle is None, op, argument, expected, "'cpu'", way_out)
+    expected, hint = f"be None or 'reference' for {obstacle}", "Leave it None for an automatic choice"
+    check(obstacle is None, op, argument, expected, "'cpu'", hint)
     return kernel
 
 
@@ -272,9 +272,9 @@ def _lower_elsewhere(context: Any, *operands: Any, call: _Call) -> Any:
     """Lower to the kernel that all platforms of the program share, else to the reference."""
     platforms = context.platforms or context.module_context.platforms
     if call.implementation == "cpu":
-        way_out = "Leave it None, or run the program under jax.default_device of a CPU"
+        hint = "Leave it None, or run the program under jax.default_device of a CPU"
         expected = f"be None or 'reference' on platform {'/'.join(platforms)}"
-        fail(call.target.op, "implementation", expected, "'cpu'", way_out)
+        fail(call.target.op, "implementation", expected, "'cpu'", hint)
     kernels = [_supporting_kernel(call, context.avals_in, platform) for platform in platforms]
     kernel = kernels[0] if all(each == kernels[0] for each in kernels) else None
     return _lower(context, *operands, call=call, kernel=kernel)

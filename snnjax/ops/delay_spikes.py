@@ -79,8 +79,8 @@ def delay_spikes(
     if pending is None:  # no rows stand for rows of zeros, which then need not be read
         pending = jnp.zeros((0, batch, neurons), rows.dtype)
     else:
-        way_out = "Pass that of the previous call, or None"
-        check_shape(_OP, "pending", pending, before, "max_delay + 1, batch, neurons", way_out)
+        hint = "Pass that of the previous call, or None"
+        check_shape(_OP, "pending", pending, before, "max_delay + 1, batch, neurons", hint)
     ends = None if lengths is None else _ends(lengths, num_steps, batch)
     operands = vary_alike((rows, pending.astype(rows.dtype), steps, ends))
     if implementation == "composed":
@@ -97,8 +97,8 @@ def _spikes_and_delays(spikes: Any, delays: Any, max_delay: int) -> tuple[Array,
         check_spikes(_OP, "spikes", spikes)
     else:
         check_real_array(_OP, "spikes", spikes)
-    way_out = "Add the missing axes, for instance spikes[:, None]"
-    check_shape(_OP, "spikes", spikes, (None,) * 3, "time, batch, neurons", way_out)
+    hint = "Add the missing axes, for instance spikes[:, None]"
+    check_shape(_OP, "spikes", spikes, (None,) * 3, "time, batch, neurons", hint)
     neurons = spikes.shape[-1]
     check(
         delays.shape in ((), (neurons,)),

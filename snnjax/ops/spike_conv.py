@@ -111,9 +111,9 @@ def _geometry(
     form = (
         "[length, channels / groups, outputs]" if axes == 3 else "[height, width, channels / groups, outputs]"
     )
-    way_out = "Match the number of axes of the weights to `shape`"
+    hint = "Match the number of axes of the weights to `shape`"
     fits = weights.ndim == axes and 0 not in weights.shape
-    check(fits, "spike_conv", "weights", f"have axes {form}", list(weights.shape), way_out)
+    check(fits, "spike_conv", "weights", f"have axes {form}", list(weights.shape), hint)
     *kernel, _, channels_out = weights.shape
     geometry = Convolution.of(
         "spike_conv", shape, kernel, channels_out, strides=strides, padding=padding, groups=groups

@@ -102,9 +102,9 @@ def neurons_of(op: str, spikes: Any) -> int:
     if isinstance(spikes, SparseSpikes):
         check_spikes(op, "spikes", spikes)
         return spikes.num_neurons
-    way_out = "Add the missing axis, for instance spikes[None]"
+    hint = "Add the missing axis, for instance spikes[None]"
     check_real_array(op, "spikes", spikes)
-    check(spikes.ndim > 0, op, "spikes", "have a neuron axis", "a number", way_out)
+    check(spikes.ndim > 0, op, "spikes", "have a neuron axis", "a number", hint)
     return spikes.shape[-1]
 
 
