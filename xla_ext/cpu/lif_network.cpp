@@ -325,3 +325,6 @@ std::unique_ptr<RowSource> Network::source(Index group) const {
 }
 
 }  // namespace snnjax
+
+// What snnjax/_targets.py compares before it registers a handler.
+extern "C" const char* const snnjax_schema = snnjax::lif_network::kDigest.data();

@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from snnjax import _dispatch, _targets
+from snnjax import _targets
+from snnjax._dispatch import Kernel
 from snnjax._quantised import Quantised
 from snnjax._types import RESETS, SURROGATES
 from snnjax.ops._connection import Connection
@@ -28,14 +29,11 @@ from snnjax.ops._lif_network.records import (
     LayerNumbers,
     Operands,
     Readout,
-    digest,
 )
 from snnjax.ops._lif_network.shapes import result_shapes
 from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, differentiable
 from snnjax.ops.pool_spikes import Pooling
 from snnjax.sparse_spikes import SparseSpikes
-
-_DIGEST = digest()
 
 
 def _obstacle(operands: Operands, switches: Switches) -> str | None:
@@ -110,7 +108,7 @@ def _attributes(switches: Switches) -> dict[str, Any]:
         for name, column in _columns([_numbers_of_connection(each) for each in connections]).items()
         if column.any()
     }
-    return {"schema": _DIGEST, "layers": np.int64(len(layers)), **columns}
+    return {"schema": _targets.schema(), "layers": np.int64(len(layers)), **columns}
 
 
 def _columns(rows: Sequence[LayerNumbers] | Sequence[ConnectionNumbers]) -> dict[str, np.ndarray]:
@@ -164,9 +162,7 @@ def _flat(weights: Any) -> Any:
     return weights.reshape(groups, math.prod(taps), outputs)
 
 
-def _call_forward(
-    operands: Operands, switches: Switches, results: Sequence[jax.ShapeDtypeStruct]
-) -> list[Array]:
+def call(operands: Operands, switches: Switches, results: Sequence[jax.ShapeDtypeStruct]) -> list[Array]:
     """The forward pass."""
     of_one_group = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), operands)
     shapes = dict(zip(named(result_shapes(of_one_group, switches)), results, strict=True))
@@ -174,7 +170,7 @@ def _call_forward(
     return list(called.values())
 
 
-def _call_backward(
+def call_backward(
     arguments: BackwardArguments,
     static: tuple[Switches, Needs],
     results: Sequence[jax.ShapeDtypeStruct],
@@ -275,9 +271,8 @@ def _like(g: Array, result: jax.ShapeDtypeStruct) -> Array:
     return g.reshape(result.shape).astype(result.dtype)
 
 
-KERNEL = _dispatch.Kernel(_call_forward, _obstacle)
-BACKWARD_KERNEL = _dispatch.Kernel(
-    _call_backward,
+KERNEL = Kernel(call, _obstacle)
+BACKWARD_KERNEL = Kernel(
+    functools.partial(call_backward, overwrites=True),
     lambda arguments, static: _obstacle(arguments.operands, static[0]),
-    call_on_cpu=functools.partial(_call_backward, overwrites=True),
 )

@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax import _dispatch
+from snnjax._batching import SHARED
+from snnjax._dispatch import Target, evaluate
 from snnjax._quantised import refuse_gradient
 from snnjax.ops._lif_network.chain import backward, forward
 from snnjax.ops._lif_network.kernel import BACKWARD_KERNEL, KERNEL
@@ -24,10 +25,13 @@ from snnjax.ops._lif_network.shapes import result_shapes
 from snnjax.ops._lif_network.switches import Needs, Switches, as_read, differentiable, with_records
 from snnjax.sparse_spikes import SparseSpikes
 
+FORWARD = Target("snnjax_lif_network", "lif_network", forward, {"cpu": KERNEL})
+BACKWARD = Target("snnjax_lif_network_backward", "lif_network", backward, {"cpu": BACKWARD_KERNEL})
+
 
 def _axes(operands: Operands) -> Operands:
     """The batch axis of each operand."""
-    shared: Any = jax.tree.map(lambda _: _dispatch.SHARED, operands)
+    shared: Any = jax.tree.map(lambda _: SHARED, operands)
     return shared._replace(
         inputs=jax.tree.map(lambda _: 1, operands.inputs),
         first=_state_axes(operands.first),
@@ -53,16 +57,14 @@ def _result_axes(shapes: ForwardResults) -> ForwardResults:
 
 def _forward(operands: Operands, switches: Switches) -> ForwardResults:
     shapes = result_shapes(operands, switches)
-    return _dispatch.evaluate(
-        "snnjax_lif_network",
-        forward,
+    return evaluate(
+        FORWARD,
         operands,
         _axes(operands),
         _result_axes(shapes),
         switches,
         results=shapes,
         droppable=_droppable(shapes, switches),
-        kernel=KERNEL,
         implementation=switches.implementation,
     )
 
@@ -123,15 +125,13 @@ def _bwd(switches: Switches, residuals: tuple[Any, ...], g: Any) -> tuple[Operan
         result_axes.last,
         result_axes.last_readout,
     )
-    cotangents = _dispatch.evaluate(
-        "snnjax_lif_network_backward",
-        backward,
+    cotangents = evaluate(
+        BACKWARD,
         BackwardArguments(operands, kept, record, g),
         BackwardArguments(axes, Kept(result_axes.output, result_axes.spikes), record_axes, g_axes),
         differentiable(axes, operands),
         (switches, needs),
         results=differentiable(operands, operands),
-        kernel=BACKWARD_KERNEL,
         implementation=switches.implementation,
     )
     return (cotangents,)

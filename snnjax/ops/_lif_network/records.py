@@ -9,7 +9,6 @@ Records are pytrees. A tree of the same structure may hold shapes, batch axes, c
 instead of arrays.
 """
 
-import hashlib
 import typing
 from typing import Annotated, Any, NamedTuple
 
@@ -302,17 +301,3 @@ STATIC = (LayerNumbers, ConnectionNumbers)
 def fields(record: type) -> dict[str, Any]:
     """The annotations of a record by field."""
     return typing.get_type_hints(record, include_extras=True)
-
-
-def _described(kind: Any) -> Any:
-    """A record, and all that is in it, as plain text."""
-    if isinstance(kind, type) and hasattr(kind, "_fields"):
-        return {name: _described(own) for name, own in fields(kind).items()}
-    parts = typing.get_args(kind)
-    return [_described(part) for part in parts] if parts else str(kind)
-
-
-def digest() -> str:
-    """A short hash of the table, which libraries and programs carry."""
-    described = [_described(each) for each in (*ROOTS, *STATIC)]
-    return hashlib.sha256(repr((described, WIDEST_VECTOR)).encode()).hexdigest()[:16]
