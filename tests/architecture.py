@@ -37,7 +37,9 @@ PRIVATE = ("jax._src", "jaxlib", "jax.core", "jax.interpreters", "jax.extend")
 KNOWS_PRIVATE = {"_jax_compat"}
 # The headers that any file of xla_ext/cpu may include: the standard library, those in its folder, and the one that it
 # shares with the codelets.
-COMMON_HEADER = re.compile(r'<[a-z_]+>|"[a-z_]+\.hpp"|"\.\./\.\./poplar_kernels/conventions\.hpp"')
+COMMON_HEADER = re.compile(
+    r'<[a-z_]+>|"[a-z_]+\.hpp"|"schema/[a-z_]+\.hpp"|"\.\./\.\./poplar_kernels/conventions\.hpp"'
+)
 # Those for handlers: XLA's FFI, the error that all C++ throws, and system headers for memory, caches and instructions.
 HANDLER_HEADER = re.compile(
     r'"xla/ffi/api/ffi\.h"|"\.\./error\.hpp"|<sys/(mman|syscall)\.h>|<(malloc|unistd|cpuid)\.h>'
@@ -67,7 +69,8 @@ BUILDER_HEADER = re.compile(
 # The executor also compiles against an SDK, except for the one file that uses the model; the plugin does not use
 # graphs: it compiles, runs and holds arrays through the executor.
 EXECUTOR_HEADER = re.compile(
-    r'<[a-z_]+>|<pop(lar|util|ops|lin|rand)/[A-Za-z]+\.hpp>|<builders/[a-z_]+\.hpp>|"(executor|planner)/[a-z_/]+\.hpp"'
+    r"<[a-z_]+>|<pop(lar|util|ops|lin|rand)/[A-Za-z]+\.hpp>|<builders/[a-z_]+\.hpp>"
+    r'|"(executor|planner|schema)/[a-z_/]+\.hpp"'
     r'|"\.\./\.\./\.\./poplar_kernels/(elementwise_chain_ops|issue_slots)\.hpp"'  # elementwise programs, their cost
 )
 # The planner only knows numbers: sizes, and the costs of codelets.
@@ -205,7 +208,9 @@ def compiled_code(path: str, source: str) -> list[str]:
         name = name.removeprefix("snnjax.")
         if starts_with(name, "jax.ffi"):
             found.add(f"{path}:{line}: jax.ffi")
-        elif starts_with(name, "_targets") and not (own == "ops" and name in ("_targets", "_targets.call")):
+        elif starts_with(name, "_targets") and not (
+            own == "ops" and name in ("_targets", "_targets.call", "_targets.schema")
+        ):
             found.add(f"{path}:{line}: {name}")
     return sorted(found)
 
