@@ -5,6 +5,7 @@
 #include <limits>
 #include <new>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -117,14 +118,15 @@ class Arrays {
 
   // Throws unless an array has a shape (behind the groups axis) and one of some types. Groups may share an operand, but
   // no result: each writes its own.
-  void need(const std::string& name, const Item& item, const Shape& shape, const Types& types) const {
+  void need(std::string_view name, const Item& item, const Shape& shape, const Types& types) const {
     const auto dims = item.dimensions();
     const bool may_share = std::is_same_v<Item, Operand>;
     const bool fits = dims.size() == shape.size() + 1 && (dims[0] == groups_ || (dims[0] == 1 && may_share)) &&
                       std::equal(shape.begin(), shape.end(), dims.begin() + 1);
-    if (!fits) throw misfit(op_, name, "have the shape " + text(shape), text(dims));
+    if (!fits) throw misfit(op_, std::string(name), "have the shape " + text(shape), text(dims));
     if (std::find(types.begin(), types.end(), item.type()) == types.end()) {
-      throw misfit(op_, name, "have another dtype", "type " + std::to_string(static_cast<int>(item.type())));
+      throw misfit(op_, std::string(name), "have another dtype",
+                   "type " + std::to_string(static_cast<int>(item.type())));
     }
   }
 

@@ -234,12 +234,13 @@ Types Network::typesOf(lif_network::Numbers numbers, std::size_t layer) const {
 void Network::checkCotangents(const lif_network::BackwardResults<Result>& to, const Results& from) const {
   const auto visit = [&](const lif_network::Leaf& leaf, std::size_t layer, const Operand* operand, const Result& g) {
     Shape shape;
+    shape.reserve(leaf.rank);
     for (std::size_t i = 0; i < leaf.rank; ++i) {
       const bool is_alike = operand != nullptr && leaf.axes[i] != Axis::kNeuronsOr1;
       shape.push_back(is_alike ? operand->length(i) : lengthOf(leaf.axes[i], layer));
     }
     const bool is_input = leaf.numbers == lif_network::Numbers::kInputs;
-    from.need(std::string(leaf.name), g, shape, is_input ? kFloating : typesOf(leaf.numbers, layer));
+    from.need(leaf.name, g, shape, is_input ? kFloating : typesOf(leaf.numbers, layer));
   };
   schema::checkCotangents(arrays_, to, size(), visit, refuse);
 }

@@ -117,7 +117,7 @@ class Network {
       return arrays_.has(by, layer) || root.has(by, layer);
     };
     const auto visit = [&](const lif_network::Leaf& leaf, std::size_t layer, Item& item) {
-      from.need(std::string(leaf.name), item, shapeOf(leaf, layer, item), typesOf(leaf.numbers, layer));
+      from.need(leaf.name, item, shapeOf(leaf, layer, item), typesOf(leaf.numbers, layer));
       // Recorded twice, those that nobody reads have no rows.
       const bool is_dropped = leaf.axes[0] == lif_network::Axis::kStepsOr0 && item.length(0) == 0 && sizes_.steps > 0;
       if (is_dropped) item = Item();
@@ -154,6 +154,7 @@ class Network {
   template <typename Item>
   Shape shapeOf(const lif_network::Leaf& leaf, std::size_t layer, const Item& item) const {
     Shape shape;
+    shape.reserve(leaf.rank);
     for (std::size_t i = 0; i < leaf.rank; ++i) {
       using enum lif_network::Axis;
       const lif_network::Axis axis = leaf.axes[i];
