@@ -1,9 +1,12 @@
 """The configuration of all tests: strict JAX, checked annotations, four CPUs, four IPUs, reproducible hypothesis."""
 
 import contextlib
+import gc
 import importlib.metadata
 import os
+import resource
 import unittest.mock
+from collections.abc import Iterator
 
 # Before JAX is imported: `shard_map` is tested over four devices, which one CPU can emulate.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -26,6 +29,7 @@ jaxtyping.install_import_hook("snnjax", "tests.type_checker.check")
 
 import hypothesis
 import jax
+import pytest
 from snnjax_jax_plugin import _library
 
 # With few tiles, so that programs compile and run fast. Programs that tests start see none of these settings.
@@ -54,3 +58,22 @@ hypothesis.settings.register_profile(
     "search", parent=hypothesis.settings.get_profile("repeatable"), max_examples=200, derandomize=False
 )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+# Of one process, so that two workers fit in a laptop of 8 GB beside a browser.
+MOST_MEMORY = 2 * 2**30
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs_are_dropped() -> Iterator[None]:
+    """After each file its compiled programs go: they are most of a worker's memory, and no other file calls them."""
+    yield
+    jax.clear_caches()
+    gc.collect()  # programs hold one another in circles
+
+
+@pytest.fixture(scope="session", autouse=True)
+def memory_stays_small() -> Iterator[None]:
+    """No worker of the suite, and no program that it starts, has needed more than a laptop has."""
+    yield
+    for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
+        assert resource.getrusage(who).ru_maxrss * 1024 < MOST_MEMORY

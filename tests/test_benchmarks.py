@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -50,9 +51,7 @@ def test_alternatives_of_a_network_agree(workload):
     expected = value_and_gradient(own)
     assert all(jnp.any(leaf != 0) for leaf in jax.tree.leaves(expected))
     for name in others:
-        jax.tree.map(
-            lambda x, y: np.testing.assert_allclose(x, y, **ROUNDING), value_and_gradient(name), expected
-        )
+        chex.assert_trees_all_close(value_and_gradient(name), expected, **ROUNDING, strict=True)
 
 
 # Factors of 8 bits change each cotangent by at most 1 %, and there are three layers.
@@ -122,9 +121,7 @@ def test_alternatives_of_a_camera_agree():
     assert all(jnp.any(own.weights != 0) and jnp.any(own.bias != 0) for own in expected[1].layers)
     for name, alternative in cameras.ALTERNATIVES.items():
         if not alternative.capped and name != cameras.PLAIN:
-            jax.tree.map(
-                lambda x, y: np.testing.assert_allclose(x, y, **ROUNDING), value_and_gradient(name), expected
-            )
+            chex.assert_trees_all_close(value_and_gradient(name), expected, **ROUNDING, strict=True)
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.02, 0.3, 1.0])
@@ -275,7 +272,7 @@ def test_alternatives_of_a_stream_agree(workload):
     expected, *others = map(two_calls, streaming.ALTERNATIVES)
     assert all(jnp.any(each != 0) for each in expected[:-1])
     for own in others:
-        jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, **ROUNDING), own, expected)
+        chex.assert_trees_all_close(own, expected, **ROUNDING, strict=True)
 
 
 # What a target is stated for: the section, the title, and the column and alternative that hold it.
