@@ -7,6 +7,7 @@ import os
 import resource
 import unittest.mock
 from collections.abc import Iterator
+from pathlib import Path
 
 # Before JAX is imported: `shard_map` is tested over four devices, which one CPU can emulate.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -59,16 +60,18 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
-# Of one process, so that two workers fit in a laptop of 8 GB beside a browser.
+# Of one process: two workers then fit in a laptop of 8 GB, beside a browser.
 MOST_MEMORY = 2 * 2**30
 
 
 @pytest.fixture(scope="module", autouse=True)
 def programs_are_dropped() -> Iterator[None]:
-    """After each file its compiled programs go: they are most of a worker's memory, and no other file calls them."""
+    """A worker that holds much after a file drops the programs that it has compiled: they are most of it."""
     yield
-    jax.clear_caches()
-    gc.collect()  # programs hold one another in circles
+    held = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    if held > MOST_MEMORY // 2:
+        jax.clear_caches()
+        gc.collect()  # programs hold one another in circles
 
 
 @pytest.fixture(scope="session", autouse=True)
