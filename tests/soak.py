@@ -74,7 +74,7 @@ def check_values(form: int, draws: range) -> Iterator[Checked]:
     for draw in draws:
         given = case.arguments(np.random.default_rng((form, draw)))
         expected = case.reference(*as_numpy(given))
-        yield Checked(draw, *outcome(assert_close, function(*given), expected, rtol=case.tolerance))
+        yield Checked(draw, *outcome(assert_close, function(*given), expected, of_largest=case.tolerance))
 
 
 def check_kernels(form: int, draws: range) -> Iterator[Checked]:

@@ -44,7 +44,7 @@ def cleared(run, *arguments):
         pages.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
     return statistics.median(pages[20:])  # each thread has memory of its own by then
 
-arguments = jnp.ones((1000, 2000)), jnp.eye(2000)
+arguments = jnp.ones((62_500, 32)), jnp.eye(32)
 for options in (snnjax.compiler_options(), None):
     print(cleared(jax.jit(function, compiler_options=options), *arguments))
 """

@@ -84,7 +84,7 @@ def test_full_lists_have_the_spikes_of_the_dense_run() -> None:
         chex.assert_trees_all_equal(
             (output, activity, dropped, state), (dense[0], dense[1], dense[2], dense[4]), strict=True
         )
-        chex.assert_trees_all_equal([s.to_dense() for s in spikes], dense[3], strict=True)
+        chex.assert_trees_all_equal(tuple(s.to_dense() for s in spikes), dense[3], strict=True)
     assert np.any(dense[3][1])
 
 

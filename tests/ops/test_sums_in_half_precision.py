@@ -112,7 +112,7 @@ def test_sums_and_their_gradients_are_those_of_float32_rounded_once(
     cotangent, *floats = (each.astype(dtype) for each in given)
     ours = with_cotangents(name, by)(cotangent, ids, *floats)
     assert [each.dtype for each in ours] == [jnp.dtype(dtype)] * len(ours)
-    chex.assert_trees_all_equal(ours, [each.astype(dtype) for each in exact], strict=True)
+    chex.assert_trees_all_equal(ours, tuple(each.astype(dtype) for each in exact), strict=True)
 
 
 class Net(NamedTuple):
