@@ -44,7 +44,7 @@ def cleared(run, *arguments):
         pages.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
     return statistics.median(pages[20:])  # each thread has memory of its own by then
 
-arguments = jnp.ones((62_500, 32)), jnp.eye(32)
+arguments = jnp.ones((4000, 500)), jnp.eye(500)
 for options in (snnjax.compiler_options(), None):
     print(cleared(jax.jit(function, compiler_options=options), *arguments))
 """
@@ -65,8 +65,8 @@ def test_options_by_device() -> None:
     with jax.default_device("cpu"):
         assert name in snnjax.compiler_options()
     assert jax.eval_shape(lambda: jnp.zeros(len(snnjax.compiler_options()))).shape == (1,)
-    way_out = "Pass one of jax.devices(), or None."
-    text = f"compiler_options: `device` must be a device of JAX, got 'cpu'. {way_out}"
+    hint = "Pass one of jax.devices(), or None."
+    text = f"compiler_options: `device` must be a device of JAX, got 'cpu'. {hint}"
     with pytest.raises(ValueError, match=re.escape(text)):
         snnjax.compiler_options("cpu")
 

@@ -78,9 +78,9 @@ class Operation:
         """An attribute such as ``#stablehlo<comparison_direction LT>``: its last word."""
         return str(self.attributes[name]).rstrip(">").split()[-1] if name in self.attributes else otherwise
 
-    def refuse(self, what: str, way_out: str) -> Exception:
+    def refuse(self, what: str, hint: str) -> Exception:
         """The error that refuses this operation."""
-        return self.builder.refuse(self.inputs, what, way_out)
+        return self.builder.refuse(self.inputs, what, hint)
 
 
 def array_of(attribute: Any, type_: ArrayType) -> np.ndarray:
