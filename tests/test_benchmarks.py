@@ -213,15 +213,15 @@ def test_each_program_has_a_process_of_its_own():
     turns = tables.measure(PLAN, COUNTED, 3)
     assert [*turns] == [*COUNTED]
     assert len({os.getpid(), *processes_of(turns).values()}) == 1 + len(COUNTED)
-    # One turn compiles, one says how long a call takes; then there are three rounds.
-    assert all([turn.cpu for turn in values] == [3, 4, 5] for values in turns.values())
+    # Some turns warm up, one says how long a call takes; then there are three rounds.
+    assert all(np.diff([turn.cpu for turn in values]).tolist() == [1, 1] for values in turns.values())
 
 
 def test_sweep_keeps_the_process_of_an_alternative():
     turns = tables.sweep(PLAN, COUNTED, 3)
     found = processes_of(turns)
     assert found["1 %", "a"] == found["10 %", "a"] != found["1 %", "b"] == found["10 %", "b"]
-    assert all([turn.cpu for turn in values] == [3, 4, 5] for values in turns.values())
+    assert all(np.diff([turn.cpu for turn in values]).tolist() == [1, 1] for values in turns.values())
 
 
 def test_process_that_fails_is_said(capfd):

@@ -101,6 +101,7 @@ def with_cotangents(name: str, by: str) -> Callable[..., tuple[jax.Array, ...]]:
 
 @pytest.mark.parametrize("name, dtype, by", EACH, ids=lambda part: part)
 @hypothesis.given(seed=st.integers(0, 2**32 - 1))
+@hypothesis.settings(max_examples=5)  # each of dozens of sums
 def test_sums_and_their_gradients_are_those_of_float32_rounded_once(
     name: str, dtype: str, by: str, seed: int
 ) -> None:
@@ -171,6 +172,7 @@ def network_of(name: str, by: str) -> Any:
 @pytest.mark.parametrize("by", ["reference", "composed", *(["cpu"] if HAS_KERNELS else [])])
 @pytest.mark.parametrize("name", NETS)
 @hypothesis.given(seed=st.integers(0, 2**32 - 1))
+@hypothesis.settings(max_examples=5)  # each of dozens of sums
 def test_a_network_in_bfloat16_is_that_of_float32_with_rounded_results(name: str, by: str, seed: int) -> None:
     """Nothing that reaches the weights is rounded after it was added up."""
     exact = network_of(name, "reference")(*NETS[name].arrays(np.random.default_rng(seed), "float32"))
