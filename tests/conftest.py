@@ -5,6 +5,7 @@ import ctypes
 import gc
 import importlib.metadata
 import os
+import platform
 import resource
 import unittest.mock
 from collections.abc import Iterator
@@ -74,7 +75,8 @@ def pytest_runtest_teardown() -> None:
     if held > 0.7 * MOST_MEMORY:
         jax.clear_caches()
         gc.collect()
-        ctypes.CDLL(None).malloc_trim(0)
+        if platform.libc_ver()[0] == "glibc":
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 @pytest.fixture(scope="session", autouse=True)
